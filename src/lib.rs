@@ -1,1 +1,1 @@
-//! map
+//! Stratoscope separates each decode step of an LLM into operator, runtime and communication time.

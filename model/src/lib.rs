@@ -1,1 +1,35 @@
-//! placeholder
+//! The vocabulary of Stratoscope: every source of events is read into these types and every analysis reads from them.
+//!
+//! | module | owns |
+//! | --- | --- |
+//! | [`time`] | integer nanoseconds, spans, decimal timestamps |
+//! | [`strings`] | interned text |
+//! | [`track`] | processes, devices and the tracks slices lie on |
+//! | [`slice`] | slices, their categories and details |
+//! | [`manifest`] | what a run says of itself, field by field |
+//! | [`evidence`] | which classes of evidence a capture holds |
+//! | [`stat`] | what an import read, kept and lost |
+//! | [`sink`] | the trait a parser or collector writes to |
+//! | [`trace`] | a whole capture as columns, and its builder |
+//!
+//! No I/O and no async: this crate depends on nothing that can fail for reasons outside the process.
+
+pub mod evidence;
+pub mod manifest;
+pub mod sink;
+pub mod slice;
+pub mod stat;
+pub mod strings;
+pub mod time;
+pub mod trace;
+pub mod track;
+
+pub use evidence::{Evidence, EvidenceClass};
+pub use manifest::{Group, Manifest, Provenance};
+pub use sink::{Clock, TraceSink};
+pub use slice::{Category, CollectiveCall, CopyDetail, Detail, Flow, KernelDetail, OpDetail, Slice, SyncKind};
+pub use stat::{ImportStat, LedgerRow, Severity};
+pub use strings::{StringId, Strings};
+pub use time::{Ns, Span};
+pub use trace::{Columns, CounterTrack, SliceId, Trace, TraceBuilder};
+pub use track::{Device, Process, ProcessId, Reading, Track, TrackId, TrackKey, TrackKind};

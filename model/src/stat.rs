@@ -1,0 +1,60 @@
+//! What an import read, kept and lost. Nothing is dropped without a row here.
+
+/// How bad an import statistic is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// A fact about the source.
+    Info,
+    /// Unusual, nothing lost.
+    Notice,
+    /// Something in the source could not be kept.
+    DataLoss,
+    /// Something is wrong with the source.
+    Error,
+}
+
+impl Severity {
+    /// Name in the store and in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Notice => "notice",
+            Self::DataLoss => "data_loss",
+            Self::Error => "error",
+        }
+    }
+
+    /// The severity with this name.
+    pub fn parse(name: &str) -> Option<Self> {
+        [Self::Info, Self::Notice, Self::DataLoss, Self::Error].into_iter().find(|s| s.name() == name)
+    }
+}
+
+/// One named count of an import, such as `kineto.orphan_kernels`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImportStat {
+    /// `<format>.<what>` in snake case, or `trace.<what>` for what the builder counts.
+    pub name: String,
+    /// How bad it is.
+    pub severity: Severity,
+    /// How often.
+    pub count: u64,
+    /// The first place or value it was seen at, for people.
+    pub example: Option<String>,
+}
+
+/// What became of one of the source's own categories of event.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LedgerRow {
+    /// The category as the source spells it (`cuda_runtime`, `CUPTI_ACTIVITY_KIND_KERNEL`).
+    pub category: String,
+    /// Events read.
+    pub read: u64,
+    /// Events kept as slices, counters, flows or facts.
+    pub kept: u64,
+    /// Sum of the durations of the events kept, in nanoseconds.
+    pub time_ns: i64,
+    /// What the events became, or why they were not kept.
+    pub note: String,
+}

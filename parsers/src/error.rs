@@ -1,0 +1,67 @@
+//! Why a file could not be read: what was expected, where it failed, and what to do next.
+
+use std::path::PathBuf;
+
+/// Where in a file reading failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Byte offset in the decompressed content.
+    Byte(u64),
+    /// Row of a table.
+    Row(String, i64),
+    /// The file as a whole.
+    File,
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Byte(offset) => write!(f, " at byte {offset}"),
+            Self::Row(table, row) => write!(f, " at row {row} of table '{table}'"),
+            Self::File => Ok(()),
+        }
+    }
+}
+
+/// Why reading a trace failed.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The operating system refused.
+    #[error("cannot read '{path}': {source}; check that the file exists and is readable")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: std::io::Error,
+    },
+    /// The content is not what the format says.
+    #[error("cannot read '{path}'{place}: expected {expected}; {next}")]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// Where.
+        place: Place,
+        /// What should have been there.
+        expected: String,
+        /// What the user can do.
+        next: String,
+    },
+    /// No format recognises the file.
+    #[error("'{path}' is not a trace of a known format ({known}); name it with --as FORMAT if you know better")]
+    UnknownFormat {
+        /// The file.
+        path: PathBuf,
+        /// The formats there are.
+        known: String,
+    },
+    /// A tool that is needed for this format is not on this machine.
+    #[error("'{path}' needs '{tool}', which is not here; run '{command}' where it is and give its output to strato")]
+    MissingTool {
+        /// The file.
+        path: PathBuf,
+        /// The tool.
+        tool: String,
+        /// The exact command.
+        command: String,
+    },
+}
