@@ -1,0 +1,1 @@
+//! What a capture can and cannot show.

@@ -1,0 +1,133 @@
+//! Pure functions from a capture's columns to what its steps are made of. No SQL, no UI, no text for people.
+//!
+//! | module | owns |
+//! | --- | --- |
+//! | [`bucket`] | buckets and layers |
+//! | [`timeline`] | device operations of one rank with their launch calls |
+//! | [`host`] | what each host thread was doing, as a partition of time |
+//! | [`anchor`] | where steps begin |
+//! | [`steps`] | windows, classes, warm-up and steady state |
+//! | [`attribution`] | the sweep that gives every nanosecond one bucket |
+//! | [`idle`] | who owns an idle gap, and why |
+//! | [`collective`] | transfer and wait on one rank |
+//! | [`period`] | layers found as tandem repeats |
+//! | [`jitter`] | slow steps against the median one |
+//! | [`evidence`] | what the capture can and cannot show |
+
+pub mod anchor;
+pub mod attribution;
+pub mod bucket;
+pub mod collective;
+pub mod evidence;
+pub mod host;
+pub mod idle;
+pub mod jitter;
+pub mod period;
+pub mod steps;
+pub mod timeline;
+
+use model::{Evidence, ProcessId, StringId, Trace};
+
+pub use anchor::{Anchor, AnchorKind, Confidence};
+pub use bucket::{Bucket, CopyDir, HostLabel, Layer};
+pub use jitter::Jitter;
+pub use period::Period;
+pub use steps::{Class, GraphMode, Selection, Step};
+pub use timeline::{Call, DeviceOp, OpKind, Timeline};
+
+use crate::platform::{OpMatch, Packs, SemanticsCard};
+
+/// What the user may narrow down.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Only these step indices, first and last included.
+    pub steps: Option<(u32, u32)>,
+    /// Only this rank.
+    pub rank: Option<u32>,
+}
+
+/// Everything known about one capture.
+pub struct Analysis {
+    /// Ranks: each a (process, device) pair with work on it.
+    pub ranks: Vec<Rank>,
+    /// Evidence the capture holds.
+    pub evidence: Evidence,
+    /// How this source's records are to be read.
+    pub card: SemanticsCard,
+    /// Names behind [`HostLabel`].
+    pub host_labels: Vec<String>,
+    /// Canonical operator of each device name.
+    pub ops: std::collections::HashMap<StringId, OpMatch>,
+    /// Device time of names that a pattern mapped, over all device time; `None` without device time.
+    pub op_coverage: Option<f64>,
+    /// Device names that no pattern mapped, with their device time, longest first.
+    pub unmapped: Vec<(StringId, i64)>,
+    /// What is wrong with the trace itself.
+    pub integrity: Integrity,
+}
+
+/// Signs that a trace cannot be taken at face value (rule CP-05).
+#[derive(Clone, Debug, Default)]
+pub struct Integrity {
+    /// Device operations considered.
+    pub device_ops: u64,
+    /// Operations that start before their launch call starts.
+    pub before_launch: u64,
+    /// Operations whose launch is unknown.
+    pub unlinked: u64,
+    /// Neighbouring operations of one queue whose gap could be measured.
+    pub gaps: u64,
+    /// Of those, gaps of at most 2 ns: durations that hold the dispatch time, not true back-to-back starts.
+    pub zero_gaps: u64,
+    /// Operations that overlap another one of their queue.
+    pub overlapping: u64,
+}
+
+/// One accelerator as one process drove it.
+pub struct Rank {
+    /// Rank in the job if the source says it, else the position in the capture.
+    pub rank: u32,
+    /// Owning process.
+    pub process: ProcessId,
+    /// Device ordinal in that process.
+    pub device: i32,
+    /// Device operations and launch calls.
+    pub timeline: Timeline,
+    /// How the steps were found.
+    pub anchor: Anchor,
+    /// Steps in time order; their windows tile the run.
+    pub steps: Vec<Step>,
+    /// Step classes in order of total time, longest first.
+    pub classes: Vec<Class>,
+    /// Idle gaps in time order.
+    pub gaps: Vec<idle::Gap>,
+    /// Per device operation: exclusive ns and idle ns that it owns.
+    pub exclusive: Vec<attribution::Exclusive>,
+    /// Layer structure of the median step of the main class.
+    pub period: Option<Period>,
+    /// Whether transfer and wait of collectives were told apart, and how.
+    pub collectives: collective::Split,
+}
+
+impl Rank {
+    /// The class the verdict is about: decode if there is any, else the one with the most time.
+    pub fn main_class(&self) -> Option<&Class> {
+        let decode = |c: &&Class| c.stage == crate::platform::Stage::Decode && c.steady > 0;
+        self.classes.iter().find(decode).or_else(|| self.classes.iter().find(|c| c.steady > 0)).or(self.classes.first())
+    }
+
+    /// The steps of a class that count.
+    pub fn steady_steps<'a>(&'a self, class: &'a Class) -> impl Iterator<Item = &'a Step> {
+        self.steps.iter().filter(move |s| s.class == class.index && s.selection == Selection::Steady)
+    }
+
+    /// The device operations of a step.
+    pub fn ops_of(&self, step: &Step) -> &[DeviceOp] {
+        self.timeline.ops.get(step.ops.clone()).unwrap_or(&[])
+    }
+}
+
+/// Analyses one capture.
+pub fn analyze(trace: &Trace, packs: &Packs, options: &Options) -> Analysis {
+    steps::analyze(trace, packs, options)
+}

@@ -1,0 +1,266 @@
+//! Device operations of one rank in order of start, each with the host call that launched it.
+
+use std::collections::HashMap;
+
+use model::{Category, Columns, Detail, Ns, ProcessId, SliceId, StringId, SyncKind, Trace, TrackId, TrackKind};
+
+use super::bucket::CopyDir;
+use crate::platform::{CanonicalOp, HostCall, OpMatch, Packs};
+
+/// What a device operation is, as far as the sweep cares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum OpKind {
+    /// A kernel that computes.
+    Compute,
+    /// A collective or peer transfer done by a kernel.
+    Comm,
+    /// A copy or fill.
+    Copy(CopyDir),
+    /// A whole graph replay recorded as one row.
+    Opaque,
+}
+
+/// One operation on the device.
+#[derive(Clone, Debug)]
+pub struct DeviceOp {
+    /// Start, ns.
+    pub start: Ns,
+    /// End, ns.
+    pub end: Ns,
+    /// Its slice.
+    pub slice: SliceId,
+    /// Queue it ran on, as an index into [`Timeline::queues`].
+    pub queue: u16,
+    /// Name.
+    pub name: StringId,
+    /// Canonical operator.
+    pub op: CanonicalOp,
+    /// Kind.
+    pub kind: OpKind,
+    /// Launch call, as an index into [`Timeline::calls`].
+    pub call: Option<u32>,
+    /// Whether a graph launch caused it.
+    pub in_graph: bool,
+    /// Whether it is the first operation of its launch call to start.
+    pub first_of_call: bool,
+}
+
+impl DeviceOp {
+    /// Duration, ns.
+    pub fn dur(&self) -> Ns {
+        self.end - self.start
+    }
+}
+
+/// One call of the runtime or driver interface.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// Start, ns.
+    pub start: Ns,
+    /// End, ns.
+    pub end: Ns,
+    /// Kind.
+    pub kind: HostCall,
+    /// Its slice.
+    pub slice: SliceId,
+    /// Thread that called.
+    pub track: TrackId,
+    /// Name.
+    pub name: StringId,
+    /// Number of device operations it caused.
+    pub ops: u32,
+    /// Whether a recorded wait shows that the host blocked in it (a plain copy API may or may not).
+    pub blocking: bool,
+}
+
+/// Device operations and host calls of one rank.
+#[derive(Clone, Debug, Default)]
+pub struct Timeline {
+    /// Device queues of the rank.
+    pub queues: Vec<TrackId>,
+    /// Host threads of the rank's process.
+    pub threads: Vec<TrackId>,
+    /// Device operations by start.
+    pub ops: Vec<DeviceOp>,
+    /// Runtime and driver calls of the process by start.
+    pub calls: Vec<Call>,
+    /// Pairs of neighbours on one queue: how many gaps could be measured, and how many were at most 2 ns.
+    pub gaps: (u64, u64),
+    /// Operations that overlap an earlier one of their queue.
+    pub overlapping: u64,
+    /// Operations that start before their launch call.
+    pub before_launch: u64,
+    /// Operations without launch call.
+    pub unlinked: u64,
+}
+
+impl Timeline {
+    /// Launch call of an operation.
+    pub fn call(&self, op: &DeviceOp) -> Option<&Call> {
+        self.calls.get(op.call? as usize)
+    }
+
+    /// Calls that start inside `[from, to)`.
+    pub fn calls_between(&self, from: Ns, to: Ns) -> &[Call] {
+        let a = self.calls.partition_point(|c| c.start < from);
+        let b = self.calls.partition_point(|c| c.start < to);
+        self.calls.get(a..b).unwrap_or(&[])
+    }
+}
+
+/// Reads the timeline of (process, device) out of the columns.
+pub fn build(
+    trace: &Trace,
+    packs: &Packs,
+    ops: &HashMap<StringId, OpMatch>,
+    process: ProcessId,
+    device: i32,
+) -> Timeline {
+    let mut timeline = Timeline::default();
+    let mut kinds: HashMap<StringId, HostCall> = HashMap::new();
+    let mut call_of: HashMap<SliceId, u32> = HashMap::new();
+    for (track, lane) in lanes(trace, process, TrackKind::HostThread) {
+        timeline.threads.push(track);
+        for i in (0..lane.len()).filter(|i| lane.category[*i] == Category::HostApi) {
+            let name = lane.name[i];
+            let kind = *kinds.entry(name).or_insert_with(|| packs.host_call(trace.strings.get(name)));
+            let (start, end) = (lane.start[i], lane.end(i));
+            let blocking = kind.is_blocking();
+            timeline.calls.push(Call { start, end, kind, slice: lane.id(i), track, name, ops: 0, blocking });
+        }
+    }
+    timeline.calls.sort_by_key(|c| (c.start, std::cmp::Reverse(c.end), c.slice));
+    for (i, call) in timeline.calls.iter().enumerate() {
+        call_of.insert(call.slice, i as u32);
+    }
+    for (track, lane) in lanes(trace, process, TrackKind::DeviceQueue) {
+        if trace.tracks[track.0 as usize].key.device != Some(device) {
+            continue;
+        }
+        let queue = timeline.queues.len() as u16;
+        timeline.queues.push(track);
+        let mut latest: Option<Ns> = None;
+        for i in (0..lane.len()).filter(|i| lane.category[*i].is_device_work()) {
+            if let Some(previous) = latest {
+                if lane.start[i] < previous {
+                    timeline.overlapping += 1;
+                } else {
+                    timeline.gaps.0 += 1;
+                    timeline.gaps.1 += u64::from(lane.start[i] - previous <= 2);
+                }
+            }
+            latest = Some(latest.unwrap_or(Ns::MIN).max(lane.end(i)));
+            timeline.ops.push(device_op(trace, ops, lane, i, queue, &call_of));
+        }
+    }
+    timeline.ops.sort_by(|a, b| {
+        (a.start, std::cmp::Reverse(a.end)).cmp(&(b.start, std::cmp::Reverse(b.end))).then_with(|| {
+            let text = |op: &DeviceOp| trace.strings.get(op.name);
+            text(a).cmp(text(b)).then(a.slice.cmp(&b.slice))
+        })
+    });
+    link(&mut timeline);
+    mark_blocking_copies(trace, process, &mut timeline);
+    timeline
+}
+
+fn lanes(trace: &Trace, process: ProcessId, kind: TrackKind) -> impl Iterator<Item = (TrackId, &Columns)> {
+    trace.tracks.iter().zip(&trace.lanes).enumerate().filter_map(move |(i, (track, lane))| {
+        (track.key.process == process && track.key.kind == kind).then_some((TrackId(i as u32), lane))
+    })
+}
+
+fn device_op(
+    trace: &Trace,
+    ops: &HashMap<StringId, OpMatch>,
+    lane: &Columns,
+    i: usize,
+    queue: u16,
+    call_of: &HashMap<SliceId, u32>,
+) -> DeviceOp {
+    let name = lane.name[i];
+    let op = ops.get(&name).map_or(CanonicalOp::Other, |m| m.op);
+    let collective = matches!(trace.detail(lane, i), Some(Detail::Kernel(k)) if k.collective.is_some());
+    let kind = match lane.category[i] {
+        Category::GraphExec => OpKind::Opaque,
+        Category::Memset => OpKind::Copy(CopyDir::Memset),
+        Category::Memcpy => OpKind::Copy(copy_dir(trace, lane, i)),
+        _ if collective || matches!(op, CanonicalOp::CommAllReduce | CanonicalOp::CommOther) => OpKind::Comm,
+        _ => OpKind::Compute,
+    };
+    DeviceOp {
+        start: lane.start[i],
+        end: lane.end(i),
+        slice: lane.id(i),
+        queue,
+        name,
+        op,
+        kind,
+        call: lane.link(i).and_then(|launch| call_of.get(&launch).copied()),
+        in_graph: matches!(trace.detail(lane, i), Some(Detail::Kernel(k)) if k.graph_node.is_some())
+            || matches!(trace.detail(lane, i), Some(Detail::Copy(c)) if c.graph_node.is_some()),
+        first_of_call: false,
+    }
+}
+
+fn copy_dir(trace: &Trace, lane: &Columns, i: usize) -> CopyDir {
+    let direction = match trace.detail(lane, i) {
+        Some(Detail::Copy(copy)) => copy.direction.map(|d| trace.strings.get(d)),
+        _ => None,
+    };
+    match direction {
+        Some("HtoD") => CopyDir::HtoD,
+        Some("DtoH") => CopyDir::DtoH,
+        Some("DtoD") => CopyDir::DtoD,
+        Some("PtoP") => CopyDir::PtoP,
+        Some("HtoH") => CopyDir::HtoH,
+        _ => CopyDir::Unknown,
+    }
+}
+
+/// Ties operations and calls: fan-out of each call, the first operation of each, and what a graph launch caused.
+fn link(timeline: &mut Timeline) {
+    for op in &mut timeline.ops {
+        let Some(call) = op.call.and_then(|c| timeline.calls.get_mut(c as usize)) else {
+            timeline.unlinked += 1;
+            continue;
+        };
+        op.first_of_call = call.ops == 0;
+        call.ops += 1;
+        op.in_graph |= call.kind == HostCall::GraphLaunch;
+        timeline.before_launch += u64::from(op.start < call.start);
+    }
+}
+
+/// A copy call whose name does not say whether it blocks did block if it returned only after its copy had ended, or if
+/// the capture recorded a host wait under its correlation id.
+fn mark_blocking_copies(trace: &Trace, process: ProcessId, timeline: &mut Timeline) {
+    let mut end_of: HashMap<u32, Ns> = HashMap::new();
+    for op in timeline.ops.iter().filter(|op| matches!(op.kind, OpKind::Copy(CopyDir::DtoH | CopyDir::HtoD))) {
+        if let Some(call) = op.call {
+            end_of.insert(call, op.end);
+        }
+    }
+    for (call, end) in end_of {
+        if let Some(call) = timeline.calls.get_mut(call as usize) {
+            call.blocking |= call.end >= end;
+        }
+    }
+    let mut waits: HashMap<i64, ()> = HashMap::new();
+    for (_, lane) in lanes(trace, process, TrackKind::DeviceSync) {
+        for i in 0..lane.len() {
+            if let Some(Detail::Sync(SyncKind::Event | SyncKind::Stream | SyncKind::Context)) = trace.detail(lane, i) {
+                waits.insert(lane.correlation[i], ());
+            }
+        }
+    }
+    if waits.is_empty() {
+        return;
+    }
+    for call in &mut timeline.calls {
+        let Some((track, row)) = trace.locate(call.slice) else { continue };
+        let lane = &trace.lanes[track.0 as usize];
+        let correlation = lane.correlation[row];
+        call.blocking |= correlation != model::trace::NO_CORRELATION && waits.contains_key(&correlation);
+    }
+}

@@ -1,0 +1,95 @@
+//! What the step would become. The estimator is a seam: bounds for now, counterfactual replay where it is available.
+
+use model::Ns;
+
+use crate::analysis::{Bucket, Class, Layer, Rank};
+
+/// A change to the run whose effect is asked for. Times are ns per step of the class, means over the steps that count.
+#[derive(Clone, Debug)]
+pub struct Intervention {
+    /// Time that the change takes away from the step if nothing else takes its place.
+    pub removes: Ns,
+    /// Layer in which the change is made: a runtime change cannot go below the device's own work.
+    pub layer: Layer,
+}
+
+/// How an estimate was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Method {
+    /// Counterfactual replay of the step.
+    Replay,
+    /// Bounds that no change of this kind can beat.
+    Bound,
+    /// No estimate.
+    None,
+}
+
+/// From X to Y: ns per step of the class.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// Mean step time now.
+    pub from: Ns,
+    /// Least step time that the change can reach.
+    pub to_low: Ns,
+    /// Step time if the change brings only what is certain.
+    pub to_high: Ns,
+    /// How it was made.
+    pub method: Method,
+}
+
+impl Estimate {
+    /// No estimate for a step of `from` ns.
+    pub fn none(from: Ns) -> Self {
+        Self { from, to_low: from, to_high: from, method: Method::None }
+    }
+
+    /// Middle of the gain interval as a share of the step time.
+    pub fn mid_gain_share(&self) -> f64 {
+        if self.from <= 0 {
+            return 0.0;
+        }
+        (self.from as f64 - (self.to_low as f64 + self.to_high as f64) / 2.0) / self.from as f64
+    }
+
+    /// Largest gain as a share of the step time.
+    pub fn max_gain_share(&self) -> f64 {
+        if self.from <= 0 { 0.0 } else { (self.from - self.to_low) as f64 / self.from as f64 }
+    }
+}
+
+/// Something that can say what a change would bring.
+pub trait Estimator {
+    /// Estimates the step time of `class` after `change`.
+    fn estimate(&self, rank: &Rank, class: &Class, change: &Intervention) -> Estimate;
+}
+
+/// Bounds only: no change gains more than the time it removes (Amdahl), no runtime change makes the step shorter than the
+/// device's own work, and nothing is promised from below.
+pub struct Bounds;
+
+impl Estimator for Bounds {
+    fn estimate(&self, _rank: &Rank, class: &Class, change: &Intervention) -> Estimate {
+        let from = class.total / class.steady.max(1) as Ns;
+        let busy = class.per_step(|b| !b.is_idle());
+        let floor = match change.layer {
+            Layer::Runtime => busy.min(from) - class.per_step(|b| matches!(b, Bucket::Copy(_))).min(busy),
+            _ => 0,
+        };
+        let to_low = (from - change.removes.clamp(0, from)).max(floor).min(from);
+        Estimate { from, to_low, to_high: from, method: Method::Bound }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_middle_of_the_interval_is_the_gain() {
+        let e = Estimate { from: 1000, to_low: 600, to_high: 1000, method: Method::Bound };
+        assert!((e.mid_gain_share() - 0.2).abs() < 1e-12);
+        assert!((e.max_gain_share() - 0.4).abs() < 1e-12);
+        assert_eq!(Estimate::none(0).mid_gain_share(), 0.0);
+    }
+}

@@ -1,0 +1,128 @@
+//! The diagnosis record: a claim with its evidence, trigger, estimate, competing explanation, remedy and verification.
+
+use model::{EvidenceClass, SliceId};
+
+use super::estimate::Estimate;
+use crate::{
+    analysis::{Confidence, Layer},
+    i18n::{Message, Value},
+    platform::Remedy,
+};
+
+/// How much a finding matters, from the middle of its estimated gain over the step time: critical from 20 %, high from
+/// 10 %, medium from 3 %, low below (diagnosis method, common gate).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// No gain of its own: a fact about the measurement or a condition.
+    Info,
+    /// 1–3 %.
+    Low,
+    /// 3–10 %.
+    Medium,
+    /// 10–20 %.
+    High,
+    /// 20 % and more.
+    Critical,
+}
+
+impl Severity {
+    /// Severity of a gain of `share` of the step time.
+    pub fn of(share: f64) -> Self {
+        match share {
+            s if s >= 0.20 => Self::Critical,
+            s if s >= 0.10 => Self::High,
+            s if s >= 0.03 => Self::Medium,
+            s if s >= 0.01 => Self::Low,
+            _ => Self::Info,
+        }
+    }
+
+    /// Key in JSON and on the command line.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+            Self::Critical => "critical",
+        }
+    }
+}
+
+/// One fact that supports a finding.
+#[derive(Clone, Debug)]
+pub struct Evidence {
+    /// What the value is, as a sentence part with `{value}` left to the unit of `value`.
+    pub what: Message,
+    /// The value.
+    pub value: Value,
+    /// Slices it was read from (a sample of at most 16).
+    pub rows: Vec<SliceId>,
+}
+
+/// Why the rule fired.
+#[derive(Clone, Debug)]
+pub struct Trigger {
+    /// The formula, in the words of the rule's documentation.
+    pub formula: &'static str,
+    /// Its value here.
+    pub value: f64,
+    /// The threshold.
+    pub threshold: f64,
+}
+
+/// Another explanation of the same evidence.
+#[derive(Clone, Debug)]
+pub struct Competing {
+    /// The other claim.
+    pub claim: Message,
+    /// Whether the evidence rules it out.
+    pub refuted: bool,
+    /// Why, or what would decide.
+    pub why: Message,
+}
+
+/// One finding.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// Rule id such as `RT-14`.
+    pub rule: &'static str,
+    /// Layer of the cause.
+    pub layer: Layer,
+    /// How much it matters.
+    pub severity: Severity,
+    /// How sure it is.
+    pub confidence: Confidence,
+    /// The claim in one sentence with its numbers.
+    pub claim: Message,
+    /// Step class it speaks of (key), empty for the whole capture.
+    pub class: String,
+    /// Ranks it speaks of.
+    pub ranks: Vec<u32>,
+    /// Facts.
+    pub evidence: Vec<Evidence>,
+    /// Why it fired.
+    pub trigger: Trigger,
+    /// From X to Y.
+    pub estimate: Estimate,
+    /// Other explanations.
+    pub competing: Vec<Competing>,
+    /// What to do, for this platform.
+    pub remedy: Vec<Remedy>,
+    /// How to check that the remedy worked.
+    pub verify: Message,
+    /// Rules whose claim on the same time this one took precedence over.
+    pub supersedes: Vec<&'static str>,
+}
+
+/// A rule that could not decide.
+#[derive(Clone, Debug)]
+pub struct Abstention {
+    /// Rule id.
+    pub rule: &'static str,
+    /// Evidence classes that are missing.
+    pub needs: Vec<EvidenceClass>,
+    /// Another reason.
+    pub why: Option<Message>,
+}

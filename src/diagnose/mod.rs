@@ -1,0 +1,52 @@
+//! From attributed steps to findings: which rule fires, what it would gain, what speaks against it.
+//!
+//! A rule is one file in [`rules`] and one line in its registry. Findings are ranked by estimated gain; rules that lack
+//! evidence abstain and name what to collect.
+
+pub mod estimate;
+pub mod finding;
+pub mod ranking;
+pub mod rule;
+pub mod rules;
+pub mod verdict;
+
+use model::Trace;
+
+pub use estimate::{Estimate, Intervention, Method};
+pub use finding::{Abstention, Competing, Evidence, Finding, Severity, Trigger};
+pub use rule::{Context, Doc, Outcome, Rule};
+pub use verdict::{Level, Verdict, VerdictLayer};
+
+use crate::{analysis::Analysis, platform::Packs};
+
+/// What was found in one capture.
+pub struct Diagnosis {
+    /// Findings, the most important first; measurement rules (CP) keep their place at the end unless they gate.
+    pub findings: Vec<Finding>,
+    /// Rules that could not decide, with what they need.
+    pub abstained: Vec<Abstention>,
+    /// The answer in one sentence.
+    pub verdict: Verdict,
+}
+
+/// Runs every rule over a capture.
+pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis {
+    let cx = Context { trace, analysis, packs, estimator: &estimate::Bounds };
+    let (mut findings, mut abstained) = (Vec::new(), Vec::new());
+    for rule in rules::REGISTRY {
+        let doc = rule.doc();
+        let missing = analysis.evidence.missing(doc.needs);
+        if !missing.is_empty() {
+            abstained.push(Abstention { rule: doc.id, needs: missing, why: None });
+            continue;
+        }
+        match rule.check(&cx) {
+            Outcome::Quiet => {}
+            Outcome::Found(found) => findings.extend(found),
+            Outcome::Abstain(why) => abstained.push(Abstention { rule: doc.id, needs: Vec::new(), why: Some(why) }),
+        }
+    }
+    ranking::settle(&mut findings, analysis);
+    let verdict = verdict::judge(&cx, &findings);
+    Diagnosis { findings, abstained, verdict }
+}

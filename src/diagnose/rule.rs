@@ -1,0 +1,136 @@
+//! What a rule is.
+
+use model::{EvidenceClass, Trace};
+
+use super::{
+    estimate::{Estimator, Intervention},
+    finding::{Competing, Evidence, Finding, Severity, Trigger},
+};
+use crate::{
+    analysis::{Analysis, Class, Confidence, Layer, Rank},
+    i18n::{Message, Text},
+    platform::Packs,
+};
+
+/// The text of a rule. `strato explain` prints it.
+#[derive(Clone, Copy, Debug)]
+pub struct Doc {
+    /// Id such as `RT-14`.
+    pub id: &'static str,
+    /// Name in a few words.
+    pub title: Text,
+    /// Layer of the cause that the rule claims.
+    pub layer: Layer,
+    /// Evidence classes without which the rule abstains.
+    pub needs: &'static [EvidenceClass],
+    /// What it sees.
+    pub sees: Text,
+    /// Why it matters.
+    pub matters: Text,
+    /// Trigger and threshold.
+    pub trigger: Text,
+    /// Where the threshold comes from.
+    pub source: Text,
+    /// When it keeps quiet although the trigger holds, and what else could explain the evidence.
+    pub guards: Text,
+    /// How to verify the remedy.
+    pub verify: Text,
+}
+
+/// What a rule may look at.
+pub struct Context<'a> {
+    /// The capture.
+    pub trace: &'a Trace,
+    /// Its analysis.
+    pub analysis: &'a Analysis,
+    /// Platform knowledge.
+    pub packs: &'a Packs,
+    /// How gains are estimated.
+    pub estimator: &'a dyn Estimator,
+}
+
+/// What a rule says.
+pub enum Outcome {
+    /// Nothing to report.
+    Quiet,
+    /// Findings.
+    Found(Vec<Finding>),
+    /// It cannot decide although the evidence classes are there.
+    Abstain(Message),
+}
+
+/// A rule of the catalogue.
+pub trait Rule: Sync {
+    /// Its text.
+    fn doc(&self) -> &'static Doc;
+
+    /// Looks at one capture.
+    fn check(&self, cx: &Context<'_>) -> Outcome;
+}
+
+impl Context<'_> {
+    /// Vendor of the first device, for remedies.
+    pub fn vendor(&self) -> Option<&str> {
+        self.trace.devices.iter().find_map(|d| d.vendor).map(|v| self.trace.strings.get(v))
+    }
+
+    /// A finding about `class` of `rank` with everything that follows from the rule's text, the platform and the
+    /// intervention filled in; the rule adds evidence and competing explanations.
+    pub fn finding(
+        &self,
+        doc: &'static Doc,
+        rank: &Rank,
+        class: &Class,
+        claim: Message,
+        trigger: Trigger,
+        intervention: &Intervention,
+    ) -> Finding {
+        let estimate = self.estimator.estimate(rank, class, intervention);
+        Finding {
+            rule: doc.id,
+            layer: doc.layer,
+            severity: Severity::of(estimate.mid_gain_share()),
+            confidence: self.confidence(rank),
+            claim,
+            class: class.key.clone(),
+            ranks: vec![rank.rank],
+            evidence: Vec::new(),
+            trigger,
+            estimate,
+            competing: Vec::new(),
+            remedy: self.packs.remedies(doc.id, self.vendor()),
+            verify: Message::plain(doc.verify),
+            supersedes: Vec::new(),
+        }
+    }
+
+    /// The most that the anchor and the integrity of the trace allow a finding to be sure of.
+    pub fn confidence(&self, rank: &Rank) -> Confidence {
+        let integrity = &self.analysis.integrity;
+        let ops = integrity.device_ops.max(1) as f64;
+        // 2 % unmatched correlation is the integrity limit of rule CP-05.
+        let doubtful = (integrity.before_launch + integrity.unlinked) as f64 / ops > 0.02;
+        if doubtful { rank.anchor.confidence.min(Confidence::Medium) } else { rank.anchor.confidence }
+    }
+
+    /// Every rank with its main class, if that class has steps that count.
+    pub fn main_classes(&self) -> impl Iterator<Item = (&Rank, &Class)> {
+        self.analysis.ranks.iter().filter_map(|r| Some((r, r.main_class().filter(|c| c.steady > 0)?)))
+    }
+}
+
+impl Finding {
+    /// Adds a fact.
+    #[must_use]
+    pub fn with(mut self, evidence: Evidence) -> Self {
+        self.evidence.push(evidence);
+        self
+    }
+
+    /// Adds another explanation.
+    #[must_use]
+    pub fn against(mut self, competing: Competing) -> Self {
+        self.competing.push(competing);
+        self
+    }
+}
