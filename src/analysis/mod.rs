@@ -17,6 +17,7 @@
 pub mod anchor;
 pub mod attribution;
 pub mod bucket;
+mod classes;
 pub mod collective;
 pub mod evidence;
 pub mod host;
