@@ -132,3 +132,8 @@ impl Rank {
 pub fn analyze(trace: &Trace, packs: &Packs, options: &Options) -> Analysis {
     steps::analyze(trace, packs, options)
 }
+
+#[cfg(test)]
+pub(crate) mod script;
+#[cfg(test)]
+mod tests;
