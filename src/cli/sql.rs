@@ -39,7 +39,9 @@ pub(super) fn run(arguments: Arguments) -> anyhow::Result<Exit> {
     let terminal = stdout.is_terminal();
     let mut out = BufWriter::new(stdout.lock());
     if csv {
-        store::query(&file, &query, &mut Csv { out: csv::Writer::from_writer(&mut out), terminal })?;
+        let mut sink = Csv { out: csv::Writer::from_writer(&mut out), terminal };
+        store::query(&file, &query, &mut sink)?;
+        sink.out.flush()?;
     } else if json {
         let mut sink = Json { out: &mut out, names: Vec::new(), rows: 0 };
         store::query(&file, &query, &mut sink)?;
