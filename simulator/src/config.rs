@@ -134,6 +134,8 @@ pub struct Config {
     pub flush_every: i64,
     /// Length of such a flush.
     pub flush_ns: i64,
+    /// Whether nsys records a graph replay as one row, rather than its nodes.
+    pub graph_level_trace: bool,
     /// What is wrong with the run.
     pub fault: Option<Fault>,
 }
@@ -208,6 +210,7 @@ impl Config {
             allocate_every: if pick(0, 5) == 0 { pick(8, 20) } else { 0 },
             flush_every: if pick(0, 2) == 0 { pick(8, 25) } else { 0 },
             flush_ns: pick(40_000, 400_000),
+            graph_level_trace: pick(0, 2) == 0,
             fault: None,
         }
     }
