@@ -143,6 +143,12 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    /// Whether the object here begins with the key that every event has and no metadata begins with.
+    pub fn phase_comes_first(&self) -> Result<bool, Fault> {
+        let mut inside = Self::new(self.bytes, self.at + 1);
+        Ok(inside.peek()? == b'"' && inside.string()?.raw == b"ph")
+    }
+
     /// Reads an object; `member` gets each key with the cursor on its value and must read it.
     pub fn object(&mut self, mut member: impl FnMut(Text<'a>, &mut Self) -> Result<(), Fault>) -> Result<(), Fault> {
         if self.peek()? != b'{' {

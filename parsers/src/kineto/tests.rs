@@ -392,6 +392,7 @@ fn what_is_no_trace_is_refused_with_a_place() {
         assert!(error.contains("at byte") && error.contains("PyTorch profiler"), "{error}");
     }
     assert_eq!(read(r#"{"traceEvents": []}"#).slice_count(), 0);
+    assert_eq!(read(&format!(r#"{{"traceEventz": [ {KERNEL}], "x": [{{"name": "k"}}]}}"#)).slice_count(), 1);
     assert_eq!(read("\u{feff}{\"traceEvents\": []}").slice_count(), 0);
 }
 
