@@ -321,10 +321,11 @@ fn code_point(rest: &[u8]) -> (Option<char>, usize) {
         u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
     };
     let Some(first) = unit(0) else { return (None, 0) };
-    if (0xD800..0xDC00).contains(&first) && rest.get(4..6) == Some(b"\\u") {
-        if let Some(second @ 0xDC00..0xE000) = unit(6) {
-            return (char::from_u32(0x1_0000 + ((first - 0xD800) << 10) + (second - 0xDC00)), 10);
-        }
+    if (0xD800..0xDC00).contains(&first)
+        && rest.get(4..6) == Some(b"\\u")
+        && let Some(second @ 0xDC00..0xE000) = unit(6)
+    {
+        return (char::from_u32(0x1_0000 + ((first - 0xD800) << 10) + (second - 0xDC00)), 10);
     }
     (char::from_u32(first), 4)
 }

@@ -9,8 +9,9 @@ use std::{collections::VecDeque, path::Path};
 use model::{Severity, TraceSink};
 
 use super::{
-    batch::{Batch, BatchBuilder},
+    batch::Batch,
     boundary::{self, Boundary},
+    builder::BatchBuilder,
     event::Event,
     facts::Facts,
     json::{Cursor, Fault},
@@ -328,7 +329,7 @@ fn member(cursor: &mut Cursor<'_>, facts: &mut Facts) -> Result<Member, Fault> {
         let mut inside = cursor.clone();
         inside.at += 1;
         // A damaged key must not cost the events below it.
-        let by_look = || Ok(inside.peek()? == b'{' && inside.phase_comes_first()?);
+        let mut by_look = || Ok(inside.peek()? == b'{' && inside.phase_comes_first()?);
         if key.raw == b"traceEvents" || by_look()? {
             cursor.at += 1;
             return Ok(Member::Events);

@@ -398,10 +398,10 @@ fn what_is_no_trace_is_refused_with_a_place() {
 
 #[test]
 fn blocks_give_what_the_whole_gives() {
-    // About 12 MB, so that several blocks are cut; strings and nested values hold what looks like an event.
+    // About 11 MB, so that several blocks are cut; strings and nested values hold what looks like an event.
     let decoy = r#"}, {\"ph\": 1}, {"#;
     let nested = r#"[{"name": 1}, {"ph": 2}]"#;
-    let events: Vec<String> = (0..60_000)
+    let events: Vec<String> = (0..45_000)
         .map(|i| {
             format!(
                 r#"{{"ph": "X", "cat": "cpu_op", "name": "op{}", "pid": 1, "tid": {}, "ts": {i}.{:03}, "dur": 0.5,
@@ -413,7 +413,7 @@ fn blocks_give_what_the_whole_gives() {
         })
         .collect();
     let t = trace(&events.join(",\n"), r#", "baseTimeNanoseconds": 0"#);
-    assert_eq!((t.slice_count(), t.tracks.len(), t.start_unix_ns), (60_000, 7, Some(0)));
+    assert_eq!((t.slice_count(), t.tracks.len(), t.start_unix_ns), (45_000, 7, Some(0)));
     assert!(t.stats.is_empty(), "{:?}", t.stats);
     for (lane, tid) in t.lanes.iter().zip(0..) {
         for row in 0..lane.len() {
