@@ -17,6 +17,7 @@
 pub mod anchor;
 pub mod attribution;
 pub mod bucket;
+mod classes;
 pub mod collective;
 pub mod evidence;
 pub mod host;
@@ -131,3 +132,8 @@ impl Rank {
 pub fn analyze(trace: &Trace, packs: &Packs, options: &Options) -> Analysis {
     steps::analyze(trace, packs, options)
 }
+
+#[cfg(test)]
+pub(crate) mod script;
+#[cfg(test)]
+mod tests;
