@@ -59,6 +59,24 @@ pub fn code(text: &str, most: usize) -> String {
     format!("{fence}{pad}{text}{pad}{fence}")
 }
 
+/// A text from the capture as a part of a sentence: what markdown or HTML would act on is escaped. Pipes are the table's.
+pub fn prose(text: &str, most: usize) -> String {
+    let text = plain(text, most);
+    let mut out = String::with_capacity(text.len());
+    let mut before = ' ';
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        // An underscore inside a word is only an underscore.
+        let inside = before.is_alphanumeric() && rest.peek().is_some_and(|next| next.is_alphanumeric());
+        if matches!(c, '\\' | '`' | '*' | '[' | ']' | '<' | '>' | '&' | '~') || (c == '_' && !inside) {
+            out.push('\\');
+        }
+        out.push(c);
+        before = c;
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -89,6 +107,11 @@ mod tests {
         assert_eq!(code("a`b", NAME), "``a`b``");
         assert_eq!(code("``", NAME), "``` `` ```");
         assert_eq!(code("", NAME), "` `");
+    }
+
+    #[test]
+    fn prose_means_nothing_to_markdown() {
+        assert_eq!(prose("a_b _c_ <b>*x*</b> [l](u)", PHRASE), "a_b \\_c\\_ \\<b\\>\\*x\\*\\</b\\> \\[l\\](u)");
     }
 
     proptest::proptest! {

@@ -22,7 +22,7 @@ pub(super) fn write(page: &mut Page<'_>) {
     let unknown = page.get(Text::new("unknown", "未知"));
     let device = |d: &crate::report::model::DeviceGroup| {
         let name = d.name.as_deref().map_or(unknown.to_owned(), |n| page.name(n));
-        let vendor = d.vendor.as_deref().map_or(unknown.to_owned(), |v| text::plain(v, 24));
+        let vendor = d.vendor.as_deref().map_or(unknown.to_owned(), |v| text::prose(v, 24));
         format!("{} × {name} ({vendor})", d.count)
     };
     let devices = if capture.devices.is_empty() {
@@ -42,7 +42,7 @@ pub(super) fn write(page: &mut Page<'_>) {
     };
     let mut rows = vec![
         page.labelled(Text::new("Device", "设备"), &devices),
-        page.labelled(Text::new("Format", "格式"), &text::plain(&capture.format, 40)),
+        page.labelled(Text::new("Format", "格式"), &text::prose(&capture.format, 40)),
         page.labelled(Text::new("Ranks", "rank"), &ranks),
         page.labelled(
             Text::new("Time recorded", "采集时长"),

@@ -67,7 +67,7 @@ fn ledger(page: &mut Page<'_>) {
         (page.get(Text::new("what became of it", "去向")), Align::Left),
     ]);
     for row in &page.capture.ledger {
-        let note = text::plain(&row.note, text::PHRASE);
+        let note = text::prose(&row.note, text::PHRASE);
         let [read, kept] = [row.read, row.kept].map(units::count);
         table.row([page.name(&row.category), read, kept, units::time(row.time_ns), note]);
     }
