@@ -103,7 +103,10 @@ fn taking_host_events_away_never_moves_time_to_another_layer() {
     for (seed, trace) in captures() {
         let all = analyze(&trace);
         let silent = |c: Category| {
-            matches!(c, Category::FrameworkOp | Category::PythonFrame | Category::Overhead | Category::Gc | Category::HostOther)
+            matches!(
+                c,
+                Category::FrameworkOp | Category::PythonFrame | Category::Overhead | Category::Gc | Category::HostOther
+            )
         };
         let poorer = analyze(&edited(&trace, |e| if silent(e.category) { vec![] } else { vec![e] }));
         for (rank, poor) in all.ranks.iter().zip(&poorer.ranks) {

@@ -1,9 +1,10 @@
 //! Where steps begin, in the order of trust (method §2.2): annotations, token readbacks, graph launches, a device operation
 //! that occurs once per step, the whole capture.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use model::{Category, Ns, ProcessId, Span, StringId, Trace, TrackKind};
+use rustc_hash::FxHashMap;
 
 use super::{
     bucket::CopyDir,
@@ -125,7 +126,7 @@ fn user_ranges(
     process: ProcessId,
     device: i32,
 ) -> Option<(Anchor, Vec<Mark>)> {
-    let mut labels: HashMap<StringId, Option<StepLabel>> = HashMap::new();
+    let mut labels: FxHashMap<StringId, Option<StepLabel>> = FxHashMap::default();
     let mut ranges = Vec::new();
     for (track, lane) in trace.tracks.iter().zip(&trace.lanes) {
         let on_device = match track.key.kind {
@@ -186,8 +187,7 @@ fn user_ranges(
     } else {
         Confidence::Medium
     };
-    let anchor =
-        Anchor { kind: AnchorKind::UserRange, name: engine, confidence, without_work: without_work + dropped };
+    let anchor = Anchor { kind: AnchorKind::UserRange, name: engine, confidence, without_work: without_work + dropped };
     Some((anchor, marks))
 }
 
@@ -309,12 +309,8 @@ fn sampling(trace: &Trace, timeline: &Timeline) -> Option<(Anchor, Vec<Mark>)> {
         Some(Mark { op: i + 1 + ahead, name: "after sampling".into(), label: None, host: None })
     });
     let (marks, _) = increasing(marks.collect());
-    let anchor = Anchor {
-        kind: AnchorKind::PeriodicOp,
-        name: name.to_owned(),
-        confidence: Confidence::Medium,
-        without_work: 0,
-    };
+    let anchor =
+        Anchor { kind: AnchorKind::PeriodicOp, name: name.to_owned(), confidence: Confidence::Medium, without_work: 0 };
     let marks = with_first(marks, timeline);
     (marks.len() > MIN_MARKS).then_some((anchor, marks))
 }

@@ -91,7 +91,8 @@ pub fn attribute(
         idle: vec![0; timeline.ops.len()],
         gaps: Vec::new(),
     };
-    let partitions = windows.iter().enumerate().map(|(i, w)| sweep.window(i as u32, *w, i + 1 < windows.len())).collect();
+    let partitions =
+        windows.iter().enumerate().map(|(i, w)| sweep.window(i as u32, *w, i + 1 < windows.len())).collect();
     sweep.drain(Ns::MAX);
     let exclusive = sweep.exclusive.iter().zip(&sweep.idle);
     let exclusive = exclusive.map(|(parts, idle)| Exclusive { busy: (parts / PARTS) as Ns, idle: *idle }).collect();

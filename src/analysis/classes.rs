@@ -221,11 +221,12 @@ fn warm_up(times: &[Ns]) -> usize {
     // Three median absolute deviations hold nearly all of a settled run's steps.
     let tolerance = (SETTLED * settled).max(3.0 * spread);
     let block = (n / 10).max(3);
-    (0..n / 2).find(|k| {
-        let ahead = median(&times[*k..(*k + block).min(n)]) as f64;
-        (ahead - settled).abs() <= tolerance && (times[*k] as f64 - settled) <= settled * (SLOW_START - 1.0)
-    })
-    .unwrap_or(n / 2)
+    (0..n / 2)
+        .find(|k| {
+            let ahead = median(&times[*k..(*k + block).min(n)]) as f64;
+            (ahead - settled).abs() <= tolerance && (times[*k] as f64 - settled) <= settled * (SLOW_START - 1.0)
+        })
+        .unwrap_or(n / 2)
 }
 
 /// Lower median.
@@ -263,8 +264,7 @@ pub fn summarize(steps: &mut [Step], drafts: &[Draft]) -> Vec<Class> {
 }
 
 fn class_of(index: usize, key: &str, draft: &Draft, steps: &[Step], members: &[usize]) -> Class {
-    let steady: Vec<&Step> =
-        members.iter().map(|i| &steps[*i]).filter(|s| s.selection == Selection::Steady).collect();
+    let steady: Vec<&Step> = members.iter().map(|i| &steps[*i]).filter(|s| s.selection == Selection::Steady).collect();
     let timed: Vec<&Step> =
         if steady.is_empty() { members.iter().map(|i| &steps[*i]).collect() } else { steady.clone() };
     let mut times: Vec<Ns> = timed.iter().map(|s| s.window.len()).collect();

@@ -1,8 +1,7 @@
 //! Transfer and wait of collectives as far as one rank alone can tell (method §2.5, last case).
 
-use std::collections::HashMap;
-
 use model::{Detail, Ns, StringId, Trace};
+use rustc_hash::FxHashMap;
 
 use super::timeline::{DeviceOp, OpKind};
 
@@ -21,13 +20,13 @@ pub struct Split {
     /// count as transfer altogether.
     pub estimated: u64,
     /// Estimated transfer by kind, ns.
-    pub transfer: HashMap<Kind, Ns>,
+    pub transfer: FxHashMap<Kind, Ns>,
 }
 
 impl Split {
     /// Estimates the transfer of each kind as the 5th percentile of its durations.
     pub fn estimate(trace: &Trace, ops: &[DeviceOp]) -> Self {
-        let mut durations: HashMap<Kind, Vec<Ns>> = HashMap::new();
+        let mut durations: FxHashMap<Kind, Vec<Ns>> = FxHashMap::default();
         for op in ops.iter().filter(|op| op.kind == OpKind::Comm) {
             durations.entry(kind(trace, op)).or_default().push(op.dur());
         }
@@ -50,12 +49,11 @@ impl Split {
 }
 
 fn kind(trace: &Trace, op: &DeviceOp) -> Kind {
-    let bytes = trace.locate(op.slice).and_then(|(track, row)| {
-        match trace.detail(&trace.lanes[track.0 as usize], row) {
+    let bytes =
+        trace.locate(op.slice).and_then(|(track, row)| match trace.detail(&trace.lanes[track.0 as usize], row) {
             Some(Detail::Kernel(k)) => k.collective.as_ref().and_then(|c| c.bytes),
             Some(Detail::Collective(c)) => c.bytes,
             _ => None,
-        }
-    });
+        });
     (op.name, bytes)
 }

@@ -19,21 +19,17 @@ pub fn of(trace: &Trace, ranks: &[Rank]) -> Evidence {
     // Eager runs count too: that no graph was launched is known as soon as calls are.
     hold(
         EvidenceClass::Graph,
-        timelines().any(|t| {
-            !t.calls.is_empty() || t.ops.iter().any(|op| op.in_graph || op.kind == super::OpKind::Opaque)
-        }),
+        timelines()
+            .any(|t| !t.calls.is_empty() || t.ops.iter().any(|op| op.in_graph || op.kind == super::OpKind::Opaque)),
     );
-    hold(
-        EvidenceClass::Shapes,
-        trace.details.iter().any(|d| matches!(d, Detail::Op(op) if op.shapes.is_some())),
-    );
+    hold(EvidenceClass::Shapes, trace.details.iter().any(|d| matches!(d, Detail::Op(op) if op.shapes.is_some())));
     hold(EvidenceClass::MultiRank, ranks.len() > 1);
     let device_counter = |c: &model::CounterTrack| c.device.is_some() && !trace.strings.get(c.name).contains("memory");
     hold(EvidenceClass::Counters, trace.counters.iter().any(device_counter));
-    let queue_waits = trace.tracks.iter().zip(&trace.lanes).any(|(track, lane)| {
-        track.key.kind == TrackKind::DeviceQueue && lane.category.contains(&Category::DeviceSync)
-    });
+    let queue_waits =
+        trace.tracks.iter().zip(&trace.lanes).any(|(track, lane)| {
+            track.key.kind == TrackKind::DeviceQueue && lane.category.contains(&Category::DeviceSync)
+        });
     hold(EvidenceClass::PairDetail, queue_waits);
     evidence
 }
-

@@ -1,8 +1,7 @@
 //! What each host thread was doing: a partition of its time into states, the strongest state first.
 
-use std::collections::HashMap;
-
 use model::{Category, Ns, ProcessId, Span, StringId, Trace, TrackId};
+use rustc_hash::FxHashMap;
 
 use super::{
     bucket::{Bucket, HostLabel},
@@ -45,12 +44,12 @@ struct Segment {
 #[derive(Debug)]
 pub struct Labels {
     names: Vec<String>,
-    ids: HashMap<String, HostLabel>,
+    ids: FxHashMap<String, HostLabel>,
 }
 
 impl Default for Labels {
     fn default() -> Self {
-        let mut labels = Self { names: Vec::new(), ids: HashMap::new() };
+        let mut labels = Self { names: Vec::new(), ids: FxHashMap::default() };
         labels.id("unknown");
         labels
     }
@@ -79,7 +78,7 @@ impl Labels {
 
 /// States of every thread of a process that launches work.
 pub struct HostStates {
-    threads: HashMap<TrackId, Vec<Segment>>,
+    threads: FxHashMap<TrackId, Vec<Segment>>,
     overhead: Vec<Span>,
     gc: Vec<Span>,
     gc_label: HostLabel,
@@ -90,13 +89,13 @@ impl HostStates {
     /// Partitions the time of every launching thread of `process`.
     pub fn build(trace: &Trace, packs: &Packs, process: ProcessId, timeline: &Timeline, labels: &mut Labels) -> Self {
         let mut states = Self {
-            threads: HashMap::new(),
+            threads: FxHashMap::default(),
             overhead: union_of(trace, process, Category::Overhead),
             gc: union_of(trace, process, Category::Gc),
             gc_label: labels.id("gc"),
             blocked_label: labels.id("blocked"),
         };
-        let mut classes = Classes { packs, cache: HashMap::new() };
+        let mut classes = Classes { packs, cache: FxHashMap::default() };
         let blocking: std::collections::HashSet<_> =
             timeline.calls.iter().filter(|c| c.blocking).map(|c| c.slice).collect();
         let mut launching: Vec<TrackId> = timeline.calls.iter().filter(|c| c.ops > 0).map(|c| c.track).collect();
@@ -172,12 +171,18 @@ impl HostStates {
 /// State and label of a slice by its name and category, looked up once per distinct pair.
 struct Classes<'a> {
     packs: &'a Packs,
-    cache: HashMap<(StringId, Category), Option<(State, bool)>>,
+    cache: FxHashMap<(StringId, Category), Option<(State, bool)>>,
 }
 
 impl Classes<'_> {
     /// The state, and whether a pack named the label (then nested slices inherit it).
-    fn state(&mut self, trace: &Trace, labels: &mut Labels, name: StringId, category: Category) -> Option<(State, bool)> {
+    fn state(
+        &mut self,
+        trace: &Trace,
+        labels: &mut Labels,
+        name: StringId,
+        category: Category,
+    ) -> Option<(State, bool)> {
         if let Some(known) = self.cache.get(&(name, category)) {
             return *known;
         }
@@ -221,7 +226,9 @@ fn api_state(call: HostCall, labels: &mut Labels) -> State {
         }
         HostCall::SyncStream | HostCall::SyncDevice | HostCall::SyncEvent => State::Sync,
         HostCall::Alloc | HostCall::Free | HostCall::HostAlloc => State::Alloc,
-        HostCall::ModuleLoad | HostCall::Compile | HostCall::GraphCapture | HostCall::GraphInstantiate => State::Compile,
+        HostCall::ModuleLoad | HostCall::Compile | HostCall::GraphCapture | HostCall::GraphInstantiate => {
+            State::Compile
+        }
         HostCall::GraphUpdate => State::GraphUpdate,
         HostCall::Query | HostCall::EventRecord | HostCall::StreamWaitEvent | HostCall::Other => {
             State::Work(labels.id("runtime_call"))
@@ -248,7 +255,9 @@ fn partition(
     let (mut out, mut open) = (Vec::new(), Vec::<Open>::new());
     let mut cursor = Ns::MIN;
     for i in 0..lane.len() {
-        let Some((mut state, mut named)) = classes.state(trace, labels, lane.name[i], lane.category[i]) else { continue };
+        let Some((mut state, mut named)) = classes.state(trace, labels, lane.name[i], lane.category[i]) else {
+            continue;
+        };
         if state == State::Launch && is_blocking(lane.id(i)) {
             state = State::Sync;
         }
@@ -286,7 +295,9 @@ fn push(out: &mut Vec<Segment>, span: Span, state: State, since: Ns) {
         return;
     }
     match out.last_mut() {
-        Some(last) if last.span.end == span.start && last.state == state && (last.since == since || state != State::Sync) => {
+        Some(last)
+            if last.span.end == span.start && last.state == state && (last.since == since || state != State::Sync) =>
+        {
             last.span.end = span.end;
         }
         _ => out.push(Segment { span, state, since }),

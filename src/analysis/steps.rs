@@ -1,11 +1,9 @@
 //! Step windows, their classes, and which of them count.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    ops::Range,
-};
+use std::{collections::BTreeMap, ops::Range};
 
 use model::{Category, Ns, ProcessId, Span, StringId, Trace, TrackKind};
+use rustc_hash::FxHashMap;
 
 use super::{
     Analysis, Integrity, Options, Rank,
@@ -143,13 +141,13 @@ impl Class {
 
 /// Canonical operators of every device name of a capture.
 struct Names {
-    ops: HashMap<StringId, OpMatch>,
+    ops: FxHashMap<StringId, OpMatch>,
     coverage: Option<f64>,
     unmapped: Vec<(StringId, Ns)>,
 }
 
 fn canonical(trace: &Trace, packs: &Packs) -> Names {
-    let mut time: HashMap<StringId, Ns> = HashMap::new();
+    let mut time: FxHashMap<StringId, Ns> = FxHashMap::default();
     for (track, lane) in trace.tracks.iter().zip(&trace.lanes) {
         if track.key.kind == TrackKind::DeviceQueue {
             for i in (0..lane.len()).filter(|i| lane.category[*i] == Category::Kernel) {
@@ -157,7 +155,7 @@ fn canonical(trace: &Trace, packs: &Packs) -> Names {
             }
         }
     }
-    let ops: HashMap<StringId, OpMatch> = time.keys().map(|n| (*n, packs.op(trace.strings.get(*n)))).collect();
+    let ops: FxHashMap<StringId, OpMatch> = time.keys().map(|n| (*n, packs.op(trace.strings.get(*n)))).collect();
     let total: Ns = time.values().sum();
     let mut unmapped: Vec<(StringId, Ns)> =
         time.into_iter().filter(|(name, _)| ops.get(name).is_none_or(|m| !m.mapped)).collect();
@@ -281,9 +279,9 @@ fn windows(timeline: &Timeline, marks: &[Mark], kind: AnchorKind) -> Vec<Span> {
                 let rest = timeline.ops.get(mark.op..).unwrap_or(&[]);
                 // After several annotated steps, what was launched after the last range is no part of it.
                 let limit = mark.host.filter(|_| kind == AnchorKind::UserRange && i > 0).map(|h| h.end);
-                let mut own = rest.iter().filter(|op| {
-                    limit.is_none_or(|limit| timeline.call(op).is_some_and(|call| call.start < limit))
-                });
+                let mut own = rest
+                    .iter()
+                    .filter(|op| limit.is_none_or(|limit| timeline.call(op).is_some_and(|call| call.start < limit)));
                 end_of(&mut own).unwrap_or(start)
             }
         };

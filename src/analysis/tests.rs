@@ -34,8 +34,13 @@ fn a_gap_is_split_by_the_launch_of_the_operation_that_ends_it() {
     s.host(Category::FrameworkOp, "aten::mm", (100, 170));
     s.launch((150, 160), NORM, (165, 200));
     let (_, a) = s.analyze();
-    let wanted =
-        vec![("compute.gemm", 100), ("compute.norm", 35), ("rt.host.framework", 30), ("rt.launch_api", 10), ("rt.launch_latency", 5)];
+    let wanted = vec![
+        ("compute.gemm", 100),
+        ("compute.norm", 35),
+        ("rt.host.framework", 30),
+        ("rt.launch_api", 10),
+        ("rt.launch_latency", 5),
+    ];
     expect(&a, 0, wanted);
     assert_eq!(a.ranks[0].anchor.kind, AnchorKind::WholeCapture);
 }
@@ -88,12 +93,8 @@ fn a_synchronisation_of_an_idle_device_is_pure_cost() {
     s.call("cudaDeviceSynchronize", (1_100, 1_150));
     s.launch((1_200, 1_210), GEMM, (1_210, 2_000));
     let (_, a) = s.analyze();
-    let wanted = vec![
-        ("compute.gemm", 980 + 790),
-        ("rt.host.unknown", 100 + 50),
-        ("rt.launch_api", 10),
-        ("rt.sync_idle", 50),
-    ];
+    let wanted =
+        vec![("compute.gemm", 980 + 790), ("rt.host.unknown", 100 + 50), ("rt.launch_api", 10), ("rt.sync_idle", 50)];
     expect(&a, 0, wanted);
 }
 
@@ -172,7 +173,15 @@ fn an_opaque_replay_is_measured_but_not_decided() {
     let track = s.builder.track(queue);
     let name = s.builder.intern("graph 3");
     let graph = Category::GraphExec;
-    s.builder.slice(model::Slice { track, start: 20, dur: 100, name, category: graph, correlation: Some(id), detail: None });
+    s.builder.slice(model::Slice {
+        track,
+        start: 20,
+        dur: 100,
+        name,
+        category: graph,
+        correlation: Some(id),
+        detail: None,
+    });
     let (_, a) = s.analyze();
     expect(&a, 0, vec![("graph.opaque", 100)]);
     assert_eq!(a.ranks[0].classes[0].graph, GraphMode::Full);

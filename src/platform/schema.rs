@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use serde::Deserialize;
 
 use super::{
-    card::SemanticsCard, error::PackError, inductor::InductorEntry, pattern::PatternEntry, remedy::RemedyEntry, step::Stage,
+    card::SemanticsCard, error::PackError, inductor::InductorEntry, pattern::PatternEntry, remedy::RemedyEntry,
+    step::Stage,
 };
 
 /// One pack as it is written.
