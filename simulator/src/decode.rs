@@ -220,9 +220,14 @@ fn piecewise(machine: &mut Machine<'_>, tasks: &[Task], pieces: i64) {
 }
 
 fn piece(machine: &mut Machine<'_>, graph: i64, tasks: &[Task]) {
+    let config = machine.config;
     machine.at(place::GRAPH + graph);
-    machine.work(machine.config.framework_ns * 2);
-    machine.pause(machine.config.dose(FaultKind::ManyPieces, machine.config.mean_kernel()));
+    machine.work(config.framework_ns * 2);
+    if let (true, Mode::Piecewise { pieces }) = (config.has(FaultKind::ManyPieces), config.issued()) {
+        // Between pieces the host must be slower than the device is within them, or pieces would cost nothing.
+        let piece = config.estimate() / pieces;
+        machine.pause(piece + config.dose(FaultKind::ManyPieces, piece / 3));
+    }
     machine.launch_graph(graph, tasks);
 }
 

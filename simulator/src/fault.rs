@@ -172,8 +172,15 @@ impl Config {
         }
         let host_work_overlaps = matches!(
             fault.kind,
-            F::HostUpdate | F::AllocStall | F::PageableCopy | F::Scheduling | F::CollectiveHost | F::LayerSync
+            F::HostUpdate
+                | F::AllocStall
+                | F::PageableCopy
+                | F::Scheduling
+                | F::CollectiveHost
+                | F::LayerSync
+                | F::ManyPieces
         );
+        // Issued ahead, such work would hide under the step before.
         config.async_scheduling &= !host_work_overlaps;
         // Rare stalls need steps to be rare in.
         if matches!(fault.kind, F::Gc | F::Stalls | F::Recompile | F::ShortWarmup) {

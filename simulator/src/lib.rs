@@ -8,6 +8,7 @@
 //! | [`kernel`] | slots of the model, their classes and kernel names |
 //! | [`record`] | host events and device operations |
 //! | [`run`] | simulation, truth and writing |
+//! | [`samples`] | the captures that the repository carries |
 //! | [`truth`] | the exclusive attribution of a run |
 //!
 //! ```
@@ -27,6 +28,7 @@ mod nsys;
 mod random;
 pub mod record;
 pub mod run;
+pub mod samples;
 pub mod truth;
 
 pub use config::Config;
