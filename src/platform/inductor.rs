@@ -65,7 +65,8 @@ impl Inductor {
             .find(|(rule, ..)| {
                 rule.all.iter().all(has)
                     && (rule.any.is_empty() || rule.any.iter().any(has))
-                    && (rule.only.is_empty() || !atens.is_empty() && atens.iter().all(|a| rule.only.iter().any(|o| o == a)))
+                    && (rule.only.is_empty()
+                        || !atens.is_empty() && atens.iter().all(|a| rule.only.iter().any(|o| o == a)))
             })
             .map(|(_, op, pack)| (*op, pack.as_str()))
     }

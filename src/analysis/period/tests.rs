@@ -182,7 +182,14 @@ fn qwen_prefill_has_24_layers() {
         let Some(names) = kernels(&format!("kineto/{machine}/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz")) else { return };
         for symbols in [raw_symbols(&names), canonical_symbols(&names)] {
             let period = mine(&symbols, &NORMS).unwrap();
-            eprintln!("{machine}: n {} start {} len {} repeats {} agreement {}", symbols.len(), period.start, period.len, period.repeats, period.agreement);
+            eprintln!(
+                "{machine}: n {} start {} len {} repeats {} agreement {}",
+                symbols.len(),
+                period.start,
+                period.len,
+                period.repeats,
+                period.agreement
+            );
             assert_eq!(period.repeats % 24, 0, "{machine}: {period:?}");
         }
     }
