@@ -48,7 +48,15 @@ pub trait TraceSink {
     fn slice(&mut self, slice: Slice<'_>);
 
     /// Adds a sample to the counter `name` of a process and, if it belongs to one, a device ordinal.
-    fn counter(&mut self, process: ProcessId, device: Option<i32>, name: StringId, unit: &'static str, t: Ns, value: f64);
+    fn counter(
+        &mut self,
+        process: ProcessId,
+        device: Option<i32>,
+        name: StringId,
+        unit: &'static str,
+        t: Ns,
+        value: f64,
+    );
 
     /// Adds a link that correlation ids do not express.
     fn flow(&mut self, flow: Flow);

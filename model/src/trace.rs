@@ -245,11 +245,12 @@ impl TraceBuilder {
             flow.from.1 = flow.from.1.saturating_sub(zero);
             flow.to.1 = flow.to.1.saturating_sub(zero);
         }
-        let extent = self.trace.lanes.iter().filter(|lane| !lane.is_empty()).fold(None, |extent: Option<Span>, lane| {
-            let end = (0..lane.len()).map(|i| lane.end(i)).max().unwrap_or(lane.start[0]);
-            let (s, e) = extent.map_or((lane.start[0], end), |x| (x.start.min(lane.start[0]), x.end.max(end)));
-            Some(Span::new(s, e))
-        });
+        let extent =
+            self.trace.lanes.iter().filter(|lane| !lane.is_empty()).fold(None, |extent: Option<Span>, lane| {
+                let end = (0..lane.len()).map(|i| lane.end(i)).max().unwrap_or(lane.start[0]);
+                let (s, e) = extent.map_or((lane.start[0], end), |x| (x.start.min(lane.start[0]), x.end.max(end)));
+                Some(Span::new(s, e))
+            });
         self.trace.window = match self.trace.window {
             Some(w) => Some(Span::new(w.start.saturating_sub(zero), w.end.saturating_sub(zero))),
             None => extent,
@@ -293,36 +294,49 @@ impl TraceBuilder {
 /// Sorts a track and assigns depths: the lowest depth that is free, which for properly nested slices is their nesting.
 fn settle_lane(a: Arrivals, zero: Ns) -> Columns {
     let n = a.start.len();
-    let mut order: Vec<u32> = (0..n as u32).collect();
-    // Sources mostly write in order; only the rest is sorted.
-    let key = |i: &u32| (a.start[*i as usize], std::cmp::Reverse(a.dur[*i as usize]), *i);
-    if !order.is_sorted_by_key(key) {
-        order.sort_unstable_by_key(key);
+    let key = |i: usize| (a.start[i], std::cmp::Reverse(a.dur[i]), i);
+    // Sources mostly write in order: then the columns are taken as they are.
+    let order: Option<Vec<u32>> = (!(1..n).all(|i| key(i - 1) < key(i))).then(|| {
+        let mut order: Vec<u32> = (0..n as u32).collect();
+        order.sort_unstable_by_key(|i| key(*i as usize));
+        order
+    });
+    let mut start = pick(a.start, order.as_deref());
+    start.iter_mut().for_each(|s| *s = s.saturating_sub(zero));
+    let dur = pick(a.dur, order.as_deref());
+    Columns {
+        first: 0,
+        depth: depths(&start, &dur),
+        start,
+        dur,
+        name: pick(a.name, order.as_deref()),
+        category: pick(a.category, order.as_deref()),
+        correlation: pick(a.correlation, order.as_deref()),
+        detail: pick(a.detail, order.as_deref()),
+        link: vec![NONE; n],
     }
-    let mut depth = Vec::with_capacity(n);
+}
+
+/// A column in the given order.
+fn pick<T: Copy>(column: Vec<T>, order: Option<&[u32]>) -> Vec<T> {
+    match order {
+        None => column,
+        Some(order) => order.iter().map(|i| column[*i as usize]).collect(),
+    }
+}
+
+fn depths(start: &[Ns], dur: &[Ns]) -> Vec<u16> {
     let mut ends: Vec<Ns> = Vec::new();
-    for &i in &order {
-        let (start, dur) = (a.start[i as usize], a.dur[i as usize]);
-        let end = start.saturating_add(dur);
-        let free = ends.iter().position(|e| *e <= start).unwrap_or(ends.len()).min(MAX_DEPTH);
+    let depth = |(start, dur): (&Ns, &Ns)| {
+        let end = start.saturating_add(*dur);
+        let free = ends.iter().position(|e| *e <= *start).unwrap_or(ends.len()).min(MAX_DEPTH);
         match ends.get_mut(free) {
             Some(slot) => *slot = end.max(if free == MAX_DEPTH { *slot } else { end }),
             None => ends.push(end),
         }
-        depth.push(free as u16);
-    }
-    let pick = |i: &u32| *i as usize;
-    Columns {
-        first: 0,
-        start: order.iter().map(|i| a.start[pick(i)].saturating_sub(zero)).collect(),
-        dur: order.iter().map(|i| a.dur[pick(i)]).collect(),
-        name: order.iter().map(|i| a.name[pick(i)]).collect(),
-        category: order.iter().map(|i| a.category[pick(i)]).collect(),
-        correlation: order.iter().map(|i| a.correlation[pick(i)]).collect(),
-        detail: order.iter().map(|i| a.detail[pick(i)]).collect(),
-        link: vec![NONE; n],
-        depth,
-    }
+        free as u16
+    };
+    start.iter().zip(dur).map(depth).collect()
 }
 
 impl TraceSink for TraceBuilder {
@@ -412,7 +426,15 @@ impl TraceSink for TraceBuilder {
         a.detail.push(detail);
     }
 
-    fn counter(&mut self, process: ProcessId, device: Option<i32>, name: StringId, unit: &'static str, t: Ns, value: f64) {
+    fn counter(
+        &mut self,
+        process: ProcessId,
+        device: Option<i32>,
+        name: StringId,
+        unit: &'static str,
+        t: Ns,
+        value: f64,
+    ) {
         let counters = &mut self.trace.counters;
         let index = *self.counter_ids.entry((process, device, name)).or_insert_with(|| {
             let unit = unit.to_owned();

@@ -1,5 +1,16 @@
-//! Where steps begin, in the order of trust: annotations, token readbacks, graph launches, a periodic operation, the whole
-//! capture.
+//! Where steps begin, in the order of trust (method §2.2): annotations, token readbacks, graph launches, a device operation
+//! that occurs once per step, the whole capture.
+
+use std::collections::BTreeMap;
+
+use model::{Category, Ns, ProcessId, Span, StringId, Trace, TrackKind};
+use rustc_hash::FxHashMap;
+
+use super::{
+    bucket::CopyDir,
+    timeline::{DeviceOp, OpKind, Timeline},
+};
+use crate::platform::{CanonicalOp, HostCall, Packs, StepLabel};
 
 /// How sure a statement is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
@@ -33,14 +44,16 @@ pub enum AnchorKind {
 pub struct Anchor {
     /// What marks them.
     pub kind: AnchorKind,
-    /// The name of the mark (a pattern of the annotation, a kernel name).
+    /// The name of the mark (an annotation's engine, a kernel name).
     pub name: String,
     /// How sure it is.
     pub confidence: Confidence,
+    /// Marks that began no step because no device operation followed from them.
+    pub without_work: u32,
 }
 
 impl Anchor {
-    /// Key in JSON, such as `user_range:execute_model`.
+    /// Key in JSON, such as `user_range:vllm`.
     pub fn key(&self) -> String {
         let kind = match self.kind {
             AnchorKind::UserRange => "user_range",
@@ -51,4 +64,253 @@ impl Anchor {
         };
         format!("{kind}:{}", self.name)
     }
+}
+
+/// The beginning of one step.
+#[derive(Clone, Debug)]
+pub struct Mark {
+    /// First device operation of the step.
+    pub op: usize,
+    /// What the mark is called.
+    pub name: String,
+    /// What the annotation says of the step.
+    pub label: Option<StepLabel>,
+    /// The annotated host range.
+    pub host: Option<Span>,
+}
+
+/// Fewest occurrences that make a rhythm.
+const MIN_MARKS: usize = 3;
+
+/// Finds the steps of a rank; marks are strictly increasing in their operation.
+pub fn find(trace: &Trace, packs: &Packs, timeline: &Timeline, process: ProcessId, device: i32) -> (Anchor, Vec<Mark>) {
+    user_ranges(trace, packs, timeline, process, device)
+        .or_else(|| token_readbacks(timeline))
+        .or_else(|| graph_launches(trace, timeline))
+        .or_else(|| sampling(trace, timeline))
+        .unwrap_or_else(|| {
+            let anchor = Anchor {
+                kind: AnchorKind::WholeCapture,
+                name: String::new(),
+                confidence: Confidence::Low,
+                without_work: 0,
+            };
+            (anchor, vec![Mark { op: 0, name: "whole capture".into(), label: None, host: None }])
+        })
+}
+
+/// Keeps the marks whose operation comes after that of the mark before.
+fn increasing(marks: Vec<Mark>) -> (Vec<Mark>, u32) {
+    let (mut kept, mut dropped) = (Vec::<Mark>::new(), 0);
+    for mark in marks {
+        if kept.last().is_none_or(|last| last.op < mark.op) {
+            kept.push(mark);
+        } else {
+            dropped += 1;
+        }
+    }
+    (kept, dropped)
+}
+
+struct Range {
+    span: Span,
+    name: StringId,
+    label: StepLabel,
+    on_device: bool,
+}
+
+fn user_ranges(
+    trace: &Trace,
+    packs: &Packs,
+    timeline: &Timeline,
+    process: ProcessId,
+    device: i32,
+) -> Option<(Anchor, Vec<Mark>)> {
+    let mut labels: FxHashMap<StringId, Option<StepLabel>> = FxHashMap::default();
+    let mut ranges = Vec::new();
+    for (track, lane) in trace.tracks.iter().zip(&trace.lanes) {
+        let on_device = match track.key.kind {
+            TrackKind::HostThread | TrackKind::Global => false,
+            TrackKind::DeviceAnnotation if track.key.device == Some(device) => true,
+            _ => continue,
+        };
+        if track.key.process != process {
+            continue;
+        }
+        for i in 0..lane.len() {
+            if !matches!(lane.category[i], Category::UserRange | Category::DeviceRange) {
+                continue;
+            }
+            let name = lane.name[i];
+            let label = labels.entry(name).or_insert_with(|| packs.step_label(trace.strings.get(name)));
+            if let Some(label) = label.clone() {
+                ranges.push(Range { span: Span::new(lane.start[i], lane.end(i)), name, label, on_device });
+            }
+        }
+    }
+    let has_links = timeline.ops.iter().any(|op| op.call.is_some());
+    // Host ranges say when work was launched; their projections are only needed where launches are unknown.
+    ranges.retain(|r| r.on_device != has_links);
+    let best = ranges.iter().map(|r| r.label.specificity).max()?;
+    ranges.retain(|r| r.label.specificity == best);
+    ranges.sort_by_key(|r| (r.span.start, std::cmp::Reverse(r.span.end)));
+    let mut outer: Vec<Range> = Vec::new();
+    for range in ranges {
+        // An annotation inside another one of the same rank belongs to the same step.
+        if outer.last().is_none_or(|last| last.span.end <= range.span.start) {
+            outer.push(range);
+        }
+    }
+    let launched = launches_by_time(timeline);
+    let total = outer.len();
+    let marks: Vec<Mark> = outer
+        .into_iter()
+        .filter_map(|r| {
+            let op = if r.on_device {
+                let i = timeline.ops.partition_point(|op| op.start < r.span.start);
+                timeline.ops.get(i).filter(|op| op.start < r.span.end).map(|_| i)?
+            } else {
+                let from = launched.partition_point(|(t, _)| *t < r.span.start);
+                let to = launched.partition_point(|(t, _)| *t < r.span.end);
+                launched.get(from..to)?.iter().map(|(_, op)| *op).min()?
+            };
+            let host = (!r.on_device).then_some(r.span);
+            Some(Mark { op, name: trace.strings.get(r.name).to_owned(), label: Some(r.label), host })
+        })
+        .collect();
+    let engine = marks.first()?.label.as_ref()?.engine.clone();
+    let without_work = (total - marks.len()) as u32;
+    let (marks, dropped) = increasing(marks);
+    // Engine annotations name the step itself; a generic profiler step may hold many decode steps.
+    let confidence = if marks.iter().any(|m| m.label.as_ref().is_some_and(names_engine_step)) {
+        Confidence::High
+    } else {
+        Confidence::Medium
+    };
+    let anchor = Anchor { kind: AnchorKind::UserRange, name: engine, confidence, without_work: without_work + dropped };
+    Some((anchor, marks))
+}
+
+fn names_engine_step(label: &StepLabel) -> bool {
+    label.prefill_requests.is_some() || label.prefill_tokens.is_some() || label.decode_requests.is_some()
+}
+
+/// (start of launch call, operation) in order of the call.
+fn launches_by_time(timeline: &Timeline) -> Vec<(Ns, usize)> {
+    let mut out: Vec<(Ns, usize)> =
+        timeline.ops.iter().enumerate().filter_map(|(i, op)| Some((timeline.call(op)?.start, i))).collect();
+    out.sort_unstable();
+    out
+}
+
+/// The end of a blocking copy to the host that follows a sampling operation is where the host learns the token.
+fn token_readbacks(timeline: &Timeline) -> Option<(Anchor, Vec<Mark>)> {
+    /// Operations between sampling and the copy of its result: casts, gathers, a stack of results.
+    const LOOK_BACK: usize = 8;
+    let launched = launches_by_time(timeline);
+    let mut marks = Vec::new();
+    for (i, op) in timeline.ops.iter().enumerate() {
+        if op.kind != OpKind::Copy(CopyDir::DtoH) {
+            continue;
+        }
+        let Some(call) = timeline.call(op) else { continue };
+        let Some(known) = boundary_of(timeline, op) else { continue };
+        let mut before = timeline.ops.get(..i).unwrap_or(&[]).iter().rev().take(LOOK_BACK);
+        if !before.any(|b| b.op == CanonicalOp::Sample) {
+            continue;
+        }
+        let next = launched.partition_point(|(t, _)| *t < known.max(call.end));
+        if let Some(op) = launched.get(next..).and_then(|rest| rest.iter().take(64).map(|(_, op)| *op).min()) {
+            marks.push(Mark { op, name: "token readback".into(), label: None, host: None });
+        }
+    }
+    let (marks, _) = increasing(marks);
+    let marks = with_first(marks, timeline);
+    (marks.len() > MIN_MARKS).then(|| {
+        let anchor = Anchor {
+            kind: AnchorKind::TokenReadback,
+            name: "blocking copy to the host after sampling".into(),
+            confidence: Confidence::Medium,
+            without_work: 0,
+        };
+        (anchor, marks)
+    })
+}
+
+/// When the host is known to have the result of a copy: the end of the copy call if it blocked, else the end of the next
+/// blocking synchronisation of that thread.
+fn boundary_of(timeline: &Timeline, op: &DeviceOp) -> Option<Ns> {
+    let index = op.call? as usize;
+    let call = timeline.calls.get(index)?;
+    if call.blocking {
+        return Some(call.end);
+    }
+    let later = timeline.calls.get(index + 1..)?.iter().take(64);
+    later.filter(|c| c.track == call.track).find(|c| c.kind.is_sync()).map(|c| c.end)
+}
+
+/// Adds a mark at the first operation, so that what precedes the first boundary is a step of its own.
+fn with_first(mut marks: Vec<Mark>, timeline: &Timeline) -> Vec<Mark> {
+    if marks.first().is_some_and(|m| m.op > 0) && !timeline.ops.is_empty() {
+        marks.insert(0, Mark { op: 0, name: "before the first mark".into(), label: None, host: None });
+    }
+    marks
+}
+
+/// Graph launches: all of them where each replays a whole step, else those of the graph that occurs once per step.
+fn graph_launches(trace: &Trace, timeline: &Timeline) -> Option<(Anchor, Vec<Mark>)> {
+    let mut launches: Vec<(usize, (u32, StringId))> = Vec::new();
+    for (i, op) in timeline.ops.iter().enumerate() {
+        let graph = timeline.call(op).filter(|c| c.kind == HostCall::GraphLaunch && op.first_of_call);
+        match graph {
+            Some(call) => launches.push((i, (call.ops, op.name))),
+            None if op.kind == OpKind::Opaque => launches.push((i, (1, op.name))),
+            None => {}
+        }
+    }
+    if launches.len() < MIN_MARKS {
+        return None;
+    }
+    let mut positions: BTreeMap<(u32, StringId), Vec<usize>> = BTreeMap::new();
+    for (position, (_, graph)) in launches.iter().enumerate() {
+        positions.entry(*graph).or_default().push(position);
+    }
+    let rarest = positions.values().filter(|p| p.len() >= MIN_MARKS).min_by_key(|p| (p.len(), p[0]))?;
+    let strides: Vec<usize> = rarest.windows(2).map(|w| w[1] - w[0]).collect();
+    let piecewise = strides[0] > 1 && strides.iter().all(|s| *s == strides[0]);
+    let chosen: Vec<usize> = if piecewise { rarest.clone() } else { (0..launches.len()).collect() };
+    let marks = chosen.into_iter().filter_map(|p| launches.get(p)).map(|(op, (_, name))| Mark {
+        op: *op,
+        name: format!("graph launch: {}", trace.strings.get(*name)),
+        label: None,
+        host: None,
+    });
+    let (marks, _) = increasing(marks.collect());
+    let anchor = Anchor {
+        kind: AnchorKind::GraphLaunch,
+        name: if piecewise { "first piece of the step".into() } else { "one replay per step".into() },
+        confidence: if piecewise { Confidence::Medium } else { Confidence::High },
+        without_work: 0,
+    };
+    Some((anchor, with_first(marks, timeline)))
+}
+
+/// Steps end with the last sampling operation of a run of them.
+fn sampling(trace: &Trace, timeline: &Timeline) -> Option<(Anchor, Vec<Mark>)> {
+    let mut by_name: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (i, op) in timeline.ops.iter().enumerate().filter(|(_, op)| op.op == CanonicalOp::Sample) {
+        by_name.entry(trace.strings.get(op.name)).or_default().push(i);
+    }
+    let (name, occurrences) =
+        by_name.into_iter().filter(|(_, o)| o.len() >= MIN_MARKS).min_by_key(|(name, o)| (o.len(), *name))?;
+    let marks = occurrences.iter().filter_map(|i| {
+        let rest = timeline.ops.get(i + 1..)?;
+        let ahead = rest.iter().position(|op| op.op != CanonicalOp::Sample && op.kind == OpKind::Compute)?;
+        Some(Mark { op: i + 1 + ahead, name: "after sampling".into(), label: None, host: None })
+    });
+    let (marks, _) = increasing(marks.collect());
+    let anchor =
+        Anchor { kind: AnchorKind::PeriodicOp, name: name.to_owned(), confidence: Confidence::Medium, without_work: 0 };
+    let marks = with_first(marks, timeline);
+    (marks.len() > MIN_MARKS).then_some((anchor, marks))
 }

@@ -106,10 +106,7 @@ impl Bucket {
 
     /// Whether the device was idle.
     pub fn is_idle(self) -> bool {
-        !matches!(
-            self,
-            Self::Compute(_) | Self::Copy(_) | Self::CommTransfer | Self::CommWait | Self::GraphOpaque
-        )
+        !matches!(self, Self::Compute(_) | Self::Copy(_) | Self::CommTransfer | Self::CommWait | Self::GraphOpaque)
     }
 
     /// Whether the host's side of the step is the reason: launch calls, scheduling, synchronisation, allocation.

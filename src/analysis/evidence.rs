@@ -1,1 +1,35 @@
 //! What a capture can and cannot show.
+
+use model::{Category, Detail, Evidence, EvidenceClass, Trace, TrackKind};
+
+use super::Rank;
+
+/// The classes of evidence that a capture holds.
+pub fn of(trace: &Trace, ranks: &[Rank]) -> Evidence {
+    let mut evidence = Evidence::default();
+    let mut hold = |class, held: bool| {
+        if held {
+            evidence.insert(class);
+        }
+    };
+    let timelines = || ranks.iter().map(|r| &r.timeline);
+    hold(EvidenceClass::Device, timelines().any(|t| !t.ops.is_empty()));
+    hold(EvidenceClass::HostApi, timelines().any(|t| !t.calls.is_empty()));
+    hold(EvidenceClass::Correlation, timelines().any(|t| t.ops.iter().any(|op| op.call.is_some())));
+    // Eager runs count too: that no graph was launched is known as soon as calls are.
+    hold(
+        EvidenceClass::Graph,
+        timelines()
+            .any(|t| !t.calls.is_empty() || t.ops.iter().any(|op| op.in_graph || op.kind == super::OpKind::Opaque)),
+    );
+    hold(EvidenceClass::Shapes, trace.details.iter().any(|d| matches!(d, Detail::Op(op) if op.shapes.is_some())));
+    hold(EvidenceClass::MultiRank, ranks.len() > 1);
+    let device_counter = |c: &model::CounterTrack| c.device.is_some() && !trace.strings.get(c.name).contains("memory");
+    hold(EvidenceClass::Counters, trace.counters.iter().any(device_counter));
+    let queue_waits =
+        trace.tracks.iter().zip(&trace.lanes).any(|(track, lane)| {
+            track.key.kind == TrackKind::DeviceQueue && lane.category.contains(&Category::DeviceSync)
+        });
+    hold(EvidenceClass::PairDetail, queue_waits);
+    evidence
+}

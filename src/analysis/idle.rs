@@ -1,8 +1,13 @@
-//! Idle gaps: the operation that ends a gap owns it, and its launch call says why the gap was there.
+//! Idle gaps: the operation that ends a gap owns it, and its launch call says why the gap was there (method §2.4).
 
-use model::Span;
+use model::{Ns, Span};
 
-use super::bucket::Bucket;
+use super::{
+    bucket::Bucket,
+    host::HostStates,
+    timeline::{DeviceOp, Timeline},
+};
+use crate::platform::HostCall;
 
 /// A maximal interval in which the device did nothing.
 #[derive(Clone, Debug)]
@@ -19,4 +24,137 @@ pub struct Gap {
     pub after_sync: bool,
     /// It ends with the first operation of the next step: scheduling cadence, not launch rate.
     pub between_steps: bool,
+}
+
+/// Explains gaps of one rank.
+pub struct Explainer<'a> {
+    timeline: &'a Timeline,
+    states: &'a HostStates,
+    /// Whether the capture holds host calls at all.
+    has_host: bool,
+    /// A launch that returned this long before the device drained was queued: the gap is the device's own.
+    queued_ns: Ns,
+    /// Gaps between graph nodes up to this length are the graph's, whatever the host was doing meanwhile.
+    node_gap_ns: Ns,
+}
+
+/// Assumed launch latency where no launch met an empty queue: the upper end of what CUDA runtimes show (5–20 µs per launch
+/// in the HTA documentation, of which the larger part is the call itself).
+const DEFAULT_LATENCY_NS: Ns = 10_000;
+
+impl<'a> Explainer<'a> {
+    /// Calibrates the explanation on the rank's own launches.
+    pub fn new(timeline: &'a Timeline, states: &'a HostStates) -> Self {
+        Self {
+            timeline,
+            states,
+            has_host: !timeline.calls.is_empty(),
+            queued_ns: 2 * median(launch_latencies(timeline)).unwrap_or(DEFAULT_LATENCY_NS / 2),
+            node_gap_ns: 2 * median(node_gaps(timeline)).unwrap_or(0),
+        }
+    }
+
+    /// Explains the idle interval `span`, which ends where `owner` starts.
+    pub fn explain(&self, span: Span, owner: Option<usize>) -> (Vec<(Bucket, Span)>, bool) {
+        let mut parts = Vec::new();
+        let Some((index, op)) = owner.and_then(|i| Some((i, self.timeline.ops.get(i)?))) else {
+            return (vec![(Bucket::Unattributed, span)], false);
+        };
+        let Some(call) = self.timeline.call(op) else {
+            let bucket = if self.has_host { Bucket::Unattributed } else { Bucket::IdleUndecided };
+            return (vec![(bucket, span)], false);
+        };
+        let graph = call.kind == HostCall::GraphLaunch;
+        if graph && !op.first_of_call && (call.end <= span.start || span.len() <= self.node_gap_ns) {
+            return (vec![(Bucket::GraphInternal, span)], false);
+        }
+        if op.start < call.start {
+            // The clocks of host and device disagree: a launch after its own work explains nothing.
+            return (vec![(Bucket::Unattributed, span)], false);
+        }
+        let begun = call.start.clamp(span.start, span.end);
+        let returned = call.end.clamp(begun, span.end);
+        let mut add = |bucket: Bucket, part: Span| {
+            if !part.is_empty() {
+                match parts.last_mut() {
+                    Some((last, tail)) if *last == bucket => Span::clone_from(tail, &Span::new(tail.start, part.end)),
+                    _ => parts.push((bucket, part)),
+                }
+            }
+        };
+        self.states.split(call.track, Span::new(span.start, begun), span.start, &mut add);
+        add(if graph { Bucket::GraphLaunch } else { Bucket::LaunchApi }, Span::new(begun, returned));
+        add(self.after_return(op, index, call.end, span.start), Span::new(returned, span.end));
+        let after_sync = begun > span.start && self.states.blocked_at(call.track, span.start);
+        (parts, after_sync)
+    }
+
+    /// Why an operation whose launch call has returned has not started.
+    fn after_return(&self, op: &DeviceOp, index: usize, returned: Ns, drained: Ns) -> Bucket {
+        if returned >= drained {
+            Bucket::LaunchLatency
+        } else if self.waits_for_event(op, index, drained) {
+            Bucket::DeviceDep
+        } else if returned >= drained.saturating_sub(self.queued_ns) {
+            Bucket::LaunchLatency
+        } else {
+            Bucket::Dispatch
+        }
+    }
+
+    /// Whether the queue was told to wait for an event before this operation and another queue finished last.
+    fn waits_for_event(&self, op: &DeviceOp, index: usize, drained: Ns) -> bool {
+        if self.timeline.queues.len() < 2 {
+            return false;
+        }
+        let before = self.timeline.ops.get(..index).unwrap_or(&[]).iter().rev().take(256);
+        let mut last_elsewhere = false;
+        let mut own_previous = None;
+        for earlier in before {
+            last_elsewhere |= earlier.queue != op.queue && earlier.end == drained;
+            if earlier.queue == op.queue {
+                own_previous = Some(earlier);
+                break;
+            }
+        }
+        let Some(call) = self.timeline.call(op).filter(|_| last_elsewhere) else { return false };
+        let from = own_previous.and_then(|p| self.timeline.call(p)).map_or(Ns::MIN, |c| c.end);
+        let calls = self.timeline.calls_between(from, call.start);
+        calls.iter().rev().take(4096).any(|c| c.kind == HostCall::StreamWaitEvent && c.track == call.track)
+    }
+}
+
+/// Times from the return of a launch call to the start of its work, where everything launched before had ended.
+fn launch_latencies(timeline: &Timeline) -> Vec<Ns> {
+    let mut latest = Ns::MIN;
+    let mut out = Vec::new();
+    for op in &timeline.ops {
+        if let Some(call) = timeline.call(op).filter(|_| op.first_of_call) {
+            if latest <= call.end && call.end <= op.start {
+                out.push(op.start - call.end);
+            }
+        }
+        latest = latest.max(op.end);
+    }
+    out
+}
+
+/// Gaps between nodes of a graph whose launch call had long returned.
+fn node_gaps(timeline: &Timeline) -> Vec<Ns> {
+    let mut latest = Ns::MIN;
+    let mut out = Vec::new();
+    for op in &timeline.ops {
+        let returned = timeline.call(op).filter(|c| c.kind == HostCall::GraphLaunch && c.end <= latest);
+        if returned.is_some() && !op.first_of_call && op.start > latest {
+            out.push(op.start - latest);
+        }
+        latest = latest.max(op.end);
+    }
+    out
+}
+
+/// Lower median.
+fn median(mut values: Vec<Ns>) -> Option<Ns> {
+    let middle = values.len().checked_sub(1)? / 2;
+    Some(*values.select_nth_unstable(middle).1)
 }

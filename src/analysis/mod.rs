@@ -17,6 +17,7 @@
 pub mod anchor;
 pub mod attribution;
 pub mod bucket;
+mod classes;
 pub mod collective;
 pub mod evidence;
 pub mod host;
@@ -57,7 +58,7 @@ pub struct Analysis {
     /// Names behind [`HostLabel`].
     pub host_labels: Vec<String>,
     /// Canonical operator of each device name.
-    pub ops: std::collections::HashMap<StringId, OpMatch>,
+    pub ops: rustc_hash::FxHashMap<StringId, OpMatch>,
     /// Device time of names that a pattern mapped, over all device time; `None` without device time.
     pub op_coverage: Option<f64>,
     /// Device names that no pattern mapped, with their device time, longest first.
@@ -131,3 +132,8 @@ impl Rank {
 pub fn analyze(trace: &Trace, packs: &Packs, options: &Options) -> Analysis {
     steps::analyze(trace, packs, options)
 }
+
+#[cfg(test)]
+pub(crate) mod script;
+#[cfg(test)]
+mod tests;

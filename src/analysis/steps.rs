@@ -1,11 +1,24 @@
 //! Step windows, their classes, and which of them count.
 
-use std::ops::Range;
+use std::{collections::BTreeMap, ops::Range};
 
-use model::{Ns, Span};
+use model::{Category, Ns, ProcessId, Span, StringId, Trace, TrackKind};
+use rustc_hash::FxHashMap;
 
-use super::bucket::Bucket;
-use crate::platform::Stage;
+use super::{
+    Analysis, Integrity, Options, Rank,
+    anchor::{self, AnchorKind, Mark},
+    attribution,
+    bucket::Bucket,
+    classes,
+    collective::Split,
+    evidence,
+    host::{HostStates, Labels},
+    idle::Explainer,
+    period, timeline,
+    timeline::{DeviceOp, OpKind, Timeline},
+};
+use crate::platform::{CanonicalOp, OpMatch, Packs, Stage};
 
 /// How much of a step was replayed from graphs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -124,4 +137,175 @@ impl Class {
     pub fn share(&self, pick: impl Fn(Bucket) -> bool) -> f64 {
         if self.total == 0 { 0.0 } else { self.sum(pick) as f64 / self.total as f64 }
     }
+}
+
+/// Canonical operators of every device name of a capture.
+struct Names {
+    ops: FxHashMap<StringId, OpMatch>,
+    coverage: Option<f64>,
+    unmapped: Vec<(StringId, Ns)>,
+}
+
+fn canonical(trace: &Trace, packs: &Packs) -> Names {
+    let mut time: FxHashMap<StringId, Ns> = FxHashMap::default();
+    for (track, lane) in trace.tracks.iter().zip(&trace.lanes) {
+        if track.key.kind == TrackKind::DeviceQueue {
+            for i in (0..lane.len()).filter(|i| lane.category[*i] == Category::Kernel) {
+                *time.entry(lane.name[i]).or_default() += lane.dur[i];
+            }
+        }
+    }
+    let ops: FxHashMap<StringId, OpMatch> = time.keys().map(|n| (*n, packs.op(trace.strings.get(*n)))).collect();
+    let total: Ns = time.values().sum();
+    let mut unmapped: Vec<(StringId, Ns)> =
+        time.into_iter().filter(|(name, _)| ops.get(name).is_none_or(|m| !m.mapped)).collect();
+    unmapped.sort_by_key(|(name, ns)| (std::cmp::Reverse(*ns), trace.strings.get(*name)));
+    let missing: Ns = unmapped.iter().map(|(_, ns)| ns).sum();
+    Names { ops, coverage: (total > 0).then(|| 1.0 - missing as f64 / total as f64), unmapped }
+}
+
+/// Analyses one capture: names, ranks, steps, attribution.
+pub fn analyze(trace: &Trace, packs: &Packs, options: &Options) -> Analysis {
+    let names = canonical(trace, packs);
+    let mut labels = Labels::default();
+    let mut places: BTreeMap<(ProcessId, i32), bool> = BTreeMap::new();
+    for (track, lane) in trace.tracks.iter().zip(&trace.lanes) {
+        if let (TrackKind::DeviceQueue, Some(device)) = (track.key.kind, track.key.device) {
+            let work = lane.category.iter().any(|c| c.is_device_work());
+            *places.entry((track.key.process, device)).or_default() |= work;
+        }
+    }
+    let mut ranks = Vec::new();
+    for (position, (process, device)) in places.into_iter().filter(|(_, work)| *work).map(|(p, _)| p).enumerate() {
+        let said = trace.processes.get(process.0 as usize).and_then(|p| p.rank);
+        let rank = said.unwrap_or(position as u32);
+        if options.rank.is_none_or(|wanted| wanted == rank) {
+            ranks.push(analyze_rank(trace, packs, options, &names, &mut labels, (rank, process, device)));
+        }
+    }
+    let integrity = ranks.iter().fold(Integrity::default(), |mut sum, rank| {
+        sum.add(&rank.timeline);
+        sum
+    });
+    let vendor = trace.devices.iter().find_map(|d| d.vendor).map(|v| trace.strings.get(v));
+    Analysis {
+        evidence: evidence::of(trace, &ranks),
+        card: packs.card(&trace.format, vendor).clone(),
+        host_labels: labels.into_names(),
+        ops: names.ops,
+        op_coverage: names.coverage,
+        unmapped: names.unmapped,
+        integrity,
+        ranks,
+    }
+}
+
+impl Integrity {
+    fn add(&mut self, timeline: &Timeline) {
+        self.device_ops += timeline.ops.len() as u64;
+        self.before_launch += timeline.before_launch;
+        self.unlinked += timeline.unlinked;
+        self.gaps += timeline.gaps.0;
+        self.zero_gaps += timeline.gaps.1;
+        self.overlapping += timeline.overlapping;
+    }
+}
+
+fn analyze_rank(
+    trace: &Trace,
+    packs: &Packs,
+    options: &Options,
+    names: &Names,
+    labels: &mut Labels,
+    (rank, process, device): (u32, ProcessId, i32),
+) -> Rank {
+    let timeline = timeline::build(trace, packs, &names.ops, process, device);
+    let (anchor, marks) = anchor::find(trace, packs, &timeline, process, device);
+    let collectives = Split::estimate(trace, &timeline.ops);
+    let windows = windows(&timeline, &marks, anchor.kind);
+    let states = HostStates::build(trace, packs, process, &timeline, labels);
+    let explainer = Explainer::new(&timeline, &states);
+    let attribution = attribution::attribute(trace, &timeline, &collectives, &explainer, &windows);
+    let training = is_training(trace, process);
+    let mut steps: Vec<Step> = Vec::with_capacity(windows.len());
+    let mut drafts = Vec::with_capacity(windows.len());
+    let partitions = attribution.partitions.into_iter();
+    for (i, ((window, mark), partition)) in windows.iter().zip(&marks).zip(partitions).enumerate() {
+        let end = timeline.ops.partition_point(|op| op.start < window.end);
+        let ops = mark.op..end.max(mark.op);
+        let here = timeline.ops.get(ops.clone()).unwrap_or(&[]);
+        drafts.push(classes::Draft::new(mark, here, &timeline, training));
+        steps.push(Step {
+            index: i as u32,
+            window: *window,
+            host: mark.host,
+            class: 0,
+            label: mark.name.clone(),
+            ops,
+            selection: Selection::Steady,
+            buckets: partition.buckets,
+            shadow: partition.shadow,
+        });
+    }
+    classes::select(&mut steps, &drafts, &timeline, options);
+    let classes = classes::summarize(&mut steps, &drafts);
+    let mut result = Rank {
+        rank,
+        process,
+        device,
+        timeline,
+        anchor,
+        steps,
+        classes,
+        gaps: attribution.gaps,
+        exclusive: attribution.exclusive,
+        period: None,
+        collectives,
+    };
+    result.period = layer_period(&result);
+    result
+}
+
+/// Windows tile the run from mark to mark; the last one ends with the last operation that belongs to it.
+fn windows(timeline: &Timeline, marks: &[Mark], kind: AnchorKind) -> Vec<Span> {
+    let start_of = |mark: &Mark| timeline.ops.get(mark.op).map_or(0, |op| op.start);
+    let end_of = |ops: &mut dyn Iterator<Item = &DeviceOp>| ops.map(|op| op.end).max();
+    let mut out = Vec::with_capacity(marks.len());
+    for (i, mark) in marks.iter().enumerate() {
+        let start = start_of(mark);
+        let end = match marks.get(i + 1) {
+            Some(next) => start_of(next),
+            None => {
+                let rest = timeline.ops.get(mark.op..).unwrap_or(&[]);
+                // After several annotated steps, what was launched after the last range is no part of it.
+                let limit = mark.host.filter(|_| kind == AnchorKind::UserRange && i > 0).map(|h| h.end);
+                let mut own = rest
+                    .iter()
+                    .filter(|op| limit.is_none_or(|limit| timeline.call(op).is_some_and(|call| call.start < limit)));
+                end_of(&mut own).unwrap_or(start)
+            }
+        };
+        out.push(Span::new(start, end));
+    }
+    out
+}
+
+/// A capture whose program annotates an optimiser step trains.
+fn is_training(trace: &Trace, process: ProcessId) -> bool {
+    trace.tracks.iter().zip(&trace.lanes).filter(|(t, _)| t.key.process == process).any(|(_, lane)| {
+        (0..lane.len()).any(|i| {
+            lane.category[i] == Category::UserRange && trace.strings.get(lane.name[i]).starts_with("Optimizer.")
+        })
+    })
+}
+
+/// Layers of the median step of the main class, by the canonical operators of its kernels.
+fn layer_period(rank: &Rank) -> Option<period::Period> {
+    let class = rank.main_class()?;
+    let mut steps: Vec<&Step> = rank.steady_steps(class).collect();
+    steps.sort_by_key(|s| (s.window.len(), s.index));
+    let median = steps.get(steps.len().checked_sub(1)? / 2)?;
+    let kernels = rank.ops_of(median).iter().filter(|op| matches!(op.kind, OpKind::Compute | OpKind::Comm));
+    let symbols: Vec<u32> = kernels.map(|op| op.op as u32).collect();
+    period::mine(&symbols, &[CanonicalOp::AddNorm as u32, CanonicalOp::Norm as u32])
 }

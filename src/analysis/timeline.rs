@@ -1,8 +1,7 @@
 //! Device operations of one rank in order of start, each with the host call that launched it.
 
-use std::collections::HashMap;
-
 use model::{Category, Columns, Detail, Ns, ProcessId, SliceId, StringId, SyncKind, Trace, TrackId, TrackKind};
+use rustc_hash::FxHashMap;
 
 use super::bucket::CopyDir;
 use crate::platform::{CanonicalOp, HostCall, OpMatch, Packs};
@@ -112,13 +111,13 @@ impl Timeline {
 pub fn build(
     trace: &Trace,
     packs: &Packs,
-    ops: &HashMap<StringId, OpMatch>,
+    ops: &FxHashMap<StringId, OpMatch>,
     process: ProcessId,
     device: i32,
 ) -> Timeline {
     let mut timeline = Timeline::default();
-    let mut kinds: HashMap<StringId, HostCall> = HashMap::new();
-    let mut call_of: HashMap<SliceId, u32> = HashMap::new();
+    let mut kinds: FxHashMap<StringId, HostCall> = FxHashMap::default();
+    let mut call_of: FxHashMap<SliceId, u32> = FxHashMap::default();
     for (track, lane) in lanes(trace, process, TrackKind::HostThread) {
         timeline.threads.push(track);
         for i in (0..lane.len()).filter(|i| lane.category[*i] == Category::HostApi) {
@@ -172,11 +171,11 @@ fn lanes(trace: &Trace, process: ProcessId, kind: TrackKind) -> impl Iterator<It
 
 fn device_op(
     trace: &Trace,
-    ops: &HashMap<StringId, OpMatch>,
+    ops: &FxHashMap<StringId, OpMatch>,
     lane: &Columns,
     i: usize,
     queue: u16,
-    call_of: &HashMap<SliceId, u32>,
+    call_of: &FxHashMap<SliceId, u32>,
 ) -> DeviceOp {
     let name = lane.name[i];
     let op = ops.get(&name).map_or(CanonicalOp::Other, |m| m.op);
@@ -235,7 +234,7 @@ fn link(timeline: &mut Timeline) {
 /// A copy call whose name does not say whether it blocks did block if it returned only after its copy had ended, or if
 /// the capture recorded a host wait under its correlation id.
 fn mark_blocking_copies(trace: &Trace, process: ProcessId, timeline: &mut Timeline) {
-    let mut end_of: HashMap<u32, Ns> = HashMap::new();
+    let mut end_of: FxHashMap<u32, Ns> = FxHashMap::default();
     for op in timeline.ops.iter().filter(|op| matches!(op.kind, OpKind::Copy(CopyDir::DtoH | CopyDir::HtoD))) {
         if let Some(call) = op.call {
             end_of.insert(call, op.end);
@@ -246,7 +245,7 @@ fn mark_blocking_copies(trace: &Trace, process: ProcessId, timeline: &mut Timeli
             call.blocking |= call.end >= end;
         }
     }
-    let mut waits: HashMap<i64, ()> = HashMap::new();
+    let mut waits: FxHashMap<i64, ()> = FxHashMap::default();
     for (_, lane) in lanes(trace, process, TrackKind::DeviceSync) {
         for i in 0..lane.len() {
             if let Some(Detail::Sync(SyncKind::Event | SyncKind::Stream | SyncKind::Context)) = trace.detail(lane, i) {

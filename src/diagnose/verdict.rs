@@ -51,5 +51,12 @@ pub struct Verdict {
 /// Judges a capture from its ranked findings.
 pub fn judge(cx: &Context<'_>, findings: &[Finding]) -> Verdict {
     let _ = (cx, findings);
-    Verdict { layer: VerdictLayer::Undecided, headline: Message::plain(crate::i18n::Text::new("", "")), confidence: Confidence::Low, because: vec![], level: None, missing: vec![] }
+    Verdict {
+        layer: VerdictLayer::Undecided,
+        headline: Message::plain(crate::i18n::Text::new("", "")),
+        confidence: Confidence::Low,
+        because: vec![],
+        level: None,
+        missing: vec![],
+    }
 }

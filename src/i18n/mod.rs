@@ -141,7 +141,8 @@ mod tests {
 
     #[test]
     fn placeholders_are_filled_and_braces_in_values_are_left_alone() {
-        let m = Message::new(Text::new("{a} of {b} in {}", ""), [("a", Value::Count(3)), ("b", Value::Raw("{a}".into()))]);
+        let m =
+            Message::new(Text::new("{a} of {b} in {}", ""), [("a", Value::Count(3)), ("b", Value::Raw("{a}".into()))]);
         let shown = m.render(Lang::En, |v| match v {
             Value::Count(n) => n.to_string(),
             Value::Raw(s) => s.clone(),

@@ -1,0 +1,190 @@
+//! Layers as repeats: the stretch of a symbol sequence that is one body repeated, with what comes before and after.
+//!
+//! A decode step runs the same kernels for every layer, so the sequence of its operators is prologue, body × layers,
+//! epilogue. Sequences have flaws: a kernel picked differently in one layer, a name that no pack knows. The search
+//! therefore goes by lag: for a period `p`, symbol `i` should equal symbol `i + p`; long stretches where almost all do
+//! are candidates, and the body is the majority of each column over the copies. The work is the length of the sequence
+//! times the longest body.
+
+use std::{cmp::Reverse, ops::Range};
+
+use rustc_hash::FxHashMap;
+
+/// Longest sequence that is searched, in symbols: 20 000 is a step of 100 layers with 200 kernels each.
+pub const MAX_SYMBOLS: usize = 20_000;
+
+/// Longest body, in symbols: several layer types with a hundred kernels each, as unfused eager models have.
+pub const MAX_BODY: usize = 1_000;
+
+/// Fewest copies that make a period: two could be chance.
+const MIN_REPEATS: usize = 3;
+
+/// Least share of a copy's symbols that equal the body. Below it is other code.
+const MIN_COPY: f64 = 0.7;
+
+/// Least share over all copies.
+const MIN_AGREEMENT: f64 = 0.85;
+
+/// Cost of a mismatch in the search for the best stretch, where a match earns 1: one flaw makes two mismatches at a lag,
+/// and a stretch survives one flaw in twelve symbols.
+const MISMATCH: i64 = -5;
+
+/// How many lags are looked at closely.
+const CANDIDATES: usize = 16;
+
+/// The layer structure of one sequence.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Period {
+    /// Index of the first symbol of the first copy.
+    pub start: usize,
+    /// Symbols of the body.
+    pub len: usize,
+    /// Copies of the body.
+    pub repeats: usize,
+    /// The body: the majority symbol of each column over the copies.
+    pub body: Vec<u32>,
+    /// What comes before the first copy.
+    pub prologue: Range<usize>,
+    /// What comes after the last copy.
+    pub epilogue: Range<usize>,
+    /// Share of the symbols of all copies that equal the body, in 0..=1.
+    pub agreement: f64,
+}
+
+impl Period {
+    /// Symbols of all copies.
+    fn covered(&self) -> usize {
+        self.len * self.repeats
+    }
+
+    /// Symbols of the copies that differ from the body.
+    fn flaws(&self) -> usize {
+        ((1.0 - self.agreement) * self.covered() as f64).round() as usize
+    }
+
+    /// Symbols that the repeats explain: those that agree with the body, less the body itself.
+    fn explained(&self) -> usize {
+        self.covered().saturating_sub(self.flaws() + self.len)
+    }
+
+    /// Whether this period describes the sequence better than a shorter one: it explains a tenth more, or its copies hold
+    /// a third of the flaws. Chance flaws stay when the period is doubled; layers of alternating types become pure.
+    fn betters(&self, shorter: &Self) -> bool {
+        let purer = shorter.flaws() >= MIN_REPEATS && self.flaws() * 3 <= shorter.flaws();
+        self.explained() * 10 > shorter.explained() * 11 || purer && self.covered() + self.len >= shorter.covered()
+    }
+}
+
+/// Finds the body whose repeats explain most of `symbols`, the shortest one among those that explain about the same. The
+/// cut goes before a symbol of `cut_before` (norms) where the body holds one and at most one copy is lost by it. `None`
+/// when no body of two or more different symbols repeats three times.
+pub fn mine(symbols: &[u32], cut_before: &[u32]) -> Option<Period> {
+    let symbols = symbols.get(..symbols.len().min(MAX_SYMBOLS))?;
+    let mut best: Option<Period> = None;
+    for (lag, stretch) in candidates(symbols) {
+        let Some(period) = fit(symbols, lag, stretch, cut_before) else { continue };
+        if best.as_ref().is_none_or(|held| period.betters(held)) {
+            best = Some(period);
+        }
+    }
+    best
+}
+
+/// The lags whose best stretches gain most, in ascending order, each with its stretch of starts.
+fn candidates(symbols: &[u32]) -> Vec<(usize, Range<usize>)> {
+    let longest = MAX_BODY.min(symbols.len() / MIN_REPEATS);
+    let mut found: Vec<(i64, usize, Range<usize>)> = (2..=longest)
+        .map(|lag| {
+            let (gain, stretch) = best_stretch(symbols, lag);
+            (gain, lag, stretch)
+        })
+        // Three copies, less what may be flawed at both ends, give more than one body's worth of agreeing pairs.
+        .filter(|(_, lag, stretch)| stretch.len() > *lag)
+        .collect();
+    found.sort_by_key(|(gain, lag, _)| (Reverse(*gain), *lag));
+    found.truncate(CANDIDATES);
+    found.sort_by_key(|(_, lag, _)| *lag);
+    found.into_iter().map(|(_, lag, stretch)| (lag, stretch)).collect()
+}
+
+/// The stretch of starts `i` with the best balance of `symbols[i] == symbols[i + lag]` (Kadane's maximum subarray).
+fn best_stretch(symbols: &[u32], lag: usize) -> (i64, Range<usize>) {
+    let later = symbols.get(lag..).unwrap_or(&[]);
+    let (mut best, mut best_range) = (0, 0..0);
+    let (mut sum, mut from) = (0, 0);
+    for (i, (a, b)) in symbols.iter().zip(later).enumerate() {
+        sum += if a == b { 1 } else { MISMATCH };
+        if sum <= 0 {
+            (sum, from) = (0, i + 1);
+        } else if sum > best {
+            (best, best_range) = (sum, from..i + 1);
+        }
+    }
+    (best, best_range)
+}
+
+/// The period of a lag: the majority of each column, cut where copies are most and, if it costs at most one copy, before a
+/// preferred symbol.
+fn fit(symbols: &[u32], lag: usize, stretch: Range<usize>, cut_before: &[u32]) -> Option<Period> {
+    let run = stretch.start..(stretch.end + lag).min(symbols.len());
+    let consensus = columns(symbols.get(run.clone())?, lag);
+    if consensus.iter().all(|symbol| Some(symbol) == consensus.first()) {
+        return None;
+    }
+    let cut_at = |offset: usize| {
+        let body = consensus.iter().copied().cycle().skip(offset).take(lag).collect();
+        place(symbols, run.start + offset, body)
+    };
+    let preferred = consensus.iter().enumerate().filter(|(_, symbol)| cut_before.contains(symbol));
+    let at_norm = preferred.filter_map(|(offset, _)| cut_at(offset)).max_by_key(|p| (p.repeats, Reverse(p.start)));
+    match (cut_at(0), at_norm) {
+        (Some(plain), Some(norm)) if norm.repeats + 1 < plain.repeats => Some(plain),
+        (plain, norm) => norm.or(plain),
+    }
+}
+
+/// The majority symbol of each column of `run` laid out in rows of `len`; the smallest symbol among equals.
+fn columns(run: &[u32], len: usize) -> Vec<u32> {
+    let column = |offset: usize| {
+        let mut counts: FxHashMap<u32, usize> = FxHashMap::default();
+        run.iter().skip(offset).step_by(len).for_each(|symbol| *counts.entry(*symbol).or_default() += 1);
+        counts.into_iter().max_by_key(|(symbol, count)| (*count, Reverse(*symbol))).map_or(0, |(symbol, _)| symbol)
+    };
+    (0..len).map(column).collect()
+}
+
+/// Lays copies of `body` over the sequence in both directions from `anchor`, as far as they agree.
+fn place(symbols: &[u32], anchor: usize, body: Vec<u32>) -> Option<Period> {
+    let len = body.len();
+    let equal = |at: usize| {
+        let copy = symbols.get(at..at.checked_add(len)?)?;
+        Some(copy.iter().zip(&body).filter(|(a, b)| a == b).count())
+    };
+    let agrees = |at: usize| equal(at).is_some_and(|n| n as f64 >= MIN_COPY * len as f64);
+    let mut start = anchor;
+    while start.checked_sub(len).is_some_and(agrees) {
+        start -= len;
+    }
+    let mut end = start;
+    let mut matching = 0;
+    // One bad copy between good ones is a flaw, not the end.
+    while agrees(end) || agrees(end + len) {
+        matching += equal(end)?;
+        end += len;
+    }
+    let repeats = (end - start) / len;
+    let agreement = matching as f64 / (end - start).max(1) as f64;
+    let epilogue = end..symbols.len();
+    (repeats >= MIN_REPEATS && agreement >= MIN_AGREEMENT).then_some(Period {
+        start,
+        len,
+        repeats,
+        body,
+        prologue: 0..start,
+        epilogue,
+        agreement,
+    })
+}
+
+#[cfg(test)]
+mod tests;

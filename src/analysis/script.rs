@@ -1,0 +1,134 @@
+//! Small captures written by hand, for tests: host calls and the device work they cause, in nanoseconds.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use model::{
+    Category, CopyDetail, Detail, Device, KernelDetail, Ns, ProcessId, Slice, Trace, TraceBuilder, TraceSink, TrackId,
+    TrackKey, TrackKind,
+};
+
+use super::{Analysis, Options, analyze};
+use crate::platform::Packs;
+
+/// A capture of one process with one host thread and one device.
+pub struct Script {
+    /// Where everything is written.
+    pub builder: TraceBuilder,
+    process: ProcessId,
+    thread: TrackId,
+    correlation: i64,
+}
+
+impl Default for Script {
+    fn default() -> Self {
+        let mut builder = TraceBuilder::new("script", "kineto");
+        let process = builder.process(0);
+        let thread = TrackKey { kind: TrackKind::HostThread, process, device: None, context: None, id: 1 };
+        let thread = builder.track(thread);
+        let vendor = Some(builder.intern("nvidia"));
+        builder.device(Device { process, ordinal: 0, name: None, vendor, cores: None, memory_bytes: None });
+        Self { builder, process, thread, correlation: 0 }
+    }
+}
+
+impl Script {
+    /// A slice on the host thread.
+    pub fn host(&mut self, category: Category, name: &str, span: (Ns, Ns)) -> &mut Self {
+        self.put(self.thread, category, name, span, None, None);
+        self
+    }
+
+    /// A runtime call that causes no device work.
+    pub fn call(&mut self, api: &str, span: (Ns, Ns)) -> &mut Self {
+        self.host(Category::HostApi, api, span)
+    }
+
+    /// A launch call and its kernel on queue 7.
+    pub fn launch(&mut self, call: (Ns, Ns), name: &str, kernel: (Ns, Ns)) -> &mut Self {
+        self.launch_on(7, call, name, kernel)
+    }
+
+    /// A launch call and its kernel on a queue.
+    pub fn launch_on(&mut self, queue: i64, call: (Ns, Ns), name: &str, kernel: (Ns, Ns)) -> &mut Self {
+        let id = self.issue("cudaLaunchKernel", call);
+        self.kernel(queue, name, kernel, Some(id), None);
+        self
+    }
+
+    /// A graph launch and its nodes on queue 7.
+    pub fn graph(&mut self, call: (Ns, Ns), nodes: &[(&str, (Ns, Ns))]) -> &mut Self {
+        let id = self.issue("cudaGraphLaunch", call);
+        for (i, (name, span)) in nodes.iter().enumerate() {
+            let node = KernelDetail { graph: Some(1), graph_node: Some(i as i64), ..KernelDetail::default() };
+            self.kernel(7, name, *span, Some(id), Some(Detail::Kernel(node)));
+        }
+        self
+    }
+
+    /// A copy call `api` and its copy of `bytes`, in a direction such as `DtoH`, from or to `pageable` or `pinned` memory.
+    pub fn copy(&mut self, api: &str, call: (Ns, Ns), dir: &str, host: &str, bytes: i64, span: (Ns, Ns)) -> &mut Self {
+        let id = self.issue(api, call);
+        let text = |b: &mut TraceBuilder, t: &str| Some(b.intern(t));
+        let (src, dst) = if dir == "HtoD" { (host, "device") } else { ("device", host) };
+        let detail = CopyDetail {
+            direction: text(&mut self.builder, dir),
+            src: text(&mut self.builder, src),
+            dst: text(&mut self.builder, dst),
+            bytes: Some(bytes),
+            graph_node: None,
+        };
+        let queue = self.queue(7);
+        self.put(queue, Category::Memcpy, &format!("Memcpy {dir}"), span, Some(id), Some(Detail::Copy(detail)));
+        self
+    }
+
+    /// A call that gets a correlation id.
+    pub fn issue(&mut self, api: &str, call: (Ns, Ns)) -> i64 {
+        self.correlation += 1;
+        self.put(self.thread, Category::HostApi, api, call, Some(self.correlation), None);
+        self.correlation
+    }
+
+    /// A kernel with or without correlation id.
+    pub fn kernel(&mut self, queue: i64, name: &str, span: (Ns, Ns), id: Option<i64>, detail: Option<Detail>) {
+        let queue = self.queue(queue);
+        self.put(queue, Category::Kernel, name, span, id, detail);
+    }
+
+    fn queue(&mut self, id: i64) -> TrackId {
+        let process = self.process;
+        self.builder.track(TrackKey { kind: TrackKind::DeviceQueue, process, device: Some(0), context: None, id })
+    }
+
+    fn put(
+        &mut self,
+        track: TrackId,
+        category: Category,
+        name: &str,
+        (start, end): (Ns, Ns),
+        correlation: Option<i64>,
+        detail: Option<Detail>,
+    ) {
+        let name = self.builder.intern(name);
+        let slice = Slice { track, start, dur: end - start, name, category, correlation, detail: detail.as_ref() };
+        self.builder.slice(slice);
+    }
+
+    /// The capture, with its times as written.
+    pub fn trace(mut self) -> Trace {
+        self.builder.clock(model::Clock::AsIs { unix_zero: None });
+        self.builder.finish()
+    }
+
+    /// The capture and its analysis.
+    pub fn analyze(self) -> (Trace, Analysis) {
+        let trace = self.trace();
+        let analysis = analyze(&trace, &Packs::embedded().unwrap(), &Options::default());
+        (trace, analysis)
+    }
+}
+
+/// Buckets of a step by name.
+pub fn named(analysis: &Analysis, buckets: &[(super::Bucket, Ns)]) -> Vec<(String, Ns)> {
+    buckets.iter().map(|(b, ns)| (b.name(&analysis.host_labels), *ns)).collect()
+}

@@ -1,0 +1,30 @@
+//! Remedies: what to do about a finding, per platform, dated because the advice ages with the software.
+
+use serde::{Deserialize, Serialize};
+
+/// One piece of advice.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Remedy {
+    /// In English.
+    pub text_en: String,
+    /// In Chinese.
+    pub text_zh: String,
+    /// Pack it comes from: `generic`, `cuda`, `ascend`, …
+    pub platform: String,
+    /// Where it comes from.
+    pub source: String,
+    /// When it was last checked, `YYYY-MM`.
+    pub date: String,
+}
+
+/// Advice as a pack writes it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RemedyEntry {
+    /// Rules it answers.
+    pub rules: Vec<String>,
+    pub en: String,
+    pub zh: String,
+    pub source: Option<String>,
+    pub date: Option<String>,
+}

@@ -1,0 +1,111 @@
+//! The file format of a platform pack.
+
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+use super::{
+    card::SemanticsCard, error::PackError, inductor::InductorEntry, pattern::PatternEntry, remedy::RemedyEntry,
+    step::Stage,
+};
+
+/// One pack as it is written.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PackFile {
+    /// Name in reports: `cuda`, `ascend`, …
+    pub id: String,
+    /// Vendors it serves; empty for all.
+    #[serde(default)]
+    pub vendors: Vec<String>,
+    /// Source of what does not name its own.
+    pub source: String,
+    /// When it was last checked, `YYYY-MM`.
+    pub date: String,
+    #[serde(default)]
+    pub op: Vec<PatternEntry>,
+    #[serde(default)]
+    pub inductor: Vec<InductorEntry>,
+    #[serde(default)]
+    pub host_call: Vec<PatternEntry>,
+    #[serde(default)]
+    pub host_activity: Vec<PatternEntry>,
+    #[serde(default)]
+    pub step: Vec<StepEntry>,
+    #[serde(default)]
+    pub card: Vec<SemanticsCard>,
+    #[serde(default)]
+    pub remedy: Vec<RemedyEntry>,
+}
+
+/// A kind of step annotation.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StepEntry {
+    pub engine: String,
+    /// Whole-text regex with the groups `prefill_requests`, `prefill_tokens`, `decode_requests`, `context_tokens`,
+    /// `more_context_tokens` (added to the former) and `index`, all optional.
+    pub regex: String,
+    /// Stage; absent where the counts decide.
+    pub stage: Option<Stage>,
+    pub specificity: u8,
+    #[serde(default)]
+    pub ignore_case: bool,
+    #[serde(default)]
+    #[allow(dead_code)] // read by people, in the pack; required to be text here
+    pub source: Option<String>,
+}
+
+/// The packs built into the program, the generic one last so that a platform's own names go first.
+const EMBEDDED: [(&str, &str); 7] = [
+    ("cuda.toml", include_str!("packs/cuda.toml")),
+    ("rocm.toml", include_str!("packs/rocm.toml")),
+    ("ascend.toml", include_str!("packs/ascend.toml")),
+    ("mlu.toml", include_str!("packs/mlu.toml")),
+    ("musa.toml", include_str!("packs/musa.toml")),
+    ("metax.toml", include_str!("packs/metax.toml")),
+    ("generic.toml", include_str!("packs/generic.toml")),
+];
+
+/// Largest pack file read, in bytes; the embedded ones have some 20 KiB.
+const MAX_PACK: u64 = 4 << 20;
+
+/// The embedded packs, each with its name for errors.
+pub(super) fn embedded() -> Result<Vec<(String, PackFile)>, PackError> {
+    EMBEDDED.iter().map(|(name, text)| Ok(((*name).to_owned(), parse(name, text)?))).collect()
+}
+
+/// The packs of a folder in order of file name. A folder that does not exist holds none.
+pub(super) fn folder(path: &PathBuf) -> Result<Vec<(String, PackFile)>, PackError> {
+    let read = |error| PackError::Read { path: path.clone(), error };
+    let entries = match std::fs::read_dir(path) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(read(error)),
+    };
+    let mut files = Vec::new();
+    for entry in entries {
+        let file = entry.map_err(read)?.path();
+        if file.extension().is_some_and(|e| e == "toml") {
+            files.push(file);
+        }
+    }
+    files.sort();
+    files.into_iter().map(read_pack).collect()
+}
+
+fn read_pack(path: PathBuf) -> Result<(String, PackFile), PackError> {
+    let read = |error| PackError::Read { path: path.clone(), error };
+    let bytes = std::fs::metadata(&path).map_err(read)?.len();
+    if bytes > MAX_PACK {
+        return Err(PackError::TooLarge { path, bytes, limit: MAX_PACK });
+    }
+    let text = std::fs::read_to_string(&path).map_err(read)?;
+    let name = path.display().to_string();
+    let pack = parse(&name, &text)?;
+    Ok((name, pack))
+}
+
+fn parse(name: &str, text: &str) -> Result<PackFile, PackError> {
+    toml::from_str(text).map_err(|error| PackError::syntax(name, text, &error))
+}

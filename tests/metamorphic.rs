@@ -1,0 +1,132 @@
+//! What must not change when a capture is changed in a way that means nothing.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use common::{Event, analyze, edited, essence};
+use model::{Category, CopyDetail, Detail, Ns, Trace, TrackKind};
+use simulator::{Config, simulate};
+use stratoscope::analysis::Layer;
+
+/// Simulated captures of several kinds, read back through the parser.
+fn captures() -> Vec<(u64, Trace)> {
+    let dir = tempfile::tempdir().unwrap();
+    (0..12)
+        .map(|seed| {
+            let path = dir.path().join(format!("{seed}.json"));
+            simulate(&Config::draw(seed)).write_kineto(&path).unwrap();
+            (seed, common::read(&path))
+        })
+        .collect()
+}
+
+fn same(event: Event) -> Vec<Event> {
+    vec![event]
+}
+
+#[test]
+fn an_edit_that_does_nothing_changes_nothing() {
+    for (seed, trace) in captures() {
+        assert_eq!(essence(&analyze(&edited(&trace, same))), essence(&analyze(&trace)), "seed {seed}");
+    }
+}
+
+#[test]
+fn shifting_all_times_of_a_rank_changes_nothing() {
+    for (seed, trace) in captures() {
+        let shifted = edited(&trace, |e| vec![Event { start: e.start + 1_234_567_891, ..e }]);
+        assert_eq!(essence(&analyze(&shifted)), essence(&analyze(&trace)), "seed {seed}");
+    }
+}
+
+#[test]
+fn renaming_streams_changes_nothing() {
+    for (seed, trace) in captures() {
+        let renamed = edited(&trace, |mut e| {
+            if e.track.kind != TrackKind::HostThread {
+                e.track.id = 1_000 - 7 * e.track.id;
+            }
+            vec![e]
+        });
+        assert_eq!(essence(&analyze(&renamed)), essence(&analyze(&trace)), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_copy_hidden_under_compute_changes_only_the_shadow() {
+    for (seed, trace) in captures() {
+        let mut added = 0;
+        let with = edited(&trace, |e| {
+            let mut out = vec![e.clone()];
+            if e.category == Category::Kernel && e.dur > 1_000 && !e.name.contains("nccl") {
+                let mut track = e.track;
+                track.id += 5_000;
+                let detail = Some(Detail::Copy(CopyDetail::default()));
+                let (start, dur, category) = (e.start + e.dur / 4, e.dur / 2, Category::Memcpy);
+                out.push(Event { track, start, dur, category, name: "Memcpy".into(), detail, ..e });
+                added += dur;
+            }
+            out
+        });
+        assert!(added > 0);
+        let (a, b) = (analyze(&trace), analyze(&with));
+        assert_eq!(essence(&b), essence(&a), "seed {seed}");
+        let shadow = |a: &stratoscope::analysis::Analysis| -> Ns {
+            a.ranks.iter().flat_map(|r| &r.steps).flat_map(|s| &s.shadow).map(|(_, ns)| ns).sum()
+        };
+        assert!(shadow(&b) > shadow(&a), "seed {seed}");
+    }
+}
+
+#[test]
+fn cutting_a_kernel_in_two_abutting_halves_changes_nothing_at_class_level() {
+    for (seed, trace) in captures() {
+        let cut = edited(&trace, |e| {
+            // A collective in two halves would be two collectives.
+            if e.category != Category::Kernel || e.dur < 2 || e.name.contains("nccl") {
+                return vec![e];
+            }
+            let first = Event { dur: e.dur / 2, ..e.clone() };
+            vec![first, Event { start: e.start + e.dur / 2, dur: e.dur - e.dur / 2, ..e }]
+        });
+        let buckets = |t: &Trace| -> Vec<Vec<(Ns, Vec<(String, Ns)>)>> {
+            let steps = |s: Vec<(Ns, String, Vec<(String, Ns)>)>| s.into_iter().map(|(w, _, b)| (w, b)).collect();
+            essence(&analyze(t)).into_iter().map(|(_, s)| steps(s)).collect()
+        };
+        assert_eq!(buckets(&cut), buckets(&trace), "seed {seed}");
+    }
+}
+
+#[test]
+fn taking_host_events_away_never_moves_time_to_another_layer() {
+    for (seed, trace) in captures() {
+        let all = analyze(&trace);
+        let silent = |c: Category| {
+            matches!(
+                c,
+                Category::FrameworkOp | Category::PythonFrame | Category::Overhead | Category::Gc | Category::HostOther
+            )
+        };
+        let poorer = analyze(&edited(&trace, |e| if silent(e.category) { vec![] } else { vec![e] }));
+        for (rank, poor) in all.ranks.iter().zip(&poorer.ranks) {
+            assert_eq!(rank.steps.len(), poor.steps.len(), "seed {seed}");
+            for (full, left) in rank.steps.iter().zip(&poor.steps) {
+                let sum = |s: &stratoscope::analysis::Step, l: Layer| -> Ns {
+                    s.buckets.iter().filter(|(b, _)| b.layer() == l).map(|(_, ns)| ns).sum()
+                };
+                for layer in [Layer::Operator, Layer::Communication] {
+                    assert_eq!(sum(full, layer), sum(left, layer), "seed {seed} step {}", full.index);
+                }
+            }
+        }
+        // Without any host event the device's own time is still the same, and what was idle is undecided.
+        let deaf = analyze(&edited(&trace, |e| if e.track.kind == TrackKind::HostThread { vec![] } else { vec![e] }));
+        for (rank, left) in all.ranks.iter().zip(&deaf.ranks) {
+            let busy = |r: &stratoscope::analysis::Rank| -> Ns { r.exclusive.iter().map(|e| e.busy).sum() };
+            assert!((busy(rank) - busy(left)).abs() <= rank.exclusive.len() as Ns, "seed {seed}");
+            let idle = left.steps.iter().flat_map(|s| &s.buckets).filter(|(b, _)| b.is_idle());
+            assert!(idle.into_iter().all(|(b, _)| b.layer() == Layer::Measurement), "seed {seed}");
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! The simulator knows why every nanosecond was spent; the attribution has to find it out from the trace alone.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use std::collections::BTreeMap;
+
+use common::analyze;
+use model::Ns;
+use simulator::{Config, Run, simulate};
+use stratoscope::{
+    analysis::{Analysis, Bucket, Rank, Step},
+    platform::OpClass,
+};
+
+/// How far a step's buckets may be from the truth, summed over buckets, as a share of the step.
+const TOLERANCE: f64 = 0.01;
+
+/// Our buckets in the simulator's coarser names.
+fn comparable(analysis: &Analysis, step: &Step) -> BTreeMap<String, Ns> {
+    let mut out = BTreeMap::new();
+    for (bucket, ns) in &step.buckets {
+        *out.entry(coarse(&analysis.host_labels, *bucket)).or_default() += ns;
+    }
+    out
+}
+
+fn coarse(labels: &[String], bucket: Bucket) -> String {
+    let class = match bucket {
+        Bucket::Compute(op) => match op.class() {
+            OpClass::Matrix => "gemm",
+            OpClass::Attention => "attention",
+            OpClass::Norm => "norm",
+            OpClass::Rope => "rope",
+            OpClass::Act => "act",
+            OpClass::CacheWrite => "kv_write",
+            OpClass::MoeRoute => "moe",
+            OpClass::Quant => "quant",
+            OpClass::Format => "format",
+            OpClass::Sample => "sample",
+            OpClass::Elementwise => "elementwise",
+            OpClass::Fill => "fill",
+            OpClass::Index => "index",
+            _ => "other",
+        },
+        Bucket::Host(_) => return "rt.host".into(),
+        other => return other.name(labels),
+    };
+    format!("compute.{class}")
+}
+
+/// Half of the sum of the absolute differences: the time that lies in the wrong bucket.
+fn misplaced(ours: &BTreeMap<String, Ns>, truth: &BTreeMap<String, Ns>) -> Ns {
+    let names: std::collections::BTreeSet<&String> = ours.keys().chain(truth.keys()).collect();
+    let of = |m: &BTreeMap<String, Ns>, n: &String| m.get(n).copied().unwrap_or(0);
+    names.into_iter().map(|n| (of(ours, n) - of(truth, n)).abs()).sum::<Ns>() / 2
+}
+
+fn read_back(run: &Run, nsys: bool) -> model::Trace {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join(if nsys { "run.sqlite" } else { "run.json" });
+    if nsys { run.write_nsys(&path).unwrap() } else { run.write_kineto(&path).unwrap() }
+    common::read(&path)
+}
+
+struct Score {
+    seed: u64,
+    steps: usize,
+    worst: f64,
+    what: String,
+}
+
+/// Compares the steps whose windows both sides agree on; returns how many there were and the worst of them.
+fn score(seed: u64, nsys: bool) -> Score {
+    let run = simulate(&Config::draw(seed));
+    let truth = run.truth();
+    let trace = read_back(&run, nsys);
+    let analysis = analyze(&trace);
+    assert_eq!(analysis.ranks.len(), 1, "seed {seed}");
+    let rank: &Rank = &analysis.ranks[0];
+    // The capture's zero is its first event; both sides agree on the start of the first operation.
+    let zero = truth.steps[0].start - rank.timeline.ops[0].start;
+    let mut result = Score { seed, steps: 0, worst: 0.0, what: String::new() };
+    for step in &rank.steps {
+        let same = |t: &&simulator::StepTruth| t.start - zero == step.window.start && t.end - zero == step.window.end;
+        let Some(wanted) = truth.steps.iter().find(same) else { continue };
+        result.steps += 1;
+        let ours = comparable(&analysis, step);
+        let share = misplaced(&ours, &wanted.buckets) as f64 / step.window.len() as f64;
+        if share > result.worst {
+            result.worst = share;
+            result.what = format!("step {}: ours {ours:?}\ntruth {:?}", step.index, wanted.buckets);
+        }
+    }
+    result
+}
+
+fn examine(seeds: impl Iterator<Item = u64>, nsys: bool) {
+    let (mut runs, mut compared, mut steps, mut failures) = (0, 0, 0, Vec::new());
+    for seed in seeds {
+        let s = score(seed, nsys);
+        runs += 1;
+        compared += usize::from(s.steps > 0);
+        steps += s.steps;
+        if s.worst > TOLERANCE {
+            failures.push(format!("seed {} {:.2} % misplaced, {}", s.seed, s.worst * 100.0, s.what));
+        }
+    }
+    println!("{runs} runs, {compared} with comparable windows, {steps} steps, {} beyond {TOLERANCE}", failures.len());
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+    assert!(compared * 10 >= runs * 6, "only {compared} of {runs} runs have windows to compare");
+}
+
+#[test]
+fn the_true_buckets_are_met_within_one_percent_of_the_step_in_kineto_captures() {
+    examine(0..100, false);
+}
+
+#[test]
+fn the_true_buckets_are_met_within_one_percent_of_the_step_in_nsys_captures() {
+    examine(1000..1030, true);
+}
