@@ -29,6 +29,9 @@ const MIN_AGREEMENT: f64 = 0.85;
 /// and a stretch survives one flaw in twelve symbols.
 const MISMATCH: i64 = -5;
 
+/// Loss at which a stretch ends although more gain may follow: what follows is another run of layers, at another phase.
+const DROP: i64 = 60;
+
 /// How many lags are looked at closely.
 const CANDIDATES: usize = 16;
 
@@ -67,11 +70,13 @@ impl Period {
         self.covered().saturating_sub(self.flaws() + self.len)
     }
 
-    /// Whether this period describes the sequence better than a shorter one: it explains a tenth more, or its copies hold
-    /// a third of the flaws. Chance flaws stay when the period is doubled; layers of alternating types become pure.
+    /// Whether this period describes the sequence better than a shorter one: it explains a tenth more, or the shorter one
+    /// has at least one flaw per long copy and the long copies hold a third of them. Layers of alternating types become
+    /// pure so; chance flaws stay, whatever the length.
     fn betters(&self, shorter: &Self) -> bool {
-        let purer = shorter.flaws() >= MIN_REPEATS && self.flaws() * 3 <= shorter.flaws();
-        self.explained() * 10 > shorter.explained() * 11 || purer && self.covered() + self.len >= shorter.covered()
+        let systematic = shorter.flaws() * self.len >= shorter.covered() && self.repeats > MIN_REPEATS;
+        let purer = self.flaws() * 3 <= shorter.flaws() && self.covered() + self.len >= shorter.covered();
+        self.explained() * 10 > shorter.explained() * 11 || systematic && purer
     }
 }
 
@@ -107,17 +112,21 @@ fn candidates(symbols: &[u32]) -> Vec<(usize, Range<usize>)> {
     found.into_iter().map(|(_, lag, stretch)| (lag, stretch)).collect()
 }
 
-/// The stretch of starts `i` with the best balance of `symbols[i] == symbols[i + lag]` (Kadane's maximum subarray).
+/// The stretch of starts `i` with the best balance of `symbols[i] == symbols[i + lag]` (Kadane's maximum subarray), not
+/// reaching over a loss of more than [`DROP`].
 fn best_stretch(symbols: &[u32], lag: usize) -> (i64, Range<usize>) {
     let later = symbols.get(lag..).unwrap_or(&[]);
     let (mut best, mut best_range) = (0, 0..0);
-    let (mut sum, mut from) = (0, 0);
+    let (mut sum, mut peak, mut from) = (0, 0, 0);
     for (i, (a, b)) in symbols.iter().zip(later).enumerate() {
         sum += if a == b { 1 } else { MISMATCH };
-        if sum <= 0 {
-            (sum, from) = (0, i + 1);
-        } else if sum > best {
-            (best, best_range) = (sum, from..i + 1);
+        if sum > peak {
+            peak = sum;
+            if peak > best {
+                (best, best_range) = (peak, from..i + 1);
+            }
+        } else if sum <= 0 || sum < peak - DROP {
+            (sum, peak, from) = (0, 0, i + 1);
         }
     }
     (best, best_range)
@@ -137,10 +146,22 @@ fn fit(symbols: &[u32], lag: usize, stretch: Range<usize>, cut_before: &[u32]) -
     };
     let preferred = consensus.iter().enumerate().filter(|(_, symbol)| cut_before.contains(symbol));
     let at_norm = preferred.filter_map(|(offset, _)| cut_at(offset)).max_by_key(|p| (p.repeats, Reverse(p.start)));
-    match (cut_at(0), at_norm) {
+    // A flaw near its start cuts the head off a stretch; what agrees there may complete one more copy.
+    let head = (1..lag).rev().find(|head| agreeing_head(symbols, run.start, &consensus, *head));
+    let widest = head.and_then(|head| cut_at(lag - head));
+    let plain = [cut_at(0), widest].into_iter().flatten().max_by_key(|p| (p.repeats, Reverse(p.start)));
+    match (plain, at_norm) {
         (Some(plain), Some(norm)) if norm.repeats + 1 < plain.repeats => Some(plain),
         (plain, norm) => norm.or(plain),
     }
+}
+
+/// Whether the `head` symbols before `start` are the end of a body, beginning with a symbol that agrees.
+fn agreeing_head(symbols: &[u32], start: usize, body: &[u32], head: usize) -> bool {
+    let tail = body.get(body.len() - head..).unwrap_or(&[]);
+    let Some(before) = start.checked_sub(head).and_then(|from| symbols.get(from..start)) else { return false };
+    let equal = before.iter().zip(tail).filter(|(a, b)| a == b).count();
+    before.first() == tail.first() && equal as f64 >= MIN_COPY * head as f64
 }
 
 /// The majority symbol of each column of `run` laid out in rows of `len`; the smallest symbol among equals.
