@@ -48,10 +48,9 @@ impl Grade {
                 "device work without usable host calls or links: where the time went, but not always why the device waited",
                 "含设备执行,但缺少可用的主机调用或关联:能说明时间花在哪里,但不一定能说明设备为何等待",
             ),
-            Self::D => Text::new(
-                "no device work with times: nothing can be attributed",
-                "没有带时间的设备执行记录:无法归因",
-            ),
+            Self::D => {
+                Text::new("no device work with times: nothing can be attributed", "没有带时间的设备执行记录:无法归因")
+            }
         }
     }
 }
@@ -92,14 +91,17 @@ pub fn how_to_collect(class: EvidenceClass) -> Text {
             "record graph nodes (`nsys profile --cuda-graph-trace=node`), in a run that uses graphs",
             "在使用图的运行中记录图节点(`nsys profile --cuda-graph-trace=node`)",
         ),
-        EvidenceClass::Shapes => {
-            Text::new("record shapes (`record_shapes=True` in the torch profiler)", "记录形状(torch profiler 的 `record_shapes=True`)")
-        }
+        EvidenceClass::Shapes => Text::new(
+            "record shapes (`record_shapes=True` in the torch profiler)",
+            "记录形状(torch profiler 的 `record_shapes=True`)",
+        ),
         EvidenceClass::Probes => Text::new(
             "micro-benchmarks of this platform (launch cost, bandwidth, matrix rate); this version reads none",
             "本平台的微基准(启动开销、带宽、矩阵速率);当前版本尚不读取",
         ),
-        EvidenceClass::MultiRank => Text::new("record every rank of the job over the same steps", "在相同的步上记录作业的所有 rank"),
+        EvidenceClass::MultiRank => {
+            Text::new("record every rank of the job over the same steps", "在相同的步上记录作业的所有 rank")
+        }
         EvidenceClass::Logs => Text::new(
             "the scheduler's log (queue lengths, batch per step); this version reads none",
             "调度器日志(队列长度、每步 batch);当前版本尚不读取",
@@ -108,12 +110,14 @@ pub fn how_to_collect(class: EvidenceClass) -> Text {
             "device telemetry or performance counters recorded next to the trace",
             "与轨迹同时采集的设备遥测或性能计数器",
         ),
-        EvidenceClass::PairDetail => {
-            Text::new("a source that records waits and peers inside collectives", "能记录集合通信内部等待与对端的数据源")
-        }
-        EvidenceClass::SecondRun => {
-            Text::new("the same run again, unchanged or with the one change to be judged", "重复同一次运行:保持不变,或只改动待评估的一项")
-        }
+        EvidenceClass::PairDetail => Text::new(
+            "a source that records waits and peers inside collectives",
+            "能记录集合通信内部等待与对端的数据源",
+        ),
+        EvidenceClass::SecondRun => Text::new(
+            "the same run again, unchanged or with the one change to be judged",
+            "重复同一次运行:保持不变,或只改动待评估的一项",
+        ),
     }
 }
 

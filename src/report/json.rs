@@ -136,7 +136,8 @@ fn plain(text: &str) -> String {
 
 fn capture(capture: &Capture, lang: Lang) -> serde_json::Value {
     let device = capture.devices.first();
-    let name = |pick: fn(&super::model::DeviceGroup) -> &Option<String>| device.and_then(|d| pick(d).as_deref()).map(plain);
+    let name =
+        |pick: fn(&super::model::DeviceGroup) -> &Option<String>| device.and_then(|d| pick(d).as_deref()).map(plain);
     let evidence: serde_json::Map<String, serde_json::Value> = model::EvidenceClass::ALL
         .into_iter()
         .map(|class| (class.key().to_owned(), capture.evidence.has(class).into()))
@@ -144,7 +145,9 @@ fn capture(capture: &Capture, lang: Lang) -> serde_json::Value {
     let facts: serde_json::Map<String, serde_json::Value> = capture
         .facts
         .iter()
-        .map(|(key, value, provenance)| (plain(key), serde_json::json!({ "value": plain(value), "provenance": provenance })))
+        .map(|(key, value, provenance)| {
+            (plain(key), serde_json::json!({ "value": plain(value), "provenance": provenance }))
+        })
         .collect();
     let integrity = &capture.integrity;
     let rank = match capture.ranks.as_slice() {
@@ -221,7 +224,11 @@ fn attribution(capture: &Capture) -> impl Iterator<Item = Attribution<'_>> {
                 window_ns: class.total,
                 layers: Layer::ALL.into_iter().map(Layer::key).zip(class.layers()).collect(),
                 buckets: class.buckets.iter().map(|row| bucket(row, class)).collect(),
-                hidden: class.shadow.iter().map(|(kind, ns)| serde_json::json!({ "kind": shadow(*kind), "ns": ns })).collect(),
+                hidden: class
+                    .shadow
+                    .iter()
+                    .map(|(kind, ns)| serde_json::json!({ "kind": shadow(*kind), "ns": ns }))
+                    .collect(),
                 operators: works(&rank.operators),
                 kernels: works(&rank.kernels),
             }
@@ -300,7 +307,11 @@ fn finding(capture: &Capture, finding: &Finding, lang: Lang) -> Found {
             method: estimate.method,
         },
         competing: finding.competing.iter().map(other).collect(),
-        remedy: finding.remedy.iter().map(|r| if lang == Lang::Zh { r.text_zh.clone() } else { r.text_en.clone() }).collect(),
+        remedy: finding
+            .remedy
+            .iter()
+            .map(|r| if lang == Lang::Zh { r.text_zh.clone() } else { r.text_en.clone() })
+            .collect(),
         verify: phrase::plain(&finding.verify, lang),
         supersedes: finding.supersedes.clone(),
     }

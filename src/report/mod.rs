@@ -27,5 +27,5 @@ mod sample;
 #[cfg(test)]
 mod tests;
 
-pub use grade::Grade;
 pub use self::model::Report;
+pub use grade::Grade;

@@ -10,9 +10,9 @@ use crate::{
     analysis::{Anchor, AnchorKind, Confidence, Integrity, Layer, Selection, steps::Shadow},
     diagnose::{
         Abstention, Competing, Estimate, Evidence, Finding, Level, Method, Severity, Trigger, Verdict, VerdictLayer,
+        finding::Remedy,
     },
     i18n::{Message, Text, Value},
-    platform::Remedy,
 };
 
 /// A launch-bound decode run of three steps that count.
@@ -52,7 +52,10 @@ fn capture(simulated: bool) -> Capture {
         verdict: Verdict {
             layer: VerdictLayer::Runtime,
             headline: Message::new(
-                Text::new("The host cannot launch fast enough: {share} of each decode step the device waits for it.", "主机启动速度不足:每个解码步有 {share} 的时间设备在等待主机。"),
+                Text::new(
+                    "The host cannot launch fast enough: {share} of each decode step the device waits for it.",
+                    "主机启动速度不足:每个解码步有 {share} 的时间设备在等待主机。",
+                ),
                 [("share", Value::Share(0.4))],
             ),
             confidence: Confidence::Medium,
@@ -127,7 +130,10 @@ fn rank() -> RankPart {
         ],
         classes: vec![decode, prefill],
         main: Some(0),
-        operators: vec![work("gemm", "gemm", 120, 10_000_000, 9_000_000), work("norm", "norm", 60, 5_000_000, 3_000_000)],
+        operators: vec![
+            work("gemm", "gemm", 120, 10_000_000, 9_000_000),
+            work("norm", "norm", 60, 5_000_000, 3_000_000),
+        ],
         kernels: vec![
             work("nvjet_tst_64x8", "gemm", 120, 10_000_000, 9_000_000),
             work("void rms_norm<c10::BFloat16>(T*, int)", "norm", 60, 5_000_000, 3_000_000),
@@ -167,7 +173,10 @@ fn finding() -> Finding {
             source: "vendor guide".into(),
             date: "2026-01".into(),
         }],
-        verify: Message::plain(Text::new("Run again with graphs and compare the step time.", "启用图后重新运行并比较步时间。")),
+        verify: Message::plain(Text::new(
+            "Run again with graphs and compare the step time.",
+            "启用图后重新运行并比较步时间。",
+        )),
         supersedes: vec!["RT-01"],
     }
 }

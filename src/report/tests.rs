@@ -33,7 +33,21 @@ fn no_prose_stays_english() {
     for line in text.lines() {
         let words = names.replace_all(line, "");
         let latin = words.split(|c: char| !c.is_ascii_alphabetic()).filter(|w| w.len() > 3).collect::<Vec<_>>();
-        let allowed = ["rank", "kineto", "nvidia", "token", "simulated", "torch", "profiler", "activity", "cuda", "vendor", "guide", "host", "calls"];
+        let allowed = [
+            "rank",
+            "kineto",
+            "nvidia",
+            "token",
+            "simulated",
+            "torch",
+            "profiler",
+            "activity",
+            "cuda",
+            "vendor",
+            "guide",
+            "host",
+            "calls",
+        ];
         let foreign: Vec<_> = latin.into_iter().filter(|w| !allowed.contains(w)).collect();
         assert!(foreign.is_empty(), "{foreign:?} in {line}");
     }
@@ -69,9 +83,7 @@ fn sum_rows_are_the_sums_of_what_is_shown() {
             .map(|l| l.trim_matches('|').split('|').map(str::trim).collect())
             .collect();
         let (sum, rows) = table.split_last().unwrap();
-        let tenths = |cell: &str| {
-            cell.chars().filter(char::is_ascii_digit).collect::<String>().parse::<i64>().unwrap()
-        };
+        let tenths = |cell: &str| cell.chars().filter(char::is_ascii_digit).collect::<String>().parse::<i64>().unwrap();
         for from_end in [1, 2] {
             let column = |row: &Vec<&str>| tenths(row[row.len() - from_end]);
             assert_eq!(rows.iter().map(column).sum::<i64>(), column(sum), "{title}");
@@ -161,7 +173,8 @@ fn hostile_text_stays_text() {
     rank.classes[0].buckets[3].name = format!("rt.host.{evil}");
     rank.kernels[0].name.clone_from(&evil);
 
-    let acts = |c: char| (c.is_control() && c != '\n') || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}');
+    let acts =
+        |c: char| (c.is_control() && c != '\n') || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}');
     let text = markdown::render(&report, Lang::En);
     assert!(!text.contains(acts) && text.len() < 200_000, "{}", text.len());
     assert_eq!(text.lines().filter(|l| l.starts_with("# ")).count(), 1, "a name made a heading");

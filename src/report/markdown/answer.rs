@@ -49,17 +49,15 @@ pub(super) fn write(page: &mut Page<'_>) {
     page.heading(Text::new("Verdict", "结论"));
     page.paragraph(&format!("**{}**", page.message(&verdict.headline)));
     let because: Vec<String> = verdict.because.iter().map(|rule| rule_name(page, rule)).collect();
-    let mut facts = vec![
-        page.labelled(
-            Text::new("Layer", "瓶颈层"),
-            &format!(
-                "{} ({} {})",
-                page.get(words::verdict_layer(verdict.layer)),
-                page.get(Text::new("confidence", "置信度")),
-                page.get(words::confidence(verdict.confidence))
-            ),
+    let mut facts = vec![page.labelled(
+        Text::new("Layer", "瓶颈层"),
+        &format!(
+            "{} ({} {})",
+            page.get(words::verdict_layer(verdict.layer)),
+            page.get(Text::new("confidence", "置信度")),
+            page.get(words::confidence(verdict.confidence))
         ),
-    ];
+    )];
     if !because.is_empty() {
         facts.push(page.labelled(Text::new("Because of", "依据"), &page.join(because)));
     }

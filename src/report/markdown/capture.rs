@@ -44,16 +44,12 @@ pub(super) fn write(page: &mut Page<'_>) {
         page.labelled(Text::new("Device", "设备"), &devices),
         page.labelled(Text::new("Format", "格式"), &text::prose(&capture.format, 40)),
         page.labelled(Text::new("Ranks", "rank"), &ranks),
-        page.labelled(
-            Text::new("Time recorded", "采集时长"),
-            &capture.window.map_or(unknown.to_owned(), units::time),
-        ),
+        page.labelled(Text::new("Time recorded", "采集时长"), &capture.window.map_or(unknown.to_owned(), units::time)),
         page.labelled(
             Text::new("Started", "开始时间"),
-            &capture.start_unix_ns.map_or(
-                page.get(Text::new("the source does not say", "数据源未提供")).to_owned(),
-                units::utc,
-            ),
+            &capture
+                .start_unix_ns
+                .map_or(page.get(Text::new("the source does not say", "数据源未提供")).to_owned(), units::utc),
         ),
     ];
     let held: Vec<String> = classes(page, true);

@@ -23,10 +23,12 @@ pub(super) fn write(page: &mut Page<'_>) {
     page.heading(Text::new("Findings", "发现"));
     let capture = page.capture;
     if capture.findings.is_empty() {
-        page.paragraph(page.get(Text::new(
-            "None: no rule that could decide found its trigger met.",
-            "无:能够判定的规则都没有触发。",
-        )));
+        page.paragraph(
+            page.get(Text::new(
+                "None: no rule that could decide found its trigger met.",
+                "无:能够判定的规则都没有触发。",
+            )),
+        );
     }
     if capture.simulated && !capture.findings.is_empty() {
         page.paragraph(page.get(Text::new("All numbers below are **simulated**.", "以下所有数字均为**模拟数据**。")));
@@ -148,13 +150,16 @@ pub(super) fn write_abstained(page: &mut Page<'_>) {
             (page.get(Text::new("how to collect it", "如何采集")), Align::Left),
         ]);
         for (needs, rules) in &groups {
-            let each = |text: fn(EvidenceClass) -> Text| needs.iter().map(|n| page.get(text(*n))).collect::<Vec<_>>().join("; ");
+            let each = |text: fn(EvidenceClass) -> Text| {
+                needs.iter().map(|n| page.get(text(*n))).collect::<Vec<_>>().join("; ")
+            };
             table.row([each(grade::name), rules.join(", "), each(grade::how_to_collect)]);
         }
         page.out.push_str(&table.markdown());
         page.out.push('\n');
     }
     let whys = capture.abstained.iter().filter_map(|a| Some((a.rule, a.why.as_ref()?)));
-    let whys: Vec<String> = whys.map(|(rule, why)| format!("{}: {}", rule_name(page, rule), page.message(why))).collect();
+    let whys: Vec<String> =
+        whys.map(|(rule, why)| format!("{}: {}", rule_name(page, rule), page.message(why))).collect();
     page.list(whys);
 }

@@ -21,7 +21,9 @@ fn names(page: &mut Page<'_>) {
     page.heading(Text::new("Operator names", "算子名称"));
     let mapping = &page.capture.mapping;
     let Some(coverage) = mapping.coverage else {
-        page.paragraph(page.get(Text::new("No device time, so no names to map.", "没有设备时间,因此没有可映射的名称。")));
+        page.paragraph(
+            page.get(Text::new("No device time, so no names to map.", "没有设备时间,因此没有可映射的名称。")),
+        );
         return;
     };
     page.paragraph(&page.fill(

@@ -20,10 +20,9 @@ const CLASSES: usize = 24;
 pub(super) fn write(page: &mut Page<'_>) {
     page.heading(Text::new("How the steps were found", "如何划分步"));
     if page.capture.ranks.is_empty() {
-        page.paragraph(page.get(Text::new(
-            "No device work was found, so there are no steps.",
-            "没有找到设备执行,因此没有步。",
-        )));
+        page.paragraph(
+            page.get(Text::new("No device work was found, so there are no steps.", "没有找到设备执行,因此没有步。")),
+        );
         return;
     }
     for rank in &page.capture.ranks {
@@ -45,7 +44,10 @@ fn found(page: &mut Page<'_>, rank: &RankPart) {
         _ => format!(" {}", page.name(&rank.anchor.name)),
     };
     let intro = page.fill(
-        Text::new("Rank {rank} (device {device}): {n} steps. What marks a step: {mark}", "rank {rank}(设备 {device}):{n} 个步。步的标志:{mark}"),
+        Text::new(
+            "Rank {rank} (device {device}): {n} steps. What marks a step: {mark}",
+            "rank {rank}(设备 {device}):{n} 个步。步的标志:{mark}",
+        ),
         [
             ("rank", Value::Count(u64::from(rank.rank))),
             ("device", Value::Number(f64::from(rank.device))),

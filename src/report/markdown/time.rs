@@ -121,7 +121,10 @@ fn shadow(page: &mut Page<'_>, class: &ClassPart) {
         table.row([page.get(words::shadow(*shadow)).to_owned(), units::tenths(units::mean_tenths(*ns, class.used))]);
     }
     page.table(
-        page.get(Text::new("Hidden time (inside the buckets above, not on top of them)", "被掩盖的时间(已包含在上表中,不另计)")),
+        page.get(Text::new(
+            "Hidden time (inside the buckets above, not on top of them)",
+            "被掩盖的时间(已包含在上表中,不另计)",
+        )),
         &table,
     );
 }

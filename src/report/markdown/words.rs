@@ -41,7 +41,9 @@ pub(super) fn layer_meaning(layer: Layer) -> Text {
         Layer::Runtime => {
             Text::new("launches, graphs, waits for the host, staging copies", "启动、图、等待主机、中转拷贝")
         }
-        Layer::Communication => Text::new("transfers between devices, waits for late ranks", "设备间传输、等待较慢的 rank"),
+        Layer::Communication => {
+            Text::new("transfers between devices, waits for late ranks", "设备间传输、等待较慢的 rank")
+        }
         Layer::Measurement => {
             Text::new("the profiler itself, and what it could not tell apart", "采集工具自身,以及无法区分的部分")
         }
@@ -88,14 +90,16 @@ pub(super) fn anchor(kind: AnchorKind) -> Text {
 pub(super) fn selection(selection: Selection) -> Text {
     match selection {
         Selection::Steady => Text::new("used", "已采用"),
-        Selection::WarmUp => Text::new("not used: warm-up, the step time had not settled", "未采用:预热,步时间尚未稳定"),
+        Selection::WarmUp => {
+            Text::new("not used: warm-up, the step time had not settled", "未采用:预热,步时间尚未稳定")
+        }
         Selection::Compiling => {
             Text::new("not used: compilation or graph capture at the start of the run", "未采用:运行初期的编译或图捕获")
         }
-        Selection::Unfinished => {
-            Text::new("not used: the capture ends inside the step", "未采用:采集在该步内结束")
+        Selection::Unfinished => Text::new("not used: the capture ends inside the step", "未采用:采集在该步内结束"),
+        Selection::NotAsked => {
+            Text::new("not used: outside the steps that were asked for", "未采用:不在所要求的步范围内")
         }
-        Selection::NotAsked => Text::new("not used: outside the steps that were asked for", "未采用:不在所要求的步范围内"),
     }
 }
 
@@ -130,22 +134,30 @@ pub(super) fn stat_severity(severity: model::Severity) -> Text {
 pub(super) fn bucket(name: &str) -> Text {
     match name {
         "rt.launch_api" => Text::new("device idle, host is inside a launch call", "设备空闲,主机正在启动调用中"),
-        "rt.launch_latency" => Text::new("launched, queue empty, work has not started yet", "已启动、队列为空、尚未开始执行"),
+        "rt.launch_latency" => {
+            Text::new("launched, queue empty, work has not started yet", "已启动、队列为空、尚未开始执行")
+        }
         "rt.dispatch" => Text::new("from one queued operation to the next", "两个已排队操作之间的间隔"),
         "rt.graph_launch" => Text::new("device idle, host is inside a graph launch", "设备空闲,主机正在启动图"),
         "rt.graph_internal" => Text::new("between two nodes of one graph replay", "一次图重放中两个节点之间"),
         "rt.graph_update" => Text::new("graph parameters are updated before the replay", "重放前更新图参数"),
         "rt.device_dep" => Text::new("waits for an event of another queue", "等待另一队列的事件"),
-        "rt.sync_tail" => Text::new("device is done, host still returns from its wait", "设备已完成,主机仍在从等待中返回"),
+        "rt.sync_tail" => {
+            Text::new("device is done, host still returns from its wait", "设备已完成,主机仍在从等待中返回")
+        }
         "rt.sync_idle" => Text::new("host waits although the device is idle", "设备空闲时主机仍在等待"),
         "rt.compile" => Text::new("compilation, tuning, module load or graph capture", "编译、调优、模块加载或图捕获"),
         "rt.alloc" => Text::new("allocator calls", "内存分配调用"),
         "comm.transfer" => Text::new("data moves between devices, not hidden", "未被掩盖的设备间数据传输"),
         "comm.wait" => Text::new("waits for another rank", "等待其他 rank"),
         "prof" => Text::new("the profiler itself", "采集工具自身"),
-        "graph.opaque" => Text::new("a whole graph replay in one row: inside unknown", "整次图重放只有一行记录:内部未知"),
+        "graph.opaque" => {
+            Text::new("a whole graph replay in one row: inside unknown", "整次图重放只有一行记录:内部未知")
+        }
         "idle.undecided" => Text::new("idle; no host calls recorded that could say why", "空闲;没有主机调用可说明原因"),
-        "unattributed" => Text::new("idle; what ended it has no usable launch call", "空闲;结束它的操作没有可用的启动调用"),
+        "unattributed" => {
+            Text::new("idle; what ended it has no usable launch call", "空闲;结束它的操作没有可用的启动调用")
+        }
         "copy.p2p" => Text::new("a copy between devices runs alone", "设备间拷贝单独执行"),
         "copy.memset" => Text::new("a fill runs alone", "填充单独执行"),
         name if name.starts_with("copy.") => Text::new("a copy runs alone", "拷贝单独执行"),
@@ -164,9 +176,27 @@ mod tests {
     fn every_bucket_has_a_meaning_in_both_languages() {
         use Bucket::*;
         let buckets = [
-            LaunchApi, LaunchLatency, Dispatch, GraphLaunch, GraphInternal, GraphUpdate, DeviceDep, SyncTail, SyncIdle,
-            Compile, Alloc, CommTransfer, CommWait, Prof, GraphOpaque, IdleUndecided, Unattributed,
-            Copy(CopyDir::HtoD), Copy(CopyDir::PtoP), Copy(CopyDir::Memset), Host(HostLabel(0)),
+            LaunchApi,
+            LaunchLatency,
+            Dispatch,
+            GraphLaunch,
+            GraphInternal,
+            GraphUpdate,
+            DeviceDep,
+            SyncTail,
+            SyncIdle,
+            Compile,
+            Alloc,
+            CommTransfer,
+            CommWait,
+            Prof,
+            GraphOpaque,
+            IdleUndecided,
+            Unattributed,
+            Copy(CopyDir::HtoD),
+            Copy(CopyDir::PtoP),
+            Copy(CopyDir::Memset),
+            Host(HostLabel(0)),
         ];
         for b in buckets {
             let text = bucket(&b.name(&[]));

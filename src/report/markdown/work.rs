@@ -15,7 +15,9 @@ pub(super) fn write(page: &mut Page<'_>) {
     page.heading(Text::new("What the device worked on", "设备在做什么"));
     let main = page.capture.leading_rank().and_then(|rank| Some((rank, rank.main_class()?)));
     let Some((rank, class)) = main.filter(|(rank, class)| class.used > 0 && !rank.kernels.is_empty()) else {
-        page.paragraph(page.get(Text::new("No step counts, so no work is listed.", "没有可采用的步,因此不列出设备工作。")));
+        page.paragraph(
+            page.get(Text::new("No step counts, so no work is listed.", "没有可采用的步,因此不列出设备工作。")),
+        );
         return;
     };
     page.paragraph(page.get(Text::new(
