@@ -7,6 +7,7 @@
 //! | [`diagnose`] | rules, findings, verdict |
 //! | [`i18n`] | text in the languages of the reports |
 //! | [`platform`] | knowledge of platforms as data |
+//! | [`report`] | reports for people and scripts, all from one model |
 //! | [`store`] | the capture file |
 
 pub mod analysis;
@@ -14,4 +15,5 @@ pub mod cli;
 pub mod diagnose;
 pub mod i18n;
 pub mod platform;
+pub mod report;
 pub mod store;

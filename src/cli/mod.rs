@@ -8,9 +8,13 @@ pub mod table;
 pub mod terminal_text;
 
 mod completions;
+mod diagnose;
 mod doctor;
+mod explain;
 mod import;
 mod man;
+mod rules;
+mod samples;
 mod sql;
 
 use std::io::IsTerminal;
@@ -18,6 +22,8 @@ use std::io::IsTerminal;
 use clap::{Parser, Subcommand, ValueEnum};
 
 use exit::Exit;
+
+use crate::i18n::Lang;
 
 /// Separates each LLM decode step on any accelerator into operator, runtime and communication time.
 #[derive(Debug, Parser)]
@@ -50,15 +56,6 @@ enum Color {
     Never,
 }
 
-/// Language of reports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Lang {
-    /// English.
-    En,
-    /// Simplified Chinese.
-    Zh,
-}
-
 impl Global {
     /// Whether text for this stream is coloured.
     pub fn paints(&self, stream: &impl IsTerminal) -> bool {
@@ -74,12 +71,7 @@ impl Global {
 
     /// The language asked for, else that of the environment, else English.
     pub fn lang(&self) -> Lang {
-        self.lang.unwrap_or_else(|| {
-            let set = ["LC_ALL", "LC_MESSAGES", "LANG"]
-                .into_iter()
-                .find_map(|v| std::env::var(v).ok().filter(|v| !v.is_empty()));
-            if set.is_some_and(|v| v.starts_with("zh")) { Lang::Zh } else { Lang::En }
-        })
+        self.lang.unwrap_or_else(|| Lang::from_locale(|name| std::env::var(name).ok()))
     }
 
     /// Says on stderr what is being done, if that was asked for.
@@ -92,8 +84,11 @@ impl Global {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Diagnose(diagnose::Arguments),
     Import(import::Arguments),
     Sql(sql::Arguments),
+    Explain(explain::Arguments),
+    Rules(rules::Arguments),
     Doctor(doctor::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
@@ -106,8 +101,11 @@ enum Command {
 pub fn run(cli: Cli) -> anyhow::Result<Exit> {
     let global = &cli.global;
     match cli.command {
+        Command::Diagnose(arguments) => diagnose::run(global, arguments),
         Command::Import(arguments) => import::run(global, arguments),
         Command::Sql(arguments) => sql::run(arguments),
+        Command::Explain(arguments) => explain::run(global, arguments),
+        Command::Rules(arguments) => rules::run(global, arguments),
         Command::Doctor(arguments) => doctor::run(global, arguments),
         Command::Completions(arguments) => completions::run(arguments),
         Command::Man(arguments) => man::run(arguments),

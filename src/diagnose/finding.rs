@@ -2,11 +2,12 @@
 
 use model::{EvidenceClass, SliceId};
 
+pub use crate::platform::Remedy;
+
 use super::estimate::Estimate;
 use crate::{
     analysis::{Confidence, Layer},
-    i18n::{Message, Value},
-    platform::Remedy,
+    i18n::{Message, Text, Value},
 };
 
 /// How much a finding matters, from the middle of its estimated gain over the step time: critical from 20 %, high from
@@ -81,6 +82,25 @@ pub struct Competing {
     pub refuted: bool,
     /// Why, or what would decide.
     pub why: Message,
+}
+
+impl Evidence {
+    /// A fact with the rows it was read from.
+    pub fn new(what: Text, value: Value, rows: Vec<SliceId>) -> Self {
+        Self { what: Message::plain(what), value, rows }
+    }
+}
+
+impl Competing {
+    /// An explanation that the evidence leaves open; `why` says what would decide.
+    pub fn open(claim: Text, why: Text) -> Self {
+        Self { claim: Message::plain(claim), refuted: false, why: Message::plain(why) }
+    }
+
+    /// An explanation that the evidence rules out.
+    pub fn refuted(claim: Text, why: Text) -> Self {
+        Self { claim: Message::plain(claim), refuted: true, why: Message::plain(why) }
+    }
 }
 
 /// One finding.

@@ -1,0 +1,136 @@
+//! CM-06: more collectives per layer than the parallel plan needs.
+
+use model::EvidenceClass::Device;
+
+use super::{
+    gate::{LEAST_GAIN, recurring},
+    reading,
+};
+use crate::{
+    analysis::{Confidence, Layer, OpKind, Rank, Step},
+    diagnose::{
+        Competing, Evidence, Intervention, Trigger,
+        rule::{Context, Doc, Outcome, Rule},
+    },
+    i18n::{Message, Text, Value},
+    platform::CanonicalOp,
+};
+
+/// Collectives of a dense layer under tensor parallelism: after attention and after the MLP.
+const DENSE: usize = 2;
+/// With experts: those, and dispatch and combine.
+const EXPERTS: usize = 4;
+/// Once per step: the embedding and the logits.
+const ONCE: usize = 2;
+
+/// The rule.
+pub struct RedundantCollectives;
+
+static DOC: Doc = Doc {
+    id: "CM-06",
+    title: Text::new("Redundant collectives", "多余的集合通信"),
+    layer: Layer::Communication,
+    needs: &[Device],
+    sees: Text::new(
+        "A step carries out more collectives than its layers need.",
+        "一个步执行的集合通信多于各层所需。",
+    ),
+    matters: Text::new(
+        "A collective of a decode step is all latency; every extra one is paid on every layer and token.",
+        "解码步的集合通信几乎全是时延；每多一次，每层每个 token 都要付出。",
+    ),
+    trigger: Text::new(
+        "Collectives per step above 2 per layer (4 with experts) plus 2, and the exposed time of as many average collectives as are too many at least 1 % of the median step.",
+        "每步集合通信次数超过每层 2 次（含专家时 4 次）再加 2 次，且超出次数乘以平均暴露时间至少占中位步时的 1%。",
+    ),
+    source: Text::new(
+        "Structural: tensor parallelism reduces after attention and after the MLP, expert parallelism dispatches and combines; embedding and logits add one each.",
+        "结构性判据：张量并行在注意力与 MLP 之后各规约一次，专家并行有分发与合并；嵌入与 logits 各一次。",
+    ),
+    guards: Text::new(
+        "Without a layer structure found in the step the rule abstains. Other plans (sequence parallelism, a split reduce) need more collectives by design.",
+        "若步内未找到层结构则不作判断。其他并行方案（序列并行、拆分规约）本就需要更多次。",
+    ),
+    verify: Text::new(
+        "Fuse or drop the extra calls: the number of collectives per layer matches the plan.",
+        "合并或去掉多余调用：每层集合通信次数与方案一致。",
+    ),
+};
+
+impl Rule for RedundantCollectives {
+    fn doc(&self) -> &'static Doc {
+        &DOC
+    }
+
+    fn check(&self, cx: &Context<'_>) -> Outcome {
+        let mut found = Vec::new();
+        let mut blind = false;
+        for (rank, class) in cx.main_classes() {
+            let Some(layers) = rank.period.as_ref().map(|p| p.repeats) else {
+                blind |= rank.steady_steps(class).any(|s| collectives(rank, s) > ONCE);
+                continue;
+            };
+            let experts = |s: &Step| {
+                let moe = |op: CanonicalOp| matches!(op, CanonicalOp::GroupedGemm | CanonicalOp::MoeRoute);
+                rank.ops_of(s).iter().any(|op| moe(op.op))
+            };
+            let plan = |s: &Step| layers * if experts(s) { EXPERTS } else { DENSE } + ONCE;
+            let extra = |s: &Step| {
+                let count = collectives(rank, s);
+                let exposed = reading::accounted(rank, s).filter(|(_, op, _)| op.kind == OpKind::Comm).map(|(_, _, x)| x.busy);
+                exposed.sum::<i64>() / count.max(1) as i64 * count.saturating_sub(plan(s)) as i64
+            };
+            let Some(cost) = recurring(rank, class, LEAST_GAIN, extra) else { continue };
+            let Some(step) = rank.steady_steps(class).max_by_key(|s| collectives(rank, s)) else { continue };
+            let (count, plan) = (collectives(rank, step), plan(step));
+            let trigger = Trigger {
+                formula: "collectives per step / (collectives per layer of the plan x layers + 2)",
+                value: count as f64 / plan as f64,
+                threshold: 1.0,
+            };
+            let claim = Message::new(
+                Text::new(
+                    "A step of {class} carries out {count} collectives where {layers} layers need {plan}; the others take {cost} ({share} of the step).",
+                    "{class} 每步执行 {count} 次集合通信，而 {layers} 层只需 {plan} 次；多出的耗时 {cost}（占步时 {share}）。",
+                ),
+                [
+                    ("class", Value::Raw(class.key.clone())),
+                    ("count", Value::Count(count as u64)),
+                    ("layers", Value::Count(layers as u64)),
+                    ("plan", Value::Count(plan as u64)),
+                    ("cost", Value::Ns(cost.per_step)),
+                    ("share", Value::Share(cost.share)),
+                ],
+            );
+            let change = Intervention { removes: cost.per_step, layer: Layer::Communication };
+            let rows = rank.ops_of(step).iter().filter(|op| op.kind == OpKind::Comm).map(|op| op.slice);
+            let finding = cx
+                .finding(&DOC, rank, class, claim, trigger, &change)
+                .with(Evidence::new(
+                    Text::new("collectives in a step", "每步集合通信次数"),
+                    Value::Count(count as u64),
+                    reading::sample(rows),
+                ))
+                .against(Competing::open(
+                    Text::new("the parallel plan needs them", "并行方案本就需要它们"),
+                    Text::new(
+                        "the engine's parallel settings (sequence, context, expert parallelism) decide",
+                        "引擎的并行设置（序列、上下文、专家并行）可以判定",
+                    ),
+                ));
+            // The number of layers is mined from the sequence of operators, not read from the model.
+            found.extend(finding.gated(cost.most.min(Confidence::Medium)));
+        }
+        if found.is_empty() && blind {
+            return Outcome::Abstain(Message::plain(Text::new(
+                "no layer structure was found in the step, so the collectives per layer are unknown; capture whole steps",
+                "步内未找到层结构，无法得知每层集合通信次数；请捕获完整的步",
+            )));
+        }
+        found.into_iter().collect()
+    }
+}
+
+fn collectives(rank: &Rank, step: &Step) -> usize {
+    rank.ops_of(step).iter().filter(|op| op.kind == OpKind::Comm).count()
+}

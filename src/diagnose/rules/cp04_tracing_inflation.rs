@@ -1,0 +1,147 @@
+//! CP-04: how much the profiler slowed the run down.
+
+use model::Category;
+
+use super::{measurement::about, reading};
+use crate::{
+    analysis::{Bucket, Class, Layer, Rank},
+    diagnose::{
+        Competing, Evidence, Finding, Trigger,
+        rule::{Context, Doc, Outcome, Rule},
+    },
+    i18n::{Message, Text, Value},
+};
+
+/// Traced over untraced step up to which everything is trusted.
+pub const TRUSTED: f64 = 1.05;
+/// From here on only the order of operator buckets is trusted.
+pub const DISTRUSTED: f64 = 1.30;
+/// From here on there is no verdict; the factor of NVIDIA's triage guide.
+pub const REFUSED: f64 = 2.0;
+
+/// The rule.
+pub struct TracingInflation;
+
+static DOC: Doc = Doc {
+    id: "CP-04",
+    title: Text::new("Tracing inflation", "剖析膨胀"),
+    layer: Layer::Measurement,
+    needs: &[],
+    sees: Text::new(
+        "The profiler recorded time of its own, or the run is known to be slower traced than untraced.",
+        "剖析器记录了自身耗时，或已知剖析时比不剖析时慢。",
+    ),
+    matters: Text::new(
+        "A profiler makes host calls slower, not kernels: a launch-bound verdict may be the profiler's own doing.",
+        "剖析器拖慢的是主机调用而非算子：“下发受限”的结论可能是剖析器自己造成的。",
+    ),
+    trigger: Text::new(
+        "Traced over untraced median step above 1.05 (host buckets are upper bounds), 1.30 (only the order of operator buckets holds) or 2 (no verdict); without that ratio, any recorded overhead.",
+        "剖析与不剖析的中位步时之比超过 1.05（主机桶为上界）、1.30（仅算子桶的次序可信）或 2（不下结论）；没有该比值时，任何记录的自身开销。",
+    ),
+    source: Text::new(
+        "2: NVIDIA's triage guide. 1.05 and 1.30: own values.",
+        "2：NVIDIA 排查指南。1.05 与 1.30：自定值。",
+    ),
+    guards: Text::new(
+        "Without an untraced run the ratio is unknown, and overhead that the profiler does not record remains unseen.",
+        "没有不剖析的运行则比值未知，剖析器未记录的开销也看不到。",
+    ),
+    verify: Text::new(
+        "Run the same workload untraced and compare the median step.",
+        "同一负载不剖析再跑，比较中位步时。",
+    ),
+};
+
+impl Rule for TracingInflation {
+    fn doc(&self) -> &'static Doc {
+        &DOC
+    }
+
+    fn check(&self, cx: &Context<'_>) -> Outcome {
+        match ratio(cx) {
+            Some(ratio) if ratio > TRUSTED => {
+                cx.main_classes().map(|(rank, class)| inflated(cx, rank, class, ratio)).collect()
+            }
+            Some(_) => Outcome::Quiet,
+            None => {
+                let found: Vec<Finding> = cx.main_classes().filter_map(|(r, c)| recorded(cx, r, c)).collect();
+                if found.is_empty() { Outcome::Abstain(unknown()) } else { Outcome::Found(found) }
+            }
+        }
+    }
+}
+
+/// Traced over untraced step, if the run says it.
+pub fn ratio(cx: &Context<'_>) -> Option<f64> {
+    let ratio: f64 = cx.trace.manifest.value("measurement.inflation")?.trim().parse().ok()?;
+    (ratio.is_finite() && ratio > 0.0).then_some(ratio)
+}
+
+fn unknown() -> Message {
+    Message::plain(Text::new(
+        "the ratio of traced to untraced step time is unknown and no overhead is recorded; run the same workload untraced",
+        "剖析与不剖析的步时之比未知，且没有开销记录；请用同一负载不剖析再跑一次",
+    ))
+}
+
+fn inflated(cx: &Context<'_>, rank: &Rank, class: &Class, ratio: f64) -> Finding {
+    let text = if ratio > REFUSED {
+        Text::new(
+            "Tracing makes the step of {class} {ratio} as long: no verdict can be drawn from this capture.",
+            "剖析使 {class} 的步时变为 {ratio}：无法据此捕获下结论。",
+        )
+    } else if ratio > DISTRUSTED {
+        Text::new(
+            "Tracing makes the step of {class} {ratio} as long: only the order of the operator buckets can be trusted.",
+            "剖析使 {class} 的步时变为 {ratio}：仅算子桶的次序可信。",
+        )
+    } else {
+        Text::new(
+            "Tracing makes the step of {class} {ratio} as long: the host's buckets are upper bounds.",
+            "剖析使 {class} 的步时变为 {ratio}：主机桶为上界。",
+        )
+    };
+    let claim = Message::new(text, [("class", Value::Raw(class.key.clone())), ("ratio", Value::Ratio(ratio))]);
+    let trigger = Trigger { formula: "traced step / untraced step", value: ratio, threshold: TRUSTED };
+    about(cx, &DOC, rank, class, claim, trigger).with(Evidence::new(
+        Text::new("traced over untraced step, as the run says", "运行声明的剖析/不剖析步时之比"),
+        Value::Ratio(ratio),
+        Vec::new(),
+    ))
+}
+
+/// Overhead that the profiler recorded, without a ratio to go with it.
+fn recorded(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
+    let records = || rank.steady_steps(class).flat_map(|s| reading::host_slices(cx.trace, rank, s.window, Category::Overhead));
+    let total: i64 = records().map(|(_, span)| span.len()).sum();
+    let exposed = class.sum(|b| b == Bucket::Prof);
+    if total == 0 && exposed == 0 {
+        return None;
+    }
+    let share = class.share(|b| b == Bucket::Prof);
+    let claim = Message::new(
+        Text::new(
+            "The profiler recorded {total} of its own work in the steps of {class}, of which {exposed} idle the device; the host's buckets are upper bounds until an untraced run is known.",
+            "剖析器在 {class} 的步中记录了 {total} 的自身工作，其中 {exposed} 使设备空闲；在得到不剖析的运行之前，主机桶为上界。",
+        ),
+        [
+            ("class", Value::Raw(class.key.clone())),
+            ("total", Value::Ns(total)),
+            ("exposed", Value::Ns(exposed)),
+        ],
+    );
+    let trigger = Trigger { formula: "idle time in profiler overhead / class time (any overhead counts)", value: share, threshold: 0.0 };
+    Some(
+        about(cx, &DOC, rank, class, claim, trigger)
+            .with(Evidence::new(
+                Text::new("overhead that the profiler recorded", "剖析器记录的自身开销"),
+                Value::Ns(total),
+                reading::sample(records().map(|(id, _)| id)),
+            ))
+            .against(Competing::open(
+                Text::new("the overhead is small beside what is not recorded", "未记录的开销可能更大"),
+                Text::new("an untraced run of the same workload decides", "同一负载不剖析再跑一次可以判定"),
+            )),
+    )
+}

@@ -1,0 +1,177 @@
+//! OP-03: a composite runs kernel by kernel although fused kernels for it exist.
+
+use std::collections::HashMap;
+
+use model::{EvidenceClass::Device, SliceId, StringId, Trace};
+
+use super::{
+    composite,
+    fine_op::{FineOp, fine_op},
+    gate::{LEAST_GAIN, recurring},
+    reading,
+};
+use crate::{
+    analysis::{Bucket, Confidence, CopyDir, DeviceOp, Layer, OpKind, Rank, Step},
+    diagnose::{
+        Competing, Evidence, Intervention, Trigger,
+        rule::{Context, Doc, Outcome, Rule},
+    },
+    i18n::{Message, Text, Value},
+};
+
+/// What a fused kernel reaches of the time of its longest member (fusion estimator of TraceLens).
+const FUSION_EFFICIENCY: f64 = 0.85;
+
+/// The rule.
+pub struct UnfusedComposite;
+
+static DOC: Doc = Doc {
+    id: "OP-03",
+    title: Text::new("Unfused composite", "未融合的复合算子"),
+    layer: Layer::Operator,
+    needs: &[Device],
+    sees: Text::new(
+        "Norms, rotary embeddings, gated activations or attention run as sequences of elementary kernels.",
+        "归一化、旋转位置编码、门控激活或注意力以一串基本核的形式运行。",
+    ),
+    matters: Text::new(
+        "Each elementary kernel reads and writes the whole tensor; the fused one reads and writes it once.",
+        "每个基本核都要读写整个张量；融合核只读写一次。",
+    ),
+    trigger: Text::new(
+        "At least one matched composite per layer (two per step where no layer structure is known); its kernels and the device's gaps between them, less its longest kernel over 0.85, add up to at least 1 % of the median step.",
+        "每层至少匹配一个复合算子（未知层结构时每步两个）；其各核与核间设备间隙之和，减去最长核除以 0.85，至少占中位步时的 1%。",
+    ),
+    source: Text::new(
+        "0.85 and at most 15 kernels: fusion estimator of TraceLens. 1 %: common gate.",
+        "0.85 与至多 15 个核：TraceLens 的融合估计。1%：通用门槛。",
+    ),
+    guards: Text::new(
+        "Matches never overlap. An intermediate result that something else reads must still be written. In a launch-bound step the gain is mostly launches, which RT-14 counts; idle time that the host causes is not counted here.",
+        "匹配互不重叠。若中间结果另有使用者仍须写出。在受下发限制的步中收益主要是下发，由 RT-14 统计；主机造成的空闲不计入本规则。",
+    ),
+    verify: Text::new(
+        "Use the fused kernels or compile the model: count kernels per layer before and after.",
+        "使用融合核或编译模型：比较前后每层核数。",
+    ),
+};
+
+impl Rule for UnfusedComposite {
+    fn doc(&self) -> &'static Doc {
+        &DOC
+    }
+
+    fn check(&self, cx: &Context<'_>) -> Outcome {
+        let mut names = HashMap::new();
+        let mut found = Vec::new();
+        for (rank, class) in cx.main_classes() {
+            let mut per_step: HashMap<u32, Vec<Composite>> = HashMap::new();
+            for step in rank.steady_steps(class) {
+                per_step.insert(step.index, composites(cx.trace, rank, step, &mut names));
+            }
+            let layers = rank.period.as_ref().map(|p| p.repeats);
+            let least = layers.unwrap_or(2).max(1);
+            let of = |s: &Step| per_step.get(&s.index).map_or(&[][..], Vec::as_slice);
+            let saved = |s: &Step| if of(s).len() < least { 0 } else { of(s).iter().map(|c| c.saved).sum() };
+            let Some(cost) = recurring(rank, class, LEAST_GAIN, saved) else { continue };
+            let Some(step) = rank.steady_steps(class).max_by_key(|s| of(s).len()) else { continue };
+            let trigger = Trigger {
+                formula: "(kernels + device gaps - longest kernel / 0.85) of the composites / median step",
+                value: cost.share,
+                threshold: LEAST_GAIN,
+            };
+            let kinds = tally(of(step));
+            let claim = Message::new(
+                Text::new(
+                    "{count} composites per step of {class} run unfused ({kinds}); fused kernels would save up to {saved} of {step} ({share}).",
+                    "{class} 每步有 {count} 个复合算子未融合（{kinds}）；融合核最多可省 {saved}，步时 {step}（{share}）。",
+                ),
+                [
+                    ("count", Value::Count(of(step).len() as u64)),
+                    ("class", Value::Raw(class.key.clone())),
+                    ("kinds", Value::Raw(kinds)),
+                    ("saved", Value::Ns(cost.per_step)),
+                    ("step", Value::Ns(class.p50)),
+                    ("share", Value::Share(cost.share)),
+                ],
+            );
+            let change = Intervention { removes: cost.per_step, layer: Layer::Operator };
+            let most = if layers.is_some() { cost.most } else { cost.most.min(Confidence::Medium) };
+            let finding = cx
+                .finding(&DOC, rank, class, claim, trigger, &change)
+                .with(Evidence::new(
+                    Text::new("kernels of the composites in a step", "每步复合算子包含的核数"),
+                    Value::Count(of(step).iter().map(|c| c.kernels as u64).sum()),
+                    reading::sample(of(step).iter().map(|c| c.first)),
+                ))
+                .against(Competing::open(
+                    Text::new("another kernel reads an intermediate result", "中间结果还被其他核使用"),
+                    Text::new("the model's code, or a run with the fused kernel, decides", "模型代码或换用融合核再跑可以判定"),
+                ));
+            found.extend(finding.gated(most));
+        }
+        found.into_iter().collect()
+    }
+}
+
+/// A composite of one step.
+struct Composite {
+    name: &'static str,
+    first: SliceId,
+    kernels: usize,
+    /// What a fused kernel would save, ns.
+    saved: i64,
+}
+
+/// The composites of a step, queue by queue.
+fn composites(trace: &Trace, rank: &Rank, step: &Step, names: &mut HashMap<StringId, FineOp>) -> Vec<Composite> {
+    let device_gaps: HashMap<u32, i64> = reading::gaps(rank, step)
+        .iter()
+        .filter_map(|g| {
+            let own = |b: Bucket| matches!(b, Bucket::GraphInternal | Bucket::Dispatch);
+            Some((g.owner?, g.parts.iter().filter(|(b, _)| own(*b)).map(|(_, s)| s.len()).sum()))
+        })
+        .collect();
+    let mut queues: HashMap<u16, Vec<(usize, &DeviceOp, i64)>> = HashMap::new();
+    for (i, op, x) in reading::accounted(rank, step) {
+        queues.entry(op.queue).or_default().push((i, op, x.busy));
+    }
+    let mut out = Vec::new();
+    for ops in queues.values() {
+        let fine: Vec<FineOp> = ops.iter().map(|(_, op, _)| fine(trace, op, names)).collect();
+        for m in composite::find(&fine) {
+            let Some(members) = ops.get(m.start..m.end) else { continue };
+            let Some((_, first, _)) = members.first() else { continue };
+            let busy: i64 = members.iter().map(|(.., ns)| ns).sum();
+            let longest = members.iter().map(|(.., ns)| *ns).max().unwrap_or(0);
+            let gaps: i64 = members.iter().skip(1).filter_map(|(i, ..)| device_gaps.get(&(*i as u32))).sum();
+            let fused = (longest as f64 / FUSION_EFFICIENCY) as i64;
+            let saved = (busy + gaps - fused).max(0);
+            out.push(Composite { name: m.name, first: first.slice, kernels: members.len(), saved });
+        }
+    }
+    // Queues come in no order of their own.
+    out.sort_by_key(|c| c.first);
+    out
+}
+
+fn fine(trace: &Trace, op: &DeviceOp, names: &mut HashMap<StringId, FineOp>) -> FineOp {
+    match op.kind {
+        OpKind::Compute => *names.entry(op.name).or_insert_with(|| fine_op(trace.strings.get(op.name), op.op)),
+        OpKind::Copy(CopyDir::DtoD) => FineOp::Copy,
+        _ => FineOp::Other,
+    }
+}
+
+/// `18 × norm, 9 × rope` in the order of the names.
+fn tally(composites: &[Composite]) -> String {
+    let mut counts: Vec<(&str, usize)> = Vec::new();
+    for c in composites {
+        match counts.iter_mut().find(|(name, _)| *name == c.name) {
+            Some((_, n)) => *n += 1,
+            None => counts.push((c.name, 1)),
+        }
+    }
+    counts.sort_unstable();
+    counts.iter().map(|(name, n)| format!("{n} × {name}")).collect::<Vec<_>>().join(", ")
+}

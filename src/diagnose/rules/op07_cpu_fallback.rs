@@ -1,0 +1,128 @@
+//! OP-07: an operator runs on a CPU in the middle of the forward pass.
+
+use model::{EvidenceClass::Device, SliceId, Trace};
+
+use super::{
+    gate::{LEAST_GAIN, recurring},
+    reading,
+};
+use crate::{
+    analysis::{AnchorKind, CopyDir, DeviceOp, Layer, OpKind, Rank, Step},
+    diagnose::{
+        Competing, Evidence, Intervention, Trigger,
+        rule::{Context, Doc, Outcome, Rule},
+    },
+    i18n::{Message, Text, Value},
+    platform::OpClass,
+};
+
+/// Shortest fallback that counts, ns: the Ascend advisor's limit for AI CPU operators.
+const SHORTEST: i64 = 20_000;
+
+/// The rule.
+pub struct CpuFallback;
+
+static DOC: Doc = Doc {
+    id: "OP-07",
+    title: Text::new("CPU fallback in the forward pass", "前向中的 CPU 回退"),
+    layer: Layer::Operator,
+    needs: &[Device],
+    sees: Text::new(
+        "An operator runs on the device's auxiliary CPU (AI CPU), or a tensor goes to the host and comes back in the middle of the forward pass.",
+        "算子在设备的辅助 CPU（AI CPU）上运行，或张量在前向中途被搬到主机再搬回。",
+    ),
+    matters: Text::new(
+        "Such an operator is tens of times slower than on the compute cores, and everything after it waits.",
+        "这样的算子比在计算核上慢几十倍，且其后的一切都要等待。",
+    ),
+    trigger: Text::new(
+        "An AI CPU operator longer than 20 µs in a step, or a device-to-host copy followed directly by a host-to-device copy, with matrix work before and after, that together take longer than 20 µs.",
+        "步内有超过 20 µs 的 AI CPU 算子；或一次设备到主机拷贝后紧跟主机到设备拷贝，前后均有矩阵计算，合计超过 20 µs。",
+    ),
+    source: Text::new("20 µs: limit of the Ascend advisor.", "20 µs：昇腾 advisor 的限值。"),
+    guards: Text::new(
+        "Collectives that the AI CPU expands are not fallbacks. The readback of the token is not in the middle of the forward pass.",
+        "由 AI CPU 展开的集合通信不算回退。token 读回不在前向中途。",
+    ),
+    verify: Text::new(
+        "Change the dtype or the API so that the operator has a device kernel: no such operator or round trip is left in the step.",
+        "更换数据类型或接口使算子有设备核：步内不再有此类算子或往返。",
+    ),
+};
+
+impl Rule for CpuFallback {
+    fn doc(&self) -> &'static Doc {
+        &DOC
+    }
+
+    fn check(&self, cx: &Context<'_>) -> Outcome {
+        let mut found = Vec::new();
+        for (rank, class) in cx.main_classes() {
+            let time = |s: &Step| fallbacks(cx.trace, rank, s).iter().map(|(_, ns)| ns).sum();
+            let Some(cost) = recurring(rank, class, LEAST_GAIN, time) else { continue };
+            let all: Vec<_> = rank.steady_steps(class).flat_map(|s| fallbacks(cx.trace, rank, s)).collect();
+            let longest = all.iter().map(|(_, ns)| *ns).max().unwrap_or(0);
+            let trigger = Trigger {
+                formula: "longest AI CPU operator or round trip through the host, ns",
+                value: longest as f64,
+                threshold: SHORTEST as f64,
+            };
+            let claim = Message::new(
+                Text::new(
+                    "Work that falls back to a CPU inside the forward pass takes {time} of {step} in {class} ({share}), the longest {longest}.",
+                    "{class} 前向中回退到 CPU 的工作耗时 {time}，步时 {step}（{share}），最长 {longest}。",
+                ),
+                [
+                    ("class", Value::Raw(class.key.clone())),
+                    ("time", Value::Ns(cost.per_step)),
+                    ("step", Value::Ns(class.p50)),
+                    ("share", Value::Share(cost.share)),
+                    ("longest", Value::Ns(longest)),
+                ],
+            );
+            let change = Intervention { removes: cost.per_step, layer: Layer::Operator };
+            let finding = cx
+                .finding(&DOC, rank, class, claim, trigger, &change)
+                .with(Evidence::new(
+                    Text::new("fallbacks in the steps that count", "计入统计的步中的回退次数"),
+                    Value::Count(all.len() as u64),
+                    reading::sample(all.iter().map(|(row, _)| *row)),
+                ))
+                .against(Competing::open(
+                    Text::new("the host needs the value to decide what to run next", "主机需要该值来决定后续执行"),
+                    Text::new("the code between the two copies decides", "两次拷贝之间的代码可以判定"),
+                ));
+            found.extend(finding.gated(cost.most));
+        }
+        found.into_iter().collect()
+    }
+}
+
+/// Fallbacks of a step: the row where each begins, and what it takes, ns.
+fn fallbacks(trace: &Trace, rank: &Rank, step: &Step) -> Vec<(SliceId, i64)> {
+    let mut out: Vec<(SliceId, i64)> = reading::accounted(rank, step)
+        .filter(|(_, op, _)| op.dur() > SHORTEST && on_ai_cpu(trace.strings.get(op.name)) && op.kind == OpKind::Compute)
+        .map(|(_, op, x)| (op.slice, x.busy))
+        .collect();
+    // Without a mark of its own a step has no middle.
+    if rank.anchor.kind == AnchorKind::WholeCapture {
+        return out;
+    }
+    let ops = rank.ops_of(step);
+    let matrix = |op: &DeviceOp| op.op.class() == OpClass::Matrix;
+    let (Some(first), Some(last)) = (ops.iter().position(matrix), ops.iter().rposition(matrix)) else { return out };
+    for pair in ops.get(first..=last).unwrap_or(&[]).windows(2) {
+        let [down, up] = pair else { continue };
+        let trip = up.end - down.start;
+        let there_and_back = down.kind == OpKind::Copy(CopyDir::DtoH) && up.kind == OpKind::Copy(CopyDir::HtoD);
+        if there_and_back && !down.in_graph && trip > SHORTEST {
+            out.push((down.slice, trip));
+        }
+    }
+    out
+}
+
+fn on_ai_cpu(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    (name.contains("aicpu") || name.contains("ai_cpu")) && !name.contains("hccl") && !name.contains("hcom")
+}

@@ -1,0 +1,164 @@
+//! OP-08: the step is a storm of operations too short to be worth a launch.
+
+use model::EvidenceClass::Device;
+
+use super::{gate::recurring, reading};
+use crate::{
+    analysis::{Bucket, Confidence, GraphMode, Layer, OpKind, Rank, Step},
+    diagnose::{
+        Competing, Evidence, Intervention, Trigger,
+        rule::{Context, Doc, Outcome, Rule},
+    },
+    i18n::{Message, Text, Value},
+};
+
+/// An operation below this is small, ns (TraceLens, KernelPro).
+const SMALL: i64 = 10_000;
+/// Share of the operations that must be small.
+const COUNT: f64 = 0.50;
+/// Share of the step in small operations and the device's own gaps before them.
+const SHARE: f64 = 0.15;
+
+/// The rule.
+pub struct SmallOps;
+
+static DOC: Doc = Doc {
+    id: "OP-08",
+    title: Text::new("Small-operation storm", "小算子风暴"),
+    layer: Layer::Operator,
+    needs: &[Device],
+    sees: Text::new(
+        "Most operations of the step are shorter than the device needs to start and finish any work.",
+        "步内多数算子短到接近设备启停任何工作的下限。",
+    ),
+    matters: Text::new(
+        "A short operation costs its floor, not its work. Fused with its neighbours, most of the floors disappear.",
+        "短算子付的是启停下限而不是工作量。与相邻算子融合后，大部分下限消失。",
+    ),
+    trigger: Text::new(
+        "More than 50 % of the compute operations shorter than 10 µs, and their time with the device's own gaps before them at least 15 % of the median step. With a probe the limit would be the larger of 10 µs and three times the floor; without one it is 10 µs.",
+        "超过 50% 的计算算子短于 10 µs，且它们的时间与其前设备自身间隙合计至少占中位步时的 15%。有探针时限值取 10 µs 与三倍下限中较大者；没有则为 10 µs。",
+    ),
+    source: Text::new(
+        "10 µs: short kernels of TraceLens and KernelPro. 50 %: the tiny flag of kernel-roofline tools. 15 %: own value.",
+        "10 µs：TraceLens 与 KernelPro 的短核标准。50%：kernel-roofline 工具的 tiny 标记。15%：自定值。",
+    ),
+    guards: Text::new(
+        "Idle time that the host causes belongs to RT-14 and is not counted. In a full graph the cost is the operations and node gaps alone, and a graph is no remedy. Runs of small operations keep their longest member.",
+        "由主机造成的空闲归 RT-14，不计入。在整图中代价只有算子与节点间隙，图执行不是补救手段。一串小算子保留其中最长者。",
+    ),
+    verify: Text::new(
+        "Fuse or compile: fewer kernels per layer, and the step shortens by what the fused ones no longer take.",
+        "融合或编译：每层核数减少，步时相应缩短。",
+    ),
+};
+
+impl Rule for SmallOps {
+    fn doc(&self) -> &'static Doc {
+        &DOC
+    }
+
+    fn check(&self, cx: &Context<'_>) -> Outcome {
+        let mut found = Vec::new();
+        for (rank, class) in cx.main_classes() {
+            let storm = |s: &Step| {
+                let storm = storm(rank, s);
+                if storm.small as f64 > COUNT * storm.all as f64 { storm.time } else { 0 }
+            };
+            let Some(cost) = recurring(rank, class, SHARE, storm) else { continue };
+            let sums = rank.steady_steps(class).map(|s| self::storm(rank, s)).fold(Storm::default(), Storm::plus);
+            let steps = class.steady.max(1);
+            let trigger = Trigger {
+                formula: "time of operations below 10 us with the device's gaps before them / median step",
+                value: cost.share,
+                threshold: SHARE,
+            };
+            let claim = Message::new(
+                Text::new(
+                    "{small} of {all} operations per step of {class} are shorter than 10 µs; with the device's gaps before them they take {time} of {step} ({share}).",
+                    "{class} 每步 {all} 个算子中有 {small} 个短于 10 µs；连同其前的设备间隙耗时 {time}，步时 {step}（{share}）。",
+                ),
+                [
+                    ("class", Value::Raw(class.key.clone())),
+                    ("small", Value::Count((sums.small / steps) as u64)),
+                    ("all", Value::Count((sums.all / steps) as u64)),
+                    ("time", Value::Ns(cost.per_step)),
+                    ("step", Value::Ns(class.p50)),
+                    ("share", Value::Share(cost.share)),
+                ],
+            );
+            let change = Intervention { removes: sums.fusible / steps as i64, layer: Layer::Operator };
+            let rows = rank.steady_steps(class).flat_map(|s| rank.ops_of(s)).filter(|op| op.kind == OpKind::Compute && op.dur() < SMALL);
+            let graph = Text::new("launching is the cost, and a graph removes it", "代价在下发，图执行可消除");
+            let rival = if class.graph == GraphMode::Full {
+                Competing::refuted(graph, Text::new("the step is one graph replay already", "该步已是一次整图重放"))
+            } else {
+                Competing::open(graph, Text::new("RT-14 looks at the launches; a run with graphs decides", "RT-14 检查下发；开启图执行再跑可以判定"))
+            };
+            let finding = cx
+                .finding(&DOC, rank, class, claim, trigger, &change)
+                .with(Evidence::new(
+                    Text::new("share of the operations below 10 µs", "短于 10 µs 的算子占比"),
+                    Value::Share(sums.small as f64 / sums.all.max(1) as f64),
+                    reading::sample(rows.map(|op| op.slice)),
+                ))
+                .with(Evidence::new(
+                    Text::new("per step, if every run of small operations were one", "若每串小算子合为一个，每步可省"),
+                    Value::Ns(sums.fusible / steps as i64),
+                    Vec::new(),
+                ))
+                .against(rival);
+            // The floor of this device is not probed: 10 µs may be above or below it.
+            found.extend(finding.gated(cost.most.min(Confidence::Medium)));
+        }
+        found.into_iter().collect()
+    }
+}
+
+/// Small operations of a step or of several.
+#[derive(Default)]
+struct Storm {
+    small: usize,
+    all: usize,
+    /// Time of the small operations and of the device's gaps before them, ns.
+    time: i64,
+    /// The same without the longest operation of each run, ns.
+    fusible: i64,
+}
+
+impl Storm {
+    fn plus(self, other: Self) -> Self {
+        Self {
+            small: self.small + other.small,
+            all: self.all + other.all,
+            time: self.time + other.time,
+            fusible: self.fusible + other.fusible,
+        }
+    }
+}
+
+fn storm(rank: &Rank, step: &Step) -> Storm {
+    let own = |b: Bucket| matches!(b, Bucket::GraphInternal | Bucket::Dispatch);
+    let mut gaps = reading::gaps(rank, step).iter().peekable();
+    let mut storm = Storm::default();
+    let (mut run, mut longest) = (0, 0);
+    for (i, op, x) in reading::accounted(rank, step).filter(|(_, op, _)| op.kind == OpKind::Compute) {
+        storm.all += 1;
+        // Gaps and operations are both in time order.
+        while gaps.next_if(|g| g.owner.is_none_or(|o| (o as usize) < i)).is_some() {}
+        let gap = gaps.next_if(|g| g.owner == Some(i as u32)).map_or(0, |g| {
+            g.parts.iter().filter(|(b, _)| own(*b)).map(|(_, s)| s.len()).sum::<i64>()
+        });
+        if op.dur() < SMALL {
+            storm.small += 1;
+            storm.time += x.busy + gap;
+            run += x.busy + gap;
+            longest = longest.max(x.busy + gap);
+        } else {
+            storm.fusible += run - longest;
+            (run, longest) = (0, 0);
+        }
+    }
+    storm.fusible += run - longest;
+    storm
+}

@@ -1,0 +1,155 @@
+//! What rules read off a step: its idle gaps, its calls, what it exposes.
+
+use model::{Category, Ns, SliceId, Span, TrackId};
+
+use crate::{
+    analysis::{Analysis, Bucket, Call, DeviceOp, Rank, Step, attribution::Exclusive, idle::Gap},
+    platform::HostCall,
+};
+
+/// Rows that one fact names at most.
+pub const MOST_ROWS: usize = 16;
+
+/// The idle gaps of a step.
+pub fn gaps<'a>(rank: &'a Rank, step: &Step) -> &'a [Gap] {
+    let from = rank.gaps.partition_point(|g| g.step < step.index);
+    let to = rank.gaps.partition_point(|g| g.step <= step.index);
+    rank.gaps.get(from..to).unwrap_or(&[])
+}
+
+/// Idle time of a step in the parts of gaps that `pick` takes, ns.
+pub fn idle(rank: &Rank, step: &Step, pick: impl Fn(&Gap, Bucket) -> bool) -> Ns {
+    let parts = |g: &Gap| g.parts.iter().filter(|(b, _)| pick(g, *b)).map(|(_, s)| s.len()).sum::<Ns>();
+    gaps(rank, step).iter().map(parts).sum()
+}
+
+/// The operation that ends a gap.
+pub fn owner<'a>(rank: &'a Rank, gap: &Gap) -> Option<&'a DeviceOp> {
+    rank.timeline.ops.get(gap.owner? as usize)
+}
+
+/// The operations of a step, each with what it is accountable for.
+pub fn accounted<'a>(rank: &'a Rank, step: &Step) -> impl Iterator<Item = (usize, &'a DeviceOp, Exclusive)> {
+    let first = step.ops.start;
+    rank.ops_of(step)
+        .iter()
+        .enumerate()
+        .map(move |(i, op)| (first + i, op, rank.exclusive.get(first + i).copied().unwrap_or_default()))
+}
+
+/// Calls that begin while a step runs on the device.
+pub fn calls<'a>(rank: &'a Rank, step: &Step) -> &'a [Call] {
+    rank.timeline.calls_between(step.window.start, step.window.end)
+}
+
+/// Distinct graph launches whose work runs in a step.
+pub fn graph_launches<'a>(rank: &'a Rank, step: &Step) -> impl Iterator<Item = &'a Call> {
+    let launched = |op: &&DeviceOp| op.first_of_call;
+    rank.ops_of(step)
+        .iter()
+        .filter(launched)
+        .filter_map(|op| rank.timeline.call(op))
+        .filter(|call| call.kind == HostCall::GraphLaunch)
+}
+
+/// Whether a bucket is host time under the label `name`.
+pub fn is_host(analysis: &Analysis, bucket: Bucket, name: &str) -> bool {
+    matches!(bucket, Bucket::Host(label) if analysis.host_labels.get(usize::from(label.0)).is_some_and(|l| l == name))
+}
+
+/// The first rows of a series: what a fact names as its sample.
+pub fn sample(rows: impl IntoIterator<Item = SliceId>) -> Vec<SliceId> {
+    rows.into_iter().take(MOST_ROWS).collect()
+}
+
+/// Device rows that end the gaps of the class's steps in which `pick` finds something.
+pub fn gap_rows<'a>(
+    rank: &'a Rank,
+    steps: impl Iterator<Item = &'a Step>,
+    pick: impl Fn(&Gap, Bucket) -> bool,
+) -> Vec<SliceId> {
+    let hit = |g: &&Gap| g.parts.iter().any(|(b, _)| pick(g, *b));
+    sample(steps.flat_map(|s| gaps(rank, s)).filter(hit).filter_map(|g| owner(rank, g)).map(|op| op.slice))
+}
+
+/// Spans sorted and merged where they meet.
+pub fn merged(mut spans: Vec<Span>) -> Vec<Span> {
+    spans.sort_unstable();
+    let mut out: Vec<Span> = Vec::new();
+    for span in spans {
+        match out.last_mut() {
+            Some(last) if span.start <= last.end => last.end = last.end.max(span.end),
+            _ => out.push(span),
+        }
+    }
+    out
+}
+
+/// Time common to two series of disjoint spans in time order, ns.
+pub fn overlap(a: &[Span], b: &[Span]) -> Ns {
+    let (mut i, mut j, mut common) = (0, 0, 0);
+    while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
+        common += x.clip(*y).len();
+        if x.end <= y.end { i += 1 } else { j += 1 }
+    }
+    common
+}
+
+/// The host thread that launched most of a step's operations.
+pub fn issuing_thread(rank: &Rank, step: &Step) -> Option<TrackId> {
+    let mut counts: Vec<(TrackId, usize)> = Vec::new();
+    for call in rank.ops_of(step).iter().filter_map(|op| rank.timeline.call(op)) {
+        match counts.iter_mut().find(|(t, _)| *t == call.track) {
+            Some((_, n)) => *n += 1,
+            None => counts.push((call.track, 1)),
+        }
+    }
+    counts.into_iter().max_by_key(|(t, n)| (*n, std::cmp::Reverse(*t))).map(|(t, _)| t)
+}
+
+/// Slices of one category that begin in a span, over all host threads of a rank.
+pub fn host_slices<'a>(
+    trace: &'a model::Trace,
+    rank: &'a Rank,
+    span: Span,
+    category: Category,
+) -> impl Iterator<Item = (SliceId, Span)> + 'a {
+    rank.timeline.threads.iter().filter_map(|t| trace.lanes.get(t.0 as usize)).flat_map(move |lane| {
+        let from = lane.start.partition_point(|s| *s < span.start);
+        let to = lane.start.partition_point(|s| *s < span.end);
+        (from..to)
+            .filter(move |i| lane.category[*i] == category)
+            .map(move |i| (lane.id(i), Span::new(lane.start[i], lane.end(i))))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spans(list: &[(Ns, Ns)]) -> Vec<Span> {
+        list.iter().map(|(a, b)| Span::new(*a, *b)).collect()
+    }
+
+    #[test]
+    fn overlap_counts_common_time_once() {
+        let a = merged(spans(&[(30, 40), (0, 10), (5, 20)]));
+        assert_eq!(a, spans(&[(0, 20), (30, 40)]));
+        assert_eq!(overlap(&a, &spans(&[(10, 35), (38, 50)])), 10 + 5 + 2);
+        assert_eq!(overlap(&a, &[]), 0);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn overlap_agrees_with_counting_each_nanosecond(
+            a in proptest::collection::vec((0i64..60, 0i64..20), 0..8),
+            b in proptest::collection::vec((0i64..60, 0i64..20), 0..8),
+        ) {
+            let make = |l: Vec<(i64, i64)>| merged(l.into_iter().map(|(s, d)| Span::new(s, s + d)).collect());
+            let (a, b) = (make(a), make(b));
+            let inside = |l: &[Span], t: Ns| l.iter().any(|s| s.contains(t));
+            let counted = (0..100).filter(|t| inside(&a, *t) && inside(&b, *t)).count() as Ns;
+            proptest::prop_assert_eq!(overlap(&a, &b), counted);
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! RT-01: decode runs without any graph, and the device starves inside the forward pass because of it.
+
+use model::EvidenceClass::{Correlation, Device, HostApi};
+
+use super::{gate::recurring, reading};
+use crate::{
+    analysis::{Bucket, Class, Confidence, GraphMode, Layer, Rank, idle::Gap},
+    diagnose::{
+        Competing, Evidence, Intervention, Trigger,
+        rule::{Context, Doc, Outcome, Rule},
+    },
+    i18n::{Message, Text, Value},
+    platform::Stage,
+};
+
+/// Idle share of the step; the cpu_idle flag of TraceLens.
+const IDLE_SHARE: f64 = 0.15;
+/// Share of the steps without a graph.
+const EAGER_SHARE: f64 = 0.95;
+
+/// The rule.
+pub struct NoGraph;
+
+static DOC: Doc = Doc {
+    id: "RT-01",
+    title: Text::new("Decode is not in a graph", "解码未使用图执行"),
+    layer: Layer::Runtime,
+    needs: &[Device, HostApi, Correlation],
+    sees: Text::new(
+        "Every operation of the decode step is launched by its own host call; no graph is replayed, and the device waits for launches inside the forward pass.",
+        "解码步内每个算子都由主机单独下发，没有任何图重放；设备在前向计算内部等待下发。",
+    ),
+    matters: Text::new(
+        "A decode step has hundreds of short operations. A graph launches all of them with one call, so the host no longer sets the pace.",
+        "一个解码步包含数百个短算子。图执行用一次调用下发全部算子，主机不再决定节奏。",
+    ),
+    trigger: Text::new(
+        "More than 95 % of the steps of the stage replay no graph, and idle time inside the forward pass spent in launch calls, launch latency or host code is at least 15 % of the median step.",
+        "该阶段超过 95% 的步没有图重放，且前向内部耗在下发调用、下发延迟或主机代码上的空闲至少占中位步时的 15%。",
+    ),
+    source: Text::new(
+        "15 %: idle flag of TraceLens; NVIDIA's triage guide asks for 10 %. 95 %: own value.",
+        "15%：TraceLens 的空闲阈值；NVIDIA 排查指南用 10%。95%：自定值。",
+    ),
+    guards: Text::new(
+        "Idle time between steps does not count: a graph does not remove scheduling. A step that keeps the device busy gains nothing. Eager mode may be deliberate, for debugging.",
+        "步间空闲不计入：图执行不能消除调度开销。设备已饱和的步没有收益。eager 模式也可能是有意为之（调试）。",
+    ),
+    verify: Text::new(
+        "Run the same batch with graphs on: the step holds one graph launch, and the idle time inside the forward pass disappears.",
+        "同样批大小开启图执行再跑：每步只有一次图下发，前向内部的空闲消失。",
+    ),
+};
+
+impl Rule for NoGraph {
+    fn doc(&self) -> &'static Doc {
+        &DOC
+    }
+
+    fn check(&self, cx: &Context<'_>) -> Outcome {
+        let mut found = Vec::new();
+        for (rank, class) in cx.main_classes() {
+            let (eager, steps) = eager_steps(rank, class);
+            // Training and prefill steps have other reasons to be eager.
+            let decodes = matches!(class.stage, Stage::Decode | Stage::Unknown);
+            if !decodes || (eager as f64) <= EAGER_SHARE * steps as f64 {
+                continue;
+            }
+            let Some(cost) = recurring(rank, class, IDLE_SHARE, |s| reading::idle(rank, s, counts)) else { continue };
+            let known = if class.stage == Stage::Decode { Confidence::High } else { Confidence::Low };
+            let trigger = Trigger {
+                formula: "idle inside the forward pass in launch calls, launch latency and host code / median step",
+                value: cost.share,
+                threshold: IDLE_SHARE,
+            };
+            let claim = Message::new(
+                Text::new(
+                    "No step of {class} replays a graph, and the device waits {idle} of {step} ({share}) inside the forward pass for launches.",
+                    "{class} 没有任何步重放图；每步 {step} 中设备在前向内部等待下发 {idle}（{share}）。",
+                ),
+                [
+                    ("class", Value::Raw(class.key.clone())),
+                    ("idle", Value::Ns(cost.per_step)),
+                    ("step", Value::Ns(class.p50)),
+                    ("share", Value::Share(cost.share)),
+                ],
+            );
+            let change = Intervention { removes: cost.per_step, layer: Layer::Runtime };
+            let rows = reading::gap_rows(rank, rank.steady_steps(class), counts);
+            let finding = cx
+                .finding(&DOC, rank, class, claim, trigger, &change)
+                .with(Evidence::new(
+                    Text::new("steps of the stage without a graph launch", "该阶段无图下发的步数"),
+                    Value::Count(eager as u64),
+                    Vec::new(),
+                ))
+                .with(Evidence::new(
+                    Text::new("idle per step inside the forward pass, owned by launches", "每步前向内部由下发造成的空闲"),
+                    Value::Ns(cost.per_step),
+                    rows,
+                ))
+                .against(Competing::open(
+                    Text::new("eager mode is deliberate", "eager 模式是有意选择"),
+                    Text::new(
+                        "the capture does not say; look at the engine's settings (enforce_eager)",
+                        "捕获中没有记录；请检查引擎设置（enforce_eager）",
+                    ),
+                ))
+                .against(Competing::refuted(
+                    Text::new("the host is late between steps only", "主机只在步间迟到"),
+                    Text::new(
+                        "only idle time inside the forward pass was counted",
+                        "只统计了前向内部的空闲",
+                    ),
+                ));
+            found.extend(finding.gated(cost.most.min(known)));
+        }
+        found.into_iter().collect()
+    }
+}
+
+/// Steps of the class's stage without a graph, and all of them.
+fn eager_steps(rank: &Rank, class: &Class) -> (usize, usize) {
+    let of_stage = rank.classes.iter().filter(|c| c.stage == class.stage);
+    of_stage.fold((0, 0), |(eager, all), c| (eager + if c.graph == GraphMode::Eager { c.count } else { 0 }, all + c.count))
+}
+
+fn counts(gap: &Gap, bucket: Bucket) -> bool {
+    !gap.between_steps && matches!(bucket, Bucket::LaunchApi | Bucket::LaunchLatency | Bucket::Host(_))
+}

@@ -1,0 +1,116 @@
+//! RT-05: compilation in the steady part of the run.
+
+use model::{EvidenceClass::HostApi, SliceId};
+
+use super::{
+    gate::{LEAST_GAIN, stalling},
+    reading,
+};
+use crate::{
+    analysis::{Bucket, Class, Confidence, Layer, Rank, Step},
+    diagnose::{
+        Competing, Evidence, Intervention, Trigger,
+        rule::{Context, Doc, Outcome, Rule},
+    },
+    i18n::{Message, Text, Value},
+    platform::HostCall,
+};
+
+/// The rule.
+pub struct Recompile;
+
+static DOC: Doc = Doc {
+    id: "RT-05",
+    title: Text::new("Compilation in steady state", "稳态中仍在编译"),
+    layer: Layer::Runtime,
+    needs: &[HostApi],
+    sees: Text::new(
+        "Steps after warm-up hold compilation, autotuning, module loads or graph captures while the device is idle.",
+        "预热之后的步里仍出现编译、自动调优、模块加载或图捕获，期间设备空闲。",
+    ),
+    matters: Text::new(
+        "A new shape that reaches the compiler stalls every sequence of the batch, often for many steps' worth of time.",
+        "触发编译的新形状会让整批序列停顿，往往相当于很多个步的时间。",
+    ),
+    trigger: Text::new(
+        "Any compilation in a step that counts: at least two, or one longer than 5 median steps; together at least 1 % of the class's time.",
+        "计入统计的步中出现编译：至少两次，或单次超过 5 个中位步时；合计至少占该类时间的 1%。",
+    ),
+    source: Text::new(
+        "Structural: a steady run compiles nothing. The two-or-five-steps gate is the common gate for stalls.",
+        "结构性判据：稳态不应编译。两次或五步的门槛是停顿类规则的通用门槛。",
+    ),
+    guards: Text::new(
+        "Steps that compile at the start of the run do not count. A module that is loaded lazily once is not a recompilation.",
+        "运行开头的编译步不计入。仅一次的惰性模块加载不算重编译。",
+    ),
+    verify: Text::new(
+        "Warm up with every batch size and length that is served: no compile call is left in the steps that count.",
+        "用服务中出现的全部批大小与长度预热：计入统计的步中不再有编译调用。",
+    ),
+};
+
+impl Rule for Recompile {
+    fn doc(&self) -> &'static Doc {
+        &DOC
+    }
+
+    fn check(&self, cx: &Context<'_>) -> Outcome {
+        let mut found = Vec::new();
+        for (rank, class) in cx.analysis.ranks.iter().flat_map(|r| r.classes.iter().map(move |c| (r, c))) {
+            let pauses: Vec<i64> = rank.steady_steps(class).map(|s| compiling(rank, s)).filter(|ns| *ns > 0).collect();
+            let Some(cost) = stalling(class, &pauses, LEAST_GAIN) else { continue };
+            let (rows, loads_once) = compile_calls(rank, class);
+            let trigger = Trigger {
+                formula: "idle time in compilation, module load or graph capture / class time",
+                value: cost.share,
+                threshold: LEAST_GAIN,
+            };
+            let claim = Message::new(
+                Text::new(
+                    "{stalls} steady steps of {class} stop for compilation, module load or graph capture: {cost} per step on average ({share}), the longest {longest}.",
+                    "{class} 有 {stalls} 个稳态步因编译、模块加载或图捕获而停顿：平均每步 {cost}（{share}），最长 {longest}。",
+                ),
+                [
+                    ("class", Value::Raw(class.key.clone())),
+                    ("stalls", Value::Count(pauses.len() as u64)),
+                    ("cost", Value::Ns(cost.per_step)),
+                    ("share", Value::Share(cost.share)),
+                    ("longest", Value::Ns(pauses.iter().copied().max().unwrap_or(0))),
+                ],
+            );
+            let change = Intervention { removes: cost.per_step, layer: Layer::Runtime };
+            let once = Text::new("a module was loaded lazily, once", "仅一次惰性加载模块");
+            let rival = if loads_once {
+                Competing::open(once, Text::new("there is a single module load; a longer capture decides", "只有一次模块加载；更长的捕获可以判定"))
+            } else {
+                Competing::refuted(once, Text::new("it happens more than once, or compiles", "不止一次，或确有编译"))
+            };
+            let finding = cx
+                .finding(&DOC, rank, class, claim, trigger, &change)
+                .with(Evidence::new(
+                    Text::new("idle per step in compilation", "每步编译造成的空闲"),
+                    Value::Ns(cost.per_step),
+                    rows,
+                ))
+                .against(rival);
+            found.extend(finding.gated(if loads_once { Confidence::Low } else { cost.most }));
+        }
+        found.into_iter().collect()
+    }
+}
+
+fn compiling(rank: &Rank, step: &Step) -> i64 {
+    reading::idle(rank, step, |_, b| b == Bucket::Compile)
+}
+
+/// Compile calls of the steps that count, and whether all there is is one module load.
+fn compile_calls(rank: &Rank, class: &Class) -> (Vec<SliceId>, bool) {
+    let is_compile = |k: HostCall| {
+        matches!(k, HostCall::Compile | HostCall::ModuleLoad | HostCall::GraphCapture | HostCall::GraphInstantiate)
+    };
+    let calls = || rank.steady_steps(class).flat_map(|s| reading::calls(rank, s)).filter(|c| is_compile(c.kind));
+    let mut kinds = calls().map(|c| c.kind);
+    let loads_once = kinds.next() == Some(HostCall::ModuleLoad) && kinds.next().is_none();
+    (reading::sample(calls().map(|c| c.slice)), loads_once)
+}

@@ -1,0 +1,107 @@
+//! RT-08: the host rebuilds metadata before it replays the graph, and the device waits.
+
+use model::EvidenceClass::{Correlation, Device, Graph, HostApi};
+
+use super::{gate::recurring, reading};
+use crate::{
+    analysis::{Analysis, Bucket, CopyDir, GraphMode, Layer, OpKind, Rank, Step, idle::Gap},
+    diagnose::{
+        Competing, Evidence, Intervention, Trigger,
+        rule::{Context, Doc, Outcome, Rule},
+    },
+    i18n::{Message, Text, Value},
+};
+
+/// Share of the step; own value.
+const SHARE: f64 = 0.05;
+/// Label of the ranges in which engines build the inputs of a step.
+const PREPARE: &str = "prepare_inputs";
+
+/// The rule.
+pub struct UpdateBeforeReplay;
+
+static DOC: Doc = Doc {
+    id: "RT-08",
+    title: Text::new("Host update before the graph replay", "图重放前的主机侧更新"),
+    layer: Layer::Runtime,
+    needs: &[Device, HostApi, Correlation, Graph],
+    sees: Text::new(
+        "Between the token boundary and the graph launch the host builds metadata, copies small tensors or rewrites graph parameters while the device is idle.",
+        "在 token 边界与图下发之间，主机构建元数据、拷贝小张量或改写图参数，期间设备空闲。",
+    ),
+    matters: Text::new(
+        "A graph saves the launches inside the forward pass, not what is done before it: with short steps the preparation is what remains.",
+        "图执行省下前向内部的下发，省不掉它之前的准备；步越短，准备占比越大。",
+    ),
+    trigger: Text::new(
+        "In a class that replays graphs: idle time labelled as input preparation or graph update, idle time and host-to-device copies from the start of the window to the first graph operation, at least 5 % of the median step.",
+        "对重放图的步类：标注为输入准备或图更新的空闲，加上窗口起点到第一个图内算子之间的空闲与主机到设备拷贝，至少占中位步时的 5%。",
+    ),
+    source: Text::new("5 %: own value.", "5%：自定值。"),
+    guards: Text::new(
+        "Preparation that runs while the device still works on the previous step costs nothing and is not counted. Scheduling between steps belongs to RT-12.",
+        "与上一步设备计算重叠的准备没有代价，不计入。步间调度归 RT-12。",
+    ),
+    verify: Text::new(
+        "Build the metadata on the device or one step ahead: the time from the token to the graph launch shrinks.",
+        "在设备上或提前一步构建元数据：从 token 到图下发的时间缩短。",
+    ),
+};
+
+impl Rule for UpdateBeforeReplay {
+    fn doc(&self) -> &'static Doc {
+        &DOC
+    }
+
+    fn check(&self, cx: &Context<'_>) -> Outcome {
+        let mut found = Vec::new();
+        for (rank, class) in cx.main_classes().filter(|(_, c)| c.graph != GraphMode::Eager) {
+            let Some(cost) = recurring(rank, class, SHARE, |s| exposed(cx.analysis, rank, s)) else { continue };
+            let trigger = Trigger {
+                formula: "exposed preparation before the graph replay / median step",
+                value: cost.share,
+                threshold: SHARE,
+            };
+            let claim = Message::new(
+                Text::new(
+                    "Before each graph replay of {class} the device waits {idle} of {step} ({share}) for inputs and metadata.",
+                    "{class} 每次图重放前，设备等待输入与元数据 {idle}，步时 {step}（{share}）。",
+                ),
+                [
+                    ("class", Value::Raw(class.key.clone())),
+                    ("idle", Value::Ns(cost.per_step)),
+                    ("step", Value::Ns(class.p50)),
+                    ("share", Value::Share(cost.share)),
+                ],
+            );
+            let change = Intervention { removes: cost.per_step, layer: Layer::Runtime };
+            let launches = rank.steady_steps(class).filter_map(|s| reading::graph_launches(rank, s).next()).map(|c| c.slice);
+            let finding = cx
+                .finding(&DOC, rank, class, claim, trigger, &change)
+                .with(Evidence::new(
+                    Text::new("exposed per step before the first graph launch", "每步首次图下发前的暴露时间"),
+                    Value::Ns(cost.per_step),
+                    reading::sample(launches),
+                ))
+                .against(Competing::open(
+                    Text::new("the next batch depends on the token just sampled", "下一批依赖刚采样的 token"),
+                    Text::new(
+                        "asynchronous scheduling on the same engine would decide",
+                        "在同一引擎上启用异步调度可以判定",
+                    ),
+                ));
+            found.extend(finding.gated(cost.most));
+        }
+        found.into_iter().collect()
+    }
+}
+
+fn exposed(analysis: &Analysis, rank: &Rank, step: &Step) -> i64 {
+    let first = rank.ops_of(step).iter().find(|op| op.in_graph).map_or(step.window.start, |op| op.start);
+    let host = |b: Bucket| matches!(b, Bucket::Host(_) | Bucket::LaunchApi | Bucket::LaunchLatency);
+    let named = |b: Bucket| b == Bucket::GraphUpdate || reading::is_host(analysis, b, PREPARE);
+    let waits = reading::idle(rank, step, |g: &Gap, b| named(b) || (g.span.end <= first && host(b)));
+    let copied = |kind: OpKind| kind == OpKind::Copy(CopyDir::HtoD);
+    let ops = reading::accounted(rank, step).filter(|(_, op, _)| op.end <= first && copied(op.kind));
+    waits + ops.map(|(_, _, x)| x.busy).sum::<i64>()
+}

@@ -1,0 +1,126 @@
+//! RT-09: more blocking synchronisations than the one that reads the token.
+
+use model::EvidenceClass::{Device, HostApi};
+
+use super::{gate::recurring, reading};
+use crate::{
+    analysis::{Bucket, Call, Layer, Rank, Step, idle::Gap},
+    diagnose::{
+        Competing, Evidence, Intervention, Trigger,
+        rule::{Context, Doc, Outcome, Rule},
+    },
+    i18n::{Message, Text, Value},
+};
+
+/// Blocking calls that a step needs: the one that reads the token.
+const STRUCTURAL: usize = 1;
+/// Share of the step; own value.
+const SHARE: f64 = 0.02;
+
+/// The rule.
+pub struct ExtraSyncs;
+
+static DOC: Doc = Doc {
+    id: "RT-09",
+    title: Text::new("Extra synchronisations in the step", "步内多余的同步"),
+    layer: Layer::Runtime,
+    needs: &[Device, HostApi],
+    sees: Text::new(
+        "The host waits for the device more than once in a step, and the device drains before the host goes on.",
+        "主机在一个步内多次等待设备，设备排空后主机才继续。",
+    ),
+    matters: Text::new(
+        "After each wait the queue is empty, and everything that the host does until the next launch is exposed.",
+        "每次等待之后队列为空，主机到下一次下发之前所做的一切都会暴露。",
+    ),
+    trigger: Text::new(
+        "More than one blocking call per step, and synchronisation on an idle device, its tail inside the step and the restart after it together at least 2 % of the median step.",
+        "每步阻塞调用多于一次，且空闲设备上的同步、步内同步尾部与其后的重启工作合计至少占中位步时的 2%。",
+    ),
+    source: Text::new(
+        "One per step is structural: the token. 2 %: own value, above run-to-run noise.",
+        "每步一次是结构性的（读取 token）。2%：自定值，高于重复运行噪声。",
+    ),
+    guards: Text::new(
+        "The count alone is never a cost: fixes that only removed waits were neutral in several public cases, because the host work behind the wait stayed.",
+        "次数本身不是代价：多个公开案例中仅去掉等待并无收益，因为等待之后的主机工作仍在。",
+    ),
+    verify: Text::new(
+        "Remove `.item()`, `nonzero` and prints from the step: one blocking call per step is left, and the device does not drain inside it.",
+        "去掉步内的 `.item()`、`nonzero` 与打印：每步只剩一次阻塞调用，步内设备不再排空。",
+    ),
+};
+
+impl Rule for ExtraSyncs {
+    fn doc(&self) -> &'static Doc {
+        &DOC
+    }
+
+    fn check(&self, cx: &Context<'_>) -> Outcome {
+        let mut found = Vec::new();
+        for (rank, class) in cx.main_classes() {
+            let both = |s: &Step| {
+                if blocking(rank, s).count() > STRUCTURAL { reading::idle(rank, s, |g, b| waits(g, b) || restarts(g, b)) } else { 0 }
+            };
+            let Some(cost) = recurring(rank, class, SHARE, both) else { continue };
+            let steps = class.steady.max(1);
+            let count = rank.steady_steps(class).map(|s| blocking(rank, s).count()).sum::<usize>();
+            let restart = rank.steady_steps(class).map(|s| reading::idle(rank, s, restarts)).sum::<i64>() / steps as i64;
+            let trigger = Trigger {
+                formula: "(synchronisation on an idle device + restart work) / median step, with more than one blocking call",
+                value: cost.share,
+                threshold: SHARE,
+            };
+            let claim = Message::new(
+                Text::new(
+                    "A step of {class} blocks {count}; waits that drain the device and the restarts after them cost {cost} of {step} ({share}).",
+                    "{class} 每步阻塞 {count}；排空设备的等待及其后的重启耗时 {cost}，步时 {step}（{share}）。",
+                ),
+                [
+                    ("class", Value::Raw(class.key.clone())),
+                    ("count", Value::Ratio(count as f64 / steps as f64)),
+                    ("cost", Value::Ns(cost.per_step)),
+                    ("step", Value::Ns(class.p50)),
+                    ("share", Value::Share(cost.share)),
+                ],
+            );
+            let change = Intervention { removes: cost.per_step, layer: Layer::Runtime };
+            let rows = rank.steady_steps(class).flat_map(|s| blocking(rank, s)).map(|c| c.slice);
+            let finding = cx
+                .finding(&DOC, rank, class, claim, trigger, &change)
+                .with(Evidence::new(
+                    Text::new("blocking calls per step", "每步阻塞调用次数"),
+                    Value::Number(count as f64 / steps as f64),
+                    reading::sample(rows),
+                ))
+                .with(Evidence::new(
+                    Text::new("of the cost, restart work after a wait (stays if the host needs the value)", "其中等待之后的重启工作（若主机确需该值则无法消除）"),
+                    Value::Ns(restart),
+                    reading::gap_rows(rank, rank.steady_steps(class), restarts),
+                ))
+                .against(Competing::open(
+                    Text::new("the host work after the wait is the cost, not the wait", "代价在等待之后的主机工作，而非等待本身"),
+                    Text::new(
+                        "removing the wait gains the restart work only if the host does not need the value; a run without the wait decides",
+                        "只有主机不需要该值时，去掉等待才能省下重启工作；去掉等待再跑一次即可判定",
+                    ),
+                ));
+            found.extend(finding.gated(cost.most));
+        }
+        found.into_iter().collect()
+    }
+}
+
+fn blocking<'a>(rank: &'a Rank, step: &Step) -> impl Iterator<Item = &'a Call> {
+    reading::calls(rank, step).iter().filter(|c| c.blocking)
+}
+
+/// Waiting for a device that has drained. The tail at the step boundary belongs to the readback of the token.
+fn waits(gap: &Gap, bucket: Bucket) -> bool {
+    bucket == Bucket::SyncIdle || (bucket == Bucket::SyncTail && !gap.between_steps)
+}
+
+/// Host work that a wait inside the step exposed.
+fn restarts(gap: &Gap, bucket: Bucket) -> bool {
+    gap.after_sync && !gap.between_steps && matches!(bucket, Bucket::Host(_) | Bucket::LaunchApi | Bucket::LaunchLatency)
+}

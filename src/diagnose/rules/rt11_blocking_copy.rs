@@ -1,0 +1,141 @@
+//! RT-11: copies from or to pageable memory, or through a blocking call, that the device waits for.
+
+use std::collections::HashSet;
+
+use model::{Detail, EvidenceClass::{Correlation, Device, HostApi}, Span, Trace};
+
+use super::{gate::recurring, reading};
+use crate::{
+    analysis::{CopyDir, DeviceOp, Layer, OpKind, Rank, Step},
+    diagnose::{
+        Competing, Evidence, Intervention, Trigger,
+        rule::{Context, Doc, Outcome, Rule},
+    },
+    i18n::{Message, Text, Value},
+    platform::HostCall,
+};
+
+/// Share of the step; own value.
+const SHARE: f64 = 0.01;
+
+/// The rule.
+pub struct BlockingCopy;
+
+static DOC: Doc = Doc {
+    id: "RT-11",
+    title: Text::new("Blocking or pageable copy in the step", "步内阻塞或可换页拷贝"),
+    layer: Layer::Runtime,
+    needs: &[Device, HostApi, Correlation],
+    sees: Text::new(
+        "A copy between host and device uses pageable memory or a call that waits for it, and no device work hides it.",
+        "主机与设备间的拷贝使用可换页内存或会等待的调用，且没有设备工作掩盖它。",
+    ),
+    matters: Text::new(
+        "A pageable copy is staged by the driver on the calling thread: neither the host nor the device makes progress.",
+        "可换页拷贝由驱动在调用线程上中转：主机与设备都无法前进。",
+    ),
+    trigger: Text::new(
+        "Copies of that kind other than the readback of the token: their own exposed time and the idle time during their calls are at least 1 % of the median step.",
+        "除读回 token 之外的此类拷贝：自身暴露时间与其调用期间的设备空闲合计至少占中位步时的 1%。",
+    ),
+    source: Text::new(
+        "The expert rules of Nsight Systems flag any such copy; the 1 % gate is our own.",
+        "Nsight Systems 的专家规则对此类拷贝一律告警；1% 门槛为自定。",
+    ),
+    guards: Text::new(
+        "The last device-to-host copy of a step is the token itself and does not count. No copy is faster than the link's latency.",
+        "每步最后一次设备到主机拷贝即 token 本身，不计入。任何拷贝都不会快于链路时延。",
+    ),
+    verify: Text::new(
+        "Use pinned memory and asynchronous copies: the copies run beside device work and their calls return at once.",
+        "改用锁页内存与异步拷贝：拷贝与设备工作并行，调用立即返回。",
+    ),
+};
+
+impl Rule for BlockingCopy {
+    fn doc(&self) -> &'static Doc {
+        &DOC
+    }
+
+    fn check(&self, cx: &Context<'_>) -> Outcome {
+        let mut found = Vec::new();
+        for (rank, class) in cx.main_classes() {
+            let Some(cost) = recurring(rank, class, SHARE, |s| exposed(cx.trace, rank, s)) else { continue };
+            let copies: Vec<_> = rank.steady_steps(class).flat_map(|s| blocking(cx.trace, rank, s)).collect();
+            let pageable = copies.iter().filter(|(_, op, _)| is_pageable(cx.trace, op)).count();
+            let trigger = Trigger {
+                formula: "exposed time of blocking or pageable copies / median step",
+                value: cost.share,
+                threshold: SHARE,
+            };
+            let claim = Message::new(
+                Text::new(
+                    "Blocking or pageable copies in {class} keep the device from working for {cost} of {step} ({share}).",
+                    "{class} 中的阻塞或可换页拷贝使设备停工 {cost}，步时 {step}（{share}）。",
+                ),
+                [
+                    ("class", Value::Raw(class.key.clone())),
+                    ("cost", Value::Ns(cost.per_step)),
+                    ("step", Value::Ns(class.p50)),
+                    ("share", Value::Share(cost.share)),
+                ],
+            );
+            let change = Intervention { removes: cost.per_step, layer: Layer::Runtime };
+            let finding = cx
+                .finding(&DOC, rank, class, claim, trigger, &change)
+                .with(Evidence::new(
+                    Text::new("blocking or pageable copies in the steps that count", "计入统计的步中的阻塞或可换页拷贝数"),
+                    Value::Count(copies.len() as u64),
+                    reading::sample(copies.iter().map(|(_, op, _)| op.slice)),
+                ))
+                .with(Evidence::new(
+                    Text::new("of these, recorded with pageable memory", "其中记录为可换页内存"),
+                    Value::Count(pageable as u64),
+                    Vec::new(),
+                ))
+                .against(Competing::open(
+                    Text::new("the host needs the value before it can go on", "主机必须拿到该值才能继续"),
+                    Text::new(
+                        "then only the copy's own time can be hidden; making it asynchronous decides",
+                        "若如此则只能隐藏拷贝自身时间；改为异步后即可判定",
+                    ),
+                ));
+            found.extend(finding.gated(cost.most));
+        }
+        found.into_iter().collect()
+    }
+}
+
+/// Copies of a step that are pageable or whose call waited, without the readback of the token; with their exposed time.
+fn blocking<'a>(trace: &'a Trace, rank: &'a Rank, step: &Step) -> impl Iterator<Item = (usize, &'a DeviceOp, i64)> {
+    let to_host = |op: &DeviceOp| op.kind == OpKind::Copy(CopyDir::DtoH);
+    let token = reading::accounted(rank, step).filter(|(_, op, _)| to_host(op)).map(|(i, ..)| i).last();
+    reading::accounted(rank, step).filter_map(move |(i, op, x)| {
+        let crosses = to_host(op) || op.kind == OpKind::Copy(CopyDir::HtoD);
+        let waits = rank.timeline.call(op).is_some_and(|c| c.blocking || c.kind == HostCall::CopySync);
+        (crosses && !op.in_graph && Some(i) != token && (waits || is_pageable(trace, op))).then_some((i, op, x.busy))
+    })
+}
+
+fn exposed(trace: &Trace, rank: &Rank, step: &Step) -> i64 {
+    let (mut busy, mut seen, mut calls) = (0, HashSet::new(), Vec::new());
+    for (_, op, own) in blocking(trace, rank, step) {
+        busy += own;
+        if let Some(call) = rank.timeline.call(op)
+            && seen.insert(call.slice)
+        {
+            calls.push(Span::new(call.start, call.end));
+        }
+    }
+    let idle: Vec<Span> = reading::gaps(rank, step).iter().map(|g| g.span).collect();
+    busy + reading::overlap(&reading::merged(calls), &idle)
+}
+
+fn is_pageable(trace: &Trace, op: &DeviceOp) -> bool {
+    let Some((track, row)) = trace.locate(op.slice) else { return false };
+    let Some(lane) = trace.lanes.get(track.0 as usize) else { return false };
+    match trace.detail(lane, row) {
+        Some(Detail::Copy(copy)) => [copy.src, copy.dst].into_iter().flatten().any(|m| trace.strings.get(m) == "pageable"),
+        _ => false,
+    }
+}

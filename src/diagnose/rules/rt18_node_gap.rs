@@ -1,0 +1,107 @@
+//! RT-18: the gaps between the nodes of a graph replay add up.
+
+use model::EvidenceClass::{Device, Graph};
+
+use super::{gate::recurring, reading};
+use crate::{
+    analysis::{Bucket, Layer, idle::Gap},
+    diagnose::{
+        Competing, Evidence, Intervention, Trigger,
+        rule::{Context, Doc, Outcome, Rule},
+    },
+    i18n::{Message, Text, Value},
+};
+
+/// Share of the step; own value.
+const SHARE: f64 = 0.10;
+/// Share of zero gaps from which durations hold the dispatch time (rule CP-05).
+const FOLDED: f64 = 0.80;
+
+/// The rule.
+pub struct NodeGap;
+
+static DOC: Doc = Doc {
+    id: "RT-18",
+    title: Text::new("Large gaps between graph nodes", "图节点间隙大"),
+    layer: Layer::Runtime,
+    needs: &[Device, Graph],
+    sees: Text::new(
+        "Inside a graph replay the device is idle from the end of one node to the start of the next.",
+        "图重放内部，设备在一个节点结束到下一个节点开始之间空闲。",
+    ),
+    matters: Text::new(
+        "About a microsecond per edge is normal; a step of many hundred short nodes pays it many hundred times.",
+        "每条边约一微秒属正常；含数百个短节点的步要付数百次。",
+    ),
+    trigger: Text::new(
+        "Idle time between nodes is at least 10 % of the median step. With a probe of this platform, a median gap above twice the probe's would count too; without one, only the sum decides.",
+        "节点间空闲至少占中位步时的 10%。若有本平台探针，中位间隙超过探针两倍也算；没有探针时只看总和。",
+    ),
+    source: Text::new(
+        "10 % and twice the probe: own values. Known gaps: about 1 µs on CUDA, 1.67 µs per operation on gfx936.",
+        "10% 与探针两倍：自定值。已知间隙：CUDA 约 1 µs，gfx936 每算子 1.67 µs。",
+    ),
+    guards: Text::new(
+        "Formats that fold the dispatch into the duration (more than 80 % of the gaps are zero) show no node gaps, and the rule keeps quiet.",
+        "把调度时间折入算子时长的格式（超过 80% 的间隙为零）看不到节点间隙，本规则不作判断。",
+    ),
+    verify: Text::new(
+        "Fuse nodes or use programmatic launch: fewer nodes per step, and the sum of the gaps falls with them.",
+        "融合节点或使用可编程下发：每步节点数减少，间隙总和随之下降。",
+    ),
+};
+
+impl Rule for NodeGap {
+    fn doc(&self) -> &'static Doc {
+        &DOC
+    }
+
+    fn check(&self, cx: &Context<'_>) -> Outcome {
+        let integrity = &cx.analysis.integrity;
+        if integrity.zero_gaps as f64 > FOLDED * integrity.gaps as f64 && integrity.gaps > 0 {
+            return Outcome::Abstain(Message::plain(Text::new(
+                "durations of this format hold the dispatch time; a probe of empty kernels is needed to tell the gaps",
+                "该格式的算子时长包含调度时间；需要空核探针才能区分间隙",
+            )));
+        }
+        let internal = |_: &Gap, b: Bucket| b == Bucket::GraphInternal;
+        let mut found = Vec::new();
+        for (rank, class) in cx.main_classes() {
+            let Some(cost) = recurring(rank, class, SHARE, |s| reading::idle(rank, s, internal)) else { continue };
+            let gaps = rank.steady_steps(class).flat_map(|s| reading::gaps(rank, s));
+            let mut lengths: Vec<i64> =
+                gaps.flat_map(|g| &g.parts).filter(|(b, _)| *b == Bucket::GraphInternal).map(|(_, s)| s.len()).collect();
+            lengths.sort_unstable();
+            let median = lengths.get(lengths.len() / 2).copied().unwrap_or(0);
+            let trigger =
+                Trigger { formula: "idle between graph nodes / median step", value: cost.share, threshold: SHARE };
+            let claim = Message::new(
+                Text::new(
+                    "Inside the graph of {class} the device is idle between nodes for {idle} of {step} ({share}); the median gap is {median}.",
+                    "{class} 的图内节点之间设备空闲 {idle}，步时 {step}（{share}）；中位间隙 {median}。",
+                ),
+                [
+                    ("class", Value::Raw(class.key.clone())),
+                    ("idle", Value::Ns(cost.per_step)),
+                    ("step", Value::Ns(class.p50)),
+                    ("share", Value::Share(cost.share)),
+                    ("median", Value::Ns(median)),
+                ],
+            );
+            let change = Intervention { removes: cost.per_step, layer: Layer::Runtime };
+            let finding = cx
+                .finding(&DOC, rank, class, claim, trigger, &change)
+                .with(Evidence::new(
+                    Text::new("median gap between nodes", "节点间隙中位数"),
+                    Value::Ns(median),
+                    reading::gap_rows(rank, rank.steady_steps(class), internal),
+                ))
+                .against(Competing::open(
+                    Text::new("the gaps are the least that this device can do", "间隙已是该设备的最小值"),
+                    Text::new("a probe that replays a graph of empty kernels decides", "重放空核图的探针可以判定"),
+                ));
+            found.extend(finding.gated(cost.most));
+        }
+        found.into_iter().collect()
+    }
+}

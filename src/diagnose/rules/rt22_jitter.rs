@@ -1,0 +1,113 @@
+//! RT-22: slow steps, and what they spend their extra time on.
+
+use model::EvidenceClass::Device;
+
+use crate::{
+    analysis::{Bucket, Confidence, Layer},
+    diagnose::{
+        Competing, Evidence, Intervention, Trigger,
+        rule::{Context, Doc, Outcome, Rule},
+    },
+    i18n::{Message, Text, Value},
+};
+
+/// p99 over p50; own value from the demand for low jitter.
+const RATIO: f64 = 1.5;
+/// Steps below which a 99th percentile says nothing.
+const FEW: usize = 20;
+/// Steps from which the 99th percentile (nearest rank) is not simply the slowest step.
+const MANY: usize = 100;
+/// Buckets that the finding names.
+const NAMED: usize = 3;
+
+/// The rule.
+pub struct Jitter;
+
+static DOC: Doc = Doc {
+    id: "RT-22",
+    title: Text::new("Step time jitter", "步时抖动"),
+    layer: Layer::Runtime,
+    needs: &[Device],
+    sees: Text::new(
+        "Some steps of a class take much longer than its median step; their buckets say on what.",
+        "同类步中有些远慢于中位步；各时间桶说明多出的时间花在哪里。",
+    ),
+    matters: Text::new(
+        "Users feel the slow tokens, and in a parallel job the slowest rank of each step sets the pace.",
+        "用户感受到的是慢 token；并行任务中每步最慢的 rank 决定节奏。",
+    ),
+    trigger: Text::new(
+        "p99 of the step time at least 1.5 times the median, in at least 20 steps. The excess of the slow steps over the median step is given by bucket and adds up exactly.",
+        "步时 p99 至少为中位数的 1.5 倍，且不少于 20 步。慢步相对中位步的超出按时间桶给出，合计精确相等。",
+    ),
+    source: Text::new("1.5: own value, from the demand for low jitter.", "1.5：自定值，源于低抖动需求。"),
+    guards: Text::new(
+        "Steps of different classes are never mixed. The mean gain may be below 1 %: then the finding is a fact about the tail, not about throughput. The layer is that of the largest excess.",
+        "不同类的步不混合统计。平均收益可能低于 1%：此时结论说的是尾延迟而非吞吐。归属层取超出最大的时间桶所在层。",
+    ),
+    verify: Text::new(
+        "Remove the cause of the largest excess: p99 over p50 falls below 1.5.",
+        "消除最大超出项的原因：p99/p50 降到 1.5 以下。",
+    ),
+};
+
+impl Rule for Jitter {
+    fn doc(&self) -> &'static Doc {
+        &DOC
+    }
+
+    fn check(&self, cx: &Context<'_>) -> Outcome {
+        let mut found = Vec::new();
+        for (rank, class) in cx.analysis.ranks.iter().flat_map(|r| r.classes.iter().map(move |c| (r, c))) {
+            let Some(jitter) = class.jitter.as_ref().filter(|j| j.ratio >= RATIO && class.steady >= FEW) else { continue };
+            let Some((worst, _)) = jitter.excess.iter().copied().find(|(_, ns)| *ns > 0) else { continue };
+            let labels = &cx.analysis.host_labels;
+            let slow = jitter.slow.len().max(1) as i64;
+            let excess: i64 = jitter.excess.iter().map(|(_, ns)| ns).sum::<i64>().max(0);
+            let removes = excess / (class.steady.max(1) as i64);
+            let trigger = Trigger { formula: "p99 / p50 of the step time", value: jitter.ratio, threshold: RATIO };
+            let claim = Message::new(
+                Text::new(
+                    "The slow steps of {class} take {ratio} the median step of {step} (p99 over p50); {bucket} is most of their excess of {excess} each.",
+                    "{class} 的慢步为中位步 {step} 的 {ratio}（p99/p50）；每个慢步平均超出 {excess}，主要是 {bucket}。",
+                ),
+                [
+                    ("class", Value::Raw(class.key.clone())),
+                    ("ratio", Value::Ratio(jitter.ratio)),
+                    ("step", Value::Ns(class.p50)),
+                    ("bucket", Value::Raw(worst.name(labels))),
+                    ("excess", Value::Ns(excess / slow)),
+                ],
+            );
+            let layer = if worst.layer() == Layer::Measurement { Layer::Runtime } else { worst.layer() };
+            let change = Intervention { removes, layer };
+            let mut finding = cx.finding(&DOC, rank, class, claim, trigger, &change);
+            finding.layer = layer;
+            if class.steady < MANY {
+                finding.confidence = finding.confidence.min(Confidence::Medium);
+            }
+            for (bucket, ns) in jitter.excess.iter().take(NAMED) {
+                finding = finding.with(Evidence {
+                    what: Message::new(
+                        Text::new("{bucket}: excess of a slow step over the median step", "{bucket}：慢步相对中位步的超出"),
+                        [("bucket", Value::Raw(bucket.name(labels)))],
+                    ),
+                    value: Value::Ns(*ns / slow),
+                    rows: Vec::new(),
+                });
+            }
+            found.push(finding.against(length(worst)));
+        }
+        found.into_iter().collect()
+    }
+}
+
+/// Steps may be slow because their work is larger.
+fn length(worst: Bucket) -> Competing {
+    let claim = Text::new("the slow steps have more work: longer contexts, more sequences", "慢步的工作量更大：更长上下文、更多序列");
+    if matches!(worst, Bucket::Compute(_)) {
+        Competing::open(claim, Text::new("batch and context of each step decide", "每步的批大小与上下文长度可以判定"))
+    } else {
+        Competing::refuted(claim, Text::new("most of the excess is not compute", "超出部分大多不是计算"))
+    }
+}
