@@ -7,6 +7,7 @@ use std::path::Path;
 
 use model::TraceSink;
 
+pub mod container;
 pub mod detect;
 mod error;
 pub mod kineto;

@@ -1,1 +1,36 @@
-//! placeholder
+//! A discrete-event generator of decode captures whose truth is known. It examines the analysis, so it shares no code
+//! and no semantics with it: it knows why each nanosecond passed because it made it pass.
+//!
+//! | module | owns |
+//! | --- | --- |
+//! | [`config`] | every parameter, and how configurations are drawn |
+//! | [`fault`] | what can be wrong, and which rule should say so |
+//! | [`kernel`] | slots of the model, their classes and kernel names |
+//! | [`record`] | host events and device operations |
+//! | [`run`] | simulation, truth and writing |
+//! | [`samples`] | the captures that the repository carries |
+//! | [`truth`] | the exclusive attribution of a run |
+//!
+//! ```
+//! let run = simulator::simulate(&simulator::Config::draw(7));
+//! let truth = run.truth();
+//! assert!(truth.steps.iter().all(|step| step.buckets.values().sum::<i64>() == step.end - step.start));
+//! ```
+
+pub mod config;
+mod decode;
+pub mod fault;
+mod forward;
+pub mod kernel;
+mod kineto;
+mod machine;
+mod nsys;
+mod random;
+pub mod record;
+pub mod run;
+pub mod samples;
+pub mod truth;
+
+pub use config::Config;
+pub use fault::{Fault, FaultKind, Layer, MAGNITUDES};
+pub use run::{Run, Truth, WriteError, simulate};

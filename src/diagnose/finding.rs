@@ -2,11 +2,12 @@
 
 use model::{EvidenceClass, SliceId};
 
+pub use crate::platform::Remedy;
+
 use super::estimate::Estimate;
 use crate::{
     analysis::{Confidence, Layer},
     i18n::{Message, Text, Value},
-    platform::Remedy,
 };
 
 /// How much a finding matters, from the middle of its estimated gain over the step time: critical from 20 %, high from

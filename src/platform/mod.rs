@@ -107,4 +107,9 @@ impl Packs {
         let generic = of_rule().filter(|r| r.vendors.is_empty());
         own.chain(generic).map(|r| r.remedy.clone()).collect()
     }
+
+    /// What to do about a finding on every platform, in the order of the packs.
+    pub fn all_remedies(&self, rule: &str) -> Vec<Remedy> {
+        self.0.remedies.iter().filter(|r| r.rules.iter().any(|name| name == rule)).map(|r| r.remedy.clone()).collect()
+    }
 }

@@ -56,8 +56,8 @@ pub(super) struct StepEntry {
     pub source: Option<String>,
 }
 
-/// The packs built into the program, the generic one last so that a platform's own names go first.
-const EMBEDDED: [(&str, &str); 7] = [
+/// The packs built into the program, the generic ones last so that a platform's own names go first.
+const EMBEDDED: [(&str, &str); 9] = [
     ("cuda.toml", include_str!("packs/cuda.toml")),
     ("rocm.toml", include_str!("packs/rocm.toml")),
     ("ascend.toml", include_str!("packs/ascend.toml")),
@@ -65,6 +65,8 @@ const EMBEDDED: [(&str, &str); 7] = [
     ("musa.toml", include_str!("packs/musa.toml")),
     ("metax.toml", include_str!("packs/metax.toml")),
     ("generic.toml", include_str!("packs/generic.toml")),
+    ("engines.toml", include_str!("packs/engines.toml")),
+    ("advice.toml", include_str!("packs/advice.toml")),
 ];
 
 /// Largest pack file read, in bytes; the embedded ones have some 20 KiB.

@@ -1,0 +1,91 @@
+//! Which format a file is of, told by its content, and the one call that reads a file of any format.
+
+use std::path::Path;
+
+use model::TraceSink;
+
+use crate::{Format, Head, Match, Progress, REGISTRY, ReadError, container, format};
+
+/// Bytes of content that detection looks at.
+const HEAD: usize = 64 << 10;
+
+/// The format that is surest of the file at `path`; of equals, the one that stands first in [`REGISTRY`].
+///
+/// # Errors
+/// [`ReadError::UnknownFormat`] when no format recognises it; other errors when it cannot be read at all.
+pub fn detect(path: &Path) -> Result<&'static Format, ReadError> {
+    let bytes = container::head(path, HEAD)?;
+    let head = Head { path, bytes: &bytes };
+    REGISTRY
+        .iter()
+        .map(|format| ((format.matches)(&head), format))
+        .filter(|(sure, _)| *sure != Match::No)
+        .reduce(|best, next| if next.0 > best.0 { next } else { best })
+        .map(|(_, format)| format)
+        .ok_or_else(|| unknown(path))
+}
+
+/// Reads `path` into `sink`, as the format with the id `as_format` or as what it is detected to be, and says which
+/// format that was.
+///
+/// # Errors
+/// [`ReadError`] when there is no such format or nothing useful could be read.
+pub fn read(
+    path: &Path,
+    as_format: Option<&str>,
+    sink: &mut dyn TraceSink,
+    progress: Progress<'_>,
+) -> Result<&'static Format, ReadError> {
+    let chosen = match as_format {
+        Some(id) => format(id).ok_or_else(|| unknown(path))?,
+        None => detect(path)?,
+    };
+    (chosen.read)(path, sink, progress)?;
+    Ok(chosen)
+}
+
+fn unknown(path: &Path) -> ReadError {
+    let known = REGISTRY.iter().map(|f| f.id).collect::<Vec<_>>().join(", ");
+    ReadError::UnknownFormat { path: path.into(), known }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+    use model::TraceBuilder;
+    use std::io::Write;
+
+    fn file(content: &[u8]) -> tempfile::NamedTempFile {
+        let mut temp = tempfile::NamedTempFile::new().unwrap();
+        temp.write_all(content).unwrap();
+        temp
+    }
+
+    #[test]
+    fn content_decides_not_the_name() {
+        let json = br#"{"schemaVersion": 1, "deviceProperties": [], "traceEvents": []}"#;
+        assert_eq!(detect(file(json).path()).unwrap().id, "kineto");
+        let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gz.write_all(json).unwrap();
+        assert_eq!(detect(file(&gz.finish().unwrap()).path()).unwrap().id, "kineto");
+    }
+
+    #[test]
+    fn an_unknown_file_names_the_formats_there_are() {
+        let text = file(b"hello");
+        let error = detect(text.path()).map(|f| f.id).unwrap_err();
+        assert!(error.to_string().contains("kineto"), "{error}");
+        let mut sink = TraceBuilder::new("t", "t");
+        let error = read(text.path(), Some("nonsense"), &mut sink, &|_, _| {}).map(|f| f.id).unwrap_err();
+        assert!(matches!(error, ReadError::UnknownFormat { .. }));
+    }
+
+    #[test]
+    fn a_format_that_is_forced_is_used() {
+        let bare = file(br#"[{"ph":"X","name":"a","ts":1,"dur":2,"pid":1,"tid":1}]"#);
+        let mut sink = TraceBuilder::new("t", "t");
+        assert_eq!(read(bare.path(), Some("kineto"), &mut sink, &|_, _| {}).unwrap().id, "kineto");
+        assert_eq!(sink.finish().slice_count(), 1);
+    }
+}

@@ -1,0 +1,61 @@
+//! Chrome-trace JSON of the PyTorch profiler (Kineto) and of its forks, from 2021 on: plain, gzip or zstd.
+//!
+//! | module | owns |
+//! | --- | --- |
+//! | `read` | the file from first byte to last, blocks in parallel |
+//! | `boundary` | guesses where events begin |
+//! | `json` | a forgiving cursor over JSON text |
+//! | `event` | one event, the arguments that matter |
+//! | `category` | what the source's categories are to us |
+//! | `detail` | shapes, copies, waits, collectives |
+//! | `batch` | what a block says |
+//! | `builder` | events into a batch |
+//! | `micros` | timestamps as the writer spells them |
+//! | `facts` | metadata, by allow list |
+//! | `merge` | batches and facts into the sink |
+
+mod batch;
+mod boundary;
+mod builder;
+mod category;
+mod detail;
+mod event;
+mod facts;
+mod json;
+mod merge;
+mod micros;
+mod read;
+
+use crate::{Format, Head, Match};
+
+/// The format.
+pub const FORMAT: Format =
+    Format { id: "kineto", name: "PyTorch profiler (Kineto) trace, JSON", matches, read: read::read };
+
+/// Keys and categories that no other writer of Chrome traces uses.
+const MARKS: [&[u8]; 10] = [
+    b"\"deviceProperties\"",
+    b"\"distributedInfo\"",
+    b"\"baseTimeNanoseconds\"",
+    b"\"cpu_op\"",
+    b"\"cuda_runtime\"",
+    b"\"python_function\"",
+    b"\"gpu_memcpy\"",
+    b"\"user_annotation\"",
+    b"\"Operator\"",
+    b"\"ac2g\"",
+];
+
+fn matches(head: &Head<'_>) -> Match {
+    let bytes = head.bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head.bytes).trim_ascii_start();
+    let has = |mark: &[u8]| memchr::memmem::find(bytes, mark).is_some();
+    match bytes.first() {
+        Some(b'{' | b'[') if MARKS.iter().any(|mark| has(mark)) => Match::Certain,
+        Some(b'{') if has(b"\"traceEvents\"") => Match::Possible,
+        Some(b'[') if has(b"\"ph\"") => Match::Possible,
+        _ => Match::No,
+    }
+}
+
+#[cfg(test)]
+mod tests;

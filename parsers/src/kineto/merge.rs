@@ -1,0 +1,306 @@
+//! Batches into the sink, in the order of the file: texts, tracks and details get their final ids, and what only the
+//! whole file tells (names, links between distant events, devices used, the clock) is settled at the end.
+
+use std::path::Path;
+
+use model::{
+    Clock, CollectiveCall, Detail, Device, Flow, Ns, ProcessId, Provenance, Severity, Slice, StringId, TraceSink,
+    TrackId, TrackKey, TrackKind,
+};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::{
+    batch::{Batch, FlowEnd, Id, NONE, TrackRef},
+    facts::{self, DeviceProperties, Facts},
+};
+
+/// Timestamps beyond this are Unix times (2001 and later), smaller ones count from `baseTimeNanoseconds`, ns.
+const UNIX_ERA: Ns = 1_000_000_000_000_000_000;
+/// Ids of tracks that have no number of their own count down from here, away from any thread id.
+const UNNUMBERED: i64 = -(1 << 40);
+
+/// Process or thread with its words as ids of the sink.
+type Owner = (Option<i64>, Option<StringId>);
+
+/// Merges batches into a sink.
+pub(super) struct Merger<'s> {
+    sink: &'s mut dyn TraceSink,
+    process: ProcessId,
+    track_numbers: FxHashMap<(TrackKind, Owner, Owner), i64>,
+    taken: FxHashSet<(TrackKind, i64)>,
+    tracks: FxHashMap<TrackId, (TrackKind, Owner, Owner)>,
+    thread_names: FxHashMap<(Owner, Owner), StringId>,
+    process_names: FxHashMap<Owner, StringId>,
+    texts_of_names: FxHashMap<StringId, String>,
+    open_flows: FxHashMap<(i64, bool), (TrackId, Ns)>,
+    devices: FxHashSet<i32>,
+    vendor: Option<&'static str>,
+    host_pid: Option<i64>,
+    first_time: Option<Ns>,
+    /// Slices, samples and flows handed over so far.
+    pub kept: u64,
+}
+
+impl<'s> Merger<'s> {
+    /// A merger into `sink`; the file is one process.
+    pub fn new(sink: &'s mut dyn TraceSink) -> Self {
+        let process = sink.process(0);
+        Self {
+            sink,
+            process,
+            track_numbers: FxHashMap::default(),
+            taken: FxHashSet::default(),
+            tracks: FxHashMap::default(),
+            thread_names: FxHashMap::default(),
+            process_names: FxHashMap::default(),
+            texts_of_names: FxHashMap::default(),
+            open_flows: FxHashMap::default(),
+            devices: FxHashSet::default(),
+            vendor: None,
+            host_pid: None,
+            first_time: None,
+            kept: 0,
+        }
+    }
+
+    /// Counts something out of the ordinary that lies between the events.
+    pub fn odd(&mut self, name: &str, severity: Severity, example: &str) {
+        self.sink.stat(name, severity, 1, Some(example));
+    }
+
+    /// Takes in a batch.
+    pub fn add(&mut self, batch: Batch) {
+        let strings: Vec<StringId> = batch.texts.iter().map(|text| self.sink.intern(text)).collect();
+        let string = |id: u32| strings.get(id as usize).copied().unwrap_or(StringId(0));
+        let owner = |id: Id| match id {
+            Id::None => (None, None),
+            Id::Int(id) => (Some(id), None),
+            Id::Text(text) => (None, Some(string(text))),
+        };
+        let tracks: Vec<TrackId> = batch.tracks.iter().map(|t| self.track(t, owner(t.pid), owner(t.tid))).collect();
+        let details: Vec<Detail> = batch.details.into_iter().map(|detail| rename(detail, &strings)).collect();
+        for row in &batch.rows {
+            let Some(track) = tracks.get(row.track as usize).copied() else { continue };
+            let detail = if row.detail == NONE { None } else { details.get(row.detail as usize) };
+            self.sink.slice(Slice {
+                track,
+                start: row.start,
+                dur: row.dur,
+                name: string(row.name),
+                category: row.category,
+                correlation: row.correlation,
+                detail,
+            });
+        }
+        self.first_time = self.first_time.or(batch.rows.first().map(|row| row.start));
+        for sample in &batch.samples {
+            self.sink.counter(self.process, sample.device, string(sample.name), sample.unit, sample.t, sample.value);
+        }
+        for end in &batch.flow_ends {
+            if let Some(track) = tracks.get(end.track as usize).copied() {
+                self.flow_end(end, track);
+            }
+        }
+        for label in &batch.labels {
+            let id = string(label.text);
+            let text = batch.texts.get(label.text as usize).map_or("", |text| text.trim());
+            self.texts_of_names.entry(id).or_insert_with(|| text.to_owned());
+            if label.thread {
+                self.thread_names.insert((owner(label.pid), owner(label.tid)), id);
+            } else {
+                self.process_names.insert(owner(label.pid), id);
+            }
+        }
+        for (category, tally) in &batch.ledger {
+            let category = batch.texts.get(*category as usize).map_or("", |text| text);
+            self.sink.ledger(category, tally.read, tally.kept, tally.time, tally.note);
+        }
+        for (name, oddity) in &batch.oddities {
+            self.sink.stat(name, oddity.severity, oddity.count, Some(&oddity.example));
+        }
+        if let Some(window) = batch.window {
+            self.sink.window(window);
+        }
+        self.vendor = self.vendor.or(batch.vendor);
+        self.host_pid = self.host_pid.or(batch.host_pid);
+        self.kept += (batch.rows.len() + batch.samples.len() + batch.flow_ends.len()) as u64;
+    }
+
+    fn track(&mut self, track: &TrackRef, pid: Owner, tid: Owner) -> TrackId {
+        let on_device =
+            matches!(track.kind, TrackKind::DeviceQueue | TrackKind::DeviceAnnotation | TrackKind::DeviceSync);
+        let number = match track.number {
+            Some(stream) if on_device => stream,
+            number => self.number(track.kind, pid, tid, number),
+        };
+        let key = TrackKey {
+            kind: track.kind,
+            process: self.process,
+            device: track.device,
+            context: track.context,
+            id: number,
+        };
+        let id = self.sink.track(key);
+        self.tracks.insert(id, (track.kind, pid, tid));
+        if track.kind == TrackKind::DeviceQueue {
+            self.devices.extend(track.device);
+        }
+        id
+    }
+
+    /// The thread id where it is free; threads of other processes with the same id, and threads that have words for
+    /// ids, get numbers of our own.
+    fn number(&mut self, kind: TrackKind, pid: Owner, tid: Owner, number: Option<i64>) -> i64 {
+        if let Some(known) = self.track_numbers.get(&(kind, pid, tid)) {
+            return *known;
+        }
+        let free = number.filter(|number| self.taken.insert((kind, *number)));
+        let number = free.unwrap_or(UNNUMBERED - self.track_numbers.len() as i64);
+        self.track_numbers.insert((kind, pid, tid), number);
+        number
+    }
+
+    fn flow_end(&mut self, end: &FlowEnd, track: TrackId) {
+        let here = (track, end.t);
+        let Some(other) = self.open_flows.remove(&(end.id, !end.start)) else {
+            self.open_flows.insert((end.id, end.start), here);
+            return;
+        };
+        let (from, to) = if end.start { (here, other) } else { (other, here) };
+        let kind = self.sink.intern("fwdbwd");
+        self.sink.flow(Flow { process: self.process, id: end.id, from, to, kind });
+        self.sink.ledger("flow fwdbwd", 0, 2, 0, "");
+    }
+
+    /// Settles what the whole file tells.
+    pub fn finish(mut self, facts: &Facts, path: &Path) {
+        self.name_tracks();
+        if !self.open_flows.is_empty() {
+            let open = self.open_flows.len() as u64;
+            self.sink.stat("kineto.flows_without_partner", Severity::Notice, open, None);
+        }
+        let absolute = self.first_time.is_some_and(|t| t > UNIX_ERA);
+        let unix_offset = if absolute { Some(0) } else { facts.base_ns };
+        self.sink.clock(Clock::FromFirstSlice { unix_offset });
+        let rank = facts.rank.or_else(|| facts::rank_of(path));
+        let owner = (self.host_pid, None);
+        let name = self.process_names.get(&owner).and_then(|id| self.texts_of_names.get(id));
+        self.sink.describe_process(self.process, self.host_pid, name.map(String::as_str), rank);
+        self.describe_devices(facts);
+        let mut say = |key: &str, value: Option<&str>| {
+            if let Some(value) = value {
+                self.sink.manifest(key, value, Provenance::Observed);
+            }
+        };
+        say("measurement.traced", Some("kineto"));
+        say("software.profiler", Some(&profiler(facts)));
+        say("software.toolkit", facts.toolkit.as_deref());
+        say("software.driver", facts.driver.as_deref());
+        let library = if self.vendor.or(facts.vendor) == Some("amd") { "RCCL" } else { "NCCL" };
+        say("software.comm_library", facts.comm_version.as_ref().map(|v| format!("{library} {v}")).as_deref());
+        say("parallel.world_size", facts.world_size.map(|size| size.to_string()).as_deref());
+        say("hardware.host", facts.host.as_deref());
+        for (key, value) in &facts.further {
+            say(key, Some(value));
+        }
+        if facts.simulated {
+            self.sink.manifest("simulated", "true", Provenance::Simulated);
+        }
+    }
+
+    fn name_tracks(&mut self) {
+        let host = self.tracks.values().filter(|(kind, ..)| *kind == TrackKind::HostThread);
+        let several = host.map(|(_, pid, _)| pid).collect::<FxHashSet<_>>().len() > 1;
+        for (id, (kind, pid, tid)) in &self.tracks {
+            let text = self.thread_names.get(&(*pid, *tid)).and_then(|name| self.texts_of_names.get(name));
+            let name = match (kind, text, pid.0) {
+                (TrackKind::HostThread, Some(text), Some(pid)) if several => format!("{pid}/{text}"),
+                (TrackKind::HostThread, None, Some(pid)) if several => {
+                    format!("{pid}/{}", tid.0.map_or_else(|| "?".to_owned(), |tid| tid.to_string()))
+                }
+                (_, Some(text), _) => text.clone(),
+                _ => continue,
+            };
+            self.sink.name_track(*id, &name);
+        }
+    }
+
+    /// Says what the devices are on which something ran; the file lists every device that was visible.
+    fn describe_devices(&mut self, facts: &Facts) {
+        let mut used: Vec<i32> = self.devices.iter().copied().collect();
+        used.sort_unstable();
+        let mut names: Vec<&str> = Vec::new();
+        let (mut vendor, mut memory) = (facts.vendor.or(self.vendor), None);
+        for &ordinal in &used {
+            let properties = properties(facts, ordinal);
+            let name = properties.and_then(|p| p.name.as_deref());
+            vendor = name.and_then(facts::vendor_of).or(vendor);
+            memory = properties.and_then(|p| p.memory).or(memory);
+            names.extend(name.filter(|name| !names.contains(name)));
+            let device = Device {
+                process: self.process,
+                ordinal,
+                name: name.map(|name| self.sink.intern(name)),
+                vendor: vendor.map(|vendor| self.sink.intern(vendor)),
+                cores: properties.and_then(|p| p.cores),
+                memory_bytes: properties.and_then(|p| p.memory),
+            };
+            self.sink.device(device);
+        }
+        let mut say = |key: &str, value: &str| self.sink.manifest(key, value, Provenance::Observed);
+        if let (Some(vendor), false) = (vendor, used.is_empty()) {
+            say("hardware.vendor", vendor);
+        }
+        if !names.is_empty() {
+            say("hardware.device", &names.join(", "));
+        }
+        if !used.is_empty() {
+            say("hardware.count", &used.len().to_string());
+        }
+        if let Some(memory) = memory {
+            say("hardware.memory_bytes", &memory.to_string());
+        }
+    }
+}
+
+/// Properties of a device. ROCm may number the devices of the events by node and those of the list by process; where
+/// all of the list are alike, that does not matter.
+fn properties(facts: &Facts, ordinal: i32) -> Option<&DeviceProperties> {
+    let own = facts.devices.iter().find(|p| p.id == Some(i64::from(ordinal)));
+    own.or_else(|| {
+        let first = facts.devices.first()?;
+        let alike = |p: &DeviceProperties| (&p.name, p.memory, p.cores) == (&first.name, first.memory, first.cores);
+        facts.devices.iter().all(alike).then_some(first)
+    })
+}
+
+fn profiler(facts: &Facts) -> String {
+    let backend = [
+        ("kineto.cupti_version", "CUPTI"),
+        ("kineto.roctracer_version", "roctracer"),
+        ("kineto.mupti_version", "MUPTI"),
+    ];
+    let version = backend.iter().find_map(|(key, name)| {
+        facts.further.iter().find(|(known, _)| known == key).map(|(_, version)| format!(" ({name} {version})"))
+    });
+    format!("PyTorch profiler{}", version.unwrap_or_default())
+}
+
+/// A detail with the texts of its batch replaced by those of the sink.
+fn rename(detail: Detail, strings: &[StringId]) -> Detail {
+    let new = |id: &mut Option<StringId>| *id = id.and_then(|id| strings.get(id.0 as usize).copied());
+    let call = |call: &mut CollectiveCall| [&mut call.op, &mut call.group, &mut call.dtype].into_iter().for_each(new);
+    let mut detail = detail;
+    match &mut detail {
+        Detail::Kernel(kernel) => {
+            if let Some(collective) = &mut kernel.collective {
+                call(collective);
+            }
+        }
+        Detail::Copy(copy) => [&mut copy.direction, &mut copy.src, &mut copy.dst].into_iter().for_each(new),
+        Detail::Op(op) => [&mut op.shapes, &mut op.dtypes].into_iter().for_each(new),
+        Detail::Collective(collective) => call(collective),
+        Detail::Sync(_) | Detail::Failed(_) => {}
+    }
+    detail
+}

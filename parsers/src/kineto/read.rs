@@ -1,0 +1,381 @@
+//! The file from its first byte to its last: metadata before, between and after the events, and the events in blocks that
+//! are parsed side by side while the blocks before them are merged.
+//!
+//! A block is cut where an event seems to begin. Whether it does is known once the block before it has been parsed to its
+//! end; where the guess was wrong, the two are joined and parsed again, so a wrong guess costs time and nothing else.
+
+use std::{collections::VecDeque, path::Path};
+
+use model::{Severity, TraceSink};
+
+use super::{
+    batch::Batch,
+    boundary::{self, Boundary},
+    builder::BatchBuilder,
+    event::Event,
+    facts::Facts,
+    json::{Cursor, Fault},
+    merge::Merger,
+};
+use crate::{
+    Place, Progress, ReadError,
+    container::{BLOCK, Source},
+};
+
+/// Longest event or metadata value that is read, bytes; a longer one is counted as lost.
+const LONGEST: usize = 4 * BLOCK;
+
+/// Where parsing a block ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// At its last byte, between events.
+    Complete,
+    /// Inside the event that begins at this offset.
+    Inside(usize),
+    /// Behind the bracket that closes the array of events.
+    Closed(usize),
+}
+
+/// Bytes of the content from `offset` on.
+struct Block {
+    offset: u64,
+    bytes: Vec<u8>,
+}
+
+/// Reads the file at `path` into `sink`.
+pub(super) fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result<(), ReadError> {
+    let mut reader = Reader {
+        source: Source::open(path)?,
+        rest: Block { offset: 0, bytes: Vec::new() },
+        ended: false,
+        facts: Facts::default(),
+        merger: Merger::new(sink),
+        progress,
+        first_fault: None,
+        found_events: false,
+        open_object: false,
+        truncated: false,
+    };
+    reader.run()?;
+    reader.finish(path)
+}
+
+struct Reader<'s, 'p> {
+    source: Source,
+    /// What has been read and not been parsed.
+    rest: Block,
+    ended: bool,
+    facts: Facts,
+    merger: Merger<'s>,
+    progress: Progress<'p>,
+    first_fault: Option<u64>,
+    found_events: bool,
+    open_object: bool,
+    truncated: bool,
+}
+
+impl Reader<'_, '_> {
+    fn run(&mut self) -> Result<(), ReadError> {
+        self.pull()?;
+        if self.rest.bytes.starts_with(b"\xef\xbb\xbf") {
+            self.consume(3);
+        }
+        let mut cursor = Cursor::new(&self.rest.bytes, 0);
+        let first = cursor.peek();
+        let at = cursor.at;
+        match first {
+            Ok(b'{') => {
+                self.consume(at + 1);
+                self.open_object = true;
+            }
+            Ok(b'[') => {
+                self.consume(at + 1);
+                self.found_events = true;
+                self.events()?;
+            }
+            _ if self.leave_damage()? => self.events()?,
+            _ => return Ok(()),
+        }
+        while self.metadata()? {
+            self.events()?;
+        }
+        Ok(())
+    }
+
+    /// Reads the next block of the content behind what is still unparsed.
+    fn pull(&mut self) -> Result<bool, ReadError> {
+        if !self.ended {
+            self.ended = !self.source.append_to(&mut self.rest.bytes)?;
+            let (done, total) = self.source.progress();
+            (self.progress)(done, total);
+        }
+        Ok(!self.ended)
+    }
+
+    /// Drops the first `n` bytes that are left.
+    fn consume(&mut self, n: usize) {
+        self.rest.bytes.drain(..n);
+        self.rest.offset += n as u64;
+    }
+
+    /// Reads members of the top-level object; `true` when an array of events begins.
+    fn metadata(&mut self) -> Result<bool, ReadError> {
+        loop {
+            let mut cursor = Cursor::new(&self.rest.bytes, 0);
+            let step = member(&mut cursor, &mut self.facts);
+            let at = cursor.at;
+            match step {
+                Ok(Member::Fact) => self.consume(at),
+                Ok(Member::Events) => {
+                    self.consume(at);
+                    self.found_events = true;
+                    return Ok(true);
+                }
+                Ok(Member::Close) => return Ok(false),
+                Err(Fault::End) if self.rest.bytes.len() < LONGEST => {
+                    if !self.pull()? {
+                        let blank = self.rest.bytes.iter().all(u8::is_ascii_whitespace);
+                        if self.open_object || !blank {
+                            self.truncated_at(self.rest.offset);
+                        }
+                        return Ok(false);
+                    }
+                }
+                Err(_) => {
+                    let offset = self.rest.offset;
+                    self.fault("kineto.broken_metadata", offset);
+                    return self.leave_damage();
+                }
+            }
+        }
+    }
+
+    /// Counts a loss at a byte of the content.
+    fn fault(&mut self, what: &str, offset: u64) {
+        self.first_fault = self.first_fault.or(Some(offset));
+        self.merger.odd(what, Severity::DataLoss, &format!("byte {offset}"));
+    }
+
+    /// Counts once that the content ends too early.
+    fn truncated_at(&mut self, offset: u64) {
+        if !std::mem::replace(&mut self.truncated, true) {
+            self.fault("kineto.truncated", offset);
+        }
+    }
+
+    /// Skips to the next place that looks like an event; `false` when there is none to the end.
+    fn leave_damage(&mut self) -> Result<bool, ReadError> {
+        self.first_fault = self.first_fault.or(Some(self.rest.offset));
+        loop {
+            if let Some(at) = boundary::first_event(&self.rest.bytes, 0) {
+                self.consume(at);
+                return Ok(true);
+            }
+            // An event may begin across two blocks.
+            let keep = self.rest.bytes.len().min(256);
+            self.consume(self.rest.bytes.len() - keep);
+            if !self.pull()? {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Reads events until their array closes or the content ends.
+    fn events(&mut self) -> Result<(), ReadError> {
+        let workers = rayon::current_num_threads().clamp(1, 8);
+        let mut settled: Vec<Batch> = Vec::new();
+        loop {
+            let mut blocks = Vec::with_capacity(workers);
+            while blocks.len() < workers {
+                match self.cut()? {
+                    Some(block) => blocks.push(block),
+                    None => break,
+                }
+            }
+            let mut parsed: Vec<(Batch, End)> = Vec::new();
+            parsed.resize_with(blocks.len(), || (Batch::default(), End::Complete));
+            let merger = &mut self.merger;
+            rayon::in_place_scope(|scope| {
+                for (block, slot) in blocks.iter().zip(&mut parsed) {
+                    scope.spawn(move |_| *slot = parse(&block.bytes, block.offset));
+                }
+                // The sink belongs to this thread; it takes in the blocks before while these are parsed.
+                settled.drain(..).for_each(|batch| merger.add(batch));
+            });
+            if blocks.is_empty() {
+                self.truncated_at(self.rest.offset);
+                return Ok(());
+            }
+            if self.settle(blocks, parsed, &mut settled) {
+                settled.drain(..).for_each(|batch| self.merger.add(batch));
+                return Ok(());
+            }
+        }
+    }
+
+    /// The next block, which ends where an event seems to begin; `None` at the end.
+    fn cut(&mut self) -> Result<Option<Block>, ReadError> {
+        let mut searched = 0;
+        loop {
+            let more = self.rest.bytes.len() >= LONGEST || self.pull()?;
+            if !more {
+                let block = std::mem::replace(&mut self.rest, Block { offset: 0, bytes: Vec::new() });
+                self.rest.offset = block.offset + block.bytes.len() as u64;
+                return Ok((!block.bytes.is_empty()).then_some(block));
+            }
+            let at = match boundary::last_event(&self.rest.bytes, searched) {
+                Some(at) => at,
+                None if self.rest.bytes.len() >= LONGEST => self.rest.bytes.len(),
+                None => {
+                    searched = self.rest.bytes.len().saturating_sub(256);
+                    continue;
+                }
+            };
+            let mut tail = Vec::with_capacity(BLOCK + BLOCK / 4);
+            tail.extend_from_slice(self.rest.bytes.get(at..).unwrap_or_default());
+            self.rest.bytes.truncate(at);
+            let rest = Block { offset: self.rest.offset + at as u64, bytes: tail };
+            return Ok(Some(std::mem::replace(&mut self.rest, rest)));
+        }
+    }
+
+    /// Checks that each block ended where the next begins, and mends where it did not. `true` when the array closed; what
+    /// follows it is then unparsed again.
+    fn settle(&mut self, blocks: Vec<Block>, parsed: Vec<(Batch, End)>, settled: &mut Vec<Batch>) -> bool {
+        let mut queue: VecDeque<_> = blocks.into_iter().zip(parsed).collect();
+        while let Some((block, (batch, end))) = queue.pop_front() {
+            settled.push(batch);
+            let (at, closed) = match end {
+                End::Complete => continue,
+                End::Inside(at) => (at, false),
+                End::Closed(at) => (at, true),
+            };
+            let offset = block.offset + at as u64;
+            let mut bytes = block.bytes.get(at..).unwrap_or_default().to_vec();
+            if closed {
+                queue.iter().for_each(|(later, _)| bytes.extend_from_slice(&later.bytes));
+                self.put_back(offset, bytes);
+                return true;
+            }
+            let at_end = queue.is_empty() && self.ended && self.rest.bytes.is_empty();
+            if at_end || bytes.len() >= LONGEST {
+                if let Some(block) = self.lose(offset, &bytes) {
+                    let parsed = parse(&block.bytes, block.offset);
+                    queue.push_front((block, parsed));
+                }
+            } else if let Some((next, _)) = queue.pop_front() {
+                bytes.extend_from_slice(&next.bytes);
+                let parsed = parse(&bytes, offset);
+                queue.push_front((Block { offset, bytes }, parsed));
+            } else {
+                self.put_back(offset, bytes);
+            }
+        }
+        false
+    }
+
+    fn put_back(&mut self, offset: u64, mut bytes: Vec<u8>) {
+        bytes.append(&mut self.rest.bytes);
+        self.rest = Block { offset, bytes };
+    }
+
+    /// Gives up the event at the start of `bytes`; the rest from the next event on, if there is one.
+    fn lose(&mut self, offset: u64, bytes: &[u8]) -> Option<Block> {
+        let next = match boundary::next(bytes, 1) {
+            Some(Boundary::Event(at) | Boundary::Close(at)) => Some(at),
+            None => None,
+        };
+        match next {
+            Some(_) => self.fault("kineto.broken_events", offset),
+            None if bytes.len() >= LONGEST => self.fault("kineto.oversized_events", offset),
+            None => self.truncated_at(offset),
+        }
+        next.map(|at| Block { offset: offset + at as u64, bytes: bytes.get(at..).unwrap_or_default().to_vec() })
+    }
+
+    fn finish(mut self, path: &Path) -> Result<(), ReadError> {
+        if !self.found_events && !self.facts.recognised && self.merger.kept == 0 {
+            return Err(ReadError::Malformed {
+                path: path.into(),
+                place: Place::Byte(self.first_fault.unwrap_or(self.rest.offset)),
+                expected: "the JSON of a PyTorch profiler trace".into(),
+                next: "export it again with prof.export_chrome_trace, or name its format with --as".into(),
+            });
+        }
+        if let Some(damage) = self.source.damage() {
+            let damage = damage.to_owned();
+            self.merger.odd("kineto.damaged_compression", Severity::DataLoss, &damage);
+        }
+        self.merger.finish(&self.facts, path);
+        Ok(())
+    }
+}
+
+/// What a member of the top-level object is.
+enum Member {
+    Fact,
+    Events,
+    Close,
+}
+
+fn member(cursor: &mut Cursor<'_>, facts: &mut Facts) -> Result<Member, Fault> {
+    match cursor.separators()? {
+        b'"' => {}
+        b'}' => return Ok(Member::Close),
+        _ => return Err(Fault::Broken),
+    }
+    let key = cursor.key()?;
+    if cursor.peek()? == b'[' {
+        let mut inside = cursor.clone();
+        inside.at += 1;
+        // A damaged key must not cost the events below it.
+        let mut by_look = || Ok(inside.peek()? == b'{' && inside.phase_comes_first()?);
+        if key.raw == b"traceEvents" || by_look()? {
+            cursor.at += 1;
+            return Ok(Member::Events);
+        }
+    }
+    let value = cursor.value()?;
+    facts.note(key, value);
+    Ok(Member::Fact)
+}
+
+/// Parses the events of a block, which begins between events.
+fn parse(bytes: &[u8], offset: u64) -> (Batch, End) {
+    let mut builder = BatchBuilder::new(offset);
+    let mut at = 0;
+    let end = loop {
+        let mut cursor = Cursor::new(bytes, at);
+        let Ok(next) = cursor.separators() else { break End::Complete };
+        let start = cursor.at;
+        let read = match next {
+            b']' if closes(bytes, start + 1) => break End::Closed(start + 1),
+            b']' => Err(Fault::Broken),
+            b'{' => Event::read(&mut cursor).map(|event| builder.add(&event, start)),
+            _ => cursor.value().map(|_| builder.odd("kineto.elements_that_are_no_event", Severity::Notice, start)),
+        };
+        at = match read {
+            Ok(()) => cursor.at,
+            Err(Fault::End) => break End::Inside(start),
+            Err(Fault::Broken) => {
+                builder.odd("kineto.broken_events", Severity::DataLoss, start);
+                match boundary::next(bytes, start + 1) {
+                    Some(Boundary::Event(at) | Boundary::Close(at)) => at,
+                    // The block after this one begins with an event.
+                    None => break End::Complete,
+                }
+            }
+        };
+    };
+    (builder.finish(), end)
+}
+
+/// Whether what follows a bracket can follow the array of events.
+fn closes(bytes: &[u8], at: usize) -> bool {
+    let mut cursor = Cursor::new(bytes, at);
+    match cursor.peek() {
+        Err(_) | Ok(b'}') => true,
+        Ok(b',') => !matches!(cursor.separators(), Ok(b'{' | b'[')),
+        Ok(_) => false,
+    }
+}

@@ -1,0 +1,253 @@
+//! The program that the host runs: schedule, prepare, forward, sample, return the token, again.
+
+use crate::{
+    config::{Annotation, Config, Mode, TokenReturn},
+    fault::FaultKind,
+    forward::{self, COPIES, MAIN, Step, Task},
+    kernel::Slot,
+    machine::Machine,
+    random::Of,
+    record::{Direction, HostKind, SyncOn},
+};
+
+/// Places of the program, by which costs are addressed.
+mod place {
+    pub(super) const SCHEDULE: i64 = 1;
+    pub(super) const PREPARE: i64 = 2;
+    pub(super) const BACKGROUND: i64 = 3;
+    pub(super) const GRAPH: i64 = 1000;
+    pub(super) const RETURN: i64 = 5;
+    pub(super) const DETOKENIZE: i64 = 6;
+    pub(super) const FAULT: i64 = 7;
+}
+
+/// Runs all steps of `config`.
+pub(crate) fn run(config: &Config) -> Machine<'_> {
+    let mut program = Program { machine: Machine::new(config), awaited: None };
+    for index in 0..config.warmup_steps + config.steps {
+        program.step(Step { index, prefill: is_prefill(config, index) });
+    }
+    if let Some(end) = program.awaited.take() {
+        program.machine.at(place::RETURN);
+        program.machine.sync(SyncOn::Event, MAIN, Some(end));
+    }
+    program.machine
+}
+
+/// Whether a step is a prefill step.
+pub(crate) fn is_prefill(config: &Config, index: i64) -> bool {
+    config.prefill_every > 0 && (index + 1) % config.prefill_every == 0
+}
+
+struct Program<'c> {
+    machine: Machine<'c>,
+    /// End of the token copy that asynchronous scheduling has yet to wait for.
+    awaited: Option<i64>,
+}
+
+/// Whether something that happens every `n` steps, in the middle of them, happens in step `index`; never for 0.
+fn due(index: i64, n: i64) -> bool {
+    n > 0 && index % n == n / 2
+}
+
+impl Program<'_> {
+    fn step(&mut self, step: Step) {
+        let config = self.machine.config;
+        self.machine.step = step.index;
+        self.schedule(step);
+        let name = match config.annotation {
+            Annotation::None => String::new(),
+            Annotation::Vllm if step.prefill => format!("execute_context_1({})_generation_0(0)", 256 * config.batch),
+            Annotation::Vllm => format!("execute_context_0(0)_generation_{0}({0})", config.batch),
+            Annotation::Sglang if step.prefill => format!("step[EXTEND bs=1 toks={}]", 256 * config.batch),
+            Annotation::Sglang => format!("step[DECODE bs={}]", config.batch),
+        };
+        let frame = "vllm/v1/worker/gpu_model_runner.py(1371): execute_model";
+        let mut awaited = self.awaited.take();
+        self.machine.record_if(config.python_frames, HostKind::PythonFrame, frame, |machine| {
+            machine.record_if(config.annotation != Annotation::None, HostKind::UserRange, name, |machine| {
+                prepare(machine, step);
+                model(machine, step);
+                for task in forward::sample(config, machine.dice, step) {
+                    machine.launch(&task);
+                }
+                awaited = return_token(machine, awaited);
+            });
+        });
+        self.awaited = awaited;
+        self.machine.at(place::DETOKENIZE);
+        self.machine.work(config.detokenize_ns);
+    }
+
+    /// Between steps: the scheduler, and what interrupts a host now and then.
+    fn schedule(&mut self, step: Step) {
+        let machine = &mut self.machine;
+        let config = machine.config;
+        machine.at(place::SCHEDULE);
+        let ranges = config.annotation == Annotation::Vllm;
+        machine.record_if(ranges, HostKind::UserRange, "schedule: allocate_slots", |machine| {
+            machine.work(config.schedule_ns);
+            machine.pause(config.dose(FaultKind::Scheduling, 400_000));
+        });
+        machine.at(place::FAULT);
+        let measured = step.index - config.warmup_steps;
+        if measured < 0 {
+            machine.compile(config.estimate() * (config.warmup_steps - step.index));
+        } else if due(measured, 8) {
+            // Pauses this much longer than a step are five steps long even at the least magnitude.
+            let pause = 16 * config.estimate();
+            let compile = config.dose(FaultKind::Recompile, pause);
+            if compile > 0 {
+                machine.compile(compile);
+            }
+            let collect = config.dose(FaultKind::Gc, pause);
+            if collect > 0 {
+                let name = "<built-in function collect>";
+                machine.record_if(config.python_frames, HostKind::Gc, name, |machine| machine.pause(collect));
+            }
+        }
+        if machine.dice.chance(Of::Stall, [step.index, 0, 0], 80) && measured >= 0 {
+            machine.pause(config.dose(FaultKind::Stalls, 3 * config.estimate()));
+        }
+        let flush = if config.has(FaultKind::Profiler) { 4 } else { config.flush_every };
+        if due(step.index, flush) {
+            machine.record(HostKind::Overhead, "Buffer Flush", |machine| machine.work(config.flush_ns));
+        }
+    }
+}
+
+/// Inputs: host work, copies to the device, small kernels.
+fn prepare(machine: &mut Machine<'_>, step: Step) {
+    let config = machine.config;
+    machine.at(place::PREPARE);
+    machine.record_if(config.framework_ops, HostKind::FrameworkOp, "gpu_model_runner: preprocess", |machine| {
+        machine.work(config.prepare_ns);
+        machine.pause(config.dose(FaultKind::HostUpdate, (config.estimate() / 4).max(250_000)));
+        for copy in 0..config.input_copies {
+            let bytes = 256 * config.batch * (copy + 1);
+            machine.record_if(config.framework_ops, HostKind::FrameworkOp, "aten::copy_", |machine| {
+                machine.work(config.framework_ns / 2);
+                machine.copy(Direction::HostToDevice, bytes, MAIN, None, false);
+            });
+        }
+        machine.memset(4 * config.batch, MAIN);
+    });
+    for task in forward::prepare(config, machine.dice, step) {
+        machine.launch(&task);
+    }
+    machine.at(place::FAULT);
+    let bytes = config.dose(FaultKind::PageableCopy, 8 * 300_000);
+    if bytes > 0 {
+        machine.copy(Direction::HostToDevice, bytes, MAIN, None, true);
+    }
+    let stall = config.dose(FaultKind::AllocStall, 350_000);
+    if stall > 0 {
+        machine.allocate(stall);
+    } else if due(step.index, config.allocate_every) {
+        machine.allocate(60_000);
+    }
+    if config.streams > COPIES {
+        machine.at(place::BACKGROUND);
+        let (direction, bytes) =
+            if step.index % 2 == 0 { (Direction::DeviceToHost, 600_000) } else { (Direction::DeviceToDevice, 200_000) };
+        machine.copy(
+            direction,
+            machine.dice.around(Of::Bytes, [step.index, 0, 0], bytes, 500),
+            COPIES,
+            Some(MAIN),
+            false,
+        );
+    }
+}
+
+/// The forward pass as it is issued.
+fn model(machine: &mut Machine<'_>, step: Step) {
+    let config = machine.config;
+    let tasks = forward::forward(config, machine.dice, step);
+    let mode = if step.prefill { Mode::Eager } else { config.issued() };
+    match mode {
+        Mode::Eager => eager(machine, &tasks),
+        Mode::Full => {
+            machine.at(place::GRAPH);
+            let frame = "vllm/compilation/cuda_graph.py(121): __call__";
+            machine.record_if(config.python_frames, HostKind::PythonFrame, frame, |machine| {
+                machine.work(config.framework_ns);
+                machine.launch_graph(1, &tasks);
+            });
+        }
+        Mode::Piecewise { pieces } => piecewise(machine, &tasks, pieces.clamp(1, config.layers + 1)),
+    }
+}
+
+fn eager(machine: &mut Machine<'_>, tasks: &[Task]) {
+    let config = machine.config;
+    let syncs = config.dose(FaultKind::LayerSync, 1000);
+    for layer in tasks.chunk_by(|a, b| a.layer == b.layer) {
+        let number = layer.first().map_or(0, |task| task.layer);
+        let within = (0..config.layers).contains(&number);
+        let frame = "vllm/model_executor/models/llama.py(297): forward";
+        machine.record_if(config.python_frames && within, HostKind::PythonFrame, frame, |machine| {
+            for task in layer {
+                machine.launch(task);
+                let asked = (syncs >= 1000 && task.slot == Slot::Down)
+                    || (syncs >= 2000 && task.slot == Slot::OutProj)
+                    || (syncs > 0 && number % 3 == 0 && task.slot == Slot::Down);
+                if asked && within {
+                    machine.record_if(config.framework_ops, HostKind::FrameworkOp, "aten::item", |machine| {
+                        machine.sync(SyncOn::Stream, MAIN, None);
+                    });
+                }
+            }
+        });
+    }
+}
+
+/// Cuts the pass at the attention of evenly spread layers and issues the attention there by itself.
+fn piecewise(machine: &mut Machine<'_>, tasks: &[Task], pieces: i64) {
+    let config = machine.config;
+    let (mut graph, mut from) = (0, 0);
+    for (at, task) in tasks.iter().enumerate() {
+        let crosses =
+            task.layer * (pieces - 1) / config.layers.max(1) != (task.layer + 1) * (pieces - 1) / config.layers.max(1);
+        if task.slot == Slot::Attention && crosses {
+            graph += 1;
+            piece(machine, graph, &tasks[from..at]);
+            machine.launch(task);
+            from = at + 1;
+        }
+    }
+    piece(machine, graph + 1, &tasks[from..]);
+}
+
+fn piece(machine: &mut Machine<'_>, graph: i64, tasks: &[Task]) {
+    let config = machine.config;
+    machine.at(place::GRAPH + graph);
+    machine.work(config.framework_ns * 2);
+    if let (true, Mode::Piecewise { pieces }) = (config.has(FaultKind::ManyPieces), config.issued()) {
+        // Between pieces the host must be slower than the device is within them, or pieces would cost nothing.
+        let piece = config.estimate() / pieces;
+        machine.pause(piece + config.dose(FaultKind::ManyPieces, piece / 3));
+    }
+    machine.launch_graph(graph, tasks);
+}
+
+/// Brings the token back. Asynchronous scheduling waits for the token of the step before instead.
+fn return_token(machine: &mut Machine<'_>, awaited: Option<i64>) -> Option<i64> {
+    let config = machine.config;
+    machine.at(place::RETURN);
+    machine.work(config.framework_ns);
+    let blocking = config.token_return == TokenReturn::BlockingCopy && !config.async_scheduling;
+    machine.copy(Direction::DeviceToHost, 8 * config.batch, MAIN, None, blocking);
+    if config.async_scheduling {
+        if let Some(end) = awaited {
+            machine.sync(SyncOn::Event, MAIN, Some(end));
+        }
+        return Some(machine.tail(MAIN));
+    }
+    match config.token_return {
+        TokenReturn::BlockingCopy => {}
+        TokenReturn::StreamSync => machine.sync(SyncOn::Stream, MAIN, None),
+        TokenReturn::EventSync => machine.sync(SyncOn::Event, MAIN, Some(machine.tail(MAIN))),
+    }
+    None
+}

@@ -1,0 +1,209 @@
+//! The device work of a decoder: each slot's class, its framework operator, the kernel names that CUDA and ROCm stacks
+//! give it, and the range its duration is drawn from.
+
+use serde::{Deserialize, Serialize};
+
+/// Whose names the capture carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Vendor {
+    /// `cuda*` calls, NVIDIA kernel names.
+    Cuda,
+    /// `hip*` calls, AMD kernel names.
+    Rocm,
+}
+
+/// Class of a compute kernel; the truth's bucket is `compute.<class>`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)] // the names are the classes
+pub enum Class {
+    Gemm,
+    Attention,
+    Norm,
+    Rope,
+    Act,
+    KvWrite,
+    Quant,
+    Sample,
+    Elementwise,
+    Format,
+    Fill,
+    Index,
+}
+
+impl Class {
+    /// Name in bucket keys.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Gemm => "gemm",
+            Self::Attention => "attention",
+            Self::Norm => "norm",
+            Self::Rope => "rope",
+            Self::Act => "act",
+            Self::KvWrite => "kv_write",
+            Self::Quant => "quant",
+            Self::Sample => "sample",
+            Self::Elementwise => "elementwise",
+            Self::Format => "format",
+            Self::Fill => "fill",
+            Self::Index => "index",
+        }
+    }
+}
+
+/// What is known of a slot's kernels.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Card {
+    pub(crate) slot: Slot,
+    /// `None` for collectives.
+    pub(crate) class: Option<Class>,
+    /// Operator of the framework that launches it.
+    pub(crate) operator: &'static str,
+    pub(crate) cuda: &'static str,
+    pub(crate) rocm: &'static str,
+    /// Shortest and longest decode duration that a configuration may draw (ns).
+    pub(crate) range: (i64, i64),
+}
+
+macro_rules! slots {
+    ($($slot:ident $class:expr, $operator:literal, $lo:literal..$hi:literal, $cuda:literal, $rocm:literal;)*) => {
+        /// A place in the model that device work fills.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        #[allow(missing_docs)] // the names are the places
+        pub enum Slot { $($slot,)* }
+
+        pub(crate) const CARDS: &[Card] = &[$(Card {
+            slot: Slot::$slot, class: $class, operator: $operator, cuda: $cuda, rocm: $rocm, range: ($lo, $hi),
+        },)*];
+    };
+}
+
+const fn c(class: Class) -> Option<Class> {
+    Some(class)
+}
+
+slots! {
+    Embedding c(Class::Index), "aten::embedding", 1_800..3_500,
+        "void at::native::(anonymous namespace)::indexSelectSmallIndex<c10::BFloat16, long, unsigned int, 2, 2, -2>(at::cuda::detail::TensorInfo<c10::BFloat16, unsigned int>)",
+        "void at::native::(anonymous namespace)::indexSelectSmallIndex<c10::BFloat16, long, unsigned int, 2, 2, -2>(at::cuda::detail::TensorInfo<c10::BFloat16, unsigned int>)";
+    Positions c(Class::Elementwise), "aten::add_", 1_500..2_400,
+        "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctorOnSelf_add<long>, std::array<char*, 2ul> >(int, at::native::CUDAFunctorOnSelf_add<long>, std::array<char*, 2ul>)",
+        "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctorOnSelf_add<long>, std::array<char*, 2ul> >(int, at::native::CUDAFunctorOnSelf_add<long>, std::array<char*, 2ul>)";
+    InputNorm c(Class::Norm), "_C::fused_add_rms_norm", 2_200..5_500,
+        "void vllm::fused_add_rms_norm_kernel<c10::BFloat16, 8>(c10::BFloat16*, long, c10::BFloat16*, c10::BFloat16 const*, float, int, int)",
+        "void vllm::fused_add_rms_norm_kernel<c10::BFloat16, 8>(c10::BFloat16*, long, c10::BFloat16*, c10::BFloat16 const*, float, int, int)";
+    InputQuant c(Class::Quant), "_C::dynamic_scaled_fp8_quant", 1_800..3_000,
+        "void vllm::scaled_fp8_quant_kernel<c10::BFloat16, c10::Float8_e4m3fn>(c10::Float8_e4m3fn*, c10::BFloat16 const*, float const*, long)",
+        "void vllm::dynamic_per_token_scaled_fp8_quant_kernel<c10::BFloat16, c10::Float8_e4m3fnuz>(c10::Float8_e4m3fnuz*, float*, c10::BFloat16 const*, int)";
+    Qkv c(Class::Gemm), "aten::mm", 5_000..22_000,
+        "nvjet_tst_64x8_64x16_1x4_h_bz_TNT",
+        "Cijk_Alik_Bljk_BBS_BH_Bias_HA_S_SAV_UserArgs_MT16x16x256_MI16x16x1_SN_LDSB1_GRVWA8_GRVWB8_GSU4_WG16_16_1";
+    Rope c(Class::Rope), "_C::rotary_embedding", 1_800..3_800,
+        "void vllm::rotary_embedding_kernel<c10::BFloat16, true>(long const*, c10::BFloat16*, c10::BFloat16*, c10::BFloat16 const*, int, long, long, int, int, int)",
+        "void vllm::rotary_embedding_kernel<c10::BFloat16, true>(long const*, c10::BFloat16*, c10::BFloat16*, c10::BFloat16 const*, int, long, long, int, int, int)";
+    KvWrite c(Class::KvWrite), "_C_cache_ops::reshape_and_cache_flash", 1_700..3_200,
+        "void vllm::reshape_and_cache_flash_kernel<__nv_bfloat16, __nv_bfloat16, (vllm::Fp8KVCacheDataType)0>(__nv_bfloat16 const*, __nv_bfloat16 const*, __nv_bfloat16*, __nv_bfloat16*, long const*)",
+        "void vllm::reshape_and_cache_flash_kernel<__hip_bfloat16, __hip_bfloat16, (vllm::Fp8KVCacheDataType)0>(__hip_bfloat16 const*, __hip_bfloat16 const*, __hip_bfloat16*, __hip_bfloat16*, long const*)";
+    Attention c(Class::Attention), "vllm::unified_attention_with_output", 6_000..40_000,
+        "void flash::flash_fwd_splitkv_kernel<Flash_fwd_kernel_traits<128, 64, 128, 4, false, false, cutlass::bfloat16_t>, false, false, false, false, true, true, true, false>(flash::Flash_fwd_params)",
+        "kernel_unified_attention_3d";
+    AttentionCombine c(Class::Attention), "vllm::unified_attention_with_output", 1_800..4_500,
+        "void flash::flash_fwd_splitkv_combine_kernel<Flash_fwd_kernel_traits<128, 64, 128, 4, false, false, cutlass::bfloat16_t>, 4, 3, true>(flash::Flash_fwd_params)",
+        "reduce_segments";
+    OutProj c(Class::Gemm), "aten::mm", 4_000..16_000,
+        "nvjet_tst_64x8_64x16_2x1_v_bz_splitK_TNT",
+        "Cijk_Alik_Bljk_BBS_BH_Bias_HA_S_SAV_UserArgs_MT32x16x256_MI16x16x1_SN_LDSB1_GRVWA8_GRVWB8_GSU8_WG32_8_1";
+    AttentionReduce None, "c10d::allreduce_", 6_000..18_000,
+        "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+        "ncclDevKernel_Generic_1(ncclDevKernelArgsStorage<4096ul>)";
+    PostNorm c(Class::Norm), "_C::fused_add_rms_norm", 2_200..5_500,
+        "void vllm::fused_add_rms_norm_kernel<c10::BFloat16, 8>(c10::BFloat16*, long, c10::BFloat16*, c10::BFloat16 const*, float, int, int)",
+        "void vllm::fused_add_rms_norm_kernel<c10::BFloat16, 8>(c10::BFloat16*, long, c10::BFloat16*, c10::BFloat16 const*, float, int, int)";
+    PostQuant c(Class::Quant), "_C::dynamic_scaled_fp8_quant", 1_800..3_000,
+        "void vllm::scaled_fp8_quant_kernel<c10::BFloat16, c10::Float8_e4m3fn>(c10::Float8_e4m3fn*, c10::BFloat16 const*, float const*, long)",
+        "void vllm::dynamic_per_token_scaled_fp8_quant_kernel<c10::BFloat16, c10::Float8_e4m3fnuz>(c10::Float8_e4m3fnuz*, float*, c10::BFloat16 const*, int)";
+    SideProjection c(Class::Gemm), "aten::mm", 5_000..18_000,
+        "nvjet_tst_64x16_64x16_1x2_h_bz_TNT",
+        "Cijk_Alik_Bljk_BBS_BH_Bias_HA_S_SAV_UserArgs_MT16x32x256_MI16x16x1_SN_LDSB1_GRVWA8_GRVWB8_GSU4_WG16_16_1";
+    GateUp c(Class::Gemm), "aten::mm", 9_000..45_000,
+        "nvjet_tst_128x8_64x12_2x1_v_bz_TNT",
+        "Cijk_Alik_Bljk_BBS_BH_Bias_HA_S_SAV_UserArgs_MT64x16x256_MI16x16x1_SN_LDSB1_GRVWA8_GRVWB8_GSU2_WG64_4_1";
+    Act c(Class::Act), "_C::silu_and_mul", 2_000..5_000,
+        "void vllm::act_and_mul_kernel<c10::BFloat16, &(c10::BFloat16 vllm::silu_kernel<c10::BFloat16>(c10::BFloat16 const&)), true>(c10::BFloat16*, c10::BFloat16 const*, int)",
+        "void vllm::act_and_mul_kernel<c10::BFloat16, &(c10::BFloat16 vllm::silu_kernel<c10::BFloat16>(c10::BFloat16 const&)), true>(c10::BFloat16*, c10::BFloat16 const*, int)";
+    Down c(Class::Gemm), "aten::mm", 7_000..32_000,
+        "nvjet_tst_64x8_64x16_4x1_v_bz_splitK_TNT",
+        "Cijk_Alik_Bljk_BBS_BH_Bias_HA_S_SAV_UserArgs_MT32x32x256_MI16x16x1_SN_LDSB1_GRVWA8_GRVWB8_GSU8_WG32_8_1";
+    SideAdd c(Class::Elementwise), "aten::add_", 1_500..2_600,
+        "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<c10::BFloat16>, std::array<char*, 3ul> >(int, at::native::CUDAFunctor_add<c10::BFloat16>, std::array<char*, 3ul>)",
+        "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<c10::BFloat16>, std::array<char*, 3ul> >(int, at::native::CUDAFunctor_add<c10::BFloat16>, std::array<char*, 3ul>)";
+    MlpReduce None, "c10d::allreduce_", 6_000..18_000,
+        "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+        "ncclDevKernel_Generic_1(ncclDevKernelArgsStorage<4096ul>)";
+    ExtraGather None, "c10d::_allgather_base_", 6_000..18_000,
+        "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+        "ncclDevKernel_Generic_2(ncclDevKernelArgsStorage<4096ul>)";
+    FinalNorm c(Class::Norm), "_C::fused_add_rms_norm", 2_200..5_500,
+        "void vllm::fused_add_rms_norm_kernel<c10::BFloat16, 8>(c10::BFloat16*, long, c10::BFloat16*, c10::BFloat16 const*, float, int, int)",
+        "void vllm::fused_add_rms_norm_kernel<c10::BFloat16, 8>(c10::BFloat16*, long, c10::BFloat16*, c10::BFloat16 const*, float, int, int)";
+    LmHead c(Class::Gemm), "aten::mm", 30_000..160_000,
+        "nvjet_tst_256x8_64x4_2x1_v_bz_TNT",
+        "Cijk_Alik_Bljk_BBS_BH_Bias_HA_S_SAV_UserArgs_MT256x16x64_MI16x16x1_SN_LDSB1_GRVWA8_GRVWB8_GSU1_WG64_4_1";
+    LogitsCast c(Class::Format), "aten::to", 2_500..6_000,
+        "void at::native::unrolled_elementwise_kernel<at::native::direct_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda()#3}::operator()() const::{lambda()#7}::operator()() const::{lambda(float)#1}, std::array<char*, 2ul>, 4>(int)",
+        "void at::native::unrolled_elementwise_kernel<at::native::direct_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda()#3}::operator()() const::{lambda()#7}::operator()() const::{lambda(float)#1}, std::array<char*, 2ul>, 4>(int)";
+    Softmax c(Class::Sample), "aten::softmax", 5_000..14_000,
+        "void at::native::(anonymous namespace)::cunn_SoftMaxForward<4, float, float, float, at::native::(anonymous namespace)::SoftMaxForwardEpilogue>(float*, float const*, int)",
+        "void at::native::(anonymous namespace)::cunn_SoftMaxForward<4, float, float, float, at::native::(anonymous namespace)::SoftMaxForwardEpilogue>(float*, float const*, int)";
+    Argmax c(Class::Sample), "aten::argmax", 5_000..16_000,
+        "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::ArgMaxOps<float>, unsigned int, long, 4> >(at::native::ReduceOp<float, at::native::ArgMaxOps<float>, unsigned int, long, 4>)",
+        "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::ArgMaxOps<float>, unsigned int, long, 4> >(at::native::ReduceOp<float, at::native::ArgMaxOps<float>, unsigned int, long, 4>)";
+    Sort c(Class::Sample), "aten::sort", 12_000..20_000,
+        "void at_cuda_detail::cub::DeviceRadixSortOnesweepKernel<at_cuda_detail::cub::DeviceRadixSortPolicy<float, long, unsigned long long>::Policy900, false, float, long, unsigned int, int, int>(int*, unsigned int*)",
+        "void rocprim::detail::DeviceRadixSortOnesweepKernel<rocprim::radix_sort_config, false, float, long>(float const*, long*)";
+    Transpose c(Class::Format), "aten::contiguous", 3_000..6_000,
+        "void at::native::elementwise_kernel<128, 4, at::native::gpu_kernel_impl_nocast<at::native::direct_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda(c10::BFloat16)#1}>(at::TensorIteratorBase&)::{lambda(int)#1}>(int)",
+        "void at::native::elementwise_kernel<128, 4, at::native::gpu_kernel_impl_nocast<at::native::direct_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda(c10::BFloat16)#1}>(at::TensorIteratorBase&)::{lambda(int)#1}>(int)";
+    Small c(Class::Elementwise), "aten::mul", 1_400..2_200,
+        "void at::native::vectorized_elementwise_kernel<4, at::native::BinaryFunctor<c10::BFloat16, c10::BFloat16, c10::BFloat16, at::native::binary_internal::MulFunctor<float> >, std::array<char*, 3ul> >(int)",
+        "void at::native::vectorized_elementwise_kernel<4, at::native::BinaryFunctor<c10::BFloat16, c10::BFloat16, c10::BFloat16, at::native::binary_internal::MulFunctor<float> >, std::array<char*, 3ul> >(int)";
+    UnfusedNorm c(Class::Elementwise), "aten::pow", 2_000..4_000,
+        "void at::native::vectorized_elementwise_kernel<4, at::native::(anonymous namespace)::pow_tensor_scalar_kernel_impl<float, float>(at::TensorIteratorBase&, float)::{lambda(float)#1}, std::array<char*, 2ul> >(int)",
+        "void at::native::vectorized_elementwise_kernel<4, at::native::(anonymous namespace)::pow_tensor_scalar_kernel_impl<float, float>(at::TensorIteratorBase&, float)::{lambda(float)#1}, std::array<char*, 2ul> >(int)";
+    UnfusedAct c(Class::Elementwise), "aten::silu", 2_200..4_500,
+        "void at::native::vectorized_elementwise_kernel<4, at::native::(anonymous namespace)::silu_kernel(at::TensorIteratorBase&)::{lambda(c10::BFloat16)#1}, std::array<char*, 2ul> >(int)",
+        "void at::native::vectorized_elementwise_kernel<4, at::native::(anonymous namespace)::silu_kernel(at::TensorIteratorBase&)::{lambda(c10::BFloat16)#1}, std::array<char*, 2ul> >(int)";
+    UnfusedRope c(Class::Elementwise), "aten::neg", 1_800..3_200,
+        "void at::native::vectorized_elementwise_kernel<4, at::native::neg_kernel_cuda(at::TensorIteratorBase&)::{lambda(c10::BFloat16)#1}, std::array<char*, 2ul> >(int)",
+        "void at::native::vectorized_elementwise_kernel<4, at::native::neg_kernel_cuda(at::TensorIteratorBase&)::{lambda(c10::BFloat16)#1}, std::array<char*, 2ul> >(int)";
+}
+
+impl Slot {
+    pub(crate) fn card(self) -> &'static Card {
+        // The table is written in the order of the variants.
+        &CARDS[self as usize]
+    }
+
+    /// Kernel name under `vendor`'s stack.
+    pub fn kernel(self, vendor: Vendor) -> &'static str {
+        match vendor {
+            Vendor::Cuda => self.card().cuda,
+            Vendor::Rocm => self.card().rocm,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cards_are_in_the_order_of_the_slots() {
+        for card in CARDS {
+            assert_eq!(card.slot.card().slot, card.slot);
+            assert!(card.range.0 > 0 && card.range.0 < card.range.1);
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! `strato diagnose`: from traces to a report that says which layer takes the time of a step, and why.
+
+use std::{
+    io::{self, Write},
+    path::PathBuf,
+};
+
+use clap::ValueEnum;
+
+use super::{
+    Global,
+    exit::{Exit, Usage},
+    progress::Bar,
+    samples, source,
+    terminal_text::plain,
+};
+use crate::{
+    analysis::{self, Options},
+    diagnose::{self, Severity},
+    i18n::{Lang, Text},
+    platform::Packs,
+    report::{Report, json, markdown, terminal},
+};
+
+/// Say which layer takes the time of a decode step, and why.
+///
+/// Without PATH the simulated samples that come with the program are diagnosed.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// Trace files, profiler output directories or capture files.
+    #[arg(value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// Form of the report.
+    #[arg(long, value_enum, default_value_t = Form::Md)]
+    format: Form,
+    /// Write the report to this file instead of the terminal.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Only the steps A to B, both included.
+    #[arg(long, value_name = "A..B", value_parser = range)]
+    steps: Option<(u32, u32)>,
+    /// Only this rank.
+    #[arg(long, value_name = "N")]
+    rank: Option<u32>,
+    /// End with exit code 1 when a finding is at least this severe.
+    #[arg(long, value_enum, value_name = "SEVERITY")]
+    fail_on: Option<FailOn>,
+    /// Print nothing; the exit code says it, and --output is still written.
+    #[arg(short, long)]
+    quiet: bool,
+    #[command(flatten)]
+    source: source::Format,
+    /// Directory with further platform packs (may be given several times; the first one wins).
+    #[arg(long, value_name = "DIR")]
+    pack: Vec<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// Markdown, for people.
+    Md,
+    /// JSON, for scripts.
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum FailOn {
+    Low,
+    Medium,
+    High,
+    Critical,
+}
+
+impl From<FailOn> for Severity {
+    fn from(level: FailOn) -> Self {
+        match level {
+            FailOn::Low => Self::Low,
+            FailOn::Medium => Self::Medium,
+            FailOn::High => Self::High,
+            FailOn::Critical => Self::Critical,
+        }
+    }
+}
+
+pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit> {
+    let lang = global.lang();
+    let packs = Packs::load(&arguments.pack).map_err(|e| Usage(e.to_string()))?;
+    let report = build(global, &arguments, &packs, lang)?;
+    let text = match arguments.format {
+        Form::Md => markdown::render(&report, lang),
+        Form::Json => json::render(&report, lang)?,
+    };
+    match &arguments.output {
+        Some(path) => std::fs::write(path, text).map_err(|e| {
+            Usage(format!("cannot write '{}': {e}; name a file in a writable directory", path.display()))
+        })?,
+        None if arguments.quiet => {}
+        None => {
+            let mut stdout = io::stdout().lock();
+            let paint = arguments.format == Form::Md && global.paints(&stdout);
+            stdout.write_all(if paint { terminal::colour(&text) } else { text }.as_bytes())?;
+            stdout.flush()?;
+        }
+    }
+    let gravest = arguments.fail_on.map(Severity::from).zip(report.gravest());
+    Ok(if gravest.is_some_and(|(limit, found)| found >= limit) { Exit::Findings } else { Exit::Done })
+}
+
+fn build(global: &Global, arguments: &Arguments, packs: &Packs, lang: Lang) -> anyhow::Result<Report> {
+    let bar = Bar::new();
+    let unpacked = tempfile::tempdir()?;
+    let paths = if arguments.paths.is_empty() {
+        if !arguments.quiet {
+            eprintln!("{}", Text::new(
+                "strato: no PATH was given; these are the simulated samples that come with the program (strato diagnose PATH reads yours)",
+                "strato:未指定 PATH;以下是程序自带的模拟样例(用 strato diagnose PATH 读取您的采集)",
+            ).get(lang));
+        }
+        samples::unpack(unpacked.path())?
+    } else {
+        arguments.paths.clone()
+    };
+    let traces = source::open(&paths, arguments.source.as_format.as_deref(), &bar)?;
+    drop(bar);
+    let options = Options { steps: arguments.steps, rank: arguments.rank };
+    let mut inputs = Vec::with_capacity(traces.len());
+    for trace in traces {
+        let analysis = analysis::analyze(&trace, packs, &options);
+        let diagnosis = diagnose::diagnose(&trace, &analysis, packs);
+        global.note(|| {
+            format!(
+                "{}: {} device operations, {} findings",
+                plain(&trace.source),
+                analysis.integrity.device_ops,
+                diagnosis.findings.len()
+            )
+        });
+        inputs.push((trace, analysis, diagnosis));
+    }
+    if let Some(rank) = arguments.rank.filter(|_| inputs.iter().all(|(_, analysis, _)| analysis.ranks.is_empty())) {
+        return Err(
+            Usage(format!("no capture has device work of rank {rank}; leave --rank out to see the ranks")).into()
+        );
+    }
+    Ok(Report::build(&inputs))
+}
+
+/// `A..B`, both included.
+fn range(text: &str) -> Result<(u32, u32), String> {
+    let step = |text: &str| text.trim().parse::<u32>().map_err(|_| format!("'{text}' is not a step number"));
+    let (from, to) = text.split_once("..").ok_or("write the first and the last step as A..B, such as 10..20")?;
+    match (step(from)?, step(to.trim_start_matches('='))?) {
+        (from, to) if from <= to => Ok((from, to)),
+        (from, to) => Err(format!("step {from} comes after step {to}; write the earlier step first")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_names_its_first_and_last_step() {
+        assert_eq!(range("3..5"), Ok((3, 5)));
+        assert_eq!(range("7..7"), Ok((7, 7)));
+        for bad in ["", "3", "5..3", "a..4", "-1..4", "1..", "0..4294967296"] {
+            assert!(range(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! `strato doctor`: what this machine can read and show now, and how to get what is missing.
+
+use std::{
+    io::{self, IsTerminal, Write},
+    path::PathBuf,
+};
+
+use super::{
+    Global, Lang,
+    exit::Exit,
+    table::{self, Align},
+};
+
+/// Show what this machine can collect, read and show, what is missing and how to get it.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {}
+
+/// What a check found: the state, and what to do if it is not as it should be.
+struct Finding {
+    state: String,
+    remedy: Option<&'static str>,
+}
+
+impl Finding {
+    fn good(state: impl Into<String>) -> Self {
+        Self { state: state.into(), remedy: None }
+    }
+
+    fn lacking(state: impl Into<String>, remedy: &'static str) -> Self {
+        Self { state: state.into(), remedy: Some(remedy) }
+    }
+}
+
+type Check = fn(&Global) -> Finding;
+
+/// Every check, one line each.
+const CHECKS: &[(&str, Check)] = &[
+    ("processor", processor),
+    ("formats", formats),
+    ("nsys", nsys),
+    ("locale", locale),
+    ("language", language),
+    ("terminal", terminal),
+];
+
+pub(super) fn run(global: &Global, _: Arguments) -> anyhow::Result<Exit> {
+    let rows: Vec<Vec<String>> = CHECKS
+        .iter()
+        .map(|(name, check)| {
+            let Finding { state, remedy } = check(global);
+            let verdict = if remedy.is_some() { "missing" } else { "ok" };
+            vec![(*name).to_owned(), verdict.to_owned(), state, remedy.unwrap_or_default().to_owned()]
+        })
+        .collect();
+    let mut out = io::stdout().lock();
+    table::write(&mut out, &["check", "verdict", "state", "what to do"], &[Align::Left; 4], &rows)?;
+    out.flush()?;
+    Ok(Exit::Done)
+}
+
+fn processor(_: &Global) -> Finding {
+    let architecture = std::env::consts::ARCH;
+    match std::thread::available_parallelism() {
+        Ok(cores) => Finding::good(format!("{cores} cores usable, {architecture}")),
+        Err(e) => Finding::lacking(format!("{architecture}, number of cores unknown: {e}"), "reads work, on one core"),
+    }
+}
+
+fn formats(_: &Global) -> Finding {
+    Finding::good(parsers::REGISTRY.iter().map(|f| format!("{} ({})", f.id, f.name)).collect::<Vec<_>>().join(", "))
+}
+
+fn nsys(_: &Global) -> Finding {
+    match on_path("nsys") {
+        Some(path) => Finding::good(path.display().to_string()),
+        None => Finding::lacking(
+            "not on PATH",
+            "only for .nsys-rep files: install Nsight Systems, or run 'nsys export --type sqlite' elsewhere",
+        ),
+    }
+}
+
+fn locale(_: &Global) -> Finding {
+    let set = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(|v| std::env::var(v).ok().filter(|v| !v.is_empty()));
+    let text = set.unwrap_or_else(|| "none set".to_owned());
+    let lower = text.to_ascii_lowercase();
+    if lower.contains("utf-8") || lower.contains("utf8") {
+        Finding::good(text)
+    } else {
+        Finding::lacking(text, "names with other letters may look wrong: export LANG=C.UTF-8")
+    }
+}
+
+fn language(global: &Global) -> Finding {
+    Finding::good(match global.lang() {
+        Lang::En => "en",
+        Lang::Zh => "zh",
+    })
+}
+
+fn terminal(global: &Global) -> Finding {
+    let stdout = io::stdout();
+    if !stdout.is_terminal() {
+        return Finding::good("stdout is not a terminal: plain text");
+    }
+    let term = std::env::var("TERM").unwrap_or_else(|_| "TERM unset".to_owned());
+    Finding::good(format!("{term}, colour {}", if global.paints(&stdout) { "on" } else { "off" }))
+}
+
+/// The first file of that name in the directories of PATH.
+fn on_path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|directory| directory.join(name)).find(|file| file.is_file())
+}

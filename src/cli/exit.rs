@@ -1,0 +1,78 @@
+//! Exit codes, which are a contract: 0 done, 1 done with findings, 2 usage or configuration, 3 an input could not be
+//! read, 4 the tool or device asked for is not there.
+
+use parsers::ReadError;
+
+use crate::store;
+
+/// How a subcommand that ran to its end ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// Done.
+    Done = 0,
+    /// Done, and there are findings at or above the level asked for.
+    Findings = 1,
+}
+
+/// The command line or the configuration asks for something that cannot be.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Usage(pub String);
+
+/// The device or tool that was asked for is not on this machine.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Missing(pub String);
+
+/// The exit code that belongs to an error. A reader that went away (broken pipe) has had enough: that is success.
+pub fn code(error: &anyhow::Error) -> u8 {
+    let broken_pipe = |e: &std::io::Error| e.kind() == std::io::ErrorKind::BrokenPipe;
+    if error.chain().any(|cause| cause.downcast_ref().is_some_and(broken_pipe)) {
+        return 0;
+    }
+    let known = error.chain().find_map(|cause| {
+        if cause.is::<Usage>() {
+            return Some(2);
+        }
+        if cause.is::<Missing>() {
+            return Some(4);
+        }
+        if let Some(e) = cause.downcast_ref::<ReadError>() {
+            return Some(if matches!(e, ReadError::MissingTool { .. }) { 4 } else { 3 });
+        }
+        let e = cause.downcast_ref::<store::Error>()?;
+        Some(if matches!(e, store::Error::Query { .. } | store::Error::Occupied { .. }) { 2 } else { 3 })
+    });
+    known.unwrap_or(2)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+
+    #[test]
+    fn every_kind_of_error_has_its_code() {
+        let path = std::path::PathBuf::from("x");
+        let io = |kind| std::io::Error::new(kind, "no");
+        let missing = ReadError::MissingTool { path: path.clone(), tool: "nsys".into(), command: "nsys export".into() };
+        let unknown = ReadError::UnknownFormat { path: path.clone(), known: "kineto".into() };
+        let written =
+            store::Error::Io { path: path.clone(), doing: "write", source: io(std::io::ErrorKind::BrokenPipe) };
+        let cases: Vec<(anyhow::Error, u8)> = vec![
+            (Usage("no".into()).into(), 2),
+            (Missing("no".into()).into(), 4),
+            (missing.into(), 4),
+            (unknown.into(), 3),
+            (store::Error::NotACapture { path: path.clone() }.into(), 3),
+            (store::Error::Query { message: "m".into(), hint: "h".into() }.into(), 2),
+            (store::Error::Occupied { path }.into(), 2),
+            (written.into(), 0),
+            (io(std::io::ErrorKind::BrokenPipe).into(), 0),
+            (io(std::io::ErrorKind::StorageFull).into(), 2),
+        ];
+        for (error, expected) in cases {
+            assert_eq!(code(&error), expected, "{error}");
+        }
+    }
+}

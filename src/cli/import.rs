@@ -1,0 +1,155 @@
+//! `strato import`: traces into a capture file, with an account of what was read and what was not.
+
+use std::{
+    io::{self, BufWriter, Write},
+    path::PathBuf,
+    time::Instant,
+};
+
+use model::{Severity, Trace};
+
+use super::{
+    Global,
+    exit::{Exit, Usage},
+    progress::Bar,
+    source,
+    table::{self, Align},
+    terminal_text::plain,
+};
+use crate::store;
+
+/// Import traces into a capture file and show what was read and what was not.
+///
+/// A directory is one profiler's output: every file of a known format in it is taken. The file appears only when it is
+/// whole.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// Trace files, profiler output directories or capture files.
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// Capture file to write; an earlier capture file of that name is replaced.
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    #[command(flatten)]
+    format: source::Format,
+}
+
+pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit> {
+    let Arguments { paths, output, format } = arguments;
+    let directory = output.parent().filter(|p| !p.as_os_str().is_empty());
+    if let Some(missing) = directory.filter(|p| !p.is_dir()) {
+        return Err(Usage(format!("there is no directory '{}' to write to; make it first", missing.display())).into());
+    }
+    let bar = Bar::new();
+    let start = Instant::now();
+    let traces = source::open(&paths, format.as_format.as_deref(), &bar)?;
+    let read = start.elapsed();
+    bar.stage("writing", &output);
+    store::save(&output, &traces)?;
+    drop(bar);
+    let slices: usize = traces.iter().map(Trace::slice_count).sum();
+    global.note(|| {
+        format!("{slices} slices read in {read:.2?}, written in {:.2?}", start.elapsed().saturating_sub(read))
+    });
+    let stdout = io::stdout();
+    let paint = global.paints(&stdout);
+    let mut out = BufWriter::new(stdout.lock());
+    for (trace, number) in traces.iter().zip(1..) {
+        account(&mut out, number, trace, paint)?;
+    }
+    writeln!(out, "wrote {} ({slices} slices)", plain(&output.display().to_string()))?;
+    out.flush()?;
+    Ok(Exit::Done)
+}
+
+fn account(out: &mut dyn Write, number: usize, trace: &Trace, paint: bool) -> io::Result<()> {
+    writeln!(out, "capture {number}: {} [{}]", plain(&trace.source), plain(&trace.format))?;
+    let ledger: Vec<Vec<String>> = trace
+        .ledger
+        .iter()
+        .map(|r| vec![r.category.clone(), r.read.to_string(), r.kept.to_string(), duration(r.time_ns), r.note.clone()])
+        .collect();
+    if !ledger.is_empty() {
+        writeln!(out)?;
+        let align = [Align::Left, Align::Right, Align::Right, Align::Right, Align::Left];
+        table::write(out, &["category", "read", "kept", "time", "note"], &align, &ledger)?;
+    }
+    let mut stats: Vec<_> = trace.stats.iter().collect();
+    stats.sort_by(|a, b| b.severity.cmp(&a.severity).then_with(|| a.name.cmp(&b.name)));
+    if !stats.is_empty() {
+        writeln!(out)?;
+    }
+    for stat in stats {
+        let example = stat.example.as_deref().map(|e| format!("  e.g. {}", plain(e))).unwrap_or_default();
+        let severity = severity(stat.severity, paint);
+        writeln!(out, "{severity}  {} {}{example}", stat.count, plain(&stat.name))?;
+    }
+    writeln!(out)
+}
+
+/// The severity's name in a field of nine cells, red where something was lost and yellow where something is unusual.
+fn severity(severity: Severity, paint: bool) -> String {
+    let name = format!("{:<9}", severity.name());
+    let color = match severity {
+        Severity::Info => None,
+        Severity::Notice => Some(33),
+        Severity::DataLoss | Severity::Error => Some(31),
+    };
+    match color.filter(|_| paint) {
+        Some(color) => format!("\u{1b}[{color}m{name}\u{1b}[0m"),
+        None => name,
+    }
+}
+
+/// Nanoseconds in the largest unit of which there is at least one, cut to three decimals.
+fn duration(ns: i64) -> String {
+    let (unit, name) = match ns.unsigned_abs() {
+        0..1_000 => return format!("{ns} ns"),
+        1_000..1_000_000 => (1_000, "µs"),
+        1_000_000..1_000_000_000 => (1_000_000, "ms"),
+        _ => (1_000_000_000, "s"),
+    };
+    let sign = if ns < 0 { "-" } else { "" };
+    format!("{sign}{}.{:03} {name}", ns.unsigned_abs() / unit, ns.unsigned_abs() % unit / (unit / 1000))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use model::{TraceBuilder, TraceSink};
+
+    use super::*;
+
+    #[test]
+    fn durations_keep_their_unit() {
+        let cases = [
+            (0, "0 ns"),
+            (999, "999 ns"),
+            (-1_500, "-1.500 µs"),
+            (2_000_999, "2.000 ms"),
+            (i64::MAX, "9223372036.854 s"),
+            (i64::MIN, "-9223372036.854 s"),
+        ];
+        for (ns, expected) in cases {
+            assert_eq!(duration(ns), expected);
+        }
+    }
+
+    #[test]
+    fn the_account_shows_losses_first_and_neutralises_names() {
+        let mut b = TraceBuilder::new("a\u{1b}[2J.json", "kineto");
+        b.ledger("kernel", 10, 8, 12_345, "slices on device queues");
+        b.stat("kineto.odd", Severity::Info, 1, None);
+        b.stat("kineto.truncated", Severity::DataLoss, 2, Some("byte 77"));
+        let mut out = Vec::new();
+        account(&mut out, 1, &b.finish(), false).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let expected = "capture 1: a\\u{1b}[2J.json [kineto]\n\n\
+            category  read  kept       time  note\n\
+            --------  ----  ----  ---------  -----------------------\n\
+            kernel      10     8  12.345 µs  slices on device queues\n\n\
+            data_loss  2 kineto.truncated  e.g. byte 77\n\
+            info       1 kineto.odd\n\n";
+        assert_eq!(text, expected);
+    }
+}

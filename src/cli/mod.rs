@@ -1,0 +1,113 @@
+//! The command line: one definition, from which help, man pages and completions are generated, and one file per
+//! subcommand. A new subcommand is a file with `Arguments` and `run`, a line in [`Command`] and a line in [`run`].
+
+pub mod exit;
+pub mod progress;
+pub mod source;
+pub mod table;
+pub mod terminal_text;
+
+mod completions;
+mod diagnose;
+mod doctor;
+mod explain;
+mod import;
+mod man;
+mod rules;
+mod samples;
+mod sql;
+
+use std::io::IsTerminal;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+use exit::Exit;
+
+use crate::i18n::Lang;
+
+/// Separates each LLM decode step on any accelerator into operator, runtime and communication time.
+#[derive(Debug, Parser)]
+#[command(name = "strato", version, max_term_width = 100, subcommand_required = true, arg_required_else_help = true)]
+pub struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Options of every subcommand.
+#[derive(Debug, clap::Args)]
+pub struct Global {
+    /// When to colour the output; the variable NO_COLOR counts as 'never' for 'auto'.
+    #[arg(long, global = true, value_enum, default_value_t = Color::Auto, value_name = "WHEN")]
+    color: Color,
+    /// Language of reports [default: from LC_ALL, LC_MESSAGES or LANG].
+    #[arg(long, global = true, value_enum)]
+    lang: Option<Lang>,
+    /// Say on stderr what is being done.
+    #[arg(short, long, global = true)]
+    verbose: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+impl Global {
+    /// Whether text for this stream is coloured.
+    pub fn paints(&self, stream: &impl IsTerminal) -> bool {
+        match self.color {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => {
+                let refused = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
+                stream.is_terminal() && !refused && std::env::var_os("TERM").is_none_or(|t| t != "dumb")
+            }
+        }
+    }
+
+    /// The language asked for, else that of the environment, else English.
+    pub fn lang(&self) -> Lang {
+        self.lang.unwrap_or_else(|| Lang::from_locale(|name| std::env::var(name).ok()))
+    }
+
+    /// Says on stderr what is being done, if that was asked for.
+    pub fn note(&self, text: impl FnOnce() -> String) {
+        if self.verbose {
+            eprintln!("{}", terminal_text::plain(&text()));
+        }
+    }
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Diagnose(diagnose::Arguments),
+    Import(import::Arguments),
+    Sql(sql::Arguments),
+    Explain(explain::Arguments),
+    Rules(rules::Arguments),
+    Doctor(doctor::Arguments),
+    Completions(completions::Arguments),
+    Man(man::Arguments),
+}
+
+/// Runs the subcommand that was asked for.
+///
+/// # Errors
+/// Whatever stopped it; [`exit::code`] knows the exit code that belongs to it.
+pub fn run(cli: Cli) -> anyhow::Result<Exit> {
+    let global = &cli.global;
+    match cli.command {
+        Command::Diagnose(arguments) => diagnose::run(global, arguments),
+        Command::Import(arguments) => import::run(global, arguments),
+        Command::Sql(arguments) => sql::run(arguments),
+        Command::Explain(arguments) => explain::run(global, arguments),
+        Command::Rules(arguments) => rules::run(global, arguments),
+        Command::Doctor(arguments) => doctor::run(global, arguments),
+        Command::Completions(arguments) => completions::run(arguments),
+        Command::Man(arguments) => man::run(arguments),
+    }
+}

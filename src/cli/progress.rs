@@ -1,0 +1,60 @@
+//! The progress bar of long reads: on stderr, only on a terminal, and only after half a second.
+
+use std::{
+    io::IsTerminal,
+    path::Path,
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant},
+};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::terminal_text::plain;
+
+/// Work that is over sooner than this needs no bar.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Shows how far the reading of files is.
+pub struct Bar {
+    bar: ProgressBar,
+    start: Instant,
+    hidden: AtomicBool,
+}
+
+impl Bar {
+    /// A bar for what begins now.
+    pub fn new() -> Self {
+        let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::hidden());
+        if let Ok(style) = ProgressStyle::with_template("{msg} [{bar:30}] {percent}% {eta}") {
+            bar.set_style(style.progress_chars("=> "));
+        }
+        Self { bar, start: Instant::now(), hidden: AtomicBool::new(std::io::stderr().is_terminal()) }
+    }
+
+    /// The file that is now worked on, and what is done to it.
+    pub fn stage(&self, doing: &str, path: &Path) {
+        self.bar.set_message(format!("{doing} {}", plain(&path.display().to_string())));
+        self.at(0, 0);
+    }
+
+    /// `done` of `total` bytes or rows; a total of 0 is unknown.
+    pub fn at(&self, done: u64, total: u64) {
+        if self.start.elapsed() > PATIENCE && self.hidden.swap(false, Ordering::Relaxed) {
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
+        self.bar.set_length(total);
+        self.bar.set_position(done.min(total));
+    }
+}
+
+impl Default for Bar {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}

@@ -1,0 +1,111 @@
+//! From paths on the command line to captures in memory, whatever the paths are: trace files, profiler output
+//! directories, capture files.
+
+use std::path::{Path, PathBuf};
+
+use model::{ImportStat, Severity, Trace, TraceBuilder};
+use parsers::ReadError;
+
+use super::{exit::Usage, progress::Bar};
+use crate::store;
+
+/// Directories below each other that are searched; profilers nest some four.
+const DEPTH: usize = 16;
+
+/// Options of every subcommand that reads traces.
+#[derive(Debug, clap::Args)]
+pub struct Format {
+    /// Read every trace file as this format instead of detecting it from the content.
+    #[arg(long = "as", value_name = "FORMAT", value_parser = clap::builder::PossibleValuesParser::new(parsers::REGISTRY.iter().map(|f| f.id)))]
+    pub as_format: Option<String>,
+}
+
+/// Reads all captures of all paths, in the order of the paths and sorted within a directory.
+///
+/// # Errors
+/// The first path that gives nothing. In a directory, a file of an unknown format is passed over; one of a known format
+/// that cannot be read counts as `import.unreadable_file` as long as another one can.
+pub fn open(paths: &[PathBuf], as_format: Option<&str>, bar: &Bar) -> anyhow::Result<Vec<Trace>> {
+    let mut traces = Vec::new();
+    for path in paths {
+        if path.is_dir() {
+            traces.extend(directory(path, as_format, bar)?);
+        } else if store::is_capture(path)? {
+            bar.stage("loading", path);
+            traces.extend(store::load(path)?);
+        } else {
+            traces.push(file(path, as_format, bar)?);
+        }
+    }
+    Ok(traces)
+}
+
+fn file(path: &Path, as_format: Option<&str>, bar: &Bar) -> Result<Trace, ReadError> {
+    bar.stage("reading", path);
+    let mut builder = TraceBuilder::new(path.display().to_string(), "");
+    let format = parsers::detect::read(path, as_format, &mut builder, &|done, total| bar.at(done, total))?;
+    let mut trace = builder.finish();
+    trace.format = format.id.to_owned();
+    Ok(trace)
+}
+
+fn directory(path: &Path, as_format: Option<&str>, bar: &Bar) -> anyhow::Result<Vec<Trace>> {
+    let mut found = Vec::new();
+    walk(path, DEPTH, &mut found)?;
+    found.sort();
+    let mut traces: Vec<Trace> = Vec::new();
+    let mut failed: Vec<ReadError> = Vec::new();
+    for entry in found.iter().filter(|entry| !is_exported(entry, &found)) {
+        // A capture made from this directory and left in it would be everything once more.
+        if store::is_capture(entry)? {
+            continue;
+        }
+        match file(entry, as_format, bar) {
+            Ok(trace) => traces.push(trace),
+            Err(ReadError::UnknownFormat { .. }) => {}
+            Err(e) => failed.push(e),
+        }
+    }
+    let Some(first) = traces.first_mut() else {
+        return Err(failed.into_iter().next().map_or_else(|| nothing_in(path), Into::into));
+    };
+    if let Some(e) = failed.first() {
+        first.stats.push(ImportStat {
+            name: "import.unreadable_file".to_owned(),
+            severity: Severity::Error,
+            count: failed.len() as u64,
+            example: Some(e.to_string()),
+        });
+    }
+    Ok(traces)
+}
+
+fn nothing_in(path: &Path) -> anyhow::Error {
+    let known = parsers::REGISTRY.iter().map(|f| f.id).collect::<Vec<_>>().join(", ");
+    ReadError::UnknownFormat { path: path.to_owned(), known }.into()
+}
+
+/// Whether a file is the report of which another one is the export: it would be the same run twice.
+fn is_exported(path: &Path, all: &[PathBuf]) -> bool {
+    path.extension().is_some_and(|e| e == "nsys-rep") && all.binary_search(&path.with_extension("sqlite")).is_ok()
+}
+
+/// Regular files below a directory. Links to directories are not followed, so there is no way round in a circle.
+fn walk(directory: &Path, depth: usize, found: &mut Vec<PathBuf>) -> anyhow::Result<()> {
+    let refused = |source| ReadError::Io { path: directory.to_owned(), source };
+    for entry in directory.read_dir().map_err(refused)? {
+        let entry = entry.map_err(refused)?;
+        let path = entry.path();
+        if entry.file_type().map_err(refused)?.is_dir() {
+            if depth == 0 {
+                return Err(
+                    Usage(format!("'{}' lies too deep; name the directory of the traces", path.display())).into()
+                );
+            }
+            walk(&path, depth - 1, found)?;
+        } else if path.is_file() {
+            found.push(path);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,371 @@
+//! The report for scripts: `strato.diagnosis/1`. Keys are a contract; new ones may be added, none goes away.
+//!
+//! `steps` and `verdict` at the top are those of the leading capture (the one with the gravest finding, else the first);
+//! every capture has its own under `captures`, and whatever belongs to one capture carries its `capture` id.
+
+use serde::Serialize;
+
+use super::{
+    grade::Grade,
+    model::{Capture, ClassPart, RankPart, Report, Work},
+    phrase, text, units,
+};
+use crate::{
+    analysis::Layer,
+    diagnose::{Finding, Level, Method, VerdictLayer},
+    i18n::{Lang, Value},
+};
+
+/// Name of the schema.
+pub const SCHEMA: &str = "strato.diagnosis/1";
+
+/// Most characters of a text from the capture.
+const TEXT: usize = 1000;
+
+/// Writes the report as one JSON object.
+///
+/// # Errors
+/// Only if serialisation fails, which would be a defect.
+pub fn render(report: &Report, lang: Lang) -> Result<String, serde_json::Error> {
+    let leading = report.leading();
+    let all = |part: fn(&Capture, Lang) -> Vec<serde_json::Value>| -> Vec<serde_json::Value> {
+        report.captures.iter().flat_map(|c| part(c, lang)).collect()
+    };
+    let document = Document {
+        schema: SCHEMA,
+        simulated: report.simulated(),
+        captures: report.captures.iter().map(|c| capture(c, lang)).collect(),
+        steps: leading.and_then(Capture::leading_rank).map(steps),
+        attribution: report.captures.iter().flat_map(attribution).collect(),
+        verdict: leading.map(|c| verdict(c, lang)),
+        findings: report.captures.iter().flat_map(|c| c.findings.iter().map(move |f| finding(c, f, lang))).collect(),
+        abstained: all(abstained),
+        import: all(import),
+        ledger: all(ledger),
+    };
+    let mut out = serde_json::to_string_pretty(&document)?;
+    out.push('\n');
+    Ok(out)
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    simulated: bool,
+    captures: Vec<serde_json::Value>,
+    steps: Option<Steps>,
+    attribution: Vec<Attribution<'a>>,
+    verdict: Option<Judgement>,
+    findings: Vec<Found>,
+    abstained: Vec<serde_json::Value>,
+    import: Vec<serde_json::Value>,
+    ledger: Vec<serde_json::Value>,
+}
+
+#[derive(Serialize)]
+struct Steps {
+    anchor: String,
+    confidence: &'static str,
+    count: usize,
+    classes: Vec<serde_json::Value>,
+}
+
+#[derive(Serialize)]
+struct Attribution<'a> {
+    capture: usize,
+    class: String,
+    rank: u32,
+    simulated: bool,
+    steps: usize,
+    window_ns: i64,
+    layers: std::collections::BTreeMap<&'static str, i64>,
+    buckets: Vec<Bucket<'a>>,
+    hidden: Vec<serde_json::Value>,
+    operators: Vec<serde_json::Value>,
+    kernels: Vec<serde_json::Value>,
+}
+
+#[derive(Serialize)]
+struct Bucket<'a> {
+    bucket: &'a str,
+    layer: Layer,
+    ns: i64,
+    share: f64,
+}
+
+#[derive(Serialize)]
+struct Judgement {
+    layer: VerdictLayer,
+    headline: String,
+    confidence: &'static str,
+    because: Vec<&'static str>,
+    level: Option<Level>,
+    missing: Vec<String>,
+    grade: Grade,
+}
+
+#[derive(Serialize)]
+struct Found {
+    capture: usize,
+    rule: &'static str,
+    layer: Layer,
+    severity: &'static str,
+    confidence: &'static str,
+    claim: String,
+    scope: serde_json::Value,
+    evidence: Vec<serde_json::Value>,
+    trigger: serde_json::Value,
+    estimate: Gain,
+    competing: Vec<serde_json::Value>,
+    remedy: Vec<String>,
+    verify: String,
+    supersedes: Vec<&'static str>,
+}
+
+#[derive(Serialize)]
+struct Gain {
+    from_ns: i64,
+    to_ns_low: i64,
+    to_ns_high: i64,
+    method: Method,
+}
+
+fn plain(text: &str) -> String {
+    text::plain(text, TEXT)
+}
+
+fn capture(capture: &Capture, lang: Lang) -> serde_json::Value {
+    let device = capture.devices.first();
+    let name =
+        |pick: fn(&super::model::DeviceGroup) -> &Option<String>| device.and_then(|d| pick(d).as_deref()).map(plain);
+    let evidence: serde_json::Map<String, serde_json::Value> = model::EvidenceClass::ALL
+        .into_iter()
+        .map(|class| (class.key().to_owned(), capture.evidence.has(class).into()))
+        .collect();
+    let facts: serde_json::Map<String, serde_json::Value> = capture
+        .facts
+        .iter()
+        .map(|(key, value, provenance)| {
+            (plain(key), serde_json::json!({ "value": plain(value), "provenance": provenance }))
+        })
+        .collect();
+    let integrity = &capture.integrity;
+    let rank = match capture.ranks.as_slice() {
+        [one] => Some(one.rank),
+        _ => None,
+    };
+    serde_json::json!({
+        "id": capture.id,
+        "source": plain(&capture.source),
+        "format": plain(&capture.format),
+        "simulated": capture.simulated,
+        "platform": {
+            "vendor": name(|d| &d.vendor),
+            "device": name(|d| &d.name),
+            "count": capture.devices.iter().map(|d| d.count).sum::<usize>(),
+        },
+        "rank": rank,
+        "ranks": capture.ranks.iter().map(ranks).collect::<Vec<_>>(),
+        "world_size": capture.world_size,
+        "window_ns": capture.window,
+        "start_unix_ns": capture.start_unix_ns,
+        "evidence": evidence,
+        "grade": capture.grade,
+        "facts": facts,
+        "verdict": verdict(capture, lang),
+        "op_coverage": capture.mapping.coverage,
+        "unmapped": capture.mapping.unmapped.iter()
+            .map(|(name, ns)| serde_json::json!({ "name": plain(name), "ns": ns })).collect::<Vec<_>>(),
+        "unmapped_more": { "names": capture.mapping.more.0, "ns": capture.mapping.more.1 },
+        "integrity": {
+            "device_ops": integrity.device_ops,
+            "before_launch": integrity.before_launch,
+            "unlinked": integrity.unlinked,
+            "gaps": integrity.gaps,
+            "zero_gaps": integrity.zero_gaps,
+            "overlapping": integrity.overlapping,
+        },
+    })
+}
+
+fn ranks(rank: &RankPart) -> serde_json::Value {
+    serde_json::json!({ "rank": rank.rank, "device": rank.device, "steps": steps(rank) })
+}
+
+fn steps(rank: &RankPart) -> Steps {
+    let class = |c: &ClassPart| {
+        let [p50, p95, p99] = c.percentiles;
+        serde_json::json!({
+            "key": plain(&c.key), "count": c.count, "used": c.used,
+            "median_ns": p50, "p95_ns": p95, "p99_ns": p99,
+        })
+    };
+    Steps {
+        anchor: plain(&rank.anchor.key()),
+        confidence: units::confidence_key(rank.anchor.confidence),
+        count: rank.steps,
+        classes: rank.classes.iter().map(class).collect(),
+    }
+}
+
+fn attribution(capture: &Capture) -> impl Iterator<Item = Attribution<'_>> {
+    capture.ranks.iter().flat_map(move |rank| {
+        rank.classes.iter().enumerate().filter(|(_, class)| class.used > 0).map(move |(i, class)| {
+            let works = |works: &[Work]| {
+                let of_main = if rank.main == Some(i) { works } else { &[] };
+                of_main.iter().map(work).collect()
+            };
+            Attribution {
+                capture: capture.id,
+                class: plain(&class.key),
+                rank: rank.rank,
+                simulated: capture.simulated,
+                steps: class.used,
+                window_ns: class.total,
+                layers: Layer::ALL.into_iter().map(Layer::key).zip(class.layers()).collect(),
+                buckets: class.buckets.iter().map(|row| bucket(row, class)).collect(),
+                hidden: class
+                    .shadow
+                    .iter()
+                    .map(|(kind, ns)| serde_json::json!({ "kind": shadow(*kind), "ns": ns }))
+                    .collect(),
+                operators: works(&rank.operators),
+                kernels: works(&rank.kernels),
+            }
+        })
+    })
+}
+
+fn bucket<'a>(row: &'a super::model::BucketRow, class: &ClassPart) -> Bucket<'a> {
+    let share = if class.total == 0 { 0.0 } else { row.ns as f64 / class.total as f64 };
+    Bucket { bucket: &row.name, layer: row.layer, ns: row.ns, share }
+}
+
+fn shadow(kind: crate::analysis::steps::Shadow) -> &'static str {
+    use crate::analysis::steps::Shadow;
+    match kind {
+        Shadow::ComputeTransfer => "compute_transfer",
+        Shadow::ComputeCopy => "compute_copy",
+        Shadow::ComputeWait => "compute_wait",
+        Shadow::TransferCopy => "transfer_copy",
+        Shadow::ComputeCompute => "compute_compute",
+    }
+}
+
+/// A row of names; the last row stands for all names that are not listed and has none.
+fn work(work: &Work) -> serde_json::Value {
+    let name = (!work.name.is_empty()).then(|| plain(&work.name));
+    let op = (!work.op.is_empty()).then_some(work.op);
+    serde_json::json!({ "name": name, "op": op, "count": work.count, "exclusive_ns": work.busy, "idle_before_ns": work.idle })
+}
+
+fn verdict(capture: &Capture, lang: Lang) -> Judgement {
+    let verdict = &capture.verdict;
+    Judgement {
+        layer: verdict.layer,
+        headline: phrase::plain(&verdict.headline, lang),
+        confidence: units::confidence_key(verdict.confidence),
+        because: verdict.because.clone(),
+        level: verdict.level,
+        missing: verdict.missing.iter().map(|m| phrase::plain(m, lang)).collect(),
+        grade: capture.grade,
+    }
+}
+
+fn finding(capture: &Capture, finding: &Finding, lang: Lang) -> Found {
+    let fact = |e: &crate::diagnose::Evidence| {
+        let (value, unit) = quantity(&e.value, lang);
+        let rows: Vec<u32> = e.rows.iter().map(|id| id.0).collect();
+        serde_json::json!({
+            "what": phrase::fact(e, lang, false), "value": value, "unit": unit, "table": "slice", "rows": rows,
+        })
+    };
+    let other = |c: &crate::diagnose::Competing| {
+        serde_json::json!({
+            "claim": phrase::plain(&c.claim, lang),
+            "status": if c.refuted { "refuted" } else { "open" },
+            "why": phrase::plain(&c.why, lang),
+        })
+    };
+    let estimate = &finding.estimate;
+    Found {
+        capture: capture.id,
+        rule: finding.rule,
+        layer: finding.layer,
+        severity: finding.severity.key(),
+        confidence: units::confidence_key(finding.confidence),
+        claim: phrase::plain(&finding.claim, lang),
+        scope: serde_json::json!({ "class": plain(&finding.class), "ranks": finding.ranks }),
+        evidence: finding.evidence.iter().map(fact).collect(),
+        trigger: serde_json::json!({
+            "formula": finding.trigger.formula, "value": finding.trigger.value, "threshold": finding.trigger.threshold,
+        }),
+        estimate: Gain {
+            from_ns: estimate.from,
+            to_ns_low: estimate.to_low,
+            to_ns_high: estimate.to_high,
+            method: estimate.method,
+        },
+        competing: finding.competing.iter().map(other).collect(),
+        remedy: finding
+            .remedy
+            .iter()
+            .map(|r| if lang == Lang::Zh { r.text_zh.clone() } else { r.text_en.clone() })
+            .collect(),
+        verify: phrase::plain(&finding.verify, lang),
+        supersedes: finding.supersedes.clone(),
+    }
+}
+
+/// A value as JSON with the name of its unit; text has none.
+fn quantity(value: &Value, lang: Lang) -> (serde_json::Value, &'static str) {
+    match value {
+        Value::Ns(ns) => ((*ns).into(), "ns"),
+        Value::Share(share) => ((*share).into(), "share"),
+        Value::Ratio(ratio) => ((*ratio).into(), "ratio"),
+        Value::Number(n) => ((*n).into(), "number"),
+        Value::Count(n) => ((*n).into(), "count"),
+        Value::Bytes(n) => ((*n).into(), "bytes"),
+        Value::Raw(raw) => (plain(raw).into(), "text"),
+        Value::Text(text) => (text.get(lang).into(), "text"),
+    }
+}
+
+fn abstained(capture: &Capture, lang: Lang) -> Vec<serde_json::Value> {
+    let row = |a: &crate::diagnose::Abstention| {
+        serde_json::json!({
+            "capture": capture.id,
+            "rule": a.rule,
+            "needs": a.needs,
+            "why": a.why.as_ref().map(|why| phrase::plain(why, lang)),
+        })
+    };
+    capture.abstained.iter().map(row).collect()
+}
+
+fn import(capture: &Capture, _: Lang) -> Vec<serde_json::Value> {
+    let row = |s: &model::ImportStat| {
+        serde_json::json!({
+            "capture": capture.id,
+            "stat": plain(&s.name),
+            "severity": s.severity,
+            "count": s.count,
+            "example": s.example.as_deref().map(plain),
+        })
+    };
+    capture.stats.iter().map(row).collect()
+}
+
+fn ledger(capture: &Capture, _: Lang) -> Vec<serde_json::Value> {
+    let row = |l: &model::LedgerRow| {
+        serde_json::json!({
+            "capture": capture.id,
+            "category": plain(&l.category),
+            "read": l.read,
+            "kept": l.kept,
+            "time_ns": l.time_ns,
+            "note": plain(&l.note),
+        })
+    };
+    capture.ledger.iter().map(row).collect()
+}

@@ -1,0 +1,101 @@
+//! Facts about the capture: device, format, ranks, software, and what its rows mean.
+
+use model::EvidenceClass;
+
+use super::{Page, words};
+use crate::{
+    i18n::{Lang, Text, Value},
+    report::{
+        grade,
+        table::{Align, Table},
+        text, units,
+    },
+};
+
+/// Facts of the manifest that are shown; the rest is counted.
+const FACTS: usize = 40;
+
+/// Writes the facts.
+pub(super) fn write(page: &mut Page<'_>) {
+    let capture = page.capture;
+    page.heading(Text::new("The capture", "采集信息"));
+    let unknown = page.get(Text::new("unknown", "未知"));
+    let device = |d: &crate::report::model::DeviceGroup| {
+        let name = d.name.as_deref().map_or(unknown.to_owned(), |n| page.name(n));
+        let vendor = d.vendor.as_deref().map_or(unknown.to_owned(), |v| text::prose(v, 24));
+        format!("{} × {name} ({vendor})", d.count)
+    };
+    let devices = if capture.devices.is_empty() {
+        page.get(Text::new("not recorded", "未记录")).to_owned()
+    } else {
+        page.join(capture.devices.iter().map(device))
+    };
+    let ranks = page.join(capture.ranks.iter().map(|r| r.rank.to_string()));
+    let world = match capture.world_size {
+        Some(n) => page.fill(Text::new(" of {n}", "(共 {n} 个)"), [("n", Value::Count(u64::from(n)))]),
+        None => String::new(),
+    };
+    let ranks = if ranks.is_empty() {
+        page.get(Text::new("none with device work", "无(没有设备执行)")).to_owned()
+    } else {
+        format!("{ranks}{world}")
+    };
+    let mut rows = vec![
+        page.labelled(Text::new("Device", "设备"), &devices),
+        page.labelled(Text::new("Format", "格式"), &text::prose(&capture.format, 40)),
+        page.labelled(Text::new("Ranks", "rank"), &ranks),
+        page.labelled(Text::new("Time recorded", "采集时长"), &capture.window.map_or(unknown.to_owned(), units::time)),
+        page.labelled(
+            Text::new("Started", "开始时间"),
+            &capture
+                .start_unix_ns
+                .map_or(page.get(Text::new("the source does not say", "数据源未提供")).to_owned(), units::utc),
+        ),
+    ];
+    let held: Vec<String> = classes(page, true);
+    let missing: Vec<String> = classes(page, false);
+    rows.push(page.labelled(Text::new("Holds", "包含"), &held.join("; ")));
+    rows.push(page.labelled(Text::new("Does not hold", "不包含"), &missing.join("; ")));
+    page.list(rows);
+    let [en, zh] = &capture.caveat;
+    let caveat = match page.lang {
+        Lang::En => en,
+        Lang::Zh => zh,
+    };
+    if !caveat.is_empty() {
+        page.paragraph(&page.labelled(Text::new("How to read this source", "如何理解该数据源"), caveat));
+    }
+    facts(page);
+}
+
+fn classes(page: &Page<'_>, held: bool) -> Vec<String> {
+    let all = EvidenceClass::ALL.into_iter().filter(|class| page.capture.evidence.has(*class) == held);
+    let names: Vec<String> = all.map(|class| page.get(grade::name(class)).to_owned()).collect();
+    if names.is_empty() { vec![page.get(Text::new("nothing", "无")).to_owned()] } else { names }
+}
+
+fn facts(page: &mut Page<'_>) {
+    let capture = page.capture;
+    if capture.facts.is_empty() {
+        page.paragraph(page.get(Text::new(
+            "The capture says nothing of its software, model or workload.",
+            "采集中没有关于软件、模型或负载的信息。",
+        )));
+        return;
+    }
+    let mut table = Table::new([
+        (page.get(Text::new("fact", "项目")), Align::Left),
+        (page.get(Text::new("value", "值")), Align::Left),
+        (page.get(Text::new("how known", "来源")), Align::Left),
+    ]);
+    for (key, value, provenance) in capture.facts.iter().take(FACTS) {
+        table.row([text::code(key, text::NAME), page.name(value), page.get(words::provenance(*provenance)).to_owned()]);
+    }
+    page.table(page.get(Text::new("What the run says of itself", "运行自述")), &table);
+    if let Some(more) = capture.facts.len().checked_sub(FACTS).filter(|n| *n > 0) {
+        page.paragraph(&page.fill(
+            Text::new("{n} further facts are in the JSON report.", "另有 {n} 项见 JSON 报告。"),
+            [("n", Value::Count(more as u64))],
+        ));
+    }
+}

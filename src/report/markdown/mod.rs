@@ -1,0 +1,118 @@
+//! The report for people. One file per part; the order here is the order on the page: the answer first, then what it
+//! rests on, then what was lost on the way.
+
+mod answer;
+mod capture;
+mod findings;
+mod source;
+mod steps;
+mod time;
+mod words;
+mod work;
+
+use super::{
+    model::{Capture, Report},
+    phrase,
+    table::Table,
+    text,
+};
+use crate::i18n::{Lang, Message, Text, Value};
+
+/// Writes the whole report.
+pub fn render(report: &Report, lang: Lang) -> String {
+    let mut out = String::new();
+    if report.captures.len() > 1 {
+        out.push_str(&answer::overview(report, lang));
+    }
+    for capture in &report.captures {
+        let mut page = Page { lang, capture, out };
+        answer::write(&mut page);
+        capture::write(&mut page);
+        steps::write(&mut page);
+        time::write(&mut page);
+        work::write(&mut page);
+        findings::write(&mut page);
+        findings::write_abstained(&mut page);
+        source::write(&mut page);
+        out = page.out;
+    }
+    out.truncate(out.trim_end().len());
+    out.push('\n');
+    out
+}
+
+/// The page as far as it is written.
+struct Page<'a> {
+    lang: Lang,
+    capture: &'a Capture,
+    out: String,
+}
+
+impl Page<'_> {
+    /// A text in the page's language.
+    fn get(&self, text: Text) -> &'static str {
+        text.get(self.lang)
+    }
+
+    /// A text with its places filled in.
+    fn fill<const N: usize>(&self, text: Text, args: [(&'static str, Value); N]) -> String {
+        phrase::markdown(&Message::new(text, args), self.lang)
+    }
+
+    /// A message of a rule.
+    fn message(&self, message: &Message) -> String {
+        phrase::markdown(message, self.lang)
+    }
+
+    /// A name from the capture.
+    fn name(&self, name: &str) -> String {
+        text::code(name, text::NAME)
+    }
+
+    /// A heading of the second level.
+    fn heading(&mut self, heading: Text) {
+        self.paragraph(&format!("## {}", self.get(heading)));
+    }
+
+    /// A paragraph.
+    fn paragraph(&mut self, text: &str) {
+        self.out.extend([text, "\n\n"]);
+    }
+
+    /// A list.
+    fn list(&mut self, items: impl IntoIterator<Item = String>) {
+        let before = self.out.len();
+        for item in items {
+            self.out.extend(["- ", &item, "\n"]);
+        }
+        if self.out.len() > before {
+            self.out.push('\n');
+        }
+    }
+
+    /// A table under its title, which says so when the numbers are simulated.
+    fn table(&mut self, title: &str, table: &Table) {
+        let mark = if self.capture.simulated { self.get(Text::new(" — simulated", " — 模拟数据")) } else { "" };
+        self.paragraph(&format!("**{title}{mark}**"));
+        self.out.push_str(&table.markdown());
+        self.out.push('\n');
+    }
+
+    /// Texts joined as a list inside a sentence.
+    fn join(&self, items: impl IntoIterator<Item = String>) -> String {
+        let comma = match self.lang {
+            Lang::En => ", ",
+            Lang::Zh => "、",
+        };
+        items.into_iter().collect::<Vec<_>>().join(comma)
+    }
+
+    /// A label, a colon and what it labels.
+    fn labelled(&self, label: Text, what: &str) -> String {
+        let colon = match self.lang {
+            Lang::En => ": ",
+            Lang::Zh => ":",
+        };
+        format!("**{}**{colon}{what}", self.get(label))
+    }
+}

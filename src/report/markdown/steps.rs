@@ -1,0 +1,123 @@
+//! How the steps were found, which of them count, and how long they took.
+
+use super::{Page, words};
+use crate::{
+    analysis::AnchorKind,
+    i18n::{Text, Value},
+    report::{
+        model::RankPart,
+        table::{Align, Table},
+        units,
+    },
+};
+
+/// Ranges of steps that are listed; the rest is counted.
+const RANGES: usize = 8;
+/// Classes that are listed; the rest is counted.
+const CLASSES: usize = 24;
+
+/// Writes both sections.
+pub(super) fn write(page: &mut Page<'_>) {
+    page.heading(Text::new("How the steps were found", "如何划分步"));
+    if page.capture.ranks.is_empty() {
+        page.paragraph(
+            page.get(Text::new("No device work was found, so there are no steps.", "没有找到设备执行,因此没有步。")),
+        );
+        return;
+    }
+    for rank in &page.capture.ranks {
+        found(page, rank);
+    }
+    page.paragraph(page.get(Text::new(
+        "A step lasts from the start of its first device operation to the start of the next step's first one.",
+        "一个步从其第一个设备操作开始,到下一步的第一个设备操作开始为止。",
+    )));
+    page.heading(Text::new("Steps", "步"));
+    for rank in &page.capture.ranks {
+        table(page, rank);
+    }
+}
+
+fn found(page: &mut Page<'_>, rank: &RankPart) {
+    let name = match rank.anchor.kind {
+        AnchorKind::WholeCapture => String::new(),
+        _ => format!(" {}", page.name(&rank.anchor.name)),
+    };
+    let intro = page.fill(
+        Text::new(
+            "Rank {rank} (device {device}): {n} steps. What marks a step: {mark}",
+            "rank {rank}(设备 {device}):{n} 个步。步的标志:{mark}",
+        ),
+        [
+            ("rank", Value::Count(u64::from(rank.rank))),
+            ("device", Value::Number(f64::from(rank.device))),
+            ("n", Value::Count(rank.steps as u64)),
+            ("mark", Value::Text(words::anchor(rank.anchor.kind))),
+        ],
+    );
+    let sure = page.get(Text::new("confidence", "置信度"));
+    page.paragraph(&format!("{intro}{name} ({sure} {}).", page.get(words::confidence(rank.anchor.confidence))));
+    let items: Vec<String> = rank
+        .selections
+        .iter()
+        .map(|(selection, ranges)| format!("{}: {}", indices(page, ranges), page.get(words::selection(*selection))))
+        .collect();
+    page.list(items);
+}
+
+/// `steps 0–2, 5`.
+fn indices(page: &Page<'_>, ranges: &[(u32, u32)]) -> String {
+    let shown = ranges.iter().take(RANGES).map(|(a, b)| if a == b { a.to_string() } else { format!("{a}–{b}") });
+    let list = page.join(shown);
+    let steps: u64 = ranges.iter().map(|(a, b)| u64::from(b - a) + 1).sum();
+    let more = if ranges.len() > RANGES { ", …" } else { "" };
+    format!("{} {list}{more} ({})", page.get(Text::new("steps", "步")), units::count(steps))
+}
+
+fn table(page: &mut Page<'_>, rank: &RankPart) {
+    let mut table = Table::new([
+        (page.get(Text::new("class", "类别")), Align::Left),
+        (page.get(Text::new("steps", "步数")), Align::Right),
+        (page.get(Text::new("used", "采用")), Align::Right),
+        ("p50", Align::Right),
+        ("p95", Align::Right),
+        ("p99", Align::Right),
+    ]);
+    for class in rank.classes.iter().take(CLASSES) {
+        let counts = [class.count, class.used].map(|n| units::count(n as u64));
+        table.row([page.name(&class.key)].into_iter().chain(counts).chain(class.percentiles.map(units::micros)));
+    }
+    let title = page.fill(
+        Text::new("Step times of rank {rank} (nearest-rank percentiles)", "rank {rank} 的步时间(最近秩百分位)"),
+        [("rank", Value::Count(u64::from(rank.rank)))],
+    );
+    page.table(&title, &table);
+    if let Some(more) = rank.classes.len().checked_sub(CLASSES).filter(|n| *n > 0) {
+        page.paragraph(&page.fill(
+            Text::new("{n} further classes are in the JSON report.", "另有 {n} 个类别见 JSON 报告。"),
+            [("n", Value::Count(more as u64))],
+        ));
+    }
+    if rank.classes.iter().any(|c| c.used == 0) {
+        page.paragraph(page.get(Text::new(
+            "Where no step of a class is used, its percentiles are over all its steps and its time is attributed to nothing.",
+            "若某类别没有被采用的步,其百分位取自全部步,其时间不参与归因。",
+        )));
+    }
+    slow(page, rank);
+}
+
+fn slow(page: &mut Page<'_>, rank: &RankPart) {
+    let Some(slow) = rank.main_class().and_then(|c| c.slow.as_ref()) else { return };
+    let parts = slow.excess.iter().filter(|(_, ns)| *ns > 0).take(3);
+    let parts = page.join(parts.map(|(name, ns)| format!("{} +{}", page.name(name), units::time(*ns))));
+    let text = page.fill(
+        Text::new(
+            "Slow steps of the main class: p99 is {ratio} the median. The {n} slowest exceed the median step by, on average: ",
+            "主类别的慢步:p99 为中位数的 {ratio}。最慢的 {n} 个步相对中位步平均多出:",
+        ),
+        [("ratio", Value::Ratio(slow.ratio)), ("n", Value::Count(slow.steps as u64))],
+    );
+    let nothing = page.get(Text::new("nothing", "无")).to_owned();
+    page.paragraph(&format!("{text}{}", if parts.is_empty() { nothing } else { parts }));
+}

@@ -1,0 +1,63 @@
+//! The operators and kernels that take the most time of the main class.
+
+use super::Page;
+use crate::{
+    i18n::Text,
+    report::{
+        model::{ClassPart, Work},
+        table::{Align, Table},
+        units,
+    },
+};
+
+/// Writes both tables.
+pub(super) fn write(page: &mut Page<'_>) {
+    page.heading(Text::new("What the device worked on", "设备在做什么"));
+    let main = page.capture.leading_rank().and_then(|rank| Some((rank, rank.main_class()?)));
+    let Some((rank, class)) = main.filter(|(rank, class)| class.used > 0 && !rank.kernels.is_empty()) else {
+        page.paragraph(
+            page.get(Text::new("No step counts, so no work is listed.", "没有可采用的步,因此不列出设备工作。")),
+        );
+        return;
+    };
+    page.paragraph(page.get(Text::new(
+        "Exclusive time is the time that belongs to an operation and to nothing else: where several run at once they share it. \
+         The idle column is the time the device waited before these operations; the bucket table says why.",
+        "独占时间是只属于该操作的时间:多个操作同时执行时由它们均分。空闲列是设备在这些操作之前等待的时间,原因见上面的分类表。",
+    )));
+    works(page, Text::new("Operators by exclusive time", "按独占时间排序的算子"), &rank.operators, class, false);
+    works(page, Text::new("Kernels by exclusive time", "按独占时间排序的内核"), &rank.kernels, class, true);
+}
+
+fn works(page: &mut Page<'_>, title: Text, works: &[Work], class: &ClassPart, kernels: bool) {
+    let numbers = [
+        (page.get(Text::new("per step", "每步次数")), Align::Right),
+        (page.get(Text::new("exclusive µs per step", "独占 µs/步")), Align::Right),
+        (page.get(Text::new("share of step", "占步时间")), Align::Right),
+        (page.get(Text::new("idle before, µs per step", "之前空闲 µs/步")), Align::Right),
+    ];
+    let [count, busy, share, idle] = numbers;
+    let operator = (page.get(Text::new("operator", "算子")), Align::Left);
+    let mut table = if kernels {
+        Table::new([(page.get(Text::new("kernel", "内核")), Align::Left), operator, count, busy, share, idle])
+    } else {
+        Table::new([operator, count, busy, share, idle])
+    };
+    for work in works {
+        let rest = work.name.is_empty();
+        let name = match rest {
+            true => page.get(Text::new("all others", "其余")).to_owned(),
+            false => page.name(&work.name),
+        };
+        let operator = kernels.then(|| if rest { String::new() } else { page.name(work.op) });
+        let steps = class.used.max(1) as u64;
+        let numbers = [
+            units::number((work.count as f64 / steps as f64 * 10.0).round() / 10.0),
+            units::tenths(units::mean_tenths(work.busy, class.used)),
+            units::share_of(work.busy, class.total),
+            units::tenths(units::mean_tenths(work.idle, class.used)),
+        ];
+        table.row([name].into_iter().chain(operator).chain(numbers));
+    }
+    page.table(page.get(title), &table);
+}

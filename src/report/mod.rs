@@ -1,0 +1,31 @@
+//! Reports for people and scripts, all made from one [`Report`].
+//!
+//! | module | owns |
+//! | --- | --- |
+//! | [`model`] | everything a report shows, without formatting |
+//! | [`grade`] | how far a capture's evidence reaches |
+//! | [`markdown`] | the report for people |
+//! | [`json`] | the report for scripts, `strato.diagnosis/1` |
+//! | [`terminal`] | the markdown with colour |
+//! | [`phrase`] | messages of rules and verdicts with their values filled in |
+//! | [`units`] | how numbers are written |
+//! | [`table`] | markdown tables |
+//! | [`text`] | text from a capture made safe to print |
+
+pub mod grade;
+pub mod json;
+pub mod markdown;
+pub mod model;
+pub mod phrase;
+pub mod table;
+pub mod terminal;
+pub mod text;
+pub mod units;
+
+#[cfg(test)]
+mod sample;
+#[cfg(test)]
+mod tests;
+
+pub use self::model::Report;
+pub use grade::Grade;

@@ -1,0 +1,408 @@
+//! Everything a report shows, as values without formatting. The formats differ in form only: what one of them says, all
+//! of them can.
+
+use std::collections::HashMap;
+
+use model::{Evidence, ImportStat, LedgerRow, Ns, Provenance, Trace};
+
+use super::grade::Grade;
+use crate::{
+    analysis::{Analysis, Anchor, Class, Jitter, Layer, Rank, Selection, steps::Shadow},
+    diagnose::{Abstention, Diagnosis, Finding, Severity, Verdict},
+};
+
+/// Operators and kernels listed by name; the rest is one row.
+const TOP: usize = 12;
+/// Unmapped names listed; the rest is counted.
+const UNMAPPED: usize = 10;
+
+/// A report on one or more captures.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// Captures in the order they were given.
+    pub captures: Vec<Capture>,
+}
+
+/// What is said about one capture.
+#[derive(Clone, Debug)]
+pub struct Capture {
+    /// Position in the report, from 1.
+    pub id: usize,
+    /// File name of the source, without its folders: a report reads the same wherever it was made.
+    pub source: String,
+    /// Format it was read as.
+    pub format: String,
+    /// Whether its numbers are simulated rather than measured.
+    pub simulated: bool,
+    /// Devices of one vendor and model.
+    pub devices: Vec<DeviceGroup>,
+    /// What the run says of itself: key, value, provenance.
+    pub facts: Vec<(String, String, Provenance)>,
+    /// Ranks of the job, if the source says it.
+    pub world_size: Option<u32>,
+    /// Length of the time that was recorded, ns.
+    pub window: Option<Ns>,
+    /// Wall clock of the capture's zero, Unix ns.
+    pub start_unix_ns: Option<Ns>,
+    /// Evidence it holds.
+    pub evidence: Evidence,
+    /// How far that evidence reaches.
+    pub grade: Grade,
+    /// Caveat about what the source's rows mean, in English and Chinese.
+    pub caveat: [String; 2],
+    /// What is wrong with the trace itself.
+    pub integrity: crate::analysis::Integrity,
+    /// Each accelerator as one process drove it.
+    pub ranks: Vec<RankPart>,
+    /// The answer.
+    pub verdict: Verdict,
+    /// Findings, the most important first.
+    pub findings: Vec<Finding>,
+    /// Rules that could not decide.
+    pub abstained: Vec<Abstention>,
+    /// Which device names have a canonical operator.
+    pub mapping: Mapping,
+    /// What became of each category of the source.
+    pub ledger: Vec<LedgerRow>,
+    /// Import statistics, the worst first.
+    pub stats: Vec<ImportStat>,
+}
+
+/// Devices of one vendor and model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceGroup {
+    /// Vendor key, if known.
+    pub vendor: Option<String>,
+    /// Product name, if known.
+    pub name: Option<String>,
+    /// How many.
+    pub count: usize,
+}
+
+/// One rank of a capture.
+#[derive(Clone, Debug)]
+pub struct RankPart {
+    /// Rank in the job, or position in the capture.
+    pub rank: u32,
+    /// Device ordinal in its process.
+    pub device: i32,
+    /// How its steps were found.
+    pub anchor: Anchor,
+    /// Steps found.
+    pub steps: usize,
+    /// Which steps count and why the others do not: ranges of step indices, both ends included.
+    pub selections: Vec<(Selection, Vec<(u32, u32)>)>,
+    /// Step classes, the longest in total first.
+    pub classes: Vec<ClassPart>,
+    /// Class the verdict is about, as an index into `classes`.
+    pub main: Option<usize>,
+    /// Canonical operators of the main class by exclusive time, longest first.
+    pub operators: Vec<Work>,
+    /// Kernels of the main class by exclusive time, longest first.
+    pub kernels: Vec<Work>,
+    /// Collectives seen, and those whose transfer had to be estimated.
+    pub collectives: (u64, u64),
+}
+
+/// Steps of one kind.
+#[derive(Clone, Debug)]
+pub struct ClassPart {
+    /// Key such as `decode b=32 graph=full`.
+    pub key: String,
+    /// Steps of the class.
+    pub count: usize,
+    /// Of those, steps that count.
+    pub used: usize,
+    /// Median, 95th and 99th percentile of the windows, ns.
+    pub percentiles: [Ns; 3],
+    /// Sum of the windows that count, ns.
+    pub total: Ns,
+    /// Where the time of the steps that count went; adds up to `total`.
+    pub buckets: Vec<BucketRow>,
+    /// Time hidden behind other work, ns; part of `buckets` already.
+    pub shadow: Vec<(Shadow, Ns)>,
+    /// How the slow steps differ, with the names of the buckets.
+    pub slow: Option<Slow>,
+}
+
+/// Time of one bucket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BucketRow {
+    /// Name such as `compute.gemm`.
+    pub name: String,
+    /// Layer it counts towards.
+    pub layer: Layer,
+    /// ns over the steps that count.
+    pub ns: Ns,
+}
+
+/// Slow steps against the median one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Slow {
+    /// p99 over p50.
+    pub ratio: f64,
+    /// How many steps are slow.
+    pub steps: usize,
+    /// Mean excess over the median step by bucket, ns, largest first.
+    pub excess: Vec<(String, Ns)>,
+}
+
+/// Device work of one name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Work {
+    /// Name; empty for all names that are not listed.
+    pub name: String,
+    /// Canonical operator.
+    pub op: &'static str,
+    /// Operations over the steps that count.
+    pub count: u64,
+    /// Time attributed to them and to nothing else, ns over the steps that count.
+    pub busy: Ns,
+    /// Idle time that they end, ns over the steps that count.
+    pub idle: Ns,
+}
+
+/// Which device names have a canonical operator.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Mapping {
+    /// Share of device time whose name a pattern knows; absent without device time.
+    pub coverage: Option<f64>,
+    /// Names without one and their device time, ns, longest first.
+    pub unmapped: Vec<(String, Ns)>,
+    /// Further names that are not listed, and their device time, ns.
+    pub more: (usize, Ns),
+}
+
+impl Report {
+    /// Gathers a report from captures and what was found in them.
+    pub fn build(inputs: &[(Trace, Analysis, Diagnosis)]) -> Self {
+        let captures = inputs.iter().enumerate().map(|(i, (t, a, d))| Capture::build(i + 1, t, a, d)).collect();
+        Self { captures }
+    }
+
+    /// The capture whose verdict stands at the top: the one with the gravest first finding, else the first.
+    pub fn leading(&self) -> Option<&Capture> {
+        let gravest = |c: &Capture| c.findings.iter().map(|f| f.severity).max();
+        self.captures.iter().rev().max_by_key(|c| gravest(c))
+    }
+
+    /// Severity of the gravest finding.
+    pub fn gravest(&self) -> Option<Severity> {
+        self.captures.iter().flat_map(|c| &c.findings).map(|f| f.severity).max()
+    }
+
+    /// Whether any number in it is simulated.
+    pub fn simulated(&self) -> bool {
+        self.captures.iter().any(|c| c.simulated)
+    }
+}
+
+impl Capture {
+    fn build(id: usize, trace: &Trace, analysis: &Analysis, diagnosis: &Diagnosis) -> Self {
+        let mut stats = trace.stats.clone();
+        stats.sort_by(|a, b| b.severity.cmp(&a.severity).then_with(|| a.name.cmp(&b.name)));
+        let mut ledger = trace.ledger.clone();
+        ledger.sort_by(|a, b| a.category.cmp(&b.category));
+        let facts = trace.manifest.iter().map(|(k, e)| (k.to_owned(), e.value.clone(), e.provenance)).collect();
+        Self {
+            id,
+            source: file_name(&trace.source),
+            format: trace.format.clone(),
+            simulated: trace.simulated,
+            devices: devices(trace),
+            facts,
+            world_size: trace.manifest.value("parallel.world_size").and_then(|v| v.parse().ok()),
+            window: trace.window.map(model::Span::len),
+            start_unix_ns: trace.start_unix_ns,
+            evidence: analysis.evidence,
+            grade: Grade::of(analysis.evidence, &analysis.integrity),
+            caveat: [analysis.card.note_en.clone(), analysis.card.note_zh.clone()],
+            integrity: analysis.integrity.clone(),
+            ranks: analysis.ranks.iter().map(|rank| RankPart::build(trace, analysis, rank)).collect(),
+            verdict: diagnosis.verdict.clone(),
+            findings: diagnosis.findings.clone(),
+            abstained: diagnosis.abstained.clone(),
+            mapping: mapping(trace, analysis),
+            ledger,
+            stats,
+        }
+    }
+
+    /// The rank that the steps of the report are shown for: that of the first finding, else the first.
+    pub fn leading_rank(&self) -> Option<&RankPart> {
+        let blamed = self.findings.first().and_then(|f| f.ranks.first());
+        self.ranks.iter().find(|r| Some(&r.rank) == blamed).or(self.ranks.first())
+    }
+}
+
+impl RankPart {
+    fn build(trace: &Trace, analysis: &Analysis, rank: &Rank) -> Self {
+        let main = rank.main_class();
+        let works = main.map(|class| works(rank, class)).unwrap_or_default();
+        let by_op = |(_, op): &(_, &'static str)| (String::from(*op), *op);
+        let by_name = |(name, op): &(model::StringId, &'static str)| (trace.strings.get(*name).to_owned(), *op);
+        Self {
+            rank: rank.rank,
+            device: rank.device,
+            anchor: rank.anchor.clone(),
+            steps: rank.steps.len(),
+            selections: selections(rank),
+            classes: rank.classes.iter().map(|class| ClassPart::build(class, &analysis.host_labels)).collect(),
+            main: main.and_then(|class| rank.classes.iter().position(|c| c.index == class.index)),
+            operators: top(&works, by_op),
+            kernels: top(&works, by_name),
+            collectives: (rank.collectives.instances, rank.collectives.estimated),
+        }
+    }
+
+    /// The class the verdict is about.
+    pub fn main_class(&self) -> Option<&ClassPart> {
+        self.classes.get(self.main?)
+    }
+}
+
+impl ClassPart {
+    fn build(class: &Class, labels: &[String]) -> Self {
+        let mut buckets: Vec<BucketRow> = Vec::new();
+        let mut rows = class.buckets.clone();
+        rows.sort();
+        for (bucket, ns) in rows {
+            let (name, layer) = (bucket.name(labels), bucket.layer());
+            // Two labels may carry one name; a report has one row for it.
+            match buckets.iter_mut().find(|row| row.name == name) {
+                Some(row) => row.ns += ns,
+                None => buckets.push(BucketRow { name, layer, ns }),
+            }
+        }
+        let slow = |j: &Jitter| Slow {
+            ratio: j.ratio,
+            steps: j.slow.len(),
+            excess: j.excess.iter().map(|(bucket, ns)| (bucket.name(labels), *ns)).collect(),
+        };
+        Self {
+            key: class.key.clone(),
+            count: class.count,
+            used: class.steady,
+            percentiles: [class.p50, class.p95, class.p99],
+            total: class.total,
+            buckets,
+            shadow: class.shadow.clone(),
+            slow: class.jitter.as_ref().map(slow),
+        }
+    }
+
+    /// ns of each layer over the steps that count, in the order of [`Layer::ALL`]; they add up to `total`.
+    pub fn layers(&self) -> [Ns; 4] {
+        Layer::ALL.map(|layer| self.buckets.iter().filter(|row| row.layer == layer).map(|row| row.ns).sum())
+    }
+}
+
+/// The last part of a path of any system: what names the source on every machine.
+fn file_name(source: &str) -> String {
+    let trimmed = source.trim_end_matches(['/', '\\']);
+    trimmed.rsplit(['/', '\\']).next().filter(|s| !s.is_empty()).unwrap_or(source).to_owned()
+}
+
+fn devices(trace: &Trace) -> Vec<DeviceGroup> {
+    let mut groups: Vec<DeviceGroup> = Vec::new();
+    for device in &trace.devices {
+        let text = |id: Option<model::StringId>| id.map(|id| trace.strings.get(id).to_owned());
+        let (vendor, name) = (text(device.vendor), text(device.name));
+        match groups.iter_mut().find(|g| g.vendor == vendor && g.name == name) {
+            Some(group) => group.count += 1,
+            None => groups.push(DeviceGroup { vendor, name, count: 1 }),
+        }
+    }
+    groups
+}
+
+fn mapping(trace: &Trace, analysis: &Analysis) -> Mapping {
+    let (listed, rest) = analysis.unmapped.split_at(analysis.unmapped.len().min(UNMAPPED));
+    Mapping {
+        coverage: analysis.op_coverage,
+        unmapped: listed.iter().map(|(name, ns)| (trace.strings.get(*name).to_owned(), *ns)).collect(),
+        more: (rest.len(), rest.iter().fold(0, |sum: Ns, (_, ns)| sum.saturating_add(*ns))),
+    }
+}
+
+/// Ranges of step indices by selection: those that count first, then in the order in which they first occur.
+fn selections(rank: &Rank) -> Vec<(Selection, Vec<(u32, u32)>)> {
+    let mut out: Vec<(Selection, Vec<(u32, u32)>)> = Vec::new();
+    for step in &rank.steps {
+        let at = out.iter().position(|(s, _)| *s == step.selection).unwrap_or_else(|| {
+            out.push((step.selection, Vec::new()));
+            out.len() - 1
+        });
+        let Some((_, ranges)) = out.get_mut(at) else { continue };
+        match ranges.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(step.index) => *last = step.index,
+            _ => ranges.push((step.index, step.index)),
+        }
+    }
+    out.sort_by_key(|(selection, _)| *selection != Selection::Steady);
+    out
+}
+
+/// Count, busy and idle ns by device name and operator over the steps of the class that count.
+type Works = HashMap<(model::StringId, &'static str), (u64, Ns, Ns)>;
+
+fn works(rank: &Rank, class: &Class) -> Works {
+    let mut works = Works::new();
+    for step in rank.steady_steps(class) {
+        let exclusive = rank.exclusive.get(step.ops.clone()).unwrap_or(&[]);
+        for (op, exclusive) in rank.ops_of(step).iter().zip(exclusive) {
+            let work = works.entry((op.name, op.op.name())).or_default();
+            work.0 += 1;
+            work.1 = work.1.saturating_add(exclusive.busy);
+            work.2 = work.2.saturating_add(exclusive.idle);
+        }
+    }
+    works
+}
+
+/// The longest works under the name that `key` gives them, and one row for the rest.
+fn top<K>(works: &HashMap<K, (u64, Ns, Ns)>, key: impl Fn(&K) -> (String, &'static str)) -> Vec<Work> {
+    let mut merged: HashMap<(String, &'static str), (u64, Ns, Ns)> = HashMap::new();
+    for (work, (count, busy, idle)) in works {
+        let sum = merged.entry(key(work)).or_default();
+        *sum = (sum.0 + count, sum.1.saturating_add(*busy), sum.2.saturating_add(*idle));
+    }
+    let row = |((name, op), (count, busy, idle))| Work { name, op, count, busy, idle };
+    let mut rows: Vec<Work> = merged.into_iter().map(row).collect();
+    rows.sort_by(|a, b| b.busy.cmp(&a.busy).then_with(|| a.name.cmp(&b.name)).then_with(|| a.op.cmp(b.op)));
+    if rows.len() > TOP + 1 {
+        let rest = rows.split_off(TOP);
+        let sum = |pick: fn(&Work) -> Ns| rest.iter().fold(0, |sum: Ns, w| sum.saturating_add(pick(w)));
+        rows.push(Work {
+            name: String::new(),
+            op: "",
+            count: rest.iter().map(|w| w.count).sum(),
+            busy: sum(|w| w.busy),
+            idle: sum(|w| w.idle),
+        });
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_is_named_by_its_last_part() {
+        assert_eq!(file_name("/a/b/run.json.gz"), "run.json.gz");
+        assert_eq!(file_name("C:\\runs\\x.sqlite"), "x.sqlite");
+        assert_eq!(file_name("/runs/out/"), "out");
+        assert_eq!(file_name("/"), "/");
+    }
+
+    #[test]
+    fn the_rest_of_the_works_is_one_row_and_nothing_is_lost() {
+        let works: HashMap<u32, (u64, Ns, Ns)> = (0..20).map(|i| (i, (1, Ns::from(i), 1))).collect();
+        let rows = top(&works, |i| (format!("k{i:02}"), "gemm"));
+        assert_eq!(rows.len(), TOP + 1);
+        assert_eq!(rows.first().map(|w| w.name.as_str()), Some("k19"));
+        assert_eq!(rows.iter().map(|w| w.busy).sum::<Ns>(), 190);
+        assert_eq!(rows.last().map(|w| (w.name.as_str(), w.count, w.idle)), Some(("", 8, 8)));
+    }
+}

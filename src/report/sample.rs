@@ -1,0 +1,182 @@
+//! A report written by hand, small and with something in every part.
+
+use model::{EvidenceClass, ImportStat, LedgerRow, Provenance, SliceId};
+
+use super::{
+    grade::Grade,
+    model::{BucketRow, Capture, ClassPart, DeviceGroup, Mapping, RankPart, Report, Slow, Work},
+};
+use crate::{
+    analysis::{Anchor, AnchorKind, Confidence, Integrity, Layer, Selection, steps::Shadow},
+    diagnose::{
+        Abstention, Competing, Estimate, Evidence, Finding, Level, Method, Severity, Trigger, Verdict, VerdictLayer,
+        finding::Remedy,
+    },
+    i18n::{Message, Text, Value},
+};
+
+/// A launch-bound decode run of three steps that count.
+pub(super) fn report(simulated: bool) -> Report {
+    Report { captures: vec![capture(simulated)] }
+}
+
+fn capture(simulated: bool) -> Capture {
+    use EvidenceClass::{Correlation, Device, Graph, HostApi};
+    let evidence = [Device, HostApi, Correlation, Graph].into_iter().collect();
+    let integrity =
+        Integrity { device_ops: 1200, before_launch: 0, unlinked: 3, gaps: 1190, zero_gaps: 12, overlapping: 1 };
+    let stat = |name: &str, severity, count, example: Option<&str>| ImportStat {
+        name: name.into(),
+        severity,
+        count,
+        example: example.map(str::to_owned),
+    };
+    Capture {
+        id: 1,
+        source: "launch-bound.json.gz".into(),
+        format: "kineto".into(),
+        simulated,
+        devices: vec![DeviceGroup { vendor: Some("nvidia".into()), name: Some("NVIDIA H100".into()), count: 2 }],
+        facts: vec![
+            ("parallel.world_size".into(), "2".into(), Provenance::Observed),
+            ("software.engine".into(), "engine 1.2".into(), Provenance::Declared),
+        ],
+        world_size: Some(2),
+        window: Some(45_000_000),
+        start_unix_ns: Some(1_700_000_000_000_000_000),
+        evidence,
+        grade: Grade::of(evidence, &integrity),
+        caveat: ["Durations are taken as they are.".into(), "时长按原样使用。".into()],
+        integrity,
+        ranks: vec![rank()],
+        verdict: Verdict {
+            layer: VerdictLayer::Runtime,
+            headline: Message::new(
+                Text::new(
+                    "The host cannot launch fast enough: {share} of each decode step the device waits for it.",
+                    "主机启动速度不足:每个解码步有 {share} 的时间设备在等待主机。",
+                ),
+                [("share", Value::Share(0.4))],
+            ),
+            confidence: Confidence::Medium,
+            because: vec!["RT-14"],
+            level: Some(Level::Run),
+            missing: vec![Message::plain(Text::new("Measured ceilings of the platform.", "平台的实测上限。"))],
+        },
+        findings: vec![finding()],
+        abstained: vec![
+            Abstention { rule: "CM-01", needs: vec![EvidenceClass::MultiRank], why: None },
+            Abstention { rule: "CM-02", needs: vec![EvidenceClass::MultiRank], why: None },
+            Abstention {
+                rule: "CM-06",
+                needs: Vec::new(),
+                why: Some(Message::plain(Text::new("no layer structure was found.", "没有找到层结构。"))),
+            },
+        ],
+        mapping: Mapping { coverage: Some(0.975), unmapped: vec![("my_kernel<int>".into(), 120_000)], more: (2, 900) },
+        ledger: vec![LedgerRow {
+            category: "cuda_runtime".into(),
+            read: 1300,
+            kept: 1299,
+            time_ns: 5_000_000,
+            note: "host calls".into(),
+        }],
+        stats: vec![
+            stat("kineto.clipped", model::Severity::DataLoss, 1, Some("byte 17")),
+            stat("kineto.orphan_kernels", model::Severity::Notice, 3, None),
+        ],
+    }
+}
+
+fn rank() -> RankPart {
+    let bucket = |name: &str, layer, ns| BucketRow { name: name.into(), layer, ns };
+    let work = |name: &str, op, count, busy, idle| Work { name: name.into(), op, count, busy, idle };
+    let decode = ClassPart {
+        key: "decode b=8 graph=eager".into(),
+        count: 5,
+        used: 3,
+        percentiles: [10_000_000, 10_000_001, 10_000_001],
+        total: 30_000_001,
+        buckets: vec![
+            bucket("compute.gemm", Layer::Operator, 10_000_000),
+            bucket("compute.norm", Layer::Operator, 5_000_000),
+            bucket("rt.launch_api", Layer::Runtime, 10_000_000),
+            bucket("rt.host.sampler", Layer::Runtime, 2_000_000),
+            bucket("comm.transfer", Layer::Communication, 3_000_000),
+            bucket("unattributed", Layer::Measurement, 1),
+        ],
+        shadow: vec![(Shadow::ComputeTransfer, 600_000), (Shadow::ComputeCopy, 0)],
+        slow: Some(Slow { ratio: 1.25, steps: 1, excess: vec![("rt.launch_api".into(), 2_500_000)] }),
+    };
+    let prefill = ClassPart {
+        key: "prefill".into(),
+        count: 1,
+        used: 1,
+        percentiles: [4_000_000; 3],
+        total: 4_000_000,
+        buckets: vec![bucket("compute.gemm", Layer::Operator, 3_999_999), bucket("prof", Layer::Measurement, 1)],
+        shadow: Vec::new(),
+        slow: None,
+    };
+    RankPart {
+        rank: 0,
+        device: 0,
+        anchor: Anchor { kind: AnchorKind::UserRange, name: "execute_model".into(), confidence: Confidence::High, without_work: 0 },
+        steps: 6,
+        selections: vec![
+            (Selection::Steady, vec![(1, 4)]),
+            (Selection::WarmUp, vec![(0, 0)]),
+            (Selection::Unfinished, vec![(5, 5)]),
+        ],
+        classes: vec![decode, prefill],
+        main: Some(0),
+        operators: vec![
+            work("gemm", "gemm", 120, 10_000_000, 9_000_000),
+            work("norm", "norm", 60, 5_000_000, 3_000_000),
+        ],
+        kernels: vec![
+            work("nvjet_tst_64x8", "gemm", 120, 10_000_000, 9_000_000),
+            work("void rms_norm<c10::BFloat16>(T*, int)", "norm", 60, 5_000_000, 3_000_000),
+        ],
+        collectives: (6, 2),
+    }
+}
+
+fn finding() -> Finding {
+    Finding {
+        rule: "RT-14",
+        layer: Layer::Runtime,
+        severity: Severity::Critical,
+        confidence: Confidence::Medium,
+        claim: Message::new(
+            Text::new("The device waits {ns} per step for launches.", "设备每步等待启动 {ns}。"),
+            [("ns", Value::Ns(4_000_000))],
+        ),
+        class: "decode b=8 graph=eager".into(),
+        ranks: vec![0],
+        evidence: vec![Evidence {
+            what: Message::plain(Text::new("launches per step", "每步启动次数")),
+            value: Value::Count(400),
+            rows: (1..=6).map(SliceId).collect(),
+        }],
+        trigger: Trigger { formula: "(rt.launch_api + rt.launch_latency) / step", value: 0.333, threshold: 0.15 },
+        estimate: Estimate { from: 10_000_000, to_low: 6_000_000, to_high: 10_000_000, method: Method::Bound },
+        competing: vec![Competing {
+            claim: Message::plain(Text::new("The profiler slows the host down.", "采集工具拖慢了主机。")),
+            refuted: false,
+            why: Message::plain(Text::new("an untraced run would decide.", "不采集的运行可以判定。")),
+        }],
+        remedy: vec![Remedy {
+            text_en: "Capture the decode step in a graph.".into(),
+            text_zh: "将解码步捕获为图。".into(),
+            platform: "cuda".into(),
+            source: "vendor guide".into(),
+            date: "2026-01".into(),
+        }],
+        verify: Message::plain(Text::new(
+            "Run again with graphs and compare the step time.",
+            "启用图后重新运行并比较步时间。",
+        )),
+        supersedes: vec!["RT-01"],
+    }
+}

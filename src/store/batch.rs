@@ -1,0 +1,112 @@
+//! Bulk inserts. Each statement costs a round trip to SQLite's thread, so a statement carries hundreds of rows, and the
+//! next is encoded while SQLite executes the present one.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use sqlx::{Arguments, AssertSqlSafe, SqliteConnection, error::BoxDynError, sqlite::SqliteArguments};
+
+/// Rows of a statement. A few fixed sizes keep every text in the statement cache whatever the number of rows.
+const SIZES: [usize; 4] = [512, 64, 8, 1];
+/// Rows of a transaction; bounds what SQLite keeps in memory.
+const TRANSACTION: usize = 1 << 20;
+
+/// A table to insert into.
+#[derive(Clone, Copy)]
+pub(super) struct Table {
+    pub(super) name: &'static str,
+    /// Number of columns.
+    pub(super) width: usize,
+    /// Most rows of a statement; less than usual where rows are large.
+    pub(super) most: usize,
+}
+
+impl Table {
+    pub(super) const fn new(name: &'static str, width: usize) -> Self {
+        Self { name, width, most: SIZES[0] }
+    }
+}
+
+/// The values of the rows of a statement.
+pub(super) struct Cells(SqliteArguments);
+
+impl Cells {
+    /// Adds an integer, text, real, blob, or `None` for NULL.
+    pub(super) fn put<'t, T>(&mut self, value: T) -> Result<&mut Self, BoxDynError>
+    where
+        T: sqlx::Encode<'t, sqlx::Sqlite> + sqlx::Type<sqlx::Sqlite>,
+    {
+        self.0.add(value)?;
+        Ok(self)
+    }
+}
+
+/// Inserts rows in transactions of bounded size.
+pub(super) struct Batch<'c> {
+    connection: &'c mut SqliteConnection,
+    texts: FxHashMap<(&'static str, usize), Arc<str>>,
+    rows: usize,
+}
+
+impl<'c> Batch<'c> {
+    pub(super) async fn begin(connection: &'c mut SqliteConnection) -> Result<Self, sqlx::Error> {
+        sqlx::raw_sql("BEGIN").execute(&mut *connection).await?;
+        Ok(Self { connection, texts: FxHashMap::default(), rows: 0 })
+    }
+
+    pub(super) async fn commit(self) -> Result<(), sqlx::Error> {
+        sqlx::raw_sql("COMMIT").execute(self.connection).await.map(|_| ())
+    }
+
+    /// Runs a statement with one number in it, within the transaction.
+    pub(super) async fn clear(&mut self, sql: &'static str, number: i64) -> Result<(), sqlx::Error> {
+        sqlx::query(sql).bind(number).execute(&mut *self.connection).await.map(|_| ())
+    }
+
+    /// Inserts all `rows`; `encode` adds the `table.width` values of one of them.
+    pub(super) async fn insert<T>(
+        &mut self,
+        table: Table,
+        mut rows: impl ExactSizeIterator<Item = T>,
+        mut encode: impl FnMut(&mut Cells, T) -> Result<(), BoxDynError>,
+    ) -> Result<(), sqlx::Error> {
+        let mut left = rows.len();
+        let mut next = |left: usize| -> Result<(usize, SqliteArguments), sqlx::Error> {
+            let size = SIZES.into_iter().find(|size| *size <= left.min(table.most)).unwrap_or(0);
+            let mut cells = Cells(SqliteArguments::default());
+            cells.0.reserve(size * table.width, 0);
+            for row in rows.by_ref().take(size) {
+                encode(&mut cells, row).map_err(sqlx::Error::Encode)?;
+            }
+            Ok((size, cells.0))
+        };
+        let (mut size, mut arguments) = next(left)?;
+        while size > 0 {
+            left -= size;
+            let text = self.text(table, size);
+            let execute = sqlx::query_with(AssertSqlSafe(text), arguments).execute(&mut *self.connection);
+            let (executed, encoded) = tokio::join!(execute, async { next(left) });
+            executed?;
+            self.count(size).await?;
+            (size, arguments) = encoded?;
+        }
+        Ok(())
+    }
+
+    fn text(&mut self, table: Table, size: usize) -> Arc<str> {
+        let text = self.texts.entry((table.name, size)).or_insert_with(|| {
+            let row = format!("({})", vec!["?"; table.width].join(","));
+            format!("INSERT INTO {} VALUES {}", table.name, vec![row; size].join(",")).into()
+        });
+        Arc::clone(text)
+    }
+
+    async fn count(&mut self, rows: usize) -> Result<(), sqlx::Error> {
+        self.rows += rows;
+        if self.rows >= TRANSACTION {
+            self.rows = 0;
+            sqlx::raw_sql("COMMIT; BEGIN").execute(&mut *self.connection).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,84 @@
+//! Why a capture file could not be written, read or queried.
+
+use std::path::{Path, PathBuf};
+
+/// Why the store failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The operating system refused.
+    #[error("cannot {doing} '{path}': {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What was being done to it.
+        doing: &'static str,
+        /// The reason.
+        source: std::io::Error,
+    },
+    /// The file is of another kind.
+    #[error("'{path}' is not a capture file; make one with 'strato import {path} -o FILE.strato'")]
+    NotACapture {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file was written by another version of the program.
+    #[error(
+        "'{path}' has schema version {found}, this program knows {known}; {}",
+        if found > known { "use a newer strato" } else { "import the original trace again" }
+    )]
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+        /// Ours.
+        known: u32,
+    },
+    /// The content contradicts itself.
+    #[error("cannot read '{path}': row {row} of table '{table}': {what}; import the original trace again")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// The table.
+        table: &'static str,
+        /// Its row.
+        row: i64,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// SQLite refused.
+    #[error("cannot {doing} '{path}': {source}")]
+    Sqlite {
+        /// The file.
+        path: PathBuf,
+        /// What was being done to it.
+        doing: &'static str,
+        /// The reason.
+        source: sqlx::Error,
+    },
+    /// The place of the output is taken by something that is not a capture file.
+    #[error("will not replace '{path}', which is not a capture file; choose another name or remove it first")]
+    Occupied {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A query of a person cannot be answered.
+    #[error("{message}; {hint}")]
+    Query {
+        /// What is wrong with it.
+        message: String,
+        /// What can be done.
+        hint: String,
+    },
+}
+
+impl Error {
+    pub(super) fn io(path: &Path, doing: &'static str) -> impl FnOnce(std::io::Error) -> Self {
+        move |source| Self::Io { path: path.to_owned(), doing, source }
+    }
+
+    pub(super) fn sqlite(path: &Path, doing: &'static str) -> impl FnOnce(sqlx::Error) -> Self {
+        move |source| Self::Sqlite { path: path.to_owned(), doing, source }
+    }
+}

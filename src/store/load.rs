@@ -1,0 +1,400 @@
+//! A capture file back into memory. Everything in the file is checked against the rest of it, since analysis follows
+//! indices without a look; memory is bounded by what the file really holds, never by a count that it states.
+
+use std::path::Path;
+
+use futures_util::TryStreamExt;
+use model::{
+    Columns, CounterTrack, Device, Flow, ImportStat, LedgerRow, Process, ProcessId, Provenance, Severity, Span,
+    StringId, Trace, Track, TrackId, TrackKey, TrackKind,
+};
+use rustc_hash::FxHashMap;
+use sqlx::{Row, SqliteConnection, sqlite::SqliteRow};
+
+use super::{
+    Error,
+    chunk::{self, Bounds},
+    detail,
+    open::Session,
+    rows, save,
+};
+
+/// All captures of a file, in the order they were saved.
+///
+/// # Errors
+/// [`Error::NotACapture`], [`Error::Version`], [`Error::Damaged`] or [`Error::Sqlite`], which name the file and, where
+/// there is one, the table and row.
+pub fn load(path: &Path) -> Result<Vec<Trace>, Error> {
+    Session::read(path)?.run(async |connection, path| Loader::new(connection, path).load().await)
+}
+
+/// One row of a table, with what is needed to judge it.
+pub(super) struct Source<'a> {
+    row: &'a SqliteRow,
+    path: &'a Path,
+    table: &'static str,
+    /// Row of the capture's first string, and their number.
+    strings: (i64, usize),
+}
+
+impl<'a> Source<'a> {
+    pub(super) fn of(row: &'a SqliteRow, path: &'a Path, table: &'static str, strings: (i64, usize)) -> Self {
+        Self { row, path, table, strings }
+    }
+
+    /// The row contradicts the rest of the file.
+    pub(super) fn damaged(&self, what: impl Into<String>) -> Error {
+        let row = self.row.try_get(0).unwrap_or(0);
+        Error::Damaged { path: self.path.to_owned(), table: self.table, row, what: what.into() }
+    }
+
+    fn get<'r, T>(&'r self, column: usize) -> Result<T, Error>
+    where
+        T: sqlx::Decode<'r, sqlx::Sqlite> + sqlx::Type<sqlx::Sqlite>,
+    {
+        self.row.try_get(column).map_err(|e| self.damaged(format!("column {}: {e}", column + 1)))
+    }
+
+    /// An integer or NULL.
+    pub(super) fn integer(&self, column: usize) -> Result<Option<i64>, Error> {
+        self.get(column)
+    }
+
+    /// An integer.
+    pub(super) fn need(&self, column: usize) -> Result<i64, Error> {
+        self.get(column)
+    }
+
+    /// Text.
+    pub(super) fn text(&self, column: usize) -> Result<&str, Error> {
+        self.get(column)
+    }
+
+    /// An integer of a narrower type, or NULL.
+    pub(super) fn narrow<T: TryFrom<i64>>(&self, column: usize) -> Result<Option<T>, Error> {
+        let convert =
+            |v: i64| T::try_from(v).map_err(|_| self.damaged(format!("{v} in column {} is out of range", column + 1)));
+        self.integer(column)?.map(convert).transpose()
+    }
+
+    /// Reference to a string of the capture, or NULL.
+    pub(super) fn string(&self, column: usize) -> Result<Option<StringId>, Error> {
+        let (first, n) = self.strings;
+        self.index(column, first, n, "string").map(|index| index.map(StringId))
+    }
+
+    /// Reference to one of `n` rows from `first` on of a table, as an index, or NULL.
+    pub(super) fn index(&self, column: usize, first: i64, n: usize, what: &str) -> Result<Option<u32>, Error> {
+        let Some(id) = self.integer(column)? else { return Ok(None) };
+        let index = id.checked_sub(first).and_then(|i| u32::try_from(i).ok()).filter(|i| (*i as usize) < n);
+        index.map(Some).ok_or_else(|| self.damaged(format!("there is no {what} {id} in this capture")))
+    }
+
+    fn some<T>(&self, value: Option<T>, column: usize) -> Result<T, Error> {
+        value.ok_or_else(|| self.damaged(format!("column {} is empty", column + 1)))
+    }
+}
+
+/// First row of each table that belongs to a capture; its indices count from there.
+#[derive(Default)]
+struct Firsts {
+    string: Option<i64>,
+    process: Option<i64>,
+    track: Option<i64>,
+    detail: Option<i64>,
+    counter_track: Option<i64>,
+}
+
+/// A capture in the making.
+pub(super) struct Partial {
+    pub(super) trace: Trace,
+    firsts: Firsts,
+    pub(super) first_slice: i64,
+    slice_count: i64,
+    /// Slices of each track, as the table `track` says.
+    pub(super) counts: Vec<usize>,
+    /// Slices of all tracks up to here.
+    numbered: i64,
+    samples: Vec<i64>,
+}
+
+impl Partial {
+    pub(super) fn bounds(&self) -> Bounds {
+        let slices = usize::try_from(self.slice_count).unwrap_or(0);
+        Bounds { strings: self.trace.strings.len(), details: self.trace.details.len(), slices }
+    }
+
+    /// Row of the first string, and their number.
+    pub(super) fn strings(&self) -> (i64, usize) {
+        (self.firsts.string.unwrap_or(0), self.trace.strings.len())
+    }
+
+    pub(super) fn first_detail(&self) -> i64 {
+        self.firsts.detail.unwrap_or(0)
+    }
+
+    fn process(&self, row: &Source<'_>, column: usize) -> Result<ProcessId, Error> {
+        let first = self.firsts.process.unwrap_or(0);
+        let index = row.index(column, first, self.trace.processes.len(), "process")?;
+        row.some(index, column).map(ProcessId)
+    }
+
+    fn track(&self, row: &Source<'_>, column: usize) -> Result<TrackId, Error> {
+        let first = self.firsts.track.unwrap_or(0);
+        let index = row.index(column, first, self.trace.tracks.len(), "track")?;
+        row.some(index, column).map(TrackId)
+    }
+}
+
+/// The next row of a table must have the next id, so that ids are indices.
+fn follow(row: &Source<'_>, first: &mut Option<i64>, n: usize) -> Result<(), Error> {
+    let id = row.need(0)?;
+    let expected = i64::try_from(n).ok().and_then(|n| first.get_or_insert(id).checked_add(n));
+    if expected == Some(id) { Ok(()) } else { Err(row.damaged("the ids of a capture are not contiguous")) }
+}
+
+struct Loader<'a> {
+    connection: &'a mut SqliteConnection,
+    path: &'a Path,
+    captures: Vec<Partial>,
+    by_id: FxHashMap<i64, usize>,
+}
+
+impl<'a> Loader<'a> {
+    fn new(connection: &'a mut SqliteConnection, path: &'a Path) -> Self {
+        Self { connection, path, captures: Vec::new(), by_id: FxHashMap::default() }
+    }
+
+    async fn load(mut self) -> Result<Vec<Trace>, Error> {
+        self.captures().await?;
+        self.places().await?;
+        self.each("detail", detail::SELECT, |c, row| {
+            follow(row, &mut c.firsts.detail, c.trace.details.len())?;
+            c.trace.details.push(detail::decode(row)?);
+            Ok(())
+        })
+        .await?;
+        self.chunks().await?;
+        for capture in &mut self.captures {
+            rows::fill(self.connection, self.path, capture).await?;
+        }
+        self.counters().await?;
+        self.account().await?;
+        Ok(self.captures.into_iter().map(|c| c.trace).collect())
+    }
+
+    /// Reads the rows of a table whose first column is the row's id and whose second is its capture.
+    async fn each(
+        &mut self,
+        table: &'static str,
+        sql: &'static str,
+        mut read: impl FnMut(&mut Partial, &Source<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let failed = |e| Error::sqlite(self.path, "read")(e);
+        let mut rows = sqlx::query(sql).fetch(&mut *self.connection);
+        while let Some(row) = rows.try_next().await.map_err(failed)? {
+            let mut source = Source::of(&row, self.path, table, (0, 0));
+            let id = source.need(1)?;
+            let capture = self.by_id.get(&id).and_then(|i| self.captures.get_mut(*i));
+            let capture = capture.ok_or_else(|| source.damaged(format!("there is no capture {id}")))?;
+            source.strings = capture.strings();
+            read(capture, &source)?;
+        }
+        Ok(())
+    }
+
+    async fn captures(&mut self) -> Result<(), Error> {
+        let sql = "SELECT id, source, format, simulated, start_unix_ns, window_start_ns, window_end_ns, first_slice, \
+                   slice_count FROM capture ORDER BY id";
+        let found =
+            sqlx::query(sql).fetch_all(&mut *self.connection).await.map_err(Error::sqlite(self.path, "read"))?;
+        for row in &found {
+            let row = Source::of(row, self.path, "capture", (0, 0));
+            let slice_count = row.need(8)?;
+            if !(0..i64::from(u32::MAX)).contains(&slice_count) {
+                return Err(row.damaged(format!("slice_count is {slice_count}")));
+            }
+            let window = row.integer(5)?.zip(row.integer(6)?).map(|(start, end)| Span::new(start, end));
+            let trace = Trace {
+                source: row.text(1)?.to_owned(),
+                format: row.text(2)?.to_owned(),
+                simulated: row.need(3)? != 0,
+                start_unix_ns: row.integer(4)?,
+                window,
+                ..Trace::default()
+            };
+            self.by_id.insert(row.need(0)?, self.captures.len());
+            self.captures.push(Partial {
+                trace,
+                firsts: Firsts::default(),
+                first_slice: row.need(7)?,
+                slice_count,
+                counts: Vec::new(),
+                numbered: 0,
+                samples: Vec::new(),
+            });
+        }
+        Ok(())
+    }
+
+    async fn places(&mut self) -> Result<(), Error> {
+        let mut next: FxHashMap<i64, usize> = FxHashMap::default();
+        self.each("string", "SELECT id, capture_id, value FROM string ORDER BY id", |c, row| {
+            // The empty string is there from the start, so the number of rows is not that of the table in memory.
+            let read = next.entry(row.need(1)?).or_default();
+            follow(row, &mut c.firsts.string, *read)?;
+            let id = c.trace.strings.intern(row.text(2)?);
+            if id.0 as usize != *read {
+                return Err(row.damaged("the same text has two ids"));
+            }
+            *read += 1;
+            Ok(())
+        })
+        .await?;
+        self.each("process", "SELECT * FROM process ORDER BY id", |c, row| {
+            follow(row, &mut c.firsts.process, c.trace.processes.len())?;
+            c.trace.processes.push(Process { pid: row.integer(2)?, name: row.string(3)?, rank: row.narrow(4)? });
+            Ok(())
+        })
+        .await?;
+        self.each("device", "SELECT * FROM device ORDER BY id", |c, row| {
+            c.trace.devices.push(Device {
+                process: c.process(row, 2)?,
+                ordinal: row.some(row.narrow(3)?, 3)?,
+                name: row.string(4)?,
+                vendor: row.string(5)?,
+                cores: row.narrow(6)?,
+                memory_bytes: row.integer(7)?,
+            });
+            Ok(())
+        })
+        .await?;
+        self.each("track", "SELECT * FROM track ORDER BY id", read_track).await?;
+        self.each("flow", "SELECT * FROM flow ORDER BY id", |c, row| {
+            c.trace.flows.push(Flow {
+                process: c.process(row, 2)?,
+                id: row.need(3)?,
+                kind: row.some(row.string(4)?, 4)?,
+                from: (c.track(row, 5)?, row.need(6)?),
+                to: (c.track(row, 7)?, row.need(8)?),
+            });
+            Ok(())
+        })
+        .await
+    }
+
+    async fn chunks(&mut self) -> Result<(), Error> {
+        const { assert!(chunk::VERSION == 1) };
+        let sql = "SELECT id, capture_id, track_id, n, columns FROM lane_chunk WHERE version = 1 ORDER BY id";
+        self.each("lane_chunk", sql, |c, row| {
+            let track = c.track(row, 2)?.0 as usize;
+            let bounds = c.bounds();
+            let (Some(lane), Some(count)) = (c.trace.lanes.get_mut(track), c.counts.get(track)) else {
+                return Err(row.damaged("there is no such track"));
+            };
+            let before = lane.len();
+            chunk::decode(row.get(4)?, row.need(3)?, lane)
+                .and_then(|()| bounds.check(lane, before))
+                .map_err(|what| row.damaged(what))?;
+            if lane.len() > *count { Err(row.damaged("the track has fewer slices")) } else { Ok(()) }
+        })
+        .await
+    }
+
+    async fn counters(&mut self) -> Result<(), Error> {
+        self.each("counter_track", "SELECT * FROM counter_track ORDER BY id", |c, row| {
+            follow(row, &mut c.firsts.counter_track, c.trace.counters.len())?;
+            let name = row.some(row.string(4)?, 4)?;
+            c.samples.push(row.need(6)?);
+            c.trace.counters.push(CounterTrack {
+                process: c.process(row, 2)?,
+                device: row.narrow(3)?,
+                name,
+                unit: row.text(5)?.to_owned(),
+                t: Vec::new(),
+                value: Vec::new(),
+            });
+            Ok(())
+        })
+        .await?;
+        self.each("counter", "SELECT * FROM counter ORDER BY id", |c, row| {
+            let index = row.index(2, c.firsts.counter_track.unwrap_or(0), c.trace.counters.len(), "counter track")?;
+            let Some(counter) = index.and_then(|i| c.trace.counters.get_mut(i as usize)) else {
+                return Err(row.damaged("the sample belongs to no counter"));
+            };
+            counter.t.push(row.need(3)?);
+            // SQLite has no NaN and keeps NULL in its place.
+            counter.value.push(row.get::<Option<f64>>(4)?.unwrap_or(f64::NAN));
+            Ok(())
+        })
+        .await?;
+        for capture in &self.captures {
+            for ((i, counter), samples) in capture.trace.counters.iter().enumerate().zip(&capture.samples) {
+                if i64::try_from(counter.t.len()) != Ok(*samples) {
+                    let what = format!("{samples} samples are announced, {} are there", counter.t.len());
+                    let row = capture.firsts.counter_track.unwrap_or(0).saturating_add_unsigned(i as u64);
+                    return Err(Error::Damaged { path: self.path.to_owned(), table: "counter_track", row, what });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn account(&mut self) -> Result<(), Error> {
+        let unsigned = |n: i64| u64::try_from(n).unwrap_or(0);
+        let sql = "SELECT key, capture_id, value, provenance FROM manifest";
+        self.each("manifest", sql, |c, row| {
+            let all = [Provenance::Observed, Provenance::Declared, Provenance::Simulated];
+            let name = row.text(3)?;
+            let provenance = all.into_iter().find(|p| save::provenance_name(*p) == name);
+            let provenance = provenance.ok_or_else(|| row.damaged(format!("unknown provenance '{name}'")))?;
+            c.trace.manifest.set(row.text(0)?, row.text(2)?, provenance);
+            Ok(())
+        })
+        .await?;
+        self.each("import_stat", "SELECT * FROM import_stat ORDER BY id", |c, row| {
+            let name = row.text(3)?;
+            let severity = Severity::parse(name).ok_or_else(|| row.damaged(format!("unknown severity '{name}'")))?;
+            let example = row.get::<Option<String>>(5)?;
+            let count = unsigned(row.need(4)?);
+            c.trace.stats.push(ImportStat { name: row.text(2)?.to_owned(), severity, count, example });
+            Ok(())
+        })
+        .await?;
+        self.each("import_ledger", "SELECT * FROM import_ledger ORDER BY id", |c, row| {
+            c.trace.ledger.push(LedgerRow {
+                category: row.text(2)?.to_owned(),
+                read: unsigned(row.need(3)?),
+                kept: unsigned(row.need(4)?),
+                time_ns: row.need(5)?,
+                note: row.text(6)?.to_owned(),
+            });
+            Ok(())
+        })
+        .await
+    }
+}
+
+fn read_track(c: &mut Partial, row: &Source<'_>) -> Result<(), Error> {
+    follow(row, &mut c.firsts.track, c.trace.tracks.len())?;
+    let kind = row.text(3)?;
+    let kind = TrackKind::parse(kind).ok_or_else(|| row.damaged(format!("unknown kind '{kind}'")))?;
+    let count = row.need(9)?;
+    let expected = c.first_slice.checked_add(c.numbered);
+    if expected != Some(row.need(8)?) || !(0..=c.slice_count - c.numbered).contains(&count) {
+        return Err(row.damaged("its slices do not follow those of the track before it"));
+    }
+    let first = u32::try_from(c.numbered).map_err(|_| row.damaged("it has too many slices"))?;
+    c.numbered += count;
+    c.counts.push(usize::try_from(count).map_err(|_| row.damaged("it has too many slices"))?);
+    let key = TrackKey {
+        kind,
+        process: c.process(row, 2)?,
+        device: row.narrow(4)?,
+        context: row.integer(5)?,
+        id: row.need(6)?,
+    };
+    c.trace.tracks.push(Track { key, name: row.string(7)? });
+    c.trace.lanes.push(Columns { first, ..Columns::default() });
+    Ok(())
+}

@@ -1,0 +1,41 @@
+//! The capture file (`.strato`): our SQLite schema, and the only place that knows it.
+//!
+//! A file holds one or more captures, each in two forms: row tables for SQL, and the columns of every track as blobs
+//! ([`chunk`]) from which a capture is back in memory some fifty times faster than from its rows. It is written beside
+//! its final place and renamed when whole, so a capture file that exists is complete.
+//!
+//! | module | owns |
+//! | --- | --- |
+//! | `open` | connections, the schema and the check that a file has it |
+//! | `replace` | a file that appears whole or not at all |
+//! | `batch` | bulk inserts |
+//! | `save`, `load` | a capture to the file and back |
+//! | `chunk`, `detail` | the form of lane blobs and of detail rows |
+//! | `query` | SQL of people, read-only |
+//!
+//! The interface is synchronous: SQLite works on a thread of its own and the runtime that awaits it is private.
+
+mod batch;
+mod chunk;
+mod detail;
+mod error;
+mod load;
+mod open;
+mod query;
+mod replace;
+mod rows;
+mod save;
+
+pub use error::Error;
+pub use load::load;
+pub use open::is_capture;
+pub use query::{Sink, Value, query};
+pub use save::{save, save_ops};
+
+/// `application_id` of a capture file: `STRO` in ASCII.
+pub const APPLICATION_ID: u32 = u32::from_be_bytes(*b"STRO");
+/// `user_version` of the schema that this program writes and reads.
+pub const SCHEMA_VERSION: u32 = 1;
+
+#[cfg(test)]
+mod tests;

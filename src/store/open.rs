@@ -1,0 +1,160 @@
+//! Connections to a capture file, its schema, and the check that a file has it.
+
+use std::{fs::File, future::Future, io::Read, path::Path, path::PathBuf};
+
+use sqlx::{
+    ConnectOptions, Connection, Row, SqliteConnection,
+    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous},
+};
+
+use super::{APPLICATION_ID, Error, SCHEMA_VERSION};
+
+const TABLES: &str = include_str!("migrations/0001_tables.sql");
+const VIEWS: &str = include_str!("migrations/0001_views.sql");
+const INDEXES: &str = include_str!("migrations/0001_indexes.sql");
+
+/// Length of the header of an SQLite file, which holds both numbers that we look at.
+const HEADER: usize = 100;
+
+/// Whether the content of the file is that of a capture file, of whatever schema version.
+///
+/// # Errors
+/// [`Error::Io`] when the file cannot be read.
+pub fn is_capture(path: &Path) -> Result<bool, Error> {
+    Ok(version(path)?.is_some())
+}
+
+/// The schema version of a capture file; `None` for any other file.
+fn version(path: &Path) -> Result<Option<u32>, Error> {
+    let mut header = Vec::with_capacity(HEADER);
+    let file = File::open(path).map_err(Error::io(path, "read"))?;
+    if !file.metadata().map_err(Error::io(path, "read"))?.is_file() {
+        return Ok(None);
+    }
+    file.take(HEADER as u64).read_to_end(&mut header).map_err(Error::io(path, "read"))?;
+    // Offsets from https://www.sqlite.org/fileformat.html#the_database_header.
+    let number = |at: usize| header.get(at..at + 4).and_then(|b| b.try_into().ok()).map(u32::from_be_bytes);
+    let ours = header.starts_with(b"SQLite format 3\0") && number(68) == Some(APPLICATION_ID);
+    Ok(if ours { number(60) } else { None })
+}
+
+/// A connection and the runtime that awaits it.
+pub(super) struct Session {
+    runtime: tokio::runtime::Runtime,
+    pub(super) connection: SqliteConnection,
+    pub(super) path: PathBuf,
+}
+
+impl Session {
+    /// Opens a capture file for reading.
+    pub(super) fn read(path: &Path) -> Result<Self, Error> {
+        Self::existing(path, SqliteConnectOptions::new().read_only(true).pragma("query_only", "ON"))
+    }
+
+    /// Opens a capture file to add what analysis found.
+    pub(super) fn amend(path: &Path) -> Result<Self, Error> {
+        Self::existing(path, SqliteConnectOptions::new().journal_mode(SqliteJournalMode::Delete))
+    }
+
+    fn existing(path: &Path, options: SqliteConnectOptions) -> Result<Self, Error> {
+        match version(path)? {
+            None => return Err(Error::NotACapture { path: path.to_owned() }),
+            Some(SCHEMA_VERSION) => {}
+            Some(found) => return Err(Error::Version { path: path.to_owned(), found, known: SCHEMA_VERSION }),
+        }
+        let options = options.filename(path).create_if_missing(false).row_buffer_size(1024);
+        let mut session = Self::connect(path, options)?;
+        session.check_schema()?;
+        Ok(session)
+    }
+
+    /// Opens an empty file to be filled and then renamed. Nothing here survives a crash, and need not: the file has no
+    /// name that anyone would open before it is whole.
+    pub(super) fn create(path: &Path) -> Result<Self, Error> {
+        let options = SqliteConnectOptions::new()
+            .filename(path)
+            .page_size(16 * 1024)
+            .journal_mode(SqliteJournalMode::Off)
+            .synchronous(SqliteSynchronous::Off)
+            .pragma("locking_mode", "EXCLUSIVE")
+            .pragma("cache_size", "-65536")
+            .pragma("temp_store", "MEMORY");
+        let mut session = Self::connect(path, options)?;
+        let mark = format!("PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA_VERSION};");
+        session.script(mark)?;
+        session.script(TABLES)?;
+        session.script(VIEWS)?;
+        Ok(session)
+    }
+
+    /// Makes the secondary indexes, which is cheaper after the load than during it.
+    pub(super) fn index(&mut self) -> Result<(), Error> {
+        self.script(INDEXES)
+    }
+
+    /// Closes the connection, so that every page is with the operating system.
+    pub(super) fn close(self) -> Result<(), Error> {
+        self.runtime.block_on(self.connection.close()).map_err(Error::sqlite(&self.path, "finish"))
+    }
+
+    fn connect(path: &Path, options: SqliteConnectOptions) -> Result<Self, Error> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .map_err(Error::io(path, "start a runtime for"))?;
+        // What a foreign file says of its own schema is not to be run.
+        let options = options.pragma("trusted_schema", "OFF").disable_statement_logging();
+        let connection =
+            runtime.block_on(SqliteConnection::connect_with(&options)).map_err(Error::sqlite(path, "open"))?;
+        Ok(Self { runtime, connection, path: path.to_owned() })
+    }
+
+    fn script(&mut self, sql: impl Into<std::borrow::Cow<'static, str>>) -> Result<(), Error> {
+        let sql = sqlx::AssertSqlSafe(sql.into());
+        let run = sqlx::raw_sql(sql).execute(&mut self.connection);
+        self.runtime.block_on(run).map(|_| ()).map_err(Error::sqlite(&self.path, "write"))
+    }
+
+    /// Refuses a file whose tables are not literally those of this program: a view in the place of a table could run
+    /// for ever.
+    fn check_schema(&mut self) -> Result<(), Error> {
+        let mut model = Self::connect(Path::new(":memory:"), SqliteConnectOptions::new().in_memory(true))?;
+        model.script(TABLES)?;
+        model.script(VIEWS)?;
+        let expected = model.schema()?;
+        let found = self.schema()?;
+        let alien = expected.iter().find(|object| !found.contains(object));
+        match alien {
+            None => Ok(()),
+            Some((name, _)) => Err(Error::Damaged {
+                path: self.path.clone(),
+                table: "sqlite_schema",
+                row: 0,
+                what: format!("'{name}' is not what a capture file has under that name"),
+            }),
+        }
+    }
+
+    fn schema(&mut self) -> Result<Vec<(String, String)>, Error> {
+        let sql = "SELECT name, sql FROM sqlite_schema WHERE type IN ('table', 'view') AND sql IS NOT NULL LIMIT 1000";
+        let rows = self.runtime.block_on(sqlx::query(sql).fetch_all(&mut self.connection));
+        let read = |row: &sqlx::sqlite::SqliteRow| Ok((row.try_get(0)?, row.try_get(1)?));
+        rows.and_then(|rows| rows.iter().map(read).collect()).map_err(Error::sqlite(&self.path, "read the schema of"))
+    }
+
+    /// Names of the tables and views.
+    pub(super) fn tables(&mut self) -> Result<Vec<String>, Error> {
+        let mut names: Vec<String> = self.schema()?.into_iter().map(|(name, _)| name).collect();
+        names.sort();
+        Ok(names)
+    }
+
+    /// Runs a piece of work on the connection to its end.
+    pub(super) fn run<'a, T, F>(&'a mut self, work: impl FnOnce(&'a mut SqliteConnection, &'a Path) -> F) -> T
+    where
+        F: Future<Output = T> + 'a,
+    {
+        let Self { runtime, connection, path } = self;
+        runtime.block_on(work(connection, path))
+    }
+}

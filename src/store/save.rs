@@ -1,0 +1,295 @@
+//! Captures into a new file, and what analysis found into an existing one.
+
+use std::path::Path;
+
+use model::{Category, Provenance, StringId, Trace, trace::NO_CORRELATION};
+use sqlx::SqliteConnection;
+
+use super::{
+    Error,
+    batch::{Batch, Table},
+    chunk, detail,
+    open::Session,
+    replace::Replacement,
+};
+
+/// Writes captures to a new file, which replaces a capture file of that name once it is whole.
+///
+/// # Errors
+/// [`Error::Occupied`] when `path` is taken by something else than a capture file, [`Error::Io`] or [`Error::Sqlite`]
+/// when it cannot be written; `path` is untouched then.
+pub fn save(path: &Path, traces: &[Trace]) -> Result<(), Error> {
+    let file = Replacement::begin(path)?;
+    let mut session = Session::create(file.path())?;
+    session.run(|connection, _| write_all(connection, traces)).map_err(Error::sqlite(path, "write"))?;
+    session.index()?;
+    session.close()?;
+    file.commit()
+}
+
+/// Records the canonical operator of names of a capture, in place of what was recorded before.
+///
+/// # Errors
+/// [`Error::NotACapture`] and its like for another file, [`Error::Sqlite`] when it cannot be written.
+pub fn save_ops(path: &Path, capture: i64, ops: &[(StringId, &str)]) -> Result<(), Error> {
+    Session::amend(path)?
+        .run(async move |connection, _| {
+            let first = "SELECT coalesce(min(id), 0) FROM string WHERE capture_id = ?";
+            let first: i64 = sqlx::query_scalar(first).bind(capture).fetch_one(&mut *connection).await?;
+            let mut batch = Batch::begin(connection).await?;
+            batch.clear("DELETE FROM name_op WHERE capture_id = ?", capture).await?;
+            let rows = ops.iter();
+            batch
+                .insert(Table::new("name_op", 3), rows, |cells, (name, op)| {
+                    cells.put(first + i64::from(name.0))?.put(capture)?.put(*op)?;
+                    Ok(())
+                })
+                .await?;
+            batch.commit().await
+        })
+        .map_err(Error::sqlite(path, "write"))
+}
+
+/// Rows of the file before a capture, table by table: its indices count from there.
+#[derive(Clone, Copy, Default)]
+struct Bases {
+    string: i64,
+    process: i64,
+    device: i64,
+    track: i64,
+    slice: i64,
+    detail: i64,
+    flow: i64,
+    counter_track: i64,
+    counter: i64,
+}
+
+fn rows(n: usize) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
+}
+
+async fn write_all(connection: &mut SqliteConnection, traces: &[Trace]) -> Result<(), sqlx::Error> {
+    let mut batch = Batch::begin(connection).await?;
+    batch
+        .insert(Table::new("category", 2), Category::ALL.into_iter(), |cells, category| {
+            cells.put(category as i64)?.put(category.name())?;
+            Ok(())
+        })
+        .await?;
+    let mut bases = Bases::default();
+    for (trace, capture) in traces.iter().zip(1..) {
+        Writer { batch: &mut batch, trace, capture, bases }.write().await?;
+        bases.string += rows(trace.strings.len());
+        bases.process += rows(trace.processes.len());
+        bases.device += rows(trace.devices.len());
+        bases.track += rows(trace.tracks.len());
+        bases.slice += rows(trace.slice_count());
+        bases.detail += rows(trace.details.len());
+        bases.flow += rows(trace.flows.len());
+        bases.counter_track += rows(trace.counters.len());
+        bases.counter += rows(trace.counters.iter().map(|c| c.t.len()).sum());
+    }
+    batch.commit().await
+}
+
+struct Writer<'a, 'c> {
+    batch: &'a mut Batch<'c>,
+    trace: &'a Trace,
+    capture: i64,
+    bases: Bases,
+}
+
+impl Writer<'_, '_> {
+    async fn write(&mut self) -> Result<(), sqlx::Error> {
+        self.capture().await?;
+        self.places().await?;
+        self.details().await?;
+        self.slices().await?;
+        self.collectives().await?;
+        self.chunks().await?;
+        self.counters().await?;
+        self.account().await
+    }
+
+    async fn capture(&mut self) -> Result<(), sqlx::Error> {
+        let Self { batch, trace, capture, bases } = self;
+        batch
+            .insert(Table::new("capture", 9), std::iter::once(*trace), |cells, trace| {
+                cells.put(*capture)?.put(&*trace.source)?.put(&*trace.format)?.put(trace.simulated)?;
+                cells.put(trace.start_unix_ns)?.put(trace.window.map(|w| w.start))?.put(trace.window.map(|w| w.end))?;
+                cells.put(bases.slice)?.put(rows(trace.slice_count()))?;
+                Ok(())
+            })
+            .await?;
+        let texts: Vec<_> = trace.strings.iter().collect();
+        batch
+            .insert(Table::new("string", 3), texts.into_iter(), |cells, (id, text)| {
+                cells.put(bases.string + i64::from(id.0))?.put(*capture)?.put(text)?;
+                Ok(())
+            })
+            .await
+    }
+
+    async fn places(&mut self) -> Result<(), sqlx::Error> {
+        let Self { batch, trace, capture, bases } = self;
+        let text = |id: Option<StringId>| id.map(|id| bases.string + i64::from(id.0));
+        batch
+            .insert(Table::new("process", 5), trace.processes.iter().enumerate(), |cells, (i, p)| {
+                cells.put(bases.process + rows(i))?.put(*capture)?.put(p.pid)?.put(text(p.name))?;
+                cells.put(p.rank.map(i64::from))?;
+                Ok(())
+            })
+            .await?;
+        batch
+            .insert(Table::new("device", 8), trace.devices.iter().enumerate(), |cells, (i, d)| {
+                cells.put(bases.device + rows(i))?.put(*capture)?.put(bases.process + i64::from(d.process.0))?;
+                cells.put(d.ordinal)?.put(text(d.name))?.put(text(d.vendor))?;
+                cells.put(d.cores.map(i64::from))?.put(d.memory_bytes)?;
+                Ok(())
+            })
+            .await?;
+        let tracks = trace.tracks.iter().zip(&trace.lanes).collect::<Vec<_>>().into_iter().enumerate();
+        batch
+            .insert(Table::new("track", 10), tracks, |cells, (i, (track, lane))| {
+                let key = &track.key;
+                cells.put(bases.track + rows(i))?.put(*capture)?.put(bases.process + i64::from(key.process.0))?;
+                cells.put(key.kind.name())?.put(key.device)?.put(key.context)?.put(key.id)?.put(text(track.name))?;
+                cells.put(bases.slice + i64::from(lane.first))?.put(rows(lane.len()))?;
+                Ok(())
+            })
+            .await?;
+        batch
+            .insert(Table::new("flow", 9), trace.flows.iter().enumerate(), |cells, (i, f)| {
+                cells.put(bases.flow + rows(i))?.put(*capture)?.put(bases.process + i64::from(f.process.0))?;
+                cells.put(f.id)?.put(text(Some(f.kind)))?;
+                for (track, t) in [f.from, f.to] {
+                    cells.put(bases.track + i64::from(track.0))?.put(t)?;
+                }
+                Ok(())
+            })
+            .await
+    }
+
+    async fn details(&mut self) -> Result<(), sqlx::Error> {
+        let Self { batch, trace, capture, bases } = self;
+        batch
+            .insert(detail::TABLE, trace.details.iter().enumerate(), |cells, (i, d)| {
+                detail::encode(cells, bases.detail + rows(i), *capture, bases.string, d)
+            })
+            .await
+    }
+
+    async fn slices(&mut self) -> Result<(), sqlx::Error> {
+        let Self { batch, trace, capture, bases } = self;
+        let or_null = |index: u32, base: i64| (index != chunk::NONE).then(|| base + i64::from(index));
+        for (lane, track) in trace.lanes.iter().zip(bases.track..) {
+            let first = bases.slice + i64::from(lane.first);
+            batch
+                .insert(Table::new("slice", 11), 0..lane.len(), |cells, i| {
+                    cells.put(first + rows(i))?.put(*capture)?.put(track)?.put(lane.start[i])?.put(lane.dur[i])?;
+                    cells.put(bases.string + i64::from(lane.name[i].0))?.put(lane.category[i] as i64)?;
+                    cells.put(i64::from(lane.depth[i]))?;
+                    cells.put((lane.correlation[i] != NO_CORRELATION).then_some(lane.correlation[i]))?;
+                    cells.put(or_null(lane.link[i], bases.slice))?.put(or_null(lane.detail[i], bases.detail))?;
+                    Ok(())
+                })
+                .await?;
+        }
+        Ok(())
+    }
+
+    async fn collectives(&mut self) -> Result<(), sqlx::Error> {
+        let Self { batch, trace, capture, bases } = self;
+        let describes: Vec<bool> = trace.details.iter().map(|d| detail::collective(d).is_some()).collect();
+        let is_collective = |detail: u32| describes.get(detail as usize).copied().unwrap_or(false);
+        for lane in &trace.lanes {
+            let found: Vec<usize> = (0..lane.len()).filter(|i| is_collective(lane.detail[*i])).collect();
+            batch
+                .insert(Table::new("collective", 3), found.into_iter(), |cells, i| {
+                    cells.put(bases.slice + i64::from(lane.id(i).0))?.put(*capture)?;
+                    cells.put(bases.detail + i64::from(lane.detail[i]))?;
+                    Ok(())
+                })
+                .await?;
+        }
+        Ok(())
+    }
+
+    async fn chunks(&mut self) -> Result<(), sqlx::Error> {
+        let Self { batch, trace, capture, bases } = self;
+        // One blob of a chunk is some 2.5 MB: as many as rows of other tables would not fit.
+        let table = Table { most: 1, ..Table::new("lane_chunk", 8) };
+        for (lane, track) in trace.lanes.iter().zip(bases.track..) {
+            let starts: Vec<usize> = (0..lane.len()).step_by(chunk::SLICES).collect();
+            batch
+                .insert(table, starts.into_iter(), |cells, start| {
+                    let range = start..lane.len().min(start + chunk::SLICES);
+                    let end = range.clone().map(|i| lane.end(i)).max();
+                    cells.put(None::<i64>)?.put(*capture)?.put(track)?.put(chunk::VERSION)?.put(rows(range.len()))?;
+                    cells.put(lane.start[start])?.put(end)?.put(chunk::encode(lane, range))?;
+                    Ok(())
+                })
+                .await?;
+        }
+        Ok(())
+    }
+
+    async fn counters(&mut self) -> Result<(), sqlx::Error> {
+        let Self { batch, trace, capture, bases } = self;
+        batch
+            .insert(Table::new("counter_track", 7), trace.counters.iter().enumerate(), |cells, (i, c)| {
+                cells.put(bases.counter_track + rows(i))?.put(*capture)?;
+                cells.put(bases.process + i64::from(c.process.0))?.put(c.device)?;
+                cells.put(bases.string + i64::from(c.name.0))?.put(&*c.unit)?.put(rows(c.t.len()))?;
+                Ok(())
+            })
+            .await?;
+        let mut first = bases.counter;
+        for (counter, track) in trace.counters.iter().zip(bases.counter_track..) {
+            batch
+                .insert(Table::new("counter", 5), 0..counter.t.len(), |cells, i| {
+                    cells.put(first + rows(i))?.put(*capture)?.put(track)?;
+                    cells.put(counter.t[i])?.put(counter.value[i])?;
+                    Ok(())
+                })
+                .await?;
+            first += rows(counter.t.len());
+        }
+        Ok(())
+    }
+
+    async fn account(&mut self) -> Result<(), sqlx::Error> {
+        let Self { batch, trace, capture, .. } = self;
+        let count = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+        let entries: Vec<_> = trace.manifest.iter().collect();
+        batch
+            .insert(Table::new("manifest", 4), entries.into_iter(), |cells, (key, entry)| {
+                cells.put(*capture)?.put(key)?.put(&*entry.value)?.put(provenance_name(entry.provenance))?;
+                Ok(())
+            })
+            .await?;
+        batch
+            .insert(Table::new("import_stat", 6), trace.stats.iter(), |cells, stat| {
+                cells.put(None::<i64>)?.put(*capture)?.put(&*stat.name)?.put(stat.severity.name())?;
+                cells.put(count(stat.count))?.put(stat.example.as_deref())?;
+                Ok(())
+            })
+            .await?;
+        batch
+            .insert(Table::new("import_ledger", 7), trace.ledger.iter(), |cells, row| {
+                cells.put(None::<i64>)?.put(*capture)?.put(&*row.category)?.put(count(row.read))?;
+                cells.put(count(row.kept))?.put(row.time_ns)?.put(&*row.note)?;
+                Ok(())
+            })
+            .await
+    }
+}
+
+/// Name of a provenance in the table `manifest`.
+pub(super) fn provenance_name(provenance: Provenance) -> &'static str {
+    match provenance {
+        Provenance::Observed => "observed",
+        Provenance::Declared => "declared",
+        Provenance::Simulated => "simulated",
+    }
+}
