@@ -13,7 +13,7 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cargo build --release --quiet
 "$python" benches/scale_kineto.py "$trace" "$dir/big.json" "$copies"
-target/release/strato import "$dir/big.json" -o "$dir/big.strato" --quiet > /dev/null
+target/release/strato import "$dir/big.json" -o "$dir/big.strato" > /dev/null
 target/release/strato sql "$dir/big.strato" 'select count(*) as slices from slice' --csv
 for run in 1 2 3 4 5; do
   /usr/bin/time -f "strato diagnose (run $run): %e s, %M KB peak" \

@@ -20,7 +20,7 @@ cat "$dir/big.sqlite" > /dev/null
 for run in 1 2 3; do
   rm -f "$dir/big.strato"
   /usr/bin/time -f "strato import (run $run): %e s, %M KB peak" \
-    target/release/strato import "$dir/big.sqlite" -o "$dir/big.strato" --quiet > /dev/null
+    target/release/strato import "$dir/big.sqlite" -o "$dir/big.strato" > /dev/null
 done
 /usr/bin/time -f "scan by sqlite3 in python: %e s, %M KB peak" "$python" - "$dir/big.sqlite" <<'P'
 import sqlite3, sys

@@ -4,7 +4,7 @@
 use std::{
     fmt::Write as _,
     path::Path,
-    process::{Command, Stdio},
+    process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
 
@@ -52,14 +52,35 @@ fn names(directory: &Path) -> Vec<String> {
     names
 }
 
+/// Temporary files that there are.
+fn temporary(directory: &Path) -> Vec<String> {
+    names(directory).into_iter().filter(|name| name.starts_with("run.strato.") && name.ends_with(".tmp")).collect()
+}
+
+/// Removes what the last round left, which would be taken for the beginning of the next.
+fn clear(directory: &Path) {
+    temporary(directory).iter().for_each(|name| std::fs::remove_file(directory.join(name)).unwrap());
+}
+
+/// Waits until the import has begun to write, or is over.
+fn until_it_writes(directory: &Path, child: &mut Child) -> Duration {
+    let start = Instant::now();
+    while temporary(directory).is_empty() && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    start.elapsed()
+}
+
 #[test]
 fn a_killed_import_leaves_no_broken_file() {
     let directory = tempfile::tempdir().unwrap();
     let (input, output) = (directory.path().join("trace.json"), directory.path().join("run.strato"));
     write_trace(&input);
-    let start = Instant::now();
-    assert!(import(&input, &output).status().unwrap().success());
-    let whole = start.elapsed();
+    let mut child = import(&input, &output).spawn().unwrap();
+    let reading = until_it_writes(directory.path(), &mut child);
+    let writing = Instant::now();
+    assert!(child.wait().unwrap().success());
+    let writing = writing.elapsed();
     assert_whole(&output);
 
     let mut random = rand::rngs::StdRng::seed_from_u64(7);
@@ -69,25 +90,38 @@ fn a_killed_import_leaves_no_broken_file() {
         if round % 2 == 0 && output.exists() {
             std::fs::remove_file(&output).unwrap();
         }
+        clear(directory.path());
         let mut child = import(&input, &output).spawn().unwrap();
-        std::thread::sleep(Duration::from_micros(random.random_range(0..=whole.as_micros() as u64)));
+        // Mostly while it writes, since little can go wrong before.
+        let span = if round % 4 == 0 {
+            reading
+        } else {
+            until_it_writes(directory.path(), &mut child);
+            writing
+        };
+        std::thread::sleep(Duration::from_micros(random.random_range(0..=span.as_micros() as u64)));
         killed += u32::from(child.try_wait().unwrap().is_none());
         child.kill().unwrap();
         child.wait().unwrap();
         if output.exists() {
             assert_whole(&output);
         }
-        let rest: Vec<String> =
-            names(directory.path()).into_iter().filter(|n| n != "trace.json" && n != "run.strato").collect();
+        let rest = temporary(directory.path());
         left += rest.len();
         assert!(rest.len() <= 1, "{rest:?}");
-        assert!(rest.iter().all(|name| name.ends_with(".tmp")), "{rest:?}");
+        assert_eq!(names(directory.path()).len(), 1 + rest.len() + usize::from(output.exists()));
     }
-    assert!(killed > 0, "every import was over before it was killed");
+    assert!(left > 0, "no import was killed while it wrote");
     eprintln!(
-        "{killed} of {KILLS} imports killed, {left} times a temporary file was left; a whole import takes {whole:.2?}"
+        "{killed} of {KILLS} imports killed, {left} times a temporary file was left; writing takes {writing:.2?}"
     );
 
+    // What the last one leaves is removed by the next import itself.
+    clear(directory.path());
+    let mut child = import(&input, &output).spawn().unwrap();
+    until_it_writes(directory.path(), &mut child);
+    child.kill().unwrap();
+    child.wait().unwrap();
     assert!(import(&input, &output).status().unwrap().success());
     assert_whole(&output);
     assert_eq!(names(directory.path()), ["run.strato", "trace.json"]);

@@ -151,7 +151,7 @@ impl Read for Counted {
 /// A stream of members, as gzip and zstd files may hold several.
 enum Stream<R: BufRead> {
     Plain(R),
-    Gzip(GzDecoder<R>),
+    Gzip(Box<GzDecoder<R>>),
     Zstd(Box<StreamingDecoder<R, ruzstd::decoding::FrameDecoder>>),
     End,
 }
@@ -164,7 +164,7 @@ impl<R: BufRead> Stream<R> {
     fn new(mut reader: R) -> io::Result<Self> {
         let head = reader.fill_buf()?;
         if head.starts_with(&GZIP) {
-            return Ok(Self::Gzip(GzDecoder::new(reader)));
+            return Ok(Self::Gzip(Box::new(GzDecoder::new(reader))));
         }
         if head.starts_with(&ZSTD) {
             return zstd(reader);
@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn plain_gzip_and_zstd_give_the_same_content() {
-        let content: Vec<u8> = (0..3_000_000u32).flat_map(|i| (i / 7).to_le_bytes()).collect();
+        let content: Vec<u8> = (0..1_200_000u32).flat_map(|i| (i / 7).to_le_bytes()).collect();
         assert_eq!(read(&content), (content.clone(), None));
         assert_eq!(read(&gzip(&content)), (content.clone(), None));
         let zstd = ruzstd::encoding::compress_to_vec(&content[..], ruzstd::encoding::CompressionLevel::Fastest);

@@ -9,17 +9,21 @@
 //! | `category` | what the source's categories are to us |
 //! | `detail` | shapes, copies, waits, collectives |
 //! | `batch` | what a block says |
+//! | `builder` | events into a batch |
+//! | `micros` | timestamps as the writer spells them |
 //! | `facts` | metadata, by allow list |
 //! | `merge` | batches and facts into the sink |
 
 mod batch;
 mod boundary;
+mod builder;
 mod category;
 mod detail;
 mod event;
 mod facts;
 mod json;
 mod merge;
+mod micros;
 mod read;
 
 use crate::{Format, Head, Match};

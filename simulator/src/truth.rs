@@ -180,3 +180,63 @@ fn state(event: &HostEvent, idle: i64) -> Option<(u8, &'static str)> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::Class;
+
+    fn host(kind: HostKind, start: i64, end: i64) -> HostEvent {
+        HostEvent { kind, name: "".into(), start, end, correlation: None, external: None, stream: None, step: 0 }
+    }
+
+    fn op(work: Work, stream: usize, start: i64, end: i64, call: usize, bound: Bound) -> DeviceOp {
+        DeviceOp { work, slot: None, stream, start, end, call, node: None, bound, bytes: 0, step: 0 }
+    }
+
+    fn told(ops: &[DeviceOp], host: &[HostEvent], end: i64) -> Vec<(String, i64)> {
+        attribute(ops, host, &[0, end]).remove(0).into_iter().collect()
+    }
+
+    fn rows(rows: &[(&str, i64)]) -> Vec<(String, i64)> {
+        rows.iter().map(|(bucket, ns)| ((*bucket).to_owned(), *ns)).collect()
+    }
+
+    #[test]
+    fn what_runs_together_is_ranked_and_shared() {
+        let calls = [host(HostKind::Launch, -9, -8)];
+        let ops = [
+            op(Work::Compute(Class::Gemm), 0, 0, 11, 0, Bound::Launch),
+            op(Work::Compute(Class::Norm), 1, 4, 11, 0, Bound::Launch),
+            op(Work::Collective { wait: 10, seq: 1 }, 0, 11, 31, 0, Bound::Stream),
+            op(Work::Memset, 1, 15, 26, 0, Bound::Launch),
+        ];
+        // 7 ns are shared, 4 to the earlier; the copy hides the wait up to 21 and the transfer hides the copy after it.
+        let expected =
+            [("comm.transfer", 10), ("comm.wait", 4), ("compute.gemm", 8), ("compute.norm", 3), ("copy.memset", 6)];
+        assert_eq!(told(&ops, &calls, 31), rows(&expected));
+    }
+
+    #[test]
+    fn idle_time_goes_to_what_its_owner_waited_for() {
+        let first = || op(Work::Compute(Class::Gemm), 0, 0, 10, 0, Bound::Launch);
+        let after = |calls: &[HostEvent], call, bound| {
+            let ops = [first(), op(Work::Compute(Class::Gemm), 0, 100, 101, call, bound)];
+            let mut told = told(&ops, calls, 101);
+            told.retain(|(bucket, _)| bucket != "compute.gemm");
+            told
+        };
+        let launch = host(HostKind::Launch, -5, -1);
+        let sync = host(HostKind::Sync(crate::record::SyncOn::Stream), 5, 20);
+        let late = [launch.clone(), sync, host(HostKind::Alloc, 30, 36), host(HostKind::Launch, 60, 80)];
+        let expected =
+            [("rt.alloc", 6), ("rt.host", 34), ("rt.launch_api", 20), ("rt.launch_latency", 20), ("rt.sync_tail", 10)];
+        assert_eq!(after(&late, 3, Bound::Launch), rows(&expected));
+        assert_eq!(after(std::slice::from_ref(&launch), 0, Bound::Stream), rows(&[("rt.dispatch", 90)]));
+        assert_eq!(after(std::slice::from_ref(&launch), 0, Bound::Dependency(50)), rows(&[("rt.device_dep", 90)]));
+        assert_eq!(after(std::slice::from_ref(&launch), 0, Bound::Node), rows(&[("rt.graph_internal", 90)]));
+        let graph = [launch, host(HostKind::Overhead, 12, 20), host(HostKind::GraphLaunch, 30, 90)];
+        let expected = [("prof", 8), ("rt.graph_launch", 60), ("rt.host", 12), ("rt.launch_latency", 10)];
+        assert_eq!(after(&graph, 2, Bound::Launch), rows(&expected));
+    }
+}

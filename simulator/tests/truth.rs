@@ -2,7 +2,7 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use proptest::prelude::*;
-use simulator::{Config, Fault, FaultKind, MAGNITUDES, simulate};
+use simulator::{Config, Fault, FaultKind, MAGNITUDES, config::Mode, simulate};
 
 fn check(config: &Config) {
     let run = simulate(config);
@@ -133,4 +133,23 @@ proptest! {
     fn any_seed_sums_exactly(seed in any::<u64>()) {
         check(&Config { steps: 6, layers: 5, ..Config::draw(seed) });
     }
+}
+
+#[test]
+fn the_launch_queue_never_holds_more_than_its_limit() {
+    let roomy = Config {
+        mode: Mode::Eager,
+        async_scheduling: true,
+        steps: 6,
+        framework_ns: 10,
+        launch_ns: 500,
+        ..Config::draw(9)
+    };
+    let deepest = |queue_limit| {
+        let run = simulate(&Config { queue_limit, ..roomy.clone() });
+        let pending = |at: i64| run.ops.iter().filter(|op| run.host[op.call].end <= at && op.end > at).count();
+        run.ops.iter().map(|op| pending(run.host[op.call].end)).max().unwrap()
+    };
+    assert_eq!(deepest(8), 8);
+    assert!(deepest(1024) > 64);
 }

@@ -198,6 +198,8 @@ impl Classes<'_> {
             | Category::LibraryApi
             | Category::CollectiveCall
             | Category::HostOther => Some(match self.packs.host_activity(text) {
+                Some("compile") => (State::Compile, false),
+                Some("gc") => (State::Gc, false),
                 Some(activity) => (State::Work(labels.id(activity)), true),
                 None => (State::Work(labels.id(fallback_label(category))), false),
             }),

@@ -5,7 +5,7 @@ use model::{Ns, Span};
 use super::{
     bucket::Bucket,
     host::HostStates,
-    timeline::{DeviceOp, Timeline},
+    timeline::{Call, DeviceOp, Timeline},
 };
 use crate::platform::HostCall;
 
@@ -32,24 +32,28 @@ pub struct Explainer<'a> {
     states: &'a HostStates,
     /// Whether the capture holds host calls at all.
     has_host: bool,
-    /// A launch that returned this long before the device drained was queued: the gap is the device's own.
-    queued_ns: Ns,
+    /// Time from the return of a launch to the start of its work on an idle device, median of the rank.
+    latency_ns: Ns,
+    /// Time from one operation to the next that was queued long before, median of the rank.
+    dispatch_ns: Ns,
     /// Gaps between graph nodes up to this length are the graph's, whatever the host was doing meanwhile.
     node_gap_ns: Ns,
 }
 
-/// Assumed launch latency where no launch met an empty queue: the upper end of what CUDA runtimes show (5–20 µs per launch
+/// Assumed launch latency where no launch met an empty queue: the lower end of what CUDA runtimes show (5–20 µs per launch
 /// in the HTA documentation, of which the larger part is the call itself).
-const DEFAULT_LATENCY_NS: Ns = 10_000;
+const DEFAULT_LATENCY_NS: Ns = 5_000;
 
 impl<'a> Explainer<'a> {
     /// Calibrates the explanation on the rank's own launches.
     pub fn new(timeline: &'a Timeline, states: &'a HostStates) -> Self {
+        let latency_ns = median(launch_latencies(timeline)).unwrap_or(DEFAULT_LATENCY_NS);
         Self {
             timeline,
             states,
             has_host: !timeline.calls.is_empty(),
-            queued_ns: 2 * median(launch_latencies(timeline)).unwrap_or(DEFAULT_LATENCY_NS / 2),
+            latency_ns,
+            dispatch_ns: median(dispatch_gaps(timeline, latency_ns)).unwrap_or(0),
             node_gap_ns: 2 * median(node_gaps(timeline)).unwrap_or(0),
         }
     }
@@ -95,7 +99,8 @@ impl<'a> Explainer<'a> {
             Bucket::LaunchLatency
         } else if self.waits_for_event(op, index, drained) {
             Bucket::DeviceDep
-        } else if returned >= drained.saturating_sub(self.queued_ns) {
+        } else if returned.saturating_add(self.latency_ns) > drained.saturating_add(self.dispatch_ns) {
+            // Launched so shortly before the device drained that the launch, not the queue, set the start.
             Bucket::LaunchLatency
         } else {
             Bucket::Dispatch
@@ -133,6 +138,21 @@ fn launch_latencies(timeline: &Timeline) -> Vec<Ns> {
             if latest <= call.end && call.end <= op.start {
                 out.push(op.start - call.end);
             }
+        }
+        latest = latest.max(op.end);
+    }
+    out
+}
+
+/// Gaps before operations whose launch had returned several latencies before the device drained.
+fn dispatch_gaps(timeline: &Timeline, latency_ns: Ns) -> Vec<Ns> {
+    let mut latest = Ns::MIN;
+    let mut out = Vec::new();
+    for op in &timeline.ops {
+        let queued =
+            |call: &&Call| call.kind != HostCall::GraphLaunch && call.end.saturating_add(4 * latency_ns) < latest;
+        if timeline.call(op).filter(queued).is_some() && op.start > latest {
+            out.push(op.start - latest);
         }
         latest = latest.max(op.end);
     }

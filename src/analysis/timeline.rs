@@ -217,6 +217,12 @@ fn copy_dir(trace: &Trace, lane: &Columns, i: usize) -> CopyDir {
     }
 }
 
+fn touches_pinned(trace: &Trace, op: &DeviceOp) -> bool {
+    let Some((track, row)) = trace.locate(op.slice) else { return false };
+    let Some(Detail::Copy(copy)) = trace.detail(&trace.lanes[track.0 as usize], row) else { return false };
+    [copy.src, copy.dst].into_iter().flatten().any(|kind| trace.strings.get(kind).eq_ignore_ascii_case("pinned"))
+}
+
 /// Ties operations and calls: fan-out of each call, the first operation of each, and what a graph launch caused.
 fn link(timeline: &mut Timeline) {
     for op in &mut timeline.ops {
@@ -231,18 +237,13 @@ fn link(timeline: &mut Timeline) {
     }
 }
 
-/// A copy call whose name does not say whether it blocks did block if it returned only after its copy had ended, or if
-/// the capture recorded a host wait under its correlation id.
+/// A copy call whose name does not say whether it blocks did block if it returned only after its copy had ended and the
+/// host's memory is not pinned (a slow call may outlast a short asynchronous copy), or if the capture recorded a host wait
+/// under its correlation id.
 fn mark_blocking_copies(trace: &Trace, process: ProcessId, timeline: &mut Timeline) {
-    let mut end_of: FxHashMap<u32, Ns> = FxHashMap::default();
     for op in timeline.ops.iter().filter(|op| matches!(op.kind, OpKind::Copy(CopyDir::DtoH | CopyDir::HtoD))) {
-        if let Some(call) = op.call {
-            end_of.insert(call, op.end);
-        }
-    }
-    for (call, end) in end_of {
-        if let Some(call) = timeline.calls.get_mut(call as usize) {
-            call.blocking |= call.end >= end;
+        if let Some(call) = op.call.and_then(|c| timeline.calls.get_mut(c as usize)) {
+            call.blocking |= call.end >= op.end && !touches_pinned(trace, op);
         }
     }
     let mut waits: FxHashMap<i64, ()> = FxHashMap::default();

@@ -3,7 +3,7 @@
 use model::{Category, CollectiveCall, CopyDetail, Detail, KernelDetail, OpDetail, SyncKind};
 
 use super::{
-    batch::BatchBuilder,
+    builder::BatchBuilder,
     event::Event,
     json::{Cursor, Text},
 };
@@ -128,8 +128,8 @@ fn sync(event: &Event<'_>) -> Option<SyncKind> {
 }
 
 fn op<'a>(event: &Event<'a>, texts: &mut BatchBuilder<'a>) -> Option<OpDetail> {
-    let shapes = event.args.dims.and_then(|raw| texts.json(raw));
-    let dtypes = event.args.types.and_then(|raw| texts.json(raw));
+    let shapes = event.args.dims.and_then(|raw| texts.json_text(raw));
+    let dtypes = event.args.types.and_then(|raw| texts.json_text(raw));
     (shapes.is_some() || dtypes.is_some()).then_some(OpDetail { shapes, dtypes })
 }
 
@@ -159,4 +159,28 @@ fn element_size(dtype: &[u8]) -> Option<i64> {
         b"ComplexDouble" => 16,
         _ => return None,
     })
+}
+
+/// JSON text without the white space between its tokens.
+pub(super) fn compact(raw: &[u8]) -> String {
+    let mut text = Vec::with_capacity(raw.len());
+    let (mut quoted, mut escaped) = (false, false);
+    for &b in raw {
+        if quoted || !b.is_ascii_whitespace() {
+            text.push(b);
+        }
+        quoted ^= b == b'"' && !escaped;
+        escaped = b == b'\\' && !escaped;
+    }
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shapes_lose_only_the_space_between_tokens() {
+        assert_eq!(compact(b"[\n  [1, 2],\n  [\"a \\\" b\"]\n]"), "[[1,2],[\"a \\\" b\"]]");
+    }
 }

@@ -143,6 +143,12 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    /// Whether the object here begins with the key that every event has and no metadata begins with.
+    pub fn phase_comes_first(&self) -> Result<bool, Fault> {
+        let mut inside = Self::new(self.bytes, self.at + 1);
+        Ok(inside.peek()? == b'"' && inside.string()?.raw == b"ph")
+    }
+
     /// Reads an object; `member` gets each key with the cursor on its value and must read it.
     pub fn object(&mut self, mut member: impl FnMut(Text<'a>, &mut Self) -> Result<(), Fault>) -> Result<(), Fault> {
         if self.peek()? != b'{' {
@@ -315,10 +321,11 @@ fn code_point(rest: &[u8]) -> (Option<char>, usize) {
         u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
     };
     let Some(first) = unit(0) else { return (None, 0) };
-    if (0xD800..0xDC00).contains(&first) && rest.get(4..6) == Some(b"\\u") {
-        if let Some(second @ 0xDC00..0xE000) = unit(6) {
-            return (char::from_u32(0x1_0000 + ((first - 0xD800) << 10) + (second - 0xDC00)), 10);
-        }
+    if (0xD800..0xDC00).contains(&first)
+        && rest.get(4..6) == Some(b"\\u")
+        && let Some(second @ 0xDC00..0xE000) = unit(6)
+    {
+        return (char::from_u32(0x1_0000 + ((first - 0xD800) << 10) + (second - 0xDC00)), 10);
     }
     (char::from_u32(first), 4)
 }

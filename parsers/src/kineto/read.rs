@@ -9,8 +9,9 @@ use std::{collections::VecDeque, path::Path};
 use model::{Severity, TraceSink};
 
 use super::{
-    batch::{Batch, BatchBuilder},
+    batch::Batch,
     boundary::{self, Boundary},
+    builder::BatchBuilder,
     event::Event,
     facts::Facts,
     json::{Cursor, Fault},
@@ -324,9 +325,15 @@ fn member(cursor: &mut Cursor<'_>, facts: &mut Facts) -> Result<Member, Fault> {
         _ => return Err(Fault::Broken),
     }
     let key = cursor.key()?;
-    if cursor.peek()? == b'[' && key.raw == b"traceEvents" {
-        cursor.at += 1;
-        return Ok(Member::Events);
+    if cursor.peek()? == b'[' {
+        let mut inside = cursor.clone();
+        inside.at += 1;
+        // A damaged key must not cost the events below it.
+        let mut by_look = || Ok(inside.peek()? == b'{' && inside.phase_comes_first()?);
+        if key.raw == b"traceEvents" || by_look()? {
+            cursor.at += 1;
+            return Ok(Member::Events);
+        }
     }
     let value = cursor.value()?;
     facts.note(key, value);

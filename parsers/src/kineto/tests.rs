@@ -1,1 +1,426 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use std::io::Write;
+
+use model::{Category, Detail, SyncKind, Trace, TraceBuilder, TrackKind, trace::NO_CORRELATION};
+
+use super::FORMAT;
+use crate::ReadError;
+
+fn try_read(content: &[u8]) -> Result<Trace, ReadError> {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(content).unwrap();
+    let mut sink = TraceBuilder::new("test", "kineto");
+    (FORMAT.read)(file.path(), &mut sink, &|_, _| {})?;
+    Ok(sink.finish())
+}
+
+fn read(content: &str) -> Trace {
+    try_read(content.as_bytes()).unwrap()
+}
+
+/// A trace of these events and this further metadata.
+fn trace(events: &str, metadata: &str) -> Trace {
+    read(&format!(r#"{{"schemaVersion": 1, "traceEvents": [{events}]{metadata}}}"#))
+}
+
+/// Every slice as `kind/device/id name category start+dur correlation`, track by track.
+fn rows(trace: &Trace) -> Vec<String> {
+    let mut rows = Vec::new();
+    for (track, lane) in trace.tracks.iter().zip(&trace.lanes) {
+        for i in 0..lane.len() {
+            let device = track.key.device.map_or("-".to_owned(), |d| d.to_string());
+            let correlation = match lane.correlation[i] {
+                NO_CORRELATION => "-".to_owned(),
+                id => id.to_string(),
+            };
+            rows.push(format!(
+                "{}/{device}/{} {} {} {}+{} {correlation}",
+                track.key.kind.name(),
+                track.key.id,
+                trace.strings.get(lane.name[i]),
+                lane.category[i].name(),
+                lane.start[i],
+                lane.dur[i],
+            ));
+        }
+    }
+    rows
+}
+
+fn detail(trace: &Trace, name: &str) -> Option<Detail> {
+    let id = trace.strings.find(name).expect(name);
+    trace.lanes.iter().find_map(|lane| {
+        let i = lane.name.iter().position(|n| *n == id)?;
+        trace.detail(lane, i).cloned()
+    })
+}
+
+fn text(trace: &Trace, id: Option<model::StringId>) -> &str {
+    id.map_or("-", |id| trace.strings.get(id))
+}
+
+const LAUNCH: &str = r#"{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 90, "tid": 91, "ts": 1000.5,
+    "dur": 4.25, "args": {"External id": 3, "cbid": 211, "correlation": 17}}"#;
+const KERNEL: &str = r#"{"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 1010.125, "dur": 20,
+    "args": {"External id": 3, "device": 0, "context": 1, "stream": 7, "correlation": 17, "grid": [8, 4, 1],
+    "block": [128, 1, 1], "graph id": 5, "graph node id": 9, "blocks per SM": "inf"}}"#;
+
+#[test]
+fn a_launch_and_its_kernel() {
+    let t = trace(&format!("{LAUNCH},\n{KERNEL}"), r#", "baseTimeNanoseconds": 1751410836000000000"#);
+    assert_eq!(
+        rows(&t),
+        ["host_thread/-/91 cudaLaunchKernel host_api 0+4250 17", "device_queue/0/7 gemm kernel 9625+20000 17"]
+    );
+    assert_eq!(t.lanes[1].link(0), Some(t.lanes[0].id(0)));
+    let Some(Detail::Kernel(kernel)) = detail(&t, "gemm") else { panic!("no kernel detail") };
+    assert_eq!((kernel.grid, kernel.block), (Some([8, 4, 1]), Some([128, 1, 1])));
+    assert_eq!((kernel.graph, kernel.graph_node), (Some(5), Some(9)));
+    assert_eq!(t.start_unix_ns, Some(1_751_410_836_001_000_500), "the base may follow the events");
+    assert_eq!(t.processes[0].pid, Some(90));
+    let ledger: Vec<_> = t.ledger.iter().map(|r| (r.category.as_str(), r.read, r.kept, r.time_ns)).collect();
+    assert_eq!(ledger, [("cuda_runtime", 1, 1, 4250), ("kernel", 1, 1, 20000)]);
+}
+
+#[test]
+fn the_files_of_2021() {
+    let t = trace(
+        r#"{"ph": "X", "cat": "Operator", "name": "aten::empty", "pid": 9, "tid": "9", "ts": 1623142623460111, "dur": 25,
+            "args": {"Device": 9, "External id": 2, "Input Dims": [[], [2, 3]], "Call stack": "a.py(1): f;b"}},
+        {"ph": "X", "cat": "Runtime", "name": "cudaMemcpyAsync", "pid": 9, "tid": "9", "ts": 1623142623460120, "dur": 2,
+            "args": {"correlation": 4, "external id": 2}},
+        {"ph": "X", "cat": "Memcpy", "name": "Memcpy HtoD (Pageable -> Device)", "pid": 0, "tid": "stream 7",
+            "ts": 1623142623460130, "dur": 9, "args": {"device": 0, "stream": 7, "correlation": 4, "external id": 2, "bytes": 64}},
+        {"ph": "i", "s": "t", "name": "[memory]", "pid": 9, "tid": 9, "ts": 1623142623460121, "args": {"Device Type": 0, "Bytes": 4}}"#,
+        "",
+    );
+    assert_eq!(
+        rows(&t),
+        [
+            "host_thread/-/9 aten::empty framework_op 0+25000 -",
+            "host_thread/-/9 cudaMemcpyAsync host_api 9000+2000 4",
+            "device_queue/0/7 Memcpy HtoD (Pageable -> Device) memcpy 19000+9000 4",
+        ]
+    );
+    let Some(Detail::Copy(copy)) = detail(&t, "Memcpy HtoD (Pageable -> Device)") else { panic!("no copy detail") };
+    let words = [copy.direction, copy.src, copy.dst].map(|id| text(&t, id));
+    assert_eq!((words, copy.bytes), (["HtoD", "pageable", "device"], Some(64)));
+    let Some(Detail::Op(op)) = detail(&t, "aten::empty") else { panic!("no op detail") };
+    assert_eq!(text(&t, op.shapes), "[[],[2,3]]");
+    assert_eq!(t.start_unix_ns, Some(1_623_142_623_460_111_000), "absolute times are Unix times");
+    assert_eq!(t.stat("kineto.memory_events_without_total"), 1);
+}
+
+#[test]
+fn absolute_decimal_times_keep_every_nanosecond() {
+    let t = read(
+        r#"[{"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 1712195495519689.001, "dur": 63.813},
+            {"ph": "X", "cat": "cpu_op", "name": "b", "pid": 1, "tid": 1, "ts": "1712195495519690.0025", "dur": "0.5"}]"#,
+    );
+    assert_eq!(rows(&t), ["host_thread/-/1 a framework_op 0+63813 -", "host_thread/-/1 b framework_op 1002+500 -"]);
+    assert_eq!(t.start_unix_ns, Some(1_712_195_495_519_689_001));
+    assert_eq!(t.stat("kineto.times_rounded_to_ns"), 1);
+}
+
+#[test]
+fn device_rows_that_are_no_work() {
+    let t = trace(
+        &[
+            r#"{"ph": "X", "cat": "cuda_sync", "name": "Stream Wait Event", "pid": 0, "tid": 1000007, "ts": 1, "dur": 2,
+                "args": {"cuda_sync_kind": "Stream Wait Event", "stream": 7, "correlation": 5, "device": 0, "context": 1}}"#,
+            r#"{"ph": "X", "cat": "gpu_user_annotation", "name": "ProfilerStep#1", "pid": 0, "tid": 7, "ts": 1, "dur": 9}"#,
+            r#"{"ph": "X", "cat": "cuda_profiler_range", "name": "gemm", "pid": 0, "tid": 0, "ts": 1, "dur": 9}"#,
+            r#"{"ph": "X", "cat": "overhead", "name": "Buffer Flush", "pid": -1, "tid": 0, "ts": 3, "dur": 1}"#,
+            r#"{"ph": "X", "cat": "Trace", "name": "PyTorch Profiler (0)", "pid": "Spans", "tid": "PyTorch Profiler", "ts": 0, "dur": 50}"#,
+            r#"{"ph": "i", "s": "g", "name": "Record Window End", "pid": "", "tid": "", "ts": 60}"#,
+        ]
+        .join(","),
+        "",
+    );
+    assert_eq!(
+        rows(&t),
+        [
+            "device_sync/0/7 Stream Wait Event device_sync 1000+2000 5",
+            "device_annotation/0/7 ProfilerStep#1 device_range 1000+9000 -",
+            "device_annotation/0/0 gemm device_other 1000+9000 -",
+            "global/-/0 Buffer Flush overhead 3000+1000 -",
+            "global/-/-1099511627777 PyTorch Profiler (0) capture_span 0+50000 -",
+        ]
+    );
+    assert_eq!(detail(&t, "Stream Wait Event"), Some(Detail::Sync(SyncKind::StreamWaitEvent)));
+    assert_eq!(t.window, Some(model::Span::new(0, 50_000)));
+    assert!(t.devices.is_empty(), "no device did work");
+    let instants = t.ledger.iter().find(|r| r.category == "instants").unwrap();
+    assert_eq!((instants.read, instants.kept), (1, 0));
+}
+
+#[test]
+fn rocm_mtia_and_forks() {
+    let t = trace(
+        &[
+            r#"{"ph": "X", "cat": "cuda_runtime", "name": "hipLaunchKernel", "pid": 5, "tid": 5, "ts": 1, "dur": 1,
+                "args": {"cid": 9, "stream": "0x0", "size": "2560", "correlation": 1}}"#,
+            r#"{"ph": "X", "cat": "kernel", "name": "Cijk", "pid": 2, "tid": 0, "ts": 3, "dur": 1,
+                "args": {"device": 2, "stream": 0, "correlation": 1, "kind": "Dispatch Kernel"}}"#,
+            r#"{"ph": "X", "cat": "mtia_ccp_events", "name": "dma_request", "pid": 9, "tid": 801, "ts": 4, "dur": 1,
+                "args": {"stream": 1, "direction": "DEVICE_TO_HOST", "size": 16}}"#,
+            r#"{"ph": "X", "cat": "mlu_memcpy", "name": "Memcpy DtoD (Device -> Device)", "pid": 0, "tid": 3, "ts": 5, "dur": 1}"#,
+            r#"{"ph": "X", "cat": "kernel", "name": "mlu", "pid": 0, "tid": 3, "ts": 6, "dur": 1,
+                "args": {"kernel type": "UNION4", "dimx": 4, "dimy": 2, "dimz": 1, "tasktopo": 0, "tasktopo_node": 0}}"#,
+            r#"{"ph": "X", "cat": "privateuse1_runtime", "name": "musaLaunchKernel", "pid": 5, "tid": 5, "ts": 7, "dur": 1}"#,
+            r#"{"ph": "X", "cat": "gpu_memcpy", "name": "Memcpy M2D", "pid": 1, "tid": 3, "ts": 8, "dur": 1,
+                "args": {"device": 1, "context": "0x55aa", "bytes": "12"}}"#,
+            r#"{"ph": "X", "cat": "zzz_kernel_v2", "name": "z", "pid": 1, "tid": 3, "ts": 9, "dur": 1}"#,
+        ]
+        .join(","),
+        r#", "hip_runtime_version": 60443483, "deviceProperties": [{"id": 0, "name": "", "totalGlobalMem": 7}]"#,
+    );
+    assert_eq!(
+        rows(&t),
+        [
+            "host_thread/-/5 hipLaunchKernel host_api 0+1000 1",
+            "host_thread/-/5 musaLaunchKernel host_api 6000+1000 -",
+            "device_queue/2/0 Cijk kernel 2000+1000 1",
+            "device_queue/9/801 dma_request memcpy 3000+1000 -",
+            "device_queue/0/3 Memcpy DtoD (Device -> Device) memcpy 4000+1000 -",
+            "device_queue/0/3 mlu kernel 5000+1000 -",
+            "device_queue/1/3 Memcpy M2D memcpy 7000+1000 -",
+            "device_queue/1/3 z kernel 8000+1000 -",
+        ]
+    );
+    let Some(Detail::Kernel(kernel)) = detail(&t, "mlu") else { panic!("no kernel detail") };
+    assert_eq!((kernel.grid, kernel.graph, kernel.graph_node), (Some([4, 2, 1]), None, None));
+    let Some(Detail::Copy(copy)) = detail(&t, "dma_request") else { panic!("no copy detail") };
+    assert_eq!((text(&t, copy.direction), copy.bytes), ("DtoH", Some(16)));
+    assert_eq!((t.stat("kineto.unknown_category"), t.stat("kineto.values_of_wrong_type")), (1, 0));
+    assert_eq!(t.manifest.value("software.toolkit"), Some("HIP 6.4.43483"));
+    assert_eq!(t.manifest.value("hardware.device"), None, "an empty name is no name");
+    assert_eq!(t.manifest.value("hardware.count"), Some("4"));
+    assert_eq!(t.devices.iter().find(|d| d.ordinal == 2).map(|d| text(&t, d.vendor)), Some("amd"));
+}
+
+#[test]
+fn collectives_on_host_and_device() {
+    let args = r#""Collective name": "allreduce", "dtype": "BFloat16", "In msg nelems": 100, "Out msg nelems": 400,
+        "Group size": 8, "Process Group Name": "0", "Seq": 12"#;
+    let t = trace(
+        &format!(
+            r#"{{"ph": "X", "cat": "cpu_op", "name": "record_param_comms", "pid": 5, "tid": 5, "ts": 1, "dur": 1, "args": {{{args}}}}},
+            {{"ph": "X", "cat": "kernel", "name": "ncclDevKernel", "pid": 0, "tid": 9, "ts": 2, "dur": 1, "args": {{"stream": 9, {args}}}}}"#
+        ),
+        "",
+    );
+    let Some(Detail::Collective(host)) = detail(&t, "record_param_comms") else { panic!("no collective") };
+    let Some(Detail::Kernel(kernel)) = detail(&t, "ncclDevKernel") else { panic!("no kernel detail") };
+    assert_eq!(kernel.collective.as_deref(), Some(&*host));
+    assert_eq!((host.bytes, host.group_size, host.seq), (Some(800), Some(8), Some(12)));
+    assert_eq!([host.op, host.group, host.dtype].map(|id| text(&t, id)), ["allreduce", "0", "BFloat16"]);
+}
+
+#[test]
+fn memory_counters_flows_names_and_python() {
+    let t = trace(
+        &[
+            r#"{"ph": "M", "name": "process_name", "pid": 5, "tid": 0, "args": {"name": "VLLM::Worker"}}"#,
+            r#"{"ph": "M", "name": "thread_name", "pid": 5, "tid": 6, "args": {"name": "thread 6 (python)"}}"#,
+            r#"{"ph": "X", "cat": "cpu_op", "name": "a", "pid": 5, "tid": 6, "ts": 1, "dur": 1}"#,
+            r#"{"ph": "X", "cat": "cpu_op", "name": "b", "pid": 8, "tid": 6, "ts": 1, "dur": 1}"#,
+            r#"{"ph": "X", "cat": "python_function", "name": "x.py(1): gc_step", "pid": 5, "tid": 6, "ts": 0.5, "dur": 9, "args": {"Python parent id": null}}"#,
+            r#"{"ph": "X", "cat": "python_function", "name": "Python GC", "pid": 5, "tid": 6, "ts": 4, "dur": 1}"#,
+            r#"{"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 5, "tid": 6, "ts": 2,
+                "args": {"Total Allocated": 1003059712, "Bytes": 4, "Addr": 18446744073709551615, "Device Id": 0, "Device Type": 1}}"#,
+            r#"{"ph": "C", "cat": "hardware_counters", "name": "SM active", "pid": "GPU 3 Counters", "tid": 0, "ts": 3, "args": {"v": 41.5}}"#,
+            r#"{"ph": "f", "id": 1, "pid": 5, "tid": 6, "ts": 1.5, "cat": "fwdbwd", "name": "fwdbwd", "bp": "e"}"#,
+            r#"{"ph": "s", "id": 1, "pid": 5, "tid": 6, "ts": 1.25, "cat": "fwdbwd", "name": "fwdbwd"}"#,
+            r#"{"ph": "s", "id": 2, "pid": 5, "tid": 6, "ts": 1.25, "cat": "fwdbwd", "name": "fwdbwd"}"#,
+            r#"{"ph": "s", "id": 17, "pid": 5, "tid": 6, "ts": 1.25, "cat": "ac2g", "name": "ac2g"}"#,
+        ]
+        .join(","),
+        "",
+    );
+    assert_eq!(
+        rows(&t),
+        [
+            "host_thread/-/6 x.py(1): gc_step python_frame 0+9000 -",
+            "host_thread/-/6 a framework_op 500+1000 -",
+            "host_thread/-/6 Python GC gc 3500+1000 -",
+            "host_thread/-/-1099511627777 b framework_op 500+1000 -",
+        ]
+    );
+    let names: Vec<_> = t.tracks.iter().map(|track| text(&t, track.name)).collect();
+    assert_eq!(names, ["5/thread 6 (python)", "8/6"]);
+    assert_eq!(text(&t, t.processes[0].name), "VLLM::Worker");
+    let counters: Vec<_> =
+        t.counters.iter().map(|c| (t.strings.get(c.name), c.device, &*c.unit, c.t[0], c.value[0])).collect();
+    assert_eq!(
+        counters,
+        [("memory.allocated", Some(0), "B", 1500, 1_003_059_712.0), ("SM active", Some(3), "", 2500, 41.5)]
+    );
+    assert_eq!((t.flows.len(), t.flows[0].from.1, t.flows[0].to.1), (1, 750, 1000));
+    assert_eq!(t.stat("kineto.flows_without_partner"), 1);
+    let row = |name: &str| t.ledger.iter().find(|r| r.category == name).map(|r| (r.read, r.kept)).unwrap();
+    assert_eq!((row("flow fwdbwd"), row("flow ac2g"), row("metadata events")), ((3, 2), (1, 0), (2, 2)));
+}
+
+#[test]
+fn oddities_are_kept_and_counted() {
+    let t = trace(
+        &[
+            r#"{"ph": "X", "cat": "cpu_op", "name": "no dur", "pid": 1, "tid": 1, "ts": 1}"#,
+            r#"{"ph": "X", "cat": "cpu_op", "name": "no ts", "pid": 1, "tid": 1, "dur": 1}"#,
+            r#"{"ph": "X", "cat": "cpu_op", "name": "nan", "pid": 1, "tid": 1, "ts": NaN, "dur": 1}"#,
+            r#"{"ph": "X", "cat": "cpu_op", "name": "dur inf", "pid": 1, "tid": 1, "ts": 2, "dur": Infinity}"#,
+            r#"{"ph": "X", "cat": "cpu_op", "name": "twice", "name": "last", "pid": 1, "tid": 1, "ts": 3, "dur": 1}"#,
+            "{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"raw\u{1}\ncontrol\", \"pid\": 1, \"tid\": 1, \"ts\": 4, \"dur\": 1}",
+            r#"{"ph": "X", "cat": "kernel", "name": "wrong", "pid": 0, "tid": 7, "ts": 5, "dur": 1, "args": {"correlation": {"a": 1}, "grid": "x"}}"#,
+            r#"{"ph": "X", "cat": 5, "name": 6, "pid": [], "tid": null, "ts": 6, "dur": 1, "args": [],}"#,
+            r#"{"ph": "Q", "name": "?", "ts": 6}, {}, null, 7, ,"#,
+            r#"{"ph": "X", "cat": "cpu_op", "name": "last of all", "pid": 1, "tid": 1, "ts": 7, "dur": -3},"#,
+        ]
+        .join(","),
+        "",
+    );
+    assert_eq!(
+        rows(&t),
+        [
+            "host_thread/-/1 no dur framework_op 0+0 -",
+            "host_thread/-/1 dur inf framework_op 1000+0 -",
+            "host_thread/-/1 last framework_op 2000+1000 -",
+            "host_thread/-/1 raw\u{1}\ncontrol framework_op 3000+1000 -",
+            "host_thread/-/1 last of all framework_op 6000+0 -",
+            "device_queue/0/7 wrong kernel 4000+1000 -",
+            "host_thread/-/-1099511627777  host_other 5000+1000 -",
+        ]
+    );
+    for (stat, count) in [
+        ("kineto.events_without_duration", 2),
+        ("kineto.events_without_time", 2),
+        ("kineto.unreadable_times", 2),
+        ("kineto.values_of_wrong_type", 2),
+        ("kineto.unknown_phase", 1),
+        ("kineto.empty_events", 1),
+        ("kineto.elements_that_are_no_event", 2),
+        ("trace.negative_duration", 1),
+        ("kineto.truncated", 0),
+        ("kineto.broken_events", 0),
+    ] {
+        assert_eq!(t.stat(stat), count, "{stat}");
+    }
+}
+
+#[test]
+fn damage_costs_the_event_it_hits() {
+    let event = |name: &str| {
+        format!(
+            r#"{{"ph": "X", "cat": "cpu_op", "name": "{name}", "pid": 1, "tid": 1, "ts": 1, "dur": 1, "args": {{"a": [1, 2]}}}}"#
+        )
+    };
+    let (a, b, c) = (event("a"), event("b"), event("c"));
+    let names =
+        |t: &Trace| -> Vec<String> { t.strings.iter().map(|(_, s)| s.to_owned()).filter(|s| s.len() == 1).collect() };
+    for broken in [
+        b.replace("\"name\"", "\"name"),
+        b.replace("[1, 2]}}", "[1, 2}}"),
+        b.replace("}}", ""),
+        b.replace("}}", "}"),
+        b.replace("\"X\"", "X"),
+        b.replace("\"dur\": 1", "\"dur\": 1x"),
+        format!("{}1{}", "[".repeat(200), "]".repeat(200)),
+    ] {
+        let t = trace(&[a.as_str(), &broken, &c].join(",\n"), r#", "baseTimeNanoseconds": 5"#);
+        assert_eq!((names(&t), t.stat("kineto.broken_events")), (vec!["a".into(), "c".into()], 1), "{broken}");
+        assert_eq!(t.start_unix_ns, Some(1005), "{broken}: what follows the events is read");
+        let t = trace(&[a.as_str(), &c, &broken].join(",\n"), r#", "baseTimeNanoseconds": 5"#);
+        assert_eq!((names(&t), t.stat("kineto.broken_events")), (vec!["a".into(), "c".into()], 1), "last: {broken}");
+    }
+}
+
+#[test]
+fn a_cut_file_keeps_every_complete_event() {
+    let whole = format!(r#"{{"schemaVersion": 1, "traceEvents": [{LAUNCH}, {KERNEL}]}}"#);
+    let second = whole.find(KERNEL).unwrap();
+    for end in second..whole.len() - 2 {
+        let t = read(&whole[..end]);
+        assert_eq!((t.slice_count(), t.stat("kineto.truncated")), (1, 1), "cut at {end}");
+    }
+    for end in whole.len() - 2..whole.len() {
+        assert_eq!((read(&whole[..end]).slice_count(), read(&whole[..end]).stat("kineto.truncated")), (2, 1));
+    }
+    assert_eq!(read(&whole).stat("kineto.truncated"), 0);
+}
+
+#[test]
+fn facts_become_the_manifest() {
+    let t = trace(
+        KERNEL,
+        r#", "deviceProperties": [{"id": 0, "name": "NVIDIA H100 80GB HBM3", "totalGlobalMem": 84929347584, "numSms": 132},
+            {"id": 1, "name": "NVIDIA H100 80GB HBM3", "totalGlobalMem": 84929347584, "numSms": 132}],
+        "distributedInfo": {"backend": "nccl", "rank": 3, "world_size": 8, "nccl_version": "2.21.5"},
+        "cuda_runtime_version": 12040, "cupti_version": 22, "with_stack": 1, "stratoSimulated": true, "env": {"TOKEN": "secret"}"#,
+    );
+    let manifest: Vec<_> = t.manifest.iter().map(|(key, entry)| (key, entry.value.as_str())).collect();
+    assert_eq!(
+        manifest,
+        [
+            ("hardware.count", "1"),
+            ("hardware.device", "NVIDIA H100 80GB HBM3"),
+            ("hardware.memory_bytes", "84929347584"),
+            ("hardware.vendor", "nvidia"),
+            ("kineto.comm_backend", "nccl"),
+            ("kineto.cupti_version", "22"),
+            ("kineto.schema_version", "1"),
+            ("kineto.with_stack", "1"),
+            ("measurement.traced", "kineto"),
+            ("parallel.world_size", "8"),
+            ("simulated", "true"),
+            ("software.comm_library", "NCCL 2.21.5"),
+            ("software.profiler", "PyTorch profiler (CUPTI 22)"),
+            ("software.toolkit", "CUDA 12.4"),
+        ]
+    );
+    assert!(t.simulated);
+    assert_eq!(t.processes[0].rank, Some(3));
+    assert_eq!((t.devices[0].cores, text(&t, t.devices[0].vendor)), (Some(132), "nvidia"));
+    assert!(t.strings.find("secret").is_none());
+}
+
+#[test]
+fn what_is_no_trace_is_refused_with_a_place() {
+    for content in ["hello", "  \n12", "{\"a\": 1}", "{oops}", "\0\0\0\0"] {
+        let error = try_read(content.as_bytes()).expect_err(content).to_string();
+        assert!(error.contains("at byte") && error.contains("PyTorch profiler"), "{error}");
+    }
+    assert_eq!(read(r#"{"traceEvents": []}"#).slice_count(), 0);
+    assert_eq!(read(&format!(r#"{{"traceEventz": [ {KERNEL}], "x": [{{"name": "k"}}]}}"#)).slice_count(), 1);
+    assert_eq!(read("\u{feff}{\"traceEvents\": []}").slice_count(), 0);
+}
+
+#[test]
+fn blocks_give_what_the_whole_gives() {
+    // About 11 MB, so that several blocks are cut; strings and nested values hold what looks like an event.
+    let decoy = r#"}, {\"ph\": 1}, {"#;
+    let nested = r#"[{"name": 1}, {"ph": 2}]"#;
+    let events: Vec<String> = (0..45_000)
+        .map(|i| {
+            format!(
+                r#"{{"ph": "X", "cat": "cpu_op", "name": "op{}", "pid": 1, "tid": {}, "ts": {i}.{:03}, "dur": 0.5,
+                "args": {{"Call stack": "{decoy}{decoy}", "nested": {nested}}}}}"#,
+                i % 100,
+                i % 7,
+                i % 1000
+            )
+        })
+        .collect();
+    let t = trace(&events.join(",\n"), r#", "baseTimeNanoseconds": 0"#);
+    assert_eq!((t.slice_count(), t.tracks.len(), t.start_unix_ns), (45_000, 7, Some(0)));
+    assert!(t.stats.is_empty(), "{:?}", t.stats);
+    for (lane, tid) in t.lanes.iter().zip(0..) {
+        for row in 0..lane.len() {
+            let i = tid + 7 * row as i64;
+            assert_eq!((lane.start[row], lane.dur[row]), (i * 1000 + i % 1000, 500));
+            assert_eq!(lane.category[row], Category::FrameworkOp);
+        }
+    }
+    assert!(t.tracks.iter().all(|track| track.key.kind == TrackKind::HostThread));
+}
