@@ -121,7 +121,12 @@ fn rank() -> RankPart {
     RankPart {
         rank: 0,
         device: 0,
-        anchor: Anchor { kind: AnchorKind::UserRange, name: "execute_model".into(), confidence: Confidence::High, without_work: 0 },
+        anchor: Anchor {
+            kind: AnchorKind::UserRange,
+            name: "execute_model".into(),
+            confidence: Confidence::High,
+            without_work: 0,
+        },
         steps: 6,
         selections: vec![
             (Selection::Steady, vec![(1, 4)]),
