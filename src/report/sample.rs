@@ -125,7 +125,7 @@ fn rank() -> RankPart {
             kind: AnchorKind::UserRange,
             name: "execute_model".into(),
             confidence: Confidence::High,
-            without_work: 0,
+            without_work: 2,
         },
         steps: 6,
         selections: vec![

@@ -38,8 +38,8 @@ pub(super) fn write(page: &mut Page<'_>) {
     let capture = page.capture;
     let verdict = &capture.verdict;
     let source = text::code(&capture.source, text::PHRASE);
-    let title = page.get(Text::new("Diagnosis of", "诊断报告："));
-    page.paragraph(&format!("# {title} {source}"));
+    let title = page.get(Text::new("Diagnosis of ", "诊断报告："));
+    page.paragraph(&format!("# {title}{source}"));
     if capture.simulated {
         page.paragraph(page.get(Text::new(
             "> **simulated**: this capture was written by a simulator. No number in it was measured on a device.",

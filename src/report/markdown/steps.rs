@@ -62,9 +62,18 @@ fn found(page: &mut Page<'_>, rank: &RankPart) {
         .map(|(selection, ranges)| indices(page, ranges) + page.colon() + page.get(words::selection(*selection)))
         .collect();
     page.list(items);
+    if rank.anchor.without_work > 0 {
+        page.paragraph(&page.fill(
+            Text::new(
+                "{n} further marks began no step, because no device operation followed from them.",
+                "另有 {n} 个标志没有开始任何步，因为其后没有由它引发的设备操作。",
+            ),
+            [("n", Value::Count(u64::from(rank.anchor.without_work)))],
+        ));
+    }
 }
 
-/// `steps 0–2, 5`.
+/// `0–2, 5 (4 steps)`.
 fn indices(page: &Page<'_>, ranges: &[(u32, u32)]) -> String {
     let shown = ranges.iter().take(RANGES).map(|(a, b)| if a == b { a.to_string() } else { format!("{a}–{b}") });
     let list = page.join(shown);
