@@ -112,11 +112,11 @@ impl Job {
     }
 }
 
-/// The SQL of a cell. `'' <= x` is true for text and blobs and for nothing else: SQLite orders numbers before text, and
-/// the test costs a fraction of `typeof`. What has the wrong type becomes `'?'`, so that it can neither be long nor be
-/// taken for a value.
+/// The SQL of a cell. `+x >= ''` is true for text and blobs and for nothing else: SQLite orders numbers before text. It
+/// costs a fraction of `typeof`, and without the plus SQLite would try to make a number of `''` for every cell. What has
+/// the wrong type becomes `'?'`, so that it can neither be long nor be taken for a value.
 fn expression(column: Column, present: &dyn Fn(&str) -> bool) -> Option<String> {
-    let number = |name: &str| format!("CASE WHEN {0} >= '' THEN '?' ELSE {0} END", quote(name));
+    let number = |name: &str| format!("CASE WHEN +{0} >= '' THEN '?' ELSE {0} END", quote(name));
     let characters = |name: &str| format!("CAST(substr({}, 1, {MAX_CHARACTERS}) AS TEXT)", quote(name));
     let cells: Vec<String> = match column {
         Column::Int(name, others) => {
@@ -125,7 +125,7 @@ fn expression(column: Column, present: &dyn Fn(&str) -> bool) -> Option<String> 
         Column::Real(name) => present(name).then(|| number(name)).into_iter().collect(),
         Column::Text(name, id) => {
             let text = present(name).then(|| characters(name));
-            let id = id.filter(|id| present(id)).map(|id| format!("CASE WHEN {0} < '' THEN {0} END", quote(id)));
+            let id = id.filter(|id| present(id)).map(|id| format!("CASE WHEN +{0} < '' THEN {0} END", quote(id)));
             text.into_iter().chain(id).collect()
         }
     };
