@@ -4,6 +4,7 @@
 //! evidence abstain and name what to collect.
 
 pub mod estimate;
+pub mod explain;
 pub mod finding;
 pub mod ranking;
 pub mod rule;

@@ -1,12 +1,146 @@
 //! Which finding comes first, and which gives way to another.
+//!
+//! Gains are never added up: two findings may speak of the same nanoseconds. Where two rules claim the same time the one
+//! with the better evidence stays and the other becomes its competing explanation.
 
-use super::finding::Finding;
-use crate::analysis::Analysis;
+use super::{
+    finding::{Competing, Finding},
+    rules::{cp04_tracing_inflation as inflation, cp05_trace_integrity::FOLDED, gate::LEAST_GAIN},
+};
+use crate::{
+    analysis::{Analysis, Class, Confidence, Layer},
+    i18n::{Message, Text, Value},
+};
+
+/// Pairs of rules that claim the same time, the more specific one first.
+const SAME_TIME: &[(&str, &str)] = &[
+    ("RT-14", "RT-01"),
+    ("CM-11", "RT-14"),
+    ("CM-11", "RT-01"),
+    ("RT-09", "RT-14"),
+    ("RT-09", "RT-01"),
+    ("RT-03", "RT-01"),
+    ("RT-08", "RT-12"),
+    ("RT-15", "RT-12"),
+    ("RT-11", "RT-09"),
+    ("RT-05", "RT-22"),
+    ("RT-10", "RT-22"),
+    ("RT-15", "RT-22"),
+    ("OP-03", "OP-08"),
+    ("OP-05", "OP-08"),
+];
+
+/// Rules that say the host sets the pace of the forward pass.
+const LAUNCH_BOUND: [&str; 2] = ["RT-01", "RT-14"];
 
 /// Orders findings and lets one give way where two claim the same time.
-pub fn settle(findings: &mut Vec<Finding>, _analysis: &Analysis) {
+pub fn settle(findings: &mut Vec<Finding>, analysis: &Analysis) {
+    findings.retain(|f| layer_matters(f, analysis));
+    give_way(findings);
+    mask_operators(findings);
+    distrust(findings, analysis);
     findings.sort_by(|a, b| {
         let gain = |f: &Finding| f.estimate.mid_gain_share();
-        b.severity.cmp(&a.severity).then(gain(b).total_cmp(&gain(a))).then(a.rule.cmp(b.rule))
+        let gate = |f: &Finding| f.layer == Layer::Measurement;
+        (gate(a).cmp(&gate(b)))
+            .then(b.severity.cmp(&a.severity))
+            .then(gain(b).total_cmp(&gain(a)))
+            .then(b.confidence.cmp(&a.confidence))
+            .then(a.rule.cmp(b.rule))
+            .then(a.ranks.cmp(&b.ranks))
+            .then(a.class.cmp(&b.class))
     });
+}
+
+/// A rule is looked at only under a layer that has a visible share of the class's time (top-down analysis). Findings
+/// without a gain of their own are facts and stay.
+fn layer_matters(finding: &Finding, analysis: &Analysis) -> bool {
+    if finding.layer == Layer::Measurement || finding.estimate.max_gain_share() == 0.0 {
+        return true;
+    }
+    classes_of(finding, analysis).any(|c| c.share(|b| b.layer() == finding.layer) >= LEAST_GAIN)
+}
+
+fn classes_of<'a>(finding: &'a Finding, analysis: &'a Analysis) -> impl Iterator<Item = &'a Class> {
+    let ranks = analysis.ranks.iter().filter(|r| finding.ranks.contains(&r.rank));
+    ranks.flat_map(|r| &r.classes).filter(|c| c.key == finding.class)
+}
+
+fn same_scope(a: &Finding, b: &Finding) -> bool {
+    a.class == b.class && a.ranks == b.ranks
+}
+
+/// Of two rules that claim the same time one stays and names the other.
+fn give_way(findings: &mut Vec<Finding>) {
+    for (specific, general) in SAME_TIME {
+        while let Some((winner, loser)) = conflict(findings, specific, general) {
+            let lost = findings.remove(loser);
+            let Some(won) = findings.get_mut(if loser < winner { winner - 1 } else { winner }) else { return };
+            won.supersedes.push(lost.rule);
+            won.supersedes.extend(&lost.supersedes);
+            won.competing.push(Competing {
+                claim: lost.claim,
+                refuted: false,
+                why: Message::new(
+                    Text::new(
+                        "{rule} claims the same time; its gain must not be added to this one",
+                        "{rule} 主张同一段时间；其收益不能与此相加",
+                    ),
+                    [("rule", Value::Raw(lost.rule.to_owned()))],
+                ),
+            });
+        }
+    }
+}
+
+/// The first pair of findings of the two rules that claim the same time: who stays, and who gives way. Where the specific
+/// rule explains less than half, the rest of the time is the general rule's own, and both stay.
+fn conflict(findings: &[Finding], specific: &str, general: &str) -> Option<(usize, usize)> {
+    findings.iter().enumerate().filter(|(_, f)| f.rule == specific).find_map(|(i, s)| {
+        let j = findings.iter().position(|g| g.rule == general && same_scope(g, s))?;
+        let g = findings.get(j)?;
+        if s.confidence < g.confidence {
+            return Some((j, i));
+        }
+        (s.estimate.max_gain_share() >= 0.5 * g.estimate.max_gain_share()).then_some((i, j))
+    })
+}
+
+/// Where launches set the pace, faster or fewer kernels gain little: operator findings of the class are less sure.
+fn mask_operators(findings: &mut [Finding]) {
+    let paced: Vec<(String, Vec<u32>)> = findings
+        .iter()
+        .filter(|f| LAUNCH_BOUND.contains(&f.rule))
+        .map(|f| (f.class.clone(), f.ranks.clone()))
+        .collect();
+    for f in findings.iter_mut().filter(|f| f.layer == Layer::Operator) {
+        if paced.iter().any(|(class, ranks)| *class == f.class && *ranks == f.ranks) {
+            f.confidence = Confidence::Low;
+            f.competing.push(Competing::open(
+                Text::new("the launches set the pace, and the device waits anyway", "下发决定节奏，设备本就在等待"),
+                Text::new("the same comparison with graphs on decides", "开启图执行后再做同样比较可以判定"),
+            ));
+        }
+    }
+}
+
+/// Measurement comes first: what it casts doubt on is less sure.
+fn distrust(findings: &mut [Finding], analysis: &Analysis) {
+    let unexplained: Vec<(String, Vec<u32>)> =
+        findings.iter().filter(|f| f.rule == "CP-08").map(|f| (f.class.clone(), f.ranks.clone())).collect();
+    let inflated = findings.iter().filter(|f| f.rule == "CP-04").map(|f| f.trigger.value).fold(0.0, f64::max);
+    let integrity = &analysis.integrity;
+    let folded = integrity.gaps > 0 && integrity.zero_gaps as f64 > FOLDED * integrity.gaps as f64;
+    for f in findings.iter_mut().filter(|f| f.layer != Layer::Measurement) {
+        let most = if unexplained.iter().any(|(class, ranks)| *class == f.class && *ranks == f.ranks)
+            || (inflated > inflation::DISTRUSTED && f.layer == Layer::Runtime)
+        {
+            Confidence::Low
+        } else if (inflated > inflation::TRUSTED && f.layer == Layer::Runtime) || folded {
+            Confidence::Medium
+        } else {
+            Confidence::High
+        };
+        f.confidence = f.confidence.min(most);
+    }
 }

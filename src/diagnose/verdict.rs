@@ -1,7 +1,17 @@
 //! The answer in one sentence, and the level the capture reached.
 
-use super::{finding::Finding, rule::Context};
-use crate::{analysis::Confidence, i18n::Message};
+use model::EvidenceClass;
+
+use super::{
+    finding::{Finding, Severity},
+    rule::Context,
+    rules::{self, cp04_tracing_inflation as inflation},
+};
+use crate::{
+    analysis::{AnchorKind, Bucket, Class, Confidence, Layer, Rank},
+    i18n::{Message, Text, Value},
+    platform::Stage,
+};
 
 /// What the verdict blames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -48,15 +58,211 @@ pub struct Verdict {
     pub missing: Vec<Message>,
 }
 
+/// Share of the operator layer from which a step without findings is called operator-bound; own value.
+const DECISIVE: f64 = 0.70;
+/// Share of the step that may be opaque before there is no verdict.
+const OPAQUE: f64 = 0.50;
+/// Share of device time whose operators must be named before a hot path counts as known.
+const NAMED: f64 = 0.95;
+/// Rules that a verdict names at most.
+const BECAUSE: usize = 4;
+
 /// Judges a capture from its ranked findings.
 pub fn judge(cx: &Context<'_>, findings: &[Finding]) -> Verdict {
-    let _ = (cx, findings);
-    Verdict {
-        layer: VerdictLayer::Undecided,
-        headline: Message::plain(crate::i18n::Text::new("", "")),
-        confidence: Confidence::Low,
-        because: vec![],
-        level: None,
-        missing: vec![],
+    let (level, missing) = level(cx);
+    let verdict = |layer, headline, confidence, because| Verdict {
+        layer,
+        headline,
+        confidence,
+        because,
+        level,
+        missing: missing.clone(),
+    };
+    let undecided = |headline, because| verdict(VerdictLayer::Undecided, headline, Confidence::Low, because);
+    if level.is_none() {
+        let text = Text::new(
+            "No device operation was recorded: nothing can be said about where the time goes.",
+            "没有记录到任何设备算子：无法判断时间花在哪里。",
+        );
+        return undecided(Message::plain(text), Vec::new());
     }
+    let Some((rank, class)) = longest(cx) else {
+        let text = Text::new("No step that counts was found in the capture.", "捕获中没有可计入统计的步。");
+        return undecided(Message::plain(text), Vec::new());
+    };
+    if let Some(ratio) = inflation::ratio(cx).filter(|r| *r > inflation::REFUSED) {
+        let text = Text::new(
+            "{subject}: tracing makes the step {ratio} as long, so the capture allows no verdict.",
+            "{subject}：剖析使步时变为 {ratio}，该捕获不足以下结论。",
+        );
+        let args = [("subject", subject(rank, class)), ("ratio", Value::Ratio(ratio))];
+        return undecided(Message::new(text, args), vec!["CP-04"]);
+    }
+    let opaque = class.share(|b| matches!(b, Bucket::GraphOpaque | Bucket::Unattributed | Bucket::IdleUndecided));
+    if opaque > OPAQUE {
+        let text = Text::new(
+            "{subject} ({class}): {share} of a step of {step} is opaque to this capture, so it allows no verdict.",
+            "{subject}（{class}）：步时 {step} 中有 {share} 对该捕获不透明，不足以下结论。",
+        );
+        let args = step_args(rank, class).into_iter().chain([("share", Value::Share(opaque))]);
+        return undecided(Message::new(text, args), vec!["CP-08"]);
+    }
+    let weighty = |f: &&Finding| f.layer != Layer::Measurement && f.severity >= Severity::Low;
+    match findings.iter().find(weighty) {
+        Some(first) => {
+            let same = |f: &&Finding| weighty(f) && f.layer == first.layer;
+            let mut because: Vec<&'static str> = Vec::new();
+            for f in findings.iter().filter(same) {
+                if !because.contains(&f.rule) && because.len() < BECAUSE {
+                    because.push(f.rule);
+                }
+            }
+            verdict(blamed(first.layer), blame(cx, first, rank, class), first.confidence, because)
+        }
+        None => {
+            let (layer, headline) = without_findings(rank, class);
+            // That no rule fired is weaker evidence than a rule that fired.
+            verdict(layer, headline, cx.confidence(rank).min(Confidence::Medium), Vec::new())
+        }
+    }
+}
+
+/// The main class with the most time of all ranks.
+fn longest<'a>(cx: &'a Context<'_>) -> Option<(&'a Rank, &'a Class)> {
+    cx.main_classes().max_by_key(|(rank, class)| (class.total, std::cmp::Reverse(rank.rank)))
+}
+
+fn blamed(layer: Layer) -> VerdictLayer {
+    match layer {
+        Layer::Operator => VerdictLayer::Operator,
+        Layer::Runtime => VerdictLayer::Runtime,
+        Layer::Communication => VerdictLayer::Communication,
+        Layer::Measurement => VerdictLayer::Undecided,
+    }
+}
+
+fn layer_name(layer: Layer) -> Text {
+    match layer {
+        Layer::Operator => Text::new("operator", "算子"),
+        Layer::Runtime => Text::new("runtime", "运行时"),
+        Layer::Communication => Text::new("communication", "通信"),
+        Layer::Measurement => Text::new("measurement", "测量"),
+    }
+}
+
+/// What the class is, in plain words: a capture without decode steps must not pass for one.
+fn subject(rank: &Rank, class: &Class) -> Value {
+    Value::Text(match class.stage {
+        _ if rank.anchor.kind == AnchorKind::WholeCapture => {
+            Text::new("No steps found, the whole capture as one window", "未找到步，整个捕获作为一个窗口")
+        }
+        Stage::Decode => Text::new("Decode", "解码"),
+        Stage::Prefill => Text::new("Prefill only, no decode step in the capture", "仅预填充，捕获中无解码步"),
+        Stage::Mixed => Text::new("Mixed prefill and decode", "预填充与解码混合"),
+        Stage::Train => Text::new("Training, not decode", "训练，并非解码"),
+        Stage::Unknown => Text::new("Steps of unknown stage", "阶段未知的步"),
+    })
+}
+
+fn step_args(rank: &Rank, class: &Class) -> [(&'static str, Value); 3] {
+    [("subject", subject(rank, class)), ("class", Value::Raw(class.key.clone())), ("step", Value::Ns(class.p50))]
+}
+
+fn blame(cx: &Context<'_>, first: &Finding, rank: &Rank, class: &Class) -> Message {
+    let of = |r: &&Rank| first.ranks.contains(&r.rank);
+    let own =
+        cx.analysis.ranks.iter().filter(of).find_map(|r| Some((r, r.classes.iter().find(|c| c.key == first.class)?)));
+    let (rank, class) = own.unwrap_or((rank, class));
+    let title = rules::find(first.rule).map_or(Text::new("", ""), |r| r.doc().title);
+    let text = Text::new(
+        "{subject} ({class}): a step takes {step}, {share} of it in the {layer} layer; {rule} ({title}) comes first, worth up to {gain} of the step.",
+        "{subject}（{class}）：步时 {step}，其中 {share} 在{layer}层；首要问题是 {rule}（{title}），最多值步时的 {gain}。",
+    );
+    let args = [
+        ("share", Value::Share(class.share(|b| b.layer() == first.layer))),
+        ("layer", Value::Text(layer_name(first.layer))),
+        ("rule", Value::Raw(first.rule.to_owned())),
+        ("title", Value::Text(title)),
+        ("gain", Value::Share(first.estimate.max_gain_share())),
+    ];
+    Message::new(text, step_args(rank, class).into_iter().chain(args))
+}
+
+fn without_findings(rank: &Rank, class: &Class) -> (VerdictLayer, Message) {
+    let share = |layer: Layer| class.share(|b| b.layer() == layer);
+    let computes = share(Layer::Operator);
+    let marked = rank.anchor.kind != AnchorKind::WholeCapture;
+    let (layer, text) = if computes >= DECISIVE && marked {
+        let text = Text::new(
+            "{subject} ({class}): the device computes for {operator} of a step of {step}, so the step is operator-bound; nothing stands out above the thresholds.",
+            "{subject}（{class}）：步时 {step} 中设备计算占 {operator}，受算子限制；没有超过阈值的突出问题。",
+        );
+        (VerdictLayer::Operator, text)
+    } else {
+        let text = Text::new(
+            "{subject} ({class}): no layer stands out in a step of {step}: operator {operator}, runtime {runtime}, communication {communication}, measurement {measurement}.",
+            "{subject}（{class}）：步时 {step} 中没有突出的层：算子 {operator}，运行时 {runtime}，通信 {communication}，测量 {measurement}。",
+        );
+        (if marked { VerdictLayer::None } else { VerdictLayer::Undecided }, text)
+    };
+    let args = [
+        ("operator", Value::Share(computes)),
+        ("runtime", Value::Share(share(Layer::Runtime))),
+        ("communication", Value::Share(share(Layer::Communication))),
+        ("measurement", Value::Share(share(Layer::Measurement))),
+    ];
+    (layer, Message::new(text, step_args(rank, class).into_iter().chain(args)))
+}
+
+/// Level reached, and what the next one needs.
+fn level(cx: &Context<'_>) -> (Option<Level>, Vec<Message>) {
+    let has = |class| cx.analysis.evidence.has(class);
+    if !has(EvidenceClass::Device) {
+        let text = Text::new("device operations: record with the vendor's profiler", "设备算子：请用厂商剖析器采集");
+        return (None, vec![Message::plain(text)]);
+    }
+    let mut missing = Vec::new();
+    let mut need = |met: bool, text: Text, args: Vec<(&'static str, Value)>| {
+        if !met {
+            missing.push(Message::new(text, args));
+        }
+    };
+    let decodes = cx.main_classes().any(|(_, c)| matches!(c.stage, Stage::Decode | Stage::Mixed));
+    need(decodes, Text::new("steps that the capture itself names as decode", "捕获自身标明为解码的步"), Vec::new());
+    let coverage = cx.analysis.op_coverage;
+    need(
+        coverage.is_some_and(|c| c >= NAMED),
+        Text::new(
+            "named operators for 95 % of the device time ({coverage} now)",
+            "95% 设备时间的算子可识别（当前 {coverage}）",
+        ),
+        vec![("coverage", Value::Share(coverage.unwrap_or(0.0)))],
+    );
+    need(
+        has(EvidenceClass::HostApi) && has(EvidenceClass::Graph),
+        Text::new("host calls that show compilation and graph launches", "能看到编译与图下发的主机调用"),
+        Vec::new(),
+    );
+    need(
+        has(EvidenceClass::Probes),
+        Text::new(
+            "probes of this platform, to decide which resource bounds the step",
+            "本平台探针，用于判定受哪种资源限制",
+        ),
+        Vec::new(),
+    );
+    need(
+        has(EvidenceClass::SecondRun),
+        Text::new(
+            "a second run with one setting changed and its measured effect",
+            "只改一个设置的第二次运行及其实测效果",
+        ),
+        Vec::new(),
+    );
+    if missing.is_empty() {
+        let next =
+            Text::new("a complete contract, repeats and an on/off control", "完整的可比契约、重复运行与开关对照");
+        return (Some(Level::Optimise), vec![Message::plain(next)]);
+    }
+    (Some(Level::Run), missing)
 }

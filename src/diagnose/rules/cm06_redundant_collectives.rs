@@ -31,10 +31,7 @@ static DOC: Doc = Doc {
     title: Text::new("Redundant collectives", "多余的集合通信"),
     layer: Layer::Communication,
     needs: &[Device],
-    sees: Text::new(
-        "A step carries out more collectives than its layers need.",
-        "一个步执行的集合通信多于各层所需。",
-    ),
+    sees: Text::new("A step carries out more collectives than its layers need.", "一个步执行的集合通信多于各层所需。"),
     matters: Text::new(
         "A collective of a decode step is all latency; every extra one is paid on every layer and token.",
         "解码步的集合通信几乎全是时延；每多一次，每层每个 token 都要付出。",
@@ -77,7 +74,8 @@ impl Rule for RedundantCollectives {
             let plan = |s: &Step| layers * if experts(s) { EXPERTS } else { DENSE } + ONCE;
             let extra = |s: &Step| {
                 let count = collectives(rank, s);
-                let exposed = reading::accounted(rank, s).filter(|(_, op, _)| op.kind == OpKind::Comm).map(|(_, _, x)| x.busy);
+                let exposed =
+                    reading::accounted(rank, s).filter(|(_, op, _)| op.kind == OpKind::Comm).map(|(_, _, x)| x.busy);
                 exposed.sum::<i64>() / count.max(1) as i64 * count.saturating_sub(plan(s)) as i64
             };
             let Some(cost) = recurring(rank, class, LEAST_GAIN, extra) else { continue };

@@ -1,6 +1,8 @@
 //! Composites: sequences of elementary operations for which one fused kernel exists everywhere.
 
-use super::fine_op::FineOp::{self, Add, Cat, Copy, Div, Mask, Matmul, Mean, Mul, Neg, Pow, Rsqrt, Sigmoid, Silu, Softmax};
+use super::fine_op::FineOp::{
+    self, Add, Cat, Copy, Div, Mask, Matmul, Mean, Mul, Neg, Pow, Rsqrt, Sigmoid, Silu, Softmax,
+};
 
 /// Longest composite, in kernels (fusion estimator of TraceLens).
 pub const LONGEST: usize = 15;
@@ -107,7 +109,13 @@ pub fn find(sequence: &[FineOp]) -> Vec<Match> {
 fn length(pattern: &Pattern, sequence: &[FineOp]) -> Option<usize> {
     let mut n = 0;
     for element in pattern.elements {
-        let fits = sequence.get(n..).unwrap_or(&[]).iter().take(element.most).take_while(|op| element.ops.contains(op)).count();
+        let fits = sequence
+            .get(n..)
+            .unwrap_or(&[])
+            .iter()
+            .take(element.most)
+            .take_while(|op| element.ops.contains(op))
+            .count();
         if fits < element.least {
             return None;
         }
@@ -127,14 +135,15 @@ mod tests {
     #[test]
     fn a_layer_of_eager_kernels_falls_into_its_composites() {
         let layer = [
-            Add, Copy, Pow, Mean, Add, Rsqrt, Mul, Copy, Mul, // residual and norm
+            Add, Copy, Pow, Mean, Add, Rsqrt, Mul, Copy, Mul,    // residual and norm
             Matmul, // projection
             Mul, Neg, Cat, Mul, Add, // rope of q
             Mul, Neg, Cat, Mul, Add, // rope of k
             Matmul, Mul, Add, Softmax, Copy, Matmul, // attention
             Matmul, Silu, Mul, Matmul,
         ];
-        let expected = [("add + norm", 0, 9), ("rope", 10, 15), ("rope", 15, 20), ("attention", 20, 26), ("swiglu", 27, 29)];
+        let expected =
+            [("add + norm", 0, 9), ("rope", 10, 15), ("rope", 15, 20), ("attention", 20, 26), ("swiglu", 27, 29)];
         assert_eq!(names(&layer), expected);
     }
 

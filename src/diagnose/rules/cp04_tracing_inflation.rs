@@ -113,7 +113,8 @@ fn inflated(cx: &Context<'_>, rank: &Rank, class: &Class, ratio: f64) -> Finding
 
 /// Overhead that the profiler recorded, without a ratio to go with it.
 fn recorded(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
-    let records = || rank.steady_steps(class).flat_map(|s| reading::host_slices(cx.trace, rank, s.window, Category::Overhead));
+    let records =
+        || rank.steady_steps(class).flat_map(|s| reading::host_slices(cx.trace, rank, s.window, Category::Overhead));
     let total: i64 = records().map(|(_, span)| span.len()).sum();
     let exposed = class.sum(|b| b == Bucket::Prof);
     if total == 0 && exposed == 0 {
@@ -125,13 +126,13 @@ fn recorded(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
             "The profiler recorded {total} of its own work in the steps of {class}, of which {exposed} idle the device; the host's buckets are upper bounds until an untraced run is known.",
             "剖析器在 {class} 的步中记录了 {total} 的自身工作，其中 {exposed} 使设备空闲；在得到不剖析的运行之前，主机桶为上界。",
         ),
-        [
-            ("class", Value::Raw(class.key.clone())),
-            ("total", Value::Ns(total)),
-            ("exposed", Value::Ns(exposed)),
-        ],
+        [("class", Value::Raw(class.key.clone())), ("total", Value::Ns(total)), ("exposed", Value::Ns(exposed))],
     );
-    let trigger = Trigger { formula: "idle time in profiler overhead / class time (any overhead counts)", value: share, threshold: 0.0 };
+    let trigger = Trigger {
+        formula: "idle time in profiler overhead / class time (any overhead counts)",
+        value: share,
+        threshold: 0.0,
+    };
     Some(
         about(cx, &DOC, rank, class, claim, trigger)
             .with(Evidence::new(

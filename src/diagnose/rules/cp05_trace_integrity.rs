@@ -92,7 +92,11 @@ impl Rule for TraceIntegrity {
             ),
             [("signs", Value::Count(facts.len() as u64))],
         );
-        let trigger = Trigger { formula: "share of the records concerned, first kind of problem listed", value: *value, threshold: *threshold };
+        let trigger = Trigger {
+            formula: "share of the records concerned, first kind of problem listed",
+            value: *value,
+            threshold: *threshold,
+        };
         let folds = folded > FOLDED && i.gaps >= FEW_GAPS;
         let mut finding = Finding {
             rule: DOC.id,

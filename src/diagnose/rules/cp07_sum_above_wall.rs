@@ -40,10 +40,7 @@ static DOC: Doc = Doc {
         "The buckets of this report are exclusive and do not suffer from it: they add up to the step by construction.",
         "本报告的时间桶互斥，不受此影响：按构造其和等于步时。",
     ),
-    verify: Text::new(
-        "Compare exclusive times instead of sums of durations.",
-        "比较互斥时间而不是时长之和。",
-    ),
+    verify: Text::new("Compare exclusive times instead of sums of durations.", "比较互斥时间而不是时长之和。"),
 };
 
 impl Rule for SumAboveWall {
@@ -60,7 +57,8 @@ impl Rule for SumAboveWall {
                 continue;
             }
             let ratio = sum as f64 / class.total as f64;
-            let trigger = Trigger { formula: "sum of operation durations / sum of step windows", value: ratio, threshold: 1.0 };
+            let trigger =
+                Trigger { formula: "sum of operation durations / sum of step windows", value: ratio, threshold: 1.0 };
             let claim = Message::new(
                 Text::new(
                     "Device operations of {class} add up to {ratio} the time that passed: sums of durations must not be read as wall time.",
@@ -69,13 +67,27 @@ impl Rule for SumAboveWall {
                 [("class", Value::Raw(class.key.clone())), ("ratio", Value::Ratio(ratio))],
             );
             let finding = about(cx, &DOC, rank, class, claim, trigger)
-                .with(Evidence::new(Text::new("sum of operation durations", "算子时长之和"), Value::Ns(sum), Vec::new()))
-                .with(Evidence::new(Text::new("sum of step windows", "步窗口之和"), Value::Ns(class.total), Vec::new()));
+                .with(Evidence::new(
+                    Text::new("sum of operation durations", "算子时长之和"),
+                    Value::Ns(sum),
+                    Vec::new(),
+                ))
+                .with(Evidence::new(
+                    Text::new("sum of step windows", "步窗口之和"),
+                    Value::Ns(class.total),
+                    Vec::new(),
+                ));
             let overlap = Text::new("operations of several queues run at once", "多个队列的算子同时运行");
             found.push(finding.against(if rank.timeline.overlapping == 0 {
-                Competing::open(overlap, Text::new("no queue overlaps itself, so several queues do", "没有队列与自身重叠，因此是多队列并行"))
+                Competing::open(
+                    overlap,
+                    Text::new("no queue overlaps itself, so several queues do", "没有队列与自身重叠，因此是多队列并行"),
+                )
             } else {
-                Competing::open(overlap, Text::new("one queue also overlaps itself; see CP-05", "也有单个队列与自身重叠；见 CP-05"))
+                Competing::open(
+                    overlap,
+                    Text::new("one queue also overlaps itself; see CP-05", "也有单个队列与自身重叠；见 CP-05"),
+                )
             }));
         }
         found.into_iter().collect()

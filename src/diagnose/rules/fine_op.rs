@@ -114,11 +114,16 @@ mod tests {
     #[test]
     fn eager_kernels_show_their_operation() {
         let elementwise = |functor: &str| {
-            format!("void at::native::vectorized_elementwise_kernel<4, at::native::{functor}, std::array<char*, 3ul> >(int)")
+            format!(
+                "void at::native::vectorized_elementwise_kernel<4, at::native::{functor}, std::array<char*, 3ul> >(int)"
+            )
         };
         for (functor, fine) in [
             ("BinaryFunctor<float, float, float, at::native::binary_internal::MulFunctor<float> >", FineOp::Mul),
-            ("AUnaryFunctor<c10::BFloat16, c10::BFloat16, c10::BFloat16, at::native::binary_internal::MulFunctor<float> >", FineOp::Mul),
+            (
+                "AUnaryFunctor<c10::BFloat16, c10::BFloat16, c10::BFloat16, at::native::binary_internal::MulFunctor<float> >",
+                FineOp::Mul,
+            ),
             ("CUDAFunctor_add<c10::BFloat16>", FineOp::Add),
             ("CUDAFunctorOnSelf_add<float>", FineOp::Add),
             ("(anonymous namespace)::pow_tensor_scalar_kernel_impl<float, float>", FineOp::Pow),
@@ -130,9 +135,11 @@ mod tests {
         ] {
             assert_eq!(fine_op(&elementwise(functor), CanonicalOp::Elementwise), fine, "{functor}");
         }
-        let cat = "void at::native::(anonymous namespace)::CatArrayBatchedCopy<at::native::OpaqueType<2u>, unsigned int>";
+        let cat =
+            "void at::native::(anonymous namespace)::CatArrayBatchedCopy<at::native::OpaqueType<2u>, unsigned int>";
         assert_eq!(fine_op(cat, CanonicalOp::Format), FineOp::Cat);
-        let mean = "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::MeanOps<float, float> > >";
+        let mean =
+            "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::MeanOps<float, float> > >";
         assert_eq!(fine_op(mean, CanonicalOp::Reduce), FineOp::Mean);
     }
 

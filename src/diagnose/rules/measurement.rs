@@ -11,7 +11,14 @@ use crate::{
 };
 
 /// A finding about how a class was measured.
-pub fn about(cx: &Context<'_>, doc: &'static Doc, rank: &Rank, class: &Class, claim: Message, trigger: Trigger) -> Finding {
+pub fn about(
+    cx: &Context<'_>,
+    doc: &'static Doc,
+    rank: &Rank,
+    class: &Class,
+    claim: Message,
+    trigger: Trigger,
+) -> Finding {
     let none = Intervention { removes: 0, layer: Layer::Measurement };
     let mut finding = cx.finding(doc, rank, class, claim, trigger, &none);
     finding.estimate = Estimate::none(finding.estimate.from);

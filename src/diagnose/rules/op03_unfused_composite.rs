@@ -106,7 +106,10 @@ impl Rule for UnfusedComposite {
                 ))
                 .against(Competing::open(
                     Text::new("another kernel reads an intermediate result", "中间结果还被其他核使用"),
-                    Text::new("the model's code, or a run with the fused kernel, decides", "模型代码或换用融合核再跑可以判定"),
+                    Text::new(
+                        "the model's code, or a run with the fused kernel, decides",
+                        "模型代码或换用融合核再跑可以判定",
+                    ),
                 ));
             found.extend(finding.gated(most));
         }

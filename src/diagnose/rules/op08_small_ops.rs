@@ -88,12 +88,21 @@ impl Rule for SmallOps {
                 ],
             );
             let change = Intervention { removes: sums.fusible / steps as i64, layer: Layer::Operator };
-            let rows = rank.steady_steps(class).flat_map(|s| rank.ops_of(s)).filter(|op| op.kind == OpKind::Compute && op.dur() < SMALL);
+            let rows = rank
+                .steady_steps(class)
+                .flat_map(|s| rank.ops_of(s))
+                .filter(|op| op.kind == OpKind::Compute && op.dur() < SMALL);
             let graph = Text::new("launching is the cost, and a graph removes it", "代价在下发，图执行可消除");
             let rival = if class.graph == GraphMode::Full {
                 Competing::refuted(graph, Text::new("the step is one graph replay already", "该步已是一次整图重放"))
             } else {
-                Competing::open(graph, Text::new("RT-14 looks at the launches; a run with graphs decides", "RT-14 检查下发；开启图执行再跑可以判定"))
+                Competing::open(
+                    graph,
+                    Text::new(
+                        "RT-14 looks at the launches; a run with graphs decides",
+                        "RT-14 检查下发；开启图执行再跑可以判定",
+                    ),
+                )
             };
             let finding = cx
                 .finding(&DOC, rank, class, claim, trigger, &change)
@@ -146,9 +155,9 @@ fn storm(rank: &Rank, step: &Step) -> Storm {
         storm.all += 1;
         // Gaps and operations are both in time order.
         while gaps.next_if(|g| g.owner.is_none_or(|o| (o as usize) < i)).is_some() {}
-        let gap = gaps.next_if(|g| g.owner == Some(i as u32)).map_or(0, |g| {
-            g.parts.iter().filter(|(b, _)| own(*b)).map(|(_, s)| s.len()).sum::<i64>()
-        });
+        let gap = gaps
+            .next_if(|g| g.owner == Some(i as u32))
+            .map_or(0, |g| g.parts.iter().filter(|(b, _)| own(*b)).map(|(_, s)| s.len()).sum::<i64>());
         if op.dur() < SMALL {
             storm.small += 1;
             storm.time += x.busy + gap;

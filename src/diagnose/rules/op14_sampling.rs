@@ -59,7 +59,8 @@ impl Rule for Sampling {
             let time = |s: &Step| sampling(rank, s).map(|(_, ns)| ns).sum();
             let Some(cost) = recurring(rank, class, SHARE, time) else { continue };
             let count = rank.steady_steps(class).map(|s| sampling(rank, s).count()).max().unwrap_or(0);
-            let trigger = Trigger { formula: "time of sampling kernels / median step", value: cost.share, threshold: SHARE };
+            let trigger =
+                Trigger { formula: "time of sampling kernels / median step", value: cost.share, threshold: SHARE };
             let claim = Message::new(
                 Text::new(
                     "Sampling takes {time} of {step} in {class} ({share}), {count} kernels beside the lm_head product.",
@@ -84,7 +85,10 @@ impl Rule for Sampling {
                 ))
                 .against(Competing::open(
                     Text::new("the sampling parameters need all of it", "采样参数确需全部这些工作"),
-                    Text::new("the request's sampling parameters (top-k, top-p, penalties) decide", "请求的采样参数（top-k、top-p、惩罚）可以判定"),
+                    Text::new(
+                        "the request's sampling parameters (top-k, top-p, penalties) decide",
+                        "请求的采样参数（top-k、top-p、惩罚）可以判定",
+                    ),
                 ));
             found.extend(finding.gated(cost.most));
         }

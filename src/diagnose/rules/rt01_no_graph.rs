@@ -95,7 +95,10 @@ impl Rule for NoGraph {
                     Vec::new(),
                 ))
                 .with(Evidence::new(
-                    Text::new("idle per step inside the forward pass, owned by launches", "每步前向内部由下发造成的空闲"),
+                    Text::new(
+                        "idle per step inside the forward pass, owned by launches",
+                        "每步前向内部由下发造成的空闲",
+                    ),
                     Value::Ns(cost.per_step),
                     rows,
                 ))
@@ -108,10 +111,7 @@ impl Rule for NoGraph {
                 ))
                 .against(Competing::refuted(
                     Text::new("the host is late between steps only", "主机只在步间迟到"),
-                    Text::new(
-                        "only idle time inside the forward pass was counted",
-                        "只统计了前向内部的空闲",
-                    ),
+                    Text::new("only idle time inside the forward pass was counted", "只统计了前向内部的空闲"),
                 ));
             found.extend(finding.gated(cost.most.min(known)));
         }
@@ -122,7 +122,8 @@ impl Rule for NoGraph {
 /// Steps of the class's stage without a graph, and all of them.
 fn eager_steps(rank: &Rank, class: &Class) -> (usize, usize) {
     let of_stage = rank.classes.iter().filter(|c| c.stage == class.stage);
-    of_stage.fold((0, 0), |(eager, all), c| (eager + if c.graph == GraphMode::Eager { c.count } else { 0 }, all + c.count))
+    of_stage
+        .fold((0, 0), |(eager, all), c| (eager + if c.graph == GraphMode::Eager { c.count } else { 0 }, all + c.count))
 }
 
 fn counts(gap: &Gap, bucket: Bucket) -> bool {

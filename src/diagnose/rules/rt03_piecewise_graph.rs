@@ -94,10 +94,7 @@ impl Rule for PiecewiseGraph {
                     reading::gap_rows(rank, rank.steady_steps(class), at_piece(rank)),
                 ))
                 .against(Competing::open(
-                    Text::new(
-                        "the operations between the pieces cannot be captured",
-                        "段间的算子无法被捕获进图",
-                    ),
+                    Text::new("the operations between the pieces cannot be captured", "段间的算子无法被捕获进图"),
                     Text::new(
                         "an attention backend that supports full graphs for decode would decide",
                         "换用支持解码整图的注意力后端即可判定",

@@ -82,7 +82,13 @@ impl Rule for Recompile {
             let change = Intervention { removes: cost.per_step, layer: Layer::Runtime };
             let once = Text::new("a module was loaded lazily, once", "仅一次惰性加载模块");
             let rival = if loads_once {
-                Competing::open(once, Text::new("there is a single module load; a longer capture decides", "只有一次模块加载；更长的捕获可以判定"))
+                Competing::open(
+                    once,
+                    Text::new(
+                        "there is a single module load; a longer capture decides",
+                        "只有一次模块加载；更长的捕获可以判定",
+                    ),
+                )
             } else {
                 Competing::refuted(once, Text::new("it happens more than once, or compiles", "不止一次，或确有编译"))
             };

@@ -75,7 +75,8 @@ impl Rule for UpdateBeforeReplay {
                 ],
             );
             let change = Intervention { removes: cost.per_step, layer: Layer::Runtime };
-            let launches = rank.steady_steps(class).filter_map(|s| reading::graph_launches(rank, s).next()).map(|c| c.slice);
+            let launches =
+                rank.steady_steps(class).filter_map(|s| reading::graph_launches(rank, s).next()).map(|c| c.slice);
             let finding = cx
                 .finding(&DOC, rank, class, claim, trigger, &change)
                 .with(Evidence::new(

@@ -60,12 +60,17 @@ impl Rule for ExtraSyncs {
         let mut found = Vec::new();
         for (rank, class) in cx.main_classes() {
             let both = |s: &Step| {
-                if blocking(rank, s).count() > STRUCTURAL { reading::idle(rank, s, |g, b| waits(g, b) || restarts(g, b)) } else { 0 }
+                if blocking(rank, s).count() > STRUCTURAL {
+                    reading::idle(rank, s, |g, b| waits(g, b) || restarts(g, b))
+                } else {
+                    0
+                }
             };
             let Some(cost) = recurring(rank, class, SHARE, both) else { continue };
             let steps = class.steady.max(1);
             let count = rank.steady_steps(class).map(|s| blocking(rank, s).count()).sum::<usize>();
-            let restart = rank.steady_steps(class).map(|s| reading::idle(rank, s, restarts)).sum::<i64>() / steps as i64;
+            let restart =
+                rank.steady_steps(class).map(|s| reading::idle(rank, s, restarts)).sum::<i64>() / steps as i64;
             let trigger = Trigger {
                 formula: "(synchronisation on an idle device + restart work) / median step, with more than one blocking call",
                 value: cost.share,
@@ -122,5 +127,7 @@ fn waits(gap: &Gap, bucket: Bucket) -> bool {
 
 /// Host work that a wait inside the step exposed.
 fn restarts(gap: &Gap, bucket: Bucket) -> bool {
-    gap.after_sync && !gap.between_steps && matches!(bucket, Bucket::Host(_) | Bucket::LaunchApi | Bucket::LaunchLatency)
+    gap.after_sync
+        && !gap.between_steps
+        && matches!(bucket, Bucket::Host(_) | Bucket::LaunchApi | Bucket::LaunchLatency)
 }

@@ -2,7 +2,11 @@
 
 use std::collections::HashSet;
 
-use model::{Detail, EvidenceClass::{Correlation, Device, HostApi}, Span, Trace};
+use model::{
+    Detail,
+    EvidenceClass::{Correlation, Device, HostApi},
+    Span, Trace,
+};
 
 use super::{gate::recurring, reading};
 use crate::{
@@ -84,7 +88,10 @@ impl Rule for BlockingCopy {
             let finding = cx
                 .finding(&DOC, rank, class, claim, trigger, &change)
                 .with(Evidence::new(
-                    Text::new("blocking or pageable copies in the steps that count", "计入统计的步中的阻塞或可换页拷贝数"),
+                    Text::new(
+                        "blocking or pageable copies in the steps that count",
+                        "计入统计的步中的阻塞或可换页拷贝数",
+                    ),
                     Value::Count(copies.len() as u64),
                     reading::sample(copies.iter().map(|(_, op, _)| op.slice)),
                 ))
@@ -135,7 +142,9 @@ fn is_pageable(trace: &Trace, op: &DeviceOp) -> bool {
     let Some((track, row)) = trace.locate(op.slice) else { return false };
     let Some(lane) = trace.lanes.get(track.0 as usize) else { return false };
     match trace.detail(lane, row) {
-        Some(Detail::Copy(copy)) => [copy.src, copy.dst].into_iter().flatten().any(|m| trace.strings.get(m) == "pageable"),
+        Some(Detail::Copy(copy)) => {
+            [copy.src, copy.dst].into_iter().flatten().any(|m| trace.strings.get(m) == "pageable")
+        }
         _ => false,
     }
 }

@@ -60,7 +60,8 @@ impl Rule for BetweenSteps {
 
     fn check(&self, cx: &Context<'_>) -> Outcome {
         let counts = |g: &Gap, b: Bucket| {
-            let other = matches!(b, Bucket::Compile | Bucket::Alloc | Bucket::Prof | Bucket::GraphInternal | Bucket::DeviceDep);
+            let other =
+                matches!(b, Bucket::Compile | Bucket::Alloc | Bucket::Prof | Bucket::GraphInternal | Bucket::DeviceDep);
             g.between_steps && !other && !reading::is_host(cx.analysis, b, "gc")
         };
         let mut found = Vec::new();
@@ -69,8 +70,7 @@ impl Rule for BetweenSteps {
         for (rank, class) in marked {
             let threshold = if class.p50 < SHORT { SHARE_SHORT } else { SHARE };
             let Some(cost) = recurring(rank, class, threshold, |s| reading::idle(rank, s, counts)) else { continue };
-            let trigger =
-                Trigger { formula: "idle between steps / median step", value: cost.share, threshold };
+            let trigger = Trigger { formula: "idle between steps / median step", value: cost.share, threshold };
             let claim = Message::new(
                 Text::new(
                     "Between two steps of {class} the device waits {idle} of {step} ({share}) for the host.",
@@ -94,10 +94,7 @@ impl Rule for BetweenSteps {
                 ))
                 .against(Competing::open(
                     Text::new("the server had no request to work on", "服务当时没有请求可处理"),
-                    Text::new(
-                        "the scheduler's log of waiting requests decides",
-                        "调度器的等待请求日志可以判定",
-                    ),
+                    Text::new("the scheduler's log of waiting requests decides", "调度器的等待请求日志可以判定"),
                 ))
                 .against(Competing::open(
                     Text::new("the next batch depends on the sampled token", "下一批依赖采样出的 token"),

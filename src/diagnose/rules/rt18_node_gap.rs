@@ -69,8 +69,11 @@ impl Rule for NodeGap {
         for (rank, class) in cx.main_classes() {
             let Some(cost) = recurring(rank, class, SHARE, |s| reading::idle(rank, s, internal)) else { continue };
             let gaps = rank.steady_steps(class).flat_map(|s| reading::gaps(rank, s));
-            let mut lengths: Vec<i64> =
-                gaps.flat_map(|g| &g.parts).filter(|(b, _)| *b == Bucket::GraphInternal).map(|(_, s)| s.len()).collect();
+            let mut lengths: Vec<i64> = gaps
+                .flat_map(|g| &g.parts)
+                .filter(|(b, _)| *b == Bucket::GraphInternal)
+                .map(|(_, s)| s.len())
+                .collect();
             lengths.sort_unstable();
             let median = lengths.get(lengths.len() / 2).copied().unwrap_or(0);
             let trigger =

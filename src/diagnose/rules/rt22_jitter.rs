@@ -59,7 +59,9 @@ impl Rule for Jitter {
     fn check(&self, cx: &Context<'_>) -> Outcome {
         let mut found = Vec::new();
         for (rank, class) in cx.analysis.ranks.iter().flat_map(|r| r.classes.iter().map(move |c| (r, c))) {
-            let Some(jitter) = class.jitter.as_ref().filter(|j| j.ratio >= RATIO && class.steady >= FEW) else { continue };
+            let Some(jitter) = class.jitter.as_ref().filter(|j| j.ratio >= RATIO && class.steady >= FEW) else {
+                continue;
+            };
             let Some((worst, _)) = jitter.excess.iter().copied().find(|(_, ns)| *ns > 0) else { continue };
             let labels = &cx.analysis.host_labels;
             let slow = jitter.slow.len().max(1) as i64;
@@ -89,7 +91,10 @@ impl Rule for Jitter {
             for (bucket, ns) in jitter.excess.iter().take(NAMED) {
                 finding = finding.with(Evidence {
                     what: Message::new(
-                        Text::new("{bucket}: excess of a slow step over the median step", "{bucket}：慢步相对中位步的超出"),
+                        Text::new(
+                            "{bucket}: excess of a slow step over the median step",
+                            "{bucket}：慢步相对中位步的超出",
+                        ),
                         [("bucket", Value::Raw(bucket.name(labels)))],
                     ),
                     value: Value::Ns(*ns / slow),
@@ -104,7 +109,10 @@ impl Rule for Jitter {
 
 /// Steps may be slow because their work is larger.
 fn length(worst: Bucket) -> Competing {
-    let claim = Text::new("the slow steps have more work: longer contexts, more sequences", "慢步的工作量更大：更长上下文、更多序列");
+    let claim = Text::new(
+        "the slow steps have more work: longer contexts, more sequences",
+        "慢步的工作量更大：更长上下文、更多序列",
+    );
     if matches!(worst, Bucket::Compute(_)) {
         Competing::open(claim, Text::new("batch and context of each step decide", "每步的批大小与上下文长度可以判定"))
     } else {

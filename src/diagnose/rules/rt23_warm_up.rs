@@ -42,7 +42,10 @@ static DOC: Doc = Doc {
         "Steps that get slower are not warm-up but growing contexts. At least 15 steps are needed.",
         "越来越慢不是预热，而是上下文增长。至少需要 15 步。",
     ),
-    verify: Text::new("Discard more steps or warm up longer: the trend disappears.", "丢弃更多步或延长预热：趋势消失。"),
+    verify: Text::new(
+        "Discard more steps or warm up longer: the trend disappears.",
+        "丢弃更多步或延长预热：趋势消失。",
+    ),
 };
 
 impl Rule for WarmUp {
