@@ -97,12 +97,17 @@ fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result
     for table in TABLES {
         let Some(info) = source.tables.get(table.name) else { continue };
         known = true;
+        if info.end_unreadable {
+            let after = info.rows.map_or("all rows".to_owned(), |(_, last)| format!("rows after {last}"));
+            let example = format!("table {}, {after}", table.name);
+            import.stat("unreadable_end_of_table", Severity::DataLoss, 1, Some(&example));
+        }
         match Job::new(info, table.columns) {
             Some(job) => {
                 jobs.push(job);
                 job_tables.push(table);
             }
-            None if info.rows.is_some() => import.stat("unreadable_table", Severity::DataLoss, 1, Some(table.name)),
+            None if info.rowid.is_none() => import.stat("unreadable_table", Severity::DataLoss, 1, Some(table.name)),
             None => import.sink.ledger(table.name, 0, 0, 0, "empty"),
         }
     }

@@ -33,7 +33,7 @@ const TEXT_ROWS: u64 = 512;
 /// Longest text that is read, in characters; the sink cuts shorter still and counts it.
 const MAX_CHARACTERS: u32 = 65_536;
 /// Queries spent per table on finding the rows around damage; beyond, whole pages are given up.
-const SEARCHES: u32 = 4096;
+const SEARCHES: u32 = 1024;
 
 /// A table to be read.
 #[derive(Debug)]

@@ -24,6 +24,8 @@ pub(super) struct TableInfo {
     pub columns: Vec<String>,
     /// First and last rowid; `None` when the table is empty.
     pub rows: Option<(i64, i64)>,
+    /// Whether there are rows after the last that damage keeps out of reach.
+    pub end_unreadable: bool,
     /// Name by which the rowid can be reached, `None` when the table has none.
     pub rowid: Option<&'static str>,
 }
@@ -91,21 +93,51 @@ async fn probe(db: &mut SqliteConnection, name: &str, file_bytes: u64) -> Result
     let columns: Vec<String> = described.iter().take(MAX_COLUMNS).filter_map(|row| text(row, 1)).collect();
     let free = |alias: &&str| !columns.iter().any(|column| column.eq_ignore_ascii_case(alias));
     let rowid = ["rowid", "_rowid_", "oid"].into_iter().find(free);
-    let mut info = TableInfo { name: name.to_owned(), columns, rows: None, rowid };
+    let mut info = TableInfo { name: name.to_owned(), columns, rows: None, end_unreadable: false, rowid };
     let Some(rowid) = rowid else { return Ok(info) };
-    let ends = async |db: &mut SqliteConnection, function: &str| -> Result<Option<i64>, sqlx::Error> {
-        let found = rows(db, format!("SELECT {function}({rowid}) FROM {table}")).await?;
-        Ok(found.first().and_then(|row| row.try_get_unchecked::<Option<i64>, _>(0).ok().flatten()))
-    };
-    // Where damage hides an end, the rows are looked for from the usual first one on; there are not more than bytes.
-    let first = ends(db, "min").await.unwrap_or(Some(1));
-    let most = i64::try_from(file_bytes).unwrap_or(i64::MAX);
-    let last = ends(db, "max").await.unwrap_or(first.map(|first| first.saturating_add(most)));
     if rows(db, format!("SELECT {rowid} FROM {table} LIMIT 0")).await.is_err() {
         info.rowid = None;
+        return Ok(info);
     }
+    // Where damage hides the first row, the rows are looked for from the usual first one on.
+    let first = one(db, format!("SELECT min({rowid}) FROM {table}")).await.unwrap_or(Some(1));
+    let last = match one(db, format!("SELECT max({rowid}) FROM {table}")).await {
+        Ok(last) => last,
+        Err(_) => {
+            info.end_unreadable = true;
+            last_readable(db, &table, rowid, first.unwrap_or(1), file_bytes).await
+        }
+    };
     info.rows = first.zip(last);
     Ok(info)
+}
+
+/// The last row that can be reached when the end of the table cannot, as in a file that was cut off. Assumes that what
+/// is missing is the end, which is how tables are written; damage further ahead makes it find too few rows.
+async fn last_readable(
+    db: &mut SqliteConnection,
+    table: &str,
+    rowid: &str,
+    first: i64,
+    file_bytes: u64,
+) -> Option<i64> {
+    // A table has no more rows than the file has bytes.
+    let (mut good, mut bad, mut last) = (first, first.saturating_add_unsigned(file_bytes), None);
+    while bad.saturating_sub(good) > 1 {
+        let middle = good.midpoint(bad);
+        let sql = format!("SELECT max({rowid}) FROM {table} WHERE {rowid} <= {middle}");
+        match one(db, sql).await {
+            Ok(found) => (good, last) = (middle, found),
+            Err(_) => bad = middle,
+        }
+    }
+    last
+}
+
+/// The number that a query gives.
+async fn one(db: &mut SqliteConnection, sql: String) -> Result<Option<i64>, sqlx::Error> {
+    let found = rows(db, sql).await?;
+    found.first().map_or(Ok(None), |row| row.try_get_unchecked(0))
 }
 
 /// Text of a column, whatever its declared type.
@@ -116,8 +148,8 @@ fn text(row: &SqliteRow, column: usize) -> Option<String> {
 
 /// Rows of a table, `None` when damage keeps them from being counted.
 pub(super) async fn count(db: &mut SqliteConnection, table: &str) -> Option<u64> {
-    let found = rows(db, format!("SELECT count(*) FROM {}", quote(table))).await.ok()?;
-    u64::try_from(found.first()?.try_get_unchecked::<i64, _>(0).ok()?).ok()
+    let count = one(db, format!("SELECT count(*) FROM {}", quote(table))).await.ok().flatten()?;
+    u64::try_from(count).ok()
 }
 
 /// Size in bytes that the file's header promises: page size times pages (bytes 16 and 28 of the header).

@@ -1,13 +1,16 @@
 //! Files that are damaged, or made to do harm.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::LazyLock,
+    time::{Duration, Instant},
+};
 
 use proptest::prelude::*;
 
 use super::*;
 
 /// A small export with some pages in every table.
-fn sample() -> Vec<u8> {
+static SAMPLE: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let export = Export::new(&format!(
         "PRAGMA page_size = 1024; {} {RUNTIME} {KERNEL} {NVTX}
          WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300)
@@ -18,7 +21,7 @@ fn sample() -> Vec<u8> {
         strings(&["cudaLaunchKernel", "gemm"])
     ));
     std::fs::read(export.path()).unwrap()
-}
+});
 
 fn read_bytes(bytes: &[u8]) -> Result<Trace, ReadError> {
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -34,7 +37,7 @@ proptest! {
 
     #[test]
     fn a_truncated_file_gives_what_is_left_of_it(cut in 0usize..60_000) {
-        let whole = sample();
+        let whole = &*SAMPLE;
         let cut = cut % whole.len();
         if let Ok(trace) = read_bytes(&whole[..cut]) {
             prop_assert_eq!(trace.stat("nsys.truncated_file"), 1);
@@ -43,7 +46,7 @@ proptest! {
 
     #[test]
     fn flipped_bytes_never_panic(flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 10)) {
-        let mut bytes = sample();
+        let mut bytes = SAMPLE.clone();
         for (index, value) in flips {
             let at = index.index(bytes.len());
             bytes[at] = value;
@@ -54,8 +57,8 @@ proptest! {
 
 #[test]
 fn the_rows_around_a_damaged_page_are_kept_and_the_loss_is_named() {
-    let whole = sample();
-    let intact = read_bytes(&whole).unwrap().slice_count();
+    let whole = &*SAMPLE;
+    let intact = read_bytes(whole).unwrap().slice_count();
     let mut salvaged = 0;
     for page in 1..whole.len() / 1024 {
         let mut bytes = whole.clone();
