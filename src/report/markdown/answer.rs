@@ -78,7 +78,7 @@ pub(super) fn write(page: &mut Page<'_>) {
     if capture.findings.is_empty() && verdict.because.is_empty() {
         page.paragraph(&page.fill(
             Text::new(
-                "No rule fired. {n} rules could not decide; see below what they need.",
+                "No rule fired. Rules that could not decide: {n}; see below what they need.",
                 "没有规则触发。有 {n} 条规则无法判定，所需证据见下文。",
             ),
             [("n", Value::Count(capture.abstained.len() as u64))],
