@@ -22,12 +22,14 @@ pub enum State {
     Sync,
     /// Garbage collection.
     Gc,
-    /// Waiting in the operating system.
-    Blocked,
+    /// Taken off the processor.
+    OffCpu,
     /// Graph parameters being updated.
     GraphUpdate,
     /// Launching other work.
     Launch,
+    /// Inside the operating system for a reason that no stronger state gives.
+    Blocked,
     /// Anything else the program does, by label.
     Work(HostLabel),
 }
@@ -83,6 +85,7 @@ pub struct HostStates {
     gc: Vec<Span>,
     gc_label: HostLabel,
     blocked_label: HostLabel,
+    off_cpu_label: HostLabel,
 }
 
 impl HostStates {
@@ -94,6 +97,7 @@ impl HostStates {
             gc: union_of(trace, process, Category::Gc),
             gc_label: labels.id("gc"),
             blocked_label: labels.id("blocked"),
+            off_cpu_label: labels.id("offcpu"),
         };
         let mut classes = Classes { packs, cache: FxHashMap::default() };
         let blocking: std::collections::HashSet<_> =
@@ -145,6 +149,7 @@ impl HostStates {
             State::Sync => Bucket::SyncIdle,
             State::GraphUpdate => Bucket::GraphUpdate,
             State::Gc => Bucket::Host(self.gc_label),
+            State::OffCpu => Bucket::Host(self.off_cpu_label),
             State::Blocked | State::Launch | State::Work(_) => {
                 let weaker = match state {
                     State::Launch => Bucket::LaunchApi,
@@ -191,6 +196,7 @@ impl Classes<'_> {
             Category::HostApi => Some((api_state(self.packs.host_call(text), labels), false)),
             Category::Overhead => Some((State::Prof, false)),
             Category::Gc => Some((State::Gc, false)),
+            Category::OsApi if text == OFF_CPU => Some((State::OffCpu, false)),
             Category::OsApi => Some((State::Blocked, false)),
             Category::FrameworkOp
             | Category::PythonFrame
@@ -209,6 +215,9 @@ impl Classes<'_> {
         state
     }
 }
+
+/// Name under which readers keep the times that a thread was off the processor.
+const OFF_CPU: &str = "off-cpu";
 
 fn fallback_label(category: Category) -> &'static str {
     match category {

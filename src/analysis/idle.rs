@@ -131,15 +131,14 @@ impl<'a> Explainer<'a> {
 
 /// Times from the return of a launch call to the start of its work, where everything launched before had ended.
 fn launch_latencies(timeline: &Timeline) -> Vec<Ns> {
-    let mut latest = Ns::MIN;
+    // What the device did before the first operation was not recorded, so that one may have waited for anything.
+    let mut latest = Ns::MAX;
     let mut out = Vec::new();
     for op in &timeline.ops {
-        if let Some(call) = timeline.call(op).filter(|_| op.first_of_call) {
-            if latest <= call.end && call.end <= op.start {
-                out.push(op.start - call.end);
-            }
+        if let Some(call) = timeline.call(op).filter(|c| op.first_of_call && latest <= c.end && c.end <= op.start) {
+            out.push(op.start - call.end);
         }
-        latest = latest.max(op.end);
+        latest = if latest == Ns::MAX { op.end } else { latest.max(op.end) };
     }
     out
 }

@@ -70,6 +70,15 @@ fn gaps_between_nodes_of_a_replay_are_the_graphs_and_the_one_before_it_is_not() 
 }
 
 #[test]
+fn the_first_operation_of_a_capture_does_not_calibrate_the_launch_latency() {
+    let mut s = Script::default();
+    s.launch((0, 10), NORM, (8_000_000, 8_000_100));
+    s.launch((20, 30), GEMM, (8_010_000, 8_020_000));
+    let (_, a) = s.analyze();
+    expect(&a, 0, vec![("compute.gemm", 10_000), ("compute.norm", 100), ("rt.dispatch", 9_900)]);
+}
+
+#[test]
 fn only_the_tail_of_a_synchronisation_is_charged_to_it() {
     let mut s = Script::default();
     s.launch((0, 10), GEMM, (20, 1_000));

@@ -113,7 +113,7 @@ fn build(global: &Global, arguments: &Arguments, packs: &Packs, lang: Lang) -> a
         if !arguments.quiet {
             eprintln!("{}", Text::new(
                 "strato: no PATH was given; these are the simulated samples that come with the program (strato diagnose PATH reads yours)",
-                "strato:未指定 PATH;以下是程序自带的模拟样例(用 strato diagnose PATH 读取您的采集)",
+                "strato：未指定 PATH；以下是程序自带的模拟样例（用 strato diagnose PATH 读取您的采集）",
             ).get(lang));
         }
         samples::unpack(unpacked.path())?

@@ -160,7 +160,7 @@ fn host_activities() {
         ("gc.collect", Some("gc")),
         ("llm_engine step: get_output", Some("rpc")),
         ("aten::item", Some("read_back")),
-        ("Torch-Compiled Region: 0/0", Some("compile")),
+        ("Torch-Compiled Region: 0/0", Some("compiled_glue")),
         ("aten::add", None),
         ("", None),
     ] {

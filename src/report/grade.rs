@@ -38,18 +38,18 @@ impl Grade {
         match self {
             Self::A => Text::new(
                 "device work, host calls, the links between them, and graph or shape detail: where the time went, why the device waited, and which part of the model it belongs to",
-                "含设备执行、主机调用、两者的关联,以及图或张量形状信息:能说明时间花在哪里、设备为何等待、属于模型的哪一部分",
+                "含设备执行、主机调用、两者的关联，以及图或张量形状信息：能说明时间花在哪里、设备为何等待、属于模型的哪一部分",
             ),
             Self::B => Text::new(
                 "device work, host calls and the links between them: where the time went and why the device waited",
-                "含设备执行、主机调用及两者的关联:能说明时间花在哪里、设备为何等待",
+                "含设备执行、主机调用及两者的关联：能说明时间花在哪里、设备为何等待",
             ),
             Self::C => Text::new(
                 "device work without usable host calls or links: where the time went, but not always why the device waited",
-                "含设备执行,但缺少可用的主机调用或关联:能说明时间花在哪里,但不一定能说明设备为何等待",
+                "含设备执行，但缺少可用的主机调用或关联：能说明时间花在哪里，但不一定能说明设备为何等待",
             ),
             Self::D => {
-                Text::new("no device work with times: nothing can be attributed", "没有带时间的设备执行记录:无法归因")
+                Text::new("no device work with times: nothing can be attributed", "没有带时间的设备执行记录：无法归因")
             }
         }
     }
@@ -77,34 +77,34 @@ pub fn how_to_collect(class: EvidenceClass) -> Text {
     match class {
         EvidenceClass::Device => Text::new(
             "record device activity (torch profiler with the device activity on, `nsys profile -t cuda`, or the vendor's equivalent)",
-            "记录设备活动(torch profiler 打开设备 activity、`nsys profile -t cuda` 或厂商的同类工具)",
+            "记录设备活动（torch profiler 打开设备 activity、`nsys profile -t cuda` 或厂商的同类工具）",
         ),
         EvidenceClass::HostApi => Text::new(
             "record the runtime calls of the host as well (torch profiler with CPU activity, `nsys profile -t cuda`)",
-            "同时记录主机侧运行时调用(torch profiler 打开 CPU activity、`nsys profile -t cuda`)",
+            "同时记录主机侧运行时调用（torch profiler 打开 CPU activity、`nsys profile -t cuda`）",
         ),
         EvidenceClass::Correlation => Text::new(
             "record host and device in one session, and start recording before the steps of interest",
-            "在同一次采集中记录主机与设备,并在目标步之前开始记录",
+            "在同一次采集中记录主机与设备，并在目标步之前开始记录",
         ),
         EvidenceClass::Graph => Text::new(
             "record graph nodes (`nsys profile --cuda-graph-trace=node`), in a run that uses graphs",
-            "在使用图的运行中记录图节点(`nsys profile --cuda-graph-trace=node`)",
+            "在使用图的运行中记录图节点（`nsys profile --cuda-graph-trace=node`）",
         ),
         EvidenceClass::Shapes => Text::new(
             "record shapes (`record_shapes=True` in the torch profiler)",
-            "记录形状(torch profiler 的 `record_shapes=True`)",
+            "记录形状（torch profiler 的 `record_shapes=True`）",
         ),
         EvidenceClass::Probes => Text::new(
             "micro-benchmarks of this platform (launch cost, bandwidth, matrix rate); this version reads none",
-            "本平台的微基准(启动开销、带宽、矩阵速率);当前版本尚不读取",
+            "本平台的微基准（启动开销、带宽、矩阵速率）；当前版本尚不读取",
         ),
         EvidenceClass::MultiRank => {
             Text::new("record every rank of the job over the same steps", "在相同的步上记录作业的所有 rank")
         }
         EvidenceClass::Logs => Text::new(
             "the scheduler's log (queue lengths, batch per step); this version reads none",
-            "调度器日志(队列长度、每步 batch);当前版本尚不读取",
+            "调度器日志（队列长度、每步 batch）；当前版本尚不读取",
         ),
         EvidenceClass::Counters => Text::new(
             "device telemetry or performance counters recorded next to the trace",
@@ -116,7 +116,7 @@ pub fn how_to_collect(class: EvidenceClass) -> Text {
         ),
         EvidenceClass::SecondRun => Text::new(
             "the same run again, unchanged or with the one change to be judged",
-            "重复同一次运行:保持不变,或只改动待评估的一项",
+            "重复同一次运行：保持不变，或只改动待评估的一项",
         ),
     }
 }

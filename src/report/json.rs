@@ -49,12 +49,12 @@ pub fn render(report: &Report, lang: Lang) -> Result<String, serde_json::Error> 
 }
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct Document {
     schema: &'static str,
     simulated: bool,
     captures: Vec<serde_json::Value>,
     steps: Option<Steps>,
-    attribution: Vec<Attribution<'a>>,
+    attribution: Vec<Attribution>,
     verdict: Option<Judgement>,
     findings: Vec<Found>,
     abstained: Vec<serde_json::Value>,
@@ -66,12 +66,13 @@ struct Document<'a> {
 struct Steps {
     anchor: String,
     confidence: &'static str,
+    marks_without_work: u32,
     count: usize,
     classes: Vec<serde_json::Value>,
 }
 
 #[derive(Serialize)]
-struct Attribution<'a> {
+struct Attribution {
     capture: usize,
     class: String,
     rank: u32,
@@ -79,15 +80,15 @@ struct Attribution<'a> {
     steps: usize,
     window_ns: i64,
     layers: std::collections::BTreeMap<&'static str, i64>,
-    buckets: Vec<Bucket<'a>>,
+    buckets: Vec<Bucket>,
     hidden: Vec<serde_json::Value>,
     operators: Vec<serde_json::Value>,
     kernels: Vec<serde_json::Value>,
 }
 
 #[derive(Serialize)]
-struct Bucket<'a> {
-    bucket: &'a str,
+struct Bucket {
+    bucket: String,
     layer: Layer,
     ns: i64,
     share: f64,
@@ -203,12 +204,13 @@ fn steps(rank: &RankPart) -> Steps {
     Steps {
         anchor: plain(&rank.anchor.key()),
         confidence: units::confidence_key(rank.anchor.confidence),
+        marks_without_work: rank.anchor.without_work,
         count: rank.steps,
         classes: rank.classes.iter().map(class).collect(),
     }
 }
 
-fn attribution(capture: &Capture) -> impl Iterator<Item = Attribution<'_>> {
+fn attribution(capture: &Capture) -> impl Iterator<Item = Attribution> {
     capture.ranks.iter().flat_map(move |rank| {
         rank.classes.iter().enumerate().filter(|(_, class)| class.used > 0).map(move |(i, class)| {
             let works = |works: &[Work]| {
@@ -236,9 +238,9 @@ fn attribution(capture: &Capture) -> impl Iterator<Item = Attribution<'_>> {
     })
 }
 
-fn bucket<'a>(row: &'a super::model::BucketRow, class: &ClassPart) -> Bucket<'a> {
+fn bucket(row: &super::model::BucketRow, class: &ClassPart) -> Bucket {
     let share = if class.total == 0 { 0.0 } else { row.ns as f64 / class.total as f64 };
-    Bucket { bucket: &row.name, layer: row.layer, ns: row.ns, share }
+    Bucket { bucket: plain(&row.name), layer: row.layer, ns: row.ns, share }
 }
 
 fn shadow(kind: crate::analysis::steps::Shadow) -> &'static str {

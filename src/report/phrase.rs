@@ -26,7 +26,7 @@ pub fn fact(evidence: &Evidence, lang: Lang, as_markdown: bool) -> String {
     let sentence = what.render(lang, |value| show(value, lang, as_markdown));
     let colon = match lang {
         Lang::En => ": ",
-        Lang::Zh => ":",
+        Lang::Zh => "：",
     };
     if place { sentence } else { format!("{sentence}{colon}{}", show(&evidence.value, lang, as_markdown)) }
 }

@@ -54,7 +54,7 @@ fn capture(simulated: bool) -> Capture {
             headline: Message::new(
                 Text::new(
                     "The host cannot launch fast enough: {share} of each decode step the device waits for it.",
-                    "主机启动速度不足:每个解码步有 {share} 的时间设备在等待主机。",
+                    "主机启动速度不足：每个解码步有 {share} 的时间设备在等待主机。",
                 ),
                 [("share", Value::Share(0.4))],
             ),
@@ -121,7 +121,12 @@ fn rank() -> RankPart {
     RankPart {
         rank: 0,
         device: 0,
-        anchor: Anchor { kind: AnchorKind::UserRange, name: "execute_model".into(), confidence: Confidence::High, without_work: 0 },
+        anchor: Anchor {
+            kind: AnchorKind::UserRange,
+            name: "execute_model".into(),
+            confidence: Confidence::High,
+            without_work: 2,
+        },
         steps: 6,
         selections: vec![
             (Selection::Steady, vec![(1, 4)]),

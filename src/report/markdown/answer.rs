@@ -38,26 +38,20 @@ pub(super) fn write(page: &mut Page<'_>) {
     let capture = page.capture;
     let verdict = &capture.verdict;
     let source = text::code(&capture.source, text::PHRASE);
-    let title = page.get(Text::new("Diagnosis of", "诊断报告:"));
-    page.paragraph(&format!("# {title} {source}"));
+    let title = page.get(Text::new("Diagnosis of ", "诊断报告："));
+    page.paragraph(&format!("# {title}{source}"));
     if capture.simulated {
         page.paragraph(page.get(Text::new(
             "> **simulated**: this capture was written by a simulator. No number in it was measured on a device.",
-            "> **simulated(模拟数据)**:本采集由模拟器生成,其中没有任何数字是在设备上测得的。",
+            "> **simulated（模拟数据）**：本采集由模拟器生成，其中没有任何数字是在设备上测得的。",
         )));
     }
     page.heading(Text::new("Verdict", "结论"));
     page.paragraph(&format!("**{}**", page.message(&verdict.headline)));
     let because: Vec<String> = verdict.because.iter().map(|rule| rule_name(page, rule)).collect();
-    let mut facts = vec![page.labelled(
-        Text::new("Layer", "瓶颈层"),
-        &format!(
-            "{} ({} {})",
-            page.get(words::verdict_layer(verdict.layer)),
-            page.get(Text::new("confidence", "置信度")),
-            page.get(words::confidence(verdict.confidence))
-        ),
-    )];
+    let layer = page.get(words::verdict_layer(verdict.layer));
+    let sure = page.sure(verdict.confidence);
+    let mut facts = vec![page.labelled(Text::new("Layer", "瓶颈层"), &format!("{layer}{sure}"))];
     if !because.is_empty() {
         facts.push(page.labelled(Text::new("Because of", "依据"), &page.join(because)));
     }
@@ -68,14 +62,14 @@ pub(super) fn write(page: &mut Page<'_>) {
     facts.push(page.labelled(Text::new("Level reached", "达到的级别"), page.get(words::level(verdict.level))));
     page.list(facts);
     if !verdict.missing.is_empty() {
-        page.paragraph(page.get(Text::new("Missing for the next level:", "要达到下一级别还缺少:")));
+        page.paragraph(page.get(Text::new("Missing for the next level:", "要达到下一级别还缺少：")));
         page.list(verdict.missing.iter().map(|m| page.message(m)).collect::<Vec<_>>());
     }
     if capture.findings.is_empty() && verdict.because.is_empty() {
         page.paragraph(&page.fill(
             Text::new(
                 "No rule fired. {n} rules could not decide; see below what they need.",
-                "没有规则触发。有 {n} 条规则无法判定,所需证据见下文。",
+                "没有规则触发。有 {n} 条规则无法判定，所需证据见下文。",
             ),
             [("n", Value::Count(capture.abstained.len() as u64))],
         ));
@@ -85,7 +79,7 @@ pub(super) fn write(page: &mut Page<'_>) {
 /// Id and title of a rule.
 pub(super) fn rule_name(page: &Page<'_>, id: &str) -> String {
     match rules::find(id) {
-        Some(rule) => format!("{id} ({})", page.get(rule.doc().title)),
+        Some(rule) => format!("{id}{}", page.aside(page.get(rule.doc().title))),
         None => id.to_owned(),
     }
 }

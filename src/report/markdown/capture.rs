@@ -23,7 +23,7 @@ pub(super) fn write(page: &mut Page<'_>) {
     let device = |d: &crate::report::model::DeviceGroup| {
         let name = d.name.as_deref().map_or(unknown.to_owned(), |n| page.name(n));
         let vendor = d.vendor.as_deref().map_or(unknown.to_owned(), |v| text::prose(v, 24));
-        format!("{} × {name} ({vendor})", d.count)
+        format!("{} × {name}{}", d.count, page.aside(&vendor))
     };
     let devices = if capture.devices.is_empty() {
         page.get(Text::new("not recorded", "未记录")).to_owned()
@@ -32,11 +32,11 @@ pub(super) fn write(page: &mut Page<'_>) {
     };
     let ranks = page.join(capture.ranks.iter().map(|r| r.rank.to_string()));
     let world = match capture.world_size {
-        Some(n) => page.fill(Text::new(" of {n}", "(共 {n} 个)"), [("n", Value::Count(u64::from(n)))]),
+        Some(n) => page.fill(Text::new(" of {n}", "（共 {n} 个）"), [("n", Value::Count(u64::from(n)))]),
         None => String::new(),
     };
     let ranks = if ranks.is_empty() {
-        page.get(Text::new("none with device work", "无(没有设备执行)")).to_owned()
+        page.get(Text::new("none with device work", "无（没有设备执行）")).to_owned()
     } else {
         format!("{ranks}{world}")
     };
@@ -52,10 +52,8 @@ pub(super) fn write(page: &mut Page<'_>) {
                 .map_or(page.get(Text::new("the source does not say", "数据源未提供")).to_owned(), units::utc),
         ),
     ];
-    let held: Vec<String> = classes(page, true);
-    let missing: Vec<String> = classes(page, false);
-    rows.push(page.labelled(Text::new("Holds", "包含"), &held.join("; ")));
-    rows.push(page.labelled(Text::new("Does not hold", "不包含"), &missing.join("; ")));
+    rows.push(page.labelled(Text::new("Holds", "包含"), &classes(page, true)));
+    rows.push(page.labelled(Text::new("Does not hold", "不包含"), &classes(page, false)));
     page.list(rows);
     let [en, zh] = &capture.caveat;
     let caveat = match page.lang {
@@ -68,10 +66,10 @@ pub(super) fn write(page: &mut Page<'_>) {
     facts(page);
 }
 
-fn classes(page: &Page<'_>, held: bool) -> Vec<String> {
+fn classes(page: &Page<'_>, held: bool) -> String {
     let all = EvidenceClass::ALL.into_iter().filter(|class| page.capture.evidence.has(*class) == held);
-    let names: Vec<String> = all.map(|class| page.get(grade::name(class)).to_owned()).collect();
-    if names.is_empty() { vec![page.get(Text::new("nothing", "无")).to_owned()] } else { names }
+    let names: Vec<&str> = all.map(|class| page.get(grade::name(class))).collect();
+    if names.is_empty() { page.get(Text::new("nothing", "无")).to_owned() } else { page.join_long(&names) }
 }
 
 fn facts(page: &mut Page<'_>) {

@@ -23,12 +23,10 @@ pub(super) fn write(page: &mut Page<'_>) {
     page.heading(Text::new("Findings", "发现"));
     let capture = page.capture;
     if capture.findings.is_empty() {
-        page.paragraph(
-            page.get(Text::new(
-                "None: no rule that could decide found its trigger met.",
-                "无:能够判定的规则都没有触发。",
-            )),
-        );
+        page.paragraph(page.get(Text::new(
+            "None: no rule that could decide found its trigger met.",
+            "无：能够判定的规则都没有触发。",
+        )));
     }
     if capture.simulated && !capture.findings.is_empty() {
         page.paragraph(page.get(Text::new("All numbers below are **simulated**.", "以下所有数字均为**模拟数据**。")));
@@ -63,13 +61,19 @@ fn one(page: &mut Page<'_>, n: usize, finding: &Finding) {
         let more = if fact.rows.len() > ROWS { ", …" } else { "" };
         let rows = match rows.is_empty() {
             true => String::new(),
-            false => format!(" ({} {}{more})", page.get(Text::new("slices", "切片")), rows.join(", ")),
+            false => page.aside(&format!("{} {}{more}", page.get(Text::new("slices", "切片")), rows.join(", "))),
         };
         items.push(page.labelled(Text::new("Evidence", "证据"), &(phrase::fact(fact, page.lang, true) + &rows)));
     }
     for other in &finding.competing {
         let status = if other.refuted { Text::new("refuted", "已排除") } else { Text::new("open", "未排除") };
-        let text = format!("{} — *{}*: {}", page.message(&other.claim), page.get(status), page.message(&other.why));
+        let text = format!(
+            "{} — *{}*{}{}",
+            page.message(&other.claim),
+            page.get(status),
+            page.colon(),
+            page.message(&other.why)
+        );
         items.push(page.labelled(Text::new("Other explanation", "其他解释"), &text));
     }
     for remedy in &finding.remedy {
@@ -79,7 +83,7 @@ fn one(page: &mut Page<'_>, n: usize, finding: &Finding) {
         };
         let about = [remedy.platform.as_str(), &remedy.source, &remedy.date];
         let about: Vec<&str> = about.into_iter().filter(|s| !s.is_empty()).collect();
-        items.push(page.labelled(Text::new("What to do", "建议"), &format!("{advice} ({})", about.join(", "))));
+        items.push(page.labelled(Text::new("What to do", "建议"), &(advice.clone() + &page.aside(&about.join(", ")))));
     }
     if finding.remedy.is_empty() {
         let none = page.get(Text::new("no advice for this platform is recorded", "没有针对该平台的建议记录"));
@@ -104,18 +108,18 @@ fn estimate(page: &Page<'_>, estimate: &Estimate) -> String {
     ];
     page.fill(
         match estimate.method {
-            Method::None => Text::new("none: this finding promises no gain", "无:该发现不承诺收益"),
+            Method::None => Text::new("none: this finding promises no gain", "无：该发现不承诺收益"),
             Method::Bound if estimate.to_high >= estimate.from => Text::new(
                 "a step takes {from}; without this cost at best {low} (−{most}). Modelled as a bound; nothing is promised from below",
-                "当前每步 {from};去除该开销后最好为 {low}(−{most})。由上界模型得出,不保证下限收益",
+                "当前每步 {from}；去除该开销后最好为 {low}（−{most}）。由上界模型得出，不保证下限收益",
             ),
             Method::Bound => Text::new(
                 "a step takes {from}; without this cost between {low} (−{most}) and {high} (−{least}). Modelled as bounds",
-                "当前每步 {from};去除该开销后在 {low}(−{most})与 {high}(−{least})之间。由上下界模型得出",
+                "当前每步 {from}；去除该开销后在 {low}（−{most}）与 {high}（−{least}）之间。由上下界模型得出",
             ),
             Method::Replay => Text::new(
                 "a step takes {from}; without this cost between {low} (−{most}) and {high} (−{least}). Modelled by replay of the step",
-                "当前每步 {from};去除该开销后在 {low}(−{most})与 {high}(−{least})之间。由步重放模型得出",
+                "当前每步 {from}；去除该开销后在 {low}（−{most}）与 {high}（−{least}）之间。由步重放模型得出",
             ),
         },
         args,
@@ -125,7 +129,7 @@ fn estimate(page: &Page<'_>, estimate: &Estimate) -> String {
 fn trigger(page: &Page<'_>, finding: &Finding) -> String {
     let trigger = &finding.trigger;
     let numbers = page.fill(
-        Text::new("is {value}, threshold {threshold}", "为 {value},阈值 {threshold}"),
+        Text::new("is {value}, threshold {threshold}", "为 {value}，阈值 {threshold}"),
         [("value", Value::Number(trigger.value)), ("threshold", Value::Number(trigger.threshold))],
     );
     format!("{} {numbers}", text::code(trigger.formula, text::PHRASE))
@@ -136,7 +140,7 @@ pub(super) fn write_abstained(page: &mut Page<'_>) {
     page.heading(Text::new("What could not be decided", "无法判定的内容"));
     let capture = page.capture;
     if capture.abstained.is_empty() {
-        page.paragraph(page.get(Text::new("Nothing: every rule could decide.", "无:每条规则都能判定。")));
+        page.paragraph(page.get(Text::new("Nothing: every rule could decide.", "无：每条规则都能判定。")));
         return;
     }
     let mut groups: BTreeMap<Vec<EvidenceClass>, Vec<&str>> = BTreeMap::new();
@@ -151,7 +155,7 @@ pub(super) fn write_abstained(page: &mut Page<'_>) {
         ]);
         for (needs, rules) in &groups {
             let each = |text: fn(EvidenceClass) -> Text| {
-                needs.iter().map(|n| page.get(text(*n))).collect::<Vec<_>>().join("; ")
+                page.join_long(&needs.iter().map(|n| page.get(text(*n))).collect::<Vec<_>>())
             };
             table.row([each(grade::name), rules.join(", "), each(grade::how_to_collect)]);
         }
@@ -159,7 +163,6 @@ pub(super) fn write_abstained(page: &mut Page<'_>) {
         page.out.push('\n');
     }
     let whys = capture.abstained.iter().filter_map(|a| Some((a.rule, a.why.as_ref()?)));
-    let whys: Vec<String> =
-        whys.map(|(rule, why)| format!("{}: {}", rule_name(page, rule), page.message(why))).collect();
+    let whys: Vec<String> = whys.map(|(rule, why)| rule_name(page, rule) + page.colon() + &page.message(why)).collect();
     page.list(whys);
 }

@@ -16,7 +16,10 @@ use super::{
     table::Table,
     text,
 };
-use crate::i18n::{Lang, Message, Text, Value};
+use crate::{
+    analysis::Confidence,
+    i18n::{Lang, Message, Text, Value},
+};
 
 /// Writes the whole report.
 pub fn render(report: &Report, lang: Lang) -> String {
@@ -107,12 +110,38 @@ impl Page<'_> {
         items.into_iter().collect::<Vec<_>>().join(comma)
     }
 
+    /// Longer texts joined as a list inside a sentence.
+    fn join_long(&self, items: &[&str]) -> String {
+        items.join(match self.lang {
+            Lang::En => "; ",
+            Lang::Zh => "；",
+        })
+    }
+
+    /// A remark in brackets after what it is about.
+    fn aside(&self, text: &str) -> String {
+        match self.lang {
+            Lang::En => format!(" ({text})"),
+            Lang::Zh => format!("（{text}）"),
+        }
+    }
+
+    /// How sure something is, in brackets.
+    fn sure(&self, confidence: Confidence) -> String {
+        let word = self.get(Text::new("confidence", "置信度"));
+        self.aside(&format!("{word} {}", self.get(words::confidence(confidence))))
+    }
+
+    /// What stands between a word and what it introduces.
+    fn colon(&self) -> &'static str {
+        match self.lang {
+            Lang::En => ": ",
+            Lang::Zh => "：",
+        }
+    }
+
     /// A label, a colon and what it labels.
     fn labelled(&self, label: Text, what: &str) -> String {
-        let colon = match self.lang {
-            Lang::En => ": ",
-            Lang::Zh => ":",
-        };
-        format!("**{}**{colon}{what}", self.get(label))
+        format!("**{}**{}{what}", self.get(label), self.colon())
     }
 }

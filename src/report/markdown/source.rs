@@ -22,7 +22,7 @@ fn names(page: &mut Page<'_>) {
     let mapping = &page.capture.mapping;
     let Some(coverage) = mapping.coverage else {
         page.paragraph(
-            page.get(Text::new("No device time, so no names to map.", "没有设备时间,因此没有可映射的名称。")),
+            page.get(Text::new("No device time, so no names to map.", "没有设备时间，因此没有可映射的名称。")),
         );
         return;
     };
@@ -50,7 +50,7 @@ fn names(page: &mut Page<'_>) {
     page.table(
         page.get(Text::new(
             "Names that count as `compute.other`; a platform pack can name them",
-            "计入 `compute.other` 的名称;可用平台知识包命名",
+            "计入 `compute.other` 的名称；可用平台知识包命名",
         )),
         &table,
     );
@@ -92,13 +92,13 @@ fn stats(page: &mut Page<'_>) {
     if table.is_empty() {
         page.paragraph(page.get(Text::new("The import met nothing unusual.", "导入过程没有异常。")));
     } else {
-        page.table(page.get(Text::new("Import statistics, the worst first", "导入统计(严重者在前)")), &table);
+        page.table(page.get(Text::new("Import statistics, the worst first", "导入统计（严重者在前）")), &table);
     }
     let integrity = &capture.integrity;
     page.paragraph(&page.fill(
         Text::new(
             "Of {ops} device operations, {unlinked} have no launch call, {before} start before their launch call, and {overlap} overlap another one of their queue. Of {gaps} gaps between neighbours, {zero} are at most 2 ns.",
-            "{ops} 个设备操作中,{unlinked} 个没有启动调用,{before} 个早于其启动调用开始,{overlap} 个与同一队列的其他操作重叠。{gaps} 个相邻间隔中,{zero} 个不超过 2 ns。",
+            "{ops} 个设备操作中，{unlinked} 个没有启动调用，{before} 个早于其启动调用开始，{overlap} 个与同一队列的其他操作重叠。{gaps} 个相邻间隔中，{zero} 个不超过 2 ns。",
         ),
         [
             ("ops", Value::Count(integrity.device_ops)),

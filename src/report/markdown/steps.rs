@@ -21,7 +21,7 @@ pub(super) fn write(page: &mut Page<'_>) {
     page.heading(Text::new("How the steps were found", "如何划分步"));
     if page.capture.ranks.is_empty() {
         page.paragraph(
-            page.get(Text::new("No device work was found, so there are no steps.", "没有找到设备执行,因此没有步。")),
+            page.get(Text::new("No device work was found, so there are no steps.", "没有找到设备执行，因此没有步。")),
         );
         return;
     }
@@ -30,7 +30,7 @@ pub(super) fn write(page: &mut Page<'_>) {
     }
     page.paragraph(page.get(Text::new(
         "A step lasts from the start of its first device operation to the start of the next step's first one.",
-        "一个步从其第一个设备操作开始,到下一步的第一个设备操作开始为止。",
+        "一个步从其第一个设备操作开始，到下一步的第一个设备操作开始为止。",
     )));
     page.heading(Text::new("Steps", "步"));
     for rank in &page.capture.ranks {
@@ -46,7 +46,7 @@ fn found(page: &mut Page<'_>, rank: &RankPart) {
     let intro = page.fill(
         Text::new(
             "Rank {rank} (device {device}): {n} steps. What marks a step: {mark}",
-            "rank {rank}(设备 {device}):{n} 个步。步的标志:{mark}",
+            "rank {rank}（设备 {device}）：{n} 个步。步的标志：{mark}",
         ),
         [
             ("rank", Value::Count(u64::from(rank.rank))),
@@ -55,23 +55,32 @@ fn found(page: &mut Page<'_>, rank: &RankPart) {
             ("mark", Value::Text(words::anchor(rank.anchor.kind))),
         ],
     );
-    let sure = page.get(Text::new("confidence", "置信度"));
-    page.paragraph(&format!("{intro}{name} ({sure} {}).", page.get(words::confidence(rank.anchor.confidence))));
+    page.paragraph(&format!("{intro}{name}{}", page.sure(rank.anchor.confidence)));
     let items: Vec<String> = rank
         .selections
         .iter()
-        .map(|(selection, ranges)| format!("{}: {}", indices(page, ranges), page.get(words::selection(*selection))))
+        .map(|(selection, ranges)| indices(page, ranges) + page.colon() + page.get(words::selection(*selection)))
         .collect();
     page.list(items);
+    if rank.anchor.without_work > 0 {
+        page.paragraph(&page.fill(
+            Text::new(
+                "{n} further marks began no step, because no device operation followed from them.",
+                "另有 {n} 个标志没有开始任何步，因为其后没有由它引发的设备操作。",
+            ),
+            [("n", Value::Count(u64::from(rank.anchor.without_work)))],
+        ));
+    }
 }
 
-/// `steps 0–2, 5`.
+/// `0–2, 5 (4 steps)`.
 fn indices(page: &Page<'_>, ranges: &[(u32, u32)]) -> String {
     let shown = ranges.iter().take(RANGES).map(|(a, b)| if a == b { a.to_string() } else { format!("{a}–{b}") });
     let list = page.join(shown);
     let steps: u64 = ranges.iter().map(|(a, b)| u64::from(b - a) + 1).sum();
     let more = if ranges.len() > RANGES { ", …" } else { "" };
-    format!("{} {list}{more} ({})", page.get(Text::new("steps", "步")), units::count(steps))
+    let steps = page.fill(Text::new("{n} steps", "{n} 步"), [("n", Value::Count(steps))]);
+    format!("{list}{more}{}", page.aside(&steps))
 }
 
 fn table(page: &mut Page<'_>, rank: &RankPart) {
@@ -88,7 +97,7 @@ fn table(page: &mut Page<'_>, rank: &RankPart) {
         table.row([page.name(&class.key)].into_iter().chain(counts).chain(class.percentiles.map(units::micros)));
     }
     let title = page.fill(
-        Text::new("Step times of rank {rank} (nearest-rank percentiles)", "rank {rank} 的步时间(最近秩百分位)"),
+        Text::new("Step times of rank {rank} (nearest-rank percentiles)", "rank {rank} 的步时间（最近秩百分位）"),
         [("rank", Value::Count(u64::from(rank.rank)))],
     );
     page.table(&title, &table);
@@ -101,7 +110,7 @@ fn table(page: &mut Page<'_>, rank: &RankPart) {
     if rank.classes.iter().any(|c| c.used == 0) {
         page.paragraph(page.get(Text::new(
             "Where no step of a class is used, its percentiles are over all its steps and its time is attributed to nothing.",
-            "若某类别没有被采用的步,其百分位取自全部步,其时间不参与归因。",
+            "若某类别没有被采用的步，其百分位取自全部步，其时间不参与归因。",
         )));
     }
     slow(page, rank);
@@ -113,8 +122,8 @@ fn slow(page: &mut Page<'_>, rank: &RankPart) {
     let parts = page.join(parts.map(|(name, ns)| format!("{} +{}", page.name(name), units::time(*ns))));
     let text = page.fill(
         Text::new(
-            "Slow steps of the main class: p99 is {ratio} the median. The {n} slowest exceed the median step by, on average: ",
-            "主类别的慢步:p99 为中位数的 {ratio}。最慢的 {n} 个步相对中位步平均多出:",
+            "Slow steps of the main class: p99 is {ratio} the median. On average the slowest ({n}) exceed the median step by: ",
+            "主类别的慢步：p99 为中位数的 {ratio}。最慢的 {n} 个步相对中位步平均多出：",
         ),
         [("ratio", Value::Ratio(slow.ratio)), ("n", Value::Count(slow.steps as u64))],
     );

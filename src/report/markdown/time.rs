@@ -22,14 +22,14 @@ pub(super) fn write(page: &mut Page<'_>) {
     let Some((rank, class)) = main else {
         page.paragraph(page.get(Text::new(
             "No step counts, so no time is attributed. The section above says why.",
-            "没有可采用的步,因此没有时间归因,原因见上文。",
+            "没有可采用的步，因此没有时间归因，原因见上文。",
         )));
         return;
     };
     let about = page.fill(
         Text::new(
             "The tables are about class {class} of rank {rank}: mean over the {n} steps that count, {ns} in all.",
-            "以下各表针对 rank {rank} 的类别 {class}:取 {n} 个被采用的步的平均值,合计 {ns}。",
+            "以下各表针对 rank {rank} 的类别 {class}：取 {n} 个被采用的步的平均值，合计 {ns}。",
         ),
         [
             ("class", Value::Raw(class.key.clone())),
@@ -46,7 +46,7 @@ pub(super) fn write(page: &mut Page<'_>) {
         page.paragraph(&page.fill(
             Text::new(
                 "{n} of {all} collectives: transfer and wait could only be told apart by comparing with the fast ones of the same kind (modelled, low confidence).",
-                "{all} 次集合通信中有 {n} 次:只能通过与同类较快者比较来区分传输与等待(建模值,置信度低)。",
+                "{all} 次集合通信中有 {n} 次：只能通过与同类较快者比较来区分传输与等待（建模值，置信度低）。",
             ),
             [("n", Value::Count(rank.collectives.1)), ("all", Value::Count(rank.collectives.0))],
         ));
@@ -109,7 +109,7 @@ fn shadow(page: &mut Page<'_>, class: &ClassPart) {
     if rows.is_empty() {
         page.paragraph(page.get(Text::new(
             "Hidden time: none. No two kinds of device work ran at the same time.",
-            "被掩盖的时间:无。没有两类设备工作同时执行。",
+            "被掩盖的时间：无。没有两类设备工作同时执行。",
         )));
         return;
     }
@@ -123,7 +123,7 @@ fn shadow(page: &mut Page<'_>, class: &ClassPart) {
     page.table(
         page.get(Text::new(
             "Hidden time (inside the buckets above, not on top of them)",
-            "被掩盖的时间(已包含在上表中,不另计)",
+            "被掩盖的时间（已包含在上表中，不另计）",
         )),
         &table,
     );
@@ -159,5 +159,5 @@ fn others(page: &mut Page<'_>) {
         let head = [rank.rank.to_string(), page.name(&class.key), units::count(class.used as u64)];
         table.row(head.into_iter().chain(layers));
     }
-    page.table(page.get(Text::new("Other classes and ranks, µs per step", "其他类别与 rank,µs/步")), &table);
+    page.table(page.get(Text::new("Other classes and ranks, µs per step", "其他类别与 rank，µs/步")), &table);
 }

@@ -45,7 +45,7 @@ pub(super) fn layer_meaning(layer: Layer) -> Text {
             Text::new("transfers between devices, waits for late ranks", "设备间传输、等待较慢的 rank")
         }
         Layer::Measurement => {
-            Text::new("the profiler itself, and what it could not tell apart", "采集工具自身,以及无法区分的部分")
+            Text::new("the profiler itself, and what it could not tell apart", "采集工具自身，以及无法区分的部分")
         }
     }
 }
@@ -62,13 +62,13 @@ pub(super) fn verdict_layer(layer: VerdictLayer) -> Text {
 
 pub(super) fn level(level: Option<Level>) -> Text {
     match level {
-        None => Text::new("none: no work of a device was seen", "无:没有看到任何设备执行"),
-        Some(Level::Run) => Text::new("run: the model ran on the device", "能运行:模型已在设备上运行"),
+        None => Text::new("none: no work of a device was seen", "无：没有看到任何设备执行"),
+        Some(Level::Run) => Text::new("run: the model ran on the device", "能运行：模型已在设备上运行"),
         Some(Level::Optimise) => {
-            Text::new("optimise: the hot path is visible and can be moved", "能优化:热点路径可见且可改动")
+            Text::new("optimise: the hot path is visible and can be moved", "能优化：热点路径可见且可改动")
         }
         Some(Level::Verify) => {
-            Text::new("verify: a fair, repeatable comparison explains the gain", "能验证:公平且可重复的对比能解释收益")
+            Text::new("verify: a fair, repeatable comparison explains the gain", "能验证：公平且可重复的对比能解释收益")
         }
     }
 }
@@ -82,7 +82,7 @@ pub(super) fn anchor(kind: AnchorKind) -> Text {
         AnchorKind::GraphLaunch => Text::new("the launch of the decode graph", "解码图的启动"),
         AnchorKind::PeriodicOp => Text::new("a device operation that occurs once per step", "每步出现一次的设备操作"),
         AnchorKind::WholeCapture => {
-            Text::new("nothing: the whole capture is taken as one window", "无:整段采集视为一个窗口")
+            Text::new("nothing: the whole capture is taken as one window", "无：整段采集视为一个窗口")
         }
     }
 }
@@ -91,14 +91,15 @@ pub(super) fn selection(selection: Selection) -> Text {
     match selection {
         Selection::Steady => Text::new("used", "已采用"),
         Selection::WarmUp => {
-            Text::new("not used: warm-up, the step time had not settled", "未采用:预热,步时间尚未稳定")
+            Text::new("not used: warm-up, the step time had not settled", "未采用：预热，步时间尚未稳定")
         }
-        Selection::Compiling => {
-            Text::new("not used: compilation or graph capture at the start of the run", "未采用:运行初期的编译或图捕获")
-        }
-        Selection::Unfinished => Text::new("not used: the capture ends inside the step", "未采用:采集在该步内结束"),
+        Selection::Compiling => Text::new(
+            "not used: compilation or graph capture at the start of the run",
+            "未采用：运行初期的编译或图捕获",
+        ),
+        Selection::Unfinished => Text::new("not used: the capture ends inside the step", "未采用：采集在该步内结束"),
         Selection::NotAsked => {
-            Text::new("not used: outside the steps that were asked for", "未采用:不在所要求的步范围内")
+            Text::new("not used: outside the steps that were asked for", "未采用：不在所要求的步范围内")
         }
     }
 }
@@ -133,17 +134,17 @@ pub(super) fn stat_severity(severity: model::Severity) -> Text {
 /// What a bucket means, from its name.
 pub(super) fn bucket(name: &str) -> Text {
     match name {
-        "rt.launch_api" => Text::new("device idle, host is inside a launch call", "设备空闲,主机正在启动调用中"),
+        "rt.launch_api" => Text::new("device idle, host is inside a launch call", "设备空闲，主机正在启动调用中"),
         "rt.launch_latency" => {
             Text::new("launched, queue empty, work has not started yet", "已启动、队列为空、尚未开始执行")
         }
         "rt.dispatch" => Text::new("from one queued operation to the next", "两个已排队操作之间的间隔"),
-        "rt.graph_launch" => Text::new("device idle, host is inside a graph launch", "设备空闲,主机正在启动图"),
+        "rt.graph_launch" => Text::new("device idle, host is inside a graph launch", "设备空闲，主机正在启动图"),
         "rt.graph_internal" => Text::new("between two nodes of one graph replay", "一次图重放中两个节点之间"),
         "rt.graph_update" => Text::new("graph parameters are updated before the replay", "重放前更新图参数"),
         "rt.device_dep" => Text::new("waits for an event of another queue", "等待另一队列的事件"),
         "rt.sync_tail" => {
-            Text::new("device is done, host still returns from its wait", "设备已完成,主机仍在从等待中返回")
+            Text::new("device is done, host still returns from its wait", "设备已完成，主机仍在从等待中返回")
         }
         "rt.sync_idle" => Text::new("host waits although the device is idle", "设备空闲时主机仍在等待"),
         "rt.compile" => Text::new("compilation, tuning, module load or graph capture", "编译、调优、模块加载或图捕获"),
@@ -152,17 +153,19 @@ pub(super) fn bucket(name: &str) -> Text {
         "comm.wait" => Text::new("waits for another rank", "等待其他 rank"),
         "prof" => Text::new("the profiler itself", "采集工具自身"),
         "graph.opaque" => {
-            Text::new("a whole graph replay in one row: inside unknown", "整次图重放只有一行记录:内部未知")
+            Text::new("a whole graph replay in one row: inside unknown", "整次图重放只有一行记录：内部未知")
         }
-        "idle.undecided" => Text::new("idle; no host calls recorded that could say why", "空闲;没有主机调用可说明原因"),
+        "idle.undecided" => {
+            Text::new("idle; no host calls recorded that could say why", "空闲；没有主机调用可说明原因")
+        }
         "unattributed" => {
-            Text::new("idle; what ended it has no usable launch call", "空闲;结束它的操作没有可用的启动调用")
+            Text::new("idle; what ended it has no usable launch call", "空闲；结束它的操作没有可用的启动调用")
         }
         "copy.p2p" => Text::new("a copy between devices runs alone", "设备间拷贝单独执行"),
         "copy.memset" => Text::new("a fill runs alone", "填充单独执行"),
         name if name.starts_with("copy.") => Text::new("a copy runs alone", "拷贝单独执行"),
         name if name.starts_with("compute.") => Text::new("kernels of this operator", "该算子的内核"),
-        name if name.starts_with("rt.host.") => Text::new("device idle, host does this", "设备空闲,主机在做此项工作"),
+        name if name.starts_with("rt.host.") => Text::new("device idle, host does this", "设备空闲，主机在做此项工作"),
         _ => Text::new("", ""),
     }
 }

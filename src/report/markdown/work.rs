@@ -16,14 +16,14 @@ pub(super) fn write(page: &mut Page<'_>) {
     let main = page.capture.leading_rank().and_then(|rank| Some((rank, rank.main_class()?)));
     let Some((rank, class)) = main.filter(|(rank, class)| class.used > 0 && !rank.kernels.is_empty()) else {
         page.paragraph(
-            page.get(Text::new("No step counts, so no work is listed.", "没有可采用的步,因此不列出设备工作。")),
+            page.get(Text::new("No step counts, so no work is listed.", "没有可采用的步，因此不列出设备工作。")),
         );
         return;
     };
     page.paragraph(page.get(Text::new(
         "Exclusive time is the time that belongs to an operation and to nothing else: where several run at once they share it. \
          The idle column is the time the device waited before these operations; the bucket table says why.",
-        "独占时间是只属于该操作的时间:多个操作同时执行时由它们均分。空闲列是设备在这些操作之前等待的时间,原因见上面的分类表。",
+        "独占时间是只属于该操作的时间：多个操作同时执行时由它们均分。空闲列是设备在这些操作之前等待的时间，原因见上面的分类表。",
     )));
     works(page, Text::new("Operators by exclusive time", "按独占时间排序的算子"), &rank.operators, class, false);
     works(page, Text::new("Kernels by exclusive time", "按独占时间排序的内核"), &rank.kernels, class, true);

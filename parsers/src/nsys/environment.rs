@@ -1,0 +1,110 @@
+//! Environment variables: only those known to matter for speed and to hold no secret are read.
+
+/// Prefixes of the variables that are kept.
+const ALLOWED: &[&str] = &[
+    "ASCEND_",
+    "CUBLAS_",
+    "CUDA_",
+    "CUDNN_",
+    "FLASHINFER_",
+    "GLOO_",
+    "HCCL_",
+    "HIP_",
+    "MKL_",
+    "NCCL_",
+    "NVIDIA_TF32_",
+    "NVIDIA_VISIBLE_DEVICES",
+    "NVTE_",
+    "OMP_",
+    "PYTORCH_",
+    "RCCL_",
+    "ROCR_",
+    "SGLANG_",
+    "TORCH_",
+    "TRITON_",
+    "TRTLLM_",
+    "VLLM_",
+];
+
+/// A variable whose name contains one of these is dropped whatever its prefix.
+const SECRET: &[&str] = &["TOKEN", "KEY", "SECRET", "PASS", "AUTH", "CREDENTIAL"];
+
+/// Longest value kept, in bytes.
+const MAX_VALUE: usize = 200;
+/// Most variables kept.
+const MAX_VARIABLES: usize = 256;
+
+/// Variables that were kept, and how many were not.
+#[derive(Debug, Default)]
+pub(super) struct Environment {
+    kept: std::collections::BTreeMap<String, String>,
+    /// Variables that were not kept.
+    pub redacted: u64,
+}
+
+impl Environment {
+    /// Takes one `NAME=value`, the value possibly in double quotes.
+    pub fn take(&mut self, line: &str) {
+        match allowed(line.trim()) {
+            Some((name, value)) if self.kept.len() < MAX_VARIABLES => {
+                let value = value.get(..value.floor_char_boundary(MAX_VALUE)).unwrap_or_default();
+                self.kept.insert(name.to_owned(), value.to_owned());
+            }
+            _ => self.redacted += u64::from(line.contains('=')),
+        }
+    }
+
+    /// Whether no variable was seen.
+    pub fn is_empty(&self) -> bool {
+        self.kept.is_empty() && self.redacted == 0
+    }
+
+    /// The variables kept, in order of their names; `None` when there are none.
+    pub fn text(&self) -> Option<String> {
+        let lines: Vec<String> = self.kept.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        (!lines.is_empty()).then(|| lines.join(", "))
+    }
+}
+
+/// Name and value of a line if the variable may be kept.
+fn allowed(line: &str) -> Option<(&str, &str)> {
+    let (name, value) = line.split_once('=')?;
+    let upper = name.to_ascii_uppercase();
+    let plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    let wanted = ALLOWED.iter().any(|prefix| upper.starts_with(prefix));
+    let secret = SECRET.iter().any(|part| upper.contains(part));
+    let value = value.strip_prefix('"').and_then(|v| v.strip_suffix('"')).unwrap_or(value);
+    // `http://user:password@host` is a secret whatever the variable is called.
+    let login = value.contains("://") && value.contains('@');
+    (plain && wanted && !secret && !login).then_some((name, value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_allow_list_is_kept() {
+        let mut environment = Environment::default();
+        for line in [
+            "NCCL_ALGO=\"Ring\"",
+            "CUDA_VISIBLE_DEVICES=0,1",
+            "VLLM_API_KEY=sk-hidden",
+            "HF_TOKEN=hidden",
+            "TORCH_PROXY=http://me:hidden@host",
+            "PATH=/hidden",
+            "no variable",
+        ] {
+            environment.take(line);
+        }
+        assert_eq!(environment.text().as_deref(), Some("CUDA_VISIBLE_DEVICES=0,1, NCCL_ALGO=Ring"));
+        assert_eq!(environment.redacted, 4);
+    }
+
+    #[test]
+    fn long_values_are_cut_at_a_character() {
+        let mut environment = Environment::default();
+        environment.take(&format!("NCCL_X={}", "é".repeat(500)));
+        assert_eq!(environment.text().map(|text| text.len()), Some("NCCL_X=".len() + MAX_VALUE));
+    }
+}

@@ -1,0 +1,165 @@
+//! The database as a source: opened read-only and immutable, its real tables and columns probed, never trusted.
+
+use std::path::Path;
+
+use rustc_hash::FxHashMap;
+use sqlx::{
+    AssertSqlSafe, ConnectOptions, Connection, Row, SqliteConnection,
+    sqlite::{SqliteConnectOptions, SqliteRow},
+};
+
+use crate::{Place, ReadError};
+
+/// Most columns of a table that are looked at; real tables have fewer than fifty.
+const MAX_COLUMNS: usize = 256;
+/// Most tables that are looked at; real exports have fewer than two hundred.
+const MAX_TABLES: i64 = 4096;
+
+/// A real table of the database.
+#[derive(Clone, Debug)]
+pub(super) struct TableInfo {
+    /// Name as the database spells it.
+    pub name: String,
+    /// Its columns; generated ones are left out, because reading them would run SQL of the file's author.
+    pub columns: Vec<String>,
+    /// First and last rowid; `None` when the table is empty.
+    pub rows: Option<(i64, i64)>,
+    /// Whether there are rows after the last that damage keeps out of reach.
+    pub end_unreadable: bool,
+    /// Name by which the rowid can be reached, `None` when the table has none.
+    pub rowid: Option<&'static str>,
+}
+
+/// Opens the file without ever changing it or its directory.
+///
+/// `writable_schema` lets SQLite read a file that is shorter than its header says or whose schema has a damaged entry;
+/// on an immutable connection nothing can be written with it.
+pub(super) async fn connect(path: &Path) -> Result<SqliteConnection, sqlx::Error> {
+    let options = SqliteConnectOptions::new()
+        .filename(path)
+        .read_only(true)
+        .immutable(true)
+        .pragma("trusted_schema", "OFF")
+        .pragma("cell_size_check", "ON")
+        .pragma("writable_schema", "ON")
+        .disable_statement_logging();
+    SqliteConnection::connect_with(&options).await
+}
+
+/// The error of a file that is no usable database.
+pub(super) fn malformed(path: &Path, why: &dyn std::fmt::Display) -> ReadError {
+    ReadError::Malformed {
+        path: path.to_owned(),
+        place: Place::File,
+        expected: format!("an SQLite database exported by Nsight Systems ({why})"),
+        next: "export it again with 'nsys export -t sqlite REPORT.nsys-rep'".to_owned(),
+    }
+}
+
+/// An identifier in double quotes.
+pub(super) fn quote(identifier: &str) -> String {
+    format!("\"{}\"", identifier.replace('"', "\"\""))
+}
+
+/// Runs a query that gives few rows.
+pub(super) async fn rows(db: &mut SqliteConnection, sql: String) -> Result<Vec<SqliteRow>, sqlx::Error> {
+    sqlx::query(AssertSqlSafe(sql)).fetch_all(db).await
+}
+
+/// The real tables by name, views and virtual tables left out. The second value names what could not be probed.
+pub(super) async fn tables(
+    db: &mut SqliteConnection,
+    file_bytes: u64,
+) -> Result<(FxHashMap<String, TableInfo>, Vec<String>), sqlx::Error> {
+    let sql = format!(
+        "SELECT CAST(substr(name, 1, 200) AS TEXT) FROM sqlite_master WHERE type = 'table' AND rootpage > 0 LIMIT {MAX_TABLES}"
+    );
+    let (mut tables, mut failed) = (FxHashMap::default(), Vec::new());
+    for row in rows(db, sql).await? {
+        let Some(name) = text(&row, 0) else { continue };
+        match probe(db, &name, file_bytes).await {
+            Ok(table) => {
+                tables.insert(name, table);
+            }
+            Err(_) => failed.push(name),
+        }
+    }
+    Ok((tables, failed))
+}
+
+async fn probe(db: &mut SqliteConnection, name: &str, file_bytes: u64) -> Result<TableInfo, sqlx::Error> {
+    let table = quote(name);
+    let described = rows(db, format!("PRAGMA table_info({table})")).await?;
+    let columns: Vec<String> = described.iter().take(MAX_COLUMNS).filter_map(|row| text(row, 1)).collect();
+    let free = |alias: &&str| !columns.iter().any(|column| column.eq_ignore_ascii_case(alias));
+    let rowid = ["rowid", "_rowid_", "oid"].into_iter().find(free);
+    let mut info = TableInfo { name: name.to_owned(), columns, rows: None, end_unreadable: false, rowid };
+    let Some(rowid) = rowid else { return Ok(info) };
+    if rows(db, format!("SELECT {rowid} FROM {table} LIMIT 0")).await.is_err() {
+        info.rowid = None;
+        return Ok(info);
+    }
+    // Where damage hides the first row, the rows are looked for from the usual first one on.
+    let first = one(db, format!("SELECT min({rowid}) FROM {table}")).await.unwrap_or(Some(1));
+    let last = match one(db, format!("SELECT max({rowid}) FROM {table}")).await {
+        Ok(last) => last,
+        Err(_) => {
+            info.end_unreadable = true;
+            last_readable(db, &table, rowid, first.unwrap_or(1), file_bytes).await
+        }
+    };
+    info.rows = first.zip(last);
+    Ok(info)
+}
+
+/// The last row that can be reached when the end of the table cannot, as in a file that was cut off. Assumes that what
+/// is missing is the end, which is how tables are written; damage further ahead makes it find too few rows.
+async fn last_readable(
+    db: &mut SqliteConnection,
+    table: &str,
+    rowid: &str,
+    first: i64,
+    file_bytes: u64,
+) -> Option<i64> {
+    // A table has no more rows than the file has bytes.
+    let (mut good, mut bad, mut last) = (first, first.saturating_add_unsigned(file_bytes), None);
+    while bad.saturating_sub(good) > 1 {
+        let middle = good.midpoint(bad);
+        let sql = format!("SELECT max({rowid}) FROM {table} WHERE {rowid} <= {middle}");
+        match one(db, sql).await {
+            Ok(found) => (good, last) = (middle, found),
+            Err(_) => bad = middle,
+        }
+    }
+    last
+}
+
+/// The number that a query gives.
+async fn one(db: &mut SqliteConnection, sql: String) -> Result<Option<i64>, sqlx::Error> {
+    let found = rows(db, sql).await?;
+    found.first().map_or(Ok(None), |row| row.try_get_unchecked(0))
+}
+
+/// Text of a column, whatever its declared type.
+fn text(row: &SqliteRow, column: usize) -> Option<String> {
+    let bytes = row.try_get_unchecked::<Option<&[u8]>, _>(column).ok().flatten()?;
+    Some(String::from_utf8_lossy(bytes).into_owned())
+}
+
+/// Rows of a table, `None` when damage keeps them from being counted.
+pub(super) async fn count(db: &mut SqliteConnection, table: &str) -> Option<u64> {
+    let count = one(db, format!("SELECT count(*) FROM {}", quote(table))).await.ok().flatten()?;
+    u64::try_from(count).ok()
+}
+
+/// Size in bytes that the file's header promises: page size times pages (bytes 16 and 28 of the header).
+pub(super) fn expected_bytes(path: &Path) -> Option<u64> {
+    let mut header = [0; 32];
+    std::fs::File::open(path).and_then(|mut file| std::io::Read::read_exact(&mut file, &mut header)).ok()?;
+    let [.., p0, p1, _, _, _, _, _, _, _, _, _, _, n0, n1, n2, n3] = header;
+    let page = match u16::from_be_bytes([p0, p1]) {
+        1 => 65_536,
+        bytes => u64::from(bytes),
+    };
+    Some(page * u64::from(u32::from_be_bytes([n0, n1, n2, n3])))
+}
