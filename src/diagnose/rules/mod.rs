@@ -30,6 +30,11 @@ mod rt18_node_gap;
 mod rt22_jitter;
 mod rt23_warm_up;
 
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+
 use super::rule::Rule;
 
 /// Every rule, in catalogue order.

@@ -134,8 +134,13 @@ fn exposed(trace: &Trace, rank: &Rank, step: &Step) -> i64 {
             calls.push(Span::new(call.start, call.end));
         }
     }
-    let idle: Vec<Span> = reading::gaps(rank, step).iter().map(|g| g.span).collect();
-    busy + reading::overlap(&reading::merged(calls), &idle)
+    // The call of the step's first operation lies in the gap that ends the step before.
+    let calls = reading::merged(calls);
+    let (Some(first), Some(last)) = (calls.first(), calls.last()) else { return busy };
+    let from = rank.gaps.partition_point(|g| g.span.end <= first.start);
+    let to = rank.gaps.partition_point(|g| g.span.start < last.end).max(from);
+    let idle: Vec<Span> = rank.gaps.get(from..to).unwrap_or(&[]).iter().map(|g| g.span).collect();
+    busy + reading::overlap(&calls, &idle)
 }
 
 fn is_pageable(trace: &Trace, op: &DeviceOp) -> bool {

@@ -1,0 +1,7 @@
+//! Every rule against a run that shows its fault and against one that only just does not.
+
+mod communication;
+mod measurement;
+mod operator;
+mod runtime;
+mod whole;

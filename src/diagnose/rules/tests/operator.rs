@@ -1,0 +1,90 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use model::Ns;
+
+use super::super::testing::{CONTIGUOUS, GEMM, NORM, Run, SORT, fires, us};
+
+const ELEMENTWISE: [&str; 5] = [
+    "void at::native::vectorized_elementwise_kernel<4, at::native::pow_tensor_scalar_kernel_impl<float, float>>",
+    "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::MeanOps<float, float>>>",
+    "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctorOnSelf_add<float>>",
+    "void at::native::vectorized_elementwise_kernel<4, at::native::rsqrt_kernel_cuda>",
+    "void at::native::elementwise_kernel<128, 2, at::native::BinaryFunctor<float, float, float, at::native::binary_internal::MulFunctor<float>>>",
+];
+
+#[test]
+fn op03_finds_composites_and_leaves_fused_kernels_alone() {
+    let layers = |norm: &'static [&'static str]| {
+        let mut nodes: Vec<(&str, Ns)> = Vec::new();
+        for _ in 0..6 {
+            nodes.extend(norm.iter().map(|n| (*n, us(4))));
+            nodes.push((GEMM, us(40)));
+        }
+        Run::steps(12, move |r, _| {
+            r.graph(&nodes, us(1)).token();
+        })
+    };
+    assert!(fires("OP-03", &layers(&ELEMENTWISE)));
+    assert!(!fires("OP-03", &layers(&[NORM])));
+    assert!(!fires("OP-03", &layers(&[ELEMENTWISE[0], ELEMENTWISE[1], ELEMENTWISE[4], ELEMENTWISE[3]])));
+}
+
+#[test]
+fn op05_counts_conversions_between_operators() {
+    let conversions = |ns: Ns| {
+        Run::steps(12, move |r, _| {
+            r.graph(&[(GEMM, us(100)), (CONTIGUOUS, ns), (GEMM, us(100)), (NORM, us(5))], us(1)).token();
+        })
+    };
+    assert!(fires("OP-05", &conversions(us(20))));
+    assert!(!fires("OP-05", &conversions(us(1))));
+}
+
+#[test]
+fn op07_sees_a_round_trip_in_the_middle_and_not_the_token_at_the_end() {
+    let trip = |middle: bool| {
+        Run::steps(12, move |r, _| {
+            r.launch(GEMM, us(100));
+            if middle {
+                r.copy("cudaMemcpy", us(110), "DtoH", "pageable", us(5)).think(us(30));
+                r.copy("cudaMemcpyAsync", us(5), "HtoD", "pinned", us(5));
+            }
+            r.launch(GEMM, us(100)).token();
+        })
+    };
+    assert!(fires("OP-07", &trip(true)));
+    assert!(!fires("OP-07", &trip(false)));
+    let named = |name: &'static str, ns: Ns| {
+        Run::steps(12, move |r, _| {
+            r.launch(GEMM, us(100)).launch(name, ns).launch(GEMM, us(100)).token();
+        })
+    };
+    assert!(fires("OP-07", &named("aicpu_IndexPut", us(120))));
+    assert!(!fires("OP-07", &named("aicpu_IndexPut", us(15))));
+    assert!(!fires("OP-07", &named("hcom_allReduce_aicpu", us(120))));
+}
+
+#[test]
+fn op08_needs_most_operations_small_and_their_time_visible() {
+    let mix = |small: usize, large: usize, ns: Ns| {
+        let mut nodes = vec![(NORM, us(3)); small];
+        nodes.extend(vec![(GEMM, ns); large]);
+        Run::steps(12, move |r, _| {
+            r.graph(&nodes, us(1)).token();
+        })
+    };
+    assert!(fires("OP-08", &mix(40, 10, us(20))));
+    assert!(!fires("OP-08", &mix(10, 20, us(20))), "fewer than half are small");
+    assert!(!fires("OP-08", &mix(40, 10, us(200))), "they take too little time");
+}
+
+#[test]
+fn op14_counts_sampling_but_not_the_lm_head() {
+    let sampling = |sort: Ns| {
+        Run::steps(12, move |r, _| {
+            r.graph(&[(NORM, us(3)), (GEMM, us(300)), (GEMM, us(300))], us(1)).launch(SORT, sort).token();
+        })
+    };
+    assert!(fires("OP-14", &sampling(us(60))));
+    assert!(!fires("OP-14", &sampling(us(20))));
+}

@@ -1,0 +1,236 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use model::{Category, Ns, Trace};
+
+use super::super::testing::{GEMM, NORM, Run, check, fires, us};
+use crate::analysis::{Analysis, Confidence};
+
+type Capture = (Trace, Analysis);
+
+/// Twenty operations, each with framework work before its launch; the device needs `kernel` ns for each.
+pub fn eager(kernel: Ns) -> Capture {
+    Run::steps(12, |r, _| {
+        for _ in 0..20 {
+            r.work(Category::FrameworkOp, "aten::linear", us(15)).launch(GEMM, kernel);
+        }
+        r.token();
+    })
+}
+
+/// One graph replay of ten products, then the token; `extra` does more in step `i` before the graph.
+pub fn graph(steps: usize, mut extra: impl FnMut(&mut Run, usize)) -> Capture {
+    Run::steps(steps, |r, i| {
+        extra(r, i);
+        r.graph(&[(GEMM, us(50)); 10], us(1)).token();
+    })
+}
+
+#[test]
+fn rt01_and_rt14_see_a_device_that_waits_for_launches() {
+    let (slow, fast) = (eager(us(4)), eager(us(30)));
+    for id in ["RT-01", "RT-14"] {
+        assert!(fires(id, &slow), "{id}");
+        assert!(!fires(id, &fast), "{id}");
+    }
+}
+
+#[test]
+fn rt14_keeps_quiet_where_the_host_does_something_else_between_launches() {
+    let holes = Run::steps(12, |r, _| {
+        for _ in 0..20 {
+            r.think(us(150)).launch(GEMM, us(4));
+        }
+        r.token();
+    });
+    assert!(!fires("RT-14", &holes));
+    assert!(fires("RT-01", &holes));
+}
+
+#[test]
+fn rt12_claims_what_lies_between_steps_and_rt01_and_rt14_do_not() {
+    let run = |between: Ns| {
+        Run::steps(12, move |r, _| {
+            for _ in 0..20 {
+                r.launch(GEMM, us(25));
+            }
+            r.token().think(between);
+        })
+    };
+    let late = run(us(300));
+    assert!(fires("RT-12", &late));
+    assert!(!fires("RT-01", &late) && !fires("RT-14", &late));
+    assert!(!fires("RT-12", &run(us(5))));
+}
+
+#[test]
+fn rt03_counts_pieces_that_leave_the_device_idle() {
+    let pieces = |count: usize, between: Ns| {
+        Run::steps(12, move |r, _| {
+            for _ in 0..count {
+                r.think(between).graph(&[(GEMM, us(5)), (NORM, us(5)), (GEMM, us(5))], us(1));
+            }
+            r.token();
+        })
+    };
+    assert!(fires("RT-03", &pieces(10, us(20))));
+    assert!(!fires("RT-03", &pieces(7, us(20))), "too few pieces");
+    assert!(!fires("RT-03", &pieces(10, us(1))), "hidden behind device work");
+}
+
+#[test]
+fn rt05_needs_more_than_one_short_compilation() {
+    let loads = |at: &'static [usize]| {
+        graph(30, move |r, i| {
+            if at.contains(&i) {
+                r.call("cuModuleLoadData", us(400));
+            }
+        })
+    };
+    assert!(fires("RT-05", &loads(&[15, 22])));
+    assert!(!fires("RT-05", &loads(&[15])));
+    assert!(!fires("RT-05", &loads(&[])));
+}
+
+#[test]
+fn rt08_counts_preparation_only_where_the_device_waits_for_it() {
+    let before = Run::steps(12, |r, _| {
+        r.work(Category::UserRange, "prepare_inputs", us(100)).graph(&[(GEMM, us(50)); 10], us(1)).token();
+    });
+    let beside = Run::steps(12, |r, _| {
+        r.graph(&[(GEMM, us(50)); 10], us(1)).work(Category::UserRange, "prepare_inputs", us(100)).token();
+    });
+    assert!(fires("RT-08", &before));
+    assert!(!fires("RT-08", &beside));
+    assert!(!fires("RT-08", &eager(us(4))), "no graph, no replay");
+}
+
+#[test]
+fn rt09_needs_more_than_the_readback_of_the_token() {
+    let syncs = |every: usize| {
+        Run::steps(12, move |r, _| {
+            for i in 1..=20 {
+                r.launch(GEMM, us(25));
+                if i % every == 0 {
+                    r.wait().think(us(20));
+                }
+            }
+            r.token();
+        })
+    };
+    assert!(fires("RT-09", &syncs(5)));
+    assert!(!fires("RT-09", &syncs(99)));
+    // Many waits that never find the device idle for long are no cost.
+    let free = Run::steps(12, |r, _| {
+        r.launch(GEMM, us(900));
+        for _ in 0..5 {
+            r.call("cudaStreamSynchronize", us(1));
+        }
+        r.launch(GEMM, us(900)).token();
+    });
+    assert!(!fires("RT-09", &free));
+}
+
+#[test]
+fn rt10_needs_more_than_one_short_allocation() {
+    let allocs = |at: &'static [usize]| {
+        graph(30, move |r, i| {
+            if at.contains(&i) {
+                r.call("cudaMalloc", us(400));
+            }
+        })
+    };
+    assert!(fires("RT-10", &allocs(&[12, 20])));
+    assert!(!fires("RT-10", &allocs(&[12])));
+}
+
+#[test]
+fn rt11_sees_pageable_copies_but_not_pinned_ones_or_the_token() {
+    let copies = |api: &'static str, call: Ns, memory: &'static str| {
+        Run::steps(12, move |r, _| {
+            r.copy(api, call, "HtoD", memory, us(5));
+            for _ in 0..20 {
+                r.launch(GEMM, us(25));
+            }
+            r.token();
+        })
+    };
+    assert!(fires("RT-11", &copies("cudaMemcpy", us(100), "pageable")));
+    assert!(!fires("RT-11", &copies("cudaMemcpyAsync", us(3), "pinned")));
+    let token = Run::steps(12, |r, _| {
+        r.launch(GEMM, us(200)).copy("cudaMemcpy", us(220), "DtoH", "pageable", us(10));
+    });
+    assert!(!fires("RT-11", &token));
+}
+
+#[test]
+fn rt15_tells_recorded_collections_from_silence() {
+    let gc = |at: &'static [usize], ns: Ns| {
+        graph(40, move |r, i| {
+            if at.contains(&i) {
+                r.work(Category::Gc, "gc", ns);
+            }
+        })
+    };
+    let recorded = gc(&[16, 24, 32], us(1600));
+    assert!(fires("RT-15", &recorded));
+    assert!(check("RT-15", &recorded)[0].confidence >= Confidence::Medium);
+    assert!(!fires("RT-15", &gc(&[16], us(300))));
+    let silent = |at: &'static [usize]| {
+        graph(40, move |r, i| {
+            if at.contains(&i) {
+                r.think(us(5000));
+            }
+        })
+    };
+    let twice = silent(&[16, 30]);
+    assert!(fires("RT-15", &twice));
+    assert_eq!(check("RT-15", &twice)[0].confidence, Confidence::Low);
+    assert!(!fires("RT-15", &silent(&[16])));
+}
+
+#[test]
+fn rt18_counts_the_gaps_between_nodes() {
+    let gaps = |gap: Ns| {
+        Run::steps(12, move |r, _| {
+            r.graph(&[(GEMM, us(5)); 60], gap).token();
+        })
+    };
+    assert!(fires("RT-18", &gaps(us(2))));
+    assert!(!fires("RT-18", &gaps(300)));
+    assert!(!fires("RT-18", &gaps(0)), "folded: nothing can be said");
+}
+
+#[test]
+fn rt22_says_what_the_slow_steps_spend_their_time_on() {
+    let slow = |ns: Ns| {
+        graph(80, move |r, i| {
+            if i % 20 == 15 {
+                r.think(ns);
+            }
+        })
+    };
+    let jittery = slow(us(1500));
+    assert!(fires("RT-22", &jittery));
+    let found = check("RT-22", &jittery);
+    assert!(found[0].trigger.value > 1.5 && found[0].layer == crate::analysis::Layer::Runtime);
+    assert!(!fires("RT-22", &slow(us(100))));
+}
+
+#[test]
+fn rt23_sees_a_start_that_is_still_slower() {
+    // The slow start is uneven, so that the change-point test does not drop it as warm-up.
+    let start = |ns: Ns| {
+        graph(60, move |r, i| {
+            if i < 12 && i % 3 != 0 {
+                r.launch(GEMM, ns);
+            }
+        })
+    };
+    let settled = start(0);
+    assert!(!fires("RT-23", &settled));
+    let rank = &start(us(40)).1.ranks[0];
+    let class = rank.main_class().unwrap();
+    // Either the analysis has dropped the start already, or the rule must see it.
+    let kept = rank.steady_steps(class).next().is_some_and(|s| s.index < 4);
+    assert_eq!(fires("RT-23", &start(us(40))), kept);
+}
