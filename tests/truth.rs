@@ -102,6 +102,7 @@ fn score(seed: u64, nsys: bool) -> Score {
     let zero = truth.steps[0].start - rank.timeline.ops[0].start;
     let mut result = Score { seed, steps: 0, worst: 0.0, what: String::new() };
     for step in &rank.steps {
+        assert_eq!(step.buckets.iter().map(|(_, ns)| ns).sum::<Ns>(), step.window.len(), "seed {seed}");
         let same =
             |t: &&simulator::run::StepTruth| t.start - zero == step.window.start && t.end - zero == step.window.end;
         let Some(wanted) = truth.steps.iter().find(same) else { continue };

@@ -85,12 +85,21 @@ pub fn edited(trace: &Trace, mut edit: impl FnMut(Event) -> Vec<Event>) -> Trace
     b.finish()
 }
 
-/// What an analysis says of every step of every rank, free of ids: window length, class, buckets by name.
-pub fn essence(analysis: &Analysis) -> Vec<(u32, Vec<(Ns, String, Vec<(String, Ns)>)>)> {
+/// What an analysis says of a step, free of ids.
+#[derive(Debug, PartialEq)]
+pub struct StepEssence {
+    pub window: Ns,
+    pub class: String,
+    pub buckets: Vec<(String, Ns)>,
+}
+
+/// What an analysis says of every step, rank by rank.
+pub fn essence(analysis: &Analysis) -> Vec<Vec<StepEssence>> {
     let labels = &analysis.host_labels;
-    let step = |rank: &analysis::Rank, s: &analysis::Step| {
-        let buckets = s.buckets.iter().map(|(b, ns)| (b.name(labels), *ns)).collect();
-        (s.window.len(), rank.classes[s.class].key.clone(), buckets)
+    let step = |rank: &analysis::Rank, s: &analysis::Step| StepEssence {
+        window: s.window.len(),
+        class: rank.classes[s.class].key.clone(),
+        buckets: s.buckets.iter().map(|(b, ns)| (b.name(labels), *ns)).collect(),
     };
-    analysis.ranks.iter().map(|r| (r.rank, r.steps.iter().map(|s| step(r, s)).collect())).collect()
+    analysis.ranks.iter().map(|r| r.steps.iter().map(|s| step(r, s)).collect()).collect()
 }

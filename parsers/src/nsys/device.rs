@@ -21,14 +21,26 @@ const NO_STREAM: i64 = 0xFFFF_FFFF;
 /// Most (process, device) pairs that are described.
 const MAX_DEVICES: usize = 4096;
 
+/// A queue that ran work.
+pub(super) struct WorkQueue {
+    /// Process key.
+    pub process: u64,
+    /// Context in the process.
+    pub context: Option<i64>,
+    /// Stream in the context.
+    pub stream: i64,
+    /// Its track.
+    pub track: TrackId,
+}
+
 /// Device queues seen so far.
 #[derive(Default)]
 pub(super) struct Queues {
     tracks: FxHashMap<Queue, TrackId>,
     /// Device of each context of each process, from the work that ran there.
     devices: FxHashMap<(u64, i64), i64>,
-    /// Work queues by process key, context and stream.
-    pub streams: Vec<(u64, Option<i64>, i64, TrackId)>,
+    /// Work queues.
+    pub streams: Vec<WorkQueue>,
     /// Devices that processes used, by process key and ordinal.
     pub used: Vec<(u64, ProcessId, i32)>,
 }
@@ -87,7 +99,7 @@ impl Import<'_> {
         let track = self.sink.track(TrackKey { kind, process, device: ordinal, context, id });
         self.queues.tracks.insert(known, track);
         if work {
-            self.queues.streams.push((key, context, id, track));
+            self.queues.streams.push(WorkQueue { process: key, context, stream: id, track });
         }
         if let Some(ordinal) = ordinal
             && !self.queues.used.contains(&(key, process, ordinal))

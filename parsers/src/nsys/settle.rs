@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::{Clock, Device, Ns, Provenance, Severity, Span};
 
 use super::{
+    device::WorkQueue,
     facts::{Gpu, Stream},
     global_id::GlobalId,
     host,
@@ -72,8 +73,8 @@ fn name_threads(import: &mut Import<'_>) {
 fn name_streams(import: &mut Import<'_>) {
     let streams: BTreeMap<_, &Stream> =
         import.facts.streams.iter().map(|stream| ((stream.pid, stream.context, stream.id), stream)).collect();
-    for (key, context, id, track) in &import.queues.streams {
-        let pid = GlobalId::new(key.cast_signed()).pid();
+    for WorkQueue { process, context, stream: id, track } in &import.queues.streams {
+        let pid = GlobalId::new(process.cast_signed()).pid();
         let mut notes = Vec::new();
         if let Some(stream) = streams.get(&(pid, *context, *id)) {
             // Kinds as in `ENUM_CUPTI_STREAM_TYPE`; non-blocking, the usual kind, goes without saying.
