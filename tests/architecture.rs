@@ -11,7 +11,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("config", &["model"]),
     ("i18n", &[]),
     ("analysis", &["model", "platform"]),
-    ("diagnose", &["analysis", "platform", "model"]),
+    ("diagnose", &["analysis", "platform", "model", "i18n"]),
     ("compare", &["analysis", "platform", "model"]),
     ("report", &["diagnose", "compare", "analysis", "model", "i18n"]),
     ("tui", &["report", "diagnose", "compare", "analysis", "config", "model", "i18n"]),

@@ -7,8 +7,9 @@ use serde::Serialize;
 
 use super::{
     grade::Grade,
-    model::{Capture, ClassPart, RankPart, Report, Work},
+    model::{Capture, ClassPart, RankPart, Report},
     phrase, text, units,
+    work::Work,
 };
 use crate::{
     analysis::Layer,

@@ -3,6 +3,7 @@
 //! | module | owns |
 //! | --- | --- |
 //! | [`model`] | everything a report shows, without formatting |
+//! | [`work`] | which operators and kernels take the time |
 //! | [`grade`] | how far a capture's evidence reaches |
 //! | [`markdown`] | the report for people |
 //! | [`json`] | the report for scripts, `strato.diagnosis/1` |
@@ -21,6 +22,7 @@ pub mod table;
 pub mod terminal;
 pub mod text;
 pub mod units;
+pub mod work;
 
 #[cfg(test)]
 mod sample;

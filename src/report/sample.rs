@@ -4,7 +4,8 @@ use model::{EvidenceClass, ImportStat, LedgerRow, Provenance, SliceId};
 
 use super::{
     grade::Grade,
-    model::{BucketRow, Capture, ClassPart, DeviceGroup, Mapping, RankPart, Report, Slow, Work},
+    model::{BucketRow, Capture, ClassPart, DeviceGroup, Mapping, RankPart, Report, Slow},
+    work::Work,
 };
 use crate::{
     analysis::{Anchor, AnchorKind, Confidence, Integrity, Layer, Selection, steps::Shadow},

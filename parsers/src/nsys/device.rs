@@ -18,10 +18,13 @@ const NO_DEVICE: i64 = 2_147_483_647;
 /// `streamId` of a wait for no particular stream.
 const NO_STREAM: i64 = 0xFFFF_FFFF;
 
+/// Most (process, device) pairs that are described.
+const MAX_DEVICES: usize = 4096;
+
 /// Device queues seen so far.
 #[derive(Default)]
 pub(super) struct Queues {
-    tracks: FxHashMap<(bool, u64, Option<i64>, Option<i64>, Option<i64>), TrackId>,
+    tracks: FxHashMap<Queue, TrackId>,
     /// Device of each context of each process, from the work that ran there.
     devices: FxHashMap<(u64, i64), i64>,
     /// Work queues by process key, context and stream.
@@ -37,6 +40,16 @@ impl Queues {
             self.devices.entry((process, context)).or_insert(device);
         }
     }
+}
+
+/// What tells a track of a device apart.
+#[derive(PartialEq, Eq, Hash)]
+struct Queue {
+    work: bool,
+    process: u64,
+    device: Option<i64>,
+    context: Option<i64>,
+    stream: Option<i64>,
 }
 
 /// Where a row of a device table happened, as its columns say.
@@ -60,7 +73,7 @@ impl Import<'_> {
             _ => {}
         }
         let stream = place.stream.filter(|stream| *stream != NO_STREAM);
-        let known = (work, key, device, context, stream);
+        let known = Queue { work, process: key, device, context, stream };
         if let Some(track) = self.queues.tracks.get(&known) {
             return *track;
         }
@@ -85,9 +98,6 @@ impl Import<'_> {
         track
     }
 }
-
-/// Most (process, device) pairs that are described.
-const MAX_DEVICES: usize = 4096;
 
 const START: Column = Int("start", &[]);
 const END: Column = Int("end", &[]);

@@ -1,10 +1,10 @@
 //! Reads tables page by page, fast and in a fixed order.
 //!
 //! sqlx hands over about one million rows a second, because every cell of every row is copied and boxed on its way
-//! through a channel. So SQLite packs a page of some thousand rows into one JSON array per column and hands that over:
-//! 3 million rows of 4 columns a second and connection, measured, against 0.9 million row by row, 2.1 million with
-//! `group_concat` of joined cells and 1.6 million with one JSON array per row. JSON also keeps the storage class of every
-//! cell, so that text in an integer column cannot be mistaken for a number.
+//! through a channel. So SQLite packs a page of some thousand rows into one JSON array per column and hands that over.
+//! Measured on 4.5 million rows of 4 integers, SQLite packs 3.0 million rows per second of processor time so, 2.7 million
+//! as one JSON array per row, 2.4 to 3.0 million with `group_concat` per column and 1.5 million with `format`. JSON also
+//! keeps the storage class of every cell, so that text in an integer column cannot be mistaken for a number.
 //!
 //! Pages are ranges of rowids, so that two connections can read one table at the same time and damage in one range
 //! cannot hide another. The pages come back in order, which keeps imports deterministic.
@@ -22,7 +22,7 @@ use super::{
     source::{self, TableInfo, quote},
 };
 
-/// Connections that read at the same time. A third gains nothing measurable: the sink becomes the limit.
+/// Connections that read at the same time; the sink, which takes what both give, is one thread.
 const CONNECTIONS: u64 = 2;
 /// Pages that each connection may be ahead, which bounds memory.
 const AHEAD: usize = 2;
@@ -112,11 +112,11 @@ impl Job {
     }
 }
 
-/// The SQL of a cell. `'' <= x` is true for text and blobs and for nothing else: SQLite orders numbers before text, and
-/// the test costs a fraction of `typeof`. What has the wrong type becomes `'?'`, so that it can neither be long nor be
-/// taken for a value.
+/// The SQL of a cell. `+x >= ''` is true for text and blobs and for nothing else: SQLite orders numbers before text.
+/// Without the plus SQLite would try to make a number of `''` for every cell, which is measurable. What has the wrong
+/// type becomes `'?'`, so that it can neither be long nor be taken for a value.
 fn expression(column: Column, present: &dyn Fn(&str) -> bool) -> Option<String> {
-    let number = |name: &str| format!("CASE WHEN {0} >= '' THEN '?' ELSE {0} END", quote(name));
+    let number = |name: &str| format!("CASE WHEN +{0} >= '' THEN '?' ELSE {0} END", quote(name));
     let characters = |name: &str| format!("CAST(substr({}, 1, {MAX_CHARACTERS}) AS TEXT)", quote(name));
     let cells: Vec<String> = match column {
         Column::Int(name, others) => {
@@ -125,7 +125,7 @@ fn expression(column: Column, present: &dyn Fn(&str) -> bool) -> Option<String> 
         Column::Real(name) => present(name).then(|| number(name)).into_iter().collect(),
         Column::Text(name, id) => {
             let text = present(name).then(|| characters(name));
-            let id = id.filter(|id| present(id)).map(|id| format!("CASE WHEN {0} < '' THEN {0} END", quote(id)));
+            let id = id.filter(|id| present(id)).map(|id| format!("CASE WHEN +{0} < '' THEN {0} END", quote(id)));
             text.into_iter().chain(id).collect()
         }
     };

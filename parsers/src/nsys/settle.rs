@@ -23,7 +23,9 @@ pub(super) fn settle(import: &mut Import<'_>) {
     let recorded = begin.zip(import.facts.duration).filter(|_| !import.facts.cut_in_time);
     let window = recorded.map(|(begin, duration)| Span::new(begin, begin.saturating_add(duration)));
     let open = nvtx::settle(import, window.map(|window| window.end).or(last));
-    import.sink.ledger("NVTX_EVENTS", 0, open.rows, open.time, "ranges");
+    if open.rows > 0 {
+        import.sink.ledger("NVTX_EVENTS", 0, open.rows, open.time, "ranges");
+    }
     host::settle_switches(import);
 
     if let Some(window) = window {
@@ -162,7 +164,8 @@ fn manifest(import: &mut Import<'_>) {
     ];
     let simulated = facts.simulated;
     for (key, value) in entries {
-        if let Some(value) = value {
+        // Where the collector could not tell, it writes so.
+        if let Some(value) = value.filter(|value| !value.is_empty() && value != "unknown") {
             import.sink.manifest(key, &value, Provenance::Observed);
         }
     }

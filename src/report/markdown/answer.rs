@@ -5,6 +5,7 @@ use crate::{
     diagnose::rules,
     i18n::{Lang, Text, Value},
     report::{
+        Grade,
         model::Report,
         phrase,
         table::{Align, Table},
@@ -55,10 +56,19 @@ pub(super) fn write(page: &mut Page<'_>) {
     if !because.is_empty() {
         facts.push(page.labelled(Text::new("Because of", "依据"), &page.join(because)));
     }
-    facts.push(page.labelled(
-        Text::new("Evidence", "证据等级"),
-        &format!("{:?} — {}", capture.grade, page.get(capture.grade.text())),
-    ));
+    let integrity = &capture.integrity;
+    let lost = match capture.grade {
+        Grade::C if integrity.unlinked > 0 => page.aside(&page.fill(
+            Text::new(
+                "{n} of {all} device operations have no launch call in the capture",
+                "{all} 个设备操作中有 {n} 个在采集中没有启动调用",
+            ),
+            [("n", Value::Count(integrity.unlinked)), ("all", Value::Count(integrity.device_ops))],
+        )),
+        _ => String::new(),
+    };
+    let grade = format!("{:?} — {}{lost}", capture.grade, page.get(capture.grade.text()));
+    facts.push(page.labelled(Text::new("Evidence", "证据等级"), &grade));
     facts.push(page.labelled(Text::new("Level reached", "达到的级别"), page.get(words::level(verdict.level))));
     page.list(facts);
     if !verdict.missing.is_empty() {
@@ -68,7 +78,7 @@ pub(super) fn write(page: &mut Page<'_>) {
     if capture.findings.is_empty() && verdict.because.is_empty() {
         page.paragraph(&page.fill(
             Text::new(
-                "No rule fired. {n} rules could not decide; see below what they need.",
+                "No rule fired. Rules that could not decide: {n}; see below what they need.",
                 "没有规则触发。有 {n} 条规则无法判定，所需证据见下文。",
             ),
             [("n", Value::Count(capture.abstained.len() as u64))],

@@ -126,6 +126,12 @@ impl Page<'_> {
         }
     }
 
+    /// A number of steps.
+    fn steps(&self, n: u64) -> String {
+        let text = if n == 1 { Text::new("{n} step", "{n} 步") } else { Text::new("{n} steps", "{n} 步") };
+        self.fill(text, [("n", Value::Count(n))])
+    }
+
     /// How sure something is, in brackets.
     fn sure(&self, confidence: Confidence) -> String {
         let word = self.get(Text::new("confidence", "置信度"));

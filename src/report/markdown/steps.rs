@@ -44,18 +44,14 @@ fn found(page: &mut Page<'_>, rank: &RankPart) {
         _ => format!(" {}", page.name(&rank.anchor.name)),
     };
     let intro = page.fill(
-        Text::new(
-            "Rank {rank} (device {device}): {n} steps. What marks a step: {mark}",
-            "rank {rank}（设备 {device}）：{n} 个步。步的标志：{mark}",
-        ),
-        [
-            ("rank", Value::Count(u64::from(rank.rank))),
-            ("device", Value::Number(f64::from(rank.device))),
-            ("n", Value::Count(rank.steps as u64)),
-            ("mark", Value::Text(words::anchor(rank.anchor.kind))),
-        ],
+        Text::new("Rank {rank} (device {device})", "rank {rank}（设备 {device}）"),
+        [("rank", Value::Count(u64::from(rank.rank))), ("device", Value::Number(f64::from(rank.device)))],
     );
-    page.paragraph(&format!("{intro}{name}{}", page.sure(rank.anchor.confidence)));
+    let mark = page.get(Text::new("What marks a step", "步的标志"));
+    let mark = format!("{mark}{}{}", page.colon(), page.get(words::anchor(rank.anchor.kind)));
+    let stop = page.get(Text::new(". ", "。"));
+    let (colon, count, sure) = (page.colon(), page.steps(rank.steps as u64), page.sure(rank.anchor.confidence));
+    page.paragraph(&format!("{intro}{colon}{count}{stop}{mark}{name}{sure}"));
     let items: Vec<String> = rank
         .selections
         .iter()
@@ -79,8 +75,7 @@ fn indices(page: &Page<'_>, ranges: &[(u32, u32)]) -> String {
     let list = page.join(shown);
     let steps: u64 = ranges.iter().map(|(a, b)| u64::from(b - a) + 1).sum();
     let more = if ranges.len() > RANGES { ", …" } else { "" };
-    let steps = page.fill(Text::new("{n} steps", "{n} 步"), [("n", Value::Count(steps))]);
-    format!("{list}{more}{}", page.aside(&steps))
+    format!("{list}{more}{}", page.aside(&page.steps(steps)))
 }
 
 fn table(page: &mut Page<'_>, rank: &RankPart) {

@@ -28,7 +28,7 @@ pub(super) fn write(page: &mut Page<'_>) {
     };
     let about = page.fill(
         Text::new(
-            "The tables are about class {class} of rank {rank}: mean over the {n} steps that count, {ns} in all.",
+            "The tables are about class {class} of rank {rank}: mean over the steps that count ({n}), {ns} in all.",
             "以下各表针对 rank {rank} 的类别 {class}：取 {n} 个被采用的步的平均值，合计 {ns}。",
         ),
         [
@@ -63,7 +63,7 @@ fn shown(parts: &[i64], class: &ClassPart) -> Vec<[String; 2]> {
 
 fn sum_row(page: &Page<'_>, class: &ClassPart) -> [String; 3] {
     let total = format!("**{}** = {}", page.get(Text::new("sum", "合计")), units::exact_ns(class.total));
-    let steps = page.fill(Text::new(" over {n} steps", " / {n} 步"), [("n", Value::Count(class.used as u64))]);
+    let steps = format!("{}{}", page.get(Text::new(" over ", " / ")), page.steps(class.used as u64));
     let mean = units::tenths(units::mean_tenths(class.total, class.used));
     [total + &steps, format!("**{mean}**"), "**100.0 %**".into()]
 }

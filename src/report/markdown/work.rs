@@ -4,9 +4,10 @@ use super::Page;
 use crate::{
     i18n::Text,
     report::{
-        model::{ClassPart, Work},
+        model::ClassPart,
         table::{Align, Table},
         units,
+        work::Work,
     },
 };
 

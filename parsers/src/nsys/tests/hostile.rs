@@ -56,6 +56,13 @@ proptest! {
 }
 
 #[test]
+fn a_file_cut_to_three_quarters_gives_rows_and_names_the_loss() {
+    let trace = read_bytes(&SAMPLE[..SAMPLE.len() / 4 * 3]).unwrap();
+    assert!(trace.slice_count() > 300, "{}", trace.slice_count());
+    assert!(trace.stat("nsys.unreadable_end_of_table") > 0, "{:?}", trace.stats);
+}
+
+#[test]
 fn the_rows_around_a_damaged_page_are_kept_and_the_loss_is_named() {
     let whole = &*SAMPLE;
     let intact = read_bytes(whole).unwrap().slice_count();

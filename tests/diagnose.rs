@@ -1,0 +1,113 @@
+//! `strato diagnose`, `explain` and `rules` as scripts see them, on the samples.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::{
+    path::Path,
+    process::{Command, Output},
+};
+
+fn strato(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_strato"));
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("sample-traces");
+    command.args(arguments).current_dir(samples).env_clear().env("LANG", "C.UTF-8").output().unwrap()
+}
+
+fn code(output: &Output) -> i32 {
+    output.status.code().unwrap()
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn err(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+const LAUNCH_BOUND: &str = "launch-bound-eager.json.gz";
+const HEALTHY: &str = "healthy-full-graph.json.gz";
+
+fn json(arguments: &[&str]) -> serde_json::Value {
+    let output = strato(&[&["diagnose", "--format", "json"], arguments].concat());
+    assert_eq!(code(&output), 0, "{}", err(&output));
+    serde_json::from_str(&out(&output)).unwrap()
+}
+
+#[test]
+fn a_launch_bound_run_is_the_runtimes_fault_and_a_healthy_one_is_not() {
+    let bound = json(&[LAUNCH_BOUND]);
+    assert_eq!(bound["schema"], "strato.diagnosis/1");
+    assert_eq!(bound["simulated"], true);
+    assert_eq!(bound["verdict"]["layer"], "runtime");
+    assert_eq!(bound["captures"][0]["source"], LAUNCH_BOUND);
+    let healthy = json(&[HEALTHY]);
+    let rules: Vec<&str> =
+        healthy["findings"].as_array().unwrap().iter().map(|f| f["rule"].as_str().unwrap()).collect();
+    assert!(!rules.iter().any(|rule| ["RT-01", "RT-14"].contains(rule)), "{rules:?}");
+}
+
+#[test]
+fn the_exit_code_says_whether_there_is_a_grave_finding() {
+    let loud = strato(&["diagnose", LAUNCH_BOUND, "--fail-on", "high", "--quiet"]);
+    assert_eq!((code(&loud), out(&loud), err(&loud)), (1, String::new(), String::new()));
+    assert_eq!(code(&strato(&["diagnose", HEALTHY, "--fail-on", "critical", "-q"])), 0);
+    assert_eq!(code(&strato(&["diagnose", LAUNCH_BOUND, "-q"])), 0);
+}
+
+#[test]
+fn steps_and_ranks_narrow_the_report() {
+    let narrow = json(&[LAUNCH_BOUND, "--steps", "3..7"]);
+    assert_eq!(narrow["attribution"][0]["steps"], 5);
+    let wrong = strato(&["diagnose", LAUNCH_BOUND, "--rank", "9"]);
+    assert_eq!(code(&wrong), 2);
+    assert!(err(&wrong).contains("rank 9"), "{}", err(&wrong));
+    assert_eq!(code(&strato(&["diagnose", LAUNCH_BOUND, "--steps", "7..3"])), 2);
+}
+
+#[test]
+fn the_same_input_gives_the_same_report_and_only_a_terminal_gets_colour() {
+    let twice = [(); 2].map(|()| out(&strato(&["diagnose", LAUNCH_BOUND])));
+    assert_eq!(twice[0], twice[1]);
+    assert!(!twice[0].contains('\u{1b}'));
+    let coloured = out(&strato(&["diagnose", LAUNCH_BOUND, "--color", "always"]));
+    assert!(coloured.contains('\u{1b}') && coloured.len() > twice[0].len());
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("report.md");
+    let written = strato(&["diagnose", LAUNCH_BOUND, "--color", "always", "-o", file.to_str().unwrap()]);
+    assert_eq!((code(&written), out(&written)), (0, String::new()));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), twice[0]);
+}
+
+#[test]
+fn without_a_path_the_samples_are_shown_and_said_to_be_simulated() {
+    let output = strato(&["diagnose"]);
+    assert_eq!(code(&output), 0, "{}", err(&output));
+    assert!(err(&output).contains("simulated samples"));
+    let text = out(&output);
+    for sample in [LAUNCH_BOUND, HEALTHY, "sync-per-layer.sqlite", "tensor-parallel-rocm.json.gz"] {
+        assert!(text.contains(&format!("\n# Diagnosis of `{sample}`\n\n> **simulated**")), "{sample}");
+    }
+}
+
+#[test]
+fn rules_are_listed_and_explained_in_both_languages() {
+    let list = out(&strato(&["rules"]));
+    assert!(list.contains("RT-14") && list.contains("CP-05"));
+    for lang in ["en", "zh"] {
+        let text = out(&strato(&["explain", "rt-14", "--lang", lang]));
+        assert!(text.starts_with('#') && text.contains("RT-14"), "{text}");
+        assert_eq!(lang == "zh", text.chars().any(|c| ('\u{4e00}'..'\u{a000}').contains(&c)), "{text}");
+    }
+    let unknown = strato(&["explain", "RT-99"]);
+    assert_eq!(code(&unknown), 2);
+    assert!(err(&unknown).contains("near it are RT-"), "{}", err(&unknown));
+}
+
+#[test]
+fn what_cannot_be_read_ends_with_three() {
+    let output = strato(&["diagnose", "README.md"]);
+    assert_eq!(code(&output), 3);
+    assert!(err(&output).contains("README.md"), "{}", err(&output));
+    let missing = strato(&["diagnose", "no-such-file"]);
+    assert_eq!(code(&missing), 3, "{}", err(&missing));
+}
