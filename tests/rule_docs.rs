@@ -17,7 +17,7 @@ fn pages() -> BTreeMap<String, String> {
     let mut index = String::from("# Rules\n\n| rule | | layer |\n| --- | --- | --- |\n");
     for rule in REGISTRY {
         let doc = rule.doc();
-        let remedies = packs.remedies(doc.id, None);
+        let remedies = packs.all_remedies(doc.id);
         pages.insert(format!("{}.md", doc.id), markdown(doc, &remedies, Lang::En));
         pages.insert(format!("zh/{}.md", doc.id), markdown(doc, &remedies, Lang::Zh));
         let (en, zh) = (doc.title.get(Lang::En), doc.title.get(Lang::Zh));

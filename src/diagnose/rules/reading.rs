@@ -3,9 +3,16 @@
 use model::{Category, Ns, SliceId, Span, TrackId};
 
 use crate::{
-    analysis::{Analysis, Bucket, Call, DeviceOp, Rank, Step, attribution::Exclusive, idle::Gap},
+    analysis::{Analysis, AnchorKind, Bucket, Call, Class, DeviceOp, Rank, Step, attribution::Exclusive, idle::Gap},
+    diagnose::rule::Context,
     platform::HostCall,
 };
+
+/// Every rank with its main class, where something marks the steps: without a mark nobody can tell what lies inside a
+/// step from what lies between two.
+pub fn marked<'a>(cx: &'a Context<'_>) -> impl Iterator<Item = (&'a Rank, &'a Class)> {
+    cx.main_classes().filter(|(rank, _)| rank.anchor.kind != AnchorKind::WholeCapture)
+}
 
 /// Rows that one fact names at most.
 pub const MOST_ROWS: usize = 16;

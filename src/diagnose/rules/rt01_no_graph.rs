@@ -43,8 +43,8 @@ static DOC: Doc = Doc {
         "15%：TraceLens 的空闲阈值；NVIDIA 排查指南用 10%。95%：自定值。",
     ),
     guards: Text::new(
-        "Idle time between steps does not count: a graph does not remove scheduling. A step that keeps the device busy gains nothing. Eager mode may be deliberate, for debugging.",
-        "步间空闲不计入：图执行不能消除调度开销。设备已饱和的步没有收益。eager 模式也可能是有意为之（调试）。",
+        "Idle time between steps does not count: a graph does not remove scheduling. A step that keeps the device busy gains nothing. Eager mode may be deliberate, for debugging. A capture in which nothing marks the steps is not judged.",
+        "步间空闲不计入：图执行不能消除调度开销。设备已饱和的步没有收益。eager 模式也可能是有意为之（调试）。没有步标记的捕获不作判断。",
     ),
     verify: Text::new(
         "Run the same batch with graphs on: the step holds one graph launch, and the idle time inside the forward pass disappears.",
@@ -59,7 +59,7 @@ impl Rule for NoGraph {
 
     fn check(&self, cx: &Context<'_>) -> Outcome {
         let mut found = Vec::new();
-        for (rank, class) in cx.main_classes() {
+        for (rank, class) in reading::marked(cx) {
             let (eager, steps) = eager_steps(rank, class);
             // Training and prefill steps have other reasons to be eager.
             let decodes = matches!(class.stage, Stage::Decode | Stage::Unknown);

@@ -55,7 +55,7 @@ impl Rule for PiecewiseGraph {
 
     fn check(&self, cx: &Context<'_>) -> Outcome {
         let mut found = Vec::new();
-        for (rank, class) in cx.main_classes() {
+        for (rank, class) in reading::marked(cx) {
             let exposed = |s: &Step| if pieces(rank, s) < PIECES { 0 } else { between(rank, s) };
             let Some(cost) = recurring(rank, class, SHARE, exposed) else { continue };
             let count = rank.steady_steps(class).map(|s| pieces(rank, s)).max().unwrap_or(0);

@@ -55,7 +55,7 @@ impl Rule for UpdateBeforeReplay {
 
     fn check(&self, cx: &Context<'_>) -> Outcome {
         let mut found = Vec::new();
-        for (rank, class) in cx.main_classes().filter(|(_, c)| c.graph != GraphMode::Eager) {
+        for (rank, class) in reading::marked(cx).filter(|(_, c)| c.graph != GraphMode::Eager) {
             let Some(cost) = recurring(rank, class, SHARE, |s| exposed(cx.analysis, rank, s)) else { continue };
             let trigger = Trigger {
                 formula: "exposed preparation before the graph replay / median step",

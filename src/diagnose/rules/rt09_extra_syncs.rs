@@ -42,8 +42,8 @@ static DOC: Doc = Doc {
         "每步一次是结构性的（读取 token）。2%：自定值，高于重复运行噪声。",
     ),
     guards: Text::new(
-        "The count alone is never a cost: fixes that only removed waits were neutral in several public cases, because the host work behind the wait stayed.",
-        "次数本身不是代价：多个公开案例中仅去掉等待并无收益，因为等待之后的主机工作仍在。",
+        "The count alone is never a cost: fixes that only removed waits were neutral in several public cases, because the host work behind the wait stayed. A capture in which nothing marks the steps is not judged.",
+        "次数本身不是代价：多个公开案例中仅去掉等待并无收益，因为等待之后的主机工作仍在。没有步标记的捕获不作判断。",
     ),
     verify: Text::new(
         "Remove `.item()`, `nonzero` and prints from the step: one blocking call per step is left, and the device does not drain inside it.",
@@ -58,7 +58,7 @@ impl Rule for ExtraSyncs {
 
     fn check(&self, cx: &Context<'_>) -> Outcome {
         let mut found = Vec::new();
-        for (rank, class) in cx.main_classes() {
+        for (rank, class) in reading::marked(cx) {
             let both = |s: &Step| {
                 if blocking(rank, s).count() > STRUCTURAL {
                     reading::idle(rank, s, |g, b| waits(g, b) || restarts(g, b))

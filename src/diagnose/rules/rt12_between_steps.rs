@@ -4,7 +4,7 @@ use model::EvidenceClass::{Correlation, Device, HostApi};
 
 use super::{gate::recurring, reading};
 use crate::{
-    analysis::{AnchorKind, Bucket, Layer, idle::Gap},
+    analysis::{Bucket, Layer, idle::Gap},
     diagnose::{
         Competing, Evidence, Intervention, Trigger,
         rule::{Context, Doc, Outcome, Rule},
@@ -65,9 +65,7 @@ impl Rule for BetweenSteps {
             g.between_steps && !other && !reading::is_host(cx.analysis, b, "gc")
         };
         let mut found = Vec::new();
-        // Without a mark of its own a step has no boundary to wait at.
-        let marked = cx.main_classes().filter(|(r, _)| r.anchor.kind != AnchorKind::WholeCapture);
-        for (rank, class) in marked {
+        for (rank, class) in reading::marked(cx) {
             let threshold = if class.p50 < SHORT { SHARE_SHORT } else { SHARE };
             let Some(cost) = recurring(rank, class, threshold, |s| reading::idle(rank, s, counts)) else { continue };
             let trigger = Trigger { formula: "idle between steps / median step", value: cost.share, threshold };

@@ -23,6 +23,9 @@ const HOLES: f64 = 0.20;
 /// Time between two launches without any record that is not the framework's way from one operation to the next, ns; own
 /// value: an eager framework takes 5 to 50 µs per operation, twice that under a profiler.
 const HOLE: i64 = 100_000;
+/// Mean time from launch to launch above which it is not launching that takes the time, ns; own value, several times what
+/// the slowest eager framework needs per operation.
+const PACE: i64 = 1_000_000;
 
 /// The rule.
 pub struct LaunchBound;
@@ -41,12 +44,12 @@ static DOC: Doc = Doc {
         "主机下发速度赶不上设备执行速度：在下发变少或变便宜之前，更快的算子没有收益。",
     ),
     trigger: Text::new(
-        "Idle time inside the forward pass owned by launches outside graphs (launch calls, launch latency, framework code before a launch) at least 15 % of the median step, and holes in the chain of launches at most 20 % of it. A hole is more than 100 µs between two launches in which the thread recorded no call, framework operation or library call.",
-        "前向内部由图外下发造成的空闲（下发调用、下发延迟、下发前的框架代码）至少占中位步时的 15%，且下发链中的空洞不超过链长的 20%。空洞指两次下发之间超过 100 µs 且线程没有任何调用、框架算子或库调用记录的时间。",
+        "Idle time inside the forward pass owned by launches outside graphs (launch calls, launch latency, framework code before a launch) at least 15 % of the median step, holes in the chain of launches at most 20 % of it, and at most 1 ms from launch to launch on average. A hole is more than 100 µs between two launches in which the thread recorded no call, framework operation or library call.",
+        "前向内部由图外下发造成的空闲（下发调用、下发延迟、下发前的框架代码）至少占中位步时的 15%，下发链中的空洞不超过链长的 20%，且平均下发间隔不超过 1 ms。空洞指两次下发之间超过 100 µs 且线程没有任何调用、框架算子或库调用记录的时间。",
     ),
     source: Text::new(
-        "15 %: idle flag of TraceLens. A launch call takes 5 to 20 µs (HTA), at least about 4.7 µs (TaxBreak). Holes: own values.",
-        "15%：TraceLens 的空闲阈值。一次下发调用 5 到 20 µs（HTA），下限约 4.7 µs（TaxBreak）。空洞：自定值。",
+        "15 %: idle flag of TraceLens. A launch call takes 5 to 20 µs (HTA), at least about 4.7 µs (TaxBreak). Holes and 1 ms: own values.",
+        "15%：TraceLens 的空闲阈值。一次下发调用 5 到 20 µs（HTA），下限约 4.7 µs（TaxBreak）。空洞与 1 ms：自定值。",
     ),
     guards: Text::new(
         "A launch that is late without starving the device costs nothing. Operations of a graph replay do not count. A profiler makes launches slower: without an untraced run the share is an upper bound.",
@@ -74,10 +77,12 @@ fn launch_bound(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding>
     let chains: Vec<Chain> = rank.steady_steps(class).filter_map(|s| chain(cx.trace, rank, s)).collect();
     let length: i64 = chains.iter().map(|c| c.length).sum();
     let holes: i64 = chains.iter().map(|c| c.holes).sum();
-    if length <= 0 || holes as f64 > HOLES * length as f64 {
+    let all: usize = chains.iter().map(|c| c.launches).sum();
+    let pace = length / all.max(1) as i64;
+    if length <= 0 || holes as f64 > HOLES * length as f64 || pace > PACE {
         return None;
     }
-    let launches: usize = chains.iter().map(|c| c.launches).sum::<usize>() / chains.len().max(1);
+    let launches = all / chains.len().max(1);
     let trigger = Trigger {
         formula: "idle inside the forward pass owned by launches outside graphs / median step, chain of launches unbroken",
         value: cost.share,
@@ -109,7 +114,7 @@ fn launch_bound(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding>
         ))
         .with(Evidence::new(
             Text::new("mean time from one launch to the next", "相邻两次下发的平均间隔"),
-            Value::Ns(length / (chains.iter().map(|c| c.launches).sum::<usize>().max(1) as i64)),
+            Value::Ns(pace),
             Vec::new(),
         ))
         .with(Evidence::new(
