@@ -154,16 +154,20 @@ fn user_ranges(
     let best = ranges.iter().map(|r| r.label.specificity).max()?;
     ranges.retain(|r| r.label.specificity == best);
     ranges.sort_by_key(|r| (r.span.start, std::cmp::Reverse(r.span.end)));
-    let mut outer: Vec<Range> = Vec::new();
+    // Of nested annotations the inner one lies closer around the step's work: what an outer one spans besides may be
+    // waiting for the step before.
+    let mut inner: Vec<Range> = Vec::new();
     for range in ranges {
-        // An annotation inside another one of the same rank belongs to the same step.
-        if outer.last().is_none_or(|last| last.span.end <= range.span.start) {
-            outer.push(range);
+        while inner.last().is_some_and(|last| last.span.end >= range.span.end) {
+            inner.pop();
+        }
+        if inner.last().is_none_or(|last| last.span.end <= range.span.start) {
+            inner.push(range);
         }
     }
     let launched = launches_by_time(timeline);
-    let total = outer.len();
-    let marks: Vec<Mark> = outer
+    let total = inner.len();
+    let marks: Vec<Mark> = inner
         .into_iter()
         .filter_map(|r| {
             let op = if r.on_device {

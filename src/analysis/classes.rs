@@ -16,6 +16,8 @@ use crate::platform::{CanonicalOp, HostCall, Stage};
 
 /// What is known of a step before classes exist.
 pub struct Draft {
+    /// No mark was found: the window is the capture, not a step.
+    whole: bool,
     stage: Stage,
     batch: Option<u32>,
     prefill_tokens: Option<u32>,
@@ -26,7 +28,7 @@ pub struct Draft {
 
 impl Draft {
     /// Reads a step's annotation and, where it is silent, its kernels.
-    pub fn new(mark: &Mark, ops: &[DeviceOp], timeline: &Timeline, training: bool) -> Self {
+    pub fn new(mark: &Mark, ops: &[DeviceOp], timeline: &Timeline, training: bool, whole: bool) -> Self {
         let label = mark.label.as_ref();
         let said = label.map_or(Stage::Unknown, |l| l.stage);
         let batch = label.and_then(|l| l.decode_requests).filter(|n| *n > 0);
@@ -36,6 +38,7 @@ impl Draft {
             known => known,
         };
         Self {
+            whole,
             stage,
             batch,
             prefill_tokens: label.and_then(|l| l.prefill_tokens).filter(|n| *n > 0),
@@ -50,6 +53,7 @@ impl Draft {
 
     fn key(&self, size: Option<usize>) -> String {
         let mut key = match self.stage {
+            _ if self.whole => "capture".to_owned(),
             Stage::Unknown => "step".to_owned(),
             stage => stage.name().to_owned(),
         };

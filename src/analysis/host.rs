@@ -83,6 +83,7 @@ pub struct HostStates {
     threads: FxHashMap<TrackId, Vec<Segment>>,
     overhead: Vec<Span>,
     gc: Vec<Span>,
+    capturing: Vec<Span>,
     gc_label: HostLabel,
     blocked_label: HostLabel,
     off_cpu_label: HostLabel,
@@ -93,8 +94,9 @@ impl HostStates {
     pub fn build(trace: &Trace, packs: &Packs, process: ProcessId, timeline: &Timeline, labels: &mut Labels) -> Self {
         let mut states = Self {
             threads: FxHashMap::default(),
-            overhead: union_of(trace, process, Category::Overhead),
-            gc: union_of(trace, process, Category::Gc),
+            overhead: union(slices_of(trace, process, Category::Overhead)),
+            gc: union(slices_of(trace, process, Category::Gc)),
+            capturing: union(timeline.capturing.clone()),
             gc_label: labels.id("gc"),
             blocked_label: labels.id("blocked"),
             off_cpu_label: labels.id("offcpu"),
@@ -117,10 +119,15 @@ impl HostStates {
     pub fn split(&self, thread: TrackId, span: Span, drained: Ns, emit: &mut dyn FnMut(Bucket, Span)) {
         overlay(&self.overhead, span, &mut |inside, part| {
             if inside {
-                emit(Bucket::Prof, part);
-            } else {
-                self.split_thread(thread, part, drained, emit);
+                return emit(Bucket::Prof, part);
             }
+            overlay(&self.capturing, part, &mut |capturing, part| {
+                if capturing {
+                    emit(Bucket::Compile, part);
+                } else {
+                    self.split_thread(thread, part, drained, emit);
+                }
+            });
         });
     }
 
@@ -315,17 +322,18 @@ fn push(out: &mut Vec<Segment>, span: Span, state: State, since: Ns) {
     }
 }
 
-/// Union of the slices of a category on any track of the process, in order.
-fn union_of(trace: &Trace, process: ProcessId, category: Category) -> Vec<Span> {
-    let mut spans: Vec<Span> = trace
-        .tracks
-        .iter()
-        .zip(&trace.lanes)
-        .filter(|(track, _)| track.key.process == process)
+/// Slices of a category on any track of the process.
+fn slices_of(trace: &Trace, process: ProcessId, category: Category) -> Vec<Span> {
+    let tracks = trace.tracks.iter().zip(&trace.lanes).filter(|(track, _)| track.key.process == process);
+    tracks
         .flat_map(|(_, lane)| {
             (0..lane.len()).filter(|i| lane.category[*i] == category).map(|i| Span::new(lane.start[i], lane.end(i)))
         })
-        .collect();
+        .collect()
+}
+
+/// The same time as disjoint spans in order.
+fn union(mut spans: Vec<Span>) -> Vec<Span> {
     spans.sort();
     let mut merged: Vec<Span> = Vec::new();
     for span in spans {

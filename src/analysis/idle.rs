@@ -44,6 +44,10 @@ pub struct Explainer<'a> {
 /// in the HTA documentation, of which the larger part is the call itself).
 const DEFAULT_LATENCY_NS: Ns = 5_000;
 
+/// The first recorded operation of a queue that starts later than this many launch latencies after its launch waited for
+/// something that the capture does not hold.
+const UNRECORDED_LATENCIES: Ns = 10;
+
 impl<'a> Explainer<'a> {
     /// Calibrates the explanation on the rank's own launches.
     pub fn new(timeline: &'a Timeline, states: &'a HostStates) -> Self {
@@ -88,9 +92,17 @@ impl<'a> Explainer<'a> {
         };
         self.states.split(call.track, Span::new(span.start, begun), span.start, &mut add);
         add(if graph { Bucket::GraphLaunch } else { Bucket::LaunchApi }, Span::new(begun, returned));
-        add(self.after_return(op, index, call.end, span.start), Span::new(returned, span.end));
+        let waited = Span::new(returned, span.end);
+        let unexplained = waited.len() > UNRECORDED_LATENCIES * self.latency_ns && self.is_first_of_queue(op, index);
+        let after = if unexplained { Bucket::Unattributed } else { self.after_return(op, index, call.end, span.start) };
+        add(after, waited);
         let after_sync = begun > span.start && self.states.blocked_at(call.track, span.start);
         (parts, after_sync)
+    }
+
+    /// Whether the capture holds nothing that ran on the queue before: what it waited for may not have been recorded.
+    fn is_first_of_queue(&self, op: &DeviceOp, index: usize) -> bool {
+        self.timeline.first_of_queue.get(usize::from(op.queue)).is_some_and(|first| *first as usize == index)
     }
 
     /// Why an operation whose launch call has returned has not started.
@@ -131,14 +143,16 @@ impl<'a> Explainer<'a> {
 
 /// Times from the return of a launch call to the start of its work, where everything launched before had ended.
 fn launch_latencies(timeline: &Timeline) -> Vec<Ns> {
-    // What the device did before the first operation was not recorded, so that one may have waited for anything.
-    let mut latest = Ns::MAX;
+    let mut latest = Ns::MIN;
     let mut out = Vec::new();
-    for op in &timeline.ops {
-        if let Some(call) = timeline.call(op).filter(|c| op.first_of_call && latest <= c.end && c.end <= op.start) {
+    for (index, op) in timeline.ops.iter().enumerate() {
+        // What ran on a queue before its first recorded operation is unknown, so that one may have waited for anything.
+        let first = timeline.first_of_queue.get(usize::from(op.queue)) == Some(&(index as u32));
+        let idle = |c: &&Call| op.first_of_call && !first && latest <= c.end && c.end <= op.start;
+        if let Some(call) = timeline.call(op).filter(idle) {
             out.push(op.start - call.end);
         }
-        latest = if latest == Ns::MAX { op.end } else { latest.max(op.end) };
+        latest = latest.max(op.end);
     }
     out
 }

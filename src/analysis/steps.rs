@@ -234,7 +234,7 @@ fn analyze_rank(
         let end = timeline.ops.partition_point(|op| op.start < window.end);
         let ops = mark.op..end.max(mark.op);
         let here = timeline.ops.get(ops.clone()).unwrap_or(&[]);
-        drafts.push(classes::Draft::new(mark, here, &timeline, training));
+        drafts.push(classes::Draft::new(mark, here, &timeline, training, anchor.kind == AnchorKind::WholeCapture));
         steps.push(Step {
             index: i as u32,
             window: *window,

@@ -196,6 +196,45 @@ fn an_opaque_replay_is_measured_but_not_decided() {
     assert_eq!(a.ranks[0].classes[0].graph, GraphMode::Full);
 }
 
+#[test]
+fn what_the_first_operation_of_a_queue_waited_for_may_not_have_been_recorded() {
+    let mut s = Script::default();
+    s.launch_on(2, (0, 5), NORM, (10, 20));
+    s.launch_on(3, (30, 35), GEMM, (493_000_000, 493_001_000));
+    s.launch_on(3, (40, 45), GEMM, (493_001_500, 493_002_000));
+    let (_, a) = s.analyze();
+    let named = buckets(&a, 0);
+    let of = |name: &str| named.iter().filter(|(n, _)| n == name).map(|(_, ns)| *ns).sum::<Ns>();
+    assert_eq!((of("unattributed"), of("rt.launch_latency"), of("rt.dispatch")), (493_000_000 - 35, 0, 500));
+}
+
+#[test]
+fn host_time_inside_a_graph_capture_is_compilation() {
+    let mut s = Script::default();
+    s.launch((0, 10), NORM, (20, 100));
+    s.call("cudaStreamBeginCapture", (200, 210));
+    s.host(Category::PythonFrame, "model.py(1): forward", (220, 800));
+    s.call("cudaStreamEndCapture", (900, 910));
+    s.launch((1_000, 1_010), NORM, (1_020, 1_100));
+    let (_, a) = s.analyze();
+    let named = buckets(&a, 0);
+    assert!(named.contains(&("rt.compile".to_owned(), 710)), "{named:?}");
+}
+
+#[test]
+fn of_nested_annotations_the_inner_one_is_the_step() {
+    let mut s = Script::default();
+    for i in 0..4 {
+        let t = i * 10_000;
+        s.host(Category::UserRange, "execute_context_0(0)_generation_4(4)", (t, t + 9_000));
+        s.host(Category::UserRange, "step[DECODE bs=4]", (t + 5_000, t + 8_000));
+        s.launch((t + 5_010, t + 5_020), NORM, (t + 5_040, t + 5_300));
+    }
+    let (_, a) = s.analyze();
+    assert_eq!(a.ranks[0].anchor.name, "sglang");
+    assert_eq!(a.ranks[0].steps.len(), 4);
+}
+
 /// `n` annotated decode steps of 1 000 ns: range, launches, two kernels, sampling.
 fn decode_steps(n: i64) -> Script {
     let mut s = Script::default();

@@ -1,6 +1,6 @@
 //! Device operations of one rank in order of start, each with the host call that launched it.
 
-use model::{Category, Columns, Detail, Ns, ProcessId, SliceId, StringId, SyncKind, Trace, TrackId, TrackKind};
+use model::{Category, Columns, Detail, Ns, ProcessId, SliceId, Span, StringId, SyncKind, Trace, TrackId, TrackKind};
 use rustc_hash::FxHashMap;
 
 use super::bucket::CopyDir;
@@ -77,6 +77,10 @@ pub struct Call {
 pub struct Timeline {
     /// Device queues of the rank.
     pub queues: Vec<TrackId>,
+    /// First operation of each queue, as an index into `ops`.
+    pub first_of_queue: Vec<u32>,
+    /// Times between the begin and the end of a graph capture, during which launches run nothing.
+    pub capturing: Vec<Span>,
     /// Host threads of the rank's process.
     pub threads: Vec<TrackId>,
     /// Device operations by start.
@@ -158,9 +162,29 @@ pub fn build(
             text(a).cmp(text(b)).then(a.slice.cmp(&b.slice))
         })
     });
+    timeline.first_of_queue = vec![u32::MAX; timeline.queues.len()];
+    for (i, op) in timeline.ops.iter().enumerate().rev() {
+        timeline.first_of_queue[usize::from(op.queue)] = i as u32;
+    }
+    timeline.capturing = captures(trace, &timeline.calls);
     link(&mut timeline);
     mark_blocking_copies(trace, process, &mut timeline);
     timeline
+}
+
+/// Pairs the calls that begin and end a graph capture, thread by thread.
+fn captures(trace: &Trace, calls: &[Call]) -> Vec<Span> {
+    let mut open: FxHashMap<TrackId, Ns> = FxHashMap::default();
+    let mut out = Vec::new();
+    for call in calls.iter().filter(|c| c.kind == HostCall::GraphCapture) {
+        let name = trace.strings.get(call.name);
+        if name.contains("BeginCapture") {
+            open.insert(call.track, call.start);
+        } else if let Some(start) = open.remove(&call.track).filter(|_| name.contains("EndCapture")) {
+            out.push(Span::new(start, call.end));
+        }
+    }
+    out
 }
 
 fn lanes(trace: &Trace, process: ProcessId, kind: TrackKind) -> impl Iterator<Item = (TrackId, &Columns)> {

@@ -64,6 +64,9 @@ const DECISIVE: f64 = 0.70;
 const OPAQUE: f64 = 0.50;
 /// Share of device time whose operators must be named before a hot path counts as known.
 const NAMED: f64 = 0.95;
+/// Share of collectives from which a single rank's capture must not be judged by what little it explains; own value, the
+/// limit of rule RT-14 for idle time.
+const COLLECTIVES: f64 = 0.15;
 /// Rules that a verdict names at most.
 const BECAUSE: usize = 4;
 
@@ -107,7 +110,27 @@ pub fn judge(cx: &Context<'_>, findings: &[Finding]) -> Verdict {
         let args = step_args(rank, class).into_iter().chain([("share", Value::Share(opaque))]);
         return undecided(Message::new(text, args), vec!["CP-08"]);
     }
+    let starting = class.share(|b| b == Bucket::Compile);
+    if starting > OPAQUE {
+        let text = Text::new(
+            "{subject} ({class}): {share} of {step} is compilation or graph capture, so this is a start-up and no decode step.",
+            "{subject}（{class}）：{step} 中有 {share} 是编译或图捕获，属于启动阶段而非解码步。",
+        );
+        let args = step_args(rank, class).into_iter().chain([("share", Value::Share(starting))]);
+        return undecided(Message::new(text, args), Vec::new());
+    }
     let weighty = |f: &&Finding| f.layer != Layer::Measurement && f.severity >= Severity::Low;
+    let collectives = class.share(|b| matches!(b, Bucket::CommTransfer | Bucket::CommWait));
+    let best = findings.iter().filter(weighty).map(|f| f.estimate.max_gain_share()).fold(0.0, f64::max);
+    let alone = !has_class(cx, EvidenceClass::MultiRank) && !findings.iter().any(|f| f.layer == Layer::Communication);
+    if alone && collectives >= COLLECTIVES && collectives > best {
+        let text = Text::new(
+            "{subject} ({class}): {lasts} {step}, {share} of it inside collectives; one rank alone cannot tell their transfer from waiting for a late rank, so capture the other ranks of the job too.",
+            "{subject}（{class}）：{lasts} {step}，其中 {share} 在集合通信内；仅凭一个 rank 无法区分传输与等待迟到的 rank，请同时采集作业的其他 rank。",
+        );
+        let args = step_args(rank, class).into_iter().chain([("share", Value::Share(collectives))]);
+        return undecided(Message::new(text, args), Vec::new());
+    }
     match findings.iter().find(weighty) {
         Some(first) => {
             let same = |f: &&Finding| weighty(f) && f.layer == first.layer;
@@ -120,11 +143,15 @@ pub fn judge(cx: &Context<'_>, findings: &[Finding]) -> Verdict {
             verdict(blamed(first.layer), blame(cx, first, rank, class), first.confidence, because)
         }
         None => {
-            let (layer, headline) = without_findings(rank, class);
+            let (layer, headline) = without_findings(cx, rank, class);
             // That no rule fired is weaker evidence than a rule that fired.
             verdict(layer, headline, cx.confidence(rank).min(Confidence::Medium), Vec::new())
         }
     }
+}
+
+fn has_class(cx: &Context<'_>, class: EvidenceClass) -> bool {
+    cx.analysis.evidence.has(class)
 }
 
 /// The main class with the most time of all ranks.
@@ -164,8 +191,26 @@ fn subject(rank: &Rank, class: &Class) -> Value {
     })
 }
 
-fn step_args(rank: &Rank, class: &Class) -> [(&'static str, Value); 3] {
-    [("subject", subject(rank, class)), ("class", Value::Raw(class.key.clone())), ("step", Value::Ns(class.p50))]
+fn step_args(rank: &Rank, class: &Class) -> [(&'static str, Value); 4] {
+    let lasts = if rank.anchor.kind == AnchorKind::WholeCapture {
+        Text::new("it lasts", "时长")
+    } else {
+        Text::new("a step takes", "步时")
+    };
+    [
+        ("subject", subject(rank, class)),
+        ("class", Value::Raw(class.key.clone())),
+        ("step", Value::Ns(class.p50)),
+        ("lasts", Value::Text(lasts)),
+    ]
+}
+
+/// The bucket with the most time and its share: what a person asks for next.
+fn largest(cx: &Context<'_>, class: &Class) -> [(&'static str, Value); 2] {
+    let most = class.buckets.iter().max_by_key(|(bucket, ns)| (*ns, std::cmp::Reverse(*bucket)));
+    let name = most.map_or_else(String::new, |(bucket, _)| bucket.name(&cx.analysis.host_labels));
+    let share = most.map_or(0.0, |(bucket, _)| class.share(|b| b == *bucket));
+    [("bucket", Value::Raw(name)), ("part", Value::Share(share))]
 }
 
 fn blame(cx: &Context<'_>, first: &Finding, rank: &Rank, class: &Class) -> Message {
@@ -175,8 +220,8 @@ fn blame(cx: &Context<'_>, first: &Finding, rank: &Rank, class: &Class) -> Messa
     let (rank, class) = own.unwrap_or((rank, class));
     let title = rules::find(first.rule).map_or(Text::new("", ""), |r| r.doc().title);
     let text = Text::new(
-        "{subject} ({class}): a step takes {step}, {share} of it in the {layer} layer; {rule} ({title}) comes first, worth up to {gain} of the step.",
-        "{subject}（{class}）：步时 {step}，其中 {share} 在{layer}层；首要问题是 {rule}（{title}），最多值步时的 {gain}。",
+        "{subject} ({class}): {lasts} {step}, {share} of it in the {layer} layer; {rule} ({title}) comes first, worth up to {gain} of that time. The largest bucket is {bucket} with {part}.",
+        "{subject}（{class}）：{lasts} {step}，其中 {share} 在{layer}层；首要问题是 {rule}（{title}），最多值其中的 {gain}。最大的一项是 {bucket}，占 {part}。",
     );
     let args = [
         ("share", Value::Share(class.share(|b| b.layer() == first.layer))),
@@ -185,23 +230,23 @@ fn blame(cx: &Context<'_>, first: &Finding, rank: &Rank, class: &Class) -> Messa
         ("title", Value::Text(title)),
         ("gain", Value::Share(first.estimate.max_gain_share())),
     ];
-    Message::new(text, step_args(rank, class).into_iter().chain(args))
+    Message::new(text, step_args(rank, class).into_iter().chain(args).chain(largest(cx, class)))
 }
 
-fn without_findings(rank: &Rank, class: &Class) -> (VerdictLayer, Message) {
+fn without_findings(cx: &Context<'_>, rank: &Rank, class: &Class) -> (VerdictLayer, Message) {
     let share = |layer: Layer| class.share(|b| b.layer() == layer);
     let computes = share(Layer::Operator);
     let marked = rank.anchor.kind != AnchorKind::WholeCapture;
     let (layer, text) = if computes >= DECISIVE && marked {
         let text = Text::new(
-            "{subject} ({class}): the device computes for {operator} of a step of {step}, so the step is operator-bound; nothing stands out above the thresholds.",
-            "{subject}（{class}）：步时 {step} 中设备计算占 {operator}，受算子限制；没有超过阈值的突出问题。",
+            "{subject} ({class}): {lasts} {step}, and the device computes for {operator} of it, so it is operator-bound; nothing stands out above the thresholds. The largest bucket is {bucket} with {part}.",
+            "{subject}（{class}）：{lasts} {step}，其中设备计算占 {operator}，受算子限制；没有超过阈值的突出问题。最大的一项是 {bucket}，占 {part}。",
         );
         (VerdictLayer::Operator, text)
     } else {
         let text = Text::new(
-            "{subject} ({class}): no layer stands out in a step of {step}: operator {operator}, runtime {runtime}, communication {communication}, measurement {measurement}.",
-            "{subject}（{class}）：步时 {step} 中没有突出的层：算子 {operator}，运行时 {runtime}，通信 {communication}，测量 {measurement}。",
+            "{subject} ({class}): {lasts} {step}; no rule names a cause: operator {operator}, runtime {runtime}, communication {communication}, measurement {measurement}. The largest bucket is {bucket} with {part}.",
+            "{subject}（{class}）：{lasts} {step}；没有规则指出原因：算子 {operator}，运行时 {runtime}，通信 {communication}，测量 {measurement}。最大的一项是 {bucket}，占 {part}。",
         );
         (if marked { VerdictLayer::None } else { VerdictLayer::Undecided }, text)
     };
@@ -211,12 +256,12 @@ fn without_findings(rank: &Rank, class: &Class) -> (VerdictLayer, Message) {
         ("communication", Value::Share(share(Layer::Communication))),
         ("measurement", Value::Share(share(Layer::Measurement))),
     ];
-    (layer, Message::new(text, step_args(rank, class).into_iter().chain(args)))
+    (layer, Message::new(text, step_args(rank, class).into_iter().chain(args).chain(largest(cx, class))))
 }
 
 /// Level reached, and what the next one needs.
 fn level(cx: &Context<'_>) -> (Option<Level>, Vec<Message>) {
-    let has = |class| cx.analysis.evidence.has(class);
+    let has = |class| has_class(cx, class);
     if !has(EvidenceClass::Device) {
         let text = Text::new("device operations: record with the vendor's profiler", "设备算子：请用厂商剖析器采集");
         return (None, vec![Message::plain(text)]);

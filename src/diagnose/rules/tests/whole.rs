@@ -95,3 +95,25 @@ fn few_steps_leave_a_finding_unsure() {
     let launch = d.findings.iter().find(|f| f.rule == "RT-14" || f.rule == "RT-01").unwrap();
     assert_eq!(launch.confidence, Confidence::Low);
 }
+
+#[test]
+fn collectives_of_one_rank_alone_are_not_passed_over_for_what_little_else_is_known() {
+    let d = diagnosis(&graph(12, |r, _| {
+        r.graph(&[("ncclDevKernel_AllReduce_Sum_bf16_RING_LL", us(2_000))], 0);
+    }));
+    let headline = d.verdict.headline.render(Lang::En, |_| String::new());
+    assert_eq!(d.verdict.layer, VerdictLayer::Undecided, "{headline}");
+    assert!(headline.contains("inside collectives"), "{headline}");
+}
+
+#[test]
+fn a_capture_that_mostly_captures_a_graph_is_a_start_up() {
+    let mut s = Script::default();
+    s.launch((0, us(1)), GEMM, (us(2), us(10)));
+    s.call("cudaStreamBeginCapture", (us(20), us(21)));
+    s.call("cudaStreamEndCapture", (us(900), us(901)));
+    s.launch((us(950), us(951)), GEMM, (us(952), us(960)));
+    let d = diagnosis(&s.analyze());
+    let headline = d.verdict.headline.render(Lang::En, |_| String::new());
+    assert!(headline.contains("start-up"), "{headline}");
+}
