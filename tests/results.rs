@@ -66,13 +66,15 @@ fn times<'a>(rows: impl IntoIterator<Item = &'a Value>) -> Times {
     times
 }
 
+/// Steps of `x.strato` whose buckets do not add up to them.
+const ASTRAY: &str = "SELECT s.id, s.dur_ns, sum(a.ns) FROM step s LEFT JOIN attribution a ON a.step_id = s.id \
+                      GROUP BY s.id HAVING coalesce(sum(a.ns), 0) <> s.dur_ns";
+
 #[test]
 fn steps_and_attribution_are_those_of_the_report() {
     let (directory, report) = saved(&SAMPLES);
     let here = directory.path();
-    let astray = "SELECT s.id, s.dur_ns, sum(a.ns) FROM step s LEFT JOIN attribution a ON a.step_id = s.id \
-                  GROUP BY s.id HAVING coalesce(sum(a.ns), 0) <> s.dur_ns";
-    assert_eq!(ask(here, astray), Vec::<Value>::new());
+    assert_eq!(ask(here, ASTRAY), Vec::<Value>::new());
     for capture in array(&report, "captures") {
         for rank in array(capture, "ranks") {
             let query = format!(
@@ -200,4 +202,25 @@ fn no_input_and_nothing_else_than_a_capture_file_is_replaced() {
     assert_eq!(here.read_dir().unwrap().count(), 2, "a refused command left a file");
     assert_eq!(out(&["diagnose", trace, "--save", "x.strato", "-q"], here), "");
     assert!(std::fs::read(here.join("x.strato")).unwrap().starts_with(b"SQLite format 3"));
+}
+
+#[test]
+fn the_steps_of_real_captures_add_up_in_sql() {
+    let Some(corpus) = std::env::var_os("STRATO_CORPUS").map(PathBuf::from) else {
+        println!("skipped: STRATO_CORPUS is not set to the folder of real captures");
+        return;
+    };
+    let captures = [
+        "kineto/tl-sglang-prefilldecode/sglang_Qwen3-8B_prefilldecode.json.gz",
+        "kineto/hta-trace_diff/test.json.gz",
+        "nsys-sqlite/nsysai-h100-2gpu/h100_2gpu_1s.sqlite",
+    ];
+    for name in captures {
+        let directory = tempfile::tempdir().unwrap();
+        let here = directory.path();
+        out(&["diagnose", corpus.join(name).to_str().unwrap(), "--save", "x.strato", "--quiet"], here);
+        assert_eq!(ask(here, ASTRAY), Vec::<Value>::new(), "{name}");
+        let counts = "SELECT (SELECT count(*) > 0 FROM step) AS steps, (SELECT count(op) > 0 FROM kernels) AS ops";
+        assert_eq!(ask(here, counts), [serde_json::json!({"steps": 1, "ops": 1})], "{name}");
+    }
 }
