@@ -46,6 +46,19 @@ pub enum Selection {
     NotAsked,
 }
 
+impl Selection {
+    /// Key in SQL.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Steady => "steady",
+            Self::WarmUp => "warm_up",
+            Self::Compiling => "compiling",
+            Self::Unfinished => "unfinished",
+            Self::NotAsked => "not_asked",
+        }
+    }
+}
+
 /// One step of one rank.
 #[derive(Clone, Debug)]
 pub struct Step {

@@ -11,7 +11,7 @@ use super::{
     Global,
     exit::{Exit, Usage},
     progress::Bar,
-    samples, source,
+    results, samples, source, target,
     terminal_text::plain,
 };
 use crate::{
@@ -36,6 +36,9 @@ pub struct Arguments {
     /// Write the report to this file instead of the terminal.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Also write the captures with steps, attribution and findings to this capture file, for 'strato sql'.
+    #[arg(long, value_name = "FILE")]
+    save: Option<PathBuf>,
     /// Only the steps A to B, both included.
     #[arg(long, value_name = "A..B", value_parser = range)]
     steps: Option<(u32, u32)>,
@@ -84,6 +87,12 @@ impl From<FailOn> for Severity {
 
 pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit> {
     let lang = global.lang();
+    if let Some(save) = &arguments.save {
+        target::check(save, &arguments.paths)?;
+        if arguments.output.as_ref().is_some_and(|report| target::is_same(report, save)) {
+            return Err(Usage(format!("--output and --save both name '{}'; choose two names", save.display())).into());
+        }
+    }
     let packs = Packs::load(&arguments.pack).map_err(|e| Usage(e.to_string()))?;
     let report = build(global, &arguments, &packs, lang)?;
     let text = match arguments.format {
@@ -142,7 +151,13 @@ fn build(global: &Global, arguments: &Arguments, packs: &Packs, lang: Lang) -> a
             Usage(format!("no capture has device work of rank {rank}; leave --rank out to see the ranks")).into()
         );
     }
-    Ok(Report::build(&inputs))
+    let report = Report::build(&inputs);
+    if let Some(save) = &arguments.save {
+        let bar = Bar::new();
+        bar.stage("writing", save);
+        results::save(save, &inputs, &report, packs, lang)?;
+    }
+    Ok(report)
 }
 
 /// `A..B`, both included.

@@ -10,13 +10,17 @@ use model::{Severity, Trace};
 
 use super::{
     Global,
-    exit::{Exit, Usage},
+    exit::Exit,
     progress::Bar,
-    source,
+    results, source,
     table::{self, Align},
+    target,
     terminal_text::plain,
 };
-use crate::store;
+use crate::{
+    platform::Packs,
+    store::{self, Results},
+};
 
 /// Import traces into a capture file and show what was read and what was not.
 ///
@@ -30,27 +34,33 @@ pub struct Arguments {
     /// Capture file to write; an earlier capture file of that name is replaced.
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
+    /// Print nothing but errors.
+    #[arg(short, long)]
+    quiet: bool,
     #[command(flatten)]
     format: source::Format,
 }
 
 pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit> {
-    let Arguments { paths, output, format } = arguments;
-    let directory = output.parent().filter(|p| !p.as_os_str().is_empty());
-    if let Some(missing) = directory.filter(|p| !p.is_dir()) {
-        return Err(Usage(format!("there is no directory '{}' to write to; make it first", missing.display())).into());
-    }
+    let Arguments { paths, output, quiet, format } = arguments;
+    target::check(&output, &paths)?;
+    let packs = Packs::embedded()?;
     let bar = Bar::new();
     let start = Instant::now();
     let traces = source::open(&paths, format.as_format.as_deref(), &bar)?;
     let read = start.elapsed();
     bar.stage("writing", &output);
-    store::save(&output, &traces)?;
+    let named: Vec<Results> =
+        traces.iter().map(|t| Results { ops: results::ops(t, &packs), ..Results::default() }).collect();
+    store::save_results(&output, &traces.iter().zip(&named).collect::<Vec<_>>())?;
     drop(bar);
     let slices: usize = traces.iter().map(Trace::slice_count).sum();
     global.note(|| {
         format!("{slices} slices read in {read:.2?}, written in {:.2?}", start.elapsed().saturating_sub(read))
     });
+    if quiet {
+        return Ok(Exit::Done);
+    }
     let stdout = io::stdout();
     let paint = global.paints(&stdout);
     let mut out = BufWriter::new(stdout.lock());

@@ -5,6 +5,7 @@ pub mod exit;
 pub mod progress;
 pub mod source;
 pub mod table;
+pub mod target;
 pub mod terminal_text;
 
 mod completions;
@@ -13,6 +14,7 @@ mod doctor;
 mod explain;
 mod import;
 mod man;
+mod results;
 mod rules;
 mod samples;
 mod sql;

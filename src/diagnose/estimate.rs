@@ -25,6 +25,17 @@ pub enum Method {
     None,
 }
 
+impl Method {
+    /// Key in JSON and SQL.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Replay => "replay",
+            Self::Bound => "bound",
+            Self::None => "none",
+        }
+    }
+}
+
 /// From X to Y: ns per step of the class.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {

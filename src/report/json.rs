@@ -49,6 +49,14 @@ pub fn render(report: &Report, lang: Lang) -> Result<String, serde_json::Error> 
     Ok(out)
 }
 
+/// One finding of a capture as it stands in the report, on one line.
+///
+/// # Errors
+/// Only if serialisation fails, which would be a defect.
+pub fn render_finding(capture: &Capture, found: &Finding, lang: Lang) -> Result<String, serde_json::Error> {
+    serde_json::to_string(&finding(capture, found, lang))
+}
+
 #[derive(Serialize)]
 struct Document {
     schema: &'static str,

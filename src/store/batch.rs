@@ -58,11 +58,6 @@ impl<'c> Batch<'c> {
         sqlx::raw_sql("COMMIT").execute(self.connection).await.map(|_| ())
     }
 
-    /// Runs a statement with one number in it, within the transaction.
-    pub(super) async fn clear(&mut self, sql: &'static str, number: i64) -> Result<(), sqlx::Error> {
-        sqlx::query(sql).bind(number).execute(&mut *self.connection).await.map(|_| ())
-    }
-
     /// Inserts all `rows`; `encode` adds the `table.width` values of one of them.
     pub(super) async fn insert<T>(
         &mut self,

@@ -10,6 +10,7 @@
 //! | `replace` | a file that appears whole or not at all |
 //! | `batch` | bulk inserts |
 //! | `save`, `load` | a capture to the file and back |
+//! | [`results`] | the rows of a diagnosis, written with a capture and read by SQL only |
 //! | `chunk`, `detail` | the form of lane blobs and of detail rows |
 //! | `query` | SQL of people, read-only |
 //!
@@ -23,6 +24,7 @@ mod load;
 mod open;
 mod query;
 mod replace;
+pub mod results;
 mod rows;
 mod save;
 
@@ -30,12 +32,13 @@ pub use error::Error;
 pub use load::load;
 pub use open::is_capture;
 pub use query::{Sink, Value, query};
-pub use save::{save, save_ops};
+pub use results::Results;
+pub use save::{save, save_results};
 
 /// `application_id` of a capture file: `STRO` in ASCII.
 pub const APPLICATION_ID: u32 = u32::from_be_bytes(*b"STRO");
-/// `user_version` of the schema that this program writes and reads.
-pub const SCHEMA_VERSION: u32 = 1;
+/// `user_version` of the schema that this program writes; it reads those before, too.
+pub const SCHEMA_VERSION: u32 = 2;
 
 #[cfg(test)]
 mod tests;

@@ -9,8 +9,11 @@ use sqlx::{
 
 use super::{APPLICATION_ID, Error, SCHEMA_VERSION};
 
-const TABLES: &str = include_str!("migrations/0001_tables.sql");
-const VIEWS: &str = include_str!("migrations/0001_views.sql");
+/// What each schema version adds to the one before.
+pub(super) const MIGRATIONS: [&[&str]; SCHEMA_VERSION as usize] = [
+    &[include_str!("migrations/0001_tables.sql"), include_str!("migrations/0001_views.sql")],
+    &[include_str!("migrations/0002_results.sql")],
+];
 const INDEXES: &str = include_str!("migrations/0001_indexes.sql");
 
 /// Length of the header of an SQLite file, which holds both numbers that we look at.
@@ -48,23 +51,19 @@ pub(super) struct Session {
 impl Session {
     /// Opens a capture file for reading.
     pub(super) fn read(path: &Path) -> Result<Self, Error> {
-        Self::existing(path, SqliteConnectOptions::new().read_only(true).pragma("query_only", "ON"))
-    }
-
-    /// Opens a capture file to add what analysis found.
-    pub(super) fn amend(path: &Path) -> Result<Self, Error> {
-        Self::existing(path, SqliteConnectOptions::new().journal_mode(SqliteJournalMode::Delete))
-    }
-
-    fn existing(path: &Path, options: SqliteConnectOptions) -> Result<Self, Error> {
-        match version(path)? {
+        let version = match version(path)? {
             None => return Err(Error::NotACapture { path: path.to_owned() }),
-            Some(SCHEMA_VERSION) => {}
+            Some(version @ 1..=SCHEMA_VERSION) => version,
             Some(found) => return Err(Error::Version { path: path.to_owned(), found, known: SCHEMA_VERSION }),
-        }
-        let options = options.filename(path).create_if_missing(false).row_buffer_size(1024);
+        };
+        let options = SqliteConnectOptions::new()
+            .filename(path)
+            .create_if_missing(false)
+            .read_only(true)
+            .pragma("query_only", "ON")
+            .row_buffer_size(1024);
         let mut session = Self::connect(path, options)?;
-        session.check_schema()?;
+        session.check_schema(version)?;
         Ok(session)
     }
 
@@ -82,8 +81,7 @@ impl Session {
         let mut session = Self::connect(path, options)?;
         let mark = format!("PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA_VERSION};");
         session.script(mark)?;
-        session.script(TABLES)?;
-        session.script(VIEWS)?;
+        session.migrate(SCHEMA_VERSION)?;
         Ok(session)
     }
 
@@ -115,12 +113,16 @@ impl Session {
         self.runtime.block_on(run).map(|_| ()).map_err(Error::sqlite(&self.path, "write"))
     }
 
-    /// Refuses a file whose tables are not literally those of this program: a view in the place of a table could run
-    /// for ever.
-    fn check_schema(&mut self) -> Result<(), Error> {
+    /// Makes the tables and views of a schema version in an empty file.
+    fn migrate(&mut self, version: u32) -> Result<(), Error> {
+        MIGRATIONS.iter().take(version as usize).copied().flatten().try_for_each(|script| self.script(*script))
+    }
+
+    /// Refuses a file whose tables are not literally those of its schema version: a view in the place of a table could
+    /// run for ever.
+    fn check_schema(&mut self, version: u32) -> Result<(), Error> {
         let mut model = Self::connect(Path::new(":memory:"), SqliteConnectOptions::new().in_memory(true))?;
-        model.script(TABLES)?;
-        model.script(VIEWS)?;
+        model.migrate(version)?;
         let expected = model.schema()?;
         let found = self.schema()?;
         let alien = expected.iter().find(|object| !found.contains(object));

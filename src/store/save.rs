@@ -1,4 +1,4 @@
-//! Captures into a new file, and what analysis found into an existing one.
+//! Captures, and what a diagnosis found in them, into a new file.
 
 use std::path::Path;
 
@@ -11,6 +11,7 @@ use super::{
     chunk, detail,
     open::Session,
     replace::Replacement,
+    results::{self, Results},
 };
 
 /// Writes captures to a new file, which replaces a capture file of that name once it is whole.
@@ -19,35 +20,21 @@ use super::{
 /// [`Error::Occupied`] when `path` is taken by something else than a capture file, [`Error::Io`] or [`Error::Sqlite`]
 /// when it cannot be written; `path` is untouched then.
 pub fn save(path: &Path, traces: &[Trace]) -> Result<(), Error> {
+    let none = Results::default();
+    save_results(path, &traces.iter().map(|trace| (trace, &none)).collect::<Vec<_>>())
+}
+
+/// Writes captures and what a diagnosis said of each, like [`save`].
+///
+/// # Errors
+/// Those of [`save`].
+pub fn save_results(path: &Path, captures: &[(&Trace, &Results)]) -> Result<(), Error> {
     let file = Replacement::begin(path)?;
     let mut session = Session::create(file.path())?;
-    session.run(|connection, _| write_all(connection, traces)).map_err(Error::sqlite(path, "write"))?;
+    session.run(|connection, _| write_all(connection, captures)).map_err(Error::sqlite(path, "write"))?;
     session.index()?;
     session.close()?;
     file.commit()
-}
-
-/// Records the canonical operator of names of a capture, in place of what was recorded before.
-///
-/// # Errors
-/// [`Error::NotACapture`] and its like for another file, [`Error::Sqlite`] when it cannot be written.
-pub fn save_ops(path: &Path, capture: i64, ops: &[(StringId, &str)]) -> Result<(), Error> {
-    Session::amend(path)?
-        .run(async move |connection, _| {
-            let first = "SELECT coalesce(min(id), 0) FROM string WHERE capture_id = ?";
-            let first: i64 = sqlx::query_scalar(first).bind(capture).fetch_one(&mut *connection).await?;
-            let mut batch = Batch::begin(connection).await?;
-            batch.clear("DELETE FROM name_op WHERE capture_id = ?", capture).await?;
-            let rows = ops.iter();
-            batch
-                .insert(Table::new("name_op", 3), rows, |cells, (name, op)| {
-                    cells.put(first + i64::from(name.0))?.put(capture)?.put(*op)?;
-                    Ok(())
-                })
-                .await?;
-            batch.commit().await
-        })
-        .map_err(Error::sqlite(path, "write"))
 }
 
 /// Rows of the file before a capture, table by table: its indices count from there.
@@ -62,13 +49,15 @@ struct Bases {
     flow: i64,
     counter_track: i64,
     counter: i64,
+    step: i64,
+    finding: i64,
 }
 
 fn rows(n: usize) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
 
-async fn write_all(connection: &mut SqliteConnection, traces: &[Trace]) -> Result<(), sqlx::Error> {
+async fn write_all(connection: &mut SqliteConnection, captures: &[(&Trace, &Results)]) -> Result<(), sqlx::Error> {
     let mut batch = Batch::begin(connection).await?;
     batch
         .insert(Table::new("category", 2), Category::ALL.into_iter(), |cells, category| {
@@ -77,8 +66,10 @@ async fn write_all(connection: &mut SqliteConnection, traces: &[Trace]) -> Resul
         })
         .await?;
     let mut bases = Bases::default();
-    for (trace, capture) in traces.iter().zip(1..) {
+    for ((trace, results), capture) in captures.iter().zip(1..) {
         Writer { batch: &mut batch, trace, capture, bases }.write().await?;
+        let firsts = results::Firsts { string: bases.string, step: bases.step, finding: bases.finding };
+        results::write(&mut batch, capture, firsts, results).await?;
         bases.string += rows(trace.strings.len());
         bases.process += rows(trace.processes.len());
         bases.device += rows(trace.devices.len());
@@ -88,6 +79,8 @@ async fn write_all(connection: &mut SqliteConnection, traces: &[Trace]) -> Resul
         bases.flow += rows(trace.flows.len());
         bases.counter_track += rows(trace.counters.len());
         bases.counter += rows(trace.counters.iter().map(|c| c.t.len()).sum());
+        bases.step += rows(results.steps.len());
+        bases.finding += rows(results.findings.len());
     }
     batch.commit().await
 }

@@ -10,7 +10,9 @@ use model::{
 use proptest::prelude::*;
 use sqlx::{Connection, SqliteConnection};
 
-use super::{Error, Sink, Value, chunk, is_capture, load, query, save, save_ops};
+use super::{Error, Results, Sink, Value, chunk, is_capture, load, query, save, save_results};
+
+mod diagnosis;
 
 /// Everything two captures can differ in.
 fn assert_same(a: &Trace, b: &Trace) {
@@ -98,9 +100,9 @@ fn views_resolve_names_and_launches() {
     let (_keep, path) = temporary();
     let trace = small();
     // Twice, so that the second capture's ids are not the first's.
-    save(&path, &[trace.clone(), trace.clone()]).unwrap();
     let gemm = trace.strings.find("gemm").unwrap();
-    save_ops(&path, 2, &[(gemm, "matmul")]).unwrap();
+    let named = Results { ops: vec![(gemm, "matmul")], ..Results::default() };
+    save_results(&path, &[(&trace, &Results::default()), (&trace, &named)]).unwrap();
     let kernels = ask(&path, "SELECT * FROM kernels WHERE capture_id = 2 ORDER BY start_ns").unwrap();
     let promised = "capture_id rank device stream name op start_ns dur_ns correlation graph_id graph_node launch_ns";
     assert_eq!(kernels.0, promised.split(' ').collect::<Vec<_>>());
