@@ -19,11 +19,21 @@ pub(super) struct Table {
     pub(super) width: usize,
     /// Most rows of a statement; less than usual where rows are large.
     pub(super) most: usize,
+    /// Columns made in SQL of fewer bound values: every value that is bound costs about as much as a column that is
+    /// computed saves, several times over.
+    pub(super) packed: Option<Packed>,
+}
+
+/// How a row is made of fewer values than it has columns.
+#[derive(Clone, Copy)]
+pub(super) struct Packed {
+    /// The columns, made of the row's values `column1`, `column2`, … and those that all rows share, `?1`, `?2`, …
+    pub(super) columns: &'static str,
 }
 
 impl Table {
     pub(super) const fn new(name: &'static str, width: usize) -> Self {
-        Self { name, width, most: SIZES[0] }
+        Self { name, width, most: SIZES[0], packed: None }
     }
 }
 
@@ -62,6 +72,17 @@ impl<'c> Batch<'c> {
     pub(super) async fn insert<T>(
         &mut self,
         table: Table,
+        rows: impl ExactSizeIterator<Item = T>,
+        encode: impl FnMut(&mut Cells, T) -> Result<(), BoxDynError>,
+    ) -> Result<(), sqlx::Error> {
+        self.insert_with(table, &[], rows, encode).await
+    }
+
+    /// Like [`insert`](Self::insert) into a table whose rows are packed; `shared` are the values that all rows share.
+    pub(super) async fn insert_with<T>(
+        &mut self,
+        table: Table,
+        shared: &[i64],
         mut rows: impl ExactSizeIterator<Item = T>,
         mut encode: impl FnMut(&mut Cells, T) -> Result<(), BoxDynError>,
     ) -> Result<(), sqlx::Error> {
@@ -69,7 +90,10 @@ impl<'c> Batch<'c> {
         let mut next = |left: usize| -> Result<(usize, SqliteArguments), sqlx::Error> {
             let size = SIZES.into_iter().find(|size| *size <= left.min(table.most)).unwrap_or(0);
             let mut cells = Cells(SqliteArguments::default());
-            cells.0.reserve(size * table.width, 0);
+            cells.0.reserve(shared.len() + size * table.width, 0);
+            for value in shared {
+                cells.0.add(*value).map_err(sqlx::Error::Encode)?;
+            }
             for row in rows.by_ref().take(size) {
                 encode(&mut cells, row).map_err(sqlx::Error::Encode)?;
             }
@@ -78,7 +102,7 @@ impl<'c> Batch<'c> {
         let (mut size, mut arguments) = next(left)?;
         while size > 0 {
             left -= size;
-            let text = self.text(table, size);
+            let text = self.text(table, shared.len(), size);
             let execute = sqlx::query_with(AssertSqlSafe(text), arguments).execute(&mut *self.connection);
             let (executed, encoded) = tokio::join!(execute, async { next(left) });
             executed?;
@@ -88,10 +112,22 @@ impl<'c> Batch<'c> {
         Ok(())
     }
 
-    fn text(&mut self, table: Table, size: usize) -> Arc<str> {
+    fn text(&mut self, table: Table, shared: usize, size: usize) -> Arc<str> {
         let text = self.texts.entry((table.name, size)).or_insert_with(|| {
-            let row = format!("({})", vec!["?"; table.width].join(","));
-            format!("INSERT INTO {} VALUES {}", table.name, vec![row; size].join(",")).into()
+            // Numbered, because shared values come first and sqlx counts unnumbered ones on their own.
+            let mut next = shared;
+            let mut row = || {
+                let cells: Vec<String> = (1..=table.width).map(|i| format!("?{}", next + i)).collect();
+                next += table.width;
+                format!("({})", cells.join(","))
+            };
+            let rows = (0..size).map(|_| row()).collect::<Vec<_>>().join(",");
+            match table.packed {
+                None => format!("INSERT INTO {} VALUES {rows}", table.name).into(),
+                Some(Packed { columns }) => {
+                    format!("INSERT INTO {} SELECT {columns} FROM (VALUES {rows})", table.name).into()
+                }
+            }
         });
         Arc::clone(text)
     }

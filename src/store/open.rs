@@ -10,11 +10,8 @@ use sqlx::{
 use super::{APPLICATION_ID, Error, SCHEMA_VERSION};
 
 /// What each schema version adds to the one before.
-pub(super) const MIGRATIONS: [&[&str]; SCHEMA_VERSION as usize] = [
-    &[include_str!("migrations/0001_tables.sql"), include_str!("migrations/0001_views.sql")],
-    &[include_str!("migrations/0002_results.sql")],
-];
-const INDEXES: &str = include_str!("migrations/0001_indexes.sql");
+const MIGRATIONS: [&[&str]; SCHEMA_VERSION as usize] =
+    [&[include_str!("migrations/0001_tables.sql"), include_str!("migrations/0001_views.sql")]];
 
 /// Length of the header of an SQLite file, which holds both numbers that we look at.
 const HEADER: usize = 100;
@@ -83,11 +80,6 @@ impl Session {
         session.script(mark)?;
         session.migrate(SCHEMA_VERSION)?;
         Ok(session)
-    }
-
-    /// Makes the secondary indexes, which is cheaper after the load than during it.
-    pub(super) fn index(&mut self) -> Result<(), Error> {
-        self.script(INDEXES)
     }
 
     /// Closes the connection, so that every page is with the operating system.

@@ -7,7 +7,7 @@ use sqlx::SqliteConnection;
 
 use super::{
     Error,
-    batch::{Batch, Table},
+    batch::{Batch, Packed, Table},
     chunk, detail,
     open::Session,
     replace::Replacement,
@@ -32,7 +32,6 @@ pub fn save_results(path: &Path, captures: &[(&Trace, &Results)]) -> Result<(), 
     let file = Replacement::begin(path)?;
     let mut session = Session::create(file.path())?;
     session.run(|connection, _| write_all(connection, captures)).map_err(Error::sqlite(path, "write"))?;
-    session.index()?;
     session.close()?;
     file.commit()
 }
@@ -84,6 +83,17 @@ async fn write_all(connection: &mut SqliteConnection, captures: &[(&Trace, &Resu
     }
     batch.commit().await
 }
+
+/// Slices: by far the most rows. What all slices of a track share is bound once; name, category and depth come in one
+/// value, link and detail in another.
+const SLICE: Table = Table {
+    packed: Some(Packed {
+        columns: "column1, ?1, ?2, column2, column3, \
+                  ?3 + (column4 >> 24), (column4 >> 16) & 255, column4 & 65535, column5, \
+                  ?4 + nullif((column6 >> 32) & 4294967295, 4294967295), ?5 + nullif(column6 & 4294967295, 4294967295)",
+    }),
+    ..Table::new("slice", 6)
+};
 
 struct Writer<'a, 'c> {
     batch: &'a mut Batch<'c>,
@@ -174,16 +184,18 @@ impl Writer<'_, '_> {
 
     async fn slices(&mut self) -> Result<(), sqlx::Error> {
         let Self { batch, trace, capture, bases } = self;
-        let or_null = |index: u32, base: i64| (index != chunk::NONE).then(|| base + i64::from(index));
         for (lane, track) in trace.lanes.iter().zip(bases.track..) {
             let first = bases.slice + i64::from(lane.first);
+            let shared = [*capture, track, bases.string, bases.slice, bases.detail];
             batch
-                .insert(Table::new("slice", 11), 0..lane.len(), |cells, i| {
-                    cells.put(first + rows(i))?.put(*capture)?.put(track)?.put(lane.start[i])?.put(lane.dur[i])?;
-                    cells.put(bases.string + i64::from(lane.name[i].0))?.put(lane.category[i] as i64)?;
-                    cells.put(i64::from(lane.depth[i]))?;
+                .insert_with(SLICE, &shared, 0..lane.len(), |cells, i| {
+                    let kind = i64::from(lane.category[i] as u8) << 16 | i64::from(lane.depth[i]);
+                    cells.put(first + rows(i))?.put(lane.start[i])?.put(lane.dur[i])?;
+                    cells.put(i64::from(lane.name[i].0) << 24 | kind)?;
                     cells.put((lane.correlation[i] != NO_CORRELATION).then_some(lane.correlation[i]))?;
-                    cells.put(or_null(lane.link[i], bases.slice))?.put(or_null(lane.detail[i], bases.detail))?;
+                    let (link, detail) = (lane.link[i], lane.detail[i]);
+                    let refers = link != chunk::NONE || detail != chunk::NONE;
+                    cells.put(refers.then_some((u64::from(link) << 32 | u64::from(detail)).cast_signed()))?;
                     Ok(())
                 })
                 .await?;

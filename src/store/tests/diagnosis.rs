@@ -1,9 +1,9 @@
-//! The rows of a diagnosis, and files from before there were any.
+//! The rows of a diagnosis.
 
 use model::Span;
 
-use super::super::{Results, Value, load, open, results, save, save_results};
-use super::{ask, assert_same, small, tamper, temporary, text};
+use super::super::{Results, Value, load, results, save_results};
+use super::{ask, assert_same, small, temporary, text};
 
 /// Results of `n` steps whose every value tells where it was put.
 fn diagnosed(n: u32) -> Results {
@@ -65,21 +65,4 @@ fn results_stay_with_their_capture_and_change_nothing_that_is_loaded() {
         [finding(id, capture, text("decode"), i(4), i(10)), finding(id + 1, capture, none(0), none(0), none(0))]
     };
     assert_eq!(one("SELECT * FROM finding ORDER BY id"), [of_capture(0, 1), of_capture(2, 3)].concat());
-}
-
-#[test]
-fn a_file_of_the_first_schema_version_is_still_read() {
-    let (_keep, path) = temporary();
-    save(&path, &[small()]).unwrap();
-    let created =
-        |table: &&str| ["step", "attribution", "finding"].iter().any(|t| table.contains(&format!("TABLE {t} (")));
-    let before: Vec<&str> = open::MIGRATIONS[0][0].split(";\n").filter(created).collect();
-    assert_eq!(before.len(), 3);
-    tamper(&path, &format!("DROP TABLE step; DROP TABLE attribution; DROP TABLE finding; {};", before.join(";")));
-    tamper(&path, "PRAGMA user_version = 1");
-    assert_same(&load(&path).unwrap()[0], &small());
-    assert_eq!(ask(&path, "SELECT count(*) FROM attribution WHERE steps > 0").unwrap().1, [[Value::Integer(0)]]);
-    tamper(&path, "PRAGMA user_version = 2");
-    let message = load(&path).expect_err("tables of another version").to_string();
-    assert!(message.contains("is not what a capture file has under that name"), "{message}");
 }
