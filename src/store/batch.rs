@@ -27,7 +27,7 @@ pub(super) struct Table {
 /// How a row is made of fewer values than it has columns.
 #[derive(Clone, Copy)]
 pub(super) struct Packed {
-    /// The columns, made of the row's values `column1`, `column2`, … and those that all rows share, `?1`, `?2`, …
+    /// The columns, made of the row's values `c1`, `c2`, … and those that all rows share, `$1`, `$2`, …
     pub(super) columns: &'static str,
 }
 
@@ -91,11 +91,11 @@ impl<'c> Batch<'c> {
             let size = SIZES.into_iter().find(|size| *size <= left.min(table.most)).unwrap_or(0);
             let mut cells = Cells(SqliteArguments::default());
             cells.0.reserve(shared.len() + size * table.width, 0);
-            for value in shared {
-                cells.0.add(*value).map_err(sqlx::Error::Encode)?;
-            }
             for row in rows.by_ref().take(size) {
                 encode(&mut cells, row).map_err(sqlx::Error::Encode)?;
+            }
+            for value in shared {
+                cells.0.add(*value).map_err(sqlx::Error::Encode)?;
             }
             Ok((size, cells.0))
         };
@@ -114,18 +114,22 @@ impl<'c> Batch<'c> {
 
     fn text(&mut self, table: Table, shared: usize, size: usize) -> Arc<str> {
         let text = self.texts.entry((table.name, size)).or_insert_with(|| {
-            // Numbered, because shared values come first and sqlx counts unnumbered ones on their own.
-            let mut next = shared;
-            let mut row = || {
-                let cells: Vec<String> = (1..=table.width).map(|i| format!("?{}", next + i)).collect();
-                next += table.width;
-                format!("({})", cells.join(","))
-            };
-            let rows = (0..size).map(|_| row()).collect::<Vec<_>>().join(",");
+            let rows = vec![format!("({})", vec!["?"; table.width].join(",")); size].join(",");
             match table.packed {
                 None => format!("INSERT INTO {} VALUES {rows}", table.name).into(),
+                // Shared values are numbered after those of the rows, which stay unnumbered: SQLite searches the list of
+                // numbered ones for each value that sqlx binds.
                 Some(Packed { columns }) => {
-                    format!("INSERT INTO {} SELECT {columns} FROM (VALUES {rows})", table.name).into()
+                    let first = size * table.width;
+                    let columns = (1..=shared).rev().fold(columns.to_owned(), |columns, i| {
+                        columns.replace(&format!("${i}"), &format!("?{}", first + i))
+                    });
+                    let names = (1..=table.width).map(|i| format!("c{i}")).collect::<Vec<_>>().join(",");
+                    format!(
+                        "WITH packed({names}) AS (VALUES {rows}) INSERT INTO {} SELECT {columns} FROM packed",
+                        table.name
+                    )
+                    .into()
                 }
             }
         });

@@ -88,9 +88,8 @@ async fn write_all(connection: &mut SqliteConnection, captures: &[(&Trace, &Resu
 /// value, link and detail in another.
 const SLICE: Table = Table {
     packed: Some(Packed {
-        columns: "column1, ?1, ?2, column2, column3, \
-                  ?3 + (column4 >> 24), (column4 >> 16) & 255, column4 & 65535, column5, \
-                  ?4 + nullif((column6 >> 32) & 4294967295, 4294967295), ?5 + nullif(column6 & 4294967295, 4294967295)",
+        columns: "c1, $1, $2, c2, c3, $3 + (c4 >> 24), (c4 >> 16) & 255, c4 & 65535, c5, \
+                  $4 + nullif((c6 >> 32) & 4294967295, 4294967295), $5 + nullif(c6 & 4294967295, 4294967295)",
     }),
     ..Table::new("slice", 6)
 };
