@@ -3,19 +3,19 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use stratoscope::cli::{self, Cli, exit, terminal_text::plain};
+use stratoscope::cli::{self, Cli, exit, say};
 
 fn main() -> ExitCode {
     std::panic::set_hook(Box::new(|panic| {
-        eprintln!("strato: defect: {}", plain(&panic.to_string()));
-        eprintln!("strato: this should not happen with any input; please report it with the command that was run");
+        say(&format!("strato: defect: {panic}"));
+        say("strato: this should not happen with any input; please report it with the command that was run");
     }));
     match cli::run(Cli::parse()) {
         Ok(exit) => ExitCode::from(exit as u8),
         Err(error) => {
             let code = exit::code(&error);
             if code != 0 {
-                eprintln!("strato: {}", plain(&error.to_string()));
+                say(&format!("strato: {}", exit::message(&error)));
             }
             ExitCode::from(code)
         }

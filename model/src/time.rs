@@ -13,6 +13,14 @@ pub struct Span {
     pub end: Ns,
 }
 
+/// When a slice may lie, ns from the zero of its source's clock: from 36 years before to 146 years after, which is the
+/// year 2116 of Unix time. The difference of any two times between fits 64 bits.
+pub const RANGE: Span = Span { start: -(1 << 60), end: 1 << 62 };
+/// Longest duration of a slice, ns (104 days): one damaged duration shall not use up [`MOST_TIME`].
+pub const LONGEST: Ns = 1 << 53;
+/// What the durations of the slices of one capture may add up to, ns (146 years of work): any sum of them fits 64 bits.
+pub const MOST_TIME: Ns = 1 << 62;
+
 impl Span {
     /// The interval from `start` to `end`; an `end` before `start` gives an empty interval at `start`.
     pub fn new(start: Ns, end: Ns) -> Self {

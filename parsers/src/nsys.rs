@@ -119,11 +119,11 @@ fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result
     }
     warn_of_damage(&mut import, path, &source);
     let total = jobs.iter().map(Job::extent).fold(0, u64::saturating_add);
-    let mut done = 0;
+    let mut done = 0u64;
     scan::scan(path, &jobs, |job, item| {
         let Some(table) = job_tables.get(job) else { return };
         import.table = table.name;
-        done += take(&mut import, table, item);
+        done = done.saturating_add(take(&mut import, table, item));
         progress(done, total.max(done));
     });
     settle::settle(&mut import);

@@ -102,7 +102,7 @@ impl<'a> Explainer<'a> {
 
     /// Whether the capture holds nothing that ran on the queue before: what it waited for may not have been recorded.
     fn is_first_of_queue(&self, op: &DeviceOp, index: usize) -> bool {
-        self.timeline.first_of_queue.get(usize::from(op.queue)).is_some_and(|first| *first as usize == index)
+        self.timeline.first_of_queue.get(op.queue as usize).is_some_and(|first| *first as usize == index)
     }
 
     /// Why an operation whose launch call has returned has not started.
@@ -147,7 +147,7 @@ fn launch_latencies(timeline: &Timeline) -> Vec<Ns> {
     let mut out = Vec::new();
     for (index, op) in timeline.ops.iter().enumerate() {
         // What ran on a queue before its first recorded operation is unknown, so that one may have waited for anything.
-        let first = timeline.first_of_queue.get(usize::from(op.queue)) == Some(&(index as u32));
+        let first = timeline.first_of_queue.get(op.queue as usize) == Some(&(index as u32));
         let idle = |c: &&Call| op.first_of_call && !first && latest <= c.end && c.end <= op.start;
         if let Some(call) = timeline.call(op).filter(idle) {
             out.push(op.start - call.end);

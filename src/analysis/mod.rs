@@ -133,6 +133,11 @@ pub fn analyze(trace: &Trace, packs: &Packs, options: &Options) -> Analysis {
     steps::analyze(trace, packs, options)
 }
 
+/// Number of ranks that [`analyze`] would find.
+pub fn rank_count(trace: &Trace) -> usize {
+    steps::places(trace).count()
+}
+
 #[cfg(test)]
 pub(crate) mod script;
 #[cfg(test)]

@@ -177,10 +177,8 @@ fn canonical(trace: &Trace, packs: &Packs) -> Names {
     Names { ops, coverage: (total > 0).then(|| 1.0 - missing as f64 / total as f64), unmapped }
 }
 
-/// Analyses one capture: names, ranks, steps, attribution.
-pub fn analyze(trace: &Trace, packs: &Packs, options: &Options) -> Analysis {
-    let names = canonical(trace, packs);
-    let mut labels = Labels::default();
+/// The devices that worked, process by process.
+pub(super) fn places(trace: &Trace) -> impl Iterator<Item = (ProcessId, i32)> {
     let mut places: BTreeMap<(ProcessId, i32), bool> = BTreeMap::new();
     for (track, lane) in trace.tracks.iter().zip(&trace.lanes) {
         if let (TrackKind::DeviceQueue, Some(device)) = (track.key.kind, track.key.device) {
@@ -188,8 +186,15 @@ pub fn analyze(trace: &Trace, packs: &Packs, options: &Options) -> Analysis {
             *places.entry((track.key.process, device)).or_default() |= work;
         }
     }
+    places.into_iter().filter(|(_, work)| *work).map(|(place, _)| place)
+}
+
+/// Analyses one capture: names, ranks, steps, attribution.
+pub fn analyze(trace: &Trace, packs: &Packs, options: &Options) -> Analysis {
+    let names = canonical(trace, packs);
+    let mut labels = Labels::default();
     let mut ranks = Vec::new();
-    for (position, (process, device)) in places.into_iter().filter(|(_, work)| *work).map(|(p, _)| p).enumerate() {
+    for (position, (process, device)) in places(trace).enumerate() {
         let said = trace.processes.get(process.0 as usize).and_then(|p| p.rank);
         let rank = said.unwrap_or(position as u32);
         if options.rank.is_none_or(|wanted| wanted == rank) {

@@ -29,7 +29,7 @@ pub struct DeviceOp {
     /// Its slice.
     pub slice: SliceId,
     /// Queue it ran on, as an index into [`Timeline::queues`].
-    pub queue: u16,
+    pub queue: u32,
     /// Name.
     pub name: StringId,
     /// Canonical operator.
@@ -140,7 +140,7 @@ pub fn build(
         if trace.tracks[track.0 as usize].key.device != Some(device) {
             continue;
         }
-        let queue = timeline.queues.len() as u16;
+        let queue = timeline.queues.len() as u32;
         timeline.queues.push(track);
         let mut latest: Option<Ns> = None;
         for i in (0..lane.len()).filter(|i| lane.category[*i].is_device_work()) {
@@ -164,7 +164,7 @@ pub fn build(
     });
     timeline.first_of_queue = vec![u32::MAX; timeline.queues.len()];
     for (i, op) in timeline.ops.iter().enumerate().rev() {
-        timeline.first_of_queue[usize::from(op.queue)] = i as u32;
+        timeline.first_of_queue[op.queue as usize] = i as u32;
     }
     timeline.capturing = captures(trace, &timeline.calls);
     link(&mut timeline);
@@ -198,7 +198,7 @@ fn device_op(
     ops: &FxHashMap<StringId, OpMatch>,
     lane: &Columns,
     i: usize,
-    queue: u16,
+    queue: u32,
     call_of: &FxHashMap<SliceId, u32>,
 ) -> DeviceOp {
     let name = lane.name[i];

@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, Write},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use clap::ValueEnum;
@@ -11,7 +11,7 @@ use super::{
     Global,
     exit::{Exit, Usage},
     progress::Bar,
-    results, samples, source, target,
+    results, samples, say, source, target,
     terminal_text::plain,
 };
 use crate::{
@@ -20,7 +20,12 @@ use crate::{
     i18n::{Lang, Text},
     platform::Packs,
     report::{Report, json, markdown, terminal},
+    store,
 };
+
+/// Ranks of one capture that are diagnosed together. A file holds one rank, at most those of a machine; a report on many
+/// thousand has no reader and takes a time that grows with their square.
+const MAX_RANKS: usize = 1024;
 
 /// Say which layer takes the time of a decode step, and why.
 ///
@@ -87,6 +92,7 @@ impl From<FailOn> for Severity {
 
 pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit> {
     let lang = global.lang();
+    arguments.output.as_deref().map_or(Ok(()), refuse_trace)?;
     if let Some(save) = &arguments.save {
         target::check(save, &arguments.paths)?;
         if arguments.output.as_ref().is_some_and(|report| target::is_same(report, save)) {
@@ -115,17 +121,31 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     Ok(if gravest.is_some_and(|(limit, found)| found >= limit) { Exit::Findings } else { Exit::Done })
 }
 
+/// A slip of the pen must not cost a trace: a report never replaces one.
+fn refuse_trace(output: &Path) -> Result<(), Usage> {
+    if store::is_capture(output).unwrap_or(false) || parsers::detect::detect(output).is_ok() {
+        let output = output.display();
+        return Err(Usage(format!(
+            "will not replace '{output}', which is a trace; choose another name for the report"
+        )));
+    }
+    Ok(())
+}
+
 fn build(global: &Global, arguments: &Arguments, packs: &Packs, lang: Lang) -> anyhow::Result<Report> {
     let bar = Bar::new();
-    let unpacked = tempfile::tempdir()?;
+    let refused = |e: io::Error| {
+        Usage(format!("cannot write to '{}': {e}; set TMPDIR to a writable directory", std::env::temp_dir().display()))
+    };
+    let unpacked = tempfile::tempdir().map_err(refused)?;
     let paths = if arguments.paths.is_empty() {
         if !arguments.quiet {
-            eprintln!("{}", Text::new(
+            say(Text::new(
                 "strato: no PATH was given; these are the simulated samples that come with the program (strato diagnose PATH reads yours)",
                 "strato：未指定 PATH；以下是程序自带的模拟样例（用 strato diagnose PATH 读取您的采集）",
             ).get(lang));
         }
-        samples::unpack(unpacked.path())?
+        samples::unpack(unpacked.path()).map_err(refused)?
     } else {
         arguments.paths.clone()
     };
@@ -134,6 +154,14 @@ fn build(global: &Global, arguments: &Arguments, packs: &Packs, lang: Lang) -> a
     let options = Options { steps: arguments.steps, rank: arguments.rank };
     let mut inputs = Vec::with_capacity(traces.len());
     for trace in traces {
+        let ranks = analysis::rank_count(&trace);
+        if ranks > MAX_RANKS && options.rank.is_none() {
+            return Err(Usage(format!(
+                "'{}' holds {ranks} ranks, a report has room for {MAX_RANKS}; choose one with --rank N",
+                trace.source
+            ))
+            .into());
+        }
         let analysis = analysis::analyze(&trace, packs, &options);
         let diagnosis = diagnose::diagnose(&trace, &analysis, packs);
         global.note(|| {

@@ -46,6 +46,14 @@ pub fn code(error: &anyhow::Error) -> u8 {
     known.unwrap_or(2)
 }
 
+/// What a person is told of an error. Every error of a file names it, so a bare one is that of the standard output.
+pub fn message(error: &anyhow::Error) -> String {
+    match error.downcast_ref::<std::io::Error>() {
+        Some(e) => format!("cannot write to the standard output: {e}; send it to a place with room for it"),
+        None => error.to_string(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]

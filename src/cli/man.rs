@@ -7,7 +7,10 @@ use std::{
 
 use clap::CommandFactory;
 
-use super::{Cli, exit::Exit};
+use super::{
+    Cli,
+    exit::{Exit, Usage},
+};
 
 /// Write the manual page to stdout, or all pages into a directory.
 #[derive(Debug, clap::Args)]
@@ -20,8 +23,11 @@ pub struct Arguments {
 pub(super) fn run(arguments: Arguments) -> anyhow::Result<Exit> {
     match arguments.directory {
         Some(directory) => {
-            std::fs::create_dir_all(&directory)?;
-            clap_mangen::generate_to(Cli::command(), directory)?;
+            std::fs::create_dir_all(&directory)
+                .and_then(|()| clap_mangen::generate_to(Cli::command(), &directory))
+                .map_err(|e| {
+                    Usage(format!("cannot write to '{}': {e}; name a writable directory", directory.display()))
+                })?;
         }
         None => {
             let mut page = Vec::new();

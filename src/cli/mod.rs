@@ -19,7 +19,7 @@ mod rules;
 mod samples;
 mod sql;
 
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal, Write};
 
 use clap::{Parser, Subcommand, ValueEnum};
 
@@ -51,6 +51,11 @@ pub struct Global {
     verbose: bool,
 }
 
+/// Writes a line to stderr. That nobody reads it is no reason to stop.
+pub fn say(line: &str) {
+    let _ = writeln!(io::stderr(), "{}", terminal_text::plain(line));
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Color {
     Auto,
@@ -79,7 +84,7 @@ impl Global {
     /// Says on stderr what is being done, if that was asked for.
     pub fn note(&self, text: impl FnOnce() -> String) {
         if self.verbose {
-            eprintln!("{}", terminal_text::plain(&text()));
+            say(&text());
         }
     }
 }

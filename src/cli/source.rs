@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use model::{ImportStat, Severity, Trace, TraceBuilder};
-use parsers::ReadError;
+use parsers::{Place, ReadError};
 
 use super::{exit::Usage, progress::Bar};
 use crate::store;
@@ -82,7 +82,13 @@ fn directory(path: &Path, as_format: Option<&str>, bar: &Bar) -> anyhow::Result<
 
 fn nothing_in(path: &Path) -> anyhow::Error {
     let known = parsers::REGISTRY.iter().map(|f| f.id).collect::<Vec<_>>().join(", ");
-    ReadError::UnknownFormat { path: path.to_owned(), known }.into()
+    ReadError::Malformed {
+        path: path.to_owned(),
+        place: Place::File,
+        expected: format!("a trace of a known format ({known}) in this directory"),
+        next: "name the directory that the profiler wrote to, or a trace file".to_owned(),
+    }
+    .into()
 }
 
 /// Whether a file is the report of which another one is the export: it would be the same run twice.

@@ -80,13 +80,8 @@ pub(super) fn embedded() -> Result<Vec<(String, PackFile)>, PackError> {
 /// The packs of a folder in order of file name. A folder that does not exist holds none.
 pub(super) fn folder(path: &PathBuf) -> Result<Vec<(String, PackFile)>, PackError> {
     let read = |error| PackError::Read { path: path.clone(), error };
-    let entries = match std::fs::read_dir(path) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(read(error)),
-    };
     let mut files = Vec::new();
-    for entry in entries {
+    for entry in std::fs::read_dir(path).map_err(read)? {
         let file = entry.map_err(read)?.path();
         if file.extension().is_some_and(|e| e == "toml") {
             files.push(file);

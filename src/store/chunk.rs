@@ -3,7 +3,10 @@
 //! Details, names and links are indices within the capture, not rows of the file, so that a blob is read without a look
 //! at any table.
 
-use model::{Category, Columns, Ns, StringId};
+use model::{
+    Category, Columns, Ns, StringId,
+    time::{LONGEST, RANGE},
+};
 
 /// Version of this layout; a chunk of another version is ignored and rebuilt from the rows.
 pub(super) const VERSION: i64 = 1;
@@ -33,6 +36,10 @@ impl Bounds {
             }
             if lane.dur[i] < 0 {
                 return wrong(i, "a negative duration");
+            }
+            // Times are kept from the capture's zero, which itself lies in the range.
+            if lane.dur[i] > LONGEST || lane.start[i] < RANGE.start || lane.end(i) > RANGE.end - RANGE.start {
+                return wrong(i, "a time out of range");
             }
             if lane.name[i].0 as usize >= self.strings {
                 return wrong(i, "an unknown name");

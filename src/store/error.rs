@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 #[non_exhaustive]
 pub enum Error {
     /// The operating system refused.
-    #[error("cannot {doing} '{path}': {source}")]
+    #[error("cannot {doing} '{path}': {source}; {}", next_step(doing))]
     Io {
         /// The file.
         path: PathBuf,
@@ -48,7 +48,7 @@ pub enum Error {
         what: String,
     },
     /// SQLite refused.
-    #[error("cannot {doing} '{path}': {source}")]
+    #[error("cannot {doing} '{path}': {source}; {}", next_step(doing))]
     Sqlite {
         /// The file.
         path: PathBuf,
@@ -71,6 +71,13 @@ pub enum Error {
         /// What can be done.
         hint: String,
     },
+}
+
+fn next_step(doing: &str) -> &'static str {
+    match doing {
+        "write" | "finish" | "lock" => "name a file in a writable directory with room for it",
+        _ => "check that it exists and is readable, or import the original trace again",
+    }
 }
 
 impl Error {

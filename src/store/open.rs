@@ -27,10 +27,11 @@ pub fn is_capture(path: &Path) -> Result<bool, Error> {
 /// The schema version of a capture file; `None` for any other file.
 fn version(path: &Path) -> Result<Option<u32>, Error> {
     let mut header = Vec::with_capacity(HEADER);
-    let file = File::open(path).map_err(Error::io(path, "read"))?;
-    if !file.metadata().map_err(Error::io(path, "read"))?.is_file() {
+    // Asked before opening: to open a pipe waits for its writer.
+    if !std::fs::metadata(path).map_err(Error::io(path, "read"))?.is_file() {
         return Ok(None);
     }
+    let file = File::open(path).map_err(Error::io(path, "read"))?;
     file.take(HEADER as u64).read_to_end(&mut header).map_err(Error::io(path, "read"))?;
     // Offsets from https://www.sqlite.org/fileformat.html#the_database_header.
     let number = |at: usize| header.get(at..at + 4).and_then(|b| b.try_into().ok()).map(u32::from_be_bytes);

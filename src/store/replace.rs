@@ -21,7 +21,7 @@ pub(super) struct Replacement {
 impl Replacement {
     /// Prepares to write `target`, and removes what killed imports of the same target left.
     pub(super) fn begin(target: &Path) -> Result<Self, Error> {
-        if target.symlink_metadata().is_ok() && !is_capture(target)? {
+        if target.symlink_metadata().is_ok() && !is_capture(target).unwrap_or(false) {
             return Err(Error::Occupied { path: target.to_owned() });
         }
         let Some(name) = target.file_name() else {

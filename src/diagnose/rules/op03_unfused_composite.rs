@@ -135,7 +135,7 @@ fn composites(trace: &Trace, rank: &Rank, step: &Step, names: &mut HashMap<Strin
             Some((g.owner?, g.parts.iter().filter(|(b, _)| own(*b)).map(|(_, s)| s.len()).sum()))
         })
         .collect();
-    let mut queues: HashMap<u16, Vec<(usize, &DeviceOp, i64)>> = HashMap::new();
+    let mut queues: HashMap<u32, Vec<(usize, &DeviceOp, i64)>> = HashMap::new();
     for (i, op, x) in reading::accounted(rank, step) {
         queues.entry(op.queue).or_default().push((i, op, x.busy));
     }
