@@ -4,6 +4,7 @@ use super::{Page, words};
 use crate::{
     i18n::{Text, Value},
     report::{
+        kernel_name,
         table::{Align, Table},
         text, units,
     },
@@ -40,8 +41,9 @@ fn names(page: &mut Page<'_>) {
         (page.get(Text::new("unknown name", "未识别的名称")), Align::Left),
         (page.get(Text::new("device time", "设备时间")), Align::Right),
     ]);
-    for (name, ns) in &mapping.unmapped {
-        table.row([page.name(name), units::time(*ns)]);
+    let names: Vec<&str> = mapping.unmapped.iter().map(|(name, _)| name.as_str()).collect();
+    for ((_, ns), short) in mapping.unmapped.iter().zip(kernel_name::short_all(&names)) {
+        table.row([page.name(&short), units::time(*ns)]);
     }
     if mapping.more.0 > 0 {
         let more = page.fill(Text::new("{n} more", "另有 {n} 个"), [("n", Value::Count(mapping.more.0 as u64))]);
@@ -97,12 +99,13 @@ fn stats(page: &mut Page<'_>) {
     let integrity = &capture.integrity;
     page.paragraph(&page.fill(
         Text::new(
-            "Of {ops} device operations, {unlinked} have no launch call, {before} start before their launch call, and {overlap} overlap another one of their queue. Of {gaps} gaps between neighbours, {zero} are at most 2 ns.",
-            "{ops} 个设备操作中，{unlinked} 个没有启动调用，{before} 个早于其启动调用开始，{overlap} 个与同一队列的其他操作重叠。{gaps} 个相邻间隔中，{zero} 个不超过 2 ns。",
+            "Of {ops} device operations, {unlinked} have no launch call (of which {early} ran before the first launch in the capture), {before} start before their launch call, and {overlap} overlap another one of their queue. Of {gaps} gaps between neighbours, {zero} are at most 2 ns.",
+            "{ops} 个设备操作中，{unlinked} 个没有下发调用（其中 {early} 个在采集到的首次下发之前就已运行），{before} 个早于其下发调用开始，{overlap} 个与同一队列的其他操作重叠。{gaps} 个相邻间隔中，{zero} 个不超过 2 ns。",
         ),
         [
             ("ops", Value::Count(integrity.device_ops)),
             ("unlinked", Value::Count(integrity.unlinked)),
+            ("early", Value::Count(integrity.before_recording)),
             ("before", Value::Count(integrity.before_launch)),
             ("overlap", Value::Count(integrity.overlapping)),
             ("gaps", Value::Count(integrity.gaps)),
