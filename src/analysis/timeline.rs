@@ -257,10 +257,10 @@ fn link(timeline: &mut Timeline) {
     for op in &mut timeline.ops {
         let Some(call) = op.call.and_then(|c| timeline.calls.get_mut(c as usize)) else {
             timeline.unlinked += 1;
-            waiting[usize::from(op.queue)] += u64::from(!linked[usize::from(op.queue)]);
+            waiting[op.queue as usize] += u64::from(!linked[op.queue as usize]);
             continue;
         };
-        linked[usize::from(op.queue)] = true;
+        linked[op.queue as usize] = true;
         op.first_of_call = call.ops == 0;
         call.ops += 1;
         op.in_graph |= call.kind == HostCall::GraphLaunch;

@@ -1,4 +1,5 @@
 use super::*;
+use crate::{Clock, ProcessId, Slice, Span, TraceSink, TrackId, TrackKey, TrackKind};
 
 fn host(b: &mut TraceBuilder, process: ProcessId, tid: i64) -> TrackId {
     b.track(TrackKey { kind: TrackKind::HostThread, process, device: None, context: None, id: tid })
