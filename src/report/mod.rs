@@ -9,12 +9,14 @@
 //! | [`json`] | the report for scripts, `strato.diagnosis/1` |
 //! | [`terminal`] | the markdown with colour |
 //! | [`phrase`] | messages of rules and verdicts with their values filled in |
+//! | [`kernel_name`] | short forms of kernel names |
 //! | [`units`] | how numbers are written |
 //! | [`table`] | markdown tables |
 //! | [`text`] | text from a capture made safe to print |
 
 pub mod grade;
 pub mod json;
+pub mod kernel_name;
 pub mod markdown;
 pub mod model;
 pub mod phrase;

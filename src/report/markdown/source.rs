@@ -4,6 +4,7 @@ use super::{Page, words};
 use crate::{
     i18n::{Text, Value},
     report::{
+        kernel_name,
         table::{Align, Table},
         text, units,
     },
@@ -40,8 +41,9 @@ fn names(page: &mut Page<'_>) {
         (page.get(Text::new("unknown name", "未识别的名称")), Align::Left),
         (page.get(Text::new("device time", "设备时间")), Align::Right),
     ]);
-    for (name, ns) in &mapping.unmapped {
-        table.row([page.name(name), units::time(*ns)]);
+    let names: Vec<&str> = mapping.unmapped.iter().map(|(name, _)| name.as_str()).collect();
+    for ((_, ns), short) in mapping.unmapped.iter().zip(kernel_name::short_all(&names)) {
+        table.row([page.name(&short), units::time(*ns)]);
     }
     if mapping.more.0 > 0 {
         let more = page.fill(Text::new("{n} more", "另有 {n} 个"), [("n", Value::Count(mapping.more.0 as u64))]);

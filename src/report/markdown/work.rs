@@ -4,6 +4,7 @@ use super::Page;
 use crate::{
     i18n::Text,
     report::{
+        kernel_name,
         model::ClassPart,
         table::{Align, Table},
         units,
@@ -44,11 +45,12 @@ fn works(page: &mut Page<'_>, title: Text, works: &[Work], class: &ClassPart, ke
     } else {
         Table::new([operator, count, busy, share, idle])
     };
-    for work in works {
+    let names: Vec<&str> = works.iter().map(|work| work.name.as_str()).collect();
+    for (work, short) in works.iter().zip(kernel_name::short_all(&names)) {
         let rest = work.name.is_empty();
         let name = match rest {
             true => page.get(Text::new("all others", "其余")).to_owned(),
-            false => page.name(&work.name),
+            false => page.name(&short),
         };
         let operator = kernels.then(|| if rest { String::new() } else { page.name(work.op) });
         let steps = class.used.max(1) as u64;
