@@ -76,12 +76,31 @@ pub struct Integrity {
     pub before_launch: u64,
     /// Operations whose launch is unknown.
     pub unlinked: u64,
+    /// Of those, operations that ran on their queue before the first one whose launch is known: they were launched before
+    /// the recording began, and nothing was lost.
+    pub before_recording: u64,
+    /// Operations of the steps that count.
+    pub judged: u64,
+    /// Of those, operations whose launch is unknown.
+    pub judged_unlinked: u64,
     /// Neighbouring operations of one queue whose gap could be measured.
     pub gaps: u64,
     /// Of those, gaps of at most 2 ns: durations that hold the dispatch time, not true back-to-back starts.
     pub zero_gaps: u64,
     /// Operations that overlap another one of their queue.
     pub overlapping: u64,
+}
+
+impl Integrity {
+    /// Share of the operations whose launch was recorded and then lost, in 0..=1.
+    pub fn lost_launches(&self) -> f64 {
+        self.unlinked.saturating_sub(self.before_recording) as f64 / self.device_ops.max(1) as f64
+    }
+
+    /// Share of the operations of the steps that count whose launch is unknown, in 0..=1.
+    pub fn judged_without_launch(&self) -> f64 {
+        self.judged_unlinked as f64 / self.judged.max(1) as f64
+    }
 }
 
 /// One accelerator as one process drove it.

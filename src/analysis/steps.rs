@@ -184,7 +184,7 @@ pub fn analyze(trace: &Trace, packs: &Packs, options: &Options) -> Analysis {
         }
     }
     let integrity = ranks.iter().fold(Integrity::default(), |mut sum, rank| {
-        sum.add(&rank.timeline);
+        sum.add(rank);
         sum
     });
     let vendor = trace.devices.iter().find_map(|d| d.vendor).map(|v| trace.strings.get(v));
@@ -201,10 +201,17 @@ pub fn analyze(trace: &Trace, packs: &Packs, options: &Options) -> Analysis {
 }
 
 impl Integrity {
-    fn add(&mut self, timeline: &Timeline) {
+    fn add(&mut self, rank: &Rank) {
+        let timeline = &rank.timeline;
+        for step in rank.steps.iter().filter(|s| s.selection == Selection::Steady) {
+            let ops = rank.ops_of(step);
+            self.judged += ops.len() as u64;
+            self.judged_unlinked += ops.iter().filter(|op| op.call.is_none()).count() as u64;
+        }
         self.device_ops += timeline.ops.len() as u64;
         self.before_launch += timeline.before_launch;
         self.unlinked += timeline.unlinked;
+        self.before_recording += timeline.before_recording;
         self.gaps += timeline.gaps.0;
         self.zero_gaps += timeline.gaps.1;
         self.overlapping += timeline.overlapping;

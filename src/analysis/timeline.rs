@@ -95,6 +95,9 @@ pub struct Timeline {
     pub before_launch: u64,
     /// Operations without launch call.
     pub unlinked: u64,
+    /// Of those, operations before the first one of their queue that has a launch call: queues run in order, so they were
+    /// launched before the recording began.
+    pub before_recording: u64,
 }
 
 impl Timeline {
@@ -249,16 +252,21 @@ fn touches_pinned(trace: &Trace, op: &DeviceOp) -> bool {
 
 /// Ties operations and calls: fan-out of each call, the first operation of each, and what a graph launch caused.
 fn link(timeline: &mut Timeline) {
+    let mut waiting = vec![0u64; timeline.queues.len()];
+    let mut linked = vec![false; timeline.queues.len()];
     for op in &mut timeline.ops {
         let Some(call) = op.call.and_then(|c| timeline.calls.get_mut(c as usize)) else {
             timeline.unlinked += 1;
+            waiting[usize::from(op.queue)] += u64::from(!linked[usize::from(op.queue)]);
             continue;
         };
+        linked[usize::from(op.queue)] = true;
         op.first_of_call = call.ops == 0;
         call.ops += 1;
         op.in_graph |= call.kind == HostCall::GraphLaunch;
         timeline.before_launch += u64::from(op.start < call.start);
     }
+    timeline.before_recording = waiting.iter().zip(&linked).filter(|(_, linked)| **linked).map(|(n, _)| n).sum();
 }
 
 /// A copy call whose name does not say whether it blocks did block if it returned only after its copy had ended and the

@@ -11,7 +11,7 @@ use crate::{
 };
 
 const NEEDS: Text = Text::new("Needs", "所需证据");
-const NOTHING: Text = Text::new("nothing beyond the capture itself", "无需捕获之外的证据");
+const NOTHING: Text = Text::new("nothing beyond the capture itself", "无需采集之外的证据");
 const SEES: Text = Text::new("What it sees", "看到什么");
 const MATTERS: Text = Text::new("Why it matters", "为何重要");
 const TRIGGER: Text = Text::new("Trigger", "触发条件");

@@ -18,7 +18,11 @@ pub use finding::{Abstention, Competing, Evidence, Finding, Severity, Trigger};
 pub use rule::{Context, Doc, Outcome, Rule};
 pub use verdict::{Level, Verdict, VerdictLayer};
 
-use crate::{analysis::Analysis, platform::Packs};
+use crate::{
+    analysis::Analysis,
+    i18n::{Message, Text},
+    platform::Packs,
+};
 
 /// What was found in one capture.
 pub struct Diagnosis {
@@ -30,6 +34,12 @@ pub struct Diagnosis {
     pub verdict: Verdict,
 }
 
+/// Why a rule about steps abstains on a capture in which none was found.
+const NO_STEPS: Text = Text::new(
+    "nothing in the capture marks the steps; annotate them (the engine's own ranges, or a profiler step around each)",
+    "采集中没有标记步的信息；请标注各步（引擎自带的区间，或在每步外包一层 profiler step）",
+);
+
 /// Runs every rule over a capture.
 pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis {
     let cx = Context { trace, analysis, packs, estimator: &estimate::Bounds };
@@ -39,6 +49,10 @@ pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis 
         let missing = analysis.evidence.missing(doc.needs);
         if !missing.is_empty() {
             abstained.push(Abstention { rule: doc.id, needs: missing, why: None });
+            continue;
+        }
+        if rule.needs_steps() && !cx.has_marked_steps() {
+            abstained.push(Abstention { rule: doc.id, needs: Vec::new(), why: Some(Message::plain(NO_STEPS)) });
             continue;
         }
         match rule.check(&cx) {

@@ -30,6 +30,9 @@ const SAME_TIME: &[(&str, &str)] = &[
     ("OP-05", "OP-08"),
 ];
 
+/// Pairs of rules that may count some of the same operations; both stay, and the second one says so.
+const SHARED: &[(&str, &str)] = &[("OP-03", "OP-05")];
+
 /// Rules that say the host sets the pace of the forward pass.
 const LAUNCH_BOUND: [&str; 2] = ["RT-01", "RT-14"];
 
@@ -37,6 +40,7 @@ const LAUNCH_BOUND: [&str; 2] = ["RT-01", "RT-14"];
 pub fn settle(findings: &mut Vec<Finding>, analysis: &Analysis) {
     findings.retain(|f| layer_matters(f, analysis));
     give_way(findings);
+    name_shared(findings);
     mask_operators(findings);
     distrust(findings, analysis);
     findings.sort_by(|a, b| {
@@ -89,6 +93,29 @@ fn give_way(findings: &mut Vec<Finding>) {
                     [("rule", Value::Raw(lost.rule.to_owned()))],
                 ),
             });
+        }
+    }
+}
+
+/// Of two findings that stay although their times overlap, the second says that the gains must not be added.
+fn name_shared(findings: &mut [Finding]) {
+    for (first, second) in SAME_TIME.iter().chain(SHARED) {
+        let partners: Vec<Finding> =
+            findings.iter().filter(|f| f.rule == *first && f.estimate.max_gain_share() > 0.0).cloned().collect();
+        for f in findings.iter_mut().filter(|f| f.rule == *second && f.estimate.max_gain_share() > 0.0) {
+            if let Some(partner) = partners.iter().find(|p| same_scope(p, f)) {
+                f.competing.push(Competing {
+                    claim: partner.claim.clone(),
+                    refuted: false,
+                    why: Message::new(
+                        Text::new(
+                            "{rule} counts some of the same time; the two gains must not be added",
+                            "{rule} 计入了部分相同的时间；两者的收益不能相加",
+                        ),
+                        [("rule", Value::Raw(partner.rule.to_owned()))],
+                    ),
+                });
+            }
         }
     }
 }

@@ -7,7 +7,7 @@ use super::{
     finding::{Competing, Evidence, Finding, Severity, Trigger},
 };
 use crate::{
-    analysis::{Analysis, Class, Confidence, Layer, Rank},
+    analysis::{Analysis, AnchorKind, Class, Confidence, Layer, Rank},
     i18n::{Message, Text},
     platform::Packs,
 };
@@ -64,6 +64,12 @@ pub trait Rule: Sync {
     /// Its text.
     fn doc(&self) -> &'static Doc;
 
+    /// Whether it says something only about captures in which something marks the steps: without a mark nobody can tell what
+    /// lies inside a step from what lies between two.
+    fn needs_steps(&self) -> bool {
+        false
+    }
+
     /// Looks at one capture.
     fn check(&self, cx: &Context<'_>) -> Outcome;
 }
@@ -107,10 +113,15 @@ impl Context<'_> {
     /// The most that the anchor and the integrity of the trace allow a finding to be sure of.
     pub fn confidence(&self, rank: &Rank) -> Confidence {
         let integrity = &self.analysis.integrity;
-        let ops = integrity.device_ops.max(1) as f64;
+        let early = integrity.before_launch as f64 / integrity.device_ops.max(1) as f64;
         // 2 % unmatched correlation is the integrity limit of rule CP-05.
-        let doubtful = (integrity.before_launch + integrity.unlinked) as f64 / ops > 0.02;
+        let doubtful = early + integrity.judged_without_launch() > 0.02;
         if doubtful { rank.anchor.confidence.min(Confidence::Medium) } else { rank.anchor.confidence }
+    }
+
+    /// Whether a rank has steps that something marks.
+    pub fn has_marked_steps(&self) -> bool {
+        self.main_classes().any(|(rank, _)| rank.anchor.kind != AnchorKind::WholeCapture)
     }
 
     /// Every rank with its main class, if that class has steps that count.

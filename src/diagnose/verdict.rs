@@ -67,6 +67,8 @@ const NAMED: f64 = 0.95;
 /// Share of collectives from which a single rank's capture must not be judged by what little it explains; own value, the
 /// limit of rule RT-14 for idle time.
 const COLLECTIVES: f64 = 0.15;
+/// Operations per step below which a busy device proves nothing: the window of a lone kernel is busy by definition; own value.
+const FEW_OPS: usize = 10;
 /// Rules that a verdict names at most.
 const BECAUSE: usize = 4;
 
@@ -90,13 +92,13 @@ pub fn judge(cx: &Context<'_>, findings: &[Finding]) -> Verdict {
         return undecided(Message::plain(text), Vec::new());
     }
     let Some((rank, class)) = longest(cx) else {
-        let text = Text::new("No step that counts was found in the capture.", "捕获中没有可计入统计的步。");
+        let text = Text::new("No step that counts was found in the capture.", "采集中没有可计入统计的步。");
         return undecided(Message::plain(text), Vec::new());
     };
     if let Some(ratio) = inflation::ratio(cx).filter(|r| *r > inflation::REFUSED) {
         let text = Text::new(
             "{subject}: tracing makes the step {ratio} as long, so the capture allows no verdict.",
-            "{subject}：剖析使步时变为 {ratio}，该捕获不足以下结论。",
+            "{subject}：剖析使步时变为 {ratio}，该采集不足以下结论。",
         );
         let args = [("subject", subject(rank, class)), ("ratio", Value::Ratio(ratio))];
         return undecided(Message::new(text, args), vec!["CP-04"]);
@@ -105,7 +107,7 @@ pub fn judge(cx: &Context<'_>, findings: &[Finding]) -> Verdict {
     if opaque > OPAQUE {
         let text = Text::new(
             "{subject} ({class}): {share} of a step of {step} is opaque to this capture, so it allows no verdict.",
-            "{subject}（{class}）：步时 {step} 中有 {share} 对该捕获不透明，不足以下结论。",
+            "{subject}（{class}）：步时 {step} 中有 {share} 对该采集不透明，不足以下结论。",
         );
         let args = step_args(rank, class).into_iter().chain([("share", Value::Share(opaque))]);
         return undecided(Message::new(text, args), vec!["CP-08"]);
@@ -181,10 +183,10 @@ fn layer_name(layer: Layer) -> Text {
 fn subject(rank: &Rank, class: &Class) -> Value {
     Value::Text(match class.stage {
         _ if rank.anchor.kind == AnchorKind::WholeCapture => {
-            Text::new("No steps found, the whole capture as one window", "未找到步，整个捕获作为一个窗口")
+            Text::new("No steps found, the whole capture as one window", "未找到步，整个采集作为一个窗口")
         }
         Stage::Decode => Text::new("Decode", "解码"),
-        Stage::Prefill => Text::new("Prefill only, no decode step in the capture", "仅预填充，捕获中无解码步"),
+        Stage::Prefill => Text::new("Prefill only, no decode step in the capture", "仅预填充，采集中无解码步"),
         Stage::Mixed => Text::new("Mixed prefill and decode", "预填充与解码混合"),
         Stage::Train => Text::new("Training, not decode", "训练，并非解码"),
         Stage::Unknown => Text::new("Steps of unknown stage", "阶段未知的步"),
@@ -221,7 +223,7 @@ fn blame(cx: &Context<'_>, first: &Finding, rank: &Rank, class: &Class) -> Messa
     let title = rules::find(first.rule).map_or(Text::new("", ""), |r| r.doc().title);
     let text = Text::new(
         "{subject} ({class}): {lasts} {step}, {share} of it in the {layer} layer; {rule} ({title}) comes first, worth up to {gain} of that time. The largest bucket is {bucket} with {part}.",
-        "{subject}（{class}）：{lasts} {step}，其中 {share} 在{layer}层；首要问题是 {rule}（{title}），最多值其中的 {gain}。最大的一项是 {bucket}，占 {part}。",
+        "{subject}（{class}）：{lasts} {step}，其中 {share} 在{layer}层；首要问题是 {rule}（{title}），最多可省其中的 {gain}。最大的一项是 {bucket}，占 {part}。",
     );
     let args = [
         ("share", Value::Share(class.share(|b| b.layer() == first.layer))),
@@ -237,7 +239,8 @@ fn without_findings(cx: &Context<'_>, rank: &Rank, class: &Class) -> (VerdictLay
     let share = |layer: Layer| class.share(|b| b.layer() == layer);
     let computes = share(Layer::Operator);
     let marked = rank.anchor.kind != AnchorKind::WholeCapture;
-    let (layer, text) = if computes >= DECISIVE && marked {
+    let enough = rank.steady_steps(class).all(|s| s.ops.len() >= FEW_OPS);
+    let (layer, text) = if computes >= DECISIVE && marked && enough {
         let text = Text::new(
             "{subject} ({class}): {lasts} {step}, and the device computes for {operator} of it, so it is operator-bound; nothing stands out above the thresholds. The largest bucket is {bucket} with {part}.",
             "{subject}（{class}）：{lasts} {step}，其中设备计算占 {operator}，受算子限制；没有超过阈值的突出问题。最大的一项是 {bucket}，占 {part}。",
@@ -248,7 +251,7 @@ fn without_findings(cx: &Context<'_>, rank: &Rank, class: &Class) -> (VerdictLay
             "{subject} ({class}): {lasts} {step}; no rule names a cause: operator {operator}, runtime {runtime}, communication {communication}, measurement {measurement}. The largest bucket is {bucket} with {part}.",
             "{subject}（{class}）：{lasts} {step}；没有规则指出原因：算子 {operator}，运行时 {runtime}，通信 {communication}，测量 {measurement}。最大的一项是 {bucket}，占 {part}。",
         );
-        (if marked { VerdictLayer::None } else { VerdictLayer::Undecided }, text)
+        (if marked && enough { VerdictLayer::None } else { VerdictLayer::Undecided }, text)
     };
     let args = [
         ("operator", Value::Share(computes)),
@@ -273,7 +276,7 @@ fn level(cx: &Context<'_>) -> (Option<Level>, Vec<Message>) {
         }
     };
     let decodes = cx.main_classes().any(|(_, c)| matches!(c.stage, Stage::Decode | Stage::Mixed));
-    need(decodes, Text::new("steps that the capture itself names as decode", "捕获自身标明为解码的步"), Vec::new());
+    need(decodes, Text::new("steps that the capture itself names as decode", "采集自身标明为解码的步"), Vec::new());
     let coverage = cx.analysis.op_coverage;
     need(
         coverage.is_some_and(|c| c >= NAMED),

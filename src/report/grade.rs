@@ -4,7 +4,7 @@ use model::{Evidence, EvidenceClass};
 
 use crate::{analysis::Integrity, i18n::Text};
 
-/// Share of device operations without launch call above which links do not count as evidence (rule CP-05).
+/// Share of the device operations of the steps that count without launch call above which links do not count as evidence (rule CP-05).
 const UNLINKED: f64 = 0.02;
 
 /// Grade of a capture's evidence.
@@ -21,14 +21,15 @@ pub enum Grade {
 }
 
 impl Grade {
-    /// The grade that evidence and integrity allow.
-    pub fn of(evidence: Evidence, integrity: &Integrity) -> Self {
-        use EvidenceClass::{Correlation, Device, Graph, HostApi, Shapes};
-        let unlinked = integrity.unlinked as f64 > UNLINKED * integrity.device_ops as f64;
+    /// The grade that evidence and integrity allow; `nodes` says whether nodes of graph replays were recorded. That no graph
+    /// was launched is evidence, but no detail.
+    pub fn of(evidence: Evidence, integrity: &Integrity, nodes: bool) -> Self {
+        use EvidenceClass::{Correlation, Device, HostApi, Shapes};
+        let unlinked = integrity.judged_without_launch() > UNLINKED;
         match () {
             () if !evidence.has(Device) => Self::D,
             () if unlinked || !(evidence.has(HostApi) && evidence.has(Correlation)) => Self::C,
-            () if evidence.has(Graph) || evidence.has(Shapes) => Self::A,
+            () if nodes || evidence.has(Shapes) => Self::A,
             () => Self::B,
         }
     }
@@ -61,7 +62,9 @@ pub fn name(class: EvidenceClass) -> Text {
         EvidenceClass::Device => Text::new("device operations with times", "带时间的设备操作"),
         EvidenceClass::HostApi => Text::new("host calls with times", "带时间的主机调用"),
         EvidenceClass::Correlation => Text::new("links from host calls to device work", "主机调用到设备操作的关联"),
-        EvidenceClass::Graph => Text::new("graph launches and their nodes", "图启动及其节点"),
+        EvidenceClass::Graph => {
+            Text::new("which work graph replays caused, or that none did", "哪些操作来自图重放（或确认没有图重放）")
+        }
         EvidenceClass::Shapes => Text::new("tensor shapes and dtypes", "张量形状与数据类型"),
         EvidenceClass::Probes => Text::new("measured ceilings of the platform", "平台实测上限"),
         EvidenceClass::MultiRank => Text::new("more than one rank of the job", "同一作业的多个 rank"),
@@ -97,7 +100,7 @@ pub fn how_to_collect(class: EvidenceClass) -> Text {
         ),
         EvidenceClass::Probes => Text::new(
             "micro-benchmarks of this platform (launch cost, bandwidth, matrix rate); this version reads none",
-            "本平台的微基准（启动开销、带宽、矩阵速率）；当前版本尚不读取",
+            "本平台的微基准（下发开销、带宽、矩阵速率）；当前版本尚不读取",
         ),
         EvidenceClass::MultiRank => {
             Text::new("record every rank of the job over the same steps", "在相同的步上记录作业的所有 rank")
@@ -108,7 +111,7 @@ pub fn how_to_collect(class: EvidenceClass) -> Text {
         ),
         EvidenceClass::Counters => Text::new(
             "device telemetry or performance counters recorded next to the trace",
-            "与轨迹同时采集的设备遥测或性能计数器",
+            "与采集同时采集的设备遥测或性能计数器",
         ),
         EvidenceClass::PairDetail => Text::new(
             "a source that records waits and peers inside collectives",
@@ -126,11 +129,28 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_run_without_graphs_and_shapes_has_no_detail() {
+        use EvidenceClass::{Correlation, Device, Graph, HostApi};
+        let evidence: Evidence = [Device, HostApi, Correlation, Graph].into_iter().collect();
+        assert_eq!(Grade::of(evidence, &Integrity::default(), false), Grade::B);
+        assert_eq!(Grade::of(evidence, &Integrity::default(), true), Grade::A);
+    }
+
+    /// What ran before the first step that counts, launched before the recording began, takes nothing from the grade.
+    #[test]
+    fn only_the_steps_that_count_are_graded() {
+        use EvidenceClass::{Correlation, Device, HostApi, Shapes};
+        let evidence: Evidence = [Device, HostApi, Correlation, Shapes].into_iter().collect();
+        let integrity = Integrity { device_ops: 100, unlinked: 30, judged: 70, ..Integrity::default() };
+        assert_eq!(Grade::of(evidence, &integrity, false), Grade::A);
+    }
+
+    #[test]
     fn each_missing_class_lowers_the_grade() {
         use EvidenceClass::{Correlation, Device, HostApi, Shapes};
         let grade = |classes: &[EvidenceClass], unlinked| {
-            let integrity = Integrity { device_ops: 100, unlinked, ..Integrity::default() };
-            Grade::of(classes.iter().copied().collect(), &integrity)
+            let integrity = Integrity { judged: 100, judged_unlinked: unlinked, ..Integrity::default() };
+            Grade::of(classes.iter().copied().collect(), &integrity, false)
         };
         assert_eq!(grade(&[Device, HostApi, Correlation, Shapes], 2), Grade::A);
         assert_eq!(grade(&[Device, HostApi, Correlation], 2), Grade::B);

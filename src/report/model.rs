@@ -187,6 +187,7 @@ impl Capture {
         stats.sort_by(|a, b| b.severity.cmp(&a.severity).then_with(|| a.name.cmp(&b.name)));
         let mut ledger = trace.ledger.clone();
         ledger.sort_by(|a, b| a.category.cmp(&b.category));
+        let nodes = analysis.ranks.iter().any(|r| r.timeline.ops.iter().any(|op| op.in_graph));
         let facts = trace.manifest.iter().map(|(k, e)| (k.to_owned(), e.value.clone(), e.provenance)).collect();
         Self {
             id,
@@ -199,7 +200,7 @@ impl Capture {
             window: trace.window.map(model::Span::len),
             start_unix_ns: trace.start_unix_ns,
             evidence: analysis.evidence,
-            grade: Grade::of(analysis.evidence, &analysis.integrity),
+            grade: Grade::of(analysis.evidence, &analysis.integrity, nodes),
             caveat: [analysis.card.note_en.clone(), analysis.card.note_zh.clone()],
             integrity: analysis.integrity.clone(),
             ranks: analysis.ranks.iter().map(|rank| RankPart::build(trace, analysis, rank)).collect(),

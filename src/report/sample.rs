@@ -24,8 +24,16 @@ pub(super) fn report(simulated: bool) -> Report {
 fn capture(simulated: bool) -> Capture {
     use EvidenceClass::{Correlation, Device, Graph, HostApi};
     let evidence = [Device, HostApi, Correlation, Graph].into_iter().collect();
-    let integrity =
-        Integrity { device_ops: 1200, before_launch: 0, unlinked: 3, gaps: 1190, zero_gaps: 12, overlapping: 1 };
+    let integrity = Integrity {
+        device_ops: 1200,
+        unlinked: 3,
+        before_recording: 2,
+        judged: 800,
+        gaps: 1190,
+        zero_gaps: 12,
+        overlapping: 1,
+        ..Integrity::default()
+    };
     let stat = |name: &str, severity, count, example: Option<&str>| ImportStat {
         name: name.into(),
         severity,
@@ -46,7 +54,7 @@ fn capture(simulated: bool) -> Capture {
         window: Some(45_000_000),
         start_unix_ns: Some(1_700_000_000_000_000_000),
         evidence,
-        grade: Grade::of(evidence, &integrity),
+        grade: Grade::of(evidence, &integrity, true),
         caveat: ["Durations are taken as they are.".into(), "时长按原样使用。".into()],
         integrity,
         ranks: vec![rank()],

@@ -122,7 +122,7 @@ impl Rule for RedundantCollectives {
         if found.is_empty() && blind {
             return Outcome::Abstain(Message::plain(Text::new(
                 "no layer structure was found in the step, so the collectives per layer are unknown; capture whole steps",
-                "步内未找到层结构，无法得知每层集合通信次数；请捕获完整的步",
+                "步内未找到层结构，无法得知每层集合通信次数；请采集完整的步",
             )));
         }
         found.into_iter().collect()

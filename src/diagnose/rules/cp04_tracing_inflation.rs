@@ -89,7 +89,7 @@ fn inflated(cx: &Context<'_>, rank: &Rank, class: &Class, ratio: f64) -> Finding
     let text = if ratio > REFUSED {
         Text::new(
             "Tracing makes the step of {class} {ratio} as long: no verdict can be drawn from this capture.",
-            "剖析使 {class} 的步时变为 {ratio}：无法据此捕获下结论。",
+            "剖析使 {class} 的步时变为 {ratio}：无法据此采集下结论。",
         )
     } else if ratio > DISTRUSTED {
         Text::new(
@@ -120,16 +120,19 @@ fn recorded(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
     if total == 0 && exposed == 0 {
         return None;
     }
-    let share = class.share(|b| b == Bucket::Prof);
+    // Several threads may record overhead at once, and a record may outlast its step.
+    let spans = reading::merged(records().map(|(_, span)| span).collect());
+    let covered: i64 = spans.iter().map(|s| s.len()).sum();
+    let share = (covered as f64 / class.total.max(1) as f64).min(1.0);
     let claim = Message::new(
         Text::new(
-            "The profiler recorded {total} of its own work in the steps of {class}, of which {exposed} idle the device; the host's buckets are upper bounds until an untraced run is known.",
-            "剖析器在 {class} 的步中记录了 {total} 的自身工作，其中 {exposed} 使设备空闲；在得到不剖析的运行之前，主机桶为上界。",
+            "The profiler recorded {total} of its own work in the steps of {class}; it kept the device idle for {exposed}. Until an untraced run is known, the host's buckets are upper bounds.",
+            "剖析器在 {class} 的步中记录了 {total} 的自身工作，其中 {exposed} 造成了设备空闲；在得到不剖析的运行之前，主机桶为上界。",
         ),
         [("class", Value::Raw(class.key.clone())), ("total", Value::Ns(total)), ("exposed", Value::Ns(exposed))],
     );
     let trigger = Trigger {
-        formula: "idle time in profiler overhead / class time (any overhead counts)",
+        formula: "time in profiler overhead / time of the steps (any overhead counts)",
         value: share,
         threshold: 0.0,
     };

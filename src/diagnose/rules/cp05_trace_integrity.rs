@@ -24,7 +24,7 @@ pub struct TraceIntegrity;
 
 static DOC: Doc = Doc {
     id: "CP-05",
-    title: Text::new("Trace integrity", "轨迹完整性"),
+    title: Text::new("Trace integrity", "采集完整性"),
     layer: Layer::Measurement,
     needs: &[Device],
     sees: Text::new(
@@ -36,20 +36,20 @@ static DOC: Doc = Doc {
         "归因依赖每个算子的下发：关联缺失或不可能时，主机与设备的划分只是猜测。",
     ),
     trigger: Text::new(
-        "Any operation before its launch call; more than 2 % of the operations without a launch although launches are linked; more than 80 % of at least 100 gaps zero; any record counted as lost or wrong on import.",
-        "任何算子先于其下发调用；有下发关联时超过 2% 的算子无下发；至少 100 个间隙中超过 80% 为零；导入时有记录被计为丢失或错误。",
+        "Any operation before its launch call; more than 2 % of the operations without a launch although earlier ones of their queue have one; more than 80 % of at least 100 gaps zero; any record counted as lost or wrong on import.",
+        "任何算子先于其下发调用；同一队列上更早的算子已有下发关联，却有超过 2% 的算子无下发；至少 100 个间隙中超过 80% 为零；导入时有记录被计为丢失或错误。",
     ),
     source: Text::new(
         "Structural. 2 % and 80 %: own values; a format that folds gaps shows 97 % zero gaps.",
         "结构性判据。2% 与 80%：自定值；折叠间隙的格式有 97% 的零间隙。",
     ),
     guards: Text::new(
-        "Captures without any linked launch have no correlation at all; rules that need it abstain instead.",
-        "完全没有关联的捕获不在此列；需要关联的规则会弃权。",
+        "Captures without any linked launch have no correlation at all; rules that need it abstain instead. Work that was launched before the recording began has no launch to lose.",
+        "完全没有关联的采集不在此列；需要关联的规则会弃权。采集开始之前就已下发的工作本就没有下发记录，不算丢失。",
     ),
     verify: Text::new(
-        "Record again with larger profiler buffers and fewer steps; the counts are zero.",
-        "增大剖析缓冲、减少步数重新采集；上述计数应为零。",
+        "Record again with larger profiler buffers and fewer steps: counts of lost or impossible records fall to zero. Zero gaps stay where the profiler folds them; there a probe of empty kernels tells the dispatch time.",
+        "增大剖析缓冲、减少步数重新采集：丢失或不可能的记录应降为零。若剖析器本身折叠间隙，零间隙会依旧存在，此时用空内核探针测出调度时间。",
     ),
 };
 
@@ -61,7 +61,7 @@ impl Rule for TraceIntegrity {
     fn check(&self, cx: &Context<'_>) -> Outcome {
         let i = &cx.analysis.integrity;
         let ops = i.device_ops.max(1) as f64;
-        let unlinked = i.unlinked as f64 / ops;
+        let unlinked = i.lost_launches();
         let folded = i.zero_gaps as f64 / i.gaps.max(1) as f64;
         let lost: u64 = cx.trace.stats.iter().filter(|s| s.severity >= Loss::DataLoss).map(|s| s.count).sum();
         let mut facts = Vec::new();
@@ -73,24 +73,34 @@ impl Rule for TraceIntegrity {
             fact(what, Value::Count(i.before_launch), i.before_launch as f64 / ops, 0.0);
         }
         if unlinked > UNLINKED && i.unlinked < i.device_ops {
-            let what = Text::new("operations without a launch, share", "无下发记录的算子占比");
+            let what = Text::new(
+                "share of operations whose launch was not recorded although earlier ones of the queue have one",
+                "同一队列更早的算子有下发记录、自身却没有的算子占比",
+            );
             fact(what, Value::Share(unlinked), unlinked, UNLINKED);
         }
         if folded > FOLDED && i.gaps >= FEW_GAPS {
-            let what = Text::new("gaps of at most 2 ns, share", "不超过 2 ns 的间隙占比");
+            let what = Text::new(
+                "share of gaps between operations that are at most 2 ns, so that durations may hold the dispatch time",
+                "不超过 2 ns 的算子间隙占比（算子时长可能包含调度时间）",
+            );
             fact(what, Value::Share(folded), folded, FOLDED);
         }
         if lost > 0 {
             let what = Text::new("records counted as lost or wrong on import", "导入时计为丢失或错误的记录");
             fact(what, Value::Count(lost), lost as f64 / cx.trace.slice_count().max(1) as f64, 0.0);
         }
-        let Some((_, value, threshold)) = facts.first() else { return Outcome::Quiet };
+        let Some((first, value, threshold)) = facts.first() else { return Outcome::Quiet };
         let claim = Message::new(
             Text::new(
-                "The trace shows {signs} of the signs that its times cannot be taken at face value; see the evidence.",
-                "该轨迹出现 {signs} 项迹象，表明其时间不能直接采信；见证据。",
+                "Not all times of this capture can be taken at face value (kinds of problem: {signs}). First: {what}: {value}.",
+                "该采集的时间不能全部直接采信。问题共 {signs} 类，首先是：{what}：{value}。",
             ),
-            [("signs", Value::Count(facts.len() as u64))],
+            [
+                ("signs", Value::Count(facts.len() as u64)),
+                ("what", Value::Text(first.what.text)),
+                ("value", first.value.clone()),
+            ],
         );
         let trigger = Trigger {
             formula: "share of the records concerned, first kind of problem listed",
@@ -117,7 +127,7 @@ impl Rule for TraceIntegrity {
         if folds {
             finding = finding.against(Competing::open(
                 Text::new("the device really starts operations back to back", "设备确实背靠背启动算子"),
-                Text::new("a probe of empty kernels on this platform decides", "在该平台上运行空核探针可以判定"),
+                Text::new("a probe of empty kernels on this platform decides", "在该平台上运行空内核探针可以判定"),
             ));
         }
         Outcome::Found(vec![finding])

@@ -40,7 +40,7 @@ static DOC: Doc = Doc {
         "The buckets of this report are exclusive and do not suffer from it: they add up to the step by construction.",
         "本报告的时间桶互斥，不受此影响：按构造其和等于步时。",
     ),
-    verify: Text::new("Compare exclusive times instead of sums of durations.", "比较互斥时间而不是时长之和。"),
+    verify: Text::new("Compare exclusive times instead of sums of durations.", "比较独占时间而不是时长之和。"),
 };
 
 impl Rule for SumAboveWall {

@@ -36,7 +36,7 @@ static DOC: Doc = Doc {
         "该类超过 20% 的时间位于测量层。",
     ),
     source: Text::new("20 %: own value.", "20%：自定值。"),
-    guards: Text::new("None: the share is a plain fact about the capture.", "无：该占比只是关于捕获的事实。"),
+    guards: Text::new("None: the share is a plain fact about the capture.", "无：该占比只是关于采集的事实。"),
     verify: Text::new(
         "Record host calls, correlation ids and graph nodes; the share falls below 20 %.",
         "采集主机调用、关联 id 与图节点；该占比降到 20% 以下。",
@@ -80,7 +80,7 @@ const PARTS: [(Bucket, Text); 4] = [
     (Bucket::GraphOpaque, Text::new("graph replays recorded as one row, per step", "仅记录为一行的图重放（每步）")),
     (
         Bucket::IdleUndecided,
-        Text::new("idle without any host call in the capture, per step", "捕获中无主机调用的空闲（每步）"),
+        Text::new("idle without any host call in the capture, per step", "采集中无主机调用的空闲（每步）"),
     ),
     (
         Bucket::Unattributed,

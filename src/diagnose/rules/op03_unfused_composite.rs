@@ -32,19 +32,19 @@ static DOC: Doc = Doc {
     needs: &[Device],
     sees: Text::new(
         "Norms, rotary embeddings, gated activations or attention run as sequences of elementary kernels.",
-        "归一化、旋转位置编码、门控激活或注意力以一串基本核的形式运行。",
+        "归一化、旋转位置编码、门控激活或注意力以一串基本内核的形式运行。",
     ),
     matters: Text::new(
         "Each elementary kernel reads and writes the whole tensor; the fused one reads and writes it once.",
-        "每个基本核都要读写整个张量；融合核只读写一次。",
+        "每个基本内核都要读写整个张量；融合内核只读写一次。",
     ),
     trigger: Text::new(
         "At least one matched composite per layer (two per step where no layer structure is known); its kernels and the device's gaps between them, less its longest kernel over 0.85, add up to at least 1 % of the median step.",
-        "每层至少匹配一个复合算子（未知层结构时每步两个）；其各核与核间设备间隙之和，减去最长核除以 0.85，至少占中位步时的 1%。",
+        "每层至少匹配一个复合算子（未知层结构时每步两个）；其各内核与内核间设备间隙之和，减去最长内核除以 0.85，至少占中位步时的 1%。",
     ),
     source: Text::new(
         "0.85 and at most 15 kernels: fusion estimator of TraceLens. 1 %: common gate.",
-        "0.85 与至多 15 个核：TraceLens 的融合估计。1%：通用门槛。",
+        "0.85 与至多 15 个内核：TraceLens 的融合估计。1%：通用门槛。",
     ),
     guards: Text::new(
         "Matches never overlap. An intermediate result that something else reads must still be written. In a launch-bound step the gain is mostly launches, which RT-14 counts; idle time that the host causes is not counted here.",
@@ -52,7 +52,7 @@ static DOC: Doc = Doc {
     ),
     verify: Text::new(
         "Use the fused kernels or compile the model: count kernels per layer before and after.",
-        "使用融合核或编译模型：比较前后每层核数。",
+        "使用融合内核或编译模型：比较前后每层内核数。",
     ),
 };
 
@@ -84,7 +84,7 @@ impl Rule for UnfusedComposite {
             let claim = Message::new(
                 Text::new(
                     "{count} composites per step of {class} run unfused ({kinds}); fused kernels would save up to {saved} of {step} ({share}).",
-                    "{class} 每步有 {count} 个复合算子未融合（{kinds}）；融合核最多可省 {saved}，步时 {step}（{share}）。",
+                    "{class} 每步有 {count} 个复合算子未融合（{kinds}）；融合内核最多可省 {saved}，步时 {step}（{share}）。",
                 ),
                 [
                     ("count", Value::Count(of(step).len() as u64)),
@@ -100,15 +100,15 @@ impl Rule for UnfusedComposite {
             let finding = cx
                 .finding(&DOC, rank, class, claim, trigger, &change)
                 .with(Evidence::new(
-                    Text::new("kernels of the composites in a step", "每步复合算子包含的核数"),
+                    Text::new("kernels of the composites in a step", "每步复合算子包含的内核数"),
                     Value::Count(of(step).iter().map(|c| c.kernels as u64).sum()),
                     reading::sample(of(step).iter().map(|c| c.first)),
                 ))
                 .against(Competing::open(
-                    Text::new("another kernel reads an intermediate result", "中间结果还被其他核使用"),
+                    Text::new("another kernel reads an intermediate result", "中间结果还被其他内核使用"),
                     Text::new(
                         "the model's code, or a run with the fused kernel, decides",
-                        "模型代码或换用融合核再跑可以判定",
+                        "模型代码或换用融合内核再跑可以判定",
                     ),
                 ));
             found.extend(finding.gated(most));

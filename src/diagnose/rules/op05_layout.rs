@@ -28,8 +28,8 @@ static DOC: Doc = Doc {
     layer: Layer::Operator,
     needs: &[Device],
     sees: Text::new(
-        "Transposes, contiguous copies, concatenations, casts or private-format conversions run between the operators that compute.",
-        "在计算算子之间运行转置、连续化拷贝、拼接、类型转换或私有格式转换。",
+        "Transposes, contiguous copies, concatenations, paddings, casts or private-format conversions run between the operators that compute.",
+        "在计算算子之间运行转置、连续化拷贝、拼接、填充、类型转换或私有格式转换。",
     ),
     matters: Text::new(
         "A conversion computes nothing: it moves a tensor through memory because two operators disagree about its layout.",
@@ -37,7 +37,7 @@ static DOC: Doc = Doc {
     ),
     trigger: Text::new(
         "Exclusive time of conversion kernels at least 2 % of the median step, or at least one per layer and 1 %.",
-        "转换核的互斥时间至少占中位步时的 2%；或每层至少一次且占 1%。",
+        "转换内核的独占时间至少占中位步时的 2%；或每层至少一次且占 1%。",
     ),
     source: Text::new(
         "2 %: own value, above run-to-run noise. One per layer is structural.",
@@ -49,7 +49,7 @@ static DOC: Doc = Doc {
     ),
     verify: Text::new(
         "Keep one layout through the layer (weights converted once): the number of conversion kernels falls to zero.",
-        "整层保持同一布局（权重只转换一次）：转换核数量降到零。",
+        "整层保持同一布局（权重只转换一次）：转换内核数量降到零。",
     ),
 };
 
@@ -70,7 +70,7 @@ impl Rule for Layout {
             let claim = Message::new(
                 Text::new(
                     "Layout and format conversions take {time} of {step} in {class} ({share}), {count} kernels per step.",
-                    "{class} 的布局与格式转换耗时 {time}，步时 {step}（{share}），每步 {count} 个核。",
+                    "{class} 的布局与格式转换耗时 {time}，步时 {step}（{share}），每步 {count} 个内核。",
                 ),
                 [
                     ("class", Value::Raw(class.key.clone())),
@@ -85,7 +85,7 @@ impl Rule for Layout {
             let finding = cx
                 .finding(&DOC, rank, class, claim, trigger, &change)
                 .with(Evidence::new(
-                    Text::new("time of conversion kernels per step", "每步转换核耗时"),
+                    Text::new("time of conversion kernels per step", "每步转换内核耗时"),
                     Value::Ns(cost.per_step),
                     reading::sample(rows),
                 ))

@@ -33,7 +33,7 @@ static DOC: Doc = Doc {
     ),
     matters: Text::new(
         "Such an operator is tens of times slower than on the compute cores, and everything after it waits.",
-        "这样的算子比在计算核上慢几十倍，且其后的一切都要等待。",
+        "这样的算子比在计算核心上慢几十倍，且其后的一切都要等待。",
     ),
     trigger: Text::new(
         "An AI CPU operator longer than 20 µs in a step, or a device-to-host copy followed directly by a host-to-device copy, with matrix work before and after, that together take longer than 20 µs.",
@@ -46,7 +46,7 @@ static DOC: Doc = Doc {
     ),
     verify: Text::new(
         "Change the dtype or the API so that the operator has a device kernel: no such operator or round trip is left in the step.",
-        "更换数据类型或接口使算子有设备核：步内不再有此类算子或往返。",
+        "更换数据类型或接口使算子有设备内核：步内不再有此类算子或往返。",
     ),
 };
 

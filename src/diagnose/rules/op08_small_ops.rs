@@ -41,7 +41,7 @@ static DOC: Doc = Doc {
     ),
     source: Text::new(
         "10 µs: short kernels of TraceLens and KernelPro. 50 %: the tiny flag of kernel-roofline tools. 15 %: own value.",
-        "10 µs：TraceLens 与 KernelPro 的短核标准。50%：kernel-roofline 工具的 tiny 标记。15%：自定值。",
+        "10 µs：TraceLens 与 KernelPro 的短内核标准。50%：kernel-roofline 工具的 tiny 标记。15%：自定值。",
     ),
     guards: Text::new(
         "Idle time that the host causes belongs to RT-14 and is not counted. In a full graph the cost is the operations and node gaps alone, and a graph is no remedy. Runs of small operations keep their longest member.",
@@ -49,7 +49,7 @@ static DOC: Doc = Doc {
     ),
     verify: Text::new(
         "Fuse or compile: fewer kernels per layer, and the step shortens by what the fused ones no longer take.",
-        "融合或编译：每层核数减少，步时相应缩短。",
+        "融合或编译：每层内核数减少，步时相应缩短。",
     ),
 };
 
@@ -112,7 +112,10 @@ impl Rule for SmallOps {
                     reading::sample(rows.map(|op| op.slice)),
                 ))
                 .with(Evidence::new(
-                    Text::new("per step, if every run of small operations were one", "若每串小算子合为一个，每步可省"),
+                    Text::new(
+                        "saved per step if every run of neighbouring small operations were one operation",
+                        "若每串小算子合为一个，每步可省",
+                    ),
                     Value::Ns(sums.fusible / steps as i64),
                     Vec::new(),
                 ))

@@ -26,7 +26,7 @@ static DOC: Doc = Doc {
     needs: &[Device],
     sees: Text::new(
         "Kernels after the logits (penalties, sort, top-k, softmax, choice) take a visible part of the step.",
-        "logits 之后的核（惩罚、排序、top-k、softmax、选取）占步时的可观部分。",
+        "logits 之后的内核（惩罚、排序、top-k、softmax、选取）占步时的可观部分。",
     ),
     matters: Text::new(
         "A full sort of the vocabulary costs more than several layers of a small model, for a choice among a few tokens.",
@@ -34,12 +34,12 @@ static DOC: Doc = Doc {
     ),
     trigger: Text::new(
         "Exclusive time of sampling kernels, and of softmax, reduction, index and elementwise kernels after the last matrix product of the step, at least 5 % of the median step.",
-        "采样核，以及步内最后一次矩阵乘之后的 softmax、规约、索引与逐元素核的互斥时间，至少占中位步时的 5%。",
+        "采样内核，以及步内最后一次矩阵乘之后的 softmax、规约、索引与逐元素内核的独占时间，至少占中位步时的 5%。",
     ),
     source: Text::new("5 %: own value.", "5%：自定值。"),
     guards: Text::new(
         "The lm_head product itself is ideal work and does not count. Where a sampling kernel marks the step, what follows the last product is the next step's beginning and only named sampling kernels count.",
-        "lm_head 矩阵乘本身是必要工作，不计入。若以采样核标记步，则最后一次矩阵乘之后属于下一步开头，只计具名采样核。",
+        "lm_head 矩阵乘本身是必要工作，不计入。若以采样内核标记步，则最后一次矩阵乘之后属于下一步开头，只计具名采样内核。",
     ),
     verify: Text::new(
         "Use a fused top-k/top-p sampler, and skip top-k when it keeps the whole vocabulary: the sampling time falls below 5 %.",
@@ -64,7 +64,7 @@ impl Rule for Sampling {
             let claim = Message::new(
                 Text::new(
                     "Sampling takes {time} of {step} in {class} ({share}), {count} kernels beside the lm_head product.",
-                    "{class} 的采样耗时 {time}，步时 {step}（{share}），除 lm_head 外共 {count} 个核。",
+                    "{class} 的采样耗时 {time}，步时 {step}（{share}），除 lm_head 外共 {count} 个内核。",
                 ),
                 [
                     ("class", Value::Raw(class.key.clone())),
@@ -79,7 +79,7 @@ impl Rule for Sampling {
             let finding = cx
                 .finding(&DOC, rank, class, claim, trigger, &change)
                 .with(Evidence::new(
-                    Text::new("time of sampling kernels per step", "每步采样核耗时"),
+                    Text::new("time of sampling kernels per step", "每步采样内核耗时"),
                     Value::Ns(cost.per_step),
                     reading::sample(rows),
                 ))

@@ -44,7 +44,7 @@ static DOC: Doc = Doc {
     ),
     guards: Text::new(
         "Idle time between steps does not count: a graph does not remove scheduling. A step that keeps the device busy gains nothing. Eager mode may be deliberate, for debugging. A capture in which nothing marks the steps is not judged.",
-        "步间空闲不计入：图执行不能消除调度开销。设备已饱和的步没有收益。eager 模式也可能是有意为之（调试）。没有步标记的捕获不作判断。",
+        "步间空闲不计入：图执行不能消除调度开销。设备已饱和的步没有收益。eager 模式也可能是有意为之（调试）。没有步标记的采集不作判断。",
     ),
     verify: Text::new(
         "Run the same batch with graphs on: the step holds one graph launch, and the idle time inside the forward pass disappears.",
@@ -55,6 +55,10 @@ static DOC: Doc = Doc {
 impl Rule for NoGraph {
     fn doc(&self) -> &'static Doc {
         &DOC
+    }
+
+    fn needs_steps(&self) -> bool {
+        true
     }
 
     fn check(&self, cx: &Context<'_>) -> Outcome {
@@ -106,7 +110,7 @@ impl Rule for NoGraph {
                     Text::new("eager mode is deliberate", "eager 模式是有意选择"),
                     Text::new(
                         "the capture does not say; look at the engine's settings (enforce_eager)",
-                        "捕获中没有记录；请检查引擎设置（enforce_eager）",
+                        "采集中没有记录；请检查引擎设置（enforce_eager）",
                     ),
                 ))
                 .against(Competing::refuted(

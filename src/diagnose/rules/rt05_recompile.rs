@@ -86,7 +86,7 @@ impl Rule for Recompile {
                     once,
                     Text::new(
                         "there is a single module load; a longer capture decides",
-                        "只有一次模块加载；更长的捕获可以判定",
+                        "只有一次模块加载；更长的采集可以判定",
                     ),
                 )
             } else {

@@ -53,6 +53,10 @@ impl Rule for UpdateBeforeReplay {
         &DOC
     }
 
+    fn needs_steps(&self) -> bool {
+        true
+    }
+
     fn check(&self, cx: &Context<'_>) -> Outcome {
         let mut found = Vec::new();
         for (rank, class) in reading::marked(cx).filter(|(_, c)| c.graph != GraphMode::Eager) {

@@ -43,7 +43,7 @@ static DOC: Doc = Doc {
     ),
     guards: Text::new(
         "The count alone is never a cost: fixes that only removed waits were neutral in several public cases, because the host work behind the wait stayed. A capture in which nothing marks the steps is not judged.",
-        "次数本身不是代价：多个公开案例中仅去掉等待并无收益，因为等待之后的主机工作仍在。没有步标记的捕获不作判断。",
+        "次数本身不是代价：多个公开案例中仅去掉等待并无收益，因为等待之后的主机工作仍在。没有步标记的采集不作判断。",
     ),
     verify: Text::new(
         "Remove `.item()`, `nonzero` and prints from the step: one blocking call per step is left, and the device does not drain inside it.",
@@ -54,6 +54,10 @@ static DOC: Doc = Doc {
 impl Rule for ExtraSyncs {
     fn doc(&self) -> &'static Doc {
         &DOC
+    }
+
+    fn needs_steps(&self) -> bool {
+        true
     }
 
     fn check(&self, cx: &Context<'_>) -> Outcome {

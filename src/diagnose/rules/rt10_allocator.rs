@@ -90,8 +90,8 @@ impl Rule for Allocator {
                     reading::sample(allocs.iter().map(|c| c.slice)),
                 ))
                 .against(Competing::open(
-                    Text::new("the pool was still growing when the capture began", "捕获开始时内存池仍在增长"),
-                    Text::new("a capture after a longer warm-up decides", "延长预热后再捕获即可判定"),
+                    Text::new("the pool was still growing when the capture began", "采集开始时内存池仍在增长"),
+                    Text::new("a capture after a longer warm-up decides", "延长预热后再采集即可判定"),
                 ));
             found.extend(finding.gated(cost.most));
         }

@@ -58,6 +58,10 @@ impl Rule for BetweenSteps {
         &DOC
     }
 
+    fn needs_steps(&self) -> bool {
+        true
+    }
+
     fn check(&self, cx: &Context<'_>) -> Outcome {
         let counts = |g: &Gap, b: Bucket| {
             let other =

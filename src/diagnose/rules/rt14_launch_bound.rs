@@ -90,8 +90,8 @@ fn launch_bound(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding>
     };
     let claim = Message::new(
         Text::new(
-            "{class} is launch-bound: the host issues {launches} launches per step without a pause, and the device still waits {idle} of {step} ({share}) for them.",
-            "{class} 受下发限制：主机每步不间断地下发 {launches} 次，设备仍在等待，空闲 {idle}，步时 {step}（{share}）。",
+            "{class} is launch-bound: the host goes from launch to launch, {launches} per step, and the device waits {idle} of {step} ({share}) for them.",
+            "{class} 受下发限制：主机每步接连下发 {launches} 次，设备在步时 {step} 中仍有 {idle}（{share}）在等待下发。",
         ),
         [
             ("class", Value::Raw(class.key.clone())),
@@ -101,16 +101,38 @@ fn launch_bound(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding>
             ("share", Value::Share(cost.share)),
         ],
     );
+    let inside = |gap: &Gap, bucket| bucket == Bucket::LaunchApi && counts(gap, bucket);
+    let calls =
+        rank.steady_steps(class).map(|s| reading::idle(rank, s, inside)).sum::<i64>() / class.steady.max(1) as i64;
     let change = Intervention { removes: cost.per_step, layer: Layer::Runtime };
     let rows = reading::gap_rows(rank, rank.steady_steps(class), &counts);
     // Without framework records the thread's own word for "busy" is missing.
     let framework = chains.iter().any(|c| c.framework);
     let most = if framework { Confidence::High } else { Confidence::Medium };
+    let busy = Text::new("the host is busy with something else than launching", "主机忙于下发以外的事");
+    let elsewhere = if framework {
+        let why = Text::new(
+            "between launches the thread records framework operations and library calls, but for the holes above",
+            "除上述空洞外，线程在两次下发之间记录的都是框架算子与库调用",
+        );
+        Competing::refuted(busy, why)
+    } else {
+        let why = Text::new("a capture with framework operations decides", "包含框架算子的采集可以判定");
+        Competing::open(busy, why)
+    };
     cx.finding(&DOC, rank, class, claim, trigger, &change)
         .with(Evidence::new(
             Text::new("idle per step that a launch owns", "每步由下发造成的空闲"),
             Value::Ns(cost.per_step),
             rows,
+        ))
+        .with(Evidence::new(
+            Text::new(
+                "of it inside launch calls; the rest is host code before a launch, and launch latency",
+                "其中处于下发调用内的时间；其余为下发前的主机代码与下发延迟",
+            ),
+            Value::Ns(calls),
+            Vec::new(),
         ))
         .with(Evidence::new(
             Text::new("mean time from one launch to the next", "相邻两次下发的平均间隔"),
@@ -122,10 +144,7 @@ fn launch_bound(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding>
             Value::Share(holes as f64 / length as f64),
             Vec::new(),
         ))
-        .against(Competing::refuted(
-            Text::new("the host is busy with something else than launching", "主机忙于下发以外的事"),
-            Text::new("the launching thread goes from launch to launch", "下发线程在两次下发之间没有停顿"),
-        ))
+        .against(elsewhere)
         .against(Competing::open(
             Text::new("the profiler slows the launches down", "剖析器拖慢了下发"),
             Text::new("an untraced run of the same workload decides", "同一负载不剖析再跑一次可以判定"),

@@ -4,7 +4,7 @@ use model::EvidenceClass::{Device, Graph};
 
 use super::{gate::recurring, reading};
 use crate::{
-    analysis::{Bucket, Layer, idle::Gap},
+    analysis::{Bucket, GraphMode, Layer, idle::Gap},
     diagnose::{
         Competing, Evidence, Intervention, Trigger,
         rule::{Context, Doc, Outcome, Rule},
@@ -58,10 +58,13 @@ impl Rule for NodeGap {
 
     fn check(&self, cx: &Context<'_>) -> Outcome {
         let integrity = &cx.analysis.integrity;
+        if !cx.main_classes().any(|(_, class)| class.graph != GraphMode::Eager) {
+            return Outcome::Quiet;
+        }
         if integrity.zero_gaps as f64 > FOLDED * integrity.gaps as f64 && integrity.gaps > 0 {
             return Outcome::Abstain(Message::plain(Text::new(
                 "durations of this format hold the dispatch time; a probe of empty kernels is needed to tell the gaps",
-                "该格式的算子时长包含调度时间；需要空核探针才能区分间隙",
+                "该格式的算子时长包含调度时间；需要空内核探针才能区分间隙",
             )));
         }
         let internal = |_: &Gap, b: Bucket| b == Bucket::GraphInternal;
@@ -101,7 +104,7 @@ impl Rule for NodeGap {
                 ))
                 .against(Competing::open(
                     Text::new("the gaps are the least that this device can do", "间隙已是该设备的最小值"),
-                    Text::new("a probe that replays a graph of empty kernels decides", "重放空核图的探针可以判定"),
+                    Text::new("a probe that replays a graph of empty kernels decides", "重放空内核图的探针可以判定"),
                 ));
             found.extend(finding.gated(cost.most));
         }

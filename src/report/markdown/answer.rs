@@ -58,12 +58,12 @@ pub(super) fn write(page: &mut Page<'_>) {
     }
     let integrity = &capture.integrity;
     let lost = match capture.grade {
-        Grade::C if integrity.unlinked > 0 => page.aside(&page.fill(
+        Grade::C if integrity.judged_unlinked > 0 => page.aside(&page.fill(
             Text::new(
-                "{n} of {all} device operations have no launch call in the capture",
-                "{all} 个设备操作中有 {n} 个在采集中没有启动调用",
+                "{n} of {all} device operations of the steps that count have no launch call in the capture",
+                "被采用的步共有 {all} 个设备操作，其中 {n} 个在采集中没有下发调用",
             ),
-            [("n", Value::Count(integrity.unlinked)), ("all", Value::Count(integrity.device_ops))],
+            [("n", Value::Count(integrity.judged_unlinked)), ("all", Value::Count(integrity.judged))],
         )),
         _ => String::new(),
     };

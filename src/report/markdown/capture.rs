@@ -32,7 +32,7 @@ pub(super) fn write(page: &mut Page<'_>) {
     };
     let ranks = page.join(capture.ranks.iter().map(|r| r.rank.to_string()));
     let world = match capture.world_size {
-        Some(n) => page.fill(Text::new(" of {n}", "（共 {n} 个）"), [("n", Value::Count(u64::from(n)))]),
+        Some(n) => page.fill(Text::new(" (the job has {n})", "（作业共 {n} 个）"), [("n", Value::Count(u64::from(n)))]),
         None => String::new(),
     };
     let ranks = if ranks.is_empty() {

@@ -47,7 +47,7 @@ fn one(page: &mut Page<'_>, n: usize, finding: &Finding) {
         page.name(&finding.class)
     };
     let ranks = page.join(finding.ranks.iter().map(u32::to_string));
-    let scope = if ranks.is_empty() { of } else { format!("{of}, rank {ranks}") };
+    let scope = if ranks.is_empty() { of } else { page.join([of, format!("rank {ranks}")]) };
     let mut items = vec![
         page.labelled(Text::new("Layer", "层"), page.get(words::layer(finding.layer))),
         page.labelled(Text::new("Severity", "严重程度"), severity),

@@ -5,6 +5,7 @@ use crate::{
     analysis::AnchorKind,
     i18n::{Text, Value},
     report::{
+        kernel_name,
         model::RankPart,
         table::{Align, Table},
         units,
@@ -29,8 +30,8 @@ pub(super) fn write(page: &mut Page<'_>) {
         found(page, rank);
     }
     page.paragraph(page.get(Text::new(
-        "A step lasts from the start of its first device operation to the start of the next step's first one.",
-        "一个步从其第一个设备操作开始，到下一步的第一个设备操作开始为止。",
+        "A step lasts from the start of its first device operation to the start of the next step's first one, the last step to the end of its last one.",
+        "一个步从其第一个设备操作开始，到下一步的第一个设备操作开始为止；最后一步到其最后一个设备操作结束为止。",
     )));
     page.heading(Text::new("Steps", "步"));
     for rank in &page.capture.ranks {
@@ -41,7 +42,7 @@ pub(super) fn write(page: &mut Page<'_>) {
 fn found(page: &mut Page<'_>, rank: &RankPart) {
     let name = match rank.anchor.kind {
         AnchorKind::WholeCapture => String::new(),
-        _ => format!(" {}", page.name(&rank.anchor.name)),
+        _ => page.join([String::new(), page.name(&kernel_name::short(&rank.anchor.name))]),
     };
     let intro = page.fill(
         Text::new("Rank {rank} (device {device})", "rank {rank}（设备 {device}）"),
@@ -117,7 +118,7 @@ fn slow(page: &mut Page<'_>, rank: &RankPart) {
     let parts = page.join(parts.map(|(name, ns)| format!("{} +{}", page.name(name), units::time(*ns))));
     let text = page.fill(
         Text::new(
-            "Slow steps of the main class: p99 is {ratio} the median. On average the slowest ({n}) exceed the median step by: ",
+            "Slow steps of the main class: p99 is {ratio} the median. What the slowest have more than the median step, on average (steps compared: {n}): ",
             "主类别的慢步：p99 为中位数的 {ratio}。最慢的 {n} 个步相对中位步平均多出：",
         ),
         [("ratio", Value::Ratio(slow.ratio)), ("n", Value::Count(slow.steps as u64))],

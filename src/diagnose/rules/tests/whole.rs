@@ -117,3 +117,81 @@ fn a_capture_that_mostly_captures_a_graph_is_a_start_up() {
     let headline = d.verdict.headline.render(Lang::En, |_| String::new());
     assert!(headline.contains("start-up"), "{headline}");
 }
+
+#[test]
+fn rules_about_steps_abstain_where_nothing_marks_a_step() {
+    let mut s = Script::default();
+    for i in 0..4 {
+        s.launch((i * us(100), i * us(100) + us(5)), GEMM, (i * us(100) + us(10), i * us(100) + us(60)));
+    }
+    let d = diagnosis(&s.analyze());
+    let why = |rule: &str| d.abstained.iter().any(|a| a.rule == rule && a.why.is_some());
+    assert!(["RT-01", "RT-09", "RT-12"].into_iter().all(why));
+    assert!(d.abstained.iter().all(|a| a.rule != "RT-18"), "no graph, so nothing to say of its nodes");
+}
+
+/// Kernels of a run that was under way when the recording began take nothing from what is known of the steps.
+#[test]
+fn work_launched_before_the_recording_is_no_damage() {
+    let capture = |hole: bool| {
+        let mut s = Script::default();
+        for i in 0..40 {
+            let at = i * us(100);
+            let lost = i < 10 || (hole && i == 20);
+            match lost {
+                true => s.kernel(7, GEMM, (at + us(10), at + us(60)), None, None),
+                false => {
+                    s.launch((at, at + us(5)), GEMM, (at + us(10), at + us(60)));
+                }
+            }
+        }
+        s.analyze()
+    };
+    let (before, hole) = (capture(false), capture(true));
+    assert_eq!((before.1.integrity.unlinked, before.1.integrity.before_recording), (10, 10));
+    assert_eq!((hole.1.integrity.unlinked, hole.1.integrity.before_recording), (11, 10));
+    assert!(diagnosis(&before).findings.iter().all(|f| f.rule != "CP-05"));
+    assert!(diagnosis(&hole).findings.iter().any(|f| f.rule == "CP-05"));
+}
+
+/// A cast inside an unfused norm is a conversion too: both findings stay, and the second says what they share.
+#[test]
+fn findings_that_count_the_same_kernels_say_so() {
+    let elementwise =
+        |functor: &str| format!("void at::native::vectorized_elementwise_kernel<4, at::native::{functor} >(int)");
+    let cast = elementwise("direct_copy_kernel_cuda(at::TensorIteratorBase&)");
+    let norm = [
+        cast.clone(),
+        elementwise("pow_tensor_scalar_kernel_impl<float, float>"),
+        "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::MeanOps<float, float> > >"
+            .into(),
+        elementwise("CUDAFunctorOnSelf_add<float>"),
+        elementwise("rsqrt_kernel_cuda(at::TensorIteratorBase&)"),
+        elementwise("BinaryFunctor<float, float, float, at::native::binary_internal::MulFunctor<float> >"),
+        cast,
+    ];
+    let mut s = Script::default();
+    for (i, name) in norm.iter().cycle().take(4 * norm.len()).enumerate() {
+        let at = us(100) * i as i64;
+        s.launch((at, at + us(2)), name, (at + us(5), at + us(95)));
+    }
+    let d = diagnosis(&s.analyze());
+    let rule = |id: &str| d.findings.iter().find(|f| f.rule == id).unwrap();
+    assert!(rule("OP-03").estimate.max_gain_share() > 0.3);
+    let shared = rule("OP-05").competing.iter().filter(|c| c.claim.text.en.contains("composites")).count();
+    assert_eq!(shared, 1);
+}
+
+#[test]
+fn a_lone_kernel_is_no_operator_bound_step() {
+    let step = |kernels: i64| {
+        let mut s = Script::default();
+        s.host(model::Category::UserRange, "ProfilerStep#1", (0, us(10) * kernels + us(50)));
+        for i in 0..kernels {
+            s.launch((us(i), us(i) + 500), GEMM, (us(20) + us(20) * i, us(40) + us(20) * i));
+        }
+        diagnosis(&s.analyze()).verdict.layer
+    };
+    assert_eq!(step(1), VerdictLayer::Undecided);
+    assert_eq!(step(30), VerdictLayer::Operator);
+}
