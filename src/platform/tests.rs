@@ -215,7 +215,13 @@ fn user_pack(text: &str) -> Result<Packs, PackError> {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("mine.toml"), text).unwrap();
     std::fs::write(dir.path().join("notes.txt"), "not a pack").unwrap();
-    Packs::load(&[dir.path().to_path_buf(), dir.path().join("absent")])
+    Packs::load(&[dir.path().to_path_buf()])
+}
+
+#[test]
+fn a_folder_of_packs_that_is_not_there_is_said() {
+    let error = Packs::load(&["/no/such/folder".into()]).unwrap_err().to_string();
+    assert!(error.contains("/no/such/folder"), "{error}");
 }
 
 const HEAD: &str = "id = 'mine'\nsource = 'me'\ndate = '2026-01'\n";
