@@ -9,7 +9,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 trace=${1:?a real Kineto capture}
-copies=${2:-65}
+copies=${2:-107}
 python=${PYTHON:-python3}
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
