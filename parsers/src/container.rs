@@ -112,12 +112,14 @@ pub fn head(path: &Path, len: usize) -> Result<Vec<u8>, ReadError> {
     let file = BufReader::new(File::open(path).map_err(io)?);
     let mut bytes = Vec::with_capacity(len);
     match Stream::new(file).map_err(io)?.fill(&mut bytes, len) {
-        Err(e) if bytes.is_empty() && matches!(e.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof) => Err(ReadError::Malformed {
-            path: path.into(),
-            place: Place::Byte(0),
-            expected: format!("a compressed trace, but {e}"),
-            next: "copy the file again from where it was written".to_owned(),
-        }),
+        Err(e) if bytes.is_empty() && matches!(e.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof) => {
+            Err(ReadError::Malformed {
+                path: path.into(),
+                place: Place::Byte(0),
+                expected: format!("a compressed trace, but {e}"),
+                next: "copy the file again from where it was written".to_owned(),
+            })
+        }
         Err(source) if bytes.is_empty() => Err(io(source)),
         _ => Ok(bytes),
     }

@@ -116,7 +116,9 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
 fn refuse_trace(output: &Path) -> Result<(), Usage> {
     if store::is_capture(output).unwrap_or(false) || parsers::detect::detect(output).is_ok() {
         let output = output.display();
-        return Err(Usage(format!("will not replace '{output}', which is a trace; choose another name for the report")));
+        return Err(Usage(format!(
+            "will not replace '{output}', which is a trace; choose another name for the report"
+        )));
     }
     Ok(())
 }
