@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, ops::Range};
 
 use model::{Category, Ns, ProcessId, Span, StringId, Trace, TrackKind};
+use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::{
@@ -168,7 +169,7 @@ fn canonical(trace: &Trace, packs: &Packs) -> Names {
             }
         }
     }
-    let ops: FxHashMap<StringId, OpMatch> = time.keys().map(|n| (*n, packs.op(trace.strings.get(*n)))).collect();
+    let ops = time.par_iter().map(|(n, _)| (*n, packs.op(trace.strings.get(*n)))).collect::<FxHashMap<_, _>>();
     let total: Ns = time.values().sum();
     let mut unmapped: Vec<(StringId, Ns)> =
         time.into_iter().filter(|(name, _)| ops.get(name).is_none_or(|m| !m.mapped)).collect();

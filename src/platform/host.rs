@@ -68,18 +68,8 @@ impl HostCall {
         matches!(self, Self::Launch | Self::GraphLaunch | Self::CopyAsync | Self::CopySync | Self::MemsetAsync)
     }
 
-    /// Whether the call belongs to an allocator.
-    pub fn is_alloc(self) -> bool {
-        matches!(self, Self::Alloc | Self::Free | Self::HostAlloc)
-    }
-
     /// Whether the call prepares code or graphs, which a warm run does not do.
     pub fn is_compile(self) -> bool {
         matches!(self, Self::ModuleLoad | Self::Compile | Self::GraphCapture | Self::GraphInstantiate)
-    }
-
-    /// Whether the call copies.
-    pub fn is_copy(self) -> bool {
-        matches!(self, Self::CopySync | Self::CopyAsync)
     }
 }

@@ -1,5 +1,10 @@
 use super::*;
-use crate::{Clock, ProcessId, Slice, Span, TraceSink, TrackId, TrackKey, TrackKind};
+use crate::{
+    sink::{Clock, TraceSink},
+    slice::Slice,
+    time::{LONGEST, MOST_TIME, RANGE},
+    track::{TrackKey, TrackKind},
+};
 
 fn host(b: &mut TraceBuilder, process: ProcessId, tid: i64) -> TrackId {
     b.track(TrackKey { kind: TrackKind::HostThread, process, device: None, context: None, id: tid })
@@ -101,4 +106,38 @@ proptest::proptest! {
             proptest::prop_assert!(last <= lane.start[i]);
         }
     }
+}
+
+#[test]
+fn times_are_kept_where_their_differences_and_sums_fit_64_bits() {
+    let mut b = TraceBuilder::new("t", "test");
+    let p = b.process(0);
+    let t = stream(&mut b, p, 7);
+    for start in [RANGE.start, RANGE.end, RANGE.start - 1, RANGE.end + 1, Ns::MIN, Ns::MAX] {
+        add(&mut b, t, start, 0, Category::Kernel, None);
+    }
+    for dur in [LONGEST, LONGEST + 1, Ns::MAX] {
+        add(&mut b, t, 0, dur, Category::Kernel, None);
+    }
+    for _ in 0..MOST_TIME / LONGEST + 1 {
+        add(&mut b, t, 0, LONGEST, Category::Kernel, None);
+    }
+    let trace = b.finish();
+    assert_eq!(trace.stat("trace.time_out_of_range"), 4 + 2 + 2);
+    let lane = &trace.lanes[0];
+    assert_eq!(lane.dur.iter().map(|d| i128::from(*d)).sum::<i128>(), i128::from(MOST_TIME));
+    assert!((0..lane.len()).all(|i| lane.end(i).checked_sub(lane.start[0]).is_some()));
+}
+
+#[test]
+fn a_ledger_stays_short_and_counts_everything() {
+    let mut b = TraceBuilder::new("t", "test");
+    for i in 0..10_000 {
+        b.ledger(&format!("category {i}"), 2, 1, 10, "");
+    }
+    b.ledger("category 0", 1, 1, 10, "");
+    let trace = b.finish();
+    assert!(trace.ledger.len() <= 257, "{}", trace.ledger.len());
+    assert_eq!(trace.ledger.iter().map(|row| row.read).sum::<u64>(), 20_001);
+    assert_eq!(trace.ledger.iter().find(|row| row.category == "category 0").map(|row| row.read), Some(3));
 }
