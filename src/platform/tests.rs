@@ -215,7 +215,7 @@ fn user_pack(text: &str) -> Result<Packs, PackError> {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("mine.toml"), text).unwrap();
     std::fs::write(dir.path().join("notes.txt"), "not a pack").unwrap();
-    Packs::load(&[dir.path().to_path_buf(), dir.path().join("absent")])
+    Packs::load(&[dir.path().to_path_buf()])
 }
 
 const HEAD: &str = "id = 'mine'\nsource = 'me'\ndate = '2026-01'\n";
