@@ -218,6 +218,12 @@ fn user_pack(text: &str) -> Result<Packs, PackError> {
     Packs::load(&[dir.path().to_path_buf()])
 }
 
+#[test]
+fn a_folder_of_packs_that_is_not_there_is_said() {
+    let error = Packs::load(&["/no/such/folder".into()]).unwrap_err().to_string();
+    assert!(error.contains("/no/such/folder"), "{error}");
+}
+
 const HEAD: &str = "id = 'mine'\nsource = 'me'\ndate = '2026-01'\n";
 
 #[test]
