@@ -5,7 +5,7 @@
 //! | [`time`] | integer nanoseconds, spans, decimal timestamps |
 //! | [`strings`] | interned text |
 //! | [`track`] | processes, devices and the tracks slices lie on |
-//! | [`slice`] | slices, their categories and details |
+//! | [`mod@slice`] | slices, their categories and details |
 //! | [`manifest`] | what a run says of itself, field by field |
 //! | [`evidence`] | which classes of evidence a capture holds |
 //! | [`stat`] | what an import read, kept and lost |

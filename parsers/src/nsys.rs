@@ -2,7 +2,7 @@
 //!
 //! Exports drift: tables exist only when they have rows, columns come and go with the version of the exporter, and
 //! third parties trim and extend them. So the reader takes whatever tables it knows, with whatever columns they have, and
-//! says in the ledger what became of each. One table is one line in [`tables`].
+//! says in the ledger what became of each. One table is one line in `tables`.
 
 use std::path::Path;
 

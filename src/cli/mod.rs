@@ -1,5 +1,5 @@
 //! The command line: one definition, from which help, man pages and completions are generated, and one file per
-//! subcommand. A new subcommand is a file with `Arguments` and `run`, a line in [`Command`] and a line in [`run`].
+//! subcommand. A new subcommand is a file with `Arguments` and `run`, a line in `Command` and a line in [`run`].
 
 pub mod exit;
 pub mod progress;

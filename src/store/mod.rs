@@ -1,7 +1,7 @@
 //! The capture file (`.strato`): our SQLite schema, and the only place that knows it.
 //!
 //! A file holds one or more captures, each in two forms: row tables for SQL, and the columns of every track as blobs
-//! ([`chunk`]) from which a capture is back in memory some fifty times faster than from its rows. It is written beside
+//! (`chunk`) from which a capture is back in memory some fifty times faster than from its rows. It is written beside
 //! its final place and renamed when whole, so a capture file that exists is complete.
 //!
 //! | module | owns |
