@@ -10,6 +10,8 @@
 //! | [`attribution`] | the sweep that gives every nanosecond one bucket |
 //! | [`idle`] | who owns an idle gap, and why |
 //! | [`collective`] | transfer and wait on one rank |
+//! | [`job`] | what several ranks did together |
+//! | [`edit`] | elementary changes to a recorded run |
 //! | [`period`] | layers found as tandem repeats |
 //! | [`jitter`] | slow steps against the median one |
 //! | [`evidence`] | what the capture can and cannot show |
@@ -19,10 +21,12 @@ pub mod attribution;
 pub mod bucket;
 mod classes;
 pub mod collective;
+pub mod edit;
 pub mod evidence;
 pub mod host;
 pub mod idle;
 pub mod jitter;
+pub mod job;
 pub mod period;
 pub mod steps;
 pub mod timeline;
@@ -31,7 +35,9 @@ use model::{Evidence, ProcessId, StringId, Trace};
 
 pub use anchor::{Anchor, AnchorKind, Confidence};
 pub use bucket::{Bucket, CopyDir, HostLabel, Layer};
+pub use edit::Edit;
 pub use jitter::Jitter;
+pub use job::Job;
 pub use period::Period;
 pub use steps::{Class, GraphMode, Selection, Step};
 pub use timeline::{Call, DeviceOp, OpKind, Timeline};
@@ -51,6 +57,8 @@ pub struct Options {
 pub struct Analysis {
     /// Ranks: each a (process, device) pair with work on it.
     pub ranks: Vec<Rank>,
+    /// What the ranks did together.
+    pub job: Job,
     /// Evidence the capture holds.
     pub evidence: Evidence,
     /// How this source's records are to be read.

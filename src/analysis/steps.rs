@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::{
-    Analysis, Integrity, Options, Rank,
+    Analysis, Integrity, Job, Options, Rank,
     anchor::{self, AnchorKind, Mark},
     attribution,
     bucket::Bucket,
@@ -212,6 +212,7 @@ pub fn analyze(trace: &Trace, packs: &Packs, options: &Options) -> Analysis {
         card: packs.card(&trace.format, vendor).clone(),
         host_labels: labels.into_names(),
         ops: names.ops,
+        job: Job::default(),
         op_coverage: names.coverage,
         unmapped: names.unmapped,
         integrity,

@@ -2,7 +2,7 @@
 
 use model::Ns;
 
-use crate::analysis::{Bucket, Class, Layer, Rank};
+use crate::analysis::{Bucket, Class, Edit, Layer, Rank};
 
 /// A change to the run whose effect is asked for. Times are ns per step of the class, means over the steps that count.
 #[derive(Clone, Debug)]
@@ -11,6 +11,16 @@ pub struct Intervention {
     pub removes: Ns,
     /// Layer in which the change is made: a runtime change cannot go below the device's own work.
     pub layer: Layer,
+    /// The change in terms of the rank's own operations and calls, all steps that count; none where only a bound can be
+    /// given.
+    pub edits: Vec<Edit>,
+}
+
+impl Intervention {
+    /// A change that gains nothing by itself: the finding is a fact.
+    pub fn none(layer: Layer) -> Self {
+        Self { removes: 0, layer, edits: Vec::new() }
+    }
 }
 
 /// How an estimate was made.

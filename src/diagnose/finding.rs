@@ -4,7 +4,7 @@ use model::{EvidenceClass, SliceId};
 
 pub use crate::platform::Remedy;
 
-use super::estimate::Estimate;
+use super::estimate::{Estimate, Intervention};
 use crate::{
     analysis::{Confidence, Layer},
     i18n::{Message, Text, Value},
@@ -126,6 +126,8 @@ pub struct Finding {
     pub trigger: Trigger,
     /// From X to Y.
     pub estimate: Estimate,
+    /// The change behind the estimate, rank by rank.
+    pub changes: Vec<(u32, Intervention)>,
     /// Other explanations.
     pub competing: Vec<Competing>,
     /// What to do, for this platform.

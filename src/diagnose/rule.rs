@@ -81,7 +81,7 @@ impl Context<'_> {
     }
 
     /// A finding about `class` of `rank` with everything that follows from the rule's text, the platform and the
-    /// intervention filled in; the rule adds evidence and competing explanations.
+    /// change filled in; the rule adds evidence and competing explanations.
     pub fn finding(
         &self,
         doc: &'static Doc,
@@ -89,9 +89,9 @@ impl Context<'_> {
         class: &Class,
         claim: Message,
         trigger: Trigger,
-        intervention: &Intervention,
+        change: Intervention,
     ) -> Finding {
-        let estimate = self.estimator.estimate(rank, class, intervention);
+        let estimate = self.estimator.estimate(rank, class, &change);
         Finding {
             rule: doc.id,
             layer: doc.layer,
@@ -103,6 +103,7 @@ impl Context<'_> {
             evidence: Vec::new(),
             trigger,
             estimate,
+            changes: vec![(rank.rank, change)],
             competing: Vec::new(),
             remedy: self.packs.remedies(doc.id, self.vendor()),
             verify: Message::plain(doc.verify),

@@ -100,10 +100,10 @@ impl Rule for RedundantCollectives {
                     ("share", Value::Share(cost.share)),
                 ],
             );
-            let change = Intervention { removes: cost.per_step, layer: Layer::Communication };
+            let change = Intervention { removes: cost.per_step, layer: Layer::Communication, edits: Vec::new() };
             let rows = rank.ops_of(step).iter().filter(|op| op.kind == OpKind::Comm).map(|op| op.slice);
             let finding = cx
-                .finding(&DOC, rank, class, claim, trigger, &change)
+                .finding(&DOC, rank, class, claim, trigger, change)
                 .with(Evidence::new(
                     Text::new("collectives in a step", "每步集合通信次数"),
                     Value::Count(count as u64),

@@ -82,9 +82,9 @@ impl Rule for HostPerCollective {
                     ("share", Value::Share(cost.share)),
                 ],
             );
-            let change = Intervention { removes: cost.per_step, layer: Layer::Runtime };
+            let change = Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: Vec::new() };
             let finding = cx
-                .finding(&DOC, rank, class, claim, trigger, &change)
+                .finding(&DOC, rank, class, claim, trigger, change)
                 .with(Evidence::new(
                     Text::new("host idle before a collective", "单次集合通信前的主机空闲"),
                     Value::Ns(collective),

@@ -119,6 +119,7 @@ impl Rule for TraceIntegrity {
             evidence: facts.into_iter().map(|(evidence, ..)| evidence).collect(),
             trigger,
             estimate: Estimate::none(0),
+            changes: Vec::new(),
             competing: Vec::new(),
             remedy: cx.packs.remedies(DOC.id, cx.vendor()),
             verify: Message::plain(DOC.verify),

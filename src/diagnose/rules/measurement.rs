@@ -19,8 +19,8 @@ pub fn about(
     claim: Message,
     trigger: Trigger,
 ) -> Finding {
-    let none = Intervention { removes: 0, layer: Layer::Measurement };
-    let mut finding = cx.finding(doc, rank, class, claim, trigger, &none);
+    let none = Intervention::none(Layer::Measurement);
+    let mut finding = cx.finding(doc, rank, class, claim, trigger, none);
     finding.estimate = Estimate::none(finding.estimate.from);
     finding.severity = Severity::Info;
     finding

@@ -95,10 +95,10 @@ impl Rule for UnfusedComposite {
                     ("share", Value::Share(cost.share)),
                 ],
             );
-            let change = Intervention { removes: cost.per_step, layer: Layer::Operator };
+            let change = Intervention { removes: cost.per_step, layer: Layer::Operator, edits: Vec::new() };
             let most = if layers.is_some() { cost.most } else { cost.most.min(Confidence::Medium) };
             let finding = cx
-                .finding(&DOC, rank, class, claim, trigger, &change)
+                .finding(&DOC, rank, class, claim, trigger, change)
                 .with(Evidence::new(
                     Text::new("kernels of the composites in a step", "每步复合算子包含的内核数"),
                     Value::Count(of(step).iter().map(|c| c.kernels as u64).sum()),

@@ -80,10 +80,10 @@ impl Rule for Layout {
                     ("count", Value::Count(count as u64)),
                 ],
             );
-            let change = Intervention { removes: cost.per_step, layer: Layer::Operator };
+            let change = Intervention { removes: cost.per_step, layer: Layer::Operator, edits: Vec::new() };
             let rows = rank.steady_steps(class).flat_map(|s| conversions(rank, s)).map(|(op, _)| op.slice);
             let finding = cx
-                .finding(&DOC, rank, class, claim, trigger, &change)
+                .finding(&DOC, rank, class, claim, trigger, change)
                 .with(Evidence::new(
                     Text::new("time of conversion kernels per step", "每步转换内核耗时"),
                     Value::Ns(cost.per_step),

@@ -80,9 +80,9 @@ impl Rule for CpuFallback {
                     ("longest", Value::Ns(longest)),
                 ],
             );
-            let change = Intervention { removes: cost.per_step, layer: Layer::Operator };
+            let change = Intervention { removes: cost.per_step, layer: Layer::Operator, edits: Vec::new() };
             let finding = cx
-                .finding(&DOC, rank, class, claim, trigger, &change)
+                .finding(&DOC, rank, class, claim, trigger, change)
                 .with(Evidence::new(
                     Text::new("fallbacks in the steps that count", "计入统计的步中的回退次数"),
                     Value::Count(all.len() as u64),

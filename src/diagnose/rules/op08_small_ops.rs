@@ -87,7 +87,8 @@ impl Rule for SmallOps {
                     ("share", Value::Share(cost.share)),
                 ],
             );
-            let change = Intervention { removes: sums.fusible / steps as i64, layer: Layer::Operator };
+            let change =
+                Intervention { removes: sums.fusible / steps as i64, layer: Layer::Operator, edits: Vec::new() };
             let rows = rank
                 .steady_steps(class)
                 .flat_map(|s| rank.ops_of(s))
@@ -105,7 +106,7 @@ impl Rule for SmallOps {
                 )
             };
             let finding = cx
-                .finding(&DOC, rank, class, claim, trigger, &change)
+                .finding(&DOC, rank, class, claim, trigger, change)
                 .with(Evidence::new(
                     Text::new("share of the operations below 10 µs", "短于 10 µs 的算子占比"),
                     Value::Share(sums.small as f64 / sums.all.max(1) as f64),

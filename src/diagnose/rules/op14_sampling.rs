@@ -74,10 +74,10 @@ impl Rule for Sampling {
                     ("count", Value::Count(count as u64)),
                 ],
             );
-            let change = Intervention { removes: cost.per_step, layer: Layer::Operator };
+            let change = Intervention { removes: cost.per_step, layer: Layer::Operator, edits: Vec::new() };
             let rows = rank.steady_steps(class).flat_map(|s| sampling(rank, s)).map(|(op, _)| op.slice);
             let finding = cx
-                .finding(&DOC, rank, class, claim, trigger, &change)
+                .finding(&DOC, rank, class, claim, trigger, change)
                 .with(Evidence::new(
                     Text::new("time of sampling kernels per step", "每步采样内核耗时"),
                     Value::Ns(cost.per_step),

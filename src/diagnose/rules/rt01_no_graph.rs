@@ -89,10 +89,10 @@ impl Rule for NoGraph {
                     ("share", Value::Share(cost.share)),
                 ],
             );
-            let change = Intervention { removes: cost.per_step, layer: Layer::Runtime };
+            let change = Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: Vec::new() };
             let rows = reading::gap_rows(rank, rank.steady_steps(class), counts);
             let finding = cx
-                .finding(&DOC, rank, class, claim, trigger, &change)
+                .finding(&DOC, rank, class, claim, trigger, change)
                 .with(Evidence::new(
                     Text::new("steps of the stage without a graph launch", "该阶段无图下发的步数"),
                     Value::Count(eager as u64),

@@ -83,10 +83,10 @@ impl Rule for PiecewiseGraph {
             );
             // One launch stays.
             let removes = cost.per_step - cost.per_step / (count.max(1) as i64);
-            let change = Intervention { removes, layer: Layer::Runtime };
+            let change = Intervention { removes, layer: Layer::Runtime, edits: Vec::new() };
             let launches = rank.steady_steps(class).flat_map(|s| reading::graph_launches(rank, s)).map(|c| c.slice);
             let finding = cx
-                .finding(&DOC, rank, class, claim, trigger, &change)
+                .finding(&DOC, rank, class, claim, trigger, change)
                 .with(Evidence::new(
                     Text::new("graph launches in a step", "每步图下发次数"),
                     Value::Count(count as u64),

@@ -79,7 +79,7 @@ impl Rule for Recompile {
                     ("longest", Value::Ns(pauses.iter().copied().max().unwrap_or(0))),
                 ],
             );
-            let change = Intervention { removes: cost.per_step, layer: Layer::Runtime };
+            let change = Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: Vec::new() };
             let once = Text::new("a module was loaded lazily, once", "仅一次惰性加载模块");
             let rival = if loads_once {
                 Competing::open(
@@ -93,7 +93,7 @@ impl Rule for Recompile {
                 Competing::refuted(once, Text::new("it happens more than once, or compiles", "不止一次，或确有编译"))
             };
             let finding = cx
-                .finding(&DOC, rank, class, claim, trigger, &change)
+                .finding(&DOC, rank, class, claim, trigger, change)
                 .with(Evidence::new(
                     Text::new("idle per step in compilation", "每步编译造成的空闲"),
                     Value::Ns(cost.per_step),

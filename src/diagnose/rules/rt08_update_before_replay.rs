@@ -78,11 +78,11 @@ impl Rule for UpdateBeforeReplay {
                     ("share", Value::Share(cost.share)),
                 ],
             );
-            let change = Intervention { removes: cost.per_step, layer: Layer::Runtime };
+            let change = Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: Vec::new() };
             let launches =
                 rank.steady_steps(class).filter_map(|s| reading::graph_launches(rank, s).next()).map(|c| c.slice);
             let finding = cx
-                .finding(&DOC, rank, class, claim, trigger, &change)
+                .finding(&DOC, rank, class, claim, trigger, change)
                 .with(Evidence::new(
                     Text::new("exposed per step before the first graph launch", "每步首次图下发前的暴露时间"),
                     Value::Ns(cost.per_step),

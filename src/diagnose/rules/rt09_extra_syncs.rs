@@ -93,10 +93,10 @@ impl Rule for ExtraSyncs {
                     ("share", Value::Share(cost.share)),
                 ],
             );
-            let change = Intervention { removes: cost.per_step, layer: Layer::Runtime };
+            let change = Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: Vec::new() };
             let rows = rank.steady_steps(class).flat_map(|s| blocking(rank, s)).map(|c| c.slice);
             let finding = cx
-                .finding(&DOC, rank, class, claim, trigger, &change)
+                .finding(&DOC, rank, class, claim, trigger, change)
                 .with(Evidence::new(
                     Text::new("blocking calls per step", "每步阻塞调用次数"),
                     Value::Number(count as f64 / steps as f64),

@@ -81,9 +81,9 @@ impl Rule for Allocator {
                     ("step", Value::Ns(class.p50)),
                 ],
             );
-            let change = Intervention { removes: cost.per_step, layer: Layer::Runtime };
+            let change = Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: Vec::new() };
             let finding = cx
-                .finding(&DOC, rank, class, claim, trigger, &change)
+                .finding(&DOC, rank, class, claim, trigger, change)
                 .with(Evidence::new(
                     Text::new("allocator calls in the steps that count", "计入统计的步中的分配调用数"),
                     Value::Count(allocs.len() as u64),

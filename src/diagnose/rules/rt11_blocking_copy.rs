@@ -84,9 +84,9 @@ impl Rule for BlockingCopy {
                     ("share", Value::Share(cost.share)),
                 ],
             );
-            let change = Intervention { removes: cost.per_step, layer: Layer::Runtime };
+            let change = Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: Vec::new() };
             let finding = cx
-                .finding(&DOC, rank, class, claim, trigger, &change)
+                .finding(&DOC, rank, class, claim, trigger, change)
                 .with(Evidence::new(
                     Text::new(
                         "blocking or pageable copies in the steps that count",

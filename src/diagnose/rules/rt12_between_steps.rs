@@ -85,10 +85,10 @@ impl Rule for BetweenSteps {
                     ("share", Value::Share(cost.share)),
                 ],
             );
-            let change = Intervention { removes: cost.per_step, layer: Layer::Runtime };
+            let change = Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: Vec::new() };
             let rows = reading::gap_rows(rank, rank.steady_steps(class), counts);
             let finding = cx
-                .finding(&DOC, rank, class, claim, trigger, &change)
+                .finding(&DOC, rank, class, claim, trigger, change)
                 .with(Evidence::new(
                     Text::new("idle per step between steps", "每步的步间空闲"),
                     Value::Ns(cost.per_step),

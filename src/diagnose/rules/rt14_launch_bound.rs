@@ -104,7 +104,7 @@ fn launch_bound(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding>
     let inside = |gap: &Gap, bucket| bucket == Bucket::LaunchApi && counts(gap, bucket);
     let calls =
         rank.steady_steps(class).map(|s| reading::idle(rank, s, inside)).sum::<i64>() / class.steady.max(1) as i64;
-    let change = Intervention { removes: cost.per_step, layer: Layer::Runtime };
+    let change = Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: Vec::new() };
     let rows = reading::gap_rows(rank, rank.steady_steps(class), &counts);
     // Without framework records the thread's own word for "busy" is missing.
     let framework = chains.iter().any(|c| c.framework);
@@ -120,7 +120,7 @@ fn launch_bound(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding>
         let why = Text::new("a capture with framework operations decides", "包含框架算子的采集可以判定");
         Competing::open(busy, why)
     };
-    cx.finding(&DOC, rank, class, claim, trigger, &change)
+    cx.finding(&DOC, rank, class, claim, trigger, change)
         .with(Evidence::new(
             Text::new("idle per step that a launch owns", "每步由下发造成的空闲"),
             Value::Ns(cost.per_step),

@@ -143,6 +143,6 @@ fn finding(
             ("longest", Value::Ns(pauses.iter().copied().max().unwrap_or(0))),
         ],
     );
-    let change = Intervention { removes: cost.per_step, layer: Layer::Runtime };
-    cx.finding(&DOC, rank, class, claim, trigger, &change).with(fact).against(rival).gated(cost.most.min(most))
+    let change = Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: Vec::new() };
+    cx.finding(&DOC, rank, class, claim, trigger, change).with(fact).against(rival).gated(cost.most.min(most))
 }

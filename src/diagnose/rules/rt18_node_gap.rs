@@ -94,9 +94,9 @@ impl Rule for NodeGap {
                     ("median", Value::Ns(median)),
                 ],
             );
-            let change = Intervention { removes: cost.per_step, layer: Layer::Runtime };
+            let change = Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: Vec::new() };
             let finding = cx
-                .finding(&DOC, rank, class, claim, trigger, &change)
+                .finding(&DOC, rank, class, claim, trigger, change)
                 .with(Evidence::new(
                     Text::new("median gap between nodes", "节点间隙中位数"),
                     Value::Ns(median),

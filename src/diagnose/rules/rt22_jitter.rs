@@ -82,8 +82,8 @@ impl Rule for Jitter {
                 ],
             );
             let layer = if worst.layer() == Layer::Measurement { Layer::Runtime } else { worst.layer() };
-            let change = Intervention { removes, layer };
-            let mut finding = cx.finding(&DOC, rank, class, claim, trigger, &change);
+            let change = Intervention { removes, layer, edits: Vec::new() };
+            let mut finding = cx.finding(&DOC, rank, class, claim, trigger, change);
             finding.layer = layer;
             if class.steady < MANY {
                 finding.confidence = finding.confidence.min(Confidence::Medium);

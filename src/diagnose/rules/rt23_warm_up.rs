@@ -75,9 +75,9 @@ impl Rule for WarmUp {
                     ("late", Value::Ns(late)),
                 ],
             );
-            let none = Intervention { removes: 0, layer: Layer::Runtime };
+            let none = Intervention::none(Layer::Runtime);
             let mut finding = cx
-                .finding(&DOC, rank, class, claim, trigger, &none)
+                .finding(&DOC, rank, class, claim, trigger, none)
                 .with(Evidence::new(
                     Text::new("steps looked at", "参与判断的步数"),
                     Value::Count(steps as u64),

@@ -1,0 +1,29 @@
+//! Elementary changes to a recorded run, in terms of its own operations and calls (method §2.11). A replay carries them
+//! out; a rule composes them.
+
+use model::{Ns, Span, TrackId};
+
+/// One change to the run of one rank. Operations and calls are indices into the rank's timeline.
+#[derive(Clone, Debug)]
+pub enum Edit {
+    /// Operations are not done, and what the host did only to launch them is not done either.
+    Remove(Vec<u32>),
+    /// Operations take another time on the device, ns.
+    Resize(Vec<(u32, Ns)>),
+    /// The operations of each group become one that takes so many ns; it is launched where the first of them was.
+    Fuse(Vec<(Vec<u32>, Ns)>),
+    /// The operations of each group are launched together by one graph launch.
+    Graph(Vec<Vec<u32>>),
+    /// Operations start at most so many ns after the one before them on their queue, if nothing else holds them up.
+    Gap(Vec<(u32, Ns)>),
+    /// Blocking calls no longer wait for the device.
+    Unblock(Vec<u32>),
+    /// Stretches of a host thread's time take so many ns instead.
+    Host(TrackId, Vec<(Span, Ns)>),
+    /// The host prepares the next step while the device works on this one.
+    OverlapSteps,
+    /// Collectives transfer for so many ns once all ranks are there.
+    Transfer(Vec<(u32, Ns)>),
+    /// Operations leave their queue and run beside it as soon as what they read is there.
+    Aside(Vec<u32>),
+}
