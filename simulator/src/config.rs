@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    fault::Fault,
+    fault::{Fault, FaultKind},
     kernel::{CARDS, Slot, Vendor},
     random::{Dice, Of},
 };
@@ -49,7 +49,7 @@ pub enum TokenReturn {
     EventSync,
 }
 
-/// Parameters of one run of one rank. Times are nanoseconds; shares are parts per thousand.
+/// Parameters of one run. Times are nanoseconds; shares are parts per thousand.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Config {
     /// Source of every random number.
@@ -72,6 +72,15 @@ pub struct Config {
     pub streams: usize,
     /// Ranks of the tensor-parallel group; 1 for no collectives.
     pub tensor_parallel: i64,
+    /// Ranks that are simulated: 1 for the first rank's view, whose waits for the others are drawn, or the whole group,
+    /// whose waits come from what each rank does.
+    pub ranks: usize,
+    /// Furthest that a rank's written clock may be from true time; each rank but the first is off by its own amount.
+    pub clock_offset_ns: i64,
+    /// Fastest that a rank's written clock may run away from true time, in parts per million.
+    pub clock_drift_ppm: i64,
+    /// Share of the device records that the profiler loses, in parts per thousand.
+    pub dropped_permille: i64,
     /// Whether attention is split and combined by a second kernel.
     pub split_attention: bool,
     /// Whether activations are quantised before matrix products.
@@ -96,7 +105,7 @@ pub struct Config {
     pub drift_permille: i64,
     /// How much longer a kernel takes while another stream computes.
     pub contention_permille: i64,
-    /// Mean wait for the other ranks in a collective.
+    /// Mean wait for the other ranks in a collective, where it is drawn.
     pub wait_ns: i64,
     /// Launch call.
     pub launch_ns: i64,
@@ -137,7 +146,7 @@ pub struct Config {
     /// Whether nsys records a graph replay as one row, rather than its nodes.
     pub graph_level_trace: bool,
     /// What is wrong with the run.
-    pub fault: Option<Fault>,
+    pub faults: Vec<Fault>,
 }
 
 impl Config {
@@ -211,13 +220,37 @@ impl Config {
             flush_every: if pick(0, 2) == 0 { pick(8, 25) } else { 0 },
             flush_ns: pick(40_000, 400_000),
             graph_level_trace: pick(0, 2) == 0,
-            fault: None,
+            ranks: 1,
+            clock_offset_ns: 0,
+            clock_drift_ppm: 0,
+            dropped_permille: 0,
+            faults: Vec::new(),
         }
     }
 
-    /// The same run without its fault; it shares every random number with this one.
+    /// A healthy configuration of a job in which all of `ranks` ranks are simulated and no two clocks agree.
+    pub fn draw_job(seed: u64, ranks: usize) -> Self {
+        let dice = Dice::new(seed);
+        let pick = |place: i64, lo: i64, hi: i64| dice.uniform(Of::Config, [0, place, 0], lo, hi);
+        Self {
+            tensor_parallel: i64::try_from(ranks).unwrap_or(1),
+            ranks,
+            clock_offset_ns: pick(1, 100_000, 8_000_000),
+            clock_drift_ppm: pick(2, 0, 20),
+            ..Self::draw(seed)
+        }
+    }
+
+    /// The same run without its faults; it shares every random number with this one.
     pub fn twin(&self) -> Self {
-        Self { fault: None, ..self.clone() }
+        Self { faults: Vec::new(), ..self.clone() }
+    }
+
+    /// The same run without the fault `kind`, and with the others.
+    pub fn without(&self, kind: FaultKind) -> Self {
+        let mut run = self.clone();
+        run.faults.retain(|fault| fault.kind != kind);
+        run
     }
 
     /// Decode duration of `slot`; a configuration that does not say takes the middle of the slot's range.

@@ -6,8 +6,10 @@ use crate::{
     forward::{self, COPIES, MAIN, Step, Task},
     kernel::Slot,
     machine::Machine,
+    meeting::Meeting,
     random::Of,
     record::{Direction, HostKind, SyncOn},
+    seat::Seat,
 };
 
 /// Places of the program, by which costs are addressed.
@@ -21,9 +23,10 @@ mod place {
     pub(super) const FAULT: i64 = 7;
 }
 
-/// Runs all steps of `config`.
-pub(crate) fn run(config: &Config) -> Machine<'_> {
-    let mut program = Program { machine: Machine::new(config), awaited: None };
+/// Runs all steps of the rank that sits there. Without a meeting its waits for other ranks are drawn.
+pub(crate) fn run<'c>(seat: Seat<'c>, meeting: Option<&'c Meeting>) -> Machine<'c> {
+    let config = seat.config;
+    let mut program = Program { machine: Machine::new(seat, meeting), awaited: None };
     for index in 0..config.warmup_steps + config.steps {
         program.step(Step { index, prefill: is_prefill(config, index) });
     }
@@ -68,7 +71,7 @@ impl Program<'_> {
             machine.record_if(config.annotation != Annotation::None, HostKind::UserRange, name, |machine| {
                 prepare(machine, step);
                 model(machine, step);
-                for task in forward::sample(config, machine.dice, step) {
+                for task in forward::sample(machine.seat, step) {
                     machine.launch(&task);
                 }
                 awaited = return_token(machine, awaited);
@@ -88,6 +91,7 @@ impl Program<'_> {
         machine.record_if(ranges, HostKind::UserRange, "schedule: allocate_slots", |machine| {
             machine.work(config.schedule_ns);
             machine.pause(config.dose(FaultKind::Scheduling, 400_000));
+            machine.pause(machine.seat.dose(FaultKind::HostStraggler, 500_000));
         });
         machine.at(place::FAULT);
         let measured = step.index - config.warmup_steps;
@@ -106,7 +110,7 @@ impl Program<'_> {
                 machine.record_if(config.python_frames, HostKind::Gc, name, |machine| machine.pause(collect));
             }
         }
-        if machine.dice.chance(Of::Stall, [step.index, 0, 0], 80) && measured >= 0 {
+        if machine.seat.own.chance(Of::Stall, [step.index, 0, 0], 80) && measured >= 0 {
             machine.pause(config.dose(FaultKind::Stalls, 3 * config.estimate()));
         }
         let flush = if config.has(FaultKind::Profiler) { 4 } else { config.flush_every };
@@ -132,7 +136,7 @@ fn prepare(machine: &mut Machine<'_>, step: Step) {
         }
         machine.memset(4 * config.batch, MAIN);
     });
-    for task in forward::prepare(config, machine.dice, step) {
+    for task in forward::prepare(machine.seat, step) {
         machine.launch(&task);
     }
     machine.at(place::FAULT);
@@ -152,7 +156,7 @@ fn prepare(machine: &mut Machine<'_>, step: Step) {
             if step.index % 2 == 0 { (Direction::DeviceToHost, 600_000) } else { (Direction::DeviceToDevice, 200_000) };
         machine.copy(
             direction,
-            machine.dice.around(Of::Bytes, [step.index, 0, 0], bytes, 500),
+            machine.seat.own.around(Of::Bytes, [step.index, 0, 0], bytes, 500),
             COPIES,
             Some(MAIN),
             false,
@@ -163,7 +167,7 @@ fn prepare(machine: &mut Machine<'_>, step: Step) {
 /// The forward pass as it is issued.
 fn model(machine: &mut Machine<'_>, step: Step) {
     let config = machine.config;
-    let tasks = forward::forward(config, machine.dice, step);
+    let tasks = forward::forward(machine.seat, step);
     let mode = if step.prefill { Mode::Eager } else { config.issued() };
     match mode {
         Mode::Eager => eager(machine, &tasks),

@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::{Config, Mode};
+use crate::{
+    config::{Config, Mode},
+    random::{Dice, Of},
+};
 
 /// A kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,6 +49,10 @@ pub enum FaultKind {
     CollectiveHost,
     /// The profiler slows each launch and flushes often.
     Profiler,
+    /// One rank's host is late with every step.
+    HostStraggler,
+    /// One rank computes slower than the others.
+    ThrottledRank,
 }
 
 /// Layer a diagnosis should name.
@@ -70,7 +77,7 @@ pub struct Fault {
 
 impl FaultKind {
     /// All faults.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 21] = [
         Self::GraphOff,
         Self::Unfused,
         Self::Transposes,
@@ -90,6 +97,8 @@ impl FaultKind {
         Self::ExtraCollective,
         Self::CollectiveHost,
         Self::Profiler,
+        Self::HostStraggler,
+        Self::ThrottledRank,
     ];
 
     /// Rules that name this fault, the expected one first.
@@ -114,13 +123,19 @@ impl FaultKind {
             Self::ExtraCollective => &["CM-06"],
             Self::CollectiveHost => &["CM-11"],
             Self::Profiler => &["CP-04"],
+            Self::HostStraggler | Self::ThrottledRank => &["CM-01"],
         }
+    }
+
+    /// Whether a single rank suffers from it, and the others only wait.
+    pub fn of_one_rank(self) -> bool {
+        matches!(self, Self::HostStraggler | Self::ThrottledRank)
     }
 
     /// Layer of the cause.
     pub fn layer(self) -> Layer {
         match self {
-            Self::Unfused | Self::Transposes | Self::SmallOps | Self::FullSort => Layer::Operator,
+            Self::Unfused | Self::Transposes | Self::SmallOps | Self::FullSort | Self::ThrottledRank => Layer::Operator,
             Self::ExtraCollective => Layer::Communication,
             Self::Profiler => Layer::Measurement,
             _ => Layer::Runtime,
@@ -157,6 +172,7 @@ impl Config {
                 config.mode = Mode::Eager;
                 config.framework_ns = config.mean_kernel();
             }
+            F::HostStraggler | F::ThrottledRank => config.gather(4),
             F::Recompile
             | F::HostUpdate
             | F::AllocStall
@@ -179,6 +195,7 @@ impl Config {
                 | F::CollectiveHost
                 | F::LayerSync
                 | F::ManyPieces
+                | F::HostStraggler
         );
         // Issued ahead, such work would hide under the step before.
         config.async_scheduling &= !host_work_overlaps;
@@ -186,21 +203,33 @@ impl Config {
         if matches!(fault.kind, F::Gc | F::Stalls | F::Recompile | F::ShortWarmup) {
             config.steps = config.steps.max(40);
         }
-        config.fault = Some(fault);
+        config.faults = vec![fault];
         config
+    }
+
+    /// Simulates all ranks of the group, of which there are then at least two.
+    fn gather(&mut self, ranks: usize) {
+        let job = Self::draw_job(self.seed, ranks);
+        (self.ranks, self.tensor_parallel) = (job.ranks, job.tensor_parallel);
+        (self.clock_offset_ns, self.clock_drift_ppm) = (job.clock_offset_ns, job.clock_drift_ppm);
     }
 
     /// `size` scaled by the magnitude if the run has the fault `kind`; 0 otherwise.
     pub(crate) fn dose(&self, kind: FaultKind, size: i64) -> i64 {
-        match self.fault {
-            Some(fault) if fault.kind == kind => size.saturating_mul(fault.magnitude_permille) / 1000,
-            _ => 0,
-        }
+        let permille = self.faults.iter().find(|fault| fault.kind == kind).map_or(0, |fault| fault.magnitude_permille);
+        size.saturating_mul(permille) / 1000
+    }
+
+    /// The rank that suffers from `kind`, if that is a fault of one rank.
+    pub fn culprit(&self, kind: FaultKind) -> Option<usize> {
+        let last = i64::try_from(self.ranks).unwrap_or(1) - 1;
+        let rank = Dice::new(self.seed).uniform(Of::Culprit, [kind as i64, 0, 0], 0, last);
+        usize::try_from(rank).ok().filter(|_| kind.of_one_rank())
     }
 
     /// Whether the run has the fault `kind`.
     pub(crate) fn has(&self, kind: FaultKind) -> bool {
-        self.fault.is_some_and(|fault| fault.kind == kind)
+        self.faults.iter().any(|fault| fault.kind == kind)
     }
 
     /// How decode is really issued, faults included.

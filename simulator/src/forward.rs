@@ -5,6 +5,7 @@ use crate::{
     fault::FaultKind,
     kernel::Slot,
     random::{Dice, Of},
+    seat::Seat,
 };
 
 /// The stream that carries the model.
@@ -39,10 +40,8 @@ pub(crate) struct Step {
 
 struct Builder<'c> {
     config: &'c Config,
-    dice: Dice,
+    seat: Seat<'c>,
     step: Step,
-    /// What all durations of the step share, in parts per thousand.
-    pace: i64,
     tasks: Vec<Task>,
 }
 
@@ -50,25 +49,36 @@ struct Builder<'c> {
 const DRIFT_STEPS: i64 = 5;
 
 impl<'c> Builder<'c> {
-    fn new(config: &'c Config, dice: Dice, step: Step) -> Self {
-        let drift = dice.around(Of::Drift, [step.index / DRIFT_STEPS, 0, 0], 1000, config.drift_permille);
+    fn new(seat: Seat<'c>, step: Step) -> Self {
+        Self { config: seat.config, seat, step, tasks: Vec::new() }
+    }
+
+    /// What all durations of the step share, in parts per thousand.
+    fn pace(&self, dice: Dice) -> i64 {
+        let config = self.config;
+        let drift = dice.around(Of::Drift, [self.step.index / DRIFT_STEPS, 0, 0], 1000, config.drift_permille);
         let settling = config.steps / 3;
-        let measured = (step.index - config.warmup_steps).max(0);
+        let measured = (self.step.index - config.warmup_steps).max(0);
         let slower = config.dose(FaultKind::ShortWarmup, 400) * (settling - measured).max(0) / settling.max(1);
-        Self { config, dice, step, pace: drift + slower, tasks: Vec::new() }
+        drift + slower
     }
 
     fn duration(&self, slot: Slot, layer: i64, nth: i64) -> i64 {
         let key = [self.step.index, layer * 4096 + nth, slot as i64];
-        let base = self.config.kernel(slot) * self.pace / 1000;
+        // A transfer takes as long on every rank.
+        let (dice, throttled) = match slot.card().class {
+            None => (self.seat.common, 0),
+            Some(_) => (self.seat.own, self.seat.dose(FaultKind::ThrottledRank, 200)),
+        };
+        let base = self.config.kernel(slot) * (self.pace(dice) + throttled) / 1000;
         let heavier = if self.step.prefill { prefill_factor(slot) } else { 1 };
-        self.dice.around(Of::Duration, key, base * heavier, self.config.jitter_permille)
+        dice.around(Of::Duration, key, base * heavier, self.config.jitter_permille)
     }
 
     fn push(&mut self, slot: Slot, layer: i64, nth: i64) -> &mut Task {
         let key = [self.step.index, layer * 4096 + nth, slot as i64];
         let collective = slot.card().class.is_none();
-        let wait = if collective { self.dice.tail(Of::Wait, key, self.config.wait_ns) } else { 0 };
+        let wait = if collective { self.seat.own.tail(Of::Wait, key, self.config.wait_ns) } else { 0 };
         let ns = self.duration(slot, layer, nth);
         let at = self.tasks.len();
         self.tasks.push(Task { slot, layer, nth, ns, wait, stream: MAIN, after: None });
@@ -95,7 +105,7 @@ impl<'c> Builder<'c> {
         let transpose = self.config.dose(FaultKind::Transposes, self.config.kernel(Slot::Transpose));
         if transpose > 0 {
             let key = [self.step.index, layer * 4096 + place, Slot::Transpose as i64];
-            let ns = self.dice.around(Of::Duration, key, transpose, self.config.jitter_permille);
+            let ns = self.seat.own.around(Of::Duration, key, transpose, self.config.jitter_permille);
             self.push(Slot::Transpose, layer, place).ns = ns;
         }
         self.push(slot, layer, 0);
@@ -164,19 +174,20 @@ fn prefill_factor(slot: Slot) -> i64 {
 }
 
 /// Kernels of the forward pass.
-pub(crate) fn forward(config: &Config, dice: Dice, step: Step) -> Vec<Task> {
-    let mut builder = Builder::new(config, dice, step);
+pub(crate) fn forward(seat: Seat<'_>, step: Step) -> Vec<Task> {
+    let mut builder = Builder::new(seat, step);
     builder.push(Slot::Embedding, -1, 0);
-    for layer in 0..config.layers {
+    for layer in 0..seat.config.layers {
         builder.layer(layer);
     }
-    builder.norm(Slot::FinalNorm, config.layers, 0);
+    builder.norm(Slot::FinalNorm, seat.config.layers, 0);
     builder.tasks
 }
 
 /// Kernels of the logits and the sampler.
-pub(crate) fn sample(config: &Config, dice: Dice, step: Step) -> Vec<Task> {
-    let mut builder = Builder::new(config, dice, step);
+pub(crate) fn sample(seat: Seat<'_>, step: Step) -> Vec<Task> {
+    let mut builder = Builder::new(seat, step);
+    let config = seat.config;
     let layer = config.layers + 1;
     builder.push(Slot::LmHead, layer, 0);
     builder.push(Slot::LogitsCast, layer, 0);
@@ -193,8 +204,8 @@ pub(crate) fn sample(config: &Config, dice: Dice, step: Step) -> Vec<Task> {
 }
 
 /// Small kernels that prepare the inputs.
-pub(crate) fn prepare(config: &Config, dice: Dice, step: Step) -> Vec<Task> {
-    let mut builder = Builder::new(config, dice, step);
+pub(crate) fn prepare(seat: Seat<'_>, step: Step) -> Vec<Task> {
+    let mut builder = Builder::new(seat, step);
     builder.several(Slot::Positions, -2, 0, 2);
     builder.tasks
 }

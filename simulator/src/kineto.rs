@@ -18,8 +18,8 @@ use crate::{
 
 /// Wall clock that relative times are added to (Unix ns), a constant of the calendar quarter as in real files.
 const BASE: i64 = 1_767_189_312_000_000_000;
-/// Process and thread of the host.
-pub(crate) const PID: i64 = 4711;
+/// Process of the first rank; the others' follow.
+const PID: i64 = 4711;
 /// Stream ids as CUDA numbers them: the legacy default stream is 7.
 pub(crate) const STREAM_IDS: [i64; 3] = [7, 20, 23];
 
@@ -68,17 +68,18 @@ impl<W: Write> Rows<W> {
 }
 
 impl Run {
-    /// Writes the run as Kineto JSON, compressed if the name ends in `.gz`.
+    /// Writes the run as Kineto JSON by its rank's own clock, compressed if the name ends in `.gz`.
     pub fn write_kineto(&self, path: &Path) -> Result<(), WriteError> {
+        let run = self.by_own_clock();
         let write = || {
             let file = BufWriter::new(File::create(path)?);
             if path.extension().is_some_and(|extension| extension == "gz") {
                 let mut encoder = GzEncoder::new(file, Compression::best());
-                self.kineto(&mut encoder)?;
+                run.kineto(&mut encoder)?;
                 encoder.finish()?.flush()
             } else {
                 let mut file = file;
-                self.kineto(&mut file)?;
+                run.kineto(&mut file)?;
                 file.flush()
             }
         };
@@ -89,7 +90,7 @@ impl Run {
         let cuda = self.config.vendor == Vendor::Cuda;
         let (name, warp) = if cuda { ("SIMULATED GPU (CUDA)", 32) } else { ("SIMULATED GPU (ROCm)", 64) };
         let device = json!({
-            "id": 0, "name": name, "totalGlobalMem": 85_899_345_920_i64, "computeMajor": 9, "computeMinor": 0,
+            "id": self.rank, "name": name, "totalGlobalMem": 85_899_345_920_i64, "computeMajor": 9, "computeMinor": 0,
             "maxThreadsPerBlock": 1024, "maxThreadsPerMultiprocessor": 2048, "regsPerBlock": 65536, "warpSize": warp,
             "sharedMemPerBlock": 49152, "numSms": 132,
         });
@@ -97,7 +98,7 @@ impl Run {
         if self.config.tensor_parallel > 1 {
             let ranks: Vec<i64> = (0..self.config.tensor_parallel).collect();
             let info = json!({
-                "backend": "nccl", "rank": 0, "world_size": self.config.tensor_parallel, "pg_count": 1,
+                "backend": "nccl", "rank": self.rank, "world_size": self.config.tensor_parallel, "pg_count": 1,
                 "pg_config": [{"pg_name": "tp:0", "pg_desc": "tp", "backend_config": "cuda:nccl",
                     "pg_size": self.config.tensor_parallel, "ranks": ranks}],
             });
@@ -117,7 +118,7 @@ impl Run {
         // Ends and ids of the frames that are open.
         let mut frames: Vec<(i64, usize)> = Vec::new();
         for (index, event) in self.host.iter().enumerate() {
-            let (time, mut at) = ((event.start, event.end), (json!(PID), json!(PID)));
+            let (time, mut at) = ((event.start, event.end), (json!(self.pid()), json!(self.pid())));
             let (cat, args) = match event.kind {
                 HostKind::Overhead => {
                     at = (json!(-1), json!(0));
@@ -141,20 +142,20 @@ impl Run {
                 HostKind::Launch | HostKind::GraphLaunch | HostKind::Copy | HostKind::BlockingCopy
             );
             if let Some(id) = event.correlation.filter(|_| launches) {
-                rows.flow(true, id, (PID, PID), event.start)?;
+                rows.flow(true, id, (self.pid(), self.pid()), event.start)?;
             }
             if let (HostKind::Sync(on), Vendor::Cuda) = (event.kind, self.config.vendor) {
                 let stream = STREAM_IDS[event.stream.unwrap_or(0)];
                 let kind = if on == SyncOn::Stream { "Stream Sync" } else { "Event Sync" };
-                let args = json!({"cuda_sync_kind": kind, "stream": stream, "correlation": event.correlation, "device": 0, "context": 1});
-                rows.span("cuda_sync", kind, (json!(0), json!(stream)), time, &args)?;
+                let args = json!({"cuda_sync_kind": kind, "stream": stream, "correlation": event.correlation, "device": self.rank, "context": 1});
+                rows.span("cuda_sync", kind, (json!(self.rank), json!(stream)), time, &args)?;
             }
         }
         Ok(())
     }
 
     fn kineto_device(&self, rows: &mut Rows<impl Write>) -> io::Result<()> {
-        for op in &self.ops {
+        for op in self.kept() {
             let (cat, name) = match op.work {
                 Work::Compute(_) | Work::Collective { .. } => {
                     ("kernel", op.slot.map_or("unknown", |slot| slot.kernel(self.config.vendor)).to_owned())
@@ -163,9 +164,9 @@ impl Run {
                 Work::Memset => ("gpu_memset", "Memset (Device)".to_owned()),
             };
             let stream = STREAM_IDS[op.stream];
-            rows.span(cat, &name, (json!(0), json!(stream)), (op.start, op.end), &self.device_args(op))?;
+            rows.span(cat, &name, (json!(self.rank), json!(stream)), (op.start, op.end), &self.device_args(op))?;
             if let Some(id) = self.host[op.call].correlation {
-                rows.flow(false, id, (0, stream), op.start)?;
+                rows.flow(false, id, (self.device(), stream), op.start)?;
             }
         }
         Ok(())
@@ -186,7 +187,7 @@ impl Run {
 
     fn device_args(&self, op: &DeviceOp) -> Value {
         let call = &self.host[op.call];
-        let mut args = json!({"device": 0, "stream": STREAM_IDS[op.stream], "correlation": call.correlation});
+        let mut args = json!({"device": self.rank, "stream": STREAM_IDS[op.stream], "correlation": call.correlation});
         let mut set = |key: &str, value: Value| args[key] = value;
         if self.config.vendor == Vendor::Cuda {
             set("context", json!(1));
@@ -247,23 +248,38 @@ impl Run {
             let args = json!({"External id": range.external});
             // Kineto widens projections so that they nest.
             let time = (first.start - 1, end + 2);
-            rows.span("gpu_user_annotation", &range.name, (json!(0), json!(STREAM_IDS[0])), time, &args)?;
+            rows.span("gpu_user_annotation", &range.name, (json!(self.rank), json!(STREAM_IDS[0])), time, &args)?;
         }
         let (start, end) = self.extent();
         let at = (json!("Spans"), json!("PyTorch Profiler"));
         rows.span("Trace", "PyTorch Profiler (0)", at, (start, end), &json!({"Op count": 0}))?;
-        rows.metadata("process_name", PID, 0, &json!({"name": "VLLM::EngineCore (simulated)"}))?;
-        rows.metadata("process_labels", PID, 0, &json!({"labels": "CPU"}))?;
-        rows.metadata("thread_name", PID, PID, &json!({"name": format!("thread {PID} (python)")}))?;
-        rows.metadata("process_name", 0, 0, &json!({"name": "VLLM::EngineCore (simulated)"}))?;
-        rows.metadata("process_labels", 0, 0, &json!({"labels": "GPU 0"}))?;
+        rows.metadata("process_name", self.pid(), 0, &json!({"name": "VLLM::EngineCore (simulated)"}))?;
+        rows.metadata("process_labels", self.pid(), 0, &json!({"labels": "CPU"}))?;
+        rows.metadata(
+            "thread_name",
+            self.pid(),
+            self.pid(),
+            &json!({"name": format!("thread {} (python)", self.pid())}),
+        )?;
+        rows.metadata("process_name", self.device(), 0, &json!({"name": "VLLM::EngineCore (simulated)"}))?;
+        rows.metadata("process_labels", self.device(), 0, &json!({"labels": format!("GPU {}", self.rank)}))?;
         for id in STREAM_IDS.iter().take(self.config.streams) {
-            rows.metadata("thread_name", 0, *id, &json!({"name": format!("stream {id} ")}))?;
+            rows.metadata("thread_name", self.device(), *id, &json!({"name": format!("stream {id} ")}))?;
         }
         rows.row(&format!(
             r#"{{"ph": "i", "cat": "", "s": "g", "name": "Record Window End", "pid": "", "tid": "", "ts": {}}}"#,
             micros(end)
         ))
+    }
+
+    /// Number of its device.
+    pub(crate) fn device(&self) -> i64 {
+        i64::try_from(self.rank).unwrap_or(0)
+    }
+
+    /// Its process, and the thread that does everything.
+    pub(crate) fn pid(&self) -> i64 {
+        PID + self.device()
     }
 
     /// When the profiler recorded: a little before the first event until a little after the last.

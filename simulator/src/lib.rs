@@ -5,9 +5,10 @@
 //! | --- | --- |
 //! | [`config`] | every parameter, and how configurations are drawn |
 //! | [`fault`] | what can be wrong, and which rule should say so |
+//! | [`job`] | the ranks of a job, what they do together, and its files |
 //! | [`kernel`] | slots of the model, their classes and kernel names |
 //! | [`record`] | host events and device operations |
-//! | [`run`] | simulation, truth and writing |
+//! | [`run`] | one rank's run, its truth and its files |
 //! | [`samples`] | the captures that the repository carries |
 //! | [`truth`] | the exclusive attribution of a run |
 //!
@@ -17,20 +18,25 @@
 //! assert!(truth.steps.iter().all(|step| step.buckets.values().sum::<i64>() == step.end - step.start));
 //! ```
 
+mod clock;
 pub mod config;
 mod decode;
 pub mod fault;
 mod forward;
+pub mod job;
 pub mod kernel;
 mod kineto;
 mod machine;
+mod meeting;
 mod nsys;
 mod random;
 pub mod record;
 pub mod run;
 pub mod samples;
+mod seat;
 pub mod truth;
 
 pub use config::Config;
 pub use fault::{Fault, FaultKind, Layer, MAGNITUDES};
+pub use job::{CollectiveTruth, Job, JobTruth, simulate_job};
 pub use run::{Run, Truth, WriteError, simulate};

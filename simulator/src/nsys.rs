@@ -7,15 +7,11 @@ use sqlx::{Connection, SqliteConnection, sqlite::SqliteConnectOptions};
 
 use crate::{
     kernel::Vendor,
-    kineto::{PID, STREAM_IDS},
+    kineto::STREAM_IDS,
     record::{DeviceOp, Direction, HostEvent, HostKind, SyncOn, Work},
     run::{Run, WriteError},
 };
 
-/// `globalPid`: the virtual machine's byte, then the process in bits 24 to 47.
-const GLOBAL_PID: i64 = (1 << 48) | (PID << 24);
-/// `globalTid` of the host thread.
-const GLOBAL_TID: i64 = GLOBAL_PID | PID;
 /// Wall clock of the capture's zero (Unix ns).
 const EPOCH: i64 = 1_767_189_312_000_000_000;
 /// Id that says "no event".
@@ -62,55 +58,110 @@ fn short(name: &str) -> String {
     head.rsplit("::").next().unwrap_or_default().to_owned()
 }
 
+/// Writes `runs`, a process each, as one nsys SQLite export in the place of any file there.
+pub(crate) fn write(runs: &[&Run], path: &Path) -> Result<(), WriteError> {
+    let named = || path.display().to_string();
+    if runs.iter().any(|run| run.config.vendor != Vendor::Cuda) {
+        return Err(WriteError::Platform { path: named() });
+    }
+    match fs::remove_file(path) {
+        Err(source) if source.kind() != io::ErrorKind::NotFound => {
+            return Err(WriteError::Io { path: named(), source });
+        }
+        _ => {}
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .map_err(|source| WriteError::Io { path: named(), source })?;
+    runtime.block_on(export(runs, path)).map_err(|source| WriteError::Sqlite { path: named(), source })
+}
+
+async fn export(runs: &[&Run], path: &Path) -> sqlx::Result<()> {
+    let options = SqliteConnectOptions::new().filename(path).create_if_missing(true);
+    let mut file = SqliteConnection::connect_with(&options).await?;
+    let mut db = file.begin().await?;
+    sqlx::raw_sql(include_str!("nsys_schema.sql")).execute(&mut *db).await?;
+    let mut texts = Texts::default();
+    if let Some(first) = runs.first() {
+        about(&mut db, runs, first.config.graph_level_trace).await?;
+    }
+    for run in runs {
+        run.rows(&mut db, &mut texts).await?;
+    }
+    for (text, id) in &texts.0 {
+        sqlx::query("INSERT INTO StringIds VALUES (?, ?)").bind(id).bind(text).execute(&mut *db).await?;
+    }
+    for table in LAZY {
+        let empty = format!("SELECT NOT EXISTS (SELECT 1 FROM {table})");
+        if sqlx::query_scalar::<_, bool>(sqlx::AssertSqlSafe(empty)).fetch_one(&mut *db).await? {
+            sqlx::raw_sql(sqlx::AssertSqlSafe(format!("DROP TABLE {table}"))).execute(&mut *db).await?;
+        }
+    }
+    db.commit().await?;
+    file.close().await
+}
+
+/// What the export says of itself and the capture.
+async fn about(db: &mut SqliteConnection, runs: &[&Run], graph_level: bool) -> sqlx::Result<()> {
+    let end = runs.iter().map(|run| run.extent().1).max();
+    let export = [
+        ("EXPORT_PRODUCT_NAME", "NVIDIA Nsight Systems"),
+        ("EXPORT_PRODUCT_VERSION", "2026.2.1.210"),
+        ("EXPORT_SCHEMA_VERSION", "3.25.0"),
+        ("strato_simulated", "true"),
+    ];
+    for (name, value) in export {
+        sqlx::query("INSERT INTO META_DATA_EXPORT VALUES (?, ?)").bind(name).bind(value).execute(&mut *db).await?;
+    }
+    sqlx::query("INSERT INTO META_DATA_CAPTURE VALUES ('CUDA_GRAPH_TRACE_OPTIONS:MODE', ?)")
+        .bind(if graph_level { "Graph" } else { "Node" })
+        .execute(&mut *db)
+        .await?;
+    sqlx::query("INSERT INTO ANALYSIS_DETAILS VALUES (?, ?, 0, ?)")
+        .bind(1_i64 << 48)
+        .bind(end)
+        .bind(end)
+        .execute(&mut *db)
+        .await?;
+    sqlx::query(
+        "INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES (?, '2025-12-31T13:55:12', '2025-12-31T13:55:12', 0)",
+    )
+    .bind(EPOCH)
+    .execute(&mut *db)
+    .await?;
+    Ok(())
+}
+
 impl Run {
     /// Writes the run as an nsys SQLite export, in the place of any file there.
     pub fn write_nsys(&self, path: &Path) -> Result<(), WriteError> {
-        let named = || path.display().to_string();
-        if self.config.vendor != Vendor::Cuda {
-            return Err(WriteError::Platform { path: named() });
-        }
-        match fs::remove_file(path) {
-            Err(source) if source.kind() != io::ErrorKind::NotFound => {
-                return Err(WriteError::Io { path: named(), source });
-            }
-            _ => {}
-        }
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .build()
-            .map_err(|source| WriteError::Io { path: named(), source })?;
-        runtime.block_on(self.nsys(path)).map_err(|source| WriteError::Sqlite { path: named(), source })
+        write(&[self], path)
     }
 
-    async fn nsys(&self, path: &Path) -> sqlx::Result<()> {
-        let options = SqliteConnectOptions::new().filename(path).create_if_missing(true);
-        let mut file = SqliteConnection::connect_with(&options).await?;
-        let mut db = file.begin().await?;
-        sqlx::raw_sql(include_str!("nsys_schema.sql")).execute(&mut *db).await?;
-        let mut texts = Texts::default();
+    /// `globalPid`: the virtual machine's byte, then the process in bits 24 to 47.
+    fn global_pid(&self) -> i64 {
+        (1 << 48) | (self.pid() << 24)
+    }
+
+    /// `globalTid` of the host thread.
+    fn global_tid(&self) -> i64 {
+        self.global_pid() | self.pid()
+    }
+
+    async fn rows(&self, db: &mut SqliteConnection, texts: &mut Texts) -> sqlx::Result<()> {
         for event in &self.host {
-            host_row(&mut db, &mut texts, event).await?;
+            self.host_row(&mut *db, texts, event).await?;
         }
-        for op in &self.ops {
+        for op in self.kept() {
             if !(self.config.graph_level_trace && op.node.is_some()) {
-                self.device_row(&mut db, &mut texts, op).await?;
+                self.device_row(&mut *db, texts, op).await?;
             }
         }
         if self.config.graph_level_trace {
-            self.graph_rows(&mut db).await?;
+            self.graph_rows(&mut *db).await?;
         }
-        self.about(&mut db, &mut texts).await?;
-        for (text, id) in &texts.0 {
-            sqlx::query("INSERT INTO StringIds VALUES (?, ?)").bind(id).bind(text).execute(&mut *db).await?;
-        }
-        for table in LAZY {
-            let empty = format!("SELECT NOT EXISTS (SELECT 1 FROM {table})");
-            if sqlx::query_scalar::<_, bool>(sqlx::AssertSqlSafe(empty)).fetch_one(&mut *db).await? {
-                sqlx::raw_sql(sqlx::AssertSqlSafe(format!("DROP TABLE {table}"))).execute(&mut *db).await?;
-            }
-        }
-        db.commit().await?;
-        file.close().await
+        self.whereabouts(db, texts).await
     }
 
     async fn device_row(&self, db: &mut SqliteConnection, texts: &mut Texts, op: &DeviceOp) -> sqlx::Result<()> {
@@ -119,17 +170,23 @@ impl Run {
         let insert = match op.work {
             Work::Compute(_) | Work::Collective { .. } => sqlx::query(
                 "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES \
-                 (?, ?, 0, 1, NULL, ?, ?, ?, ?, ?, ?, NULL, NULL, 64, ?, 8, 1, 256, 1, 1, 0, 0, 0, 0, 0, NULL, ?, NULL, ?, '[]')",
+                 (?, ?, ?, 1, NULL, ?, ?, ?, ?, ?, ?, NULL, NULL, 64, ?, 8, 1, 256, 1, 1, 0, 0, 0, 0, 0, NULL, ?, NULL, ?, '[]')",
             ),
             Work::Copy { .. } => sqlx::query(
                 "INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES \
-                 (?, ?, 0, 1, NULL, ?, ?, ?, ?, ?, NULL, ?, ?, NULL, NULL, NULL, NULL, NULL, ?, NULL, 1)",
+                 (?, ?, ?, 1, NULL, ?, ?, ?, ?, ?, NULL, ?, ?, NULL, NULL, NULL, NULL, NULL, ?, NULL, 1)",
             ),
             Work::Memset => {
-                sqlx::query("INSERT INTO CUPTI_ACTIVITY_KIND_MEMSET VALUES (?, ?, 0, 1, NULL, ?, ?, ?, 0, ?, NULL, 2)")
+                sqlx::query("INSERT INTO CUPTI_ACTIVITY_KIND_MEMSET VALUES (?, ?, ?, 1, NULL, ?, ?, ?, 0, ?, NULL, 2)")
             }
         };
-        let insert = insert.bind(op.start).bind(op.end).bind(STREAM_IDS[op.stream]).bind(correlation).bind(GLOBAL_PID);
+        let insert = insert
+            .bind(op.start)
+            .bind(op.end)
+            .bind(self.device())
+            .bind(STREAM_IDS[op.stream])
+            .bind(correlation)
+            .bind(self.global_pid());
         let insert = match op.work {
             Work::Compute(_) | Work::Collective { .. } => {
                 let name = op.slot.map_or("unknown", |slot| slot.kernel(self.config.vendor));
@@ -157,12 +214,13 @@ impl Run {
         for replay in self.ops.chunk_by(|a, b| a.call == b.call) {
             let Some((first, (graph, _))) = replay.first().and_then(|op| Some((op, op.node?))) else { continue };
             let end = replay.iter().map(|op| op.end).max();
-            sqlx::query("INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (?, ?, 0, 1, NULL, ?, ?, ?, ?, ?)")
+            sqlx::query("INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (?, ?, ?, 1, NULL, ?, ?, ?, ?, ?)")
                 .bind(first.start)
                 .bind(end)
+                .bind(self.device())
                 .bind(STREAM_IDS[first.stream])
                 .bind(self.host[first.call].correlation)
-                .bind(GLOBAL_PID)
+                .bind(self.global_pid())
                 .bind(graph)
                 .bind(graph + 100)
                 .execute(&mut *db)
@@ -171,131 +229,109 @@ impl Run {
         Ok(())
     }
 
-    /// What the export says of itself, the process and the device.
-    async fn about(&self, db: &mut SqliteConnection, texts: &mut Texts) -> sqlx::Result<()> {
-        let (_, end) = self.extent();
-        let export = [
-            ("EXPORT_PRODUCT_NAME", "NVIDIA Nsight Systems"),
-            ("EXPORT_PRODUCT_VERSION", "2026.2.1.210"),
-            ("EXPORT_SCHEMA_VERSION", "3.25.0"),
-            ("strato_simulated", "true"),
-        ];
-        for (name, value) in export {
-            sqlx::query("INSERT INTO META_DATA_EXPORT VALUES (?, ?)").bind(name).bind(value).execute(&mut *db).await?;
-        }
-        let mode = if self.config.graph_level_trace { "Graph" } else { "Node" };
-        sqlx::query("INSERT INTO META_DATA_CAPTURE VALUES ('CUDA_GRAPH_TRACE_OPTIONS:MODE', ?)")
-            .bind(mode)
-            .execute(&mut *db)
-            .await?;
-        sqlx::query("INSERT INTO ANALYSIS_DETAILS VALUES (?, ?, 0, ?)")
-            .bind(1_i64 << 48)
-            .bind(end)
-            .bind(end)
-            .execute(&mut *db)
-            .await?;
-        sqlx::query(
-            "INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES (?, '2025-12-31T13:55:12', '2025-12-31T13:55:12', 0)",
-        )
-        .bind(EPOCH)
-        .execute(&mut *db)
-        .await?;
+    /// The process and its device.
+    async fn whereabouts(&self, db: &mut SqliteConnection, texts: &mut Texts) -> sqlx::Result<()> {
         let device = "INSERT INTO TARGET_INFO_GPU VALUES \
-             (1, 0, 'SIMULATED GPU (CUDA)', '0000:00:00.0', 1, 85899345920, 132, 'simulated-0', 'SIMULATED', 0, 9, 0)";
-        sqlx::query(device).execute(&mut *db).await?;
-        sqlx::query("INSERT INTO TARGET_INFO_CUDA_DEVICE VALUES (0, 0, ?, 'simulated-0', 132)")
-            .bind(PID)
+             (1, ?1, 'SIMULATED GPU (CUDA)', '0000:0' || ?1 || ':00.0', 1, 85899345920, 132, 'simulated-' || ?1, 'SIMULATED', ?1, 9, 0)";
+        sqlx::query(device).bind(self.device()).execute(&mut *db).await?;
+        sqlx::query("INSERT INTO TARGET_INFO_CUDA_DEVICE VALUES (?1, ?1, ?2, 'simulated-' || ?1, 132)")
+            .bind(self.device())
+            .bind(self.pid())
             .execute(&mut *db)
             .await?;
         for stream in STREAM_IDS.iter().take(self.config.streams) {
             sqlx::query("INSERT INTO TARGET_INFO_CUDA_STREAM VALUES (?, 0, 1, ?, 1, 0, ?)")
                 .bind(stream)
-                .bind(PID)
+                .bind(self.pid())
                 .bind(if *stream == STREAM_IDS[0] { 1 } else { 2 })
                 .execute(&mut *db)
                 .await?;
         }
-        sqlx::query("INSERT INTO TARGET_INFO_CUDA_CONTEXT_INFO VALUES (?, 0, 1, ?, 0, 1, NULL, 0)")
+        sqlx::query("INSERT INTO TARGET_INFO_CUDA_CONTEXT_INFO VALUES (?, 0, 1, ?, ?, 1, NULL, 0)")
             .bind(STREAM_IDS[0])
-            .bind(PID)
+            .bind(self.pid())
+            .bind(self.device())
             .execute(&mut *db)
             .await?;
         let name = "VLLM::EngineCore (simulated)";
         sqlx::query("INSERT INTO PROCESSES VALUES (?, ?, ?)")
-            .bind(GLOBAL_PID)
-            .bind(PID)
+            .bind(self.global_pid())
+            .bind(self.pid())
             .bind(name)
             .execute(&mut *db)
             .await?;
         sqlx::query("INSERT INTO ThreadNames VALUES (?, 20, ?)")
             .bind(texts.id("python3"))
-            .bind(GLOBAL_TID)
+            .bind(self.global_tid())
             .execute(&mut *db)
             .await?;
         Ok(())
     }
-}
 
-async fn host_row(db: &mut SqliteConnection, texts: &mut Texts, event: &HostEvent) -> sqlx::Result<()> {
-    match event.kind {
-        // Interpreter frames are not in this format.
-        HostKind::PythonFrame | HostKind::Gc => return Ok(()),
-        HostKind::Overhead => {
-            sqlx::query("INSERT INTO CUPTI_ACTIVITY_KIND_OVERHEAD VALUES (?, ?, 103, ?, NULL, ?, 3)")
+    async fn host_row(&self, db: &mut SqliteConnection, texts: &mut Texts, event: &HostEvent) -> sqlx::Result<()> {
+        match event.kind {
+            // Interpreter frames are not in this format.
+            HostKind::PythonFrame | HostKind::Gc => return Ok(()),
+            HostKind::Overhead => {
+                sqlx::query("INSERT INTO CUPTI_ACTIVITY_KIND_OVERHEAD VALUES (?, ?, 103, ?, NULL, ?, 3)")
+                    .bind(event.start)
+                    .bind(event.end)
+                    .bind(self.global_tid())
+                    .bind(texts.id(&event.name))
+                    .execute(&mut *db)
+                    .await?;
+                return Ok(());
+            }
+            HostKind::FrameworkOp | HostKind::UserRange | HostKind::Compile => {
+                let text = match event.external {
+                    Some(id) if event.kind == HostKind::FrameworkOp => format!("{}, op_id = {id}", event.name),
+                    _ => event.name.clone().into_owned(),
+                };
+                sqlx::query(
+                    "INSERT INTO NVTX_EVENTS (start, end, eventType, color, text, globalTid, domainId) VALUES (?, ?, 59, NULL, ?, ?, 0)",
+                )
                 .bind(event.start)
                 .bind(event.end)
-                .bind(GLOBAL_TID)
-                .bind(texts.id(&event.name))
+                .bind(text)
+                .bind(self.global_tid())
                 .execute(&mut *db)
                 .await?;
-            return Ok(());
+                return Ok(());
+            }
+            _ => {}
         }
-        HostKind::FrameworkOp | HostKind::UserRange | HostKind::Compile => {
-            let text = match event.external {
-                Some(id) if event.kind == HostKind::FrameworkOp => format!("{}, op_id = {id}", event.name),
-                _ => event.name.clone().into_owned(),
-            };
-            sqlx::query(
-                "INSERT INTO NVTX_EVENTS (start, end, eventType, color, text, globalTid, domainId) VALUES (?, ?, 59, NULL, ?, ?, 0)",
-            )
+        sqlx::query("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (?, ?, ?, ?, ?, ?, 0, NULL)")
             .bind(event.start)
             .bind(event.end)
-            .bind(text)
-            .bind(GLOBAL_TID)
+            .bind(i64::from(event.kind == HostKind::ModuleLoad))
+            .bind(self.global_tid())
+            .bind(event.correlation)
+            .bind(texts.id(&versioned(&event.name)))
             .execute(&mut *db)
             .await?;
-            return Ok(());
-        }
-        _ => {}
-    }
-    sqlx::query("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (?, ?, ?, ?, ?, ?, 0, NULL)")
+        let kind = match event.kind {
+            HostKind::Sync(SyncOn::Event) => 1,
+            HostKind::StreamWait => 2,
+            HostKind::Sync(SyncOn::Stream) => 3,
+            _ => return Ok(()),
+        };
+        let stream = if kind == 1 { NO_EVENT } else { STREAM_IDS[event.stream.unwrap_or(0)] };
+        let id = if kind == 3 { NO_EVENT } else { 1 };
+        sqlx::query(
+            "INSERT INTO CUPTI_ACTIVITY_KIND_SYNCHRONIZATION VALUES (?, ?, ?, 1, NULL, ?, ?, ?, NULL, ?, ?, NULL)",
+        )
         .bind(event.start)
         .bind(event.end)
-        .bind(i64::from(event.kind == HostKind::ModuleLoad))
-        .bind(GLOBAL_TID)
-        .bind(event.correlation)
-        .bind(texts.id(&versioned(&event.name)))
-        .execute(&mut *db)
-        .await?;
-    let kind = match event.kind {
-        HostKind::Sync(SyncOn::Event) => 1,
-        HostKind::StreamWait => 2,
-        HostKind::Sync(SyncOn::Stream) => 3,
-        _ => return Ok(()),
-    };
-    let stream = if kind == 1 { NO_EVENT } else { STREAM_IDS[event.stream.unwrap_or(0)] };
-    let id = if kind == 3 { NO_EVENT } else { 1 };
-    sqlx::query("INSERT INTO CUPTI_ACTIVITY_KIND_SYNCHRONIZATION VALUES (?, ?, 0, 1, NULL, ?, ?, ?, NULL, ?, ?, NULL)")
-        .bind(event.start)
-        .bind(event.end)
+        .bind(self.device())
         .bind(stream)
         .bind(event.correlation)
-        .bind(GLOBAL_PID)
+        .bind(self.global_pid())
         .bind(kind)
         .bind(id)
         .execute(db)
         .await?;
-    Ok(())
+        Ok(())
+    }
 }
 
 #[cfg(test)]

@@ -17,6 +17,10 @@ pub(crate) enum Of {
     Drift,
     Stall,
     Bytes,
+    Culprit,
+    ClockOffset,
+    ClockDrift,
+    Dropped,
 }
 
 /// The source of all numbers of a run.
@@ -36,6 +40,11 @@ fn mix(value: u64) -> u64 {
 impl Dice {
     pub(crate) fn new(seed: u64) -> Self {
         Self { seed: mix(seed) }
+    }
+
+    /// The numbers that rank `rank` has for itself; rank 0 has those of a run of one rank.
+    pub(crate) fn of_rank(self, rank: usize) -> Self {
+        if rank == 0 { self } else { Self { seed: mix(self.seed ^ mix(rank as u64)) } }
     }
 
     fn word(self, of: Of, key: [i64; 3]) -> u64 {

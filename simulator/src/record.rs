@@ -116,6 +116,13 @@ pub enum Work {
     Memset,
 }
 
+impl Work {
+    /// Time at its beginning that waits for other ranks (ns).
+    pub fn wait(self) -> i64 {
+        if let Self::Collective { wait, .. } = self { wait } else { 0 }
+    }
+}
+
 /// What an operation's start waited for last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {

@@ -7,7 +7,8 @@ use serde::Serialize;
 use crate::{
     config::{Config, Mode},
     decode,
-    fault::Layer,
+    fault::{Fault, FaultKind, Layer},
+    job::simulate_job,
     record::{DeviceOp, HostEvent},
     truth::{Buckets, attribute},
 };
@@ -47,22 +48,23 @@ pub enum WriteError {
     },
 }
 
-/// Everything that happened in a run.
+/// Everything that happened on one rank.
 #[derive(Clone, Debug)]
 pub struct Run {
     /// What was asked for.
     pub config: Config,
+    /// Rank of the job.
+    pub rank: usize,
     /// Host events in the order of their starts.
     pub host: Vec<HostEvent>,
     /// Device operations in the order they were issued.
     pub ops: Vec<DeviceOp>,
 }
 
-/// Simulates `config`. The same configuration gives the same run, on every machine.
+/// Simulates `config`; the first rank's run. The same configuration gives the same run, on every machine.
 pub fn simulate(config: &Config) -> Run {
-    let machine = decode::run(config);
-    let (host, ops) = (machine.host, machine.ops);
-    Run { config: config.clone(), host, ops }
+    // A job has at least one rank.
+    simulate_job(config).ranks.swap_remove(0)
 }
 
 /// What is true of a run.
@@ -77,7 +79,9 @@ pub struct Truth {
     /// What was asked for.
     pub config: Config,
     /// What is wrong with the run.
-    pub fault: Option<FaultTruth>,
+    pub faults: Vec<FaultTruth>,
+    /// Rank of the job.
+    pub rank: usize,
     /// Steps before the steady state.
     pub warmup_steps: i64,
     /// From the first device operation to the last (ns).
@@ -95,10 +99,14 @@ pub struct Truth {
 /// What is wrong with a run, and how it would be without.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FaultTruth {
+    /// What is wrong.
+    pub kind: FaultKind,
     /// Rules that name the fault, the expected one first.
     pub rules: Vec<&'static str>,
     /// Layer of the cause.
     pub layer: Layer,
+    /// The rank that has the cause, if it is one.
+    pub culprit: Option<usize>,
     /// Size in parts per thousand of the usual one.
     pub magnitude_permille: i64,
     /// Median window of the steady decode steps of the same run without the fault (ns).
@@ -167,22 +175,31 @@ impl Run {
         self.bounds().windows(2).map(|bound| bound[1] - bound[0]).collect()
     }
 
-    /// What is true of this run; a run with a fault is compared with its twin without.
+    /// What is true of this run; a run with faults is compared with its twins, each without one of them.
     pub fn truth(&self) -> Truth {
+        let jobs: Vec<_> =
+            self.config.faults.iter().map(|fault| simulate_job(&self.config.without(fault.kind))).collect();
+        self.truth_beside(jobs.iter().filter_map(|job| job.ranks.get(self.rank)))
+    }
+
+    /// The same, with the twins at hand in the order of the faults.
+    pub(crate) fn truth_beside<'r>(&self, twins: impl Iterator<Item = &'r Self>) -> Truth {
         let (config, bounds) = (&self.config, self.bounds());
-        let fault = config.fault.map(|fault| {
-            let twin = simulate(&config.twin());
+        let beside = |(fault, twin): (&Fault, &Self)| {
             let windows = twin.windows();
             let (median, mean) = twin.decode_window(&windows);
             FaultTruth {
+                kind: fault.kind,
                 rules: fault.kind.rules().to_vec(),
                 layer: fault.kind.layer(),
+                culprit: config.culprit(fault.kind),
                 magnitude_permille: fault.magnitude_permille,
                 twin_median_decode_ns: median,
                 twin_mean_decode_ns: mean,
                 twin_windows_ns: windows,
             }
-        });
+        };
+        let faults = config.faults.iter().zip(twins).map(beside).collect();
         let buckets = attribute(&self.ops, &self.host, &bounds);
         let steps: Vec<StepTruth> = (0..self.steps())
             .zip(bounds.windows(2))
@@ -218,7 +235,8 @@ impl Run {
             seed: config.seed,
             tie_rule: "equal shares per operation; the remaining nanoseconds one each to the earliest started, then the earliest issued",
             config: config.clone(),
-            fault,
+            faults,
+            rank: self.rank,
             warmup_steps: config.warmup_steps,
             total_ns: bounds.last().zip(bounds.first()).map_or(0, |(end, start)| end - start),
             median_decode_ns,
@@ -230,10 +248,14 @@ impl Run {
 
     /// Writes the truth as JSON.
     pub fn write_truth(&self, path: &Path) -> Result<(), WriteError> {
-        let named = || path.display().to_string();
-        let mut text =
-            serde_json::to_string_pretty(&self.truth()).map_err(|source| WriteError::Json { path: named(), source })?;
-        text.push('\n');
-        fs::write(path, text).map_err(|source| WriteError::Io { path: named(), source })
+        write_json(path, &self.truth())
     }
+}
+
+/// Writes `truth` as JSON.
+pub(crate) fn write_json(path: &Path, truth: &impl Serialize) -> Result<(), WriteError> {
+    let named = || path.display().to_string();
+    let mut text = serde_json::to_string_pretty(truth).map_err(|source| WriteError::Json { path: named(), source })?;
+    text.push('\n');
+    fs::write(path, text).map_err(|source| WriteError::Io { path: named(), source })
 }

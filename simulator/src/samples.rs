@@ -46,10 +46,11 @@ fn base(seed: u64) -> Config {
 
 /// All samples.
 pub fn all() -> Vec<Sample> {
-    let fault = |kind| Some(Fault { kind, magnitude_permille: 1000 });
+    let faults = |kind| vec![Fault { kind, magnitude_permille: 1000 }];
     let eager = base(2);
     // Issued one by one, each operation costs the host more than the device.
-    let launch_bound = Config { framework_ns: eager.mean_kernel() * 8 / 5, fault: fault(FaultKind::GraphOff), ..eager };
+    let launch_bound =
+        Config { framework_ns: eager.mean_kernel() * 8 / 5, faults: faults(FaultKind::GraphOff), ..eager };
     vec![
         Sample {
             file: "healthy-full-graph.json.gz",
@@ -80,7 +81,7 @@ pub fn all() -> Vec<Sample> {
                 mode: Mode::Eager,
                 steps: 10,
                 framework_ops: false,
-                fault: fault(FaultKind::LayerSync),
+                faults: faults(FaultKind::LayerSync),
                 ..base(4)
             },
         },

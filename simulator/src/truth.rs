@@ -40,7 +40,7 @@ fn pieces(ops: &[DeviceOp]) -> Vec<Piece> {
         match op.work {
             Work::Compute(class) => piece(op.start, op.end, 1, format!("compute.{}", class.name())),
             Work::Collective { wait, .. } => {
-                let split = (op.start + wait).min(op.end);
+                let split = op.start + wait;
                 piece(op.start, split, 4, "comm.wait".to_owned());
                 piece(split, op.end, 2, "comm.transfer".to_owned());
             }

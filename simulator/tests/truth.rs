@@ -89,7 +89,7 @@ fn a_fault_slows_the_step_and_more_of_it_slows_it_more() {
             let truth =
                 |magnitude_permille| simulate(&Config::draw_faulty(seed, Fault { kind, magnitude_permille })).truth();
             let (small, large) = (truth(350), truth(2000));
-            let twin = large.fault.as_ref().unwrap();
+            let twin = large.faults.first().unwrap();
             assert!(
                 twin.twin_mean_decode_ns < large.mean_decode_ns,
                 "{kind:?} seed {seed}: {} < {}",

@@ -1,46 +1,17 @@
-//! One host thread and one device: the thread issues calls, the device runs streams in order. Because calls are issued
-//! one after the other and a stream never overtakes itself, every time is settled when its call is made.
+//! What the host puts on the device: kernels, graphs, copies and fills.
 
-use std::{borrow::Cow, cmp::Reverse, collections::BinaryHeap};
+use std::cmp::Reverse;
 
+use super::Machine;
 use crate::{
-    config::Config,
     fault::FaultKind,
     forward::Task,
-    kernel::Vendor,
-    random::{Dice, Of},
-    record::{Bound, DeviceOp, Direction, HostEvent, HostKind, SyncOn, Work},
+    random::Of,
+    record::{Bound, DeviceOp, Direction, HostKind, Work},
 };
 
-/// Streams of the device.
-pub(crate) const STREAMS: usize = 3;
-/// Time at which the first step begins; a capture starts a little before its first event.
-const ORIGIN: i64 = 250_000_000;
 /// Operations looked back upon for overlap; more are never in flight beside a new one.
 const OVERLAP_DEPTH: usize = 96;
-
-pub(crate) struct Machine<'c> {
-    pub(crate) config: &'c Config,
-    pub(crate) dice: Dice,
-    /// The host's clock.
-    pub(crate) now: i64,
-    pub(crate) step: i64,
-    /// End of each stream's last operation.
-    tails: [i64; STREAMS],
-    /// Ends of the launches not yet known to be done.
-    outstanding: BinaryHeap<Reverse<i64>>,
-    correlation: i64,
-    external: i64,
-    /// External ids of the open operators and ranges.
-    open: Vec<i64>,
-    /// Where in the step the program is, and the draws made there: by these each cost is addressed, so that work which
-    /// only one of two runs does leaves the costs of all other work as they are.
-    place: i64,
-    draws: i64,
-    collectives: i64,
-    pub(crate) host: Vec<HostEvent>,
-    pub(crate) ops: Vec<DeviceOp>,
-}
 
 /// Limits on when an operation may start.
 struct Ready {
@@ -49,123 +20,7 @@ struct Ready {
     dependency: Option<i64>,
 }
 
-impl<'c> Machine<'c> {
-    pub(crate) fn new(config: &'c Config) -> Self {
-        Self {
-            config,
-            dice: Dice::new(config.seed),
-            now: ORIGIN,
-            step: 0,
-            tails: [0; STREAMS],
-            outstanding: BinaryHeap::new(),
-            correlation: 1000,
-            external: 1,
-            open: Vec::new(),
-            place: 0,
-            draws: 0,
-            collectives: 0,
-            host: Vec::new(),
-            ops: Vec::new(),
-        }
-    }
-
-    /// Comes to a place of the program; small numbers, as kernels have the large ones.
-    pub(crate) fn at(&mut self, place: i64) {
-        self.place = place;
-        self.draws = 0;
-    }
-
-    fn at_task(&mut self, task: &Task) {
-        self.at(((task.slot as i64 + 1) << 40) + ((task.layer + 2) << 20) + task.nth);
-    }
-
-    fn api(&self, cuda: &'static str, hip: &'static str) -> Cow<'static, str> {
-        Cow::Borrowed(if self.config.vendor == Vendor::Cuda { cuda } else { hip })
-    }
-
-    /// `mean` with the jitter of host work.
-    fn cost(&mut self, of: Of, mean: i64) -> i64 {
-        self.draws += 1;
-        let key = [self.step, self.place, self.draws];
-        self.dice.around(of, key, mean, 200) + self.dice.tail(Of::Stall, key, mean / 20)
-    }
-
-    /// Host work without an event of its own.
-    pub(crate) fn work(&mut self, mean: i64) {
-        if mean > 0 {
-            self.now += self.cost(Of::Host, mean);
-        }
-    }
-
-    /// Host work of exactly `ns`.
-    pub(crate) fn pause(&mut self, ns: i64) {
-        self.now += ns.max(0);
-    }
-
-    /// Records `inside` as an event of `kind`. Operators and ranges give the calls within them their external id.
-    pub(crate) fn record(
-        &mut self,
-        kind: HostKind,
-        name: impl Into<Cow<'static, str>>,
-        inside: impl FnOnce(&mut Self),
-    ) {
-        let named = matches!(kind, HostKind::FrameworkOp | HostKind::UserRange);
-        if named {
-            self.external += 1;
-            self.open.push(self.external);
-        }
-        let (at, start, external) = (self.host.len(), self.now, self.open.last().copied());
-        let external = external.filter(|_| named || kind.is_api());
-        let correlation = kind.is_api().then(|| {
-            self.correlation += 1;
-            self.correlation
-        });
-        let name = name.into();
-        self.host.push(HostEvent {
-            kind,
-            name,
-            start,
-            end: start,
-            correlation,
-            external,
-            stream: None,
-            step: self.step,
-        });
-        inside(self);
-        if named {
-            self.open.pop();
-        }
-        if let Some(event) = self.host.get_mut(at) {
-            event.end = self.now.max(start + 1);
-            self.now = event.end;
-        }
-    }
-
-    /// Records a range if `on`; what is inside happens either way.
-    pub(crate) fn record_if(
-        &mut self,
-        on: bool,
-        kind: HostKind,
-        name: impl Into<Cow<'static, str>>,
-        inside: impl FnOnce(&mut Self),
-    ) {
-        if on { self.record(kind, name, inside) } else { inside(self) }
-    }
-
-    fn call(
-        &mut self,
-        kind: HostKind,
-        name: Cow<'static, str>,
-        stream: Option<usize>,
-        inside: impl FnOnce(&mut Self, usize),
-    ) {
-        let at = self.host.len();
-        self.record(kind, name, |machine| inside(machine, at));
-        if let Some(event) = self.host.get_mut(at) {
-            event.stream = stream;
-        }
-    }
-
+impl Machine<'_> {
     /// Blocks until the launch queue has room.
     fn await_room(&mut self) {
         loop {
@@ -190,7 +45,10 @@ impl<'c> Machine<'c> {
             _ if op.start == ready.launch => Bound::Launch,
             _ => Bound::Stream,
         };
-        op.end = op.start + ns.max(1);
+        if let (Work::Collective { wait, .. }, Some(meeting)) = (&mut op.work, self.meeting) {
+            *wait = meeting.join(op.start) - op.start;
+        }
+        op.end = op.start + op.work.wait() + ns.max(1);
         if matches!(op.work, Work::Compute(_)) {
             let beside: i64 = self
                 .ops
@@ -259,7 +117,7 @@ impl<'c> Machine<'c> {
                 let launch = machine.now + machine.cost(Of::Latency, machine.config.latency_ns);
                 let gap = machine.cost(Of::Gap, machine.config.gap_ns);
                 let op = machine.task_op(task, call, Bound::Launch);
-                machine.place(op, task.ns + task.wait, &Ready { launch, gap, dependency });
+                machine.place(op, task.ns, &Ready { launch, gap, dependency });
                 machine.outstanding.push(Reverse(machine.tails[task.stream]));
                 let cost = machine.launch_cost();
                 machine.pause(cost);
@@ -287,7 +145,7 @@ impl<'c> Machine<'c> {
                 let bound = if node == 0 { Bound::Launch } else { Bound::Node };
                 let mut op = machine.task_op(task, call, bound);
                 op.node = Some((graph, (graph << 32) + node));
-                machine.place(op, task.ns + task.wait, &Ready { launch, gap, dependency });
+                machine.place(op, task.ns, &Ready { launch, gap, dependency });
             }
             let end = machine.tails.iter().copied().max().unwrap_or(0);
             machine.outstanding.push(Reverse(end));
@@ -362,47 +220,5 @@ impl<'c> Machine<'c> {
             let cost = machine.launch_cost();
             machine.pause(cost);
         });
-    }
-
-    fn await_end(&mut self, end: i64) {
-        let tail = self.cost(Of::SyncTail, self.config.sync_tail_ns);
-        if end > self.now {
-            self.now = end + tail;
-        }
-    }
-
-    /// Waits for what `stream` holds, or until `end` if an event marks it.
-    pub(crate) fn sync(&mut self, on: SyncOn, stream: usize, end: Option<i64>) {
-        let name = match on {
-            SyncOn::Stream => self.api("cudaStreamSynchronize", "hipStreamSynchronize"),
-            SyncOn::Event => self.api("cudaEventSynchronize", "hipEventSynchronize"),
-        };
-        self.call(HostKind::Sync(on), name, Some(stream), |machine, _| {
-            machine.work(machine.config.sync_call_ns);
-            machine.await_end(end.unwrap_or(machine.tails[stream]));
-        });
-    }
-
-    /// Allocates device memory and frees it.
-    pub(crate) fn allocate(&mut self, ns: i64) {
-        let name = self.api("cudaMalloc", "hipMalloc");
-        self.call(HostKind::Alloc, name, None, |machine, _| machine.pause(ns * 2 / 3));
-        self.work(1_000);
-        let name = self.api("cudaFree", "hipFree");
-        self.call(HostKind::Alloc, name, None, |machine, _| machine.pause(ns / 3));
-    }
-
-    /// Compiles for `ns`, module load included.
-    pub(crate) fn compile(&mut self, ns: i64) {
-        self.record(HostKind::Compile, "_compile.compile_inner (dynamo_timed)", |machine| {
-            machine.pause(ns * 4 / 5);
-            let name = machine.api("cuModuleLoadData", "hipModuleLoadData");
-            machine.call(HostKind::ModuleLoad, name, None, |machine, _| machine.pause(ns / 5));
-        });
-    }
-
-    /// End of a stream's last operation.
-    pub(crate) fn tail(&self, stream: usize) -> i64 {
-        self.tails[stream]
     }
 }

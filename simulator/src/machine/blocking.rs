@@ -1,0 +1,46 @@
+//! What the host does that keeps it from issuing: waiting for the device, allocating, compiling.
+
+use super::Machine;
+use crate::{
+    random::Of,
+    record::{HostKind, SyncOn},
+};
+
+impl Machine<'_> {
+    pub(super) fn await_end(&mut self, end: i64) {
+        let tail = self.cost(Of::SyncTail, self.config.sync_tail_ns);
+        if end > self.now {
+            self.now = end + tail;
+        }
+    }
+
+    /// Waits for what `stream` holds, or until `end` if an event marks it.
+    pub(crate) fn sync(&mut self, on: SyncOn, stream: usize, end: Option<i64>) {
+        let name = match on {
+            SyncOn::Stream => self.api("cudaStreamSynchronize", "hipStreamSynchronize"),
+            SyncOn::Event => self.api("cudaEventSynchronize", "hipEventSynchronize"),
+        };
+        self.call(HostKind::Sync(on), name, Some(stream), |machine, _| {
+            machine.work(machine.config.sync_call_ns);
+            machine.await_end(end.unwrap_or(machine.tails[stream]));
+        });
+    }
+
+    /// Allocates device memory and frees it.
+    pub(crate) fn allocate(&mut self, ns: i64) {
+        let name = self.api("cudaMalloc", "hipMalloc");
+        self.call(HostKind::Alloc, name, None, |machine, _| machine.pause(ns * 2 / 3));
+        self.work(1_000);
+        let name = self.api("cudaFree", "hipFree");
+        self.call(HostKind::Alloc, name, None, |machine, _| machine.pause(ns / 3));
+    }
+
+    /// Compiles for `ns`, module load included.
+    pub(crate) fn compile(&mut self, ns: i64) {
+        self.record(HostKind::Compile, "_compile.compile_inner (dynamo_timed)", |machine| {
+            machine.pause(ns * 4 / 5);
+            let name = machine.api("cuModuleLoadData", "hipModuleLoadData");
+            machine.call(HostKind::ModuleLoad, name, None, |machine, _| machine.pause(ns / 5));
+        });
+    }
+}
