@@ -39,6 +39,8 @@ pub struct Examined {
     pub largest: Option<Layer>,
     /// Layer of the bucket that grew most over the run without its faults.
     pub grown: Option<Layer>,
+    /// Largest part of a wait that the wait identity leaves unexplained, ns; `None` without waits on other ranks.
+    pub residual: Option<Ns>,
 }
 
 /// What beside the answer itself is looked at.
@@ -58,7 +60,7 @@ pub fn examine(case: &Case, depth: Depth, packs: &Packs) -> anyhow::Result<Exami
     let config = case.config();
     let subject = Subject::new(&config);
     let step = subject.step();
-    let faults: Vec<Injected> = config.fault.iter().map(|fault| injected(&config, fault, step)).collect();
+    let faults: Vec<Injected> = config.faults.iter().map(|fault| injected(&config, fault, step)).collect();
     let trace = subject.capture()?;
     let mut worth = Worth::new(&config, step);
     let mut answer = |trace: &model::Trace| {
@@ -79,13 +81,14 @@ pub fn examine(case: &Case, depth: Depth, packs: &Packs) -> anyhow::Result<Exami
     Ok(Examined {
         case: case.clone(),
         mode: mode_key(config.mode),
-        ranks: 1,
+        ranks: config.ranks,
         step,
         faults,
         answer: full,
         poorer,
         largest: longest(&analysis).and_then(largest),
         grown,
+        residual: analysis.job.waits.iter().filter(|w| !w.causes.is_empty()).map(|w| w.skew.abs()).max(),
     })
 }
 
@@ -96,8 +99,9 @@ fn injected(config: &simulator::Config, fault: &Fault, step: Ns) -> Injected {
         simulator::Layer::Communication => Layer::Communication,
         simulator::Layer::Measurement => Layer::Measurement,
     };
-    let without = Subject::new(&config.twin()).step();
-    Injected { kind: fault.kind, layer, culprit: None, gain: step - without }
+    let without = Subject::new(&config.without(fault.kind)).step();
+    let culprit = config.culprit(fault.kind).filter(|_| config.ranks > 1).and_then(|rank| u32::try_from(rank).ok());
+    Injected { kind: fault.kind, layer, culprit, gain: step - without }
 }
 
 /// The main class of the rank that takes longest.

@@ -37,6 +37,7 @@ pub fn render(score: &Score, seed: u64) -> serde_json::Result<String> {
         "rules": score.rules,
         "healthy": { "false_alarms": score.false_alarms, "headroom": score.headroom },
         "pairs": score.pairs,
+        "wait_residual_ns": { "median": score.residuals.get(score.residuals.len() / 2), "max": score.residuals.last(), "of": score.residuals.len() },
         "confidence": score.sureness.iter().map(sureness).collect::<Vec<_>>(),
         "evidence": score.selective.iter().map(selective).collect::<Vec<_>>(),
         "misses": score.misses,

@@ -216,7 +216,23 @@ fn selective(score: &Score, lang: Lang) -> String {
         };
         table.row([what.get(lang).to_owned(), rate(s.answered), rate(s.wrong), units::count(s.answered.of)]);
     }
-    table.markdown() + "\n"
+    let waits = match (score.residuals.get(score.residuals.len() / 2), score.residuals.last()) {
+        (Some(median), Some(most)) => {
+            let (median, most) = (units::exact_ns(*median), units::exact_ns(*most));
+            match lang {
+                Lang::En => format!(
+                    "\nWait identity: the largest unexplained part of a wait on another rank is {median} in the median run, {most} in the worst of {}.\n",
+                    score.residuals.len()
+                ),
+                Lang::Zh => format!(
+                    "\n等待恒等式：对其他 rank 的等待中未解释的最大部分，中位运行为 {median}，{} 次运行中最差为 {most}。\n",
+                    score.residuals.len()
+                ),
+            }
+        }
+        _ => String::new(),
+    };
+    table.markdown() + &waits + "\n"
 }
 
 fn misses(score: &Score, lang: Lang) -> String {
@@ -255,10 +271,12 @@ fn misses(score: &Score, lang: Lang) -> String {
     let rest = score.misses.len().saturating_sub(LISTED);
     let how = match lang {
         Lang::En => format!(
-            "\n{rest} more are in the JSON form. `strato selftest --only FAULT --seed SEED --rounds 1` repeats one.\n"
+            "\n{rest} more are in the JSON form. `strato selftest --only FAULT --seed SEED --ranks N --rounds 1` repeats one.\n"
         ),
         Lang::Zh => {
-            format!("\n另有 {rest} 条见 JSON 形式。用 `strato selftest --only 故障 --seed 种子 --rounds 1` 可重现。\n")
+            format!(
+                "\n另有 {rest} 条见 JSON 形式。用 `strato selftest --only 故障 --seed 种子 --ranks N --rounds 1` 可重现。\n"
+            )
         }
     };
     table.markdown() + &how

@@ -41,7 +41,7 @@ use super::{
 };
 use crate::{platform::Packs, report::terminal};
 use examine::{Depth, Examined};
-use plan::Case;
+use plan::{Case, Wish};
 use score::Score;
 
 /// Rounds without `--full`: what two cores examine within a minute.
@@ -63,9 +63,12 @@ pub struct Arguments {
     /// Rounds: each has every fault at every magnitude once [default: 4, with --full 40].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     rounds: Option<u32>,
-    /// Only this fault, such as layer_sync (may be given several times); without healthy runs.
-    #[arg(long, value_name = "FAULT", value_parser = kind)]
-    only: Vec<FaultKind>,
+    /// Only this fault, such as layer_sync, or these together, such as gc+full_sort (may be given several times).
+    #[arg(long, value_name = "FAULT", value_parser = kinds)]
+    only: Vec<Kinds>,
+    /// Ranks of every run [default: 1, 2 and 4 in turn].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    ranks: Option<u16>,
     /// Form of the report.
     #[arg(long, value_enum, default_value_t = Form::Md)]
     format: Form,
@@ -89,9 +92,12 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     let lang = global.lang();
     let before = arguments.against.as_deref().map(baseline).transpose()?;
     let packs = Packs::embedded().map_err(|e| Usage(e.to_string()))?;
-    let kinds: &[FaultKind] = if arguments.only.is_empty() { &FaultKind::ALL } else { &arguments.only };
-    let rounds = arguments.rounds.map_or(if arguments.full { FULL_ROUNDS } else { ROUNDS }, |n| n as usize);
-    let cases = plan::rounds(kinds, arguments.seed, rounds, arguments.only.is_empty());
+    let cases = plan::rounds(&Wish {
+        only: arguments.only.iter().map(|kinds| kinds.0.clone()).collect(),
+        seed: arguments.seed,
+        ranks: arguments.ranks.map(usize::from),
+        rounds: arguments.rounds.map_or(if arguments.full { FULL_ROUNDS } else { ROUNDS }, |n| n as usize),
+    });
     let start = Instant::now();
     let runs = examine_all(&cases, &packs)?;
     global.note(|| format!("{} runs in {:.1} s", runs.len(), start.elapsed().as_secs_f64()));
@@ -147,8 +153,15 @@ fn baseline(path: &Path) -> anyhow::Result<BTreeMap<String, f64>> {
     Ok(earlier.figures)
 }
 
-fn kind(text: &str) -> Result<FaultKind, String> {
+/// Faults that a run has together.
+#[derive(Clone, Debug)]
+struct Kinds(Vec<FaultKind>);
+
+fn kinds(text: &str) -> Result<Kinds, String> {
     let known = || FaultKind::ALL.iter().map(|kind| plan::kind_key(*kind));
-    let found = FaultKind::ALL.into_iter().find(|kind| plan::kind_key(*kind) == text);
-    found.ok_or_else(|| format!("there is no fault of that name; known are {}", known().collect::<Vec<_>>().join(", ")))
+    let kind = |word: &str| {
+        let found = FaultKind::ALL.into_iter().find(|kind| plan::kind_key(*kind) == word);
+        found.ok_or_else(|| format!("there is no fault '{word}'; known are {}", known().collect::<Vec<_>>().join(", ")))
+    };
+    text.split('+').map(kind).collect::<Result<_, _>>().map(Kinds)
 }

@@ -13,6 +13,8 @@ pub struct Case {
     pub faults: Vec<Fault>,
     /// Seed of the run.
     pub seed: u64,
+    /// Ranks that are simulated and recorded; with 1 the run may still be one rank of several.
+    pub ranks: usize,
 }
 
 /// Faults of a run in the word that `--only` takes, `healthy` without any.
@@ -44,32 +46,89 @@ pub fn mode_key(mode: Mode) -> &'static str {
     }
 }
 
-/// Healthy runs for each run of one fault and magnitude: enough to tell a rate of false alarms of 5 % from none.
-const HEALTHY: usize = 8;
+/// Healthy runs of a round.
+const HEALTHY: usize = 12;
+/// Pairs of faults of a round.
+const PAIRS: usize = 8;
+/// Numbers of ranks that runs take in turn.
+const RANKS: [usize; 3] = [1, 2, 4];
+/// Size of the faults of a pair, in parts per thousand of the usual one.
+const USUAL: i64 = 1000;
 
 impl Case {
     /// The configuration to simulate.
     pub fn config(&self) -> Config {
-        let Some(first) = self.faults.first() else { return Config::draw(self.seed) };
-        Config::draw_faulty(self.seed, *first)
+        let mut config = match self.faults.split_first() {
+            None => Config::draw(self.seed),
+            Some((first, rest)) => {
+                let mut config = Config::draw_faulty(self.seed, *first);
+                config.faults.extend(rest);
+                config
+            }
+        };
+        // Faults of one record only must be seen on the one recorded.
+        config.graph_level_trace = false;
+        if self.ranks > 1 {
+            let job = Config::draw_job(self.seed, self.ranks);
+            config.tensor_parallel = job.tensor_parallel;
+            config.ranks = job.ranks;
+            config.clock_offset_ns = job.clock_offset_ns;
+            config.clock_drift_ppm = job.clock_drift_ppm;
+        }
+        config
     }
 }
 
-/// The runs of `rounds` rounds; a round has every fault of `kinds` once at every magnitude, and healthy runs unless only
-/// some faults are asked for. The runs of a round lie next to each other, so that any beginning of the list is an even
-/// choice of the whole.
-pub fn rounds(kinds: &[FaultKind], seed: u64, rounds: usize, healthy: bool) -> Vec<Case> {
+/// What is asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Wish {
+    /// Faults that a run has together, one entry for each kind of run; none for all there are, with pairs and healthy runs
+    /// beside them.
+    pub only: Vec<Vec<FaultKind>>,
+    /// Seed of the first run.
+    pub seed: u64,
+    /// Number of ranks, when it shall not change from run to run.
+    pub ranks: Option<usize>,
+    /// Rounds.
+    pub rounds: usize,
+}
+
+/// The runs asked for, round by round. A round has every fault once at every magnitude; the magnitudes of a fault share a
+/// seed, so that only the size differs, and every fault of a round has its own.
+pub fn rounds(wish: &Wish) -> Vec<Case> {
+    let every = wish.only.is_empty();
+    let kinds: Vec<Vec<FaultKind>> =
+        if every { FaultKind::ALL.iter().map(|kind| vec![*kind]).collect() } else { wish.only.clone() };
+    let entries = kinds.len();
     let mut cases = Vec::new();
-    for round in 0..rounds as u64 {
-        for magnitude_permille in MAGNITUDES {
-            let of = |kind: &FaultKind| Case {
-                faults: vec![Fault { kind: *kind, magnitude_permille }],
-                seed: seed.wrapping_add(round),
-            };
-            cases.extend(kinds.iter().map(of));
+    for round in 0..wish.rounds {
+        let ranks = |at: usize| wish.ranks.unwrap_or(RANKS[(round + at) % RANKS.len()]);
+        let seed = |count: usize, at: usize| wish.seed.wrapping_add((round * count + at) as u64);
+        let mut put = |kinds: &[FaultKind], magnitude_permille: i64, seed: u64, ranks: usize| {
+            let faults: Vec<Fault> = kinds.iter().map(|kind| Fault { kind: *kind, magnitude_permille }).collect();
+            // A fault of one rank is one only among others.
+            let least = if kinds.iter().any(|kind| kind.of_one_rank()) { 2 } else { 1 };
+            cases.push(Case { faults, seed, ranks: ranks.max(least) });
+        };
+        for (at, kinds) in kinds.iter().enumerate() {
+            let sizes: &[i64] = if kinds.len() > 1 { &[USUAL] } else { &MAGNITUDES };
+            for size in sizes {
+                put(kinds, *size, seed(entries, at), ranks(at));
+            }
         }
-        let count = if healthy { HEALTHY as u64 } else { 0 };
-        cases.extend((0..count).map(|i| Case { faults: Vec::new(), seed: seed.wrapping_add(round * count + i) }));
+        if every {
+            let all = FaultKind::ALL.len();
+            for at in 0..PAIRS {
+                let first = (round * PAIRS + at) % all;
+                let second = (first + 1 + (round + at) % (all - 1)) % all;
+                let pair: Vec<FaultKind> =
+                    [first, second].iter().filter_map(|i| FaultKind::ALL.get(*i)).copied().collect();
+                put(&pair, USUAL, seed(PAIRS, at), ranks(at));
+            }
+            for at in 0..HEALTHY {
+                put(&[], 0, seed(HEALTHY, at), ranks(at));
+            }
+        }
     }
     cases
 }
@@ -80,17 +139,27 @@ mod tests {
 
     #[test]
     fn a_round_holds_every_fault_at_every_magnitude_once() {
-        let cases = rounds(&FaultKind::ALL, 5, 2, true);
+        let cases = rounds(&Wish { rounds: 2, seed: 5, ..Wish::default() });
         for kind in FaultKind::ALL {
             for magnitude_permille in MAGNITUDES {
                 let fault = Fault { kind, magnitude_permille };
-                let seeds: Vec<u64> = cases.iter().filter(|c| c.faults == [fault]).map(|c| c.seed).collect();
-                assert_eq!(seeds, [5, 6], "{kind:?}");
+                assert_eq!(cases.iter().filter(|c| c.faults == [fault]).count(), 2, "{kind:?}");
             }
         }
         let mut healthy: Vec<u64> = cases.iter().filter(|c| c.faults.is_empty()).map(|c| c.seed).collect();
         healthy.dedup();
         assert_eq!(healthy.len(), 2 * HEALTHY, "no healthy run is examined twice");
+        assert!(cases.iter().all(|c| c.ranks > 1 || !c.faults.iter().any(|f| f.kind.of_one_rank())));
+    }
+
+    #[test]
+    fn what_a_miss_says_of_itself_gives_the_same_run_again() {
+        let all = rounds(&Wish { rounds: 3, ..Wish::default() });
+        for case in all.iter().filter(|case| !case.faults.is_empty()) {
+            let only = vec![case.faults.iter().map(|fault| fault.kind).collect()];
+            let again = rounds(&Wish { only, seed: case.seed, ranks: Some(case.ranks), rounds: 1 });
+            assert!(again.contains(case), "{case:?}");
+        }
     }
 
     #[test]

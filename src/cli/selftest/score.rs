@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    answer::{MATTERS, Said, VISIBLE},
+    answer::{Injected, MATTERS, Said, VISIBLE},
     deprive::Loss,
     examine::Examined,
     plan::{fault_key, kind_key},
@@ -139,6 +139,8 @@ pub struct Score {
     pub headroom_errors: Vec<f64>,
     /// Both faults of a pair among the first three.
     pub pairs: Rate,
+    /// Largest part of a wait on another rank that the wait identity leaves unexplained, run by run, ns, in rising order.
+    pub residuals: Vec<i64>,
     /// By confidence.
     pub sureness: Vec<Sureness>,
     /// By what was taken away; nothing first.
@@ -198,7 +200,9 @@ impl Score {
                 _ => score.pair(run),
             }
             score.statements(run);
+            score.residuals.extend(run.residual);
         }
+        score.residuals.sort_unstable();
         let sorted = |errors: &mut Vec<f64>| errors.sort_by(f64::total_cmp);
         score.groups.values_mut().for_each(|group| sorted(&mut group.errors));
         sorted(&mut score.headroom_errors);
@@ -291,13 +295,21 @@ impl Score {
         if run.faults.iter().any(|fault| (fault.gain as f64) < VISIBLE * run.step as f64) {
             return;
         }
-        let found = (0..run.faults.len()).all(|i| {
-            let gain = run.faults.get(i).map_or(0, |fault| fault.gain);
-            let others = run.answer.against(i, gain).filter(|said| said.layer != Layer::Measurement);
-            let mut first = others.filter(|said| said.fault.is_none() || said.fault == Some(i));
-            first.by_ref().take(2).any(|said| said.fault == Some(i))
-        });
-        self.pairs.count(found);
+        // To name something else that is worth as much as the smaller of the two is right too, and takes no place.
+        let least = run.faults.iter().map(|fault| fault.gain).min().unwrap_or(0);
+        let takes_place = |said: &&Said| {
+            said.layer != Layer::Measurement && (said.fault.is_some() || said.truth.is_none_or(|truth| truth < least))
+        };
+        let first: Vec<&Said> = run.answer.said.iter().filter(takes_place).take(3).collect();
+        let found = |i: usize, fault: &Injected| match fault.layer {
+            Layer::Measurement => run.answer.names(i).is_some(),
+            _ => first.iter().any(|said| said.fault == Some(i)),
+        };
+        let both = run.faults.iter().enumerate().all(|(i, fault)| found(i, fault));
+        self.pairs.count(both);
+        if !both {
+            self.misses.push(miss(run, run.case.faults.first().map_or(0, |fault| fault.magnitude_permille)));
+        }
     }
 
     fn statements(&mut self, run: &Examined) {
@@ -348,15 +360,15 @@ fn error(said: &Said, run: &Examined) -> Option<f64> {
 
 fn miss(run: &Examined, magnitude_permille: i64) -> Miss {
     let share = |ns: i64| ns as f64 / run.step.max(1) as f64;
-    let fault = run.faults.first();
+    let gain: i64 = run.faults.iter().map(|fault| fault.gain).sum();
     Miss {
         fault: fault_key(&run.case.faults),
         magnitude_permille,
         seed: run.case.seed,
         mode: run.mode,
         ranks: run.ranks,
-        gain: fault.map_or(0.0, |fault| share(fault.gain)),
-        expected: fault.map_or_else(Vec::new, |fault| fault.kind.rules().to_vec()),
+        gain: share(gain),
+        expected: run.faults.iter().flat_map(|fault| fault.kind.rules()).copied().collect(),
         said: run.answer.said.iter().map(|s| (s.rule, s.middle().map(share), s.truth.map(share))).collect(),
     }
 }
