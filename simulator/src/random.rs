@@ -21,6 +21,18 @@ pub(crate) enum Of {
     ClockOffset,
     ClockDrift,
     Dropped,
+    HostNoise,
+    OffGrid,
+    Preempted,
+    BadLink,
+    Tokens,
+    Skew,
+    Contention,
+    Gil,
+    Noise,
+    Arrival,
+    Accepted,
+    Cache,
 }
 
 /// The source of all numbers of a run.

@@ -35,6 +35,22 @@ impl Machine<'_> {
         self.call(HostKind::Alloc, name, None, |machine, _| machine.pause(ns / 3));
     }
 
+    /// Captures the graphs again, for `ns`.
+    pub(crate) fn recapture(&mut self, ns: i64) {
+        let calls = [
+            ("cudaStreamBeginCapture", "hipStreamBeginCapture", 1),
+            ("cudaStreamEndCapture", "hipStreamEndCapture", 1),
+            ("cudaGraphInstantiate", "hipGraphInstantiate", 3),
+        ];
+        for (cuda, hip, parts) in calls {
+            let name = self.api(cuda, hip);
+            self.call(HostKind::Capture, name, None, |machine, _| machine.pause(ns * parts / 8));
+            // Between the calls the program runs the pass that is captured.
+            self.pause(ns / 8);
+        }
+        self.captures += 1;
+    }
+
     /// Compiles for `ns`, module load included.
     pub(crate) fn compile(&mut self, ns: i64) {
         self.record(HostKind::Compile, "_compile.compile_inner (dynamo_timed)", |machine| {
