@@ -2,7 +2,7 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use proptest::prelude::*;
-use simulator::{Config, Fault, FaultKind, MAGNITUDES, config::Mode, simulate};
+use simulator::{Config, Fault, FaultKind, MAGNITUDES, config::Mode, simulate, simulate_job};
 
 fn check(config: &Config) {
     let run = simulate(config);
@@ -78,8 +78,11 @@ fn a_fault_of_no_size_changes_nothing() {
             continue;
         }
         let config = Config::draw_faulty(seed, Fault { kind, magnitude_permille: 0 });
-        let (run, twin) = (simulate(&config), simulate(&config.twin()));
-        assert!(format!("{:?}", run.ops) == format!("{:?}", twin.ops), "{kind:?}");
+        let config = Config { layers: config.layers.min(12), ..config };
+        let ops = |config: &Config| {
+            simulate_job(config).ranks.into_iter().map(|run| format!("{:?}", run.ops)).collect::<Vec<_>>()
+        };
+        assert!(ops(&config) == ops(&config.twin()), "{kind:?}");
     }
 }
 
