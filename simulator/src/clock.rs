@@ -36,8 +36,11 @@ impl Run {
     pub(crate) fn by_own_clock(&self) -> Self {
         let clock = Clock::of(self);
         let mut run = self.clone();
-        for event in &mut run.host {
+        for event in run.host.iter_mut().chain(&mut run.other) {
             (event.start, event.end) = (clock.read(event.start), clock.read(event.end));
+        }
+        for counter in &mut run.counters {
+            counter.at = clock.read(counter.at);
         }
         for op in &mut run.ops {
             (op.start, op.end) = (clock.read(op.start), clock.read(op.end));

@@ -145,6 +145,28 @@ pub struct Config {
     pub flush_ns: i64,
     /// Whether nsys records a graph replay as one row, rather than its nodes.
     pub graph_level_trace: bool,
+    /// Whether a part of each layer runs beside the rest on the second stream, where there is one.
+    pub side_work: bool,
+    /// Whether work of the next block runs on the second stream beside each collective.
+    pub overlap: bool,
+    /// Experts of each layer; 0 for a dense model.
+    pub experts: i64,
+    /// Whether the experts lie on all ranks and each rank has its own batch, rather than a part of every layer.
+    pub expert_parallel: bool,
+    /// Width of the model.
+    pub hidden: i64,
+    /// Mean tokens in the KV cache of a sequence.
+    pub context_tokens: i64,
+    /// How much slower the device computes at the end of the run than at the beginning, as it grows warm.
+    pub heat_permille: i64,
+    /// Largest change that the host work of some consecutive steps shares.
+    pub host_noise_permille: i64,
+    /// Synchronisations at the end of a step that have nothing to wait for.
+    pub idle_syncs: i64,
+    /// Whether the engine's counters are recorded.
+    pub counters: bool,
+    /// Whether framework operators are recorded with the shapes of their inputs.
+    pub record_shapes: bool,
     /// What is wrong with the run.
     pub faults: Vec<Fault>,
 }
@@ -176,7 +198,14 @@ impl Config {
             1 => TokenReturn::StreamSync,
             _ => TokenReturn::EventSync,
         };
-        let kernel_ns = CARDS.iter().map(|card| (card.slot, pick(card.range.0, card.range.1))).collect();
+        // Slots that came later and all that follows them are drawn by address, so that no other draw moves.
+        let (first, later) = CARDS.split_at(Slot::UnfusedRope as usize + 1);
+        let mut kernel_ns: BTreeMap<Slot, i64> =
+            first.iter().map(|card| (card.slot, pick(card.range.0, card.range.1))).collect();
+        let by_address = |place: i64, lo: i64, hi: i64| dice.uniform(Of::Config, [0, place, 0], lo, hi);
+        kernel_ns.extend(
+            later.iter().map(|card| (card.slot, by_address(100 + card.slot as i64, card.range.0, card.range.1))),
+        );
         Self {
             seed,
             vendor,
@@ -224,6 +253,17 @@ impl Config {
             clock_offset_ns: 0,
             clock_drift_ppm: 0,
             dropped_permille: 0,
+            side_work: true,
+            overlap: false,
+            experts: 0,
+            expert_parallel: false,
+            hidden: [2048, 4096, 5120, 8192][usize::try_from(by_address(10, 0, 3)).unwrap_or(0)],
+            context_tokens: by_address(11, 256, 6_000),
+            heat_permille: by_address(12, 0, 12),
+            host_noise_permille: by_address(13, 0, 120),
+            idle_syncs: 0,
+            counters: by_address(14, 0, 1) == 0,
+            record_shapes: by_address(15, 0, 1) == 0,
             faults: Vec::new(),
         }
     }
@@ -232,7 +272,10 @@ impl Config {
     pub fn draw_job(seed: u64, ranks: usize) -> Self {
         let dice = Dice::new(seed);
         let pick = |place: i64, lo: i64, hi: i64| dice.uniform(Of::Config, [0, place, 0], lo, hi);
+        let experts = if pick(3, 0, 3) == 0 { 64 } else { 0 };
         Self {
+            experts,
+            expert_parallel: experts > 0 && pick(4, 0, 1) == 0,
             tensor_parallel: i64::try_from(ranks).unwrap_or(1),
             ranks,
             clock_offset_ns: pick(1, 100_000, 8_000_000),

@@ -1,15 +1,17 @@
 //! The program that the host runs: schedule, prepare, forward, sample, return the token, again.
 
 use crate::{
-    config::{Annotation, Config, Mode, TokenReturn},
+    config::{Annotation, Mode, TokenReturn},
+    engine,
     fault::FaultKind,
-    forward::{self, COPIES, MAIN, Step, Task},
+    forward::{self, COPIES, MAIN, Task},
     kernel::Slot,
     machine::Machine,
     meeting::Meeting,
     random::Of,
     record::{Direction, HostKind, SyncOn},
     seat::Seat,
+    step::Step,
 };
 
 /// Places of the program, by which costs are addressed.
@@ -21,6 +23,8 @@ mod place {
     pub(super) const RETURN: i64 = 5;
     pub(super) const DETOKENIZE: i64 = 6;
     pub(super) const FAULT: i64 = 7;
+    pub(super) const IDLE: i64 = 8;
+    pub(super) const FALLBACK: i64 = 100_000;
 }
 
 /// Runs all steps of the rank that sits there. Without a meeting its waits for other ranks are drawn.
@@ -28,18 +32,13 @@ pub(crate) fn run<'c>(seat: Seat<'c>, meeting: Option<&'c Meeting>) -> Machine<'
     let config = seat.config;
     let mut program = Program { machine: Machine::new(seat, meeting), awaited: None };
     for index in 0..config.warmup_steps + config.steps {
-        program.step(Step { index, prefill: is_prefill(config, index) });
+        program.step(Step::of(&seat, index));
     }
     if let Some(end) = program.awaited.take() {
         program.machine.at(place::RETURN);
         program.machine.sync(SyncOn::Event, MAIN, Some(end));
     }
     program.machine
-}
-
-/// Whether a step is a prefill step.
-pub(crate) fn is_prefill(config: &Config, index: i64) -> bool {
-    config.prefill_every > 0 && (index + 1) % config.prefill_every == 0
 }
 
 struct Program<'c> {
@@ -61,9 +60,11 @@ impl Program<'_> {
         let name = match config.annotation {
             Annotation::None => String::new(),
             Annotation::Vllm if step.prefill => format!("execute_context_1({})_generation_0(0)", 256 * config.batch),
-            Annotation::Vllm => format!("execute_context_0(0)_generation_{0}({0})", config.batch),
+            Annotation::Vllm if step.recompute => format!("execute_context_1(512)_generation_{0}({0})", step.batch),
+            Annotation::Vllm => format!("execute_context_0(0)_generation_{0}({0})", step.batch),
             Annotation::Sglang if step.prefill => format!("step[EXTEND bs=1 toks={}]", 256 * config.batch),
-            Annotation::Sglang => format!("step[DECODE bs={}]", config.batch),
+            Annotation::Sglang if step.recompute => format!("step[MIXED bs={} toks=512]", step.batch + 1),
+            Annotation::Sglang => format!("step[DECODE bs={}]", step.batch),
         };
         let frame = "vllm/v1/worker/gpu_model_runner.py(1371): execute_model";
         let mut awaited = self.awaited.take();
@@ -75,6 +76,7 @@ impl Program<'_> {
                     machine.launch(&task);
                 }
                 awaited = return_token(machine, awaited);
+                draft(machine, step);
             });
         });
         self.awaited = awaited;
@@ -90,8 +92,9 @@ impl Program<'_> {
         let ranges = config.annotation == Annotation::Vllm;
         machine.record_if(ranges, HostKind::UserRange, "schedule: allocate_slots", |machine| {
             machine.work(config.schedule_ns);
+            engine::count(machine, step);
             machine.pause(config.dose(FaultKind::Scheduling, 400_000));
-            machine.pause(machine.seat.dose(FaultKind::HostStraggler, 500_000));
+            machine.pause(machine.seat.dose(FaultKind::RankScheduling, 400_000));
         });
         machine.at(place::FAULT);
         let measured = step.index - config.warmup_steps;
@@ -104,20 +107,37 @@ impl Program<'_> {
             if compile > 0 {
                 machine.compile(compile);
             }
+            let recapture = config.dose(FaultKind::Recapture, pause);
+            if recapture > 0 {
+                machine.recapture(recapture);
+            }
             let collect = config.dose(FaultKind::Gc, pause);
             if collect > 0 {
-                let name = "<built-in function collect>";
-                machine.record_if(config.python_frames, HostKind::Gc, name, |machine| machine.pause(collect));
+                collect_garbage(machine, collect);
             }
         }
         if machine.seat.own.chance(Of::Stall, [step.index, 0, 0], 80) && measured >= 0 {
             machine.pause(config.dose(FaultKind::Stalls, 3 * config.estimate()));
         }
+        if due(measured, 4) {
+            let collect = machine.seat.dose(FaultKind::RankGc, 4 * config.estimate());
+            if collect > 0 {
+                collect_garbage(machine, collect);
+            }
+        }
+        let noise = config.dose(FaultKind::RankNoise, config.estimate() / 4);
+        machine.pause(machine.seat.own.tail(Of::Noise, [step.index, 0, 0], noise));
+        engine::await_requests(machine, step);
         let flush = if config.has(FaultKind::Profiler) { 4 } else { config.flush_every };
         if due(step.index, flush) {
             machine.record(HostKind::Overhead, "Buffer Flush", |machine| machine.work(config.flush_ns));
         }
     }
+}
+
+fn collect_garbage(machine: &mut Machine<'_>, ns: i64) {
+    let frames = machine.config.python_frames;
+    machine.record_if(frames, HostKind::Gc, "<built-in function collect>", |machine| machine.pause(ns));
 }
 
 /// Inputs: host work, copies to the device, small kernels.
@@ -127,6 +147,7 @@ fn prepare(machine: &mut Machine<'_>, step: Step) {
     machine.record_if(config.framework_ops, HostKind::FrameworkOp, "gpu_model_runner: preprocess", |machine| {
         machine.work(config.prepare_ns);
         machine.pause(config.dose(FaultKind::HostUpdate, (config.estimate() / 4).max(250_000)));
+        machine.pause(machine.seat.dose(FaultKind::HostStraggler, 500_000));
         for copy in 0..config.input_copies {
             let bytes = 256 * config.batch * (copy + 1);
             machine.record_if(config.framework_ops, HostKind::FrameworkOp, "aten::copy_", |machine| {
@@ -143,6 +164,10 @@ fn prepare(machine: &mut Machine<'_>, step: Step) {
     let bytes = config.dose(FaultKind::PageableCopy, 8 * 300_000);
     if bytes > 0 {
         machine.copy(Direction::HostToDevice, bytes, MAIN, None, true);
+    }
+    let bytes = config.dose(FaultKind::KvTransfer, 24 * 300_000);
+    if bytes > 0 {
+        machine.copy(Direction::PeerToPeer, bytes, MAIN, None, false);
     }
     let stall = config.dose(FaultKind::AllocStall, 350_000);
     if stall > 0 {
@@ -168,8 +193,7 @@ fn prepare(machine: &mut Machine<'_>, step: Step) {
 fn model(machine: &mut Machine<'_>, step: Step) {
     let config = machine.config;
     let tasks = forward::forward(machine.seat, step);
-    let mode = if step.prefill { Mode::Eager } else { config.issued() };
-    match mode {
+    match step.mode(config) {
         Mode::Eager => eager(machine, &tasks),
         Mode::Full => {
             machine.at(place::GRAPH);
@@ -193,6 +217,9 @@ fn eager(machine: &mut Machine<'_>, tasks: &[Task]) {
         machine.record_if(config.python_frames && within, HostKind::PythonFrame, frame, |machine| {
             for task in layer {
                 machine.launch(task);
+                if task.slot == Slot::OutProj && number % 4 == 0 {
+                    fall_back(machine, number);
+                }
                 let asked = (syncs >= 1000 && task.slot == Slot::Down)
                     || (syncs >= 2000 && task.slot == Slot::OutProj)
                     || (syncs > 0 && number % 3 == 0 && task.slot == Slot::Down);
@@ -203,6 +230,36 @@ fn eager(machine: &mut Machine<'_>, tasks: &[Task]) {
                 }
             }
         });
+    }
+}
+
+/// An operator that only the host has: its input comes from the device, its output goes back.
+fn fall_back(machine: &mut Machine<'_>, layer: i64) {
+    let config = machine.config;
+    let ns = config.dose(FaultKind::CpuFallback, 120_000);
+    if ns == 0 {
+        return;
+    }
+    machine.at(place::FALLBACK + layer);
+    let op = |machine: &mut Machine<'_>, name: &'static str, inside: &dyn Fn(&mut Machine<'_>)| {
+        machine.record_if(config.framework_ops, HostKind::FrameworkOp, name, |machine| inside(machine));
+    };
+    let bytes = 8 * config.batch * 64;
+    op(machine, "aten::to", &|machine| machine.copy(Direction::DeviceToHost, bytes, MAIN, None, true));
+    op(machine, "aten::index_put_", &|machine| machine.pause(ns));
+    op(machine, "aten::to", &|machine| machine.copy(Direction::HostToDevice, bytes, MAIN, None, true));
+}
+
+/// The draft model proposes tokens for the next step; one pass after the other.
+fn draft(machine: &mut Machine<'_>, step: Step) {
+    let drafted = machine.config.dose(FaultKind::LowAcceptance, 4);
+    if !step.prefill && machine.config.has(FaultKind::LowAcceptance) {
+        engine::count_drafts(machine, step, drafted);
+        for nth in 0..drafted {
+            for task in forward::draft(machine.seat, step, nth) {
+                machine.launch(&task);
+            }
+        }
     }
 }
 
@@ -252,6 +309,10 @@ fn return_token(machine: &mut Machine<'_>, awaited: Option<i64>) -> Option<i64> 
         TokenReturn::BlockingCopy => {}
         TokenReturn::StreamSync => machine.sync(SyncOn::Stream, MAIN, None),
         TokenReturn::EventSync => machine.sync(SyncOn::Event, MAIN, Some(machine.tail(MAIN))),
+    }
+    machine.at(place::IDLE);
+    for _ in 0..config.idle_syncs {
+        machine.sync(SyncOn::Stream, MAIN, None);
     }
     None
 }

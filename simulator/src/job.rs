@@ -77,7 +77,8 @@ fn run_rank(seat: Seat<'_>, meeting: Option<&Meeting>) -> Run {
     if let Some(meeting) = meeting {
         meeting.leave();
     }
-    Run { config: seat.config.clone(), rank: seat.rank, host: machine.host, ops: machine.ops }
+    let (host, other, ops, counters) = (machine.host, machine.other, machine.ops, machine.counters);
+    Run { config: seat.config.clone(), rank: seat.rank, host, other, ops, counters }
 }
 
 impl Job {

@@ -24,6 +24,7 @@ pub enum Class {
     Rope,
     Act,
     KvWrite,
+    Moe,
     Quant,
     Sample,
     Elementwise,
@@ -42,6 +43,7 @@ impl Class {
             Self::Rope => "rope",
             Self::Act => "act",
             Self::KvWrite => "kv_write",
+            Self::Moe => "moe",
             Self::Quant => "quant",
             Self::Sample => "sample",
             Self::Elementwise => "elementwise",
@@ -172,12 +174,51 @@ slots! {
     UnfusedNorm c(Class::Elementwise), "aten::pow", 2_000..4_000,
         "void at::native::vectorized_elementwise_kernel<4, at::native::(anonymous namespace)::pow_tensor_scalar_kernel_impl<float, float>(at::TensorIteratorBase&, float)::{lambda(float)#1}, std::array<char*, 2ul> >(int)",
         "void at::native::vectorized_elementwise_kernel<4, at::native::(anonymous namespace)::pow_tensor_scalar_kernel_impl<float, float>(at::TensorIteratorBase&, float)::{lambda(float)#1}, std::array<char*, 2ul> >(int)";
-    UnfusedAct c(Class::Elementwise), "aten::silu", 2_200..4_500,
+    UnfusedAct c(Class::Act), "aten::silu", 2_200..4_500,
         "void at::native::vectorized_elementwise_kernel<4, at::native::(anonymous namespace)::silu_kernel(at::TensorIteratorBase&)::{lambda(c10::BFloat16)#1}, std::array<char*, 2ul> >(int)",
         "void at::native::vectorized_elementwise_kernel<4, at::native::(anonymous namespace)::silu_kernel(at::TensorIteratorBase&)::{lambda(c10::BFloat16)#1}, std::array<char*, 2ul> >(int)";
     UnfusedRope c(Class::Elementwise), "aten::neg", 1_800..3_200,
         "void at::native::vectorized_elementwise_kernel<4, at::native::neg_kernel_cuda(at::TensorIteratorBase&)::{lambda(c10::BFloat16)#1}, std::array<char*, 2ul> >(int)",
         "void at::native::vectorized_elementwise_kernel<4, at::native::neg_kernel_cuda(at::TensorIteratorBase&)::{lambda(c10::BFloat16)#1}, std::array<char*, 2ul> >(int)";
+    CastUp c(Class::Format), "aten::to", 1_600..3_000,
+        "void at::native::vectorized_elementwise_kernel<4, at::native::bfloat16tofloat32_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda(c10::BFloat16)#1}, std::array<char*, 2ul> >(int)",
+        "void at::native::vectorized_elementwise_kernel<4, at::native::bfloat16tofloat32_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda(c10::BFloat16)#1}, std::array<char*, 2ul> >(int)";
+    CastDown c(Class::Format), "aten::to", 1_600..3_000,
+        "void at::native::vectorized_elementwise_kernel<4, at::native::bfloat16_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda(float)#1}, std::array<char*, 2ul> >(int)",
+        "void at::native::vectorized_elementwise_kernel<4, at::native::bfloat16_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda(float)#1}, std::array<char*, 2ul> >(int)";
+    Fill c(Class::Fill), "aten::fill_", 1_500..2_600,
+        "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<c10::BFloat16>, std::array<char*, 1ul> >(int, at::native::FillFunctor<c10::BFloat16>, std::array<char*, 1ul>)",
+        "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<c10::BFloat16>, std::array<char*, 1ul> >(int, at::native::FillFunctor<c10::BFloat16>, std::array<char*, 1ul>)";
+    PrefillTile c(Class::Gemm), "aten::mm", 10_000..40_000,
+        "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_execute_segment_k_off_kernel__5x_cublas",
+        "Cijk_Alik_Bljk_BBS_BH_Bias_HA_S_SAV_UserArgs_MT128x128x64_MI16x16x1_SN_LDSB1_GRVWA8_GRVWB8_GSU1_WG64_4_1";
+    AttentionWhole c(Class::Attention), "vllm::unified_attention_with_output", 20_000..60_000,
+        "void flash::flash_fwd_kernel<Flash_fwd_kernel_traits<128, 64, 128, 4, false, false, cutlass::bfloat16_t>, false, true, false, false, true, true, false, false>(flash::Flash_fwd_params)",
+        "kernel_unified_attention_2d";
+    Route c(Class::Moe), "vllm::topk_softmax", 3_000..6_000,
+        "void vllm::moe::topkGatingSoftmax<8, 128, 4, 16, int>(float const*, bool const*, float*, int, int*, int*, int, int, int)",
+        "void vllm::moe::topkGatingSoftmax<8, 128, 4, 16, int>(float const*, bool const*, float*, int, int*, int*, int, int, int)";
+    Align c(Class::Moe), "_moe_C::moe_align_block_size", 3_000..7_000,
+        "void vllm::moe::moe_align_block_size_kernel<int>(int const*, int*, int*, int*, int, int, unsigned long, int*)",
+        "void vllm::moe::moe_align_block_size_kernel<int>(int const*, int*, int*, int*, int, int, unsigned long, int*)";
+    ExpertUp c(Class::Gemm), "vllm::moe_forward", 20_000..60_000,
+        "fused_moe_kernel",
+        "fused_moe_kernel";
+    ExpertDown c(Class::Gemm), "vllm::moe_forward", 12_000..35_000,
+        "fused_moe_kernel",
+        "fused_moe_kernel";
+    Gather c(Class::Moe), "_moe_C::moe_sum", 2_000..4_500,
+        "void vllm::moe::moe_sum_kernel<c10::BFloat16, 8>(c10::BFloat16*, c10::BFloat16 const*, int)",
+        "void vllm::moe::moe_sum_kernel<c10::BFloat16, 8>(c10::BFloat16*, c10::BFloat16 const*, int)";
+    Dispatch None, "c10d::alltoall_base_", 9_000..24_000,
+        "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)",
+        "ncclDevKernel_Generic_3(ncclDevKernelArgsStorage<4096ul>)";
+    Combine None, "c10d::alltoall_base_", 9_000..24_000,
+        "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)",
+        "ncclDevKernel_Generic_3(ncclDevKernelArgsStorage<4096ul>)";
+    TreeReduce None, "c10d::allreduce_", 9_000..24_000,
+        "ncclDevKernel_AllReduce_Sum_bf16_TREE_LL(ncclDevKernelArgsStorage<4096ul>)",
+        "ncclDevKernel_Generic_4(ncclDevKernelArgsStorage<4096ul>)";
 }
 
 impl Slot {

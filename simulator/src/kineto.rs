@@ -11,6 +11,7 @@ use flate2::{Compression, write::GzEncoder};
 use serde_json::{Value, json};
 
 use crate::{
+    forward::shape,
     kernel::Vendor,
     record::{DeviceOp, Direction, HostEvent, HostKind, SyncOn, Work},
     run::{Run, WriteError},
@@ -110,6 +111,7 @@ impl Run {
         let mut rows = Rows { out: &mut *out, first: true };
         self.kineto_host(&mut rows)?;
         self.kineto_device(&mut rows)?;
+        self.kineto_rest(&mut rows)?;
         self.kineto_frame(&mut rows)?;
         writeln!(out, "\n],\n\"traceName\": \"simulated.pt.trace.json\"\n}}")
     }
@@ -124,7 +126,7 @@ impl Run {
                     at = (json!(-1), json!(0));
                     ("overhead", json!({}))
                 }
-                HostKind::FrameworkOp => ("cpu_op", json!({"External id": event.external, "Ev Idx": index})),
+                HostKind::FrameworkOp => ("cpu_op", operator_args(event, index)),
                 HostKind::UserRange => ("user_annotation", json!({"External id": event.external, "Ev Idx": index})),
                 HostKind::Compile => ("user_annotation", json!({"Ev Idx": index})),
                 HostKind::PythonFrame | HostKind::Gc => {
@@ -182,6 +184,7 @@ impl Run {
             Direction::HostToDevice => format!("Memcpy HtoD ({host} -> Device)"),
             Direction::DeviceToHost => format!("Memcpy DtoH (Device -> {host})"),
             Direction::DeviceToDevice => "Memcpy DtoD (Device -> Device)".to_owned(),
+            Direction::PeerToPeer => "Memcpy PtoP (Device -> Device)".to_owned(),
         }
     }
 
@@ -206,8 +209,12 @@ impl Run {
         }
         match op.work {
             Work::Compute(_) | Work::Collective { .. } => {
-                set("grid", json!([self.config.batch, 8, 1]));
-                set("block", json!([256, 1, 1]));
+                let class = op.slot.and_then(|slot| slot.card().class);
+                set("grid", json!([op.blocks, 1, 1]));
+                set("block", json!([shape::threads(class), 1, 1]));
+                if self.config.vendor == Vendor::Cuda {
+                    set("shared memory", json!(shape::shared_memory(class)));
+                }
                 if self.config.vendor == Vendor::Rocm {
                     set("kind", json!("Dispatch Kernel"));
                 }
@@ -218,17 +225,45 @@ impl Run {
             && op.node.is_none()
         {
             let operator = op.slot.map_or("", |slot| slot.card().operator);
-            let gather = operator.contains("allgather");
-            set("Collective name", json!(if gather { "_allgather_base" } else { "allreduce" }));
+            let name = match operator {
+                "c10d::_allgather_base_" => "_allgather_base",
+                "c10d::alltoall_base_" => "all_to_all",
+                _ => "allreduce",
+            };
+            set("Collective name", json!(name));
             set("dtype", json!("BFloat16"));
             set("In msg nelems", json!(op.bytes / 2));
             set("Out msg nelems", json!(op.bytes / 2));
             set("Group size", json!(self.config.tensor_parallel));
             set("Process Group Name", json!("tp:0"));
             set("Process Group Description", json!("tp"));
+            set("Process Group Ranks", json!(format!("{:?}", (0..self.config.tensor_parallel).collect::<Vec<_>>())));
+            set("Rank", json!(self.rank));
             set("Seq", json!(seq));
         }
         args
+    }
+
+    /// What the profiled program did on another thread, and what it counted.
+    fn kineto_rest(&self, rows: &mut Rows<impl Write>) -> io::Result<()> {
+        let thread = self.pid() + 1;
+        for (index, event) in (self.host.len()..).zip(&self.other) {
+            let args = json!({"Python id": index, "Python parent id": null, "Ev Idx": index});
+            let at = (json!(self.pid()), json!(thread));
+            rows.span("python_function", &event.name, at, (event.start, event.end), &args)?;
+        }
+        if !self.other.is_empty() {
+            let name = json!({"name": format!("thread {thread} (detokenizer)")});
+            rows.metadata("thread_name", self.pid(), thread, &name)?;
+        }
+        for counter in &self.counters {
+            let (name, ts, pid) = (counter.name, micros(counter.at), self.pid());
+            rows.row(&format!(
+                r#"{{"ph": "C", "cat": "scheduler", "name": "{name}", "pid": {pid}, "tid": {pid}, "ts": {ts}, "args": {{"{name}": {}}}}}"#,
+                counter.value
+            ))?;
+        }
+        Ok(())
     }
 
     /// Projections of ranges, the recorded window and the names of tracks.
@@ -291,6 +326,15 @@ impl Run {
         let end = times().map(|time| time.1).max().unwrap_or(0);
         (start - 50_000, end + 50_000)
     }
+}
+
+fn operator_args(event: &HostEvent, index: usize) -> Value {
+    let mut args = json!({"External id": event.external, "Ev Idx": index});
+    if let Some(inputs) = &event.inputs {
+        args["Input Dims"] = json!(inputs.shapes);
+        args["Input type"] = json!(vec![inputs.dtype; inputs.shapes.len()]);
+    }
+    args
 }
 
 fn api_args(event: &HostEvent) -> Value {

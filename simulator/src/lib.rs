@@ -4,6 +4,7 @@
 //! | module | owns |
 //! | --- | --- |
 //! | [`config`] | every parameter, and how configurations are drawn |
+//! | [`counter`] | what the engine counts of itself, and its names |
 //! | [`fault`] | what can be wrong, and which rule should say so |
 //! | [`job`] | the ranks of a job, what they do together, and its files |
 //! | [`kernel`] | slots of the model, their classes and kernel names |
@@ -20,7 +21,9 @@
 
 mod clock;
 pub mod config;
+pub mod counter;
 mod decode;
+mod engine;
 pub mod fault;
 mod forward;
 pub mod job;
@@ -34,9 +37,10 @@ pub mod record;
 pub mod run;
 pub mod samples;
 mod seat;
+mod step;
 pub mod truth;
 
 pub use config::Config;
-pub use fault::{Fault, FaultKind, Layer, MAGNITUDES};
+pub use fault::{Control, Fault, FaultKind, Layer, MAGNITUDES};
 pub use job::{CollectiveTruth, Job, JobTruth, simulate_job};
 pub use run::{Run, Truth, WriteError, simulate};

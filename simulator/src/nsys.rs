@@ -6,6 +6,7 @@ use std::{collections::BTreeMap, fs, io, path::Path};
 use sqlx::{Connection, SqliteConnection, sqlite::SqliteConnectOptions};
 
 use crate::{
+    forward::shape,
     kernel::Vendor,
     kineto::STREAM_IDS,
     record::{DeviceOp, Direction, HostEvent, HostKind, SyncOn, Work},
@@ -170,7 +171,7 @@ impl Run {
         let insert = match op.work {
             Work::Compute(_) | Work::Collective { .. } => sqlx::query(
                 "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES \
-                 (?, ?, ?, 1, NULL, ?, ?, ?, ?, ?, ?, NULL, NULL, 64, ?, 8, 1, 256, 1, 1, 0, 0, 0, 0, 0, NULL, ?, NULL, ?, '[]')",
+                 (?, ?, ?, 1, NULL, ?, ?, ?, ?, ?, ?, NULL, NULL, 64, ?, 1, 1, ?, 1, 1, 0, ?, 0, 0, 0, NULL, ?, NULL, ?, '[]')",
             ),
             Work::Copy { .. } => sqlx::query(
                 "INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES \
@@ -189,9 +190,18 @@ impl Run {
             .bind(self.global_pid());
         let insert = match op.work {
             Work::Compute(_) | Work::Collective { .. } => {
+                let class = op.slot.and_then(|slot| slot.card().class);
                 let name = op.slot.map_or("unknown", |slot| slot.kernel(self.config.vendor));
                 let id = texts.id(name);
-                insert.bind(id).bind(texts.id(&short(name))).bind(id).bind(self.config.batch).bind(node).bind(graph)
+                insert
+                    .bind(id)
+                    .bind(texts.id(&short(name)))
+                    .bind(id)
+                    .bind(op.blocks)
+                    .bind(shape::threads(class))
+                    .bind(shape::shared_memory(class))
+                    .bind(node)
+                    .bind(graph)
             }
             Work::Copy { direction, pageable } => {
                 // copyKind, then memory kinds: 0 pageable, 1 pinned, 2 device.
@@ -200,6 +210,7 @@ impl Run {
                     Direction::HostToDevice => (1, host, 2),
                     Direction::DeviceToHost => (2, 2, host),
                     Direction::DeviceToDevice => (8, 2, 2),
+                    Direction::PeerToPeer => (10, 2, 2),
                 };
                 insert.bind(op.bytes).bind(kind).bind(from).bind(to).bind(node)
             }

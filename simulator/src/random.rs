@@ -21,6 +21,16 @@ pub(crate) enum Of {
     ClockOffset,
     ClockDrift,
     Dropped,
+    HostNoise,
+    BadLink,
+    Tokens,
+    Skew,
+    Contention,
+    Gil,
+    Noise,
+    Arrival,
+    Accepted,
+    Cache,
 }
 
 /// The source of all numbers of a run.

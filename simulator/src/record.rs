@@ -32,6 +32,8 @@ pub enum HostKind {
     StreamWait,
     /// Device memory allocated or freed.
     Alloc,
+    /// A graph captured or made ready to launch.
+    Capture,
     /// Module load, the last part of a compilation.
     ModuleLoad,
     /// A compilation.
@@ -78,10 +80,21 @@ pub struct HostEvent {
     pub correlation: Option<i64>,
     /// Id of the innermost recorded operator or range; of operators and ranges their own.
     pub external: Option<i64>,
+    /// What an operator was called with, if that was recorded.
+    pub inputs: Option<Inputs>,
     /// Stream the call concerns.
     pub stream: Option<usize>,
     /// Step it belongs to.
     pub step: i64,
+}
+
+/// What an operator was called with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inputs {
+    /// Shape of each input.
+    pub shapes: Vec<[i64; 2]>,
+    /// Type of all inputs as the framework names it.
+    pub dtype: &'static str,
 }
 
 /// Direction of a copy.
@@ -91,6 +104,7 @@ pub enum Direction {
     HostToDevice,
     DeviceToHost,
     DeviceToDevice,
+    PeerToPeer,
 }
 
 /// What a device operation does.
@@ -157,6 +171,8 @@ pub struct DeviceOp {
     pub bound: Bound,
     /// Bytes, of copies and collectives.
     pub bytes: i64,
+    /// Thread blocks, of kernels.
+    pub blocks: i64,
     /// Step it belongs to.
     pub step: i64,
 }

@@ -6,10 +6,12 @@ use serde::Serialize;
 
 use crate::{
     config::{Config, Mode},
-    decode,
+    counter::Counter,
     fault::{Fault, FaultKind, Layer},
     job::simulate_job,
     record::{DeviceOp, HostEvent},
+    seat::Seat,
+    step::{Step, is_prefill},
     truth::{Buckets, attribute},
 };
 
@@ -57,8 +59,12 @@ pub struct Run {
     pub rank: usize,
     /// Host events in the order of their starts.
     pub host: Vec<HostEvent>,
+    /// Events of another thread of the interpreter, which issues nothing.
+    pub other: Vec<HostEvent>,
     /// Device operations in the order they were issued.
     pub ops: Vec<DeviceOp>,
+    /// What the engine counted of itself, in the order of time.
+    pub counters: Vec<Counter>,
 }
 
 /// Simulates `config`; the first rank's run. The same configuration gives the same run, on every machine.
@@ -122,7 +128,7 @@ pub struct FaultTruth {
 pub struct StepTruth {
     /// Number, from 0.
     pub index: i64,
-    /// `decode` or `prefill`.
+    /// `decode`, `prefill`, or `mixed` where a decode step also computes preempted requests again.
     pub class: &'static str,
     /// Sequences.
     pub batch: i64,
@@ -154,7 +160,7 @@ impl Run {
     }
 
     fn steady_decode(&self) -> impl Fn(i64) -> bool + '_ {
-        |index| index >= self.config.warmup_steps && !decode::is_prefill(&self.config, index)
+        |index| index >= self.config.warmup_steps && !is_prefill(&self.config, index)
     }
 
     /// Median and mean of the steady decode steps' windows.
@@ -200,22 +206,22 @@ impl Run {
             }
         };
         let faults = config.faults.iter().zip(twins).map(beside).collect();
+        let seat = Seat::new(config, self.rank);
         let buckets = attribute(&self.ops, &self.host, &bounds);
         let steps: Vec<StepTruth> = (0..self.steps())
             .zip(bounds.windows(2))
             .zip(buckets)
             .map(|((index, bound), buckets)| {
-                let prefill = decode::is_prefill(config, index);
-                let graph = match config.issued() {
-                    _ if prefill => "eager",
+                let step = Step::of(&seat, index);
+                let graph = match step.mode(config) {
                     Mode::Eager => "eager",
                     Mode::Piecewise { .. } => "piecewise",
                     Mode::Full => "full",
                 };
                 StepTruth {
                     index,
-                    class: if prefill { "prefill" } else { "decode" },
-                    batch: if prefill { 1 } else { config.batch },
+                    class: step.class(),
+                    batch: if step.prefill { 1 } else { step.batch },
                     graph,
                     warmup: index < config.warmup_steps,
                     start: bound[0],

@@ -40,6 +40,10 @@ fn base(seed: u64) -> Config {
         allocate_every: 0,
         flush_every: 0,
         graph_level_trace: false,
+        heat_permille: 0,
+        host_noise_permille: 0,
+        counters: false,
+        record_shapes: false,
         ..Config::draw(seed)
     }
 }

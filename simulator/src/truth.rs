@@ -49,6 +49,7 @@ fn pieces(ops: &[DeviceOp]) -> Vec<Piece> {
                     Direction::HostToDevice => "h2d",
                     Direction::DeviceToHost => "d2h",
                     Direction::DeviceToDevice => "d2d",
+                    Direction::PeerToPeer => "p2p",
                 };
                 piece(op.start, op.end, 3, format!("copy.{way}"));
             }
@@ -172,7 +173,7 @@ impl<'a> Thread<'a> {
 fn state(event: &HostEvent, idle: i64) -> Option<(u8, &'static str)> {
     match event.kind {
         HostKind::Overhead => Some((1, "prof")),
-        HostKind::Compile | HostKind::ModuleLoad => Some((2, "rt.compile")),
+        HostKind::Compile | HostKind::ModuleLoad | HostKind::Capture => Some((2, "rt.compile")),
         HostKind::Alloc => Some((3, "rt.alloc")),
         kind if kind.blocks() && event.start < idle => Some((4, "rt.sync_tail")),
         kind if kind.blocks() => Some((5, "rt.sync_idle")),
@@ -187,11 +188,21 @@ mod tests {
     use crate::kernel::Class;
 
     fn host(kind: HostKind, start: i64, end: i64) -> HostEvent {
-        HostEvent { kind, name: "".into(), start, end, correlation: None, external: None, stream: None, step: 0 }
+        HostEvent {
+            kind,
+            name: "".into(),
+            start,
+            end,
+            correlation: None,
+            external: None,
+            inputs: None,
+            stream: None,
+            step: 0,
+        }
     }
 
     fn op(work: Work, stream: usize, start: i64, end: i64, call: usize, bound: Bound) -> DeviceOp {
-        DeviceOp { work, slot: None, stream, start, end, call, node: None, bound, bytes: 0, step: 0 }
+        DeviceOp { work, slot: None, stream, start, end, call, node: None, bound, bytes: 0, blocks: 0, step: 0 }
     }
 
     fn told(ops: &[DeviceOp], host: &[HostEvent], end: i64) -> Vec<(String, i64)> {

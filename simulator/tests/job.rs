@@ -43,7 +43,7 @@ fn check(job: &Job) {
 
 #[test]
 fn ranks_leave_collectives_together_whatever_is_wrong() {
-    for (seed, kind) in (700..).zip(FaultKind::ALL) {
+    for (seed, &kind) in (700..).zip(FaultKind::ALL) {
         let config = Config::draw_faulty(seed, Fault { kind, magnitude_permille: 1000 });
         let ranks = config.ranks.max(2);
         let job = Config { steps: 6, layers: config.layers.min(8), ranks, tensor_parallel: ranks as i64, ..config };

@@ -2,7 +2,7 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use proptest::prelude::*;
-use simulator::{Config, Fault, FaultKind, MAGNITUDES, config::Mode, simulate};
+use simulator::{Config, Fault, FaultKind, MAGNITUDES, config::Mode, simulate, simulate_job};
 
 fn check(config: &Config) {
     let run = simulate(config);
@@ -44,10 +44,10 @@ fn buckets_sum_exactly_for_two_hundred_configurations() {
 
 #[test]
 fn buckets_sum_exactly_with_every_fault() {
-    for (seed, kind) in (1000..).zip(FaultKind::ALL) {
+    for (seed, &kind) in (1000..).zip(FaultKind::ALL) {
         for magnitude_permille in MAGNITUDES {
             let drawn = Config::draw_faulty(seed, Fault { kind, magnitude_permille });
-            check(&Config { steps: 10, ..drawn });
+            check(&Config { steps: 10, layers: drawn.layers.min(6), ..drawn });
         }
     }
 }
@@ -64,7 +64,7 @@ fn the_same_configuration_gives_the_same_run() {
 
 #[test]
 fn a_fault_of_no_size_changes_nothing() {
-    for (seed, kind) in (50..).zip(FaultKind::ALL) {
+    for (seed, &kind) in (50..).zip(FaultKind::ALL) {
         // These change how work is issued or how often the profiler flushes, whatever their size.
         if matches!(
             kind,
@@ -73,21 +73,27 @@ fn a_fault_of_no_size_changes_nothing() {
                 | FaultKind::Profiler
                 | FaultKind::FullSort
                 | FaultKind::Unfused
+                | FaultKind::Upcast
         ) {
             continue;
         }
         let config = Config::draw_faulty(seed, Fault { kind, magnitude_permille: 0 });
-        let (run, twin) = (simulate(&config), simulate(&config.twin()));
-        assert_eq!(format!("{:?}", run.ops), format!("{:?}", twin.ops), "{kind:?}");
+        let config = Config { layers: config.layers.min(6), ..config };
+        let ops = |config: &Config| {
+            simulate_job(config).ranks.into_iter().map(|run| format!("{:?}", run.ops)).collect::<Vec<_>>()
+        };
+        assert!(ops(&config) == ops(&config.twin()), "{kind:?}");
     }
 }
 
 #[test]
 fn a_fault_slows_the_step_and_more_of_it_slows_it_more() {
-    for kind in FaultKind::ALL {
+    for &kind in FaultKind::ALL {
         for seed in 300..302 {
-            let truth =
-                |magnitude_permille| simulate(&Config::draw_faulty(seed, Fault { kind, magnitude_permille })).truth();
+            let truth = |magnitude_permille| {
+                let config = Config::draw_faulty(seed, Fault { kind, magnitude_permille });
+                simulate(&Config { layers: config.layers.min(10), steps: config.steps.min(24), ..config }).truth()
+            };
             let (small, large) = (truth(350), truth(2000));
             let twin = large.faults.first().unwrap();
             assert!(

@@ -219,6 +219,30 @@ fn collectives_on_host_and_device() {
 }
 
 #[test]
+fn counters_of_any_category_are_kept_with_their_numbers() {
+    let t = trace(
+        &[
+            r#"{"ph": "X", "cat": "cpu_op", "name": "a", "pid": 5, "tid": 6, "ts": 1, "dur": 9}"#,
+            r#"{"ph": "C", "cat": "scheduler", "name": "num_requests_waiting", "pid": 5, "tid": 5, "ts": 2.5, "args": {"num_requests_waiting": 3}}"#,
+            r#"{"ph": "C", "cat": "scheduler", "name": "num_requests_waiting", "pid": 5, "tid": 5, "ts": 4, "args": {"num_requests_waiting": 0}}"#,
+            r#"{"ph": "C", "name": "kv_cache_usage", "pid": 5, "tid": 5, "ts": 3, "args": {"kv_cache_usage": 0.625}}"#,
+        ]
+        .join(","),
+        "",
+    );
+    let mut counters: Vec<_> =
+        t.counters.iter().map(|c| (t.strings.get(c.name), c.device, c.t.clone(), c.value.clone())).collect();
+    counters.sort_by_key(|counter| counter.0.to_owned());
+    assert_eq!(
+        counters,
+        [
+            ("kv_cache_usage", None, vec![2000], vec![0.625]),
+            ("num_requests_waiting", None, vec![1500, 3000], vec![3.0, 0.0]),
+        ]
+    );
+}
+
+#[test]
 fn memory_counters_flows_names_and_python() {
     let t = trace(
         &[

@@ -35,6 +35,22 @@ impl Machine<'_> {
         self.call(HostKind::Alloc, name, None, |machine, _| machine.pause(ns / 3));
     }
 
+    /// Captures the graphs again, for `ns`.
+    pub(crate) fn recapture(&mut self, ns: i64) {
+        let name = format!("capture_{}_FULL", self.config.batch);
+        self.record(HostKind::Compile, name, |machine| {
+            let name = machine.api("cudaStreamBeginCapture", "hipStreamBeginCapture");
+            machine.call(HostKind::Capture, name, None, |machine, _| machine.pause(ns / 8));
+            // The program runs the pass that is captured.
+            machine.pause(ns * 3 / 8);
+            let name = machine.api("cudaStreamEndCapture", "hipStreamEndCapture");
+            machine.call(HostKind::Capture, name, None, |machine, _| machine.pause(ns / 8));
+            let name = machine.api("cudaGraphInstantiate", "hipGraphInstantiate");
+            machine.call(HostKind::Capture, name, None, |machine, _| machine.pause(ns * 3 / 8));
+        });
+        self.captures += 1;
+    }
+
     /// Compiles for `ns`, module load included.
     pub(crate) fn compile(&mut self, ns: i64) {
         self.record(HostKind::Compile, "_compile.compile_inner (dynamo_timed)", |machine| {

@@ -5,9 +5,10 @@ use std::cmp::Reverse;
 use super::Machine;
 use crate::{
     fault::FaultKind,
-    forward::Task,
+    forward::{Task, shape},
+    kernel::Slot,
     random::Of,
-    record::{Bound, DeviceOp, Direction, HostKind, Work},
+    record::{Bound, DeviceOp, Direction, HostEvent, HostKind, Inputs, Work},
 };
 
 /// Operations looked back upon for overlap; more are never in flight beside a new one.
@@ -36,7 +37,9 @@ impl Machine<'_> {
 
     /// Settles when an operation runs and books it.
     fn place(&mut self, mut op: DeviceOp, ns: i64, ready: &Ready) {
-        let event = ready.dependency.map_or(i64::MIN, |end| end + self.config.event_ns);
+        let config = self.config;
+        let event_ns = config.event_ns + config.dose(FaultKind::SerialStreams, 3_000);
+        let event = ready.dependency.map_or(i64::MIN, |end| end + event_ns);
         let free = self.tails[op.stream] + ready.gap;
         op.start = ready.launch.max(free).max(event);
         op.bound = match ready.dependency {
@@ -65,17 +68,17 @@ impl Machine<'_> {
     }
 
     fn task_op(&mut self, task: &Task, call: usize, bound: Bound) -> DeviceOp {
-        let work = match task.slot.card().class {
+        let work = match task.kernel.card().class {
             Some(class) => Work::Compute(class),
             None => {
                 self.collectives += 1;
                 Work::Collective { wait: task.wait, seq: self.collectives }
             }
         };
-        let bytes = if matches!(work, Work::Collective { .. }) { self.config.batch * 8192 } else { 0 };
+        let bytes = if matches!(work, Work::Collective { .. }) { 2 * task.rows * self.config.hidden } else { 0 };
         DeviceOp {
             work,
-            slot: Some(task.slot),
+            slot: Some(task.kernel),
             stream: task.stream,
             start: 0,
             end: 0,
@@ -83,13 +86,28 @@ impl Machine<'_> {
             node: None,
             bound,
             bytes,
+            blocks: task.blocks,
             step: self.step,
         }
     }
 
     /// Cost of a launch call, the profiler's share included.
     fn launch_cost(&mut self) -> i64 {
-        self.cost(Of::Launch, self.config.launch_ns) + self.config.dose(FaultKind::Profiler, 8_000)
+        let launch = self.config.launch_ns;
+        let slow =
+            self.config.dose(FaultKind::Profiler, 8_000) + self.config.dose(FaultKind::SlowLaunch, launch * 3 / 2);
+        self.cost(Of::Launch, launch) + slow + self.preempted()
+    }
+
+    /// Time for which other processes have the processor in the middle of a call.
+    fn preempted(&mut self) -> i64 {
+        let away = self.config.dose(FaultKind::HostContention, 60 * self.config.launch_ns);
+        let key = [self.step, self.place, self.draws];
+        if away > 0 && self.seat.own.chance(Of::Contention, key, 25) {
+            self.seat.own.around(Of::Contention, key, away, 500)
+        } else {
+            0
+        }
     }
 
     /// Has `stream` wait for what `on` holds so far; two calls and the time they wait for.
@@ -101,12 +119,52 @@ impl Machine<'_> {
         self.tails[on]
     }
 
+    /// Gives the operator that has just begun what it is called with.
+    fn note_inputs(&mut self, task: &Task) {
+        let config = self.config;
+        if !(config.framework_ops && config.record_shapes) {
+            return;
+        }
+        let shapes = match shape::weight(config, task.slot) {
+            Some((inner, outer)) => vec![[task.rows, inner], [inner, outer]],
+            None => vec![[task.rows, config.hidden]],
+        };
+        let dtype = if task.kernel == Slot::CastDown { "float" } else { "c10::BFloat16" };
+        if let Some(event) = self.host.last_mut() {
+            event.inputs = Some(Inputs { shapes, dtype });
+        }
+    }
+
+    /// Waits while another thread of the interpreter holds its lock.
+    fn wait_for_interpreter(&mut self) {
+        let held = self.config.dose(FaultKind::Gil, 20 * self.config.framework_ns);
+        let key = [self.step, self.place, self.draws];
+        if held == 0 || !self.seat.own.chance(Of::Gil, key, 30) {
+            return;
+        }
+        let start = self.now;
+        self.now += self.seat.own.around(Of::Gil, key, held, 300);
+        self.other.push(HostEvent {
+            kind: HostKind::PythonFrame,
+            name: "vllm/v1/engine/detokenizer.py(164): update".into(),
+            start,
+            end: self.now,
+            correlation: None,
+            external: None,
+            inputs: None,
+            stream: None,
+            step: self.step,
+        });
+    }
+
     /// Issues one kernel: framework work, then the launch call.
     pub(crate) fn launch(&mut self, task: &Task) {
-        let operator = task.slot.card().operator;
+        let operator = task.kernel.card().operator;
         self.at_task(task);
         self.record_if(self.config.framework_ops, HostKind::FrameworkOp, operator, |machine| {
+            machine.note_inputs(task);
             machine.work(machine.config.framework_ns);
+            machine.wait_for_interpreter();
             if task.slot.card().class.is_none() {
                 machine.pause(machine.config.dose(FaultKind::CollectiveHost, 50_000));
             }
@@ -127,6 +185,7 @@ impl Machine<'_> {
 
     /// Launches a graph of `tasks`; `graph` is its id.
     pub(crate) fn launch_graph(&mut self, graph: i64, tasks: &[Task]) {
+        let graph = graph + 100 * self.captures;
         let name = self.api("cudaGraphLaunch", "hipGraphLaunch");
         self.call(HostKind::GraphLaunch, name, Some(crate::forward::MAIN), |machine, call| {
             machine.await_room();
@@ -134,7 +193,7 @@ impl Machine<'_> {
             let config = machine.config;
             let cost =
                 machine.cost(Of::Launch, config.graph_launch_ns + config.graph_launch_node_ns.saturating_mul(nodes));
-            machine.pause(cost);
+            machine.pause(cost + config.dose(FaultKind::SlowGraphLaunch, 250_000));
             // The first node starts after the call has returned.
             let launch = machine.now + machine.cost(Of::Latency, config.latency_ns / 2);
             let longer = config.dose(FaultKind::NodeGap, 2 * config.node_gap_ns);
@@ -167,6 +226,10 @@ impl Machine<'_> {
         } else {
             (HostKind::Copy, self.api("cudaMemcpyAsync", "hipMemcpyAsync"))
         };
+        let name = match direction {
+            Direction::PeerToPeer => self.api("cudaMemcpyPeerAsync", "hipMemcpyPeerAsync"),
+            _ => name,
+        };
         self.call(kind, name, Some(stream), |machine, call| {
             machine.await_room();
             let launch = machine.now + machine.cost(Of::Latency, machine.config.latency_ns);
@@ -183,6 +246,7 @@ impl Machine<'_> {
                 node: None,
                 bound: Bound::Launch,
                 bytes,
+                blocks: 0,
                 step: machine.step,
             };
             machine.place(op, 900 + bytes / rate, &Ready { launch, gap, dependency });
@@ -213,6 +277,7 @@ impl Machine<'_> {
                 node: None,
                 bound,
                 bytes,
+                blocks: 0,
                 step,
             };
             machine.place(op, 800 + bytes / 1000, &Ready { launch, gap, dependency: None });

@@ -5,6 +5,7 @@ use std::{borrow::Cow, cmp::Reverse, collections::BinaryHeap};
 
 use crate::{
     config::Config,
+    counter::Counter,
     forward::Task,
     kernel::Vendor,
     meeting::Meeting,
@@ -18,6 +19,8 @@ mod device;
 
 /// Streams of the device.
 pub(crate) const STREAMS: usize = 3;
+/// Steps that share one value of the host's noise.
+const NOISE_STEPS: i64 = 3;
 /// Time at which the first step begins; a capture starts a little before its first event.
 const ORIGIN: i64 = 250_000_000;
 
@@ -41,8 +44,17 @@ pub(crate) struct Machine<'c> {
     place: i64,
     draws: i64,
     collectives: i64,
+    /// Graphs captured again since the start.
+    captures: i64,
+    /// Totals of the engine's counters.
+    pub(crate) preemptions: i64,
+    pub(crate) drafted: i64,
+    pub(crate) accepted: i64,
     pub(crate) host: Vec<HostEvent>,
     pub(crate) ops: Vec<DeviceOp>,
+    pub(crate) counters: Vec<Counter>,
+    /// What another thread of the interpreter did.
+    pub(crate) other: Vec<HostEvent>,
 }
 
 impl<'c> Machine<'c> {
@@ -61,8 +73,14 @@ impl<'c> Machine<'c> {
             place: 0,
             draws: 0,
             collectives: 0,
+            captures: 0,
+            preemptions: 0,
+            drafted: 0,
+            accepted: 0,
             host: Vec::new(),
             ops: Vec::new(),
+            counters: Vec::new(),
+            other: Vec::new(),
         }
     }
 
@@ -80,10 +98,18 @@ impl<'c> Machine<'c> {
         Cow::Borrowed(if self.config.vendor == Vendor::Cuda { cuda } else { hip })
     }
 
+    /// Where the next draw is addressed.
+    fn key(&mut self) -> [i64; 3] {
+        self.draws += 1;
+        [self.step, self.place, self.draws]
+    }
+
     /// `mean` with the jitter of host work.
     fn cost(&mut self, of: Of, mean: i64) -> i64 {
-        self.draws += 1;
-        let key = [self.step, self.place, self.draws];
+        let key = self.key();
+        let most = self.config.host_noise_permille;
+        let shared = self.seat.own.around(Of::HostNoise, [self.step / NOISE_STEPS, 0, 0], 1000, most);
+        let mean = mean * shared / 1000;
         self.seat.own.around(of, key, mean, 200) + self.seat.own.tail(Of::Stall, key, mean / 20)
     }
 
@@ -91,6 +117,13 @@ impl<'c> Machine<'c> {
     pub(crate) fn work(&mut self, mean: i64) {
         if mean > 0 {
             self.now += self.cost(Of::Host, mean);
+        }
+    }
+
+    /// Notes the value of a counter, if counters are recorded.
+    pub(crate) fn count(&mut self, name: &'static str, value: f64) {
+        if self.config.counters {
+            self.counters.push(Counter { name, at: self.now, value });
         }
     }
 
@@ -125,6 +158,7 @@ impl<'c> Machine<'c> {
             end: start,
             correlation,
             external,
+            inputs: None,
             stream: None,
             step: self.step,
         });
