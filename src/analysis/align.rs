@@ -136,11 +136,11 @@ impl Walk<'_> {
     fn run(&mut self, mut i: usize, mut j: usize) -> (usize, usize) {
         let (mut lost, mut sure) = (0, self.pairs.len());
         while i < self.a.len() && j < self.b.len() && lost < LOST.0 {
-            let fits = self.fits(self.last, (i, j)).then_some((i, j));
+            let fits = self.last.is_some() && self.fits(self.last, (i, j));
             let dropped = || self.after_dropped((i, j));
-            match fits.or_else(dropped) {
+            match fits.then_some((i, j)).or_else(dropped) {
                 Some(found) => {
-                    self.pairs.truncate(if fits.is_some() { self.pairs.len() } else { sure });
+                    self.pairs.truncate(if fits { self.pairs.len() } else { sure });
                     self.pairs.push(found);
                     (i, j) = found;
                     (self.last, sure, lost) = (Some(found), self.pairs.len(), 0);
@@ -172,19 +172,32 @@ impl Walk<'_> {
         self.same(pair) && last.is_none_or(close)
     }
 
-    /// The next pair that fits if records were dropped here, the fewest first.
+    /// How far a pair and those after it are apart in all, as far as there are any; `None` where one does not fit.
+    fn believed(&self, mut last: Option<(usize, usize)>, pair: (usize, usize)) -> Option<Ns> {
+        let mut sum: Ns = 0;
+        for k in 0..CONFIRM {
+            let next = (pair.0 + k, pair.1 + k);
+            if k > 0 && (next.0 >= self.a.len() || next.1 >= self.b.len()) {
+                break;
+            }
+            if !self.fits(last, next) {
+                return None;
+            }
+            let apart = last.and_then(|last| residual(self.a, self.b, last, next));
+            sum = sum.saturating_add(apart.map_or(0, |(off, _)| off));
+            last = Some(next);
+        }
+        Some(sum)
+    }
+
+    /// The pair that fits best if records were dropped here, or if nothing has been paired yet; of several the one with the
+    /// fewest dropped.
     fn after_dropped(&self, (i, j): (usize, usize)) -> Option<(usize, usize)> {
-        let believed = |pair: &(usize, usize)| {
-            let mut last = self.last;
-            (0..CONFIRM).map(|k| (pair.0 + k, pair.1 + k)).all(|next| {
-                let fits = self.fits(last, next);
-                last = Some(next);
-                fits
-            })
-        };
+        let here = self.last.is_none().then_some((i, j));
         let one = (1..=DROPPED.0).flat_map(|k| [(i + k, j), (i, j + k)]);
         let both = (1..=DROPPED.1).flat_map(|p| (1..=DROPPED.1).map(move |q| (i + p, j + q)));
-        one.clone().take(4).chain(both).chain(one.skip(4)).find(believed)
+        let apart = |pair: (usize, usize)| Some((self.believed(self.last, pair)?, pair.0 + pair.1, pair));
+        here.into_iter().chain(one).chain(both).filter_map(apart).min().map(|(.., pair)| pair)
     }
 }
 
@@ -214,6 +227,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
         /// Whatever each rank dropped and wherever its capture began, no pair joins two different collectives, and nearly
         /// all common ones are found.
         #[test]
