@@ -26,6 +26,8 @@ const CLOSE: (usize, usize) = (32, 8);
 const BUDGET: usize = 50_000_000;
 /// Cost of a position that does not fit, in thousandths of what ranks may leave apart.
 const MISFIT: i64 = 1_000;
+/// Cost of a position that only one of the two captures has, in the same unit: captures mostly begin together (own value).
+const UNSHARED: i64 = 200;
 /// Records dropped in a row on one rank, and on both, that are stepped over without a new search.
 const DROPPED: (usize, usize) = (64, 4);
 /// Positions after a dropped record that must fit before it is believed.
@@ -101,10 +103,10 @@ fn closely(a: &[Item], b: &[Item], skip_a: usize, skip_b: usize) -> i64 {
         _ => MISFIT,
     };
     let misfit: i64 = pairs.windows(2).map(apart).sum::<i64>() + n.saturating_sub(pairs.len()) as i64 * MISFIT;
-    // Of offsets that fit equally well the one with the larger common part is the likelier.
+    // Of offsets that fit nearly as well the one with the larger common part is the likelier.
     let shorter = a.len().min(b.len());
     let overlap = (a.len() - skip_a).min(b.len() - skip_b);
-    misfit / n.max(1) as i64 + 20 * (shorter - overlap) as i64 / shorter as i64
+    misfit / n.max(1) as i64 + UNSHARED * (shorter - overlap) as i64 / shorter as i64
 }
 
 fn cost(residual: Option<(Ns, Ns)>) -> i64 {
