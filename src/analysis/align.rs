@@ -192,13 +192,13 @@ impl Walk<'_> {
         Some(sum)
     }
 
-    /// The pair that fits best if records were dropped here, or if nothing has been paired yet; of several the one with the
-    /// fewest dropped.
+    /// The pair that fits best if records were dropped here, or if nothing has been paired yet; of several that fit as well as
+    /// ranks leave, the one with the fewest dropped.
     fn after_dropped(&self, (i, j): (usize, usize)) -> Option<(usize, usize)> {
         let here = self.last.is_none().then_some((i, j));
         let one = (1..=DROPPED.0).flat_map(|k| [(i + k, j), (i, j + k)]);
         let both = (1..=DROPPED.1).flat_map(|p| (1..=DROPPED.1).map(move |q| (i + p, j + q)));
-        let apart = |pair: (usize, usize)| Some((self.believed(self.last, pair)?, pair.0 + pair.1, pair));
+        let apart = |pair: (usize, usize)| Some((self.believed(self.last, pair)? / LEAVE, pair.0 + pair.1, pair));
         here.into_iter().chain(one).chain(both).filter_map(apart).min().map(|(.., pair)| pair)
     }
 }
