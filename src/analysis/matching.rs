@@ -60,6 +60,9 @@ pub(super) fn run(trace: &Trace, timelines: &[Timeline], splits: &[Split]) -> Jo
         let matched = job.instances.iter().map(|i| i.members.len()).sum::<usize>() - before;
         job.unmatched += all.saturating_sub(matched) as u64;
     }
+    let world = trace.manifest.value("parallel.world_size").and_then(|v| v.parse::<u64>().ok());
+    let open = world.is_some_and(|world| world > timelines.len() as u64);
+    job.groups.iter_mut().for_each(|group| group.open = open);
     order(&mut job, timelines);
     settle(trace, &mut job, timelines, splits);
     job
@@ -155,7 +158,8 @@ fn by_sequence(recorded: &Recorded) -> Vec<Found> {
 fn by_order(job: &mut Job, name: Option<String>, recorded: Recorded) {
     let mut rest = recorded.calls;
     for _ in 0..UNNAMED {
-        let Some(first) = rest.iter().max_by_key(|(rank, c)| (c.len(), std::cmp::Reverse(**rank))).map(|(r, _)| *r) else {
+        let Some(first) = rest.iter().max_by_key(|(rank, c)| (c.len(), std::cmp::Reverse(**rank))).map(|(r, _)| *r)
+        else {
             break;
         };
         let Some(reference) = rest.remove(&first) else { break };
@@ -196,7 +200,7 @@ fn add(job: &mut Job, name: Option<String>, size: Option<u32>, found: Vec<Found>
         return;
     }
     let group = job.groups.len();
-    job.groups.push(Group { name, size, ranks, instances: 0 });
+    job.groups.push(Group { name, size, open: false, ranks, instances: 0 });
     job.instances.extend(found.into_iter().map(|(kind, mut members)| {
         members.sort_by_key(|m| m.rank);
         Instance { members, transfer: 0, group, kind, slow: false }
@@ -239,9 +243,13 @@ fn order(job: &mut Job, timelines: &[Timeline]) {
         let Some((_, i)) = stuck else { break };
         broken[i] = true;
         job.unmatched += job.instances[i].members.len() as u64;
-        ready.extend(job.instances[i].members.iter().map(|m| m.rank).filter(|r| {
-            queues[*r].get(heads[*r]).is_some_and(|(_, head)| *head == i)
-        }));
+        ready.extend(
+            job.instances[i]
+                .members
+                .iter()
+                .map(|m| m.rank)
+                .filter(|r| queues[*r].get(heads[*r]).is_some_and(|(_, head)| *head == i)),
+        );
     }
     let mut taken: Vec<Option<Instance>> = std::mem::take(&mut job.instances).into_iter().map(Some).collect();
     job.instances = sorted.into_iter().filter_map(|i| taken.get_mut(i)?.take()).collect();
@@ -253,7 +261,8 @@ fn settle(trace: &Trace, job: &mut Job, timelines: &[Timeline], splits: &[Split]
     for instance in &mut job.instances {
         let Some(group) = job.groups.get_mut(instance.group) else { continue };
         group.instances += 1;
-        let ops = || instance.members.iter().filter_map(|m| Some((m.rank, timelines.get(m.rank)?.ops.get(m.op as usize)?)));
+        let ops =
+            || instance.members.iter().filter_map(|m| Some((m.rank, timelines.get(m.rank)?.ops.get(m.op as usize)?)));
         instance.transfer = ops().map(|(_, op)| op.dur()).min().unwrap_or(0);
         if !group.is_complete() {
             let alone = ops().filter_map(|(rank, op)| splits.get(rank)?.estimate_of(trace, op)).min();

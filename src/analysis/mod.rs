@@ -173,6 +173,8 @@ pub fn rank_count(trace: &Trace) -> usize {
 }
 
 #[cfg(test)]
+pub(crate) mod job_script;
+#[cfg(test)]
 mod ranks_tests;
 #[cfg(test)]
 pub(crate) mod script;

@@ -2,83 +2,16 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use model::{Category, Ns, Trace};
+use model::Ns;
 use proptest::prelude::*;
 
-use super::{Analysis, Bucket, Layer, Rank, Step, script::Script};
+use super::{
+    Analysis, Bucket, Layer, Rank, Step,
+    job_script::{Run, TRANSFER},
+    script::Script,
+};
 
 const GEMM: &str = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize64x64x64";
-const NORM: &str = "void vllm::rms_norm_kernel<c10::BFloat16>(c10::BFloat16*, c10::BFloat16 const*)";
-
-/// Transfer of every collective, ns.
-const TRANSFER: Ns = 10_000;
-
-/// A job of ranks that run the same steps: per step `layers` times host work, a GEMM, a norm and an all-reduce.
-#[derive(Clone, Debug)]
-struct Run {
-    /// Per rank and collective: GEMM and host time, ns.
-    work: Vec<Vec<(Ns, Ns)>>,
-    layers: usize,
-    /// Clock of each rank against the true time, ns.
-    clocks: Vec<Ns>,
-    /// Whether the source numbers the collectives of a group.
-    numbered: bool,
-    /// Records of collectives that a rank lost.
-    dropped: Vec<(usize, usize)>,
-}
-
-impl Run {
-    fn new(work: Vec<Vec<(Ns, Ns)>>, layers: usize) -> Self {
-        Self { clocks: vec![0; work.len()], work, layers, numbered: true, dropped: Vec::new() }
-    }
-
-    fn write(&self) -> Script {
-        let mut s = Script::default();
-        let ranks = self.work.len();
-        let mut ready = vec![0; ranks];
-        let mut rows: Vec<Vec<[(Ns, Ns); 6]>> = vec![Vec::new(); ranks];
-        for c in 0..self.work[0].len() {
-            let mut here: Vec<[(Ns, Ns); 6]> = Vec::new();
-            for (rank, t) in ready.iter().enumerate() {
-                let (gemm, host) = self.work[rank][c];
-                // The host works from the end of the last collective, then launches three operations.
-                let call = t + host;
-                let at = call + 2_000;
-                let after = (at + gemm + 500, at + gemm + 3_500);
-                let start = after.1 + 500;
-                let calls = [(call, call + 1_000), (call + 1_000, call + 1_500), (call + 1_500, call + 2_000)];
-                here.push([calls[0], calls[1], calls[2], (at, at + gemm), after, (start, start)]);
-            }
-            let all = here.iter().map(|h| h[5].0).max().unwrap() + TRANSFER;
-            for (rank, mut h) in here.into_iter().enumerate() {
-                h[5].1 = all;
-                rows[rank].push(h);
-                ready[rank] = all;
-            }
-        }
-        for (rank, rows) in rows.iter().enumerate() {
-            s.rank(rank as u32);
-            let clock = self.clocks[rank];
-            for (c, row) in rows.iter().enumerate() {
-                let [a, b, d, gemm, norm, comm] = row.map(|(from, to)| (from + clock, to + clock));
-                if c % self.layers == 0 {
-                    let end = rows[(c + self.layers).min(rows.len()) - 1][5].1 + clock;
-                    s.host(Category::UserRange, "execute_context_0(0)_generation_4(4)", (a.0 - 1, end));
-                }
-                s.launch(a, GEMM, gemm);
-                s.launch(b, NORM, norm);
-                if !self.dropped.contains(&(rank, c)) {
-                    s.collective(d, ("tp", self.work.len() as u32), self.numbered.then_some(c as i64), comm);
-                }
-            }
-        }
-        s
-    }
-
-    fn analyze(&self) -> (Trace, Analysis) {
-        self.write().analyze()
-    }
-}
 
 fn steady(rank: &Rank) -> Vec<&Step> {
     let class = rank.main_class().unwrap();
@@ -135,18 +68,21 @@ fn a_wait_is_what_the_late_rank_spent_longer_on() {
     let class = rank.main_class().unwrap();
     let moved = a.job.reassign(0, rank, class).unwrap();
     let steps = steady(rank).len() as Ns;
+    assert_eq!(steps, 11);
     assert_eq!(moved.layers.iter().sum::<Ns>() + moved.unassigned, class.total);
-    assert_eq!((moved.skewed, moved.unassigned), (0, 0), "{moved:?}");
+    // What lies before the first collective of the capture is not known.
+    assert_eq!((moved.skewed, moved.unassigned), (0, 300_000), "{moved:?}");
     let causes: Vec<(u32, String, Ns)> =
-        moved.causes.iter().map(|c| (a.ranks[c.late].rank, c.bucket.name(&a.host_labels), c.ns / steps)).collect();
-    assert_eq!(causes, [(1, "rt.host.unknown".into(), 300_000), (2, "compute.gemm".into(), 40_000)]);
+        moved.causes.iter().map(|c| (a.ranks[c.late].rank, c.bucket.name(&a.host_labels), c.ns)).collect();
+    assert_eq!(causes, [(1, "rt.host.unknown".into(), 10 * 300_000), (2, "compute.gemm".into(), 11 * 40_000)]);
     let comm = moved.layers[Layer::ALL.iter().position(|l| *l == Layer::Communication).unwrap()];
     assert_eq!(comm / steps, 2 * TRANSFER);
 }
 
 #[test]
 fn a_lost_record_costs_its_neighbours_their_cause_and_nothing_else() {
-    let work = |rank: usize| (0..40).map(|c| (50_000 + 2_000 * ((c * 7 + rank * 3) % 11) as Ns, 5_000)).collect::<Vec<_>>();
+    let work =
+        |rank: usize| (0..40).map(|c| (50_000 + 2_000 * ((c * 7 + rank * 3) % 11) as Ns, 5_000)).collect::<Vec<_>>();
     for numbered in [true, false] {
         let mut run = Run::new((0..3).map(work).collect(), 4);
         run.numbered = numbered;
@@ -177,7 +113,8 @@ fn a_wait_inside_another_groups_segment_is_the_cause_of_that_wait() {
     // their group, and rank 0 waits for rank 1 in theirs, which is rank 2's host in the end.
     let mut s = Script::default();
     let mut t = 0;
-    let mut rows: [Vec<(&str, u32, i64, (Ns, Ns), (Ns, Ns))>; 3] = Default::default();
+    type Row = (&'static str, u32, i64, (Ns, Ns), (Ns, Ns));
+    let mut rows: [Vec<Row>; 3] = Default::default();
     for step in 0..12 {
         let late = 100_000;
         let start = [t + 20_000, t + 20_000, t + 20_000 + late];
@@ -238,7 +175,7 @@ proptest! {
         for wait in &a.job.waits {
             let causes: Ns = wait.causes.iter().map(|c| c.ns).sum();
             prop_assert!(wait.causes.is_empty() || wait.skew.abs() <= 2, "{:?}", wait);
-            prop_assert_eq!(causes + wait.skew, wait.ns);
+            prop_assert!(wait.causes.is_empty() || causes + wait.skew == wait.ns, "{:?}", wait);
             explained += usize::from(!wait.causes.is_empty());
         }
         prop_assert!(a.job.waits.is_empty() || explained > 0);

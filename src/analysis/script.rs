@@ -4,8 +4,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use model::{
-    Category, CollectiveCall, CopyDetail, Detail, Device, KernelDetail, Ns, ProcessId, Slice, Trace, TraceBuilder, TraceSink, TrackId,
-    TrackKey, TrackKind,
+    Category, CollectiveCall, CopyDetail, Detail, Device, KernelDetail, Ns, ProcessId, Slice, Trace, TraceBuilder,
+    TraceSink, TrackId, TrackKey, TrackKind,
 };
 
 use super::{Analysis, Options, analyze};

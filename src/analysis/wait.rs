@@ -37,10 +37,11 @@ pub struct Wait {
     pub ns: Ns,
     /// Of that, time in which the rank did nothing else, ns; the rest was hidden.
     pub exposed: Ns,
-    /// Part of the wait that the segments do not give, ns, signed: the ranks did not leave together.
+    /// Part of the wait that the segments do not give, ns, signed: the ranks did not leave together. 0 where there are none.
     pub skew: Ns,
-    /// What the late rank spent longer on than the waiting one, signed; with `skew` it adds up to the wait exactly. Empty
-    /// where nothing can be said: the first collective of a group, a record lost in between.
+    /// What the late rank spent longer on than the waiting one, signed; with `skew` it adds up to what this rank waited
+    /// longer than the late one, exactly. Empty where nothing can be said: the first collective of a group, a record lost in
+    /// between, ranks that left too far apart.
     pub causes: Vec<Cause>,
 }
 
@@ -130,7 +131,8 @@ impl History<'_> {
             .iter()
             .filter_map(|m| self.span(m.rank, m.op).map(|(start, end)| (m.rank, m.op, start, end)))
             .collect();
-        let Some(&(late, _, late_start, late_end)) = spans.iter().min_by_key(|(rank, _, start, end)| (end - start, *rank))
+        let Some(&(late, _, late_start, late_end)) =
+            spans.iter().min_by_key(|(rank, _, start, end)| (end - start, *rank))
         else {
             return Vec::new();
         };
@@ -150,11 +152,12 @@ impl History<'_> {
                     self.add(&mut terms, (group, late), late, of_late, 1);
                     self.add(&mut terms, (group, rank), late, own, -1);
                 }
-                let skew = lag - terms.values().sum::<Ns>();
-                let known = own.is_some() && of_late.is_some() && skew.abs() <= LEAVE.max(lag / 2);
+                let compared = own.is_some() && of_late.is_some();
+                let skew = if compared { lag - terms.values().sum::<Ns>() } else { 0 };
+                let known = skew.abs() <= LEAVE.max(lag / 2);
                 let causes = terms.into_iter().filter(|(_, ns)| known && *ns != 0);
                 let causes = causes.map(|((late, bucket), ns)| Cause { late, bucket, ns }).collect();
-                Wait { rank, op, instance: n, late, ns, exposed, skew: if known { skew } else { lag }, causes }
+                Wait { rank, op, instance: n, late, ns, exposed, skew, causes }
             })
             .collect()
     }

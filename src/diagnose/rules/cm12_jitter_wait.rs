@@ -75,7 +75,8 @@ fn spread(cx: &Context<'_>, group: &Waiting) -> Option<Finding> {
         let ns: Ns = r.steady_steps(class).flat_map(|s| analysis.job.waits_in(rank, &s.ops)).map(|w| w.ns).sum();
         Some((ns / class.steady.max(1) as Ns, r, class))
     };
-    let (_, rank, class) = group.ranks.iter().filter_map(|r| waits(*r)).max_by_key(|(ns, r, _)| (*ns, std::cmp::Reverse(r.rank)))?;
+    let (_, rank, class) =
+        group.ranks.iter().filter_map(|r| waits(*r)).max_by_key(|(ns, r, _)| (*ns, std::cmp::Reverse(r.rank)))?;
     let known = |layer: Layer| -> Ns {
         let causes = group.late.iter().flat_map(|l| &l.causes);
         causes.filter(|((_, b), ns)| **ns > 0 && b.layer() == layer && *b != Bucket::CommWait).map(|(_, ns)| ns).sum()
