@@ -66,6 +66,22 @@ impl<'a> Edited<'a> {
         &self.calls
     }
 
+    /// Time that the rows lost to the edits, ns: of the device, of the host, and of calls that waited.
+    pub fn taken(&self) -> Ns {
+        let of_op = |(was, is): (&OpRow, &OpRow)| match is.fate {
+            Fate::Removed => was.dur + was.gap.max(0),
+            Fate::Aside => was.dur,
+            Fate::Stays => (was.dur - is.dur).max(0) + (was.gap - is.gap).max(0),
+        };
+        let calls = &self.rank.timeline.calls;
+        let of_call = |((was, is), call): ((&CallRow, &CallRow), &crate::analysis::Call)| {
+            let waited = if is.awaits == was.awaits { 0 } else { (call.end - call.start - was.own).max(0) };
+            waited + (was.before - is.before).max(0) + (was.own - is.own).max(0)
+        };
+        let ops: Ns = self.model.ops.iter().zip(self.ops()).map(of_op).sum();
+        ops + self.model.calls.iter().zip(self.calls()).zip(calls).map(of_call).sum::<Ns>()
+    }
+
     fn hopeful(&self) -> bool {
         self.variant == Variant::Hopeful
     }

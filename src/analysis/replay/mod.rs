@@ -123,6 +123,14 @@ impl<'a> Replay<'a> {
         out
     }
 
+    /// Time that the edits take away on a rank themselves, hopefully, over the whole run, ns: whatever they bring, it is no
+    /// more unless they let work run side by side.
+    pub fn taken(&self, edits: &[(usize, &Edit)], at: usize) -> Ns {
+        let edits: Vec<&Edit> = edits.iter().filter(|(rank, _)| *rank == at).map(|(_, edit)| *edit).collect();
+        let parts = self.models.get(at).zip(self.analysis.ranks.get(at));
+        parts.map_or(0, |(model, rank)| Edited::new(model, rank, &edits, Variant::Hopeful).taken())
+    }
+
     /// Step times without any change, by replay.
     pub fn unedited(&self) -> Windows {
         let nothing = Edit::Remove(Vec::new());
