@@ -14,6 +14,7 @@
 //! | [`wait`] | for what on which other rank each rank waited |
 //! | [`clock`] | offsets between the ranks' clocks, for display |
 //! | [`edit`] | elementary changes to a recorded run |
+//! | [`replay`] | what the steps would take after such changes |
 //! | [`period`] | layers found as tandem repeats |
 //! | [`jitter`] | slow steps against the median one |
 //! | [`evidence`] | what the capture can and cannot show |
@@ -34,6 +35,7 @@ pub mod job;
 mod matching;
 pub mod period;
 mod segments;
+pub mod replay;
 pub mod steps;
 pub mod timeline;
 pub mod wait;

@@ -1,6 +1,7 @@
 //! The rule catalogue: one file and one line per rule.
 
 mod cm01_late_rank;
+mod change;
 mod cm06_redundant_collectives;
 mod cm07_slow_link;
 mod cm11_host_per_collective;

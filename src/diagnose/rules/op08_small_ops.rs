@@ -4,12 +4,13 @@ use model::EvidenceClass::Device;
 
 use super::{gate::recurring, reading};
 use crate::{
-    analysis::{Bucket, Confidence, GraphMode, Layer, OpKind, Rank, Step},
+    analysis::{Bucket, Class, Confidence, DeviceOp, Edit, GraphMode, Layer, OpKind, Rank, Step},
     diagnose::{
         Competing, Evidence, Intervention, Trigger,
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
+    platform::OpClass,
 };
 
 /// An operation below this is small, ns (TraceLens, KernelPro).
@@ -87,8 +88,11 @@ impl Rule for SmallOps {
                     ("share", Value::Share(cost.share)),
                 ],
             );
-            let change =
-                Intervention { removes: sums.fusible / steps as i64, layer: Layer::Operator, edits: Vec::new() };
+            let change = Intervention {
+                removes: sums.fusible / steps as i64,
+                layer: Layer::Operator,
+                edits: fused(rank, class),
+            };
             let rows = rank
                 .steady_steps(class)
                 .flat_map(|s| rank.ops_of(s))
@@ -174,4 +178,31 @@ fn storm(rank: &Rank, step: &Step) -> Storm {
     }
     storm.fusible += run - longest;
     storm
+}
+
+/// Every run of neighbouring elementary small operations becomes one that takes as long as its longest; hopefully the
+/// kernels beside it take it in altogether. What has a name of its own, such as a norm, is fused already.
+fn fused(rank: &Rank, class: &Class) -> Vec<Edit> {
+    let elementary = |op: &DeviceOp| {
+        op.dur() < SMALL && matches!(op.op.class(), OpClass::Elementwise | OpClass::Fill | OpClass::Other)
+    };
+    let mut runs: Vec<Vec<u32>> = Vec::new();
+    for step in rank.steady_steps(class) {
+        let mut open = false;
+        for (i, op, _) in reading::accounted(rank, step).filter(|(_, op, _)| op.kind == OpKind::Compute) {
+            let small = elementary(op);
+            match runs.last_mut().filter(|_| open && small) {
+                Some(run) => run.push(i as u32),
+                None if small => runs.push(vec![i as u32]),
+                None => {}
+            }
+            open = small;
+        }
+    }
+    let longest = |group: &[u32]| {
+        let durations = group.iter().filter_map(|o| rank.timeline.ops.get(*o as usize)).map(DeviceOp::dur);
+        (group.to_vec(), durations.max().unwrap_or(0))
+    };
+    let single = runs.iter().filter(|run| run.len() > 1).map(|run| longest(run)).collect();
+    vec![Edit::Fuse(single), Edit::Hoped(Box::new(Edit::Remove(runs.concat())))]
 }

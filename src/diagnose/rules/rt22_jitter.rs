@@ -2,8 +2,9 @@
 
 use model::EvidenceClass::Device;
 
+use super::{change, reading};
 use crate::{
-    analysis::{Bucket, Confidence, Layer},
+    analysis::{Bucket, Class, Confidence, Edit, Layer, Rank, Step, jitter},
     diagnose::{
         Competing, Evidence, Intervention, Trigger,
         rule::{Context, Doc, Outcome, Rule},
@@ -13,6 +14,8 @@ use crate::{
 
 /// p99 over p50; own value from the demand for low jitter.
 const RATIO: f64 = 1.5;
+/// Times the median from which a step loses its excess; own value, half-way to the ratio of the trigger.
+const SLOW: f64 = 1.25;
 /// Steps below which a 99th percentile says nothing.
 const FEW: usize = 20;
 /// Steps from which the 99th percentile (nearest rank) is not simply the slowest step.
@@ -82,7 +85,7 @@ impl Rule for Jitter {
                 ],
             );
             let layer = if worst.layer() == Layer::Measurement { Layer::Runtime } else { worst.layer() };
-            let change = Intervention { removes, layer, edits: Vec::new() };
+            let change = Intervention { removes, layer, edits: steadied(rank, class, jitter) };
             let mut finding = cx.finding(&DOC, rank, class, claim, trigger, change);
             finding.layer = layer;
             if class.steady < MANY {
@@ -118,4 +121,28 @@ fn length(worst: Bucket) -> Competing {
     } else {
         Competing::refuted(claim, Text::new("most of the excess is not compute", "超出部分大多不是计算"))
     }
+}
+
+/// Steps well above the median one lose what their host does longer than that of the median step. Nobody knows the cause,
+/// so cautiously a tenth of it stays; of excess on the device there is no edit.
+fn steadied(rank: &Rank, class: &Class, jitter: &jitter::Jitter) -> Vec<Edit> {
+    let slow = |s: &&Step| s.window.len() as f64 > SLOW * class.p50 as f64;
+    let buckets: Vec<Bucket> =
+        jitter.excess.iter().filter(|(b, ns)| *ns > 0 && b.is_host_side()).map(|(b, _)| *b).collect();
+    let time = |step: &Step, bucket: Bucket| reading::idle(rank, step, |_, b| b == bucket);
+    let Some(median) = rank.steady_steps(class).find(|s| s.index == jitter.median) else { return Vec::new() };
+    let to = |part: i64| {
+        let mut edits = Vec::new();
+        for step in rank.steady_steps(class).filter(slow) {
+            for bucket in &buckets {
+                let (now, then) = (time(step, *bucket), time(median, *bucket));
+                if now > then {
+                    let left = 100 - (now - then).saturating_mul(part) / now;
+                    edits.extend(change::host_time(rank, std::iter::once(step), |_, b| b == *bucket, left));
+                }
+            }
+        }
+        edits
+    };
+    to(90).into_iter().chain(change::hoped(to(100))).collect()
 }
