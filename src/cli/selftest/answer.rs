@@ -1,12 +1,12 @@
 //! What the diagnosis said of a run, beside what is true of it.
 
 use model::Ns;
-use simulator::FaultKind;
+use simulator::{FaultKind, Layer as Family};
 
 use super::worth::Worth;
 use crate::{
     analysis::{Confidence, Layer},
-    diagnose::{Diagnosis, Finding, Method, Severity, VerdictLayer},
+    diagnose::{Diagnosis, Finding, Method, Severity, VerdictLayer, rules},
 };
 
 /// Share of a step below which a gain is nothing that anybody could see: the least gain that a report speaks of.
@@ -20,7 +20,7 @@ pub struct Injected {
     /// What is wrong.
     pub kind: FaultKind,
     /// Layer of the cause.
-    pub layer: Layer,
+    pub family: Family,
     /// The rank that has the cause, if it is one.
     pub culprit: Option<u32>,
     /// Mean steady step with the fault less that without it, ns.
@@ -57,6 +57,31 @@ pub struct Answer {
     pub verdict: VerdictLayer,
     /// Findings in their order.
     pub said: Vec<Said>,
+    /// For each of the run's faults, whether a rule that names it could speak: there is one, and the capture holds the
+    /// evidence it needs.
+    pub heard: Vec<bool>,
+}
+
+/// Name of a family in tables and scripts.
+pub fn family_key(family: Family) -> &'static str {
+    match family {
+        Family::Operator => "operator",
+        Family::Runtime => "runtime",
+        Family::Communication => "communication",
+        Family::Measurement => "measurement",
+        Family::Environment => "environment",
+        Family::LoadLimited => "load_limited",
+    }
+}
+
+/// The layer of findings that blame a family; `None` where only a rule that names the fault can.
+fn layer_of(family: Family) -> Option<Layer> {
+    match family {
+        Family::Operator => Some(Layer::Operator),
+        Family::Runtime => Some(Layer::Runtime),
+        Family::Communication => Some(Layer::Communication),
+        Family::Measurement | Family::Environment | Family::LoadLimited => None,
+    }
 }
 
 impl Answer {
@@ -83,7 +108,13 @@ impl Answer {
                 truth,
             }
         };
-        Self { verdict: diagnosis.verdict.layer, said: diagnosis.findings.iter().map(&mut said).collect() }
+        let abstained = |rule: &str| diagnosis.abstained.iter().any(|abstention| abstention.rule == rule);
+        let speaks = |rule: &&str| rules::find(rule).is_some() && !abstained(rule);
+        Self {
+            verdict: diagnosis.verdict.layer,
+            said: diagnosis.findings.iter().map(&mut said).collect(),
+            heard: faults.iter().map(|fault| fault.kind.rules().iter().any(speaks)).collect(),
+        }
     }
 
     /// The findings that compete with fault `i`, whose true gain is `gain`: without those that name something else which
@@ -98,20 +129,32 @@ impl Answer {
         self.said.iter().find(|said| said.fault == Some(i))
     }
 
-    /// The layer that the answer blames for fault `i`; `None` when it leaves that open. A fault of the measurement is
-    /// blamed by naming it at all: such findings qualify the others and never come first.
-    pub fn layer(&self, i: usize, fault: &Injected) -> Option<Layer> {
-        if fault.layer == Layer::Measurement && self.names(i).is_some() {
-            return Some(Layer::Measurement);
+    /// Whether the answer blames the family of fault `i`; `None` when it leaves that open. What qualifies all findings (a
+    /// fault of the measurement) never comes first, and is blamed by naming it at all.
+    pub fn blames(&self, i: usize, fault: &Injected) -> Option<bool> {
+        if fault.family == Family::Measurement && self.names(i).is_some() {
+            return Some(true);
         }
-        let verdict = match self.verdict {
-            VerdictLayer::Operator => Some(Layer::Operator),
-            VerdictLayer::Runtime => Some(Layer::Runtime),
-            VerdictLayer::Communication => Some(Layer::Communication),
-            VerdictLayer::None | VerdictLayer::Undecided => None,
-        };
-        let first = self.against(i, fault.gain).find(|said| said.layer != Layer::Measurement);
-        if self.verdict == VerdictLayer::Undecided { None } else { first.map(|said| said.layer).or(verdict) }
+        if self.verdict == VerdictLayer::Undecided {
+            return None;
+        }
+        let wanted = layer_of(fault.family);
+        match self.against(i, fault.gain).find(|said| said.layer != Layer::Measurement) {
+            Some(first) => Some(wanted.map_or(first.fault == Some(i), |layer| first.layer == layer)),
+            None => match self.verdict {
+                VerdictLayer::Operator => Some(wanted == Some(Layer::Operator)),
+                VerdictLayer::Runtime => Some(wanted == Some(Layer::Runtime)),
+                VerdictLayer::Communication => Some(wanted == Some(Layer::Communication)),
+                _ => None,
+            },
+        }
+    }
+
+    /// The same for findings as they stand, whatever else is really there.
+    pub fn blames_strictly(&self, i: usize, fault: &Injected) -> bool {
+        let first = self.said.iter().find(|said| competes(said, fault.family));
+        let layer = layer_of(fault.family);
+        first.is_some_and(|said| layer.map_or(said.fault == Some(i), |layer| said.layer == layer))
     }
 
     /// Findings that a reader would act upon.
@@ -132,4 +175,14 @@ impl Said {
         let least = if self.fault.is_some() { VISIBLE } else { MATTERS };
         self.truth.is_some_and(|truth| truth as f64 >= least * step as f64)
     }
+}
+
+/// Findings about the measurement qualify the others and compete only with each other.
+pub fn competes(said: &Said, family: Family) -> bool {
+    (said.layer == Layer::Measurement) == (family == Family::Measurement)
+}
+
+/// Whether a bucket of this layer is what a family would show in.
+pub fn shows_in(family: Family, layer: Option<Layer>) -> Option<bool> {
+    layer_of(family).map(|wanted| layer == Some(wanted))
 }

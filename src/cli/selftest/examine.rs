@@ -93,15 +93,9 @@ pub fn examine(case: &Case, depth: Depth, packs: &Packs) -> anyhow::Result<Exami
 }
 
 fn injected(config: &simulator::Config, fault: &Fault, step: Ns) -> Injected {
-    let layer = match fault.kind.layer() {
-        simulator::Layer::Operator => Layer::Operator,
-        simulator::Layer::Runtime => Layer::Runtime,
-        simulator::Layer::Communication => Layer::Communication,
-        simulator::Layer::Measurement => Layer::Measurement,
-    };
     let without = Subject::new(&config.without(fault.kind)).step();
     let culprit = config.culprit(fault.kind).filter(|_| config.ranks > 1).and_then(|rank| u32::try_from(rank).ok());
-    Injected { kind: fault.kind, layer, culprit, gain: step - without }
+    Injected { kind: fault.kind, family: fault.kind.layer(), culprit, gain: step - without }
 }
 
 /// The main class of the rank that takes longest.

@@ -45,8 +45,8 @@ pub fn render(score: &Score, seed: u64, lang: Lang) -> String {
     heading(&mut out, say(Text::new("Is the cause named?", "能否指出原因")));
     out.push_str(&groups(score, lang, |key| !matches!(key, Key::Fault(_))));
     let notes = Text::new(
-        "\nlayer, rule: what comes first, leaving out other things that a second simulation shows to be worth as much or more. Strict: the first of all. Gain error: middle of the interval against the difference to the same run without the fault, over the step. Largest, grown: what the layer of the largest bucket, or of the bucket that grew most over the run without the fault, would have said. Invisible: faults that cost less than 1 % of the step, not scored.",
-        "\n层、规则：排在首位者，已除去第二次模拟证明同样值得或更值得处理的其他事项。严格：全部之中的首位。收益误差：区间中点与去掉故障后同一运行之差的偏差，相对步时。最大、增长：最大的桶，或相对无故障运行增长最多的桶所在的层会给出的答案。不可见：代价不足步时 1% 的故障，不计分。",
+        "\nlayer, rule: what comes first, leaving out other things that a second simulation shows to be worth as much or more. Strict: the first of all. Gain error: middle of the interval against the difference to the same run without the fault, over the step. Largest, grown: what the layer of the largest bucket, or of the bucket that grew most over the run without the fault, would have said. Unheard: the rules that name the fault need evidence that the run does not hold (probes, counters), so only the layer is scored. Invisible: faults that cost less than 1 % of the step, not scored.",
+        "\n层、规则：排在首位者，已除去第二次模拟证明同样值得或更值得处理的其他事项。严格：全部之中的首位。收益误差：区间中点与去掉故障后同一运行之差的偏差，相对步时。最大、增长：最大的桶，或相对无故障运行增长最多的桶所在的层会给出的答案。缺证据：能指出该故障的规则所需的证据（探针、计数器）不在采集中，只对层计分。不可见：代价不足步时 1% 的故障，不计分。",
     );
     out.extend([say(notes), "\n\n"]);
     heading(&mut out, say(Text::new("By fault", "按故障")));
@@ -96,6 +96,7 @@ fn groups(score: &Score, lang: Lang, wanted: impl Fn(&Key) -> bool) -> String {
             (Text::new("covered", "覆盖"), Right),
             (Text::new("largest", "最大"), Right),
             (Text::new("grown", "增长"), Right),
+            (Text::new("unheard", "缺证据"), Right),
             (Text::new("invisible", "不可见"), Right),
         ],
     );
@@ -105,7 +106,7 @@ fn groups(score: &Score, lang: Lang, wanted: impl Fn(&Key) -> bool) -> String {
     table.markdown()
 }
 
-fn group_row(label: String, group: &Group) -> [String; 14] {
+fn group_row(label: String, group: &Group) -> [String; 15] {
     [
         label,
         units::count(group.layer.of),
@@ -120,6 +121,7 @@ fn group_row(label: String, group: &Group) -> [String; 14] {
         rate(group.covered),
         rate(group.largest_bucket),
         rate(group.grown_bucket),
+        units::count(group.unheard),
         units::count(group.invisible),
     ]
 }

@@ -160,7 +160,7 @@ struct Kinds(Vec<FaultKind>);
 fn kinds(text: &str) -> Result<Kinds, String> {
     let known = || FaultKind::ALL.iter().map(|kind| plan::kind_key(*kind));
     let kind = |word: &str| {
-        let found = FaultKind::ALL.into_iter().find(|kind| plan::kind_key(*kind) == word);
+        let found = FaultKind::ALL.iter().copied().find(|kind| plan::kind_key(*kind) == word);
         found.ok_or_else(|| format!("there is no fault '{word}'; known are {}", known().collect::<Vec<_>>().join(", ")))
     };
     text.split('+').map(kind).collect::<Result<_, _>>().map(Kinds)

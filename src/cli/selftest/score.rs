@@ -4,12 +4,13 @@
 use std::collections::BTreeMap;
 
 use super::{
-    answer::{Injected, MATTERS, Said, VISIBLE},
+    answer::{Injected, MATTERS, Said, VISIBLE, competes, family_key, shows_in},
     deprive::Loss,
     examine::Examined,
-    plan::{fault_key, kind_key},
+    plan::kind_key,
 };
 use crate::analysis::{Confidence, Layer};
+use simulator::Layer as Family;
 
 /// So many of so many.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
@@ -56,6 +57,8 @@ pub struct Group {
     pub grown_bucket: Rate,
     /// Faults that cost less than 1 % of the step: not scored.
     pub invisible: u64,
+    /// Faults whose rules need evidence that the run does not hold, such as probes: only the layer is scored.
+    pub unheard: u64,
     /// Distance from the middle of the gain interval to the true gain, in shares of the step, in rising order.
     #[serde(skip)]
     pub errors: Vec<f64>,
@@ -225,74 +228,82 @@ impl Score {
 
     fn fault(&mut self, run: &Examined) {
         let (Some(fault), Some(injected)) = (run.faults.first(), run.case.faults.first()) else { return };
-        let (layer, permille) = (fault.layer.key(), injected.magnitude_permille);
+        let (family, permille) = (family_key(fault.family), injected.magnitude_permille);
         let keys = [
             Key::All,
             Key::Magnitude(permille),
-            Key::Family(layer),
-            Key::FamilyMagnitude(layer, permille),
+            Key::Family(family),
+            Key::FamilyMagnitude(family, permille),
             Key::Fault(kind_key(fault.kind)),
         ];
         let visible = fault.gain as f64 >= VISIBLE * run.step as f64;
         let against: Vec<&Said> =
-            run.answer.against(0, fault.gain).filter(|said| competes(said, fault.layer)).collect();
+            run.answer.against(0, fault.gain).filter(|said| competes(said, fault.family)).collect();
         let names = |said: &Said| said.fault == Some(0);
-        let blamed = run.answer.layer(0, fault);
+        let blamed = run.answer.blames(0, fault);
+        let heard = run.answer.heard.first() == Some(&true);
         let named = run.answer.names(0);
         let right = against.first().is_some_and(|said| names(said));
-        let strict = run.answer.said.iter().find(|said| competes(said, fault.layer));
+        let strict = run.answer.said.iter().find(|said| competes(said, fault.family));
         for key in keys {
             let group = self.groups.entry(key).or_default();
             if !visible {
                 group.invisible += 1;
                 continue;
             }
-            group.layer.count(blamed == Some(fault.layer));
-            group.layer_strict.count(strict.is_some_and(|said| said.layer == fault.layer));
+            group.layer.count(blamed == Some(true));
+            group.layer_strict.count(run.answer.blames_strictly(0, fault));
+            if let Some(shows) = shows_in(fault.family, run.largest) {
+                group.largest_bucket.count(shows);
+            }
+            if let Some(shows) = run.grown.and_then(|_| shows_in(fault.family, run.grown)) {
+                group.grown_bucket.count(shows);
+            }
+            if !heard {
+                group.unheard += 1;
+                continue;
+            }
             group.rule.count(right);
             group.rule_in_three.count(against.iter().take(3).any(|said| names(said)));
             group.rule_strict.count(strict.is_some_and(names));
             if let Some((culprit, said)) = fault.culprit.zip(named) {
                 group.culprit.count(said.ranks == [culprit]);
             }
-            if let Some((low, high)) = named.and_then(|said| said.gain).filter(|_| fault.layer != Layer::Measurement) {
+            if let Some((low, high)) =
+                named.and_then(|said| said.gain).filter(|_| shows_in(fault.family, None).is_some())
+            {
                 group.covered.count((low..=high).contains(&fault.gain));
                 group.errors.extend(named.and_then(|said| error(said, run)));
-            }
-            if fault.layer != Layer::Measurement {
-                group.largest_bucket.count(run.largest == Some(fault.layer));
-                if run.grown.is_some() {
-                    group.grown_bucket.count(run.grown == Some(fault.layer));
-                }
             }
         }
         if !visible {
             return;
         }
-        if fault.gain as f64 >= MATTERS * run.step as f64 && fault.layer != Layer::Measurement {
+        if heard && fault.gain as f64 >= MATTERS * run.step as f64 && shows_in(fault.family, None).is_some() {
             if let Some(rule) = fault.kind.rules().first() {
                 let heard = run.answer.weighty().any(names);
                 self.rules.entry(rule).or_default().recall.count(heard);
             }
         }
-        if !right {
+        if heard && !right {
             self.misses.push(miss(run, permille));
         }
         if !run.poorer.is_empty() {
             let all = run.poorer.iter().map(|(loss, answer)| (Some(*loss), answer));
             for (loss, answer) in std::iter::once((None, &run.answer)).chain(all) {
-                let blamed = answer.layer(0, fault);
+                let blamed = answer.blames(0, fault);
                 let selective = self.selective.entry(loss).or_default();
                 selective.answered.count(blamed.is_some());
-                if blamed.is_some() {
-                    selective.wrong.count(blamed != Some(fault.layer));
+                if let Some(right) = blamed {
+                    selective.wrong.count(!right);
                 }
             }
         }
     }
 
     fn pair(&mut self, run: &Examined) {
-        if run.faults.iter().any(|fault| (fault.gain as f64) < VISIBLE * run.step as f64) {
+        let invisible = |fault: &Injected| (fault.gain as f64) < VISIBLE * run.step as f64;
+        if run.faults.iter().any(invisible) || run.answer.heard.contains(&false) {
             return;
         }
         // To name something else that is worth as much as the smaller of the two is right too, and takes no place.
@@ -301,8 +312,8 @@ impl Score {
             said.layer != Layer::Measurement && (said.fault.is_some() || said.truth.is_none_or(|truth| truth < least))
         };
         let first: Vec<&Said> = run.answer.said.iter().filter(takes_place).take(3).collect();
-        let found = |i: usize, fault: &Injected| match fault.layer {
-            Layer::Measurement => run.answer.names(i).is_some(),
+        let found = |i: usize, fault: &Injected| match fault.family {
+            Family::Measurement => run.answer.names(i).is_some(),
             _ => first.iter().any(|said| said.fault == Some(i)),
         };
         let both = run.faults.iter().enumerate().all(|(i, fault)| found(i, fault));
@@ -348,11 +359,6 @@ impl Score {
     }
 }
 
-/// Findings about the measurement qualify the others and compete only with each other.
-fn competes(said: &Said, layer: Layer) -> bool {
-    (said.layer == Layer::Measurement) == (layer == Layer::Measurement)
-}
-
 fn error(said: &Said, run: &Examined) -> Option<f64> {
     let (middle, truth) = said.middle().zip(said.truth)?;
     Some((middle - truth).abs() as f64 / run.step.max(1) as f64)
@@ -362,7 +368,7 @@ fn miss(run: &Examined, magnitude_permille: i64) -> Miss {
     let share = |ns: i64| ns as f64 / run.step.max(1) as f64;
     let gain: i64 = run.faults.iter().map(|fault| fault.gain).sum();
     Miss {
-        fault: fault_key(&run.case.faults),
+        fault: run.case.key(),
         magnitude_permille,
         seed: run.case.seed,
         mode: run.mode,

@@ -54,6 +54,12 @@ fn improved(rule: &str, config: &Config) -> Vec<Config> {
         ],
         "RT-10" => vec![Config { allocate_every: 0, ..now() }],
         "RT-22" => vec![Config { jitter_permille: 0, drift_permille: 0, flush_every: 0, allocate_every: 0, ..now() }],
+        "RT-13" | "RT-16" | "CM-01" | "CM-12" => {
+            vec![Config { host_noise_permille: 0, jitter_permille: 0, drift_permille: 0, flush_every: 0, ..now() }]
+        }
+        "RT-07" => vec![Config { graph_launch_ns: 0, graph_launch_node_ns: 0, ..now() }],
+        "RT-17" => vec![Config { streams: 1, ..now() }],
+        "OP-13" | "CP-06" => vec![Config { drift_permille: 0, heat_permille: 0, ..now() }],
         "OP-14" => vec![Config { sampling: false, ..now() }],
         _ => Vec::new(),
     }
