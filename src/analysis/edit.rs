@@ -1,5 +1,8 @@
 //! Elementary changes to a recorded run, in terms of its own operations and calls (method §2.11). A replay carries them
 //! out; a rule composes them.
+//!
+//! A change is replayed twice: cautiously, with what is certain, and hopefully, with what may come along with it. The
+//! estimate of a gain is the interval between the two.
 
 use model::{Ns, Span, TrackId};
 
@@ -12,18 +15,23 @@ pub enum Edit {
     Resize(Vec<(u32, Ns)>),
     /// The operations of each group become one that takes so many ns; it is launched where the first of them was.
     Fuse(Vec<(Vec<u32>, Ns)>),
-    /// The operations of each group are launched together by one graph launch.
+    /// The operations of each group are launched together by one graph launch. Cautiously the launch and the gaps between
+    /// nodes cost what is usual, hopefully what the best drivers reach.
     Graph(Vec<Vec<u32>>),
     /// Operations start at most so many ns after the one before them on their queue, if nothing else holds them up.
     Gap(Vec<(u32, Ns)>),
-    /// Blocking calls no longer wait for the device.
+    /// Blocking calls no longer wait for the device. Hopefully the host's work after each is no longer than usual, too.
     Unblock(Vec<u32>),
     /// Stretches of a host thread's time take so many ns instead.
     Host(TrackId, Vec<(Span, Ns)>),
-    /// The host prepares the next step while the device works on this one.
+    /// The host prepares the next step while the device works on this one. Cautiously half of its work between the steps
+    /// needs the token first.
     OverlapSteps,
     /// Collectives transfer for so many ns once all ranks are there.
     Transfer(Vec<(u32, Ns)>),
-    /// Operations leave their queue and run beside it as soon as what they read is there.
+    /// Operations leave their queue and run beside it as soon as what they read is there. Cautiously half of their time is
+    /// lost again because both share the device.
     Aside(Vec<u32>),
+    /// A change that only the hopeful variant brings.
+    Hoped(Box<Edit>),
 }

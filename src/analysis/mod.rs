@@ -12,6 +12,7 @@
 //! | [`collective`] | transfer and wait on one rank |
 //! | [`job`] | what several ranks did together |
 //! | [`edit`] | elementary changes to a recorded run |
+//! | [`replay`] | what the steps would take after such changes |
 //! | [`period`] | layers found as tandem repeats |
 //! | [`jitter`] | slow steps against the median one |
 //! | [`evidence`] | what the capture can and cannot show |
@@ -28,6 +29,7 @@ pub mod idle;
 pub mod jitter;
 pub mod job;
 pub mod period;
+pub mod replay;
 pub mod steps;
 pub mod timeline;
 

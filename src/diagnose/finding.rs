@@ -1,6 +1,6 @@
 //! The diagnosis record: a claim with its evidence, trigger, estimate, competing explanation, remedy and verification.
 
-use model::{EvidenceClass, SliceId};
+use model::{EvidenceClass, Ns, SliceId};
 
 pub use crate::platform::Remedy;
 
@@ -126,6 +126,10 @@ pub struct Finding {
     pub trigger: Trigger,
     /// From X to Y.
     pub estimate: Estimate,
+    /// What no change of this kind can beat, where the steps were replayed.
+    pub limits: Option<Limits>,
+    /// Why the estimate is only a bound although the change is known.
+    pub unreplayed: Option<Text>,
     /// The change behind the estimate, rank by rank.
     pub changes: Vec<(u32, Intervention)>,
     /// Other explanations.
@@ -136,6 +140,15 @@ pub struct Finding {
     pub verify: Message,
     /// Rules whose claim on the same time this one took precedence over.
     pub supersedes: Vec<&'static str>,
+}
+
+/// Step times below which a change cannot bring the step, ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The step without the time that the change itself takes away, as if nothing else took its place (Amdahl).
+    pub amdahl: Ns,
+    /// The most that one of host, device and collectives has to do in a step: overlap cannot hide it.
+    pub overlap: Ns,
 }
 
 /// A rule that could not decide.

@@ -6,6 +6,7 @@
 pub mod estimate;
 pub mod explain;
 pub mod finding;
+pub mod gain;
 pub mod ranking;
 pub mod rule;
 pub mod rules;
@@ -14,7 +15,8 @@ pub mod verdict;
 use model::Trace;
 
 pub use estimate::{Estimate, Intervention, Method};
-pub use finding::{Abstention, Competing, Evidence, Finding, Severity, Trigger};
+pub use finding::{Abstention, Competing, Evidence, Finding, Limits, Severity, Trigger};
+pub use gain::{Counterfactual, Interaction, Joint, RankCheck};
 pub use rule::{Context, Doc, Outcome, Rule};
 pub use verdict::{Level, Verdict, VerdictLayer};
 
@@ -32,6 +34,8 @@ pub struct Diagnosis {
     pub abstained: Vec<Abstention>,
     /// The answer in one sentence.
     pub verdict: Verdict,
+    /// How far the replay can be trusted, and what the first findings gain together.
+    pub counterfactual: Counterfactual,
 }
 
 /// Why a rule about steps abstains on a capture in which none was found.
@@ -61,7 +65,12 @@ pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis 
             Outcome::Abstain(why) => abstained.push(Abstention { rule: doc.id, needs: Vec::new(), why: Some(why) }),
         }
     }
+    ranking::screen(&mut findings, analysis);
+    let gains = gain::Gains::new(analysis);
+    let mut findings = gain::merged(findings);
+    gains.estimate(&mut findings);
     ranking::settle(&mut findings, analysis);
     let verdict = verdict::judge(&cx, &findings);
-    Diagnosis { findings, abstained, verdict }
+    let counterfactual = gains.together(&findings);
+    Diagnosis { findings, abstained, verdict, counterfactual }
 }

@@ -4,6 +4,7 @@
 //! with the better evidence stays and the other becomes its competing explanation.
 
 use super::{
+    estimate::Method,
     finding::{Competing, Finding},
     rules::{cp04_tracing_inflation as inflation, cp05_trace_integrity::FOLDED, gate::LEAST_GAIN},
 };
@@ -36,9 +37,13 @@ const SHARED: &[(&str, &str)] = &[("OP-03", "OP-05")];
 /// Rules that say the host sets the pace of the forward pass.
 const LAUNCH_BOUND: [&str; 2] = ["RT-01", "RT-14"];
 
+/// Drops the findings of layers without a visible share of the step.
+pub fn screen(findings: &mut Vec<Finding>, analysis: &Analysis) {
+    findings.retain(|f| layer_matters(f, analysis));
+}
+
 /// Orders findings and lets one give way where two claim the same time.
 pub fn settle(findings: &mut Vec<Finding>, analysis: &Analysis) {
-    findings.retain(|f| layer_matters(f, analysis));
     give_way(findings);
     name_shared(findings);
     mask_operators(findings);
@@ -133,14 +138,15 @@ fn conflict(findings: &[Finding], specific: &str, general: &str) -> Option<(usiz
     })
 }
 
-/// Where launches set the pace, faster or fewer kernels gain little: operator findings of the class are less sure.
+/// Where launches set the pace, faster or fewer kernels gain little: operator findings of the class are less sure, unless
+/// the replay has said how little.
 fn mask_operators(findings: &mut [Finding]) {
     let paced: Vec<(String, Vec<u32>)> = findings
         .iter()
         .filter(|f| LAUNCH_BOUND.contains(&f.rule))
         .map(|f| (f.class.clone(), f.ranks.clone()))
         .collect();
-    for f in findings.iter_mut().filter(|f| f.layer == Layer::Operator) {
+    for f in findings.iter_mut().filter(|f| f.layer == Layer::Operator && f.estimate.method != Method::Replay) {
         if paced.iter().any(|(class, ranks)| *class == f.class && *ranks == f.ranks) {
             f.confidence = Confidence::Low;
             f.competing.push(Competing::open(

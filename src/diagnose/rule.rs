@@ -103,6 +103,8 @@ impl Context<'_> {
             evidence: Vec::new(),
             trigger,
             estimate,
+            limits: None,
+            unreplayed: None,
             changes: vec![(rank.rank, change)],
             competing: Vec::new(),
             remedy: self.packs.remedies(doc.id, self.vendor()),

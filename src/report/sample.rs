@@ -175,6 +175,8 @@ fn finding() -> Finding {
         }],
         trigger: Trigger { formula: "(rt.launch_api + rt.launch_latency) / step", value: 0.333, threshold: 0.15 },
         estimate: Estimate { from: 10_000_000, to_low: 6_000_000, to_high: 10_000_000, method: Method::Bound },
+        limits: None,
+        unreplayed: None,
         changes: Vec::new(),
         competing: vec![Competing {
             claim: Message::plain(Text::new("The profiler slows the host down.", "采集工具拖慢了主机。")),

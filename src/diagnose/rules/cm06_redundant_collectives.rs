@@ -1,13 +1,15 @@
 //! CM-06: more collectives per layer than the parallel plan needs.
 
-use model::EvidenceClass::Device;
+use std::collections::BTreeMap;
+
+use model::{EvidenceClass::Device, StringId};
 
 use super::{
     gate::{LEAST_GAIN, recurring},
     reading,
 };
 use crate::{
-    analysis::{Confidence, Layer, OpKind, Rank, Step},
+    analysis::{Confidence, Edit, Layer, OpKind, Rank, Step},
     diagnose::{
         Competing, Evidence, Intervention, Trigger,
         rule::{Context, Doc, Outcome, Rule},
@@ -79,6 +81,8 @@ impl Rule for RedundantCollectives {
                 exposed.sum::<i64>() / count.max(1) as i64 * count.saturating_sub(plan(s)) as i64
             };
             let Some(cost) = recurring(rank, class, LEAST_GAIN, extra) else { continue };
+            let surplus = |s: &Step| rarest(rank, s, collectives(rank, s).saturating_sub(plan(s)));
+            let edits = rank.steady_steps(class).flat_map(surplus).collect();
             let Some(step) = rank.steady_steps(class).max_by_key(|s| collectives(rank, s)) else { continue };
             let (count, plan) = (collectives(rank, step), plan(step));
             let trigger = Trigger {
@@ -100,7 +104,7 @@ impl Rule for RedundantCollectives {
                     ("share", Value::Share(cost.share)),
                 ],
             );
-            let change = Intervention { removes: cost.per_step, layer: Layer::Communication, edits: Vec::new() };
+            let change = Intervention { removes: cost.per_step, layer: Layer::Communication, edits: vec![Edit::Remove(edits)] };
             let rows = rank.ops_of(step).iter().filter(|op| op.kind == OpKind::Comm).map(|op| op.slice);
             let finding = cx
                 .finding(&DOC, rank, class, claim, trigger, change)
@@ -131,4 +135,15 @@ impl Rule for RedundantCollectives {
 
 fn collectives(rank: &Rank, step: &Step) -> usize {
     rank.ops_of(step).iter().filter(|op| op.kind == OpKind::Comm).count()
+}
+
+/// So many collectives of a step, of the kinds it has fewest of: the plan's own recur in every layer.
+fn rarest(rank: &Rank, step: &Step, count: usize) -> Vec<u32> {
+    let mut kinds: BTreeMap<StringId, Vec<u32>> = BTreeMap::new();
+    for (i, op) in rank.ops_of(step).iter().enumerate().filter(|(_, op)| op.kind == OpKind::Comm) {
+        kinds.entry(op.name).or_default().push((step.ops.start + i) as u32);
+    }
+    let mut kinds: Vec<Vec<u32>> = kinds.into_values().collect();
+    kinds.sort_by_key(|ops| (ops.len(), ops.first().copied()));
+    kinds.into_iter().flatten().take(count).collect()
 }

@@ -1,10 +1,14 @@
 //! CM-11: the host takes long to issue each collective.
 
-use model::EvidenceClass::{Correlation, Device, HostApi};
+use model::{
+    EvidenceClass::{Correlation, Device, HostApi},
+    Span, TrackId,
+};
+use rustc_hash::FxHashMap;
 
 use super::{gate::recurring, reading};
 use crate::{
-    analysis::{Bucket, Class, Layer, OpKind, Rank, idle::Gap},
+    analysis::{Bucket, Class, Edit, Layer, OpKind, Rank, idle::Gap},
     diagnose::{
         Competing, Evidence, Intervention, Trigger,
         rule::{Context, Doc, Outcome, Rule},
@@ -82,7 +86,7 @@ impl Rule for HostPerCollective {
                     ("share", Value::Share(cost.share)),
                 ],
             );
-            let change = Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: Vec::new() };
+            let change = Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: quicker(rank, class) };
             let finding = cx
                 .finding(&DOC, rank, class, claim, trigger, change)
                 .with(Evidence::new(
@@ -120,4 +124,25 @@ fn per_operation(rank: &Rank, class: &Class, kind: impl Fn(OpKind) -> bool + Cop
     let count: usize = rank.steady_steps(class).map(|s| rank.ops_of(s).iter().filter(launched).count()).sum();
     let idle: i64 = rank.steady_steps(class).map(|s| reading::idle(rank, s, before(rank, kind))).sum();
     idle / count.max(1) as i64
+}
+
+/// The host takes no longer before a collective than before another launched operation (median of both).
+fn quicker(rank: &Rank, class: &Class) -> Vec<Edit> {
+    let mut latest: FxHashMap<TrackId, i64> = FxHashMap::default();
+    let before: Vec<(TrackId, Span)> = (rank.timeline.calls.iter())
+        .map(|call| {
+            let since = latest.insert(call.track, call.end).map_or(call.start, |end| end.min(call.start));
+            (call.track, Span::new(since, call.start))
+        })
+        .collect();
+    let stretches = |kind: fn(OpKind) -> bool| {
+        let ops = rank.steady_steps(class).flat_map(|s| rank.ops_of(s)).filter(move |op| !op.in_graph && kind(op.kind));
+        let firsts = ops.filter(|op| op.first_of_call).filter_map(|op| op.call);
+        firsts.filter_map(|c| before.get(c as usize).copied()).collect::<Vec<_>>()
+    };
+    let mut others: Vec<i64> = stretches(|k| k == OpKind::Compute).iter().map(|(_, span)| span.len()).collect();
+    others.sort_unstable();
+    let usual = others.get(others.len() / 2).copied().unwrap_or(0);
+    let comm = stretches(|k| k == OpKind::Comm).into_iter();
+    comm.map(|(track, span)| Edit::Host(track, vec![(span, span.len().min(usual))])).collect()
 }

@@ -119,6 +119,8 @@ impl Rule for TraceIntegrity {
             evidence: facts.into_iter().map(|(evidence, ..)| evidence).collect(),
             trigger,
             estimate: Estimate::none(0),
+            limits: None,
+            unreplayed: None,
             changes: Vec::new(),
             competing: Vec::new(),
             remedy: cx.packs.remedies(DOC.id, cx.vendor()),

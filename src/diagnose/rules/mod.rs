@@ -1,5 +1,6 @@
 //! The rule catalogue: one file and one line per rule.
 
+mod change;
 mod cm06_redundant_collectives;
 mod cm11_host_per_collective;
 mod composite;

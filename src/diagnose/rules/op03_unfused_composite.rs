@@ -11,7 +11,7 @@ use super::{
     reading,
 };
 use crate::{
-    analysis::{Bucket, Confidence, CopyDir, DeviceOp, Layer, OpKind, Rank, Step},
+    analysis::{Bucket, Confidence, CopyDir, DeviceOp, Edit, Layer, OpKind, Rank, Step},
     diagnose::{
         Competing, Evidence, Intervention, Trigger,
         rule::{Context, Doc, Outcome, Rule},
@@ -95,7 +95,8 @@ impl Rule for UnfusedComposite {
                     ("share", Value::Share(cost.share)),
                 ],
             );
-            let change = Intervention { removes: cost.per_step, layer: Layer::Operator, edits: Vec::new() };
+            let fused = rank.steady_steps(class).flat_map(|s| of(s)).map(|c| (c.ops.clone(), c.fused)).collect();
+            let change = Intervention { removes: cost.per_step, layer: Layer::Operator, edits: vec![Edit::Fuse(fused)] };
             let most = if layers.is_some() { cost.most } else { cost.most.min(Confidence::Medium) };
             let finding = cx
                 .finding(&DOC, rank, class, claim, trigger, change)
@@ -122,6 +123,10 @@ struct Composite {
     name: &'static str,
     first: SliceId,
     kernels: usize,
+    /// The kernels.
+    ops: Vec<u32>,
+    /// Time of the fused kernel, ns.
+    fused: i64,
     /// What a fused kernel would save, ns.
     saved: i64,
 }
@@ -150,7 +155,8 @@ fn composites(trace: &Trace, rank: &Rank, step: &Step, names: &mut HashMap<Strin
             let gaps: i64 = members.iter().skip(1).filter_map(|(i, ..)| device_gaps.get(&(*i as u32))).sum();
             let fused = (longest as f64 / FUSION_EFFICIENCY) as i64;
             let saved = (busy + gaps - fused).max(0);
-            out.push(Composite { name: m.name, first: first.slice, kernels: members.len(), saved });
+            let ops = members.iter().map(|(i, ..)| *i as u32).collect();
+            out.push(Composite { name: m.name, first: first.slice, kernels: members.len(), ops, fused, saved });
         }
     }
     // Queues come in no order of their own.

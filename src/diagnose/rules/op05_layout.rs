@@ -3,11 +3,12 @@
 use model::EvidenceClass::Device;
 
 use super::{
+    change,
     gate::{LEAST_GAIN, recurring},
     reading,
 };
 use crate::{
-    analysis::{DeviceOp, Layer, OpKind, Rank, Step},
+    analysis::{DeviceOp, Edit, Layer, OpKind, Rank, Step},
     diagnose::{
         Competing, Evidence, Intervention, Trigger,
         rule::{Context, Doc, Outcome, Rule},
@@ -80,7 +81,7 @@ impl Rule for Layout {
                     ("count", Value::Count(count as u64)),
                 ],
             );
-            let change = Intervention { removes: cost.per_step, layer: Layer::Operator, edits: Vec::new() };
+            let change = Intervention { removes: cost.per_step, layer: Layer::Operator, edits: vec![Edit::Remove(change::ops(rank, class, is_conversion))] };
             let rows = rank.steady_steps(class).flat_map(|s| conversions(rank, s)).map(|(op, _)| op.slice);
             let finding = cx
                 .finding(&DOC, rank, class, claim, trigger, change)
@@ -99,8 +100,12 @@ impl Rule for Layout {
     }
 }
 
+fn is_conversion(op: &DeviceOp) -> bool {
+    op.kind == OpKind::Compute && op.op == CanonicalOp::Format
+}
+
 fn conversions<'a>(rank: &'a Rank, step: &Step) -> impl Iterator<Item = (&'a DeviceOp, i64)> {
     reading::accounted(rank, step)
-        .filter(|(_, op, _)| op.kind == OpKind::Compute && op.op == CanonicalOp::Format)
+        .filter(|(_, op, _)| is_conversion(op))
         .map(|(_, op, x)| (op, x.busy))
 }

@@ -3,11 +3,12 @@
 use model::{EvidenceClass::Device, SliceId, Trace};
 
 use super::{
+    change,
     gate::{LEAST_GAIN, recurring},
     reading,
 };
 use crate::{
-    analysis::{AnchorKind, CopyDir, DeviceOp, Layer, OpKind, Rank, Step},
+    analysis::{AnchorKind, Class, CopyDir, DeviceOp, Edit, Layer, OpKind, Rank, Step},
     diagnose::{
         Competing, Evidence, Intervention, Trigger,
         rule::{Context, Doc, Outcome, Rule},
@@ -18,6 +19,9 @@ use crate::{
 
 /// Shortest fallback that counts, ns: the Ascend advisor's limit for AI CPU operators.
 const SHORTEST: i64 = 20_000;
+
+/// How many times faster a device kernel is at least; the catalogue says tens of times.
+const FASTER: i64 = 10;
 
 /// The rule.
 pub struct CpuFallback;
@@ -80,7 +84,7 @@ impl Rule for CpuFallback {
                     ("longest", Value::Ns(longest)),
                 ],
             );
-            let change = Intervention { removes: cost.per_step, layer: Layer::Operator, edits: Vec::new() };
+            let change = Intervention { removes: cost.per_step, layer: Layer::Operator, edits: on_device(cx.trace, rank, class) };
             let finding = cx
                 .finding(&DOC, rank, class, claim, trigger, change)
                 .with(Evidence::new(
@@ -101,25 +105,60 @@ impl Rule for CpuFallback {
 /// Fallbacks of a step: the row where each begins, and what it takes, ns.
 fn fallbacks(trace: &Trace, rank: &Rank, step: &Step) -> Vec<(SliceId, i64)> {
     let mut out: Vec<(SliceId, i64)> = reading::accounted(rank, step)
-        .filter(|(_, op, _)| op.dur() > SHORTEST && on_ai_cpu(trace.strings.get(op.name)) && op.kind == OpKind::Compute)
+        .filter(|(_, op, _)| is_slow(trace, op))
         .map(|(_, op, x)| (op.slice, x.busy))
         .collect();
-    // Without a mark of its own a step has no middle.
-    if rank.anchor.kind == AnchorKind::WholeCapture {
-        return out;
-    }
+    out.extend(trips(rank, step).filter_map(|i| {
+        let (down, up) = (rank.timeline.ops.get(i)?, rank.timeline.ops.get(i + 1)?);
+        Some((down.slice, up.end - down.start))
+    }));
+    out
+}
+
+/// The copies to the host that a copy back follows directly, between the first and the last matrix product of a step.
+fn trips(rank: &Rank, step: &Step) -> impl Iterator<Item = usize> {
     let ops = rank.ops_of(step);
     let matrix = |op: &DeviceOp| op.op.class() == OpClass::Matrix;
-    let (Some(first), Some(last)) = (ops.iter().position(matrix), ops.iter().rposition(matrix)) else { return out };
-    for pair in ops.get(first..=last).unwrap_or(&[]).windows(2) {
-        let [down, up] = pair else { continue };
-        let trip = up.end - down.start;
-        let there_and_back = down.kind == OpKind::Copy(CopyDir::DtoH) && up.kind == OpKind::Copy(CopyDir::HtoD);
-        if there_and_back && !down.in_graph && trip > SHORTEST {
-            out.push((down.slice, trip));
+    // Without a mark of its own a step has no middle.
+    let first = ops.iter().position(matrix).filter(|_| rank.anchor.kind != AnchorKind::WholeCapture);
+    let (from, to) = (first.unwrap_or(0), first.and(ops.iter().rposition(matrix)).map_or(0, |last| last + 1));
+    let begin = step.ops.start + from;
+    let there_and_back = |pair: &[DeviceOp]| match pair {
+        [down, up] => {
+            let copies = down.kind == OpKind::Copy(CopyDir::DtoH) && up.kind == OpKind::Copy(CopyDir::HtoD);
+            copies && !down.in_graph && up.end - down.start > SHORTEST
+        }
+        _ => false,
+    };
+    let pairs = ops.get(from..to).unwrap_or(&[]).windows(2).enumerate();
+    pairs.filter(move |(_, pair)| there_and_back(pair)).map(move |(i, _)| begin + i)
+}
+
+/// The work is done by a device kernel: an AI CPU operator takes a tenth of its time, and less hopefully; a round trip and
+/// the waits inside it are gone.
+fn on_device(trace: &Trace, rank: &Rank, class: &Class) -> Vec<Edit> {
+    let slow = change::ops(rank, class, |op| is_slow(trace, op));
+    let tenth = slow.iter().filter_map(|o| Some((*o, rank.timeline.ops.get(*o as usize)?.dur() / FASTER))).collect();
+    let trips: Vec<usize> = rank.steady_steps(class).flat_map(|s| trips(rank, s)).collect();
+    let mut waits = Vec::new();
+    for down in &trips {
+        let launch = |i: usize| rank.timeline.ops.get(i).and_then(|op| op.call);
+        if let (Some(from), Some(to)) = (launch(*down), launch(down + 1)) {
+            let inside = rank.timeline.calls.get(from as usize..to as usize).unwrap_or(&[]).iter().enumerate();
+            waits.extend(inside.filter(|(_, c)| c.blocking).map(|(i, _)| from + i as u32));
         }
     }
-    out
+    let copies = trips.iter().flat_map(|i| [*i as u32, *i as u32 + 1]).collect();
+    vec![
+        Edit::Resize(tenth),
+        Edit::Hoped(Box::new(Edit::Remove(slow))),
+        Edit::Unblock(waits),
+        Edit::Remove(copies),
+    ]
+}
+
+fn is_slow(trace: &Trace, op: &DeviceOp) -> bool {
+    op.dur() > SHORTEST && op.kind == OpKind::Compute && on_ai_cpu(trace.strings.get(op.name))
 }
 
 fn on_ai_cpu(name: &str) -> bool {

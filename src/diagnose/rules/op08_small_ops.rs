@@ -4,7 +4,7 @@ use model::EvidenceClass::Device;
 
 use super::{gate::recurring, reading};
 use crate::{
-    analysis::{Bucket, Confidence, GraphMode, Layer, OpKind, Rank, Step},
+    analysis::{Bucket, Class, Confidence, DeviceOp, Edit, GraphMode, Layer, OpKind, Rank, Step},
     diagnose::{
         Competing, Evidence, Intervention, Trigger,
         rule::{Context, Doc, Outcome, Rule},
@@ -88,7 +88,7 @@ impl Rule for SmallOps {
                 ],
             );
             let change =
-                Intervention { removes: sums.fusible / steps as i64, layer: Layer::Operator, edits: Vec::new() };
+                Intervention { removes: sums.fusible / steps as i64, layer: Layer::Operator, edits: fused(rank, class) };
             let rows = rank
                 .steady_steps(class)
                 .flat_map(|s| rank.ops_of(s))
@@ -174,4 +174,29 @@ fn storm(rank: &Rank, step: &Step) -> Storm {
     }
     storm.fusible += run - longest;
     storm
+}
+
+/// Every run of neighbouring small operations becomes one that takes as long as its longest; that pairs of them can be
+/// merged is taken for granted.
+fn fused(rank: &Rank, class: &Class) -> Vec<Edit> {
+    let mut runs: Vec<Vec<u32>> = Vec::new();
+    for step in rank.steady_steps(class) {
+        let mut open = false;
+        for (i, op, _) in reading::accounted(rank, step).filter(|(_, op, _)| op.kind == OpKind::Compute) {
+            let small = op.dur() < SMALL;
+            match runs.last_mut().filter(|_| open && small) {
+                Some(run) => run.push(i as u32),
+                None if small => runs.push(vec![i as u32]),
+                None => {}
+            }
+            open = small;
+        }
+    }
+    let longest = |group: &[u32]| {
+        let durations = group.iter().filter_map(|o| rank.timeline.ops.get(*o as usize)).map(DeviceOp::dur);
+        (group.to_vec(), durations.max().unwrap_or(0))
+    };
+    let pairs = runs.iter().flat_map(|run| run.chunks(2)).filter(|pair| pair.len() > 1).map(longest).collect();
+    let whole = runs.iter().filter(|run| run.len() > 1).map(|run| longest(run)).collect();
+    vec![Edit::Fuse(pairs), Edit::Hoped(Box::new(Edit::Fuse(whole)))]
 }

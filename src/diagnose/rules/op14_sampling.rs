@@ -4,7 +4,7 @@ use model::EvidenceClass::Device;
 
 use super::{gate::recurring, reading};
 use crate::{
-    analysis::{AnchorKind, DeviceOp, Layer, OpKind, Rank, Step},
+    analysis::{AnchorKind, Class, DeviceOp, Edit, Layer, OpKind, Rank, Step},
     diagnose::{
         Competing, Evidence, Intervention, Trigger,
         rule::{Context, Doc, Outcome, Rule},
@@ -56,7 +56,7 @@ impl Rule for Sampling {
         let mut found = Vec::new();
         let samples = cx.main_classes().filter(|(_, c)| !matches!(c.stage, Stage::Train | Stage::Prefill));
         for (rank, class) in samples {
-            let time = |s: &Step| sampling(rank, s).map(|(_, ns)| ns).sum();
+            let time = |s: &Step| sampling(rank, s).map(|(.., ns)| ns).sum();
             let Some(cost) = recurring(rank, class, SHARE, time) else { continue };
             let count = rank.steady_steps(class).map(|s| sampling(rank, s).count()).max().unwrap_or(0);
             let trigger =
@@ -74,8 +74,8 @@ impl Rule for Sampling {
                     ("count", Value::Count(count as u64)),
                 ],
             );
-            let change = Intervention { removes: cost.per_step, layer: Layer::Operator, edits: Vec::new() };
-            let rows = rank.steady_steps(class).flat_map(|s| sampling(rank, s)).map(|(op, _)| op.slice);
+            let change = Intervention { removes: cost.per_step, layer: Layer::Operator, edits: fused(rank, class) };
+            let rows = rank.steady_steps(class).flat_map(|s| sampling(rank, s)).map(|(_, op, _)| op.slice);
             let finding = cx
                 .finding(&DOC, rank, class, claim, trigger, change)
                 .with(Evidence::new(
@@ -97,7 +97,7 @@ impl Rule for Sampling {
 }
 
 /// Sampling kernels of a step with their exclusive time.
-fn sampling<'a>(rank: &'a Rank, step: &Step) -> impl Iterator<Item = (&'a DeviceOp, i64)> {
+fn sampling<'a>(rank: &'a Rank, step: &Step) -> impl Iterator<Item = (usize, &'a DeviceOp, i64)> {
     let after = match rank.anchor.kind {
         AnchorKind::PeriodicOp | AnchorKind::WholeCapture => usize::MAX,
         _ => {
@@ -112,5 +112,17 @@ fn sampling<'a>(rank: &'a Rank, step: &Step) -> impl Iterator<Item = (&'a Device
         .filter(move |(i, op, _)| {
             op.kind == OpKind::Compute && (op.op == CanonicalOp::Sample || (*i > after && tail(op.op)))
         })
-        .map(|(_, op, x)| (op, x.busy))
+        .map(|(i, op, x)| (i, op, x.busy))
+}
+
+/// One sampling kernel is left; hopefully it hides in the product before it.
+fn fused(rank: &Rank, class: &Class) -> Vec<Edit> {
+    let of = |s: &Step| sampling(rank, s).map(|(i, ..)| i as u32).collect::<Vec<u32>>();
+    let groups: Vec<Vec<u32>> = rank.steady_steps(class).map(of).filter(|g| !g.is_empty()).collect();
+    let longest = |group: &Vec<u32>| {
+        let durations = group.iter().filter_map(|o| rank.timeline.ops.get(*o as usize)).map(DeviceOp::dur);
+        (group.clone(), durations.max().unwrap_or(0))
+    };
+    let fused = groups.iter().map(longest).collect();
+    vec![Edit::Fuse(fused), Edit::Hoped(Box::new(Edit::Remove(groups.concat())))]
 }

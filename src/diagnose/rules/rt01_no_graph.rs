@@ -2,7 +2,7 @@
 
 use model::EvidenceClass::{Correlation, Device, HostApi};
 
-use super::{gate::recurring, reading};
+use super::{change, gate::recurring, reading};
 use crate::{
     analysis::{Bucket, Class, Confidence, GraphMode, Layer, Rank, idle::Gap},
     diagnose::{
@@ -89,7 +89,7 @@ impl Rule for NoGraph {
                     ("share", Value::Share(cost.share)),
                 ],
             );
-            let change = Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: Vec::new() };
+            let change = Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: vec![change::forward_graph(rank, class)] };
             let rows = reading::gap_rows(rank, rank.steady_steps(class), counts);
             let finding = cx
                 .finding(&DOC, rank, class, claim, trigger, change)

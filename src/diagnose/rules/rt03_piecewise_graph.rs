@@ -4,7 +4,7 @@ use model::EvidenceClass::{Device, Graph, HostApi};
 
 use super::{gate::recurring, reading};
 use crate::{
-    analysis::{Bucket, Layer, Rank, Step, idle::Gap},
+    analysis::{Bucket, Class, Edit, Layer, Rank, Step, idle::Gap},
     diagnose::{
         Competing, Evidence, Intervention, Trigger,
         rule::{Context, Doc, Outcome, Rule},
@@ -83,7 +83,7 @@ impl Rule for PiecewiseGraph {
             );
             // One launch stays.
             let removes = cost.per_step - cost.per_step / (count.max(1) as i64);
-            let change = Intervention { removes, layer: Layer::Runtime, edits: Vec::new() };
+            let change = Intervention { removes, layer: Layer::Runtime, edits: vec![whole(rank, class)] };
             let launches = rank.steady_steps(class).flat_map(|s| reading::graph_launches(rank, s)).map(|c| c.slice);
             let finding = cx
                 .finding(&DOC, rank, class, claim, trigger, change)
@@ -126,4 +126,15 @@ fn at_piece(rank: &Rank) -> impl Fn(&Gap, Bucket) -> bool + Copy + '_ {
             && bucket != Bucket::GraphInternal
             && reading::owner(rank, gap).is_some_and(|op| op.first_of_call)
     }
+}
+
+/// All pieces of a step and what lies between them become one graph.
+fn whole(rank: &Rank, class: &Class) -> Edit {
+    let group = |step: &Step| {
+        let ops = rank.ops_of(step);
+        let first = ops.iter().position(|op| op.in_graph)?;
+        let last = ops.iter().rposition(|op| op.in_graph)?;
+        Some((step.ops.start + first..=step.ops.start + last).map(|i| i as u32).collect())
+    };
+    Edit::Graph(rank.steady_steps(class).filter_map(group).collect())
 }

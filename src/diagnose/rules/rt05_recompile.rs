@@ -3,11 +3,12 @@
 use model::{EvidenceClass::HostApi, SliceId};
 
 use super::{
+    change,
     gate::{LEAST_GAIN, stalling},
     reading,
 };
 use crate::{
-    analysis::{Bucket, Class, Confidence, Layer, Rank, Step},
+    analysis::{Bucket, Class, Confidence, Edit, Layer, Rank, Step},
     diagnose::{
         Competing, Evidence, Intervention, Trigger,
         rule::{Context, Doc, Outcome, Rule},
@@ -79,7 +80,7 @@ impl Rule for Recompile {
                     ("longest", Value::Ns(pauses.iter().copied().max().unwrap_or(0))),
                 ],
             );
-            let change = Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: Vec::new() };
+            let change = Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: compiled(rank, class) };
             let once = Text::new("a module was loaded lazily, once", "仅一次惰性加载模块");
             let rival = if loads_once {
                 Competing::open(
@@ -112,11 +113,19 @@ fn compiling(rank: &Rank, step: &Step) -> i64 {
 
 /// Compile calls of the steps that count, and whether all there is is one module load.
 fn compile_calls(rank: &Rank, class: &Class) -> (Vec<SliceId>, bool) {
-    let is_compile = |k: HostCall| {
-        matches!(k, HostCall::Compile | HostCall::ModuleLoad | HostCall::GraphCapture | HostCall::GraphInstantiate)
-    };
     let calls = || rank.steady_steps(class).flat_map(|s| reading::calls(rank, s)).filter(|c| is_compile(c.kind));
     let mut kinds = calls().map(|c| c.kind);
     let loads_once = kinds.next() == Some(HostCall::ModuleLoad) && kinds.next().is_none();
     (reading::sample(calls().map(|c| c.slice)), loads_once)
+}
+
+/// Nothing is compiled, loaded or captured any more.
+fn compiled(rank: &Rank, class: &Class) -> Vec<Edit> {
+    let mut edits = change::host_time(rank, rank.steady_steps(class), |_, b| b == Bucket::Compile, 0);
+    edits.extend(change::without_calls(rank, class, |c| is_compile(c.kind)));
+    edits
+}
+
+fn is_compile(kind: HostCall) -> bool {
+    matches!(kind, HostCall::Compile | HostCall::ModuleLoad | HostCall::GraphCapture | HostCall::GraphInstantiate)
 }

@@ -2,9 +2,9 @@
 
 use model::EvidenceClass::{Correlation, Device, Graph, HostApi};
 
-use super::{gate::recurring, reading};
+use super::{change, gate::recurring, reading};
 use crate::{
-    analysis::{Analysis, Bucket, CopyDir, GraphMode, Layer, OpKind, Rank, Step, idle::Gap},
+    analysis::{Analysis, Bucket, Class, CopyDir, Edit, GraphMode, Layer, OpKind, Rank, Step, idle::Gap},
     diagnose::{
         Competing, Evidence, Intervention, Trigger,
         rule::{Context, Doc, Outcome, Rule},
@@ -78,7 +78,7 @@ impl Rule for UpdateBeforeReplay {
                     ("share", Value::Share(cost.share)),
                 ],
             );
-            let change = Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: Vec::new() };
+            let change = Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: prepared(cx.analysis, rank, class) };
             let launches =
                 rank.steady_steps(class).filter_map(|s| reading::graph_launches(rank, s).next()).map(|c| c.slice);
             let finding = cx
@@ -102,11 +102,37 @@ impl Rule for UpdateBeforeReplay {
 }
 
 fn exposed(analysis: &Analysis, rank: &Rank, step: &Step) -> i64 {
-    let first = rank.ops_of(step).iter().find(|op| op.in_graph).map_or(step.window.start, |op| op.start);
-    let host = |b: Bucket| matches!(b, Bucket::Host(_) | Bucket::LaunchApi | Bucket::LaunchLatency);
-    let named = |b: Bucket| b == Bucket::GraphUpdate || reading::is_host(analysis, b, PREPARE);
-    let waits = reading::idle(rank, step, |g: &Gap, b| named(b) || (g.span.end <= first && host(b)));
+    let first = first_node(rank, step);
+    let waits = reading::idle(rank, step, prepares(analysis, first));
     let copied = |kind: OpKind| kind == OpKind::Copy(CopyDir::HtoD);
     let ops = reading::accounted(rank, step).filter(|(_, op, _)| op.end <= first && copied(op.kind));
     waits + ops.map(|(_, _, x)| x.busy).sum::<i64>()
+}
+
+/// When the first graph node of a step starts, ns.
+fn first_node(rank: &Rank, step: &Step) -> i64 {
+    rank.ops_of(step).iter().find(|op| op.in_graph).map_or(step.window.start, |op| op.start)
+}
+
+/// Idle time spent on inputs and metadata: by its label, or before the first graph node.
+fn prepares(analysis: &Analysis, first: i64) -> impl Fn(&Gap, Bucket) -> bool + Copy + '_ {
+    move |gap, bucket| {
+        let host = matches!(bucket, Bucket::Host(_) | Bucket::LaunchApi | Bucket::LaunchLatency);
+        bucket == Bucket::GraphUpdate
+            || reading::is_host(analysis, bucket, PREPARE)
+            || (gap.span.end <= first && host)
+    }
+}
+
+/// Half of the exposed preparation is done ahead; hopefully all of it.
+fn prepared(analysis: &Analysis, rank: &Rank, class: &Class) -> Vec<Edit> {
+    let to = |percent| -> Vec<Edit> {
+        let steps = rank.steady_steps(class);
+        steps
+            .flat_map(|s| {
+                change::host_time(rank, std::iter::once(s), prepares(analysis, first_node(rank, s)), percent)
+            })
+            .collect()
+    };
+    to(50).into_iter().chain(change::hoped(to(0))).collect()
 }

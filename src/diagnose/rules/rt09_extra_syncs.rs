@@ -4,7 +4,7 @@ use model::EvidenceClass::{Device, HostApi};
 
 use super::{gate::recurring, reading};
 use crate::{
-    analysis::{Bucket, Call, Layer, Rank, Step, idle::Gap},
+    analysis::{Bucket, Call, Class, Edit, Layer, Rank, Step, idle::Gap},
     diagnose::{
         Competing, Evidence, Intervention, Trigger,
         rule::{Context, Doc, Outcome, Rule},
@@ -93,7 +93,7 @@ impl Rule for ExtraSyncs {
                     ("share", Value::Share(cost.share)),
                 ],
             );
-            let change = Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: Vec::new() };
+            let change = Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: vec![Edit::Unblock(extra(rank, class))] };
             let rows = rank.steady_steps(class).flat_map(|s| blocking(rank, s)).map(|c| c.slice);
             let finding = cx
                 .finding(&DOC, rank, class, claim, trigger, change)
@@ -134,4 +134,17 @@ fn restarts(gap: &Gap, bucket: Bucket) -> bool {
     gap.after_sync
         && !gap.between_steps
         && matches!(bucket, Bucket::Host(_) | Bucket::LaunchApi | Bucket::LaunchLatency)
+}
+
+/// The blocking calls of each step but for the last, which brings the token.
+fn extra(rank: &Rank, class: &Class) -> Vec<u32> {
+    let calls = &rank.timeline.calls;
+    let mut out = Vec::new();
+    for step in rank.steady_steps(class) {
+        let from = calls.partition_point(|c| c.start < step.window.start);
+        let begun = calls.iter().enumerate().skip(from).take_while(|(_, c)| c.start < step.window.end);
+        out.extend(begun.filter(|(_, c)| c.blocking).map(|(i, _)| i as u32));
+        out.pop();
+    }
+    out
 }

@@ -3,6 +3,7 @@
 use model::EvidenceClass::HostApi;
 
 use super::{
+    change,
     gate::{LEAST_GAIN, stalling},
     reading,
 };
@@ -81,7 +82,8 @@ impl Rule for Allocator {
                     ("step", Value::Ns(class.p50)),
                 ],
             );
-            let change = Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: Vec::new() };
+            let edits = change::without_calls(rank, class, |c| matches!(c.kind, HostCall::Alloc | HostCall::Free));
+            let change = Intervention { removes: cost.per_step, layer: Layer::Runtime, edits };
             let finding = cx
                 .finding(&DOC, rank, class, claim, trigger, change)
                 .with(Evidence::new(

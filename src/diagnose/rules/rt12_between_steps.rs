@@ -4,7 +4,7 @@ use model::EvidenceClass::{Correlation, Device, HostApi};
 
 use super::{gate::recurring, reading};
 use crate::{
-    analysis::{Bucket, Layer, idle::Gap},
+    analysis::{Bucket, Edit, Layer, idle::Gap},
     diagnose::{
         Competing, Evidence, Intervention, Trigger,
         rule::{Context, Doc, Outcome, Rule},
@@ -85,7 +85,7 @@ impl Rule for BetweenSteps {
                     ("share", Value::Share(cost.share)),
                 ],
             );
-            let change = Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: Vec::new() };
+            let change = Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: vec![Edit::OverlapSteps] };
             let rows = reading::gap_rows(rank, rank.steady_steps(class), counts);
             let finding = cx
                 .finding(&DOC, rank, class, claim, trigger, change)

@@ -6,11 +6,12 @@ use model::{
 };
 
 use super::{
+    change,
     gate::{LEAST_GAIN, STALL_STEPS, stalling},
     reading,
 };
 use crate::{
-    analysis::{Bucket, Class, Confidence, Layer, Rank, Step},
+    analysis::{Bucket, Class, Confidence, Edit, Layer, Rank, Step, idle::Gap},
     diagnose::{
         Competing, Evidence, Finding, Intervention, Trigger,
         rule::{Context, Doc, Outcome, Rule},
@@ -76,7 +77,12 @@ fn recorded(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
         Text::new("the host waited for something else", "主机在等待其他事物"),
         Text::new("the collections are recorded and cover the idle time", "回收有记录且覆盖了该空闲"),
     );
-    finding(cx, rank, class, &pauses, Confidence::High, fact, rival)
+    let slices = rank.steady_steps(class).flat_map(|s| {
+        let thread = reading::issuing_thread(rank, s);
+        reading::host_slices(cx.trace, rank, s.window, Category::Gc).filter_map(move |(_, span)| Some((thread?, span)))
+    });
+    let edits = change::shortened(slices, 0);
+    finding(cx, rank, class, (&pauses, Confidence::High, edits), fact, rival)
 }
 
 /// Long pauses in which the host called nothing.
@@ -104,15 +110,18 @@ fn conjectured(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> 
         Text::new("the host waited for requests or was not scheduled", "主机在等待请求或未被调度"),
         Text::new("record the collector (gc callbacks) or context switches", "请记录回收器（gc 回调）或上下文切换"),
     );
-    finding(cx, rank, class, &pauses, Confidence::Low, fact, rival)
+    let silent = |g: &Gap, b: Bucket| {
+        quiet(b) && g.parts.iter().filter(|(b, _)| quiet(*b)).map(|(_, s)| s.len()).sum::<i64>() >= long
+    };
+    let edits = change::host_time(rank, rank.steady_steps(class), silent, 0);
+    finding(cx, rank, class, (&pauses, Confidence::Low, edits), fact, rival)
 }
 
 fn finding(
     cx: &Context<'_>,
     rank: &Rank,
     class: &Class,
-    pauses: &[i64],
-    most: Confidence,
+    (pauses, most, edits): (&[i64], Confidence, Vec<Edit>),
     fact: Evidence,
     rival: Competing,
 ) -> Option<Finding> {
@@ -143,6 +152,6 @@ fn finding(
             ("longest", Value::Ns(pauses.iter().copied().max().unwrap_or(0))),
         ],
     );
-    let change = Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: Vec::new() };
+    let change = Intervention { removes: cost.per_step, layer: Layer::Runtime, edits };
     cx.finding(&DOC, rank, class, claim, trigger, change).with(fact).against(rival).gated(cost.most.min(most))
 }

@@ -2,9 +2,9 @@
 
 use model::EvidenceClass::{Device, Graph};
 
-use super::{gate::recurring, reading};
+use super::{change, gate::recurring, reading};
 use crate::{
-    analysis::{Bucket, GraphMode, Layer, idle::Gap},
+    analysis::{Bucket, Class, Edit, GraphMode, Layer, Rank, idle::Gap},
     diagnose::{
         Competing, Evidence, Intervention, Trigger,
         rule::{Context, Doc, Outcome, Rule},
@@ -16,6 +16,11 @@ use crate::{
 const SHARE: f64 = 0.10;
 /// Share of zero gaps from which durations hold the dispatch time (rule CP-05).
 const FOLDED: f64 = 0.80;
+
+/// Gap between graph nodes that needs no explanation, ns: own value, from captures of current devices.
+const USUAL_GAP: i64 = 1_500;
+/// The shortest gaps seen in such captures, ns.
+const SHORT_GAP: i64 = 400;
 
 /// The rule.
 pub struct NodeGap;
@@ -94,7 +99,7 @@ impl Rule for NodeGap {
                     ("median", Value::Ns(median)),
                 ],
             );
-            let change = Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: Vec::new() };
+            let change = Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: closer(rank, class) };
             let finding = cx
                 .finding(&DOC, rank, class, claim, trigger, change)
                 .with(Evidence::new(
@@ -110,4 +115,11 @@ impl Rule for NodeGap {
         }
         found.into_iter().collect()
     }
+}
+
+/// Gaps between nodes as short as graphs usually have them; hopefully as short as they get.
+fn closer(rank: &Rank, class: &Class) -> Vec<Edit> {
+    let nodes = change::ops(rank, class, |op| op.in_graph && !op.first_of_call);
+    let at_most = |ns: i64| Edit::Gap(nodes.iter().map(|o| (*o, ns)).collect());
+    vec![at_most(USUAL_GAP), Edit::Hoped(Box::new(at_most(SHORT_GAP)))]
 }

@@ -2,8 +2,9 @@
 
 use model::EvidenceClass::Device;
 
+use super::{change, reading};
 use crate::{
-    analysis::{Bucket, Confidence, Layer},
+    analysis::{Bucket, Class, Confidence, Edit, Layer, Rank, Step, jitter},
     diagnose::{
         Competing, Evidence, Intervention, Trigger,
         rule::{Context, Doc, Outcome, Rule},
@@ -82,7 +83,7 @@ impl Rule for Jitter {
                 ],
             );
             let layer = if worst.layer() == Layer::Measurement { Layer::Runtime } else { worst.layer() };
-            let change = Intervention { removes, layer, edits: Vec::new() };
+            let change = Intervention { removes, layer, edits: steadied(rank, class, jitter) };
             let mut finding = cx.finding(&DOC, rank, class, claim, trigger, change);
             finding.layer = layer;
             if class.steady < MANY {
@@ -118,4 +119,28 @@ fn length(worst: Bucket) -> Competing {
     } else {
         Competing::refuted(claim, Text::new("most of the excess is not compute", "超出部分大多不是计算"))
     }
+}
+
+/// The slow steps lose what their host does longer than that of the median step. Nobody knows the cause, so cautiously
+/// half of it; of excess on the device there is no edit.
+fn steadied(rank: &Rank, class: &Class, jitter: &jitter::Jitter) -> Vec<Edit> {
+    let of = |step: u32| rank.steady_steps(class).find(move |s| s.index == step);
+    let buckets: Vec<Bucket> =
+        jitter.excess.iter().filter(|(b, ns)| *ns > 0 && b.is_host_side()).map(|(b, _)| *b).collect();
+    let time = |step: &Step, bucket: Bucket| reading::idle(rank, step, |_, b| b == bucket);
+    let Some(median) = of(jitter.median) else { return Vec::new() };
+    let to = |part: i64| {
+        let mut edits = Vec::new();
+        for step in jitter.slow.iter().filter_map(|i| of(*i)) {
+            for bucket in &buckets {
+                let (now, then) = (time(step, *bucket), time(median, *bucket));
+                if now > then {
+                    let left = 100 - (now - then).saturating_mul(part) / now;
+                    edits.extend(change::host_time(rank, std::iter::once(step), |_, b| b == *bucket, left));
+                }
+            }
+        }
+        edits
+    };
+    to(50).into_iter().chain(change::hoped(to(100))).collect()
 }

@@ -1,0 +1,195 @@
+//! From a rank's timeline to a model that reproduces it: every operation gets its own latency and gap, so that what the
+//! model cannot explain is kept as that operation's own constant (method §2.11).
+
+use model::{Ns, TrackId};
+use rustc_hash::FxHashMap;
+
+use super::{
+    causes::{Causes, Typicals},
+    model::{CallRow, Fate, Model, NONE, Node, OpRow, Thread, Typical},
+};
+use crate::{
+    analysis::{DeviceOp, Rank, Timeline},
+    platform::HostCall,
+};
+
+/// A thread that called nothing for so long, ns, was waiting for the one that launches; own value, longer than a launch.
+const IDLE_THREAD: Ns = 20_000;
+/// A launch call that lasts so many times the usual one, and as many more ns, was blocked by a full queue; own values.
+const BLOCKED: (Ns, Ns) = (4, 10_000);
+/// Launches that must be outstanding before a queue can be full; queues hold from tens to about a thousand launches.
+const FULL_QUEUE: usize = 32;
+
+/// Builds the model of a rank. `instances` are the collectives matched across ranks, by operation.
+pub(super) fn calibrate(rank: &Rank, instances: &FxHashMap<u32, u32>) -> Model {
+    let timeline = &rank.timeline;
+    let (mut threads, main) = threads(timeline);
+    let nodes = order(timeline, &mut threads, instances);
+    let mut calls = host_leads(timeline, &threads, main, &nodes);
+    let causes = Causes::new(timeline);
+    let awaited: Vec<u32> = (0..calls.len()).map(|c| causes.awaited(c)).collect();
+    let typical = Typicals { timeline, calls: &calls, awaited: &awaited }.medians();
+    waits(timeline, &mut calls, &awaited, &typical, &causes);
+    Model {
+        nodes,
+        ops: operations(timeline, instances, &typical, &causes),
+        calls,
+        threads,
+        starts: timeline.ops.iter().map(|op| op.start).collect(),
+        ends: timeline.ops.iter().map(|op| op.end).collect(),
+        typical,
+        main,
+    }
+}
+
+/// The threads that call, with their points, and which of them launches most.
+fn threads(timeline: &Timeline) -> (Vec<Thread>, usize) {
+    let mut position: FxHashMap<TrackId, usize> = FxHashMap::default();
+    let mut threads: Vec<(Thread, Vec<(Ns, u32)>, usize)> = Vec::new();
+    for (c, call) in timeline.calls.iter().enumerate() {
+        let at = *position.entry(call.track).or_insert_with(|| {
+            threads.push((Thread { track: call.track, points: Vec::new() }, Vec::new(), 0));
+            threads.len() - 1
+        });
+        let Some((thread, open, launches)) = threads.get_mut(at) else { continue };
+        close(&mut thread.points, open, call.start);
+        thread.points.push((call.start, Node::Begin(c as u32)));
+        open.push((call.end, c as u32));
+        *launches += usize::from(call.ops > 0);
+    }
+    for (thread, open, _) in &mut threads {
+        close(&mut thread.points, open, Ns::MAX);
+    }
+    let main = threads.iter().enumerate().max_by_key(|(i, (.., n))| (*n, std::cmp::Reverse(*i))).map_or(0, |(i, _)| i);
+    (threads.into_iter().map(|(thread, ..)| thread).collect(), main)
+}
+
+/// Ends every open call that has ended by `t`, innermost first. A call that outlasts the one around it ends with it.
+fn close(points: &mut Vec<(Ns, Node)>, open: &mut Vec<(Ns, u32)>, t: Ns) {
+    while let Some((end, c)) = open.last().copied().filter(|(end, _)| *end <= t) {
+        let latest = points.last().map_or(end, |(latest, _)| end.max(*latest));
+        points.push((latest, Node::End(c)));
+        open.pop();
+    }
+}
+
+/// All points by time. At the same time a collective ends first, then the host acts, then operations start.
+fn order(timeline: &Timeline, threads: &mut [Thread], instances: &FxHashMap<u32, u32>) -> Vec<Node> {
+    let host: usize = threads.iter().map(|t| t.points.len()).sum();
+    let mut keyed: Vec<(Ns, u8, u32, Node)> = Vec::with_capacity(host + timeline.ops.len() + instances.len());
+    for thread in threads {
+        for point in &thread.points {
+            keyed.push((point.0, 1, keyed.len() as u32, point.1));
+        }
+    }
+    for (o, op) in timeline.ops.iter().enumerate() {
+        keyed.push((op.start, 2, o as u32, Node::Op(o as u32)));
+        if instances.contains_key(&(o as u32)) {
+            // An operation without duration would end before it starts.
+            let class = if op.end > op.start { 0 } else { 3 };
+            keyed.push((op.end, class, o as u32, Node::Join(o as u32)));
+        }
+    }
+    keyed.sort_unstable_by_key(|(t, class, nth, _)| (*t, *class, *nth));
+    keyed.into_iter().map(|(.., node)| node).collect()
+}
+
+/// Calls with the host time before and inside each.
+fn host_leads(timeline: &Timeline, threads: &[Thread], main: usize, nodes: &[Node]) -> Vec<CallRow> {
+    let position: FxHashMap<TrackId, usize> = threads.iter().enumerate().map(|(i, t)| (t.track, i)).collect();
+    let mut cursor: Vec<Ns> = threads.iter().map(Thread::origin).collect();
+    let blank = CallRow { thread: 0, follows: false, awaits: NONE, before: 0, own: 0, tail: 0 };
+    let mut rows = vec![blank; timeline.calls.len()];
+    for node in nodes {
+        let (Node::Begin(c) | Node::End(c)) = node else { continue };
+        let (Some(call), Some(row)) = (timeline.calls.get(*c as usize), rows.get_mut(*c as usize)) else { continue };
+        let at = position.get(&call.track).copied().unwrap_or(0);
+        let launching = cursor.get(main).copied().unwrap_or(0);
+        let Some(last) = cursor.get_mut(at) else { continue };
+        if matches!(node, Node::Begin(_)) {
+            row.thread = at as u32;
+            row.follows = at != main && call.start - *last > IDLE_THREAD && launching > *last;
+            row.before = (call.start - if row.follows { launching } else { *last }).max(0);
+            *last = call.start.max(*last);
+        } else {
+            row.own = (call.end - *last).max(0);
+            *last = call.end.max(*last);
+        }
+    }
+    rows
+}
+
+/// Which calls wait for which operation, and how long each takes without waiting.
+fn waits(timeline: &Timeline, calls: &mut [CallRow], awaited: &[u32], typical: &Typical, causes: &Causes<'_>) {
+    let usual = BLOCKED.0 * typical.launch + BLOCKED.1;
+    for (c, (call, row)) in timeline.calls.iter().zip(calls.iter_mut()).enumerate() {
+        let blocked = !call.blocking && call.ops > 0 && call.kind != HostCall::GraphLaunch && row.own > usual;
+        let on = match awaited.get(c) {
+            Some(on) if call.blocking => *on,
+            _ if blocked && causes.outstanding(call) >= FULL_QUEUE => causes.ended_by(call.end - typical.launch),
+            _ => continue,
+        };
+        let Some(op) = timeline.ops.get(on as usize).filter(|op| op.start < call.end) else { continue };
+        let begun = call.end - row.own;
+        let observed = (call.end - op.end).max(0);
+        row.awaits = on;
+        if op.end > begun {
+            row.tail = observed;
+            row.own = row.own.min(if blocked { typical.launch } else { typical.sync });
+        } else {
+            row.tail = observed.min(typical.tail);
+        }
+    }
+}
+
+/// Operations, each with what holds it up: of its launch, its queue and its event the one that is expected last is taken
+/// for the cause, and what it does not explain is the operation's own.
+fn operations(
+    timeline: &Timeline,
+    instances: &FxHashMap<u32, u32>,
+    typical: &Typical,
+    causes: &Causes<'_>,
+) -> Vec<OpRow> {
+    let mut last = vec![NONE; timeline.queues.len()];
+    let mut rows = Vec::with_capacity(timeline.ops.len());
+    for (o, op) in timeline.ops.iter().enumerate() {
+        let pred = last.get_mut(op.queue as usize).map_or(NONE, |last| std::mem::replace(last, o as u32));
+        let dep = causes.dependency(o, pred);
+        rows.push(row(timeline, op, (pred, dep, instances.get(&(o as u32)).copied().unwrap_or(NONE)), typical));
+    }
+    rows
+}
+
+fn row(timeline: &Timeline, op: &DeviceOp, (pred, dep, instance): (u32, u32, u32), typical: &Typical) -> OpRow {
+    let call = timeline.call(op).filter(|call| call.start <= op.start);
+    let graph = call.is_some_and(|call| call.kind == HostCall::GraphLaunch);
+    let from_end = call.is_some_and(|call| graph && call.end <= op.start);
+    let issued = call.map(|call| if from_end { call.end } else { call.start });
+    let end_of = |o: u32| timeline.ops.get(o as usize).map(|op| op.end);
+    // Of node gaps and launch gaps the operation's own kind is usual.
+    let (latency, gap) = match typical.node_gap {
+        Some(node_gap) if graph => (if from_end { typical.graph_latency } else { typical.latency }, node_gap),
+        _ => (typical.latency, typical.gap),
+    };
+    let since = |t: Option<Ns>| t.map(|t| op.start - t);
+    let (launched, queued, waited) = (since(issued), since(end_of(pred)), since(end_of(dep)));
+    let expected = |t: Option<Ns>, usual: Ns| t.map_or(Ns::MIN, |observed| usual - observed);
+    let (by_launch, by_queue, by_event) =
+        (expected(launched, latency), expected(queued, gap), expected(waited, typical.gap));
+    let latest = by_launch.max(by_queue).max(by_event);
+    let own = |observed: Option<Ns>, usual: Ns, expected: Ns| {
+        observed.map_or(0, |observed| if expected == latest { observed } else { observed.min(usual) })
+    };
+    OpRow {
+        pred,
+        call: call.and(op.call).unwrap_or(NONE),
+        dep,
+        instance,
+        from_end,
+        fate: Fate::Stays,
+        latency: own(launched, latency, by_launch),
+        gap: own(queued, gap, by_queue),
+        lag: own(waited, typical.gap, by_event),
+        dur: op.dur(),
+    }
+}

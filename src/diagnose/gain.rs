@@ -1,0 +1,235 @@
+//! What findings would gain, by counterfactual replay of the whole run (method §2.11).
+//!
+//! A finding that several ranks share is one finding whose change is made on all of them at once: to take a cost away from
+//! one of several ranks that wait for each other gains nothing. A change is worth what it brings to the slowest of the ranks
+//! that the finding names, because a job is as fast as its slowest rank. Where the unedited replay does not reproduce the
+//! steps of a rank, the bound that the rule drafted stays and says why.
+
+use model::Ns;
+use rayon::prelude::*;
+
+use super::{
+    estimate::{Estimate, Method},
+    finding::{Finding, Limits, Severity},
+    rules::gate::LEAST_GAIN,
+};
+use crate::{
+    analysis::{
+        Analysis, Bucket, Class, Edit, Layer, Rank,
+        replay::{self, Check, Replay, Variant, Windows},
+    },
+    i18n::Text,
+};
+
+/// Findings that are replayed together.
+const TOGETHER: usize = 3;
+
+/// Why a change that is known was not replayed.
+const UNFAITHFUL: Text = Text::new(
+    "the replay does not reproduce the recorded steps of this rank well enough",
+    "重放未能足够准确地复现该 rank 的已记录步",
+);
+
+/// What the replay says beside the single estimates.
+#[derive(Clone, Debug, Default)]
+pub struct Counterfactual {
+    /// How well the unedited replay reproduces the steps, rank by rank, main class.
+    pub checks: Vec<RankCheck>,
+    /// The first findings carried out together.
+    pub joint: Option<Joint>,
+    /// What pairs of them gain beyond the sum of each alone.
+    pub interactions: Vec<Interaction>,
+}
+
+/// The self-check of one rank.
+#[derive(Clone, Debug)]
+pub struct RankCheck {
+    /// Rank.
+    pub rank: u32,
+    /// Class key.
+    pub class: String,
+    /// Errors.
+    pub check: Check,
+}
+
+/// Several findings carried out together.
+#[derive(Clone, Debug)]
+pub struct Joint {
+    /// Their rules.
+    pub rules: Vec<&'static str>,
+    /// Class that the estimate speaks of.
+    pub class: String,
+    /// From X to Y with all of them.
+    pub estimate: Estimate,
+}
+
+/// Gain of a pair less the gains of its two alone.
+#[derive(Clone, Debug)]
+pub struct Interaction {
+    /// The two rules.
+    pub rules: [&'static str; 2],
+    /// Middle of the joint gain less the middles of the single ones, ns per step: negative where one masks the other,
+    /// positive where both are needed.
+    pub ns: Ns,
+}
+
+/// Makes one finding of those of the same rule, layer and class that speak of different ranks. The rank on which it could
+/// gain most gives claim and evidence.
+pub fn merged(findings: Vec<Finding>) -> Vec<Finding> {
+    let mut out: Vec<Finding> = Vec::new();
+    for f in findings {
+        let same = |o: &&mut Finding| {
+            o.layer != Layer::Measurement
+                && (o.rule, o.layer, &o.class) == (f.rule, f.layer, &f.class)
+                && !o.ranks.iter().any(|r| f.ranks.contains(r))
+        };
+        let Some(other) = out.iter_mut().find(same) else {
+            out.push(f);
+            continue;
+        };
+        let gain = |f: &Finding| f.estimate.max_gain_share();
+        let (mut worst, rest) = if gain(&f) > gain(other) { (f, other.clone()) } else { (other.clone(), f) };
+        worst.ranks.extend(rest.ranks);
+        worst.ranks.sort_unstable();
+        worst.changes.extend(rest.changes);
+        worst.changes.sort_by_key(|(rank, _)| *rank);
+        worst.confidence = worst.confidence.min(rest.confidence);
+        *other = worst;
+    }
+    out
+}
+
+/// Estimates by replay of one capture.
+pub struct Gains<'a> {
+    analysis: &'a Analysis,
+    replay: Replay<'a>,
+    unedited: Windows,
+}
+
+/// The rank and class that a finding is worth something to.
+type Place<'a> = (usize, &'a Rank, &'a Class);
+
+impl<'a> Gains<'a> {
+    /// Builds the replay and runs it once without any change.
+    pub fn new(analysis: &'a Analysis) -> Self {
+        let replay = Replay::new(analysis);
+        let unedited = replay.unedited();
+        Self { analysis, replay, unedited }
+    }
+
+    /// Replaces the drafted bounds of findings whose change is known by replayed intervals, and drops what turns out not to
+    /// be worth a line.
+    pub fn estimate(&self, findings: &mut Vec<Finding>) {
+        findings.par_iter_mut().for_each(|f| self.estimate_one(f));
+        findings.retain(|f| f.estimate.method != Method::Replay || f.estimate.max_gain_share() >= LEAST_GAIN);
+    }
+
+    fn estimate_one(&self, finding: &mut Finding) {
+        let Some(place) = self.slowest(&finding.class, &finding.ranks) else { return };
+        if self.edits(&[finding]).is_empty() {
+            return;
+        }
+        let faithful = self.places(&finding.class, &finding.ranks).all(|place| self.check(place).passed());
+        if !faithful {
+            finding.unreplayed = Some(UNFAITHFUL);
+            return;
+        }
+        let (estimate, taken) = self.joint(&[finding], place);
+        let from = estimate.from;
+        finding.estimate = estimate;
+        finding.severity = Severity::of(estimate.mid_gain_share());
+        finding.limits = Some(Limits { amdahl: (from - taken).clamp(0, from), overlap: self.overlap(place) });
+    }
+
+    /// The first findings together, and how they interact.
+    pub fn together(&self, findings: &[Finding]) -> Counterfactual {
+        let checks = self.analysis.ranks.iter().enumerate().filter_map(|(i, rank)| {
+            let class = rank.main_class().filter(|c| c.steady > 0)?;
+            let check = self.check((i, rank, class));
+            Some(RankCheck { rank: rank.rank, class: class.key.clone(), check })
+        });
+        let mut out = Counterfactual { checks: checks.collect(), ..Counterfactual::default() };
+        let mut first: Vec<&Finding> = Vec::new();
+        for f in findings.iter().filter(|f| f.estimate.method == Method::Replay) {
+            if first.len() < TOGETHER && first.first().is_none_or(|g| g.class == f.class) {
+                first.push(f);
+            }
+        }
+        let ranks: Vec<u32> = first.iter().flat_map(|f| f.ranks.iter().copied()).collect();
+        let Some(place) = first.first().and_then(|f| self.slowest(&f.class, &ranks)).filter(|_| first.len() > 1) else {
+            return out;
+        };
+        let mid = |of: &[&Finding]| {
+            let (estimate, _) = self.joint(of, place);
+            (estimate, estimate.from - (estimate.to_low + estimate.to_high) / 2)
+        };
+        let alone: Vec<Ns> = first.par_iter().map(|f| mid(&[f]).1).collect();
+        let pairs = [(0, 1), (0, 2), (1, 2)];
+        let interactions: Vec<Interaction> = pairs
+            .par_iter()
+            .filter_map(|(a, b)| {
+                let (x, y) = (*first.get(*a)?, *first.get(*b)?);
+                let ns = mid(&[x, y]).1 - alone.get(*a)? - alone.get(*b)?;
+                Some(Interaction { rules: [x.rule, y.rule], ns })
+            })
+            .collect();
+        out.interactions = interactions;
+        out.joint = Some(Joint {
+            rules: first.iter().map(|f| f.rule).collect(),
+            class: place.2.key.clone(),
+            estimate: mid(&first).0,
+        });
+        out
+    }
+
+    fn places<'s>(&'s self, class: &'s str, ranks: &'s [u32]) -> impl Iterator<Item = Place<'a>> + 's {
+        let named = self.analysis.ranks.iter().enumerate().filter(|(_, r)| ranks.contains(&r.rank));
+        named.filter_map(move |(i, r)| Some((i, r, r.classes.iter().find(|c| c.key == class && c.steady > 0)?)))
+    }
+
+    /// Of the ranks that are named the one whose steps take longest.
+    fn slowest(&self, class: &str, ranks: &[u32]) -> Option<Place<'a>> {
+        let time = |(i, _, c): &Place<'_>| (c.total / c.steady.max(1) as Ns, std::cmp::Reverse(*i));
+        self.places(class, ranks).max_by_key(time)
+    }
+
+    fn check(&self, (i, rank, class): Place<'_>) -> Check {
+        Replay::check(rank, class, self.unedited.get(i).map_or(&[][..], Vec::as_slice))
+    }
+
+    fn edits<'f>(&self, findings: &[&'f Finding]) -> Vec<(usize, &'f Edit)> {
+        let position = |rank: u32| self.analysis.ranks.iter().position(|r| r.rank == rank);
+        let changes = findings.iter().flat_map(|f| &f.changes);
+        let placed = changes.filter_map(|(rank, change)| Some((position(*rank)?, change)));
+        placed.flat_map(|(i, change)| change.edits.iter().map(move |edit| (i, edit))).collect()
+    }
+
+    /// Step time of a place with all the findings' changes, and the time that these take away themselves.
+    fn joint(&self, findings: &[&Finding], (i, rank, class): Place<'_>) -> (Estimate, Ns) {
+        let edits = self.edits(findings);
+        let from = class.total / class.steady.max(1) as Ns;
+        let now = self.unedited.get(i).map_or(from, |w| replay::mean(rank, class, w));
+        let gain = |variant| {
+            let windows = self.replay.windows(&edits, variant);
+            (now - windows.get(i).map_or(now, |w| replay::mean(rank, class, w))).clamp(0, from)
+        };
+        let (cautious, hopeful) = (gain(Variant::Cautious), gain(Variant::Hopeful));
+        let (least, most) = (cautious.min(hopeful), cautious.max(hopeful));
+        let taken = self.replay.taken(&edits, i) / class.steady.max(1) as Ns;
+        let estimate = Estimate { from, to_low: from - most, to_high: from - least, method: Method::Replay };
+        (estimate, taken.max(most))
+    }
+
+    /// The busiest of host, device and collectives, ns per step: no overlap makes the step shorter.
+    fn overlap(&self, (_, rank, class): Place<'_>) -> Ns {
+        let comm = |b: Bucket| matches!(b, Bucket::CommTransfer | Bucket::CommWait);
+        let device = class.per_step(|b| !b.is_idle() && !comm(b));
+        let calls = |s: &crate::analysis::Step| {
+            let calls = rank.timeline.calls_between(s.window.start, s.window.end);
+            calls.iter().filter(|c| !c.blocking).map(|c| c.end - c.start).sum::<Ns>()
+        };
+        let host = rank.steady_steps(class).map(calls).sum::<Ns>() / class.steady.max(1) as Ns;
+        let from = class.total / class.steady.max(1) as Ns;
+        device.max(class.per_step(comm)).max(host).min(from)
+    }
+}

@@ -1,0 +1,82 @@
+//! Changes to a run that several rules propose, in terms of the run's own operations, calls and stretches of time.
+
+use model::{Ns, Span, TrackId};
+use rustc_hash::FxHashMap;
+
+use super::reading;
+use crate::{
+    analysis::{Bucket, Call, Class, DeviceOp, Edit, OpKind, Rank, Step, idle::Gap},
+    platform::OpClass,
+};
+
+/// Operations of the class's steps that `pick` takes, as indices into the timeline.
+pub fn ops(rank: &Rank, class: &Class, pick: impl Fn(&DeviceOp) -> bool) -> Vec<u32> {
+    let of = |s: &Step| s.ops.start..s.ops.start + rank.ops_of(s).len();
+    let taken = |i: &usize| rank.timeline.ops.get(*i).is_some_and(&pick);
+    rank.steady_steps(class).flat_map(of).filter(taken).map(|i| i as u32).collect()
+}
+
+/// Calls that begin while the class's steps run on the device and that `pick` takes, as indices into the timeline.
+pub fn calls(rank: &Rank, class: &Class, pick: impl Fn(&Call) -> bool) -> Vec<u32> {
+    let calls = &rank.timeline.calls;
+    let mut out = Vec::new();
+    for step in rank.steady_steps(class) {
+        let from = calls.partition_point(|c| c.start < step.window.start);
+        let to = calls.partition_point(|c| c.start < step.window.end);
+        out.extend((from..to).filter(|i| calls.get(*i).is_some_and(&pick)).map(|i| i as u32));
+    }
+    out
+}
+
+/// The time of calls that `pick` takes is not spent.
+pub fn without_calls(rank: &Rank, class: &Class, pick: impl Fn(&Call) -> bool) -> Vec<Edit> {
+    let picked = calls(rank, class, pick);
+    let calls = picked.iter().filter_map(|c| rank.timeline.calls.get(*c as usize));
+    shortened(calls.map(|c| (c.track, Span::new(c.start, c.end))), 0)
+}
+
+/// The host's time in the parts of gaps that `pick` takes is only `percent` of what it was.
+pub fn host_time<'a>(
+    rank: &'a Rank,
+    steps: impl Iterator<Item = &'a Step>,
+    pick: impl Fn(&Gap, Bucket) -> bool,
+    percent: Ns,
+) -> Vec<Edit> {
+    let mut spans = Vec::new();
+    for gap in steps.flat_map(|s| reading::gaps(rank, s)) {
+        let Some(call) = reading::owner(rank, gap).and_then(|op| rank.timeline.call(op)) else { continue };
+        spans.extend(gap.parts.iter().filter(|(b, _)| pick(gap, *b)).map(|(_, span)| (call.track, *span)));
+    }
+    shortened(spans, percent)
+}
+
+/// Stretches of threads take only `percent` of their time. Each nanosecond counts once.
+pub fn shortened(spans: impl IntoIterator<Item = (TrackId, Span)>, percent: Ns) -> Vec<Edit> {
+    let mut tracks: FxHashMap<TrackId, Vec<Span>> = FxHashMap::default();
+    for (track, span) in spans {
+        tracks.entry(track).or_default().push(span);
+    }
+    let mut edits: Vec<(TrackId, Vec<Span>)> =
+        tracks.into_iter().map(|(track, spans)| (track, reading::merged(spans))).collect();
+    edits.sort_by_key(|(track, _)| *track);
+    let less = |spans: Vec<Span>| spans.into_iter().map(|s| (s, s.len().saturating_mul(percent) / 100)).collect();
+    edits.into_iter().map(|(track, spans)| Edit::Host(track, less(spans))).collect()
+}
+
+/// What may come on top of a change.
+pub fn hoped(edits: Vec<Edit>) -> impl Iterator<Item = Edit> {
+    edits.into_iter().map(|edit| Edit::Hoped(Box::new(edit)))
+}
+
+/// Each step's operations up to the last matrix product, which engines leave outside as the head of the model, become one
+/// graph. Copies stay outside.
+pub fn forward_graph(rank: &Rank, class: &Class) -> Edit {
+    let group = |step: &Step| {
+        let ops = rank.ops_of(step);
+        let head = ops.iter().rposition(|op| op.op.class() == OpClass::Matrix).filter(|i| *i > 1);
+        let inside = |(_, op): &(usize, &DeviceOp)| !matches!(op.kind, OpKind::Copy(_)) && op.call.is_some();
+        let taken = ops.iter().enumerate().take(head.unwrap_or(ops.len())).filter(inside);
+        taken.map(|(i, _)| (step.ops.start + i) as u32).collect::<Vec<u32>>()
+    };
+    Edit::Graph(rank.steady_steps(class).map(group).filter(|g| g.len() > 1).collect())
+}
