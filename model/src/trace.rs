@@ -13,8 +13,10 @@ use crate::{
 };
 
 mod builder;
+mod join;
 
 pub use builder::TraceBuilder;
+pub use join::join;
 
 /// Position of a slice in its capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -16,6 +16,7 @@ use super::{
     bucket::Bucket,
     collective::Split,
     idle::{Explainer, Gap},
+    segments::Segments,
     steps::Shadow,
     timeline::{DeviceOp, OpKind, Timeline},
 };
@@ -67,15 +68,18 @@ pub struct Attribution {
     pub gaps: Vec<Gap>,
     /// Per device operation.
     pub exclusive: Vec<Exclusive>,
+    /// The same time once more, between the cuts that were asked for.
+    pub(super) segments: Segments,
 }
 
-/// Sweeps over windows, which are in time order and do not overlap.
+/// Sweeps over windows, which are in time order and do not overlap. `cuts` are starts and ends of operations.
 pub fn attribute(
     trace: &Trace,
     timeline: &Timeline,
     split: &Split,
     explainer: &Explainer<'_>,
     windows: &[Span],
+    cuts: Vec<Ns>,
 ) -> Attribution {
     let intervals = intervals(trace, timeline, split);
     let mut sweep = Sweep {
@@ -90,13 +94,16 @@ pub fn attribute(
         exclusive: vec![0; timeline.ops.len()],
         idle: vec![0; timeline.ops.len()],
         gaps: Vec::new(),
+        segments: Segments::new(cuts),
+        since: Since::default(),
     };
     let partitions =
         windows.iter().enumerate().map(|(i, w)| sweep.window(i as u32, *w, i + 1 < windows.len())).collect();
     sweep.drain(Ns::MAX);
+    sweep.cut(Ns::MAX);
     let exclusive = sweep.exclusive.iter().zip(&sweep.idle);
     let exclusive = exclusive.map(|(parts, idle)| Exclusive { busy: (parts / PARTS) as Ns, idle: *idle }).collect();
-    Attribution { partitions, gaps: sweep.gaps, exclusive }
+    Attribution { partitions, gaps: sweep.gaps, exclusive, segments: sweep.segments }
 }
 
 fn intervals(trace: &Trace, timeline: &Timeline, split: &Split) -> Vec<Interval> {
@@ -123,6 +130,14 @@ fn intervals(trace: &Trace, timeline: &Timeline, split: &Split) -> Vec<Interval>
     out
 }
 
+/// What was charged since the last cut.
+#[derive(Default)]
+struct Since {
+    parts: BTreeMap<Bucket, i128>,
+    busy: Ns,
+    idle: BTreeMap<Bucket, Ns>,
+}
+
 struct Sweep<'a> {
     timeline: &'a Timeline,
     explainer: &'a Explainer<'a>,
@@ -138,6 +153,8 @@ struct Sweep<'a> {
     exclusive: Vec<i128>,
     idle: Vec<Ns>,
     gaps: Vec<Gap>,
+    segments: Segments,
+    since: Since,
 }
 
 impl Sweep<'_> {
@@ -147,6 +164,7 @@ impl Sweep<'_> {
         let (mut t, mut busy) = (window.start, 0);
         let first_gap = self.gaps.len();
         while t < window.end {
+            self.cut(t);
             self.drain(t);
             self.admit(t);
             let next_end = self.ends.peek().map_or(Ns::MAX, |Reverse((end, _))| *end);
@@ -169,6 +187,19 @@ impl Sweep<'_> {
             }
         }
         Partition { buckets: buckets.into_iter().collect(), shadow: shadow.into_iter().collect() }
+    }
+
+    /// Closes what was charged up to the cuts that lie at or before `t`; every cut is a start or an end, so nothing was
+    /// charged across one.
+    fn cut(&mut self, t: Ns) {
+        while self.segments.next_cut().is_some_and(|cut| cut <= t) {
+            let since = std::mem::take(&mut self.since);
+            let mut buckets = round(since.parts, since.busy);
+            for (bucket, ns) in since.idle {
+                *buckets.entry(bucket).or_default() += ns;
+            }
+            self.segments.close(buckets);
+        }
     }
 
     /// Makes the intervals active that have begun by `t`.
@@ -203,8 +234,13 @@ impl Sweep<'_> {
         let count: u32 = self.active[kind].values().sum();
         let each = i128::from(len) * PARTS / i128::from(count.max(1));
         self.share[kind] += each;
+        let cutting = self.segments.next_cut().is_some();
+        self.since.busy += if cutting { len } else { 0 };
         for (bucket, n) in &self.active[kind] {
             *parts.entry(*bucket).or_default() += each * i128::from(*n);
+            if cutting {
+                *self.since.parts.entry(*bucket).or_default() += each * i128::from(*n);
+            }
         }
     }
 
@@ -230,6 +266,11 @@ impl Sweep<'_> {
         let (parts, after_sync) = self.explainer.explain(span, owner);
         if let Some(idle) = owner.and_then(|i| self.idle.get_mut(i)) {
             *idle += span.len();
+        }
+        if self.segments.next_cut().is_some() {
+            for (bucket, part) in &parts {
+                *self.since.idle.entry(*bucket).or_default() += part.len();
+            }
         }
         self.gaps.push(Gap { span, owner: owner.map(|i| i as u32), step, parts, after_sync, between_steps });
     }

@@ -1,6 +1,7 @@
-//! Transfer and wait of collectives as far as one rank alone can tell (method §2.5, last case).
+//! Transfer and wait of collectives: from the instances matched across ranks, and where there is none as far as one rank
+//! alone can tell (method §2.5).
 
-use model::{Detail, Ns, StringId, Trace};
+use model::{Detail, Ns, SliceId, StringId, Trace};
 use rustc_hash::FxHashMap;
 
 use super::timeline::{DeviceOp, OpKind};
@@ -21,6 +22,8 @@ pub struct Split {
     pub estimated: u64,
     /// Estimated transfer by kind, ns.
     pub transfer: FxHashMap<Kind, Ns>,
+    /// Transfer of collectives of which other ranks recorded their part, ns.
+    pub matched: FxHashMap<SliceId, Ns>,
 }
 
 impl Split {
@@ -42,9 +45,23 @@ impl Split {
         split
     }
 
+    /// Notes the transfer of an operation that was matched across ranks; `measured` if all ranks of its group were seen.
+    pub(super) fn settle(&mut self, trace: &Trace, op: &DeviceOp, transfer: Ns, measured: bool) {
+        if measured && self.estimate_of(trace, op).is_some() {
+            self.estimated = self.estimated.saturating_sub(1);
+        }
+        self.matched.insert(op.slice, transfer);
+    }
+
+    /// Transfer that this rank alone would assume, ns; `None` with too few of the kind.
+    pub(super) fn estimate_of(&self, trace: &Trace, op: &DeviceOp) -> Option<Ns> {
+        self.transfer.get(&kind(trace, op)).copied()
+    }
+
     /// Transfer part of an operation, which lies at its end: a rank waits first and transfers last.
     pub fn transfer_of(&self, trace: &Trace, op: &DeviceOp) -> Ns {
-        self.transfer.get(&kind(trace, op)).map_or(op.dur(), |t| op.dur().min(*t))
+        let known = self.matched.get(&op.slice).copied();
+        known.or_else(|| self.estimate_of(trace, op)).map_or(op.dur(), |t| op.dur().min(t))
     }
 }
 

@@ -10,17 +10,21 @@
 //! | [`attribution`] | the sweep that gives every nanosecond one bucket |
 //! | [`idle`] | who owns an idle gap, and why |
 //! | [`collective`] | transfer and wait on one rank |
-//! | [`job`] | what several ranks did together |
+//! | [`job`] | what several ranks did together: collectives matched across ranks |
+//! | [`wait`] | for what on which other rank each rank waited |
+//! | [`clock`] | offsets between the ranks' clocks, for display |
 //! | [`edit`] | elementary changes to a recorded run |
 //! | [`replay`] | what the steps would take after such changes |
 //! | [`period`] | layers found as tandem repeats |
 //! | [`jitter`] | slow steps against the median one |
 //! | [`evidence`] | what the capture can and cannot show |
 
+mod align;
 pub mod anchor;
 pub mod attribution;
 pub mod bucket;
 mod classes;
+pub mod clock;
 pub mod collective;
 pub mod edit;
 pub mod evidence;
@@ -28,10 +32,13 @@ pub mod host;
 pub mod idle;
 pub mod jitter;
 pub mod job;
+mod matching;
 pub mod period;
 pub mod replay;
+mod segments;
 pub mod steps;
 pub mod timeline;
+pub mod wait;
 
 use model::{Evidence, ProcessId, StringId, Trace};
 
@@ -167,6 +174,10 @@ pub fn rank_count(trace: &Trace) -> usize {
     steps::places(trace).count()
 }
 
+#[cfg(test)]
+pub(crate) mod job_script;
+#[cfg(test)]
+mod ranks_tests;
 #[cfg(test)]
 pub(crate) mod script;
 #[cfg(test)]

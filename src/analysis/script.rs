@@ -1,16 +1,17 @@
-//! Small captures written by hand, for tests: host calls and the device work they cause, in nanoseconds.
+//! Small captures written by hand, for tests: host calls and the device work they cause, in nanoseconds, for one rank or
+//! several.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use model::{
-    Category, CopyDetail, Detail, Device, KernelDetail, Ns, ProcessId, Slice, Trace, TraceBuilder, TraceSink, TrackId,
+    Category, CollectiveCall, CopyDetail, Detail, Device, KernelDetail, Ns, ProcessId, Slice, Trace, TraceBuilder, TraceSink, TrackId,
     TrackKey, TrackKind,
 };
 
 use super::{Analysis, Options, analyze};
 use crate::platform::Packs;
 
-/// A capture of one process with one host thread and one device.
+/// A capture of one process with one host thread and one device, or of one such process per rank.
 pub struct Script {
     /// Where everything is written.
     pub builder: TraceBuilder,
@@ -22,16 +23,44 @@ pub struct Script {
 impl Default for Script {
     fn default() -> Self {
         let mut builder = TraceBuilder::new("script", "kineto");
-        let process = builder.process(0);
-        let thread = TrackKey { kind: TrackKind::HostThread, process, device: None, context: None, id: 1 };
-        let thread = builder.track(thread);
-        let vendor = Some(builder.intern("nvidia"));
-        builder.device(Device { process, ordinal: 0, name: None, vendor, cores: None, memory_bytes: None });
+        let (process, thread) = place(&mut builder, 0);
         Self { builder, process, thread, correlation: 0 }
     }
 }
 
+fn place(builder: &mut TraceBuilder, key: u64) -> (ProcessId, TrackId) {
+    let process = builder.process(key);
+    let thread = TrackKey { kind: TrackKind::HostThread, process, device: None, context: None, id: 1 };
+    let thread = builder.track(thread);
+    let vendor = Some(builder.intern("nvidia"));
+    builder.device(Device { process, ordinal: 0, name: None, vendor, cores: None, memory_bytes: None });
+    (process, thread)
+}
+
 impl Script {
+    /// What follows is of this rank, a process of its own.
+    pub fn rank(&mut self, rank: u32) -> &mut Self {
+        (self.process, self.thread) = place(&mut self.builder, u64::from(rank));
+        self.builder.describe_process(self.process, None, None, Some(rank));
+        self
+    }
+
+    /// A collective of a process group of `size` ranks, launched by `call`.
+    pub fn collective(&mut self, call: (Ns, Ns), group: (&str, u32), seq: Option<i64>, span: (Ns, Ns)) -> &mut Self {
+        let id = self.issue("cudaLaunchKernel", call);
+        let description = CollectiveCall {
+            op: Some(self.builder.intern("allreduce")),
+            group: Some(self.builder.intern(group.0)),
+            group_size: Some(group.1),
+            seq,
+            bytes: Some(65_536),
+            dtype: None,
+        };
+        let detail = KernelDetail { collective: Some(Box::new(description)), ..KernelDetail::default() };
+        self.kernel(7, "ncclDevKernel_AllReduce_Sum_bf16_RING_LL", span, Some(id), Some(Detail::Kernel(detail)));
+        self
+    }
+
     /// A slice on the host thread.
     pub fn host(&mut self, category: Category, name: &str, span: (Ns, Ns)) -> &mut Self {
         self.put(self.thread, category, name, span, None, None);

@@ -7,17 +7,20 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::{
-    Analysis, Integrity, Job, Options, Rank,
+    Analysis, Integrity, Options, Rank,
     anchor::{self, AnchorKind, Mark},
     attribution,
     bucket::Bucket,
-    classes,
+    classes, clock,
     collective::Split,
     evidence,
     host::{HostStates, Labels},
     idle::Explainer,
-    period, timeline,
+    matching, period,
+    segments::Segments,
+    timeline,
     timeline::{DeviceOp, OpKind, Timeline},
+    wait,
 };
 use crate::platform::{CanonicalOp, OpMatch, Packs, Stage};
 
@@ -190,18 +193,31 @@ pub(super) fn places(trace: &Trace) -> impl Iterator<Item = (ProcessId, i32)> {
     places.into_iter().filter(|(_, work)| *work).map(|(place, _)| place)
 }
 
-/// Analyses one capture: names, ranks, steps, attribution.
+/// Analyses one capture: names, what each rank's device did, what the ranks did together, then steps and attribution.
 pub fn analyze(trace: &Trace, packs: &Packs, options: &Options) -> Analysis {
     let names = canonical(trace, packs);
-    let mut labels = Labels::default();
-    let mut ranks = Vec::new();
-    for (position, (process, device)) in places(trace).enumerate() {
+    let numbered = places(trace).enumerate().map(|(position, (process, device))| {
         let said = trace.processes.get(process.0 as usize).and_then(|p| p.rank);
-        let rank = said.unwrap_or(position as u32);
-        if options.rank.is_none_or(|wanted| wanted == rank) {
-            ranks.push(analyze_rank(trace, packs, options, &names, &mut labels, (rank, process, device)));
-        }
+        (said.unwrap_or(position as u32), process, device)
+    });
+    let places: Vec<_> = numbered.filter(|(rank, ..)| options.rank.is_none_or(|wanted| wanted == *rank)).collect();
+    let build = |(_, process, device): &(u32, ProcessId, i32)| {
+        let timeline = timeline::build(trace, packs, &names.ops, *process, *device);
+        let split = Split::estimate(trace, &timeline.ops);
+        (timeline, split)
+    };
+    let (timelines, mut splits): (Vec<Timeline>, Vec<Split>) = places.par_iter().map(build).unzip();
+    let mut job = matching::run(trace, &timelines, &splits);
+    let mut cuts = job.settle(trace, &timelines, &mut splits);
+    let mut labels = Labels::default();
+    let (mut ranks, mut segments) = (Vec::new(), Vec::new());
+    for (((place, timeline), split), cuts) in places.into_iter().zip(timelines).zip(splits).zip(&mut cuts) {
+        let (rank, parts) = analyze_rank(trace, packs, options, &mut labels, place, (timeline, split, std::mem::take(cuts)));
+        ranks.push(rank);
+        segments.push(parts);
     }
+    job.waits = wait::explain(&job, &ranks, &segments);
+    job.clocks = clock::offsets(&job, &ranks);
     let integrity = ranks.iter().fold(Integrity::default(), |mut sum, rank| {
         sum.add(rank);
         sum
@@ -212,7 +228,7 @@ pub fn analyze(trace: &Trace, packs: &Packs, options: &Options) -> Analysis {
         card: packs.card(&trace.format, vendor).clone(),
         host_labels: labels.into_names(),
         ops: names.ops,
-        job: Job::default(),
+        job,
         op_coverage: names.coverage,
         unmapped: names.unmapped,
         integrity,
@@ -242,17 +258,15 @@ fn analyze_rank(
     trace: &Trace,
     packs: &Packs,
     options: &Options,
-    names: &Names,
     labels: &mut Labels,
     (rank, process, device): (u32, ProcessId, i32),
-) -> Rank {
-    let timeline = timeline::build(trace, packs, &names.ops, process, device);
+    (timeline, collectives, cuts): (Timeline, Split, Vec<Ns>),
+) -> (Rank, Segments) {
     let (anchor, marks) = anchor::find(trace, packs, &timeline, process, device);
-    let collectives = Split::estimate(trace, &timeline.ops);
     let windows = windows(&timeline, &marks, anchor.kind);
     let states = HostStates::build(trace, packs, process, &timeline, labels);
     let explainer = Explainer::new(&timeline, &states);
-    let attribution = attribution::attribute(trace, &timeline, &collectives, &explainer, &windows);
+    let attribution = attribution::attribute(trace, &timeline, &collectives, &explainer, &windows, cuts);
     let training = is_training(trace, process);
     let mut steps: Vec<Step> = Vec::with_capacity(windows.len());
     let mut drafts = Vec::with_capacity(windows.len());
@@ -290,7 +304,7 @@ fn analyze_rank(
         collectives,
     };
     result.period = layer_period(&result);
-    result
+    (result, attribution.segments)
 }
 
 /// Windows tile the run from mark to mark; the last one ends with the last operation that belongs to it.

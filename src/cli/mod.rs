@@ -3,6 +3,7 @@
 
 pub mod exit;
 pub mod progress;
+mod ranks;
 pub mod source;
 pub mod table;
 pub mod target;

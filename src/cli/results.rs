@@ -29,6 +29,7 @@ pub(super) fn save(
         Ok(Results {
             ops: ops(trace, packs),
             steps: analysis.ranks.iter().flat_map(|rank| steps(rank, &analysis.host_labels)).collect(),
+            waits: waits(analysis),
             findings: capture.findings.iter().map(|f| finding(capture, f, lang)).collect::<Result<_, _>>()?,
         })
     });
@@ -75,6 +76,35 @@ fn steps(rank: &Rank, labels: &[String]) -> Vec<results::Step> {
 fn provenance(rank: &Rank, bucket: Bucket) -> &'static str {
     let estimated = rank.collectives.estimated > 0 && matches!(bucket, Bucket::CommTransfer | Bucket::CommWait);
     if estimated { "modelled" } else { "measured" }
+}
+
+/// Causes of the waits, each with its step as an index into the steps of all ranks.
+fn waits(analysis: &Analysis) -> Vec<results::WaitCause> {
+    let mut names: BTreeMap<Bucket, Arc<str>> = BTreeMap::new();
+    let (mut out, mut first) = (Vec::new(), 0);
+    for (index, rank) in analysis.ranks.iter().enumerate() {
+        for (number, step) in rank.steps.iter().enumerate() {
+            for wait in analysis.job.waits_in(index, &step.ops) {
+                let Some(op) = rank.timeline.ops.get(wait.op as usize) else { continue };
+                for cause in &wait.causes {
+                    let Some(late) = analysis.ranks.get(cause.late) else { continue };
+                    let name = || cause.bucket.name(&analysis.host_labels).into();
+                    out.push(results::WaitCause {
+                        step: first + number,
+                        slice: op.slice,
+                        rank: rank.rank,
+                        late: late.rank,
+                        bucket: names.entry(cause.bucket).or_insert_with(name).clone(),
+                        layer: cause.bucket.layer().key(),
+                        ns: cause.ns,
+                        provenance: if wait.is_skewed() { "modelled" } else { "measured" },
+                    });
+                }
+            }
+        }
+        first += rank.steps.len();
+    }
+    out
 }
 
 fn finding(

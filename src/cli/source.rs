@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use model::{ImportStat, Severity, Trace, TraceBuilder};
 use parsers::{Place, ReadError};
 
-use super::{exit::Usage, progress::Bar};
+use super::{exit::Usage, progress::Bar, ranks};
 use crate::store;
 
 /// Directories below each other that are searched; profilers nest some four.
@@ -20,7 +20,8 @@ pub struct Format {
     pub as_format: Option<String>,
 }
 
-/// Reads all captures of all paths, in the order of the paths and sorted within a directory.
+/// Reads all captures of all paths, in the order of the paths and sorted within a directory; ranks of one job are one
+/// capture.
 ///
 /// # Errors
 /// The first path that gives nothing. In a directory, a file of an unknown format is passed over; one of a known format
@@ -37,7 +38,7 @@ pub fn open(paths: &[PathBuf], as_format: Option<&str>, bar: &Bar) -> anyhow::Re
             traces.push(file(path, as_format, bar)?);
         }
     }
-    Ok(traces)
+    Ok(ranks::join(traces))
 }
 
 fn file(path: &Path, as_format: Option<&str>, bar: &Bar) -> Result<Trace, ReadError> {

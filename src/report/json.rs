@@ -3,6 +3,8 @@
 //! `steps` and `verdict` at the top are those of the leading capture (the one with the gravest finding, else the first);
 //! every capture has its own under `captures`, and whatever belongs to one capture carries its `capture` id.
 
+mod job;
+
 use serde::Serialize;
 
 use super::{
@@ -91,6 +93,8 @@ struct Attribution {
     layers: std::collections::BTreeMap<&'static str, i64>,
     buckets: Vec<Bucket>,
     hidden: Vec<serde_json::Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reassigned: Option<serde_json::Value>,
     operators: Vec<serde_json::Value>,
     kernels: Vec<serde_json::Value>,
 }
@@ -177,6 +181,7 @@ fn capture(capture: &Capture, lang: Lang) -> serde_json::Value {
         "rank": rank,
         "ranks": capture.ranks.iter().map(ranks).collect::<Vec<_>>(),
         "world_size": capture.world_size,
+        "job": capture.job.as_ref().map(job::job),
         "window_ns": capture.window,
         "start_unix_ns": capture.start_unix_ns,
         "evidence": evidence,
@@ -243,6 +248,7 @@ fn attribution(capture: &Capture) -> impl Iterator<Item = Attribution> {
                     .iter()
                     .map(|(kind, ns)| serde_json::json!({ "kind": shadow(*kind), "ns": ns }))
                     .collect(),
+                reassigned: class.reassigned.as_ref().map(job::reassigned),
                 operators: works(&rank.operators),
                 kernels: works(&rank.kernels),
             }

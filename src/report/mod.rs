@@ -3,6 +3,7 @@
 //! | module | owns |
 //! | --- | --- |
 //! | [`model`] | everything a report shows, without formatting |
+//! | [`job`] | what several ranks tell together |
 //! | [`work`] | which operators and kernels take the time |
 //! | [`grade`] | how far a capture's evidence reaches |
 //! | [`markdown`] | the report for people |
@@ -15,6 +16,7 @@
 //! | [`text`] | text from a capture made safe to print |
 
 pub mod grade;
+pub mod job;
 pub mod json;
 pub mod kernel_name;
 pub mod markdown;

@@ -5,6 +5,7 @@ use model::{Evidence, ImportStat, LedgerRow, Ns, Provenance, Trace};
 
 use super::{
     grade::Grade,
+    job::{JobPart, Moved},
     work::{self, Work},
 };
 use crate::{
@@ -53,6 +54,8 @@ pub struct Capture {
     pub integrity: crate::analysis::Integrity,
     /// Each accelerator as one process drove it.
     pub ranks: Vec<RankPart>,
+    /// What the ranks did together; absent for a capture of one rank.
+    pub job: Option<JobPart>,
     /// The answer.
     pub verdict: Verdict,
     /// Findings, the most important first.
@@ -122,6 +125,8 @@ pub struct ClassPart {
     pub shadow: Vec<(Shadow, Ns)>,
     /// How the slow steps differ, with the names of the buckets.
     pub slow: Option<Slow>,
+    /// The same time with waits moved to what caused them; absent where no other rank of a collective was captured.
+    pub reassigned: Option<Moved>,
 }
 
 /// Time of one bucket.
@@ -203,7 +208,8 @@ impl Capture {
             grade: Grade::of(analysis.evidence, &analysis.integrity, nodes),
             caveat: [analysis.card.note_en.clone(), analysis.card.note_zh.clone()],
             integrity: analysis.integrity.clone(),
-            ranks: analysis.ranks.iter().map(|rank| RankPart::build(trace, analysis, rank)).collect(),
+            ranks: (0..).zip(&analysis.ranks).map(|(i, rank)| RankPart::build(trace, analysis, i, rank)).collect(),
+            job: JobPart::build(analysis),
             verdict: diagnosis.verdict.clone(),
             findings: diagnosis.findings.clone(),
             abstained: diagnosis.abstained.clone(),
@@ -221,7 +227,7 @@ impl Capture {
 }
 
 impl RankPart {
-    fn build(trace: &Trace, analysis: &Analysis, rank: &Rank) -> Self {
+    fn build(trace: &Trace, analysis: &Analysis, index: usize, rank: &Rank) -> Self {
         let main = rank.main_class();
         let (operators, kernels) = main.map(|class| work::of(trace, rank, class)).unwrap_or_default();
         Self {
@@ -230,7 +236,7 @@ impl RankPart {
             anchor: rank.anchor.clone(),
             steps: rank.steps.len(),
             selections: selections(rank),
-            classes: rank.classes.iter().map(|class| ClassPart::build(class, &analysis.host_labels)).collect(),
+            classes: rank.classes.iter().map(|class| ClassPart::build(analysis, index, rank, class)).collect(),
             main: main.and_then(|class| rank.classes.iter().position(|c| c.index == class.index)),
             operators,
             kernels,
@@ -245,7 +251,8 @@ impl RankPart {
 }
 
 impl ClassPart {
-    fn build(class: &Class, labels: &[String]) -> Self {
+    fn build(analysis: &Analysis, index: usize, rank: &Rank, class: &Class) -> Self {
+        let labels = &analysis.host_labels;
         let mut buckets: Vec<BucketRow> = Vec::new();
         let mut rows = class.buckets.clone();
         rows.sort();
@@ -271,6 +278,7 @@ impl ClassPart {
             buckets,
             shadow: class.shadow.clone(),
             slow: class.jitter.as_ref().map(slow),
+            reassigned: Moved::build(analysis, index, rank, class),
         }
     }
 

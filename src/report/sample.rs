@@ -58,6 +58,7 @@ fn capture(simulated: bool) -> Capture {
         caveat: ["Durations are taken as they are.".into(), "时长按原样使用。".into()],
         integrity,
         ranks: vec![rank()],
+        job: None,
         verdict: Verdict {
             layer: VerdictLayer::Runtime,
             headline: Message::new(
@@ -116,6 +117,7 @@ fn rank() -> RankPart {
         ],
         shadow: vec![(Shadow::ComputeTransfer, 600_000), (Shadow::ComputeCopy, 0)],
         slow: Some(Slow { ratio: 1.25, steps: 1, excess: vec![("rt.launch_api".into(), 2_500_000)] }),
+        reassigned: None,
     };
     let prefill = ClassPart {
         key: "prefill".into(),
@@ -126,6 +128,7 @@ fn rank() -> RankPart {
         buckets: vec![bucket("compute.gemm", Layer::Operator, 3_999_999), bucket("prof", Layer::Measurement, 1)],
         shadow: Vec::new(),
         slow: None,
+        reassigned: None,
     };
     RankPart {
         rank: 0,

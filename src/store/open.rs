@@ -10,8 +10,10 @@ use sqlx::{
 use super::{APPLICATION_ID, Error, SCHEMA_VERSION};
 
 /// What each schema version adds to the one before.
-const MIGRATIONS: [&[&str]; SCHEMA_VERSION as usize] =
-    [&[include_str!("migrations/0001_tables.sql"), include_str!("migrations/0001_views.sql")]];
+const MIGRATIONS: [&[&str]; SCHEMA_VERSION as usize] = [
+    &[include_str!("migrations/0001_tables.sql"), include_str!("migrations/0001_views.sql")],
+    &[include_str!("migrations/0002_waits.sql")],
+];
 
 /// Length of the header of an SQLite file, which holds both numbers that we look at.
 const HEADER: usize = 100;

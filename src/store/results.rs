@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use model::{Ns, Span, StringId};
+use model::{Ns, SliceId, Span, StringId};
 
 use super::batch::{Batch, Table};
 
@@ -16,6 +16,29 @@ pub struct Results {
     pub steps: Vec<Step>,
     /// Findings in the order of the report.
     pub findings: Vec<Finding>,
+    /// Causes of waits in collectives.
+    pub waits: Vec<WaitCause>,
+}
+
+/// Part of a wait in a collective, and what it was for.
+#[derive(Clone, Debug)]
+pub struct WaitCause {
+    /// Index into the steps.
+    pub step: usize,
+    /// The collective on the rank that waited.
+    pub slice: SliceId,
+    /// That rank.
+    pub rank: u32,
+    /// Rank that it waited for.
+    pub late: u32,
+    /// What the late rank spent longer on.
+    pub bucket: Arc<str>,
+    /// Layer the bucket counts towards.
+    pub layer: &'static str,
+    /// Time, ns, signed.
+    pub ns: Ns,
+    /// How it was obtained: `measured` or `modelled`.
+    pub provenance: &'static str,
 }
 
 /// A step of a rank.
@@ -84,6 +107,7 @@ pub struct Finding {
 /// Ids from which the rows of a capture count.
 pub(super) struct Firsts {
     pub(super) string: i64,
+    pub(super) slice: i64,
     pub(super) step: i64,
     pub(super) finding: i64,
 }
@@ -116,6 +140,15 @@ pub(super) async fn write(
         .insert(Table::new("attribution", 7), parts.into_iter(), |cells, (step, rank, part)| {
             cells.put(step)?.put(capture)?.put(i64::from(rank))?.put(&*part.bucket)?.put(part.layer)?;
             cells.put(part.ns)?.put(part.provenance)?;
+            Ok(())
+        })
+        .await?;
+    batch
+        .insert(Table::new("wait_cause", 10), results.waits.iter(), |cells, wait| {
+            let step = i64::try_from(wait.step).unwrap_or(i64::MAX);
+            cells.put(None::<i64>)?.put(capture)?.put(firsts.step.saturating_add(step))?;
+            cells.put(firsts.slice + i64::from(wait.slice.0))?.put(i64::from(wait.rank))?.put(i64::from(wait.late))?;
+            cells.put(&*wait.bucket)?.put(wait.layer)?.put(wait.ns)?.put(wait.provenance)?;
             Ok(())
         })
         .await?;

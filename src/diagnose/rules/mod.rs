@@ -1,8 +1,11 @@
 //! The rule catalogue: one file and one line per rule.
 
 mod change;
+mod cm01_late_rank;
 mod cm06_redundant_collectives;
+mod cm07_slow_link;
 mod cm11_host_per_collective;
+mod cm12_jitter_wait;
 mod composite;
 pub(crate) mod cp04_tracing_inflation;
 pub(crate) mod cp05_trace_integrity;
@@ -10,6 +13,7 @@ mod cp07_sum_above_wall;
 mod cp08_unexplained;
 mod fine_op;
 pub(crate) mod gate;
+mod late;
 mod measurement;
 mod op03_unfused_composite;
 mod op05_layout;
@@ -58,8 +62,11 @@ pub const REGISTRY: &[&dyn Rule] = &[
     &rt18_node_gap::NodeGap,
     &rt22_jitter::Jitter,
     &rt23_warm_up::WarmUp,
+    &cm01_late_rank::LateRank,
     &cm06_redundant_collectives::RedundantCollectives,
+    &cm07_slow_link::SlowLink,
     &cm11_host_per_collective::HostPerCollective,
+    &cm12_jitter_wait::JitterWait,
     &cp04_tracing_inflation::TracingInflation,
     &cp05_trace_integrity::TraceIntegrity,
     &cp07_sum_above_wall::SumAboveWall,

@@ -2,7 +2,7 @@
 
 use model::EvidenceClass;
 
-use super::{Page, words};
+use super::{Page, job, words};
 use crate::{
     i18n::{Lang, Text, Value},
     report::{
@@ -30,16 +30,7 @@ pub(super) fn write(page: &mut Page<'_>) {
     } else {
         page.join(capture.devices.iter().map(device))
     };
-    let ranks = page.join(capture.ranks.iter().map(|r| r.rank.to_string()));
-    let world = match capture.world_size {
-        Some(n) => page.fill(Text::new(" (the job has {n})", "（作业共 {n} 个）"), [("n", Value::Count(u64::from(n)))]),
-        None => String::new(),
-    };
-    let ranks = if ranks.is_empty() {
-        page.get(Text::new("none with device work", "无（没有设备执行）")).to_owned()
-    } else {
-        format!("{ranks}{world}")
-    };
+    let ranks = job::present(page);
     let mut rows = vec![
         page.labelled(Text::new("Device", "设备"), &devices),
         page.labelled(Text::new("Format", "格式"), &text::prose(&capture.format, 40)),
@@ -55,6 +46,7 @@ pub(super) fn write(page: &mut Page<'_>) {
     rows.push(page.labelled(Text::new("Holds", "包含"), &classes(page, true)));
     rows.push(page.labelled(Text::new("Does not hold", "不包含"), &classes(page, false)));
     page.list(rows);
+    job::groups(page);
     let [en, zh] = &capture.caveat;
     let caveat = match page.lang {
         Lang::En => en,

@@ -4,6 +4,7 @@
 mod answer;
 mod capture;
 mod findings;
+mod job;
 mod source;
 mod steps;
 mod time;

@@ -1,6 +1,6 @@
 //! Where the time went: every nanosecond of the steps that count has one bucket and one layer, so both tables add up.
 
-use super::{Page, words};
+use super::{Page, job, words};
 use crate::{
     analysis::Layer,
     i18n::{Text, Value},
@@ -40,6 +40,7 @@ pub(super) fn write(page: &mut Page<'_>) {
     );
     page.paragraph(&about);
     layers(page, class);
+    job::reassigned(page, class);
     buckets(page, class);
     shadow(page, class);
     if rank.collectives.1 > 0 {

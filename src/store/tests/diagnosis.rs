@@ -1,6 +1,6 @@
 //! The rows of a diagnosis.
 
-use model::Span;
+use model::{SliceId, Span};
 
 use super::super::{Results, Value, load, results, save_results};
 use super::{ask, assert_same, small, temporary, text};
@@ -33,7 +33,17 @@ fn diagnosed(n: u32) -> Results {
         body: "{}".to_owned(),
     };
     let findings = vec![finding(Some("decode"), Some((4, 10))), finding(None, None)];
-    Results { ops: Vec::new(), steps: (0..n).map(step).collect(), findings }
+    let waits = vec![results::WaitCause {
+        step: 0,
+        slice: SliceId(2),
+        rank: 3,
+        late: 1,
+        bucket: "rt.host.gc".into(),
+        layer: "runtime",
+        ns: -4,
+        provenance: "measured",
+    }];
+    Results { ops: Vec::new(), steps: (0..n).map(step).collect(), findings, waits }
 }
 
 #[test]
@@ -65,4 +75,8 @@ fn results_stay_with_their_capture_and_change_nothing_that_is_loaded() {
         [finding(id, capture, text("decode"), i(4), i(10)), finding(id + 1, capture, none(0), none(0), none(0))]
     };
     assert_eq!(one("SELECT * FROM finding ORDER BY id"), [of_capture(0, 1), of_capture(2, 3)].concat());
+    let waits = "SELECT w.step_id, w.slice_id - c.first_slice, w.rank, w.late_rank, w.bucket, w.layer, w.ns, w.provenance \
+                 FROM wait_cause w JOIN capture c ON c.id = w.capture_id ORDER BY w.id";
+    let wait = |step| [i(step), i(2), i(3), i(1), text("rt.host.gc"), text("runtime"), i(-4), text("measured")];
+    assert_eq!(one(waits), [wait(0), wait(2)]);
 }

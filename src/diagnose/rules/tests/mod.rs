@@ -3,5 +3,6 @@
 mod communication;
 mod measurement;
 mod operator;
+mod ranks;
 mod runtime;
 mod whole;

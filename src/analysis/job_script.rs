@@ -1,0 +1,85 @@
+//! Captures of several ranks written by hand, for tests: the same steps on every rank, each with its own pace and clock.
+
+#![allow(clippy::unwrap_used)]
+
+use model::{Category, Ns, Trace};
+
+use super::{Analysis, script::Script};
+
+const GEMM: &str = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize64x64x64";
+const NORM: &str = "void vllm::rms_norm_kernel<c10::BFloat16>(c10::BFloat16*, c10::BFloat16 const*)";
+
+/// Transfer of every collective, ns.
+pub const TRANSFER: Ns = 10_000;
+
+/// A job of ranks that run the same steps: per step `layers` times host work, a GEMM, a norm and an all-reduce.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// Per rank and collective: GEMM and host time, ns.
+    pub work: Vec<Vec<(Ns, Ns)>>,
+    pub layers: usize,
+    /// Clock of each rank against the true time, ns.
+    pub clocks: Vec<Ns>,
+    /// Whether the source numbers the collectives of a group.
+    pub numbered: bool,
+    /// Records of collectives that a rank lost.
+    pub dropped: Vec<(usize, usize)>,
+    /// Transfer of each collective, ns, where it is not [`TRANSFER`].
+    pub transfers: Vec<(usize, Ns)>,
+}
+
+impl Run {
+    /// A job on true clocks whose collectives are numbered.
+    pub fn new(work: Vec<Vec<(Ns, Ns)>>, layers: usize) -> Self {
+        Self { clocks: vec![0; work.len()], work, layers, numbered: true, dropped: Vec::new(), transfers: Vec::new() }
+    }
+
+    fn write(&self) -> Script {
+        let mut s = Script::default();
+        let ranks = self.work.len();
+        let mut ready = vec![0; ranks];
+        let mut rows: Vec<Vec<[(Ns, Ns); 6]>> = vec![Vec::new(); ranks];
+        for c in 0..self.work[0].len() {
+            let mut here: Vec<[(Ns, Ns); 6]> = Vec::new();
+            for (rank, t) in ready.iter().enumerate() {
+                let (gemm, host) = self.work[rank][c];
+                // The host works from the end of the last collective, then launches three operations.
+                let call = t + host;
+                let at = call + 2_000;
+                let after = (at + gemm + 500, at + gemm + 3_500);
+                let start = after.1 + 500;
+                let calls = [(call, call + 1_000), (call + 1_000, call + 1_500), (call + 1_500, call + 2_000)];
+                here.push([calls[0], calls[1], calls[2], (at, at + gemm), after, (start, start)]);
+            }
+            let transfer = self.transfers.iter().find(|(i, _)| *i == c).map_or(TRANSFER, |(_, ns)| *ns);
+            let all = here.iter().map(|h| h[5].0).max().unwrap() + transfer;
+            for (rank, mut h) in here.into_iter().enumerate() {
+                h[5].1 = all;
+                rows[rank].push(h);
+                ready[rank] = all;
+            }
+        }
+        for (rank, rows) in rows.iter().enumerate() {
+            s.rank(rank as u32);
+            let clock = self.clocks[rank];
+            for (c, row) in rows.iter().enumerate() {
+                let [a, b, d, gemm, norm, comm] = row.map(|(from, to)| (from + clock, to + clock));
+                if c % self.layers == 0 {
+                    let end = rows[(c + self.layers).min(rows.len()) - 1][5].1 + clock;
+                    s.host(Category::UserRange, "execute_context_0(0)_generation_4(4)", (a.0 - 1, end));
+                }
+                s.launch(a, GEMM, gemm);
+                s.launch(b, NORM, norm);
+                if !self.dropped.contains(&(rank, c)) {
+                    s.collective(d, ("tp", self.work.len() as u32), self.numbered.then_some(c as i64), comm);
+                }
+            }
+        }
+        s
+    }
+
+    /// The capture and its analysis.
+    pub fn analyze(&self) -> (Trace, Analysis) {
+        self.write().analyze()
+    }
+}

@@ -1,0 +1,273 @@
+//! Collectives matched across the ranks of a job: by group and sequence number where the source records them, else by order
+//! with an alignment that survives dropped records and different capture starts. No clock of one rank is compared with that
+//! of another.
+
+use std::collections::BTreeMap;
+
+use model::{CollectiveCall, Detail, Ns, StringId, Trace};
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+
+use super::{
+    align::{self, Item},
+    collective::Split,
+    job::{Group, Instance, Job, Member, fast},
+    timeline::{DeviceOp, OpKind, Timeline},
+};
+
+/// Groups without a name that are told apart by their ranks leaving together; further ranks stay unmatched.
+const UNNAMED: usize = 16;
+/// Share of pairs that must leave together for ranks to be taken for one group.
+const TOGETHER: f64 = 0.5;
+/// A transfer is slow above so many times the usual one (method §2.5), of at least so many instances.
+const SLOW: (Ns, Ns, usize) = (3, 2, 20);
+
+/// One collective of a rank.
+#[derive(Clone, Copy)]
+struct Call {
+    op: u32,
+    item: Item,
+    seq: Option<i64>,
+}
+
+/// The collectives of one group as each rank recorded them.
+#[derive(Default)]
+struct Recorded {
+    size: Option<u32>,
+    calls: BTreeMap<usize, Vec<Call>>,
+}
+
+/// Matches the collectives of all ranks. `splits` give the transfer that one rank alone would assume, which bounds that of a
+/// group of which not every rank was captured.
+pub(super) fn run(trace: &Trace, timelines: &[Timeline], splits: &[Split]) -> Job {
+    let mut job = Job::default();
+    if timelines.len() < 2 {
+        return job;
+    }
+    let (groups, one_sided) = record(trace, timelines);
+    job.one_sided = one_sided;
+    for (name, recorded) in groups {
+        let name = name.map(|id| trace.strings.get(id).to_owned());
+        let all: usize = recorded.calls.values().map(Vec::len).sum();
+        let before: usize = job.instances.iter().map(|i| i.members.len()).sum();
+        let numbered = recorded.calls.values().flatten().all(|c| c.seq.is_some());
+        if numbered {
+            let found = by_sequence(&recorded);
+            add(&mut job, name, recorded.size, found);
+        } else {
+            by_order(&mut job, name, recorded);
+        }
+        let matched = job.instances.iter().map(|i| i.members.len()).sum::<usize>() - before;
+        job.unmatched += all.saturating_sub(matched) as u64;
+    }
+    order(&mut job, timelines);
+    settle(trace, &mut job, timelines, splits);
+    job
+}
+
+/// Collectives by group and rank, and how many were left out because their ranks do not leave together.
+fn record(trace: &Trace, timelines: &[Timeline]) -> (BTreeMap<Option<StringId>, Recorded>, u64) {
+    let mut groups: BTreeMap<Option<StringId>, Recorded> = BTreeMap::new();
+    let mut symbols: FxHashMap<(StringId, Option<i64>), u32> = FxHashMap::default();
+    let mut shapes: FxHashMap<StringId, Shape> = FxHashMap::default();
+    let mut one_sided = 0;
+    for (rank, timeline) in timelines.iter().enumerate() {
+        // An operation of no length has no wait, and no moment at which it was left.
+        let collectives = timeline.ops.iter().enumerate().filter(|(_, op)| op.kind == OpKind::Comm && op.dur() > 0);
+        for (i, op) in collectives {
+            let call = description(trace, op);
+            let name = call.and_then(|c| c.op).unwrap_or(op.name);
+            let shape = *shapes.entry(name).or_insert_with(|| Shape::of(trace.strings.get(name)));
+            if shape == Shape::OneSided {
+                one_sided += 1;
+                continue;
+            }
+            // Each rank has its own share of an uneven exchange.
+            let bytes = call.and_then(|c| c.bytes).filter(|_| shape == Shape::Even);
+            let next = symbols.len() as u32;
+            let symbol = *symbols.entry((name, bytes)).or_insert(next);
+            let recorded = groups.entry(call.and_then(|c| c.group)).or_default();
+            recorded.size = recorded.size.max(call.and_then(|c| c.group_size));
+            let item = Item { symbol, end: op.end };
+            recorded.calls.entry(rank).or_default().push(Call { op: i as u32, item, seq: call.and_then(|c| c.seq) });
+        }
+    }
+    // Operations lie in order of start; what follows a queue is ordered by end as well, and so must be what is aligned.
+    groups.values_mut().flat_map(|g| g.calls.values_mut()).for_each(|calls| calls.sort_by_key(|c| (c.item.end, c.op)));
+    (groups, one_sided)
+}
+
+fn description<'a>(trace: &'a Trace, op: &DeviceOp) -> Option<&'a CollectiveCall> {
+    let (track, row) = trace.locate(op.slice)?;
+    match trace.detail(trace.lanes.get(track.0 as usize)?, row)? {
+        Detail::Kernel(kernel) => kernel.collective.as_deref(),
+        Detail::Collective(call) => Some(call),
+        _ => None,
+    }
+}
+
+/// How the ranks of a collective leave it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    /// Together, all with the same payload.
+    Even,
+    /// Together, each with its own payload.
+    Uneven,
+    /// The receiving side leaves when the data is there, the sending one does not wait for it.
+    OneSided,
+}
+
+impl Shape {
+    /// From the name of the operation or of its kernel.
+    fn of(name: &str) -> Self {
+        let name: String = name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
+        let has = |part: &str| name.contains(part);
+        if has("alltoall") {
+            Self::Uneven
+        } else if has("allreduce") || has("reducescatter") || has("allgather") || has("crossdevicereduce") {
+            Self::Even
+        } else if ["send", "recv", "broadcast", "bcast", "scatter", "gather", "reduce"].iter().any(|part| has(part)) {
+            Self::OneSided
+        } else {
+            Self::Even
+        }
+    }
+}
+
+/// Members of one instance, and its kind.
+type Found = (u32, Vec<Member>);
+
+fn by_sequence(recorded: &Recorded) -> Vec<Found> {
+    let mut found: BTreeMap<(i64, u32, u32), Vec<Member>> = BTreeMap::new();
+    for (rank, calls) in &recorded.calls {
+        let mut seen: FxHashMap<(i64, u32), u32> = FxHashMap::default();
+        for call in calls {
+            let Some(seq) = call.seq else { continue };
+            let nth = seen.entry((seq, call.item.symbol)).or_default();
+            found.entry((seq, call.item.symbol, *nth)).or_default().push(Member { rank: *rank, op: call.op });
+            *nth += 1;
+        }
+    }
+    found.into_iter().map(|((_, kind, _), members)| (kind, members)).collect()
+}
+
+/// Aligns all ranks with the one that recorded most. Ranks of a group without a name are those that leave together.
+fn by_order(job: &mut Job, name: Option<String>, recorded: Recorded) {
+    let mut rest = recorded.calls;
+    for _ in 0..UNNAMED {
+        let Some(first) = rest.iter().max_by_key(|(rank, c)| (c.len(), std::cmp::Reverse(**rank))).map(|(r, _)| *r) else {
+            break;
+        };
+        let Some(reference) = rest.remove(&first) else { break };
+        let items = |calls: &[Call]| calls.iter().map(|c| c.item).collect::<Vec<Item>>();
+        let own = items(&reference);
+        let aligned: Vec<(usize, Vec<(usize, usize)>)> = rest
+            .par_iter()
+            .filter_map(|(rank, calls)| {
+                let other = items(calls);
+                let pairs = align::align(&own, &other);
+                let member = name.is_some() || align::together(&own, &other, &pairs) >= TOGETHER;
+                (!pairs.is_empty() && member).then_some((*rank, pairs))
+            })
+            .collect();
+        let mut found: Vec<Found> =
+            reference.iter().map(|c| (c.item.symbol, vec![Member { rank: first, op: c.op }])).collect();
+        for (rank, pairs) in aligned {
+            let Some(calls) = rest.remove(&rank) else { continue };
+            for (i, j) in pairs {
+                if let (Some((_, members)), Some(call)) = (found.get_mut(i), calls.get(j)) {
+                    members.push(Member { rank, op: call.op });
+                }
+            }
+        }
+        add(job, name.clone(), recorded.size, found);
+        if rest.len() < 2 {
+            break;
+        }
+    }
+}
+
+fn add(job: &mut Job, name: Option<String>, size: Option<u32>, found: Vec<Found>) {
+    let found: Vec<Found> = found.into_iter().filter(|(_, members)| members.len() > 1).collect();
+    let mut ranks: Vec<usize> = found.iter().flat_map(|(_, members)| members).map(|m| m.rank).collect();
+    ranks.sort_unstable();
+    ranks.dedup();
+    if ranks.is_empty() {
+        return;
+    }
+    let group = job.groups.len();
+    job.groups.push(Group { name, size, ranks, instances: 0 });
+    job.instances.extend(found.into_iter().map(|(kind, mut members)| {
+        members.sort_by_key(|m| m.rank);
+        Instance { members, transfer: 0, group, kind, slow: false }
+    }));
+}
+
+/// Puts the instances into an order that agrees with that of every rank. Instances that contradict each other were matched
+/// wrongly; they are taken apart again.
+fn order(job: &mut Job, timelines: &[Timeline]) {
+    let mut queues: Vec<Vec<(u32, usize)>> = vec![Vec::new(); timelines.len()];
+    for (i, instance) in job.instances.iter().enumerate() {
+        for member in &instance.members {
+            queues[member.rank].push((member.op, i));
+        }
+    }
+    queues.iter_mut().for_each(|queue| queue.sort_unstable());
+    let mut heads = vec![0; queues.len()];
+    let mut missing: Vec<usize> = job.instances.iter().map(|i| i.members.len()).collect();
+    let mut sorted = Vec::with_capacity(job.instances.len());
+    let mut ready: Vec<usize> = (0..queues.len()).rev().collect();
+    let mut broken = vec![false; job.instances.len()];
+    loop {
+        while let Some(rank) = ready.pop() {
+            let Some((_, i)) = queues[rank].get(heads[rank]).copied() else { continue };
+            if broken[i] {
+                heads[rank] += 1;
+                ready.push(rank);
+                continue;
+            }
+            missing[i] -= 1;
+            if missing[i] == 0 {
+                sorted.push(i);
+                for member in job.instances[i].members.iter().rev() {
+                    heads[member.rank] += 1;
+                    ready.push(member.rank);
+                }
+            }
+        }
+        let stuck = (0..queues.len()).find_map(|rank| Some((rank, queues[rank].get(heads[rank])?.1)));
+        let Some((_, i)) = stuck else { break };
+        broken[i] = true;
+        job.unmatched += job.instances[i].members.len() as u64;
+        ready.extend(job.instances[i].members.iter().map(|m| m.rank).filter(|r| {
+            queues[*r].get(heads[*r]).is_some_and(|(_, head)| *head == i)
+        }));
+    }
+    let mut taken: Vec<Option<Instance>> = std::mem::take(&mut job.instances).into_iter().map(Some).collect();
+    job.instances = sorted.into_iter().filter_map(|i| taken.get_mut(i)?.take()).collect();
+}
+
+/// Transfers, what is slow, and the sizes of the groups.
+fn settle(trace: &Trace, job: &mut Job, timelines: &[Timeline], splits: &[Split]) {
+    let mut transfers: FxHashMap<(usize, u32), Vec<Ns>> = FxHashMap::default();
+    for instance in &mut job.instances {
+        let Some(group) = job.groups.get_mut(instance.group) else { continue };
+        group.instances += 1;
+        let ops = || instance.members.iter().filter_map(|m| Some((m.rank, timelines.get(m.rank)?.ops.get(m.op as usize)?)));
+        instance.transfer = ops().map(|(_, op)| op.dur()).min().unwrap_or(0);
+        if !group.is_complete() {
+            let alone = ops().filter_map(|(rank, op)| splits.get(rank)?.estimate_of(trace, op)).min();
+            instance.transfer = alone.map_or(instance.transfer, |alone| alone.min(instance.transfer));
+        }
+        transfers.entry((instance.group, instance.kind)).or_default().push(instance.transfer);
+    }
+    let usual: FxHashMap<(usize, u32), Ns> = transfers
+        .into_iter()
+        .filter(|(_, transfers)| transfers.len() >= SLOW.2)
+        .filter_map(|(kind, transfers)| Some((kind, fast(transfers)?)))
+        .collect();
+    for instance in &mut job.instances {
+        let usual = usual.get(&(instance.group, instance.kind));
+        instance.slow = usual.is_some_and(|usual| SLOW.1 * instance.transfer > SLOW.0 * usual);
+    }
+}

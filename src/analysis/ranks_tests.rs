@@ -1,0 +1,201 @@
+//! Several ranks: matching, transfer and wait, and what a wait was for.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use model::Ns;
+use proptest::prelude::*;
+
+use super::{
+    Analysis, Bucket, Layer, Rank, Step,
+    job_script::{Run, TRANSFER},
+    script::Script,
+};
+
+const GEMM: &str = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize64x64x64";
+
+fn steady(rank: &Rank) -> Vec<&Step> {
+    let class = rank.main_class().unwrap();
+    rank.steady_steps(class).collect()
+}
+
+/// Everything that is said of time, without the times themselves.
+fn said(a: &Analysis) -> Vec<String> {
+    let rank = |(i, r): (usize, &Rank)| {
+        let steps: Vec<_> = r.steps.iter().map(|s| (&s.buckets, s.window.len(), a.job.waits_in(i, &s.ops))).collect();
+        let moved: Vec<_> = r.classes.iter().map(|c| a.job.reassign(i, r, c)).collect();
+        format!("{} {steps:?} {moved:?}", r.rank)
+    };
+    a.ranks.iter().enumerate().map(rank).collect()
+}
+
+/// RFC vllm #52911: one rank is early and shows 72.16 µs; the others show 10.5 to 12 µs.
+#[test]
+fn the_early_rank_waits_and_the_transfer_is_that_of_the_last_one() {
+    let mut s = Script::default();
+    for (rank, dur) in [10_500, 11_000, 12_000, 72_160].into_iter().enumerate() {
+        s.rank(rank as u32);
+        // On clocks of their own, milliseconds apart.
+        let end = 200_000 + 3_000_000 * rank as Ns;
+        s.collective((end - 100_000, end - 99_000), ("tp", 4), Some(1), (end - dur, end));
+    }
+    let (trace, a) = s.analyze();
+    let [instance] = a.job.instances.as_slice() else { unreachable!("one instance") };
+    assert_eq!((instance.members.len(), instance.transfer), (4, 10_500));
+    let early = &a.ranks[3];
+    assert_eq!(early.collectives.transfer_of(&trace, &early.timeline.ops[0]), 10_500);
+    let of = |bucket: Bucket| early.steps[0].buckets.iter().find(|(b, _)| *b == bucket).map(|(_, ns)| *ns);
+    assert_eq!((of(Bucket::CommWait), of(Bucket::CommTransfer)), (Some(61_660), Some(10_500)));
+    let waits: Vec<(u32, usize, Ns)> = a.job.waits.iter().map(|w| (a.ranks[w.rank].rank, w.late, w.ns)).collect();
+    assert_eq!(waits, [(1, 0, 500), (2, 0, 1_500), (3, 0, 61_660)]);
+    assert_eq!((early.collectives.instances, early.collectives.estimated), (1, 0));
+}
+
+#[test]
+fn a_wait_is_what_the_late_rank_spent_longer_on() {
+    // Rank 1 thinks 300 µs longer before the first layer of every step; rank 2 multiplies slowly in the second.
+    let work = |rank: usize| {
+        let of = move |c: usize| match (rank, c % 2) {
+            (1, 0) => (50_000, 305_000),
+            (2, 1) => (90_000, 5_000),
+            _ => (50_000, 5_000),
+        };
+        (0..24).map(of).collect::<Vec<_>>()
+    };
+    let (_, a) = Run::new((0..4).map(work).collect(), 2).analyze();
+    assert_eq!(a.job.groups.len(), 1);
+    assert_eq!((a.job.groups[0].instances, a.job.unmatched), (24, 0));
+    let rank = &a.ranks[0];
+    let class = rank.main_class().unwrap();
+    let moved = a.job.reassign(0, rank, class).unwrap();
+    let steps = steady(rank).len() as Ns;
+    assert_eq!(steps, 11);
+    assert_eq!(moved.layers.iter().sum::<Ns>() + moved.unassigned, class.total);
+    // What lies before the first collective of the capture is not known.
+    assert_eq!((moved.skewed, moved.unassigned), (0, 300_000), "{moved:?}");
+    let causes: Vec<(u32, String, Ns)> =
+        moved.causes.iter().map(|c| (a.ranks[c.late].rank, c.bucket.name(&a.host_labels), c.ns)).collect();
+    assert_eq!(causes, [(1, "rt.host.unknown".into(), 10 * 300_000), (2, "compute.gemm".into(), 11 * 40_000)]);
+    let comm = moved.layers[Layer::ALL.iter().position(|l| *l == Layer::Communication).unwrap()];
+    assert_eq!(comm / steps, 2 * TRANSFER);
+}
+
+#[test]
+fn a_lost_record_costs_its_neighbours_their_cause_and_nothing_else() {
+    let work = |rank: usize| (0..40).map(|c| (50_000 + 2_000 * ((c * 7 + rank * 3) % 11) as Ns, 5_000)).collect::<Vec<_>>();
+    for numbered in [true, false] {
+        let mut run = Run::new((0..3).map(work).collect(), 4);
+        run.numbered = numbered;
+        run.dropped = vec![(1, 9), (2, 22)];
+        let (_, a) = run.analyze();
+        let full = a.job.instances.iter().filter(|i| i.members.len() == 3).count();
+        assert_eq!((a.job.instances.len(), full, a.job.unmatched), (40, 38, 0), "numbered: {numbered}");
+        assert!(a.job.waits.iter().all(|w| w.skew.abs() <= 2 || w.causes.is_empty()));
+        let unexplained = a.job.waits.iter().filter(|w| w.causes.is_empty()).count();
+        assert!(unexplained <= 2 + 2 * 3 * 2, "{unexplained}");
+    }
+}
+
+#[test]
+fn ranks_of_one_capture_that_share_no_collective_are_no_job() {
+    let mut s = Script::default();
+    for rank in 0..2 {
+        s.rank(rank).launch((0, 10), GEMM, (20, 120));
+    }
+    let (_, a) = s.analyze();
+    assert_eq!((a.ranks.len(), a.job.instances.len(), a.job.groups.len()), (2, 0, 0));
+    assert_eq!(a.job.reassign(0, &a.ranks[0], &a.ranks[0].classes[0]), None);
+}
+
+#[test]
+fn a_wait_inside_another_groups_segment_is_the_cause_of_that_wait() {
+    // Ranks 0 and 1 are one group, 1 and 2 another, all of them a third. Rank 2's host is late; rank 1 waits for it in
+    // their group, and rank 0 waits for rank 1 in theirs, which is rank 2's host in the end.
+    let mut s = Script::default();
+    let mut t = 0;
+    let mut rows: [Vec<(&str, u32, i64, (Ns, Ns), (Ns, Ns))>; 3] = Default::default();
+    for step in 0..12 {
+        let late = 100_000;
+        let start = [t + 20_000, t + 20_000, t + 20_000 + late];
+        let pair = start[2] + 10_000;
+        rows[1].push(("b", 2, step, (start[1] - 5_000, start[1] - 4_000), (start[1], pair)));
+        rows[2].push(("b", 2, step, (start[2] - 5_000, start[2] - 4_000), (start[2], pair)));
+        let second = [t + 30_000, pair + 5_000];
+        let end = second[1] + 10_000;
+        rows[0].push(("a", 2, step, (second[0] - 5_000, second[0] - 4_000), (second[0], end)));
+        rows[1].push(("a", 2, step, (second[1] - 4_000, second[1] - 3_000), (second[1], end)));
+        let last = end + 5_000;
+        for row in &mut rows {
+            row.push(("world", 3, step, (last - 4_000, last - 3_000), (last, last + 10_000)));
+        }
+        t = last + 10_000 + step;
+    }
+    for (rank, rows) in rows.iter().enumerate() {
+        s.rank(rank as u32);
+        for (group, size, step, call, span) in rows {
+            s.collective(*call, (group, *size), Some(*step), *span);
+        }
+    }
+    let (_, a) = s.analyze();
+    let waits: Vec<_> = a.job.waits.iter().filter(|w| w.rank == 0 && w.ns > 50_000 && !w.causes.is_empty()).collect();
+    assert!(waits.len() >= 9, "{:?}", a.job.waits);
+    for wait in waits {
+        let largest = wait.causes.iter().max_by_key(|c| c.ns).unwrap();
+        assert_eq!((largest.late, wait.late), (2, 1), "{wait:?}");
+        assert!(matches!(largest.bucket, Bucket::Host(_)), "{wait:?}");
+        let sum: Ns = wait.causes.iter().map(|c| c.ns).sum();
+        assert_eq!(sum + wait.skew, wait.ns);
+    }
+}
+
+fn runs() -> impl Strategy<Value = Run> {
+    let rank = proptest::collection::vec((20_000i64..120_000, 1_000i64..60_000), 18..19);
+    (proptest::collection::vec(rank, 2..5), any::<bool>()).prop_map(|(work, numbered)| {
+        let mut run = Run::new(work, 3);
+        run.numbered = numbered;
+        run
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// The clock of a rank is nobody's business: shifting it changes no bucket and no wait, and every wait is explained to
+    /// the nanosecond however far the clocks are apart.
+    #[test]
+    fn clocks_do_not_matter(run in runs(), rank in 0usize..2, shift in -5_000_000i64..5_000_000) {
+        let (_, still) = run.analyze();
+        let mut moved = run.clone();
+        moved.clocks[rank] = shift;
+        let (_, a) = moved.analyze();
+        prop_assert_eq!(said(&still), said(&a));
+        prop_assert_eq!(a.job.instances.len(), 18);
+        let mut explained = 0;
+        for wait in &a.job.waits {
+            let causes: Ns = wait.causes.iter().map(|c| c.ns).sum();
+            prop_assert!(wait.causes.is_empty() || wait.skew.abs() <= 2, "{:?}", wait);
+            prop_assert!(wait.causes.is_empty() || causes + wait.skew == wait.ns, "{:?}", wait);
+            explained += usize::from(!wait.causes.is_empty());
+        }
+        prop_assert!(a.job.waits.is_empty() || explained > 0);
+        for (i, r) in a.ranks.iter().enumerate() {
+            for class in &r.classes {
+                let moved = a.job.reassign(i, r, class).unwrap();
+                prop_assert_eq!(moved.layers.iter().sum::<Ns>() + moved.unassigned, class.total);
+            }
+        }
+        let offset = a.job.clocks[rank].unwrap().ahead - a.job.clocks[1 - rank].unwrap().ahead;
+        prop_assert!((offset - shift).abs() <= 2 || rank > 1, "{} for {}", offset, shift);
+    }
+
+    /// One more rank that does exactly what another one does changes nothing for those that were there.
+    #[test]
+    fn an_identical_rank_adds_nothing(run in runs()) {
+        let (_, before) = run.analyze();
+        let mut more = run.clone();
+        more.work.push(run.work[0].clone());
+        more.clocks.push(777);
+        let (_, after) = more.analyze();
+        let both = said(&after);
+        prop_assert_eq!(&said(&before)[..], &both[..run.work.len()]);
+    }
+}

@@ -1,0 +1,146 @@
+//! Which captures are ranks of one job, so that they are read as one.
+//!
+//! A rank says so itself: its number, the size of the job, the library that connects it. Captures of the same job were
+//! started together; a second capture of a rank belongs to another run.
+
+use model::{Ns, Trace, trace};
+
+/// Captures of one job start within this time of each other, ns: own value, ten minutes. It only has to tell runs apart that
+/// lie in one directory; ranks are usually started within seconds, but host clocks may disagree.
+const TOGETHER: Ns = 600 * 1_000_000_000;
+
+/// What ranks of one job have in common.
+#[derive(PartialEq, Eq)]
+struct Kind {
+    format: String,
+    simulated: bool,
+    facts: Vec<Option<String>>,
+}
+
+/// Facts that are the same on every rank of a job.
+const SHARED: [&str; 5] =
+    ["parallel.world_size", "kineto.comm_backend", "software.comm_library", "hardware.vendor", "software.framework"];
+
+/// A job while its captures are gathered.
+struct Job {
+    kind: Option<Kind>,
+    ranks: Vec<u32>,
+    start: Option<Ns>,
+    parts: Vec<Trace>,
+}
+
+/// Joins captures that are ranks of one job; everything else stays as it is. A joined capture takes the place of its first
+/// rank, and its ranks are in order.
+pub(super) fn join(traces: Vec<Trace>) -> Vec<Trace> {
+    let mut jobs: Vec<Job> = Vec::new();
+    for part in traces {
+        let ranks: Vec<u32> = part.processes.iter().filter_map(|p| p.rank).collect();
+        let (kind, start) = (kind(&part, &ranks), part.start_unix_ns);
+        match kind.as_ref().and_then(|kind| nearest(&mut jobs, kind, &ranks, start)) {
+            Some(job) => {
+                job.ranks.extend(ranks);
+                job.parts.push(part);
+            }
+            None => jobs.push(Job { kind, ranks, start, parts: vec![part] }),
+        }
+    }
+    jobs.into_iter().flat_map(whole).collect()
+}
+
+/// What the capture says of its job; `None` for one that is no rank of a larger job.
+fn kind(trace: &Trace, ranks: &[u32]) -> Option<Kind> {
+    let world: u32 = trace.manifest.value("parallel.world_size")?.parse().ok()?;
+    let part = !ranks.is_empty() && (ranks.len() as u64) < u64::from(world) && ranks.iter().all(|r| *r < world);
+    part.then(|| Kind {
+        format: trace.format.clone(),
+        simulated: trace.simulated,
+        facts: SHARED.iter().map(|key| trace.manifest.value(key).map(str::to_owned)).collect(),
+    })
+}
+
+/// The job that lacks these ranks and started nearest to `start`, the latest one where that does not tell.
+fn nearest<'a>(jobs: &'a mut [Job], kind: &Kind, ranks: &[u32], start: Option<Ns>) -> Option<&'a mut Job> {
+    let apart = |job: &Job| job.start.zip(start).map_or(0, |(a, b)| a.saturating_sub(b).saturating_abs());
+    let fits = |job: &&mut Job| {
+        job.kind.as_ref() == Some(kind) && !ranks.iter().any(|r| job.ranks.contains(r)) && apart(job) <= TOGETHER
+    };
+    jobs.iter_mut().rev().filter(fits).min_by_key(|job| apart(job))
+}
+
+fn whole(mut job: Job) -> Vec<Trace> {
+    if job.parts.len() < 2 {
+        return job.parts;
+    }
+    job.parts.sort_by_key(|part| part.processes.iter().filter_map(|p| p.rank).min());
+    trace::join(job.parts).map_or_else(|parts| parts, |one| vec![one])
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use model::{Category, Clock, Provenance, Slice, TraceBuilder, TraceSink, TrackKey, TrackKind};
+
+    use super::*;
+
+    fn rank(rank: u32, world: u32, unix: Option<Ns>) -> Trace {
+        let mut b = TraceBuilder::new(format!("rank{rank}.json"), "kineto");
+        let process = b.process(0);
+        b.describe_process(process, Some(100 + i64::from(rank)), None, Some(rank));
+        b.manifest("parallel.world_size", &world.to_string(), Provenance::Observed);
+        b.manifest("hardware.count", "1", Provenance::Observed);
+        let thread = TrackKey { kind: TrackKind::HostThread, process, device: None, context: None, id: 1 };
+        let queue = TrackKey { kind: TrackKind::DeviceQueue, process, device: Some(0), context: None, id: 7 };
+        let (thread, queue) = (b.track(thread), b.track(queue));
+        let (call, kernel) = (b.intern("cudaLaunchKernel"), b.intern(&format!("kernel{rank}")));
+        let slice = |track, start, name, category| Slice {
+            track,
+            start,
+            dur: 10,
+            name,
+            category,
+            correlation: Some(1),
+            detail: None,
+        };
+        b.slice(slice(thread, 0, call, Category::HostApi));
+        b.slice(slice(queue, 20, kernel, Category::Kernel));
+        b.clock(Clock::AsIs { unix_zero: unix });
+        b.finish()
+    }
+
+    #[test]
+    fn ranks_of_a_job_are_one_capture_with_their_launches_and_a_common_zero() {
+        let joined = join(vec![rank(1, 2, Some(5_000)), rank(0, 2, Some(4_000))]);
+        let [one] = joined.as_slice() else { unreachable!("{} captures", joined.len()) };
+        assert_eq!(one.processes.iter().map(|p| p.rank).collect::<Vec<_>>(), [Some(0), Some(1)]);
+        assert_eq!((one.start_unix_ns, one.manifest.value("hardware.count")), (Some(4_000), Some("2")));
+        assert_eq!(one.source, "rank0.json +1");
+        for (track, lane) in one.tracks.iter().zip(&one.lanes).filter(|(t, _)| t.key.kind == TrackKind::DeviceQueue) {
+            let (launch, row) = one.locate(lane.link(0).unwrap()).unwrap();
+            assert_eq!(one.tracks[launch.0 as usize].key.process, track.key.process);
+            assert_eq!(lane.start[0] - one.lanes[launch.0 as usize].start[row], 20);
+            let rank = one.processes[track.key.process.0 as usize].rank.unwrap();
+            assert_eq!(one.strings.get(lane.name[0]), format!("kernel{rank}"));
+            assert_eq!(lane.start[0], 20 + 1_000 * Ns::from(rank));
+        }
+    }
+
+    #[test]
+    fn what_is_not_of_one_job_stays_apart() {
+        let far = Some(4_000 + 2 * TOGETHER);
+        assert_eq!(join(vec![rank(0, 2, None), rank(0, 2, None)]).len(), 2, "the same rank twice");
+        assert_eq!(join(vec![rank(0, 2, None), rank(1, 4, None)]).len(), 2, "another world size");
+        assert_eq!(join(vec![rank(0, 2, Some(4_000)), rank(1, 2, far)]).len(), 2, "another time");
+        assert_eq!(join(vec![rank(0, 1, None), rank(0, 1, None)]).len(), 2, "jobs of one rank");
+        let runs = join(vec![rank(0, 2, Some(0)), rank(0, 2, Some(9_000)), rank(1, 2, Some(1)), rank(1, 2, Some(9_001))]);
+        assert_eq!(runs.iter().map(|t| t.start_unix_ns).collect::<Vec<_>>(), [Some(0), Some(9_000)]);
+    }
+
+    #[test]
+    fn without_wall_clocks_each_rank_keeps_its_own_zero_and_the_capture_says_so() {
+        let joined = join(vec![rank(0, 2, None), rank(1, 2, Some(77))]);
+        assert_eq!(joined.len(), 1);
+        assert_eq!(joined[0].stat("job.unaligned_clocks"), 1);
+        assert!(joined[0].lanes.iter().all(|lane| lane.start[0] < 100));
+    }
+}

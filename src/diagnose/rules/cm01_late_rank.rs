@@ -1,0 +1,227 @@
+//! CM-01: one rank is late again and again, and the others wait for it.
+
+use model::{EvidenceClass, Ns, Span, TrackId};
+use std::collections::BTreeMap;
+
+use super::{
+    gate::LEAST_GAIN,
+    late::{self, Late, Waiting},
+    reading,
+};
+use crate::{
+    analysis::{Analysis, Bucket, Class, Confidence, Edit, Layer, Rank},
+    diagnose::{
+        Competing, Evidence, Finding, Intervention, Trigger,
+        rule::{Context, Doc, Outcome, Rule},
+    },
+    i18n::{Message, Text, Value},
+};
+
+/// Share of the median step that the others must wait (method §5.3).
+const SHARE: f64 = 0.03;
+/// Waits in doubt above which the finding is less sure; own value.
+const DOUBT: f64 = 0.2;
+
+/// The rule.
+pub struct LateRank;
+
+static DOC: Doc = Doc {
+    id: "CM-01",
+    title: Text::new("Persistent late rank", "持续迟到的 rank"),
+    layer: Layer::Runtime,
+    needs: &[EvidenceClass::Device, EvidenceClass::MultiRank],
+    sees: Text::new(
+        "The ranks of a group wait for the same one again and again. Between two collectives each rank spends its time on its own clock; what the late rank spends longer on than those that wait is the cause, to the nanosecond and without comparing clocks.",
+        "一个通信组的各 rank 反复等待同一个 rank。两次集合通信之间，每个 rank 在自己的时钟上消耗时间；迟到的 rank 比等待者多花时间的分类就是原因，精确到纳秒，且不比较各 rank 的时钟。",
+    ),
+    matters: Text::new(
+        "The slowest rank sets the pace of all. The time shows as communication on every rank but the one that causes it, so a faster link would gain nothing.",
+        "最慢的 rank 决定全体的节奏。这段时间在除肇因者外的所有 rank 上都表现为通信，因此更快的链路没有收益。",
+    ),
+    trigger: Text::new(
+        "Of the instances that hold 80 % of the waiting (at least four) one rank is last in more than half, with a chance below 0.001 if each rank were last equally often; it causes at least half of the waiting (with two ranks three quarters); and the waiting is at least 3 % of the median step.",
+        "在占全部等待 80% 的实例中（至少四个），某个 rank 有一半以上最后到达，且若各 rank 机会均等其概率低于 0.001；它造成至少一半的等待（两个 rank 时为四分之三）；等待至少占中位步时的 3%。",
+    ),
+    source: Text::new(
+        "Binomial test and 3 %: detector of the diagnosis method. 80 % and three quarters: own values. Public cases: sglang #28067 (garbage collection on one rank), vllm #5792.",
+        "二项检验与 3%：诊断方法的检测器。80% 与四分之三：自定值。公开案例：sglang #28067（单个 rank 的垃圾回收）、vllm #5792。",
+    ),
+    guards: Text::new(
+        "Silent where the late rank was itself waiting for another one: then that one is named. The layer is that of what the late rank spends longer on, never communication. More tokens on one rank, as by an uneven router, also make it late: the batch and the tokens of each rank decide.",
+        "若迟到的 rank 自己也在等待别的 rank，则不报告它，而报告后者。归属层取迟到的 rank 多花时间的分类所在层，绝不归为通信。某个 rank 的 token 更多（例如路由不均）也会使其迟到：可由各 rank 的批大小与 token 数判定。",
+    ),
+    verify: Text::new(
+        "Remove the cause on the late rank and capture all ranks again: its share of the waiting falls to an equal one, and the step shortens on every rank.",
+        "消除迟到 rank 上的原因并重新采集所有 rank：它造成的等待降到均等份额，且所有 rank 的步时缩短。",
+    ),
+};
+
+impl Rule for LateRank {
+    fn doc(&self) -> &'static Doc {
+        &DOC
+    }
+
+    fn needs_steps(&self) -> bool {
+        true
+    }
+
+    fn check(&self, cx: &Context<'_>) -> Outcome {
+        let mut found: BTreeMap<u32, Finding> = BTreeMap::new();
+        for group in late::waiting(cx).iter().filter(|g| victims(g) >= SHARE) {
+            let Some(finding) = group.persistent().and_then(|late| blame(cx, group, late)) else { continue };
+            let Some(rank) = finding.ranks.first().copied() else { continue };
+            let gain = |f: &Finding| f.estimate.max_gain_share();
+            if found.get(&rank).is_none_or(|known| gain(known) < gain(&finding)) {
+                found.insert(rank, finding);
+            }
+        }
+        found.into_values().collect()
+    }
+}
+
+/// Mean wait per step of the ranks that wait, as a share of the step.
+fn victims(group: &Waiting) -> f64 {
+    let ranks = group.ranks.len() as f64;
+    group.share * ranks / (ranks - 1.0).max(1.0)
+}
+
+fn blame(cx: &Context<'_>, group: &Waiting, late: &Late) -> Option<Finding> {
+    let analysis = cx.analysis;
+    let rank = analysis.ranks.get(late.rank)?;
+    let class = rank.main_class().filter(|c| c.steady > 0)?;
+    let waits_itself = |bucket: Bucket| matches!(bucket, Bucket::CommWait | Bucket::CommTransfer);
+    let (&(cause, culprit), &most) = late.causes.iter().max_by_key(|(_, ns)| **ns).filter(|(_, ns)| **ns > 0)?;
+    if cause != late.rank || waits_itself(culprit) {
+        return None;
+    }
+    let positive: Ns = late.causes.values().filter(|ns| **ns > 0).sum();
+    let layer = if culprit.layer() == Layer::Measurement { Layer::Runtime } else { culprit.layer() };
+    let steps = class.steady.max(1) as Ns;
+    let excess = Excess::of(analysis, group, late.rank, class, |b| b.layer() == culprit.layer() && !waits_itself(b));
+    let removes = (late.alone / steps).min(excess.total).max(0);
+    let change = Intervention { removes, layer, edits: excess.edits(rank, class) };
+    let share = group.share_of(late);
+    let trigger = Trigger {
+        formula: "waits for the rank / waits of its group",
+        value: share,
+        threshold: group.blame_share(),
+    };
+    let claim = Message::new(
+        Text::new(
+            "The others wait for rank {rank}: {share} of the waiting in {class} is for it, {wait} per step and waiting rank; it spends longer on {bucket}.",
+            "其他 rank 在等待 rank {rank}：{class} 中 {share} 的等待由它造成，每个等待的 rank 每步 {wait}；它在 {bucket} 上多花了时间。",
+        ),
+        [
+            ("rank", Value::Count(u64::from(rank.rank))),
+            ("share", Value::Share(share)),
+            ("class", Value::Raw(class.key.clone())),
+            ("wait", Value::Ns(late.wait / steps / (group.ranks.len().max(2) as Ns - 1))),
+            ("bucket", Value::Raw(culprit.name(&analysis.host_labels))),
+        ],
+    );
+    let mut finding = cx
+        .finding(&DOC, rank, class, claim, trigger, change)
+        .with(Evidence::new(
+            Text::new("waits of the other ranks for it, all steps that count", "其他 rank 对它的等待（全部采用的步）"),
+            Value::Ns(late.wait),
+            late.rows.iter().map(|(_, slice)| *slice).collect(),
+        ))
+        .with(Evidence::new(
+            Text::new("collectives that hold most of the waiting and in which it was last", "占大部分等待且它最后到达的集合通信"),
+            Value::Count(late.instances as u64),
+            Vec::new(),
+        ))
+        .with(Evidence {
+            what: Message::new(
+                Text::new("{bucket}: part of what it spends longer on", "{bucket}：在其多花时间中的占比"),
+                [("bucket", Value::Raw(culprit.name(&analysis.host_labels)))],
+            ),
+            value: Value::Share(most as f64 / positive.max(1) as f64),
+            rows: Vec::new(),
+        })
+        .against(Competing::refuted(
+            Text::new("the link between the ranks is slow", "rank 之间的链路慢"),
+            Text::new(
+                "a slow link delays every rank, the last one too; here the last one does not wait",
+                "链路慢会拖慢包括最后到达者在内的每个 rank；这里最后到达者没有等待",
+            ),
+        ));
+    if matches!(culprit, Bucket::Compute(_)) {
+        finding = finding.against(Competing::open(
+            Text::new("the rank has more work: more tokens, a larger batch", "该 rank 的工作更多：token 更多、批更大"),
+            Text::new("tokens and batch of each rank decide; clocks and temperature tell a throttled device", "各 rank 的 token 数与批大小可以判定；频率与温度可识别降频的设备"),
+        ));
+    }
+    finding.layer = layer;
+    let doubtful = doubt(analysis, late.rank) > DOUBT || culprit.layer() == Layer::Measurement;
+    finding.gated(if doubtful { Confidence::Low } else { Confidence::High }).filter(|f| f.estimate.max_gain_share() >= LEAST_GAIN)
+}
+
+/// Share of the waits for a rank in which the ranks left too far apart.
+fn doubt(analysis: &Analysis, late: usize) -> f64 {
+    let waits = || analysis.job.waits.iter().filter(|w| w.late == late && !w.causes.is_empty());
+    waits().filter(|w| w.is_skewed()).count() as f64 / waits().count().max(1) as f64
+}
+
+/// What the late rank spends longer per step than the median of the others, bucket by bucket.
+struct Excess {
+    /// Own mean and median of the others, ns per step.
+    buckets: BTreeMap<Bucket, (Ns, Ns)>,
+    /// Sum of the differences, ns per step.
+    total: Ns,
+}
+
+impl Excess {
+    fn of(analysis: &Analysis, group: &Waiting, late: usize, class: &Class, pick: impl Fn(Bucket) -> bool) -> Self {
+        let others = group.ranks.iter().filter(|r| **r != late);
+        let others: Vec<&Class> = others.filter_map(|r| analysis.ranks.get(*r)?.main_class()).collect();
+        let mut buckets = BTreeMap::new();
+        for bucket in class.buckets.iter().map(|(b, _)| *b).filter(|b| pick(*b)) {
+            let own = class.per_step(|b| b == bucket);
+            let mut theirs: Vec<Ns> = others.iter().map(|c| c.per_step(|b| b == bucket)).collect();
+            theirs.sort_unstable();
+            let median = theirs.get(theirs.len().saturating_sub(1) / 2).copied().unwrap_or(own);
+            if own > median {
+                buckets.insert(bucket, (own, median));
+            }
+        }
+        let total = buckets.values().map(|(own, median)| own - median).sum();
+        Self { buckets, total }
+    }
+
+    /// The time something of this bucket would take if the rank were like the others.
+    fn aligned(&self, bucket: Bucket, ns: Ns) -> Option<Ns> {
+        let (own, median) = self.buckets.get(&bucket)?;
+        Some((i128::from(ns) * i128::from(*median) / i128::from((*own).max(1))) as Ns)
+    }
+
+    /// Brings the rank's time in each bucket to the median of the others.
+    fn edits(&self, rank: &Rank, class: &Class) -> Vec<Edit> {
+        let (mut sizes, mut gaps) = (Vec::new(), Vec::new());
+        let mut host: BTreeMap<TrackId, Vec<(Span, Ns)>> = BTreeMap::new();
+        for step in rank.steady_steps(class) {
+            for (i, op, _) in reading::accounted(rank, step) {
+                if let Some(ns) = self.aligned(Bucket::Compute(op.op), op.dur()) {
+                    sizes.push((i as u32, ns));
+                }
+            }
+            for gap in reading::gaps(rank, step) {
+                let call = reading::owner(rank, gap).and_then(|op| rank.timeline.call(op));
+                for (bucket, span) in &gap.parts {
+                    let Some(ns) = self.aligned(*bucket, span.len()) else { continue };
+                    match (call, gap.owner) {
+                        (Some(call), _) if bucket.is_host_side() && *bucket != Bucket::LaunchLatency => {
+                            host.entry(call.track).or_default().push((*span, ns));
+                        }
+                        (_, Some(owner)) => gaps.push((owner, ns)),
+                        _ => {}
+                    }
+                }
+            }
+        }
+        let host = host.into_iter().map(|(track, spans)| Edit::Host(track, spans));
+        let sizes = (!sizes.is_empty()).then_some(Edit::Resize(sizes));
+        let gaps = (!gaps.is_empty()).then_some(Edit::Gap(gaps));
+        host.chain(sizes).chain(gaps).collect()
+    }
+}

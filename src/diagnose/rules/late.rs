@@ -1,0 +1,189 @@
+//! Who is late in the collectives of the steps that count, and what that costs the others.
+
+use std::collections::BTreeMap;
+
+use model::{Ns, SliceId};
+
+use super::reading::MOST_ROWS;
+use crate::{
+    analysis::{Bucket, Class, Rank},
+    diagnose::rule::Context,
+};
+
+/// Share of all waiting whose largest instances decide who is late: small waits are noise, and rare long ones count (own value).
+const DECISIVE: (Ns, Ns) = (4, 5);
+/// Fewest decisive instances (method §4.2).
+pub(super) const INSTANCES: usize = 4;
+/// Chance below which a rank is not late by accident (method §4.2).
+pub(super) const CHANCE: f64 = 0.001;
+
+/// The waiting of one group of ranks.
+pub(super) struct Waiting {
+    /// Its ranks, as indices into the analysis' ranks.
+    pub ranks: Vec<usize>,
+    /// All waiting over the steps that count and all ranks, ns.
+    pub total: Ns,
+    /// Mean wait of a rank per step, as a share of the median step.
+    pub share: f64,
+    /// Instances that hold most of the waiting.
+    pub decisive: usize,
+    /// Per rank: what it cost the others.
+    pub late: Vec<Late>,
+}
+
+/// What a rank cost the others of its group by being the last.
+#[derive(Default)]
+pub(super) struct Late {
+    /// Index into the analysis' ranks.
+    pub rank: usize,
+    /// Decisive instances in which it was the last.
+    pub instances: usize,
+    /// What the others waited for it, ns.
+    pub wait: Ns,
+    /// What all of them waited for it: the time that it alone was late, ns.
+    pub alone: Ns,
+    /// What it spent longer on than those that waited, ns: bucket and sum over their waits, by the rank that is to blame.
+    pub causes: BTreeMap<(usize, Bucket), Ns>,
+    /// Collectives in which others waited for it, the longest waits first.
+    pub rows: Vec<(Ns, SliceId)>,
+}
+
+/// One instance seen from those that waited.
+#[derive(Default)]
+struct Seen {
+    late: usize,
+    total: Ns,
+    least: Ns,
+    waiting: usize,
+}
+
+/// The waiting of every group with matched collectives, over the main classes of its ranks.
+pub(super) fn waiting(cx: &Context<'_>) -> Vec<Waiting> {
+    let analysis = cx.analysis;
+    let mut groups: Vec<Waiting> = analysis
+        .job
+        .groups
+        .iter()
+        .map(|g| Waiting {
+            ranks: g.ranks.clone(),
+            total: 0,
+            share: 0.0,
+            decisive: 0,
+            late: g.ranks.iter().map(|rank| Late { rank: *rank, ..Late::default() }).collect(),
+        })
+        .collect();
+    let mut seen: Vec<BTreeMap<usize, Seen>> = groups.iter().map(|_| BTreeMap::new()).collect();
+    for (index, rank, class) in counted(cx) {
+        let mut own = vec![0; groups.len()];
+        for wait in rank.steady_steps(class).flat_map(|step| analysis.job.waits_in(index, &step.ops)) {
+            let Some(g) = analysis.job.instances.get(wait.instance).map(|i| i.group) else { continue };
+            let (Some(group), Some(seen)) = (groups.get_mut(g), seen.get_mut(g)) else { continue };
+            own[g] += wait.ns;
+            let instance = seen.entry(wait.instance).or_default();
+            instance.least = if instance.waiting == 0 { wait.ns } else { instance.least.min(wait.ns) };
+            (instance.late, instance.waiting) = (wait.late, instance.waiting + 1);
+            instance.total += wait.ns;
+            let Some(late) = group.late.iter_mut().find(|l| l.rank == wait.late) else { continue };
+            wait.causes.iter().for_each(|c| *late.causes.entry((c.late, c.bucket)).or_default() += c.ns);
+            let slice = rank.timeline.ops.get(wait.op as usize).map(|op| (wait.ns, op.slice));
+            late.rows.extend(slice);
+            if late.rows.len() > 4 * MOST_ROWS {
+                keep_longest(&mut late.rows);
+            }
+        }
+        let step = (class.steady.max(1) as f64) * class.p50.max(1) as f64;
+        for (group, own) in groups.iter_mut().zip(own) {
+            group.total += own;
+            group.share += own as f64 / step / group.ranks.len().max(1) as f64;
+        }
+    }
+    for (group, seen) in groups.iter_mut().zip(seen) {
+        let mut seen: Vec<Seen> = seen.into_values().collect();
+        seen.sort_by_key(|s| std::cmp::Reverse(s.total));
+        let mut counted = 0;
+        for instance in seen {
+            let Some(late) = group.late.iter_mut().find(|l| l.rank == instance.late) else { continue };
+            late.wait += instance.total;
+            late.alone += if instance.waiting + 1 >= group.ranks.len() { instance.least } else { 0 };
+            if counted * DECISIVE.1 < group.total * DECISIVE.0 {
+                counted += instance.total;
+                group.decisive += 1;
+                late.instances += 1;
+            }
+        }
+        group.late.iter_mut().for_each(|late| keep_longest(&mut late.rows));
+    }
+    groups
+}
+
+fn keep_longest(rows: &mut Vec<(Ns, SliceId)>) {
+    rows.sort_by_key(|(ns, slice)| (std::cmp::Reverse(*ns), *slice));
+    rows.truncate(MOST_ROWS);
+}
+
+/// Every rank with its index and its main class, if that class has steps that count.
+pub(super) fn counted<'a>(cx: &'a Context<'_>) -> impl Iterator<Item = (usize, &'a Rank, &'a Class)> {
+    let class = |(i, r): (usize, &'a Rank)| Some((i, r, r.main_class().filter(|c| c.steady > 0)?));
+    cx.analysis.ranks.iter().enumerate().filter_map(class)
+}
+
+impl Waiting {
+    /// Share of the group's waiting from which one rank is to blame: half of it, and well above an equal share.
+    pub(super) fn blame_share(&self) -> f64 {
+        (1.5 / self.ranks.len().max(1) as f64).max(0.5)
+    }
+
+    /// Share of the waiting that is for one rank.
+    pub(super) fn share_of(&self, late: &Late) -> f64 {
+        if self.total == 0 { 0.0 } else { late.wait as f64 / self.total as f64 }
+    }
+
+    /// The rank for which the others waited most.
+    pub(super) fn latest(&self) -> Option<&Late> {
+        self.late.iter().max_by_key(|l| (l.wait, std::cmp::Reverse(l.rank)))
+    }
+
+    /// The rank that is late again and again, if there is one.
+    pub(super) fn persistent(&self) -> Option<&Late> {
+        let latest = self.latest()?;
+        let by_chance = binomial_tail(self.decisive, latest.instances, 1.0 / self.ranks.len().max(1) as f64);
+        let often = self.decisive >= INSTANCES && 2 * latest.instances > self.decisive && by_chance < CHANCE;
+        (often && self.share_of(latest) >= self.blame_share()).then_some(latest)
+    }
+}
+
+/// Chance of at least `hits` successes in `n` trials of probability `p`.
+fn binomial_tail(n: usize, hits: usize, p: f64) -> f64 {
+    if hits == 0 || p >= 1.0 {
+        return 1.0;
+    }
+    let (n, hits) = (n as f64, hits as f64);
+    let mut ln = hits * p.ln() + (n - hits) * (1.0 - p).ln();
+    let mut i = 1.0;
+    while i <= hits {
+        ln += ((n - hits + i) / i).ln();
+        i += 1.0;
+    }
+    let (mut term, mut sum, mut k) = (ln.exp(), 0.0, hits);
+    while k <= n && (term > sum * 1e-12 || k == hits) {
+        sum += term;
+        term *= (n - k) / (k + 1.0) * p / (1.0 - p);
+        k += 1.0;
+    }
+    sum.min(1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chances_are_those_of_the_binomial_distribution() {
+        let close = |a: f64, b: f64| (a - b).abs() < 1e-9;
+        assert!(close(binomial_tail(10, 10, 0.5), 1.0 / 1024.0));
+        assert!(close(binomial_tail(4, 2, 0.25), 1.0 - 0.75_f64.powi(4) - 0.75_f64.powi(3)));
+        assert!(close(binomial_tail(5, 0, 0.5), 1.0));
+        assert!(binomial_tail(100_000, 90_000, 0.25) < CHANCE);
+        assert!(binomial_tail(100_000, 25_000, 0.25) > 0.4);
+    }
+}

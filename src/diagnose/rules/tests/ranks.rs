@@ -1,0 +1,78 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use model::Ns;
+
+use super::super::testing::{check, diagnosis, fires, us};
+use crate::{
+    analysis::{Edit, Layer, job_script::Run},
+    diagnose::VerdictLayer,
+};
+
+const LAYERS: usize = 3;
+const STEPS: usize = 16;
+
+/// Four ranks; `work` gives GEMM and host time of a rank in a collective.
+fn run(work: impl Fn(usize, usize) -> (Ns, Ns)) -> Run {
+    Run::new((0..4).map(|rank| (0..LAYERS * STEPS).map(|c| work(rank, c)).collect()).collect(), LAYERS)
+}
+
+/// A number that looks random, below `n`.
+fn noise(rank: usize, c: usize, n: usize) -> usize {
+    (rank * 7_919 + c * 104_729 + (rank * c) % 31 * 17) % 1_009 % n
+}
+
+#[test]
+fn cm01_names_the_rank_and_what_it_spends_longer_on() {
+    let straggler = |rank, c: usize| (us(60), us(5) + if rank == 2 && c.is_multiple_of(LAYERS) { us(80) } else { 0 });
+    let found = check("CM-01", &run(straggler).analyze());
+    let [host] = found.as_slice() else { panic!("{} findings", found.len()) };
+    assert_eq!((host.ranks.as_slice(), host.layer), (&[2][..], Layer::Runtime));
+    let gain = host.estimate.from - host.estimate.to_low;
+    assert!((us(75)..=us(81)).contains(&gain), "{gain}");
+    assert!(matches!(host.changes[0].1.edits.as_slice(), [Edit::Host(_, spans)] if spans.len() >= STEPS - 2));
+    let slow = check("CM-01", &run(|rank, _| (if rank == 3 { us(75) } else { us(60) }, us(5))).analyze());
+    let [slow] = slow.as_slice() else { panic!("{} findings", slow.len()) };
+    assert_eq!((slow.ranks.as_slice(), slow.layer), (&[3][..], Layer::Operator));
+    assert!(matches!(slow.changes[0].1.edits.as_slice(), [Edit::Resize(ops)] if ops.iter().all(|(_, ns)| *ns == us(60))));
+    assert!(fires("CM-01", &run(straggler).analyze()));
+}
+
+#[test]
+fn cm01_is_silent_where_lateness_is_nobodys() {
+    let even = |rank, c| (us(60), us(5) + 100 * noise(rank, c, 3) as Ns);
+    assert!(!fires("CM-01", &run(even).analyze()), "waits of a few hundred ns");
+    let random = |rank, c| (us(60), us(5) + us(noise(rank, c, 60) as Ns));
+    assert!(!fires("CM-01", &run(random).analyze()), "now one, now another");
+}
+
+#[test]
+fn cm01_leads_the_verdict_of_the_job_and_not_to_communication() {
+    let d = diagnosis(&run(|rank, _| (if rank == 3 { us(100) } else { us(60) }, us(2))).analyze());
+    assert_eq!(d.verdict.layer, VerdictLayer::Operator, "{:?}", d.verdict.because);
+    assert!(d.verdict.because.contains(&"CM-01"), "{:?}", d.verdict.because);
+}
+
+#[test]
+fn cm12_needs_waiting_that_is_for_no_one_in_particular() {
+    let random = |rank, c| (us(60), us(5) + us(noise(rank, c, 60) as Ns));
+    assert!(fires("CM-12", &run(random).analyze()));
+    let found = check("CM-12", &run(random).analyze());
+    assert_eq!((found[0].layer, found[0].ranks.len()), (Layer::Runtime, 4));
+    let one = |rank, _| (us(60), us(5) + if rank == 1 { us(60) } else { 0 });
+    assert!(!fires("CM-12", &run(one).analyze()), "always the same one");
+    let little = |rank, c| (us(60), us(5) + us(noise(rank, c, 4) as Ns));
+    assert!(!fires("CM-12", &run(little).analyze()), "little waiting");
+}
+
+#[test]
+fn cm07_needs_a_transfer_that_is_slow_for_the_last_rank_too() {
+    let even = |_, _| (us(60), us(5));
+    let mut slow = run(even);
+    slow.transfers = (0..LAYERS * STEPS).step_by(4).map(|c| (c, us(60))).collect();
+    assert!(fires("CM-07", &slow.analyze()));
+    let found = check("CM-07", &slow.analyze());
+    assert!(matches!(found[0].changes[0].1.edits.as_slice(), [Edit::Transfer(ops)] if ops.iter().all(|(_, ns)| *ns == us(10))));
+    let late = run(|rank, c| (us(60), us(5) + if rank == 1 && c % 4 == 0 { us(50) } else { 0 }));
+    assert!(!fires("CM-07", &late.analyze()), "a late sender");
+    assert!(!fires("CM-07", &run(even).analyze()));
+}

@@ -1,0 +1,64 @@
+//! What a report says of several ranks together, as values without formatting.
+
+use model::Ns;
+
+use crate::analysis::{Analysis, Class, Layer, Rank, clock::Offset, wait::Cause};
+
+/// What several ranks did together.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct JobPart {
+    /// Groups of ranks: name if recorded, ranks in the capture, size if recorded, matched collectives.
+    pub groups: Vec<(Option<String>, Vec<u32>, Option<u32>, usize)>,
+    /// Collectives of which no other rank's part was found.
+    pub unmatched: u64,
+    /// Operations that are not matched because their ranks do not leave together.
+    pub one_sided: u64,
+    /// Clock of each rank against that of the first one.
+    pub clocks: Vec<(u32, Offset)>,
+}
+
+/// The time of a class with the waits for late ranks moved to their causes. Layers and the rest add up to the class's time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Moved {
+    /// ns by layer over the steps that count, in the order of [`Layer::ALL`].
+    pub layers: [Ns; 4],
+    /// Waits whose cause is not known, ns.
+    pub unassigned: Ns,
+    /// What the waits were for: late rank, bucket and layer, ns over the steps that count, longest first.
+    pub causes: Vec<(u32, String, Layer, Ns)>,
+    /// Waits, and those in which the ranks left too far apart to be sure.
+    pub waits: (usize, usize),
+}
+
+impl Moved {
+    pub(super) fn build(analysis: &Analysis, index: usize, rank: &Rank, class: &Class) -> Option<Self> {
+        let moved = analysis.job.reassign(index, rank, class)?;
+        let cause = |c: &Cause| {
+            let late = analysis.ranks.get(c.late)?.rank;
+            Some((late, c.bucket.name(&analysis.host_labels), c.bucket.layer(), c.ns))
+        };
+        Some(Self {
+            layers: moved.layers,
+            unassigned: moved.unassigned,
+            causes: moved.causes.iter().filter_map(cause).collect(),
+            waits: (moved.waits, moved.skewed),
+        })
+    }
+}
+
+impl JobPart {
+    pub(super) fn build(analysis: &Analysis) -> Option<Self> {
+        let rank = |i: &usize| analysis.ranks.get(*i).map(|r| r.rank);
+        let job = &analysis.job;
+        (analysis.ranks.len() > 1).then(|| Self {
+            groups: job
+                .groups
+                .iter()
+                .map(|g| (g.name.clone(), g.ranks.iter().filter_map(rank).collect(), g.size, g.instances))
+                .collect(),
+            unmatched: job.unmatched,
+            one_sided: job.one_sided,
+            clocks: job.clocks.iter().zip(&analysis.ranks).filter_map(|(c, r)| Some((r.rank, (*c)?))).collect(),
+        })
+    }
+}
