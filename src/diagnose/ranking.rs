@@ -28,11 +28,15 @@ const SAME_TIME: &[(&str, &str)] = &[
     ("RT-10", "RT-22"),
     ("RT-15", "RT-22"),
     ("OP-03", "OP-08"),
+    ("OP-04", "OP-08"),
     ("OP-05", "OP-08"),
+    ("OP-06", "OP-08"),
+    ("OP-17", "OP-08"),
 ];
 
 /// Pairs of rules that may count some of the same operations; both stay, and the second one says so.
-const SHARED: &[(&str, &str)] = &[("OP-03", "OP-05")];
+const SHARED: &[(&str, &str)] =
+    &[("OP-03", "OP-05"), ("OP-17", "OP-05"), ("OP-10", "OP-09"), ("OP-10", "OP-04"), ("OP-04", "OP-09")];
 
 /// Rules that say the host sets the pace of the forward pass.
 const LAUNCH_BOUND: [&str; 2] = ["RT-01", "RT-14"];

@@ -11,15 +11,27 @@ pub(crate) mod cp04_tracing_inflation;
 pub(crate) mod cp05_trace_integrity;
 mod cp07_sum_above_wall;
 mod cp08_unexplained;
+mod dtype;
 mod fine_op;
 pub(crate) mod gate;
 mod late;
+mod launch_shape;
 mod measurement;
 mod op03_unfused_composite;
+mod op04_upcast;
 mod op05_layout;
+mod op06_fills;
 mod op07_cpu_fallback;
 mod op08_small_ops;
+mod op09_tail;
+mod op10_gemm_variant;
+mod op12_split_kv;
+mod op13_reduced_clock;
 mod op14_sampling;
+mod op15_cache_ops;
+mod op16_expert_padding;
+mod op17_attention_merge;
+mod op_shapes;
 mod reading;
 mod rt01_no_graph;
 mod rt03_piecewise_graph;
@@ -34,6 +46,7 @@ mod rt15_gc_pauses;
 mod rt18_node_gap;
 mod rt22_jitter;
 mod rt23_warm_up;
+mod share_of_step;
 
 #[cfg(test)]
 mod testing;
@@ -45,10 +58,19 @@ use super::rule::Rule;
 /// Every rule, in catalogue order.
 pub const REGISTRY: &[&dyn Rule] = &[
     &op03_unfused_composite::UnfusedComposite,
+    &op04_upcast::Upcast,
     &op05_layout::Layout,
+    &op06_fills::Fills,
     &op07_cpu_fallback::CpuFallback,
     &op08_small_ops::SmallOps,
+    &op09_tail::Tail,
+    &op10_gemm_variant::GemmVariant,
+    &op12_split_kv::SplitKv,
+    &op13_reduced_clock::ReducedClock,
     &op14_sampling::Sampling,
+    &op15_cache_ops::CacheOps,
+    &op16_expert_padding::ExpertPadding,
+    &op17_attention_merge::AttentionMerge,
     &rt01_no_graph::NoGraph,
     &rt03_piecewise_graph::PiecewiseGraph,
     &rt05_recompile::Recompile,

@@ -1,6 +1,7 @@
 //! What rules read off a step: its idle gaps, its calls, what it exposes.
 
-use model::{Category, Ns, SliceId, Span, TrackId};
+use model::{Category, Ns, SliceId, Span, StringId, TrackId};
+use rustc_hash::FxHashSet;
 
 use crate::{
     analysis::{Analysis, AnchorKind, Bucket, Call, Class, DeviceOp, Rank, Step, attribution::Exclusive, idle::Gap},
@@ -42,6 +43,11 @@ pub fn accounted<'a>(rank: &'a Rank, step: &Step) -> impl Iterator<Item = (usize
         .iter()
         .enumerate()
         .map(move |(i, op)| (first + i, op, rank.exclusive.get(first + i).copied().unwrap_or_default()))
+}
+
+/// The device names of a capture that `pick` takes.
+pub fn named(cx: &Context<'_>, pick: impl Fn(&str) -> bool) -> FxHashSet<StringId> {
+    cx.analysis.ops.keys().copied().filter(|name| pick(cx.trace.strings.get(*name))).collect()
 }
 
 /// Calls that begin while a step runs on the device.
