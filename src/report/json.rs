@@ -312,7 +312,7 @@ fn finding(capture: &Capture, finding: &Finding, lang: Lang) -> Found {
         scope: serde_json::json!({ "class": plain(&finding.class), "ranks": finding.ranks }),
         evidence: finding.evidence.iter().map(fact).collect(),
         trigger: serde_json::json!({
-            "formula": finding.trigger.formula, "value": finding.trigger.value, "threshold": finding.trigger.threshold,
+            "formula": finding.trigger.formula.get(lang), "value": finding.trigger.value, "threshold": finding.trigger.threshold,
         }),
         estimate: Gain {
             from_ns: estimate.from,

@@ -173,7 +173,7 @@ fn finding() -> Finding {
             value: Value::Count(400),
             rows: (1..=6).map(SliceId).collect(),
         }],
-        trigger: Trigger { formula: "(rt.launch_api + rt.launch_latency) / step", value: 0.333, threshold: 0.15 },
+        trigger: Trigger { formula: Text::new("(rt.launch_api + rt.launch_latency) / step", "（rt.launch_api + rt.launch_latency）/ 步时"), value: 0.333, threshold: 0.15 },
         estimate: Estimate { from: 10_000_000, to_low: 6_000_000, to_high: 10_000_000, method: Method::Bound },
         changes: Vec::new(),
         competing: vec![Competing {

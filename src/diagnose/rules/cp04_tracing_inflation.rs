@@ -103,7 +103,7 @@ fn inflated(cx: &Context<'_>, rank: &Rank, class: &Class, ratio: f64) -> Finding
         )
     };
     let claim = Message::new(text, [("class", Value::Raw(class.key.clone())), ("ratio", Value::Ratio(ratio))]);
-    let trigger = Trigger { formula: "traced step / untraced step", value: ratio, threshold: TRUSTED };
+    let trigger = Trigger { formula: Text::new("traced step / untraced step", "剖析步时 / 不剖析步时"), value: ratio, threshold: TRUSTED };
     about(cx, &DOC, rank, class, claim, trigger).with(Evidence::new(
         Text::new("traced over untraced step, as the run says", "运行声明的剖析/不剖析步时之比"),
         Value::Ratio(ratio),
@@ -132,7 +132,7 @@ fn recorded(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
         [("class", Value::Raw(class.key.clone())), ("total", Value::Ns(total)), ("exposed", Value::Ns(exposed))],
     );
     let trigger = Trigger {
-        formula: "time in profiler overhead / time of the steps (any overhead counts)",
+        formula: Text::new("time in profiler overhead / time of the steps (any overhead counts)", "剖析器自身耗时 / 各步总时间（任何开销都算）"),
         value: share,
         threshold: 0.0,
     };

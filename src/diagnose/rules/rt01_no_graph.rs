@@ -73,7 +73,7 @@ impl Rule for NoGraph {
             let Some(cost) = recurring(rank, class, IDLE_SHARE, |s| reading::idle(rank, s, counts)) else { continue };
             let known = if class.stage == Stage::Decode { Confidence::High } else { Confidence::Low };
             let trigger = Trigger {
-                formula: "idle inside the forward pass in launch calls, launch latency and host code / median step",
+                formula: Text::new("idle inside the forward pass in launch calls, launch latency and host code / median step", "前向内部耗在下发调用、下发延迟与主机代码上的空闲 / 中位步时"),
                 value: cost.share,
                 threshold: IDLE_SHARE,
             };

@@ -64,7 +64,7 @@ impl Rule for PiecewiseGraph {
             let Some(cost) = recurring(rank, class, SHARE, exposed) else { continue };
             let count = rank.steady_steps(class).map(|s| pieces(rank, s)).max().unwrap_or(0);
             let trigger = Trigger {
-                formula: "idle before and between graph pieces / median step, with at least 8 pieces",
+                formula: Text::new("idle before and between graph pieces / median step, with at least 8 pieces", "段前与段间空闲 / 中位步时，且不少于 8 段"),
                 value: cost.share,
                 threshold: SHARE,
             };

@@ -62,7 +62,7 @@ impl Rule for Recompile {
             let Some(cost) = stalling(class, &pauses, LEAST_GAIN) else { continue };
             let (rows, loads_once) = compile_calls(rank, class);
             let trigger = Trigger {
-                formula: "idle time in compilation, module load or graph capture / class time",
+                formula: Text::new("idle time in compilation, module load or graph capture / class time", "编译、模块加载或图捕获造成的空闲 / 该类总时间"),
                 value: cost.share,
                 threshold: LEAST_GAIN,
             };

@@ -62,7 +62,7 @@ impl Rule for UpdateBeforeReplay {
         for (rank, class) in reading::marked(cx).filter(|(_, c)| c.graph != GraphMode::Eager) {
             let Some(cost) = recurring(rank, class, SHARE, |s| exposed(cx.analysis, rank, s)) else { continue };
             let trigger = Trigger {
-                formula: "exposed preparation before the graph replay / median step",
+                formula: Text::new("exposed preparation before the graph replay / median step", "图重放前暴露的准备时间 / 中位步时"),
                 value: cost.share,
                 threshold: SHARE,
             };

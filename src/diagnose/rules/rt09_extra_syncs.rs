@@ -76,7 +76,7 @@ impl Rule for ExtraSyncs {
             let restart =
                 rank.steady_steps(class).map(|s| reading::idle(rank, s, restarts)).sum::<i64>() / steps as i64;
             let trigger = Trigger {
-                formula: "(synchronisation on an idle device + restart work) / median step, with more than one blocking call",
+                formula: Text::new("(synchronisation on an idle device + restart work) / median step, with more than one blocking call", "（空闲设备上的同步 + 重启工作）/ 中位步时，且阻塞调用多于一次"),
                 value: cost.share,
                 threshold: SHARE,
             };

@@ -72,7 +72,7 @@ impl Rule for BetweenSteps {
         for (rank, class) in reading::marked(cx) {
             let threshold = if class.p50 < SHORT { SHARE_SHORT } else { SHARE };
             let Some(cost) = recurring(rank, class, threshold, |s| reading::idle(rank, s, counts)) else { continue };
-            let trigger = Trigger { formula: "idle between steps / median step", value: cost.share, threshold };
+            let trigger = Trigger { formula: Text::new("idle between steps / median step", "步间空闲 / 中位步时"), value: cost.share, threshold };
             let claim = Message::new(
                 Text::new(
                     "Between two steps of {class} the device waits {idle} of {step} ({share}) for the host.",

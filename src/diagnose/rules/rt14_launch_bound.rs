@@ -84,7 +84,7 @@ fn launch_bound(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding>
     }
     let launches = all / chains.len().max(1);
     let trigger = Trigger {
-        formula: "idle inside the forward pass owned by launches outside graphs / median step, chain of launches unbroken",
+        formula: Text::new("idle inside the forward pass owned by launches outside graphs / median step, chain of launches unbroken", "前向内部由图外下发造成的空闲 / 中位步时，且下发链不断"),
         value: cost.share,
         threshold: SHARE,
     };
