@@ -14,6 +14,7 @@
 //! | [`edit`] | elementary changes to a recorded run |
 //! | [`period`] | layers found as tandem repeats |
 //! | [`jitter`] | slow steps against the median one |
+//! | [`scheduler`] | what the engine's scheduler said of itself |
 //! | [`evidence`] | what the capture can and cannot show |
 
 pub mod anchor;
@@ -28,6 +29,7 @@ pub mod idle;
 pub mod jitter;
 pub mod job;
 pub mod period;
+pub mod scheduler;
 pub mod steps;
 pub mod timeline;
 
@@ -39,6 +41,7 @@ pub use edit::Edit;
 pub use jitter::Jitter;
 pub use job::Job;
 pub use period::Period;
+pub use scheduler::Scheduler;
 pub use steps::{Class, GraphMode, Selection, Step};
 pub use timeline::{Call, DeviceOp, OpKind, Timeline};
 

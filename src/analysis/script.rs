@@ -82,6 +82,20 @@ impl Script {
         self
     }
 
+    /// A sample of a counter of the process.
+    pub fn counter(&mut self, name: &str, t: Ns, value: f64) -> &mut Self {
+        let name = self.builder.intern(name);
+        self.builder.counter(self.process, None, name, "", t, value);
+        self
+    }
+
+    /// A sample of a counter of the device.
+    pub fn device_counter(&mut self, name: &str, t: Ns, value: f64) -> &mut Self {
+        let name = self.builder.intern(name);
+        self.builder.counter(self.process, Some(0), name, "", t, value);
+        self
+    }
+
     /// A call that gets a correlation id.
     pub fn issue(&mut self, api: &str, call: (Ns, Ns)) -> i64 {
         self.correlation += 1;
