@@ -193,9 +193,8 @@ impl Scheduler {
 
 /// The largest value that held at some time of a span.
 fn most(series: &[Series], span: Span) -> Option<f64> {
-    let of = |s: &Series| {
-        s.at(span.start).into_iter().chain(s.within(span).iter().map(|(_, v)| *v)).max_by(f64::total_cmp)
-    };
+    let of =
+        |s: &Series| s.at(span.start).into_iter().chain(s.within(span).iter().map(|(_, v)| *v)).max_by(f64::total_cmp);
     series.iter().filter_map(of).max_by(f64::total_cmp)
 }
 

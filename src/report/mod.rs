@@ -17,6 +17,7 @@
 pub mod grade;
 pub mod json;
 pub mod kernel_name;
+mod ledger_note;
 pub mod markdown;
 pub mod model;
 pub mod phrase;

@@ -90,8 +90,10 @@ fn exposed(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
         "Transfers of {class} are exposed for {all} per step while independent work of another queue comes later; launched first, it could hide {idle} of {step} ({share}).",
         "{class} 每步暴露的传输为 {all}，而另一队列上的独立计算在其后才执行；若先下发，可掩盖 {idle}，步时 {step}（{share}）。",
     );
-    let (finding, cost) = Exposed { cx, doc: &DOC, rank, class }.recurring(SHARE, |s| slack(rank, s).hidden, |cost| {
-        Saying {
+    let (finding, cost) = Exposed { cx, doc: &DOC, rank, class }.recurring(
+        SHARE,
+        |s| slack(rank, s).hidden,
+        |cost| Saying {
             formula: Text::new(
                 "exposed transfer that independent work could hide / median step",
                 "独立计算可掩盖的暴露传输 / 中位步时",
@@ -103,8 +105,8 @@ fn exposed(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
                 layer: Layer::Communication,
                 edits: vec![Edit::Aside(work().collect())],
             },
-        }
-    })?;
+        },
+    )?;
     let slices = |ops: &mut dyn Iterator<Item = u32>| {
         reading::sample(ops.filter_map(|i| rank.timeline.ops.get(i as usize)).map(|op| op.slice))
     };
@@ -121,7 +123,10 @@ fn exposed(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
         ))
         .against(Competing::open(
             Text::new("side by side both would be slower", "并行时两者都会变慢"),
-            Text::new("a run with the work launched before the transfer decides", "让该计算先于传输下发再跑一次可以判定"),
+            Text::new(
+                "a run with the work launched before the transfer decides",
+                "让该计算先于传输下发再跑一次可以判定",
+            ),
         ))
         .gated(cost.most.min(Confidence::Medium))
 }

@@ -1,10 +1,6 @@
 //! CM-13: the step waits for the KV cache to arrive from another device.
 
-use model::{
-    Detail,
-    EvidenceClass::Device,
-    Ns, Trace,
-};
+use model::{Detail, EvidenceClass::Device, Ns, Trace};
 
 use super::{
     exposed::{Exposed, Saying},
@@ -67,13 +63,16 @@ impl Rule for KvTransfer {
 fn exposed(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
     let says = |key: &str| cx.trace.manifest.value(key);
     let pipeline = says("parallel.pp").and_then(|v| v.trim().parse::<u32>().ok()).is_some_and(|n| n > 1);
-    let experts = rank.steady_steps(class).flat_map(|s| rank.ops_of(s)).any(|op| {
-        matches!(op.op, CanonicalOp::GroupedGemm | CanonicalOp::MoeRoute)
-    });
-    let separate = says("parallel.pd_separation").is_some_and(|v| !matches!(v.trim(), "" | "0" | "no" | "none" | "false"));
+    let experts = rank
+        .steady_steps(class)
+        .flat_map(|s| rank.ops_of(s))
+        .any(|op| matches!(op.op, CanonicalOp::GroupedGemm | CanonicalOp::MoeRoute));
+    let separate =
+        says("parallel.pd_separation").is_some_and(|v| !matches!(v.trim(), "" | "0" | "no" | "none" | "false"));
     let kernels = !pipeline && !experts;
     let moves = |op: &DeviceOp| op.kind == OpKind::Copy(CopyDir::PtoP) || (kernels && is_send(cx.trace, op));
-    let shown = |s: &Step| reading::accounted(rank, s).filter(|(_, op, _)| moves(op)).map(|(_, _, x)| x.busy).sum::<Ns>();
+    let shown =
+        |s: &Step| reading::accounted(rank, s).filter(|(_, op, _)| moves(op)).map(|(_, _, x)| x.busy).sum::<Ns>();
     let ops = || rank.steady_steps(class).flat_map(|s| reading::accounted(rank, s)).filter(|(_, op, _)| moves(op));
     // What is hidden stays.
     let hidden = || ops().map(|(i, op, x)| (i as u32, (op.dur() - x.busy).max(0)));

@@ -47,7 +47,10 @@ static DOC: Doc = Doc {
         "The median of a clock counter differs by more than 3 % between the first and the last third of the steps; without such a counter: the median durations of the same kernels (attention excepted) differ by more than 3 %, and kernels with 80 % of the compared time within 1 % of one another.",
         "时钟计数器的中位数在前后三分之一步之间相差超过 3%；没有该计数器时：同名内核（注意力除外）的中位时长相差超过 3%，且占比较时间 80% 的内核彼此相差不超过 1%。",
     ),
-    source: Text::new("3 %: spread of A/A runs. 80 % and 1 %: own values.", "3%：A/A 重复运行的离散度。80% 与 1%：自定值。"),
+    source: Text::new(
+        "3 %: spread of A/A runs. 80 % and 1 %: own values.",
+        "3%：A/A 重复运行的离散度。80% 与 1%：自定值。",
+    ),
     guards: Text::new(
         "Attention grows with the context and is left out. Kernels that drift apart have another cause than the clock. Steps of one class only are compared, at least 15.",
         "注意力随上下文增长，不参与比较。各内核漂移不一致说明另有原因。只比较同一类的步，且不少于 15 步。",
@@ -104,7 +107,8 @@ fn clock(trace: &Trace, rank: &Rank, thirds: [Span; 2]) -> Option<(String, f64)>
         .filter_map(|(name, counter)| {
             let [early, late] = thirds.map(|span| {
                 let samples = counter.t.iter().zip(&counter.value);
-                let mut values: Vec<f64> = samples.filter(|(t, v)| span.contains(**t) && v.is_finite()).map(|(_, v)| *v).collect();
+                let mut values: Vec<f64> =
+                    samples.filter(|(t, v)| span.contains(**t) && v.is_finite()).map(|(_, v)| *v).collect();
                 values.sort_by(f64::total_cmp);
                 (values.len() >= SAMPLES).then(|| values.get(values.len() / 2).copied())?
             });
@@ -171,7 +175,8 @@ fn counted(cx: &Context<'_>, rank: &Rank, class: &Class, name: &str, drift: f64)
             ("class", Value::Raw(class.key.clone())),
         ],
     );
-    let formula = Text::new("clock in the last third / clock in the first third - 1", "后三分之一时钟 / 前三分之一时钟 − 1");
+    let formula =
+        Text::new("clock in the last third / clock in the first third - 1", "后三分之一时钟 / 前三分之一时钟 − 1");
     let trigger = Trigger { formula, value: drift, threshold: DRIFT };
     about(cx, &DOC, rank, class, claim, trigger).with(Evidence::new(
         Text::new("change of the clock's median", "时钟中位数的变化"),

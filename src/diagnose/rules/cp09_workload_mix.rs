@@ -87,7 +87,10 @@ fn mixed(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
         ),
         [("share", Value::Share(share)), ("class", Value::Raw(class.key.clone()))],
     );
-    let formula = Text::new("time of steps of other stages / time of all steps of known stage", "其他阶段步的时间 / 阶段已知的步总时间");
+    let formula = Text::new(
+        "time of steps of other stages / time of all steps of known stage",
+        "其他阶段步的时间 / 阶段已知的步总时间",
+    );
     let mut finding = about(cx, &DOC, rank, class, claim, Trigger { formula, value: share, threshold: SHARE });
     for (stage, (time, steps)) in stages {
         let what = Message::new(

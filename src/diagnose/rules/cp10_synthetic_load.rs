@@ -37,7 +37,10 @@ static DOC: Doc = Doc {
         "workload.prefix_cache_hit of at least 50 %, or workload.routing forced, balanced, uniform, random, round_robin or simulated.",
         "workload.prefix_cache_hit 不低于 50%，或 workload.routing 为 forced、balanced、uniform、random、round_robin 或 simulated。",
     ),
-    source: Text::new("50 %: own value. afd-plugin #156 reports measured against forced balance.", "50%：自定值。afd-plugin #156 对比了实测与强制均衡。"),
+    source: Text::new(
+        "50 %: own value. afd-plugin #156 reports measured against forced balance.",
+        "50%：自定值。afd-plugin #156 对比了实测与强制均衡。",
+    ),
     guards: Text::new(
         "Only what the run declares counts; a capture alone does not show either, and the rule abstains. A high hit rate may be what is served.",
         "只看运行的声明；仅凭采集看不出来，因此不作判断。高命中率也可能就是线上的实际情况。",

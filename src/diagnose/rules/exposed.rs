@@ -46,12 +46,7 @@ impl<'a> Exposed<'a> {
     }
 
     /// The same for pauses that need not come in every step: those of the steps that count.
-    pub fn stalling(
-        self,
-        threshold: f64,
-        pauses: &[Ns],
-        say: impl FnOnce(&Cost) -> Saying,
-    ) -> Option<(Finding, Cost)> {
+    pub fn stalling(self, threshold: f64, pauses: &[Ns], say: impl FnOnce(&Cost) -> Saying) -> Option<(Finding, Cost)> {
         let cost = stalling(self.class, pauses, threshold)?;
         Some((self.finding(threshold, &cost, say(&cost)), cost))
     }

@@ -66,7 +66,11 @@ impl Rule for Layout {
             let threshold = if layers.is_some_and(|l| count >= l) { LEAST_GAIN } else { SHARE };
             let time = |s: &Step| conversions(rank, s).map(|(_, ns)| ns).sum();
             let Some(cost) = recurring(rank, class, threshold, time) else { continue };
-            let trigger = Trigger { formula: Text::new("time of conversion kernels / median step", "转换内核时间 / 中位步时"), value: cost.share, threshold };
+            let trigger = Trigger {
+                formula: Text::new("time of conversion kernels / median step", "转换内核时间 / 中位步时"),
+                value: cost.share,
+                threshold,
+            };
             let claim = Message::new(
                 Text::new(
                     "Layout and format conversions take {time} of {step} in {class} ({share}), {count} kernels per step.",

@@ -59,8 +59,11 @@ impl Rule for Sampling {
             let time = |s: &Step| sampling(rank, s).map(|(_, ns)| ns).sum();
             let Some(cost) = recurring(rank, class, SHARE, time) else { continue };
             let count = rank.steady_steps(class).map(|s| sampling(rank, s).count()).max().unwrap_or(0);
-            let trigger =
-                Trigger { formula: Text::new("time of sampling kernels / median step", "采样内核时间 / 中位步时"), value: cost.share, threshold: SHARE };
+            let trigger = Trigger {
+                formula: Text::new("time of sampling kernels / median step", "采样内核时间 / 中位步时"),
+                value: cost.share,
+                threshold: SHARE,
+            };
             let claim = Message::new(
                 Text::new(
                     "Sampling takes {time} of {step} in {class} ({share}), {count} kernels beside the lm_head product.",

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use model::{Category, Ns, SliceId, Span, TrackId};
 
 use crate::{
-    analysis::{Analysis, AnchorKind, Bucket, Call, Class, DeviceOp, Edit, Rank, Step, attribution::Exclusive, idle::Gap},
+    analysis::{
+        Analysis, AnchorKind, Bucket, Call, Class, DeviceOp, Edit, Rank, Step, attribution::Exclusive, idle::Gap,
+    },
     diagnose::rule::Context,
     platform::HostCall,
 };

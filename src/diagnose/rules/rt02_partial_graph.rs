@@ -100,8 +100,7 @@ fn partial(cx: &Context<'_>, rank: &Rank) -> Option<Finding> {
     let most = if class.steady < LEAST_STEPS { Confidence::Low } else { Confidence::High };
     let cost = Cost { per_step, share, most };
     let groups = rank.steady_steps(class).map(|s| (s.ops.start as u32..s.ops.end as u32).collect());
-    let change =
-        Intervention { removes: per_step, layer: Layer::Runtime, edits: vec![Edit::Graph(groups.collect())] };
+    let change = Intervention { removes: per_step, layer: Layer::Runtime, edits: vec![Edit::Graph(groups.collect())] };
     let claim = match next {
         Some(_) => Text::new(
             "{off} of {all} decode steps ({share}) replay no graph, because their batches ({batches}) are not captured: a step of {class} takes {step}, one of the next captured batch ({next}) {graph}.",

@@ -166,7 +166,10 @@ fn wasted(cx: &Context<'_>, rank: &Rank, size: &Size<'_>, sizes: &[Size<'_>]) ->
     Some(match (other, removes) {
         (Some(other), Some(ns)) => finding
             .with(Evidence::new(
-                Text::new("compute time per step that the padding costs, interpolated", "填充造成的每步计算时间（插值）"),
+                Text::new(
+                    "compute time per step that the padding costs, interpolated",
+                    "填充造成的每步计算时间（插值）",
+                ),
                 Value::Ns(ns),
                 Vec::new(),
             ))

@@ -59,11 +59,15 @@ impl Rule for Recompile {
         let mut found = Vec::new();
         for (rank, class) in cx.analysis.ranks.iter().flat_map(|r| r.classes.iter().map(move |c| (r, c))) {
             let builds = reading::graph_builds(cx.trace, rank);
-            let pauses: Vec<i64> = rank.steady_steps(class).map(|s| compiling(rank, s, &builds)).filter(|ns| *ns > 0).collect();
+            let pauses: Vec<i64> =
+                rank.steady_steps(class).map(|s| compiling(rank, s, &builds)).filter(|ns| *ns > 0).collect();
             let Some(cost) = stalling(class, &pauses, LEAST_GAIN) else { continue };
             let (rows, loads_once) = compile_calls(rank, class);
             let trigger = Trigger {
-                formula: Text::new("idle time in compilation or module load / class time", "编译或模块加载造成的空闲 / 该类总时间"),
+                formula: Text::new(
+                    "idle time in compilation or module load / class time",
+                    "编译或模块加载造成的空闲 / 该类总时间",
+                ),
                 value: cost.share,
                 threshold: LEAST_GAIN,
             };

@@ -75,15 +75,19 @@ impl Rule for BetweenSteps {
         let one = |(rank, class): (&Rank, &Class)| {
             let threshold = if class.p50 < SHORT { SHARE_SHORT } else { SHARE };
             let idle = Exposed { cx, doc: &DOC, rank, class };
-            let (finding, cost) = idle.recurring(threshold, |s| reading::idle(rank, s, counts), |cost| Saying {
-                formula: Text::new("idle between steps / median step", "步间空闲 / 中位步时"),
-                claim: Text::new(
-                    "Between two steps of {class} the device waits {idle} of {step} ({share}) for the host.",
-                    "{class} 的两步之间设备等待主机 {idle}，步时 {step}（{share}）。",
-                ),
-                more: Vec::new(),
-                change: Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: Vec::new() },
-            })?;
+            let (finding, cost) = idle.recurring(
+                threshold,
+                |s| reading::idle(rank, s, counts),
+                |cost| Saying {
+                    formula: Text::new("idle between steps / median step", "步间空闲 / 中位步时"),
+                    claim: Text::new(
+                        "Between two steps of {class} the device waits {idle} of {step} ({share}) for the host.",
+                        "{class} 的两步之间设备等待主机 {idle}，步时 {step}（{share}）。",
+                    ),
+                    more: Vec::new(),
+                    change: Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: Vec::new() },
+                },
+            )?;
             finding
                 .with(Evidence::new(
                     Text::new("idle per step between steps", "每步的步间空闲"),
@@ -105,10 +109,7 @@ impl Rule for BetweenSteps {
 fn no_request(scheduler: &Scheduler) -> Competing {
     let claim = Text::new("the server had no request to work on", "服务当时没有请求可处理");
     if scheduler.knows_demand() {
-        let why = Text::new(
-            "only idle time with requests in the engine was counted",
-            "只统计了引擎内有请求时的空闲",
-        );
+        let why = Text::new("only idle time with requests in the engine was counted", "只统计了引擎内有请求时的空闲");
         Competing::refuted(claim, why)
     } else {
         let why = Text::new("the scheduler's log of waiting requests decides", "调度器的等待请求日志可以判定");

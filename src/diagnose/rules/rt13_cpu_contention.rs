@@ -70,7 +70,9 @@ impl Rule for CpuContention {
     }
 
     fn check(&self, cx: &Context<'_>) -> Outcome {
-        cx.main_classes().filter_map(|(rank, class)| off_cpu(cx, rank, class).or_else(|| slow(cx, rank, class))).collect()
+        cx.main_classes()
+            .filter_map(|(rank, class)| off_cpu(cx, rank, class).or_else(|| slow(cx, rank, class)))
+            .collect()
     }
 }
 
@@ -120,7 +122,8 @@ fn off_cpu(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
 
 /// Launch calls that take many times as long as usual.
 fn slow(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
-    let launches = || rank.steady_steps(class).flat_map(|s| reading::calls(rank, s)).filter(|c| is_plain_launch(rank, c));
+    let launches =
+        || rank.steady_steps(class).flat_map(|s| reading::calls(rank, s)).filter(|c| is_plain_launch(rank, c));
     let mut by_name: BTreeMap<StringId, Vec<Ns>> = BTreeMap::new();
     launches().for_each(|c| by_name.entry(c.name).or_default().push(c.end - c.start));
     let usual: BTreeMap<StringId, Ns> =

@@ -125,7 +125,10 @@ fn contended(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
     let rival = if blocked >= lost / 2 && blocked > 0 {
         Competing::refuted(
             native,
-            Text::new("the launching thread was blocked in the operating system meanwhile", "期间下发线程阻塞在操作系统中"),
+            Text::new(
+                "the launching thread was blocked in the operating system meanwhile",
+                "期间下发线程阻塞在操作系统中",
+            ),
         )
     } else {
         Competing::open(
@@ -165,7 +168,9 @@ fn working(trace: &Trace, thread: TrackId) -> Vec<Span> {
         }
     };
     let frames = (0..lane.len()).filter(|i| lane.category[*i] == Category::PythonFrame);
-    for (start, end, works) in frames.map(|i| (lane.start[i], lane.end(i), !waits(i))).chain([(Ns::MAX, Ns::MAX, false)]) {
+    for (start, end, works) in
+        frames.map(|i| (lane.start[i], lane.end(i), !waits(i))).chain([(Ns::MAX, Ns::MAX, false)])
+    {
         while let Some((until, inner)) = open.last().copied().filter(|(until, _)| *until <= start) {
             emit(inner, cursor, until);
             cursor = cursor.max(until);

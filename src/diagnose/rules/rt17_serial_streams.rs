@@ -107,7 +107,10 @@ fn serial(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
         ))
         .against(Competing::open(
             Text::new("the streams overlap with other work at larger batches", "批更大时各流能与其他工作重叠"),
-            Text::new("the same run with one stream, at the batch that is served, decides", "按实际批大小用单流再跑一次可以判定"),
+            Text::new(
+                "the same run with one stream, at the batch that is served, decides",
+                "按实际批大小用单流再跑一次可以判定",
+            ),
         ))
         .gated(cost.most)
 }

@@ -22,11 +22,14 @@ use crate::{
 /// Share of the time of the steps; own value, that of RT-12 for short steps.
 const SHARE: f64 = 0.05;
 
+/// Its id; the verdict looks for it.
+pub const ID: &str = "RT-19";
+
 /// The rule.
 pub struct LoadLimited;
 
 static DOC: Doc = Doc {
-    id: "RT-19",
+    id: ID,
     title: Text::new("Load-limited, not slow", "负载不足，并非慢"),
     layer: Layer::Runtime,
     needs: &[Device, Logs],
@@ -85,7 +88,10 @@ fn starved(cx: &Context<'_>, scheduler: &Scheduler, rank: &Rank, class: &Class) 
     let most = if class.steady < LEAST_STEPS { Confidence::Low } else { Confidence::High };
     let cost = Cost { per_step: idle / class.steady.max(1) as Ns, share, most };
     let saying = Saying {
-        formula: Text::new("idle without a request in the engine / time of the steps", "引擎内无请求时的空闲 / 各步总时间"),
+        formula: Text::new(
+            "idle without a request in the engine / time of the steps",
+            "引擎内无请求时的空闲 / 各步总时间",
+        ),
         claim: Text::new(
             "In {share} of the time of {class} the device is idle because the engine has no request: {idle} per step on average.",
             "{class} 有 {share} 的时间设备因引擎内没有请求而空闲：平均每步 {idle}。",

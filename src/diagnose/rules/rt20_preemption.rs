@@ -116,10 +116,8 @@ fn full(
             "KV 缓存使用率达 {usage}：再来请求就可能发生抢占。",
         )
     };
-    let more = vec![
-        ("preempted", Value::Count(preempted.min(1e15) as u64)),
-        ("usage", Value::Share(usage.unwrap_or(0.0))),
-    ];
+    let more =
+        vec![("preempted", Value::Count(preempted.min(1e15) as u64)), ("usage", Value::Share(usage.unwrap_or(0.0)))];
     let change = Intervention { removes, layer: Layer::Runtime, edits: Vec::new() };
     let cost = Cost { per_step: removes, share: value, most: Confidence::High };
     let mut finding =

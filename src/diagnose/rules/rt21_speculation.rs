@@ -139,7 +139,10 @@ fn judge(cx: &Context<'_>, scheduler: &Scheduler, rank: &Rank, class: &Class) ->
     let how = if plain.measured {
         Text::new("median step without drafts at the same batch", "相同批大小、无草稿的中位步时")
     } else {
-        Text::new("mean step without its draft; a plain step takes at most this", "去掉草稿部分的平均步时；普通步不会更长")
+        Text::new(
+            "mean step without its draft; a plain step takes at most this",
+            "去掉草稿部分的平均步时；普通步不会更长",
+        )
     };
     let rows = rank.steady_steps(class).filter_map(|s| rank.ops_of(s).first()).map(|op| op.slice);
     Some(
@@ -151,7 +154,10 @@ fn judge(cx: &Context<'_>, scheduler: &Scheduler, rank: &Rank, class: &Class) ->
             ))
             .with(Evidence::new(how, Value::Ns(plain.takes), Vec::new()))
             .against(Competing::open(
-                Text::new("the prompts of this run are harder to predict than those served", "本次运行的提示比线上更难预测"),
+                Text::new(
+                    "the prompts of this run are harder to predict than those served",
+                    "本次运行的提示比线上更难预测",
+                ),
                 Text::new("the acceptance on the requests that are served decides", "线上请求的接受率可以判定"),
             ))
             .gated(most),
@@ -169,8 +175,10 @@ fn plain(cx: &Context<'_>, scheduler: &Scheduler, rank: &Rank, class: &Class) ->
     }
     let drafts = draft_ranges(cx, rank);
     let draft = |s: &Step| -> Ns {
-        let launched = |start: Ns| drafts.get(drafts.partition_point(|d| d.end <= start)).is_some_and(|d| d.start <= start);
-        let mine = reading::accounted(rank, s).filter(|(_, op, _)| rank.timeline.call(op).is_some_and(|c| launched(c.start)));
+        let launched =
+            |start: Ns| drafts.get(drafts.partition_point(|d| d.end <= start)).is_some_and(|d| d.start <= start);
+        let mine =
+            reading::accounted(rank, s).filter(|(_, op, _)| rank.timeline.call(op).is_some_and(|c| launched(c.start)));
         mine.map(|(_, _, x)| x.busy + x.idle).sum()
     };
     let drafting: Ns = rank.steady_steps(class).map(draft).sum();
@@ -186,9 +194,8 @@ fn draft_ranges(cx: &Context<'_>, rank: &Rank) -> Vec<Span> {
     for lane in lanes {
         for i in (0..lane.len()).filter(|i| matches!(lane.category[*i], Category::UserRange | Category::PythonFrame)) {
             let name = lane.name[i];
-            let is_draft = *known
-                .entry(name)
-                .or_insert_with(|| cx.packs.host_activity(trace.strings.get(name)) == Some(DRAFT));
+            let is_draft =
+                *known.entry(name).or_insert_with(|| cx.packs.host_activity(trace.strings.get(name)) == Some(DRAFT));
             if is_draft {
                 spans.push(Span::new(lane.start[i], lane.end(i)));
             }
