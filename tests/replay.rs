@@ -25,7 +25,9 @@ fn the_unedited_replay_reproduces_every_run() {
             let Some(class) = rank.main_class().filter(|c| c.steady > 0) else { continue };
             let check = Replay::check(rank, class, &windows);
             assert!(check.passed(), "seed {seed}: {check:?}");
-            if seed < 10 { println!("{seed} {check:?}"); }
+            if seed < 10 {
+                println!("{seed} {check:?}");
+            }
         }
     }
     let _ = Annotation::None;

@@ -41,9 +41,11 @@ pub(super) fn offsets(job: &Job, ranks: &[Rank]) -> Vec<Option<Offset>> {
         for (group, instances) in job.groups.iter().zip(&by_group) {
             let reference = group.ranks.iter().find_map(|r| Some((*r, (*known.get(*r)?)?)));
             let Some((reference, base)) = reference else { continue };
-            for &rank in group.ranks.iter().filter(|r| known.get(**r).is_some_and(Option::is_none)).collect::<Vec<_>>() {
+            for &rank in group.ranks.iter().filter(|r| known.get(**r).is_some_and(Option::is_none)).collect::<Vec<_>>()
+            {
                 let ends = instances.iter().filter_map(|instance| {
-                    let at = |rank: usize| instance.members.iter().find(|m| m.rank == rank).and_then(|m| end(rank, m.op));
+                    let at =
+                        |rank: usize| instance.members.iter().find(|m| m.rank == rank).and_then(|m| end(rank, m.op));
                     at(reference).zip(at(rank))
                 });
                 let Some(fit) = line(&ends.collect::<Vec<_>>()) else { continue };
@@ -71,7 +73,8 @@ fn line(ends: &[(Ns, Ns)]) -> Option<Offset> {
         .map(|pair| (pair.0.saturating_sub(zero) as f64, ahead(pair).saturating_sub(middle) as f64))
         .collect();
     let pairs = points.iter().enumerate().flat_map(|(i, p)| points.iter().skip(i + 1).map(move |q| (p, q)));
-    let slope = middle_of(pairs.filter(|(p, q)| q.0 > p.0).map(|(p, q)| (q.1 - p.1) / (q.0 - p.0)).collect()).unwrap_or(0.0);
+    let slope =
+        middle_of(pairs.filter(|(p, q)| q.0 > p.0).map(|(p, q)| (q.1 - p.1) / (q.0 - p.0)).collect()).unwrap_or(0.0);
     let center = middle_of(points.iter().map(|p| p.0).collect()).unwrap_or(0.0);
     let level = middle_of(points.iter().map(|p| p.1 - slope * (p.0 - center)).collect()).unwrap_or(0.0);
     let off = |p: &(f64, f64)| (p.1 - slope * (p.0 - center) - level).abs();

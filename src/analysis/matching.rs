@@ -155,7 +155,8 @@ fn by_sequence(recorded: &Recorded) -> Vec<Found> {
 fn by_order(job: &mut Job, name: Option<String>, recorded: Recorded) {
     let mut rest = recorded.calls;
     for _ in 0..UNNAMED {
-        let Some(first) = rest.iter().max_by_key(|(rank, c)| (c.len(), std::cmp::Reverse(**rank))).map(|(r, _)| *r) else {
+        let Some(first) = rest.iter().max_by_key(|(rank, c)| (c.len(), std::cmp::Reverse(**rank))).map(|(r, _)| *r)
+        else {
             break;
         };
         let Some(reference) = rest.remove(&first) else { break };
@@ -239,9 +240,13 @@ fn order(job: &mut Job, timelines: &[Timeline]) {
         let Some((_, i)) = stuck else { break };
         broken[i] = true;
         job.unmatched += job.instances[i].members.len() as u64;
-        ready.extend(job.instances[i].members.iter().map(|m| m.rank).filter(|r| {
-            queues[*r].get(heads[*r]).is_some_and(|(_, head)| *head == i)
-        }));
+        ready.extend(
+            job.instances[i]
+                .members
+                .iter()
+                .map(|m| m.rank)
+                .filter(|r| queues[*r].get(heads[*r]).is_some_and(|(_, head)| *head == i)),
+        );
     }
     let mut taken: Vec<Option<Instance>> = std::mem::take(&mut job.instances).into_iter().map(Some).collect();
     job.instances = sorted.into_iter().filter_map(|i| taken.get_mut(i)?.take()).collect();
@@ -253,7 +258,8 @@ fn settle(trace: &Trace, job: &mut Job, timelines: &[Timeline], splits: &[Split]
     for instance in &mut job.instances {
         let Some(group) = job.groups.get_mut(instance.group) else { continue };
         group.instances += 1;
-        let ops = || instance.members.iter().filter_map(|m| Some((m.rank, timelines.get(m.rank)?.ops.get(m.op as usize)?)));
+        let ops =
+            || instance.members.iter().filter_map(|m| Some((m.rank, timelines.get(m.rank)?.ops.get(m.op as usize)?)));
         instance.transfer = ops().map(|(_, op)| op.dur()).min().unwrap_or(0);
         if !group.is_complete() {
             let alone = ops().filter_map(|(rank, op)| splits.get(rank)?.estimate_of(trace, op)).min();

@@ -81,7 +81,8 @@ fn a_wait_is_what_the_late_rank_spent_longer_on() {
 
 #[test]
 fn a_lost_record_costs_its_neighbours_their_cause_and_nothing_else() {
-    let work = |rank: usize| (0..40).map(|c| (50_000 + 2_000 * ((c * 7 + rank * 3) % 11) as Ns, 5_000)).collect::<Vec<_>>();
+    let work =
+        |rank: usize| (0..40).map(|c| (50_000 + 2_000 * ((c * 7 + rank * 3) % 11) as Ns, 5_000)).collect::<Vec<_>>();
     for numbered in [true, false] {
         let mut run = Run::new((0..3).map(work).collect(), 4);
         run.numbered = numbered;

@@ -4,8 +4,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use model::{
-    Category, CollectiveCall, CopyDetail, Detail, Device, KernelDetail, Ns, ProcessId, Slice, Trace, TraceBuilder, TraceSink, TrackId,
-    TrackKey, TrackKind,
+    Category, CollectiveCall, CopyDetail, Detail, Device, KernelDetail, Ns, ProcessId, Slice, Trace, TraceBuilder,
+    TraceSink, TrackId, TrackKey, TrackKind,
 };
 
 use super::{Analysis, Options, analyze};
@@ -108,6 +108,20 @@ impl Script {
         };
         let queue = self.queue(7);
         self.put(queue, Category::Memcpy, &format!("Memcpy {dir}"), span, Some(id), Some(Detail::Copy(detail)));
+        self
+    }
+
+    /// A sample of a counter of the process.
+    pub fn counter(&mut self, name: &str, t: Ns, value: f64) -> &mut Self {
+        let name = self.builder.intern(name);
+        self.builder.counter(self.process, None, name, "", t, value);
+        self
+    }
+
+    /// A sample of a counter of the device.
+    pub fn device_counter(&mut self, name: &str, t: Ns, value: f64) -> &mut Self {
+        let name = self.builder.intern(name);
+        self.builder.counter(self.process, Some(0), name, "", t, value);
         self
     }
 

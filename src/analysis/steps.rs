@@ -212,7 +212,8 @@ pub fn analyze(trace: &Trace, packs: &Packs, options: &Options) -> Analysis {
     let mut labels = Labels::default();
     let (mut ranks, mut segments) = (Vec::new(), Vec::new());
     for (((place, timeline), split), cuts) in places.into_iter().zip(timelines).zip(splits).zip(&mut cuts) {
-        let (rank, parts) = analyze_rank(trace, packs, options, &mut labels, place, (timeline, split, std::mem::take(cuts)));
+        let (rank, parts) =
+            analyze_rank(trace, packs, options, &mut labels, place, (timeline, split, std::mem::take(cuts)));
         ranks.push(rank);
         segments.push(parts);
     }

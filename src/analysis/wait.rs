@@ -131,7 +131,8 @@ impl History<'_> {
             .iter()
             .filter_map(|m| self.span(m.rank, m.op).map(|(start, end)| (m.rank, m.op, start, end)))
             .collect();
-        let Some(&(late, _, late_start, late_end)) = spans.iter().min_by_key(|(rank, _, start, end)| (end - start, *rank))
+        let Some(&(late, _, late_start, late_end)) =
+            spans.iter().min_by_key(|(rank, _, start, end)| (end - start, *rank))
         else {
             return Vec::new();
         };

@@ -132,7 +132,8 @@ mod tests {
         assert_eq!(join(vec![rank(0, 2, None), rank(1, 4, None)]).len(), 2, "another world size");
         assert_eq!(join(vec![rank(0, 2, Some(4_000)), rank(1, 2, far)]).len(), 2, "another time");
         assert_eq!(join(vec![rank(0, 1, None), rank(0, 1, None)]).len(), 2, "jobs of one rank");
-        let runs = join(vec![rank(0, 2, Some(0)), rank(0, 2, Some(9_000)), rank(1, 2, Some(1)), rank(1, 2, Some(9_001))]);
+        let runs =
+            join(vec![rank(0, 2, Some(0)), rank(0, 2, Some(9_000)), rank(1, 2, Some(1)), rank(1, 2, Some(9_001))]);
         assert_eq!(runs.iter().map(|t| t.start_unix_ns).collect::<Vec<_>>(), [Some(0), Some(9_000)]);
     }
 

@@ -67,12 +67,8 @@ async fn write_all(connection: &mut SqliteConnection, captures: &[(&Trace, &Resu
     let mut bases = Bases::default();
     for ((trace, results), capture) in captures.iter().zip(1..) {
         Writer { batch: &mut batch, trace, capture, bases }.write().await?;
-        let firsts = results::Firsts {
-            string: bases.string,
-            slice: bases.slice,
-            step: bases.step,
-            finding: bases.finding,
-        };
+        let firsts =
+            results::Firsts { string: bases.string, slice: bases.slice, step: bases.step, finding: bases.finding };
         results::write(&mut batch, capture, firsts, results).await?;
         bases.string += rows(trace.strings.len());
         bases.process += rows(trace.processes.len());

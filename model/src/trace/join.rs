@@ -24,7 +24,8 @@ const COUNT: &str = "hardware.count";
 /// The captures as they were, when together they hold more slices or more time than one capture can.
 pub fn join(parts: Vec<Trace>) -> Result<Trace, Vec<Trace>> {
     let slices: usize = parts.iter().map(Trace::slice_count).sum();
-    let time = parts.iter().flat_map(|p| &p.lanes).flat_map(|lane| &lane.dur).fold(0, |sum: Ns, d| sum.saturating_add(*d));
+    let time =
+        parts.iter().flat_map(|p| &p.lanes).flat_map(|lane| &lane.dur).fold(0, |sum: Ns, d| sum.saturating_add(*d));
     let details: usize = parts.iter().map(|p| p.details.len()).sum();
     if slices >= NONE as usize || details >= NONE as usize || time > MOST_TIME {
         return Err(parts);
@@ -35,7 +36,8 @@ pub fn join(parts: Vec<Trace>) -> Result<Trace, Vec<Trace>> {
     let mut parts = parts.into_iter();
     let Some(mut whole) = parts.next() else { return Ok(Trace::default()) };
     let further = parts.len();
-    let shift_of = |part: &Trace| origin.zip(part.start_unix_ns).map_or(0, |(origin, start)| start.saturating_sub(origin));
+    let shift_of =
+        |part: &Trace| origin.zip(part.start_unix_ns).map_or(0, |(origin, start)| start.saturating_sub(origin));
     let shift = shift_of(&whole);
     shift_times(&mut whole, shift);
     for part in parts {

@@ -102,7 +102,7 @@ fn blame(cx: &Context<'_>, group: &Waiting, late: &Late) -> Option<Finding> {
     let change = Intervention { removes, layer, edits: excess.edits(rank, class) };
     let share = group.share_of(late);
     let trigger = Trigger {
-        formula: "waits for the rank / waits of its group",
+        formula: Text::new("waits for the rank / waits of its group", "等待该 rank 的时间 / 该组全部等待时间"),
         value: share,
         threshold: group.blame_share(),
     };
@@ -127,7 +127,10 @@ fn blame(cx: &Context<'_>, group: &Waiting, late: &Late) -> Option<Finding> {
             late.rows.iter().map(|(_, slice)| *slice).collect(),
         ))
         .with(Evidence::new(
-            Text::new("collectives that hold most of the waiting and in which it was last", "占大部分等待且它最后到达的集合通信"),
+            Text::new(
+                "collectives that hold most of the waiting and in which it was last",
+                "占大部分等待且它最后到达的集合通信",
+            ),
             Value::Count(late.instances as u64),
             Vec::new(),
         ))
@@ -149,12 +152,17 @@ fn blame(cx: &Context<'_>, group: &Waiting, late: &Late) -> Option<Finding> {
     if matches!(culprit, Bucket::Compute(_)) {
         finding = finding.against(Competing::open(
             Text::new("the rank has more work: more tokens, a larger batch", "该 rank 的工作更多：token 更多、批更大"),
-            Text::new("tokens and batch of each rank decide; clocks and temperature tell a throttled device", "各 rank 的 token 数与批大小可以判定；频率与温度可识别降频的设备"),
+            Text::new(
+                "tokens and batch of each rank decide; clocks and temperature tell a throttled device",
+                "各 rank 的 token 数与批大小可以判定；频率与温度可识别降频的设备",
+            ),
         ));
     }
     finding.layer = layer;
     let doubtful = doubt(analysis, late.rank) > DOUBT || culprit.layer() == Layer::Measurement;
-    finding.gated(if doubtful { Confidence::Low } else { Confidence::High }).filter(|f| f.estimate.max_gain_share() >= LEAST_GAIN)
+    finding
+        .gated(if doubtful { Confidence::Low } else { Confidence::High })
+        .filter(|f| f.estimate.max_gain_share() >= LEAST_GAIN)
 }
 
 /// Share of the waits for a rank in which the ranks left too far apart.

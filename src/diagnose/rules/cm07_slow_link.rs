@@ -119,7 +119,7 @@ fn judge(cx: &Context<'_>, group: usize, usual: &BTreeMap<(usize, u32), Usual>) 
     let edit = Edit::Transfer(slow.iter().map(|(op, _, _, expected)| (*op, *expected)).collect());
     let change = Intervention { removes: per_step, layer: Layer::Communication, edits: vec![edit] };
     let trigger = Trigger {
-        formula: "transfer of the slow instances / usual transfer",
+        formula: Text::new("transfer of the slow instances / usual transfer", "慢实例的传输时间 / 通常的传输时间"),
         value: took as f64 / expected.max(1) as f64,
         threshold: SLOWER.0 as f64 / SLOWER.1 as f64,
     };
@@ -140,18 +140,34 @@ fn judge(cx: &Context<'_>, group: usize, usual: &BTreeMap<(usize, u32), Usual>) 
     let mut finding = cx
         .finding(&DOC, rank, class, claim, trigger, change)
         .with(Evidence::new(
-            Text::new("transfer of a slow collective, shortest over its ranks", "慢集合通信的传输时间（各 rank 中最短）"),
+            Text::new(
+                "transfer of a slow collective, shortest over its ranks",
+                "慢集合通信的传输时间（各 rank 中最短）",
+            ),
             Value::Ns(took),
             reading::sample(slow.iter().map(|(_, slice, ..)| *slice)),
         ))
-        .with(Evidence::new(Text::new("usual transfer of the same kind", "同类的通常传输时间"), Value::Ns(expected), Vec::new()))
+        .with(Evidence::new(
+            Text::new("usual transfer of the same kind", "同类的通常传输时间"),
+            Value::Ns(expected),
+            Vec::new(),
+        ))
         .against(Competing::refuted(
             Text::new("a rank is late", "有 rank 迟到"),
-            Text::new("the last rank to arrive is slow too, and it waits for no one", "最后到达的 rank 同样慢，而它不等待任何人"),
+            Text::new(
+                "the last rank to arrive is slow too, and it waits for no one",
+                "最后到达的 rank 同样慢，而它不等待任何人",
+            ),
         ))
         .against(Competing::open(
-            Text::new("other traffic or compute takes the units that move the data", "其他流量或计算占用了搬运数据的单元"),
-            Text::new("the same collective alone on the idle machine decides", "在空闲机器上单独执行同一集合通信可以判定"),
+            Text::new(
+                "other traffic or compute takes the units that move the data",
+                "其他流量或计算占用了搬运数据的单元",
+            ),
+            Text::new(
+                "the same collective alone on the idle machine decides",
+                "在空闲机器上单独执行同一集合通信可以判定",
+            ),
         ));
     finding.ranks = ranks.iter().filter_map(|r| cx.analysis.ranks.get(*r)).map(|r| r.rank).collect();
     finding.gated(Confidence::High)

@@ -75,7 +75,8 @@ fn spread(cx: &Context<'_>, group: &Waiting) -> Option<Finding> {
         let ns: Ns = r.steady_steps(class).flat_map(|s| analysis.job.waits_in(rank, &s.ops)).map(|w| w.ns).sum();
         Some((ns / class.steady.max(1) as Ns, r, class))
     };
-    let (_, rank, class) = group.ranks.iter().filter_map(|r| waits(*r)).max_by_key(|(ns, r, _)| (*ns, std::cmp::Reverse(r.rank)))?;
+    let (_, rank, class) =
+        group.ranks.iter().filter_map(|r| waits(*r)).max_by_key(|(ns, r, _)| (*ns, std::cmp::Reverse(r.rank)))?;
     let known = |layer: Layer| -> Ns {
         let causes = group.late.iter().flat_map(|l| &l.causes);
         causes.filter(|((_, b), ns)| **ns > 0 && b.layer() == layer && *b != Bucket::CommWait).map(|(_, ns)| ns).sum()
@@ -97,7 +98,11 @@ fn spread(cx: &Context<'_>, group: &Waiting) -> Option<Finding> {
             ("most", Value::Share(latest)),
         ],
     );
-    let trigger = Trigger { formula: "mean wait of a rank / median step", value: group.share, threshold: SHARE };
+    let trigger = Trigger {
+        formula: Text::new("mean wait of a rank / median step", "每个 rank 的平均等待 / 中位步时"),
+        value: group.share,
+        threshold: SHARE,
+    };
     let change = Intervention { removes, layer, edits: Vec::new() };
     let rows = group.late.iter().flat_map(|l| l.rows.iter().take(2)).map(|(_, slice)| *slice);
     let mut finding = cx

@@ -76,7 +76,10 @@ impl Rule for UnfusedComposite {
             let Some(cost) = recurring(rank, class, LEAST_GAIN, saved) else { continue };
             let Some(step) = rank.steady_steps(class).max_by_key(|s| of(s).len()) else { continue };
             let trigger = Trigger {
-                formula: "(kernels + device gaps - longest kernel / 0.85) of the composites / median step",
+                formula: Text::new(
+                    "(kernels + device gaps - longest kernel / 0.85) of the composites / median step",
+                    "组合算子的（内核 + 设备间隙 − 最长内核 / 0.85）/ 中位步时",
+                ),
                 value: cost.share,
                 threshold: LEAST_GAIN,
             };
@@ -96,7 +99,8 @@ impl Rule for UnfusedComposite {
                 ],
             );
             let fused = rank.steady_steps(class).flat_map(|s| of(s)).map(|c| (c.ops.clone(), c.fused)).collect();
-            let change = Intervention { removes: cost.per_step, layer: Layer::Operator, edits: vec![Edit::Fuse(fused)] };
+            let change =
+                Intervention { removes: cost.per_step, layer: Layer::Operator, edits: vec![Edit::Fuse(fused)] };
             let most = if layers.is_some() { cost.most } else { cost.most.min(Confidence::Medium) };
             let finding = cx
                 .finding(&DOC, rank, class, claim, trigger, change)

@@ -56,7 +56,10 @@ static KIND: Kind = Kind {
     doc: &DOC,
     share: super::gate::LEAST_GAIN,
     per_layer: None,
-    formula: "(casts + half of the 32-bit matrix products) / median step",
+    formula: Text::new(
+        "(casts + half of the 32-bit matrix products) / median step",
+        "（类型转换 + 32 位矩阵乘的一半）/ 中位步时",
+    ),
     claim: Text::new(
         "{count} casts and 32-bit matrix products per step of {class} take {busy}; without the upcast the step of {step} loses up to {time} ({share}).",
         "{class} 每步有 {count} 个类型转换与 32 位矩阵乘，耗时 {busy}；去掉上转后 {step} 的步时最多减少 {time}（{share}）。",

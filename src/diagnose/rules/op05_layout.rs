@@ -52,7 +52,7 @@ static KIND: Kind = Kind {
     doc: &DOC,
     share: 0.02,
     per_layer: Some(1),
-    formula: "time of conversion kernels / median step",
+    formula: Text::new("time of conversion kernels / median step", "转换内核时间 / 中位步时"),
     claim: Text::new(
         "Layout and format conversions take {time} of {step} in {class} ({share}), {count} kernels per step.",
         "{class} 的布局与格式转换耗时 {time}，步时 {step}（{share}），每步 {count} 个内核。",

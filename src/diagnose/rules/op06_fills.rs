@@ -51,7 +51,7 @@ static KIND: Kind = Kind {
     doc: &DOC,
     share: 0.02,
     per_layer: Some(5),
-    formula: "time of fills and device-to-device copies / median step",
+    formula: Text::new("time of fills and device-to-device copies / median step", "填充与设备内拷贝时间 / 中位步时"),
     claim: Text::new(
         "Fills and copies inside the device's memory take {time} of {step} in {class} ({share}), {count} per step.",
         "{class} 的填充与设备内拷贝耗时 {time}，步时 {step}（{share}），每步 {count} 次。",

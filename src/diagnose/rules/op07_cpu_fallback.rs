@@ -67,7 +67,10 @@ impl Rule for CpuFallback {
             let all: Vec<_> = rank.steady_steps(class).flat_map(|s| fallbacks(cx.trace, rank, s)).collect();
             let longest = all.iter().map(|(_, ns)| *ns).max().unwrap_or(0);
             let trigger = Trigger {
-                formula: "longest AI CPU operator or round trip through the host, ns",
+                formula: Text::new(
+                    "longest AI CPU operator or round trip through the host, ns",
+                    "最长的 AI CPU 算子或经主机往返，ns",
+                ),
                 value: longest as f64,
                 threshold: SHORTEST as f64,
             };
@@ -84,7 +87,11 @@ impl Rule for CpuFallback {
                     ("longest", Value::Ns(longest)),
                 ],
             );
-            let change = Intervention { removes: cost.per_step, layer: Layer::Operator, edits: on_device(cx.trace, rank, class) };
+            let change = Intervention {
+                removes: cost.per_step,
+                layer: Layer::Operator,
+                edits: on_device(cx.trace, rank, class),
+            };
             let finding = cx
                 .finding(&DOC, rank, class, claim, trigger, change)
                 .with(Evidence::new(
@@ -149,12 +156,7 @@ fn on_device(trace: &Trace, rank: &Rank, class: &Class) -> Vec<Edit> {
         }
     }
     let copies = trips.iter().flat_map(|i| [*i as u32, *i as u32 + 1]).collect();
-    vec![
-        Edit::Resize(tenth),
-        Edit::Hoped(Box::new(Edit::Remove(slow))),
-        Edit::Unblock(waits),
-        Edit::Remove(copies),
-    ]
+    vec![Edit::Resize(tenth), Edit::Hoped(Box::new(Edit::Remove(slow))), Edit::Unblock(waits), Edit::Remove(copies)]
 }
 
 fn is_slow(trace: &Trace, op: &DeviceOp) -> bool {

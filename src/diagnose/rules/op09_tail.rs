@@ -59,7 +59,7 @@ static KIND: Kind = Kind {
     doc: &DOC,
     share: 0.02,
     per_layer: None,
-    formula: "sum of duration x tail / median step",
+    formula: Text::new("sum of duration x tail / median step", "时长 × 尾部占比之和 / 中位步时"),
     claim: Text::new(
         "{count} kernels per step of {class} end with a wave that leaves most cores idle; of their {busy} the tails are {time}, {share} of the step of {step}.",
         "{class} 每步有 {count} 个内核的最后一波使多数核心空闲；其 {busy} 中尾部占 {time}，为步时 {step} 的 {share}。",

@@ -63,7 +63,10 @@ static KIND: Kind = Kind {
     doc: &DOC,
     share: 0.02,
     per_layer: None,
-    formula: "time of ill-fitting matrix kernels beyond a fitting one / median step",
+    formula: Text::new(
+        "time of ill-fitting matrix kernels beyond a fitting one / median step",
+        "不适配的矩阵内核超出适配内核的时间 / 中位步时",
+    ),
     claim: Text::new(
         "{count} matrix products per step of {class} have at most 16 rows and run kernels with tiles for 64 or more; they take {busy}, fitting kernels would save up to {time} of {step} ({share}).",
         "{class} 每步有 {count} 个不超过 16 行的矩阵乘使用了 64 行以上分块的内核；耗时 {busy}，换用合适内核最多可省 {time}，步时 {step}（{share}）。",

@@ -62,7 +62,10 @@ const KIND: Kind = Kind {
     doc: &DOC,
     share: 0.02,
     per_layer: None,
-    formula: "attention time x (1 - blocks / cores / 0.7) / median step",
+    formula: Text::new(
+        "attention time x (1 - blocks / cores / 0.7) / median step",
+        "注意力时间 ×（1 − 线程块数 / 核心数 / 0.7）/ 中位步时",
+    ),
     claim: Text::new(
         "{count} attention kernels per step of {class} use less than half of the device's cores; of their {busy}, splitting along the context would save up to {time} of {step} ({share}).",
         "{class} 每步有 {count} 个注意力内核只用到不足一半的核心；其耗时 {busy}，沿上下文切分最多可省 {time}，步时 {step}（{share}）。",

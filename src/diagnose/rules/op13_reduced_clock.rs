@@ -119,7 +119,11 @@ fn finding(cx: &Context<'_>, run: &Run<'_>, slow: &Slow, claim: Text) -> Option<
             ("step", Value::Ns(class.p50)),
         ],
     );
-    let trigger = Trigger { formula: "speed of the kernels relative to the reference", value: speed, threshold: SPEED };
+    let trigger = Trigger {
+        formula: Text::new("speed of the kernels relative to the reference", "内核相对参照的速度"),
+        value: speed,
+        threshold: SPEED,
+    };
     let change = Intervention { removes, layer: Layer::Operator, edits: vec![Edit::Resize(resized)] };
     let first = run.steps.get(slow.steps.first()?.0)?;
     let rows = rank.ops_of(first).iter().filter(|op| slow.covers(op)).map(|op| op.slice);

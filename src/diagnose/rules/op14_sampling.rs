@@ -48,7 +48,7 @@ static KIND: Kind = Kind {
     doc: &DOC,
     share: 0.05,
     per_layer: None,
-    formula: "time of sampling kernels / median step",
+    formula: Text::new("time of sampling kernels / median step", "采样内核时间 / 中位步时"),
     claim: Text::new(
         "Sampling takes {time} of {step} in {class} ({share}), {count} kernels beside the lm_head product.",
         "{class} 的采样耗时 {time}，步时 {step}（{share}），除 lm_head 外共 {count} 个内核。",

@@ -60,7 +60,10 @@ static KIND: Kind = Kind {
     doc: &DOC,
     share: super::gate::LEAST_GAIN,
     per_layer: None,
-    formula: "time of cache operations beyond two yardsticks / median step",
+    formula: Text::new(
+        "time of cache operations beyond two yardsticks / median step",
+        "缓存操作超出两倍标尺的时间 / 中位步时",
+    ),
     claim: Text::new(
         "{count} cache writes or scatters per step of {class} take {busy}, more than five times what their bytes need; good ones would save {time} of {step} ({share}).",
         "{class} 每步 {count} 次缓存写入或 scatter 耗时 {busy}，超过其字节所需的五倍；高效实现可省 {time}，步时 {step}（{share}）。",

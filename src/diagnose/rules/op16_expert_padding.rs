@@ -55,7 +55,10 @@ static KIND: Kind = Kind {
     doc: &DOC,
     share: super::gate::LEAST_GAIN,
     per_layer: None,
-    formula: "time of expert products x (1 - 1 / padding) / median step",
+    formula: Text::new(
+        "time of expert products x (1 - 1 / padding) / median step",
+        "专家矩阵乘时间 ×（1 − 1 / 填充比）/ 中位步时",
+    ),
     claim: Text::new(
         "{count} expert products per step of {class} take {busy} with tiles far larger than the tokens of an expert; without the padding up to {time} of {step} would go ({share}).",
         "{class} 每步 {count} 个专家矩阵乘耗时 {busy}，其分块远大于单个专家的 token 数；去掉补齐最多可省 {time}，步时 {step}（{share}）。",

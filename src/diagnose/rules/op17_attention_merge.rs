@@ -83,7 +83,10 @@ impl Rule for AttentionMerge {
                     ("share", Value::Share(cost.share)),
                 ],
             );
-            let formula = "(merge kernels + device gaps - longest / 0.85) / median step";
+            let formula = Text::new(
+                "(merge kernels + device gaps - longest / 0.85) / median step",
+                "（合并内核 + 设备间隙 − 最长者 / 0.85）/ 中位步时",
+            );
             let trigger = Trigger { formula, value: cost.share, threshold: LEAST_GAIN };
             let edits = vec![Edit::Fuse(all.iter().map(Merge::fused).collect())];
             let change = Intervention { removes: cost.per_step, layer: Layer::Operator, edits };

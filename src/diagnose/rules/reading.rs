@@ -1,10 +1,14 @@
 //! What rules read off a step: its idle gaps, its calls, what it exposes.
 
+use std::collections::BTreeMap;
+
 use model::{Category, Ns, SliceId, Span, StringId, TrackId};
 use rustc_hash::FxHashSet;
 
 use crate::{
-    analysis::{Analysis, AnchorKind, Bucket, Call, Class, DeviceOp, Rank, Step, attribution::Exclusive, idle::Gap},
+    analysis::{
+        Analysis, AnchorKind, Bucket, Call, Class, DeviceOp, Edit, Rank, Step, attribution::Exclusive, idle::Gap,
+    },
     diagnose::rule::Context,
     platform::HostCall,
 };
@@ -68,6 +72,31 @@ pub fn graph_launches<'a>(rank: &'a Rank, step: &Step) -> impl Iterator<Item = &
 /// Whether a bucket is host time under the label `name`.
 pub fn is_host(analysis: &Analysis, bucket: Bucket, name: &str) -> bool {
     matches!(bucket, Bucket::Host(label) if analysis.host_labels.get(usize::from(label.0)).is_some_and(|l| l == name))
+}
+
+/// Whether a call constructs a graph or rebuilds a whole one. Setting the parameters of single nodes does not.
+pub fn builds_graph(trace: &model::Trace, call: &Call) -> bool {
+    match call.kind {
+        HostCall::GraphCapture | HostCall::GraphInstantiate => true,
+        HostCall::GraphUpdate => trace.strings.get(call.name).contains("GraphExecUpdate"),
+        _ => false,
+    }
+}
+
+/// When a rank's process constructed graphs: from the begin to the end of each capture, and each call; disjoint, in order
+/// of time.
+pub fn graph_builds(trace: &model::Trace, rank: &Rank) -> Vec<Span> {
+    let calls = rank.timeline.calls.iter().filter(|c| builds_graph(trace, c)).map(|c| Span::new(c.start, c.end));
+    merged(rank.timeline.capturing.iter().copied().chain(calls).collect())
+}
+
+/// The edits that let stretches of host threads take another time, ns.
+pub fn host_takes(stretches: impl IntoIterator<Item = (TrackId, Span, Ns)>) -> Vec<Edit> {
+    let mut threads: BTreeMap<TrackId, Vec<(Span, Ns)>> = BTreeMap::new();
+    for (track, span, takes) in stretches {
+        threads.entry(track).or_default().push((span, takes));
+    }
+    threads.into_iter().map(|(track, spans)| Edit::Host(track, spans)).collect()
 }
 
 /// The first rows of a series: what a fact names as its sample.

@@ -54,7 +54,7 @@ pub struct Kind {
     /// So many per layer are structural: the least gain is enough then.
     pub per_layer: Option<usize>,
     /// Formula of the trigger.
-    pub formula: &'static str,
+    pub formula: Text,
     /// The claim, from `class`, `step` (median), `busy` (what they take), `time` (what the change takes away), `share`
     /// (of the latter) and `count` (operations per step).
     pub claim: Text,

@@ -81,7 +81,10 @@ pub(super) fn reassigned(page: &mut Page<'_>, class: &ClassPart) {
     }
     let mean = format!("**{}**", units::tenths(total));
     table.row([format!("**{}**", page.get(Text::new("sum", "合计"))), mean.clone(), mean]);
-    page.table(page.get(Text::new("Waits for late ranks moved to their cause", "将等待迟到 rank 的时间归于其原因")), &table);
+    page.table(
+        page.get(Text::new("Waits for late ranks moved to their cause", "将等待迟到 rank 的时间归于其原因")),
+        &table,
+    );
     causes(page, class, moved);
     if moved.waits.1 > 0 {
         page.paragraph(&page.fill(

@@ -33,7 +33,9 @@ fn cm01_names_the_rank_and_what_it_spends_longer_on() {
     let slow = check("CM-01", &run(|rank, _| (if rank == 3 { us(75) } else { us(60) }, us(5))).analyze());
     let [slow] = slow.as_slice() else { panic!("{} findings", slow.len()) };
     assert_eq!((slow.ranks.as_slice(), slow.layer), (&[3][..], Layer::Operator));
-    assert!(matches!(slow.changes[0].1.edits.as_slice(), [Edit::Resize(ops)] if ops.iter().all(|(_, ns)| *ns == us(60))));
+    assert!(
+        matches!(slow.changes[0].1.edits.as_slice(), [Edit::Resize(ops)] if ops.iter().all(|(_, ns)| *ns == us(60)))
+    );
     assert!(fires("CM-01", &run(straggler).analyze()));
 }
 
@@ -71,7 +73,9 @@ fn cm07_needs_a_transfer_that_is_slow_for_the_last_rank_too() {
     slow.transfers = (0..LAYERS * STEPS).step_by(4).map(|c| (c, us(60))).collect();
     assert!(fires("CM-07", &slow.analyze()));
     let found = check("CM-07", &slow.analyze());
-    assert!(matches!(found[0].changes[0].1.edits.as_slice(), [Edit::Transfer(ops)] if ops.iter().all(|(_, ns)| *ns == us(10))));
+    assert!(
+        matches!(found[0].changes[0].1.edits.as_slice(), [Edit::Transfer(ops)] if ops.iter().all(|(_, ns)| *ns == us(10)))
+    );
     let late = run(|rank, c| (us(60), us(5) + if rank == 1 && c % 4 == 0 { us(50) } else { 0 }));
     assert!(!fires("CM-07", &late.analyze()), "a late sender");
     assert!(!fires("CM-07", &run(even).analyze()));
