@@ -9,7 +9,11 @@ use super::{
     load::Source,
 };
 
-pub(super) const TABLE: Table = Table::new("detail", 25);
+/// The table, with the number of its columns.
+pub(super) fn table() -> Table<'static> {
+    Table::new("detail", 25)
+}
+
 /// Reads what [`encode`] wrote.
 pub(super) const SELECT: &str = "SELECT * FROM detail ORDER BY id";
 

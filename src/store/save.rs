@@ -7,7 +7,7 @@ use sqlx::SqliteConnection;
 
 use super::{
     Error,
-    batch::{Batch, Packed, Table},
+    batch::{Batch, Table},
     chunk, detail,
     open::Session,
     replace::Replacement,
@@ -64,6 +64,8 @@ async fn write_all(connection: &mut SqliteConnection, captures: &[(&Trace, &Resu
             Ok(())
         })
         .await?;
+    // SQLite numbers the slices, each one more than the last, and ours begin with 0.
+    batch.script("INSERT INTO slice VALUES (-1, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL)").await?;
     let mut bases = Bases::default();
     for ((trace, results), capture) in captures.iter().zip(1..) {
         Writer { batch: &mut batch, trace, capture, bases }.write().await?;
@@ -82,18 +84,16 @@ async fn write_all(connection: &mut SqliteConnection, captures: &[(&Trace, &Resu
         bases.step += rows(results.steps.len());
         bases.finding += rows(results.findings.len());
     }
+    batch.script("DELETE FROM slice WHERE id = -1").await?;
     batch.commit().await
 }
 
-/// Slices: by far the most rows. What all slices of a track share is bound once; name, category and depth come in one
-/// value, link and detail in another.
-const SLICE: Table = Table {
-    packed: Some(Packed {
-        columns: "c1, $1, $2, c2, c3, $3 + (c4 >> 24), (c4 >> 16) & 255, c4 & 65535, c5, \
-                  $4 + nullif((c6 >> 32) & 4294967295, 4294967295), $5 + nullif(c6 & 4294967295, 4294967295)",
-    }),
-    ..Table::new("slice", 6)
-};
+/// Columns of the slices but for the id: rows come in the order of their ids, and where SQLite counts them itself it need
+/// not search whether there is such a row yet.
+const SLICE: &str =
+    "slice(capture_id, track_id, start_ns, dur_ns, name_id, category, depth, correlation, link_id, detail_id)";
+/// Slices of a track from which on its rows are worth a statement of their own.
+const LONG_TRACK: usize = 16 * 1024;
 
 struct Writer<'a, 'c> {
     batch: &'a mut Batch<'c>,
@@ -176,26 +176,37 @@ impl Writer<'_, '_> {
     async fn details(&mut self) -> Result<(), sqlx::Error> {
         let Self { batch, trace, capture, bases } = self;
         batch
-            .insert(detail::TABLE, trace.details.iter().enumerate(), |cells, (i, d)| {
+            .insert(detail::table(), trace.details.iter().enumerate(), |cells, (i, d)| {
                 detail::encode(cells, bases.detail + rows(i), *capture, bases.string, d)
             })
             .await
     }
 
+    /// Slices: by far the most rows.
     async fn slices(&mut self) -> Result<(), sqlx::Error> {
         let Self { batch, trace, capture, bases } = self;
         for (lane, track) in trace.lanes.iter().zip(bases.track..) {
-            let first = bases.slice + i64::from(lane.first);
-            let shared = [*capture, track, bases.string, bases.slice, bases.detail];
+            let long = lane.len() >= LONG_TRACK;
+            let is_none = |column: &[u32]| column.iter().all(|index| *index == chunk::NONE);
+            let (no_link, no_detail) = (long && is_none(&lane.link), long && is_none(&lane.detail));
+            let or_null = |none: bool| if none { "NULL" } else { "?" };
+            let row = format!("({capture},{track},?,?,?,?,?,?,{},{})", or_null(no_link), or_null(no_detail));
+            let table = if long { Table::long(SLICE, &row) } else { Table::new(SLICE, 10) };
+            let index = |base: i64, index: u32| (index != chunk::NONE).then(|| base + i64::from(index));
             batch
-                .insert_with(SLICE, &shared, 0..lane.len(), |cells, i| {
-                    let kind = i64::from(lane.category[i] as u8) << 16 | i64::from(lane.depth[i]);
-                    cells.put(first + rows(i))?.put(lane.start[i])?.put(lane.dur[i])?;
-                    cells.put(i64::from(lane.name[i].0) << 24 | kind)?;
+                .insert(table, 0..lane.len(), |cells, i| {
+                    if !long {
+                        cells.put(*capture)?.put(track)?;
+                    }
+                    cells.put(lane.start[i])?.put(lane.dur[i])?.put(bases.string + i64::from(lane.name[i].0))?;
+                    cells.put(lane.category[i] as i64)?.put(i64::from(lane.depth[i]))?;
                     cells.put((lane.correlation[i] != NO_CORRELATION).then_some(lane.correlation[i]))?;
-                    let (link, detail) = (lane.link[i], lane.detail[i]);
-                    let refers = link != chunk::NONE || detail != chunk::NONE;
-                    cells.put(refers.then_some((u64::from(link) << 32 | u64::from(detail)).cast_signed()))?;
+                    if !no_link {
+                        cells.put(index(bases.slice, lane.link[i]))?;
+                    }
+                    if !no_detail {
+                        cells.put(index(bases.detail, lane.detail[i]))?;
+                    }
                     Ok(())
                 })
                 .await?;
@@ -223,11 +234,10 @@ impl Writer<'_, '_> {
     async fn chunks(&mut self) -> Result<(), sqlx::Error> {
         let Self { batch, trace, capture, bases } = self;
         // One blob of a chunk is some 2.5 MB: as many as rows of other tables would not fit.
-        let table = Table { most: 1, ..Table::new("lane_chunk", 8) };
         for (lane, track) in trace.lanes.iter().zip(bases.track..) {
             let starts: Vec<usize> = (0..lane.len()).step_by(chunk::SLICES).collect();
             batch
-                .insert(table, starts.into_iter(), |cells, start| {
+                .insert(Table::new("lane_chunk", 8).at_most(1), starts.into_iter(), |cells, start| {
                     let range = start..lane.len().min(start + chunk::SLICES);
                     let end = range.clone().map(|i| lane.end(i)).max();
                     cells.put(None::<i64>)?.put(*capture)?.put(track)?.put(chunk::VERSION)?.put(rows(range.len()))?;

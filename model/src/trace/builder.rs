@@ -1,5 +1,6 @@
 //! The builder that every source writes into: it collects in order of arrival and settles the whole at the end.
 
+use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::{Columns, CounterTrack, NO_CORRELATION, NONE, Trace};
@@ -72,12 +73,11 @@ impl TraceBuilder {
         };
         self.trace.start_unix_ns = unix;
         let mut overlapping = 0;
-        for (track, arrivals) in std::mem::take(&mut self.arrivals).into_iter().enumerate() {
-            let lane = settle_lane(arrivals, zero);
-            if self.trace.tracks[track].key.kind == TrackKind::DeviceQueue {
+        self.trace.lanes = std::mem::take(&mut self.arrivals).into_par_iter().map(|a| settle_lane(a, zero)).collect();
+        for (track, lane) in self.trace.tracks.iter().zip(&self.trace.lanes) {
+            if track.key.kind == TrackKind::DeviceQueue {
                 overlapping += lane.depth.iter().filter(|d| **d > 0).count() as u64;
             }
-            self.trace.lanes.push(lane);
         }
         self.trace.number_slices();
         self.settle_times(zero);
@@ -154,11 +154,12 @@ impl TraceBuilder {
 /// Sorts a track and assigns depths: the lowest depth that is free, which for properly nested slices is their nesting.
 fn settle_lane(a: Arrivals, zero: Ns) -> Columns {
     let n = a.start.len();
-    let key = |i: usize| (a.start[i], std::cmp::Reverse(a.dur[i]), i);
+    let key = |i: usize| (a.start[i], std::cmp::Reverse(a.dur[i]));
     // Sources mostly write in order: then the columns are taken as they are.
-    let order: Option<Vec<u32>> = (!(1..n).all(|i| key(i - 1) < key(i))).then(|| {
+    let order: Option<Vec<u32>> = (!(1..n).all(|i| key(i - 1) <= key(i))).then(|| {
         let mut order: Vec<u32> = (0..n as u32).collect();
-        order.sort_unstable_by_key(|i| key(*i as usize));
+        // A thread's slices come from a few tables, each in order: a stable sort merges such runs in one pass.
+        order.sort_by_key(|i| key(*i as usize));
         order
     });
     let mut start = pick(a.start, order.as_deref());

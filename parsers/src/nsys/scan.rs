@@ -29,9 +29,9 @@ const AHEAD: usize = 2;
 /// Rowids of a page.
 const ROWS: u64 = 4096;
 /// Rowids of a page with text, whose cells may be [`MAX_CHARACTERS`] long.
-const TEXT_ROWS: u64 = 512;
-/// Longest text that is read, in characters; the sink cuts shorter still and counts it.
-const MAX_CHARACTERS: u32 = 65_536;
+const TEXT_ROWS: u64 = 2048;
+/// Longest text that is read, in characters: one more than the bytes that the sink keeps, so that it cuts and counts.
+const MAX_CHARACTERS: usize = model::strings::MAX_TEXT + 1;
 /// Queries spent per table on finding the rows around damage; beyond, whole pages are given up.
 const SEARCHES: u32 = 1024;
 
@@ -114,19 +114,26 @@ impl Job {
 
 /// The SQL of a cell. `+x >= ''` is true for text and blobs and for nothing else: SQLite orders numbers before text.
 /// Without the plus SQLite would try to make a number of `''` for every cell, which is measurable. What has the wrong
-/// type becomes `'?'`, so that it can neither be long nor be taken for a value.
+/// type becomes `'?'`, so that it can neither be long nor be taken for a value. Text is mostly short, and then it is
+/// not copied before it is packed: between `''` and `x''` lies what is text and nothing else.
 fn expression(column: Column, present: &dyn Fn(&str) -> bool) -> Option<String> {
     let number = |name: &str| format!("CASE WHEN +{0} >= '' THEN '?' ELSE {0} END", quote(name));
-    let characters = |name: &str| format!("CAST(substr({}, 1, {MAX_CHARACTERS}) AS TEXT)", quote(name));
     let cells: Vec<String> = match column {
         Column::Int(name, others) => {
             [name].iter().chain(others).filter(|name| present(name)).map(|name| number(name)).collect()
         }
         Column::Real(name) => present(name).then(|| number(name)).into_iter().collect(),
         Column::Text(name, id) => {
-            let text = present(name).then(|| characters(name));
             let id = id.filter(|id| present(id)).map(|id| format!("CASE WHEN +{0} < '' THEN {0} END", quote(id)));
-            text.into_iter().chain(id).collect()
+            let text = present(name).then(|| {
+                format!(
+                    "CASE WHEN {0} IS NULL THEN {1} WHEN {0} < '' OR {0} >= x'' OR length({0}) > {MAX_CHARACTERS} \
+                     THEN CAST(substr({0}, 1, {MAX_CHARACTERS}) AS TEXT) ELSE {0} END",
+                    quote(name),
+                    id.as_deref().unwrap_or("NULL")
+                )
+            });
+            text.or(id).into_iter().collect()
         }
     };
     match cells.as_slice() {
