@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use common::analyze;
 use model::Ns;
-use simulator::{Config, Run, kernel::Vendor, simulate};
+use simulator::{Config, Fault, FaultKind, Run, kernel::Vendor, simulate};
 use stratoscope::{
     analysis::{Analysis, Bucket, Rank, Step},
     platform::{CanonicalOp, OpClass},
@@ -97,9 +97,9 @@ struct Score {
     what: String,
 }
 
-/// Compares the steps whose windows both sides agree on; returns how many there were and the worst of them.
-fn score(seed: u64, nsys: bool) -> Score {
-    let mut config = Config::draw(seed);
+/// Compares the steps of `config` whose windows both sides agree on; returns how many there were and the worst of them.
+fn score(mut config: Config, nsys: bool) -> Score {
+    let seed = config.seed;
     if nsys {
         // Nsight Systems knows no other vendor's devices.
         config.vendor = Vendor::Cuda;
@@ -132,10 +132,10 @@ fn score(seed: u64, nsys: bool) -> Score {
     result
 }
 
-fn examine(seeds: impl Iterator<Item = u64>, nsys: bool) {
+fn examine(configs: impl Iterator<Item = Config>, nsys: bool) {
     let (mut runs, mut compared, mut steps, mut failures) = (0, 0, 0, Vec::new());
-    for seed in seeds {
-        let s = score(seed, nsys);
+    for config in configs {
+        let s = score(config, nsys);
         runs += 1;
         compared += usize::from(s.steps > 0);
         steps += s.steps;
@@ -150,10 +150,19 @@ fn examine(seeds: impl Iterator<Item = u64>, nsys: bool) {
 
 #[test]
 fn the_true_buckets_are_met_within_one_percent_of_the_step_in_kineto_captures() {
-    examine(0..100, false);
+    examine((0..100).map(Config::draw), false);
 }
 
 #[test]
 fn the_true_buckets_are_met_within_one_percent_of_the_step_in_nsys_captures() {
-    examine(1000..1030, true);
+    examine((1000..1030).map(Config::draw), true);
+}
+
+#[test]
+fn the_true_buckets_are_met_whatever_is_wrong_with_the_run() {
+    let config = |kind: &FaultKind| {
+        let config = Config::draw_faulty(11, Fault { kind: *kind, magnitude_permille: 1000 });
+        Config { steps: 12, layers: config.layers.min(8), ..config }
+    };
+    examine(FaultKind::ALL.iter().map(config), false);
 }

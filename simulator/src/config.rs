@@ -272,7 +272,10 @@ impl Config {
     pub fn draw_job(seed: u64, ranks: usize) -> Self {
         let dice = Dice::new(seed);
         let pick = |place: i64, lo: i64, hi: i64| dice.uniform(Of::Config, [0, place, 0], lo, hi);
+        let experts = if pick(3, 0, 3) == 0 { 64 } else { 0 };
         Self {
+            experts,
+            expert_parallel: experts > 0 && pick(4, 0, 1) == 0,
             tensor_parallel: i64::try_from(ranks).unwrap_or(1),
             ranks,
             clock_offset_ns: pick(1, 100_000, 8_000_000),

@@ -174,7 +174,7 @@ slots! {
     UnfusedNorm c(Class::Elementwise), "aten::pow", 2_000..4_000,
         "void at::native::vectorized_elementwise_kernel<4, at::native::(anonymous namespace)::pow_tensor_scalar_kernel_impl<float, float>(at::TensorIteratorBase&, float)::{lambda(float)#1}, std::array<char*, 2ul> >(int)",
         "void at::native::vectorized_elementwise_kernel<4, at::native::(anonymous namespace)::pow_tensor_scalar_kernel_impl<float, float>(at::TensorIteratorBase&, float)::{lambda(float)#1}, std::array<char*, 2ul> >(int)";
-    UnfusedAct c(Class::Elementwise), "aten::silu", 2_200..4_500,
+    UnfusedAct c(Class::Act), "aten::silu", 2_200..4_500,
         "void at::native::vectorized_elementwise_kernel<4, at::native::(anonymous namespace)::silu_kernel(at::TensorIteratorBase&)::{lambda(c10::BFloat16)#1}, std::array<char*, 2ul> >(int)",
         "void at::native::vectorized_elementwise_kernel<4, at::native::(anonymous namespace)::silu_kernel(at::TensorIteratorBase&)::{lambda(c10::BFloat16)#1}, std::array<char*, 2ul> >(int)";
     UnfusedRope c(Class::Elementwise), "aten::neg", 1_800..3_200,

@@ -22,8 +22,6 @@ pub(crate) enum Of {
     ClockDrift,
     Dropped,
     HostNoise,
-    OffGrid,
-    Preempted,
     BadLink,
     Tokens,
     Skew,

@@ -3,7 +3,6 @@
 use crate::{
     config::{Config, Mode},
     fault::FaultKind,
-    random::Of,
     seat::Seat,
 };
 
@@ -27,16 +26,18 @@ impl Step {
         let config = seat.config;
         let prefill = is_prefill(config, index);
         let steady = index >= config.warmup_steps && !prefill;
-        let chosen = |of, every: i64, kind, permille| {
-            steady && seat.common.chance(of, [index / every, 0, 0], config.dose(kind, permille).min(900))
+        // A share of the steps, spread evenly over them.
+        let chosen = |every: i64, kind, permille| {
+            let (share, at) = (config.dose(kind, permille).min(900), index / every);
+            steady && (at * share) / 1000 != ((at + 1) * share) / 1000
         };
-        let off_grid = chosen(Of::OffGrid, 3, FaultKind::OffGrid, 300);
+        let off_grid = chosen(2, FaultKind::OffGrid, 300);
         let own = config.batch + seat.dose(FaultKind::BatchMismatch, config.batch) + 3 * i64::from(off_grid);
         let padding = if steady { config.dose(FaultKind::PaddedGraph, config.batch) } else { 0 };
         Self {
             index,
             prefill,
-            recompute: chosen(Of::Preempted, 1, FaultKind::Preemption, 150),
+            recompute: chosen(1, FaultKind::Preemption, 150),
             off_grid,
             batch: own,
             rows: own + padding,

@@ -2,7 +2,7 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use proptest::prelude::*;
-use simulator::{Config, Fault, FaultKind, MAGNITUDES, config::Mode, simulate};
+use simulator::{Config, Fault, FaultKind, MAGNITUDES, config::Mode, simulate, simulate_job};
 
 fn check(config: &Config) {
     let run = simulate(config);
@@ -47,7 +47,7 @@ fn buckets_sum_exactly_with_every_fault() {
     for (seed, &kind) in (1000..).zip(FaultKind::ALL) {
         for magnitude_permille in MAGNITUDES {
             let drawn = Config::draw_faulty(seed, Fault { kind, magnitude_permille });
-            check(&Config { steps: 10, layers: drawn.layers.min(12), ..drawn });
+            check(&Config { steps: 10, layers: drawn.layers.min(6), ..drawn });
         }
     }
 }
@@ -78,8 +78,11 @@ fn a_fault_of_no_size_changes_nothing() {
             continue;
         }
         let config = Config::draw_faulty(seed, Fault { kind, magnitude_permille: 0 });
-        let (run, twin) = (simulate(&config), simulate(&config.twin()));
-        assert!(format!("{:?}", run.ops) == format!("{:?}", twin.ops), "{kind:?}");
+        let config = Config { layers: config.layers.min(6), ..config };
+        let ops = |config: &Config| {
+            simulate_job(config).ranks.into_iter().map(|run| format!("{:?}", run.ops)).collect::<Vec<_>>()
+        };
+        assert!(ops(&config) == ops(&config.twin()), "{kind:?}");
     }
 }
 
@@ -89,7 +92,7 @@ fn a_fault_slows_the_step_and_more_of_it_slows_it_more() {
         for seed in 300..302 {
             let truth = |magnitude_permille| {
                 let config = Config::draw_faulty(seed, Fault { kind, magnitude_permille });
-                simulate(&Config { layers: config.layers.min(16), ..config }).truth()
+                simulate(&Config { layers: config.layers.min(10), steps: config.steps.min(24), ..config }).truth()
             };
             let (small, large) = (truth(350), truth(2000));
             let twin = large.faults.first().unwrap();

@@ -37,7 +37,11 @@ impl Config {
                 self.mode = Mode::Full;
                 self.framework_ns = self.mean_kernel() * 3 / 2;
             }
-            F::NodeGap | F::PaddedGraph | F::Recapture | F::SlowGraphLaunch => self.mode = Mode::Full,
+            F::NodeGap | F::Recapture | F::SlowGraphLaunch => self.mode = Mode::Full,
+            F::PaddedGraph => {
+                self.mode = Mode::Full;
+                self.batch = self.batch.max(8);
+            }
             F::ManyPieces => {
                 self.mode = Mode::Full;
                 self.layers = self.layers.max(16);
@@ -45,6 +49,7 @@ impl Config {
             F::LayerSync | F::CpuFallback => self.mode = Mode::Eager,
             F::CollectiveHost => {
                 self.mode = Mode::Eager;
+                self.framework_ns = self.mean_kernel();
                 self.tensor_parallel = self.tensor_parallel.max(2);
             }
             F::ExtraCollective | F::SlowCollective | F::WrongAlgorithm => {

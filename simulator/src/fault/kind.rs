@@ -120,7 +120,7 @@ kinds! {
     SlowLaunch Runtime ["RT-14", "RT-01"];
     /// Another thread of the interpreter holds its lock.
     Gil Runtime ["RT-16", "RT-13"];
-    /// Work of each layer goes to a side stream that the main one then waits for.
+    /// Kernels of each layer go to a side stream that the main one then waits for, by events that are slow.
     SerialStreams Runtime ["RT-17"];
     /// Few requests arrive and the engine waits for them.
     LoadLimited LoadLimited ["RT-19"];

@@ -68,7 +68,7 @@ impl Config {
         if self.has(FaultKind::GraphOff) {
             Mode::Eager
         } else if self.has(FaultKind::ManyPieces) {
-            Mode::Piecewise { pieces: (self.dose(FaultKind::ManyPieces, self.layers + 1)).clamp(8, self.layers + 1) }
+            Mode::Piecewise { pieces: self.dose(FaultKind::ManyPieces, self.layers + 1).max(8).min(self.layers + 1) }
         } else {
             self.mode
         }

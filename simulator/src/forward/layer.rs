@@ -163,7 +163,7 @@ impl Builder<'_> {
 
     /// Moves small kernels to the second stream without anything to run beside them.
     pub(super) fn move_aside(&mut self) {
-        let moved = self.config.dose(FaultKind::SerialStreams, 3);
+        let moved = self.config.dose(FaultKind::SerialStreams, 6);
         if moved == 0 {
             return;
         }

@@ -37,17 +37,17 @@ impl Machine<'_> {
 
     /// Captures the graphs again, for `ns`.
     pub(crate) fn recapture(&mut self, ns: i64) {
-        let calls = [
-            ("cudaStreamBeginCapture", "hipStreamBeginCapture", 1),
-            ("cudaStreamEndCapture", "hipStreamEndCapture", 1),
-            ("cudaGraphInstantiate", "hipGraphInstantiate", 3),
-        ];
-        for (cuda, hip, parts) in calls {
-            let name = self.api(cuda, hip);
-            self.call(HostKind::Capture, name, None, |machine, _| machine.pause(ns * parts / 8));
-            // Between the calls the program runs the pass that is captured.
-            self.pause(ns / 8);
-        }
+        let name = format!("capture_{}_FULL", self.config.batch);
+        self.record(HostKind::Compile, name, |machine| {
+            let name = machine.api("cudaStreamBeginCapture", "hipStreamBeginCapture");
+            machine.call(HostKind::Capture, name, None, |machine, _| machine.pause(ns / 8));
+            // The program runs the pass that is captured.
+            machine.pause(ns * 3 / 8);
+            let name = machine.api("cudaStreamEndCapture", "hipStreamEndCapture");
+            machine.call(HostKind::Capture, name, None, |machine, _| machine.pause(ns / 8));
+            let name = machine.api("cudaGraphInstantiate", "hipGraphInstantiate");
+            machine.call(HostKind::Capture, name, None, |machine, _| machine.pause(ns * 3 / 8));
+        });
         self.captures += 1;
     }
 

@@ -37,7 +37,9 @@ impl Machine<'_> {
 
     /// Settles when an operation runs and books it.
     fn place(&mut self, mut op: DeviceOp, ns: i64, ready: &Ready) {
-        let event = ready.dependency.map_or(i64::MIN, |end| end + self.config.event_ns);
+        let config = self.config;
+        let event_ns = config.event_ns + config.dose(FaultKind::SerialStreams, 3_000);
+        let event = ready.dependency.map_or(i64::MIN, |end| end + event_ns);
         let free = self.tails[op.stream] + ready.gap;
         op.start = ready.launch.max(free).max(event);
         op.bound = match ready.dependency {
@@ -135,7 +137,7 @@ impl Machine<'_> {
 
     /// Waits while another thread of the interpreter holds its lock.
     fn wait_for_interpreter(&mut self) {
-        let held = self.config.dose(FaultKind::Gil, 50 * self.config.framework_ns);
+        let held = self.config.dose(FaultKind::Gil, 20 * self.config.framework_ns);
         let key = [self.step, self.place, self.draws];
         if held == 0 || !self.seat.own.chance(Of::Gil, key, 30) {
             return;
