@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     analysis::{Analysis, Anchor, Class, Jitter, Layer, Rank, Selection, steps::Shadow},
-    diagnose::{Abstention, Diagnosis, Finding, Severity, Verdict},
+    diagnose::{Abstention, Counterfactual, Diagnosis, Finding, Severity, Verdict},
 };
 
 /// Steps from which a 95th percentile (nearest rank) is not simply the slowest step.
@@ -64,6 +64,8 @@ pub struct Capture {
     pub verdict: Verdict,
     /// Findings, the most important first.
     pub findings: Vec<Finding>,
+    /// What the replay says beside the single estimates.
+    pub counterfactual: Counterfactual,
     /// Rules that could not decide.
     pub abstained: Vec<Abstention>,
     /// Which device names have a canonical operator.
@@ -224,6 +226,7 @@ impl Capture {
             job: JobPart::build(analysis),
             verdict: diagnosis.verdict.clone(),
             findings: diagnosis.findings.clone(),
+            counterfactual: diagnosis.counterfactual.clone(),
             abstained: diagnosis.abstained.clone(),
             mapping: mapping(trace, analysis),
             ledger,
