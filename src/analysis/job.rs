@@ -28,6 +28,8 @@ pub struct Group {
     pub name: Option<String>,
     /// Number of ranks in the group, if the source says it.
     pub size: Option<u32>,
+    /// Whether ranks of the job are missing in the capture, any of which may belong to the group.
+    pub open: bool,
     /// Its ranks in this capture, as indices into the analysis' ranks.
     pub ranks: Vec<usize>,
     /// Matched collectives.
@@ -35,9 +37,9 @@ pub struct Group {
 }
 
 impl Group {
-    /// Whether every rank of the group is in the capture, as far as the source says how many there are.
+    /// Whether every rank of the group is in the capture, as far as the source says what there is.
     pub fn is_complete(&self) -> bool {
-        self.size.is_none_or(|size| self.ranks.len() as u64 >= u64::from(size))
+        self.size.map_or(!self.open, |size| self.ranks.len() as u64 >= u64::from(size))
     }
 }
 

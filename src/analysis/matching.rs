@@ -60,6 +60,9 @@ pub(super) fn run(trace: &Trace, timelines: &[Timeline], splits: &[Split]) -> Jo
         let matched = job.instances.iter().map(|i| i.members.len()).sum::<usize>() - before;
         job.unmatched += all.saturating_sub(matched) as u64;
     }
+    let world = trace.manifest.value("parallel.world_size").and_then(|v| v.parse::<u64>().ok());
+    let open = world.is_some_and(|world| world > timelines.len() as u64);
+    job.groups.iter_mut().for_each(|group| group.open = open);
     order(&mut job, timelines);
     settle(trace, &mut job, timelines, splits);
     job
@@ -197,7 +200,7 @@ fn add(job: &mut Job, name: Option<String>, size: Option<u32>, found: Vec<Found>
         return;
     }
     let group = job.groups.len();
-    job.groups.push(Group { name, size, ranks, instances: 0 });
+    job.groups.push(Group { name, size, open: false, ranks, instances: 0 });
     job.instances.extend(found.into_iter().map(|(kind, mut members)| {
         members.sort_by_key(|m| m.rank);
         Instance { members, transfer: 0, group, kind, slow: false }

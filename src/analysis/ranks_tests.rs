@@ -113,7 +113,8 @@ fn a_wait_inside_another_groups_segment_is_the_cause_of_that_wait() {
     // their group, and rank 0 waits for rank 1 in theirs, which is rank 2's host in the end.
     let mut s = Script::default();
     let mut t = 0;
-    let mut rows: [Vec<(&str, u32, i64, (Ns, Ns), (Ns, Ns))>; 3] = Default::default();
+    type Row = (&'static str, u32, i64, (Ns, Ns), (Ns, Ns));
+    let mut rows: [Vec<Row>; 3] = Default::default();
     for step in 0..12 {
         let late = 100_000;
         let start = [t + 20_000, t + 20_000, t + 20_000 + late];

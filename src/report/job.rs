@@ -7,14 +7,27 @@ use crate::analysis::{Analysis, Class, Layer, Rank, clock::Offset, wait::Cause};
 /// What several ranks did together.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JobPart {
-    /// Groups of ranks: name if recorded, ranks in the capture, size if recorded, matched collectives.
-    pub groups: Vec<(Option<String>, Vec<u32>, Option<u32>, usize)>,
+    /// Groups of ranks that communicate.
+    pub groups: Vec<GroupPart>,
     /// Collectives of which no other rank's part was found.
     pub unmatched: u64,
     /// Operations that are not matched because their ranks do not leave together.
     pub one_sided: u64,
     /// Clock of each rank against that of the first one.
     pub clocks: Vec<(u32, Offset)>,
+}
+
+/// Ranks that communicate with each other.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GroupPart {
+    /// Name of the process group, if recorded.
+    pub name: Option<String>,
+    /// Its ranks in the capture.
+    pub ranks: Vec<u32>,
+    /// Number of its ranks, if recorded.
+    pub size: Option<u32>,
+    /// Matched collectives.
+    pub collectives: usize,
 }
 
 /// The time of a class with the waits for late ranks moved to their causes. Layers and the rest add up to the class's time.
@@ -54,7 +67,12 @@ impl JobPart {
             groups: job
                 .groups
                 .iter()
-                .map(|g| (g.name.clone(), g.ranks.iter().filter_map(rank).collect(), g.size, g.instances))
+                .map(|g| GroupPart {
+                    name: g.name.clone(),
+                    ranks: g.ranks.iter().filter_map(rank).collect(),
+                    size: g.size,
+                    collectives: g.instances,
+                })
                 .collect(),
             unmatched: job.unmatched,
             one_sided: job.one_sided,

@@ -11,8 +11,9 @@ use crate::{
 /// Groups, what was not matched, and the clocks.
 pub(super) fn job(job: &JobPart) -> Value {
     json!({
-        "groups": job.groups.iter().map(|(name, ranks, size, collectives)| json!({
-            "name": name.as_deref().map(plain), "ranks": ranks, "size": size, "collectives": collectives,
+        "groups": job.groups.iter().map(|group| json!({
+            "name": group.name.as_deref().map(plain), "ranks": group.ranks, "size": group.size,
+            "collectives": group.collectives,
         })).collect::<Vec<_>>(),
         "unmatched": job.unmatched,
         "one_sided": job.one_sided,

@@ -131,13 +131,13 @@ fn causes(page: &mut Page<'_>, class: &ClassPart, moved: &Moved) {
 pub(super) fn groups(page: &mut Page<'_>) {
     let Some(job) = &page.capture.job else { return };
     let mut items = Vec::new();
-    for (name, ranks, size, collectives) in job.groups.iter().take(LISTED) {
-        let name = match name {
+    for group in job.groups.iter().take(LISTED) {
+        let name = match &group.name {
             Some(name) => Value::Raw(name.clone()),
             None => Value::Text(Text::new("without name", "（无名称）")),
         };
-        let size = match size {
-            Some(size) => Value::Count(u64::from(*size)),
+        let size = match group.size {
+            Some(size) => Value::Count(u64::from(size)),
             None => Value::Text(Text::new("an unknown number", "未知数量")),
         };
         items.push(page.fill(
@@ -147,9 +147,9 @@ pub(super) fn groups(page: &mut Page<'_>) {
             ),
             [
                 ("name", name),
-                ("ranks", Value::Raw(ranges(ranks.iter().copied()))),
+                ("ranks", Value::Raw(ranges(group.ranks.iter().copied()))),
                 ("size", size),
-                ("n", Value::Count(*collectives as u64)),
+                ("n", Value::Count(group.collectives as u64)),
             ],
         ));
     }
