@@ -3,5 +3,6 @@
 mod communication;
 mod measurement;
 mod operator;
+mod operator_launch;
 mod runtime;
 mod whole;
