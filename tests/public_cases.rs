@@ -1,5 +1,5 @@
-//! Cases that people published with their cause, written as small captures of exactly the numbers they gave, read and
-//! diagnosed by the code that the command uses. Rows are those of the diagnosis method's table of labelled cases.
+//! Cases that people published with their cause, written as small captures of exactly the numbers they gave and diagnosed
+//! by the command. Rows are those of the diagnosis method's table of labelled cases.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -12,12 +12,9 @@ mod operator;
 #[path = "public_cases/runtime.rs"]
 mod runtime;
 
-use model::TraceBuilder;
-use stratoscope::{
-    analysis::{self, Layer, Options},
-    diagnose::{Diagnosis, VerdictLayer, diagnose, rules},
-    platform::Packs,
-};
+use std::process::Command;
+
+use stratoscope::diagnose::rules;
 
 /// Share of the cases that must come out as their authors found.
 const MET: f64 = 0.80;
@@ -28,74 +25,72 @@ const TOP: usize = 3;
 enum Expect {
     /// The verdict names this layer, and one of these rules is among the first findings.
     Rules(&'static str, &'static [&'static str]),
-    /// No finding of this layer.
+    /// Neither the verdict nor a finding names this layer.
     Quiet(&'static str),
     /// The capture cannot decide, and says so.
     Undecided,
-    /// No capture of this kind can show it.
-    Nothing,
 }
 
 /// One row of the table.
 struct Case {
     row: u32,
     source: &'static str,
-    expect: Expect,
-    capture: Option<fn() -> kineto::Capture>,
-    /// Ranks of the job.
-    world: i64,
+    /// What must come out, and the ranks' captures it must come out of; none where no capture can show it.
+    capture: Option<(Expect, fn() -> Vec<kineto::Capture>)>,
     /// Why it does not come out.
     why: &'static str,
 }
 
 impl Case {
-    const fn new(row: u32, source: &'static str, expect: Expect, capture: fn() -> kineto::Capture) -> Self {
-        Self { row, source, expect, capture: Some(capture), world: 1, why: "" }
+    const fn new(row: u32, source: &'static str, expect: Expect, capture: fn() -> Vec<kineto::Capture>) -> Self {
+        Self { row, source, capture: Some((expect, capture)), why: "" }
     }
 
     /// A case that no capture of this kind can show.
     const fn unmet(row: u32, source: &'static str, why: &'static str) -> Self {
-        Self { row, source, expect: Expect::Nothing, capture: None, world: 1, why }
+        Self { row, source, capture: None, why }
     }
 
     /// Whether every rule that could answer is still to be written.
     fn awaits_a_rule(&self) -> bool {
-        matches!(self.expect, Expect::Rules(_, ids) if ids.iter().all(|id| rules::find(id).is_none()))
+        matches!(&self.capture, Some((Expect::Rules(_, ids), _)) if ids.iter().all(|id| rules::find(id).is_none()))
+    }
+}
+
+/// The verdict's layer, and the rules and layers of the findings in their order.
+struct Answer {
+    layer: String,
+    findings: Vec<(String, String)>,
+}
+
+impl Answer {
+    fn of(captures: &[kineto::Capture]) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        captures.iter().for_each(|c| c.write(directory.path()));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_strato"));
+        let output = command.args(["diagnose", "--format", "json"]).arg(directory.path()).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let text = |value: &serde_json::Value| value.as_str().unwrap_or("-").to_owned();
+        let findings = report["findings"].as_array().unwrap().iter().map(|f| (text(&f["rule"]), text(&f["layer"])));
+        Self { layer: text(&report["verdict"]["layer"]), findings: findings.collect() }
     }
 
-    fn met(&self, diagnosis: &Diagnosis) -> bool {
-        let found = diagnosis.findings.iter().filter(|f| f.layer != Layer::Measurement);
-        let verdict = layer(diagnosis.verdict.layer);
-        match &self.expect {
-            Expect::Rules(expected, ids) => verdict == *expected && found.take(TOP).any(|f| ids.contains(&f.rule)),
-            Expect::Quiet(layer) => found.filter(|f| f.layer.key() == *layer).count() == 0 && verdict != *layer,
-            Expect::Undecided => diagnosis.verdict.layer == VerdictLayer::Undecided,
-            Expect::Nothing => false,
+    fn meets(&self, expect: &Expect) -> bool {
+        let mut found = self.findings.iter().filter(|(_, layer)| layer != "measurement");
+        match expect {
+            Expect::Rules(layer, ids) => {
+                self.layer == *layer && found.take(TOP).any(|(rule, _)| ids.contains(&&**rule))
+            }
+            Expect::Quiet(layer) => self.layer != *layer && found.all(|(_, of)| of != layer),
+            Expect::Undecided => self.layer == "undecided",
         }
     }
-}
 
-fn layer(layer: VerdictLayer) -> &'static str {
-    match layer {
-        VerdictLayer::Operator => "operator",
-        VerdictLayer::Runtime => "runtime",
-        VerdictLayer::Communication => "communication",
-        VerdictLayer::Undecided => "undecided",
-        VerdictLayer::None => "none",
+    fn text(&self) -> String {
+        let rules: Vec<&str> = self.findings.iter().map(|(rule, _)| &**rule).collect();
+        format!("{} {}", self.layer, rules.join(" "))
     }
-}
-
-fn diagnosis(case: &Case, capture: fn() -> kineto::Capture) -> Diagnosis {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("case.json");
-    capture().write(&path, case.world);
-    let mut builder = TraceBuilder::new("case", "");
-    let format = parsers::detect::read(&path, None, &mut builder, &|_, _| {}).unwrap();
-    let mut trace = builder.finish();
-    trace.format = format.id.to_owned();
-    let packs = Packs::embedded().unwrap();
-    let analysis = analysis::analyze(&trace, &packs, &Options::default());
-    diagnose(&trace, &analysis, &packs)
 }
 
 #[test]
@@ -105,19 +100,12 @@ fn published_cases_come_out_as_their_authors_found() {
     assert_eq!(cases.len(), 32);
     let (mut missed, mut unexplained) = (0, Vec::new());
     for case in &cases {
-        let diagnosis = case.capture.map(|capture| diagnosis(case, capture));
-        let verdict = diagnosis.as_ref().map_or_else(
-            || "-".to_owned(),
-            |d| {
-                let rules: Vec<&str> = d.findings.iter().map(|f| f.rule).collect();
-                format!("{} {}", layer(d.verdict.layer), rules.join(" "))
-            },
-        );
-        let met = diagnosis.is_some_and(|d| case.met(&d));
-        let result = match () {
-            () if met => "ok".to_owned(),
-            () if case.awaits_a_rule() => "awaits its rule".to_owned(),
-            () => {
+        let answer = case.capture.as_ref().map(|(expect, capture)| (Answer::of(&capture()), expect));
+        let verdict = answer.as_ref().map_or_else(|| "-".to_owned(), |(answer, _)| answer.text());
+        let result = match answer {
+            Some((answer, expect)) if answer.meets(expect) => "ok".to_owned(),
+            _ if case.awaits_a_rule() => "awaits its rule".to_owned(),
+            _ => {
                 missed += 1;
                 if case.why.is_empty() {
                     unexplained.push(case.row);
@@ -125,7 +113,7 @@ fn published_cases_come_out_as_their_authors_found() {
                 format!("missed: {}", case.why)
             }
         };
-        println!("{:>2}  {:<50} {verdict:<55} {result}", case.row, case.source);
+        println!("{:>2}  {:<50} {verdict:<45} {result}", case.row, case.source);
     }
     println!("{missed} of {} missed", cases.len());
     assert!(unexplained.is_empty(), "missed without an explanation: {unexplained:?}");

@@ -32,8 +32,9 @@ const DISPATCH: Ns = 500;
 pub struct Capture {
     events: Vec<String>,
     correlation: i64,
-    /// Device that the following work runs on.
-    pub rank: i64,
+    rank: i64,
+    /// Ranks of the job.
+    world: i64,
     /// Where the host is.
     pub host: Ns,
     /// When the device is done with what it has.
@@ -42,8 +43,13 @@ pub struct Capture {
 
 impl Capture {
     /// A run of `steps` steps; `step` writes each and gives its annotation.
-    pub fn of(steps: usize, mut step: impl FnMut(&mut Self, usize) -> String) -> Self {
-        let mut run = Self { events: Vec::new(), correlation: 0, rank: 0, host: 0, device: 0 };
+    pub fn of(steps: usize, step: impl FnMut(&mut Self, usize) -> String) -> Self {
+        Self::of_rank((0, 1), steps, step)
+    }
+
+    /// The same as one rank of so many.
+    pub fn of_rank((rank, world): (i64, i64), steps: usize, mut step: impl FnMut(&mut Self, usize) -> String) -> Self {
+        let mut run = Self { events: Vec::new(), correlation: 0, rank, world, host: 0, device: 0 };
         for i in 0..steps {
             let start = run.host;
             let label = step(&mut run, i);
@@ -153,33 +159,44 @@ impl Capture {
         self.copy("cudaMemcpyAsync", CALL, "DtoH (Device -> Pinned)", us(2)).wait()
     }
 
+    /// A sample of one of the engine's counters.
+    pub fn counter(&mut self, name: &str, value: i64) -> &mut Self {
+        let (pid, ts) = (self.thread().0, self.host / 1000);
+        self.events.push(format!(r#"{{"ph":"C","name":"{name}","pid":{pid},"ts":{ts},"args":{{"{name}":{value}}}}}"#));
+        self
+    }
+
     /// An all-reduce that starts at `start` on its device, with what NCCL records of it.
-    pub fn all_reduce(&mut self, start: Ns, ns: Ns, ranks: i64, seq: i64) -> &mut Self {
+    pub fn all_reduce(&mut self, start: Ns, ns: Ns, seq: i64) -> &mut Self {
         let id = self.issue("cudaLaunchKernelExC", CALL);
         let args = json!({
             "grid": [8, 1, 1], "Collective name": "allreduce", "dtype": "BFloat16", "In msg nelems": 8192, "Out msg nelems": 8192,
-            "Group size": ranks, "Process Group Name": "tp", "Seq": seq,
+            "Group size": self.world, "Process Group Name": "tp", "Seq": seq,
         });
         self.place("kernel", ALL_REDUCE, (start, ns), id, args);
         self
     }
 
-    /// Writes the capture of a job of `world` ranks.
-    pub fn write(&self, path: &Path, world: i64) {
+    /// Writes the capture as the rank's own file.
+    pub fn write(&self, directory: &Path) {
         let devices: Vec<Value> =
-            (0..world).map(|id| json!({ "id": id, "name": "NVIDIA H100 80GB HBM3", "numSms": 132 })).collect();
+            (0..self.world).map(|id| json!({ "id": id, "name": "NVIDIA H100 80GB HBM3", "numSms": 132 })).collect();
         let mut text = format!(
             "{{\"schemaVersion\": 1, \"deviceProperties\": {}, \"cuda_runtime_version\": 12080,",
             json!(devices)
         );
-        if world > 1 {
-            write!(text, "\"distributedInfo\": {},", json!({ "backend": "nccl", "rank": 0, "world_size": world }))
-                .unwrap();
+        if self.world > 1 {
+            write!(
+                text,
+                "\"distributedInfo\": {},",
+                json!({ "backend": "nccl", "rank": self.rank, "world_size": self.world })
+            )
+            .unwrap();
         }
         text.push_str("\"baseTimeNanoseconds\": 1767189312000000000, \"traceEvents\": [\n");
         text.push_str(&self.events.join(",\n"));
         text.push_str("\n]}\n");
-        std::fs::write(path, text).unwrap();
+        std::fs::write(directory.join(format!("rank{}.json", self.rank)), text).unwrap();
     }
 }
 

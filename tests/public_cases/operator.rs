@@ -5,47 +5,47 @@ use super::{
     kineto::{ATTENTION, Capture, GEMM, MUL, NORM, ms, us},
 };
 
-fn index_put_on_the_ai_cpu() -> Capture {
-    Capture::decode(20, 4, 500, |r, _| {
+fn index_put_on_the_ai_cpu() -> Vec<Capture> {
+    vec![Capture::decode(20, 4, 500, |r, _| {
         for _ in 0..10 {
             r.launch(GEMM, ms(1)).launch(NORM, us(20));
         }
         r.launch("aicpu_IndexPut", us(9640)).launch(GEMM, ms(1)).token();
-    })
+    })]
 }
 
-fn scatter_elements() -> Capture {
+fn scatter_elements() -> Vec<Capture> {
     // 60 layers, 26 ms too many.
-    Capture::decode(10, 16, 500, |r, _| {
+    vec![Capture::decode(10, 16, 500, |r, _| {
         for _ in 0..60 {
             r.launch(NORM, us(8)).launch(GEMM, us(150)).launch("ScatterElements", us(440)).launch(ATTENTION, us(80));
             r.launch(GEMM, us(250));
         }
         r.token();
-    })
+    })]
 }
 
-fn weights_in_nd() -> Capture {
-    Capture::decode(20, 8, 500, |r, _| {
+fn weights_in_nd() -> Vec<Capture> {
+    vec![Capture::decode(20, 8, 500, |r, _| {
         for _ in 0..30 {
             r.launch(NORM, us(8)).launch("TransData", us(25)).launch(GEMM, us(120)).launch(ATTENTION, us(40));
         }
         r.token();
-    })
+    })]
 }
 
-fn one_block_per_head() -> Capture {
-    Capture::decode(20, 1, 32_768, |r, _| {
+fn one_block_per_head() -> Vec<Capture> {
+    vec![Capture::decode(20, 1, 32_768, |r, _| {
         for _ in 0..30 {
             r.launch(NORM, us(8)).launch(GEMM, us(30)).launch_blocks(ATTENTION, us(120), 32).launch(GEMM, us(60));
         }
         r.token();
-    })
+    })]
 }
 
-fn twenty_kernels_to_merge() -> Capture {
+fn twenty_kernels_to_merge() -> Vec<Capture> {
     // 212 µs per layer for attention and its merge.
-    Capture::decode(10, 8, 8192, |r, _| {
+    vec![Capture::decode(10, 8, 8192, |r, _| {
         for _ in 0..30 {
             r.launch(NORM, us(8)).launch(GEMM, us(60)).launch(ATTENTION, us(50));
             (0..20).for_each(|_| {
@@ -54,7 +54,7 @@ fn twenty_kernels_to_merge() -> Capture {
             r.launch(GEMM, us(90));
         }
         r.token();
-    })
+    })]
 }
 
 pub const CASES: &[Case] = &[

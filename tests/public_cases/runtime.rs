@@ -18,16 +18,16 @@ fn eager(run: &mut Capture, kernels: usize, kernel: i64, host: i64) {
     }
 }
 
-fn block_832_us() -> Capture {
+fn block_832_us() -> Vec<Capture> {
     // 24 kernels, 241 µs of work, 591 µs free: a launch every 34 µs.
-    Capture::decode(40, 4, 500, |r, _| {
+    vec![Capture::decode(40, 4, 500, |r, _| {
         eager(r, 24, us(10), us(34));
         r.token();
-    })
+    })]
 }
 
-fn biggest_batches_eager() -> Capture {
-    Capture::of(60, |r, i| {
+fn biggest_batches_eager() -> Vec<Capture> {
+    vec![Capture::of(60, |r, i| {
         if i % 2 == 0 {
             r.graph(&layers(ms(3))).token();
             return label(16, 500);
@@ -35,11 +35,11 @@ fn biggest_batches_eager() -> Capture {
         eager(r, 300, us(10), us(75));
         r.token();
         label(27, 500)
-    })
+    })]
 }
 
-fn half_of_the_batches_in_pieces() -> Capture {
-    Capture::of(60, |r, i| {
+fn half_of_the_batches_in_pieces() -> Vec<Capture> {
+    vec![Capture::of(60, |r, i| {
         if i % 2 == 0 {
             r.graph(&layers(ms(4))).token();
             return label(8, 500);
@@ -53,28 +53,28 @@ fn half_of_the_batches_in_pieces() -> Capture {
         }
         r.token();
         label(9, 500)
-    })
+    })]
 }
 
-fn long_context_eager() -> Capture {
-    Capture::decode(20, 4, 60_000, |r, _| {
+fn long_context_eager() -> Vec<Capture> {
+    vec![Capture::decode(20, 4, 60_000, |r, _| {
         for _ in 0..30 {
             r.work("cpu_op", "aten::linear", us(20)).launch(GEMM, us(60)).launch(ATTENTION, us(900));
         }
         r.token();
-    })
+    })]
 }
 
-fn pageable_inputs() -> Capture {
-    Capture::decode(40, 8, 500, |r, _| {
+fn pageable_inputs() -> Vec<Capture> {
+    vec![Capture::decode(40, 8, 500, |r, _| {
         r.copy("cudaMemcpyAsync", us(180), "HtoD (Pageable -> Device)", us(6));
         r.copy("cudaMemcpyAsync", us(180), "HtoD (Pageable -> Device)", us(6));
         r.graph(&layers(ms(3))).token();
-    })
+    })]
 }
 
-fn three_syncs_and_a_quarter() -> Capture {
-    Capture::decode(40, 1, 500, |r, i| {
+fn three_syncs_and_a_quarter() -> Vec<Capture> {
+    vec![Capture::decode(40, 1, 500, |r, i| {
         let syncs = if i % 4 == 0 { 4 } else { 3 };
         for k in 0..40 {
             r.launch(GEMM, us(60));
@@ -83,71 +83,71 @@ fn three_syncs_and_a_quarter() -> Capture {
             }
         }
         r.token();
-    })
+    })]
 }
 
-fn changing_masks() -> Capture {
-    Capture::decode(60, 1, 500, |r, i| {
-        if i >= 20 && i % 8 == 0 {
-            r.work("user_annotation", "_compile.compile_inner (dynamo_timed)", ms(400));
+fn changing_masks() -> Vec<Capture> {
+    vec![Capture::decode(400, 1, 500, |r, i| {
+        if i >= 20 && i % 40 == 0 {
+            r.work("user_annotation", "_compile.compile_inner (dynamo_timed)", ms(120));
             r.call("cudaStreamBeginCapture_v10000", us(20)).think(ms(5)).call("cudaStreamEndCapture_v10000", us(20));
             r.call("cudaGraphInstantiate", ms(8));
         }
         r.graph(&layers(ms(10))).token();
-    })
+    })]
 }
 
-fn http_and_scheduling() -> Capture {
+fn http_and_scheduling() -> Vec<Capture> {
     // 38 % on the device, 29 % scheduling, 33 % HTTP, between two steps.
-    Capture::decode(40, 8, 500, |r, _| {
+    vec![Capture::decode(40, 8, 500, |r, _| {
         r.work("user_annotation", "scheduler", us(2900)).work("user_annotation", "detokenize and respond", us(3300));
         r.graph(&layers(us(3800))).token();
-    })
+    })]
 }
 
-fn half_on_the_cpu() -> Capture {
-    Capture::decode(40, 8, 500, |r, _| {
+fn half_on_the_cpu() -> Vec<Capture> {
+    vec![Capture::decode(40, 8, 500, |r, _| {
         r.work("user_annotation", "scheduler", ms(5)).graph(&layers(ms(5))).token();
-    })
+    })]
 }
 
-fn cpu_bound_39_ms() -> Capture {
+fn cpu_bound_39_ms() -> Vec<Capture> {
     // 25.5 tok/s are 39.2 ms per token; about four times that is what the device needs.
-    Capture::decode(20, 1, 500, |r, _| {
+    vec![Capture::decode(20, 1, 500, |r, _| {
         eager(r, 200, us(49), us(196));
         r.token();
-    })
+    })]
 }
 
-fn a_sixth_idle() -> Capture {
+fn a_sixth_idle() -> Vec<Capture> {
     // 1.2 times faster with graphs: 16.7 % of the step is the host's.
-    Capture::decode(40, 1, 500, |r, _| {
+    vec![Capture::decode(40, 1, 500, |r, _| {
         eager(r, 100, us(40), us(49));
         r.token();
-    })
+    })]
 }
 
-fn second_generation_collections() -> Capture {
-    Capture::decode(300, 8, 500, |r, i| {
+fn second_generation_collections() -> Vec<Capture> {
+    vec![Capture::decode(300, 8, 500, |r, i| {
         if i % 100 == 50 {
             r.work("python_function", "Python GC", ms(100 * (1 + i as i64 / 100)));
         }
         r.graph(&layers(ms(15))).token();
-    })
+    })]
 }
 
-fn unseen_token_counts() -> Capture {
-    Capture::decode(60, 8, 500, |r, i| {
-        if i == 40 {
+fn unseen_token_counts() -> Vec<Capture> {
+    vec![Capture::decode(300, 8, 500, |r, i| {
+        if i == 200 {
             r.work("python_function", "deep_gemm/jit/compiler.py(120): build", ms(3400));
         }
         r.graph(&layers(ms(20))).token();
-    })
+    })]
 }
 
-fn compiled_while_serving() -> Capture {
-    Capture::decode(60, 8, 500, |r, i| {
-        if i == 0 || i == 30 || i == 45 {
+fn compiled_while_serving() -> Vec<Capture> {
+    vec![Capture::decode(200, 8, 500, |r, i| {
+        if i == 0 || i == 130 || i == 145 {
             r.work(
                 "python_function",
                 "triton/compiler/compiler.py(226): compile",
@@ -156,37 +156,37 @@ fn compiled_while_serving() -> Capture {
             r.call("cuModuleLoadData", ms(2));
         }
         r.graph(&layers(ms(20))).token();
-    })
+    })]
 }
 
-fn a_sync_per_operation() -> Capture {
+fn a_sync_per_operation() -> Vec<Capture> {
     // 254 waits cost 21 % of the step: 7 µs each on 40 µs of work.
-    Capture::decode(20, 1, 500, |r, _| {
+    vec![Capture::decode(20, 1, 500, |r, _| {
         for _ in 0..254 {
             r.launch(GEMM, us(40)).wait();
         }
         r.token();
-    })
+    })]
 }
 
-fn scheduler_sends_in_series() -> Capture {
-    Capture::decode(40, 8, 500, |r, i| {
+fn scheduler_sends_in_series() -> Vec<Capture> {
+    vec![Capture::decode(40, 8, 500, |r, i| {
         r.work("user_annotation", "scheduler", ms(20 + (i as i64 % 11))).graph(&layers(ms(30))).token();
-    })
+    })]
 }
 
-fn allocations_in_every_step() -> Capture {
-    Capture::decode(40, 8, 500, |r, _| {
+fn allocations_in_every_step() -> Vec<Capture> {
+    vec![Capture::decode(40, 8, 500, |r, _| {
         for _ in 0..4 {
             r.call("cudaMalloc", us(250)).launch(GEMM, us(500)).wait().call("cudaFree", us(150));
         }
         r.token();
-    })
+    })]
 }
 
-fn beyond_256_sequences() -> Capture {
+fn beyond_256_sequences() -> Vec<Capture> {
     // 250 tokens/s per sequence with graphs, 30 without.
-    Capture::of(60, |r, i| {
+    vec![Capture::of(60, |r, i| {
         if i % 2 == 0 {
             r.graph(&layers(us(3900))).token();
             return label(256, 500);
@@ -194,15 +194,15 @@ fn beyond_256_sequences() -> Capture {
         eager(r, 300, us(12), us(110));
         r.token();
         label(257, 500)
-    })
+    })]
 }
 
-fn slow_python_submission() -> Capture {
+fn slow_python_submission() -> Vec<Capture> {
     // 11.8 % of the device's time are bubbles between kernels.
-    Capture::decode(40, 1, 500, |r, _| {
+    vec![Capture::decode(40, 1, 500, |r, _| {
         eager(r, 120, us(60), us(68));
         r.token();
-    })
+    })]
 }
 
 pub const CASES: &[Case] = &[
@@ -224,5 +224,8 @@ pub const CASES: &[Case] = &[
     Case::new(45, "gLLM #148", Expect::Rules("runtime", &["RT-12"]), scheduler_sends_in_series),
     Case::new(49, "nano-vllm #175, #176", Expect::Rules("runtime", &["RT-10"]), allocations_in_every_step),
     Case::new(50, "vllm-ascend #14440; imp #926", Expect::Rules("runtime", &["RT-02"]), beyond_256_sequences),
-    Case::new(56, "kernel agent on gfx936", Expect::Rules("runtime", &["RT-14", "RT-01"]), slow_python_submission),
+    Case {
+        why: "11.8 % of the step lies below the 15 % of RT-01 and RT-14; its authors count from 10 %",
+        ..Case::new(56, "kernel agent on gfx936", Expect::Rules("runtime", &["RT-14", "RT-01"]), slow_python_submission)
+    },
 ];
