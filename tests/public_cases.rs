@@ -31,18 +31,21 @@ enum Expect {
     Undecided,
 }
 
+/// Writes the captures of the ranks of a job.
+type Program = fn() -> Vec<kineto::Capture>;
+
 /// One row of the table.
 struct Case {
     row: u32,
     source: &'static str,
     /// What must come out, and the ranks' captures it must come out of; none where no capture can show it.
-    capture: Option<(Expect, fn() -> Vec<kineto::Capture>)>,
+    capture: Option<(Expect, Program)>,
     /// Why it does not come out.
     why: &'static str,
 }
 
 impl Case {
-    const fn new(row: u32, source: &'static str, expect: Expect, capture: fn() -> Vec<kineto::Capture>) -> Self {
+    const fn new(row: u32, source: &'static str, expect: Expect, capture: Program) -> Self {
         Self { row, source, capture: Some((expect, capture)), why: "" }
     }
 

@@ -82,6 +82,13 @@ impl Script {
         self
     }
 
+    /// A sample of a counter of the process.
+    pub fn counter(&mut self, name: &str, t: Ns, value: f64) -> &mut Self {
+        let name = self.builder.intern(name);
+        self.builder.counter(self.process, None, name, "", t, value);
+        self
+    }
+
     /// The device has so many cores.
     pub fn cores(&mut self, cores: u32) -> &mut Self {
         let process = self.process;

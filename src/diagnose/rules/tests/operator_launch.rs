@@ -105,6 +105,7 @@ fn op10_needs_few_rows_a_large_tile_and_a_slow_kernel() {
 fn op12_needs_long_context_and_few_blocks() {
     let attention = |label: &str, blocks: u32| {
         Run::labelled(label, 12, move |r, _| {
+            r.script.counter("context_tokens", r.host, 500.0);
             (0..4).for_each(|_| {
                 r.launch(GEMM, us(40)).launch_blocks(ATTENTION, us(30), blocks);
             });
@@ -114,6 +115,10 @@ fn op12_needs_long_context_and_few_blocks() {
     assert!(fires("OP-12", &attention(LONG_CONTEXT, 32)));
     assert!(!fires("OP-12", &attention(LONG_CONTEXT, 128)));
     assert!(!fires("OP-12", &attention(SHORT_CONTEXT, 32)));
+    assert!(
+        !fires("OP-12", &attention("execute_context_0(0)_generation_4(4)", 32)),
+        "counted, where no annotation says"
+    );
 }
 
 #[test]
@@ -173,6 +178,14 @@ fn op16_needs_a_tile_beyond_what_the_tokens_can_fill() {
     assert!(fires("OP-16", &experts("_matmul_ogs_NNT_bf16xbf16xmxfp4_128x128x256x1")));
     assert!(!fires("OP-16", &experts("_matmul_ogs_NNT_bf16xbf16xmxfp4_16x128x256x1")));
     assert!(!fires("OP-16", &experts("fused_moe_kernel")), "nothing tells its tile");
+    let counted = |rows: f64| {
+        Run::steps(12, move |r, _| {
+            r.script.counter("vllm:moe_tokens", r.host, 100.0).counter("vllm:moe_padded_tokens", r.host, rows);
+            r.launch(GEMM, us(20)).launch("fused_moe_kernel", us(60)).token();
+        })
+    };
+    assert!(fires("OP-16", &counted(190.0)));
+    assert!(!fires("OP-16", &counted(140.0)));
     let aligned = |sorted: &'static str| {
         Run::steps(12, move |r, _| {
             r.shaped(NORM, us(5), &format!("[[4,2],[],[],[{sorted}],[16],[1]]"), "[]");
