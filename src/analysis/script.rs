@@ -125,6 +125,30 @@ impl Script {
         self
     }
 
+    /// The device has so many cores.
+    pub fn cores(&mut self, cores: u32) -> &mut Self {
+        let process = self.process;
+        let cores = Some(cores);
+        self.builder.device(Device { process, ordinal: 0, name: None, vendor: None, cores, memory_bytes: None });
+        self
+    }
+
+    /// A launch call and its kernel of so many blocks on queue 7.
+    pub fn launch_blocks(&mut self, call: (Ns, Ns), name: &str, kernel: (Ns, Ns), blocks: u32) -> &mut Self {
+        let id = self.issue("cudaLaunchKernel", call);
+        let detail = KernelDetail { grid: Some([blocks, 1, 1]), ..KernelDetail::default() };
+        self.kernel(7, name, kernel, Some(id), Some(Detail::Kernel(detail)));
+        self
+    }
+
+    /// A framework operator with the recorded shapes and types of its inputs, JSON.
+    pub fn operator(&mut self, name: &str, span: (Ns, Ns), shapes: &str, types: &str) -> &mut Self {
+        let (shapes, dtypes) = (Some(self.builder.intern(shapes)), Some(self.builder.intern(types)));
+        let detail = Detail::Op(model::OpDetail { shapes, dtypes });
+        self.put(self.thread, Category::FrameworkOp, name, span, None, Some(detail));
+        self
+    }
+
     /// A call that gets a correlation id.
     pub fn issue(&mut self, api: &str, call: (Ns, Ns)) -> i64 {
         self.correlation += 1;

@@ -1,6 +1,7 @@
 //! OP-06: fills and copies inside the device's memory that the model does not need.
 
-use model::EvidenceClass::Device;
+use model::{EvidenceClass::Device, StringId};
+use rustc_hash::FxHashSet;
 
 use super::{
     reading,
@@ -10,8 +11,11 @@ use crate::{
     analysis::{Confidence, CopyDir, DeviceOp, Layer, OpKind, Rank, Step},
     diagnose::rule::{Context, Doc, Outcome, Rule},
     i18n::Text,
-    platform::{CanonicalOp, OpClass},
+    platform::{CanonicalOp, OpClass, Stage},
 };
+
+/// Fragments of names of kernels by which libraries clear memory: MIOpen's, and the runtime's own on ROCm.
+const WORKSPACES: &[&str] = &["SubTensorOpWithScalar", "rocclr_fillBuffer"];
 
 /// The rule.
 pub struct Fills;
@@ -38,8 +42,8 @@ static DOC: Doc = Doc {
         "每层五次与 2%：自定值；健康的稠密层为零次。",
     ),
     guards: Text::new(
-        "A memset directly before a matrix product or an attention kernel on its queue clears that kernel's own workspace (split-K) and does not count. Copies by elementwise kernels are conversions (OP-05). Fills of padding slots may be needed for correct results.",
-        "同一队列上紧接在矩阵乘或注意力内核之前的 memset 是为该内核清零工作区（split-K），不计入。由逐元素内核完成的拷贝属于转换（OP-05）。填充补齐槽位可能是正确性所需。",
+        "A memset directly before a matrix product or an attention kernel on its queue clears that kernel's own workspace (split-K) and does not count. Training clears gradients in every step and is left alone. Copies by elementwise kernels are conversions (OP-05). Fills of padding slots may be needed for correct results.",
+        "同一队列上紧接在矩阵乘或注意力内核之前的 memset 是为该内核清零工作区（split-K），不计入。训练每步清零梯度，不作检查。由逐元素内核完成的拷贝属于转换（OP-05）。填充补齐槽位可能是正确性所需。",
     ),
     verify: Text::new(
         "Allocate the buffers once and write into them: the number of fills and copies per layer falls to zero, and the results stay the same.",
@@ -72,12 +76,23 @@ impl Rule for Fills {
         &DOC
     }
 
+    fn needs_steps(&self) -> bool {
+        true
+    }
+
     fn check(&self, cx: &Context<'_>) -> Outcome {
-        share_of_step::check(cx, &KIND, |rank, _, step| fills(rank, step)).into_iter().collect()
+        let workspaces = reading::named(cx, |name| WORKSPACES.iter().any(|w| name.contains(w)));
+        share_of_step::check(cx, &KIND, |rank, class, step| match class.stage {
+            Stage::Train => Vec::new(),
+            _ => fills(rank, step, &workspaces),
+        })
+        .into_iter()
+        .collect()
     }
 }
 
-fn fills(rank: &Rank, step: &Step) -> Vec<Part> {
+/// Fills and copies of a step in time order; `workspaces` are kernels that clear what a library's next kernel adds to.
+fn fills(rank: &Rank, step: &Step, workspaces: &FxHashSet<StringId>) -> Vec<Part> {
     let ops: Vec<_> = reading::accounted(rank, step).collect();
     // The next operation of the same queue, from the last one backwards.
     let mut next: Vec<Option<&DeviceOp>> = vec![None; rank.timeline.queues.len()];
@@ -85,7 +100,7 @@ fn fills(rank: &Rank, step: &Step) -> Vec<Part> {
     for part in ops.into_iter().rev() {
         let (_, op, _) = part;
         let Some(after) = next.get_mut(op.queue as usize) else { continue };
-        if is_fill(op) && !is_workspace(op, *after) {
+        if is_fill(op) && !is_workspace(op, *after, workspaces) {
             out.push(Part::gone(part));
         }
         *after = Some(op);
@@ -103,7 +118,8 @@ fn is_fill(op: &DeviceOp) -> bool {
 }
 
 /// Libraries clear the counters and partial sums of a kernel just before it.
-fn is_workspace(op: &DeviceOp, after: Option<&DeviceOp>) -> bool {
+fn is_workspace(op: &DeviceOp, after: Option<&DeviceOp>, workspaces: &FxHashSet<StringId>) -> bool {
     let works = |next: &DeviceOp| matches!(next.op.class(), OpClass::Matrix | OpClass::Attention);
-    op.kind == OpKind::Copy(CopyDir::Memset) && after.is_some_and(works)
+    let clears = op.kind == OpKind::Copy(CopyDir::Memset) || workspaces.contains(&op.name);
+    clears && after.is_some_and(works)
 }

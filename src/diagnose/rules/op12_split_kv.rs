@@ -129,11 +129,13 @@ impl Rule for SplitKv {
     }
 }
 
-/// Tokens of context per sequence, the least of the steps that count, if their annotations say so.
+/// Tokens of context per sequence: the least of the steps that count if their annotations say so, else the mean that the
+/// engine counts.
 fn context(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<u64> {
     let of = |label: &str| {
         let label = cx.packs.step_label(label)?;
         label.context_tokens?.checked_div(u64::from(label.decode_requests?))
     };
-    rank.steady_steps(class).filter_map(|s| of(&s.label)).min()
+    let counted = || reading::mean_count(cx.trace, rank, "context_tokens").map(|mean| mean as u64);
+    rank.steady_steps(class).filter_map(|s| of(&s.label)).min().or_else(counted)
 }

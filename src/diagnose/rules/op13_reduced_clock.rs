@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 
 use super::reading;
 use crate::{
-    analysis::{Class, Confidence, DeviceOp, Edit, Layer, OpKind, Rank, Step},
+    analysis::{Class, Confidence, DeviceOp, Edit, Layer, OpKind, Rank, Selection, Step},
     diagnose::{
         Competing, Evidence, Finding, Intervention, Trigger,
         rule::{Context, Doc, Outcome, Rule},
@@ -24,6 +24,9 @@ const SLOTS: f64 = 0.80;
 const LEAST_SLOTS: usize = 10;
 /// Shortest kernel whose duration scales visibly, ns: below it the floor and the clock's ticks do not.
 const SHORTEST: Ns = 5_000;
+/// Quantile of a kernel's durations over the steps that stands for the full clock: the lowest holds flaws of the clock's
+/// ticks, a higher one would need more of the run at full speed.
+const FASTEST: f64 = 0.10;
 /// Slow steps in a row that are no accident.
 const IN_A_ROW: usize = 3;
 
@@ -44,8 +47,8 @@ static DOC: Doc = Doc {
         "所有内核同步变慢说明内核本身没有问题：设备频率或功耗受限，或设备被共享。原因在环境，优化内核无济于事。",
     ),
     trigger: Text::new(
-        "Steps of equal kernels: at least 80 % of their compute kernels of 5 µs or more are slower than the reference, the median factor is at least 1/0.95, and the quartiles of the factors lie within 3 %. The reference of a kernel is its lower quartile over the steps, three slow steps in a row being needed; or the median of the other ranks. Where not all kernels agree, the matrix products alone.",
-        "在内核序列相同的各步中：5 µs 以上的计算内核至少 80% 慢于参考，倍数中位数至少为 1/0.95，且倍数的四分位差在 3% 以内。参考值取该内核在各步的下四分位（须连续三步变慢），或其他 rank 的中位数。若并非全部内核一致，则只看矩阵乘。",
+        "Steps of equal kernels: at least 80 % of their compute kernels of 5 µs or more are slower than the reference, the median factor is at least 1/0.95, and the quartiles of the factors lie within 3 %. The reference of a kernel is its lowest decile over the steps, three slow steps in a row being needed; or the median of the other ranks. Where not all kernels agree, the matrix products alone.",
+        "在内核序列相同的各步中：5 µs 以上的计算内核至少 80% 慢于参考，倍数中位数至少为 1/0.95，且倍数的四分位差在 3% 以内。参考值取该内核在各步的最低十分位（须连续三步变慢），或其他 rank 的中位数。若并非全部内核一致，则只看矩阵乘。",
     ),
     source: Text::new(
         "5 %: frequency rule of the Ascend advisor. 3 %: noise of repeated runs. club-3090 #585 saw a uniform 0.90.",
@@ -174,11 +177,13 @@ impl Slow {
 }
 
 impl<'a> Run<'a> {
-    /// The largest group of steps with equal kernels.
+    /// The largest group of steps with equal kernels. Steps that count as warm-up are among them: where they are faster than
+    /// the rest, they show what the device can do.
     fn of(rank: &'a Rank, class: &'a Class) -> Option<Self> {
         let compute = |s: &Step| rank.ops_of(s).iter().filter(|op| op.kind == OpKind::Compute);
         let mut groups: FxHashMap<Vec<StringId>, Vec<&'a Step>> = FxHashMap::default();
-        for step in rank.steady_steps(class) {
+        let counts = |s: &&Step| matches!(s.selection, Selection::Steady | Selection::WarmUp);
+        for step in rank.steps.iter().filter(|s| s.class == class.index).filter(counts) {
             groups.entry(compute(step).map(|op| op.name).collect()).or_default().push(step);
         }
         let most =
@@ -201,7 +206,7 @@ impl<'a> Run<'a> {
 
     /// Slow steps against the fastest ones of the same run.
     fn within(&self) -> Option<Slow> {
-        let slow = self.slow(&self.each(0.25))?;
+        let slow = self.slow(&self.each(FASTEST))?;
         let row = |w: &[(usize, f64)]| w.first().zip(w.last()).is_some_and(|(a, b)| b.0 - a.0 + 1 == IN_A_ROW);
         slow.steps.windows(IN_A_ROW).any(row).then_some(slow)
     }
@@ -216,7 +221,7 @@ impl<'a> Run<'a> {
         };
         let reference: Option<Vec<Ns>> = (0..self.names.len()).map(slot).collect();
         // A rank is reduced if most of its steps are.
-        self.slow(&reference?).filter(|s| 2 * s.steps.len() >= self.steps.len() && s.steps.len() >= IN_A_ROW)
+        self.slow(&reference?).filter(|s| 2 * s.steps.len() >= self.class.steady && s.steps.len() >= IN_A_ROW)
     }
 
     fn slow(&self, reference: &[Ns]) -> Option<Slow> {
@@ -230,8 +235,9 @@ impl<'a> Run<'a> {
         [false, true].into_iter().find_map(|matrix_only| {
             let slots = compared(matrix_only);
             let factor = |durations: &Vec<Ns>| common_factor(durations, reference, &slots);
-            let steps =
-                self.durations.iter().enumerate().filter_map(|(i, d)| Some((i, factor(d)?))).collect::<Vec<_>>();
+            let steady = |i: usize| self.steps.get(i).is_some_and(|s| s.selection == Selection::Steady);
+            let all = self.durations.iter().enumerate().filter(|(i, _)| steady(*i));
+            let steps: Vec<(usize, f64)> = all.filter_map(|(i, d)| Some((i, factor(d)?))).collect();
             (steps.len() >= IN_A_ROW).then_some(Slow { steps, slots: slots.len(), matrix_only })
         })
     }

@@ -20,6 +20,10 @@ const PADDING: f64 = 1.5;
 /// Rows of the smallest tile that matrix units offer; padding up to it cannot be avoided.
 const SMALLEST: i64 = 16;
 
+/// Counters of an engine that counts its experts' rows, with and without padding.
+const ROWS_COUNTER: &str = "moe_padded_tokens";
+const TOKENS_COUNTER: &str = "moe_tokens";
+
 /// The rule.
 pub struct ExpertPadding;
 
@@ -37,8 +41,8 @@ static DOC: Doc = Doc {
         "每个激活的专家都补齐到整块。同一 token 去往不同专家，因此解码时单个专家的行数不超过 token 数，大分块算的都是补齐。",
     ),
     trigger: Text::new(
-        "Rows of whole tiles over rows of whole 16-row tiles, for as many tokens as the step has, at least 1.5: no distribution of the tokens pads less. The time that would go with the padding is at least 1 % of the median step. The tile comes from the kernel's name or from the recorded shapes of the block alignment, the tokens from there or from the step.",
-        "以该步 token 数计，整块行数与 16 行整块行数之比至少 1.5：无论 token 如何分布，补齐都不会更少。随补齐而去的时间至少占中位步时的 1%。分块取自内核名或块对齐算子的形状，token 数取自该形状或步标注。",
+        "Rows computed over rows of the experts at least 1.5, where the engine counts both. Else rows of whole tiles over rows of whole 16-row tiles, for as many tokens as the step has: no distribution of the tokens pads less. The time that would go with the padding is at least 1 % of the median step. The tile comes from the kernel's name or from the recorded shapes of the block alignment, the tokens from there or from the step.",
+        "引擎同时计数时，专家计算行数与实际行数之比至少 1.5。否则以该步 token 数计整块行数与 16 行整块行数之比：无论 token 如何分布，补齐都不会更少。随补齐而去的时间至少占中位步时的 1%。分块取自内核名或块对齐算子的形状，token 数取自该形状或步标注。",
     ),
     source: Text::new("1.5: own value. 16: rows of the matrix instructions.", "1.5：自定值。16：矩阵指令的行数。"),
     guards: Text::new(
@@ -51,7 +55,7 @@ static DOC: Doc = Doc {
     ),
 };
 
-static KIND: Kind = Kind {
+const KIND: Kind = Kind {
     doc: &DOC,
     share: super::gate::LEAST_GAIN,
     per_layer: None,
@@ -84,6 +88,7 @@ impl Rule for ExpertPadding {
         let mut unknown = false;
         let mut found = Vec::new();
         for (rank, class) in cx.main_classes().filter(|(_, c)| !matches!(c.stage, Stage::Prefill | Stage::Train)) {
+            let measured = measured(cx.trace, rank);
             let aligned = alignment(cx.trace, rank, class);
             let decoded = class.batch.filter(|_| class.stage == Stage::Decode).map(i64::from);
             let tokens = aligned.map(|(_, tokens)| tokens).or(decoded);
@@ -94,12 +99,16 @@ impl Rule for ExpertPadding {
             unknown |= rank
                 .steady_steps(class)
                 .flat_map(|s| rank.ops_of(s))
-                .any(|op| expert(op) && (tokens.is_none() || rows(op).is_none()));
-            found.extend(share_of_step::of_class(cx, &KIND, rank, class, |step| {
+                .any(|op| expert(op) && measured.is_none() && (tokens.is_none() || rows(op).is_none()));
+            let most = if measured.is_some() { Confidence::Medium } else { KIND.most };
+            found.extend(share_of_step::of_class(cx, &Kind { most, ..KIND }, rank, class, |step| {
                 reading::accounted(rank, step)
                     .filter(|(_, op, _)| expert(op))
                     .filter_map(|part| {
-                        let padding = padding(rows(part.1)?, tokens?)?;
+                        let padding = match measured {
+                            Some(ratio) => Some(ratio).filter(|r| *r >= PADDING),
+                            None => padding(rows(part.1)?, tokens?),
+                        }?;
                         Some(Part::gone(part).to((part.1.dur() as f64 / padding) as Ns))
                     })
                     .collect()
@@ -113,6 +122,13 @@ impl Rule for ExpertPadding {
         }
         found.into_iter().collect()
     }
+}
+
+/// Rows that the experts of a rank compute per token they get, as the engine counts both; `None` where it does not.
+fn measured(trace: &Trace, rank: &Rank) -> Option<f64> {
+    let (rows, tokens) =
+        (reading::mean_count(trace, rank, ROWS_COUNTER)?, reading::mean_count(trace, rank, TOKENS_COUNTER)?);
+    (rows > 0.0 && tokens > 0.0).then(|| rows / tokens)
 }
 
 /// Rows computed per row that the smallest tile would compute, where that is worth looking at.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{Category, Ns, SliceId, Span, StringId, TrackId};
+use model::{Category, CounterTrack, Ns, SliceId, Span, StringId, Trace, TrackId};
 use rustc_hash::FxHashSet;
 
 use crate::{
@@ -52,6 +52,14 @@ pub fn accounted<'a>(rank: &'a Rank, step: &Step) -> impl Iterator<Item = (usize
 /// The device names of a capture that `pick` takes.
 pub fn named(cx: &Context<'_>, pick: impl Fn(&str) -> bool) -> FxHashSet<StringId> {
     cx.analysis.ops.keys().copied().filter(|name| pick(cx.trace.strings.get(*name))).collect()
+}
+
+/// Mean of the samples of a counter that an engine keeps on a rank, whatever prefix it writes before the name.
+pub fn mean_count(trace: &Trace, rank: &Rank, name: &str) -> Option<f64> {
+    let mine = |c: &&CounterTrack| c.process == rank.process && trace.strings.get(c.name).ends_with(name);
+    let values = trace.counters.iter().find(mine)?.value.iter().copied().filter(|v| v.is_finite());
+    let (sum, n) = values.fold((0.0, 0usize), |(sum, n), v| (sum + v, n + 1));
+    (n > 0).then(|| sum / n as f64)
 }
 
 /// Calls that begin while a step runs on the device.
@@ -151,7 +159,7 @@ pub fn issuing_thread(rank: &Rank, step: &Step) -> Option<TrackId> {
 
 /// Slices of one category that begin in a span, over all host threads of a rank.
 pub fn host_slices<'a>(
-    trace: &'a model::Trace,
+    trace: &'a Trace,
     rank: &'a Rank,
     span: Span,
     category: Category,

@@ -4,5 +4,6 @@ mod communication;
 mod measurement;
 mod operator;
 mod ranks;
+mod operator_launch;
 mod runtime;
 mod whole;
