@@ -46,12 +46,21 @@ pub struct Run {
 impl Run {
     /// A run of `steps` decode steps of four sequences; `step` writes each.
     pub fn steps(steps: usize, mut step: impl FnMut(&mut Self, usize)) -> (Trace, Analysis) {
+        Self::batches(steps, |run, i| {
+            step(run, i);
+            4
+        })
+    }
+
+    /// The same with as many sequences in each step as `step` says.
+    pub fn batches(steps: usize, mut step: impl FnMut(&mut Self, usize) -> u32) -> (Trace, Analysis) {
         let mut run = Self { script: Script::default(), host: 0, device: 0 };
         for i in 0..steps {
             let start = run.host;
-            step(&mut run, i);
+            let batch = step(&mut run, i);
             let span = (start, run.host.max(start + 1));
-            run.script.host(Category::UserRange, "execute_context_0(0)_generation_4(4)", span);
+            let name = format!("execute_context_0(0)_generation_{batch}({batch})");
+            run.script.host(Category::UserRange, &name, span);
         }
         run.script.analyze()
     }

@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use model::Ns;
+use model::{Ns, TraceSink};
 
 use super::super::testing::{ALL_REDUCE, GEMM, NORM, Run, fires, us};
 
@@ -36,4 +36,51 @@ fn cm11_blames_collectives_only_if_other_launches_are_faster() {
     assert!(fires("CM-11", &run(us(60), us(1))));
     assert!(!fires("CM-11", &run(us(60), us(60))));
     assert!(!fires("CM-11", &run(us(1), us(1))));
+}
+
+#[test]
+fn cm05_needs_work_that_nothing_ties_to_the_transfer() {
+    // A product, a collective on its own queue, and a product on a side queue whose turn comes too late.
+    let run = |tied: bool, side: i64| {
+        Run::steps(12, move |r, _| {
+            for _ in 0..4 {
+                let at = r.host.max(r.device);
+                r.script.launch_on(9, (at, at + us(2)), NORM, (at + us(4), at + us(6)));
+                r.script.launch(((at + us(2)), at + us(4)), GEMM, (at + us(8), at + us(60)));
+                r.script.launch_on(20, (at + us(4), at + us(6)), ALL_REDUCE, (at + us(61), at + us(101)));
+                if tied {
+                    r.script.call("cudaEventRecord", (at + us(7), at + us(8)));
+                    r.script.call("cudaStreamWaitEvent", (at + us(8), at + us(9)));
+                }
+                r.script.launch_on(side, (at + us(10), at + us(12)), GEMM, (at + us(103), at + us(143)));
+                (r.host, r.device) = (at + us(20), at + us(143));
+            }
+            r.host = r.device;
+            r.token();
+        })
+    };
+    assert!(fires("CM-05", &run(false, 9)));
+    assert!(!fires("CM-05", &run(true, 9)), "an event recorded after the transfer was waited for");
+    assert!(!fires("CM-05", &run(false, 20)), "the transfer's own queue");
+}
+
+#[test]
+fn cm13_counts_point_to_point_transfers_that_nothing_hides() {
+    const SEND: &str = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)";
+    let run = |name: &'static str, ns: Ns, pipeline: bool| {
+        Run::steps(12, move |r, i| {
+            if pipeline && i == 0 {
+                r.script.builder.manifest("parallel.pp", "4", model::Provenance::Declared);
+            }
+            r.graph(&[(GEMM, us(50)); 10], us(1)).launch(name, ns).token();
+        })
+    };
+    assert!(fires("CM-13", &run(SEND, us(60), false)));
+    assert!(!fires("CM-13", &run(SEND, us(5), false)), "below 3 %");
+    assert!(!fires("CM-13", &run(SEND, us(60), true)), "activations of a pipeline");
+    assert!(!fires("CM-13", &run(ALL_REDUCE, us(60), false)));
+    let copies = Run::steps(12, |r, _| {
+        r.graph(&[(GEMM, us(50)); 10], us(1)).copy("cudaMemcpyPeerAsync", us(5), "PtoP", "device", us(60)).token();
+    });
+    assert!(fires("CM-13", &copies));
 }
