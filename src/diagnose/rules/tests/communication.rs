@@ -2,7 +2,8 @@
 
 use model::{Ns, TraceSink};
 
-use super::super::testing::{ALL_REDUCE, GEMM, NORM, Run, fires, us};
+use super::super::testing::{ALL_REDUCE, GEMM, NORM, Run, check, fires, us};
+use crate::analysis::Edit;
 
 #[test]
 fn cm06_compares_with_the_plan_and_needs_the_layers() {
@@ -40,13 +41,12 @@ fn cm11_blames_collectives_only_if_other_launches_are_faster() {
 
 #[test]
 fn cm05_needs_work_that_nothing_ties_to_the_transfer() {
-    // A product, a collective on its own queue, and a product on a side queue whose turn comes too late.
+    // A product, a collective on queue 20, and a product on queue `side` whose turn comes too late.
     let run = |tied: bool, side: i64| {
         Run::steps(12, move |r, _| {
             for _ in 0..4 {
                 let at = r.host.max(r.device);
-                r.script.launch_on(9, (at, at + us(2)), NORM, (at + us(4), at + us(6)));
-                r.script.launch(((at + us(2)), at + us(4)), GEMM, (at + us(8), at + us(60)));
+                r.script.launch_on(20, (at, at + us(4)), GEMM, (at + us(8), at + us(60)));
                 r.script.launch_on(20, (at + us(4), at + us(6)), ALL_REDUCE, (at + us(61), at + us(101)));
                 if tied {
                     r.script.call("cudaEventRecord", (at + us(7), at + us(8)));
@@ -59,7 +59,9 @@ fn cm05_needs_work_that_nothing_ties_to_the_transfer() {
             r.token();
         })
     };
-    assert!(fires("CM-05", &run(false, 9)));
+    let free = run(false, 9);
+    assert!(fires("CM-05", &free));
+    assert!(matches!(&check("CM-05", &free)[0].changes[0].1.edits[..], [Edit::Aside(ops)] if !ops.is_empty()));
     assert!(!fires("CM-05", &run(true, 9)), "an event recorded after the transfer was waited for");
     assert!(!fires("CM-05", &run(false, 20)), "the transfer's own queue");
 }

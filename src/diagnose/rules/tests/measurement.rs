@@ -109,10 +109,10 @@ fn cp06_sees_a_clock_that_drifts_and_kernels_that_slow_down_alike() {
     };
     assert!(fires("CP-06", &clock(1800.0)));
     assert!(!fires("CP-06", &clock(1950.0)));
-    // Three kernels; from step 15 on the last one takes `one` and the others `all` permille of their time.
+    // Three kernels; from step 23 on the last one takes `one` and the others `all` permille of their time.
     let kernels = |all: i64, one: i64| {
         Run::steps(30, move |r, i| {
-            let (all, one) = if i < 15 { (1000, 1000) } else { (all, one) };
+            let (all, one) = if i < 23 { (1000, 1000) } else { (all, one) };
             r.graph(
                 &[(GEMM, us(50) * all / 1000), (NORM, us(20) * all / 1000), (CONTIGUOUS, us(40) * one / 1000)],
                 us(1),
