@@ -2,6 +2,8 @@
 
 mod cm05_missing_overlap;
 mod cm06_redundant_collectives;
+mod cm09_moe_imbalance;
+mod cm10_dp_mismatch;
 mod cm11_host_per_collective;
 mod cm13_kv_transfer;
 mod composite;
@@ -45,6 +47,7 @@ mod rt20_preemption;
 mod rt21_speculation;
 mod rt22_jitter;
 mod rt23_warm_up;
+mod uneven;
 
 #[cfg(test)]
 mod testing;
@@ -84,6 +87,8 @@ pub const REGISTRY: &[&dyn Rule] = &[
     &rt23_warm_up::WarmUp,
     &cm05_missing_overlap::MissingOverlap,
     &cm06_redundant_collectives::RedundantCollectives,
+    &cm09_moe_imbalance::MoeImbalance,
+    &cm10_dp_mismatch::DpMismatch,
     &cm11_host_per_collective::HostPerCollective,
     &cm13_kv_transfer::KvTransfer,
     &cp04_tracing_inflation::TracingInflation,

@@ -86,3 +86,39 @@ fn cm13_counts_point_to_point_transfers_that_nothing_hides() {
     });
     assert!(fires("CM-13", &copies));
 }
+
+/// Two ranks whose steps hold collectives; rank 0 waits in each for `late` times what rank 1 has more than it.
+fn pair(late: i64, load: impl Fn(usize) -> [u32; 2] + Copy + 'static) -> (model::Trace, crate::analysis::Analysis) {
+    let run = |me: usize| {
+        Run::batches(30, move |r, i| {
+            let more = i64::from(load(i)[1]) - i64::from(load(i)[0]);
+            let waits = if me == 0 { us(late) * more.max(0) } else { 0 };
+            r.script.counter("moe_tokens", r.host, f64::from(load(i)[me]));
+            r.graph(&[(GEMM, us(20)), (ALL_REDUCE, us(10)), (GEMM, us(20)), (ALL_REDUCE, us(10) + waits)], us(1))
+                .token();
+            load(i)[me]
+        })
+    };
+    let (mut first, second) = (run(0), run(1));
+    let process = model::ProcessId(1);
+    for mut counter in second.0.counters {
+        counter.process = process;
+        counter.name = first.0.counters[0].name;
+        first.0.counters.push(counter);
+    }
+    let mut rank = second.1.ranks.into_iter().next().unwrap();
+    (rank.rank, rank.process) = (1, process);
+    first.1.ranks.push(rank);
+    first
+}
+
+#[test]
+fn cm09_and_cm10_need_waiting_that_follows_the_load() {
+    let varying = |i: usize| [4, 4 + 2 * (i as u32 % 4)];
+    // Steps of one class have one batch: the tokens vary, the batches are constant.
+    let uneven = pair(20, varying);
+    assert!(fires("CM-09", &uneven));
+    assert!(!fires("CM-09", &pair(0, varying)), "nobody waits");
+    assert!(!fires("CM-09", &pair(20, |_| [4, 4])), "the same load");
+    assert!(!fires("CM-10", &pair(20, |_| [4, 4])));
+}
