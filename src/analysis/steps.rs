@@ -16,7 +16,9 @@ use super::{
     evidence,
     host::{HostStates, Labels},
     idle::Explainer,
-    period, timeline,
+    period,
+    scheduler::RankCounter,
+    timeline,
     timeline::{DeviceOp, OpKind, Timeline},
 };
 use crate::platform::{CanonicalOp, OpMatch, Packs, Stage};
@@ -254,6 +256,7 @@ fn analyze_rank(
     let explainer = Explainer::new(&timeline, &states);
     let attribution = attribution::attribute(trace, &timeline, &collectives, &explainer, &windows);
     let training = is_training(trace, process);
+    let tokens = RankCounter::Tokens.of(trace, process);
     let mut steps: Vec<Step> = Vec::with_capacity(windows.len());
     let mut drafts = Vec::with_capacity(windows.len());
     let partitions = attribution.partitions.into_iter();
@@ -261,7 +264,8 @@ fn analyze_rank(
         let end = timeline.ops.partition_point(|op| op.start < window.end);
         let ops = mark.op..end.max(mark.op);
         let here = timeline.ops.get(ops.clone()).unwrap_or(&[]);
-        drafts.push(classes::Draft::new(mark, here, &timeline, training, anchor.kind == AnchorKind::WholeCapture));
+        let whole = anchor.kind == AnchorKind::WholeCapture;
+        drafts.push(classes::Draft::new(mark, here, &timeline, tokens.as_ref(), training, whole));
         steps.push(Step {
             index: i as u32,
             window: *window,

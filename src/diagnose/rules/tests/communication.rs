@@ -87,8 +87,13 @@ fn cm13_counts_point_to_point_transfers_that_nothing_hides() {
     assert!(fires("CM-13", &copies));
 }
 
-/// Two ranks whose steps hold collectives; rank 0 waits in each for `late` times what rank 1 has more than it.
-fn pair(late: i64, load: impl Fn(usize) -> [u32; 2] + Copy + 'static) -> (model::Trace, crate::analysis::Analysis) {
+/// Two ranks whose steps hold collectives; rank 0 waits in each for `late` times what rank 1 has more than it. The load is
+/// that of the experts, or the batch.
+fn pair(
+    late: i64,
+    experts: bool,
+    load: impl Fn(usize) -> [u32; 2] + Copy + 'static,
+) -> (model::Trace, crate::analysis::Analysis) {
     let run = |me: usize| {
         Run::batches(30, move |r, i| {
             let more = i64::from(load(i)[1]) - i64::from(load(i)[0]);
@@ -96,7 +101,7 @@ fn pair(late: i64, load: impl Fn(usize) -> [u32; 2] + Copy + 'static) -> (model:
             r.script.counter("moe_tokens", r.host, f64::from(load(i)[me]));
             r.graph(&[(GEMM, us(20)), (ALL_REDUCE, us(10)), (GEMM, us(20)), (ALL_REDUCE, us(10) + waits)], us(1))
                 .token();
-            load(i)[me]
+            if experts { 4 } else { load(i)[me] }
         })
     };
     let (mut first, second) = (run(0), run(1));
@@ -115,10 +120,10 @@ fn pair(late: i64, load: impl Fn(usize) -> [u32; 2] + Copy + 'static) -> (model:
 #[test]
 fn cm09_and_cm10_need_waiting_that_follows_the_load() {
     let varying = |i: usize| [4, 4 + 2 * (i as u32 % 4)];
-    // Steps of one class have one batch: the tokens vary, the batches are constant.
-    let uneven = pair(20, varying);
-    assert!(fires("CM-09", &uneven));
-    assert!(!fires("CM-09", &pair(0, varying)), "nobody waits");
-    assert!(!fires("CM-09", &pair(20, |_| [4, 4])), "the same load");
-    assert!(!fires("CM-10", &pair(20, |_| [4, 4])));
+    assert!(fires("CM-09", &pair(20, true, varying)));
+    assert!(!fires("CM-09", &pair(0, true, varying)), "nobody waits");
+    assert!(!fires("CM-09", &pair(20, true, |_| [4, 4])), "the same load");
+    assert!(fires("CM-10", &pair(20, false, |_| [4, 8])));
+    assert!(!fires("CM-10", &pair(0, false, |_| [4, 8])), "nobody waits");
+    assert!(!fires("CM-10", &pair(20, false, |_| [7, 8])), "nearly the same batch");
 }
