@@ -50,7 +50,7 @@ pub use edit::Edit;
 pub use jitter::Jitter;
 pub use job::Job;
 pub use period::Period;
-pub use scheduler::Scheduler;
+pub use scheduler::{RankCounter, Scheduler};
 pub use steps::{Class, GraphMode, Selection, Step};
 pub use timeline::{Call, DeviceOp, OpKind, Timeline};
 

@@ -1,7 +1,7 @@
 //! What the engine's scheduler said of itself while it ran: requests, KV cache, preemptions and speculation, as counters
 //! of the capture.
 
-use model::{Ns, Span, Trace};
+use model::{Ns, ProcessId, Span, Trace};
 
 /// Names under which engines publish each counter, without prefixes such as `vllm:` and without `_total`.
 /// Sources: the metrics of vLLM and SGLang.
@@ -12,11 +12,53 @@ const PREEMPTIONS: &[&str] = &["num_preemptions", "num_retracted_reqs"];
 const DRAFTED: &[&str] = &["spec_draft_tokens", "spec_decode_num_draft_tokens"];
 const ACCEPTED: &[&str] = &["spec_accepted_tokens", "spec_decode_num_accepted_tokens"];
 
+/// What one rank counts of its own steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RankCounter {
+    /// Tokens of the step, without padding.
+    Tokens,
+    /// Rows that the step's kernels work on, with padding.
+    PaddedTokens,
+    /// Tokens that the rank's experts got.
+    ExpertTokens,
+}
+
+impl RankCounter {
+    fn names(self) -> &'static [&'static str] {
+        match self {
+            Self::Tokens => &["num_scheduled_tokens"],
+            Self::PaddedTokens => &["num_padded_tokens", "padded_tokens"],
+            Self::ExpertTokens => &["moe_tokens"],
+        }
+    }
+
+    /// Its samples by one process; `None` where that process does not count it.
+    pub fn of(self, trace: &Trace, process: ProcessId) -> Option<Series> {
+        let mine = |c: &&model::CounterTrack| c.process == process;
+        let named = |c: &&model::CounterTrack| self.names().contains(&short(trace.strings.get(c.name)));
+        trace.counters.iter().filter(mine).find(named).map(Series::of).filter(|s| !s.0.is_empty())
+    }
+}
+
 /// Samples of one counter in order of time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series(Vec<(Ns, f64)>);
 
 impl Series {
+    /// The samples of a counter that are numbers.
+    fn of(counter: &model::CounterTrack) -> Self {
+        let samples = counter.t.iter().copied().zip(counter.value.iter().copied());
+        let mut samples: Vec<(Ns, f64)> = samples.filter(|(_, v)| v.is_finite()).collect();
+        // Of several values at one time the last one written holds.
+        samples.sort_by_key(|(t, _)| *t);
+        Self(samples)
+    }
+
+    /// The last value set in a span: what a step said of itself.
+    pub fn set_in(&self, span: Span) -> Option<f64> {
+        self.within(span).last().map(|(_, v)| *v)
+    }
+
     /// Value at `t`: that of the last sample at or before it.
     pub fn at(&self, t: Ns) -> Option<f64> {
         let next = self.0.partition_point(|(time, _)| *time <= t);
@@ -79,12 +121,9 @@ impl Scheduler {
                 (ACCEPTED, &mut scheduler.accepted),
             ];
             if let Some((_, field)) = fields.iter_mut().find(|(names, _)| names.contains(&name)) {
-                let samples = counter.t.iter().copied().zip(counter.value.iter().copied());
-                let mut samples: Vec<(Ns, f64)> = samples.filter(|(_, v)| v.is_finite()).collect();
-                // Of several values at one time the last one written holds.
-                samples.sort_by_key(|(t, _)| *t);
-                if !samples.is_empty() {
-                    field.push(Series(samples));
+                let series = Series::of(counter);
+                if !series.0.is_empty() {
+                    field.push(series);
                 }
             }
         }

@@ -67,6 +67,15 @@ impl Script {
         self
     }
 
+    /// A slice on another host thread.
+    pub fn host_on(&mut self, thread: i64, category: Category, name: &str, span: (Ns, Ns)) -> &mut Self {
+        let process = self.process;
+        let key = TrackKey { kind: TrackKind::HostThread, process, device: None, context: None, id: thread };
+        let track = self.builder.track(key);
+        self.put(track, category, name, span, None, None);
+        self
+    }
+
     /// A runtime call that causes no device work.
     pub fn call(&mut self, api: &str, span: (Ns, Ns)) -> &mut Self {
         self.host(Category::HostApi, api, span)

@@ -179,6 +179,7 @@ fn is_independent(rank: &Rank, (i, transfer): (usize, &DeviceOp), (j, op): (usiz
     let recorded = calls().any(|c| c.kind == HostCall::EventRecord);
     let waited =
         rank.timeline.calls_between(previous.end, computes.start).iter().any(|c| c.kind == HostCall::StreamWaitEvent);
-    let synchronised = calls().any(|c| c.blocking);
+    // A host that waited, or asked for the end, may have let the work go only then.
+    let synchronised = calls().any(|c| c.blocking || c.kind == HostCall::Query);
     !synchronised && !(recorded && waited)
 }

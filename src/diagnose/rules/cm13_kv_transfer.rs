@@ -13,7 +13,7 @@ use crate::{
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Text, Value},
-    platform::CanonicalOp,
+    platform::{CanonicalOp, Stage},
 };
 
 /// Share of the step; own value.
@@ -41,8 +41,8 @@ static DOC: Doc = Doc {
     ),
     source: Text::new("3 %: own value.", "3%：自定值。"),
     guards: Text::new(
-        "Under pipeline parallelism sends and receives carry activations, and in a step with experts they are the exchange of tokens: then only copies count. Without a statement that prefill and decode are separate the confidence is low.",
-        "流水线并行下收发传的是激活，含专家的步中收发是 token 交换：此时只计拷贝。没有说明预填充与解码分离部署时置信度为低。",
+        "Training steps are not judged. Under pipeline parallelism sends and receives carry activations, and in a step with experts they are the exchange of tokens: then only copies count. Without a statement that prefill and decode are separate the confidence is low.",
+        "训练步不作判断。流水线并行下收发传的是激活，含专家的步中收发是 token 交换：此时只计拷贝。没有说明预填充与解码分离部署时置信度为低。",
     ),
     verify: Text::new(
         "Push the cache layer by layer or ahead of the step: the transfers hide behind computation, and the exposed time disappears.",
@@ -56,7 +56,10 @@ impl Rule for KvTransfer {
     }
 
     fn check(&self, cx: &Context<'_>) -> Outcome {
-        cx.main_classes().filter_map(|(rank, class)| exposed(cx, rank, class)).collect()
+        // Training exchanges gradients and embeddings; a cache is handed over only where tokens are served.
+        let serves = |c: &Class| matches!(c.stage, Stage::Decode | Stage::Prefill | Stage::Mixed);
+        let served = cx.main_classes().filter(|(_, class)| serves(class));
+        served.filter_map(|(rank, class)| exposed(cx, rank, class)).collect()
     }
 }
 

@@ -5,6 +5,8 @@ mod cm01_late_rank;
 mod cm05_missing_overlap;
 mod cm06_redundant_collectives;
 mod cm07_slow_link;
+mod cm09_moe_imbalance;
+mod cm10_dp_mismatch;
 mod cm11_host_per_collective;
 mod cm12_jitter_wait;
 mod cm13_kv_transfer;
@@ -63,6 +65,7 @@ mod rt21_speculation;
 mod rt22_jitter;
 mod rt23_warm_up;
 mod share_of_step;
+mod uneven;
 
 #[cfg(test)]
 mod testing;
@@ -113,6 +116,8 @@ pub const REGISTRY: &[&dyn Rule] = &[
     &cm05_missing_overlap::MissingOverlap,
     &cm06_redundant_collectives::RedundantCollectives,
     &cm07_slow_link::SlowLink,
+    &cm09_moe_imbalance::MoeImbalance,
+    &cm10_dp_mismatch::DpMismatch,
     &cm11_host_per_collective::HostPerCollective,
     &cm12_jitter_wait::JitterWait,
     &cm13_kv_transfer::KvTransfer,

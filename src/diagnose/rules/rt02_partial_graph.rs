@@ -13,7 +13,7 @@ use crate::{
         Competing, Evidence, Finding, Intervention, Severity,
         rule::{Context, Doc, Outcome, Rule},
     },
-    i18n::{Text, Value},
+    i18n::{Message, Text, Value},
     platform::Stage,
 };
 
@@ -66,8 +66,21 @@ impl Rule for PartialGraph {
     }
 
     fn check(&self, cx: &Context<'_>) -> Outcome {
-        cx.analysis.ranks.iter().filter_map(|rank| partial(cx, rank)).collect()
+        let found: Vec<Finding> = cx.analysis.ranks.iter().filter_map(|rank| partial(cx, rank)).collect();
+        if found.is_empty() && cx.analysis.ranks.iter().any(blind) {
+            return Outcome::Abstain(Message::plain(Text::new(
+                "some decode steps replay a graph and others do not, but their batches are not known; use the engine's step annotations or record its counter num_scheduled_tokens",
+                "部分解码步重放图、部分没有，但不知道各步的批大小；请使用引擎的步标注或记录其计数器 num_scheduled_tokens",
+            )));
+        }
+        found.into_iter().collect()
     }
+}
+
+/// Whether a rank decodes with and without graphs in steps of unknown batch.
+fn blind(rank: &Rank) -> bool {
+    let decode = || rank.classes.iter().filter(|c| c.stage == Stage::Decode && c.steady > 0 && c.batch.is_none());
+    decode().any(|c| c.graph == GraphMode::Eager) && decode().any(|c| c.graph != GraphMode::Eager)
 }
 
 fn partial(cx: &Context<'_>, rank: &Rank) -> Option<Finding> {

@@ -11,7 +11,7 @@ use super::{
     graph_sizes, reading,
 };
 use crate::{
-    analysis::{Bucket, Class, Confidence, Edit, GraphMode, Layer, OpKind, Rank},
+    analysis::{Bucket, Class, Confidence, Edit, GraphMode, Layer, OpKind, Rank, RankCounter, Step},
     diagnose::{
         Competing, Estimate, Evidence, Finding, Intervention, Severity,
         rule::{Context, Doc, Outcome, Rule},
@@ -45,8 +45,8 @@ static DOC: Doc = Doc {
     ),
     source: Text::new("1.25: own value.", "1.25：自定值。"),
     guards: Text::new(
-        "Memory-bound kernels hardly change with the number of tokens: then the two sizes take the same time, and the rule keeps quiet. The padded size is the next one of the run's declared capture list, or the rows that the norm kernels of the graph work on if some class shows that these are its batch; without either the rule abstains.",
-        "访存受限的内核几乎不随 token 数变化：此时两个批大小耗时相同，本规则不报。填充后的大小取自运行声明的捕获列表，或图内归一化内核处理的行数（须有某一类证明该行数就是其批大小）；两者皆无则不作判断。",
+        "Memory-bound kernels hardly change with the number of tokens: then the two sizes take the same time, and the rule keeps quiet. The padded size is what the engine counts, else the next one of the run's declared capture list, or the rows that the norm kernels of the graph work on if some class shows that these are its batch; without either the rule abstains.",
+        "访存受限的内核几乎不随 token 数变化：此时两个批大小耗时相同，本规则不报。填充后的大小取自引擎计数，其次取自运行声明的捕获列表，或图内归一化内核处理的行数（须有某一类证明该行数就是其批大小）；两者皆无则不作判断。",
     ),
     verify: Text::new(
         "Capture a finer grid of sizes: the rows of the kernels equal the batch, and the compute time of the step falls.",
@@ -76,8 +76,8 @@ impl Rule for Padding {
         }
         if graphs && !known {
             return Outcome::Abstain(Message::plain(Text::new(
-                "nothing says for how many tokens the graphs were captured; declare caps.graph_sizes, or record batches in the step annotations and grids of the kernels for several batches",
-                "没有信息说明图按多少 token 捕获；请声明 caps.graph_sizes，或在步标注中记录批大小并采集多个批大小的内核网格",
+                "nothing says for how many tokens the graphs were captured; declare caps.graph_sizes, or record the engine's counters num_scheduled_tokens and num_padded_tokens",
+                "没有信息说明图按多少 token 捕获；请声明 caps.graph_sizes，或记录引擎计数器 num_scheduled_tokens 与 num_padded_tokens",
             )));
         }
         found.into_iter().collect()
@@ -97,6 +97,10 @@ fn replays(rank: &Rank) -> impl Iterator<Item = (&Class, u32)> {
 }
 
 fn padded<'a>(cx: &Context<'_>, rank: &'a Rank) -> Vec<Size<'a>> {
+    let counted: Vec<Size<'a>> = replays(rank).filter_map(|(class, _)| counted(cx, rank, class)).collect();
+    if !counted.is_empty() {
+        return counted;
+    }
     if let Some(grid) = graph_sizes::declared(cx.trace) {
         let size = |(class, real): (&'a Class, u32)| {
             let padded = *grid.get(grid.partition_point(|n| *n < real))?;
@@ -111,6 +115,18 @@ fn padded<'a>(cx: &Context<'_>, rank: &'a Rank) -> Vec<Size<'a>> {
     // That a norm has a block per token is shown by a class without padding; fewer rows than tokens refute it.
     let shown = sizes.iter().any(|s| s.padded == s.real) && sizes.iter().all(|s| s.padded >= s.real);
     if shown { sizes } else { Vec::new() }
+}
+
+/// The tokens and padded tokens that the engine counted in the steps of a class, if they are the same in all.
+fn counted<'a>(cx: &Context<'_>, rank: &Rank, class: &'a Class) -> Option<Size<'a>> {
+    let same = |counter: RankCounter| {
+        let series = counter.of(cx.trace, rank.process)?;
+        let said = |s: &Step| series.set_in(s.host.unwrap_or(s.window)).filter(|n| (1.0..1e9).contains(n));
+        let mut values = rank.steady_steps(class).map(said);
+        let first = values.next()??;
+        values.all(|v| v == Some(first)).then_some(first as u32)
+    };
+    Some(Size { class, real: same(RankCounter::Tokens)?, padded: same(RankCounter::PaddedTokens)? })
 }
 
 fn compute(class: &Class) -> Ns {

@@ -61,7 +61,7 @@ impl Rule for Speculation {
 
     fn check(&self, cx: &Context<'_>) -> Outcome {
         let scheduler = Scheduler::of(cx.trace);
-        let drafts = |s: &Step| scheduler.speculation(s.window).map_or(0.0, |(drafted, _)| drafted);
+        let drafts = |s: &Step| counted(&scheduler, s).map_or(0.0, |(drafted, _)| drafted);
         let (mut found, mut blind, mut any) = (Vec::new(), false, false);
         for (rank, class) in reading::marked(cx) {
             let drafted: f64 = rank.steady_steps(class).map(&drafts).sum();
@@ -91,6 +91,11 @@ impl Rule for Speculation {
     }
 }
 
+/// Tokens drafted and accepted in a step. The host counts them, so its window of the step tells them apart.
+fn counted(scheduler: &Scheduler, step: &Step) -> Option<(f64, f64)> {
+    scheduler.speculation(step.host.unwrap_or(step.window))
+}
+
 /// What a plain step takes at most, and how that is known.
 struct Plain {
     takes: Ns,
@@ -100,7 +105,7 @@ struct Plain {
 /// Whether speculation pays; `None` if that cannot be told.
 fn judge(cx: &Context<'_>, scheduler: &Scheduler, rank: &Rank, class: &Class) -> Option<Option<Finding>> {
     let batch = class.batch.filter(|b| *b > 0)?;
-    let counts = || rank.steady_steps(class).filter_map(|s| scheduler.speculation(s.window));
+    let counts = || rank.steady_steps(class).filter_map(|s| counted(scheduler, s));
     let (drafted, accepted) = counts().fold((0.0, 0.0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
     let steps = class.steady.max(1);
     let per_sequence = accepted / (steps as f64 * f64::from(batch));
@@ -166,7 +171,7 @@ fn judge(cx: &Context<'_>, scheduler: &Scheduler, rank: &Rank, class: &Class) ->
 
 fn plain(cx: &Context<'_>, scheduler: &Scheduler, rank: &Rank, class: &Class) -> Option<Plain> {
     let without = |c: &&Class| {
-        let drafted = |s: &Step| scheduler.speculation(s.window).is_some_and(|(drafted, _)| drafted > 0.0);
+        let drafted = |s: &Step| counted(scheduler, s).is_some_and(|(drafted, _)| drafted > 0.0);
         c.steady >= LEAST_STEPS && !rank.steady_steps(c).any(drafted)
     };
     let same = |c: &&Class| c.index != class.index && c.batch == class.batch && c.stage == class.stage;

@@ -49,15 +49,31 @@ impl Run {
         Self::labelled("execute_context_0(0)_generation_4(4)", steps, step)
     }
 
-    /// A run of `steps` steps under the annotation `label` on a device of 132 cores.
+    /// A run of `steps` steps under the annotation `label`.
     pub fn labelled(label: &str, steps: usize, mut step: impl FnMut(&mut Self, usize)) -> (Trace, Analysis) {
+        Self::annotated(steps, |run, i| {
+            step(run, i);
+            label.to_owned()
+        })
+    }
+
+    /// A run of decode steps of as many sequences as `step` says of each.
+    pub fn batches(steps: usize, mut step: impl FnMut(&mut Self, usize) -> u32) -> (Trace, Analysis) {
+        Self::annotated(steps, |run, i| {
+            let batch = step(run, i);
+            format!("execute_context_0(0)_generation_{batch}({batch})")
+        })
+    }
+
+    /// A run of `steps` steps on a device of 132 cores; `step` writes each and gives its annotation.
+    fn annotated(steps: usize, mut step: impl FnMut(&mut Self, usize) -> String) -> (Trace, Analysis) {
         let mut run = Self { script: Script::default(), host: 0, device: 0 };
         run.script.cores(132);
         for i in 0..steps {
             let start = run.host;
-            step(&mut run, i);
+            let label = step(&mut run, i);
             let span = (start, run.host.max(start + 1));
-            run.script.host(Category::UserRange, label, span);
+            run.script.host(Category::UserRange, &label, span);
         }
         run.script.analyze()
     }
