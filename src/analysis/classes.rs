@@ -9,6 +9,7 @@ use super::{
     anchor::Mark,
     bucket::Bucket,
     jitter,
+    scheduler::Series,
     steps::{Class, GraphMode, Selection, Shadow, Step},
     timeline::{DeviceOp, OpKind, Timeline},
 };
@@ -28,7 +29,15 @@ pub struct Draft {
 
 impl Draft {
     /// Reads a step's annotation and, where it is silent, its kernels.
-    pub fn new(mark: &Mark, ops: &[DeviceOp], timeline: &Timeline, training: bool, whole: bool) -> Self {
+    /// `tokens` is what the engine counts of its steps, if it does.
+    pub fn new(
+        mark: &Mark,
+        ops: &[DeviceOp],
+        timeline: &Timeline,
+        tokens: Option<&Series>,
+        training: bool,
+        whole: bool,
+    ) -> Self {
         let label = mark.label.as_ref();
         let said = label.map_or(Stage::Unknown, |l| l.stage);
         let batch = label.and_then(|l| l.decode_requests).filter(|n| *n > 0);
@@ -37,6 +46,10 @@ impl Draft {
             Stage::Unknown => stage_of_kernels(ops),
             known => known,
         };
+        // A step of decode only has a token per sequence.
+        let counted = tokens.zip(mark.host).and_then(|(tokens, host)| tokens.set_in(host));
+        let counted = counted.filter(|n| stage == Stage::Decode && (1.0..1e9).contains(n)).map(|n| n as u32);
+        let batch = batch.or(counted);
         Self {
             whole,
             stage,

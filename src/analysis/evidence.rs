@@ -25,6 +25,7 @@ pub fn of(trace: &Trace, ranks: &[Rank]) -> Evidence {
     hold(EvidenceClass::Shapes, trace.details.iter().any(|d| matches!(d, Detail::Op(op) if op.shapes.is_some())));
     hold(EvidenceClass::MultiRank, ranks.len() > 1);
     let device_counter = |c: &model::CounterTrack| c.device.is_some() && !trace.strings.get(c.name).contains("memory");
+    hold(EvidenceClass::Logs, super::Scheduler::of(trace).is_known());
     hold(EvidenceClass::Counters, trace.counters.iter().any(device_counter));
     let queue_waits =
         trace.tracks.iter().zip(&trace.lanes).any(|(track, lane)| {

@@ -17,6 +17,7 @@
 //! | [`replay`] | what the steps would take after such changes |
 //! | [`period`] | layers found as tandem repeats |
 //! | [`jitter`] | slow steps against the median one |
+//! | [`scheduler`] | what the engine's scheduler said of itself |
 //! | [`evidence`] | what the capture can and cannot show |
 
 mod align;
@@ -34,8 +35,9 @@ pub mod jitter;
 pub mod job;
 mod matching;
 pub mod period;
-mod segments;
 pub mod replay;
+pub mod scheduler;
+mod segments;
 pub mod steps;
 pub mod timeline;
 pub mod wait;
@@ -48,6 +50,7 @@ pub use edit::Edit;
 pub use jitter::Jitter;
 pub use job::Job;
 pub use period::Period;
+pub use scheduler::{RankCounter, Scheduler};
 pub use steps::{Class, GraphMode, Selection, Step};
 pub use timeline::{Call, DeviceOp, OpKind, Timeline};
 

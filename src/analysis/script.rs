@@ -67,6 +67,15 @@ impl Script {
         self
     }
 
+    /// A slice on another host thread.
+    pub fn host_on(&mut self, thread: i64, category: Category, name: &str, span: (Ns, Ns)) -> &mut Self {
+        let process = self.process;
+        let key = TrackKey { kind: TrackKind::HostThread, process, device: None, context: None, id: thread };
+        let track = self.builder.track(key);
+        self.put(track, category, name, span, None, None);
+        self
+    }
+
     /// A runtime call that causes no device work.
     pub fn call(&mut self, api: &str, span: (Ns, Ns)) -> &mut Self {
         self.host(Category::HostApi, api, span)
@@ -108,6 +117,44 @@ impl Script {
         };
         let queue = self.queue(7);
         self.put(queue, Category::Memcpy, &format!("Memcpy {dir}"), span, Some(id), Some(Detail::Copy(detail)));
+        self
+    }
+
+    /// A sample of a counter of the process.
+    pub fn counter(&mut self, name: &str, t: Ns, value: f64) -> &mut Self {
+        let name = self.builder.intern(name);
+        self.builder.counter(self.process, None, name, "", t, value);
+        self
+    }
+
+    /// A sample of a counter of the device.
+    pub fn device_counter(&mut self, name: &str, t: Ns, value: f64) -> &mut Self {
+        let name = self.builder.intern(name);
+        self.builder.counter(self.process, Some(0), name, "", t, value);
+        self
+    }
+
+    /// The device has so many cores.
+    pub fn cores(&mut self, cores: u32) -> &mut Self {
+        let process = self.process;
+        let cores = Some(cores);
+        self.builder.device(Device { process, ordinal: 0, name: None, vendor: None, cores, memory_bytes: None });
+        self
+    }
+
+    /// A launch call and its kernel of so many blocks on queue 7.
+    pub fn launch_blocks(&mut self, call: (Ns, Ns), name: &str, kernel: (Ns, Ns), blocks: u32) -> &mut Self {
+        let id = self.issue("cudaLaunchKernel", call);
+        let detail = KernelDetail { grid: Some([blocks, 1, 1]), ..KernelDetail::default() };
+        self.kernel(7, name, kernel, Some(id), Some(Detail::Kernel(detail)));
+        self
+    }
+
+    /// A framework operator with the recorded shapes and types of its inputs, JSON.
+    pub fn operator(&mut self, name: &str, span: (Ns, Ns), shapes: &str, types: &str) -> &mut Self {
+        let (shapes, dtypes) = (Some(self.builder.intern(shapes)), Some(self.builder.intern(types)));
+        let detail = Detail::Op(model::OpDetail { shapes, dtypes });
+        self.put(self.thread, Category::FrameworkOp, name, span, None, Some(detail));
         self
     }
 

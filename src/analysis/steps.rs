@@ -17,6 +17,7 @@ use super::{
     host::{HostStates, Labels},
     idle::Explainer,
     matching, period,
+    scheduler::RankCounter,
     segments::Segments,
     timeline,
     timeline::{DeviceOp, OpKind, Timeline},
@@ -269,6 +270,7 @@ fn analyze_rank(
     let explainer = Explainer::new(&timeline, &states);
     let attribution = attribution::attribute(trace, &timeline, &collectives, &explainer, &windows, cuts);
     let training = is_training(trace, process);
+    let tokens = RankCounter::Tokens.of(trace, process);
     let mut steps: Vec<Step> = Vec::with_capacity(windows.len());
     let mut drafts = Vec::with_capacity(windows.len());
     let partitions = attribution.partitions.into_iter();
@@ -276,7 +278,8 @@ fn analyze_rank(
         let end = timeline.ops.partition_point(|op| op.start < window.end);
         let ops = mark.op..end.max(mark.op);
         let here = timeline.ops.get(ops.clone()).unwrap_or(&[]);
-        drafts.push(classes::Draft::new(mark, here, &timeline, training, anchor.kind == AnchorKind::WholeCapture));
+        let whole = anchor.kind == AnchorKind::WholeCapture;
+        drafts.push(classes::Draft::new(mark, here, &timeline, tokens.as_ref(), training, whole));
         steps.push(Step {
             index: i as u32,
             window: *window,

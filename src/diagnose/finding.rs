@@ -66,7 +66,7 @@ pub struct Evidence {
 #[derive(Clone, Debug)]
 pub struct Trigger {
     /// The formula, in the words of the rule's documentation.
-    pub formula: &'static str,
+    pub formula: Text,
     /// Its value here.
     pub value: f64,
     /// The threshold.

@@ -6,7 +6,9 @@
 use super::{
     estimate::Method,
     finding::{Competing, Finding},
-    rules::{cp04_tracing_inflation as inflation, cp05_trace_integrity::FOLDED, gate::LEAST_GAIN},
+    rules::{
+        cp04_tracing_inflation as inflation, cp05_trace_integrity::FOLDED, gate::LEAST_GAIN, rt19_load_limited as load,
+    },
 };
 use crate::{
     analysis::{Analysis, Class, Confidence, Layer},
@@ -26,15 +28,32 @@ const SAME_TIME: &[(&str, &str)] = &[
     ("RT-08", "RT-12"),
     ("RT-15", "RT-12"),
     ("RT-11", "RT-09"),
+    ("RT-06", "RT-05"),
+    ("RT-06", "RT-08"),
+    ("RT-06", "RT-12"),
+    ("RT-13", "RT-14"),
+    ("RT-13", "RT-01"),
+    ("RT-16", "RT-12"),
+    ("RT-16", "RT-01"),
+    ("RT-19", "RT-12"),
+    ("RT-19", "RT-15"),
+    ("RT-19", "RT-22"),
+    ("RT-02", "RT-01"),
+    ("RT-02", "RT-14"),
     ("RT-05", "RT-22"),
+    ("RT-06", "RT-22"),
     ("RT-10", "RT-22"),
     ("RT-15", "RT-22"),
     ("OP-03", "OP-08"),
+    ("OP-04", "OP-08"),
     ("OP-05", "OP-08"),
+    ("OP-06", "OP-08"),
+    ("OP-17", "OP-08"),
 ];
 
 /// Pairs of rules that may count some of the same operations; both stay, and the second one says so.
-const SHARED: &[(&str, &str)] = &[("OP-03", "OP-05")];
+const SHARED: &[(&str, &str)] =
+    &[("OP-03", "OP-05"), ("OP-17", "OP-05"), ("OP-10", "OP-09"), ("OP-10", "OP-04"), ("OP-04", "OP-09")];
 
 /// Rules that say the host sets the pace of the forward pass.
 const LAUNCH_BOUND: [&str; 2] = ["RT-01", "RT-14"];
@@ -136,8 +155,13 @@ fn conflict(findings: &[Finding], specific: &str, general: &str) -> Option<(usiz
         if s.confidence < g.confidence {
             return Some((j, i));
         }
-        (s.estimate.max_gain_share() >= 0.5 * g.estimate.max_gain_share()).then_some((i, j))
+        (claimed(s) >= 0.5 * claimed(g)).then_some((i, j))
     })
+}
+
+/// Share of the step that a finding claims. That of a run without requests cannot be gained.
+fn claimed(finding: &Finding) -> f64 {
+    if finding.rule == load::ID { finding.trigger.value } else { finding.estimate.max_gain_share() }
 }
 
 /// Where launches set the pace, faster or fewer kernels gain little: operator findings of the class are less sure, unless

@@ -5,7 +5,7 @@ use model::EvidenceClass;
 use super::{
     finding::{Finding, Severity},
     rule::Context,
-    rules::{self, cp04_tracing_inflation as inflation},
+    rules::{self, cp04_tracing_inflation as inflation, rt19_load_limited as load},
 };
 use crate::{
     analysis::{AnchorKind, Bucket, Class, Confidence, Layer, Rank},
@@ -23,6 +23,8 @@ pub enum VerdictLayer {
     Runtime,
     /// Transfers and late ranks.
     Communication,
+    /// Too few requests: no bottleneck of the stack.
+    Load,
     /// The capture does not allow a verdict.
     Undecided,
     /// No layer stands out.
@@ -132,6 +134,14 @@ pub fn judge(cx: &Context<'_>, findings: &[Finding]) -> Verdict {
         );
         let args = step_args(rank, class).into_iter().chain([("share", Value::Share(collectives))]);
         return undecided(Message::new(text, args), Vec::new());
+    }
+    if let Some(limited) = findings.iter().find(|f| f.rule == load::ID && f.trigger.value >= best) {
+        let text = Text::new(
+            "{subject} ({class}): {lasts} {step}, and for {share} of the time the engine has no request to work on: the run is load-limited, and that is not a bottleneck of the stack.",
+            "{subject}（{class}）：{lasts} {step}，其中 {share} 的时间引擎没有请求可处理：该运行受负载限制，并非软件栈的瓶颈。",
+        );
+        let args = step_args(rank, class).into_iter().chain([("share", Value::Share(limited.trigger.value))]);
+        return verdict(VerdictLayer::Load, Message::new(text, args), limited.confidence, vec![load::ID]);
     }
     match findings.iter().find(weighty) {
         Some(first) => {

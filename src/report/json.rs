@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::{
     grade::Grade,
+    ledger_note,
     model::{Capture, ClassPart, RankPart, Report},
     phrase, text, units,
     work::Work,
@@ -78,8 +79,16 @@ struct Steps {
     anchor: String,
     confidence: &'static str,
     marks_without_work: u32,
+    outside_ns: Outside,
     count: usize,
     classes: Vec<serde_json::Value>,
+}
+
+/// Device work in no step, ns.
+#[derive(Serialize)]
+struct Outside {
+    before: i64,
+    after: i64,
 }
 
 #[derive(Serialize)]
@@ -239,16 +248,16 @@ fn ranks(rank: &RankPart) -> serde_json::Value {
 
 fn steps(rank: &RankPart) -> Steps {
     let class = |c: &ClassPart| {
-        let [p50, p95, p99] = c.percentiles;
         serde_json::json!({
             "key": plain(&c.key), "count": c.count, "used": c.used,
-            "median_ns": p50, "p95_ns": p95, "p99_ns": p99,
+            "median_ns": c.median, "p95_ns": c.p95, "p99_ns": c.p99,
         })
     };
     Steps {
         anchor: plain(&rank.anchor.key()),
         confidence: units::confidence_key(rank.anchor.confidence),
         marks_without_work: rank.anchor.without_work,
+        outside_ns: Outside { before: rank.outside[0], after: rank.outside[1] },
         count: rank.steps,
         classes: rank.classes.iter().map(class).collect(),
     }
@@ -345,7 +354,7 @@ fn finding(capture: &Capture, finding: &Finding, lang: Lang) -> Found {
         scope: serde_json::json!({ "class": plain(&finding.class), "ranks": finding.ranks }),
         evidence: finding.evidence.iter().map(fact).collect(),
         trigger: serde_json::json!({
-            "formula": finding.trigger.formula, "value": finding.trigger.value, "threshold": finding.trigger.threshold,
+            "formula": finding.trigger.formula.get(lang), "value": finding.trigger.value, "threshold": finding.trigger.threshold,
         }),
         estimate: Gain {
             from_ns: estimate.from,
@@ -406,7 +415,7 @@ fn import(capture: &Capture, _: Lang) -> Vec<serde_json::Value> {
     capture.stats.iter().map(row).collect()
 }
 
-fn ledger(capture: &Capture, _: Lang) -> Vec<serde_json::Value> {
+fn ledger(capture: &Capture, lang: Lang) -> Vec<serde_json::Value> {
     let row = |l: &model::LedgerRow| {
         serde_json::json!({
             "capture": capture.id,
@@ -414,7 +423,7 @@ fn ledger(capture: &Capture, _: Lang) -> Vec<serde_json::Value> {
             "read": l.read,
             "kept": l.kept,
             "time_ns": l.time_ns,
-            "note": plain(&l.note),
+            "note": plain(ledger_note::in_language(&l.note, lang)),
         })
     };
     capture.ledger.iter().map(row).collect()

@@ -19,6 +19,7 @@ pub mod grade;
 pub mod job;
 pub mod json;
 pub mod kernel_name;
+mod ledger_note;
 pub mod markdown;
 pub mod model;
 pub mod phrase;

@@ -13,6 +13,10 @@ use crate::{
     diagnose::{Abstention, Counterfactual, Diagnosis, Finding, Severity, Verdict},
 };
 
+/// Steps from which a 95th percentile (nearest rank) is not simply the slowest step.
+pub const P95_STEPS: usize = 20;
+/// The same for the 99th.
+pub const P99_STEPS: usize = 100;
 /// Unmapped names listed; the rest is counted.
 const UNMAPPED: usize = 10;
 
@@ -104,6 +108,8 @@ pub struct RankPart {
     pub operators: Vec<Work>,
     /// Kernels of the main class by exclusive time, longest first.
     pub kernels: Vec<Work>,
+    /// Device work that lies in no step, ns: before the first and after the last.
+    pub outside: [Ns; 2],
     /// Collectives seen, and those whose transfer had to be estimated.
     pub collectives: (u64, u64),
 }
@@ -117,8 +123,12 @@ pub struct ClassPart {
     pub count: usize,
     /// Of those, steps that count.
     pub used: usize,
-    /// Median, 95th and 99th percentile of the windows, ns.
-    pub percentiles: [Ns; 3],
+    /// Median of the windows, ns.
+    pub median: Ns,
+    /// 95th percentile, ns; absent below [`P95_STEPS`] steps, where it is hardly more than the slowest one.
+    pub p95: Option<Ns>,
+    /// 99th percentile, ns; absent below [`P99_STEPS`] steps.
+    pub p99: Option<Ns>,
     /// Sum of the windows that count, ns.
     pub total: Ns,
     /// Where the time of the steps that count went; adds up to `total`.
@@ -145,8 +155,10 @@ pub struct BucketRow {
 /// Slow steps against the median one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Slow {
-    /// p99 over p50.
+    /// p99 over p50 by nearest rank.
     pub ratio: f64,
+    /// Whether there are so few steps that this p99 is simply the slowest one.
+    pub slowest: bool,
     /// How many steps are slow.
     pub steps: usize,
     /// Mean excess over the median step by bucket, ns, largest first.
@@ -243,6 +255,7 @@ impl RankPart {
             main: main.and_then(|class| rank.classes.iter().position(|c| c.index == class.index)),
             operators,
             kernels,
+            outside: outside(rank),
             collectives: (rank.collectives.instances, rank.collectives.estimated),
         }
     }
@@ -267,8 +280,11 @@ impl ClassPart {
                 None => buckets.push(BucketRow { name, layer, ns }),
             }
         }
+        // Without a step that counts the percentiles are over all steps of the class.
+        let timed = if class.steady > 0 { class.steady } else { class.count };
         let slow = |j: &Jitter| Slow {
             ratio: j.ratio,
+            slowest: timed < P99_STEPS,
             steps: j.slow.len(),
             excess: j.excess.iter().map(|(bucket, ns)| (bucket.name(labels), *ns)).collect(),
         };
@@ -276,7 +292,9 @@ impl ClassPart {
             key: class.key.clone(),
             count: class.count,
             used: class.steady,
-            percentiles: [class.p50, class.p95, class.p99],
+            median: class.p50,
+            p95: (timed >= P95_STEPS).then_some(class.p95),
+            p99: (timed >= P99_STEPS).then_some(class.p99),
             total: class.total,
             buckets,
             shadow: class.shadow.clone(),
@@ -289,6 +307,20 @@ impl ClassPart {
     pub fn layers(&self) -> [Ns; 4] {
         Layer::ALL.map(|layer| self.buckets.iter().filter(|row| row.layer == layer).map(|row| row.ns).sum())
     }
+}
+
+/// Time in which the device worked before the first step and after the last one, ns.
+fn outside(rank: &Rank) -> [Ns; 2] {
+    let Some((first, last)) = rank.steps.first().zip(rank.steps.last()) else { return [0, 0] };
+    let (mut out, mut done) = ([0; 2], [Ns::MIN, last.window.end]);
+    for op in &rank.timeline.ops {
+        // Operations come in order of their start: what one covers beyond those before it is new.
+        for (side, end) in [op.end.min(first.window.start), op.end].into_iter().enumerate() {
+            out[side] += (end - op.start.max(done[side])).max(0);
+            done[side] = done[side].max(end);
+        }
+    }
+    out
 }
 
 /// The last part of a path of any system: what names the source on every machine.

@@ -114,7 +114,9 @@ fn rank() -> RankPart {
         key: "decode b=8 graph=eager".into(),
         count: 5,
         used: 3,
-        percentiles: [10_000_000, 10_000_001, 10_000_001],
+        median: 10_000_000,
+        p95: None,
+        p99: None,
         total: 30_000_001,
         buckets: vec![
             bucket("compute.gemm", Layer::Operator, 10_000_000),
@@ -125,14 +127,16 @@ fn rank() -> RankPart {
             bucket("unattributed", Layer::Measurement, 1),
         ],
         shadow: vec![(Shadow::ComputeTransfer, 600_000), (Shadow::ComputeCopy, 0)],
-        slow: Some(Slow { ratio: 1.25, steps: 1, excess: vec![("rt.launch_api".into(), 2_500_000)] }),
         reassigned: None,
+        slow: Some(Slow { ratio: 1.25, slowest: true, steps: 1, excess: vec![("rt.launch_api".into(), 2_500_000)] }),
     };
     let prefill = ClassPart {
         key: "prefill".into(),
         count: 1,
         used: 1,
-        percentiles: [4_000_000; 3],
+        median: 4_000_000,
+        p95: None,
+        p99: None,
         total: 4_000_000,
         buckets: vec![bucket("compute.gemm", Layer::Operator, 3_999_999), bucket("prof", Layer::Measurement, 1)],
         shadow: Vec::new(),
@@ -164,6 +168,7 @@ fn rank() -> RankPart {
             work("nvjet_tst_64x8", "gemm", 120, 10_000_000, 9_000_000),
             work("void rms_norm<c10::BFloat16>(T*, int)", "norm", 60, 5_000_000, 3_000_000),
         ],
+        outside: [3_000_000, 0],
         collectives: (6, 2),
     }
 }
@@ -185,7 +190,14 @@ fn finding() -> Finding {
             value: Value::Count(400),
             rows: (1..=6).map(SliceId).collect(),
         }],
-        trigger: Trigger { formula: "(rt.launch_api + rt.launch_latency) / step", value: 0.333, threshold: 0.15 },
+        trigger: Trigger {
+            formula: Text::new(
+                "(rt.launch_api + rt.launch_latency) / step",
+                "（rt.launch_api + rt.launch_latency）/ 步时",
+            ),
+            value: 0.333,
+            threshold: 0.15,
+        },
         estimate: Estimate { from: 10_000_000, to_low: 6_000_000, to_high: 10_000_000, method: Method::Bound },
         limits: None,
         unreplayed: None,

@@ -43,8 +43,11 @@ fn job(pair: impl Fn(Ns) -> Ns) -> Analysis {
     let instances = (0..STEPS).map(|i| Instance {
         members: vec![Member { rank: 0, op: op(&analysis.ranks[0], i) }, Member { rank: 1, op: op(&late, pair(i)) }],
         transfer: 20_000,
+        group: 0,
+        kind: 0,
+        slow: false,
     });
-    analysis.job = Job { instances: instances.collect() };
+    analysis.job = Job { instances: instances.collect(), ..Job::default() };
     analysis.ranks.push(late);
     analysis
 }

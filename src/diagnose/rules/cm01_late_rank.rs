@@ -101,8 +101,11 @@ fn blame(cx: &Context<'_>, group: &Waiting, late: &Late) -> Option<Finding> {
     let removes = (late.alone / steps).min(excess.total).max(0);
     let change = Intervention { removes, layer, edits: excess.edits(rank, class) };
     let share = group.share_of(late);
-    let trigger =
-        Trigger { formula: "waits for the rank / waits of its group", value: share, threshold: group.blame_share() };
+    let trigger = Trigger {
+        formula: Text::new("waits for the rank / waits of its group", "等待该 rank 的时间 / 该组全部等待时间"),
+        value: share,
+        threshold: group.blame_share(),
+    };
     let claim = Message::new(
         Text::new(
             "The others wait for rank {rank}: {share} of the waiting in {class} is for it, {wait} per step and waiting rank; it spends longer on {bucket}.",

@@ -90,7 +90,10 @@ impl Rule for RedundantCollectives {
             let Some(step) = rank.steady_steps(class).max_by_key(|s| collectives(rank, s)) else { continue };
             let (count, plan) = (collectives(rank, step), plan(step));
             let trigger = Trigger {
-                formula: "collectives per step / (collectives per layer of the plan x layers + 2)",
+                formula: Text::new(
+                    "collectives per step / (collectives per layer of the plan x layers + 2)",
+                    "每步集合通信次数 /（方案每层次数 × 层数 + 2）",
+                ),
                 value: count as f64 / plan as f64,
                 threshold: 1.0,
             };

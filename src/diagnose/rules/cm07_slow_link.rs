@@ -119,7 +119,7 @@ fn judge(cx: &Context<'_>, group: usize, usual: &BTreeMap<(usize, u32), Usual>) 
     let edit = Edit::Transfer(slow.iter().map(|(op, _, _, expected)| (*op, *expected)).collect());
     let change = Intervention { removes: per_step, layer: Layer::Communication, edits: vec![edit] };
     let trigger = Trigger {
-        formula: "transfer of the slow instances / usual transfer",
+        formula: Text::new("transfer of the slow instances / usual transfer", "慢实例的传输时间 / 通常的传输时间"),
         value: took as f64 / expected.max(1) as f64,
         threshold: SLOWER.0 as f64 / SLOWER.1 as f64,
     };

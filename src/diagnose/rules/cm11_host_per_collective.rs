@@ -71,8 +71,11 @@ impl Rule for HostPerCollective {
             if (collective as f64) < SLOWER * other as f64 {
                 continue;
             }
-            let trigger =
-                Trigger { formula: "host idle before collectives / median step", value: cost.share, threshold: SHARE };
+            let trigger = Trigger {
+                formula: Text::new("host idle before collectives / median step", "集合通信之前的主机侧空闲 / 中位步时"),
+                value: cost.share,
+                threshold: SHARE,
+            };
             let claim = Message::new(
                 Text::new(
                     "Before each collective of {class} the device waits {each} for the host, {idle} of {step} in all ({share}).",

@@ -98,7 +98,11 @@ fn spread(cx: &Context<'_>, group: &Waiting) -> Option<Finding> {
             ("most", Value::Share(latest)),
         ],
     );
-    let trigger = Trigger { formula: "mean wait of a rank / median step", value: group.share, threshold: SHARE };
+    let trigger = Trigger {
+        formula: Text::new("mean wait of a rank / median step", "每个 rank 的平均等待 / 中位步时"),
+        value: group.share,
+        threshold: SHARE,
+    };
     let change = Intervention { removes, layer, edits: Vec::new() };
     let rows = group.late.iter().flat_map(|l| l.rows.iter().take(2)).map(|(_, slice)| *slice);
     let mut finding = cx

@@ -61,15 +61,25 @@ impl Rule for TracingInflation {
     fn check(&self, cx: &Context<'_>) -> Outcome {
         match ratio(cx) {
             Some(ratio) if ratio > TRUSTED => {
-                cx.main_classes().map(|(rank, class)| inflated(cx, rank, class, ratio)).collect()
+                once(cx.main_classes().map(|(rank, class)| inflated(cx, rank, class, ratio))).into_iter().collect()
             }
             Some(_) => Outcome::Quiet,
             None => {
-                let found: Vec<Finding> = cx.main_classes().filter_map(|(r, c)| recorded(cx, r, c)).collect();
-                if found.is_empty() { Outcome::Abstain(unknown()) } else { Outcome::Found(found) }
+                let found = once(cx.main_classes().filter_map(|(rank, class)| recorded(cx, rank, class)));
+                found.map_or_else(|| Outcome::Abstain(unknown()), |finding| Outcome::Found(vec![finding]))
             }
         }
     }
+}
+
+/// One profiler recorded all ranks: the finding of the rank that it slowed most speaks for all of them.
+fn once(findings: impl Iterator<Item = Finding>) -> Option<Finding> {
+    findings.reduce(|a, b| {
+        let (mut most, other) = if b.trigger.value > a.trigger.value { (b, a) } else { (a, b) };
+        most.ranks.extend(other.ranks);
+        most.ranks.sort_unstable();
+        most
+    })
 }
 
 /// Traced over untraced step, if the run says it.
@@ -103,7 +113,11 @@ fn inflated(cx: &Context<'_>, rank: &Rank, class: &Class, ratio: f64) -> Finding
         )
     };
     let claim = Message::new(text, [("class", Value::Raw(class.key.clone())), ("ratio", Value::Ratio(ratio))]);
-    let trigger = Trigger { formula: "traced step / untraced step", value: ratio, threshold: TRUSTED };
+    let trigger = Trigger {
+        formula: Text::new("traced step / untraced step", "剖析步时 / 不剖析步时"),
+        value: ratio,
+        threshold: TRUSTED,
+    };
     about(cx, &DOC, rank, class, claim, trigger).with(Evidence::new(
         Text::new("traced over untraced step, as the run says", "运行声明的剖析/不剖析步时之比"),
         Value::Ratio(ratio),
@@ -132,7 +146,10 @@ fn recorded(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
         [("class", Value::Raw(class.key.clone())), ("total", Value::Ns(total)), ("exposed", Value::Ns(exposed))],
     );
     let trigger = Trigger {
-        formula: "time in profiler overhead / time of the steps (any overhead counts)",
+        formula: Text::new(
+            "time in profiler overhead / time of the steps (any overhead counts)",
+            "剖析器自身耗时 / 各步总时间（任何开销都算）",
+        ),
         value: share,
         threshold: 0.0,
     };

@@ -103,7 +103,10 @@ impl Rule for TraceIntegrity {
             ],
         );
         let trigger = Trigger {
-            formula: "share of the records concerned, first kind of problem listed",
+            formula: Text::new(
+                "share of the records concerned, first kind of problem listed",
+                "受影响记录的占比，取列出的第一类问题",
+            ),
             value: *value,
             threshold: *threshold,
         };

@@ -57,8 +57,11 @@ impl Rule for SumAboveWall {
                 continue;
             }
             let ratio = sum as f64 / class.total as f64;
-            let trigger =
-                Trigger { formula: "sum of operation durations / sum of step windows", value: ratio, threshold: 1.0 };
+            let trigger = Trigger {
+                formula: Text::new("sum of operation durations / sum of step windows", "算子时长之和 / 步窗口之和"),
+                value: ratio,
+                threshold: 1.0,
+            };
             let claim = Message::new(
                 Text::new(
                     "Device operations of {class} add up to {ratio} the time that passed: sums of durations must not be read as wall time.",

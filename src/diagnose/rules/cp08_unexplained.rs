@@ -55,7 +55,11 @@ impl Rule for Unexplained {
             if share <= SHARE {
                 continue;
             }
-            let trigger = Trigger { formula: "measurement layer / class time", value: share, threshold: SHARE };
+            let trigger = Trigger {
+                formula: Text::new("measurement layer / class time", "测量层时间 / 该类总时间"),
+                value: share,
+                threshold: SHARE,
+            };
             let claim = Message::new(
                 Text::new(
                     "{share} of {class} cannot be attributed to a layer: what is said about it is a narrative, not a proof.",

@@ -10,7 +10,7 @@ use crate::{
 /// Least gain that is reported, as a share of the step (diagnosis method, common gate).
 pub const LEAST_GAIN: f64 = 0.01;
 /// Steps in which a trigger must hold; below so many the class as a whole decides, with low confidence.
-const LEAST_STEPS: usize = 3;
+pub const LEAST_STEPS: usize = 3;
 /// A pause of so many median steps counts even when it occurs once.
 pub const STALL_STEPS: Ns = 5;
 

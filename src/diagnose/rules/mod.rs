@@ -1,39 +1,71 @@
 //! The rule catalogue: one file and one line per rule.
 
-mod cm01_late_rank;
 mod change;
+mod cm01_late_rank;
+mod cm05_missing_overlap;
 mod cm06_redundant_collectives;
 mod cm07_slow_link;
+mod cm09_moe_imbalance;
+mod cm10_dp_mismatch;
 mod cm11_host_per_collective;
 mod cm12_jitter_wait;
+mod cm13_kv_transfer;
 mod composite;
 pub(crate) mod cp04_tracing_inflation;
 pub(crate) mod cp05_trace_integrity;
+mod cp06_clock_drift;
 mod cp07_sum_above_wall;
 mod cp08_unexplained;
+mod cp09_workload_mix;
+mod cp10_synthetic_load;
+mod dtype;
+mod exposed;
 mod fine_op;
 pub(crate) mod gate;
+mod graph_sizes;
 mod late;
+mod launch_shape;
 mod measurement;
 mod op03_unfused_composite;
+mod op04_upcast;
 mod op05_layout;
+mod op06_fills;
 mod op07_cpu_fallback;
 mod op08_small_ops;
+mod op09_tail;
+mod op10_gemm_variant;
+mod op12_split_kv;
+mod op13_reduced_clock;
 mod op14_sampling;
+mod op15_cache_ops;
+mod op16_expert_padding;
+mod op17_attention_merge;
+mod op_shapes;
 mod reading;
 mod rt01_no_graph;
+mod rt02_partial_graph;
 mod rt03_piecewise_graph;
+mod rt04_padding;
 mod rt05_recompile;
+mod rt06_graph_recapture;
 mod rt08_update_before_replay;
 mod rt09_extra_syncs;
 mod rt10_allocator;
 mod rt11_blocking_copy;
 mod rt12_between_steps;
+mod rt13_cpu_contention;
 mod rt14_launch_bound;
 mod rt15_gc_pauses;
+mod rt16_gil;
+mod rt17_serial_streams;
 mod rt18_node_gap;
+pub(crate) mod rt19_load_limited;
+mod rt20_preemption;
+mod rt21_speculation;
 mod rt22_jitter;
 mod rt23_warm_up;
+mod share_of_step;
+mod uneven;
 
 #[cfg(test)]
 mod testing;
@@ -45,32 +77,57 @@ use super::rule::Rule;
 /// Every rule, in catalogue order.
 pub const REGISTRY: &[&dyn Rule] = &[
     &op03_unfused_composite::UnfusedComposite,
+    &op04_upcast::Upcast,
     &op05_layout::Layout,
+    &op06_fills::Fills,
     &op07_cpu_fallback::CpuFallback,
     &op08_small_ops::SmallOps,
+    &op09_tail::Tail,
+    &op10_gemm_variant::GemmVariant,
+    &op12_split_kv::SplitKv,
+    &op13_reduced_clock::ReducedClock,
     &op14_sampling::Sampling,
+    &op15_cache_ops::CacheOps,
+    &op16_expert_padding::ExpertPadding,
+    &op17_attention_merge::AttentionMerge,
     &rt01_no_graph::NoGraph,
+    &rt02_partial_graph::PartialGraph,
     &rt03_piecewise_graph::PiecewiseGraph,
+    &rt04_padding::Padding,
     &rt05_recompile::Recompile,
+    &rt06_graph_recapture::GraphRecapture,
     &rt08_update_before_replay::UpdateBeforeReplay,
     &rt09_extra_syncs::ExtraSyncs,
     &rt10_allocator::Allocator,
     &rt11_blocking_copy::BlockingCopy,
     &rt12_between_steps::BetweenSteps,
+    &rt13_cpu_contention::CpuContention,
     &rt14_launch_bound::LaunchBound,
     &rt15_gc_pauses::GcPauses,
+    &rt16_gil::Gil,
+    &rt17_serial_streams::SerialStreams,
     &rt18_node_gap::NodeGap,
+    &rt19_load_limited::LoadLimited,
+    &rt20_preemption::Preemption,
+    &rt21_speculation::Speculation,
     &rt22_jitter::Jitter,
     &rt23_warm_up::WarmUp,
     &cm01_late_rank::LateRank,
+    &cm05_missing_overlap::MissingOverlap,
     &cm06_redundant_collectives::RedundantCollectives,
     &cm07_slow_link::SlowLink,
+    &cm09_moe_imbalance::MoeImbalance,
+    &cm10_dp_mismatch::DpMismatch,
     &cm11_host_per_collective::HostPerCollective,
     &cm12_jitter_wait::JitterWait,
+    &cm13_kv_transfer::KvTransfer,
     &cp04_tracing_inflation::TracingInflation,
     &cp05_trace_integrity::TraceIntegrity,
+    &cp06_clock_drift::ClockDrift,
     &cp07_sum_above_wall::SumAboveWall,
     &cp08_unexplained::Unexplained,
+    &cp09_workload_mix::WorkloadMix,
+    &cp10_synthetic_load::SyntheticLoad,
 ];
 
 /// The rule with this id, in any letter case.

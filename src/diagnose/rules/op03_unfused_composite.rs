@@ -76,7 +76,10 @@ impl Rule for UnfusedComposite {
             let Some(cost) = recurring(rank, class, LEAST_GAIN, saved) else { continue };
             let Some(step) = rank.steady_steps(class).max_by_key(|s| of(s).len()) else { continue };
             let trigger = Trigger {
-                formula: "(kernels + device gaps - longest kernel / 0.85) of the composites / median step",
+                formula: Text::new(
+                    "(kernels + device gaps - longest kernel / 0.85) of the composites / median step",
+                    "组合算子的（内核 + 设备间隙 − 最长内核 / 0.85）/ 中位步时",
+                ),
                 value: cost.share,
                 threshold: LEAST_GAIN,
             };

@@ -67,7 +67,10 @@ impl Rule for CpuFallback {
             let all: Vec<_> = rank.steady_steps(class).flat_map(|s| fallbacks(cx.trace, rank, s)).collect();
             let longest = all.iter().map(|(_, ns)| *ns).max().unwrap_or(0);
             let trigger = Trigger {
-                formula: "longest AI CPU operator or round trip through the host, ns",
+                formula: Text::new(
+                    "longest AI CPU operator or round trip through the host, ns",
+                    "最长的 AI CPU 算子或经主机往返，ns",
+                ),
                 value: longest as f64,
                 threshold: SHORTEST as f64,
             };

@@ -70,7 +70,10 @@ impl Rule for SmallOps {
             let sums = rank.steady_steps(class).map(|s| self::storm(rank, s)).fold(Storm::default(), Storm::plus);
             let steps = class.steady.max(1);
             let trigger = Trigger {
-                formula: "time of operations below 10 us with the device's gaps before them / median step",
+                formula: Text::new(
+                    "time of operations below 10 us with the device's gaps before them / median step",
+                    "短于 10 µs 的算子及其之前设备间隙的时间 / 中位步时",
+                ),
                 value: cost.share,
                 threshold: SHARE,
             };

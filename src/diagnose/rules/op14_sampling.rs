@@ -2,19 +2,16 @@
 
 use model::EvidenceClass::Device;
 
-use super::{gate::recurring, reading};
+use super::{
+    reading,
+    share_of_step::{self, Kind, Part},
+};
 use crate::{
-    analysis::{AnchorKind, Class, DeviceOp, Edit, Layer, OpKind, Rank, Step},
-    diagnose::{
-        Competing, Evidence, Intervention, Trigger,
-        rule::{Context, Doc, Outcome, Rule},
-    },
-    i18n::{Message, Text, Value},
+    analysis::{AnchorKind, Confidence, DeviceOp, Layer, OpKind, Rank, Step},
+    diagnose::rule::{Context, Doc, Outcome, Rule},
+    i18n::Text,
     platform::{CanonicalOp, OpClass, Stage},
 };
-
-/// Share of the step; own value.
-const SHARE: f64 = 0.05;
 
 /// The rule.
 pub struct Sampling;
@@ -47,57 +44,43 @@ static DOC: Doc = Doc {
     ),
 };
 
+static KIND: Kind = Kind {
+    doc: &DOC,
+    share: 0.05,
+    per_layer: None,
+    formula: Text::new("time of sampling kernels / median step", "采样内核时间 / 中位步时"),
+    claim: Text::new(
+        "Sampling takes {time} of {step} in {class} ({share}), {count} kernels beside the lm_head product.",
+        "{class} 的采样耗时 {time}，步时 {step}（{share}），除 lm_head 外共 {count} 个内核。",
+    ),
+    what: Text::new("time of sampling kernels per step", "每步采样内核耗时"),
+    rivals: &[(
+        Text::new("the sampling parameters need all of it", "采样参数确需全部这些工作"),
+        Text::new(
+            "the request's sampling parameters (top-k, top-p, penalties) decide",
+            "请求的采样参数（top-k、top-p、惩罚）可以判定",
+        ),
+    )],
+    most: Confidence::High,
+};
+
 impl Rule for Sampling {
     fn doc(&self) -> &'static Doc {
         &DOC
     }
 
     fn check(&self, cx: &Context<'_>) -> Outcome {
-        let mut found = Vec::new();
-        let samples = cx.main_classes().filter(|(_, c)| !matches!(c.stage, Stage::Train | Stage::Prefill));
-        for (rank, class) in samples {
-            let time = |s: &Step| sampling(rank, s).map(|(.., ns)| ns).sum();
-            let Some(cost) = recurring(rank, class, SHARE, time) else { continue };
-            let count = rank.steady_steps(class).map(|s| sampling(rank, s).count()).max().unwrap_or(0);
-            let trigger =
-                Trigger { formula: "time of sampling kernels / median step", value: cost.share, threshold: SHARE };
-            let claim = Message::new(
-                Text::new(
-                    "Sampling takes {time} of {step} in {class} ({share}), {count} kernels beside the lm_head product.",
-                    "{class} 的采样耗时 {time}，步时 {step}（{share}），除 lm_head 外共 {count} 个内核。",
-                ),
-                [
-                    ("class", Value::Raw(class.key.clone())),
-                    ("time", Value::Ns(cost.per_step)),
-                    ("step", Value::Ns(class.p50)),
-                    ("share", Value::Share(cost.share)),
-                    ("count", Value::Count(count as u64)),
-                ],
-            );
-            let change = Intervention { removes: cost.per_step, layer: Layer::Operator, edits: fused(rank, class) };
-            let rows = rank.steady_steps(class).flat_map(|s| sampling(rank, s)).map(|(_, op, _)| op.slice);
-            let finding = cx
-                .finding(&DOC, rank, class, claim, trigger, change)
-                .with(Evidence::new(
-                    Text::new("time of sampling kernels per step", "每步采样内核耗时"),
-                    Value::Ns(cost.per_step),
-                    reading::sample(rows),
-                ))
-                .against(Competing::open(
-                    Text::new("the sampling parameters need all of it", "采样参数确需全部这些工作"),
-                    Text::new(
-                        "the request's sampling parameters (top-k, top-p, penalties) decide",
-                        "请求的采样参数（top-k、top-p、惩罚）可以判定",
-                    ),
-                ));
-            found.extend(finding.gated(cost.most));
-        }
-        found.into_iter().collect()
+        share_of_step::check(cx, &KIND, |rank, class, step| match class.stage {
+            Stage::Train | Stage::Prefill => Vec::new(),
+            _ => sampling(rank, step),
+        })
+        .into_iter()
+        .collect()
     }
 }
 
-/// Sampling kernels of a step with their exclusive time.
-fn sampling<'a>(rank: &'a Rank, step: &Step) -> impl Iterator<Item = (usize, &'a DeviceOp, i64)> {
+/// Sampling kernels of a step.
+fn sampling(rank: &Rank, step: &Step) -> Vec<Part> {
     let after = match rank.anchor.kind {
         AnchorKind::PeriodicOp | AnchorKind::WholeCapture => usize::MAX,
         _ => {
@@ -109,20 +92,9 @@ fn sampling<'a>(rank: &'a Rank, step: &Step) -> impl Iterator<Item = (usize, &'a
         matches!(op, CanonicalOp::Softmax | CanonicalOp::Reduce | CanonicalOp::Index | CanonicalOp::Elementwise)
     };
     reading::accounted(rank, step)
-        .filter(move |(i, op, _)| {
+        .filter(|(i, op, _)| {
             op.kind == OpKind::Compute && (op.op == CanonicalOp::Sample || (*i > after && tail(op.op)))
         })
-        .map(|(i, op, x)| (i, op, x.busy))
-}
-
-/// One sampling kernel is left; hopefully it hides in the product before it.
-fn fused(rank: &Rank, class: &Class) -> Vec<Edit> {
-    let of = |s: &Step| sampling(rank, s).map(|(i, ..)| i as u32).collect::<Vec<u32>>();
-    let groups: Vec<Vec<u32>> = rank.steady_steps(class).map(of).filter(|g| !g.is_empty()).collect();
-    let longest = |group: &Vec<u32>| {
-        let durations = group.iter().filter_map(|o| rank.timeline.ops.get(*o as usize)).map(DeviceOp::dur);
-        (group.clone(), durations.max().unwrap_or(0))
-    };
-    let fused = groups.iter().map(longest).collect();
-    vec![Edit::Fuse(fused), Edit::Hoped(Box::new(Edit::Remove(groups.concat())))]
+        .map(Part::gone)
+        .collect()
 }

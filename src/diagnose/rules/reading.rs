@@ -1,9 +1,14 @@
 //! What rules read off a step: its idle gaps, its calls, what it exposes.
 
-use model::{Category, Ns, SliceId, Span, TrackId};
+use std::collections::BTreeMap;
+
+use model::{Category, CounterTrack, Ns, SliceId, Span, StringId, Trace, TrackId};
+use rustc_hash::FxHashSet;
 
 use crate::{
-    analysis::{Analysis, AnchorKind, Bucket, Call, Class, DeviceOp, Rank, Step, attribution::Exclusive, idle::Gap},
+    analysis::{
+        Analysis, AnchorKind, Bucket, Call, Class, DeviceOp, Edit, Rank, Step, attribution::Exclusive, idle::Gap,
+    },
     diagnose::rule::Context,
     platform::HostCall,
 };
@@ -44,6 +49,19 @@ pub fn accounted<'a>(rank: &'a Rank, step: &Step) -> impl Iterator<Item = (usize
         .map(move |(i, op)| (first + i, op, rank.exclusive.get(first + i).copied().unwrap_or_default()))
 }
 
+/// The device names of a capture that `pick` takes.
+pub fn named(cx: &Context<'_>, pick: impl Fn(&str) -> bool) -> FxHashSet<StringId> {
+    cx.analysis.ops.keys().copied().filter(|name| pick(cx.trace.strings.get(*name))).collect()
+}
+
+/// Mean of the samples of a counter that an engine keeps on a rank, whatever prefix it writes before the name.
+pub fn mean_count(trace: &Trace, rank: &Rank, name: &str) -> Option<f64> {
+    let mine = |c: &&CounterTrack| c.process == rank.process && trace.strings.get(c.name).ends_with(name);
+    let values = trace.counters.iter().find(mine)?.value.iter().copied().filter(|v| v.is_finite());
+    let (sum, n) = values.fold((0.0, 0usize), |(sum, n), v| (sum + v, n + 1));
+    (n > 0).then(|| sum / n as f64)
+}
+
 /// Calls that begin while a step runs on the device.
 pub fn calls<'a>(rank: &'a Rank, step: &Step) -> &'a [Call] {
     rank.timeline.calls_between(step.window.start, step.window.end)
@@ -62,6 +80,31 @@ pub fn graph_launches<'a>(rank: &'a Rank, step: &Step) -> impl Iterator<Item = &
 /// Whether a bucket is host time under the label `name`.
 pub fn is_host(analysis: &Analysis, bucket: Bucket, name: &str) -> bool {
     matches!(bucket, Bucket::Host(label) if analysis.host_labels.get(usize::from(label.0)).is_some_and(|l| l == name))
+}
+
+/// Whether a call constructs a graph or rebuilds a whole one. Setting the parameters of single nodes does not.
+pub fn builds_graph(trace: &model::Trace, call: &Call) -> bool {
+    match call.kind {
+        HostCall::GraphCapture | HostCall::GraphInstantiate => true,
+        HostCall::GraphUpdate => trace.strings.get(call.name).contains("GraphExecUpdate"),
+        _ => false,
+    }
+}
+
+/// When a rank's process constructed graphs: from the begin to the end of each capture, and each call; disjoint, in order
+/// of time.
+pub fn graph_builds(trace: &model::Trace, rank: &Rank) -> Vec<Span> {
+    let calls = rank.timeline.calls.iter().filter(|c| builds_graph(trace, c)).map(|c| Span::new(c.start, c.end));
+    merged(rank.timeline.capturing.iter().copied().chain(calls).collect())
+}
+
+/// The edits that let stretches of host threads take another time, ns.
+pub fn host_takes(stretches: impl IntoIterator<Item = (TrackId, Span, Ns)>) -> Vec<Edit> {
+    let mut threads: BTreeMap<TrackId, Vec<(Span, Ns)>> = BTreeMap::new();
+    for (track, span, takes) in stretches {
+        threads.entry(track).or_default().push((span, takes));
+    }
+    threads.into_iter().map(|(track, spans)| Edit::Host(track, spans)).collect()
 }
 
 /// The first rows of a series: what a fact names as its sample.
@@ -116,7 +159,7 @@ pub fn issuing_thread(rank: &Rank, step: &Step) -> Option<TrackId> {
 
 /// Slices of one category that begin in a span, over all host threads of a rank.
 pub fn host_slices<'a>(
-    trace: &'a model::Trace,
+    trace: &'a Trace,
     rank: &'a Rank,
     span: Span,
     category: Category,

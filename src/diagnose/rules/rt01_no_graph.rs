@@ -2,14 +2,18 @@
 
 use model::EvidenceClass::{Correlation, Device, HostApi};
 
-use super::{change, gate::recurring, reading};
+use super::{
+    change,
+    exposed::{Exposed, Saying},
+    reading,
+};
 use crate::{
     analysis::{Bucket, Class, Confidence, GraphMode, Layer, Rank, idle::Gap},
     diagnose::{
-        Competing, Evidence, Intervention, Trigger,
+        Competing, Evidence, Finding, Intervention,
         rule::{Context, Doc, Outcome, Rule},
     },
-    i18n::{Message, Text, Value},
+    i18n::{Text, Value},
     platform::Stage,
 };
 
@@ -62,69 +66,54 @@ impl Rule for NoGraph {
     }
 
     fn check(&self, cx: &Context<'_>) -> Outcome {
-        let mut found = Vec::new();
-        for (rank, class) in reading::marked(cx) {
-            let (eager, steps) = eager_steps(rank, class);
-            // Training and prefill steps have other reasons to be eager.
-            let decodes = matches!(class.stage, Stage::Decode | Stage::Unknown);
-            if !decodes || (eager as f64) <= EAGER_SHARE * steps as f64 {
-                continue;
-            }
-            let Some(cost) = recurring(rank, class, IDLE_SHARE, |s| reading::idle(rank, s, counts)) else { continue };
-            let known = if class.stage == Stage::Decode { Confidence::High } else { Confidence::Low };
-            let trigger = Trigger {
-                formula: "idle inside the forward pass in launch calls, launch latency and host code / median step",
-                value: cost.share,
-                threshold: IDLE_SHARE,
-            };
-            let claim = Message::new(
-                Text::new(
-                    "No step of {class} replays a graph, and the device waits {idle} of {step} ({share}) inside the forward pass for launches.",
-                    "{class} 没有任何步重放图；每步 {step} 中设备在前向内部等待下发 {idle}（{share}）。",
-                ),
-                [
-                    ("class", Value::Raw(class.key.clone())),
-                    ("idle", Value::Ns(cost.per_step)),
-                    ("step", Value::Ns(class.p50)),
-                    ("share", Value::Share(cost.share)),
-                ],
-            );
-            let change = Intervention {
-                removes: cost.per_step,
-                layer: Layer::Runtime,
-                edits: vec![change::forward_graph(rank, class)],
-            };
-            let rows = reading::gap_rows(rank, rank.steady_steps(class), counts);
-            let finding = cx
-                .finding(&DOC, rank, class, claim, trigger, change)
-                .with(Evidence::new(
-                    Text::new("steps of the stage without a graph launch", "该阶段无图下发的步数"),
-                    Value::Count(eager as u64),
-                    Vec::new(),
-                ))
-                .with(Evidence::new(
-                    Text::new(
-                        "idle per step inside the forward pass, owned by launches",
-                        "每步前向内部由下发造成的空闲",
-                    ),
-                    Value::Ns(cost.per_step),
-                    rows,
-                ))
-                .against(Competing::open(
-                    Text::new("eager mode is deliberate", "eager 模式是有意选择"),
-                    Text::new(
-                        "the capture does not say; look at the engine's settings (enforce_eager)",
-                        "采集中没有记录；请检查引擎设置（enforce_eager）",
-                    ),
-                ))
-                .against(Competing::refuted(
-                    Text::new("the host is late between steps only", "主机只在步间迟到"),
-                    Text::new("only idle time inside the forward pass was counted", "只统计了前向内部的空闲"),
-                ));
-            found.extend(finding.gated(cost.most.min(known)));
-        }
-        found.into_iter().collect()
+        reading::marked(cx).filter_map(|(rank, class)| starved(cx, rank, class)).collect()
     }
+}
+
+fn starved(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
+    let (eager, steps) = eager_steps(rank, class);
+    // Training and prefill steps have other reasons to be eager.
+    let decodes = matches!(class.stage, Stage::Decode | Stage::Unknown);
+    if !decodes || (eager as f64) <= EAGER_SHARE * steps as f64 {
+        return None;
+    }
+    let known = if class.stage == Stage::Decode { Confidence::High } else { Confidence::Low };
+    let idle = Exposed { cx, doc: &DOC, rank, class };
+    let (finding, cost) = idle.recurring(IDLE_SHARE, |s| reading::idle(rank, s, counts), |cost| Saying {
+        formula: Text::new(
+            "idle inside the forward pass in launch calls, launch latency and host code / median step",
+            "前向内部耗在下发调用、下发延迟与主机代码上的空闲 / 中位步时",
+        ),
+        claim: Text::new(
+            "No step of {class} replays a graph, and the device waits {idle} of {step} ({share}) inside the forward pass for launches.",
+            "{class} 没有任何步重放图；每步 {step} 中设备在前向内部等待下发 {idle}（{share}）。",
+        ),
+        more: Vec::new(),
+        change: Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: vec![change::forward_graph(rank, class)] },
+    })?;
+    finding
+        .with(Evidence::new(
+            Text::new("steps of the stage without a graph launch", "该阶段无图下发的步数"),
+            Value::Count(eager as u64),
+            Vec::new(),
+        ))
+        .with(Evidence::new(
+            Text::new("idle per step inside the forward pass, owned by launches", "每步前向内部由下发造成的空闲"),
+            Value::Ns(cost.per_step),
+            reading::gap_rows(rank, rank.steady_steps(class), counts),
+        ))
+        .against(Competing::open(
+            Text::new("eager mode is deliberate", "eager 模式是有意选择"),
+            Text::new(
+                "the capture does not say; look at the engine's settings (enforce_eager)",
+                "采集中没有记录；请检查引擎设置（enforce_eager）",
+            ),
+        ))
+        .against(Competing::refuted(
+            Text::new("the host is late between steps only", "主机只在步间迟到"),
+            Text::new("only idle time inside the forward pass was counted", "只统计了前向内部的空闲"),
+        ))
+        .gated(cost.most.min(known))
 }
 
 /// Steps of the class's stage without a graph, and all of them.

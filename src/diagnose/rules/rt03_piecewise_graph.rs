@@ -2,14 +2,17 @@
 
 use model::EvidenceClass::{Device, Graph, HostApi};
 
-use super::{gate::recurring, reading};
+use super::{
+    exposed::{Exposed, Saying},
+    reading,
+};
 use crate::{
     analysis::{Bucket, Class, Edit, Layer, Rank, Step, idle::Gap},
     diagnose::{
-        Competing, Evidence, Intervention, Trigger,
+        Competing, Evidence, Finding, Intervention,
         rule::{Context, Doc, Outcome, Rule},
     },
-    i18n::{Message, Text, Value},
+    i18n::{Text, Value},
 };
 
 /// Pieces of a step; own value.
@@ -58,56 +61,51 @@ impl Rule for PiecewiseGraph {
     }
 
     fn check(&self, cx: &Context<'_>) -> Outcome {
-        let mut found = Vec::new();
-        for (rank, class) in reading::marked(cx) {
-            let exposed = |s: &Step| if pieces(rank, s) < PIECES { 0 } else { between(rank, s) };
-            let Some(cost) = recurring(rank, class, SHARE, exposed) else { continue };
-            let count = rank.steady_steps(class).map(|s| pieces(rank, s)).max().unwrap_or(0);
-            let trigger = Trigger {
-                formula: "idle before and between graph pieces / median step, with at least 8 pieces",
-                value: cost.share,
-                threshold: SHARE,
-            };
-            let claim = Message::new(
-                Text::new(
-                    "A step of {class} is {pieces} graph pieces; getting from one to the next leaves the device idle for {idle} of {step} ({share}).",
-                    "{class} 的一个步由 {pieces} 段图组成；段间切换使设备空闲 {idle}，步时 {step}（{share}）。",
-                ),
-                [
-                    ("class", Value::Raw(class.key.clone())),
-                    ("pieces", Value::Count(count as u64)),
-                    ("idle", Value::Ns(cost.per_step)),
-                    ("step", Value::Ns(class.p50)),
-                    ("share", Value::Share(cost.share)),
-                ],
-            );
-            // One launch stays.
-            let removes = cost.per_step - cost.per_step / (count.max(1) as i64);
-            let change = Intervention { removes, layer: Layer::Runtime, edits: vec![whole(rank, class)] };
-            let launches = rank.steady_steps(class).flat_map(|s| reading::graph_launches(rank, s)).map(|c| c.slice);
-            let finding = cx
-                .finding(&DOC, rank, class, claim, trigger, change)
-                .with(Evidence::new(
-                    Text::new("graph launches in a step", "每步图下发次数"),
-                    Value::Count(count as u64),
-                    reading::sample(launches),
-                ))
-                .with(Evidence::new(
-                    Text::new("idle per step before and between pieces", "每步段前与段间的空闲"),
-                    Value::Ns(cost.per_step),
-                    reading::gap_rows(rank, rank.steady_steps(class), at_piece(rank)),
-                ))
-                .against(Competing::open(
-                    Text::new("the operations between the pieces cannot be captured", "段间的算子无法被捕获进图"),
-                    Text::new(
-                        "an attention backend that supports full graphs for decode would decide",
-                        "换用支持解码整图的注意力后端即可判定",
-                    ),
-                ));
-            found.extend(finding.gated(cost.most));
-        }
-        found.into_iter().collect()
+        reading::marked(cx).filter_map(|(rank, class)| cut_up(cx, rank, class)).collect()
     }
+}
+
+fn cut_up(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
+    let count = rank.steady_steps(class).map(|s| pieces(rank, s)).max().unwrap_or(0);
+    let exposed = |s: &Step| if pieces(rank, s) < PIECES { 0 } else { between(rank, s) };
+    let idle = Exposed { cx, doc: &DOC, rank, class };
+    let (finding, cost) = idle.recurring(SHARE, exposed, |cost| Saying {
+        formula: Text::new(
+            "idle before and between graph pieces / median step, with at least 8 pieces",
+            "段前与段间空闲 / 中位步时，且不少于 8 段",
+        ),
+        claim: Text::new(
+            "A step of {class} is {pieces} graph pieces; getting from one to the next leaves the device idle for {idle} of {step} ({share}).",
+            "{class} 的一个步由 {pieces} 段图组成；段间切换使设备空闲 {idle}，步时 {step}（{share}）。",
+        ),
+        more: vec![("pieces", Value::Count(count as u64))],
+        change: Intervention {
+            // One launch stays.
+            removes: cost.per_step - cost.per_step / (count.max(1) as i64),
+            layer: Layer::Runtime,
+            edits: vec![whole(rank, class)],
+        },
+    })?;
+    let launches = rank.steady_steps(class).flat_map(|s| reading::graph_launches(rank, s)).map(|c| c.slice);
+    finding
+        .with(Evidence::new(
+            Text::new("graph launches in a step", "每步图下发次数"),
+            Value::Count(count as u64),
+            reading::sample(launches),
+        ))
+        .with(Evidence::new(
+            Text::new("idle per step before and between pieces", "每步段前与段间的空闲"),
+            Value::Ns(cost.per_step),
+            reading::gap_rows(rank, rank.steady_steps(class), at_piece(rank)),
+        ))
+        .against(Competing::open(
+            Text::new("the operations between the pieces cannot be captured", "段间的算子无法被捕获进图"),
+            Text::new(
+                "an attention backend that supports full graphs for decode would decide",
+                "换用支持解码整图的注意力后端即可判定",
+            ),
+        ))
+        .gated(cost.most)
 }
 
 fn pieces(rank: &Rank, step: &Step) -> usize {

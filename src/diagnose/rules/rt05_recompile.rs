@@ -1,6 +1,6 @@
 //! RT-05: compilation in the steady part of the run.
 
-use model::{EvidenceClass::HostApi, SliceId};
+use model::{EvidenceClass::HostApi, SliceId, Span};
 
 use super::{
     change,
@@ -8,7 +8,7 @@ use super::{
     reading,
 };
 use crate::{
-    analysis::{Bucket, Class, Confidence, Edit, Layer, Rank, Step},
+    analysis::{Bucket, Call, Class, Confidence, Edit, Layer, Rank, Step, idle::Gap},
     diagnose::{
         Competing, Evidence, Intervention, Trigger,
         rule::{Context, Doc, Outcome, Rule},
@@ -26,8 +26,8 @@ static DOC: Doc = Doc {
     layer: Layer::Runtime,
     needs: &[HostApi],
     sees: Text::new(
-        "Steps after warm-up hold compilation, autotuning, module loads or graph captures while the device is idle.",
-        "预热之后的步里仍出现编译、自动调优、模块加载或图捕获，期间设备空闲。",
+        "Steps after warm-up hold compilation, autotuning or module loads while the device is idle.",
+        "预热之后的步里仍出现编译、自动调优或模块加载，期间设备空闲。",
     ),
     matters: Text::new(
         "A new shape that reaches the compiler stalls every sequence of the batch, often for many steps' worth of time.",
@@ -42,8 +42,8 @@ static DOC: Doc = Doc {
         "结构性判据：稳态不应编译。两次或五步的门槛是停顿类规则的通用门槛。",
     ),
     guards: Text::new(
-        "Steps that compile at the start of the run do not count. A module that is loaded lazily once is not a recompilation.",
-        "运行开头的编译步不计入。仅一次的惰性模块加载不算重编译。",
+        "Steps that compile at the start of the run do not count. A module that is loaded lazily once is not a recompilation. Graphs that are built again have their own rule (RT-06).",
+        "运行开头的编译步不计入。仅一次的惰性模块加载不算重编译。重建图另有规则（RT-06）。",
     ),
     verify: Text::new(
         "Warm up with every batch size and length that is served: no compile call is left in the steps that count.",
@@ -59,18 +59,23 @@ impl Rule for Recompile {
     fn check(&self, cx: &Context<'_>) -> Outcome {
         let mut found = Vec::new();
         for (rank, class) in cx.analysis.ranks.iter().flat_map(|r| r.classes.iter().map(move |c| (r, c))) {
-            let pauses: Vec<i64> = rank.steady_steps(class).map(|s| compiling(rank, s)).filter(|ns| *ns > 0).collect();
+            let builds = reading::graph_builds(cx.trace, rank);
+            let pauses: Vec<i64> =
+                rank.steady_steps(class).map(|s| compiling(rank, s, &builds)).filter(|ns| *ns > 0).collect();
             let Some(cost) = stalling(class, &pauses, LEAST_GAIN) else { continue };
             let (rows, loads_once) = compile_calls(rank, class);
             let trigger = Trigger {
-                formula: "idle time in compilation, module load or graph capture / class time",
+                formula: Text::new(
+                    "idle time in compilation or module load / class time",
+                    "编译或模块加载造成的空闲 / 该类总时间",
+                ),
                 value: cost.share,
                 threshold: LEAST_GAIN,
             };
             let claim = Message::new(
                 Text::new(
-                    "{stalls} steady steps of {class} stop for compilation, module load or graph capture: {cost} per step on average ({share}), the longest {longest}.",
-                    "{class} 有 {stalls} 个稳态步因编译、模块加载或图捕获而停顿：平均每步 {cost}（{share}），最长 {longest}。",
+                    "{stalls} steady steps of {class} stop for compilation or module load: {cost} per step on average ({share}), the longest {longest}.",
+                    "{class} 有 {stalls} 个稳态步因编译或模块加载而停顿：平均每步 {cost}（{share}），最长 {longest}。",
                 ),
                 [
                     ("class", Value::Raw(class.key.clone())),
@@ -80,7 +85,8 @@ impl Rule for Recompile {
                     ("longest", Value::Ns(pauses.iter().copied().max().unwrap_or(0))),
                 ],
             );
-            let change = Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: compiled(rank, class) };
+            let change =
+                Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: compiled(rank, class, &builds) };
             let once = Text::new("a module was loaded lazily, once", "仅一次惰性加载模块");
             let rival = if loads_once {
                 Competing::open(
@@ -107,8 +113,11 @@ impl Rule for Recompile {
     }
 }
 
-fn compiling(rank: &Rank, step: &Step) -> i64 {
-    reading::idle(rank, step, |_, b| b == Bucket::Compile)
+/// Idle time of a step in compilation that is no construction of a graph.
+fn compiling(rank: &Rank, step: &Step, builds: &[Span]) -> i64 {
+    let parts = reading::gaps(rank, step).iter().flat_map(|g| &g.parts);
+    let spans: Vec<Span> = parts.filter(|(b, _)| *b == Bucket::Compile).map(|(_, s)| *s).collect();
+    spans.iter().map(|s| s.len()).sum::<i64>() - reading::overlap(&spans, builds)
 }
 
 /// Compile calls of the steps that count, and whether all there is is one module load.
@@ -119,13 +128,16 @@ fn compile_calls(rank: &Rank, class: &Class) -> (Vec<SliceId>, bool) {
     (reading::sample(calls().map(|c| c.slice)), loads_once)
 }
 
-/// Nothing is compiled, loaded or captured any more.
-fn compiled(rank: &Rank, class: &Class) -> Vec<Edit> {
-    let mut edits = change::host_time(rank, rank.steady_steps(class), |_, b| b == Bucket::Compile, 0);
-    edits.extend(change::without_calls(rank, class, |c| is_compile(c.kind)));
+/// Nothing is compiled or loaded any more; what builds a graph stays.
+fn compiled(rank: &Rank, class: &Class, builds: &[Span]) -> Vec<Edit> {
+    let building = |span: Span| reading::overlap(&[span], builds) > 0;
+    let compiles = |gap: &Gap, b: Bucket| b == Bucket::Compile && !building(gap.span);
+    let mut edits = change::host_time(rank, rank.steady_steps(class), compiles, 0);
+    let calls = |c: &Call| is_compile(c.kind) && !building(Span::new(c.start, c.end));
+    edits.extend(change::without_calls(rank, class, calls));
     edits
 }
 
 fn is_compile(kind: HostCall) -> bool {
-    matches!(kind, HostCall::Compile | HostCall::ModuleLoad | HostCall::GraphCapture | HostCall::GraphInstantiate)
+    matches!(kind, HostCall::Compile | HostCall::ModuleLoad)
 }

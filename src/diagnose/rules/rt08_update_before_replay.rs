@@ -2,14 +2,18 @@
 
 use model::EvidenceClass::{Correlation, Device, Graph, HostApi};
 
-use super::{change, gate::recurring, reading};
+use super::{
+    change,
+    exposed::{Exposed, Saying},
+    reading,
+};
 use crate::{
     analysis::{Analysis, Bucket, Class, CopyDir, Edit, GraphMode, Layer, OpKind, Rank, Step, idle::Gap},
     diagnose::{
-        Competing, Evidence, Intervention, Trigger,
+        Competing, Evidence, Intervention,
         rule::{Context, Doc, Outcome, Rule},
     },
-    i18n::{Message, Text, Value},
+    i18n::{Text, Value},
 };
 
 /// Share of the step; own value.
@@ -58,35 +62,23 @@ impl Rule for UpdateBeforeReplay {
     }
 
     fn check(&self, cx: &Context<'_>) -> Outcome {
-        let mut found = Vec::new();
-        for (rank, class) in reading::marked(cx).filter(|(_, c)| c.graph != GraphMode::Eager) {
-            let Some(cost) = recurring(rank, class, SHARE, |s| exposed(cx.analysis, rank, s)) else { continue };
-            let trigger = Trigger {
-                formula: "exposed preparation before the graph replay / median step",
-                value: cost.share,
-                threshold: SHARE,
-            };
-            let claim = Message::new(
-                Text::new(
+        let one = |(rank, class): (&Rank, &Class)| {
+            let waits = Exposed { cx, doc: &DOC, rank, class };
+            let (finding, cost) = waits.recurring(SHARE, |s| exposed(cx.analysis, rank, s), |cost| Saying {
+                formula: Text::new(
+                    "exposed preparation before the graph replay / median step",
+                    "图重放前暴露的准备时间 / 中位步时",
+                ),
+                claim: Text::new(
                     "Before each graph replay of {class} the device waits {idle} of {step} ({share}) for inputs and metadata.",
                     "{class} 每次图重放前，设备等待输入与元数据 {idle}，步时 {step}（{share}）。",
                 ),
-                [
-                    ("class", Value::Raw(class.key.clone())),
-                    ("idle", Value::Ns(cost.per_step)),
-                    ("step", Value::Ns(class.p50)),
-                    ("share", Value::Share(cost.share)),
-                ],
-            );
-            let change = Intervention {
-                removes: cost.per_step,
-                layer: Layer::Runtime,
-                edits: prepared(cx.analysis, rank, class),
-            };
+                more: Vec::new(),
+                change: Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: prepared(cx.analysis, rank, class) },
+            })?;
             let launches =
                 rank.steady_steps(class).filter_map(|s| reading::graph_launches(rank, s).next()).map(|c| c.slice);
-            let finding = cx
-                .finding(&DOC, rank, class, claim, trigger, change)
+            finding
                 .with(Evidence::new(
                     Text::new("exposed per step before the first graph launch", "每步首次图下发前的暴露时间"),
                     Value::Ns(cost.per_step),
@@ -98,10 +90,10 @@ impl Rule for UpdateBeforeReplay {
                         "asynchronous scheduling on the same engine would decide",
                         "在同一引擎上启用异步调度可以判定",
                     ),
-                ));
-            found.extend(finding.gated(cost.most));
-        }
-        found.into_iter().collect()
+                ))
+                .gated(cost.most)
+        };
+        reading::marked(cx).filter(|(_, class)| class.graph != GraphMode::Eager).filter_map(one).collect()
     }
 }
 

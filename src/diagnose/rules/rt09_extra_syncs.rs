@@ -2,14 +2,17 @@
 
 use model::EvidenceClass::{Device, HostApi};
 
-use super::{gate::recurring, reading};
+use super::{
+    exposed::{Exposed, Saying},
+    reading,
+};
 use crate::{
     analysis::{Bucket, Call, Class, Edit, Layer, Rank, Step, idle::Gap},
     diagnose::{
-        Competing, Evidence, Intervention, Trigger,
+        Competing, Evidence, Finding, Intervention,
         rule::{Context, Doc, Outcome, Rule},
     },
-    i18n::{Message, Text, Value},
+    i18n::{Text, Value},
 };
 
 /// Blocking calls that a step needs: the one that reads the token.
@@ -61,67 +64,57 @@ impl Rule for ExtraSyncs {
     }
 
     fn check(&self, cx: &Context<'_>) -> Outcome {
-        let mut found = Vec::new();
-        for (rank, class) in reading::marked(cx) {
-            let both = |s: &Step| {
-                if blocking(rank, s).count() > STRUCTURAL {
-                    reading::idle(rank, s, |g, b| waits(g, b) || restarts(g, b))
-                } else {
-                    0
-                }
-            };
-            let Some(cost) = recurring(rank, class, SHARE, both) else { continue };
-            let steps = class.steady.max(1);
-            let count = rank.steady_steps(class).map(|s| blocking(rank, s).count()).sum::<usize>();
-            let restart =
-                rank.steady_steps(class).map(|s| reading::idle(rank, s, restarts)).sum::<i64>() / steps as i64;
-            let trigger = Trigger {
-                formula: "(synchronisation on an idle device + restart work) / median step, with more than one blocking call",
-                value: cost.share,
-                threshold: SHARE,
-            };
-            let claim = Message::new(
-                Text::new(
-                    "A step of {class} blocks {count}; waits that drain the device and the restarts after them cost {cost} of {step} ({share}).",
-                    "{class} 每步阻塞 {count}；排空设备的等待及其后的重启耗时 {cost}，步时 {step}（{share}）。",
-                ),
-                [
-                    ("class", Value::Raw(class.key.clone())),
-                    ("count", Value::Ratio(count as f64 / steps as f64)),
-                    ("cost", Value::Ns(cost.per_step)),
-                    ("step", Value::Ns(class.p50)),
-                    ("share", Value::Share(cost.share)),
-                ],
-            );
-            let change = Intervention {
-                removes: cost.per_step,
-                layer: Layer::Runtime,
-                edits: vec![Edit::Unblock(extra(rank, class))],
-            };
-            let rows = rank.steady_steps(class).flat_map(|s| blocking(rank, s)).map(|c| c.slice);
-            let finding = cx
-                .finding(&DOC, rank, class, claim, trigger, change)
-                .with(Evidence::new(
-                    Text::new("blocking calls per step", "每步阻塞调用次数"),
-                    Value::Number(count as f64 / steps as f64),
-                    reading::sample(rows),
-                ))
-                .with(Evidence::new(
-                    Text::new("of the cost, restart work after a wait (stays if the host needs the value)", "其中等待之后的重启工作（若主机确需该值则无法消除）"),
-                    Value::Ns(restart),
-                    reading::gap_rows(rank, rank.steady_steps(class), restarts),
-                ))
-                .against(Competing::open(
-                    Text::new("the host work after the wait is the cost, not the wait", "代价在等待之后的主机工作，而非等待本身"),
-                    Text::new(
-                        "removing the wait gains the restart work only if the host does not need the value; a run without the wait decides",
-                        "只有主机不需要该值时，去掉等待才能省下重启工作；去掉等待再跑一次即可判定",
-                    ),
-                ));
-            found.extend(finding.gated(cost.most));
-        }
-        found.into_iter().collect()
+        reading::marked(cx).filter_map(|(rank, class)| drained(cx, rank, class)).collect()
     }
+}
+
+fn drained(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
+    let both = |s: &Step| {
+        if blocking(rank, s).count() > STRUCTURAL {
+            reading::idle(rank, s, |g, b| waits(g, b) || restarts(g, b))
+        } else {
+            0
+        }
+    };
+    let steps = class.steady.max(1);
+    let calls = rank.steady_steps(class).map(|s| blocking(rank, s).count()).sum::<usize>() as f64 / steps as f64;
+    let idle = Exposed { cx, doc: &DOC, rank, class };
+    let (finding, cost) = idle.recurring(SHARE, both, |cost| Saying {
+        formula: Text::new(
+            "(synchronisation on an idle device + restart work) / median step, with more than one blocking call",
+            "（空闲设备上的同步 + 重启工作）/ 中位步时，且阻塞调用多于一次",
+        ),
+        claim: Text::new(
+            "A step of {class} blocks {count}; waits that drain the device and the restarts after them cost {idle} of {step} ({share}).",
+            "{class} 每步阻塞 {count}；排空设备的等待及其后的重启耗时 {idle}，步时 {step}（{share}）。",
+        ),
+        more: vec![("count", Value::Ratio(calls))],
+        change: Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: vec![Edit::Unblock(extra(rank, class))] },
+    })?;
+    let restart = rank.steady_steps(class).map(|s| reading::idle(rank, s, restarts)).sum::<i64>() / steps as i64;
+    let rows = rank.steady_steps(class).flat_map(|s| blocking(rank, s)).map(|c| c.slice);
+    finding
+        .with(Evidence::new(
+            Text::new("blocking calls per step", "每步阻塞调用次数"),
+            Value::Number(calls),
+            reading::sample(rows),
+        ))
+        .with(Evidence::new(
+            Text::new(
+                "of the cost, restart work after a wait (stays if the host needs the value)",
+                "其中等待之后的重启工作（若主机确需该值则无法消除）",
+            ),
+            Value::Ns(restart),
+            reading::gap_rows(rank, rank.steady_steps(class), restarts),
+        ))
+        .against(Competing::open(
+            Text::new("the host work after the wait is the cost, not the wait", "代价在等待之后的主机工作，而非等待本身"),
+            Text::new(
+                "removing the wait gains the restart work only if the host does not need the value; a run without the wait decides",
+                "只有主机不需要该值时，去掉等待才能省下重启工作；去掉等待再跑一次即可判定",
+            ),
+        ))
+        .gated(cost.most)
 }
 
 fn blocking<'a>(rank: &'a Rank, step: &Step) -> impl Iterator<Item = &'a Call> {

@@ -65,7 +65,7 @@ impl Rule for Allocator {
             let calls = rank.steady_steps(class).flat_map(|s| reading::calls(rank, s));
             let allocs: Vec<_> = calls.filter(|c| matches!(c.kind, HostCall::Alloc | HostCall::Free)).collect();
             let trigger = Trigger {
-                formula: "idle time in allocator calls / class time",
+                formula: Text::new("idle time in allocator calls / class time", "分配器调用造成的空闲 / 该类总时间"),
                 value: cost.share,
                 threshold: LEAST_GAIN,
             };

@@ -72,7 +72,10 @@ impl Rule for BlockingCopy {
             let copies: Vec<_> = rank.steady_steps(class).flat_map(|s| blocking(cx.trace, rank, s)).collect();
             let pageable = copies.iter().filter(|(_, op, _)| is_pageable(cx.trace, op)).count();
             let trigger = Trigger {
-                formula: "exposed time of blocking or pageable copies / median step",
+                formula: Text::new(
+                    "exposed time of blocking or pageable copies / median step",
+                    "阻塞或可分页内存拷贝的暴露时间 / 中位步时",
+                ),
                 value: cost.share,
                 threshold: SHARE,
             };

@@ -2,14 +2,17 @@
 
 use model::EvidenceClass::{Correlation, Device, HostApi};
 
-use super::{gate::recurring, reading};
+use super::{
+    exposed::{Exposed, Saying},
+    reading,
+};
 use crate::{
-    analysis::{Bucket, Edit, Layer, idle::Gap},
+    analysis::{Bucket, Class, Edit, Layer, Rank, Scheduler, idle::Gap},
     diagnose::{
-        Competing, Evidence, Intervention, Trigger,
+        Competing, Evidence, Intervention,
         rule::{Context, Doc, Outcome, Rule},
     },
-    i18n::{Message, Text, Value},
+    i18n::{Text, Value},
 };
 
 /// Share of the step: half of TraceLens's idle flag.
@@ -63,48 +66,57 @@ impl Rule for BetweenSteps {
     }
 
     fn check(&self, cx: &Context<'_>) -> Outcome {
+        let scheduler = Scheduler::of(cx.trace);
         let counts = |g: &Gap, b: Bucket| {
             let other =
                 matches!(b, Bucket::Compile | Bucket::Alloc | Bucket::Prof | Bucket::GraphInternal | Bucket::DeviceDep);
-            g.between_steps && !other && !reading::is_host(cx.analysis, b, "gc")
+            g.between_steps && !other && !reading::is_host(cx.analysis, b, "gc") && !scheduler.was_empty(g.span)
         };
-        let mut found = Vec::new();
-        for (rank, class) in reading::marked(cx) {
+        let one = |(rank, class): (&Rank, &Class)| {
             let threshold = if class.p50 < SHORT { SHARE_SHORT } else { SHARE };
-            let Some(cost) = recurring(rank, class, threshold, |s| reading::idle(rank, s, counts)) else { continue };
-            let trigger = Trigger { formula: "idle between steps / median step", value: cost.share, threshold };
-            let claim = Message::new(
-                Text::new(
-                    "Between two steps of {class} the device waits {idle} of {step} ({share}) for the host.",
-                    "{class} 的两步之间设备等待主机 {idle}，步时 {step}（{share}）。",
-                ),
-                [
-                    ("class", Value::Raw(class.key.clone())),
-                    ("idle", Value::Ns(cost.per_step)),
-                    ("step", Value::Ns(class.p50)),
-                    ("share", Value::Share(cost.share)),
-                ],
-            );
-            let change =
-                Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: vec![Edit::OverlapSteps] };
-            let rows = reading::gap_rows(rank, rank.steady_steps(class), counts);
-            let finding = cx
-                .finding(&DOC, rank, class, claim, trigger, change)
+            let idle = Exposed { cx, doc: &DOC, rank, class };
+            let (finding, cost) = idle.recurring(
+                threshold,
+                |s| reading::idle(rank, s, counts),
+                |cost| Saying {
+                    formula: Text::new("idle between steps / median step", "步间空闲 / 中位步时"),
+                    claim: Text::new(
+                        "Between two steps of {class} the device waits {idle} of {step} ({share}) for the host.",
+                        "{class} 的两步之间设备等待主机 {idle}，步时 {step}（{share}）。",
+                    ),
+                    more: Vec::new(),
+                    change: Intervention {
+                        removes: cost.per_step,
+                        layer: Layer::Runtime,
+                        edits: vec![Edit::OverlapSteps],
+                    },
+                },
+            )?;
+            finding
                 .with(Evidence::new(
                     Text::new("idle per step between steps", "每步的步间空闲"),
                     Value::Ns(cost.per_step),
-                    rows,
+                    reading::gap_rows(rank, rank.steady_steps(class), counts),
                 ))
-                .against(Competing::open(
-                    Text::new("the server had no request to work on", "服务当时没有请求可处理"),
-                    Text::new("the scheduler's log of waiting requests decides", "调度器的等待请求日志可以判定"),
-                ))
+                .against(no_request(&scheduler))
                 .against(Competing::open(
                     Text::new("the next batch depends on the sampled token", "下一批依赖采样出的 token"),
                     Text::new("asynchronous scheduling on the same engine decides", "在同一引擎上启用异步调度可以判定"),
-                ));
-            found.extend(finding.gated(cost.most));
-        }
-        found.into_iter().collect()
+                ))
+                .gated(cost.most)
+        };
+        reading::marked(cx).filter_map(one).collect()
+    }
+}
+
+/// Idle time of a server without requests is left to RT-19; without a scheduler's counters nobody can tell.
+fn no_request(scheduler: &Scheduler) -> Competing {
+    let claim = Text::new("the server had no request to work on", "服务当时没有请求可处理");
+    if scheduler.knows_demand() {
+        let why = Text::new("only idle time with requests in the engine was counted", "只统计了引擎内有请求时的空闲");
+        Competing::refuted(claim, why)
+    } else {
+        let why = Text::new("the scheduler's log of waiting requests decides", "调度器的等待请求日志可以判定");
+        Competing::open(claim, why)
     }
 }

@@ -1,4 +1,4 @@
-//! RT-14: the forward pass goes at the pace of the host's launches.
+//! RT-14: the step goes at the pace of the host's launches.
 
 use model::{
     Category,
@@ -8,7 +8,7 @@ use model::{
 
 use super::{change, gate::recurring, reading};
 use crate::{
-    analysis::{Analysis, Bucket, Class, Confidence, Layer, Rank, Step, idle::Gap},
+    analysis::{Analysis, AnchorKind, Bucket, Class, Confidence, Layer, Rank, Step, idle::Gap},
     diagnose::{
         Competing, Evidence, Finding, Intervention, Trigger,
         rule::{Context, Doc, Outcome, Rule},
@@ -32,32 +32,32 @@ pub struct LaunchBound;
 
 static DOC: Doc = Doc {
     id: "RT-14",
-    title: Text::new("Launch-bound forward pass", "前向受下发速度限制"),
+    title: Text::new("Launch-bound", "受下发速度限制"),
     layer: Layer::Runtime,
     needs: &[Device, HostApi, Correlation],
     sees: Text::new(
-        "Inside the forward pass the device is idle again and again until the next launch arrives, while the launching thread never stops issuing operations.",
-        "前向内部设备一再空闲等待下一次下发，而下发线程一直在不停地发出算子。",
+        "Inside a step the device is idle again and again until the next launch arrives, while the launching thread never stops issuing operations.",
+        "步内设备一再空闲等待下一次下发，而下发线程一直在不停地发出算子。",
     ),
     matters: Text::new(
         "The host cannot launch as fast as the device executes: faster kernels bring nothing until launches become fewer or cheaper.",
         "主机下发速度赶不上设备执行速度：在下发变少或变便宜之前，更快的算子没有收益。",
     ),
     trigger: Text::new(
-        "Idle time inside the forward pass owned by launches outside graphs (launch calls, launch latency, framework code before a launch) at least 15 % of the median step, holes in the chain of launches at most 20 % of it, and at most 1 ms from launch to launch on average. A hole is more than 100 µs between two launches in which the thread recorded no call, framework operation or library call.",
-        "前向内部由图外下发造成的空闲（下发调用、下发延迟、下发前的框架代码）至少占中位步时的 15%，下发链中的空洞不超过链长的 20%，且平均下发间隔不超过 1 ms。空洞指两次下发之间超过 100 µs 且线程没有任何调用、框架算子或库调用记录的时间。",
+        "Idle time inside the step owned by launches outside graphs (launch calls, launch latency, framework code before a launch) at least 15 % of the median step, holes in the chain of launches at most 20 % of it, and at most 1 ms from launch to launch on average. A hole is more than 100 µs between two launches in which the thread recorded no call, framework operation or library call.",
+        "步内由图外下发造成的空闲（下发调用、下发延迟、下发前的框架代码）至少占中位步时的 15%，下发链中的空洞不超过链长的 20%，且平均下发间隔不超过 1 ms。空洞指两次下发之间超过 100 µs 且线程没有任何调用、框架算子或库调用记录的时间。",
     ),
     source: Text::new(
         "15 %: idle flag of TraceLens. A launch call takes 5 to 20 µs (HTA), at least about 4.7 µs (TaxBreak). Holes and 1 ms: own values.",
         "15%：TraceLens 的空闲阈值。一次下发调用 5 到 20 µs（HTA），下限约 4.7 µs（TaxBreak）。空洞与 1 ms：自定值。",
     ),
     guards: Text::new(
-        "A launch that is late without starving the device costs nothing. Operations of a graph replay do not count. A profiler makes launches slower: without an untraced run the share is an upper bound.",
-        "下发晚但没有饿着设备的不算代价。图重放内的算子不计入。剖析器会拖慢下发：没有未剖析的运行时，该占比是上界。",
+        "Idle time between two steps does not count; where nothing marks the steps, the whole capture is judged as one window. A launch that is late without starving the device costs nothing. Operations of a graph replay do not count. A profiler makes launches slower: without an untraced run the share is an upper bound.",
+        "步间空闲不计入；没有步标记时整个采集作为一个窗口判断。下发晚但没有饿着设备的不算代价。图重放内的算子不计入。剖析器会拖慢下发：没有未剖析的运行时，该占比是上界。",
     ),
     verify: Text::new(
-        "Toggle graphs (or compile): the idle time inside the forward pass disappears, and the step approaches the device's busy time.",
-        "切换图执行（或编译）：前向内部空闲消失，步时接近设备忙时。",
+        "Toggle graphs (or compile): the idle time that launches own disappears, and the step approaches the device's busy time.",
+        "切换图执行（或编译）：由下发造成的空闲消失，步时接近设备忙时。",
     ),
 };
 
@@ -84,15 +84,26 @@ fn launch_bound(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding>
     }
     let launches = all / chains.len().max(1);
     let trigger = Trigger {
-        formula: "idle inside the forward pass owned by launches outside graphs / median step, chain of launches unbroken",
+        formula: Text::new(
+            "idle inside the step owned by launches outside graphs / median step, chain of launches unbroken",
+            "步内由图外下发造成的空闲 / 中位步时，且下发链不断",
+        ),
         value: cost.share,
         threshold: SHARE,
     };
+    let whole = rank.anchor.kind == AnchorKind::WholeCapture;
     let claim = Message::new(
-        Text::new(
-            "{class} is launch-bound: the host goes from launch to launch, {launches} per step, and the device waits {idle} of {step} ({share}) for them.",
-            "{class} 受下发限制：主机每步接连下发 {launches} 次，设备在步时 {step} 中仍有 {idle}（{share}）在等待下发。",
-        ),
+        if whole {
+            Text::new(
+                "The capture, in which nothing marks the steps, is launch-bound: the host goes from launch to launch, {launches} in all, and the device waits {idle} of {step} ({share}) for them.",
+                "采集中没有步标记，整体受下发限制：主机接连下发 {launches} 次，设备在 {step} 中有 {idle}（{share}）在等待下发。",
+            )
+        } else {
+            Text::new(
+                "{class} is launch-bound: the host goes from launch to launch, {launches} per step, and the device waits {idle} of {step} ({share}) for them.",
+                "{class} 受下发限制：主机每步接连下发 {launches} 次，设备在步时 {step} 中仍有 {idle}（{share}）在等待下发。",
+            )
+        },
         [
             ("class", Value::Raw(class.key.clone())),
             ("launches", Value::Count(launches as u64)),
@@ -153,7 +164,7 @@ fn launch_bound(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding>
         .gated(cost.most.min(most))
 }
 
-/// Idle inside the forward pass that a launch outside a graph owns.
+/// Idle inside a step that a launch outside a graph owns.
 fn waits_for_launch<'a>(analysis: &'a Analysis, rank: &'a Rank) -> impl Fn(&Gap, Bucket) -> bool + 'a {
     |gap, bucket| {
         let launch = match bucket {

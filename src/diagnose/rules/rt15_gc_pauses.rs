@@ -127,7 +127,10 @@ fn finding(
 ) -> Option<Finding> {
     let cost = stalling(class, pauses, LEAST_GAIN)?;
     let trigger = Trigger {
-        formula: "idle time in collections or pauses without a call / class time",
+        formula: Text::new(
+            "idle time in collections or pauses without a call / class time",
+            "垃圾回收或无调用停顿造成的空闲 / 该类总时间",
+        ),
         value: cost.share,
         threshold: LEAST_GAIN,
     };

@@ -84,8 +84,11 @@ impl Rule for NodeGap {
                 .collect();
             lengths.sort_unstable();
             let median = lengths.get(lengths.len() / 2).copied().unwrap_or(0);
-            let trigger =
-                Trigger { formula: "idle between graph nodes / median step", value: cost.share, threshold: SHARE };
+            let trigger = Trigger {
+                formula: Text::new("idle between graph nodes / median step", "图节点间空闲 / 中位步时"),
+                value: cost.share,
+                threshold: SHARE,
+            };
             let claim = Message::new(
                 Text::new(
                     "Inside the graph of {class} the device is idle between nodes for {idle} of {step} ({share}); the median gap is {median}.",

@@ -70,12 +70,23 @@ impl Rule for Jitter {
             let slow = jitter.slow.len().max(1) as i64;
             let excess: i64 = jitter.excess.iter().map(|(_, ns)| ns).sum::<i64>().max(0);
             let removes = excess / (class.steady.max(1) as i64);
-            let trigger = Trigger { formula: "p99 / p50 of the step time", value: jitter.ratio, threshold: RATIO };
+            let trigger = Trigger {
+                formula: Text::new("p99 / p50 of the step time", "步时 p99 / p50"),
+                value: jitter.ratio,
+                threshold: RATIO,
+            };
             let claim = Message::new(
-                Text::new(
-                    "The slow steps of {class} take {ratio} the median step of {step} (p99 over p50); {bucket} is most of their excess of {excess} each.",
-                    "{class} 的慢步为中位步 {step} 的 {ratio}（p99/p50）；每个慢步平均超出 {excess}，主要是 {bucket}。",
-                ),
+                if class.steady < MANY {
+                    Text::new(
+                        "The slowest step of {class} takes {ratio} the median step of {step}; {bucket} is most of the excess of the slow ones, {excess} each.",
+                        "{class} 最慢的步为中位步 {step} 的 {ratio}；慢步平均超出 {excess}，主要是 {bucket}。",
+                    )
+                } else {
+                    Text::new(
+                        "The slow steps of {class} take {ratio} the median step of {step} (p99 over p50); {bucket} is most of their excess of {excess} each.",
+                        "{class} 的慢步为中位步 {step} 的 {ratio}（p99/p50）；每个慢步平均超出 {excess}，主要是 {bucket}。",
+                    )
+                },
                 [
                     ("class", Value::Raw(class.key.clone())),
                     ("ratio", Value::Ratio(jitter.ratio)),

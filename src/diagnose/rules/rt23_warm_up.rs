@@ -59,7 +59,10 @@ impl Rule for WarmUp {
             let Some((early, late, steps)) = trend(rank, class) else { continue };
             let value = early as f64 / late as f64 - 1.0;
             let trigger = Trigger {
-                formula: "median of the first 20 % of the steps / median of the rest - 1",
+                formula: Text::new(
+                    "median of the first 20 % of the steps / median of the rest - 1",
+                    "前 20% 步的中位数 / 其余步的中位数 − 1",
+                ),
                 value,
                 threshold: TREND,
             };

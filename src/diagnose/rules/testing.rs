@@ -45,13 +45,35 @@ pub struct Run {
 
 impl Run {
     /// A run of `steps` decode steps of four sequences; `step` writes each.
-    pub fn steps(steps: usize, mut step: impl FnMut(&mut Self, usize)) -> (Trace, Analysis) {
+    pub fn steps(steps: usize, step: impl FnMut(&mut Self, usize)) -> (Trace, Analysis) {
+        Self::labelled("execute_context_0(0)_generation_4(4)", steps, step)
+    }
+
+    /// A run of `steps` steps under the annotation `label`.
+    pub fn labelled(label: &str, steps: usize, mut step: impl FnMut(&mut Self, usize)) -> (Trace, Analysis) {
+        Self::annotated(steps, |run, i| {
+            step(run, i);
+            label.to_owned()
+        })
+    }
+
+    /// A run of decode steps of as many sequences as `step` says of each.
+    pub fn batches(steps: usize, mut step: impl FnMut(&mut Self, usize) -> u32) -> (Trace, Analysis) {
+        Self::annotated(steps, |run, i| {
+            let batch = step(run, i);
+            format!("execute_context_0(0)_generation_{batch}({batch})")
+        })
+    }
+
+    /// A run of `steps` steps on a device of 132 cores; `step` writes each and gives its annotation.
+    fn annotated(steps: usize, mut step: impl FnMut(&mut Self, usize) -> String) -> (Trace, Analysis) {
         let mut run = Self { script: Script::default(), host: 0, device: 0 };
+        run.script.cores(132);
         for i in 0..steps {
             let start = run.host;
-            step(&mut run, i);
+            let label = step(&mut run, i);
             let span = (start, run.host.max(start + 1));
-            run.script.host(Category::UserRange, "execute_context_0(0)_generation_4(4)", span);
+            run.script.host(Category::UserRange, &label, span);
         }
         run.script.analyze()
     }
@@ -85,6 +107,23 @@ impl Run {
         let start = (call.1 + LATENCY).max(self.device + DISPATCH);
         self.script.launch(call, name, (start, start + ns));
         (self.host, self.device) = (call.1, start + ns);
+        self
+    }
+
+    /// A launch of so many blocks and its kernel.
+    pub fn launch_blocks(&mut self, name: &str, ns: Ns, blocks: u32) -> &mut Self {
+        let call = (self.host, self.host + CALL);
+        let start = (call.1 + LATENCY).max(self.device + DISPATCH);
+        self.script.launch_blocks(call, name, (start, start + ns), blocks);
+        (self.host, self.device) = (call.1, start + ns);
+        self
+    }
+
+    /// A launch under a framework operator with recorded inputs, JSON.
+    pub fn shaped(&mut self, name: &str, ns: Ns, shapes: &str, types: &str) -> &mut Self {
+        let from = self.host;
+        self.launch(name, ns);
+        self.script.operator("aten::operator", (from, self.host), shapes, types);
         self
     }
 

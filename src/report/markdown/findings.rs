@@ -146,7 +146,7 @@ fn trigger(page: &Page<'_>, finding: &Finding) -> String {
         Text::new("is {value}, threshold {threshold}", "为 {value}，阈值 {threshold}"),
         [("value", Value::Number(trigger.value)), ("threshold", Value::Number(trigger.threshold))],
     );
-    format!("{} {numbers}", text::code(trigger.formula, text::PHRASE))
+    format!("{} {numbers}", text::code(page.get(trigger.formula), text::PHRASE))
 }
 
 /// Writes what could not be decided, grouped by what would decide it.

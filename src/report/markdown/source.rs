@@ -4,7 +4,7 @@ use super::{Page, words};
 use crate::{
     i18n::{Text, Value},
     report::{
-        kernel_name,
+        kernel_name, ledger_note,
         table::{Align, Table},
         text, units,
     },
@@ -71,7 +71,7 @@ fn ledger(page: &mut Page<'_>) {
         (page.get(Text::new("what became of it", "去向")), Align::Left),
     ]);
     for row in &page.capture.ledger {
-        let note = text::prose(&row.note, text::PHRASE);
+        let note = text::prose(ledger_note::in_language(&row.note, page.lang), text::PHRASE);
         let [read, kept] = [row.read, row.kept].map(units::count);
         table.row([page.name(&row.category), read, kept, units::time(row.time_ns), note]);
     }

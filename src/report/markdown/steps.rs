@@ -6,7 +6,7 @@ use crate::{
     i18n::{Text, Value},
     report::{
         kernel_name,
-        model::RankPart,
+        model::{P95_STEPS, P99_STEPS, RankPart},
         table::{Align, Table},
         units,
     },
@@ -59,6 +59,15 @@ fn found(page: &mut Page<'_>, rank: &RankPart) {
         .map(|(selection, ranges)| indices(page, ranges) + page.colon() + page.get(words::selection(*selection)))
         .collect();
     page.list(items);
+    if rank.outside.iter().any(|ns| *ns > 0) {
+        page.paragraph(&page.fill(
+            Text::new(
+                "In no step: {before} of device work before the first one and {after} after the last one. Nothing below counts them.",
+                "不属于任何步的设备工作：第一步之前 {before}，最后一步之后 {after}。以下统计均不包含它们。",
+            ),
+            [("before", Value::Ns(rank.outside[0])), ("after", Value::Ns(rank.outside[1]))],
+        ));
+    }
     if rank.anchor.without_work > 0 {
         page.paragraph(&page.fill(
             Text::new(
@@ -90,7 +99,8 @@ fn table(page: &mut Page<'_>, rank: &RankPart) {
     ]);
     for class in rank.classes.iter().take(CLASSES) {
         let counts = [class.count, class.used].map(|n| units::count(n as u64));
-        table.row([page.name(&class.key)].into_iter().chain(counts).chain(class.percentiles.map(units::micros)));
+        let times = [Some(class.median), class.p95, class.p99].map(|ns| ns.map_or_else(|| "–".into(), units::micros));
+        table.row([page.name(&class.key)].into_iter().chain(counts).chain(times));
     }
     let title = page.fill(
         Text::new("Step times of rank {rank} (nearest-rank percentiles)", "rank {rank} 的步时间（最近秩百分位）"),
@@ -101,6 +111,15 @@ fn table(page: &mut Page<'_>, rank: &RankPart) {
         page.paragraph(&page.fill(
             Text::new("{n} further classes are in the JSON report.", "另有 {n} 个类别见 JSON 报告。"),
             [("n", Value::Count(more as u64))],
+        ));
+    }
+    if rank.classes.iter().any(|c| c.p99.is_none()) {
+        page.paragraph(&page.fill(
+            Text::new(
+                "A p95 is given from {p95} steps on and a p99 from {p99}: with fewer they are hardly more than the slowest step.",
+                "p95 至少需要 {p95} 步，p99 至少需要 {p99} 步：步数更少时它们几乎就是最慢的一步，因此不给出。",
+            ),
+            [("p95", Value::Count(P95_STEPS as u64)), ("p99", Value::Count(P99_STEPS as u64))],
         ));
     }
     if rank.classes.iter().any(|c| c.used == 0) {
@@ -117,10 +136,16 @@ fn slow(page: &mut Page<'_>, rank: &RankPart) {
     let parts = slow.excess.iter().filter(|(_, ns)| *ns > 0).take(3);
     let parts = page.join(parts.map(|(name, ns)| format!("{} +{}", page.name(name), units::time(*ns))));
     let text = page.fill(
-        Text::new(
+        if slow.slowest {
+            Text::new(
+                "Slow steps of the main class: the slowest takes {ratio} the median. What the slowest have more than the median step, on average (steps compared: {n}): ",
+                "主类别的慢步：最慢的一步为中位数的 {ratio}。最慢的 {n} 个步相对中位步平均多出：",
+            )
+        } else {
+            Text::new(
             "Slow steps of the main class: p99 is {ratio} the median. What the slowest have more than the median step, on average (steps compared: {n}): ",
             "主类别的慢步：p99 为中位数的 {ratio}。最慢的 {n} 个步相对中位步平均多出：",
-        ),
+        )},
         [("ratio", Value::Ratio(slow.ratio)), ("n", Value::Count(slow.steps as u64))],
     );
     let nothing = page.get(Text::new("nothing", "无")).to_owned();

@@ -55,6 +55,7 @@ pub(super) fn verdict_layer(layer: VerdictLayer) -> Text {
         VerdictLayer::Operator => Text::new("operator", "算子"),
         VerdictLayer::Runtime => Text::new("runtime", "运行时"),
         VerdictLayer::Communication => Text::new("communication", "通信"),
+        VerdictLayer::Load => Text::new("none: load-limited", "无：负载不足"),
         VerdictLayer::Undecided => Text::new("undecided", "无法判定"),
         VerdictLayer::None => Text::new("none stands out", "无突出瓶颈层"),
     }

@@ -1,8 +1,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use model::Ns;
+use model::{Ns, TraceSink};
 
-use super::super::testing::{ALL_REDUCE, GEMM, NORM, Run, fires, us};
+use super::super::testing::{ALL_REDUCE, GEMM, NORM, Run, check, fires, us};
+use crate::analysis::Edit;
 
 #[test]
 fn cm06_compares_with_the_plan_and_needs_the_layers() {
@@ -36,4 +37,93 @@ fn cm11_blames_collectives_only_if_other_launches_are_faster() {
     assert!(fires("CM-11", &run(us(60), us(1))));
     assert!(!fires("CM-11", &run(us(60), us(60))));
     assert!(!fires("CM-11", &run(us(1), us(1))));
+}
+
+#[test]
+fn cm05_needs_work_that_nothing_ties_to_the_transfer() {
+    // A product, a collective on queue 20, and a product on queue `side` whose turn comes too late.
+    let run = |tied: bool, side: i64| {
+        Run::steps(12, move |r, _| {
+            for _ in 0..4 {
+                let at = r.host.max(r.device);
+                r.script.launch_on(20, (at, at + us(4)), GEMM, (at + us(8), at + us(60)));
+                r.script.launch_on(20, (at + us(4), at + us(6)), ALL_REDUCE, (at + us(61), at + us(101)));
+                if tied {
+                    r.script.call("cudaEventRecord", (at + us(7), at + us(8)));
+                    r.script.call("cudaStreamWaitEvent", (at + us(8), at + us(9)));
+                }
+                r.script.launch_on(side, (at + us(10), at + us(12)), GEMM, (at + us(103), at + us(143)));
+                (r.host, r.device) = (at + us(20), at + us(143));
+            }
+            r.host = r.device;
+            r.token();
+        })
+    };
+    let free = run(false, 9);
+    assert!(fires("CM-05", &free));
+    assert!(matches!(&check("CM-05", &free)[0].changes[0].1.edits[..], [Edit::Aside(ops)] if !ops.is_empty()));
+    assert!(!fires("CM-05", &run(true, 9)), "an event recorded after the transfer was waited for");
+    assert!(!fires("CM-05", &run(false, 20)), "the transfer's own queue");
+}
+
+#[test]
+fn cm13_counts_point_to_point_transfers_that_nothing_hides() {
+    const SEND: &str = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)";
+    let run = |name: &'static str, ns: Ns, pipeline: bool| {
+        Run::steps(12, move |r, i| {
+            if pipeline && i == 0 {
+                r.script.builder.manifest("parallel.pp", "4", model::Provenance::Declared);
+            }
+            r.graph(&[(GEMM, us(50)); 10], us(1)).launch(name, ns).token();
+        })
+    };
+    assert!(fires("CM-13", &run(SEND, us(60), false)));
+    assert!(!fires("CM-13", &run(SEND, us(5), false)), "below 3 %");
+    assert!(!fires("CM-13", &run(SEND, us(60), true)), "activations of a pipeline");
+    assert!(!fires("CM-13", &run(ALL_REDUCE, us(60), false)));
+    let copies = Run::steps(12, |r, _| {
+        r.graph(&[(GEMM, us(50)); 10], us(1)).copy("cudaMemcpyPeerAsync", us(5), "PtoP", "device", us(60)).token();
+    });
+    assert!(fires("CM-13", &copies));
+}
+
+/// Two ranks whose steps hold collectives; rank 0 waits in each for `late` times what rank 1 has more than it. The load is
+/// that of the experts, or the batch.
+fn pair(
+    late: i64,
+    experts: bool,
+    load: impl Fn(usize) -> [u32; 2] + Copy + 'static,
+) -> (model::Trace, crate::analysis::Analysis) {
+    let run = |me: usize| {
+        Run::batches(30, move |r, i| {
+            let more = i64::from(load(i)[1]) - i64::from(load(i)[0]);
+            let waits = if me == 0 { us(late) * more.max(0) } else { 0 };
+            r.script.counter("moe_tokens", r.host, f64::from(load(i)[me]));
+            r.graph(&[(GEMM, us(20)), (ALL_REDUCE, us(10)), (GEMM, us(20)), (ALL_REDUCE, us(10) + waits)], us(1))
+                .token();
+            if experts { 4 } else { load(i)[me] }
+        })
+    };
+    let (mut first, second) = (run(0), run(1));
+    let process = model::ProcessId(1);
+    for mut counter in second.0.counters {
+        counter.process = process;
+        counter.name = first.0.counters[0].name;
+        first.0.counters.push(counter);
+    }
+    let mut rank = second.1.ranks.into_iter().next().unwrap();
+    (rank.rank, rank.process) = (1, process);
+    first.1.ranks.push(rank);
+    first
+}
+
+#[test]
+fn cm09_and_cm10_need_waiting_that_follows_the_load() {
+    let varying = |i: usize| [4, 4 + 2 * (i as u32 % 4)];
+    assert!(fires("CM-09", &pair(20, true, varying)));
+    assert!(!fires("CM-09", &pair(0, true, varying)), "nobody waits");
+    assert!(!fires("CM-09", &pair(20, true, |_| [4, 4])), "the same load");
+    assert!(fires("CM-10", &pair(20, false, |_| [4, 8])));
+    assert!(!fires("CM-10", &pair(0, false, |_| [4, 8])), "nobody waits");
+    assert!(!fires("CM-10", &pair(20, false, |_| [7, 8])), "nearly the same batch");
 }

@@ -3,7 +3,7 @@
 use model::{Category, Provenance, TraceSink};
 
 use super::{
-    super::testing::{GEMM, Run, check, fires, us},
+    super::testing::{CONTIGUOUS, GEMM, NORM, Run, check, fires, us},
     runtime::graph,
 };
 use crate::{analysis::script::Script, diagnose::Severity};
@@ -78,4 +78,80 @@ fn cp08_needs_a_fifth_of_the_time_unexplained() {
     };
     assert!(fires("CP-08", &unlinked(us(50))));
     assert!(!fires("CP-08", &unlinked(us(95))));
+}
+
+#[test]
+fn cp04_speaks_once_for_all_ranks() {
+    let two = || {
+        let mut capture = graph(12, |r, _| {
+            r.work(Category::Overhead, "Buffer Flush", us(30));
+        });
+        let other = graph(12, |r, _| {
+            r.work(Category::Overhead, "Buffer Flush", us(30));
+        });
+        let mut rank = other.1.ranks.into_iter().next().unwrap();
+        rank.rank = 1;
+        capture.1.ranks.push(rank);
+        capture
+    };
+    let found = check("CP-04", &two());
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].ranks, [0, 1]);
+}
+
+#[test]
+fn cp06_sees_a_clock_that_drifts_and_kernels_that_slow_down_alike() {
+    let clock = |late: f64| {
+        graph(30, move |r, i| {
+            let at = r.host;
+            r.script.device_counter("SM Clock", at, if i < 15 { 1980.0 } else { late });
+        })
+    };
+    assert!(fires("CP-06", &clock(1800.0)));
+    assert!(!fires("CP-06", &clock(1950.0)));
+    // Three kernels; from step 23 on the last one takes `one` and the others `all` permille of their time.
+    let kernels = |all: i64, one: i64| {
+        Run::steps(30, move |r, i| {
+            let (all, one) = if i < 23 { (1000, 1000) } else { (all, one) };
+            r.graph(
+                &[(GEMM, us(50) * all / 1000), (NORM, us(20) * all / 1000), (CONTIGUOUS, us(40) * one / 1000)],
+                us(1),
+            );
+            r.token();
+        })
+    };
+    assert!(fires("CP-06", &kernels(1080, 1080)));
+    assert!(!fires("CP-06", &kernels(1010, 1010)), "within noise");
+    assert!(!fires("CP-06", &kernels(1080, 1000)), "not alike");
+}
+
+#[test]
+fn cp09_warns_of_other_stages() {
+    let run = |every: usize| {
+        let mut s = Script::default();
+        for i in 0..24 {
+            let at = i as i64 * us(100);
+            let prefill = i % every == 3;
+            let name =
+                if prefill { "execute_context_1(64)_generation_4(4)" } else { "execute_context_0(0)_generation_4(4)" };
+            s.host(Category::UserRange, name, (at, at + us(90)));
+            s.launch((at + us(1), at + us(5)), GEMM, (at + us(10), at + us(95)));
+        }
+        s.analyze()
+    };
+    assert!(fires("CP-09", &run(4)));
+    assert!(!fires("CP-09", &run(100)));
+}
+
+#[test]
+fn cp10_takes_what_the_run_declares() {
+    let run = |key: &'static str, value: &'static str| {
+        graph(12, move |r, _| r.script.builder.manifest(key, value, Provenance::Declared))
+    };
+    assert!(fires("CP-10", &run("workload.prefix_cache_hit", "92 %")));
+    assert!(fires("CP-10", &run("workload.routing", "Balanced")));
+    assert!(!fires("CP-10", &run("workload.prefix_cache_hit", "0.1")));
+    assert!(!fires("CP-10", &run("workload.routing", "model")));
+    let d = super::super::testing::diagnosis(&graph(12, |_, _| {}));
+    assert!(d.abstained.iter().any(|a| a.rule == "CP-10"));
 }

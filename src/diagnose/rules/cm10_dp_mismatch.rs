@@ -1,0 +1,82 @@
+//! CM-10: data-parallel ranks decode batches of different sizes, and those with less wait for those with more.
+
+use model::EvidenceClass::{Device, MultiRank};
+
+use super::uneven;
+use crate::{
+    analysis::Layer,
+    diagnose::{
+        Competing,
+        rule::{Context, Doc, Outcome, Rule},
+    },
+    i18n::{Message, Text},
+};
+
+/// The rule.
+pub struct DpMismatch;
+
+static DOC: Doc = Doc {
+    id: "CM-10",
+    title: Text::new("Unequal batches of data-parallel ranks", "数据并行各 rank 批大小不等"),
+    layer: Layer::Communication,
+    needs: &[Device, MultiRank],
+    sees: Text::new(
+        "In the same steps the ranks decode different numbers of sequences, and those with fewer wait in their collectives.",
+        "同一步中各 rank 解码的序列数不同，较少者在集合通信中等待。",
+    ),
+    matters: Text::new(
+        "Data-parallel ranks meet in every exchange of experts' tokens: the largest batch sets the pace for all of them.",
+        "数据并行各 rank 在每次专家 token 交换时会合：最大的批决定所有 rank 的节奏。",
+    ),
+    trigger: Text::new(
+        "Largest batch of a rank over the mean of the ranks at least 1.2, the ranks' waiting correlated with the sequences that they have less (r at least 0.6), and waiting at least 3 % of the step, over at least 10 steps.",
+        "rank 的最大批与各 rank 均值之比至少 1.2，等待时间与少的序列数相关（r 至少 0.6），且等待至少占步时的 3%，至少 10 步。",
+    ),
+    source: Text::new(
+        "1.2: NVIDIA's triage guide. 0.6: rule catalogue. 3 %: own value.",
+        "1.2：NVIDIA 排查指南。0.6：规则目录。3%：自定值。",
+    ),
+    guards: Text::new(
+        "Needs the batch of each rank's steps from their annotations. Ranks of one tensor-parallel group decode the same batch and never fire it.",
+        "需要各 rank 步标注中的批大小。同一张量并行组的 rank 批大小相同，不会触发。",
+    ),
+    verify: Text::new(
+        "Balance the requests over the ranks: the batches even out, and the waiting falls with them.",
+        "在各 rank 间均衡请求：批大小趋于一致，等待随之减少。",
+    ),
+};
+
+impl Rule for DpMismatch {
+    fn doc(&self) -> &'static Doc {
+        &DOC
+    }
+
+    fn needs_steps(&self) -> bool {
+        true
+    }
+
+    fn check(&self, cx: &Context<'_>) -> Outcome {
+        let known = |rank: &crate::analysis::Rank| rank.main_class().is_some_and(|c| c.batch.is_some());
+        if !cx.analysis.ranks.iter().all(known) {
+            return Outcome::Abstain(Message::plain(Text::new(
+                "the batch of each rank's steps is not known; use the engine's step annotations on every rank",
+                "不知道各 rank 每步的批大小；请在每个 rank 上启用引擎的步标注",
+            )));
+        }
+        let batch = |rank: &crate::analysis::Rank, step: &crate::analysis::Step| {
+            rank.classes.get(step.class)?.batch.map(f64::from)
+        };
+        let one = uneven::compare(cx, batch).map(|uneven| {
+            let formula = Text::new("largest batch of a rank / mean of the ranks", "各 rank 的最大批 / 均值");
+            let claim = Text::new(
+                "Rank {loaded} decodes {ratio} the mean batch of the ranks; rank {rank} waits {idle} of {step} for it in {class}.",
+                "rank {loaded} 的批为各 rank 均值的 {ratio}；{class} 中 rank {rank} 每步等待 {idle}，步时 {step}。",
+            );
+            uneven.finding(cx, &DOC, formula, claim).against(Competing::open(
+                Text::new("the loaded rank is slow for another reason too", "负载最重的 rank 另有变慢的原因"),
+                Text::new("the same run with equal batches decides", "各 rank 批大小相同时再跑一次可以判定"),
+            ))
+        });
+        one.into_iter().collect()
+    }
+}

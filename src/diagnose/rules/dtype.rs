@@ -1,0 +1,113 @@
+//! Data types as kernel names and recorded operator inputs show them.
+
+/// Width of a matrix product's operands, as far as it matters: a model of at most 16 bits should hold none of 32.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Width {
+    /// 16 bits or fewer.
+    Narrow,
+    /// 32 bits, TF32 included: it is read from memory as 32 bits.
+    Single,
+}
+
+/// Fragments of names of matrix kernels with 32-bit operands (cuBLAS, CUTLASS, Tensile, ggml).
+const SINGLE: &[&str] = &[
+    "sgemm",
+    "tf32",
+    "gemm_f32f32",
+    "f32f32_f32f32",
+    "s1688gemm_",
+    "_s_b_",
+    "_s_mx_",
+    "nvjet_s",
+    "kernel<float, float, float",
+    "val<int, int, float, float, float",
+];
+
+/// The same of kernels with narrower operands.
+const NARROW: &[&str] = &[
+    "bf16", "fp16", "f16", "half", "bfloat16", "hgemm", "e4m3", "e5m2", "fp8", "int8", "i8i8", "mxfp4", "nvfp4",
+    "_bbs_", "_bss_", "_b_bs_", "_hhs_", "_hss_", "_hb_", "_h_b_", "nvjet_t", "nvjet_h", "nvjet_q", "marlin", "awq",
+];
+
+/// Operand width of a matrix kernel by its name; `None` where the name does not say. A name that shows both is narrow:
+/// the 32 bits are those of the accumulator.
+pub fn width_of_name(name: &str) -> Option<Width> {
+    let name = name.to_ascii_lowercase();
+    let has = |list: &[&str]| list.iter().any(|f| name.contains(f));
+    match () {
+        () if has(NARROW) => Some(Width::Narrow),
+        () if has(SINGLE) => Some(Width::Single),
+        () => None,
+    }
+}
+
+/// Bytes of an element of a recorded input type, as PyTorch writes them; `None` for anything else.
+pub fn bytes_of(dtype: &str) -> Option<i64> {
+    Some(match dtype.trim_start_matches("c10::").to_ascii_lowercase().as_str() {
+        "double" | "long" | "long int" => 8,
+        "float" | "int" | "unsigned int" => 4,
+        "bfloat16" | "half" | "short" => 2,
+        "signed char" | "unsigned char" | "char" | "bool" => 1,
+        other if other.starts_with("float8") => 1,
+        _ => return None,
+    })
+}
+
+/// Whether a kernel does nothing but change the data type. PyTorch's copy kernels say so in their functor or by the loader
+/// that casts; NPUs have an operator of that name.
+pub fn is_cast(name: &str) -> bool {
+    let copies = name.contains("direct_copy_kernel") && name.contains("LoadWithCast");
+    let typed = ["bfloat16_copy_kernel", "float16_copy_kernel", "tofloat32_copy", "float8_copy_kernel"];
+    copies
+        || typed.iter().any(|t| name.contains(t))
+        || (!name.contains(['<', '('])
+            && name.split(['_', '/', '-']).any(|word| word == "Cast" || word == "CastAiCore"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_show_the_width_of_the_operands() {
+        for (name, width) in [
+            ("sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64", Some(Width::Narrow)),
+            ("nvjet_tst_64x8_64x16_4x1_v_bz_TNT", Some(Width::Narrow)),
+            ("Cijk_Alik_Bljk_BBS_BH_Bias_HA_S_SAV_UserArgs_MT32x32x256_MI16x16x1", Some(Width::Narrow)),
+            ("void cutlass::Kernel2<cutlass_80_simt_sgemm_128x32_8x5_nn_align1>", Some(Width::Single)),
+            ("sm80_xmma_gemm_f32f32_tf32f32_f32_tn_n_tilesize128x128x16", Some(Width::Single)),
+            ("ampere_sgemm_32x32_sliced1x4_tn", Some(Width::Single)),
+            ("Cijk_Ailk_Bljk_S_B_Bias_HA_S_SAV_UserArgs_MT64x64x16", Some(Width::Single)),
+            ("MatMulV2", None),
+        ] {
+            assert_eq!(width_of_name(name), width, "{name}");
+        }
+    }
+
+    #[test]
+    fn casts_are_told_from_copies_of_one_type() {
+        let vectorized = |f: &str| {
+            format!("void at::native::vectorized_elementwise_kernel<4, at::native::{f}(at::TensorIteratorBase&)>")
+        };
+        assert!(is_cast(&vectorized("bfloat16_copy_kernel_cuda")));
+        assert!(is_cast(
+            "void at::native::unrolled_elementwise_kernel<at::native::direct_copy_kernel_cuda(at::TensorIteratorBase&), at::native::memory::LoadWithCast<1>, at::native::memory::StoreWithCast<1>>"
+        ));
+        assert!(is_cast("aclnnCast_CastAiCore_Cast") && is_cast("Cast"));
+        assert!(!is_cast(&vectorized("direct_copy_kernel_cuda")));
+        assert!(!is_cast("TransData") && !is_cast("void Cast<int>(float)") && !is_cast("CastNothing"));
+    }
+
+    #[test]
+    fn element_sizes_of_recorded_types() {
+        for (dtype, bytes) in [
+            ("c10::BFloat16", Some(2)),
+            ("float", Some(4)),
+            ("c10::Float8_e4m3fn", Some(1)),
+            ("Scalar", None),
+            ("", None),
+        ] {
+            assert_eq!(bytes_of(dtype), bytes, "{dtype}");
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Which batch sizes a run has graphs for, and to how many tokens a replay pads.
+
+use std::collections::BTreeSet;
+
+use model::{Detail, Trace};
+
+use crate::{
+    analysis::{Class, Rank},
+    platform::CanonicalOp,
+};
+
+/// The captured sizes as the run's manifest says them, in ascending order.
+pub fn declared(trace: &Trace) -> Option<Vec<u32>> {
+    let text = trace.manifest.value("caps.graph_sizes")?;
+    let numbers = text.split(|c: char| !c.is_ascii_digit()).filter(|part| !part.is_empty());
+    let sizes: BTreeSet<u32> = numbers.filter_map(|part| part.parse().ok()).filter(|n| *n > 0).collect();
+    (!sizes.is_empty()).then(|| sizes.into_iter().collect())
+}
+
+/// Rows that the norms of a step's graph work on, one block each, if they all agree: the tokens that the graph was captured
+/// for, where the kernels take one block per token.
+pub fn rows_of_graph(trace: &Trace, rank: &Rank, class: &Class) -> Option<u32> {
+    let mut rows = None;
+    for step in rank.steady_steps(class) {
+        let norms = rank.ops_of(step).iter().filter(|op| matches!(op.op, CanonicalOp::Norm | CanonicalOp::AddNorm));
+        for op in norms {
+            let (track, row) = trace.locate(op.slice)?;
+            let grid = match trace.detail(trace.lanes.get(track.0 as usize)?, row)? {
+                Detail::Kernel(kernel) => kernel.grid?,
+                _ => return None,
+            };
+            if *rows.get_or_insert(grid[0]) != grid[0] {
+                return None;
+            }
+        }
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+    use model::Provenance;
+
+    use super::*;
+
+    #[test]
+    fn a_list_is_read_in_any_of_its_spellings() {
+        let sizes = |text: &str| {
+            let mut trace = Trace::default();
+            trace.manifest.set("caps.graph_sizes", text, Provenance::Declared);
+            declared(&trace)
+        };
+        assert_eq!(sizes("[8, 1,2,4]"), Some(vec![1, 2, 4, 8]));
+        assert_eq!(sizes("1 2 2"), Some(vec![1, 2]));
+        assert_eq!((sizes("none"), sizes("0"), sizes("99999999999")), (None, None, None));
+    }
+}

@@ -1,0 +1,156 @@
+//! OP-04: the model computes in 16 bits, and part of the step goes through 32.
+
+use model::{EvidenceClass::Device, Ns, StringId, Trace};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::{
+    composite,
+    dtype::{Width, is_cast, width_of_name},
+    fine_op::{FineOp, fine_op},
+    op_shapes, reading,
+    share_of_step::{self, Kind, Part},
+};
+use crate::{
+    analysis::{Confidence, DeviceOp, Layer, OpKind, Rank, Step},
+    diagnose::rule::{Context, Doc, Outcome, Rule},
+    i18n::Text,
+    platform::{CanonicalOp, OpClass},
+};
+
+/// Share of the step that matrix products with 32-bit operands must take. Their time stands for their bytes: decode reads
+/// weights at the speed of memory.
+const SINGLE_SHARE: f64 = 0.05;
+
+/// The rule.
+pub struct Upcast;
+
+static DOC: Doc = Doc {
+    id: "OP-04",
+    title: Text::new("Data type upcast", "数据类型上转"),
+    layer: Layer::Operator,
+    needs: &[Device],
+    sees: Text::new(
+        "Tensors are cast between data types inside the step, or matrix products of a model of at most 16 bits run with 32-bit operands.",
+        "步内在数据类型之间反复转换张量，或在不超过 16 位的模型中以 32 位操作数做矩阵乘。",
+    ),
+    matters: Text::new(
+        "Decode is bound by the bytes it reads: 32-bit operands double them, and a cast only moves data.",
+        "解码受读取字节数限制：32 位操作数使其翻倍，而类型转换只是搬运数据。",
+    ),
+    trigger: Text::new(
+        "Time of casts, with half the time of 32-bit matrix products where these take at least 5 % of the step, at least 1 % of the median step. A model counts as 16-bit if at least half of its matrix time with a known type is.",
+        "类型转换的时间，加上 32 位矩阵乘时间的一半（仅当其至少占该步 5% 时），至少占中位步时的 1%。已知类型的矩阵时间至少一半为 16 位或更窄时，模型按 16 位计。",
+    ),
+    source: Text::new("5 % of the bytes and 1 % of the time: own values.", "字节 5% 与时间 1%：自定值。"),
+    guards: Text::new(
+        "The last matrix product and what follows are logits and sampling, where 32 bits are usual. Casts inside an unfused norm or another composite belong to OP-03: 32-bit accumulation in a norm is required, and the rule is about storage.",
+        "最后一次矩阵乘及其后为 logits 与采样，使用 32 位属正常。未融合的归一化等复合算子内部的转换归 OP-03：归一化需要 32 位累加，本规则针对的是存储。",
+    ),
+    verify: Text::new(
+        "Keep weights, residual and rotary tables in 16 bits: no cast and no 32-bit product is left inside the layers, and the numbers stay within their tolerance.",
+        "权重、残差与旋转位置表保持 16 位：层内不再有类型转换与 32 位矩阵乘，且数值保持在容差之内。",
+    ),
+};
+
+static KIND: Kind = Kind {
+    doc: &DOC,
+    share: super::gate::LEAST_GAIN,
+    per_layer: None,
+    formula: Text::new(
+        "(casts + half of the 32-bit matrix products) / median step",
+        "（类型转换 + 32 位矩阵乘的一半）/ 中位步时",
+    ),
+    claim: Text::new(
+        "{count} casts and 32-bit matrix products per step of {class} take {busy}; without the upcast the step of {step} loses up to {time} ({share}).",
+        "{class} 每步有 {count} 个类型转换与 32 位矩阵乘，耗时 {busy}；去掉上转后 {step} 的步时最多减少 {time}（{share}）。",
+    ),
+    what: Text::new("time of casts and 32-bit matrix products per step", "每步类型转换与 32 位矩阵乘耗时"),
+    rivals: &[(
+        Text::new("the precision is needed there", "该处确实需要这一精度"),
+        Text::new(
+            "a layer-wise numeric comparison of a run without the upcast decides",
+            "去掉上转后逐层比较数值可以判定",
+        ),
+    )],
+    most: Confidence::High,
+};
+
+impl Rule for Upcast {
+    fn doc(&self) -> &'static Doc {
+        &DOC
+    }
+
+    fn check(&self, cx: &Context<'_>) -> Outcome {
+        let casts = reading::named(cx, is_cast);
+        let fine: FxHashMap<StringId, FineOp> =
+            cx.analysis.ops.iter().map(|(n, m)| (*n, fine_op(cx.trace.strings.get(*n), m.op))).collect();
+        share_of_step::check(cx, &KIND, |rank, class, step| {
+            let limit = (SINGLE_SHARE * class.p50 as f64) as Ns;
+            let mut out = loose_casts(rank, step, &casts, &fine);
+            out.extend(
+                singles(cx.trace, rank, step).filter(|(_, ns)| *ns >= limit).map_or(Vec::new(), |(parts, _)| parts),
+            );
+            out
+        })
+        .into_iter()
+        .collect()
+    }
+}
+
+/// Operations before the last matrix product of a step.
+fn before_logits<'a>(
+    rank: &'a Rank,
+    step: &Step,
+) -> impl Iterator<Item = (usize, &'a DeviceOp, crate::analysis::attribution::Exclusive)> {
+    let matrix = |op: &DeviceOp| op.op.class() == OpClass::Matrix;
+    let last = rank.ops_of(step).iter().rposition(matrix).map_or(usize::MAX, |i| step.ops.start + i);
+    reading::accounted(rank, step).filter(move |(i, ..)| *i < last)
+}
+
+/// Casts that are no member of a composite.
+fn loose_casts(rank: &Rank, step: &Step, casts: &FxHashSet<StringId>, fine: &FxHashMap<StringId, FineOp>) -> Vec<Part> {
+    let mut queues: Vec<Vec<(usize, FineOp)>> = vec![Vec::new(); rank.timeline.queues.len()];
+    for (i, op, _) in reading::accounted(rank, step) {
+        let fine = if op.kind == OpKind::Compute { fine.get(&op.name).copied() } else { None };
+        if let Some(queue) = queues.get_mut(op.queue as usize) {
+            queue.push((i, fine.unwrap_or(FineOp::Other)));
+        }
+    }
+    let mut inside: FxHashSet<usize> = FxHashSet::default();
+    for queue in &queues {
+        let sequence: Vec<FineOp> = queue.iter().map(|(_, f)| *f).collect();
+        for m in composite::find(&sequence) {
+            inside.extend(queue.get(m.start..m.end).unwrap_or(&[]).iter().map(|(i, _)| *i));
+        }
+    }
+    before_logits(rank, step)
+        .filter(|(i, op, _)| op.kind == OpKind::Compute && casts.contains(&op.name) && !inside.contains(i))
+        .map(Part::gone)
+        .collect()
+}
+
+/// Matrix products with 32-bit operands of a model that else uses narrower ones, and the time they take, ns.
+fn singles(trace: &Trace, rank: &Rank, step: &Step) -> Option<(Vec<Part>, Ns)> {
+    let (mut parts, mut single, mut narrow) = (Vec::new(), 0, 0);
+    for (i, op, x) in before_logits(rank, step).filter(|(_, op, _)| op.op == CanonicalOp::Gemm) {
+        match width(trace, rank, op) {
+            Some(Width::Single) => {
+                single += x.busy;
+                parts.push(Part::gone((i, op, x)).to(op.dur() / 2));
+            }
+            Some(Width::Narrow) => narrow += x.busy,
+            None => {}
+        }
+    }
+    (single > 0 && narrow >= single).then_some((parts, single))
+}
+
+/// Operand width of a matrix product: what its operator recorded, else what its name shows.
+fn width(trace: &Trace, rank: &Rank, op: &DeviceOp) -> Option<Width> {
+    let recorded = op_shapes::product(&op_shapes::inputs(trace, rank, op)).and_then(|p| p.element);
+    match recorded {
+        Some(4) => Some(Width::Single),
+        Some(1 | 2) => Some(Width::Narrow),
+        _ => width_of_name(trace.strings.get(op.name)),
+    }
+}

@@ -1,0 +1,144 @@
+//! OP-10: a matrix product of few rows runs a kernel made for many.
+
+use model::{EvidenceClass::Device, Ns};
+
+use super::{
+    launch_shape::tile,
+    op_shapes, reading,
+    share_of_step::{self, Kind, Part},
+};
+use crate::{
+    analysis::{Class, Confidence, DeviceOp, Layer, OpKind, Rank},
+    diagnose::rule::{Context, Doc, Outcome, Rule},
+    i18n::Text,
+    platform::{CanonicalOp, Stage},
+};
+
+/// Most rows of activations for which a skinny kernel exists everywhere.
+const ROWS: i64 = 16;
+/// Least rows of a tile that is made for more.
+const TILE: u32 = 64;
+/// The same where the bytes are unknown: the tiles of prompts.
+const PROMPT_TILE: u32 = 128;
+/// Share of the best rate of the capture below which a product does not keep up with memory.
+const RATE: f64 = 0.6;
+/// Share of the best rate that a fitting kernel reaches.
+const REACHED: f64 = 0.8;
+
+/// The rule.
+pub struct GemmVariant;
+
+static DOC: Doc = Doc {
+    id: "OP-10",
+    title: Text::new("Matrix kernel of the wrong shape", "矩阵内核形状不符"),
+    layer: Layer::Operator,
+    needs: &[Device],
+    sees: Text::new(
+        "Matrix products of at most 16 rows run kernels whose tiles have 64 rows or more.",
+        "不超过 16 行的矩阵乘使用了分块至少 64 行的内核。",
+    ),
+    matters: Text::new(
+        "Most of such a tile is padding, and there are too few tiles to keep all of memory busy; kernels made for few rows (gemv, split-K, skinny) read the weights at full speed.",
+        "这样的分块大部分是补齐，且块数太少，喂不满显存；为少行设计的内核（gemv、split-K、skinny）能以全速读取权重。",
+    ),
+    trigger: Text::new(
+        "At most 16 rows (from the recorded shapes, else the decoded sequences of the step), both sides of the tile in the kernel's name at least 64, and the operands read at less than 0.6 of the best rate seen in the capture. Where the shapes are not recorded: both sides at least 128. What a fitting kernel would save is at least 2 % of the median step.",
+        "行数不超过 16（取自采集的形状，否则取该步解码序列数），内核名中分块两边均不小于 64，且读取操作数的速率低于采集中最佳速率的 0.6。未采集形状时：两边均不小于 128。换用合适内核可省的时间至少占中位步时的 2%。",
+    ),
+    source: Text::new(
+        "16 rows and 64: own values after vllm.cpp #487, where such a kernel took 77 % of the time. 0.6 and 0.8: latency and near-limit marks of Nsight Compute's speed-of-light texts.",
+        "16 行与 64：参考 vllm.cpp #487 的自定值，该例中此类内核占时 77%。0.6 与 0.8：Nsight Compute speed-of-light 文本中的延迟与接近上限标记。",
+    ),
+    guards: Text::new(
+        "The tile's sides in a name come in either order, so both must be large. A product that keeps up with the best rate of the capture is fine whatever its name. Rows may be padded on purpose by the size of the graph.",
+        "名字中分块两边的次序不定，因此两边都须很大。达到采集最佳速率的矩阵乘无论名字如何都无问题。图的尺寸可能有意补齐行数。",
+    ),
+    verify: Text::new(
+        "Force a kernel made for few rows, or another library, on the same shapes: the time of the product falls towards its bytes over the bandwidth.",
+        "在相同形状上强制使用少行内核或其他库：矩阵乘耗时应降向字节数除以带宽。",
+    ),
+};
+
+static KIND: Kind = Kind {
+    doc: &DOC,
+    share: 0.02,
+    per_layer: None,
+    formula: Text::new(
+        "time of ill-fitting matrix kernels beyond a fitting one / median step",
+        "不适配的矩阵内核超出适配内核的时间 / 中位步时",
+    ),
+    claim: Text::new(
+        "{count} matrix products per step of {class} have at most 16 rows and run kernels with tiles for 64 or more; they take {busy}, fitting kernels would save up to {time} of {step} ({share}).",
+        "{class} 每步有 {count} 个不超过 16 行的矩阵乘使用了 64 行以上分块的内核；耗时 {busy}，换用合适内核最多可省 {time}，步时 {step}（{share}）。",
+    ),
+    what: Text::new("time of matrix kernels with too large tiles per step", "每步分块过大的矩阵内核耗时"),
+    rivals: &[
+        (
+            Text::new("the library has nothing faster for this shape", "该库对此形状没有更快的内核"),
+            Text::new(
+                "a microbenchmark of the same shape over all of its kernels decides",
+                "对相同形状遍历其全部内核的微基准可以判定",
+            ),
+        ),
+        (
+            Text::new("the graph pads the rows on purpose", "图有意补齐行数"),
+            Text::new("the captured sizes of the graph decide", "图的捕获尺寸可以判定"),
+        ),
+    ],
+    most: Confidence::Medium,
+};
+
+impl Rule for GemmVariant {
+    fn doc(&self) -> &'static Doc {
+        &DOC
+    }
+
+    fn check(&self, cx: &Context<'_>) -> Outcome {
+        let tiles = |least| reading::named(cx, |name| tile(name).is_some_and(|(a, b)| a.min(b) >= least));
+        let (large, prompt) = (tiles(TILE), tiles(PROMPT_TILE));
+        if large.is_empty() {
+            return Outcome::Quiet;
+        }
+        let suspect =
+            |op: &DeviceOp| op.kind == OpKind::Compute && op.op == CanonicalOp::Gemm && large.contains(&op.name);
+        let mut found = Vec::new();
+        for (rank, class) in cx.main_classes() {
+            let fastest = op_shapes::fastest(cx.trace, rank);
+            let target = |op: &DeviceOp| target(cx, (rank, class), op, fastest, prompt.contains(&op.name));
+            let finding = share_of_step::of_class(cx, &KIND, rank, class, |step| {
+                let ops = reading::accounted(rank, step).filter(|(_, op, _)| suspect(op));
+                ops.filter_map(|part| Some(Part::gone(part).to(target(part.1)?))).collect()
+            });
+            let measured = fastest.is_some();
+            found.extend(finding.map(|mut f| {
+                f.confidence = if measured { f.confidence } else { Confidence::Low };
+                f
+            }));
+        }
+        found.into_iter().collect()
+    }
+}
+
+/// Time that a fitting kernel would take, ns; `None` where nothing speaks against the one that ran.
+fn target(
+    cx: &Context<'_>,
+    (rank, class): (&Rank, &Class),
+    op: &DeviceOp,
+    fastest: Option<f64>,
+    prompt_tile: bool,
+) -> Option<Ns> {
+    let product = op_shapes::product(&op_shapes::inputs(cx.trace, rank, op));
+    let decoded = class.batch.filter(|_| class.stage == Stage::Decode).map(i64::from);
+    let rows = product.map(|p| p.rows).or(decoded)?;
+    if !(1..=ROWS).contains(&rows) {
+        return None;
+    }
+    match (product.and_then(|p| p.bytes), fastest) {
+        (Some(bytes), Some(fastest)) => {
+            let slow = (bytes as f64) < RATE * fastest * op.dur() as f64;
+            slow.then_some((bytes as f64 / (REACHED * fastest)) as Ns)
+        }
+        // At most 0.6 of the ceiling now, 0.8 with a fitting kernel.
+        _ => prompt_tile.then_some((op.dur() as f64 * RATE / REACHED) as Ns),
+    }
+}

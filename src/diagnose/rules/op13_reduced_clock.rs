@@ -1,0 +1,264 @@
+//! OP-13: the device itself runs slower, and every kernel with it.
+
+use model::{EvidenceClass::Device, Ns, StringId};
+use rustc_hash::FxHashMap;
+
+use super::reading;
+use crate::{
+    analysis::{Class, Confidence, DeviceOp, Edit, Layer, OpKind, Rank, Selection, Step},
+    diagnose::{
+        Competing, Evidence, Finding, Intervention, Trigger,
+        rule::{Context, Doc, Outcome, Rule},
+    },
+    i18n::{Message, Text, Value},
+    platform::OpClass,
+};
+
+/// Speed relative to the reference from which a device counts as reduced (frequency rule of the Ascend advisor).
+const SPEED: f64 = 0.95;
+/// Spread between the quartiles of the slots' factors, relative to their median (noise of repeated runs).
+const SPREAD: f64 = 0.03;
+/// Share of the slots that must be slower.
+const SLOTS: f64 = 0.80;
+/// Least number of slots that a common factor can be told from.
+const LEAST_SLOTS: usize = 10;
+/// Shortest kernel whose duration scales visibly, ns: below it the floor and the clock's ticks do not.
+const SHORTEST: Ns = 5_000;
+/// Quantile of a kernel's durations over the steps that stands for the full clock: the lowest holds flaws of the clock's
+/// ticks, a higher one would need more of the run at full speed.
+const FASTEST: f64 = 0.10;
+/// Slow steps in a row that are no accident.
+const IN_A_ROW: usize = 3;
+
+/// The rule.
+pub struct ReducedClock;
+
+static DOC: Doc = Doc {
+    id: "OP-13",
+    title: Text::new("Device clock reduced", "设备降频"),
+    layer: Layer::Operator,
+    needs: &[Device],
+    sees: Text::new(
+        "The same kernels take longer by one common factor, in part of the run or on one rank of the job.",
+        "相同的内核在运行的一段时间内或在作业的某个 rank 上按同一倍数变慢。",
+    ),
+    matters: Text::new(
+        "Kernels that all slow down alike have nothing wrong with them: the device's clock or power is limited, or it is shared. The cause lies in the environment, and no kernel work helps.",
+        "所有内核同步变慢说明内核本身没有问题：设备频率或功耗受限，或设备被共享。原因在环境，优化内核无济于事。",
+    ),
+    trigger: Text::new(
+        "Steps of equal kernels: at least 80 % of their compute kernels of 5 µs or more are slower than the reference, the median factor is at least 1/0.95, and the quartiles of the factors lie within 3 %. The reference of a kernel is its lowest decile over the steps, three slow steps in a row being needed; or the median of the other ranks. Where not all kernels agree, the matrix products alone.",
+        "在内核序列相同的各步中：5 µs 以上的计算内核至少 80% 慢于参考，倍数中位数至少为 1/0.95，且倍数的四分位差在 3% 以内。参考值取该内核在各步的最低十分位（须连续三步变慢），或其他 rank 的中位数。若并非全部内核一致，则只看矩阵乘。",
+    ),
+    source: Text::new(
+        "5 %: frequency rule of the Ascend advisor. 3 %: noise of repeated runs. club-3090 #585 saw a uniform 0.90.",
+        "5%：昇腾 advisor 的频率规则。3%：重复运行噪声。club-3090 #585 观察到统一的 0.90 倍。",
+    ),
+    guards: Text::new(
+        "Kernels bound by memory do not follow the core clock, so a reduced clock may show in part of them only, or not at all. Without frequency samples a device shared with another process looks the same.",
+        "受显存限制的内核不随核心频率变化，因此降频可能只体现在一部分内核上，甚至完全不体现。没有频率采样时，与其他进程共享设备的表现相同。",
+    ),
+    verify: Text::new(
+        "Lock the clocks, raise the power cap or cool the device, and run both again: the factor goes, kernel by kernel.",
+        "锁定频率、提高功耗上限或改善散热后重跑：各内核的倍数随之消失。",
+    ),
+};
+
+impl Rule for ReducedClock {
+    fn doc(&self) -> &'static Doc {
+        &DOC
+    }
+
+    fn check(&self, cx: &Context<'_>) -> Outcome {
+        let runs: Vec<Run<'_>> = cx.main_classes().filter_map(|(rank, class)| Run::of(rank, class)).collect();
+        let mut found = Vec::new();
+        for (i, run) in runs.iter().enumerate() {
+            let finding = run.within().and_then(|slow| finding(cx, run, &slow, DURING));
+            found.extend(finding.or_else(|| finding_against_others(cx, &runs, i)));
+        }
+        found.into_iter().collect()
+    }
+}
+
+fn finding_against_others(cx: &Context<'_>, runs: &[Run<'_>], i: usize) -> Option<Finding> {
+    let run = runs.get(i)?;
+    let others = runs.iter().enumerate().filter(|(j, o)| *j != i && o.names == run.names).map(|(_, o)| o);
+    finding(cx, run, &run.against(&others.collect::<Vec<_>>())?, OF_OTHERS)
+}
+
+const DURING: Text = Text::new(
+    "In {steps} of {all} steps of {class} every kernel runs at {speed} of the speed it has in the fastest steps ({slots} kernels compared): an environment limit of the device (clock, power, sharing), {time} of {step}.",
+    "{class} 的 {all} 步中有 {steps} 步，所有内核的速度仅为最快各步的 {speed}（比较了 {slots} 个内核）：属设备环境限制（频率、功耗、共享），合 {time}，步时 {step}。",
+);
+const OF_OTHERS: Text = Text::new(
+    "In {steps} of {all} steps of {class} every kernel of this rank runs at {speed} of the speed it has on the other ranks ({slots} kernels compared): an environment limit of its device (clock, power, sharing), {time} of {step}.",
+    "{class} 的 {all} 步中有 {steps} 步，该 rank 所有内核的速度仅为其他 rank 的 {speed}（比较了 {slots} 个内核）：属该设备环境限制（频率、功耗、共享），合 {time}，步时 {step}。",
+);
+
+fn finding(cx: &Context<'_>, run: &Run<'_>, slow: &Slow, claim: Text) -> Option<Finding> {
+    let (rank, class) = (run.rank, run.class);
+    let mut resized = Vec::new();
+    let mut removes: Ns = 0;
+    for (at, factor) in &slow.steps {
+        for (i, op, x) in reading::accounted(rank, run.steps.get(*at)?).filter(|(_, op, _)| slow.covers(op)) {
+            let to = (op.dur() as f64 / factor) as Ns;
+            removes += (op.dur() - to).clamp(0, x.busy);
+            resized.push((i as u32, to));
+        }
+    }
+    let removes = removes / class.steady.max(1) as Ns;
+    let mut factors: Vec<f64> = slow.steps.iter().map(|(_, f)| *f).collect();
+    factors.sort_by(f64::total_cmp);
+    let speed = 1.0 / quantile(&factors, 0.5)?;
+    let claim = Message::new(
+        claim,
+        [
+            ("class", Value::Raw(class.key.clone())),
+            ("steps", Value::Count(slow.steps.len() as u64)),
+            ("all", Value::Count(class.steady as u64)),
+            ("speed", Value::Share(speed)),
+            ("slots", Value::Count(slow.slots as u64)),
+            ("time", Value::Ns(removes)),
+            ("step", Value::Ns(class.p50)),
+        ],
+    );
+    let trigger = Trigger {
+        formula: Text::new("speed of the kernels relative to the reference", "内核相对参照的速度"),
+        value: speed,
+        threshold: SPEED,
+    };
+    let change = Intervention { removes, layer: Layer::Operator, edits: vec![Edit::Resize(resized)] };
+    let first = run.steps.get(slow.steps.first()?.0)?;
+    let rows = rank.ops_of(first).iter().filter(|op| slow.covers(op)).map(|op| op.slice);
+    let most = if slow.matrix_only { Confidence::Low } else { Confidence::Medium };
+    cx.finding(&DOC, rank, class, claim, trigger, change)
+        .with(Evidence::new(
+            Text::new("common factor of the kernels' durations", "各内核时长的共同倍数"),
+            Value::Ratio(1.0 / speed),
+            reading::sample(rows),
+        ))
+        .against(Competing::open(
+            Text::new("another process shares the device", "另有进程共享该设备"),
+            Text::new(
+                "samples of the clock and of other processes on the device decide",
+                "频率采样与设备上其他进程的记录可以判定",
+            ),
+        ))
+        .gated(most)
+}
+
+/// The steps of a class that run the same kernels, with their durations.
+struct Run<'a> {
+    rank: &'a Rank,
+    class: &'a Class,
+    steps: Vec<&'a Step>,
+    /// Names of the compute kernels of each of the steps.
+    names: Vec<StringId>,
+    /// Whether each is a matrix product.
+    matrix: Vec<bool>,
+    /// Durations by step, then by kernel, ns.
+    durations: Vec<Vec<Ns>>,
+}
+
+/// Steps that are slow by a common factor.
+struct Slow {
+    /// Index into the run's steps, and the factor.
+    steps: Vec<(usize, f64)>,
+    /// Kernels compared.
+    slots: usize,
+    /// Whether only the matrix products agree.
+    matrix_only: bool,
+}
+
+impl Slow {
+    fn covers(&self, op: &DeviceOp) -> bool {
+        op.kind == OpKind::Compute && (!self.matrix_only || op.op.class() == OpClass::Matrix)
+    }
+}
+
+impl<'a> Run<'a> {
+    /// The largest group of steps with equal kernels. Steps that count as warm-up are among them: where they are faster than
+    /// the rest, they show what the device can do.
+    fn of(rank: &'a Rank, class: &'a Class) -> Option<Self> {
+        let compute = |s: &Step| rank.ops_of(s).iter().filter(|op| op.kind == OpKind::Compute);
+        let mut groups: FxHashMap<Vec<StringId>, Vec<&'a Step>> = FxHashMap::default();
+        let counts = |s: &&Step| matches!(s.selection, Selection::Steady | Selection::WarmUp);
+        for step in rank.steps.iter().filter(|s| s.class == class.index).filter(counts) {
+            groups.entry(compute(step).map(|op| op.name).collect()).or_default().push(step);
+        }
+        let most =
+            |(_, steps): &(Vec<StringId>, Vec<&Step>)| (steps.len(), std::cmp::Reverse(steps.first().map(|s| s.index)));
+        let (names, steps) = groups.into_iter().max_by_key(most)?;
+        let matrix = compute(steps.first()?).map(|op| op.op.class() == OpClass::Matrix).collect();
+        let durations = steps.iter().map(|s| compute(s).map(DeviceOp::dur).collect()).collect();
+        Some(Self { rank, class, steps, names, matrix, durations })
+    }
+
+    /// A quantile of each kernel's durations over the steps.
+    fn each(&self, q: f64) -> Vec<Ns> {
+        let slot = |k: usize| {
+            let mut values: Vec<Ns> = self.durations.iter().filter_map(|d| d.get(k).copied()).collect();
+            values.sort_unstable();
+            quantile(&values, q).unwrap_or(0)
+        };
+        (0..self.names.len()).map(slot).collect()
+    }
+
+    /// Slow steps against the fastest ones of the same run.
+    fn within(&self) -> Option<Slow> {
+        let slow = self.slow(&self.each(FASTEST))?;
+        let row = |w: &[(usize, f64)]| w.first().zip(w.last()).is_some_and(|(a, b)| b.0 - a.0 + 1 == IN_A_ROW);
+        slow.steps.windows(IN_A_ROW).any(row).then_some(slow)
+    }
+
+    /// Slow steps against other ranks that run the same kernels.
+    fn against(&self, others: &[&Run<'_>]) -> Option<Slow> {
+        let medians: Vec<Vec<Ns>> = others.iter().map(|o| o.each(0.5)).collect();
+        let slot = |k: usize| {
+            let mut values: Vec<Ns> = medians.iter().filter_map(|m| m.get(k).copied()).collect();
+            values.sort_unstable();
+            quantile(&values, 0.5)
+        };
+        let reference: Option<Vec<Ns>> = (0..self.names.len()).map(slot).collect();
+        // A rank is reduced if most of its steps are.
+        self.slow(&reference?).filter(|s| 2 * s.steps.len() >= self.class.steady && s.steps.len() >= IN_A_ROW)
+    }
+
+    fn slow(&self, reference: &[Ns]) -> Option<Slow> {
+        let compared = |matrix_only: bool| -> Vec<usize> {
+            let counts = |k: &usize| {
+                reference.get(*k).is_some_and(|ns| *ns >= SHORTEST)
+                    && (!matrix_only || self.matrix.get(*k).is_some_and(|m| *m))
+            };
+            (0..reference.len()).filter(counts).collect()
+        };
+        [false, true].into_iter().find_map(|matrix_only| {
+            let slots = compared(matrix_only);
+            let factor = |durations: &Vec<Ns>| common_factor(durations, reference, &slots);
+            let steady = |i: usize| self.steps.get(i).is_some_and(|s| s.selection == Selection::Steady);
+            let all = self.durations.iter().enumerate().filter(|(i, _)| steady(*i));
+            let steps: Vec<(usize, f64)> = all.filter_map(|(i, d)| Some((i, factor(d)?))).collect();
+            (steps.len() >= IN_A_ROW).then_some(Slow { steps, slots: slots.len(), matrix_only })
+        })
+    }
+}
+
+/// The factor by which the kernels of a step are slower, if it is one for nearly all of them.
+fn common_factor(durations: &[Ns], reference: &[Ns], slots: &[usize]) -> Option<f64> {
+    if slots.len() < LEAST_SLOTS {
+        return None;
+    }
+    let ratio = |k: &usize| Some(*durations.get(*k)? as f64 / *reference.get(*k)? as f64);
+    let mut ratios: Vec<f64> = slots.iter().filter_map(ratio).collect();
+    ratios.sort_by(f64::total_cmp);
+    let (low, factor, high) = (quantile(&ratios, 0.25)?, quantile(&ratios, 0.5)?, quantile(&ratios, 0.75)?);
+    let slower = ratios.iter().filter(|r| **r * SPEED >= 1.0).count();
+    let uniform = high - low <= SPREAD * factor && slower as f64 >= SLOTS * ratios.len() as f64;
+    (factor * SPEED >= 1.0 && uniform).then_some(factor)
+}
+
+/// A quantile of ascending values (nearest rank).
+fn quantile<T: Copy>(values: &[T], q: f64) -> Option<T> {
+    let rank = (q * values.len() as f64).ceil() as usize;
+    values.get(rank.clamp(1, values.len().max(1)) - 1).copied()
+}

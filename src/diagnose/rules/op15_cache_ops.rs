@@ -1,0 +1,149 @@
+//! OP-15: storing the new keys and values takes far longer than their bytes.
+
+use model::{EvidenceClass::Device, Ns, StringId};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::{
+    op_shapes, reading,
+    share_of_step::{self, Kind, Part},
+};
+use crate::{
+    analysis::{Confidence, DeviceOp, Layer, OpKind, Rank, Step},
+    diagnose::rule::{Context, Doc, Outcome, Rule},
+    i18n::{Message, Text},
+    platform::{CanonicalOp, OpClass, Stage},
+};
+
+/// How much longer than its yardstick a cache operation may take.
+const SLOWER: Ns = 5;
+/// What a good one takes, in yardsticks.
+const GOOD: Ns = 2;
+
+/// Fragments of names of general index operators that stand in for a cache write.
+const SCATTERS: &[&str] = &["scatter", "index_put", "indexput", "index_copy", "index_elementwise", "index_kernel"];
+
+/// The rule.
+pub struct CacheOps;
+
+static DOC: Doc = Doc {
+    id: "OP-15",
+    title: Text::new("Slow cache writes", "缓存写入低效"),
+    layer: Layer::Operator,
+    needs: &[Device],
+    sees: Text::new(
+        "Cache writes or general scatter operators that run in every layer take many times as long as the small operators beside them.",
+        "每层执行的缓存写入或通用 scatter 算子比旁边的小算子慢数倍。",
+    ),
+    matters: Text::new(
+        "A new token's keys and values are no more bytes than its hidden vector; a general scatter writes them element by element, or touches the whole cache.",
+        "一个新 token 的 K、V 字节数不超过其隐藏向量；通用 scatter 却逐元素写入，或触碰整个缓存。",
+    ),
+    trigger: Text::new(
+        "A cache write or scatter that runs at least once per layer (twice per step where no layers are known) takes more than five times its yardstick, and what is beyond two yardsticks adds up to at least 1 % of the median step. The yardstick is twice the bytes of its inputs without the cache, over the best rate seen in the capture, and at least the shortest norm, rotary embedding or activation of the step; without recorded shapes it is the median of those.",
+        "每层至少执行一次（未知层结构时每步两次）的缓存写入或 scatter 超过其标尺的五倍，且超出两倍标尺的部分合计至少占中位步时的 1%。标尺为除缓存外输入字节的两倍除以采集中最佳速率，且不小于该步最短的归一化、旋转编码或激活；未采集形状时取它们的中位数。",
+    ),
+    source: Text::new(
+        "Five times: own value; vllm-ascend #4154 won 26 ms per token by a dedicated cache write.",
+        "五倍：自定值；vllm-ascend #4154 改用专用缓存写入后每 token 缩短 26 ms。",
+    ),
+    guards: Text::new(
+        "Prompts write many tokens: only decode steps count. A step without any norm, rotary embedding or activation kernel gives no yardstick, and the rule abstains.",
+        "提示阶段写入大量 token：只看解码步。若步内没有归一化、旋转编码或激活内核则没有标尺，规则弃权。",
+    ),
+    verify: Text::new(
+        "Use the platform's own cache-write operator: its time per layer falls to that of a norm.",
+        "改用平台专用的缓存写入算子：其每层耗时降到与归一化相当。",
+    ),
+};
+
+static KIND: Kind = Kind {
+    doc: &DOC,
+    share: super::gate::LEAST_GAIN,
+    per_layer: None,
+    formula: Text::new(
+        "time of cache operations beyond two yardsticks / median step",
+        "缓存操作超出两倍标尺的时间 / 中位步时",
+    ),
+    claim: Text::new(
+        "{count} cache writes or scatters per step of {class} take {busy}, more than five times what their bytes need; good ones would save {time} of {step} ({share}).",
+        "{class} 每步 {count} 次缓存写入或 scatter 耗时 {busy}，超过其字节所需的五倍；高效实现可省 {time}，步时 {step}（{share}）。",
+    ),
+    what: Text::new("time of slow cache writes and scatters per step", "每步低效缓存写入与 scatter 耗时"),
+    rivals: &[(
+        Text::new("the operator does more than store one token per sequence", "该算子做的不只是为每个序列存一个 token"),
+        Text::new("the shapes of its inputs, or the code that calls it, decide", "其输入形状或调用它的代码可以判定"),
+    )],
+    most: Confidence::Medium,
+};
+
+impl Rule for CacheOps {
+    fn doc(&self) -> &'static Doc {
+        &DOC
+    }
+
+    fn check(&self, cx: &Context<'_>) -> Outcome {
+        let scatters = reading::named(cx, |name| {
+            let name = name.to_ascii_lowercase();
+            SCATTERS.iter().any(|s| name.contains(s))
+        });
+        let mut without = false;
+        let mut found = Vec::new();
+        for (rank, class) in cx.main_classes().filter(|(_, c)| c.stage == Stage::Decode) {
+            let fastest = op_shapes::fastest(cx.trace, rank);
+            let beside = |s: &Step| neighbours(rank, s);
+            let candidates = |s: &Step| cache_ops(rank, s, &scatters);
+            without |= rank.steady_steps(class).any(|s| !candidates(s).is_empty() && beside(s).is_empty());
+            found.extend(share_of_step::of_class(cx, &KIND, rank, class, |step| {
+                let beside = beside(step);
+                let (Some(shortest), Some(median)) = (beside.first(), beside.get(beside.len() / 2)) else {
+                    return Vec::new();
+                };
+                let yardstick = |op: &DeviceOp| {
+                    let bytes = written(&op_shapes::inputs(cx.trace, rank, op)).zip(fastest);
+                    bytes.map_or(*median, |(b, rate)| (*shortest).max((2.0 * b as f64 / rate) as Ns))
+                };
+                let slow = |op: &DeviceOp| Some(yardstick(op)).filter(|y| op.dur() > y.saturating_mul(SLOWER));
+                let ops = candidates(step).into_iter();
+                ops.filter_map(|part| Some(Part::gone(part).to(slow(part.1)?.saturating_mul(GOOD)))).collect()
+            }));
+        }
+        if found.is_empty() && without {
+            return Outcome::Abstain(Message::plain(Text::new(
+                "the step holds no norm, rotary embedding or activation kernel to measure its cache writes by",
+                "步内没有归一化、旋转编码或激活内核可用来衡量缓存写入",
+            )));
+        }
+        found.into_iter().collect()
+    }
+}
+
+type Accounted<'a> = (usize, &'a DeviceOp, crate::analysis::attribution::Exclusive);
+
+/// Cache writes and scatters that run in every layer of a step.
+fn cache_ops<'a>(rank: &'a Rank, step: &Step, scatters: &FxHashSet<StringId>) -> Vec<Accounted<'a>> {
+    let stores =
+        |op: &DeviceOp| op.op == CanonicalOp::KvWrite || (op.op == CanonicalOp::Index && scatters.contains(&op.name));
+    let ops: Vec<Accounted<'a>> =
+        reading::accounted(rank, step).filter(|(_, op, _)| op.kind == OpKind::Compute && stores(op)).collect();
+    let mut counts: FxHashMap<StringId, usize> = FxHashMap::default();
+    ops.iter().for_each(|(_, op, _)| *counts.entry(op.name).or_default() += 1);
+    let least = rank.period.as_ref().map_or(2, |p| p.repeats);
+    ops.into_iter().filter(|(_, op, _)| counts.get(&op.name).is_some_and(|n| *n >= least)).collect()
+}
+
+/// Durations of the operators of a step that read and write about one hidden vector per token, ascending, ns.
+fn neighbours(rank: &Rank, step: &Step) -> Vec<Ns> {
+    let small = |op: &&DeviceOp| {
+        op.kind == OpKind::Compute && matches!(op.op.class(), OpClass::Norm | OpClass::Rope | OpClass::Act)
+    };
+    let mut durations: Vec<Ns> = rank.ops_of(step).iter().filter(small).map(DeviceOp::dur).collect();
+    durations.sort_unstable();
+    durations
+}
+
+/// Bytes that a cache write stores: those of its inputs, the cache itself (its largest inputs) left out.
+fn written(inputs: &[op_shapes::Tensor]) -> Option<i64> {
+    let cache = inputs.iter().map(op_shapes::Tensor::elements).max()?;
+    let stored = inputs.iter().filter(|t| t.elements() < cache);
+    stored.map(op_shapes::Tensor::bytes).try_fold(0i64, |sum, b| Some(sum.saturating_add(b?))).filter(|b| *b > 0)
+}

@@ -1,0 +1,142 @@
+//! Shapes of the framework operator behind a device operation, and what follows from them: rows, bytes, rates.
+
+use model::{Category, Detail, OpDetail, Trace};
+
+use super::dtype;
+use crate::analysis::{CopyDir, DeviceOp, OpKind, Rank};
+
+/// Slices that are looked at backwards from a launch call to the operator around it; Python frames lie between them.
+const NEAR: usize = 256;
+
+/// One input of an operator.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tensor {
+    /// Sizes; never empty.
+    pub dims: Vec<i64>,
+    /// Bytes of an element, if its type is known.
+    pub element: Option<i64>,
+}
+
+impl Tensor {
+    /// Number of elements.
+    pub fn elements(&self) -> i64 {
+        self.dims.iter().fold(1, |n: i64, d| n.saturating_mul((*d).max(0)))
+    }
+
+    /// Bytes, if the type is known.
+    pub fn bytes(&self) -> Option<i64> {
+        Some(self.elements().saturating_mul(self.element?))
+    }
+}
+
+/// The tensors that went into the innermost operator around the launch of `op`; empty where nothing was recorded, and for
+/// the nodes of a graph, whose launch stands for all of them.
+pub fn inputs(trace: &Trace, rank: &Rank, op: &DeviceOp) -> Vec<Tensor> {
+    let Some(call) = rank.timeline.call(op).filter(|_| !op.in_graph) else { return Vec::new() };
+    let Some(lane) = trace.lanes.get(call.track.0 as usize) else { return Vec::new() };
+    let before = lane.start.partition_point(|s| *s <= call.start);
+    let around = (before.saturating_sub(NEAR)..before)
+        .rev()
+        .filter(|i| lane.category[*i] == Category::FrameworkOp && lane.end(*i) >= call.end);
+    around
+        .filter_map(|i| match trace.detail(lane, i) {
+            Some(Detail::Op(detail)) => Some(tensors(trace, detail)),
+            _ => None,
+        })
+        .find(|tensors| !tensors.is_empty())
+        .unwrap_or_default()
+}
+
+/// The tensors among recorded inputs: scalars and lists have no sizes.
+pub fn tensors(trace: &Trace, detail: &OpDetail) -> Vec<Tensor> {
+    let list = |text: Option<model::StringId>| -> Vec<serde_json::Value> {
+        text.and_then(|t| serde_json::from_str(trace.strings.get(t)).ok()).unwrap_or_default()
+    };
+    let types = list(detail.dtypes);
+    let dims = |value: &serde_json::Value| -> Option<Vec<i64>> {
+        value.as_array()?.iter().map(serde_json::Value::as_i64).collect::<Option<Vec<i64>>>().filter(|d| !d.is_empty())
+    };
+    list(detail.shapes)
+        .iter()
+        .enumerate()
+        .filter_map(|(i, shape)| {
+            let element = types.get(i).and_then(|t| t.as_str()).and_then(dtype::bytes_of);
+            Some(Tensor { dims: dims(shape)?, element })
+        })
+        .collect()
+}
+
+/// A matrix product as its operator describes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Product {
+    /// Rows of the activations: tokens of the step.
+    pub rows: i64,
+    /// Bytes of both operands, if their types are known.
+    pub bytes: Option<i64>,
+    /// Bytes of an element of the operands, if known.
+    pub element: Option<i64>,
+}
+
+/// The product that `inputs` describe: the first two of at least two dimensions whose sizes fit each other.
+pub fn product(inputs: &[Tensor]) -> Option<Product> {
+    let wide: Vec<&Tensor> = inputs.iter().filter(|t| t.dims.len() >= 2).collect();
+    wide.windows(2).find_map(|pair| {
+        let [a, b] = pair else { return None };
+        let inner = *a.dims.last()?;
+        let weight = b.dims.get(b.dims.len() - 2..)?;
+        if inner <= 0 || !weight.contains(&inner) {
+            return None;
+        }
+        let bytes = a.bytes().zip(b.bytes()).map(|(a, b)| a.saturating_add(b));
+        Some(Product { rows: a.elements() / inner, bytes, element: b.element })
+    })
+}
+
+/// The highest rate at which anything on the rank moved bytes that are known, in bytes per ns: copies inside the device's
+/// memory read and write theirs, matrix products read their operands. What so little bytes were that they may have lain in
+/// a cache does not count.
+pub fn fastest(trace: &Trace, rank: &Rank) -> Option<f64> {
+    let moved = |op: &DeviceOp| match op.kind {
+        OpKind::Copy(CopyDir::DtoD) => {
+            let (track, row) = trace.locate(op.slice)?;
+            let Some(Detail::Copy(copy)) = trace.detail(trace.lanes.get(track.0 as usize)?, row) else { return None };
+            copy.bytes.map(|b| b.saturating_mul(2))
+        }
+        OpKind::Compute if op.op == crate::platform::CanonicalOp::Gemm => product(&inputs(trace, rank, op))?.bytes,
+        _ => None,
+    };
+    rank.timeline
+        .ops
+        .iter()
+        .filter(|op| op.dur() > 0)
+        .filter_map(|op| Some(moved(op).filter(|b| *b >= UNCACHED)? as f64 / op.dur() as f64))
+        .reduce(f64::max)
+}
+
+/// Bytes from which a transfer tells of memory and not of a cache: a quarter of the last-level cache of today's devices
+/// (50 MB on H100), which the rest of the step shares.
+const UNCACHED: i64 = 12 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tensor(dims: &[i64]) -> Tensor {
+        Tensor { dims: dims.to_vec(), element: Some(2) }
+    }
+
+    #[test]
+    fn products_in_both_weight_orders_with_and_without_bias() {
+        let rows = |inputs: &[Tensor]| product(inputs).map(|p| p.rows);
+        assert_eq!(rows(&[tensor(&[4, 4096]), tensor(&[4096, 512])]), Some(4));
+        assert_eq!(rows(&[tensor(&[512]), tensor(&[4, 4096]), tensor(&[4096, 512])]), Some(4));
+        assert_eq!(rows(&[tensor(&[2, 8, 4096]), tensor(&[512, 4096])]), Some(16));
+        assert_eq!(rows(&[tensor(&[4, 4096]), tensor(&[100, 512])]), None);
+        assert_eq!(rows(&[tensor(&[4096])]), None);
+        assert_eq!(product(&[tensor(&[4, 8]), tensor(&[8, 2])]).and_then(|p| p.bytes), Some(2 * (32 + 16)));
+        assert_eq!(
+            product(&[tensor(&[i64::MAX, i64::MAX]), tensor(&[i64::MAX, 2])]).and_then(|p| p.bytes),
+            Some(i64::MAX)
+        );
+    }
+}

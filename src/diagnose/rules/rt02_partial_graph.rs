@@ -1,0 +1,184 @@
+//! RT-02: some decode steps replay a graph and others do not, because their batch was not captured.
+
+use model::EvidenceClass::{Device, Graph, HostApi};
+
+use super::{
+    exposed::{Exposed, Saying},
+    gate::{Cost, LEAST_STEPS},
+    graph_sizes, reading,
+};
+use crate::{
+    analysis::{Bucket, Class, Confidence, Edit, GraphMode, Layer, Rank, idle::Gap},
+    diagnose::{
+        Competing, Evidence, Finding, Intervention, Severity,
+        rule::{Context, Doc, Outcome, Rule},
+    },
+    i18n::{Message, Text, Value},
+    platform::Stage,
+};
+
+/// Share of eager steps from which it is no accident, and above which the run simply has no graph (RT-01).
+const SHARE: f64 = 0.05;
+/// Batches that the finding names.
+const NAMED: usize = 8;
+
+/// The rule.
+pub struct PartialGraph;
+
+static DOC: Doc = Doc {
+    id: "RT-02",
+    title: Text::new("Partial graph coverage", "图覆盖不全"),
+    layer: Layer::Runtime,
+    needs: &[Device, HostApi, Graph],
+    sees: Text::new(
+        "Decode steps of some batch sizes replay a graph, and those of other batch sizes run operation by operation.",
+        "某些批大小的解码步重放图，另一些批大小的解码步逐算子执行。",
+    ),
+    matters: Text::new(
+        "Engines capture a grid of batch sizes. A batch off the grid or above it falls back to eager execution, several times slower in public cases.",
+        "引擎只捕获一组批大小。不在该组内或超出最大值的批会退回 eager 执行，公开案例中慢数倍。",
+    ),
+    trigger: Text::new(
+        "5 % to 95 % of the decode steps replay no graph, at a batch for which no step replays one, and a step of the next larger captured batch is faster (above the largest captured batch: the step waits for launches).",
+        "5%～95% 的解码步没有图重放，且该批大小从未重放过图，而下一个更大的已捕获批的步更快（超出最大捕获批时：该步在等待下发）。",
+    ),
+    source: Text::new(
+        "Structural: any batch off the grid. 5 % and 95 %: rule catalogue. Cases: vllm-ascend #16049, #16623, #16637, #16970; vllm #53407.",
+        "结构性判据：任何不在捕获组内的批。5% 与 95%：规则目录。案例：vllm-ascend #16049、#16623、#16637、#16970；vllm #53407。",
+    ),
+    guards: Text::new(
+        "A batch that sometimes replays a graph and sometimes does not is not off the grid. Steps without an annotated batch are not judged.",
+        "同一批大小有时重放有时不重放，不属于未捕获。没有标注批大小的步不作判断。",
+    ),
+    verify: Text::new(
+        "Add the missing sizes to the capture list: every decode step replays a graph.",
+        "把缺失的批大小加入捕获列表：所有解码步都重放图。",
+    ),
+};
+
+impl Rule for PartialGraph {
+    fn doc(&self) -> &'static Doc {
+        &DOC
+    }
+
+    fn needs_steps(&self) -> bool {
+        true
+    }
+
+    fn check(&self, cx: &Context<'_>) -> Outcome {
+        let found: Vec<Finding> = cx.analysis.ranks.iter().filter_map(|rank| partial(cx, rank)).collect();
+        if found.is_empty() && cx.analysis.ranks.iter().any(blind) {
+            return Outcome::Abstain(Message::plain(Text::new(
+                "some decode steps replay a graph and others do not, but their batches are not known; use the engine's step annotations or record its counter num_scheduled_tokens",
+                "部分解码步重放图、部分没有，但不知道各步的批大小；请使用引擎的步标注或记录其计数器 num_scheduled_tokens",
+            )));
+        }
+        found.into_iter().collect()
+    }
+}
+
+/// Whether a rank decodes with and without graphs in steps of unknown batch.
+fn blind(rank: &Rank) -> bool {
+    let decode = || rank.classes.iter().filter(|c| c.stage == Stage::Decode && c.steady > 0 && c.batch.is_none());
+    decode().any(|c| c.graph == GraphMode::Eager) && decode().any(|c| c.graph != GraphMode::Eager)
+}
+
+fn partial(cx: &Context<'_>, rank: &Rank) -> Option<Finding> {
+    let decode: Vec<(u32, &Class)> = rank
+        .classes
+        .iter()
+        .filter(|c| c.stage == Stage::Decode && c.steady > 0)
+        .filter_map(|c| Some((c.batch?, c)))
+        .collect();
+    let replayed = |batch: u32| decode.iter().any(|(b, c)| *b == batch && c.graph != GraphMode::Eager);
+    let eager: Vec<(u32, &Class)> =
+        decode.iter().filter(|(b, c)| c.graph == GraphMode::Eager && !replayed(*b)).copied().collect();
+    let steps = |classes: &[(u32, &Class)]| classes.iter().map(|(_, c)| c.steady).sum::<usize>();
+    let (off, all) = (steps(&eager), steps(&decode));
+    let share = off as f64 / all.max(1) as f64;
+    if !(SHARE..=1.0 - SHARE).contains(&share) {
+        return None;
+    }
+    let (batch, class) = *eager.iter().max_by_key(|(b, c)| (c.total, *b))?;
+    let graphs = || decode.iter().filter(|(_, c)| c.graph != GraphMode::Eager);
+    let next = graphs().filter(|(b, _)| *b > batch).min_by_key(|(b, c)| (*b, std::cmp::Reverse(c.steady)));
+    let largest = graphs().map(|(b, _)| *b).max()?;
+    let per_step = match next {
+        Some((_, graph)) => class.p50 - graph.p50,
+        None => rank.steady_steps(class).map(|s| reading::idle(rank, s, waits)).sum::<i64>() / class.steady as i64,
+    };
+    if per_step <= 0 || class.p50 <= 0 {
+        return None;
+    }
+    let most = if class.steady < LEAST_STEPS { Confidence::Low } else { Confidence::High };
+    let cost = Cost { per_step, share, most };
+    let groups = rank.steady_steps(class).map(|s| (s.ops.start as u32..s.ops.end as u32).collect());
+    let change = Intervention { removes: per_step, layer: Layer::Runtime, edits: vec![Edit::Graph(groups.collect())] };
+    let claim = match next {
+        Some(_) => Text::new(
+            "{off} of {all} decode steps ({share}) replay no graph, because their batches ({batches}) are not captured: a step of {class} takes {step}, one of the next captured batch ({next}) {graph}.",
+            "{all} 个解码步中有 {off} 个（{share}）没有重放图，因其批大小（{batches}）未被捕获：{class} 步时 {step}，下一个已捕获批（{next}）为 {graph}。",
+        ),
+        None => Text::new(
+            "{off} of {all} decode steps ({share}) replay no graph, because their batches ({batches}) are above the largest captured one ({next}): a step of {class} takes {step}, and the device waits {idle} of it for launches.",
+            "{all} 个解码步中有 {off} 个（{share}）没有重放图，因其批大小（{batches}）超出最大捕获批（{next}）：{class} 步时 {step}，其中设备等待下发 {idle}。",
+        ),
+    };
+    let more = vec![
+        ("off", Value::Count(off as u64)),
+        ("all", Value::Count(all as u64)),
+        ("batches", Value::Raw(listed(eager.iter().map(|(b, _)| *b)))),
+        ("next", Value::Count(u64::from(next.map_or(largest, |(b, _)| *b)))),
+        ("graph", Value::Ns(next.map_or(0, |(_, c)| c.p50))),
+    ];
+    let formula = Text::new(
+        "decode steps without a graph at a batch that is never replayed / decode steps",
+        "批大小从未重放图的无图解码步数 / 解码步数",
+    );
+    let exposed = Exposed { cx, doc: &DOC, rank, class };
+    let mut finding = exposed.finding(SHARE, &cost, Saying { formula, claim, more, change });
+    // The gain is that of the eager steps; the run gains it on their part of its time.
+    let total: i64 = decode.iter().map(|(_, c)| c.total).sum();
+    let part = eager.iter().map(|(_, c)| c.total).sum::<i64>() as f64 / total.max(1) as f64;
+    finding.severity = Severity::of(finding.estimate.mid_gain_share() * part);
+    let rows = rank.steady_steps(class).filter_map(|s| rank.ops_of(s).first()).map(|op| op.slice);
+    let captured = graph_sizes::declared(cx.trace).unwrap_or_else(|| graphs().map(|(b, _)| *b).collect());
+    finding
+        .with(Evidence::new(
+            Text::new("decode steps without a graph at such a batch", "此类批大小的无图解码步数"),
+            Value::Count(off as u64),
+            reading::sample(rows),
+        ))
+        .with(Evidence::new(
+            Text::new("batches that replay a graph", "会重放图的批大小"),
+            Value::Raw(listed(captured.into_iter())),
+            Vec::new(),
+        ))
+        .with(Evidence::new(
+            Text::new("share of the decode time in those steps", "这些步占解码时间的比例"),
+            Value::Share(part),
+            Vec::new(),
+        ))
+        .against(Competing::open(
+            Text::new("those steps are eager for another reason than their batch", "这些步因批大小以外的原因未用图"),
+            Text::new(
+                "the engine's list of captured sizes decides, and a run with the missing sizes added",
+                "引擎的捕获批列表可以判定；补上缺失的批再跑一次也可以",
+            ),
+        ))
+        .gated(most)
+}
+
+/// Idle inside the forward pass that a graph would take away.
+fn waits(gap: &Gap, bucket: Bucket) -> bool {
+    !gap.between_steps && matches!(bucket, Bucket::LaunchApi | Bucket::LaunchLatency | Bucket::Host(_))
+}
+
+fn listed(batches: impl Iterator<Item = u32>) -> String {
+    let mut batches: Vec<u32> = batches.collect();
+    batches.sort_unstable();
+    batches.dedup();
+    let more = if batches.len() > NAMED { ", …" } else { "" };
+    let shown: Vec<String> = batches.iter().take(NAMED).map(u32::to_string).collect();
+    shown.join(", ") + more
+}

@@ -1,0 +1,210 @@
+//! RT-04: graphs are replayed with far more tokens than the step has.
+
+use model::{
+    EvidenceClass::{Device, Graph},
+    Ns,
+};
+
+use super::{
+    exposed::{Exposed, Saying},
+    gate::{Cost, LEAST_GAIN, LEAST_STEPS},
+    graph_sizes, reading,
+};
+use crate::{
+    analysis::{Bucket, Class, Confidence, Edit, GraphMode, Layer, OpKind, Rank, RankCounter, Step},
+    diagnose::{
+        Competing, Estimate, Evidence, Finding, Intervention, Severity,
+        rule::{Context, Doc, Outcome, Rule},
+    },
+    i18n::{Message, Text, Value},
+    platform::Stage,
+};
+
+/// Padded over real tokens; own value.
+const RATIO: f64 = 1.25;
+
+/// The rule.
+pub struct Padding;
+
+static DOC: Doc = Doc {
+    id: "RT-04",
+    title: Text::new("Graph padding waste", "图填充浪费"),
+    layer: Layer::Runtime,
+    needs: &[Device, Graph],
+    sees: Text::new(
+        "A replayed graph was captured for clearly more tokens than the step decodes; the kernels compute the padding too.",
+        "重放的图按明显多于本步实际的 token 数捕获；内核连填充部分一并计算。",
+    ),
+    matters: Text::new(
+        "A coarse grid of captured sizes pads every batch up to the next size. Where kernels grow with the number of tokens, the padding is paid on every step.",
+        "捕获批大小过于稀疏时，每个批都要填充到下一档。若内核随 token 数变慢，每步都要付出填充的代价。",
+    ),
+    trigger: Text::new(
+        "Padded over real tokens of a decode step at least 1.25. The gain is what the compute time of two captured sizes, interpolated, says the padding costs; with one size only the finding is a fact without a gain.",
+        "解码步的填充后与实际 token 数之比至少 1.25。收益由两个捕获批的计算时间插值得出；只有一个批大小时仅陈述事实，不估计收益。",
+    ),
+    source: Text::new("1.25: own value.", "1.25：自定值。"),
+    guards: Text::new(
+        "Memory-bound kernels hardly change with the number of tokens: then the two sizes take the same time, and the rule keeps quiet. The padded size is what the engine counts, else the next one of the run's declared capture list, or the rows that the norm kernels of the graph work on if some class shows that these are its batch; without either the rule abstains.",
+        "访存受限的内核几乎不随 token 数变化：此时两个批大小耗时相同，本规则不报。填充后的大小取自引擎计数，其次取自运行声明的捕获列表，或图内归一化内核处理的行数（须有某一类证明该行数就是其批大小）；两者皆无则不作判断。",
+    ),
+    verify: Text::new(
+        "Capture a finer grid of sizes: the rows of the kernels equal the batch, and the compute time of the step falls.",
+        "捕获更密的批大小：内核处理的行数等于批大小，步内计算时间下降。",
+    ),
+};
+
+impl Rule for Padding {
+    fn doc(&self) -> &'static Doc {
+        &DOC
+    }
+
+    fn needs_steps(&self) -> bool {
+        true
+    }
+
+    fn check(&self, cx: &Context<'_>) -> Outcome {
+        let (mut found, mut known, mut graphs) = (Vec::new(), false, false);
+        for rank in &cx.analysis.ranks {
+            graphs |= replays(rank).next().is_some();
+            let sizes = padded(cx, rank);
+            known |= !sizes.is_empty();
+            let wasteful = sizes.iter().filter(|s| s.padded as f64 >= RATIO * f64::from(s.real));
+            // The class with the most time stands for the rank.
+            let worst = wasteful.max_by_key(|s| (s.class.total, s.real));
+            found.extend(worst.and_then(|s| wasted(cx, rank, s, &sizes)));
+        }
+        if graphs && !known {
+            return Outcome::Abstain(Message::plain(Text::new(
+                "nothing says for how many tokens the graphs were captured; declare caps.graph_sizes, or record the engine's counters num_scheduled_tokens and num_padded_tokens",
+                "没有信息说明图按多少 token 捕获；请声明 caps.graph_sizes，或记录引擎计数器 num_scheduled_tokens 与 num_padded_tokens",
+            )));
+        }
+        found.into_iter().collect()
+    }
+}
+
+/// A class of decode steps, its tokens, and those of its graph.
+struct Size<'a> {
+    class: &'a Class,
+    real: u32,
+    padded: u32,
+}
+
+fn replays(rank: &Rank) -> impl Iterator<Item = (&Class, u32)> {
+    let decode = |c: &&Class| c.stage == Stage::Decode && c.graph != GraphMode::Eager && c.steady > 0;
+    rank.classes.iter().filter(decode).filter_map(|c| Some((c, c.batch?)))
+}
+
+fn padded<'a>(cx: &Context<'_>, rank: &'a Rank) -> Vec<Size<'a>> {
+    let counted: Vec<Size<'a>> = replays(rank).filter_map(|(class, _)| counted(cx, rank, class)).collect();
+    if !counted.is_empty() {
+        return counted;
+    }
+    if let Some(grid) = graph_sizes::declared(cx.trace) {
+        let size = |(class, real): (&'a Class, u32)| {
+            let padded = *grid.get(grid.partition_point(|n| *n < real))?;
+            Some(Size { class, real, padded })
+        };
+        return replays(rank).filter_map(size).collect();
+    }
+    let rows = |(class, real): (&'a Class, u32)| {
+        Some(Size { class, real, padded: graph_sizes::rows_of_graph(cx.trace, rank, class)? })
+    };
+    let sizes: Vec<Size<'a>> = replays(rank).filter_map(rows).collect();
+    // That a norm has a block per token is shown by a class without padding; fewer rows than tokens refute it.
+    let shown = sizes.iter().any(|s| s.padded == s.real) && sizes.iter().all(|s| s.padded >= s.real);
+    if shown { sizes } else { Vec::new() }
+}
+
+/// The tokens and padded tokens that the engine counted in the steps of a class, if they are the same in all.
+fn counted<'a>(cx: &Context<'_>, rank: &Rank, class: &'a Class) -> Option<Size<'a>> {
+    let same = |counter: RankCounter| {
+        let series = counter.of(cx.trace, rank.process)?;
+        let said = |s: &Step| series.set_in(s.host.unwrap_or(s.window)).filter(|n| (1.0..1e9).contains(n));
+        let mut values = rank.steady_steps(class).map(said);
+        let first = values.next()??;
+        values.all(|v| v == Some(first)).then_some(first as u32)
+    };
+    Some(Size { class, real: same(RankCounter::Tokens)?, padded: same(RankCounter::PaddedTokens)? })
+}
+
+fn compute(class: &Class) -> Ns {
+    class.per_step(|b| matches!(b, Bucket::Compute(_)))
+}
+
+fn wasted(cx: &Context<'_>, rank: &Rank, size: &Size<'_>, sizes: &[Size<'_>]) -> Option<Finding> {
+    let class = size.class;
+    let other = sizes.iter().filter(|s| s.padded != size.padded).max_by_key(|s| s.class.steady);
+    // Compute time per token of padding, from two sizes of graph.
+    let removes = other.map(|other| {
+        let slope = (compute(class) - compute(other.class)) as f64 / (f64::from(size.padded) - f64::from(other.padded));
+        (slope * f64::from(size.padded - size.real)) as Ns
+    });
+    if removes.is_some_and(|ns| (ns as f64) < LEAST_GAIN * class.p50 as f64) {
+        return None;
+    }
+    let all = compute(class).max(1);
+    let cheaper = |dur: Ns, ns: Ns| (i128::from(dur) * i128::from((all - ns).max(0)) / i128::from(all)) as Ns;
+    let resized = |ns: Ns| {
+        let ops = rank.steady_steps(class).flat_map(|s| s.ops.clone());
+        let computes = ops.filter_map(|i| Some((i, rank.timeline.ops.get(i)?)));
+        computes.filter(|(_, op)| op.kind == OpKind::Compute).map(|(i, op)| (i as u32, cheaper(op.dur(), ns))).collect()
+    };
+    let change = match removes {
+        Some(ns) => Intervention { removes: ns, layer: Layer::Runtime, edits: vec![Edit::Resize(resized(ns))] },
+        None => Intervention::none(Layer::Runtime),
+    };
+    let most = if class.steady < LEAST_STEPS { Confidence::Low } else { Confidence::Medium };
+    let ratio = f64::from(size.padded) / f64::from(size.real.max(1));
+    let cost = Cost { per_step: removes.unwrap_or(0), share: ratio, most };
+    let saying = Saying {
+        formula: Text::new("tokens of the replayed graph / tokens of the step", "重放图的 token 数 / 本步的 token 数"),
+        claim: Text::new(
+            "A step of {class} decodes {real} tokens and replays a graph for {padded} ({ratio}).",
+            "{class} 每步解码 {real} 个 token，却重放 {padded} 个 token 的图（{ratio}）。",
+        ),
+        more: vec![
+            ("real", Value::Count(u64::from(size.real))),
+            ("padded", Value::Count(u64::from(size.padded))),
+            ("ratio", Value::Ratio(ratio)),
+        ],
+        change,
+    };
+    let rows = rank.steady_steps(class).flat_map(|s| reading::graph_launches(rank, s)).map(|c| c.slice);
+    let mut finding = Exposed { cx, doc: &DOC, rank, class }.finding(RATIO, &cost, saying).with(Evidence::new(
+        Text::new("tokens that the replayed graph was captured for", "重放的图捕获时的 token 数"),
+        Value::Count(u64::from(size.padded)),
+        reading::sample(rows),
+    ));
+    finding.confidence = finding.confidence.min(most);
+    let bound = Text::new("the kernels are memory-bound and do not mind the padding", "内核受访存限制，填充没有代价");
+    Some(match (other, removes) {
+        (Some(other), Some(ns)) => finding
+            .with(Evidence::new(
+                Text::new(
+                    "compute time per step that the padding costs, interpolated",
+                    "填充造成的每步计算时间（插值）",
+                ),
+                Value::Ns(ns),
+                Vec::new(),
+            ))
+            .with(Evidence::new(
+                Text::new("tokens of the other graph compared with", "用于比较的另一张图的 token 数"),
+                Value::Count(u64::from(other.padded)),
+                Vec::new(),
+            ))
+            .against(Competing::refuted(
+                bound,
+                Text::new("two graph sizes of the run take different compute time", "本次运行的两个图大小计算时间不同"),
+            )),
+        _ => {
+            finding.estimate = Estimate::none(finding.estimate.from);
+            finding.severity = Severity::Info;
+            finding.against(Competing::open(
+                bound,
+                Text::new("a run with a graph of the step's own size decides", "用与本步大小一致的图再跑一次可以判定"),
+            ))
+        }
+    })
+}

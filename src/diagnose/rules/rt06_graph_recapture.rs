@@ -1,0 +1,105 @@
+//! RT-06: graphs are captured, instantiated or rebuilt in the steady part of the run.
+
+use model::{EvidenceClass::HostApi, Span};
+
+use super::{
+    exposed::{Exposed, Saying},
+    gate::LEAST_GAIN,
+    reading,
+};
+use crate::{
+    analysis::{Bucket, Class, Layer, Rank},
+    diagnose::{
+        Competing, Evidence, Finding, Intervention,
+        rule::{Context, Doc, Outcome, Rule},
+    },
+    i18n::{Text, Value},
+};
+
+/// The rule.
+pub struct GraphRecapture;
+
+static DOC: Doc = Doc {
+    id: "RT-06",
+    title: Text::new("Graphs rebuilt in steady state", "稳态中重建图"),
+    layer: Layer::Runtime,
+    needs: &[HostApi],
+    sees: Text::new(
+        "Steps after warm-up capture a graph, instantiate one, or update a whole instantiated graph, while the device is idle.",
+        "预热之后的步里仍在捕获图、实例化图或更新整张已实例化的图，期间设备空闲。",
+    ),
+    matters: Text::new(
+        "A graph pays off by being replayed. A changed buffer address, mask shape or stride makes the engine build it again, and the step waits.",
+        "图只有被重放才划算。缓冲区地址、掩码形状或步长一变，引擎就要重新构建，该步只能等待。",
+    ),
+    trigger: Text::new(
+        "Graph construction in the steps that count: at least two, or one longer than 5 median steps; the idle time in it at least 1 % of the class's time.",
+        "计入统计的步中出现图构建：至少两次，或单次超过 5 个中位步时；其间的空闲至少占该类时间的 1%。",
+    ),
+    source: Text::new(
+        "Structural: a steady run builds no graph. Cases: HF transformers #32227, #29114.",
+        "结构性判据：稳态不应构建图。案例：HF transformers #32227、#29114。",
+    ),
+    guards: Text::new(
+        "Captures at the start of the run do not count, nor changes of the parameters of single nodes, which belong to the preparation of a replay (RT-08). Construction that hides behind device work costs nothing.",
+        "运行开头的捕获不计入；只改单个节点参数属于重放前的准备（RT-08）。被设备工作掩盖的构建没有代价。",
+    ),
+    verify: Text::new(
+        "Keep buffers and shapes static: no capture, instantiation or update of a graph is left in the steps that count.",
+        "保持缓冲区与形状不变：计入统计的步中不再有图的捕获、实例化或更新。",
+    ),
+};
+
+impl Rule for GraphRecapture {
+    fn doc(&self) -> &'static Doc {
+        &DOC
+    }
+
+    fn check(&self, cx: &Context<'_>) -> Outcome {
+        let pairs = cx.analysis.ranks.iter().flat_map(|r| r.classes.iter().map(move |c| (r, c)));
+        pairs.filter_map(|(rank, class)| rebuilt(cx, rank, class)).collect()
+    }
+}
+
+fn rebuilt(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
+    let builds = reading::graph_builds(cx.trace, rank);
+    let exposed = |step| {
+        let parts = reading::gaps(rank, step).iter().flat_map(|g| &g.parts);
+        let host = parts.filter(|(b, _)| matches!(b, Bucket::Compile | Bucket::GraphUpdate)).map(|(_, s)| *s);
+        reading::overlap(&host.collect::<Vec<Span>>(), &builds)
+    };
+    let pauses: Vec<i64> = rank.steady_steps(class).map(exposed).filter(|ns| *ns > 0).collect();
+    if pauses.is_empty() {
+        return None;
+    }
+    let all = || rank.steady_steps(class).flat_map(|s| reading::calls(rank, s));
+    let calls = || all().filter(|c| reading::builds_graph(cx.trace, c));
+    let edits = reading::host_takes(calls().map(|c| (c.track, Span::new(c.start, c.end), 0)));
+    let (finding, cost) =
+        Exposed { cx, doc: &DOC, rank, class }.stalling(LEAST_GAIN, &pauses, |cost| Saying {
+            formula: Text::new("idle time in graph construction / class time", "图构建造成的空闲 / 该类总时间"),
+            claim: Text::new(
+                "{stalls} steady steps of {class} stop to build or rebuild a graph: {idle} per step on average ({share}), the longest {longest}.",
+                "{class} 有 {stalls} 个稳态步因构建或重建图而停顿：平均每步 {idle}（{share}），最长 {longest}。",
+            ),
+            more: vec![
+                ("stalls", Value::Count(pauses.len() as u64)),
+                ("longest", Value::Ns(pauses.iter().copied().max().unwrap_or(0))),
+            ],
+            change: Intervention { removes: cost.per_step, layer: Layer::Runtime, edits },
+        })?;
+    finding
+        .with(Evidence::new(
+            Text::new("idle per step in graph construction", "每步图构建造成的空闲"),
+            Value::Ns(cost.per_step),
+            reading::sample(calls().map(|c| c.slice)),
+        ))
+        .against(Competing::open(
+            Text::new("new batch sizes were met for the first time", "首次遇到新的批大小"),
+            Text::new(
+                "a longer capture decides: first captures end, rebuilding does not",
+                "更长的采集可以判定：首次捕获会结束，反复重建不会",
+            ),
+        ))
+        .gated(cost.most)
+}

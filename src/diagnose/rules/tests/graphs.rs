@@ -1,0 +1,107 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use model::{Detail, KernelDetail, Provenance, TraceSink};
+
+use super::{
+    super::testing::{GEMM, NORM, Run, check, fires, us},
+    runtime::graph,
+};
+use crate::analysis::Edit;
+
+#[test]
+fn rt02_blames_a_batch_off_the_grid_but_not_a_choice_of_the_moment() {
+    // Batch 4 replays a graph; batch `other` runs eagerly in every third step.
+    let mixed = |other: u32, every: usize| {
+        Run::batches(36, move |r, i| {
+            if i % every == 1 {
+                for _ in 0..10 {
+                    r.think(us(40)).launch(GEMM, us(20));
+                }
+                r.token();
+                other
+            } else {
+                r.graph(&[(GEMM, us(20)); 10], us(1)).token();
+                4
+            }
+        })
+    };
+    let below = mixed(3, 3);
+    let found = check("RT-02", &below);
+    assert!(fires("RT-02", &below));
+    assert!(found[0].claim.text.en.contains("next captured batch"));
+    assert!(
+        matches!(&found[0].changes[0].1.edits[..], [Edit::Graph(groups)] if groups.len() == found[0].evidence[0].rows.len())
+    );
+    let above = mixed(8, 3);
+    assert!(fires("RT-02", &above) && check("RT-02", &above)[0].claim.text.en.contains("above the largest"));
+    assert!(!fires("RT-02", &mixed(4, 3)), "the same batch replays a graph too");
+    assert!(!fires("RT-02", &mixed(3, 40)), "below 5 % of the steps");
+    assert!(!fires("RT-02", &mixed(3, 1)), "nothing is replayed");
+}
+
+#[test]
+fn rt04_counts_padding_only_where_it_takes_time() {
+    // Batch 4 and a batch of 5 whose graph was captured for 8, each product taking `padded` there.
+    let run = |padded: i64| {
+        Run::batches(40, move |r, i| {
+            if i == 0 {
+                r.script.builder.manifest("caps.graph_sizes", "1, 2, 4, 8", Provenance::Observed);
+            }
+            let (batch, ns) = if i % 2 == 0 { (4, us(20)) } else { (5, padded) };
+            r.graph(&[(GEMM, ns); 20], us(1)).token();
+            batch
+        })
+    };
+    let wasteful = run(us(35));
+    assert!(fires("RT-04", &wasteful));
+    // (35 - 20) us x 20 kernels / 4 tokens x 3 tokens of padding.
+    let change = &check("RT-04", &wasteful)[0].changes[0].1;
+    assert!((change.removes - us(225)).abs() <= us(1), "{}", change.removes);
+    assert!(matches!(&change.edits[..], [Edit::Resize(ops)] if ops.iter().all(|(_, ns)| *ns < us(35))));
+    assert!(!fires("RT-04", &run(us(20))), "memory-bound: the padding is free");
+}
+
+#[test]
+fn rt04_reads_the_rows_of_the_graph_if_a_batch_without_padding_calibrates_them() {
+    let run = |rows: [u32; 2]| {
+        Run::batches(40, move |r, i| {
+            let (batch, ns) = if i % 2 == 0 { (4, us(200)) } else { (5, us(350)) };
+            let call = (r.host, r.host + us(5));
+            let id = r.script.issue("cudaGraphLaunch", call);
+            let at = call.1 + us(2);
+            let grid = Some([rows[i % 2], 1, 1]);
+            let node = |n| Some(Detail::Kernel(KernelDetail { grid, graph_node: Some(n), ..KernelDetail::default() }));
+            r.script.kernel(7, NORM, (at, at + us(3)), Some(id), node(0));
+            r.script.kernel(7, GEMM, (at + us(4), at + us(4) + ns), Some(id), node(1));
+            (r.host, r.device) = (call.1, at + us(4) + ns);
+            r.token();
+            batch
+        })
+    };
+    assert!(fires("RT-04", &run([4, 8])));
+    assert!(!fires("RT-04", &run([4, 5])), "no padding");
+    assert!(!fires("RT-04", &run([8, 8])), "nothing shows what a row is");
+}
+
+#[test]
+fn rt06_takes_graph_construction_and_rt05_the_rest() {
+    let calls = |api: &'static str, at: &'static [usize]| {
+        graph(30, move |r, i| {
+            if at.contains(&i) {
+                r.call(api, us(400));
+            }
+        })
+    };
+    let captures = graph(30, |r, i| {
+        if [15, 22].contains(&i) {
+            r.call("cudaStreamBeginCapture", us(2)).think(us(300)).call("cudaStreamEndCapture", us(2));
+        }
+    });
+    for capture in [&calls("cudaGraphInstantiate", &[15, 22]), &calls("cudaGraphExecUpdate", &[15, 22]), &captures] {
+        assert!(fires("RT-06", capture));
+        assert!(!fires("RT-05", capture));
+    }
+    assert!(!fires("RT-06", &calls("cudaGraphInstantiate", &[15])), "a batch met for the first time");
+    assert!(!fires("RT-06", &calls("cudaGraphExecKernelNodeSetParams", &[15, 22])), "parameters of one node");
+    assert!(!fires("RT-06", &calls("cuModuleLoadData", &[15, 22])));
+}

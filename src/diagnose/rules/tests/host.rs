@@ -1,0 +1,112 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use model::{Category, Ns};
+
+use super::super::testing::{GEMM, Run, check, fires, us};
+use crate::analysis::{Confidence, Edit};
+
+#[test]
+fn rt13_needs_slow_launches_that_starve_the_device() {
+    // Every 40th launch call takes `slow`; the device needs `kernel` for each product.
+    let run = |slow: Ns, kernel: Ns| {
+        let mut n = 0;
+        Run::steps(20, move |r, _| {
+            for _ in 0..20 {
+                n += 1;
+                let call = (r.host, r.host + if n % 40 == 7 { slow } else { us(5) });
+                let start = (call.1 + us(2)).max(r.device + 500);
+                r.script.launch(call, GEMM, (start, start + kernel));
+                (r.host, r.device) = (call.1, start + kernel);
+            }
+            r.token();
+        })
+    };
+    let starved = run(us(200), us(6));
+    assert!(fires("RT-13", &starved));
+    let found = check("RT-13", &starved);
+    assert_eq!(found[0].confidence, Confidence::Low, "nothing shows who had the core");
+    assert!(found[0].competing.iter().any(|c| !c.refuted));
+    assert!(
+        matches!(&found[0].changes[0].1.edits[..], [Edit::Host(_, spans)] if spans.iter().all(|(_, ns)| *ns == us(5)))
+    );
+    assert!(!fires("RT-13", &run(us(20), us(6))), "four times the usual");
+    assert!(!fires("RT-13", &run(us(200), us(300))), "hidden behind device work");
+}
+
+#[test]
+fn rt13_is_sure_where_the_operating_system_says_who_ran() {
+    let run = |off: Ns| {
+        Run::steps(12, move |r, _| {
+            for i in 0..10 {
+                if i == 5 {
+                    r.work(Category::OsApi, "off-cpu", off);
+                }
+                r.work(Category::FrameworkOp, "aten::linear", us(10)).launch(GEMM, us(5));
+            }
+            r.token();
+        })
+    };
+    let lost = run(us(100));
+    assert!(fires("RT-13", &lost));
+    assert_eq!(check("RT-13", &lost)[0].confidence, Confidence::High);
+    assert!(!fires("RT-13", &run(us(1))));
+}
+
+#[test]
+fn rt16_sees_a_second_python_thread_at_work_but_not_one_that_waits() {
+    let run = |frame: &'static str, thread: i64| {
+        Run::steps(12, move |r, _| {
+            r.work(Category::PythonFrame, "model.py(7): forward", us(1));
+            for _ in 0..10 {
+                let start = r.host;
+                r.think(us(30));
+                r.script.host_on(thread, Category::PythonFrame, frame, (start, start + us(25)));
+                r.launch(GEMM, us(5));
+            }
+            r.token();
+        })
+    };
+    let busy = run("tokenizer.py(40): decode", 2);
+    assert!(fires("RT-16", &busy));
+    assert_eq!(check("RT-16", &busy)[0].confidence, Confidence::Low);
+    assert!(!fires("RT-16", &run("<built-in method acquire of _thread.lock object at 0x7f>", 2)));
+    assert!(!fires("RT-16", &run("tokenizer.py(40): decode", 1)), "the launching thread itself");
+}
+
+#[test]
+fn rt16_abstains_without_frames() {
+    let plain = Run::steps(12, |r, _| {
+        r.launch(GEMM, us(5)).token();
+    });
+    let d = super::super::testing::diagnosis(&plain);
+    assert!(d.abstained.iter().any(|a| a.rule == "RT-16" && a.why.is_some()));
+}
+
+#[test]
+fn rt17_weighs_the_waits_between_streams_against_the_overlap() {
+    // After a long product the queues take turns; each turn waits `gap` for the other's event. `side` runs beside them.
+    let run = |gap: Ns, side: Ns| {
+        Run::steps(12, move |r, _| {
+            r.launch(GEMM, us(400));
+            let alone = r.device;
+            if side > 0 {
+                let call = (r.host, r.host + us(3));
+                r.script.launch_on(9, call, GEMM, (alone - side, alone));
+                r.host = call.1;
+            }
+            for i in 0..10 {
+                r.script.call("cudaStreamWaitEvent", (r.host, r.host + us(1)));
+                let call = (r.host + us(1), r.host + us(4));
+                let start = r.device + gap;
+                r.script.launch_on(7 + i % 2, call, GEMM, (start, start + us(20)));
+                (r.host, r.device) = (call.1, start + us(20));
+            }
+            r.token();
+        })
+    };
+    let serial = run(us(8), 0);
+    assert!(fires("RT-17", &serial));
+    assert!(matches!(&check("RT-17", &serial)[0].changes[0].1.edits[..], [Edit::Gap(ops)] if ops.len() >= 10));
+    assert!(!fires("RT-17", &run(us(8), us(300))), "the overlap is worth it");
+    assert!(!fires("RT-17", &run(us(1), 0)), "below 3 %");
+}

@@ -1,0 +1,220 @@
+//! Operator rules that look at dtypes, fills, launch shapes, tiles and clocks.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use model::Ns;
+
+use super::super::testing::{CONTIGUOUS, GEMM, NORM, Run, check, fires, us};
+use crate::analysis::Edit;
+
+const CAST: &str =
+    "void at::native::vectorized_elementwise_kernel<4, at::native::bfloat16_copy_kernel_cuda(at::TensorIteratorBase&)>";
+const SGEMM: &str = "ampere_sgemm_32x32_sliced1x4_tn";
+const FILL: &str =
+    "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<int>, std::array<char*, 1ul>>";
+const ATTENTION: &str = "void vllm::paged_attention_v1_kernel<__nv_bfloat16, 128, 16>";
+const COMBINE: &str = "void flash::flash_fwd_splitkv_combine_kernel<Flash_fwd_kernel_traits<128>>";
+const MUL: &str = "void at::native::elementwise_kernel<128, 2, at::native::BinaryFunctor<float, float, float, at::native::binary_internal::MulFunctor<float>>>";
+const WRITE: &str = "void vllm::reshape_and_cache_flash_kernel<__nv_bfloat16, __nv_bfloat16>";
+const LONG_CONTEXT: &str = "execute_0_context_0(sq0sk0)_generation_4(sq4sk65536)";
+const SHORT_CONTEXT: &str = "execute_0_context_0(sq0sk0)_generation_4(sq4sk4000)";
+
+#[test]
+fn op04_counts_casts_and_wide_products_but_not_logits() {
+    let step = |kernels: &[(&str, Ns)]| {
+        Run::steps(12, |r, _| {
+            r.graph(kernels, us(1)).token();
+        })
+    };
+    assert!(fires("OP-04", &step(&[(GEMM, us(100)), (CAST, us(10)), (GEMM, us(100)), (GEMM, us(50))])));
+    assert!(!fires("OP-04", &step(&[(GEMM, us(100)), (GEMM, us(100)), (GEMM, us(50)), (CAST, us(10))])), "logits");
+    assert!(!fires("OP-04", &step(&[(GEMM, us(100)), (CONTIGUOUS, us(10)), (GEMM, us(50))])), "no cast");
+    assert!(fires("OP-04", &step(&[(GEMM, us(100)), (SGEMM, us(30)), (GEMM, us(100)), (GEMM, us(50))])));
+    assert!(!fires("OP-04", &step(&[(GEMM, us(100)), (GEMM, us(100)), (SGEMM, us(30))])), "lm_head");
+    assert!(!fires("OP-04", &step(&[(SGEMM, us(100)), (SGEMM, us(100)), (GEMM, us(30))])), "a 32-bit model");
+}
+
+#[test]
+fn op05_leaves_casts_to_op04() {
+    let capture = Run::steps(12, |r, _| {
+        r.graph(&[(GEMM, us(100)), (CAST, us(20)), (GEMM, us(100))], us(1)).token();
+    });
+    assert!(fires("OP-04", &capture) && !fires("OP-05", &capture));
+}
+
+#[test]
+fn op06_counts_fills_but_not_the_workspace_of_a_product() {
+    let fills = |ns: Ns| {
+        Run::steps(12, move |r, _| {
+            r.graph(&[(GEMM, us(100)), (FILL, ns), (NORM, us(5)), (GEMM, us(100))], us(1)).token();
+        })
+    };
+    assert!(fires("OP-06", &fills(us(10))));
+    assert!(!fires("OP-06", &fills(us(2))));
+    let copies = |before: &'static str| {
+        Run::steps(12, move |r, _| {
+            r.launch(GEMM, us(100))
+                .copy("cudaMemcpyAsync", us(3), "DtoD", "device", us(15))
+                .launch(before, us(100))
+                .token();
+        })
+    };
+    assert!(fires("OP-06", &copies(NORM)) && fires("OP-06", &copies(GEMM)), "only a memset is a workspace");
+    let found = &check("OP-06", &copies(NORM))[0];
+    assert!(matches!(&found.changes[0].1.edits[..], [Edit::Remove(ops)] if ops.len() == 11), "all steps but the last");
+}
+
+#[test]
+fn op09_sees_one_wave_and_a_bit() {
+    let blocks = |blocks: u32, ns: Ns| {
+        Run::steps(12, move |r, _| {
+            (0..4).for_each(|_| {
+                r.launch_blocks(GEMM, ns, blocks);
+            });
+            r.token();
+        })
+    };
+    assert!(fires("OP-09", &blocks(139, us(50))));
+    assert!(!fires("OP-09", &blocks(132, us(50))), "a whole wave");
+    assert!(!fires("OP-09", &blocks(66, us(50))), "no tail without a wave");
+    assert!(!fires("OP-09", &blocks(139, us(8))), "bound by its floor");
+}
+
+#[test]
+fn op10_needs_few_rows_a_large_tile_and_a_slow_kernel() {
+    let named = |name: &'static str| {
+        Run::steps(12, move |r, _| {
+            r.graph(&[(name, us(50)); 6], us(1)).token();
+        })
+    };
+    assert!(fires("OP-10", &named("ampere_bf16_s16816gemm_bf16_128x128_ldg8_f2f_stages_32x5_tn")));
+    assert!(!fires("OP-10", &named("nvjet_tst_128x8_64x16_4x1_v_bz_TNT")));
+    let types = r#"["c10::BFloat16","c10::BFloat16"]"#;
+    let shaped = |ns: Ns, rows: &'static str| {
+        Run::steps(12, move |r, _| {
+            let shapes = |k: &str, n: &str| format!("[[{rows},{k}],[{k},{n}]]");
+            r.shaped("nvjet_tst_64x8", us(50), &shapes("4096", "8192"), types);
+            r.shaped(GEMM, ns, &shapes("4096", "4096"), types).token();
+        })
+    };
+    assert!(fires("OP-10", &shaped(us(60), "4")), "half of the bytes in more time");
+    assert!(!fires("OP-10", &shaped(us(28), "4")), "as fast as the best");
+    assert!(!fires("OP-10", &shaped(us(60), "64")), "enough rows");
+}
+
+#[test]
+fn op12_needs_long_context_and_few_blocks() {
+    let attention = |label: &str, blocks: u32| {
+        Run::labelled(label, 12, move |r, _| {
+            r.script.counter("context_tokens", r.host, 500.0);
+            (0..4).for_each(|_| {
+                r.launch(GEMM, us(40)).launch_blocks(ATTENTION, us(30), blocks);
+            });
+            r.launch(GEMM, us(40)).token();
+        })
+    };
+    assert!(fires("OP-12", &attention(LONG_CONTEXT, 32)));
+    assert!(!fires("OP-12", &attention(LONG_CONTEXT, 128)));
+    assert!(!fires("OP-12", &attention(SHORT_CONTEXT, 32)));
+    assert!(
+        !fires("OP-12", &attention("execute_context_0(0)_generation_4(4)", 32)),
+        "counted, where no annotation says"
+    );
+}
+
+#[test]
+fn op13_sees_one_common_factor_and_not_a_slow_kernel() {
+    let run = |slow: usize, all: bool| {
+        Run::steps(20, move |r, i| {
+            let factor = if i >= 20 - slow { 12 } else { 10 };
+            let nodes: Vec<(&str, Ns)> =
+                (0..20).map(|k| (GEMM, us(20) * if all || k % 3 == 0 { factor } else { 10 } / 10)).collect();
+            r.graph(&nodes, us(1)).token();
+        })
+    };
+    assert!(fires("OP-13", &run(8, true)));
+    assert!(!fires("OP-13", &run(8, false)), "a third of the kernels");
+    assert!(!fires("OP-13", &run(0, true)));
+    let alternating = Run::steps(20, |r, i| {
+        r.graph(&[(GEMM, us(20 + 4 * (i as Ns % 2))); 20], us(1)).token();
+    });
+    assert!(!fires("OP-13", &alternating), "no three slow steps in a row");
+}
+
+#[test]
+fn op15_measures_cache_writes_by_their_bytes_or_their_neighbours() {
+    let named = |name: &'static str, ns: Ns| {
+        let layer = [(NORM, us(4)), (GEMM, us(40)), (name, ns), (ATTENTION, us(10)), (GEMM, us(30))];
+        let nodes = layer.repeat(6);
+        Run::steps(12, move |r, _| {
+            r.graph(&nodes, us(1)).token();
+        })
+    };
+    assert!(fires("OP-15", &named(WRITE, us(25))));
+    assert!(fires("OP-15", &named("aclnnScatterElements_ScatterElementsAiCore_ScatterElements", us(25))));
+    assert!(!fires("OP-15", &named(WRITE, us(15))));
+    let types = r#"["c10::BFloat16","c10::BFloat16","c10::BFloat16"]"#;
+    let shaped = |tokens: &'static str| {
+        Run::steps(12, move |r, _| {
+            (0..4).for_each(|_| {
+                r.launch(NORM, us(2)).shaped("nvjet_tst_64x8", us(50), "[[4,4096],[4096,8192]]", types);
+                let shapes = format!("[[{tokens},8,128],[{tokens},8,128],[90000,16,8,128]]");
+                r.shaped(WRITE, us(40), &shapes, types);
+            });
+            r.token();
+        })
+    };
+    assert!(fires("OP-15", &shaped("4")));
+    assert!(!fires("OP-15", &shaped("8192")), "so many bytes take that long");
+}
+
+#[test]
+fn op16_needs_a_tile_beyond_what_the_tokens_can_fill() {
+    let experts = |name: &'static str| {
+        Run::steps(12, move |r, _| {
+            let nodes = [(NORM, us(5)), (GEMM, us(20)), (name, us(60)), (name, us(60))];
+            r.graph(&nodes, us(1)).token();
+        })
+    };
+    assert!(fires("OP-16", &experts("_matmul_ogs_NNT_bf16xbf16xmxfp4_128x128x256x1")));
+    assert!(!fires("OP-16", &experts("_matmul_ogs_NNT_bf16xbf16xmxfp4_16x128x256x1")));
+    assert!(!fires("OP-16", &experts("fused_moe_kernel")), "nothing tells its tile");
+    let counted = |rows: f64| {
+        Run::steps(12, move |r, _| {
+            r.script.counter("vllm:moe_tokens", r.host, 100.0).counter("vllm:moe_padded_tokens", r.host, rows);
+            r.launch(GEMM, us(20)).launch("fused_moe_kernel", us(60)).token();
+        })
+    };
+    assert!(fires("OP-16", &counted(190.0)));
+    assert!(!fires("OP-16", &counted(140.0)));
+    let aligned = |sorted: &'static str| {
+        Run::steps(12, move |r, _| {
+            r.shaped(NORM, us(5), &format!("[[4,2],[],[],[{sorted}],[16],[1]]"), "[]");
+            let end = (r.host, r.host);
+            r.script.operator("_moe_C::moe_align_block_size", end, &format!("[[4,2],[],[],[{sorted}],[16],[1]]"), "[]");
+            r.launch("fused_moe_kernel", us(60)).launch("fused_moe_kernel", us(60)).token();
+        })
+    };
+    assert!(fires("OP-16", &aligned("1024")));
+    assert!(!fires("OP-16", &aligned("256")));
+}
+
+#[test]
+fn op17_counts_the_kernels_between_attention_and_the_next_product() {
+    let merge = |chain: &[(&str, Ns)]| {
+        let mut layer = vec![(GEMM, us(20)), (ATTENTION, us(20))];
+        layer.extend(chain);
+        layer.extend([(GEMM, us(20)), (NORM, us(4))]);
+        let nodes = layer.repeat(6);
+        Run::steps(12, move |r, _| {
+            r.graph(&nodes, us(1)).token();
+        })
+    };
+    assert!(fires("OP-17", &merge(&[(MUL, us(3)); 6])));
+    assert!(!fires("OP-17", &merge(&[(MUL, us(3)); 4])));
+    assert!(fires("OP-17", &merge(&[(MUL, us(4)), (COMBINE, us(4))])));
+    assert!(!fires("OP-17", &merge(&[(COMBINE, us(6))])), "one combine kernel is how split attention works");
+    let found = &check("OP-17", &merge(&[(MUL, us(3)); 6]))[0];
+    assert!(
+        matches!(&found.changes[0].1.edits[..], [Edit::Fuse(groups)] if groups.iter().all(|(ops, ns)| ops.len() == 6 && *ns > 0))
+    );
+}

@@ -1,0 +1,90 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use model::{Category, Ns};
+
+use super::super::testing::{GEMM, Run, check, diagnosis, fires, us};
+use crate::diagnose::{Method, VerdictLayer};
+
+/// Steps with 300 us between them, in which `requests` are in the engine.
+fn sparse(requests: f64) -> (model::Trace, crate::analysis::Analysis) {
+    Run::steps(20, move |r, _| {
+        let at = r.host;
+        r.script.counter("vllm:num_requests_running", at, 4.0).counter("vllm:num_requests_waiting", at, 0.0);
+        r.graph(&[(GEMM, us(50)); 10], us(1)).token();
+        let at = r.host;
+        r.script.counter("vllm:num_requests_running", at, requests);
+        r.think(us(300));
+    })
+}
+
+#[test]
+fn rt19_tells_a_server_without_requests_from_a_slow_host() {
+    let (empty, busy) = (sparse(0.0), sparse(4.0));
+    assert!(fires("RT-19", &empty) && !fires("RT-12", &empty));
+    assert!(!fires("RT-19", &busy) && fires("RT-12", &busy));
+    let d = diagnosis(&empty);
+    assert_eq!((d.verdict.layer, &d.verdict.because[..]), (VerdictLayer::Load, &["RT-19"][..]));
+    assert_eq!(diagnosis(&busy).verdict.layer, VerdictLayer::Runtime);
+    let silent = Run::steps(20, |r, _| {
+        r.launch(GEMM, us(50)).token().think(us(300));
+    });
+    let d = diagnosis(&silent);
+    assert!(d.abstained.iter().any(|a| a.rule == "RT-19" && !a.needs.is_empty()));
+    assert!(d.findings.iter().any(|f| f.rule == "RT-12"));
+}
+
+#[test]
+fn rt20_needs_a_preemption_or_a_full_cache() {
+    let run = |preempt: bool, usage: f64| {
+        Run::steps(20, move |r, i| {
+            let at = r.host;
+            r.script.counter("num_preemptions_total", at, if preempt && i >= 12 { 5.0 } else { 3.0 });
+            r.script.counter("kv_cache_usage", at, usage);
+            r.graph(&[(GEMM, us(50)); 10], us(1)).token();
+        })
+    };
+    let preempted = run(true, 0.5);
+    assert!(fires("RT-20", &preempted));
+    assert!((check("RT-20", &preempted)[0].trigger.value - 2.0).abs() < 1e-9);
+    assert!(fires("RT-20", &run(false, 0.97)));
+    assert!(!fires("RT-20", &run(false, 0.9)), "room left, and a total that does not grow");
+}
+
+#[test]
+fn rt21_compares_what_speculation_costs_with_what_it_brings() {
+    // Four sequences with four draft tokens each; the draft takes `draft`, the verification 500 us.
+    let run = |accepted: f64, draft: Ns| {
+        Run::steps(20, move |r, _| {
+            let at = r.host;
+            r.script.counter("spec_draft_tokens", at, 16.0).counter("spec_accepted_tokens", at, accepted);
+            r.launch(GEMM, draft);
+            let end = r.host;
+            r.script.host(Category::UserRange, "gpu_model_runner: draft", (at, end));
+            r.graph(&[(GEMM, us(50)); 10], us(1)).token();
+        })
+    };
+    let wasted = run(1.0, us(300));
+    assert!(fires("RT-21", &wasted));
+    assert!(check("RT-21", &wasted)[0].estimate.method != Method::None);
+    assert!(!fires("RT-21", &run(12.0, us(300))), "three tokens more per sequence");
+    assert!(!fires("RT-21", &run(1.0, us(30))), "a cheap draft");
+}
+
+#[test]
+fn rt21_prefers_the_runs_own_plain_steps() {
+    let run = |accepted: f64| {
+        Run::steps(40, move |r, i| {
+            let at = r.host;
+            let drafts = i % 2 == 0;
+            let count = |n: f64| if drafts { n } else { 0.0 };
+            r.script.counter("spec_draft_tokens", at, count(16.0)).counter("spec_accepted_tokens", at, count(accepted));
+            if drafts {
+                r.graph(&[(GEMM, us(50)); 18], us(1)).token();
+            } else {
+                r.launch(GEMM, us(500)).token();
+            }
+        })
+    };
+    assert!(fires("RT-21", &run(1.0)));
+    assert!(!fires("RT-21", &run(8.0)));
+}
