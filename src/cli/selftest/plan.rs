@@ -67,11 +67,7 @@ impl Case {
         // Streams that wait for each other are examined without collectives, which would hide it.
         let alone = self.faults.iter().any(|fault| fault.kind == FaultKind::SerialStreams);
         if self.ranks > 1 && !alone {
-            let job = Config::draw_job(self.seed, self.ranks);
-            config.tensor_parallel = job.tensor_parallel;
-            config.ranks = job.ranks;
-            config.clock_offset_ns = job.clock_offset_ns;
-            config.clock_drift_ppm = job.clock_drift_ppm;
+            config = config.gathered(self.ranks);
         }
         config
     }
