@@ -145,7 +145,8 @@ impl Answer {
                 VerdictLayer::Operator => Some(wanted == Some(Layer::Operator)),
                 VerdictLayer::Runtime => Some(wanted == Some(Layer::Runtime)),
                 VerdictLayer::Communication => Some(wanted == Some(Layer::Communication)),
-                _ => None,
+                VerdictLayer::Load => Some(fault.family == Family::LoadLimited),
+                VerdictLayer::None | VerdictLayer::Undecided => None,
             },
         }
     }

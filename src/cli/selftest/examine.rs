@@ -1,7 +1,8 @@
 //! The examination of one run: simulate, write, read, analyse, diagnose, and hold the answer against the truth.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::Path};
 
+use anyhow::Context as _;
 use model::Ns;
 use simulator::Fault;
 
@@ -52,16 +53,29 @@ pub struct Depth {
     pub losses: bool,
 }
 
-/// Examines one run.
+impl Case {
+    /// A name for the files of the run.
+    fn name(&self, config: &simulator::Config) -> String {
+        let size = self.faults.first().map_or(0, |fault| fault.magnitude_permille);
+        let key = if self.faults.is_empty() { "healthy".to_owned() } else { self.key() };
+        format!("{key}-{size}-seed{}-ranks{}", self.seed, config.ranks)
+    }
+}
+
+/// Examines one run; its files stay in a directory of their own in `keep` if that is given.
 ///
 /// # Errors
-/// Those of [`Subject::capture`].
-pub fn examine(case: &Case, depth: Depth, packs: &Packs) -> anyhow::Result<Examined> {
+/// Those of making directories, and of [`Subject::capture`].
+pub fn examine(case: &Case, depth: Depth, keep: Option<&Path>, packs: &Packs) -> anyhow::Result<Examined> {
     let config = case.config();
     let subject = Subject::new(&config);
     let step = subject.step();
     let faults: Vec<Injected> = config.faults.iter().map(|fault| injected(&config, fault, step)).collect();
-    let trace = subject.capture()?;
+    let temporary = tempfile::tempdir().context("cannot make a temporary directory; set TMPDIR to a writable one")?;
+    let trace = match keep {
+        None => subject.capture(&temporary.path().join("run")),
+        Some(keep) => subject.capture(&keep.join(case.name(&config))),
+    }?;
     let mut worth = Worth::new(&config, step);
     let mut answer = |trace: &model::Trace| {
         let analysis = analysis::analyze(trace, packs, &Options::default());
@@ -74,7 +88,7 @@ pub fn examine(case: &Case, depth: Depth, packs: &Packs) -> anyhow::Result<Exami
     let grown = match faults.is_empty() || !depth.twin {
         true => None,
         false => {
-            let twin = Subject::new(&config.twin()).capture()?;
+            let twin = Subject::new(&config.twin()).capture(&temporary.path().join("twin"))?;
             most_grown(&analysis, &analysis::analyze(&twin, packs, &Options::default()))
         }
     };

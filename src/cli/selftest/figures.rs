@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::score::{Key, Score};
+use super::score::{Key, Named, Rate, Score};
 
 /// One figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -12,45 +12,58 @@ pub struct Figure {
     pub value: f64,
     /// Whether more is better.
     pub more_is_better: bool,
+    /// Runs or statements it is made of.
+    pub of: u64,
 }
 
-/// How far a figure may fall before it counts as worse. The runs are the same each time, so any difference has a cause;
-/// this much lets a change through that moves single runs of some hundred across a threshold.
-pub const SLACK: f64 = 0.02;
+impl Figure {
+    /// How far it may fall before that counts: the larger of 2 % and one and a half of what it is made of. The runs are the
+    /// same each time, so any difference has a cause; this much lets a change through that moves a single run across a
+    /// threshold.
+    pub fn slack(self) -> f64 {
+        (1.5 / self.of.max(1) as f64).max(0.02)
+    }
+}
 
 /// Every figure of a score by its name.
 pub fn of(score: &Score) -> BTreeMap<String, Figure> {
     let mut figures = BTreeMap::new();
-    let mut put = |name: String, value: Option<f64>, more_is_better: bool| {
+    let mut put = |name: String, value: Option<f64>, of: u64, more_is_better: bool| {
         if let Some(value) = value {
-            figures.insert(name, Figure { value, more_is_better });
+            figures.insert(name, Figure { value, more_is_better, of });
         }
     };
     for (key, group) in &score.groups {
-        if matches!(key, Key::FamilyMagnitude(..)) {
+        // A kind of fault at one magnitude has too few runs for a figure of its own.
+        if !matches!(key, Key::All | Key::Magnitude(_) | Key::Family(_)) {
             continue;
         }
         let name = |figure: &str| format!("{}.{figure}", key.word());
-        put(name("layer"), group.layer.share(), true);
-        put(name("rule"), group.rule.share(), true);
-        put(name("rule_in_three"), group.rule_in_three.share(), true);
-        if matches!(key, Key::Fault(_)) {
-            continue;
+        let rates = [
+            ("layer", group.layer),
+            ("rule", group.rule),
+            ("rule_in_three", group.rule_in_three),
+            ("culprit", group.culprit),
+            ("covered", group.covered),
+        ];
+        for (figure, rate) in rates {
+            put(name(figure), rate.share(), rate.of, true);
         }
-        put(name("culprit"), group.culprit.share(), true);
-        put(name("covered"), group.covered.share(), true);
-        put(name("gain_error_median"), group.error(0.5), false);
-        put(name("gain_error_p90"), group.error(0.9), false);
+        let answers = group.errors.len() as u64;
+        put(name("gain_error_median"), group.error(0.5), answers, false);
+        put(name("gain_error_p90"), group.error(0.9), answers, false);
     }
-    put("healthy.false_alarms".to_owned(), score.false_alarms.share(), false);
-    put("pairs.both".to_owned(), score.pairs.share(), true);
-    put("rules.precision".to_owned(), score.macro_mean(|named| named.precision), true);
-    put("rules.recall".to_owned(), score.macro_mean(|named| named.recall), true);
-    put("confidence.brier".to_owned(), score.brier(), false);
-    put("confidence.calibration_error".to_owned(), score.calibration_error(), false);
+    let all = |rate: fn(&Named) -> Rate| score.rules.values().map(|named| rate(named).of).sum::<u64>();
+    let said: u64 = score.sureness.iter().map(|s| s.right.of).sum();
+    put("healthy.false_alarms".to_owned(), score.false_alarms.share(), score.false_alarms.of, false);
+    put("pairs.both".to_owned(), score.pairs.share(), score.pairs.of, true);
+    put("rules.precision".to_owned(), score.macro_mean(|named| named.precision), all(|named| named.precision), true);
+    put("rules.recall".to_owned(), score.macro_mean(|named| named.recall), all(|named| named.recall), true);
+    put("confidence.brier".to_owned(), score.brier(), said, false);
+    put("confidence.calibration_error".to_owned(), score.calibration_error(), said, false);
     for (loss, selective) in &score.selective {
         let name = loss.map_or("nothing", |loss| loss.key());
-        put(format!("without_{name}.wrong"), selective.wrong.share(), false);
+        put(format!("without_{name}.wrong"), selective.wrong.share(), selective.wrong.of, false);
     }
     figures
 }
@@ -66,7 +79,7 @@ pub struct Change {
     pub now: Option<f64>,
     /// Whether it is worse.
     pub worse: bool,
-    /// Whether it is worse by more than [`SLACK`].
+    /// Whether it is worse by more than its slack.
     pub fell: bool,
 }
 
@@ -83,7 +96,7 @@ pub fn changes(before: &BTreeMap<String, f64>, now: &BTreeMap<String, Figure>) -
             before: *before,
             now: Some(figure.value),
             worse: worse_by > 0.0,
-            fell: worse_by > SLACK,
+            fell: worse_by > figure.slack(),
         })
     };
     before.iter().filter_map(compare).collect()
@@ -94,7 +107,7 @@ mod tests {
     use super::*;
 
     fn now(value: f64, more_is_better: bool) -> BTreeMap<String, Figure> {
-        BTreeMap::from([("a".to_owned(), Figure { value, more_is_better })])
+        BTreeMap::from([("a".to_owned(), Figure { value, more_is_better, of: 100 })])
     }
 
     fn fell(before: f64, value: f64, more_is_better: bool) -> Vec<bool> {

@@ -57,7 +57,8 @@ pub struct Group {
     pub grown_bucket: Rate,
     /// Faults that cost less than 1 % of the step: not scored.
     pub invisible: u64,
-    /// Faults whose rules need evidence that the run does not hold, such as probes: only the layer is scored.
+    /// Faults whose rules need evidence that the run does not hold, such as probes: only a layer that is blamed all the
+    /// same is scored.
     pub unheard: u64,
     /// Distance from the middle of the gain interval to the true gain, in shares of the step, in rising order.
     #[serde(skip)]
@@ -251,8 +252,11 @@ impl Score {
                 group.invisible += 1;
                 continue;
             }
-            group.layer.count(blamed == Some(true));
-            group.layer_strict.count(run.answer.blames_strictly(0, fault));
+            // Who cannot know and blames nothing is right.
+            if heard || blamed.is_some() {
+                group.layer.count(blamed == Some(true));
+                group.layer_strict.count(run.answer.blames_strictly(0, fault));
+            }
             if let Some(shows) = shows_in(fault.family, run.largest) {
                 group.largest_bucket.count(shows);
             }

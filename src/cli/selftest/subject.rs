@@ -1,6 +1,8 @@
 //! The run that is examined: simulated, written in a vendor's own schema, and read back through the parser that reads a
 //! user's file. Nothing of the simulator but that file and its true step times goes on from here.
 
+use std::path::Path;
+
 use anyhow::Context as _;
 use model::{Ns, Trace};
 use simulator::{Config, Job, kernel::Vendor, simulate_job};
@@ -23,21 +25,21 @@ impl Subject {
         self.job.ranks.iter().map(|run| run.mean_decode_ns()).max().unwrap_or(0)
     }
 
-    /// The capture as `strato diagnose` would read it. Every fourth run of a platform that Nsight Systems knows is one of
-    /// its exports, the others are Kineto files.
+    /// The capture as `strato diagnose` would read it, written to `directory`. Every fourth run of a platform that Nsight
+    /// Systems knows is one of its exports, the others are Kineto files.
     ///
     /// # Errors
-    /// Those of writing to the directory for temporary files, and of reading back.
-    pub fn capture(&self) -> anyhow::Result<Trace> {
-        let directory =
-            tempfile::tempdir().context("cannot make a temporary directory; set TMPDIR to a writable one")?;
+    /// Those of writing to the directory, and of reading back.
+    pub fn capture(&self, directory: &Path) -> anyhow::Result<Trace> {
+        std::fs::create_dir_all(directory)
+            .with_context(|| format!("cannot make '{}'; name a writable directory", directory.display()))?;
         let config = &self.job.config;
         if config.vendor == Vendor::Cuda && config.seed % 4 == 3 {
-            self.job.write_nsys(&directory.path().join("run.sqlite"))?;
+            self.job.write_nsys(&directory.join("run.sqlite"))?;
         } else {
-            self.job.write_kineto(directory.path())?;
+            self.job.write_kineto(directory)?;
         }
-        let traces = source::open(&[directory.path().to_owned()], None, &Bar::hidden())?;
+        let traces = source::open(&[directory.to_owned()], None, &Bar::hidden())?;
         traces
             .into_iter()
             .next()
