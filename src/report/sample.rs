@@ -4,7 +4,7 @@ use model::{EvidenceClass, ImportStat, LedgerRow, Provenance, SliceId};
 
 use super::{
     grade::Grade,
-    model::{BucketRow, Capture, ClassPart, DeviceGroup, Mapping, RankPart, Report, Slow},
+    model::{BucketRow, Capture, ClassPart, Copies, DeviceGroup, Idle, Mapping, RankPart, Report, Slow},
     work::Work,
 };
 use crate::{
@@ -52,6 +52,7 @@ fn capture(simulated: bool) -> Capture {
         ],
         world_size: Some(2),
         window: Some(45_000_000),
+        rows: Some(44_000_000),
         start_unix_ns: Some(1_700_000_000_000_000_000),
         evidence,
         grade: Grade::of(evidence, &integrity, true),
@@ -115,6 +116,8 @@ fn rank() -> RankPart {
             bucket("unattributed", Layer::Measurement, 1),
         ],
         shadow: vec![(Shadow::ComputeTransfer, 600_000), (Shadow::ComputeCopy, 0)],
+        host: Some(9_000_000),
+        idle: Some(Idle::Start { early: 9_000_000, all: 9_500_000 }),
         slow: Some(Slow { ratio: 1.25, steps: 1, excess: vec![("rt.launch_api".into(), 2_500_000)] }),
     };
     let prefill = ClassPart {
@@ -126,6 +129,8 @@ fn rank() -> RankPart {
         buckets: vec![bucket("compute.gemm", Layer::Operator, 3_999_999), bucket("prof", Layer::Measurement, 1)],
         shadow: Vec::new(),
         slow: None,
+        host: None,
+        idle: None,
     };
     RankPart {
         rank: 0,
@@ -137,6 +142,7 @@ fn rank() -> RankPart {
             without_work: 2,
         },
         steps: 6,
+        covered: 44_000_000,
         selections: vec![
             (Selection::Steady, vec![(1, 4)]),
             (Selection::WarmUp, vec![(0, 0)]),
@@ -152,6 +158,7 @@ fn rank() -> RankPart {
             work("nvjet_tst_64x8", "gemm", 120, 10_000_000, 9_000_000),
             work("void rms_norm<c10::BFloat16>(T*, int)", "norm", 60, 5_000_000, 3_000_000),
         ],
+        copies: vec![Copies { name: "copy.h2d", count: 3, bytes: 3 << 20, time: 150_000 }],
         collectives: (6, 2),
     }
 }
@@ -187,6 +194,7 @@ fn finding() -> Finding {
             platform: "cuda".into(),
             source: "vendor guide".into(),
             date: "2026-01".into(),
+            unless: None,
         }],
         verify: Message::plain(Text::new(
             "Run again with graphs and compare the step time.",

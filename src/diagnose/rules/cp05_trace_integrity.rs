@@ -121,7 +121,7 @@ impl Rule for TraceIntegrity {
             estimate: Estimate::none(0),
             changes: Vec::new(),
             competing: Vec::new(),
-            remedy: cx.packs.remedies(DOC.id, cx.vendor()),
+            remedy: cx.remedies(DOC.id),
             verify: Message::plain(DOC.verify),
             supersedes: Vec::new(),
         };
