@@ -30,6 +30,7 @@ pub mod job;
 pub mod period;
 pub mod steps;
 pub mod timeline;
+mod training;
 
 use model::{Evidence, ProcessId, StringId, Trace};
 
