@@ -15,7 +15,7 @@ mod op05_layout;
 mod op07_cpu_fallback;
 mod op08_small_ops;
 mod op14_sampling;
-mod reading;
+pub(super) mod reading;
 mod rt01_no_graph;
 mod rt03_piecewise_graph;
 mod rt05_recompile;

@@ -1,9 +1,11 @@
 //! RT-14: the forward pass goes at the pace of the host's launches.
 
+use std::collections::HashMap;
+
 use model::{
-    Category,
+    Category, Columns,
     EvidenceClass::{Correlation, Device, HostApi},
-    Span, Trace,
+    Span, Trace, TrackId,
 };
 
 use super::{gate::recurring, reading};
@@ -74,11 +76,13 @@ impl Rule for LaunchBound {
 fn launch_bound(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
     let counts = waits_for_launch(cx.analysis, rank);
     let cost = recurring(rank, class, SHARE, |s| reading::idle(rank, s, &counts))?;
-    let chains: Vec<Chain> = rank.steady_steps(class).filter_map(|s| chain(cx.trace, rank, s)).collect();
+    let mut frames = HashMap::new();
+    let chains: Vec<Chain> = rank.steady_steps(class).filter_map(|s| chain(cx.trace, rank, s, &mut frames)).collect();
     let length: i64 = chains.iter().map(|c| c.length).sum();
     let holes: i64 = chains.iter().map(|c| c.holes).sum();
     let all: usize = chains.iter().map(|c| c.launches).sum();
-    let pace = length / all.max(1) as i64;
+    // Between n launches lie n - 1 intervals, step by step.
+    let pace = chains.iter().map(|c| c.paced).sum::<i64>() / all.saturating_sub(chains.len()).max(1) as i64;
     if length <= 0 || holes as f64 > HOLES * length as f64 || pace > PACE {
         return None;
     }
@@ -111,11 +115,18 @@ fn launch_bound(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding>
     let most = if framework { Confidence::High } else { Confidence::Medium };
     let busy = Text::new("the host is busy with something else than launching", "主机忙于下发以外的事");
     let elsewhere = if framework {
-        let why = Text::new(
-            "between launches the thread records framework operations and library calls, but for the holes above",
-            "除上述空洞外，线程在两次下发之间记录的都是框架算子与库调用",
+        let of = |ns: i64| Value::Share(ns as f64 / length as f64);
+        let why = Message::new(
+            Text::new(
+                "framework operations and calls cover {calls} of the chain and Python code between them another {python}; the pauses over 100 µs are the share above",
+                "框架算子与调用覆盖下发链的 {calls}，其间的 Python 代码另占 {python}；超过 100 µs 的停顿占比见上",
+            ),
+            [
+                ("calls", of(chains.iter().map(|c| c.called).sum())),
+                ("python", of(chains.iter().map(|c| c.python).sum())),
+            ],
         );
-        Competing::refuted(busy, why)
+        Competing { claim: Message::plain(busy), refuted: true, why }
     } else {
         let why = Text::new("a capture with framework operations decides", "包含框架算子的采集可以判定");
         Competing::open(busy, why)
@@ -140,7 +151,10 @@ fn launch_bound(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding>
             Vec::new(),
         ))
         .with(Evidence::new(
-            Text::new("holes in the chain of launches, share of it", "下发链中空洞的占比"),
+            Text::new(
+                "pauses over 100 µs without a call or framework operation, share of the chain",
+                "超过 100 µs 且无调用或框架算子的停顿，占下发链",
+            ),
             Value::Share(holes as f64 / length as f64),
             Vec::new(),
         ))
@@ -170,13 +184,31 @@ struct Chain {
     launches: usize,
     /// From the first launch to the end of the last, ns.
     length: i64,
+    /// From the start of the first launch to the start of the last, ns.
+    paced: i64,
     /// Time in holes, ns.
     holes: i64,
+    /// Time inside calls and framework operations, ns.
+    called: i64,
+    /// Time inside Python code and nothing of these, ns.
+    python: i64,
     /// Whether the thread has framework records.
     framework: bool,
 }
 
-fn chain(trace: &Trace, rank: &Rank, step: &Step) -> Option<Chain> {
+/// Times that a thread spends in Python frames, as disjoint spans in order.
+fn python_frames(lane: &Columns) -> Vec<Span> {
+    let mut out: Vec<Span> = Vec::new();
+    for i in (0..lane.len()).filter(|i| lane.category[*i] == Category::PythonFrame) {
+        match out.last_mut() {
+            Some(last) if lane.start[i] <= last.end => last.end = last.end.max(lane.end(i)),
+            _ => out.push(Span::new(lane.start[i], lane.end(i))),
+        }
+    }
+    out
+}
+
+fn chain(trace: &Trace, rank: &Rank, step: &Step, frames: &mut HashMap<TrackId, Vec<Span>>) -> Option<Chain> {
     let thread = reading::issuing_thread(rank, step)?;
     let mine = || rank.ops_of(step).iter().filter_map(|op| rank.timeline.call(op)).filter(|c| c.track == thread);
     let span = Span::new(mine().map(|c| c.start).min()?, mine().map(|c| c.end).max()?);
@@ -184,17 +216,27 @@ fn chain(trace: &Trace, rank: &Rank, step: &Step) -> Option<Chain> {
     let lane = trace.lanes.get(thread.0 as usize)?;
     let rows = lane.start.partition_point(|s| *s < span.start)..lane.start.partition_point(|s| *s < span.end);
     let (mut end, mut holes, mut framework) = (span.start, 0i64, false);
+    let mut called = Vec::new();
     for i in rows {
+        let part = Span::new(lane.start[i], lane.end(i)).clip(span);
         match lane.category[i] {
             Category::FrameworkOp => framework = true,
             Category::HostApi | Category::LibraryApi => {}
             _ => continue,
         }
+        called.push(part);
         let quiet = lane.start[i] - end;
         if quiet > HOLE {
             holes += quiet;
         }
         end = end.max(lane.end(i));
     }
-    Some(Chain { launches, length: span.len(), holes, framework })
+    let sum = |spans: Vec<Span>| reading::merged(spans).iter().map(|s| s.len()).sum::<i64>();
+    let frames = frames.entry(thread).or_insert_with(|| python_frames(lane));
+    let first = frames.partition_point(|f| f.end <= span.start);
+    let inside = frames.iter().skip(first).take_while(|f| f.start < span.end).map(|f| f.clip(span));
+    let all = inside.chain(called.iter().copied()).collect();
+    let called = sum(called);
+    let paced = mine().map(|c| c.start).max()? - span.start;
+    Some(Chain { launches, length: span.len(), paced, holes, called, python: sum(all) - called, framework })
 }

@@ -35,6 +35,27 @@ fn rt01_and_rt14_see_a_device_that_waits_for_launches() {
 }
 
 #[test]
+fn rt14_says_how_much_of_the_chain_is_python_alone_and_how_far_launches_are_apart() {
+    let capture = Run::steps(1, |r, _| {
+        let start = r.host;
+        for i in 0..20 {
+            r.think(us(if i == 0 { 0 } else { 20 }))
+                .work(Category::FrameworkOp, "aten::linear", us(15))
+                .launch(GEMM, us(4));
+        }
+        let end = r.host;
+        r.script.host(Category::PythonFrame, "model.py(1): step", (start, end));
+    });
+    let found = check("RT-14", &capture).remove(0);
+    let plain = |m: &crate::i18n::Message| crate::report::phrase::plain(m, crate::i18n::Lang::En);
+    // 20 launches of 5 µs with 15 µs of framework and 20 µs of Python between them: 385 and 380 of 765 µs.
+    let why = plain(&found.competing[0].why);
+    assert!(why.contains("cover 50.3 % of the chain") && why.contains("another 49.7 %"), "{why}");
+    let pace = found.evidence.iter().find(|e| plain(&e.what).starts_with("mean time")).unwrap();
+    assert_eq!(pace.value, crate::i18n::Value::Ns(us(40)));
+}
+
+#[test]
 fn rt14_keeps_quiet_where_the_host_does_something_else_between_launches() {
     let holes = Run::steps(12, |r, _| {
         for _ in 0..20 {
