@@ -19,9 +19,9 @@ pub use rule::{Context, Doc, Outcome, Rule};
 pub use verdict::{Level, Verdict, VerdictLayer};
 
 use crate::{
-    analysis::Analysis,
+    analysis::{Analysis, Bucket},
     i18n::{Message, Text},
-    platform::Packs,
+    platform::{Packs, Stage},
 };
 
 /// What was found in one capture.
@@ -40,6 +40,17 @@ const NO_STEPS: Text = Text::new(
     "采集中没有标记步的信息；请标注各步（引擎自带的区间，或在每步外包一层 profiler step）",
 );
 
+/// The same on a capture in which something shows that there is none to be marked.
+const NO_DECODE: Text = Text::new(
+    "the capture holds no inference step (it is of training, or of a start-up); record decode steps",
+    "采集中没有推理步（为训练或启动阶段）；请采集解码步",
+);
+
+/// Whether what was recorded is training or mostly compilation and graph capture.
+fn is_no_inference(cx: &Context<'_>) -> bool {
+    cx.main_classes().any(|(_, class)| class.stage == Stage::Train || class.share(|b| b == Bucket::Compile) > 0.5)
+}
+
 /// Runs every rule over a capture.
 pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis {
     let cx = Context { trace, analysis, packs, estimator: &estimate::Bounds };
@@ -52,7 +63,8 @@ pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis 
             continue;
         }
         if rule.needs_steps() && !cx.has_marked_steps() {
-            abstained.push(Abstention { rule: doc.id, needs: Vec::new(), why: Some(Message::plain(NO_STEPS)) });
+            let why = if is_no_inference(&cx) { NO_DECODE } else { NO_STEPS };
+            abstained.push(Abstention { rule: doc.id, needs: Vec::new(), why: Some(Message::plain(why)) });
             continue;
         }
         match rule.check(&cx) {
