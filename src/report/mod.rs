@@ -15,6 +15,7 @@
 //! | [`text`] | text from a capture made safe to print |
 
 pub mod grade;
+mod idle;
 pub mod json;
 pub mod kernel_name;
 pub mod markdown;

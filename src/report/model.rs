@@ -5,6 +5,7 @@ use model::{Evidence, ImportStat, LedgerRow, Ns, Provenance, Trace};
 
 use super::{
     grade::Grade,
+    idle,
     work::{self, Work},
 };
 use crate::{
@@ -41,6 +42,8 @@ pub struct Capture {
     pub world_size: Option<u32>,
     /// Length of the time that was recorded, ns.
     pub window: Option<Ns>,
+    /// From the start of the first slice to the end of the last, ns.
+    pub rows: Option<Ns>,
     /// Wall clock of the capture's zero, Unix ns.
     pub start_unix_ns: Option<Ns>,
     /// Evidence it holds.
@@ -89,6 +92,8 @@ pub struct RankPart {
     pub anchor: Anchor,
     /// Steps found.
     pub steps: usize,
+    /// Time that the windows of the steps cover, ns.
+    pub covered: Ns,
     /// Which steps count and why the others do not: ranges of step indices, both ends included.
     pub selections: Vec<(Selection, Vec<(u32, u32)>)>,
     /// Step classes, the longest in total first.
@@ -99,6 +104,8 @@ pub struct RankPart {
     pub operators: Vec<Work>,
     /// Kernels of the main class by exclusive time, longest first.
     pub kernels: Vec<Work>,
+    /// Copies of the main class by direction.
+    pub copies: Vec<Copies>,
     /// Collectives seen, and those whose transfer had to be estimated.
     pub collectives: (u64, u64),
 }
@@ -122,6 +129,44 @@ pub struct ClassPart {
     pub shadow: Vec<(Shadow, Ns)>,
     /// How the slow steps differ, with the names of the buckets.
     pub slow: Option<Slow>,
+    /// Median length of the annotated host ranges of the steps that count, ns.
+    pub host: Option<Ns>,
+    /// Where the idle time lies, if it lies together.
+    pub idle: Option<Idle>,
+}
+
+/// Idle time that lies together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Idle {
+    /// One gap is much of the class.
+    Gap {
+        /// Its length, ns.
+        ns: Ns,
+        /// Name of the operation that ended it.
+        before: String,
+        /// Calls that prepared code or graphs and began in it.
+        preparing: Vec<String>,
+    },
+    /// Nearly all of it lies at the start of the steps.
+    Start {
+        /// Idle time in the first fifth of the steps, ns.
+        early: Ns,
+        /// All idle time, ns.
+        all: Ns,
+    },
+}
+
+/// Copies of one direction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Copies {
+    /// Bucket such as `copy.h2d`.
+    pub name: &'static str,
+    /// How many over the steps that count.
+    pub count: u64,
+    /// Bytes that they say they moved.
+    pub bytes: i64,
+    /// Sum of the durations of those that say their bytes, ns.
+    pub time: Ns,
 }
 
 /// Time of one bucket.
@@ -198,6 +243,7 @@ impl Capture {
             facts,
             world_size: trace.manifest.value("parallel.world_size").and_then(|v| v.parse().ok()),
             window: trace.window.map(model::Span::len),
+            rows: rows(trace),
             start_unix_ns: trace.start_unix_ns,
             evidence: analysis.evidence,
             grade: Grade::of(analysis.evidence, &analysis.integrity, nodes),
@@ -229,11 +275,13 @@ impl RankPart {
             device: rank.device,
             anchor: rank.anchor.clone(),
             steps: rank.steps.len(),
+            covered: rank.steps.iter().map(|step| step.window.len()).fold(0, Ns::saturating_add),
             selections: selections(rank),
-            classes: rank.classes.iter().map(|class| ClassPart::build(class, &analysis.host_labels)).collect(),
+            classes: rank.classes.iter().map(|class| ClassPart::build(trace, analysis, rank, class)).collect(),
             main: main.and_then(|class| rank.classes.iter().position(|c| c.index == class.index)),
             operators,
             kernels,
+            copies: main.map(|class| work::copies(trace, rank, class)).unwrap_or_default(),
             collectives: (rank.collectives.instances, rank.collectives.estimated),
         }
     }
@@ -245,7 +293,8 @@ impl RankPart {
 }
 
 impl ClassPart {
-    fn build(class: &Class, labels: &[String]) -> Self {
+    fn build(trace: &Trace, analysis: &Analysis, rank: &Rank, class: &Class) -> Self {
+        let labels = &analysis.host_labels;
         let mut buckets: Vec<BucketRow> = Vec::new();
         let mut rows = class.buckets.clone();
         rows.sort();
@@ -271,6 +320,8 @@ impl ClassPart {
             buckets,
             shadow: class.shadow.clone(),
             slow: class.jitter.as_ref().map(slow),
+            host: host_range(rank, class),
+            idle: idle::of(trace, rank, class),
         }
     }
 
@@ -284,6 +335,20 @@ impl ClassPart {
 fn file_name(source: &str) -> String {
     let trimmed = source.trim_end_matches(['/', '\\']);
     trimmed.rsplit(['/', '\\']).next().filter(|s| !s.is_empty()).unwrap_or(source).to_owned()
+}
+
+/// From the start of the first slice to the end of the last.
+fn rows(trace: &Trace) -> Option<Ns> {
+    let first = trace.lanes.iter().filter_map(|lane| lane.start.first()).min()?;
+    let last = trace.lanes.iter().flat_map(|lane| (0..lane.len()).map(|i| lane.end(i))).max()?;
+    Some(last.saturating_sub(*first))
+}
+
+/// Median length of the annotated host ranges, lower of two.
+fn host_range(rank: &Rank, class: &Class) -> Option<Ns> {
+    let mut ranges: Vec<Ns> = rank.steady_steps(class).filter_map(|s| s.host).map(model::Span::len).collect();
+    ranges.sort_unstable();
+    ranges.get(ranges.len().checked_sub(1)? / 2).copied()
 }
 
 fn devices(trace: &Trace) -> Vec<DeviceGroup> {

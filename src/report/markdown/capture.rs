@@ -28,9 +28,17 @@ pub(super) fn write(page: &mut Page<'_>) {
     let devices = if capture.devices.is_empty() {
         page.get(Text::new("not recorded", "未记录")).to_owned()
     } else {
-        page.join(capture.devices.iter().map(device))
+        let used = page.join(capture.devices.iter().map(device));
+        let visible = capture.facts.iter().find(|(key, ..)| key == "hardware.visible").map(|(_, n, _)| n.as_str());
+        let of =
+            |n: &str| page.fill(Text::new("of {n} that were visible", "可见 {n} 个"), [("n", Value::Raw(n.into()))]);
+        visible.map_or(used.clone(), |n| format!("{used}, {}", of(n)))
     };
-    let ranks = page.join(capture.ranks.iter().map(|r| r.rank.to_string()));
+    let numbers = page.join(capture.ranks.iter().map(|r| r.rank.to_string()));
+    let ranks = match capture.ranks.len() {
+        0 => String::new(),
+        n => format!("{n}{}", page.aside(&format!("rank {numbers}"))),
+    };
     let world = match capture.world_size {
         Some(n) => page.fill(Text::new(" (the job has {n})", "（作业共 {n} 个）"), [("n", Value::Count(u64::from(n)))]),
         None => String::new(),
@@ -41,10 +49,11 @@ pub(super) fn write(page: &mut Page<'_>) {
         format!("{ranks}{world}")
     };
     let mut rows = vec![
-        page.labelled(Text::new("Device", "设备"), &devices),
+        page.labelled(Text::new("Devices used", "使用的设备"), &devices),
         page.labelled(Text::new("Format", "格式"), &text::prose(&capture.format, 40)),
         page.labelled(Text::new("Ranks", "rank"), &ranks),
-        page.labelled(Text::new("Time recorded", "采集时长"), &capture.window.map_or(unknown.to_owned(), units::time)),
+        page.labelled(Text::new("Time recorded", "采集时长"), &recorded(page, unknown)),
+        page.labelled(Text::new("Of it in the tables below", "其中下文各表覆盖"), &covered(page, unknown)),
         page.labelled(
             Text::new("Started", "开始时间"),
             &capture
@@ -64,6 +73,26 @@ pub(super) fn write(page: &mut Page<'_>) {
         page.paragraph(&page.labelled(Text::new("How to read this source", "如何理解该数据源"), caveat));
     }
     facts(page);
+}
+
+/// The time that the source says it recorded, and the time that its rows span where that is much less.
+fn recorded(page: &Page<'_>, unknown: &str) -> String {
+    let capture = page.capture;
+    let Some(window) = capture.window else { return unknown.to_owned() };
+    match capture.rows.filter(|rows| *rows < window / 2) {
+        None => units::time(window),
+        Some(rows) => {
+            let text = Text::new("its rows span {ns}", "记录行跨度为 {ns}");
+            format!("{}{}", units::time(window), page.aside(&page.fill(text, [("ns", Value::Ns(rows))])))
+        }
+    }
+}
+
+/// The time that the steps, or the window in their place, cover.
+fn covered(page: &Page<'_>, unknown: &str) -> String {
+    let Some(rank) = page.capture.leading_rank() else { return unknown.to_owned() };
+    let share = page.capture.window.map_or(String::new(), |all| page.aside(&units::share_of(rank.covered, all)));
+    format!("{}{share}", units::time(rank.covered))
 }
 
 fn classes(page: &Page<'_>, held: bool) -> String {
