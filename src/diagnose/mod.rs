@@ -19,7 +19,7 @@ pub use rule::{Context, Doc, Outcome, Rule};
 pub use verdict::{Level, Verdict, VerdictLayer};
 
 use crate::{
-    analysis::{Analysis, Bucket},
+    analysis::Analysis,
     i18n::{Message, Text},
     platform::{Packs, Stage},
 };
@@ -40,15 +40,25 @@ const NO_STEPS: Text = Text::new(
     "采集中没有标记步的信息；请标注各步（引擎自带的区间，或在每步外包一层 profiler step）",
 );
 
-/// The same on a capture in which something shows that there is none to be marked.
-const NO_DECODE: Text = Text::new(
-    "the capture holds no inference step (it is of training, or of a start-up); record decode steps",
-    "采集中没有推理步（为训练或启动阶段）；请采集解码步",
+/// Why on a capture of training.
+const TRAINING: Text =
+    Text::new("the capture is of training, which has no inference step", "该采集为训练，其中没有推理步");
+
+/// Why on a capture of a start-up.
+const START_UP: Text = Text::new(
+    "the capture holds a start-up and no step; record decode steps after the warm-up",
+    "采集中只有启动阶段，没有步；请在预热之后采集解码步",
 );
 
-/// Whether what was recorded is training or mostly compilation and graph capture.
-fn is_no_inference(cx: &Context<'_>) -> bool {
-    cx.main_classes().any(|(_, class)| class.stage == Stage::Train || class.share(|b| b == Bucket::Compile) > 0.5)
+/// Why a rule about steps abstains where none is marked.
+fn no_steps(cx: &Context<'_>) -> Text {
+    if cx.main_classes().any(|(_, class)| class.stage == Stage::Train) {
+        TRAINING
+    } else if cx.main_classes().any(|(rank, class)| verdict::is_start_up(rank, class)) {
+        START_UP
+    } else {
+        NO_STEPS
+    }
 }
 
 /// Runs every rule over a capture.
@@ -63,8 +73,8 @@ pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis 
             continue;
         }
         if rule.needs_steps() && !cx.has_marked_steps() {
-            let why = if is_no_inference(&cx) { NO_DECODE } else { NO_STEPS };
-            abstained.push(Abstention { rule: doc.id, needs: Vec::new(), why: Some(Message::plain(why)) });
+            let why = Some(Message::plain(no_steps(&cx)));
+            abstained.push(Abstention { rule: doc.id, needs: Vec::new(), why });
             continue;
         }
         match rule.check(&cx) {

@@ -160,6 +160,11 @@ pub fn judge(cx: &Context<'_>, findings: &[Finding]) -> Verdict {
     }
 }
 
+/// Whether most of a class is compilation or graph capture, or one gap that holds it.
+pub(super) fn is_start_up(rank: &Rank, class: &Class) -> bool {
+    class.share(|b| b == Bucket::Compile) > OPAQUE || start_up_gap(rank, class).is_some()
+}
+
 /// The one gap, and its share, that makes a class a start-up: it is most of the class, and in it the host loaded or
 /// compiled code or made graphs.
 fn start_up_gap(rank: &Rank, class: &Class) -> Option<(Ns, f64)> {

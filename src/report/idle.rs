@@ -2,8 +2,28 @@
 
 use model::{Ns, Span, Trace};
 
-use super::model::Idle;
 use crate::analysis::{Class, Rank, idle::Gap};
+
+/// Idle time that lies together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Idle {
+    /// One gap is much of the class.
+    Gap {
+        /// Its length, ns.
+        ns: Ns,
+        /// Name of the operation that ended it.
+        before: String,
+        /// Calls that prepared code or graphs and began in it.
+        preparing: Vec<String>,
+    },
+    /// Nearly all of it lies at the start of the steps.
+    Start {
+        /// Idle time in the first fifth of the steps, ns.
+        early: Ns,
+        /// All idle time, ns.
+        all: Ns,
+    },
+}
 
 /// Share of a class from which a single gap is named.
 const LONG: f64 = 0.10;

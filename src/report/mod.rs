@@ -5,6 +5,7 @@
 //! | [`model`] | everything a report shows, without formatting |
 //! | [`work`] | which operators and kernels take the time |
 //! | [`grade`] | how far a capture's evidence reaches |
+//! | [`idle`] | where the idle time lies |
 //! | [`markdown`] | the report for people |
 //! | [`json`] | the report for scripts, `strato.diagnosis/1` |
 //! | [`terminal`] | the markdown with colour |
@@ -15,7 +16,7 @@
 //! | [`text`] | text from a capture made safe to print |
 
 pub mod grade;
-mod idle;
+pub mod idle;
 pub mod json;
 pub mod kernel_name;
 pub mod markdown;

@@ -5,7 +5,7 @@ use model::{Evidence, ImportStat, LedgerRow, Ns, Provenance, Trace};
 
 use super::{
     grade::Grade,
-    idle,
+    idle::{self, Idle},
     work::{self, Work},
 };
 use crate::{
@@ -133,27 +133,6 @@ pub struct ClassPart {
     pub host: Option<Ns>,
     /// Where the idle time lies, if it lies together.
     pub idle: Option<Idle>,
-}
-
-/// Idle time that lies together.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Idle {
-    /// One gap is much of the class.
-    Gap {
-        /// Its length, ns.
-        ns: Ns,
-        /// Name of the operation that ended it.
-        before: String,
-        /// Calls that prepared code or graphs and began in it.
-        preparing: Vec<String>,
-    },
-    /// Nearly all of it lies at the start of the steps.
-    Start {
-        /// Idle time in the first fifth of the steps, ns.
-        early: Ns,
-        /// All idle time, ns.
-        all: Ns,
-    },
 }
 
 /// Copies of one direction.

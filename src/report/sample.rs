@@ -4,7 +4,8 @@ use model::{EvidenceClass, ImportStat, LedgerRow, Provenance, SliceId};
 
 use super::{
     grade::Grade,
-    model::{BucketRow, Capture, ClassPart, Copies, DeviceGroup, Idle, Mapping, RankPart, Report, Slow},
+    idle::Idle,
+    model::{BucketRow, Capture, ClassPart, Copies, DeviceGroup, Mapping, RankPart, Report, Slow},
     work::Work,
 };
 use crate::{

@@ -8,7 +8,7 @@ use model::{
     Span, Trace, TrackId,
 };
 
-use super::{gate::recurring, reading};
+use super::{gate::recurring, measurement::extras, reading};
 use crate::{
     analysis::{Analysis, Bucket, Class, Confidence, Layer, Rank, Step, idle::Gap},
     diagnose::{
@@ -76,8 +76,8 @@ impl Rule for LaunchBound {
 fn launch_bound(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
     let counts = waits_for_launch(cx.analysis, rank);
     let cost = recurring(rank, class, SHARE, |s| reading::idle(rank, s, &counts))?;
-    let mut frames = HashMap::new();
-    let chains: Vec<Chain> = rank.steady_steps(class).filter_map(|s| chain(cx.trace, rank, s, &mut frames)).collect();
+    let mut threads = HashMap::new();
+    let chains: Vec<Chain> = rank.steady_steps(class).filter_map(|s| chain(cx.trace, rank, s, &mut threads)).collect();
     let length: i64 = chains.iter().map(|c| c.length).sum();
     let holes: i64 = chains.iter().map(|c| c.holes).sum();
     let all: usize = chains.iter().map(|c| c.launches).sum();
@@ -159,11 +159,26 @@ fn launch_bound(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding>
             Vec::new(),
         ))
         .against(elsewhere)
-        .against(Competing::open(
-            Text::new("the profiler slows the launches down", "剖析器拖慢了下发"),
-            Text::new("an untraced run of the same workload decides", "同一负载不剖析再跑一次可以判定"),
-        ))
+        .against(slowed(cx.trace))
         .gated(cost.most.min(most))
+}
+
+/// That the profiler itself is what makes launches slow.
+fn slowed(trace: &Trace) -> Competing {
+    let claim = Text::new("the profiler slows the launches down", "剖析器拖慢了下发");
+    let extras = extras(trace);
+    if extras.is_empty() {
+        let why = Text::new("an untraced run of the same workload decides", "同一负载不剖析再跑一次可以判定");
+        return Competing::open(claim, why);
+    }
+    let why = Message::new(
+        Text::new(
+            "it ran with {extras}, which slow exactly this path; an untraced run of the same workload decides",
+            "剖析器开启了 {extras}，恰好拖慢这条路径；同一负载不剖析再跑一次可以判定",
+        ),
+        [("extras", Value::Raw(extras))],
+    );
+    Competing { claim: Message::plain(claim), refuted: false, why }
 }
 
 /// Idle inside the forward pass that a launch outside a graph owns.
@@ -196,19 +211,41 @@ struct Chain {
     framework: bool,
 }
 
-/// Times that a thread spends in Python frames, as disjoint spans in order.
-fn python_frames(lane: &Columns) -> Vec<Span> {
-    let mut out: Vec<Span> = Vec::new();
-    for i in (0..lane.len()).filter(|i| lane.category[*i] == Category::PythonFrame) {
-        match out.last_mut() {
-            Some(last) if lane.start[i] <= last.end => last.end = last.end.max(lane.end(i)),
-            _ => out.push(Span::new(lane.start[i], lane.end(i))),
-        }
-    }
-    out
+/// Times that a thread has records, as disjoint spans in order.
+struct Recorded {
+    /// In calls and framework operations.
+    called: Vec<Span>,
+    /// In these or in Python frames.
+    any: Vec<Span>,
 }
 
-fn chain(trace: &Trace, rank: &Rank, step: &Step, frames: &mut HashMap<TrackId, Vec<Span>>) -> Option<Chain> {
+impl Recorded {
+    fn of(lane: &Columns) -> Self {
+        let spans = |wanted: &dyn Fn(Category) -> bool| {
+            let mut out: Vec<Span> = Vec::new();
+            for i in (0..lane.len()).filter(|i| wanted(lane.category[*i])) {
+                match out.last_mut() {
+                    Some(last) if lane.start[i] <= last.end => last.end = last.end.max(lane.end(i)),
+                    _ => out.push(Span::new(lane.start[i], lane.end(i))),
+                }
+            }
+            out
+        };
+        Self { called: spans(&is_call), any: spans(&|c| is_call(c) || c == Category::PythonFrame) }
+    }
+}
+
+fn is_call(category: Category) -> bool {
+    matches!(category, Category::FrameworkOp | Category::HostApi | Category::LibraryApi)
+}
+
+/// Time of disjoint spans in order that lies in `span`, ns.
+fn inside(spans: &[Span], span: Span) -> i64 {
+    let first = spans.partition_point(|s| s.end <= span.start);
+    spans.iter().skip(first).take_while(|s| s.start < span.end).map(|s| s.clip(span).len()).sum()
+}
+
+fn chain(trace: &Trace, rank: &Rank, step: &Step, threads: &mut HashMap<TrackId, Recorded>) -> Option<Chain> {
     let thread = reading::issuing_thread(rank, step)?;
     let mine = || rank.ops_of(step).iter().filter_map(|op| rank.timeline.call(op)).filter(|c| c.track == thread);
     let span = Span::new(mine().map(|c| c.start).min()?, mine().map(|c| c.end).max()?);
@@ -216,27 +253,17 @@ fn chain(trace: &Trace, rank: &Rank, step: &Step, frames: &mut HashMap<TrackId, 
     let lane = trace.lanes.get(thread.0 as usize)?;
     let rows = lane.start.partition_point(|s| *s < span.start)..lane.start.partition_point(|s| *s < span.end);
     let (mut end, mut holes, mut framework) = (span.start, 0i64, false);
-    let mut called = Vec::new();
-    for i in rows {
-        let part = Span::new(lane.start[i], lane.end(i)).clip(span);
-        match lane.category[i] {
-            Category::FrameworkOp => framework = true,
-            Category::HostApi | Category::LibraryApi => {}
-            _ => continue,
-        }
-        called.push(part);
+    for i in rows.filter(|i| is_call(lane.category[*i])) {
+        framework |= lane.category[i] == Category::FrameworkOp;
         let quiet = lane.start[i] - end;
         if quiet > HOLE {
             holes += quiet;
         }
         end = end.max(lane.end(i));
     }
-    let sum = |spans: Vec<Span>| reading::merged(spans).iter().map(|s| s.len()).sum::<i64>();
-    let frames = frames.entry(thread).or_insert_with(|| python_frames(lane));
-    let first = frames.partition_point(|f| f.end <= span.start);
-    let inside = frames.iter().skip(first).take_while(|f| f.start < span.end).map(|f| f.clip(span));
-    let all = inside.chain(called.iter().copied()).collect();
-    let called = sum(called);
+    let recorded = threads.entry(thread).or_insert_with(|| Recorded::of(lane));
+    let called = inside(&recorded.called, span);
+    let python = inside(&recorded.any, span) - called;
     let paced = mine().map(|c| c.start).max()? - span.start;
-    Some(Chain { launches, length: span.len(), paced, holes, called, python: sum(all) - called, framework })
+    Some(Chain { launches, length: span.len(), paced, holes, called, python, framework })
 }

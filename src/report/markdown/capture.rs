@@ -29,24 +29,28 @@ pub(super) fn write(page: &mut Page<'_>) {
         page.get(Text::new("not recorded", "未记录")).to_owned()
     } else {
         let used = page.join(capture.devices.iter().map(device));
-        let visible = capture.facts.iter().find(|(key, ..)| key == "hardware.visible").map(|(_, n, _)| n.as_str());
-        let of =
-            |n: &str| page.fill(Text::new("of {n} that were visible", "可见 {n} 个"), [("n", Value::Raw(n.into()))]);
-        visible.map_or(used.clone(), |n| format!("{used}, {}", of(n)))
+        let visible = capture.facts.iter().find(|(key, ..)| key == "hardware.visible");
+        let visible: Option<u64> = visible.and_then(|(_, n, _)| n.parse().ok());
+        match visible.filter(|n| *n > capture.devices.iter().map(|d| d.count as u64).sum()) {
+            Some(n) => {
+                page.join([used, page.fill(Text::new("{n} were visible", "可见 {n} 个"), [("n", Value::Count(n))])])
+            }
+            None => used,
+        }
     };
     let numbers = page.join(capture.ranks.iter().map(|r| r.rank.to_string()));
+    let world = match capture.world_size {
+        Some(n) => page.fill(Text::new("; the job has {n}", "；作业共 {n} 个"), [("n", Value::Count(u64::from(n)))]),
+        None => String::new(),
+    };
     let ranks = match capture.ranks.len() {
         0 => String::new(),
-        n => format!("{n}{}", page.aside(&format!("rank {numbers}"))),
-    };
-    let world = match capture.world_size {
-        Some(n) => page.fill(Text::new(" (the job has {n})", "（作业共 {n} 个）"), [("n", Value::Count(u64::from(n)))]),
-        None => String::new(),
+        n => format!("{n}{}", page.aside(&format!("rank {numbers}{world}"))),
     };
     let ranks = if ranks.is_empty() {
         page.get(Text::new("none with device work", "无（没有设备执行）")).to_owned()
     } else {
-        format!("{ranks}{world}")
+        ranks
     };
     let mut rows = vec![
         page.labelled(Text::new("Devices used", "使用的设备"), &devices),
@@ -115,11 +119,17 @@ fn facts(page: &mut Page<'_>) {
         (page.get(Text::new("value", "值")), Align::Left),
         (page.get(Text::new("how known", "来源")), Align::Left),
     ]);
-    for (key, value, provenance) in capture.facts.iter().take(FACTS) {
+    let mut rows = Vec::new();
+    for (key, value, provenance) in &capture.facts {
+        // One variable of the environment per row: in one they would be cut.
+        let parts = if key == "software.env" { value.split(", ").collect() } else { vec![value.as_str()] };
+        rows.extend(parts.into_iter().map(|part| (key, part, *provenance)));
+    }
+    for (key, value, provenance) in rows.iter().take(FACTS) {
         table.row([text::code(key, text::NAME), page.name(value), page.get(words::provenance(*provenance)).to_owned()]);
     }
     page.table(page.get(Text::new("What the run says of itself", "运行自述")), &table);
-    if let Some(more) = capture.facts.len().checked_sub(FACTS).filter(|n| *n > 0) {
+    if let Some(more) = rows.len().checked_sub(FACTS).filter(|n| *n > 0) {
         page.paragraph(&page.fill(
             Text::new("{n} further facts are in the JSON report.", "另有 {n} 项见 JSON 报告。"),
             [("n", Value::Count(more as u64))],

@@ -84,20 +84,24 @@ fn indices(page: &Page<'_>, ranges: &[(u32, u32)]) -> String {
 }
 
 fn table(page: &mut Page<'_>, rank: &RankPart) {
-    let mut table = Table::new([
+    let has_host = rank.classes.iter().any(|class| class.host.is_some());
+    let mut columns = vec![
         (page.get(Text::new("class", "类别")), Align::Left),
         (page.get(Text::new("steps", "步数")), Align::Right),
         (page.get(Text::new("used", "采用")), Align::Right),
         ("p50", Align::Right),
         ("p95", Align::Right),
         ("p99", Align::Right),
-        (page.get(Text::new("host range p50", "主机区间 p50")), Align::Right),
-    ]);
+    ];
+    if has_host {
+        columns.push((page.get(Text::new("host range p50", "主机区间 p50")), Align::Right));
+    }
+    let mut table = Table::new(columns);
     for class in rank.classes.iter().take(CLASSES) {
-        let host = class.host.map_or_else(|| "–".to_owned(), units::micros);
+        let host = has_host.then(|| class.host.map_or_else(|| "–".to_owned(), units::micros));
         let counts = [class.count, class.used].map(|n| units::count(n as u64));
         table.row(
-            [page.name(&class.key)].into_iter().chain(counts).chain(class.percentiles.map(units::micros)).chain([host]),
+            [page.name(&class.key)].into_iter().chain(counts).chain(class.percentiles.map(units::micros)).chain(host),
         );
     }
     let title = page.fill(

@@ -5,8 +5,9 @@ use crate::{
     analysis::Layer,
     i18n::{Text, Value},
     report::{
+        idle::Idle,
         kernel_name,
-        model::{ClassPart, Idle, RankPart},
+        model::{ClassPart, RankPart},
         table::{Align, Table},
         units,
     },
@@ -129,7 +130,7 @@ fn idle(page: &mut Page<'_>, class: &ClassPart) {
                 args,
             );
             let made = Text::new(" In it the host prepared code or graphs: ", "其间主机在准备代码或图：");
-            if calls.is_empty() { text } else { format!("{text}{}{calls}", page.get(made)) }
+            if calls.is_empty() { text } else { format!("{text}{}{calls}{}", page.get(made), page.get(Text::new(".", "。"))) }
         }
         Some(Idle::Start { early, all }) => page.fill(
             Text::new(

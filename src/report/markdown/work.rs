@@ -42,12 +42,17 @@ fn copies(page: &mut Page<'_>, copies: &[Copies], class: &ClassPart) {
     let steps = class.used.max(1) as f64;
     for row in copies.iter().filter(|row| row.bytes > 0 && row.time > 0) {
         // Bytes per nanosecond are GB per second.
-        let rate = format!("{:.3} GB/s", row.bytes as f64 / row.time as f64);
+        let rate = row.bytes as f64 / row.time as f64;
+        let rate = if rate < 1.0 { format!("{:.1} MB/s", 1000.0 * rate) } else { format!("{rate:.1} GB/s") };
         let count = units::number((row.count as f64 / steps * 10.0).round() / 10.0);
         table.row([page.name(row.name), count, units::bytes((row.bytes as f64 / steps) as i64), rate]);
     }
     if !table.is_empty() {
         page.table(page.get(Text::new("Bytes that copies moved", "拷贝搬运的字节数")), &table);
+        page.paragraph(page.get(Text::new(
+            "The direction is the one that the call asked for, where it says so; the profiler may name the copy otherwise.",
+            "方向以调用所请求的为准（若有记录）；剖析器给拷贝起的名称可能不同。",
+        )));
     }
 }
 
