@@ -3,7 +3,10 @@
 use model::{Category, Ns, Trace};
 
 use super::super::testing::{GEMM, NORM, Run, check, fires, us};
-use crate::analysis::{Analysis, Confidence};
+use crate::{
+    analysis::{Analysis, Confidence},
+    i18n::Value,
+};
 
 type Capture = (Trace, Analysis);
 
@@ -47,12 +50,11 @@ fn rt14_says_how_much_of_the_chain_is_python_alone_and_how_far_launches_are_apar
         r.script.host(Category::PythonFrame, "model.py(1): step", (start, end));
     });
     let found = check("RT-14", &capture).remove(0);
-    let plain = |m: &crate::i18n::Message| crate::report::phrase::plain(m, crate::i18n::Lang::En);
     // 20 launches of 5 µs with 15 µs of framework and 20 µs of Python between them: 385 and 380 of 765 µs.
-    let why = plain(&found.competing[0].why);
-    assert!(why.contains("cover 50.3 % of the chain") && why.contains("another 49.7 %"), "{why}");
-    let pace = found.evidence.iter().find(|e| plain(&e.what).starts_with("mean time")).unwrap();
-    assert_eq!(pace.value, crate::i18n::Value::Ns(us(40)));
+    let why = &found.competing[0].why;
+    assert_eq!(why.args, [("calls", Value::Share(385.0 / 765.0)), ("python", Value::Share(380.0 / 765.0))]);
+    let pace = found.evidence.iter().find(|e| e.what.text.en.starts_with("mean time")).unwrap();
+    assert_eq!(pace.value, Value::Ns(us(40)));
 }
 
 #[test]
