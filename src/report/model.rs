@@ -9,7 +9,7 @@ use super::{
     work::{self, Work},
 };
 use crate::{
-    analysis::{Analysis, Anchor, Class, Jitter, Layer, Rank, Selection, steps::Shadow},
+    analysis::{Analysis, Anchor, Class, Jitter, Layer, Rank, Selection, sequences, steps::Shadow},
     diagnose::{Abstention, Diagnosis, Finding, Severity, Verdict},
 };
 
@@ -133,6 +133,8 @@ pub struct ClassPart {
     pub host: Option<Ns>,
     /// Where the idle time lies, if it lies together.
     pub idle: Option<Idle>,
+    /// Queries and keys per sequence in attention, where shapes say it and the stage is unknown.
+    pub attended: Option<(u64, u64)>,
 }
 
 /// Copies of one direction.
@@ -301,6 +303,7 @@ impl ClassPart {
             slow: class.jitter.as_ref().map(slow),
             host: host_range(rank, class),
             idle: idle::of(trace, rank, class),
+            attended: sequences::attended(trace, rank, class),
         }
     }
 

@@ -119,6 +119,7 @@ fn rank() -> RankPart {
         shadow: vec![(Shadow::ComputeTransfer, 600_000), (Shadow::ComputeCopy, 0)],
         host: Some(9_000_000),
         idle: Some(Idle::Start { early: 9_000_000, all: 9_500_000 }),
+        attended: Some((512, 512)),
         slow: Some(Slow { ratio: 1.25, steps: 1, excess: vec![("rt.launch_api".into(), 2_500_000)] }),
     };
     let prefill = ClassPart {
@@ -132,6 +133,7 @@ fn rank() -> RankPart {
         slow: None,
         host: None,
         idle: None,
+        attended: None,
     };
     RankPart {
         rank: 0,

@@ -121,7 +121,25 @@ fn table(page: &mut Page<'_>, rank: &RankPart) {
             "若某类别没有被采用的步，其百分位取自全部步，其时间不参与归因。",
         )));
     }
+    attended(page, rank);
     slow(page, rank);
+}
+
+/// What the shapes of attention tell of a class whose stage nothing else tells.
+fn attended(page: &mut Page<'_>, rank: &RankPart) {
+    let Some((queries, keys)) = rank.main_class().and_then(|class| class.attended) else { return };
+    let text = if queries == keys && keys > 1 {
+        Text::new(
+            "Attention of the main class has {queries} queries for {keys} keys per sequence: it works on whole sequences, as prefill or an encoder does, and is no decode step.",
+            "主类别的注意力每序列有 {queries} 个查询、{keys} 个键：处理的是整段序列（如预填充或编码器），并非解码步。",
+        )
+    } else {
+        Text::new(
+            "Attention of the main class has {queries} queries for {keys} keys per sequence.",
+            "主类别的注意力每序列有 {queries} 个查询、{keys} 个键。",
+        )
+    };
+    page.paragraph(&page.fill(text, [("queries", Value::Count(queries)), ("keys", Value::Count(keys))]));
 }
 
 fn slow(page: &mut Page<'_>, rank: &RankPart) {
