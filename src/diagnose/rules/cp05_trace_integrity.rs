@@ -55,8 +55,8 @@ static DOC: Doc = Doc {
 
 /// How to verify where folded gaps are all there is.
 const PROBE: Text = Text::new(
-    "Run a probe of empty kernels on this platform: it tells the dispatch time, which the durations then hold.",
-    "在该平台上运行空内核探针：可测出调度时间，即内核时长所包含的部分。",
+    "Run a probe of empty kernels on this platform: it tells the dispatch time that the durations may hold.",
+    "在该平台上运行空内核探针：可测出内核时长中可能包含的调度时间。",
 );
 
 impl Rule for TraceIntegrity {

@@ -155,6 +155,12 @@ fn trigger(page: &Page<'_>, finding: &Finding) -> String {
 pub(super) fn write_abstained(page: &mut Page<'_>) {
     page.heading(Text::new("What could not be decided", "无法判定的内容"));
     let capture = page.capture;
+    if capture.evidence.has(EvidenceClass::Device) && !capture.evidence.has(EvidenceClass::Probes) {
+        page.paragraph(page.get(Text::new(
+            "How efficient each operator is was not judged: that takes probes of this platform.",
+            "未判断各算子自身的效率：这需要本平台的探针。",
+        )));
+    }
     if capture.abstained.is_empty() {
         page.paragraph(page.get(Text::new("Nothing: every rule could decide.", "无：每条规则都能判定。")));
         return;
