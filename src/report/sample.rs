@@ -4,7 +4,8 @@ use model::{EvidenceClass, ImportStat, LedgerRow, Provenance, SliceId};
 
 use super::{
     grade::Grade,
-    model::{BucketRow, Capture, ClassPart, DeviceGroup, Mapping, RankPart, Report, Slow},
+    idle::Idle,
+    model::{BucketRow, Capture, ClassPart, Copies, DeviceGroup, Mapping, RankPart, Report, Slow},
     work::Work,
 };
 use crate::{
@@ -52,6 +53,7 @@ fn capture(simulated: bool) -> Capture {
         ],
         world_size: Some(2),
         window: Some(45_000_000),
+        rows: Some(44_000_000),
         start_unix_ns: Some(1_700_000_000_000_000_000),
         evidence,
         grade: Grade::of(evidence, &integrity, true),
@@ -128,6 +130,9 @@ fn rank() -> RankPart {
         ],
         shadow: vec![(Shadow::ComputeTransfer, 600_000), (Shadow::ComputeCopy, 0)],
         reassigned: None,
+        host: Some(9_000_000),
+        idle: Some(Idle::Start { early: 9_000_000, all: 9_500_000 }),
+        attended: Some((512, 512)),
         slow: Some(Slow { ratio: 1.25, slowest: true, steps: 1, excess: vec![("rt.launch_api".into(), 2_500_000)] }),
     };
     let prefill = ClassPart {
@@ -142,6 +147,9 @@ fn rank() -> RankPart {
         shadow: Vec::new(),
         slow: None,
         reassigned: None,
+        host: None,
+        idle: None,
+        attended: None,
     };
     RankPart {
         rank: 0,
@@ -153,6 +161,7 @@ fn rank() -> RankPart {
             without_work: 2,
         },
         steps: 6,
+        covered: 44_000_000,
         selections: vec![
             (Selection::Steady, vec![(1, 4)]),
             (Selection::WarmUp, vec![(0, 0)]),
@@ -169,6 +178,7 @@ fn rank() -> RankPart {
             work("void rms_norm<c10::BFloat16>(T*, int)", "norm", 60, 5_000_000, 3_000_000),
         ],
         outside: [3_000_000, 0],
+        copies: vec![Copies { name: "copy.h2d", count: 3, bytes: 3 << 20, time: 150_000 }],
         collectives: (6, 2),
     }
 }
@@ -213,6 +223,7 @@ fn finding() -> Finding {
             platform: "cuda".into(),
             source: "vendor guide".into(),
             date: "2026-01".into(),
+            unless: None,
         }],
         verify: Message::plain(Text::new(
             "Run again with graphs and compare the step time.",
