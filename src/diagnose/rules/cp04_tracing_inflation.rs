@@ -147,6 +147,8 @@ fn recorded(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
     if total == 0 && exposed == 0 {
         return None;
     }
+    // Overhead that is no thread's own, or begins before its step, is known by what it exposes.
+    let total = total.max(exposed);
     // Several threads may record overhead at once, and a record may outlast its step.
     let spans = reading::merged(records().map(|(_, span)| span).collect());
     let covered: i64 = spans.iter().map(|s| s.len()).sum();
