@@ -21,6 +21,9 @@ use crate::{
     i18n::Text,
 };
 
+/// One part in so many of a gain is the replay's own error (dPRO reports below 5 % for most jobs).
+const ERROR: Ns = 20;
+
 /// Findings that are replayed together.
 const TOGETHER: usize = 3;
 
@@ -214,8 +217,10 @@ impl<'a> Gains<'a> {
             (now - windows.get(i).map_or(now, |w| replay::mean(rank, class, w))).clamp(0, from)
         };
         let (cautious, hopeful) = (gain(Variant::Cautious), gain(Variant::Hopeful));
-        let (least, most) = (cautious.min(hopeful), cautious.max(hopeful));
         let taken = self.replay.taken(&edits, i) / class.steady.max(1) as Ns;
+        let least = cautious.min(hopeful);
+        let most = cautious.max(hopeful);
+        let (least, most) = (least - least / ERROR, (most + most / ERROR).min(taken.max(most)).min(from));
         let estimate = Estimate { from, to_low: from - most, to_high: from - least, method: Method::Replay };
         (estimate, taken.max(most))
     }

@@ -19,8 +19,8 @@ use crate::{
 const GRAPH_GOOD: (Ns, Ns) = (6_000, 10_000);
 /// Graph launch of an older driver, same parts and source.
 const GRAPH_POOR: (Ns, Ns) = (15_000, 60_000);
-/// Node gap that current devices reach, ns; own value.
-const NODE_GAP: Ns = 700;
+/// Node gaps of current devices, short and long, ns; own values from captures.
+const NODE_GAP: (Ns, Ns) = (700, 1_500);
 /// Calls looked back upon for the event that orders a launch.
 const EVENTS: usize = 4;
 
@@ -175,7 +175,8 @@ impl<'a> Edited<'a> {
         let usual = self.model.typical.before;
         for c in events.into_iter().chain([c]) {
             self.call(c, |row| {
-                row.before -= row.before.min(usual);
+                // What is far more than usual has other reasons than this launch.
+                row.before = if row.before <= 2 * usual { 0 } else { row.before - usual };
                 row.own = 0;
                 row.awaits = NONE;
             });
@@ -193,11 +194,11 @@ impl<'a> Edited<'a> {
         let typical = self.model.typical;
         let (known, nodes) = (typical.graph_launch, group.len() as Ns);
         let (fixed, each) = if self.hopeful() { GRAPH_GOOD } else { GRAPH_POOR };
-        let cost = known.unwrap_or(fixed).max(fixed.min(known.unwrap_or(fixed))) + nodes * each / 1000;
+        let cost = known.unwrap_or(fixed) + nodes * each / 1000;
         let node_gap = match typical.node_gap {
             Some(gap) => gap,
-            None if self.hopeful() => typical.gap.min(NODE_GAP),
-            None => typical.gap,
+            None if self.hopeful() => typical.gap.min(NODE_GAP.0),
+            None => typical.gap.max(NODE_GAP.1),
         };
         let track = timeline.calls.get(first as usize).map(|c| c.track);
         for c in first..=last {
@@ -214,12 +215,21 @@ impl<'a> Edited<'a> {
                 }
             });
         }
-        self.call(first, |row| row.own = cost);
+        let mut before: Vec<Ns> = calls.iter().filter_map(|c| self.model.calls.get(*c as usize)).map(|r| r.before).collect();
+        before.sort_unstable();
+        let usual = before.get(before.len() / 2).copied().unwrap_or(0);
+        let hopeful = self.hopeful();
+        self.call(first, |row| {
+            row.own = cost;
+            // The first launch had its own share of what the host does before each.
+            row.before -= if hopeful { usual.min(row.before) } else { 0 };
+        });
         let latency = cost + typical.graph_latency;
         for o in group {
             self.op(*o, |row| {
                 (row.call, row.from_end, row.latency) = (first, false, latency);
-                row.gap = row.gap.min(node_gap);
+                // Operations that overlapped go on doing so.
+                row.gap = if row.gap < 0 { row.gap } else { node_gap };
             });
         }
     }

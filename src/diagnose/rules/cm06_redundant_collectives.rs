@@ -82,7 +82,10 @@ impl Rule for RedundantCollectives {
             };
             let Some(cost) = recurring(rank, class, LEAST_GAIN, extra) else { continue };
             let surplus = |s: &Step| rarest(rank, s, collectives(rank, s).saturating_sub(plan(s)));
-            let edits = rank.steady_steps(class).flat_map(surplus).collect();
+            let (other, common): (Vec<_>, Vec<_>) = rank.steady_steps(class).flat_map(surplus).partition(|(_, most)| !most);
+            let ops = |of: Vec<(u32, bool)>| Edit::Remove(of.into_iter().map(|(op, _)| op).collect());
+            // The kind that a step has most of is the plan's own, if the layers were counted right.
+            let edits = vec![ops(other), Edit::Hoped(Box::new(ops(common)))];
             let Some(step) = rank.steady_steps(class).max_by_key(|s| collectives(rank, s)) else { continue };
             let (count, plan) = (collectives(rank, step), plan(step));
             let trigger = Trigger {
@@ -104,7 +107,7 @@ impl Rule for RedundantCollectives {
                     ("share", Value::Share(cost.share)),
                 ],
             );
-            let change = Intervention { removes: cost.per_step, layer: Layer::Communication, edits: vec![Edit::Remove(edits)] };
+            let change = Intervention { removes: cost.per_step, layer: Layer::Communication, edits };
             let rows = rank.ops_of(step).iter().filter(|op| op.kind == OpKind::Comm).map(|op| op.slice);
             let finding = cx
                 .finding(&DOC, rank, class, claim, trigger, change)
@@ -137,13 +140,15 @@ fn collectives(rank: &Rank, step: &Step) -> usize {
     rank.ops_of(step).iter().filter(|op| op.kind == OpKind::Comm).count()
 }
 
-/// So many collectives of a step, of the kinds it has fewest of: the plan's own recur in every layer.
-fn rarest(rank: &Rank, step: &Step, count: usize) -> Vec<u32> {
+/// So many collectives of a step, of the kinds it has fewest of, and whether each is of the kind it has most of.
+fn rarest(rank: &Rank, step: &Step, count: usize) -> Vec<(u32, bool)> {
     let mut kinds: BTreeMap<StringId, Vec<u32>> = BTreeMap::new();
     for (i, op) in rank.ops_of(step).iter().enumerate().filter(|(_, op)| op.kind == OpKind::Comm) {
         kinds.entry(op.name).or_default().push((step.ops.start + i) as u32);
     }
     let mut kinds: Vec<Vec<u32>> = kinds.into_values().collect();
     kinds.sort_by_key(|ops| (ops.len(), ops.first().copied()));
-    kinds.into_iter().flatten().take(count).collect()
+    let last = kinds.len().saturating_sub(1);
+    let marked = kinds.into_iter().enumerate().flat_map(|(i, ops)| ops.into_iter().map(move |op| (op, i == last)));
+    marked.take(count).collect()
 }

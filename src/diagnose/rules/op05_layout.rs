@@ -1,14 +1,15 @@
 //! OP-05: layout and format conversions between operators.
 
-use model::EvidenceClass::Device;
+use std::collections::BTreeMap;
+
+use model::{EvidenceClass::Device, StringId};
 
 use super::{
-    change,
     gate::{LEAST_GAIN, recurring},
     reading,
 };
 use crate::{
-    analysis::{DeviceOp, Edit, Layer, OpKind, Rank, Step},
+    analysis::{Class, DeviceOp, Edit, Layer, OpKind, Rank, Step},
     diagnose::{
         Competing, Evidence, Intervention, Trigger,
         rule::{Context, Doc, Outcome, Rule},
@@ -81,7 +82,7 @@ impl Rule for Layout {
                     ("count", Value::Count(count as u64)),
                 ],
             );
-            let change = Intervention { removes: cost.per_step, layer: Layer::Operator, edits: vec![Edit::Remove(change::ops(rank, class, is_conversion))] };
+            let change = Intervention { removes: cost.per_step, layer: Layer::Operator, edits: removed(rank, class) };
             let rows = rank.steady_steps(class).flat_map(|s| conversions(rank, s)).map(|(op, _)| op.slice);
             let finding = cx
                 .finding(&DOC, rank, class, claim, trigger, change)
@@ -108,4 +109,20 @@ fn conversions<'a>(rank: &'a Rank, step: &Step) -> impl Iterator<Item = (&'a Dev
     reading::accounted(rank, step)
         .filter(|(_, op, _)| is_conversion(op))
         .map(|(_, op, x)| (op, x.busy))
+}
+
+/// The conversions that recur within a step are not done; hopefully neither are those that occur once in it, which may be
+/// part of the model, such as a cast of the logits.
+fn removed(rank: &Rank, class: &Class) -> Vec<Edit> {
+    let (mut recurring, mut single) = (Vec::new(), Vec::new());
+    for step in rank.steady_steps(class) {
+        let mut kinds: BTreeMap<StringId, Vec<u32>> = BTreeMap::new();
+        for (i, op) in rank.ops_of(step).iter().enumerate().filter(|(_, op)| is_conversion(op)) {
+            kinds.entry(op.name).or_default().push((step.ops.start + i) as u32);
+        }
+        for ops in kinds.into_values() {
+            if ops.len() > 1 { recurring.extend(ops) } else { single.extend(ops) }
+        }
+    }
+    vec![Edit::Remove(recurring), Edit::Hoped(Box::new(Edit::Remove(single)))]
 }

@@ -10,6 +10,7 @@ use crate::{
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
+    platform::OpClass,
 };
 
 /// An operation below this is small, ns (TraceLens, KernelPro).
@@ -176,14 +177,17 @@ fn storm(rank: &Rank, step: &Step) -> Storm {
     storm
 }
 
-/// Every run of neighbouring small operations becomes one that takes as long as its longest; that pairs of them can be
-/// merged is taken for granted.
+/// Every run of neighbouring elementary small operations becomes one that takes as long as its longest; hopefully the
+/// kernels beside it take it in altogether. What has a name of its own, such as a norm, is fused already.
 fn fused(rank: &Rank, class: &Class) -> Vec<Edit> {
+    let elementary = |op: &DeviceOp| {
+        op.dur() < SMALL && matches!(op.op.class(), OpClass::Elementwise | OpClass::Fill | OpClass::Other)
+    };
     let mut runs: Vec<Vec<u32>> = Vec::new();
     for step in rank.steady_steps(class) {
         let mut open = false;
         for (i, op, _) in reading::accounted(rank, step).filter(|(_, op, _)| op.kind == OpKind::Compute) {
-            let small = op.dur() < SMALL;
+            let small = elementary(op);
             match runs.last_mut().filter(|_| open && small) {
                 Some(run) => run.push(i as u32),
                 None if small => runs.push(vec![i as u32]),
@@ -196,7 +200,6 @@ fn fused(rank: &Rank, class: &Class) -> Vec<Edit> {
         let durations = group.iter().filter_map(|o| rank.timeline.ops.get(*o as usize)).map(DeviceOp::dur);
         (group.to_vec(), durations.max().unwrap_or(0))
     };
-    let pairs = runs.iter().flat_map(|run| run.chunks(2)).filter(|pair| pair.len() > 1).map(longest).collect();
-    let whole = runs.iter().filter(|run| run.len() > 1).map(|run| longest(run)).collect();
-    vec![Edit::Fuse(pairs), Edit::Hoped(Box::new(Edit::Fuse(whole)))]
+    let single = runs.iter().filter(|run| run.len() > 1).map(|run| longest(run)).collect();
+    vec![Edit::Fuse(single), Edit::Hoped(Box::new(Edit::Remove(runs.concat())))]
 }

@@ -14,6 +14,8 @@ use crate::{
 
 /// p99 over p50; own value from the demand for low jitter.
 const RATIO: f64 = 1.5;
+/// Times the median from which a step loses its excess; own value, half-way to the ratio of the trigger.
+const SLOW: f64 = 1.25;
 /// Steps below which a 99th percentile says nothing.
 const FEW: usize = 20;
 /// Steps from which the 99th percentile (nearest rank) is not simply the slowest step.
@@ -121,17 +123,17 @@ fn length(worst: Bucket) -> Competing {
     }
 }
 
-/// The slow steps lose what their host does longer than that of the median step. Nobody knows the cause, so cautiously
-/// half of it; of excess on the device there is no edit.
+/// Steps well above the median one lose what their host does longer than that of the median step. Nobody knows the cause,
+/// so cautiously a fifth of it stays; of excess on the device there is no edit.
 fn steadied(rank: &Rank, class: &Class, jitter: &jitter::Jitter) -> Vec<Edit> {
-    let of = |step: u32| rank.steady_steps(class).find(move |s| s.index == step);
+    let slow = |s: &&Step| s.window.len() as f64 > SLOW * class.p50 as f64;
     let buckets: Vec<Bucket> =
         jitter.excess.iter().filter(|(b, ns)| *ns > 0 && b.is_host_side()).map(|(b, _)| *b).collect();
     let time = |step: &Step, bucket: Bucket| reading::idle(rank, step, |_, b| b == bucket);
-    let Some(median) = of(jitter.median) else { return Vec::new() };
+    let Some(median) = rank.steady_steps(class).find(|s| s.index == jitter.median) else { return Vec::new() };
     let to = |part: i64| {
         let mut edits = Vec::new();
-        for step in jitter.slow.iter().filter_map(|i| of(*i)) {
+        for step in rank.steady_steps(class).filter(slow) {
             for bucket in &buckets {
                 let (now, then) = (time(step, *bucket), time(median, *bucket));
                 if now > then {
@@ -142,5 +144,5 @@ fn steadied(rank: &Rank, class: &Class, jitter: &jitter::Jitter) -> Vec<Edit> {
         }
         edits
     };
-    to(50).into_iter().chain(change::hoped(to(100))).collect()
+    to(80).into_iter().chain(change::hoped(to(100))).collect()
 }
