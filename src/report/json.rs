@@ -138,6 +138,9 @@ struct Gain {
     to_ns_low: i64,
     to_ns_high: i64,
     method: Method,
+    amdahl_ns: Option<i64>,
+    overlap_ns: Option<i64>,
+    why_bound: Option<&'static str>,
 }
 
 fn plain(text: &str) -> String {
@@ -184,6 +187,7 @@ fn capture(capture: &Capture, lang: Lang) -> serde_json::Value {
         "facts": facts,
         "verdict": verdict(capture, lang),
         "op_coverage": capture.mapping.coverage,
+        "replay": replay(capture),
         "unmapped": capture.mapping.unmapped.iter()
             .map(|(name, ns)| serde_json::json!({ "name": plain(name), "ns": ns })).collect::<Vec<_>>(),
         "unmapped_more": { "names": capture.mapping.more.0, "ns": capture.mapping.more.1 },
@@ -198,6 +202,29 @@ fn capture(capture: &Capture, lang: Lang) -> serde_json::Value {
             "zero_gaps": integrity.zero_gaps,
             "overlapping": integrity.overlapping,
         },
+    })
+}
+
+/// Self-check of the replay rank by rank, and what the first findings gain together.
+fn replay(capture: &Capture) -> serde_json::Value {
+    let replay = &capture.counterfactual;
+    let check = |c: &crate::diagnose::RankCheck| {
+        serde_json::json!({
+            "rank": c.rank, "class": plain(&c.class), "steps": c.check.steps, "passed": c.check.passed(),
+            "median_error": c.check.median, "p95_error": c.check.p95,
+        })
+    };
+    let joint = |j: &crate::diagnose::Joint| {
+        serde_json::json!({
+            "rules": j.rules, "class": plain(&j.class), "from_ns": j.estimate.from,
+            "to_ns_low": j.estimate.to_low, "to_ns_high": j.estimate.to_high,
+        })
+    };
+    let pair = |i: &crate::diagnose::Interaction| serde_json::json!({ "rules": i.rules, "ns": i.ns });
+    serde_json::json!({
+        "checks": replay.checks.iter().map(check).collect::<Vec<_>>(),
+        "joint": replay.joint.as_ref().map(joint),
+        "interactions": replay.interactions.iter().map(pair).collect::<Vec<_>>(),
     })
 }
 
@@ -319,6 +346,9 @@ fn finding(capture: &Capture, finding: &Finding, lang: Lang) -> Found {
             to_ns_low: estimate.to_low,
             to_ns_high: estimate.to_high,
             method: estimate.method,
+            amdahl_ns: finding.limits.map(|l| l.amdahl),
+            overlap_ns: finding.limits.map(|l| l.overlap),
+            why_bound: finding.unreplayed.map(|why| why.get(lang)),
         },
         competing: finding.competing.iter().map(other).collect(),
         remedy: finding

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     analysis::{Analysis, Anchor, Class, Jitter, Layer, Rank, Selection, steps::Shadow},
-    diagnose::{Abstention, Diagnosis, Finding, Severity, Verdict},
+    diagnose::{Abstention, Counterfactual, Diagnosis, Finding, Severity, Verdict},
 };
 
 /// Unmapped names listed; the rest is counted.
@@ -57,6 +57,8 @@ pub struct Capture {
     pub verdict: Verdict,
     /// Findings, the most important first.
     pub findings: Vec<Finding>,
+    /// What the replay says beside the single estimates.
+    pub counterfactual: Counterfactual,
     /// Rules that could not decide.
     pub abstained: Vec<Abstention>,
     /// Which device names have a canonical operator.
@@ -206,6 +208,7 @@ impl Capture {
             ranks: analysis.ranks.iter().map(|rank| RankPart::build(trace, analysis, rank)).collect(),
             verdict: diagnosis.verdict.clone(),
             findings: diagnosis.findings.clone(),
+            counterfactual: diagnosis.counterfactual.clone(),
             abstained: diagnosis.abstained.clone(),
             mapping: mapping(trace, analysis),
             ledger,

@@ -8,9 +8,9 @@ use super::{
     work::Work,
 };
 use crate::{
-    analysis::{Anchor, AnchorKind, Confidence, Integrity, Layer, Selection, steps::Shadow},
+    analysis::{Anchor, AnchorKind, Confidence, Integrity, Layer, Selection, replay::Check, steps::Shadow},
     diagnose::{
-        Abstention, Competing, Estimate, Evidence, Finding, Level, Method, Severity, Trigger, Verdict, VerdictLayer,
+        Abstention, Competing, Counterfactual, Estimate, Evidence, Finding, Interaction, Level, Method, RankCheck, Severity, Trigger, Verdict, VerdictLayer,
         finding::Remedy,
     },
     i18n::{Message, Text, Value},
@@ -73,6 +73,15 @@ fn capture(simulated: bool) -> Capture {
             missing: vec![Message::plain(Text::new("Measured ceilings of the platform.", "平台的实测上限。"))],
         },
         findings: vec![finding()],
+        counterfactual: Counterfactual {
+            checks: vec![RankCheck {
+                rank: 0,
+                class: "decode b=8 graph=eager".into(),
+                check: Check { steps: 3, median: 0.001, p95: 0.004 },
+            }],
+            joint: None,
+            interactions: vec![Interaction { rules: ["RT-14", "RT-12"], ns: -250_000 }],
+        },
         abstained: vec![
             Abstention { rule: "CM-01", needs: vec![EvidenceClass::MultiRank], why: None },
             Abstention { rule: "CM-02", needs: vec![EvidenceClass::MultiRank], why: None },

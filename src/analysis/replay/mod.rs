@@ -186,3 +186,6 @@ fn windows(rank: &Rank, edited: &Edited<'_>, walk: &Walk<'_>) -> Vec<Ns> {
     }
     out
 }
+
+#[cfg(test)]
+mod tests;

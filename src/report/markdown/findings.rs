@@ -53,7 +53,7 @@ fn one(page: &mut Page<'_>, n: usize, finding: &Finding) {
         page.labelled(Text::new("Severity", "严重程度"), severity),
         page.labelled(Text::new("Confidence", "置信度"), page.get(words::confidence(finding.confidence))),
         page.labelled(Text::new("Speaks of", "范围"), &scope),
-        page.labelled(Text::new("Estimate", "估计"), &estimate(page, &finding.estimate)),
+        page.labelled(Text::new("Estimate", "估计"), &(estimate(page, &finding.estimate) + &limits(page, finding))),
         page.labelled(Text::new("Trigger", "触发条件"), &trigger(page, finding)),
     ];
     for fact in &finding.evidence {
@@ -124,6 +124,20 @@ fn estimate(page: &Page<'_>, estimate: &Estimate) -> String {
         },
         args,
     )
+}
+
+/// What stands beside the estimate: the bounds of a replay, or why there is none.
+fn limits(page: &Page<'_>, finding: &Finding) -> String {
+    if let Some(limits) = finding.limits {
+        return page.aside(&page.fill(
+            Text::new(
+                "without the time of the change itself at least {amdahl}; with everything overlapped at least {overlap}",
+                "仅扣除该改动自身的时间至少 {amdahl}；即使全部重叠也至少 {overlap}",
+            ),
+            [("amdahl", Value::Ns(limits.amdahl)), ("overlap", Value::Ns(limits.overlap))],
+        ));
+    }
+    finding.unreplayed.map_or_else(String::new, |why| page.aside(page.get(why)))
 }
 
 fn trigger(page: &Page<'_>, finding: &Finding) -> String {

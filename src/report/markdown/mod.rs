@@ -4,6 +4,7 @@
 mod answer;
 mod capture;
 mod findings;
+mod replay;
 mod source;
 mod steps;
 mod time;
@@ -35,6 +36,7 @@ pub fn render(report: &Report, lang: Lang) -> String {
         time::write(&mut page);
         work::write(&mut page);
         findings::write(&mut page);
+        replay::write(&mut page);
         findings::write_abstained(&mut page);
         source::write(&mut page);
         out = page.out;

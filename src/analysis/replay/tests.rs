@@ -1,0 +1,157 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use ::model::{Category, Ns, Span};
+use proptest::prelude::*;
+
+use super::{Replay, Variant};
+use crate::analysis::{
+    Analysis, Edit, Job,
+    job::{Instance, Member},
+    script::Script,
+};
+
+const GEMM: &str = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize64x64x64";
+const ALL_REDUCE: &str = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)";
+const STEP: &str = "execute_context_0(0)_generation_4(4)";
+const STEPS: Ns = 6;
+/// Period of the two ranks, and how much later than rank 0 the host of rank 1 is in each step, ns.
+const PERIOD: Ns = 400_000;
+const LATE: Ns = 200_000;
+
+/// A rank whose host begins each step `late` ns after the other's and whose clock runs `ahead` of it. A product takes 50 µs;
+/// the collective after it lasts until 20 µs after the later rank came.
+fn rank(late: Ns, ahead: Ns) -> Analysis {
+    let mut script = Script::default();
+    for i in 0..STEPS {
+        let host = ahead + i * PERIOD + late;
+        let joined = ahead + i * PERIOD + LATE + 7_000 + 50_000 + 500;
+        let (product, arrived) = (host + 7_000, host + 7_000 + 50_000 + 500);
+        script.launch((host, host + 5_000), GEMM, (product, product + 50_000));
+        script.launch((host + 5_000, host + 10_000), ALL_REDUCE, (arrived, joined + 20_000));
+        script.call("cudaStreamSynchronize", (host + 11_000, joined + 22_000));
+        script.host(Category::UserRange, STEP, (host - 1_000, joined + 23_000));
+    }
+    script.analyze().1
+}
+
+/// Both ranks in one capture, their collectives matched by `pair`: the other rank's step for each step.
+fn job(pair: impl Fn(Ns) -> Ns) -> Analysis {
+    let (mut analysis, mut other) = (rank(0, 10_000), rank(LATE, 5_000_000));
+    let mut late = other.ranks.remove(0);
+    late.rank = 1;
+    let op = |analysis: &crate::analysis::Rank, i: Ns| analysis.steps[i as usize].ops.start as u32 + 1;
+    let instances = (0..STEPS).map(|i| Instance {
+        members: vec![Member { rank: 0, op: op(&analysis.ranks[0], i) }, Member { rank: 1, op: op(&late, pair(i)) }],
+        transfer: 20_000,
+    });
+    analysis.job = Job { instances: instances.collect() };
+    analysis.ranks.push(late);
+    analysis
+}
+
+/// The host of a rank begins each step but the first so much earlier.
+fn earlier(analysis: &Analysis, rank: usize, by: Ns) -> Edit {
+    let calls = &analysis.ranks[rank].timeline.calls;
+    let spans = calls.chunks(3).zip(calls.chunks(3).skip(1)).map(|(before, next)| {
+        let span = Span::new(before[2].end, next[0].start);
+        (span, span.len() - by)
+    });
+    Edit::Host(calls[0].track, spans.collect())
+}
+
+fn observed(analysis: &Analysis, rank: usize) -> Vec<Ns> {
+    analysis.ranks[rank].steps.iter().map(|s| s.window.len()).collect()
+}
+
+#[test]
+fn two_ranks_without_a_change_stay_as_they_are() {
+    let analysis = job(|i| i);
+    let windows = Replay::new(&analysis).unedited();
+    assert_eq!(windows, vec![observed(&analysis, 0), observed(&analysis, 1)]);
+}
+
+#[test]
+fn only_the_late_rank_gains_for_both() {
+    let analysis = job(|i| i);
+    let replay = Replay::new(&analysis);
+    let middle = |rank: usize, by: Ns| {
+        let edit = earlier(&analysis, rank, by);
+        let windows = replay.windows(&[(rank, &edit)], Variant::Cautious);
+        [windows[0][2], windows[1][2]]
+    };
+    // The rank that waits may begin as early as it likes.
+    assert_eq!(middle(0, 50_000), [PERIOD; 2]);
+    // The other one is waited for until it is no longer late.
+    assert_eq!(middle(1, 50_000), [PERIOD - 50_000; 2]);
+}
+
+#[test]
+fn a_faster_transfer_ends_sooner_on_every_rank() {
+    let analysis = job(|i| i);
+    let ops = analysis.job.instances.iter().map(|i| (i.members[1].op, 5_000)).collect();
+    let edit = Edit::Transfer(ops);
+    let windows = Replay::new(&analysis).windows(&[(1, &edit)], Variant::Cautious);
+    assert_eq!([windows[0][2], windows[1][2]], [PERIOD - 15_000; 2]);
+}
+
+#[test]
+fn collectives_matched_wrongly_do_not_stop_the_replay() {
+    let analysis = job(|i| i ^ 1);
+    let windows = Replay::new(&analysis).unedited();
+    assert_eq!(windows.iter().map(Vec::len).collect::<Vec<_>>(), vec![STEPS as usize; 2]);
+}
+
+/// A drawn run on one queue: per step (host work before, duration) of each launch.
+fn drawn(steps: &[Vec<(Ns, Ns)>]) -> Analysis {
+    let mut script = Script::default();
+    let (mut host, mut device) = (10_000, 0);
+    for step in steps {
+        let begun = host - 1;
+        for (before, ns) in step {
+            let call = (host + before, host + before + 4_000);
+            let start = (call.0 + 6_000).max(device + 900);
+            script.launch(call, GEMM, (start, start + ns));
+            (host, device) = (call.1, start + ns);
+        }
+        let end = device.max(host) + 2_000;
+        script.call("cudaStreamSynchronize", (host, end));
+        host = end + 1;
+        script.host(Category::UserRange, STEP, (begun, end));
+    }
+    script.analyze().1
+}
+
+proptest! {
+    #[test]
+    fn no_change_gains_more_than_the_time_it_takes_away(
+        steps in prop::collection::vec(prop::collection::vec((0i64..30_000, 1i64..40_000), 3..12), 4..8),
+        picks in prop::collection::vec((0usize..64, 0i64..40_000), 1..12),
+        kind in 0usize..4,
+    ) {
+        let analysis = drawn(&steps);
+        let rank = &analysis.ranks[0];
+        // The first step stays: with its first operation the measure itself would move.
+        let from = rank.steps[0].ops.end;
+        let ops: Vec<(u32, Ns)> = picks.iter()
+            .map(|(i, ns)| (from + i % (rank.timeline.ops.len() - from), *ns))
+            .map(|(o, ns)| (o as u32, ns.min(rank.timeline.ops[o].dur())))
+            .collect();
+        let calls = &rank.timeline.calls;
+        let stretches = ops.iter().filter_map(|(o, _)| rank.timeline.ops[*o as usize].call).map(|c| {
+            (Span::new(calls[c as usize - 1].end, calls[c as usize].start), 0)
+        });
+        let edit = match kind {
+            0 => Edit::Resize(ops.clone()),
+            1 => Edit::Remove(ops.iter().map(|(o, _)| *o).collect()),
+            2 => Edit::Host(calls[0].track, stretches.collect()),
+            _ => Edit::Gap(ops.clone()),
+        };
+        let replay = Replay::new(&analysis);
+        let total = |windows: &[Vec<Ns>]| windows[0].iter().sum::<Ns>();
+        let unedited = replay.unedited();
+        prop_assert_eq!(&unedited[0], &observed(&analysis, 0));
+        let gain = total(&unedited) - total(&replay.windows(&[(0, &edit)], Variant::Hopeful));
+        prop_assert!(gain >= 0, "{kind}: {gain}");
+        prop_assert!(gain <= replay.taken(&[(0, &edit)], 0), "{kind}: {gain}");
+    }
+}
