@@ -44,6 +44,9 @@ fn the_unedited_replay_reproduces_every_run() {
     });
 }
 
+/// Runs of each fault and magnitude.
+const SEEDS: u64 = 2;
+
 /// What one faulty run was estimated to gain, and what its twin without the fault gains. Times are ns per step.
 struct Case {
     kind: FaultKind,
@@ -68,7 +71,7 @@ impl Case {
         let fault = truth.fault.unwrap();
         let findings = diagnosis(&run).findings;
         let rules = findings.iter().map(|f| f.rule).collect();
-        let found = findings.into_iter().find(|f| fault.rules.contains(&f.rule));
+        let found = fault.rules.iter().find_map(|rule| findings.iter().find(|f| f.rule == *rule));
         Self {
             kind,
             magnitude,
@@ -101,20 +104,21 @@ fn percentile(sorted: &[f64], percent: usize) -> f64 {
 
 #[test]
 fn estimates_meet_the_gain_of_the_run_without_the_fault() {
-    let seeds: u64 = std::env::var("STRATO_SEEDS").ok().and_then(|s| s.parse().ok()).unwrap_or(3);
     let without_gain = [FaultKind::ShortWarmup, FaultKind::Profiler];
     let wanted: Vec<(FaultKind, i64, u64)> = FaultKind::ALL
         .into_iter()
         .filter(|kind| !without_gain.contains(kind))
-        .filter(|kind| std::env::var("STRATO_FAULT").map_or(true, |f| f.split(',').any(|f| f == format!("{kind:?}"))))
-        .flat_map(|kind| MAGNITUDES.into_iter().flat_map(move |m| (0..seeds).map(move |s| (kind, m, 7000 + s))))
+        .flat_map(|kind| MAGNITUDES.into_iter().flat_map(move |m| (0..SEEDS).map(move |s| (kind, m, 7000 + s))))
         .collect();
     let cases: Vec<Case> = wanted.into_par_iter().map(|(kind, m, seed)| Case::new(kind, m, seed)).collect();
     let share = |ns: Ns, case: &Case| 100.0 * ns as f64 / case.from as f64;
     for case in &cases {
-        let found = case.found.map_or_else(|| format!("- {:?}", case.rules), |(rule, low, high, method)| {
-            format!("{rule} {:6.1} .. {:6.1} {}", share(low, case), share(high, case), method.key())
-        });
+        let found = case.found.map_or_else(
+            || format!("- {:?}", case.rules),
+            |(rule, low, high, method)| {
+                format!("{rule} {:6.1} .. {:6.1} {}", share(low, case), share(high, case), method.key())
+            },
+        );
         println!(
             "{:18} {:5} {:5} step {:7} us, truth {:6.1} %, {found}{}",
             format!("{:?}", case.kind),
@@ -137,5 +141,8 @@ fn estimates_meet_the_gain_of_the_run_without_the_fault() {
         100.0 * percentile(&errors, 50),
         100.0 * percentile(&errors, 90),
     );
-    assert!(replayed.len() * 3 >= cases.len(), "only {} of {} cases were replayed", replayed.len(), cases.len());
+    // The floors that are reached; the method's goals are 90 % inside, 1 % and 5 %.
+    assert!(inside * 100 >= replayed.len() * 85, "{inside} of {} inside", replayed.len());
+    assert!(percentile(&errors, 50) <= 0.02 && percentile(&errors, 90) <= 0.06);
+    assert!(replayed.len() * 4 >= cases.len() * 3, "only {} of {} cases were replayed", replayed.len(), cases.len());
 }

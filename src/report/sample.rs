@@ -10,8 +10,8 @@ use super::{
 use crate::{
     analysis::{Anchor, AnchorKind, Confidence, Integrity, Layer, Selection, replay::Check, steps::Shadow},
     diagnose::{
-        Abstention, Competing, Counterfactual, Estimate, Evidence, Finding, Interaction, Level, Method, RankCheck, Severity, Trigger, Verdict, VerdictLayer,
-        finding::Remedy,
+        Abstention, Competing, Counterfactual, Estimate, Evidence, Finding, Interaction, Level, Method, RankCheck,
+        Severity, Trigger, Verdict, VerdictLayer, finding::Remedy,
     },
     i18n::{Message, Text, Value},
 };

@@ -149,7 +149,8 @@ impl<'a> Causes<'a> {
             let at = issued.partition_point(|(start, _)| *start < call.start).checked_sub(1)?;
             issued.get(at).map(|(_, o)| *o)
         });
-        let ended = given.filter_map(|o| Some((self.op(o).filter(|g| g.end <= op.start && g.start < op.start)?.end, o)));
+        let ended =
+            given.filter_map(|o| Some((self.op(o).filter(|g| g.end <= op.start && g.start < op.start)?.end, o)));
         ended.max().map_or(NONE, |(_, o)| o)
     }
 }

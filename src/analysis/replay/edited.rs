@@ -215,7 +215,8 @@ impl<'a> Edited<'a> {
                 }
             });
         }
-        let mut before: Vec<Ns> = calls.iter().filter_map(|c| self.model.calls.get(*c as usize)).map(|r| r.before).collect();
+        let mut before: Vec<Ns> =
+            calls.iter().filter_map(|c| self.model.calls.get(*c as usize)).map(|r| r.before).collect();
         before.sort_unstable();
         let usual = before.get(before.len() / 2).copied().unwrap_or(0);
         let hopeful = self.hopeful();

@@ -81,11 +81,12 @@ impl Rule for RedundantCollectives {
                 exposed.sum::<i64>() / count.max(1) as i64 * count.saturating_sub(plan(s)) as i64
             };
             let Some(cost) = recurring(rank, class, LEAST_GAIN, extra) else { continue };
-            let surplus = |s: &Step| rarest(rank, s, collectives(rank, s).saturating_sub(plan(s)));
-            let (other, common): (Vec<_>, Vec<_>) = rank.steady_steps(class).flat_map(surplus).partition(|(_, most)| !most);
-            let ops = |of: Vec<(u32, bool)>| Edit::Remove(of.into_iter().map(|(op, _)| op).collect());
-            // The kind that a step has most of is the plan's own, if the layers were counted right.
-            let edits = vec![ops(other), Edit::Hoped(Box::new(ops(common)))];
+            let surplus = |s: &Step| surplus_of(rank, s, collectives(rank, s).saturating_sub(plan(s)));
+            let ops = |of: fn(&Surplus) -> &[u32]| {
+                let all = rank.steady_steps(class).map(surplus);
+                Edit::Remove(all.flat_map(|s| of(&s).to_vec()).collect())
+            };
+            let edits = vec![ops(|s| &s.certain), Edit::Hoped(Box::new(ops(|s| &s.possible)))];
             let Some(step) = rank.steady_steps(class).max_by_key(|s| collectives(rank, s)) else { continue };
             let (count, plan) = (collectives(rank, step), plan(step));
             let trigger = Trigger {
@@ -140,15 +141,37 @@ fn collectives(rank: &Rank, step: &Step) -> usize {
     rank.ops_of(step).iter().filter(|op| op.kind == OpKind::Comm).count()
 }
 
-/// So many collectives of a step, of the kinds it has fewest of, and whether each is of the kind it has most of.
-fn rarest(rank: &Rank, step: &Step, count: usize) -> Vec<(u32, bool)> {
+/// Collectives of a step that are more than the plan needs.
+#[derive(Default)]
+struct Surplus {
+    /// As many as there are too many, of other kinds than the one the step has most of: that is the plan's own.
+    certain: Vec<u32>,
+    /// All of the kinds that those are of, or of the plan's own kind as many as are left.
+    possible: Vec<u32>,
+}
+
+/// The surplus of a step with so many collectives too many, from the kinds it has fewest of.
+fn surplus_of(rank: &Rank, step: &Step, count: usize) -> Surplus {
     let mut kinds: BTreeMap<StringId, Vec<u32>> = BTreeMap::new();
     for (i, op) in rank.ops_of(step).iter().enumerate().filter(|(_, op)| op.kind == OpKind::Comm) {
         kinds.entry(op.name).or_default().push((step.ops.start + i) as u32);
     }
     let mut kinds: Vec<Vec<u32>> = kinds.into_values().collect();
     kinds.sort_by_key(|ops| (ops.len(), ops.first().copied()));
+    let (mut out, mut left) = (Surplus::default(), count);
     let last = kinds.len().saturating_sub(1);
-    let marked = kinds.into_iter().enumerate().flat_map(|(i, ops)| ops.into_iter().map(move |op| (op, i == last)));
-    marked.take(count).collect()
+    for (i, ops) in kinds.into_iter().enumerate() {
+        if left == 0 {
+            break;
+        }
+        let taken = ops.len().min(left);
+        left -= taken;
+        if i < last {
+            out.certain.extend(ops.iter().take(taken));
+            out.possible.extend(ops);
+        } else {
+            out.possible.extend(ops.iter().take(taken));
+        }
+    }
+    out
 }

@@ -106,9 +106,7 @@ fn is_conversion(op: &DeviceOp) -> bool {
 }
 
 fn conversions<'a>(rank: &'a Rank, step: &Step) -> impl Iterator<Item = (&'a DeviceOp, i64)> {
-    reading::accounted(rank, step)
-        .filter(|(_, op, _)| is_conversion(op))
-        .map(|(_, op, x)| (op, x.busy))
+    reading::accounted(rank, step).filter(|(_, op, _)| is_conversion(op)).map(|(_, op, x)| (op, x.busy))
 }
 
 /// The conversions that recur within a step are not done; hopefully neither are those that occur once in it, which may be

@@ -84,7 +84,11 @@ impl Rule for CpuFallback {
                     ("longest", Value::Ns(longest)),
                 ],
             );
-            let change = Intervention { removes: cost.per_step, layer: Layer::Operator, edits: on_device(cx.trace, rank, class) };
+            let change = Intervention {
+                removes: cost.per_step,
+                layer: Layer::Operator,
+                edits: on_device(cx.trace, rank, class),
+            };
             let finding = cx
                 .finding(&DOC, rank, class, claim, trigger, change)
                 .with(Evidence::new(
@@ -149,12 +153,7 @@ fn on_device(trace: &Trace, rank: &Rank, class: &Class) -> Vec<Edit> {
         }
     }
     let copies = trips.iter().flat_map(|i| [*i as u32, *i as u32 + 1]).collect();
-    vec![
-        Edit::Resize(tenth),
-        Edit::Hoped(Box::new(Edit::Remove(slow))),
-        Edit::Unblock(waits),
-        Edit::Remove(copies),
-    ]
+    vec![Edit::Resize(tenth), Edit::Hoped(Box::new(Edit::Remove(slow))), Edit::Unblock(waits), Edit::Remove(copies)]
 }
 
 fn is_slow(trace: &Trace, op: &DeviceOp) -> bool {

@@ -88,8 +88,11 @@ impl Rule for SmallOps {
                     ("share", Value::Share(cost.share)),
                 ],
             );
-            let change =
-                Intervention { removes: sums.fusible / steps as i64, layer: Layer::Operator, edits: fused(rank, class) };
+            let change = Intervention {
+                removes: sums.fusible / steps as i64,
+                layer: Layer::Operator,
+                edits: fused(rank, class),
+            };
             let rows = rank
                 .steady_steps(class)
                 .flat_map(|s| rank.ops_of(s))

@@ -89,7 +89,11 @@ impl Rule for NoGraph {
                     ("share", Value::Share(cost.share)),
                 ],
             );
-            let change = Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: vec![change::forward_graph(rank, class)] };
+            let change = Intervention {
+                removes: cost.per_step,
+                layer: Layer::Runtime,
+                edits: vec![change::forward_graph(rank, class)],
+            };
             let rows = reading::gap_rows(rank, rank.steady_steps(class), counts);
             let finding = cx
                 .finding(&DOC, rank, class, claim, trigger, change)

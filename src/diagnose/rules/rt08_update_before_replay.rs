@@ -78,7 +78,11 @@ impl Rule for UpdateBeforeReplay {
                     ("share", Value::Share(cost.share)),
                 ],
             );
-            let change = Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: prepared(cx.analysis, rank, class) };
+            let change = Intervention {
+                removes: cost.per_step,
+                layer: Layer::Runtime,
+                edits: prepared(cx.analysis, rank, class),
+            };
             let launches =
                 rank.steady_steps(class).filter_map(|s| reading::graph_launches(rank, s).next()).map(|c| c.slice);
             let finding = cx
@@ -118,9 +122,7 @@ fn first_node(rank: &Rank, step: &Step) -> i64 {
 fn prepares(analysis: &Analysis, first: i64) -> impl Fn(&Gap, Bucket) -> bool + Copy + '_ {
     move |gap, bucket| {
         let host = matches!(bucket, Bucket::Host(_) | Bucket::LaunchApi | Bucket::LaunchLatency);
-        bucket == Bucket::GraphUpdate
-            || reading::is_host(analysis, bucket, PREPARE)
-            || (gap.span.end <= first && host)
+        bucket == Bucket::GraphUpdate || reading::is_host(analysis, bucket, PREPARE) || (gap.span.end <= first && host)
     }
 }
 
@@ -129,9 +131,7 @@ fn prepared(analysis: &Analysis, rank: &Rank, class: &Class) -> Vec<Edit> {
     let to = |percent| -> Vec<Edit> {
         let steps = rank.steady_steps(class);
         steps
-            .flat_map(|s| {
-                change::host_time(rank, std::iter::once(s), prepares(analysis, first_node(rank, s)), percent)
-            })
+            .flat_map(|s| change::host_time(rank, std::iter::once(s), prepares(analysis, first_node(rank, s)), percent))
             .collect()
     };
     to(50).into_iter().chain(change::hoped(to(0))).collect()

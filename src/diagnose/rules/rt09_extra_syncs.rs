@@ -93,7 +93,11 @@ impl Rule for ExtraSyncs {
                     ("share", Value::Share(cost.share)),
                 ],
             );
-            let change = Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: vec![Edit::Unblock(extra(rank, class))] };
+            let change = Intervention {
+                removes: cost.per_step,
+                layer: Layer::Runtime,
+                edits: vec![Edit::Unblock(extra(rank, class))],
+            };
             let rows = rank.steady_steps(class).flat_map(|s| blocking(rank, s)).map(|c| c.slice);
             let finding = cx
                 .finding(&DOC, rank, class, claim, trigger, change)

@@ -88,7 +88,8 @@ impl Rule for BlockingCopy {
                     ("share", Value::Share(cost.share)),
                 ],
             );
-            let change = Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: unblocked(cx.trace, rank, class) };
+            let change =
+                Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: unblocked(cx.trace, rank, class) };
             let finding = cx
                 .finding(&DOC, rank, class, claim, trigger, change)
                 .with(Evidence::new(
@@ -148,11 +149,16 @@ fn exposed(trace: &Trace, rank: &Rank, step: &Step) -> i64 {
 }
 
 fn is_pageable(trace: &Trace, op: &DeviceOp) -> bool {
+    touches(trace, op, "pageable")
+}
+
+/// Whether a copy is recorded as from or to this kind of memory.
+fn touches(trace: &Trace, op: &DeviceOp, kind: &str) -> bool {
     let Some((track, row)) = trace.locate(op.slice) else { return false };
     let Some(lane) = trace.lanes.get(track.0 as usize) else { return false };
     match trace.detail(lane, row) {
         Some(Detail::Copy(copy)) => {
-            [copy.src, copy.dst].into_iter().flatten().any(|m| trace.strings.get(m) == "pageable")
+            [copy.src, copy.dst].into_iter().flatten().any(|m| trace.strings.get(m).eq_ignore_ascii_case(kind))
         }
         _ => false,
     }
@@ -164,7 +170,8 @@ fn unblocked(trace: &Trace, rank: &Rank, class: &Class) -> Vec<Edit> {
     let copies: Vec<(usize, &DeviceOp, i64)> =
         rank.steady_steps(class).flat_map(|s| blocking(trace, rank, s)).collect();
     let calls = copies.iter().filter_map(|(_, op, _)| op.call).collect();
-    let pageable = copies.iter().filter(|(_, op, _)| is_pageable(trace, op));
+    // What waits and is not recorded as pinned is pageable, whether or not the capture names its memory.
+    let pageable = copies.iter().filter(|(_, op, _)| !touches(trace, op, "pinned"));
     let pinned = pageable.map(|(i, op, _)| (*i as u32, op.dur() * PINNED / 100)).collect();
     let beside = Edit::Aside(copies.iter().map(|(i, ..)| *i as u32).collect());
     vec![Edit::Unblock(calls), Edit::Resize(pinned), Edit::Hoped(Box::new(beside))]

@@ -85,7 +85,8 @@ impl Rule for BetweenSteps {
                     ("share", Value::Share(cost.share)),
                 ],
             );
-            let change = Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: vec![Edit::OverlapSteps] };
+            let change =
+                Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: vec![Edit::OverlapSteps] };
             let rows = reading::gap_rows(rank, rank.steady_steps(class), counts);
             let finding = cx
                 .finding(&DOC, rank, class, claim, trigger, change)

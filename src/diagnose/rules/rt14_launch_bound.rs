@@ -104,7 +104,8 @@ fn launch_bound(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding>
     let inside = |gap: &Gap, bucket| bucket == Bucket::LaunchApi && counts(gap, bucket);
     let calls =
         rank.steady_steps(class).map(|s| reading::idle(rank, s, inside)).sum::<i64>() / class.steady.max(1) as i64;
-    let change = Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: vec![change::forward_graph(rank, class)] };
+    let change =
+        Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: vec![change::forward_graph(rank, class)] };
     let rows = reading::gap_rows(rank, rank.steady_steps(class), &counts);
     // Without framework records the thread's own word for "busy" is missing.
     let framework = chains.iter().any(|c| c.framework);

@@ -124,7 +124,7 @@ fn length(worst: Bucket) -> Competing {
 }
 
 /// Steps well above the median one lose what their host does longer than that of the median step. Nobody knows the cause,
-/// so cautiously a fifth of it stays; of excess on the device there is no edit.
+/// so cautiously a tenth of it stays; of excess on the device there is no edit.
 fn steadied(rank: &Rank, class: &Class, jitter: &jitter::Jitter) -> Vec<Edit> {
     let slow = |s: &&Step| s.window.len() as f64 > SLOW * class.p50 as f64;
     let buckets: Vec<Bucket> =
@@ -144,5 +144,5 @@ fn steadied(rank: &Rank, class: &Class, jitter: &jitter::Jitter) -> Vec<Edit> {
         }
         edits
     };
-    to(80).into_iter().chain(change::hoped(to(100))).collect()
+    to(90).into_iter().chain(change::hoped(to(100))).collect()
 }
