@@ -269,8 +269,10 @@ impl<'a> Edited<'a> {
         let Some(thread) = self.model.threads.iter().find(|t| t.track == track) else { return };
         let (len, less) = (i128::from(span.len()), i128::from((span.len() - ns.max(0)).max(0)));
         let mut at = thread.points.partition_point(|(t, _)| *t <= span.start);
-        while len > 0 {
-            let Some((end, node)) = thread.points.get(at) else { return };
+        if len <= 0 {
+            return;
+        }
+        while let Some((end, node)) = thread.points.get(at) {
             let start = at.checked_sub(1).and_then(|i| thread.points.get(i)).map_or(*end, |(t, _)| *t);
             if start >= span.end {
                 return;
