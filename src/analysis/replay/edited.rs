@@ -288,7 +288,8 @@ impl<'a> Edited<'a> {
         }
     }
 
-    /// The wait that ends each step becomes the wait of the step before; cautiously only half of what follows it is hidden.
+    /// The wait that ends each step becomes the wait of the step before, and what follows it is done beside the thread that
+    /// launches; cautiously the wait stays and only half of what follows it is done there.
     fn overlap_steps(&mut self) {
         let waits = self.final_waits();
         for pair in waits.windows(2) {
@@ -297,9 +298,10 @@ impl<'a> Edited<'a> {
                 continue;
             }
             if !self.hopeful() {
-                self.halve_after(*before);
+                self.leave_after(*before, 50);
                 continue;
             }
+            self.leave_after(*before, 0);
             let awaited = self.model.calls.get(*before as usize).map_or(NONE, |row| row.awaits);
             let launches = self.rank.timeline.calls.get(*c as usize).is_some_and(|call| call.ops > 0);
             let usual = self.model.typical.launch;
@@ -310,16 +312,16 @@ impl<'a> Edited<'a> {
         }
     }
 
-    /// Halves the host's time from a wait to the next launch.
-    fn halve_after(&mut self, c: u32) {
+    /// Leaves so many percent of the host's time from a wait to the next launch.
+    fn leave_after(&mut self, c: u32, percent: Ns) {
         let calls = &self.rank.timeline.calls;
         let Some(track) = calls.get(c as usize).map(|call| call.track) else { return };
         let rest = calls.iter().enumerate().skip(c as usize + 1).filter(|(_, call)| call.track == track);
         for (i, call) in rest {
             self.call(i as u32, |row| {
-                row.before /= 2;
+                row.before = row.before.saturating_mul(percent) / 100;
                 if call.ops == 0 {
-                    row.own /= 2;
+                    row.own = row.own.saturating_mul(percent) / 100;
                 }
             });
             if call.ops > 0 {
