@@ -9,7 +9,11 @@ use super::{
     work::Work,
 };
 use crate::{
-    analysis::{Anchor, AnchorKind, Confidence, Integrity, Layer, Selection, replay::Check, steps::Shadow},
+    analysis::{
+        Anchor, AnchorKind, Confidence, Integrity, Layer, Selection,
+        replay::{Check, CriticalPath},
+        steps::Shadow,
+    },
     diagnose::{
         Abstention, Competing, Counterfactual, Estimate, Evidence, Finding, Interaction, Level, Method, RankCheck,
         Severity, Trigger, Verdict, VerdictLayer, finding::Remedy,
@@ -83,6 +87,15 @@ fn capture(simulated: bool) -> Capture {
                 check: Check { steps: 3, median: 0.001, p95: 0.004 },
             }],
             joint: None,
+            paths: vec![CriticalPath {
+                rank: 0,
+                class: "decode b=8 graph=eager".into(),
+                step: 2,
+                length: 10_000_000,
+                layers: Layer::ALL.into_iter().zip([5_000_000, 4_000_000, 1_000_000, 0]).collect(),
+                hops: 3,
+                ops: 180,
+            }],
             interactions: vec![Interaction { rules: ["RT-14", "RT-12"], ns: -250_000 }],
         },
         abstained: vec![
