@@ -273,15 +273,19 @@ impl Config {
         let dice = Dice::new(seed);
         let pick = |place: i64, lo: i64, hi: i64| dice.uniform(Of::Config, [0, place, 0], lo, hi);
         let experts = if pick(3, 0, 3) == 0 { 64 } else { 0 };
-        Self {
-            experts,
-            expert_parallel: experts > 0 && pick(4, 0, 1) == 0,
-            tensor_parallel: i64::try_from(ranks).unwrap_or(1),
-            ranks,
-            clock_offset_ns: pick(1, 100_000, 8_000_000),
-            clock_drift_ppm: pick(2, 0, 20),
-            ..Self::draw(seed)
-        }
+        let expert_parallel = experts > 0 && pick(4, 0, 1) == 0;
+        Self { experts, expert_parallel, ..Self::draw(seed) }.gathered(ranks)
+    }
+
+    /// The same job with all of its `ranks` ranks simulated, no two clocks of which agree.
+    pub fn gathered(mut self, ranks: usize) -> Self {
+        let dice = Dice::new(self.seed);
+        let pick = |place: i64, lo: i64, hi: i64| dice.uniform(Of::Config, [0, place, 0], lo, hi);
+        (self.ranks, self.tensor_parallel) = (ranks, i64::try_from(ranks).unwrap_or(1));
+        (self.clock_offset_ns, self.clock_drift_ppm) = (pick(1, 100_000, 8_000_000), pick(2, 0, 20));
+        // Both reductions of a layer move the same bytes over the same links.
+        self.kernel_ns.insert(Slot::MlpReduce, self.kernel(Slot::AttentionReduce));
+        self
     }
 
     /// The same run without its faults; it shares every random number with this one.

@@ -172,6 +172,11 @@ impl Run {
         (chosen.get(chosen.len() / 2).copied().unwrap_or(0), mean)
     }
 
+    /// Mean window of the steady decode steps (ns).
+    pub fn mean_decode_ns(&self) -> i64 {
+        self.decode_window(&self.windows()).1
+    }
+
     fn windows(&self) -> Vec<i64> {
         self.bounds().windows(2).map(|bound| bound[1] - bound[0]).collect()
     }

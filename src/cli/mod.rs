@@ -18,6 +18,7 @@ mod man;
 mod results;
 mod rules;
 mod samples;
+mod selftest;
 mod sql;
 
 use std::io::{self, IsTerminal, Write};
@@ -98,6 +99,7 @@ enum Command {
     Explain(explain::Arguments),
     Rules(rules::Arguments),
     Doctor(doctor::Arguments),
+    Selftest(selftest::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
 }
@@ -115,6 +117,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Explain(arguments) => explain::run(global, arguments),
         Command::Rules(arguments) => rules::run(global, arguments),
         Command::Doctor(arguments) => doctor::run(global, arguments),
+        Command::Selftest(arguments) => selftest::run(global, arguments),
         Command::Completions(arguments) => completions::run(arguments),
         Command::Man(arguments) => man::run(arguments),
     }

@@ -31,6 +31,13 @@ impl Bar {
         Self { bar, start: Instant::now(), hidden: AtomicBool::new(std::io::stderr().is_terminal()) }
     }
 
+    /// A bar that nobody sees, for work that is part of a longer one.
+    pub fn hidden() -> Self {
+        let bar = Self::new();
+        bar.hidden.store(false, Ordering::Relaxed);
+        bar
+    }
+
     /// The file that is now worked on, and what is done to it.
     pub fn stage(&self, doing: &str, path: &Path) {
         self.bar.set_message(format!("{doing} {}", plain(&path.display().to_string())));

@@ -165,8 +165,6 @@ impl Config {
 
     /// Simulates all ranks of the group, of which there are then `ranks`.
     fn gather(&mut self, ranks: usize) {
-        let job = Self::draw_job(self.seed, ranks);
-        (self.ranks, self.tensor_parallel) = (job.ranks, job.tensor_parallel);
-        (self.clock_offset_ns, self.clock_drift_ppm) = (job.clock_offset_ns, job.clock_drift_ppm);
+        *self = self.clone().gathered(ranks);
     }
 }

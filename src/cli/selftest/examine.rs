@@ -1,0 +1,122 @@
+//! The examination of one run: simulate, write, read, analyse, diagnose, and hold the answer against the truth.
+
+use std::collections::BTreeMap;
+
+use model::Ns;
+use simulator::Fault;
+
+use super::{
+    answer::{Answer, Injected},
+    deprive::Loss,
+    plan::{Case, mode_key},
+    subject::Subject,
+    worth::Worth,
+};
+use crate::{
+    analysis::{self, Analysis, Class, Layer, Options},
+    diagnose,
+    platform::Packs,
+};
+
+/// What one run showed.
+#[derive(Clone, Debug)]
+pub struct Examined {
+    /// The run.
+    pub case: Case,
+    /// How its decode was issued.
+    pub mode: &'static str,
+    /// Ranks that were simulated.
+    pub ranks: usize,
+    /// True mean steady step, ns.
+    pub step: Ns,
+    /// Its faults and what they cost.
+    pub faults: Vec<Injected>,
+    /// The answer.
+    pub answer: Answer,
+    /// The answers to the same run with evidence taken away.
+    pub poorer: Vec<(Loss, Answer)>,
+    /// Layer of the largest bucket.
+    pub largest: Option<Layer>,
+    /// Layer of the bucket that grew most over the run without its faults.
+    pub grown: Option<Layer>,
+    /// Largest part of a wait that the wait identity leaves unexplained, ns; `None` without waits on other ranks.
+    pub residual: Option<Ns>,
+}
+
+/// What beside the answer itself is looked at.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Depth {
+    /// Read and analyse the run without its faults too, for the second baseline.
+    pub twin: bool,
+    /// Take evidence away.
+    pub losses: bool,
+}
+
+/// Examines one run.
+///
+/// # Errors
+/// Those of [`Subject::capture`].
+pub fn examine(case: &Case, depth: Depth, packs: &Packs) -> anyhow::Result<Examined> {
+    let config = case.config();
+    let subject = Subject::new(&config);
+    let step = subject.step();
+    let faults: Vec<Injected> = config.faults.iter().map(|fault| injected(&config, fault, step)).collect();
+    let trace = subject.capture()?;
+    let mut worth = Worth::new(&config, step);
+    let mut answer = |trace: &model::Trace| {
+        let analysis = analysis::analyze(trace, packs, &Options::default());
+        let diagnosis = diagnose::diagnose(trace, &analysis, packs);
+        (Answer::new(&diagnosis, &faults, &mut worth), analysis)
+    };
+    let (full, analysis) = answer(&trace);
+    let losses = Loss::ALL.into_iter().filter(|loss| depth.losses && loss.applies(&trace));
+    let poorer = losses.map(|loss| (loss, answer(&loss.from(&trace)).0)).collect();
+    let grown = match faults.is_empty() || !depth.twin {
+        true => None,
+        false => {
+            let twin = Subject::new(&config.twin()).capture()?;
+            most_grown(&analysis, &analysis::analyze(&twin, packs, &Options::default()))
+        }
+    };
+    Ok(Examined {
+        case: case.clone(),
+        mode: mode_key(config.mode),
+        ranks: config.ranks,
+        step,
+        faults,
+        answer: full,
+        poorer,
+        largest: longest(&analysis).and_then(largest),
+        grown,
+        residual: analysis.job.waits.iter().filter(|w| !w.causes.is_empty()).map(|w| w.skew.abs()).max(),
+    })
+}
+
+fn injected(config: &simulator::Config, fault: &Fault, step: Ns) -> Injected {
+    let without = Subject::new(&config.without(fault.kind)).step();
+    let culprit = config.culprit(fault.kind).filter(|_| config.ranks > 1).and_then(|rank| u32::try_from(rank).ok());
+    Injected { kind: fault.kind, family: fault.kind.layer(), culprit, gain: step - without }
+}
+
+/// The main class of the rank that takes longest.
+fn longest(analysis: &Analysis) -> Option<&Class> {
+    analysis.ranks.iter().filter_map(|rank| rank.main_class()).max_by_key(|class| class.total)
+}
+
+fn largest(class: &Class) -> Option<Layer> {
+    class.buckets.iter().max_by_key(|(bucket, ns)| (*ns, std::cmp::Reverse(*bucket))).map(|(bucket, _)| bucket.layer())
+}
+
+/// Layer of the bucket that takes most longer per step than in `healthy`.
+fn most_grown(analysis: &Analysis, healthy: &Analysis) -> Option<Layer> {
+    let buckets = |analysis: &Analysis| -> BTreeMap<String, (Layer, Ns)> {
+        let class = longest(analysis).into_iter();
+        let per_step = class.flat_map(|c| c.buckets.iter().map(|(b, ns)| (b, ns / c.steady.max(1) as Ns)));
+        per_step.map(|(bucket, ns)| (bucket.name(&analysis.host_labels), (bucket.layer(), ns))).collect()
+    };
+    let before = buckets(healthy);
+    let growth = |name: &String, ns: Ns| ns - before.get(name).map_or(0, |(_, ns)| *ns);
+    let now = buckets(analysis);
+    let most = now.iter().max_by_key(|(name, (_, ns))| growth(name, *ns));
+    most.map(|(_, (layer, _))| *layer)
+}

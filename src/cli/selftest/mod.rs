@@ -1,0 +1,167 @@
+//! `strato selftest`: how often the diagnosis is right, measured on simulated runs whose truth is known.
+//!
+//! | module | owns |
+//! | --- | --- |
+//! | [`plan`] | which runs |
+//! | [`subject`] | one run, simulated, written and read back |
+//! | [`worth`] | what following a finding would really bring |
+//! | [`deprive`] | the same capture with evidence taken away |
+//! | [`answer`] | what was said, beside the truth |
+//! | [`examine`] | one run from simulation to answer |
+//! | [`score`] | scores of many runs |
+//! | [`figures`] | scores by name, and what changed since a file of them |
+//! | [`markdown`], [`json`] | the two forms |
+
+mod answer;
+mod deprive;
+mod examine;
+mod figures;
+mod json;
+mod markdown;
+mod plan;
+mod score;
+mod subject;
+mod worth;
+
+use std::{
+    collections::BTreeMap,
+    io::{self, Write},
+    path::{Path, PathBuf},
+    time::Instant,
+};
+
+use clap::ValueEnum;
+use rayon::prelude::*;
+use simulator::FaultKind;
+
+use super::{
+    Global,
+    exit::{Exit, Usage},
+    say,
+};
+use crate::{platform::Packs, report::terminal};
+use examine::{Depth, Examined};
+use plan::{Case, Wish};
+use score::Score;
+
+/// Rounds without `--full`: what two cores examine within a minute.
+const ROUNDS: usize = 4;
+/// Rounds with `--full`.
+const FULL_ROUNDS: usize = 40;
+/// Evidence is taken away in every so manieth run: those runs take several times as long.
+const POORER: usize = 5;
+
+/// Show how often the diagnosis is right, on simulated runs whose truth is known.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// Examine many more runs; takes some ten times as long.
+    #[arg(long)]
+    full: bool,
+    /// Seed of the first round; round n uses the n-th seed after it.
+    #[arg(long, value_name = "SEED", default_value_t = 0)]
+    seed: u64,
+    /// Rounds: each has every fault at every magnitude once [default: 4, with --full 40].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    rounds: Option<u32>,
+    /// Only this fault, such as layer_sync, or these together, such as gc+full_sort (may be given several times).
+    #[arg(long, value_name = "FAULT", value_parser = kinds)]
+    only: Vec<Kinds>,
+    /// Ranks of every run [default: 1, 2 and 4 in turn].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    ranks: Option<u16>,
+    /// Form of the report.
+    #[arg(long, value_enum, default_value_t = Form::Md)]
+    format: Form,
+    /// Write the report to this file instead of the terminal.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Compare with the JSON report of an earlier version; end with exit code 1 when a figure fell.
+    #[arg(long, value_name = "FILE")]
+    against: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// Markdown, for people.
+    Md,
+    /// JSON, for scripts.
+    Json,
+}
+
+pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit> {
+    let lang = global.lang();
+    let before = arguments.against.as_deref().map(baseline).transpose()?;
+    let packs = Packs::embedded().map_err(|e| Usage(e.to_string()))?;
+    let cases = plan::rounds(&Wish {
+        only: arguments.only.iter().map(|kinds| kinds.0.clone()).collect(),
+        seed: arguments.seed,
+        ranks: arguments.ranks.map(usize::from),
+        rounds: arguments.rounds.map_or(if arguments.full { FULL_ROUNDS } else { ROUNDS }, |n| n as usize),
+    });
+    let start = Instant::now();
+    let runs = examine_all(&cases, &packs)?;
+    global.note(|| format!("{} runs in {:.1} s", runs.len(), start.elapsed().as_secs_f64()));
+    let score = Score::of(&runs);
+    let text = match arguments.format {
+        Form::Md => markdown::render(&score, arguments.seed, lang),
+        Form::Json => json::render(&score, arguments.seed)?,
+    };
+    match &arguments.output {
+        Some(path) => std::fs::write(path, text).map_err(|e| {
+            Usage(format!("cannot write '{}': {e}; name a file in a writable directory", path.display()))
+        })?,
+        None => {
+            let mut stdout = io::stdout().lock();
+            let paint = arguments.format == Form::Md && global.paints(&stdout);
+            stdout.write_all(if paint { terminal::colour(&text) } else { text }.as_bytes())?;
+            stdout.flush()?;
+        }
+    }
+    let changes = before.map_or_else(Vec::new, |before| figures::changes(&before, &figures::of(&score)));
+    for change in &changes {
+        let now = change.now.map_or_else(|| "gone".to_owned(), |now| format!("{now:.4}"));
+        let how = if change.fell {
+            "FELL"
+        } else if change.worse {
+            "worse"
+        } else {
+            "better"
+        };
+        say(&format!("{how:6} {} {:.4} -> {now}", change.name, change.before));
+    }
+    Ok(if changes.iter().any(|change| change.fell) { Exit::Findings } else { Exit::Done })
+}
+
+/// Examines every run, as many at a time as there are cores; at most that many captures are in memory.
+fn examine_all(cases: &[Case], packs: &Packs) -> anyhow::Result<Vec<Examined>> {
+    let one = |(i, case): (usize, &Case)| examine::examine(case, Depth { twin: true, losses: i % POORER == 0 }, packs);
+    cases.par_iter().enumerate().map(one).collect()
+}
+
+/// The figures of an earlier report.
+fn baseline(path: &Path) -> anyhow::Result<BTreeMap<String, f64>> {
+    #[derive(serde::Deserialize)]
+    struct Earlier {
+        figures: BTreeMap<String, f64>,
+    }
+    let named = path.display();
+    let text = std::fs::read_to_string(path).map_err(|e| {
+        Usage(format!("cannot read '{named}': {e}; name a report that 'strato selftest --format json' wrote"))
+    })?;
+    let earlier: Earlier = serde_json::from_str(&text)
+        .map_err(|e| Usage(format!("'{named}' is no report of 'strato selftest --format json': {e}")))?;
+    Ok(earlier.figures)
+}
+
+/// Faults that a run has together.
+#[derive(Clone, Debug)]
+struct Kinds(Vec<FaultKind>);
+
+fn kinds(text: &str) -> Result<Kinds, String> {
+    let known = || FaultKind::ALL.iter().map(|kind| plan::kind_key(*kind));
+    let kind = |word: &str| {
+        let found = FaultKind::ALL.iter().copied().find(|kind| plan::kind_key(*kind) == word);
+        found.ok_or_else(|| format!("there is no fault '{word}'; known are {}", known().collect::<Vec<_>>().join(", ")))
+    };
+    text.split('+').map(kind).collect::<Result<_, _>>().map(Kinds)
+}

@@ -1,0 +1,168 @@
+//! Which runs are examined: every fault at every magnitude, beside healthy runs, each from a seed of its own.
+//!
+//! A run is drawn from its seed alone: the seed decides how decode is issued, and a fault that makes sense in one way of
+//! issuing only turns the drawn configuration into that one. So a fault, a magnitude, a number of ranks and a seed say
+//! everything of a run, and the same four give the same run again.
+
+use simulator::{Config, Fault, FaultKind, MAGNITUDES, config::Mode, fault::Control};
+
+/// One run to examine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Case {
+    /// What is wrong with it; nothing for a healthy run.
+    pub faults: Vec<Fault>,
+    /// What a healthy run only looks as if it had.
+    pub control: Option<Control>,
+    /// Seed of the run.
+    pub seed: u64,
+    /// Ranks that are simulated and recorded; with 1 the run may still be one rank of several.
+    pub ranks: usize,
+}
+
+/// A kind of fault in the word that `--only` takes.
+pub fn kind_key(kind: FaultKind) -> String {
+    let mut out = String::new();
+    for c in format!("{kind:?}").chars() {
+        if c.is_ascii_uppercase() && !out.is_empty() {
+            out.push('_');
+        }
+        out.push(c.to_ascii_lowercase());
+    }
+    out
+}
+
+/// How decode is meant to be issued.
+pub fn mode_key(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Eager => "eager",
+        Mode::Piecewise { .. } => "piecewise",
+        Mode::Full => "graph",
+    }
+}
+
+/// Healthy runs of a round, besides one of each control.
+const HEALTHY: usize = 12;
+/// Pairs of faults of a round.
+const PAIRS: usize = 8;
+/// Numbers of ranks that runs take in turn.
+const RANKS: [usize; 3] = [1, 2, 4];
+/// Size of the faults of a pair, in parts per thousand of the usual one.
+const USUAL: i64 = 1000;
+
+impl Case {
+    /// Faults of the run in the word that `--only` takes.
+    pub fn key(&self) -> String {
+        self.faults.iter().map(|fault| kind_key(fault.kind)).collect::<Vec<_>>().join("+")
+    }
+
+    /// The configuration to simulate.
+    pub fn config(&self) -> Config {
+        let mut config = match self.control {
+            Some(control) => Config::draw_control(self.seed, control),
+            None if self.faults.is_empty() && self.ranks > 1 => Config::draw_job(self.seed, self.ranks),
+            None => Config::draw_with(self.seed, &self.faults),
+        };
+        // What happened in a replay recorded as one row nobody can tell, and no answer would be right.
+        config.graph_level_trace = false;
+        // Streams that wait for each other are examined without collectives, which would hide it.
+        let alone = self.faults.iter().any(|fault| fault.kind == FaultKind::SerialStreams);
+        if self.ranks > 1 && !alone {
+            config = config.gathered(self.ranks);
+        }
+        config
+    }
+}
+
+/// What is asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Wish {
+    /// Faults that a run has together, one entry for each kind of run; none for all there are, with pairs and healthy runs
+    /// beside them.
+    pub only: Vec<Vec<FaultKind>>,
+    /// Seed of the first run.
+    pub seed: u64,
+    /// Number of ranks, when it shall not change from run to run.
+    pub ranks: Option<usize>,
+    /// Rounds.
+    pub rounds: usize,
+}
+
+/// The runs asked for, round by round. A round has every fault once at every magnitude; the magnitudes of a fault share a
+/// seed, so that only the size differs, and every fault of a round has its own.
+pub fn rounds(wish: &Wish) -> Vec<Case> {
+    let every = wish.only.is_empty();
+    let kinds: Vec<Vec<FaultKind>> =
+        if every { FaultKind::ALL.iter().map(|kind| vec![*kind]).collect() } else { wish.only.clone() };
+    let entries = kinds.len();
+    let mut cases = Vec::new();
+    for round in 0..wish.rounds {
+        let ranks = |at: usize| wish.ranks.unwrap_or(RANKS[(round + at) % RANKS.len()]);
+        let seed = |count: usize, at: usize| wish.seed.wrapping_add((round * count + at) as u64);
+        let mut put = |kinds: &[FaultKind], magnitude_permille: i64, seed: u64, ranks: usize| {
+            let faults: Vec<Fault> = kinds.iter().map(|kind| Fault { kind: *kind, magnitude_permille }).collect();
+            cases.push(Case { faults, control: None, seed, ranks });
+        };
+        for (at, kinds) in kinds.iter().enumerate() {
+            let sizes: &[i64] = if kinds.len() > 1 { &[USUAL] } else { &MAGNITUDES };
+            for size in sizes {
+                put(kinds, *size, seed(entries, at), ranks(at));
+            }
+        }
+        if every {
+            let all = FaultKind::ALL.len();
+            for at in 0..PAIRS {
+                let first = (round * PAIRS + at) % all;
+                let second = (first + 1 + (round + at) % (all - 1)) % all;
+                let pair: Vec<FaultKind> =
+                    [first, second].iter().filter_map(|i| FaultKind::ALL.get(*i)).copied().collect();
+                put(&pair, USUAL, seed(PAIRS, at), ranks(at));
+            }
+            for at in 0..HEALTHY {
+                put(&[], 0, seed(HEALTHY, at), ranks(at));
+            }
+            for control in Control::ALL {
+                cases.push(Case { faults: Vec::new(), control: Some(control), seed: seed(1, 0), ranks: 1 });
+            }
+        }
+    }
+    cases
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_round_holds_every_fault_at_every_magnitude_once() {
+        let cases = rounds(&Wish { rounds: 2, seed: 5, ..Wish::default() });
+        for kind in FaultKind::ALL.iter().copied() {
+            for magnitude_permille in MAGNITUDES {
+                let fault = Fault { kind, magnitude_permille };
+                assert_eq!(cases.iter().filter(|c| c.faults == [fault]).count(), 2, "{kind:?}");
+            }
+        }
+        let mut healthy: Vec<u64> =
+            cases.iter().filter(|c| c.faults.is_empty() && c.control.is_none()).map(|c| c.seed).collect();
+        healthy.dedup();
+        assert_eq!(healthy.len(), 2 * HEALTHY, "no healthy run is examined twice");
+    }
+
+    #[test]
+    fn what_a_miss_says_of_itself_gives_the_same_run_again() {
+        let all = rounds(&Wish { rounds: 3, ..Wish::default() });
+        for case in all.iter().filter(|case| !case.faults.is_empty()) {
+            let only = vec![case.faults.iter().map(|fault| fault.kind).collect()];
+            let ranks = Some(case.config().ranks);
+            let again = rounds(&Wish { only, seed: case.seed, ranks, rounds: 1 });
+            let same = |other: &Case| other.faults == case.faults && other.config() == case.config();
+            assert!(again.iter().any(same), "{case:?}");
+        }
+    }
+
+    #[test]
+    fn keys_are_the_serialised_names() {
+        for kind in FaultKind::ALL.iter().copied() {
+            assert_eq!(serde_json::to_value(kind).ok(), Some(kind_key(kind).into()));
+        }
+    }
+}
