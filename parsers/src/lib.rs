@@ -9,9 +9,11 @@ use model::TraceSink;
 
 pub mod container;
 pub mod detect;
+mod environment;
 mod error;
 pub mod kineto;
 pub mod nsys;
+mod overhead;
 
 pub use error::{Place, ReadError};
 

@@ -12,7 +12,6 @@ use crate::{Format, Head, Match, Progress, ReadError};
 
 mod counters;
 mod device;
-mod environment;
 mod facts;
 mod global_id;
 mod host;
@@ -61,6 +60,8 @@ struct Source {
     failed: Vec<String>,
     /// Rows of the tables in [`NOT_READ`] and of unknown tables with times.
     others: Vec<(String, Option<u64>)>,
+    /// Rows of all other tables, which hold no events.
+    rest: u64,
 }
 
 fn probe(path: &Path) -> Result<Source, ReadError> {
@@ -71,21 +72,29 @@ fn probe(path: &Path) -> Result<Source, ReadError> {
         let mut db = source::connect(path).await?;
         let (tables, failed) = source::tables(&mut db, bytes).await?;
         let mut others = Vec::new();
+        let mut rest = 0u64;
+        for table in tables.values().filter(|table| !is_known(table) && !is_other(table)) {
+            rest = rest.saturating_add(source::count(&mut db, &table.name).await.unwrap_or(0));
+        }
         let mut names: Vec<&TableInfo> = tables.values().filter(|table| is_other(table)).collect();
         names.sort_by(|a, b| a.name.cmp(&b.name));
         for table in names {
             others.push((table.name.clone(), source::count(&mut db, &table.name).await));
         }
-        Ok::<_, sqlx::Error>(Source { bytes, tables, failed, others })
+        Ok::<_, sqlx::Error>(Source { bytes, tables, failed, others, rest })
     });
     found.map_err(|error| source::malformed(path, &error))
 }
 
+/// Whether the table is read.
+fn is_known(table: &TableInfo) -> bool {
+    TABLES.iter().any(|known| known.name == table.name)
+}
+
 /// Whether the table holds events that are counted and not read.
 fn is_other(table: &TableInfo) -> bool {
-    let known = TABLES.iter().any(|known| known.name == table.name);
     let timed = table.columns.iter().any(|column| column == "start" || column == "timestamp");
-    !known && (timed || NOT_READ.iter().any(|(name, _)| *name == table.name))
+    !is_known(table) && (timed || NOT_READ.iter().any(|(name, _)| *name == table.name))
 }
 
 /// Reads an export. Runs its own runtime, so it must not be called from inside an asynchronous task.
@@ -133,6 +142,9 @@ fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result
             Some(rows) => import.sink.ledger(name, *rows, 0, 0, why),
             None => import.stat("unreadable_table", Severity::DataLoss, 1, Some(name)),
         }
+    }
+    if source.rest > 0 {
+        import.sink.ledger("other tables", source.rest, 0, 0, "not read: labels and descriptions, no events");
     }
     Ok(())
 }

@@ -44,6 +44,21 @@ pub enum CopyDir {
     Unknown,
 }
 
+impl CopyDir {
+    /// Name of the bucket of copies in this direction.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::HtoD => "copy.h2d",
+            Self::DtoH => "copy.d2h",
+            Self::DtoD => "copy.d2d",
+            Self::PtoP => "copy.p2p",
+            Self::HtoH => "copy.h2h",
+            Self::Memset => "copy.memset",
+            Self::Unknown => "copy.unknown",
+        }
+    }
+}
+
 /// Index of a label in [`super::Analysis::host_labels`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct HostLabel(pub u16);
@@ -143,18 +158,7 @@ impl Bucket {
             Self::Host(label) => {
                 format!("rt.host.{}", labels.get(usize::from(label.0)).map_or("unknown", String::as_str))
             }
-            Self::Copy(dir) => format!(
-                "copy.{}",
-                match dir {
-                    CopyDir::HtoD => "h2d",
-                    CopyDir::DtoH => "d2h",
-                    CopyDir::DtoD => "d2d",
-                    CopyDir::PtoP => "p2p",
-                    CopyDir::HtoH => "h2h",
-                    CopyDir::Memset => "memset",
-                    CopyDir::Unknown => "unknown",
-                }
-            ),
+            Self::Copy(dir) => dir.name().into(),
             Self::CommTransfer => "comm.transfer".into(),
             Self::CommWait => "comm.wait".into(),
             Self::Prof => "prof".into(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::Ns;
+use model::{Ns, Span};
 
 use super::{
     Options,
@@ -19,8 +19,11 @@ use crate::platform::{CanonicalOp, HostCall, Stage};
 pub struct Draft {
     /// No mark was found: the window is the capture, not a step.
     whole: bool,
+    /// Most of the window lies inside graph captures, in which launches run nothing.
+    captures: bool,
     stage: Stage,
     batch: Option<u32>,
+    prefill_requests: Option<u32>,
     prefill_tokens: Option<u32>,
     context_per_sequence: Option<u64>,
     graph: GraphMode,
@@ -52,8 +55,10 @@ impl Draft {
         let batch = batch.or(counted);
         Self {
             whole,
+            captures: captures_graphs(ops, timeline),
             stage,
             batch,
+            prefill_requests: label.and_then(|l| l.prefill_requests).filter(|n| *n > 0),
             prefill_tokens: label.and_then(|l| l.prefill_tokens).filter(|n| *n > 0),
             context_per_sequence: label
                 .and_then(|l| l.context_tokens)
@@ -73,8 +78,12 @@ impl Draft {
         if let Some(batch) = self.batch {
             key += &format!(" b={batch}");
         }
+        if let Some(requests) = self.prefill_requests.filter(|_| self.stage == Stage::Prefill) {
+            key += &format!(" b={requests}");
+        }
         if let Some(tokens) = self.prefill_tokens {
-            key += &format!(" prefill={tokens}");
+            let name = if self.stage == Stage::Prefill { "tokens" } else { "prefill" };
+            key += &format!(" {name}={tokens}");
         }
         if let Some(context) = self.context_per_sequence.filter(|c| *c > 0) {
             // Context grows by a token per step: powers of two keep neighbouring steps together.
@@ -84,6 +93,7 @@ impl Draft {
             key += &format!(" ops≈{size}");
         }
         let graph = match self.graph {
+            GraphMode::Eager if self.captures => "capturing",
             GraphMode::Eager => "eager",
             GraphMode::Piecewise => "piecewise",
             GraphMode::Full => "full",
@@ -101,6 +111,13 @@ fn stage_of_kernels(ops: &[DeviceOp]) -> Stage {
         (false, true) => Stage::Decode,
         (false, false) => Stage::Unknown,
     }
+}
+
+/// Whether more than half of the time from the first operation to the last lies inside graph captures.
+fn captures_graphs(ops: &[DeviceOp], timeline: &Timeline) -> bool {
+    let Some(first) = ops.first() else { return false };
+    let window = Span::new(first.start, ops.iter().map(|op| op.end).max().unwrap_or(first.start));
+    2 * timeline.capturing.iter().map(|span| span.clip(window).len()).sum::<Ns>() > window.len()
 }
 
 /// Share of a step's kernels that a single graph launch must hold for the step to count as one full graph; sampling and

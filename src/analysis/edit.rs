@@ -24,8 +24,8 @@ pub enum Edit {
     Unblock(Vec<u32>),
     /// Stretches of a host thread's time take so many ns instead.
     Host(TrackId, Vec<(Span, Ns)>),
-    /// The host prepares the next step while the device works on this one. Cautiously half of its work between the steps
-    /// needs the token first.
+    /// The host prepares the next step while the device works on this one, beside the thread that launches. Cautiously half
+    /// of its work between the steps needs the token first.
     OverlapSteps,
     /// Collectives transfer for so many ns once all ranks are there.
     Transfer(Vec<(u32, Ns)>),

@@ -107,8 +107,10 @@ impl HostStates {
         let mut launching: Vec<TrackId> = timeline.calls.iter().filter(|c| c.ops > 0).map(|c| c.track).collect();
         launching.sort_unstable();
         launching.dedup();
+        let first = timeline.ops.first().map_or(0, |op| op.start);
+        let busy = Span::new(first, timeline.ops.iter().map(|op| op.end).max().unwrap_or(first));
         for track in launching {
-            let segments = partition(trace, track, &mut classes, labels, |id| blocking.contains(&id));
+            let segments = partition(trace, track, busy, &mut classes, labels, |id| blocking.contains(&id));
             states.threads.insert(track, segments);
         }
         states
@@ -262,9 +264,12 @@ struct Open {
     named: bool,
 }
 
+/// Segments of a thread. `busy` is the time from the device's first operation to its last: a frame that spans all of it
+/// tells nothing about any part, so its name labels nothing.
 fn partition(
     trace: &Trace,
     track: TrackId,
+    busy: Span,
     classes: &mut Classes<'_>,
     labels: &mut Labels,
     is_blocking: impl Fn(model::SliceId) -> bool,
@@ -276,6 +281,9 @@ fn partition(
         let Some((mut state, mut named)) = classes.state(trace, labels, lane.name[i], lane.category[i]) else {
             continue;
         };
+        if named && lane.start[i] <= busy.start && busy.end <= lane.end(i) {
+            (state, named) = (State::Work(labels.id(fallback_label(lane.category[i]))), false);
+        }
         if state == State::Launch && is_blocking(lane.id(i)) {
             state = State::Sync;
         }

@@ -43,7 +43,7 @@ impl Run {
             let mut here: Vec<[(Ns, Ns); 6]> = Vec::new();
             for (rank, t) in ready.iter().enumerate() {
                 let (gemm, host) = self.work[rank][c];
-                // The host works from the end of the last collective, then launches three operations.
+                // The host waits for the end of the last collective, works, then launches three operations.
                 let call = t + host;
                 let at = call + 2_000;
                 let after = (at + gemm + 500, at + gemm + 3_500);
@@ -70,6 +70,7 @@ impl Run {
                 }
                 s.launch(a, GEMM, gemm);
                 s.launch(b, NORM, norm);
+                s.call("cudaStreamSynchronize", (d.1, comm.1));
                 if !self.dropped.contains(&(rank, c)) {
                     s.collective(d, ("tp", self.work.len() as u32), self.numbered.then_some(c as i64), comm);
                 }

@@ -6,6 +6,7 @@
 //! | [`timeline`] | device operations of one rank with their launch calls |
 //! | [`host`] | what each host thread was doing, as a partition of time |
 //! | [`anchor`] | where steps begin |
+//! | [`sequences`] | how long the sequences are that a step attends with |
 //! | [`steps`] | windows, classes, warm-up and steady state |
 //! | [`attribution`] | the sweep that gives every nanosecond one bucket |
 //! | [`idle`] | who owns an idle gap, and why |
@@ -38,8 +39,10 @@ pub mod period;
 pub mod replay;
 pub mod scheduler;
 mod segments;
+pub mod sequences;
 pub mod steps;
 pub mod timeline;
+mod training;
 pub mod wait;
 
 use model::{Evidence, ProcessId, StringId, Trace};

@@ -158,6 +158,24 @@ impl Script {
         self
     }
 
+    /// A copy call that says the direction it was asked for; its correlation id.
+    pub fn asked(&mut self, api: &str, call: (Ns, Ns), dir: &str) -> i64 {
+        self.correlation += 1;
+        let detail = self.direction(dir);
+        self.put(self.thread, Category::HostApi, api, call, Some(self.correlation), Some(detail));
+        self.correlation
+    }
+
+    /// The copy of a call, under the direction that the profiler gives it.
+    pub fn copied(&mut self, dir: &str, span: (Ns, Ns), id: i64) {
+        let (queue, detail) = (self.queue(7), self.direction(dir));
+        self.put(queue, Category::Memcpy, &format!("Memcpy {dir}"), span, Some(id), Some(detail));
+    }
+
+    fn direction(&mut self, dir: &str) -> Detail {
+        Detail::Copy(CopyDetail { direction: Some(self.builder.intern(dir)), ..CopyDetail::default() })
+    }
+
     /// A call that gets a correlation id.
     pub fn issue(&mut self, api: &str, call: (Ns, Ns)) -> i64 {
         self.correlation += 1;

@@ -21,7 +21,7 @@ use super::{
     segments::Segments,
     timeline,
     timeline::{DeviceOp, OpKind, Timeline},
-    wait,
+    training, wait,
 };
 use crate::platform::{CanonicalOp, OpMatch, Packs, Stage};
 
@@ -269,7 +269,7 @@ fn analyze_rank(
     let states = HostStates::build(trace, packs, process, &timeline, labels);
     let explainer = Explainer::new(&timeline, &states);
     let attribution = attribution::attribute(trace, &timeline, &collectives, &explainer, &windows, cuts);
-    let training = is_training(trace, process);
+    let training = training::is_training(trace, process);
     let tokens = RankCounter::Tokens.of(trace, process);
     let mut steps: Vec<Step> = Vec::with_capacity(windows.len());
     let mut drafts = Vec::with_capacity(windows.len());
@@ -333,15 +333,6 @@ fn windows(timeline: &Timeline, marks: &[Mark], kind: AnchorKind) -> Vec<Span> {
         out.push(Span::new(start, end));
     }
     out
-}
-
-/// A capture whose program annotates an optimiser step trains.
-fn is_training(trace: &Trace, process: ProcessId) -> bool {
-    trace.tracks.iter().zip(&trace.lanes).filter(|(t, _)| t.key.process == process).any(|(_, lane)| {
-        (0..lane.len()).any(|i| {
-            lane.category[i] == Category::UserRange && trace.strings.get(lane.name[i]).starts_with("Optimizer.")
-        })
-    })
 }
 
 /// Layers of the median step of the main class, by the canonical operators of its kernels.

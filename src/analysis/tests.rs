@@ -222,6 +222,46 @@ fn host_time_inside_a_graph_capture_is_compilation() {
 }
 
 #[test]
+fn making_nodes_inside_a_graph_capture_does_not_end_it() {
+    let mut s = Script::default();
+    s.launch((0, 10), NORM, (20, 100));
+    s.call("cudaStreamBeginCapture", (200, 210)).call("cudaGraphAddKernelNode", (300, 310));
+    s.call("cudaStreamEndCapture", (900, 910));
+    s.launch((1_000, 1_010), NORM, (1_020, 1_100));
+    let (_, a) = s.analyze();
+    assert!(buckets(&a, 0).contains(&("rt.compile".to_owned(), 710)), "{:?}", buckets(&a, 0));
+    assert_eq!(a.ranks[0].classes[0].key, "capture graph=capturing");
+}
+
+#[test]
+fn a_frame_around_everything_names_nothing_inside() {
+    let named = |frame: (Ns, Ns)| {
+        let mut s = Script::default();
+        s.host(Category::PythonFrame, "vllm/v1/core/sched/scheduler.py(9): schedule", frame);
+        s.host(Category::FrameworkOp, "aten::linear", (150, 190));
+        s.launch((10, 20), NORM, (30, 100)).launch((200, 210), NORM, (220, 300));
+        buckets(&s.analyze().1, 0)
+    };
+    let has = |named: &[(String, Ns)], name: &str| named.iter().any(|(n, _)| n == name);
+    let (around, inside) = (named((0, 400)), named((120, 195)));
+    assert!(has(&around, "rt.host.framework") && !has(&around, "rt.host.scheduler"), "{around:?}");
+    assert!(has(&inside, "rt.host.scheduler") && !has(&inside, "rt.host.framework"), "{inside:?}");
+}
+
+#[test]
+fn the_direction_of_a_copy_is_what_its_call_asked_for() {
+    let mut s = Script::default();
+    s.launch((0, 10), NORM, (20, 100));
+    let id = s.asked("hipMemcpyWithStream", (110, 200), "DtoH");
+    s.copied("DtoD", (120, 180), id);
+    expect(
+        &s.analyze().1,
+        0,
+        vec![("compute.norm", 80), ("copy.d2h", 60), ("rt.host.unknown", 10), ("rt.launch_api", 10)],
+    );
+}
+
+#[test]
 fn of_nested_annotations_the_inner_one_is_the_step() {
     let mut s = Script::default();
     for i in 0..4 {

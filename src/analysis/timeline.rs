@@ -183,7 +183,9 @@ fn captures(trace: &Trace, calls: &[Call]) -> Vec<Span> {
         let name = trace.strings.get(call.name);
         if name.contains("BeginCapture") {
             open.insert(call.track, call.start);
-        } else if let Some(start) = open.remove(&call.track).filter(|_| name.contains("EndCapture")) {
+        } else if name.contains("EndCapture")
+            && let Some(start) = open.remove(&call.track)
+        {
             out.push(Span::new(start, call.end));
         }
     }
@@ -229,12 +231,18 @@ fn device_op(
     }
 }
 
+/// Direction of a copy: what its call asked for, else what the profiler calls it. roctracer names every copy between
+/// memories that the device can reach `DtoD`, pinned host memory included.
 fn copy_dir(trace: &Trace, lane: &Columns, i: usize) -> CopyDir {
-    let direction = match trace.detail(lane, i) {
+    let said = |lane: &Columns, i: usize| match trace.detail(lane, i) {
         Some(Detail::Copy(copy)) => copy.direction.map(|d| trace.strings.get(d)),
         _ => None,
     };
-    match direction {
+    let asked = lane
+        .link(i)
+        .and_then(|call| trace.locate(call))
+        .and_then(|(track, row)| said(trace.lanes.get(track.0 as usize)?, row));
+    match asked.or_else(|| said(lane, i)) {
         Some("HtoD") => CopyDir::HtoD,
         Some("DtoH") => CopyDir::DtoH,
         Some("DtoD") => CopyDir::DtoD,

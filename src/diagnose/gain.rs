@@ -16,7 +16,7 @@ use super::{
 use crate::{
     analysis::{
         Analysis, Bucket, Class, Edit, Layer, Rank,
-        replay::{self, Check, Replay, Variant, Windows},
+        replay::{self, Check, CriticalPath, Replay, Variant, Windows},
     },
     i18n::Text,
 };
@@ -40,6 +40,8 @@ pub struct Counterfactual {
     pub checks: Vec<RankCheck>,
     /// The first findings carried out together.
     pub joint: Option<Joint>,
+    /// Critical path of the median step of each rank.
+    pub paths: Vec<CriticalPath>,
     /// What pairs of them gain beyond the sum of each alone.
     pub interactions: Vec<Interaction>,
 }
@@ -151,7 +153,8 @@ impl<'a> Gains<'a> {
             let check = self.check((i, rank, class));
             Some(RankCheck { rank: rank.rank, class: class.key.clone(), check })
         });
-        let mut out = Counterfactual { checks: checks.collect(), ..Counterfactual::default() };
+        let paths = (0..self.analysis.ranks.len()).filter_map(|i| self.replay.critical_path(i)).collect();
+        let mut out = Counterfactual { checks: checks.collect(), paths, ..Counterfactual::default() };
         let mut first: Vec<&Finding> = Vec::new();
         for f in findings.iter().filter(|f| f.estimate.method == Method::Replay) {
             if first.len() < TOGETHER && first.first().is_none_or(|g| g.class == f.class) {

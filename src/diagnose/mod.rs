@@ -23,7 +23,7 @@ pub use verdict::{Level, Verdict, VerdictLayer};
 use crate::{
     analysis::Analysis,
     i18n::{Message, Text},
-    platform::Packs,
+    platform::{Packs, Stage},
 };
 
 /// What was found in one capture.
@@ -44,6 +44,27 @@ const NO_STEPS: Text = Text::new(
     "采集中没有标记步的信息；请标注各步（引擎自带的区间，或在每步外包一层 profiler step）",
 );
 
+/// Why on a capture of training.
+const TRAINING: Text =
+    Text::new("the capture is of training, which has no inference step", "该采集为训练，其中没有推理步");
+
+/// Why on a capture of a start-up.
+const START_UP: Text = Text::new(
+    "the capture holds a start-up and no step; record decode steps after the warm-up",
+    "采集中只有启动阶段，没有步；请在预热之后采集解码步",
+);
+
+/// Why a rule about steps abstains where none is marked.
+fn no_steps(cx: &Context<'_>) -> Text {
+    if cx.main_classes().any(|(_, class)| class.stage == Stage::Train) {
+        TRAINING
+    } else if cx.main_classes().any(|(rank, class)| verdict::is_start_up(rank, class)) {
+        START_UP
+    } else {
+        NO_STEPS
+    }
+}
+
 /// Runs every rule over a capture.
 pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis {
     let cx = Context { trace, analysis, packs, estimator: &estimate::Bounds };
@@ -56,7 +77,8 @@ pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis 
             continue;
         }
         if rule.needs_steps() && !cx.has_marked_steps() {
-            abstained.push(Abstention { rule: doc.id, needs: Vec::new(), why: Some(Message::plain(NO_STEPS)) });
+            let why = Some(Message::plain(no_steps(&cx)));
+            abstained.push(Abstention { rule: doc.id, needs: Vec::new(), why });
             continue;
         }
         match rule.check(&cx) {

@@ -4,7 +4,7 @@ use model::{EvidenceClass, Trace};
 
 use super::{
     estimate::{Estimator, Intervention},
-    finding::{Competing, Evidence, Finding, Severity, Trigger},
+    finding::{Competing, Evidence, Finding, Remedy, Severity, Trigger},
 };
 use crate::{
     analysis::{Analysis, AnchorKind, Class, Confidence, Layer, Rank},
@@ -80,6 +80,16 @@ impl Context<'_> {
         self.trace.devices.iter().find_map(|d| d.vendor).map(|v| self.trace.strings.get(v))
     }
 
+    /// What to do about a finding of a rule on this platform, without what the run says it does already.
+    pub fn remedies(&self, rule: &str) -> Vec<Remedy> {
+        let follows = |(key, value): &(String, String)| {
+            self.trace.manifest.value(key).is_some_and(|said| said.split(',').any(|one| one.trim() == value))
+        };
+        let mut remedies = self.packs.remedies(rule, self.vendor());
+        remedies.retain(|remedy| !remedy.unless.as_ref().is_some_and(follows));
+        remedies
+    }
+
     /// A finding about `class` of `rank` with everything that follows from the rule's text, the platform and the
     /// change filled in; the rule adds evidence and competing explanations.
     pub fn finding(
@@ -107,7 +117,7 @@ impl Context<'_> {
             unreplayed: None,
             changes: vec![(rank.rank, change)],
             competing: Vec::new(),
-            remedy: self.packs.remedies(doc.id, self.vendor()),
+            remedy: self.remedies(doc.id),
             verify: Message::plain(doc.verify),
             supersedes: Vec::new(),
         }

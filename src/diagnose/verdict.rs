@@ -1,14 +1,14 @@
 //! The answer in one sentence, and the level the capture reached.
 
-use model::EvidenceClass;
+use model::{EvidenceClass, Ns};
 
 use super::{
     finding::{Finding, Severity},
     rule::Context,
-    rules::{self, cp04_tracing_inflation as inflation, rt19_load_limited as load},
+    rules::{self, cp04_tracing_inflation as inflation, reading, rt19_load_limited as load},
 };
 use crate::{
-    analysis::{AnchorKind, Bucket, Class, Confidence, Layer, Rank},
+    analysis::{AnchorKind, Bucket, Class, Confidence, Layer, Rank, idle::Gap},
     i18n::{Message, Text, Value},
     platform::Stage,
 };
@@ -123,6 +123,14 @@ pub fn judge(cx: &Context<'_>, findings: &[Finding]) -> Verdict {
         let args = step_args(rank, class).into_iter().chain([("share", Value::Share(starting))]);
         return undecided(Message::new(text, args), Vec::new());
     }
+    if let Some((gap, share)) = start_up_gap(rank, class) {
+        let text = Text::new(
+            "{subject} ({class}): {lasts} {step}, {share} of it a single idle gap of {gap} in which the host prepared code or graphs, so this is a start-up and no decode step.",
+            "{subject}（{class}）：{lasts} {step}，其中 {share} 是一个 {gap} 的空闲间隙，其间主机在准备代码或图，属于启动阶段而非解码步。",
+        );
+        let args = [("share", Value::Share(share)), ("gap", Value::Ns(gap))];
+        return undecided(Message::new(text, step_args(rank, class).into_iter().chain(args)), Vec::new());
+    }
     let weighty = |f: &&Finding| f.layer != Layer::Measurement && f.severity >= Severity::Low;
     let collectives = class.share(|b| matches!(b, Bucket::CommTransfer | Bucket::CommWait));
     let best = findings.iter().filter(weighty).map(|f| f.estimate.max_gain_share()).fold(0.0, f64::max);
@@ -162,6 +170,21 @@ pub fn judge(cx: &Context<'_>, findings: &[Finding]) -> Verdict {
     }
 }
 
+/// Whether most of a class is compilation or graph capture, or one gap that holds it.
+pub(super) fn is_start_up(rank: &Rank, class: &Class) -> bool {
+    class.share(|b| b == Bucket::Compile) > OPAQUE || start_up_gap(rank, class).is_some()
+}
+
+/// The one gap, and its share, that makes a class a start-up: it is most of the class, and in it the host loaded or
+/// compiled code or made graphs.
+fn start_up_gap(rank: &Rank, class: &Class) -> Option<(Ns, f64)> {
+    let prepares = |gap: &Gap| gap.parts.iter().any(|(bucket, _)| *bucket == Bucket::Compile);
+    let gaps = rank.steady_steps(class).flat_map(|step| reading::gaps(rank, step)).filter(|gap| prepares(gap));
+    let gap = gaps.map(|gap| gap.span.len()).max()?;
+    let share = gap as f64 / class.total.max(1) as f64;
+    (share > OPAQUE).then_some((gap, share))
+}
+
 fn has_class(cx: &Context<'_>, class: EvidenceClass) -> bool {
     cx.analysis.evidence.has(class)
 }
@@ -192,9 +215,14 @@ fn layer_name(layer: Layer) -> Text {
 /// What the class is, in plain words: a capture without decode steps must not pass for one.
 fn subject(rank: &Rank, class: &Class) -> Value {
     Value::Text(match class.stage {
-        _ if rank.anchor.kind == AnchorKind::WholeCapture => {
-            Text::new("No steps found, the whole capture as one window", "未找到步，整个采集作为一个窗口")
-        }
+        Stage::Train if rank.anchor.kind == AnchorKind::WholeCapture => Text::new(
+            "Training, not decode; no steps found, one window from the first device operation to the end of the last",
+            "训练，并非解码；未找到步，取首个设备操作开始到最后一个设备操作结束的一个窗口",
+        ),
+        _ if rank.anchor.kind == AnchorKind::WholeCapture => Text::new(
+            "No steps found, one window from the first device operation to the end of the last",
+            "未找到步，取首个设备操作开始到最后一个设备操作结束的一个窗口",
+        ),
         Stage::Decode => Text::new("Decode", "解码"),
         Stage::Prefill => Text::new("Prefill only, no decode step in the capture", "仅预填充，采集中无解码步"),
         Stage::Mixed => Text::new("Mixed prefill and decode", "预填充与解码混合"),
@@ -217,9 +245,10 @@ fn step_args(rank: &Rank, class: &Class) -> [(&'static str, Value); 4] {
     ]
 }
 
-/// The bucket with the most time and its share: what a person asks for next.
+/// The bucket with the most time and its share: what a person asks for next. Of equals the one that the tables list first.
 fn largest(cx: &Context<'_>, class: &Class) -> [(&'static str, Value); 2] {
-    let most = class.buckets.iter().max_by_key(|(bucket, ns)| (*ns, std::cmp::Reverse(*bucket)));
+    let order = |bucket: Bucket| (bucket.layer(), bucket.name(&cx.analysis.host_labels));
+    let most = class.buckets.iter().max_by_key(|(bucket, ns)| (*ns, std::cmp::Reverse(order(*bucket))));
     let name = most.map_or_else(String::new, |(bucket, _)| bucket.name(&cx.analysis.host_labels));
     let share = most.map_or(0.0, |(bucket, _)| class.share(|b| b == *bucket));
     [("bucket", Value::Raw(name)), ("part", Value::Share(share))]
@@ -252,10 +281,15 @@ fn without_findings(cx: &Context<'_>, rank: &Rank, class: &Class) -> (VerdictLay
     let enough = rank.steady_steps(class).all(|s| s.ops.len() >= FEW_OPS);
     let (layer, text) = if computes >= DECISIVE && marked && enough {
         let text = Text::new(
-            "{subject} ({class}): {lasts} {step}, and the device computes for {operator} of it, so it is operator-bound; nothing stands out above the thresholds. The largest bucket is {bucket} with {part}.",
-            "{subject}（{class}）：{lasts} {step}，其中设备计算占 {operator}，受算子限制；没有超过阈值的突出问题。最大的一项是 {bucket}，占 {part}。",
+            "{subject} ({class}): {lasts} {step}, and the device computes for {operator} of it, so it is operator-bound; no rule that could decide fired. The largest bucket is {bucket} with {part}.",
+            "{subject}（{class}）：{lasts} {step}，其中设备计算占 {operator}，受算子限制；能够判定的规则都没有触发。最大的一项是 {bucket}，占 {part}。",
         );
-        (VerdictLayer::Operator, text)
+        // Without ceilings nobody knows whether the operators are fast, so their share is no verdict on them.
+        let unjudged = Text::new(
+            "{subject} ({class}): {lasts} {step}, and the device computes for {operator} of it, so it is operator-bound; no rule that could decide fired, and how efficient the operators are was not judged (no probes of this platform). The largest bucket is {bucket} with {part}.",
+            "{subject}（{class}）：{lasts} {step}，其中设备计算占 {operator}，受算子限制；能够判定的规则都没有触发，算子本身的效率未作判断（没有本平台探针）。最大的一项是 {bucket}，占 {part}。",
+        );
+        (VerdictLayer::Operator, if has_class(cx, EvidenceClass::Probes) { text } else { unjudged })
     } else {
         let text = Text::new(
             "{subject} ({class}): {lasts} {step}; no rule names a cause: operator {operator}, runtime {runtime}, communication {communication}, measurement {measurement}. The largest bucket is {bucket} with {part}.",
@@ -286,7 +320,15 @@ fn level(cx: &Context<'_>) -> (Option<Level>, Vec<Message>) {
         }
     };
     let decodes = cx.main_classes().any(|(_, c)| matches!(c.stage, Stage::Decode | Stage::Mixed));
-    need(decodes, Text::new("steps that the capture itself names as decode", "采集自身标明为解码的步"), Vec::new());
+    let trains = cx.main_classes().any(|(_, c)| c.stage == Stage::Train);
+    need(
+        decodes || trains,
+        Text::new(
+            "steps that the capture itself names as decode, if the model decodes",
+            "若模型有解码：采集自身标明为解码的步",
+        ),
+        Vec::new(),
+    );
     let coverage = cx.analysis.op_coverage;
     need(
         coverage.is_some_and(|c| c >= NAMED),

@@ -94,6 +94,7 @@ impl Knowledge {
                 platform: pack.id.clone(),
                 source: entry.source.unwrap_or_else(|| pack.source.clone()),
                 date: entry.date.unwrap_or_else(|| pack.date.clone()),
+                unless: entry.unless,
             };
             self.remedies.push(RuleRemedy { rules: entry.rules, vendors: pack.vendors.clone(), remedy });
         }

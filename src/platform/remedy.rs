@@ -15,6 +15,9 @@ pub struct Remedy {
     pub source: String,
     /// When it was last checked, `YYYY-MM`.
     pub date: String,
+    /// Manifest key and value of a run that follows the advice already.
+    #[serde(skip)]
+    pub unless: Option<(String, String)>,
 }
 
 /// Advice as a pack writes it.
@@ -25,6 +28,8 @@ pub(super) struct RemedyEntry {
     pub rules: Vec<String>,
     pub en: String,
     pub zh: String,
+    /// Manifest key, and the value (or one of the values, separated by commas) with which the advice is followed already.
+    pub unless: Option<(String, String)>,
     pub source: Option<String>,
     pub date: Option<String>,
 }

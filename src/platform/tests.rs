@@ -67,6 +67,8 @@ fn host_calls_of_every_runtime() {
         ("cudaEventQuery_v3020", HostCall::Query),
         ("cudaMemcpy", HostCall::CopySync),
         ("hipMemcpyWithStream", HostCall::CopySync),
+        ("hipGraphGetNodes", HostCall::GraphCapture),
+        ("hipGraphDestroy", HostCall::GraphCapture),
         ("cuMemcpyDtoH_v2", HostCall::CopySync),
         ("cudaMemcpyAsync_v3020", HostCall::CopyAsync),
         ("cuMemcpyHtoDAsync_v2", HostCall::CopyAsync),
@@ -161,6 +163,12 @@ fn host_activities() {
         ("llm_engine step: get_output", Some("rpc")),
         ("aten::item", Some("read_back")),
         ("Torch-Compiled Region: 0/0", Some("compiled_glue")),
+        ("triton/runtime/jit.py(653): run", Some("triton_launch")),
+        ("triton/compiler/compiler.py(480): launch_metadata", Some("triton_launch")),
+        ("triton/compiler/compiler.py(226): compile", Some("compile")),
+        ("vllm/v1/executor/uniproc_executor.py(74): collective_rpc", None),
+        ("Lazy function loading (CUDA)", Some("compile")),
+        ("Command buffer full (CUDA)", Some("queue_full")),
         ("aten::add", None),
         ("", None),
     ] {
@@ -206,7 +214,7 @@ fn every_rule_with_a_finding_has_advice_in_both_languages() {
     }
     let platforms = |vendor| PACKS.remedies("RT-14", vendor).into_iter().map(|r| r.platform).collect::<Vec<_>>();
     assert_eq!(platforms(Some("ascend")), ["ascend", "generic"]);
-    assert_eq!(platforms(Some("hygon")), ["rocm", "generic"]);
+    assert_eq!(platforms(Some("hygon")), ["rocm", "rocm", "generic"]);
     assert_eq!(platforms(None), ["generic"]);
     assert!(PACKS.remedies("XX-99", None).is_empty());
 }

@@ -202,6 +202,7 @@ fn capture(capture: &Capture, lang: Lang) -> serde_json::Value {
         "verdict": verdict(capture, lang),
         "op_coverage": capture.mapping.coverage,
         "replay": replay(capture),
+        "critical_path": capture.counterfactual.paths.iter().map(critical_path).collect::<Vec<_>>(),
         "unmapped": capture.mapping.unmapped.iter()
             .map(|(name, ns)| serde_json::json!({ "name": plain(name), "ns": ns })).collect::<Vec<_>>(),
         "unmapped_more": { "names": capture.mapping.more.0, "ns": capture.mapping.more.1 },
@@ -239,6 +240,15 @@ fn replay(capture: &Capture) -> serde_json::Value {
         "checks": replay.checks.iter().map(check).collect::<Vec<_>>(),
         "joint": replay.joint.as_ref().map(joint),
         "interactions": replay.interactions.iter().map(pair).collect::<Vec<_>>(),
+    })
+}
+
+fn critical_path(path: &crate::analysis::replay::CriticalPath) -> serde_json::Value {
+    let layers: serde_json::Map<String, serde_json::Value> =
+        path.layers.iter().map(|(layer, ns)| (layer.key().to_owned(), (*ns).into())).collect();
+    serde_json::json!({
+        "rank": path.rank, "class": plain(&path.class), "step": path.step, "length_ns": path.length,
+        "layers": layers, "hops": path.hops, "ops": path.ops,
     })
 }
 

@@ -6,6 +6,7 @@
 //! | [`job`] | what several ranks tell together |
 //! | [`work`] | which operators and kernels take the time |
 //! | [`grade`] | how far a capture's evidence reaches |
+//! | [`idle`] | where the idle time lies |
 //! | [`markdown`] | the report for people |
 //! | [`json`] | the report for scripts, `strato.diagnosis/1` |
 //! | [`terminal`] | the markdown with colour |
@@ -16,6 +17,7 @@
 //! | [`text`] | text from a capture made safe to print |
 
 pub mod grade;
+pub mod idle;
 pub mod job;
 pub mod json;
 pub mod kernel_name;

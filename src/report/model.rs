@@ -5,11 +5,12 @@ use model::{Evidence, ImportStat, LedgerRow, Ns, Provenance, Trace};
 
 use super::{
     grade::Grade,
+    idle::{self, Idle},
     job::{JobPart, Moved},
     work::{self, Work},
 };
 use crate::{
-    analysis::{Analysis, Anchor, Class, Jitter, Layer, Rank, Selection, steps::Shadow},
+    analysis::{Analysis, Anchor, Class, Jitter, Layer, Rank, Selection, sequences, steps::Shadow},
     diagnose::{Abstention, Counterfactual, Diagnosis, Finding, Severity, Verdict},
 };
 
@@ -46,6 +47,8 @@ pub struct Capture {
     pub world_size: Option<u32>,
     /// Length of the time that was recorded, ns.
     pub window: Option<Ns>,
+    /// From the start of the first slice to the end of the last, ns.
+    pub rows: Option<Ns>,
     /// Wall clock of the capture's zero, Unix ns.
     pub start_unix_ns: Option<Ns>,
     /// Evidence it holds.
@@ -98,6 +101,8 @@ pub struct RankPart {
     pub anchor: Anchor,
     /// Steps found.
     pub steps: usize,
+    /// Time that the windows of the steps cover, ns.
+    pub covered: Ns,
     /// Which steps count and why the others do not: ranges of step indices, both ends included.
     pub selections: Vec<(Selection, Vec<(u32, u32)>)>,
     /// Step classes, the longest in total first.
@@ -110,6 +115,8 @@ pub struct RankPart {
     pub kernels: Vec<Work>,
     /// Device work that lies in no step, ns: before the first and after the last.
     pub outside: [Ns; 2],
+    /// Copies of the main class by direction.
+    pub copies: Vec<Copies>,
     /// Collectives seen, and those whose transfer had to be estimated.
     pub collectives: (u64, u64),
 }
@@ -139,6 +146,25 @@ pub struct ClassPart {
     pub slow: Option<Slow>,
     /// The same time with waits moved to what caused them; absent where no other rank of a collective was captured.
     pub reassigned: Option<Moved>,
+    /// Median length of the annotated host ranges of the steps that count, ns.
+    pub host: Option<Ns>,
+    /// Where the idle time lies, if it lies together.
+    pub idle: Option<Idle>,
+    /// Queries and keys per sequence in attention, where shapes say it and the stage is unknown.
+    pub attended: Option<(u64, u64)>,
+}
+
+/// Copies of one direction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Copies {
+    /// Bucket such as `copy.h2d`.
+    pub name: &'static str,
+    /// How many over the steps that count.
+    pub count: u64,
+    /// Bytes that they say they moved.
+    pub bytes: i64,
+    /// Sum of the durations of those that say their bytes, ns.
+    pub time: Ns,
 }
 
 /// Time of one bucket.
@@ -217,6 +243,7 @@ impl Capture {
             facts,
             world_size: trace.manifest.value("parallel.world_size").and_then(|v| v.parse().ok()),
             window: trace.window.map(model::Span::len),
+            rows: rows(trace),
             start_unix_ns: trace.start_unix_ns,
             evidence: analysis.evidence,
             grade: Grade::of(analysis.evidence, &analysis.integrity, nodes),
@@ -250,12 +277,14 @@ impl RankPart {
             device: rank.device,
             anchor: rank.anchor.clone(),
             steps: rank.steps.len(),
+            covered: rank.steps.iter().map(|step| step.window.len()).fold(0, Ns::saturating_add),
             selections: selections(rank),
-            classes: rank.classes.iter().map(|class| ClassPart::build(analysis, index, rank, class)).collect(),
+            classes: rank.classes.iter().map(|c| ClassPart::build(trace, analysis, index, rank, c)).collect(),
             main: main.and_then(|class| rank.classes.iter().position(|c| c.index == class.index)),
             operators,
             kernels,
             outside: outside(rank),
+            copies: main.map(|class| work::copies(trace, rank, class)).unwrap_or_default(),
             collectives: (rank.collectives.instances, rank.collectives.estimated),
         }
     }
@@ -267,7 +296,7 @@ impl RankPart {
 }
 
 impl ClassPart {
-    fn build(analysis: &Analysis, index: usize, rank: &Rank, class: &Class) -> Self {
+    fn build(trace: &Trace, analysis: &Analysis, index: usize, rank: &Rank, class: &Class) -> Self {
         let labels = &analysis.host_labels;
         let mut buckets: Vec<BucketRow> = Vec::new();
         let mut rows = class.buckets.clone();
@@ -300,6 +329,9 @@ impl ClassPart {
             shadow: class.shadow.clone(),
             slow: class.jitter.as_ref().map(slow),
             reassigned: Moved::build(analysis, index, rank, class),
+            host: host_range(rank, class),
+            idle: idle::of(trace, rank, class),
+            attended: sequences::attended(trace, rank, class),
         }
     }
 
@@ -327,6 +359,20 @@ fn outside(rank: &Rank) -> [Ns; 2] {
 fn file_name(source: &str) -> String {
     let trimmed = source.trim_end_matches(['/', '\\']);
     trimmed.rsplit(['/', '\\']).next().filter(|s| !s.is_empty()).unwrap_or(source).to_owned()
+}
+
+/// From the start of the first slice to the end of the last.
+fn rows(trace: &Trace) -> Option<Ns> {
+    let first = trace.lanes.iter().filter_map(|lane| lane.start.first()).min()?;
+    let last = trace.lanes.iter().flat_map(|lane| (0..lane.len()).map(|i| lane.end(i))).max()?;
+    Some(last.saturating_sub(*first))
+}
+
+/// Median length of the annotated host ranges, lower of two.
+fn host_range(rank: &Rank, class: &Class) -> Option<Ns> {
+    let mut ranges: Vec<Ns> = rank.steady_steps(class).filter_map(|s| s.host).map(model::Span::len).collect();
+    ranges.sort_unstable();
+    ranges.get(ranges.len().checked_sub(1)? / 2).copied()
 }
 
 fn devices(trace: &Trace) -> Vec<DeviceGroup> {

@@ -4,11 +4,16 @@ use model::{EvidenceClass, ImportStat, LedgerRow, Provenance, SliceId};
 
 use super::{
     grade::Grade,
-    model::{BucketRow, Capture, ClassPart, DeviceGroup, Mapping, RankPart, Report, Slow},
+    idle::Idle,
+    model::{BucketRow, Capture, ClassPart, Copies, DeviceGroup, Mapping, RankPart, Report, Slow},
     work::Work,
 };
 use crate::{
-    analysis::{Anchor, AnchorKind, Confidence, Integrity, Layer, Selection, replay::Check, steps::Shadow},
+    analysis::{
+        Anchor, AnchorKind, Confidence, Integrity, Layer, Selection,
+        replay::{Check, CriticalPath},
+        steps::Shadow,
+    },
     diagnose::{
         Abstention, Competing, Counterfactual, Estimate, Evidence, Finding, Interaction, Level, Method, RankCheck,
         Severity, Trigger, Verdict, VerdictLayer, finding::Remedy,
@@ -52,6 +57,7 @@ fn capture(simulated: bool) -> Capture {
         ],
         world_size: Some(2),
         window: Some(45_000_000),
+        rows: Some(44_000_000),
         start_unix_ns: Some(1_700_000_000_000_000_000),
         evidence,
         grade: Grade::of(evidence, &integrity, true),
@@ -81,6 +87,15 @@ fn capture(simulated: bool) -> Capture {
                 check: Check { steps: 3, median: 0.001, p95: 0.004 },
             }],
             joint: None,
+            paths: vec![CriticalPath {
+                rank: 0,
+                class: "decode b=8 graph=eager".into(),
+                step: 2,
+                length: 10_000_000,
+                layers: Layer::ALL.into_iter().zip([5_000_000, 4_000_000, 1_000_000, 0]).collect(),
+                hops: 3,
+                ops: 180,
+            }],
             interactions: vec![Interaction { rules: ["RT-14", "RT-12"], ns: -250_000 }],
         },
         abstained: vec![
@@ -128,6 +143,9 @@ fn rank() -> RankPart {
         ],
         shadow: vec![(Shadow::ComputeTransfer, 600_000), (Shadow::ComputeCopy, 0)],
         reassigned: None,
+        host: Some(9_000_000),
+        idle: Some(Idle::Start { early: 9_000_000, all: 9_500_000 }),
+        attended: Some((512, 512)),
         slow: Some(Slow { ratio: 1.25, slowest: true, steps: 1, excess: vec![("rt.launch_api".into(), 2_500_000)] }),
     };
     let prefill = ClassPart {
@@ -142,6 +160,9 @@ fn rank() -> RankPart {
         shadow: Vec::new(),
         slow: None,
         reassigned: None,
+        host: None,
+        idle: None,
+        attended: None,
     };
     RankPart {
         rank: 0,
@@ -153,6 +174,7 @@ fn rank() -> RankPart {
             without_work: 2,
         },
         steps: 6,
+        covered: 44_000_000,
         selections: vec![
             (Selection::Steady, vec![(1, 4)]),
             (Selection::WarmUp, vec![(0, 0)]),
@@ -169,6 +191,7 @@ fn rank() -> RankPart {
             work("void rms_norm<c10::BFloat16>(T*, int)", "norm", 60, 5_000_000, 3_000_000),
         ],
         outside: [3_000_000, 0],
+        copies: vec![Copies { name: "copy.h2d", count: 3, bytes: 3 << 20, time: 150_000 }],
         collectives: (6, 2),
     }
 }
@@ -213,6 +236,7 @@ fn finding() -> Finding {
             platform: "cuda".into(),
             source: "vendor guide".into(),
             date: "2026-01".into(),
+            unless: None,
         }],
         verify: Message::plain(Text::new(
             "Run again with graphs and compare the step time.",

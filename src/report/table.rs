@@ -20,11 +20,9 @@ pub struct Table {
 
 impl Table {
     /// A table with these columns.
-    pub fn new<const N: usize>(columns: [(&str, Align); N]) -> Self {
-        Self {
-            align: columns.iter().map(|(_, align)| *align).collect(),
-            rows: vec![columns.iter().map(|(name, _)| cell(name)).collect()],
-        }
+    pub fn new<'a>(columns: impl IntoIterator<Item = (&'a str, Align)>) -> Self {
+        let (names, align) = columns.into_iter().map(|(name, align)| (cell(name), align)).unzip();
+        Self { align, rows: vec![names] }
     }
 
     /// Adds a row. The text is markdown; only what would end a cell is escaped.

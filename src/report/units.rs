@@ -1,7 +1,7 @@
 //! How numbers are written: one place for every report, so that the same value never appears in two spellings.
 //!
-//! Times stay integers until the last digit is cut; shares and per-step means are cut by largest remainder, so that the
-//! rows of a table add up to its sum row in the digits that are shown.
+//! Times stay integers until the last digit is cut. Every number is rounded by itself, so that one value reads the same
+//! wherever it stands; the rows of a table may therefore miss its sum row, which is exact, by a last digit.
 
 use model::Ns;
 
@@ -109,26 +109,6 @@ fn rounded(value: i64, by: i64) -> i64 {
     value.saturating_add(half) / by
 }
 
-/// Cuts non-negative `parts` to whole units, `units` in all, by largest remainder: the result adds up to `units` exactly
-/// (ties go to the earlier part). All zero when there is nothing to divide.
-pub fn apportion(parts: &[Ns], units: i64) -> Vec<i64> {
-    let whole: i128 = parts.iter().map(|p| i128::from(*p)).sum();
-    if whole <= 0 {
-        return vec![0; parts.len()];
-    }
-    let scaled = |part: &Ns| i128::from(*part) * i128::from(units);
-    let mut cut: Vec<i64> = parts.iter().map(|p| scaled(p).div_euclid(whole) as i64).collect();
-    let mut order: Vec<usize> = (0..parts.len()).collect();
-    order.sort_by_key(|i| (std::cmp::Reverse(parts.get(*i).map_or(0, |p| scaled(p).rem_euclid(whole))), *i));
-    let missing = units - cut.iter().sum::<i64>();
-    for i in order.into_iter().take(missing.max(0) as usize) {
-        if let Some(part) = cut.get_mut(i) {
-            *part += 1;
-        }
-    }
-    cut
-}
-
 /// Mean per step in tenths of a µs.
 pub fn mean_tenths(total: Ns, steps: usize) -> i64 {
     rounded(total, 100i64.saturating_mul(steps.max(1) as i64))
@@ -185,18 +165,6 @@ mod tests {
     }
 
     proptest::proptest! {
-        #[test]
-        fn apportioned_parts_add_up(parts in proptest::collection::vec(0i64..1 << 50, 1..20), units in 0i64..1 << 40) {
-            let cut = apportion(&parts, units);
-            let expected = if parts.iter().all(|p| *p == 0) { 0 } else { units };
-            proptest::prop_assert_eq!(cut.iter().sum::<i64>(), expected);
-            let whole: i128 = parts.iter().map(|p| i128::from(*p)).sum();
-            for (part, cut) in parts.iter().zip(&cut) {
-                let exact = i128::from(*part) * i128::from(units);
-                proptest::prop_assert!((i128::from(*cut) * whole - exact).abs() <= whole.max(0));
-            }
-        }
-
         #[test]
         fn no_time_panics(ns in proptest::num::i64::ANY) {
             proptest::prop_assert!(!time(ns).is_empty() && !utc(ns).is_empty() && !micros(ns).is_empty());

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
-use model::{Ns, Trace};
+use model::{Detail, Ns, Trace};
 
-use crate::analysis::{Class, DeviceOp, OpKind, Rank};
+use super::model::Copies;
+use crate::analysis::{Class, CopyDir, DeviceOp, OpKind, Rank};
 
 /// Operators and kernels listed by name; the rest is one row.
 const TOP: usize = 12;
@@ -32,6 +33,29 @@ pub fn of(trace: &Trace, rank: &Rank, class: &Class) -> (Vec<Work>, Vec<Work>) {
     (top(&works, by_op), top(&works, by_name))
 }
 
+/// Copies of a class that say their bytes, by direction, over the steps that count.
+pub fn copies(trace: &Trace, rank: &Rank, class: &Class) -> Vec<Copies> {
+    let mut found: Vec<(CopyDir, Copies)> = Vec::new();
+    for op in rank.steady_steps(class).flat_map(|step| rank.ops_of(step)) {
+        let OpKind::Copy(dir) = op.kind else { continue };
+        let said =
+            trace.locate(op.slice).and_then(|(track, row)| trace.detail(trace.lanes.get(track.0 as usize)?, row));
+        let Some(Detail::Copy(detail)) = said else { continue };
+        let Some(bytes) = detail.bytes else { continue };
+        let at = found.iter().position(|(known, _)| *known == dir).unwrap_or_else(|| {
+            found.push((dir, Copies { name: dir.name(), count: 0, bytes: 0, time: 0 }));
+            found.len() - 1
+        });
+        if let Some((_, sum)) = found.get_mut(at) {
+            sum.count += 1;
+            sum.bytes = sum.bytes.saturating_add(bytes);
+            sum.time = sum.time.saturating_add(op.dur());
+        }
+    }
+    found.sort_by_key(|(dir, _)| *dir);
+    found.into_iter().map(|(_, copies)| copies).collect()
+}
+
 /// Count, busy and idle ns by device name and operator over the steps of the class that count.
 type Works = HashMap<(model::StringId, &'static str), (u64, Ns, Ns)>;
 
@@ -39,7 +63,7 @@ type Works = HashMap<(model::StringId, &'static str), (u64, Ns, Ns)>;
 fn works(rank: &Rank, class: &Class) -> Works {
     let mut works = Works::new();
     let name = |op: &DeviceOp| match op.kind {
-        OpKind::Copy(_) => "copy",
+        OpKind::Copy(dir) => dir.name(),
         OpKind::Opaque => "graph",
         OpKind::Compute | OpKind::Comm => op.op.name(),
     };

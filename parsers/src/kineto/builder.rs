@@ -13,6 +13,7 @@ use super::{
     json::{self, Text, Value},
     micros::micros,
 };
+use crate::overhead;
 
 /// Longest text of shapes or dtypes that is kept, bytes; a real one takes a few hundred.
 const MAX_SHAPES: usize = 8 << 10;
@@ -189,7 +190,7 @@ impl<'a> BatchBuilder<'a> {
         let forward_backward = event.cat.is_some_and(|cat| matches!(cat.raw, b"fwdbwd" | b"forward_backward"));
         if !forward_backward {
             let cat = event.cat.map_or_else(|| "flows".into(), |cat| format!("flow {}", cat.decode().0));
-            return self.tally(&cat, "not kept: correlation ids in the arguments say the same, one to one");
+            return self.tally(&cat, "not kept: each complete pair repeats a correlation id of the arguments");
         }
         self.tally("flow fwdbwd", "kept as flows, two events each");
         let (Some(id), Some(t)) = (event.id, self.time(event.ts, at)) else {
@@ -370,6 +371,7 @@ fn refine(category: Category, event: &Event<'_>) -> Category {
         Category::Kernel if starts(b"dma_request") => Category::Memcpy,
         // The only spelling by which PyTorch marks collections of the interpreter.
         Category::PythonFrame if starts(b"Python GC") => Category::Gc,
+        Category::Overhead => overhead::category(&String::from_utf8_lossy(event.name.map_or(b"", |name| name.raw))),
         other => other,
     }
 }

@@ -18,6 +18,7 @@ pub(super) fn of<'a>(category: Category, event: &Event<'a>, texts: &mut BatchBui
             (event.args.bytes.is_some() || graph_node.is_some())
                 .then(|| Detail::Copy(CopyDetail { bytes: event.args.bytes, graph_node, ..CopyDetail::default() }))
         }
+        Category::HostApi => called(event, texts).map(Detail::Copy),
         Category::DeviceSync => sync(event).map(Detail::Sync),
         Category::FrameworkOp | Category::UserRange | Category::CollectiveCall => match collective(event, texts) {
             Some(call) => Some(Detail::Collective(Box::new(call))),
@@ -89,6 +90,20 @@ fn copy<'a>(event: &Event<'a>, texts: &mut BatchBuilder<'a>) -> CopyDetail {
         bytes: event.args.bytes,
         graph_node: node(event),
     }
+}
+
+/// What a copy call was asked to do, where it says so: `hipMemcpyKind`, whose value 4 leaves the direction to the addresses.
+fn called<'a>(event: &Event<'a>, texts: &mut BatchBuilder<'a>) -> Option<CopyDetail> {
+    let direction = match event.args.copy_kind? {
+        0 => "HtoH",
+        1 => "HtoD",
+        2 => "DtoH",
+        3 => "DtoD",
+        _ => return None,
+    };
+    let is_copy = event.name.is_some_and(|name| name.raw.windows(6).any(|word| word == b"Memcpy"));
+    let direction = is_copy.then(|| model::StringId(texts.constant(direction)))?;
+    Some(CopyDetail { direction: Some(direction), bytes: event.args.bytes, ..CopyDetail::default() })
 }
 
 fn direction(word: &str) -> Option<&'static str> {

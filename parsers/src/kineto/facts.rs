@@ -1,9 +1,10 @@
-//! What a file says of itself outside its events. Only keys of the allow list are read: user metadata holds environments,
-//! tokens and paths, none of which may end up in a capture.
+//! What a file says of itself outside its events. Only keys of the allow list are read: user metadata holds tokens and
+//! paths, none of which may end up in a capture, and of its environment only variables known to matter for speed.
 
 use std::path::Path;
 
 use super::json::{Cursor, Fault, Text, Value};
+use crate::environment::Environment;
 
 /// Versions, switches and counts that are kept as `kineto.<name>`.
 const FURTHER: [(&[u8], &str); 10] = [
@@ -46,6 +47,7 @@ pub(super) struct Facts {
     /// Vendor that the version keys betray.
     pub vendor: Option<&'static str>,
     pub host: Option<String>,
+    pub environment: Environment,
     pub simulated: bool,
     /// Manifest key and value.
     pub further: Vec<(&'static str, String)>,
@@ -66,6 +68,11 @@ impl Facts {
                 self.read_devices(value).ok()?;
             }
             b"distributedInfo" => self.read_distributed(value).ok()?,
+            // A harness's own key: it does not make the file one of Kineto's.
+            b"metadata" => {
+                let _ = self.read_environment(value);
+                return None;
+            }
             b"baseTimeNanoseconds" => self.base_ns = Some(value.int()?),
             b"rank" => self.rank = Some(u32::try_from(value.int()?).ok()?),
             b"cuda_runtime_version" => {
@@ -130,6 +137,22 @@ impl Facts {
         })
     }
 
+    /// `metadata.system.env`, as benchmark harnesses attach it.
+    fn read_environment(&mut self, value: Value<'_>) -> Result<(), Fault> {
+        let environment = &mut self.environment;
+        members(value, b"system", &mut |system| {
+            members(system, b"env", &mut |variables| {
+                let Value::Container(raw) = variables else { return Err(Fault::Broken) };
+                Cursor::new(raw, 0).object(|name, cursor| {
+                    if let Some(value) = plain(cursor.value()?) {
+                        environment.take(&format!("{}={value}", name.decode().0));
+                    }
+                    Ok(())
+                })
+            })
+        })
+    }
+
     fn read_distributed(&mut self, value: Value<'_>) -> Result<(), Fault> {
         let Value::Container(raw) = value else { return Err(Fault::Broken) };
         Cursor::new(raw, 0).object(|key, cursor| {
@@ -145,6 +168,19 @@ impl Facts {
             Ok(())
         })
     }
+}
+
+/// Gives the values of an object's member `key` to `take`.
+fn members<'a>(
+    value: Value<'a>,
+    key: &[u8],
+    take: &mut dyn FnMut(Value<'a>) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    let Value::Container(raw) = value else { return Err(Fault::Broken) };
+    Cursor::new(raw, 0).object(|name, cursor| {
+        let value = cursor.value()?;
+        if name.raw == key { take(value) } else { Ok(()) }
+    })
 }
 
 /// A short string or number as text.
@@ -236,6 +272,16 @@ mod tests {
         let f =
             facts(r#"{"env": {"HF_TOKEN": "secret"}, "INFO": ["secret"], "username": "secret", "metadata": "secret"}"#);
         assert_eq!(f, Facts::default());
+    }
+
+    #[test]
+    fn of_the_environment_only_what_matters_for_speed_is_read() {
+        let f = facts(
+            r#"{"metadata": {"started_by": "me", "system": {"env": {"HF_TOKEN": "secret", "HIP_FORCE_DEV_KERNARG": "1",
+            "PATH": "/secret"}, "pip_packages": []}}}"#,
+        );
+        assert_eq!(f.environment.text().as_deref(), Some("HIP_FORCE_DEV_KERNARG=1"));
+        assert_eq!(f.environment.redacted, 2);
     }
 
     #[test]

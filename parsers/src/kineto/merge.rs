@@ -200,8 +200,12 @@ impl<'s> Merger<'s> {
         say("software.comm_library", facts.comm_version.as_ref().map(|v| format!("{library} {v}")).as_deref());
         say("parallel.world_size", facts.world_size.map(|size| size.to_string()).as_deref());
         say("hardware.host", facts.host.as_deref());
+        say("software.env", facts.environment.text().as_deref());
         for (key, value) in &facts.further {
             say(key, Some(value));
+        }
+        if facts.environment.redacted > 0 {
+            self.sink.stat("kineto.redacted_environment", Severity::Info, facts.environment.redacted, None);
         }
         if facts.simulated {
             self.sink.manifest("simulated", "true", Provenance::Simulated);
@@ -256,6 +260,9 @@ impl<'s> Merger<'s> {
         }
         if !used.is_empty() {
             say("hardware.count", &used.len().to_string());
+        }
+        if !facts.devices.is_empty() {
+            say("hardware.visible", &facts.devices.len().to_string());
         }
         if let Some(memory) = memory {
             say("hardware.memory_bytes", &memory.to_string());

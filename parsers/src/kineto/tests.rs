@@ -201,6 +201,29 @@ fn rocm_mtia_and_forks() {
 }
 
 #[test]
+fn a_copy_call_says_its_direction_where_it_has_one() {
+    let call = |name: &str, kind: &str, ts: u32| {
+        format!(
+            r#"{{"ph": "X", "cat": "cuda_runtime", "name": "{name}", "pid": 5, "tid": 5, "ts": {ts}, "dur": 1,
+                "args": {{"cid": 153, "correlation": {ts}, "bytes": "8", "kind": "{kind}"}}}}"#
+        )
+    };
+    let events = [
+        call("hipMemcpyWithStream", "2", 1),
+        call("hipMemcpyAsync", "4", 2),
+        call("hipLaunchKernel", "1", 3),
+        r#"{"ph": "X", "cat": "gpu_memcpy", "name": "Memcpy DtoD (Device -> Device)", "pid": 2, "tid": 3, "ts": 9, "dur": 1,
+            "args": {"kind": "DtoD", "correlation": 1, "bytes": 8}}"#
+            .to_owned(),
+    ];
+    let t = trace(&events.join(","), "");
+    let Some(Detail::Copy(copy)) = detail(&t, "hipMemcpyWithStream") else { panic!("no copy detail") };
+    assert_eq!((text(&t, copy.direction), copy.bytes), ("DtoH", Some(8)));
+    assert_eq!((detail(&t, "hipMemcpyAsync"), detail(&t, "hipLaunchKernel")), (None, None));
+    assert!(detail(&t, "Memcpy DtoD (Device -> Device)").is_some());
+}
+
+#[test]
 fn collectives_on_host_and_device() {
     let args = r#""Collective name": "allreduce", "dtype": "BFloat16", "In msg nelems": 100, "Out msg nelems": 400,
         "Group size": 8, "Process Group Name": "0", "Seq": 12"#;
@@ -391,6 +414,7 @@ fn facts_become_the_manifest() {
             ("hardware.device", "NVIDIA H100 80GB HBM3"),
             ("hardware.memory_bytes", "84929347584"),
             ("hardware.vendor", "nvidia"),
+            ("hardware.visible", "2"),
             ("kineto.comm_backend", "nccl"),
             ("kineto.cupti_version", "22"),
             ("kineto.schema_version", "1"),

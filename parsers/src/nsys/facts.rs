@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use model::{Ns, Severity};
 
 use super::{
-    environment::Environment,
     global_id::GlobalId,
     import::{Import, Kept},
     page::{
@@ -14,6 +13,7 @@ use super::{
         Page,
     },
 };
+use crate::environment::Environment;
 
 /// Most GPUs, device mappings, streams, threads or processes that are remembered.
 const MAX_FACTS: usize = 1 << 16;

@@ -11,6 +11,7 @@ use super::{
         Page,
     },
 };
+use crate::overhead;
 
 /// `cudaErrorNotReady` and `CUDA_ERROR_NOT_READY`: the answer of a query, which CUDA's reference calls no error.
 const NOT_READY: i64 = 600;
@@ -82,7 +83,21 @@ pub(super) const OVERHEAD: &[Column] =
 /// Table of the labels of `overheadType`.
 pub(super) const OVERHEAD_LABELS: &str = "ENUM_CUPTI_OVERHEAD_TYPE";
 
-/// `CUPTI_ACTIVITY_KIND_OVERHEAD`, named by its kind: the call it happened in is a row of its own.
+/// Labels of the kinds 0, 1, … for exports without the table of labels.
+const OVERHEAD_KINDS: [&str; 9] = [
+    "Undefined",
+    "Unknown",
+    "Driver JIT compiler (CUDA)",
+    "Buffer flush (Profiler)",
+    "Instrumentation (Profiler)",
+    "Resource creation/destruction (Profiler)",
+    "Runtime module loading (CUDA)",
+    "Lazy function loading (CUDA)",
+    "Command buffer full (CUDA)",
+];
+
+/// `CUPTI_ACTIVITY_KIND_OVERHEAD`, named by its kind, which says whose time it is; the call it happened in is a row of its
+/// own.
 pub(super) fn overhead(import: &mut Import<'_>, page: &Page) -> Kept {
     let mut kept = Kept::default();
     for row in 0..page.rows {
@@ -92,12 +107,13 @@ pub(super) fn overhead(import: &mut Import<'_>, page: &Page) -> Kept {
             continue;
         };
         let track = import.thread(global_tid);
-        let label = kind.and_then(|kind| import.names.label(OVERHEAD_LABELS, kind));
-        let name = match label {
-            Some(label) => import.sink.intern(label),
-            None => import.names.name(&mut *import.sink, name),
+        let written = kind.and_then(|kind| import.names.label(OVERHEAD_LABELS, kind));
+        let label = written.or_else(|| OVERHEAD_KINDS.get(usize::try_from(kind?).ok()?).copied());
+        let (name, category) = match label {
+            Some(label) => (import.sink.intern(label), overhead::category(label)),
+            None => (import.names.name(&mut *import.sink, name), overhead::category("unknown")),
         };
-        import.slice(&mut kept, track, (start, end), name, Category::Overhead, None, None);
+        import.slice(&mut kept, track, (start, end), name, category, None, None);
     }
     kept
 }

@@ -139,8 +139,20 @@ fn devices(import: &mut Import<'_>) {
     if !memory.is_empty() {
         import.sink.manifest("hardware.memory_bytes", &join(memory.iter().map(ToString::to_string)), observed);
     }
-    if !used.is_empty() && mapped && !physical.is_empty() {
-        import.sink.manifest("hardware.count", &physical.len().to_string(), observed);
+    // Ordinals of one process are distinct devices whatever they are called.
+    let one_process = used.iter().map(|(key, ..)| key).collect::<BTreeSet<_>>().len() == 1;
+    let count = if mapped {
+        physical.len()
+    } else if one_process {
+        used.len()
+    } else {
+        0
+    };
+    if count > 0 {
+        import.sink.manifest("hardware.count", &count.to_string(), observed);
+    }
+    if !import.facts.gpus.is_empty() {
+        import.sink.manifest("hardware.visible", &import.facts.gpus.len().to_string(), observed);
     }
     import.sink.manifest("hardware.vendor", "nvidia", observed);
 }

@@ -62,7 +62,12 @@ pub(super) const TABLES: &[Table] = &[
     table("TARGET_INFO_CUDA_NULL_STREAM", facts::CONTEXT, "devices of contexts", facts::contexts),
     table("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", device::SYNCHRONIZATION, "device_sync", device::waits),
     table("CUPTI_ACTIVITY_KIND_CUDA_EVENT", device::CUDA_EVENT, "device_event, where they have a time", device::events),
-    table("CUPTI_ACTIVITY_KIND_OVERHEAD", host::OVERHEAD, "overhead", host::overhead),
+    table(
+        "CUPTI_ACTIVITY_KIND_OVERHEAD",
+        host::OVERHEAD,
+        "overhead where it is the profiler's, else host_other",
+        host::overhead,
+    ),
     table("PROFILER_OVERHEAD", host::CALL, "overhead", host::profiler_overhead),
     table("CUDNN_EVENTS", host::CALL, "library_api", host::library_calls),
     table("CUBLAS_EVENTS", host::CALL, "library_api", host::library_calls),
@@ -71,19 +76,24 @@ pub(super) const TABLES: &[Table] = &[
     table("TARGET_INFO_GPU_METRICS", counters::METRIC_NAMES, "counter names", counters::metric_names),
     table("GPU_METRICS", counters::METRICS, "counters", counters::metrics),
     table("CUDA_GPU_MEMORY_USAGE_EVENTS", counters::MEMORY, "counters", counters::memory),
-    table("NVTX_EVENTS", nvtx::NVTX, "user_range, framework_op, collective_call", nvtx::events),
+    table(
+        "NVTX_EVENTS",
+        nvtx::NVTX,
+        "user_range; framework_op and collective_call where a range names one",
+        nvtx::events,
+    ),
 ];
 
 /// Tables with events that are counted and not read, and why.
 pub(super) const NOT_READ: &[(&str, &str)] = &[
-    ("COMPOSITE_EVENTS", "samples of the processor, not intervals"),
-    ("SAMPLING_CALLCHAINS", "call chains of samples"),
-    ("OSRT_CALLCHAINS", "call chains of calls"),
-    ("CUDA_CALLCHAINS", "call chains of calls"),
-    ("CUDA_GRAPH_EVENTS", "creation of graphs"),
-    ("CUDA_GRAPH_NODE_EVENTS", "creation of graph nodes"),
-    ("ProcessStreams", "output of the program, which can hold secrets"),
-    ("ANALYSIS_FILE", "files of the profiler's own"),
+    ("COMPOSITE_EVENTS", "not kept: samples of the processor, not intervals"),
+    ("SAMPLING_CALLCHAINS", "not kept: call chains of samples"),
+    ("OSRT_CALLCHAINS", "not kept: call chains of calls"),
+    ("CUDA_CALLCHAINS", "not kept: call chains of calls"),
+    ("CUDA_GRAPH_EVENTS", "not kept: creation of graphs"),
+    ("CUDA_GRAPH_NODE_EVENTS", "not kept: creation of graph nodes"),
+    ("ProcessStreams", "not kept: output of the program, which can hold secrets"),
+    ("ANALYSIS_FILE", "not kept: files of the profiler's own"),
 ];
 
 /// Why a table with times is not read that this version does not know.

@@ -42,10 +42,13 @@ pub(super) fn calibrate(rank: &Rank, instances: &FxHashMap<u32, u32>) -> Model {
     }
 }
 
+/// A thread while its calls are read: its points, its open calls with their ends, and how many of its calls launch.
+type Walked = (Thread, Vec<(Ns, u32)>, usize);
+
 /// The threads that call, with their points, and which of them launches most.
 fn threads(timeline: &Timeline) -> (Vec<Thread>, usize) {
     let mut position: FxHashMap<TrackId, usize> = FxHashMap::default();
-    let mut threads: Vec<(Thread, Vec<(Ns, u32)>, usize)> = Vec::new();
+    let mut threads: Vec<Walked> = Vec::new();
     for (c, call) in timeline.calls.iter().enumerate() {
         let at = *position.entry(call.track).or_insert_with(|| {
             threads.push((Thread { track: call.track, points: Vec::new() }, Vec::new(), 0));

@@ -269,8 +269,10 @@ impl<'a> Edited<'a> {
         let Some(thread) = self.model.threads.iter().find(|t| t.track == track) else { return };
         let (len, less) = (i128::from(span.len()), i128::from((span.len() - ns.max(0)).max(0)));
         let mut at = thread.points.partition_point(|(t, _)| *t <= span.start);
-        while len > 0 {
-            let Some((end, node)) = thread.points.get(at) else { return };
+        if len <= 0 {
+            return;
+        }
+        while let Some((end, node)) = thread.points.get(at) {
             let start = at.checked_sub(1).and_then(|i| thread.points.get(i)).map_or(*end, |(t, _)| *t);
             if start >= span.end {
                 return;
@@ -286,7 +288,8 @@ impl<'a> Edited<'a> {
         }
     }
 
-    /// The wait that ends each step becomes the wait of the step before; cautiously only half of what follows it is hidden.
+    /// The wait that ends each step becomes the wait of the step before, and what follows it is done beside the thread that
+    /// launches; cautiously the wait stays and only half of what follows it is done there.
     fn overlap_steps(&mut self) {
         let waits = self.final_waits();
         for pair in waits.windows(2) {
@@ -295,9 +298,10 @@ impl<'a> Edited<'a> {
                 continue;
             }
             if !self.hopeful() {
-                self.halve_after(*before);
+                self.leave_after(*before, 50);
                 continue;
             }
+            self.leave_after(*before, 0);
             let awaited = self.model.calls.get(*before as usize).map_or(NONE, |row| row.awaits);
             let launches = self.rank.timeline.calls.get(*c as usize).is_some_and(|call| call.ops > 0);
             let usual = self.model.typical.launch;
@@ -308,16 +312,16 @@ impl<'a> Edited<'a> {
         }
     }
 
-    /// Halves the host's time from a wait to the next launch.
-    fn halve_after(&mut self, c: u32) {
+    /// Leaves so many percent of the host's time from a wait to the next launch.
+    fn leave_after(&mut self, c: u32, percent: Ns) {
         let calls = &self.rank.timeline.calls;
         let Some(track) = calls.get(c as usize).map(|call| call.track) else { return };
         let rest = calls.iter().enumerate().skip(c as usize + 1).filter(|(_, call)| call.track == track);
         for (i, call) in rest {
             self.call(i as u32, |row| {
-                row.before /= 2;
+                row.before = row.before.saturating_mul(percent) / 100;
                 if call.ops == 0 {
-                    row.own /= 2;
+                    row.own = row.own.saturating_mul(percent) / 100;
                 }
             });
             if call.ops > 0 {

@@ -6,12 +6,14 @@
 //! | [`causes`] | what a call waited for, what an operation depended on |
 //! | [`calibrate`] | from a timeline to the model that reproduces it |
 //! | [`edited`] | a model with edits carried out |
+//! | [`critical_path`] | the chain of work and waiting that makes a step as long as it is |
 //! | [`run`] | the pass that settles every time |
 //!
 //! A model is built once per capture; a replay takes time linear in the calls and operations.
 
 mod calibrate;
 mod causes;
+mod critical_path;
 mod edited;
 mod model;
 mod run;
@@ -19,6 +21,8 @@ mod run;
 use ::model::Ns;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
+
+pub use critical_path::CriticalPath;
 
 use self::{
     edited::Edited,

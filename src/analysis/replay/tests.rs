@@ -158,3 +158,17 @@ proptest! {
         prop_assert!(gain <= replay.taken(&[(0, &edit)], 0), "{kind}: {gain}");
     }
 }
+
+#[test]
+fn the_path_of_the_waiting_rank_goes_over_to_the_late_one() {
+    let analysis = job(|i| i);
+    let replay = Replay::new(&analysis);
+    let paths = [0, 1].map(|rank| replay.critical_path(rank).unwrap());
+    for path in &paths {
+        assert_eq!(path.layers.iter().map(|(_, ns)| ns).sum::<Ns>(), path.length);
+    }
+    assert_eq!(paths.each_ref().map(|path| path.hops), [1, 0]);
+    let alone = rank(0, 10_000);
+    let path = Replay::new(&alone).critical_path(0).unwrap();
+    assert_eq!((path.hops, path.length), (0, PERIOD));
+}

@@ -181,5 +181,6 @@ fn is_independent(rank: &Rank, (i, transfer): (usize, &DeviceOp), (j, op): (usiz
         rank.timeline.calls_between(previous.end, computes.start).iter().any(|c| c.kind == HostCall::StreamWaitEvent);
     // A host that waited, or asked for the end, may have let the work go only then.
     let synchronised = calls().any(|c| c.blocking || c.kind == HostCall::Query);
-    !synchronised && !(recorded && waited)
+    let tied = recorded && waited;
+    !synchronised && !tied
 }

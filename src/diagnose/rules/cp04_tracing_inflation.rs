@@ -1,8 +1,11 @@
 //! CP-04: how much the profiler slowed the run down.
 
-use model::Category;
+use model::{Category, Trace};
 
-use super::{measurement::about, reading};
+use super::{
+    measurement::{about, extras},
+    reading,
+};
 use crate::{
     analysis::{Bucket, Class, Layer, Rank},
     diagnose::{
@@ -66,7 +69,7 @@ impl Rule for TracingInflation {
             Some(_) => Outcome::Quiet,
             None => {
                 let found = once(cx.main_classes().filter_map(|(rank, class)| recorded(cx, rank, class)));
-                found.map_or_else(|| Outcome::Abstain(unknown()), |finding| Outcome::Found(vec![finding]))
+                found.map_or_else(|| Outcome::Abstain(unknown(cx.trace)), |finding| Outcome::Found(vec![finding]))
             }
         }
     }
@@ -88,11 +91,21 @@ pub fn ratio(cx: &Context<'_>) -> Option<f64> {
     (ratio.is_finite() && ratio > 0.0).then_some(ratio)
 }
 
-fn unknown() -> Message {
-    Message::plain(Text::new(
-        "the ratio of traced to untraced step time is unknown and no overhead is recorded; run the same workload untraced",
-        "剖析与不剖析的步时之比未知，且没有开销记录；请用同一负载不剖析再跑一次",
-    ))
+fn unknown(trace: &Trace) -> Message {
+    let extras = extras(trace);
+    if extras.is_empty() {
+        return Message::plain(Text::new(
+            "the ratio of traced to untraced step time is unknown and no overhead is recorded; run the same workload untraced",
+            "剖析与不剖析的步时之比未知，且没有开销记录；请用同一负载不剖析再跑一次",
+        ));
+    }
+    Message::new(
+        Text::new(
+            "the ratio of traced to untraced step time is unknown and no overhead is recorded, but the profiler ran with {extras}, each of which slows the host; run the same workload untraced",
+            "剖析与不剖析的步时之比未知，且没有开销记录，但剖析器开启了 {extras}，每一项都会拖慢主机；请用同一负载不剖析再跑一次",
+        ),
+        [("extras", Value::Raw(extras))],
+    )
 }
 
 fn inflated(cx: &Context<'_>, rank: &Rank, class: &Class, ratio: f64) -> Finding {
@@ -134,14 +147,16 @@ fn recorded(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
     if total == 0 && exposed == 0 {
         return None;
     }
+    // Overhead that is no thread's own, or begins before its step, is known by what it exposes.
+    let total = total.max(exposed);
     // Several threads may record overhead at once, and a record may outlast its step.
     let spans = reading::merged(records().map(|(_, span)| span).collect());
     let covered: i64 = spans.iter().map(|s| s.len()).sum();
     let share = (covered as f64 / class.total.max(1) as f64).min(1.0);
     let claim = Message::new(
         Text::new(
-            "The profiler recorded {total} of its own work in the steps of {class}; it kept the device idle for {exposed}. Until an untraced run is known, the host's buckets are upper bounds.",
-            "剖析器在 {class} 的步中记录了 {total} 的自身工作，其中 {exposed} 造成了设备空闲；在得到不剖析的运行之前，主机桶为上界。",
+            "The profiler recorded at least {total} of its own work in the steps of {class}; it kept the device idle for {exposed}. Until an untraced run is known, the host's buckets are upper bounds.",
+            "剖析器在 {class} 的步中至少记录了 {total} 的自身工作，其中 {exposed} 造成了设备空闲；在得到不剖析的运行之前，主机桶为上界。",
         ),
         [("class", Value::Raw(class.key.clone())), ("total", Value::Ns(total)), ("exposed", Value::Ns(exposed))],
     );

@@ -53,6 +53,12 @@ static DOC: Doc = Doc {
     ),
 };
 
+/// How to verify where folded gaps are all there is.
+const PROBE: Text = Text::new(
+    "Run a probe of empty kernels on this platform: it tells the dispatch time that the durations may hold.",
+    "在该平台上运行空内核探针：可测出内核时长中可能包含的调度时间。",
+);
+
 impl Rule for TraceIntegrity {
     fn doc(&self) -> &'static Doc {
         &DOC
@@ -93,8 +99,8 @@ impl Rule for TraceIntegrity {
         let Some((first, value, threshold)) = facts.first() else { return Outcome::Quiet };
         let claim = Message::new(
             Text::new(
-                "Not all times of this capture can be taken at face value (kinds of problem: {signs}). First: {what}: {value}.",
-                "该采集的时间不能全部直接采信。问题共 {signs} 类，首先是：{what}：{value}。",
+                "Not all times of this capture can be taken at face value: {what}: {value}. Kinds of problem found: {signs}.",
+                "该采集的时间不能全部直接采信：{what}：{value}。问题共 {signs} 类。",
             ),
             [
                 ("signs", Value::Count(facts.len() as u64)),
@@ -126,11 +132,19 @@ impl Rule for TraceIntegrity {
             unreplayed: None,
             changes: Vec::new(),
             competing: Vec::new(),
-            remedy: cx.packs.remedies(DOC.id, cx.vendor()),
+            remedy: cx.remedies(DOC.id),
             verify: Message::plain(DOC.verify),
             supersedes: Vec::new(),
         };
         if folds {
+            // Whether the durations hold dispatch time is open, so the finding is no surer than that; and where nothing was
+            // lost, larger buffers bring nothing.
+            finding.confidence = Confidence::Medium;
+            if finding.evidence.len() == 1 {
+                let own = finding.remedy.iter().any(|remedy| remedy.platform != "generic");
+                finding.remedy.retain(|remedy| !own || remedy.platform != "generic");
+                finding.verify = Message::plain(PROBE);
+            }
             finding = finding.against(Competing::open(
                 Text::new("the device really starts operations back to back", "设备确实背靠背启动算子"),
                 Text::new("a probe of empty kernels on this platform decides", "在该平台上运行空内核探针可以判定"),

@@ -138,10 +138,8 @@ fn alike(rank: &Rank, class: &Class) -> Option<f64> {
     for (name, mut before) in early {
         let Some(after) = late.get_mut(&name).filter(|after| after.len() == before.len()) else { continue };
         let time = before.iter().sum();
-        if let (Some(a), Some(b)) = (middle(&mut before), middle(after)) {
-            if a > 0 {
-                drifts.push((b as f64 / a as f64 - 1.0, time));
-            }
+        if let (Some(a @ 1..), Some(b)) = (middle(&mut before), middle(after)) {
+            drifts.push((b as f64 / a as f64 - 1.0, time));
         }
     }
     if drifts.len() < KERNELS {

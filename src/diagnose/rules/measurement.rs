@@ -1,5 +1,7 @@
 //! Findings about the measurement: they gate, they gain nothing.
 
+use model::Trace;
+
 use crate::{
     analysis::{Class, Layer, Rank},
     diagnose::{
@@ -9,6 +11,13 @@ use crate::{
     },
     i18n::Message,
 };
+
+/// What the profiler was told to record besides times, each of which slows the host; empty where the capture says nothing.
+pub fn extras(trace: &Trace) -> String {
+    const SWITCHES: [&str; 5] = ["with_stack", "with_modules", "record_shapes", "profile_memory", "with_flops"];
+    let on = |name: &&&str| matches!(trace.manifest.value(&format!("kineto.{name}")), Some("1" | "true" | "True"));
+    SWITCHES.iter().filter(on).copied().collect::<Vec<_>>().join(", ")
+}
 
 /// A finding about how a class was measured.
 pub fn about(

@@ -41,7 +41,7 @@ mod op15_cache_ops;
 mod op16_expert_padding;
 mod op17_attention_merge;
 mod op_shapes;
-mod reading;
+pub(super) mod reading;
 mod rt01_no_graph;
 mod rt02_partial_graph;
 mod rt03_piecewise_graph;

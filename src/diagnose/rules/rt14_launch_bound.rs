@@ -1,12 +1,14 @@
 //! RT-14: the step goes at the pace of the host's launches.
 
+use std::collections::HashMap;
+
 use model::{
-    Category,
+    Category, Columns,
     EvidenceClass::{Correlation, Device, HostApi},
-    Span, Trace,
+    Span, Trace, TrackId,
 };
 
-use super::{change, gate::recurring, reading};
+use super::{change, gate::recurring, measurement::extras, reading};
 use crate::{
     analysis::{Analysis, AnchorKind, Bucket, Class, Confidence, Layer, Rank, Step, idle::Gap},
     diagnose::{
@@ -74,11 +76,13 @@ impl Rule for LaunchBound {
 fn launch_bound(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
     let counts = waits_for_launch(cx.analysis, rank);
     let cost = recurring(rank, class, SHARE, |s| reading::idle(rank, s, &counts))?;
-    let chains: Vec<Chain> = rank.steady_steps(class).filter_map(|s| chain(cx.trace, rank, s)).collect();
+    let mut threads = HashMap::new();
+    let chains: Vec<Chain> = rank.steady_steps(class).filter_map(|s| chain(cx.trace, rank, s, &mut threads)).collect();
     let length: i64 = chains.iter().map(|c| c.length).sum();
     let holes: i64 = chains.iter().map(|c| c.holes).sum();
     let all: usize = chains.iter().map(|c| c.launches).sum();
-    let pace = length / all.max(1) as i64;
+    // Between n launches lie n - 1 intervals, step by step.
+    let pace = chains.iter().map(|c| c.paced).sum::<i64>() / all.saturating_sub(chains.len()).max(1) as i64;
     if length <= 0 || holes as f64 > HOLES * length as f64 || pace > PACE {
         return None;
     }
@@ -123,11 +127,18 @@ fn launch_bound(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding>
     let most = if framework { Confidence::High } else { Confidence::Medium };
     let busy = Text::new("the host is busy with something else than launching", "主机忙于下发以外的事");
     let elsewhere = if framework {
-        let why = Text::new(
-            "between launches the thread records framework operations and library calls, but for the holes above",
-            "除上述空洞外，线程在两次下发之间记录的都是框架算子与库调用",
+        let of = |ns: i64| Value::Share(ns as f64 / length as f64);
+        let why = Message::new(
+            Text::new(
+                "framework operations and calls cover {calls} of the chain and Python code between them another {python}; the pauses over 100 µs are the share above",
+                "框架算子与调用覆盖下发链的 {calls}，其间的 Python 代码另占 {python}；超过 100 µs 的停顿占比见上",
+            ),
+            [
+                ("calls", of(chains.iter().map(|c| c.called).sum())),
+                ("python", of(chains.iter().map(|c| c.python).sum())),
+            ],
         );
-        Competing::refuted(busy, why)
+        Competing { claim: Message::plain(busy), refuted: true, why }
     } else {
         let why = Text::new("a capture with framework operations decides", "包含框架算子的采集可以判定");
         Competing::open(busy, why)
@@ -152,16 +163,34 @@ fn launch_bound(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding>
             Vec::new(),
         ))
         .with(Evidence::new(
-            Text::new("holes in the chain of launches, share of it", "下发链中空洞的占比"),
+            Text::new(
+                "pauses over 100 µs without a call or framework operation, share of the chain",
+                "超过 100 µs 且无调用或框架算子的停顿，占下发链",
+            ),
             Value::Share(holes as f64 / length as f64),
             Vec::new(),
         ))
         .against(elsewhere)
-        .against(Competing::open(
-            Text::new("the profiler slows the launches down", "剖析器拖慢了下发"),
-            Text::new("an untraced run of the same workload decides", "同一负载不剖析再跑一次可以判定"),
-        ))
+        .against(slowed(cx.trace))
         .gated(cost.most.min(most))
+}
+
+/// That the profiler itself is what makes launches slow.
+fn slowed(trace: &Trace) -> Competing {
+    let claim = Text::new("the profiler slows the launches down", "剖析器拖慢了下发");
+    let extras = extras(trace);
+    if extras.is_empty() {
+        let why = Text::new("an untraced run of the same workload decides", "同一负载不剖析再跑一次可以判定");
+        return Competing::open(claim, why);
+    }
+    let why = Message::new(
+        Text::new(
+            "it ran with {extras}, which slow exactly this path; an untraced run of the same workload decides",
+            "剖析器开启了 {extras}，恰好拖慢这条路径；同一负载不剖析再跑一次可以判定",
+        ),
+        [("extras", Value::Raw(extras))],
+    );
+    Competing { claim: Message::plain(claim), refuted: false, why }
 }
 
 /// Idle inside a step that a launch outside a graph owns.
@@ -182,13 +211,53 @@ struct Chain {
     launches: usize,
     /// From the first launch to the end of the last, ns.
     length: i64,
+    /// From the start of the first launch to the start of the last, ns.
+    paced: i64,
     /// Time in holes, ns.
     holes: i64,
+    /// Time inside calls and framework operations, ns.
+    called: i64,
+    /// Time inside Python code and nothing of these, ns.
+    python: i64,
     /// Whether the thread has framework records.
     framework: bool,
 }
 
-fn chain(trace: &Trace, rank: &Rank, step: &Step) -> Option<Chain> {
+/// Times that a thread has records, as disjoint spans in order.
+struct Recorded {
+    /// In calls and framework operations.
+    called: Vec<Span>,
+    /// In these or in Python frames.
+    any: Vec<Span>,
+}
+
+impl Recorded {
+    fn of(lane: &Columns) -> Self {
+        let spans = |wanted: &dyn Fn(Category) -> bool| {
+            let mut out: Vec<Span> = Vec::new();
+            for i in (0..lane.len()).filter(|i| wanted(lane.category[*i])) {
+                match out.last_mut() {
+                    Some(last) if lane.start[i] <= last.end => last.end = last.end.max(lane.end(i)),
+                    _ => out.push(Span::new(lane.start[i], lane.end(i))),
+                }
+            }
+            out
+        };
+        Self { called: spans(&is_call), any: spans(&|c| is_call(c) || c == Category::PythonFrame) }
+    }
+}
+
+fn is_call(category: Category) -> bool {
+    matches!(category, Category::FrameworkOp | Category::HostApi | Category::LibraryApi)
+}
+
+/// Time of disjoint spans in order that lies in `span`, ns.
+fn inside(spans: &[Span], span: Span) -> i64 {
+    let first = spans.partition_point(|s| s.end <= span.start);
+    spans.iter().skip(first).take_while(|s| s.start < span.end).map(|s| s.clip(span).len()).sum()
+}
+
+fn chain(trace: &Trace, rank: &Rank, step: &Step, threads: &mut HashMap<TrackId, Recorded>) -> Option<Chain> {
     let thread = reading::issuing_thread(rank, step)?;
     let mine = || rank.ops_of(step).iter().filter_map(|op| rank.timeline.call(op)).filter(|c| c.track == thread);
     let span = Span::new(mine().map(|c| c.start).min()?, mine().map(|c| c.end).max()?);
@@ -196,17 +265,17 @@ fn chain(trace: &Trace, rank: &Rank, step: &Step) -> Option<Chain> {
     let lane = trace.lanes.get(thread.0 as usize)?;
     let rows = lane.start.partition_point(|s| *s < span.start)..lane.start.partition_point(|s| *s < span.end);
     let (mut end, mut holes, mut framework) = (span.start, 0i64, false);
-    for i in rows {
-        match lane.category[i] {
-            Category::FrameworkOp => framework = true,
-            Category::HostApi | Category::LibraryApi => {}
-            _ => continue,
-        }
+    for i in rows.filter(|i| is_call(lane.category[*i])) {
+        framework |= lane.category[i] == Category::FrameworkOp;
         let quiet = lane.start[i] - end;
         if quiet > HOLE {
             holes += quiet;
         }
         end = end.max(lane.end(i));
     }
-    Some(Chain { launches, length: span.len(), holes, framework })
+    let recorded = threads.entry(thread).or_insert_with(|| Recorded::of(lane));
+    let called = inside(&recorded.called, span);
+    let python = inside(&recorded.any, span) - called;
+    let paced = mine().map(|c| c.start).max()? - span.start;
+    Some(Chain { launches, length: span.len(), paced, holes, called, python, framework })
 }

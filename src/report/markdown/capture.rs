@@ -28,14 +28,23 @@ pub(super) fn write(page: &mut Page<'_>) {
     let devices = if capture.devices.is_empty() {
         page.get(Text::new("not recorded", "未记录")).to_owned()
     } else {
-        page.join(capture.devices.iter().map(device))
+        let used = page.join(capture.devices.iter().map(device));
+        let visible = capture.facts.iter().find(|(key, ..)| key == "hardware.visible");
+        let visible: Option<u64> = visible.and_then(|(_, n, _)| n.parse().ok());
+        match visible.filter(|n| *n > capture.devices.iter().map(|d| d.count as u64).sum()) {
+            Some(n) => {
+                page.join([used, page.fill(Text::new("{n} were visible", "可见 {n} 个"), [("n", Value::Count(n))])])
+            }
+            None => used,
+        }
     };
     let ranks = job::present(page);
     let mut rows = vec![
-        page.labelled(Text::new("Device", "设备"), &devices),
+        page.labelled(Text::new("Devices used", "使用的设备"), &devices),
         page.labelled(Text::new("Format", "格式"), &text::prose(&capture.format, 40)),
         page.labelled(Text::new("Ranks", "rank"), &ranks),
-        page.labelled(Text::new("Time recorded", "采集时长"), &capture.window.map_or(unknown.to_owned(), units::time)),
+        page.labelled(Text::new("Time recorded", "采集时长"), &recorded(page, unknown)),
+        page.labelled(Text::new("Of it in the tables below", "其中下文各表覆盖"), &covered(page, unknown)),
         page.labelled(
             Text::new("Started", "开始时间"),
             &capture
@@ -58,6 +67,26 @@ pub(super) fn write(page: &mut Page<'_>) {
     facts(page);
 }
 
+/// The time that the source says it recorded, and the time that its rows span where that is much less.
+fn recorded(page: &Page<'_>, unknown: &str) -> String {
+    let capture = page.capture;
+    let Some(window) = capture.window else { return unknown.to_owned() };
+    match capture.rows.filter(|rows| *rows < window / 2) {
+        None => units::time(window),
+        Some(rows) => {
+            let text = Text::new("its rows span {ns}", "记录行跨度为 {ns}");
+            format!("{}{}", units::time(window), page.aside(&page.fill(text, [("ns", Value::Ns(rows))])))
+        }
+    }
+}
+
+/// The time that the steps, or the window in their place, cover.
+fn covered(page: &Page<'_>, unknown: &str) -> String {
+    let Some(rank) = page.capture.leading_rank() else { return unknown.to_owned() };
+    let share = page.capture.window.map_or(String::new(), |all| page.aside(&units::share_of(rank.covered, all)));
+    format!("{}{share}", units::time(rank.covered))
+}
+
 fn classes(page: &Page<'_>, held: bool) -> String {
     let all = EvidenceClass::ALL.into_iter().filter(|class| page.capture.evidence.has(*class) == held);
     let names: Vec<&str> = all.map(|class| page.get(grade::name(class))).collect();
@@ -78,11 +107,17 @@ fn facts(page: &mut Page<'_>) {
         (page.get(Text::new("value", "值")), Align::Left),
         (page.get(Text::new("how known", "来源")), Align::Left),
     ]);
-    for (key, value, provenance) in capture.facts.iter().take(FACTS) {
+    let mut rows = Vec::new();
+    for (key, value, provenance) in &capture.facts {
+        // One variable of the environment per row: in one they would be cut.
+        let parts = if key == "software.env" { value.split(", ").collect() } else { vec![value.as_str()] };
+        rows.extend(parts.into_iter().map(|part| (key, part, *provenance)));
+    }
+    for (key, value, provenance) in rows.iter().take(FACTS) {
         table.row([text::code(key, text::NAME), page.name(value), page.get(words::provenance(*provenance)).to_owned()]);
     }
     page.table(page.get(Text::new("What the run says of itself", "运行自述")), &table);
-    if let Some(more) = capture.facts.len().checked_sub(FACTS).filter(|n| *n > 0) {
+    if let Some(more) = rows.len().checked_sub(FACTS).filter(|n| *n > 0) {
         page.paragraph(&page.fill(
             Text::new("{n} further facts are in the JSON report.", "另有 {n} 项见 JSON 报告。"),
             [("n", Value::Count(more as u64))],

@@ -6,6 +6,7 @@ use model::EvidenceClass;
 
 use super::{Page, answer::rule_name, words};
 use crate::{
+    analysis::Confidence,
     diagnose::{Estimate, Finding, Method},
     i18n::{Lang, Text, Value},
     report::{
@@ -17,6 +18,9 @@ use crate::{
 
 /// Slice ids that are shown for a fact; the JSON report has all.
 const ROWS: usize = 4;
+
+/// Steps below which their number is why a finding is not sure (common gate of the rules).
+const FEW: u64 = 3;
 
 /// Writes the findings.
 pub(super) fn write(page: &mut Page<'_>) {
@@ -51,7 +55,7 @@ fn one(page: &mut Page<'_>, n: usize, finding: &Finding) {
     let mut items = vec![
         page.labelled(Text::new("Layer", "层"), page.get(words::layer(finding.layer))),
         page.labelled(Text::new("Severity", "严重程度"), severity),
-        page.labelled(Text::new("Confidence", "置信度"), page.get(words::confidence(finding.confidence))),
+        page.labelled(Text::new("Confidence", "置信度"), &confidence(page, finding)),
         page.labelled(Text::new("Speaks of", "范围"), &scope),
         page.labelled(Text::new("Estimate", "估计"), &(estimate(page, &finding.estimate) + &limits(page, finding))),
         page.labelled(Text::new("Trigger", "触发条件"), &trigger(page, finding)),
@@ -95,6 +99,18 @@ fn one(page: &mut Page<'_>, n: usize, finding: &Finding) {
         items.push(page.labelled(Text::new("Claims the same time as", "与其主张同一段时间的规则"), &page.join(rules)));
     }
     page.list(items);
+}
+
+/// How sure the finding is, and that few steps are why.
+fn confidence(page: &Page<'_>, finding: &Finding) -> String {
+    let word = page.get(words::confidence(finding.confidence));
+    let classes = page.capture.ranks.iter().filter(|r| finding.ranks.contains(&r.rank)).flat_map(|r| &r.classes);
+    let used = classes.filter(|c| c.key == finding.class).map(|c| c.used as u64).max().unwrap_or(0);
+    if finding.confidence != Confidence::Low || !(1..FEW).contains(&used) {
+        return word.to_owned();
+    }
+    let why = Text::new("steps or windows that count: {n}", "被采用的步或窗口：{n}");
+    format!("{word}{}", page.aside(&page.fill(why, [("n", Value::Count(used))])))
 }
 
 fn estimate(page: &Page<'_>, estimate: &Estimate) -> String {
@@ -153,6 +169,12 @@ fn trigger(page: &Page<'_>, finding: &Finding) -> String {
 pub(super) fn write_abstained(page: &mut Page<'_>) {
     page.heading(Text::new("What could not be decided", "无法判定的内容"));
     let capture = page.capture;
+    if capture.evidence.has(EvidenceClass::Device) && !capture.evidence.has(EvidenceClass::Probes) {
+        page.paragraph(page.get(Text::new(
+            "How efficient each operator is was not judged: that takes probes of this platform.",
+            "未判断各算子自身的效率：这需要本平台的探针。",
+        )));
+    }
     if capture.abstained.is_empty() {
         page.paragraph(page.get(Text::new("Nothing: every rule could decide.", "无：每条规则都能判定。")));
         return;

@@ -1,5 +1,7 @@
 //! What several ranks tell together: who is missing, waits with what caused them, and how far the clocks can be trusted.
 
+use model::Ns;
+
 use super::{Page, words};
 use crate::{
     analysis::Layer,
@@ -75,9 +77,9 @@ pub(super) fn reassigned(page: &mut Page<'_>, class: &ClassPart) {
     let after: Vec<i64> = moved.layers.into_iter().chain([moved.unassigned]).collect();
     let names = Layer::ALL.map(|layer| page.get(words::layer(layer)));
     let names = names.into_iter().chain([page.get(Text::new("waits without known cause", "原因未知的等待"))]);
-    let [raw, after] = [raw, after].map(|parts| shown(&parts, total));
+    let shown = |ns: Ns| units::tenths(units::mean_tenths(ns, class.used));
     for ((name, before), after) in names.zip(raw).zip(after) {
-        table.row([name.to_owned(), before, after]);
+        table.row([name.to_owned(), shown(before), shown(after)]);
     }
     let mean = format!("**{}**", units::tenths(total));
     table.row([format!("**{}**", page.get(Text::new("sum", "合计"))), mean.clone(), mean]);
@@ -95,20 +97,6 @@ pub(super) fn reassigned(page: &mut Page<'_>, class: &ClassPart) {
             [("n", Value::Count(moved.waits.1 as u64)), ("all", Value::Count(moved.waits.0 as u64))],
         ));
     }
-}
-
-/// Tenths that add up to the total also where a part is negative.
-fn shown(parts: &[i64], total: i64) -> Vec<String> {
-    if parts.iter().all(|p| *p >= 0) {
-        return units::apportion(parts, total).into_iter().map(units::tenths).collect();
-    }
-    let sum: i128 = parts.iter().map(|p| i128::from(*p)).sum::<i128>().max(1);
-    let mut tenths: Vec<i64> = parts.iter().map(|p| (i128::from(*p) * i128::from(total) / sum) as i64).collect();
-    let rest = total - tenths.iter().sum::<i64>();
-    if let Some(largest) = tenths.iter_mut().max() {
-        *largest += rest;
-    }
-    tenths.into_iter().map(units::tenths).collect()
 }
 
 fn causes(page: &mut Page<'_>, class: &ClassPart, moved: &Moved) {

@@ -2,6 +2,7 @@
 //! rests on, then what was lost on the way.
 
 mod answer;
+mod buckets;
 mod capture;
 mod findings;
 mod job;
@@ -19,7 +20,7 @@ use super::{
     text,
 };
 use crate::{
-    analysis::Confidence,
+    analysis::{AnchorKind, Confidence},
     i18n::{Lang, Message, Text, Value},
 };
 
@@ -133,6 +134,16 @@ impl Page<'_> {
     fn steps(&self, n: u64) -> String {
         let text = if n == 1 { Text::new("{n} step", "{n} 步") } else { Text::new("{n} steps", "{n} 步") };
         self.fill(text, [("n", Value::Count(n))])
+    }
+
+    /// What a mean of the leading rank's main class is over: its steps, or a window that is no step.
+    fn is_window(&self) -> bool {
+        self.capture.leading_rank().is_some_and(|rank| rank.anchor.kind == AnchorKind::WholeCapture)
+    }
+
+    /// The text for steps, or the one for a window that is no step.
+    fn per(&self, steps: Text, window: Text) -> &'static str {
+        self.get(if self.is_window() { window } else { steps })
     }
 
     /// How sure something is, in brackets.

@@ -4,6 +4,7 @@ use model::Ns;
 
 use super::{Page, answer::rule_name};
 use crate::{
+    analysis::{Layer, replay::CriticalPath},
     diagnose::{Joint, RankCheck},
     i18n::{Message, Text, Value},
     report::phrase,
@@ -43,7 +44,31 @@ pub(super) fn write(page: &mut Page<'_>) {
         let args = [("a", a), ("b", b), ("ns", Value::Ns(pair.ns.abs()))];
         items.push(phrase::markdown(&Message::new(text, args), page.lang));
     }
+    items.extend(replay.paths.iter().take(RANKS).map(|path| critical_path(page, path)));
     page.list(items);
+}
+
+fn critical_path(page: &Page<'_>, path: &CriticalPath) -> String {
+    let part = |layer: Layer| path.layers.iter().find(|(l, _)| *l == layer).map_or(0, |(_, ns)| *ns);
+    let share = |layer: Layer| Value::Share(part(layer) as f64 / path.length.max(1) as f64);
+    page.fill(
+        Text::new(
+            "critical path of step {step} on rank {rank} ({length}, the median of {class}): operator {operator}, runtime {runtime}, communication {communication}, not traced back {rest}; {ops} operations, {hops} times over to another rank",
+            "rank {rank} 第 {step} 步的关键路径（{length}，{class} 的中位步）：算子 {operator}，运行时 {runtime}，通信 {communication}，无法追溯 {rest}；共 {ops} 个算子，{hops} 次转到其他 rank",
+        ),
+        [
+            ("step", Value::Count(u64::from(path.step))),
+            ("rank", Value::Count(u64::from(path.rank))),
+            ("length", Value::Ns(path.length)),
+            ("class", Value::Raw(path.class.clone())),
+            ("operator", share(Layer::Operator)),
+            ("runtime", share(Layer::Runtime)),
+            ("communication", share(Layer::Communication)),
+            ("rest", share(Layer::Measurement)),
+            ("ops", Value::Count(path.ops as u64)),
+            ("hops", Value::Count(path.hops as u64)),
+        ],
+    )
 }
 
 fn self_check(page: &Page<'_>, check: &RankCheck) -> String {

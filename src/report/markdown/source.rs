@@ -99,8 +99,8 @@ fn stats(page: &mut Page<'_>) {
     let integrity = &capture.integrity;
     page.paragraph(&page.fill(
         Text::new(
-            "Of {ops} device operations, {unlinked} have no launch call (of which {early} ran before the first launch in the capture), {before} start before their launch call, and {overlap} overlap another one of their queue. Of {gaps} gaps between neighbours, {zero} are at most 2 ns.",
-            "{ops} 个设备操作中，{unlinked} 个没有下发调用（其中 {early} 个在采集到的首次下发之前就已运行），{before} 个早于其下发调用开始，{overlap} 个与同一队列的其他操作重叠。{gaps} 个相邻间隔中，{zero} 个不超过 2 ns。",
+            "Of {ops} device operations, {unlinked} have no launch call ({early} of them come, in their queue, before the first operation whose launch was recorded), {before} start before their launch call, and {overlap} overlap another one of their queue. Gaps between neighbours of at most 2 ns: {zero} of {gaps}.",
+            "{ops} 个设备操作中，{unlinked} 个没有下发调用（其中 {early} 个在其队列中位于首个有下发记录的操作之前），{before} 个早于其下发调用开始，{overlap} 个与同一队列的其他操作重叠。相邻间隔不超过 2 ns 的有 {zero} 个，共 {gaps} 个。",
         ),
         [
             ("ops", Value::Count(integrity.device_ops)),

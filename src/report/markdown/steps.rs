@@ -29,10 +29,13 @@ pub(super) fn write(page: &mut Page<'_>) {
     for rank in &page.capture.ranks {
         found(page, rank);
     }
-    page.paragraph(page.get(Text::new(
-        "A step lasts from the start of its first device operation to the start of the next step's first one, the last step to the end of its last one.",
-        "一个步从其第一个设备操作开始，到下一步的第一个设备操作开始为止；最后一步到其最后一个设备操作结束为止。",
-    )));
+    let marked = |rank: &RankPart| rank.anchor.kind != AnchorKind::WholeCapture;
+    if page.capture.ranks.iter().any(marked) {
+        page.paragraph(page.get(Text::new(
+            "A step lasts from the start of its first device operation to the start of the next step's first one, the last step to the end of its last one. The host range is what the mark itself spans; what the host does before the first operation or after the last belongs to no step.",
+            "一个步从其第一个设备操作开始，到下一步的第一个设备操作开始为止；最后一步到其最后一个设备操作结束为止。主机区间是标志本身覆盖的时间；首个操作之前与最后一个操作之后的主机时间不属于任何步。",
+        )));
+    }
     page.heading(Text::new("Steps", "步"));
     for rank in &page.capture.ranks {
         table(page, rank);
@@ -42,6 +45,7 @@ pub(super) fn write(page: &mut Page<'_>) {
 fn found(page: &mut Page<'_>, rank: &RankPart) {
     let name = match rank.anchor.kind {
         AnchorKind::WholeCapture => String::new(),
+        AnchorKind::UserRange if matches!(&*rank.anchor.name, "torch" | "generic") => String::new(),
         _ => page.join([String::new(), page.name(&kernel_name::short(&rank.anchor.name))]),
     };
     let intro = page.fill(
@@ -49,7 +53,7 @@ fn found(page: &mut Page<'_>, rank: &RankPart) {
         [("rank", Value::Count(u64::from(rank.rank))), ("device", Value::Number(f64::from(rank.device)))],
     );
     let mark = page.get(Text::new("What marks a step", "步的标志"));
-    let mark = format!("{mark}{}{}", page.colon(), page.get(words::anchor(rank.anchor.kind)));
+    let mark = format!("{mark}{}{}", page.colon(), page.get(words::anchor(rank.anchor.kind, &rank.anchor.name)));
     let stop = page.get(Text::new(". ", "。"));
     let (colon, count, sure) = (page.colon(), page.steps(rank.steps as u64), page.sure(rank.anchor.confidence));
     page.paragraph(&format!("{intro}{colon}{count}{stop}{mark}{name}{sure}"));
@@ -89,18 +93,24 @@ fn indices(page: &Page<'_>, ranges: &[(u32, u32)]) -> String {
 }
 
 fn table(page: &mut Page<'_>, rank: &RankPart) {
-    let mut table = Table::new([
+    let has_host = rank.classes.iter().any(|class| class.host.is_some());
+    let mut columns = vec![
         (page.get(Text::new("class", "类别")), Align::Left),
         (page.get(Text::new("steps", "步数")), Align::Right),
         (page.get(Text::new("used", "采用")), Align::Right),
         ("p50", Align::Right),
         ("p95", Align::Right),
         ("p99", Align::Right),
-    ]);
+    ];
+    if has_host {
+        columns.push((page.get(Text::new("host range p50", "主机区间 p50")), Align::Right));
+    }
+    let mut table = Table::new(columns);
     for class in rank.classes.iter().take(CLASSES) {
+        let host = has_host.then(|| class.host.map_or_else(|| "–".to_owned(), units::micros));
         let counts = [class.count, class.used].map(|n| units::count(n as u64));
         let times = [Some(class.median), class.p95, class.p99].map(|ns| ns.map_or_else(|| "–".into(), units::micros));
-        table.row([page.name(&class.key)].into_iter().chain(counts).chain(times));
+        table.row([page.name(&class.key)].into_iter().chain(counts).chain(times).chain(host));
     }
     let title = page.fill(
         Text::new("Step times of rank {rank} (nearest-rank percentiles)", "rank {rank} 的步时间（最近秩百分位）"),
@@ -128,7 +138,25 @@ fn table(page: &mut Page<'_>, rank: &RankPart) {
             "若某类别没有被采用的步，其百分位取自全部步，其时间不参与归因。",
         )));
     }
+    attended(page, rank);
     slow(page, rank);
+}
+
+/// What the shapes of attention tell of a class whose stage nothing else tells.
+fn attended(page: &mut Page<'_>, rank: &RankPart) {
+    let Some((queries, keys)) = rank.main_class().and_then(|class| class.attended) else { return };
+    let text = if queries == keys && keys > 1 {
+        Text::new(
+            "Attention of the main class has {queries} queries for {keys} keys per sequence: it works on whole sequences, as prefill or an encoder does, and is no decode step.",
+            "主类别的注意力每序列有 {queries} 个查询、{keys} 个键：处理的是整段序列（如预填充或编码器），并非解码步。",
+        )
+    } else {
+        Text::new(
+            "Attention of the main class has {queries} queries for {keys} keys per sequence.",
+            "主类别的注意力每序列有 {queries} 个查询、{keys} 个键。",
+        )
+    };
+    page.paragraph(&page.fill(text, [("queries", Value::Count(queries)), ("keys", Value::Count(keys))]));
 }
 
 fn slow(page: &mut Page<'_>, rank: &RankPart) {

@@ -1,18 +1,17 @@
 //! Where the time went: every nanosecond of the steps that count has one bucket and one layer, so both tables add up.
 
-use super::{Page, job, words};
+use super::{Page, buckets, job, words};
 use crate::{
     analysis::Layer,
     i18n::{Text, Value},
     report::{
+        idle::Idle,
+        kernel_name,
         model::{ClassPart, RankPart},
         table::{Align, Table},
         units,
     },
 };
-
-/// Shares are cut to tenths of a percent.
-const WHOLE: i64 = 1000;
 
 /// Writes the layers and buckets of the main class, and one row for every other class and rank.
 pub(super) fn write(page: &mut Page<'_>) {
@@ -27,10 +26,16 @@ pub(super) fn write(page: &mut Page<'_>) {
         return;
     };
     let about = page.fill(
-        Text::new(
-            "The tables are about class {class} of rank {rank}: mean over the steps that count ({n}), {ns} in all.",
-            "以下各表针对 rank {rank} 的类别 {class}：取 {n} 个被采用的步的平均值，合计 {ns}。",
-        ),
+        match page.is_window() {
+            true => Text::new(
+                "The tables are about {class} of rank {rank}: one window of {ns} from the start of the first device operation to the end of the last, because no steps were found.",
+                "以下各表针对 rank {rank} 的 {class}：未找到步，取首个设备操作开始到最后一个设备操作结束的一个窗口，长 {ns}。",
+            ),
+            false => Text::new(
+                "The tables are about class {class} of rank {rank}: mean over the steps that count ({n}), {ns} in all.",
+                "以下各表针对 rank {rank} 的类别 {class}：取 {n} 个被采用的步的平均值，合计 {ns}。",
+            ),
+        },
         [
             ("class", Value::Raw(class.key.clone())),
             ("rank", Value::Count(u64::from(rank.rank))),
@@ -41,7 +46,8 @@ pub(super) fn write(page: &mut Page<'_>) {
     page.paragraph(&about);
     layers(page, class);
     job::reassigned(page, class);
-    buckets(page, class);
+    by_bucket(page, class);
+    idle(page, class);
     shadow(page, class);
     if rank.collectives.1 > 0 {
         page.paragraph(&page.fill(
@@ -55,16 +61,17 @@ pub(super) fn write(page: &mut Page<'_>) {
     others(page);
 }
 
-/// Means in tenths of a µs and shares in tenths of a percent, both adding up to what their sum row shows.
-fn shown(parts: &[i64], class: &ClassPart) -> Vec<[String; 2]> {
-    let means = units::apportion(parts, units::mean_tenths(class.total, class.used));
-    let shares = units::apportion(parts, WHOLE);
-    means.iter().zip(&shares).map(|(m, s)| [units::tenths(*m), format!("{} %", units::tenths(*s))]).collect()
+/// Mean per step and share of the class, each rounded by itself.
+fn shown(ns: i64, class: &ClassPart) -> [String; 2] {
+    [units::tenths(units::mean_tenths(ns, class.used)), units::share_of(ns, class.total)]
 }
 
 fn sum_row(page: &Page<'_>, class: &ClassPart) -> [String; 3] {
     let total = format!("**{}** = {}", page.get(Text::new("sum", "合计")), units::exact_ns(class.total));
-    let steps = format!("{}{}", page.get(Text::new(" over ", " / ")), page.steps(class.used as u64));
+    let steps = match page.is_window() {
+        true => String::new(),
+        false => format!("{}{}", page.get(Text::new(" over ", " / ")), page.steps(class.used as u64)),
+    };
     let mean = units::tenths(units::mean_tenths(class.total, class.used));
     [total + &steps, format!("**{mean}**"), "**100.0 %**".into()]
 }
@@ -73,10 +80,11 @@ fn layers(page: &mut Page<'_>, class: &ClassPart) {
     let mut table = Table::new([
         (page.get(Text::new("layer", "层")), Align::Left),
         (page.get(Text::new("what it holds", "含义")), Align::Left),
-        (page.get(Text::new("µs per step", "µs/步")), Align::Right),
+        (page.per(Text::new("µs per step", "µs/步"), Text::new("µs in the window", "窗口内 µs")), Align::Right),
         (page.get(Text::new("share", "占比")), Align::Right),
     ]);
-    for (layer, [mean, share]) in Layer::ALL.into_iter().zip(shown(&class.layers(), class)) {
+    for (layer, ns) in Layer::ALL.into_iter().zip(class.layers()) {
+        let [mean, share] = shown(ns, class);
         let words = [words::layer(layer), words::layer_meaning(layer)].map(|t| page.get(t).to_owned());
         table.row(words.into_iter().chain([mean, share]));
     }
@@ -85,24 +93,55 @@ fn layers(page: &mut Page<'_>, class: &ClassPart) {
     page.table(page.get(Text::new("By layer", "按层")), &table);
 }
 
-fn buckets(page: &mut Page<'_>, class: &ClassPart) {
+fn by_bucket(page: &mut Page<'_>, class: &ClassPart) {
     let mut table = Table::new([
         (page.get(Text::new("bucket", "分类")), Align::Left),
         (page.get(Text::new("meaning", "含义")), Align::Left),
         (page.get(Text::new("layer", "层")), Align::Left),
-        (page.get(Text::new("µs per step", "µs/步")), Align::Right),
+        (page.per(Text::new("µs per step", "µs/步"), Text::new("µs in the window", "窗口内 µs")), Align::Right),
         (page.get(Text::new("share", "占比")), Align::Right),
     ]);
     let mut rows: Vec<_> = class.buckets.iter().collect();
     rows.sort_by(|a, b| a.layer.cmp(&b.layer).then(b.ns.cmp(&a.ns)).then_with(|| a.name.cmp(&b.name)));
-    let parts: Vec<i64> = rows.iter().map(|row| row.ns).collect();
-    for (row, [mean, share]) in rows.into_iter().zip(shown(&parts, class)) {
-        let meaning = page.get(words::bucket(&row.name)).to_owned();
+    for row in rows {
+        let [mean, share] = shown(row.ns, class);
+        let meaning = page.get(buckets::meaning(&row.name)).to_owned();
         table.row([page.name(&row.name), meaning, page.get(words::layer(row.layer)).to_owned(), mean, share]);
     }
     let [sum, mean, share] = sum_row(page, class);
     table.row([sum, String::new(), String::new(), mean, share]);
     page.table(page.get(Text::new("By bucket", "按分类")), &table);
+}
+
+fn idle(page: &mut Page<'_>, class: &ClassPart) {
+    let text = match &class.idle {
+        None => return,
+        Some(Idle::Gap { ns, before, preparing }) => {
+            let calls = page.join(preparing.iter().map(|call| page.name(call)));
+            let args = [
+                ("ns", Value::Ns(*ns)),
+                ("share", Value::Share(*ns as f64 / class.total.max(1) as f64)),
+                ("name", Value::Raw(kernel_name::short(before))),
+            ];
+            let text = page.fill(
+                Text::new(
+                    "The longest idle gap, {ns} or {share} of this time, ends with {name}.",
+                    "最长的空闲间隙为 {ns}，占该时间的 {share}，结束于 {name}。",
+                ),
+                args,
+            );
+            let made = Text::new(" In it the host prepared code or graphs: ", "其间主机在准备代码或图：");
+            if calls.is_empty() { text } else { format!("{text}{}{calls}{}", page.get(made), page.get(Text::new(".", "。"))) }
+        }
+        Some(Idle::Start { early, all }) => page.fill(
+            Text::new(
+                "Of {all} idle time, {early} lies in the first fifth of the time: the device waits while the host gets ahead, not throughout.",
+                "空闲时间共 {all}，其中 {early} 位于前五分之一：设备是在等待主机领先，而不是一直空闲。",
+            ),
+            [("all", Value::Ns(all / class.used.max(1) as i64)), ("early", Value::Ns(early / class.used.max(1) as i64))],
+        ),
+    };
+    page.paragraph(&text);
 }
 
 fn shadow(page: &mut Page<'_>, class: &ClassPart) {
@@ -116,7 +155,7 @@ fn shadow(page: &mut Page<'_>, class: &ClassPart) {
     }
     let mut table = Table::new([
         (page.get(Text::new("what was hidden", "被掩盖的内容")), Align::Left),
-        (page.get(Text::new("µs per step", "µs/步")), Align::Right),
+        (page.per(Text::new("µs per step", "µs/步"), Text::new("µs in the window", "窗口内 µs")), Align::Right),
     ]);
     for (shadow, ns) in rows {
         table.row([page.get(words::shadow(*shadow)).to_owned(), units::tenths(units::mean_tenths(*ns, class.used))]);
@@ -130,7 +169,7 @@ fn shadow(page: &mut Page<'_>, class: &ClassPart) {
     );
 }
 
-/// Every other class that counts, one row each; the layers add up to the mean.
+/// Every other class that counts, one row each.
 fn others(page: &mut Page<'_>) {
     let leading = page.capture.leading_rank().map(|r| (r.rank, r.main));
     let rest: Vec<(&RankPart, &ClassPart)> = page
@@ -155,8 +194,8 @@ fn others(page: &mut Page<'_>) {
         (page.get(Text::new("sum", "合计")), Align::Right),
     ]);
     for (rank, class) in rest {
-        let mean = units::mean_tenths(class.total, class.used);
-        let layers = units::apportion(&class.layers(), mean).into_iter().chain([mean]).map(units::tenths);
+        let means = class.layers().into_iter().chain([class.total]);
+        let layers = means.map(|ns| units::tenths(units::mean_tenths(ns, class.used)));
         let head = [rank.rank.to_string(), page.name(&class.key), units::count(class.used as u64)];
         table.row(head.into_iter().chain(layers));
     }

@@ -5,7 +5,7 @@ use crate::{
     i18n::Text,
     report::{
         kernel_name,
-        model::ClassPart,
+        model::{ClassPart, Copies},
         table::{Align, Table},
         units,
         work::Work,
@@ -29,14 +29,48 @@ pub(super) fn write(page: &mut Page<'_>) {
     )));
     works(page, Text::new("Operators by exclusive time", "按独占时间排序的算子"), &rank.operators, class, false);
     works(page, Text::new("Kernels by exclusive time", "按独占时间排序的内核"), &rank.kernels, class, true);
+    copies(page, &rank.copies, class);
+}
+
+fn copies(page: &mut Page<'_>, copies: &[Copies], class: &ClassPart) {
+    let mut table = Table::new([
+        (page.get(Text::new("copies", "拷贝")), Align::Left),
+        (page.per(Text::new("per step", "每步次数"), Text::new("count", "次数")), Align::Right),
+        (page.per(Text::new("bytes per step", "每步字节"), Text::new("bytes", "字节")), Align::Right),
+        (page.get(Text::new("bytes over their time", "字节/耗时")), Align::Right),
+    ]);
+    let steps = class.used.max(1) as f64;
+    for row in copies.iter().filter(|row| row.bytes > 0 && row.time > 0) {
+        // Bytes per nanosecond are GB per second.
+        let rate = row.bytes as f64 / row.time as f64;
+        let rate = if rate < 1.0 { format!("{:.1} MB/s", 1000.0 * rate) } else { format!("{rate:.1} GB/s") };
+        let count = units::number((row.count as f64 / steps * 10.0).round() / 10.0);
+        table.row([page.name(row.name), count, units::bytes((row.bytes as f64 / steps) as i64), rate]);
+    }
+    if !table.is_empty() {
+        page.table(page.get(Text::new("Bytes that copies moved", "拷贝搬运的字节数")), &table);
+        page.paragraph(page.get(Text::new(
+            "The direction is the one that the call asked for, where it says so; the profiler may name the copy otherwise.",
+            "方向以调用所请求的为准（若有记录）；剖析器给拷贝起的名称可能不同。",
+        )));
+    }
 }
 
 fn works(page: &mut Page<'_>, title: Text, works: &[Work], class: &ClassPart, kernels: bool) {
     let numbers = [
-        (page.get(Text::new("per step", "每步次数")), Align::Right),
-        (page.get(Text::new("exclusive µs per step", "独占 µs/步")), Align::Right),
-        (page.get(Text::new("share of step", "占步时间")), Align::Right),
-        (page.get(Text::new("idle before, µs per step", "之前空闲 µs/步")), Align::Right),
+        (page.per(Text::new("per step", "每步次数"), Text::new("count", "次数")), Align::Right),
+        (
+            page.per(Text::new("exclusive µs per step", "独占 µs/步"), Text::new("exclusive µs", "独占 µs")),
+            Align::Right,
+        ),
+        (page.per(Text::new("share of step", "占步时间"), Text::new("share", "占比")), Align::Right),
+        (
+            page.per(
+                Text::new("idle before, µs per step", "之前空闲 µs/步"),
+                Text::new("idle before, µs", "之前空闲 µs"),
+            ),
+            Align::Right,
+        ),
     ];
     let [count, busy, share, idle] = numbers;
     let operator = (page.get(Text::new("operator", "算子")), Align::Left);

@@ -48,6 +48,26 @@ fn calls_that_failed_say_so_and_unfinished_queries_did_not_fail() {
 }
 
 #[test]
+fn a_full_queue_and_lazy_loading_are_no_work_of_the_profiler() {
+    let overhead = "CREATE TABLE CUPTI_ACTIVITY_KIND_OVERHEAD (start, end, eventClass, globalTid, correlationId, nameId, overheadType);";
+    let trace = Export::new(&format!(
+        "{} {overhead} INSERT INTO CUPTI_ACTIVITY_KIND_OVERHEAD VALUES (10, 12, 103, {TID}, 1, 1, 8),
+            (20, 23, 103, {TID}, 1, 1, 7), (30, 34, 103, {TID}, 1, 1, 4), (40, 45, 103, {TID}, 1, 1, 99);",
+        strings(&["cudaLaunchKernel"])
+    ))
+    .read();
+    assert_eq!(
+        rows(&trace, TrackKind::HostThread),
+        expected(&[
+            ("Command buffer full (CUDA)", 10, 2, Category::HostOther),
+            ("Lazy function loading (CUDA)", 20, 3, Category::HostOther),
+            ("Instrumentation (Profiler)", 30, 4, Category::Overhead),
+            ("cudaLaunchKernel", 40, 5, Category::HostOther),
+        ])
+    );
+}
+
+#[test]
 fn copies_and_fills_have_a_direction_and_kinds_of_memory() {
     let trace = Export::new(&format!(
         "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start, end, deviceId, contextId, streamId, correlationId, globalPid, bytes,

@@ -1,12 +1,13 @@
 //! Every rule against a run that shows its fault and against one that only just does not.
 
+mod claims;
 mod communication;
 mod graphs;
 mod host;
 mod measurement;
 mod operator;
-mod ranks;
 mod operator_launch;
+mod ranks;
 mod runtime;
 mod scheduler;
 mod whole;

@@ -3,7 +3,10 @@
 use model::{Category, Ns, Trace};
 
 use super::super::testing::{GEMM, NORM, Run, check, fires, us};
-use crate::analysis::{Analysis, Confidence};
+use crate::{
+    analysis::{Analysis, Confidence},
+    i18n::Value,
+};
 
 type Capture = (Trace, Analysis);
 
@@ -32,6 +35,26 @@ fn rt01_and_rt14_see_a_device_that_waits_for_launches() {
         assert!(fires(id, &slow), "{id}");
         assert!(!fires(id, &fast), "{id}");
     }
+}
+
+#[test]
+fn rt14_says_how_much_of_the_chain_is_python_alone_and_how_far_launches_are_apart() {
+    let capture = Run::steps(1, |r, _| {
+        let start = r.host;
+        for i in 0..20 {
+            r.think(us(if i == 0 { 0 } else { 20 }))
+                .work(Category::FrameworkOp, "aten::linear", us(15))
+                .launch(GEMM, us(4));
+        }
+        let end = r.host;
+        r.script.host(Category::PythonFrame, "model.py(1): step", (start, end));
+    });
+    let found = check("RT-14", &capture).remove(0);
+    // 20 launches of 5 µs with 15 µs of framework and 20 µs of Python between them: 385 and 380 of 765 µs.
+    let why = &found.competing[0].why;
+    assert_eq!(why.args, [("calls", Value::Share(385.0 / 765.0)), ("python", Value::Share(380.0 / 765.0))]);
+    let pace = found.evidence.iter().find(|e| e.what.text.en.starts_with("mean time")).unwrap();
+    assert_eq!(pace.value, Value::Ns(us(40)));
 }
 
 #[test]

@@ -35,8 +35,8 @@ const MAX_VALUE: usize = 200;
 const MAX_VARIABLES: usize = 256;
 
 /// Variables that were kept, and how many were not.
-#[derive(Debug, Default)]
-pub(super) struct Environment {
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Environment {
     kept: std::collections::BTreeMap<String, String>,
     /// Variables that were not kept.
     pub redacted: u64,
