@@ -1,12 +1,14 @@
 //! How the steps were found, which of them count, and how long they took.
 
+use model::Ns;
+
 use super::{Page, words};
 use crate::{
     analysis::AnchorKind,
     i18n::{Text, Value},
     report::{
         kernel_name,
-        model::{P95_STEPS, P99_STEPS, RankPart},
+        model::{ClassPart, P95_STEPS, P99_STEPS, RankPart},
         table::{Align, Table},
         units,
     },
@@ -64,12 +66,13 @@ fn found(page: &mut Page<'_>, rank: &RankPart) {
         .collect();
     page.list(items);
     if rank.outside.iter().any(|ns| *ns > 0) {
+        let [before, after] = rank.outside.map(Value::Ns);
         page.paragraph(&page.fill(
             Text::new(
                 "In no step: {before} of device work before the first one and {after} after the last one. Nothing below counts them.",
                 "不属于任何步的设备工作：第一步之前 {before}，最后一步之后 {after}。以下统计均不包含它们。",
             ),
-            [("before", Value::Ns(rank.outside[0])), ("after", Value::Ns(rank.outside[1]))],
+            [("before", before), ("after", after)],
         ));
     }
     if rank.anchor.without_work > 0 {
@@ -93,24 +96,25 @@ fn indices(page: &Page<'_>, ranges: &[(u32, u32)]) -> String {
 }
 
 fn table(page: &mut Page<'_>, rank: &RankPart) {
-    let has_host = rank.classes.iter().any(|class| class.host.is_some());
+    let times: [(&str, fn(&ClassPart) -> Option<Ns>); 4] = [
+        ("p50", |c| Some(c.median)),
+        ("p95", |c| c.p95),
+        ("p99", |c| c.p99),
+        (page.get(Text::new("host range p50", "主机区间 p50")), |c| c.host),
+    ];
+    // A column that no class has a value for is left out.
+    let times: Vec<_> = times.into_iter().filter(|(_, of)| rank.classes.iter().any(|c| of(c).is_some())).collect();
     let mut columns = vec![
         (page.get(Text::new("class", "类别")), Align::Left),
         (page.get(Text::new("steps", "步数")), Align::Right),
         (page.get(Text::new("used", "采用")), Align::Right),
-        ("p50", Align::Right),
-        ("p95", Align::Right),
-        ("p99", Align::Right),
     ];
-    if has_host {
-        columns.push((page.get(Text::new("host range p50", "主机区间 p50")), Align::Right));
-    }
+    columns.extend(times.iter().map(|(name, _)| (*name, Align::Right)));
     let mut table = Table::new(columns);
     for class in rank.classes.iter().take(CLASSES) {
-        let host = has_host.then(|| class.host.map_or_else(|| "–".to_owned(), units::micros));
         let counts = [class.count, class.used].map(|n| units::count(n as u64));
-        let times = [Some(class.median), class.p95, class.p99].map(|ns| ns.map_or_else(|| "–".into(), units::micros));
-        table.row([page.name(&class.key)].into_iter().chain(counts).chain(times).chain(host));
+        let cells = times.iter().map(|(_, of)| of(class).map_or_else(|| "–".to_owned(), units::micros));
+        table.row([page.name(&class.key)].into_iter().chain(counts).chain(cells));
     }
     let title = page.fill(
         Text::new("Step times of rank {rank} (nearest-rank percentiles)", "rank {rank} 的步时间（最近秩百分位）"),
@@ -123,7 +127,7 @@ fn table(page: &mut Page<'_>, rank: &RankPart) {
             [("n", Value::Count(more as u64))],
         ));
     }
-    if rank.classes.iter().any(|c| c.p99.is_none()) {
+    if rank.classes.iter().any(|c| c.used > 1 && c.p99.is_none()) {
         page.paragraph(&page.fill(
             Text::new(
                 "A p95 is given from {p95} steps on and a p99 from {p99}: with fewer they are hardly more than the slowest step.",
