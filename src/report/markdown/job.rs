@@ -45,7 +45,7 @@ pub(super) fn present(page: &Page<'_>) -> String {
 }
 
 /// Numbers in order as ranges, such as `0, 2–5`.
-fn ranges(numbers: impl Iterator<Item = u32>) -> String {
+pub(super) fn ranges(numbers: impl Iterator<Item = u32>) -> String {
     let mut out: Vec<(u32, u32)> = Vec::new();
     for n in numbers {
         match out.last_mut() {
