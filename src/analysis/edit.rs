@@ -29,6 +29,8 @@ pub enum Edit {
     OverlapSteps,
     /// Collectives transfer for so many ns once all ranks are there.
     Transfer(Vec<(u32, Ns)>),
+    /// Collectives take so many ns and wait for no other rank. Ranks that meet are changed together.
+    Alone(Vec<(u32, Ns)>),
     /// Operations leave their queue and run beside it as soon as what they read is there. Cautiously half of their time is
     /// lost again because both share the device.
     Aside(Vec<u32>),

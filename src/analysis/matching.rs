@@ -125,7 +125,9 @@ impl Shape {
     fn of(name: &str) -> Self {
         let name: String = name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
         let has = |part: &str| name.contains(part);
-        if has("alltoall") {
+        // NCCL's kernel for any exchange is called SendRecv, that of an all-to-all too; whether its ranks leave together is
+        // looked at before they count as a group.
+        if has("alltoall") || has("sendrecv") {
             Self::Uneven
         } else if has("allreduce") || has("reducescatter") || has("allgather") || has("crossdevicereduce") {
             Self::Even

@@ -8,7 +8,7 @@ use super::{
     rules::{self, cp04_tracing_inflation as inflation, reading, rt19_load_limited as load},
 };
 use crate::{
-    analysis::{AnchorKind, Bucket, Class, Confidence, Layer, Rank, idle::Gap},
+    analysis::{AnchorKind, Bucket, Class, Confidence, Layer, Rank, Step, idle::Gap},
     i18n::{Message, Text, Value},
     platform::Stage,
 };
@@ -115,7 +115,8 @@ pub fn judge(cx: &Context<'_>, findings: &[Finding]) -> Verdict {
         return undecided(Message::new(text, args), vec!["CP-08"]);
     }
     let starting = class.share(|b| b == Bucket::Compile);
-    if starting > OPAQUE {
+    // Rare compilation may take most of the time of a run whose steps are decode all the same.
+    if starting > OPAQUE && 2 * compiling(rank, class) > class.steady {
         let text = Text::new(
             "{subject} ({class}): {share} of {step} is compilation or graph capture, so this is a start-up and no decode step.",
             "{subject}（{class}）：{step} 中有 {share} 是编译或图捕获，属于启动阶段而非解码步。",
@@ -183,6 +184,12 @@ fn start_up_gap(rank: &Rank, class: &Class) -> Option<(Ns, f64)> {
     let gap = gaps.map(|gap| gap.span.len()).max()?;
     let share = gap as f64 / class.total.max(1) as f64;
     (share > OPAQUE).then_some((gap, share))
+}
+
+/// Steps that count and are compilation or graph capture for the most part.
+fn compiling(rank: &Rank, class: &Class) -> usize {
+    let compile = |s: &Step| s.buckets.iter().filter(|(b, _)| *b == Bucket::Compile).map(|(_, ns)| *ns).sum::<i64>();
+    rank.steady_steps(class).filter(|s| compile(s) as f64 > OPAQUE * s.window.len() as f64).count()
 }
 
 fn has_class(cx: &Context<'_>, class: EvidenceClass) -> bool {

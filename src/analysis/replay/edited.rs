@@ -112,6 +112,11 @@ impl<'a> Edited<'a> {
                     self.transfer(*o, (*ns).max(0));
                 }
             }
+            Edit::Alone(ops) => {
+                for (o, ns) in ops {
+                    self.op(*o, |row| (row.instance, row.dur) = (NONE, (*ns).max(0)));
+                }
+            }
             Edit::Aside(ops) => ops.iter().for_each(|o| self.op(*o, |row| row.fate = Fate::Aside)),
             Edit::Hoped(edit) => {
                 if self.hopeful() {

@@ -57,8 +57,7 @@ impl Case {
     /// A name for the files of the run.
     fn name(&self, config: &simulator::Config) -> String {
         let size = self.faults.first().map_or(0, |fault| fault.magnitude_permille);
-        let key = if self.faults.is_empty() { "healthy".to_owned() } else { self.key() };
-        format!("{key}-{size}-seed{}-ranks{}", self.seed, config.ranks)
+        format!("{}-{size}-seed{}-ranks{}", self.key(), self.seed, config.ranks)
     }
 }
 

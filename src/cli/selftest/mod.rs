@@ -9,10 +9,12 @@
 //! | [`answer`] | what was said, beside the truth |
 //! | [`examine`] | one run from simulation to answer |
 //! | [`score`] | scores of many runs |
+//! | [`calibrate`] | false alarms of each rule as its threshold rises |
 //! | [`figures`] | scores by name, and what changed since a file of them |
 //! | [`markdown`], [`json`] | the two forms |
 
 mod answer;
+mod calibrate;
 mod deprive;
 mod examine;
 mod figures;
@@ -27,7 +29,7 @@ use std::{
     collections::BTreeMap,
     io::{self, Write},
     path::{Path, PathBuf},
-    time::Instant,
+    time::{Instant, SystemTime},
 };
 
 use clap::ValueEnum;
@@ -39,7 +41,10 @@ use super::{
     exit::{Exit, Usage},
     say,
 };
-use crate::{platform::Packs, report::terminal};
+use crate::{
+    platform::Packs,
+    report::{terminal, units},
+};
 use examine::{Depth, Examined};
 use plan::{Case, Wish};
 use score::Score;
@@ -64,7 +69,7 @@ pub struct Arguments {
     /// Rounds: each has every fault at every magnitude once [default: 1, with --full 45].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     rounds: Option<u32>,
-    /// Only this fault, such as layer_sync, or these together, such as gc+full_sort (may be given several times).
+    /// Only this fault, such as layer_sync, these together, such as gc+full_sort, or 'healthy' (may be given several times).
     #[arg(long, value_name = "FAULT", value_parser = kinds)]
     only: Vec<Kinds>,
     /// Ranks of every run [default: 1, 2 and 4 in turn].
@@ -82,6 +87,9 @@ pub struct Arguments {
     /// Write the report to this file instead of the terminal.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Also write how often each rule is wrong as its threshold rises to this CSV file.
+    #[arg(long, value_name = "FILE")]
+    calibrate: Option<PathBuf>,
     /// Compare with the JSON report of an earlier version; end with exit code 1 when a figure fell.
     #[arg(long, value_name = "FILE")]
     against: Option<PathBuf>,
@@ -114,10 +122,11 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
         Form::Md => markdown::render(&score, arguments.seed, lang),
         Form::Json => json::render(&score, arguments.seed)?,
     };
+    if let Some(path) = &arguments.calibrate {
+        write(path, &calibrate::curves(&runs, &today()))?;
+    }
     match &arguments.output {
-        Some(path) => std::fs::write(path, text).map_err(|e| {
-            Usage(format!("cannot write '{}': {e}; name a file in a writable directory", path.display()))
-        })?,
+        Some(path) => write(path, &text)?,
         None => {
             let mut stdout = io::stdout().lock();
             let paint = arguments.format == Form::Md && global.paints(&stdout);
@@ -138,6 +147,17 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
         say(&format!("{how:6} {} {:.4} -> {now}", change.name, change.before));
     }
     Ok(if changes.iter().any(|change| change.fell) { Exit::Findings } else { Exit::Done })
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Usage> {
+    let refused = |e| Usage(format!("cannot write '{}': {e}; name a file in a writable directory", path.display()));
+    std::fs::write(path, text).map_err(refused)
+}
+
+/// The date in UTC.
+fn today() -> String {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    units::utc(i64::try_from(since.as_nanos()).unwrap_or(0)).chars().take("2000-01-01".len()).collect()
 }
 
 /// At most `most` of the runs, evenly chosen.
@@ -179,5 +199,8 @@ fn kinds(text: &str) -> Result<Kinds, String> {
         let found = FaultKind::ALL.iter().copied().find(|kind| plan::kind_key(*kind) == word);
         found.ok_or_else(|| format!("there is no fault '{word}'; known are {}", known().collect::<Vec<_>>().join(", ")))
     };
+    if text == plan::HEALTHY_KEY {
+        return Ok(Kinds(Vec::new()));
+    }
     text.split('+').map(kind).collect::<Result<_, _>>().map(Kinds)
 }

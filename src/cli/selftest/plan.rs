@@ -19,6 +19,9 @@ pub struct Case {
     pub ranks: usize,
 }
 
+/// What stands for no fault at all.
+pub const HEALTHY_KEY: &str = "healthy";
+
 /// A kind of fault in the word that `--only` takes.
 pub fn kind_key(kind: FaultKind) -> String {
     let mut out = String::new();
@@ -52,7 +55,11 @@ const USUAL: i64 = 1000;
 impl Case {
     /// Faults of the run in the word that `--only` takes.
     pub fn key(&self) -> String {
-        self.faults.iter().map(|fault| kind_key(fault.kind)).collect::<Vec<_>>().join("+")
+        match self.control {
+            Some(control) => format!("{control:?}"),
+            None if self.faults.is_empty() => HEALTHY_KEY.to_owned(),
+            None => self.faults.iter().map(|fault| kind_key(fault.kind)).collect::<Vec<_>>().join("+"),
+        }
     }
 
     /// The configuration to simulate.
@@ -103,7 +110,7 @@ pub fn rounds(wish: &Wish) -> Vec<Case> {
             cases.push(Case { faults, control: None, seed, ranks });
         };
         for (at, kinds) in kinds.iter().enumerate() {
-            let sizes: &[i64] = if kinds.len() > 1 { &[USUAL] } else { &MAGNITUDES };
+            let sizes: &[i64] = if kinds.len() == 1 { &MAGNITUDES } else { &[USUAL] };
             for size in sizes {
                 put(kinds, *size, seed(entries, at), ranks(at));
             }

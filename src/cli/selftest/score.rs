@@ -105,7 +105,7 @@ pub struct Selective {
     pub wrong: Rate,
 }
 
-/// A fault that was not named first.
+/// A fault that was not named first, or a healthy run of which something was said that is not so.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Miss {
     /// What was wrong.
@@ -149,7 +149,7 @@ pub struct Score {
     pub sureness: Vec<Sureness>,
     /// By what was taken away; nothing first.
     pub selective: BTreeMap<Option<Loss>, Selective>,
-    /// Faults that were not named first.
+    /// Faults that were not named first, and false alarms on healthy runs.
     pub misses: Vec<Miss>,
 }
 
@@ -225,6 +225,9 @@ impl Score {
             }
         }
         self.false_alarms.count(alarm);
+        if alarm {
+            self.misses.push(miss(run, 0));
+        }
     }
 
     fn fault(&mut self, run: &Examined) {

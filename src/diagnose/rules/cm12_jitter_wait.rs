@@ -4,7 +4,7 @@ use model::{EvidenceClass, Ns};
 
 use super::late::{self, INSTANCES, Waiting};
 use crate::{
-    analysis::{Bucket, Confidence, Layer},
+    analysis::{Bucket, Confidence, Edit, Layer, job::Instance},
     diagnose::{
         Competing, Evidence, Finding, Intervention, Trigger,
         rule::{Context, Doc, Outcome, Rule},
@@ -129,5 +129,21 @@ fn spread(cx: &Context<'_>, group: &Waiting) -> Option<Finding> {
     }
     finding.layer = layer;
     finding.ranks = group.ranks.iter().filter_map(|r| analysis.ranks.get(*r)).map(|r| r.rank).collect();
+    finding.changes = late::counted(cx)
+        .filter(|(index, ..)| group.ranks.contains(index))
+        .map(|(index, r, _)| (r.rank, Intervention { removes, layer, edits: vec![alone(cx, index, group)] }))
+        .collect();
     finding.gated(Confidence::Medium)
+}
+
+/// Every collective of the group takes its transfer and waits for nobody: what the waits cost the steps, and not only the
+/// collectives. Where the host sets the pace they cost nothing.
+fn alone(cx: &Context<'_>, index: usize, group: &Waiting) -> Edit {
+    let job = &cx.analysis.job;
+    let ours = |instance: &&Instance| job.groups.get(instance.group).is_some_and(|g| g.ranks == group.ranks);
+    let own = |instance: &Instance| {
+        let member = instance.members.iter().find(|member| member.rank == index)?;
+        Some((member.op, instance.transfer))
+    };
+    Edit::Alone(job.instances.iter().filter(ours).filter_map(own).collect())
 }

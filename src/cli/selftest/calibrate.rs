@@ -1,0 +1,70 @@
+//! How often each rule is wrong, and how much it still finds, as its threshold rises: data for whoever sets thresholds.
+//!
+//! A rule says nothing below its threshold, so the curve begins there. It tells whether the threshold is too low; that one
+//! is too high shows in the faults that are not named.
+
+use std::fmt::Write;
+
+use model::Ns;
+
+use super::{answer::MATTERS, examine::Examined};
+use crate::{analysis::Layer, diagnose::rules};
+
+/// Multiples of the threshold at which the curve is told.
+const FACTORS: [f64; 7] = [1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0];
+
+/// What one rule said in one run.
+struct Heard {
+    /// Its strongest finding over the threshold; 0 for none.
+    strength: f64,
+    /// Whether that finding is so.
+    right: bool,
+    /// Whether the run has a fault that matters and is the rule's to name.
+    due: bool,
+    /// The threshold.
+    threshold: Option<f64>,
+}
+
+/// The curves of all rules as CSV, made on the day `date`.
+pub fn curves(runs: &[Examined], date: &str) -> String {
+    let mut out = String::from("rule,factor,threshold,runs_without,false_alarms,runs_with,named,date\n");
+    for rule in rules::REGISTRY.iter().map(|rule| rule.doc()).filter(|doc| doc.layer != Layer::Measurement) {
+        let heard: Vec<Heard> = runs.iter().map(|run| heard(rule.id, run)).collect();
+        let Some(threshold) = heard.iter().find_map(|h| h.threshold) else { continue };
+        for factor in FACTORS {
+            let above = |h: &&Heard| h.strength >= factor;
+            let without = || heard.iter().filter(|h| !h.due && !h.right);
+            let with = || heard.iter().filter(|h| h.due);
+            // Writing to a String cannot fail.
+            let _ = writeln!(
+                out,
+                "{},{factor},{:.4},{},{},{},{},{date}",
+                rule.id,
+                threshold * factor,
+                without().count(),
+                without().filter(above).count(),
+                with().count(),
+                with().filter(above).count(),
+            );
+        }
+    }
+    out
+}
+
+fn heard(rule: &'static str, run: &Examined) -> Heard {
+    let matters = |gain: Ns| gain as f64 >= MATTERS * run.step as f64;
+    let due = run.faults.iter().any(|fault| fault.kind.rules().first() == Some(&rule) && matters(fault.gain));
+    let strength = |(value, threshold): (f64, f64)| if threshold > 0.0 { value / threshold } else { 1.0 };
+    let strongest = run
+        .answer
+        .said
+        .iter()
+        .filter(|said| said.rule == rule)
+        .max_by(|a, b| strength(a.trigger).total_cmp(&strength(b.trigger)));
+    Heard {
+        strength: strongest.map_or(0.0, |said| strength(said.trigger)),
+        right: strongest.is_some_and(|said| said.is_right(run.step)),
+        due,
+        threshold: strongest.map(|said| said.trigger.1),
+    }
+}
