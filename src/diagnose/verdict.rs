@@ -8,7 +8,7 @@ use super::{
     rules::{self, cp04_tracing_inflation as inflation, reading, rt19_load_limited as load},
 };
 use crate::{
-    analysis::{AnchorKind, Bucket, Class, Confidence, Layer, Rank, idle::Gap},
+    analysis::{AnchorKind, Bucket, Class, Confidence, Layer, Rank, Step, idle::Gap},
     i18n::{Message, Text, Value},
     platform::Stage,
 };
@@ -115,7 +115,7 @@ pub fn judge(cx: &Context<'_>, findings: &[Finding]) -> Verdict {
         return undecided(Message::new(text, args), vec!["CP-08"]);
     }
     let starting = class.share(|b| b == Bucket::Compile);
-    if starting > OPAQUE {
+    if starts(rank, class) {
         let text = Text::new(
             "{subject} ({class}): {share} of {step} is compilation or graph capture, so this is a start-up and no decode step.",
             "{subject}（{class}）：{step} 中有 {share} 是编译或图捕获，属于启动阶段而非解码步。",
@@ -172,7 +172,15 @@ pub fn judge(cx: &Context<'_>, findings: &[Finding]) -> Verdict {
 
 /// Whether most of a class is compilation or graph capture, or one gap that holds it.
 pub(super) fn is_start_up(rank: &Rank, class: &Class) -> bool {
-    class.share(|b| b == Bucket::Compile) > OPAQUE || start_up_gap(rank, class).is_some()
+    starts(rank, class) || start_up_gap(rank, class).is_some()
+}
+
+/// Whether most of a class is compilation or graph capture, and not only because some steps of a run that goes on stop for
+/// it: half of its steps and more have it.
+fn starts(rank: &Rank, class: &Class) -> bool {
+    let prepares = |step: &&Step| step.buckets.iter().any(|(b, ns)| *b == Bucket::Compile && *ns > 0);
+    let preparing = rank.steady_steps(class).filter(prepares).count();
+    class.share(|b| b == Bucket::Compile) > OPAQUE && 2 * preparing >= class.steady
 }
 
 /// The one gap, and its share, that makes a class a start-up: it is most of the class, and in it the host loaded or
