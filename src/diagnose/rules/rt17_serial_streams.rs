@@ -21,6 +21,9 @@ use crate::{
 /// Share of the step; own value.
 const SHARE: f64 = 0.03;
 
+/// The longest gap between queued operations that needs no explanation, ns: own value, the upper end of current devices.
+const QUEUED_GAP: Ns = 1_500;
+
 /// The rule.
 pub struct SerialStreams;
 
@@ -65,6 +68,15 @@ impl Rule for SerialStreams {
     }
 }
 
+/// Gap between operations that one queue holds ready, ns: their median, at most what current devices show.
+fn usual_gap(rank: &Rank, class: &Class) -> Ns {
+    let gaps = rank.steady_steps(class).flat_map(|s| reading::gaps(rank, s));
+    let mut queued: Vec<Ns> =
+        gaps.filter(|g| g.parts.iter().all(|(b, _)| *b == Bucket::Dispatch)).map(|g| g.span.len()).collect();
+    queued.sort_unstable();
+    queued.get(queued.len() / 2).map_or(QUEUED_GAP, |gap| QUEUED_GAP.min(*gap))
+}
+
 fn serial(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
     let gained = |kind: Shadow| !matches!(kind, Shadow::ComputeWait);
     let overlap: Ns = class.shadow.iter().filter(|(kind, _)| gained(*kind)).map(|(_, ns)| ns).sum();
@@ -77,6 +89,7 @@ fn serial(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
         let gaps = rank.steady_steps(class).flat_map(|s| reading::gaps(rank, s));
         gaps.filter(|g| g.parts.iter().any(|(b, _)| *b == Bucket::DeviceDep)).filter_map(|g| g.owner)
     };
+    let usual = usual_gap(rank, class);
     let (finding, cost) = Exposed { cx, doc: &DOC, rank, class }.recurring(SHARE, waits, |cost| Saying {
         formula: Text::new(
             "idle at events of other queues / median step, more than the overlap gained",
@@ -91,7 +104,7 @@ fn serial(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
             // On one stream the overlap is gone too.
             removes: cost.per_step - overlap,
             layer: Layer::Runtime,
-            edits: vec![Edit::Gap(owners().map(|op| (op, 0)).collect())],
+            edits: vec![Edit::Lag(owners().map(|op| (op, usual)).collect())],
         },
     })?;
     finding

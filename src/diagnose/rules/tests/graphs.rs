@@ -3,10 +3,10 @@
 use model::{Detail, KernelDetail, Provenance, TraceSink};
 
 use super::{
-    super::testing::{GEMM, NORM, Run, check, fires, us},
+    super::testing::{GEMM, NORM, Run, check, diagnosis, fires, us},
     runtime::graph,
 };
-use crate::analysis::Edit;
+use crate::{analysis::Edit, diagnose::VerdictLayer};
 
 #[test]
 fn rt02_blames_a_batch_off_the_grid_but_not_a_choice_of_the_moment() {
@@ -104,4 +104,19 @@ fn rt06_takes_graph_construction_and_rt05_the_rest() {
     assert!(!fires("RT-06", &calls("cudaGraphInstantiate", &[15])), "a batch met for the first time");
     assert!(!fires("RT-06", &calls("cudaGraphExecKernelNodeSetParams", &[15, 22])), "parameters of one node");
     assert!(!fires("RT-06", &calls("cuModuleLoadData", &[15, 22])));
+}
+
+#[test]
+fn rt06_takes_the_whole_of_a_capture_away_and_a_run_that_stops_for_some_is_no_start_up() {
+    let capture = graph(30, |r, i| {
+        if i > 8 && i % 7 == 3 {
+            r.call("cudaStreamBeginCapture", us(2)).think(us(6000)).call("cudaStreamEndCapture", us(2));
+        }
+    });
+    let d = diagnosis(&capture);
+    let first = &d.findings[0];
+    assert_eq!((first.rule, d.verdict.layer), ("RT-06", VerdictLayer::Runtime));
+    // Four captures in some 28 steps of half a millisecond: most of the time.
+    assert!(first.estimate.mid_gain_share() > 0.5, "{:?}", first.estimate);
+    assert!(!d.findings.iter().any(|f| f.rule == "RT-12"), "to schedule ahead hides no capture");
 }

@@ -80,3 +80,13 @@ fn cm07_needs_a_transfer_that_is_slow_for_the_last_rank_too() {
     assert!(!fires("CM-07", &late.analyze()), "a late sender");
     assert!(!fires("CM-07", &run(even).analyze()));
 }
+
+#[test]
+fn rt14_turns_graphs_on_for_the_ranks_that_wait_too() {
+    // Rank 0 waits for its launches; rank 1 is hardly faster, and most of its own waiting hides in collectives.
+    let capture = run(|rank, _| (us(5), if rank == 0 { us(30) } else { us(28) })).analyze();
+    let found = check("RT-14", &capture);
+    assert!(!found.is_empty());
+    let changed: Vec<u32> = found.iter().flat_map(|f| f.changes.iter().map(|(rank, _)| *rank)).collect();
+    assert_eq!(changed.len(), 4, "every rank once: {changed:?}");
+}

@@ -24,6 +24,7 @@ fn rt19_tells_a_server_without_requests_from_a_slow_host() {
     assert!(!fires("RT-19", &busy) && fires("RT-12", &busy));
     let d = diagnosis(&empty);
     assert_eq!((d.verdict.layer, &d.verdict.because[..]), (VerdictLayer::Load, &["RT-19"][..]));
+    assert_eq!(d.findings[0].rule, "RT-19", "that nothing was asked of it comes before what it could do better");
     assert_eq!(diagnosis(&busy).verdict.layer, VerdictLayer::Runtime);
     let silent = Run::steps(20, |r, _| {
         r.launch(GEMM, us(50)).token().think(us(300));
