@@ -1,10 +1,16 @@
 //! CM-12: ranks wait for each other, now for one, now for another.
 
+use std::collections::BTreeSet;
+
 use model::{EvidenceClass, Ns};
 
-use super::late::{self, INSTANCES, Waiting};
+use super::{
+    change,
+    late::{self, INSTANCES, Waiting},
+    reading,
+};
 use crate::{
-    analysis::{Bucket, Confidence, Layer},
+    analysis::{Bucket, Class, Confidence, Layer, Rank, Step},
     diagnose::{
         Competing, Evidence, Finding, Intervention, Trigger,
         rule::{Context, Doc, Outcome, Rule},
@@ -14,6 +20,8 @@ use crate::{
 
 /// Share of the median step (method §5.3).
 const SHARE: f64 = 0.05;
+/// One step in so many is fast: the 5th percentile, as of transfers (method §2.5).
+const FAST: usize = 20;
 
 /// The rule.
 pub struct JitterWait;
@@ -83,7 +91,7 @@ fn spread(cx: &Context<'_>, group: &Waiting) -> Option<Finding> {
     };
     let uneven = known(Layer::Operator) > known(Layer::Runtime) + known(Layer::Measurement);
     let layer = if uneven { Layer::Operator } else { Layer::Runtime };
-    let removes = (group.share * class.p50 as f64) as Ns;
+    let wait = (group.share * class.p50 as f64) as Ns;
     let latest = group.latest().map_or(0.0, |l| group.share_of(l));
     let claim = Message::new(
         Text::new(
@@ -92,7 +100,7 @@ fn spread(cx: &Context<'_>, group: &Waiting) -> Option<Finding> {
         ),
         [
             ("class", Value::Raw(class.key.clone())),
-            ("wait", Value::Ns(removes)),
+            ("wait", Value::Ns(wait)),
             ("step", Value::Ns(class.p50)),
             ("share", Value::Share(group.share)),
             ("most", Value::Share(latest)),
@@ -103,7 +111,7 @@ fn spread(cx: &Context<'_>, group: &Waiting) -> Option<Finding> {
         value: group.share,
         threshold: SHARE,
     };
-    let change = Intervention { removes, layer, edits: Vec::new() };
+    let change = Intervention { removes: wait, layer, edits: Vec::new() };
     let rows = group.late.iter().flat_map(|l| l.rows.iter().take(2)).map(|(_, slice)| *slice);
     let mut finding = cx
         .finding(&DOC, rank, class, claim, trigger, change)
@@ -128,6 +136,49 @@ fn spread(cx: &Context<'_>, group: &Waiting) -> Option<Finding> {
         ));
     }
     finding.layer = layer;
+    if !uneven {
+        finding.changes = steadied(cx, group, layer);
+    }
     finding.ranks = group.ranks.iter().filter_map(|r| analysis.ranks.get(*r)).map(|r| r.rank).collect();
     finding.gated(Confidence::Medium)
+}
+
+/// The host time of the kinds that made ranks late becomes usual in the steps that took longer than the fast ones:
+/// cautiously the rank's median, hopefully what its fast steps take. Where the host paces a rank anyway its waiting only
+/// takes the place of its own idle time, and the steps do not get longer by it: no more is taken from a step's host than
+/// the step is longer than a fast one, hopefully twice that, because part of each delay hides behind those of the others.
+/// The delays are nobody's alone, so only all ranks together gain.
+fn steadied(cx: &Context<'_>, group: &Waiting, layer: Layer) -> Vec<(u32, Intervention)> {
+    let causes = group.late.iter().flat_map(|l| &l.causes).filter(|((_, b), ns)| **ns > 0 && b.is_host_side());
+    let buckets: BTreeSet<Bucket> = causes.map(|((_, bucket), _)| *bucket).collect();
+    let ranks = late::counted(cx).filter(|(i, ..)| group.ranks.contains(i));
+    let one = |(_, rank, class): (usize, &Rank, &Class)| {
+        let fast = share(rank.steady_steps(class).map(|s| s.window.len()).collect(), FAST);
+        let (mut cautious, mut hopeful) = (Vec::new(), Vec::new());
+        for bucket in &buckets {
+            let time = |step: &Step| reading::idle(rank, step, |_, b| b == *bucket);
+            let times: Vec<Ns> = rank.steady_steps(class).map(time).collect();
+            let (usual, least) = (share(times.clone(), 2), share(times.clone(), FAST));
+            for (step, now) in rank.steady_steps(class).zip(times) {
+                let longer = (step.window.len() - fast).max(0);
+                let to = |then: Ns| {
+                    let left = then.saturating_mul(100) / now.max(1);
+                    change::host_time(rank, std::iter::once(step), |_, b| b == *bucket, left.min(100))
+                };
+                if longer > 0 && now > least {
+                    cautious.extend(to(usual.max(now - longer)));
+                    hopeful.extend(to(least.max(now - 2 * longer)));
+                }
+            }
+        }
+        let edits = cautious.into_iter().chain(change::hoped(hopeful)).collect();
+        (rank.rank, Intervention { removes: 0, layer, edits })
+    };
+    ranks.map(one).collect()
+}
+
+/// The value below which one in `part` of the values lies; 0 of none.
+fn share(mut values: Vec<Ns>, part: usize) -> Ns {
+    let at = values.len() / part;
+    if at < values.len() { *values.select_nth_unstable(at).1 } else { 0 }
 }
