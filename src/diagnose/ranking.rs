@@ -17,6 +17,8 @@ use crate::{
 
 /// Pairs of rules that claim the same time, the more specific one first.
 const SAME_TIME: &[(&str, &str)] = &[
+    ("CM-09", "CM-01"),
+    ("CM-10", "CM-01"),
     ("CM-01", "RT-12"),
     ("CM-01", "RT-22"),
     ("RT-14", "RT-01"),
