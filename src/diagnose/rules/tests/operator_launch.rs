@@ -119,6 +119,19 @@ fn op12_needs_long_context_and_few_blocks() {
         !fires("OP-12", &attention("execute_context_0(0)_generation_4(4)", 32)),
         "counted, where no annotation says"
     );
+    let unknown = |combine: bool| {
+        Run::labelled("step", 12, move |r, _| {
+            (0..4).for_each(|_| {
+                r.launch(GEMM, us(40)).launch_blocks(ATTENTION, us(30), 32);
+                if combine {
+                    r.launch(COMBINE, us(2));
+                }
+            });
+            r.launch(GEMM, us(40)).token();
+        })
+    };
+    assert!(fires("OP-12", &unknown(false)));
+    assert!(!fires("OP-12", &unknown(true)), "split already, over a context that nobody knows");
 }
 
 #[test]
