@@ -64,7 +64,8 @@ pub struct Arguments {
     /// Rounds: each has every fault at every magnitude once [default: 1, with --full 45].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     rounds: Option<u32>,
-    /// Only this fault, such as layer_sync, or these together, such as gc+full_sort (may be given several times).
+    /// Only this fault, such as layer_sync, or these together, such as gc+full_sort, or healthy runs, as 'healthy' (may be
+    /// given several times).
     #[arg(long, value_name = "FAULT", value_parser = kinds)]
     only: Vec<Kinds>,
     /// Ranks of every run [default: 1, 2 and 4 in turn].
@@ -169,6 +170,9 @@ fn baseline(path: &Path) -> anyhow::Result<BTreeMap<String, f64>> {
     Ok(earlier.figures)
 }
 
+/// What `--only` takes for runs without a fault.
+const HEALTHY: &str = "healthy";
+
 /// Faults that a run has together.
 #[derive(Clone, Debug)]
 struct Kinds(Vec<FaultKind>);
@@ -177,7 +181,12 @@ fn kinds(text: &str) -> Result<Kinds, String> {
     let known = || FaultKind::ALL.iter().map(|kind| plan::kind_key(*kind));
     let kind = |word: &str| {
         let found = FaultKind::ALL.iter().copied().find(|kind| plan::kind_key(*kind) == word);
-        found.ok_or_else(|| format!("there is no fault '{word}'; known are {}", known().collect::<Vec<_>>().join(", ")))
+        found.ok_or_else(|| {
+            format!("there is no fault '{word}'; known are {HEALTHY}, {}", known().collect::<Vec<_>>().join(", "))
+        })
     };
+    if text == HEALTHY {
+        return Ok(Kinds(Vec::new()));
+    }
     text.split('+').map(kind).collect::<Result<_, _>>().map(Kinds)
 }

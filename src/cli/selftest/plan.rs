@@ -76,8 +76,8 @@ impl Case {
 /// What is asked for.
 #[derive(Clone, Debug, Default)]
 pub struct Wish {
-    /// Faults that a run has together, one entry for each kind of run; none for all there are, with pairs and healthy runs
-    /// beside them.
+    /// Faults that a run has together, one entry for each kind of run, an empty one for healthy runs; none for all there are,
+    /// with pairs and healthy runs beside them.
     pub only: Vec<Vec<FaultKind>>,
     /// Seed of the first run.
     pub seed: u64,
@@ -103,7 +103,11 @@ pub fn rounds(wish: &Wish) -> Vec<Case> {
             cases.push(Case { faults, control: None, seed, ranks });
         };
         for (at, kinds) in kinds.iter().enumerate() {
-            let sizes: &[i64] = if kinds.len() > 1 { &[USUAL] } else { &MAGNITUDES };
+            let sizes: &[i64] = match kinds.len() {
+                0 => &[0],
+                1 => &MAGNITUDES,
+                _ => &[USUAL],
+            };
             for size in sizes {
                 put(kinds, *size, seed(entries, at), ranks(at));
             }
@@ -157,6 +161,13 @@ mod tests {
             let same = |other: &Case| other.faults == case.faults && other.config() == case.config();
             assert!(again.iter().any(same), "{case:?}");
         }
+    }
+
+    #[test]
+    fn healthy_runs_can_be_asked_for_alone() {
+        let cases = rounds(&Wish { only: vec![Vec::new()], rounds: 4, seed: 7, ..Wish::default() });
+        assert_eq!(cases.iter().map(|c| c.seed).collect::<Vec<_>>(), [7, 8, 9, 10]);
+        assert!(cases.iter().all(|c| c.faults.is_empty() && c.control.is_none()));
     }
 
     #[test]
