@@ -5,6 +5,7 @@ use model::{Category, Ns, Trace};
 use super::super::testing::{GEMM, NORM, Run, check, fires, us};
 use crate::{
     analysis::{Analysis, Confidence},
+    diagnose::Severity,
     i18n::Value,
 };
 
@@ -239,8 +240,11 @@ fn rt18_counts_the_gaps_between_nodes() {
             r.graph(&[(GEMM, us(5)); 60], gap).token();
         })
     };
-    assert!(fires("RT-18", &gaps(us(2))));
+    assert!(fires("RT-18", &gaps(us(3))));
     assert!(!fires("RT-18", &gaps(300)));
+    let severity = |gap: Ns| check("RT-18", &gaps(gap)).first().map(|f| f.severity);
+    assert!(severity(us(3)) >= Some(Severity::Medium));
+    assert_eq!(severity(us(1)), Some(Severity::Info), "gaps as short as usual are no fault, however many");
     assert!(!fires("RT-18", &gaps(0)), "folded: nothing can be said");
 }
 
