@@ -3,12 +3,13 @@
 use model::{EvidenceClass::HostApi, Span};
 
 use super::{
+    change,
     exposed::{Exposed, Saying},
     gate::LEAST_GAIN,
     reading,
 };
 use crate::{
-    analysis::{Bucket, Class, Layer, Rank},
+    analysis::{Bucket, Call, Class, Layer, Rank},
     diagnose::{
         Competing, Evidence, Finding, Intervention,
         rule::{Context, Doc, Outcome, Rule},
@@ -74,7 +75,12 @@ fn rebuilt(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
     }
     let all = || rank.steady_steps(class).flat_map(|s| reading::calls(rank, s));
     let calls = || all().filter(|c| reading::builds_graph(cx.trace, c));
-    let edits = reading::host_takes(calls().map(|c| (c.track, Span::new(c.start, c.end), 0)));
+    // The whole construction goes, with the pass that the thread runs between the begin and the end of a capture.
+    let whole = |call: &Call| {
+        let call = Span::new(call.start, call.end);
+        builds.iter().find(|span| span.start <= call.start && call.end <= span.end).map_or(call, |span| *span)
+    };
+    let edits = change::shortened(calls().map(|c| (c.track, whole(c))), 0);
     let (finding, cost) =
         Exposed { cx, doc: &DOC, rank, class }.stalling(LEAST_GAIN, &pauses, |cost| Saying {
             formula: Text::new("idle time in graph construction / class time", "图构建造成的空闲 / 该类总时间"),
