@@ -7,6 +7,7 @@ use model::{
 };
 
 use super::{
+    change,
     exposed::{Exposed, Saying},
     gate::LEAST_GAIN,
     reading,
@@ -105,6 +106,8 @@ fn contended(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
         let free = |span: Span| (span, span.len() - reading::overlap(&[span], &busy));
         host(s).into_iter().map(free).filter_map(move |(span, takes)| Some((thread?, span, takes)))
     });
+    // What the device does not wait for now it would wait for once the rest is gone.
+    let beyond_idle = change::shortened(stalled(rank, class, &busy), 0);
     let (finding, cost) = Exposed { cx, doc: &DOC, rank, class }.recurring(LEAST_GAIN, contended, |cost| Saying {
         formula: Text::new(
             "idle of the host's part while another Python thread works / median step",
@@ -118,7 +121,7 @@ fn contended(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
         change: Intervention {
             removes: cost.per_step,
             layer: Layer::Runtime,
-            edits: reading::host_takes(stretches),
+            edits: reading::host_takes(stretches).into_iter().chain(change::hoped(beyond_idle)).collect(),
         },
     })?;
     let native = Text::new("the other thread had released the interpreter", "另一线程已释放解释器");
@@ -148,6 +151,24 @@ fn contended(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
         ))
         .against(rival)
         .gated(cost.most.min(most))
+}
+
+/// When the launching thread was between two calls and another one at work, in the steps that count.
+fn stalled(rank: &Rank, class: &Class, busy: &[Span]) -> Vec<(TrackId, Span)> {
+    let mut out = Vec::new();
+    let mut next = 0;
+    for step in rank.steady_steps(class) {
+        let Some(thread) = reading::issuing_thread(rank, step) else { continue };
+        let mut since = step.window.start;
+        for call in reading::calls(rank, step).iter().filter(|c| c.track == thread) {
+            let between = Span::new(since, call.start.max(since));
+            next += busy.get(next..).map_or(0, |rest| rest.partition_point(|b| b.end <= between.start));
+            let rest = busy.get(next..).unwrap_or(&[]).iter().take_while(|b| b.start < between.end);
+            out.extend(rest.map(|b| (thread, b.clip(between))).filter(|(_, span)| !span.is_empty()));
+            since = since.max(call.end);
+        }
+    }
+    out
 }
 
 /// When a thread's innermost Python frame is one that works.
