@@ -8,7 +8,7 @@ use super::{
     share_of_step::{self, Kind, Part},
 };
 use crate::{
-    analysis::{Class, Confidence, DeviceOp, Layer, OpKind, Rank, Step},
+    analysis::{Class, Confidence, DeviceOp, Layer, OpKind, Rank, Step, attribution::Exclusive},
     diagnose::rule::{Context, Doc, Outcome, Rule},
     i18n::{Message, Text},
     platform::{CanonicalOp, Stage},
@@ -23,6 +23,10 @@ const CONTEXT: u64 = 4096;
 const LONG: Ns = 20_000;
 /// Share of the bandwidth that split attention reaches.
 const REACHED: f64 = 0.7;
+/// How many times faster a split made the kernels of public cases at least (sglang #27786 and its like).
+const FASTER: f64 = 1.2;
+/// Blocks that a core needs to draw its share of the bandwidth; own value: of one alone the loads are waited for.
+const RESIDENT: f64 = 2.0;
 
 /// The rule.
 pub struct SplitKv;
@@ -108,7 +112,8 @@ impl Rule for SplitKv {
             }
             let split = |op: &DeviceOp| {
                 let filled = blocks(cx.trace, op)? as f64 / cores as f64;
-                (filled < FILLED).then_some((op.dur() as f64 * filled / REACHED) as Ns)
+                let takes = |share: f64| (op.dur() as f64 * share) as Ns;
+                (filled < FILLED).then(|| (takes(filled / REACHED), takes(filled / RESIDENT), takes(1.0 / FASTER)))
             };
             let most = if context.is_some() { Confidence::Medium } else { Confidence::Low };
             let kind = Kind { most, ..KIND };
@@ -123,7 +128,11 @@ impl Rule for SplitKv {
                 if context.is_none() && unsure {
                     return Vec::new();
                 }
-                attention.into_iter().filter_map(|part| Some(Part::gone(part).to(split(part.1)?))).collect()
+                let part = |part: (usize, &DeviceOp, Exclusive)| {
+                    let (to, best, worst) = split(part.1)?;
+                    Some(Part::gone(part).to(to).within(best, worst))
+                };
+                attention.into_iter().filter_map(part).collect()
             }));
         }
         found.into_iter().collect()

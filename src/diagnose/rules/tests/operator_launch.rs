@@ -136,6 +136,24 @@ fn op12_needs_long_context_and_few_blocks() {
 }
 
 #[test]
+fn what_a_better_kernel_would_take_is_promised_as_widely_as_it_is_known() {
+    let attention = Run::labelled(LONG_CONTEXT, 12, |r, _| {
+        (0..4).for_each(|_| {
+            r.launch(GEMM, us(40)).launch_blocks(ATTENTION, us(30), 32);
+        });
+        r.launch(GEMM, us(40)).token();
+    });
+    let found = check("OP-12", &attention);
+    let [Edit::Resize(worst), Edit::Hoped(best)] = &found[0].changes[0].1.edits[..] else {
+        panic!("{:?}", found[0].changes)
+    };
+    assert!(worst.iter().all(|(_, ns)| *ns == us(25)), "1.2 times faster");
+    // 32 blocks on 132 cores, two on each that draws its share.
+    let two = us(30) * 32 / 132 / 2;
+    assert!(matches!(&**best, Edit::Resize(ops) if ops.iter().all(|(_, ns)| (ns - two).abs() <= 1)));
+}
+
+#[test]
 fn op13_sees_one_common_factor_and_not_a_slow_kernel() {
     let run = |slow: usize, all: bool| {
         Run::steps(20, move |r, i| {
