@@ -115,7 +115,6 @@ fn sends_that_nothing_describes_are_the_exchange_of_a_model_of_experts() {
     };
     let route = "void vllm::moe::topkGatingSoftmax<8, 64, 4, 16>(float const*, bool const*)";
     assert_eq!(matched(route), (12, 0));
-    assert_eq!(matched(GEMM), (0, 24), "sends between stages");
 }
 
 #[test]

@@ -81,29 +81,6 @@ fn rt16_sees_a_second_python_thread_at_work_but_not_one_that_waits() {
 }
 
 #[test]
-fn rt16_hopes_for_the_time_that_the_device_does_not_wait_for_yet() {
-    // The device works for 20 of the 25 us that another thread holds the interpreter.
-    let run = Run::steps(12, |r, _| {
-        r.work(Category::PythonFrame, "model.py(7): forward", us(1));
-        for _ in 0..10 {
-            let start = r.host;
-            r.think(us(30));
-            r.script.host_on(2, Category::PythonFrame, "tokenizer.py(40): decode", (start, start + us(25)));
-            r.launch(GEMM, us(20));
-        }
-        r.token();
-    });
-    let edits = &check("RT-16", &run)[0].changes[0].1.edits;
-    let taken = |edit: &Edit| match edit {
-        Edit::Host(_, spans) => spans.iter().map(|(span, ns)| span.len() - ns).sum::<i64>(),
-        _ => 0,
-    };
-    let hoped: i64 = edits.iter().map(|e| if let Edit::Hoped(e) = e { taken(e) } else { 0 }).sum();
-    let certain: i64 = edits.iter().map(taken).sum();
-    assert!(certain > 0 && hoped > certain + certain / 4, "{certain} {hoped}");
-}
-
-#[test]
 fn rt16_abstains_without_frames() {
     let plain = Run::steps(12, |r, _| {
         r.launch(GEMM, us(5)).token();
