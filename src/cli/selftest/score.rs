@@ -286,11 +286,13 @@ impl Score {
         if !visible {
             return;
         }
-        if heard && fault.gain as f64 >= MATTERS * run.step as f64 && shows_in(fault.family, None).is_some() {
-            if let Some(rule) = fault.kind.rules().first() {
-                let heard = run.answer.weighty().any(names);
-                self.rules.entry(rule).or_default().recall.count(heard);
-            }
+        if heard
+            && fault.gain as f64 >= MATTERS * run.step as f64
+            && shows_in(fault.family, None).is_some()
+            && let Some(rule) = fault.kind.rules().first()
+        {
+            let heard = run.answer.weighty().any(names);
+            self.rules.entry(rule).or_default().recall.count(heard);
         }
         if heard && !right {
             self.misses.push(miss(run, permille));

@@ -98,7 +98,7 @@ impl Rule for UnfusedComposite {
                     ("share", Value::Share(cost.share)),
                 ],
             );
-            let fused = rank.steady_steps(class).flat_map(|s| of(s)).map(|c| (c.ops.clone(), c.fused)).collect();
+            let fused = rank.steady_steps(class).flat_map(&of).map(|c| (c.ops.clone(), c.fused)).collect();
             let change =
                 Intervention { removes: cost.per_step, layer: Layer::Operator, edits: vec![Edit::Fuse(fused)] };
             let most = if layers.is_some() { cost.most } else { cost.most.min(Confidence::Medium) };

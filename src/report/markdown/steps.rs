@@ -118,10 +118,13 @@ fn indices(page: &Page<'_>, ranges: &[(u32, u32)]) -> String {
     format!("{list}{more}{}", page.aside(&page.steps(steps)))
 }
 
+/// A column of step times: its name and the value of a class.
+type Column<'a> = (&'a str, fn(&ClassPart) -> Option<Ns>);
+
 fn table(page: &mut Page<'_>) {
     let ranks = &page.capture.ranks;
     let classes = || ranks.iter().flat_map(|rank| &rank.classes);
-    let times: [(&str, fn(&ClassPart) -> Option<Ns>); 4] = [
+    let times: [Column<'_>; 4] = [
         ("p50", |c| Some(c.median)),
         ("p95", |c| c.p95),
         ("p99", |c| c.p99),
