@@ -49,8 +49,10 @@ use examine::{Depth, Examined};
 use plan::{Case, Wish};
 use score::Score;
 
-/// Rounds without `--full`: what two cores examine within a minute.
+/// Rounds without `--full`.
 const ROUNDS: usize = 1;
+/// Runs when nothing else is asked for: what two cores examine within a minute.
+const RUNS: usize = 120;
 /// Rounds with `--full`: every fault at every magnitude with every number of ranks from fifteen seeds, some of which issue
 /// eagerly and some by graphs.
 const FULL_ROUNDS: usize = 45;
@@ -60,7 +62,7 @@ const POORER: usize = 5;
 /// Show how often the diagnosis is right, on simulated runs whose truth is known.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Examine many more runs; takes some 45 times as long.
+    /// Examine many more runs; takes some 70 times as long.
     #[arg(long)]
     full: bool,
     /// Seed of the first round; round n uses the n-th seed after it.
@@ -75,7 +77,7 @@ pub struct Arguments {
     /// Ranks of every run [default: 1, 2 and 4 in turn].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     ranks: Option<u16>,
-    /// Examine only so many of these runs, evenly chosen.
+    /// Examine only so many of these runs, evenly chosen [default: 120, all with --full, --rounds or --only].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     runs: Option<u32>,
     /// Keep the captures in this directory, for 'strato diagnose'.
@@ -113,7 +115,9 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
         ranks: arguments.ranks.map(usize::from),
         rounds: arguments.rounds.map_or(if arguments.full { FULL_ROUNDS } else { ROUNDS }, |n| n as usize),
     });
-    let cases = evenly(cases, arguments.runs.map_or(usize::MAX, |n| n as usize));
+    let chosen = arguments.full || arguments.rounds.is_some() || !arguments.only.is_empty();
+    let runs = arguments.runs.map_or(if chosen { usize::MAX } else { RUNS }, |n| n as usize);
+    let cases = evenly(cases, runs);
     let start = Instant::now();
     let runs = examine_all(&cases, arguments.keep.as_deref(), &packs)?;
     global.note(|| format!("{} runs in {:.1} s", runs.len(), start.elapsed().as_secs_f64()));
