@@ -173,6 +173,10 @@ impl<'a> Walk<'a> {
 
     fn join(&mut self, o: usize, meeting: &Meeting, anyway: bool) -> bool {
         let Some(row) = self.edited.ops().get(o).filter(|row| row.fate != Fate::Removed) else { return true };
+        // It waits for nobody any more, and has run already.
+        if row.instance == NONE {
+            return true;
+        }
         let Some(since) = meeting.end(row.instance, anyway) else { return false };
         let start = self.start.get(o).copied().unwrap_or(0);
         let end = self.model.ends.get(o).map_or(start, |observed| observed.saturating_add(since)).max(start);
