@@ -263,7 +263,9 @@ impl Sweep<'_> {
         let ops = &self.timeline.ops;
         let i = ops.partition_point(|op: &DeviceOp| op.start < span.end);
         let owner = ops.get(i).filter(|op| op.start == span.end).map(|_| i);
-        let (parts, after_sync) = self.explainer.explain(span, owner);
+        let (mut parts, after_sync) = self.explainer.explain(span, owner);
+        // An eager run has a gap before nearly every operation, and most have one or two parts.
+        parts.shrink_to_fit();
         if let Some(idle) = owner.and_then(|i| self.idle.get_mut(i)) {
             *idle += span.len();
         }

@@ -106,8 +106,8 @@ pub fn how_to_collect(class: EvidenceClass) -> Text {
             Text::new("record every rank of the job over the same steps", "在相同的步上记录作业的所有 rank")
         }
         EvidenceClass::Logs => Text::new(
-            "the scheduler's log (queue lengths, batch per step); this version reads none",
-            "调度器日志（队列长度、每步 batch）；当前版本尚不读取",
+            "the engine's counters in the trace (queue lengths, batch and tokens per step)",
+            "采集中的引擎计数器（队列长度、每步 batch 与 token 数）",
         ),
         EvidenceClass::Counters => Text::new(
             "device telemetry or performance counters recorded next to the trace",

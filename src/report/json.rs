@@ -3,7 +3,9 @@
 //! `steps` and `verdict` at the top are those of the leading capture (the one with the gravest finding, else the first);
 //! every capture has its own under `captures`, and whatever belongs to one capture carries its `capture` id.
 
+mod finding;
 mod job;
+mod replay;
 
 use serde::Serialize;
 
@@ -16,8 +18,8 @@ use super::{
 };
 use crate::{
     analysis::Layer,
-    diagnose::{Finding, Level, Method, VerdictLayer},
-    i18n::{Lang, Value},
+    diagnose::{Finding, Level, VerdictLayer},
+    i18n::Lang,
 };
 
 /// Name of the schema.
@@ -42,7 +44,11 @@ pub fn render(report: &Report, lang: Lang) -> Result<String, serde_json::Error> 
         steps: leading.and_then(Capture::leading_rank).map(steps),
         attribution: report.captures.iter().flat_map(attribution).collect(),
         verdict: leading.map(|c| verdict(c, lang)),
-        findings: report.captures.iter().flat_map(|c| c.findings.iter().map(move |f| finding(c, f, lang))).collect(),
+        findings: report
+            .captures
+            .iter()
+            .flat_map(|c| c.findings.iter().map(move |f| finding::finding(c, f, lang)))
+            .collect(),
         abstained: all(abstained),
         import: all(import),
         ledger: all(ledger),
@@ -57,7 +63,7 @@ pub fn render(report: &Report, lang: Lang) -> Result<String, serde_json::Error> 
 /// # Errors
 /// Only if serialisation fails, which would be a defect.
 pub fn render_finding(capture: &Capture, found: &Finding, lang: Lang) -> Result<String, serde_json::Error> {
-    serde_json::to_string(&finding(capture, found, lang))
+    serde_json::to_string(&finding::finding(capture, found, lang))
 }
 
 #[derive(Serialize)]
@@ -68,7 +74,7 @@ struct Document {
     steps: Option<Steps>,
     attribution: Vec<Attribution>,
     verdict: Option<Judgement>,
-    findings: Vec<Found>,
+    findings: Vec<finding::Found>,
     abstained: Vec<serde_json::Value>,
     import: Vec<serde_json::Value>,
     ledger: Vec<serde_json::Value>,
@@ -127,35 +133,6 @@ struct Judgement {
     grade: Grade,
 }
 
-#[derive(Serialize)]
-struct Found {
-    capture: usize,
-    rule: &'static str,
-    layer: Layer,
-    severity: &'static str,
-    confidence: &'static str,
-    claim: String,
-    scope: serde_json::Value,
-    evidence: Vec<serde_json::Value>,
-    trigger: serde_json::Value,
-    estimate: Gain,
-    competing: Vec<serde_json::Value>,
-    remedy: Vec<String>,
-    verify: String,
-    supersedes: Vec<&'static str>,
-}
-
-#[derive(Serialize)]
-struct Gain {
-    from_ns: i64,
-    to_ns_low: i64,
-    to_ns_high: i64,
-    method: Method,
-    amdahl_ns: Option<i64>,
-    overlap_ns: Option<i64>,
-    why_bound: Option<&'static str>,
-}
-
 fn plain(text: &str) -> String {
     text::plain(text, TEXT)
 }
@@ -201,8 +178,8 @@ fn capture(capture: &Capture, lang: Lang) -> serde_json::Value {
         "facts": facts,
         "verdict": verdict(capture, lang),
         "op_coverage": capture.mapping.coverage,
-        "replay": replay(capture),
-        "critical_path": capture.counterfactual.paths.iter().map(critical_path).collect::<Vec<_>>(),
+        "replay": replay::checks(&capture.counterfactual),
+        "critical_path": capture.counterfactual.paths.iter().map(replay::critical_path).collect::<Vec<_>>(),
         "unmapped": capture.mapping.unmapped.iter()
             .map(|(name, ns)| serde_json::json!({ "name": plain(name), "ns": ns })).collect::<Vec<_>>(),
         "unmapped_more": { "names": capture.mapping.more.0, "ns": capture.mapping.more.1 },
@@ -217,38 +194,6 @@ fn capture(capture: &Capture, lang: Lang) -> serde_json::Value {
             "zero_gaps": integrity.zero_gaps,
             "overlapping": integrity.overlapping,
         },
-    })
-}
-
-/// Self-check of the replay rank by rank, and what the first findings gain together.
-fn replay(capture: &Capture) -> serde_json::Value {
-    let replay = &capture.counterfactual;
-    let check = |c: &crate::diagnose::RankCheck| {
-        serde_json::json!({
-            "rank": c.rank, "class": plain(&c.class), "steps": c.check.steps, "passed": c.check.passed(),
-            "median_error": c.check.median, "p95_error": c.check.p95,
-        })
-    };
-    let joint = |j: &crate::diagnose::Joint| {
-        serde_json::json!({
-            "rules": j.rules, "class": plain(&j.class), "from_ns": j.estimate.from,
-            "to_ns_low": j.estimate.to_low, "to_ns_high": j.estimate.to_high,
-        })
-    };
-    let pair = |i: &crate::diagnose::Interaction| serde_json::json!({ "rules": i.rules, "ns": i.ns });
-    serde_json::json!({
-        "checks": replay.checks.iter().map(check).collect::<Vec<_>>(),
-        "joint": replay.joint.as_ref().map(joint),
-        "interactions": replay.interactions.iter().map(pair).collect::<Vec<_>>(),
-    })
-}
-
-fn critical_path(path: &crate::analysis::replay::CriticalPath) -> serde_json::Value {
-    let layers: serde_json::Map<String, serde_json::Value> =
-        path.layers.iter().map(|(layer, ns)| (layer.key().to_owned(), (*ns).into())).collect();
-    serde_json::json!({
-        "rank": path.rank, "class": plain(&path.class), "step": path.step, "length_ns": path.length,
-        "layers": layers, "hops": path.hops, "ops": path.ops,
     })
 }
 
@@ -335,68 +280,6 @@ fn verdict(capture: &Capture, lang: Lang) -> Judgement {
         level: verdict.level,
         missing: verdict.missing.iter().map(|m| phrase::plain(m, lang)).collect(),
         grade: capture.grade,
-    }
-}
-
-fn finding(capture: &Capture, finding: &Finding, lang: Lang) -> Found {
-    let fact = |e: &crate::diagnose::Evidence| {
-        let (value, unit) = quantity(&e.value, lang);
-        let rows: Vec<u32> = e.rows.iter().map(|id| id.0).collect();
-        serde_json::json!({
-            "what": phrase::fact(e, lang, false), "value": value, "unit": unit, "table": "slice", "rows": rows,
-        })
-    };
-    let other = |c: &crate::diagnose::Competing| {
-        serde_json::json!({
-            "claim": phrase::plain(&c.claim, lang),
-            "status": if c.refuted { "refuted" } else { "open" },
-            "why": phrase::plain(&c.why, lang),
-        })
-    };
-    let estimate = &finding.estimate;
-    Found {
-        capture: capture.id,
-        rule: finding.rule,
-        layer: finding.layer,
-        severity: finding.severity.key(),
-        confidence: units::confidence_key(finding.confidence),
-        claim: phrase::plain(&finding.claim, lang),
-        scope: serde_json::json!({ "class": plain(&finding.class), "ranks": finding.ranks }),
-        evidence: finding.evidence.iter().map(fact).collect(),
-        trigger: serde_json::json!({
-            "formula": finding.trigger.formula.get(lang), "value": finding.trigger.value, "threshold": finding.trigger.threshold,
-        }),
-        estimate: Gain {
-            from_ns: estimate.from,
-            to_ns_low: estimate.to_low,
-            to_ns_high: estimate.to_high,
-            method: estimate.method,
-            amdahl_ns: finding.limits.map(|l| l.amdahl),
-            overlap_ns: finding.limits.map(|l| l.overlap),
-            why_bound: finding.unreplayed.map(|why| why.get(lang)),
-        },
-        competing: finding.competing.iter().map(other).collect(),
-        remedy: finding
-            .remedy
-            .iter()
-            .map(|r| if lang == Lang::Zh { r.text_zh.clone() } else { r.text_en.clone() })
-            .collect(),
-        verify: phrase::plain(&finding.verify, lang),
-        supersedes: finding.supersedes.clone(),
-    }
-}
-
-/// A value as JSON with the name of its unit; text has none.
-fn quantity(value: &Value, lang: Lang) -> (serde_json::Value, &'static str) {
-    match value {
-        Value::Ns(ns) => ((*ns).into(), "ns"),
-        Value::Share(share) => ((*share).into(), "share"),
-        Value::Ratio(ratio) => ((*ratio).into(), "ratio"),
-        Value::Number(n) => ((*n).into(), "number"),
-        Value::Count(n) => ((*n).into(), "count"),
-        Value::Bytes(n) => ((*n).into(), "bytes"),
-        Value::Raw(raw) => (plain(raw).into(), "text"),
-        Value::Text(text) => (text.get(lang).into(), "text"),
     }
 }
 

@@ -16,6 +16,7 @@
 //! | [`table`] | markdown tables |
 //! | [`text`] | text from a capture made safe to print |
 
+mod build;
 pub mod grade;
 pub mod idle;
 pub mod job;

@@ -62,8 +62,8 @@ impl Rule for SyntheticLoad {
         let routing = says(ROUTING).map(|v| v.trim().to_ascii_lowercase());
         if hits.is_none() && routing.is_none() {
             return Outcome::Abstain(Message::plain(Text::new(
-                "the run does not say how its prompts and routing were chosen; declare workload.prefix_cache_hit and workload.routing",
-                "运行没有说明提示与路由的来源；请声明 workload.prefix_cache_hit 与 workload.routing",
+                "the capture does not say how its prompts and the routing of its tokens were chosen",
+                "采集没有说明提示的来源与 token 的路由方式",
             )));
         }
         let forced = routing.filter(|r| FORCED.contains(&r.as_str()));

@@ -198,7 +198,14 @@ pub(super) fn write_abstained(page: &mut Page<'_>) {
         page.out.push_str(&table.markdown());
         page.out.push('\n');
     }
-    let whys = capture.abstained.iter().filter_map(|a| Some((a.rule, a.why.as_ref()?)));
-    let whys: Vec<String> = whys.map(|(rule, why)| rule_name(page, rule) + page.colon() + &page.message(why)).collect();
+    let mut whys: Vec<(String, Vec<String>)> = Vec::new();
+    for (rule, why) in capture.abstained.iter().filter_map(|a| Some((a.rule, a.why.as_ref()?))) {
+        let (rule, why) = (rule_name(page, rule), page.message(why));
+        match whys.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, rules)) => rules.push(rule),
+            None => whys.push((why, vec![rule])),
+        }
+    }
+    let whys: Vec<String> = whys.into_iter().map(|(why, rules)| page.join(rules) + page.colon() + &why).collect();
     page.list(whys);
 }

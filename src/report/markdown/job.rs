@@ -27,8 +27,9 @@ pub(super) fn present(page: &Page<'_>) -> String {
     if ranks.is_empty() {
         return page.get(Text::new("none with device work", "无（没有设备执行）")).to_owned();
     }
-    let listed = ranges(ranks.iter().copied());
-    let Some(world) = capture.world_size else { return listed };
+    let listed = format!("rank {}", ranges(ranks.iter().copied()));
+    let count = units::count(ranks.len() as u64);
+    let Some(world) = capture.world_size else { return count + &page.aside(&listed) };
     let n = [("n", Value::Count(u64::from(world)))];
     let missing = ranges((0..world).filter(|r| ranks.binary_search(r).is_err()));
     let job = if ranks.last().is_some_and(|last| *last >= world) || (missing.is_empty() && ranks.len() < 2) {
@@ -40,11 +41,11 @@ pub(super) fn present(page: &Page<'_>) -> String {
         let args = [n, ("missing", Value::Raw(missing))];
         page.fill(Text::new("the job has {n}; missing: {missing}", "作业共 {n} 个；缺少：{missing}"), args)
     };
-    listed + &page.aside(&job)
+    count + &page.aside(&(listed + page.get(Text::new("; ", "；")) + &job))
 }
 
 /// Numbers in order as ranges, such as `0, 2–5`.
-fn ranges(numbers: impl Iterator<Item = u32>) -> String {
+pub(super) fn ranges(numbers: impl Iterator<Item = u32>) -> String {
     let mut out: Vec<(u32, u32)> = Vec::new();
     for n in numbers {
         match out.last_mut() {
@@ -141,7 +142,7 @@ pub(super) fn groups(page: &mut Page<'_>) {
             ],
         ));
     }
-    if job.unmatched + job.one_sided > 0 || job.groups.is_empty() {
+    if job.unmatched + job.one_sided > 0 {
         items.push(page.fill(
             Text::new(
                 "Not matched: {n} collectives without a partner in the capture, {one} one-sided operations",

@@ -1,12 +1,14 @@
 //! How the steps were found, which of them count, and how long they took.
 
-use super::{Page, words};
+use model::Ns;
+
+use super::{Page, job, words};
 use crate::{
     analysis::AnchorKind,
     i18n::{Text, Value},
     report::{
         kernel_name,
-        model::{P95_STEPS, P99_STEPS, RankPart},
+        model::{ClassPart, P95_STEPS, P99_STEPS, RankPart},
         table::{Align, Table},
         units,
     },
@@ -14,6 +16,8 @@ use crate::{
 
 /// Ranges of steps that are listed; the rest is counted.
 const RANGES: usize = 8;
+/// Least ratio of slow steps to the median at which what makes them slow is listed; own value: below, it is noise.
+const UNEVEN: f64 = 1.1;
 /// Classes that are listed; the rest is counted.
 const CLASSES: usize = 24;
 
@@ -26,8 +30,20 @@ pub(super) fn write(page: &mut Page<'_>) {
         );
         return;
     }
+    // Ranks of one job mostly say the same.
+    let mut groups: Vec<(Vec<&RankPart>, String)> = Vec::new();
     for rank in &page.capture.ranks {
+        let before = page.out.len();
         found(page, rank);
+        let text = page.out.split_off(before);
+        match groups.iter_mut().find(|(_, known)| *known == text) {
+            Some((ranks, _)) => ranks.push(rank),
+            None => groups.push((vec![rank], text)),
+        }
+    }
+    for (ranks, text) in groups {
+        let who = who(page, &ranks) + page.colon();
+        page.out.extend([who, text]);
     }
     let marked = |rank: &RankPart| rank.anchor.kind != AnchorKind::WholeCapture;
     if page.capture.ranks.iter().any(marked) {
@@ -37,8 +53,21 @@ pub(super) fn write(page: &mut Page<'_>) {
         )));
     }
     page.heading(Text::new("Steps", "步"));
+    table(page);
     for rank in &page.capture.ranks {
-        table(page, rank);
+        attended(page, rank);
+        slow(page, rank);
+    }
+}
+
+/// `Rank 0 (device 0)` or `Ranks 0–7`.
+fn who(page: &Page<'_>, ranks: &[&RankPart]) -> String {
+    match ranks {
+        [rank] => page.fill(
+            Text::new("Rank {rank} (device {device})", "rank {rank}（设备 {device}）"),
+            [("rank", Value::Count(u64::from(rank.rank))), ("device", Value::Number(f64::from(rank.device)))],
+        ),
+        ranks => format!("{} {}", page.get(Text::new("Ranks", "rank")), job::ranges(ranks.iter().map(|r| r.rank))),
     }
 }
 
@@ -48,15 +77,11 @@ fn found(page: &mut Page<'_>, rank: &RankPart) {
         AnchorKind::UserRange if matches!(&*rank.anchor.name, "torch" | "generic") => String::new(),
         _ => page.join([String::new(), page.name(&kernel_name::short(&rank.anchor.name))]),
     };
-    let intro = page.fill(
-        Text::new("Rank {rank} (device {device})", "rank {rank}（设备 {device}）"),
-        [("rank", Value::Count(u64::from(rank.rank))), ("device", Value::Number(f64::from(rank.device)))],
-    );
     let mark = page.get(Text::new("What marks a step", "步的标志"));
     let mark = format!("{mark}{}{}", page.colon(), page.get(words::anchor(rank.anchor.kind, &rank.anchor.name)));
     let stop = page.get(Text::new(". ", "。"));
-    let (colon, count, sure) = (page.colon(), page.steps(rank.steps as u64), page.sure(rank.anchor.confidence));
-    page.paragraph(&format!("{intro}{colon}{count}{stop}{mark}{name}{sure}"));
+    let (count, sure) = (page.steps(rank.steps as u64), page.sure(rank.anchor.confidence));
+    page.paragraph(&format!("{count}{stop}{mark}{name}{sure}"));
     let items: Vec<String> = rank
         .selections
         .iter()
@@ -64,12 +89,13 @@ fn found(page: &mut Page<'_>, rank: &RankPart) {
         .collect();
     page.list(items);
     if rank.outside.iter().any(|ns| *ns > 0) {
+        let [before, after] = rank.outside.map(Value::Ns);
         page.paragraph(&page.fill(
             Text::new(
                 "In no step: {before} of device work before the first one and {after} after the last one. Nothing below counts them.",
                 "不属于任何步的设备工作：第一步之前 {before}，最后一步之后 {after}。以下统计均不包含它们。",
             ),
-            [("before", Value::Ns(rank.outside[0])), ("after", Value::Ns(rank.outside[1]))],
+            [("before", before), ("after", after)],
         ));
     }
     if rank.anchor.without_work > 0 {
@@ -92,38 +118,40 @@ fn indices(page: &Page<'_>, ranges: &[(u32, u32)]) -> String {
     format!("{list}{more}{}", page.aside(&page.steps(steps)))
 }
 
-fn table(page: &mut Page<'_>, rank: &RankPart) {
-    let has_host = rank.classes.iter().any(|class| class.host.is_some());
+fn table(page: &mut Page<'_>) {
+    let ranks = &page.capture.ranks;
+    let classes = || ranks.iter().flat_map(|rank| &rank.classes);
+    let times: [(&str, fn(&ClassPart) -> Option<Ns>); 4] = [
+        ("p50", |c| Some(c.median)),
+        ("p95", |c| c.p95),
+        ("p99", |c| c.p99),
+        (page.get(Text::new("host range p50", "主机区间 p50")), |c| c.host),
+    ];
+    // A column that no class has a value for is left out.
+    let times: Vec<_> = times.into_iter().filter(|(_, of)| classes().any(|c| of(c).is_some())).collect();
     let mut columns = vec![
+        ("rank", Align::Right),
         (page.get(Text::new("class", "类别")), Align::Left),
         (page.get(Text::new("steps", "步数")), Align::Right),
         (page.get(Text::new("used", "采用")), Align::Right),
-        ("p50", Align::Right),
-        ("p95", Align::Right),
-        ("p99", Align::Right),
     ];
-    if has_host {
-        columns.push((page.get(Text::new("host range p50", "主机区间 p50")), Align::Right));
-    }
+    columns.extend(times.iter().map(|(name, _)| (*name, Align::Right)));
     let mut table = Table::new(columns);
-    for class in rank.classes.iter().take(CLASSES) {
-        let host = has_host.then(|| class.host.map_or_else(|| "–".to_owned(), units::micros));
-        let counts = [class.count, class.used].map(|n| units::count(n as u64));
-        let times = [Some(class.median), class.p95, class.p99].map(|ns| ns.map_or_else(|| "–".into(), units::micros));
-        table.row([page.name(&class.key)].into_iter().chain(counts).chain(times).chain(host));
+    for rank in ranks {
+        for class in rank.classes.iter().take(CLASSES) {
+            let counts = [class.count, class.used].map(|n| units::count(n as u64));
+            let cells = times.iter().map(|(_, of)| of(class).map_or_else(|| "–".to_owned(), units::micros));
+            table.row([rank.rank.to_string(), page.name(&class.key)].into_iter().chain(counts).chain(cells));
+        }
     }
-    let title = page.fill(
-        Text::new("Step times of rank {rank} (nearest-rank percentiles)", "rank {rank} 的步时间（最近秩百分位）"),
-        [("rank", Value::Count(u64::from(rank.rank)))],
-    );
-    page.table(&title, &table);
-    if let Some(more) = rank.classes.len().checked_sub(CLASSES).filter(|n| *n > 0) {
+    page.table(page.get(Text::new("Step times (nearest-rank percentiles)", "步时间（最近秩百分位）")), &table);
+    if let Some(more) = ranks.iter().filter_map(|r| r.classes.len().checked_sub(CLASSES)).max().filter(|n| *n > 0) {
         page.paragraph(&page.fill(
             Text::new("{n} further classes are in the JSON report.", "另有 {n} 个类别见 JSON 报告。"),
             [("n", Value::Count(more as u64))],
         ));
     }
-    if rank.classes.iter().any(|c| c.p99.is_none()) {
+    if classes().any(|c| c.used > 1 && c.p99.is_none()) {
         page.paragraph(&page.fill(
             Text::new(
                 "A p95 is given from {p95} steps on and a p99 from {p99}: with fewer they are hardly more than the slowest step.",
@@ -132,14 +160,12 @@ fn table(page: &mut Page<'_>, rank: &RankPart) {
             [("p95", Value::Count(P95_STEPS as u64)), ("p99", Value::Count(P99_STEPS as u64))],
         ));
     }
-    if rank.classes.iter().any(|c| c.used == 0) {
+    if classes().any(|c| c.used == 0) {
         page.paragraph(page.get(Text::new(
             "Where no step of a class is used, its percentiles are over all its steps and its time is attributed to nothing.",
             "若某类别没有被采用的步，其百分位取自全部步，其时间不参与归因。",
         )));
     }
-    attended(page, rank);
-    slow(page, rank);
 }
 
 /// What the shapes of attention tell of a class whose stage nothing else tells.
@@ -160,21 +186,25 @@ fn attended(page: &mut Page<'_>, rank: &RankPart) {
 }
 
 fn slow(page: &mut Page<'_>, rank: &RankPart) {
-    let Some(slow) = rank.main_class().and_then(|c| c.slow.as_ref()) else { return };
+    let Some(slow) = rank.main_class().and_then(|c| c.slow.as_ref()).filter(|s| s.ratio >= UNEVEN) else { return };
     let parts = slow.excess.iter().filter(|(_, ns)| *ns > 0).take(3);
     let parts = page.join(parts.map(|(name, ns)| format!("{} +{}", page.name(name), units::time(*ns))));
     let text = page.fill(
         if slow.slowest {
             Text::new(
-                "Slow steps of the main class: the slowest takes {ratio} the median. What the slowest have more than the median step, on average (steps compared: {n}): ",
-                "主类别的慢步：最慢的一步为中位数的 {ratio}。最慢的 {n} 个步相对中位步平均多出：",
+                "Slow steps of rank {rank}: the slowest takes {ratio} the median. What the slowest have more than the median step, on average (steps compared: {n}): ",
+                "rank {rank} 的慢步：最慢的一步为中位数的 {ratio}。最慢的 {n} 个步相对中位步平均多出：",
             )
         } else {
             Text::new(
-            "Slow steps of the main class: p99 is {ratio} the median. What the slowest have more than the median step, on average (steps compared: {n}): ",
-            "主类别的慢步：p99 为中位数的 {ratio}。最慢的 {n} 个步相对中位步平均多出：",
+                "Slow steps of rank {rank}: p99 is {ratio} the median. What the slowest have more than the median step, on average (steps compared: {n}): ",
+                "rank {rank} 的慢步：p99 为中位数的 {ratio}。最慢的 {n} 个步相对中位步平均多出：",
         )},
-        [("ratio", Value::Ratio(slow.ratio)), ("n", Value::Count(slow.steps as u64))],
+        [
+            ("rank", Value::Count(u64::from(rank.rank))),
+            ("ratio", Value::Ratio(slow.ratio)),
+            ("n", Value::Count(slow.steps as u64)),
+        ],
     );
     let nothing = page.get(Text::new("nothing", "无")).to_owned();
     page.paragraph(&format!("{text}{}", if parts.is_empty() { nothing } else { parts }));
