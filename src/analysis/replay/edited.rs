@@ -104,6 +104,11 @@ impl<'a> Edited<'a> {
                     self.op(*o, |row| row.gap = row.gap.min((*most).max(0)));
                 }
             }
+            Edit::Event(ops) => {
+                for (o, most) in ops {
+                    self.op(*o, |row| row.lag = row.lag.min((*most).max(0)));
+                }
+            }
             Edit::Unblock(calls) => calls.iter().for_each(|c| self.unblock(*c)),
             Edit::Host(track, stretches) => stretches.iter().for_each(|(span, ns)| self.host(*track, *span, *ns)),
             Edit::OverlapSteps => self.overlap_steps(),

@@ -100,7 +100,8 @@ fn a_faster_transfer_ends_sooner_on_every_rank() {
 #[test]
 fn ranks_that_wait_for_nobody_go_at_their_own_pace() {
     let analysis = job(|i| i);
-    let alone = |rank: usize| Edit::Alone(analysis.job.instances.iter().map(|i| (i.members[rank].op, 20_000)).collect());
+    let alone =
+        |rank: usize| Edit::Alone(analysis.job.instances.iter().map(|i| (i.members[rank].op, 20_000)).collect());
     let (first, second) = (alone(0), alone(1));
     let replay = Replay::new(&analysis);
     let windows = replay.windows(&[(0, &first), (1, &second)], Variant::Cautious);

@@ -77,6 +77,7 @@ fn serial(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
         let gaps = rank.steady_steps(class).flat_map(|s| reading::gaps(rank, s));
         gaps.filter(|g| g.parts.iter().any(|(b, _)| *b == Bucket::DeviceDep)).filter_map(|g| g.owner)
     };
+    let follows = dispatch(rank, class);
     let (finding, cost) = Exposed { cx, doc: &DOC, rank, class }.recurring(SHARE, waits, |cost| Saying {
         formula: Text::new(
             "idle at events of other queues / median step, more than the overlap gained",
@@ -91,7 +92,8 @@ fn serial(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
             // On one stream the overlap is gone too.
             removes: cost.per_step - overlap,
             layer: Layer::Runtime,
-            edits: vec![Edit::Gap(owners().map(|op| (op, 0)).collect())],
+            // On one queue each follows the one before it as the operations of a queue do.
+            edits: vec![Edit::Event(owners().map(|op| (op, follows)).collect())],
         },
     })?;
     finding
@@ -113,4 +115,12 @@ fn serial(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
             ),
         ))
         .gated(cost.most)
+}
+
+/// Mean gap between two operations of a queue, ns.
+fn dispatch(rank: &Rank, class: &Class) -> Ns {
+    let gaps = rank.steady_steps(class).flat_map(|s| reading::gaps(rank, s)).flat_map(|g| &g.parts);
+    let (ns, count) =
+        gaps.filter(|(b, _)| *b == Bucket::Dispatch).fold((0, 0), |(ns, n), (_, s)| (ns + s.len(), n + 1));
+    ns / Ns::max(count, 1)
 }
