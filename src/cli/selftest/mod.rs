@@ -171,8 +171,9 @@ fn evenly(cases: Vec<Case>, most: usize) -> Vec<Case> {
 
 /// Examines every run, as many at a time as there are cores; at most that many captures are in memory.
 fn examine_all(cases: &[Case], keep: Option<&Path>, packs: &Packs) -> anyhow::Result<Vec<Examined>> {
-    let one =
-        |(i, case): (usize, &Case)| examine::examine(case, Depth { twin: i % TWIN == 0, losses: i % POORER == 0 }, keep, packs);
+    let one = |(i, case): (usize, &Case)| {
+        examine::examine(case, Depth { twin: i % TWIN == 0, losses: i % POORER == 0 }, keep, packs)
+    };
     cases.par_iter().enumerate().map(one).collect()
 }
 

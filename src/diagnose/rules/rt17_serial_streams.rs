@@ -93,7 +93,10 @@ fn serial(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
             removes: cost.per_step - overlap,
             layer: Layer::Runtime,
             // On one queue each follows the one before it as the operations of a queue do.
-            edits: vec![Edit::Event(owners().map(|op| (op, follows)).collect())],
+            edits: vec![
+                Edit::Event(owners().map(|op| (op, follows)).collect()),
+                Edit::Gap(owners().map(|op| (op, follows)).collect()),
+            ],
         },
     })?;
     finding
