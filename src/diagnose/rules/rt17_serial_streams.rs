@@ -2,7 +2,7 @@
 
 use model::{
     EvidenceClass::{Correlation, Device, HostApi},
-    Ns,
+    Ns, Span,
 };
 
 use super::{
@@ -10,12 +10,13 @@ use super::{
     reading,
 };
 use crate::{
-    analysis::{Bucket, Class, Edit, Layer, Rank, Step, steps::Shadow},
+    analysis::{Bucket, Call, Class, Edit, Layer, Rank, Step, steps::Shadow},
     diagnose::{
         Competing, Evidence, Finding, Intervention,
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Text, Value},
+    platform::HostCall,
 };
 
 /// Share of the step; own value.
@@ -92,11 +93,12 @@ fn serial(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
             // On one stream the overlap is gone too.
             removes: cost.per_step - overlap,
             layer: Layer::Runtime,
-            // On one queue each follows the one before it as the operations of a queue do.
-            edits: vec![
-                Edit::Event(owners().map(|op| (op, follows)).collect()),
-                Edit::Gap(owners().map(|op| (op, follows)).collect()),
-            ],
+            // On one queue each follows the one before it as the operations of a queue do, and no event is needed.
+            edits: [Edit::Event, Edit::Gap]
+                .map(|edit| edit(owners().map(|op| (op, follows)).collect()))
+                .into_iter()
+                .chain(reading::host_takes(events(rank).map(|c| (c.track, Span::new(c.start, c.end), 0))))
+                .collect(),
         },
     })?;
     finding
@@ -118,6 +120,12 @@ fn serial(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
             ),
         ))
         .gated(cost.most)
+}
+
+/// Calls that order queues by events.
+fn events(rank: &Rank) -> impl Iterator<Item = &Call> {
+    let calls = rank.timeline.calls.iter();
+    calls.filter(|call| matches!(call.kind, HostCall::EventRecord | HostCall::StreamWaitEvent))
 }
 
 /// Mean gap between two operations of a queue, ns.

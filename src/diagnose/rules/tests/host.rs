@@ -106,7 +106,9 @@ fn rt17_weighs_the_waits_between_streams_against_the_overlap() {
     };
     let serial = run(us(8), 0);
     assert!(fires("RT-17", &serial));
-    assert!(matches!(&check("RT-17", &serial)[0].changes[0].1.edits[..], [Edit::Gap(ops)] if ops.len() >= 10));
+    assert!(
+        matches!(&check("RT-17", &serial)[0].changes[0].1.edits[..], [Edit::Event(ops), Edit::Gap(gaps), ..] if ops.len() >= 10 && gaps.len() == ops.len())
+    );
     assert!(!fires("RT-17", &run(us(8), us(300))), "the overlap is worth it");
     assert!(!fires("RT-17", &run(us(1), 0)), "below 3 %");
 }
