@@ -20,8 +20,8 @@ pub enum Edit {
     Graph(Vec<Vec<u32>>),
     /// Operations start at most so many ns after the one before them on their queue, if nothing else holds them up.
     Gap(Vec<(u32, Ns)>),
-    /// Operations start at most so many ns after the work of other queues that they wait for.
-    Event(Vec<(u32, Ns)>),
+    /// Operations start at most so many ns after what they waited for on another queue, if nothing else holds them up.
+    Lag(Vec<(u32, Ns)>),
     /// Blocking calls no longer wait for the device. Hopefully the host's work after each is no longer than usual, too.
     Unblock(Vec<u32>),
     /// Stretches of a host thread's time take so many ns instead.

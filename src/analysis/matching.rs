@@ -14,6 +14,7 @@ use super::{
     job::{Group, Instance, Job, Member, fast},
     timeline::{DeviceOp, OpKind, Timeline},
 };
+use crate::platform::CanonicalOp;
 
 /// Groups without a name that are told apart by their ranks leaving together; further ranks stay unmatched.
 const UNNAMED: usize = 16;
@@ -21,6 +22,9 @@ const UNNAMED: usize = 16;
 const TOGETHER: f64 = 0.5;
 /// A transfer is slow above so many times the usual one (method §2.5), of at least so many instances.
 const SLOW: (Ns, Ns, usize) = (3, 2, 20);
+
+/// Operations by which a model of experts is known.
+const EXPERTS: [CanonicalOp; 2] = [CanonicalOp::GroupedGemm, CanonicalOp::MoeRoute];
 
 /// One collective of a rank.
 #[derive(Clone, Copy)]
@@ -74,13 +78,17 @@ fn record(trace: &Trace, timelines: &[Timeline]) -> (BTreeMap<Option<StringId>, 
     let mut symbols: FxHashMap<(StringId, Option<i64>), u32> = FxHashMap::default();
     let mut shapes: FxHashMap<StringId, Shape> = FxHashMap::default();
     let mut one_sided = 0;
+    let pipeline =
+        trace.manifest.value("parallel.pp").and_then(|v| v.trim().parse::<u32>().ok()).is_some_and(|n| n > 1);
     for (rank, timeline) in timelines.iter().enumerate() {
+        let exchanges = !pipeline && timeline.ops.iter().any(|op| EXPERTS.contains(&op.op));
         // An operation of no length has no wait, and no moment at which it was left.
         let collectives = timeline.ops.iter().enumerate().filter(|(_, op)| op.kind == OpKind::Comm && op.dur() > 0);
         for (i, op) in collectives {
             let call = description(trace, op);
             let name = call.and_then(|c| c.op).unwrap_or(op.name);
             let shape = *shapes.entry(name).or_insert_with(|| Shape::of(trace.strings.get(name)));
+            let shape = if exchanges && call.is_none() { shape.of_experts(trace.strings.get(name)) } else { shape };
             if shape == Shape::OneSided {
                 one_sided += 1;
                 continue;
@@ -121,6 +129,12 @@ enum Shape {
 }
 
 impl Shape {
+    /// In a model of experts without pipeline stages sends and receives that nothing describes are the exchange of tokens:
+    /// the library runs it by the same kernel.
+    fn of_experts(self, kernel: &str) -> Self {
+        if self == Self::OneSided && kernel.to_ascii_lowercase().contains("sendrecv") { Self::Uneven } else { self }
+    }
+
     /// From the name of the operation or of its kernel.
     fn of(name: &str) -> Self {
         let name: String = name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();

@@ -97,6 +97,27 @@ fn a_lost_record_costs_its_neighbours_their_cause_and_nothing_else() {
 }
 
 #[test]
+fn sends_that_nothing_describes_are_the_exchange_of_a_model_of_experts() {
+    let send = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)";
+    let matched = |first: &str| {
+        let mut s = Script::default();
+        for rank in 0..2 {
+            s.rank(rank);
+            for step in 0..12 {
+                let t = step * 100_000;
+                let waits = if rank == 0 { 30_000 } else { 0 };
+                s.launch((t, t + 1_000), first, (t + 2_000, t + 10_000));
+                s.launch((t + 1_000, t + 2_000), send, (t + 50_000 - waits, t + 60_000));
+            }
+        }
+        let (_, a) = s.analyze();
+        (a.job.instances.len(), a.job.one_sided)
+    };
+    let route = "void vllm::moe::topkGatingSoftmax<8, 64, 4, 16>(float const*, bool const*)";
+    assert_eq!(matched(route), (12, 0));
+}
+
+#[test]
 fn ranks_of_one_capture_that_share_no_collective_are_no_job() {
     let mut s = Script::default();
     for rank in 0..2 {

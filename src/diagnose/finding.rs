@@ -6,8 +6,9 @@ pub use crate::platform::Remedy;
 
 use super::estimate::{Estimate, Intervention};
 use crate::{
-    analysis::{Confidence, Layer},
+    analysis::{Class, Confidence, Layer, Rank, Step},
     i18n::{Message, Text, Value},
+    platform::Stage,
 };
 
 /// How much a finding matters, from the middle of its estimated gain over the step time: critical from 20 %, high from
@@ -103,6 +104,33 @@ impl Competing {
     }
 }
 
+/// Steps of which an estimate is the mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Over {
+    /// The steady steps of the finding's class.
+    Class,
+    /// Those of all classes that decode, mixed ones included: the finding says that some of these steps are not like the
+    /// others.
+    Decode,
+}
+
+impl Over {
+    /// The steps of a rank that count for a finding about `class`.
+    pub fn steps<'a>(self, rank: &'a Rank, class: &'a Class) -> impl Iterator<Item = &'a Step> {
+        let classes = rank.classes.iter().filter(move |c| match self {
+            Self::Class => c.index == class.index,
+            Self::Decode => matches!(c.stage, Stage::Decode | Stage::Mixed),
+        });
+        classes.flat_map(|c| rank.steady_steps(c))
+    }
+
+    /// Mean of those steps, ns, and how many they are, at least one.
+    pub fn mean(self, rank: &Rank, class: &Class) -> (Ns, Ns) {
+        let count = self.steps(rank, class).count().max(1) as Ns;
+        (self.steps(rank, class).map(|s| s.window.len()).sum::<Ns>() / count, count)
+    }
+}
+
 /// One finding.
 #[derive(Clone, Debug)]
 pub struct Finding {
@@ -126,6 +154,8 @@ pub struct Finding {
     pub trigger: Trigger,
     /// From X to Y.
     pub estimate: Estimate,
+    /// Steps of which the estimate is the mean.
+    pub over: Over,
     /// What no change of this kind can beat, where the steps were replayed.
     pub limits: Option<Limits>,
     /// Why the estimate is only a bound although the change is known.

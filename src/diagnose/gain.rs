@@ -10,12 +10,12 @@ use rayon::prelude::*;
 
 use super::{
     estimate::{Estimate, Method},
-    finding::{Finding, Limits, Severity},
+    finding::{Finding, Limits, Over, Severity},
     rules::gate::LEAST_GAIN,
 };
 use crate::{
     analysis::{
-        Analysis, Bucket, Class, Edit, Layer, Rank,
+        Analysis, Bucket, Class, Edit, Layer, Rank, Step,
         replay::{self, Check, CriticalPath, Replay, Variant, Windows},
     },
     i18n::Text,
@@ -23,6 +23,10 @@ use crate::{
 
 /// One part in so many of a gain is the replay's own error (dPRO reports below 5 % for most jobs).
 const ERROR: Ns = 20;
+
+/// Two runs of the same thing differ by one part in so many of the step: a gain is not known better than the least that is
+/// reported (1 %, common gate).
+const APART: Ns = 100;
 
 /// Findings that are replayed together.
 const TOGETHER: usize = 3;
@@ -143,7 +147,8 @@ impl<'a> Gains<'a> {
         let from = estimate.from;
         finding.estimate = estimate;
         finding.severity = Severity::of(estimate.mid_gain_share());
-        finding.limits = Some(Limits { amdahl: (from - taken).clamp(0, from), overlap: self.overlap(place) });
+        let amdahl = (from - taken).clamp(0, estimate.to_low);
+        finding.limits = Some(Limits { amdahl, overlap: overlap(place, finding.over).min(from) });
     }
 
     /// The first findings together, and how they interact.
@@ -213,31 +218,36 @@ impl<'a> Gains<'a> {
     /// Step time of a place with all the findings' changes, and the time that these take away themselves.
     fn joint(&self, findings: &[&Finding], (i, rank, class): Place<'_>) -> (Estimate, Ns) {
         let edits = self.edits(findings);
-        let from = class.total / class.steady.max(1) as Ns;
-        let now = self.unedited.get(i).map_or(from, |w| replay::mean(rank, class, w));
+        let over = findings.iter().map(|f| f.over).max().unwrap_or(Over::Class);
+        let steps = || over.steps(rank, class);
+        let (from, count) = over.mean(rank, class);
+        let now = self.unedited.get(i).map_or(from, |w| replay::mean(steps(), w));
         let gain = |variant| {
             let windows = self.replay.windows(&edits, variant);
-            (now - windows.get(i).map_or(now, |w| replay::mean(rank, class, w))).clamp(0, from)
+            (now - windows.get(i).map_or(now, |w| replay::mean(steps(), w))).clamp(0, from)
         };
         let (cautious, hopeful) = (gain(Variant::Cautious), gain(Variant::Hopeful));
-        let taken = self.replay.taken(&edits, i) / class.steady.max(1) as Ns;
-        let least = cautious.min(hopeful);
-        let most = cautious.max(hopeful);
-        let (least, most) = (least - least / ERROR, (most + most / ERROR).min(taken.max(most)).min(from));
+        let taken = self.replay.taken(&edits, i) / count;
+        let (least, most) = (cautious.min(hopeful), cautious.max(hopeful));
+        // A gain below what counts is not lifted above it by not being known better.
+        let apart = if most as f64 >= LEAST_GAIN * from as f64 { from / APART } else { 0 };
+        let (least, most) = ((least - least / ERROR - apart).max(0), (most + most / ERROR + apart).min(from));
         let estimate = Estimate { from, to_low: from - most, to_high: from - least, method: Method::Replay };
         (estimate, taken.max(most))
     }
+}
 
-    /// The busiest of host, device and collectives, ns per step: no overlap makes the step shorter.
-    fn overlap(&self, (_, rank, class): Place<'_>) -> Ns {
-        let comm = |b: Bucket| matches!(b, Bucket::CommTransfer | Bucket::CommWait);
-        let device = class.per_step(|b| !b.is_idle() && !comm(b));
-        let calls = |s: &crate::analysis::Step| {
-            let calls = rank.timeline.calls_between(s.window.start, s.window.end);
-            calls.iter().filter(|c| !c.blocking).map(|c| c.end - c.start).sum::<Ns>()
-        };
-        let host = rank.steady_steps(class).map(calls).sum::<Ns>() / class.steady.max(1) as Ns;
-        let from = class.total / class.steady.max(1) as Ns;
-        device.max(class.per_step(comm)).max(host).min(from)
-    }
+/// The busiest of host, device and collectives, ns per step: no overlap makes the step shorter.
+fn overlap((_, rank, class): Place<'_>, over: Over) -> Ns {
+    let count = over.steps(rank, class).count().max(1) as Ns;
+    let per_step = |of: &dyn Fn(&Step) -> Ns| over.steps(rank, class).map(of).sum::<Ns>() / count;
+    let buckets = |pick: &dyn Fn(Bucket) -> bool| {
+        per_step(&|s: &Step| s.buckets.iter().filter(|(b, _)| pick(*b)).map(|(_, ns)| ns).sum())
+    };
+    let comm = |b: Bucket| matches!(b, Bucket::CommTransfer | Bucket::CommWait);
+    let host = per_step(&|s: &Step| {
+        let calls = rank.timeline.calls_between(s.window.start, s.window.end);
+        calls.iter().filter(|c| !c.blocking).map(|c| c.end - c.start).sum()
+    });
+    buckets(&|b| !b.is_idle() && !comm(b)).max(buckets(&comm)).max(host)
 }

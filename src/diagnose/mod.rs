@@ -15,7 +15,7 @@ pub mod verdict;
 use model::Trace;
 
 pub use estimate::{Estimate, Intervention, Method};
-pub use finding::{Abstention, Competing, Evidence, Finding, Limits, Severity, Trigger};
+pub use finding::{Abstention, Competing, Evidence, Finding, Limits, Over, Severity, Trigger};
 pub use gain::{Counterfactual, Interaction, Joint, RankCheck};
 pub use rule::{Context, Doc, Outcome, Rule};
 pub use verdict::{Level, Verdict, VerdictLayer};

@@ -17,6 +17,8 @@ use crate::{
 
 /// Pairs of rules that claim the same time, the more specific one first.
 const SAME_TIME: &[(&str, &str)] = &[
+    ("CM-09", "CM-01"),
+    ("CM-10", "CM-01"),
     ("CM-01", "RT-12"),
     ("CM-01", "RT-22"),
     ("RT-14", "RT-01"),
@@ -31,6 +33,8 @@ const SAME_TIME: &[(&str, &str)] = &[
     ("RT-06", "RT-05"),
     ("RT-06", "RT-08"),
     ("RT-06", "RT-12"),
+    ("RT-13", "CM-12"),
+    ("RT-16", "CM-12"),
     ("RT-19", "RT-12"),
     ("RT-19", "RT-15"),
     ("RT-19", "RT-22"),
@@ -76,10 +80,15 @@ pub fn settle(findings: &mut Vec<Finding>, analysis: &Analysis) {
     name_shared(findings);
     mask_operators(findings);
     distrust(findings, analysis);
+    // That nothing was asked of the stack comes before what it could do better, where it is the larger part.
+    let best = findings.iter().filter(|f| f.layer != Layer::Measurement).map(|f| f.estimate.max_gain_share());
+    let best = best.fold(0.0, f64::max);
+    let idle = |f: &Finding| f.rule == load::ID && f.trigger.value >= best;
     findings.sort_by(|a, b| {
         let gain = |f: &Finding| f.estimate.mid_gain_share();
         let gate = |f: &Finding| f.layer == Layer::Measurement;
         (gate(a).cmp(&gate(b)))
+            .then(idle(b).cmp(&idle(a)))
             .then(b.severity.cmp(&a.severity))
             .then(gain(b).total_cmp(&gain(a)))
             .then(b.confidence.cmp(&a.confidence))
@@ -159,16 +168,18 @@ fn conflict(findings: &[Finding], specific: &str, general: &str) -> Option<(usiz
     findings.iter().enumerate().filter(|(_, f)| f.rule == specific).find_map(|(i, s)| {
         let j = findings.iter().position(|g| g.rule == general && same_scope(g, s))?;
         let g = findings.get(j)?;
-        if s.confidence < g.confidence {
+        // A replayed gain is better evidence than a bound, however sure each is that its cause is the right one.
+        if s.confidence < g.confidence && s.estimate.method != Method::Replay {
             return Some((j, i));
         }
         (claimed(s) >= 0.5 * claimed(g)).then_some((i, j))
     })
 }
 
-/// Share of the step that a finding claims. That of a run without requests cannot be gained.
+/// Share of the step that a finding claims: the middle of what it would gain. That of a run without requests cannot be
+/// gained.
 fn claimed(finding: &Finding) -> f64 {
-    if finding.rule == load::ID { finding.trigger.value } else { finding.estimate.max_gain_share() }
+    if finding.rule == load::ID { finding.trigger.value } else { finding.estimate.mid_gain_share() }
 }
 
 /// Where launches set the pace, faster or fewer kernels gain little: operator findings of the class are less sure, unless

@@ -4,7 +4,7 @@ use model::{EvidenceClass, Trace};
 
 use super::{
     estimate::{Estimator, Intervention},
-    finding::{Competing, Evidence, Finding, Remedy, Severity, Trigger},
+    finding::{Competing, Evidence, Finding, Over, Remedy, Severity, Trigger},
 };
 use crate::{
     analysis::{Analysis, AnchorKind, Class, Confidence, Layer, Rank},
@@ -113,6 +113,7 @@ impl Context<'_> {
             evidence: Vec::new(),
             trigger,
             estimate,
+            over: Over::Class,
             limits: None,
             unreplayed: None,
             changes: vec![(rank.rank, change)],

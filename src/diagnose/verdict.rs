@@ -115,8 +115,7 @@ pub fn judge(cx: &Context<'_>, findings: &[Finding]) -> Verdict {
         return undecided(Message::new(text, args), vec!["CP-08"]);
     }
     let starting = class.share(|b| b == Bucket::Compile);
-    // Rare compilation may take most of the time of a run whose steps are decode all the same.
-    if starting > OPAQUE && 2 * compiling(rank, class) > class.steady {
+    if starts(rank, class) {
         let text = Text::new(
             "{subject} ({class}): {share} of {step} is compilation or graph capture, so this is a start-up and no decode step.",
             "{subject}（{class}）：{step} 中有 {share} 是编译或图捕获，属于启动阶段而非解码步。",
@@ -173,7 +172,15 @@ pub fn judge(cx: &Context<'_>, findings: &[Finding]) -> Verdict {
 
 /// Whether most of a class is compilation or graph capture, or one gap that holds it.
 pub(super) fn is_start_up(rank: &Rank, class: &Class) -> bool {
-    class.share(|b| b == Bucket::Compile) > OPAQUE || start_up_gap(rank, class).is_some()
+    starts(rank, class) || start_up_gap(rank, class).is_some()
+}
+
+/// Whether most of a class is compilation or graph capture, and not only because some steps of a run that goes on stop for
+/// it: half of its steps and more have it.
+fn starts(rank: &Rank, class: &Class) -> bool {
+    let prepares = |step: &&Step| step.buckets.iter().any(|(b, ns)| *b == Bucket::Compile && *ns > 0);
+    let preparing = rank.steady_steps(class).filter(prepares).count();
+    class.share(|b| b == Bucket::Compile) > OPAQUE && 2 * preparing >= class.steady
 }
 
 /// The one gap, and its share, that makes a class a start-up: it is most of the class, and in it the host loaded or
@@ -184,12 +191,6 @@ fn start_up_gap(rank: &Rank, class: &Class) -> Option<(Ns, f64)> {
     let gap = gaps.map(|gap| gap.span.len()).max()?;
     let share = gap as f64 / class.total.max(1) as f64;
     (share > OPAQUE).then_some((gap, share))
-}
-
-/// Steps that count and are compilation or graph capture for the most part.
-fn compiling(rank: &Rank, class: &Class) -> usize {
-    let compile = |s: &Step| s.buckets.iter().filter(|(b, _)| *b == Bucket::Compile).map(|(_, ns)| *ns).sum::<i64>();
-    rank.steady_steps(class).filter(|s| compile(s) as f64 > OPAQUE * s.window.len() as f64).count()
 }
 
 fn has_class(cx: &Context<'_>, class: EvidenceClass) -> bool {

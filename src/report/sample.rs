@@ -15,8 +15,8 @@ use crate::{
         steps::Shadow,
     },
     diagnose::{
-        Abstention, Competing, Counterfactual, Estimate, Evidence, Finding, Interaction, Level, Method, RankCheck,
-        Severity, Trigger, Verdict, VerdictLayer, finding::Remedy,
+        Abstention, Competing, Counterfactual, Estimate, Evidence, Finding, Interaction, Level, Method, Over,
+        RankCheck, Severity, Trigger, Verdict, VerdictLayer, finding::Remedy,
     },
     i18n::{Message, Text, Value},
 };
@@ -222,6 +222,7 @@ fn finding() -> Finding {
             threshold: 0.15,
         },
         estimate: Estimate { from: 10_000_000, to_low: 6_000_000, to_high: 10_000_000, method: Method::Bound },
+        over: Over::Class,
         limits: None,
         unreplayed: None,
         changes: Vec::new(),

@@ -34,6 +34,9 @@ const TEXT_ROWS: u64 = 2048;
 const MAX_CHARACTERS: usize = model::strings::MAX_TEXT + 1;
 /// Queries spent per table on finding the rows around damage; beyond, whole pages are given up.
 const SEARCHES: u32 = 1024;
+/// Pages per table that may give neither a row nor a hint where the next one is; beyond, the rest is given up. A damaged
+/// table can claim rowids up to 2^63, and no one lives to see their last page.
+const FRUITLESS: u32 = 4096;
 
 /// A table to be read.
 #[derive(Debug)]
@@ -203,8 +206,12 @@ struct Reader<'a> {
 impl Reader<'_> {
     /// Reads every page of this connection; `None` when nobody listens any more.
     async fn pages(&mut self, connection: u64, mut send: impl FnMut(u64, Item) -> bool) -> Option<()> {
-        let mut number = connection;
+        let (mut number, mut fruitless) = (connection, 0);
         while let Some((first, last)) = self.job.range(number) {
+            if fruitless > FRUITLESS {
+                let why = format!("{FRUITLESS} pages gave no row");
+                return send(number, Item::Lost(first, self.job.last, why)).then_some(());
+            }
             let mut found = false;
             let mut ranges = vec![(first, last)];
             while let Some((first, last)) = ranges.pop() {
@@ -224,14 +231,17 @@ impl Reader<'_> {
                         ranges.extend([(middle + 1, last), (first, middle)]);
                     }
                     Err(why) => {
-                        found = true;
+                        (found, fruitless) = (true, fruitless + 1);
                         send(number, Item::Lost(first, last, why)).then_some(())?;
                     }
                 }
             }
             number += CONNECTIONS;
             if !found {
-                number = number.max(self.skip(last, connection).await);
+                match self.skip(last, connection).await {
+                    Some(next) => number = number.max(next),
+                    None => fruitless += 1,
+                }
             }
         }
         Some(())
@@ -270,16 +280,16 @@ impl Reader<'_> {
     }
 
     /// The next page of this connection that may hold rows, after a page without any: tables that were trimmed have wide
-    /// gaps between their rowids.
-    async fn skip(&mut self, after: i64, connection: u64) -> u64 {
+    /// gaps between their rowids. `None` where damage hides it.
+    async fn skip(&mut self, after: i64, connection: u64) -> Option<u64> {
         let query = sqlx::query(AssertSqlSafe(self.job.next_sql.clone())).bind(after);
         match query.fetch_one(&mut *self.db).await.map(|row| row.try_get_unchecked::<Option<i64>, _>(0)) {
             Ok(Ok(Some(rowid))) if rowid > after => {
                 let page = self.job.page_of(rowid);
-                page.saturating_add((connection + CONNECTIONS - page % CONNECTIONS) % CONNECTIONS)
+                Some(page.saturating_add((connection + CONNECTIONS - page % CONNECTIONS) % CONNECTIONS))
             }
-            Ok(Ok(None)) => u64::MAX,
-            _ => 0,
+            Ok(Ok(None)) => Some(u64::MAX),
+            _ => None,
         }
     }
 }

@@ -9,7 +9,7 @@ use super::{
     model::{CallRow, Fate, Model, NONE, Node, OpRow, Thread, Typical},
 };
 use crate::{
-    analysis::{DeviceOp, Rank, Timeline},
+    analysis::{Call, DeviceOp, Rank, Timeline},
     platform::HostCall,
 };
 
@@ -18,7 +18,10 @@ const IDLE_THREAD: Ns = 20_000;
 /// A launch call that lasts so many times the usual one, and as many more ns, was blocked by a full queue; own values.
 const BLOCKED: (Ns, Ns) = (4, 10_000);
 /// Launches that must be outstanding before a queue can be full; queues hold from tens to about a thousand launches.
-const FULL_QUEUE: usize = 32;
+pub(super) const FULL_QUEUE: usize = 32;
+
+/// A queue whose launches are within one part in so many of the most that were ever outstanding is at its limit; own value.
+const AT_LIMIT: usize = 16;
 
 /// Builds the model of a rank. `instances` are the collectives matched across ranks, by operation.
 pub(super) fn calibrate(rank: &Rank, instances: &FxHashMap<u32, u32>) -> Model {
@@ -28,7 +31,7 @@ pub(super) fn calibrate(rank: &Rank, instances: &FxHashMap<u32, u32>) -> Model {
     let mut calls = host_leads(timeline, &threads, main, &nodes);
     let causes = Causes::new(timeline);
     let awaited: Vec<u32> = (0..calls.len()).map(|c| causes.awaited(c)).collect();
-    let typical = Typicals { timeline, calls: &calls, awaited: &awaited }.medians();
+    let typical = Typicals { timeline, calls: &calls, awaited: &awaited, causes: &causes }.medians();
     waits(timeline, &mut calls, &awaited, &typical, &causes);
     Model {
         nodes,
@@ -125,11 +128,16 @@ fn host_leads(timeline: &Timeline, threads: &[Thread], main: usize, nodes: &[Nod
 /// Which calls wait for which operation, and how long each takes without waiting.
 fn waits(timeline: &Timeline, calls: &mut [CallRow], awaited: &[u32], typical: &Typical, causes: &Causes<'_>) {
     let usual = BLOCKED.0 * typical.launch + BLOCKED.1;
+    let plain = |call: &Call| !call.blocking && call.ops > 0 && call.kind != HostCall::GraphLaunch;
+    // A queue that is full stays at its limit: there a launch need not be as long to have been blocked.
+    let limit = timeline.calls.iter().filter(|c| plain(c)).map(|c| causes.outstanding(c)).max().unwrap_or(0);
+    let full = (limit - limit / AT_LIMIT).max(FULL_QUEUE);
     for (c, (call, row)) in timeline.calls.iter().zip(calls.iter_mut()).enumerate() {
-        let blocked = !call.blocking && call.ops > 0 && call.kind != HostCall::GraphLaunch && row.own > usual;
+        let least = if row.own > usual { FULL_QUEUE } else { full };
+        let blocked = plain(call) && row.own > 2 * typical.launch && causes.outstanding(call) >= least;
         let on = match awaited.get(c) {
             Some(on) if call.blocking => *on,
-            _ if blocked && causes.outstanding(call) >= FULL_QUEUE => causes.ended_by(call.end - typical.launch),
+            _ if blocked => causes.ended_by(call.end - typical.launch),
             _ => continue,
         };
         let Some(op) = timeline.ops.get(on as usize).filter(|op| op.start < call.end) else { continue };

@@ -3,7 +3,10 @@
 use model::{Ns, TrackId};
 use rustc_hash::FxHashMap;
 
-use super::model::{CallRow, NONE, Typical, median};
+use super::{
+    calibrate::FULL_QUEUE,
+    model::{CallRow, NONE, Typical, median},
+};
 use crate::{
     analysis::{Call, CopyDir, DeviceOp, OpKind, Timeline},
     platform::HostCall,
@@ -176,6 +179,7 @@ pub(super) struct Typicals<'a> {
     pub timeline: &'a Timeline,
     pub calls: &'a [CallRow],
     pub awaited: &'a [u32],
+    pub causes: &'a Causes<'a>,
 }
 
 /// Stands in where no launch met an idle queue: the lower end of what CUDA runtimes show per launch (HTA documentation).
@@ -217,13 +221,16 @@ impl Typicals<'_> {
         }
         let gap = median(gap).unwrap_or(GAP);
         let graphs = self.own(|call| call.kind == HostCall::GraphLaunch && call.ops > 0);
+        let launches = |call: &Call| call.kind == HostCall::Launch && call.ops > 0;
+        // Where the host is far ahead most launches wait for room in the queue: those that cannot have are usual.
+        let free = |call: &Call| launches(call) && self.causes.outstanding(call) < FULL_QUEUE;
         let latency = median(launch).unwrap_or(LATENCY);
         Typical {
             latency,
             graph_latency: median(graph).unwrap_or(latency),
             gap,
             node_gap: (!graphs.is_empty()).then(|| median(node_gap).unwrap_or(gap)),
-            launch: median(self.own(|call| call.kind == HostCall::Launch && call.ops > 0)).unwrap_or(CALL),
+            launch: median(self.own(free)).or_else(|| median(self.own(launches))).unwrap_or(CALL),
             graph_launch: median(graphs),
             before: median(self.before()).unwrap_or(CALL),
             sync: median(self.waits(|waited| !waited)).unwrap_or(CALL),

@@ -71,7 +71,7 @@ impl<'a> Edited<'a> {
         let of_op = |(was, is): (&OpRow, &OpRow)| match is.fate {
             Fate::Removed => was.dur + was.gap.max(0),
             Fate::Aside => was.dur,
-            Fate::Stays => (was.dur - is.dur).max(0) + (was.gap - is.gap).max(0),
+            Fate::Stays => (was.dur - is.dur).max(0) + (was.gap - is.gap).max(0) + (was.lag - is.lag).max(0),
         };
         let calls = &self.rank.timeline.calls;
         let of_call = |((was, is), call): ((&CallRow, &CallRow), &crate::analysis::Call)| {
@@ -104,7 +104,7 @@ impl<'a> Edited<'a> {
                     self.op(*o, |row| row.gap = row.gap.min((*most).max(0)));
                 }
             }
-            Edit::Event(ops) => {
+            Edit::Lag(ops) => {
                 for (o, most) in ops {
                     self.op(*o, |row| row.lag = row.lag.min((*most).max(0)));
                 }
@@ -327,7 +327,14 @@ impl<'a> Edited<'a> {
         let calls = &self.rank.timeline.calls;
         let Some(track) = calls.get(c as usize).map(|call| call.track) else { return };
         let rest = calls.iter().enumerate().skip(c as usize + 1).filter(|(_, call)| call.track == track);
+        let capturing = &self.rank.timeline.capturing;
         for (i, call) in rest {
+            // Compilation, graph construction and allocation are no work of the scheduler.
+            let other = call.kind.is_compile() || matches!(call.kind, HostCall::Alloc | HostCall::Free);
+            let around = capturing.get(capturing.partition_point(|span| span.end <= call.start));
+            if other || around.is_some_and(|span| span.start <= call.start) {
+                continue;
+            }
             self.call(i as u32, |row| {
                 row.before = row.before.saturating_mul(percent) / 100;
                 if call.ops == 0 {

@@ -29,7 +29,7 @@ use self::{
     model::Model,
     run::{Meeting, Walk},
 };
-use super::{Analysis, Class, Edit, Rank};
+use super::{Analysis, Class, Edit, Rank, Step};
 
 /// How much of a change is taken for granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,9 +155,9 @@ impl<'a> Replay<'a> {
     }
 }
 
-/// Mean of the steady steps of a class, ns.
-pub fn mean(rank: &Rank, class: &Class, windows: &[Ns]) -> Ns {
-    let steps = rank.steady_steps(class).filter_map(|s| windows.get(s.index as usize));
+/// Mean of the times of `steps` in the windows of their rank, ns.
+pub fn mean<'a>(steps: impl Iterator<Item = &'a Step>, windows: &[Ns]) -> Ns {
+    let steps = steps.filter_map(|s| windows.get(s.index as usize));
     let (sum, count) = steps.fold((0i128, 0i128), |(sum, n), w| (sum + i128::from(*w), n + 1));
     Ns::try_from(sum / count.max(1)).unwrap_or(0)
 }

@@ -1,11 +1,12 @@
 //! Changes to a run that several rules propose, in terms of the run's own operations, calls and stretches of time.
 
 use model::{Ns, Span, TrackId};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::reading;
 use crate::{
     analysis::{Bucket, Call, Class, DeviceOp, Edit, OpKind, Rank, Step, idle::Gap},
+    diagnose::{Context, Finding, Intervention, Outcome},
     platform::OpClass,
 };
 
@@ -66,6 +67,27 @@ pub fn shortened(spans: impl IntoIterator<Item = (TrackId, Span)>, percent: Ns) 
 /// What may come on top of a change.
 pub fn hoped(edits: Vec<Edit>) -> impl Iterator<Item = Edit> {
     edits.into_iter().map(|edit| Edit::Hoped(Box::new(edit)))
+}
+
+/// A setting of the engine changes on all ranks of a job: those of the same class on which the rule found nothing, because
+/// they wait for the slowest one, are changed with it, without being named.
+pub fn job_wide(cx: &Context<'_>, found: Vec<Finding>, edits: impl Fn(&Rank, &Class) -> Vec<Edit>) -> Outcome {
+    let named: FxHashSet<(u32, String)> = found
+        .iter()
+        .map(|f| (f.ranks.first().copied(), f.class.clone()))
+        .filter_map(|(rank, class)| Some((rank?, class)))
+        .collect();
+    let mut found = found;
+    let mut settled: FxHashSet<String> = FxHashSet::default();
+    for f in &mut found {
+        if !settled.insert(f.class.clone()) {
+            continue;
+        }
+        let others = cx.main_classes().filter(|(r, c)| c.key == f.class && !named.contains(&(r.rank, c.key.clone())));
+        f.changes
+            .extend(others.map(|(r, c)| (r.rank, Intervention { removes: 0, layer: f.layer, edits: edits(r, c) })));
+    }
+    found.into_iter().collect()
 }
 
 /// Each step's operations up to the last matrix product, which engines leave outside as the head of the model, become one

@@ -1,15 +1,15 @@
 //! CM-01: one rank is late again and again, and the others wait for it.
 
-use model::{EvidenceClass, Ns, Span, TrackId};
+use model::{EvidenceClass, Ns};
 use std::collections::BTreeMap;
 
 use super::{
+    excess::Excess,
     gate::LEAST_GAIN,
     late::{self, Late, Waiting},
-    reading,
 };
 use crate::{
-    analysis::{Analysis, Bucket, Class, Confidence, Edit, Layer, Rank},
+    analysis::{Analysis, Bucket, Confidence, Layer},
     diagnose::{
         Competing, Evidence, Finding, Intervention, Trigger,
         rule::{Context, Doc, Outcome, Rule},
@@ -97,7 +97,8 @@ fn blame(cx: &Context<'_>, group: &Waiting, late: &Late) -> Option<Finding> {
     let positive: Ns = late.causes.values().filter(|ns| **ns > 0).sum();
     let layer = if culprit.layer() == Layer::Measurement { Layer::Runtime } else { culprit.layer() };
     let steps = class.steady.max(1) as Ns;
-    let excess = Excess::of(analysis, group, late.rank, class, |b| b.layer() == culprit.layer() && !waits_itself(b));
+    let excess =
+        Excess::of(analysis, &group.ranks, late.rank, class, |b| b.layer() == culprit.layer() && !waits_itself(b));
     let removes = (late.alone / steps).min(excess.total).max(0);
     let change = Intervention { removes, layer, edits: excess.edits(rank, class) };
     let share = group.share_of(late);
@@ -169,67 +170,4 @@ fn blame(cx: &Context<'_>, group: &Waiting, late: &Late) -> Option<Finding> {
 fn doubt(analysis: &Analysis, late: usize) -> f64 {
     let waits = || analysis.job.waits.iter().filter(|w| w.late == late && !w.causes.is_empty());
     waits().filter(|w| w.is_skewed()).count() as f64 / waits().count().max(1) as f64
-}
-
-/// What the late rank spends longer per step than the median of the others, bucket by bucket.
-struct Excess {
-    /// Own mean and median of the others, ns per step.
-    buckets: BTreeMap<Bucket, (Ns, Ns)>,
-    /// Sum of the differences, ns per step.
-    total: Ns,
-}
-
-impl Excess {
-    fn of(analysis: &Analysis, group: &Waiting, late: usize, class: &Class, pick: impl Fn(Bucket) -> bool) -> Self {
-        let others = group.ranks.iter().filter(|r| **r != late);
-        let others: Vec<&Class> = others.filter_map(|r| analysis.ranks.get(*r)?.main_class()).collect();
-        let mut buckets = BTreeMap::new();
-        for bucket in class.buckets.iter().map(|(b, _)| *b).filter(|b| pick(*b)) {
-            let own = class.per_step(|b| b == bucket);
-            let mut theirs: Vec<Ns> = others.iter().map(|c| c.per_step(|b| b == bucket)).collect();
-            theirs.sort_unstable();
-            let median = theirs.get(theirs.len().saturating_sub(1) / 2).copied().unwrap_or(own);
-            if own > median {
-                buckets.insert(bucket, (own, median));
-            }
-        }
-        let total = buckets.values().map(|(own, median)| own - median).sum();
-        Self { buckets, total }
-    }
-
-    /// The time something of this bucket would take if the rank were like the others.
-    fn aligned(&self, bucket: Bucket, ns: Ns) -> Option<Ns> {
-        let (own, median) = self.buckets.get(&bucket)?;
-        Some((i128::from(ns) * i128::from(*median) / i128::from((*own).max(1))) as Ns)
-    }
-
-    /// Brings the rank's time in each bucket to the median of the others.
-    fn edits(&self, rank: &Rank, class: &Class) -> Vec<Edit> {
-        let (mut sizes, mut gaps) = (Vec::new(), Vec::new());
-        let mut host: BTreeMap<TrackId, Vec<(Span, Ns)>> = BTreeMap::new();
-        for step in rank.steady_steps(class) {
-            for (i, op, _) in reading::accounted(rank, step) {
-                if let Some(ns) = self.aligned(Bucket::Compute(op.op), op.dur()) {
-                    sizes.push((i as u32, ns));
-                }
-            }
-            for gap in reading::gaps(rank, step) {
-                let call = reading::owner(rank, gap).and_then(|op| rank.timeline.call(op));
-                for (bucket, span) in &gap.parts {
-                    let Some(ns) = self.aligned(*bucket, span.len()) else { continue };
-                    match (call, gap.owner) {
-                        (Some(call), _) if bucket.is_host_side() && *bucket != Bucket::LaunchLatency => {
-                            host.entry(call.track).or_default().push((*span, ns));
-                        }
-                        (_, Some(owner)) => gaps.push((owner, ns)),
-                        _ => {}
-                    }
-                }
-            }
-        }
-        let host = host.into_iter().map(|(track, spans)| Edit::Host(track, spans));
-        let sizes = (!sizes.is_empty()).then_some(Edit::Resize(sizes));
-        let gaps = (!gaps.is_empty()).then_some(Edit::Gap(gaps));
-        host.chain(sizes).chain(gaps).collect()
-    }
 }

@@ -29,8 +29,8 @@ static DOC: Doc = Doc {
         "每层的时长取决于负载最重的 rank，其余 rank 的设备只能空等。",
     ),
     trigger: Text::new(
-        "Most tokens of a rank over the mean of the ranks at least 1.2, the ranks' waiting correlated with the tokens that they have less (r at least 0.6), and waiting at least 3 % of the step, over at least 10 steps.",
-        "rank 的最多 token 数与各 rank 均值之比至少 1.2，等待时间与少分到的 token 数相关（r 至少 0.6），且等待至少占步时的 3%，至少 10 步。",
+        "Most tokens of a rank over the mean of the others at least 1.2, the ranks' waiting correlated with the tokens that they have less (r at least 0.6), and waiting at least 3 % of the step, over at least 10 steps.",
+        "rank 的最多 token 数与其余 rank 均值之比至少 1.2，等待时间与少分到的 token 数相关（r 至少 0.6），且等待至少占步时的 3%，至少 10 步。",
     ),
     source: Text::new(
         "1.2: NVIDIA's triage guide. 0.6: rule catalogue. 3 %: own value.",
@@ -70,16 +70,18 @@ impl Rule for MoeImbalance {
         };
         let uneven = uneven::compare(cx, |rank, step| {
             let (_, series) = counters.iter().find(|(id, _)| *id == rank.rank)?;
-            series.set_in(step.host.unwrap_or(step.window))
+            let tokens = series.set_in(step.host.unwrap_or(step.window))?;
+            // A larger batch brings more tokens without any expert being busier: that is CM-10's.
+            Some(tokens / uneven::batch(cx, rank)(step).unwrap_or(1.0))
         });
         let one = uneven.map(|uneven| {
             let formula = Text::new(
-                "most tokens of a rank's experts / mean of the ranks",
-                "各 rank 专家的最多 token 数 / 均值",
+                "most tokens of a rank's experts / mean of the others",
+                "各 rank 专家的最多 token 数 / 其余 rank 的均值",
             );
             let claim = Text::new(
-                "The experts of rank {loaded} get {ratio} the mean tokens of the ranks; rank {rank} waits {idle} of {step} for them in {class}.",
-                "rank {loaded} 的专家分到的 token 为各 rank 均值的 {ratio}；{class} 中 rank {rank} 每步等待 {idle}，步时 {step}。",
+                "In {class} the experts of rank {loaded} get {ratio} the mean tokens of the others; rank {rank} waits {idle} of {step} for them.",
+                "{class} 中 rank {loaded} 的专家分到的 token 为其余 rank 均值的 {ratio}；rank {rank} 每步为此等待 {idle}，步时 {step}。",
             );
             uneven.finding(cx, &DOC, formula, claim).against(Competing::open(
                 Text::new("the loaded rank is slow for another reason too", "负载最重的 rank 另有变慢的原因"),

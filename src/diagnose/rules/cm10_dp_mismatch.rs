@@ -1,10 +1,12 @@
 //! CM-10: data-parallel ranks decode batches of different sizes, and those with less wait for those with more.
 
+use std::collections::BTreeMap;
+
 use model::EvidenceClass::{Device, MultiRank};
 
 use super::uneven;
 use crate::{
-    analysis::Layer,
+    analysis::{Layer, Rank},
     diagnose::{
         Competing,
         rule::{Context, Doc, Outcome, Rule},
@@ -29,16 +31,16 @@ static DOC: Doc = Doc {
         "数据并行各 rank 在每次专家 token 交换时会合：最大的批决定所有 rank 的节奏。",
     ),
     trigger: Text::new(
-        "Largest batch of a rank over the mean of the ranks at least 1.2, the ranks' waiting correlated with the sequences that they have less (r at least 0.6), and waiting at least 3 % of the step, over at least 10 steps.",
-        "rank 的最大批与各 rank 均值之比至少 1.2，等待时间与少的序列数相关（r 至少 0.6），且等待至少占步时的 3%，至少 10 步。",
+        "Largest batch of a rank over the mean of the others at least 1.2, the ranks' waiting correlated with the sequences that they have less (r at least 0.6), and waiting at least 3 % of the step, over at least 10 steps.",
+        "rank 的最大批与其余 rank 均值之比至少 1.2，等待时间与少的序列数相关（r 至少 0.6），且等待至少占步时的 3%，至少 10 步。",
     ),
     source: Text::new(
         "1.2: NVIDIA's triage guide. 0.6: rule catalogue. 3 %: own value.",
         "1.2：NVIDIA 排查指南。0.6：规则目录。3%：自定值。",
     ),
     guards: Text::new(
-        "Needs the batch of each rank's steps from their annotations. Ranks of one tensor-parallel group decode the same batch and never fire it.",
-        "需要各 rank 步标注中的批大小。同一张量并行组的 rank 批大小相同，不会触发。",
+        "Needs the batch of each rank's steps from their annotations or the engine's count of tokens. Ranks of one tensor-parallel group decode the same batch and never fire it.",
+        "需要步标注或引擎 token 计数中各 rank 的批大小。同一张量并行组的 rank 批大小相同，不会触发。",
     ),
     verify: Text::new(
         "Balance the requests over the ranks: the batches even out, and the waiting falls with them.",
@@ -56,21 +58,23 @@ impl Rule for DpMismatch {
     }
 
     fn check(&self, cx: &Context<'_>) -> Outcome {
-        let known = |rank: &crate::analysis::Rank| rank.main_class().is_some_and(|c| c.batch.is_some());
+        let batches: BTreeMap<u32, _> =
+            cx.analysis.ranks.iter().map(|rank| (rank.rank, uneven::batch(cx, rank))).collect();
+        let known = |rank: &Rank| {
+            let first = rank.main_class().and_then(|class| rank.steady_steps(class).next());
+            first.and_then(|step| batches.get(&rank.rank)?(step)).is_some()
+        };
         if !cx.analysis.ranks.iter().all(known) {
             return Outcome::Abstain(Message::plain(Text::new(
-                "the batch of each rank's steps is not known; use the engine's step annotations on every rank",
-                "不知道各 rank 每步的批大小；请在每个 rank 上启用引擎的步标注",
+                "the batch of each rank's steps is not known; use the engine's step annotations on every rank, or record its counter num_scheduled_tokens",
+                "不知道各 rank 每步的批大小；请在每个 rank 上启用引擎的步标注，或记录其计数器 num_scheduled_tokens",
             )));
         }
-        let batch = |rank: &crate::analysis::Rank, step: &crate::analysis::Step| {
-            rank.classes.get(step.class)?.batch.map(f64::from)
-        };
-        let one = uneven::compare(cx, batch).map(|uneven| {
-            let formula = Text::new("largest batch of a rank / mean of the ranks", "各 rank 的最大批 / 均值");
+        let one = uneven::compare(cx, |rank, step| batches.get(&rank.rank)?(step)).map(|uneven| {
+            let formula = Text::new("largest batch of a rank / mean of the others", "rank 的最大批 / 其余 rank 的均值");
             let claim = Text::new(
-                "Rank {loaded} decodes {ratio} the mean batch of the ranks; rank {rank} waits {idle} of {step} for it in {class}.",
-                "rank {loaded} 的批为各 rank 均值的 {ratio}；{class} 中 rank {rank} 每步等待 {idle}，步时 {step}。",
+                "In {class} rank {loaded} decodes {ratio} the mean batch of the others; rank {rank} waits {idle} of {step} for it.",
+                "{class} 中 rank {loaded} 的批为其余 rank 均值的 {ratio}；rank {rank} 每步为此等待 {idle}，步时 {step}。",
             );
             uneven.finding(cx, &DOC, formula, claim).against(Competing::open(
                 Text::new("the loaded rank is slow for another reason too", "负载最重的 rank 另有变慢的原因"),

@@ -5,7 +5,7 @@ use model::{EvidenceClass::Device, Severity as Loss};
 use crate::{
     analysis::{Confidence, Layer},
     diagnose::{
-        Competing, Evidence, Finding, Severity, Trigger,
+        Competing, Evidence, Finding, Over, Severity, Trigger,
         estimate::Estimate,
         rule::{Context, Doc, Outcome, Rule},
     },
@@ -128,6 +128,7 @@ impl Rule for TraceIntegrity {
             evidence: facts.into_iter().map(|(evidence, ..)| evidence).collect(),
             trigger,
             estimate: Estimate::none(0),
+            over: Over::Class,
             limits: None,
             unreplayed: None,
             changes: Vec::new(),

@@ -19,6 +19,7 @@ mod cp08_unexplained;
 mod cp09_workload_mix;
 mod cp10_synthetic_load;
 mod dtype;
+mod excess;
 mod exposed;
 mod fine_op;
 pub(crate) mod gate;

@@ -19,6 +19,10 @@ const SMALL: i64 = 10_000;
 const COUNT: f64 = 0.50;
 /// Share of the step in small operations and the device's own gaps before them.
 const SHARE: f64 = 0.15;
+/// Share of the operations that must be small and elementary. A fused decode step has short operations too (norms, rotary
+/// embedding, cache writes), and a lone addition in a layer is no storm: what counts is the excess over the operators that
+/// a step consists of.
+const EXCESS: f64 = 0.20;
 
 /// The rule.
 pub struct SmallOps;
@@ -29,20 +33,20 @@ static DOC: Doc = Doc {
     layer: Layer::Operator,
     needs: &[Device],
     sees: Text::new(
-        "Most operations of the step are shorter than the device needs to start and finish any work.",
-        "步内多数算子短到接近设备启停任何工作的下限。",
+        "Most operations of the step are shorter than the device needs to start and finish any work, and many of them are elementary arithmetic that no fused operator has taken in.",
+        "步内多数算子短到接近设备启停任何工作的下限，且其中许多是未被任何融合算子吸收的基本运算。",
     ),
     matters: Text::new(
         "A short operation costs its floor, not its work. Fused with its neighbours, most of the floors disappear.",
         "短算子付的是启停下限而不是工作量。与相邻算子融合后，大部分下限消失。",
     ),
     trigger: Text::new(
-        "More than 50 % of the compute operations shorter than 10 µs, and their time with the device's own gaps before them at least 15 % of the median step. With a probe the limit would be the larger of 10 µs and three times the floor; without one it is 10 µs.",
-        "超过 50% 的计算算子短于 10 µs，且它们的时间与其前设备自身间隙合计至少占中位步时的 15%。有探针时限值取 10 µs 与三倍下限中较大者；没有则为 10 µs。",
+        "More than 50 % of the compute operations shorter than 10 µs, and their time with the device's own gaps before them at least 15 % of the median step; and at least 20 % of the compute operations both that short and elementary (elementwise arithmetic, fills, or of no known name). With a probe the limit would be the larger of 10 µs and three times the floor; without one it is 10 µs.",
+        "超过 50% 的计算算子短于 10 µs，且它们的时间与其前设备自身间隙合计至少占中位步时的 15%；并且至少 20% 的计算算子既短于 10 µs 又属基本运算（逐元素运算、填充或名称未知）。有探针时限值取 10 µs 与三倍下限中较大者；没有则为 10 µs。",
     ),
     source: Text::new(
-        "10 µs: short kernels of TraceLens and KernelPro. 50 %: the tiny flag of kernel-roofline tools. 15 %: own value.",
-        "10 µs：TraceLens 与 KernelPro 的短内核标准。50%：kernel-roofline 工具的 tiny 标记。15%：自定值。",
+        "10 µs: short kernels of TraceLens and KernelPro. 50 %: the tiny flag of kernel-roofline tools. 15 % and 20 %: own values.",
+        "10 µs：TraceLens 与 KernelPro 的短内核标准。50%：kernel-roofline 工具的 tiny 标记。15% 与 20%：自定值。",
     ),
     guards: Text::new(
         "Idle time that the host causes belongs to RT-14 and is not counted. In a full graph the cost is the operations and node gaps alone, and a graph is no remedy. Runs of small operations keep their longest member.",
@@ -64,7 +68,8 @@ impl Rule for SmallOps {
         for (rank, class) in cx.main_classes() {
             let storm = |s: &Step| {
                 let storm = storm(rank, s);
-                if storm.small as f64 > COUNT * storm.all as f64 { storm.time } else { 0 }
+                let many = storm.small as f64 > COUNT * storm.all as f64;
+                if many && storm.elementary as f64 >= EXCESS * storm.all as f64 { storm.time } else { 0 }
             };
             let Some(cost) = recurring(rank, class, SHARE, storm) else { continue };
             let sums = rank.steady_steps(class).map(|s| self::storm(rank, s)).fold(Storm::default(), Storm::plus);
@@ -120,6 +125,11 @@ impl Rule for SmallOps {
                     reading::sample(rows.map(|op| op.slice)),
                 ))
                 .with(Evidence::new(
+                    Text::new("share of the operations that are small and elementary", "既短又属基本运算的算子占比"),
+                    Value::Share(sums.elementary as f64 / sums.all.max(1) as f64),
+                    Vec::new(),
+                ))
+                .with(Evidence::new(
                     Text::new(
                         "saved per step if every run of neighbouring small operations were one operation",
                         "若每串小算子合为一个，每步可省",
@@ -139,6 +149,8 @@ impl Rule for SmallOps {
 #[derive(Default)]
 struct Storm {
     small: usize,
+    /// Those of the small ones that are elementary.
+    elementary: usize,
     all: usize,
     /// Time of the small operations and of the device's gaps before them, ns.
     time: i64,
@@ -150,6 +162,7 @@ impl Storm {
     fn plus(self, other: Self) -> Self {
         Self {
             small: self.small + other.small,
+            elementary: self.elementary + other.elementary,
             all: self.all + other.all,
             time: self.time + other.time,
             fusible: self.fusible + other.fusible,
@@ -171,6 +184,7 @@ fn storm(rank: &Rank, step: &Step) -> Storm {
             .map_or(0, |g| g.parts.iter().filter(|(b, _)| own(*b)).map(|(_, s)| s.len()).sum::<i64>());
         if op.dur() < SMALL {
             storm.small += 1;
+            storm.elementary += usize::from(elementary(op));
             storm.time += x.busy + gap;
             run += x.busy + gap;
             longest = longest.max(x.busy + gap);
@@ -183,12 +197,14 @@ fn storm(rank: &Rank, step: &Step) -> Storm {
     storm
 }
 
+/// Whether an operation is small and arithmetic without a name of its own; what has one, such as a norm, is fused already.
+fn elementary(op: &DeviceOp) -> bool {
+    op.dur() < SMALL && matches!(op.op.class(), OpClass::Elementwise | OpClass::Fill | OpClass::Other)
+}
+
 /// Every run of neighbouring elementary small operations becomes one that takes as long as its longest; hopefully the
-/// kernels beside it take it in altogether. What has a name of its own, such as a norm, is fused already.
+/// kernels beside it take it in altogether.
 fn fused(rank: &Rank, class: &Class) -> Vec<Edit> {
-    let elementary = |op: &DeviceOp| {
-        op.dur() < SMALL && matches!(op.op.class(), OpClass::Elementwise | OpClass::Fill | OpClass::Other)
-    };
     let mut runs: Vec<Vec<u32>> = Vec::new();
     for step in rank.steady_steps(class) {
         let mut open = false;

@@ -22,8 +22,11 @@ const TILE: u32 = 64;
 const PROMPT_TILE: u32 = 128;
 /// Share of the best rate of the capture below which a product does not keep up with memory.
 const RATE: f64 = 0.6;
-/// Share of the best rate that a fitting kernel reaches.
+/// Share of the best rate that a fitting kernel reaches at least; at best it reaches all of it.
 const REACHED: f64 = 0.8;
+/// Share of its time that a fitting kernel takes at best where the bytes are unknown; own value: a tile of 128 rows does at
+/// least eight times the work that 16 rows need, and memory sets a limit to what that leaves to gain.
+const BEST_UNKNOWN: f64 = 0.25;
 
 /// The rule.
 pub struct GemmVariant;
@@ -107,7 +110,11 @@ impl Rule for GemmVariant {
             let target = |op: &DeviceOp| target(cx, (rank, class), op, fastest, prompt.contains(&op.name));
             let finding = share_of_step::of_class(cx, &KIND, rank, class, |step| {
                 let ops = reading::accounted(rank, step).filter(|(_, op, _)| suspect(op));
-                ops.filter_map(|part| Some(Part::gone(part).to(target(part.1)?))).collect()
+                ops.filter_map(|part| {
+                    let (best, worst) = target(part.1)?;
+                    Some(Part::gone(part).to(worst).within(best, worst))
+                })
+                .collect()
             });
             let measured = fastest.is_some();
             found.extend(finding.map(|mut f| {
@@ -119,14 +126,14 @@ impl Rule for GemmVariant {
     }
 }
 
-/// Time that a fitting kernel would take, ns; `None` where nothing speaks against the one that ran.
+/// Time that a fitting kernel would take at best and at worst, ns; `None` where nothing speaks against the one that ran.
 fn target(
     cx: &Context<'_>,
     (rank, class): (&Rank, &Class),
     op: &DeviceOp,
     fastest: Option<f64>,
     prompt_tile: bool,
-) -> Option<Ns> {
+) -> Option<(Ns, Ns)> {
     let product = op_shapes::product(&op_shapes::inputs(cx.trace, rank, op));
     let decoded = class.batch.filter(|_| class.stage == Stage::Decode).map(i64::from);
     let rows = product.map(|p| p.rows).or(decoded)?;
@@ -136,9 +143,13 @@ fn target(
     match (product.and_then(|p| p.bytes), fastest) {
         (Some(bytes), Some(fastest)) => {
             let slow = (bytes as f64) < RATE * fastest * op.dur() as f64;
-            slow.then_some((bytes as f64 / (REACHED * fastest)) as Ns)
+            let at = |rate: f64| (bytes as f64 / (rate * fastest)) as Ns;
+            slow.then(|| (at(1.0), at(REACHED)))
         }
         // At most 0.6 of the ceiling now, 0.8 with a fitting kernel.
-        _ => prompt_tile.then_some((op.dur() as f64 * RATE / REACHED) as Ns),
+        _ => prompt_tile.then(|| {
+            let part = |share: f64| (op.dur() as f64 * share) as Ns;
+            (part(BEST_UNKNOWN), part(RATE / REACHED))
+        }),
     }
 }

@@ -8,7 +8,7 @@ use super::{
     share_of_step::{self, Kind, Part},
 };
 use crate::{
-    analysis::{Class, Confidence, DeviceOp, Layer, OpKind, Rank},
+    analysis::{Class, Confidence, DeviceOp, Layer, OpKind, Rank, Step, attribution::Exclusive},
     diagnose::rule::{Context, Doc, Outcome, Rule},
     i18n::{Message, Text},
     platform::{CanonicalOp, Stage},
@@ -23,6 +23,10 @@ const CONTEXT: u64 = 4096;
 const LONG: Ns = 20_000;
 /// Share of the bandwidth that split attention reaches.
 const REACHED: f64 = 0.7;
+/// How many times faster a split made the kernels of public cases at least (sglang #27786 and its like).
+const FASTER: f64 = 1.2;
+/// Blocks that a core needs to draw its share of the bandwidth; own value: of one alone the loads are waited for.
+const RESIDENT: f64 = 2.0;
 
 /// The rule.
 pub struct SplitKv;
@@ -41,16 +45,16 @@ static DOC: Doc = Doc {
         "每个序列与头由一块独自走完整个上下文，其余核心空等；沿上下文切分后所有核心同时读取缓存。",
     ),
     trigger: Text::new(
-        "Decode attention with blocks < 0.5 × cores and at least 4096 tokens of context per sequence, and what a split would save at least 2 % of the median step. Where the context is unknown: kernels of at least 20 µs and at least 10 % of the step.",
-        "解码注意力的块数 < 0.5 × 核心数，且每序列上下文至少 4096 个 token，切分可省的时间至少占中位步时的 2%。上下文未知时：内核至少 20 µs，且至少占该步 10%。",
+        "Decode attention with blocks < 0.5 × cores and at least 4096 tokens of context per sequence, and what a split would save at least 2 % of the median step. Where the context is unknown: kernels of at least 20 µs and at least 10 % of the step, no combine kernel among them.",
+        "解码注意力的块数 < 0.5 × 核心数，且每序列上下文至少 4096 个 token，切分可省的时间至少占中位步时的 2%。上下文未知时：内核至少 20 µs，至少占该步 10%，且该步没有合并内核。",
     ),
     source: Text::new(
         "Half the cores: sglang #27786 and its like (1.2 to 3.5 times faster when split). 0.7 of the bandwidth: what split attention reaches. 10 % without known context: own value.",
         "核心数一半：sglang #27786 一类案例（切分后快 1.2 至 3.5 倍）。带宽的 0.7：切分注意力可达水平。上下文未知时 10%：自定值。",
     ),
     guards: Text::new(
-        "Short contexts have nothing to split. Some kernels run at low occupancy by design. Latent attention (MLA) may be bound by compute.",
-        "短上下文没有可切分的内容。部分内核按设计就是低占用运行。潜在注意力（MLA）可能受计算限制。",
+        "Short contexts have nothing to split. A combine kernel shows that the library splits; without the context nobody can say that it should have split more. Some kernels run at low occupancy by design. Latent attention (MLA) may be bound by compute.",
+        "短上下文没有可切分的内容。出现合并内核说明库已在切分；不知道上下文就无法断言应当切得更多。部分内核按设计就是低占用运行。潜在注意力（MLA）可能受计算限制。",
     ),
     verify: Text::new(
         "Turn split-KV on or raise the number of splits: attention gets shorter by up to the ratio of cores to blocks, its combine kernel included.",
@@ -108,7 +112,8 @@ impl Rule for SplitKv {
             }
             let split = |op: &DeviceOp| {
                 let filled = blocks(cx.trace, op)? as f64 / cores as f64;
-                (filled < FILLED).then_some((op.dur() as f64 * filled / REACHED) as Ns)
+                let takes = |share: f64| (op.dur() as f64 * share) as Ns;
+                (filled < FILLED).then(|| (takes(filled / REACHED), takes(filled / RESIDENT), takes(1.0 / FASTER)))
             };
             let most = if context.is_some() { Confidence::Medium } else { Confidence::Low };
             let kind = Kind { most, ..KIND };
@@ -119,14 +124,24 @@ impl Rule for SplitKv {
                     .filter(|(_, op, _)| context.is_some() || op.dur() >= LONG);
                 let attention: Vec<_> = attention.collect();
                 let busy: Ns = attention.iter().map(|(.., x)| x.busy).sum();
-                if context.is_none() && (busy as f64) < SHARE_UNKNOWN * class.p50 as f64 {
+                let unsure = (busy as f64) < SHARE_UNKNOWN * class.p50 as f64 || combines(rank, step);
+                if context.is_none() && unsure {
                     return Vec::new();
                 }
-                attention.into_iter().filter_map(|part| Some(Part::gone(part).to(split(part.1)?))).collect()
+                let part = |part: (usize, &DeviceOp, Exclusive)| {
+                    let (to, best, worst) = split(part.1)?;
+                    Some(Part::gone(part).to(to).within(best, worst))
+                };
+                attention.into_iter().filter_map(part).collect()
             }));
         }
         found.into_iter().collect()
     }
+}
+
+/// Whether a step merges partial results of attention, which is split already.
+fn combines(rank: &Rank, step: &Step) -> bool {
+    rank.ops_of(step).iter().any(|op| op.op == CanonicalOp::AttnCombine)
 }
 
 /// Tokens of context per sequence: the least of the steps that count if their annotations say so, else the mean that the

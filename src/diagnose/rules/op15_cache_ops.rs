@@ -39,8 +39,8 @@ static DOC: Doc = Doc {
         "一个新 token 的 K、V 字节数不超过其隐藏向量；通用 scatter 却逐元素写入，或触碰整个缓存。",
     ),
     trigger: Text::new(
-        "A cache write or scatter that runs at least once per layer (twice per step where no layers are known) takes more than five times its yardstick, and what is beyond two yardsticks adds up to at least 1 % of the median step. The yardstick is twice the bytes of its inputs without the cache, over the best rate seen in the capture, and at least the shortest norm, rotary embedding or activation of the step; without recorded shapes it is the median of those.",
-        "每层至少执行一次（未知层结构时每步两次）的缓存写入或 scatter 超过其标尺的五倍，且超出两倍标尺的部分合计至少占中位步时的 1%。标尺为除缓存外输入字节的两倍除以采集中最佳速率，且不小于该步最短的归一化、旋转编码或激活；未采集形状时取它们的中位数。",
+        "A cache write or scatter that runs at least once per layer (twice per step where no layers are known) takes more than five times its yardstick, and what is beyond two yardsticks adds up to at least 1 % of the median step. The yardstick is twice the bytes of its inputs without the cache, over the best rate seen in the capture, and at least the shortest norm, rotary embedding or activation of the step; without recorded shapes it is the smallest of the medians of those three kinds.",
+        "每层至少执行一次（未知层结构时每步两次）的缓存写入或 scatter 超过其标尺的五倍，且超出两倍标尺的部分合计至少占中位步时的 1%。标尺为除缓存外输入字节的两倍除以采集中最佳速率，且不小于该步最短的归一化、旋转编码或激活；未采集形状时取这三类各自中位数中的最小者。",
     ),
     source: Text::new(
         "Five times: own value; vllm-ascend #4154 won 26 ms per token by a dedicated cache write.",
@@ -92,15 +92,12 @@ impl Rule for CacheOps {
             let fastest = op_shapes::fastest(cx.trace, rank);
             let beside = |s: &Step| neighbours(rank, s);
             let candidates = |s: &Step| cache_ops(rank, s, &scatters);
-            without |= rank.steady_steps(class).any(|s| !candidates(s).is_empty() && beside(s).is_empty());
+            without |= rank.steady_steps(class).any(|s| !candidates(s).is_empty() && beside(s).is_none());
             found.extend(share_of_step::of_class(cx, &KIND, rank, class, |step| {
-                let beside = beside(step);
-                let (Some(shortest), Some(median)) = (beside.first(), beside.get(beside.len() / 2)) else {
-                    return Vec::new();
-                };
+                let Some(Beside { shortest, usual }) = beside(step) else { return Vec::new() };
                 let yardstick = |op: &DeviceOp| {
                     let bytes = written(&op_shapes::inputs(cx.trace, rank, op)).zip(fastest);
-                    bytes.map_or(*median, |(b, rate)| (*shortest).max((2.0 * b as f64 / rate) as Ns))
+                    bytes.map_or(usual, |(b, rate)| shortest.max((2.0 * b as f64 / rate) as Ns))
                 };
                 let slow = |op: &DeviceOp| Some(yardstick(op)).filter(|y| op.dur() > y.saturating_mul(SLOWER));
                 let ops = candidates(step).into_iter();
@@ -131,14 +128,26 @@ fn cache_ops<'a>(rank: &'a Rank, step: &Step, scatters: &FxHashSet<StringId>) ->
     ops.into_iter().filter(|(_, op, _)| counts.get(&op.name).is_some_and(|n| *n >= least)).collect()
 }
 
-/// Durations of the operators of a step that read and write about one hidden vector per token, ascending, ns.
-fn neighbours(rank: &Rank, step: &Step) -> Vec<Ns> {
-    let small = |op: &&DeviceOp| {
-        op.kind == OpKind::Compute && matches!(op.op.class(), OpClass::Norm | OpClass::Rope | OpClass::Act)
-    };
-    let mut durations: Vec<Ns> = rank.ops_of(step).iter().filter(small).map(DeviceOp::dur).collect();
-    durations.sort_unstable();
-    durations
+/// What the operators of a step take that read and write about one hidden vector per token, ns.
+struct Beside {
+    /// The shortest of them.
+    shortest: Ns,
+    /// The smallest of the medians of their kinds. Each kind moves at least as many bytes as a cache write: a rotary
+    /// embedding reads and writes queries and keys (2·M·(Hq+Hk)·d elements against 4·M·Hk·d), a norm or activation whole
+    /// hidden vectors. So the quickest kind is still no less than a good write needs.
+    usual: Ns,
+}
+
+fn neighbours(rank: &Rank, step: &Step) -> Option<Beside> {
+    let kinds = [OpClass::Norm, OpClass::Rope, OpClass::Act].map(|kind| {
+        let same = |op: &&DeviceOp| op.kind == OpKind::Compute && op.op.class() == kind;
+        let mut durations: Vec<Ns> = rank.ops_of(step).iter().filter(same).map(DeviceOp::dur).collect();
+        durations.sort_unstable();
+        durations
+    });
+    let shortest = kinds.iter().filter_map(|durations| durations.first().copied()).min()?;
+    let usual = kinds.iter().filter_map(|durations| durations.get(durations.len() / 2).copied()).min()?;
+    Some(Beside { shortest, usual })
 }
 
 /// Bytes that a cache write stores: those of its inputs, the cache itself (its largest inputs) left out.

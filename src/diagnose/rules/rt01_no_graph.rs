@@ -66,7 +66,8 @@ impl Rule for NoGraph {
     }
 
     fn check(&self, cx: &Context<'_>) -> Outcome {
-        reading::marked(cx).filter_map(|(rank, class)| starved(cx, rank, class)).collect()
+        let found = reading::marked(cx).filter_map(|(rank, class)| starved(cx, rank, class)).collect();
+        change::job_wide(cx, found, |rank, class| vec![change::forward_graph(rank, class)])
     }
 }
 

@@ -10,7 +10,7 @@ use super::{
 use crate::{
     analysis::{Bucket, Class, Confidence, Edit, GraphMode, Layer, Rank, idle::Gap},
     diagnose::{
-        Competing, Evidence, Finding, Intervention, Severity,
+        Competing, Estimate, Evidence, Finding, Intervention, Method, Over, Severity,
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
@@ -47,8 +47,8 @@ static DOC: Doc = Doc {
         "结构性判据：任何不在捕获组内的批。5% 与 95%：规则目录。案例：vllm-ascend #16049、#16623、#16637、#16970；vllm #53407。",
     ),
     guards: Text::new(
-        "A batch that sometimes replays a graph and sometimes does not is not off the grid. Steps without an annotated batch are not judged.",
-        "同一批大小有时重放有时不重放，不属于未捕获。没有标注批大小的步不作判断。",
+        "A batch that sometimes replays a graph and sometimes does not is not off the grid. Steps without an annotated batch are not judged. The estimate is the mean over all decode steps, those that replay a graph included.",
+        "同一批大小有时重放有时不重放，不属于未捕获。没有标注批大小的步不作判断。估计值为全部解码步的平均，包括重放图的步。",
     ),
     verify: Text::new(
         "Add the missing sizes to the capture list: every decode step replays a graph.",
@@ -112,7 +112,8 @@ fn partial(cx: &Context<'_>, rank: &Rank) -> Option<Finding> {
     }
     let most = if class.steady < LEAST_STEPS { Confidence::Low } else { Confidence::High };
     let cost = Cost { per_step, share, most };
-    let groups = rank.steady_steps(class).map(|s| (s.ops.start as u32..s.ops.end as u32).collect());
+    let all_eager = eager.iter().flat_map(|(_, c)| rank.steady_steps(c));
+    let groups = all_eager.map(|s| (s.ops.start as u32..s.ops.end as u32).collect());
     let change = Intervention { removes: per_step, layer: Layer::Runtime, edits: vec![Edit::Graph(groups.collect())] };
     let claim = match next {
         Some(_) => Text::new(
@@ -137,10 +138,14 @@ fn partial(cx: &Context<'_>, rank: &Rank) -> Option<Finding> {
     );
     let exposed = Exposed { cx, doc: &DOC, rank, class };
     let mut finding = exposed.finding(SHARE, &cost, Saying { formula, claim, more, change });
-    // The gain is that of the eager steps; the run gains it on their part of its time.
+    // Only the eager steps gain; the run gains it on their part of its steps.
     let total: i64 = decode.iter().map(|(_, c)| c.total).sum();
     let part = eager.iter().map(|(_, c)| c.total).sum::<i64>() as f64 / total.max(1) as f64;
-    finding.severity = Severity::of(finding.estimate.mid_gain_share() * part);
+    finding.over = Over::Decode;
+    let (from, count) = finding.over.mean(rank, class);
+    let gain = (finding.estimate.from - finding.estimate.to_low).saturating_mul(off as i64) / count;
+    finding.estimate = Estimate { from, to_low: from - gain.clamp(0, from), to_high: from, method: Method::Bound };
+    finding.severity = Severity::of(finding.estimate.mid_gain_share());
     let rows = rank.steady_steps(class).filter_map(|s| rank.ops_of(s).first()).map(|op| op.slice);
     let captured = graph_sizes::declared(cx.trace).unwrap_or_else(|| graphs().map(|(b, _)| *b).collect());
     finding

@@ -1,6 +1,8 @@
 //! RT-06: graphs are captured, instantiated or rebuilt in the steady part of the run.
 
-use model::{EvidenceClass::HostApi, Span};
+use std::collections::BTreeSet;
+
+use model::{EvidenceClass::HostApi, Span, TrackId};
 
 use super::{
     exposed::{Exposed, Saying},
@@ -8,7 +10,7 @@ use super::{
     reading,
 };
 use crate::{
-    analysis::{Bucket, Class, Layer, Rank},
+    analysis::{Bucket, Class, Layer, Rank, Step},
     diagnose::{
         Competing, Evidence, Finding, Intervention,
         rule::{Context, Doc, Outcome, Rule},
@@ -74,7 +76,15 @@ fn rebuilt(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
     }
     let all = || rank.steady_steps(class).flat_map(|s| reading::calls(rank, s));
     let calls = || all().filter(|c| reading::builds_graph(cx.trace, c));
-    let edits = reading::host_takes(calls().map(|c| (c.track, Span::new(c.start, c.end), 0)));
+    // From the begin of a capture to its end the thread does nothing but record.
+    let threads: BTreeSet<TrackId> = calls().map(|c| c.track).collect();
+    let inside = |step: &Step| {
+        let from = builds.partition_point(|b| b.end <= step.window.start);
+        let window = step.window;
+        builds.iter().skip(from).take_while(move |b| b.start < window.end).map(move |b| b.clip(window))
+    };
+    let stretches: Vec<Span> = rank.steady_steps(class).flat_map(inside).collect();
+    let edits = reading::host_takes(threads.iter().flat_map(|t| stretches.iter().map(|span| (*t, *span, 0))));
     let (finding, cost) =
         Exposed { cx, doc: &DOC, rank, class }.stalling(LEAST_GAIN, &pauses, |cost| Saying {
             formula: Text::new("idle time in graph construction / class time", "图构建造成的空闲 / 该类总时间"),

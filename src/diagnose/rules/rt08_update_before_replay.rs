@@ -1,6 +1,6 @@
 //! RT-08: the host rebuilds metadata before it replays the graph, and the device waits.
 
-use model::EvidenceClass::{Correlation, Device, Graph, HostApi};
+use model::EvidenceClass::{Correlation, Device, HostApi};
 
 use super::{
     change,
@@ -8,7 +8,7 @@ use super::{
     reading,
 };
 use crate::{
-    analysis::{Analysis, Bucket, Class, CopyDir, Edit, GraphMode, Layer, OpKind, Rank, Step, idle::Gap},
+    analysis::{Analysis, Bucket, Class, CopyDir, Edit, Layer, OpKind, Rank, Step, idle::Gap},
     diagnose::{
         Competing, Evidence, Intervention,
         rule::{Context, Doc, Outcome, Rule},
@@ -26,20 +26,20 @@ pub struct UpdateBeforeReplay;
 
 static DOC: Doc = Doc {
     id: "RT-08",
-    title: Text::new("Host update before the graph replay", "图重放前的主机侧更新"),
+    title: Text::new("Host update before the forward pass", "前向之前的主机侧更新"),
     layer: Layer::Runtime,
-    needs: &[Device, HostApi, Correlation, Graph],
+    needs: &[Device, HostApi, Correlation],
     sees: Text::new(
-        "Between the token boundary and the graph launch the host builds metadata, copies small tensors or rewrites graph parameters while the device is idle.",
-        "在 token 边界与图下发之间，主机构建元数据、拷贝小张量或改写图参数，期间设备空闲。",
+        "Between the token boundary and the graph launch, or the first kernel where there is no graph, the host builds metadata, copies small tensors or rewrites graph parameters while the device is idle.",
+        "在 token 边界与图下发（无图时为首个算子）之间，主机构建元数据、拷贝小张量或改写图参数，期间设备空闲。",
     ),
     matters: Text::new(
         "A graph saves the launches inside the forward pass, not what is done before it: with short steps the preparation is what remains.",
         "图执行省下前向内部的下发，省不掉它之前的准备；步越短，准备占比越大。",
     ),
     trigger: Text::new(
-        "In a class that replays graphs: idle time labelled as input preparation or graph update, idle time and host-to-device copies from the start of the window to the first graph operation, at least 5 % of the median step.",
-        "对重放图的步类：标注为输入准备或图更新的空闲，加上窗口起点到第一个图内算子之间的空闲与主机到设备拷贝，至少占中位步时的 5%。",
+        "Idle time labelled as input preparation or graph update, at least 5 % of the median step. In a class that replays graphs idle time and host-to-device copies from the start of the window to the first graph operation count too.",
+        "标注为输入准备或图更新的空闲至少占中位步时的 5%。对重放图的步类，窗口起点到第一个图内算子之间的空闲与主机到设备拷贝也计入。",
     ),
     source: Text::new("5 %: own value.", "5%：自定值。"),
     guards: Text::new(
@@ -47,8 +47,8 @@ static DOC: Doc = Doc {
         "与上一步设备计算重叠的准备没有代价，不计入。步间调度归 RT-12。",
     ),
     verify: Text::new(
-        "Build the metadata on the device or one step ahead: the time from the token to the graph launch shrinks.",
-        "在设备上或提前一步构建元数据：从 token 到图下发的时间缩短。",
+        "Build the metadata on the device or one step ahead: the time from the token to the first launch shrinks.",
+        "在设备上或提前一步构建元数据：从 token 到首次下发的时间缩短。",
     ),
 };
 
@@ -66,23 +66,22 @@ impl Rule for UpdateBeforeReplay {
             let waits = Exposed { cx, doc: &DOC, rank, class };
             let (finding, cost) = waits.recurring(SHARE, |s| exposed(cx.analysis, rank, s), |cost| Saying {
                 formula: Text::new(
-                    "exposed preparation before the graph replay / median step",
-                    "图重放前暴露的准备时间 / 中位步时",
+                    "exposed preparation before the forward pass / median step",
+                    "前向之前暴露的准备时间 / 中位步时",
                 ),
                 claim: Text::new(
-                    "Before each graph replay of {class} the device waits {idle} of {step} ({share}) for inputs and metadata.",
-                    "{class} 每次图重放前，设备等待输入与元数据 {idle}，步时 {step}（{share}）。",
+                    "Before each forward pass of {class} the device waits {idle} of {step} ({share}) for inputs and metadata.",
+                    "{class} 每次前向之前，设备等待输入与元数据 {idle}，步时 {step}（{share}）。",
                 ),
                 more: Vec::new(),
                 change: Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: prepared(cx.analysis, rank, class) },
             })?;
-            let launches =
-                rank.steady_steps(class).filter_map(|s| reading::graph_launches(rank, s).next()).map(|c| c.slice);
+            let waits = |g: &Gap, b: Bucket| reading::is_host(cx.analysis, b, PREPARE) || g.between_steps;
             finding
                 .with(Evidence::new(
-                    Text::new("exposed per step before the first graph launch", "每步首次图下发前的暴露时间"),
+                    Text::new("exposed per step before the forward pass", "每步前向之前的暴露时间"),
                     Value::Ns(cost.per_step),
-                    reading::sample(launches),
+                    reading::gap_rows(rank, rank.steady_steps(class), waits),
                 ))
                 .against(Competing::open(
                     Text::new("the next batch depends on the token just sampled", "下一批依赖刚采样的 token"),
@@ -93,7 +92,7 @@ impl Rule for UpdateBeforeReplay {
                 ))
                 .gated(cost.most)
         };
-        reading::marked(cx).filter(|(_, class)| class.graph != GraphMode::Eager).filter_map(one).collect()
+        reading::marked(cx).filter_map(one).collect()
     }
 }
 

@@ -3,6 +3,7 @@
 use model::EvidenceClass::{Correlation, Device, HostApi};
 
 use super::{
+    change,
     exposed::{Exposed, Saying},
     reading,
 };
@@ -105,7 +106,7 @@ impl Rule for BetweenSteps {
                 ))
                 .gated(cost.most)
         };
-        reading::marked(cx).filter_map(one).collect()
+        change::job_wide(cx, reading::marked(cx).filter_map(one).collect(), |_, _| vec![Edit::OverlapSteps])
     }
 }
 

@@ -69,7 +69,8 @@ impl Rule for LaunchBound {
     }
 
     fn check(&self, cx: &Context<'_>) -> Outcome {
-        cx.main_classes().filter_map(|(rank, class)| launch_bound(cx, rank, class)).collect()
+        let found = cx.main_classes().filter_map(|(rank, class)| launch_bound(cx, rank, class)).collect();
+        change::job_wide(cx, found, |rank, class| vec![change::forward_graph(rank, class)])
     }
 }
 

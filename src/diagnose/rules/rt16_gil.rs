@@ -102,8 +102,11 @@ fn contended(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
     let blocked = class.sum(|b| reading::is_host(cx.analysis, b, "blocked"));
     let stretches = rank.steady_steps(class).flat_map(|s| {
         let thread = reading::issuing_thread(rank, s);
-        let free = |span: Span| (span, span.len() - reading::overlap(&[span], &busy));
-        host(s).into_iter().map(free).filter_map(move |(span, takes)| Some((thread?, span, takes)))
+        let lost = thread.map(|thread| {
+            let waits = common(&host(s), &busy);
+            reading::merged(held(rank, s, thread, &busy).chain(waits).collect())
+        });
+        lost.into_iter().flatten().filter_map(move |span| Some((thread?, span, 0)))
     });
     let (finding, cost) = Exposed { cx, doc: &DOC, rank, class }.recurring(LEAST_GAIN, contended, |cost| Saying {
         formula: Text::new(
@@ -148,6 +151,32 @@ fn contended(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
         ))
         .against(rival)
         .gated(cost.most.min(most))
+}
+
+/// Of the times at which another thread works those in which the launching thread begins no call: it is held up whether the
+/// device still has work or not, and is late by as much afterwards.
+fn held<'a>(rank: &'a Rank, step: &Step, thread: TrackId, busy: &'a [Span]) -> impl Iterator<Item = Span> + 'a {
+    let window = step.window;
+    let stands = move |span: &Span| {
+        let calls = rank.timeline.calls_between(span.start.saturating_add(1), span.end);
+        !calls.iter().any(|call| call.track == thread)
+    };
+    let from = busy.partition_point(|b| b.end <= window.start);
+    let inside = busy.iter().skip(from).take_while(move |b| b.start < window.end);
+    inside.map(move |b| b.clip(window)).filter(stands)
+}
+
+/// Times common to two series of disjoint spans in time order.
+fn common(a: &[Span], b: &[Span]) -> Vec<Span> {
+    let (mut i, mut j, mut out) = (0, 0, Vec::new());
+    while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
+        let both = x.clip(*y);
+        if !both.is_empty() {
+            out.push(both);
+        }
+        if x.end <= y.end { i += 1 } else { j += 1 }
+    }
+    out
 }
 
 /// When a thread's innermost Python frame is one that works.

@@ -22,6 +22,9 @@ use crate::{
 /// Share of the step; own value.
 const SHARE: f64 = 0.03;
 
+/// The longest gap between queued operations that needs no explanation, ns: own value, the upper end of current devices.
+const QUEUED_GAP: Ns = 1_500;
+
 /// The rule.
 pub struct SerialStreams;
 
@@ -66,6 +69,21 @@ impl Rule for SerialStreams {
     }
 }
 
+/// Calls that order queues by events.
+fn events(rank: &Rank) -> impl Iterator<Item = &Call> {
+    let calls = rank.timeline.calls.iter();
+    calls.filter(|call| matches!(call.kind, HostCall::EventRecord | HostCall::StreamWaitEvent))
+}
+
+/// Gap between operations that one queue holds ready, ns: their median, at most what current devices show.
+fn usual_gap(rank: &Rank, class: &Class) -> Ns {
+    let gaps = rank.steady_steps(class).flat_map(|s| reading::gaps(rank, s));
+    let mut queued: Vec<Ns> =
+        gaps.filter(|g| g.parts.iter().all(|(b, _)| *b == Bucket::Dispatch)).map(|g| g.span.len()).collect();
+    queued.sort_unstable();
+    queued.get(queued.len() / 2).map_or(QUEUED_GAP, |gap| QUEUED_GAP.min(*gap))
+}
+
 fn serial(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
     let gained = |kind: Shadow| !matches!(kind, Shadow::ComputeWait);
     let overlap: Ns = class.shadow.iter().filter(|(kind, _)| gained(*kind)).map(|(_, ns)| ns).sum();
@@ -78,7 +96,7 @@ fn serial(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
         let gaps = rank.steady_steps(class).flat_map(|s| reading::gaps(rank, s));
         gaps.filter(|g| g.parts.iter().any(|(b, _)| *b == Bucket::DeviceDep)).filter_map(|g| g.owner)
     };
-    let follows = dispatch(rank, class);
+    let usual = usual_gap(rank, class);
     let (finding, cost) = Exposed { cx, doc: &DOC, rank, class }.recurring(SHARE, waits, |cost| Saying {
         formula: Text::new(
             "idle at events of other queues / median step, more than the overlap gained",
@@ -93,10 +111,8 @@ fn serial(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
             // On one stream the overlap is gone too.
             removes: cost.per_step - overlap,
             layer: Layer::Runtime,
-            // On one queue each follows the one before it as the operations of a queue do, and no event is needed.
-            edits: [Edit::Event, Edit::Gap]
-                .map(|edit| edit(owners().map(|op| (op, follows)).collect()))
-                .into_iter()
+            // One queue needs no events, so the host does not call for them either.
+            edits: std::iter::once(Edit::Lag(owners().map(|op| (op, usual)).collect()))
                 .chain(reading::host_takes(events(rank).map(|c| (c.track, Span::new(c.start, c.end), 0))))
                 .collect(),
         },
@@ -120,18 +136,4 @@ fn serial(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
             ),
         ))
         .gated(cost.most)
-}
-
-/// Calls that order queues by events.
-fn events(rank: &Rank) -> impl Iterator<Item = &Call> {
-    let calls = rank.timeline.calls.iter();
-    calls.filter(|call| matches!(call.kind, HostCall::EventRecord | HostCall::StreamWaitEvent))
-}
-
-/// Mean gap between two operations of a queue, ns.
-fn dispatch(rank: &Rank, class: &Class) -> Ns {
-    let gaps = rank.steady_steps(class).flat_map(|s| reading::gaps(rank, s)).flat_map(|g| &g.parts);
-    let (ns, count) =
-        gaps.filter(|(b, _)| *b == Bucket::Dispatch).fold((0, 0), |(ns, n), (_, s)| (ns + s.len(), n + 1));
-    ns / Ns::max(count, 1)
 }

@@ -7,6 +7,7 @@ use crate::{
     analysis::{Bucket, Class, Edit, GraphMode, Layer, Rank, idle::Gap},
     diagnose::{
         Competing, Evidence, Intervention, Trigger,
+        estimate::Estimate,
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
@@ -17,6 +18,9 @@ const SHARE: f64 = 0.10;
 /// Share of zero gaps from which durations hold the dispatch time (rule CP-05).
 const FOLDED: f64 = 0.80;
 
+/// Median gap above which something is wrong, ns: twice the microsecond or so that is known of CUDA, in place of twice the
+/// probe's. Healthy graphs have shorter ones that nobody can remove; only fewer nodes make their sum smaller.
+const WRONG: i64 = 2_000;
 /// Gap between graph nodes that needs no explanation, ns: own value, from captures of current devices.
 const USUAL_GAP: i64 = 1_500;
 /// The shortest gaps seen in such captures, ns.
@@ -39,12 +43,12 @@ static DOC: Doc = Doc {
         "每条边约一微秒属正常；含数百个短节点的步要付数百次。",
     ),
     trigger: Text::new(
-        "Idle time between nodes is at least 10 % of the median step. With a probe of this platform, a median gap above twice the probe's would count too; without one, only the sum decides.",
-        "节点间空闲至少占中位步时的 10%。若有本平台探针，中位间隙超过探针两倍也算；没有探针时只看总和。",
+        "Idle time between nodes is at least 10 % of the median step. With a probe of this platform, a median gap above twice the probe's would be a fault; without one, a median gap above 2 µs is. Shorter gaps are stated as a fact without a gain.",
+        "节点间空闲至少占中位步时的 10%。若有本平台探针，中位间隙超过探针两倍即为故障；没有探针时以中位间隙超过 2 µs 为准。更短的间隙只作为事实陈述，不估计收益。",
     ),
     source: Text::new(
-        "10 % and twice the probe: own values. Known gaps: about 1 µs on CUDA, 1.67 µs per operation on gfx936.",
-        "10% 与探针两倍：自定值。已知间隙：CUDA 约 1 µs，gfx936 每算子 1.67 µs。",
+        "10 %, 2 µs and twice the probe: own values. Known gaps: about 1 µs on CUDA, 1.67 µs per operation on gfx936.",
+        "10%、2 µs 与探针两倍：自定值。已知间隙：CUDA 约 1 µs，gfx936 每算子 1.67 µs。",
     ),
     guards: Text::new(
         "Formats that fold the dispatch into the duration (more than 80 % of the gaps are zero) show no node gaps, and the rule keeps quiet.",
@@ -55,6 +59,15 @@ static DOC: Doc = Doc {
         "融合节点或使用可编程下发：每步节点数减少，间隙总和随之下降。",
     ),
 };
+
+const LARGE: Text = Text::new(
+    "Inside the graph of {class} the device is idle between nodes for {idle} of {step} ({share}); the median gap is {median}.",
+    "{class} 的图内节点之间设备空闲 {idle}，步时 {step}（{share}）；中位间隙 {median}。",
+);
+const AS_USUAL: Text = Text::new(
+    "Inside the graph of {class} the device is idle between nodes for {idle} of {step} ({share}). The median gap of {median} is as short as usual: only fewer nodes make the sum smaller.",
+    "{class} 的图内节点之间设备空闲 {idle}，步时 {step}（{share}）。中位间隙 {median} 属正常水平：只有减少节点才能降低总和。",
+);
 
 impl Rule for NodeGap {
     fn doc(&self) -> &'static Doc {
@@ -89,11 +102,9 @@ impl Rule for NodeGap {
                 value: cost.share,
                 threshold: SHARE,
             };
+            let usual = median <= WRONG;
             let claim = Message::new(
-                Text::new(
-                    "Inside the graph of {class} the device is idle between nodes for {idle} of {step} ({share}); the median gap is {median}.",
-                    "{class} 的图内节点之间设备空闲 {idle}，步时 {step}（{share}）；中位间隙 {median}。",
-                ),
+                if usual { AS_USUAL } else { LARGE },
                 [
                     ("class", Value::Raw(class.key.clone())),
                     ("idle", Value::Ns(cost.per_step)),
@@ -102,8 +113,11 @@ impl Rule for NodeGap {
                     ("median", Value::Ns(median)),
                 ],
             );
-            let change = Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: closer(rank, class) };
-            let finding = cx
+            let change = match usual {
+                true => Intervention::none(Layer::Runtime),
+                false => Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: closer(rank, class) },
+            };
+            let mut finding = cx
                 .finding(&DOC, rank, class, claim, trigger, change)
                 .with(Evidence::new(
                     Text::new("median gap between nodes", "节点间隙中位数"),
@@ -114,7 +128,13 @@ impl Rule for NodeGap {
                     Text::new("the gaps are the least that this device can do", "间隙已是该设备的最小值"),
                     Text::new("a probe that replays a graph of empty kernels decides", "重放空内核图的探针可以判定"),
                 ));
-            found.extend(finding.gated(cost.most));
+            if usual {
+                finding.estimate = Estimate::none(finding.estimate.from);
+                finding.confidence = finding.confidence.min(cost.most);
+                found.push(finding);
+            } else {
+                found.extend(finding.gated(cost.most));
+            }
         }
         found.into_iter().collect()
     }

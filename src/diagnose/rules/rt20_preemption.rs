@@ -10,7 +10,7 @@ use super::{
 use crate::{
     analysis::{Class, Confidence, Layer, Rank, Scheduler, Selection, Step},
     diagnose::{
-        Competing, Estimate, Evidence, Finding, Intervention, Severity,
+        Competing, Estimate, Evidence, Finding, Intervention, Method, Over, Severity,
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
@@ -122,6 +122,16 @@ fn full(
     let cost = Cost { per_step: removes, share: value, most: Confidence::High };
     let mut finding =
         Exposed { cx, doc: &DOC, rank, class }.finding(threshold, &cost, Saying { formula, claim, more, change });
+    // Only the mixed steps gain; the run gains it on their part of its steps. Nobody tells which of the mixed steps compute
+    // preempted requests again: all of them at best, and in doubt as many as there were preemptions.
+    finding.over = Over::Decode;
+    let (from, count) = finding.over.mean(rank, class);
+    let share = |steps: usize| (removes.saturating_mul(steps as Ns) / count).clamp(0, from);
+    let again = mixed.map_or(0, |c| c.steady);
+    let least = again.min(preempted.clamp(0.0, 1e15) as usize);
+    let (to_low, to_high) = (from - share(again), from - share(least));
+    finding.estimate = Estimate { from, to_low, to_high, method: Method::Bound };
+    finding.severity = Severity::of(finding.estimate.mid_gain_share());
     if removes == 0 {
         finding.estimate = Estimate::none(finding.estimate.from);
         finding.severity = Severity::Info;

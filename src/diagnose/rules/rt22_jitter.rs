@@ -1,5 +1,7 @@
 //! RT-22: slow steps, and what they spend their extra time on.
 
+use std::collections::BTreeMap;
+
 use model::EvidenceClass::Device;
 
 use super::{change, reading};
@@ -65,7 +67,7 @@ impl Rule for Jitter {
             let Some(jitter) = class.jitter.as_ref().filter(|j| j.ratio >= RATIO && class.steady >= FEW) else {
                 continue;
             };
-            let Some((worst, _)) = jitter.excess.iter().copied().find(|(_, ns)| *ns > 0) else { continue };
+            let Some(worst) = worst(cx, class) else { continue };
             let labels = &cx.analysis.host_labels;
             let slow = jitter.slow.len().max(1) as i64;
             let excess: i64 = jitter.excess.iter().map(|(_, ns)| ns).sum::<i64>().max(0);
@@ -121,6 +123,24 @@ impl Rule for Jitter {
     }
 }
 
+/// What most of the excess of a class's slow steps is, over all ranks: they run in step, so one cause makes the steps of all
+/// of them slow. While one rank pauses each of the others waits for it; that much waiting is no cause of its own.
+fn worst(cx: &Context<'_>, class: &Class) -> Option<Bucket> {
+    let ranks = &cx.analysis.ranks;
+    let same = ranks.iter().flat_map(|r| &r.classes).filter(|c| c.key == class.key);
+    let mut excess: BTreeMap<Bucket, i64> = BTreeMap::new();
+    for (bucket, ns) in same.filter_map(|c| c.jitter.as_ref()).flat_map(|j| &j.excess) {
+        *excess.entry(*bucket).or_default() += ns;
+    }
+    let others = ranks.len().saturating_sub(1) as i64;
+    let paused: i64 = excess.iter().filter(|(b, ns)| b.is_host_side() && **ns > 0).map(|(_, ns)| ns).sum();
+    if let Some(waits) = excess.get_mut(&Bucket::CommWait) {
+        *waits -= paused.saturating_mul(others);
+    }
+    let most = excess.into_iter().filter(|(_, ns)| *ns > 0).max_by_key(|(b, ns)| (*ns, std::cmp::Reverse(*b)));
+    most.map(|(bucket, _)| bucket)
+}
+
 /// Steps may be slow because their work is larger.
 fn length(worst: Bucket) -> Competing {
     let claim = Text::new(
@@ -134,26 +154,21 @@ fn length(worst: Bucket) -> Competing {
     }
 }
 
-/// Steps well above the median one lose what their host does longer than that of the median step. Nobody knows the cause,
-/// so cautiously a tenth of it stays; of excess on the device there is no edit.
+/// Steps well above the median one lose what their host does longer than that of the median step; of excess on the device
+/// there is no edit.
 fn steadied(rank: &Rank, class: &Class, jitter: &jitter::Jitter) -> Vec<Edit> {
     let slow = |s: &&Step| s.window.len() as f64 > SLOW * class.p50 as f64;
-    let buckets: Vec<Bucket> =
-        jitter.excess.iter().filter(|(b, ns)| *ns > 0 && b.is_host_side()).map(|(b, _)| *b).collect();
     let time = |step: &Step, bucket: Bucket| reading::idle(rank, step, |_, b| b == bucket);
     let Some(median) = rank.steady_steps(class).find(|s| s.index == jitter.median) else { return Vec::new() };
-    let to = |part: i64| {
-        let mut edits = Vec::new();
-        for step in rank.steady_steps(class).filter(slow) {
-            for bucket in &buckets {
-                let (now, then) = (time(step, *bucket), time(median, *bucket));
-                if now > then {
-                    let left = 100 - (now - then).saturating_mul(part) / now;
-                    edits.extend(change::host_time(rank, std::iter::once(step), |_, b| b == *bucket, left));
-                }
+    let mut edits = Vec::new();
+    for step in rank.steady_steps(class).filter(slow) {
+        // Of the slowest few alone not every rank need have paused in one.
+        for (bucket, _) in step.buckets.iter().filter(|(b, _)| b.is_host_side()) {
+            let (now, then) = (time(step, *bucket), time(median, *bucket));
+            if now > then {
+                edits.extend(change::host_time(rank, std::iter::once(step), |_, b| b == *bucket, then * 100 / now));
             }
         }
-        edits
-    };
-    to(90).into_iter().chain(change::hoped(to(100))).collect()
+    }
+    edits
 }

@@ -1,12 +1,12 @@
 //! RT-23: the steps that count still get faster at the start.
 
-use model::EvidenceClass::Device;
+use model::{EvidenceClass::Device, Ns};
 
 use crate::{
-    analysis::{Class, Confidence, Layer, Rank},
+    analysis::{Class, Confidence, Layer, Rank, Selection, Step},
     diagnose::{
         Competing, Evidence, Severity, Trigger,
-        estimate::{Estimate, Intervention},
+        estimate::{Estimate, Intervention, Method},
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
@@ -16,6 +16,8 @@ use crate::{
 const TREND: f64 = 0.03;
 /// Steps from which a fifth of them has a median worth the name.
 const FEW: usize = 15;
+/// Four of five of the first steps have to stand out; own value.
+const MOST: (usize, usize) = (4, 5);
 
 /// The rule.
 pub struct WarmUp;
@@ -26,21 +28,21 @@ static DOC: Doc = Doc {
     layer: Layer::Runtime,
     needs: &[Device],
     sees: Text::new(
-        "After the claimed warm-up the first steps of a class are still slower than the rest.",
-        "声称预热结束后，该类最初的步仍比其余步慢。",
+        "The recording begins before the run has warmed up: the first steps of a class are slower than the rest.",
+        "记录在预热完成前就开始了：该类最初的步比其余步慢。",
     ),
     matters: Text::new(
         "Statistics over such a run describe the warm-up, and a comparison with it is not fair.",
         "用这样的运行做统计，描述的是预热过程；拿它做对比不公平。",
     ),
     trigger: Text::new(
-        "The median of the first 20 % of the steps is more than 3 % above the median of the rest, and above three quarters of the rest.",
-        "前 20% 步的中位数比其余步的中位数高 3% 以上，且高于其余步的四分之三。",
+        "Of the first 20 % of the recorded steps of a class four in five are more than 3 % above the median of the rest, and above three quarters of the rest.",
+        "某类已记录步的前 20% 中，五分之四的步比其余步的中位数高 3% 以上，且高于其余步的四分之三。",
     ),
     source: Text::new("3 % trend over the first 20 %: own value.", "前 20% 的 3% 趋势：自定值。"),
     guards: Text::new(
-        "Steps that get slower are not warm-up but growing contexts. At least 15 steps are needed.",
-        "越来越慢不是预热，而是上下文增长。至少需要 15 步。",
+        "Steps that get slower are not warm-up but growing contexts. A first step or two that is slow is no trend. At least 15 steps are needed. Steps that were set aside as warm-up count here and in no other rule.",
+        "越来越慢不是预热，而是上下文增长。仅头一两步慢不算趋势。至少需要 15 步。被划为预热的步只在本规则中计入。",
     ),
     verify: Text::new(
         "Discard more steps or warm up longer: the trend disappears.",
@@ -56,7 +58,7 @@ impl Rule for WarmUp {
     fn check(&self, cx: &Context<'_>) -> Outcome {
         let mut found = Vec::new();
         for (rank, class) in cx.analysis.ranks.iter().flat_map(|r| r.classes.iter().map(move |c| (r, c))) {
-            let Some((early, late, steps)) = trend(rank, class) else { continue };
+            let Some(Trend { early, late, mean, settled, steps }) = trend(rank, class) else { continue };
             let value = early as f64 / late as f64 - 1.0;
             let trigger = Trigger {
                 formula: Text::new(
@@ -68,14 +70,16 @@ impl Rule for WarmUp {
             };
             let claim = Message::new(
                 Text::new(
-                    "The first fifth of the steps of {class} is {excess} slower than the rest ({early} against {late}): warm-up had not finished.",
-                    "{class} 的前五分之一步比其余步慢 {excess}（{early} 对 {late}）：预热尚未完成。",
+                    "The first fifth of the steps of {class} is {excess} slower than the rest ({early} against {late}): warm-up had not finished, and a step takes {mean} over all of them but {settled} in the second half.",
+                    "{class} 的前五分之一步比其余步慢 {excess}（{early} 对 {late}）：预热尚未完成；全部步平均 {mean}，后半段平均 {settled}。",
                 ),
                 [
                     ("class", Value::Raw(class.key.clone())),
                     ("excess", Value::Share(value)),
                     ("early", Value::Ns(early)),
                     ("late", Value::Ns(late)),
+                    ("mean", Value::Ns(mean)),
+                    ("settled", Value::Ns(settled)),
                 ],
             );
             let none = Intervention::none(Layer::Runtime);
@@ -90,27 +94,46 @@ impl Rule for WarmUp {
                     Text::new("the first steps had other work", "最初的步工作量不同"),
                     Text::new("batch and context of each step decide", "每步的批大小与上下文长度可以判定"),
                 ));
-            finding.estimate = Estimate::none(finding.estimate.from);
-            finding.severity = Severity::Info;
-            finding.confidence = finding.confidence.min(Confidence::Medium);
-            found.push(finding);
+            // Measured, not modelled: what the mean of the recorded steps is above that of the settled ones.
+            let (from, to) = (mean, settled);
+            finding.estimate = Estimate { from, to_low: to, to_high: to, method: Method::Bound };
+            finding.severity = Severity::of(finding.estimate.mid_gain_share());
+            found.extend(finding.gated(Confidence::Medium));
         }
         found.into_iter().collect()
     }
 }
 
-/// Medians of the first fifth and of the rest, and the number of steps, if the first fifth stands out.
-fn trend(rank: &Rank, class: &Class) -> Option<(i64, i64, usize)> {
-    let windows: Vec<i64> = rank.steady_steps(class).map(|s| s.window.len()).collect();
+/// What the steps of a class say of its start, times in ns.
+struct Trend {
+    /// Median of the first fifth.
+    early: Ns,
+    /// Median of the rest.
+    late: Ns,
+    /// Mean of all.
+    mean: Ns,
+    /// Mean of the second half, which a warm-up has long left behind.
+    settled: Ns,
+    steps: usize,
+}
+
+/// The trend, if the first fifth stands out. What the analysis set aside as warm-up was recorded all the same.
+fn trend(rank: &Rank, class: &Class) -> Option<Trend> {
+    let counts = |s: &&Step| s.class == class.index && matches!(s.selection, Selection::Steady | Selection::WarmUp);
+    let windows: Vec<Ns> = rank.steps.iter().filter(counts).map(|s| s.window.len()).collect();
     if windows.len() < FEW {
         return None;
     }
     let (first, rest) = windows.split_at(windows.len() / 5);
-    let quantile = |of: &[i64], q: usize| {
+    let quantile = |of: &[Ns], q: usize| {
         let mut sorted = of.to_vec();
         sorted.sort_unstable();
         sorted.get((sorted.len() * q / 4).min(sorted.len().saturating_sub(1))).copied()
     };
     let (early, late, upper) = (quantile(first, 2)?, quantile(rest, 2)?, quantile(rest, 3)?);
-    (late > 0 && early as f64 > late as f64 * (1.0 + TREND) && early > upper).then_some((early, late, windows.len()))
+    let stands_out = |w: &&Ns| **w > upper && **w as f64 > late as f64 * (1.0 + TREND);
+    let most = MOST.0 * first.len() <= MOST.1 * first.iter().filter(stands_out).count();
+    let mean = |of: &[Ns]| of.iter().sum::<Ns>() / of.len().max(1) as Ns;
+    let (all, settled) = (mean(&windows), mean(windows.get(windows.len() / 2..).unwrap_or(&[])));
+    (late > 0 && most && settled < all).then_some(Trend { early, late, mean: all, settled, steps: windows.len() })
 }

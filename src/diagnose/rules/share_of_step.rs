@@ -26,17 +26,24 @@ pub struct Part {
     dur: Ns,
     busy: Ns,
     to: Option<Ns>,
+    within: Option<(Ns, Ns)>,
 }
 
 impl Part {
     /// An operation that need not be done, from its index, itself and what it is accountable for.
     pub fn gone((index, op, exclusive): (usize, &DeviceOp, Exclusive)) -> Self {
-        Self { op: index as u32, row: op.slice, dur: op.dur(), busy: exclusive.busy, to: None }
+        Self { op: index as u32, row: op.slice, dur: op.dur(), busy: exclusive.busy, to: None, within: None }
     }
 
     /// The operation would take `ns` instead.
     pub fn to(self, ns: Ns) -> Self {
         Self { to: Some(ns.clamp(0, self.dur)), ..self }
+    }
+
+    /// What the operation would take instead is known only to lie between `best` and `worst` ns.
+    pub fn within(self, best: Ns, worst: Ns) -> Self {
+        let worst = worst.clamp(0, self.dur);
+        Self { within: Some((best.clamp(0, worst), worst)), ..self }
     }
 
     /// Time that the change takes away from the step, ns: of what the operation holds alone.
@@ -116,14 +123,19 @@ pub fn check(cx: &Context<'_>, kind: &Kind, parts: impl Fn(&Rank, &Class, &Step)
 }
 
 fn edits<'a>(parts: impl Iterator<Item = &'a Part>) -> Vec<Edit> {
-    let (mut gone, mut resized) = (Vec::new(), Vec::new());
+    let (mut gone, mut resized, mut hoped) = (Vec::new(), Vec::new(), Vec::new());
     for part in parts {
-        match part.to {
-            None => gone.push(part.op),
-            Some(ns) => resized.push((part.op, ns)),
+        match (part.within, part.to) {
+            (Some((best, worst)), _) => {
+                resized.push((part.op, worst));
+                hoped.push((part.op, best));
+            }
+            (None, Some(ns)) => resized.push((part.op, ns)),
+            (None, None) => gone.push(part.op),
         }
     }
     let gone = (!gone.is_empty()).then_some(Edit::Remove(gone));
     let resized = (!resized.is_empty()).then_some(Edit::Resize(resized));
-    gone.into_iter().chain(resized).collect()
+    let hoped = (!hoped.is_empty()).then(|| Edit::Hoped(Box::new(Edit::Resize(hoped))));
+    gone.into_iter().chain(resized).chain(hoped).collect()
 }

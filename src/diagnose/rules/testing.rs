@@ -66,7 +66,7 @@ impl Run {
     }
 
     /// A run of `steps` steps on a device of 132 cores; `step` writes each and gives its annotation.
-    fn annotated(steps: usize, mut step: impl FnMut(&mut Self, usize) -> String) -> (Trace, Analysis) {
+    pub fn annotated(steps: usize, mut step: impl FnMut(&mut Self, usize) -> String) -> (Trace, Analysis) {
         let mut run = Self { script: Script::default(), host: 0, device: 0 };
         run.script.cores(132);
         for i in 0..steps {

@@ -5,11 +5,14 @@ use std::collections::BTreeMap;
 use model::Ns;
 
 use super::{
+    change,
+    excess::Excess,
     exposed::{Exposed, Saying},
     gate::Cost,
+    late,
 };
 use crate::{
-    analysis::{Bucket, Class, Confidence, Layer, Rank, Step},
+    analysis::{Bucket, Class, Confidence, Layer, Rank, RankCounter, Step},
     diagnose::{
         Evidence, Finding, Intervention,
         rule::{Context, Doc},
@@ -17,7 +20,8 @@ use crate::{
     i18n::{Text, Value},
 };
 
-/// Largest load of a rank over the mean of the ranks (NVIDIA triage guide; rule catalogue).
+/// Largest load of a rank over the mean of the others (NVIDIA triage guide; rule catalogue). Against a mean that holds the
+/// largest load itself, two ranks would have to differ by half.
 pub const RATIO: f64 = 1.2;
 /// Correlation of a rank's waiting with what it has less than the most loaded one (rule catalogue).
 pub const CORRELATION: f64 = 0.6;
@@ -28,11 +32,11 @@ const STEPS: usize = 10;
 
 /// Loads of all ranks in the steps that they share, and what they wait.
 pub struct Uneven<'a> {
-    /// The rank that waits most, and its class.
-    pub waiting: (&'a Rank, &'a Class),
-    /// The rank that has most.
-    pub loaded: u32,
-    /// Mean over the steps of the largest load over the mean load.
+    /// The rank that waits most.
+    pub waiting: u32,
+    /// The rank that has most, by its position, and its class.
+    pub loaded: (usize, &'a Rank, &'a Class),
+    /// Mean over the steps of the largest load over the mean load of the other ranks.
     pub ratio: f64,
     /// Correlation of waiting with missing load.
     pub correlation: f64,
@@ -40,12 +44,22 @@ pub struct Uneven<'a> {
     pub wait: Ns,
 }
 
+/// Sequences that a rank decodes in a step, by the step's annotation or else by the tokens that the engine counts.
+pub fn batch<'a>(cx: &Context<'_>, rank: &'a Rank) -> impl Fn(&Step) -> Option<f64> + use<'a> {
+    let tokens = RankCounter::Tokens.of(cx.trace, rank.process);
+    move |step| {
+        let said = rank.classes.get(step.class).and_then(|c| c.batch).map(f64::from);
+        let batch = said.or_else(|| tokens.as_ref()?.set_in(step.host.unwrap_or(step.window)));
+        batch.filter(|b| *b > 0.0)
+    }
+}
+
 /// Compares the ranks by `load`; `None` where their loads are not known in enough steps, or not uneven.
 pub fn compare<'a>(cx: &'a Context<'_>, load: impl Fn(&Rank, &Step) -> Option<f64>) -> Option<Uneven<'a>> {
-    let ranks: Vec<(&Rank, &Class)> = cx.main_classes().collect();
+    let ranks: Vec<(usize, &Rank, &Class)> = late::counted(cx).collect();
     // Steps by their position in the run: load and wait of each rank.
     let mut steps: BTreeMap<u32, Vec<(usize, f64, Ns)>> = BTreeMap::new();
-    for (i, (rank, class)) in ranks.iter().enumerate() {
+    for (i, (_, rank, class)) in ranks.iter().enumerate() {
         for step in rank.steady_steps(class) {
             if let Some(load) = load(rank, step).filter(|l| *l > 0.0) {
                 steps.entry(step.index).or_default().push((i, load, wait(step)));
@@ -60,7 +74,8 @@ pub fn compare<'a>(cx: &'a Context<'_>, load: impl Fn(&Rank, &Step) -> Option<f6
     let mut sums = vec![(0.0, 0); ranks.len()];
     for of in steps.values() {
         let most = of.iter().map(|(_, load, _)| *load).fold(0.0, f64::max);
-        ratio += most * of.len() as f64 / of.iter().map(|(_, load, _)| load).sum::<f64>();
+        let others = of.iter().map(|(_, load, _)| load).sum::<f64>() - most;
+        ratio += most * (of.len() as f64 - 1.0) / others;
         for (i, load, wait) in of {
             missing.push(most - load);
             waits.push(*wait as f64);
@@ -74,12 +89,12 @@ pub fn compare<'a>(cx: &'a Context<'_>, load: impl Fn(&Rank, &Step) -> Option<f6
     let correlation = correlation(&missing, &waits)?;
     let loaded = (0..ranks.len()).max_by(|a, b| sums[*a].0.total_cmp(&sums[*b].0))?;
     let (i, (_, waited)) = sums.iter().enumerate().max_by_key(|(_, (_, waited))| *waited)?;
-    let waiting = *ranks.get(i)?;
+    let (_, rank, class) = *ranks.get(i)?;
     let wait = *waited / steps.len() as Ns;
-    let share = wait as f64 / waiting.1.p50.max(1) as f64;
+    let share = wait as f64 / class.p50.max(1) as f64;
     (ratio >= RATIO && correlation >= CORRELATION && share >= SHARE).then_some(Uneven {
-        waiting,
-        loaded: ranks.get(loaded)?.0.rank,
+        waiting: rank.rank,
+        loaded: *ranks.get(loaded)?,
         ratio,
         correlation,
         wait,
@@ -89,18 +104,22 @@ pub fn compare<'a>(cx: &'a Context<'_>, load: impl Fn(&Rank, &Step) -> Option<f6
 impl Uneven<'_> {
     /// The finding; `{loaded}` and `{ratio}` of the claim are filled in besides those of the frame.
     pub fn finding(&self, cx: &Context<'_>, doc: &'static Doc, formula: Text, claim: Text) -> Finding {
-        let (rank, class) = self.waiting;
-        let cost = Cost { per_step: self.wait, share: self.ratio, most: Confidence::Medium };
+        let (at, rank, class) = self.loaded;
+        let cost = Cost { per_step: self.wait, share: self.ratio, most: Confidence::High };
+        let ranks: Vec<usize> = late::counted(cx).map(|(i, ..)| i).collect();
+        let excess = Excess::of(cx.analysis, &ranks, at, class, |b| matches!(b, Bucket::Compute(_)));
+        // Spread anew the load ends between the two; at best it goes where there is room.
+        let most = excess.edits(rank, class);
+        let edits = excess.shared(ranks.len()).edits(rank, class).into_iter().chain(change::hoped(most)).collect();
         let saying = Saying {
             formula,
             claim,
             more: vec![
-                ("loaded", Value::Count(u64::from(self.loaded))),
+                ("loaded", Value::Count(u64::from(rank.rank))),
                 ("ratio", Value::Ratio(self.ratio)),
-                ("rank", Value::Count(u64::from(rank.rank))),
+                ("rank", Value::Count(u64::from(self.waiting))),
             ],
-            // What the loaded rank would do without its excess is not recorded on this one: a bound.
-            change: Intervention { removes: self.wait, layer: Layer::Communication, edits: Vec::new() },
+            change: Intervention { removes: self.wait, layer: Layer::Communication, edits },
         };
         let mut finding = Exposed { cx, doc, rank, class }.finding(RATIO, &cost, saying);
         finding.confidence = finding.confidence.min(cost.most);

@@ -127,3 +127,11 @@ fn cm09_and_cm10_need_waiting_that_follows_the_load() {
     assert!(!fires("CM-10", &pair(0, false, |_| [4, 8])), "nobody waits");
     assert!(!fires("CM-10", &pair(20, false, |_| [7, 8])), "nearly the same batch");
 }
+
+#[test]
+fn more_tokens_from_a_larger_batch_are_no_busier_experts() {
+    assert!(!fires("CM-09", &pair(20, false, |_| [4, 8])), "as many tokens per sequence");
+    assert!(fires("CM-10", &pair(20, false, |_| [6, 8])), "a third more than the other of two ranks");
+    let found = check("CM-10", &pair(20, false, |_| [4, 8]));
+    assert_eq!(found[0].ranks, [1], "the loaded rank is the one to change");
+}

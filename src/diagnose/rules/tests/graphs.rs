@@ -3,10 +3,13 @@
 use model::{Detail, KernelDetail, Provenance, TraceSink};
 
 use super::{
-    super::testing::{GEMM, NORM, Run, check, fires, us},
+    super::testing::{GEMM, NORM, Run, check, diagnosis, fires, us},
     runtime::graph,
 };
-use crate::analysis::Edit;
+use crate::{
+    analysis::Edit,
+    diagnose::{Over, VerdictLayer},
+};
 
 #[test]
 fn rt02_blames_a_batch_off_the_grid_but_not_a_choice_of_the_moment() {
@@ -37,6 +40,44 @@ fn rt02_blames_a_batch_off_the_grid_but_not_a_choice_of_the_moment() {
     assert!(!fires("RT-02", &mixed(4, 3)), "the same batch replays a graph too");
     assert!(!fires("RT-02", &mixed(3, 40)), "below 5 % of the steps");
     assert!(!fires("RT-02", &mixed(3, 1)), "nothing is replayed");
+}
+
+#[test]
+fn rt02_promises_what_the_run_gains_and_not_what_its_eager_steps_do() {
+    let off_grid = Run::batches(40, |r, i| {
+        if i % 4 == 1 {
+            for _ in 0..10 {
+                r.think(us(40)).launch(GEMM, us(20));
+            }
+            r.token();
+            3
+        } else {
+            r.graph(&[(GEMM, us(20)); 10], us(1)).token();
+            4
+        }
+    });
+    let steps: Vec<_> = off_grid.1.ranks[0].classes.iter().collect();
+    let mean = steps.iter().map(|c| c.total).sum::<i64>() / steps.iter().map(|c| c.steady as i64).sum::<i64>();
+    let found = diagnosis(&off_grid);
+    for f in check("RT-02", &off_grid).iter().chain(found.findings.iter().filter(|f| f.rule == "RT-02")) {
+        assert_eq!((f.over, f.estimate.from), (Over::Decode, mean));
+        // An eager step takes some 240 us longer, and every fourth is one.
+        let most = f.estimate.from - f.estimate.to_low;
+        assert!((us(50)..=us(80)).contains(&most), "{most}");
+    }
+}
+
+#[test]
+fn rt06_takes_away_the_pass_that_is_captured_too() {
+    let captures = graph(30, |r, i| {
+        if [15, 22].contains(&i) {
+            r.call("cudaStreamBeginCapture", us(2)).think(us(300)).call("cudaStreamEndCapture", us(2));
+        }
+    });
+    let found = check("RT-06", &captures);
+    let [Edit::Host(_, stretches)] = &found[0].changes[0].1.edits[..] else { panic!("{:?}", found[0].changes) };
+    assert!(stretches.iter().all(|(span, ns)| span.len() == us(304) && *ns == 0), "{stretches:?}");
+    assert_eq!(stretches.len(), 2);
 }
 
 #[test]
@@ -104,4 +145,19 @@ fn rt06_takes_graph_construction_and_rt05_the_rest() {
     assert!(!fires("RT-06", &calls("cudaGraphInstantiate", &[15])), "a batch met for the first time");
     assert!(!fires("RT-06", &calls("cudaGraphExecKernelNodeSetParams", &[15, 22])), "parameters of one node");
     assert!(!fires("RT-06", &calls("cuModuleLoadData", &[15, 22])));
+}
+
+#[test]
+fn rt06_takes_the_whole_of_a_capture_away_and_a_run_that_stops_for_some_is_no_start_up() {
+    let capture = graph(30, |r, i| {
+        if i > 8 && i % 7 == 3 {
+            r.call("cudaStreamBeginCapture", us(2)).think(us(6000)).call("cudaStreamEndCapture", us(2));
+        }
+    });
+    let d = diagnosis(&capture);
+    let first = &d.findings[0];
+    assert_eq!((first.rule, d.verdict.layer), ("RT-06", VerdictLayer::Runtime));
+    // Four captures in some 28 steps of half a millisecond: most of the time.
+    assert!(first.estimate.mid_gain_share() > 0.5, "{:?}", first.estimate);
+    assert!(!d.findings.iter().any(|f| f.rule == "RT-12"), "to schedule ahead hides no capture");
 }

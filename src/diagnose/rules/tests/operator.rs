@@ -64,18 +64,26 @@ fn op07_sees_a_round_trip_in_the_middle_and_not_the_token_at_the_end() {
     assert!(!fires("OP-07", &named("hcom_allReduce_aicpu", us(120))));
 }
 
+/// A run of graph steps of `counts` operations, each of a name and a duration.
+fn mix(counts: &[(usize, &'static str, Ns)]) -> (model::Trace, crate::analysis::Analysis) {
+    let nodes: Vec<(&str, Ns)> = counts.iter().flat_map(|(n, name, ns)| vec![(*name, *ns); *n]).collect();
+    Run::steps(12, move |r, _| {
+        r.graph(&nodes, us(1)).token();
+    })
+}
+
 #[test]
 fn op08_needs_most_operations_small_and_their_time_visible() {
-    let mix = |small: usize, large: usize, ns: Ns| {
-        let mut nodes = vec![(NORM, us(3)); small];
-        nodes.extend(vec![(GEMM, ns); large]);
-        Run::steps(12, move |r, _| {
-            r.graph(&nodes, us(1)).token();
-        })
-    };
-    assert!(fires("OP-08", &mix(40, 10, us(20))));
-    assert!(!fires("OP-08", &mix(10, 20, us(20))), "fewer than half are small");
-    assert!(!fires("OP-08", &mix(40, 10, us(200))), "they take too little time");
+    assert!(fires("OP-08", &mix(&[(40, ELEMENTWISE[4], us(3)), (10, GEMM, us(20))])));
+    assert!(!fires("OP-08", &mix(&[(10, ELEMENTWISE[4], us(3)), (20, GEMM, us(20))])), "fewer than half are small");
+    assert!(!fires("OP-08", &mix(&[(40, ELEMENTWISE[4], us(3)), (10, GEMM, us(200))])), "they take too little time");
+}
+
+#[test]
+fn op08_short_named_operators_with_a_lone_addition_are_no_storm() {
+    let step = |additions| mix(&[(35, NORM, us(3)), (additions, ELEMENTWISE[4], us(3)), (10, GEMM, us(20))]);
+    assert!(fires("OP-08", &step(12)));
+    assert!(!fires("OP-08", &step(8)), "a fused step has as many");
 }
 
 #[test]

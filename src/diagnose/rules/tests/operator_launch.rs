@@ -14,6 +14,7 @@ const FILL: &str =
 const ATTENTION: &str = "void vllm::paged_attention_v1_kernel<__nv_bfloat16, 128, 16>";
 const COMBINE: &str = "void flash::flash_fwd_splitkv_combine_kernel<Flash_fwd_kernel_traits<128>>";
 const MUL: &str = "void at::native::elementwise_kernel<128, 2, at::native::BinaryFunctor<float, float, float, at::native::binary_internal::MulFunctor<float>>>";
+const ROPE: &str = "void vllm::rotary_embedding_kernel<c10::BFloat16, true>";
 const WRITE: &str = "void vllm::reshape_and_cache_flash_kernel<__nv_bfloat16, __nv_bfloat16>";
 const LONG_CONTEXT: &str = "execute_0_context_0(sq0sk0)_generation_4(sq4sk65536)";
 const SHORT_CONTEXT: &str = "execute_0_context_0(sq0sk0)_generation_4(sq4sk4000)";
@@ -119,6 +120,37 @@ fn op12_needs_long_context_and_few_blocks() {
         !fires("OP-12", &attention("execute_context_0(0)_generation_4(4)", 32)),
         "counted, where no annotation says"
     );
+    let unknown = |combine: bool| {
+        Run::labelled("step", 12, move |r, _| {
+            (0..4).for_each(|_| {
+                r.launch(GEMM, us(40)).launch_blocks(ATTENTION, us(30), 32);
+                if combine {
+                    r.launch(COMBINE, us(2));
+                }
+            });
+            r.launch(GEMM, us(40)).token();
+        })
+    };
+    assert!(fires("OP-12", &unknown(false)));
+    assert!(!fires("OP-12", &unknown(true)), "split already, over a context that nobody knows");
+}
+
+#[test]
+fn what_a_better_kernel_would_take_is_promised_as_widely_as_it_is_known() {
+    let attention = Run::labelled(LONG_CONTEXT, 12, |r, _| {
+        (0..4).for_each(|_| {
+            r.launch(GEMM, us(40)).launch_blocks(ATTENTION, us(30), 32);
+        });
+        r.launch(GEMM, us(40)).token();
+    });
+    let found = check("OP-12", &attention);
+    let [Edit::Resize(worst), Edit::Hoped(best)] = &found[0].changes[0].1.edits[..] else {
+        panic!("{:?}", found[0].changes)
+    };
+    assert!(worst.iter().all(|(_, ns)| *ns == us(25)), "1.2 times faster");
+    // 32 blocks on 132 cores, two on each that draws its share.
+    let two = us(30) * 32 / 132 / 2;
+    assert!(matches!(&**best, Edit::Resize(ops) if ops.iter().all(|(_, ns)| (ns - two).abs() <= 1)));
 }
 
 #[test]
@@ -152,6 +184,14 @@ fn op15_measures_cache_writes_by_their_bytes_or_their_neighbours() {
     assert!(fires("OP-15", &named(WRITE, us(25))));
     assert!(fires("OP-15", &named("aclnnScatterElements_ScatterElementsAiCore_ScatterElements", us(25))));
     assert!(!fires("OP-15", &named(WRITE, us(15))));
+    let beside_a_rotary = |ns: Ns| {
+        let nodes = [(NORM, us(6)), (GEMM, us(40)), (ROPE, us(2)), (WRITE, ns), (NORM, us(6))].repeat(6);
+        Run::steps(12, move |r, _| {
+            r.graph(&nodes, us(1)).token();
+        })
+    };
+    assert!(fires("OP-15", &beside_a_rotary(us(15))), "a write moves no more than the rotary embedding beside it");
+    assert!(!fires("OP-15", &beside_a_rotary(us(9))));
     let types = r#"["c10::BFloat16","c10::BFloat16","c10::BFloat16"]"#;
     let shaped = |tokens: &'static str| {
         Run::steps(12, move |r, _| {

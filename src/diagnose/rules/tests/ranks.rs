@@ -67,6 +67,26 @@ fn cm12_needs_waiting_that_is_for_no_one_in_particular() {
 }
 
 #[test]
+fn rt22_blames_the_pauses_of_all_ranks_and_not_the_waiting_for_them() {
+    // Now and then one rank pauses, and the three others wait for it.
+    let pauses = |rank: usize, c: usize| {
+        let paused = c.is_multiple_of(LAYERS) && c / LAYERS % 8 == 5 && c / LAYERS / 8 % 4 == rank;
+        (us(60), us(5) + if paused { us(800) } else { 0 })
+    };
+    let work = |rank| (0..LAYERS * 48).map(|c| pauses(rank, c)).collect();
+    let run = Run::new((0..4).map(work).collect(), LAYERS).analyze();
+    let d = diagnosis(&run);
+    let found: Vec<_> = d.findings.iter().filter(|f| f.rule == "RT-22").collect();
+    let [jitter] = found.as_slice() else { panic!("{} findings", found.len()) };
+    assert_eq!((jitter.layer, jitter.ranks.len()), (Layer::Runtime, 4));
+    // Every step becomes as long as the median one.
+    let class = run.1.ranks[0].main_class().unwrap();
+    let (gain, excess) =
+        (jitter.estimate.mid_gain_share() * jitter.estimate.from as f64, jitter.estimate.from - class.p50);
+    assert!((gain - excess as f64).abs() <= 0.1 * excess as f64, "{gain} {excess}");
+}
+
+#[test]
 fn cm07_needs_a_transfer_that_is_slow_for_the_last_rank_too() {
     let even = |_, _| (us(60), us(5));
     let mut slow = run(even);
@@ -79,4 +99,14 @@ fn cm07_needs_a_transfer_that_is_slow_for_the_last_rank_too() {
     let late = run(|rank, c| (us(60), us(5) + if rank == 1 && c % 4 == 0 { us(50) } else { 0 }));
     assert!(!fires("CM-07", &late.analyze()), "a late sender");
     assert!(!fires("CM-07", &run(even).analyze()));
+}
+
+#[test]
+fn rt14_turns_graphs_on_for_the_ranks_that_wait_too() {
+    // Rank 0 waits for its launches; rank 1 is hardly faster, and most of its own waiting hides in collectives.
+    let capture = run(|rank, _| (us(5), if rank == 0 { us(30) } else { us(28) })).analyze();
+    let found = check("RT-14", &capture);
+    assert!(!found.is_empty());
+    let changed: Vec<u32> = found.iter().flat_map(|f| f.changes.iter().map(|(rank, _)| *rank)).collect();
+    assert_eq!(changed.len(), 4, "every rank once: {changed:?}");
 }

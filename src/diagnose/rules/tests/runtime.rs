@@ -5,6 +5,7 @@ use model::{Category, Ns, Trace};
 use super::super::testing::{GEMM, NORM, Run, check, fires, us};
 use crate::{
     analysis::{Analysis, Confidence},
+    diagnose::Severity,
     i18n::Value,
 };
 
@@ -131,7 +132,7 @@ fn rt08_counts_preparation_only_where_the_device_waits_for_it() {
     });
     assert!(fires("RT-08", &before));
     assert!(!fires("RT-08", &beside));
-    assert!(!fires("RT-08", &eager(us(4))), "no graph, no replay");
+    assert!(!fires("RT-08", &eager(us(4))), "nothing says that the host prepares inputs");
 }
 
 #[test]
@@ -219,14 +220,31 @@ fn rt15_tells_recorded_collections_from_silence() {
 }
 
 #[test]
+fn rt08_names_preparation_without_graphs_by_its_ranges() {
+    let run = |prepares: bool| {
+        Run::steps(12, move |r, _| {
+            let name = if prepares { "prepare_inputs" } else { "schedule" };
+            r.work(Category::UserRange, name, us(100));
+            (0..20).for_each(|_| _ = r.launch(GEMM, us(40)));
+            r.token();
+        })
+    };
+    assert!(fires("RT-08", &run(true)));
+    assert!(!fires("RT-08", &run(false)), "scheduling belongs to RT-12");
+}
+
+#[test]
 fn rt18_counts_the_gaps_between_nodes() {
     let gaps = |gap: Ns| {
         Run::steps(12, move |r, _| {
             r.graph(&[(GEMM, us(5)); 60], gap).token();
         })
     };
-    assert!(fires("RT-18", &gaps(us(2))));
+    assert!(fires("RT-18", &gaps(us(3))));
     assert!(!fires("RT-18", &gaps(300)));
+    let severity = |gap: Ns| check("RT-18", &gaps(gap)).first().map(|f| f.severity);
+    assert!(severity(us(3)) >= Some(Severity::Medium));
+    assert_eq!(severity(us(1)), Some(Severity::Info), "gaps as short as usual are no fault, however many");
     assert!(!fires("RT-18", &gaps(0)), "folded: nothing can be said");
 }
 
@@ -248,7 +266,6 @@ fn rt22_says_what_the_slow_steps_spend_their_time_on() {
 
 #[test]
 fn rt23_sees_a_start_that_is_still_slower() {
-    // The analysis drops such a start as warm-up where it finds it; the rule is for what it did not find.
     let start = |excess: Ns, late: bool| {
         let mut capture = graph(60, |_, _| {});
         for step in &mut capture.1.ranks[0].steps {
@@ -261,4 +278,24 @@ fn rt23_sees_a_start_that_is_still_slower() {
     assert!(fires("RT-23", &start(us(40), false)));
     assert!(!fires("RT-23", &start(us(5), false)), "below 3 %");
     assert!(!fires("RT-23", &start(us(40), true)), "slower later on: contexts grow");
+}
+
+#[test]
+fn rt23_counts_the_steps_that_were_set_aside_as_warm_up() {
+    // Products get faster until the settling step.
+    let run = |settling: usize| {
+        Run::steps(40, move |r, i| {
+            let slower = us(20) * settling.saturating_sub(i) as Ns / settling.max(1) as Ns;
+            r.graph(&[(GEMM, us(50) + slower); 10], us(1)).token();
+        })
+    };
+    let slow = run(13);
+    let aside = |s: &&crate::analysis::Step| s.selection == crate::analysis::Selection::WarmUp;
+    assert!(slow.1.ranks[0].steps.iter().filter(aside).count() > 5);
+    assert!(fires("RT-23", &slow));
+    // 10 products with 20 us x (1 + 12/13 + ... + 1/13) = 1.4 ms in 40 steps.
+    let estimate = check("RT-23", &slow)[0].estimate;
+    let gain = estimate.from - estimate.to_low;
+    assert!((us(33)..us(37)).contains(&gain), "{gain}");
+    assert!(!fires("RT-23", &run(2)), "a slow first step or two is no trend");
 }

@@ -3,7 +3,7 @@
 use model::{Category, Ns};
 
 use super::super::testing::{GEMM, Run, check, diagnosis, fires, us};
-use crate::diagnose::{Method, VerdictLayer};
+use crate::diagnose::{Method, Over, VerdictLayer};
 
 /// Steps with 300 us between them, in which `requests` are in the engine.
 fn sparse(requests: f64) -> (model::Trace, crate::analysis::Analysis) {
@@ -24,6 +24,7 @@ fn rt19_tells_a_server_without_requests_from_a_slow_host() {
     assert!(!fires("RT-19", &busy) && fires("RT-12", &busy));
     let d = diagnosis(&empty);
     assert_eq!((d.verdict.layer, &d.verdict.because[..]), (VerdictLayer::Load, &["RT-19"][..]));
+    assert_eq!(d.findings[0].rule, "RT-19", "that nothing was asked of it comes before what it could do better");
     assert_eq!(diagnosis(&busy).verdict.layer, VerdictLayer::Runtime);
     let silent = Run::steps(20, |r, _| {
         r.launch(GEMM, us(50)).token().think(us(300));
@@ -48,6 +49,22 @@ fn rt20_needs_a_preemption_or_a_full_cache() {
     assert!((check("RT-20", &preempted)[0].trigger.value - 2.0).abs() < 1e-9);
     assert!(fires("RT-20", &run(false, 0.97)));
     assert!(!fires("RT-20", &run(false, 0.9)), "room left, and a total that does not grow");
+}
+
+#[test]
+fn rt20_promises_what_the_run_gains_and_not_what_its_mixed_steps_do() {
+    // Every fifth step computes a preempted request again and takes 500 us longer for it.
+    let run = Run::annotated(40, |r, i| {
+        let again = i % 5 == 2;
+        r.script.counter("num_preemptions_total", r.host, (3 + i / 5) as f64);
+        r.graph(&[(GEMM, if again { us(100) } else { us(50) }); 10], us(1)).token();
+        if again { "execute_context_1(64)_generation_3(3)" } else { "execute_context_0(0)_generation_4(4)" }.to_owned()
+    });
+    let found = check("RT-20", &run);
+    let estimate = found[0].estimate;
+    assert_eq!(found[0].over, Over::Decode);
+    let (least, most) = (estimate.from - estimate.to_high, estimate.from - estimate.to_low);
+    assert!(us(60) <= least && least <= most && most <= us(110), "{least} {most} of {}", estimate.from);
 }
 
 #[test]
