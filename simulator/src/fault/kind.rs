@@ -64,8 +64,8 @@ kinds! {
     Gc Runtime ["RT-15", "RT-22"];
     /// Long gaps between the nodes of a graph.
     NodeGap Runtime ["RT-18"];
-    /// Rare host stalls of unknown origin.
-    Stalls Runtime ["RT-22"];
+    /// Rare host stalls of unknown origin; of several ranks now one, now another.
+    Stalls Runtime ["RT-22", "CM-12"];
     /// Steps are still getting faster after the claimed warm-up.
     ShortWarmup Runtime ["RT-23"];
     /// Collectives that the model does not need.

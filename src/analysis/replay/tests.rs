@@ -98,6 +98,23 @@ fn a_faster_transfer_ends_sooner_on_every_rank() {
 }
 
 #[test]
+fn ranks_that_wait_for_nobody_go_at_their_own_pace() {
+    let analysis = job(|i| i);
+    let alone =
+        |rank: usize| Edit::Alone(analysis.job.instances.iter().map(|i| (i.members[rank].op, 20_000)).collect());
+    let (first, second) = (alone(0), alone(1));
+    let replay = Replay::new(&analysis);
+    let windows = replay.windows(&[(0, &first), (1, &second)], Variant::Cautious);
+    // The host of the first rank goes on as soon as its own collective is done, so it gains all that it waited; the other
+    // one never waited.
+    assert_eq!(windows[0][2], PERIOD - LATE);
+    assert_eq!(windows[1][2], PERIOD);
+    // With only one of them changed, the other does not wait for ever.
+    let one = replay.windows(&[(0, &first)], Variant::Cautious);
+    assert_eq!(one.iter().map(Vec::len).collect::<Vec<_>>(), vec![STEPS as usize; 2]);
+}
+
+#[test]
 fn collectives_matched_wrongly_do_not_stop_the_replay() {
     let analysis = job(|i| i ^ 1);
     let windows = Replay::new(&analysis).unedited();

@@ -14,6 +14,9 @@ pub const VISIBLE: f64 = 0.01;
 /// Share of a step from which a gain matters: that of a finding of medium severity.
 pub const MATTERS: f64 = 0.03;
 
+/// Two gains that differ by less than one part in so many are worth as much as each other: no estimate tells them apart.
+const ALIKE: Ns = 10;
+
 /// A fault of a run and what it really costs.
 #[derive(Clone, Debug)]
 pub struct Injected {
@@ -45,7 +48,7 @@ pub struct Said {
     /// Value that met the threshold, and the threshold.
     pub trigger: (f64, f64),
     /// Which of the run's faults it names.
-    pub fault: Option<usize>,
+    pub faults: Vec<usize>,
     /// What doing as it says would really bring, ns; `None` where there is nothing of the kind in the run.
     pub truth: Option<Ns>,
 }
@@ -88,9 +91,10 @@ impl Answer {
     /// Puts the truth beside each finding.
     pub fn new(diagnosis: &Diagnosis, faults: &[Injected], worth: &mut Worth) -> Self {
         let mut said = |finding: &Finding| {
-            let fault = faults.iter().position(|fault| fault.kind.rules().contains(&finding.rule));
-            let truth = match fault.and_then(|i| faults.get(i)) {
-                Some(fault) => Some(fault.gain),
+            let named = |(_, fault): &(usize, &Injected)| fault.kind.rules().contains(&finding.rule);
+            let named: Vec<(usize, &Injected)> = faults.iter().enumerate().filter(named).collect();
+            let truth = match named.iter().map(|(_, fault)| fault.gain).max() {
+                Some(gain) => Some(gain),
                 None if finding.layer == Layer::Measurement => None,
                 None => worth.of(finding.rule),
             };
@@ -104,7 +108,7 @@ impl Answer {
                 gain: (estimate.method != Method::None)
                     .then_some((estimate.from - estimate.to_high, estimate.from - estimate.to_low)),
                 trigger: (finding.trigger.value, finding.trigger.threshold),
-                fault,
+                faults: named.iter().map(|(i, _)| *i).collect(),
                 truth,
             }
         };
@@ -120,13 +124,14 @@ impl Answer {
     /// The findings that compete with fault `i`, whose true gain is `gain`: without those that name something else which
     /// really is worth as much, since to name that first is right.
     pub fn against(&self, i: usize, gain: Ns) -> impl Iterator<Item = &Said> {
-        let excused = move |said: &Said| said.fault != Some(i) && said.truth.is_some_and(|truth| truth >= gain);
+        let as_much = gain - gain / ALIKE;
+        let excused = move |said: &Said| !said.names(i) && said.truth.is_some_and(|truth| truth >= as_much);
         self.said.iter().filter(move |said| !excused(said))
     }
 
     /// The finding that names fault `i`, the first of them.
     pub fn names(&self, i: usize) -> Option<&Said> {
-        self.said.iter().find(|said| said.fault == Some(i))
+        self.said.iter().find(|said| said.names(i))
     }
 
     /// Whether the answer blames the family of fault `i`; `None` when it leaves that open. What qualifies all findings (a
@@ -140,7 +145,7 @@ impl Answer {
         }
         let wanted = layer_of(fault.family);
         match self.against(i, fault.gain).find(|said| said.layer != Layer::Measurement) {
-            Some(first) => Some(wanted.map_or(first.fault == Some(i), |layer| first.layer == layer)),
+            Some(first) => Some(wanted.map_or(first.names(i), |layer| first.layer == layer)),
             None => match self.verdict {
                 VerdictLayer::Operator => Some(wanted == Some(Layer::Operator)),
                 VerdictLayer::Runtime => Some(wanted == Some(Layer::Runtime)),
@@ -155,7 +160,7 @@ impl Answer {
     pub fn blames_strictly(&self, i: usize, fault: &Injected) -> bool {
         let first = self.said.iter().find(|said| competes(said, fault.family));
         let layer = layer_of(fault.family);
-        first.is_some_and(|said| layer.map_or(said.fault == Some(i), |layer| said.layer == layer))
+        first.is_some_and(|said| layer.map_or(said.names(i), |layer| said.layer == layer))
     }
 
     /// Findings that a reader would act upon.
@@ -165,6 +170,11 @@ impl Answer {
 }
 
 impl Said {
+    /// Whether it names fault `i`.
+    pub fn names(&self, i: usize) -> bool {
+        self.faults.contains(&i)
+    }
+
     /// Middle of the gain it promises, ns.
     pub fn middle(&self) -> Option<Ns> {
         self.gain.map(|(low, high)| low.midpoint(high))
@@ -173,7 +183,7 @@ impl Said {
     /// Whether what it says is so: it names a fault that can be seen, or something else that really matters, in a step of
     /// `step` ns.
     pub fn is_right(&self, step: Ns) -> bool {
-        let least = if self.fault.is_some() { VISIBLE } else { MATTERS };
+        let least = if self.faults.is_empty() { MATTERS } else { VISIBLE };
         self.truth.is_some_and(|truth| truth as f64 >= least * step as f64)
     }
 }

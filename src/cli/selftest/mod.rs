@@ -58,6 +58,8 @@ const RUNS: usize = 120;
 const FULL_ROUNDS: usize = 45;
 /// Evidence is taken away in every so manieth run: those runs take several times as long.
 const POORER: usize = 5;
+/// The run without its faults is read too beside every so manieth run.
+const TWIN: usize = 2;
 
 /// Show how often the diagnosis is right, on simulated runs whose truth is known.
 #[derive(Debug, clap::Args)]
@@ -173,8 +175,9 @@ fn evenly(cases: Vec<Case>, most: usize) -> Vec<Case> {
 
 /// Examines every run, as many at a time as there are cores; at most that many captures are in memory.
 fn examine_all(cases: &[Case], keep: Option<&Path>, packs: &Packs) -> anyhow::Result<Vec<Examined>> {
-    let one =
-        |(i, case): (usize, &Case)| examine::examine(case, Depth { twin: true, losses: i % POORER == 0 }, keep, packs);
+    let one = |(i, case): (usize, &Case)| {
+        examine::examine(case, Depth { twin: i % TWIN == 0, losses: i % POORER == 0 }, keep, packs)
+    };
     cases.par_iter().enumerate().map(one).collect()
 }
 

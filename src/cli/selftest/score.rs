@@ -243,7 +243,7 @@ impl Score {
         let visible = fault.gain as f64 >= VISIBLE * run.step as f64;
         let against: Vec<&Said> =
             run.answer.against(0, fault.gain).filter(|said| competes(said, fault.family)).collect();
-        let names = |said: &Said| said.fault == Some(0);
+        let names = |said: &Said| said.names(0);
         let blamed = run.answer.blames(0, fault);
         let heard = run.answer.heard.first() == Some(&true);
         let named = run.answer.names(0);
@@ -318,12 +318,13 @@ impl Score {
         // To name something else that is worth as much as the smaller of the two is right too, and takes no place.
         let least = run.faults.iter().map(|fault| fault.gain).min().unwrap_or(0);
         let takes_place = |said: &&Said| {
-            said.layer != Layer::Measurement && (said.fault.is_some() || said.truth.is_none_or(|truth| truth < least))
+            said.layer != Layer::Measurement
+                && (!said.faults.is_empty() || said.truth.is_none_or(|truth| truth < least))
         };
         let first: Vec<&Said> = run.answer.said.iter().filter(takes_place).take(3).collect();
         let found = |i: usize, fault: &Injected| match fault.family {
             Family::Measurement => run.answer.names(i).is_some(),
-            _ => first.iter().any(|said| said.fault == Some(i)),
+            _ => first.iter().any(|said| said.names(i)),
         };
         let both = run.faults.iter().enumerate().all(|(i, fault)| found(i, fault));
         self.pairs.count(both);

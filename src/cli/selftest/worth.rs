@@ -60,7 +60,7 @@ fn improved(rule: &str, config: &Config) -> Vec<Config> {
         "RT-07" => vec![Config { graph_launch_ns: 0, graph_launch_node_ns: 0, ..now() }],
         "RT-17" => vec![Config { streams: 1, ..now() }],
         "OP-13" | "CP-06" => vec![Config { drift_permille: 0, heat_permille: 0, ..now() }],
-        "OP-14" => vec![Config { sampling: false, ..now() }],
+        "OP-08" | "OP-14" => vec![Config { sampling: false, ..now() }],
         _ => Vec::new(),
     }
 }

@@ -2,7 +2,7 @@
 
 use model::{
     EvidenceClass::{Correlation, Device, HostApi},
-    Ns,
+    Ns, Span,
 };
 
 use super::{
@@ -10,12 +10,13 @@ use super::{
     reading,
 };
 use crate::{
-    analysis::{Bucket, Class, Edit, Layer, Rank, Step, steps::Shadow},
+    analysis::{Bucket, Call, Class, Edit, Layer, Rank, Step, steps::Shadow},
     diagnose::{
         Competing, Evidence, Finding, Intervention,
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Text, Value},
+    platform::HostCall,
 };
 
 /// Share of the step; own value.
@@ -68,6 +69,12 @@ impl Rule for SerialStreams {
     }
 }
 
+/// Calls that order queues by events.
+fn events(rank: &Rank) -> impl Iterator<Item = &Call> {
+    let calls = rank.timeline.calls.iter();
+    calls.filter(|call| matches!(call.kind, HostCall::EventRecord | HostCall::StreamWaitEvent))
+}
+
 /// Gap between operations that one queue holds ready, ns: their median, at most what current devices show.
 fn usual_gap(rank: &Rank, class: &Class) -> Ns {
     let gaps = rank.steady_steps(class).flat_map(|s| reading::gaps(rank, s));
@@ -104,7 +111,10 @@ fn serial(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
             // On one stream the overlap is gone too.
             removes: cost.per_step - overlap,
             layer: Layer::Runtime,
-            edits: vec![Edit::Lag(owners().map(|op| (op, usual)).collect())],
+            // One queue needs no events, so the host does not call for them either.
+            edits: std::iter::once(Edit::Lag(owners().map(|op| (op, usual)).collect()))
+                .chain(reading::host_takes(events(rank).map(|c| (c.track, Span::new(c.start, c.end), 0))))
+                .collect(),
         },
     })?;
     finding

@@ -113,7 +113,7 @@ fn rt17_weighs_the_waits_between_streams_against_the_overlap() {
     };
     let serial = run(us(8), 0);
     assert!(fires("RT-17", &serial));
-    assert!(matches!(&check("RT-17", &serial)[0].changes[0].1.edits[..], [Edit::Lag(ops)] if ops.len() >= 10));
+    assert!(matches!(&check("RT-17", &serial)[0].changes[0].1.edits[..], [Edit::Lag(ops), ..] if ops.len() >= 10));
     let found = diagnosis(&serial).findings;
     let replayed = found.iter().find(|f| f.rule == "RT-17").expect("RT-17 survives the replay");
     assert!(replayed.estimate.method == Method::Replay && replayed.estimate.mid_gain_share() > 0.05);
