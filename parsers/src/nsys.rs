@@ -11,6 +11,7 @@ use model::{Severity, TraceSink};
 use crate::{Format, Head, Match, Progress, ReadError};
 
 mod counters;
+mod cursor;
 mod device;
 mod facts;
 mod global_id;

@@ -3,7 +3,6 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    thread,
 };
 
 use serde::Serialize;
@@ -12,7 +11,7 @@ use crate::{
     config::Config,
     decode,
     kernel::Slot,
-    meeting::Meeting,
+    meeting::{Meeting, together},
     record::{DeviceOp, Work},
     run::{Run, Truth, WriteError, write_json},
     seat::Seat,
@@ -55,28 +54,19 @@ pub struct CollectiveTruth {
 
 /// Simulates all ranks of `config`. The same configuration gives the same job, on every machine.
 pub fn simulate_job(config: &Config) -> Job {
-    let seats = (0..config.ranks.max(1)).map(|rank| Seat::new(config, rank));
-    let ranks = if config.ranks > 1 { together(seats) } else { seats.map(|seat| run_rank(seat, None)).collect() };
+    let rank = |rank: usize| {
+        let config = config.clone();
+        move |meeting: &Meeting| run_rank(Seat::new(&config, rank), Some(meeting))
+    };
+    let ranks = match config.ranks {
+        0 | 1 => vec![run_rank(Seat::new(config, 0), None)],
+        several => together((0..several).map(rank)),
+    };
     Job { config: config.clone(), ranks }
-}
-
-/// Runs each rank on a thread of its own, as what one does next depends on when the others come.
-fn together<'c>(seats: impl Iterator<Item = Seat<'c>>) -> Vec<Run> {
-    let seats: Vec<Seat<'c>> = seats.collect();
-    let meeting = Meeting::new(seats.len());
-    let meeting = &meeting;
-    thread::scope(|scope| {
-        let ranks: Vec<_> = seats.into_iter().map(|seat| scope.spawn(move || run_rank(seat, Some(meeting)))).collect();
-        // A rank that panicked has no run to show; the panic itself is passed on.
-        ranks.into_iter().map(|rank| rank.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
-    })
 }
 
 fn run_rank(seat: Seat<'_>, meeting: Option<&Meeting>) -> Run {
     let machine = decode::run(seat, meeting);
-    if let Some(meeting) = meeting {
-        meeting.leave();
-    }
     let (host, other, ops, counters) = (machine.host, machine.other, machine.ops, machine.counters);
     Run { config: seat.config.clone(), rank: seat.rank, host, other, ops, counters }
 }

@@ -1,6 +1,6 @@
-//! A page of a table as columns, read from the JSON arrays that SQLite packs it into.
+//! A page of a table as columns.
 
-use model::time::parse_decimal;
+use super::cursor::Cell;
 
 /// What a column of the page is read from.
 #[derive(Clone, Copy, Debug)]
@@ -91,124 +91,81 @@ impl Page {
     }
 }
 
-/// Reads a JSON array as the lane of this column. The second value counts the cells of a wrong type, which become absent.
-pub(super) fn lane(column: Column, json: &[u8]) -> (Lane, u64) {
-    let mut wrong = 0;
-    let lane = match column {
-        Column::Int(..) => {
-            let (cells, bad) = ints(json);
-            wrong += bad;
-            Lane::Ints(cells)
+/// Where the cells of a lane come from: columns of the query.
+#[derive(Clone, Debug)]
+pub(super) enum Origin {
+    /// The first of these that is not NULL.
+    Int(Vec<usize>),
+    Real(usize),
+    /// Text, and the id that stands for it where it is NULL.
+    Text(Option<usize>, Option<usize>),
+    Missing,
+}
+
+impl Origin {
+    /// An empty lane for its cells.
+    pub fn lane(&self) -> Lane {
+        match self {
+            Self::Int(_) => Lane::Ints(Vec::new()),
+            Self::Real(_) => Lane::Reals(Vec::new()),
+            Self::Text(..) => Lane::Texts(String::new(), Vec::new()),
+            Self::Missing => Lane::Missing,
         }
-        Column::Real(_) => {
-            let mut cells = Vec::new();
-            each_token(json, |token| {
-                let number = std::str::from_utf8(token).ok().and_then(|text| text.parse::<f64>().ok());
-                let cell = number.filter(|number| number.is_finite());
-                wrong += u64::from(cell.is_none() && token != b"null");
-                cells.push(cell);
-            });
-            Lane::Reals(cells)
-        }
-        Column::Text(..) => {
-            let mut characters = String::new();
-            let mut cells = Vec::new();
-            each_token(json, |token| {
+    }
+}
+
+/// The class of a cell is not that of its column.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct WrongType;
+
+impl Lane {
+    /// Takes the next cell, which becomes absent where it is of a wrong type. `cell` gives the columns of the row.
+    pub fn push<'r>(&mut self, origin: &Origin, cell: impl Fn(usize) -> Cell<'r>) -> Result<(), WrongType> {
+        match (self, origin) {
+            (Self::Ints(cells), Origin::Int(columns)) => {
+                let found = columns.iter().map(|column| cell(*column)).find(|cell| *cell != Cell::Null);
+                let read = int(found.unwrap_or(Cell::Null));
+                cells.push(read.as_ref().ok().copied().flatten());
+                read.map(|_| ())
+            }
+            (Self::Reals(cells), Origin::Real(column)) => {
+                let read = match cell(*column) {
+                    Cell::Null => Ok(None),
+                    Cell::Int(value) => Ok(Some(value as f64)),
+                    Cell::Real(value) if value.is_finite() => Ok(Some(value)),
+                    Cell::Real(_) | Cell::Bytes(_) => Err(WrongType),
+                };
+                cells.push(read.as_ref().ok().copied().flatten());
+                read.map(|_| ())
+            }
+            (Self::Texts(characters, cells), Origin::Text(text, id)) => {
                 let start = characters.len();
-                match token {
-                    [b'"', escaped @ .., b'"'] => {
-                        unescape(escaped, &mut characters);
-                        cells.push(TextCell::Range(start, characters.len()));
+                match text.map_or(Cell::Null, &cell) {
+                    Cell::Null => {
+                        let read = int(id.map_or(Cell::Null, &cell));
+                        cells.push(read.as_ref().ok().copied().flatten().map_or(TextCell::Null, TextCell::Id));
+                        return read.map(|_| ());
                     }
-                    _ => {
-                        let id = int(token);
-                        wrong += u64::from(id.is_none() && token != b"null");
-                        cells.push(id.map_or(TextCell::Null, TextCell::Id));
-                    }
+                    Cell::Int(value) => characters.push_str(&value.to_string()),
+                    Cell::Real(value) => characters.push_str(&value.to_string()),
+                    Cell::Bytes(bytes) => characters.push_str(&String::from_utf8_lossy(bytes)),
                 }
-            });
-            Lane::Texts(characters, cells)
-        }
-    };
-    (lane, wrong)
-}
-
-/// Reads an array of integers. Most of an export is integers of at most 18 digits, which one pass over the bytes reads;
-/// everything else takes the way of the other columns.
-fn ints(json: &[u8]) -> (Vec<Option<i64>>, u64) {
-    let (mut cells, mut wrong) = (Vec::new(), 0);
-    let mut rest = json.strip_prefix(b"[").unwrap_or(json);
-    loop {
-        let sign = usize::from(rest.first() == Some(&b'-'));
-        let (mut value, mut at) = (0i64, sign);
-        while let Some(digit @ b'0'..=b'9') = rest.get(at)
-            && at < sign + 18
-        {
-            value = value * 10 + i64::from(digit - b'0');
-            at += 1;
-        }
-        if let Some([b',' | b']', after @ ..]) = rest.get(at..).filter(|_| at > sign) {
-            cells.push(Some(if sign == 1 { -value } else { value }));
-            rest = after;
-        } else if let Some((token, after)) = next_token(rest) {
-            let cell = int(token);
-            wrong += u64::from(cell.is_none() && token != b"null");
-            cells.push(cell);
-            rest = after;
-        } else {
-            return (cells, wrong);
+                cells.push(TextCell::Range(start, characters.len()));
+                Ok(())
+            }
+            _ => Ok(()),
         }
     }
 }
 
-/// Calls `each` with every element of a flat JSON array as SQLite writes it, without blanks.
-fn each_token(json: &[u8], mut each: impl FnMut(&[u8])) {
-    let mut rest = json.strip_prefix(b"[").unwrap_or(json);
-    while let Some((token, after)) = next_token(rest) {
-        each(token);
-        rest = after;
-    }
-}
-
-/// The next element and what follows its comma, `None` at the end of the array.
-fn next_token(rest: &[u8]) -> Option<(&[u8], &[u8])> {
-    let length = match rest.first()? {
-        b']' => return None,
-        b'"' => quoted_length(rest).min(rest.len()),
-        _ => rest.iter().position(|b| matches!(b, b',' | b']')).unwrap_or(rest.len()),
-    };
-    let (token, after) = rest.split_at(length);
-    Some((token, after.strip_prefix(b",").unwrap_or(after)))
-}
-
-fn quoted_length(text: &[u8]) -> usize {
-    let mut at = 1;
-    while let Some(byte) = text.get(at) {
-        match byte {
-            b'"' => return at + 1,
-            b'\\' => at += 2,
-            _ => at += 1,
-        }
-    }
-    text.len()
-}
-
-/// An integer of any length, also where SQLite stored it as a float without a fraction.
-fn int(token: &[u8]) -> Option<i64> {
-    parse_decimal(token, 0).ok().filter(|(_, lost)| !lost).map(|(value, _)| value)
-}
-
-/// Appends a JSON string's content. Bytes that are no UTF-8 become replacement characters.
-fn unescape(escaped: &[u8], out: &mut String) {
-    if !escaped.contains(&b'\\') {
-        out.push_str(&String::from_utf8_lossy(escaped));
-        return;
-    }
-    let quoted = [b"\"", escaped, b"\""].concat();
-    let quoted = String::from_utf8_lossy(&quoted);
-    match serde_json::from_str::<String>(&quoted) {
-        Ok(text) => out.push_str(&text),
-        Err(_) => out.push_str(quoted.trim_matches('"')),
+/// An integer, also where SQLite stored it as a float without a fraction.
+fn int(cell: Cell<'_>) -> Result<Option<i64>, WrongType> {
+    match cell {
+        Cell::Null => Ok(None),
+        Cell::Int(value) => Ok(Some(value)),
+        // Beyond 2^53 a float no longer says which integer was meant.
+        Cell::Real(value) if value.fract() == 0.0 && value.abs() <= (1i64 << 53) as f64 => Ok(Some(value as i64)),
+        Cell::Real(_) | Cell::Bytes(_) => Err(WrongType),
     }
 }
 
@@ -217,45 +174,44 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
 
+    fn lane(origin: &Origin, rows: &[&[Cell<'_>]]) -> (Page, usize) {
+        let mut lane = origin.lane();
+        let wrong = rows.iter().filter(|row| lane.push(origin, |column| row[column]).is_err()).count();
+        (Page { rows: rows.len(), lanes: vec![lane] }, wrong)
+    }
+
     #[test]
     fn integers_keep_every_digit_and_wrong_types_are_counted() {
-        let (Lane::Ints(cells), wrong) =
-            lane(Column::Int("x", &[]), b"[1,-2,null,\"?\",9223372036854775807,-9223372036854775808,5.0,5.5,1e400]")
-        else {
-            panic!("not integers");
-        };
-        let expected = [Some(1), Some(-2), None, None, Some(i64::MAX), Some(i64::MIN), Some(5), None, None];
-        assert_eq!(cells, expected);
+        let cells = [Cell::Int(i64::MAX), Cell::Int(i64::MIN), Cell::Null, Cell::Real(5.0), Cell::Real(5.5)];
+        let mut rows: Vec<&[Cell<'_>]> = cells.iter().map(std::slice::from_ref).collect();
+        rows.extend([&[Cell::Bytes(b"7")][..], &[Cell::Real(1e300)]]);
+        let (page, wrong) = lane(&Origin::Int(vec![0]), &rows);
+        let read: Vec<Option<i64>> = (0..page.rows).map(|row| page.int(0, row)).collect();
+        assert_eq!(read, [Some(i64::MAX), Some(i64::MIN), None, Some(5), None, None, None]);
         assert_eq!(wrong, 3);
     }
 
     #[test]
-    fn text_keeps_commas_quotes_and_escapes() {
-        let (lane, wrong) = lane(Column::Text("x", None), b"[\"a,]b\",17,null,\"\\\"\\u0001\\\\\",\"\xff\"]");
-        let page = Page { rows: 5, lanes: vec![lane] };
-        assert_eq!(wrong, 0);
-        assert_eq!(page.text(0, 0), Some(Text::Inline("a,]b")));
-        assert_eq!(page.text(0, 1), Some(Text::Id(17)));
-        assert_eq!(page.text(0, 2), None);
-        assert_eq!(page.text(0, 3), Some(Text::Inline("\"\u{1}\\")));
-        assert_eq!(page.text(0, 4), Some(Text::Inline("\u{fffd}")));
-        assert_eq!(page.text(0, 5), None);
+    fn the_first_column_that_is_not_null_counts() {
+        let rows: [&[Cell<'_>]; 3] =
+            [&[Cell::Null, Cell::Int(2)], &[Cell::Int(1), Cell::Int(2)], &[Cell::Bytes(b"x"), Cell::Int(2)]];
+        let (page, wrong) = lane(&Origin::Int(vec![0, 1]), &rows);
+        assert_eq!((page.int(0, 0), page.int(0, 1), page.int(0, 2), wrong), (Some(2), Some(1), None, 1));
     }
 
-    proptest::proptest! {
-        #[test]
-        fn any_bytes_are_read_without_panic(json in proptest::collection::vec(proptest::num::u8::ANY, 0..200)) {
-            for column in [Column::Int("x", &[]), Column::Real("x"), Column::Text("x", None)] {
-                lane(column, &json);
-            }
-        }
-
-        #[test]
-        fn every_integer_survives(values in proptest::collection::vec(proptest::num::i64::ANY, 0..50)) {
-            let json = serde_json::to_vec(&values).unwrap();
-            let (Lane::Ints(cells), wrong) = lane(Column::Int("x", &[]), &json) else { panic!("not integers") };
-            proptest::prop_assert_eq!(wrong, 0);
-            proptest::prop_assert_eq!(cells.into_iter().flatten().collect::<Vec<_>>(), values);
-        }
+    #[test]
+    fn text_comes_before_its_id_and_bytes_that_are_no_text_are_replaced() {
+        let rows: [&[Cell<'_>]; 5] = [
+            &[Cell::Bytes(b"a,\"b"), Cell::Int(17)],
+            &[Cell::Null, Cell::Int(17)],
+            &[Cell::Null, Cell::Null],
+            &[Cell::Bytes(b"\xff"), Cell::Null],
+            &[Cell::Null, Cell::Bytes(b"17")],
+        ];
+        let (page, wrong) = lane(&Origin::Text(Some(0), Some(1)), &rows);
+        let read: Vec<Option<Text<'_>>> = (0..6).map(|row| page.text(0, row)).collect();
+        let expected =
+            [Some(Text::Inline("a,\"b")), Some(Text::Id(17)), None, Some(Text::Inline("\u{fffd}")), None, None];
+        assert_eq!((read, wrong), (expected.to_vec(), 1));
     }
 }

@@ -1,11 +1,5 @@
 //! Reads tables page by page, fast and in a fixed order.
 //!
-//! sqlx hands over about one million rows a second, because every cell of every row is copied and boxed on its way
-//! through a channel. So SQLite packs a page of some thousand rows into one JSON array per column and hands that over.
-//! Measured on 4.5 million rows of 4 integers, SQLite packs 3.0 million rows per second of processor time so, 2.7 million
-//! as one JSON array per row, 2.4 to 3.0 million with `group_concat` per column and 1.5 million with `format`. JSON also
-//! keeps the storage class of every cell, so that text in an integer column cannot be mistaken for a number.
-//!
 //! Pages are ranges of rowids, so that two connections can read one table at the same time and damage in one range
 //! cannot hide another. The pages come back in order, which keeps imports deterministic.
 
@@ -15,10 +9,11 @@ use std::{
     sync::mpsc::{IntoIter, SyncSender, sync_channel},
 };
 
-use sqlx::{AssertSqlSafe, Row, SqliteConnection};
+use sqlx::sqlite::LockedSqliteHandle;
 
 use super::{
-    page::{Column, Lane, Page, lane},
+    cursor::{Cell, Cursor},
+    page::{Column, Origin, Page},
     source::{self, TableInfo, quote},
 };
 
@@ -28,10 +23,10 @@ const CONNECTIONS: u64 = 2;
 const AHEAD: usize = 2;
 /// Rowids of a page.
 const ROWS: u64 = 4096;
-/// Rowids of a page with text, whose cells may be [`MAX_CHARACTERS`] long.
+/// Rowids of a page with text, whose cells may be [`MAX_BYTES`] long.
 const TEXT_ROWS: u64 = 2048;
-/// Longest text that is read, in characters: one more than the bytes that the sink keeps, so that it cuts and counts.
-const MAX_CHARACTERS: usize = model::strings::MAX_TEXT + 1;
+/// Bytes of text that are read: more than the sink keeps, so that it cuts and counts.
+const MAX_BYTES: usize = model::strings::MAX_TEXT + 1;
 /// Queries spent per table on finding the rows around damage; beyond, whole pages are given up.
 const SEARCHES: u32 = 1024;
 /// Pages per table that may give neither a row nor a hint where the next one is; beyond, the rest is given up. A damaged
@@ -41,10 +36,9 @@ const FRUITLESS: u32 = 4096;
 /// A table to be read.
 #[derive(Debug)]
 pub(super) struct Job {
-    columns: Vec<Option<Column>>,
+    origins: Vec<Origin>,
     page_sql: String,
     next_sql: String,
-    wrong_sql: Option<String>,
     first: i64,
     last: i64,
     rows: u64,
@@ -71,27 +65,28 @@ impl Job {
     /// The job of reading these columns of the table; `None` when it has no rows or no rowid.
     pub fn new(table: &TableInfo, columns: &[Column]) -> Option<Self> {
         let ((first, last), rowid) = (table.rows?, table.rowid?);
-        let present = |name: &str| table.columns.iter().any(|column| column.eq_ignore_ascii_case(name));
-        let expressions: Vec<Option<String>> = columns.iter().map(|column| expression(*column, &present)).collect();
-        let arrays: Vec<String> = expressions.iter().flatten().map(|e| format!("json_group_array({e})")).collect();
-        let not_integer = |name: &&str| format!("typeof({}) NOT IN ('integer', 'null')", quote(name));
-        let wrong: Vec<String> = columns
-            .iter()
-            .flat_map(|column| match column {
-                Column::Int(name, others) => [name].into_iter().chain(*others).filter(|n| present(n)).collect(),
-                Column::Real(_) | Column::Text(..) => Vec::new(),
-            })
-            .map(not_integer)
-            .collect();
+        let mut asked = vec![rowid.to_owned()];
+        let mut place = |name: &str| {
+            let known = table.columns.iter().any(|column| column.eq_ignore_ascii_case(name));
+            known.then(|| asked.push(quote(name))).map(|()| asked.len() - 1)
+        };
+        let mut origin = |column: &Column| match column {
+            Column::Int(name, others) => {
+                let columns: Vec<usize> = [name].into_iter().chain(*others).filter_map(|name| place(name)).collect();
+                if columns.is_empty() { Origin::Missing } else { Origin::Int(columns) }
+            }
+            Column::Real(name) => place(name).map_or(Origin::Missing, Origin::Real),
+            Column::Text(name, id) => match (place(name), id.and_then(&mut place)) {
+                (None, None) => Origin::Missing,
+                (text, id) => Origin::Text(text, id),
+            },
+        };
+        let origins = columns.iter().map(&mut origin).collect();
         let name = quote(&table.name);
-        let range = format!("FROM {name} WHERE {rowid} BETWEEN ?1 AND ?2");
-        let list = arrays.iter().fold(String::from("count(*)"), |list, array| list + ", " + array);
         Some(Self {
-            columns: columns.iter().zip(&expressions).map(|(column, e)| e.as_ref().map(|_| *column)).collect(),
-            page_sql: format!("SELECT {list} {range}"),
+            origins,
+            page_sql: format!("SELECT {} FROM {name} WHERE {rowid} BETWEEN ?1 AND ?2", asked.join(", ")),
             next_sql: format!("SELECT min({rowid}) FROM {name} WHERE {rowid} > ?1"),
-            wrong_sql: (!wrong.is_empty())
-                .then(|| format!("SELECT {rowid} {range} AND ({}) ORDER BY {rowid} LIMIT 1", wrong.join(" OR "))),
             first,
             last,
             rows: if columns.iter().any(|c| matches!(c, Column::Text(..))) { TEXT_ROWS } else { ROWS },
@@ -112,37 +107,6 @@ impl Job {
 
     fn page_of(&self, rowid: i64) -> u64 {
         rowid.abs_diff(self.first) / self.rows
-    }
-}
-
-/// The SQL of a cell. `+x >= ''` is true for text and blobs and for nothing else: SQLite orders numbers before text.
-/// Without the plus SQLite would try to make a number of `''` for every cell, which is measurable. What has the wrong
-/// type becomes `'?'`, so that it can neither be long nor be taken for a value. Text is mostly short, and then it is
-/// not copied before it is packed: between `''` and `x''` lies what is text and nothing else.
-fn expression(column: Column, present: &dyn Fn(&str) -> bool) -> Option<String> {
-    let number = |name: &str| format!("CASE WHEN +{0} >= '' THEN '?' ELSE {0} END", quote(name));
-    let cells: Vec<String> = match column {
-        Column::Int(name, others) => {
-            [name].iter().chain(others).filter(|name| present(name)).map(|name| number(name)).collect()
-        }
-        Column::Real(name) => present(name).then(|| number(name)).into_iter().collect(),
-        Column::Text(name, id) => {
-            let id = id.filter(|id| present(id)).map(|id| format!("CASE WHEN +{0} < '' THEN {0} END", quote(id)));
-            let text = present(name).then(|| {
-                format!(
-                    "CASE WHEN {0} IS NULL THEN {1} WHEN {0} < '' OR {0} >= x'' OR length({0}) > {MAX_CHARACTERS} \
-                     THEN CAST(substr({0}, 1, {MAX_CHARACTERS}) AS TEXT) ELSE {0} END",
-                    quote(name),
-                    id.as_deref().unwrap_or("NULL")
-                )
-            });
-            text.or(id).into_iter().collect()
-        }
-    };
-    match cells.as_slice() {
-        [] => None,
-        [cell] => Some(cell.clone()),
-        cells => Some(format!("coalesce({})", cells.join(", "))),
     }
 }
 
@@ -168,7 +132,7 @@ pub(super) fn scan(path: &Path, jobs: &[Job], mut each: impl FnMut(usize, Item))
     });
 }
 
-fn read(path: PathBuf, jobs: &[Job], connection: u64, send: &SyncSender<Sent>) {
+fn read(path: PathBuf, jobs: &[Job], number: u64, send: &SyncSender<Sent>) {
     let fail = |why: String| {
         for (job, Job { first, last, .. }) in jobs.iter().enumerate() {
             let item = Item::Lost(*first, *last, why.clone());
@@ -182,30 +146,32 @@ fn read(path: PathBuf, jobs: &[Job], connection: u64, send: &SyncSender<Sent>) {
         Err(error) => return fail(error.to_string()),
     };
     runtime.block_on(async {
-        let mut db = match source::connect(&path).await {
+        let mut connection = match source::connect(&path).await {
+            Ok(connection) => connection,
+            Err(error) => return fail(error.to_string()),
+        };
+        let mut db = match connection.lock_handle().await {
             Ok(db) => db,
             Err(error) => return fail(error.to_string()),
         };
         for (index, job) in jobs.iter().enumerate() {
-            let mut reader = Reader { db: &mut db, job, searches: SEARCHES, named_wrong_type: false };
-            if reader.pages(connection, |page, item| send.send(Sent { job: index, page, item }).is_ok()).await.is_none()
-            {
+            let mut reader = Reader { db: &mut db, job, searches: SEARCHES };
+            if reader.pages(number, |page, item| send.send(Sent { job: index, page, item }).is_ok()).is_none() {
                 return;
             }
         }
     });
 }
 
-struct Reader<'a> {
-    db: &'a mut SqliteConnection,
+struct Reader<'a, 'l> {
+    db: &'a mut LockedSqliteHandle<'l>,
     job: &'a Job,
     searches: u32,
-    named_wrong_type: bool,
 }
 
-impl Reader<'_> {
+impl Reader<'_, '_> {
     /// Reads every page of this connection; `None` when nobody listens any more.
-    async fn pages(&mut self, connection: u64, mut send: impl FnMut(u64, Item) -> bool) -> Option<()> {
+    fn pages(&mut self, connection: u64, mut send: impl FnMut(u64, Item) -> bool) -> Option<()> {
         let (mut number, mut fruitless) = (connection, 0);
         while let Some((first, last)) = self.job.range(number) {
             if fruitless > FRUITLESS {
@@ -215,14 +181,13 @@ impl Reader<'_> {
             let mut found = false;
             let mut ranges = vec![(first, last)];
             while let Some((first, last)) = ranges.pop() {
-                match self.page(first, last).await {
+                match self.page(first, last) {
                     Ok((page, _)) if page.rows == 0 => {}
                     Ok((page, wrong)) => {
                         found = true;
                         send(number, Item::Page(page)).then_some(())?;
-                        if wrong > 0 {
-                            let rowid = self.wrong_type(first, last).await;
-                            send(number, Item::WrongTypes(wrong, rowid)).then_some(())?;
+                        if let Some((cells, rowid)) = wrong {
+                            send(number, Item::WrongTypes(cells, rowid)).then_some(())?;
                         }
                     }
                     Err(_) if first < last && self.searches > 0 => {
@@ -238,7 +203,7 @@ impl Reader<'_> {
             }
             number += CONNECTIONS;
             if !found {
-                match self.skip(last, connection).await {
+                match self.skip(last, connection) {
                     Some(next) => number = number.max(next),
                     None => fruitless += 1,
                 }
@@ -247,49 +212,48 @@ impl Reader<'_> {
         Some(())
     }
 
-    async fn page(&mut self, first: i64, last: i64) -> Result<(Page, u64), String> {
-        let query = sqlx::query(AssertSqlSafe(self.job.page_sql.clone())).bind(first).bind(last);
-        let row = query.fetch_one(&mut *self.db).await.map_err(|error| error.to_string())?;
-        let count: i64 = row.try_get_unchecked(0).map_err(|error| error.to_string())?;
-        let rows = usize::try_from(count).map_err(|error| error.to_string())?;
-        // A damaged tree can lead in circles.
-        if count.cast_unsigned() > last.abs_diff(first).saturating_add(1) {
-            return Err("the table's tree is damaged".to_owned());
+    /// The rows of a range, and how many of their cells have a wrong type with the rowid of the first.
+    fn page(&mut self, first: i64, last: i64) -> Result<(Page, Option<(u64, i64)>), String> {
+        let mut cursor = Cursor::open(self.db, &self.job.page_sql, &[first, last])?;
+        let mut page = Page { rows: 0, lanes: self.job.origins.iter().map(Origin::lane).collect() };
+        let mut wrong = None;
+        let most = last.abs_diff(first).saturating_add(1);
+        while cursor.next()? {
+            page.rows += 1;
+            // A damaged tree can lead in circles.
+            if page.rows as u64 > most {
+                return Err("the table's tree is damaged".to_owned());
+            }
+            for (lane, origin) in page.lanes.iter_mut().zip(&self.job.origins) {
+                if lane.push(origin, |column| cursor.cell(column, MAX_BYTES)).is_err() {
+                    let Cell::Int(rowid) = cursor.cell(0, 0) else { continue };
+                    wrong.get_or_insert((0, rowid)).0 += 1;
+                }
+            }
         }
-        let (mut lanes, mut wrong, mut cell) = (Vec::with_capacity(self.job.columns.len()), 0, 0);
-        for column in &self.job.columns {
-            let Some(column) = column else {
-                lanes.push(Lane::Missing);
-                continue;
-            };
-            cell += 1;
-            let json: &[u8] = row.try_get_unchecked(cell).map_err(|error| error.to_string())?;
-            let (cells, bad) = lane(*column, json);
-            wrong += bad;
-            lanes.push(cells);
-        }
-        Ok((Page { rows, lanes }, wrong))
-    }
-
-    /// The rowid of the first cell of a wrong type; asked once per table, afterwards the page's first rowid must do.
-    async fn wrong_type(&mut self, first: i64, last: i64) -> i64 {
-        let Some(sql) = self.job.wrong_sql.clone().filter(|_| !self.named_wrong_type) else { return first };
-        self.named_wrong_type = true;
-        let found = sqlx::query(AssertSqlSafe(sql)).bind(first).bind(last).fetch_optional(&mut *self.db).await;
-        found.ok().flatten().and_then(|row| row.try_get_unchecked(0).ok()).unwrap_or(first)
+        Ok((page, wrong))
     }
 
     /// The next page of this connection that may hold rows, after a page without any: tables that were trimmed have wide
     /// gaps between their rowids. `None` where damage hides it.
-    async fn skip(&mut self, after: i64, connection: u64) -> Option<u64> {
-        let query = sqlx::query(AssertSqlSafe(self.job.next_sql.clone())).bind(after);
-        match query.fetch_one(&mut *self.db).await.map(|row| row.try_get_unchecked::<Option<i64>, _>(0)) {
-            Ok(Ok(Some(rowid))) if rowid > after => {
+    fn skip(&mut self, after: i64, connection: u64) -> Option<u64> {
+        match self.next(after) {
+            Ok(Some(rowid)) if rowid > after => {
                 let page = self.job.page_of(rowid);
                 Some(page.saturating_add((connection + CONNECTIONS - page % CONNECTIONS) % CONNECTIONS))
             }
-            Ok(Ok(None)) => Some(u64::MAX),
+            Ok(None) => Some(u64::MAX),
             _ => None,
         }
+    }
+
+    /// The first rowid after `after`.
+    fn next(&mut self, after: i64) -> Result<Option<i64>, String> {
+        let mut cursor = Cursor::open(self.db, &self.job.next_sql, &[after])?;
+        cursor.next()?;
+        Ok(match cursor.cell(0, 0) {
+            Cell::Int(rowid) => Some(rowid),
+            _ => None,
+        })
     }
 }

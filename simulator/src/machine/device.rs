@@ -49,7 +49,7 @@ impl Machine<'_> {
             _ => Bound::Stream,
         };
         if let (Work::Collective { wait, .. }, Some(meeting)) = (&mut op.work, self.meeting) {
-            *wait = meeting.join(op.start) - op.start;
+            *wait = meeting.suspend(op.start) - op.start;
         }
         op.end = op.start + op.work.wait() + ns.max(1);
         if matches!(op.work, Work::Compute(_)) {

@@ -182,3 +182,24 @@ fn a_write_ahead_log_that_is_not_read_is_counted() {
     std::fs::write(log, b"frames").unwrap();
     assert_eq!(export.read().stat("nsys.write_ahead_log_not_read"), 1);
 }
+
+#[test]
+fn a_damaged_table_that_claims_endless_rowids_is_given_up() {
+    // One row to a page: the first can be read (the second leads on to the damage), and all rowids up to 2^62 lead there.
+    let text = "x".repeat(900);
+    let export = Export::new(&format!(
+        "PRAGMA page_size = 1024; {} {NVTX} INSERT INTO NVTX_EVENTS (rowid, start, end, eventType, globalTid, text) VALUES
+         (1, 1, 2, 59, {TID}, 'a{text}'), (2, 2, 3, 59, {TID}, 'b{text}'),
+         ({}, 3, 4, 59, {TID}, 'damaged{text}'), ({}, 4, 5, 59, {TID}, 'd{text}');",
+        strings(&["x"]),
+        1i64 << 62,
+        i64::MAX,
+    ));
+    let mut bytes = std::fs::read(export.path()).unwrap();
+    let at = bytes.windows(8).position(|w| w == b"damagedx").unwrap() / 1024 * 1024;
+    bytes[at..at + 1024].fill(0xA5);
+    let trace = read_bytes(&bytes).unwrap();
+    let lost = trace.stats.iter().find(|stat| stat.name == "nsys.unreadable_rows").expect("told");
+    assert!(lost.count > 1 << 40, "{lost:?}");
+    assert!(trace.slice_count() >= 1, "the row before the damage is kept");
+}
