@@ -1,4 +1,8 @@
-//! A piece of a track as a blob: its columns one after the other, little-endian, widest first.
+//! A piece of a track as a blob: its columns one after the other, each cell as few bytes as it needs.
+//!
+//! A cell is a LEB128 number. Starts, correlations, links and details are written as the difference to the one before,
+//! its sign in the lowest bit: most of them count up. A third of the bytes of the plain columns remain, and writing the
+//! file is what an import waits for.
 //!
 //! Details, names and links are indices within the capture, not rows of the file, so that a blob is read without a look
 //! at any table.
@@ -9,11 +13,13 @@ use model::{
 };
 
 /// Version of this layout; a chunk of another version is ignored and rebuilt from the rows.
-pub(super) const VERSION: i64 = 1;
+pub(super) const VERSION: i64 = 2;
 /// Slices of a chunk.
 pub(super) const SLICES: usize = 64 * 1024;
-/// Bytes of a slice: start, dur, correlation (8 each), name, link, detail (4 each), depth (2), category (1).
-const WIDTH: usize = 3 * 8 + 3 * 4 + 2 + 1;
+/// Usual bytes of a slice.
+const WIDTH: usize = 16;
+/// Most bytes of a cell: 64 bits, seven at a time.
+const CELL: usize = 10;
 /// No detail or link, in memory as in a blob.
 pub(super) const NONE: u32 = u32::MAX;
 
@@ -59,45 +65,98 @@ impl Bounds {
 /// The blob of slices `range` of a lane.
 pub(super) fn encode(lane: &Columns, range: std::ops::Range<usize>) -> Vec<u8> {
     let mut blob = Vec::with_capacity(range.len() * WIDTH);
-    for column in [&lane.start, &lane.dur, &lane.correlation] {
-        blob.extend(column[range.clone()].iter().flat_map(|v| v.to_le_bytes()));
-    }
-    blob.extend(lane.name[range.clone()].iter().flat_map(|v| v.0.to_le_bytes()));
+    differences(&mut blob, lane.start[range.clone()].iter().copied());
+    lane.dur[range.clone()].iter().for_each(|dur| put(&mut blob, signed(*dur)));
+    differences(&mut blob, lane.correlation[range.clone()].iter().copied());
+    lane.name[range.clone()].iter().for_each(|name| put(&mut blob, u64::from(name.0)));
     for column in [&lane.link, &lane.detail] {
-        blob.extend(column[range.clone()].iter().flat_map(|v| v.to_le_bytes()));
+        // None becomes -1, next to the first index.
+        differences(&mut blob, column[range.clone()].iter().map(|index| i64::from(index.wrapping_add(1)) - 1));
     }
-    blob.extend(lane.depth[range.clone()].iter().flat_map(|v| v.to_le_bytes()));
+    lane.depth[range.clone()].iter().for_each(|depth| put(&mut blob, u64::from(*depth)));
     blob.extend(lane.category[range].iter().map(|v| *v as u8));
     blob
+}
+
+fn differences(blob: &mut Vec<u8>, cells: impl Iterator<Item = i64>) {
+    let mut before = 0i64;
+    for cell in cells {
+        put(blob, signed(cell.wrapping_sub(before)));
+        before = cell;
+    }
+}
+
+/// The sign moved to the lowest bit.
+fn signed(value: i64) -> u64 {
+    (value.cast_unsigned() << 1) ^ (value >> 63).cast_unsigned()
+}
+
+fn unsigned(value: u64) -> i64 {
+    (value >> 1).cast_signed() ^ -((value & 1).cast_signed())
+}
+
+fn put(blob: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        blob.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    blob.push(value as u8);
 }
 
 /// Adds the slices of a blob to a lane.
 pub(super) fn decode(blob: &[u8], n: i64, lane: &mut Columns) -> Result<(), String> {
     let n = usize::try_from(n).ok().filter(|n| (1..=SLICES).contains(n)).ok_or("a chunk has 1 to 65536 slices")?;
-    if blob.len() != n * WIDTH {
-        return Err(format!("expected {} bytes for {n} slices, found {}", n * WIDTH, blob.len()));
+    let mut cells = Cells { rest: blob };
+    cells.differences(n, |start| Some(lane.start.push(start)))?;
+    cells.each(n, |dur| Some(lane.dur.push(unsigned(dur))))?;
+    cells.differences(n, |correlation| Some(lane.correlation.push(correlation)))?;
+    cells.each(n, |name| Some(lane.name.push(StringId(u32::try_from(name).ok()?))))?;
+    for column in [&mut lane.link, &mut lane.detail] {
+        let none = |index: &i64| *index == -1;
+        cells.differences(n, |index| {
+            Some(column.push(if none(&index) { NONE } else { u32::try_from(index).ok()? }))
+        })?;
     }
-    let mut rest = blob;
-    let mut column = |width: usize| {
-        let (head, tail) = rest.split_at(n * width);
-        rest = tail;
-        head
-    };
-    for target in [&mut lane.start, &mut lane.dur, &mut lane.correlation] {
-        target.extend(words::<8>(column(8)).map(i64::from_le_bytes));
+    cells.each(n, |depth| Some(lane.depth.push(u16::try_from(depth).ok()?)))?;
+    if cells.rest.len() != n {
+        return Err(format!("expected {n} categories at the end of the chunk, found {} bytes", cells.rest.len()));
     }
-    lane.name.extend(words::<4>(column(4)).map(|b| StringId(u32::from_le_bytes(b))));
-    for target in [&mut lane.link, &mut lane.detail] {
-        target.extend(words::<4>(column(4)).map(u32::from_le_bytes));
-    }
-    lane.depth.extend(words::<2>(column(2)).map(u16::from_le_bytes));
     let known: [Option<Category>; 256] = std::array::from_fn(|code| Category::from_code(code as u8));
-    for code in column(1) {
+    for code in cells.rest {
         lane.category.push(known[usize::from(*code)].ok_or_else(|| format!("unknown category {code}"))?);
     }
     Ok(())
 }
 
-fn words<const N: usize>(bytes: &[u8]) -> impl Iterator<Item = [u8; N]> {
-    bytes.as_chunks::<N>().0.iter().copied()
+/// What of a blob is still to be read.
+struct Cells<'b> {
+    rest: &'b [u8],
+}
+
+impl Cells<'_> {
+    fn next(&mut self) -> Option<u64> {
+        let mut value = 0;
+        for (at, byte) in self.rest.iter().take(CELL).enumerate() {
+            value |= u64::from(byte & 0x7f) << (7 * at);
+            if byte & 0x80 == 0 {
+                self.rest = self.rest.get(at + 1..)?;
+                return Some(value);
+            }
+        }
+        None
+    }
+
+    fn each(&mut self, n: usize, mut take: impl FnMut(u64) -> Option<()>) -> Result<(), String> {
+        (0..n).try_for_each(|i| {
+            self.next().and_then(&mut take).ok_or_else(|| format!("slice {i} of the chunk cannot be read"))
+        })
+    }
+
+    fn differences(&mut self, n: usize, mut take: impl FnMut(i64) -> Option<()>) -> Result<(), String> {
+        let mut before = 0i64;
+        self.each(n, |cell| {
+            before = before.wrapping_add(unsigned(cell));
+            take(before)
+        })
+    }
 }

@@ -284,8 +284,8 @@ impl<'a> Loader<'a> {
     }
 
     async fn chunks(&mut self) -> Result<(), Error> {
-        const { assert!(chunk::VERSION == 1) };
-        let sql = "SELECT id, capture_id, track_id, n, columns FROM lane_chunk WHERE version = 1 ORDER BY id";
+        const { assert!(chunk::VERSION == 2) };
+        let sql = "SELECT id, capture_id, track_id, n, columns FROM lane_chunk WHERE version = 2 ORDER BY id";
         self.each("lane_chunk", sql, |c, row| {
             let track = c.track(row, 2)?.0 as usize;
             let bounds = c.bounds();

@@ -211,8 +211,8 @@ fn collective(text: &str) -> Option<&'static str> {
 /// Name and input shapes of an operator, from the text of PyTorch's `emit_nvtx`: `aten::mm, op_id = 7, sizes = [[4, 8]]`.
 /// Its running number would make every call a name of its own.
 fn operator(text: &str) -> Option<(&str, Option<&str>)> {
-    let (name, rest) = text.split_once(", ")?;
-    if !rest.starts_with("op_id = ") && !rest.starts_with("seq = ") {
+    let (name, rest) = text.split_once(',')?;
+    if !rest.starts_with(" op_id = ") && !rest.starts_with(" seq = ") {
         return None;
     }
     let shapes = rest.split_once("sizes = ").and_then(|(_, shapes)| {
