@@ -7,6 +7,7 @@ pub mod estimate;
 pub mod explain;
 pub mod finding;
 pub mod gain;
+pub mod level;
 pub mod ranking;
 pub mod rule;
 pub mod rules;
@@ -17,8 +18,9 @@ use model::Trace;
 pub use estimate::{Estimate, Intervention, Method};
 pub use finding::{Abstention, Competing, Evidence, Finding, Limits, Over, Severity, Trigger};
 pub use gain::{Counterfactual, Interaction, Joint, RankCheck};
+pub use level::Level;
 pub use rule::{Context, Doc, Outcome, Rule};
-pub use verdict::{Level, Verdict, VerdictLayer};
+pub use verdict::{Verdict, VerdictLayer};
 
 use crate::{
     analysis::Analysis,

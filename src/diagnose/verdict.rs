@@ -1,14 +1,16 @@
-//! The answer in one sentence, and the level the capture reached.
+//! The answer in one sentence.
 
 use model::{EvidenceClass, Ns};
 
 use super::{
+    Level,
     finding::{Finding, Severity},
+    level,
     rule::Context,
     rules::{self, cp04_tracing_inflation as inflation, reading, rt19_load_limited as load},
 };
 use crate::{
-    analysis::{AnchorKind, Bucket, Class, Confidence, Layer, Rank, Step, idle::Gap},
+    analysis::{AnchorKind, Bucket, Class, Confidence, Layer, Rank, Scheduler, Step, idle::Gap},
     i18n::{Message, Text, Value},
     platform::Stage,
 };
@@ -31,18 +33,6 @@ pub enum VerdictLayer {
     None,
 }
 
-/// How far the capture supports work on performance.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Level {
-    /// Something ran on the device.
-    Run,
-    /// The hot path is observable and can be moved.
-    Optimise,
-    /// A fair, reproducible comparison explains the gain.
-    Verify,
-}
-
 /// The verdict on a capture.
 #[derive(Clone, Debug)]
 pub struct Verdict {
@@ -60,12 +50,17 @@ pub struct Verdict {
     pub missing: Vec<Message>,
 }
 
-/// Share of the operator layer from which a step without findings is called operator-bound; own value.
-const DECISIVE: f64 = 0.70;
+/// Share of another layer from which a step without findings is not called operator-bound: a cause of high severity would
+/// fit into it, and that no rule that could decide names one proves nothing of the rules that could not; own value.
+const RIVAL: f64 = 0.10;
+/// Part of the gain of faster scheduling that lies where the host did nothing known, from which a server without requests
+/// explains it as well; own value.
+const IDLE_HOST: f64 = 0.5;
 /// Share of the step that may be opaque before there is no verdict.
 const OPAQUE: f64 = 0.50;
-/// Share of device time whose operators must be named before a hot path counts as known.
-const NAMED: f64 = 0.95;
+/// Share of the step, attributed to nothing, from which it is weighed against what was found: a finding of low severity
+/// is not worth more; own value, the limit of medium severity.
+const UNEXPLAINED: f64 = 0.03;
 /// Share of collectives from which a single rank's capture must not be judged by what little it explains; own value, the
 /// limit of rule RT-14 for idle time.
 const COLLECTIVES: f64 = 0.15;
@@ -76,7 +71,7 @@ const BECAUSE: usize = 4;
 
 /// Judges a capture from its ranked findings.
 pub fn judge(cx: &Context<'_>, findings: &[Finding]) -> Verdict {
-    let (level, missing) = level(cx);
+    let (level, missing) = level::reached(cx);
     let verdict = |layer, headline, confidence, because| Verdict {
         layer,
         headline,
@@ -105,7 +100,7 @@ pub fn judge(cx: &Context<'_>, findings: &[Finding]) -> Verdict {
         let args = [("subject", subject(rank, class)), ("ratio", Value::Ratio(ratio))];
         return undecided(Message::new(text, args), vec!["CP-04"]);
     }
-    let opaque = class.share(|b| matches!(b, Bucket::GraphOpaque | Bucket::Unattributed | Bucket::IdleUndecided));
+    let opaque = opaque(class);
     if opaque > OPAQUE {
         let text = Text::new(
             "{subject} ({class}): {share} of a step of {step} is opaque to this capture, so it allows no verdict.",
@@ -134,7 +129,8 @@ pub fn judge(cx: &Context<'_>, findings: &[Finding]) -> Verdict {
     let weighty = |f: &&Finding| f.layer != Layer::Measurement && f.severity >= Severity::Low;
     let collectives = class.share(|b| matches!(b, Bucket::CommTransfer | Bucket::CommWait));
     let best = findings.iter().filter(weighty).map(|f| f.estimate.max_gain_share()).fold(0.0, f64::max);
-    let alone = !has_class(cx, EvidenceClass::MultiRank) && !findings.iter().any(|f| f.layer == Layer::Communication);
+    let alone = !cx.analysis.evidence.has(EvidenceClass::MultiRank)
+        && !findings.iter().any(|f| f.layer == Layer::Communication);
     if alone && collectives >= COLLECTIVES && collectives > best {
         let text = Text::new(
             "{subject} ({class}): {lasts} {step}, {share} of it inside collectives; one rank alone cannot tell their transfer from waiting for a late rank, so capture the other ranks of the job too.",
@@ -142,6 +138,14 @@ pub fn judge(cx: &Context<'_>, findings: &[Finding]) -> Verdict {
         );
         let args = step_args(rank, class).into_iter().chain([("share", Value::Share(collectives))]);
         return undecided(Message::new(text, args), Vec::new());
+    }
+    if opaque >= UNEXPLAINED && opaque > best {
+        let text = Text::new(
+            "{subject} ({class}): {lasts} {step}; for {share} of it nothing recorded says why the device does not work, and that is more than what was found would gain ({gain} at most): record the host's calls and which of them launched what.",
+            "{subject}（{class}）：{lasts} {step}；其中 {share} 的时间没有任何记录能说明设备为何不工作，多于已发现问题的最大收益（{gain}）：请采集主机调用及其与设备操作的关联。",
+        );
+        let args = [("share", Value::Share(opaque)), ("gain", Value::Share(best))];
+        return undecided(Message::new(text, step_args(rank, class).into_iter().chain(args)), vec!["CP-08"]);
     }
     if let Some(limited) = findings.iter().find(|f| f.rule == load::ID && f.trigger.value >= best) {
         let text = Text::new(
@@ -151,7 +155,17 @@ pub fn judge(cx: &Context<'_>, findings: &[Finding]) -> Verdict {
         let args = step_args(rank, class).into_iter().chain([("share", Value::Share(limited.trigger.value))]);
         return verdict(VerdictLayer::Load, Message::new(text, args), limited.confidence, vec![load::ID]);
     }
-    match findings.iter().find(weighty) {
+    let first = findings.iter().find(weighty);
+    if let Some(first) = first.filter(|first| may_lack_requests(cx, first, class)) {
+        let text = Text::new(
+            "{subject} ({class}): {lasts} {step}; {rule} comes first with up to {gain} of it, but nothing recorded says whether the host was late or had no request to work on: record the engine's counters of running and waiting requests, or ranges around its scheduling.",
+            "{subject}（{class}）：{lasts} {step}；首要问题是 {rule}，最多占其中的 {gain}，但没有任何记录能说明主机是迟缓还是没有请求可处理：请记录引擎的运行与等待请求计数，或标注其调度区间。",
+        );
+        let args =
+            [("rule", Value::Raw(first.rule.to_owned())), ("gain", Value::Share(first.estimate.max_gain_share()))];
+        return undecided(Message::new(text, step_args(rank, class).into_iter().chain(args)), vec![first.rule]);
+    }
+    match first {
         Some(first) => {
             let same = |f: &&Finding| weighty(f) && f.layer == first.layer;
             let mut because: Vec<&'static str> = Vec::new();
@@ -168,6 +182,20 @@ pub fn judge(cx: &Context<'_>, findings: &[Finding]) -> Verdict {
             verdict(layer, headline, cx.confidence(rank).min(Confidence::Medium), Vec::new())
         }
     }
+}
+
+/// Whether what comes first is a host that is late between steps, although nothing says what it did there, and nothing
+/// whether it had anything to do.
+fn may_lack_requests(cx: &Context<'_>, first: &Finding, class: &Class) -> bool {
+    let unknown = class.share(|b| reading::is_host(cx.analysis, b, "unknown"));
+    first.rule == "RT-12"
+        && !Scheduler::of(cx.trace).knows_demand()
+        && unknown >= IDLE_HOST * first.estimate.mid_gain_share()
+}
+
+/// Share of a class in which the capture does not show what the device waits for, or what it does.
+fn opaque(class: &Class) -> f64 {
+    class.share(|b| matches!(b, Bucket::GraphOpaque | Bucket::Unattributed | Bucket::IdleUndecided))
 }
 
 /// Whether most of a class is compilation or graph capture, or one gap that holds it.
@@ -191,10 +219,6 @@ fn start_up_gap(rank: &Rank, class: &Class) -> Option<(Ns, f64)> {
     let gap = gaps.map(|gap| gap.span.len()).max()?;
     let share = gap as f64 / class.total.max(1) as f64;
     (share > OPAQUE).then_some((gap, share))
-}
-
-fn has_class(cx: &Context<'_>, class: EvidenceClass) -> bool {
-    cx.analysis.evidence.has(class)
 }
 
 /// The main class with the most time of all ranks.
@@ -285,9 +309,10 @@ fn blame(cx: &Context<'_>, first: &Finding, rank: &Rank, class: &Class) -> Messa
 fn without_findings(cx: &Context<'_>, rank: &Rank, class: &Class) -> (VerdictLayer, Message) {
     let share = |layer: Layer| class.share(|b| b.layer() == layer);
     let computes = share(Layer::Operator);
+    let rivals = Layer::ALL.into_iter().filter(|layer| *layer != Layer::Operator);
     let marked = rank.anchor.kind != AnchorKind::WholeCapture;
     let enough = rank.steady_steps(class).all(|s| s.ops.len() >= FEW_OPS);
-    let (layer, text) = if computes >= DECISIVE && marked && enough {
+    let (layer, text) = if rivals.map(share).all(|rival| rival < RIVAL) && marked && enough {
         let text = Text::new(
             "{subject} ({class}): {lasts} {step}, and the device computes for {operator} of it, so it is operator-bound; no rule that could decide fired. The largest bucket is {bucket} with {part}.",
             "{subject}（{class}）：{lasts} {step}，其中设备计算占 {operator}，受算子限制；能够判定的规则都没有触发。最大的一项是 {bucket}，占 {part}。",
@@ -297,7 +322,7 @@ fn without_findings(cx: &Context<'_>, rank: &Rank, class: &Class) -> (VerdictLay
             "{subject} ({class}): {lasts} {step}, and the device computes for {operator} of it, so it is operator-bound; no rule that could decide fired, and how efficient the operators are was not judged (no probes of this platform). The largest bucket is {bucket} with {part}.",
             "{subject}（{class}）：{lasts} {step}，其中设备计算占 {operator}，受算子限制；能够判定的规则都没有触发，算子本身的效率未作判断（没有本平台探针）。最大的一项是 {bucket}，占 {part}。",
         );
-        (VerdictLayer::Operator, if has_class(cx, EvidenceClass::Probes) { text } else { unjudged })
+        (VerdictLayer::Operator, if cx.analysis.evidence.has(EvidenceClass::Probes) { text } else { unjudged })
     } else {
         let text = Text::new(
             "{subject} ({class}): {lasts} {step}; no rule names a cause: operator {operator}, runtime {runtime}, communication {communication}, measurement {measurement}. The largest bucket is {bucket} with {part}.",
@@ -312,65 +337,4 @@ fn without_findings(cx: &Context<'_>, rank: &Rank, class: &Class) -> (VerdictLay
         ("measurement", Value::Share(share(Layer::Measurement))),
     ];
     (layer, Message::new(text, step_args(rank, class).into_iter().chain(args).chain(largest(cx, class))))
-}
-
-/// Level reached, and what the next one needs.
-fn level(cx: &Context<'_>) -> (Option<Level>, Vec<Message>) {
-    let has = |class| has_class(cx, class);
-    if !has(EvidenceClass::Device) {
-        let text = Text::new("device operations: record with the vendor's profiler", "设备算子：请用厂商剖析器采集");
-        return (None, vec![Message::plain(text)]);
-    }
-    let mut missing = Vec::new();
-    let mut need = |met: bool, text: Text, args: Vec<(&'static str, Value)>| {
-        if !met {
-            missing.push(Message::new(text, args));
-        }
-    };
-    let decodes = cx.main_classes().any(|(_, c)| matches!(c.stage, Stage::Decode | Stage::Mixed));
-    let trains = cx.main_classes().any(|(_, c)| c.stage == Stage::Train);
-    need(
-        decodes || trains,
-        Text::new(
-            "steps that the capture itself names as decode, if the model decodes",
-            "若模型有解码：采集自身标明为解码的步",
-        ),
-        Vec::new(),
-    );
-    let coverage = cx.analysis.op_coverage;
-    need(
-        coverage.is_some_and(|c| c >= NAMED),
-        Text::new(
-            "named operators for 95 % of the device time ({coverage} now)",
-            "95% 设备时间的算子可识别（当前 {coverage}）",
-        ),
-        vec![("coverage", Value::Share(coverage.unwrap_or(0.0)))],
-    );
-    need(
-        has(EvidenceClass::HostApi) && has(EvidenceClass::Graph),
-        Text::new("host calls that show compilation and graph launches", "能看到编译与图下发的主机调用"),
-        Vec::new(),
-    );
-    need(
-        has(EvidenceClass::Probes),
-        Text::new(
-            "probes of this platform, to decide which resource bounds the step",
-            "本平台探针，用于判定受哪种资源限制",
-        ),
-        Vec::new(),
-    );
-    need(
-        has(EvidenceClass::SecondRun),
-        Text::new(
-            "a second run with one setting changed and its measured effect",
-            "只改一个设置的第二次运行及其实测效果",
-        ),
-        Vec::new(),
-    );
-    if missing.is_empty() {
-        let next =
-            Text::new("a complete contract, repeats and an on/off control", "完整的可比契约、重复运行与开关对照");
-        return (Some(Level::Optimise), vec![Message::plain(next)]);
-    }
-    (Some(Level::Run), missing)
 }

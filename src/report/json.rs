@@ -6,6 +6,7 @@
 mod finding;
 mod job;
 mod replay;
+mod shape;
 
 use serde::Serialize;
 
@@ -110,6 +111,9 @@ struct Attribution {
     hidden: Vec<serde_json::Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reassigned: Option<serde_json::Value>,
+    idle: Option<serde_json::Value>,
+    attended: Option<serde_json::Value>,
+    copies: Vec<serde_json::Value>,
     operators: Vec<serde_json::Value>,
     kernels: Vec<serde_json::Value>,
 }
@@ -205,7 +209,7 @@ fn steps(rank: &RankPart) -> Steps {
     let class = |c: &ClassPart| {
         serde_json::json!({
             "key": plain(&c.key), "count": c.count, "used": c.used,
-            "median_ns": c.median, "p95_ns": c.p95, "p99_ns": c.p99,
+            "median_ns": c.median, "host_median_ns": c.host, "p95_ns": c.p95, "p99_ns": c.p99,
         })
     };
     Steps {
@@ -221,10 +225,8 @@ fn steps(rank: &RankPart) -> Steps {
 fn attribution(capture: &Capture) -> impl Iterator<Item = Attribution> {
     capture.ranks.iter().flat_map(move |rank| {
         rank.classes.iter().enumerate().filter(|(_, class)| class.used > 0).map(move |(i, class)| {
-            let works = |works: &[Work]| {
-                let of_main = if rank.main == Some(i) { works } else { &[] };
-                of_main.iter().map(work).collect()
-            };
+            let main = rank.main == Some(i);
+            let works = |works: &[Work]| works.iter().filter(|_| main).map(work).collect();
             Attribution {
                 capture: capture.id,
                 class: plain(&class.key),
@@ -240,6 +242,9 @@ fn attribution(capture: &Capture) -> impl Iterator<Item = Attribution> {
                     .map(|(kind, ns)| serde_json::json!({ "kind": shadow(*kind), "ns": ns }))
                     .collect(),
                 reassigned: class.reassigned.as_ref().map(job::reassigned),
+                idle: class.idle.as_ref().map(shape::idle),
+                attended: class.attended.map(shape::attended),
+                copies: rank.copies.iter().filter(|_| main).map(shape::copies).collect(),
                 operators: works(&rank.operators),
                 kernels: works(&rank.kernels),
             }

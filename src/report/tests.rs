@@ -21,6 +21,20 @@ fn markdown_in_chinese() {
 }
 
 #[test]
+fn json_holds_what_the_page_says_of_host_idle_attention_and_copies() {
+    let document = json_of(&sample::report(false));
+    let class = &document["steps"]["classes"][0];
+    assert_eq!(class["host_median_ns"], 9_000_000);
+    let rows = document["attribution"].as_array().unwrap();
+    let (main, other) = (&rows[0], &rows[1]);
+    assert_eq!(main["idle"]["early_ns"], 9_000_000);
+    assert_eq!(main["attended"]["keys"], 512);
+    assert_eq!(main["copies"][0]["bytes"], 3 << 20);
+    assert!(other["idle"].is_null() && other["attended"].is_null(), "what is not known is absent");
+    assert_eq!(other["copies"], serde_json::json!([]), "copies are those of the main class");
+}
+
+#[test]
 fn json_document() {
     insta::assert_snapshot!("json", json::render(&sample::report(true), Lang::En).unwrap());
 }

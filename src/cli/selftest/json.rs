@@ -41,6 +41,7 @@ pub fn render(score: &Score, seed: u64) -> serde_json::Result<String> {
         "confidence": score.sureness.iter().map(sureness).collect::<Vec<_>>(),
         "evidence": score.selective.iter().map(selective).collect::<Vec<_>>(),
         "misses": score.misses,
+        "wrong_layer": score.blames,
     });
     let mut text = serde_json::to_string_pretty(&value)?;
     text.push('\n');

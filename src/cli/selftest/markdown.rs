@@ -45,8 +45,8 @@ pub fn render(score: &Score, seed: u64, lang: Lang) -> String {
     heading(&mut out, say(Text::new("Is the cause named?", "能否指出原因")));
     out.push_str(&groups(score, lang, |key| !matches!(key, Key::Fault(_))));
     let notes = Text::new(
-        "\nlayer, rule: what comes first, leaving out other things that a second simulation shows to be worth as much or more. Strict: the first of all. Gain error: middle of the interval against the difference to the same run without the fault, over the step. Largest, grown: what the layer of the largest bucket, or of the bucket that grew most over the run without the fault, would have said. Unheard: the rules that name the fault need evidence that the run does not hold (probes, counters), so only a layer that is blamed all the same is scored. Invisible: faults that cost less than 1 % of the step, not scored.",
-        "\n层、规则：排在首位者，已除去第二次模拟证明同样值得或更值得处理的其他事项。严格：全部之中的首位。收益误差：区间中点与去掉故障后同一运行之差的偏差，相对步时。最大、增长：最大的桶，或相对无故障运行增长最多的桶所在的层会给出的答案。缺证据：能指出该故障的规则所需的证据（探针、计数器）不在采集中，仅当仍然归咎于某层时对层计分。不可见：代价不足步时 1% 的故障，不计分。",
+        "\nlayer, rule: what comes first, leaving out other things that a second simulation shows to be worth as much or more. Strict: the first of all. Gain error: middle of the interval against the difference to the same run without the fault, over the step. Largest, grown: what the layer of the largest bucket, or of the bucket that grew most over the run without the fault, would have said. Unheard: the rules that name the fault need evidence that the run does not hold (probes, counters), so only a layer that is blamed all the same is scored, right or wrong; an answer that leaves the layer open is not. Invisible: faults that cost less than 1 % of the step, not scored.",
+        "\n层、规则：排在首位者，已除去第二次模拟证明同样值得或更值得处理的其他事项。严格：全部之中的首位。收益误差：区间中点与去掉故障后同一运行之差的偏差，相对步时。最大、增长：最大的桶，或相对无故障运行增长最多的桶所在的层会给出的答案。缺证据：能指出该故障的规则所需的证据（探针、计数器）不在采集中，仅当仍然归咎于某层时对层计分（无论对错），未下结论的不计分。不可见：代价不足步时 1% 的故障，不计分。",
     );
     out.extend([say(notes), "\n\n"]);
     heading(&mut out, say(Text::new("By fault", "按故障")));
@@ -71,6 +71,8 @@ fn label(key: &Key, lang: Lang) -> String {
     let size = |permille: i64| format!("{}×", permille as f64 / 1000.0);
     match key {
         Key::All => all.to_owned(),
+        Key::Heard(true) => Text::new("with a rule that could speak", "有规则可判").get(lang).to_owned(),
+        Key::Heard(false) => Text::new("with none", "无规则可判").get(lang).to_owned(),
         Key::Magnitude(permille) => format!("{all} {}", size(*permille)),
         Key::Family(layer) => (*layer).to_owned(),
         Key::FamilyMagnitude(layer, permille) => format!("{layer} {}", size(*permille)),

@@ -9,6 +9,7 @@
 //! | [`answer`] | what was said, beside the truth |
 //! | [`examine`] | one run from simulation to answer |
 //! | [`score`] | scores of many runs |
+//! | [`miss`] | what was said that is not so |
 //! | [`calibrate`] | false alarms of each rule as its threshold rises |
 //! | [`figures`] | scores by name, and what changed since a file of them |
 //! | [`markdown`], [`json`] | the two forms |
@@ -20,6 +21,7 @@ mod examine;
 mod figures;
 mod json;
 mod markdown;
+mod miss;
 mod plan;
 mod score;
 mod subject;
@@ -53,9 +55,9 @@ use score::Score;
 const ROUNDS: usize = 1;
 /// Runs when nothing else is asked for: what two cores examine within a minute.
 const RUNS: usize = 120;
-/// Rounds with `--full`: every fault at every magnitude with every number of ranks from fifteen seeds, some of which issue
-/// eagerly and some by graphs.
-const FULL_ROUNDS: usize = 45;
+/// Rounds with `--full`: every fault at every magnitude with each number of ranks from ten seeds that issue eagerly and ten
+/// that use graphs, where the fault leaves the choice.
+const FULL_ROUNDS: usize = 60;
 /// Evidence is taken away in every so manieth run: those runs take several times as long.
 const POORER: usize = 5;
 /// The run without its faults is read too beside every so manieth run.
@@ -64,13 +66,13 @@ const TWIN: usize = 2;
 /// Show how often the diagnosis is right, on simulated runs whose truth is known.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Examine many more runs; takes some 70 times as long.
+    /// Examine many more runs; takes some 90 times as long.
     #[arg(long)]
     full: bool,
     /// Seed of the first round; round n uses the n-th seed after it.
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     seed: u64,
-    /// Rounds: each has every fault at every magnitude once [default: 1, with --full 45].
+    /// Rounds: each has every fault at every magnitude once [default: 1, with --full 60].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     rounds: Option<u32>,
     /// Only this fault, such as layer_sync, these together, such as gc+full_sort, or 'healthy' (may be given several times).
@@ -116,6 +118,7 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
         seed: arguments.seed,
         ranks: arguments.ranks.map(usize::from),
         rounds: arguments.rounds.map_or(if arguments.full { FULL_ROUNDS } else { ROUNDS }, |n| n as usize),
+        in_turn: arguments.full,
     });
     let chosen = arguments.full || arguments.rounds.is_some() || !arguments.only.is_empty();
     let runs = arguments.runs.map_or(if chosen { usize::MAX } else { RUNS }, |n| n as usize);

@@ -52,6 +52,11 @@ const RANKS: [usize; 3] = [1, 2, 4];
 /// Size of the faults of a pair, in parts per thousand of the usual one.
 const USUAL: i64 = 1000;
 
+/// Seeds that are tried for one that issues as is wanted; a fault may allow only one way.
+const TRIES: u64 = 32;
+/// From one seed that is tried to the next: beyond all seeds of the rounds.
+const FAR: u64 = 1 << 32;
+
 impl Case {
     /// Faults of the run in the word that `--only` takes.
     pub fn key(&self) -> String {
@@ -92,6 +97,8 @@ pub struct Wish {
     pub ranks: Option<usize>,
     /// Rounds.
     pub rounds: usize,
+    /// Whether rounds issue eagerly and by graphs in turn, as far as a fault leaves the choice; otherwise the seeds decide.
+    pub in_turn: bool,
 }
 
 /// The runs asked for, round by round. A round has every fault once at every magnitude; the magnitudes of a fault share a
@@ -105,9 +112,15 @@ pub fn rounds(wish: &Wish) -> Vec<Case> {
     for round in 0..wish.rounds {
         let ranks = |at: usize| wish.ranks.unwrap_or(RANKS[(round + at) % RANKS.len()]);
         let seed = |count: usize, at: usize| wish.seed.wrapping_add((round * count + at) as u64);
+        // All numbers of ranks are taken with one way of issuing before the other has its turn.
+        let eager = wish.in_turn.then_some(round / RANKS.len() % 2 == 0);
         let mut put = |kinds: &[FaultKind], magnitude_permille: i64, seed: u64, ranks: usize| {
             let faults: Vec<Fault> = kinds.iter().map(|kind| Fault { kind: *kind, magnitude_permille }).collect();
-            cases.push(Case { faults, control: None, seed, ranks });
+            let case = |seed| Case { faults: faults.clone(), control: None, seed, ranks };
+            let issues = |case: &Case| eager.is_none_or(|eager| (case.config().mode == Mode::Eager) == eager);
+            let seeds = (0..TRIES).map(|n| seed.wrapping_add(n * FAR));
+            let chosen = seeds.map(case).find(issues);
+            cases.push(chosen.unwrap_or_else(|| case(seed)));
         };
         for (at, kinds) in kinds.iter().enumerate() {
             let sizes: &[i64] = if kinds.len() == 1 { &MAGNITUDES } else { &[USUAL] };
@@ -160,9 +173,30 @@ mod tests {
         for case in all.iter().filter(|case| !case.faults.is_empty()) {
             let only = vec![case.faults.iter().map(|fault| fault.kind).collect()];
             let ranks = Some(case.config().ranks);
-            let again = rounds(&Wish { only, seed: case.seed, ranks, rounds: 1 });
+            let again = rounds(&Wish { only, seed: case.seed, ranks, rounds: 1, in_turn: false });
             let same = |other: &Case| other.faults == case.faults && other.config() == case.config();
             assert!(again.iter().any(same), "{case:?}");
+        }
+    }
+
+    #[test]
+    fn rounds_in_turn_examine_every_fault_both_ways_with_every_number_of_ranks() {
+        const ROUNDS: usize = 12;
+        let cases = rounds(&Wish { rounds: ROUNDS, in_turn: true, ..Wish::default() });
+        for kind in FaultKind::ALL.iter().copied() {
+            let of_kind = |case: &&Case| case.faults == [Fault { kind, magnitude_permille: USUAL }];
+            let of_kind: Vec<&Case> = cases.iter().filter(of_kind).collect();
+            let seeds: std::collections::BTreeSet<u64> = of_kind.iter().map(|case| case.seed).collect();
+            assert_eq!(seeds.len(), ROUNDS, "{kind:?}: a seed is examined twice");
+            let eager = |case: &&&Case| case.config().mode == Mode::Eager;
+            if matches!(of_kind.iter().filter(eager).count(), 0 | ROUNDS) {
+                continue; // The fault exists in one way only.
+            }
+            for ranks in RANKS {
+                let so_many: Vec<&&Case> = of_kind.iter().filter(|case| case.ranks == ranks).collect();
+                let eager = so_many.iter().filter(|case| case.config().mode == Mode::Eager).count();
+                assert_eq!((eager, so_many.len() - eager), (2, 2), "{kind:?} with {ranks} ranks");
+            }
         }
     }
 

@@ -7,6 +7,7 @@ use super::{
     answer::{Injected, MATTERS, Said, VISIBLE, competes, family_key, shows_in},
     deprive::Loss,
     examine::Examined,
+    miss::{Blame, Miss},
     plan::kind_key,
 };
 use crate::analysis::{Confidence, Layer};
@@ -105,27 +106,6 @@ pub struct Selective {
     pub wrong: Rate,
 }
 
-/// A fault that was not named first, or a healthy run of which something was said that is not so.
-#[derive(Clone, Debug, serde::Serialize)]
-pub struct Miss {
-    /// What was wrong.
-    pub fault: String,
-    /// How much, in parts per thousand of the usual size.
-    pub magnitude_permille: i64,
-    /// Seed of the run.
-    pub seed: u64,
-    /// How decode was issued.
-    pub mode: &'static str,
-    /// Ranks.
-    pub ranks: usize,
-    /// True gain over the step.
-    pub gain: f64,
-    /// Rules that would have been right.
-    pub expected: Vec<&'static str>,
-    /// What was said instead, in its order: rule, gain over the step, true gain over the step.
-    pub said: Vec<(&'static str, Option<f64>, Option<f64>)>,
-}
-
 /// All scores of a set of runs.
 #[derive(Clone, Debug, Default)]
 pub struct Score {
@@ -151,6 +131,8 @@ pub struct Score {
     pub selective: BTreeMap<Option<Loss>, Selective>,
     /// Faults that were not named first, and false alarms on healthy runs.
     pub misses: Vec<Miss>,
+    /// Answers that blame a wrong layer, with all evidence and with less.
+    pub blames: Vec<Blame>,
 }
 
 /// What a group is made of, in the order of the tables.
@@ -158,6 +140,8 @@ pub struct Score {
 pub enum Key {
     /// Every fault.
     All,
+    /// Faults whose rules had the evidence they need, or had it not.
+    Heard(bool),
     /// Faults of a magnitude, in parts per thousand.
     Magnitude(i64),
     /// Faults of a layer.
@@ -173,6 +157,8 @@ impl Key {
     pub fn word(&self) -> String {
         match self {
             Self::All => "all".to_owned(),
+            Self::Heard(true) => "heard".to_owned(),
+            Self::Heard(false) => "unheard".to_owned(),
             Self::Magnitude(permille) => format!("x{}", *permille as f64 / 1000.0),
             Self::Family(layer) => (*layer).to_owned(),
             Self::FamilyMagnitude(layer, permille) => format!("{layer}.x{}", *permille as f64 / 1000.0),
@@ -226,15 +212,17 @@ impl Score {
         }
         self.false_alarms.count(alarm);
         if alarm {
-            self.misses.push(miss(run, 0));
+            self.misses.push(Miss::new(run, &run.answer, 0));
         }
     }
 
     fn fault(&mut self, run: &Examined) {
         let (Some(fault), Some(injected)) = (run.faults.first(), run.case.faults.first()) else { return };
         let (family, permille) = (family_key(fault.family), injected.magnitude_permille);
+        let heard = run.answer.heard.first() == Some(&true);
         let keys = [
             Key::All,
+            Key::Heard(heard),
             Key::Magnitude(permille),
             Key::Family(family),
             Key::FamilyMagnitude(family, permille),
@@ -245,7 +233,6 @@ impl Score {
             run.answer.against(0, fault.gain).filter(|said| competes(said, fault.family)).collect();
         let names = |said: &Said| said.names(0);
         let blamed = run.answer.blames(0, fault);
-        let heard = run.answer.heard.first() == Some(&true);
         let named = run.answer.names(0);
         let right = against.first().is_some_and(|said| names(said));
         let strict = run.answer.said.iter().find(|said| competes(said, fault.family));
@@ -295,13 +282,18 @@ impl Score {
             self.rules.entry(rule).or_default().recall.count(heard);
         }
         if heard && !right {
-            self.misses.push(miss(run, permille));
+            self.misses.push(Miss::new(run, &run.answer, permille));
         }
-        if !run.poorer.is_empty() {
-            let all = run.poorer.iter().map(|(loss, answer)| (Some(*loss), answer));
-            for (loss, answer) in std::iter::once((None, &run.answer)).chain(all) {
-                let blamed = answer.blames(0, fault);
-                let selective = self.selective.entry(loss).or_default();
+        let poorer = run.poorer.iter().map(|(loss, answer)| (Some(*loss), answer));
+        for (without, answer) in std::iter::once((None, &run.answer)).chain(poorer) {
+            let blamed = answer.blames(0, fault);
+            if blamed == Some(false) {
+                let heard = answer.heard.first() == Some(&true);
+                let miss = Miss::new(run, answer, permille);
+                self.blames.push(Blame { without, heard, verdict: answer.verdict, miss });
+            }
+            if !run.poorer.is_empty() {
+                let selective = self.selective.entry(without).or_default();
                 selective.answered.count(blamed.is_some());
                 if let Some(right) = blamed {
                     selective.wrong.count(!right);
@@ -329,7 +321,11 @@ impl Score {
         let both = run.faults.iter().enumerate().all(|(i, fault)| found(i, fault));
         self.pairs.count(both);
         if !both {
-            self.misses.push(miss(run, run.case.faults.first().map_or(0, |fault| fault.magnitude_permille)));
+            self.misses.push(Miss::new(
+                run,
+                &run.answer,
+                run.case.faults.first().map_or(0, |fault| fault.magnitude_permille),
+            ));
         }
     }
 
@@ -372,19 +368,4 @@ impl Score {
 fn error(said: &Said, run: &Examined) -> Option<f64> {
     let (middle, truth) = said.middle().zip(said.truth)?;
     Some((middle - truth).abs() as f64 / run.step.max(1) as f64)
-}
-
-fn miss(run: &Examined, magnitude_permille: i64) -> Miss {
-    let share = |ns: i64| ns as f64 / run.step.max(1) as f64;
-    let gain: i64 = run.faults.iter().map(|fault| fault.gain).sum();
-    Miss {
-        fault: run.case.key(),
-        magnitude_permille,
-        seed: run.case.seed,
-        mode: run.mode,
-        ranks: run.ranks,
-        gain: share(gain),
-        expected: run.faults.iter().flat_map(|fault| fault.kind.rules()).copied().collect(),
-        said: run.answer.said.iter().map(|s| (s.rule, s.middle().map(share), s.truth.map(share))).collect(),
-    }
 }

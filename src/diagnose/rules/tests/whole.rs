@@ -32,11 +32,58 @@ fn a_full_graph_that_keeps_the_device_busy_has_no_host_finding() {
 }
 
 #[test]
-fn between_step_scheduling_is_the_verdict_where_it_costs_most() {
-    let d = diagnosis(&graph(12, |r, _| {
-        r.think(us(300));
-    }));
-    assert_eq!((d.verdict.layer, d.verdict.because[0]), (VerdictLayer::Runtime, "RT-12"));
+fn between_step_scheduling_is_the_verdict_where_it_costs_most_and_is_seen() {
+    let scheduled = |seen: bool| {
+        let mut run = Run { script: Script::default(), host: 0, device: 0 };
+        for _ in 0..12 {
+            let from = run.host;
+            run.graph(&[(GEMM, us(50)); 10], us(1)).token();
+            let label = "execute_context_0(0)_generation_4(4)";
+            run.script.host(model::Category::UserRange, label, (from, run.host));
+            if seen {
+                run.work(model::Category::FrameworkOp, "aten::to", us(300));
+            } else {
+                run.think(us(300));
+            }
+        }
+        diagnosis(&run.script.analyze())
+    };
+    let (seen, unseen) = (scheduled(true), scheduled(false));
+    assert_eq!((seen.verdict.layer, seen.verdict.because[0]), (VerdictLayer::Runtime, "RT-12"));
+    let headline = unseen.verdict.headline.render(Lang::En, |_| String::new());
+    assert_eq!(unseen.verdict.because, ["RT-12"], "{headline}");
+    assert_eq!(unseen.verdict.layer, VerdictLayer::Undecided, "no request looks the same");
+    assert!(headline.contains("no request"), "{headline}");
+}
+
+#[test]
+fn idle_time_that_nothing_explains_is_not_left_out_of_the_verdict() {
+    let silent = |gap| {
+        let mut s = Script::default();
+        for step in 0..8 {
+            let from = step * 12 * (us(10) + gap);
+            for i in 0..12 {
+                let at = from + i * (us(10) + gap);
+                s.kernel(7, GEMM, (at, at + us(10)), None, None);
+            }
+            s.host(
+                model::Category::UserRange,
+                "execute_context_0(0)_generation_4(4)",
+                (from, from + 12 * (us(10) + gap)),
+            );
+        }
+        diagnosis(&s.analyze())
+    };
+    let (idle, busy) = (silent(us(2)), silent(100));
+    let headline = idle.verdict.headline.render(Lang::En, |_| String::new());
+    assert_eq!(
+        (idle.verdict.layer, &idle.verdict.because[..]),
+        (VerdictLayer::Undecided, &["CP-08"][..]),
+        "{headline}"
+    );
+    assert!(headline.contains("nothing recorded says"), "{headline}");
+    let headline = busy.verdict.headline.render(Lang::En, |_| String::new());
+    assert!(busy.verdict.because.is_empty() && !headline.contains("nothing recorded says"), "{headline}");
 }
 
 #[test]
