@@ -114,7 +114,10 @@ impl Rule for ExpertPadding {
                             Some(ratio) => Some(ratio).filter(|r| *r >= COUNTED),
                             None => padding(rows(part.1)?, tokens?),
                         }?;
-                        Some(Part::gone(part).to((part.1.dur() as f64 / padding) as Ns))
+                        let without = |times: f64| (part.1.dur() as f64 * times / padding) as Ns;
+                        let part = Part::gone(part).to(without(1.0));
+                        // Whole tiles leave some padding: less than is worth naming is good enough.
+                        Some(if measured.is_some() { part.within(without(1.0), without(COUNTED)) } else { part })
                     })
                     .collect()
             }));
