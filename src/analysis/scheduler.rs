@@ -43,6 +43,13 @@ impl RankCounter {
     }
 }
 
+/// Whether any rank counts something of its own steps.
+pub fn counts_steps(trace: &Trace) -> bool {
+    use RankCounter::{ExpertTokens, PaddedTokens, Running, Tokens};
+    let known = |name: &str| [Tokens, PaddedTokens, ExpertTokens, Running].iter().any(|c| c.names().contains(&name));
+    trace.counters.iter().any(|c| known(short(trace.strings.get(c.name))))
+}
+
 /// Whether a process never scheduled more tokens in a step than it had requests: then all of its steps decode. Not known
 /// unless it counts both.
 pub fn only_decodes(trace: &Trace, process: ProcessId) -> bool {
