@@ -31,6 +31,7 @@ pub enum Class {
     Format,
     Fill,
     Index,
+    Reduce,
 }
 
 impl Class {
@@ -50,6 +51,7 @@ impl Class {
             Self::Format => "format",
             Self::Fill => "fill",
             Self::Index => "index",
+            Self::Reduce => "reduce",
         }
     }
 }
@@ -219,6 +221,15 @@ slots! {
     TreeReduce None, "c10d::allreduce_", 9_000..24_000,
         "ncclDevKernel_AllReduce_Sum_bf16_TREE_LL(ncclDevKernelArgsStorage<4096ul>)",
         "ncclDevKernel_Generic_4(ncclDevKernelArgsStorage<4096ul>)";
+    UnfusedMean c(Class::Reduce), "aten::mean", 2_000..4_000,
+        "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::MeanOps<float, float, float, float>, unsigned int, float, 4, 4> >(at::native::ReduceOp<float, at::native::MeanOps<float, float, float, float>, unsigned int, float, 4, 4>)",
+        "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::MeanOps<float, float, float, float>, unsigned int, float, 4, 4> >(at::native::ReduceOp<float, at::native::MeanOps<float, float, float, float>, unsigned int, float, 4, 4>)";
+    UnfusedRsqrt c(Class::Elementwise), "aten::rsqrt", 2_000..4_000,
+        "void at::native::vectorized_elementwise_kernel<4, at::native::rsqrt_kernel_cuda(at::TensorIteratorBase&)::{lambda(float)#1}, std::array<char*, 2ul> >(int)",
+        "void at::native::vectorized_elementwise_kernel<4, at::native::rsqrt_kernel_cuda(at::TensorIteratorBase&)::{lambda(float)#1}, std::array<char*, 2ul> >(int)";
+    UnfusedCat c(Class::Format), "aten::cat", 1_800..3_200,
+        "void at::native::(anonymous namespace)::CatArrayBatchedCopy<at::native::(anonymous namespace)::OpaqueType<2u>, unsigned int, 4, 64, 64>(at::native::(anonymous namespace)::OpaqueType<2u>*)",
+        "void at::native::(anonymous namespace)::CatArrayBatchedCopy<at::native::(anonymous namespace)::OpaqueType<2u>, unsigned int, 4, 64, 64>(at::native::(anonymous namespace)::OpaqueType<2u>*)";
 }
 
 impl Slot {

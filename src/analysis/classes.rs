@@ -32,21 +32,24 @@ pub struct Draft {
 
 impl Draft {
     /// Reads a step's annotation and, where it is silent, its kernels.
-    /// `tokens` is what the engine counts of its steps, if it does.
+    /// `tokens` is what the engine counts of its steps, if it does, and `usual` what all steps of the run are known to be.
     pub fn new(
         mark: &Mark,
         ops: &[DeviceOp],
         timeline: &Timeline,
         tokens: Option<&Series>,
-        training: bool,
+        usual: Stage,
         whole: bool,
     ) -> Self {
         let label = mark.label.as_ref();
         let said = label.map_or(Stage::Unknown, |l| l.stage);
         let batch = label.and_then(|l| l.decode_requests).filter(|n| *n > 0);
         let stage = match said {
-            Stage::Unknown if training => Stage::Train,
-            Stage::Unknown => stage_of_kernels(ops),
+            Stage::Unknown if usual == Stage::Train => usual,
+            Stage::Unknown => match stage_of_kernels(ops) {
+                Stage::Unknown => usual,
+                told => told,
+            },
             known => known,
         };
         // A step of decode only has a token per sequence.

@@ -2,7 +2,10 @@
 
 use model::{Category, Detail, Evidence, EvidenceClass, Trace, TrackKind};
 
-use super::Rank;
+use super::{
+    Rank,
+    scheduler::{self, Scheduler},
+};
 
 /// The classes of evidence that a capture holds.
 pub fn of(trace: &Trace, ranks: &[Rank]) -> Evidence {
@@ -25,7 +28,7 @@ pub fn of(trace: &Trace, ranks: &[Rank]) -> Evidence {
     hold(EvidenceClass::Shapes, trace.details.iter().any(|d| matches!(d, Detail::Op(op) if op.shapes.is_some())));
     hold(EvidenceClass::MultiRank, ranks.len() > 1);
     let device_counter = |c: &model::CounterTrack| c.device.is_some() && !trace.strings.get(c.name).contains("memory");
-    hold(EvidenceClass::Logs, super::Scheduler::of(trace).is_known());
+    hold(EvidenceClass::Logs, Scheduler::of(trace).is_known() || scheduler::counts_steps(trace));
     hold(EvidenceClass::Counters, trace.counters.iter().any(device_counter));
     let queue_waits =
         trace.tracks.iter().zip(&trace.lanes).any(|(track, lane)| {

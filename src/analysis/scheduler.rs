@@ -21,6 +21,8 @@ pub enum RankCounter {
     PaddedTokens,
     /// Tokens that the rank's experts got.
     ExpertTokens,
+    /// Requests in the batch.
+    Running,
 }
 
 impl RankCounter {
@@ -29,6 +31,7 @@ impl RankCounter {
             Self::Tokens => &["num_scheduled_tokens"],
             Self::PaddedTokens => &["num_padded_tokens", "padded_tokens"],
             Self::ExpertTokens => &["moe_tokens"],
+            Self::Running => RUNNING,
         }
     }
 
@@ -38,6 +41,23 @@ impl RankCounter {
         let named = |c: &&model::CounterTrack| self.names().contains(&short(trace.strings.get(c.name)));
         trace.counters.iter().filter(mine).find(named).map(Series::of).filter(|s| !s.0.is_empty())
     }
+}
+
+/// Whether any rank counts something of its own steps.
+pub fn counts_steps(trace: &Trace) -> bool {
+    use RankCounter::{ExpertTokens, PaddedTokens, Running, Tokens};
+    let known = |name: &str| [Tokens, PaddedTokens, ExpertTokens, Running].iter().any(|c| c.names().contains(&name));
+    trace.counters.iter().any(|c| known(short(trace.strings.get(c.name))))
+}
+
+/// Whether a process never scheduled more tokens in a step than it had requests: then all of its steps decode. Not known
+/// unless it counts both.
+pub fn only_decodes(trace: &Trace, process: ProcessId) -> bool {
+    let (tokens, running) = (RankCounter::Tokens.of(trace, process), RankCounter::Running.of(trace, process));
+    let within = |tokens: &Series, running: &Series| {
+        tokens.0.iter().all(|(t, n)| running.at(*t).is_some_and(|requests| *n <= requests))
+    };
+    tokens.zip(running).is_some_and(|(tokens, running)| within(&tokens, &running))
 }
 
 /// Samples of one counter in order of time.

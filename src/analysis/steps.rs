@@ -17,7 +17,7 @@ use super::{
     host::{HostStates, Labels},
     idle::Explainer,
     matching, period,
-    scheduler::RankCounter,
+    scheduler::{self, RankCounter},
     segments::Segments,
     timeline,
     timeline::{DeviceOp, OpKind, Timeline},
@@ -269,7 +269,11 @@ fn analyze_rank(
     let states = HostStates::build(trace, packs, process, &timeline, labels);
     let explainer = Explainer::new(&timeline, &states);
     let attribution = attribution::attribute(trace, &timeline, &collectives, &explainer, &windows, cuts);
-    let training = training::is_training(trace, process);
+    let usual = match () {
+        () if training::is_training(trace, process) => Stage::Train,
+        () if scheduler::only_decodes(trace, process) => Stage::Decode,
+        () => Stage::Unknown,
+    };
     let tokens = RankCounter::Tokens.of(trace, process);
     let mut steps: Vec<Step> = Vec::with_capacity(windows.len());
     let mut drafts = Vec::with_capacity(windows.len());
@@ -279,7 +283,7 @@ fn analyze_rank(
         let ops = mark.op..end.max(mark.op);
         let here = timeline.ops.get(ops.clone()).unwrap_or(&[]);
         let whole = anchor.kind == AnchorKind::WholeCapture;
-        drafts.push(classes::Draft::new(mark, here, &timeline, tokens.as_ref(), training, whole));
+        drafts.push(classes::Draft::new(mark, here, &timeline, tokens.as_ref(), usual, whole));
         steps.push(Step {
             index: i as u32,
             window: *window,

@@ -18,6 +18,16 @@ pub struct Remedy {
     /// Manifest key and value of a run that follows the advice already.
     #[serde(skip)]
     pub unless: Option<(String, String)>,
+    /// Fragments of names of the kernels that the advice is about; none where it is about all that a finding names.
+    #[serde(skip)]
+    pub kernels: Vec<String>,
+}
+
+impl Remedy {
+    /// Whether the advice is about any of the kernels named.
+    pub fn is_about<'a>(&self, mut names: impl Iterator<Item = &'a str>) -> bool {
+        self.kernels.is_empty() || names.any(|name| self.kernels.iter().any(|part| name.contains(part)))
+    }
 }
 
 /// Advice as a pack writes it.
@@ -30,6 +40,9 @@ pub(super) struct RemedyEntry {
     pub zh: String,
     /// Manifest key, and the value (or one of the values, separated by commas) with which the advice is followed already.
     pub unless: Option<(String, String)>,
+    /// Fragments of the names of the kernels that it is about; all where there are none.
+    #[serde(default)]
+    pub kernels: Vec<String>,
     pub source: Option<String>,
     pub date: Option<String>,
 }

@@ -326,3 +326,18 @@ fn language_model_captures_are_mapped() {
         assert!(share >= 0.95, "{relative}: {share}");
     }
 }
+
+#[test]
+fn advice_about_weights_is_given_only_where_a_weight_is_converted() {
+    let about = |vendor, kernel: &str| -> String {
+        let remedies = PACKS.remedies("OP-05", Some(vendor)).into_iter();
+        remedies.filter(|r| r.is_about([kernel].into_iter())).map(|r| r.text_en).collect()
+    };
+    let cat = "void at::native::(anonymous namespace)::CatArrayBatchedCopy<at::native::OpaqueType<2u>, unsigned int>";
+    assert!(about("amd", cat).contains("Concatenations") && !about("amd", cat).contains("preshuffled"));
+    let contiguous = "void at::native::elementwise_kernel<128, 4, at::native::direct_copy_kernel_cuda>";
+    assert!(!about("amd", contiguous).contains("preshuffled") && !about("amd", contiguous).contains("Concatenations"));
+    assert!(about("amd", "batched_transpose_16x64_pack_4x2_ediv_1x2_half").contains("channels_last"));
+    assert!(about("ascend", "aclnnMatmul_TransData_TransData").contains("FRACTAL_NZ"));
+    assert!(!about("ascend", "aclnnTranspose_Transpose").contains("FRACTAL_NZ"));
+}

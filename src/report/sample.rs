@@ -238,6 +238,7 @@ fn finding() -> Finding {
             source: "vendor guide".into(),
             date: "2026-01".into(),
             unless: None,
+            kernels: Vec::new(),
         }],
         verify: Message::plain(Text::new(
             "Run again with graphs and compare the step time.",

@@ -9,6 +9,9 @@ use crate::{
 
 /// Steps that share one value of the drift.
 const DRIFT_STEPS: i64 = 5;
+/// The most that a tail can cost, in parts per thousand: the 1.05 waves that a kernel is launched with take no longer than
+/// two whole ones.
+const TAIL_PERMILLE: i64 = 900;
 
 impl Builder<'_> {
     /// What all durations of the step share, in parts per thousand.
@@ -40,7 +43,7 @@ impl Builder<'_> {
                 let wave = matches!(slot, Slot::GateUp | Slot::Down);
                 let tile = slot != Slot::LmHead;
                 dose(FaultKind::SlowGemm, 600)
-                    + if wave { dose(FaultKind::WaveTail, 600) } else { 0 }
+                    + if wave { dose(FaultKind::WaveTail, 600).min(TAIL_PERMILLE) } else { 0 }
                     + if tile { dose(FaultKind::PrefillTile, 1000) + self.padding() } else { 0 }
             }
             Slot::Attention => dose(FaultKind::NoSplitKv, 2500) + self.padding(),

@@ -3,12 +3,45 @@
 use super::{Builder, MAIN, SIDE, shape};
 use crate::{fault::FaultKind, kernel::Slot, random::Of};
 
+/// The kernels of a norm that is not fused, by how many they are: at least the square, its mean, the root and the product;
+/// in turn the epsilon, the residual, the product with the weight and a second one.
+const NORM: [&[Slot]; 5] = {
+    use Slot::{SideAdd as Add, Small as Mul, UnfusedMean as Mean, UnfusedNorm as Pow, UnfusedRsqrt as Rsqrt};
+    [
+        &[Pow, Mean, Rsqrt, Mul],
+        &[Pow, Mean, Add, Rsqrt, Mul],
+        &[Pow, Mean, Add, Rsqrt, Mul, Mul],
+        &[Add, Pow, Mean, Add, Rsqrt, Mul, Mul],
+        &[Add, Pow, Mean, Add, Rsqrt, Mul, Mul, Mul],
+    ]
+};
+/// Those of a rotary embedding: x·cos + cat(−x₂, x₁)·sin.
+const ROPE: [&[Slot]; 2] = {
+    use Slot::{SideAdd as Add, Small as Mul, UnfusedCat as Cat, UnfusedRope as Neg};
+    [&[Neg, Cat, Mul, Add], &[Mul, Neg, Cat, Mul, Add]]
+};
+/// Those of an activation with a gate.
+const ACT: [&[Slot]; 1] = [&[Slot::UnfusedAct, Slot::Small]];
+
+/// The one of `chains` that has about so many kernels.
+fn chain(chains: &[&'static [Slot]], kernels: i64) -> &'static [Slot] {
+    let fits = chains.iter().rfind(|chain| chain.len() as i64 <= kernels);
+    fits.or(chains.first()).copied().unwrap_or_default()
+}
+
 impl Builder<'_> {
+    /// Kernels that each take what one of `slot` takes.
+    fn unfused(&mut self, slot: Slot, kernels: &[Slot], layer: i64, first: i64) {
+        for (nth, kernel) in (first..).zip(kernels) {
+            self.push(slot, layer, nth).kernel = *kernel;
+        }
+    }
+
     /// A norm, or the elementwise kernels that stand for it.
     pub(super) fn norm(&mut self, slot: Slot, layer: i64, place: i64) {
         match self.config.dose(FaultKind::Unfused, 6) {
             0 => self.upcast(slot, layer, place),
-            pieces => self.several(Slot::UnfusedNorm, layer, place * 64, pieces.clamp(3, 8)),
+            pieces => self.unfused(Slot::UnfusedNorm, chain(&NORM, pieces), layer, place * 64),
         }
     }
 
@@ -50,7 +83,7 @@ impl Builder<'_> {
         }
         self.gemm(Slot::Qkv, layer, 1);
         match config.dose(FaultKind::Unfused, 3) {
-            rope if rope > 1 => self.several(Slot::UnfusedRope, layer, 0, rope),
+            rope if rope > 1 => self.unfused(Slot::UnfusedRope, chain(&ROPE, rope), layer, 0),
             _ => {
                 self.push(Slot::Rope, layer, 0);
             }
@@ -92,7 +125,7 @@ impl Builder<'_> {
 
     fn activation(&mut self, layer: i64) {
         if self.config.has(FaultKind::Unfused) {
-            self.several(Slot::UnfusedAct, layer, 0, 2);
+            self.unfused(Slot::UnfusedAct, chain(&ACT, 2), layer, 0);
         } else {
             self.upcast(Slot::Act, layer, 2);
         }

@@ -2,7 +2,10 @@
 
 use model::{Detail, Trace};
 
-use crate::analysis::{DeviceOp, Rank};
+use crate::{
+    analysis::{DeviceOp, OpKind, Rank, Step},
+    platform::{CanonicalOp, OpClass},
+};
 
 /// Blocks that a kernel was launched with, if the source says so.
 pub fn blocks(trace: &Trace, op: &DeviceOp) -> Option<u64> {
@@ -16,6 +19,18 @@ pub fn blocks(trace: &Trace, op: &DeviceOp) -> Option<u64> {
 pub fn cores(trace: &Trace, rank: &Rank) -> Option<u64> {
     let own = trace.devices.iter().find(|d| d.process == rank.process && d.ordinal == rank.device);
     own.or(trace.devices.first())?.cores.map(u64::from).filter(|n| *n > 0)
+}
+
+/// Rows that the kernels of a step work on, padding included, as their launches show it: cache writes and norms give each
+/// row a block. `None` unless all of them were launched with the same number of blocks, or where no cache is written.
+pub fn rows(trace: &Trace, rank: &Rank, step: &Step) -> Option<u64> {
+    let of = |pick: fn(&DeviceOp) -> bool| {
+        let mut found = rank.ops_of(step).iter().filter(move |op| op.kind == OpKind::Compute && pick(op));
+        let first = blocks(trace, found.next()?)?;
+        found.all(|op| blocks(trace, op) == Some(first)).then_some(first)
+    };
+    let written = of(|op| op.op == CanonicalOp::KvWrite)?;
+    (of(|op| op.op.class() == OpClass::Norm)? == written).then_some(written)
 }
 
 /// Sizes of a tile that are plausible: a name holds other pairs too (warps, stages, clusters).

@@ -43,8 +43,8 @@ static DOC: Doc = Doc {
         "低于 1% 的转换忽略。数据类型转换归 OP-04。转换可能换来更快的算子；只有去掉它再跑才知道净效果。",
     ),
     verify: Text::new(
-        "Keep one layout through the layer (weights converted once): the number of conversion kernels falls to zero.",
-        "整层保持同一布局（权重只转换一次）：转换内核数量降到零。",
+        "Keep one layout through the layer: the number of conversion kernels falls to zero.",
+        "整层保持同一布局：转换内核数量降到零。",
     ),
 };
 

@@ -34,12 +34,12 @@ static DOC: Doc = Doc {
         "健康的解码层没有填充与拷贝：跨步常驻的缓冲区不需要它们，而每一次至少花费一次下发与一遍内存访问。",
     ),
     trigger: Text::new(
-        "Exclusive time of fills, memsets and device-to-device copies at least 2 % of the median step, or at least five per layer and 1 %.",
-        "填充、memset 与设备内拷贝的独占时间至少占中位步时的 2%；或每层至少五次且占 1%。",
+        "Exclusive time of fills, memsets and device-to-device copies at least 2 % of the median step, or at least one per layer and 1 %.",
+        "填充、memset 与设备内拷贝的独占时间至少占中位步时的 2%；或每层至少一次且占 1%。",
     ),
     source: Text::new(
-        "Five per layer and 2 %: own values; a healthy dense layer has none.",
-        "每层五次与 2%：自定值；健康的稠密层为零次。",
+        "2 %: own value, above run-to-run noise. One per layer is structural: a healthy dense layer has none.",
+        "2%：自定值，高于重复运行噪声。每层一次为结构性判据：健康的稠密层为零次。",
     ),
     guards: Text::new(
         "A memset directly before a matrix product or an attention kernel on its queue clears that kernel's own workspace (split-K) and does not count. Training clears gradients in every step and is left alone. Copies by elementwise kernels are conversions (OP-05). Fills of padding slots may be needed for correct results.",
@@ -54,7 +54,7 @@ static DOC: Doc = Doc {
 static KIND: Kind = Kind {
     doc: &DOC,
     share: 0.02,
-    per_layer: Some(5),
+    per_layer: Some(1),
     formula: Text::new("time of fills and device-to-device copies / median step", "填充与设备内拷贝时间 / 中位步时"),
     claim: Text::new(
         "Fills and copies inside the device's memory take {time} of {step} in {class} ({share}), {count} per step.",

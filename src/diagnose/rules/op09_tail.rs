@@ -95,7 +95,8 @@ impl Rule for Tail {
                 .filter_map(|part| {
                     let tail = tail(blocks(cx.trace, part.1)?, cores)?;
                     let ns = part.1.dur() as f64 * (1.0 - tail);
-                    Some(Part::gone(part).to(ns as Ns))
+                    // Where memory is saturated all the same, the tail costs nothing.
+                    Some(Part::gone(part).to(ns as Ns).within(ns as Ns, part.1.dur()))
                 })
                 .collect()
         })

@@ -3,12 +3,12 @@
 use model::{EvidenceClass::Device, Ns};
 
 use super::{
-    launch_shape::tile,
+    launch_shape::{rows, tile},
     op_shapes, reading,
     share_of_step::{self, Kind, Part},
 };
 use crate::{
-    analysis::{Class, Confidence, DeviceOp, Layer, OpKind, Rank},
+    analysis::{Confidence, DeviceOp, Layer, OpKind, Rank},
     diagnose::rule::{Context, Doc, Outcome, Rule},
     i18n::Text,
     platform::{CanonicalOp, Stage},
@@ -45,8 +45,8 @@ static DOC: Doc = Doc {
         "这样的分块大部分是补齐，且块数太少，喂不满显存；为少行设计的内核（gemv、split-K、skinny）能以全速读取权重。",
     ),
     trigger: Text::new(
-        "At most 16 rows (from the recorded shapes, else the decoded sequences of the step), both sides of the tile in the kernel's name at least 64, and the operands read at less than 0.6 of the best rate seen in the capture. Where the shapes are not recorded: both sides at least 128. What a fitting kernel would save is at least 2 % of the median step.",
-        "行数不超过 16（取自采集的形状，否则取该步解码序列数），内核名中分块两边均不小于 64，且读取操作数的速率低于采集中最佳速率的 0.6。未采集形状时：两边均不小于 128。换用合适内核可省的时间至少占中位步时的 2%。",
+        "At most 16 rows (from the recorded shapes, else the decoded sequences of the step, else the blocks that its norms and cache writes were launched with), both sides of the tile in the kernel's name at least 64, and the operands read at less than 0.6 of the best rate seen in the capture, or less than 0.8 where both sides are at least 128. Where the shapes are not recorded: both sides at least 128. What a fitting kernel would save is at least 2 % of the median step.",
+        "行数不超过 16（取自采集的形状，否则取该步解码序列数，再否则取归一化与缓存写入内核的块数），内核名中分块两边均不小于 64，且读取操作数的速率低于采集中最佳速率的 0.6（两边均不小于 128 时为 0.8）。未采集形状时：两边均不小于 128。换用合适内核可省的时间至少占中位步时的 2%。",
     ),
     source: Text::new(
         "16 rows and 64: own values after vllm.cpp #487, where such a kernel took 77 % of the time. 0.6 and 0.8: latency and near-limit marks of Nsight Compute's speed-of-light texts.",
@@ -107,8 +107,10 @@ impl Rule for GemmVariant {
         let mut found = Vec::new();
         for (rank, class) in cx.main_classes() {
             let fastest = op_shapes::fastest(cx.trace, rank);
-            let target = |op: &DeviceOp| target(cx, (rank, class), op, fastest, prompt.contains(&op.name));
             let finding = share_of_step::of_class(cx, &KIND, rank, class, |step| {
+                let decoded = class.batch.filter(|_| class.stage == Stage::Decode).map(i64::from);
+                let rows = decoded.or_else(|| i64::try_from(rows(cx.trace, rank, step)?).ok());
+                let target = |op: &DeviceOp| target(cx, rank, (op, rows), fastest, prompt.contains(&op.name));
                 let ops = reading::accounted(rank, step).filter(|(_, op, _)| suspect(op));
                 ops.filter_map(|part| {
                     let (best, worst) = target(part.1)?;
@@ -129,20 +131,21 @@ impl Rule for GemmVariant {
 /// Time that a fitting kernel would take at best and at worst, ns; `None` where nothing speaks against the one that ran.
 fn target(
     cx: &Context<'_>,
-    (rank, class): (&Rank, &Class),
-    op: &DeviceOp,
+    rank: &Rank,
+    (op, rows): (&DeviceOp, Option<i64>),
     fastest: Option<f64>,
     prompt_tile: bool,
 ) -> Option<(Ns, Ns)> {
     let product = op_shapes::product(&op_shapes::inputs(cx.trace, rank, op));
-    let decoded = class.batch.filter(|_| class.stage == Stage::Decode).map(i64::from);
-    let rows = product.map(|p| p.rows).or(decoded)?;
+    let rows = product.map(|p| p.rows).or(rows)?;
     if !(1..=ROWS).contains(&rows) {
         return None;
     }
     match (product.and_then(|p| p.bytes), fastest) {
         (Some(bytes), Some(fastest)) => {
-            let slow = (bytes as f64) < RATE * fastest * op.dur() as f64;
+            // The tile of a prompt does not fit whatever the rate; the rate says only that it costs something.
+            let least = if prompt_tile { REACHED } else { RATE };
+            let slow = (bytes as f64) < least * fastest * op.dur() as f64;
             let at = |rate: f64| (bytes as f64 / (rate * fastest)) as Ns;
             slow.then(|| (at(1.0), at(REACHED)))
         }

@@ -1,8 +1,10 @@
 //! OP-14: choosing the next token takes a visible part of the step.
 
-use model::EvidenceClass::Device;
+use model::{EvidenceClass::Device, Ns, StringId};
+use rustc_hash::FxHashSet;
 
 use super::{
+    gate::LEAST_GAIN,
     reading,
     share_of_step::{self, Kind, Part},
 };
@@ -30,10 +32,13 @@ static DOC: Doc = Doc {
         "对整个词表排序比小模型的几层还贵，而实际只在少数 token 中选择。",
     ),
     trigger: Text::new(
-        "Exclusive time of sampling kernels, and of softmax, reduction, index and elementwise kernels after the last matrix product of the step, at least 5 % of the median step.",
-        "采样内核，以及步内最后一次矩阵乘之后的 softmax、规约、索引与逐元素内核的独占时间，至少占中位步时的 5%。",
+        "Exclusive time of sampling kernels, and of softmax, reduction, index and elementwise kernels after the last matrix product of the step, at least 5 % of the median step. Of sort kernels after the last matrix product 1 % is enough: no choice of a few tokens needs a sorted vocabulary.",
+        "采样内核，以及步内最后一次矩阵乘之后的 softmax、规约、索引与逐元素内核的独占时间，至少占中位步时的 5%。最后一次矩阵乘之后的排序内核只需 1%：选取少数 token 并不需要对词表排序。",
     ),
-    source: Text::new("5 %: own value.", "5%：自定值。"),
+    source: Text::new(
+        "5 %: own value. 1 %: the least gain that is reported.",
+        "5%：自定值。1%：报告的最小收益。",
+    ),
     guards: Text::new(
         "The lm_head product itself is ideal work and does not count. Where a sampling kernel marks the step, what follows the last product is the next step's beginning and only named sampling kernels count.",
         "lm_head 矩阵乘本身是必要工作，不计入。若以采样内核标记步，则最后一次矩阵乘之后属于下一步开头，只计具名采样内核。",
@@ -44,7 +49,7 @@ static DOC: Doc = Doc {
     ),
 };
 
-static KIND: Kind = Kind {
+const KIND: Kind = Kind {
     doc: &DOC,
     share: 0.05,
     per_layer: None,
@@ -64,29 +69,48 @@ static KIND: Kind = Kind {
     most: Confidence::High,
 };
 
+/// The sorts alone, which are work to avoid however little they take.
+const SORTS: Kind = Kind {
+    share: LEAST_GAIN,
+    formula: Text::new("time of sort kernels / median step", "排序内核时间 / 中位步时"),
+    claim: Text::new(
+        "Sampling sorts the vocabulary: the sorts take {time} of {step} in {class} ({share}), {count} kernels.",
+        "采样对词表排序：{class} 的排序耗时 {time}，步时 {step}（{share}），共 {count} 个内核。",
+    ),
+    what: Text::new("time of sort kernels per step", "每步排序内核耗时"),
+    ..KIND
+};
+
 impl Rule for Sampling {
     fn doc(&self) -> &'static Doc {
         &DOC
     }
 
     fn check(&self, cx: &Context<'_>) -> Outcome {
-        share_of_step::check(cx, &KIND, |rank, class, step| match class.stage {
-            Stage::Train | Stage::Prefill => Vec::new(),
-            _ => sampling(rank, step),
-        })
-        .into_iter()
-        .collect()
+        let sorts = reading::named(cx, |name| name.to_ascii_lowercase().contains("sort"));
+        let inference = cx.main_classes().filter(|(_, c)| !matches!(c.stage, Stage::Train | Stage::Prefill));
+        let found = inference.filter_map(|(rank, class)| {
+            let all = |step: &Step| sampling(rank, step, &sorts);
+            let sorts = |step: &Step| all(step).into_iter().filter(|(_, sorts)| *sorts).map(|(part, _)| part).collect();
+            let whole = |step: &Step| {
+                // A choice without sorting still has to look at the logits: only the sorts are certain to go.
+                let kept = |part: Part, sorts: bool| if sorts { part } else { part.within(0, Ns::MAX) };
+                all(step).into_iter().map(|(part, sorts)| kept(part, sorts)).collect()
+            };
+            share_of_step::of_class(cx, &KIND, rank, class, whole)
+                .or_else(|| share_of_step::of_class(cx, &SORTS, rank, class, sorts))
+        });
+        found.collect()
     }
 }
 
-/// Sampling kernels of a step.
-fn sampling(rank: &Rank, step: &Step) -> Vec<Part> {
+/// Sampling kernels of a step, each with whether it sorts.
+fn sampling(rank: &Rank, step: &Step, sorts: &FxHashSet<StringId>) -> Vec<(Part, bool)> {
+    let matrix = |op: &DeviceOp| op.op.class() == OpClass::Matrix;
+    let last = rank.ops_of(step).iter().rposition(matrix).map_or(usize::MAX, |i| step.ops.start + i);
     let after = match rank.anchor.kind {
         AnchorKind::PeriodicOp | AnchorKind::WholeCapture => usize::MAX,
-        _ => {
-            let matrix = |op: &DeviceOp| op.op.class() == OpClass::Matrix;
-            rank.ops_of(step).iter().rposition(matrix).map_or(usize::MAX, |i| step.ops.start + i)
-        }
+        _ => last,
     };
     let tail = |op: CanonicalOp| {
         matches!(op, CanonicalOp::Softmax | CanonicalOp::Reduce | CanonicalOp::Index | CanonicalOp::Elementwise)
@@ -95,6 +119,9 @@ fn sampling(rank: &Rank, step: &Step) -> Vec<Part> {
         .filter(|(i, op, _)| {
             op.kind == OpKind::Compute && (op.op == CanonicalOp::Sample || (*i > after && tail(op.op)))
         })
-        .map(Part::gone)
+        .map(|part| {
+            let (i, op, _) = part;
+            (Part::gone(part), op.op == CanonicalOp::Sample && i > last && sorts.contains(&op.name))
+        })
         .collect()
 }

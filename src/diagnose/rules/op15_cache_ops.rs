@@ -14,10 +14,10 @@ use crate::{
     platform::{CanonicalOp, OpClass, Stage},
 };
 
-/// How much longer than its yardstick a cache operation may take.
-const SLOWER: Ns = 5;
-/// What a good one takes, in yardsticks.
+/// What a good cache operation takes at most, in yardsticks.
 const GOOD: Ns = 2;
+/// How much longer than its yardstick a cache operation may take: half as long again as a good one.
+const SLOWER: Ns = 3;
 
 /// Fragments of names of general index operators that stand in for a cache write.
 const SCATTERS: &[&str] = &["scatter", "index_put", "indexput", "index_copy", "index_elementwise", "index_kernel"];
@@ -31,7 +31,7 @@ static DOC: Doc = Doc {
     layer: Layer::Operator,
     needs: &[Device],
     sees: Text::new(
-        "Cache writes or general scatter operators that run in every layer take many times as long as the small operators beside them.",
+        "Cache writes or general scatter operators that run in every layer take several times as long as the small operators beside them.",
         "每层执行的缓存写入或通用 scatter 算子比旁边的小算子慢数倍。",
     ),
     matters: Text::new(
@@ -39,12 +39,12 @@ static DOC: Doc = Doc {
         "一个新 token 的 K、V 字节数不超过其隐藏向量；通用 scatter 却逐元素写入，或触碰整个缓存。",
     ),
     trigger: Text::new(
-        "A cache write or scatter that runs at least once per layer (twice per step where no layers are known) takes more than five times its yardstick, and what is beyond two yardsticks adds up to at least 1 % of the median step. The yardstick is twice the bytes of its inputs without the cache, over the best rate seen in the capture, and at least the shortest norm, rotary embedding or activation of the step; without recorded shapes it is the smallest of the medians of those three kinds.",
-        "每层至少执行一次（未知层结构时每步两次）的缓存写入或 scatter 超过其标尺的五倍，且超出两倍标尺的部分合计至少占中位步时的 1%。标尺为除缓存外输入字节的两倍除以采集中最佳速率，且不小于该步最短的归一化、旋转编码或激活；未采集形状时取这三类各自中位数中的最小者。",
+        "A cache write or scatter that runs at least once per layer (twice per step where no layers are known) takes more than three times its yardstick, and what is beyond two yardsticks adds up to at least 1 % of the median step. The yardstick is twice the bytes of its inputs without the cache, over the best rate seen in the capture, and at least the shortest norm, rotary embedding or activation of the step; without recorded shapes it is the smallest of the medians of those three kinds.",
+        "每层至少执行一次（未知层结构时每步两次）的缓存写入或 scatter 超过其标尺的三倍，且超出两倍标尺的部分合计至少占中位步时的 1%。标尺为除缓存外输入字节的两倍除以采集中最佳速率，且不小于该步最短的归一化、旋转编码或激活；未采集形状时取这三类各自中位数中的最小者。",
     ),
     source: Text::new(
-        "Five times: own value; vllm-ascend #4154 won 26 ms per token by a dedicated cache write.",
-        "五倍：自定值；vllm-ascend #4154 改用专用缓存写入后每 token 缩短 26 ms。",
+        "Three times, half as long again as a good one of two: own values; vllm-ascend #4154 won 26 ms per token by a dedicated cache write.",
+        "三倍，即比两倍标尺的良好实现再长一半：自定值；vllm-ascend #4154 改用专用缓存写入后每 token 缩短 26 ms。",
     ),
     guards: Text::new(
         "Prompts write many tokens: only decode steps count. A step without any norm, rotary embedding or activation kernel gives no yardstick, and the rule abstains.",
@@ -65,8 +65,8 @@ static KIND: Kind = Kind {
         "缓存操作超出两倍标尺的时间 / 中位步时",
     ),
     claim: Text::new(
-        "{count} cache writes or scatters per step of {class} take {busy}, more than five times what their bytes need; good ones would save {time} of {step} ({share}).",
-        "{class} 每步 {count} 次缓存写入或 scatter 耗时 {busy}，超过其字节所需的五倍；高效实现可省 {time}，步时 {step}（{share}）。",
+        "{count} cache writes or scatters per step of {class} take {busy}, more than three times what their bytes need; good ones would save {time} of {step} ({share}).",
+        "{class} 每步 {count} 次缓存写入或 scatter 耗时 {busy}，超过其字节所需的三倍；高效实现可省 {time}，步时 {step}（{share}）。",
     ),
     what: Text::new("time of slow cache writes and scatters per step", "每步低效缓存写入与 scatter 耗时"),
     rivals: &[(
@@ -100,8 +100,12 @@ impl Rule for CacheOps {
                     bytes.map_or(usual, |(b, rate)| shortest.max((2.0 * b as f64 / rate) as Ns))
                 };
                 let slow = |op: &DeviceOp| Some(yardstick(op)).filter(|y| op.dur() > y.saturating_mul(SLOWER));
-                let ops = candidates(step).into_iter();
-                ops.filter_map(|part| Some(Part::gone(part).to(slow(part.1)?.saturating_mul(GOOD)))).collect()
+                let good = |part: Accounted<'_>| {
+                    let worst = slow(part.1)?.saturating_mul(GOOD);
+                    // The bytes allow what the quickest neighbour takes; two yardsticks are good enough.
+                    Some(Part::gone(part).to(worst).within(shortest, worst))
+                };
+                candidates(step).into_iter().filter_map(good).collect()
             }));
         }
         if found.is_empty() && without {

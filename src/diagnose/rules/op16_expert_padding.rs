@@ -15,8 +15,10 @@ use crate::{
     platform::{CanonicalOp, Stage},
 };
 
-/// Least rows that are computed for one real row.
+/// Least rows that are computed for one real row, where a bound on the padding is all there is.
 const PADDING: f64 = 1.5;
+/// The same where the engine counts both: nothing is left to doubt, and a quarter more rows is what RT-04 calls padding.
+const COUNTED: f64 = 1.25;
 /// Rows of the smallest tile that matrix units offer; padding up to it cannot be avoided.
 const SMALLEST: i64 = 16;
 
@@ -41,10 +43,13 @@ static DOC: Doc = Doc {
         "每个激活的专家都补齐到整块。同一 token 去往不同专家，因此解码时单个专家的行数不超过 token 数，大分块算的都是补齐。",
     ),
     trigger: Text::new(
-        "Rows computed over rows of the experts at least 1.5, where the engine counts both. Else rows of whole tiles over rows of whole 16-row tiles, for as many tokens as the step has: no distribution of the tokens pads less. The time that would go with the padding is at least 1 % of the median step. The tile comes from the kernel's name or from the recorded shapes of the block alignment, the tokens from there or from the step.",
-        "引擎同时计数时，专家计算行数与实际行数之比至少 1.5。否则以该步 token 数计整块行数与 16 行整块行数之比：无论 token 如何分布，补齐都不会更少。随补齐而去的时间至少占中位步时的 1%。分块取自内核名或块对齐算子的形状，token 数取自该形状或步标注。",
+        "Rows computed over rows of the experts at least 1.25, where the engine counts both. Else at least 1.5 for rows of whole tiles over rows of whole 16-row tiles, for as many tokens as the step has: no distribution of the tokens pads less. The time that would go with the padding is at least 1 % of the median step. The tile comes from the kernel's name or from the recorded shapes of the block alignment, the tokens from there or from the step.",
+        "引擎同时计数时，专家计算行数与实际行数之比至少 1.25。否则以该步 token 数计整块行数与 16 行整块行数之比至少 1.5：无论 token 如何分布，补齐都不会更少。随补齐而去的时间至少占中位步时的 1%。分块取自内核名或块对齐算子的形状，token 数取自该形状或步标注。",
     ),
-    source: Text::new("1.5: own value. 16: rows of the matrix instructions.", "1.5：自定值。16：矩阵指令的行数。"),
+    source: Text::new(
+        "1.25: as for the padding of graphs (RT-04). 1.5: own value. 16: rows of the matrix instructions.",
+        "1.25：与图补齐（RT-04）相同。1.5：自定值。16：矩阵指令的行数。",
+    ),
     guards: Text::new(
         "Padding up to 16 rows cannot be avoided. Expert products of few tokens are bound by reading weights, and padding then costs less than its share; the estimate is the most that it can cost.",
         "补齐到 16 行无法避免。token 很少时专家矩阵乘受权重读取限制，补齐的代价低于其占比；估计值是其上限。",
@@ -106,10 +111,13 @@ impl Rule for ExpertPadding {
                     .filter(|(_, op, _)| expert(op))
                     .filter_map(|part| {
                         let padding = match measured {
-                            Some(ratio) => Some(ratio).filter(|r| *r >= PADDING),
+                            Some(ratio) => Some(ratio).filter(|r| *r >= COUNTED),
                             None => padding(rows(part.1)?, tokens?),
                         }?;
-                        Some(Part::gone(part).to((part.1.dur() as f64 / padding) as Ns))
+                        let without = |times: f64| (part.1.dur() as f64 * times / padding) as Ns;
+                        let part = Part::gone(part).to(without(1.0));
+                        // Whole tiles leave some padding: less than is worth naming is good enough.
+                        Some(if measured.is_some() { part.within(without(1.0), without(COUNTED)) } else { part })
                     })
                     .collect()
             }));

@@ -109,6 +109,10 @@ pub fn of_class(
         Value::Ns(busy),
         reading::sample(all().map(|p| p.row)),
     ));
+    let mut names: Vec<_> = all().filter_map(|p| rank.timeline.ops.get(p.op as usize)).map(|op| op.name).collect();
+    names.sort_unstable();
+    names.dedup();
+    finding.remedy.retain(|r| r.is_about(names.iter().map(|name| cx.trace.strings.get(*name))));
     for (rival, decides) in kind.rivals {
         finding = finding.against(Competing::open(*rival, *decides));
     }

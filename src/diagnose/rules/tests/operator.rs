@@ -94,5 +94,21 @@ fn op14_counts_sampling_but_not_the_lm_head() {
         })
     };
     assert!(fires("OP-14", &sampling(us(60))));
-    assert!(!fires("OP-14", &sampling(us(20))));
+    assert!(!fires("OP-14", &sampling(us(3))));
+}
+
+#[test]
+fn op14_a_sort_of_the_vocabulary_is_seen_below_the_share_of_a_needed_choice() {
+    let after = |name: &'static str, ns: Ns| {
+        Run::steps(12, move |r, _| {
+            r.graph(&[(NORM, us(3)), (GEMM, us(300)), (GEMM, us(300))], us(1)).launch(name, ns).token();
+        })
+    };
+    let argmax = "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::ArgMaxOps<float>>>";
+    assert!(fires("OP-14", &after(SORT, us(20))));
+    assert!(!fires("OP-14", &after(argmax, us(20))), "a token must be chosen");
+    let routing = Run::steps(12, |r, _| {
+        r.graph(&[(NORM, us(3)), (SORT, us(20)), (GEMM, us(300)), (GEMM, us(300))], us(1)).token();
+    });
+    assert!(!fires("OP-14", &routing), "a sort before a product is not of the vocabulary");
 }
