@@ -26,12 +26,15 @@ pub struct Run {
     pub dropped: Vec<(usize, usize)>,
     /// Transfer of each collective, ns, where it is not [`TRANSFER`].
     pub transfers: Vec<(usize, Ns)>,
+    /// Sequences that each rank decodes in a step.
+    pub batches: Vec<u32>,
 }
 
 impl Run {
     /// A job on true clocks whose collectives are numbered.
     pub fn new(work: Vec<Vec<(Ns, Ns)>>, layers: usize) -> Self {
-        Self { clocks: vec![0; work.len()], work, layers, numbered: true, dropped: Vec::new(), transfers: Vec::new() }
+        let (clocks, batches) = (vec![0; work.len()], vec![4; work.len()]);
+        Self { clocks, batches, work, layers, numbered: true, dropped: Vec::new(), transfers: Vec::new() }
     }
 
     fn write(&self) -> Script {
@@ -61,12 +64,13 @@ impl Run {
         }
         for (rank, rows) in rows.iter().enumerate() {
             s.rank(rank as u32);
-            let clock = self.clocks[rank];
+            let (clock, batch) = (self.clocks[rank], self.batches[rank]);
+            let label = format!("execute_context_0(0)_generation_{batch}({batch})");
             for (c, row) in rows.iter().enumerate() {
                 let [a, b, d, gemm, norm, comm] = row.map(|(from, to)| (from + clock, to + clock));
                 if c % self.layers == 0 {
                     let end = rows[(c + self.layers).min(rows.len()) - 1][5].1 + clock;
-                    s.host(Category::UserRange, "execute_context_0(0)_generation_4(4)", (a.0 - 1, end));
+                    s.host(Category::UserRange, &label, (a.0 - 1, end));
                 }
                 s.launch(a, GEMM, gemm);
                 s.launch(b, NORM, norm);

@@ -110,3 +110,15 @@ fn rt14_turns_graphs_on_for_the_ranks_that_wait_too() {
     let changed: Vec<u32> = found.iter().flat_map(|f| f.changes.iter().map(|(rank, _)| *rank)).collect();
     assert_eq!(changed.len(), 4, "every rank once: {changed:?}");
 }
+
+#[test]
+fn op13_does_not_take_a_larger_batch_for_a_lower_clock() {
+    let work = |rank| vec![(if rank == 3 { us(90) } else { us(60) }, us(2)); 12 * STEPS];
+    let mut job = Run::new((0..4).map(work).collect(), 12);
+    job.batches = vec![8, 8, 8, 8];
+    assert!(fires("OP-13", &job.analyze()), "the same batch, and slower");
+    job.batches = vec![8, 8, 8, 12];
+    assert!(!fires("OP-13", &job.analyze()), "half as many sequences more");
+    job.batches = vec![8, 8, 8, 4];
+    assert!(fires("OP-13", &job.analyze()), "fewer sequences, and slower all the same");
+}
