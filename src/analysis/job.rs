@@ -17,7 +17,7 @@ pub struct Job {
     pub one_sided: u64,
     /// Why each rank waited, rank by rank in the order of its operations.
     pub waits: Vec<Wait>,
-    /// Clock of each rank against that of the first; for display only. Absent for a rank without matched collectives.
+    /// Clock of each rank against that of the first; only its rate is used, its offset is for display. Absent for a rank without matched collectives.
     pub clocks: Vec<Option<Offset>>,
 }
 
