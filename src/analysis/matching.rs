@@ -130,7 +130,8 @@ enum Shape {
 
 impl Shape {
     /// In a model of experts without pipeline stages sends and receives that nothing describes are the exchange of tokens:
-    /// the library runs it by the same kernel.
+    /// the library runs it by the same kernel. Everywhere else the kernel's name stands for what it says, and only the
+    /// receiving side leaves when the data is there (method §2.5).
     fn of_experts(self, kernel: &str) -> Self {
         if self == Self::OneSided && kernel.to_ascii_lowercase().contains("sendrecv") { Self::Uneven } else { self }
     }
@@ -139,9 +140,7 @@ impl Shape {
     fn of(name: &str) -> Self {
         let name: String = name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
         let has = |part: &str| name.contains(part);
-        // NCCL's kernel for any exchange is called SendRecv, that of an all-to-all too; whether its ranks leave together is
-        // looked at before they count as a group.
-        if has("alltoall") || has("sendrecv") {
+        if has("alltoall") {
             Self::Uneven
         } else if has("allreduce") || has("reducescatter") || has("allgather") || has("crossdevicereduce") {
             Self::Even

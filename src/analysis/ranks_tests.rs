@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use model::Ns;
+use model::{Ns, TraceSink};
 use proptest::prelude::*;
 
 use super::{
@@ -120,8 +120,9 @@ fn clocks_of_different_rates_leave_no_wait_unexplained() {
 #[test]
 fn sends_that_nothing_describes_are_the_exchange_of_a_model_of_experts() {
     let send = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)";
-    let matched = |first: &str| {
+    let matched = |first: &str, stages: &str| {
         let mut s = Script::default();
+        s.builder.manifest("parallel.pp", stages, model::Provenance::Declared);
         for rank in 0..2 {
             s.rank(rank);
             for step in 0..12 {
@@ -135,7 +136,9 @@ fn sends_that_nothing_describes_are_the_exchange_of_a_model_of_experts() {
         (a.job.instances.len(), a.job.one_sided)
     };
     let route = "void vllm::moe::topkGatingSoftmax<8, 64, 4, 16>(float const*, bool const*)";
-    assert_eq!(matched(route), (12, 0));
+    assert_eq!(matched(route, "1"), (12, 0));
+    assert_eq!(matched(GEMM, "1"), (0, 24), "sends between pipeline stages are not matched");
+    assert_eq!(matched(route, "2"), (0, 24), "nor are those of a model of experts that has stages");
 }
 
 #[test]
