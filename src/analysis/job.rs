@@ -52,7 +52,8 @@ pub struct Instance {
     pub transfer: Ns,
     /// Its group, as an index into [`Job::groups`].
     pub group: usize,
-    /// Operation and payload: instances of one group with the same number are comparable.
+    /// Operation and payload, or place in the model where the payload is not known: instances of one group with the same
+    /// number are comparable.
     pub kind: u32,
     /// Even the last rank was slow: the transfer is above 1.5 times the 5th percentile of its kind (method §2.5).
     pub slow: bool,

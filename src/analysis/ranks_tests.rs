@@ -142,6 +142,30 @@ fn sends_that_nothing_describes_are_the_exchange_of_a_model_of_experts() {
 }
 
 #[test]
+fn collectives_without_a_payload_are_compared_in_their_place_of_the_model() {
+    let all_reduce = "ncclDevKernel_Generic_1(ncclDevKernelArgsStorage<4096ul>)";
+    let slow = |after: [&str; 2]| {
+        let mut s = Script::default();
+        for rank in 0..2 {
+            s.rank(rank);
+            for step in 0..48 {
+                let t = step * 200_000;
+                s.launch((t, t + 1_000), after[0], (t + 2_000, t + 10_000));
+                s.launch((t + 1_000, t + 2_000), all_reduce, (t + 11_000, t + 21_000));
+                s.launch((t + 2_000, t + 3_000), after[1], (t + 22_000, t + 30_000));
+                s.launch((t + 3_000, t + 4_000), all_reduce, (t + 31_000, t + 61_000));
+            }
+        }
+        let (_, a) = s.analyze();
+        assert_eq!(a.job.instances.len(), 96);
+        a.job.instances.iter().filter(|i| i.slow).count()
+    };
+    let norm = "void vllm::rms_norm_kernel<c10::BFloat16>(c10::BFloat16*, c10::BFloat16 const*)";
+    assert_eq!(slow([GEMM, norm]), 0, "each is as long as it always is in its place");
+    assert_eq!(slow([GEMM, GEMM]), 48, "nothing tells the places apart");
+}
+
+#[test]
 fn ranks_of_one_capture_that_share_no_collective_are_no_job() {
     let mut s = Script::default();
     for rank in 0..2 {
