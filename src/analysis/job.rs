@@ -17,7 +17,7 @@ pub struct Job {
     pub one_sided: u64,
     /// Why each rank waited, rank by rank in the order of its operations.
     pub waits: Vec<Wait>,
-    /// Clock of each rank against that of the first; for display only. Absent for a rank without matched collectives.
+    /// Clock of each rank against that of the first; only its rate is used, its offset is for display. Absent for a rank without matched collectives.
     pub clocks: Vec<Option<Offset>>,
 }
 
@@ -52,7 +52,8 @@ pub struct Instance {
     pub transfer: Ns,
     /// Its group, as an index into [`Job::groups`].
     pub group: usize,
-    /// Operation and payload: instances of one group with the same number are comparable.
+    /// Operation and payload, or place in the model where the payload is not known: instances of one group with the same
+    /// number are comparable.
     pub kind: u32,
     /// Even the last rank was slow: the transfer is above 1.5 times the 5th percentile of its kind (method §2.5).
     pub slow: bool,

@@ -26,12 +26,17 @@ pub struct Run {
     pub dropped: Vec<(usize, usize)>,
     /// Transfer of each collective, ns, where it is not [`TRANSFER`].
     pub transfers: Vec<(usize, Ns)>,
+    /// How much the clock of each rank gains, parts per million, where it gains anything.
+    pub rates: Vec<Ns>,
+    /// Sequences that each rank decodes in a step, where they are not four.
+    pub batches: Vec<u32>,
 }
 
 impl Run {
     /// A job on true clocks whose collectives are numbered.
     pub fn new(work: Vec<Vec<(Ns, Ns)>>, layers: usize) -> Self {
-        Self { clocks: vec![0; work.len()], work, layers, numbered: true, dropped: Vec::new(), transfers: Vec::new() }
+        let (clocks, rates, batches) = (vec![0; work.len()], Vec::new(), Vec::new());
+        Self { clocks, rates, batches, work, layers, numbered: true, dropped: Vec::new(), transfers: Vec::new() }
     }
 
     fn write(&self) -> Script {
@@ -61,12 +66,15 @@ impl Run {
         }
         for (rank, rows) in rows.iter().enumerate() {
             s.rank(rank as u32);
-            let clock = self.clocks[rank];
+            let (offset, batch) = (self.clocks[rank], self.batches.get(rank).copied().unwrap_or(4));
+            let rate = self.rates.get(rank).copied().unwrap_or(0);
+            let clock = |ns: Ns| ns + offset + ns * rate / 1_000_000;
+            let label = format!("execute_context_0(0)_generation_{batch}({batch})");
             for (c, row) in rows.iter().enumerate() {
-                let [a, b, d, gemm, norm, comm] = row.map(|(from, to)| (from + clock, to + clock));
+                let [a, b, d, gemm, norm, comm] = row.map(|(from, to)| (clock(from), clock(to)));
                 if c % self.layers == 0 {
-                    let end = rows[(c + self.layers).min(rows.len()) - 1][5].1 + clock;
-                    s.host(Category::UserRange, "execute_context_0(0)_generation_4(4)", (a.0 - 1, end));
+                    let end = clock(rows[(c + self.layers).min(rows.len()) - 1][5].1);
+                    s.host(Category::UserRange, &label, (a.0 - 1, end));
                 }
                 s.launch(a, GEMM, gemm);
                 s.launch(b, NORM, norm);

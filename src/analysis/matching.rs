@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use model::{CollectiveCall, Detail, Ns, StringId, Trace};
 use rayon::prelude::*;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{
     align::{self, Item},
@@ -22,6 +22,9 @@ const UNNAMED: usize = 16;
 const TOGETHER: f64 = 0.5;
 /// A transfer is slow above so many times the usual one (method §2.5), of at least so many instances.
 const SLOW: (Ns, Ns, usize) = (3, 2, 20);
+
+/// Operations looked back upon for the one that computed what a collective sends; own value.
+const BEFORE: usize = 16;
 
 /// Operations by which a model of experts is known.
 const EXPERTS: [CanonicalOp; 2] = [CanonicalOp::GroupedGemm, CanonicalOp::MoeRoute];
@@ -48,9 +51,9 @@ pub(super) fn run(trace: &Trace, timelines: &[Timeline], splits: &[Split]) -> Jo
     if timelines.len() < 2 {
         return job;
     }
-    let (groups, one_sided) = record(trace, timelines);
-    job.one_sided = one_sided;
-    for (name, recorded) in groups {
+    let recorded = record(trace, timelines);
+    job.one_sided = recorded.one_sided;
+    for (name, recorded) in recorded.groups {
         let name = name.map(|id| trace.strings.get(id).to_owned());
         let all: usize = recorded.calls.values().map(Vec::len).sum();
         let before: usize = job.instances.iter().map(|i| i.members.len()).sum();
@@ -68,12 +71,22 @@ pub(super) fn run(trace: &Trace, timelines: &[Timeline], splits: &[Split]) -> Jo
     let open = world.is_some_and(|world| world > timelines.len() as u64);
     job.groups.iter_mut().for_each(|group| group.open = open);
     order(&mut job, timelines);
+    tell_apart(&mut job, timelines, &recorded.without_payload);
     settle(trace, &mut job, timelines, splits);
     job
 }
 
-/// Collectives by group and rank, and how many were left out because their ranks do not leave together.
-fn record(trace: &Trace, timelines: &[Timeline]) -> (BTreeMap<Option<StringId>, Recorded>, u64) {
+/// What all ranks recorded.
+struct AllRecorded {
+    /// Collectives by group and rank.
+    groups: BTreeMap<Option<StringId>, Recorded>,
+    /// How many were left out because their ranks do not leave together.
+    one_sided: u64,
+    /// Kinds whose payload is not known.
+    without_payload: FxHashSet<u32>,
+}
+
+fn record(trace: &Trace, timelines: &[Timeline]) -> AllRecorded {
     let mut groups: BTreeMap<Option<StringId>, Recorded> = BTreeMap::new();
     let mut symbols: FxHashMap<(StringId, Option<i64>), u32> = FxHashMap::default();
     let mut shapes: FxHashMap<StringId, Shape> = FxHashMap::default();
@@ -105,7 +118,8 @@ fn record(trace: &Trace, timelines: &[Timeline]) -> (BTreeMap<Option<StringId>, 
     }
     // Operations lie in order of start; what follows a queue is ordered by end as well, and so must be what is aligned.
     groups.values_mut().flat_map(|g| g.calls.values_mut()).for_each(|calls| calls.sort_by_key(|c| (c.item.end, c.op)));
-    (groups, one_sided)
+    let without_payload = symbols.iter().filter(|((_, bytes), _)| bytes.is_none()).map(|(_, kind)| *kind).collect();
+    AllRecorded { groups, one_sided, without_payload }
 }
 
 fn description<'a>(trace: &'a Trace, op: &DeviceOp) -> Option<&'a CollectiveCall> {
@@ -130,7 +144,8 @@ enum Shape {
 
 impl Shape {
     /// In a model of experts without pipeline stages sends and receives that nothing describes are the exchange of tokens:
-    /// the library runs it by the same kernel.
+    /// the library runs it by the same kernel. Everywhere else the kernel's name stands for what it says, and only the
+    /// receiving side leaves when the data is there (method §2.5).
     fn of_experts(self, kernel: &str) -> Self {
         if self == Self::OneSided && kernel.to_ascii_lowercase().contains("sendrecv") { Self::Uneven } else { self }
     }
@@ -139,9 +154,7 @@ impl Shape {
     fn of(name: &str) -> Self {
         let name: String = name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
         let has = |part: &str| name.contains(part);
-        // NCCL's kernel for any exchange is called SendRecv, that of an all-to-all too; whether its ranks leave together is
-        // looked at before they count as a group.
-        if has("alltoall") || has("sendrecv") {
+        if has("alltoall") {
             Self::Uneven
         } else if has("allreduce") || has("reducescatter") || has("allgather") || has("crossdevicereduce") {
             Self::Even
@@ -269,6 +282,29 @@ fn order(job: &mut Job, timelines: &[Timeline]) {
     }
     let mut taken: Vec<Option<Instance>> = std::mem::take(&mut job.instances).into_iter().map(Some).collect();
     job.instances = sorted.into_iter().filter_map(|i| taken.get_mut(i)?.take()).collect();
+}
+
+/// Collectives whose payload nobody recorded, as those inside graphs, are comparable only in one place of the model: what
+/// follows the same kernel sends the same. The exchange of experts and the sum after attention may run by one kernel.
+fn tell_apart(job: &mut Job, timelines: &[Timeline], without_payload: &FxHashSet<u32>) {
+    let mut next = job.instances.iter().map(|i| i.kind + 1).max().unwrap_or(0);
+    let mut kinds: FxHashMap<(u32, Option<StringId>), u32> = FxHashMap::default();
+    for instance in job.instances.iter_mut().filter(|i| without_payload.contains(&i.kind)) {
+        let first = instance.members.first();
+        let place = first.and_then(|m| computed_before(timelines.get(m.rank)?, m.op as usize));
+        instance.kind = *kinds.entry((instance.kind, place)).or_insert_with(|| {
+            next += 1;
+            next - 1
+        });
+    }
+}
+
+/// Name of the last computation that ended before a collective began.
+fn computed_before(timeline: &Timeline, at: usize) -> Option<StringId> {
+    let collective = timeline.ops.get(at)?;
+    let before = timeline.ops.get(at.saturating_sub(BEFORE)..at)?.iter();
+    let computed = before.filter(|op| op.kind == OpKind::Compute && op.end <= collective.start);
+    computed.max_by_key(|op| op.end).map(|op| op.name)
 }
 
 /// Transfers, what is slow, and the sizes of the groups.

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use model::Ns;
+use model::{Ns, TraceSink};
 use proptest::prelude::*;
 
 use super::{
@@ -97,10 +97,32 @@ fn a_lost_record_costs_its_neighbours_their_cause_and_nothing_else() {
 }
 
 #[test]
+fn clocks_of_different_rates_leave_no_wait_unexplained() {
+    // Rank 1 pauses for 20 ms now and then; its clock runs 20 parts per million slow, that of rank 2 as much fast.
+    let work = |rank: usize| {
+        let pause = move |c: usize| if rank == 1 && c % 6 == 3 { 20_000_000 } else { 5_000 };
+        (0..36).map(|c| (50_000, pause(c))).collect::<Vec<_>>()
+    };
+    let mut run = Run::new((0..3).map(work).collect(), 3);
+    run.clocks = vec![0, 2_300_000, -4_100_000];
+    run.rates = vec![0, -20, 20];
+    let (_, a) = run.analyze();
+    let explained: Vec<_> = a.job.waits.iter().filter(|w| !w.causes.is_empty()).collect();
+    assert!(explained.iter().any(|w| w.gained > 700), "two clocks 40 parts per million apart over 20 ms");
+    // Times are whole nanoseconds: each of the four ends of two segments may be one off.
+    assert!(explained.iter().all(|w| w.skew.abs() <= 4), "{:?}", explained.iter().map(|w| w.skew).max());
+    for wait in explained {
+        let causes: Ns = wait.causes.iter().map(|c| c.ns).sum();
+        assert_eq!(causes + wait.gained + wait.skew, wait.ns, "{wait:?}");
+    }
+}
+
+#[test]
 fn sends_that_nothing_describes_are_the_exchange_of_a_model_of_experts() {
     let send = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)";
-    let matched = |first: &str| {
+    let matched = |first: &str, stages: &str| {
         let mut s = Script::default();
+        s.builder.manifest("parallel.pp", stages, model::Provenance::Declared);
         for rank in 0..2 {
             s.rank(rank);
             for step in 0..12 {
@@ -114,7 +136,33 @@ fn sends_that_nothing_describes_are_the_exchange_of_a_model_of_experts() {
         (a.job.instances.len(), a.job.one_sided)
     };
     let route = "void vllm::moe::topkGatingSoftmax<8, 64, 4, 16>(float const*, bool const*)";
-    assert_eq!(matched(route), (12, 0));
+    assert_eq!(matched(route, "1"), (12, 0));
+    assert_eq!(matched(GEMM, "1"), (0, 24), "sends between pipeline stages are not matched");
+    assert_eq!(matched(route, "2"), (0, 24), "nor are those of a model of experts that has stages");
+}
+
+#[test]
+fn collectives_without_a_payload_are_compared_in_their_place_of_the_model() {
+    let all_reduce = "ncclDevKernel_Generic_1(ncclDevKernelArgsStorage<4096ul>)";
+    let slow = |after: [&str; 2]| {
+        let mut s = Script::default();
+        for rank in 0..2 {
+            s.rank(rank);
+            for step in 0..48 {
+                let t = step * 200_000;
+                s.launch((t, t + 1_000), after[0], (t + 2_000, t + 10_000));
+                s.launch((t + 1_000, t + 2_000), all_reduce, (t + 11_000, t + 21_000));
+                s.launch((t + 2_000, t + 3_000), after[1], (t + 22_000, t + 30_000));
+                s.launch((t + 3_000, t + 4_000), all_reduce, (t + 31_000, t + 61_000));
+            }
+        }
+        let (_, a) = s.analyze();
+        assert_eq!(a.job.instances.len(), 96);
+        a.job.instances.iter().filter(|i| i.slow).count()
+    };
+    let norm = "void vllm::rms_norm_kernel<c10::BFloat16>(c10::BFloat16*, c10::BFloat16 const*)";
+    assert_eq!(slow([GEMM, norm]), 0, "each is as long as it always is in its place");
+    assert_eq!(slow([GEMM, GEMM]), 48, "nothing tells the places apart");
 }
 
 #[test]
@@ -166,7 +214,7 @@ fn a_wait_inside_another_groups_segment_is_the_cause_of_that_wait() {
         assert_eq!((largest.late, wait.late), (2, 1), "{wait:?}");
         assert!(matches!(largest.bucket, Bucket::Host(_)), "{wait:?}");
         let sum: Ns = wait.causes.iter().map(|c| c.ns).sum();
-        assert_eq!(sum + wait.skew, wait.ns);
+        assert_eq!(sum + wait.gained + wait.skew, wait.ns);
     }
 }
 
@@ -196,7 +244,7 @@ proptest! {
         for wait in &a.job.waits {
             let causes: Ns = wait.causes.iter().map(|c| c.ns).sum();
             prop_assert!(wait.causes.is_empty() || wait.skew.abs() <= 2, "{:?}", wait);
-            prop_assert!(wait.causes.is_empty() || causes + wait.skew == wait.ns, "{:?}", wait);
+            prop_assert!(wait.causes.is_empty() || causes + wait.gained + wait.skew == wait.ns, "{:?}", wait);
             explained += usize::from(!wait.causes.is_empty());
         }
         prop_assert!(a.job.waits.is_empty() || explained > 0);

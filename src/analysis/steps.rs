@@ -218,8 +218,8 @@ pub fn analyze(trace: &Trace, packs: &Packs, options: &Options) -> Analysis {
         ranks.push(rank);
         segments.push(parts);
     }
-    job.waits = wait::explain(&job, &ranks, &segments);
     job.clocks = clock::offsets(&job, &ranks);
+    job.waits = wait::explain(&job, &ranks, &segments);
     let integrity = ranks.iter().fold(Integrity::default(), |mut sum, rank| {
         sum.add(rank);
         sum

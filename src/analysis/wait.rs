@@ -4,6 +4,9 @@
 //! rank that waits d longer than the last one to arrive had a segment d shorter. Both segments are attributed to buckets, so
 //! the wait is exactly the difference of the two, bucket by bucket. Where a segment holds waits of other groups, those have
 //! been explained before, and their causes take their place.
+//!
+//! Offsets of the clocks do not matter. Their rates do: over a pause of 20 ms two clocks that differ by 20 parts per million
+//! come 400 ns apart, which is neither a wait nor a sign that the ranks left apart.
 
 use std::collections::BTreeMap;
 
@@ -13,6 +16,7 @@ use rustc_hash::FxHashMap;
 use super::{
     Class, Rank,
     bucket::{Bucket, Layer},
+    clock::Offset,
     job::{Instance, Job},
     segments::Segments,
 };
@@ -37,10 +41,14 @@ pub struct Wait {
     pub ns: Ns,
     /// Of that, time in which the rank did nothing else, ns; the rest was hidden.
     pub exposed: Ns,
-    /// Part of the wait that the segments do not give, ns, signed: the ranks did not leave together. 0 where there are none.
+    /// Part of the wait that is none: what this rank's clock gained on that of the late one since they left the collective
+    /// before, ns, signed. 0 where there are no segments.
+    pub gained: Ns,
+    /// Part of the wait that neither the segments nor the clocks' rates give, ns, signed: the ranks did not leave together.
+    /// 0 where there are no segments.
     pub skew: Ns,
-    /// What the late rank spent longer on than the waiting one, signed; with `skew` it adds up to what this rank waited
-    /// longer than the late one, exactly. Empty where nothing can be said: the first collective of a group, a record lost in
+    /// What the late rank spent longer on than the waiting one, signed; with `gained` and `skew` it adds up to what this rank
+    /// waited longer than the late one, exactly. Empty where nothing can be said: the first collective of a group, a record lost in
     /// between, ranks that left too far apart.
     pub causes: Vec<Cause>,
 }
@@ -80,7 +88,8 @@ type Terms = BTreeMap<(usize, Bucket), Ns>;
 
 /// Explains the waits of all matched collectives, in an order in which nested ones come first.
 pub(super) fn explain(job: &Job, ranks: &[Rank], segments: &[Segments]) -> Vec<Wait> {
-    let mut history = History { ranks, segments, last: FxHashMap::default(), nested: FxHashMap::default() };
+    let clocks = &job.clocks;
+    let mut history = History { ranks, segments, clocks, last: FxHashMap::default(), nested: FxHashMap::default() };
     let mut groups_of: Vec<Vec<usize>> = vec![Vec::new(); ranks.len()];
     for (g, group) in job.groups.iter().enumerate() {
         for rank in &group.ranks {
@@ -108,6 +117,7 @@ pub(super) fn explain(job: &Job, ranks: &[Rank], segments: &[Segments]) -> Vec<W
 struct History<'a> {
     ranks: &'a [Rank],
     segments: &'a [Segments],
+    clocks: &'a [Option<Offset>],
     /// Latest instance of a group in which a rank took part, and when the rank left it.
     last: FxHashMap<(usize, usize), (usize, Ns)>,
     /// Causes of the waits in other groups since then.
@@ -153,13 +163,21 @@ impl History<'_> {
                     self.add(&mut terms, (group, rank), late, own, -1);
                 }
                 let compared = own.is_some() && of_late.is_some();
-                let skew = if compared { lag - terms.values().sum::<Ns>() } else { 0 };
+                let gained = if compared { self.gained(group, (rank, end), late) } else { 0 };
+                let skew = if compared { lag - terms.values().sum::<Ns>() - gained } else { 0 };
                 let known = skew.abs() <= LEAVE.max(lag / 2);
                 let causes = terms.into_iter().filter(|(_, ns)| known && *ns != 0);
                 let causes = causes.map(|((late, bucket), ns)| Cause { late, bucket, ns }).collect();
-                Wait { rank, op, instance: n, late, ns, exposed, skew, causes }
+                Wait { rank, op, instance: n, late, ns, exposed, gained, skew, causes }
             })
             .collect()
+    }
+
+    /// What a rank's clock gained on that of the late one since the rank left the group's collective before this one.
+    fn gained(&self, group: usize, (rank, end): (usize, Ns), late: usize) -> Ns {
+        let clock = |rank: usize| self.clocks.get(rank)?.as_ref();
+        let both = clock(rank).zip(clock(late)).zip(self.last.get(&(group, rank)));
+        both.map_or(0, |((own, theirs), (_, left))| own.gains_on(theirs, end.saturating_sub(*left)))
     }
 
     /// Adds a segment to the terms; its waits are replaced by what explains them.

@@ -1,5 +1,7 @@
 //! Changes to a run that several rules propose, in terms of the run's own operations, calls and stretches of time.
 
+use std::collections::BTreeMap;
+
 use model::{Ns, Span, TrackId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -49,6 +51,31 @@ pub fn host_time<'a>(
         spans.extend(gap.parts.iter().filter(|(b, _)| pick(gap, *b)).map(|(_, span)| (call.track, *span)));
     }
     shortened(spans, percent)
+}
+
+/// The steps lose what their host does longer, bucket by bucket, than `usual` says. Cautiously a step comes down to the first
+/// of the two times of a bucket, hopefully to the second, which is no longer.
+pub fn steadied<'a>(
+    rank: &'a Rank,
+    steps: impl Iterator<Item = &'a Step>,
+    usual: &BTreeMap<Bucket, (Ns, Ns)>,
+) -> Vec<Edit> {
+    let (mut certain, mut more) = (Vec::new(), Vec::new());
+    for step in steps {
+        for (bucket, (usual, least)) in usual {
+            let now = reading::idle(rank, step, |_, b| b == *bucket);
+            let less = |ns: Ns| 100 - 100 * ns / now.max(1);
+            let (first, second) = ((now - usual).max(0), now.min(*usual) - now.min(*least));
+            let take = |ns| host_time(rank, std::iter::once(step), |_, b| b == *bucket, less(ns));
+            if first > 0 {
+                certain.extend(take(first));
+            }
+            if second > 0 {
+                more.extend(take(second));
+            }
+        }
+    }
+    certain.into_iter().chain(hoped(more)).collect()
 }
 
 /// Stretches of threads take only `percent` of their time. Each nanosecond counts once.

@@ -1,10 +1,16 @@
 //! CM-12: ranks wait for each other, now for one, now for another.
 
+use std::collections::BTreeMap;
+
 use model::{EvidenceClass, Ns};
 
-use super::late::{self, INSTANCES, Waiting};
+use super::{
+    change,
+    late::{self, INSTANCES, Waiting},
+    reading,
+};
 use crate::{
-    analysis::{Bucket, Confidence, Edit, Layer, job::Instance},
+    analysis::{Bucket, Class, Confidence, Edit, Layer, Rank, job::Instance},
     diagnose::{
         Competing, Evidence, Finding, Intervention, Trigger,
         rule::{Context, Doc, Outcome, Rule},
@@ -110,7 +116,7 @@ fn spread(cx: &Context<'_>, group: &Waiting) -> Option<Finding> {
         .with(Evidence::new(
             Text::new("waits of all ranks, all steps that count", "所有 rank 的等待（全部采用的步）"),
             Value::Ns(group.total),
-            super::reading::sample(rows),
+            reading::sample(rows),
         ))
         .with(Evidence::new(
             Text::new("collectives that hold most of the waiting", "占大部分等待的集合通信"),
@@ -131,9 +137,33 @@ fn spread(cx: &Context<'_>, group: &Waiting) -> Option<Finding> {
     finding.ranks = group.ranks.iter().filter_map(|r| analysis.ranks.get(*r)).map(|r| r.rank).collect();
     finding.changes = late::counted(cx)
         .filter(|(index, ..)| group.ranks.contains(index))
-        .map(|(index, r, _)| (r.rank, Intervention { removes, layer, edits: vec![alone(cx, index, group)] }))
+        .map(|of| (of.1.rank, Intervention { removes, layer, edits: calmed(cx, group, uneven, of) }))
         .collect();
     finding.gated(Confidence::Medium)
+}
+
+/// The change on one rank. Where hosts jitter, they come down to their undisturbed times: that takes away the waiting, and
+/// what the last rank of each step was held up itself. Where the work is uneven, each rank takes its own time and waits for
+/// nobody.
+fn calmed(cx: &Context<'_>, group: &Waiting, uneven: bool, (index, rank, class): (usize, &Rank, &Class)) -> Vec<Edit> {
+    if uneven {
+        vec![alone(cx, index, group)]
+    } else {
+        change::steadied(rank, rank.steady_steps(class), &calm(rank, class))
+    }
+}
+
+/// What a host spends in undisturbed steps, bucket by bucket: the lowest decile and the least, ns. Disturbances only ever
+/// add time, so the low end of many steps shows a host without them (Chen and Revels 2016).
+fn calm(rank: &Rank, class: &Class) -> BTreeMap<Bucket, (Ns, Ns)> {
+    let host = class.buckets.iter().map(|(bucket, _)| *bucket).filter(|bucket| bucket.is_host_side());
+    let times = host.filter_map(|bucket| {
+        let mut ns: Vec<Ns> =
+            rank.steady_steps(class).map(|step| reading::idle(rank, step, |_, b| b == bucket)).collect();
+        ns.sort_unstable();
+        Some((bucket, (*ns.get(ns.len() / 10)?, *ns.first()?)))
+    });
+    times.collect()
 }
 
 /// Every collective of the group takes its transfer and waits for nobody: what the waits cost the steps, and not only the

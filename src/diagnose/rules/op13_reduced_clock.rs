@@ -3,7 +3,7 @@
 use model::{EvidenceClass::Device, Ns, StringId};
 use rustc_hash::FxHashMap;
 
-use super::reading;
+use super::{reading, uneven};
 use crate::{
     analysis::{Class, Confidence, DeviceOp, Edit, Layer, OpKind, Rank, Selection, Step},
     diagnose::{
@@ -55,8 +55,8 @@ static DOC: Doc = Doc {
         "5%：昇腾 advisor 的频率规则。3%：重复运行噪声。club-3090 #585 观察到统一的 0.90 倍。",
     ),
     guards: Text::new(
-        "Kernels bound by memory do not follow the core clock, so a reduced clock may show in part of them only, or not at all. Without frequency samples a device shared with another process looks the same.",
-        "受显存限制的内核不随核心频率变化，因此降频可能只体现在一部分内核上，甚至完全不体现。没有频率采样时，与其他进程共享设备的表现相同。",
+        "Kernels bound by memory do not follow the core clock, so a reduced clock may show in part of them only, or not at all. A rank is compared only with ranks that decode at least as many sequences. Without frequency samples a device shared with another process looks the same.",
+        "受显存限制的内核不随核心频率变化，因此降频可能只体现在一部分内核上，甚至完全不体现。只与解码序列数不少于本 rank 的其他 rank 比较。没有频率采样时，与其他进程共享设备的表现相同。",
     ),
     verify: Text::new(
         "Lock the clocks, raise the power cap or cool the device, and run both again: the factor goes, kernel by kernel.",
@@ -70,7 +70,7 @@ impl Rule for ReducedClock {
     }
 
     fn check(&self, cx: &Context<'_>) -> Outcome {
-        let runs: Vec<Run<'_>> = cx.main_classes().filter_map(|(rank, class)| Run::of(rank, class)).collect();
+        let runs: Vec<Run<'_>> = cx.main_classes().filter_map(|(rank, class)| Run::of(cx, rank, class)).collect();
         let mut found = Vec::new();
         for (i, run) in runs.iter().enumerate() {
             let finding = run.within().and_then(|slow| finding(cx, run, &slow, DURING));
@@ -82,7 +82,10 @@ impl Rule for ReducedClock {
 
 fn finding_against_others(cx: &Context<'_>, runs: &[Run<'_>], i: usize) -> Option<Finding> {
     let run = runs.get(i)?;
-    let others = runs.iter().enumerate().filter(|(j, o)| *j != i && o.names == run.names).map(|(_, o)| o);
+    // A rank that decodes more sequences than another has more to do: that it takes longer says nothing of its clock.
+    let more = |other: &Run<'_>| run.batch.zip(other.batch).is_some_and(|(own, theirs)| own > theirs);
+    let alike = |other: &Run<'_>| other.names == run.names && !more(other);
+    let others = runs.iter().enumerate().filter(|(j, other)| *j != i && alike(other)).map(|(_, other)| other);
     finding(cx, run, &run.against(&others.collect::<Vec<_>>())?, OF_OTHERS)
 }
 
@@ -152,6 +155,8 @@ struct Run<'a> {
     rank: &'a Rank,
     class: &'a Class,
     steps: Vec<&'a Step>,
+    /// Sequences that a step decodes, the median one, where the capture says it.
+    batch: Option<f64>,
     /// Names of the compute kernels of each of the steps.
     names: Vec<StringId>,
     /// Whether each is a matrix product.
@@ -179,7 +184,7 @@ impl Slow {
 impl<'a> Run<'a> {
     /// The largest group of steps with equal kernels. Steps that count as warm-up are among them: where they are faster than
     /// the rest, they show what the device can do.
-    fn of(rank: &'a Rank, class: &'a Class) -> Option<Self> {
+    fn of(cx: &Context<'_>, rank: &'a Rank, class: &'a Class) -> Option<Self> {
         let compute = |s: &Step| rank.ops_of(s).iter().filter(|op| op.kind == OpKind::Compute);
         let mut groups: FxHashMap<Vec<StringId>, Vec<&'a Step>> = FxHashMap::default();
         let counts = |s: &&Step| matches!(s.selection, Selection::Steady | Selection::WarmUp);
@@ -191,7 +196,9 @@ impl<'a> Run<'a> {
         let (names, steps) = groups.into_iter().max_by_key(most)?;
         let matrix = compute(steps.first()?).map(|op| op.op.class() == OpClass::Matrix).collect();
         let durations = steps.iter().map(|s| compute(s).map(DeviceOp::dur).collect()).collect();
-        Some(Self { rank, class, steps, names, matrix, durations })
+        let mut batches: Vec<f64> = rank.steady_steps(class).filter_map(uneven::batch(cx, rank)).collect();
+        batches.sort_by(f64::total_cmp);
+        Some(Self { rank, class, steps, batch: quantile(&batches, 0.5), names, matrix, durations })
     }
 
     /// A quantile of each kernel's durations over the steps.

@@ -158,17 +158,12 @@ fn length(worst: Bucket) -> Competing {
 /// there is no edit.
 fn steadied(rank: &Rank, class: &Class, jitter: &jitter::Jitter) -> Vec<Edit> {
     let slow = |s: &&Step| s.window.len() as f64 > SLOW * class.p50 as f64;
-    let time = |step: &Step, bucket: Bucket| reading::idle(rank, step, |_, b| b == bucket);
     let Some(median) = rank.steady_steps(class).find(|s| s.index == jitter.median) else { return Vec::new() };
-    let mut edits = Vec::new();
-    for step in rank.steady_steps(class).filter(slow) {
-        // Of the slowest few alone not every rank need have paused in one.
-        for (bucket, _) in step.buckets.iter().filter(|(b, _)| b.is_host_side()) {
-            let (now, then) = (time(step, *bucket), time(median, *bucket));
-            if now > then {
-                edits.extend(change::host_time(rank, std::iter::once(step), |_, b| b == *bucket, then * 100 / now));
-            }
-        }
-    }
-    edits
+    // Of the slowest few alone not every rank need have paused in one.
+    let host = class.buckets.iter().map(|(bucket, _)| *bucket).filter(|bucket| bucket.is_host_side());
+    let usual = host.map(|bucket| {
+        let ns = reading::idle(rank, median, |_, b| b == bucket);
+        (bucket, (ns, ns))
+    });
+    change::steadied(rank, rank.steady_steps(class).filter(slow), &usual.collect())
 }

@@ -67,6 +67,26 @@ fn cm12_needs_waiting_that_is_for_no_one_in_particular() {
 }
 
 #[test]
+fn cm12_promises_what_hosts_without_disturbances_bring_and_not_only_the_waiting() {
+    // In three steps of four a disturbance of each rank, of up to 120 µs.
+    let hosts = |noisy: bool| {
+        let held_up = move |c: usize| noisy && c.is_multiple_of(LAYERS);
+        move |rank, c| (us(60), us(5) + if held_up(c) { us(noise(rank, c, 160).saturating_sub(40) as Ns) } else { 0 })
+    };
+    let step = |capture: &(model::Trace, crate::analysis::Analysis)| {
+        let class = capture.1.ranks[0].main_class().unwrap();
+        class.total / class.steady as Ns
+    };
+    let (noisy, calm) = (run(hosts(true)).analyze(), run(hosts(false)).analyze());
+    let d = diagnosis(&noisy);
+    let estimate = d.findings.iter().find(|f| f.rule == "CM-12").unwrap().estimate;
+    let truth = step(&calm);
+    assert!((estimate.to_low..=estimate.to_high).contains(&truth), "{estimate:?} {truth} {}", step(&noisy));
+    // The waits alone are no more than half of what the disturbances cost.
+    assert!(estimate.from - estimate.to_high > (estimate.from - truth) / 2, "{estimate:?} {truth}");
+}
+
+#[test]
 fn rt22_blames_the_pauses_of_all_ranks_and_not_the_waiting_for_them() {
     // Now and then one rank pauses, and the three others wait for it.
     let pauses = |rank: usize, c: usize| {
@@ -109,4 +129,16 @@ fn rt14_turns_graphs_on_for_the_ranks_that_wait_too() {
     assert!(!found.is_empty());
     let changed: Vec<u32> = found.iter().flat_map(|f| f.changes.iter().map(|(rank, _)| *rank)).collect();
     assert_eq!(changed.len(), 4, "every rank once: {changed:?}");
+}
+
+#[test]
+fn op13_does_not_take_a_larger_batch_for_a_lower_clock() {
+    let work = |rank| vec![(if rank == 3 { us(90) } else { us(60) }, us(2)); 12 * STEPS];
+    let mut job = Run::new((0..4).map(work).collect(), 12);
+    job.batches = vec![8, 8, 8, 8];
+    assert!(fires("OP-13", &job.analyze()), "the same batch, and slower");
+    job.batches = vec![8, 8, 8, 12];
+    assert!(!fires("OP-13", &job.analyze()), "half as many sequences more");
+    job.batches = vec![8, 8, 8, 4];
+    assert!(fires("OP-13", &job.analyze()), "fewer sequences, and slower all the same");
 }
