@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     analysis::Edit,
-    diagnose::{Over, VerdictLayer},
+    diagnose::{Method, Over, VerdictLayer},
 };
 
 #[test]
@@ -100,6 +100,36 @@ fn rt04_counts_padding_only_where_it_takes_time() {
     assert!((change.removes - us(225)).abs() <= us(1), "{}", change.removes);
     assert!(matches!(&change.edits[..], [Edit::Resize(ops)] if ops.iter().all(|(_, ns)| *ns < us(35))));
     assert!(!fires("RT-04", &run(us(20))), "memory-bound: the padding is free");
+}
+
+/// Steps that replay one graph, `rows` of whose `tokens` are padded. The engine counts each step before its range begins.
+fn counted(tokens: f64, rows: f64) -> (model::Trace, crate::analysis::Analysis) {
+    let count = move |r: &mut Run| {
+        let at = r.host - 1;
+        r.script.counter("num_scheduled_tokens", at, tokens).counter("num_padded_tokens", at, rows);
+    };
+    Run::steps(20, move |r, i| {
+        if i == 0 {
+            r.think(us(1));
+            count(r);
+        }
+        r.graph(&[(GEMM, us(50)); 10], us(1)).token();
+        r.think(us(20));
+        // The next step is scheduled within the stretch of time that belongs to this one's range; after the last there is none.
+        if i < 19 {
+            count(r);
+        }
+    })
+}
+
+#[test]
+fn rt04_reads_the_counters_that_were_in_force_when_the_step_was_launched() {
+    let found = check("RT-04", &counted(4.0, 8.0));
+    let estimate = found[0].estimate;
+    // Half of 500 us of compute at most, and nothing for certain.
+    assert_eq!((estimate.method, estimate.to_high), (Method::Bound, estimate.from));
+    assert!((estimate.from - estimate.to_low - us(250)).abs() <= us(1), "{estimate:?}");
+    assert!(!fires("RT-04", &counted(4.0, 4.0)), "no padding");
 }
 
 #[test]
