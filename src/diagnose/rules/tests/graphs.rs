@@ -81,6 +81,33 @@ fn rt06_takes_away_the_pass_that_is_captured_too() {
 }
 
 #[test]
+fn rt07_takes_a_launch_of_few_nodes_that_lasts_long_for_slow() {
+    // Ten nodes, known to cost 15.6 us; the call takes `call` in which the device is idle or, if `ahead`, still at work.
+    let run = |call: i64, ahead: bool| {
+        Run::steps(20, move |r, _| {
+            if ahead {
+                r.launch(GEMM, us(300));
+            }
+            let start = r.host;
+            let first = (start + call + us(2)).max(r.device + us(1));
+            let nodes: Vec<(&str, (i64, i64))> =
+                (0..10).map(|n| (GEMM, (first + n * us(51), first + n * us(51) + us(50)))).collect();
+            r.script.graph((start, start + call), &nodes);
+            (r.host, r.device) = (start + call, first + 10 * us(51) - us(1));
+            r.token();
+        })
+    };
+    let slow = run(us(200), false);
+    assert!(fires("RT-07", &slow));
+    let d = diagnosis(&slow);
+    let estimate = d.findings.iter().find(|f| f.rule == "RT-07").unwrap().estimate;
+    let (least, most) = (estimate.from - estimate.to_high, estimate.from - estimate.to_low);
+    assert!(us(150) < least && least <= us(185) && us(190) <= most && most < us(210), "{least} {most}");
+    assert!(!fires("RT-07", &run(us(30), false)), "as long as known");
+    assert!(!fires("RT-07", &run(us(200), true)), "the device is not idle meanwhile");
+}
+
+#[test]
 fn rt04_counts_padding_only_where_it_takes_time() {
     // Batch 4 and a batch of 5 whose graph was captured for 8, each product taking `padded` there.
     let run = |padded: i64| {
