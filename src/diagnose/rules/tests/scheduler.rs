@@ -68,6 +68,24 @@ fn rt20_promises_what_the_run_gains_and_not_what_its_mixed_steps_do() {
 }
 
 #[test]
+fn rt20_finds_the_recomputation_in_steps_that_no_range_calls_mixed() {
+    // Every fifth step computes twice as much; `preempted` says how often a request was preempted.
+    let run = |preempted: bool| {
+        Run::steps(40, move |r, i| {
+            let again = i % 5 == 2;
+            r.script.counter("num_preemptions_total", r.host, if preempted { (3 + (i + 2) / 5) as f64 } else { 3.0 });
+            r.graph(&[(GEMM, if again { us(100) } else { us(50) }); 10], us(1)).token();
+        })
+    };
+    let found = check("RT-20", &run(true));
+    let estimate = found[0].estimate;
+    let (least, most) = (estimate.from - estimate.to_high, estimate.from - estimate.to_low);
+    // 500 us in a fifth of the steps.
+    assert!(us(75) <= least && least <= us(100) && us(100) <= most + us(5) && most <= us(115), "{least} {most}");
+    assert!(!fires("RT-20", &run(false)), "long steps, and nobody was preempted");
+}
+
+#[test]
 fn rt21_compares_what_speculation_costs_with_what_it_brings() {
     // Four sequences with four draft tokens each; the draft takes `draft`, the verification 500 us.
     let run = |accepted: f64, draft: Ns| {
