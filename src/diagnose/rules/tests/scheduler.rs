@@ -2,7 +2,7 @@
 
 use model::{Category, Ns};
 
-use super::super::testing::{GEMM, Run, check, diagnosis, fires, us};
+use super::super::testing::{GEMM, Run, SORT, check, diagnosis, fires, us};
 use crate::diagnose::{Method, Over, VerdictLayer};
 
 /// Steps with 300 us between them, in which `requests` are in the engine.
@@ -83,6 +83,27 @@ fn rt20_finds_the_recomputation_in_steps_that_no_range_calls_mixed() {
     // 500 us in a fifth of the steps.
     assert!(us(75) <= least && least <= us(100) && us(100) <= most + us(5) && most <= us(115), "{least} {most}");
     assert!(!fires("RT-20", &run(false)), "long steps, and nobody was preempted");
+}
+
+#[test]
+fn rt21_tells_the_draft_from_the_verification_by_the_sampler() {
+    // One draft token for each of four sequences; nothing marks the draft.
+    let run = |argmax: bool| {
+        Run::steps(20, move |r, _| {
+            let at = r.host;
+            r.script.counter("spec_draft_tokens", at, 4.0).counter("spec_accepted_tokens", at, 0.0);
+            r.launch(GEMM, us(500)).launch(SORT, us(5)).launch(GEMM, us(200));
+            if argmax {
+                r.launch(SORT, us(5));
+            }
+            r.token();
+        })
+    };
+    let found = check("RT-21", &run(true));
+    let estimate = found[0].estimate;
+    let most = estimate.from - estimate.to_low;
+    assert!((us(200)..us(225)).contains(&most), "{most}");
+    assert!(!fires("RT-21", &run(false)), "the sampler runs once: nothing tells the draft");
 }
 
 #[test]
