@@ -1,5 +1,7 @@
 //! RT-04: graphs are replayed with far more tokens than the step has.
 
+use std::collections::BTreeMap;
+
 use model::{
     EvidenceClass::{Device, Graph},
     Ns,
@@ -11,7 +13,9 @@ use super::{
     graph_sizes, reading,
 };
 use crate::{
-    analysis::{Bucket, Class, Confidence, Edit, GraphMode, Layer, OpKind, Rank, RankCounter, Step},
+    analysis::{
+        Bucket, Class, Confidence, Edit, GraphMode, Layer, OpKind, Rank, RankCounter, Step, scheduler::Series,
+    },
     diagnose::{
         Competing, Evidence, Finding, Intervention,
         rule::{Context, Doc, Outcome, Rule},
@@ -117,17 +121,20 @@ fn padded<'a>(cx: &Context<'_>, rank: &'a Rank) -> Vec<Size<'a>> {
     if shown { sizes } else { Vec::new() }
 }
 
-/// The tokens and padded tokens that the engine counted in the steps of a class, if they are the same in all.
+/// The tokens and padded tokens that the engine counted in most steps of a class.
 fn counted<'a>(cx: &Context<'_>, rank: &Rank, class: &'a Class) -> Option<Size<'a>> {
-    let same = |counter: RankCounter| {
-        let series = counter.of(cx.trace, rank.process)?;
-        let said =
-            |s: &Step| series.of_step(&rank.timeline, rank.ops_of(s)).filter(|n| (1.0..1e9).contains(n));
-        let mut values = rank.steady_steps(class).map(said);
-        let first = values.next()??;
-        values.all(|v| v == Some(first)).then_some(first as u32)
+    let tokens = RankCounter::Tokens.of(cx.trace, rank.process)?;
+    let rows = RankCounter::PaddedTokens.of(cx.trace, rank.process)?;
+    let of = |series: &Series, step: &Step| {
+        let said = series.of_step(&rank.timeline, rank.ops_of(step));
+        said.filter(|n| (1.0..1e9).contains(n)).map(|n| n as u32)
     };
-    Some(Size { class, real: same(RankCounter::Tokens)?, padded: same(RankCounter::PaddedTokens)? })
+    let mut pairs: BTreeMap<(u32, u32), usize> = BTreeMap::new();
+    for pair in rank.steady_steps(class).filter_map(|s| of(&tokens, s).zip(of(&rows, s))) {
+        *pairs.entry(pair).or_default() += 1;
+    }
+    let ((real, padded), steps) = pairs.into_iter().max_by_key(|(_, steps)| *steps)?;
+    (2 * steps > class.steady).then_some(Size { class, real, padded })
 }
 
 fn compute(class: &Class) -> Ns {

@@ -129,22 +129,24 @@ fn rt04_counts_padding_only_where_it_takes_time() {
     assert!(!fires("RT-04", &run(us(20))), "memory-bound: the padding is free");
 }
 
-/// Steps that replay one graph, `rows` of whose `tokens` are padded. The engine counts each step before its range begins.
+/// Steps that replay one graph of `rows` for `tokens`, the first two without padding. The engine counts each step before
+/// its range begins.
 fn counted(tokens: f64, rows: f64) -> (model::Trace, crate::analysis::Analysis) {
-    let count = move |r: &mut Run| {
+    let count = move |r: &mut Run, i: usize| {
         let at = r.host - 1;
+        let rows = if i < 2 { tokens } else { rows };
         r.script.counter("num_scheduled_tokens", at, tokens).counter("num_padded_tokens", at, rows);
     };
     Run::steps(20, move |r, i| {
         if i == 0 {
             r.think(us(1));
-            count(r);
+            count(r, i);
         }
         r.graph(&[(GEMM, us(50)); 10], us(1)).token();
         r.think(us(20));
         // The next step is scheduled within the stretch of time that belongs to this one's range; after the last there is none.
         if i < 19 {
-            count(r);
+            count(r, i + 1);
         }
     })
 }
