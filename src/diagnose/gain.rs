@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     analysis::{
-        Analysis, Bucket, Class, Edit, Layer, Rank, Step,
+        Analysis, Class, Edit, Layer, Rank,
         replay::{self, Check, CriticalPath, Replay, Variant, Windows},
     },
     i18n::Text,
@@ -143,12 +143,10 @@ impl<'a> Gains<'a> {
             finding.unreplayed = Some(UNFAITHFUL);
             return;
         }
-        let (estimate, taken) = self.joint(&[finding], place);
-        let from = estimate.from;
+        let (estimate, limits) = self.joint(&[finding], place);
         finding.estimate = estimate;
         finding.severity = Severity::of(estimate.mid_gain_share());
-        let amdahl = (from - taken).clamp(0, estimate.to_low);
-        finding.limits = Some(Limits { amdahl, overlap: overlap(place, finding.over).min(from) });
+        finding.limits = Some(limits);
     }
 
     /// The first findings together, and how they interact.
@@ -215,8 +213,8 @@ impl<'a> Gains<'a> {
         placed.flat_map(|(i, change)| change.edits.iter().map(move |edit| (i, edit))).collect()
     }
 
-    /// Step time of a place with all the findings' changes, and the time that these take away themselves.
-    fn joint(&self, findings: &[&Finding], (i, rank, class): Place<'_>) -> (Estimate, Ns) {
+    /// Step time of a place with all the findings' changes, and what it cannot fall below.
+    fn joint(&self, findings: &[&Finding], (i, rank, class): Place<'_>) -> (Estimate, Limits) {
         let edits = self.edits(findings);
         let over = findings.iter().map(|f| f.over).max().unwrap_or(Over::Class);
         let steps = || over.steps(rank, class);
@@ -227,27 +225,15 @@ impl<'a> Gains<'a> {
             (now - windows.get(i).map_or(now, |w| replay::mean(steps(), w))).clamp(0, from)
         };
         let (cautious, hopeful) = (gain(Variant::Cautious), gain(Variant::Hopeful));
-        let taken = self.replay.taken(&edits, i) / count;
+        let rest = self.replay.rest(&edits, i, steps());
         let (least, most) = (cautious.min(hopeful), cautious.max(hopeful));
+        // However little is known of the gain, what is left to do has to be done.
+        let overlap = rest.device.max(rest.host).min(from - most);
+        let taken = (rest.taken / count).max(most);
         // A gain below what counts is not lifted above it by not being known better.
         let apart = if most as f64 >= LEAST_GAIN * from as f64 { from / APART } else { 0 };
-        let (least, most) = ((least - least / ERROR - apart).max(0), (most + most / ERROR + apart).min(from));
+        let (least, most) = ((least - least / ERROR - apart).max(0), (most + most / ERROR + apart).min(from - overlap));
         let estimate = Estimate { from, to_low: from - most, to_high: from - least, method: Method::Replay };
-        (estimate, taken.max(most))
+        (estimate, Limits { amdahl: (from - taken).clamp(0, estimate.to_low), overlap })
     }
-}
-
-/// The busiest of host, device and collectives, ns per step: no overlap makes the step shorter.
-fn overlap((_, rank, class): Place<'_>, over: Over) -> Ns {
-    let count = over.steps(rank, class).count().max(1) as Ns;
-    let per_step = |of: &dyn Fn(&Step) -> Ns| over.steps(rank, class).map(of).sum::<Ns>() / count;
-    let buckets = |pick: &dyn Fn(Bucket) -> bool| {
-        per_step(&|s: &Step| s.buckets.iter().filter(|(b, _)| pick(*b)).map(|(_, ns)| ns).sum())
-    };
-    let comm = |b: Bucket| matches!(b, Bucket::CommTransfer | Bucket::CommWait);
-    let host = per_step(&|s: &Step| {
-        let calls = rank.timeline.calls_between(s.window.start, s.window.end);
-        calls.iter().filter(|c| !c.blocking).map(|c| c.end - c.start).sum()
-    });
-    buckets(&|b| !b.is_idle() && !comm(b)).max(buckets(&comm)).max(host)
 }
