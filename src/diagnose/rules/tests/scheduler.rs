@@ -35,6 +35,23 @@ fn rt19_tells_a_server_without_requests_from_a_slow_host() {
 }
 
 #[test]
+fn rt12_does_not_blame_the_host_for_idle_time_that_only_some_steps_have() {
+    let run = |counted: bool| {
+        Run::steps(40, move |r, i| {
+            let at = r.host;
+            if counted {
+                r.script.counter("num_requests_running", at, 4.0).counter("num_requests_waiting", at, 0.0);
+            }
+            r.graph(&[(GEMM, us(50)); 10], us(1)).token().think(if i % 3 == 0 { us(10) } else { us(400) });
+        })
+    };
+    let silent = run(false);
+    assert!(!fires("RT-12", &silent));
+    assert!(diagnosis(&silent).abstained.iter().any(|a| a.rule == "RT-12" && a.why.is_some()));
+    assert!(fires("RT-12", &run(true)), "requests were there all the time");
+}
+
+#[test]
 fn rt20_needs_a_preemption_or_a_full_cache() {
     let run = |preempt: bool, usage: f64| {
         Run::steps(20, move |r, i| {
