@@ -21,13 +21,6 @@ use crate::{
     i18n::Text,
 };
 
-/// One part in so many of a gain is the replay's own error (dPRO reports below 5 % for most jobs).
-const ERROR: Ns = 20;
-
-/// Two runs of the same thing differ by one part in so many of the step: a gain is not known better than the least that is
-/// reported (1 %, common gate).
-const APART: Ns = 100;
-
 /// Findings that are replayed together.
 const TOGETHER: usize = 3;
 
@@ -230,10 +223,8 @@ impl<'a> Gains<'a> {
         // However little is known of the gain, what is left to do has to be done.
         let overlap = rest.device.max(rest.host).min(from - most);
         let taken = (rest.taken / count).max(most);
-        // A gain below what counts is not lifted above it by not being known better.
-        let apart = if most as f64 >= LEAST_GAIN * from as f64 { from / APART } else { 0 };
-        let (least, most) = ((least - least / ERROR - apart).max(0), (most + most / ERROR + apart).min(from - overlap));
-        let estimate = Estimate { from, to_low: from - most, to_high: from - least, method: Method::Replay };
+        let mut estimate = Estimate::gaining(from, (least, most), Method::Replay);
+        estimate.to_low = estimate.to_low.max(overlap);
         (estimate, Limits { amdahl: (from - taken).clamp(0, estimate.to_low), overlap })
     }
 }
