@@ -53,7 +53,7 @@ impl Draft {
             known => known,
         };
         // A step of decode only has a token per sequence.
-        let counted = tokens.zip(mark.host).and_then(|(tokens, host)| tokens.set_in(host));
+        let counted = tokens.and_then(|tokens| tokens.of_step(timeline, ops));
         let counted = counted.filter(|n| stage == Stage::Decode && (1.0..1e9).contains(n)).map(|n| n as u32);
         let batch = batch.or(counted);
         Self {

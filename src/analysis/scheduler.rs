@@ -3,6 +3,8 @@
 
 use model::{Ns, ProcessId, Span, Trace};
 
+use super::timeline::{DeviceOp, Timeline};
+
 /// Names under which engines publish each counter, without prefixes such as `vllm:` and without `_total`.
 /// Sources: the metrics of vLLM and SGLang.
 const RUNNING: &[&str] = &["num_requests_running", "num_running_reqs"];
@@ -77,6 +79,13 @@ impl Series {
     /// The last value set in a span: what a step said of itself.
     pub fn set_in(&self, span: Span) -> Option<f64> {
         self.within(span).last().map(|(_, v)| *v)
+    }
+
+    /// The value in force when a step's first operation was launched. Engines count a step when they schedule it, before
+    /// the range that marks it begins.
+    pub fn of_step(&self, timeline: &Timeline, ops: &[DeviceOp]) -> Option<f64> {
+        let launched = ops.iter().find_map(|op| timeline.call(op)).map(|call| call.start);
+        self.at(launched.or_else(|| ops.first().map(|op| op.start))?)
     }
 
     /// Value at `t`: that of the last sample at or before it.

@@ -2,6 +2,7 @@
 
 use model::Ns;
 
+use super::rules::gate::LEAST_GAIN;
 use crate::analysis::{Bucket, Class, Edit, Layer, Rank};
 
 /// A change to the run whose effect is asked for. Times are ns per step of the class, means over the steps that count.
@@ -46,6 +47,13 @@ impl Method {
     }
 }
 
+/// One part in so many of a gain is the replay's own error (dPRO reports below 5 % for most jobs).
+const ERROR: Ns = 20;
+
+/// Two runs of the same thing differ by one part in so many of the step: a gain is not known better than the least that is
+/// reported (1 %, common gate).
+const APART: Ns = 100;
+
 /// From X to Y: ns per step of the class.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
@@ -63,6 +71,15 @@ impl Estimate {
     /// No estimate for a step of `from` ns.
     pub fn none(from: Ns) -> Self {
         Self { from, to_low: from, to_high: from, method: Method::None }
+    }
+
+    /// A step of `from` ns becomes shorter by what lies between `least` and `most`, as far as that is known: the method is
+    /// wrong by its own error, and two runs of the same thing differ. A gain below what counts is not lifted above it by not
+    /// being known better.
+    pub fn gaining(from: Ns, (least, most): (Ns, Ns), method: Method) -> Self {
+        let apart = if most as f64 >= LEAST_GAIN * from as f64 { from / APART } else { 0 };
+        let (least, most) = ((least - least / ERROR - apart).max(0), (most + most / ERROR + apart).min(from));
+        Self { from, to_low: from - most, to_high: from - least, method }
     }
 
     /// Middle of the gain interval as a share of the step time.

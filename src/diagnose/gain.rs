@@ -15,18 +15,11 @@ use super::{
 };
 use crate::{
     analysis::{
-        Analysis, Bucket, Class, Edit, Layer, Rank, Step,
+        Analysis, Class, Edit, Layer, Rank,
         replay::{self, Check, CriticalPath, Replay, Variant, Windows},
     },
     i18n::Text,
 };
-
-/// One part in so many of a gain is the replay's own error (dPRO reports below 5 % for most jobs).
-const ERROR: Ns = 20;
-
-/// Two runs of the same thing differ by one part in so many of the step: a gain is not known better than the least that is
-/// reported (1 %, common gate).
-const APART: Ns = 100;
 
 /// Findings that are replayed together.
 const TOGETHER: usize = 3;
@@ -143,12 +136,10 @@ impl<'a> Gains<'a> {
             finding.unreplayed = Some(UNFAITHFUL);
             return;
         }
-        let (estimate, taken) = self.joint(&[finding], place);
-        let from = estimate.from;
+        let (estimate, limits) = self.joint(&[finding], place);
         finding.estimate = estimate;
         finding.severity = Severity::of(estimate.mid_gain_share());
-        let amdahl = (from - taken).clamp(0, estimate.to_low);
-        finding.limits = Some(Limits { amdahl, overlap: overlap(place, finding.over).min(from) });
+        finding.limits = Some(limits);
     }
 
     /// The first findings together, and how they interact.
@@ -215,8 +206,8 @@ impl<'a> Gains<'a> {
         placed.flat_map(|(i, change)| change.edits.iter().map(move |edit| (i, edit))).collect()
     }
 
-    /// Step time of a place with all the findings' changes, and the time that these take away themselves.
-    fn joint(&self, findings: &[&Finding], (i, rank, class): Place<'_>) -> (Estimate, Ns) {
+    /// Step time of a place with all the findings' changes, and what it cannot fall below.
+    fn joint(&self, findings: &[&Finding], (i, rank, class): Place<'_>) -> (Estimate, Limits) {
         let edits = self.edits(findings);
         let over = findings.iter().map(|f| f.over).max().unwrap_or(Over::Class);
         let steps = || over.steps(rank, class);
@@ -227,27 +218,13 @@ impl<'a> Gains<'a> {
             (now - windows.get(i).map_or(now, |w| replay::mean(steps(), w))).clamp(0, from)
         };
         let (cautious, hopeful) = (gain(Variant::Cautious), gain(Variant::Hopeful));
-        let taken = self.replay.taken(&edits, i) / count;
+        let rest = self.replay.rest(&edits, i, steps());
         let (least, most) = (cautious.min(hopeful), cautious.max(hopeful));
-        // A gain below what counts is not lifted above it by not being known better.
-        let apart = if most as f64 >= LEAST_GAIN * from as f64 { from / APART } else { 0 };
-        let (least, most) = ((least - least / ERROR - apart).max(0), (most + most / ERROR + apart).min(from));
-        let estimate = Estimate { from, to_low: from - most, to_high: from - least, method: Method::Replay };
-        (estimate, taken.max(most))
+        // However little is known of the gain, what is left to do has to be done.
+        let overlap = rest.device.max(rest.host).min(from - most);
+        let taken = (rest.taken / count).max(most);
+        let mut estimate = Estimate::gaining(from, (least, most), Method::Replay);
+        estimate.to_low = estimate.to_low.max(overlap);
+        (estimate, Limits { amdahl: (from - taken).clamp(0, estimate.to_low), overlap })
     }
-}
-
-/// The busiest of host, device and collectives, ns per step: no overlap makes the step shorter.
-fn overlap((_, rank, class): Place<'_>, over: Over) -> Ns {
-    let count = over.steps(rank, class).count().max(1) as Ns;
-    let per_step = |of: &dyn Fn(&Step) -> Ns| over.steps(rank, class).map(of).sum::<Ns>() / count;
-    let buckets = |pick: &dyn Fn(Bucket) -> bool| {
-        per_step(&|s: &Step| s.buckets.iter().filter(|(b, _)| pick(*b)).map(|(_, ns)| ns).sum())
-    };
-    let comm = |b: Bucket| matches!(b, Bucket::CommTransfer | Bucket::CommWait);
-    let host = per_step(&|s: &Step| {
-        let calls = rank.timeline.calls_between(s.window.start, s.window.end);
-        calls.iter().filter(|c| !c.blocking).map(|c| c.end - c.start).sum()
-    });
-    buckets(&|b| !b.is_idle() && !comm(b)).max(buckets(&comm)).max(host)
 }

@@ -10,7 +10,7 @@ use super::{
     model::{CallRow, Fate, Model, NONE, Node, OpRow},
 };
 use crate::{
-    analysis::{Edit, Rank},
+    analysis::{Edit, Rank, Step},
     platform::HostCall,
 };
 
@@ -80,6 +80,28 @@ impl<'a> Edited<'a> {
         };
         let ops: Ns = self.model.ops.iter().zip(self.ops()).map(of_op).sum();
         ops + self.model.calls.iter().zip(self.calls()).zip(calls).map(of_call).sum::<Ns>()
+    }
+
+    /// What the busiest queue of the device has to do in a step, and what the host's calls need without waiting, ns: no step
+    /// is shorter. Collectives that ranks share take their `transfer`, and no wait.
+    pub fn least(&self, step: &Step, transfer: &[Ns]) -> (Ns, Ns) {
+        let timeline = &self.rank.timeline;
+        let mut queues = vec![0; timeline.queues.len()];
+        for o in step.ops.clone() {
+            let (Some(row), Some(op)) = (self.ops.get(o), timeline.ops.get(o)) else { continue };
+            if let Some(queue) = queues.get_mut(op.queue as usize).filter(|_| row.fate == Fate::Stays) {
+                let needs = transfer.get(row.instance as usize).copied().unwrap_or(row.dur);
+                *queue += (needs + row.gap.min(0)).max(0);
+            }
+        }
+        let mut threads = vec![0; self.model.threads.len()];
+        let begun = |t: Ns| timeline.calls.partition_point(|call| call.start < t);
+        for row in self.calls.get(begun(step.window.start)..begun(step.window.end)).unwrap_or(&[]) {
+            if let Some(thread) = threads.get_mut(row.thread as usize).filter(|_| row.awaits == NONE) {
+                *thread += row.own;
+            }
+        }
+        (queues.into_iter().max().unwrap_or(0), threads.into_iter().max().unwrap_or(0))
     }
 
     fn hopeful(&self) -> bool {

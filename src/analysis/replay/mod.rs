@@ -63,6 +63,18 @@ impl Check {
     }
 }
 
+/// What is left to do after a change, ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rest {
+    /// Time that the change takes away itself, over the whole run: whatever it brings, it is no more unless it lets work run
+    /// side by side.
+    pub taken: Ns,
+    /// What the busiest queue of the device still has to do, mean per step.
+    pub device: Ns,
+    /// What the busiest host thread still has to do in calls, mean per step.
+    pub host: Ns,
+}
+
 /// All ranks of a capture, ready for what-ifs.
 pub struct Replay<'a> {
     analysis: &'a Analysis,
@@ -108,12 +120,7 @@ impl<'a> Replay<'a> {
                 (!alone || !edits.is_empty()).then(|| (i, Edited::new(model, rank, &edits, variant)))
             })
             .collect();
-        let mut transfer = self.transfer.clone();
-        for (instance, ns) in edited.iter().flat_map(|(_, e)| &e.transfers) {
-            if let Some(transfer) = transfer.get_mut(*instance as usize) {
-                *transfer = *ns;
-            }
-        }
+        let transfer = self.transfers(edited.iter().flat_map(|(_, e)| &e.transfers));
         let mut meeting = Meeting::new(self.members.clone(), transfer);
         let mut walks: Vec<Walk<'_>> =
             edited.iter().filter_map(|(i, e)| Some(Walk::new(self.models.get(*i)?, e))).collect();
@@ -127,12 +134,29 @@ impl<'a> Replay<'a> {
         out
     }
 
-    /// Time that the edits take away on a rank themselves, hopefully, over the whole run, ns: whatever they bring, it is no
-    /// more unless they let work run side by side.
-    pub fn taken(&self, edits: &[(usize, &Edit)], at: usize) -> Ns {
+    /// What the edits leave to do in the steps of a rank, hopefully.
+    pub fn rest<'s>(&self, edits: &[(usize, &Edit)], at: usize, steps: impl Iterator<Item = &'s Step>) -> Rest {
         let edits: Vec<&Edit> = edits.iter().filter(|(rank, _)| *rank == at).map(|(_, edit)| *edit).collect();
-        let parts = self.models.get(at).zip(self.analysis.ranks.get(at));
-        parts.map_or(0, |(model, rank)| Edited::new(model, rank, &edits, Variant::Hopeful).taken())
+        let Some((model, rank)) = self.models.get(at).zip(self.analysis.ranks.get(at)) else { return Rest::default() };
+        let edited = Edited::new(model, rank, &edits, Variant::Hopeful);
+        let transfer = self.transfers(&edited.transfers);
+        let (mut device, mut host, mut count) = (0, 0, 0);
+        for step in steps {
+            let (queue, thread) = edited.least(step, &transfer);
+            (device, host, count) = (device + queue, host + thread, count + 1);
+        }
+        Rest { taken: edited.taken(), device: device / count.max(1), host: host / count.max(1) }
+    }
+
+    /// The time of each collective's transfer after changes to some, ns.
+    fn transfers<'s>(&self, changed: impl IntoIterator<Item = &'s (u32, Ns)>) -> Vec<Ns> {
+        let mut transfer = self.transfer.clone();
+        for (instance, ns) in changed {
+            if let Some(transfer) = transfer.get_mut(*instance as usize) {
+                *transfer = *ns;
+            }
+        }
+        transfer
     }
 
     /// Step times without any change, by replay.

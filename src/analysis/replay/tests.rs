@@ -170,9 +170,13 @@ proptest! {
         let total = |windows: &[Vec<Ns>]| windows[0].iter().sum::<Ns>();
         let unedited = replay.unedited();
         prop_assert_eq!(&unedited[0], &observed(&analysis, 0));
-        let gain = total(&unedited) - total(&replay.windows(&[(0, &edit)], Variant::Hopeful));
+        let edited = total(&replay.windows(&[(0, &edit)], Variant::Hopeful));
+        let gain = total(&unedited) - edited;
+        let rest = replay.rest(&[(0, &edit)], 0, rank.steps.iter());
         prop_assert!(gain >= 0, "{kind}: {gain}");
-        prop_assert!(gain <= replay.taken(&[(0, &edit)], 0), "{kind}: {gain}");
+        prop_assert!(gain <= rest.taken, "{kind}: {gain}");
+        let busiest = rest.device.max(rest.host) * rank.steps.len() as Ns;
+        prop_assert!(busiest <= edited, "{kind}: {busiest} of {edited}");
     }
 }
 

@@ -17,6 +17,10 @@ pub const MATTERS: f64 = 0.03;
 /// Two gains that differ by less than one part in so many are worth as much as each other: no estimate tells them apart.
 const ALIKE: Ns = 10;
 
+/// Faults that nobody can take away as such, and the rules that propose something else which makes them matter less: what
+/// these promise is held against what that would really bring. A launch call costs what it costs; a graph needs fewer.
+const AVOIDED: [(FaultKind, &[&str]); 1] = [(FaultKind::SlowLaunch, &["RT-14", "RT-01"])];
+
 /// A fault of a run and what it really costs.
 #[derive(Clone, Debug)]
 pub struct Injected {
@@ -93,7 +97,11 @@ impl Answer {
         let mut said = |finding: &Finding| {
             let named = |(_, fault): &(usize, &Injected)| fault.kind.rules().contains(&finding.rule);
             let named: Vec<(usize, &Injected)> = faults.iter().enumerate().filter(named).collect();
+            let avoids = |fault: &Injected| {
+                AVOIDED.iter().any(|(kind, rules)| *kind == fault.kind && rules.contains(&finding.rule))
+            };
             let truth = match named.iter().map(|(_, fault)| fault.gain).max() {
+                Some(gain) if named.iter().any(|(_, fault)| avoids(fault)) => worth.of(finding.rule).max(Some(gain)),
                 Some(gain) => Some(gain),
                 None if finding.layer == Layer::Measurement => None,
                 None => worth.of(finding.rule),

@@ -263,10 +263,9 @@ impl Score {
             if let Some((culprit, said)) = fault.culprit.zip(named) {
                 group.culprit.count(said.ranks == [culprit]);
             }
-            if let Some((low, high)) =
-                named.and_then(|said| said.gain).filter(|_| shows_in(fault.family, None).is_some())
-            {
-                group.covered.count((low..=high).contains(&fault.gain));
+            let promised = named.and_then(|said| said.gain.zip(said.truth));
+            if let Some(((low, high), truth)) = promised.filter(|_| shows_in(fault.family, None).is_some()) {
+                group.covered.count((low..=high).contains(&truth));
                 group.errors.extend(named.and_then(|said| error(said, run)));
             }
         }

@@ -49,6 +49,7 @@ mod rt03_piecewise_graph;
 mod rt04_padding;
 mod rt05_recompile;
 mod rt06_graph_recapture;
+mod rt07_slow_graph_launch;
 mod rt08_update_before_replay;
 mod rt09_extra_syncs;
 mod rt10_allocator;
@@ -97,6 +98,7 @@ pub const REGISTRY: &[&dyn Rule] = &[
     &rt04_padding::Padding,
     &rt05_recompile::Recompile,
     &rt06_graph_recapture::GraphRecapture,
+    &rt07_slow_graph_launch::SlowGraphLaunch,
     &rt08_update_before_replay::UpdateBeforeReplay,
     &rt09_extra_syncs::ExtraSyncs,
     &rt10_allocator::Allocator,

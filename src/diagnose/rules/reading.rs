@@ -135,9 +135,17 @@ pub fn merged(mut spans: Vec<Span>) -> Vec<Span> {
     out
 }
 
+/// Where two series of disjoint spans in time order first can have anything in common: a short one is held against a long
+/// one without reading what lies before it.
+pub fn meet(a: &[Span], b: &[Span]) -> (usize, usize) {
+    let (Some(first), Some(other)) = (a.first(), b.first()) else { return (a.len(), b.len()) };
+    (a.partition_point(|s| s.end <= other.start), b.partition_point(|s| s.end <= first.start))
+}
+
 /// Time common to two series of disjoint spans in time order, ns.
 pub fn overlap(a: &[Span], b: &[Span]) -> Ns {
-    let (mut i, mut j, mut common) = (0, 0, 0);
+    let (mut i, mut j) = meet(a, b);
+    let mut common = 0;
     while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
         common += x.clip(*y).len();
         if x.end <= y.end { i += 1 } else { j += 1 }

@@ -1,5 +1,7 @@
 //! RT-04: graphs are replayed with far more tokens than the step has.
 
+use std::collections::BTreeMap;
+
 use model::{
     EvidenceClass::{Device, Graph},
     Ns,
@@ -11,9 +13,11 @@ use super::{
     graph_sizes, reading,
 };
 use crate::{
-    analysis::{Bucket, Class, Confidence, Edit, GraphMode, Layer, OpKind, Rank, RankCounter, Step},
+    analysis::{
+        Bucket, Class, Confidence, Edit, GraphMode, Layer, OpKind, Rank, RankCounter, Step, scheduler::Series,
+    },
     diagnose::{
-        Competing, Estimate, Evidence, Finding, Intervention, Severity,
+        Competing, Evidence, Finding, Intervention,
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
@@ -40,8 +44,8 @@ static DOC: Doc = Doc {
         "捕获批大小过于稀疏时，每个批都要填充到下一档。若内核随 token 数变慢，每步都要付出填充的代价。",
     ),
     trigger: Text::new(
-        "Padded over real tokens of a decode step at least 1.25. The gain is what the compute time of two captured sizes, interpolated, says the padding costs; with one size only the finding is a fact without a gain.",
-        "解码步的填充后与实际 token 数之比至少 1.25。收益由两个捕获批的计算时间插值得出；只有一个批大小时仅陈述事实，不估计收益。",
+        "Padded over real tokens of a decode step at least 1.25. The gain is what the compute time of two captured sizes, interpolated, says the padding costs; with one size only the gain is at most the padding's share of the compute time, and the confidence is low.",
+        "解码步的填充后与实际 token 数之比至少 1.25。收益由两个捕获批的计算时间插值得出；只有一个批大小时，收益以填充部分占计算时间的比例为上界，且置信度为低。",
     ),
     source: Text::new("1.25: own value.", "1.25：自定值。"),
     guards: Text::new(
@@ -91,42 +95,46 @@ struct Size<'a> {
     padded: u32,
 }
 
-fn replays(rank: &Rank) -> impl Iterator<Item = (&Class, u32)> {
-    let decode = |c: &&Class| c.stage == Stage::Decode && c.graph != GraphMode::Eager && c.steady > 0;
-    rank.classes.iter().filter(decode).filter_map(|c| Some((c, c.batch?)))
+fn replays(rank: &Rank) -> impl Iterator<Item = &Class> {
+    rank.classes.iter().filter(|c| c.stage == Stage::Decode && c.graph != GraphMode::Eager && c.steady > 0)
 }
 
 fn padded<'a>(cx: &Context<'_>, rank: &'a Rank) -> Vec<Size<'a>> {
-    let counted: Vec<Size<'a>> = replays(rank).filter_map(|(class, _)| counted(cx, rank, class)).collect();
+    let counted: Vec<Size<'a>> = replays(rank).filter_map(|class| counted(cx, rank, class)).collect();
     if !counted.is_empty() {
         return counted;
     }
+    let batches = || replays(rank).filter_map(|c| Some((c, c.batch?)));
     if let Some(grid) = graph_sizes::declared(cx.trace) {
         let size = |(class, real): (&'a Class, u32)| {
             let padded = *grid.get(grid.partition_point(|n| *n < real))?;
             Some(Size { class, real, padded })
         };
-        return replays(rank).filter_map(size).collect();
+        return batches().filter_map(size).collect();
     }
     let rows = |(class, real): (&'a Class, u32)| {
         Some(Size { class, real, padded: graph_sizes::rows_of_graph(cx.trace, rank, class)? })
     };
-    let sizes: Vec<Size<'a>> = replays(rank).filter_map(rows).collect();
+    let sizes: Vec<Size<'a>> = batches().filter_map(rows).collect();
     // That a norm has a block per token is shown by a class without padding; fewer rows than tokens refute it.
     let shown = sizes.iter().any(|s| s.padded == s.real) && sizes.iter().all(|s| s.padded >= s.real);
     if shown { sizes } else { Vec::new() }
 }
 
-/// The tokens and padded tokens that the engine counted in the steps of a class, if they are the same in all.
+/// The tokens and padded tokens that the engine counted in most steps of a class.
 fn counted<'a>(cx: &Context<'_>, rank: &Rank, class: &'a Class) -> Option<Size<'a>> {
-    let same = |counter: RankCounter| {
-        let series = counter.of(cx.trace, rank.process)?;
-        let said = |s: &Step| series.set_in(s.host.unwrap_or(s.window)).filter(|n| (1.0..1e9).contains(n));
-        let mut values = rank.steady_steps(class).map(said);
-        let first = values.next()??;
-        values.all(|v| v == Some(first)).then_some(first as u32)
+    let tokens = RankCounter::Tokens.of(cx.trace, rank.process)?;
+    let rows = RankCounter::PaddedTokens.of(cx.trace, rank.process)?;
+    let of = |series: &Series, step: &Step| {
+        let said = series.of_step(&rank.timeline, rank.ops_of(step));
+        said.filter(|n| (1.0..1e9).contains(n)).map(|n| n as u32)
     };
-    Some(Size { class, real: same(RankCounter::Tokens)?, padded: same(RankCounter::PaddedTokens)? })
+    let mut pairs: BTreeMap<(u32, u32), usize> = BTreeMap::new();
+    for pair in rank.steady_steps(class).filter_map(|s| of(&tokens, s).zip(of(&rows, s))) {
+        *pairs.entry(pair).or_default() += 1;
+    }
+    let ((real, padded), steps) = pairs.into_iter().max_by_key(|(_, steps)| *steps)?;
+    (2 * steps > class.steady).then_some(Size { class, real, padded })
 }
 
 fn compute(class: &Class) -> Ns {
@@ -151,12 +159,19 @@ fn wasted(cx: &Context<'_>, rank: &Rank, size: &Size<'_>, sizes: &[Size<'_>]) ->
         let computes = ops.filter_map(|i| Some((i, rank.timeline.ops.get(i)?)));
         computes.filter(|(_, op)| op.kind == OpKind::Compute).map(|(i, op)| (i as u32, cheaper(op.dur(), ns))).collect()
     };
-    let change = match removes {
-        Some(ns) => Intervention { removes: ns, layer: Layer::Runtime, edits: vec![Edit::Resize(resized(ns))] },
-        None => Intervention::none(Layer::Runtime),
-    };
-    let most = if class.steady < LEAST_STEPS { Confidence::Low } else { Confidence::Medium };
     let ratio = f64::from(size.padded) / f64::from(size.real.max(1));
+    // The kernels become shorter, and the device's own work with them.
+    let change = match removes {
+        Some(ns) => Intervention { removes: ns, layer: Layer::Operator, edits: vec![Edit::Resize(resized(ns))] },
+        None => {
+            let most = (compute(class) as f64 * (1.0 - 1.0 / ratio)) as Ns;
+            Intervention { removes: most, layer: Layer::Operator, edits: Vec::new() }
+        }
+    };
+    let most = match other {
+        Some(_) if class.steady >= LEAST_STEPS => Confidence::Medium,
+        _ => Confidence::Low,
+    };
     let cost = Cost { per_step: removes.unwrap_or(0), share: ratio, most };
     let saying = Saying {
         formula: Text::new("tokens of the replayed graph / tokens of the step", "重放图的 token 数 / 本步的 token 数"),
@@ -198,13 +213,9 @@ fn wasted(cx: &Context<'_>, rank: &Rank, size: &Size<'_>, sizes: &[Size<'_>]) ->
                 bound,
                 Text::new("two graph sizes of the run take different compute time", "本次运行的两个图大小计算时间不同"),
             )),
-        _ => {
-            finding.estimate = Estimate::none(finding.estimate.from);
-            finding.severity = Severity::Info;
-            finding.against(Competing::open(
-                bound,
-                Text::new("a run with a graph of the step's own size decides", "用与本步大小一致的图再跑一次可以判定"),
-            ))
-        }
+        _ => finding.against(Competing::open(
+            bound,
+            Text::new("a run with a graph of the step's own size decides", "用与本步大小一致的图再跑一次可以判定"),
+        )),
     })
 }

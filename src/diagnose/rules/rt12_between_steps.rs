@@ -1,6 +1,9 @@
 //! RT-12: the device waits between steps for the host's scheduling.
 
-use model::EvidenceClass::{Correlation, Device, HostApi};
+use model::{
+    EvidenceClass::{Correlation, Device, HostApi},
+    Ns,
+};
 
 use super::{
     change,
@@ -10,10 +13,10 @@ use super::{
 use crate::{
     analysis::{Bucket, Class, Edit, Layer, Rank, Scheduler, idle::Gap},
     diagnose::{
-        Competing, Evidence, Intervention,
+        Competing, Evidence, Finding, Intervention,
         rule::{Context, Doc, Outcome, Rule},
     },
-    i18n::{Text, Value},
+    i18n::{Message, Text, Value},
 };
 
 /// Share of the step: half of TraceLens's idle flag.
@@ -22,6 +25,9 @@ const SHARE: f64 = 0.08;
 const SHARE_SHORT: f64 = 0.05;
 /// Steps shorter than this are short, ns.
 const SHORT: i64 = 10_000_000;
+
+/// So many times the lower quartile of the steps' idle time makes its mean irregular; own value.
+const IRREGULAR: Ns = 3;
 
 /// The rule.
 pub struct BetweenSteps;
@@ -48,8 +54,8 @@ static DOC: Doc = Doc {
         "8%：TraceLens 空闲阈值的一半；短步 5%：自定值。",
     ),
     guards: Text::new(
-        "Garbage collection, compilation and allocation between steps have their own rules. Without asynchronous scheduling the next batch depends on the sample, and part of the wait is unavoidable. A server without requests is not slow.",
-        "步间的垃圾回收、编译与分配另有规则。没有异步调度时下一批依赖采样结果，部分等待不可避免。没有请求的服务并不是慢。",
+        "Garbage collection, compilation and allocation between steps have their own rules. Without asynchronous scheduling the next batch depends on the sample, and part of the wait is unavoidable. A server without requests is not slow: where most of the idle time comes in some steps only and the scheduler's counters are missing, the rule abstains.",
+        "步间的垃圾回收、编译与分配另有规则。没有异步调度时下一批依赖采样结果，部分等待不可避免。没有请求的服务并不是慢：若空闲大多只出现在部分步且缺少调度器计数器，则不作判断。",
     ),
     verify: Text::new(
         "Turn on asynchronous (overlapped) scheduling: the idle time between steps shrinks to the launch of the next step.",
@@ -106,8 +112,25 @@ impl Rule for BetweenSteps {
                 ))
                 .gated(cost.most)
         };
-        change::job_wide(cx, reading::marked(cx).filter_map(one).collect(), |_, _| vec![Edit::OverlapSteps])
+        let unknown = |(rank, class): &(&Rank, &Class)| !scheduler.knows_demand() && is_irregular(rank, class, counts);
+        let found: Vec<Finding> = reading::marked(cx).filter(|place| !unknown(place)).filter_map(one).collect();
+        if found.is_empty() && reading::marked(cx).any(|place| unknown(&place)) {
+            return Outcome::Abstain(Message::plain(Text::new(
+                "the idle time between steps is long in some steps and short in others, as it is while no request is there; record the engine's counters num_requests_running and num_requests_waiting",
+                "步间空闲在部分步很长、部分步很短，没有请求时也会如此；请记录引擎计数器 num_requests_running 与 num_requests_waiting",
+            )));
+        }
+        change::job_wide(cx, found, |_, _| vec![Edit::OverlapSteps])
     }
+}
+
+/// Whether most of the idle time between steps is none that every step pays, and enough of it to matter.
+fn is_irregular(rank: &Rank, class: &Class, counts: impl Fn(&Gap, Bucket) -> bool) -> bool {
+    let mut idle: Vec<Ns> = rank.steady_steps(class).map(|s| reading::idle(rank, s, &counts)).collect();
+    idle.sort_unstable();
+    let paid = idle.get(idle.len() / 4).copied().unwrap_or(0);
+    let mean = idle.iter().sum::<Ns>() / idle.len().max(1) as Ns;
+    mean > IRREGULAR * paid && (mean - paid) as f64 >= SHARE * class.p50 as f64
 }
 
 /// Idle time of a server without requests is left to RT-19; without a scheduler's counters nobody can tell.

@@ -168,7 +168,8 @@ fn held<'a>(rank: &'a Rank, step: &Step, thread: TrackId, busy: &'a [Span]) -> i
 
 /// Times common to two series of disjoint spans in time order.
 fn common(a: &[Span], b: &[Span]) -> Vec<Span> {
-    let (mut i, mut j, mut out) = (0, 0, Vec::new());
+    let (mut i, mut j) = reading::meet(a, b);
+    let mut out = Vec::new();
     while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
         let both = x.clip(*y);
         if !both.is_empty() {

@@ -8,7 +8,7 @@ use super::{
     reading,
 };
 use crate::{
-    analysis::{Class, Confidence, Layer, Rank, Scheduler, Selection, Step},
+    analysis::{Bucket, Class, Confidence, Layer, Rank, Scheduler, Selection, Step},
     diagnose::{
         Competing, Estimate, Evidence, Finding, Intervention, Method, Over, Severity,
         rule::{Context, Doc, Outcome, Rule},
@@ -19,6 +19,11 @@ use crate::{
 
 /// Use of the KV cache from which a request more may have to be preempted; own value.
 const FULL: f64 = 0.95;
+
+/// Share of the usual compute time by which a step must exceed it to compute something else too; own value.
+const LONG: f64 = 0.2;
+/// One part in so many of what the steps take longer may have other reasons; own value.
+const ERROR: Ns = 20;
 
 /// The rule.
 pub struct Preemption;
@@ -42,8 +47,8 @@ static DOC: Doc = Doc {
     ),
     source: Text::new("A preemption is structural. 95 %: own value.", "抢占是结构性判据。95%：自定值。"),
     guards: Text::new(
-        "A full cache without preemption is a fact without a gain: blocks kept for prefix reuse may count as used. The gain after a preemption is bounded by what mixed steps take beyond pure decode, and new requests share it.",
-        "缓存已满但无抢占时只陈述事实、不估计收益：为前缀复用保留的块也可能计为已用。抢占后的收益以混合步超出纯解码步的时间为上界，其中也包含新请求的预填充。",
+        "A full cache without preemption is a fact without a gain: blocks kept for prefix reuse may count as used. The gain after a preemption is bounded by what mixed steps take beyond pure decode, and new requests share it; where no step is marked as mixed, by what as many decode steps as there were preemptions compute beyond 1.2 times the usual.",
+        "缓存已满但无抢占时只陈述事实、不估计收益：为前缀复用保留的块也可能计为已用。抢占后的收益以混合步超出纯解码步的时间为上界，其中也包含新请求的预填充；若没有标注混合步，则取与抢占次数同样多、计算时间超过通常 1.2 倍的解码步的超出部分。",
     ),
     verify: Text::new(
         "Give the KV cache more memory or lower the batch cap: no preemption is counted, and the mixed steps become fewer.",
@@ -80,6 +85,48 @@ impl Rule for Preemption {
     }
 }
 
+/// Steps that compute preempted requests again.
+struct Again<'a> {
+    class: &'a Class,
+    /// What each takes beyond a step of decode only, ns.
+    each: Ns,
+    /// How many there are at most.
+    steps: usize,
+    /// How many there are in doubt.
+    least: usize,
+}
+
+impl<'a> Again<'a> {
+    /// Steps that the engine says compute prompts beside the decode, if some come after the first preemption.
+    fn of_mixed(rank: &'a Rank, decode: &Class, since: Option<Ns>, preempted: f64) -> Option<Self> {
+        let mixed = rank.classes.iter().filter(|c| c.stage == Stage::Mixed && c.steady > 0).max_by_key(|c| c.total)?;
+        let mean = |c: &Class| c.total / c.steady.max(1) as Ns;
+        let each = mean(mixed) - mean(decode);
+        let after = rank.steady_steps(mixed).any(|s| since.is_some_and(|t| s.window.end > t));
+        let least = mixed.steady.min(preempted.clamp(0.0, 1e15) as usize);
+        (after && each > 0).then_some(Self { class: mixed, each, steps: mixed.steady, least })
+    }
+
+    /// Where the steps say nothing of prompts: of those after the first preemption as many as there were preemptions, in
+    /// which the device computes clearly more than usual.
+    fn of_long(rank: &Rank, decode: &'a Class, since: Option<Ns>, preempted: f64) -> Option<Self> {
+        let since = since?;
+        let compute = |s: &Step| -> Ns {
+            s.buckets.iter().filter(|(b, _)| matches!(b, Bucket::Compute(_))).map(|(_, ns)| ns).sum()
+        };
+        let mut all: Vec<Ns> = rank.steady_steps(decode).map(compute).collect();
+        all.sort_unstable();
+        let usual = *all.get(all.len() / 2)?;
+        let after = rank.steady_steps(decode).filter(|s| s.window.end > since);
+        let mut more: Vec<Ns> = after.map(|s| compute(s) - usual).filter(|ns| *ns as f64 > LONG * usual as f64).collect();
+        more.sort_unstable_by(|a, b| b.cmp(a));
+        more.truncate(preempted.clamp(0.0, 1e15) as usize);
+        let steps = more.len();
+        let each = more.iter().sum::<Ns>().checked_div(steps as Ns)?;
+        Some(Self { class: decode, each, steps, least: steps })
+    }
+}
+
 /// From the first step that counts to the end of the last one.
 fn judged(cx: &Context<'_>) -> Option<Span> {
     let steps = || cx.analysis.ranks.iter().flat_map(|r| &r.steps).filter(|s| s.selection == Selection::Steady);
@@ -94,11 +141,9 @@ fn full(
     preempted: f64,
 ) -> Option<Finding> {
     let since = scheduler.first_preemption(span);
-    // Steps that compute prompts beside the decode, after the first preemption.
-    let mixed = rank.classes.iter().filter(|c| c.stage == Stage::Mixed && c.steady > 0).max_by_key(|c| c.total);
-    let mixed = mixed.filter(|c| rank.steady_steps(c).any(|s| since.is_some_and(|t| s.window.end > t)));
-    let removes = mixed.map_or(0, |c| (c.total / c.steady.max(1) as Ns - decode.p50).max(0));
-    let class = mixed.filter(|_| removes > 0).unwrap_or(decode);
+    let again = Again::of_mixed(rank, decode, since, preempted).or_else(|| Again::of_long(rank, decode, since, preempted));
+    let removes = again.as_ref().map_or(0, |again| again.each);
+    let class = again.as_ref().map_or(decode, |again| again.class);
     let usage = scheduler.kv_usage(span);
     let (formula, value, threshold) = if preempted > 0.0 {
         (Text::new("preemptions in the steps that count", "计入统计的步中的抢占次数"), preempted, 0.0)
@@ -126,11 +171,10 @@ fn full(
     // preempted requests again: all of them at best, and in doubt as many as there were preemptions.
     finding.over = Over::Decode;
     let (from, count) = finding.over.mean(rank, class);
-    let share = |steps: usize| (removes.saturating_mul(steps as Ns) / count).clamp(0, from);
-    let again = mixed.map_or(0, |c| c.steady);
-    let least = again.min(preempted.clamp(0.0, 1e15) as usize);
-    let (to_low, to_high) = (from - share(again), from - share(least));
-    finding.estimate = Estimate { from, to_low, to_high, method: Method::Bound };
+    let share = |steps: usize| removes.saturating_mul(steps as Ns) / count;
+    let (least, most) = again.as_ref().map_or((0, 0), |again| (share(again.least), share(again.steps)));
+    let (least, most) = (least - least / ERROR, (most + most / ERROR).min(from));
+    finding.estimate = Estimate { from, to_low: from - most, to_high: from - least, method: Method::Bound };
     finding.severity = Severity::of(finding.estimate.mid_gain_share());
     if removes == 0 {
         finding.estimate = Estimate::none(finding.estimate.from);

@@ -8,12 +8,13 @@ use super::{
     reading,
 };
 use crate::{
-    analysis::{Class, Confidence, Layer, Rank, Scheduler, Step},
+    analysis::{Class, Confidence, Layer, OpKind, Rank, Scheduler, Step},
     diagnose::{
-        Competing, Evidence, Finding, Intervention,
+        Competing, Evidence, Finding, Intervention, Severity,
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
+    platform::OpClass,
 };
 
 /// Host activity under which engines propose draft tokens.
@@ -41,8 +42,8 @@ static DOC: Doc = Doc {
     ),
     source: Text::new("By definition.", "由定义得出。"),
     guards: Text::new(
-        "Needs the batch of the steps, the counts of drafted and accepted tokens, and either plain steps or ranges round the draft; without them the rule abstains. Acceptance depends on the text: a repeated or synthetic prompt says little.",
-        "需要步的批大小、草稿与接受 token 计数，以及普通步或草稿区间的标注；缺少时不作判断。接受率取决于文本：重复或合成提示说明不了问题。",
+        "Needs the batch of the steps, the counts of drafted and accepted tokens, and either plain steps, ranges round the draft, or a sampler that runs once for each draft token and once more; without them the rule abstains. Acceptance depends on the text: a repeated or synthetic prompt says little.",
+        "需要步的批大小、草稿与接受 token 计数，以及普通步、草稿区间的标注，或每个草稿 token 运行一次且另加一次的采样器；缺少时不作判断。接受率取决于文本：重复或合成提示说明不了问题。",
     ),
     verify: Text::new(
         "Run the same requests without speculation, or with a shorter draft, and compare the time per token.",
@@ -109,7 +110,8 @@ fn judge(cx: &Context<'_>, scheduler: &Scheduler, rank: &Rank, class: &Class) ->
     let (drafted, accepted) = counts().fold((0.0, 0.0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
     let steps = class.steady.max(1);
     let per_sequence = accepted / (steps as f64 * f64::from(batch));
-    let plain = plain(cx, scheduler, rank, class)?;
+    let each = (drafted / (steps as f64 * f64::from(batch))).round().clamp(0.0, 1e3) as usize;
+    let plain = plain(cx, scheduler, (rank, class), each)?;
     let step = class.total / steps as Ns;
     let earned = ((1.0 + per_sequence) * plain.takes as f64) as Ns;
     if plain.takes <= 0 || step <= earned {
@@ -137,10 +139,15 @@ fn judge(cx: &Context<'_>, scheduler: &Scheduler, rank: &Rank, class: &Class) ->
             ("each", Value::Number((per_sequence * 100.0).round() / 100.0)),
             ("earned", Value::Ns(earned)),
         ],
-        // Without the draft the step also brings fewer tokens: no edit of the recorded run shows the gain.
-        change: Intervention { removes: step - earned, layer: Layer::Runtime, edits: Vec::new() },
+        // Without the draft the step also brings fewer tokens: no edit of the recorded run shows the gain. The draft is
+        // work of the device.
+        change: Intervention { removes: step - plain.takes, layer: Layer::Operator, edits: Vec::new() },
     };
-    let finding = Exposed { cx, doc: &DOC, rank, class }.finding(1.0, &cost, saying);
+    let mut finding = Exposed { cx, doc: &DOC, rank, class }.finding(1.0, &cost, saying);
+    // The step becomes shorter by all that the draft adds; for as many tokens as before the gain is what is not earned.
+    let from = finding.estimate.from;
+    finding.estimate.to_high = from - (step - earned).min(from - finding.estimate.to_low);
+    finding.severity = Severity::of(finding.estimate.mid_gain_share());
     let how = if plain.measured {
         Text::new("median step without drafts at the same batch", "相同批大小、无草稿的中位步时")
     } else {
@@ -169,7 +176,7 @@ fn judge(cx: &Context<'_>, scheduler: &Scheduler, rank: &Rank, class: &Class) ->
     )
 }
 
-fn plain(cx: &Context<'_>, scheduler: &Scheduler, rank: &Rank, class: &Class) -> Option<Plain> {
+fn plain(cx: &Context<'_>, scheduler: &Scheduler, (rank, class): (&Rank, &Class), each: usize) -> Option<Plain> {
     let without = |c: &&Class| {
         let drafted = |s: &Step| counted(scheduler, s).is_some_and(|(drafted, _)| drafted > 0.0);
         c.steady >= LEAST_STEPS && !rank.steady_steps(c).any(drafted)
@@ -186,8 +193,34 @@ fn plain(cx: &Context<'_>, scheduler: &Scheduler, rank: &Rank, class: &Class) ->
             reading::accounted(rank, s).filter(|(_, op, _)| rank.timeline.call(op).is_some_and(|c| launched(c.start)));
         mine.map(|(_, _, x)| x.busy + x.idle).sum()
     };
-    let drafting: Ns = rank.steady_steps(class).map(draft).sum();
+    let mut drafting: Ns = rank.steady_steps(class).map(draft).sum();
+    if drafts.is_empty() {
+        drafting = rank.steady_steps(class).map(|s| beside_verification(rank, s, each)).sum::<Option<Ns>>()?;
+    }
     (drafting > 0).then(|| Plain { takes: (class.total - drafting) / class.steady.max(1) as Ns, measured: false })
+}
+
+/// What the draft of `each` tokens takes in a step whose sampler runs once for each of them and once for the verification:
+/// all but the longest of the passes that end with a sampler. `None` where the sampler runs another number of times.
+fn beside_verification(rank: &Rank, step: &Step, each: usize) -> Option<Ns> {
+    let kernels = reading::accounted(rank, step).filter(|(_, op, _)| matches!(op.kind, OpKind::Compute | OpKind::Comm));
+    let mut passes: Vec<Ns> = Vec::new();
+    let mut sampling = true;
+    for (_, op, of) in kernels {
+        let samples = op.op.class() == OpClass::Sample;
+        if sampling && !samples {
+            passes.push(0);
+        }
+        if let Some(pass) = passes.last_mut() {
+            *pass += of.busy + of.idle;
+        }
+        sampling = samples;
+    }
+    // What follows the last sampler is no pass.
+    if !sampling {
+        passes.pop();
+    }
+    (each > 0 && passes.len() == each + 1).then(|| passes.iter().sum::<Ns>() - passes.iter().max().unwrap_or(&0))
 }
 
 /// When the host proposed draft tokens; disjoint, in order of time.

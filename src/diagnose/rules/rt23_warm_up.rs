@@ -2,8 +2,9 @@
 
 use model::{EvidenceClass::Device, Ns};
 
+use super::reading;
 use crate::{
-    analysis::{Class, Confidence, Layer, Rank, Selection, Step},
+    analysis::{Class, Confidence, Layer, Rank, Scheduler, Selection, Step},
     diagnose::{
         Competing, Evidence, Severity, Trigger,
         estimate::{Estimate, Intervention, Method},
@@ -18,6 +19,9 @@ const TREND: f64 = 0.03;
 const FEW: usize = 15;
 /// Four of five of the first steps have to stand out; own value.
 const MOST: (usize, usize) = (4, 5);
+
+/// Halves of the first fifth's median above which a leading step was held up by something that happens once; own value.
+const ONCE: Ns = 3;
 
 /// The rule.
 pub struct WarmUp;
@@ -41,8 +45,8 @@ static DOC: Doc = Doc {
     ),
     source: Text::new("3 % trend over the first 20 %: own value.", "前 20% 的 3% 趋势：自定值。"),
     guards: Text::new(
-        "Steps that get slower are not warm-up but growing contexts. A first step or two that is slow is no trend. At least 15 steps are needed. Steps that were set aside as warm-up count here and in no other rule.",
-        "越来越慢不是预热，而是上下文增长。仅头一两步慢不算趋势。至少需要 15 步。被划为预热的步只在本规则中计入。",
+        "Steps that get slower are not warm-up but growing contexts. A first step or two that is slow is no trend, and one above 1.5 times the median of the first fifth is left out of the means. Time in which the engine counts no request does not count. At least 15 steps are needed. Steps that were set aside as warm-up count here and in no other rule.",
+        "越来越慢不是预热，而是上下文增长。仅头一两步慢不算趋势；开头超过前五分之一中位数 1.5 倍的步不计入均值。引擎计数为无请求的时间不计入。至少需要 15 步。被划为预热的步只在本规则中计入。",
     ),
     verify: Text::new(
         "Discard more steps or warm up longer: the trend disappears.",
@@ -56,9 +60,10 @@ impl Rule for WarmUp {
     }
 
     fn check(&self, cx: &Context<'_>) -> Outcome {
+        let scheduler = Scheduler::of(cx.trace);
         let mut found = Vec::new();
         for (rank, class) in cx.analysis.ranks.iter().flat_map(|r| r.classes.iter().map(move |c| (r, c))) {
-            let Some(Trend { early, late, mean, settled, steps }) = trend(rank, class) else { continue };
+            let Some(Trend { early, late, mean, settled, steps }) = trend(rank, class, &scheduler) else { continue };
             let value = early as f64 / late as f64 - 1.0;
             let trigger = Trigger {
                 formula: Text::new(
@@ -95,8 +100,8 @@ impl Rule for WarmUp {
                     Text::new("batch and context of each step decide", "每步的批大小与上下文长度可以判定"),
                 ));
             // Measured, not modelled: what the mean of the recorded steps is above that of the settled ones.
-            let (from, to) = (mean, settled);
-            finding.estimate = Estimate { from, to_low: to, to_high: to, method: Method::Bound };
+            let gain = mean - settled;
+            finding.estimate = Estimate::gaining(mean, (gain, gain), Method::Bound);
             finding.severity = Severity::of(finding.estimate.mid_gain_share());
             found.extend(finding.gated(Confidence::Medium));
         }
@@ -117,10 +122,12 @@ struct Trend {
     steps: usize,
 }
 
-/// The trend, if the first fifth stands out. What the analysis set aside as warm-up was recorded all the same.
-fn trend(rank: &Rank, class: &Class) -> Option<Trend> {
+/// The trend, if the first fifth stands out. What the analysis set aside as warm-up was recorded all the same. Time without
+/// a request is no part of a step's own.
+fn trend(rank: &Rank, class: &Class, scheduler: &Scheduler) -> Option<Trend> {
     let counts = |s: &&Step| s.class == class.index && matches!(s.selection, Selection::Steady | Selection::WarmUp);
-    let windows: Vec<Ns> = rank.steps.iter().filter(counts).map(|s| s.window.len()).collect();
+    let empty = |s: &Step| reading::gaps(rank, s).iter().map(|g| scheduler.empty_in(g.span)).sum::<Ns>();
+    let windows: Vec<Ns> = rank.steps.iter().filter(counts).map(|s| s.window.len() - empty(s)).collect();
     if windows.len() < FEW {
         return None;
     }
@@ -133,7 +140,10 @@ fn trend(rank: &Rank, class: &Class) -> Option<Trend> {
     let (early, late, upper) = (quantile(first, 2)?, quantile(rest, 2)?, quantile(rest, 3)?);
     let stands_out = |w: &&Ns| **w > upper && **w as f64 > late as f64 * (1.0 + TREND);
     let most = MOST.0 * first.len() <= MOST.1 * first.iter().filter(stands_out).count();
+    // What happens once, such as loading or compilation, is no part of the trend.
+    let once = first.iter().take_while(|w| 2 * **w > ONCE * early).count();
+    let trending = windows.get(once..).unwrap_or(&[]);
     let mean = |of: &[Ns]| of.iter().sum::<Ns>() / of.len().max(1) as Ns;
-    let (all, settled) = (mean(&windows), mean(windows.get(windows.len() / 2..).unwrap_or(&[])));
+    let (all, settled) = (mean(trending), mean(windows.get(windows.len() / 2..).unwrap_or(&[])));
     (late > 0 && most && settled < all).then_some(Trend { early, late, mean: all, settled, steps: windows.len() })
 }

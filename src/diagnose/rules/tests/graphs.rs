@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     analysis::Edit,
-    diagnose::{Over, VerdictLayer},
+    diagnose::{Method, Over, VerdictLayer},
 };
 
 #[test]
@@ -81,6 +81,33 @@ fn rt06_takes_away_the_pass_that_is_captured_too() {
 }
 
 #[test]
+fn rt07_takes_a_launch_of_few_nodes_that_lasts_long_for_slow() {
+    // Ten nodes, known to cost 15.6 us; the call takes `call` in which the device is idle or, if `ahead`, still at work.
+    let run = |call: i64, ahead: bool| {
+        Run::steps(20, move |r, _| {
+            if ahead {
+                r.launch(GEMM, us(300));
+            }
+            let start = r.host;
+            let first = (start + call + us(2)).max(r.device + us(1));
+            let nodes: Vec<(&str, (i64, i64))> =
+                (0..10).map(|n| (GEMM, (first + n * us(51), first + n * us(51) + us(50)))).collect();
+            r.script.graph((start, start + call), &nodes);
+            (r.host, r.device) = (start + call, first + 10 * us(51) - us(1));
+            r.token();
+        })
+    };
+    let slow = run(us(200), false);
+    assert!(fires("RT-07", &slow));
+    let d = diagnosis(&slow);
+    let estimate = d.findings.iter().find(|f| f.rule == "RT-07").unwrap().estimate;
+    let (least, most) = (estimate.from - estimate.to_high, estimate.from - estimate.to_low);
+    assert!(us(150) < least && least <= us(185) && us(190) <= most && most < us(210), "{least} {most}");
+    assert!(!fires("RT-07", &run(us(30), false)), "as long as known");
+    assert!(!fires("RT-07", &run(us(200), true)), "the device is not idle meanwhile");
+}
+
+#[test]
 fn rt04_counts_padding_only_where_it_takes_time() {
     // Batch 4 and a batch of 5 whose graph was captured for 8, each product taking `padded` there.
     let run = |padded: i64| {
@@ -100,6 +127,38 @@ fn rt04_counts_padding_only_where_it_takes_time() {
     assert!((change.removes - us(225)).abs() <= us(1), "{}", change.removes);
     assert!(matches!(&change.edits[..], [Edit::Resize(ops)] if ops.iter().all(|(_, ns)| *ns < us(35))));
     assert!(!fires("RT-04", &run(us(20))), "memory-bound: the padding is free");
+}
+
+/// Steps that replay one graph of `rows` for `tokens`, the first two without padding. The engine counts each step before
+/// its range begins.
+fn counted(tokens: f64, rows: f64) -> (model::Trace, crate::analysis::Analysis) {
+    let count = move |r: &mut Run, i: usize| {
+        let at = r.host - 1;
+        let rows = if i < 2 { tokens } else { rows };
+        r.script.counter("num_scheduled_tokens", at, tokens).counter("num_padded_tokens", at, rows);
+    };
+    Run::steps(20, move |r, i| {
+        if i == 0 {
+            r.think(us(1));
+            count(r, i);
+        }
+        r.graph(&[(GEMM, us(50)); 10], us(1)).token();
+        r.think(us(20));
+        // The next step is scheduled within the stretch of time that belongs to this one's range; after the last there is none.
+        if i < 19 {
+            count(r, i + 1);
+        }
+    })
+}
+
+#[test]
+fn rt04_reads_the_counters_that_were_in_force_when_the_step_was_launched() {
+    let found = check("RT-04", &counted(4.0, 8.0));
+    let estimate = found[0].estimate;
+    // Half of 500 us of compute at most, and nothing for certain.
+    assert_eq!((estimate.method, estimate.to_high), (Method::Bound, estimate.from));
+    assert!((estimate.from - estimate.to_low - us(250)).abs() <= us(1), "{estimate:?}");
+    assert!(!fires("RT-04", &counted(4.0, 4.0)), "no padding");
 }
 
 #[test]

@@ -281,6 +281,34 @@ fn rt23_sees_a_start_that_is_still_slower() {
 }
 
 #[test]
+fn rt23_leaves_out_what_happens_once_and_the_time_without_requests() {
+    // Products get faster over 13 steps, and the very first step also loads something for `once`.
+    let run = |once: Ns| {
+        Run::steps(40, move |r, i| {
+            let slower = us(20) * 13_usize.saturating_sub(i) as Ns / 13;
+            r.graph(&[(GEMM, us(50) + slower); 10], us(1));
+            r.think(if i == 0 { once } else { 0 }).token();
+        })
+    };
+    let from = |capture| check("RT-23", capture)[0].estimate.from;
+    assert!((from(&run(us(5_000))) - from(&run(0))).abs() < us(10), "nothing that happens once is in the mean");
+    // No request for 400 us after each of the first eight steps.
+    let idle = |requests: f64| {
+        Run::steps(40, move |r, i| {
+            let at = r.host;
+            r.script.counter("num_requests_running", at, 4.0).counter("num_requests_waiting", at, 0.0);
+            r.graph(&[(GEMM, us(50)); 10], us(1)).token();
+            let at = r.host;
+            if i < 8 {
+                r.script.counter("num_requests_running", at, requests);
+                r.think(us(400));
+            }
+        })
+    };
+    assert!(fires("RT-23", &idle(4.0)) && !fires("RT-23", &idle(0.0)));
+}
+
+#[test]
 fn rt23_counts_the_steps_that_were_set_aside_as_warm_up() {
     // Products get faster until the settling step.
     let run = |settling: usize| {
@@ -295,7 +323,8 @@ fn rt23_counts_the_steps_that_were_set_aside_as_warm_up() {
     assert!(fires("RT-23", &slow));
     // 10 products with 20 us x (1 + 12/13 + ... + 1/13) = 1.4 ms in 40 steps.
     let estimate = check("RT-23", &slow)[0].estimate;
-    let gain = estimate.from - estimate.to_low;
+    let gain = estimate.from - estimate.to_low.midpoint(estimate.to_high);
     assert!((us(33)..us(37)).contains(&gain), "{gain}");
+    assert!(estimate.to_low < estimate.to_high, "two runs of the same thing differ");
     assert!(!fires("RT-23", &run(2)), "a slow first step or two is no trend");
 }

@@ -2,7 +2,7 @@
 
 use model::{Category, Ns};
 
-use super::super::testing::{GEMM, Run, check, diagnosis, fires, us};
+use super::super::testing::{GEMM, Run, SORT, check, diagnosis, fires, us};
 use crate::diagnose::{Method, Over, VerdictLayer};
 
 /// Steps with 300 us between them, in which `requests` are in the engine.
@@ -32,6 +32,23 @@ fn rt19_tells_a_server_without_requests_from_a_slow_host() {
     let d = diagnosis(&silent);
     assert!(d.abstained.iter().any(|a| a.rule == "RT-19" && !a.needs.is_empty()));
     assert!(d.findings.iter().any(|f| f.rule == "RT-12"));
+}
+
+#[test]
+fn rt12_does_not_blame_the_host_for_idle_time_that_only_some_steps_have() {
+    let run = |counted: bool| {
+        Run::steps(40, move |r, i| {
+            let at = r.host;
+            if counted {
+                r.script.counter("num_requests_running", at, 4.0).counter("num_requests_waiting", at, 0.0);
+            }
+            r.graph(&[(GEMM, us(50)); 10], us(1)).token().think(if i % 3 == 0 { us(10) } else { us(400) });
+        })
+    };
+    let silent = run(false);
+    assert!(!fires("RT-12", &silent));
+    assert!(diagnosis(&silent).abstained.iter().any(|a| a.rule == "RT-12" && a.why.is_some()));
+    assert!(fires("RT-12", &run(true)), "requests were there all the time");
 }
 
 #[test]
@@ -65,6 +82,45 @@ fn rt20_promises_what_the_run_gains_and_not_what_its_mixed_steps_do() {
     assert_eq!(found[0].over, Over::Decode);
     let (least, most) = (estimate.from - estimate.to_high, estimate.from - estimate.to_low);
     assert!(us(60) <= least && least <= most && most <= us(110), "{least} {most} of {}", estimate.from);
+}
+
+#[test]
+fn rt20_finds_the_recomputation_in_steps_that_no_range_calls_mixed() {
+    // Every fifth step computes twice as much; `preempted` says how often a request was preempted.
+    let run = |preempted: bool| {
+        Run::steps(40, move |r, i| {
+            let again = i % 5 == 2;
+            r.script.counter("num_preemptions_total", r.host, if preempted { (3 + (i + 2) / 5) as f64 } else { 3.0 });
+            r.graph(&[(GEMM, if again { us(100) } else { us(50) }); 10], us(1)).token();
+        })
+    };
+    let found = check("RT-20", &run(true));
+    let estimate = found[0].estimate;
+    let (least, most) = (estimate.from - estimate.to_high, estimate.from - estimate.to_low);
+    // 500 us in a fifth of the steps.
+    assert!(us(75) <= least && least <= us(100) && us(100) <= most + us(5) && most <= us(115), "{least} {most}");
+    assert!(!fires("RT-20", &run(false)), "long steps, and nobody was preempted");
+}
+
+#[test]
+fn rt21_tells_the_draft_from_the_verification_by_the_sampler() {
+    // One draft token for each of four sequences; nothing marks the draft.
+    let run = |argmax: bool| {
+        Run::steps(20, move |r, _| {
+            let at = r.host;
+            r.script.counter("spec_draft_tokens", at, 4.0).counter("spec_accepted_tokens", at, 0.0);
+            r.launch(GEMM, us(500)).launch(SORT, us(5)).launch(GEMM, us(200));
+            if argmax {
+                r.launch(SORT, us(5));
+            }
+            r.token();
+        })
+    };
+    let found = check("RT-21", &run(true));
+    let estimate = found[0].estimate;
+    let most = estimate.from - estimate.to_low;
+    assert!((us(200)..us(225)).contains(&most), "{most}");
+    assert!(!fires("RT-21", &run(false)), "the sampler runs once: nothing tells the draft");
 }
 
 #[test]
