@@ -1,4 +1,20 @@
 //! What must not change when a capture is changed in a way that means nothing.
+//!
+//! | invariant | test |
+//! | --- | --- |
+//! | buckets add up to the window | `analysis::tests::buckets_add_up_to_the_window_whatever_the_trace`, `corpus_sums` |
+//! | times shifted | [`shifting_all_times_of_a_rank_changes_nothing`] |
+//! | work hidden under compute added | [`a_copy_hidden_under_compute_changes_only_the_shadow`] |
+//! | a kernel cut in two | [`cutting_a_kernel_in_two_abutting_halves_changes_nothing_at_class_level`] |
+//! | streams renamed | [`renaming_streams_changes_nothing`] |
+//! | host events taken away | [`taking_host_events_away_never_moves_time_to_another_layer`] |
+//! | the replay of no edit | `replay::the_unedited_replay_reproduces_every_run` |
+//! | no gain above Amdahl's bound | `metamorphic_diagnosis::no_replayed_gain_beats_what_the_change_takes_away` |
+//! | waits are explained | `strato selftest` prints what the wait identity leaves over |
+//! | a kernel before its launch is an alarm | `analysis::tests::a_kernel_that_starts_before_its_launch_is_an_alarm_not_a_negative_gap` |
+//! | less evidence | `metamorphic_diagnosis::less_evidence_never_blames_another_layer` |
+//! | the capture repeated | `metamorphic_diagnosis::a_run_recorded_twice_in_a_row_has_the_same_step` |
+//! | a process that has nothing to do with it | `metamorphic_diagnosis::a_process_that_has_nothing_to_do_with_the_run_changes_nothing` |
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

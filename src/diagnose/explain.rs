@@ -20,8 +20,8 @@ const GUARDS: Text = Text::new("When it keeps quiet", "何时不作判断");
 const REMEDIES: Text = Text::new("Remedies", "处置");
 const VERIFY: Text = Text::new("How to verify", "如何验证");
 const MEASURED: Text = Text::new(
-    "On simulated runs ({date}): of {without} without this cause it was named in {wrong}, of {with} with it in {named}. `docs/calibration/thresholds.csv` has the same for higher thresholds.",
-    "模拟运行（{date}）：无此原因的 {without} 次中有 {wrong} 次误报，有此原因的 {with} 次中指出 {named} 次。更高阈值的数据见 `docs/calibration/thresholds.csv`。",
+    "On simulated runs ({date}): of {without} without this cause it was named in {wrong} ({share}), of {with} with it in {named}. `docs/calibration/thresholds.csv` has the same for higher thresholds.",
+    "模拟运行（{date}）：无此原因的 {without} 次中有 {wrong} 次误报（{share}），有此原因的 {with} 次中指出 {named} 次。更高阈值的数据见 `docs/calibration/thresholds.csv`。",
 );
 /// Written by `strato selftest --calibrate`.
 const CURVES: &str = include_str!("../../docs/calibration/thresholds.csv");
@@ -62,10 +62,18 @@ fn measured(rule: &str) -> Option<Message> {
     rows.find_map(|cells| match cells.as_slice() {
         [id, "1", _, without, wrong, with, named, date] if *id == rule => {
             let texts = [("without", without), ("wrong", wrong), ("with", with), ("named", named), ("date", date)];
-            Some(Message::new(MEASURED, texts.map(|(name, text)| (name, Value::Raw((*text).to_owned())))))
+            let texts = texts.map(|(name, text)| (name, Value::Raw((*text).to_owned())));
+            let share = ("share", Value::Raw(false_share(wrong, without)?));
+            Some(Message::new(MEASURED, texts.into_iter().chain([share])))
         }
         _ => None,
     })
+}
+
+/// Share of false alarms in per cent; `None` for what are no counts.
+fn false_share(wrong: &str, without: &str) -> Option<String> {
+    let (wrong, without): (u32, u32) = (wrong.parse().ok()?, without.parse().ok()?);
+    Some(format!("{:.1} %", 100.0 * f64::from(wrong) / f64::from(without.max(1))))
 }
 
 fn value(value: &Value) -> String {
@@ -88,5 +96,6 @@ mod tests {
             assert!(told.contains("20") && !told.contains('{'), "{told}");
         }
         assert!(measured("XX-00").is_none());
+        assert_eq!(false_share("3", "120").as_deref(), Some("2.5 %"));
     }
 }

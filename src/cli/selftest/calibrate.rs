@@ -25,22 +25,29 @@ struct Heard {
     threshold: Option<f64>,
 }
 
-/// The curves of all rules as CSV, made on the day `date`.
-pub fn curves(runs: &[Examined], date: &str) -> String {
-    let mut out = String::from("rule,factor,threshold,runs_without,false_alarms,runs_with,named,date\n");
+/// The curves of all rules as CSV, made on the day `date` from runs that began at `seed`. A rule that never spoke has one
+/// row, without a threshold.
+pub fn curves(runs: &[Examined], seed: u64, date: &str) -> String {
+    let healthy = runs.iter().filter(|run| run.faults.is_empty()).count();
+    let mut out = format!(
+        "# {date}: {} simulated runs from seed {seed} on, {healthy} of them healthy\n\
+         rule,factor,threshold,runs_without,false_alarms,runs_with,named,date\n",
+        runs.len(),
+    );
     for rule in rules::REGISTRY.iter().map(|rule| rule.doc()).filter(|doc| doc.layer != Layer::Measurement) {
         let heard: Vec<Heard> = runs.iter().map(|run| heard(rule.id, run)).collect();
-        let Some(threshold) = heard.iter().find_map(|h| h.threshold) else { continue };
-        for factor in FACTORS {
+        let threshold = heard.iter().find_map(|h| h.threshold);
+        let factors = if threshold.is_some() { &FACTORS[..] } else { &FACTORS[..1] };
+        for factor in factors.iter().copied() {
             let above = |h: &&Heard| h.strength >= factor;
             let without = || heard.iter().filter(|h| !h.due && !h.right);
             let with = || heard.iter().filter(|h| h.due);
             // Writing to a String cannot fail.
             let _ = writeln!(
                 out,
-                "{},{factor},{:.4},{},{},{},{},{date}",
+                "{},{factor},{},{},{},{},{},{date}",
                 rule.id,
-                threshold * factor,
+                threshold.map_or_else(String::new, |threshold| format!("{:.4}", threshold * factor)),
                 without().count(),
                 without().filter(above).count(),
                 with().count(),
@@ -66,5 +73,19 @@ fn heard(rule: &'static str, run: &Examined) -> Heard {
         right: strongest.is_some_and(|said| said.is_right(run.step)),
         due,
         threshold: strongest.map(|said| said.trigger.1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_that_never_spoke_has_a_row_too_and_the_header_says_how_much_it_is_worth() {
+        let text = curves(&[], 7, "2000-01-01");
+        assert!(text.starts_with("# 2000-01-01: 0 simulated runs from seed 7 on, 0 of them healthy\nrule,factor,"));
+        let silent = |rule: &str| text.lines().filter(|line| line.starts_with(rule)).count();
+        assert!(text.contains("\nRT-14,1,,0,0,0,0,2000-01-01\n") && silent("RT-14,") == 1);
+        assert_eq!(silent("CP-"), 0, "what is said of the measurement has no gain to be judged by");
     }
 }

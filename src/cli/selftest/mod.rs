@@ -132,7 +132,7 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
         Form::Json => json::render(&score, arguments.seed)?,
     };
     if let Some(path) = &arguments.calibrate {
-        write(path, &calibrate::curves(&runs, &today()))?;
+        write(path, &calibrate::curves(&runs, arguments.seed, &today()))?;
     }
     match &arguments.output {
         Some(path) => write(path, &text)?,
