@@ -106,9 +106,8 @@ fn percentile(sorted: &[f64], percent: usize) -> f64 {
 fn estimates_meet_the_gain_of_the_run_without_the_fault() {
     let without_gain = [FaultKind::ShortWarmup, FaultKind::Profiler];
     // What only several ranks together show, and what no rule names without a probe, has nothing to be estimated here.
-    let between_ranks = |kind: FaultKind| {
-        kind.of_one_rank() || kind.rules().iter().all(|rule| ["CM-07", "CM-12"].contains(rule))
-    };
+    let between_ranks =
+        |kind: FaultKind| kind.of_one_rank() || kind.rules().iter().all(|rule| ["CM-07", "CM-12"].contains(rule));
     let named = |kind: FaultKind| kind.rules().iter().any(|rule| rules::find(rule).is_some());
     let wanted: Vec<(FaultKind, i64, u64)> = FaultKind::ALL
         .iter()
