@@ -31,7 +31,6 @@ pub enum Class {
     Format,
     Fill,
     Index,
-    Reduce,
 }
 
 impl Class {
@@ -51,7 +50,6 @@ impl Class {
             Self::Format => "format",
             Self::Fill => "fill",
             Self::Index => "index",
-            Self::Reduce => "reduce",
         }
     }
 }
@@ -221,7 +219,7 @@ slots! {
     TreeReduce None, "c10d::allreduce_", 9_000..24_000,
         "ncclDevKernel_AllReduce_Sum_bf16_TREE_LL(ncclDevKernelArgsStorage<4096ul>)",
         "ncclDevKernel_Generic_4(ncclDevKernelArgsStorage<4096ul>)";
-    UnfusedMean c(Class::Reduce), "aten::mean", 2_000..4_000,
+    UnfusedMean c(Class::Elementwise), "aten::mean", 2_000..4_000,
         "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::MeanOps<float, float, float, float>, unsigned int, float, 4, 4> >(at::native::ReduceOp<float, at::native::MeanOps<float, float, float, float>, unsigned int, float, 4, 4>)",
         "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::MeanOps<float, float, float, float>, unsigned int, float, 4, 4> >(at::native::ReduceOp<float, at::native::MeanOps<float, float, float, float>, unsigned int, float, 4, 4>)";
     UnfusedRsqrt c(Class::Elementwise), "aten::rsqrt", 2_000..4_000,

@@ -165,7 +165,15 @@ fn composites(trace: &Trace, rank: &Rank, step: &Step, names: &mut HashMap<Strin
             let fused = (longest as f64 / FUSION_EFFICIENCY) as i64;
             let saved = (busy + gaps - fused).max(0);
             let ops = members.iter().map(|(i, ..)| *i as u32).collect();
-            out.push(Composite { name: m.name, first: first.slice, kernels: members.len(), ops, fused, longest, saved });
+            out.push(Composite {
+                name: m.name,
+                first: first.slice,
+                kernels: members.len(),
+                ops,
+                fused,
+                longest,
+                saved,
+            });
         }
     }
     // Queues come in no order of their own.

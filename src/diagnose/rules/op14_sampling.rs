@@ -35,10 +35,7 @@ static DOC: Doc = Doc {
         "Exclusive time of sampling kernels, and of softmax, reduction, index and elementwise kernels after the last matrix product of the step, at least 5 % of the median step. Of sort kernels after the last matrix product 1 % is enough: no choice of a few tokens needs a sorted vocabulary.",
         "采样内核，以及步内最后一次矩阵乘之后的 softmax、规约、索引与逐元素内核的独占时间，至少占中位步时的 5%。最后一次矩阵乘之后的排序内核只需 1%：选取少数 token 并不需要对词表排序。",
     ),
-    source: Text::new(
-        "5 %: own value. 1 %: the least gain that is reported.",
-        "5%：自定值。1%：报告的最小收益。",
-    ),
+    source: Text::new("5 %: own value. 1 %: the least gain that is reported.", "5%：自定值。1%：报告的最小收益。"),
     guards: Text::new(
         "The lm_head product itself is ideal work and does not count. Where a sampling kernel marks the step, what follows the last product is the next step's beginning and only named sampling kernels count.",
         "lm_head 矩阵乘本身是必要工作，不计入。若以采样内核标记步，则最后一次矩阵乘之后属于下一步开头，只计具名采样内核。",

@@ -133,7 +133,8 @@ fn op10_reads_rows_from_launches_where_nothing_else_tells_them() {
 
 #[test]
 fn op12_the_scheduler_tells_that_steps_decode_where_the_kernel_serves_both_stages() {
-    let whole = "void flash::flash_fwd_kernel<Flash_fwd_kernel_traits<128, 64, 128, 4, false, false, cutlass::bfloat16_t>>";
+    let whole =
+        "void flash::flash_fwd_kernel<Flash_fwd_kernel_traits<128, 64, 128, 4, false, false, cutlass::bfloat16_t>>";
     let counted = |tokens: f64| {
         Run::labelled("step", 12, move |r, _| {
             let at = r.host;
