@@ -64,18 +64,23 @@ pub fn steadied<'a>(
     for step in steps {
         for (bucket, (usual, least)) in usual {
             let now = reading::idle(rank, step, |_, b| b == *bucket);
-            let less = |ns: Ns| 100 - 100 * ns / now.max(1);
             let (first, second) = ((now - usual).max(0), now.min(*usual) - now.min(*least));
-            let take = |ns| host_time(rank, std::iter::once(step), |_, b| b == *bucket, less(ns));
-            if first > 0 {
-                certain.extend(take(first));
-            }
-            if second > 0 {
-                more.extend(take(second));
+            for gap in reading::gaps(rank, step).iter().filter(|_| first + second > 0) {
+                let Some(call) = reading::owner(rank, gap).and_then(|op| rank.timeline.call(op)) else { continue };
+                for (_, span) in gap.parts.iter().filter(|(b, _)| b == bucket) {
+                    let without = |ns: Ns| span.len() - scale(span.len(), ns, now);
+                    certain.push((call.track, *span, without(first)));
+                    more.push((call.track, *span, without(second)));
+                }
             }
         }
     }
-    certain.into_iter().chain(hoped(more)).collect()
+    reading::host_takes(certain).into_iter().chain(hoped(reading::host_takes(more))).collect()
+}
+
+/// `value × part / whole`, towards zero.
+fn scale(value: Ns, part: Ns, whole: Ns) -> Ns {
+    Ns::try_from(i128::from(value) * i128::from(part) / i128::from(whole.max(1))).unwrap_or(value)
 }
 
 /// Stretches of threads take only `percent` of their time. Each nanosecond counts once.

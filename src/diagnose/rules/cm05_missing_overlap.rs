@@ -1,4 +1,4 @@
-//! CM-05: a transfer is exposed although independent work of another queue was still to come.
+//! CM-05: a transfer is exposed although independent work of another queue was still to come, or was done before it.
 
 use model::{
     EvidenceClass::{Correlation, Device, HostApi},
@@ -6,7 +6,9 @@ use model::{
 };
 
 use super::{
+    beside::Beside,
     exposed::{Exposed, Saying},
+    gate::LEAST_GAIN,
     reading,
 };
 use crate::{
@@ -15,7 +17,7 @@ use crate::{
         Competing, Evidence, Finding, Intervention,
         rule::{Context, Doc, Outcome, Rule},
     },
-    i18n::{Text, Value},
+    i18n::{Message, Text, Value},
     platform::HostCall,
 };
 
@@ -35,24 +37,24 @@ static DOC: Doc = Doc {
     layer: Layer::Communication,
     needs: &[Device, HostApi, Correlation],
     sees: Text::new(
-        "A transfer runs with no computation beside it, and another queue computes afterwards what did not depend on that transfer.",
-        "某次传输期间没有计算与之并行，而另一队列随后执行的计算并不依赖该传输。",
+        "A transfer runs with no computation beside it, and another queue computes afterwards what did not depend on that transfer; or a kernel runs before a collective that in another place of the same steps runs beside one.",
+        "某次传输期间没有计算与之并行，而另一队列随后执行的计算并不依赖该传输；或者某内核在集合通信之前执行，而在同一步的另一处却与集合通信并行。",
     ),
     matters: Text::new(
         "Independent work such as a shared expert can hide a transfer for nothing, if it is launched before it.",
         "共享专家之类的独立计算只要先于传输下发，就能无代价地掩盖传输。",
     ),
     trigger: Text::new(
-        "Exposed transfers that independent computation of the same step could hide at least 5 % of the median step, and at least half of all exposed transfers. A computation is independent if it runs on another queue after the transfer, that queue had nothing to do since before the transfer began, and no event recorded after the launch of the transfer was waited for on the way.",
-        "可被同一步独立计算掩盖的暴露传输至少占中位步时的 5%，且至少占全部暴露传输的一半。独立计算指：在另一队列上于传输之后执行，该队列自传输开始前就已空闲，且其间没有等待过传输下发之后记录的事件。",
+        "Exposed transfers that independent computation of the same step could hide at least 5 % of the median step, and at least half of all exposed transfers. A computation is independent if it runs on another queue after the transfer, that queue had nothing to do since before the transfer began, and no event recorded after the launch of the transfer was waited for on the way. Or at least 1 % of the median step that kernels take directly before an exposed collective, after the matrix product that it needs, while the same kernel, as long within a quarter, runs beside another collective of the steps.",
+        "可被同一步独立计算掩盖的暴露传输至少占中位步时的 5%，且至少占全部暴露传输的一半。独立计算指：在另一队列上于传输之后执行，该队列自传输开始前就已空闲，且其间没有等待过传输下发之后记录的事件。或者：在集合通信所需的矩阵乘之后、紧接暴露的集合通信之前执行的内核至少占中位步时的 1%，而同一内核（时长相差不超过四分之一）在这些步的其他集合通信旁并行执行。",
     ),
     source: Text::new(
-        "5 %: exposed communication of TraceLens. Half: rule catalogue.",
-        "5%：TraceLens 的暴露通信阈值。一半：规则目录。",
+        "5 %: exposed communication of TraceLens. Half: rule catalogue. 1 %: common gate. A quarter: own value.",
+        "5%：TraceLens 的暴露通信阈值。一半：规则目录。1%：共同门限。四分之一：自定值。",
     ),
     guards: Text::new(
-        "Work of the same queue may depend on the transfer, and nothing in a capture says otherwise: it never counts. Operations inside graphs do not count. Overlap takes memory bandwidth and cores from both sides, so the gain is an upper bound.",
-        "同一队列上的后续计算可能依赖该传输，采集无法证明其独立，因此不计入。图内的算子不计入。重叠会争用带宽与核，收益是上界。",
+        "Work of one queue and work inside a graph may depend on the transfer, or the transfer on it, and nothing in a capture says otherwise: it counts only where the same kernel runs beside a collective elsewhere. Where nothing ever computes beside a collective and the transfers are at least 5 % of the step, the rule abstains.",
+        "同一队列上或图内的计算可能依赖该传输，或为该传输所依赖，采集无法证明其独立：仅当同一内核在别处与集合通信并行时才计入。若从无计算与集合通信并行，而传输至少占步时的 5%，则本规则弃权。",
     ),
     verify: Text::new(
         "Launch the independent work before the transfer: the hidden time of computation over transfer grows, and the step shrinks.",
@@ -66,8 +68,74 @@ impl Rule for MissingOverlap {
     }
 
     fn check(&self, cx: &Context<'_>) -> Outcome {
-        cx.main_classes().filter(|(r, _)| r.timeline.queues.len() > 1).filter_map(|(r, c)| exposed(cx, r, c)).collect()
+        let (mut found, mut unknown) = (Vec::new(), false);
+        for (rank, class) in cx.main_classes() {
+            let beside = Beside::of(rank, class);
+            let comm = class.per_step(|b| matches!(b, Bucket::CommTransfer));
+            unknown |= !beside.overlaps && comm as f64 >= SHARE * class.p50 as f64;
+            let several = rank.timeline.queues.len() > 1;
+            let late = several.then(|| exposed(cx, rank, class)).flatten();
+            found.extend(late.or_else(|| serial(cx, rank, class, &beside)));
+        }
+        if found.is_empty() && unknown {
+            Outcome::Abstain(Message::plain(UNKNOWN))
+        } else {
+            found.into_iter().collect()
+        }
     }
+}
+
+/// Why the rule cannot tell.
+const UNKNOWN: Text = Text::new(
+    "nothing computes beside a collective, and a capture does not record what an operation reads: whether work beside the transfers is independent of them, the model's code says",
+    "没有计算与集合通信并行，而采集不记录算子读取什么：传输前后的计算是否与其无关，只能由模型代码判定",
+);
+
+/// Work before collectives that runs beside one elsewhere.
+fn serial(cx: &Context<'_>, rank: &Rank, class: &Class, beside: &Beside) -> Option<Finding> {
+    let dur = |o: u32| rank.timeline.ops.get(o as usize).map(DeviceOp::dur);
+    let edits = || beside.serial.iter().filter_map(|s| Some((s.work, dur(s.work)? - s.hidden))).collect();
+    let claim = Text::new(
+        "{n} kernels of {class} run before a collective although the same kernel runs beside one elsewhere in these steps; beside it they would hide {idle} of {step} ({share}).",
+        "{class} 中有 {n} 个内核在集合通信之前执行，而同一内核在这些步的别处与集合通信并行；若并行可掩盖 {idle}，步时 {step}（{share}）。",
+    );
+    let (finding, cost) = Exposed { cx, doc: &DOC, rank, class }.recurring(
+        LEAST_GAIN,
+        |step| beside.hidden(step),
+        |cost| Saying {
+            formula: Text::new(
+                "time that kernels before collectives would hide beside them / median step",
+                "集合通信之前的内核改为并行可掩盖的时间 / 中位步时",
+            ),
+            claim,
+            more: vec![("n", Value::Count(beside.serial.len() as u64))],
+            change: Intervention {
+                removes: cost.per_step,
+                layer: Layer::Communication,
+                edits: vec![Edit::Resize(edits())],
+            },
+        },
+    )?;
+    let slices = |pick: fn(&super::beside::Serial) -> u32| {
+        let ops = beside.serial.iter().filter_map(|s| rank.timeline.ops.get(pick(s) as usize));
+        reading::sample(ops.map(|op| op.slice))
+    };
+    finding
+        .with(Evidence::new(
+            Text::new("time per step that would be hidden", "每步可被掩盖的时间"),
+            Value::Ns(cost.per_step),
+            slices(|s| s.work),
+        ))
+        .with(Evidence::new(
+            Text::new("collectives that they run before", "它们之后的集合通信数"),
+            Value::Count(beside.serial.len() as u64),
+            slices(|s| s.collective),
+        ))
+        .against(Competing::open(
+            Text::new("here the collective needs this kernel", "此处集合通信依赖该内核"),
+            Text::new("the model's code decides what the collective sends", "集合通信发送的内容由模型代码判定"),
+        ))
+        .gated(cost.most.min(Confidence::Medium))
 }
 
 /// Transfers of a step that independent work could hide: the time, the transfers, and that work.

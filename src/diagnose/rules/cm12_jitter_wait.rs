@@ -146,11 +146,9 @@ fn spread(cx: &Context<'_>, group: &Waiting) -> Option<Finding> {
 /// what the last rank of each step was held up itself. Where the work is uneven, each rank takes its own time and waits for
 /// nobody.
 fn calmed(cx: &Context<'_>, group: &Waiting, uneven: bool, (index, rank, class): (usize, &Rank, &Class)) -> Vec<Edit> {
-    if uneven {
-        vec![alone(cx, index, group)]
-    } else {
-        change::steadied(rank, rank.steady_steps(class), &calm(rank, class))
-    }
+    // A step that does not count on one rank, as it was held up too long, is one that the others wait in.
+    let all = rank.steps.iter().filter(|step| step.class == class.index);
+    if uneven { vec![alone(cx, index, group)] } else { change::steadied(rank, all, &calm(rank, class)) }
 }
 
 /// What a host spends in undisturbed steps, bucket by bucket: the lowest decile and the least, ns. Disturbances only ever

@@ -6,7 +6,7 @@ use super::measurement::about;
 use crate::{
     analysis::Layer,
     diagnose::{
-        Competing, Evidence, Trigger,
+        Competing, Evidence, Finding, Trigger,
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
@@ -93,6 +93,24 @@ impl Rule for SumAboveWall {
                 )
             }));
         }
-        found.into_iter().collect()
+        by_class(found).into_iter().collect()
     }
+}
+
+/// One finding of all ranks that share a class, with the words of the rank where the ratio is highest.
+fn by_class(found: Vec<Finding>) -> Vec<Finding> {
+    let mut classes: Vec<Finding> = Vec::new();
+    for mut finding in found {
+        let Some(known) = classes.iter_mut().find(|known| known.class == finding.class) else {
+            classes.push(finding);
+            continue;
+        };
+        finding.ranks.splice(0..0, known.ranks.drain(..));
+        if finding.trigger.value > known.trigger.value {
+            *known = finding;
+        } else {
+            known.ranks = finding.ranks;
+        }
+    }
+    classes
 }

@@ -1,5 +1,6 @@
 //! The rule catalogue: one file and one line per rule.
 
+mod beside;
 mod change;
 mod cm01_late_rank;
 mod cm05_missing_overlap;

@@ -47,8 +47,8 @@ static DOC: Doc = Doc {
         "所有内核同步变慢说明内核本身没有问题：设备频率或功耗受限，或设备被共享。原因在环境，优化内核无济于事。",
     ),
     trigger: Text::new(
-        "Steps of equal kernels: at least 80 % of their compute kernels of 5 µs or more are slower than the reference, the median factor is at least 1/0.95, and the quartiles of the factors lie within 3 %. The reference of a kernel is its lowest decile over the steps, three slow steps in a row being needed; or the median of the other ranks. Where not all kernels agree, the matrix products alone.",
-        "在内核序列相同的各步中：5 µs 以上的计算内核至少 80% 慢于参考，倍数中位数至少为 1/0.95，且倍数的四分位差在 3% 以内。参考值取该内核在各步的最低十分位（须连续三步变慢），或其他 rank 的中位数。若并非全部内核一致，则只看矩阵乘。",
+        "Steps of equal kernels: at least 80 % of their compute kernels of 5 µs or more are slower than the reference, the median factor is at least 1/0.95, and the quartiles of the kernels' factors, each its median over these steps, lie within 3 %. The reference of a kernel is its lowest decile over the steps, three slow steps in a row being needed; or the median of the other ranks. Where not all kernels agree, the matrix products alone.",
+        "在内核序列相同的各步中：5 µs 以上的计算内核至少 80% 慢于参考，倍数中位数至少为 1/0.95，且各内核倍数（取其在这些步中的中位数）的四分位差在 3% 以内。参考值取该内核在各步的最低十分位（须连续三步变慢），或其他 rank 的中位数。若并非全部内核一致，则只看矩阵乘。",
     ),
     source: Text::new(
         "5 %: frequency rule of the Ascend advisor. 3 %: noise of repeated runs. club-3090 #585 saw a uniform 0.90.",
@@ -245,12 +245,28 @@ impl<'a> Run<'a> {
             let steady = |i: usize| self.steps.get(i).is_some_and(|s| s.selection == Selection::Steady);
             let all = self.durations.iter().enumerate().filter(|(i, _)| steady(*i));
             let steps: Vec<(usize, f64)> = all.filter_map(|(i, d)| Some((i, factor(d)?))).collect();
-            (steps.len() >= IN_A_ROW).then_some(Slow { steps, slots: slots.len(), matrix_only })
+            let uniform = steps.len() >= IN_A_ROW && self.is_uniform(&steps, reference, &slots);
+            uniform.then_some(Slow { steps, slots: slots.len(), matrix_only })
         })
+    }
+
+    /// Whether the kernels are slower by one factor in these steps: each by its median over them, as a single duration varies
+    /// by more than the factors may.
+    fn is_uniform(&self, steps: &[(usize, f64)], reference: &[Ns], slots: &[usize]) -> bool {
+        let ratio = |k: &usize| {
+            let mut values: Vec<Ns> =
+                steps.iter().filter_map(|(i, _)| self.durations.get(*i)?.get(*k).copied()).collect();
+            values.sort_unstable();
+            Some(quantile(&values, 0.5)? as f64 / *reference.get(*k)? as f64)
+        };
+        let mut ratios: Vec<f64> = slots.iter().filter_map(ratio).collect();
+        ratios.sort_by(f64::total_cmp);
+        let quartiles = quantile(&ratios, 0.25).zip(quantile(&ratios, 0.5)).zip(quantile(&ratios, 0.75));
+        quartiles.is_some_and(|((low, factor), high)| high - low <= SPREAD * factor)
     }
 }
 
-/// The factor by which the kernels of a step are slower, if it is one for nearly all of them.
+/// The factor by which the kernels of a step are slower, if nearly all of them are.
 fn common_factor(durations: &[Ns], reference: &[Ns], slots: &[usize]) -> Option<f64> {
     if slots.len() < LEAST_SLOTS {
         return None;
@@ -258,10 +274,9 @@ fn common_factor(durations: &[Ns], reference: &[Ns], slots: &[usize]) -> Option<
     let ratio = |k: &usize| Some(*durations.get(*k)? as f64 / *reference.get(*k)? as f64);
     let mut ratios: Vec<f64> = slots.iter().filter_map(ratio).collect();
     ratios.sort_by(f64::total_cmp);
-    let (low, factor, high) = (quantile(&ratios, 0.25)?, quantile(&ratios, 0.5)?, quantile(&ratios, 0.75)?);
+    let factor = quantile(&ratios, 0.5)?;
     let slower = ratios.iter().filter(|r| **r * SPEED >= 1.0).count();
-    let uniform = high - low <= SPREAD * factor && slower as f64 >= SLOTS * ratios.len() as f64;
-    (factor * SPEED >= 1.0 && uniform).then_some(factor)
+    (factor * SPEED >= 1.0 && slower as f64 >= SLOTS * ratios.len() as f64).then_some(factor)
 }
 
 /// A quantile of ascending values (nearest rank).

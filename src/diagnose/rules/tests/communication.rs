@@ -67,6 +67,42 @@ fn cm05_needs_work_that_nothing_ties_to_the_transfer() {
 }
 
 #[test]
+fn cm05_knows_work_before_a_collective_by_the_same_kernel_beside_another() {
+    const SIDE: &str = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize64x32x64";
+    // A product, the side product and a collective; every other time the side product runs beside it on queue 9.
+    let run = |[needed, before]: [&'static str; 2], overlaps: bool, side: &'static str| {
+        Run::steps(12, move |r, _| {
+            for layer in 0..8 {
+                let at = r.host.max(r.device);
+                let beside = overlaps && layer % 2 == 0;
+                let first = if beside { needed } else { before };
+                r.script.launch_on(20, (at, at + us(2)), first, (at + us(8), at + us(40)));
+                let after = if beside {
+                    r.script.launch_on(9, (at + us(2), at + us(4)), side, (at + us(41), at + us(61)));
+                    at + us(41)
+                } else {
+                    r.script.launch_on(20, (at + us(2), at + us(4)), side, (at + us(41), at + us(61)));
+                    at + us(62)
+                };
+                r.script.launch_on(20, (at + us(4), at + us(6)), ALL_REDUCE, (after, after + us(20)));
+                (r.host, r.device) = (at + us(10), after + us(22));
+            }
+            r.host = r.device;
+            r.token();
+        })
+    };
+    let found = check("CM-05", &run([GEMM, GEMM], true, SIDE));
+    let [one] = found.as_slice() else { panic!("{} findings", found.len()) };
+    let resized =
+        |edit: &Edit| matches!(edit, Edit::Resize(ops) if ops.len() >= 11 * 4 && ops.iter().all(|(_, ns)| *ns == 0));
+    assert!(matches!(one.changes[0].1.edits.as_slice(), [edit] if resized(edit)), "all of it is hidden: {one:?}");
+    assert!(fires("CM-05", &run([GEMM, GEMM], true, SIDE)));
+    assert!(!fires("CM-05", &run([GEMM, GEMM], false, SIDE)), "nothing shows that the collective does not need it");
+    assert!(!fires("CM-05", &run([SIDE, SIDE], true, SIDE)), "one kernel, and the collective needs one of the two");
+    assert!(!fires("CM-05", &run([GEMM, NORM], true, SIDE)), "the product is what the collective sums");
+}
+
+#[test]
 fn cm13_counts_point_to_point_transfers_that_nothing_hides() {
     const SEND: &str = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)";
     let run = |name: &'static str, ns: Ns, pipeline: bool| {

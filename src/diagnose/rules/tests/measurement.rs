@@ -67,6 +67,22 @@ fn cp07_sees_a_sum_above_the_wall() {
 }
 
 #[test]
+fn cp07_speaks_once_for_the_ranks_of_a_class() {
+    let mut s = Script::default();
+    for rank in 0..3 {
+        s.rank(rank);
+        for queue in [7, 8] {
+            let end = if rank == 1 { us(95) } else { us(75) };
+            s.kernel(queue, GEMM, (us(10), end), None, None);
+        }
+    }
+    let found = check("CP-07", &s.analyze());
+    let [one] = found.as_slice() else { panic!("{} findings", found.len()) };
+    assert_eq!(one.ranks, [0, 1, 2]);
+    assert!((one.trigger.value - 2.0).abs() < 0.3, "{}", one.trigger.value);
+}
+
+#[test]
 fn cp08_needs_a_fifth_of_the_time_unexplained() {
     let unlinked = |kernel: i64| {
         let mut s = Script::default();

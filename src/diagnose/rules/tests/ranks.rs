@@ -68,10 +68,10 @@ fn cm12_needs_waiting_that_is_for_no_one_in_particular() {
 
 #[test]
 fn cm12_promises_what_hosts_without_disturbances_bring_and_not_only_the_waiting() {
-    // In three steps of four a disturbance of each rank, of up to 120 µs.
+    // In three steps of five a disturbance of each rank, of up to 120 µs.
     let hosts = |noisy: bool| {
         let held_up = move |c: usize| noisy && c.is_multiple_of(LAYERS);
-        move |rank, c| (us(60), us(5) + if held_up(c) { us(noise(rank, c, 160).saturating_sub(40) as Ns) } else { 0 })
+        move |rank, c| (us(60), us(5) + if held_up(c) { us(noise(rank, c, 200).saturating_sub(80) as Ns) } else { 0 })
     };
     let step = |capture: &(model::Trace, crate::analysis::Analysis)| {
         let class = capture.1.ranks[0].main_class().unwrap();
