@@ -118,7 +118,8 @@ impl<'a> Again<'a> {
         all.sort_unstable();
         let usual = *all.get(all.len() / 2)?;
         let after = rank.steady_steps(decode).filter(|s| s.window.end > since);
-        let mut more: Vec<Ns> = after.map(|s| compute(s) - usual).filter(|ns| *ns as f64 > LONG * usual as f64).collect();
+        let mut more: Vec<Ns> =
+            after.map(|s| compute(s) - usual).filter(|ns| *ns as f64 > LONG * usual as f64).collect();
         more.sort_unstable_by(|a, b| b.cmp(a));
         more.truncate(preempted.clamp(0.0, 1e15) as usize);
         let steps = more.len();
@@ -141,7 +142,8 @@ fn full(
     preempted: f64,
 ) -> Option<Finding> {
     let since = scheduler.first_preemption(span);
-    let again = Again::of_mixed(rank, decode, since, preempted).or_else(|| Again::of_long(rank, decode, since, preempted));
+    let again =
+        Again::of_mixed(rank, decode, since, preempted).or_else(|| Again::of_long(rank, decode, since, preempted));
     let removes = again.as_ref().map_or(0, |again| again.each);
     let class = again.as_ref().map_or(decode, |again| again.class);
     let usage = scheduler.kv_usage(span);
