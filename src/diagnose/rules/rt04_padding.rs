@@ -13,9 +13,7 @@ use super::{
     graph_sizes, reading,
 };
 use crate::{
-    analysis::{
-        Bucket, Class, Confidence, Edit, GraphMode, Layer, OpKind, Rank, RankCounter, Step, scheduler::Series,
-    },
+    analysis::{Bucket, Class, Confidence, Edit, GraphMode, Layer, OpKind, Rank, RankCounter, Step, scheduler::Series},
     diagnose::{
         Competing, Evidence, Finding, Intervention,
         rule::{Context, Doc, Outcome, Rule},

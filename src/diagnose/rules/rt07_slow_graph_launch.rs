@@ -119,7 +119,10 @@ fn slow(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
         ))
         .against(Competing::open(
             Text::new("the profiler, which records each node, makes the launch slow", "逐节点记录的剖析器拖慢了下发"),
-            Text::new("a probe that launches a graph of as many empty kernels decides", "下发同样节点数空内核图的探针可以判定"),
+            Text::new(
+                "a probe that launches a graph of as many empty kernels decides",
+                "下发同样节点数空内核图的探针可以判定",
+            ),
         ))
         .gated(cost.most.min(Confidence::Medium))
 }
