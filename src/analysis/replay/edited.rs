@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::{
     Variant,
-    model::{CallRow, Fate, Model, NONE, Node, OpRow},
+    model::{CallRow, Fate, Model, NONE, Node, OpRow, median},
 };
 use crate::{
     analysis::{Edit, Rank, Step},
@@ -247,15 +247,16 @@ impl<'a> Edited<'a> {
                 }
             });
         }
-        let mut before: Vec<Ns> =
-            calls.iter().filter_map(|c| self.model.calls.get(*c as usize)).map(|r| r.before).collect();
-        before.sort_unstable();
-        let usual = before.get(before.len() / 2).copied().unwrap_or(0);
-        let hopeful = self.hopeful();
+        let piece = |c: u32| timeline.calls.get(c as usize).is_some_and(|call| call.kind == HostCall::GraphLaunch);
+        let alike = calls.iter().filter(|c| piece(**c) || !piece(first));
+        let usual = median(alike.filter_map(|c| self.model.calls.get(*c as usize)).map(|r| r.before).collect());
+        // The first launch had its own share of what the host does before each; in doubt a graph needs what is usual before
+        // any launch of the rank.
+        let kept = if self.hopeful() { 0 } else { typical.before };
+        let share = (usual.unwrap_or(0) - kept).max(0);
         self.call(first, |row| {
             row.own = cost;
-            // The first launch had its own share of what the host does before each.
-            row.before -= if hopeful { usual.min(row.before) } else { 0 };
+            row.before -= share.min(row.before);
         });
         let latency = cost + typical.graph_latency;
         for o in group {

@@ -22,8 +22,6 @@ const FULL: f64 = 0.95;
 
 /// Share of the usual compute time by which a step must exceed it to compute something else too; own value.
 const LONG: f64 = 0.2;
-/// One part in so many of what the steps take longer may have other reasons; own value.
-const ERROR: Ns = 20;
 
 /// The rule.
 pub struct Preemption;
@@ -171,12 +169,12 @@ fn full(
         Exposed { cx, doc: &DOC, rank, class }.finding(threshold, &cost, Saying { formula, claim, more, change });
     // Only the mixed steps gain; the run gains it on their part of its steps. Nobody tells which of the mixed steps compute
     // preempted requests again: all of them at best, and in doubt as many as there were preemptions.
+    finding.ranks = cx.main_classes().map(|(rank, _)| rank.rank).collect();
     finding.over = Over::Decode;
     let (from, count) = finding.over.mean(rank, class);
     let share = |steps: usize| removes.saturating_mul(steps as Ns) / count;
     let (least, most) = again.as_ref().map_or((0, 0), |again| (share(again.least), share(again.steps)));
-    let (least, most) = (least - least / ERROR, (most + most / ERROR).min(from));
-    finding.estimate = Estimate { from, to_low: from - most, to_high: from - least, method: Method::Bound };
+    finding.estimate = Estimate::gaining(from, (least, most), Method::Bound);
     finding.severity = Severity::of(finding.estimate.mid_gain_share());
     if removes == 0 {
         finding.estimate = Estimate::none(finding.estimate.from);

@@ -2,7 +2,7 @@
 
 use model::{Category, Ns, Trace};
 
-use super::super::testing::{GEMM, NORM, Run, check, fires, us};
+use super::super::testing::{GEMM, NORM, Run, check, diagnosis, fires, us};
 use crate::{
     analysis::{Analysis, Confidence},
     diagnose::Severity,
@@ -106,6 +106,24 @@ fn rt03_counts_pieces_that_leave_the_device_idle() {
     assert!(fires("RT-03", &pieces(10, us(20))));
     assert!(!fires("RT-03", &pieces(7, us(20))), "too few pieces");
     assert!(!fires("RT-03", &pieces(10, us(1))), "hidden behind device work");
+}
+
+#[test]
+fn rt03_counts_what_the_first_piece_costs_the_host_too() {
+    // Ten pieces, before each of which the host needs 100 us; a small launch follows each but the last.
+    let run = Run::steps(20, |r, _| {
+        for piece in 0..10 {
+            r.think(us(100)).graph(&[(GEMM, us(20)), (GEMM, us(20))], us(1));
+            if piece < 9 {
+                r.launch(GEMM, us(5));
+            }
+        }
+        r.token();
+    });
+    let d = diagnosis(&run);
+    let estimate = d.findings.iter().find(|f| f.rule == "RT-03").unwrap().estimate;
+    // Some 1200 us, of which the device works 450: one graph waits for none of the ten pieces' host time.
+    assert!(estimate.to_high < us(620), "{estimate:?}");
 }
 
 #[test]
