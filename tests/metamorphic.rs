@@ -51,7 +51,9 @@ fn an_edit_that_does_nothing_changes_nothing() {
 #[test]
 fn shifting_all_times_of_a_rank_changes_nothing() {
     for (seed, trace) in captures() {
-        let shifted = edited(&trace, |e| vec![Event { start: e.start + 1_234_567_891, ..e }]);
+        let shift = 1_234_567_891;
+        let mut shifted = edited(&trace, |e| vec![Event { start: e.start + shift, ..e }]);
+        shifted.counters.iter_mut().flat_map(|counter| &mut counter.t).for_each(|t| *t += shift);
         assert_eq!(essence(&analyze(&shifted)), essence(&analyze(&trace)), "seed {seed}");
     }
 }

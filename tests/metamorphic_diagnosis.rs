@@ -81,10 +81,16 @@ fn a_run_recorded_twice_in_a_row_has_the_same_step() {
     for (name, trace) in faulty() {
         let ends = trace.lanes.iter().flat_map(|lane| (0..lane.len()).map(|i| lane.end(i)));
         let span = ends.max().unwrap();
-        let twice = edited(&trace, |e| {
+        let mut twice = edited(&trace, |e| {
             let again = e.correlation.map(|id| id + (1 << 40));
             vec![e.clone(), Event { start: e.start + span, correlation: again, ..e }]
         });
+        for counter in &mut twice.counters {
+            counter.t.extend_from_within(..);
+            counter.value.extend_from_within(..);
+            let once = counter.t.len() / 2;
+            counter.t.iter_mut().skip(once).for_each(|t| *t += span);
+        }
         let (once, twice) = (analyze(&trace), analyze(&twice));
         let main = |a: &Analysis| {
             let rank = a.ranks.first().unwrap();

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use model::{Category, Detail, Ns, Slice, Trace, TraceBuilder, TraceSink, TrackKey};
+use model::{Category, Clock, Detail, Ns, Slice, Trace, TraceBuilder, TraceSink, TrackKey};
 use stratoscope::{
     analysis::{self, Analysis, Options},
     platform::Packs,
@@ -45,7 +45,7 @@ pub struct Event {
     pub detail: Option<Detail>,
 }
 
-/// A copy of a capture in which every slice has been replaced by what `edit` makes of it.
+/// A copy of a capture in which every slice has been replaced by what `edit` makes of it; its counters stay.
 pub fn edited(trace: &Trace, mut edit: impl FnMut(Event) -> Vec<Event>) -> Trace {
     let mut b = TraceBuilder::new(&*trace.source, &*trace.format);
     // The same texts in the same order get the same ids, so that details stay valid.
@@ -82,7 +82,10 @@ pub fn edited(trace: &Trace, mut edit: impl FnMut(Event) -> Vec<Event>) -> Trace
             }
         }
     }
-    b.finish()
+    b.clock(Clock::AsIs { unix_zero: trace.start_unix_ns });
+    let mut edited = b.finish();
+    edited.counters.clone_from(&trace.counters);
+    edited
 }
 
 /// What an analysis says of a step, free of ids.

@@ -1,6 +1,6 @@
 //! A capture with evidence taken away, as a poorer recording of the same run would have it.
 
-use model::{Detail, Slice, Trace, TraceBuilder, TraceSink, TrackKind};
+use model::{Clock, Detail, Slice, Trace, TraceBuilder, TraceSink, TrackKind};
 
 /// What is taken away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
@@ -73,7 +73,11 @@ impl Loss {
                 });
             }
         }
+        // The counters' times stay those of the capture.
+        b.clock(Clock::AsIs { unix_zero: trace.start_unix_ns });
         let mut poorer = b.finish();
+        poorer.counters = trace.counters.iter().filter(|counter| keeps(counter.process)).cloned().collect();
+        poorer.window = trace.window;
         poorer.manifest = trace.manifest.clone();
         poorer.simulated = trace.simulated;
         poorer
