@@ -26,6 +26,7 @@ mod decode;
 mod engine;
 pub mod fault;
 mod forward;
+mod inserts;
 pub mod job;
 pub mod kernel;
 mod kineto;

@@ -7,6 +7,7 @@ use sqlx::{Connection, SqliteConnection, sqlite::SqliteConnectOptions};
 
 use crate::{
     forward::shape,
+    inserts::{Cell, Inserts},
     kernel::Vendor,
     kineto::STREAM_IDS,
     record::{DeviceOp, Direction, HostEvent, HostKind, SyncOn, Work},
@@ -87,12 +88,15 @@ async fn export(runs: &[&Run], path: &Path) -> sqlx::Result<()> {
     if let Some(first) = runs.first() {
         about(&mut db, runs, first.config.graph_level_trace).await?;
     }
+    let mut inserts = Inserts::default();
     for run in runs {
-        run.rows(&mut db, &mut texts).await?;
+        run.rows(&mut inserts, &mut texts);
+        run.whereabouts(&mut db, &mut texts).await?;
     }
-    for (text, id) in &texts.0 {
-        sqlx::query("INSERT INTO StringIds VALUES (?, ?)").bind(id).bind(text).execute(&mut *db).await?;
+    for (text, id) in texts.0 {
+        inserts.row("INSERT INTO StringIds VALUES (?, ?)", [id.into(), text.into()]);
     }
+    inserts.write(&mut db).await?;
     for table in LAZY {
         let empty = format!("SELECT NOT EXISTS (SELECT 1 FROM {table})");
         if sqlx::query_scalar::<_, bool>(sqlx::AssertSqlSafe(empty)).fetch_one(&mut *db).await? {
@@ -150,58 +154,40 @@ impl Run {
         self.global_pid() | self.pid()
     }
 
-    async fn rows(&self, db: &mut SqliteConnection, texts: &mut Texts) -> sqlx::Result<()> {
+    fn rows(&self, inserts: &mut Inserts, texts: &mut Texts) {
         for event in &self.host {
-            self.host_row(&mut *db, texts, event).await?;
+            self.host_row(inserts, texts, event);
         }
         for op in self.kept() {
             if !(self.config.graph_level_trace && op.node.is_some()) {
-                self.device_row(&mut *db, texts, op).await?;
+                self.device_row(inserts, texts, op);
             }
         }
         if self.config.graph_level_trace {
-            self.graph_rows(&mut *db).await?;
+            self.graph_rows(inserts);
         }
-        self.whereabouts(db, texts).await
     }
 
-    async fn device_row(&self, db: &mut SqliteConnection, texts: &mut Texts, op: &DeviceOp) -> sqlx::Result<()> {
-        let correlation = self.host[op.call].correlation;
+    fn device_row(&self, inserts: &mut Inserts, texts: &mut Texts, op: &DeviceOp) {
         let (graph, node) = op.node.unzip();
-        let insert = match op.work {
-            Work::Compute(_) | Work::Collective { .. } => sqlx::query(
-                "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES \
-                 (?, ?, ?, 1, NULL, ?, ?, ?, ?, ?, ?, NULL, NULL, 64, ?, 1, 1, ?, 1, 1, 0, ?, 0, 0, 0, NULL, ?, NULL, ?, '[]')",
-            ),
-            Work::Copy { .. } => sqlx::query(
-                "INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES \
-                 (?, ?, ?, 1, NULL, ?, ?, ?, ?, ?, NULL, ?, ?, NULL, NULL, NULL, NULL, NULL, ?, NULL, 1)",
-            ),
-            Work::Memset => {
-                sqlx::query("INSERT INTO CUPTI_ACTIVITY_KIND_MEMSET VALUES (?, ?, ?, 1, NULL, ?, ?, ?, 0, ?, NULL, 2)")
-            }
-        };
-        let insert = insert
-            .bind(op.start)
-            .bind(op.end)
-            .bind(self.device())
-            .bind(STREAM_IDS[op.stream])
-            .bind(correlation)
-            .bind(self.global_pid());
-        let insert = match op.work {
+        let [start, end, device] = [op.start, op.end, self.device()].map(Cell::from);
+        let stream = STREAM_IDS[op.stream].into();
+        let correlation = self.host[op.call].correlation.into();
+        let process = self.global_pid().into();
+        match op.work {
             Work::Compute(_) | Work::Collective { .. } => {
                 let class = op.slot.and_then(|slot| slot.card().class);
                 let name = op.slot.map_or("unknown", |slot| slot.kernel(self.config.vendor));
-                let id = texts.id(name);
-                insert
-                    .bind(id)
-                    .bind(texts.id(&short(name)))
-                    .bind(id)
-                    .bind(op.blocks)
-                    .bind(shape::threads(class))
-                    .bind(shape::shared_memory(class))
-                    .bind(node)
-                    .bind(graph)
+                let (id, short) = (texts.id(name), texts.id(&short(name)));
+                let (threads, memory) = (shape::threads(class), shape::shared_memory(class));
+                inserts.row(
+                    "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES \
+                     (?, ?, ?, 1, NULL, ?, ?, ?, ?, ?, ?, NULL, NULL, 64, ?, 1, 1, ?, 1, 1, 0, ?, 0, 0, 0, NULL, ?, NULL, ?, '[]')",
+                    [
+                        start, end, device, stream, correlation, process, id.into(), short.into(), id.into(),
+                        op.blocks.into(), threads.into(), memory.into(), node.into(), graph.into(),
+                    ],
+                );
             }
             Work::Copy { direction, pageable } => {
                 // copyKind, then memory kinds: 0 pageable, 1 pinned, 2 device.
@@ -212,32 +198,39 @@ impl Run {
                     Direction::DeviceToDevice => (8, 2, 2),
                     Direction::PeerToPeer => (10, 2, 2),
                 };
-                insert.bind(op.bytes).bind(kind).bind(from).bind(to).bind(node)
+                let [kind, from, to] = [kind, from, to].map(Cell::from);
+                inserts.row(
+                    "INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES \
+                     (?, ?, ?, 1, NULL, ?, ?, ?, ?, ?, NULL, ?, ?, NULL, NULL, NULL, NULL, NULL, ?, NULL, 1)",
+                    [start, end, device, stream, correlation, process, op.bytes.into(), kind, from, to, node.into()],
+                );
             }
-            Work::Memset => insert.bind(op.bytes),
-        };
-        insert.execute(db).await?;
-        Ok(())
+            Work::Memset => inserts.row(
+                "INSERT INTO CUPTI_ACTIVITY_KIND_MEMSET VALUES (?, ?, ?, 1, NULL, ?, ?, ?, 0, ?, NULL, 2)",
+                [start, end, device, stream, correlation, process, op.bytes.into()],
+            ),
+        }
     }
 
     /// One row per replay.
-    async fn graph_rows(&self, db: &mut SqliteConnection) -> sqlx::Result<()> {
+    fn graph_rows(&self, inserts: &mut Inserts) {
         for replay in self.ops.chunk_by(|a, b| a.call == b.call) {
             let Some((first, (graph, _))) = replay.first().and_then(|op| Some((op, op.node?))) else { continue };
             let end = replay.iter().map(|op| op.end).max();
-            sqlx::query("INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (?, ?, ?, 1, NULL, ?, ?, ?, ?, ?)")
-                .bind(first.start)
-                .bind(end)
-                .bind(self.device())
-                .bind(STREAM_IDS[first.stream])
-                .bind(self.host[first.call].correlation)
-                .bind(self.global_pid())
-                .bind(graph)
-                .bind(graph + 100)
-                .execute(&mut *db)
-                .await?;
+            inserts.row(
+                "INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (?, ?, ?, 1, NULL, ?, ?, ?, ?, ?)",
+                [
+                    first.start.into(),
+                    end.into(),
+                    self.device().into(),
+                    STREAM_IDS[first.stream].into(),
+                    self.host[first.call].correlation.into(),
+                    self.global_pid().into(),
+                    graph.into(),
+                    (graph + 100).into(),
+                ],
+            );
         }
-        Ok(())
     }
 
     /// The process and its device.
@@ -279,69 +272,59 @@ impl Run {
         Ok(())
     }
 
-    async fn host_row(&self, db: &mut SqliteConnection, texts: &mut Texts, event: &HostEvent) -> sqlx::Result<()> {
+    fn host_row(&self, inserts: &mut Inserts, texts: &mut Texts, event: &HostEvent) {
         match event.kind {
             // Interpreter frames are not in this format.
-            HostKind::PythonFrame | HostKind::Gc => return Ok(()),
+            HostKind::PythonFrame | HostKind::Gc => return,
             HostKind::Overhead => {
-                sqlx::query("INSERT INTO CUPTI_ACTIVITY_KIND_OVERHEAD VALUES (?, ?, 103, ?, NULL, ?, 3)")
-                    .bind(event.start)
-                    .bind(event.end)
-                    .bind(self.global_tid())
-                    .bind(texts.id(&event.name))
-                    .execute(&mut *db)
-                    .await?;
-                return Ok(());
+                inserts.row(
+                    "INSERT INTO CUPTI_ACTIVITY_KIND_OVERHEAD VALUES (?, ?, 103, ?, NULL, ?, 3)",
+                    [event.start.into(), event.end.into(), self.global_tid().into(), texts.id(&event.name).into()],
+                );
+                return;
             }
             HostKind::FrameworkOp | HostKind::UserRange | HostKind::Compile => {
                 let text = match event.external {
                     Some(id) if event.kind == HostKind::FrameworkOp => format!("{}, op_id = {id}", event.name),
                     _ => event.name.clone().into_owned(),
                 };
-                sqlx::query(
-                    "INSERT INTO NVTX_EVENTS (start, end, eventType, color, text, globalTid, domainId) VALUES (?, ?, 59, NULL, ?, ?, 0)",
-                )
-                .bind(event.start)
-                .bind(event.end)
-                .bind(text)
-                .bind(self.global_tid())
-                .execute(&mut *db)
-                .await?;
-                return Ok(());
+                inserts.row("INSERT INTO NVTX_EVENTS (start, end, eventType, color, text, globalTid, domainId) VALUES (?, ?, 59, NULL, ?, ?, 0)", [event.start.into(), event.end.into(), text.into(), self.global_tid().into()]);
+                return;
             }
             _ => {}
         }
-        sqlx::query("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (?, ?, ?, ?, ?, ?, 0, NULL)")
-            .bind(event.start)
-            .bind(event.end)
-            .bind(i64::from(event.kind == HostKind::ModuleLoad))
-            .bind(self.global_tid())
-            .bind(event.correlation)
-            .bind(texts.id(&versioned(&event.name)))
-            .execute(&mut *db)
-            .await?;
+        inserts.row(
+            "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (?, ?, ?, ?, ?, ?, 0, NULL)",
+            [
+                event.start.into(),
+                event.end.into(),
+                i64::from(event.kind == HostKind::ModuleLoad).into(),
+                self.global_tid().into(),
+                event.correlation.into(),
+                texts.id(&versioned(&event.name)).into(),
+            ],
+        );
         let kind = match event.kind {
             HostKind::Sync(SyncOn::Event) => 1,
             HostKind::StreamWait => 2,
             HostKind::Sync(SyncOn::Stream) => 3,
-            _ => return Ok(()),
+            _ => return,
         };
         let stream = if kind == 1 { NO_EVENT } else { STREAM_IDS[event.stream.unwrap_or(0)] };
         let id = if kind == 3 { NO_EVENT } else { 1 };
-        sqlx::query(
+        inserts.row(
             "INSERT INTO CUPTI_ACTIVITY_KIND_SYNCHRONIZATION VALUES (?, ?, ?, 1, NULL, ?, ?, ?, NULL, ?, ?, NULL)",
-        )
-        .bind(event.start)
-        .bind(event.end)
-        .bind(self.device())
-        .bind(stream)
-        .bind(event.correlation)
-        .bind(self.global_pid())
-        .bind(kind)
-        .bind(id)
-        .execute(db)
-        .await?;
-        Ok(())
+            [
+                event.start.into(),
+                event.end.into(),
+                self.device().into(),
+                stream.into(),
+                event.correlation.into(),
+                self.global_pid().into(),
+                kind.into(),
+                id.into(),
+            ],
+        );
     }
 }
 
