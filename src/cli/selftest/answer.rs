@@ -101,7 +101,7 @@ impl Answer {
                 AVOIDED.iter().any(|(kind, rules)| *kind == fault.kind && rules.contains(&finding.rule))
             };
             let truth = match named.iter().map(|(_, fault)| fault.gain).max() {
-                Some(gain) if named.iter().any(|(_, fault)| avoids(fault)) => worth.of(finding.rule).max(Some(gain)),
+                Some(gain) if named.iter().any(|(_, fault)| avoids(fault)) => worth.of(finding.rule).or(Some(gain)),
                 Some(gain) => Some(gain),
                 None if finding.layer == Layer::Measurement => None,
                 None => worth.of(finding.rule),
