@@ -39,3 +39,16 @@ pub enum Edit {
     /// A change that only the hopeful variant brings.
     Hoped(Box<Edit>),
 }
+
+impl Edit {
+    /// The operations whose own time on the device it takes away or shortens.
+    pub fn operations(&self) -> Vec<u32> {
+        match self {
+            Self::Remove(ops) => ops.clone(),
+            Self::Resize(ops) => ops.iter().map(|(op, _)| *op).collect(),
+            Self::Fuse(groups) => groups.iter().flat_map(|(ops, _)| ops).copied().collect(),
+            Self::Hoped(edit) => edit.operations(),
+            _ => Vec::new(),
+        }
+    }
+}

@@ -341,7 +341,7 @@ fn slices_of(trace: &Trace, process: ProcessId, category: Category) -> Vec<Span>
 }
 
 /// The same time as disjoint spans in order.
-fn union(mut spans: Vec<Span>) -> Vec<Span> {
+pub(super) fn union(mut spans: Vec<Span>) -> Vec<Span> {
     spans.sort();
     let mut merged: Vec<Span> = Vec::new();
     for span in spans {

@@ -102,6 +102,8 @@ pub struct Integrity {
     /// Of those, operations that ran on their queue before the first one whose launch is known: they were launched before
     /// the recording began, and nothing was lost.
     pub before_recording: u64,
+    /// Calls that issued device work of which no record exists, of processes that drive one device.
+    pub unrecorded: u64,
     /// Operations of the steps that count.
     pub judged: u64,
     /// Of those, operations whose launch is unknown.
@@ -118,6 +120,11 @@ impl Integrity {
     /// Share of the operations whose launch was recorded and then lost, in 0..=1.
     pub fn lost_launches(&self) -> f64 {
         self.unlinked.saturating_sub(self.before_recording) as f64 / self.device_ops.max(1) as f64
+    }
+
+    /// Share of the operations that were launched and not recorded, in 0..=1.
+    pub fn lost_operations(&self) -> f64 {
+        self.unrecorded as f64 / (self.unrecorded + self.device_ops).max(1) as f64
     }
 
     /// Share of the operations of the steps that count whose launch is unknown, in 0..=1.

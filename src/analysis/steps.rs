@@ -222,6 +222,10 @@ pub fn analyze(trace: &Trace, packs: &Packs, options: &Options) -> Analysis {
     job.waits = wait::explain(&job, &ranks, &segments);
     let integrity = ranks.iter().fold(Integrity::default(), |mut sum, rank| {
         sum.add(rank);
+        // Of a process with several devices nobody knows which of them a call without work was for.
+        if ranks.iter().filter(|other| other.process == rank.process).count() == 1 {
+            sum.unrecorded += rank.timeline.unrecorded;
+        }
         sum
     });
     let vendor = trace.devices.iter().find_map(|d| d.vendor).map(|v| trace.strings.get(v));

@@ -3,7 +3,7 @@
 use model::{Category, Columns, Detail, Ns, ProcessId, SliceId, Span, StringId, SyncKind, Trace, TrackId, TrackKind};
 use rustc_hash::FxHashMap;
 
-use super::bucket::CopyDir;
+use super::{bucket::CopyDir, host::union};
 use crate::platform::{CanonicalOp, HostCall, OpMatch, Packs};
 
 /// What a device operation is, as far as the sweep cares.
@@ -98,6 +98,8 @@ pub struct Timeline {
     /// Of those, operations before the first one of their queue that has a launch call: queues run in order, so they were
     /// launched before the recording began.
     pub before_recording: u64,
+    /// Calls that issued device work, of which no record exists although earlier and later calls have theirs.
+    pub unrecorded: u64,
 }
 
 impl Timeline {
@@ -274,6 +276,16 @@ fn link(timeline: &mut Timeline) {
         op.in_graph |= call.kind == HostCall::GraphLaunch;
         timeline.before_launch += u64::from(op.start < call.start);
     }
+    let recorded = |call: &&Call| call.ops > 0;
+    let bounds = timeline.calls.iter().find(recorded).zip(timeline.calls.iter().rfind(recorded));
+    let inside = |call: &&Call| bounds.is_some_and(|(first, last)| first.start < call.start && call.start < last.start);
+    let capturing = union(timeline.capturing.clone());
+    let captured = |call: &Call| {
+        let span = capturing.get(capturing.partition_point(|span| span.end <= call.start));
+        span.is_some_and(|span| span.start <= call.start)
+    };
+    let silent = |call: &&Call| call.kind.is_launch() && call.ops == 0 && inside(call) && !captured(call);
+    timeline.unrecorded = timeline.calls.iter().filter(silent).count() as u64;
     timeline.before_recording = waiting.iter().zip(&linked).filter(|(_, linked)| **linked).map(|(n, _)| n).sum();
 }
 

@@ -3,6 +3,8 @@
 //! Gains are never added up: two findings may speak of the same nanoseconds. Where two rules claim the same time the one
 //! with the better evidence stays and the other becomes its competing explanation.
 
+use rustc_hash::FxHashSet;
+
 use super::{
     estimate::Method,
     finding::{Competing, Finding},
@@ -163,12 +165,27 @@ fn name_shared(findings: &mut [Finding]) {
     }
 }
 
+/// Share of the operations that `general` would change which `specific` would change too; `None` where it changes none.
+fn common(specific: &Finding, general: &Finding) -> Option<f64> {
+    let changed = |finding: &Finding| -> FxHashSet<(u32, u32)> {
+        let edits =
+            finding.changes.iter().flat_map(|(rank, change)| change.edits.iter().map(move |edit| (*rank, edit)));
+        edits.flat_map(|(rank, edit)| edit.operations().into_iter().map(move |op| (rank, op))).collect()
+    };
+    let (specific, general) = (changed(specific), changed(general));
+    let both = general.iter().filter(|op| specific.contains(op)).count();
+    (!general.is_empty() && !specific.is_empty()).then(|| both as f64 / general.len() as f64)
+}
+
 /// The first pair of findings of the two rules that claim the same time: who stays, and who gives way. Where the specific
 /// rule explains less than half, the rest of the time is the general rule's own, and both stay.
 fn conflict(findings: &[Finding], specific: &str, general: &str) -> Option<(usize, usize)> {
     findings.iter().enumerate().filter(|(_, f)| f.rule == specific).find_map(|(i, s)| {
         let j = findings.iter().position(|g| g.rule == general && same_scope(g, s))?;
         let g = findings.get(j)?;
+        if common(s, g).is_some_and(|share| share < 0.5) {
+            return None;
+        }
         // A replayed gain is better evidence than a bound, however sure each is that its cause is the right one.
         if s.confidence < g.confidence && s.estimate.method != Method::Replay {
             return Some((j, i));

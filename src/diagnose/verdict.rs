@@ -277,11 +277,15 @@ fn step_args(rank: &Rank, class: &Class) -> [(&'static str, Value); 4] {
     ]
 }
 
-/// The bucket with the most time and its share: what a person asks for next. Of equals the one that the tables list first.
+/// The bucket with the most time and its share: what a person asks for next. Equals are all named.
 fn largest(cx: &Context<'_>, class: &Class) -> [(&'static str, Value); 2] {
     let order = |bucket: Bucket| (bucket.layer(), bucket.name(&cx.analysis.host_labels));
     let most = class.buckets.iter().max_by_key(|(bucket, ns)| (*ns, std::cmp::Reverse(order(*bucket))));
-    let name = most.map_or_else(String::new, |(bucket, _)| bucket.name(&cx.analysis.host_labels));
+    let equal = class.buckets.iter().filter(|(_, ns)| most.is_some_and(|(_, longest)| ns == longest));
+    let mut equal: Vec<Bucket> = equal.map(|(bucket, _)| *bucket).collect();
+    equal.sort_by_key(|bucket| order(*bucket));
+    let names: Vec<String> = equal.iter().map(|bucket| bucket.name(&cx.analysis.host_labels)).collect();
+    let name = names.join(" = ");
     let share = most.map_or(0.0, |(bucket, _)| class.share(|b| b == *bucket));
     [("bucket", Value::Raw(name)), ("part", Value::Share(share))]
 }

@@ -101,7 +101,7 @@ fn unknown(trace: &Trace) -> Message {
     }
     Message::new(
         Text::new(
-            "the ratio of traced to untraced step time is unknown and no overhead is recorded, but the profiler ran with {extras}, each of which slows the host; run the same workload untraced",
+            "the ratio of traced to untraced step time is unknown and no overhead is recorded, but the profiler ran with {extras}, and recording that slows the host; run the same workload untraced",
             "剖析与不剖析的步时之比未知，且没有开销记录，但剖析器开启了 {extras}，每一项都会拖慢主机；请用同一负载不剖析再跑一次",
         ),
         [("extras", Value::Raw(extras))],

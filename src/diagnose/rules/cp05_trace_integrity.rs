@@ -28,24 +28,24 @@ static DOC: Doc = Doc {
     layer: Layer::Measurement,
     needs: &[Device],
     sees: Text::new(
-        "Device work that starts before its launch, work without a launch, durations that hold the time between operations, records that were lost.",
-        "先于下发开始的设备工作、没有下发记录的工作、把算子间隙折入时长的格式、丢失的记录。",
+        "Device work that starts before its launch, work without a launch, launches without work, durations that hold the time between operations, records that were lost.",
+        "先于下发开始的设备工作、没有下发记录的工作、没有执行记录的下发、把算子间隙折入时长的格式、丢失的记录。",
     ),
     matters: Text::new(
         "Attribution follows the launch of each operation: where that link is missing or impossible, the split between host and device is a guess.",
         "归因依赖每个算子的下发：关联缺失或不可能时，主机与设备的划分只是猜测。",
     ),
     trigger: Text::new(
-        "Any operation before its launch call; more than 2 % of the operations without a launch although earlier ones of their queue have one; more than 80 % of at least 100 gaps zero; any record counted as lost or wrong on import.",
-        "任何算子先于其下发调用；同一队列上更早的算子已有下发关联，却有超过 2% 的算子无下发；至少 100 个间隙中超过 80% 为零；导入时有记录被计为丢失或错误。",
+        "Any operation before its launch call; more than 2 % of the operations without a launch although earlier ones of their queue have one; more than 2 % of the launched operations without a record; more than 80 % of at least 100 gaps zero; any record counted as lost or wrong on import.",
+        "任何算子先于其下发调用；同一队列上更早的算子已有下发关联，却有超过 2% 的算子无下发；超过 2% 的已下发算子没有记录；至少 100 个间隙中超过 80% 为零；导入时有记录被计为丢失或错误。",
     ),
     source: Text::new(
         "Structural. 2 % and 80 %: own values; a format that folds gaps shows 97 % zero gaps.",
         "结构性判据。2% 与 80%：自定值；折叠间隙的格式有 97% 的零间隙。",
     ),
     guards: Text::new(
-        "Captures without any linked launch have no correlation at all; rules that need it abstain instead. Work that was launched before the recording began has no launch to lose.",
-        "完全没有关联的采集不在此列；需要关联的规则会弃权。采集开始之前就已下发的工作本就没有下发记录，不算丢失。",
+        "Captures without any linked launch have no correlation at all; rules that need it abstain instead. Work that was launched before the recording began has no launch to lose; launches during a graph capture, or at either end of the recording, run nothing that could be recorded.",
+        "完全没有关联的采集不在此列；需要关联的规则会弃权。采集开始之前就已下发的工作本就没有下发记录，不算丢失；图捕获期间以及采集首尾的下发没有可记录的执行。",
     ),
     verify: Text::new(
         "Record again with larger profiler buffers and fewer steps: counts of lost or impossible records fall to zero. Zero gaps stay where the profiler folds them; there a probe of empty kernels tells the dispatch time.",
@@ -84,6 +84,14 @@ impl Rule for TraceIntegrity {
                 "同一队列更早的算子有下发记录、自身却没有的算子占比",
             );
             fact(what, Value::Share(unlinked), unlinked, UNLINKED);
+        }
+        let silent = i.lost_operations();
+        if silent > UNLINKED && i.unlinked < i.device_ops {
+            let what = Text::new(
+                "share of the launched operations of which no record exists, so that the device seems idle while they run",
+                "已下发却没有任何执行记录的算子占比，其执行期间设备看似空闲",
+            );
+            fact(what, Value::Share(silent), silent, UNLINKED);
         }
         if folded > FOLDED && i.gaps >= FEW_GAPS {
             let what = Text::new(

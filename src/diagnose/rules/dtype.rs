@@ -56,12 +56,25 @@ pub fn bytes_of(dtype: &str) -> Option<i64> {
 /// Whether a kernel does nothing but change the data type. PyTorch's copy kernels say so in their functor or by the loader
 /// that casts; NPUs have an operator of that name.
 pub fn is_cast(name: &str) -> bool {
-    let copies = name.contains("direct_copy_kernel") && name.contains("LoadWithCast");
+    // Without a cast PyTorch's elementwise kernels are instantiated by `gpu_kernel_impl_nocast` (CUDALoops.cuh).
+    let casting = ["LoadWithCast", "gpu_kernel_impl<"].iter().any(|loader| name.contains(loader));
+    let copies = name.contains("direct_copy_kernel") && casting;
     let typed = ["bfloat16_copy_kernel", "float16_copy_kernel", "tofloat32_copy", "float8_copy_kernel"];
     copies
+        || inductor_cast(name)
+        || name.contains("OpWithCastTensor") // MIOpen's tensor casts
         || typed.iter().any(|t| name.contains(t))
         || (!name.contains(['<', '('])
             && name.split(['_', '/', '-']).any(|word| word == "Cast" || word == "CastAiCore"))
+}
+
+/// Whether TorchInductor made the kernel of casts alone: `_to_copy` changes type or device, `clone` the layout.
+fn inductor_cast(name: &str) -> bool {
+    let fused = ["triton_poi_fused_", "triton_per_fused_", "triton_red_fused_"];
+    fused.iter().find_map(|head| name.strip_prefix(head)).is_some_and(|ops| {
+        let ops = ops.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches('_').trim_start_matches('_');
+        ["to_copy", "convert_element_type"].contains(&ops)
+    })
 }
 
 #[cfg(test)]
@@ -94,6 +107,14 @@ mod tests {
             "void at::native::unrolled_elementwise_kernel<at::native::direct_copy_kernel_cuda(at::TensorIteratorBase&), at::native::memory::LoadWithCast<1>, at::native::memory::StoreWithCast<1>>"
         ));
         assert!(is_cast("aclnnCast_CastAiCore_Cast") && is_cast("Cast"));
+        let elementwise = |by: &str| {
+            format!(
+                "void at::native::elementwise_kernel<512, 1, void at::native::{by}<at::native::direct_copy_kernel_cuda(at::TensorIteratorBase&)>>"
+            )
+        };
+        assert!(is_cast(&elementwise("gpu_kernel_impl")) && !is_cast(&elementwise("gpu_kernel_impl_nocast")));
+        assert!(is_cast("triton_poi_fused__to_copy_1") && !is_cast("triton_poi_fused__to_copy_add_1"));
+        assert!(is_cast("SubTensorOpWithCastTensor1d") && !is_cast("triton_poi_fused_clone_3"));
         assert!(!is_cast(&vectorized("direct_copy_kernel_cuda")));
         assert!(!is_cast("TransData") && !is_cast("void Cast<int>(float)") && !is_cast("CastNothing"));
     }

@@ -12,9 +12,14 @@ use crate::{
     i18n::Message,
 };
 
-/// What the profiler was told to record besides times, each of which slows the host; empty where the capture says nothing.
+/// What the profiler was told to record besides times, which slows the host; empty where the capture says nothing, or holds
+/// no framework operator that these options could have slowed.
 pub fn extras(trace: &Trace) -> String {
     const SWITCHES: [&str; 5] = ["with_stack", "with_modules", "record_shapes", "profile_memory", "with_flops"];
+    let recorded = |lane: &model::Columns| lane.category.iter().any(|c| *c == model::Category::FrameworkOp);
+    if !trace.lanes.iter().any(recorded) {
+        return String::new();
+    }
     let on = |name: &&&str| matches!(trace.manifest.value(&format!("kineto.{name}")), Some("1" | "true" | "True"));
     SWITCHES.iter().filter(on).copied().collect::<Vec<_>>().join(", ")
 }

@@ -147,8 +147,8 @@ fn limits(page: &Page<'_>, finding: &Finding) -> String {
     if let Some(limits) = finding.limits {
         return page.aside(&page.fill(
             Text::new(
-                "without the time of the change itself at least {amdahl}; with everything overlapped at least {overlap}",
-                "仅扣除该改动自身的时间至少 {amdahl}；即使全部重叠也至少 {overlap}",
+                "without all device and host time that the change concerns at least {amdahl}; with everything overlapped at least {overlap}",
+                "扣除该改动涉及的全部设备与主机时间至少 {amdahl}；即使全部重叠也至少 {overlap}",
             ),
             [("amdahl", Value::Ns(limits.amdahl)), ("overlap", Value::Ns(limits.overlap))],
         ));
