@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use super::{
-    super::testing::{GEMM, Run, diagnosis, us},
+    super::testing::{CONTIGUOUS, GEMM, Run, diagnosis, us},
     runtime::{eager, graph},
 };
 use crate::{
@@ -199,6 +199,26 @@ fn work_launched_before_the_recording_is_no_damage() {
     assert_eq!((hole.1.integrity.unlinked, hole.1.integrity.before_recording), (11, 10));
     assert!(diagnosis(&before).findings.iter().all(|f| f.rule != "CP-05"));
     assert!(diagnosis(&hole).findings.iter().any(|f| f.rule == "CP-05"));
+}
+
+/// Long conversions and many small operations share next to nothing: neither takes the other's place.
+#[test]
+fn rules_that_share_few_operations_both_stay() {
+    let capture = Run::steps(12, |r, _| {
+        for _ in 0..10 {
+            r.launch(CONTIGUOUS, us(60));
+            for _ in 0..12 {
+                r.launch(GEMM, us(4));
+                r.launch(
+                    "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>",
+                    us(4),
+                );
+            }
+        }
+        r.token();
+    });
+    let rules: Vec<&str> = diagnosis(&capture).findings.iter().map(|f| f.rule).collect();
+    assert!(rules.contains(&"OP-05") && rules.contains(&"OP-08"), "{rules:?}");
 }
 
 /// A cast inside an unfused norm is a conversion too: both findings stay, and the second says what they share.
