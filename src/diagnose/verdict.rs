@@ -313,6 +313,7 @@ fn blame(cx: &Context<'_>, first: &Finding, rank: &Rank, class: &Class) -> Messa
 fn without_findings(cx: &Context<'_>, rank: &Rank, class: &Class) -> (VerdictLayer, Message) {
     let share = |layer: Layer| class.share(|b| b.layer() == layer);
     let computes = share(Layer::Operator);
+    let copies = class.share(|b| matches!(b, Bucket::Copy(_)));
     let rivals = Layer::ALL.into_iter().filter(|layer| *layer != Layer::Operator);
     let marked = rank.anchor.kind != AnchorKind::WholeCapture;
     let enough = rank.steady_steps(class).all(|s| s.ops.len() >= FEW_OPS);
@@ -332,6 +333,11 @@ fn without_findings(cx: &Context<'_>, rank: &Rank, class: &Class) -> (VerdictLay
             "{subject} ({class}): {lasts} {step}; no rule names a cause: operator {operator}, runtime {runtime}, communication {communication}, measurement {measurement}. The largest bucket is {bucket} with {part}.",
             "{subject}（{class}）：{lasts} {step}；没有规则指出原因：算子 {operator}，运行时 {runtime}，通信 {communication}，测量 {measurement}。最大的一项是 {bucket}，占 {part}。",
         );
+        let copying = Text::new(
+            "{subject} ({class}): {lasts} {step}, and for {copies} of it copies run that nothing hides: what they move, and whether it must move each time, comes before any operator. Operator {operator}, communication {communication}, measurement {measurement}. The largest bucket is {bucket} with {part}.",
+            "{subject}（{class}）：{lasts} {step}，其中 {copies} 是没有任何工作掩盖的拷贝：先弄清搬运了什么、是否每次都必须搬运，再看算子。算子 {operator}，通信 {communication}，测量 {measurement}。最大的一项是 {bucket}，占 {part}。",
+        );
+        let text = if copies > OPAQUE { copying } else { text };
         (if marked && enough { VerdictLayer::None } else { VerdictLayer::Undecided }, text)
     };
     let args = [
@@ -339,6 +345,7 @@ fn without_findings(cx: &Context<'_>, rank: &Rank, class: &Class) -> (VerdictLay
         ("runtime", Value::Share(share(Layer::Runtime))),
         ("communication", Value::Share(share(Layer::Communication))),
         ("measurement", Value::Share(share(Layer::Measurement))),
+        ("copies", Value::Share(copies)),
     ];
     (layer, Message::new(text, step_args(rank, class).into_iter().chain(args).chain(largest(cx, class))))
 }

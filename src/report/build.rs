@@ -69,6 +69,7 @@ impl RankPart {
             operators,
             kernels,
             outside: outside(rank),
+            awaited: awaited(trace, rank).filter(|(_, ns)| *ns > 2 * outside(rank)[0]),
             copies: main.map(|class| work::copies(trace, rank, class)).unwrap_or_default(),
             collectives: (rank.collectives.instances, rank.collectives.estimated),
         }
@@ -128,6 +129,20 @@ fn outside(rank: &Rank) -> [Ns; 2] {
         }
     }
     out
+}
+
+/// A wait before the first step shorter than this part of the steps is not worth a line.
+const WAIT: Ns = 20;
+
+/// The longest wait of the host before the first step: what it waited for may have begun before the recording.
+/// Where the capture holds it, the wait says nothing new.
+fn awaited(trace: &Trace, rank: &Rank) -> Option<(String, Ns)> {
+    let first = rank.steps.first()?.window.start;
+    let waits = rank.timeline.calls.iter().take_while(|call| call.start < first);
+    let waits = waits.filter(|call| call.blocking || call.kind.is_blocking());
+    let (call, ns) = waits.map(|call| (call, call.end.min(first) - call.start)).max_by_key(|(_, ns)| *ns)?;
+    let covered = rank.steps.iter().map(|step| step.window.len()).fold(0, Ns::saturating_add);
+    (ns >= covered / WAIT).then(|| (trace.strings.get(call.name).to_owned(), ns))
 }
 
 /// The last part of a path of any system: what names the source on every machine.

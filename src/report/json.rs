@@ -87,6 +87,7 @@ struct Steps {
     confidence: &'static str,
     marks_without_work: u32,
     outside_ns: Outside,
+    awaited: Option<serde_json::Value>,
     count: usize,
     classes: Vec<serde_json::Value>,
 }
@@ -217,6 +218,7 @@ fn steps(rank: &RankPart) -> Steps {
         confidence: units::confidence_key(rank.anchor.confidence),
         marks_without_work: rank.anchor.without_work,
         outside_ns: Outside { before: rank.outside[0], after: rank.outside[1] },
+        awaited: rank.awaited.as_ref().map(|(call, ns)| serde_json::json!({ "call": plain(call), "ns": ns })),
         count: rank.steps,
         classes: rank.classes.iter().map(class).collect(),
     }

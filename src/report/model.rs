@@ -113,6 +113,9 @@ pub struct RankPart {
     pub kernels: Vec<Work>,
     /// Device work that lies in no step, ns: before the first and after the last.
     pub outside: [Ns; 2],
+    /// The call in which the host waited longest before the first step for work that was not recorded, and for how long, ns;
+    /// `None` where that is little beside the steps.
+    pub awaited: Option<(String, Ns)>,
     /// Copies of the main class by direction.
     pub copies: Vec<Copies>,
     /// Collectives seen, and those whose transfer had to be estimated.

@@ -191,6 +191,7 @@ fn rank() -> RankPart {
             work("void rms_norm<c10::BFloat16>(T*, int)", "norm", 60, 5_000_000, 3_000_000),
         ],
         outside: [3_000_000, 0],
+        awaited: Some(("cudaMemcpy".to_owned(), 9_000_000)),
         copies: vec![Copies { name: "copy.h2d", count: 3, bytes: 3 << 20, time: 150_000 }],
         collectives: (6, 2),
     }

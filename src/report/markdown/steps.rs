@@ -98,6 +98,15 @@ fn found(page: &mut Page<'_>, rank: &RankPart) {
             [("before", before), ("after", after)],
         ));
     }
+    if let Some((call, ns)) = &rank.awaited {
+        page.paragraph(&page.fill(
+            Text::new(
+                "Before the first step the host waits {ns} in {call}, and the capture holds only {before} of device work before that step: what it waited for was not recorded.",
+                "第一步之前主机在 {call} 中等待 {ns}，而采集中该步之前的设备工作只有 {before}：所等待的工作没有被记录。",
+            ),
+            [("ns", Value::Ns(*ns)), ("call", Value::Raw(call.clone())), ("before", Value::Ns(rank.outside[0]))],
+        ));
+    }
     if rank.anchor.without_work > 0 {
         page.paragraph(&page.fill(
             Text::new(
