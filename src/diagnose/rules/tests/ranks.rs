@@ -122,6 +122,19 @@ fn cm07_needs_a_transfer_that_is_slow_for_the_last_rank_too() {
 }
 
 #[test]
+fn cm07_takes_no_larger_step_for_a_slow_link() {
+    // Every fourth step moves more, of which the capture says nothing.
+    let large = |c: usize| (c / LAYERS).is_multiple_of(4);
+    let slow = |computes: bool| {
+        let mut job = run(move |_, c| (us(if computes && large(c) { 180 } else { 60 }), us(5)));
+        job.transfers = (0..LAYERS * STEPS).filter(|c| large(*c)).map(|c| (c, us(60))).collect();
+        job.analyze()
+    };
+    assert!(fires("CM-07", &slow(false)), "the same work, and slower");
+    assert!(!fires("CM-07", &slow(true)), "three times the work, as in a prefill that nothing marks");
+}
+
+#[test]
 fn rt14_turns_graphs_on_for_the_ranks_that_wait_too() {
     // Rank 0 waits for its launches; rank 1 is hardly faster, and most of its own waiting hides in collectives.
     let capture = run(|rank, _| (us(5), if rank == 0 { us(30) } else { us(28) })).analyze();
