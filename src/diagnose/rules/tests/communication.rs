@@ -151,7 +151,8 @@ fn pair(
         Run::batches(30, move |r, i| {
             let more = i64::from(load(i)[1]) - i64::from(load(i)[0]);
             let waits = if me == 0 { us(late) * more.max(0) } else { 0 };
-            r.script.counter("moe_tokens", r.host, f64::from(load(i)[me]));
+            // Engines count a step when they schedule it, before the range that marks it.
+            r.script.counter("moe_tokens", r.host - 1, f64::from(load(i)[me]));
             r.graph(&[(GEMM, us(20)), (ALL_REDUCE, us(10)), (GEMM, us(20)), (ALL_REDUCE, us(10) + waits)], us(1))
                 .token();
             if experts { 4 } else { load(i)[me] }

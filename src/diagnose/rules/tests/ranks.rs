@@ -135,6 +135,27 @@ fn cm07_takes_no_larger_step_for_a_slow_link() {
 }
 
 #[test]
+fn cm09_tells_busy_experts_from_a_slow_device_without_counted_tokens() {
+    const EXPERTS: &str = "fused_moe_kernel";
+    let job = |product, ranks: [Ns; 4]| {
+        let mut job = run(move |rank, _| (us(ranks[rank]), us(2)));
+        job.product = product;
+        job.analyze()
+    };
+    let uneven = job(EXPERTS, [60, 60, 60, 90]);
+    let found = check("CM-09", &uneven);
+    let [one] = found.as_slice() else { panic!("{} findings", found.len()) };
+    assert_eq!((one.ranks.as_slice(), one.layer), (&[3][..], Layer::Communication));
+    // The tokens that one rank loses the other three get: all end at the mean.
+    let even = |ns: Ns| (ns - us(60) - us(30) / 4).abs() <= us(1);
+    assert!(matches!(one.changes[0].1.edits.as_slice(), [Edit::Resize(ops)] if ops.iter().all(|(_, ns)| even(*ns))));
+    assert!(!fires("CM-01", &uneven), "CM-09 says it");
+    let slow = job(crate::diagnose::rules::testing::GEMM, [60, 60, 60, 90]);
+    assert!(!fires("CM-09", &slow) && fires("CM-01", &slow), "products that are no experts'");
+    assert!(!fires("CM-09", &job(EXPERTS, [60; 4])), "the same time");
+}
+
+#[test]
 fn rt14_turns_graphs_on_for_the_ranks_that_wait_too() {
     // Rank 0 waits for its launches; rank 1 is hardly faster, and most of its own waiting hides in collectives.
     let capture = run(|rank, _| (us(5), if rank == 0 { us(30) } else { us(28) })).analyze();
