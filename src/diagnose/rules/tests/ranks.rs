@@ -156,6 +156,17 @@ fn cm09_tells_busy_experts_from_a_slow_device_without_counted_tokens() {
 }
 
 #[test]
+fn cm12_does_not_count_waits_that_all_ranks_have_alike() {
+    // In each step each rank is late once, by as much, in another collective.
+    let turns = |rank: usize, c: usize| (us(60), us(5) + if (c + c / 4) % 4 == rank { us(40) } else { 0 });
+    let work = (0..4).map(|rank| (0..4 * STEPS).map(|c| turns(rank, c)).collect()).collect();
+    let capture = Run::new(work, 4).analyze();
+    let class = capture.1.ranks[0].main_class().unwrap();
+    assert!(class.share(|b| b == crate::analysis::Bucket::CommWait) > 0.05, "they wait");
+    assert!(!fires("CM-12", &capture));
+}
+
+#[test]
 fn rt14_turns_graphs_on_for_the_ranks_that_wait_too() {
     // Rank 0 waits for its launches; rank 1 is hardly faster, and most of its own waiting hides in collectives.
     let capture = run(|rank, _| (us(5), if rank == 0 { us(30) } else { us(28) })).analyze();
