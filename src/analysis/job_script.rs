@@ -30,13 +30,16 @@ pub struct Run {
     pub rates: Vec<Ns>,
     /// Sequences that each rank decodes in a step, where they are not four.
     pub batches: Vec<u32>,
+    /// Name of the matrix product.
+    pub product: &'static str,
 }
 
 impl Run {
     /// A job on true clocks whose collectives are numbered.
     pub fn new(work: Vec<Vec<(Ns, Ns)>>, layers: usize) -> Self {
         let (clocks, rates, batches) = (vec![0; work.len()], Vec::new(), Vec::new());
-        Self { clocks, rates, batches, work, layers, numbered: true, dropped: Vec::new(), transfers: Vec::new() }
+        let (dropped, transfers) = (Vec::new(), Vec::new());
+        Self { clocks, rates, batches, work, layers, numbered: true, dropped, transfers, product: GEMM }
     }
 
     fn write(&self) -> Script {
@@ -76,7 +79,7 @@ impl Run {
                     let end = clock(rows[(c + self.layers).min(rows.len()) - 1][5].1);
                     s.host(Category::UserRange, &label, (a.0 - 1, end));
                 }
-                s.launch(a, GEMM, gemm);
+                s.launch(a, self.product, gemm);
                 s.launch(b, NORM, norm);
                 s.call("cudaStreamSynchronize", (d.1, comm.1));
                 if !self.dropped.contains(&(rank, c)) {

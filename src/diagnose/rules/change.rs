@@ -79,7 +79,7 @@ pub fn steadied<'a>(
 }
 
 /// `value × part / whole`, towards zero.
-fn scale(value: Ns, part: Ns, whole: Ns) -> Ns {
+pub fn scale(value: Ns, part: Ns, whole: Ns) -> Ns {
     Ns::try_from(i128::from(value) * i128::from(part) / i128::from(whole.max(1))).unwrap_or(value)
 }
 

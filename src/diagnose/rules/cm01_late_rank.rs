@@ -4,6 +4,7 @@ use model::{EvidenceClass, Ns};
 use std::collections::BTreeMap;
 
 use super::{
+    cm09_moe_imbalance,
     excess::Excess,
     gate::LEAST_GAIN,
     late::{self, Late, Waiting},
@@ -47,8 +48,8 @@ static DOC: Doc = Doc {
         "二项检验与 3%：诊断方法的检测器。80% 与四分之三：自定值。公开案例：sglang #28067（单个 rank 的垃圾回收）、vllm #5792。",
     ),
     guards: Text::new(
-        "Silent where the late rank was itself waiting for another one: then that one is named. The layer is that of what the late rank spends longer on, never communication. More tokens on one rank, as by an uneven router, also make it late: the batch and the tokens of each rank decide.",
-        "若迟到的 rank 自己也在等待别的 rank，则不报告它，而报告后者。归属层取迟到的 rank 多花时间的分类所在层，绝不归为通信。某个 rank 的 token 更多（例如路由不均）也会使其迟到：可由各 rank 的批大小与 token 数判定。",
+        "Silent where the late rank was itself waiting for another one: then that one is named. The layer is that of what the late rank spends longer on, never communication. Silent where its experts have more to do than those of the others: that is CM-09's. A larger batch also makes a rank late: the batch of each rank decides.",
+        "若迟到的 rank 自己也在等待别的 rank，则不报告它，而报告后者。归属层取迟到的 rank 多花时间的分类所在层，绝不归为通信。若其专家的工作多于其他 rank，则不报告，由 CM-09 指出。更大的批也会使 rank 迟到：可由各 rank 的批大小判定。",
     ),
     verify: Text::new(
         "Remove the cause on the late rank and capture all ranks again: its share of the waiting falls to an equal one, and the step shortens on every rank.",
@@ -67,8 +68,10 @@ impl Rule for LateRank {
 
     fn check(&self, cx: &Context<'_>) -> Outcome {
         let mut found: BTreeMap<u32, Finding> = BTreeMap::new();
+        let experts = cm09_moe_imbalance::loaded(cx).map(|(rank, _)| rank);
         for group in late::waiting(cx).iter().filter(|g| victims(g) >= SHARE) {
-            let Some(finding) = group.persistent().and_then(|late| blame(cx, group, late)) else { continue };
+            let late = group.persistent().filter(|late| Some(late.rank) != experts);
+            let Some(finding) = late.and_then(|late| blame(cx, group, late)) else { continue };
             let Some(rank) = finding.ranks.first().copied() else { continue };
             let gain = |f: &Finding| f.estimate.max_gain_share();
             if found.get(&rank).is_none_or(|known| gain(known) < gain(&finding)) {

@@ -47,8 +47,8 @@ static DOC: Doc = Doc {
         "结构性判据：张量并行在注意力与 MLP 之后各规约一次，专家并行有分发与合并；嵌入与 logits 各一次。",
     ),
     guards: Text::new(
-        "Without a layer structure found in the step the rule abstains. Other plans (sequence parallelism, a split reduce) need more collectives by design.",
-        "若步内未找到层结构则不作判断。其他并行方案（序列并行、拆分规约）本就需要更多次。",
+        "A layer has at most one attention kernel, so there are at least as many layers as those. Without a layer structure found in the step the rule abstains. Other plans (sequence parallelism, a split reduce) need more collectives by design.",
+        "每层至多一个注意力内核，因此层数不少于注意力内核数。若步内未找到层结构则不作判断。其他并行方案（序列并行、拆分规约）本就需要更多次。",
     ),
     verify: Text::new(
         "Fuse or drop the extra calls: the number of collectives per layer matches the plan.",
@@ -73,6 +73,11 @@ impl Rule for RedundantCollectives {
                 let moe = |op: CanonicalOp| matches!(op, CanonicalOp::GroupedGemm | CanonicalOp::MoeRoute);
                 rank.ops_of(s).iter().any(|op| moe(op.op))
             };
+            // A repeat may hold more than one layer, such as a pair that pieces of a graph cut differently.
+            let attention = |s: &Step| {
+                rank.ops_of(s).iter().filter(|op| matches!(op.op, CanonicalOp::AttnDecode | CanonicalOp::Attn)).count()
+            };
+            let layers = rank.steady_steps(class).map(attention).max().unwrap_or(0).max(layers);
             let plan = |s: &Step| layers * if experts(s) { EXPERTS } else { DENSE } + ONCE;
             let extra = |s: &Step| {
                 let count = collectives(rank, s);

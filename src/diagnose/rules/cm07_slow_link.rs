@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use model::{EvidenceClass, Ns, SliceId};
+use rustc_hash::FxHashSet;
 
 use super::{late::counted, reading};
 use crate::{
-    analysis::{Class, Confidence, Edit, Layer, Rank, job::Instance},
+    analysis::{Class, Confidence, DeviceOp, Edit, Layer, OpKind, Rank, Selection, Step, job::Instance},
     diagnose::{
         Competing, Evidence, Finding, Intervention, Trigger,
         rule::{Context, Doc, Outcome, Rule},
@@ -43,8 +44,8 @@ static DOC: Doc = Doc {
     ),
     source: Text::new("1.5: detector of the diagnosis method. 3 %: own value.", "1.5：诊断方法的检测器。3%：自定值。"),
     guards: Text::new(
-        "A late rank does not count: the last one to arrive does not wait. Silent for a group of which a rank is missing in the capture, which may be the late one.",
-        "迟到的 rank 不计入：最后到达者没有等待。若采集中缺少组内某个 rank 则不报告，因为它可能就是迟到者。",
+        "A late rank does not count: the last one to arrive does not wait. Steps that compute 1.5 times as long as the median one do not count either: they move more. Silent for a group of which a rank is missing in the capture, which may be the late one.",
+        "迟到的 rank 不计入：最后到达者没有等待。计算时间为中位步 1.5 倍以上的步也不计入：其传输量更大。若采集中缺少组内某个 rank 则不报告，因为它可能就是迟到者。",
     ),
     verify: Text::new(
         "Measure the link between the ranks alone (nccl-tests, rccl-tests, hccl_test); after the repair the shortest duration falls to the usual one.",
@@ -98,10 +99,12 @@ fn judge(cx: &Context<'_>, group: usize, usual: &BTreeMap<(usize, u32), Usual>) 
     let job = &cx.analysis.job;
     let ranks = &job.groups.get(group)?.ranks;
     let (index, rank, class) = counted(cx).find(|(i, ..)| ranks.contains(i))?;
+    let larger = larger_steps(rank, class);
     let mut slow: Vec<(u32, SliceId, Ns, Ns)> = Vec::new();
     for instance in job.instances.iter().filter(|i| i.group == group) {
         let Some(member) = instance.members.iter().find(|m| m.rank == index) else { continue };
-        let Some(op) = rank.timeline.ops.get(member.op as usize).filter(|_| counts(rank, class, member.op)) else {
+        let Some(op) = rank.timeline.ops.get(member.op as usize).filter(|_| counts(rank, class, &larger, member.op))
+        else {
             continue;
         };
         if let Some(expected) = expected(instance, usual) {
@@ -173,8 +176,24 @@ fn judge(cx: &Context<'_>, group: usize, usual: &BTreeMap<(usize, u32), Usual>) 
     finding.gated(Confidence::High)
 }
 
-fn counts(rank: &Rank, class: &Class, op: u32) -> bool {
+/// Steps with so much more computation than the median one that their collectives move more as well, by index. Not every
+/// capture holds the payload, nor which steps prefill.
+fn larger_steps(rank: &Rank, class: &Class) -> FxHashSet<u32> {
+    let computes =
+        |s: &Step| -> Ns { rank.ops_of(s).iter().filter(|op| op.kind == OpKind::Compute).map(DeviceOp::dur).sum() };
+    let steps: Vec<(u32, Ns)> = rank.steady_steps(class).map(|s| (s.index, computes(s))).collect();
+    let mut usual: Vec<Ns> = steps.iter().map(|(_, ns)| *ns).collect();
+    usual.sort_unstable();
+    let usual = usual.get(usual.len() / 2).copied().unwrap_or(0);
+    steps
+        .into_iter()
+        .filter(|(_, ns)| ns.saturating_mul(SLOWER.1) > usual.saturating_mul(SLOWER.0))
+        .map(|(i, _)| i)
+        .collect()
+}
+
+fn counts(rank: &Rank, class: &Class, larger: &FxHashSet<u32>, op: u32) -> bool {
     let at = rank.steps.partition_point(|s| s.ops.end <= op as usize);
     let step = rank.steps.get(at).filter(|s| s.ops.contains(&(op as usize)));
-    step.is_some_and(|s| s.class == class.index && s.selection == crate::analysis::Selection::Steady)
+    step.is_some_and(|s| s.class == class.index && s.selection == Selection::Steady && !larger.contains(&s.index))
 }

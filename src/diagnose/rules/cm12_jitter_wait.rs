@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{EvidenceClass, Ns};
+use model::{EvidenceClass, Ns, Span, TrackId};
 
 use super::{
     change,
@@ -10,7 +10,7 @@ use super::{
     reading,
 };
 use crate::{
-    analysis::{Bucket, Class, Confidence, Edit, Layer, Rank, job::Instance},
+    analysis::{Bucket, Class, Confidence, Edit, Layer, Rank, Step, job::Instance},
     diagnose::{
         Competing, Evidence, Finding, Intervention, Trigger,
         rule::{Context, Doc, Outcome, Rule},
@@ -18,8 +18,10 @@ use crate::{
     i18n::{Message, Text, Value},
 };
 
-/// Share of the median step (method §5.3).
+/// Share of the median step that is waited (method §5.3).
 const SHARE: f64 = 0.05;
+/// Share of the median step that is lost by it; own value, the limit of medium severity.
+const LOST: f64 = 0.03;
 
 /// The rule.
 pub struct JitterWait;
@@ -38,16 +40,16 @@ static DOC: Doc = Doc {
         "每步有多次集合通信时，每次都由最慢的 rank 决定，因此各 rank 的小随机延迟会累加。",
     ),
     trigger: Text::new(
-        "Mean wait of a rank at least 5 % of the median step, and no rank causes half of the waiting (with two ranks three quarters).",
-        "每个 rank 的平均等待至少占中位步时的 5%，且没有任何 rank 造成一半以上的等待（两个 rank 时为四分之三）。",
+        "Mean wait of a rank at least 5 % of the median step, no rank causes half of the waiting (with two ranks three quarters), and the mean wait less that of the rank that waits least, step by step, at least 3 % of the median step.",
+        "每个 rank 的平均等待至少占中位步时的 5%，没有任何 rank 造成一半以上的等待（两个 rank 时为四分之三），且逐步计算的平均等待减去等待最少的 rank 的等待至少占中位步时的 3%。",
     ),
     source: Text::new(
-        "5 %: detector of the diagnosis method; vllm RFC #52911 is a public case. Three quarters: own value.",
-        "5%：诊断方法的检测器；公开案例 vllm RFC #52911。四分之三：自定值。",
+        "5 %: detector of the diagnosis method; vllm RFC #52911 is a public case. Three quarters and 3 %: own values.",
+        "5%：诊断方法的检测器；公开案例 vllm RFC #52911。四分之三与 3%：自定值。",
     ),
     guards: Text::new(
-        "Silent where one rank is late again and again: then CM-01 names it. Where the late ranks spend longer on kernels, the layer is operator: uneven work, not jitter of the host.",
-        "若某个 rank 反复迟到则不报告，由 CM-01 指出。若迟到的 rank 多花的时间在内核上，则归属算子层：是工作不均而非主机抖动。",
+        "What all ranks wait alike in a step, each for the others in turn, costs nothing where the hosts set the pace: their work goes on meanwhile. Silent where one rank is late again and again: then CM-01 names it. Where the late ranks spend longer on kernels, the layer is operator: uneven work, not jitter of the host.",
+        "若一步内各 rank 轮流等待、等待量相同，而节奏由主机决定，则没有损失：主机的工作同时在进行。若某个 rank 反复迟到则不报告，由 CM-01 指出。若迟到的 rank 多花的时间在内核上，则归属算子层：是工作不均而非主机抖动。",
     ),
     verify: Text::new(
         "Pin the processes to cores, keep the garbage collector out of the loop, replay decode from a graph: the waiting shrinks on all ranks.",
@@ -70,7 +72,8 @@ impl Rule for JitterWait {
             let latest = g.latest().map_or(1.0, |l| g.share_of(l));
             g.share >= SHARE && g.decisive >= INSTANCES && latest < g.blame_share()
         };
-        groups.iter().filter(even).filter_map(|group| spread(cx, group)).collect()
+        let lose = |group: &&Waiting| lost(cx, group) >= LOST;
+        groups.iter().filter(even).filter(lose).filter_map(|group| spread(cx, group)).collect()
     }
 }
 
@@ -105,9 +108,12 @@ fn spread(cx: &Context<'_>, group: &Waiting) -> Option<Finding> {
         ],
     );
     let trigger = Trigger {
-        formula: Text::new("mean wait of a rank / median step", "每个 rank 的平均等待 / 中位步时"),
-        value: group.share,
-        threshold: SHARE,
+        formula: Text::new(
+            "(mean wait of a rank - least wait of a rank) / median step",
+            "（rank 的平均等待 − rank 的最少等待）/ 中位步时",
+        ),
+        value: lost(cx, group),
+        threshold: LOST,
     };
     let change = Intervention { removes, layer, edits: Vec::new() };
     let rows = group.late.iter().flat_map(|l| l.rows.iter().take(2)).map(|(_, slice)| *slice);
@@ -147,21 +153,60 @@ fn spread(cx: &Context<'_>, group: &Waiting) -> Option<Finding> {
 /// nobody.
 fn calmed(cx: &Context<'_>, group: &Waiting, uneven: bool, (index, rank, class): (usize, &Rank, &Class)) -> Vec<Edit> {
     // A step that does not count on one rank, as it was held up too long, is one that the others wait in.
-    let all = rank.steps.iter().filter(|step| step.class == class.index);
-    if uneven { vec![alone(cx, index, group)] } else { change::steadied(rank, all, &calm(rank, class)) }
+    let all = || rank.steps.iter().filter(|step| step.class == class.index);
+    if uneven {
+        return vec![alone(cx, index, group)];
+    }
+    let Some((usual, least)) = calm(rank, class) else { return Vec::new() };
+    let certain = reading::host_takes(all().flat_map(|step| down_to(rank, step, usual)));
+    let more = reading::host_takes(all().flat_map(|step| down_to(rank, step, least)));
+    certain.into_iter().chain(change::hoped(more)).collect()
 }
 
-/// What a host spends in undisturbed steps, bucket by bucket: the lowest decile and the least, ns. Disturbances only ever
-/// add time, so the low end of many steps shows a host without them (Chen and Revels 2016).
-fn calm(rank: &Rank, class: &Class) -> BTreeMap<Bucket, (Ns, Ns)> {
-    let host = class.buckets.iter().map(|(bucket, _)| *bucket).filter(|bucket| bucket.is_host_side());
-    let times = host.filter_map(|bucket| {
-        let mut ns: Vec<Ns> =
-            rank.steady_steps(class).map(|step| reading::idle(rank, step, |_, b| b == bucket)).collect();
-        ns.sort_unstable();
-        Some((bucket, (*ns.get(ns.len() / 10)?, *ns.first()?)))
-    });
-    times.collect()
+/// What the ranks of a group lose by waiting, as a share of the median step: the mean wait of a step's ranks above that of
+/// the rank that waits least. A rank that waits as long as the others is late as often as they, and gets back what it loses.
+fn lost(cx: &Context<'_>, group: &Waiting) -> f64 {
+    let job = &cx.analysis.job;
+    // Steps by their position in the run: the waits of each rank.
+    let mut steps: BTreeMap<u32, Vec<Ns>> = BTreeMap::new();
+    let mut median: Ns = 0;
+    for (index, rank, class) in late::counted(cx).filter(|(index, ..)| group.ranks.contains(index)) {
+        median = median.max(class.p50);
+        for step in rank.steady_steps(class) {
+            let wait = job.waits_in(index, &step.ops).iter().map(|w| w.ns).sum();
+            steps.entry(step.index).or_default().push(wait);
+        }
+    }
+    steps.retain(|_, waits| waits.len() == group.ranks.len());
+    let above = |waits: &Vec<Ns>| {
+        let least = waits.iter().min().copied().unwrap_or(0);
+        waits.iter().map(|wait| wait - least).sum::<Ns>() / waits.len().max(1) as Ns
+    };
+    let all: Ns = steps.values().map(above).sum();
+    all as f64 / steps.len().max(1) as f64 / median.max(1) as f64
+}
+
+/// The stretches in which the device waits for its host in a step, with what they take if all of them together take
+/// `usual` ns; none where they take no longer.
+fn down_to<'a>(rank: &'a Rank, step: &'a Step, usual: Ns) -> impl Iterator<Item = (TrackId, Span, Ns)> + 'a {
+    let now = reading::idle(rank, step, |_, bucket| bucket.is_host_side());
+    let gaps = reading::gaps(rank, step).iter().filter(move |_| now > usual);
+    gaps.filter_map(|gap| Some((gap, reading::owner(rank, gap).and_then(|op| rank.timeline.call(op))?.track))).flat_map(
+        move |(gap, track)| {
+            let host = gap.parts.iter().filter(|(bucket, _)| bucket.is_host_side());
+            host.map(move |(_, span)| (track, *span, change::scale(span.len(), usual, now)))
+        },
+    )
+}
+
+/// What the device waits for its host in undisturbed steps: the lowest decile and the least, ns. Disturbances only ever add
+/// time, so the low end of many steps shows a host without them (Chen and Revels 2016). It is the step as a whole that
+/// shows it: each of many launches has a low end of its own, and no step has all of them at once.
+fn calm(rank: &Rank, class: &Class) -> Option<(Ns, Ns)> {
+    let host = |step: &Step| reading::idle(rank, step, |_, bucket| bucket.is_host_side());
+    let mut ns: Vec<Ns> = rank.steady_steps(class).map(host).collect();
+    ns.sort_unstable();
+    Some((*ns.get(ns.len() / 10)?, *ns.first()?))
 }
 
 /// Every collective of the group takes its transfer and waits for nobody: what the waits cost the steps, and not only the

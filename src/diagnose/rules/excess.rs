@@ -8,6 +8,7 @@ use super::reading;
 use crate::analysis::{Analysis, Bucket, Class, Edit, Rank};
 
 /// What the late rank spends longer per step than the median of the others, bucket by bucket.
+#[derive(Clone)]
 pub(super) struct Excess {
     /// Own mean and median of the others, ns per step.
     buckets: BTreeMap<Bucket, (Ns, Ns)>,
@@ -38,6 +39,13 @@ impl Excess {
         }
         let total = buckets.values().map(|(own, median)| own - median).sum();
         Self { buckets, total }
+    }
+
+    /// Time of the late rank in the buckets in which it spends longer, over the median of the others.
+    pub(super) fn ratio(&self) -> Option<f64> {
+        let sum = |of: fn(&(Ns, Ns)) -> Ns| self.buckets.values().map(of).sum::<Ns>();
+        let (own, median) = (sum(|b| b.0), sum(|b| b.1));
+        (median > 0).then(|| own as f64 / median as f64)
     }
 
     /// The same against the mean of all, itself among them: where the work is spread anew the others get more of it.

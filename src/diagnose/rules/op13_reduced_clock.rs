@@ -185,17 +185,22 @@ impl<'a> Run<'a> {
     /// The largest group of steps with equal kernels. Steps that count as warm-up are among them: where they are faster than
     /// the rest, they show what the device can do.
     fn of(cx: &Context<'_>, rank: &'a Rank, class: &'a Class) -> Option<Self> {
-        let compute = |s: &Step| rank.ops_of(s).iter().filter(|op| op.kind == OpKind::Compute);
+        // Which of two queues is first changes with the timing, and with the clock; the order within each does not.
+        let compute = |s: &Step| {
+            let mut ops: Vec<&DeviceOp> = rank.ops_of(s).iter().filter(|op| op.kind == OpKind::Compute).collect();
+            ops.sort_by_key(|op| op.queue);
+            ops
+        };
         let mut groups: FxHashMap<Vec<StringId>, Vec<&'a Step>> = FxHashMap::default();
         let counts = |s: &&Step| matches!(s.selection, Selection::Steady | Selection::WarmUp);
         for step in rank.steps.iter().filter(|s| s.class == class.index).filter(counts) {
-            groups.entry(compute(step).map(|op| op.name).collect()).or_default().push(step);
+            groups.entry(compute(step).iter().map(|op| op.name).collect()).or_default().push(step);
         }
         let most =
             |(_, steps): &(Vec<StringId>, Vec<&Step>)| (steps.len(), std::cmp::Reverse(steps.first().map(|s| s.index)));
         let (names, steps) = groups.into_iter().max_by_key(most)?;
-        let matrix = compute(steps.first()?).map(|op| op.op.class() == OpClass::Matrix).collect();
-        let durations = steps.iter().map(|s| compute(s).map(DeviceOp::dur).collect()).collect();
+        let matrix = compute(steps.first()?).iter().map(|op| op.op.class() == OpClass::Matrix).collect();
+        let durations = steps.iter().map(|s| compute(s).iter().map(|op| op.dur()).collect()).collect();
         let mut batches: Vec<f64> = rank.steady_steps(class).filter_map(uneven::batch(cx, rank)).collect();
         batches.sort_by(f64::total_cmp);
         Some(Self { rank, class, steps, batch: quantile(&batches, 0.5), names, matrix, durations })

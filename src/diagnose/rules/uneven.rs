@@ -26,7 +26,7 @@ pub const RATIO: f64 = 1.2;
 /// Correlation of a rank's waiting with what it has less than the most loaded one (rule catalogue).
 pub const CORRELATION: f64 = 0.6;
 /// Share of the step spent waiting; own value.
-const SHARE: f64 = 0.03;
+pub const SHARE: f64 = 0.03;
 /// Steps that all ranks must share before a correlation means anything; own value.
 const STEPS: usize = 10;
 
@@ -49,7 +49,7 @@ pub fn batch<'a>(cx: &Context<'_>, rank: &'a Rank) -> impl Fn(&Step) -> Option<f
     let tokens = RankCounter::Tokens.of(cx.trace, rank.process);
     move |step| {
         let said = rank.classes.get(step.class).and_then(|c| c.batch).map(f64::from);
-        let batch = said.or_else(|| tokens.as_ref()?.set_in(step.host.unwrap_or(step.window)));
+        let batch = said.or_else(|| tokens.as_ref()?.of_step(&rank.timeline, rank.ops_of(step)));
         batch.filter(|b| *b > 0.0)
     }
 }

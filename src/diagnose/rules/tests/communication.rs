@@ -2,7 +2,7 @@
 
 use model::{Ns, TraceSink};
 
-use super::super::testing::{ALL_REDUCE, GEMM, NORM, Run, check, fires, us};
+use super::super::testing::{ALL_REDUCE, GEMM, NORM, Run, SORT, check, fires, us};
 use crate::analysis::Edit;
 
 #[test]
@@ -22,6 +22,23 @@ fn cm06_compares_with_the_plan_and_needs_the_layers() {
     assert!(fires("CM-06", &layers(12, true)));
     assert!(!fires("CM-06", &layers(12, false)));
     assert!(!fires("CM-06", &layers(1, true)), "no layer structure");
+}
+
+#[test]
+fn cm06_counts_the_layers_of_a_repeat_that_holds_two() {
+    const ATTENTION: &str = "void vllm::paged_attention_v1_kernel<__nv_bfloat16, 128, 16>";
+    let pairs = |attention: &'static str| {
+        let half = [(NORM, us(3)), (GEMM, us(20)), (attention, us(9)), (ALL_REDUCE, us(12)), (GEMM, us(30))];
+        let other = [(NORM, us(3)), (GEMM, us(20)), (attention, us(9)), (ALL_REDUCE, us(12)), (SORT, us(8))];
+        let end = [(ALL_REDUCE, us(12))];
+        let layers = half.iter().chain(&end).chain(&other).chain(&end).copied();
+        let nodes: Vec<(&str, Ns)> = std::iter::repeat_n(layers, 12).flatten().collect();
+        Run::steps(12, move |r, _| {
+            r.graph(&nodes, us(1)).token();
+        })
+    };
+    assert!(!fires("CM-06", &pairs(ATTENTION)), "two of each layer");
+    assert!(fires("CM-06", &pairs(NORM)), "nothing says that a repeat is two layers");
 }
 
 #[test]
@@ -134,7 +151,8 @@ fn pair(
         Run::batches(30, move |r, i| {
             let more = i64::from(load(i)[1]) - i64::from(load(i)[0]);
             let waits = if me == 0 { us(late) * more.max(0) } else { 0 };
-            r.script.counter("moe_tokens", r.host, f64::from(load(i)[me]));
+            // Engines count a step when they schedule it, before the range that marks it.
+            r.script.counter("moe_tokens", r.host - 1, f64::from(load(i)[me]));
             r.graph(&[(GEMM, us(20)), (ALL_REDUCE, us(10)), (GEMM, us(20)), (ALL_REDUCE, us(10) + waits)], us(1))
                 .token();
             if experts { 4 } else { load(i)[me] }

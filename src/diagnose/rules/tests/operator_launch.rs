@@ -228,6 +228,23 @@ fn op13_sees_one_common_factor_and_not_a_slow_kernel() {
 }
 
 #[test]
+fn op13_compares_each_queue_by_itself() {
+    // Beside the products a norm runs on another queue. With the clock the order of the two changes.
+    let run = Run::steps(20, |r, i| {
+        let factor = if i >= 11 { 13 } else { 10 };
+        for _ in 0..12 {
+            let at = r.host.max(r.device) + us(1);
+            let norm = at + if i >= 11 { us(9) } else { us(5) };
+            r.script.launch_on(7, (at, at + us(2)), GEMM, (at + us(7), at + us(7) + us(2) * factor));
+            r.script.launch_on(20, (at + us(2), at + us(4)), NORM, (norm, norm + us(8) * factor / 10));
+            (r.host, r.device) = (at + us(6), at + us(10) + us(2) * factor);
+        }
+        r.token();
+    });
+    assert!(fires("OP-13", &run));
+}
+
+#[test]
 fn op15_measures_cache_writes_by_their_bytes_or_their_neighbours() {
     let named = |name: &'static str, ns: Ns| {
         let layer = [(NORM, us(4)), (GEMM, us(40)), (name, ns), (ATTENTION, us(10)), (GEMM, us(30))];

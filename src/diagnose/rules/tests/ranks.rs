@@ -122,6 +122,51 @@ fn cm07_needs_a_transfer_that_is_slow_for_the_last_rank_too() {
 }
 
 #[test]
+fn cm07_takes_no_larger_step_for_a_slow_link() {
+    // Every fourth step moves more, of which the capture says nothing.
+    let large = |c: usize| (c / LAYERS).is_multiple_of(4);
+    let slow = |computes: bool| {
+        let mut job = run(move |_, c| (us(if computes && large(c) { 180 } else { 60 }), us(5)));
+        job.transfers = (0..LAYERS * STEPS).filter(|c| large(*c)).map(|c| (c, us(60))).collect();
+        job.analyze()
+    };
+    assert!(fires("CM-07", &slow(false)), "the same work, and slower");
+    assert!(!fires("CM-07", &slow(true)), "three times the work, as in a prefill that nothing marks");
+}
+
+#[test]
+fn cm09_tells_busy_experts_from_a_slow_device_without_counted_tokens() {
+    const EXPERTS: &str = "fused_moe_kernel";
+    let job = |product, ranks: [Ns; 4]| {
+        let mut job = run(move |rank, _| (us(ranks[rank]), us(2)));
+        job.product = product;
+        job.analyze()
+    };
+    let uneven = job(EXPERTS, [60, 60, 60, 90]);
+    let found = check("CM-09", &uneven);
+    let [one] = found.as_slice() else { panic!("{} findings", found.len()) };
+    assert_eq!((one.ranks.as_slice(), one.layer), (&[3][..], Layer::Communication));
+    // The tokens that one rank loses the other three get: all end at the mean.
+    let even = |ns: Ns| (ns - us(60) - us(30) / 4).abs() <= us(1);
+    assert!(matches!(one.changes[0].1.edits.as_slice(), [Edit::Resize(ops)] if ops.iter().all(|(_, ns)| even(*ns))));
+    assert!(!fires("CM-01", &uneven), "CM-09 says it");
+    let slow = job(crate::diagnose::rules::testing::GEMM, [60, 60, 60, 90]);
+    assert!(!fires("CM-09", &slow) && fires("CM-01", &slow), "products that are no experts'");
+    assert!(!fires("CM-09", &job(EXPERTS, [60; 4])), "the same time");
+}
+
+#[test]
+fn cm12_does_not_count_waits_that_all_ranks_have_alike() {
+    // In each step each rank is late once, by as much, in another collective.
+    let turns = |rank: usize, c: usize| (us(60), us(5) + if (c + c / 4) % 4 == rank { us(40) } else { 0 });
+    let work = (0..4).map(|rank| (0..4 * STEPS).map(|c| turns(rank, c)).collect()).collect();
+    let capture = Run::new(work, 4).analyze();
+    let class = capture.1.ranks[0].main_class().unwrap();
+    assert!(class.share(|b| b == crate::analysis::Bucket::CommWait) > 0.05, "they wait");
+    assert!(!fires("CM-12", &capture));
+}
+
+#[test]
 fn rt14_turns_graphs_on_for_the_ranks_that_wait_too() {
     // Rank 0 waits for its launches; rank 1 is hardly faster, and most of its own waiting hides in collectives.
     let capture = run(|rank, _| (us(5), if rank == 0 { us(30) } else { us(28) })).analyze();
