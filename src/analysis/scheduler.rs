@@ -138,8 +138,19 @@ pub struct Scheduler {
 impl Scheduler {
     /// The scheduler's counters of a capture.
     pub fn of(trace: &Trace) -> Self {
+        Self::published(trace, |_| true)
+    }
+
+    /// What the process of a rank counts, if it counts requests, else what all processes do: of several clocks only its own
+    /// is sure to be that of the rank's gaps, and in data parallelism its requests are its own.
+    pub fn of_rank(trace: &Trace, process: ProcessId) -> Self {
+        let own = Self::published(trace, |p| p == process);
+        if own.knows_demand() { own } else { Self::of(trace) }
+    }
+
+    fn published(trace: &Trace, by: impl Fn(ProcessId) -> bool) -> Self {
         let mut scheduler = Self::default();
-        for counter in &trace.counters {
+        for counter in trace.counters.iter().filter(|c| by(c.process)) {
             let name = short(trace.strings.get(counter.name));
             let mut fields = [
                 (RUNNING, &mut scheduler.running),
@@ -301,6 +312,24 @@ mod tests {
         assert!(s.was_empty(Span::new(90, 160)) && !s.was_empty(Span::new(0, 160)));
         let half = scheduler(&[("num_requests_waiting", 0, 0.0)]);
         assert_eq!((half.knows_demand(), half.empty_in(Span::new(0, 300))), (false, 0));
+    }
+
+    #[test]
+    fn ranks_whose_clocks_differ_each_know_when_they_have_no_request() {
+        let mut s = Script::default();
+        for (rank, offset) in [(0, 0), (1, 1_000)] {
+            s.rank(rank).launch((offset, offset + 10), "k", (offset + 20, offset + 30));
+            s.counter("num_requests_waiting", offset, 0.0);
+            s.counter("num_requests_running", offset, 2.0).counter("num_requests_running", offset + 100, 0.0);
+            s.counter("num_requests_running", offset + 200, 2.0);
+        }
+        let trace = s.trace();
+        let empty = |rank: u32, from: Ns| {
+            let process = trace.processes.iter().position(|p| p.rank == Some(rank)).unwrap();
+            Scheduler::of_rank(&trace, ProcessId(process as u32)).empty_in(Span::new(from, from + 300))
+        };
+        assert_eq!((empty(0, 0), empty(1, 1_000)), (100, 100));
+        assert_eq!(Scheduler::of(&trace).empty_in(Span::new(0, 300)), 0, "no time is without requests by all clocks");
     }
 
     #[test]

@@ -41,16 +41,16 @@ static DOC: Doc = Doc {
         "短算子付的是启停下限而不是工作量。与相邻算子融合后，大部分下限消失。",
     ),
     trigger: Text::new(
-        "More than 50 % of the compute operations shorter than 10 µs, and their time with the device's own gaps before them at least 15 % of the median step; and at least 20 % of the compute operations both that short and elementary (elementwise arithmetic, fills, or of no known name). With a probe the limit would be the larger of 10 µs and three times the floor; without one it is 10 µs.",
-        "超过 50% 的计算算子短于 10 µs，且它们的时间与其前设备自身间隙合计至少占中位步时的 15%；并且至少 20% 的计算算子既短于 10 µs 又属基本运算（逐元素运算、填充或名称未知）。有探针时限值取 10 µs 与三倍下限中较大者；没有则为 10 µs。",
+        "More than 50 % of the compute operations shorter than 10 µs, and their time with the device's own gaps before them at least 15 % of the median step; and at least 20 % of the compute operations both that short and elementary (elementwise arithmetic or fills). With a probe the limit would be the larger of 10 µs and three times the floor; without one it is 10 µs.",
+        "超过 50% 的计算算子短于 10 µs，且它们的时间与其前设备自身间隙合计至少占中位步时的 15%；并且至少 20% 的计算算子既短于 10 µs 又属基本运算（逐元素运算或填充）。有探针时限值取 10 µs 与三倍下限中较大者；没有则为 10 µs。",
     ),
     source: Text::new(
         "10 µs: short kernels of TraceLens and KernelPro. 50 %: the tiny flag of kernel-roofline tools. 15 % and 20 %: own values.",
         "10 µs：TraceLens 与 KernelPro 的短内核标准。50%：kernel-roofline 工具的 tiny 标记。15% 与 20%：自定值。",
     ),
     guards: Text::new(
-        "Idle time that the host causes belongs to RT-14 and is not counted. In a full graph the cost is the operations and node gaps alone, and a graph is no remedy. Runs of small operations keep their longest member.",
-        "由主机造成的空闲归 RT-14，不计入。在整图中代价只有算子与节点间隙，图执行不是补救手段。一串小算子保留其中最长者。",
+        "Idle time that the host causes belongs to RT-14 and is not counted. In a full graph the cost is the operations and node gaps alone, and a graph is no remedy. Runs of small operations keep their longest member. What an operation of unknown name does nobody can tell: where the storm would be one only with those, the rule abstains.",
+        "由主机造成的空闲归 RT-14，不计入。在整图中代价只有算子与节点间隙，图执行不是补救手段。一串小算子保留其中最长者。名称未知的算子做什么无从得知：若仅在计入它们时才构成风暴，则不作判断。",
     ),
     verify: Text::new(
         "Fuse or compile: fewer kernels per layer, and the step shortens by what the fused ones no longer take.",
@@ -64,14 +64,19 @@ impl Rule for SmallOps {
     }
 
     fn check(&self, cx: &Context<'_>) -> Outcome {
-        let mut found = Vec::new();
+        let (mut found, mut unnamed) = (Vec::new(), false);
         for (rank, class) in cx.main_classes() {
-            let storm = |s: &Step| {
-                let storm = storm(rank, s);
-                let many = storm.small as f64 > COUNT * storm.all as f64;
-                if many && storm.elementary as f64 >= EXCESS * storm.all as f64 { storm.time } else { 0 }
+            let storm = |counts: fn(&Storm) -> usize| {
+                recurring(rank, class, SHARE, |s| {
+                    let storm = storm(rank, s);
+                    let many = storm.small as f64 > COUNT * storm.all as f64;
+                    if many && counts(&storm) as f64 >= EXCESS * storm.all as f64 { storm.time } else { 0 }
+                })
             };
-            let Some(cost) = recurring(rank, class, SHARE, storm) else { continue };
+            let Some(cost) = storm(|s| s.elementary) else {
+                unnamed |= storm(|s| s.elementary + s.unnamed).is_some();
+                continue;
+            };
             let sums = rank.steady_steps(class).map(|s| self::storm(rank, s)).fold(Storm::default(), Storm::plus);
             let steps = class.steady.max(1);
             let trigger = Trigger {
@@ -141,6 +146,12 @@ impl Rule for SmallOps {
             // The floor of this device is not probed: 10 µs may be above or below it.
             found.extend(finding.gated(cost.most.min(Confidence::Medium)));
         }
+        if found.is_empty() && unnamed {
+            return Outcome::Abstain(Message::plain(Text::new(
+                "most operations are short, but their names do not say what they do; add the kernels' names to a platform pack",
+                "多数算子很短，但其名称不能说明它们做什么；请把这些内核名加入平台知识包",
+            )));
+        }
         found.into_iter().collect()
     }
 }
@@ -151,6 +162,8 @@ struct Storm {
     small: usize,
     /// Those of the small ones that are elementary.
     elementary: usize,
+    /// Those of the small ones whose name no pack knows.
+    unnamed: usize,
     all: usize,
     /// Time of the small operations and of the device's gaps before them, ns.
     time: i64,
@@ -163,6 +176,7 @@ impl Storm {
         Self {
             small: self.small + other.small,
             elementary: self.elementary + other.elementary,
+            unnamed: self.unnamed + other.unnamed,
             all: self.all + other.all,
             time: self.time + other.time,
             fusible: self.fusible + other.fusible,
@@ -185,6 +199,7 @@ fn storm(rank: &Rank, step: &Step) -> Storm {
         if op.dur() < SMALL {
             storm.small += 1;
             storm.elementary += usize::from(elementary(op));
+            storm.unnamed += usize::from(op.op.class() == OpClass::Other);
             storm.time += x.busy + gap;
             run += x.busy + gap;
             longest = longest.max(x.busy + gap);
@@ -197,9 +212,9 @@ fn storm(rank: &Rank, step: &Step) -> Storm {
     storm
 }
 
-/// Whether an operation is small and arithmetic without a name of its own; what has one, such as a norm, is fused already.
+/// Whether an operation is small and elementary arithmetic; what has a name of its own, such as a norm, is fused already.
 fn elementary(op: &DeviceOp) -> bool {
-    op.dur() < SMALL && matches!(op.op.class(), OpClass::Elementwise | OpClass::Fill | OpClass::Other)
+    op.dur() < SMALL && matches!(op.op.class(), OpClass::Elementwise | OpClass::Fill)
 }
 
 /// Every run of neighbouring elementary small operations becomes one that takes as long as its longest; hopefully the

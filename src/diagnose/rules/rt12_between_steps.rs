@@ -13,7 +13,7 @@ use super::{
 use crate::{
     analysis::{Bucket, Class, Edit, Layer, Rank, Scheduler, idle::Gap},
     diagnose::{
-        Competing, Evidence, Finding, Intervention,
+        Competing, Evidence, Intervention,
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
@@ -74,14 +74,16 @@ impl Rule for BetweenSteps {
 
     fn check(&self, cx: &Context<'_>) -> Outcome {
         let scheduler = Scheduler::of(cx.trace);
-        let counts = |g: &Gap, b: Bucket| {
+        let counts = |empty: &Scheduler, g: &Gap, b: Bucket| {
             let other =
                 matches!(b, Bucket::Compile | Bucket::Alloc | Bucket::Prof | Bucket::GraphInternal | Bucket::DeviceDep);
-            g.between_steps && !other && !reading::is_host(cx.analysis, b, "gc") && !scheduler.was_empty(g.span)
+            g.between_steps && !other && !reading::is_host(cx.analysis, b, "gc") && !empty.was_empty(g.span)
         };
         let one = |(rank, class): (&Rank, &Class)| {
             let threshold = if class.p50 < SHORT { SHARE_SHORT } else { SHARE };
             let idle = Exposed { cx, doc: &DOC, rank, class };
+            let empty = Scheduler::of_rank(cx.trace, rank.process);
+            let counts = |g: &Gap, b: Bucket| counts(&empty, g, b);
             let (finding, cost) = idle.recurring(
                 threshold,
                 |s| reading::idle(rank, s, counts),
@@ -112,14 +114,15 @@ impl Rule for BetweenSteps {
                 ))
                 .gated(cost.most)
         };
-        let unknown = |(rank, class): &(&Rank, &Class)| !scheduler.knows_demand() && is_irregular(rank, class, counts);
-        let found: Vec<Finding> = reading::marked(cx).filter(|place| !unknown(place)).filter_map(one).collect();
-        if found.is_empty() && reading::marked(cx).any(|place| unknown(&place)) {
+        // One engine schedules for all ranks of a job: what one of them shows holds for all.
+        let irregular = |(rank, class)| is_irregular(rank, class, |g, b| counts(&scheduler, g, b));
+        if !scheduler.knows_demand() && reading::marked(cx).any(irregular) {
             return Outcome::Abstain(Message::plain(Text::new(
                 "the idle time between steps is long in some steps and short in others, as it is while no request is there; record the engine's counters num_requests_running and num_requests_waiting",
                 "步间空闲在部分步很长、部分步很短，没有请求时也会如此；请记录引擎计数器 num_requests_running 与 num_requests_waiting",
             )));
         }
+        let found = reading::marked(cx).filter_map(one).collect();
         change::job_wide(cx, found, |_, _| vec![Edit::OverlapSteps])
     }
 }

@@ -66,18 +66,18 @@ impl Rule for LoadLimited {
     }
 
     fn check(&self, cx: &Context<'_>) -> Outcome {
-        let scheduler = Scheduler::of(cx.trace);
-        if !scheduler.knows_demand() {
+        if !Scheduler::of(cx.trace).knows_demand() {
             return Outcome::Abstain(Message::plain(Text::new(
                 "the capture does not say when requests were running and waiting; record the engine's counters num_requests_running and num_requests_waiting",
                 "采集没有说明何时有请求在运行或等待；请记录引擎计数器 num_requests_running 与 num_requests_waiting",
             )));
         }
-        reading::marked(cx).filter_map(|(rank, class)| starved(cx, &scheduler, rank, class)).collect()
+        reading::marked(cx).filter_map(|(rank, class)| starved(cx, rank, class)).collect()
     }
 }
 
-fn starved(cx: &Context<'_>, scheduler: &Scheduler, rank: &Rank, class: &Class) -> Option<Finding> {
+fn starved(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
+    let scheduler = Scheduler::of_rank(cx.trace, rank.process);
     let gaps = || rank.steady_steps(class).flat_map(|s| reading::gaps(rank, s));
     let without = |s: &Step| reading::gaps(rank, s).iter().map(|g| scheduler.empty_in(g.span)).sum::<Ns>();
     let idle: Ns = rank.steady_steps(class).map(without).sum();

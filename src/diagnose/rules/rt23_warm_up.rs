@@ -2,9 +2,8 @@
 
 use model::{EvidenceClass::Device, Ns};
 
-use super::reading;
 use crate::{
-    analysis::{Class, Confidence, Layer, Rank, Scheduler, Selection, Step},
+    analysis::{Bucket, Class, Confidence, Layer, Rank, Selection, Step},
     diagnose::{
         Competing, Evidence, Severity, Trigger,
         estimate::{Estimate, Intervention, Method},
@@ -20,8 +19,17 @@ const FEW: usize = 15;
 /// Four of five of the first steps have to stand out; own value.
 const MOST: (usize, usize) = (4, 5);
 
-/// Halves of the first fifth's median above which a leading step was held up by something that happens once; own value.
-const ONCE: Ns = 3;
+/// A leading step so far above the steps after it was held up by something that happens once; own value, above the 3 % or
+/// so of the fall that one of them has in a warm-up.
+const ONCE: f64 = 1.25;
+/// How many steps after it are looked at.
+const NEXT: usize = 5;
+
+/// Excess of the pairs of steps of the first third in which the later one has less work over those in which it has more, as
+/// a share of all: random work has none; own value.
+const FALLING: f64 = 0.5;
+/// Steps of which the pairs are looked at; a trend shows in fewer.
+const LOOKED_AT: usize = 1_000;
 
 /// The rule.
 pub struct WarmUp;
@@ -40,13 +48,16 @@ static DOC: Doc = Doc {
         "用这样的运行做统计，描述的是预热过程；拿它做对比不公平。",
     ),
     trigger: Text::new(
-        "Of the first 20 % of the recorded steps of a class four in five are more than 3 % above the median of the rest, and above three quarters of the rest.",
-        "某类已记录步的前 20% 中，五分之四的步比其余步的中位数高 3% 以上，且高于其余步的四分之三。",
+        "Of the first 20 % of the recorded steps of a class the device works in four in five more than 3 % longer than the median of the rest, and longer than in three quarters of the rest; and over the first third its work falls (Kendall's tau at least 0.5).",
+        "某类已记录步的前 20% 中，五分之四的步的设备工作时间比其余步的中位数长 3% 以上，且长于其余步的四分之三；并且前三分之一步的工作时间持续下降（Kendall τ 不小于 0.5）。",
     ),
-    source: Text::new("3 % trend over the first 20 %: own value.", "前 20% 的 3% 趋势：自定值。"),
+    source: Text::new(
+        "3 % trend over the first 20 %: own value. Kendall's tau: Mann, 1945; its limit of 0.5: own value.",
+        "前 20% 的 3% 趋势：自定值。Kendall τ：Mann，1945；0.5 的限值：自定值。",
+    ),
     guards: Text::new(
-        "Steps that get slower are not warm-up but growing contexts. A first step or two that is slow is no trend, and one above 1.5 times the median of the first fifth is left out of the means. Time in which the engine counts no request does not count. At least 15 steps are needed. Steps that were set aside as warm-up count here and in no other rule.",
-        "越来越慢不是预热，而是上下文增长。仅头一两步慢不算趋势；开头超过前五分之一中位数 1.5 倍的步不计入均值。引擎计数为无请求的时间不计入。至少需要 15 步。被划为预热的步只在本规则中计入。",
+        "Steps that get slower are not warm-up but growing contexts. A first step or two that is slow is no trend, and one above 1.25 times the median of the five after it is left out. Waiting for the host, for another rank or for a request is no work and does not count, nor do transfers. At least 15 steps are needed. Steps that were set aside as warm-up count here and in no other rule.",
+        "越来越慢不是预热，而是上下文增长。仅头一两步慢不算趋势；开头超过其后五步中位数 1.25 倍的步不计入。等待主机、其他 rank 或请求不算工作，不计入，传输也不计入。至少需要 15 步。被划为预热的步只在本规则中计入。",
     ),
     verify: Text::new(
         "Discard more steps or warm up longer: the trend disappears.",
@@ -60,23 +71,22 @@ impl Rule for WarmUp {
     }
 
     fn check(&self, cx: &Context<'_>) -> Outcome {
-        let scheduler = Scheduler::of(cx.trace);
         let mut found = Vec::new();
         for (rank, class) in cx.analysis.ranks.iter().flat_map(|r| r.classes.iter().map(move |c| (r, c))) {
-            let Some(Trend { early, late, mean, settled, steps }) = trend(rank, class, &scheduler) else { continue };
+            let Some(Trend { early, late, mean, gain, steps }) = trend(rank, class) else { continue };
             let value = early as f64 / late as f64 - 1.0;
             let trigger = Trigger {
                 formula: Text::new(
-                    "median of the first 20 % of the steps / median of the rest - 1",
-                    "前 20% 步的中位数 / 其余步的中位数 − 1",
+                    "median work of the device in the first 20 % of the steps / median in the rest - 1",
+                    "前 20% 步的设备工作时间中位数 / 其余步的中位数 − 1",
                 ),
                 value,
                 threshold: TREND,
             };
             let claim = Message::new(
                 Text::new(
-                    "The first fifth of the steps of {class} is {excess} slower than the rest ({early} against {late}): warm-up had not finished, and a step takes {mean} over all of them but {settled} in the second half.",
-                    "{class} 的前五分之一步比其余步慢 {excess}（{early} 对 {late}）：预热尚未完成；全部步平均 {mean}，后半段平均 {settled}。",
+                    "In the first fifth of the steps of {class} the device works {excess} longer than in the rest ({early} against {late}): warm-up had not finished, and a step takes {mean} on average where it would take {settled} once warm.",
+                    "{class} 前五分之一步的设备工作时间比其余步长 {excess}（{early} 对 {late}）：预热尚未完成；每步平均 {mean}，预热完成后为 {settled}。",
                 ),
                 [
                     ("class", Value::Raw(class.key.clone())),
@@ -84,7 +94,7 @@ impl Rule for WarmUp {
                     ("early", Value::Ns(early)),
                     ("late", Value::Ns(late)),
                     ("mean", Value::Ns(mean)),
-                    ("settled", Value::Ns(settled)),
+                    ("settled", Value::Ns(mean - gain)),
                 ],
             );
             let none = Intervention::none(Layer::Runtime);
@@ -100,7 +110,6 @@ impl Rule for WarmUp {
                     Text::new("batch and context of each step decide", "每步的批大小与上下文长度可以判定"),
                 ));
             // Measured, not modelled: what the mean of the recorded steps is above that of the settled ones.
-            let gain = mean - settled;
             finding.estimate = Estimate::gaining(mean, (gain, gain), Method::Bound);
             finding.severity = Severity::of(finding.estimate.mid_gain_share());
             found.extend(finding.gated(Confidence::Medium));
@@ -111,39 +120,71 @@ impl Rule for WarmUp {
 
 /// What the steps of a class say of its start, times in ns.
 struct Trend {
-    /// Median of the first fifth.
+    /// Median work of the device in the first fifth.
     early: Ns,
-    /// Median of the rest.
+    /// The same in the rest.
     late: Ns,
-    /// Mean of all.
+    /// Mean of all windows.
     mean: Ns,
-    /// Mean of the second half, which a warm-up has long left behind.
-    settled: Ns,
+    /// What the mean is above that of the second half, which a warm-up has long left behind.
+    gain: Ns,
     steps: usize,
 }
 
-/// The trend, if the first fifth stands out. What the analysis set aside as warm-up was recorded all the same. Time without
-/// a request is no part of a step's own.
-fn trend(rank: &Rank, class: &Class, scheduler: &Scheduler) -> Option<Trend> {
+/// The trend, if the first fifth stands out and the first third falls. What the analysis set aside as warm-up was recorded
+/// all the same. Waiting says nothing of the device: a host that stalls once, noise on the other ranks and a server without
+/// requests make windows longer that are not warming up.
+fn trend(rank: &Rank, class: &Class) -> Option<Trend> {
     let counts = |s: &&Step| s.class == class.index && matches!(s.selection, Selection::Steady | Selection::WarmUp);
-    let empty = |s: &Step| reading::gaps(rank, s).iter().map(|g| scheduler.empty_in(g.span)).sum::<Ns>();
-    let windows: Vec<Ns> = rank.steps.iter().filter(counts).map(|s| s.window.len() - empty(s)).collect();
-    if windows.len() < FEW {
+    let steps: Vec<&Step> = rank.steps.iter().filter(counts).collect();
+    let windows: Vec<Ns> = steps.iter().map(|s| s.window.len()).collect();
+    // What happens once, such as loading or compilation, is no part of the trend.
+    let once = windows.windows(1 + NEXT).take_while(|w| is_alone(w)).count();
+    let (steps, windows) = (steps.get(once..)?, windows.get(once..)?);
+    if steps.len() < FEW {
         return None;
     }
-    let (first, rest) = windows.split_at(windows.len() / 5);
-    let quantile = |of: &[Ns], q: usize| {
-        let mut sorted = of.to_vec();
-        sorted.sort_unstable();
-        sorted.get((sorted.len() * q / 4).min(sorted.len().saturating_sub(1))).copied()
-    };
+    let works = |b: Bucket| !b.is_idle() && !matches!(b, Bucket::CommTransfer | Bucket::CommWait);
+    let work = |s: &&Step| s.buckets.iter().filter(|(b, _)| works(*b)).map(|(_, ns)| ns).sum::<Ns>();
+    let work: Vec<Ns> = steps.iter().map(work).collect();
+    let (first, rest) = work.split_at(work.len() / 5);
     let (early, late, upper) = (quantile(first, 2)?, quantile(rest, 2)?, quantile(rest, 3)?);
     let stands_out = |w: &&Ns| **w > upper && **w as f64 > late as f64 * (1.0 + TREND);
     let most = MOST.0 * first.len() <= MOST.1 * first.iter().filter(stands_out).count();
-    // What happens once, such as loading or compilation, is no part of the trend.
-    let once = first.iter().take_while(|w| 2 * **w > ONCE * early).count();
-    let trending = windows.get(once..).unwrap_or(&[]);
-    let mean = |of: &[Ns]| of.iter().sum::<Ns>() / of.len().max(1) as Ns;
-    let (all, settled) = (mean(trending), mean(windows.get(windows.len() / 2..).unwrap_or(&[])));
-    (late > 0 && most && settled < all).then_some(Trend { early, late, mean: all, settled, steps: windows.len() })
+    if late <= 0 || !most || fall(work.get(..work.len() / 3)?) < FALLING {
+        return None;
+    }
+    let half = steps.len() / 2;
+    let (all, settled) = (mean(windows), mean(windows.get(half..)?));
+    // The windows become shorter by no more than the work does.
+    let share = 1.0 - mean(work.get(half..)?) as f64 / mean(&work).max(1) as f64;
+    let gain = (all - settled).min((all as f64 * share) as Ns);
+    (gain > 0).then_some(Trend { early, late, mean: all, gain, steps: steps.len() })
+}
+
+/// Whether the first of some steps is far above the median of the others.
+fn is_alone(windows: &[Ns]) -> bool {
+    let next = windows.get(1..).and_then(|next| quantile(next, 2));
+    windows.first().zip(next).is_some_and(|(first, next)| *first as f64 > ONCE * next as f64)
+}
+
+/// Kendall's tau of a series against falling time: 1 where every value is below all before it, -1 where it is above them,
+/// near 0 where there is no trend.
+fn fall(series: &[Ns]) -> f64 {
+    let series = series.get(..series.len().min(LOOKED_AT)).unwrap_or(series);
+    let later = |i: usize| series.iter().skip(i + 1);
+    let signs = series.iter().enumerate().flat_map(|(i, a)| later(i).map(move |b| (a - b).signum()));
+    let (sum, pairs) = signs.fold((0, 0), |(sum, pairs), sign| (sum + sign, pairs + 1));
+    sum as f64 / f64::from(pairs.max(1))
+}
+
+/// The value below which so many quarters lie.
+fn quantile(of: &[Ns], quarters: usize) -> Option<Ns> {
+    let mut sorted = of.to_vec();
+    sorted.sort_unstable();
+    sorted.get((sorted.len() * quarters / 4).min(sorted.len().saturating_sub(1))).copied()
+}
+
+fn mean(of: &[Ns]) -> Ns {
+    of.iter().sum::<Ns>() / of.len().max(1) as Ns
 }

@@ -2,7 +2,7 @@
 
 use model::Ns;
 
-use super::super::testing::{CONTIGUOUS, GEMM, NORM, Run, SORT, fires, us};
+use super::super::testing::{CONTIGUOUS, GEMM, NORM, Run, SORT, diagnosis, fires, us};
 
 const ELEMENTWISE: [&str; 5] = [
     "void at::native::vectorized_elementwise_kernel<4, at::native::pow_tensor_scalar_kernel_impl<float, float>>",
@@ -84,6 +84,13 @@ fn op08_short_named_operators_with_a_lone_addition_are_no_storm() {
     let step = |additions| mix(&[(35, NORM, us(3)), (additions, ELEMENTWISE[4], us(3)), (10, GEMM, us(20))]);
     assert!(fires("OP-08", &step(12)));
     assert!(!fires("OP-08", &step(8)), "a fused step has as many");
+}
+
+#[test]
+fn op08_does_not_judge_operations_of_unknown_names() {
+    let strange = mix(&[(40, "zz_1f3a", us(3)), (10, GEMM, us(20))]);
+    assert!(!fires("OP-08", &strange));
+    assert!(diagnosis(&strange).abstained.iter().any(|a| a.rule == "OP-08" && a.why.is_some()));
 }
 
 #[test]

@@ -282,48 +282,41 @@ fn rt22_says_what_the_slow_steps_spend_their_time_on() {
     assert!(!fires("RT-22", &slow(us(100))));
 }
 
-#[test]
-fn rt23_sees_a_start_that_is_still_slower() {
-    let start = |excess: Ns, late: bool| {
-        let mut capture = graph(60, |_, _| {});
-        for step in &mut capture.1.ranks[0].steps {
-            if (step.index < 10) != late {
-                step.window.end += excess;
-            }
-        }
-        capture
-    };
-    assert!(fires("RT-23", &start(us(40), false)));
-    assert!(!fires("RT-23", &start(us(5), false)), "below 3 %");
-    assert!(!fires("RT-23", &start(us(40), true)), "slower later on: contexts grow");
+/// Steps whose ten products take 50 us and what `excess` adds in a step, ns; the host waits after each for `pause`.
+fn products(excess: impl Fn(usize) -> Ns, pause: impl Fn(usize) -> Ns) -> Capture {
+    Run::steps(40, |r, i| {
+        r.graph(&[(GEMM, us(50) + excess(i)); 10], us(1)).token().think(pause(i));
+    })
+}
+
+/// What a warm-up over 13 steps adds, the most of it being `most` ns.
+fn warming(most: Ns) -> impl Fn(usize) -> Ns {
+    move |i| most * 13_usize.saturating_sub(i) as Ns / 13
 }
 
 #[test]
-fn rt23_leaves_out_what_happens_once_and_the_time_without_requests() {
-    // Products get faster over 13 steps, and the very first step also loads something for `once`.
-    let run = |once: Ns| {
-        Run::steps(40, move |r, i| {
-            let slower = us(20) * 13_usize.saturating_sub(i) as Ns / 13;
-            r.graph(&[(GEMM, us(50) + slower); 10], us(1));
-            r.think(if i == 0 { once } else { 0 }).token();
-        })
+fn rt23_sees_a_start_that_is_still_slower() {
+    let fires = |excess: &dyn Fn(usize) -> Ns| fires("RT-23", &products(excess, |_| 0));
+    assert!(fires(&warming(us(20))));
+    assert!(!fires(&warming(us(1))), "below 3 %");
+    assert!(!fires(&|i| us(20) * i as Ns / 40), "slower later on: contexts grow");
+    assert!(!fires(&|i| if i < 8 { [us(9), us(4), us(6), us(11)][i % 4] } else { 0 }), "slower, but no trend");
+}
+
+#[test]
+fn rt23_leaves_out_what_happens_once_and_the_time_that_the_device_waits() {
+    let gain = |pause: &dyn Fn(usize) -> Ns| {
+        let estimate = check("RT-23", &products(warming(us(20)), pause))[0].estimate;
+        estimate.from - estimate.to_low.midpoint(estimate.to_high)
     };
-    let from = |capture| check("RT-23", capture)[0].estimate.from;
-    assert!((from(&run(us(5_000))) - from(&run(0))).abs() < us(10), "nothing that happens once is in the mean");
-    // No request for 400 us after each of the first eight steps.
-    let idle = |requests: f64| {
-        Run::steps(40, move |r, i| {
-            let at = r.host;
-            r.script.counter("num_requests_running", at, 4.0).counter("num_requests_waiting", at, 0.0);
-            r.graph(&[(GEMM, us(50)); 10], us(1)).token();
-            let at = r.host;
-            if i < 8 {
-                r.script.counter("num_requests_running", at, requests);
-                r.think(us(400));
-            }
-        })
-    };
-    assert!(fires("RT-23", &idle(4.0)) && !fires("RT-23", &idle(0.0)));
+    let stalls = |i: usize| us(5_000) * 3_usize.saturating_sub(i) as Ns;
+    assert!(gain(&stalls) <= gain(&|_| 0), "what happens once is no part of the trend");
+    let idle = |pause: &dyn Fn(usize) -> Ns| fires("RT-23", &products(|_| 0, pause));
+    assert!(!idle(&stalls), "the host prepared something");
+    assert!(
+        !idle(&|i| if i < 8 { us(400) - us(40) * i as Ns } else { 0 }),
+        "the host was late, the device as fast as ever"
+    );
 }
 
 #[test]
