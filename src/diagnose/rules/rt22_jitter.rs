@@ -6,7 +6,7 @@ use model::EvidenceClass::Device;
 
 use super::{change, reading};
 use crate::{
-    analysis::{Bucket, Class, Confidence, Edit, Layer, Rank, Step, jitter},
+    analysis::{Bucket, Class, Confidence, Edit, Layer, Rank, Scheduler, Step, jitter},
     diagnose::{
         Competing, Evidence, Intervention, Trigger,
         rule::{Context, Doc, Outcome, Rule},
@@ -47,8 +47,8 @@ static DOC: Doc = Doc {
     ),
     source: Text::new("1.5: own value, from the demand for low jitter.", "1.5：自定值，源于低抖动需求。"),
     guards: Text::new(
-        "Steps of different classes are never mixed. The mean gain may be below 1 %: then the finding is a fact about the tail, not about throughput. The layer is that of the largest excess.",
-        "不同类的步不混合统计。平均收益可能低于 1%：此时结论说的是尾延迟而非吞吐。归属层取超出最大的时间桶所在层。",
+        "Steps of different classes are never mixed. The mean gain may be below 1 %: then the finding is a fact about the tail, not about throughput. The layer is that of the largest excess. Where most of the excess is idle time of which nothing recorded says who caused it, or idle time between steps while it is not known whether there was a request, the rule abstains.",
+        "不同类的步不混合统计。平均收益可能低于 1%：此时结论说的是尾延迟而非吞吐。归属层取超出最大的时间桶所在层。若超出部分大多是没有记录能说明原因的空闲，或是不知有无请求时的步间空闲，则不作判断。",
     ),
     verify: Text::new(
         "Remove the cause of the largest excess: p99 over p50 falls below 1.5.",
@@ -63,11 +63,16 @@ impl Rule for Jitter {
 
     fn check(&self, cx: &Context<'_>) -> Outcome {
         let mut found = Vec::new();
+        let mut unknown = false;
         for (rank, class) in cx.analysis.ranks.iter().flat_map(|r| r.classes.iter().map(move |c| (r, c))) {
             let Some(jitter) = class.jitter.as_ref().filter(|j| j.ratio >= RATIO && class.steady >= FEW) else {
                 continue;
             };
             let Some(worst) = worst(cx, class) else { continue };
+            if nobody_knows(cx, (rank, class), jitter, worst) {
+                unknown = true;
+                continue;
+            }
             let labels = &cx.analysis.host_labels;
             let slow = jitter.slow.len().max(1) as i64;
             let excess: i64 = jitter.excess.iter().map(|(_, ns)| ns).sum::<i64>().max(0);
@@ -119,8 +124,41 @@ impl Rule for Jitter {
             }
             found.push(finding.against(length(worst)));
         }
+        if found.is_empty() && unknown {
+            return Outcome::Abstain(Message::plain(Text::new(
+                "the device idles in the slow steps, and nothing recorded says whether the host was late or had no request; record the host's calls, their correlation, and the engine's counters num_requests_running and num_requests_waiting",
+                "慢步中设备空闲，但没有任何记录能说明是主机迟缓还是没有请求；请记录主机调用及其关联，以及引擎计数器 num_requests_running 与 num_requests_waiting",
+            )));
+        }
         found.into_iter().collect()
     }
+}
+
+/// Whether nothing recorded says why the slow steps are slow: idle time for which no reason is known at all, or idle time
+/// between steps in which the host does nothing known, while it is not known whether there was a request. Without one no
+/// rank would wait for another.
+fn nobody_knows(cx: &Context<'_>, (rank, class): (&Rank, &Class), jitter: &jitter::Jitter, worst: Bucket) -> bool {
+    if is_unexplained(worst) {
+        return true;
+    }
+    if !reading::is_host(cx.analysis, worst, "unknown") || Scheduler::of(cx.trace).knows_demand() {
+        return false;
+    }
+    let step = |i: &u32| rank.steps.binary_search_by_key(i, |s| s.index).ok().and_then(|at| rank.steps.get(at));
+    let slow = || jitter.slow.iter().filter_map(step);
+    let idle = |between: bool| -> i64 {
+        let of = |s: &Step| reading::idle(rank, s, |g, b| b == worst && (g.between_steps || !between));
+        slow().map(of).sum()
+    };
+    let same = cx.analysis.ranks.iter().flat_map(|r| &r.classes).filter(|c| c.key == class.key);
+    let excess = same.filter_map(|c| c.jitter.as_ref()).flat_map(|j| &j.excess);
+    let of = |bucket: Bucket| excess.clone().filter(|(b, _)| *b == bucket).map(|(_, ns)| ns).sum::<i64>();
+    2 * idle(true) > idle(false) && of(Bucket::CommWait) < of(worst)
+}
+
+/// Idle time of which the capture does not say who caused it.
+fn is_unexplained(bucket: Bucket) -> bool {
+    matches!(bucket, Bucket::IdleUndecided | Bucket::Unattributed)
 }
 
 /// What most of the excess of a class's slow steps is, over all ranks: they run in step, so one cause makes the steps of all
@@ -133,7 +171,8 @@ fn worst(cx: &Context<'_>, class: &Class) -> Option<Bucket> {
         *excess.entry(*bucket).or_default() += ns;
     }
     let others = ranks.len().saturating_sub(1) as i64;
-    let paused: i64 = excess.iter().filter(|(b, ns)| b.is_host_side() && **ns > 0).map(|(_, ns)| ns).sum();
+    let pause = |b: &Bucket| b.is_host_side() || is_unexplained(*b);
+    let paused: i64 = excess.iter().filter(|(b, ns)| pause(b) && **ns > 0).map(|(_, ns)| ns).sum();
     if let Some(waits) = excess.get_mut(&Bucket::CommWait) {
         *waits -= paused.saturating_mul(others);
     }

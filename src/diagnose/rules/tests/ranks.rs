@@ -87,6 +87,16 @@ fn cm12_promises_what_hosts_without_disturbances_bring_and_not_only_the_waiting(
 }
 
 #[test]
+fn rt22_does_not_blame_hosts_that_may_have_had_no_request() {
+    // Now and then all ranks pause at once, as they do while no request is there.
+    let pauses = |c: usize| (us(60), us(5) + if c.is_multiple_of(LAYERS) && c / LAYERS % 8 == 5 { us(800) } else { 0 });
+    let work = |_| (0..LAYERS * 48).map(pauses).collect();
+    let d = diagnosis(&Run::new((0..4).map(work).collect(), LAYERS).analyze());
+    assert!(d.findings.iter().all(|f| f.rule != "RT-22"));
+    assert!(d.abstained.iter().any(|a| a.rule == "RT-22" && a.why.is_some()));
+}
+
+#[test]
 fn rt22_blames_the_pauses_of_all_ranks_and_not_the_waiting_for_them() {
     // Now and then one rank pauses, and the three others wait for it.
     let pauses = |rank: usize, c: usize| {
