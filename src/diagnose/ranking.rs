@@ -119,6 +119,16 @@ fn same_scope(a: &Finding, b: &Finding) -> bool {
     a.class == b.class && a.ranks == b.ranks
 }
 
+/// Rules that find the one rank that the others wait for.
+const CULPRIT: [&str; 3] = ["CM-01", "CM-09", "CM-10"];
+
+/// Whether the general finding speaks of what the specific one does: who names the rank that all wait for explains what the
+/// waiting does to all of them.
+fn covers(general: &Finding, specific: &Finding) -> bool {
+    let among = || specific.ranks.iter().all(|rank| general.ranks.contains(rank));
+    same_scope(general, specific) || (CULPRIT.contains(&specific.rule) && general.class == specific.class && among())
+}
+
 /// Of two rules that claim the same time one stays and names the other.
 fn give_way(findings: &mut Vec<Finding>) {
     for (specific, general) in SAME_TIME {
@@ -181,7 +191,7 @@ fn common(specific: &Finding, general: &Finding) -> Option<f64> {
 /// rule explains less than half, the rest of the time is the general rule's own, and both stay.
 fn conflict(findings: &[Finding], specific: &str, general: &str) -> Option<(usize, usize)> {
     findings.iter().enumerate().filter(|(_, f)| f.rule == specific).find_map(|(i, s)| {
-        let j = findings.iter().position(|g| g.rule == general && same_scope(g, s))?;
+        let j = findings.iter().position(|g| g.rule == general && covers(g, s))?;
         let g = findings.get(j)?;
         if common(s, g).is_some_and(|share| share < 0.5) {
             return None;
