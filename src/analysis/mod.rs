@@ -18,6 +18,7 @@
 //! | [`replay`] | what the steps would take after such changes |
 //! | [`period`] | layers found as tandem repeats |
 //! | [`jitter`] | slow steps against the median one |
+//! | [`median`](mod@median) | the middle of many durations |
 //! | [`scheduler`] | what the engine's scheduler said of itself |
 //! | [`evidence`] | what the capture can and cannot show |
 
@@ -35,6 +36,7 @@ pub mod idle;
 pub mod jitter;
 pub mod job;
 mod matching;
+pub mod median;
 pub mod period;
 pub mod replay;
 pub mod scheduler;
@@ -52,6 +54,7 @@ pub use bucket::{Bucket, CopyDir, HostLabel, Layer};
 pub use edit::Edit;
 pub use jitter::Jitter;
 pub use job::Job;
+pub use median::median;
 pub use period::Period;
 pub use scheduler::{RankCounter, Scheduler};
 pub use steps::{Class, GraphMode, Selection, Step};
