@@ -25,6 +25,7 @@ mod json;
 mod merge;
 mod micros;
 mod read;
+mod scan;
 
 use crate::{Format, Head, Match};
 

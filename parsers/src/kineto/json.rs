@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use memchr::memchr2;
+use super::scan::{CLASS, LETTER, OTHER, end_of_run};
 
 /// Deepest nesting of a value; deeper ones are taken for damage. The same limit as that of `serde_json`.
 const MAX_NESTING: u32 = 128;
@@ -211,7 +211,7 @@ impl<'a> Cursor<'a> {
         let (mut at, mut escaped) = (start, false);
         loop {
             let rest = self.bytes.get(at..).unwrap_or_default();
-            let found = at + memchr2(b'"', b'\\', rest).ok_or(Fault::End)?;
+            let found = at + end_of_run(rest).ok_or(Fault::End)?;
             if self.bytes.get(found) == Some(&b'"') {
                 self.at = found + 1;
                 return Ok(Text { raw: self.bytes.get(start..found).unwrap_or_default(), escaped });
@@ -223,13 +223,17 @@ impl<'a> Cursor<'a> {
 
     fn scalar(&mut self) -> Result<&'a [u8], Fault> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
-        let inside = |b: &u8| matches!(b, b'0'..=b'9' | b'+' | b'-' | b'.' | b'a'..=b'z' | b'A'..=b'Z');
-        let len = rest.iter().position(|b| !inside(b)).ok_or(Fault::End)?;
+        let mut seen = 0;
+        let outside = |b: &u8| {
+            let class = CLASS[usize::from(*b)];
+            seen |= class;
+            class == OTHER
+        };
+        let len = rest.iter().position(outside).ok_or(Fault::End)?;
         let raw = rest.get(..len).unwrap_or_default();
         let known = match raw.first() {
             Some(b'0'..=b'9' | b'-' | b'+' | b'.') => {
-                raw.iter().all(|b| !b.is_ascii_alphabetic() || matches!(b, b'e' | b'E'))
-                    || matches!(raw, b"-Infinity" | b"-inf" | b"-nan" | b"-NaN")
+                seen & LETTER == 0 || matches!(raw, b"-Infinity" | b"-inf" | b"-nan" | b"-NaN")
             }
             _ => matches!(raw, b"true" | b"false" | b"null" | b"NaN" | b"nan" | b"Infinity" | b"inf"),
         };
