@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::json::{Cursor, Fault, Text, Value};
+use crate::json::{Cursor, Fault, Text, Value};
 use crate::environment::Environment;
 
 /// Versions, switches and counts that are kept as `kineto.<name>`.

@@ -10,16 +10,18 @@ use model::{Severity, TraceSink};
 
 use super::{
     batch::Batch,
-    boundary::{self, Boundary},
     builder::BatchBuilder,
     event::Event,
     facts::Facts,
-    json::{Cursor, Fault},
     merge::Merger,
 };
 use crate::{
     Place, Progress, ReadError,
     container::{BLOCK, Source},
+    json::{
+        Cursor, Fault,
+        boundary::{self, Boundary},
+    },
 };
 
 /// Longest event or metadata value that is read, bytes; a longer one is counted as lost.
