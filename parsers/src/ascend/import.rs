@@ -184,7 +184,11 @@ impl<'a> Import<'a> {
         self.slice(track, (start, end), name, category, connection, detail.as_ref());
         let dur = end.saturating_sub(start).max(0);
         // What is no operator is called by its kind; operators have names of their own.
-        let kind = if task.task == Task::Kernel { task.task_type } else { task.name };
+        let kind = match task.task {
+            Task::Kernel => task.task_type.to_owned(),
+            Task::Pseudo if task.name.starts_with("MEMCPY") => format!("{} of a collective", task.name),
+            _ => task.name.to_owned(),
+        };
         self.sink.ledger(&format!("{table}/{kind}"), 1, 1, dur, task.task.note());
     }
 
@@ -211,29 +215,29 @@ impl<'a> Import<'a> {
         self.sink.ledger(table, 1, 1, end.saturating_sub(start).max(0), "kernel: a collective with its waits");
     }
 
-    /// Adds a task inside a collective: waits on the collective's own queue, transfers beside it.
+    /// Adds a task inside a collective: waits and transfers on the collective's own queue, where they say what its time
+    /// went to.
     pub fn part(&mut self, table: &str, part: &Part<'_>) {
         let Part { process, device, start, end, .. } = *part;
         for rank in [part.peer, part.own].into_iter().flatten().filter(|rank| (0..MAX_RANK).contains(rank)) {
             self.last_peer = self.last_peer.max(Some(rank));
         }
-        let task = Task::of(part.name, part.name);
-        let (track, category, note) = match task {
+        let (track, category, note) = match Task::of(part.name, part.name) {
             Task::NotifyWait => {
                 (self.group(process, device), Category::DeviceSync, "wait inside a collective; not device work")
             }
             Task::Record => {
-                let place = Place { process, device, stream: part.plane };
-                (self.plane(TrackKind::DeviceSync, place), Category::DeviceEvent, "inside a collective; not device work")
+                let name = format!("plane {}", part.plane);
+                let (kind, device) = (TrackKind::DeviceSync, Some(device));
+                let key = TrackKey { kind, process, device, context: Some(1), id: part.plane };
+                (self.track(key, Some(&name)), Category::DeviceEvent, "inside a collective; not device work")
             }
-            _ => {
-                let place = Place { process, device, stream: part.plane };
-                let track = self.plane(TrackKind::DeviceAnnotation, place);
-                (track, Category::DeviceOther, "transfer inside a collective; not device work")
-            }
+            _ => (self.group(process, device), Category::DeviceOther, "transfer inside a collective; not device work"),
         };
+        let peer = part.peer.filter(|_| category == Category::DeviceSync).filter(|peer| (0..MAX_RANK).contains(peer));
+        let detail = peer.and_then(|peer| u32::try_from(peer).ok()).map(Detail::Peer);
         let name = self.sink.intern(part.name);
-        self.slice(track, (start, end), name, category, None, None);
+        self.slice(track, (start, end), name, category, None, detail.as_ref());
         self.sink.ledger(&format!("{table}/{}", part.name), 1, 1, end.saturating_sub(start).max(0), note);
     }
 
@@ -241,12 +245,6 @@ impl<'a> Import<'a> {
     fn group(&mut self, process: ProcessId, device: i32) -> TrackId {
         let (kind, device) = (TrackKind::DeviceQueue, Some(device));
         self.track(TrackKey { kind, process, device, context: Some(0), id: 0 }, Some("communication"))
-    }
-
-    fn plane(&mut self, kind: TrackKind, place: Place) -> TrackId {
-        let Place { process, device, stream } = place;
-        let name = format!("plane {stream}");
-        self.track(TrackKey { kind, process, device: Some(device), context: Some(1), id: stream }, Some(&name))
     }
 
     /// Tells the devices and what the transfers say of the job. `ordinals` names the ranks of devices, `product` theirs.

@@ -68,6 +68,11 @@ impl<'a> Event<'a> {
         });
     }
 
+    /// Whether this is a task inside a collective: no other event speaks of notifies.
+    pub fn is_part(&self) -> bool {
+        self.phase == b'X' && self.args.is_some_and(|args| memchr::memmem::find(args, b"\"notify_id\"").is_some())
+    }
+
     /// The category's bytes, empty where there is none.
     pub fn category(&self) -> &'a [u8] {
         self.cat.map_or(&[], |cat| cat.raw)

@@ -5,6 +5,8 @@ use std::path::Path;
 
 use model::{Category, Clock, Detail, Ns, OpDetail, Provenance, Severity, TraceSink, TrackKey, TrackKind};
 
+use rustc_hash::FxHashSet;
+
 use super::{
     facts::Facts,
     import::{self, Collective, DeviceTask, Import, Part, Place},
@@ -31,7 +33,7 @@ pub(super) fn read(layout: &Layout, sink: &mut dyn TraceSink, progress: Progress
     let facts = Facts::read(layout, sink);
     let kernels = layout.kernels.as_deref().map(|path| Kernels::read(path, sink)).unwrap_or_default();
     let files = layout.timelines.len().max(1) as u64;
-    let mut reader = Reader { import: Import::new(sink), names: Names::default(), kernels, file: String::new() };
+    let mut reader = Reader { import: Import::new(sink), names: Names::default(), kernels, parts: FxHashSet::default(), file: String::new() };
     let mut arrays = 0;
     for (number, path) in layout.timelines.iter().enumerate() {
         // Two passes over each file are two parts of the whole.
@@ -40,11 +42,15 @@ pub(super) fn read(layout: &Layout, sink: &mut dyn TraceSink, progress: Progress
             progress(total.saturating_mul(2 * number as u64 + pass).saturating_add(done).min(whole), whole);
         };
         reader.file = layout::name(path);
-        reader.names = Names::default();
+        (reader.names, reader.parts) = (Names::default(), FxHashSet::default());
         let named = events::scan(path, &|done, total| part(0, done, total), &mut |cursor| {
             let event = Event::read(cursor)?;
             if event.phase == b'M' {
                 reader.names.take(&event);
+            } else if event.is_part()
+                && let Some((start, _)) = event.span()
+            {
+                reader.parts.insert(start);
             }
             Ok(())
         })?;
@@ -81,6 +87,8 @@ struct Reader<'s> {
     import: Import<'s>,
     names: Names,
     kernels: Kernels,
+    /// When the tasks inside collectives start. The device shows them a second time, copies as if they were any copy.
+    parts: FxHashSet<Ns>,
     file: String,
 }
 
@@ -228,7 +236,10 @@ impl Reader<'_> {
             start: span.0,
             end: span.1,
             name,
-            task: Task::of(&task_type, name),
+            task: match Task::of(&task_type, name) {
+                Task::Copy if self.parts.contains(&span.0) => Task::Pseudo,
+                task => task,
+            },
             task_type: &task_type,
             connection,
             model,
