@@ -11,6 +11,8 @@
 //! | `layer` | whose an event of the timeline is |
 //! | `kernels` | what only the table of kernels says |
 //! | `database` | the database form, table by table |
+//! | `table` | a table of tasks on its own |
+//! | `totals` | sums by operator on their own |
 //! | `facts` | what the files beside them say of the run |
 //!
 //! Facts of the format: CANN's `msprof` and torch_npu's profiler sources, and files of 2023 to 2026. A collective's
@@ -29,12 +31,17 @@ mod import;
 mod kernels;
 mod layer;
 mod layout;
+mod table;
 mod task;
 #[cfg(test)]
 mod tests;
 mod timeline;
+mod totals;
 
 use layout::Layout;
+
+pub use table::FORMAT as TABLE_FORMAT;
+pub use totals::FORMAT as TOTALS_FORMAT;
 
 /// The format.
 pub const FORMAT: Format = Format {

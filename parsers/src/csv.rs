@@ -134,7 +134,11 @@ mod tests {
                     52\n";
         let mut rows = Vec::new();
         let table = Table::read_from(text.as_bytes(), &mut |row| {
-            rows.push((row.decimal(&["Start Time(us)"], 3), row.text(&["Input Shapes"]), row.int(&["Block Num", "Block Dim"])));
+            rows.push((
+                row.decimal(&["Start Time(us)"], 3),
+                row.text(&["Input Shapes"]),
+                row.int(&["Block Num", "Block Dim"]),
+            ));
             row.int(&["Step Id"]).is_some()
         })
         .unwrap();

@@ -9,9 +9,9 @@ use model::TraceSink;
 
 pub mod ascend;
 pub mod container;
+mod csv;
 pub mod detect;
 mod environment;
-mod csv;
 mod error;
 mod json;
 pub mod kineto;
@@ -57,7 +57,8 @@ pub struct Format {
 }
 
 /// Every format, one line each.
-pub const REGISTRY: &[Format] = &[ascend::FORMAT, kineto::FORMAT, nsys::FORMAT, nsys::REPORT_FORMAT];
+pub const REGISTRY: &[Format] =
+    &[ascend::FORMAT, ascend::TABLE_FORMAT, ascend::TOTALS_FORMAT, kineto::FORMAT, nsys::FORMAT, nsys::REPORT_FORMAT];
 
 /// The format with this id.
 pub fn format(id: &str) -> Option<&'static Format> {

@@ -34,7 +34,6 @@ use tables::{NOT_READ, TABLES, Table, UNKNOWN};
 
 pub use report::REPORT_FORMAT;
 
-
 /// The SQLite export of Nsight Systems.
 pub const FORMAT: Format = Format { id: "nsys", name: "Nsight Systems SQLite export", matches, read };
 
@@ -129,10 +128,7 @@ fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result
         }
     }
     if !known && source.failed.is_empty() {
-        return Err(malformed(
-            path,
-            &"none of its tables is there, such as StringIds or CUPTI_ACTIVITY_KIND_KERNEL",
-        ));
+        return Err(malformed(path, &"none of its tables is there, such as StringIds or CUPTI_ACTIVITY_KIND_KERNEL"));
     }
     warn_of_damage(&mut import, path, &source);
     let total = jobs.iter().map(Job::extent).fold(0, u64::saturating_add);

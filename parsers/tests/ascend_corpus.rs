@@ -27,9 +27,8 @@ fn work(trace: &Trace, is: impl Fn(Category, bool) -> bool) -> (usize, i64) {
     let durations: Vec<i64> = lanes
         .flat_map(|(_, lane)| {
             let is = &is;
-            let collective = |i: usize| {
-                matches!(trace.detail(lane, i), Some(Detail::Kernel(kernel)) if kernel.collective.is_some())
-            };
+            let collective =
+                |i: usize| matches!(trace.detail(lane, i), Some(Detail::Kernel(kernel)) if kernel.collective.is_some());
             (0..lane.len()).filter(move |i| is(lane.category[*i], collective(*i))).map(|i| lane.dur[i])
         })
         .collect();

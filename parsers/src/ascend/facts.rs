@@ -46,8 +46,8 @@ impl Facts {
         }
         let named = layout.facts.iter().chain(&layout.database).find_map(|path| rank_of(&name(path)));
         // A directory that someone renamed to `rank_3` says it where no file does.
-        let folders = layout.root.ancestors().take(3).map(name);
-        facts.rank = facts.rank.or(named).or_else(|| folders.filter_map(|folder| rank_in(&folder)).next());
+        let mut folders = layout.root.ancestors().take(3).map(name);
+        facts.rank = facts.rank.or(named).or_else(|| folders.find_map(|folder| rank_in(&folder)));
         facts
     }
 
@@ -123,6 +123,11 @@ fn object(path: &Path) -> Result<Value, String> {
     }
     let text = std::fs::read(path).map_err(|error| error.to_string())?;
     serde_json::from_slice(&text).map_err(|error| error.to_string())
+}
+
+/// The rank that a file's own name or the names of the directories around it say.
+pub(super) fn rank_around(path: &Path) -> Option<u32> {
+    rank_of(&name(path)).or_else(|| path.ancestors().skip(1).take(3).find_map(|folder| rank_in(&name(folder))))
 }
 
 /// The rank in `profiler_info_3.json` or `ascend_pytorch_profiler_3.db`.

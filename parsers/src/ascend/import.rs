@@ -247,7 +247,7 @@ impl<'a> Import<'a> {
         self.track(TrackKey { kind, process, device, context: Some(0), id: 0 }, Some("communication"))
     }
 
-    /// Tells the devices and what the transfers say of the job. `ordinals` names the ranks of devices, `product` theirs.
+    /// Tells the devices, whose names `product` gives, and what the transfers say of the size of the job.
     pub fn settle(&mut self, product: &dyn Fn(i32) -> Option<String>, world: Option<i64>) {
         let vendor = self.sink.intern("ascend");
         for (process, ordinal) in std::mem::take(&mut self.devices) {
@@ -292,11 +292,7 @@ pub(super) fn framework_category(name: &str) -> Category {
     ];
     let annotated = RANGES.iter().any(|range| name.starts_with(range));
     // Operators have no blanks, but for `autograd::engine::evaluate_function: …`.
-    if annotated || (name.contains(' ') && !name.contains("::")) {
-        Category::UserRange
-    } else {
-        Category::FrameworkOp
-    }
+    if annotated || (name.contains(' ') && !name.contains("::")) { Category::UserRange } else { Category::FrameworkOp }
 }
 
 /// Category of a call of CANN by its level.

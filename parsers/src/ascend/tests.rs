@@ -9,8 +9,9 @@ use sqlx::{AssertSqlSafe, Connection, Executor, SqliteConnection, sqlite::Sqlite
 use super::FORMAT;
 use crate::{Match, ReadError};
 
-mod databases;
 mod damage;
+mod databases;
+mod tables;
 mod timelines;
 
 /// A directory with files.

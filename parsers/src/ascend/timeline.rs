@@ -33,7 +33,13 @@ pub(super) fn read(layout: &Layout, sink: &mut dyn TraceSink, progress: Progress
     let facts = Facts::read(layout, sink);
     let kernels = layout.kernels.as_deref().map(|path| Kernels::read(path, sink)).unwrap_or_default();
     let files = layout.timelines.len().max(1) as u64;
-    let mut reader = Reader { import: Import::new(sink), names: Names::default(), kernels, parts: FxHashSet::default(), file: String::new() };
+    let mut reader = Reader {
+        import: Import::new(sink),
+        names: Names::default(),
+        kernels,
+        parts: FxHashSet::default(),
+        file: String::new(),
+    };
     let mut arrays = 0;
     for (number, path) in layout.timelines.iter().enumerate() {
         // Two passes over each file are two parts of the whole.
@@ -304,11 +310,8 @@ impl Reader<'_> {
             return self.other(pid, "samples", "not kept: levels and latencies of buses");
         };
         let process = self.import.sink.process(0);
-        let name = if layer == "NPU MEM" {
-            format!("memory {}", name.decode().0)
-        } else {
-            name.decode().0.into_owned()
-        };
+        let name =
+            if layer == "NPU MEM" { format!("memory {}", name.decode().0) } else { name.decode().0.into_owned() };
         let name = self.import.sink.intern(&name);
         let device = Some(self.names.device(pid));
         self.import.sink.counter(process, device, name, unit, t, value);

@@ -8,13 +8,7 @@ use std::{collections::VecDeque, path::Path};
 
 use model::{Severity, TraceSink};
 
-use super::{
-    batch::Batch,
-    builder::BatchBuilder,
-    event::Event,
-    facts::Facts,
-    merge::Merger,
-};
+use super::{batch::Batch, builder::BatchBuilder, event::Event, facts::Facts, merge::Merger};
 use crate::{
     Place, Progress, ReadError,
     container::{BLOCK, Source},

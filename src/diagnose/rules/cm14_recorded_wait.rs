@@ -101,14 +101,20 @@ fn wait(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
     let others: Ns = also.clone().max().copied().unwrap_or(0);
     if others > 0 {
         finding = finding.with(Evidence::new(
-            Text::new("longest wait of another captured rank for the same one", "其他已采集 rank 对同一 rank 的最长等待"),
+            Text::new(
+                "longest wait of another captured rank for the same one",
+                "其他已采集 rank 对同一 rank 的最长等待",
+            ),
             Value::Ns(others),
             Vec::new(),
         ));
     }
     finding = finding.against(Competing::open(
         Text::new("the link to that rank is slow", "到该 rank 的链路慢"),
-        Text::new("a capture of that rank, or a bandwidth test of the pair, decides", "该 rank 的采集或该对的带宽测试可以判定"),
+        Text::new(
+            "a capture of that rank, or a bandwidth test of the pair, decides",
+            "该 rank 的采集或该对的带宽测试可以判定",
+        ),
     ));
     finding.ranks = ranks.iter().map(|r| r.rank).collect();
     finding.gated(cost.most.min(Confidence::Medium).max(Confidence::Low))

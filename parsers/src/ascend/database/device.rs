@@ -35,7 +35,8 @@ const COPIES: [&str; 4] = ["H2H", "H2D", "D2H", "D2D"];
 pub(super) fn tasks(state: &mut State<'_>, page: &Page) -> Kept {
     let mut kept = Kept::default();
     for row in 0..page.rows {
-        let [Some(start), Some(end), Some(device), connection, id, pid, task_type, stream, model] = page.ints(row) else {
+        let [Some(start), Some(end), Some(device), connection, id, pid, task_type, stream, model] = page.ints(row)
+        else {
             kept.incomplete += 1;
             continue;
         };
@@ -50,12 +51,10 @@ pub(super) fn tasks(state: &mut State<'_>, page: &Page) -> Kept {
         let part = id.and_then(|id| state.infos.communication.get(&id)).copied();
         let (name, task) = match compute {
             Some(compute) => (state.text(compute.name), Task::Kernel),
-            None => {
-                match Task::of(&task_type, &task_type) {
-                    Task::Kernel => (format!("frame of {task_type}"), Task::Pseudo),
-                    other => (task_type.clone(), other),
-                }
-            }
+            None => match Task::of(&task_type, &task_type) {
+                Task::Kernel => (format!("frame of {task_type}"), Task::Pseudo),
+                other => (task_type.clone(), other),
+            },
         };
         let copy = id.and_then(|id| state.infos.copies.get(&id)).copied();
         let direction = copy.and_then(|(_, operation)| COPIES.get(usize::try_from(operation?).ok()?).copied());
@@ -158,13 +157,8 @@ pub(super) fn frequencies(state: &mut State<'_>, page: &Page) -> Kept {
 }
 
 /// Columns of [`bandwidths`].
-pub(super) const BANDWIDTH: &[Column] = &[
-    Int("deviceId", &[]),
-    Int("timestampNs", &[]),
-    Column::Real("bandwidth"),
-    Int("hbmId", &[]),
-    Int("type", &[]),
-];
+pub(super) const BANDWIDTH: &[Column] =
+    &[Int("deviceId", &[]), Int("timestampNs", &[]), Column::Real("bandwidth"), Int("hbmId", &[]), Int("type", &[])];
 
 /// `HBM`: bytes per second, which are counted in MB/s as the text form does.
 pub(super) fn bandwidths(state: &mut State<'_>, page: &Page) -> Kept {

@@ -3,7 +3,10 @@
 use model::{Clock, Ns, ProcessId, Provenance, Severity, Span, StringId, TraceSink};
 use rustc_hash::FxHashMap;
 
-use super::{super::{facts::Facts, import::Import, layout::Layout}, infos::Infos};
+use super::{
+    super::{facts::Facts, import::Import, layout::Layout},
+    infos::Infos,
+};
 
 /// Times beyond this (the year 2001 in Unix ns) are absolute.
 const ABSOLUTE: Ns = 1_000_000_000_000_000_000;

@@ -46,11 +46,8 @@ fn tables_become_the_same_rows_as_the_timeline_of_the_same_run() {
         ]
     );
     let host: Vec<_> = rows(&trace, TrackKind::HostThread).into_iter().map(|row| (row.0, row.1)).collect();
-    let expected = [
-        (Category::UserRange, "ProfilerStep#7"),
-        (Category::FrameworkOp, "aten::add"),
-        (Category::HostApi, "launch"),
-    ];
+    let expected =
+        [(Category::UserRange, "ProfilerStep#7"), (Category::FrameworkOp, "aten::add"), (Category::HostApi, "launch")];
     assert_eq!(host, expected.map(|(category, name)| (category, name.to_owned())));
     let frames = rows(&trace, TrackKind::DeviceAnnotation);
     assert_eq!(frames.iter().map(|row| row.1.as_str()).collect::<Vec<_>>(), ["frame of AI_CORE"], "no kernel twice");
@@ -93,7 +90,10 @@ INSERT INTO TASK VALUES ('1.23282223000020e+17','1.23282223000030e+17',2,77,100,
 #[test]
 fn cores_are_not_taken_from_a_column_that_changed_its_meaning() {
     let renamed = NOW
-        .replace("globalTaskId INTEGER PRIMARY KEY, blockDim INTEGER, taskType", "globalTaskId INTEGER PRIMARY KEY, blockDim INTEGER, blockNum INTEGER, taskType")
+        .replace(
+            "globalTaskId INTEGER PRIMARY KEY, blockDim INTEGER, taskType",
+            "globalTaskId INTEGER PRIMARY KEY, blockDim INTEGER, blockNum INTEGER, taskType",
+        )
         .replace("VALUES (2,100,40,5)", "VALUES (2,100,9,40,5)");
     let output = Output::new().database("msprof_1.db", &format!("{STRINGS}{renamed}"));
     assert_eq!(kernel(&read(&output.path("msprof_1.db")), "aclnnAdd_AddAiCore_Add").grid, Some([40, 1, 1]));

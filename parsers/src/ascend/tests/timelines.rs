@@ -94,8 +94,10 @@ fn every_event_is_in_the_ledger() {
 
 #[test]
 fn a_directory_is_one_rank_with_the_cores_of_its_kernels() {
-    let kernels = "Step Id,Name,Start Time(us),Duration(us),Block Dim\n7,aclnnAdd_AddAiCore_Add,1736408883000020.120\t,10.0,40\n";
-    let info = r#"{"rank_id": 3, "config": {"experimental_config": {"_profiler_level": "Level1"}}, "cann_version": "8.3"}"#;
+    let kernels =
+        "Step Id,Name,Start Time(us),Duration(us),Block Dim\n7,aclnnAdd_AddAiCore_Add,1736408883000020.120\t,10.0,40\n";
+    let info =
+        r#"{"rank_id": 3, "config": {"experimental_config": {"_profiler_level": "Level1"}}, "cann_version": "8.3"}"#;
     let output = Output::new()
         .file("x_ascend_pt/ASCEND_PROFILER_OUTPUT/trace_view.json", &format!("[{NAMES},{EVENTS}]"))
         .file("x_ascend_pt/ASCEND_PROFILER_OUTPUT/kernel_details.csv", kernels)
@@ -126,11 +128,17 @@ fn the_layout_of_2023_has_its_own_clock_and_one_file_for_each_iteration() {
         .file("p/device_0/timeline/msprof_0_2_10.json", &iteration(10, "56635865000.8"))
         .file("p/device_0/timeline/msprof_0_2_9.json", &iteration(9, "56635864000.8"))
         .file("p/device_0/timeline/hccl_0_2_9.json", "[]")
-        .file("p/device_0/start_info.0", r#"{"collectionTimeBegin":"1692340024324979","clockMonotonicRaw":"56579931060630"}"#)
+        .file(
+            "p/device_0/start_info.0",
+            r#"{"collectionTimeBegin":"1692340024324979","clockMonotonicRaw":"56579931060630"}"#,
+        )
         .file("p/device_0/info.json.0", r#"{"hostname":"host","pid":"77","rank_id":0}"#);
     let trace = read(&output.path("p"));
     let kernels: Vec<_> = rows(&trace, TrackKind::DeviceQueue).into_iter().map(|r| (r.1, r.2, r.3)).collect();
-    assert_eq!(kernels, [("Default/Cast-op9".to_owned(), 0, 23_100), ("Default/Cast-op10".to_owned(), 1_000_000, 23_100)]);
+    assert_eq!(
+        kernels,
+        [("Default/Cast-op9".to_owned(), 0, 23_100), ("Default/Cast-op10".to_owned(), 1_000_000, 23_100)]
+    );
     assert_eq!(trace.start_unix_ns, Some(56_635_864_000_800 + 1_692_340_024_324_979_000 - 56_579_931_060_630));
     let beside = rows(&trace, TrackKind::DeviceAnnotation);
     assert_eq!(beside.iter().map(|row| row.0).collect::<Vec<_>>(), [Category::DeviceRange; 2]);
