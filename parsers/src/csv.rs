@@ -1,7 +1,11 @@
 //! Tables of comma-separated values as profilers write them: columns are found by name, because they come and go; cells
 //! end with tabs and stand in quotes within quotes, so that spreadsheets keep their digits.
 
-use std::{fs::File, io::Read, path::Path};
+use std::{
+    fs::File,
+    io::{BufRead, BufReader, Read},
+    path::Path,
+};
 
 use model::{Ns, Severity, TraceSink};
 
@@ -9,8 +13,8 @@ use crate::ReadError;
 
 /// Longest cell that is read whole by the callers, bytes.
 const MAX_CELL: usize = 64 << 10;
-/// Most bytes of one record; a lost quote would take the rest of the file for one cell.
-const MAX_RECORD: usize = 4 << 20;
+/// Longest line, bytes; a longer one is cut and counted.
+const MAX_LINE: usize = 1 << 20;
 
 /// What reading a table gave.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -66,7 +70,8 @@ impl Table {
 
     /// Reads every row of a table in memory or a file.
     pub fn read_from(source: impl Read, take: &mut dyn FnMut(&Row<'_>) -> bool) -> std::io::Result<Self> {
-        let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(source);
+        let lines = Lines { source: BufReader::new(source), ready: Vec::new(), given: 0, cut: 0 };
+        let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(lines);
         let mut table = Self::default();
         let headers = match reader.byte_headers() {
             Ok(headers) => headers.clone(),
@@ -77,8 +82,10 @@ impl Table {
         let mut record = csv::ByteRecord::new();
         loop {
             match reader.read_byte_record(&mut record) {
-                Ok(false) => return Ok(table),
-                Ok(true) if record.as_slice().len() > MAX_RECORD => table.broken += 1,
+                Ok(false) => {
+                    table.broken += reader.get_ref().cut;
+                    return Ok(table);
+                }
                 Ok(true) => {
                     table.read += 1;
                     table.kept += u64::from(take(&Row { columns: &table.columns, record: &record }));
@@ -89,6 +96,50 @@ impl Table {
                 },
             }
         }
+    }
+}
+
+/// The content line by line, for tables whose cells have no line breaks: a quote that was lost ends with its line, and a
+/// line without end is cut, so that damage costs rows and no memory.
+struct Lines<R> {
+    source: BufReader<R>,
+    /// The line being given, and how much of it was.
+    ready: Vec<u8>,
+    given: usize,
+    /// Lines that were cut.
+    cut: u64,
+}
+
+impl<R: Read> Lines<R> {
+    /// Makes the next line ready; nothing at the end.
+    fn next_line(&mut self) -> std::io::Result<()> {
+        self.given = 0;
+        self.ready.clear();
+        (&mut self.source).take(MAX_LINE as u64).read_until(b'\n', &mut self.ready)?;
+        if self.ready.len() == MAX_LINE && self.ready.last() != Some(&b'\n') {
+            self.cut += 1;
+            self.source.skip_until(b'\n')?;
+        }
+        let quotes = self.ready.iter().filter(|b| **b == b'"').count();
+        if quotes % 2 == 1 {
+            while self.ready.last().is_some_and(u8::is_ascii_whitespace) {
+                self.ready.pop();
+            }
+            self.ready.extend_from_slice(b"\"\n");
+        }
+        Ok(())
+    }
+}
+
+impl<R: Read> Read for Lines<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        if self.given == self.ready.len() {
+            self.next_line()?;
+        }
+        let mut rest = self.ready.get(self.given..).unwrap_or_default();
+        let read = rest.read(buffer)?;
+        self.given += read;
+        Ok(read)
     }
 }
 
@@ -150,14 +201,21 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_quote_costs_what_it_swallows_and_nothing_more() {
+    fn a_lost_quote_and_a_line_without_end_cost_their_own_rows() {
         let text = "a,b\n1,2\n3,\"4\n5,6\n";
         let mut seen = Vec::new();
         let table = Table::read_from(text.as_bytes(), &mut |row| {
             seen.push(row.int(&["a"]));
             row.int(&["b"]).is_some()
         });
-        assert_eq!(seen, [Some(1), Some(3)]);
-        assert_eq!(table.unwrap().kept, 1);
+        assert_eq!(seen, [Some(1), Some(3), Some(5)]);
+        assert_eq!(table.unwrap().kept, 3);
+        let long = format!("a,b\n1,{}\n5,6\n", "x".repeat(3 * MAX_LINE));
+        let mut seen = Vec::new();
+        let table = Table::read_from(long.as_bytes(), &mut |row| {
+            seen.push(row.int(&["a"]));
+            true
+        });
+        assert_eq!((seen, table.unwrap().broken), (vec![Some(1), Some(5)], 1));
     }
 }

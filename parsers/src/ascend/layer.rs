@@ -126,6 +126,8 @@ pub(super) struct Process {
 pub(super) struct Names {
     pub processes: FxHashMap<i64, Process>,
     pub threads: FxHashMap<(i64, i64), String>,
+    /// Device of processes that do not say theirs.
+    pub usual_device: i32,
 }
 
 impl Names {
@@ -174,10 +176,10 @@ impl Names {
     }
 
     /// Ordinal of the device of a process: by its labels, else by the lower five bits of its number where the upper ones
-    /// are the host's process id, else the first.
+    /// are the host's process id, else that of the file.
     pub fn device(&self, pid: i64) -> i32 {
         let labelled = self.processes.get(&pid).and_then(|process| process.device);
         let packed = || (Some(pid >> 10) == self.host_pid() && pid & 31 != 31).then_some((pid & 31) as i32);
-        labelled.or_else(packed).unwrap_or(0)
+        labelled.or_else(packed).unwrap_or(self.usual_device)
     }
 }

@@ -80,6 +80,8 @@ impl Layout {
         }
         layout.timelines.sort_by_cached_key(|path| number_key(&name(path)));
         layout.timelines.dedup();
+        let newest = layout.timelines.iter().filter_map(|path| exported(path)).max();
+        layout.timelines.retain(|path| exported(path) == newest || exported(path).is_none());
         layout
     }
 
@@ -114,8 +116,12 @@ impl Layout {
         for path in files.into_iter().filter(|path| path.is_file()) {
             let name = name(&path);
             let starts = |prefix: &str| name.starts_with(prefix);
-            if name.ends_with(".db") && DATABASES.iter().any(|prefix| starts(prefix)) {
-                self.database.get_or_insert(path);
+            if name.ends_with(".db") && completeness(&name).is_some() {
+                // Of two exports the later one comes later.
+                let known = self.database.as_deref().and_then(|known| completeness(&self::name(known)));
+                if known.is_none_or(|known| completeness(&name) <= Some(known)) {
+                    self.database = Some(path);
+                }
             } else if starts("trace_view") && name.ends_with(".json")
                 || starts("msprof_") && name.ends_with(".json") && !starts("msprof_tx")
             {
@@ -145,6 +151,22 @@ fn entries(directory: &Path) -> (Vec<PathBuf>, usize) {
     found.sort();
     found.truncate(MAX_ENTRIES);
     (found, beyond)
+}
+
+/// Position of a database's kind in [`DATABASES`].
+fn completeness(name: &str) -> Option<usize> {
+    DATABASES.iter().position(|prefix| name.starts_with(prefix))
+}
+
+/// When a timeline was exported, where its name says so: `msprof_20250109154803.json`.
+fn exported(path: &Path) -> Option<u64> {
+    const YEAR_2000: u64 = 20_000_101_000_000;
+    number_key(&name(path)).last().copied().filter(|stamp| *stamp >= YEAR_2000)
+}
+
+/// The ordinal of the device in whose directory a file lies.
+pub(super) fn device_of(path: &Path) -> Option<i32> {
+    path.ancestors().skip(1).take(2).find_map(|folder| name(folder).strip_prefix("device_")?.parse().ok())
 }
 
 fn name_of_device(path: &Path) -> bool {

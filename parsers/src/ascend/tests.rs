@@ -108,3 +108,31 @@ fn directories_are_known_by_what_lies_in_them() {
     let other = Output::new().file("traces/a.json", "[]");
     assert_eq!(is(&other.path("traces")), Match::No);
 }
+
+#[test]
+fn of_two_exports_the_later_one_is_read_and_slices_of_it_are_joined() {
+    let kernel = |ts: u32| {
+        format!(
+            r#"[{{"name":"process_name","pid":32,"tid":0,"args":{{"name":"Ascend Hardware"}},"ph":"M"}},
+{{"name":"MatMulV3","pid":32,"tid":2,"ts":"17364088830000{ts}.000","dur":1,"args":{{"Task Type":"AI_CORE"}},"ph":"X"}}]"#
+        )
+    };
+    let output = Output::new()
+        .file("PROF_1/mindstudio_profiler_output/msprof_20250101000000.json", &kernel(10))
+        .file("PROF_1/mindstudio_profiler_output/msprof_slice_0_20250102000000.json", &kernel(20))
+        .file("PROF_1/mindstudio_profiler_output/msprof_slice_1_20250102000000.json", &kernel(30));
+    let trace = read(&output.path("PROF_1"));
+    let starts: Vec<i64> = rows(&trace, TrackKind::DeviceQueue).into_iter().map(|row| row.2).collect();
+    assert_eq!(starts, [0, 10_000]);
+}
+
+#[test]
+fn devices_of_early_layouts_are_those_of_their_directories() {
+    let kernel = r#"[{"name":"process_name","pid":3,"tid":0,"args":{"name":"Ascend Hardware"},"ph":"M"},
+{"name":"Cast","pid":3,"tid":2,"ts":56635864000.8,"dur":1,"args":{"Task Type":"AI_CORE"},"ph":"X"}]"#;
+    let output = Output::new()
+        .file("p/device_0/timeline/msprof_0_1_1.json", kernel)
+        .file("p/device_5/timeline/msprof_5_1_1.json", kernel);
+    let trace = read(&output.path("p"));
+    assert_eq!(trace.devices.iter().map(|device| device.ordinal).collect::<Vec<_>>(), [0, 5]);
+}

@@ -22,7 +22,7 @@ static DOC: Doc = Doc {
     id: "CM-14",
     title: Text::new("Exposed waits for a rank outside the capture", "暴露的等待：等待采集之外的 rank"),
     layer: Layer::Communication,
-    needs: &[EvidenceClass::Device, EvidenceClass::PairDetail],
+    needs: &[EvidenceClass::Device],
     sees: Text::new(
         "The profiler recorded for which rank each wait inside a collective was. The rank waited for longest is not in the capture, so what it did meanwhile is not known.",
         "采集工具记录了集合通信内部每次等待的对象。等待最久的 rank 不在采集中，因此不知道它当时在做什么。",
@@ -40,8 +40,8 @@ static DOC: Doc = Doc {
         "5%：与已采集 rank 间等待的阈值相同。Ascend 采集工具记录每次 notify 等待及其对端 rank。",
     ),
     guards: Text::new(
-        "Silent where the rank waited for is in the capture: then its own rows tell what it spent the time on. A rank waited for may itself wait for another one, or the link to it may be slow: only its own capture decides.",
-        "若被等待的 rank 在采集中则不报告，由其自身记录说明时间去向。被等待的 rank 可能也在等待别的 rank，或者到它的链路慢：只有它自己的采集可以判定。",
+        "Silent where the source records no waits inside collectives, and where the rank waited for is in the capture: then its own rows tell what it spent the time on. A rank waited for may itself wait for another one, or the link to it may be slow: only its own capture decides.",
+        "若数据源不记录集合通信内部的等待，或被等待的 rank 在采集中，则不报告；后者由其自身记录说明时间去向。被等待的 rank 可能也在等待别的 rank，或者到它的链路慢：只有它自己的采集可以判定。",
     ),
     verify: Text::new(
         "Capture the rank that was waited for together with this one, and diagnose both as one job: what it spent longer on is then named.",
