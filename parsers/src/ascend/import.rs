@@ -138,7 +138,6 @@ impl<'a> Import<'a> {
     }
 
     /// Adds a slice.
-    #[expect(clippy::too_many_arguments, reason = "a slice has this many columns")]
     pub fn slice(
         &mut self,
         track: TrackId,
