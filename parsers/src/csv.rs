@@ -119,6 +119,7 @@ impl<R: Read> Lines<R> {
         if self.ready.len() == MAX_LINE && self.ready.last() != Some(&b'\n') {
             self.cut += 1;
             self.source.skip_until(b'\n')?;
+            self.ready.push(b'\n');
         }
         let quotes = self.ready.iter().filter(|b| **b == b'"').count();
         if quotes % 2 == 1 {
