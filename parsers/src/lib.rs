@@ -7,13 +7,17 @@ use std::path::Path;
 
 use model::TraceSink;
 
+pub mod ascend;
 pub mod container;
+mod csv;
 pub mod detect;
 mod environment;
 mod error;
+mod json;
 pub mod kineto;
 pub mod nsys;
 mod overhead;
+mod sqlite;
 
 pub use error::{Place, ReadError};
 
@@ -30,9 +34,9 @@ pub enum Match {
 
 /// What detection may look at: the path and the first bytes, decompressed where the file is compressed.
 pub struct Head<'a> {
-    /// The file.
+    /// The file, or a directory that may be one capture as a whole.
     pub path: &'a Path,
-    /// First bytes of the content (up to 64 KiB), after inflating gzip or zstd.
+    /// First bytes of the content (up to 64 KiB), after inflating gzip or zstd; none of a directory.
     pub bytes: &'a [u8],
 }
 
@@ -45,15 +49,16 @@ pub struct Format {
     pub id: &'static str,
     /// What it is, for people.
     pub name: &'static str,
-    /// Whether a file is of this format.
+    /// Whether a file, or a directory with all that lies in it, is of this format.
     pub matches: fn(&Head<'_>) -> Match,
-    /// Reads the file into the sink. What can be read of a damaged file is read and the loss is counted in the sink;
+    /// Reads the file or directory into the sink. What can be read of a damaged file is read and the loss is counted in the sink;
     /// an error means that nothing useful could be read.
     pub read: fn(&Path, &mut dyn TraceSink, Progress<'_>) -> Result<(), ReadError>,
 }
 
 /// Every format, one line each.
-pub const REGISTRY: &[Format] = &[kineto::FORMAT, nsys::FORMAT, nsys::REPORT_FORMAT];
+pub const REGISTRY: &[Format] =
+    &[ascend::FORMAT, ascend::TABLE_FORMAT, ascend::TOTALS_FORMAT, kineto::FORMAT, nsys::FORMAT, nsys::REPORT_FORMAT];
 
 /// The format with this id.
 pub fn format(id: &str) -> Option<&'static Format> {

@@ -11,6 +11,7 @@
 //! | [`attribution`] | the sweep that gives every nanosecond one bucket |
 //! | [`idle`] | who owns an idle gap, and why |
 //! | [`collective`] | transfer and wait on one rank |
+//! | [`notify`] | waits that a source reports inside its collectives |
 //! | [`job`] | what several ranks did together: collectives matched across ranks |
 //! | [`wait`] | for what on which other rank each rank waited |
 //! | [`clock`] | offsets between the ranks' clocks, for display |
@@ -35,6 +36,7 @@ pub mod idle;
 pub mod jitter;
 pub mod job;
 mod matching;
+pub mod notify;
 pub mod period;
 pub mod replay;
 pub mod scheduler;

@@ -204,7 +204,7 @@ pub fn analyze(trace: &Trace, packs: &Packs, options: &Options) -> Analysis {
     let places: Vec<_> = numbered.filter(|(rank, ..)| options.rank.is_none_or(|wanted| wanted == *rank)).collect();
     let build = |(_, process, device): &(u32, ProcessId, i32)| {
         let timeline = timeline::build(trace, packs, &names.ops, *process, *device);
-        let split = Split::estimate(trace, &timeline.ops);
+        let split = Split::estimate(trace, &timeline);
         (timeline, split)
     };
     let (timelines, mut splits): (Vec<Timeline>, Vec<Split>) = places.par_iter().map(build).unzip();
