@@ -3,17 +3,23 @@
 //! One module per format; a format is a [`Format`] in [`REGISTRY`] and knows no other format. Detection goes by content,
 //! never by name alone. Readers stream: memory is bounded by what is kept, not by the size of the file.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use model::TraceSink;
 
 pub mod container;
+mod content;
+mod csv;
 pub mod detect;
 mod environment;
 mod error;
+mod hip;
 pub mod kineto;
+mod lanes;
+mod nccl;
 pub mod nsys;
 mod overhead;
+pub mod rocprofv3;
 
 pub use error::{Place, ReadError};
 
@@ -50,10 +56,18 @@ pub struct Format {
     /// Reads the file into the sink. What can be read of a damaged file is read and the loss is counted in the sink;
     /// an error means that nothing useful could be read.
     pub read: fn(&Path, &mut dyn TraceSink, Progress<'_>) -> Result<(), ReadError>,
+    /// The other file whose reading gives this one's capture too, where several files are one: of a directory that holds
+    /// both, only that one is read.
+    pub lead: fn(&Path) -> Option<PathBuf>,
+}
+
+/// The [`Format::lead`] of a file that is a whole capture.
+fn alone(_: &Path) -> Option<PathBuf> {
+    None
 }
 
 /// Every format, one line each.
-pub const REGISTRY: &[Format] = &[kineto::FORMAT, nsys::FORMAT, nsys::REPORT_FORMAT];
+pub const REGISTRY: &[Format] = &[kineto::FORMAT, nsys::FORMAT, nsys::REPORT_FORMAT, rocprofv3::FORMAT];
 
 /// The format with this id.
 pub fn format(id: &str) -> Option<&'static Format> {

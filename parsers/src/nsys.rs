@@ -39,7 +39,8 @@ pub use report::REPORT_FORMAT;
 const SQLITE: &[u8] = b"SQLite format 3\0";
 
 /// The SQLite export of Nsight Systems.
-pub const FORMAT: Format = Format { id: "nsys", name: "Nsight Systems SQLite export", matches, read };
+pub const FORMAT: Format =
+    Format { id: "nsys", name: "Nsight Systems SQLite export", matches, read, lead: crate::alone };
 
 /// Reads the file's table names, because many formats are SQLite files.
 fn matches(head: &Head<'_>) -> Match {
