@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use model::{Ns, ProcessId, Severity, TraceSink, TrackId, TrackKey, TrackKind};
+use model::{Device, Ns, ProcessId, Provenance, Severity, TraceSink, TrackId, TrackKey, TrackKind};
 use rustc_hash::FxHashMap;
 
 /// Most tracks that are told apart; real captures have a few thousand.
@@ -77,6 +77,20 @@ impl Lanes {
         }
         let process = self.process(sink, process);
         self.track(sink, TrackKey { kind: TrackKind::DeviceQueue, process, device, context, id: queue })
+    }
+
+    /// Tells the vendor and the count of the devices, of which nothing else is known.
+    pub fn describe(&mut self, sink: &mut dyn TraceSink, vendor: &str) {
+        let vendor = sink.intern(vendor);
+        let ordinals: BTreeSet<i32> = self.devices.iter().map(|(_, ordinal)| *ordinal).collect();
+        for (key, ordinal) in self.devices.clone() {
+            let process = self.process(sink, key);
+            let device = Device { process, ordinal, name: None, vendor: Some(vendor), cores: None, memory_bytes: None };
+            sink.device(device);
+        }
+        if !ordinals.is_empty() {
+            sink.manifest("hardware.count", &ordinals.len().to_string(), Provenance::Observed);
+        }
     }
 
     fn track(&mut self, sink: &mut dyn TraceSink, key: TrackKey) -> TrackId {

@@ -9,16 +9,20 @@ use model::TraceSink;
 
 pub mod container;
 mod content;
-mod csv;
+mod csv_table;
 pub mod detect;
 mod environment;
 mod error;
 mod hip;
+mod hip_events;
+pub mod hipprof;
+mod json_walk;
 pub mod kineto;
 mod lanes;
 mod nccl;
 pub mod nsys;
 mod overhead;
+pub mod rocprof;
 pub mod rocprofv3;
 
 pub use error::{Place, ReadError};
@@ -67,7 +71,8 @@ fn alone(_: &Path) -> Option<PathBuf> {
 }
 
 /// Every format, one line each.
-pub const REGISTRY: &[Format] = &[kineto::FORMAT, nsys::FORMAT, nsys::REPORT_FORMAT, rocprofv3::FORMAT];
+pub const REGISTRY: &[Format] =
+    &[kineto::FORMAT, nsys::FORMAT, nsys::REPORT_FORMAT, rocprof::FORMAT, rocprofv3::FORMAT, hipprof::FORMAT];
 
 /// The format with this id.
 pub fn format(id: &str) -> Option<&'static Format> {

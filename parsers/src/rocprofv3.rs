@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use model::TraceSink;
 
-use crate::{Format, Head, Match, Progress, ReadError, csv};
+use crate::{Format, Head, Match, Progress, ReadError, csv_table};
 
 mod agents;
 mod files;
@@ -23,7 +23,7 @@ mod tests;
 pub const FORMAT: Format = Format { id: "rocprofv3", name: "rocprofv3 CSV or JSON", matches, read, lead };
 
 fn matches(head: &Head<'_>) -> Match {
-    if json::matches(head.bytes) || tables::of(&csv::first_header(head.bytes)).is_some() {
+    if json::matches(head.bytes) || tables::of(&csv_table::first_header(head.bytes)).is_some() {
         Match::Certain
     } else {
         Match::No

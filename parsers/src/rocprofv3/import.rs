@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     Place, Progress, ReadError,
-    csv::Table,
+    csv_table::Table,
     hip,
     lanes::{Account, Lanes},
     nccl,

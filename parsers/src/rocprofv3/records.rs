@@ -11,7 +11,10 @@ use super::{
     agents::{Agent, Agents},
     import::Import,
 };
-use crate::{hip, lanes::Account};
+use crate::{hip, json_walk::List, lanes::Account};
+
+/// The key of the outermost object, whose value is the list of processes.
+pub(super) const ROOT: &str = "rocprofiler-sdk-tool";
 
 /// Most names of one kind that are remembered of a process.
 const MAX_NAMES: usize = 1 << 20;
@@ -87,9 +90,13 @@ fn add<T>(names: &mut FxHashMap<u64, T>, key: u64, value: T) {
 }
 
 impl Names {
-    /// Whether the list at this place holds names.
-    pub fn wants(place: &str) -> bool {
-        matches!(place, "agents" | "kernel_symbols" | "strings.buffer_records" | "strings.marker_api")
+    /// The lists that hold names.
+    pub fn list(place: &str) -> List {
+        match place {
+            ROOT => List::Enter,
+            "agents" | "kernel_symbols" | "strings.buffer_records" | "strings.marker_api" => List::Give,
+            _ => List::Skip,
+        }
     }
 
     /// Takes a scalar or an element of a list.
@@ -203,6 +210,10 @@ const KEPT: &[(&str, &str)] = &[
     ("buffer_records.memory_copy", "memcpy"),
 ];
 
+fn is_record(place: &str) -> bool {
+    place.starts_with("buffer_records.") || place.starts_with("callback_records.")
+}
+
 /// The records of all processes.
 pub(super) struct Records<'n> {
     names: &'n Names,
@@ -215,14 +226,18 @@ impl<'n> Records<'n> {
         Self { names, accounts: BTreeMap::new(), unnamed: 0 }
     }
 
-    /// Whether the list at this place holds records.
-    pub fn wants(place: &str) -> bool {
-        place.starts_with("buffer_records.") || place.starts_with("callback_records.")
+    /// The lists that hold records.
+    pub fn list(place: &str) -> List {
+        match place {
+            ROOT => List::Enter,
+            _ if is_record(place) => List::Give,
+            _ => List::Skip,
+        }
     }
 
     /// Takes an element of a list of records.
     pub fn take(&mut self, import: &mut Import<'_>, process: usize, place: &str, raw: &str) {
-        if !Self::wants(place) {
+        if !is_record(place) {
             return;
         }
         let mut account = self.accounts.get(place).copied().unwrap_or_default();

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use model::Ns;
 
 use super::{agents::Agent, import::Import};
-use crate::{csv::Row, hip};
+use crate::{csv_table::Row, hip};
 
 /// A kind of table.
 pub(super) struct Kind {
@@ -52,7 +52,7 @@ pub(super) const KINDS: &[Kind] = &[
 
 /// The kind of the table with this header, in lower case, and its place in the order of reading.
 pub(super) fn of(header: &[String]) -> Option<(usize, &'static Kind)> {
-    KINDS.iter().enumerate().find(|(_, kind)| crate::csv::has_all(header, kind.marks))
+    KINDS.iter().enumerate().find(|(_, kind)| crate::csv_table::has_all(header, kind.marks))
 }
 
 /// Columns of [`agent`].

@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use ::csv::{ByteRecord, ReaderBuilder};
+use csv::{ByteRecord, ReaderBuilder};
 
 use crate::{
     Place, Progress, ReadError,
@@ -18,7 +18,7 @@ use crate::{
 
 /// A CSV file being read.
 pub(crate) struct Table {
-    reader: ::csv::Reader<Content>,
+    reader: csv::Reader<Content>,
     header: Vec<String>,
     selected: Vec<Option<usize>>,
     record: ByteRecord,
@@ -88,8 +88,8 @@ impl Table {
         match self.reader.read_byte_record(&mut self.record) {
             Ok(more) => Ok(more),
             Err(error) => match error.into_kind() {
-                ::csv::ErrorKind::Io(_) if self.meter.exceeded() => Ok(false),
-                ::csv::ErrorKind::Io(source) => Err(ReadError::Io { path: self.path.clone(), source }),
+                csv::ErrorKind::Io(_) if self.meter.exceeded() => Ok(false),
+                csv::ErrorKind::Io(source) => Err(ReadError::Io { path: self.path.clone(), source }),
                 // Rows of any length and bytes of any kind are allowed, so there is nothing else to be wrong.
                 _ => Ok(false),
             },
