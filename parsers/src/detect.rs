@@ -9,12 +9,13 @@ use crate::{Format, Head, Match, Progress, REGISTRY, ReadError, container, forma
 /// Bytes of content that detection looks at.
 const HEAD: usize = 64 << 10;
 
-/// The format that is surest of the file at `path`; of equals, the one that stands first in [`REGISTRY`].
+/// The format that is surest of the file or directory at `path`; of equals, the one that stands first in [`REGISTRY`].
 ///
 /// # Errors
 /// [`ReadError::UnknownFormat`] when no format recognises it; other errors when it cannot be read at all.
 pub fn detect(path: &Path) -> Result<&'static Format, ReadError> {
-    let bytes = container::head(path, HEAD)?;
+    // A directory that is one capture has no content of its own; its format knows it by what lies in it.
+    let bytes = if path.is_dir() { Vec::new() } else { container::head(path, HEAD)? };
     let head = Head { path, bytes: &bytes };
     REGISTRY
         .iter()

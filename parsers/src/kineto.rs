@@ -3,8 +3,6 @@
 //! | module | owns |
 //! | --- | --- |
 //! | `read` | the file from first byte to last, blocks in parallel |
-//! | `boundary` | guesses where events begin |
-//! | `json` | a forgiving cursor over JSON text |
 //! | `event` | one event, the arguments that matter |
 //! | `category` | what the source's categories are to us |
 //! | `detail` | shapes, copies, waits, collectives |
@@ -15,13 +13,11 @@
 //! | `merge` | batches and facts into the sink |
 
 mod batch;
-mod boundary;
 mod builder;
 mod category;
 mod detail;
 mod event;
 mod facts;
-mod json;
 mod merge;
 mod micros;
 mod read;

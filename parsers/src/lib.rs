@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 
 use model::TraceSink;
 
+pub mod ascend;
 pub mod container;
 mod content;
+mod csv;
 mod csv_table;
 pub mod detect;
 mod environment;
@@ -16,6 +18,7 @@ mod error;
 mod hip;
 mod hip_events;
 pub mod hipprof;
+mod json;
 mod json_walk;
 pub mod kineto;
 mod lanes;
@@ -24,6 +27,7 @@ pub mod nsys;
 mod overhead;
 pub mod rocprof;
 pub mod rocprofv3;
+mod sqlite;
 
 pub use error::{Place, ReadError};
 
@@ -40,9 +44,9 @@ pub enum Match {
 
 /// What detection may look at: the path and the first bytes, decompressed where the file is compressed.
 pub struct Head<'a> {
-    /// The file.
+    /// The file, or a directory that may be one capture as a whole.
     pub path: &'a Path,
-    /// First bytes of the content (up to 64 KiB), after inflating gzip or zstd.
+    /// First bytes of the content (up to 64 KiB), after inflating gzip or zstd; none of a directory.
     pub bytes: &'a [u8],
 }
 
@@ -55,9 +59,9 @@ pub struct Format {
     pub id: &'static str,
     /// What it is, for people.
     pub name: &'static str,
-    /// Whether a file is of this format.
+    /// Whether a file, or a directory with all that lies in it, is of this format.
     pub matches: fn(&Head<'_>) -> Match,
-    /// Reads the file into the sink. What can be read of a damaged file is read and the loss is counted in the sink;
+    /// Reads the file or directory into the sink. What can be read of a damaged file is read and the loss is counted in the sink;
     /// an error means that nothing useful could be read.
     pub read: fn(&Path, &mut dyn TraceSink, Progress<'_>) -> Result<(), ReadError>,
     /// The other file whose reading gives this one's capture too, where several files are one: of a directory that holds
@@ -71,8 +75,16 @@ fn alone(_: &Path) -> Option<PathBuf> {
 }
 
 /// Every format, one line each.
-pub const REGISTRY: &[Format] =
-    &[kineto::FORMAT, nsys::FORMAT, nsys::REPORT_FORMAT, rocprof::FORMAT, rocprofv3::FORMAT, hipprof::FORMAT];
+pub const REGISTRY: &[Format] = &[
+    ascend::FORMAT,
+    kineto::FORMAT,
+    nsys::FORMAT,
+    nsys::REPORT_FORMAT,
+    rocprof::FORMAT,
+    rocprofv3::FORMAT,
+    rocprofv3::DATABASE_FORMAT,
+    hipprof::FORMAT,
+];
 
 /// The format with this id.
 pub fn format(id: &str) -> Option<&'static Format> {

@@ -15,9 +15,12 @@ mod files;
 mod import;
 mod json;
 mod records;
+mod rocpd;
 mod tables;
 #[cfg(test)]
 mod tests;
+
+pub use rocpd::FORMAT as DATABASE_FORMAT;
 
 /// rocprofv3's output.
 pub const FORMAT: Format = Format { id: "rocprofv3", name: "rocprofv3 CSV or JSON", matches, read, lead };

@@ -1,0 +1,1 @@
+//! Small captures written by hand, and what they become.
