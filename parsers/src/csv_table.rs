@@ -10,6 +10,7 @@ use std::{
 };
 
 use csv::{ByteRecord, ReaderBuilder};
+use model::Ns;
 
 use crate::{
     Place, Progress, ReadError,
@@ -118,6 +119,17 @@ impl<'a> Row<'a> {
     /// `N` selected cells from `first` on, as integers.
     pub fn ints<const N: usize>(&self, first: usize) -> [Option<i64>; N] {
         std::array::from_fn(|cell| self.int(first + cell))
+    }
+
+    /// The finite number in a selected cell.
+    pub fn number(&self, cell: usize) -> Option<f64> {
+        let text = std::str::from_utf8(self.bytes(cell)?).ok()?;
+        text.parse().ok().filter(|number: &f64| number.is_finite())
+    }
+
+    /// The decimal number of `10^unit_exp` ns in a selected cell, as ns.
+    pub fn decimal(&self, cell: usize, unit_exp: i32) -> Option<Ns> {
+        model::time::parse_decimal(self.bytes(cell)?, unit_exp).ok().map(|(ns, _)| ns)
     }
 
     fn bytes(&self, cell: usize) -> Option<&'a [u8]> {

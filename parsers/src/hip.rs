@@ -1,7 +1,7 @@
 //! What the profilers of HIP programs have in common: how they spell kernels, sizes and directions, and what they tell of
 //! the machine.
 
-use model::{Provenance, TraceSink};
+use model::{Conditions, KernelSummary, Metric, Ns, Provenance, StringId, TraceSink};
 
 /// A kernel's name without what the code object adds to it: `.kd` (kernel descriptor), also as the compiler's clone mark.
 pub(crate) fn kernel_name(name: &str) -> &str {
@@ -24,6 +24,31 @@ pub(crate) fn blocks(work_items: Option<[u32; 3]>, block: Option<[u32; 3]>) -> O
 pub(crate) fn sides(sides: [Option<i64>; 3]) -> Option<[u32; 3]> {
     let [x, y, z] = sides.map(|side| side.and_then(|n| u32::try_from(n).ok()));
     Some([x?, y?, z?])
+}
+
+/// The metric that a counter gives. Source: derived counters of rocprofiler's `metrics.xml`.
+pub(crate) fn metric(counter: &str) -> Option<Metric> {
+    match counter {
+        "L2CacheHit" => Some(Metric::L2Hit),
+        "OccupancyPercent" => Some(Metric::Occupancy),
+        _ => None,
+    }
+}
+
+/// One execution of a kernel while its counters were read, for which kernels run one after the other.
+pub(crate) fn counted(kernel: StringId, times: (Ns, Ns), shape: (Option<[u32; 3]>, Option<[u32; 3]>)) -> KernelSummary {
+    let dur = times.1.saturating_sub(times.0).max(0);
+    KernelSummary {
+        kernel,
+        conditions: Conditions::Isolated,
+        count: 1,
+        total: Some(dur),
+        range: Some((dur, dur)),
+        grid: shape.0,
+        block: shape.1,
+        metrics: Vec::new(),
+        stalls: Vec::new(),
+    }
 }
 
 /// Short form of a direction that ends like `HOST_TO_DEVICE`, with whatever prefix and case.

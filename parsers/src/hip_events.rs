@@ -31,7 +31,7 @@ enum Lane {
 impl Lane {
     /// The lane with this name, such as `CPU HIP API`, `COPY` or `GPU0`.
     fn named(name: &str) -> Self {
-        let gpu = name.trim().strip_prefix("GPU").map(str::trim);
+        let gpu = name.split_once("GPU").map(|(_, number)| number.trim());
         if name.contains("Barrier") {
             Self::Barriers
         } else if name.contains("Marker") || name.contains("ROCTX") {

@@ -23,7 +23,9 @@ mod json_walk;
 pub mod kineto;
 mod lanes;
 mod nccl;
+pub mod ncu;
 pub mod nsys;
+pub mod nsys_stats;
 mod overhead;
 pub mod rocprof;
 pub mod rocprofv3;
@@ -80,6 +82,8 @@ pub const REGISTRY: &[Format] = &[
     kineto::FORMAT,
     nsys::FORMAT,
     nsys::REPORT_FORMAT,
+    nsys_stats::FORMAT,
+    ncu::FORMAT,
     rocprof::FORMAT,
     rocprofv3::FORMAT,
     rocprofv3::DATABASE_FORMAT,

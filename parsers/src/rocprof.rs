@@ -20,6 +20,10 @@ const MARKS: &[&str] = &["index", "kernelname", "gpu-id", "queue-id", "beginns",
 /// Columns that are read.
 const COLUMNS: &[&str] = &["beginns", "endns", "pid", "gpu-id", "queue-id", "grd", "wgr", "kernelname"];
 
+/// What the names of hardware counters begin with, by their block. While they are read, kernels run one after the other and
+/// several runs are merged, so that the rows are no timeline.
+const COUNTERS: &[&str] = &["sq_", "sqc_", "grbm_", "tcc_", "tcp_", "ta_", "td_", "spi_", "cpc_", "cpf_"];
+
 fn matches(head: &Head<'_>) -> Match {
     let has = |text: &str| memchr::memmem::find(head.bytes, text.as_bytes()).is_some();
     let events = head.bytes.trim_ascii_start().starts_with(b"{") && has("\"traceEvents\"") && has("\"BeginNs\"");
@@ -31,16 +35,21 @@ fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result
         return hip_events::read(path, &hip_events::Profiler { format: "rocprof", vendor: "amd" }, sink, progress);
     }
     let mut table = Table::open(path, |cells| csv_table::has_all(cells, MARKS))?;
-    table.select(COLUMNS);
+    let counters = table.header().iter().any(|name| COUNTERS.iter().any(|block| name.starts_with(block)));
+    let mut columns = COLUMNS.to_vec();
+    columns.extend(METRICS.map(|(column, _)| column));
+    table.select(&columns);
     let (mut lanes, mut account) = (Lanes::default(), Account::default());
     while let Some(row) = table.next(progress)? {
         account.read += 1;
-        match kernel(sink, &mut lanes, row) {
+        let taken = if counters { counted(sink, row) } else { kernel(sink, &mut lanes, row) };
+        match taken {
             Some((start, end)) => account.keep(start, end),
             None => account.incomplete += 1,
         }
     }
-    account.tell(sink, "rocprof", "kernels", "kernel");
+    let becomes = if counters { "measurements of kernels" } else { "kernel" };
+    account.tell(sink, "rocprof", "kernels", becomes);
     for (name, count) in [("damaged_file", u64::from(table.damage().is_some())), ("too_many_tracks", lanes.crowded)] {
         if count > 0 {
             sink.stat(&format!("rocprof.{name}"), Severity::DataLoss, count, table.damage().as_deref());
@@ -52,7 +61,29 @@ fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result
     Ok(())
 }
 
-/// A row of the table; the shape is the total of work items, so blocks have one side.
+/// Derived counters that are metrics.
+const METRICS: [(&str, &str); 2] = [("l2cachehit", "L2CacheHit"), ("occupancypercent", "OccupancyPercent")];
+
+/// A row of a table with counters.
+fn counted(sink: &mut dyn TraceSink, row: Row<'_>) -> Option<(Ns, Ns)> {
+    let [start, end, _, _, _, items, block] = row.ints(0);
+    let (times, name) = ((start?, end?), row.text(7)?);
+    let kernel = sink.intern(hip::kernel_name(&name));
+    let mut summary = hip::counted(kernel, times, shape(items, block));
+    for (cell, (_, counter)) in (COLUMNS.len()..).zip(METRICS) {
+        summary.metrics.extend(hip::metric(counter).zip(row.number(cell)));
+    }
+    sink.summary(summary);
+    Some(times)
+}
+
+/// Blocks and threads; the table has the totals, so they have one side.
+fn shape(items: Option<i64>, block: Option<i64>) -> (Option<[u32; 3]>, Option<[u32; 3]>) {
+    let (items, block) = (hip::sides([items, Some(1), Some(1)]), hip::sides([block, Some(1), Some(1)]));
+    (hip::blocks(items, block), block)
+}
+
+/// A row of a table without counters.
 fn kernel(sink: &mut dyn TraceSink, lanes: &mut Lanes, row: Row<'_>) -> Option<(Ns, Ns)> {
     let [start, end, pid, device, queue, items, block] = row.ints(0);
     let (start, end, name) = (start?, end?, row.text(7)?);
@@ -61,8 +92,8 @@ fn kernel(sink: &mut dyn TraceSink, lanes: &mut Lanes, row: Row<'_>) -> Option<(
     sink.describe_process(id, pid, None, None);
     let device = device.and_then(|n| i32::try_from(n).ok());
     let track = lanes.queue(sink, process, device, None, queue.unwrap_or(-1));
-    let (items, block) = (hip::sides([items, Some(1), Some(1)]), hip::sides([block, Some(1), Some(1)]));
-    let detail = KernelDetail { grid: hip::blocks(items, block), block, ..KernelDetail::default() };
+    let (grid, block) = shape(items, block);
+    let detail = KernelDetail { grid, block, ..KernelDetail::default() };
     let name = sink.intern(hip::kernel_name(&name));
     let (dur, detail) = (end.saturating_sub(start), Detail::Kernel(detail));
     sink.slice(Slice { track, start, dur, name, category: Category::Kernel, correlation: None, detail: Some(&detail) });
@@ -107,6 +138,17 @@ mod tests {
             matches!(&trace.details[0], Detail::Kernel(k) if k.grid == Some([4, 1, 1]) && k.block == Some([256, 1, 1]))
         );
         assert_eq!(trace.ledger.iter().map(|r| (r.read, r.kept, r.time_ns)).collect::<Vec<_>>(), [(3, 2, 7_602)]);
+    }
+
+    #[test]
+    fn rows_with_counters_are_measurements_and_no_timeline() {
+        let trace = import(
+            "pmc_perf.csv",
+            "Index,KernelName,gpu-id,queue-id,pid,grd,wgr,SQ_WAVES,L2CacheHit,BeginNs,EndNs\n0,k.kd,0,0,7,512,256,5,71.5,10,30\n",
+        );
+        let [k] = trace.summaries.as_slice() else { panic!("{:?}", trace.summaries) };
+        assert_eq!((trace.slice_count(), k.total, k.grid), (0, Some(20), Some([2, 1, 1])));
+        assert_eq!(k.metrics, [(model::Metric::L2Hit, 71.5)]);
     }
 
     const EVENTS: &str = r#"{ "traceEvents":[{}

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use model::{
-    Category, Clock, CollectiveCall, CopyDetail, Detail, KernelDetail, Ns, Severity, Slice, StringId, TraceSink,
-    TrackId,
+    Category, Clock, CollectiveCall, CopyDetail, Detail, KernelDetail, KernelSummary, Metric, Ns, Severity, Slice,
+    StringId, TraceSink, TrackId,
 };
 
 use super::{
@@ -31,11 +31,13 @@ pub(super) struct Import<'a> {
     /// Process of the rows that do not say theirs: the one that the file is named after, or that another file with the
     /// same prefix tells.
     pub process: Option<i64>,
+    /// The dispatch whose counters are being read, and what they say so far.
+    counted: Option<((Option<i64>, i64), KernelSummary)>,
 }
 
 impl<'a> Import<'a> {
     pub fn new(sink: &'a mut dyn TraceSink) -> Self {
-        Self { sink, lanes: Lanes::default(), agents: Agents::default(), process: None }
+        Self { sink, lanes: Lanes::default(), agents: Agents::default(), process: None, counted: None }
     }
 
     /// Key of the process of a row.
@@ -121,6 +123,32 @@ impl<'a> Import<'a> {
         self.slice(track, times, name, Category::Memcpy, correlation, Some(&detail));
     }
 
+    /// Adds a counter of a dispatch; the rows of a dispatch follow each other.
+    pub fn counter(
+        &mut self,
+        times: (Ns, Ns),
+        dispatch: (Option<i64>, i64),
+        (items, block): (Option<i64>, Option<i64>),
+        name: &str,
+        metric: Option<(Metric, f64)>,
+    ) {
+        if self.counted.as_ref().is_none_or(|(known, _)| *known != dispatch) {
+            self.end_counters();
+            let [items, block] = [items, block].map(|n| hip::sides([n, Some(1), Some(1)]));
+            let kernel = self.sink.intern(hip::kernel_name(name));
+            self.counted = Some((dispatch, hip::counted(kernel, times, (hip::blocks(items, block), block))));
+        }
+        if let Some((_, summary)) = &mut self.counted {
+            summary.metrics.extend(metric);
+        }
+    }
+
+    fn end_counters(&mut self) {
+        if let Some((_, summary)) = self.counted.take() {
+            self.sink.summary(summary);
+        }
+    }
+
     fn slice(
         &mut self,
         track: TrackId,
@@ -138,6 +166,7 @@ impl<'a> Import<'a> {
 
     /// Tells what is known at the end.
     pub fn settle(mut self) {
+        self.end_counters();
         self.agents.describe(&mut *self.sink, &mut self.lanes);
         hip::manifest(&mut *self.sink, "amd", "rocprofv3");
         self.sink.clock(Clock::FromFirstSlice { unix_offset: None });
@@ -209,6 +238,7 @@ fn take(
             Some(None) => account.incomplete += 1,
         }
     }
+    import.end_counters();
     account.tell(&mut *import.sink, "rocprofv3", &name, kind.becomes);
     if let Some(damage) = table.damage() {
         let example = format!("{name}: {damage}");

@@ -42,7 +42,7 @@ pub(super) const KINDS: &[Kind] = &[
         "host_api; user_range of markers, collective_call of RCCL",
         call,
     ),
-    counted(&["counter_name", "counter_value"], "not kept: counters of serialised kernels"),
+    kind(&["counter_name", "counter_value"], COUNTER, "measurements of kernels", counter),
     kind(&["kernel_name", "dispatch_id", "start_timestamp", "end_timestamp"], KERNEL, "kernel", kernel),
     kind(&["direction", "source_agent_id", "start_timestamp"], COPY, "memcpy", copy),
     counted(&["operation", "allocation_size", "start_timestamp"], "not kept: the calls that allocated are host calls"),
@@ -143,4 +143,26 @@ fn copy(import: &mut Import<'_>, row: Row<'_>) -> Option<(Ns, Ns)> {
     let agents = [6, 7].map(|cell| row.text(cell).and_then(|cell| import.agents.device(&cell)));
     import.copy(times, pid, (agents, stream), correlation, direction, None);
     Some(times)
+}
+
+/// Columns of [`counter`].
+const COUNTER: &[&str] = &[
+    "start_timestamp",
+    "end_timestamp",
+    "process_id",
+    "dispatch_id",
+    "grid_size",
+    "workgroup_size",
+    "kernel_name",
+    "counter_name",
+    "counter_value",
+];
+
+/// `counter_collection`: a row for each counter of each dispatch. While counters are read kernels run one after the other,
+/// so the rows are no timeline; their sizes are totals.
+fn counter(import: &mut Import<'_>, row: Row<'_>) -> Option<(Ns, Ns)> {
+    let [start, end, pid, dispatch, items, block] = row.ints(0);
+    let (times, name, counter) = ((start?, end?), row.text(6)?, row.text(7)?);
+    import.counter(times, (pid, dispatch?), (items, block), &name, hip::metric(&counter).zip(row.number(8)));
+    Some((0, 0))
 }

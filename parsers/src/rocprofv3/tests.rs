@@ -56,7 +56,9 @@ const COPIES: &str = r#""Kind","Direction","Stream_Id","Source_Agent_Id","Destin
 "MEMORY_COPY","MEMORY_COPY_HOST_TO_DEVICE","3","Agent 0","Agent 1","9","1000000000000070","1000000000000080"
 "#;
 const COUNTERS: &str = r#""Correlation_Id","Dispatch_Id","Agent_Id","Kernel_Name","Counter_Name","Counter_Value","Start_Timestamp","End_Timestamp"
-"1","1","Agent 1","scale","FETCH_SIZE","10.5","1","2"
+"1","1","Agent 1","scale","FETCH_SIZE","10.5","1","3"
+"1","1","Agent 1","scale","L2CacheHit","32.5","1","3"
+"2","2","Agent 1","scale","OccupancyPercent","nan","7","8"
 "#;
 
 #[test]
@@ -102,11 +104,13 @@ fn the_files_of_a_process_become_one_capture() {
     assert_eq!(trace.devices.iter().map(|d| (d.ordinal, d.cores)).collect::<Vec<_>>(), [(1, Some(304))]);
     // The row without times, and the one that was cut off.
     assert_eq!(trace.stat("rocprofv3.incomplete_row"), 2);
+    let counted: Vec<_> = trace.summaries.iter().map(|s| (s.count, s.total, s.metrics.clone())).collect();
+    assert_eq!(counted, [(1, Some(2), vec![(model::Metric::L2Hit, 32.5)]), (1, Some(1), Vec::new())]);
     let ledger = |table: &str| {
         trace.ledger.iter().find(|row| row.category == table).map(|row| (row.read, row.kept, row.time_ns))
     };
     assert_eq!(ledger("70_kernel_trace.csv"), Some((4, 2, 21)));
-    assert_eq!(ledger("70_counter_collection.csv"), Some((1, 0, 0)));
+    assert_eq!(ledger("70_counter_collection.csv"), Some((3, 3, 0)));
 }
 
 #[test]
