@@ -145,7 +145,7 @@ mod tests {
         let trace = import(
             "pmc_perf.csv",
             "Index,KernelName,gpu-id,queue-id,pid,grd,wgr,SQ_WAVES,L2CacheHit,BeginNs,EndNs\n0,k.kd,0,0,7,512,256,5,71.5,10,30\n",
-        );
+        ).unwrap();
         let [k] = trace.summaries.as_slice() else { panic!("{:?}", trace.summaries) };
         assert_eq!((trace.slice_count(), k.total, k.grid), (0, Some(20), Some([2, 1, 1])));
         assert_eq!(k.metrics, [(model::Metric::L2Hit, 71.5)]);
