@@ -7,8 +7,8 @@ use model::Ns;
 const TIMES: &[(&str, i32)] =
     &[("ns", 0), ("nsecond", 0), ("us", 3), ("usecond", 3), ("ms", 6), ("msecond", 6), ("s", 9), ("second", 9)];
 
-/// Decimal prefixes of units that count; `m` is no prefix of those.
-const PREFIXES: &[(char, f64)] = &[('K', 1e3), ('M', 1e6), ('G', 1e9), ('T', 1e12), ('P', 1e15)];
+/// Decimal prefixes of units that count, as powers of ten; `m` is no prefix of those.
+const PREFIXES: &[(char, i32)] = &[('K', 3), ('M', 6), ('G', 9), ('T', 12), ('P', 15)];
 
 /// What units of counts begin with after their prefix.
 const BASES: &[&str] = &["byte", "bit", "hz", "inst", "cycle", "sector", "request", "warp", "block", "thread"];
@@ -27,25 +27,31 @@ fn digits(text: &str) -> String {
 
 /// A value in the base of its unit; `None` for words, `n/a`, `inf` and `nan`, and for units that are not known.
 pub(super) fn number(text: &str, unit: &str) -> Option<f64> {
-    let value: f64 = digits(text).parse().ok()?;
-    Some(value * scale(unit.trim())?).filter(|value| value.is_finite())
+    let (digits, scale) = (digits(text), scale(unit.trim())?);
+    // Scaled as text, so that the nearest float to the scaled value comes out and not a product of two roundings.
+    let scaled = match digits.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => format!("{mantissa}e{}", exponent.parse::<i32>().ok()?.checked_add(scale)?),
+        None => format!("{digits}e{scale}"),
+    };
+    scaled.parse().ok().filter(|value: &f64| value.is_finite())
 }
 
-fn scale(unit: &str) -> Option<f64> {
+/// The power of ten that a unit is of its base.
+fn scale(unit: &str) -> Option<i32> {
     if unit.is_empty() || unit == "%" || unit == "register/thread" {
-        return Some(1.0);
+        return Some(0);
     }
     // What older versions call GHz.
     if unit == "cycle/nsecond" || unit == "cycle/ns" {
-        return Some(1e9);
+        return Some(9);
     }
     let is_base = |text: &str| BASES.iter().any(|base| text.to_ascii_lowercase().starts_with(base));
     if is_base(unit) {
-        return Some(1.0);
+        return Some(0);
     }
     let first = unit.chars().next()?;
-    let factor = PREFIXES.iter().find(|(prefix, _)| *prefix == first).map(|(_, factor)| *factor)?;
-    is_base(unit.get(first.len_utf8()..)?).then_some(factor)
+    let power = PREFIXES.iter().find(|(prefix, _)| *prefix == first).map(|(_, power)| *power)?;
+    is_base(unit.get(first.len_utf8()..)?).then_some(power)
 }
 
 /// A duration.
@@ -76,6 +82,7 @@ mod tests {
             ("1.56", "cycle/nsecond", Some(1.56e9)),
             ("158 (0: 158; 1: 3)", "", Some(158.0)),
             ("65,77", "%", None),
+            ("1.5e-3", "Kbyte", Some(1.5)),
             ("inf", "%", None),
             ("(!) nan", "%", None),
             ("n/a", "", None),
