@@ -109,7 +109,10 @@ mod tests {
         builder.finish()
     }
 
-    fn rows(trace: &Trace) -> Vec<(&str, u64, Option<Ns>, Option<(Ns, Ns)>)> {
+    /// Name, count, total and range.
+    type Sum<'t> = (&'t str, u64, Option<Ns>, Option<(Ns, Ns)>);
+
+    fn rows(trace: &Trace) -> Vec<Sum<'_>> {
         trace.summaries.iter().map(|s| (trace.strings.get(s.kernel), s.count, s.total, s.range)).collect()
     }
 

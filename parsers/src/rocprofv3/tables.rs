@@ -8,6 +8,9 @@ use model::Ns;
 use super::{agents::Agent, import::Import};
 use crate::{csv_table::Row, hip};
 
+/// Takes a row: its start and end, `None` when it lacks what it cannot be placed without.
+type Take = fn(&mut Import<'_>, Row<'_>) -> Option<(Ns, Ns)>;
+
 /// A kind of table.
 pub(super) struct Kind {
     /// Columns that it alone has together.
@@ -16,15 +19,15 @@ pub(super) struct Kind {
     pub columns: &'static [&'static str],
     /// What its rows become, for the ledger.
     pub becomes: &'static str,
-    /// Takes a row; `None` when it lacks what it cannot be placed without. Absent for tables that are counted only.
-    pub take: Option<fn(&mut Import<'_>, Row<'_>) -> Option<(Ns, Ns)>>,
+    /// Absent for tables that are counted only.
+    pub take: Option<Take>,
 }
 
 const fn kind(
     marks: &'static [&'static str],
     columns: &'static [&'static str],
     becomes: &'static str,
-    take: fn(&mut Import<'_>, Row<'_>) -> Option<(Ns, Ns)>,
+    take: Take,
 ) -> Kind {
     Kind { marks, columns, becomes, take: Some(take) }
 }

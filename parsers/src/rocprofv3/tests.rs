@@ -17,8 +17,10 @@ fn directory(files: &[(&str, &str)]) -> tempfile::TempDir {
     directory
 }
 
-/// Category, name, start, duration, correlation and detail of every slice, by track.
-fn slices(trace: &Trace) -> Vec<(TrackKind, Option<i32>, i64, Vec<(Category, String, i64, i64, i64)>)> {
+/// Kind, device, queue or thread of a track, and category, name, start, duration and correlation of its slices.
+type Lane = (TrackKind, Option<i32>, i64, Vec<(Category, String, i64, i64, i64)>);
+
+fn slices(trace: &Trace) -> Vec<Lane> {
     let rows = |lane: &model::Columns| {
         let row = |i: usize| {
             let name = trace.strings.get(lane.name[i]).to_owned();

@@ -49,8 +49,10 @@ fn import(path: &Path) -> Result<Trace, ReadError> {
     read(path, &mut builder, &|_, _| {}).map(|()| builder.finish())
 }
 
-/// Kind, device, queue or thread of a track with the name, start and duration of its slices.
-fn slices(trace: &Trace) -> Vec<(TrackKind, Option<i32>, i64, Vec<(Category, &str, i64, i64)>)> {
+/// Kind, device, queue or thread of a track, and category, name, start and duration of its slices.
+type Lane<'t> = (TrackKind, Option<i32>, i64, Vec<(Category, &'t str, i64, i64)>);
+
+fn slices(trace: &Trace) -> Vec<Lane<'_>> {
     let rows = |lane: &model::Columns| {
         let row = |i: usize| (lane.category[i], trace.strings.get(lane.name[i]), lane.start[i], lane.dur[i]);
         (0..lane.len()).map(row).collect()
