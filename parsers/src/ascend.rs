@@ -49,6 +49,7 @@ pub const FORMAT: Format = Format {
     name: "Ascend profiler output (msprof, torch_npu, MindSpore): directory, timeline or database",
     matches,
     read,
+    lead: crate::alone,
 };
 
 /// Layers of the timeline that no other writer of Chrome traces has.

@@ -1,6 +1,6 @@
 //! Which format a file is of, told by its content, and the one call that reads a file of any format.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use model::TraceSink;
 
@@ -24,6 +24,11 @@ pub fn detect(path: &Path) -> Result<&'static Format, ReadError> {
         .reduce(|best, next| if next.0 > best.0 { next } else { best })
         .map(|(_, format)| format)
         .ok_or_else(|| unknown(path))
+}
+
+/// The other file whose reading gives the capture of `path` too, if there is one.
+pub fn lead(path: &Path) -> Option<PathBuf> {
+    detect(path).ok().and_then(|format| (format.lead)(path))
 }
 
 /// Reads `path` into `sink`, as the format with the id `as_format` or as what it is detected to be, and says which

@@ -25,8 +25,13 @@ mod read;
 use crate::{Format, Head, Match};
 
 /// The format.
-pub const FORMAT: Format =
-    Format { id: "kineto", name: "PyTorch profiler (Kineto) trace, JSON", matches, read: read::read };
+pub const FORMAT: Format = Format {
+    id: "kineto",
+    name: "PyTorch profiler (Kineto) trace, JSON",
+    matches,
+    read: read::read,
+    lead: crate::alone,
+};
 
 /// Keys and categories that no other writer of Chrome traces uses.
 const MARKS: [&[u8]; 10] = [

@@ -3,20 +3,32 @@
 //! One module per format; a format is a [`Format`] in [`REGISTRY`] and knows no other format. Detection goes by content,
 //! never by name alone. Readers stream: memory is bounded by what is kept, not by the size of the file.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use model::TraceSink;
 
 pub mod ascend;
 pub mod container;
+mod content;
 mod csv;
+mod csv_table;
 pub mod detect;
 mod environment;
 mod error;
+mod hip;
+mod hip_events;
+pub mod hipprof;
 mod json;
+mod json_walk;
 pub mod kineto;
+mod lanes;
+mod nccl;
+pub mod ncu;
 pub mod nsys;
+pub mod nsys_stats;
 mod overhead;
+pub mod rocprof;
+pub mod rocprofv3;
 mod sqlite;
 
 pub use error::{Place, ReadError};
@@ -54,11 +66,31 @@ pub struct Format {
     /// Reads the file or directory into the sink. What can be read of a damaged file is read and the loss is counted in the sink;
     /// an error means that nothing useful could be read.
     pub read: fn(&Path, &mut dyn TraceSink, Progress<'_>) -> Result<(), ReadError>,
+    /// The other file whose reading gives this one's capture too, where several files are one: of a directory that holds
+    /// both, only that one is read.
+    pub lead: fn(&Path) -> Option<PathBuf>,
+}
+
+/// The [`Format::lead`] of a file that is a whole capture.
+fn alone(_: &Path) -> Option<PathBuf> {
+    None
 }
 
 /// Every format, one line each.
-pub const REGISTRY: &[Format] =
-    &[ascend::FORMAT, ascend::TABLE_FORMAT, ascend::TOTALS_FORMAT, kineto::FORMAT, nsys::FORMAT, nsys::REPORT_FORMAT];
+pub const REGISTRY: &[Format] = &[
+    ascend::FORMAT,
+    ascend::TABLE_FORMAT,
+    ascend::TOTALS_FORMAT,
+    kineto::FORMAT,
+    nsys::FORMAT,
+    nsys::REPORT_FORMAT,
+    nsys_stats::FORMAT,
+    ncu::FORMAT,
+    rocprof::FORMAT,
+    rocprofv3::FORMAT,
+    rocprofv3::DATABASE_FORMAT,
+    hipprof::FORMAT,
+];
 
 /// The format with this id.
 pub fn format(id: &str) -> Option<&'static Format> {

@@ -35,7 +35,8 @@ use tables::{NOT_READ, TABLES, Table, UNKNOWN};
 pub use report::REPORT_FORMAT;
 
 /// The SQLite export of Nsight Systems.
-pub const FORMAT: Format = Format { id: "nsys", name: "Nsight Systems SQLite export", matches, read };
+pub const FORMAT: Format =
+    Format { id: "nsys", name: "Nsight Systems SQLite export", matches, read, lead: crate::alone };
 
 /// Reads the file's table names, because many formats are SQLite files.
 fn matches(head: &Head<'_>) -> Match {

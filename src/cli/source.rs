@@ -56,9 +56,13 @@ fn directory(path: &Path, as_format: Option<&str>, bar: &Bar) -> anyhow::Result<
     found.sort();
     let mut traces: Vec<Trace> = Vec::new();
     let mut failed: Vec<ReadError> = Vec::new();
-    for entry in found.iter().filter(|entry| !is_exported(entry, &found)) {
+    for entry in &found {
         // A capture made from this directory and left in it would be everything once more.
         if entry.is_file() && store::is_capture(entry)? {
+            continue;
+        }
+        // So would a file that another one in it is read with.
+        if parsers::detect::lead(entry).is_some_and(|lead| found.binary_search(&lead).is_ok()) {
             continue;
         }
         match file(entry, as_format, bar) {
@@ -90,11 +94,6 @@ fn nothing_in(path: &Path) -> anyhow::Error {
         next: "name the directory that the profiler wrote to, or a trace file".to_owned(),
     }
     .into()
-}
-
-/// Whether a file is the report of which another one is the export: it would be the same run twice.
-fn is_exported(path: &Path, all: &[PathBuf]) -> bool {
-    path.extension().is_some_and(|e| e == "nsys-rep") && all.binary_search(&path.with_extension("sqlite")).is_ok()
 }
 
 /// Whether the files of a directory are one capture to a profiler that writes directories.

@@ -11,6 +11,7 @@ pub mod level;
 pub mod ranking;
 pub mod rule;
 pub mod rules;
+mod sums;
 pub mod verdict;
 
 use model::Trace;

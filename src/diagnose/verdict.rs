@@ -8,6 +8,7 @@ use super::{
     level,
     rule::Context,
     rules::{self, cp04_tracing_inflation as inflation, reading, rt19_load_limited as load},
+    sums,
 };
 use crate::{
     analysis::{AnchorKind, Bucket, Class, Confidence, Layer, Rank, Scheduler, Step, idle::Gap},
@@ -82,6 +83,9 @@ pub fn judge(cx: &Context<'_>, findings: &[Finding]) -> Verdict {
     };
     let undecided = |headline, because| verdict(VerdictLayer::Undecided, headline, Confidence::Low, because);
     if level.is_none() {
+        if let Some(headline) = sums::headline(cx.trace) {
+            return undecided(headline, vec!["CP-07"]);
+        }
         let text = Text::new(
             "No device operation was recorded: nothing can be said about where the time goes.",
             "没有记录到任何设备算子：无法判断时间花在哪里。",

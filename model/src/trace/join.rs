@@ -94,6 +94,11 @@ fn take_in(whole: &mut Trace, mut part: Trace, shift: Ns) {
         (counter.process, counter.name) = (process(counter.process), text(counter.name));
         counter
     }));
+    whole.summaries.extend(part.summaries.into_iter().map(|mut summary| {
+        summary.kernel = text(summary.kernel);
+        summary.stalls.iter_mut().for_each(|(reason, _)| *reason = text(*reason));
+        summary
+    }));
     whole.flows.extend(part.flows.into_iter().map(|mut flow| {
         (flow.process, flow.kind) = (process(flow.process), text(flow.kind));
         for end in [&mut flow.from, &mut flow.to] {
