@@ -7,11 +7,14 @@ use std::path::Path;
 
 use model::TraceSink;
 
+mod bare_json;
 pub mod container;
 pub mod detect;
 mod environment;
 mod error;
 pub mod kineto;
+mod lines;
+pub mod log;
 pub mod nsys;
 mod overhead;
 
@@ -53,7 +56,7 @@ pub struct Format {
 }
 
 /// Every format, one line each.
-pub const REGISTRY: &[Format] = &[kineto::FORMAT, nsys::FORMAT, nsys::REPORT_FORMAT];
+pub const REGISTRY: &[Format] = &[kineto::FORMAT, nsys::FORMAT, nsys::REPORT_FORMAT, log::FORMAT];
 
 /// The format with this id.
 pub fn format(id: &str) -> Option<&'static Format> {
