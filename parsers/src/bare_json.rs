@@ -2,16 +2,18 @@
 
 const WORDS: [&[u8]; 3] = [b"-Infinity", b"Infinity", b"NaN"];
 
-/// `text` with `null` for each bare word that stands for a number and is none, and how many there were. Words inside
-/// strings stay.
-pub fn finite(text: &[u8]) -> (Vec<u8>, u64) {
+/// `text` with each bare word that stands for a number and is none in quotes, so that it is JSON and still says what it
+/// was, and how many there were. Words inside strings stay.
+pub fn quoted(text: &[u8]) -> (Vec<u8>, u64) {
     let mut out = Vec::with_capacity(text.len() + 64);
     let (mut rest, mut in_string, mut found) = (text, false, 0);
     while let Some((byte, after)) = rest.split_first() {
-        let word = WORDS.iter().filter(|_| !in_string).find_map(|word| rest.strip_prefix(*word));
+        let word = WORDS.iter().filter(|_| !in_string).find_map(|word| Some((word, rest.strip_prefix(*word)?)));
         rest = match (word, byte) {
-            (Some(after), _) => {
-                out.extend_from_slice(b"null");
+            (Some((word, after)), _) => {
+                out.push(b'"');
+                out.extend_from_slice(word);
+                out.push(b'"');
                 found += 1;
                 after
             }
@@ -34,10 +36,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_become_null_outside_strings_only() {
+    fn words_outside_strings_get_quotes() {
         let text = br#"{"rate": Infinity, "low": -Infinity, "x": NaN, "s": "NaN \" Infinity \\", "t": NaN"#;
-        let (out, found) = finite(text);
-        let expected = br#"{"rate": null, "low": null, "x": null, "s": "NaN \" Infinity \\", "t": null"#;
+        let (out, found) = quoted(text);
+        let expected = br#"{"rate": "Infinity", "low": "-Infinity", "x": "NaN", "s": "NaN \" Infinity \\", "t": "NaN""#;
         assert_eq!((out.as_slice(), found), (&expected[..], 4));
     }
 }

@@ -10,13 +10,16 @@ use model::TraceSink;
 mod bare_json;
 pub mod container;
 pub mod detect;
+pub mod device_text;
 mod environment;
 mod error;
 pub mod kineto;
 mod lines;
+pub mod link_test;
 pub mod log;
 pub mod nsys;
 mod overhead;
+pub mod serving;
 
 pub use error::{Place, ReadError};
 
@@ -56,7 +59,8 @@ pub struct Format {
 }
 
 /// Every format, one line each.
-pub const REGISTRY: &[Format] = &[kineto::FORMAT, nsys::FORMAT, nsys::REPORT_FORMAT, log::FORMAT];
+pub const REGISTRY: &[Format] =
+    &[kineto::FORMAT, nsys::FORMAT, nsys::REPORT_FORMAT, log::FORMAT, serving::FORMAT, link_test::FORMAT];
 
 /// The format with this id.
 pub fn format(id: &str) -> Option<&'static Format> {

@@ -116,14 +116,19 @@ impl Bucket {
         match self {
             Self::Compute(_) => Layer::Operator,
             Self::CommTransfer | Self::CommWait | Self::Copy(CopyDir::PtoP) => Layer::Communication,
-            Self::Prof | Self::GraphOpaque | Self::IdleUndecided | Self::Unattributed | Self::Unseen => Layer::Measurement,
+            Self::Prof | Self::GraphOpaque | Self::IdleUndecided | Self::Unattributed | Self::Unseen => {
+                Layer::Measurement
+            }
             _ => Layer::Runtime,
         }
     }
 
     /// Whether the device was idle.
     pub fn is_idle(self) -> bool {
-        !matches!(self, Self::Compute(_) | Self::Copy(_) | Self::CommTransfer | Self::CommWait | Self::GraphOpaque | Self::Unseen)
+        !matches!(
+            self,
+            Self::Compute(_) | Self::Copy(_) | Self::CommTransfer | Self::CommWait | Self::GraphOpaque | Self::Unseen
+        )
     }
 
     /// Whether the host's side of the step is the reason: launch calls, scheduling, synchronisation, allocation.

@@ -63,24 +63,32 @@ pub(super) fn ranks(trace: &Trace, packs: &Packs, options: &Options, known: &[Pr
 fn build(trace: &Trace, options: &Options, rank: u32, process: ProcessId, mut logged: Logged) -> Rank {
     logged.steps.sort_by_key(|(span, _, _, slice)| (span.start, *slice));
     logged.stalls.sort_unstable_by_key(|(span, _)| *span);
-    let drafts: Vec<_> = logged.steps.iter().map(|(_, _, label, _)| classes::Draft::logged(label, mode(label))).collect();
-    let mut steps: Vec<Step> = logged.steps.iter().zip(0u32..).map(|((span, name, ..), index)| Step {
-        index,
-        window: *span,
-        host: Some(*span),
-        class: 0,
-        label: trace.strings.get(*name).to_owned(),
-        ops: 0..0,
-        selection: Selection::Steady,
-        buckets: Vec::new(),
-        shadow: Vec::new(),
-    }).collect();
+    let drafts: Vec<_> =
+        logged.steps.iter().map(|(_, _, label, _)| classes::Draft::logged(label, mode(label))).collect();
+    let mut steps: Vec<Step> = logged
+        .steps
+        .iter()
+        .zip(0u32..)
+        .map(|((span, name, ..), index)| Step {
+            index,
+            window: *span,
+            host: Some(*span),
+            class: 0,
+            label: trace.strings.get(*name).to_owned(),
+            ops: 0..0,
+            selection: Selection::Steady,
+            buckets: Vec::new(),
+            shadow: Vec::new(),
+        })
+        .collect();
     let mut gaps = Vec::new();
     let mut compiling = vec![false; steps.len()];
     let usual = usual(&logged, &drafts);
     let kinds = drafts.iter().map(classes::Draft::kind);
     let mut stalls = logged.stalls.iter().peekable();
-    for (((step, (_, _, label, _)), compiles), kind) in steps.iter_mut().zip(&logged.steps).zip(&mut compiling).zip(kinds) {
+    for (((step, (_, _, label, _)), compiles), kind) in
+        steps.iter_mut().zip(&logged.steps).zip(&mut compiling).zip(kinds)
+    {
         while stalls.next_if(|(stall, _)| stall.start < step.window.start).is_some() {}
         let mut parts = Vec::new();
         let mut end = step.window.start;

@@ -9,7 +9,7 @@ use super::{
     pattern::Patterns,
     stamp,
 };
-use crate::{bare_json::finite, lines::plain};
+use crate::{bare_json::quoted, lines::plain};
 
 /// How a log is written.
 pub enum Form {
@@ -107,7 +107,7 @@ impl Row {
 
 /// An object of one line; `None` for what is none.
 fn json(line: &str) -> Option<Row> {
-    let (text, _) = finite(line.as_bytes());
+    let (text, _) = quoted(line.as_bytes());
     let object: BTreeMap<String, Box<RawValue>> = serde_json::from_slice(&text).ok()?;
     let mut row = empty("JSON lines");
     for (name, value) in &object {

@@ -57,7 +57,9 @@ fn rt22_speaks_of_logged_steps_and_all_else_abstains() {
     }
     let rank = &run.1.ranks[0];
     assert_eq!((rank.steps.len(), rank.classes[0].p50, rank.classes[0].key.as_str()), (40, 3 * MS, "decode b=8"));
-    assert!(rank.steps.iter().all(|s| s.selection == Selection::Steady && s.buckets == [(Bucket::Unseen, s.window.len())]));
+    assert!(
+        rank.steps.iter().all(|s| s.selection == Selection::Steady && s.buckets == [(Bucket::Unseen, s.window.len())])
+    );
     let even = log(&[("decode=8", 3 * MS); 40], &[]);
     assert!(diagnosis(&even).findings.is_empty());
 }
@@ -72,7 +74,8 @@ fn rt05_takes_what_a_step_that_compiled_took_beyond_its_like() {
     assert!(rules(&d).contains(&"RT-05"));
     let class = &run.1.ranks[0].classes[0];
     assert_eq!((class.count, class.ns(Bucket::Compile), class.ns(Bucket::Unseen)), (40, 40 * MS, 120 * MS));
-    let early: Vec<(&str, Ns)> = (0..40).map(|i| if i < 2 { (miss, 23 * MS) } else { ("decode=8 compile=hit", 3 * MS) }).collect();
+    let early: Vec<(&str, Ns)> =
+        (0..40).map(|i| if i < 2 { (miss, 23 * MS) } else { ("decode=8 compile=hit", 3 * MS) }).collect();
     assert!(diagnosis(&log(&early, &[])).findings.is_empty(), "compilation at the start is warm-up");
     let quiet = diagnosis(&log(&[("decode=8 compile=hit", 3 * MS); 40], &[]));
     assert!(quiet.findings.is_empty() && !why(&quiet, "RT-05"));
@@ -80,7 +83,8 @@ fn rt05_takes_what_a_step_that_compiled_took_beyond_its_like() {
 
 #[test]
 fn rt05_takes_the_time_that_the_log_gives_a_compilation() {
-    let steps: Vec<(&str, Ns)> = (0..40).map(|i| ("decode=8", if i == 20 || i == 30 { 23 * MS } else { 3 * MS })).collect();
+    let steps: Vec<(&str, Ns)> =
+        (0..40).map(|i| ("decode=8", if i == 20 || i == 30 { 23 * MS } else { 3 * MS })).collect();
     let at = 60 * MS;
     let run = log(&steps, &[("log compile", at + MS, 15 * MS), ("log compile", at + 20 * MS + 30 * MS, 15 * MS)]);
     assert!(rules(&diagnosis(&run)).contains(&"RT-05"));
@@ -89,7 +93,8 @@ fn rt05_takes_the_time_that_the_log_gives_a_compilation() {
 
 #[test]
 fn rt06_sees_graphs_captured_between_logged_steps_that_count() {
-    let steps: Vec<(&str, Ns)> = (0..40).map(|i| ("decode=8", if i == 20 || i == 30 { 23 * MS } else { 3 * MS })).collect();
+    let steps: Vec<(&str, Ns)> =
+        (0..40).map(|i| ("decode=8", if i == 20 || i == 30 { 23 * MS } else { 3 * MS })).collect();
     let at = 60 * MS;
     let run = log(&steps, &[("log graph capture", at, 15 * MS), ("log graph capture", at + 50 * MS, 15 * MS)]);
     let d = diagnosis(&run);
