@@ -90,7 +90,9 @@ const DISTINCT: usize = 1 << 16;
 fn matches(head: &Head<'_>) -> Match {
     let text = plain(head.bytes);
     let known = |line: &str| perf::Header::of(line).is_some() || debug::is_known(line);
-    if text.lines().any(known) { Match::Certain } else { Match::No }
+    // Reports about logs quote their lines.
+    let quotes = text.trim_start().starts_with('{');
+    if !quotes && text.lines().any(known) { Match::Certain } else { Match::No }
 }
 
 /// Reads a test's output or a debug log.

@@ -1,7 +1,9 @@
 //! Steps that a log times: their length is known, what they were spent on is not, but for compilation that the log names.
 
+use std::collections::BTreeMap;
+
 use model::{Category, Ns, ProcessId, SliceId, Span, StringId, Trace};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{
     Options, Rank,
@@ -27,21 +29,16 @@ struct Logged {
 }
 
 /// The ranks of which a log tells steps; those in `known` have device work, which tells more.
-pub(super) fn ranks(trace: &Trace, packs: &Packs, options: &Options, known: &[ProcessId]) -> Vec<Rank> {
+pub(super) fn ranks(trace: &Trace, packs: &Packs, options: &Options, known: &FxHashSet<ProcessId>) -> Vec<Rank> {
     let mut names: FxHashMap<StringId, (Option<StepLabel>, HostCall)> = FxHashMap::default();
-    let mut found: Vec<(ProcessId, Logged)> = Vec::new();
+    let mut found: BTreeMap<ProcessId, Logged> = BTreeMap::new();
     for (track, lane) in trace.tracks.iter().zip(&trace.lanes).filter(|(t, _)| !known.contains(&t.key.process)) {
         for i in (0..lane.len()).filter(|i| lane.category[*i] == Category::UserRange) {
             let (label, call) = names.entry(lane.name[i]).or_insert_with(|| {
                 let name = trace.strings.get(lane.name[i]);
                 (packs.step_label(name).filter(|label| label.engine == ENGINE), packs.host_call(name))
             });
-            let process = track.key.process;
-            let at = found.iter().position(|(p, _)| *p == process).unwrap_or_else(|| {
-                found.push((process, Logged::default()));
-                found.len() - 1
-            });
-            let Some((_, logged)) = found.get_mut(at) else { continue };
+            let logged = found.entry(track.key.process).or_default();
             let span = Span::new(lane.start[i], lane.end(i));
             match label {
                 Some(label) => logged.steps.push((span, lane.name[i], label.clone(), lane.id(i))),
@@ -50,7 +47,6 @@ pub(super) fn ranks(trace: &Trace, packs: &Packs, options: &Options, known: &[Pr
             }
         }
     }
-    found.sort_by_key(|(process, _)| *process);
     let ranks = found.into_iter().filter(|(_, logged)| !logged.steps.is_empty()).zip(0u32..);
     let ranks = ranks.map(|((process, logged), position)| {
         let said = trace.processes.get(process.0 as usize).and_then(|p| p.rank);

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, ops::Range};
 
 use model::{Category, Ns, ProcessId, Span, StringId, Trace, TrackKind};
 use rayon::prelude::*;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{
     Analysis, Integrity, Options, Rank,
@@ -220,7 +220,7 @@ pub fn analyze(trace: &Trace, packs: &Packs, options: &Options) -> Analysis {
         ranks.push(rank);
         segments.push(parts);
     }
-    let known: Vec<ProcessId> = ranks.iter().map(|rank| rank.process).collect();
+    let known: FxHashSet<ProcessId> = ranks.iter().map(|rank| rank.process).collect();
     let logged = logged::ranks(trace, packs, options, &known);
     job.clocks = clock::offsets(&job, &ranks);
     job.waits = wait::explain(&job, &ranks, &segments);

@@ -51,9 +51,8 @@ impl<'a> Table<'a> {
             self.header = block;
         } else if word.parse::<u32>().is_ok() {
             self.devices.push(block);
-        } else if block.len() == 1 && self.header.is_empty() {
-            // Banner.
         } else {
+            // Documents leave devices out with three dots.
             self.unread +=
                 block.iter().filter(|line| line.first().is_some_and(|cell| cell.trim() == "...")).count() as u64;
         }

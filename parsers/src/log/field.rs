@@ -196,6 +196,8 @@ pub struct Record {
     pub facts: Vec<(&'static str, String)>,
 }
 
+/// Ranks that one log may name; each gets tracks of its own, and no report has room for more.
+const RANKS: u32 = 4096;
 /// Words for a value that is not there.
 const ABSENT: [&str; 7] = ["", "null", "none", "nan", "n/a", "na", "-"];
 
@@ -214,7 +216,7 @@ impl Record {
         match field {
             Field::Time(unit) => take(&mut self.time, time(unit).map(|ns| Stamp { ns, zoned: true })),
             Field::Stamp => take(&mut self.time, stamp::parse(text)),
-            Field::Rank => take(&mut self.rank, text.parse().ok()),
+            Field::Rank => take(&mut self.rank, text.parse().ok().filter(|rank| *rank < RANKS)),
             Field::Step => take(&mut self.step, text.parse().ok()),
             Field::Platform => take(&mut self.platform, Some(text.to_owned())),
             Field::Batch => take(&mut self.batch, text.parse().ok()),

@@ -1,7 +1,7 @@
 //! Regular expressions that read log lines: those of the packs in `packs/`, and those of the user before them. The named
 //! groups of an expression are fields ([`Field::named`]).
 
-use std::sync::{LazyLock, RwLock};
+use std::sync::{Arc, LazyLock, RwLock};
 
 use regex::{Regex, RegexSet};
 use serde::Deserialize;
@@ -72,8 +72,21 @@ pub struct Patterns {
 const EMBEDDED: [&str; 3] =
     [include_str!("packs/vllm.toml"), include_str!("packs/sglang.toml"), include_str!("packs/vllm_ascend.toml")];
 
-/// The user's patterns, as (engine, expression).
-static USER: RwLock<Vec<(String, String)>> = RwLock::new(Vec::new());
+/// The patterns in use and the text they were compiled from, those of the user first.
+static KNOWN: LazyLock<RwLock<Known>> = LazyLock::new(|| RwLock::new(Known::new(embedded().unwrap_or_default())));
+
+struct Known {
+    texts: Vec<(String, String)>,
+    compiled: Arc<Patterns>,
+}
+
+impl Known {
+    /// What was refused when it was added is not here, and a test compiles the built-in ones.
+    fn new(texts: Vec<(String, String)>) -> Self {
+        let compiled = Arc::new(Patterns::compile(texts.iter().cloned()).unwrap_or_default());
+        Self { texts, compiled }
+    }
+}
 
 /// Adds patterns of the user, each an engine's name and an expression whose named groups are fields, before the built-in
 /// ones, for all logs read from now on.
@@ -81,9 +94,12 @@ static USER: RwLock<Vec<(String, String)>> = RwLock::new(Vec::new());
 /// # Errors
 /// [`PatternError`] of the first one that cannot be used; then none is added.
 pub fn add(patterns: &[(String, String)]) -> Result<(), PatternError> {
+    if patterns.is_empty() {
+        return Ok(());
+    }
     Patterns::compile(patterns.iter().cloned())?;
-    let mut user = USER.write().unwrap_or_else(|poisoned| poisoned.into_inner());
-    user.extend_from_slice(patterns);
+    let mut known = KNOWN.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+    *known = Known::new(patterns.iter().chain(&known.texts).cloned().collect());
     Ok(())
 }
 
@@ -98,11 +114,8 @@ fn embedded() -> Result<Vec<(String, String)>, PatternError> {
 
 impl Patterns {
     /// The user's patterns and the built-in ones.
-    pub fn known() -> Self {
-        static BUILT_IN: LazyLock<Vec<(String, String)>> = LazyLock::new(|| embedded().unwrap_or_default());
-        let user = USER.read().unwrap_or_else(|poisoned| poisoned.into_inner());
-        // Each was compiled when it was added, and a test compiles the built-in ones.
-        Self::compile(user.iter().chain(BUILT_IN.iter()).cloned()).unwrap_or_default()
+    pub fn known() -> Arc<Self> {
+        KNOWN.read().unwrap_or_else(|poisoned| poisoned.into_inner()).compiled.clone()
     }
 
     fn compile(patterns: impl Iterator<Item = (String, String)>) -> Result<Self, PatternError> {
