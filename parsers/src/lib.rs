@@ -8,11 +8,13 @@ use std::path::{Path, PathBuf};
 use model::TraceSink;
 
 pub mod ascend;
+mod bare_json;
 pub mod container;
 mod content;
 mod csv;
 mod csv_table;
 pub mod detect;
+pub mod device_text;
 mod environment;
 mod error;
 mod hip;
@@ -22,6 +24,9 @@ mod json;
 mod json_walk;
 pub mod kineto;
 mod lanes;
+mod lines;
+pub mod link_test;
+pub mod log;
 mod nccl;
 pub mod ncu;
 pub mod nsys;
@@ -29,6 +34,7 @@ pub mod nsys_stats;
 mod overhead;
 pub mod rocprof;
 pub mod rocprofv3;
+pub mod serving;
 mod sqlite;
 
 pub use error::{Place, ReadError};
@@ -90,6 +96,9 @@ pub const REGISTRY: &[Format] = &[
     rocprofv3::FORMAT,
     rocprofv3::DATABASE_FORMAT,
     hipprof::FORMAT,
+    log::FORMAT,
+    serving::FORMAT,
+    link_test::FORMAT,
 ];
 
 /// The format with this id.

@@ -17,6 +17,7 @@
 //! | [`clock`] | offsets between the ranks' clocks, for display |
 //! | [`edit`] | elementary changes to a recorded run |
 //! | [`replay`] | what the steps would take after such changes |
+//! | `logged` | steps that a log times |
 //! | [`period`] | layers found as tandem repeats |
 //! | [`jitter`] | slow steps against the median one |
 //! | [`scheduler`] | what the engine's scheduler said of itself |
@@ -35,6 +36,7 @@ pub mod host;
 pub mod idle;
 pub mod jitter;
 pub mod job;
+mod logged;
 mod matching;
 pub mod notify;
 pub mod period;

@@ -17,8 +17,13 @@ use crate::{
 };
 
 /// The format.
-pub const FORMAT: Format =
-    Format { id: "op-summary", name: "Ascend table of tasks (op_summary, task_time, kernel_details)", matches, read, lead: crate::alone };
+pub const FORMAT: Format = Format {
+    id: "op-summary",
+    name: "Ascend table of tasks (op_summary, task_time, kernel_details)",
+    matches,
+    read,
+    lead: crate::alone,
+};
 
 /// Columns that tell such a table, old spelling or new: name, start, duration.
 const NAMES: [&[&str]; 3] = [

@@ -8,7 +8,8 @@ use model::{Provenance, Severity, TraceSink};
 use crate::{Format, Head, Match, Place, Progress, ReadError, csv::Table};
 
 /// The format.
-pub const FORMAT: Format = Format { id: "op-statistic", name: "Ascend sums by operator (op_statistic)", matches, read, lead: crate::alone };
+pub const FORMAT: Format =
+    Format { id: "op-statistic", name: "Ascend sums by operator (op_statistic)", matches, read, lead: crate::alone };
 
 fn matches(head: &Head<'_>) -> Match {
     let line = head.bytes.split(|b| *b == b'\n').next().unwrap_or_default();
