@@ -106,18 +106,15 @@ fn put(blob: &mut Vec<u8>, mut value: u64) {
 /// Adds the slices of a blob to a lane.
 pub(super) fn decode(blob: &[u8], n: i64, lane: &mut Columns) -> Result<(), String> {
     let n = usize::try_from(n).ok().filter(|n| (1..=SLICES).contains(n)).ok_or("a chunk has 1 to 65536 slices")?;
-    let mut cells = Cells { rest: blob };
-    cells.differences(n, |start| Some(lane.start.push(start)))?;
-    cells.each(n, |dur| Some(lane.dur.push(unsigned(dur))))?;
-    cells.differences(n, |correlation| Some(lane.correlation.push(correlation)))?;
-    cells.each(n, |name| Some(lane.name.push(StringId(u32::try_from(name).ok()?))))?;
+    let mut cells = Cells { rest: blob, n };
+    cells.differences(&mut lane.start, Some)?;
+    cells.each(&mut lane.dur, |dur| Some(unsigned(dur)))?;
+    cells.differences(&mut lane.correlation, Some)?;
+    cells.each(&mut lane.name, |name| u32::try_from(name).ok().map(StringId))?;
     for column in [&mut lane.link, &mut lane.detail] {
-        let none = |index: &i64| *index == -1;
-        cells.differences(n, |index| {
-            Some(column.push(if none(&index) { NONE } else { u32::try_from(index).ok()? }))
-        })?;
+        cells.differences(column, |index| if index == -1 { Some(NONE) } else { u32::try_from(index).ok() })?;
     }
-    cells.each(n, |depth| Some(lane.depth.push(u16::try_from(depth).ok()?)))?;
+    cells.each(&mut lane.depth, |depth| u16::try_from(depth).ok())?;
     if cells.rest.len() != n {
         return Err(format!("expected {n} categories at the end of the chunk, found {} bytes", cells.rest.len()));
     }
@@ -128,9 +125,10 @@ pub(super) fn decode(blob: &[u8], n: i64, lane: &mut Columns) -> Result<(), Stri
     Ok(())
 }
 
-/// What of a blob is still to be read.
+/// What of a blob is still to be read, and how many cells a column has.
 struct Cells<'b> {
     rest: &'b [u8],
+    n: usize,
 }
 
 impl Cells<'_> {
@@ -146,17 +144,19 @@ impl Cells<'_> {
         None
     }
 
-    fn each(&mut self, n: usize, mut take: impl FnMut(u64) -> Option<()>) -> Result<(), String> {
-        (0..n).try_for_each(|i| {
-            self.next().and_then(&mut take).ok_or_else(|| format!("slice {i} of the chunk cannot be read"))
-        })
+    fn each<T>(&mut self, column: &mut Vec<T>, mut read: impl FnMut(u64) -> Option<T>) -> Result<(), String> {
+        for i in 0..self.n {
+            let cell = self.next().and_then(&mut read);
+            column.push(cell.ok_or_else(|| format!("slice {i} of the chunk cannot be read"))?);
+        }
+        Ok(())
     }
 
-    fn differences(&mut self, n: usize, mut take: impl FnMut(i64) -> Option<()>) -> Result<(), String> {
+    fn differences<T>(&mut self, column: &mut Vec<T>, mut read: impl FnMut(i64) -> Option<T>) -> Result<(), String> {
         let mut before = 0i64;
-        self.each(n, |cell| {
+        self.each(column, |cell| {
             before = before.wrapping_add(unsigned(cell));
-            take(before)
+            read(before)
         })
     }
 }

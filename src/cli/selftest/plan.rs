@@ -113,7 +113,7 @@ pub fn rounds(wish: &Wish) -> Vec<Case> {
         let ranks = |at: usize| wish.ranks.unwrap_or(RANKS[(round + at) % RANKS.len()]);
         let seed = |count: usize, at: usize| wish.seed.wrapping_add((round * count + at) as u64);
         // All numbers of ranks are taken with one way of issuing before the other has its turn.
-        let eager = wish.in_turn.then_some(round / RANKS.len() % 2 == 0);
+        let eager = wish.in_turn.then_some((round / RANKS.len()).is_multiple_of(2));
         let mut put = |kinds: &[FaultKind], magnitude_permille: i64, seed: u64, ranks: usize| {
             let faults: Vec<Fault> = kinds.iter().map(|kind| Fault { kind: *kind, magnitude_permille }).collect();
             let case = |seed| Case { faults: faults.clone(), control: None, seed, ranks };

@@ -16,7 +16,7 @@ use crate::{
 /// no framework operator that these options could have slowed.
 pub fn extras(trace: &Trace) -> String {
     const SWITCHES: [&str; 5] = ["with_stack", "with_modules", "record_shapes", "profile_memory", "with_flops"];
-    let recorded = |lane: &model::Columns| lane.category.iter().any(|c| *c == model::Category::FrameworkOp);
+    let recorded = |lane: &model::Columns| lane.category.contains(&model::Category::FrameworkOp);
     if !trace.lanes.iter().any(recorded) {
         return String::new();
     }
