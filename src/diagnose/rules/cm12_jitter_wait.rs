@@ -40,8 +40,8 @@ static DOC: Doc = Doc {
         "每步有多次集合通信时，每次都由最慢的 rank 决定，因此各 rank 的小随机延迟会累加。",
     ),
     trigger: Text::new(
-        "Mean wait of a rank at least 5 % of the median step, no rank causes half of the waiting (with two ranks three quarters), and the mean wait less that of the rank that waits least, step by step, at least 3 % of the median step.",
-        "每个 rank 的平均等待至少占中位步时的 5%，没有任何 rank 造成一半以上的等待（两个 rank 时为四分之三），且逐步计算的平均等待减去等待最少的 rank 的等待至少占中位步时的 3%。",
+        "Mean wait of a rank at least 5 % of the median step, no rank causes half of the waiting (with two ranks three quarters), and, where the hosts set the pace, the mean wait less that of the rank that waits least, step by step, at least 3 % of the median step.",
+        "每个 rank 的平均等待至少占中位步时的 5%，没有任何 rank 造成一半以上的等待（两个 rank 时为四分之三），且在节奏由主机决定时，逐步计算的平均等待减去等待最少的 rank 的等待至少占中位步时的 3%。",
     ),
     source: Text::new(
         "5 %: detector of the diagnosis method; vllm RFC #52911 is a public case. Three quarters and 3 %: own values.",
@@ -86,11 +86,7 @@ fn spread(cx: &Context<'_>, group: &Waiting) -> Option<Finding> {
     };
     let (_, rank, class) =
         group.ranks.iter().filter_map(|r| waits(*r)).max_by_key(|(ns, r, _)| (*ns, std::cmp::Reverse(r.rank)))?;
-    let known = |layer: Layer| -> Ns {
-        let causes = group.late.iter().flat_map(|l| &l.causes);
-        causes.filter(|((_, b), ns)| **ns > 0 && b.layer() == layer && *b != Bucket::CommWait).map(|(_, ns)| ns).sum()
-    };
-    let uneven = known(Layer::Operator) > known(Layer::Runtime) + known(Layer::Measurement);
+    let uneven = uneven(group);
     let layer = if uneven { Layer::Operator } else { Layer::Runtime };
     let removes = (group.share * class.p50 as f64) as Ns;
     let latest = group.latest().map_or(0.0, |l| group.share_of(l));
@@ -108,10 +104,13 @@ fn spread(cx: &Context<'_>, group: &Waiting) -> Option<Finding> {
         ],
     );
     let trigger = Trigger {
-        formula: Text::new(
-            "(mean wait of a rank - least wait of a rank) / median step",
-            "（rank 的平均等待 − rank 的最少等待）/ 中位步时",
-        ),
+        formula: match uneven {
+            true => Text::new("mean wait of a rank / median step", "rank 的平均等待 / 中位步时"),
+            false => Text::new(
+                "(mean wait of a rank - least wait of a rank) / median step",
+                "（rank 的平均等待 − rank 的最少等待）/ 中位步时",
+            ),
+        },
         value: lost(cx, group),
         threshold: LOST,
     };
@@ -163,9 +162,23 @@ fn calmed(cx: &Context<'_>, group: &Waiting, uneven: bool, (index, rank, class):
     certain.into_iter().chain(change::hoped(more)).collect()
 }
 
-/// What the ranks of a group lose by waiting, as a share of the median step: the mean wait of a step's ranks above that of
-/// the rank that waits least. A rank that waits as long as the others is late as often as they, and gets back what it loses.
+/// Whether the late ranks' devices worked longer, and not their hosts.
+fn uneven(group: &Waiting) -> bool {
+    let known = |layer: Layer| -> Ns {
+        let causes = group.late.iter().flat_map(|l| &l.causes);
+        causes.filter(|((_, b), ns)| **ns > 0 && b.layer() == layer && *b != Bucket::CommWait).map(|(_, ns)| ns).sum()
+    };
+    known(Layer::Operator) > known(Layer::Runtime) + known(Layer::Measurement)
+}
+
+/// What the ranks of a group lose by waiting, as a share of the median step. A device that waits is a device that does not
+/// work: where their work is uneven they lose all of it. Where the hosts set the pace they go on meanwhile, and a rank that
+/// waits as long as the others is late as often as they and gets back what it loses: what is lost is the mean wait of a
+/// step's ranks above that of the rank that waits least.
 fn lost(cx: &Context<'_>, group: &Waiting) -> f64 {
+    if uneven(group) {
+        return group.share;
+    }
     let job = &cx.analysis.job;
     // Steps by their position in the run: the waits of each rank.
     let mut steps: BTreeMap<u32, Vec<Ns>> = BTreeMap::new();
