@@ -5,7 +5,7 @@
 
 use model::Ns;
 
-use super::{Rank, job::Job};
+use super::{Rank, job::Job, median};
 
 /// Collectives that a fit looks at; the slope is the median over all pairs of them.
 const SAMPLES: usize = 128;
@@ -103,11 +103,6 @@ fn line(ends: &[(Ns, Ns)]) -> Option<Offset> {
         uncertainty: uncertainty.ceil() as Ns,
         collectives: ends.len(),
     })
-}
-
-fn median(mut values: Vec<Ns>) -> Option<Ns> {
-    let middle = values.len().checked_sub(1)? / 2;
-    Some(*values.select_nth_unstable(middle).1)
 }
 
 fn middle_of(mut values: Vec<f64>) -> Option<f64> {

@@ -5,6 +5,7 @@ use model::{Ns, Span};
 use super::{
     bucket::Bucket,
     host::HostStates,
+    median,
     timeline::{Call, DeviceOp, Timeline},
 };
 use crate::platform::HostCall;
@@ -184,10 +185,4 @@ fn node_gaps(timeline: &Timeline) -> Vec<Ns> {
         latest = latest.max(op.end);
     }
     out
-}
-
-/// Lower median.
-fn median(mut values: Vec<Ns>) -> Option<Ns> {
-    let middle = values.len().checked_sub(1)? / 2;
-    Some(*values.select_nth_unstable(middle).1)
 }

@@ -20,6 +20,7 @@
 //! | `logged` | steps that a log times |
 //! | [`period`] | layers found as tandem repeats |
 //! | [`jitter`] | slow steps against the median one |
+//! | [`median`](mod@median) | the middle of many durations |
 //! | [`scheduler`] | what the engine's scheduler said of itself |
 //! | [`evidence`] | what the capture can and cannot show |
 
@@ -38,6 +39,7 @@ pub mod jitter;
 pub mod job;
 mod logged;
 mod matching;
+pub mod median;
 pub mod notify;
 pub mod period;
 pub mod replay;
@@ -56,6 +58,7 @@ pub use bucket::{Bucket, CopyDir, HostLabel, Layer};
 pub use edit::Edit;
 pub use jitter::Jitter;
 pub use job::Job;
+pub use median::median;
 pub use period::Period;
 pub use scheduler::{RankCounter, Scheduler};
 pub use steps::{Class, GraphMode, Selection, Step};

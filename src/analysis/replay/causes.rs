@@ -5,10 +5,10 @@ use rustc_hash::FxHashMap;
 
 use super::{
     calibrate::FULL_QUEUE,
-    model::{CallRow, NONE, Typical, median},
+    model::{CallRow, NONE, Typical},
 };
 use crate::{
-    analysis::{Call, CopyDir, DeviceOp, OpKind, Timeline},
+    analysis::{Call, CopyDir, DeviceOp, OpKind, Timeline, median},
     platform::HostCall,
 };
 

@@ -7,10 +7,10 @@ use rustc_hash::FxHashMap;
 
 use super::{
     Variant,
-    model::{CallRow, Fate, Model, NONE, Node, OpRow, median},
+    model::{CallRow, Fate, Model, NONE, Node, OpRow},
 };
 use crate::{
-    analysis::{Edit, Rank, Step},
+    analysis::{Edit, Rank, Step, median},
     platform::HostCall,
 };
 

@@ -129,9 +129,3 @@ impl Thread {
         self.points.first().map_or(0, |(t, _)| *t)
     }
 }
-
-/// Lower median.
-pub(super) fn median(mut values: Vec<Ns>) -> Option<Ns> {
-    let middle = values.len().checked_sub(1)? / 2;
-    Some(*values.select_nth_unstable(middle).1)
-}

@@ -6,7 +6,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::reading;
 use crate::{
-    analysis::{Class, DeviceOp, OpKind, Rank, Step},
+    analysis::{Class, DeviceOp, OpKind, Rank, Step, median},
     platform::OpClass,
 };
 
@@ -55,7 +55,7 @@ impl Beside {
             .durations
             .iter()
             .filter(|(name, _)| !shown.ambiguous.contains(*name))
-            .filter_map(|(name, ns)| Some((*name, median(ns)?)))
+            .filter_map(|(name, ns)| Some((*name, median(ns.clone())?)))
             .collect();
         let serial = rank.steady_steps(class).flat_map(|step| {
             let (shown, usual) = (&shown, &usual);
@@ -120,10 +120,4 @@ fn queued_before(rank: &Rank, at: usize) -> Option<(usize, &DeviceOp)> {
     let queue = ops.get(at)?.queue;
     let mut near = (at.saturating_sub(NEAR)..at).rev().filter_map(|i| Some((i, ops.get(i)?)));
     near.find(|(_, op)| op.queue == queue).filter(|(_, op)| op.kind == OpKind::Compute)
-}
-
-fn median(values: &[Ns]) -> Option<Ns> {
-    let mut values = values.to_vec();
-    let middle = values.len().checked_sub(1)? / 2;
-    Some(*values.select_nth_unstable(middle).1)
 }

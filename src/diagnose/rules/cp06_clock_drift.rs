@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 
 use super::{measurement::about, reading};
 use crate::{
-    analysis::{Class, Confidence, Layer, OpKind, Rank},
+    analysis::{Class, Confidence, Layer, OpKind, Rank, median},
     diagnose::{
         Competing, Evidence, Finding, Trigger,
         rule::{Context, Doc, Outcome, Rule},
@@ -135,10 +135,10 @@ fn alike(rank: &Rank, class: &Class) -> Option<f64> {
     let (early, mut late) = (durations(steps.get(..third)?), durations(steps.get(steps.len() - third..)?));
     // Drift and time of every kernel that ran equally often in both thirds.
     let mut drifts: Vec<(f64, Ns)> = Vec::new();
-    for (name, mut before) in early {
-        let Some(after) = late.get_mut(&name).filter(|after| after.len() == before.len()) else { continue };
+    for (name, before) in early {
+        let Some(after) = late.remove(&name).filter(|after| after.len() == before.len()) else { continue };
         let time = before.iter().sum();
-        if let (Some(a @ 1..), Some(b)) = (middle(&mut before), middle(after)) {
+        if let (Some(a @ 1..), Some(b)) = (median(before), median(after)) {
             drifts.push((b as f64 / a as f64 - 1.0, time));
         }
     }
@@ -154,11 +154,6 @@ fn alike(rank: &Rank, class: &Class) -> Option<f64> {
     })?;
     let close: Ns = drifts.iter().filter(|(d, _)| (d - median.0).abs() <= ALIKE).map(|(_, time)| time).sum();
     (median.0.abs() > DRIFT && close as f64 >= UNIFORM * all as f64).then_some(median.0)
-}
-
-fn middle(values: &mut [Ns]) -> Option<Ns> {
-    let middle = values.len().checked_sub(1)? / 2;
-    Some(*values.select_nth_unstable(middle).1)
 }
 
 fn counted(cx: &Context<'_>, rank: &Rank, class: &Class, name: &str, drift: f64) -> Finding {

@@ -12,7 +12,7 @@ use super::{
     reading,
 };
 use crate::{
-    analysis::{Bucket, Call, Class, Confidence, Layer, Rank, Step},
+    analysis::{Bucket, Call, Class, Confidence, Layer, Rank, Step, median},
     diagnose::{
         Competing, Evidence, Finding, Intervention,
         rule::{Context, Doc, Outcome, Rule},
@@ -189,10 +189,4 @@ fn slow(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
 fn is_plain_launch(rank: &Rank, call: &Call) -> bool {
     let nested = || rank.timeline.calls_between(call.start, call.end).iter().take(16);
     call.kind == HostCall::Launch && !nested().any(|c| c.track == call.track && c.kind.is_compile())
-}
-
-/// Lower median.
-fn median(mut values: Vec<Ns>) -> Option<Ns> {
-    let middle = values.len().checked_sub(1)? / 2;
-    Some(*values.select_nth_unstable(middle).1)
 }
