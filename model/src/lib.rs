@@ -9,6 +9,7 @@
 //! | [`manifest`] | what a run says of itself, field by field |
 //! | [`evidence`] | which classes of evidence a capture holds |
 //! | [`stat`] | what an import read, kept and lost |
+//! | [`summary`] | what is said of kernels without saying when they ran |
 //! | [`sink`] | the trait a parser or collector writes to |
 //! | [`trace`] | a whole capture as columns, and its builder |
 //!
@@ -20,6 +21,7 @@ pub mod sink;
 pub mod slice;
 pub mod stat;
 pub mod strings;
+pub mod summary;
 pub mod time;
 pub mod trace;
 pub mod track;
@@ -30,6 +32,7 @@ pub use sink::{Clock, TraceSink};
 pub use slice::{Category, CollectiveCall, CopyDetail, Detail, Flow, KernelDetail, OpDetail, Slice, SyncKind};
 pub use stat::{ImportStat, LedgerRow, Severity};
 pub use strings::{StringId, Strings};
+pub use summary::{Conditions, KernelSummary, Metric};
 pub use time::{Ns, Span};
 pub use trace::{Columns, CounterTrack, SliceId, Trace, TraceBuilder};
 pub use track::{Device, Process, ProcessId, Reading, Track, TrackId, TrackKey, TrackKind};

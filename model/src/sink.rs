@@ -5,6 +5,7 @@ use crate::{
     slice::{Flow, Slice},
     stat::Severity,
     strings::StringId,
+    summary::KernelSummary,
     time::{Ns, Span},
     track::{Device, ProcessId, TrackId, TrackKey},
 };
@@ -57,6 +58,9 @@ pub trait TraceSink {
         t: Ns,
         value: f64,
     );
+
+    /// Adds what is said of executions of a kernel without saying when they ran.
+    fn summary(&mut self, summary: KernelSummary);
 
     /// Adds a link that correlation ids do not express.
     fn flow(&mut self, flow: Flow);

@@ -151,6 +151,8 @@ pub enum Detail {
     Collective(Box<CollectiveCall>),
     /// Of a host or device wait.
     Sync(SyncKind),
+    /// Of a wait inside a collective: the rank waited for, as the group numbers its ranks.
+    Peer(u32),
     /// Return value of a call that failed (`cudaError_t`, `CUresult`, `aclError`, …).
     Failed(i64),
 }

@@ -8,6 +8,7 @@ use crate::{
     slice::{Category, Detail, Flow},
     stat::{ImportStat, LedgerRow},
     strings::{StringId, Strings},
+    summary::KernelSummary,
     time::{Ns, Span},
     track::{Device, Process, ProcessId, Track, TrackId},
 };
@@ -117,6 +118,8 @@ pub struct Trace {
     pub details: Vec<Detail>,
     /// Counters.
     pub counters: Vec<CounterTrack>,
+    /// What is said of kernels without saying when they ran.
+    pub summaries: Vec<KernelSummary>,
     /// Recorded links.
     pub flows: Vec<Flow>,
     /// What the run says of itself.

@@ -1,6 +1,6 @@
 //! Which format a file is of, told by its content, and the one call that reads a file of any format.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use model::TraceSink;
 
@@ -9,12 +9,13 @@ use crate::{Format, Head, Match, Progress, REGISTRY, ReadError, container, forma
 /// Bytes of content that detection looks at.
 const HEAD: usize = 64 << 10;
 
-/// The format that is surest of the file at `path`; of equals, the one that stands first in [`REGISTRY`].
+/// The format that is surest of the file or directory at `path`; of equals, the one that stands first in [`REGISTRY`].
 ///
 /// # Errors
 /// [`ReadError::UnknownFormat`] when no format recognises it; other errors when it cannot be read at all.
 pub fn detect(path: &Path) -> Result<&'static Format, ReadError> {
-    let bytes = container::head(path, HEAD)?;
+    // A directory that is one capture has no content of its own; its format knows it by what lies in it.
+    let bytes = if path.is_dir() { Vec::new() } else { container::head(path, HEAD)? };
     let head = Head { path, bytes: &bytes };
     REGISTRY
         .iter()
@@ -23,6 +24,11 @@ pub fn detect(path: &Path) -> Result<&'static Format, ReadError> {
         .reduce(|best, next| if next.0 > best.0 { next } else { best })
         .map(|(_, format)| format)
         .ok_or_else(|| unknown(path))
+}
+
+/// The other file whose reading gives the capture of `path` too, if there is one.
+pub fn lead(path: &Path) -> Option<PathBuf> {
+    detect(path).ok().and_then(|format| (format.lead)(path))
 }
 
 /// Reads `path` into `sink`, as the format with the id `as_format` or as what it is detected to be, and says which

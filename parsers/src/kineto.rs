@@ -3,8 +3,6 @@
 //! | module | owns |
 //! | --- | --- |
 //! | `read` | the file from first byte to last, blocks in parallel |
-//! | `boundary` | guesses where events begin |
-//! | `json` | a forgiving cursor over JSON text |
 //! | `event` | one event, the arguments that matter |
 //! | `category` | what the source's categories are to us |
 //! | `detail` | shapes, copies, waits, collectives |
@@ -15,23 +13,25 @@
 //! | `merge` | batches and facts into the sink |
 
 mod batch;
-mod boundary;
 mod builder;
 mod category;
 mod detail;
 mod event;
 mod facts;
-mod json;
 mod merge;
 mod micros;
 mod read;
-mod scan;
 
 use crate::{Format, Head, Match};
 
 /// The format.
-pub const FORMAT: Format =
-    Format { id: "kineto", name: "PyTorch profiler (Kineto) trace, JSON", matches, read: read::read };
+pub const FORMAT: Format = Format {
+    id: "kineto",
+    name: "PyTorch profiler (Kineto) trace, JSON",
+    matches,
+    read: read::read,
+    lead: crate::alone,
+};
 
 /// Keys and categories that no other writer of Chrome traces uses.
 const MARKS: [&[u8]; 10] = [

@@ -3,17 +3,39 @@
 //! One module per format; a format is a [`Format`] in [`REGISTRY`] and knows no other format. Detection goes by content,
 //! never by name alone. Readers stream: memory is bounded by what is kept, not by the size of the file.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use model::TraceSink;
 
+pub mod ascend;
+mod bare_json;
 pub mod container;
+mod content;
+mod csv;
+mod csv_table;
 pub mod detect;
+pub mod device_text;
 mod environment;
 mod error;
+mod hip;
+mod hip_events;
+pub mod hipprof;
+mod json;
+mod json_walk;
 pub mod kineto;
+mod lanes;
+mod lines;
+pub mod link_test;
+pub mod log;
+mod nccl;
+pub mod ncu;
 pub mod nsys;
+pub mod nsys_stats;
 mod overhead;
+pub mod rocprof;
+pub mod rocprofv3;
+pub mod serving;
+mod sqlite;
 
 pub use error::{Place, ReadError};
 
@@ -30,9 +52,9 @@ pub enum Match {
 
 /// What detection may look at: the path and the first bytes, decompressed where the file is compressed.
 pub struct Head<'a> {
-    /// The file.
+    /// The file, or a directory that may be one capture as a whole.
     pub path: &'a Path,
-    /// First bytes of the content (up to 64 KiB), after inflating gzip or zstd.
+    /// First bytes of the content (up to 64 KiB), after inflating gzip or zstd; none of a directory.
     pub bytes: &'a [u8],
 }
 
@@ -45,15 +67,39 @@ pub struct Format {
     pub id: &'static str,
     /// What it is, for people.
     pub name: &'static str,
-    /// Whether a file is of this format.
+    /// Whether a file, or a directory with all that lies in it, is of this format.
     pub matches: fn(&Head<'_>) -> Match,
-    /// Reads the file into the sink. What can be read of a damaged file is read and the loss is counted in the sink;
+    /// Reads the file or directory into the sink. What can be read of a damaged file is read and the loss is counted in the sink;
     /// an error means that nothing useful could be read.
     pub read: fn(&Path, &mut dyn TraceSink, Progress<'_>) -> Result<(), ReadError>,
+    /// The other file whose reading gives this one's capture too, where several files are one: of a directory that holds
+    /// both, only that one is read.
+    pub lead: fn(&Path) -> Option<PathBuf>,
+}
+
+/// The [`Format::lead`] of a file that is a whole capture.
+fn alone(_: &Path) -> Option<PathBuf> {
+    None
 }
 
 /// Every format, one line each.
-pub const REGISTRY: &[Format] = &[kineto::FORMAT, nsys::FORMAT, nsys::REPORT_FORMAT];
+pub const REGISTRY: &[Format] = &[
+    ascend::FORMAT,
+    ascend::TABLE_FORMAT,
+    ascend::TOTALS_FORMAT,
+    kineto::FORMAT,
+    nsys::FORMAT,
+    nsys::REPORT_FORMAT,
+    nsys_stats::FORMAT,
+    ncu::FORMAT,
+    rocprof::FORMAT,
+    rocprofv3::FORMAT,
+    rocprofv3::DATABASE_FORMAT,
+    hipprof::FORMAT,
+    log::FORMAT,
+    serving::FORMAT,
+    link_test::FORMAT,
+];
 
 /// The format with this id.
 pub fn format(id: &str) -> Option<&'static Format> {

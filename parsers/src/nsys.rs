@@ -8,10 +8,12 @@ use std::path::Path;
 
 use model::{Severity, TraceSink};
 
-use crate::{Format, Head, Match, Progress, ReadError};
+use crate::{
+    Format, Head, Match, Place, Progress, ReadError,
+    sqlite::{self, page, scan, source},
+};
 
 mod counters;
-mod cursor;
 mod device;
 mod facts;
 mod global_id;
@@ -19,11 +21,8 @@ mod host;
 mod import;
 mod names;
 mod nvtx;
-mod page;
 mod report;
-mod scan;
 mod settle;
-mod source;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -35,21 +34,29 @@ use tables::{NOT_READ, TABLES, Table, UNKNOWN};
 
 pub use report::REPORT_FORMAT;
 
-/// First bytes of every SQLite file.
-const SQLITE: &[u8] = b"SQLite format 3\0";
-
 /// The SQLite export of Nsight Systems.
-pub const FORMAT: Format = Format { id: "nsys", name: "Nsight Systems SQLite export", matches, read };
+pub const FORMAT: Format =
+    Format { id: "nsys", name: "Nsight Systems SQLite export", matches, read, lead: crate::alone };
 
 /// Reads the file's table names, because many formats are SQLite files.
 fn matches(head: &Head<'_>) -> Match {
-    if !head.bytes.starts_with(SQLITE) {
+    if !head.bytes.starts_with(sqlite::SIGNATURE) {
         return Match::No;
     }
     match probe(head.path) {
         Ok(source) if source.tables.keys().any(|name| TABLES.iter().any(|table| table.name == name)) => Match::Certain,
         Ok(_) => Match::No,
         Err(_) => Match::Possible,
+    }
+}
+
+/// The error of a file that is no usable export.
+fn malformed(path: &Path, why: &dyn std::fmt::Display) -> ReadError {
+    ReadError::Malformed {
+        path: path.to_owned(),
+        place: Place::File,
+        expected: format!("an SQLite database exported by Nsight Systems ({why})"),
+        next: "export it again with 'nsys export -t sqlite REPORT.nsys-rep'".to_owned(),
     }
 }
 
@@ -84,7 +91,7 @@ fn probe(path: &Path) -> Result<Source, ReadError> {
         }
         Ok::<_, sqlx::Error>(Source { bytes, tables, failed, others, rest })
     });
-    found.map_err(|error| source::malformed(path, &error))
+    found.map_err(|error| malformed(path, &error))
 }
 
 /// Whether the table is read.
@@ -122,10 +129,7 @@ fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result
         }
     }
     if !known && source.failed.is_empty() {
-        return Err(source::malformed(
-            path,
-            &"none of its tables is there, such as StringIds or CUPTI_ACTIVITY_KIND_KERNEL",
-        ));
+        return Err(malformed(path, &"none of its tables is there, such as StringIds or CUPTI_ACTIVITY_KIND_KERNEL"));
     }
     warn_of_damage(&mut import, path, &source);
     let total = jobs.iter().map(Job::extent).fold(0, u64::saturating_add);

@@ -37,6 +37,8 @@ pub enum AnchorKind {
     PeriodicOp,
     /// Nothing: one window over the whole capture.
     WholeCapture,
+    /// A log that times whole steps.
+    Log,
 }
 
 /// How the steps of a rank were found.
@@ -61,6 +63,7 @@ impl Anchor {
             AnchorKind::GraphLaunch => "graph_launch",
             AnchorKind::PeriodicOp => "periodic_op",
             AnchorKind::WholeCapture => return "whole_capture".into(),
+            AnchorKind::Log => return "log".into(),
         };
         format!("{kind}:{}", self.name)
     }

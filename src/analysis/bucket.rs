@@ -106,6 +106,8 @@ pub enum Bucket {
     IdleUndecided,
     /// Idle, and the operation that ended it has no usable launch.
     Unattributed,
+    /// Part of a step that a log times: on what it was spent, nothing was recorded.
+    Unseen,
 }
 
 impl Bucket {
@@ -114,14 +116,19 @@ impl Bucket {
         match self {
             Self::Compute(_) => Layer::Operator,
             Self::CommTransfer | Self::CommWait | Self::Copy(CopyDir::PtoP) => Layer::Communication,
-            Self::Prof | Self::GraphOpaque | Self::IdleUndecided | Self::Unattributed => Layer::Measurement,
+            Self::Prof | Self::GraphOpaque | Self::IdleUndecided | Self::Unattributed | Self::Unseen => {
+                Layer::Measurement
+            }
             _ => Layer::Runtime,
         }
     }
 
     /// Whether the device was idle.
     pub fn is_idle(self) -> bool {
-        !matches!(self, Self::Compute(_) | Self::Copy(_) | Self::CommTransfer | Self::CommWait | Self::GraphOpaque)
+        !matches!(
+            self,
+            Self::Compute(_) | Self::Copy(_) | Self::CommTransfer | Self::CommWait | Self::GraphOpaque | Self::Unseen
+        )
     }
 
     /// Whether the host's side of the step is the reason: launch calls, scheduling, synchronisation, allocation.
@@ -165,6 +172,7 @@ impl Bucket {
             Self::GraphOpaque => "graph.opaque".into(),
             Self::IdleUndecided => "idle.undecided".into(),
             Self::Unattributed => "unattributed".into(),
+            Self::Unseen => "unseen".into(),
         }
     }
 }

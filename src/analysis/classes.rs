@@ -13,7 +13,7 @@ use super::{
     steps::{Class, GraphMode, Selection, Shadow, Step},
     timeline::{DeviceOp, OpKind, Timeline},
 };
-use crate::platform::{CanonicalOp, HostCall, Stage};
+use crate::platform::{CanonicalOp, HostCall, Stage, StepLabel};
 
 /// What is known of a step before classes exist.
 pub struct Draft {
@@ -72,6 +72,27 @@ impl Draft {
         }
     }
 
+    /// A step that a log times: what the log says of it.
+    pub fn logged(label: &StepLabel, graph: GraphMode) -> Self {
+        let batch = label.decode_requests.filter(|n| *n > 0);
+        Self {
+            whole: false,
+            captures: false,
+            stage: label.stage,
+            batch,
+            prefill_requests: label.prefill_requests.filter(|n| *n > 0),
+            prefill_tokens: label.prefill_tokens.filter(|n| *n > 0),
+            context_per_sequence: label.context_tokens.zip(batch).map(|(tokens, batch)| tokens / u64::from(batch)),
+            graph,
+            ops: 0,
+        }
+    }
+
+    /// Class key of the step, but for its size.
+    pub fn kind(&self) -> String {
+        self.key(None)
+    }
+
     fn key(&self, size: Option<usize>) -> String {
         let mut key = match self.stage {
             _ if self.whole => "capture".to_owned(),
@@ -100,6 +121,7 @@ impl Draft {
             GraphMode::Eager => "eager",
             GraphMode::Piecewise => "piecewise",
             GraphMode::Full => "full",
+            GraphMode::Unknown => return key,
         };
         format!("{key} graph={graph}")
     }
@@ -185,8 +207,8 @@ fn needs_size(draft: &Draft) -> bool {
     draft.batch.is_none() && draft.prefill_tokens.is_none()
 }
 
-/// Gives every step its class and decides which steps count.
-pub fn select(steps: &mut [Step], drafts: &[Draft], timeline: &Timeline, options: &Options) {
+/// Gives every step its class and decides which steps count; `compiling` says whether a step holds compilation.
+pub fn select(steps: &mut [Step], drafts: &[Draft], compiling: &dyn Fn(&Step) -> bool, options: &Options) {
     let keys = keys(drafts);
     let mut order: Vec<&String> = keys.iter().collect();
     order.sort();
@@ -196,13 +218,19 @@ pub fn select(steps: &mut [Step], drafts: &[Draft], timeline: &Timeline, options
     }
     for class in 0..order.len() {
         let members: Vec<usize> = (0..steps.len()).filter(|i| steps[*i].class == class).collect();
-        select_class(steps, &members, timeline);
+        select_class(steps, &members, compiling);
     }
-    let last = steps.len().saturating_sub(1);
-    for (i, step) in steps.iter_mut().enumerate() {
+    for step in steps.iter_mut() {
         if options.steps.is_some_and(|(from, to)| step.index < from || step.index > to) {
             step.selection = Selection::NotAsked;
         }
+    }
+}
+
+/// Takes out what precedes the first mark and what follows the last one where the windows go from mark to mark.
+pub fn leave_unfinished(steps: &mut [Step]) {
+    let last = steps.len().saturating_sub(1);
+    for (i, step) in steps.iter_mut().enumerate() {
         // Before the first mark there is no complete step either.
         let partial = i == 0 && last > 0 && step.label == "before the first mark";
         if partial && step.selection == Selection::Steady {
@@ -224,11 +252,7 @@ const SLOW_START: f64 = 1.5;
 /// Fewest steps for a change-point test.
 const MIN_FOR_CHANGE_POINT: usize = 8;
 
-fn select_class(steps: &mut [Step], members: &[usize], timeline: &Timeline) {
-    let compiling = |step: &Step| {
-        let calls = timeline.calls_between(step.window.start, step.window.end);
-        calls.iter().any(|c| c.kind.is_compile() && c.kind != HostCall::ModuleLoad)
-    };
+fn select_class(steps: &mut [Step], members: &[usize], compiling: &dyn Fn(&Step) -> bool) {
     // Only at the start of the run: later compilation is a finding, not warm-up.
     let mut rest = members;
     while rest.len() > 2 && compiling(&steps[rest[0]]) {
@@ -267,7 +291,7 @@ fn warm_up(times: &[Ns]) -> usize {
 }
 
 /// Lower median.
-fn median(values: &[Ns]) -> Ns {
+pub fn median(values: &[Ns]) -> Ns {
     percentile(&mut values.to_vec(), 50)
 }
 

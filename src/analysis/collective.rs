@@ -4,7 +4,10 @@
 use model::{Detail, Ns, SliceId, StringId, Trace};
 use rustc_hash::FxHashMap;
 
-use super::timeline::{DeviceOp, OpKind};
+use super::{
+    notify::Notified,
+    timeline::{DeviceOp, OpKind, Timeline},
+};
 
 /// What makes two collectives comparable: the kernel's name and the payload.
 pub type Kind = (StringId, Option<i64>);
@@ -22,18 +25,22 @@ pub struct Split {
     pub estimated: u64,
     /// Estimated transfer by kind, ns.
     pub transfer: FxHashMap<Kind, Ns>,
+    /// What the source itself says of the inside of collectives.
+    pub notified: Notified,
     /// Transfer of collectives of which other ranks recorded their part, ns.
     pub matched: FxHashMap<SliceId, Ns>,
 }
 
 impl Split {
-    /// Estimates the transfer of each kind as the 5th percentile of its durations.
-    pub fn estimate(trace: &Trace, ops: &[DeviceOp]) -> Self {
+    /// Takes the transfers that the source reports, and estimates those of each kind as the 5th percentile of its
+    /// durations.
+    pub fn estimate(trace: &Trace, timeline: &Timeline) -> Self {
+        let ops = &timeline.ops;
         let mut durations: FxHashMap<Kind, Vec<Ns>> = FxHashMap::default();
         for op in ops.iter().filter(|op| op.kind == OpKind::Comm) {
             durations.entry(kind(trace, op)).or_default().push(op.dur());
         }
-        let mut split = Self::default();
+        let mut split = Self { notified: Notified::of(trace, timeline), ..Self::default() };
         for (kind, mut durations) in durations {
             split.instances += durations.len() as u64;
             if durations.len() >= MIN_INSTANCES {
@@ -53,9 +60,15 @@ impl Split {
         self.matched.insert(op.slice, transfer);
     }
 
-    /// Transfer that this rank alone would assume, ns; `None` with too few of the kind.
+    /// Transfer that this rank alone would assume, ns; `None` where the source does not report it and there are too few of
+    /// the kind.
     pub(super) fn estimate_of(&self, trace: &Trace, op: &DeviceOp) -> Option<Ns> {
-        self.transfer.get(&kind(trace, op)).copied()
+        self.reported(op).or_else(|| self.transfer.get(&kind(trace, op)).copied())
+    }
+
+    /// Transfer that the source reports, ns.
+    pub(super) fn reported(&self, op: &DeviceOp) -> Option<Ns> {
+        self.notified.transfer.get(&op.slice).copied()
     }
 
     /// Transfer part of an operation, which lies at its end: a rank waits first and transfers last.

@@ -3,7 +3,7 @@
 use model::{Category, Detail, Evidence, EvidenceClass, Trace, TrackKind};
 
 use super::{
-    Rank,
+    AnchorKind, Rank,
     scheduler::{self, Scheduler},
 };
 
@@ -27,8 +27,9 @@ pub fn of(trace: &Trace, ranks: &[Rank]) -> Evidence {
     );
     hold(EvidenceClass::Shapes, trace.details.iter().any(|d| matches!(d, Detail::Op(op) if op.shapes.is_some())));
     hold(EvidenceClass::MultiRank, ranks.len() > 1);
+    let logged = ranks.iter().any(|rank| rank.anchor.kind == AnchorKind::Log);
     let device_counter = |c: &model::CounterTrack| c.device.is_some() && !trace.strings.get(c.name).contains("memory");
-    hold(EvidenceClass::Logs, Scheduler::of(trace).is_known() || scheduler::counts_steps(trace));
+    hold(EvidenceClass::Logs, Scheduler::of(trace).is_known() || scheduler::counts_steps(trace) || logged);
     hold(EvidenceClass::Counters, trace.counters.iter().any(device_counter));
     let queue_waits =
         trace.tracks.iter().zip(&trace.lanes).any(|(track, lane)| {

@@ -315,7 +315,11 @@ fn settle(trace: &Trace, job: &mut Job, timelines: &[Timeline], splits: &[Split]
         group.instances += 1;
         let ops =
             || instance.members.iter().filter_map(|m| Some((m.rank, timelines.get(m.rank)?.ops.get(m.op as usize)?)));
-        instance.transfer = ops().map(|(_, op)| op.dur()).min().unwrap_or(0);
+        // Even the rank that was last among those captured may have waited for another one.
+        let own = |(rank, op): (usize, &DeviceOp)| {
+            splits.get(rank).and_then(|split| split.reported(op)).map_or(op.dur(), |told| told.min(op.dur()))
+        };
+        instance.transfer = ops().map(own).min().unwrap_or(0);
         if !group.is_complete() {
             let alone = ops().filter_map(|(rank, op)| splits.get(rank)?.estimate_of(trace, op)).min();
             instance.transfer = alone.map_or(instance.transfer, |alone| alone.min(instance.transfer));

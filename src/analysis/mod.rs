@@ -11,11 +11,13 @@
 //! | [`attribution`] | the sweep that gives every nanosecond one bucket |
 //! | [`idle`] | who owns an idle gap, and why |
 //! | [`collective`] | transfer and wait on one rank |
+//! | [`notify`] | waits that a source reports inside its collectives |
 //! | [`job`] | what several ranks did together: collectives matched across ranks |
 //! | [`wait`] | for what on which other rank each rank waited |
 //! | [`clock`] | offsets between the ranks' clocks, for display |
 //! | [`edit`] | elementary changes to a recorded run |
 //! | [`replay`] | what the steps would take after such changes |
+//! | `logged` | steps that a log times |
 //! | [`period`] | layers found as tandem repeats |
 //! | [`jitter`] | slow steps against the median one |
 //! | [`median`](mod@median) | the middle of many durations |
@@ -35,8 +37,10 @@ pub mod host;
 pub mod idle;
 pub mod jitter;
 pub mod job;
+mod logged;
 mod matching;
 pub mod median;
+pub mod notify;
 pub mod period;
 pub mod replay;
 pub mod scheduler;

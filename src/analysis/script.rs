@@ -76,6 +76,12 @@ impl Script {
         self
     }
 
+    /// Something on a queue that is no work of its own: a wait or a transfer inside a collective.
+    pub fn inside(&mut self, queue: i64, category: Category, name: &str, span: (Ns, Ns), detail: Option<Detail>) {
+        let queue = self.queue(queue);
+        self.put(queue, category, name, span, None, detail);
+    }
+
     /// A runtime call that causes no device work.
     pub fn call(&mut self, api: &str, span: (Ns, Ns)) -> &mut Self {
         self.host(Category::HostApi, api, span)

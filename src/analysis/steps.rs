@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, ops::Range};
 
 use model::{Category, Ns, ProcessId, Span, StringId, Trace, TrackKind};
 use rayon::prelude::*;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{
     Analysis, Integrity, Options, Rank,
@@ -16,14 +16,14 @@ use super::{
     evidence,
     host::{HostStates, Labels},
     idle::Explainer,
-    matching, period,
+    logged, matching, period,
     scheduler::{self, RankCounter},
     segments::Segments,
     timeline,
     timeline::{DeviceOp, OpKind, Timeline},
     training, wait,
 };
-use crate::platform::{CanonicalOp, OpMatch, Packs, Stage};
+use crate::platform::{CanonicalOp, HostCall, OpMatch, Packs, Stage};
 
 /// How much of a step was replayed from graphs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -34,6 +34,8 @@ pub enum GraphMode {
     Piecewise,
     /// One graph launch holds nearly all kernels.
     Full,
+    /// A log times the step and does not say.
+    Unknown,
 }
 
 /// Whether a step counts, and why not.
@@ -204,7 +206,7 @@ pub fn analyze(trace: &Trace, packs: &Packs, options: &Options) -> Analysis {
     let places: Vec<_> = numbered.filter(|(rank, ..)| options.rank.is_none_or(|wanted| wanted == *rank)).collect();
     let build = |(_, process, device): &(u32, ProcessId, i32)| {
         let timeline = timeline::build(trace, packs, &names.ops, *process, *device);
-        let split = Split::estimate(trace, &timeline.ops);
+        let split = Split::estimate(trace, &timeline);
         (timeline, split)
     };
     let (timelines, mut splits): (Vec<Timeline>, Vec<Split>) = places.par_iter().map(build).unzip();
@@ -218,8 +220,11 @@ pub fn analyze(trace: &Trace, packs: &Packs, options: &Options) -> Analysis {
         ranks.push(rank);
         segments.push(parts);
     }
+    let known: FxHashSet<ProcessId> = ranks.iter().map(|rank| rank.process).collect();
+    let logged = logged::ranks(trace, packs, options, &known);
     job.clocks = clock::offsets(&job, &ranks);
     job.waits = wait::explain(&job, &ranks, &segments);
+    ranks.extend(logged);
     let integrity = ranks.iter().fold(Integrity::default(), |mut sum, rank| {
         sum.add(rank);
         // Of a process with several devices nobody knows which of them a call without work was for.
@@ -300,7 +305,12 @@ fn analyze_rank(
             shadow: partition.shadow,
         });
     }
-    classes::select(&mut steps, &drafts, &timeline, options);
+    let compiling = |step: &Step| {
+        let calls = timeline.calls_between(step.window.start, step.window.end);
+        calls.iter().any(|c| c.kind.is_compile() && c.kind != HostCall::ModuleLoad)
+    };
+    classes::select(&mut steps, &drafts, &compiling, options);
+    classes::leave_unfinished(&mut steps);
     let classes = classes::summarize(&mut steps, &drafts);
     let mut result = Rank {
         rank,

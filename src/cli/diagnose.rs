@@ -100,6 +100,7 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
         }
     }
     let packs = Packs::load(&arguments.pack).map_err(|e| Usage(e.to_string()))?;
+    parsers::log::add_patterns(packs.log_patterns()).map_err(|e| Usage(e.to_string()))?;
     let report = build(global, &arguments, &packs, lang)?;
     let text = match arguments.format {
         Form::Md => markdown::render(&report, lang),

@@ -29,9 +29,9 @@ pub struct Format {
 pub fn open(paths: &[PathBuf], as_format: Option<&str>, bar: &Bar) -> anyhow::Result<Vec<Trace>> {
     let mut traces = Vec::new();
     for path in paths {
-        if path.is_dir() {
+        if path.is_dir() && !is_capture_directory(path) {
             traces.extend(directory(path, as_format, bar)?);
-        } else if store::is_capture(path)? {
+        } else if path.is_file() && store::is_capture(path)? {
             bar.stage("loading", path);
             traces.extend(store::load(path)?);
         } else {
@@ -56,9 +56,13 @@ fn directory(path: &Path, as_format: Option<&str>, bar: &Bar) -> anyhow::Result<
     found.sort();
     let mut traces: Vec<Trace> = Vec::new();
     let mut failed: Vec<ReadError> = Vec::new();
-    for entry in found.iter().filter(|entry| !is_exported(entry, &found)) {
+    for entry in &found {
         // A capture made from this directory and left in it would be everything once more.
-        if store::is_capture(entry)? {
+        if entry.is_file() && store::is_capture(entry)? {
+            continue;
+        }
+        // So would a file that another one in it is read with.
+        if parsers::detect::lead(entry).is_some_and(|lead| found.binary_search(&lead).is_ok()) {
             continue;
         }
         match file(entry, as_format, bar) {
@@ -92,12 +96,12 @@ fn nothing_in(path: &Path) -> anyhow::Error {
     .into()
 }
 
-/// Whether a file is the report of which another one is the export: it would be the same run twice.
-fn is_exported(path: &Path, all: &[PathBuf]) -> bool {
-    path.extension().is_some_and(|e| e == "nsys-rep") && all.binary_search(&path.with_extension("sqlite")).is_ok()
+/// Whether the files of a directory are one capture to a profiler that writes directories.
+fn is_capture_directory(path: &Path) -> bool {
+    parsers::detect::detect(path).is_ok()
 }
 
-/// Regular files below a directory. Links to directories are not followed, so there is no way round in a circle.
+/// Regular files below a directory, and directories that are captures as a whole. Links to directories are not followed, so there is no way round in a circle.
 fn walk(directory: &Path, depth: usize, found: &mut Vec<PathBuf>) -> anyhow::Result<()> {
     let refused = |source| ReadError::Io { path: directory.to_owned(), source };
     for entry in directory.read_dir().map_err(refused)? {
@@ -109,7 +113,11 @@ fn walk(directory: &Path, depth: usize, found: &mut Vec<PathBuf>) -> anyhow::Res
                     Usage(format!("'{}' lies too deep; name the directory of the traces", path.display())).into()
                 );
             }
-            walk(&path, depth - 1, found)?;
+            if is_capture_directory(&path) {
+                found.push(path);
+            } else {
+                walk(&path, depth - 1, found)?;
+            }
         } else if path.is_file() {
             found.push(path);
         }

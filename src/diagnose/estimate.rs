@@ -109,7 +109,8 @@ pub struct Bounds;
 impl Estimator for Bounds {
     fn estimate(&self, _rank: &Rank, class: &Class, change: &Intervention) -> Estimate {
         let from = class.total / class.steady.max(1) as Ns;
-        let busy = class.per_step(|b| !b.is_idle());
+        // Of a logged step nobody knows the device's own part.
+        let busy = class.per_step(|b| !b.is_idle() && b != Bucket::Unseen);
         let floor = match change.layer {
             Layer::Runtime => busy.min(from) - class.per_step(|b| matches!(b, Bucket::Copy(_))).min(busy),
             _ => 0,

@@ -11,6 +11,7 @@ pub mod level;
 pub mod ranking;
 pub mod rule;
 pub mod rules;
+mod sums;
 pub mod verdict;
 
 use model::Trace;
@@ -74,7 +75,7 @@ pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis 
     for rule in rules::REGISTRY {
         let doc = rule.doc();
         let missing = analysis.evidence.missing(doc.needs);
-        if !missing.is_empty() {
+        if !missing.is_empty() && !(rule.reads_logs() && cx.is_logged()) {
             abstained.push(Abstention { rule: doc.id, needs: missing, why: None });
             continue;
         }

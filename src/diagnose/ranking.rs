@@ -13,7 +13,7 @@ use super::{
     },
 };
 use crate::{
-    analysis::{Analysis, Class, Confidence, Layer},
+    analysis::{Analysis, Bucket, Class, Confidence, Layer},
     i18n::{Message, Text, Value},
 };
 
@@ -107,7 +107,9 @@ fn layer_matters(finding: &Finding, analysis: &Analysis) -> bool {
     if finding.layer == Layer::Measurement || finding.estimate.max_gain_share() == 0.0 {
         return true;
     }
-    classes_of(finding, analysis).any(|c| c.share(|b| b.layer() == finding.layer) >= LEAST_GAIN)
+    // What a log does not show may lie in any layer.
+    let visible = |b: Bucket| b.layer() == finding.layer || b == Bucket::Unseen;
+    classes_of(finding, analysis).any(|c| c.share(visible) >= LEAST_GAIN)
 }
 
 fn classes_of<'a>(finding: &'a Finding, analysis: &'a Analysis) -> impl Iterator<Item = &'a Class> {

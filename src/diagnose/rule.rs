@@ -9,7 +9,7 @@ use super::{
 use crate::{
     analysis::{Analysis, AnchorKind, Class, Confidence, Layer, Rank},
     i18n::{Message, Text},
-    platform::Packs,
+    platform::{Packs, StepLabel},
 };
 
 /// The text of a rule. `strato explain` prints it.
@@ -67,6 +67,11 @@ pub trait Rule: Sync {
     /// Whether it says something only about captures in which something marks the steps: without a mark nobody can tell what
     /// lies inside a step from what lies between two.
     fn needs_steps(&self) -> bool {
+        false
+    }
+
+    /// Whether it also speaks of steps of which only a log tells their length, whatever evidence it else needs.
+    fn reads_logs(&self) -> bool {
         false
     }
 
@@ -136,6 +141,20 @@ impl Context<'_> {
     /// Whether a rank has steps that something marks.
     pub fn has_marked_steps(&self) -> bool {
         self.main_classes().any(|(rank, _)| rank.anchor.kind != AnchorKind::WholeCapture)
+    }
+
+    /// Whether the steps are those of a log, which times them and shows nothing of what ran in them.
+    pub fn is_logged(&self) -> bool {
+        self.analysis.ranks.iter().any(|rank| rank.anchor.kind == AnchorKind::Log)
+    }
+
+    /// Whether a log says something of a kind of at least one of its steps.
+    pub fn log_says(&self, of: impl Fn(&StepLabel) -> bool) -> bool {
+        let steps = self.analysis.ranks.iter().flat_map(|rank| &rank.steps);
+        let mut names: Vec<&str> = steps.map(|step| step.label.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        names.into_iter().filter_map(|name| self.packs.step_label(name)).any(|label| of(&label))
     }
 
     /// Every rank with its main class, if that class has steps that count.

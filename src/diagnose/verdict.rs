@@ -8,6 +8,7 @@ use super::{
     level,
     rule::Context,
     rules::{self, cp04_tracing_inflation as inflation, reading, rt19_load_limited as load},
+    sums,
 };
 use crate::{
     analysis::{AnchorKind, Bucket, Class, Confidence, Layer, Rank, Scheduler, Step, idle::Gap},
@@ -81,7 +82,19 @@ pub fn judge(cx: &Context<'_>, findings: &[Finding]) -> Verdict {
         missing: missing.clone(),
     };
     let undecided = |headline, because| verdict(VerdictLayer::Undecided, headline, Confidence::Low, because);
+    if let Some((rank, class)) = longest(cx).filter(|(rank, _)| rank.anchor.kind == AnchorKind::Log) {
+        let because: Vec<&'static str> =
+            findings.iter().filter(|f| f.layer != Layer::Measurement).map(|f| f.rule).take(BECAUSE).collect();
+        let text = Text::new(
+            "{subject} ({class}): a step takes {step}, as a log says; a log answers for jitter, graph coverage and compile stalls, and for no layer.",
+            "{subject}（{class}）：日志给出的步时为 {step}；日志可回答抖动、图覆盖与编译停顿，不能判定任何一层。",
+        );
+        return undecided(Message::new(text, step_args(rank, class)), because);
+    }
     if level.is_none() {
+        if let Some(headline) = sums::headline(cx.trace) {
+            return undecided(headline, vec!["CP-07"]);
+        }
         let text = Text::new(
             "No device operation was recorded: nothing can be said about where the time goes.",
             "没有记录到任何设备算子：无法判断时间花在哪里。",

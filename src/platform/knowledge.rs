@@ -24,6 +24,8 @@ pub(super) struct Knowledge {
     /// The card of sources that no other card describes.
     pub fallback: SemanticsCard,
     pub remedies: Vec<RuleRemedy>,
+    /// Engine and regex of log lines.
+    pub logs: Vec<(String, String)>,
 }
 
 /// A remedy with the rules and vendors it is for.
@@ -49,6 +51,7 @@ impl Knowledge {
             cards: Vec::new(),
             fallback,
             remedies: Vec::new(),
+            logs: Vec::new(),
         };
         for (name, pack) in packs {
             knowledge.add(&name, pack)?;
@@ -87,6 +90,7 @@ impl Knowledge {
             self.steps.push(StepPattern { regex, engine, stage, specificity });
         }
         self.cards.extend(pack.card.into_iter().filter(|card| !card.formats.is_empty()));
+        self.logs.extend(pack.log.into_iter().map(|entry| (entry.engine, entry.regex)));
         for entry in pack.remedy {
             let remedy = Remedy {
                 text_en: entry.en,

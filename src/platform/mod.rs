@@ -108,6 +108,11 @@ impl Packs {
         own.chain(generic).map(|r| r.remedy.clone()).collect()
     }
 
+    /// Log lines that the packs know, as (engine, regex); the importer of logs says which groups a regex may name.
+    pub fn log_patterns(&self) -> &[(String, String)] {
+        &self.0.logs
+    }
+
     /// What to do about a finding on every platform, in the order of the packs.
     pub fn all_remedies(&self, rule: &str) -> Vec<Remedy> {
         self.0.remedies.iter().filter(|r| r.rules.iter().any(|name| name == rule)).map(|r| r.remedy.clone()).collect()

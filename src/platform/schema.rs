@@ -36,6 +36,20 @@ pub(super) struct PackFile {
     pub card: Vec<SemanticsCard>,
     #[serde(default)]
     pub remedy: Vec<RemedyEntry>,
+    #[serde(default)]
+    pub log: Vec<LogEntry>,
+}
+
+/// A kind of log line, for the importer of logs.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LogEntry {
+    pub engine: String,
+    /// Regex whose named groups are fields of a log line, such as `latency_ms` or `graph_mode`.
+    pub regex: String,
+    #[serde(default)]
+    #[allow(dead_code)] // read by people, in the pack; required to be text here
+    pub source: Option<String>,
 }
 
 /// A kind of step annotation.
@@ -44,7 +58,7 @@ pub(super) struct PackFile {
 pub(super) struct StepEntry {
     pub engine: String,
     /// Whole-text regex with the groups `prefill_requests`, `prefill_tokens`, `decode_requests`, `context_tokens`,
-    /// `more_context_tokens` (added to the former) and `index`, all optional.
+    /// `more_context_tokens` (added to the former), `index`, `graph` and `compile` (`hit` or `miss`), all optional.
     pub regex: String,
     /// Stage; absent where the counts decide.
     pub stage: Option<Stage>,
@@ -57,7 +71,7 @@ pub(super) struct StepEntry {
 }
 
 /// The packs built into the program, the generic ones last so that a platform's own names go first.
-const EMBEDDED: [(&str, &str); 9] = [
+const EMBEDDED: [(&str, &str); 10] = [
     ("cuda.toml", include_str!("packs/cuda.toml")),
     ("rocm.toml", include_str!("packs/rocm.toml")),
     ("ascend.toml", include_str!("packs/ascend.toml")),
@@ -66,6 +80,7 @@ const EMBEDDED: [(&str, &str); 9] = [
     ("metax.toml", include_str!("packs/metax.toml")),
     ("generic.toml", include_str!("packs/generic.toml")),
     ("engines.toml", include_str!("packs/engines.toml")),
+    ("logs.toml", include_str!("packs/logs.toml")),
     ("advice.toml", include_str!("packs/advice.toml")),
 ];
 

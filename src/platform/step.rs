@@ -48,6 +48,10 @@ pub struct StepLabel {
     pub context_tokens: Option<u64>,
     /// Number of the step.
     pub index: Option<u64>,
+    /// Graph mode, in the words of the minimal log: `eager`, `piecewise`, `full`.
+    pub graph: Option<String>,
+    /// Whether compiled code was found.
+    pub compile_hit: Option<bool>,
     /// How closely such ranges follow the engine's step; where several kinds overlap the highest wins.
     pub specificity: u8,
 }
@@ -86,6 +90,8 @@ impl StepPattern {
             decode_requests,
             context_tokens: context.into_iter().flatten().reduce(u64::saturating_add),
             index: number(&found, "index"),
+            graph: found.name("graph").map(|mode| mode.as_str().to_owned()),
+            compile_hit: found.name("compile").map(|said| said.as_str() == "hit"),
             specificity: self.specificity,
         })
     }

@@ -7,6 +7,7 @@ use super::{
     idle,
     job::{JobPart, Moved},
     model::{BucketRow, Capture, ClassPart, DeviceGroup, Mapping, P95_STEPS, P99_STEPS, RankPart, Slow},
+    summaries::Summaries,
     work,
 };
 use crate::{
@@ -37,9 +38,10 @@ impl Capture {
             rows: rows(trace),
             start_unix_ns: trace.start_unix_ns,
             evidence: analysis.evidence,
-            grade: Grade::of(analysis.evidence, &analysis.integrity, nodes),
+            grade: Grade::of(analysis.evidence, &analysis.integrity, nodes).or_sums(!trace.summaries.is_empty()),
             caveat: [analysis.card.note_en.clone(), analysis.card.note_zh.clone()],
             integrity: analysis.integrity.clone(),
+            summaries: Summaries::of(trace),
             ranks: (0..).zip(&analysis.ranks).map(|(i, rank)| RankPart::build(trace, analysis, i, rank)).collect(),
             job: JobPart::build(analysis),
             verdict: diagnosis.verdict.clone(),

@@ -13,6 +13,8 @@ pub struct JobPart {
     pub unmatched: u64,
     /// Operations that are not matched because their ranks do not leave together.
     pub one_sided: u64,
+    /// What the source reports of waits inside collectives: rank, rank waited for, ns in the whole capture, longest first.
+    pub notified: Vec<(u32, u32, Ns)>,
     /// Clock of each rank against that of the first one.
     pub clocks: Vec<(u32, Offset)>,
 }
@@ -63,7 +65,14 @@ impl JobPart {
     pub(super) fn build(analysis: &Analysis) -> Option<Self> {
         let rank = |i: &usize| analysis.ranks.get(*i).map(|r| r.rank);
         let job = &analysis.job;
-        (analysis.ranks.len() > 1).then(|| Self {
+        let notified = |r: &Rank| {
+            let waits = r.collectives.notified.peers.iter().filter(|(_, ns)| **ns > 0);
+            waits.map(|(peer, ns)| (r.rank, *peer, *ns)).collect::<Vec<_>>()
+        };
+        let mut notified: Vec<_> = analysis.ranks.iter().flat_map(notified).collect();
+        notified.sort_by_key(|(rank, peer, ns)| (std::cmp::Reverse(*ns), *rank, *peer));
+        (analysis.ranks.len() > 1 || !notified.is_empty()).then(|| Self {
+            notified,
             groups: job
                 .groups
                 .iter()

@@ -14,7 +14,9 @@ use super::{
     grade::Grade,
     ledger_note,
     model::{Capture, ClassPart, RankPart, Report},
-    phrase, text, units,
+    phrase,
+    summaries::Summary,
+    text, units,
     work::Work,
 };
 use crate::{
@@ -162,7 +164,7 @@ fn capture(capture: &Capture, lang: Lang) -> serde_json::Value {
         [one] => Some(one.rank),
         _ => None,
     };
-    serde_json::json!({
+    let mut json = serde_json::json!({
         "id": capture.id,
         "source": plain(&capture.source),
         "format": plain(&capture.format),
@@ -199,6 +201,25 @@ fn capture(capture: &Capture, lang: Lang) -> serde_json::Value {
             "zero_gaps": integrity.zero_gaps,
             "overlapping": integrity.overlapping,
         },
+    });
+    if let Some(entries) = json.as_object_mut().filter(|_| !capture.summaries.is_empty()) {
+        entries.insert("sums".to_owned(), capture.summaries.run.iter().map(summary).collect());
+        entries.insert("measured_alone".to_owned(), capture.summaries.isolated.iter().map(summary).collect());
+    }
+    json
+}
+
+/// Sums or measurements of a kernel, which lie on no time axis.
+fn summary(summary: &Summary) -> serde_json::Value {
+    let metrics = summary
+        .metrics
+        .iter()
+        .map(|(metric, value)| serde_json::json!({ "metric": metric, "value": value, "unit": metric.unit() }));
+    serde_json::json!({
+        "kernel": plain(&summary.kernel),
+        "count": summary.count,
+        "ns": summary.total,
+        "metrics": metrics.collect::<Vec<_>>(),
     })
 }
 

@@ -26,6 +26,7 @@ mod ledger_note;
 pub mod markdown;
 pub mod model;
 pub mod phrase;
+pub mod summaries;
 pub mod table;
 pub mod terminal;
 pub mod text;

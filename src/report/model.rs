@@ -7,6 +7,7 @@ use super::{
     grade::Grade,
     idle::Idle,
     job::{JobPart, Moved},
+    summaries::Summaries,
     work::Work,
 };
 use crate::{
@@ -57,6 +58,8 @@ pub struct Capture {
     pub caveat: [String; 2],
     /// What is wrong with the trace itself.
     pub integrity: crate::analysis::Integrity,
+    /// What it says of kernels without saying when they ran.
+    pub summaries: Summaries,
     /// Each accelerator as one process drove it.
     pub ranks: Vec<RankPart>,
     /// What the ranks did together; absent for a capture of one rank.

@@ -63,6 +63,7 @@ fn capture(simulated: bool) -> Capture {
         grade: Grade::of(evidence, &integrity, true),
         caveat: ["Durations are taken as they are.".into(), "时长按原样使用。".into()],
         integrity,
+        summaries: Default::default(),
         ranks: vec![rank()],
         job: None,
         verdict: Verdict {

@@ -10,6 +10,7 @@ use crate::{
     slice::{Category, Detail, Flow, Slice},
     stat::{ImportStat, LedgerRow, Severity},
     strings::StringId,
+    summary::KernelSummary,
     time::{LONGEST, MOST_TIME, Ns, RANGE, Span},
     track::{Device, Process, ProcessId, Track, TrackId, TrackKey, TrackKind},
 };
@@ -20,6 +21,8 @@ const MAX_DEPTH: usize = 1024;
 /// Categories of a ledger that have a row of their own; all further ones share [`FURTHER`], so that a hostile file cannot
 /// make the report as long as itself.
 const MAX_CATEGORIES: usize = 256;
+/// Most summaries kept: kernels times launch shapes, of which real runs have some thousands.
+const MAX_SUMMARIES: usize = 1 << 20;
 /// The row of the ledger for categories beyond [`MAX_CATEGORIES`].
 const FURTHER: &str = "further categories";
 
@@ -313,6 +316,14 @@ impl TraceSink for TraceBuilder {
         });
         counters[index].t.push(t);
         counters[index].value.push(value);
+    }
+
+    fn summary(&mut self, summary: KernelSummary) {
+        if self.trace.summaries.len() < MAX_SUMMARIES {
+            self.trace.summaries.push(summary);
+        } else {
+            self.stat("trace.too_many_summaries", Severity::DataLoss, 1, None);
+        }
     }
 
     fn flow(&mut self, flow: Flow) {

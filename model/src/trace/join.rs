@@ -94,6 +94,11 @@ fn take_in(whole: &mut Trace, mut part: Trace, shift: Ns) {
         (counter.process, counter.name) = (process(counter.process), text(counter.name));
         counter
     }));
+    whole.summaries.extend(part.summaries.into_iter().map(|mut summary| {
+        summary.kernel = text(summary.kernel);
+        summary.stalls.iter_mut().for_each(|(reason, _)| *reason = text(*reason));
+        summary
+    }));
     whole.flows.extend(part.flows.into_iter().map(|mut flow| {
         (flow.process, flow.kind) = (process(flow.process), text(flow.kind));
         for end in [&mut flow.from, &mut flow.to] {
@@ -138,7 +143,7 @@ fn renamed(mut detail: Detail, name: &impl Fn(Option<StringId>) -> Option<String
         Detail::Copy(copy) => new(&mut [&mut copy.direction, &mut copy.src, &mut copy.dst]),
         Detail::Op(op) => new(&mut [&mut op.shapes, &mut op.dtypes]),
         Detail::Collective(collective) => call(collective),
-        Detail::Sync(_) | Detail::Failed(_) => {}
+        Detail::Sync(_) | Detail::Peer(_) | Detail::Failed(_) => {}
     }
     detail
 }

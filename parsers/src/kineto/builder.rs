@@ -10,10 +10,12 @@ use super::{
     category::{self, Class},
     detail,
     event::{Event, Owner},
-    json::{self, Text, Value},
     micros::micros,
 };
-use crate::overhead;
+use crate::{
+    json::{self, Text, Value},
+    overhead,
+};
 
 /// Longest text of shapes or dtypes that is kept, bytes; a real one takes a few hundred.
 const MAX_SHAPES: usize = 8 << 10;

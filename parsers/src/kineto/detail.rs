@@ -2,11 +2,8 @@
 
 use model::{Category, CollectiveCall, CopyDetail, Detail, KernelDetail, OpDetail, SyncKind};
 
-use super::{
-    builder::BatchBuilder,
-    event::Event,
-    json::{Cursor, Text},
-};
+use super::{builder::BatchBuilder, event::Event};
+use crate::json::{Cursor, Text};
 
 /// The detail of an event of `category`, its texts numbered by `texts`.
 pub(super) fn of<'a>(category: Category, event: &Event<'a>, texts: &mut BatchBuilder<'a>) -> Option<Detail> {

@@ -1,7 +1,7 @@
 //! One event as it stands in the file: its own fields and the few arguments that mean something to us. Everything else
 //! is skipped unread.
 
-use super::json::{Cursor, Fault, Text, Value};
+use crate::json::{Cursor, Fault, Text, Value};
 
 /// Whose an event is: process or thread ids are numbers, numbers in quotes, or words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,7 +21,7 @@ impl<'a> Owner<'a> {
             (Some(id), _) => Self::Int(id),
             (None, Value::Text(text)) => {
                 // The 2021 files write `"tid": "stream 7"`.
-                let stream = text.raw.strip_prefix(b"stream ").and_then(super::json::integer);
+                let stream = text.raw.strip_prefix(b"stream ").and_then(crate::json::integer);
                 stream.map_or(Self::Text(text), Self::Int)
             }
             _ => Self::None,
@@ -200,7 +200,7 @@ fn container(value: Value<'_>) -> Option<&[u8]> {
 fn triple(value: Value<'_>) -> Option<[u32; 3]> {
     let inside = container(value)?.strip_prefix(b"[")?.strip_suffix(b"]")?;
     let mut sizes =
-        inside.split(|b| *b == b',').map(|part| u32::try_from(super::json::integer(part.trim_ascii())?).ok());
+        inside.split(|b| *b == b',').map(|part| u32::try_from(crate::json::integer(part.trim_ascii())?).ok());
     let triple = [sizes.next()??, sizes.next()??, sizes.next()??];
     sizes.next().is_none().then_some(triple)
 }

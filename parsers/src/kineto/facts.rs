@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use super::json::{Cursor, Fault, Text, Value};
 use crate::environment::Environment;
+use crate::json::{Cursor, Fault, Text, Value};
 
 /// Versions, switches and counts that are kept as `kineto.<name>`.
 const FURTHER: [(&[u8], &str); 10] = [

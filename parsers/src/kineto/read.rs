@@ -8,18 +8,14 @@ use std::{collections::VecDeque, path::Path};
 
 use model::{Severity, TraceSink};
 
-use super::{
-    batch::Batch,
-    boundary::{self, Boundary},
-    builder::BatchBuilder,
-    event::Event,
-    facts::Facts,
-    json::{Cursor, Fault},
-    merge::Merger,
-};
+use super::{batch::Batch, builder::BatchBuilder, event::Event, facts::Facts, merge::Merger};
 use crate::{
     Place, Progress, ReadError,
     container::{BLOCK, Source},
+    json::{
+        Cursor, Fault,
+        boundary::{self, Boundary},
+    },
 };
 
 /// Longest event or metadata value that is read, bytes; a longer one is counted as lost.

@@ -11,6 +11,7 @@ use super::{
         Page, Text as Cell,
     },
 };
+use crate::nccl::collective;
 
 /// `eventType` of a push/pop range, and of the same imported from a text file.
 const PUSH_POP: [i64; 2] = [59, 70];
@@ -22,23 +23,6 @@ const MARK: i64 = 34;
 const DOMAIN: i64 = 75;
 /// Most domains that are told apart.
 const MAX_DOMAINS: usize = 4096;
-
-/// Operations of NCCL that are collectives or point-to-point transfers, as their ranges are named, and as frameworks
-/// name them. Group calls and the set-up of communicators are ranges like any other.
-const COLLECTIVES: &[(&str, &str)] = &[
-    ("ncclAllReduce", "allreduce"),
-    ("ncclAllGather", "allgather"),
-    ("ncclReduceScatter", "reduce_scatter"),
-    ("ncclBroadcast", "broadcast"),
-    ("ncclBcast", "broadcast"),
-    ("ncclReduce", "reduce"),
-    ("ncclAlltoAll", "alltoall"),
-    ("ncclAllToAll", "alltoall"),
-    ("ncclGather", "gather"),
-    ("ncclScatter", "scatter"),
-    ("ncclSend", "send"),
-    ("ncclRecv", "recv"),
-];
 
 /// Ranges under way.
 #[derive(Default)]
@@ -201,11 +185,6 @@ fn inline(cell: Option<Cell<'_>>) -> Option<&str> {
         Cell::Inline(text) => Some(text),
         Cell::Id(_) => None,
     }
-}
-
-/// The operation of an NCCL range.
-fn collective(text: &str) -> Option<&'static str> {
-    COLLECTIVES.iter().find(|(name, _)| *name == text).map(|(_, op)| *op)
 }
 
 /// Name and input shapes of an operator, from the text of PyTorch's `emit_nvtx`: `aten::mm, op_id = 7, sizes = [[4, 8]]`.

@@ -21,6 +21,8 @@ pub const REPORT_FORMAT: Format = Format {
     name: "Nsight Systems report",
     matches: |head: &Head<'_>| if head.bytes.starts_with(MAGIC) { Match::Certain } else { Match::No },
     read: |path, sink, progress| read(Path::new("nsys"), path, sink, progress),
+    // The export that was made of the report already.
+    lead: |path| Some(path.with_extension("sqlite")).filter(|export| export.is_file()),
 };
 
 /// Reads a report with this `nsys`.

@@ -11,6 +11,7 @@ mod cm10_dp_mismatch;
 mod cm11_host_per_collective;
 mod cm12_jitter_wait;
 mod cm13_kv_transfer;
+mod cm14_recorded_wait;
 mod composite;
 pub(crate) mod cp04_tracing_inflation;
 pub(crate) mod cp05_trace_integrity;
@@ -125,6 +126,7 @@ pub const REGISTRY: &[&dyn Rule] = &[
     &cm11_host_per_collective::HostPerCollective,
     &cm12_jitter_wait::JitterWait,
     &cm13_kv_transfer::KvTransfer,
+    &cm14_recorded_wait::RecordedWait,
     &cp04_tracing_inflation::TracingInflation,
     &cp05_trace_integrity::TraceIntegrity,
     &cp06_clock_drift::ClockDrift,

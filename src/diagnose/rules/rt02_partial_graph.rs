@@ -61,11 +61,21 @@ impl Rule for PartialGraph {
         &DOC
     }
 
+    fn reads_logs(&self) -> bool {
+        true
+    }
+
     fn needs_steps(&self) -> bool {
         true
     }
 
     fn check(&self, cx: &Context<'_>) -> Outcome {
+        if cx.is_logged() && !cx.log_says(|step| step.graph.is_some()) {
+            return Outcome::Abstain(Message::plain(Text::new(
+                "the log does not say which steps replayed a graph; log graph_mode of each step",
+                "日志未说明哪些步重放了图；请为每步记录 graph_mode",
+            )));
+        }
         let found: Vec<Finding> = cx.analysis.ranks.iter().filter_map(|rank| partial(cx, rank)).collect();
         if found.is_empty() && cx.analysis.ranks.iter().any(blind) {
             return Outcome::Abstain(Message::plain(Text::new(
@@ -87,7 +97,7 @@ fn partial(cx: &Context<'_>, rank: &Rank) -> Option<Finding> {
     let decode: Vec<(u32, &Class)> = rank
         .classes
         .iter()
-        .filter(|c| c.stage == Stage::Decode && c.steady > 0)
+        .filter(|c| c.stage == Stage::Decode && c.steady > 0 && c.graph != GraphMode::Unknown)
         .filter_map(|c| Some((c.batch?, c)))
         .collect();
     let replayed = |batch: u32| decode.iter().any(|(b, c)| *b == batch && c.graph != GraphMode::Eager);

@@ -56,7 +56,18 @@ impl Rule for Recompile {
         &DOC
     }
 
+    fn reads_logs(&self) -> bool {
+        true
+    }
+
     fn check(&self, cx: &Context<'_>) -> Outcome {
+        let compiles = || cx.analysis.ranks.iter().any(|rank| !rank.gaps.is_empty());
+        if cx.is_logged() && !compiles() && !cx.log_says(|step| step.compile_hit.is_some()) {
+            return Outcome::Abstain(Message::plain(Text::new(
+                "the log does not say which steps compiled; log compile_hit and compile_ms of each step",
+                "日志未说明哪些步发生了编译；请为每步记录 compile_hit 与 compile_ms",
+            )));
+        }
         let mut found = Vec::new();
         for (rank, class) in cx.analysis.ranks.iter().flat_map(|r| r.classes.iter().map(move |c| (r, c))) {
             let builds = reading::graph_builds(cx.trace, rank);

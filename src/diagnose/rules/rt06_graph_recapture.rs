@@ -15,7 +15,7 @@ use crate::{
         Competing, Evidence, Finding, Intervention,
         rule::{Context, Doc, Outcome, Rule},
     },
-    i18n::{Text, Value},
+    i18n::{Message, Text, Value},
 };
 
 /// The rule.
@@ -57,7 +57,17 @@ impl Rule for GraphRecapture {
         &DOC
     }
 
+    fn reads_logs(&self) -> bool {
+        true
+    }
+
     fn check(&self, cx: &Context<'_>) -> Outcome {
+        if cx.is_logged() && cx.analysis.ranks.iter().all(|rank| rank.timeline.capturing.is_empty()) {
+            return Outcome::Abstain(Message::plain(Text::new(
+                "the log names no graph capture; log capture_ms where the engine captures a graph",
+                "日志中没有图捕获记录；请在引擎捕获图时记录 capture_ms",
+            )));
+        }
         let pairs = cx.analysis.ranks.iter().flat_map(|r| r.classes.iter().map(move |c| (r, c)));
         pairs.filter_map(|(rank, class)| rebuilt(cx, rank, class)).collect()
     }

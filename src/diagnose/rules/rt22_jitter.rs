@@ -61,6 +61,10 @@ impl Rule for Jitter {
         &DOC
     }
 
+    fn reads_logs(&self) -> bool {
+        true
+    }
+
     fn check(&self, cx: &Context<'_>) -> Outcome {
         let mut found = Vec::new();
         let mut unknown = false;
@@ -186,7 +190,7 @@ fn length(worst: Bucket) -> Competing {
         "the slow steps have more work: longer contexts, more sequences",
         "慢步的工作量更大：更长上下文、更多序列",
     );
-    if matches!(worst, Bucket::Compute(_)) {
+    if matches!(worst, Bucket::Compute(_) | Bucket::Unseen) {
         Competing::open(claim, Text::new("batch and context of each step decide", "每步的批大小与上下文长度可以判定"))
     } else {
         Competing::refuted(claim, Text::new("most of the excess is not compute", "超出部分大多不是计算"))

@@ -17,6 +17,9 @@ pub(super) fn job(job: &JobPart) -> Value {
         })).collect::<Vec<_>>(),
         "unmatched": job.unmatched,
         "one_sided": job.one_sided,
+        "notified": job.notified.iter().map(|(rank, peer, ns)| json!({
+            "rank": rank, "waited_for": peer, "ns": ns,
+        })).collect::<Vec<_>>(),
         "clocks": job.clocks.iter().map(|(rank, clock)| json!({
             "rank": rank, "ahead_ns": clock.ahead, "drift_ppm": clock.drift_ppm, "uncertainty_ns": clock.uncertainty,
             "collectives": clock.collectives,

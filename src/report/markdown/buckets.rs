@@ -32,6 +32,9 @@ pub(super) fn meaning(name: &str) -> Text {
         "unattributed" => {
             Text::new("idle; what ended it has no usable launch call", "空闲；结束它的操作没有可用的下发调用")
         }
+        "unseen" => {
+            Text::new("what the log does not show: it times the whole step", "日志未显示的部分：只给出整步时间")
+        }
         "copy.p2p" => Text::new("a copy between devices runs alone", "设备间拷贝单独执行"),
         "copy.memset" => Text::new("a fill runs alone", "填充单独执行"),
         name if name.starts_with("copy.") => Text::new("a copy runs alone", "拷贝单独执行"),
@@ -152,6 +155,7 @@ mod tests {
             GraphOpaque,
             IdleUndecided,
             Unattributed,
+            Unseen,
             Copy(CopyDir::HtoD),
             Copy(CopyDir::PtoP),
             Copy(CopyDir::Memset),

@@ -166,4 +166,21 @@ pub(super) fn groups(page: &mut Page<'_>) {
         ));
     }
     page.list(items);
+    let mut table = Table::new([
+        (page.get(Text::new("rank", "rank")), Align::Right),
+        (page.get(Text::new("waited for rank", "等待的 rank")), Align::Right),
+        (page.get(Text::new("time", "时间")), Align::Right),
+    ]);
+    for (rank, peer, ns) in page.capture.job.iter().flat_map(|job| &job.notified).take(CAUSES) {
+        table.row([rank.to_string(), peer.to_string(), units::time(*ns)]);
+    }
+    if !table.is_empty() {
+        page.table(
+            page.get(Text::new(
+                "Waits inside collectives, as the profiler recorded them (waits for several ranks run side by side)",
+                "集合通信内部的等待（由采集工具记录；对多个 rank 的等待可并行）",
+            )),
+            &table,
+        );
+    }
 }

@@ -9,6 +9,7 @@ mod job;
 mod replay;
 mod source;
 mod steps;
+mod summaries;
 mod time;
 mod words;
 mod work;
@@ -37,6 +38,7 @@ pub fn render(report: &Report, lang: Lang) -> String {
         steps::write(&mut page);
         time::write(&mut page);
         work::write(&mut page);
+        summaries::write(&mut page);
         findings::write(&mut page);
         replay::write(&mut page);
         findings::write_abstained(&mut page);

@@ -73,7 +73,7 @@ fn who(page: &Page<'_>, ranks: &[&RankPart]) -> String {
 
 fn found(page: &mut Page<'_>, rank: &RankPart) {
     let name = match rank.anchor.kind {
-        AnchorKind::WholeCapture => String::new(),
+        AnchorKind::WholeCapture | AnchorKind::Log => String::new(),
         AnchorKind::UserRange if matches!(&*rank.anchor.name, "torch" | "generic") => String::new(),
         _ => page.join([String::new(), page.name(&kernel_name::short(&rank.anchor.name))]),
     };

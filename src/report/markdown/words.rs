@@ -93,6 +93,7 @@ pub(super) fn anchor(kind: AnchorKind, by: &str) -> Text {
             "nothing; one window from the first device operation to the end of the last",
             "无；以首个设备操作开始到最后一个设备操作结束为一个窗口",
         ),
+        AnchorKind::Log => Text::new("a line of the log for each", "日志中每步一行"),
     }
 }
 

@@ -75,7 +75,7 @@ CREATE TABLE slice (
 CREATE TABLE detail (
     id            INTEGER PRIMARY KEY,
     capture_id    INTEGER NOT NULL,
-    kind          TEXT NOT NULL,        -- kernel, copy, op, collective, sync, failed
+    kind          TEXT NOT NULL,        -- kernel, copy, op, collective, sync, peer, failed
     graph_id      INTEGER,
     graph_node    INTEGER,
     grid_x        INTEGER,
@@ -94,7 +94,7 @@ CREATE TABLE detail (
     op_id         INTEGER,
     group_id      INTEGER,
     group_size    INTEGER,
-    seq           INTEGER,
+    seq           INTEGER,              -- number in the group; of a peer, the rank waited for
     dtype_id      INTEGER,
     sync          TEXT,                 -- event, stream_wait_event, stream, context
     error_code    INTEGER

@@ -189,3 +189,26 @@ fn more_tokens_from_a_larger_batch_are_no_busier_experts() {
     let found = check("CM-10", &pair(20, false, |_| [4, 8]));
     assert_eq!(found[0].ranks, [1], "the loaded rank is the one to change");
 }
+
+/// Steps whose all-reduce holds a recorded wait for `peer` of `wait` ns and a transfer of 50 µs.
+fn recorded(peer: u32, wait: Ns) -> (model::Trace, crate::analysis::Analysis) {
+    use model::{Category, Detail};
+    Run::steps(12, move |r, _| {
+        r.launch(GEMM, us(100)).launch(ALL_REDUCE, wait + us(50));
+        let end = r.device;
+        let at = (end - us(50) - wait, end - us(50));
+        r.script.inside(7, Category::DeviceSync, "Notify_Wait", at, Some(Detail::Peer(peer)));
+        r.script.inside(7, Category::DeviceOther, "Memcpy", (end - us(50), end), None);
+        r.token();
+    })
+}
+
+#[test]
+fn cm14_names_the_rank_outside_the_capture_that_is_waited_for() {
+    let found = check("CM-14", &recorded(5, us(400)));
+    let [finding] = found.as_slice() else { panic!("{} findings", found.len()) };
+    assert!(finding.claim.render(crate::i18n::Lang::En, |v| format!("{v:?}")).contains("\"5\""));
+    assert!(finding.trigger.value > 0.5 && finding.trigger.value < 0.8, "{}", finding.trigger.value);
+    assert!(!fires("CM-14", &recorded(0, us(400))), "that rank is in the capture");
+    assert!(!fires("CM-14", &recorded(5, us(5))), "too little");
+}

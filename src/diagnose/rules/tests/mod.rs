@@ -4,6 +4,7 @@ mod claims;
 mod communication;
 mod graphs;
 mod host;
+mod logged;
 mod measurement;
 mod operator;
 mod operator_launch;

@@ -14,7 +14,7 @@ use sqlx::sqlite::LockedSqliteHandle;
 
 /// One cell of a row, in the storage class that the file gave it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Cell<'r> {
+pub(crate) enum Cell<'r> {
     Null,
     Int(i64),
     Real(f64),
@@ -23,7 +23,7 @@ pub(super) enum Cell<'r> {
 }
 
 /// Rows of a query, one at a time.
-pub(super) struct Cursor<'c, 'l> {
+pub(crate) struct Cursor<'c, 'l> {
     connection: &'c mut LockedSqliteHandle<'l>,
     statement: NonNull<sqlite::sqlite3_stmt>,
     columns: i32,

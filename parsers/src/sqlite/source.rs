@@ -8,8 +8,6 @@ use sqlx::{
     sqlite::{SqliteConnectOptions, SqliteRow},
 };
 
-use crate::{Place, ReadError};
-
 /// Most columns of a table that are looked at; real tables have fewer than fifty.
 const MAX_COLUMNS: usize = 256;
 /// Most tables that are looked at; real exports have fewer than two hundred.
@@ -17,7 +15,7 @@ const MAX_TABLES: i64 = 4096;
 
 /// A real table of the database.
 #[derive(Clone, Debug)]
-pub(super) struct TableInfo {
+pub(crate) struct TableInfo {
     /// Name as the database spells it.
     pub name: String,
     /// Its columns; generated ones are left out, because reading them would run SQL of the file's author.
@@ -34,7 +32,7 @@ pub(super) struct TableInfo {
 ///
 /// `writable_schema` lets SQLite read a file that is shorter than its header says or whose schema has a damaged entry;
 /// on an immutable connection nothing can be written with it.
-pub(super) async fn connect(path: &Path) -> Result<SqliteConnection, sqlx::Error> {
+pub(crate) async fn connect(path: &Path) -> Result<SqliteConnection, sqlx::Error> {
     let options = SqliteConnectOptions::new()
         .filename(path)
         .read_only(true)
@@ -46,28 +44,18 @@ pub(super) async fn connect(path: &Path) -> Result<SqliteConnection, sqlx::Error
     SqliteConnection::connect_with(&options).await
 }
 
-/// The error of a file that is no usable database.
-pub(super) fn malformed(path: &Path, why: &dyn std::fmt::Display) -> ReadError {
-    ReadError::Malformed {
-        path: path.to_owned(),
-        place: Place::File,
-        expected: format!("an SQLite database exported by Nsight Systems ({why})"),
-        next: "export it again with 'nsys export -t sqlite REPORT.nsys-rep'".to_owned(),
-    }
-}
-
 /// An identifier in double quotes.
-pub(super) fn quote(identifier: &str) -> String {
+pub(crate) fn quote(identifier: &str) -> String {
     format!("\"{}\"", identifier.replace('"', "\"\""))
 }
 
 /// Runs a query that gives few rows.
-pub(super) async fn rows(db: &mut SqliteConnection, sql: String) -> Result<Vec<SqliteRow>, sqlx::Error> {
+pub(crate) async fn rows(db: &mut SqliteConnection, sql: String) -> Result<Vec<SqliteRow>, sqlx::Error> {
     sqlx::query(AssertSqlSafe(sql)).fetch_all(db).await
 }
 
 /// The real tables by name, views and virtual tables left out. The second value names what could not be probed.
-pub(super) async fn tables(
+pub(crate) async fn tables(
     db: &mut SqliteConnection,
     file_bytes: u64,
 ) -> Result<(FxHashMap<String, TableInfo>, Vec<String>), sqlx::Error> {
@@ -147,13 +135,13 @@ fn text(row: &SqliteRow, column: usize) -> Option<String> {
 }
 
 /// Rows of a table, `None` when damage keeps them from being counted.
-pub(super) async fn count(db: &mut SqliteConnection, table: &str) -> Option<u64> {
+pub(crate) async fn count(db: &mut SqliteConnection, table: &str) -> Option<u64> {
     let count = one(db, format!("SELECT count(*) FROM {}", quote(table))).await.ok().flatten()?;
     u64::try_from(count).ok()
 }
 
 /// Size in bytes that the file's header promises: page size times pages (bytes 16 and 28 of the header).
-pub(super) fn expected_bytes(path: &Path) -> Option<u64> {
+pub(crate) fn expected_bytes(path: &Path) -> Option<u64> {
     let mut header = [0; 32];
     std::fs::File::open(path).and_then(|mut file| std::io::Read::read_exact(&mut file, &mut header)).ok()?;
     let [.., p0, p1, _, _, _, _, _, _, _, _, _, _, n0, n1, n2, n3] = header;

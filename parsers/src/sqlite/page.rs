@@ -4,9 +4,11 @@ use super::cursor::Cell;
 
 /// What a column of the page is read from.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Column {
+pub(crate) enum Column {
     /// An integer: the first of these columns that the table has and that is not NULL.
     Int(&'static str, &'static [&'static str]),
+    /// An integer that some writers store as decimal text.
+    Decimal(&'static str, &'static [&'static str]),
     /// A number that may have a fraction.
     Real(&'static str),
     /// Text, or where the text is NULL the string id in the second column.
@@ -15,7 +17,7 @@ pub(super) enum Column {
 
 /// The cells of one column of a page.
 #[derive(Debug)]
-pub(super) enum Lane {
+pub(crate) enum Lane {
     /// Integers; what is NULL or no integer is absent.
     Ints(Vec<Option<i64>>),
     /// Numbers.
@@ -28,7 +30,7 @@ pub(super) enum Lane {
 
 /// One cell of a text column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum TextCell {
+pub(crate) enum TextCell {
     Null,
     Id(i64),
     Range(usize, usize),
@@ -36,7 +38,7 @@ pub(super) enum TextCell {
 
 /// Text of a cell, or the id of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Text<'a> {
+pub(crate) enum Text<'a> {
     /// The text itself.
     Inline(&'a str),
     /// Its id in `StringIds`.
@@ -45,7 +47,7 @@ pub(super) enum Text<'a> {
 
 /// Some rows of a table.
 #[derive(Debug)]
-pub(super) struct Page {
+pub(crate) struct Page {
     pub rows: usize,
     pub lanes: Vec<Lane>,
 }
@@ -93,9 +95,11 @@ impl Page {
 
 /// Where the cells of a lane come from: columns of the query.
 #[derive(Clone, Debug)]
-pub(super) enum Origin {
+pub(crate) enum Origin {
     /// The first of these that is not NULL.
     Int(Vec<usize>),
+    /// The same, also of decimal text.
+    Decimal(Vec<usize>),
     Real(usize),
     /// Text, and the id that stands for it where it is NULL.
     Text(Option<usize>, Option<usize>),
@@ -106,7 +110,7 @@ impl Origin {
     /// An empty lane for its cells.
     pub fn lane(&self) -> Lane {
         match self {
-            Self::Int(_) => Lane::Ints(Vec::new()),
+            Self::Int(_) | Self::Decimal(_) => Lane::Ints(Vec::new()),
             Self::Real(_) => Lane::Reals(Vec::new()),
             Self::Text(..) => Lane::Texts(String::new(), Vec::new()),
             Self::Missing => Lane::Missing,
@@ -116,15 +120,18 @@ impl Origin {
 
 /// The class of a cell is not that of its column.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct WrongType;
+pub(crate) struct WrongType;
 
 impl Lane {
     /// Takes the next cell, which becomes absent where it is of a wrong type. `cell` gives the columns of the row.
     pub fn push<'r>(&mut self, origin: &Origin, cell: impl Fn(usize) -> Cell<'r>) -> Result<(), WrongType> {
         match (self, origin) {
-            (Self::Ints(cells), Origin::Int(columns)) => {
+            (Self::Ints(cells), Origin::Int(columns) | Origin::Decimal(columns)) => {
                 let found = columns.iter().map(|column| cell(*column)).find(|cell| *cell != Cell::Null);
-                let read = int(found.unwrap_or(Cell::Null));
+                let read = match (found.unwrap_or(Cell::Null), origin) {
+                    (Cell::Bytes(text), Origin::Decimal(_)) => decimal(text),
+                    (cell, _) => int(cell),
+                };
                 cells.push(read.as_ref().ok().copied().flatten());
                 read.map(|_| ())
             }
@@ -155,6 +162,15 @@ impl Lane {
             }
             _ => Ok(()),
         }
+    }
+}
+
+/// An integer from decimal text, empty where it says nothing.
+fn decimal(text: &[u8]) -> Result<Option<i64>, WrongType> {
+    match model::time::parse_decimal(text, 0) {
+        Ok((value, _)) => Ok(Some(value)),
+        Err(_) if text.trim_ascii().is_empty() => Ok(None),
+        Err(_) => Err(WrongType),
     }
 }
 

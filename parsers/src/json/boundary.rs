@@ -11,7 +11,7 @@ const FIRST_KEYS: [&[u8]; 9] =
 
 /// What a guess found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Boundary {
+pub(crate) enum Boundary {
     /// An event begins at this offset.
     Event(usize),
     /// The array of events is closed by the bracket at this offset.
@@ -19,19 +19,19 @@ pub(super) enum Boundary {
 }
 
 /// The last place at which an event seems to begin, searched from the end down to `from`, which itself does not count.
-pub(super) fn last_event(bytes: &[u8], from: usize) -> Option<usize> {
+pub(crate) fn last_event(bytes: &[u8], from: usize) -> Option<usize> {
     let tail = bytes.get(from..)?;
     memrchr_iter(b'{', tail).map(|at| from + at).find(|at| *at > from && begins_event(bytes, *at))
 }
 
 /// The first place at or after `from` where an event seems to begin.
-pub(super) fn first_event(bytes: &[u8], from: usize) -> Option<usize> {
+pub(crate) fn first_event(bytes: &[u8], from: usize) -> Option<usize> {
     let tail = bytes.get(from..)?;
     memchr_iter(b'{', tail).map(|at| from + at).find(|at| begins_event(bytes, *at))
 }
 
 /// The first place at or after `from` where an event seems to begin or the array to end.
-pub(super) fn next(bytes: &[u8], from: usize) -> Option<Boundary> {
+pub(crate) fn next(bytes: &[u8], from: usize) -> Option<Boundary> {
     let event = first_event(bytes, from);
     let before_event = bytes.get(from..event.unwrap_or(bytes.len()))?;
     let mut brackets = memchr_iter(b']', before_event).map(|at| from + at);

@@ -35,7 +35,7 @@ const FRUITLESS: u32 = 4096;
 
 /// A table to be read.
 #[derive(Debug)]
-pub(super) struct Job {
+pub(crate) struct Job {
     origins: Vec<Origin>,
     page_sql: String,
     next_sql: String,
@@ -46,7 +46,7 @@ pub(super) struct Job {
 
 /// What reading a range of rowids gave.
 #[derive(Debug)]
-pub(super) enum Item {
+pub(crate) enum Item {
     /// Rows.
     Page(Page),
     /// Cells of a wrong type in the page before, and the rowid of the first.
@@ -71,9 +71,13 @@ impl Job {
             known.then(|| asked.push(quote(name))).map(|()| asked.len() - 1)
         };
         let mut origin = |column: &Column| match column {
-            Column::Int(name, others) => {
+            Column::Int(name, others) | Column::Decimal(name, others) => {
                 let columns: Vec<usize> = [name].into_iter().chain(*others).filter_map(|name| place(name)).collect();
-                if columns.is_empty() { Origin::Missing } else { Origin::Int(columns) }
+                match column {
+                    _ if columns.is_empty() => Origin::Missing,
+                    Column::Decimal(..) => Origin::Decimal(columns),
+                    _ => Origin::Int(columns),
+                }
             }
             Column::Real(name) => place(name).map_or(Origin::Missing, Origin::Real),
             Column::Text(name, id) => match (place(name), id.and_then(&mut place)) {
@@ -111,7 +115,7 @@ impl Job {
 }
 
 /// Reads the jobs and hands over what they give: job by job, each from its first rowid to its last.
-pub(super) fn scan(path: &Path, jobs: &[Job], mut each: impl FnMut(usize, Item)) {
+pub(crate) fn scan(path: &Path, jobs: &[Job], mut each: impl FnMut(usize, Item)) {
     std::thread::scope(|scope| {
         let mut streams: Vec<Peekable<IntoIter<Sent>>> = (0..CONNECTIONS)
             .map(|connection| {

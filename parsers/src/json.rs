@@ -2,16 +2,21 @@
 //! `NaN` and `Infinity`, trailing or missing commas, numbers of any length. It builds nothing, never recurses and never
 //! copies a value that nobody asked for, so that reading costs little more than finding where values end.
 
+mod scan;
+
 use std::borrow::Cow;
 
-use super::scan::{CLASS, LETTER, OTHER, end_of_run};
+use self::scan::{CLASS, LETTER, OTHER, end_of_run};
+
+pub(crate) mod boundary;
+pub(crate) mod events;
 
 /// Deepest nesting of a value; deeper ones are taken for damage. The same limit as that of `serde_json`.
 const MAX_NESTING: u32 = 128;
 
 /// Why a value could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(crate) enum Fault {
     /// The bytes end inside the value.
     End,
     /// The bytes are not JSON, even with forgiveness.
@@ -20,7 +25,7 @@ pub(super) enum Fault {
 
 /// The inside of a string, still escaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Text<'a> {
+pub(crate) struct Text<'a> {
     /// The bytes between the quotes.
     pub raw: &'a [u8],
     /// Whether there is a backslash in them.
@@ -46,7 +51,7 @@ impl<'a> Text<'a> {
 
 /// A value as it stands in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Value<'a> {
+pub(crate) enum Value<'a> {
     /// A string.
     Text(Text<'a>),
     /// A number, `true`, `false`, `null`, `NaN` or an infinity.
@@ -85,7 +90,7 @@ impl<'a> Value<'a> {
 }
 
 /// An integer of up to 64 bits from its text.
-pub(super) fn integer(raw: &[u8]) -> Option<i64> {
+pub(crate) fn integer(raw: &[u8]) -> Option<i64> {
     let (negative, digits) = match raw {
         [b'-', digits @ ..] => (true, digits),
         digits => (false, digits),
@@ -105,7 +110,7 @@ pub(super) fn integer(raw: &[u8]) -> Option<i64> {
 
 /// A place in JSON text.
 #[derive(Clone)]
-pub(super) struct Cursor<'a> {
+pub(crate) struct Cursor<'a> {
     bytes: &'a [u8],
     /// Offset of the next byte.
     pub at: usize,

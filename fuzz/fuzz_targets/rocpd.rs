@@ -1,0 +1,16 @@
+//! Any bytes given as a database of rocprofv3: reading must end, without panic.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use model::TraceBuilder;
+
+fuzz_target!(|bytes: &[u8]| {
+    let Ok(file) = tempfile::NamedTempFile::new() else { return };
+    if std::fs::write(file.path(), bytes).is_err() {
+        return;
+    }
+    let mut builder = TraceBuilder::new("fuzz", "rocpd");
+    if (parsers::rocprofv3::DATABASE_FORMAT.read)(file.path(), &mut builder, &|_, _| {}).is_ok() {
+        builder.finish();
+    }
+});

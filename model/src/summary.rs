@@ -1,0 +1,80 @@
+//! What a source says of executions of a kernel without saying when they ran: sums over a run, or measurements of a single
+//! execution that a kernel profiler replayed apart from the run. Nothing of it lies on a time axis, so nothing of it may be
+//! read as wall time.
+
+use crate::{strings::StringId, time::Ns};
+
+/// How the executions that a summary is about were run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Conditions {
+    /// As in the run: summed over it.
+    Run,
+    /// Alone: serialised, usually with cold caches and fixed clocks. Its duration is no duration of the run.
+    Isolated,
+}
+
+/// A quantity that kernel profilers measure, whatever they call it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Metric {
+    /// Throughput of the compute cores, % of their peak.
+    Compute,
+    /// Throughput of the busiest part of the memory system, % of its peak.
+    Memory,
+    /// Throughput of the device's own memory, % of its peak.
+    Dram,
+    /// Bytes moved from and to the device's memory, per second.
+    DramBytesPerSecond,
+    /// Hits in the last cache before the device's memory, %.
+    L2Hit,
+    /// Warps that were resident, % of what a core can hold.
+    Occupancy,
+    /// The most that the launch's resources allow, % of what a core can hold.
+    OccupancyLimit,
+    /// Rounds in which all cores together take the blocks.
+    Waves,
+    /// Registers of a thread.
+    Registers,
+    /// Warps ready to issue per scheduler and cycle.
+    EligibleWarps,
+    /// Cores of the device.
+    Cores,
+    /// Clock of the cores, Hz.
+    CoreClock,
+}
+
+impl Metric {
+    /// Unit of its values; empty for a plain number.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Self::Compute | Self::Memory | Self::Dram | Self::L2Hit | Self::Occupancy | Self::OccupancyLimit => "%",
+            Self::DramBytesPerSecond => "B/s",
+            Self::CoreClock => "Hz",
+            Self::Waves | Self::Registers | Self::EligibleWarps | Self::Cores => "",
+        }
+    }
+}
+
+/// What is said of executions of one kernel with one launch shape.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KernelSummary {
+    /// Name as the source spells it.
+    pub kernel: StringId,
+    /// How the executions were run.
+    pub conditions: Conditions,
+    /// Executions.
+    pub count: u64,
+    /// Sum of their durations, ns.
+    pub total: Option<Ns>,
+    /// Shortest and longest, ns.
+    pub range: Option<(Ns, Ns)>,
+    /// Blocks launched, in x, y, z.
+    pub grid: Option<[u32; 3]>,
+    /// Threads of a block, in x, y, z.
+    pub block: Option<[u32; 3]>,
+    /// What was measured, in the unit of each metric.
+    pub metrics: Vec<(Metric, f64)>,
+    /// Why warps waited: reason as the source names it, and cycles per instruction issued. The longest first.
+    pub stalls: Vec<(StringId, f64)>,
+}

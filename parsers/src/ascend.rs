@@ -1,0 +1,110 @@
+//! Huawei Ascend: what `msprof`, the Ascend PyTorch profiler and the MindSpore profiler write, as directory, as timeline
+//! (`trace_view.json`, `msprof_*.json`) or as database.
+//!
+//! | module | owns |
+//! | --- | --- |
+//! | `layout` | what lies where in a profiler's output directory |
+//! | `task` | what the device's task types are to us |
+//! | `collective` | names of collectives and sizes of their elements |
+//! | `import` | what both forms write to the sink, so that one capture reads the same from either |
+//! | `timeline` | the text form: events of the timeline |
+//! | `layer` | whose an event of the timeline is |
+//! | `kernels` | what only the table of kernels says |
+//! | `database` | the database form, table by table |
+//! | `table` | a table of tasks on its own |
+//! | `totals` | sums by operator on their own |
+//! | `facts` | what the files beside them say of the run |
+//!
+//! Facts of the format: CANN's `msprof` and torch_npu's profiler sources, and files of 2023 to 2026. A collective's
+//! duration holds its waits; the tasks it is made of lie beside it and are not counted as work a second time.
+
+use std::path::Path;
+
+use model::TraceSink;
+
+use crate::{Format, Head, Match, Place, Progress, ReadError, sqlite};
+
+mod collective;
+mod database;
+mod facts;
+mod import;
+mod kernels;
+mod layer;
+mod layout;
+mod table;
+mod task;
+#[cfg(test)]
+mod tests;
+mod timeline;
+mod totals;
+
+use layout::Layout;
+
+pub use table::FORMAT as TABLE_FORMAT;
+pub use totals::FORMAT as TOTALS_FORMAT;
+
+/// The format.
+pub const FORMAT: Format = Format {
+    id: "ascend",
+    name: "Ascend profiler output (msprof, torch_npu, MindSpore): directory, timeline or database",
+    matches,
+    read,
+    lead: crate::alone,
+};
+
+/// Layers of the timeline that no other writer of Chrome traces has.
+const MARKS: [&[u8]; 10] = [
+    b"\"Ascend Hardware\"",
+    b"\"AscendCL@",
+    b"\"async_npu\"",
+    b"\"async_task_queue\"",
+    b"\"enqueue_to_dequeue\"",
+    b"\"Overlap Analysis\"",
+    b"\"torch_to_npu\"",
+    b"torch_npu/",
+    b"\"CANN\"",
+    // Timestamps are text, so that no reader takes them for floats.
+    b"\"ts\": \"1",
+];
+
+fn matches(head: &Head<'_>) -> Match {
+    if head.path.is_dir() {
+        return if Layout::is_output(head.path) { Match::Certain } else { Match::No };
+    }
+    if head.bytes.starts_with(sqlite::SIGNATURE) {
+        return database::matches(head.path);
+    }
+    let bytes = head.bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head.bytes).trim_ascii_start();
+    let marked = MARKS.iter().any(|mark| memchr::memmem::find(bytes, mark).is_some());
+    if bytes.starts_with(b"[") && marked { Match::Certain } else { Match::No }
+}
+
+/// Reads an output directory, a timeline or a database. Must not be called from inside an asynchronous task.
+fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result<(), ReadError> {
+    let layout = if path.is_dir() { Layout::of(path) } else { Layout::of_file(path) };
+    if let Some(database) = &layout.database {
+        database::read(database, &layout, sink, progress)?;
+        for timeline in &layout.timelines {
+            sink.ledger(&layout::name(timeline), 0, 0, 0, "not read: the database holds the same");
+        }
+    } else if layout.timelines.is_empty() {
+        return Err(not_exported(path));
+    } else {
+        timeline::read(&layout, sink, progress)?;
+    }
+    for (file, why) in &layout.not_read {
+        sink.ledger(file, 0, 0, 0, why);
+    }
+    Ok(())
+}
+
+/// The error of a directory that holds raw data only.
+fn not_exported(path: &Path) -> ReadError {
+    ReadError::Malformed {
+        path: path.to_owned(),
+        place: Place::File,
+        expected: "a timeline or a database of the Ascend profiler in this directory, found raw data only".to_owned(),
+        next: "run 'msprof --export=on --output=DIR' or torch_npu.profiler.profiler.analyse(DIR) where it was taken"
+            .to_owned(),
+    }
+}

@@ -1,0 +1,97 @@
+//! What other tables say of a task, by its global id.
+
+use rustc_hash::FxHashMap;
+
+use super::state::{Kept, State};
+use crate::sqlite::page::{
+    Column::{self, Int},
+    Page,
+};
+
+/// An operator.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Compute {
+    pub name: Option<i64>,
+    pub blocks: Option<u32>,
+}
+
+/// A task inside a collective.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Communication {
+    pub task_type: Option<i64>,
+    pub plane: i64,
+    pub own: Option<i64>,
+    pub peer: Option<i64>,
+}
+
+/// A copy: bytes and direction.
+pub(super) type Copy = (Option<i64>, Option<i64>);
+
+/// What is known of tasks before they are read.
+#[derive(Default)]
+pub(super) struct Infos {
+    pub compute: FxHashMap<i64, Compute>,
+    pub communication: FxHashMap<i64, Communication>,
+    pub copies: FxHashMap<i64, Copy>,
+}
+
+/// Columns of [`compute`]. `blockNum` is the number of cores where it exists; `blockDim` then refers to a string. In 2023
+/// tasks were tied by `correlationId` and cores stood in `block_dim`.
+pub(super) const COMPUTE: &[Column] =
+    &[Int("name", &[]), Int("globalTaskId", &["correlationId"]), Int("blockNum", &["blockDim", "block_dim"])];
+
+/// `COMPUTE_TASK_INFO`: the operators.
+pub(super) fn compute(state: &mut State<'_>, page: &Page) -> Kept {
+    let mut kept = Kept::default();
+    for row in 0..page.rows {
+        let [name, Some(id), blocks] = page.ints(row) else {
+            kept.incomplete += 1;
+            continue;
+        };
+        let blocks = blocks.and_then(|blocks| u32::try_from(blocks).ok());
+        state.infos.compute.insert(id, Compute { name, blocks });
+        kept.rows += 1;
+    }
+    kept
+}
+
+/// Columns of [`communication`].
+pub(super) const COMMUNICATION: &[Column] = &[
+    Int("globalTaskId", &["correlationId"]),
+    Int("taskType", &[]),
+    Int("planeId", &[]),
+    Int("srcRank", &[]),
+    Int("dstRank", &[]),
+];
+
+/// `COMMUNICATION_TASK_INFO`: what collectives are made of.
+pub(super) fn communication(state: &mut State<'_>, page: &Page) -> Kept {
+    let mut kept = Kept::default();
+    for row in 0..page.rows {
+        let [Some(id), task_type, plane, own, peer] = page.ints(row) else {
+            kept.incomplete += 1;
+            continue;
+        };
+        let info = Communication { task_type, plane: plane.unwrap_or(0), own, peer };
+        state.infos.communication.insert(id, info);
+        kept.rows += 1;
+    }
+    kept
+}
+
+/// Columns of [`copies`].
+pub(super) const COPY: &[Column] = &[Int("globalTaskId", &[]), Int("size", &[]), Int("memcpyOperation", &[])];
+
+/// `MEMCPY_INFO`, since schema 1.1.
+pub(super) fn copies(state: &mut State<'_>, page: &Page) -> Kept {
+    let mut kept = Kept::default();
+    for row in 0..page.rows {
+        let [Some(id), size, operation] = page.ints(row) else {
+            kept.incomplete += 1;
+            continue;
+        };
+        state.infos.copies.insert(id, (size, operation));
+        kept.rows += 1;
+    }
+    kept
+}

@@ -1,0 +1,145 @@
+//! What the files beside the timeline and the database say of the run. Small JSON, read by allow list.
+
+use std::path::Path;
+
+use model::{Ns, Provenance, Severity, TraceSink};
+use serde_json::Value;
+
+use super::layout::{Layout, name};
+use crate::environment::Environment;
+
+/// Largest file of facts that is read, bytes; real ones have some kilobytes, with many process groups some hundred.
+const MAX_BYTES: u64 = 16 << 20;
+
+/// The facts of one rank.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Facts {
+    pub rank: Option<u32>,
+    pub world: Option<i64>,
+    pub level: Option<String>,
+    pub framework: Option<String>,
+    pub toolkit: Option<String>,
+    pub host: Option<String>,
+    pub cpu: Option<String>,
+    pub pid: Option<i64>,
+    /// What, added to times of a clock that is not that of Unix, gives Unix time.
+    pub unix_offset: Option<Ns>,
+    pub environment: Environment,
+    pub parallel: Vec<(&'static str, i64)>,
+}
+
+impl Facts {
+    /// Reads the files of a layout.
+    pub fn read(layout: &Layout, sink: &mut dyn TraceSink) -> Self {
+        let mut facts = Self::default();
+        for path in &layout.facts {
+            match object(path) {
+                Ok(object) => {
+                    facts.take(&name(path), &object);
+                    sink.ledger(&name(path), 1, 1, 0, "manifest, environment redacted");
+                }
+                Err(why) => {
+                    let example = format!("{}: {why}", name(path));
+                    sink.stat("ascend.unreadable_file", Severity::DataLoss, 1, Some(&example));
+                }
+            }
+        }
+        let named = layout.facts.iter().chain(&layout.database).find_map(|path| rank_of(&name(path)));
+        // A directory that someone renamed to `rank_3` says it where no file does.
+        let mut folders = layout.root.ancestors().take(3).map(name);
+        facts.rank = facts.rank.or(named).or_else(|| folders.find_map(|folder| rank_in(&folder)));
+        facts
+    }
+
+    fn take(&mut self, file: &str, value: &Value) {
+        let text = |path: &str| value.pointer(path).and_then(Value::as_str).map(str::to_owned);
+        let number = |path: &str| {
+            let value = value.pointer(path)?;
+            value.as_i64().or_else(|| value.as_str()?.trim().parse().ok())
+        };
+        let rank = number("/rank_id").and_then(|rank| u32::try_from(rank).ok());
+        self.rank = self.rank.or(rank);
+        self.level = self.level.take().or(text("/config/experimental_config/_profiler_level"));
+        self.framework = self.framework.take().or(text("/torch_npu_version").map(|v| format!("torch_npu {v}")));
+        self.framework = self.framework.take().or(text("/ms_version").map(|v| format!("MindSpore {v}")));
+        self.toolkit = self.toolkit.take().or(text("/cann_version").map(|v| format!("CANN {v}")));
+        self.world = self.world.or(number("/distributed_args/world_size"));
+        const SIZES: [(&str, &str); 5] = [
+            ("/distributed_args/tensor_model_parallel_size", "parallel.tp"),
+            ("/distributed_args/pipeline_model_parallel_size", "parallel.pp"),
+            ("/distributed_args/data_parallel_size", "parallel.dp"),
+            ("/distributed_args/expert_model_parallel_size", "parallel.ep"),
+            ("/distributed_args/context_parallel_size", "parallel.cp"),
+        ];
+        self.parallel.extend(SIZES.iter().filter_map(|(path, key)| Some((*key, number(path)?))));
+        for (name, value) in value.pointer("/ENV_VARIABLES").and_then(Value::as_object).into_iter().flatten() {
+            if let Some(value) = value.as_str().filter(|value| !value.is_empty()) {
+                self.environment.take(&format!("{name}={value}"));
+            }
+        }
+        if file.starts_with("info.json") {
+            self.host = self.host.take().or(text("/hostname"));
+            self.cpu = self.cpu.take().or(text("/CPU/0/Type"));
+            self.pid = self.pid.or(number("/pid"));
+        }
+        if file.starts_with("start_info") {
+            // Microseconds of Unix time, and nanoseconds of the host's monotonic clock.
+            let began = number("/collectionTimeBegin").and_then(|us| us.checked_mul(1000));
+            self.unix_offset = began.zip(number("/clockMonotonicRaw")).and_then(|(unix, own)| unix.checked_sub(own));
+        }
+    }
+
+    /// Tells the manifest.
+    pub fn tell(&self, sink: &mut dyn TraceSink) {
+        let observed = Provenance::Observed;
+        let entries = [
+            ("measurement.traced", Some("ascend".to_owned())),
+            ("software.profiler", Some("Ascend profiler (msprof)".to_owned())),
+            ("software.framework", self.framework.clone()),
+            ("software.toolkit", self.toolkit.clone()),
+            ("software.env", self.environment.text()),
+            ("hardware.host", self.host.clone()),
+            ("hardware.cpu", self.cpu.clone()),
+            ("ascend.profiler_level", self.level.clone()),
+        ];
+        for (key, value) in entries {
+            if let Some(value) = value.filter(|value| !value.is_empty()) {
+                sink.manifest(key, &value, observed);
+            }
+        }
+        for (key, size) in &self.parallel {
+            sink.manifest(key, &size.to_string(), observed);
+        }
+        if self.environment.redacted > 0 {
+            sink.stat("ascend.redacted_environment", Severity::Info, self.environment.redacted, None);
+        }
+    }
+}
+
+fn object(path: &Path) -> Result<Value, String> {
+    let bytes = std::fs::metadata(path).map_err(|error| error.to_string())?.len();
+    if bytes > MAX_BYTES {
+        return Err(format!("{bytes} bytes, more than facts ever take"));
+    }
+    let text = std::fs::read(path).map_err(|error| error.to_string())?;
+    serde_json::from_slice(&text).map_err(|error| error.to_string())
+}
+
+/// The rank that a file's own name or the names of the directories around it say.
+pub(super) fn rank_around(path: &Path) -> Option<u32> {
+    rank_of(&name(path)).or_else(|| path.ancestors().skip(1).take(3).find_map(|folder| rank_in(&name(folder))))
+}
+
+/// The rank in `profiler_info_3.json` or `ascend_pytorch_profiler_3.db`.
+fn rank_of(name: &str) -> Option<u32> {
+    let prefixes = ["profiler_info_", "ascend_pytorch_profiler_", "ascend_mindspore_profiler_"];
+    let rest = prefixes.iter().find_map(|prefix| name.strip_prefix(prefix))?;
+    rest.split('.').next()?.parse().ok()
+}
+
+/// The rank in `rank_3` or `rank3_ascend_pt`.
+fn rank_in(folder: &str) -> Option<u32> {
+    let rest = folder.strip_prefix("rank")?.trim_start_matches(['_', '-']);
+    let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    rest.get(..digits)?.parse().ok()
+}

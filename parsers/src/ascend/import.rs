@@ -1,0 +1,315 @@
+//! What both forms write to the sink: host slices, device tasks, collectives and the tasks inside them, each with its row
+//! in the ledger.
+
+use std::collections::BTreeSet;
+
+use model::{
+    Category, CollectiveCall, CopyDetail, Detail, Device, KernelDetail, Ns, ProcessId, Provenance, Severity, Slice,
+    StringId, SyncKind, TraceSink, TrackId, TrackKey, TrackKind,
+};
+use rustc_hash::FxHashMap;
+
+use super::{
+    collective::{Name, element_bytes},
+    task::Task,
+};
+
+/// Most tracks that are told apart; a track costs more memory than the event that asks for it.
+const MAX_TRACKS: usize = 1 << 16;
+/// "None" in fields of 32 bits: no peer, no model, no connection.
+pub(super) const NONE: i64 = 4_294_967_295;
+/// Ranks beyond this are damage; the largest jobs known have some ten thousand.
+const MAX_RANK: i64 = 1 << 20;
+
+/// Where device work lies.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub process: ProcessId,
+    pub device: i32,
+    pub stream: i64,
+}
+
+/// A task of the device as either form gives it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DeviceTask<'t> {
+    pub place: Place,
+    pub start: Ns,
+    pub end: Ns,
+    pub name: &'t str,
+    pub task_type: &'t str,
+    pub task: Task,
+    /// Id of the call that caused it.
+    pub connection: Option<i64>,
+    /// Graph that replays it.
+    pub model: Option<i64>,
+    /// Cores it ran on.
+    pub blocks: Option<u32>,
+    /// Bytes of a copy.
+    pub bytes: Option<i64>,
+    /// Direction of a copy as the source spells it.
+    pub direction: Option<&'t str>,
+}
+
+/// A collective as either form gives it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Collective<'t> {
+    pub process: ProcessId,
+    pub device: i32,
+    /// Name of the group; from the collective's own name where the source says none.
+    pub group: Option<&'t str>,
+    pub start: Ns,
+    pub end: Ns,
+    pub name: &'t str,
+    pub connection: Option<i64>,
+    pub dtype: Option<&'t str>,
+    pub count: Option<i64>,
+    pub group_size: Option<u32>,
+}
+
+/// A task inside a collective.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part<'t> {
+    pub process: ProcessId,
+    pub device: i32,
+    pub plane: i64,
+    pub start: Ns,
+    pub end: Ns,
+    pub name: &'t str,
+    /// Rank at the other end.
+    pub peer: Option<i64>,
+    pub own: Option<i64>,
+}
+
+/// An import under way.
+pub(super) struct Import<'a> {
+    pub sink: &'a mut dyn TraceSink,
+    tracks: FxHashMap<TrackKey, TrackId>,
+    devices: BTreeSet<(ProcessId, i32)>,
+    /// Largest rank seen at either end of a transfer or wait.
+    last_peer: Option<i64>,
+    /// First start of all.
+    pub first: Option<Ns>,
+}
+
+impl<'a> Import<'a> {
+    pub fn new(sink: &'a mut dyn TraceSink) -> Self {
+        Self { sink, tracks: FxHashMap::default(), devices: BTreeSet::new(), last_peer: None, first: None }
+    }
+
+    /// The first device that did anything, 0 before.
+    pub fn only_device(&self) -> i32 {
+        self.devices.first().map_or(0, |(_, device)| *device)
+    }
+
+    /// Adds to a statistic of this format.
+    pub fn stat(&mut self, name: &str, severity: Severity, count: u64, example: Option<&str>) {
+        if count > 0 {
+            self.sink.stat(&format!("ascend.{name}"), severity, count, example);
+        }
+    }
+
+    /// The track with this key, named when it is new.
+    pub fn track(&mut self, key: TrackKey, name: Option<&str>) -> TrackId {
+        if let Some(track) = self.tracks.get(&key) {
+            return *track;
+        }
+        if self.tracks.len() >= MAX_TRACKS {
+            self.stat("too_many_tracks", Severity::DataLoss, 1, None);
+            return self.tracks.values().next().copied().unwrap_or(TrackId(u32::MAX));
+        }
+        let track = self.sink.track(key);
+        if let Some(name) = name {
+            self.sink.name_track(track, name);
+        }
+        self.tracks.insert(key, track);
+        track
+    }
+
+    /// The track of a host thread.
+    pub fn thread(&mut self, process: ProcessId, tid: i64) -> TrackId {
+        self.track(TrackKey { kind: TrackKind::HostThread, process, device: None, context: None, id: tid }, None)
+    }
+
+    fn queue(&mut self, kind: TrackKind, place: Place) -> TrackId {
+        let Place { process, device, stream } = place;
+        self.devices.insert((process, device));
+        let name = format!("stream {stream}");
+        self.track(TrackKey { kind, process, device: Some(device), context: None, id: stream }, Some(&name))
+    }
+
+    /// Adds a slice.
+    pub fn slice(
+        &mut self,
+        track: TrackId,
+        (start, end): (Ns, Ns),
+        name: StringId,
+        category: Category,
+        correlation: Option<i64>,
+        detail: Option<&Detail>,
+    ) {
+        self.first = Some(self.first.map_or(start, |first| first.min(start)));
+        let dur = end.saturating_sub(start);
+        self.sink.slice(Slice { track, start, dur, name, category, correlation, detail });
+    }
+
+    /// Adds a task of the device; `table` is where it stands.
+    pub fn task(&mut self, table: &str, task: &DeviceTask<'_>) {
+        let DeviceTask { place, start, end, connection, .. } = *task;
+        let category = task.task.category();
+        let kind = match category {
+            Category::DeviceOther => TrackKind::DeviceAnnotation,
+            Category::DeviceSync | Category::DeviceEvent => TrackKind::DeviceSync,
+            _ => TrackKind::DeviceQueue,
+        };
+        let track = self.queue(kind, place);
+        let model = task.model.filter(|model| *model != NONE);
+        let detail = match task.task {
+            Task::Kernel => Some(Detail::Kernel(KernelDetail {
+                graph: model,
+                // Replayed tasks carry the model; a node of its own has none.
+                graph_node: None,
+                grid: task.blocks.filter(|blocks| *blocks > 0).map(|blocks| [blocks, 1, 1]),
+                ..KernelDetail::default()
+            })),
+            Task::Copy => {
+                let direction = task.direction.and_then(direction).map(|direction| self.sink.intern(direction));
+                Some(Detail::Copy(CopyDetail { direction, bytes: task.bytes, ..CopyDetail::default() }))
+            }
+            Task::EventWait => Some(Detail::Sync(SyncKind::StreamWaitEvent)),
+            _ => None,
+        };
+        let name = self.sink.intern(task.name);
+        let connection = connection.filter(|id| *id != NONE);
+        self.slice(track, (start, end), name, category, connection, detail.as_ref());
+        let dur = end.saturating_sub(start).max(0);
+        // What is no operator is called by its kind; operators have names of their own.
+        let kind = match task.task {
+            Task::Kernel => task.task_type.to_owned(),
+            Task::Pseudo if task.name.starts_with("MEMCPY") => format!("{} of a collective", task.name),
+            _ => task.name.to_owned(),
+        };
+        self.sink.ledger(&format!("{table}/{kind}"), 1, 1, dur, task.task.note());
+    }
+
+    /// Adds a collective, which is one piece of work: its waits and transfers lie inside it.
+    pub fn collective(&mut self, table: &str, call: &Collective<'_>) {
+        let Collective { process, device, start, end, .. } = *call;
+        self.devices.insert((process, device));
+        let name = Name::parse(call.name);
+        let track = self.group(process, device);
+        let bytes = call.dtype.and_then(element_bytes).zip(call.count).and_then(|(b, n)| b.checked_mul(n));
+        let text = |sink: &mut dyn TraceSink, text: Option<&str>| text.map(|text| sink.intern(text));
+        let described = CollectiveCall {
+            op: Some(self.sink.intern(name.op)),
+            group: text(self.sink, call.group.or(name.group)),
+            group_size: call.group_size,
+            seq: name.seq,
+            bytes: bytes.filter(|bytes| *bytes > 0),
+            dtype: text(self.sink, call.dtype),
+        };
+        let detail = KernelDetail { collective: Some(Box::new(described)), ..KernelDetail::default() };
+        let id = self.sink.intern(name.op);
+        let connection = call.connection.filter(|id| *id != NONE);
+        self.slice(track, (start, end), id, Category::Kernel, connection, Some(&Detail::Kernel(detail)));
+        self.sink.ledger(table, 1, 1, end.saturating_sub(start).max(0), "kernel: a collective with its waits");
+    }
+
+    /// Adds a task inside a collective: waits and transfers on the collective's own queue, where they say what its time
+    /// went to.
+    pub fn part(&mut self, table: &str, part: &Part<'_>) {
+        let Part { process, device, start, end, .. } = *part;
+        for rank in [part.peer, part.own].into_iter().flatten().filter(|rank| (0..MAX_RANK).contains(rank)) {
+            self.last_peer = self.last_peer.max(Some(rank));
+        }
+        let (track, category, note) = match Task::of(part.name, part.name) {
+            Task::NotifyWait => {
+                (self.group(process, device), Category::DeviceSync, "wait inside a collective; not device work")
+            }
+            Task::Record => {
+                let name = format!("plane {}", part.plane);
+                let (kind, device) = (TrackKind::DeviceSync, Some(device));
+                let key = TrackKey { kind, process, device, context: Some(1), id: part.plane };
+                (self.track(key, Some(&name)), Category::DeviceEvent, "inside a collective; not device work")
+            }
+            _ => (self.group(process, device), Category::DeviceOther, "transfer inside a collective; not device work"),
+        };
+        let peer = part.peer.filter(|_| category == Category::DeviceSync).filter(|peer| (0..MAX_RANK).contains(peer));
+        let detail = peer.and_then(|peer| u32::try_from(peer).ok()).map(Detail::Peer);
+        let name = self.sink.intern(part.name);
+        self.slice(track, (start, end), name, category, None, detail.as_ref());
+        self.sink.ledger(&format!("{table}/{}", part.name), 1, 1, end.saturating_sub(start).max(0), note);
+    }
+
+    /// The queue of a device's collectives.
+    fn group(&mut self, process: ProcessId, device: i32) -> TrackId {
+        let (kind, device) = (TrackKind::DeviceQueue, Some(device));
+        self.track(TrackKey { kind, process, device, context: Some(0), id: 0 }, Some("communication"))
+    }
+
+    /// Tells the devices, whose names `product` gives, and what the transfers say of the size of the job.
+    pub fn settle(&mut self, product: &dyn Fn(i32) -> Option<String>, world: Option<i64>) {
+        let vendor = self.sink.intern("ascend");
+        for (process, ordinal) in std::mem::take(&mut self.devices) {
+            let name = product(ordinal).map(|name| self.sink.intern(&name));
+            if let Some(name) = product(ordinal) {
+                self.sink.manifest("hardware.device", &name, Provenance::Observed);
+            }
+            let vendor = Some(vendor);
+            self.sink.device(Device { process, ordinal, name, vendor, cores: None, memory_bytes: None });
+        }
+        self.sink.manifest("hardware.vendor", "ascend", Provenance::Observed);
+        // Ranks number the peers of every transfer, so the largest of them tells how many there are at least.
+        if let Some(world) = world.or(self.last_peer.map(|last| last + 1)).filter(|world| *world > 0) {
+            self.sink.manifest("parallel.world_size", &world.to_string(), Provenance::Observed);
+        }
+    }
+}
+
+/// A copy's direction in the words of the model: `host to device`, `H2D`, `acl_memcpy_host_to_device`.
+fn direction(text: &str) -> Option<&'static str> {
+    let text = text.to_ascii_lowercase().replace([' ', '_'], "");
+    const SPELLED: [(&str, &str, &str); 4] = [
+        ("hosttodevice", "h2d", "HtoD"),
+        ("devicetohost", "d2h", "DtoH"),
+        ("devicetodevice", "d2d", "DtoD"),
+        ("hosttohost", "h2h", "HtoH"),
+    ];
+    SPELLED.iter().find(|(long, short, _)| text.contains(long) || text.contains(short)).map(|(.., name)| *name)
+}
+
+/// Category of an operator of the framework: what the program annotated stands among the operators.
+pub(super) fn framework_category(name: &str) -> Category {
+    const RANGES: [&str; 8] = [
+        "ProfilerStep",
+        "Optimizer.",
+        "DistributedDataParallel.",
+        "enumerate(DataLoader)",
+        "execute_",
+        "forward",
+        "sample_token",
+        "draft_token",
+    ];
+    let annotated = RANGES.iter().any(|range| name.starts_with(range));
+    // Operators have no blanks, but for `autograd::engine::evaluate_function: …`.
+    if annotated || (name.contains(' ') && !name.contains("::")) { Category::UserRange } else { Category::FrameworkOp }
+}
+
+/// Category of a call of CANN by its level.
+pub(super) fn call_category(level: &str) -> Category {
+    match level {
+        "hccl" | "communication" => Category::CollectiveCall,
+        _ => Category::HostApi,
+    }
+}
+
+/// A list that torch_npu joined by `;` and line breaks, as JSON: shapes `32,3;;` become `[[32,3],[],[]]`.
+pub(super) fn shapes_json(joined: &str) -> String {
+    let lists: Vec<String> = joined.split(';').map(|shape| format!("[{}]", shape.trim())).collect();
+    format!("[{}]", lists.join(","))
+}
+
+/// A list of words that torch_npu joined by `;`, as JSON.
+pub(super) fn words_json(joined: &str) -> String {
+    let words: Vec<String> = joined.split(';').map(|word| format!("{:?}", word.trim())).collect();
+    format!("[{}]", words.join(","))
+}

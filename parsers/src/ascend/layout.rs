@@ -1,0 +1,184 @@
+//! What lies where in a profiler's output directory. Files are found by prefix, because names carry times, ranks and
+//! iterations; of several exports of one capture the newest by name counts.
+
+use std::path::{Path, PathBuf};
+
+/// Most entries of a directory that are looked at; real ones have some dozens, sliced exports some hundreds.
+const MAX_ENTRIES: usize = 4096;
+/// Post-processed output of the framework's profilers.
+const FRAMEWORK: &str = "ASCEND_PROFILER_OUTPUT";
+/// Text output of `msprof`.
+const TEXT: &str = "mindstudio_profiler_output";
+/// Databases by prefix, the most complete first.
+const DATABASES: [&str; 5] =
+    ["ascend_pytorch_profiler_", "ascend_mindspore_profiler_", "msmonitor_", "msprof_", "report_"];
+
+/// Files that are known and not read, by prefix, and why.
+const NOT_READ: [(&str, &str); 14] = [
+    ("step_trace_time", "not read: sums that the timeline gives itself"),
+    ("operator_details", "not read: sums over the operators of the timeline"),
+    ("op_statistic", "not read: sums over the kernels of the timeline"),
+    ("op_summary", "not read: the timeline holds the same tasks"),
+    ("task_time", "not read: the timeline holds the same tasks"),
+    ("hccl_", "not read: the timeline holds the same collectives"),
+    ("api_statistic", "not read: sums over the calls of the timeline"),
+    ("communication_matrix", "not read: sums over the tasks of collectives"),
+    ("communication_statistic", "not read: sums over the collectives of the timeline"),
+    ("operator_memory", "not read: sizes of allocations"),
+    ("memory_record", "not read: memory over time"),
+    ("npu_module_mem", "not read: memory over time"),
+    ("l2_cache", "not read: cache hits of kernels"),
+    ("analysis.db", "not read: sums over the tasks of collectives"),
+];
+
+/// The files of one capture.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Layout {
+    /// Timelines in the order of their iterations.
+    pub timelines: Vec<PathBuf>,
+    /// The database.
+    pub database: Option<PathBuf>,
+    /// The table of kernels.
+    pub kernels: Option<PathBuf>,
+    /// Waits and transfers of collectives by name.
+    pub communication: Option<PathBuf>,
+    /// `profiler_info*.json`, `profiler_metadata.json`, `info.json.*`, `start_info.*`.
+    pub facts: Vec<PathBuf>,
+    /// Known files that are not read, and why.
+    pub not_read: Vec<(String, &'static str)>,
+    /// The directory given, or that of the file given.
+    pub root: PathBuf,
+}
+
+impl Layout {
+    /// Whether the directory is one capture of an Ascend profiler, exported or not.
+    pub fn is_output(directory: &Path) -> bool {
+        let name = name(directory);
+        let by_name = name.ends_with("_ascend_pt") || name.ends_with("_ascend_ms") || name.starts_with("PROF_");
+        if by_name || name == FRAMEWORK || name == TEXT {
+            return true;
+        }
+        let has = |part: &str| directory.join(part).is_dir();
+        let (inside, _) = if has(FRAMEWORK) || has(TEXT) { return true } else { entries(directory) };
+        inside.iter().any(|path| name_of_device(path) && path.join("timeline").is_dir())
+    }
+
+    /// The capture in a directory.
+    pub fn of(directory: &Path) -> Self {
+        let mut layout = Self { root: directory.to_owned(), ..Self::default() };
+        let mut folders = vec![directory.to_owned(), directory.join(FRAMEWORK), directory.join(TEXT)];
+        if name(directory) == FRAMEWORK || name(directory) == TEXT {
+            folders.extend(directory.parent().map(Path::to_owned));
+        }
+        // Exports of 2022 to 2024 lie below each device.
+        let (inside, _) = entries(directory);
+        for device in inside.iter().filter(|path| name_of_device(path) && path.is_dir()) {
+            folders.extend([device.clone(), device.join("timeline")]);
+        }
+        for folder in folders {
+            layout.take(&folder);
+        }
+        layout.timelines.sort_by_cached_key(|path| number_key(&name(path)));
+        layout.timelines.dedup();
+        let newest = layout.timelines.iter().filter_map(|path| exported(path)).max();
+        layout.timelines.retain(|path| exported(path) == newest || exported(path).is_none());
+        layout
+    }
+
+    /// The capture of which one file was named: that file, and what lies beside it that says more of the run.
+    pub fn of_file(path: &Path) -> Self {
+        let folder = path.parent().unwrap_or(Path::new("."));
+        let mut around = Self::default();
+        around.take(folder);
+        if name(folder) == FRAMEWORK {
+            folder.parent().into_iter().for_each(|parent| around.take(parent));
+        }
+        let is_database = std::fs::File::open(path).is_ok_and(|mut file| {
+            let mut head = [0; crate::sqlite::SIGNATURE.len()];
+            std::io::Read::read_exact(&mut file, &mut head).is_ok() && head == *crate::sqlite::SIGNATURE
+        });
+        Self {
+            timelines: if is_database { Vec::new() } else { vec![path.to_owned()] },
+            database: is_database.then(|| path.to_owned()),
+            kernels: around.kernels,
+            communication: around.communication,
+            facts: around.facts,
+            not_read: Vec::new(),
+            root: folder.to_owned(),
+        }
+    }
+
+    fn take(&mut self, folder: &Path) {
+        let (files, beyond) = entries(folder);
+        if beyond > 0 {
+            self.not_read.push((name(folder), "not read: more files than any profiler writes"));
+        }
+        for path in files.into_iter().filter(|path| path.is_file()) {
+            let name = name(&path);
+            let starts = |prefix: &str| name.starts_with(prefix);
+            if name.ends_with(".db") && completeness(&name).is_some() {
+                // Of two exports the later one comes later.
+                let known = self.database.as_deref().and_then(|known| completeness(&self::name(known)));
+                if known.is_none_or(|known| completeness(&name) <= Some(known)) {
+                    self.database = Some(path);
+                }
+            } else if starts("trace_view") && name.ends_with(".json")
+                || starts("msprof_") && name.ends_with(".json") && !starts("msprof_tx")
+            {
+                self.timelines.push(path);
+            } else if starts("kernel_details") && name.ends_with(".csv") {
+                self.kernels = Some(path);
+            } else if name == "communication.json" {
+                self.communication = Some(path);
+            } else if ["profiler_info", "profiler_metadata", "info.json", "start_info"].iter().any(|p| starts(p))
+                && !name.ends_with(".done")
+            {
+                self.facts.push(path);
+            } else if let Some((prefix, why)) = NOT_READ.iter().find(|(prefix, _)| starts(prefix))
+                && !self.not_read.iter().any(|(known, _)| known == prefix)
+            {
+                self.not_read.push(((*prefix).to_owned(), why));
+            }
+        }
+    }
+}
+
+/// Entries of a directory in order of their names, and how many were beyond the limit.
+fn entries(directory: &Path) -> (Vec<PathBuf>, usize) {
+    let Ok(read) = directory.read_dir() else { return (Vec::new(), 0) };
+    let mut found: Vec<PathBuf> = read.filter_map(|entry| Some(entry.ok()?.path())).take(MAX_ENTRIES + 1).collect();
+    let beyond = found.len().saturating_sub(MAX_ENTRIES);
+    found.sort();
+    found.truncate(MAX_ENTRIES);
+    (found, beyond)
+}
+
+/// Position of a database's kind in [`DATABASES`].
+fn completeness(name: &str) -> Option<usize> {
+    DATABASES.iter().position(|prefix| name.starts_with(prefix))
+}
+
+/// When a timeline was exported, where its name says so: `msprof_20250109154803.json`.
+fn exported(path: &Path) -> Option<u64> {
+    const YEAR_2000: u64 = 20_000_101_000_000;
+    number_key(&name(path)).last().copied().filter(|stamp| *stamp >= YEAR_2000)
+}
+
+/// The ordinal of the device in whose directory a file lies.
+pub(super) fn device_of(path: &Path) -> Option<i32> {
+    path.ancestors().skip(1).take(2).find_map(|folder| name(folder).strip_prefix("device_")?.parse().ok())
+}
+
+fn name_of_device(path: &Path) -> bool {
+    name(path).starts_with("device_")
+}
+
+/// The last part of a path.
+pub(super) fn name(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// The numbers in a name: `msprof_0_2_10.json` comes after `msprof_0_2_9.json`.
+fn number_key(name: &str) -> Vec<u64> {
+    name.split(|c: char| !c.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect()
+}

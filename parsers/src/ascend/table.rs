@@ -1,0 +1,140 @@
+//! Tables of tasks on their own: `op_summary_*.csv` and `task_time_*.csv` of `msprof`, `kernel_details.csv` of the
+//! framework's profilers. They hold the device's side only: no calls, no links, waits of collectives within their rows.
+//! What the tool says a task waited (`Wait Time(us)`) compares rows of different streams and is not read.
+
+use std::{collections::BTreeMap, path::Path};
+
+use model::{Category, Clock, Ns, ProcessId, Provenance, Severity, TraceSink, TrackKey, TrackKind};
+
+use super::{
+    facts,
+    import::{Collective, DeviceTask, Import, Place},
+    task::Task,
+};
+use crate::{
+    Format, Head, Match, Place as Where, Progress, ReadError,
+    csv::{Row, Table},
+};
+
+/// The format.
+pub const FORMAT: Format = Format {
+    id: "op-summary",
+    name: "Ascend table of tasks (op_summary, task_time, kernel_details)",
+    matches,
+    read,
+    lead: crate::alone,
+};
+
+/// Columns that tell such a table, old spelling or new: name, start, duration.
+const NAMES: [&[&str]; 3] = [
+    &["Op Name", "Name", "kernel_name"],
+    &["Task Start Time(us)", "Start Time(us)", "task_start(us)"],
+    &["Task Duration(us)", "Duration(us)", "task_time(us)"],
+];
+/// Columns of the task's type.
+const TYPES: &[&str] = &["Task Type", "Accelerator Core", "kernel_type"];
+/// Most steps that are told apart.
+const MAX_STEPS: usize = 1 << 16;
+
+fn matches(head: &Head<'_>) -> Match {
+    let line = head.bytes.split(|b| *b == b'\n').next().unwrap_or_default();
+    let line = String::from_utf8_lossy(line);
+    let columns: Vec<&str> = line.trim_start_matches('\u{feff}').split(',').map(str::trim).collect();
+    let has = |names: &[&str]| names.iter().any(|name| columns.contains(name));
+    // Tables of other profilers have a name, a start and a duration too.
+    let own = has(&["Task Type", "Accelerator Core", "kernel_type", "Step Id", "Device_id"]);
+    if own && NAMES.iter().all(|names| has(names)) { Match::Certain } else { Match::No }
+}
+
+fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result<(), ReadError> {
+    let total = std::fs::metadata(path).map(|meta| meta.len()).unwrap_or(0);
+    let mut import = Import::new(sink);
+    let process = import.sink.process(0);
+    import.sink.describe_process(process, None, None, facts::rank_around(path));
+    let mut steps: BTreeMap<(i32, String), (Ns, Ns)> = BTreeMap::new();
+    let mut kept = 0u64;
+    let table = Table::read(path, &mut |row| {
+        let Some((device, start, end)) = take(&mut import, process, row) else { return false };
+        kept += 1;
+        if let Some(step) = row.text(&["Step Id"])
+            && (steps.len() < MAX_STEPS || steps.contains_key(&(device, step.clone())))
+        {
+            let span = steps.entry((device, step)).or_insert((start, end));
+            *span = (span.0.min(start), span.1.max(end));
+        }
+        true
+    })?;
+    progress(total, total);
+    if kept == 0 {
+        return Err(ReadError::Malformed {
+            path: path.to_owned(),
+            place: Where::File,
+            expected: "rows with the start and the duration of a task".to_owned(),
+            next: "export the profile again with 'msprof --export=on'".to_owned(),
+        });
+    }
+    for ((device, step), (start, end)) in steps {
+        let key =
+            TrackKey { kind: TrackKind::DeviceAnnotation, process, device: Some(device), context: Some(2), id: 0 };
+        let track = import.track(key, Some("steps"));
+        let name = import.sink.intern(&format!("step {step}"));
+        import.slice(track, (start, end), name, Category::DeviceRange, None, None);
+    }
+    let lost = table.read - table.kept;
+    if lost > 0 {
+        import.sink.ledger("rows without start or duration", lost, 0, 0, "not kept: incomplete");
+    }
+    import.stat("incomplete_row", Severity::DataLoss, lost, None);
+    import.stat("broken_rows", Severity::DataLoss, table.broken, None);
+    import.sink.clock(Clock::FromFirstSlice { unix_offset: Some(0) });
+    import.settle(&|_| None, None);
+    import.sink.manifest("measurement.traced", "ascend", Provenance::Observed);
+    import.sink.manifest("software.profiler", "Ascend profiler (msprof)", Provenance::Observed);
+    import.sink.manifest("ascend.form", "table of tasks", Provenance::Observed);
+    Ok(())
+}
+
+/// Takes a row: its device, start and end.
+fn take(import: &mut Import<'_>, process: ProcessId, row: &Row<'_>) -> Option<(i32, Ns, Ns)> {
+    let [names, starts, durations] = NAMES;
+    let (start, dur) = (row.decimal(starts, 3)?, row.decimal(durations, 3)?);
+    let end = start.checked_add(dur)?;
+    let device = row.int(&["Device_id"]).and_then(|id| i32::try_from(id).ok()).unwrap_or(0);
+    let task_type = row.text(TYPES);
+    // Tasks that are no operator have a type and no name.
+    let name = row.text(names).or_else(|| task_type.clone())?;
+    let is_collective = matches!(task_type.as_deref(), Some("HCCL" | "COMMUNICATION")) || name.starts_with("hcom_");
+    if is_collective {
+        let call = Collective {
+            process,
+            device,
+            group: None,
+            start,
+            end,
+            name: &name,
+            connection: None,
+            dtype: None,
+            count: None,
+            group_size: None,
+        };
+        import.collective("collective", &call);
+        return Some((device, start, end));
+    }
+    // At level 0 the type is not recorded; only operators are listed then.
+    let task = task_type.as_deref().map_or(Task::Kernel, |task_type| Task::of(task_type, &name));
+    let task = DeviceTask {
+        place: Place { process, device, stream: row.int(&["Stream ID", "stream_id"]).unwrap_or(0) },
+        start,
+        end,
+        name: &name,
+        task_type: task_type.as_deref().unwrap_or("no type"),
+        task,
+        connection: None,
+        model: row.int(&["Model ID"]),
+        blocks: row.int(&["Block Num", "Block Dim"]).and_then(|blocks| u32::try_from(blocks).ok()),
+        bytes: None,
+        direction: None,
+    };
+    import.task("task", &task);
+    Some((device, start, end))
+}

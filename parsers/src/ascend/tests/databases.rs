@@ -1,0 +1,111 @@
+//! The database form.
+
+use super::*;
+
+const STRINGS: &str = "CREATE TABLE STRING_IDS (id INTEGER, value TEXT);
+INSERT INTO STRING_IDS VALUES (1,'KERNEL_AIVEC'),(2,'aclnnAdd_AddAiCore_Add'),(3,'launch'),(4,'EVENT_WAIT'),(5,'AI_CORE'),
+(6,'hcom_allReduce__586_3_1'),(7,'group a'),(8,'Notify Wait'),(9,'Notify_Wait'),(10,'MEMCPY_ASYNC'),(11,'aten::add'),
+(12,'32,3;' || char(13,10) || ';' || char(13,10) || '8'),(13,'float;' || char(13,10) || 'Scalar;' || char(13,10) || 'float'),
+(14,'ProfilerStep#7');";
+
+/// Times are this many ns after 1736408883 s.
+const NOW: &str = "CREATE TABLE CANN_API (startNs INTEGER, endNs INTEGER, type INTEGER, globalTid INTEGER, connectionId INTEGER PRIMARY KEY, name INTEGER);
+INSERT INTO CANN_API VALUES (1736408883000010000,1736408883000012250,10000,12884901892,77,3);
+CREATE TABLE ENUM_API_TYPE (id INTEGER, name TEXT); INSERT INTO ENUM_API_TYPE VALUES (10000,'node'),(5500,'hccl');
+CREATE TABLE ENUM_HCCL_DATA_TYPE (id INTEGER, name TEXT); INSERT INTO ENUM_HCCL_DATA_TYPE VALUES (3,'FP16');
+CREATE TABLE NPU_INFO (id INTEGER, name TEXT); INSERT INTO NPU_INFO VALUES (1,'Ascend910B');
+CREATE TABLE RANK_DEVICE_MAP (rankId INTEGER, deviceId INTEGER); INSERT INTO RANK_DEVICE_MAP VALUES (3,1);
+CREATE TABLE PYTORCH_API (startNs TEXT, endNs TEXT, globalTid INTEGER, connectionId INTEGER, name INTEGER, inputDtypes INTEGER, inputShapes INTEGER, type INTEGER);
+INSERT INTO PYTORCH_API VALUES ('1736408883000001000','1736408883000006500',12884901891,NULL,11,13,12,50001),
+('1736408883000000000','1736408883000100000',12884901891,NULL,14,NULL,NULL,50001);
+CREATE TABLE COMPUTE_TASK_INFO (name INTEGER, globalTaskId INTEGER PRIMARY KEY, blockDim INTEGER, taskType INTEGER);
+INSERT INTO COMPUTE_TASK_INFO VALUES (2,100,40,5);
+CREATE TABLE COMMUNICATION_OP (opName INTEGER, startNs INTEGER, endNs INTEGER, connectionId INTEGER, groupName INTEGER, opId INTEGER, relay INTEGER, retry INTEGER, dataType INTEGER, count NUMERIC);
+INSERT INTO COMMUNICATION_OP VALUES (6,1736408883000040000,1736408883000065000,80,7,1,0,1,3,1000);
+CREATE TABLE COMMUNICATION_TASK_INFO (name INTEGER, globalTaskId INTEGER, taskType INTEGER, planeId INTEGER, srcRank INTEGER, dstRank INTEGER, opId INTEGER);
+INSERT INTO COMMUNICATION_TASK_INFO VALUES (6,103,9,0,0,5,1);
+CREATE TABLE TASK (startNs INTEGER, endNs INTEGER, deviceId INTEGER, connectionId INTEGER, globalTaskId INTEGER, globalPid INTEGER, taskType INTEGER, contextId INTEGER, streamId INTEGER, taskId INTEGER, modelId INTEGER);
+INSERT INTO TASK VALUES (1736408883000020120,1736408883000030120,1,77,100,3,1,0,2,1,4294967295),
+(1736408883000031000,1736408883000034000,1,78,101,3,10,0,2,2,4294967295),
+(1736408883000035000,1736408883000065000,1,79,102,3,4,0,2,3,4294967295),
+(1736408883000040500,1736408883000060500,1,80,103,3,8,0,2,4,4294967295),
+(1736408883000020000,1736408883000030200,1,77,104,3,5,0,2,1,4294967295);";
+
+#[test]
+fn tables_become_the_same_rows_as_the_timeline_of_the_same_run() {
+    let output = Output::new().database("ascend_pytorch_profiler_3.db", &format!("{STRINGS}{NOW}"));
+    let trace = read(&output.path("ascend_pytorch_profiler_3.db"));
+    let at = |us: i64| us * 1000;
+    assert_eq!(
+        rows(&trace, TrackKind::DeviceQueue),
+        [
+            (Category::Kernel, "aclnnAdd_AddAiCore_Add".to_owned(), at(20) + 120, 10_000),
+            (Category::Memcpy, "MEMCPY_ASYNC".to_owned(), at(31), at(3)),
+            (Category::Kernel, "hcom_allReduce".to_owned(), at(40), at(25)),
+            (Category::DeviceSync, "Notify_Wait".to_owned(), at(40) + 500, at(20)),
+        ]
+    );
+    let host: Vec<_> = rows(&trace, TrackKind::HostThread).into_iter().map(|row| (row.0, row.1)).collect();
+    let expected =
+        [(Category::UserRange, "ProfilerStep#7"), (Category::FrameworkOp, "aten::add"), (Category::HostApi, "launch")];
+    assert_eq!(host, expected.map(|(category, name)| (category, name.to_owned())));
+    let frames = rows(&trace, TrackKind::DeviceAnnotation);
+    assert_eq!(frames.iter().map(|row| row.1.as_str()).collect::<Vec<_>>(), ["frame of AI_CORE"], "no kernel twice");
+
+    let text = |id: Option<model::StringId>| trace.strings.get(id.unwrap());
+    let call = kernel(&trace, "hcom_allReduce").collective.unwrap();
+    assert_eq!((text(call.group), call.seq, call.bytes), ("group a", Some(3), Some(2000)));
+    assert_eq!(kernel(&trace, "aclnnAdd_AddAiCore_Add").grid, Some([40, 1, 1]));
+    let op = trace.details.iter().find_map(|d| if let Detail::Op(op) = d { Some(op) } else { None }).unwrap();
+    assert_eq!((text(op.shapes), text(op.dtypes)), ("[[32,3],[],[8]]", r#"["float","Scalar","float"]"#));
+    assert_eq!((trace.processes[0].pid, trace.processes[0].rank), (Some(3), Some(3)));
+    assert_eq!(trace.manifest.value("parallel.world_size"), Some("6"));
+    assert_eq!(text(trace.devices[0].name), "Ascend910B");
+    assert_eq!(trace.stat("ascend.retried_collective"), 1);
+    assert_eq!(ledger(&trace, "TASK/"), (5, 5, 10_000 + 3_000 + 30_000 + 20_000 + 10_200));
+    let lane = trace.lanes.iter().find(|lane| lane.category.contains(&Category::Memcpy)).unwrap();
+    assert!(lane.link(0).is_some(), "the launch of the kernel");
+}
+
+#[test]
+fn early_databases_have_text_for_times_and_other_names_for_columns() {
+    let early = "CREATE TABLE API (start TEXT, end TEXT, level INTEGER, globalTid INTEGER, connectionId INTEGER, name INTEGER);
+INSERT INTO API VALUES ('123282223000010000','123282223000012250',20000,1181473,77,3);
+CREATE TABLE ENUM_API_LEVEL (id INTEGER, name TEXT); INSERT INTO ENUM_API_LEVEL VALUES (20000,'acl');
+CREATE TABLE TARGET_INFO_SESSION_TIME (startTimeNs INTEGER, endTimeNs INTEGER, baseTimeNs INTEGER);
+INSERT INTO TARGET_INFO_SESSION_TIME VALUES (1701090223551432000,1701090226142280000,1577808000000000000);
+CREATE TABLE COMPUTE_TASK_INFO (name INTEGER, correlationId INTEGER, block_dim INTEGER);
+INSERT INTO COMPUTE_TASK_INFO VALUES (2,100,48);
+CREATE TABLE TASK (start TEXT, end TEXT, deviceId INTEGER, connectionId INTEGER, correlationId INTEGER, globalPid INTEGER, taskType INTEGER, streamId INTEGER, modelId INTEGER);
+INSERT INTO TASK VALUES ('1.23282223000020e+17','1.23282223000030e+17',2,77,100,0,1,16,4294967295);";
+    let output = Output::new().database("report_0.db", &format!("{STRINGS}{early}"));
+    let trace = read(&output.path("report_0.db"));
+    let kernel_row = (Category::Kernel, "aclnnAdd_AddAiCore_Add".to_owned(), 10_000, 10_000);
+    assert_eq!(rows(&trace, TrackKind::DeviceQueue), [kernel_row]);
+    assert_eq!(kernel(&trace, "aclnnAdd_AddAiCore_Add").grid, Some([48, 1, 1]));
+    assert_eq!(trace.start_unix_ns, Some(1_577_808_000_000_000_000 + 123_282_223_000_010_000));
+    assert_eq!(trace.stat("trace.device_work_without_launch"), 0);
+}
+
+#[test]
+fn cores_are_not_taken_from_a_column_that_changed_its_meaning() {
+    let renamed = NOW
+        .replace(
+            "globalTaskId INTEGER PRIMARY KEY, blockDim INTEGER, taskType",
+            "globalTaskId INTEGER PRIMARY KEY, blockDim INTEGER, blockNum INTEGER, taskType",
+        )
+        .replace("VALUES (2,100,40,5)", "VALUES (2,100,9,40,5)");
+    let output = Output::new().database("msprof_1.db", &format!("{STRINGS}{renamed}"));
+    assert_eq!(kernel(&read(&output.path("msprof_1.db")), "aclnnAdd_AddAiCore_Add").grid, Some([40, 1, 1]));
+}
+
+#[test]
+fn a_directory_with_both_forms_is_read_once() {
+    let output = Output::new()
+        .database("PROF_1/msprof_1.db", &format!("{STRINGS}{NOW}"))
+        .file("PROF_1/mindstudio_profiler_output/msprof_1.json", "[]");
+    let trace = read(&output.path("PROF_1"));
+    assert_eq!(trace.manifest.value("ascend.form"), Some("database"));
+    let row = trace.ledger.iter().find(|row| row.category == "msprof_1.json").unwrap();
+    assert!(row.note.contains("the database holds the same"));
+}

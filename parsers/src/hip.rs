@@ -1,0 +1,100 @@
+//! What the profilers of HIP programs have in common: how they spell kernels, sizes and directions, and what they tell of
+//! the machine.
+
+use model::{Conditions, KernelSummary, Metric, Ns, Provenance, StringId, TraceSink};
+
+/// A kernel's name without what the code object adds to it: `.kd` (kernel descriptor), also as the compiler's clone mark.
+pub(crate) fn kernel_name(name: &str) -> &str {
+    let name = name.trim_end();
+    let name = name.strip_suffix(" [clone .kd]").unwrap_or(name);
+    name.strip_suffix(".kd").unwrap_or(name)
+}
+
+/// Blocks of a launch. HIP's profilers give the grid in work items (the HSA packet's `grid_size`), CUDA's in blocks.
+pub(crate) fn blocks(work_items: Option<[u32; 3]>, block: Option<[u32; 3]>) -> Option<[u32; 3]> {
+    let (items, block) = (work_items?, block?);
+    let [x, y, z] = std::array::from_fn(|side| {
+        let (items, block) = (items.get(side)?, block.get(side)?);
+        (*block > 0).then(|| items.div_ceil(*block))
+    });
+    Some([x?, y?, z?])
+}
+
+/// Three sides of a shape, where all of them are there.
+pub(crate) fn sides(sides: [Option<i64>; 3]) -> Option<[u32; 3]> {
+    let [x, y, z] = sides.map(|side| side.and_then(|n| u32::try_from(n).ok()));
+    Some([x?, y?, z?])
+}
+
+/// The metric that a counter gives. Source: derived counters of rocprofiler's `metrics.xml`.
+pub(crate) fn metric(counter: &str) -> Option<Metric> {
+    match counter {
+        "L2CacheHit" => Some(Metric::L2Hit),
+        "OccupancyPercent" => Some(Metric::Occupancy),
+        _ => None,
+    }
+}
+
+/// One execution of a kernel while its counters were read, for which kernels run one after the other.
+pub(crate) fn counted(kernel: StringId, times: (Ns, Ns), shape: (Option<[u32; 3]>, Option<[u32; 3]>)) -> KernelSummary {
+    let dur = times.1.saturating_sub(times.0).max(0);
+    KernelSummary {
+        kernel,
+        conditions: Conditions::Isolated,
+        count: 1,
+        total: Some(dur),
+        range: Some((dur, dur)),
+        grid: shape.0,
+        block: shape.1,
+        metrics: Vec::new(),
+        stalls: Vec::new(),
+    }
+}
+
+/// Short form of a direction that ends like `HOST_TO_DEVICE`, with whatever prefix and case.
+pub(crate) fn direction(text: &str) -> Option<&'static str> {
+    let text = text.trim().to_ascii_uppercase();
+    let known = [
+        ("HOST_TO_DEVICE", "HtoD"),
+        ("DEVICE_TO_HOST", "DtoH"),
+        ("DEVICE_TO_DEVICE", "DtoD"),
+        ("HOST_TO_HOST", "HtoH"),
+    ];
+    known.iter().find(|(ending, _)| text.ends_with(ending)).map(|(_, short)| *short)
+}
+
+/// Tells what every capture of such a profiler says: the vendor, that the run was traced, and by what.
+pub(crate) fn manifest(sink: &mut dyn TraceSink, vendor: &str, profiler: &str) {
+    let entries = [("hardware.vendor", vendor), ("measurement.traced", profiler), ("software.profiler", profiler)];
+    entries.iter().for_each(|(key, value)| sink.manifest(key, value, Provenance::Observed));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lose_what_the_code_object_added() {
+        for (raw, name) in [
+            ("void soft_max<true>(float*) [clone .kd]", "void soft_max<true>(float*)"),
+            ("__amd_rocclr_fillBufferAligned.kd", "__amd_rocclr_fillBufferAligned"),
+            ("plain", "plain"),
+        ] {
+            assert_eq!(kernel_name(raw), name);
+        }
+    }
+
+    #[test]
+    fn work_items_become_blocks() {
+        assert_eq!(blocks(Some([1000, 2, 1]), Some([256, 1, 1])), Some([4, 2, 1]));
+        assert_eq!(blocks(Some([1000, 2, 1]), Some([0, 1, 1])), None);
+        assert_eq!(blocks(None, Some([1, 1, 1])), None);
+    }
+
+    #[test]
+    fn directions_are_told_by_their_ending() {
+        assert_eq!(direction("MEMORY_COPY_HOST_TO_DEVICE"), Some("HtoD"));
+        assert_eq!(direction("device_to_device"), Some("DtoD"));
+        assert_eq!(direction("sideways"), None);
+    }
+}

@@ -1,0 +1,250 @@
+//! Chrome-trace events as the profilers that descend from roctracer write them: a lane per kind of activity, in the place
+//! where others have the process, and the process itself among the arguments.
+
+use std::path::Path;
+
+use model::{Category, Clock, Detail, KernelDetail, Ns, Severity, Slice, TraceSink};
+use rustc_hash::FxHashMap;
+use serde::Deserialize;
+use serde_json::{Value, value::RawValue};
+
+use crate::{
+    Place, Progress, ReadError, hip,
+    json_walk::{List, walk},
+    lanes::{Account, Lanes},
+};
+
+/// Most lanes whose name is remembered; a machine has some twenty.
+const MAX_LANES: usize = 1 << 12;
+
+/// What the events of a lane are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Lane {
+    Api,
+    Markers,
+    Copy,
+    Gpu(i32),
+    Barriers,
+    Other,
+}
+
+impl Lane {
+    /// The lane with this name, such as `CPU HIP API`, `COPY` or `GPU0`.
+    fn named(name: &str) -> Self {
+        let gpu = name.split_once("GPU").map(|(_, number)| number.trim());
+        if name.contains("Barrier") {
+            Self::Barriers
+        } else if name.contains("Marker") || name.contains("ROCTX") {
+            Self::Markers
+        } else if name.contains("API") {
+            Self::Api
+        } else if name.contains("COPY") || name.contains("Copy") {
+            Self::Copy
+        } else if let Some(number) = gpu {
+            let digits: String = number.chars().take_while(char::is_ascii_digit).collect();
+            Self::Gpu(digits.parse().unwrap_or(0))
+        } else {
+            Self::Other
+        }
+    }
+
+    /// The lane with this number, where it has no name. Source: roctracer's `tblextr.py`.
+    fn numbered(pid: i64) -> Self {
+        match pid {
+            0 => Self::Markers,
+            1 => Self::Copy,
+            2 | 3 => Self::Api,
+            6..=517 => i32::try_from(pid - 6).map_or(Self::Other, Self::Gpu),
+            518.. => Self::Barriers,
+            _ => Self::Other,
+        }
+    }
+
+    fn account(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Api => ("API", "host_api"),
+            Self::Markers => ("markers", "user_range"),
+            Self::Copy => ("COPY", "memcpy"),
+            Self::Gpu(_) => ("GPU", "kernel; memcpy and memset by name"),
+            Self::Barriers => ("GPU barriers", "not kept: waits of queues, no work"),
+            Self::Other => ("other lanes", "not kept: unknown to this version"),
+        }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+struct Event<'a> {
+    #[serde(default)]
+    ph: String,
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    pid: Value,
+    #[serde(default)]
+    tid: Value,
+    #[serde(borrow)]
+    ts: Option<&'a RawValue>,
+    #[serde(borrow)]
+    dur: Option<&'a RawValue>,
+    #[serde(default)]
+    args: FxHashMap<String, Value>,
+}
+
+/// A number that is written as one or as text.
+fn int(value: Option<&Value>) -> Option<i64> {
+    match value? {
+        Value::String(text) => text.trim().parse().ok(),
+        value => value.as_i64(),
+    }
+}
+
+/// A time in µs, with whatever decimals it has and possibly as text, as ns.
+fn micros(value: Option<&RawValue>) -> Option<Ns> {
+    let text = value?.get().trim_matches('"');
+    model::time::parse_decimal(text.as_bytes(), 3).ok().map(|(ns, _)| ns)
+}
+
+impl Event<'_> {
+    /// Start and end: exact ns where the arguments have them, as in rocprof.
+    fn times(&self) -> Option<(Ns, Ns)> {
+        let exact = int(self.args.get("BeginNs")).zip(int(self.args.get("EndNs")));
+        exact.or_else(|| {
+            let start = micros(self.ts)?;
+            Some((start, start.saturating_add(micros(self.dur)?)))
+        })
+    }
+
+    fn arg(&self, names: &[&str]) -> Option<i64> {
+        names.iter().find_map(|name| int(self.args.get(*name)))
+    }
+}
+
+struct Import<'a> {
+    sink: &'a mut dyn TraceSink,
+    lanes: Lanes,
+    names: FxHashMap<i64, Lane>,
+    accounts: std::collections::BTreeMap<&'static str, (Account, &'static str)>,
+    unreadable: u64,
+}
+
+/// What tells one profiler's file from another's.
+pub(crate) struct Profiler {
+    /// Id of the format, which its statistics begin with.
+    pub format: &'static str,
+    /// Vendor of the devices.
+    pub vendor: &'static str,
+}
+
+/// Reads the file.
+///
+/// # Errors
+/// [`ReadError`] when no event of a known lane is in it.
+pub(crate) fn read(
+    path: &Path,
+    profiler: &Profiler,
+    sink: &mut dyn TraceSink,
+    progress: Progress<'_>,
+) -> Result<(), ReadError> {
+    let mut import = Import {
+        sink,
+        lanes: Lanes::default(),
+        names: FxHashMap::default(),
+        accounts: std::collections::BTreeMap::new(),
+        unreadable: 0,
+    };
+    let list = |place: &str| if place.is_empty() || place == "traceEvents" { List::Give } else { List::Skip };
+    let take = &mut |_: usize, place: &str, raw: &str| {
+        if list(place) == List::Give && raw.starts_with('{') {
+            import.take(raw);
+        }
+    };
+    let broken = walk(path, progress, &list, take)?;
+    if import.accounts.is_empty() {
+        return Err(ReadError::Malformed {
+            path: path.to_owned(),
+            place: Place::File,
+            expected: format!("events of {} ({})", profiler.format, broken.unwrap_or_else(|| "none".to_owned())),
+            next: "check that the profiler wrote it to the end".to_owned(),
+        });
+    }
+    for (name, (account, becomes)) in &import.accounts {
+        account.tell(&mut *import.sink, profiler.format, name, becomes);
+    }
+    let stat = |name: &str| format!("{}.{name}", profiler.format);
+    for (name, count) in [("unreadable_event", import.unreadable), ("too_many_tracks", import.lanes.crowded)] {
+        if count > 0 {
+            import.sink.stat(&stat(name), Severity::DataLoss, count, None);
+        }
+    }
+    if let Some(why) = broken {
+        import.sink.stat(&stat("damaged_file"), Severity::DataLoss, 1, Some(&why));
+    }
+    import.lanes.describe(&mut *import.sink, profiler.vendor);
+    hip::manifest(&mut *import.sink, profiler.vendor, profiler.format);
+    import.sink.clock(Clock::FromFirstSlice { unix_offset: None });
+    Ok(())
+}
+
+impl Import<'_> {
+    fn take(&mut self, raw: &str) {
+        let Ok(event) = serde_json::from_str::<Event<'_>>(raw) else {
+            self.unreadable += 1;
+            return;
+        };
+        let pid = int(Some(&event.pid)).unwrap_or(-1);
+        if event.ph == "M" && event.name == "process_name" {
+            if let Some(name) = event.args.get("name").and_then(Value::as_str).filter(|_| self.names.len() < MAX_LANES)
+            {
+                self.names.insert(pid, Lane::named(name));
+            }
+            return;
+        }
+        // Other phases are names, flow arrows that the index says too, and the empty object that begins the list.
+        if event.ph != "X" {
+            return;
+        }
+        let lane = self.names.get(&pid).copied().unwrap_or_else(|| Lane::numbered(pid));
+        let (name, becomes) = lane.account();
+        let mut account = self.accounts.get(name).copied().unwrap_or((Account::default(), becomes)).0;
+        account.read += 1;
+        match event.times() {
+            None => account.incomplete += 1,
+            Some(times) if self.add(lane, &event, times) => account.keep(times.0, times.1),
+            Some(_) => {}
+        }
+        self.accounts.insert(name, (account, becomes));
+    }
+
+    /// Adds an event if its lane is kept.
+    fn add(&mut self, lane: Lane, event: &Event<'_>, (start, end): (Ns, Ns)) -> bool {
+        let process = event.arg(&["pid"]).map_or(0, i64::cast_unsigned);
+        let correlation = event.arg(&["Index", "correlation_id", "CorrelationId"]);
+        let id = self.lanes.process(&mut *self.sink, process);
+        self.sink.describe_process(id, event.arg(&["pid"]), None, None);
+        let (track, category) = match lane {
+            Lane::Api | Lane::Markers => {
+                let thread = event.arg(&["tid"]).or(int(Some(&event.tid))).unwrap_or(-1);
+                let category = if lane == Lane::Api { Category::HostApi } else { Category::UserRange };
+                (self.lanes.thread(&mut *self.sink, process, thread), category)
+            }
+            Lane::Copy | Lane::Gpu(_) => {
+                let number = if let Lane::Gpu(number) = lane { Some(number) } else { None };
+                let device = event.arg(&["dev-id"]).and_then(|n| i32::try_from(n).ok()).or(number);
+                let queue = event.arg(&["queue-id", "stream-id"]).or(int(Some(&event.tid))).unwrap_or(-1);
+                let copies = (lane == Lane::Copy).then_some(1);
+                let category = match event.name.to_ascii_lowercase() {
+                    name if lane == Lane::Copy || name.starts_with("copy") => Category::Memcpy,
+                    name if name.starts_with("fillbuffer") || name.starts_with("memset") => Category::Memset,
+                    _ => Category::Kernel,
+                };
+                (self.lanes.queue(&mut *self.sink, process, device, copies, queue), category)
+            }
+            Lane::Barriers | Lane::Other => return false,
+        };
+        let name = self.sink.intern(hip::kernel_name(&event.name));
+        let detail = (category == Category::Kernel).then(|| Detail::Kernel(KernelDetail::default()));
+        let dur = end.saturating_sub(start);
+        self.sink.slice(Slice { track, start, dur, name, category, correlation, detail: detail.as_ref() });
+        true
+    }
+}

@@ -1,0 +1,146 @@
+//! A JSON file walked as it is read: files are single lines of up to gigabytes, so the elements of its long lists come one
+//! by one and nothing of them is kept.
+
+use std::{fmt, io::BufReader, path::Path};
+
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+use crate::{
+    Progress, ReadError,
+    content::{Content, Meter},
+};
+
+/// Objects and lists below each other that are walked; what lies deeper is part of an element.
+const DEPTH: u32 = 4;
+
+/// What becomes of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum List {
+    /// Its elements are passed over.
+    Skip,
+    /// Its elements are given as text.
+    Give,
+    /// Its elements are walked, each with a number of its own and as if it were the whole file.
+    Enter,
+}
+
+/// Takes a scalar or an element of a list: the number of the entered element it is in, the keys that lead to it joined by
+/// dots, and its text.
+pub(crate) type Take<'a> = &'a mut dyn FnMut(usize, &str, &str);
+
+/// Walks the whole file; gives what ended it early, if anything did.
+///
+/// # Errors
+/// [`ReadError`] when the file cannot be opened.
+pub(crate) fn walk(
+    path: &Path,
+    progress: Progress<'_>,
+    list: &dyn Fn(&str) -> List,
+    take: Take<'_>,
+) -> Result<Option<String>, ReadError> {
+    let (content, meter) = Content::open(path)?;
+    let mut json = serde_json::Deserializer::from_reader(BufReader::new(content));
+    let mut walk = Walk { entered: 0, meter: &meter, progress, list, take };
+    let end = Node { walk: &mut walk, place: String::new(), depth: 0 }.deserialize(&mut json);
+    Ok(meter.damage().or(end.err().map(|error| error.to_string())))
+}
+
+struct Walk<'w> {
+    entered: usize,
+    meter: &'w Meter,
+    progress: Progress<'w>,
+    list: &'w dyn Fn(&str) -> List,
+    take: Take<'w>,
+}
+
+/// A value of the file, and how it is reached.
+struct Node<'n, 'w> {
+    walk: &'n mut Walk<'w>,
+    place: String,
+    depth: u32,
+}
+
+impl<'de> DeserializeSeed<'de> for Node<'_, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, value: D) -> Result<(), D::Error> {
+        if self.depth > DEPTH {
+            return value.deserialize_ignored_any(IgnoredAny).map(|_| ());
+        }
+        value.deserialize_any(self)
+    }
+}
+
+impl Node<'_, '_> {
+    fn scalar<E>(self, text: &str) -> Result<(), E> {
+        (self.walk.take)(self.walk.entered, &self.place, text);
+        Ok(())
+    }
+}
+
+impl<'de> Visitor<'de> for Node<'_, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any value")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        self.walk.meter.next_piece();
+        while let Some(key) = map.next_key::<String>()? {
+            let place = if self.place.is_empty() { key } else { format!("{}.{key}", self.place) };
+            map.next_value_seed(Node { walk: &mut *self.walk, place, depth: self.depth + 1 })?;
+            self.walk.meter.next_piece();
+        }
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        let kind = (self.walk.list)(&self.place);
+        loop {
+            self.walk.meter.next_piece();
+            self.walk.meter.report(self.walk.progress);
+            let next = match kind {
+                List::Enter => {
+                    let node = Node { walk: &mut *self.walk, place: String::new(), depth: self.depth + 1 };
+                    let next = list.next_element_seed(node)?;
+                    self.walk.entered += 1;
+                    next
+                }
+                List::Give => {
+                    let raw = list.next_element::<Box<RawValue>>()?;
+                    raw.map(|raw| (self.walk.take)(self.walk.entered, &self.place, raw.get()))
+                }
+                List::Skip => list.next_element::<IgnoredAny>()?.map(|_| ()),
+            };
+            if next.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<(), E> {
+        self.scalar(&value.to_string())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<(), E> {
+        self.scalar(&value.to_string())
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<(), E> {
+        self.scalar(text)
+    }
+}

@@ -1,0 +1,206 @@
+//! Nsight Compute, as `ncu --csv` prints it: the `raw` page with a row per kernel and a column per metric, or the `details`
+//! page with a row per metric. Each kernel was run alone, mostly with cold caches and fixed clocks, so what it says of a
+//! kernel is a measurement and no part of a timeline. Source: files of ncu 2024.2 and its manual.
+
+use std::path::{Path, PathBuf};
+
+use model::{Conditions, KernelSummary, Metric, Ns, Provenance, Severity, StringId, TraceSink};
+use rustc_hash::FxHashMap;
+
+use crate::{
+    Format, Head, Match, Progress, ReadError,
+    csv_table::{self, Row, Table},
+    lanes::Account,
+};
+
+mod metrics;
+#[cfg(test)]
+mod tests;
+mod value;
+
+use metrics::{DURATION, LABELS, METRICS, STALL, duration_label};
+
+/// The CSV pages of Nsight Compute.
+pub const FORMAT: Format = Format { id: "ncu", name: "Nsight Compute CSV (details or raw page)", matches, read, lead };
+
+/// Columns that both pages begin with.
+const MARKS: &[&str] = &["id", "kernel name"];
+/// A column that only the details page has.
+const SECTION: &str = "section name";
+/// Columns that say which kernel a row is about.
+const IDENTITY: [&str; 5] = ["id", "process id", "kernel name", "block size", "grid size"];
+
+fn is_header(cells: &[String]) -> bool {
+    cells.first().is_some_and(|cell| cell == "id") && csv_table::has_all(cells, MARKS)
+}
+
+/// What the program and the profiler print may stand before the header.
+fn matches(head: &Head<'_>) -> Match {
+    let lines = head.bytes.split(|b| *b == b'\n');
+    let found = lines.filter(|line| line.starts_with(b"\"ID\"")).any(|line| is_header(&csv_table::first_header(line)));
+    if found { Match::Certain } else { Match::No }
+}
+
+/// The raw page beside a details page: the same measurements with more digits.
+fn lead(path: &Path) -> Option<PathBuf> {
+    let stem = path.file_name()?.to_str()?.strip_suffix(".details.csv")?;
+    Some(path.with_file_name(format!("{stem}.raw.csv"))).filter(|raw| raw.is_file())
+}
+
+fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result<(), ReadError> {
+    let mut table = Table::open(path, is_header)?;
+    let (account, becomes) = if table.header().iter().any(|column| column == SECTION) {
+        (details(&mut table, sink, progress)?, "measurements of kernels; rules of the tool are not kept")
+    } else {
+        (raw(&mut table, sink, progress)?, "measurements of kernels")
+    };
+    account.tell(sink, "ncu", "rows", becomes);
+    if let Some(damage) = table.damage() {
+        sink.stat("ncu.damaged_file", Severity::DataLoss, 1, Some(&damage));
+    }
+    for (key, value) in [
+        ("hardware.vendor", "nvidia"),
+        ("measurement.traced", "ncu"),
+        ("software.profiler", "Nsight Compute: kernels alone, clocks and caches as it sets them"),
+    ] {
+        sink.manifest(key, value, Provenance::Observed);
+    }
+    Ok(())
+}
+
+/// A kernel of which nothing but its identity is known; `None` where the row does not name one.
+fn kernel(sink: &mut dyn TraceSink, row: Row<'_>) -> Option<KernelSummary> {
+    let kernel = sink.intern(&row.text(2)?);
+    // Launches of whole graphs have shapes of zeros.
+    let shape = |cell| value::shape(&row.text(cell)?).filter(|sides| sides.iter().all(|side| *side > 0));
+    Some(KernelSummary {
+        kernel,
+        conditions: Conditions::Isolated,
+        count: 1,
+        total: None,
+        range: None,
+        grid: shape(4),
+        block: shape(3),
+        metrics: Vec::new(),
+        stalls: Vec::new(),
+    })
+}
+
+fn measured(summary: &mut KernelSummary, time: Option<Ns>) {
+    summary.total = time;
+    summary.range = time.map(|time| (time, time));
+}
+
+fn add(sink: &mut dyn TraceSink, mut summary: KernelSummary) -> Ns {
+    summary.stalls.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let time = summary.total.unwrap_or(0);
+    sink.summary(summary);
+    time
+}
+
+/// The raw page. Its first row holds the unit of each column.
+fn raw(table: &mut Table, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result<Account, ReadError> {
+    let stalls: Vec<(String, StringId)> = table
+        .header()
+        .iter()
+        .filter_map(|column| Some((column.clone(), sink.intern(column.strip_prefix(STALL.0)?.strip_suffix(STALL.1)?))))
+        .collect();
+    let mut columns: Vec<&str> = IDENTITY.to_vec();
+    columns.push(DURATION);
+    let first_metric = columns.len();
+    columns.extend(METRICS.iter().map(|(_, names)| *names));
+    let first_stall = columns.len();
+    columns.extend(stalls.iter().map(|(column, _)| column.as_str()));
+    let name = columns.len();
+    columns.push("device__attribute_display_name");
+    table.select(&columns);
+    let mut units: Vec<String> = Vec::new();
+    let mut account = Account::default();
+    while let Some(row) = table.next(progress)? {
+        if units.is_empty() && row.text(2).is_none() {
+            units = (0..=name).map(|cell| row.text(cell).unwrap_or_default().into_owned()).collect();
+            continue;
+        }
+        // Where several processes wrote one file, each wrote its header.
+        if row.text(0).is_some_and(|cell| cell == "ID") {
+            continue;
+        }
+        account.read += 1;
+        let Some(mut summary) = kernel(sink, row) else {
+            account.incomplete += 1;
+            continue;
+        };
+        let unit = |cell: usize| units.get(cell).map_or("", String::as_str);
+        measured(&mut summary, row.text(5).and_then(|text| value::time(&text, unit(5))));
+        for (cell, (metric, _)) in (first_metric..).zip(METRICS) {
+            let value = row.text(cell).and_then(|text| value::number(&text, unit(cell)));
+            summary.metrics.extend(value.map(|value| (*metric, value)));
+        }
+        for (cell, (_, reason)) in (first_stall..).zip(&stalls) {
+            let value = row.text(cell).and_then(|text| value::number(&text, ""));
+            summary.stalls.extend(value.map(|value| (*reason, value)));
+        }
+        if let Some(name) = row.text(name) {
+            sink.manifest("hardware.device", &name, Provenance::Observed);
+        }
+        account.keep(0, add(sink, summary));
+    }
+    Ok(account)
+}
+
+/// The details page: the rows of a kernel share its process and id.
+fn details(table: &mut Table, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result<Account, ReadError> {
+    let [id, process, kernel_name, block, grid] = IDENTITY;
+    table.select(&[id, process, kernel_name, block, grid, SECTION, "metric name", "metric unit", "metric value"]);
+    let mut account = Account::default();
+    let mut kernels: Vec<KernelSummary> = Vec::new();
+    let mut places: FxHashMap<(String, String), usize> = FxHashMap::default();
+    while let Some(row) = table.next(progress)? {
+        if row.text(0).is_some_and(|cell| cell == "ID") {
+            continue;
+        }
+        account.read += 1;
+        let Some(id) = row.text(0) else {
+            account.incomplete += 1;
+            continue;
+        };
+        let key = (row.text(1).unwrap_or_default().into_owned(), id.into_owned());
+        let place = match places.get(&key) {
+            Some(place) => *place,
+            None => {
+                let Some(summary) = kernel(sink, row) else {
+                    account.incomplete += 1;
+                    continue;
+                };
+                places.insert(key, kernels.len());
+                kernels.push(summary);
+                kernels.len() - 1
+            }
+        };
+        // Rows of the tool's own rules have no metric.
+        let (Some(label), Some(summary)) = (row.text(6), kernels.get_mut(place)) else { continue };
+        let (section, unit) = (row.text(5).unwrap_or_default(), row.text(7).unwrap_or_default());
+        let Some(text) = row.text(8) else { continue };
+        if duration_label(&section, &label) {
+            measured(summary, value::time(&text, &unit));
+            account.kept += 1;
+        } else if let Some(metric) = labelled(&section, &label)
+            && let Some(value) = value::number(&text, &unit)
+        {
+            summary.metrics.push((metric, value));
+            account.kept += 1;
+        }
+    }
+    for summary in kernels {
+        account.time = account.time.saturating_add(add(sink, summary));
+    }
+    Ok(account)
+}
+
+/// The metric with this label in this section, or with this id where single metrics were asked for.
+fn labelled(section: &str, label: &str) -> Option<Metric> {
+    let by_label = LABELS.iter().find(|(s, l, _)| *s == section && *l == label).map(|(_, _, metric)| *metric);
+    let id = label.to_ascii_lowercase();
+    by_label
+        .or_else(|| METRICS.iter().find(|(_, ids)| ids.split('|').any(|known| known == id)).map(|(metric, _)| *metric))
+}

@@ -1,0 +1,145 @@
+//! The sums that `nsys stats --format csv` prints: how often each kernel, copy or call ran and how long in all. There is no
+//! timeline in them, so they are summaries and no slices.
+
+use std::path::Path;
+
+use model::{Conditions, KernelSummary, Ns, Provenance, Severity, TraceSink};
+
+use crate::{
+    Format, Head, Match, Progress, ReadError,
+    csv_table::{self, Row, Table},
+    lanes::Account,
+};
+
+/// The CSV reports of `nsys stats`.
+pub const FORMAT: Format =
+    Format { id: "nsys-stats", name: "nsys stats CSV (sums per kernel)", matches, read, lead: crate::alone };
+
+/// Units that `--timeunit` may have chosen, as the names of columns carry them, with their power of ten in ns. The column
+/// of totals is what every report has.
+const UNITS: &[(&str, i32)] = &[("ns", 0), ("us", 3), ("ms", 6), ("s", 9)];
+
+fn total(unit: &str) -> String {
+    format!("total time ({unit})")
+}
+
+/// The unit of a report, and what its rows are about: kernels and copies have instances or operations, calls have none.
+fn report(header: &[String]) -> Option<(&'static str, i32)> {
+    let has = |name: &str| header.iter().any(|column| column == name);
+    let share = has("time (%)") || has("time(%)");
+    UNITS.iter().copied().find(|(unit, _)| share && has(&total(unit)))
+}
+
+fn is_device(header: &[String]) -> bool {
+    header.iter().any(|column| matches!(column.as_str(), "instances" | "operation" | "operations"))
+}
+
+fn matches(head: &Head<'_>) -> Match {
+    if report(&csv_table::first_header(head.bytes)).is_some() { Match::Certain } else { Match::No }
+}
+
+fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result<(), ReadError> {
+    let mut table = Table::open(path, |header| report(header).is_some())?;
+    let (unit, exponent) = report(table.header()).unwrap_or(("ns", 0));
+    let is_device = is_device(table.header());
+    let (total, min, max) = (total(unit), format!("min ({unit})|minimum"), format!("max ({unit})|maximum"));
+    table.select(&[&total, &min, &max, "instances|count|operations", "name|operation", "gridxyz", "blockxyz"]);
+    let mut account = Account::default();
+    while let Some(row) = table.next(progress)? {
+        account.read += 1;
+        match is_device.then(|| summary(sink, row, exponent)) {
+            None => {}
+            Some(Some(time)) => account.keep(0, time),
+            Some(None) => account.incomplete += 1,
+        }
+    }
+    let becomes = if is_device { "sums of kernels, copies and fills" } else { "not kept: sums of host calls" };
+    account.tell(sink, "nsys-stats", "rows", becomes);
+    if let Some(damage) = table.damage() {
+        sink.stat("nsys-stats.damaged_file", Severity::DataLoss, 1, Some(&damage));
+    }
+    for (key, value) in [
+        ("hardware.vendor", "nvidia"),
+        ("measurement.traced", "nsys"),
+        ("software.profiler", "Nsight Systems, sums only"),
+    ] {
+        sink.manifest(key, value, Provenance::Observed);
+    }
+    Ok(())
+}
+
+/// Adds the summary of a row; its total time.
+fn summary(sink: &mut dyn TraceSink, row: Row<'_>, exponent: i32) -> Option<Ns> {
+    let time = row.decimal(0, exponent)?;
+    let count = u64::try_from(row.int(3)?).ok()?;
+    let kernel = sink.intern(&row.text(4)?);
+    let range = row.decimal(1, exponent).zip(row.decimal(2, exponent));
+    let shape = |cell| {
+        let text = row.text(cell)?;
+        let mut sides = text.split_whitespace().map(|side| side.parse().ok());
+        Some([sides.next()??, sides.next()??, sides.next()??])
+    };
+    sink.summary(KernelSummary {
+        kernel,
+        conditions: Conditions::Run,
+        count,
+        total: Some(time),
+        range,
+        grid: shape(5),
+        block: shape(6),
+        metrics: Vec::new(),
+        stalls: Vec::new(),
+    });
+    Some(time)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+    use model::{Trace, TraceBuilder};
+
+    fn import(text: &str) -> Trace {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("x_cuda_gpu_kern_sum.csv");
+        std::fs::write(&path, text).unwrap();
+        assert_eq!(matches(&Head { path: &path, bytes: text.as_bytes() }), Match::Certain);
+        let mut builder = TraceBuilder::new("t", "nsys-stats");
+        read(&path, &mut builder, &|_, _| {}).unwrap();
+        builder.finish()
+    }
+
+    /// Name, count, total and range.
+    type Sum<'t> = (&'t str, u64, Option<Ns>, Option<(Ns, Ns)>);
+
+    fn rows(trace: &Trace) -> Vec<Sum<'_>> {
+        trace.summaries.iter().map(|s| (trace.strings.get(s.kernel), s.count, s.total, s.range)).collect()
+    }
+
+    #[test]
+    fn kernels_are_sums_and_never_slices() {
+        let trace = import(
+            "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Name\n\
+             60.0,600,3,200.0,200.0,100,300,1.5,\"void gemm<int, 2>(T1)\"\n40.0,400,1,400.0,400.0,400,400,0.0,\n40.0,4",
+        );
+        assert_eq!(rows(&trace), [("void gemm<int, 2>(T1)", 3, Some(600), Some((100, 300)))]);
+        assert_eq!((trace.slice_count(), trace.stat("nsys-stats.incomplete_row")), (0, 2));
+        assert_eq!(trace.ledger.iter().map(|r| (r.read, r.kept, r.time_ns)).collect::<Vec<_>>(), [(3, 1, 600)]);
+    }
+
+    #[test]
+    fn the_unit_is_that_of_the_columns() {
+        let trace = import(
+            "Time (%),Total Time (us),Instances,Avg (us),Min (us),Max (us),Name,GridXYZ,BlockXYZ\n\
+             1.0,1.5,2,0.75,0.5,1.0,k,   4    2    1, 256    1    1\n",
+        );
+        assert_eq!(rows(&trace), [("k", 2, Some(1_500), Some((500, 1_000)))]);
+        assert_eq!((trace.summaries[0].grid, trace.summaries[0].block), (Some([4, 2, 1]), Some([256, 1, 1])));
+    }
+
+    #[test]
+    fn calls_are_counted_and_not_kept() {
+        let trace = import("Time (%),Total Time (ns),Num Calls,Avg (ns),Name\n90.0,10,2,5.0,cudaLaunchKernel\n");
+        assert_eq!((rows(&trace), trace.ledger[0].read, trace.ledger[0].kept), (Vec::new(), 1, 0));
+    }
+}

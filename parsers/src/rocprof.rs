@@ -1,0 +1,177 @@
+//! rocprof, the first profiler of ROCm (roctracer), as `results.csv` and as JSON. Times are ns since boot. Source:
+//! roctracer's `tblextr.py`, files of ROCm 4 to 6.
+
+use std::path::Path;
+
+use model::{Category, Clock, Detail, KernelDetail, Ns, Severity, Slice, TraceSink};
+
+use crate::{
+    Format, Head, Match, Progress, ReadError,
+    csv_table::{self, Row, Table},
+    hip, hip_events,
+    lanes::{Account, Lanes},
+};
+
+/// The output of rocprof v1.
+pub const FORMAT: Format = Format { id: "rocprof", name: "rocprof v1 CSV or JSON", matches, read, lead: crate::alone };
+
+/// Columns that only its table of kernels has together.
+const MARKS: &[&str] = &["index", "kernelname", "gpu-id", "queue-id", "beginns", "endns"];
+/// Columns that are read.
+const COLUMNS: &[&str] = &["beginns", "endns", "pid", "gpu-id", "queue-id", "grd", "wgr", "kernelname"];
+
+/// What the names of hardware counters begin with, by their block. While they are read, kernels run one after the other and
+/// several runs are merged, so that the rows are no timeline.
+const COUNTERS: &[&str] = &["sq_", "sqc_", "grbm_", "tcc_", "tcp_", "ta_", "td_", "spi_", "cpc_", "cpf_"];
+
+fn matches(head: &Head<'_>) -> Match {
+    let has = |text: &str| memchr::memmem::find(head.bytes, text.as_bytes()).is_some();
+    let events = head.bytes.trim_ascii_start().starts_with(b"{") && has("\"traceEvents\"") && has("\"BeginNs\"");
+    if events || csv_table::has_all(&csv_table::first_header(head.bytes), MARKS) { Match::Certain } else { Match::No }
+}
+
+fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result<(), ReadError> {
+    if crate::container::head(path, 64)?.trim_ascii_start().starts_with(b"{") {
+        return hip_events::read(path, &hip_events::Profiler { format: "rocprof", vendor: "amd" }, sink, progress);
+    }
+    let mut table = Table::open(path, |cells| csv_table::has_all(cells, MARKS))?;
+    let counters = table.header().iter().any(|name| COUNTERS.iter().any(|block| name.starts_with(block)));
+    let mut columns = COLUMNS.to_vec();
+    columns.extend(METRICS.map(|(column, _)| column));
+    table.select(&columns);
+    let (mut lanes, mut account) = (Lanes::default(), Account::default());
+    while let Some(row) = table.next(progress)? {
+        account.read += 1;
+        let taken = if counters { counted(sink, row) } else { kernel(sink, &mut lanes, row) };
+        match taken {
+            Some((start, end)) => account.keep(start, end),
+            None => account.incomplete += 1,
+        }
+    }
+    let becomes = if counters { "measurements of kernels" } else { "kernel" };
+    account.tell(sink, "rocprof", "kernels", becomes);
+    for (name, count) in [("damaged_file", u64::from(table.damage().is_some())), ("too_many_tracks", lanes.crowded)] {
+        if count > 0 {
+            sink.stat(&format!("rocprof.{name}"), Severity::DataLoss, count, table.damage().as_deref());
+        }
+    }
+    lanes.describe(sink, "amd");
+    hip::manifest(sink, "amd", "rocprof");
+    sink.clock(Clock::FromFirstSlice { unix_offset: None });
+    Ok(())
+}
+
+/// Derived counters that are metrics.
+const METRICS: [(&str, &str); 2] = [("l2cachehit", "L2CacheHit"), ("occupancypercent", "OccupancyPercent")];
+
+/// A row of a table with counters.
+fn counted(sink: &mut dyn TraceSink, row: Row<'_>) -> Option<(Ns, Ns)> {
+    let [start, end, _, _, _, items, block] = row.ints(0);
+    let (times, name) = ((start?, end?), row.text(7)?);
+    let kernel = sink.intern(hip::kernel_name(&name));
+    let mut summary = hip::counted(kernel, times, shape(items, block));
+    for (cell, (_, counter)) in (COLUMNS.len()..).zip(METRICS) {
+        summary.metrics.extend(hip::metric(counter).zip(row.number(cell)));
+    }
+    sink.summary(summary);
+    Some(times)
+}
+
+/// Blocks and threads; the table has the totals, so they have one side.
+fn shape(items: Option<i64>, block: Option<i64>) -> (Option<[u32; 3]>, Option<[u32; 3]>) {
+    let (items, block) = (hip::sides([items, Some(1), Some(1)]), hip::sides([block, Some(1), Some(1)]));
+    (hip::blocks(items, block), block)
+}
+
+/// A row of a table without counters.
+fn kernel(sink: &mut dyn TraceSink, lanes: &mut Lanes, row: Row<'_>) -> Option<(Ns, Ns)> {
+    let [start, end, pid, device, queue, items, block] = row.ints(0);
+    let (start, end, name) = (start?, end?, row.text(7)?);
+    let process = pid.map_or(0, i64::cast_unsigned);
+    let id = lanes.process(sink, process);
+    sink.describe_process(id, pid, None, None);
+    let device = device.and_then(|n| i32::try_from(n).ok());
+    let track = lanes.queue(sink, process, device, None, queue.unwrap_or(-1));
+    let (grid, block) = shape(items, block);
+    let detail = KernelDetail { grid, block, ..KernelDetail::default() };
+    let name = sink.intern(hip::kernel_name(&name));
+    let (dur, detail) = (end.saturating_sub(start), Detail::Kernel(detail));
+    sink.slice(Slice { track, start, dur, name, category: Category::Kernel, correlation: None, detail: Some(&detail) });
+    Some((start, end))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+    use model::{Trace, TraceBuilder};
+
+    fn import(name: &str, text: &str) -> Result<Trace, ReadError> {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        assert_eq!(matches(&Head { path: &path, bytes: text.as_bytes() }), Match::Certain);
+        let mut builder = TraceBuilder::new("t", "rocprof");
+        read(&path, &mut builder, &|_, _| {}).map(|()| builder.finish())
+    }
+
+    const TABLE: &str = r#""Index","KernelName","gpu-id","queue-id","queue-index","pid","tid","grd","wgr","sig","DispatchNs","BeginNs","EndNs","CompleteNs","DurationNs"
+0,"fill<2, false>(int) [clone .kd]",2,0,0,70,71,1000,256,"0x0",769537349987029,769537350099688,769537350107288,769537350169162,7600
+1,"second.kd",2,1,2,70,71,256,256,"0x0",1,769537350107288,769537350107290,1,2
+2,"without end",2,1,2,70,71,256,256,"0x0",1,769537350107288,,1,2
+"#;
+
+    #[test]
+    fn every_row_of_the_table_is_a_kernel() {
+        let trace = import("results.csv", TABLE).unwrap();
+        let rows: Vec<_> = trace
+            .tracks
+            .iter()
+            .zip(&trace.lanes)
+            .map(|(track, lane)| {
+                (track.key.device, track.key.id, trace.strings.get(lane.name[0]), lane.start[0], lane.dur[0])
+            })
+            .collect();
+        assert_eq!(rows, [(Some(2), 0, "fill<2, false>(int)", 0, 7_600), (Some(2), 1, "second", 7_600, 2)]);
+        assert_eq!(trace.stat("rocprof.incomplete_row"), 1);
+        assert!(
+            matches!(&trace.details[0], Detail::Kernel(k) if k.grid == Some([4, 1, 1]) && k.block == Some([256, 1, 1]))
+        );
+        assert_eq!(trace.ledger.iter().map(|r| (r.read, r.kept, r.time_ns)).collect::<Vec<_>>(), [(3, 2, 7_602)]);
+    }
+
+    #[test]
+    fn rows_with_counters_are_measurements_and_no_timeline() {
+        let trace = import(
+            "pmc_perf.csv",
+            "Index,KernelName,gpu-id,queue-id,pid,grd,wgr,SQ_WAVES,L2CacheHit,BeginNs,EndNs\n0,k.kd,0,0,7,512,256,5,71.5,10,30\n",
+        ).unwrap();
+        let [k] = trace.summaries.as_slice() else { panic!("{:?}", trace.summaries) };
+        assert_eq!((trace.slice_count(), k.total, k.grid), (0, Some(20), Some([2, 1, 1])));
+        assert_eq!(k.metrics, [(model::Metric::L2Hit, 71.5)]);
+    }
+
+    const EVENTS: &str = r#"{ "traceEvents":[{}
+,{"args":{"name":"0 CPU HIP API"},"ph":"M","pid":2,"name":"process_name","sort_index":0}
+,{"args":{"name":"1 GPU0"},"ph":"M","pid":6,"name":"process_name","sort_index":1}
+,{"ts":"769537350","dur":"1","ph":"X","pid":"2","tid":"71","name":"hipLaunchKernel","args":{"BeginNs":"769537350000001","EndNs":"769537350001002","pid":"70","tid":"71","Index":"8"}}
+,{"ts":"769537352","dur":"7","ph":"X","pid":"6","tid":"0","name":"gemm.kd","args":{"BeginNs":"769537352000003","EndNs":"769537359000004","dev-id":"2","queue-id":"1","pid":"70","tid":"71","Index":"8"}}
+,{"ts":"769537352","dur":"7","ph":"X","pid":"518","tid":"0","name":"<barrier packet>","args":{"BeginNs":"1","EndNs":"2"}}
+,{"ts":"1","ph":"s","cat":"DataFlow","id":1,"pid":"2","tid":"71","name":"dep"}
+,{"ts":"x","dur":"7","ph":"X","pid":"6","name":"no time"}
+,{"ph":5}
+"#;
+
+    #[test]
+    fn events_have_exact_times_among_their_arguments_and_may_have_no_end() {
+        let trace = import("results.json", EVENTS).unwrap();
+        let (host, device) = (&trace.lanes[0], &trace.lanes[1]);
+        assert_eq!((host.dur[0], device.start[0], device.dur[0]), (1_001, 2_000_002, 7_000_001));
+        assert_eq!(trace.strings.get(device.name[0]), "gemm");
+        assert!(device.link(0).is_some());
+        let stat = |name: &str| trace.stat(&format!("rocprof.{name}"));
+        assert_eq!((stat("incomplete_row"), stat("unreadable_event"), stat("damaged_file")), (1, 1, 1));
+        let barriers = trace.ledger.iter().find(|row| row.category == "GPU barriers").unwrap();
+        assert_eq!((barriers.read, barriers.kept), (1, 0));
+    }
+}

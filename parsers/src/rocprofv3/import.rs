@@ -1,0 +1,248 @@
+//! The import of a capture, whichever form it has: what is known while it is read, and what is told at its end.
+
+use std::path::Path;
+
+use model::{
+    Category, Clock, CollectiveCall, CopyDetail, Detail, KernelDetail, KernelSummary, Metric, Ns, Severity, Slice,
+    StringId, TraceSink, TrackId,
+};
+
+use super::{
+    agents::Agents,
+    files::{self, File},
+    tables,
+};
+use crate::{
+    Place, Progress, ReadError,
+    csv_table::Table,
+    hip,
+    lanes::{Account, Lanes},
+    nccl,
+};
+
+/// Context of the queues that copies ran on: their numbers are those of streams, kernels give queues.
+const COPIES: Option<i64> = Some(1);
+
+/// An import under way.
+pub(super) struct Import<'a> {
+    pub sink: &'a mut dyn TraceSink,
+    lanes: Lanes,
+    pub agents: Agents,
+    /// Process of the rows that do not say theirs: the one that the file is named after, or that another file with the
+    /// same prefix tells.
+    pub process: Option<i64>,
+    /// The dispatch whose counters are being read, and what they say so far.
+    counted: Option<((Option<i64>, i64), KernelSummary)>,
+}
+
+impl<'a> Import<'a> {
+    pub fn new(sink: &'a mut dyn TraceSink) -> Self {
+        Self { sink, lanes: Lanes::default(), agents: Agents::default(), process: None, counted: None }
+    }
+
+    /// Key of the process of a row.
+    fn process_of(&mut self, said: Option<i64>) -> u64 {
+        let pid = said.or(self.process);
+        self.process = self.process.or(said);
+        // Process ids are positive, so the key of those without one meets none.
+        let key = pid.map_or(0, i64::cast_unsigned);
+        let process = self.lanes.process(&mut *self.sink, key);
+        self.sink.describe_process(process, pid, None, None);
+        key
+    }
+
+    /// Adds a call of the host.
+    pub fn call(
+        &mut self,
+        times: (Ns, Ns),
+        (pid, thread): (Option<i64>, Option<i64>),
+        correlation: Option<i64>,
+        domain: &str,
+        name: &str,
+    ) {
+        let process = self.process_of(pid);
+        let track = self.lanes.thread(&mut *self.sink, process, thread.unwrap_or(-1));
+        let (category, detail) = self.kind_of_call(domain, name);
+        let name = self.sink.intern(name);
+        self.slice(track, times, name, category, correlation, detail.as_ref());
+    }
+
+    /// What a call of this domain is.
+    fn kind_of_call(&mut self, domain: &str, name: &str) -> (Category, Option<Detail>) {
+        if domain.starts_with("MARKER") {
+            return (Category::UserRange, None);
+        }
+        if domain.starts_with("HIP") || domain.starts_with("HSA") {
+            return (Category::HostApi, None);
+        }
+        match nccl::collective(name) {
+            Some(op) => {
+                let call = CollectiveCall { op: Some(self.sink.intern(op)), ..CollectiveCall::default() };
+                (Category::CollectiveCall, Some(Detail::Collective(Box::new(call))))
+            }
+            None => (Category::LibraryApi, None),
+        }
+    }
+
+    /// Adds a kernel; its grid is in work items.
+    pub fn kernel(
+        &mut self,
+        times: (Ns, Ns),
+        pid: Option<i64>,
+        (device, queue): (Option<i32>, Option<i64>),
+        correlation: Option<i64>,
+        (items, block): ([Option<i64>; 3], [Option<i64>; 3]),
+        name: &str,
+    ) {
+        let process = self.process_of(pid);
+        let track = self.lanes.queue(&mut *self.sink, process, device, None, queue.unwrap_or(-1));
+        let (items, block) = (hip::sides(items), hip::sides(block));
+        let detail = KernelDetail { grid: hip::blocks(items, block), block, ..KernelDetail::default() };
+        let name = self.sink.intern(hip::kernel_name(name));
+        self.slice(track, times, name, Category::Kernel, correlation, Some(&Detail::Kernel(detail)));
+    }
+
+    /// Adds a copy from one agent to another.
+    pub fn copy(
+        &mut self,
+        times: (Ns, Ns),
+        pid: Option<i64>,
+        (agents, stream): ([Option<i32>; 2], Option<i64>),
+        correlation: Option<i64>,
+        direction: Option<&str>,
+        bytes: Option<i64>,
+    ) {
+        let process = self.process_of(pid);
+        let [from, to] = agents.map(|device| device.filter(|device| !self.agents.is_cpu(*device)));
+        let device = if direction == Some("HtoD") { to.or(from) } else { from.or(to) };
+        let track = self.lanes.queue(&mut *self.sink, process, device, COPIES, stream.unwrap_or(-1));
+        let name = direction.map_or_else(|| "memcpy".to_owned(), |direction| format!("memcpy {direction}"));
+        let direction = direction.map(|direction| self.sink.intern(direction));
+        let name = self.sink.intern(&name);
+        let detail = Detail::Copy(CopyDetail { direction, bytes, ..CopyDetail::default() });
+        self.slice(track, times, name, Category::Memcpy, correlation, Some(&detail));
+    }
+
+    /// Adds a counter of a dispatch; the rows of a dispatch follow each other.
+    pub fn counter(
+        &mut self,
+        times: (Ns, Ns),
+        dispatch: (Option<i64>, i64),
+        (items, block): (Option<i64>, Option<i64>),
+        name: &str,
+        metric: Option<(Metric, f64)>,
+    ) {
+        if self.counted.as_ref().is_none_or(|(known, _)| *known != dispatch) {
+            self.end_counters();
+            let [items, block] = [items, block].map(|n| hip::sides([n, Some(1), Some(1)]));
+            let kernel = self.sink.intern(hip::kernel_name(name));
+            self.counted = Some((dispatch, hip::counted(kernel, times, (hip::blocks(items, block), block))));
+        }
+        if let Some((_, summary)) = &mut self.counted {
+            summary.metrics.extend(metric);
+        }
+    }
+
+    fn end_counters(&mut self) {
+        if let Some((_, summary)) = self.counted.take() {
+            self.sink.summary(summary);
+        }
+    }
+
+    fn slice(
+        &mut self,
+        track: TrackId,
+        (start, end): (Ns, Ns),
+        name: StringId,
+        category: Category,
+        correlation: Option<i64>,
+        detail: Option<&Detail>,
+    ) {
+        let dur = end.saturating_sub(start);
+        // 0 stands for no correlation.
+        let correlation = correlation.filter(|id| *id != 0);
+        self.sink.slice(Slice { track, start, dur, name, category, correlation, detail });
+    }
+
+    /// Tells what is known at the end.
+    pub fn settle(mut self) {
+        self.end_counters();
+        self.agents.describe(&mut *self.sink, &mut self.lanes);
+        hip::manifest(&mut *self.sink, "amd", "rocprofv3");
+        self.sink.clock(Clock::FromFirstSlice { unix_offset: None });
+        if self.lanes.crowded > 0 {
+            self.sink.stat("rocprofv3.too_many_tracks", Severity::DataLoss, self.lanes.crowded, None);
+        }
+    }
+}
+
+/// Reads the CSV files of the capture that `path` belongs to.
+pub(super) fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result<(), ReadError> {
+    let files = files::of_capture(path);
+    let mut import = Import::new(sink);
+    let mut failed = None;
+    let mut known = 0;
+    // Each process's files in the order of their kinds: what one tells, the next needs.
+    let mut opened: Vec<(String, usize, &File, Table)> = Vec::new();
+    for file in &files {
+        match Table::open(&file.path, |cells| tables::of(cells).is_some()) {
+            Ok(table) => {
+                let Some((place, _)) = tables::of(table.header()) else { continue };
+                opened.push((file.prefix.clone(), place, file, table));
+            }
+            Err(error) => {
+                import.sink.stat("rocprofv3.unreadable_file", Severity::DataLoss, 1, Some(&error.to_string()));
+                failed.get_or_insert(error);
+            }
+        }
+    }
+    opened.sort_by(|a, b| (a.0.as_str(), a.1).cmp(&(b.0.as_str(), b.1)));
+    let mut current = None;
+    for (prefix, place, file, mut table) in opened {
+        if current.as_ref() != Some(&prefix) {
+            import.process = prefix.parse().ok();
+            current = Some(prefix);
+        }
+        known += 1;
+        take(&mut import, &file.path, place, &mut table, progress)?;
+    }
+    if known == 0 {
+        return Err(failed.unwrap_or_else(|| ReadError::Malformed {
+            path: path.to_owned(),
+            place: Place::File,
+            expected: "a CSV table of rocprofv3 such as kernel_trace".to_owned(),
+            next: "record with 'rocprofv3 --runtime-trace --output-format csv -- COMMAND'".to_owned(),
+        }));
+    }
+    import.settle();
+    Ok(())
+}
+
+/// Reads the rows of a table.
+fn take(
+    import: &mut Import<'_>,
+    path: &Path,
+    place: usize,
+    table: &mut Table,
+    progress: Progress<'_>,
+) -> Result<(), ReadError> {
+    let Some(kind) = tables::KINDS.get(place) else { return Ok(()) };
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let mut account = Account::default();
+    table.select(kind.columns);
+    while let Some(row) = table.next(progress)? {
+        account.read += 1;
+        match kind.take.map(|take| take(import, row)) {
+            None => {}
+            Some(Some((start, end))) => account.keep(start, end),
+            Some(None) => account.incomplete += 1,
+        }
+    }
+    import.end_counters();
+    account.tell(&mut *import.sink, "rocprofv3", &name, kind.becomes);
+    if let Some(damage) = table.damage() {
+        let example = format!("{name}: {damage}");
+        import.sink.stat("rocprofv3.damaged_file", Severity::DataLoss, 1, Some(&example));
+    }
+    Ok(())
+}

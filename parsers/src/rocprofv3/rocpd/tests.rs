@@ -1,0 +1,122 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use model::{Category, Trace, TraceBuilder, TrackKind};
+use sqlx::{ConnectOptions, Executor, sqlite::SqliteConnectOptions};
+
+use super::*;
+
+/// Tables of one capture as schema 3 has them, cut to the columns that matter.
+fn schema(id: &str, pid: i64) -> String {
+    format!(
+        "create table rocpd_string{id}(id integer primary key, guid text, string text);
+        create table rocpd_info_process{id}(id integer primary key, nid int, pid int, environment text);
+        create table rocpd_info_thread{id}(id integer primary key, pid int, tid int, name text);
+        create table rocpd_info_agent{id}(id integer primary key, type text, absolute_index int, logical_index int, type_index int, name text, product_name text);
+        create table rocpd_info_kernel_symbol{id}(id integer primary key, kernel_name text, display_name text);
+        create table rocpd_event{id}(id integer primary key, category_id int, stack_id int, correlation_id int, extdata text);
+        create table rocpd_region{id}(id integer primary key, nid int, pid int, tid int, start int, end int, name_id int, event_id int);
+        create table rocpd_kernel_dispatch{id}(id integer primary key, pid int, tid int, agent_id int, kernel_id int, queue_id int, stream_id int, start int, end int, workgroup_size_x int, workgroup_size_y int, workgroup_size_z int, grid_size_x int, grid_size_y int, grid_size_z int, event_id int);
+        create table rocpd_memory_copy{id}(id integer primary key, pid int, tid int, start int, end int, name_id int, dst_agent_id int, src_agent_id int, size int, stream_id int, event_id int);
+        create table rocpd_sample{id}(id integer primary key, timestamp int);
+        insert into rocpd_string{id} values (1,'','HIP_RUNTIME_API_EXT'),(2,'','hipLaunchKernel'),(3,'','MARKER_CORE_RANGE_API'),(4,'','roctxRangePushA'),(5,'','MEMORY_COPY_HOST_TO_DEVICE');
+        insert into rocpd_info_process{id} values (1,1,{pid},'{{\"HF_TOKEN\":\"hidden\"}}');
+        insert into rocpd_info_thread{id} values (9,1,77,'main');
+        insert into rocpd_info_agent{id} values (1,'CPU',0,0,0,'epyc',''),(2,'GPU',4,1,0,'gfx942','AMD Instinct MI300X');
+        insert into rocpd_info_kernel_symbol{id} values (33,'_Z5scale.kd','scale<float, 4>(float*)');
+        insert into rocpd_event{id} values (1,1,5,0,'{{}}'),(2,1,5,0,'{{}}'),(3,3,8,0,'{{\"message\":\"step, 1\"}}'),(4,1,9,0,null);
+        insert into rocpd_region{id} values (1,1,1,9,1000000000000000,1000000000000010,2,1),(2,1,1,9,1000000000000000,1000000000000100,4,3),(3,1,1,9,null,5,2,1);
+        insert into rocpd_kernel_dispatch{id} values (1,1,9,2,33,2,0,1000000000000030,1000000000000050,256,1,1,1000,2,1,2),(2,1,9,2,34,2,0,1000000000000060,1000000000000061,256,1,1,256,1,1,4);
+        insert into rocpd_memory_copy{id} values (1,1,9,1000000000000070,1000000000000080,5,2,1,4096,3,4);
+        insert into rocpd_sample{id} values (1,1);"
+    )
+}
+
+fn database(sql: &str) -> (tempfile::TempDir, std::path::PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("70_results.db");
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        let options = SqliteConnectOptions::new().filename(&path).create_if_missing(true);
+        let mut db = options.connect().await.unwrap();
+        db.execute(sqlx::AssertSqlSafe(sql.to_owned())).await.unwrap();
+        sqlx::Connection::close(db).await.unwrap();
+    });
+    (directory, path)
+}
+
+fn import(path: &Path) -> Result<Trace, ReadError> {
+    let mut builder = TraceBuilder::new("t", "rocpd");
+    read(path, &mut builder, &|_, _| {}).map(|()| builder.finish())
+}
+
+/// Kind, device, queue or thread of a track, and category, name, start and duration of its slices.
+type Lane<'t> = (TrackKind, Option<i32>, i64, Vec<(Category, &'t str, i64, i64)>);
+
+fn slices(trace: &Trace) -> Vec<Lane<'_>> {
+    let rows = |lane: &model::Columns| {
+        let row = |i: usize| (lane.category[i], trace.strings.get(lane.name[i]), lane.start[i], lane.dur[i]);
+        (0..lane.len()).map(row).collect()
+    };
+    let tracks = trace.tracks.iter().zip(&trace.lanes);
+    tracks.map(|(track, lane)| (track.key.kind, track.key.device, track.key.id, rows(lane))).collect()
+}
+
+const ID: &str = "_00003fdc_92cb_7aa1";
+
+#[test]
+fn a_capture_is_read_through_its_suffix_and_its_links() {
+    let (_directory, path) = database(&schema(ID, 70));
+    let head = Head { path: &path, bytes: SIGNATURE };
+    assert_eq!(matches(&head), Match::Certain);
+    let trace = import(&path).unwrap();
+    let expected = [
+        (
+            TrackKind::HostThread,
+            None,
+            77,
+            vec![(Category::UserRange, "step, 1", 0, 100), (Category::HostApi, "hipLaunchKernel", 0, 10)],
+        ),
+        (
+            TrackKind::DeviceQueue,
+            Some(1),
+            2,
+            vec![(Category::Kernel, "scale<float, 4>(float*)", 30, 20), (Category::Kernel, "(unnamed)", 60, 1)],
+        ),
+        (TrackKind::DeviceQueue, Some(1), 3, vec![(Category::Memcpy, "memcpy HtoD", 70, 10)]),
+    ];
+    assert_eq!(slices(&trace), expected);
+    assert!(trace.lanes[1].link(0).is_some() && trace.lanes[1].link(1).is_none());
+    assert_eq!(trace.processes.iter().map(|p| p.pid).collect::<Vec<_>>(), [Some(70)]);
+    assert_eq!(trace.manifest.value("hardware.device"), Some("AMD Instinct MI300X"));
+    let stat = |name: &str| trace.stat(&format!("rocprofv3.{name}"));
+    assert_eq!((stat("incomplete_row"), stat("missing_name")), (1, 1));
+    let sample = trace.ledger.iter().find(|row| row.category.starts_with("rocpd_sample")).unwrap();
+    assert_eq!((sample.read, sample.kept), (1, 0));
+    assert!(!format!("{trace:?}").contains("hidden"));
+}
+
+#[test]
+fn merged_captures_keep_their_ids_apart() {
+    let other = schema("_00004aaa", 71).replace("'scale<float, 4>(float*)'", "'other'");
+    let (_directory, path) = database(&format!("{}{other}", schema(ID, 70)));
+    let trace = import(&path).unwrap();
+    assert_eq!(trace.processes.iter().map(|p| p.pid).collect::<Vec<_>>(), [Some(70), Some(71)]);
+    let names: Vec<&str> = slices(&trace).iter().filter(|t| t.2 == 2).map(|t| t.3.first().unwrap().1).collect();
+    assert_eq!(names, ["scale<float, 4>(float*)", "other"]);
+}
+
+#[test]
+fn damage_ends_in_losses_and_never_in_a_panic() {
+    let (_directory, path) = database(&schema(ID, 70));
+    let whole = std::fs::read(&path).unwrap();
+    for cut in (0..whole.len()).step_by(whole.len() / 40) {
+        std::fs::write(&path, &whole[..cut]).unwrap();
+        let _ = import(&path);
+        let mut damaged = whole.clone();
+        damaged[cut..(cut + 64).min(whole.len())].fill(0xa5);
+        std::fs::write(&path, &damaged).unwrap();
+        let _ = import(&path);
+    }
+    let (_other, empty) = database("create table songs(id integer primary key)");
+    assert!(import(&empty).unwrap_err().to_string().contains("rocpd_string"));
+}

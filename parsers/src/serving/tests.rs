@@ -1,0 +1,60 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+use std::io::Write;
+
+use model::{Trace, TraceBuilder};
+
+use super::*;
+
+fn read_text(text: &str) -> Result<Trace, ReadError> {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    let mut sink = TraceBuilder::new("t", "serving");
+    assert_eq!(crate::detect::detect(file.path()).unwrap().id, "serving");
+    crate::detect::read(file.path(), None, &mut sink, &|_, _| {})?;
+    Ok(sink.finish())
+}
+
+#[test]
+fn tokens_are_steps_and_infinity_is_kept_as_what_it_says() {
+    let trace = read_text(
+        r#"{"model_id": "m", "num_prompts": 2, "request_rate": Infinity, "request_throughput": 1.5, "mean_ttft_ms": NaN,
+            "ttfts": [0.25, 0.5], "itls": [[0.01, 0.020000001], [NaN, 0.03]], "errors": ["", "refused"]}
+           {"request_throughput": 2}"#,
+    )
+    .unwrap();
+    let found: Vec<(&str, i64, i64)> = trace
+        .lanes
+        .iter()
+        .flat_map(|l| (0..l.len()).map(|i| (trace.strings.get(l.name[i]), l.start[i], l.dur[i])))
+        .collect();
+    let ms = 1_000_000;
+    assert_eq!(
+        found,
+        [
+            ("time to first token", 0, 250 * ms),
+            ("time to first token", 280 * ms + 1, 500 * ms),
+            ("log step decode", 250 * ms, 10 * ms),
+            ("log step decode", 260 * ms, 20 * ms + 1),
+            ("log step decode", 780 * ms + 1, 30 * ms),
+        ]
+    );
+    for (key, value) in [("workload.arrival", "Infinity"), ("workload.requests", "2"), ("model.name", "m")] {
+        assert_eq!(trace.manifest.value(key), Some(value), "{key}");
+    }
+    for (stat, count) in [("further_results", 1), ("not_a_number", 3), ("unreadable_time", 1), ("failed_requests", 1)] {
+        assert_eq!(trace.stat(&format!("serving.{stat}")), count, "{stat}");
+    }
+}
+
+#[test]
+fn iterations_are_no_steps() {
+    let trace = read_text(r#"{"avg_latency": 0.9, "latencies": [1.25, 0.75], "percentiles": {"50": 0.9}}"#).unwrap();
+    assert_eq!(trace.strings.find("log step decode"), None);
+    assert_eq!((trace.slice_count(), trace.lanes[0].dur.clone()), (2, vec![1_250_000_000, 750_000_000]));
+}
+
+#[test]
+fn a_cut_result_is_an_error_that_names_the_place() {
+    let error = read_text(r#"{"avg_latency": 0.9, "latencies": [1.25, 0."#).unwrap_err().to_string();
+    assert!(error.contains("copy the file again"), "{error}");
+}

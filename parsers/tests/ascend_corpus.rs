@@ -1,0 +1,158 @@
+//! Real captures of Ascend devices, against counts that other programs make of the same files. Needs `STRATO_CORPUS`.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::path::{Path, PathBuf};
+
+use model::{Category, Detail, Trace, TraceBuilder, TrackKind};
+use parsers::ascend::FORMAT;
+
+fn corpus() -> Option<PathBuf> {
+    let corpus = std::env::var_os("STRATO_CORPUS").map(PathBuf::from);
+    if corpus.is_none() {
+        eprintln!("skipped: STRATO_CORPUS is not set");
+    }
+    corpus
+}
+
+fn read(path: &Path) -> Trace {
+    let mut builder = TraceBuilder::new(path.display().to_string(), "ascend");
+    let format = parsers::detect::read(path, None, &mut builder, &|_, _| {}).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(format.id, FORMAT.id, "{}", path.display());
+    builder.finish()
+}
+
+/// Number and total ns of the slices on device queues for which `is` holds.
+fn work(trace: &Trace, is: impl Fn(Category, bool) -> bool) -> (usize, i64) {
+    let lanes = trace.tracks.iter().zip(&trace.lanes).filter(|(t, _)| t.key.kind == TrackKind::DeviceQueue);
+    let durations: Vec<i64> = lanes
+        .flat_map(|(_, lane)| {
+            let is = &is;
+            let collective =
+                |i: usize| matches!(trace.detail(lane, i), Some(Detail::Kernel(kernel)) if kernel.collective.is_some());
+            (0..lane.len()).filter(move |i| is(lane.category[*i], collective(*i))).map(|i| lane.dur[i])
+        })
+        .collect();
+    (durations.len(), durations.iter().sum())
+}
+
+fn kernels(trace: &Trace) -> (usize, i64) {
+    work(trace, |category, collective| category == Category::Kernel && !collective)
+}
+
+fn collectives(trace: &Trace) -> (usize, i64) {
+    work(trace, |category, collective| category == Category::Kernel && collective)
+}
+
+fn waits(trace: &Trace) -> (usize, i64) {
+    work(trace, |category, _| category == Category::DeviceSync)
+}
+
+/// Rows read, rows kept and ns of the rows of the ledger that begin so.
+fn ledger(trace: &Trace, prefix: &str) -> (u64, u64, i64) {
+    let rows = trace.ledger.iter().filter(|row| row.category.starts_with(prefix));
+    rows.fold((0, 0, 0), |sum, row| (sum.0 + row.read, sum.1 + row.kept, sum.2 + row.time_ns))
+}
+
+/// One rank: job, rank, tasks and their ns, kernels, collectives, waits inside them.
+type Expected = (&'static str, u32, (u64, i64), (usize, i64), (usize, i64), (usize, i64));
+
+/// Counted with python3, durations rounded to whole ns one by one:
+/// `d = json.load(open('trace_view.json'), parse_float=Decimal)`; a layer is `[e for e in d if e['ph'] == 'X' and
+/// name_of_pid[e['pid']] == 'Ascend Hardware']`, kernels are those whose `Task Type` is AI_CORE, MIX_AIV or DSA_SQE;
+/// collectives are the `HCCL` rows of thread 0, waits the rows named Notify_Wait.
+const TIMELINES: [Expected; 4] = [
+    ("level1", 0, (535, 241_788_256), (187, 8_873_740), (4, 105_991_878), (112, 112_540_684)),
+    ("level1", 1, (535, 220_354_646), (187, 8_878_280), (4, 100_375_286), (112, 96_519_404)),
+    ("level2", 0, (535, 258_713_482), (187, 8_868_216), (4, 99_973_277), (112, 134_458_002)),
+    ("level2", 1, (535, 242_442_862), (187, 8_902_280), (4, 97_455_326), (112, 121_730_390)),
+];
+
+#[test]
+fn every_task_of_a_timeline_is_a_kernel_a_wait_or_a_named_pseudo_task() {
+    let Some(corpus) = corpus() else { return };
+    for (level, rank, tasks, compute, communication, wait) in TIMELINES {
+        let folder = corpus.join(format!("ascend-pytorch/alexnet-ddp-2rank-text-{level}/rank{rank}_ascend_pt"));
+        let trace = read(&folder);
+        assert_eq!(ledger(&trace, "Ascend Hardware/"), (tasks.0, tasks.0, tasks.1), "{level} rank {rank}");
+        let named = ["kernel", "memcpy", "wait", "event", "pseudo"];
+        let rows = trace.ledger.iter().filter(|row| row.category.starts_with("Ascend Hardware/"));
+        assert!(rows.clone().all(|row| named.iter().any(|n| row.note.starts_with(n))));
+        assert_eq!(kernels(&trace), compute, "{level} rank {rank}");
+        assert_eq!(collectives(&trace), communication, "{level} rank {rank}");
+        assert_eq!(waits(&trace), wait, "{level} rank {rank}");
+        assert_eq!(trace.processes[0].rank, Some(rank));
+        assert_eq!(trace.stat("trace.device_work_without_launch"), 0);
+        assert_eq!(trace.manifest.value("parallel.world_size"), Some("8"));
+    }
+}
+
+/// Counted with `sqlite3`: `select count(*), sum(endNs - startNs) from TASK`, the same `join COMPUTE_TASK_INFO using
+/// (globalTaskId)`, `… from COMMUNICATION_OP`, and `… from TASK join COMMUNICATION_TASK_INFO c using (globalTaskId) join
+/// STRING_IDS s on s.id = c.taskType where s.value = 'Notify_Wait'`.
+const DATABASES: [Expected; 2] = [
+    ("level2", 0, (552, 330_805_257), (187, 8_900_456), (4, 94_107_521), (112, 118_128_141)),
+    ("level2", 1, (552, 372_929_064), (187, 8_926_368), (4, 100_357_525), (112, 147_208_722)),
+];
+
+#[test]
+fn databases_hold_the_same_kernels_as_the_timelines_of_the_same_workload() {
+    let Some(corpus) = corpus() else { return };
+    for (level, rank, tasks, compute, communication, wait) in DATABASES {
+        let trace = read(&corpus.join(format!("ascend-pytorch/alexnet-ddp-2rank-db-{level}/rank{rank}_ascend_pt")));
+        assert_eq!(ledger(&trace, "TASK/"), (tasks.0, tasks.0, tasks.1), "rank {rank}");
+        assert_eq!(kernels(&trace), compute, "rank {rank}");
+        assert_eq!(collectives(&trace), communication, "rank {rank}");
+        assert_eq!(waits(&trace), wait, "rank {rank}");
+        assert_eq!(trace.processes[0].rank, Some(rank));
+        assert_eq!(trace.stat("trace.device_work_without_launch"), 0);
+        let text = read(&corpus.join(format!("ascend-pytorch/alexnet-ddp-2rank-text-{level}/rank{rank}_ascend_pt")));
+        assert_eq!(names(&trace), names(&text), "the names of kernels and how often each ran");
+    }
+}
+
+/// Names of kernels with how often each ran. Instances of one operator are numbered over the whole process, so the
+/// numbers at the ends of names differ from run to run.
+fn names(trace: &Trace) -> std::collections::BTreeMap<String, usize> {
+    let mut names = std::collections::BTreeMap::new();
+    for lane in &trace.lanes {
+        for i in (0..lane.len()).filter(|i| lane.category[*i] == Category::Kernel) {
+            let name = trace.strings.get(lane.name[i]).trim_end_matches(|c: char| c.is_ascii_digit());
+            *names.entry(name.to_owned()).or_default() += 1;
+        }
+    }
+    names
+}
+
+#[test]
+fn databases_of_every_age_give_their_operators() {
+    let Some(corpus) = corpus() else { return };
+    // `select count(*) from TASK join COMPUTE_TASK_INFO using (globalTaskId)`; in version 3008 `using (correlationId)`.
+    for (file, rows) in [
+        ("history-report-db/report_0.v3008.db", (24, 11)),
+        ("history-report-db/report_0.v3040.db", (24, 11)),
+        ("history-msprof-db/msprof_0.2024-03.db", (24, 11)),
+        ("msprof-db-msinsight/msprof_0.db", (24, 11)),
+    ] {
+        let trace = read(&corpus.join("msprof").join(file));
+        assert_eq!((ledger(&trace, "TASK/").0, kernels(&trace).0), rows, "{file}");
+        // 2023-10-25, and the session of 2023-11-27 whose clock counts from 2020.
+        let day = trace.start_unix_ns.unwrap() / 86_400_000_000_000;
+        assert!([19_655, 19_688].contains(&day), "{file}: day {day}");
+    }
+}
+
+#[test]
+fn the_layout_of_2023_is_one_capture_of_ten_iterations() {
+    let Some(corpus) = corpus() else { return };
+    let trace = read(&corpus.join("mindspore/PROF-2023-dev0-msprof-timeline"));
+    // Over all `msprof_*.json`, python3 as above: 4900 tasks of `Ascend Hardware` that are no iteration, 1370 of type
+    // AI_CORE and 20 of AI_CPU, and 10 rows of the thread `Communication Kernel`.
+    assert_eq!(ledger(&trace, "Ascend Hardware/"), (4900, 4900, 576_593_377));
+    assert_eq!(kernels(&trace).0, 1390);
+    assert_eq!(collectives(&trace), (10, 129_172_040));
+    let iterations = trace.tracks.iter().zip(&trace.lanes).filter(|(t, _)| t.key.kind == TrackKind::DeviceAnnotation);
+    let ranges = iterations.flat_map(|(_, lane)| lane.name.iter()).map(|name| trace.strings.get(*name));
+    assert_eq!(ranges.filter(|name| name.starts_with("Iteration ") && !name.contains("Refresh")).count(), 10);
+    // `collectionDateBegin` of start_info.0 is 2023-08-18.
+    assert_eq!(trace.start_unix_ns.unwrap() / 86_400_000_000_000, 19_587);
+}

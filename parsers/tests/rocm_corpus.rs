@@ -1,0 +1,116 @@
+//! Real captures of ROCm's profilers, `nsys stats` and Nsight Compute, against counts that other programs made of the same
+//! files. Needs `STRATO_CORPUS`.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::path::{Path, PathBuf};
+
+use model::{Category, Conditions, Metric, Trace, TraceBuilder};
+
+fn corpus() -> Option<PathBuf> {
+    let corpus = std::env::var_os("STRATO_CORPUS").map(PathBuf::from);
+    if corpus.is_none() {
+        eprintln!("skipped: STRATO_CORPUS is not set");
+    }
+    corpus
+}
+
+fn read(path: &Path, format: &str) -> Trace {
+    let mut builder = TraceBuilder::new(path.display().to_string(), format);
+    let read = parsers::detect::read(path, None, &mut builder, &|_, _| {}).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(read.id, format, "{}", path.display());
+    builder.finish()
+}
+
+/// Count and total ns of the slices of a category.
+fn sum(trace: &Trace, category: Category) -> (usize, i64) {
+    let slices = trace.lanes.iter().flat_map(|lane| (0..lane.len()).map(move |i| (lane.category[i], lane.dur[i])));
+    slices.filter(|(c, _)| *c == category).fold((0, 0), |sum, (_, dur)| (sum.0 + 1, sum.1 + dur))
+}
+
+fn linked(trace: &Trace) -> usize {
+    trace.lanes.iter().map(|lane| (0..lane.len()).filter(|i| lane.link(*i).is_some()).count()).sum()
+}
+
+// awk -F'","' 'NR>1 && NF>10 {n++; sub(/"/,"",$11); t+=$11-$10} END {print n, t}' X_kernel_trace.csv
+// Links: kernels whose Correlation_Id is in X_hip_api_trace.csv.
+#[test]
+fn rocprofv3_tables_hold_what_awk_counts() {
+    let Some(corpus) = corpus() else { return };
+    let folder = corpus.join("rocprof/llamacpp-v3-strix");
+    let decode = read(&folder.join("decode_kernel_trace.csv"), "rocprofv3");
+    assert_eq!(sum(&decode, Category::Kernel), (144, 1_857_381));
+    assert_eq!(sum(&decode, Category::HostApi), (920, 4_449_331));
+    assert_eq!((linked(&decode), decode.stat("trace.device_work_without_launch")), (27, 117));
+    let prefill = read(&folder.join("prefill_hip_api_trace.csv"), "rocprofv3");
+    assert_eq!(sum(&prefill, Category::Kernel), (1_128, 66_066_571));
+    assert_eq!((sum(&prefill, Category::HostApi), linked(&prefill)), ((5, 1_411_305), 1_124));
+    // One launch of a graph, many kernels.
+    let folded = prefill.lanes.iter().flat_map(|lane| lane.correlation.iter().filter(|id| **id == 57_328)).count();
+    assert!(folded > 100, "{folded}");
+    assert_eq!(decode.processes.iter().map(|p| p.pid).collect::<Vec<_>>(), [Some(2_684_120)]);
+}
+
+// tail -n +2 decode_stall_counter_collection.csv | cut -d, -f2 | sort -u | wc -l
+#[test]
+fn counters_are_measurements_of_each_dispatch() {
+    let Some(corpus) = corpus() else { return };
+    let folder = corpus.join("rocprof/llamacpp-v3-strix");
+    for (file, dispatches) in [("decode_stall", 34), ("decode_fetch", 34), ("prefill_stall", 54), ("prefill_fetch", 54)]
+    {
+        let trace = read(&folder.join(format!("{file}_counter_collection.csv")), "rocprofv3");
+        assert_eq!((trace.slice_count(), trace.summaries.len()), (0, dispatches), "{file}");
+    }
+    let trace = read(&corpus.join("rocprof/rpc-mi200/pmc_perf.csv"), "rocprof");
+    let total: i64 = trace.summaries.iter().filter_map(|s| s.total).sum();
+    // python3: sum(int(r["EndNs"]) - int(r["BeginNs"]) for r in csv.DictReader(open("pmc_perf.csv")))
+    assert_eq!((trace.slice_count(), trace.summaries.len(), total), (0, 167, 42_790_634));
+}
+
+// awk -F, 'NR>1 {n++; t+=$(NF-2)-$(NF-3)} END {print n, t}' results.csv
+#[test]
+fn rocprof_v1_holds_what_awk_counts() {
+    let Some(corpus) = corpus() else { return };
+    let trace = read(&corpus.join("rocprof/llamacpp-v1/results.csv"), "rocprof");
+    assert_eq!(sum(&trace, Category::Kernel), (1_963, 662_138_329));
+}
+
+// awk -F, 'NR>1 {n+=$3; t+=$2} END {print n, t}' X_cuda_gpu_kern_sum.csv
+#[test]
+fn sums_of_nsys_stats_stay_sums() {
+    let Some(corpus) = corpus() else { return };
+    for (stage, kernels, count, total) in [
+        ("all-stage", 113, 1_695_983, 4_946_064_742),
+        ("clip", 19, 387, 3_424_837),
+        ("decode", 46, 78_016, 179_072_697),
+        ("prefill", 97, 6_660, 65_691_733),
+    ] {
+        let file = format!("nsys-stats-csv/dsocr-rtx5090/{stage}_cuda_gpu_kern_sum.csv");
+        let trace = read(&corpus.join(file), "nsys-stats");
+        let sums = trace.summaries.iter().fold((0, 0), |s, k| (s.0 + k.count, s.1 + k.total.unwrap()));
+        assert_eq!((trace.slice_count(), trace.summaries.len(), sums), (0, kernels, (count, total)), "{stage}");
+    }
+}
+
+// python3: [r["gpu__time_duration.sum"] for r in csv.DictReader(open("profile.raw.csv"))]; the details page rounds to 0.01 µs.
+#[test]
+fn both_pages_of_nsight_compute_measure_the_same_kernels() {
+    let Some(corpus) = corpus() else { return };
+    let raw = read(&corpus.join("ncu-csv/sglang-fork/profile.raw.csv"), "ncu");
+    let details = read(&corpus.join("ncu-csv/sglang-fork/profile.details.csv"), "ncu");
+    let times = |trace: &Trace| trace.summaries.iter().map(|s| s.total).collect::<Vec<_>>();
+    assert_eq!(times(&raw), [Some(16_448), Some(3_232), Some(33_504), Some(33_952), None]);
+    assert_eq!(times(&details), [Some(16_450), Some(3_230), Some(33_500), Some(33_950), None]);
+    let of = |s: &model::KernelSummary, metric| s.metrics.iter().find(|(m, _)| *m == metric).map(|(_, value)| *value);
+    for (fine, rounded) in raw.summaries.iter().zip(&details.summaries) {
+        assert_eq!((fine.grid, fine.block, fine.conditions), (rounded.grid, rounded.block, Conditions::Isolated));
+        for metric in [Metric::Compute, Metric::Memory, Metric::Occupancy, Metric::Waves] {
+            let (a, b) = (of(fine, metric), of(rounded, metric));
+            assert!(a.zip(b).is_none_or(|(a, b)| (a - b).abs() <= 0.0051), "{metric:?} {a:?} {b:?}");
+        }
+        let (a, b) = (of(fine, Metric::DramBytesPerSecond), of(rounded, Metric::DramBytesPerSecond));
+        assert!(a.zip(b).is_none_or(|(a, b)| (a - b).abs() <= 0.01 * b.max(1e6)), "{a:?} {b:?}");
+    }
+    assert_eq!(of(&raw.summaries[0], Metric::Compute), Some(61.924_661));
+    assert!(!raw.summaries[0].stalls.is_empty());
+    assert_eq!(raw.manifest.value("hardware.device"), Some("NVIDIA H800"));
+}

@@ -1,0 +1,131 @@
+//! CM-14: a rank waits inside collectives for a rank that is not in the capture.
+
+use model::{EvidenceClass, Ns};
+
+use super::{gate, reading};
+use crate::{
+    analysis::{Bucket, Class, Confidence, Edit, Layer, OpKind, Rank},
+    diagnose::{
+        Competing, Evidence, Finding, Intervention, Trigger,
+        rule::{Context, Doc, Outcome, Rule},
+    },
+    i18n::{Message, Text, Value},
+};
+
+/// Share of the median step that is waited, as in CM-12 (method §5.3).
+const SHARE: f64 = 0.05;
+
+/// The rule.
+pub struct RecordedWait;
+
+static DOC: Doc = Doc {
+    id: "CM-14",
+    title: Text::new("Exposed waits for a rank outside the capture", "暴露的等待：等待采集之外的 rank"),
+    layer: Layer::Communication,
+    needs: &[EvidenceClass::Device],
+    sees: Text::new(
+        "The profiler recorded for which rank each wait inside a collective was. The rank waited for longest is not in the capture, so what it did meanwhile is not known.",
+        "采集工具记录了集合通信内部每次等待的对象。等待最久的 rank 不在采集中，因此不知道它当时在做什么。",
+    ),
+    matters: Text::new(
+        "No compute hides this time: the step is longer by all of it. The wait shows here, its cause lies on the other rank.",
+        "这段时间没有计算可以掩盖，步时因此全额变长。等待出现在这里，原因在另一个 rank 上。",
+    ),
+    trigger: Text::new(
+        "Waits of collectives that nothing hides are at least 5 % of the median step, and the rank waited for longest is not in the capture.",
+        "未被掩盖的集合通信等待至少占中位步时的 5%，且等待最久的 rank 不在采集中。",
+    ),
+    source: Text::new(
+        "5 %: as for waits between captured ranks. Ascend's profiler records a notify wait with the rank at its other end.",
+        "5%：与已采集 rank 间等待的阈值相同。Ascend 采集工具记录每次 notify 等待及其对端 rank。",
+    ),
+    guards: Text::new(
+        "Silent where the source records no waits inside collectives, and where the rank waited for is in the capture: then its own rows tell what it spent the time on. A rank waited for may itself wait for another one, or the link to it may be slow: only its own capture decides.",
+        "若数据源不记录集合通信内部的等待，或被等待的 rank 在采集中，则不报告；后者由其自身记录说明时间去向。被等待的 rank 可能也在等待别的 rank，或者到它的链路慢：只有它自己的采集可以判定。",
+    ),
+    verify: Text::new(
+        "Capture the rank that was waited for together with this one, and diagnose both as one job: what it spent longer on is then named.",
+        "将被等待的 rank 与本 rank 一起采集，并作为一个作业诊断：届时会指出它多花的时间在哪里。",
+    ),
+};
+
+impl Rule for RecordedWait {
+    fn doc(&self) -> &'static Doc {
+        &DOC
+    }
+
+    fn check(&self, cx: &Context<'_>) -> Outcome {
+        let found = cx.main_classes().filter_map(|(rank, class)| wait(cx, rank, class));
+        found.max_by(|a, b| a.trigger.value.total_cmp(&b.trigger.value)).into_iter().collect()
+    }
+}
+
+fn wait(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
+    let ranks = &cx.analysis.ranks;
+    let exposed = |step: &crate::analysis::Step| -> Ns {
+        step.buckets.iter().filter(|(bucket, _)| *bucket == Bucket::CommWait).map(|(_, ns)| *ns).sum()
+    };
+    let cost = gate::recurring(rank, class, SHARE, exposed)?;
+    let peers = &rank.collectives.notified.peers;
+    let (&peer, &longest) = peers.iter().max_by_key(|(_, ns)| **ns)?;
+    if ranks.iter().any(|r| r.rank == peer) {
+        return None;
+    }
+    let claim = Message::new(
+        Text::new(
+            "In {class}, rank {rank} waits {wait} of {step} ({share}) inside collectives that nothing hides, longest for rank {peer}, which is not in the capture.",
+            "{class} 中，rank {rank} 在 {step} 里有 {wait}（{share}）处于未被掩盖的集合通信等待，等待最久的是不在采集中的 rank {peer}。",
+        ),
+        [
+            ("class", Value::Raw(class.key.clone())),
+            ("rank", Value::Raw(rank.rank.to_string())),
+            ("wait", Value::Ns(cost.per_step)),
+            ("step", Value::Ns(class.p50)),
+            ("share", Value::Share(cost.share)),
+            ("peer", Value::Raw(peer.to_string())),
+        ],
+    );
+    let trigger = Trigger {
+        formula: Text::new("exposed waits of collectives / median step", "未被掩盖的集合通信等待 / 中位步时"),
+        value: cost.share,
+        threshold: SHARE,
+    };
+    let change = Intervention { removes: cost.per_step, layer: Layer::Communication, edits: vec![alone(rank, class)] };
+    let waiting = rank.timeline.ops.iter().filter(|op| op.kind == OpKind::Comm).map(|op| op.slice);
+    let mut finding = cx.finding(&DOC, rank, class, claim, trigger, change).with(Evidence::new(
+        Text::new("recorded waits for that rank, whole capture", "对该 rank 的等待记录（整个采集）"),
+        Value::Ns(longest),
+        reading::sample(waiting),
+    ));
+    let also = ranks.iter().filter(|r| r.rank != rank.rank).filter_map(|r| r.collectives.notified.peers.get(&peer));
+    let others: Ns = also.clone().max().copied().unwrap_or(0);
+    if others > 0 {
+        finding = finding.with(Evidence::new(
+            Text::new(
+                "longest wait of another captured rank for the same one",
+                "其他已采集 rank 对同一 rank 的最长等待",
+            ),
+            Value::Ns(others),
+            Vec::new(),
+        ));
+    }
+    finding = finding.against(Competing::open(
+        Text::new("the link to that rank is slow", "到该 rank 的链路慢"),
+        Text::new(
+            "a capture of that rank, or a bandwidth test of the pair, decides",
+            "该 rank 的采集或该对的带宽测试可以判定",
+        ),
+    ));
+    finding.ranks = ranks.iter().map(|r| r.rank).collect();
+    finding.gated(cost.most.min(Confidence::Medium).max(Confidence::Low))
+}
+
+/// Every collective takes what the source says it transferred, and waits for nobody.
+fn alone(rank: &Rank, class: &Class) -> Edit {
+    let ops = rank.steady_steps(class).flat_map(|step| step.ops.clone());
+    let told = ops.filter_map(|i| {
+        let op = rank.timeline.ops.get(i)?;
+        Some((u32::try_from(i).ok()?, *rank.collectives.notified.transfer.get(&op.slice)?))
+    });
+    Edit::Alone(told.collect())
+}
