@@ -76,9 +76,7 @@ fn without(a: &[(Ns, Ns)], b: &[(Ns, Ns)]) -> Vec<(Ns, Ns)> {
         while b.get(next).is_some_and(|(_, hole_end)| *hole_end <= start) {
             next += 1;
         }
-        let mut holes = b.iter().skip(next).take_while(|(hole, _)| *hole < end);
-        loop {
-            let Some(&(hole, hole_end)) = holes.next() else { break };
+        for &(hole, hole_end) in b.iter().skip(next).take_while(|(hole, _)| *hole < end) {
             if start < hole {
                 out.push((start, hole));
             }

@@ -75,7 +75,8 @@ pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis 
     for rule in rules::REGISTRY {
         let doc = rule.doc();
         let missing = analysis.evidence.missing(doc.needs);
-        if !missing.is_empty() && !(rule.reads_logs() && cx.is_logged()) {
+        let told_by_log = rule.reads_logs() && cx.is_logged();
+        if !missing.is_empty() && !told_by_log {
             abstained.push(Abstention { rule: doc.id, needs: missing, why: None });
             continue;
         }

@@ -57,8 +57,8 @@ impl Summaries {
             run: run.into_iter().map(sum).collect(),
             isolated: trace.summaries.iter().filter(|s| s.conditions == Conditions::Isolated).map(one).collect(),
         };
-        found.run.sort_by(|a, b| b.total.cmp(&a.total));
-        found.isolated.sort_by(|a, b| b.total.cmp(&a.total));
+        found.run.sort_by_key(|kernel| std::cmp::Reverse(kernel.total));
+        found.isolated.sort_by_key(|kernel| std::cmp::Reverse(kernel.total));
         found
     }
 
