@@ -15,7 +15,6 @@
 //! | less evidence | `metamorphic_diagnosis::less_evidence_never_blames_another_layer` |
 //! | the capture repeated | `metamorphic_diagnosis::a_run_recorded_twice_in_a_row_has_the_same_step` |
 //! | a process that has nothing to do with it | `metamorphic_diagnosis::a_process_that_has_nothing_to_do_with_the_run_changes_nothing` |
-//! | kernel names that nobody knows | `metamorphic_capture::kernels_with_names_that_nobody_knows_never_blame_another_layer` |
 //! | another vendor's names | `metamorphic_capture::the_names_of_another_vendor_leave_the_verdict_as_it_is` |
 //! | another format | `metamorphic_capture::two_formats_of_one_run_have_the_same_layers` |
 //! | ranks in another order | `metamorphic_capture::the_order_in_which_ranks_are_read_changes_nothing` |
