@@ -10,11 +10,15 @@
 //! | host events taken away | [`taking_host_events_away_never_moves_time_to_another_layer`] |
 //! | the replay of no edit | `replay::the_unedited_replay_reproduces_every_run` |
 //! | no gain above Amdahl's bound | `metamorphic_diagnosis::no_replayed_gain_beats_what_the_change_takes_away` |
-//! | waits are explained | `strato selftest` prints what the wait identity leaves over |
+//! | waits are explained | `metamorphic_capture::waits_are_explained_to_two_nanoseconds` |
 //! | a kernel before its launch is an alarm | `analysis::tests::a_kernel_that_starts_before_its_launch_is_an_alarm_not_a_negative_gap` |
 //! | less evidence | `metamorphic_diagnosis::less_evidence_never_blames_another_layer` |
 //! | the capture repeated | `metamorphic_diagnosis::a_run_recorded_twice_in_a_row_has_the_same_step` |
 //! | a process that has nothing to do with it | `metamorphic_diagnosis::a_process_that_has_nothing_to_do_with_the_run_changes_nothing` |
+//! | another vendor's names | `metamorphic_capture::the_names_of_another_vendor_leave_the_verdict_as_it_is` |
+//! | another format | `metamorphic_capture::two_formats_of_one_run_have_the_same_layers` |
+//! | ranks in another order | `metamorphic_capture::the_order_in_which_ranks_are_read_changes_nothing` |
+//! | identical ranks | `metamorphic_capture::identical_ranks_change_nothing` |
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -161,6 +161,9 @@ pub struct Config {
     pub heat_permille: i64,
     /// Largest change that the host work of some consecutive steps shares.
     pub host_noise_permille: i64,
+    /// Whether every piece of host work takes its mean time: what is left of a run once nothing disturbs its hosts.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub steady_host: bool,
     /// Synchronisations at the end of a step that have nothing to wait for.
     pub idle_syncs: i64,
     /// Whether the engine's counters are recorded.
@@ -261,6 +264,7 @@ impl Config {
             context_tokens: by_address(11, 256, 6_000),
             heat_permille: by_address(12, 0, 12),
             host_noise_permille: by_address(13, 0, 120),
+            steady_host: false,
             idle_syncs: 0,
             counters: by_address(14, 0, 1) == 0,
             record_shapes: by_address(15, 0, 1) == 0,

@@ -124,11 +124,12 @@ fn same_scope(a: &Finding, b: &Finding) -> bool {
 /// Rules that find the one rank that the others wait for.
 const CULPRIT: [&str; 3] = ["CM-01", "CM-09", "CM-10"];
 
-/// Whether the general finding speaks of what the specific one does: who names the rank that all wait for explains what the
-/// waiting does to all of them.
+/// Whether the general finding speaks of what the specific one does: on no rank that the specific one does not name; or on
+/// those that wait for the one that it names, as who names that rank explains what the waiting does to all of them.
 fn covers(general: &Finding, specific: &Finding) -> bool {
-    let among = || specific.ranks.iter().all(|rank| general.ranks.contains(rank));
-    same_scope(general, specific) || (CULPRIT.contains(&specific.rule) && general.class == specific.class && among())
+    let among = |few: &Finding, many: &Finding| few.ranks.iter().all(|rank| many.ranks.contains(rank));
+    let culprit = CULPRIT.contains(&specific.rule) && among(specific, general);
+    general.class == specific.class && (among(general, specific) || culprit)
 }
 
 /// Of two rules that claim the same time one stays and names the other.

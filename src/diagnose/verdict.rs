@@ -178,6 +178,15 @@ pub fn judge(cx: &Context<'_>, findings: &[Finding]) -> Verdict {
             [("rule", Value::Raw(first.rule.to_owned())), ("gain", Value::Share(first.estimate.max_gain_share()))];
         return undecided(Message::new(text, step_args(rank, class).into_iter().chain(args)), vec![first.rule]);
     }
+    let pause = pause_without_demand(cx, rank, class);
+    if pause >= RIVAL && pause > best {
+        let text = Text::new(
+            "{subject} ({class}): {lasts} {step}; for {share} of it the host does nothing known between steps, which is more than what was found would gain ({gain} at most), and nothing recorded says whether it had requests to work on: record the engine's counters of running and waiting requests, or ranges around its scheduling.",
+            "{subject}（{class}）：{lasts} {step}；其中 {share} 的时间主机在步间没有任何已知活动，多于已发现问题的最大收益（{gain}），也没有任何记录能说明是否有请求可处理：请记录引擎的运行与等待请求计数，或标注其调度区间。",
+        );
+        let args = [("share", Value::Share(pause)), ("gain", Value::Share(best))];
+        return undecided(Message::new(text, step_args(rank, class).into_iter().chain(args)), vec![load::ID]);
+    }
     match first {
         Some(first) => {
             let same = |f: &&Finding| weighty(f) && f.layer == first.layer;
@@ -204,6 +213,16 @@ fn may_lack_requests(cx: &Context<'_>, first: &Finding, class: &Class) -> bool {
     first.rule == "RT-12"
         && !Scheduler::of(cx.trace).knows_demand()
         && unknown >= IDLE_HOST * first.estimate.mid_gain_share()
+}
+
+/// Share of a class in which the host does nothing known between steps, while nothing says whether it had anything to do.
+fn pause_without_demand(cx: &Context<'_>, rank: &Rank, class: &Class) -> f64 {
+    if Scheduler::of(cx.trace).knows_demand() {
+        return 0.0;
+    }
+    let unknown = |gap: &Gap, b: Bucket| gap.between_steps && reading::is_host(cx.analysis, b, "unknown");
+    let pause: Ns = rank.steady_steps(class).map(|step| reading::idle(rank, step, unknown)).sum();
+    pause as f64 / class.total.max(1) as f64
 }
 
 /// Share of a class in which the capture does not show what the device waits for, or what it does.

@@ -89,7 +89,7 @@ pub fn edited(trace: &Trace, mut edit: impl FnMut(Event) -> Vec<Event>) -> Trace
 }
 
 /// What an analysis says of a step, free of ids.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct StepEssence {
     pub window: Ns,
     pub class: String,

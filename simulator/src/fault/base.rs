@@ -153,7 +153,8 @@ impl Config {
         // Of these the engine's own counters tell.
         self.counters |= matches!(
             kind,
-            F::LoadLimited
+            F::Scheduling
+                | F::LoadLimited
                 | F::Preemption
                 | F::LowAcceptance
                 | F::MoeImbalance

@@ -22,6 +22,15 @@ pub enum Control {
 impl Control {
     /// All controls.
     pub const ALL: [Self; 3] = [Self::LowOccupancy, Self::HarmlessSync, Self::LongContext];
+
+    /// Its name in reports and file names; the serialised one.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::LowOccupancy => "low_occupancy",
+            Self::HarmlessSync => "harmless_sync",
+            Self::LongContext => "long_context",
+        }
+    }
 }
 
 impl Config {

@@ -64,8 +64,9 @@ kinds! {
     Gc Runtime ["RT-15", "RT-22"];
     /// Long gaps between the nodes of a graph.
     NodeGap Runtime ["RT-18"];
-    /// Rare host stalls of unknown origin; of several ranks now one, now another.
-    Stalls Runtime ["RT-22", "CM-12"];
+    /// Rare host stalls of unknown origin; of several ranks now one, now another. Nothing recorded tells them from
+    /// collections that nobody recorded.
+    Stalls Runtime ["RT-22", "CM-12", "RT-15"];
     /// Steps are still getting faster after the claimed warm-up.
     ShortWarmup Runtime ["RT-23"];
     /// Collectives that the model does not need.
@@ -83,7 +84,7 @@ kinds! {
     /// The scheduler of one rank takes long between steps.
     RankScheduling Runtime ["CM-01", "RT-12"] one;
     /// Every rank's host is held up at random, none more than the others.
-    RankNoise Runtime ["CM-12"];
+    RankNoise Runtime ["CM-12", "RT-22"];
     /// All matrix products are slower than the device allows.
     SlowGemm Operator ["OP-01"];
     /// Activations go to 32 bits and back around each norm and activation.
@@ -119,7 +120,7 @@ kinds! {
     /// Each launch call takes long.
     SlowLaunch Runtime ["RT-14", "RT-01"];
     /// Another thread of the interpreter holds its lock.
-    Gil Runtime ["RT-16", "RT-13"];
+    Gil Runtime ["RT-16"];
     /// Kernels of each layer go to a side stream that the main one then waits for, by events that are slow.
     SerialStreams Runtime ["RT-17"];
     /// Few requests arrive and the engine waits for them.

@@ -73,6 +73,8 @@ impl Builder<'_> {
         let skew = self.config.dose(FaultKind::MoeImbalance, 600);
         let skew = if skew > 0 { self.seat.common.around(Of::Skew, key, skew, 500) } else { 0 };
         let others = i64::try_from(self.config.ranks).unwrap_or(1) - 1;
+        // Nobody can lose more tokens than there are.
+        let skew = skew.min(900 * others.max(1));
         match self.config.culprit(FaultKind::MoeImbalance) {
             Some(culprit) if culprit == self.seat.rank => own + skew,
             _ => own - skew / others.max(1),

@@ -107,6 +107,9 @@ impl<'c> Machine<'c> {
     /// `mean` with the jitter of host work.
     fn cost(&mut self, of: Of, mean: i64) -> i64 {
         let key = self.key();
+        if self.config.steady_host {
+            return mean;
+        }
         let most = self.config.host_noise_permille;
         let shared = self.seat.own.around(Of::HostNoise, [self.step / NOISE_STEPS, 0, 0], 1000, most);
         let mean = mean * shared / 1000;

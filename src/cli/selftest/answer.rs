@@ -32,6 +32,8 @@ pub struct Injected {
     pub culprit: Option<u32>,
     /// Mean steady step with the fault less that without it, ns.
     pub gain: Ns,
+    /// Whether the capture holds what tells it from everything that looks like it.
+    pub told: bool,
 }
 
 /// A finding, as far as it can be right or wrong.
@@ -64,8 +66,8 @@ pub struct Answer {
     pub verdict: VerdictLayer,
     /// Findings in their order.
     pub said: Vec<Said>,
-    /// For each of the run's faults, whether a rule that names it could speak: there is one, and the capture holds the
-    /// evidence it needs.
+    /// For each of the run's faults, whether a rule that names it could speak: there is one, the capture holds the evidence
+    /// it needs, and it is no evidence of something else as well.
     pub heard: Vec<bool>,
 }
 
@@ -125,7 +127,7 @@ impl Answer {
         Self {
             verdict: diagnosis.verdict.layer,
             said: diagnosis.findings.iter().map(&mut said).collect(),
-            heard: faults.iter().map(|fault| fault.kind.rules().iter().any(speaks)).collect(),
+            heard: faults.iter().map(|fault| fault.told && fault.kind.rules().iter().any(speaks)).collect(),
         }
     }
 
@@ -142,8 +144,9 @@ impl Answer {
         self.said.iter().find(|said| said.names(i))
     }
 
-    /// Whether the answer blames the family of fault `i`; `None` when it leaves that open. What qualifies all findings (a
-    /// fault of the measurement) never comes first, and is blamed by naming it at all.
+    /// Whether the answer blames the family of fault `i`; `None` when it leaves that open, or rests on something else that
+    /// really is worth as much and says nothing of the fault. What qualifies all findings (a fault of the measurement) never
+    /// comes first, and is blamed by naming it at all.
     pub fn blames(&self, i: usize, fault: &Injected) -> Option<bool> {
         if fault.family == Family::Measurement && self.names(i).is_some() {
             return Some(true);
@@ -152,15 +155,18 @@ impl Answer {
             return None;
         }
         let wanted = layer_of(fault.family);
-        match self.against(i, fault.gain).find(|said| said.layer != Layer::Measurement) {
+        let by_verdict = match self.verdict {
+            VerdictLayer::Operator => Some(wanted == Some(Layer::Operator)),
+            VerdictLayer::Runtime => Some(wanted == Some(Layer::Runtime)),
+            VerdictLayer::Communication => Some(wanted == Some(Layer::Communication)),
+            VerdictLayer::Load => Some(fault.family == Family::LoadLimited),
+            VerdictLayer::None | VerdictLayer::Undecided => None,
+        };
+        let counts = |said: &&Said| said.layer != Layer::Measurement;
+        match self.against(i, fault.gain).find(counts) {
             Some(first) => Some(wanted.map_or(first.names(i), |layer| first.layer == layer)),
-            None => match self.verdict {
-                VerdictLayer::Operator => Some(wanted == Some(Layer::Operator)),
-                VerdictLayer::Runtime => Some(wanted == Some(Layer::Runtime)),
-                VerdictLayer::Communication => Some(wanted == Some(Layer::Communication)),
-                VerdictLayer::Load => Some(fault.family == Family::LoadLimited),
-                VerdictLayer::None | VerdictLayer::Undecided => None,
-            },
+            None if self.said.iter().any(|said| counts(&said)) => by_verdict.filter(|right| *right),
+            None => by_verdict,
         }
     }
 

@@ -12,13 +12,15 @@ pub enum Loss {
     Correlation,
     /// Everything that the host did.
     Host,
+    /// What the engine counts of itself.
+    Counters,
     /// Every rank but the first.
     OtherRanks,
 }
 
 impl Loss {
     /// All losses, in the order of the tables.
-    pub const ALL: [Self; 4] = [Self::Shapes, Self::Correlation, Self::Host, Self::OtherRanks];
+    pub const ALL: [Self; 5] = [Self::Shapes, Self::Correlation, Self::Host, Self::Counters, Self::OtherRanks];
 
     /// Key in JSON.
     pub fn key(self) -> &'static str {
@@ -26,6 +28,7 @@ impl Loss {
             Self::Shapes => "shapes",
             Self::Correlation => "correlation",
             Self::Host => "host",
+            Self::Counters => "counters",
             Self::OtherRanks => "other_ranks",
         }
     }
@@ -34,6 +37,7 @@ impl Loss {
     pub fn applies(self, trace: &Trace) -> bool {
         match self {
             Self::Shapes => trace.details.iter().any(|d| matches!(d, Detail::Op(op) if op.shapes.is_some())),
+            Self::Counters => !trace.counters.is_empty(),
             Self::OtherRanks => trace.processes.len() > 1,
             Self::Correlation | Self::Host => true,
         }
@@ -76,7 +80,8 @@ impl Loss {
         // The counters' times stay those of the capture.
         b.clock(Clock::AsIs { unix_zero: trace.start_unix_ns });
         let mut poorer = b.finish();
-        poorer.counters = trace.counters.iter().filter(|counter| keeps(counter.process)).cloned().collect();
+        let counted = |counter: &&model::CounterTrack| self != Self::Counters && keeps(counter.process);
+        poorer.counters = trace.counters.iter().filter(counted).cloned().collect();
         poorer.window = trace.window;
         poorer.manifest = trace.manifest.clone();
         poorer.simulated = trace.simulated;

@@ -10,7 +10,7 @@ use super::{
     answer::{Answer, Injected},
     deprive::Loss,
     plan::{Case, mode_key},
-    subject::Subject,
+    subject::{self, Subject},
     worth::Worth,
 };
 use crate::{
@@ -108,7 +108,8 @@ pub fn examine(case: &Case, depth: Depth, keep: Option<&Path>, packs: &Packs) ->
 fn injected(config: &simulator::Config, fault: &Fault, step: Ns) -> Injected {
     let without = Subject::new(&config.without(fault.kind)).step();
     let culprit = config.culprit(fault.kind).filter(|_| config.ranks > 1).and_then(|rank| u32::try_from(rank).ok());
-    Injected { kind: fault.kind, family: fault.kind.layer(), culprit, gain: step - without }
+    let told = subject::tells(config, fault.kind);
+    Injected { kind: fault.kind, family: fault.kind.layer(), culprit, gain: step - without, told }
 }
 
 /// The main class of the rank that takes longest.

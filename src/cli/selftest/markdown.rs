@@ -216,6 +216,7 @@ fn selective(score: &Score, lang: Lang) -> String {
             Some(Loss::Shapes) => Text::new("shapes", "形状"),
             Some(Loss::Correlation) => Text::new("correlation", "关联"),
             Some(Loss::Host) => Text::new("host", "主机"),
+            Some(Loss::Counters) => Text::new("counters of the engine", "引擎计数器"),
             Some(Loss::OtherRanks) => Text::new("other ranks", "其他 rank"),
         };
         table.row([what.get(lang).to_owned(), rate(s.answered), rate(s.wrong), units::count(s.answered.of)]);

@@ -4,7 +4,7 @@
 //! issuing only turns the drawn configuration into that one. So a fault, a magnitude, a number of ranks and a seed say
 //! everything of a run, and the same four give the same run again.
 
-use simulator::{Config, Fault, FaultKind, MAGNITUDES, config::Mode, fault::Control};
+use simulator::{Config, Fault, FaultKind, Layer, MAGNITUDES, config::Mode, fault::Control};
 
 /// One run to examine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,7 +15,8 @@ pub struct Case {
     pub control: Option<Control>,
     /// Seed of the run.
     pub seed: u64,
-    /// Ranks that are simulated and recorded; with 1 the run may still be one rank of several.
+    /// Ranks that are simulated and recorded. With 1 a healthy run, or one whose fault needs collectives, may still be one
+    /// rank of several.
     pub ranks: usize,
 }
 
@@ -61,7 +62,7 @@ impl Case {
     /// Faults of the run in the word that `--only` takes.
     pub fn key(&self) -> String {
         match self.control {
-            Some(control) => format!("{control:?}"),
+            Some(control) => control.key().to_owned(),
             None if self.faults.is_empty() => HEALTHY_KEY.to_owned(),
             None => self.faults.iter().map(|fault| kind_key(fault.kind)).collect::<Vec<_>>().join("+"),
         }
@@ -76,6 +77,12 @@ impl Case {
         };
         // What happened in a replay recorded as one row nobody can tell, and no answer would be right.
         config.graph_level_trace = false;
+        // One rank of several that was captured alone is what is left when the others are taken away, and examined as that.
+        let of_ranks =
+            |fault: &Fault| fault.kind.layer() == Layer::Communication || fault.kind == FaultKind::CollectiveHost;
+        if config.ranks == 1 && !self.faults.is_empty() && !self.faults.iter().any(of_ranks) {
+            config.tensor_parallel = 1;
+        }
         // Streams that wait for each other are examined without collectives, which would hide it.
         let alone = self.faults.iter().any(|fault| fault.kind == FaultKind::SerialStreams);
         if self.ranks > 1 && !alone {
@@ -204,6 +211,9 @@ mod tests {
     fn keys_are_the_serialised_names() {
         for kind in FaultKind::ALL.iter().copied() {
             assert_eq!(serde_json::to_value(kind).ok(), Some(kind_key(kind).into()));
+        }
+        for control in Control::ALL {
+            assert_eq!(serde_json::to_value(control).ok(), Some(control.key().into()));
         }
     }
 }

@@ -41,6 +41,8 @@ impl Worth {
 /// Runs in which what `rule` complains of is improved, one for each way to do it; the best one counts.
 fn improved(rule: &str, config: &Config) -> Vec<Config> {
     let now = || config.clone();
+    let undisturbed =
+        || Config { steady_host: true, jitter_permille: 0, drift_permille: 0, flush_every: 0, ..config.clone() };
     match rule {
         "RT-18" => vec![Config { node_gap_ns: 0, ..now() }],
         "RT-01" | "RT-03" | "RT-14" | "CM-11" => vec![Config { mode: Mode::Full, ..now() }],
@@ -53,10 +55,8 @@ fn improved(rule: &str, config: &Config) -> Vec<Config> {
             Config { async_scheduling: true, token_return: TokenReturn::EventSync, ..now() },
         ],
         "RT-10" => vec![Config { allocate_every: 0, ..now() }],
-        "RT-22" => vec![Config { jitter_permille: 0, drift_permille: 0, flush_every: 0, allocate_every: 0, ..now() }],
-        "RT-13" | "RT-16" | "CM-01" | "CM-12" => {
-            vec![Config { host_noise_permille: 0, jitter_permille: 0, drift_permille: 0, flush_every: 0, ..now() }]
-        }
+        "RT-22" => vec![Config { allocate_every: 0, ..undisturbed() }],
+        "RT-13" | "RT-16" | "CM-01" | "CM-12" => vec![undisturbed()],
         "RT-07" => vec![Config { graph_launch_ns: 0, graph_launch_node_ns: 0, ..now() }],
         "RT-17" => vec![Config { streams: 1, ..now() }],
         "OP-13" | "CP-06" => vec![Config { drift_permille: 0, heat_permille: 0, ..now() }],

@@ -12,6 +12,9 @@ use crate::{
 
 /// Share of all waiting whose largest instances decide who is late: small waits are noise, and rare long ones count (own value).
 const DECISIVE: (Ns, Ns) = (4, 5);
+/// An instance is like the shortest of the decisive ones, and decides too, if it waits one part in so many of that: which
+/// of equal pauses complete the share is an accident (own value).
+const ALIKE: Ns = 2;
 /// Fewest decisive instances (method §4.2).
 pub(super) const INSTANCES: usize = 4;
 /// Chance below which a rank is not late by accident (method §4.2).
@@ -100,12 +103,14 @@ pub(super) fn waiting(cx: &Context<'_>) -> Vec<Waiting> {
     for (group, seen) in groups.iter_mut().zip(seen) {
         let mut seen: Vec<Seen> = seen.into_values().collect();
         seen.sort_by_key(|s| std::cmp::Reverse(s.total));
-        let mut counted = 0;
+        let (mut counted, mut shortest) = (0, Ns::MAX);
         for instance in seen {
             let Some(late) = group.late.iter_mut().find(|l| l.rank == instance.late) else { continue };
             late.wait += instance.total;
             late.alone += if instance.waiting + 1 >= group.ranks.len() { instance.least } else { 0 };
-            if counted * DECISIVE.1 < group.total * DECISIVE.0 {
+            let short_of_it = counted * DECISIVE.1 < group.total * DECISIVE.0;
+            if short_of_it || instance.total >= shortest / ALIKE {
+                shortest = if short_of_it { instance.total } else { shortest };
                 counted += instance.total;
                 group.decisive += 1;
                 late.instances += 1;

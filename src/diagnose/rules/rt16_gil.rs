@@ -12,7 +12,7 @@ use super::{
     reading,
 };
 use crate::{
-    analysis::{Bucket, Class, Confidence, Layer, Rank, Step},
+    analysis::{Bucket, Class, Confidence, Edit, Layer, Rank, Step},
     diagnose::{
         Competing, Evidence, Finding, Intervention,
         rule::{Context, Doc, Outcome, Rule},
@@ -72,26 +72,71 @@ impl Rule for Gil {
                 "采集中没有 Python 栈帧；请启用栈采集（torch.profiler 的 with_stack）",
             )));
         }
-        cx.main_classes().filter_map(|(rank, class)| contended(cx, rank, class)).collect()
+        let mut found: Vec<Finding> =
+            cx.main_classes().filter_map(|(rank, class)| contended(cx, rank, class)).collect();
+        join_others(cx, &mut found);
+        found.into_iter().collect()
     }
 }
 
-fn contended(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
+/// Where ranks wait for each other the device of one that is held up need not wait for its own host: it waits for the other
+/// ranks. What a change brings shows only where it is made on all of them.
+fn join_others(cx: &Context<'_>, found: &mut [Finding]) {
+    for (rank, class) in cx.main_classes() {
+        let mut same = found.iter_mut().filter(|f| f.class == class.key);
+        let Some(first) = same.next() else { continue };
+        if first.ranks.contains(&rank.rank) || same.any(|f| f.ranks.contains(&rank.rank)) {
+            continue;
+        }
+        let edits = released(cx, rank, class, &busy(cx, rank));
+        if !edits.is_empty() {
+            first.ranks.push(rank.rank);
+            first.ranks.sort_unstable();
+            first.changes.push((rank.rank, Intervention { edits, ..Intervention::none(Layer::Runtime) }));
+        }
+    }
+}
+
+/// When threads of a rank that launch nothing work.
+fn busy(cx: &Context<'_>, rank: &Rank) -> Vec<Span> {
     let mut launching: Vec<TrackId> = rank.timeline.calls.iter().filter(|c| c.ops > 0).map(|c| c.track).collect();
     launching.sort_unstable();
     launching.dedup();
     let others = rank.timeline.threads.iter().filter(|t| launching.binary_search(t).is_err());
-    let busy = reading::merged(others.flat_map(|t| working(cx.trace, *t)).collect());
+    reading::merged(others.flat_map(|t| working(cx.trace, *t)).collect())
+}
+
+/// Whether idle time of a bucket may be that of a host that waits for the interpreter.
+fn counts(cx: &Context<'_>, bucket: Bucket) -> bool {
+    let excused = ["gc", "offcpu"];
+    matches!(bucket, Bucket::Host(_)) && !excused.iter().any(|l| reading::is_host(cx.analysis, bucket, l))
+}
+
+/// What the host's part of a step's idle time is.
+fn host(cx: &Context<'_>, rank: &Rank, step: &Step) -> Vec<Span> {
+    let parts = reading::gaps(rank, step).iter().flat_map(|g| &g.parts);
+    parts.filter(|(b, _)| counts(cx, *b)).map(|(_, span)| *span).collect()
+}
+
+/// The change on one rank: the launching thread is never held up.
+fn released(cx: &Context<'_>, rank: &Rank, class: &Class, busy: &[Span]) -> Vec<Edit> {
+    let stretches = rank.steady_steps(class).flat_map(|s| {
+        let thread = reading::issuing_thread(rank, s);
+        let lost = thread.map(|thread| {
+            let waits = common(&host(cx, rank, s), busy);
+            reading::merged(held(rank, s, thread, busy).chain(waits).collect())
+        });
+        lost.into_iter().flatten().filter_map(move |span| Some((thread?, span, 0)))
+    });
+    reading::host_takes(stretches)
+}
+
+fn contended(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
+    let busy = busy(cx, rank);
     if busy.is_empty() {
         return None;
     }
-    let excused = ["gc", "offcpu"];
-    let counts =
-        |b: Bucket| matches!(b, Bucket::Host(_)) && !excused.iter().any(|l| reading::is_host(cx.analysis, b, l));
-    let host = |s: &Step| -> Vec<Span> {
-        let parts = reading::gaps(rank, s).iter().flat_map(|g| &g.parts);
-        parts.filter(|(b, _)| counts(*b)).map(|(_, span)| *span).collect()
-    };
+    let host = |s: &Step| host(cx, rank, s);
     let contended = |s: &Step| reading::overlap(&host(s), &busy);
     let all: Ns = rank.steady_steps(class).flat_map(host).map(|s| s.len()).sum();
     let lost: Ns = rank.steady_steps(class).map(contended).sum();
@@ -100,14 +145,6 @@ fn contended(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
         return None;
     }
     let blocked = class.sum(|b| reading::is_host(cx.analysis, b, "blocked"));
-    let stretches = rank.steady_steps(class).flat_map(|s| {
-        let thread = reading::issuing_thread(rank, s);
-        let lost = thread.map(|thread| {
-            let waits = common(&host(s), &busy);
-            reading::merged(held(rank, s, thread, &busy).chain(waits).collect())
-        });
-        lost.into_iter().flatten().filter_map(move |span| Some((thread?, span, 0)))
-    });
     let (finding, cost) = Exposed { cx, doc: &DOC, rank, class }.recurring(LEAST_GAIN, contended, |cost| Saying {
         formula: Text::new(
             "idle of the host's part while another Python thread works / median step",
@@ -121,7 +158,7 @@ fn contended(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
         change: Intervention {
             removes: cost.per_step,
             layer: Layer::Runtime,
-            edits: reading::host_takes(stretches),
+            edits: released(cx, rank, class, &busy),
         },
     })?;
     let native = Text::new("the other thread had released the interpreter", "另一线程已释放解释器");
@@ -147,7 +184,7 @@ fn contended(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
         .with(Evidence::new(
             Text::new("idle per step while another Python thread works", "其他 Python 线程工作时的每步空闲"),
             Value::Ns(cost.per_step),
-            reading::gap_rows(rank, rank.steady_steps(class), |_, b| counts(b)),
+            reading::gap_rows(rank, rank.steady_steps(class), |_, b| counts(cx, b)),
         ))
         .against(rival)
         .gated(cost.most.min(most))

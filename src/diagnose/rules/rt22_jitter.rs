@@ -8,7 +8,7 @@ use super::{change, reading};
 use crate::{
     analysis::{Bucket, Class, Confidence, Edit, Layer, Rank, Scheduler, Step, jitter},
     diagnose::{
-        Competing, Evidence, Intervention, Trigger,
+        Competing, Evidence, Finding, Intervention, Trigger,
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
@@ -22,6 +22,9 @@ const SLOW: f64 = 1.25;
 const FEW: usize = 20;
 /// Steps from which the 99th percentile (nearest rank) is not simply the slowest step.
 const MANY: usize = 100;
+/// A rank whose slow steps hold less than one part in so many of what those of another hold of the cause only waits for
+/// that one; own value.
+const WAITS: i64 = 10;
 /// Buckets that the finding names.
 const NAMED: usize = 3;
 
@@ -47,8 +50,8 @@ static DOC: Doc = Doc {
     ),
     source: Text::new("1.5: own value, from the demand for low jitter.", "1.5：自定值，源于低抖动需求。"),
     guards: Text::new(
-        "Steps of different classes are never mixed. The mean gain may be below 1 %: then the finding is a fact about the tail, not about throughput. The layer is that of the largest excess. Where most of the excess is idle time of which nothing recorded says who caused it, or idle time between steps while it is not known whether there was a request, the rule abstains.",
-        "不同类的步不混合统计。平均收益可能低于 1%：此时结论说的是尾延迟而非吞吐。归属层取超出最大的时间桶所在层。若超出部分大多是没有记录能说明原因的空闲，或是不知有无请求时的步间空闲，则不作判断。",
+        "Steps of different classes are never mixed. The mean gain may be below 1 %: then the finding is a fact about the tail, not about throughput. The layer is that of the largest excess. A rank that only waits in its slow steps is not named. Where most of the excess is waiting for other ranks of which nothing recorded says what held them up, idle time of which nothing recorded says who caused it, or idle time between steps while it is not known whether there was a request, the rule abstains.",
+        "不同类的步不混合统计。平均收益可能低于 1%：此时结论说的是尾延迟而非吞吐。归属层取超出最大的时间桶所在层。慢步中只是等待的 rank 不列入。若超出部分大多是对其他 rank 的等待且没有记录说明后者被什么拖住、没有记录能说明原因的空闲，或是不知有无请求时的步间空闲，则不作判断。",
     ),
     verify: Text::new(
         "Remove the cause of the largest excess: p99 over p50 falls below 1.5.",
@@ -66,7 +69,7 @@ impl Rule for Jitter {
     }
 
     fn check(&self, cx: &Context<'_>) -> Outcome {
-        let mut found = Vec::new();
+        let (mut found, mut waiting) = (Vec::new(), Vec::new());
         let mut unknown = false;
         for (rank, class) in cx.analysis.ranks.iter().flat_map(|r| r.classes.iter().map(move |c| (r, c))) {
             let Some(jitter) = class.jitter.as_ref().filter(|j| j.ratio >= RATIO && class.steady >= FEW) else {
@@ -126,23 +129,44 @@ impl Rule for Jitter {
                     rows: Vec::new(),
                 });
             }
-            found.push(finding.against(length(worst)));
+            let excess = |c: &Class| excess_of(c, worst);
+            let most = alike(cx, class).map(excess).max().unwrap_or(0);
+            let finding = finding.against(length(worst));
+            if excess(class) * WAITS < most { waiting.push(finding) } else { found.push(finding) }
+        }
+        // Who only waits is no cause, but what it does longer meanwhile is changed with the rest.
+        for finding in waiting {
+            match found.iter_mut().find(|f: &&mut Finding| f.class == finding.class && f.layer == finding.layer) {
+                Some(cause) => cause.changes.extend(finding.changes),
+                None => found.push(finding),
+            }
         }
         if found.is_empty() && unknown {
             return Outcome::Abstain(Message::plain(Text::new(
-                "the device idles in the slow steps, and nothing recorded says whether the host was late or had no request; record the host's calls, their correlation, and the engine's counters num_requests_running and num_requests_waiting",
-                "慢步中设备空闲，但没有任何记录能说明是主机迟缓还是没有请求；请记录主机调用及其关联，以及引擎计数器 num_requests_running 与 num_requests_waiting",
+                "the device idles or waits for other ranks in the slow steps, and nothing recorded says what the hosts did or whether there was a request; record the host's calls, their correlation, and the engine's counters num_requests_running and num_requests_waiting",
+                "慢步中设备空闲或等待其他 rank，但没有任何记录能说明主机在做什么、是否有请求；请记录主机调用及其关联，以及引擎计数器 num_requests_running 与 num_requests_waiting",
             )));
         }
         found.into_iter().collect()
     }
 }
 
-/// Whether nothing recorded says why the slow steps are slow: idle time for which no reason is known at all, or idle time
-/// between steps in which the host does nothing known, while it is not known whether there was a request. Without one no
-/// rank would wait for another.
+/// The class of all ranks: they run in step.
+fn alike<'a>(cx: &'a Context<'_>, class: &'a Class) -> impl Iterator<Item = &'a Class> {
+    cx.analysis.ranks.iter().flat_map(|r| &r.classes).filter(move |c| c.key == class.key)
+}
+
+/// What the slow steps of a class spend longer on a bucket than its median step, ns.
+fn excess_of(class: &Class, bucket: Bucket) -> i64 {
+    let excess = class.jitter.iter().flat_map(|j| &j.excess);
+    excess.filter(|(b, _)| *b == bucket).map(|(_, ns)| ns).sum()
+}
+
+/// Whether nothing recorded says why the slow steps are slow: a wait, which is no cause; idle time for which no reason is
+/// known at all, or idle time between steps in which the host does nothing known, while it is not known whether there was a
+/// request. Without one no rank would wait for another.
 fn nobody_knows(cx: &Context<'_>, (rank, class): (&Rank, &Class), jitter: &jitter::Jitter, worst: Bucket) -> bool {
-    if is_unexplained(worst) {
+    if is_unexplained(worst) || worst == Bucket::CommWait {
         return true;
     }
     if !reading::is_host(cx.analysis, worst, "unknown") || Scheduler::of(cx.trace).knows_demand() {
@@ -154,9 +178,7 @@ fn nobody_knows(cx: &Context<'_>, (rank, class): (&Rank, &Class), jitter: &jitte
         let of = |s: &Step| reading::idle(rank, s, |g, b| b == worst && (g.between_steps || !between));
         slow().map(of).sum()
     };
-    let same = cx.analysis.ranks.iter().flat_map(|r| &r.classes).filter(|c| c.key == class.key);
-    let excess = same.filter_map(|c| c.jitter.as_ref()).flat_map(|j| &j.excess);
-    let of = |bucket: Bucket| excess.clone().filter(|(b, _)| *b == bucket).map(|(_, ns)| ns).sum::<i64>();
+    let of = |bucket: Bucket| alike(cx, class).map(|c| excess_of(c, bucket)).sum::<i64>();
     2 * idle(true) > idle(false) && of(Bucket::CommWait) < of(worst)
 }
 
@@ -166,19 +188,17 @@ fn is_unexplained(bucket: Bucket) -> bool {
 }
 
 /// What most of the excess of a class's slow steps is, over all ranks: they run in step, so one cause makes the steps of all
-/// of them slow. While one rank pauses each of the others waits for it; that much waiting is no cause of its own.
+/// of them slow. While one rank is held up each of the others waits for it; that much waiting is no cause of its own.
 fn worst(cx: &Context<'_>, class: &Class) -> Option<Bucket> {
-    let ranks = &cx.analysis.ranks;
-    let same = ranks.iter().flat_map(|r| &r.classes).filter(|c| c.key == class.key);
     let mut excess: BTreeMap<Bucket, i64> = BTreeMap::new();
-    for (bucket, ns) in same.filter_map(|c| c.jitter.as_ref()).flat_map(|j| &j.excess) {
+    for (bucket, ns) in alike(cx, class).filter_map(|c| c.jitter.as_ref()).flat_map(|j| &j.excess) {
         *excess.entry(*bucket).or_default() += ns;
     }
-    let others = ranks.len().saturating_sub(1) as i64;
-    let pause = |b: &Bucket| b.is_host_side() || is_unexplained(*b);
-    let paused: i64 = excess.iter().filter(|(b, ns)| pause(b) && **ns > 0).map(|(_, ns)| ns).sum();
+    let others = cx.analysis.ranks.len().saturating_sub(1) as i64;
+    let own = |b: &Bucket| !matches!(b, Bucket::CommWait | Bucket::CommTransfer);
+    let held_up: i64 = excess.iter().filter(|(b, ns)| own(b) && **ns > 0).map(|(_, ns)| ns).sum();
     if let Some(waits) = excess.get_mut(&Bucket::CommWait) {
-        *waits -= paused.saturating_mul(others);
+        *waits -= held_up.saturating_mul(others);
     }
     let most = excess.into_iter().filter(|(_, ns)| *ns > 0).max_by_key(|(b, ns)| (*ns, std::cmp::Reverse(*b)));
     most.map(|(bucket, _)| bucket)

@@ -27,6 +27,8 @@ pub const RATIO: f64 = 1.2;
 pub const CORRELATION: f64 = 0.6;
 /// Share of the step spent waiting; own value.
 pub const SHARE: f64 = 0.03;
+/// Largest ratio that is told: beyond it the others have next to nothing, and with nothing at all there is no ratio.
+const MOST: f64 = 100.0;
 /// Steps that all ranks must share before a correlation means anything; own value.
 const STEPS: usize = 10;
 
@@ -61,12 +63,12 @@ pub fn compare<'a>(cx: &'a Context<'_>, load: impl Fn(&Rank, &Step) -> Option<f6
     let mut steps: BTreeMap<u32, Vec<(usize, f64, Ns)>> = BTreeMap::new();
     for (i, (_, rank, class)) in ranks.iter().enumerate() {
         for step in rank.steady_steps(class) {
-            if let Some(load) = load(rank, step).filter(|l| *l > 0.0) {
+            if let Some(load) = load(rank, step).filter(|l| *l >= 0.0) {
                 steps.entry(step.index).or_default().push((i, load, wait(step)));
             }
         }
     }
-    steps.retain(|_, of| of.len() == ranks.len());
+    steps.retain(|_, of| of.len() == ranks.len() && of.iter().any(|(_, load, _)| *load > 0.0));
     if ranks.len() < 2 || steps.len() < STEPS {
         return None;
     }
@@ -75,7 +77,7 @@ pub fn compare<'a>(cx: &'a Context<'_>, load: impl Fn(&Rank, &Step) -> Option<f6
     for of in steps.values() {
         let most = of.iter().map(|(_, load, _)| *load).fold(0.0, f64::max);
         let others = of.iter().map(|(_, load, _)| load).sum::<f64>() - most;
-        ratio += most * (of.len() as f64 - 1.0) / others;
+        ratio += (most * (of.len() as f64 - 1.0) / others).min(MOST);
         for (i, load, wait) in of {
             missing.push(most - load);
             waits.push(*wait as f64);

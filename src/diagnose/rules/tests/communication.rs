@@ -177,6 +177,7 @@ fn cm09_and_cm10_need_waiting_that_follows_the_load() {
     assert!(fires("CM-09", &pair(20, true, varying)));
     assert!(!fires("CM-09", &pair(0, true, varying)), "nobody waits");
     assert!(!fires("CM-09", &pair(20, true, |_| [4, 4])), "the same load");
+    assert!(fires("CM-09", &pair(20, true, |i| [0, 4 + 2 * (i as u32 % 4)])), "no tokens at all are a load too");
     assert!(fires("CM-10", &pair(20, false, |_| [4, 8])));
     assert!(!fires("CM-10", &pair(0, false, |_| [4, 8])), "nobody waits");
     assert!(!fires("CM-10", &pair(20, false, |_| [7, 8])), "nearly the same batch");

@@ -81,6 +81,40 @@ fn rt16_sees_a_second_python_thread_at_work_but_not_one_that_waits() {
 }
 
 #[test]
+fn rt16_frees_the_ranks_whose_device_waits_for_others_too() {
+    // Rank 1 loses as much to its interpreter, but its device has work enough to hide it.
+    let run = |kernel: Ns| {
+        Run::steps(12, move |r, _| {
+            for _ in 0..10 {
+                let start = r.host;
+                r.think(us(30));
+                r.script.host_on(2, Category::PythonFrame, "tokenizer.py(40): decode", (start, start + us(25)));
+                r.launch(GEMM, kernel);
+            }
+            r.token();
+        })
+    };
+    let (mut capture, (other, analysis)) = (run(us(5)), run(us(60)));
+    let offset = u32::try_from(capture.0.lanes.len()).unwrap();
+    let mut rank = analysis.ranks.into_iter().next().unwrap();
+    (rank.rank, rank.process) = (1, model::ProcessId(1));
+    let moved = |track: &mut model::TrackId| track.0 += offset;
+    rank.timeline.threads.iter_mut().for_each(moved);
+    rank.timeline.calls.iter_mut().for_each(|call| moved(&mut call.track));
+    let names = &capture.0.strings;
+    assert!(other.strings.iter().zip(names.iter()).all(|(a, b)| a == b), "the same texts have the same ids");
+    capture.0.lanes.extend(other.lanes);
+    capture.0.tracks.extend(other.tracks);
+    capture.1.ranks.push(rank);
+    let found = check("RT-16", &capture);
+    let [lock] = found.as_slice() else { panic!("{} findings", found.len()) };
+    assert_eq!(lock.ranks, [0, 1]);
+    assert!(
+        lock.changes.iter().all(|(_, change)| matches!(&change.edits[..], [Edit::Host(_, spans)] if !spans.is_empty()))
+    );
+}
+
+#[test]
 fn rt16_abstains_without_frames() {
     let plain = Run::steps(12, |r, _| {
         r.launch(GEMM, us(5)).token();

@@ -47,6 +47,36 @@ fn cm01_is_silent_where_lateness_is_nobodys() {
     assert!(!fires("CM-01", &run(random).analyze()), "now one, now another");
 }
 
+/// A job in which `pauses` says for how long a host stops before a step.
+fn stopping(
+    ranks: usize,
+    steps: usize,
+    pauses: impl Fn(usize, usize) -> Ns,
+) -> (model::Trace, crate::analysis::Analysis) {
+    let before = |rank, c: usize| if c.is_multiple_of(LAYERS) { pauses(rank, c / LAYERS) } else { 0 };
+    let work = |rank| (0..LAYERS * steps).map(|c| (us(60), us(5) + before(rank, c))).collect();
+    Run::new((0..ranks).map(work).collect(), LAYERS).analyze()
+}
+
+#[test]
+fn cm01_counts_every_one_of_equal_pauses() {
+    // Eleven of them: the nine that hold 80 % of the waiting would still be an accident of two ranks.
+    let paused = stopping(2, 48, |rank, step| if rank == 1 && step > 2 && step % 4 == 2 { us(900) } else { 0 });
+    let found = check("CM-01", &paused);
+    assert_eq!(found.iter().map(|f| &f.ranks[..]).collect::<Vec<_>>(), [[1]]);
+    let few = stopping(2, 24, |rank, step| if rank == 1 && step > 2 && step % 4 == 2 { us(900) } else { 0 });
+    assert!(!fires("CM-01", &few), "five may be an accident");
+}
+
+#[test]
+fn rt22_names_the_rank_that_stops_and_not_those_that_wait() {
+    let paused = stopping(4, 48, |rank, step| if rank == 2 && step % 8 == 5 { us(800) } else { 0 });
+    let found = check("RT-22", &paused);
+    let [jitter] = found.as_slice() else { panic!("{} findings", found.len()) };
+    assert_eq!((jitter.ranks.as_slice(), jitter.layer), (&[2][..], Layer::Runtime));
+    assert_eq!(jitter.changes.len(), 4, "what the others do longer is changed all the same");
+}
+
 #[test]
 fn cm01_leads_the_verdict_of_the_job_and_not_to_communication() {
     let d = diagnosis(&run(|rank, _| (if rank == 3 { us(100) } else { us(60) }, us(2))).analyze());
