@@ -6,6 +6,7 @@ use crate::{
     Buffer, Config, Error, KvLayout, Weights,
     kv::KvPlan,
     program::{BufId, Matrix, OpCall, OpKind, Program, Vector},
+    record::{Kind, Log, Span},
     rope,
 };
 
@@ -137,33 +138,59 @@ impl Cpu {
         Ok(Prepared { program, buffers })
     }
 
-    /// Runs a step operator by operator and returns the most likely next token of every row of logits.
+    /// Runs a step operator by operator and returns the most likely next token of every row of logits. `log` gets every
+    /// operator.
     ///
     /// # Errors
     /// [`Error::Request`] when the batch does not fit the program, the vocabulary or the cache.
-    pub fn run(&mut self, prepared: &mut Prepared, batch: &Batch) -> Result<Vec<u32>, Error> {
+    pub fn run(&mut self, prepared: &mut Prepared, batch: &Batch, log: &mut Log) -> Result<Vec<u32>, Error> {
         let (step, pool) = self.step(prepared, batch)?;
         let threads = pool.threads();
-        for op in step.ops {
-            pool.run(&|number| step.execute(op, Part { number, of: threads }));
+        for (number, op) in (0..).zip(step.ops) {
+            let called = log.now();
+            let mut began = 0;
+            pool.run_from(&|number| step.execute(op, Part { number, of: threads }), &mut || began = log.now());
+            let ended = log.now();
+            log.push(Kind::Op(number), Span { start: called, end: log.now() }, Span { start: began, end: ended });
         }
         Ok(step.chosen())
     }
 
-    /// Runs a step in one go: threads meet at barriers and do not come back between operators.
+    /// Runs a step in one go: threads meet at barriers and do not come back between operators. `log` gets the call and
+    /// every operator.
     ///
     /// # Errors
     /// Those of [`Cpu::run`].
-    pub fn replay(&mut self, prepared: &mut Prepared, batch: &Batch) -> Result<Vec<u32>, Error> {
+    pub fn replay(&mut self, prepared: &mut Prepared, batch: &Batch, log: &mut Log) -> Result<Vec<u32>, Error> {
         let (step, pool) = self.step(prepared, batch)?;
         let threads = pool.threads();
         let barrier = Barrier::new(threads);
+        let called = log.now();
+        // When the first thread passed each barrier; written by that thread alone.
+        let passed = Mutex::new(Vec::with_capacity(step.ops.len() + 1));
+        let (clock, is_on) = (log.clock, log.is_on());
         pool.run(&|number| {
+            let mut stamps = (number == 0 && is_on).then(|| passed.lock().unwrap_or_else(PoisonError::into_inner));
+            let mut stamp = || {
+                if let Some(stamps) = &mut stamps {
+                    stamps.push(clock.now());
+                }
+            };
+            stamp();
             for op in step.ops {
                 step.execute(op, Part { number, of: threads });
                 barrier.wait();
+                stamp();
             }
         });
+        let returned = log.now();
+        let passed = passed.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let whole = Span { start: passed.first().copied().unwrap_or(0), end: passed.last().copied().unwrap_or(0) };
+        log.push(Kind::Replay, Span { start: called, end: returned }, whole);
+        for (number, pair) in (0..).zip(passed.windows(2)) {
+            let device = Span { start: pair[0], end: pair[1] };
+            log.push(Kind::ReplayedOp(number), Span::default(), device);
+        }
         Ok(step.chosen())
     }
 

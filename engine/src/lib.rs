@@ -7,7 +7,9 @@ pub mod cpu;
 mod error;
 mod kv;
 pub mod program;
+pub mod record;
 mod rope;
+pub mod run;
 mod tensor;
 mod weights;
 

@@ -8,6 +8,7 @@ use engine::{
     Checkpoint, Config, Dtype, KvLayout, Weights,
     cpu::{Batch, Cpu, CpuOptions, Isa, Prepared},
     program::{Level, Logits, Program, Shape},
+    record::Log,
 };
 
 /// Greatest difference of a logit or hidden value: decoding with a cache differs from a whole pass by 2e-6 in
@@ -65,7 +66,7 @@ impl Golden {
 
     fn whole_pass(&self, cpu: &mut Cpu, level: Level) -> Prepared {
         let mut prepared = cpu.prepare(self.program(self.ids.len(), Logits::All, level)).unwrap();
-        cpu.run(&mut prepared, &Batch::prefill(&self.ids, 0)).unwrap();
+        cpu.run(&mut prepared, &Batch::prefill(&self.ids, 0), &mut Log::off()).unwrap();
         prepared
     }
 }
@@ -108,7 +109,7 @@ fn hidden_states_are_those_of_transformers_after_every_layer() {
                 program.ops.retain(|op| op.name.text() == "embed" || in_layers(op.id.layer));
             }
             let mut prepared = cpu.prepare(program).unwrap();
-            cpu.run(&mut prepared, &Batch::prefill(&golden.ids, 0)).unwrap();
+            cpu.run(&mut prepared, &Batch::prefill(&golden.ids, 0), &mut Log::off()).unwrap();
             let difference = greatest_difference(prepared.values(value), &golden.floats(&format!("h{count}")));
             assert!(difference <= TOLERANCE, "{:?} layer {count}: {difference}", golden.config.family);
         }
@@ -123,11 +124,16 @@ fn greedy_tokens_are_those_of_transformers_by_steps_and_by_replay() {
             let mut prefill = cpu.prepare(golden.program(golden.ids.len(), Logits::Last, level)).unwrap();
             let mut decode = cpu.prepare(golden.program(1, Logits::Last, level)).unwrap();
             let mut tokens = golden.ids.clone();
-            let mut next = cpu.run(&mut prefill, &Batch::prefill(&golden.ids, 0)).unwrap();
+            let mut next = cpu.run(&mut prefill, &Batch::prefill(&golden.ids, 0), &mut Log::off()).unwrap();
             while tokens.len() < golden.tokens.len() {
                 tokens.extend(&next);
                 let batch = Batch::prefill(&next, tokens.len() as u32 - 1);
-                next = if replay { cpu.replay(&mut decode, &batch) } else { cpu.run(&mut decode, &batch) }.unwrap();
+                next = if replay {
+                    cpu.replay(&mut decode, &batch, &mut Log::off())
+                } else {
+                    cpu.run(&mut decode, &batch, &mut Log::off())
+                }
+                .unwrap();
             }
             assert_eq!(tokens, golden.tokens, "{:?} {level:?} replay {replay}", golden.config.family);
         }
@@ -141,10 +147,10 @@ fn prefill_and_decode_give_the_logits_of_a_whole_pass() {
         let vocab = golden.config.vocab;
         let mut cpu = golden.cpu(Dtype::F32, Isa::available()[0], 2, KvLayout::Paged(3));
         let mut first = cpu.prepare(golden.program(3, Logits::All, Level::Fused)).unwrap();
-        cpu.run(&mut first, &Batch::prefill(&golden.ids[..3], 0)).unwrap();
+        cpu.run(&mut first, &Batch::prefill(&golden.ids[..3], 0), &mut Log::off()).unwrap();
         let mut decode = cpu.prepare(golden.program(1, Logits::All, Level::Fused)).unwrap();
         for (position, token) in golden.ids.iter().enumerate().skip(3) {
-            cpu.run(&mut decode, &Batch::prefill(&[*token], position as u32)).unwrap();
+            cpu.run(&mut decode, &Batch::prefill(&[*token], position as u32), &mut Log::off()).unwrap();
             let logits = decode.values(decode.program().logits);
             let difference = greatest_difference(logits, &expected[position * vocab..(position + 1) * vocab]);
             assert!(difference <= TOLERANCE, "{:?} position {position}: {difference}", golden.config.family);

@@ -75,6 +75,11 @@ impl Pool {
 
     /// Runs `job` on every thread and returns when all have finished. A panic of a worker is one of the caller.
     pub fn run(&mut self, job: Job<'_>) {
+        self.run_from(job, &mut || {});
+    }
+
+    /// Like [`Pool::run`]; `begins` is called when the workers have been told and the caller's part begins.
+    pub fn run_from(&mut self, job: Job<'_>, begins: &mut dyn FnMut()) {
         // SAFETY: the lifetime ends before this call does: no worker keeps the job once `running` is 0.
         let job: Job<'static> = unsafe { std::mem::transmute::<Job<'_>, Job<'static>>(job) };
         // SAFETY: no worker is running, so nobody reads.
@@ -83,6 +88,7 @@ impl Pool {
         self.shared.epoch.fetch_add(1, Ordering::Release);
         self.wake.iter().for_each(Thread::unpark);
         let finish = Finish(&self.shared);
+        begins();
         job(0);
         drop(finish);
         assert!(!self.shared.failed.load(Ordering::Relaxed), "a worker of the engine panicked");
