@@ -110,6 +110,18 @@ impl Config {
         raw.config()
     }
 
+    /// A hash of everything that decides what is computed: equal for equal shapes, whatever the file they came from.
+    pub fn fingerprint(&self) -> u64 {
+        let Self { family, vocab, hidden, intermediate, layers, heads, kv_heads, head_dim, .. } = self;
+        let Self { norm_eps, rope, tied, qkv_bias, qk_norm, max_positions, .. } = self;
+        let text = format!(
+            "{family:?} {vocab} {hidden} {intermediate} {layers} {heads} {kv_heads} {head_dim} {max_positions} \
+             {norm_eps:e} {:e} {:?} {tied} {qkv_bias} {qk_norm}",
+            rope.theta, rope.scaling
+        );
+        crate::weights::hash(&text)
+    }
+
     /// Width of the queries of a token.
     pub fn q_width(&self) -> usize {
         self.heads * self.head_dim

@@ -12,6 +12,7 @@ mod synthetic;
 
 pub use checkpoint::Checkpoint;
 pub use synthetic::Synthetic;
+pub(crate) use synthetic::hash;
 
 /// Where weights come from. Names are those of Hugging Face checkpoints.
 pub trait Source {

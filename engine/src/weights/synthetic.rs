@@ -15,9 +15,9 @@ const MEAN: i32 = 2 * 65_535;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Synthetic;
 
-/// Where the sequence of a tensor begins: FNV-1a of its name.
-fn seed(name: &str) -> u64 {
-    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+/// FNV-1a of a text; of the name of a tensor, where its sequence begins.
+pub(crate) fn hash(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 /// SplitMix64 at an index.
@@ -44,7 +44,7 @@ impl Source for Synthetic {
     ) -> Result<(), Error> {
         // The variance of a number below 2^16 is 2^32 / 12, and four are added.
         let scale = (SIGMA / (4.0 * 65_536f64.powi(2) / 12.0).sqrt()) as f32;
-        let (seed, is_norm) = (seed(name), name.contains("norm"));
+        let (seed, is_norm) = (hash(name), name.contains("norm"));
         let mut values = vec![1.0; width];
         for row in 0..rows {
             if !is_norm {
