@@ -16,7 +16,7 @@ fn json(output: &Output) -> serde_json::Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-const TINY: &[&str] = &["run", "--model", "tiny", "--prompt-len", "8", "--gen", "12", "--threads", "2"];
+const TINY: &[&str] = &["run", "--model", "tiny", "--prompt-len", "8", "--gen", "12"];
 
 #[test]
 fn the_same_command_gives_the_same_tokens_however_steps_are_started_and_divided() {
