@@ -40,6 +40,9 @@ pub fn code(error: &anyhow::Error) -> u8 {
         if let Some(e) = cause.downcast_ref::<ReadError>() {
             return Some(if matches!(e, ReadError::MissingTool { .. }) { 4 } else { 3 });
         }
+        if let Some(e) = cause.downcast_ref::<engine::Error>() {
+            return Some(if matches!(e, engine::Error::Request(_)) { 2 } else { 3 });
+        }
         let e = cause.downcast_ref::<store::Error>()?;
         Some(if matches!(e, store::Error::Query { .. } | store::Error::Occupied { .. }) { 2 } else { 3 })
     });
@@ -70,6 +73,8 @@ mod tests {
         let cases: Vec<(anyhow::Error, u8)> = vec![
             (Usage("no".into()).into(), 2),
             (Missing("no".into()).into(), 4),
+            (engine::Error::Request("no".into()).into(), 2),
+            (engine::Error::Unsupported { what: "no".into() }.into(), 3),
             (missing.into(), 4),
             (unknown.into(), 3),
             (store::Error::NotACapture { path: path.clone() }.into(), 3),

@@ -17,6 +17,7 @@ mod import;
 mod man;
 mod results;
 mod rules;
+mod run;
 mod samples;
 mod selftest;
 mod sql;
@@ -94,6 +95,7 @@ impl Global {
 #[derive(Debug, Subcommand)]
 enum Command {
     Diagnose(diagnose::Arguments),
+    Run(run::Arguments),
     Import(import::Arguments),
     Sql(sql::Arguments),
     Explain(explain::Arguments),
@@ -112,6 +114,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
     let global = &cli.global;
     match cli.command {
         Command::Diagnose(arguments) => diagnose::run(global, arguments),
+        Command::Run(arguments) => run::run(global, arguments),
         Command::Import(arguments) => import::run(global, arguments),
         Command::Sql(arguments) => sql::run(arguments),
         Command::Explain(arguments) => explain::run(global, arguments),

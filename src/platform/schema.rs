@@ -71,10 +71,11 @@ pub(super) struct StepEntry {
 }
 
 /// The packs built into the program, the generic ones last so that a platform's own names go first.
-const EMBEDDED: [(&str, &str); 10] = [
+const EMBEDDED: [(&str, &str); 11] = [
     ("cuda.toml", include_str!("packs/cuda.toml")),
     ("rocm.toml", include_str!("packs/rocm.toml")),
     ("ascend.toml", include_str!("packs/ascend.toml")),
+    ("cpu.toml", include_str!("packs/cpu.toml")),
     ("mlu.toml", include_str!("packs/mlu.toml")),
     ("musa.toml", include_str!("packs/musa.toml")),
     ("metax.toml", include_str!("packs/metax.toml")),

@@ -1,0 +1,255 @@
+//! A run of the reference engine as a capture: one host thread, one queue for the device, one range per step.
+
+use engine::{
+    program::{OpCall, Program},
+    record::{Kind, Log, Record, Span},
+    run::{Engine, Mode},
+};
+use model::{
+    Category, Clock, Detail, Device, KernelDetail, OpDetail, Provenance, Reading, Severity, Slice, StringId, TraceSink,
+    TrackId, TrackKey, TrackKind,
+};
+
+use crate::host::Host;
+
+/// What is not in the log: which model was run, and what is known of the machine.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts<'f> {
+    /// Name of the model: a named shape or the directory of a checkpoint.
+    pub model: &'f str,
+    /// Whether the weights were made from their names.
+    pub synthetic: bool,
+    /// The machine.
+    pub host: &'f Host,
+}
+
+/// Writes what the engine recorded into `sink`.
+pub fn collect(engine: &Engine, log: &Log, facts: Facts<'_>, sink: &mut dyn TraceSink) {
+    sink.clock(Clock::AsIs { unix_zero: log.clock.unix_zero });
+    manifest(engine, facts, sink);
+    let process = sink.process(0);
+    sink.describe_process(process, Some(i64::from(std::process::id())), Some("strato"), None);
+    let name = facts.host.cpu.value().map(|name| sink.intern(name));
+    let vendor = Some(sink.intern("cpu"));
+    let cores = u32::try_from(engine.options().threads).ok();
+    let memory_bytes = facts.host.memory_bytes.value().copied();
+    sink.device(Device { process, ordinal: 0, name, vendor, cores, memory_bytes });
+    let track =
+        |kind, id| TrackKey { process, kind, device: (kind == TrackKind::DeviceQueue).then_some(0), context: None, id };
+    let host = sink.track(track(TrackKind::HostThread, 0));
+    sink.name_track(host, "engine");
+    let queue = sink.track(track(TrackKind::DeviceQueue, 0));
+    sink.name_track(queue, "worker pool");
+    let names = engine.programs().map(|program| Names::of(program, engine, sink));
+    let mut writer = Writer { sink, host, queue, engine, names, correlation: 0, replay: 0 };
+    for record in log.records() {
+        writer.record(record);
+    }
+    let kept = log.records().len() as u64;
+    let time = log.records().iter().filter(|r| r.kind == Kind::Step).map(|r| r.host.end - r.host.start).sum();
+    sink.ledger("engine record", kept + log.dropped, kept, time, "steps, operators and calls of the run");
+    if log.dropped > 0 {
+        sink.stat("record_full", Severity::DataLoss, log.dropped, None);
+    }
+}
+
+fn manifest(engine: &Engine, facts: Facts<'_>, sink: &mut dyn TraceSink) {
+    let (config, options) = (engine.config(), engine.options());
+    let weights = if facts.synthetic { "synthetic, from tensor names" } else { "checkpoint" };
+    let graph = if options.mode == Mode::Graph { "full graph" } else { "eager" };
+    for (key, value) in [
+        ("model.name", facts.model.to_owned()),
+        ("model.revision", weights.to_owned()),
+        ("model.config_hash", format!("{:016x}", config.fingerprint())),
+        ("model.layers", config.layers.to_string()),
+        ("precision.weights", options.dtype.name().to_owned()),
+        ("precision.activations", "f32".to_owned()),
+        ("precision.kv", "f32".to_owned()),
+        ("precision.accumulation", "f32".to_owned()),
+        ("precision.logits", "f32".to_owned()),
+        ("workload.prompt_len", options.prompt.to_string()),
+        ("workload.output_len", options.steps.to_string()),
+        ("workload.requests", options.batch.to_string()),
+        ("workload.arrival", "fixed batch".to_owned()),
+        ("workload.concurrency", options.batch.to_string()),
+        ("workload.stop_rule", "number of tokens".to_owned()),
+        ("workload.sampling", "greedy".to_owned()),
+        ("service.scenario", if options.batch == 1 { "single stream" } else { "fixed batch" }.to_owned()),
+        ("parallel.tp", "1".to_owned()),
+        ("parallel.world_size", "1".to_owned()),
+        ("caps.batch", options.batch.to_string()),
+        ("measurement.traced", "by the engine itself".to_owned()),
+        ("measurement.timer", "monotonic clock of the host".to_owned()),
+        ("software.engine", concat!("stratoscope ", env!("CARGO_PKG_VERSION")).to_owned()),
+        ("software.graph_mode", graph.to_owned()),
+        ("hardware.vendor", "cpu".to_owned()),
+        ("hardware.count", "1".to_owned()),
+        ("tuning.knobs", format!("{} threads, {}, {:?}", options.threads, options.isa.name(), options.level)),
+    ] {
+        sink.manifest(key, &value, Provenance::Observed);
+    }
+    let mut read = |key: &str, reading: Option<String>| {
+        if let Some(value) = reading {
+            sink.manifest(key, &value, Provenance::Observed);
+        }
+    };
+    let text = |reading: &Reading<String>| reading.value().cloned();
+    read("hardware.device", text(&facts.host.cpu));
+    read("hardware.cpu", text(&facts.host.cpu));
+    read("hardware.memory_bytes", facts.host.memory_bytes.value().map(i64::to_string));
+    read("software.driver", text(&facts.host.system));
+}
+
+/// Names of the operators of a program, in its order.
+struct Names {
+    /// As the host calls them, with their layer.
+    ops: Vec<StringId>,
+    /// As the device runs them, with type and instruction set.
+    kernels: Vec<StringId>,
+    shapes: Vec<Detail>,
+}
+
+impl Names {
+    fn of(program: &Program, engine: &Engine, sink: &mut dyn TraceSink) -> Self {
+        let (dtype, isa) = (engine.options().dtype.name(), engine.options().isa.name());
+        let on_host = |op: &OpCall| match op.id.layer {
+            Some(layer) => format!("layers.{layer}.{}", op.name.text()),
+            None => op.name.text().to_owned(),
+        };
+        let shapes = Some(sink.intern(&format!("[[{}, {}]]", program.shape.tokens, engine.config().hidden)));
+        let dtypes = Some(sink.intern(&format!("[\"{dtype}\"]")));
+        Self {
+            ops: program.ops.iter().map(|op| sink.intern(&on_host(op))).collect(),
+            kernels: program
+                .ops
+                .iter()
+                .map(|op| sink.intern(&format!("strato_{}_{dtype}_{isa}", op.name.text())))
+                .collect(),
+            shapes: program.ops.iter().map(|_| Detail::Op(OpDetail { shapes, dtypes })).collect(),
+        }
+    }
+}
+
+struct Writer<'w> {
+    sink: &'w mut dyn TraceSink,
+    host: TrackId,
+    queue: TrackId,
+    engine: &'w Engine,
+    /// Of the prompt and of a decode step.
+    names: [Names; 2],
+    correlation: i64,
+    /// Correlation of the replay under way.
+    replay: i64,
+}
+
+impl Writer<'_> {
+    fn record(&mut self, record: &Record) {
+        match record.kind {
+            Kind::Step => self.step(record),
+            Kind::Prepare => self.on_host("strato_prepare", Category::HostApi, record.host, None, None),
+            Kind::Advance => self.on_host("strato_advance", Category::FrameworkOp, record.host, None, None),
+            Kind::Op(op) => {
+                self.correlation += 1;
+                let (op, correlation) = (op as usize, Some(self.correlation));
+                let names = &self.names[usize::from(record.step > 0)];
+                let (Some(name), shapes) = (names.ops.get(op).copied(), names.shapes.get(op).cloned()) else { return };
+                self.put(self.host, name, Category::FrameworkOp, record.host, None, shapes.as_ref());
+                // The thread that launches is one of the workers: its call ends where its share of the work begins.
+                let call = Span { start: record.host.start, end: record.device.start };
+                self.on_host("strato_launch", Category::HostApi, call, correlation, None);
+                self.kernel(record, op, self.correlation, None);
+            }
+            Kind::Replay => {
+                self.correlation += 1;
+                self.replay = self.correlation;
+                let call = Span { start: record.host.start, end: record.device.start };
+                self.on_host("strato_graph_launch", Category::HostApi, call, Some(self.replay), None);
+            }
+            Kind::ReplayedOp(op) => {
+                let node = KernelDetail { graph: Some(1), graph_node: Some(i64::from(op)), ..KernelDetail::default() };
+                self.kernel(record, op as usize, self.replay, Some(&Detail::Kernel(node)));
+            }
+        }
+    }
+
+    fn step(&mut self, record: &Record) {
+        let options = self.engine.options();
+        let (batch, context) = (options.batch, options.prompt + record.step as usize);
+        let name = if record.step == 0 {
+            format!("strato prefill bs={batch} toks={}", batch * options.prompt)
+        } else {
+            format!("strato decode {} bs={batch} ctx={}", record.step, batch * context)
+        };
+        self.on_host(&name, Category::UserRange, record.host, None, None);
+    }
+
+    fn kernel(&mut self, record: &Record, op: usize, correlation: i64, detail: Option<&Detail>) {
+        let names = &self.names[usize::from(record.step > 0)];
+        if let Some(name) = names.kernels.get(op).copied() {
+            self.put(self.queue, name, Category::Kernel, record.device, Some(correlation), detail);
+        }
+    }
+
+    fn on_host(
+        &mut self,
+        name: &str,
+        category: Category,
+        span: Span,
+        correlation: Option<i64>,
+        detail: Option<&Detail>,
+    ) {
+        let name = self.sink.intern(name);
+        self.put(self.host, name, category, span, correlation, detail);
+    }
+
+    fn put(
+        &mut self,
+        track: TrackId,
+        name: StringId,
+        category: Category,
+        span: Span,
+        correlation: Option<i64>,
+        detail: Option<&Detail>,
+    ) {
+        let dur = span.end - span.start;
+        self.sink.slice(Slice { track, start: span.start, dur, name, category, correlation, detail });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use engine::{Synthetic, preset, run::RunOptions};
+    use model::TraceBuilder;
+
+    use super::*;
+
+    fn trace(mode: Mode) -> (model::Trace, usize) {
+        let options = RunOptions { prompt: 4, steps: 3, threads: 2, mode, ..RunOptions::default() };
+        let mut log = Log::with_capacity(4096);
+        let mut engine = Engine::new(preset("tiny").unwrap(), &mut Synthetic, options, &mut log).unwrap();
+        engine.run(&mut log, |_| true).unwrap();
+        let mut builder = TraceBuilder::new("run", "strato");
+        let facts = Facts { model: "tiny", synthetic: true, host: &Host::read() };
+        collect(&engine, &log, facts, &mut builder);
+        (builder.finish(), engine.programs()[1].ops.len())
+    }
+
+    #[test]
+    fn every_operator_is_a_kernel_with_the_call_that_started_it() {
+        for mode in [Mode::Eager, Mode::Graph] {
+            let (trace, ops) = trace(mode);
+            let queue = trace.tracks.iter().position(|track| track.key.kind == TrackKind::DeviceQueue).unwrap();
+            let lane = &trace.lanes[queue];
+            assert_eq!(lane.len(), 4 * ops, "{mode:?}");
+            assert!((0..lane.len()).all(|i| lane.link(i).is_some()), "{mode:?}");
+            assert!(lane.depth.iter().all(|depth| *depth == 0), "kernels do not overlap");
+            let name = trace.strings.get(lane.name[lane.len() - 1]);
+            assert!(name.starts_with("strato_argmax_bf16_"), "{name}");
+            assert_eq!(
+                trace.manifest.value("software.graph_mode"),
+                Some(if mode == Mode::Graph { "full graph" } else { "eager" })
+            );
+        }
+    }
+}

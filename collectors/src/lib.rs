@@ -1,0 +1,9 @@
+//! Live sources: what happens on this machine while it happens, written into the same sink as a file of another profiler.
+//!
+//! | module | owns |
+//! | --- | --- |
+//! | [`engine_run`] | a run of the reference engine |
+//! | [`host`] | what this machine is |
+
+pub mod engine_run;
+pub mod host;

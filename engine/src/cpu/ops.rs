@@ -1,0 +1,154 @@
+//! Operators on the CPU. Each runs on every thread with the number of the thread and does its share; rows are shared out
+//! unless there is one, which is then divided by columns where the operator allows.
+
+#![allow(unsafe_code)]
+
+use super::{
+    kernels::{Kernels, TILE_ROWS, TILE_TOKENS, rows_of},
+    memory::{Rows, share},
+};
+use crate::Tensor;
+
+/// Activations of a block of tokens that stay in the second-level cache while weights stream past, bytes.
+const TOKEN_BLOCK: usize = 192 << 10;
+
+/// Which thread of how many runs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    pub number: usize,
+    pub of: usize,
+}
+
+impl Part {
+    pub(super) fn of(self, count: usize, unit: usize) -> std::ops::Range<usize> {
+        share(count, unit, self.number, self.of)
+    }
+}
+
+pub(super) fn embed(part: Part, table: &Tensor, tokens: &[u32], out: Rows) {
+    for row in part.of(tokens.len(), 1) {
+        // SAFETY: this thread alone has the rows of its share.
+        table.read_row(tokens[row] as usize, unsafe { out.row_mut(row) });
+    }
+}
+
+fn norm(x: &[f32], weight: &[f32], eps: f32, kernels: &Kernels) -> impl Fn(usize) -> f32 {
+    let mean = kernels.dot(x, x) / x.len().max(1) as f32;
+    let scale = (mean + eps).sqrt().recip();
+    move |i| x[i] * scale * weight[i]
+}
+
+pub(super) fn rms_norm(part: Part, kernels: &Kernels, x: Rows, weight: &[f32], eps: f32, out: Rows) {
+    for row in part.of(x.rows, 1) {
+        // SAFETY: this thread alone has the rows of its share, and `x` is another buffer than `out`.
+        let (x, out) = unsafe { (x.row(row), out.row_mut(row)) };
+        let value = norm(x, weight, eps, kernels);
+        out.iter_mut().enumerate().for_each(|(i, out)| *out = value(i));
+    }
+}
+
+pub(super) fn add(part: Part, kernels: &Kernels, x: Rows, delta: Rows) {
+    for row in part.of(x.rows, 1) {
+        // SAFETY: this thread alone has the rows of its share, of two buffers.
+        let (x, delta) = unsafe { (x.row_mut(row), delta.row(row)) };
+        kernels.axpy(1.0, delta, x);
+    }
+}
+
+/// Norms heads in place.
+pub(super) fn head_norm(part: Part, kernels: &Kernels, x: Rows, at: usize, count: usize, weight: &[f32], eps: f32) {
+    let width = weight.len();
+    for head in part.of(x.rows * count, 1) {
+        let (row, at) = (head / count, at + head % count * width);
+        // SAFETY: this thread alone has the heads of its share.
+        let head = unsafe { x.part_mut(row, at..at + width) };
+        let mean = kernels.dot(head, head) / width.max(1) as f32;
+        let scale = (mean + eps).sqrt().recip();
+        head.iter_mut().zip(weight).for_each(|(value, weight)| *value *= scale * weight);
+    }
+}
+
+/// Turns heads in place: element `i` and element `i + width / 2` are a pair, the layout of Hugging Face checkpoints.
+/// `turns` holds the cosines and then the sines of each token.
+pub(super) fn rope(part: Part, x: Rows, at: usize, count: usize, width: usize, turns: &[f32]) {
+    for head in part.of(x.rows * count, 1) {
+        let (row, at) = (head / count, at + head % count * width);
+        // SAFETY: this thread alone has the heads of its share.
+        let head = unsafe { x.part_mut(row, at..at + width) };
+        let (cosines, sines) = turns[row * width..(row + 1) * width].split_at(width / 2);
+        let (first, second) = head.split_at_mut(width / 2);
+        for (((a, b), cos), sin) in first.iter_mut().zip(second).zip(cosines).zip(sines) {
+            (*a, *b) = (*a * cos - *b * sin, *b * cos + *a * sin);
+        }
+    }
+}
+
+pub(super) fn silu_mul(part: Part, gate_up: Rows, out: Rows) {
+    let width = out.width;
+    // By columns, because one token has as many of them as there are in a layer.
+    let columns = part.of(width, 16);
+    for row in 0..out.rows {
+        // SAFETY: this thread alone writes the columns of its share, of another buffer than it reads.
+        let (gate, up, out) = unsafe {
+            let up = width + columns.start..width + columns.end;
+            (gate_up.part(row, columns.clone()), gate_up.part(row, up), out.part_mut(row, columns.clone()))
+        };
+        for ((out, gate), up) in out.iter_mut().zip(gate).zip(up) {
+            *out = gate / (1.0 + (-gate).exp()) * up;
+        }
+    }
+}
+
+pub(super) fn select(part: Part, x: Rows, chosen: &[usize], out: Rows) {
+    for row in part.of(chosen.len(), 1) {
+        // SAFETY: this thread alone writes the rows of its share, of another buffer than it reads.
+        unsafe { out.row_mut(row).copy_from_slice(x.row(chosen[row])) };
+    }
+}
+
+/// Greatest element of each row, the first of several.
+pub(super) fn argmax(logits: &[f32]) -> u32 {
+    let mut best = (0, f32::NEG_INFINITY);
+    for (i, value) in logits.iter().enumerate() {
+        if *value > best.1 {
+            best = (i, *value);
+        }
+    }
+    u32::try_from(best.0).unwrap_or(u32::MAX)
+}
+
+/// Rows of `weights` times `x`, to the columns of `out` that have the numbers of the rows.
+pub(super) fn linear(
+    part: Part,
+    kernels: &Kernels,
+    x: Rows,
+    weights: &Tensor,
+    bias: Option<&[f32]>,
+    rows: std::ops::Range<usize>,
+    out: Rows,
+) {
+    let share = part.of(rows.len(), TILE_ROWS);
+    let mine = rows.start + share.start..rows.start + share.end;
+    let block = (TOKEN_BLOCK / (x.width * 4).max(1)).next_multiple_of(TILE_TOKENS).max(4 * TILE_TOKENS);
+    for first in (0..x.rows).step_by(block) {
+        for row in mine.clone().step_by(TILE_ROWS) {
+            let weights = rows_of(weights, row);
+            let height = TILE_ROWS.min(mine.end - row);
+            let last = x.rows.min(first + block);
+            for token in (first..last).step_by(TILE_TOKENS) {
+                let count = TILE_TOKENS.min(last - token);
+                // SAFETY: nobody writes `x` while it is read: it is another buffer than `out`.
+                let tokens: [&[f32]; TILE_TOKENS] =
+                    std::array::from_fn(|i| if i < count { unsafe { x.row(token + i) } } else { &[] });
+                let tile = kernels.tile(weights, &tokens[..count]);
+                for i in 0..count {
+                    // SAFETY: this thread alone writes the columns of its share.
+                    let out = unsafe { out.part_mut(token + i, row..row + height) };
+                    for ((out, sums), row) in out.iter_mut().zip(&tile).zip(row..) {
+                        *out = sums[i] + bias.map_or(0.0, |bias| bias[row]);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Why the engine cannot run.
+
+use std::path::PathBuf;
+
+/// Why a model could not be loaded or run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The operating system refused.
+    #[error("cannot read '{path}': {source}; check that it exists and is readable")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: std::io::Error,
+    },
+    /// A file is not what its name says, or is damaged.
+    #[error("cannot use '{path}': {what}; download the checkpoint again or name another")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// The configuration describes a model that the engine does not have.
+    #[error("cannot run this model: {what}; the engine runs Llama, Qwen2 and Qwen3 checkpoints")]
+    Unsupported {
+        /// What it asks for.
+        what: String,
+    },
+    /// A tensor is missing or has the wrong shape or type.
+    #[error("tensor '{name}': {what}; the checkpoint does not fit its config.json")]
+    Tensor {
+        /// Its name in the checkpoint.
+        name: String,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// A request that the model or the memory cannot meet.
+    #[error("{0}")]
+    Request(String),
+}

@@ -1,0 +1,21 @@
+//! The reference decode engine: a transformer whose every operator is one call that every backend runs, so that runs on
+//! different platforms can be laid side by side operator by operator.
+
+mod buffer;
+mod config;
+pub mod cpu;
+mod error;
+mod kv;
+pub mod program;
+pub mod record;
+mod rope;
+pub mod run;
+mod tensor;
+mod weights;
+
+pub use buffer::{Buffer, Number};
+pub use config::{Config, Family, PRESETS, Rope, RopeScaling, preset};
+pub use error::Error;
+pub use kv::{KvLayout, KvPlan};
+pub use tensor::{Dtype, Q8_BLOCK, Tensor};
+pub use weights::{Checkpoint, LayerWeights, Source, Synthetic, Weights};

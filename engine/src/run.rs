@@ -1,0 +1,256 @@
+//! A run: a prompt is read, and then tokens are decoded step by step.
+
+use std::sync::Arc;
+
+use crate::{
+    Config, Dtype, Error, KvLayout, Source, Weights,
+    cpu::{Batch, Cpu, CpuOptions, Isa, Prepared},
+    program::{Level, Logits, Program, Shape},
+    record::{Kind, Log, Span},
+};
+
+/// How a step is started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// Operator by operator.
+    Eager,
+    /// All operators at once.
+    Graph,
+}
+
+/// What is run.
+#[derive(Clone, Debug)]
+pub struct RunOptions {
+    /// Type of the weights.
+    pub dtype: Dtype,
+    /// How a decode step is started.
+    pub mode: Mode,
+    /// How operators are divided.
+    pub level: Level,
+    /// Division of the cache.
+    pub layout: KvLayout,
+    /// Sequences that are decoded together.
+    pub batch: usize,
+    /// Tokens of the prompt of each sequence.
+    pub prompt: usize,
+    /// Decode steps.
+    pub steps: usize,
+    /// Threads.
+    pub threads: usize,
+    /// Instruction set.
+    pub isa: Isa,
+}
+
+impl Default for RunOptions {
+    /// One sequence, a prompt of 64 tokens, 64 steps, operators one by one on every core.
+    fn default() -> Self {
+        let cpu = CpuOptions::new(0);
+        Self {
+            dtype: Dtype::Bf16,
+            mode: Mode::Eager,
+            level: Level::Canonical,
+            layout: KvLayout::Contiguous,
+            batch: 1,
+            prompt: 64,
+            steps: 64,
+            threads: cpu.threads,
+            isa: cpu.isa,
+        }
+    }
+}
+
+/// A model made ready to run.
+pub struct Engine {
+    config: Config,
+    options: RunOptions,
+    cpu: Cpu,
+    prefill: Prepared,
+    decode: Prepared,
+}
+
+/// What a step gave; told as it ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StepDone {
+    /// Number; the prompt is step 0.
+    pub number: u32,
+    /// From when to when, ns.
+    pub span: Span,
+    /// Next token of each sequence.
+    pub tokens: Vec<u32>,
+}
+
+/// Most tokens that a prompt of one pass may have, all sequences together.
+const MAX_PREFILL: usize = 1 << 16;
+
+impl Engine {
+    /// Loads the weights and makes programs and memory ready. `log` gets what that took.
+    ///
+    /// # Errors
+    /// Those of the weights, and [`Error::Request`] when the options fit neither the model nor the memory.
+    pub fn new(config: Config, source: &mut dyn Source, options: RunOptions, log: &mut Log) -> Result<Self, Error> {
+        let context = options.prompt.saturating_add(options.steps);
+        let tokens = options.batch.saturating_mul(options.prompt);
+        if options.batch == 0 || options.prompt == 0 || tokens > MAX_PREFILL {
+            return Err(Error::Request(format!(
+                "cannot read {} prompts of {} tokens at once; choose at least one of each and at most {MAX_PREFILL} tokens",
+                options.batch, options.prompt
+            )));
+        }
+        let weights = Arc::new(Weights::load(&config, options.dtype, source)?);
+        let cpu = CpuOptions {
+            threads: options.threads,
+            isa: options.isa,
+            layout: options.layout,
+            sequences: options.batch,
+            context,
+        };
+        let cpu = Cpu::new(config.clone(), weights, cpu)?;
+        let start = log.now();
+        let plan = |tokens, level| {
+            let shape = Shape { tokens, sequences: options.batch, logits: Logits::Last, level };
+            cpu.prepare(Program::plan(&config, shape))
+        };
+        let prefill = plan(tokens, options.level)?;
+        let decode = plan(options.batch, options.level)?;
+        log.push(Kind::Prepare, Span { start, end: log.now() }, Span::default());
+        Ok(Self { config, options, cpu, prefill, decode })
+    }
+
+    /// Records that a run of all steps makes.
+    pub fn records(&self) -> usize {
+        let per_step = self.decode.program().ops.len() + 4;
+        per_step.saturating_mul(self.options.steps + 1) + 16
+    }
+
+    /// What is run.
+    pub fn options(&self) -> &RunOptions {
+        &self.options
+    }
+
+    /// The shape of the model.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The programs of the prompt and of a decode step.
+    pub fn programs(&self) -> [&Program; 2] {
+        [self.prefill.program(), self.decode.program()]
+    }
+
+    /// Reads the prompts and decodes; `each` is told of every step and may end the run by returning `false`.
+    ///
+    /// # Errors
+    /// [`Error::Request`] when a step does not fit, which the options exclude.
+    pub fn run(&mut self, log: &mut Log, mut each: impl FnMut(&StepDone) -> bool) -> Result<(), Error> {
+        let sequences = self.options.batch;
+        let vocab = u32::try_from(self.config.vocab).unwrap_or(u32::MAX);
+        // Prompts that are the same in every run and differ between sequences.
+        let token = |sequence: usize, position: usize| (sequence as u32 * 7919 + position as u32 * 104_729 + 1) % vocab;
+        let mut batch = Batch::default();
+        for sequence in 0..sequences {
+            for position in 0..self.options.prompt {
+                batch.tokens.push(token(sequence, position));
+                batch.positions.push(position as u32);
+                batch.sequences.push(sequence as u32);
+            }
+        }
+        for step in 0..=self.options.steps {
+            log.step = u32::try_from(step).unwrap_or(u32::MAX);
+            let start = log.clock.now();
+            let tokens = if step == 0 {
+                self.cpu.run(&mut self.prefill, &batch, log)?
+            } else if self.options.mode == Mode::Graph {
+                self.cpu.replay(&mut self.decode, &batch, log)?
+            } else {
+                self.cpu.run(&mut self.decode, &batch, log)?
+            };
+            let ran = log.now();
+            let position = self.options.prompt + step;
+            batch = Batch {
+                positions: vec![position as u32; sequences],
+                sequences: (0..sequences as u32).collect(),
+                tokens: tokens.clone(),
+            };
+            log.push(Kind::Advance, Span { start: ran, end: log.now() }, Span::default());
+            let span = Span { start, end: log.clock.now() };
+            log.push(Kind::Step, span, Span::default());
+            if !each(&StepDone { number: log.step, span, tokens }) {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+    use crate::{Synthetic, preset};
+
+    fn tokens(options: RunOptions, log: &mut Log) -> Vec<Vec<u32>> {
+        let mut engine = Engine::new(preset("tiny").unwrap(), &mut Synthetic, options, log).unwrap();
+        let mut all = Vec::new();
+        engine
+            .run(log, |step| {
+                all.push(step.tokens.clone());
+                true
+            })
+            .unwrap();
+        all
+    }
+
+    fn options() -> RunOptions {
+        RunOptions { prompt: 5, steps: 6, threads: 2, ..RunOptions::default() }
+    }
+
+    #[test]
+    fn a_sequence_decodes_the_same_alone_and_in_a_batch_eager_and_at_once() {
+        let alone = tokens(options(), &mut Log::off());
+        assert_eq!(alone.len(), 7);
+        for (mode, level, layout) in [
+            (Mode::Graph, Level::Canonical, KvLayout::Contiguous),
+            (Mode::Eager, Level::Fused, KvLayout::Paged(4)),
+            (Mode::Graph, Level::Fused, KvLayout::Paged(16)),
+        ] {
+            let batch = tokens(RunOptions { batch: 3, mode, level, layout, ..options() }, &mut Log::off());
+            let first: Vec<Vec<u32>> = batch.iter().map(|tokens| vec![tokens[0]]).collect();
+            assert_eq!(first, alone, "{mode:?} {level:?} {layout:?}");
+        }
+    }
+
+    #[test]
+    fn every_operator_of_every_step_is_recorded_in_order_and_within_its_step() {
+        for mode in [Mode::Eager, Mode::Graph] {
+            let mut log = Log::with_capacity(4096);
+            tokens(RunOptions { mode, ..options() }, &mut log);
+            assert_eq!(log.dropped, 0);
+            for step in 1..=6 {
+                let of_step: Vec<_> = log.records().iter().filter(|r| r.step == step).collect();
+                let whole = of_step.iter().find(|r| r.kind == Kind::Step).unwrap().host;
+                let ops: Vec<Span> = of_step
+                    .iter()
+                    .filter(|r| matches!(r.kind, Kind::Op(_) | Kind::ReplayedOp(_)))
+                    .map(|r| r.device)
+                    .collect();
+                assert_eq!(ops.len(), 2 * 15 + 5, "{mode:?}");
+                assert!(ops.windows(2).all(|pair| pair[0].end <= pair[1].start), "{mode:?}");
+                assert!(ops.iter().all(|op| whole.start <= op.start && op.start < op.end && op.end <= whole.end));
+                let replays = of_step.iter().filter(|r| r.kind == Kind::Replay).count();
+                assert_eq!(replays, usize::from(mode == Mode::Graph));
+            }
+        }
+    }
+
+    #[test]
+    fn requests_that_cannot_be_met_are_refused() {
+        for options in [
+            RunOptions { batch: 0, ..options() },
+            RunOptions { prompt: 0, ..options() },
+            RunOptions { batch: 1 << 12, prompt: 1 << 12, ..options() },
+        ] {
+            let refused = Engine::new(preset("tiny").unwrap(), &mut Synthetic, options, &mut Log::off());
+            assert!(refused.err().unwrap().to_string().contains("cannot read"));
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Weights made from their names, so that a model of any size needs no file and has the same bits on every platform.
+//!
+//! An element is the sum of the four 16-bit quarters of SplitMix64 (Steele et al., OOPSLA 2014) at its index: an integer
+//! that any device computes exactly, near enough to normal for activations to behave. One multiplication scales it.
+
+use super::Source;
+use crate::Error;
+
+/// Standard deviation of projections and biases, the `initializer_range` of the families.
+const SIGMA: f64 = 0.02;
+/// Mean of the sum of four numbers below 2^16.
+const MEAN: i32 = 2 * 65_535;
+
+/// A source that has every tensor in every shape.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Synthetic;
+
+/// FNV-1a of a text; of the name of a tensor, where its sequence begins.
+pub(crate) fn hash(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// SplitMix64 at an index.
+fn split_mix(seed: u64, index: u64) -> u64 {
+    let mut z = seed.wrapping_add(index.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+fn element(seed: u64, index: u64, scale: f32) -> f32 {
+    let bits = split_mix(seed, index);
+    let sum: i32 = (0..4).map(|quarter| i32::from((bits >> (16 * quarter)) as u16)).sum();
+    (sum - MEAN) as f32 * scale
+}
+
+impl Source for Synthetic {
+    fn rows(
+        &mut self,
+        name: &str,
+        rows: usize,
+        width: usize,
+        each: &mut dyn FnMut(usize, &[f32]),
+    ) -> Result<(), Error> {
+        // The variance of a number below 2^16 is 2^32 / 12, and four are added.
+        let scale = (SIGMA / (4.0 * 65_536f64.powi(2) / 12.0).sqrt()) as f32;
+        let (seed, is_norm) = (hash(name), name.contains("norm"));
+        let mut values = vec![1.0; width];
+        for row in 0..rows {
+            if !is_norm {
+                let first = row as u64 * width as u64;
+                for (value, index) in values.iter_mut().zip(first..) {
+                    *value = element(seed, index, scale);
+                }
+            }
+            each(row, &values);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+
+    fn values(name: &str, rows: usize, width: usize) -> Vec<f32> {
+        let mut all = Vec::new();
+        Synthetic.rows(name, rows, width, &mut |_, row| all.extend_from_slice(row)).unwrap();
+        all
+    }
+
+    #[test]
+    fn the_first_numbers_of_split_mix_are_the_published_ones() {
+        // Seed 1234567, from the reference implementation at https://prng.di.unimi.it/splitmix64.c.
+        let first: Vec<u64> = (0..3).map(|index| split_mix(1_234_567, index)).collect();
+        assert_eq!(first, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]);
+    }
+
+    #[test]
+    fn elements_depend_on_name_and_place_only_and_spread_as_they_should() {
+        let all = values("model.layers.0.mlp.up_proj.weight", 100, 128);
+        assert_eq!(values("model.layers.0.mlp.up_proj.weight", 50, 256), all);
+        assert_ne!(values("model.layers.1.mlp.up_proj.weight", 100, 128), all);
+        let mean = all.iter().sum::<f32>() / all.len() as f32;
+        let deviation = (all.iter().map(|v| (v - mean).powi(2)).sum::<f32>() / all.len() as f32).sqrt();
+        assert!(mean.abs() < 1e-3 && (deviation / 0.02 - 1.0).abs() < 0.05, "{mean} {deviation}");
+        assert_eq!(values("model.norm.weight", 1, 3), [1.0; 3]);
+    }
+}

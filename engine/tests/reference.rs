@@ -1,0 +1,176 @@
+//! The engine against Hugging Face `transformers` in single precision: tiny checkpoints of every family with the logits,
+//! hidden states and greedy tokens that it gave. They are looked for in the directory that `STRATO_REFERENCE` names.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::{path::PathBuf, sync::Arc};
+
+use engine::{
+    Checkpoint, Config, Dtype, KvLayout, Weights,
+    cpu::{Batch, Cpu, CpuOptions, Isa, Prepared},
+    program::{Level, Logits, Program, Shape},
+    record::Log,
+};
+
+/// Greatest difference of a logit or hidden value: decoding with a cache differs from a whole pass by 2e-6 in
+/// `transformers` itself, so this is room for another order of additions.
+const TOLERANCE: f32 = 1e-4;
+const MODELS: [&str; 3] = ["tiny-llama", "tiny-qwen2", "tiny-qwen3"];
+
+struct Golden {
+    config: Config,
+    directory: PathBuf,
+    ids: Vec<u32>,
+    tokens: Vec<u32>,
+}
+
+impl Golden {
+    fn all() -> Vec<Self> {
+        let Some(root) = std::env::var_os("STRATO_REFERENCE") else {
+            eprintln!("skipped: STRATO_REFERENCE names no directory with reference checkpoints");
+            return Vec::new();
+        };
+        let open = |model| {
+            let directory = PathBuf::from(&root).join(model);
+            let config = Config::read(&directory.join("config.json")).unwrap();
+            let mut golden = Self { config, directory, ids: Vec::new(), tokens: Vec::new() };
+            golden.ids = golden.integers("ids");
+            golden.tokens = golden.integers("gen");
+            golden
+        };
+        MODELS.into_iter().map(open).collect()
+    }
+
+    fn integers(&self, name: &str) -> Vec<u32> {
+        let mut file = npyz::npz::NpzArchive::open(self.directory.join("golden.npz")).unwrap();
+        let values: Vec<i64> = file.by_name(name).unwrap().unwrap().into_vec().unwrap();
+        values.into_iter().map(|value| value as u32).collect()
+    }
+
+    fn floats(&self, name: &str) -> Vec<f32> {
+        let mut file = npyz::npz::NpzArchive::open(self.directory.join("golden.npz")).unwrap();
+        file.by_name(name).unwrap().unwrap().into_vec().unwrap()
+    }
+
+    fn weights(&self, dtype: Dtype) -> Arc<Weights> {
+        Arc::new(Weights::load(&self.config, dtype, &mut Checkpoint::open(&self.directory).unwrap()).unwrap())
+    }
+
+    fn cpu(&self, dtype: Dtype, isa: Isa, threads: usize, layout: KvLayout) -> Cpu {
+        let options = CpuOptions { threads, isa, layout, sequences: 1, context: 64 };
+        Cpu::new(self.config.clone(), self.weights(dtype), options).unwrap()
+    }
+
+    fn program(&self, tokens: usize, logits: Logits, level: Level) -> Program {
+        Program::plan(&self.config, Shape { tokens, sequences: 1, logits, level })
+    }
+
+    fn whole_pass(&self, cpu: &mut Cpu, level: Level) -> Prepared {
+        let mut prepared = cpu.prepare(self.program(self.ids.len(), Logits::All, level)).unwrap();
+        cpu.run(&mut prepared, &Batch::prefill(&self.ids, 0), &mut Log::off()).unwrap();
+        prepared
+    }
+}
+
+fn greatest_difference(a: &[f32], b: &[f32]) -> f32 {
+    assert_eq!(a.len(), b.len());
+    a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+}
+
+#[test]
+fn logits_are_those_of_transformers_whatever_the_instructions_threads_and_fusion() {
+    for golden in Golden::all() {
+        let expected = golden.floats("logits");
+        for isa in Isa::available() {
+            for (threads, level, layout) in [
+                (1, Level::Canonical, KvLayout::Contiguous),
+                (2, Level::Fused, KvLayout::Contiguous),
+                (3, Level::Canonical, KvLayout::Paged(4)),
+            ] {
+                let mut cpu = golden.cpu(Dtype::F32, isa, threads, layout);
+                let prepared = golden.whole_pass(&mut cpu, level);
+                let difference = greatest_difference(prepared.values(prepared.program().logits), &expected);
+                println!("{:?} {isa:?} {threads} threads {level:?} {layout:?}: {difference:e}", golden.config.family);
+                assert!(difference <= TOLERANCE, "{difference}");
+            }
+        }
+    }
+}
+
+#[test]
+fn hidden_states_are_those_of_transformers_after_every_layer() {
+    for golden in Golden::all() {
+        let layers = golden.config.layers;
+        for count in 0..=layers {
+            let mut cpu = golden.cpu(Dtype::F32, Isa::available()[0], 2, KvLayout::Contiguous);
+            let mut program = golden.program(golden.ids.len(), Logits::All, Level::Canonical);
+            let value = if count == layers { program.normed } else { program.residual };
+            if count < layers {
+                let in_layers = |layer: Option<u16>| layer.is_some_and(|layer| usize::from(layer) < count);
+                program.ops.retain(|op| op.name.text() == "embed" || in_layers(op.id.layer));
+            }
+            let mut prepared = cpu.prepare(program).unwrap();
+            cpu.run(&mut prepared, &Batch::prefill(&golden.ids, 0), &mut Log::off()).unwrap();
+            let difference = greatest_difference(prepared.values(value), &golden.floats(&format!("h{count}")));
+            assert!(difference <= TOLERANCE, "{:?} layer {count}: {difference}", golden.config.family);
+        }
+    }
+}
+
+#[test]
+fn greedy_tokens_are_those_of_transformers_by_steps_and_by_replay() {
+    for golden in Golden::all() {
+        for (replay, level) in [(false, Level::Canonical), (true, Level::Fused)] {
+            let mut cpu = golden.cpu(Dtype::F32, Isa::available()[0], 2, KvLayout::Paged(16));
+            let mut prefill = cpu.prepare(golden.program(golden.ids.len(), Logits::Last, level)).unwrap();
+            let mut decode = cpu.prepare(golden.program(1, Logits::Last, level)).unwrap();
+            let mut tokens = golden.ids.clone();
+            let mut next = cpu.run(&mut prefill, &Batch::prefill(&golden.ids, 0), &mut Log::off()).unwrap();
+            while tokens.len() < golden.tokens.len() {
+                tokens.extend(&next);
+                let batch = Batch::prefill(&next, tokens.len() as u32 - 1);
+                next = if replay {
+                    cpu.replay(&mut decode, &batch, &mut Log::off())
+                } else {
+                    cpu.run(&mut decode, &batch, &mut Log::off())
+                }
+                .unwrap();
+            }
+            assert_eq!(tokens, golden.tokens, "{:?} {level:?} replay {replay}", golden.config.family);
+        }
+    }
+}
+
+#[test]
+fn prefill_and_decode_give_the_logits_of_a_whole_pass() {
+    for golden in Golden::all() {
+        let expected = golden.floats("logits");
+        let vocab = golden.config.vocab;
+        let mut cpu = golden.cpu(Dtype::F32, Isa::available()[0], 2, KvLayout::Paged(3));
+        let mut first = cpu.prepare(golden.program(3, Logits::All, Level::Fused)).unwrap();
+        cpu.run(&mut first, &Batch::prefill(&golden.ids[..3], 0), &mut Log::off()).unwrap();
+        let mut decode = cpu.prepare(golden.program(1, Logits::All, Level::Fused)).unwrap();
+        for (position, token) in golden.ids.iter().enumerate().skip(3) {
+            cpu.run(&mut decode, &Batch::prefill(&[*token], position as u32), &mut Log::off()).unwrap();
+            let logits = decode.values(decode.program().logits);
+            let difference = greatest_difference(logits, &expected[position * vocab..(position + 1) * vocab]);
+            assert!(difference <= TOLERANCE, "{:?} position {position}: {difference}", golden.config.family);
+        }
+    }
+}
+
+/// Weights rounded to 8 bits of mantissa change a logit by about 2^-9 of the size of its terms; three layers of the tiny
+/// models stay within these shares of the greatest logit, found by measuring and doubled.
+#[test]
+fn narrower_weights_stay_within_their_precision() {
+    for golden in Golden::all() {
+        let expected = golden.floats("logits");
+        let most = expected.iter().fold(0f32, |most, logit| most.max(logit.abs()));
+        for (dtype, share) in [(Dtype::F16, 0.0025), (Dtype::Bf16, 0.0125), (Dtype::Q8, 0.06)] {
+            let mut cpu = golden.cpu(dtype, Isa::available()[0], 2, KvLayout::Contiguous);
+            let prepared = golden.whole_pass(&mut cpu, Level::Fused);
+            let difference = greatest_difference(prepared.values(prepared.program().logits), &expected) / most;
+            println!("{:?} {dtype:?}: {difference}", golden.config.family);
+            assert!(difference <= share && difference > 0.0, "{:?} {dtype:?}: {difference}", golden.config.family);
+        }
+    }
+}
