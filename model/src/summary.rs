@@ -78,3 +78,25 @@ pub struct KernelSummary {
     /// Why warps waited: reason as the source names it, and cycles per instruction issued. The longest first.
     pub stalls: Vec<(StringId, f64)>,
 }
+
+impl KernelSummary {
+    /// One execution of `kernel` of which nothing else is known.
+    pub fn of(kernel: StringId, conditions: Conditions) -> Self {
+        Self {
+            kernel,
+            conditions,
+            count: 1,
+            total: None,
+            range: None,
+            grid: None,
+            block: None,
+            metrics: Vec::new(),
+            stalls: Vec::new(),
+        }
+    }
+
+    /// What was measured of a quantity.
+    pub fn metric(&self, metric: Metric) -> Option<f64> {
+        self.metrics.iter().find(|(known, _)| *known == metric).map(|(_, value)| *value)
+    }
+}

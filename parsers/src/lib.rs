@@ -11,7 +11,6 @@ pub mod ascend;
 mod bare_json;
 pub mod container;
 mod content;
-mod csv;
 mod csv_table;
 pub mod detect;
 pub mod device_text;

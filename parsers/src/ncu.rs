@@ -73,17 +73,7 @@ fn kernel(sink: &mut dyn TraceSink, row: Row<'_>) -> Option<KernelSummary> {
     let kernel = sink.intern(&row.text(2)?);
     // Launches of whole graphs have shapes of zeros.
     let shape = |cell| value::shape(&row.text(cell)?).filter(|sides| sides.iter().all(|side| *side > 0));
-    Some(KernelSummary {
-        kernel,
-        conditions: Conditions::Isolated,
-        count: 1,
-        total: None,
-        range: None,
-        grid: shape(4),
-        block: shape(3),
-        metrics: Vec::new(),
-        stalls: Vec::new(),
-    })
+    Some(KernelSummary { grid: shape(4), block: shape(3), ..KernelSummary::of(kernel, Conditions::Isolated) })
 }
 
 fn measured(summary: &mut KernelSummary, time: Option<Ns>) {
