@@ -1,12 +1,13 @@
-//! Bulk inserts. Each statement costs a round trip to SQLite's thread, so a statement carries hundreds of rows, and the
-//! next is encoded while SQLite executes the present one.
+//! Bulk inserts: constant statements of many rows each, in transactions of bounded size.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, error::Error};
 
-use sqlx::{Arguments, AssertSqlSafe, SqliteConnection, error::BoxDynError, sqlite::SqliteArguments};
+use sqlx::SqliteConnection;
 
-/// Rows of a statement. A few fixed sizes keep every text in the statement cache whatever the number of rows.
-const SIZES: [usize; 5] = [2048, 512, 64, 8, 1];
+use super::statement::{Database, Refused, Statement};
+
+/// Rows of a statement. A few fixed sizes need few texts whatever the number of rows.
+const SIZES: [usize; 4] = [512, 64, 8, 1];
 /// Rows of a transaction; bounds what SQLite keeps in memory.
 const TRANSACTION: usize = 1 << 20;
 
@@ -17,8 +18,6 @@ pub(super) struct Table<'t> {
     into: &'static str,
     /// One row in SQL, with a question mark for every value that is bound.
     row: Cow<'t, str>,
-    /// Number of question marks.
-    width: usize,
     /// Most rows of a statement; less than usual where rows are large.
     most: usize,
 }
@@ -26,13 +25,13 @@ pub(super) struct Table<'t> {
 impl<'t> Table<'t> {
     /// Rows of `width` values.
     pub(super) fn new(into: &'static str, width: usize) -> Self {
-        Self { row: format!("({})", vec!["?"; width].join(",")).into(), into, width, most: 512 }
+        Self { row: format!("({})", vec!["?"; width].join(",")).into(), into, most: SIZES[0] }
     }
 
     /// Rows in which what they share stands in the text of the statement: every value that is not bound is a row that
     /// much faster, but each text has to be prepared, so this is for thousands of rows.
     pub(super) fn long(into: &'static str, row: &'t str) -> Self {
-        Self { width: row.matches('?').count(), row: row.into(), into, most: SIZES[0] }
+        Self { row: row.into(), into, most: SIZES[0] }
     }
 
     /// At most `most` rows in a statement.
@@ -40,85 +39,65 @@ impl<'t> Table<'t> {
         Self { most, ..self }
     }
 
-    fn statement(&self, size: usize) -> Arc<str> {
-        format!("INSERT INTO {} VALUES {}", self.into, vec![&*self.row; size].join(",")).into()
+    fn statement(&self, size: usize) -> String {
+        format!("INSERT INTO {} VALUES {}", self.into, vec![&*self.row; size].join(","))
     }
 }
+
+/// Why rows could not be written.
+pub(super) type Failure = Box<dyn Error + Send + Sync>;
 
 /// The values of the rows of a statement.
-pub(super) struct Cells(SqliteArguments);
-
-impl Cells {
-    /// Adds an integer, text, real, blob, or `None` for NULL.
-    pub(super) fn put<'t, T>(&mut self, value: T) -> Result<&mut Self, BoxDynError>
-    where
-        T: sqlx::Encode<'t, sqlx::Sqlite> + sqlx::Type<sqlx::Sqlite>,
-    {
-        self.0.add(value)?;
-        Ok(self)
-    }
-}
+pub(super) type Cells<'d, 'c> = Statement<'d, 'c>;
 
 /// Inserts rows in transactions of bounded size.
 pub(super) struct Batch<'c> {
-    connection: &'c mut SqliteConnection,
+    database: Database<'c>,
     rows: usize,
 }
 
 impl<'c> Batch<'c> {
-    pub(super) async fn begin(connection: &'c mut SqliteConnection) -> Result<Self, sqlx::Error> {
-        sqlx::raw_sql("BEGIN").execute(&mut *connection).await?;
-        Ok(Self { connection, rows: 0 })
+    /// Takes the connection for itself until the batch is committed or dropped.
+    pub(super) async fn begin(connection: &'c mut SqliteConnection) -> Result<Self, Failure> {
+        let mut database = Database::lock(connection).await?;
+        database.run(c"BEGIN")?;
+        Ok(Self { database, rows: 0 })
     }
 
-    pub(super) async fn commit(self) -> Result<(), sqlx::Error> {
-        sqlx::raw_sql("COMMIT").execute(self.connection).await.map(|_| ())
+    pub(super) fn commit(mut self) -> Result<(), Failure> {
+        Ok(self.database.run(c"COMMIT")?)
     }
 
     /// Runs a statement without values.
-    pub(super) async fn script(&mut self, sql: &'static str) -> Result<(), sqlx::Error> {
-        sqlx::raw_sql(sql).execute(&mut *self.connection).await.map(|_| ())
+    pub(super) fn script(&mut self, sql: &'static std::ffi::CStr) -> Result<(), Failure> {
+        Ok(self.database.run(sql)?)
     }
 
-    /// Inserts all `rows`; `encode` adds the values of one of them.
-    pub(super) async fn insert<T>(
+    /// Inserts all `rows`; `encode` gives the values of one of them.
+    pub(super) fn insert<T>(
         &mut self,
         table: Table<'_>,
         mut rows: impl ExactSizeIterator<Item = T>,
-        mut encode: impl FnMut(&mut Cells, T) -> Result<(), BoxDynError>,
-    ) -> Result<(), sqlx::Error> {
-        let mut left = rows.len();
-        let mut next = |left: usize| -> Result<(usize, SqliteArguments), sqlx::Error> {
-            let size = SIZES.into_iter().find(|size| *size <= left.min(table.most)).unwrap_or(0);
-            let mut cells = Cells(SqliteArguments::default());
-            cells.0.reserve(size * table.width, 0);
-            for row in rows.by_ref().take(size) {
-                encode(&mut cells, row).map_err(sqlx::Error::Encode)?;
+        mut encode: impl FnMut(&mut Cells<'_, '_>, T) -> Result<(), Refused>,
+    ) -> Result<(), Failure> {
+        for size in SIZES.into_iter().filter(|size| *size <= table.most) {
+            if rows.len() < size {
+                continue;
             }
-            Ok((size, cells.0))
-        };
-        let mut statement = (0, Arc::from(""));
-        let (mut size, mut arguments) = next(left)?;
-        while size > 0 {
-            left -= size;
-            if statement.0 != size {
-                statement = (size, table.statement(size));
+            let mut statement = self.database.prepare(&table.statement(size))?;
+            while rows.len() >= size {
+                if self.rows >= TRANSACTION {
+                    drop(statement);
+                    self.database.run(c"COMMIT; BEGIN")?;
+                    self.rows = 0;
+                    statement = self.database.prepare(&table.statement(size))?;
+                }
+                for row in rows.by_ref().take(size) {
+                    encode(&mut statement, row)?;
+                }
+                statement.run()?;
+                self.rows += size;
             }
-            let text = AssertSqlSafe(Arc::clone(&statement.1));
-            let execute = sqlx::query_with(text, arguments).execute(&mut *self.connection);
-            let (executed, encoded) = tokio::join!(execute, async { next(left) });
-            executed?;
-            self.count(size).await?;
-            (size, arguments) = encoded?;
-        }
-        Ok(())
-    }
-
-    async fn count(&mut self, rows: usize) -> Result<(), sqlx::Error> {
-        self.rows += rows;
-        if self.rows >= TRANSACTION {
-            self.rows = 0;
-            sqlx::raw_sql("COMMIT; BEGIN").execute(&mut *self.connection).await?;
         }
         Ok(())
     }

@@ -2,11 +2,11 @@
 //! NULL in one byte.
 
 use model::{CollectiveCall, CopyDetail, Detail, KernelDetail, OpDetail, StringId, SyncKind};
-use sqlx::error::BoxDynError;
 
 use super::{
     batch::{Cells, Table},
     load::Source,
+    statement::Refused,
 };
 
 /// The table, with the number of its columns.
@@ -35,12 +35,12 @@ pub(super) fn collective(detail: &Detail) -> Option<&CollectiveCall> {
 
 /// Adds the row of a detail; `strings` is the row of the capture's first string.
 pub(super) fn encode(
-    cells: &mut Cells,
+    cells: &mut Cells<'_, '_>,
     id: i64,
     capture: i64,
     strings: i64,
     detail: &Detail,
-) -> Result<(), BoxDynError> {
+) -> Result<(), Refused> {
     let text = |id: Option<StringId>| id.map(|id| strings + i64::from(id.0));
     let none = KernelDetail::default();
     let (kind, kernel) = match detail {

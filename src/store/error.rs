@@ -55,7 +55,7 @@ pub enum Error {
         /// What was being done to it.
         doing: &'static str,
         /// The reason.
-        source: sqlx::Error,
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The place of the output is taken by something that is not a capture file.
     #[error("will not replace '{path}', which is not a capture file; choose another name or remove it first")]
@@ -85,7 +85,10 @@ impl Error {
         move |source| Self::Io { path: path.to_owned(), doing, source }
     }
 
-    pub(super) fn sqlite(path: &Path, doing: &'static str) -> impl FnOnce(sqlx::Error) -> Self {
-        move |source| Self::Sqlite { path: path.to_owned(), doing, source }
+    pub(super) fn sqlite<E>(path: &Path, doing: &'static str) -> impl FnOnce(E) -> Self
+    where
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        move |source| Self::Sqlite { path: path.to_owned(), doing, source: source.into() }
     }
 }

@@ -8,7 +8,7 @@
 //! | --- | --- |
 //! | `open` | connections, the schema and the check that a file has it |
 //! | `replace` | a file that appears whole or not at all |
-//! | `batch` | bulk inserts |
+//! | `batch`, `statement` | bulk inserts |
 //! | `save`, `load` | a capture to the file and back |
 //! | [`results`] | the rows of a diagnosis, written with a capture and read by SQL only |
 //! | `chunk`, `detail` | the form of lane blobs and of detail rows |
@@ -27,6 +27,7 @@ mod replace;
 pub mod results;
 mod rows;
 mod save;
+mod statement;
 
 pub use error::Error;
 pub use load::load;

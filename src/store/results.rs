@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use model::{Ns, SliceId, Span, StringId};
 
-use super::batch::{Batch, Table};
+use super::batch::{Batch, Failure, Table};
 
 /// Everything that a capture file keeps of one diagnosis; the default is that there was none.
 #[derive(Clone, Debug, Default)]
@@ -113,53 +113,38 @@ pub(super) struct Firsts {
 }
 
 /// Writes the results of one capture.
-pub(super) async fn write(
-    batch: &mut Batch<'_>,
-    capture: i64,
-    firsts: Firsts,
-    results: &Results,
-) -> Result<(), sqlx::Error> {
-    batch
-        .insert(Table::new("name_op", 3), results.ops.iter(), |cells, (name, op)| {
-            cells.put(firsts.string + i64::from(name.0))?.put(capture)?.put(*op)?;
-            Ok(())
-        })
-        .await?;
+pub(super) fn write(batch: &mut Batch<'_>, capture: i64, firsts: Firsts, results: &Results) -> Result<(), Failure> {
+    batch.insert(Table::new("name_op", 3), results.ops.iter(), |cells, (name, op)| {
+        cells.put(firsts.string + i64::from(name.0))?.put(capture)?.put(*op)?;
+        Ok(())
+    })?;
     let steps: Vec<(i64, &Step)> = (firsts.step..).zip(&results.steps).collect();
-    batch
-        .insert(Table::new("step", 12), steps.iter(), |cells, (id, step)| {
-            cells.put(*id)?.put(capture)?.put(i64::from(step.rank))?.put(step.device)?.put(i64::from(step.number))?;
-            cells.put(&*step.label)?.put(&*step.class)?.put(&*step.anchor)?.put(step.confidence)?;
-            cells.put(step.selection)?.put(step.window.start)?.put(step.window.len())?;
-            Ok(())
-        })
-        .await?;
+    batch.insert(Table::new("step", 12), steps.iter(), |cells, (id, step)| {
+        cells.put(*id)?.put(capture)?.put(i64::from(step.rank))?.put(step.device)?.put(i64::from(step.number))?;
+        cells.put(&*step.label)?.put(&*step.class)?.put(&*step.anchor)?.put(step.confidence)?;
+        cells.put(step.selection)?.put(step.window.start)?.put(step.window.len())?;
+        Ok(())
+    })?;
     let parts: Vec<(i64, u32, &Part)> =
         steps.iter().flat_map(|(id, step)| step.parts.iter().map(|part| (*id, step.rank, part))).collect();
-    batch
-        .insert(Table::new("attribution", 7), parts.into_iter(), |cells, (step, rank, part)| {
-            cells.put(step)?.put(capture)?.put(i64::from(rank))?.put(&*part.bucket)?.put(part.layer)?;
-            cells.put(part.ns)?.put(part.provenance)?;
-            Ok(())
-        })
-        .await?;
-    batch
-        .insert(Table::new("wait_cause", 10), results.waits.iter(), |cells, wait| {
-            let step = i64::try_from(wait.step).unwrap_or(i64::MAX);
-            cells.put(None::<i64>)?.put(capture)?.put(firsts.step.saturating_add(step))?;
-            cells.put(firsts.slice + i64::from(wait.slice.0))?.put(i64::from(wait.rank))?.put(i64::from(wait.late))?;
-            cells.put(&*wait.bucket)?.put(wait.layer)?.put(wait.ns)?.put(wait.provenance)?;
-            Ok(())
-        })
-        .await?;
+    batch.insert(Table::new("attribution", 7), parts.into_iter(), |cells, (step, rank, part)| {
+        cells.put(step)?.put(capture)?.put(i64::from(rank))?.put(&*part.bucket)?.put(part.layer)?;
+        cells.put(part.ns)?.put(part.provenance)?;
+        Ok(())
+    })?;
+    batch.insert(Table::new("wait_cause", 10), results.waits.iter(), |cells, wait| {
+        let step = i64::try_from(wait.step).unwrap_or(i64::MAX);
+        cells.put(None::<i64>)?.put(capture)?.put(firsts.step.saturating_add(step))?;
+        cells.put(firsts.slice + i64::from(wait.slice.0))?.put(i64::from(wait.rank))?.put(i64::from(wait.late))?;
+        cells.put(&*wait.bucket)?.put(wait.layer)?.put(wait.ns)?.put(wait.provenance)?;
+        Ok(())
+    })?;
     let findings: Vec<(i64, &Finding)> = (firsts.finding..).zip(&results.findings).collect();
-    batch
-        .insert(Table::new("finding", 13), findings.into_iter(), |cells, (id, finding)| {
-            cells.put(id)?.put(capture)?.put(finding.rule)?.put(finding.layer)?.put(finding.severity)?;
-            cells.put(finding.confidence)?.put(finding.class.as_deref())?.put(&*finding.claim)?.put(finding.from)?;
-            cells.put(finding.to.map(|(low, _)| low))?.put(finding.to.map(|(_, high)| high))?;
-            cells.put(finding.method)?.put(&*finding.body)?;
-            Ok(())
-        })
-        .await
+    batch.insert(Table::new("finding", 13), findings.into_iter(), |cells, (id, finding)| {
+        cells.put(id)?.put(capture)?.put(finding.rule)?.put(finding.layer)?.put(finding.severity)?;
+        cells.put(finding.confidence)?.put(finding.class.as_deref())?.put(&*finding.claim)?.put(finding.from)?;
+        cells.put(finding.to.map(|(low, _)| low))?.put(finding.to.map(|(_, high)| high))?;
+        cells.put(finding.method)?.put(&*finding.body)?;
+        Ok(())
+    })
 }

@@ -7,7 +7,7 @@ use sqlx::SqliteConnection;
 
 use super::{
     Error,
-    batch::{Batch, Table},
+    batch::{Batch, Failure, Table},
     chunk, detail,
     open::Session,
     replace::Replacement,
@@ -56,22 +56,20 @@ fn rows(n: usize) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
 
-async fn write_all(connection: &mut SqliteConnection, captures: &[(&Trace, &Results)]) -> Result<(), sqlx::Error> {
+async fn write_all(connection: &mut SqliteConnection, captures: &[(&Trace, &Results)]) -> Result<(), Failure> {
     let mut batch = Batch::begin(connection).await?;
-    batch
-        .insert(Table::new("category", 2), Category::ALL.into_iter(), |cells, category| {
-            cells.put(category as i64)?.put(category.name())?;
-            Ok(())
-        })
-        .await?;
+    batch.insert(Table::new("category", 2), Category::ALL.into_iter(), |cells, category| {
+        cells.put(category as i64)?.put(category.name())?;
+        Ok(())
+    })?;
     // SQLite numbers the slices, each one more than the last, and ours begin with 0.
-    batch.script("INSERT INTO slice VALUES (-1, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL)").await?;
+    batch.script(c"INSERT INTO slice VALUES (-1, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL)")?;
     let mut bases = Bases::default();
     for ((trace, results), capture) in captures.iter().zip(1..) {
-        Writer { batch: &mut batch, trace, capture, bases }.write().await?;
+        Writer { batch: &mut batch, trace, capture, bases }.write()?;
         let firsts =
             results::Firsts { string: bases.string, slice: bases.slice, step: bases.step, finding: bases.finding };
-        results::write(&mut batch, capture, firsts, results).await?;
+        results::write(&mut batch, capture, firsts, results)?;
         bases.string += rows(trace.strings.len());
         bases.process += rows(trace.processes.len());
         bases.device += rows(trace.devices.len());
@@ -84,8 +82,8 @@ async fn write_all(connection: &mut SqliteConnection, captures: &[(&Trace, &Resu
         bases.step += rows(results.steps.len());
         bases.finding += rows(results.findings.len());
     }
-    batch.script("DELETE FROM slice WHERE id = -1").await?;
-    batch.commit().await
+    batch.script(c"DELETE FROM slice WHERE id = -1")?;
+    batch.commit()
 }
 
 /// Columns of the slices but for the id: rows come in the order of their ids, and where SQLite counts them itself it need
@@ -103,87 +101,73 @@ struct Writer<'a, 'c> {
 }
 
 impl Writer<'_, '_> {
-    async fn write(&mut self) -> Result<(), sqlx::Error> {
-        self.capture().await?;
-        self.places().await?;
-        self.details().await?;
-        self.slices().await?;
-        self.collectives().await?;
-        self.chunks().await?;
-        self.counters().await?;
-        self.account().await
+    fn write(&mut self) -> Result<(), Failure> {
+        self.capture()?;
+        self.places()?;
+        self.details()?;
+        self.slices()?;
+        self.collectives()?;
+        self.chunks()?;
+        self.counters()?;
+        self.account()
     }
 
-    async fn capture(&mut self) -> Result<(), sqlx::Error> {
+    fn capture(&mut self) -> Result<(), Failure> {
         let Self { batch, trace, capture, bases } = self;
-        batch
-            .insert(Table::new("capture", 9), std::iter::once(*trace), |cells, trace| {
-                cells.put(*capture)?.put(&*trace.source)?.put(&*trace.format)?.put(trace.simulated)?;
-                cells.put(trace.start_unix_ns)?.put(trace.window.map(|w| w.start))?.put(trace.window.map(|w| w.end))?;
-                cells.put(bases.slice)?.put(rows(trace.slice_count()))?;
-                Ok(())
-            })
-            .await?;
+        batch.insert(Table::new("capture", 9), std::iter::once(*trace), |cells, trace| {
+            cells.put(*capture)?.put(&*trace.source)?.put(&*trace.format)?.put(trace.simulated)?;
+            cells.put(trace.start_unix_ns)?.put(trace.window.map(|w| w.start))?.put(trace.window.map(|w| w.end))?;
+            cells.put(bases.slice)?.put(rows(trace.slice_count()))?;
+            Ok(())
+        })?;
         let texts: Vec<_> = trace.strings.iter().collect();
-        batch
-            .insert(Table::new("string", 3), texts.into_iter(), |cells, (id, text)| {
-                cells.put(bases.string + i64::from(id.0))?.put(*capture)?.put(text)?;
-                Ok(())
-            })
-            .await
+        batch.insert(Table::new("string", 3), texts.into_iter(), |cells, (id, text)| {
+            cells.put(bases.string + i64::from(id.0))?.put(*capture)?.put(text)?;
+            Ok(())
+        })
     }
 
-    async fn places(&mut self) -> Result<(), sqlx::Error> {
+    fn places(&mut self) -> Result<(), Failure> {
         let Self { batch, trace, capture, bases } = self;
         let text = |id: Option<StringId>| id.map(|id| bases.string + i64::from(id.0));
-        batch
-            .insert(Table::new("process", 5), trace.processes.iter().enumerate(), |cells, (i, p)| {
-                cells.put(bases.process + rows(i))?.put(*capture)?.put(p.pid)?.put(text(p.name))?;
-                cells.put(p.rank.map(i64::from))?;
-                Ok(())
-            })
-            .await?;
-        batch
-            .insert(Table::new("device", 8), trace.devices.iter().enumerate(), |cells, (i, d)| {
-                cells.put(bases.device + rows(i))?.put(*capture)?.put(bases.process + i64::from(d.process.0))?;
-                cells.put(d.ordinal)?.put(text(d.name))?.put(text(d.vendor))?;
-                cells.put(d.cores.map(i64::from))?.put(d.memory_bytes)?;
-                Ok(())
-            })
-            .await?;
+        batch.insert(Table::new("process", 5), trace.processes.iter().enumerate(), |cells, (i, p)| {
+            cells.put(bases.process + rows(i))?.put(*capture)?.put(p.pid)?.put(text(p.name))?;
+            cells.put(p.rank.map(i64::from))?;
+            Ok(())
+        })?;
+        batch.insert(Table::new("device", 8), trace.devices.iter().enumerate(), |cells, (i, d)| {
+            cells.put(bases.device + rows(i))?.put(*capture)?.put(bases.process + i64::from(d.process.0))?;
+            cells.put(d.ordinal)?.put(text(d.name))?.put(text(d.vendor))?;
+            cells.put(d.cores.map(i64::from))?.put(d.memory_bytes)?;
+            Ok(())
+        })?;
         let tracks = trace.tracks.iter().zip(&trace.lanes).collect::<Vec<_>>().into_iter().enumerate();
-        batch
-            .insert(Table::new("track", 10), tracks, |cells, (i, (track, lane))| {
-                let key = &track.key;
-                cells.put(bases.track + rows(i))?.put(*capture)?.put(bases.process + i64::from(key.process.0))?;
-                cells.put(key.kind.name())?.put(key.device)?.put(key.context)?.put(key.id)?.put(text(track.name))?;
-                cells.put(bases.slice + i64::from(lane.first))?.put(rows(lane.len()))?;
-                Ok(())
-            })
-            .await?;
-        batch
-            .insert(Table::new("flow", 9), trace.flows.iter().enumerate(), |cells, (i, f)| {
-                cells.put(bases.flow + rows(i))?.put(*capture)?.put(bases.process + i64::from(f.process.0))?;
-                cells.put(f.id)?.put(text(Some(f.kind)))?;
-                for (track, t) in [f.from, f.to] {
-                    cells.put(bases.track + i64::from(track.0))?.put(t)?;
-                }
-                Ok(())
-            })
-            .await
+        batch.insert(Table::new("track", 10), tracks, |cells, (i, (track, lane))| {
+            let key = &track.key;
+            cells.put(bases.track + rows(i))?.put(*capture)?.put(bases.process + i64::from(key.process.0))?;
+            cells.put(key.kind.name())?.put(key.device)?.put(key.context)?.put(key.id)?.put(text(track.name))?;
+            cells.put(bases.slice + i64::from(lane.first))?.put(rows(lane.len()))?;
+            Ok(())
+        })?;
+        batch.insert(Table::new("flow", 9), trace.flows.iter().enumerate(), |cells, (i, f)| {
+            cells.put(bases.flow + rows(i))?.put(*capture)?.put(bases.process + i64::from(f.process.0))?;
+            cells.put(f.id)?.put(text(Some(f.kind)))?;
+            for (track, t) in [f.from, f.to] {
+                cells.put(bases.track + i64::from(track.0))?.put(t)?;
+            }
+            Ok(())
+        })
     }
 
-    async fn details(&mut self) -> Result<(), sqlx::Error> {
+    fn details(&mut self) -> Result<(), Failure> {
         let Self { batch, trace, capture, bases } = self;
-        batch
-            .insert(detail::table(), trace.details.iter().enumerate(), |cells, (i, d)| {
-                detail::encode(cells, bases.detail + rows(i), *capture, bases.string, d)
-            })
-            .await
+        batch.insert(detail::table(), trace.details.iter().enumerate(), |cells, (i, d)| {
+            detail::encode(cells, bases.detail + rows(i), *capture, bases.string, d)
+        })
     }
 
     /// Slices: by far the most rows.
-    async fn slices(&mut self) -> Result<(), sqlx::Error> {
+    fn slices(&mut self) -> Result<(), Failure> {
         let Self { batch, trace, capture, bases } = self;
         for (lane, track) in trace.lanes.iter().zip(bases.track..) {
             let long = lane.len() >= LONG_TRACK;
@@ -193,110 +177,94 @@ impl Writer<'_, '_> {
             let row = format!("({capture},{track},?,?,?,?,?,?,{},{})", or_null(no_link), or_null(no_detail));
             let table = if long { Table::long(SLICE, &row) } else { Table::new(SLICE, 10) };
             let index = |base: i64, index: u32| (index != chunk::NONE).then(|| base + i64::from(index));
-            batch
-                .insert(table, 0..lane.len(), |cells, i| {
-                    if !long {
-                        cells.put(*capture)?.put(track)?;
-                    }
-                    cells.put(lane.start[i])?.put(lane.dur[i])?.put(bases.string + i64::from(lane.name[i].0))?;
-                    cells.put(lane.category[i] as i64)?.put(i64::from(lane.depth[i]))?;
-                    cells.put((lane.correlation[i] != NO_CORRELATION).then_some(lane.correlation[i]))?;
-                    if !no_link {
-                        cells.put(index(bases.slice, lane.link[i]))?;
-                    }
-                    if !no_detail {
-                        cells.put(index(bases.detail, lane.detail[i]))?;
-                    }
-                    Ok(())
-                })
-                .await?;
+            batch.insert(table, 0..lane.len(), |cells, i| {
+                if !long {
+                    cells.put(*capture)?.put(track)?;
+                }
+                cells.put(lane.start[i])?.put(lane.dur[i])?.put(bases.string + i64::from(lane.name[i].0))?;
+                cells.put(lane.category[i] as i64)?.put(i64::from(lane.depth[i]))?;
+                cells.put((lane.correlation[i] != NO_CORRELATION).then_some(lane.correlation[i]))?;
+                if !no_link {
+                    cells.put(index(bases.slice, lane.link[i]))?;
+                }
+                if !no_detail {
+                    cells.put(index(bases.detail, lane.detail[i]))?;
+                }
+                Ok(())
+            })?;
         }
         Ok(())
     }
 
-    async fn collectives(&mut self) -> Result<(), sqlx::Error> {
+    fn collectives(&mut self) -> Result<(), Failure> {
         let Self { batch, trace, capture, bases } = self;
         let describes: Vec<bool> = trace.details.iter().map(|d| detail::collective(d).is_some()).collect();
         let is_collective = |detail: u32| describes.get(detail as usize).copied().unwrap_or(false);
         for lane in &trace.lanes {
             let found: Vec<usize> = (0..lane.len()).filter(|i| is_collective(lane.detail[*i])).collect();
-            batch
-                .insert(Table::new("collective", 3), found.into_iter(), |cells, i| {
-                    cells.put(bases.slice + i64::from(lane.id(i).0))?.put(*capture)?;
-                    cells.put(bases.detail + i64::from(lane.detail[i]))?;
-                    Ok(())
-                })
-                .await?;
+            batch.insert(Table::new("collective", 3), found.into_iter(), |cells, i| {
+                cells.put(bases.slice + i64::from(lane.id(i).0))?.put(*capture)?;
+                cells.put(bases.detail + i64::from(lane.detail[i]))?;
+                Ok(())
+            })?;
         }
         Ok(())
     }
 
-    async fn chunks(&mut self) -> Result<(), sqlx::Error> {
+    fn chunks(&mut self) -> Result<(), Failure> {
         let Self { batch, trace, capture, bases } = self;
         // One blob of a chunk is some 2.5 MB: as many as rows of other tables would not fit.
         for (lane, track) in trace.lanes.iter().zip(bases.track..) {
             let starts: Vec<usize> = (0..lane.len()).step_by(chunk::SLICES).collect();
-            batch
-                .insert(Table::new("lane_chunk", 8).at_most(1), starts.into_iter(), |cells, start| {
-                    let range = start..lane.len().min(start + chunk::SLICES);
-                    let end = range.clone().map(|i| lane.end(i)).max();
-                    cells.put(None::<i64>)?.put(*capture)?.put(track)?.put(chunk::VERSION)?.put(rows(range.len()))?;
-                    cells.put(lane.start[start])?.put(end)?.put(chunk::encode(lane, range))?;
-                    Ok(())
-                })
-                .await?;
+            batch.insert(Table::new("lane_chunk", 8).at_most(1), starts.into_iter(), |cells, start| {
+                let range = start..lane.len().min(start + chunk::SLICES);
+                let end = range.clone().map(|i| lane.end(i)).max();
+                cells.put(None::<i64>)?.put(*capture)?.put(track)?.put(chunk::VERSION)?.put(rows(range.len()))?;
+                cells.put(lane.start[start])?.put(end)?.put(&*chunk::encode(lane, range))?;
+                Ok(())
+            })?;
         }
         Ok(())
     }
 
-    async fn counters(&mut self) -> Result<(), sqlx::Error> {
+    fn counters(&mut self) -> Result<(), Failure> {
         let Self { batch, trace, capture, bases } = self;
-        batch
-            .insert(Table::new("counter_track", 7), trace.counters.iter().enumerate(), |cells, (i, c)| {
-                cells.put(bases.counter_track + rows(i))?.put(*capture)?;
-                cells.put(bases.process + i64::from(c.process.0))?.put(c.device)?;
-                cells.put(bases.string + i64::from(c.name.0))?.put(&*c.unit)?.put(rows(c.t.len()))?;
-                Ok(())
-            })
-            .await?;
+        batch.insert(Table::new("counter_track", 7), trace.counters.iter().enumerate(), |cells, (i, c)| {
+            cells.put(bases.counter_track + rows(i))?.put(*capture)?;
+            cells.put(bases.process + i64::from(c.process.0))?.put(c.device)?;
+            cells.put(bases.string + i64::from(c.name.0))?.put(&*c.unit)?.put(rows(c.t.len()))?;
+            Ok(())
+        })?;
         let mut first = bases.counter;
         for (counter, track) in trace.counters.iter().zip(bases.counter_track..) {
-            batch
-                .insert(Table::new("counter", 5), 0..counter.t.len(), |cells, i| {
-                    cells.put(first + rows(i))?.put(*capture)?.put(track)?;
-                    cells.put(counter.t[i])?.put(counter.value[i])?;
-                    Ok(())
-                })
-                .await?;
+            batch.insert(Table::new("counter", 5), 0..counter.t.len(), |cells, i| {
+                cells.put(first + rows(i))?.put(*capture)?.put(track)?;
+                cells.put(counter.t[i])?.put(counter.value[i])?;
+                Ok(())
+            })?;
             first += rows(counter.t.len());
         }
         Ok(())
     }
 
-    async fn account(&mut self) -> Result<(), sqlx::Error> {
+    fn account(&mut self) -> Result<(), Failure> {
         let Self { batch, trace, capture, .. } = self;
         let count = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
         let entries: Vec<_> = trace.manifest.iter().collect();
-        batch
-            .insert(Table::new("manifest", 4), entries.into_iter(), |cells, (key, entry)| {
-                cells.put(*capture)?.put(key)?.put(&*entry.value)?.put(provenance_name(entry.provenance))?;
-                Ok(())
-            })
-            .await?;
-        batch
-            .insert(Table::new("import_stat", 6), trace.stats.iter(), |cells, stat| {
-                cells.put(None::<i64>)?.put(*capture)?.put(&*stat.name)?.put(stat.severity.name())?;
-                cells.put(count(stat.count))?.put(stat.example.as_deref())?;
-                Ok(())
-            })
-            .await?;
-        batch
-            .insert(Table::new("import_ledger", 7), trace.ledger.iter(), |cells, row| {
-                cells.put(None::<i64>)?.put(*capture)?.put(&*row.category)?.put(count(row.read))?;
-                cells.put(count(row.kept))?.put(row.time_ns)?.put(&*row.note)?;
-                Ok(())
-            })
-            .await
+        batch.insert(Table::new("manifest", 4), entries.into_iter(), |cells, (key, entry)| {
+            cells.put(*capture)?.put(key)?.put(&*entry.value)?.put(provenance_name(entry.provenance))?;
+            Ok(())
+        })?;
+        batch.insert(Table::new("import_stat", 6), trace.stats.iter(), |cells, stat| {
+            cells.put(None::<i64>)?.put(*capture)?.put(&*stat.name)?.put(stat.severity.name())?;
+            cells.put(count(stat.count))?.put(stat.example.as_deref())?;
+            Ok(())
+        })?;
+        batch.insert(Table::new("import_ledger", 7), trace.ledger.iter(), |cells, row| {
+            cells.put(None::<i64>)?.put(*capture)?.put(&*row.category)?.put(count(row.read))?;
+            cells.put(count(row.kept))?.put(row.time_ns)?.put(&*row.note)?;
+            Ok(())
+        })
     }
 }
 
