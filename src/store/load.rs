@@ -16,7 +16,7 @@ use super::{
     chunk::{self, Bounds},
     detail,
     open::Session,
-    rows, save,
+    rows, save, summary,
 };
 
 /// All captures of a file, in the order they were saved.
@@ -25,7 +25,9 @@ use super::{
 /// [`Error::NotACapture`], [`Error::Version`], [`Error::Damaged`] or [`Error::Sqlite`], which name the file and, where
 /// there is one, the table and row.
 pub fn load(path: &Path) -> Result<Vec<Trace>, Error> {
-    Session::read(path)?.run(async |connection, path| Loader::new(connection, path).load().await)
+    let mut session = Session::read(path)?;
+    let version = session.version;
+    session.run(async |connection, path| Loader::new(connection, path).load(version).await)
 }
 
 /// One row of a table, with what is needed to judge it.
@@ -62,6 +64,11 @@ impl<'a> Source<'a> {
 
     /// An integer.
     pub(super) fn need(&self, column: usize) -> Result<i64, Error> {
+        self.get(column)
+    }
+
+    /// A real number.
+    pub(super) fn real(&self, column: usize) -> Result<f64, Error> {
         self.get(column)
     }
 
@@ -103,6 +110,7 @@ struct Firsts {
     track: Option<i64>,
     detail: Option<i64>,
     counter_track: Option<i64>,
+    summary: Option<i64>,
 }
 
 /// A capture in the making.
@@ -165,7 +173,7 @@ impl<'a> Loader<'a> {
         Self { connection, path, captures: Vec::new(), by_id: FxHashMap::default() }
     }
 
-    async fn load(mut self) -> Result<Vec<Trace>, Error> {
+    async fn load(mut self, version: u32) -> Result<Vec<Trace>, Error> {
         self.captures().await?;
         self.places().await?;
         self.each("detail", detail::SELECT, |c, row| {
@@ -179,6 +187,9 @@ impl<'a> Loader<'a> {
             rows::fill(self.connection, self.path, capture).await?;
         }
         self.counters().await?;
+        if version >= summary::SINCE {
+            self.summaries().await?;
+        }
         self.account().await?;
         Ok(self.captures.into_iter().map(|c| c.trace).collect())
     }
@@ -338,6 +349,19 @@ impl<'a> Loader<'a> {
             }
         }
         Ok(())
+    }
+
+    async fn summaries(&mut self) -> Result<(), Error> {
+        self.each("kernel_summary", summary::SUMMARIES, |c, row| {
+            follow(row, &mut c.firsts.summary, c.trace.summaries.len())?;
+            c.trace.summaries.push(summary::summary(row)?);
+            Ok(())
+        })
+        .await?;
+        self.each("kernel_metric", summary::METRICS, |c, row| {
+            summary::metric(row, c.firsts.summary.unwrap_or(0), &mut c.trace.summaries)
+        })
+        .await
     }
 
     async fn account(&mut self) -> Result<(), Error> {
