@@ -10,6 +10,7 @@
 //! | `replace` | a file that appears whole or not at all |
 //! | `batch`, `statement` | bulk inserts |
 //! | `save`, `load` | a capture to the file and back |
+//! | `source` | a row judged against the rest of the file |
 //! | [`results`] | the rows of a diagnosis, written with a capture and read by SQL only |
 //! | `chunk`, `detail`, `summary` | the form of lane blobs, of detail rows and of kernel summaries |
 //! | `query` | SQL of people, read-only |
@@ -27,6 +28,7 @@ mod replace;
 pub mod results;
 mod rows;
 mod save;
+mod source;
 mod statement;
 mod summary;
 

@@ -5,7 +5,7 @@ use model::{Conditions, KernelSummary, Metric};
 use super::{
     Error,
     batch::{Batch, Failure, Table},
-    load::Source,
+    source::Source,
 };
 
 /// First schema version that has the tables.

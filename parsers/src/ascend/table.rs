@@ -34,17 +34,8 @@ const NAMES: &str = "op name|name|kernel_name";
 /// Columns of its type.
 const TYPES: &str = "task type|accelerator core|kernel_type";
 /// The columns that are read, in the order in which [`take`] counts them.
-const COLUMNS: [&str; 9] = [
-    STARTS,
-    DURATIONS,
-    NAMES,
-    TYPES,
-    "device_id",
-    "step id",
-    "stream id|stream_id",
-    "model id",
-    "block num|block dim",
-];
+const COLUMNS: [&str; 9] =
+    [STARTS, DURATIONS, NAMES, TYPES, "device_id", "step id", "stream id|stream_id", "model id", "block num|block dim"];
 /// Most steps that are told apart.
 const MAX_STEPS: usize = 1 << 16;
 

@@ -26,8 +26,14 @@ const BY_TYPE: [&str; 3] = ["op type", "count", "total time(us)"];
 /// Columns of a table with a row per task.
 const BY_TASK: [&str; 3] = ["op name", "op type", "task duration(us)"];
 /// The columns that are read, in the order in which [`take`] counts them: of one table or of the other.
-const COLUMNS: [&str; 6] =
-    ["op name|op type", "count", "total time(us)|task duration(us)", "min time(us)", "max time(us)", "core type|task type"];
+const COLUMNS: [&str; 6] = [
+    "op name|op type",
+    "count",
+    "total time(us)|task duration(us)",
+    "min time(us)",
+    "max time(us)",
+    "core type|task type",
+];
 
 fn is_header(header: &[String]) -> bool {
     csv_table::has_all(header, &BY_TYPE) || csv_table::has_all(header, &BY_TASK)

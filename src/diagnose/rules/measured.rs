@@ -41,8 +41,13 @@ pub(super) fn busiest(summary: &KernelSummary) -> Option<f64> {
 }
 
 /// The operations that a finding is about, each with its measurement if there is one.
-fn operations<'a>(cx: &Context<'a>, rank: &'a Rank, finding: &Finding) -> Vec<(&'a DeviceOp, Option<&'a KernelSummary>)> {
-    let mut changed: Vec<u32> = finding.changes.iter().flat_map(|(_, c)| &c.edits).flat_map(|e| e.operations()).collect();
+fn operations<'a>(
+    cx: &Context<'a>,
+    rank: &'a Rank,
+    finding: &Finding,
+) -> Vec<(&'a DeviceOp, Option<&'a KernelSummary>)> {
+    let mut changed: Vec<u32> =
+        finding.changes.iter().flat_map(|(_, c)| &c.edits).flat_map(|e| e.operations()).collect();
     changed.sort_unstable();
     changed.dedup();
     let ops = changed.iter().filter_map(|op| rank.timeline.ops.get(*op as usize));

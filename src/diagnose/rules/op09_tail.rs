@@ -96,7 +96,9 @@ impl Rule for Tail {
                 .filter_map(|part| {
                     let tail = tail(blocks(cx.trace, part.1)?, cores)?;
                     let tail = match measured::of(cx, part.1) {
-                        Some(summary) if measured::memory(summary).is_some_and(|used| used >= NEAR_LIMIT) => return None,
+                        Some(summary) if measured::memory(summary).is_some_and(|used| used >= NEAR_LIMIT) => {
+                            return None;
+                        }
                         Some(summary) => summary.metric(Metric::CoresBusy).map_or(Some(tail), idle)?,
                         None => tail,
                     };

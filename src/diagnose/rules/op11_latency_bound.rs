@@ -69,7 +69,10 @@ static KIND: Kind = Kind {
     rivals: &[
         (
             Text::new("the kernel has too little work for the device", "该内核的工作量不足以占满设备"),
-            Text::new("its blocks against the cores decide (OP-09, OP-12)", "其块数与核心数之比可以判定（OP-09、OP-12）"),
+            Text::new(
+                "its blocks against the cores decide (OP-09, OP-12)",
+                "其块数与核心数之比可以判定（OP-09、OP-12）",
+            ),
         ),
         (
             Text::new("it is slower apart from the run than in it", "单独测量时比运行中更慢"),

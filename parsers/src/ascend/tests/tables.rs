@@ -66,7 +66,8 @@ fn sums_are_no_timeline() {
 
 #[test]
 fn tasks_without_start_are_sums_of_one() {
-    let text = "Op Name,OP Type,Task Type,Task Duration(us),Block Dim\nMatMul1,MatMulV2,AI_CORE,12.5,8\nx,Add,AI_CORE,,1\n";
+    let text =
+        "Op Name,OP Type,Task Type,Task Duration(us),Block Dim\nMatMul1,MatMulV2,AI_CORE,12.5,8\nx,Add,AI_CORE,,1\n";
     let trace = read_as(&TOTALS_FORMAT, "op_summary.csv", text);
     assert_eq!(sums(&trace), [("MatMul1", 1, Some(12_500), Some((12_500, 12_500)))]);
     assert_eq!((trace.slice_count(), trace.stat("ascend.incomplete_row")), (0, 1));

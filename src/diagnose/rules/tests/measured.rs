@@ -13,6 +13,7 @@ use crate::{
 const SLOW: &str = "void my::scan_kernel<float, 4>(float*)";
 const ATTENTION: &str = "void vllm::paged_attention_v1_kernel<__nv_bfloat16, 128, 16>";
 const PROMPT: &str = "ampere_bf16_s16816gemm_bf16_128x128_ldg8_f2f_stages_32x5_tn";
+const DECODE: &str = "execute_context_0(0)_generation_4(4)";
 const LONG_CONTEXT: &str = "execute_0_context_0(sq0sk0)_generation_4(sq4sk65536)";
 
 /// Four kernels of so many blocks per step beside a product, and what was measured of such a kernel.
@@ -37,7 +38,7 @@ fn run(label: &str, kernel: &str, ns: Ns, blocks: u32, measured: &[(Metric, f64)
 #[test]
 fn op11_needs_long_kernels_of_which_no_unit_is_busy() {
     let (compute, memory) = (Metric::Compute, Metric::Memory);
-    let slow = |ns: Ns, measured: &[(Metric, f64)]| run("step", SLOW, ns, 264, measured);
+    let slow = |ns: Ns, measured: &[(Metric, f64)]| run(DECODE, SLOW, ns, 264, measured);
     let bound = slow(us(50), &[(compute, 20.0), (memory, 30.0), (Metric::Occupancy, 12.0)]);
     assert!(fires("OP-11", &bound));
     let found = &check("OP-11", &bound)[0];
@@ -57,13 +58,13 @@ fn op11_abstains_without_measurements_of_this_captures_kernels() {
     let abstains = |capture: &(Trace, Analysis)| {
         diagnosis(capture).abstained.iter().any(|Abstention { rule, .. }| *rule == "OP-11")
     };
-    assert!(abstains(&run("step", SLOW, us(50), 264, &[])));
-    assert!(!abstains(&run("step", SLOW, us(50), 264, &[(Metric::Compute, 20.0)])));
+    assert!(abstains(&run(DECODE, SLOW, us(50), 264, &[])));
+    assert!(!abstains(&run(DECODE, SLOW, us(50), 264, &[(Metric::Compute, 20.0)])));
 }
 
 #[test]
 fn op09_believes_the_cores_that_were_measured() {
-    let tail = |measured: &[(Metric, f64)]| run("step", GEMM, us(50), 139, measured);
+    let tail = |measured: &[(Metric, f64)]| run(DECODE, GEMM, us(50), 139, measured);
     assert!(fires("OP-09", &tail(&[])));
     assert!(!fires("OP-09", &tail(&[(Metric::CoresBusy, 90.0)])), "the cores share the last wave");
     assert!(!fires("OP-09", &tail(&[(Metric::Memory, 85.0)])), "memory is saturated all the same");
@@ -75,8 +76,7 @@ fn op09_believes_the_cores_that_were_measured() {
 
 #[test]
 fn op10_believes_the_rate_that_was_measured() {
-    let label = "execute_context_0(0)_generation_4(4)";
-    let product = |measured: &[(Metric, f64)]| run(label, PROMPT, us(50), 64, measured);
+    let product = |measured: &[(Metric, f64)]| run(DECODE, PROMPT, us(50), 64, measured);
     assert_eq!(check("OP-10", &product(&[]))[0].confidence, Confidence::Low);
     assert!(!fires("OP-10", &product(&[(Metric::Dram, 85.0)])), "it keeps up with memory");
     assert!(check("OP-10", &product(&[(Metric::Dram, 30.0)]))[0].confidence > Confidence::Low);
