@@ -80,7 +80,7 @@ impl Measured {
 /// The measurement of the `i`-th of `n` executions of one launch: in turn where the executions are whole rounds of what was
 /// measured, else the one of median duration.
 fn in_order(trace: &Trace, fitting: &[u32], i: usize, n: usize) -> Option<u32> {
-    if fitting.len() <= 1 || n % fitting.len() == 0 {
+    if fitting.len() <= 1 || n.is_multiple_of(fitting.len()) {
         return fitting.get(i % fitting.len().max(1)).copied();
     }
     let mut sorted = fitting.to_vec();
