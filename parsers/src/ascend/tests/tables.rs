@@ -48,8 +48,10 @@ fn tables_of_other_years_have_other_columns() {
     assert_eq!(rows(&trace, TrackKind::DeviceSync), [(Category::DeviceSync, "EVENT_WAIT".to_owned(), 0, 30_500)]);
 }
 
-/// Name, count, total and range of each sum.
-fn sums(trace: &Trace) -> Vec<(&str, u64, Option<i64>, Option<(i64, i64)>)> {
+/// Name, count, total and range.
+type Sum<'t> = (&'t str, u64, Option<i64>, Option<(i64, i64)>);
+
+fn sums(trace: &Trace) -> Vec<Sum<'_>> {
     trace.summaries.iter().map(|s| (trace.strings.get(s.kernel), s.count, s.total, s.range)).collect()
 }
 
