@@ -94,7 +94,8 @@ fn every_file_of_sums_and_measurements_imports_or_is_declined() {
         }
     }
     let mut known: Vec<&str> = FILES.iter().map(|(file, _)| *file).collect();
-    (seen.sort(), known.sort());
+    seen.sort();
+    known.sort();
     assert_eq!(seen, known, "every file is accounted for");
     for (file, expected) in FILES {
         let path = corpus.join(file);
