@@ -14,11 +14,24 @@ pub enum Conditions {
     Isolated,
 }
 
+impl Conditions {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Run, Self::Isolated];
+
+    /// Name in the capture file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Run => "run",
+            Self::Isolated => "isolated",
+        }
+    }
+}
+
 /// A quantity that kernel profilers measure, whatever they call it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Metric {
-    /// Throughput of the compute cores, % of their peak.
+    /// Throughput of the compute cores, % of their peak; of the busiest compute pipe, % of the cycles, where only that is told.
     Compute,
     /// Throughput of the busiest part of the memory system, % of its peak.
     Memory,
@@ -42,13 +55,56 @@ pub enum Metric {
     Cores,
     /// Clock of the cores, Hz.
     CoreClock,
+    /// Cycles of the kernel in which a core had work, of the mean core, %: what is left idle is the tail.
+    CoresBusy,
+    /// Cycles in which the scalar unit worked, %: control flow and addresses, on chips that have such a unit of its own.
+    Scalar,
 }
 
 impl Metric {
+    /// Every one of them.
+    pub const ALL: [Self; 14] = [
+        Self::Compute,
+        Self::Memory,
+        Self::Dram,
+        Self::DramBytesPerSecond,
+        Self::L2Hit,
+        Self::Occupancy,
+        Self::OccupancyLimit,
+        Self::Waves,
+        Self::Registers,
+        Self::EligibleWarps,
+        Self::Cores,
+        Self::CoreClock,
+        Self::CoresBusy,
+        Self::Scalar,
+    ];
+
+    /// Name in the capture file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Compute => "compute",
+            Self::Memory => "memory",
+            Self::Dram => "dram",
+            Self::DramBytesPerSecond => "dram_bytes_per_second",
+            Self::L2Hit => "l2_hit",
+            Self::Occupancy => "occupancy",
+            Self::OccupancyLimit => "occupancy_limit",
+            Self::Waves => "waves",
+            Self::Registers => "registers",
+            Self::EligibleWarps => "eligible_warps",
+            Self::Cores => "cores",
+            Self::CoreClock => "core_clock",
+            Self::CoresBusy => "cores_busy",
+            Self::Scalar => "scalar",
+        }
+    }
+
     /// Unit of its values; empty for a plain number.
     pub fn unit(self) -> &'static str {
         match self {
-            Self::Compute | Self::Memory | Self::Dram | Self::L2Hit | Self::Occupancy | Self::OccupancyLimit => "%",
+            Self::Compute | Self::Memory | Self::Dram | Self::L2Hit => "%",
+            Self::Occupancy | Self::OccupancyLimit | Self::CoresBusy | Self::Scalar => "%",
             Self::DramBytesPerSecond => "B/s",
             Self::CoreClock => "Hz",
             Self::Waves | Self::Registers | Self::EligibleWarps | Self::Cores => "",
@@ -77,4 +133,26 @@ pub struct KernelSummary {
     pub metrics: Vec<(Metric, f64)>,
     /// Why warps waited: reason as the source names it, and cycles per instruction issued. The longest first.
     pub stalls: Vec<(StringId, f64)>,
+}
+
+impl KernelSummary {
+    /// One execution of `kernel` of which nothing else is known.
+    pub fn of(kernel: StringId, conditions: Conditions) -> Self {
+        Self {
+            kernel,
+            conditions,
+            count: 1,
+            total: None,
+            range: None,
+            grid: None,
+            block: None,
+            metrics: Vec::new(),
+            stalls: Vec::new(),
+        }
+    }
+
+    /// What was measured of a quantity.
+    pub fn metric(&self, metric: Metric) -> Option<f64> {
+        self.metrics.iter().find(|(known, _)| *known == metric).map(|(_, value)| *value)
+    }
 }

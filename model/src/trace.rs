@@ -13,9 +13,11 @@ use crate::{
     track::{Device, Process, ProcessId, Track, TrackId},
 };
 
+mod attach;
 mod builder;
 mod join;
 
+pub use attach::attach;
 pub use builder::TraceBuilder;
 pub use join::join;
 

@@ -1,12 +1,16 @@
 //! A CSV file as a profiler writes it: columns found by name whatever their order and case, rows of any length, cells as
-//! text or integers.
+//! text or numbers. Some writers end cells with tabs and put quotes within quotes, so that spreadsheets keep their digits;
+//! neither is part of a cell.
 //!
-//! Damage stays where it is: a row that is cut off lacks its last cells, and a quote that is never closed ends the table
-//! with what was read before instead of filling memory.
+//! Damage stays where it is: a row that is cut off lacks its last cells. A quote that is never closed costs its row where
+//! cells have no line breaks, and else ends the table with what was read before; neither fills memory.
 
 use std::{
     borrow::Cow,
+    cell::Cell,
+    io::Read,
     path::{Path, PathBuf},
+    rc::Rc,
 };
 
 use csv::{ByteRecord, ReaderBuilder};
@@ -17,28 +21,55 @@ use crate::{
     content::{BYTE_ORDER_MARK, Content, Meter},
 };
 
+mod quotes;
+
+/// What writers put into a cell that has no value.
+const NOTHING: [&[u8]; 3] = [b"", b"N/A", b"NA"];
+
 /// A CSV file being read.
 pub(crate) struct Table {
-    reader: csv::Reader<Content>,
+    reader: csv::Reader<Box<dyn Read>>,
     header: Vec<String>,
     selected: Vec<Option<usize>>,
     record: ByteRecord,
     meter: Meter,
+    cut: Rc<Cell<u64>>,
     path: PathBuf,
 }
 
 impl Table {
     /// Opens `path` and reads its header: the first row of which `is_header` says so, given its cells in lower case.
-    /// What stands before it, such as the words of a tool or of the profiled program, is passed over.
+    /// What stands before it, such as the words of a tool or of the profiled program, is passed over. Cells may hold line
+    /// breaks.
     ///
     /// # Errors
     /// [`ReadError`] when the file cannot be read or no row is the header.
     pub fn open(path: &Path, is_header: impl Fn(&[String]) -> bool) -> Result<Self, ReadError> {
         let (content, meter) = Content::open(path)?;
-        let reader = ReaderBuilder::new().has_headers(false).flexible(true).from_reader(content);
+        Self::new(path, Box::new(content), meter, Rc::default(), is_header)
+    }
+
+    /// The same of a table whose cells have no line breaks.
+    ///
+    /// # Errors
+    /// Those of [`Table::open`].
+    pub fn open_lines(path: &Path, is_header: impl Fn(&[String]) -> bool) -> Result<Self, ReadError> {
+        let ((content, meter), cut) = (Content::open(path)?, Rc::default());
+        let lines = quotes::Closed::new(content, meter.clone(), Rc::clone(&cut));
+        Self::new(path, Box::new(lines), meter, cut, is_header)
+    }
+
+    fn new(
+        path: &Path,
+        source: Box<dyn Read>,
+        meter: Meter,
+        cut: Rc<Cell<u64>>,
+        is_header: impl Fn(&[String]) -> bool,
+    ) -> Result<Self, ReadError> {
+        let reader = ReaderBuilder::new().has_headers(false).flexible(true).from_reader(source);
         let record = ByteRecord::new();
         let (header, selected, path) = (Vec::new(), Vec::new(), path.to_owned());
-        let mut table = Self { reader, header, selected, record, meter, path };
+        let mut table = Self { reader, header, selected, record, meter, cut, path };
         while table.advance()? {
             let cells: Vec<String> = table.record.iter().map(|cell| text(cell).trim().to_ascii_lowercase()).collect();
             if is_header(&cells) {
@@ -84,6 +115,11 @@ impl Table {
         self.meter.damage()
     }
 
+    /// Lines that were longer than lines are and lost their end.
+    pub fn cut(&self) -> u64 {
+        self.cut.get()
+    }
+
     fn advance(&mut self) -> Result<bool, ReadError> {
         self.meter.next_piece();
         match self.reader.read_byte_record(&mut self.record) {
@@ -106,9 +142,10 @@ pub(crate) struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// The text of a selected cell; `None` when the table has no such column or the cell is empty.
+    /// The text of a selected cell; `None` when the table has no such column, or the cell is empty or says that there is no
+    /// value.
     pub fn text(&self, cell: usize) -> Option<Cow<'a, str>> {
-        self.bytes(cell).filter(|bytes| !bytes.is_empty()).map(text)
+        self.bytes(cell).filter(|bytes| !NOTHING.contains(bytes)).map(text)
     }
 
     /// The integer in a selected cell; `None` when it holds none.
@@ -133,7 +170,9 @@ impl<'a> Row<'a> {
     }
 
     fn bytes(&self, cell: usize) -> Option<&'a [u8]> {
-        Some(self.record.get((*self.selected.get(cell)?)?)?.trim_ascii())
+        let bytes = self.record.get((*self.selected.get(cell)?)?)?.trim_ascii();
+        let bytes = bytes.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")).unwrap_or(bytes);
+        Some(bytes.trim_ascii())
     }
 }
 
@@ -197,6 +236,37 @@ mod tests {
         let mut table = opened.unwrap();
         assert_eq!(rows(&mut table), [(Some("a".to_owned()), Some(1))]);
         assert!(table.damage().unwrap().contains("no end"));
+    }
+
+    #[test]
+    fn a_lost_quote_and_a_line_without_end_cost_their_own_rows() {
+        let long = "x".repeat(3 * quotes::MAX_LINE);
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        write!(file, "name,ns\n\"b,2\nc,3\n{long}\ne,5\n").unwrap();
+        let mut table = Table::open_lines(file.path(), |cells| has_all(cells, &["name", "ns"])).unwrap();
+        let read = rows(&mut table);
+        assert_eq!((read.len(), read[1].1, read[3].1), (4, Some(3), Some(5)));
+        assert_eq!((read[0].0.as_deref(), table.cut(), table.damage()), (Some("b,2"), 1, None));
+    }
+
+    #[test]
+    fn cells_lose_tabs_quotes_and_words_for_nothing() {
+        let text = "\u{feff}Step Id,Start Time(us),Input Shapes,Block Dim\n\
+                    50,\"1736413971558972.912\t\",\"\"\"32,3;1\"\"\",N/A\n\
+                    51,1736413971558972.913\t,,8\n\
+                    52\n";
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        let mut table = Table::open_lines(file.path(), |cells| has_all(cells, &["step id"])).unwrap();
+        table.select(&["start time(us)", "input shapes", "block num|block dim", "step id"]);
+        let mut rows = Vec::new();
+        while let Some(row) = table.next(&|_, _| {}).unwrap() {
+            rows.push((row.decimal(0, 3), row.text(1).map(Cow::into_owned), row.int(2), row.int(3)));
+        }
+        let first = 1_736_413_971_558_972_912;
+        assert_eq!(rows[0], (Some(first), Some("32,3;1".to_owned()), None, Some(50)));
+        assert_eq!(rows[1], (Some(first + 1), None, Some(8), Some(51)));
+        assert_eq!(rows[2], (None, None, None, Some(52)));
     }
 
     #[test]

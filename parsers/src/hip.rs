@@ -39,15 +39,11 @@ pub(crate) fn metric(counter: &str) -> Option<Metric> {
 pub(crate) fn counted(kernel: StringId, times: (Ns, Ns), shape: (Option<[u32; 3]>, Option<[u32; 3]>)) -> KernelSummary {
     let dur = times.1.saturating_sub(times.0).max(0);
     KernelSummary {
-        kernel,
-        conditions: Conditions::Isolated,
-        count: 1,
         total: Some(dur),
         range: Some((dur, dur)),
         grid: shape.0,
         block: shape.1,
-        metrics: Vec::new(),
-        stalls: Vec::new(),
+        ..KernelSummary::of(kernel, Conditions::Isolated)
     }
 }
 

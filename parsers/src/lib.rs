@@ -11,7 +11,6 @@ pub mod ascend;
 mod bare_json;
 pub mod container;
 mod content;
-mod csv;
 mod csv_table;
 pub mod detect;
 pub mod device_text;
@@ -27,6 +26,7 @@ mod lanes;
 mod lines;
 pub mod link_test;
 pub mod log;
+pub mod msprof_op;
 mod nccl;
 pub mod ncu;
 pub mod nsys;
@@ -92,6 +92,7 @@ pub const REGISTRY: &[Format] = &[
     nsys::REPORT_FORMAT,
     nsys_stats::FORMAT,
     ncu::FORMAT,
+    msprof_op::FORMAT,
     rocprof::FORMAT,
     rocprofv3::FORMAT,
     rocprofv3::DATABASE_FORMAT,

@@ -18,7 +18,7 @@ mod metrics;
 mod tests;
 mod value;
 
-use metrics::{DURATION, LABELS, METRICS, STALL, duration_label};
+use metrics::{CYCLES, DURATION, LABELS, METRICS, STALL, cycles_label, duration_label};
 
 /// The CSV pages of Nsight Compute.
 pub const FORMAT: Format = Format { id: "ncu", name: "Nsight Compute CSV (details or raw page)", matches, read, lead };
@@ -73,22 +73,18 @@ fn kernel(sink: &mut dyn TraceSink, row: Row<'_>) -> Option<KernelSummary> {
     let kernel = sink.intern(&row.text(2)?);
     // Launches of whole graphs have shapes of zeros.
     let shape = |cell| value::shape(&row.text(cell)?).filter(|sides| sides.iter().all(|side| *side > 0));
-    Some(KernelSummary {
-        kernel,
-        conditions: Conditions::Isolated,
-        count: 1,
-        total: None,
-        range: None,
-        grid: shape(4),
-        block: shape(3),
-        metrics: Vec::new(),
-        stalls: Vec::new(),
-    })
+    Some(KernelSummary { grid: shape(4), block: shape(3), ..KernelSummary::of(kernel, Conditions::Isolated) })
 }
 
 fn measured(summary: &mut KernelSummary, time: Option<Ns>) {
     summary.total = time;
     summary.range = time.map(|time| (time, time));
+}
+
+/// Share of the kernel's cycles in which the mean core had work.
+fn cores_busy([active, elapsed]: [Option<f64>; 2]) -> Option<(Metric, f64)> {
+    let elapsed = elapsed.filter(|cycles| *cycles > 0.0)?;
+    Some((Metric::CoresBusy, 100.0 * active? / elapsed))
 }
 
 fn add(sink: &mut dyn TraceSink, mut summary: KernelSummary) -> Ns {
@@ -113,12 +109,14 @@ fn raw(table: &mut Table, sink: &mut dyn TraceSink, progress: Progress<'_>) -> R
     columns.extend(stalls.iter().map(|(column, _)| column.as_str()));
     let name = columns.len();
     columns.push("device__attribute_display_name");
+    let first_cycles = columns.len();
+    columns.extend(CYCLES);
     table.select(&columns);
     let mut units: Vec<String> = Vec::new();
     let mut account = Account::default();
     while let Some(row) = table.next(progress)? {
         if units.is_empty() && row.text(2).is_none() {
-            units = (0..=name).map(|cell| row.text(cell).unwrap_or_default().into_owned()).collect();
+            units = (0..columns.len()).map(|cell| row.text(cell).unwrap_or_default().into_owned()).collect();
             continue;
         }
         // Where several processes wrote one file, each wrote its header.
@@ -136,6 +134,8 @@ fn raw(table: &mut Table, sink: &mut dyn TraceSink, progress: Progress<'_>) -> R
             let value = row.text(cell).and_then(|text| value::number(&text, unit(cell)));
             summary.metrics.extend(value.map(|value| (*metric, value)));
         }
+        let cycles = |cell: usize| row.text(cell).and_then(|text| value::number(&text, unit(cell)));
+        summary.metrics.extend(cores_busy([cycles(first_cycles), cycles(first_cycles + 1)]));
         for (cell, (_, reason)) in (first_stall..).zip(&stalls) {
             let value = row.text(cell).and_then(|text| value::number(&text, ""));
             summary.stalls.extend(value.map(|value| (*reason, value)));
@@ -153,7 +153,7 @@ fn details(table: &mut Table, sink: &mut dyn TraceSink, progress: Progress<'_>) 
     let [id, process, kernel_name, block, grid] = IDENTITY;
     table.select(&[id, process, kernel_name, block, grid, SECTION, "metric name", "metric unit", "metric value"]);
     let mut account = Account::default();
-    let mut kernels: Vec<KernelSummary> = Vec::new();
+    let mut kernels: Vec<(KernelSummary, [Option<f64>; 2])> = Vec::new();
     let mut places: FxHashMap<(String, String), usize> = FxHashMap::default();
     while let Some(row) = table.next(progress)? {
         if row.text(0).is_some_and(|cell| cell == "ID") {
@@ -173,16 +173,19 @@ fn details(table: &mut Table, sink: &mut dyn TraceSink, progress: Progress<'_>) 
                     continue;
                 };
                 places.insert(key, kernels.len());
-                kernels.push(summary);
+                kernels.push((summary, [None; 2]));
                 kernels.len() - 1
             }
         };
         // Rows of the tool's own rules have no metric.
-        let (Some(label), Some(summary)) = (row.text(6), kernels.get_mut(place)) else { continue };
+        let (Some(label), Some((summary, cycles))) = (row.text(6), kernels.get_mut(place)) else { continue };
         let (section, unit) = (row.text(5).unwrap_or_default(), row.text(7).unwrap_or_default());
         let Some(text) = row.text(8) else { continue };
         if duration_label(&section, &label) {
             measured(summary, value::time(&text, &unit));
+            account.kept += 1;
+        } else if let Some(cycles) = cycles_label(&section, &label).and_then(|which| cycles.get_mut(which)) {
+            *cycles = value::number(&text, &unit);
             account.kept += 1;
         } else if let Some(metric) = labelled(&section, &label)
             && let Some(value) = value::number(&text, &unit)
@@ -191,7 +194,8 @@ fn details(table: &mut Table, sink: &mut dyn TraceSink, progress: Progress<'_>) 
             account.kept += 1;
         }
     }
-    for summary in kernels {
+    for (mut summary, cycles) in kernels {
+        summary.metrics.extend(cores_busy(cycles));
         account.time = account.time.saturating_add(add(sink, summary));
     }
     Ok(account)

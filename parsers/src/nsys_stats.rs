@@ -80,15 +80,12 @@ fn summary(sink: &mut dyn TraceSink, row: Row<'_>, exponent: i32) -> Option<Ns> 
         Some([sides.next()??, sides.next()??, sides.next()??])
     };
     sink.summary(KernelSummary {
-        kernel,
-        conditions: Conditions::Run,
         count,
         total: Some(time),
         range,
         grid: shape(5),
         block: shape(6),
-        metrics: Vec::new(),
-        stalls: Vec::new(),
+        ..KernelSummary::of(kernel, Conditions::Run)
     });
     Some(time)
 }

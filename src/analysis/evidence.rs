@@ -3,12 +3,12 @@
 use model::{Category, Detail, Evidence, EvidenceClass, Trace, TrackKind};
 
 use super::{
-    AnchorKind, Rank,
+    AnchorKind, Measured, Rank,
     scheduler::{self, Scheduler},
 };
 
 /// The classes of evidence that a capture holds.
-pub fn of(trace: &Trace, ranks: &[Rank]) -> Evidence {
+pub fn of(trace: &Trace, ranks: &[Rank], measured: &Measured) -> Evidence {
     let mut evidence = Evidence::default();
     let mut hold = |class, held: bool| {
         if held {
@@ -30,7 +30,7 @@ pub fn of(trace: &Trace, ranks: &[Rank]) -> Evidence {
     let logged = ranks.iter().any(|rank| rank.anchor.kind == AnchorKind::Log);
     let device_counter = |c: &model::CounterTrack| c.device.is_some() && !trace.strings.get(c.name).contains("memory");
     hold(EvidenceClass::Logs, Scheduler::of(trace).is_known() || scheduler::counts_steps(trace) || logged);
-    hold(EvidenceClass::Counters, trace.counters.iter().any(device_counter));
+    hold(EvidenceClass::Counters, measured.joined.matched > 0 || trace.counters.iter().any(device_counter));
     let queue_waits =
         trace.tracks.iter().zip(&trace.lanes).any(|(track, lane)| {
             track.key.kind == TrackKind::DeviceQueue && lane.category.contains(&Category::DeviceSync)

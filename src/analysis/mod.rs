@@ -39,6 +39,7 @@ pub mod jitter;
 pub mod job;
 mod logged;
 mod matching;
+pub mod measured;
 pub mod median;
 pub mod notify;
 pub mod period;
@@ -58,6 +59,7 @@ pub use bucket::{Bucket, CopyDir, HostLabel, Layer};
 pub use edit::Edit;
 pub use jitter::Jitter;
 pub use job::Job;
+pub use measured::{Joined, Measured};
 pub use median::median;
 pub use period::Period;
 pub use scheduler::{RankCounter, Scheduler};
@@ -95,6 +97,8 @@ pub struct Analysis {
     pub unmapped: Vec<(StringId, i64)>,
     /// What is wrong with the trace itself.
     pub integrity: Integrity,
+    /// Measurements of its kernels that were taken apart from the run.
+    pub measured: Measured,
 }
 
 /// Signs that a trace cannot be taken at face value (rule CP-05).

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{
-    Analysis, Integrity, Options, Rank,
+    Analysis, Integrity, Measured, Options, Rank,
     anchor::{self, AnchorKind, Mark},
     attribution,
     bucket::Bucket,
@@ -234,8 +234,9 @@ pub fn analyze(trace: &Trace, packs: &Packs, options: &Options) -> Analysis {
         sum
     });
     let vendor = trace.devices.iter().find_map(|d| d.vendor).map(|v| trace.strings.get(v));
+    let measured = Measured::join(trace, &ranks);
     Analysis {
-        evidence: evidence::of(trace, &ranks),
+        evidence: evidence::of(trace, &ranks, &measured),
         card: packs.card(&trace.format, vendor).clone(),
         host_labels: labels.into_names(),
         ops: names.ops,
@@ -243,6 +244,7 @@ pub fn analyze(trace: &Trace, packs: &Packs, options: &Options) -> Analysis {
         op_coverage: names.coverage,
         unmapped: names.unmapped,
         integrity,
+        measured,
         ranks,
     }
 }

@@ -10,6 +10,7 @@ use clap::ValueEnum;
 use super::{
     Global,
     exit::{Exit, Usage},
+    kernel_metrics::KernelMetrics,
     progress::Bar,
     results, samples, say, source, target,
     terminal_text::plain,
@@ -58,6 +59,8 @@ pub struct Arguments {
     quiet: bool,
     #[command(flatten)]
     source: source::Format,
+    #[command(flatten)]
+    kernel_metrics: KernelMetrics,
     /// Directory with further platform packs (may be given several times; the first one wins).
     #[arg(long, value_name = "DIR")]
     pack: Vec<PathBuf>,
@@ -95,6 +98,7 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     arguments.output.as_deref().map_or(Ok(()), refuse_trace)?;
     if let Some(save) = &arguments.save {
         target::check(save, &arguments.paths)?;
+        target::check(save, arguments.kernel_metrics.files())?;
         if arguments.output.as_ref().is_some_and(|report| target::is_same(report, save)) {
             return Err(Usage(format!("--output and --save both name '{}'; choose two names", save.display())).into());
         }
@@ -150,7 +154,8 @@ fn build(global: &Global, arguments: &Arguments, packs: &Packs, lang: Lang) -> a
     } else {
         arguments.paths.clone()
     };
-    let traces = source::open(&paths, arguments.source.as_format.as_deref(), &bar)?;
+    let mut traces = source::open(&paths, arguments.source.as_format.as_deref(), &bar)?;
+    arguments.kernel_metrics.attach(&mut traces, &bar)?;
     drop(bar);
     let options = Options { steps: arguments.steps, rank: arguments.rank };
     let mut inputs = Vec::with_capacity(traces.len());

@@ -11,6 +11,7 @@ use model::{Severity, Trace};
 use super::{
     Global,
     exit::Exit,
+    kernel_metrics::KernelMetrics,
     progress::Bar,
     results, source,
     table::{self, Align},
@@ -39,15 +40,19 @@ pub struct Arguments {
     quiet: bool,
     #[command(flatten)]
     format: source::Format,
+    #[command(flatten)]
+    kernel_metrics: KernelMetrics,
 }
 
 pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit> {
-    let Arguments { paths, output, quiet, format } = arguments;
+    let Arguments { paths, output, quiet, format, kernel_metrics } = arguments;
     target::check(&output, &paths)?;
+    target::check(&output, kernel_metrics.files())?;
     let packs = Packs::embedded()?;
     let bar = Bar::new();
     let start = Instant::now();
-    let traces = source::open(&paths, format.as_format.as_deref(), &bar)?;
+    let mut traces = source::open(&paths, format.as_format.as_deref(), &bar)?;
+    kernel_metrics.attach(&mut traces, &bar)?;
     let read = start.elapsed();
     bar.stage("writing", &output);
     let named: Vec<Results> =

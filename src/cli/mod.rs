@@ -14,6 +14,7 @@ mod diagnose;
 mod doctor;
 mod explain;
 mod import;
+mod kernel_metrics;
 mod man;
 mod results;
 mod rules;

@@ -41,7 +41,7 @@ impl Capture {
             grade: Grade::of(analysis.evidence, &analysis.integrity, nodes).or_sums(!trace.summaries.is_empty()),
             caveat: [analysis.card.note_en.clone(), analysis.card.note_zh.clone()],
             integrity: analysis.integrity.clone(),
-            summaries: Summaries::of(trace),
+            summaries: Summaries::of(trace, analysis.measured.joined),
             ranks: (0..).zip(&analysis.ranks).map(|(i, rank)| RankPart::build(trace, analysis, i, rank)).collect(),
             job: JobPart::build(analysis),
             verdict: diagnosis.verdict.clone(),

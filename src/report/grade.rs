@@ -121,8 +121,8 @@ pub fn how_to_collect(class: EvidenceClass) -> Text {
             "采集中的引擎计数器（队列长度、每步 batch 与 token 数）",
         ),
         EvidenceClass::Counters => Text::new(
-            "device telemetry or performance counters recorded next to the trace",
-            "与采集同时采集的设备遥测或性能计数器",
+            "device telemetry recorded next to the trace, or measurements of its kernels (Nsight Compute, msprof op) given with --kernel-metrics",
+            "与采集同时采集的设备遥测，或用 --kernel-metrics 提供的内核测量值（Nsight Compute、msprof op）",
         ),
         EvidenceClass::PairDetail => Text::new(
             "a source that records waits and peers inside collectives",

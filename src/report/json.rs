@@ -205,6 +205,16 @@ fn capture(capture: &Capture, lang: Lang) -> serde_json::Value {
     if let Some(entries) = json.as_object_mut().filter(|_| !capture.summaries.is_empty()) {
         entries.insert("sums".to_owned(), capture.summaries.run.iter().map(summary).collect());
         entries.insert("measured_alone".to_owned(), capture.summaries.isolated.iter().map(summary).collect());
+        let joined = capture.summaries.joined;
+        let share = (joined.of > 0).then(|| joined.time as f64 / joined.of as f64);
+        let rate = serde_json::json!({
+            "measurements": joined.measurements,
+            "matched": joined.matched,
+            "executions": joined.executions,
+            "time_ns": joined.time,
+            "share_of_kernel_time": share,
+        });
+        entries.insert("measured_kernels".to_owned(), rate);
     }
     json
 }

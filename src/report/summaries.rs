@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 
 use model::{Conditions, KernelSummary, Metric, Ns, Trace};
 
+use crate::analysis::Joined;
+
 /// Sums or measurements of one kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
@@ -25,6 +27,8 @@ pub struct Summaries {
     pub run: Vec<Summary>,
     /// Measurements of executions of which each was alone.
     pub isolated: Vec<Summary>,
+    /// How much of the capture's own kernels they speak of.
+    pub joined: Joined,
 }
 
 impl Summaries {
@@ -34,7 +38,7 @@ impl Summaries {
     }
 
     /// Gathers what a capture holds.
-    pub fn of(trace: &Trace) -> Self {
+    pub fn of(trace: &Trace, joined: Joined) -> Self {
         let mut run: BTreeMap<&str, (u64, Option<Ns>)> = BTreeMap::new();
         for summary in trace.summaries.iter().filter(|s| s.conditions == Conditions::Run) {
             let sum = run.entry(trace.strings.get(summary.kernel)).or_insert((0, Some(0)));
@@ -56,6 +60,7 @@ impl Summaries {
         let mut found = Self {
             run: run.into_iter().map(sum).collect(),
             isolated: trace.summaries.iter().filter(|s| s.conditions == Conditions::Isolated).map(one).collect(),
+            joined,
         };
         found.run.sort_by_key(|kernel| std::cmp::Reverse(kernel.total));
         found.isolated.sort_by_key(|kernel| std::cmp::Reverse(kernel.total));

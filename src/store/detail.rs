@@ -5,7 +5,7 @@ use model::{CollectiveCall, CopyDetail, Detail, KernelDetail, OpDetail, StringId
 
 use super::{
     batch::{Cells, Table},
-    load::Source,
+    source::Source,
     statement::Refused,
 };
 

@@ -5,11 +5,11 @@ use std::path::Path;
 
 use futures_util::TryStreamExt;
 use model::{
-    Columns, CounterTrack, Device, Flow, ImportStat, LedgerRow, Process, ProcessId, Provenance, Severity, Span,
-    StringId, Trace, Track, TrackId, TrackKey, TrackKind,
+    Columns, CounterTrack, Device, Flow, ImportStat, LedgerRow, Process, ProcessId, Provenance, Severity, Span, Trace,
+    Track, TrackId, TrackKey, TrackKind,
 };
 use rustc_hash::FxHashMap;
-use sqlx::{Row, SqliteConnection, sqlite::SqliteRow};
+use sqlx::SqliteConnection;
 
 use super::{
     Error,
@@ -17,6 +17,8 @@ use super::{
     detail,
     open::Session,
     rows, save,
+    source::Source,
+    summary,
 };
 
 /// All captures of a file, in the order they were saved.
@@ -25,74 +27,9 @@ use super::{
 /// [`Error::NotACapture`], [`Error::Version`], [`Error::Damaged`] or [`Error::Sqlite`], which name the file and, where
 /// there is one, the table and row.
 pub fn load(path: &Path) -> Result<Vec<Trace>, Error> {
-    Session::read(path)?.run(async |connection, path| Loader::new(connection, path).load().await)
-}
-
-/// One row of a table, with what is needed to judge it.
-pub(super) struct Source<'a> {
-    row: &'a SqliteRow,
-    path: &'a Path,
-    table: &'static str,
-    /// Row of the capture's first string, and their number.
-    strings: (i64, usize),
-}
-
-impl<'a> Source<'a> {
-    pub(super) fn of(row: &'a SqliteRow, path: &'a Path, table: &'static str, strings: (i64, usize)) -> Self {
-        Self { row, path, table, strings }
-    }
-
-    /// The row contradicts the rest of the file.
-    pub(super) fn damaged(&self, what: impl Into<String>) -> Error {
-        let row = self.row.try_get(0).unwrap_or(0);
-        Error::Damaged { path: self.path.to_owned(), table: self.table, row, what: what.into() }
-    }
-
-    fn get<'r, T>(&'r self, column: usize) -> Result<T, Error>
-    where
-        T: sqlx::Decode<'r, sqlx::Sqlite> + sqlx::Type<sqlx::Sqlite>,
-    {
-        self.row.try_get(column).map_err(|e| self.damaged(format!("column {}: {e}", column + 1)))
-    }
-
-    /// An integer or NULL.
-    pub(super) fn integer(&self, column: usize) -> Result<Option<i64>, Error> {
-        self.get(column)
-    }
-
-    /// An integer.
-    pub(super) fn need(&self, column: usize) -> Result<i64, Error> {
-        self.get(column)
-    }
-
-    /// Text.
-    pub(super) fn text(&self, column: usize) -> Result<&str, Error> {
-        self.get(column)
-    }
-
-    /// An integer of a narrower type, or NULL.
-    pub(super) fn narrow<T: TryFrom<i64>>(&self, column: usize) -> Result<Option<T>, Error> {
-        let convert =
-            |v: i64| T::try_from(v).map_err(|_| self.damaged(format!("{v} in column {} is out of range", column + 1)));
-        self.integer(column)?.map(convert).transpose()
-    }
-
-    /// Reference to a string of the capture, or NULL.
-    pub(super) fn string(&self, column: usize) -> Result<Option<StringId>, Error> {
-        let (first, n) = self.strings;
-        self.index(column, first, n, "string").map(|index| index.map(StringId))
-    }
-
-    /// Reference to one of `n` rows from `first` on of a table, as an index, or NULL.
-    pub(super) fn index(&self, column: usize, first: i64, n: usize, what: &str) -> Result<Option<u32>, Error> {
-        let Some(id) = self.integer(column)? else { return Ok(None) };
-        let index = id.checked_sub(first).and_then(|i| u32::try_from(i).ok()).filter(|i| (*i as usize) < n);
-        index.map(Some).ok_or_else(|| self.damaged(format!("there is no {what} {id} in this capture")))
-    }
-
-    fn some<T>(&self, value: Option<T>, column: usize) -> Result<T, Error> {
-        value.ok_or_else(|| self.damaged(format!("column {} is empty", column + 1)))
-    }
+    let mut session = Session::read(path)?;
+    let version = session.version;
+    session.run(async |connection, path| Loader::new(connection, path).load(version).await)
 }
 
 /// First row of each table that belongs to a capture; its indices count from there.
@@ -103,6 +40,7 @@ struct Firsts {
     track: Option<i64>,
     detail: Option<i64>,
     counter_track: Option<i64>,
+    summary: Option<i64>,
 }
 
 /// A capture in the making.
@@ -165,7 +103,7 @@ impl<'a> Loader<'a> {
         Self { connection, path, captures: Vec::new(), by_id: FxHashMap::default() }
     }
 
-    async fn load(mut self) -> Result<Vec<Trace>, Error> {
+    async fn load(mut self, version: u32) -> Result<Vec<Trace>, Error> {
         self.captures().await?;
         self.places().await?;
         self.each("detail", detail::SELECT, |c, row| {
@@ -179,6 +117,9 @@ impl<'a> Loader<'a> {
             rows::fill(self.connection, self.path, capture).await?;
         }
         self.counters().await?;
+        if version >= summary::SINCE {
+            self.summaries().await?;
+        }
         self.account().await?;
         Ok(self.captures.into_iter().map(|c| c.trace).collect())
     }
@@ -338,6 +279,19 @@ impl<'a> Loader<'a> {
             }
         }
         Ok(())
+    }
+
+    async fn summaries(&mut self) -> Result<(), Error> {
+        self.each("kernel_summary", summary::SUMMARIES, |c, row| {
+            follow(row, &mut c.firsts.summary, c.trace.summaries.len())?;
+            c.trace.summaries.push(summary::summary(row)?);
+            Ok(())
+        })
+        .await?;
+        self.each("kernel_metric", summary::METRICS, |c, row| {
+            summary::metric(row, c.firsts.summary.unwrap_or(0), &mut c.trace.summaries)
+        })
+        .await
     }
 
     async fn account(&mut self) -> Result<(), Error> {

@@ -10,8 +10,9 @@
 //! | `replace` | a file that appears whole or not at all |
 //! | `batch`, `statement` | bulk inserts |
 //! | `save`, `load` | a capture to the file and back |
+//! | `source` | a row judged against the rest of the file |
 //! | [`results`] | the rows of a diagnosis, written with a capture and read by SQL only |
-//! | `chunk`, `detail` | the form of lane blobs and of detail rows |
+//! | `chunk`, `detail`, `summary` | the form of lane blobs, of detail rows and of kernel summaries |
 //! | `query` | SQL of people, read-only |
 //!
 //! The interface is synchronous: SQLite works on a thread of its own and the runtime that awaits it is private.
@@ -27,7 +28,9 @@ mod replace;
 pub mod results;
 mod rows;
 mod save;
+mod source;
 mod statement;
+mod summary;
 
 pub use error::Error;
 pub use load::load;
@@ -39,7 +42,7 @@ pub use save::{save, save_results};
 /// `application_id` of a capture file: `STRO` in ASCII.
 pub const APPLICATION_ID: u32 = u32::from_be_bytes(*b"STRO");
 /// `user_version` of the schema that this program writes; it reads those before, too.
-pub const SCHEMA_VERSION: u32 = 2;
+pub const SCHEMA_VERSION: u32 = 3;
 
 #[cfg(test)]
 mod tests;

@@ -13,6 +13,7 @@ use super::{APPLICATION_ID, Error, SCHEMA_VERSION};
 const MIGRATIONS: [&[&str]; SCHEMA_VERSION as usize] = [
     &[include_str!("migrations/0001_tables.sql"), include_str!("migrations/0001_views.sql")],
     &[include_str!("migrations/0002_waits.sql")],
+    &[include_str!("migrations/0003_summaries.sql")],
 ];
 
 /// Length of the header of an SQLite file, which holds both numbers that we look at.
@@ -46,6 +47,8 @@ pub(super) struct Session {
     runtime: tokio::runtime::Runtime,
     pub(super) connection: SqliteConnection,
     pub(super) path: PathBuf,
+    /// Schema version of the file.
+    pub(super) version: u32,
 }
 
 impl Session {
@@ -62,8 +65,8 @@ impl Session {
             .read_only(true)
             .pragma("query_only", "ON")
             .row_buffer_size(1024);
-        let mut session = Self::connect(path, options)?;
-        session.check_schema(version)?;
+        let mut session = Self::connect(path, options, version)?;
+        session.check_schema()?;
         Ok(session)
     }
 
@@ -78,10 +81,10 @@ impl Session {
             .pragma("locking_mode", "EXCLUSIVE")
             .pragma("cache_size", "-65536")
             .pragma("temp_store", "MEMORY");
-        let mut session = Self::connect(path, options)?;
+        let mut session = Self::connect(path, options, SCHEMA_VERSION)?;
         let mark = format!("PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA_VERSION};");
         session.script(mark)?;
-        session.migrate(SCHEMA_VERSION)?;
+        session.migrate()?;
         Ok(session)
     }
 
@@ -90,7 +93,7 @@ impl Session {
         self.runtime.block_on(self.connection.close()).map_err(Error::sqlite(&self.path, "finish"))
     }
 
-    fn connect(path: &Path, options: SqliteConnectOptions) -> Result<Self, Error> {
+    fn connect(path: &Path, options: SqliteConnectOptions, version: u32) -> Result<Self, Error> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .build()
@@ -99,7 +102,7 @@ impl Session {
         let options = options.pragma("trusted_schema", "OFF").disable_statement_logging();
         let connection =
             runtime.block_on(SqliteConnection::connect_with(&options)).map_err(Error::sqlite(path, "open"))?;
-        Ok(Self { runtime, connection, path: path.to_owned() })
+        Ok(Self { runtime, connection, path: path.to_owned(), version })
     }
 
     fn script(&mut self, sql: impl Into<std::borrow::Cow<'static, str>>) -> Result<(), Error> {
@@ -108,16 +111,17 @@ impl Session {
         self.runtime.block_on(run).map(|_| ()).map_err(Error::sqlite(&self.path, "write"))
     }
 
-    /// Makes the tables and views of a schema version in an empty file.
-    fn migrate(&mut self, version: u32) -> Result<(), Error> {
-        MIGRATIONS.iter().take(version as usize).copied().flatten().try_for_each(|script| self.script(*script))
+    /// Makes the tables and views of the schema version in an empty file.
+    fn migrate(&mut self) -> Result<(), Error> {
+        MIGRATIONS.iter().take(self.version as usize).copied().flatten().try_for_each(|script| self.script(*script))
     }
 
     /// Refuses a file whose tables are not literally those of its schema version: a view in the place of a table could
     /// run for ever.
-    fn check_schema(&mut self, version: u32) -> Result<(), Error> {
-        let mut model = Self::connect(Path::new(":memory:"), SqliteConnectOptions::new().in_memory(true))?;
-        model.migrate(version)?;
+    fn check_schema(&mut self) -> Result<(), Error> {
+        let memory = SqliteConnectOptions::new().in_memory(true);
+        let mut model = Self::connect(Path::new(":memory:"), memory, self.version)?;
+        model.migrate()?;
         let expected = model.schema()?;
         let found = self.schema()?;
         let alien = expected.iter().find(|object| !found.contains(object));
@@ -151,7 +155,7 @@ impl Session {
     where
         F: Future<Output = T> + 'a,
     {
-        let Self { runtime, connection, path } = self;
+        let Self { runtime, connection, path, .. } = self;
         runtime.block_on(work(connection, path))
     }
 }

@@ -6,10 +6,7 @@ use futures_util::TryStreamExt;
 use model::{Category, Columns, StringId, trace::NO_CORRELATION};
 use sqlx::SqliteConnection;
 
-use super::{
-    Error, chunk,
-    load::{Partial, Source},
-};
+use super::{Error, chunk, load::Partial, source::Source};
 
 /// Fills every lane of a capture that its chunks left incomplete.
 pub(super) async fn fill(connection: &mut SqliteConnection, path: &Path, c: &mut Partial) -> Result<(), Error> {

@@ -12,6 +12,7 @@ use super::{
     open::Session,
     replace::Replacement,
     results::{self, Results},
+    summary,
 };
 
 /// Writes captures to a new file, which replaces a capture file of that name once it is whole.
@@ -48,6 +49,7 @@ struct Bases {
     flow: i64,
     counter_track: i64,
     counter: i64,
+    summary: i64,
     step: i64,
     finding: i64,
 }
@@ -79,6 +81,7 @@ async fn write_all(connection: &mut SqliteConnection, captures: &[(&Trace, &Resu
         bases.flow += rows(trace.flows.len());
         bases.counter_track += rows(trace.counters.len());
         bases.counter += rows(trace.counters.iter().map(|c| c.t.len()).sum());
+        bases.summary += rows(trace.summaries.len());
         bases.step += rows(results.steps.len());
         bases.finding += rows(results.findings.len());
     }
@@ -109,6 +112,8 @@ impl Writer<'_, '_> {
         self.collectives()?;
         self.chunks()?;
         self.counters()?;
+        let Self { batch, trace, capture, bases } = self;
+        summary::write(batch, *capture, (bases.summary, bases.string), &trace.summaries)?;
         self.account()
     }
 

@@ -13,6 +13,7 @@ use sqlx::{Connection, SqliteConnection};
 use super::{Error, Results, Sink, Value, chunk, is_capture, load, query, save, save_results};
 
 mod diagnosis;
+mod summaries;
 
 /// Everything two captures can differ in.
 fn assert_same(a: &Trace, b: &Trace) {
@@ -24,6 +25,7 @@ fn assert_same(a: &Trace, b: &Trace) {
     assert_eq!(a.lanes, b.lanes);
     assert_eq!(a.details, b.details);
     assert_eq!(a.counters, b.counters);
+    assert_eq!(a.summaries, b.summaries);
     assert_eq!(a.flows, b.flows);
     assert_eq!(a.manifest, b.manifest);
     assert_eq!(a.stats, b.stats);

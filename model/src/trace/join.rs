@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Columns, NONE, Trace};
+use super::{Columns, NONE, Trace, attach};
 use crate::{
     manifest::{Manifest, Provenance},
     slice::{CollectiveCall, Detail},
@@ -65,6 +65,7 @@ pub fn join(parts: Vec<Trace>) -> Result<Trace, Vec<Trace>> {
 
 fn take_in(whole: &mut Trace, mut part: Trace, shift: Ns) {
     shift_times(&mut part, shift);
+    whole.summaries.extend(attach::of(&part, |text| whole.strings.intern(text)));
     let strings: Vec<StringId> = part.strings.iter().map(|(_, text)| whole.strings.intern(text)).collect();
     let text = |id: StringId| strings.get(id.0 as usize).copied().unwrap_or(StringId(0));
     let name = |id: Option<StringId>| id.map(text);
@@ -93,11 +94,6 @@ fn take_in(whole: &mut Trace, mut part: Trace, shift: Ns) {
     whole.counters.extend(part.counters.into_iter().map(|mut counter| {
         (counter.process, counter.name) = (process(counter.process), text(counter.name));
         counter
-    }));
-    whole.summaries.extend(part.summaries.into_iter().map(|mut summary| {
-        summary.kernel = text(summary.kernel);
-        summary.stalls.iter_mut().for_each(|(reason, _)| *reason = text(*reason));
-        summary
     }));
     whole.flows.extend(part.flows.into_iter().map(|mut flow| {
         (flow.process, flow.kind) = (process(flow.process), text(flow.kind));

@@ -2,7 +2,7 @@
 //! framework's profilers. They hold the device's side only: no calls, no links, waits of collectives within their rows.
 //! What the tool says a task waited (`Wait Time(us)`) compares rows of different streams and is not read.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{borrow::Cow, collections::BTreeMap, path::Path};
 
 use model::{Category, Clock, Ns, ProcessId, Provenance, Severity, TraceSink, TrackKey, TrackKind};
 
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     Format, Head, Match, Place as Where, Progress, ReadError,
-    csv::{Row, Table},
+    csv_table::{self, Row, Table},
 };
 
 /// The format.
@@ -25,46 +25,54 @@ pub const FORMAT: Format = Format {
     lead: crate::alone,
 };
 
-/// Columns that tell such a table, old spelling or new: name, start, duration.
-const NAMES: [&[&str]; 3] = [
-    &["Op Name", "Name", "kernel_name"],
-    &["Task Start Time(us)", "Start Time(us)", "task_start(us)"],
-    &["Task Duration(us)", "Duration(us)", "task_time(us)"],
-];
-/// Columns of the task's type.
-const TYPES: &[&str] = &["Task Type", "Accelerator Core", "kernel_type"];
+/// Columns of the start of a task, old spelling and new.
+pub(super) const STARTS: &str = "task start time(us)|start time(us)|task_start(us)";
+/// Columns of its duration.
+const DURATIONS: &str = "task duration(us)|duration(us)|task_time(us)";
+/// Columns of its name.
+const NAMES: &str = "op name|name|kernel_name";
+/// Columns of its type.
+const TYPES: &str = "task type|accelerator core|kernel_type";
+/// The columns that are read, in the order in which [`take`] counts them.
+const COLUMNS: [&str; 9] =
+    [STARTS, DURATIONS, NAMES, TYPES, "device_id", "step id", "stream id|stream_id", "model id", "block num|block dim"];
 /// Most steps that are told apart.
 const MAX_STEPS: usize = 1 << 16;
 
-fn matches(head: &Head<'_>) -> Match {
-    let line = head.bytes.split(|b| *b == b'\n').next().unwrap_or_default();
-    let line = String::from_utf8_lossy(line);
-    let columns: Vec<&str> = line.trim_start_matches('\u{feff}').split(',').map(str::trim).collect();
-    let has = |names: &[&str]| names.iter().any(|name| columns.contains(name));
+/// Whether one of these columns is there.
+fn has(header: &[String], names: &str) -> bool {
+    names.split('|').any(|name| header.iter().any(|column| column == name))
+}
+
+fn is_header(header: &[String]) -> bool {
     // Tables of other profilers have a name, a start and a duration too.
-    let own = has(&["Task Type", "Accelerator Core", "kernel_type", "Step Id", "Device_id"]);
-    if own && NAMES.iter().all(|names| has(names)) { Match::Certain } else { Match::No }
+    let own = has(header, TYPES) || has(header, "step id|device_id");
+    own && [NAMES, STARTS, DURATIONS].iter().all(|names| has(header, names))
+}
+
+fn matches(head: &Head<'_>) -> Match {
+    if is_header(&csv_table::first_header(head.bytes)) { Match::Certain } else { Match::No }
 }
 
 fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result<(), ReadError> {
-    let total = std::fs::metadata(path).map(|meta| meta.len()).unwrap_or(0);
+    let mut table = Table::open_lines(path, is_header)?;
+    table.select(&COLUMNS);
     let mut import = Import::new(sink);
     let process = import.sink.process(0);
     import.sink.describe_process(process, None, None, facts::rank_around(path));
     let mut steps: BTreeMap<(i32, String), (Ns, Ns)> = BTreeMap::new();
-    let mut kept = 0u64;
-    let table = Table::read(path, &mut |row| {
-        let Some((device, start, end)) = take(&mut import, process, row) else { return false };
+    let (mut read, mut kept) = (0u64, 0u64);
+    while let Some(row) = table.next(progress)? {
+        read += 1;
+        let Some((device, start, end)) = take(&mut import, process, row) else { continue };
         kept += 1;
-        if let Some(step) = row.text(&["Step Id"])
+        if let Some(step) = row.text(5).map(Cow::into_owned)
             && (steps.len() < MAX_STEPS || steps.contains_key(&(device, step.clone())))
         {
             let span = steps.entry((device, step)).or_insert((start, end));
             *span = (span.0.min(start), span.1.max(end));
         }
-        true
-    })?;
-    progress(total, total);
+    }
     if kept == 0 {
         return Err(ReadError::Malformed {
             path: path.to_owned(),
@@ -80,12 +88,13 @@ fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result
         let name = import.sink.intern(&format!("step {step}"));
         import.slice(track, (start, end), name, Category::DeviceRange, None, None);
     }
-    let lost = table.read - table.kept;
+    let lost = read - kept;
     if lost > 0 {
         import.sink.ledger("rows without start or duration", lost, 0, 0, "not kept: incomplete");
     }
     import.stat("incomplete_row", Severity::DataLoss, lost, None);
-    import.stat("broken_rows", Severity::DataLoss, table.broken, None);
+    import.stat("broken_rows", Severity::DataLoss, table.cut(), None);
+    import.stat("damaged_file", Severity::DataLoss, u64::from(table.damage().is_some()), None);
     import.sink.clock(Clock::FromFirstSlice { unix_offset: Some(0) });
     import.settle(&|_| None, None);
     import.sink.manifest("measurement.traced", "ascend", Provenance::Observed);
@@ -95,14 +104,13 @@ fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result
 }
 
 /// Takes a row: its device, start and end.
-fn take(import: &mut Import<'_>, process: ProcessId, row: &Row<'_>) -> Option<(i32, Ns, Ns)> {
-    let [names, starts, durations] = NAMES;
-    let (start, dur) = (row.decimal(starts, 3)?, row.decimal(durations, 3)?);
+fn take(import: &mut Import<'_>, process: ProcessId, row: Row<'_>) -> Option<(i32, Ns, Ns)> {
+    let (start, dur) = (row.decimal(0, 3)?, row.decimal(1, 3)?);
     let end = start.checked_add(dur)?;
-    let device = row.int(&["Device_id"]).and_then(|id| i32::try_from(id).ok()).unwrap_or(0);
-    let task_type = row.text(TYPES);
+    let device = row.int(4).and_then(|id| i32::try_from(id).ok()).unwrap_or(0);
+    let task_type = row.text(3);
     // Tasks that are no operator have a type and no name.
-    let name = row.text(names).or_else(|| task_type.clone())?;
+    let name = row.text(2).or_else(|| task_type.clone())?;
     let is_collective = matches!(task_type.as_deref(), Some("HCCL" | "COMMUNICATION")) || name.starts_with("hcom_");
     if is_collective {
         let call = Collective {
@@ -123,15 +131,15 @@ fn take(import: &mut Import<'_>, process: ProcessId, row: &Row<'_>) -> Option<(i
     // At level 0 the type is not recorded; only operators are listed then.
     let task = task_type.as_deref().map_or(Task::Kernel, |task_type| Task::of(task_type, &name));
     let task = DeviceTask {
-        place: Place { process, device, stream: row.int(&["Stream ID", "stream_id"]).unwrap_or(0) },
+        place: Place { process, device, stream: row.int(6).unwrap_or(0) },
         start,
         end,
         name: &name,
         task_type: task_type.as_deref().unwrap_or("no type"),
         task,
         connection: None,
-        model: row.int(&["Model ID"]),
-        blocks: row.int(&["Block Num", "Block Dim"]).and_then(|blocks| u32::try_from(blocks).ok()),
+        model: row.int(7),
+        blocks: row.int(8).and_then(|blocks| u32::try_from(blocks).ok()),
         bytes: None,
         direction: None,
     };

@@ -28,6 +28,19 @@ pub(super) const METRICS: &[(Metric, &str)] = &[
 /// What stands before and after the reason in the ids of stalls.
 pub(super) const STALL: (&str, &str) = ("smsp__average_warps_issue_stalled_", "_per_issue_active.ratio");
 
+/// Ids of the cycles in which the mean core had work, and of those that the kernel took.
+pub(super) const CYCLES: [&str; 2] = ["sm__cycles_active.avg", "gpc__cycles_elapsed.max|sm__cycles_elapsed.max"];
+
+/// Which of [`CYCLES`] a row of the details page holds.
+pub(super) fn cycles_label(section: &str, label: &str) -> Option<usize> {
+    let by_label = match (section, label) {
+        (SPEED_OF_LIGHT, "SM Active Cycles") => Some(0),
+        (SPEED_OF_LIGHT, "Elapsed Cycles") => Some(1),
+        _ => None,
+    };
+    by_label.or_else(|| CYCLES.iter().position(|ids| ids.split('|').any(|id| id == label)))
+}
+
 const SPEED_OF_LIGHT: &str = "GPU Speed Of Light Throughput";
 
 /// Whether a row is the duration.

@@ -1,6 +1,6 @@
 //! How work is cut for the device: blocks of a launch, cores to run them, and the tile that a kernel's name shows.
 
-use model::{Detail, Trace};
+use model::{Detail, Metric, Trace};
 
 use crate::{
     analysis::{DeviceOp, OpKind, Rank, Step},
@@ -18,7 +18,9 @@ pub fn blocks(trace: &Trace, op: &DeviceOp) -> Option<u64> {
 /// Compute cores (SM, CU, AI core) of the device of a rank, if the source says so.
 pub fn cores(trace: &Trace, rank: &Rank) -> Option<u64> {
     let own = trace.devices.iter().find(|d| d.process == rank.process && d.ordinal == rank.device);
-    own.or(trace.devices.first())?.cores.map(u64::from).filter(|n| *n > 0)
+    let said = own.or(trace.devices.first()).and_then(|device| device.cores).map(u64::from);
+    let measured = || trace.summaries.iter().find_map(|summary| summary.metric(Metric::Cores)).map(|n| n as u64);
+    said.or_else(measured).filter(|n| *n > 0)
 }
 
 /// Rows that the kernels of a step work on, padding included, as their launches show it: cache writes and norms give each

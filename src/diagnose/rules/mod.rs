@@ -28,6 +28,7 @@ pub(crate) mod gate;
 mod graph_sizes;
 mod late;
 mod launch_shape;
+mod measured;
 mod measurement;
 mod op03_unfused_composite;
 mod op04_upcast;
@@ -37,6 +38,7 @@ mod op07_cpu_fallback;
 mod op08_small_ops;
 mod op09_tail;
 mod op10_gemm_variant;
+mod op11_latency_bound;
 mod op12_split_kv;
 mod op13_reduced_clock;
 mod op14_sampling;
@@ -88,6 +90,7 @@ pub const REGISTRY: &[&dyn Rule] = &[
     &op08_small_ops::SmallOps,
     &op09_tail::Tail,
     &op10_gemm_variant::GemmVariant,
+    &op11_latency_bound::LatencyBound,
     &op12_split_kv::SplitKv,
     &op13_reduced_clock::ReducedClock,
     &op14_sampling::Sampling,

@@ -1,14 +1,15 @@
 //! OP-09: the last wave of blocks leaves most cores idle.
 
-use model::{EvidenceClass::Device, Ns};
+use model::{EvidenceClass::Device, Metric, Ns};
 
 use super::{
     launch_shape::{blocks, cores},
+    measured::{self, NEAR_LIMIT},
     reading,
     share_of_step::{self, Kind, Part},
 };
 use crate::{
-    analysis::{Confidence, Layer, OpKind},
+    analysis::{Confidence, Layer, OpKind, Rank, Step},
     diagnose::rule::{Context, Doc, Outcome, Rule},
     i18n::{Message, Text},
     platform::OpClass,
@@ -38,16 +39,16 @@ static DOC: Doc = Doc {
         "最忙的核心决定内核何时结束。1.05 波时它要做两块，而多数核心只做一块。",
     ),
     trigger: Text::new(
-        "Waves w = blocks / cores above 1 and below 4, tail 1 − w/⌈w⌉ at least 0.3, and the time of the tails at least 2 % of the median step. Kernels of at least 10 µs count. How many blocks a core holds at once is not recorded; with one at a time the tail is the least that the imbalance costs.",
-        "波数 w = 块数 / 核心数大于 1 且小于 4，尾部 1 − w/⌈w⌉ 至少 0.3，且尾部时间合计至少占中位步时的 2%。只计 10 µs 以上的内核。采集未记录每核同时驻留的块数；按一次一块计算，得到不均衡的最小代价。",
+        "Waves w = blocks / cores above 1 and below 4, tail 1 − w/⌈w⌉ at least 0.3, and the time of the tails at least 2 % of the median step. Kernels of at least 10 µs count. How many blocks a core holds at once is not recorded; with one at a time the tail is the least that the imbalance costs. Where the kernel was measured, the tail is the share of its cycles in which the mean core had no work.",
+        "波数 w = 块数 / 核心数大于 1 且小于 4，尾部 1 − w/⌈w⌉ 至少 0.3，且尾部时间合计至少占中位步时的 2%。只计 10 µs 以上的内核。采集未记录每核同时驻留的块数；按一次一块计算，得到不均衡的最小代价。内核有测量值时，尾部取核心平均空闲周期占比。",
     ),
     source: Text::new(
         "Four waves and 0.3: own values, from the arithmetic of waves.",
         "四波与 0.3：自定值，由波数算术得出。",
     ),
     guards: Text::new(
-        "Fewer blocks than cores are no tail (OP-12 looks at attention). A kernel that saturates memory with part of the cores loses less than the tail; only a bandwidth probe by number of blocks can tell.",
-        "块数少于核心数不算尾波（注意力由 OP-12 检查）。用部分核心就能占满显存带宽的内核损失小于尾部；只有按块数的带宽探测能够区分。",
+        "Fewer blocks than cores are no tail (OP-12 looks at attention). A kernel that saturates memory with part of the cores loses less than the tail; a measurement of the kernel that shows the memory system used to 80 % rules the tail out, else only a bandwidth probe by number of blocks can tell.",
+        "块数少于核心数不算尾波（注意力由 OP-12 检查）。用部分核心就能占满显存带宽的内核损失小于尾部；若内核测量显示存储系统利用率达 80% 则排除尾波，否则只有按块数的带宽探测能够区分。",
     ),
     verify: Text::new(
         "Choose another tile or split, or a kernel that streams (stream-K): the same product ends sooner with blocks that fill whole waves.",
@@ -87,22 +88,44 @@ impl Rule for Tail {
                 "采集未给出设备核心数",
             )));
         }
-        share_of_step::check(cx, &KIND, |rank, _, step| {
+        let parts = |rank: &Rank, step: &Step| {
             let Some(cores) = cores(cx.trace, rank) else { return Vec::new() };
             reading::accounted(rank, step)
                 .filter(|(_, op, _)| op.kind == OpKind::Compute && op.dur() >= SHORTEST)
                 .filter(|(_, op, _)| matches!(op.op.class(), OpClass::Matrix | OpClass::Attention))
                 .filter_map(|part| {
                     let tail = tail(blocks(cx.trace, part.1)?, cores)?;
+                    let tail = match measured::of(cx, part.1) {
+                        Some(summary) if measured::memory(summary).is_some_and(|used| used >= NEAR_LIMIT) => {
+                            return None;
+                        }
+                        Some(summary) => summary.metric(Metric::CoresBusy).map_or(Some(tail), idle)?,
+                        None => tail,
+                    };
                     let ns = part.1.dur() as f64 * (1.0 - tail);
                     // Where memory is saturated all the same, the tail costs nothing.
                     Some(Part::gone(part).to(ns as Ns).within(ns as Ns, part.1.dur()))
                 })
                 .collect()
-        })
-        .into_iter()
-        .collect()
+        };
+        let found = cx.main_classes().filter_map(|(rank, class)| {
+            let finding = share_of_step::of_class(cx, &KIND, rank, class, |step| parts(rank, step))?;
+            Some(measured::witness(cx, rank, finding, Some((0, BELOW))))
+        });
+        found.collect()
     }
+}
+
+/// Why saturated memory is ruled out.
+const BELOW: Text = Text::new(
+    "measured: none of these kernels uses the memory system to 80 %",
+    "已测量：这些内核对存储系统的利用率均不到 80%",
+);
+
+/// The tail of a kernel whose cores were measured to be busy so many % of its cycles.
+fn idle(busy: f64) -> Option<f64> {
+    let tail = 1.0 - busy / 100.0;
+    (tail >= TAIL).then_some(tail)
 }
 
 /// Share of the cores' time that the last wave leaves idle, where it is worth looking at.

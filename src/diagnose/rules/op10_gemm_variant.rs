@@ -4,7 +4,7 @@ use model::{EvidenceClass::Device, Ns};
 
 use super::{
     launch_shape::{rows, tile},
-    op_shapes, reading,
+    measured, op_shapes, reading,
     share_of_step::{self, Kind, Part},
 };
 use crate::{
@@ -45,8 +45,8 @@ static DOC: Doc = Doc {
         "这样的分块大部分是补齐，且块数太少，喂不满显存；为少行设计的内核（gemv、split-K、skinny）能以全速读取权重。",
     ),
     trigger: Text::new(
-        "At most 16 rows (from the recorded shapes, else the decoded sequences of the step, else the blocks that its norms and cache writes were launched with), both sides of the tile in the kernel's name at least 64, and the operands read at less than 0.6 of the best rate seen in the capture, or less than 0.8 where both sides are at least 128. Where the shapes are not recorded: both sides at least 128. What a fitting kernel would save is at least 2 % of the median step.",
-        "行数不超过 16（取自采集的形状，否则取该步解码序列数，再否则取归一化与缓存写入内核的块数），内核名中分块两边均不小于 64，且读取操作数的速率低于采集中最佳速率的 0.6（两边均不小于 128 时为 0.8）。未采集形状时：两边均不小于 128。换用合适内核可省的时间至少占中位步时的 2%。",
+        "At most 16 rows (from the recorded shapes, else the decoded sequences of the step, else the blocks that its norms and cache writes were launched with), both sides of the tile in the kernel's name at least 64, and the operands read at less than 0.6 of the best rate seen in the capture, or less than 0.8 where both sides are at least 128. Where the shapes are not recorded: both sides at least 128. Where the kernel was measured, the measured use of the memory system takes the place of the rate. What a fitting kernel would save is at least 2 % of the median step.",
+        "行数不超过 16（取自采集的形状，否则取该步解码序列数，再否则取归一化与缓存写入内核的块数），内核名中分块两边均不小于 64，且读取操作数的速率低于采集中最佳速率的 0.6（两边均不小于 128 时为 0.8）。未采集形状时：两边均不小于 128。内核有测量值时，以实测存储系统利用率代替速率。换用合适内核可省的时间至少占中位步时的 2%。",
     ),
     source: Text::new(
         "16 rows and 64: own values after vllm.cpp #487, where such a kernel took 77 % of the time. 0.6 and 0.8: latency and near-limit marks of Nsight Compute's speed-of-light texts.",
@@ -118,10 +118,12 @@ impl Rule for GemmVariant {
                 })
                 .collect()
             });
-            let measured = fastest.is_some();
-            found.extend(finding.map(|mut f| {
-                f.confidence = if measured { f.confidence } else { Confidence::Low };
-                f
+            found.extend(finding.map(|finding| {
+                // Without shapes the bytes are unknown, and only measurements of the kernels say how fast they read.
+                let known = fastest.is_some() || measured::covers(cx, rank, &finding);
+                let mut finding = measured::witness(cx, rank, finding, None);
+                finding.confidence = if known { finding.confidence } else { Confidence::Low };
+                finding
             }));
         }
         found.into_iter().collect()
@@ -140,6 +142,11 @@ fn target(
     let rows = product.map(|p| p.rows).or(rows)?;
     if !(1..=ROWS).contains(&rows) {
         return None;
+    }
+    if let Some(used) = measured::of(cx, op).and_then(measured::memory) {
+        let least = if prompt_tile { REACHED } else { RATE };
+        let takes = |share: f64| (op.dur() as f64 * share) as Ns;
+        return (used < least).then(|| (takes(used), takes(used / REACHED)));
     }
     match (product.and_then(|p| p.bytes), fastest) {
         (Some(bytes), Some(fastest)) => {

@@ -4,6 +4,7 @@ use model::{EvidenceClass::Device, Ns};
 
 use super::{
     launch_shape::{blocks, cores},
+    measured::{self, LATENCY},
     reading,
     share_of_step::{self, Kind, Part},
 };
@@ -45,8 +46,8 @@ static DOC: Doc = Doc {
         "每个序列与头由一块独自走完整个上下文，其余核心空等；沿上下文切分后所有核心同时读取缓存。",
     ),
     trigger: Text::new(
-        "Decode attention with blocks < 0.5 × cores and at least 4096 tokens of context per sequence, and what a split would save at least 2 % of the median step. Where the context is unknown: kernels of at least 20 µs and at least 10 % of the step, no combine kernel among them.",
-        "解码注意力的块数 < 0.5 × 核心数，且每序列上下文至少 4096 个 token，切分可省的时间至少占中位步时的 2%。上下文未知时：内核至少 20 µs，至少占该步 10%，且该步没有合并内核。",
+        "Decode attention with blocks < 0.5 × cores and at least 4096 tokens of context per sequence, and what a split would save at least 2 % of the median step. Where the context is unknown: kernels of at least 20 µs and at least 10 % of the step, no combine kernel among them. Where the kernel was measured: memory system used to less than 0.4 and no compute unit to 0.6.",
+        "解码注意力的块数 < 0.5 × 核心数，且每序列上下文至少 4096 个 token，切分可省的时间至少占中位步时的 2%。上下文未知时：内核至少 20 µs，至少占该步 10%，且该步没有合并内核。内核有测量值时：存储系统利用率低于 0.4，且计算单元均低于 0.6。",
     ),
     source: Text::new(
         "Half the cores: sglang #27786 and its like (1.2 to 3.5 times faster when split). 0.7 of the bandwidth: what split attention reaches. 10 % without known context: own value.",
@@ -88,6 +89,12 @@ const KIND: Kind = Kind {
     most: Confidence::Medium,
 };
 
+/// Measured use of the memory system from which few blocks keep up with it.
+const KEEPS_UP: f64 = 0.4;
+/// Why a compute bound is ruled out.
+const NOT_COMPUTE: Text =
+    Text::new("measured: no compute unit is used to 60 %", "已测量：没有计算单元的利用率达到 60%");
+
 /// Share of the step that attention of unknown context must take.
 const SHARE_UNKNOWN: f64 = 0.10;
 
@@ -113,11 +120,20 @@ impl Rule for SplitKv {
             let split = |op: &DeviceOp| {
                 let filled = blocks(cx.trace, op)? as f64 / cores as f64;
                 let takes = |share: f64| (op.dur() as f64 * share) as Ns;
+                let summary = measured::of(cx, op);
+                // Latent attention may be bound by compute with few blocks.
+                if summary.and_then(measured::compute).is_some_and(|used| used >= LATENCY) {
+                    return None;
+                }
+                if let Some(used) = summary.and_then(measured::memory) {
+                    let (reached, least) = (takes(used / REACHED), takes(1.0 / FASTER));
+                    return (filled < FILLED && used < KEEPS_UP).then(|| (reached, reached, least.max(reached)));
+                }
                 (filled < FILLED).then(|| (takes(filled / REACHED), takes(filled / RESIDENT), takes(1.0 / FASTER)))
             };
             let most = if context.is_some() { Confidence::Medium } else { Confidence::Low };
             let kind = Kind { most, ..KIND };
-            found.extend(share_of_step::of_class(cx, &kind, rank, class, |step| {
+            let finding = share_of_step::of_class(cx, &kind, rank, class, |step| {
                 let attention = reading::accounted(rank, step)
                     .filter(|(_, op, _)| op.kind == OpKind::Compute)
                     .filter(|(_, op, _)| matches!(op.op, CanonicalOp::AttnDecode | CanonicalOp::Attn))
@@ -133,7 +149,8 @@ impl Rule for SplitKv {
                     Some(Part::gone(part).to(to).within(best, worst))
                 };
                 attention.into_iter().filter_map(part).collect()
-            }));
+            });
+            found.extend(finding.map(|finding| measured::witness(cx, rank, finding, Some((1, NOT_COMPUTE)))));
         }
         found.into_iter().collect()
     }

@@ -4,7 +4,8 @@ use model::Metric;
 
 use super::Page;
 use crate::{
-    i18n::Text,
+    analysis::Joined,
+    i18n::{Text, Value},
     report::{
         kernel_name,
         summaries::Summary,
@@ -30,6 +31,25 @@ pub(super) fn write(page: &mut Page<'_>) {
     )));
     sums(page, &summaries.run, summaries.total());
     measurements(page, &summaries.isolated);
+    rate(page, summaries.joined);
+}
+
+/// How much of a capture with a timeline was measured.
+fn rate(page: &mut Page<'_>, joined: Joined) {
+    if joined.measurements == 0 || joined.of == 0 {
+        return;
+    }
+    let text = Text::new(
+        "{matched} of {measurements} measurements are of kernels of this capture, told by name, launch shape and order; they speak of {executions} executions, {share} of the kernel time.",
+        "{measurements} 个测量值中有 {matched} 个对应本采集的内核（按名称、启动形状与顺序对应），涉及 {executions} 次执行，占内核时间的 {share}。",
+    );
+    let args = [
+        ("matched", Value::Count(joined.matched)),
+        ("measurements", Value::Count(joined.measurements)),
+        ("executions", Value::Count(joined.executions)),
+        ("share", Value::Share(joined.time as f64 / joined.of as f64)),
+    ];
+    page.paragraph(&page.fill(text, args));
 }
 
 fn sums(page: &mut Page<'_>, rows: &[Summary], total: Option<i64>) {

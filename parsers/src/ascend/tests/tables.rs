@@ -48,14 +48,31 @@ fn tables_of_other_years_have_other_columns() {
     assert_eq!(rows(&trace, TrackKind::DeviceSync), [(Category::DeviceSync, "EVENT_WAIT".to_owned(), 0, 30_500)]);
 }
 
+/// Name, count, total and range.
+type Sum<'t> = (&'t str, u64, Option<i64>, Option<(i64, i64)>);
+
+fn sums(trace: &Trace) -> Vec<Sum<'_>> {
+    trace.summaries.iter().map(|s| (trace.strings.get(s.kernel), s.count, s.total, s.range)).collect()
+}
+
 #[test]
 fn sums_are_no_timeline() {
     let text = "Device_id,OP Type,Core Type,Count,Total Time(us),Min Time(us),Avg Time(us),Max Time(us),Ratio(%)\n\
         0,MatMulV2,AI_CORE,8,921.5,1,2,3,90\n0,Add,AI_VECTOR_CORE,,5,1,2,3,10\n";
     let trace = read_as(&TOTALS_FORMAT, "op_statistic.csv", text);
     assert_eq!((trace.slice_count(), trace.manifest.value("evidence.grade")), (0, Some("totals")));
-    assert_eq!(ledger(&trace, "AI_CORE/MatMulV2"), (8, 0, 921_500));
+    assert_eq!(sums(&trace), [("MatMulV2", 8, Some(921_500), Some((1_000, 3_000)))]);
+    assert_eq!((ledger(&trace, "rows"), ledger(&trace, "AI_CORE")), ((2, 1, 921_500), (8, 8, 921_500)));
     assert_eq!(trace.stat("ascend.incomplete_row"), 1);
+}
+
+#[test]
+fn tasks_without_start_are_sums_of_one() {
+    let text =
+        "Op Name,OP Type,Task Type,Task Duration(us),Block Dim\nMatMul1,MatMulV2,AI_CORE,12.5,8\nx,Add,AI_CORE,,1\n";
+    let trace = read_as(&TOTALS_FORMAT, "op_summary.csv", text);
+    assert_eq!(sums(&trace), [("MatMul1", 1, Some(12_500), Some((12_500, 12_500)))]);
+    assert_eq!((trace.slice_count(), trace.stat("ascend.incomplete_row")), (0, 1));
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod communication;
 mod graphs;
 mod host;
 mod logged;
+mod measured;
 mod measurement;
 mod operator;
 mod operator_launch;
