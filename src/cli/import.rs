@@ -17,10 +17,7 @@ use super::{
     target,
     terminal_text::plain,
 };
-use crate::{
-    platform::Packs,
-    store::{self, Results},
-};
+use crate::store::{self, Results};
 
 /// Import traces into a capture file and show what was read and what was not.
 ///
@@ -38,16 +35,16 @@ pub struct Arguments {
     #[arg(short, long)]
     quiet: bool,
     #[command(flatten)]
-    format: source::Format,
+    source: source::Reading,
 }
 
 pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit> {
-    let Arguments { paths, output, quiet, format } = arguments;
+    let Arguments { paths, output, quiet, source: reading } = arguments;
     target::check(&output, &paths)?;
-    let packs = Packs::embedded()?;
+    let packs = reading.packs()?;
     let bar = Bar::new();
     let start = Instant::now();
-    let traces = source::open(&paths, format.as_format.as_deref(), &bar)?;
+    let traces = source::open(&paths, reading.as_format.as_deref(), &bar)?;
     let read = start.elapsed();
     bar.stage("writing", &output);
     let named: Vec<Results> =
