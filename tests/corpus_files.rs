@@ -52,8 +52,6 @@ const FATES: &[(&str, &str, &str)] = &[
     ("smi-text/npu-smi", "", "device text of npu-smi"),
     ("smi-text/dcu-smi/", "", "device text of hy-smi"),
     ("smi-text/efsmi/", "", "device text of efsmi"),
-    ("logs/mindcluster-faultdiag/", "kg_parse/npu_info_before.txt", "device text of npu-smi"),
-    ("logs/mindcluster-faultdiag/", "kg_parse/npu_info_after.txt", "device text of npu-smi"),
     // Two fault logs hold lines of vLLM; the rest says nothing of a step.
     ("logs/mindcluster-faultdiag/", "train_call/worker-0/rank-0.txt", "log"),
     ("logs/mindcluster-faultdiag/", "train_call/worker-1/rank-0.txt", "log"),
@@ -84,18 +82,18 @@ fn every_file_is_read_or_declined_with_its_reason() {
 }
 
 /// File, kernels, their total ns, steps, and evidence classes. Kernels and ns are counted by awk, as the comments of
-/// `parsers/tests/rocm_corpus.rs` say; steps by hand: no row of these files marks one, but ten repetitions of a whole
-/// generation stand in the benchmark's result, which are no steps either.
+/// `parsers/tests/rocm_corpus.rs` say. No row of any of these files marks a step: a timeline is one window as a whole, and
+/// the ten repetitions of a whole generation in the benchmark's result are none either.
 const HELD: &[(&str, usize, i64, usize, &str)] = &[
-    ("rocprof/llamacpp-v3-strix/decode_kernel_trace.csv", 144, 1_857_381, 1, "?"),
-    ("rocprof/llamacpp-v3-strix/prefill_kernel_trace.csv", 1_128, 66_066_571, 1, "?"),
-    ("rocprof/llamacpp-v3-strix/decode_stall_counter_collection.csv", 0, 0, 0, "?"),
-    ("rocprof/llamacpp-v1/results.csv", 1_963, 662_138_329, 1, "?"),
-    ("rocprof/llamacpp-v1/results.stats.csv", 0, 0, 0, "?"),
-    ("rocprof/rpc-mi200/pmc_perf.csv", 0, 0, 0, "?"),
-    ("serving/mi300x-vllm/Llama-3.1-8B_latency_bs8_in128_out128_float16_mem0.9_20250807_191332.json", 0, 0, 0, "?"),
-    ("serving/mi300x-vllm/Llama-3.1-8B_latency_bs8_in128_out128_float16_mem0.9_20250807_191332.log", 0, 0, 0, "?"),
-    ("serving/mi300x-vllm/benchmark_run_20250807_185823.log", 0, 0, 0, "?"),
+    ("rocprof/llamacpp-v3-strix/decode_kernel_trace.csv", 144, 1_857_381, 1, "device host_api correlation graph"),
+    ("rocprof/llamacpp-v3-strix/prefill_kernel_trace.csv", 1_128, 66_066_571, 1, "device host_api correlation graph"),
+    ("rocprof/llamacpp-v3-strix/decode_stall_counter_collection.csv", 0, 0, 0, ""),
+    ("rocprof/llamacpp-v1/results.csv", 1_963, 662_138_329, 1, "device"),
+    ("rocprof/llamacpp-v1/results.stats.csv", 0, 0, 0, ""),
+    ("rocprof/rpc-mi200/pmc_perf.csv", 0, 0, 0, ""),
+    ("serving/mi300x-vllm/Llama-3.1-8B_latency_bs8_in128_out128_float16_mem0.9_20250807_191332.json", 0, 0, 0, ""),
+    ("serving/mi300x-vllm/Llama-3.1-8B_latency_bs8_in128_out128_float16_mem0.9_20250807_191332.log", 0, 0, 0, "logs"),
+    ("serving/mi300x-vllm/benchmark_run_20250807_185823.log", 0, 0, 0, "logs"),
 ];
 
 #[test]

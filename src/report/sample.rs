@@ -261,7 +261,7 @@ fn chip() -> Chip {
         cores: Some(132),
         memory_gb: Some(80),
         memory_gb_per_s: None,
-        source: "data sheet".into(),
+        source: "vendor guide".into(),
         date: "2026-11".into(),
     }
 }

@@ -25,7 +25,7 @@ fn chip(page: &Page<'_>, chip: &Chip) -> String {
     ];
     let known = facts.into_iter().filter_map(|(n, text)| Some(page.fill(text, [("n", Value::Count(n?.into()))])));
     let source = text::prose(&format!("{}, {}", chip.source, chip.date), 200);
-    format!("{}{}{}{}", text::prose(&chip.name, 80), page.colon(), page.join(known), page.aside(&source))
+    format!("{}{}{}{}", page.name(&chip.name), page.colon(), page.join(known), page.aside(&source))
 }
 
 /// Writes the facts.
