@@ -24,6 +24,10 @@ fn a_gzip_bomb_is_read_in_bounded_memory() {
     for filling in [b'0', b'\n', b'['] {
         let block = vec![filling; 1 << 20];
         for input in inputs::all().iter().filter(|input| !input.bytes.starts_with(b"SQLite")) {
+            // Brackets nest in JSON only; elsewhere they are one long line, as the zeros are.
+            if filling == b'[' && !input.name.ends_with(".json") {
+                continue;
+            }
             let mut gz = GzEncoder::new(Vec::new(), Compression::fast());
             gz.write_all(&input.bytes).unwrap();
             (0..FILLING).for_each(|_| gz.write_all(&block).unwrap());
