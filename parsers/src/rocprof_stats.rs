@@ -110,7 +110,7 @@ mod tests {
         assert_eq!(sums(&trace), [("k", 2, Some(30), Some((10, 20)))]);
         assert_eq!(
             trace.ledger.iter().map(|r| (&*r.category, r.read, r.kept)).collect::<Vec<_>>(),
-            [("kernels", 1, 1), ("calls", 1, 0)]
+            [("calls", 1, 0), ("kernels", 1, 1)]
         );
     }
 }
