@@ -38,9 +38,14 @@ fn paths(text: &str) -> Vec<(usize, String)> {
 
 /// Rooms that `crate::` and `stratoscope::` paths name, groups `use crate::{a, b::c}` included.
 fn rooms(text: &str) -> Vec<String> {
+    members_of(text, &["crate::", "stratoscope::"])
+}
+
+/// First names that follow any of `roots` in code, groups included.
+fn members_of(text: &str, roots: &[&str]) -> Vec<String> {
     let code: String = text.lines().map(|line| line.split("//").next().unwrap_or("")).collect::<Vec<_>>().join(" ");
     let mut found = Vec::new();
-    for root in ["crate::", "stratoscope::"] {
+    for root in roots {
         for (at, _) in code.match_indices(root) {
             let rest = &code[at + root.len()..];
             match rest.strip_prefix('{') {
@@ -124,6 +129,62 @@ fn imports_point_left() {
     };
     let found: Vec<String> = files.iter().flat_map(check).collect();
     assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+/// Modules of the formats, as the lines of the parsers' `REGISTRY` name them.
+fn formats(lib: &str) -> Vec<String> {
+    let (_, registry) = lib.split_once("pub const REGISTRY").expect("a registry");
+    let (lines, _) = registry.split_once("];").expect("its end");
+    let mut formats: Vec<String> =
+        lines.lines().filter_map(|line| line.trim().split_once("::")).map(|(module, _)| module.to_owned()).collect();
+    formats.dedup();
+    formats
+}
+
+/// Formats that a file of the parsers names and may not: each knows itself, what they share knows none.
+fn foreign_formats(path: &str, text: &str, formats: &[String]) -> Vec<String> {
+    let own = path.split(['/', '.']).next().unwrap_or("");
+    if matches!(own, "lib" | "detect") {
+        return Vec::new();
+    }
+    let named = members_of(text, &["crate::", "super::"]).into_iter();
+    named.filter(|name| name != own && formats.contains(name)).map(|name| format!("{path} imports {name}")).collect()
+}
+
+#[test]
+fn no_parser_imports_another() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("parsers/src");
+    let formats = formats(&std::fs::read_to_string(root.join("lib.rs")).unwrap());
+    assert!(formats.len() > 10 && formats.iter().any(|f| f == "rocprofv3"), "{formats:?}");
+    let mut files = Vec::new();
+    sources(&root, &mut files);
+    let check = |file: &PathBuf| {
+        let name = file.strip_prefix(&root).unwrap().to_string_lossy().replace('\\', "/");
+        foreign_formats(&name, &std::fs::read_to_string(file).unwrap(), &formats)
+    };
+    let found: Vec<String> = files.iter().flat_map(check).collect();
+    assert!(found.is_empty(), "{}", found.join("\n"));
+    for (path, text) in [
+        ("ncu.rs", "use crate::nsys;"),
+        ("ncu/tests.rs", "use crate::{Format, nsys::FORMAT};"),
+        ("ncu.rs", "fn f() { super::nsys::read() }"),
+        ("csv_table.rs", "use crate::ncu::Metric;"),
+    ] {
+        assert_eq!(foreign_formats(path, text, &formats).len(), 1, "{path}: {text}");
+    }
+    assert!(foreign_formats("ncu/value.rs", "use crate::{csv, ncu::Metric}; // crate::nsys", &formats).is_empty());
+}
+
+/// The listing of CONTRIBUTING.md that shows a format is the code of that format.
+#[test]
+fn the_example_of_a_format_is_true() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let guide = std::fs::read_to_string(root.join("CONTRIBUTING.md")).unwrap();
+    let listing = guide.split("```rust\n").nth(1).unwrap().split("```").next().unwrap();
+    let code = std::fs::read_to_string(root.join("parsers/src/rocprof_stats.rs")).unwrap();
+    for part in listing.split("// …\n").map(str::trim).filter(|part| !part.is_empty()) {
+        assert!(code.contains(part), "not in rocprof_stats.rs:\n{part}");
+    }
 }
 
 #[test]

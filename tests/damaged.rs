@@ -2,6 +2,10 @@
 //! counts what was lost, or with an error that names the file. It never panics and never hangs.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[allow(dead_code)] // the parsers' own tests look at more of an input
+#[path = "../parsers/tests/damaged/inputs.rs"]
+mod inputs;
+
 use std::{
     io::{Read, Write},
     path::Path,
@@ -137,6 +141,32 @@ fn a_kineto_file_with_a_changed_byte_gives_a_report() {
 fn an_nsys_file_with_a_changed_byte_gives_a_report() {
     let reported = flip(&nsys());
     assert!(reported > FLIPS * 9 / 10, "only {reported} of {FLIPS} gave a report");
+}
+
+/// Some of the damage that `parsers/tests/damaged` does to every format, through to the report.
+#[test]
+fn a_damaged_file_of_any_format_gives_a_report_or_names_itself() {
+    let (mut random, directory) = (StdRng::seed_from_u64(13), tempfile::tempdir().unwrap());
+    for input in inputs::all() {
+        let path = directory.path().join(input.name);
+        let mut reports = 0;
+        for round in 0..24 {
+            let mut bytes = input.bytes.clone();
+            let at = random.random_range(0..bytes.len());
+            match round {
+                0 => {}
+                1..8 => bytes.truncate(at),
+                _ => bytes[at] ^= random.random_range(1..=255u8),
+            }
+            std::fs::write(&path, bytes).unwrap();
+            match diagnosed(&path) {
+                Ok(_) => reports += 1,
+                Err(error) => assert!(error.to_string().contains(input.name), "{error}"),
+            }
+        }
+        std::fs::remove_file(&path).unwrap();
+        assert!(reports > 12, "{}: {reports} of 24 gave a report", input.name);
+    }
 }
 
 fn event(category: &str, name: &str, ts: &str, dur: &str, arguments: &str) -> String {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use model::TraceSink;
 
-use crate::{Format, Head, Match, Progress, REGISTRY, ReadError, container, format};
+use crate::{Format, Head, Match, Progress, REGISTRY, ReadError, container, device_text, format};
 
 /// Bytes of content that detection looks at.
 const HEAD: usize = 64 << 10;
@@ -12,7 +12,8 @@ const HEAD: usize = 64 << 10;
 /// The format that is surest of the file or directory at `path`; of equals, the one that stands first in [`REGISTRY`].
 ///
 /// # Errors
-/// [`ReadError::UnknownFormat`] when no format recognises it; other errors when it cannot be read at all.
+/// [`ReadError::UnknownFormat`] when no format recognises it, [`ReadError::NoRun`] when it shows devices and no run; other
+/// errors when it cannot be read at all.
 pub fn detect(path: &Path) -> Result<&'static Format, ReadError> {
     // A directory that is one capture has no content of its own; its format knows it by what lies in it.
     let bytes = if path.is_dir() { Vec::new() } else { container::head(path, HEAD)? };
@@ -23,7 +24,12 @@ pub fn detect(path: &Path) -> Result<&'static Format, ReadError> {
         .filter(|(sure, _)| *sure != Match::No)
         .reduce(|best, next| if next.0 > best.0 { next } else { best })
         .map(|(_, format)| format)
-        .ok_or_else(|| unknown(path))
+        .ok_or_else(|| match device_text::read(&String::from_utf8_lossy(&bytes)) {
+            Some((tool, readout)) if !readout.devices.is_empty() => {
+                ReadError::NoRun { path: path.into(), tool: tool.id }
+            }
+            _ => unknown(path),
+        })
 }
 
 /// The other file whose reading gives the capture of `path` too, if there is one.
@@ -85,6 +91,28 @@ mod tests {
         let mut sink = TraceBuilder::new("t", "t");
         let error = read(text.path(), Some("nonsense"), &mut sink, &|_, _| {}).map(|f| f.id).unwrap_err();
         assert!(matches!(error, ReadError::UnknownFormat { .. }));
+    }
+
+    const PRINTED: &str = "\
+| npu-smi 24.1.0                   Version: 24.1.0                                              |
++---------------------------+---------------+----------------------------------------------------+
+| NPU   Name                | Health        | Power(W)    Temp(C)           Hugepages-Usage(page)|
+| Chip                      | Bus-Id        | AICore(%)   Memory-Usage(MB)  HBM-Usage(MB)        |
++===========================+===============+====================================================+
+| 0     910B3               | OK            | 93.6        40                0    / 0             |
+| 0                         | 0000:C1:00.0  | 0           0    / 0          3161 / 65536         |
++===========================+===============+====================================================+
+";
+
+    #[test]
+    fn what_a_device_tool_prints_is_no_run() {
+        let known = crate::device_text::read(PRINTED).map(|(tool, readout)| (tool.id, readout.devices.len()));
+        assert_eq!(known, Some(("npu-smi", 1)));
+        let error = detect(file(PRINTED.as_bytes()).path()).map(|f| f.id).unwrap_err();
+        assert!(error.is_foreign() && error.to_string().contains("what npu-smi prints"), "{error}");
+        let about =
+            detect(file(b"run `npu-smi info` first\n| NPU Name | Health |\n").path()).map(|f| f.id).unwrap_err();
+        assert!(matches!(about, ReadError::UnknownFormat { .. }), "{about}");
     }
 
     #[test]

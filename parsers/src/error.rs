@@ -54,6 +54,14 @@ pub enum ReadError {
         /// The formats there are.
         known: String,
     },
+    /// The file is known and shows no run: a device tool's view of the machine.
+    #[error("'{path}' is what {tool} prints about devices and holds no run; give the trace, log or result of a run")]
+    NoRun {
+        /// The file.
+        path: PathBuf,
+        /// The tool that printed it.
+        tool: &'static str,
+    },
     /// A tool that is needed for this format is not on this machine.
     #[error("'{path}' needs '{tool}', which is not here; run '{command}' where it is and give its output to strato")]
     MissingTool {
@@ -64,4 +72,11 @@ pub enum ReadError {
         /// The exact command.
         command: String,
     },
+}
+
+impl ReadError {
+    /// Whether the file is none of a run, so that it may lie in a directory of traces without being a loss.
+    pub fn is_foreign(&self) -> bool {
+        matches!(self, Self::UnknownFormat { .. } | Self::NoRun { .. })
+    }
 }

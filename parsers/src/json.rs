@@ -198,6 +198,14 @@ impl<'a> Cursor<'a> {
         Ok(key)
     }
 
+    /// Passes over what is broken here, up to the comma or bracket after it.
+    pub fn skip_broken(&mut self) -> Result<(), Fault> {
+        let rest = self.bytes.get(self.at + 1..).unwrap_or_default();
+        let len = rest.iter().position(|b| matches!(b, b',' | b']' | b'}')).ok_or(Fault::End)?;
+        self.at += 1 + len;
+        Ok(())
+    }
+
     /// Reads any value.
     pub fn value(&mut self) -> Result<Value<'a>, Fault> {
         match self.peek()? {

@@ -33,6 +33,7 @@ pub mod nsys;
 pub mod nsys_stats;
 mod overhead;
 pub mod rocprof;
+mod rocprof_stats;
 pub mod rocprofv3;
 pub mod serving;
 mod sqlite;
@@ -94,6 +95,7 @@ pub const REGISTRY: &[Format] = &[
     ncu::FORMAT,
     msprof_op::FORMAT,
     rocprof::FORMAT,
+    rocprof_stats::FORMAT,
     rocprofv3::FORMAT,
     rocprofv3::DATABASE_FORMAT,
     hipprof::FORMAT,

@@ -5,18 +5,21 @@
 //! between tokens are taken as decode steps, because an engine's step is what gives a request its next token; requests stand
 //! one after the other, as the result does not say when each began.
 
-use std::{collections::BTreeMap, path::Path};
+use std::path::Path;
 
-use model::{
-    Category, Clock, Ns, Provenance::Observed, Severity, Slice, TraceSink, TrackId, TrackKey, TrackKind,
-    time::parse_decimal,
+use model::{Category, Clock, Ns, Provenance::Observed, Severity, Slice, TraceSink, TrackId, TrackKey, TrackKind};
+
+use crate::{
+    Format, Head, Match, Place, Progress, ReadError,
+    container::Source,
+    json::{Cursor, Fault},
 };
-use serde_json::value::RawValue;
 
-use crate::{Format, Head, Match, Place, Progress, ReadError, bare_json::quoted, container::Source};
-
+mod outcome;
 #[cfg(test)]
 mod tests;
+
+use outcome::Outcome;
 
 /// The format.
 pub const FORMAT: Format =
@@ -24,9 +27,6 @@ pub const FORMAT: Format =
 
 /// Largest result that is read, bytes: 64 MiB hold some five million times.
 const LARGEST: usize = 64 << 20;
-/// Facts kept of one result.
-const FACTS: usize = 96;
-
 /// Keys that occur together in no other JSON.
 const MARKS: [[&str; 2]; 4] = [
     ["\"avg_latency\"", "\"latencies\""],
@@ -44,8 +44,6 @@ const KEYS: [(&str, &str); 5] = [
     ("dataset_name", "workload.dataset"),
 ];
 
-type Object<'a> = BTreeMap<String, &'a RawValue>;
-
 fn matches(head: &Head<'_>) -> Match {
     let text = head.bytes.trim_ascii_start();
     let has = |mark: &str| memchr::memmem::find(text, mark.as_bytes()).is_some();
@@ -60,32 +58,31 @@ fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result
         let (done, total) = source.progress();
         progress(done, total);
     }
-    let malformed = |place, expected: String| ReadError::Malformed {
+    let malformed = |place, expected: &str| ReadError::Malformed {
         path: path.to_owned(),
         place,
-        expected,
+        expected: expected.to_owned(),
         next: "run the benchmark again with --save-result, or copy the file again".to_owned(),
     };
     if bytes.len() > LARGEST {
-        return Err(malformed(Place::File, "a result of at most 64 MiB".to_owned()));
+        return Err(malformed(Place::File, "a result of at most 64 MiB"));
     }
-    let (text, infinite) = quoted(&bytes);
+    let mut json = Cursor::new(&bytes, 0);
+    let (result, end) = Outcome::read(&mut json);
+    if result.is_empty() {
+        return Err(malformed(Place::Byte(json.at as u64), "a JSON object with the times of a benchmark"));
+    }
+    let mut import = Import { sink, cursor: 0 };
+    import.take(&result);
     // SGLang appends a line per run.
-    let mut results = serde_json::Deserializer::from_slice(&text).into_iter::<Object<'_>>();
-    let result = match results.next() {
-        Some(Ok(result)) => result,
-        Some(Err(e)) => {
-            return Err(malformed(Place::Byte(results.byte_offset() as u64), format!("a whole JSON object ({e})")));
-        }
-        None => return Err(malformed(Place::File, "a JSON object".to_owned())),
-    };
-    let mut import = Import { sink, cursor: 0, unreadable: 0 };
-    import.result(&result);
-    let further = results.take_while(Result::is_ok).count() as u64;
+    let further = std::iter::from_fn(|| json.value().ok()).count() as u64;
+    let rest = u64::from(end.is_ok() && json.peek().is_ok());
     import.sink.ledger("results", 1 + further, 1, 0, "the first result of the file");
     import.stat("further_results", Severity::Notice, further, "split the file into one result each");
-    import.stat("not_a_number", Severity::Info, infinite, "Infinity or NaN");
-    import.stat("unreadable_time", Severity::DataLoss, import.unreadable, "a time that is no number of seconds");
+    import.stat("not_a_number", Severity::Info, result.infinite, "Infinity or NaN");
+    import.stat("unreadable_time", Severity::DataLoss, result.unreadable, "a time that is no number of seconds");
+    import.stat("broken_value", Severity::DataLoss, result.broken + rest, "a value that is no JSON was passed over");
+    import.stat("truncated", Severity::DataLoss, u64::from(end == Err(Fault::End)), "the result ends before its end");
     if let Some(damage) = source.damage() {
         import.stat("damaged_file", Severity::DataLoss, 1, damage);
     }
@@ -96,7 +93,6 @@ struct Import<'a> {
     sink: &'a mut dyn TraceSink,
     /// Where the next request begins.
     cursor: Ns,
-    unreadable: u64,
 }
 
 impl Import<'_> {
@@ -106,23 +102,17 @@ impl Import<'_> {
         }
     }
 
-    fn result(&mut self, result: &Object<'_>) {
+    fn take(&mut self, result: &Outcome<'_>) {
         self.sink.clock(Clock::AsIs { unix_zero: None });
-        for (key, value) in result.iter().take(FACTS) {
-            let text = value.get();
-            let fact = text.trim_matches('"');
-            if text.starts_with(['[', '{']) || matches!(text, "null" | "\"\"") {
-                continue;
-            }
+        for (key, fact) in &result.facts {
             match KEYS.iter().find(|(known, _)| known == key) {
                 Some((_, field)) => self.sink.manifest(field, fact, Observed),
                 None => self.sink.manifest(&format!("serving.{key}"), fact, Observed),
             }
         }
-        let failed = list(result.get("errors").copied()).iter().filter(|e| !matches!(e.get(), "\"\"" | "null")).count();
-        self.stat("failed_requests", Severity::Notice, failed as u64, "requests that ended with an error");
-        self.iterations(&list(result.get("latencies").copied()));
-        self.requests(&list(result.get("ttfts").copied()), &list(result.get("itls").copied()));
+        self.stat("failed_requests", Severity::Notice, result.failed, "requests that ended with an error");
+        self.iterations(&result.latencies);
+        self.requests(result);
     }
 
     fn track(&mut self, id: i64, name: &str) -> TrackId {
@@ -132,67 +122,53 @@ impl Import<'_> {
         track
     }
 
-    fn slice(&mut self, track: TrackId, name: &str, start: Ns, dur: Ns) {
-        let (name, category) = (self.sink.intern(name), Category::UserRange);
+    /// Places a time behind those before it.
+    fn place(&mut self, track: TrackId, name: &str, dur: Ns, tally: &mut Tally) {
+        let (name, category, start) = (self.sink.intern(name), Category::UserRange, self.cursor);
         self.sink.slice(Slice { track, start, dur, name, category, correlation: None, detail: None });
-    }
-
-    /// Seconds of a number, in ns.
-    fn seconds(&mut self, value: &RawValue) -> Option<Ns> {
-        let ns = parse_decimal(value.get().as_bytes(), 9).ok().map(|(ns, _)| ns).filter(|ns| *ns >= 0);
-        self.unreadable += u64::from(ns.is_none());
-        ns
+        self.cursor = start.saturating_add(dur);
+        (tally.kept, tally.time) = (tally.kept + 1, tally.time.saturating_add(dur));
     }
 
     /// Whole generations of a batch: prompt and all tokens.
-    fn iterations(&mut self, latencies: &[&RawValue]) {
+    fn iterations(&mut self, latencies: &[Option<Ns>]) {
         if latencies.is_empty() {
             return;
         }
-        let track = self.track(0, "iterations of the benchmark");
-        let (mut kept, mut time) = (0, 0i64);
-        for latency in latencies {
-            let Some(dur) = self.seconds(latency) else { continue };
-            self.slice(track, "iteration", self.cursor, dur);
-            (kept, time, self.cursor) = (kept + 1, time.saturating_add(dur), self.cursor.saturating_add(dur));
+        let (track, mut tally) = (self.track(0, "iterations of the benchmark"), Tally::default());
+        for dur in latencies.iter().flatten() {
+            self.place(track, "iteration", *dur, &mut tally);
         }
         let note = "whole generations of a batch, one after the other: no steps";
-        self.sink.ledger("latencies", latencies.len() as u64, kept, time, note);
+        self.sink.ledger("latencies", latencies.len() as u64, tally.kept, tally.time, note);
     }
 
-    fn requests(&mut self, ttfts: &[&RawValue], itls: &[&RawValue]) {
+    fn requests(&mut self, result: &Outcome<'_>) {
+        let (ttfts, itls) = (&result.ttfts, &result.itls);
         if ttfts.is_empty() && itls.is_empty() {
             return;
         }
         let (requests, steps) = (self.track(1, "requests"), self.track(2, "tokens"));
-        let mut sums = [(0u64, 0u64, 0i64); 2];
+        let (mut firsts, mut tokens) = (Tally::default(), Tally::default());
         for i in 0..ttfts.len().max(itls.len()) {
-            let start = self.cursor;
-            if let Some(value) = ttfts.get(i) {
-                sums[0].0 += 1;
-                if let Some(dur) = self.seconds(value) {
-                    self.slice(requests, "time to first token", start, dur);
-                    (sums[0].1, sums[0].2) = (sums[0].1 + 1, sums[0].2.saturating_add(dur));
-                    self.cursor = start.saturating_add(dur);
-                }
+            if let Some(dur) = ttfts.get(i).copied().flatten() {
+                self.place(requests, "time to first token", dur, &mut firsts);
             }
-            for value in list(itls.get(i).copied()) {
-                sums[1].0 += 1;
-                let Some(dur) = self.seconds(value) else { continue };
-                self.slice(steps, "log step decode", self.cursor, dur);
-                (sums[1].1, sums[1].2) = (sums[1].1 + 1, sums[1].2.saturating_add(dur));
-                self.cursor = self.cursor.saturating_add(dur);
+            for dur in itls.get(i).into_iter().flatten().flatten() {
+                self.place(steps, "log step decode", *dur, &mut tokens);
             }
         }
         self.stat("no_start_times", Severity::Notice, 1, "requests stand one after the other");
-        let notes = ["times to the first token", "times between tokens as a client saw them: decode steps"];
-        for ((category, note), (read, kept, time)) in ["ttfts", "itls"].into_iter().zip(notes).zip(sums) {
-            self.sink.ledger(category, read, kept, time, note);
-        }
+        let read = itls.iter().map(Vec::len).sum::<usize>() as u64;
+        self.sink.ledger("ttfts", ttfts.len() as u64, firsts.kept, firsts.time, "times to the first token");
+        let note = "times between tokens as a client saw them: decode steps";
+        self.sink.ledger("itls", read, tokens.kept, tokens.time, note);
     }
 }
 
-/// The members of a list; nothing for what is none.
-fn list(value: Option<&RawValue>) -> Vec<&RawValue> {
-    value.and_then(|value| serde_json::from_str(value.get()).ok()).unwrap_or_default()
+/// Times placed, and their sum in ns.
+#[derive(Default)]
+struct Tally {
+    kept: u64,
+    time: Ns,
 }

@@ -74,6 +74,16 @@ fn rocprof_v1_holds_what_awk_counts() {
     assert_eq!(sum(&trace, Category::Kernel), (1_963, 662_138_329));
 }
 
+// awk -F'",' 'NR>1 {split($2, c, ","); n+=c[1]; t+=c[2]} END {print NR-1, n, t}' results.stats.csv. The same run's results.csv
+// has as many kernels and as many ns.
+#[test]
+fn sums_of_rocprof_stats_stay_sums() {
+    let Some(corpus) = corpus() else { return };
+    let trace = read(&corpus.join("rocprof/llamacpp-v1/results.stats.csv"), "rocprof-stats");
+    let sums = trace.summaries.iter().fold((0, 0), |s, k| (s.0 + k.count, s.1 + k.total.unwrap()));
+    assert_eq!((trace.slice_count(), trace.summaries.len(), sums), (0, 20, (1_963, 662_138_329)));
+}
+
 // awk -F, 'NR>1 {n+=$3; t+=$2} END {print n, t}' X_cuda_gpu_kern_sum.csv
 #[test]
 fn sums_of_nsys_stats_stay_sums() {

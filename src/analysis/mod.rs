@@ -66,7 +66,7 @@ pub use scheduler::{RankCounter, Scheduler};
 pub use steps::{Class, GraphMode, Selection, Step};
 pub use timeline::{Call, DeviceOp, OpKind, Timeline};
 
-use crate::platform::{OpMatch, Packs, SemanticsCard};
+use crate::platform::{Chip, OpMatch, Packs, SemanticsCard};
 
 /// What the user may narrow down.
 #[derive(Clone, Debug, Default)]
@@ -87,6 +87,8 @@ pub struct Analysis {
     pub evidence: Evidence,
     /// How this source's records are to be read.
     pub card: SemanticsCard,
+    /// What is published of the chips that the names of its devices are known for.
+    pub chips: rustc_hash::FxHashMap<StringId, Chip>,
     /// Names behind [`HostLabel`].
     pub host_labels: Vec<String>,
     /// Canonical operator of each device name.

@@ -23,7 +23,7 @@ use super::{
     timeline::{DeviceOp, OpKind, Timeline},
     training, wait,
 };
-use crate::platform::{CanonicalOp, HostCall, OpMatch, Packs, Stage};
+use crate::platform::{CanonicalOp, Chip, HostCall, OpMatch, Packs, Stage};
 
 /// How much of a step was replayed from graphs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -238,6 +238,7 @@ pub fn analyze(trace: &Trace, packs: &Packs, options: &Options) -> Analysis {
     Analysis {
         evidence: evidence::of(trace, &ranks, &measured),
         card: packs.card(&trace.format, vendor).clone(),
+        chips: chips(trace, packs),
         host_labels: labels.into_names(),
         ops: names.ops,
         job,
@@ -364,4 +365,10 @@ fn layer_period(rank: &Rank) -> Option<period::Period> {
     let kernels = rank.ops_of(median).iter().filter(|op| matches!(op.kind, OpKind::Compute | OpKind::Comm));
     let symbols: Vec<u32> = kernels.map(|op| op.op as u32).collect();
     period::mine(&symbols, &[CanonicalOp::AddNorm as u32, CanonicalOp::Norm as u32])
+}
+
+/// What is published of the chips of a capture's devices, by the names of the devices.
+fn chips(trace: &Trace, packs: &Packs) -> FxHashMap<StringId, Chip> {
+    let names = trace.devices.iter().filter_map(|device| device.name);
+    names.filter_map(|name| Some((name, packs.chip(trace.strings.get(name))?.clone()))).collect()
 }

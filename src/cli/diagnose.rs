@@ -58,12 +58,9 @@ pub struct Arguments {
     #[arg(short, long)]
     quiet: bool,
     #[command(flatten)]
-    source: source::Format,
+    source: source::Reading,
     #[command(flatten)]
     kernel_metrics: KernelMetrics,
-    /// Directory with further platform packs (may be given several times; the first one wins).
-    #[arg(long, value_name = "DIR")]
-    pack: Vec<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -103,8 +100,7 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
             return Err(Usage(format!("--output and --save both name '{}'; choose two names", save.display())).into());
         }
     }
-    let packs = Packs::load(&arguments.pack).map_err(|e| Usage(e.to_string()))?;
-    parsers::log::add_patterns(packs.log_patterns()).map_err(|e| Usage(e.to_string()))?;
+    let packs = arguments.source.packs()?;
     let report = build(global, &arguments, &packs, lang)?;
     let text = match arguments.format {
         Form::Md => markdown::render(&report, lang),

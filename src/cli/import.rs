@@ -18,10 +18,7 @@ use super::{
     target,
     terminal_text::plain,
 };
-use crate::{
-    platform::Packs,
-    store::{self, Results},
-};
+use crate::store::{self, Results};
 
 /// Import traces into a capture file and show what was read and what was not.
 ///
@@ -39,19 +36,19 @@ pub struct Arguments {
     #[arg(short, long)]
     quiet: bool,
     #[command(flatten)]
-    format: source::Format,
+    source: source::Reading,
     #[command(flatten)]
     kernel_metrics: KernelMetrics,
 }
 
 pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit> {
-    let Arguments { paths, output, quiet, format, kernel_metrics } = arguments;
+    let Arguments { paths, output, quiet, source: reading, kernel_metrics } = arguments;
     target::check(&output, &paths)?;
     target::check(&output, kernel_metrics.files())?;
-    let packs = Packs::embedded()?;
+    let packs = reading.packs()?;
     let bar = Bar::new();
     let start = Instant::now();
-    let mut traces = source::open(&paths, format.as_format.as_deref(), &bar)?;
+    let mut traces = source::open(&paths, reading.as_format.as_deref(), &bar)?;
     kernel_metrics.attach(&mut traces, &bar)?;
     let read = start.elapsed();
     bar.stage("writing", &output);

@@ -7,17 +7,32 @@ use model::{ImportStat, Severity, Trace, TraceBuilder};
 use parsers::{Place, ReadError};
 
 use super::{exit::Usage, progress::Bar, ranks};
-use crate::store;
+use crate::{platform::Packs, store};
 
 /// Directories below each other that are searched; profilers nest some four.
 const DEPTH: usize = 16;
 
 /// Options of every subcommand that reads traces.
 #[derive(Debug, clap::Args)]
-pub struct Format {
+pub struct Reading {
     /// Read every trace file as this format instead of detecting it from the content.
     #[arg(long = "as", value_name = "FORMAT", value_parser = clap::builder::PossibleValuesParser::new(parsers::REGISTRY.iter().map(|f| f.id)))]
     pub as_format: Option<String>,
+    /// Directory with further platform packs (may be given several times; the first one wins).
+    #[arg(long, value_name = "DIR")]
+    pack: Vec<PathBuf>,
+}
+
+impl Reading {
+    /// The packs to read by. The log lines that they know are known to the importer of logs from now on.
+    ///
+    /// # Errors
+    /// When a pack cannot be used.
+    pub fn packs(&self) -> Result<Packs, Usage> {
+        let packs = Packs::load(&self.pack).map_err(|e| Usage(e.to_string()))?;
+        parsers::log::add_patterns(packs.log_patterns()).map_err(|e| Usage(e.to_string()))?;
+        Ok(packs)
+    }
 }
 
 /// Reads all captures of all paths, in the order of the paths and sorted within a directory; ranks of one job are one
@@ -67,7 +82,7 @@ fn directory(path: &Path, as_format: Option<&str>, bar: &Bar) -> anyhow::Result<
         }
         match file(entry, as_format, bar) {
             Ok(trace) => traces.push(trace),
-            Err(ReadError::UnknownFormat { .. }) => {}
+            Err(e) if e.is_foreign() => {}
             Err(e) => failed.push(e),
         }
     }

@@ -2,6 +2,7 @@
 
 use super::{
     card::SemanticsCard,
+    chip::Chip,
     error::PackError,
     host::HostCall,
     inductor::Inductor,
@@ -23,6 +24,7 @@ pub(super) struct Knowledge {
     pub cards: Vec<SemanticsCard>,
     /// The card of sources that no other card describes.
     pub fallback: SemanticsCard,
+    pub chips: Vec<Chip>,
     pub remedies: Vec<RuleRemedy>,
     /// Engine and regex of log lines.
     pub logs: Vec<(String, String)>,
@@ -50,6 +52,7 @@ impl Knowledge {
             steps: Vec::new(),
             cards: Vec::new(),
             fallback,
+            chips: Vec::new(),
             remedies: Vec::new(),
             logs: Vec::new(),
         };
@@ -90,6 +93,7 @@ impl Knowledge {
             self.steps.push(StepPattern { regex, engine, stage, specificity });
         }
         self.cards.extend(pack.card.into_iter().filter(|card| !card.formats.is_empty()));
+        self.chips.extend(pack.chip);
         self.logs.extend(pack.log.into_iter().map(|entry| (entry.engine, entry.regex)));
         for entry in pack.remedy {
             let remedy = Remedy {

@@ -1,11 +1,12 @@
 //! Platform knowledge as data: which canonical operator a kernel name is, what kind a runtime call is, which ranges are
-//! steps, what the rows of a source mean, and what to do about a finding.
+//! steps, what the rows of a source mean, what a chip is, and what to do about a finding.
 //!
 //! The facts lie in `packs/*.toml`, one file per platform, each with its source; a user adds packs without rebuilding
 //! (format: `schema`). Names of different platforms hardly collide, and captures of mixed or unknown vendor exist, so
 //! all packs answer together; only cards and remedies ask for the vendor.
 
 mod card;
+mod chip;
 mod error;
 mod host;
 mod inductor;
@@ -21,6 +22,7 @@ mod tests;
 use std::{path::PathBuf, sync::Arc};
 
 pub use card::{Granularity, SemanticsCard, Trust};
+pub use chip::Chip;
 pub use error::PackError;
 pub use host::HostCall;
 pub use op::{CanonicalOp, OpClass, OpMatch};
@@ -98,6 +100,14 @@ impl Packs {
         // The first of equals wins: user packs come first.
         let best = fitting.reduce(|best, next| if next.0 > best.0 { next } else { best });
         best.map_or(&self.0.fallback, |(_, card)| card)
+    }
+
+    /// What is published of the chip that a device's name says it is.
+    pub fn chip(&self, device: &str) -> Option<&Chip> {
+        let device = device.to_ascii_lowercase();
+        let fitting = self.0.chips.iter().filter_map(|chip| Some((chip.fit(&device)?, chip)));
+        // The first of equals wins: user packs come first.
+        fitting.reduce(|best, next| if next.0 > best.0 { next } else { best }).map(|(_, chip)| chip)
     }
 
     /// What to do about a finding of a rule, the platform's own advice first, then the generic one.

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use serde::Deserialize;
 
 use super::{
-    card::SemanticsCard, error::PackError, inductor::InductorEntry, pattern::PatternEntry, remedy::RemedyEntry,
-    step::Stage,
+    card::SemanticsCard, chip::Chip, error::PackError, inductor::InductorEntry, pattern::PatternEntry,
+    remedy::RemedyEntry, step::Stage,
 };
 
 /// One pack as it is written.
@@ -34,6 +34,8 @@ pub(super) struct PackFile {
     pub step: Vec<StepEntry>,
     #[serde(default)]
     pub card: Vec<SemanticsCard>,
+    #[serde(default)]
+    pub chip: Vec<Chip>,
     #[serde(default)]
     pub remedy: Vec<RemedyEntry>,
     #[serde(default)]
@@ -71,14 +73,18 @@ pub(super) struct StepEntry {
 }
 
 /// The packs built into the program, the generic ones last so that a platform's own names go first.
-const EMBEDDED: [(&str, &str); 11] = [
+const EMBEDDED: [(&str, &str); 15] = [
     ("cuda.toml", include_str!("packs/cuda.toml")),
     ("rocm.toml", include_str!("packs/rocm.toml")),
+    ("rocm_advice.toml", include_str!("packs/rocm_advice.toml")),
     ("ascend.toml", include_str!("packs/ascend.toml")),
+    ("ascend_advice.toml", include_str!("packs/ascend_advice.toml")),
     ("cpu.toml", include_str!("packs/cpu.toml")),
     ("mlu.toml", include_str!("packs/mlu.toml")),
     ("musa.toml", include_str!("packs/musa.toml")),
     ("metax.toml", include_str!("packs/metax.toml")),
+    ("mtia.toml", include_str!("packs/mtia.toml")),
+    ("chips.toml", include_str!("packs/chips.toml")),
     ("generic.toml", include_str!("packs/generic.toml")),
     ("engines.toml", include_str!("packs/engines.toml")),
     ("logs.toml", include_str!("packs/logs.toml")),

@@ -6,7 +6,7 @@ use super::{
     grade::Grade,
     idle,
     job::{JobPart, Moved},
-    model::{BucketRow, Capture, ClassPart, DeviceGroup, Mapping, P95_STEPS, P99_STEPS, RankPart, Slow},
+    model::{BucketRow, Capture, Chip, ClassPart, DeviceGroup, Mapping, P95_STEPS, P99_STEPS, RankPart, Slow},
     summaries::Summaries,
     work,
 };
@@ -31,7 +31,7 @@ impl Capture {
             source: file_name(&trace.source),
             format: trace.format.clone(),
             simulated: trace.simulated,
-            devices: devices(trace),
+            devices: devices(trace, analysis),
             facts,
             world_size: trace.manifest.value("parallel.world_size").and_then(|v| v.parse().ok()),
             window: trace.window.map(model::Span::len),
@@ -167,14 +167,24 @@ fn host_range(rank: &Rank, class: &Class) -> Option<Ns> {
     ranges.get(ranges.len().checked_sub(1)? / 2).copied()
 }
 
-fn devices(trace: &Trace) -> Vec<DeviceGroup> {
+fn devices(trace: &Trace, analysis: &Analysis) -> Vec<DeviceGroup> {
     let mut groups: Vec<DeviceGroup> = Vec::new();
     for device in &trace.devices {
         let text = |id: Option<model::StringId>| id.map(|id| trace.strings.get(id).to_owned());
         let (vendor, name) = (text(device.vendor), text(device.name));
         match groups.iter_mut().find(|g| g.vendor == vendor && g.name == name) {
             Some(group) => group.count += 1,
-            None => groups.push(DeviceGroup { vendor, name, count: 1 }),
+            None => {
+                let chip = device.name.and_then(|name| analysis.chips.get(&name)).map(|chip| Chip {
+                    name: chip.name.clone(),
+                    cores: chip.cores,
+                    memory_gb: chip.memory_gb,
+                    memory_gb_per_s: chip.memory_gb_per_s,
+                    source: chip.source.clone(),
+                    date: chip.date.clone(),
+                });
+                groups.push(DeviceGroup { vendor, name, count: 1, chip });
+            }
         }
     }
     groups

@@ -144,6 +144,17 @@ fn plain(text: &str) -> String {
     text::plain(text, TEXT)
 }
 
+fn chip(chip: &super::model::Chip) -> serde_json::Value {
+    serde_json::json!({
+        "name": plain(&chip.name),
+        "cores": chip.cores,
+        "memory_gb": chip.memory_gb,
+        "memory_gb_per_s": chip.memory_gb_per_s,
+        "source": plain(&chip.source),
+        "date": plain(&chip.date),
+    })
+}
+
 fn capture(capture: &Capture, lang: Lang) -> serde_json::Value {
     let device = capture.devices.first();
     let name =
@@ -173,6 +184,7 @@ fn capture(capture: &Capture, lang: Lang) -> serde_json::Value {
             "vendor": name(|d| &d.vendor),
             "device": name(|d| &d.name),
             "count": capture.devices.iter().map(|d| d.count).sum::<usize>(),
+            "chip": device.and_then(|d| d.chip.as_ref()).map(chip),
         },
         "rank": rank,
         "ranks": capture.ranks.iter().map(ranks).collect::<Vec<_>>(),

@@ -89,6 +89,25 @@ pub struct DeviceGroup {
     pub name: Option<String>,
     /// How many.
     pub count: usize,
+    /// What is published of the chip, if it is known.
+    pub chip: Option<Chip>,
+}
+
+/// What the maker of a chip publishes; none of it was measured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chip {
+    /// Product.
+    pub name: String,
+    /// Cores that take blocks.
+    pub cores: Option<u32>,
+    /// Memory, in the GB or GiB of its maker.
+    pub memory_gb: Option<u32>,
+    /// Nominal bandwidth of the memory, 10⁹ B/s.
+    pub memory_gb_per_s: Option<u32>,
+    /// Where this is published.
+    pub source: String,
+    /// When it was last checked, `YYYY-MM`.
+    pub date: String,
 }
 
 /// One rank of a capture.

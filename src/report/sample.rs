@@ -5,7 +5,7 @@ use model::{EvidenceClass, ImportStat, LedgerRow, Provenance, SliceId};
 use super::{
     grade::Grade,
     idle::Idle,
-    model::{BucketRow, Capture, ClassPart, Copies, DeviceGroup, Mapping, RankPart, Report, Slow},
+    model::{BucketRow, Capture, Chip, ClassPart, Copies, DeviceGroup, Mapping, RankPart, Report, Slow},
     work::Work,
 };
 use crate::{
@@ -50,7 +50,12 @@ fn capture(simulated: bool) -> Capture {
         source: "launch-bound.json.gz".into(),
         format: "kineto".into(),
         simulated,
-        devices: vec![DeviceGroup { vendor: Some("nvidia".into()), name: Some("NVIDIA H100".into()), count: 2 }],
+        devices: vec![DeviceGroup {
+            vendor: Some("nvidia".into()),
+            name: Some("NVIDIA H100".into()),
+            count: 2,
+            chip: Some(chip()),
+        }],
         facts: vec![
             ("parallel.world_size".into(), "2".into(), Provenance::Observed),
             ("software.engine".into(), "engine 1.2".into(), Provenance::Declared),
@@ -247,5 +252,16 @@ fn finding() -> Finding {
             "启用图后重新运行并比较步时间。",
         )),
         supersedes: vec!["RT-01"],
+    }
+}
+
+fn chip() -> Chip {
+    Chip {
+        name: "NVIDIA H100 SXM".into(),
+        cores: Some(132),
+        memory_gb: Some(80),
+        memory_gb_per_s: None,
+        source: "vendor guide".into(),
+        date: "2026-11".into(),
     }
 }

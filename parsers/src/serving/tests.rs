@@ -54,7 +54,28 @@ fn iterations_are_no_steps() {
 }
 
 #[test]
-fn a_cut_result_is_an_error_that_names_the_place() {
-    let error = read_text(r#"{"avg_latency": 0.9, "latencies": [1.25, 0."#).unwrap_err().to_string();
-    assert!(error.contains("copy the file again"), "{error}");
+fn a_cut_result_keeps_the_times_before_the_cut() {
+    let trace = read_text(r#"{"avg_latency": 0.9, "latencies": [1.25, 0."#).unwrap();
+    assert_eq!((trace.lanes[0].dur.clone(), trace.stat("serving.truncated")), (vec![1_250_000_000], 1));
+    let tokens = read_text(r#"{"ttfts": [0.5, 0.5], "itls": [[0.25, 0.25], [0.25, 0"#).unwrap();
+    assert_eq!((tokens.slice_count(), tokens.stat("serving.truncated")), (5, 1));
+}
+
+#[test]
+fn a_broken_value_costs_itself() {
+    let trace =
+        read_text(r#"{"avg_latency": 0x9, "latencies": [1.25, 0.z, 0.5, [], 0.75], "model_id": "m"} x"#).unwrap();
+    assert_eq!((trace.slice_count(), trace.manifest.value("model.name")), (3, Some("m")));
+    assert_eq!((trace.stat("serving.broken_value"), trace.stat("serving.unreadable_time")), (3, 1));
+}
+
+#[test]
+fn what_is_no_result_is_refused_with_the_place() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    for content in ["[1]", "{", "{}", "{\"a\": {\"b\": 1}}", "x"] {
+        std::fs::write(file.path(), content).unwrap();
+        let mut sink = TraceBuilder::new("t", "serving");
+        let error = read(file.path(), &mut sink, &|_, _| {}).unwrap_err().to_string();
+        assert!(error.contains("at byte") && error.contains("copy the file again"), "{content}: {error}");
+    }
 }

@@ -28,6 +28,15 @@ pub const NAMES: &[(&str, &str)] = &[
     ("QuantBatchMatmulV3", "gemm"),
     ("Default/network-LLM/layers/MatMul-op123", "gemm"),
     ("MLUUnion1KernelGemmBf16", "gemm"),
+    ("Default/network-LLM/FusionOp_BatchMatMul_Add-op7", "gemm"),
+    ("Gradients/Default/network-WithLossCell/gradReLU-expand/FusionOp_Conv2DBackpropInputD_ReluGradV2-op528", "gemm"),
+    // gemm: MTIA, cuDNN
+    ("fc-dtype_Float", "gemm"),
+    ("batch_matmul-dtype_Float-extraKey_2", "gemm"),
+    (
+        "void fft2d_c2r_32x32<float, false, false, 0u, false, false>(float*, float2 const*, int, int, cudnn::reduced_divisor)",
+        "gemm",
+    ),
     // grouped_gemm
     ("fused_moe_kernel", "grouped_gemm"),
     ("_matmul_ogs_NNT_bf16xbf16xmxfp4_16x128x256x1_swiglu", "grouped_gemm"),
@@ -164,4 +173,23 @@ pub const NAMES: &[(&str, &str)] = &[
         "reduce",
     ),
     ("triton_poi_fused_embedding_0", "embedding"),
+    // training steps of MindSpore and MTIA, what graph engines insert, and a roofline
+    ("Default/optimizer-Momentum/FusedMulApplyMomentum-op292", "elementwise"),
+    ("Gradients/Default/network-WithLossCell/gradBiasAdd-expand/BiasAddGrad-op191", "reduce"),
+    ("Default/network-WithLossCell/_backbone-AlexNet/FusionOp_BiasAdd_ReluV2-op532", "act"),
+    ("trans_TransData_12", "format"),
+    ("trans_Cast_3", "format"),
+    ("dma_request", "copy"),
+    ("split_eb_bwd_rowwise_adagrad-dtype_Half", "embedding"),
+    ("vector_norm_float_order-dtype_Float", "reduce"),
+    ("aten::mul.out-dtype_Float", "elementwise"),
+    ("aten::cat.out-dtype_Float-extraKey_15", "format"),
+    (
+        "void benchmark_func<HIP_vector_type<float, 2u>, 256, 8u, 512u>(HIP_vector_type<float, 2u>*) [clone .kd]",
+        "elementwise",
+    ),
+    ("void cask_cudnn_infer::computeOffsetsKernel<false, false>(cask_cudnn_infer::ComputeOffsetsParams)", "index"),
+    ("cask_cudnn_train::computeWgradSplitKOffsetsKernel(cask_cudnn_train::ComputeSplitKOffsetsParams)", "index"),
+    ("void cudnn::cnn::im2col4d_kernel<float, long>(cudnn::cnn::im2col4d_params)", "format"),
+    ("fused__autocast_to__12152488584593855096", "format"),
 ];

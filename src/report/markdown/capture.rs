@@ -7,6 +7,7 @@ use crate::{
     i18n::{Lang, Text, Value},
     report::{
         grade,
+        model::Chip,
         table::{Align, Table},
         text, units,
     },
@@ -14,6 +15,18 @@ use crate::{
 
 /// Facts of the manifest that are shown; the rest is counted.
 const FACTS: usize = 40;
+
+/// What the maker of a chip publishes.
+fn chip(page: &Page<'_>, chip: &Chip) -> String {
+    let facts = [
+        (chip.cores, Text::new("{n} cores", "{n} 个核心")),
+        (chip.memory_gb, Text::new("{n} GB", "{n} GB")),
+        (chip.memory_gb_per_s, Text::new("{n} GB/s", "{n} GB/s")),
+    ];
+    let known = facts.into_iter().filter_map(|(n, text)| Some(page.fill(text, [("n", Value::Count(n?.into()))])));
+    let source = text::prose(&format!("{}, {}", chip.source, chip.date), 200);
+    format!("{}{}{}{}", page.name(&chip.name), page.colon(), page.join(known), page.aside(&source))
+}
 
 /// Writes the facts.
 pub(super) fn write(page: &mut Page<'_>) {
@@ -52,6 +65,10 @@ pub(super) fn write(page: &mut Page<'_>) {
                 .map_or(page.get(Text::new("the source does not say", "数据源未提供")).to_owned(), units::utc),
         ),
     ];
+    let chips: Vec<String> = capture.devices.iter().filter_map(|d| d.chip.as_ref()).map(|c| chip(page, c)).collect();
+    if !chips.is_empty() {
+        rows.insert(1, page.labelled(Text::new("Published, not measured", "公开规格（非实测）"), &page.join(chips)));
+    }
     rows.push(page.labelled(Text::new("Holds", "包含"), &classes(page, true)));
     rows.push(page.labelled(Text::new("Does not hold", "不包含"), &classes(page, false)));
     page.list(rows);

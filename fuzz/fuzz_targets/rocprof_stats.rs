@@ -1,0 +1,17 @@
+//! Any bytes given as a table of sums of rocprof: reading must end, without panic.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use model::TraceBuilder;
+
+fuzz_target!(|bytes: &[u8]| {
+    let Ok(file) = tempfile::NamedTempFile::new() else { return };
+    if std::fs::write(file.path(), bytes).is_err() {
+        return;
+    }
+    let Some(format) = parsers::format("rocprof-stats") else { return };
+    let mut builder = TraceBuilder::new("fuzz", format.id);
+    if (format.read)(file.path(), &mut builder, &|_, _| {}).is_ok() {
+        assert_eq!(builder.finish().slice_count(), 0, "sums are no slices");
+    }
+});

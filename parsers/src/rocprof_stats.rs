@@ -1,0 +1,116 @@
+//! The sums per kernel that rocprof v1 (`results.stats.csv`) and rocprofv3 (`*_kernel_stats.csv`) write with `--stats`. They
+//! have no times of their own, so they are summaries and no slices. Source: roctracer's `rpl_run.sh`, rocprofiler-sdk's
+//! `generateStats.cpp`; the newer one adds the shortest, the longest and the standard deviation.
+
+use std::path::Path;
+
+use model::{Conditions, KernelSummary, Ns, Severity, TraceSink};
+
+use crate::{
+    Format, Head, Match, Progress, ReadError,
+    csv_table::{self, Row, Table},
+    hip,
+    lanes::Account,
+};
+
+/// The tables of `rocprof --stats` and `rocprofv3 --stats`.
+pub const FORMAT: Format =
+    Format { id: "rocprof-stats", name: "rocprof statistics CSV (sums per kernel)", matches, read, lead: crate::alone };
+
+/// Columns that only these tables have together.
+const MARKS: &[&str] = &["name", "calls", "totaldurationns", "averagens", "percentage"];
+/// Columns that are read.
+const COLUMNS: &[&str] = &["totaldurationns", "calls", "name", "minns", "maxns"];
+/// What the names of host calls begin with; their table (`*_hip_stats.csv`, `*_hsa_stats.csv`) has the same columns.
+const CALLS: &[&str] = &["hip", "__hip", "hsa_", "roctx"];
+
+fn matches(head: &Head<'_>) -> Match {
+    if csv_table::has_all(&csv_table::first_header(head.bytes), MARKS) { Match::Certain } else { Match::No }
+}
+
+fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result<(), ReadError> {
+    let mut table = Table::open(path, |header| csv_table::has_all(header, MARKS))?;
+    table.select(COLUMNS);
+    let (mut kernels, mut calls) = (Account::default(), 0);
+    while let Some(row) = table.next(progress)? {
+        if row.text(2).is_some_and(|name| CALLS.iter().any(|prefix| name.starts_with(prefix))) {
+            calls += 1;
+            continue;
+        }
+        kernels.read += 1;
+        match summary(sink, row) {
+            Some(time) => kernels.keep(0, time),
+            None => kernels.incomplete += 1,
+        }
+    }
+    kernels.tell(sink, "rocprof-stats", "kernels", "sums of kernels");
+    if calls > 0 {
+        sink.ledger("calls", calls, 0, 0, "not kept: sums of host calls");
+    }
+    if let Some(damage) = table.damage() {
+        sink.stat("rocprof-stats.damaged_file", Severity::DataLoss, 1, Some(&damage));
+    }
+    hip::manifest(sink, "amd", "rocprof, sums only");
+    Ok(())
+}
+
+/// Adds the summary of a row; its total time.
+fn summary(sink: &mut dyn TraceSink, row: Row<'_>) -> Option<Ns> {
+    let time = row.decimal(0, 0)?;
+    let count = u64::try_from(row.int(1)?).ok()?;
+    let kernel = sink.intern(hip::kernel_name(&row.text(2)?));
+    let range = row.decimal(3, 0).zip(row.decimal(4, 0));
+    let (grid, block, metrics, stalls) = (None, None, Vec::new(), Vec::new());
+    let conditions = Conditions::Run;
+    sink.summary(KernelSummary { kernel, conditions, count, total: Some(time), range, grid, block, metrics, stalls });
+    Some(time)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+    use model::{Trace, TraceBuilder};
+
+    fn import(text: &str) -> Trace {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("results.stats.csv");
+        std::fs::write(&path, text).unwrap();
+        assert_eq!(matches(&Head { path: &path, bytes: text.as_bytes() }), Match::Certain);
+        let mut builder = TraceBuilder::new("t", "rocprof-stats");
+        read(&path, &mut builder, &|_, _| {}).unwrap();
+        builder.finish()
+    }
+
+    /// Name, count, total and range.
+    type Sum<'t> = (&'t str, u64, Option<Ns>, Option<(Ns, Ns)>);
+
+    fn sums(trace: &Trace) -> Vec<Sum<'_>> {
+        trace.summaries.iter().map(|s| (trace.strings.get(s.kernel), s.count, s.total, s.range)).collect()
+    }
+
+    #[test]
+    fn kernels_are_sums_and_never_slices() {
+        let trace = import(
+            "\"Name\",\"Calls\",\"TotalDurationNs\",\"AverageNs\",\"Percentage\"\n\
+             \"void gemm<2, true>(int) [clone .kd]\",3,600,200,60.0\n\"cut\",1,",
+        );
+        assert_eq!(sums(&trace), [("void gemm<2, true>(int)", 3, Some(600), None)]);
+        assert_eq!((trace.slice_count(), trace.stat("rocprof-stats.incomplete_row")), (0, 1));
+        assert_eq!(trace.ledger.iter().map(|r| (r.read, r.kept, r.time_ns)).collect::<Vec<_>>(), [(2, 1, 600)]);
+    }
+
+    #[test]
+    fn the_newer_table_has_a_range_and_may_be_one_of_calls() {
+        let head =
+            "\"Name\",\"Calls\",\"TotalDurationNs\",\"AverageNs\",\"Percentage\",\"MinNs\",\"MaxNs\",\"StdDev\"\n";
+        let trace = import(&format!(
+            "{head}\"k.kd\",2,30,15.000000,99.0,10,20,7.07\n\"hipLaunchKernel\",2,9,4.5,1.0,4,5,0.5\n"
+        ));
+        assert_eq!(sums(&trace), [("k", 2, Some(30), Some((10, 20)))]);
+        assert_eq!(
+            trace.ledger.iter().map(|r| (&*r.category, r.read, r.kept)).collect::<Vec<_>>(),
+            [("calls", 1, 0), ("kernels", 1, 1)]
+        );
+    }
+}
