@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`bucket`] | buckets and layers |
 //! | [`timeline`] | device operations of one rank with their launch calls |
+//! | [`graph_capture`] | what replayed kernels are, told by the trace of their graphs' capture |
 //! | [`host`] | what each host thread was doing, as a partition of time |
 //! | [`anchor`] | where steps begin |
 //! | [`sequences`] | how long the sequences are that a step attends with |
@@ -33,6 +34,7 @@ pub mod clock;
 pub mod collective;
 pub mod edit;
 pub mod evidence;
+pub mod graph_capture;
 pub mod host;
 pub mod idle;
 pub mod jitter;

@@ -3,7 +3,7 @@
 use model::{Category, Columns, Detail, Ns, ProcessId, SliceId, Span, StringId, SyncKind, Trace, TrackId, TrackKind};
 use rustc_hash::FxHashMap;
 
-use super::{bucket::CopyDir, host::union};
+use super::{bucket::CopyDir, graph_capture::Tracks, host::union};
 use crate::platform::{CanonicalOp, HostCall, OpMatch, Packs};
 
 /// What a device operation is, as far as the sweep cares.
@@ -77,6 +77,8 @@ pub struct Call {
 pub struct Timeline {
     /// Device queues of the rank.
     pub queues: Vec<TrackId>,
+    /// Tracks with the operators that a graph capture gave to the replayed kernels of each queue.
+    pub operators: Vec<Option<TrackId>>,
     /// First operation of each queue, as an index into `ops`.
     pub first_of_queue: Vec<u32>,
     /// Times between the begin and the end of a graph capture, during which launches run nothing.
@@ -141,12 +143,14 @@ pub fn build(
     for (i, call) in timeline.calls.iter().enumerate() {
         call_of.insert(call.slice, i as u32);
     }
+    let captured = Tracks::of(trace);
     for (track, lane) in lanes(trace, process, TrackKind::DeviceQueue) {
         if trace.tracks[track.0 as usize].key.device != Some(device) {
             continue;
         }
         let queue = timeline.queues.len() as u32;
         timeline.queues.push(track);
+        timeline.operators.push(captured.operators(trace.tracks[track.0 as usize].key));
         let mut latest: Option<Ns> = None;
         for i in (0..lane.len()).filter(|i| lane.category[*i].is_device_work()) {
             if let Some(previous) = latest {

@@ -150,7 +150,7 @@ fn build(global: &Global, arguments: &Arguments, packs: &Packs, lang: Lang) -> a
     } else {
         arguments.paths.clone()
     };
-    let traces = source::open(&paths, arguments.source.as_format.as_deref(), &bar)?;
+    let traces = source::open_with(&paths, &arguments.source, packs, &bar)?;
     drop(bar);
     let options = Options { steps: arguments.steps, rank: arguments.rank };
     let mut inputs = Vec::with_capacity(traces.len());

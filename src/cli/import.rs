@@ -47,7 +47,7 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     let packs = Packs::embedded()?;
     let bar = Bar::new();
     let start = Instant::now();
-    let traces = source::open(&paths, format.as_format.as_deref(), &bar)?;
+    let traces = source::open_with(&paths, &format, &packs, &bar)?;
     let read = start.elapsed();
     bar.stage("writing", &output);
     let named: Vec<Results> =

@@ -7,7 +7,7 @@ use model::{ImportStat, Severity, Trace, TraceBuilder};
 use parsers::{Place, ReadError};
 
 use super::{exit::Usage, progress::Bar, ranks};
-use crate::store;
+use crate::{analysis::graph_capture, platform::Packs, store};
 
 /// Directories below each other that are searched; profilers nest some four.
 const DEPTH: usize = 16;
@@ -18,6 +18,33 @@ pub struct Format {
     /// Read every trace file as this format instead of detecting it from the content.
     #[arg(long = "as", value_name = "FORMAT", value_parser = clap::builder::PossibleValuesParser::new(parsers::REGISTRY.iter().map(|f| f.id)))]
     pub as_format: Option<String>,
+    /// Trace of the same process while its graphs were captured: names, shapes and modules of replayed kernels are taken
+    /// from it.
+    #[arg(long, value_name = "PATH")]
+    pub graph_capture: Option<PathBuf>,
+}
+
+/// Reads what [`open`] reads, and takes from the graph capture, where one is given, what it says of replayed kernels.
+///
+/// # Errors
+/// Those of [`open`], and a graph capture that fits no capture of a run.
+pub fn open_with(paths: &[PathBuf], format: &Format, packs: &Packs, bar: &Bar) -> anyhow::Result<Vec<Trace>> {
+    let mut traces = open(paths, format.as_format.as_deref(), bar)?;
+    let Some(path) = &format.graph_capture else { return Ok(traces) };
+    let captures = open(std::slice::from_ref(path), format.as_format.as_deref(), bar)?;
+    let (mut fitted, mut refused) = (false, None);
+    for trace in &mut traces {
+        for capture in &captures {
+            match graph_capture::apply(trace, capture, packs) {
+                Ok(_) => fitted = true,
+                Err(misfit) => refused = refused.or(Some(misfit)),
+            }
+        }
+    }
+    match refused.filter(|_| !fitted) {
+        Some(misfit) => Err(Usage(format!("'{}' does not fit the run: {misfit}", path.display())).into()),
+        None => Ok(traces),
+    }
 }
 
 /// Reads all captures of all paths, in the order of the paths and sorted within a directory; ranks of one job are one

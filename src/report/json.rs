@@ -119,6 +119,8 @@ struct Attribution {
     copies: Vec<serde_json::Value>,
     operators: Vec<serde_json::Value>,
     kernels: Vec<serde_json::Value>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    replayed: Vec<serde_json::Value>,
 }
 
 #[derive(Serialize)]
@@ -270,6 +272,7 @@ fn attribution(capture: &Capture) -> impl Iterator<Item = Attribution> {
                 copies: rank.copies.iter().filter(|_| main).map(shape::copies).collect(),
                 operators: works(&rank.operators),
                 kernels: works(&rank.kernels),
+                replayed: rank.replayed.iter().filter(|_| main).map(shape::replayed).collect(),
             }
         })
     })

@@ -61,6 +61,7 @@ const NOTES: &[(&str, &str)] = &[
     ("creation of graph nodes", "图节点的创建"),
     ("output of the program, which can hold secrets", "程序输出，可能含敏感信息"),
     ("files of the profiler's own", "剖析器自身的文件"),
+    ("operator, shapes and module from the capture of their graph", "算子、形状与模块，来自其图的捕获阶段"),
     ("not read: unknown to this version", "未读取：本版本不认识"),
 ];
 
