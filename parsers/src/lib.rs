@@ -87,6 +87,7 @@ pub const REGISTRY: &[Format] = &[
     ascend::FORMAT,
     ascend::TABLE_FORMAT,
     ascend::TOTALS_FORMAT,
+    ascend::DECLINED_FORMAT,
     kineto::FORMAT,
     nsys::FORMAT,
     nsys::REPORT_FORMAT,

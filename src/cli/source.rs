@@ -52,7 +52,8 @@ pub fn open_with(paths: &[PathBuf], format: &Format, packs: &Packs, bar: &Bar) -
 ///
 /// # Errors
 /// The first path that gives nothing. In a directory, a file of an unknown format is passed over; one of a known format
-/// that cannot be read counts as `import.unreadable_file` as long as another one can.
+/// that cannot be read counts as `import.unreadable_file` as long as another one can, one that holds nothing to diagnose as
+/// `import.declined_file`.
 pub fn open(paths: &[PathBuf], as_format: Option<&str>, bar: &Bar) -> anyhow::Result<Vec<Trace>> {
     let mut traces = Vec::new();
     for path in paths {
@@ -82,7 +83,7 @@ fn directory(path: &Path, as_format: Option<&str>, bar: &Bar) -> anyhow::Result<
     walk(path, DEPTH, &mut found)?;
     found.sort();
     let mut traces: Vec<Trace> = Vec::new();
-    let mut failed: Vec<ReadError> = Vec::new();
+    let (mut failed, mut declined): (Vec<ReadError>, Vec<ReadError>) = (Vec::new(), Vec::new());
     for entry in &found {
         // A capture made from this directory and left in it would be everything once more.
         if entry.is_file() && store::is_capture(entry)? {
@@ -95,19 +96,24 @@ fn directory(path: &Path, as_format: Option<&str>, bar: &Bar) -> anyhow::Result<
         match file(entry, as_format, bar) {
             Ok(trace) => traces.push(trace),
             Err(ReadError::UnknownFormat { .. }) => {}
+            Err(e @ ReadError::Declined { .. }) => declined.push(e),
             Err(e) => failed.push(e),
         }
     }
     let Some(first) = traces.first_mut() else {
-        return Err(failed.into_iter().next().map_or_else(|| nothing_in(path), Into::into));
+        return Err(failed.into_iter().chain(declined).next().map_or_else(|| nothing_in(path), Into::into));
     };
-    if let Some(e) = failed.first() {
-        first.stats.push(ImportStat {
-            name: "import.unreadable_file".to_owned(),
-            severity: Severity::Error,
-            count: failed.len() as u64,
-            example: Some(e.to_string()),
-        });
+    let told =
+        [("import.unreadable_file", Severity::Error, failed), ("import.declined_file", Severity::Info, declined)];
+    for (name, severity, errors) in told {
+        let count = errors.len() as u64;
+        let example = errors.first().map(ToString::to_string);
+        first.stats.extend(example.map(|example| ImportStat {
+            name: name.to_owned(),
+            severity,
+            count,
+            example: Some(example),
+        }));
     }
     Ok(traces)
 }

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use model::{Provenance, Severity, TraceSink};
+use model::{Conditions, KernelSummary, Provenance, Severity, TraceSink};
 
 use crate::{Format, Head, Match, Place, Progress, ReadError, csv::Table};
 
@@ -29,6 +29,19 @@ fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result
         };
         let core = row.text(&["Core Type"]).unwrap_or_else(|| "no type".to_owned());
         sink.ledger(&format!("{core}/{kind}"), count, 0, time, "a sum: no times of single tasks");
+        let range = row.decimal(&["Min Time(us)"], 3).zip(row.decimal(&["Max Time(us)"], 3));
+        let kernel = sink.intern(&kind);
+        sink.summary(KernelSummary {
+            kernel,
+            conditions: Conditions::Run,
+            count,
+            total: Some(time),
+            range,
+            grid: None,
+            block: None,
+            metrics: Vec::new(),
+            stalls: Vec::new(),
+        });
         true
     })?;
     progress(total, total);
