@@ -87,7 +87,6 @@ pub const REGISTRY: &[Format] = &[
     ascend::FORMAT,
     ascend::TABLE_FORMAT,
     ascend::TOTALS_FORMAT,
-    ascend::DECLINED_FORMAT,
     kineto::FORMAT,
     nsys::FORMAT,
     nsys::REPORT_FORMAT,
@@ -100,6 +99,7 @@ pub const REGISTRY: &[Format] = &[
     log::FORMAT,
     serving::FORMAT,
     link_test::FORMAT,
+    ascend::DECLINED_FORMAT,
 ];
 
 /// The format with this id.

@@ -53,7 +53,7 @@ pub mod timeline;
 mod training;
 pub mod wait;
 
-use model::{Evidence, ProcessId, StringId, Trace};
+use model::{Evidence, Ns, ProcessId, StringId, Trace};
 
 pub use anchor::{Anchor, AnchorKind, Confidence};
 pub use bucket::{Bucket, CopyDir, HostLabel, Layer};
@@ -106,6 +106,9 @@ pub struct Integrity {
     pub device_ops: u64,
     /// Operations that start before their launch call starts.
     pub before_launch: u64,
+    /// Longest time by which a device's clock lags behind the host's, ns, as far as that shows; idle time is explained with
+    /// the host's times moved so.
+    pub lag: Ns,
     /// Operations whose launch is unknown.
     pub unlinked: u64,
     /// Of those, operations that ran on their queue before the first one whose launch is known: they were launched before
@@ -198,6 +201,8 @@ pub fn rank_count(trace: &Trace) -> usize {
 
 #[cfg(test)]
 pub(crate) mod job_script;
+#[cfg(test)]
+mod launch_tests;
 #[cfg(test)]
 mod ranks_tests;
 #[cfg(test)]

@@ -195,6 +195,7 @@ fn capture(capture: &Capture, lang: Lang) -> serde_json::Value {
         "integrity": {
             "device_ops": integrity.device_ops,
             "before_launch": integrity.before_launch,
+            "clock_lag_ns": integrity.lag,
             "unlinked": integrity.unlinked,
             "before_recording": integrity.before_recording,
             "judged_ops": integrity.judged,

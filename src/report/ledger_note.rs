@@ -62,6 +62,33 @@ const NOTES: &[(&str, &str)] = &[
     ("output of the program, which can hold secrets", "程序输出，可能含敏感信息"),
     ("files of the profiler's own", "剖析器自身的文件"),
     ("operator, shapes and module from the capture of their graph", "算子、形状与模块，来自其图的捕获阶段"),
+    ("a sum that the profiler made, for comparison", "剖析器给出的合计，供对照"),
+    (
+        "sums over the tasks inside collectives, compared with the collectives",
+        "集合通信内部任务的合计，已与集合通信核对",
+    ),
+    (
+        "sums over the tasks inside collectives, placed in them: the wait first, then the transfer",
+        "集合通信内部任务的合计，按先等待、后传输置于其中",
+    ),
+    ("kernel: a collective with its waits", "内核：含等待的集合通信"),
+    ("wait for an event; not device work", "等待事件，不算设备执行"),
+    ("wait for another device; not device work", "等待其他设备，不算设备执行"),
+    ("event or notify record; not device work", "事件或通知记录，不算设备执行"),
+    (
+        "pseudo task, or part of a collective that is kept as a whole; not device work",
+        "伪任务，或已整体保留的集合通信的一部分，不算设备执行",
+    ),
+    ("wait inside a collective; not device work", "集合通信内部的等待，不算设备执行"),
+    ("transfer inside a collective; not device work", "集合通信内部的传输，不算设备执行"),
+    ("inside a collective; not device work", "集合通信内部，不算设备执行"),
+    ("facts of tasks", "任务的属性"),
+    ("cores of the timeline's kernels", "时间线中内核所用的核数"),
+    ("not read: the timeline holds the same tasks", "未读取：时间线含同样的任务"),
+    ("not read: memory over time", "未读取：内存随时间的变化"),
+    ("not read: sizes of allocations", "未读取：分配的大小"),
+    ("not kept: derived from the other layers", "未保留：由其他层推导得出"),
+    ("not kept: levels and latencies of buses", "未保留：总线的电平与时延"),
     ("not read: unknown to this version", "未读取：本版本不认识"),
 ];
 

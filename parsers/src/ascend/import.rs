@@ -212,7 +212,7 @@ impl<'a> Import<'a> {
         let Collective { process, device, start, end, .. } = *call;
         self.devices.insert((process, device));
         let name = Name::parse(call.name);
-        if let Some(sums) = self.times.take(call.name, start) {
+        if let Some(sums) = self.times.of(call.name, start) {
             self.summed.push(Recorded { process, device, start, end, sums });
         }
         let track = self.group(process, device);
@@ -273,7 +273,7 @@ impl<'a> Import<'a> {
         let (mut time, mut placed): (Ns, u64) = (0, 0);
         for Recorded { process, device, start, end, sums } in &summed {
             time = time.saturating_add(sums.elapse);
-            let differs = (end - start).abs_diff(sums.elapse) > super::times::ROUNDING.unsigned_abs();
+            let differs = end.saturating_sub(*start).abs_diff(sums.elapse) > super::times::ROUNDING.unsigned_abs();
             self.stat("collective_times_differ", Severity::Notice, u64::from(differs), None);
             if self.inside.contains(&(*process, *device)) {
                 continue;

@@ -14,8 +14,10 @@ const DATABASES: [&str; 5] =
     ["ascend_pytorch_profiler_", "ascend_mindspore_profiler_", "msmonitor_", "msprof_", "report_"];
 
 /// Files that are known and not read, by prefix, and why.
-const NOT_READ: [(&str, &str); 11] = [
+const NOT_READ: [(&str, &str); 13] = [
     ("operator_details", "not read: sums over the operators of the timeline, and their call stacks"),
+    ("op_summary", "not read: the timeline holds the same tasks"),
+    ("task_time", "not read: the timeline holds the same tasks"),
     ("hccl_", "not read: the timeline holds the same collectives"),
     ("step_trace_", "not read: the timeline holds the same iterations"),
     ("communication_matrix", "not read: bytes and bandwidth of each pair of ranks, sums over the transfers"),

@@ -65,6 +65,7 @@ impl Times {
             false if is_database(path) => times.database(path),
             false => times.json(path),
         };
+        times.by_name.values_mut().for_each(|sums| sums.sort_unstable_by_key(|sums| sums.start));
         if let Err(why) = read {
             let example = format!("{name}: {why}");
             sink.stat("ascend.unreadable_file", Severity::DataLoss, 1, Some(&example));
@@ -72,11 +73,11 @@ impl Times {
         times
     }
 
-    /// The sums of the collective of this name that started then; each is given once.
-    pub fn take(&mut self, name: &str, start: Ns) -> Option<Sums> {
-        let known = self.by_name.get_mut(bare(name))?;
-        let at = known.iter().position(|sums| (sums.start - start).abs() <= ROUNDING)?;
-        Some(known.swap_remove(at))
+    /// The sums of the collective of this name that started then.
+    pub fn of(&self, name: &str, start: Ns) -> Option<Sums> {
+        let known = self.by_name.get(bare(name))?;
+        let at = known.partition_point(|sums| sums.start < start.saturating_sub(ROUNDING));
+        known.get(at).filter(|sums| sums.start <= start.saturating_add(ROUNDING)).copied()
     }
 
     /// The file, and how many collectives it told of.

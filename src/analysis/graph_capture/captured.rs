@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use model::{Category, Columns, Detail, StringId, Trace, TrackKind};
 use rustc_hash::FxHashMap;
 
-use super::{is, launching};
+use super::{super::timeline::capture_edge, is, launching};
 use crate::platform::{HostCall, Packs};
 
 /// Modules of a launch that are kept, the outermost first: models nest some ten.
@@ -34,16 +34,6 @@ pub(super) struct Graph {
     pub modules: Vec<Vec<StringId>>,
 }
 
-/// Whether a call begins or ends a capture: CUDA and HIP say `StreamBeginCapture`, CANN `aclmdlRICaptureBegin`.
-fn edge(name: &str) -> Option<bool> {
-    let says = |words: [&str; 2]| words.iter().any(|word| name.contains(word));
-    match (says(["BeginCapture", "CaptureBegin"]), says(["EndCapture", "CaptureEnd"])) {
-        (true, _) => Some(true),
-        (_, true) => Some(false),
-        _ => None,
-    }
-}
-
 /// The captured graphs of a trace, thread by thread in order of time.
 pub(super) fn graphs(trace: &Trace, packs: &Packs) -> Vec<Graph> {
     let launching = launching(trace);
@@ -61,7 +51,7 @@ pub(super) fn graphs(trace: &Trace, packs: &Packs) -> Vec<Graph> {
             let name = lane.name[row];
             let (kind, edge) = *kinds.entry(name).or_insert_with(|| {
                 let text = trace.strings.get(name);
-                (packs.host_call(text), edge(text))
+                (packs.host_call(text), capture_edge(text))
             });
             match (kind, edge) {
                 (HostCall::GraphCapture, Some(true)) => {
