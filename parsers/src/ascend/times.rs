@@ -25,6 +25,9 @@ const MAX_BYTES: u64 = 256 << 20;
 const MAX_COLLECTIVES: usize = 1 << 20;
 /// The files hold times as floats of µs since 1970, which are exact to a quarter of a microsecond, ns.
 pub(super) const ROUNDING: Ns = 1_000;
+/// How far the start of the sums may lie from that of the collective, ns: they begin with the first task inside it, some µs
+/// later. Names are numbered, so only instances of groups whose numbers end alike could be taken for each other.
+const NEAR: u64 = 1_000_000;
 /// Key of the sum over all collectives of a step.
 const TOTAL: &str = "Total Op Info";
 
@@ -73,11 +76,13 @@ impl Times {
         times
     }
 
-    /// The sums of the collective of this name that started then.
+    /// The sums of the collective of this name that started about then.
     pub fn of(&self, name: &str, start: Ns) -> Option<Sums> {
         let known = self.by_name.get(bare(name))?;
-        let at = known.partition_point(|sums| sums.start < start.saturating_sub(ROUNDING));
-        known.get(at).filter(|sums| sums.start <= start.saturating_add(ROUNDING)).copied()
+        let after = known.partition_point(|sums| sums.start < start);
+        let around = [after.checked_sub(1), Some(after)].into_iter().flatten().filter_map(|at| known.get(at));
+        let nearest = around.min_by_key(|sums| sums.start.abs_diff(start))?;
+        (nearest.start.abs_diff(start) <= NEAR).then_some(*nearest)
     }
 
     /// The file, and how many collectives it told of.
