@@ -153,6 +153,9 @@ pub enum Detail {
     Sync(SyncKind),
     /// Of a wait inside a collective: the rank waited for, as the group numbers its ranks.
     Peer(u32),
+    /// Of a launch call: the kernel it launches, as the call itself names it. Under a graph capture nothing runs, and this is
+    /// all that is known of the kernel.
+    Launch(StringId),
     /// Return value of a call that failed (`cudaError_t`, `CUresult`, `aclError`, …).
     Failed(i64),
 }

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 /// An interned string of one [`Strings`] table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StringId(pub u32);
 
 /// Longest text kept, in bytes; a longer one is cut at a character boundary and marked with its full length, so that a

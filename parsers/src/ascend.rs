@@ -13,6 +13,9 @@
 //! | `database` | the database form, table by table |
 //! | `table` | a table of tasks on its own |
 //! | `totals` | sums by operator on their own |
+//! | `sums` | sums that the profiler made beside the capture |
+//! | `times` | waits and transfers of collectives that the profiler summed |
+//! | `declined` | files of sums that say nothing without the capture they were made from |
 //! | `facts` | what the files beside them say of the run |
 //!
 //! Facts of the format: CANN's `msprof` and torch_npu's profiler sources, and files of 2023 to 2026. A collective's
@@ -26,20 +29,24 @@ use crate::{Format, Head, Match, Place, Progress, ReadError, sqlite};
 
 mod collective;
 mod database;
+mod declined;
 mod facts;
 mod import;
 mod kernels;
 mod layer;
 mod layout;
+mod sums;
 mod table;
 mod task;
 #[cfg(test)]
 mod tests;
 mod timeline;
+mod times;
 mod totals;
 
 use layout::Layout;
 
+pub use declined::FORMAT as DECLINED_FORMAT;
 pub use table::FORMAT as TABLE_FORMAT;
 pub use totals::FORMAT as TOTALS_FORMAT;
 
@@ -87,10 +94,18 @@ fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result
         for timeline in &layout.timelines {
             sink.ledger(&layout::name(timeline), 0, 0, 0, "not read: the database holds the same");
         }
-    } else if layout.timelines.is_empty() {
-        return Err(not_exported(path));
-    } else {
+    } else if !layout.timelines.is_empty() {
         timeline::read(&layout, sink, progress)?;
+        for table in &layout.tables {
+            sink.ledger(&layout::name(table), 0, 0, 0, "not read: the timeline holds the same tasks");
+        }
+    } else if !layout.tables.is_empty() || layout.kernels.is_some() {
+        table::read_layout(&layout, sink, progress)?;
+    } else {
+        return Err(not_exported(path));
+    }
+    for path in &layout.sums {
+        sums::read(path, sink);
     }
     for (file, why) in &layout.not_read {
         sink.ledger(file, 0, 0, 0, why);

@@ -62,6 +62,16 @@ pub enum ReadError {
         /// The tool that printed it.
         tool: &'static str,
     },
+    /// The file is known, and nothing in it can be diagnosed.
+    #[error("'{path}' holds {holds}, and no operations with times; {next}")]
+    Declined {
+        /// The file.
+        path: PathBuf,
+        /// What it holds.
+        holds: String,
+        /// What to give instead.
+        next: String,
+    },
     /// A tool that is needed for this format is not on this machine.
     #[error("'{path}' needs '{tool}', which is not here; run '{command}' where it is and give its output to strato")]
     MissingTool {

@@ -102,6 +102,7 @@ pub const REGISTRY: &[Format] = &[
     log::FORMAT,
     serving::FORMAT,
     link_test::FORMAT,
+    ascend::DECLINED_FORMAT,
 ];
 
 /// The format with this id.

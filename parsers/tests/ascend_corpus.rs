@@ -156,3 +156,112 @@ fn the_layout_of_2023_is_one_capture_of_ten_iterations() {
     // `collectionDateBegin` of start_info.0 is 2023-08-18.
     assert_eq!(trace.start_unix_ns.unwrap() / 86_400_000_000_000, 19_587);
 }
+
+#[test]
+fn operators_of_an_unknown_task_type_are_kernels() {
+    let Some(corpus) = corpus() else { return };
+    let trace = read(&corpus.join("ascend-pytorch/advisor-timeline-advice/trace_view.json"));
+    // python3 as above: 276 tasks of `Ascend Hardware`, 274 of `Task Type` Other and 2 AI_CPU; two of them are named
+    // MEMCPY_ASYNC. The exporter's own `Overlap Analysis` counts 274 intervals of `Computing` in the file.
+    assert_eq!(ledger(&trace, "Ascend Hardware/"), (276, 276, 1_790_457));
+    assert_eq!(kernels(&trace).0, 274);
+}
+
+#[test]
+fn a_table_of_kernels_on_its_own_gives_its_kernels() {
+    let Some(corpus) = corpus() else { return };
+    let path = corpus.join("ascend-pytorch/advisor-compute-advice-data/kernel_details.csv");
+    let mut builder = TraceBuilder::new("kernel_details.csv", "op-summary");
+    let format = parsers::detect::read(&path, None, &mut builder, &|_, _| {}).unwrap();
+    assert_eq!(format.id, "op-summary");
+    // python3: `sum(round(Decimal(row['Duration(us)']) * 1000) for row in csv.DictReader(open('kernel_details.csv')))` over
+    // its 29 rows, 12 of AI_CORE, 9 of MIX_AIC and 8 of AI_VECTOR_CORE.
+    assert_eq!(kernels(&builder.finish()), (29, 5_072_220 + 4_872_937 + 116_002));
+}
+
+#[test]
+fn sums_of_the_profiler_agree_with_what_was_read() {
+    let Some(corpus) = corpus() else { return };
+    for (form, source) in
+        [("text-level1", "communication.json"), ("text-level2", "communication.json"), ("db-level2", "analysis.db")]
+    {
+        for rank in [0, 1] {
+            let trace = read(&corpus.join(format!("ascend-pytorch/alexnet-ddp-2rank-{form}/rank{rank}_ascend_pt")));
+            // Four collectives in the file: `jq '.step50.collective | keys - ["Total Op Info"] | length'` and
+            // `select count(*) from CommAnalyzerTime where hccl_op_name <> 'Total Op Info'`.
+            let (read, kept, time) = ledger(&trace, source);
+            assert_eq!((read, kept, trace.stat("ascend.collective_times_differ")), (4, 4, 0), "{form} rank {rank}");
+            assert!((time - collectives(&trace).1).abs() <= 4, "{form} rank {rank}: {time}");
+            if source == "analysis.db" {
+                continue;
+            }
+            // The second line of step_trace_time.csv, and that of op_statistic.csv summed up.
+            let near = |prefix: &str, ns: i64| assert!((ledger(&trace, prefix).2 - ns).abs() <= 200, "{prefix}: {ns}");
+            near("step_trace_time/Computing", kernels(&trace).1);
+            near("op_statistic/", kernels(&trace).1);
+        }
+    }
+}
+
+#[test]
+fn without_its_timeline_a_capture_is_read_from_its_tables() {
+    let Some(corpus) = corpus() else { return };
+    let from = corpus.join("ascend-pytorch/alexnet-ddp-2rank-text-level1/rank0_ascend_pt");
+    let output = tempfile::tempdir().unwrap();
+    let to = output.path().join("rank0_ascend_pt");
+    std::fs::create_dir_all(to.join("ASCEND_PROFILER_OUTPUT")).unwrap();
+    for file in [
+        "profiler_info_0.json",
+        "ASCEND_PROFILER_OUTPUT/kernel_details.csv",
+        "ASCEND_PROFILER_OUTPUT/communication.json",
+    ] {
+        std::fs::copy(from.join(file), to.join(file)).unwrap();
+    }
+    let (table, whole) = (read(&to), read(&from));
+    // Kernels and collectives are those of the timeline, but for the rounding of each.
+    let near = |a: (usize, i64), b: (usize, i64)| a.0 == b.0 && (a.1 - b.1).unsigned_abs() <= a.0 as u64;
+    assert!(near(kernels(&table), kernels(&whole)) && near(collectives(&table), collectives(&whole)));
+    assert_eq!((waits(&table).0, waits(&whole).0), (4, 112), "one wait for each collective, from the sums");
+    // 3.6833535 ms of transit: `jq '[.step50.collective | to_entries[] | select(.key != "Total Op Info") |
+    // .value["Communication Time Info"]["Transit Time(ms)"]] | add'`.
+    let moved = work(&table, |category, _| category == Category::DeviceOther);
+    assert!(moved.0 == 4 && (moved.1 - 3_683_353).abs() <= 4, "{moved:?}");
+    assert_eq!(table.processes[0].rank, Some(0));
+}
+
+#[test]
+fn files_of_sums_say_what_they_hold_and_what_to_give() {
+    let Some(corpus) = corpus() else { return };
+    let output = "ascend-pytorch/alexnet-ddp-2rank-text-level1/rank0_ascend_pt/ASCEND_PROFILER_OUTPUT";
+    for (file, holds) in [
+        ("cluster-analysis/msinsight-cluster/cluster_communication.json".to_owned(), "sums of each collective"),
+        ("cluster-analysis/msinsight-cluster/cluster_communication_matrix.json".to_owned(), "each pair of ranks"),
+        ("cluster-analysis/msinsight-cluster/cluster_step_trace_time.csv".to_owned(), "each rank of a job"),
+        ("cluster-analysis/msinsight-cluster/communication_group.json".to_owned(), "communication group"),
+        ("cluster-analysis/communication-group/communication_group.json".to_owned(), "communication group"),
+        ("cluster-analysis/communication-group/communication_group_old.json".to_owned(), "communication group"),
+        (format!("{output}/step_trace_time.csv"), "sums of the parts of each step"),
+        (format!("{output}/api_statistic.csv"), "sums of the host's calls"),
+        (format!("{output}/operator_details.csv"), "sums of the framework's operators"),
+        (format!("{output}/communication.json"), "sums of each collective"),
+        (format!("{output}/communication_matrix.json"), "each pair of ranks"),
+        (format!("{output}/operator_memory.csv"), "sizes of allocations"),
+        (format!("{output}/memory_record.csv"), "memory over time"),
+        (format!("{output}/l2_cache.csv"), "cache hits"),
+        (
+            "ascend-pytorch/alexnet-ddp-2rank-db-level2/rank0_ascend_pt/ASCEND_PROFILER_OUTPUT/analysis.db".to_owned(),
+            "steps",
+        ),
+    ] {
+        let mut builder = TraceBuilder::new(&*file, "");
+        let told =
+            parsers::detect::read(&corpus.join(&file), None, &mut builder, &|_, _| {}).map(|f| f.id).unwrap_err();
+        let told = told.to_string();
+        assert!(told.contains(holds) && told.contains("give the directory"), "{file}: {told}");
+    }
+    // Durations of operators by shape on several chips: a table of another tool, without operations or times.
+    for chip in ["310P", "910"] {
+        let file = corpus.join(format!("msprof/op-meantime-baseline-cross-chip/op_meantime_baseline_{chip}.json"));
+        assert!(parsers::detect::detect(&file).is_err());
+    }
+}

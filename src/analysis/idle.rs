@@ -74,15 +74,19 @@ impl<'a> Explainer<'a> {
             return (vec![(bucket, span)], false);
         };
         let graph = call.kind == HostCall::GraphLaunch;
-        if graph && !op.first_of_call && (call.end <= span.start || span.len() <= self.node_gap_ns) {
+        if graph && !op.first_of_call && (call.end - self.timeline.lag <= span.start || span.len() <= self.node_gap_ns)
+        {
             return (vec![(Bucket::GraphInternal, span)], false);
         }
-        if op.start < call.start {
+        // On the clock of the device.
+        let lag = self.timeline.lag;
+        let (start, end) = (call.start - lag, call.end - lag);
+        if op.start < start {
             // The clocks of host and device disagree: a launch after its own work explains nothing.
             return (vec![(Bucket::Unattributed, span)], false);
         }
-        let begun = call.start.clamp(span.start, span.end);
-        let returned = call.end.clamp(begun, span.end);
+        let begun = start.clamp(span.start, span.end);
+        let returned = end.clamp(begun, span.end);
         let mut add = |bucket: Bucket, part: Span| {
             if !part.is_empty() {
                 match parts.last_mut() {
@@ -91,13 +95,15 @@ impl<'a> Explainer<'a> {
                 }
             }
         };
-        self.states.split(call.track, Span::new(span.start, begun), span.start, &mut add);
+        let before = Span::new(span.start + lag, begun + lag);
+        let mut add_before = |bucket, part: Span| add(bucket, Span::new(part.start - lag, part.end - lag));
+        self.states.split(call.track, before, before.start, &mut add_before);
         add(if graph { Bucket::GraphLaunch } else { Bucket::LaunchApi }, Span::new(begun, returned));
         let waited = Span::new(returned, span.end);
         let unexplained = waited.len() > UNRECORDED_LATENCIES * self.latency_ns && self.is_first_of_queue(op, index);
-        let after = if unexplained { Bucket::Unattributed } else { self.after_return(op, index, call.end, span.start) };
+        let after = if unexplained { Bucket::Unattributed } else { self.after_return(op, index, end, span.start) };
         add(after, waited);
-        let after_sync = begun > span.start && self.states.blocked_at(call.track, span.start);
+        let after_sync = begun > span.start && self.states.blocked_at(call.track, before.start);
         (parts, after_sync)
     }
 
@@ -149,9 +155,10 @@ fn launch_latencies(timeline: &Timeline) -> Vec<Ns> {
     for (index, op) in timeline.ops.iter().enumerate() {
         // What ran on a queue before its first recorded operation is unknown, so that one may have waited for anything.
         let first = timeline.first_of_queue.get(op.queue as usize) == Some(&(index as u32));
-        let idle = |c: &&Call| op.first_of_call && !first && latest <= c.end && c.end <= op.start;
-        if let Some(call) = timeline.call(op).filter(idle) {
-            out.push(op.start - call.end);
+        let returned = timeline.call(op).map(|call| call.end - timeline.lag);
+        let idle = |end: &Ns| op.first_of_call && !first && latest <= *end && *end <= op.start;
+        if let Some(end) = returned.filter(idle) {
+            out.push(op.start - end);
         }
         latest = latest.max(op.end);
     }
@@ -163,8 +170,9 @@ fn dispatch_gaps(timeline: &Timeline, latency_ns: Ns) -> Vec<Ns> {
     let mut latest = Ns::MIN;
     let mut out = Vec::new();
     for op in &timeline.ops {
-        let queued =
-            |call: &&Call| call.kind != HostCall::GraphLaunch && call.end.saturating_add(4 * latency_ns) < latest;
+        let queued = |call: &&Call| {
+            call.kind != HostCall::GraphLaunch && (call.end - timeline.lag).saturating_add(4 * latency_ns) < latest
+        };
         if timeline.call(op).filter(queued).is_some() && op.start > latest {
             out.push(op.start - latest);
         }
@@ -178,7 +186,7 @@ fn node_gaps(timeline: &Timeline) -> Vec<Ns> {
     let mut latest = Ns::MIN;
     let mut out = Vec::new();
     for op in &timeline.ops {
-        let returned = timeline.call(op).filter(|c| c.kind == HostCall::GraphLaunch && c.end <= latest);
+        let returned = timeline.call(op).filter(|c| c.kind == HostCall::GraphLaunch && c.end - timeline.lag <= latest);
         if returned.is_some() && !op.first_of_call && op.start > latest {
             out.push(op.start - latest);
         }

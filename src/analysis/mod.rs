@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`bucket`] | buckets and layers |
 //! | [`timeline`] | device operations of one rank with their launch calls |
+//! | [`graph_capture`] | what replayed kernels are, told by the trace of their graphs' capture |
 //! | [`host`] | what each host thread was doing, as a partition of time |
 //! | [`anchor`] | where steps begin |
 //! | [`sequences`] | how long the sequences are that a step attends with |
@@ -33,6 +34,7 @@ pub mod clock;
 pub mod collective;
 pub mod edit;
 pub mod evidence;
+pub mod graph_capture;
 pub mod host;
 pub mod idle;
 pub mod jitter;
@@ -52,7 +54,7 @@ pub mod timeline;
 mod training;
 pub mod wait;
 
-use model::{Evidence, ProcessId, StringId, Trace};
+use model::{Evidence, Ns, ProcessId, StringId, Trace};
 
 pub use anchor::{Anchor, AnchorKind, Confidence};
 pub use bucket::{Bucket, CopyDir, HostLabel, Layer};
@@ -110,6 +112,9 @@ pub struct Integrity {
     pub device_ops: u64,
     /// Operations that start before their launch call starts.
     pub before_launch: u64,
+    /// Longest time by which a device's clock lags behind the host's, ns, as far as that shows; idle time is explained with
+    /// the host's times moved so.
+    pub lag: Ns,
     /// Operations whose launch is unknown.
     pub unlinked: u64,
     /// Of those, operations that ran on their queue before the first one whose launch is known: they were launched before
@@ -202,6 +207,8 @@ pub fn rank_count(trace: &Trace) -> usize {
 
 #[cfg(test)]
 pub(crate) mod job_script;
+#[cfg(test)]
+mod launch_tests;
 #[cfg(test)]
 mod ranks_tests;
 #[cfg(test)]

@@ -260,6 +260,7 @@ impl Integrity {
         }
         self.device_ops += timeline.ops.len() as u64;
         self.before_launch += timeline.before_launch;
+        self.lag = self.lag.max(timeline.lag);
         self.unlinked += timeline.unlinked;
         self.before_recording += timeline.before_recording;
         self.gaps += timeline.gaps.0;

@@ -3,7 +3,7 @@
 use model::{Category, Columns, Detail, Ns, ProcessId, SliceId, Span, StringId, SyncKind, Trace, TrackId, TrackKind};
 use rustc_hash::FxHashMap;
 
-use super::{bucket::CopyDir, host::union};
+use super::{bucket::CopyDir, graph_capture::Tracks, host::union, median};
 use crate::platform::{CanonicalOp, HostCall, OpMatch, Packs};
 
 /// What a device operation is, as far as the sweep cares.
@@ -77,6 +77,8 @@ pub struct Call {
 pub struct Timeline {
     /// Device queues of the rank.
     pub queues: Vec<TrackId>,
+    /// Tracks with the operators that a graph capture gave to the replayed kernels of each queue.
+    pub operators: Vec<Option<TrackId>>,
     /// First operation of each queue, as an index into `ops`.
     pub first_of_queue: Vec<u32>,
     /// Times between the begin and the end of a graph capture, during which launches run nothing.
@@ -98,8 +100,12 @@ pub struct Timeline {
     /// Of those, operations before the first one of their queue that has a launch call: queues run in order, so they were
     /// launched before the recording began.
     pub before_recording: u64,
-    /// Calls that issued device work, of which no record exists although earlier and later calls have theirs.
+    /// Calls that issued device work, of which no record exists although earlier and later calls have theirs. A call inside
+    /// another one is part of it.
     pub unrecorded: u64,
+    /// How far the device's clock lags behind the host's: by so much earlier, the calls all come before their work. 0 where
+    /// hardly any operation starts before its launch.
+    pub lag: Ns,
 }
 
 impl Timeline {
@@ -141,12 +147,14 @@ pub fn build(
     for (i, call) in timeline.calls.iter().enumerate() {
         call_of.insert(call.slice, i as u32);
     }
+    let captured = Tracks::of(trace);
     for (track, lane) in lanes(trace, process, TrackKind::DeviceQueue) {
         if trace.tracks[track.0 as usize].key.device != Some(device) {
             continue;
         }
         let queue = timeline.queues.len() as u32;
         timeline.queues.push(track);
+        timeline.operators.push(captured.operators(trace.tracks[track.0 as usize].key));
         let mut latest: Option<Ns> = None;
         for i in (0..lane.len()).filter(|i| lane.category[*i].is_device_work()) {
             if let Some(previous) = latest {
@@ -177,18 +185,28 @@ pub fn build(
     timeline
 }
 
+/// Whether a call begins or ends a graph capture: CUDA and HIP say `StreamBeginCapture`, CANN `aclmdlRICaptureBegin`.
+pub(super) fn capture_edge(name: &str) -> Option<bool> {
+    let says = |words: [&str; 2]| words.iter().any(|word| name.contains(word));
+    match (says(["BeginCapture", "CaptureBegin"]), says(["EndCapture", "CaptureEnd"])) {
+        (true, _) => Some(true),
+        (_, true) => Some(false),
+        _ => None,
+    }
+}
+
 /// Pairs the calls that begin and end a graph capture, thread by thread.
 fn captures(trace: &Trace, calls: &[Call]) -> Vec<Span> {
     let mut open: FxHashMap<TrackId, Ns> = FxHashMap::default();
     let mut out = Vec::new();
     for call in calls.iter().filter(|c| c.kind == HostCall::GraphCapture) {
         let name = trace.strings.get(call.name);
-        if name.contains("BeginCapture") {
-            open.insert(call.track, call.start);
-        } else if name.contains("EndCapture")
-            && let Some(start) = open.remove(&call.track)
-        {
-            out.push(Span::new(start, call.end));
+        match capture_edge(name) {
+            Some(true) => {
+                open.insert(call.track, call.start);
+            }
+            Some(false) => out.extend(open.remove(&call.track).map(|start| Span::new(start, call.end))),
+            None => {}
         }
     }
     out
@@ -264,6 +282,7 @@ fn touches_pinned(trace: &Trace, op: &DeviceOp) -> bool {
 fn link(timeline: &mut Timeline) {
     let mut waiting = vec![0u64; timeline.queues.len()];
     let mut linked = vec![false; timeline.queues.len()];
+    let mut lags = Vec::new();
     for op in &mut timeline.ops {
         let Some(call) = op.call.and_then(|c| timeline.calls.get_mut(c as usize)) else {
             timeline.unlinked += 1;
@@ -274,8 +293,12 @@ fn link(timeline: &mut Timeline) {
         op.first_of_call = call.ops == 0;
         call.ops += 1;
         op.in_graph |= call.kind == HostCall::GraphLaunch;
-        timeline.before_launch += u64::from(op.start < call.start);
+        if op.start < call.start {
+            timeline.before_launch += 1;
+            lags.push(call.start - op.start);
+        }
     }
+    timeline.lag = lag(lags, timeline.ops.len() as u64 - timeline.unlinked);
     let recorded = |call: &&Call| call.ops > 0;
     let bounds = timeline.calls.iter().find(recorded).zip(timeline.calls.iter().rfind(recorded));
     let inside = |call: &&Call| bounds.is_some_and(|(first, last)| first.start < call.start && call.start < last.start);
@@ -285,8 +308,45 @@ fn link(timeline: &mut Timeline) {
         span.is_some_and(|span| span.start <= call.start)
     };
     let silent = |call: &&Call| call.kind.is_launch() && call.ops == 0 && inside(call) && !captured(call);
-    timeline.unrecorded = timeline.calls.iter().filter(silent).count() as u64;
+    let families = families(&timeline.calls);
+    let mut unrecorded: FxHashMap<u32, bool> = FxHashMap::default();
+    for (call, family) in timeline.calls.iter().filter(|call| call.kind.is_launch()).zip(&families) {
+        let silent = silent(&call) && unrecorded.get(family).copied().unwrap_or(true);
+        unrecorded.insert(*family, silent);
+    }
+    timeline.unrecorded = unrecorded.values().filter(|silent| **silent).count() as u64;
     timeline.before_recording = waiting.iter().zip(&linked).filter(|(_, linked)| **linked).map(|(n, _)| n).sum();
+}
+
+/// Share of the linked operations that must start before their launch call for the clocks to disagree: own value. Single
+/// ones are wrong links.
+const EARLY: f64 = 0.01;
+/// And how many at least.
+const EARLY_OPS: usize = 8;
+
+/// The lag of a device's clock that operations before their launches show: the longest of them but for those far beyond the
+/// median, which are wrong links.
+fn lag(lags: Vec<Ns>, linked: u64) -> Ns {
+    if lags.len() < EARLY_OPS || (lags.len() as f64) < EARLY * linked as f64 {
+        return 0;
+    }
+    let Some(middle) = median(lags.clone()) else { return 0 };
+    lags.into_iter().filter(|lag| *lag <= 2 * middle).max().unwrap_or(0)
+}
+
+/// For each launch the outermost launch of its thread that it lies in, by a number of that call's own. Levels of one runtime call
+/// each other: the inner call of a launch issues nothing of its own.
+fn families(calls: &[Call]) -> Vec<u32> {
+    let mut open: FxHashMap<TrackId, (Ns, u32)> = FxHashMap::default();
+    let mut outermost = |(number, call): (u32, &Call)| {
+        let family = open.get(&call.track).filter(|(end, _)| call.end <= *end && call.start < *end);
+        let family = family.map_or(number, |(_, family)| *family);
+        if family == number {
+            open.insert(call.track, (call.end, number));
+        }
+        family
+    };
+    (0..).zip(calls.iter().filter(|call| call.kind.is_launch())).map(&mut outermost).collect()
 }
 
 /// A copy call whose name does not say whether it blocks did block if it returned only after its copy had ended and the

@@ -150,7 +150,7 @@ fn build(global: &Global, arguments: &Arguments, packs: &Packs, lang: Lang) -> a
     } else {
         arguments.paths.clone()
     };
-    let mut traces = source::open(&paths, arguments.source.as_format.as_deref(), &bar)?;
+    let mut traces = source::open_with(&paths, &arguments.source, packs, &bar)?;
     arguments.kernel_metrics.attach(&mut traces, &bar)?;
     drop(bar);
     let options = Options { steps: arguments.steps, rank: arguments.rank };

@@ -48,7 +48,7 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     let packs = reading.packs()?;
     let bar = Bar::new();
     let start = Instant::now();
-    let mut traces = source::open(&paths, reading.as_format.as_deref(), &bar)?;
+    let mut traces = source::open_with(&paths, &reading, &packs, &bar)?;
     kernel_metrics.attach(&mut traces, &bar)?;
     let read = start.elapsed();
     bar.stage("writing", &output);

@@ -7,7 +7,7 @@ use model::{ImportStat, Severity, Trace, TraceBuilder};
 use parsers::{Place, ReadError};
 
 use super::{exit::Usage, progress::Bar, ranks};
-use crate::{platform::Packs, store};
+use crate::{analysis::graph_capture, platform::Packs, store};
 
 /// Directories below each other that are searched; profilers nest some four.
 const DEPTH: usize = 16;
@@ -21,6 +21,10 @@ pub struct Reading {
     /// Directory with further platform packs (may be given several times; the first one wins).
     #[arg(long, value_name = "DIR")]
     pack: Vec<PathBuf>,
+    /// Trace of the same process while its graphs were captured: names, shapes and modules of replayed kernels are taken
+    /// from it.
+    #[arg(long, value_name = "PATH")]
+    pub graph_capture: Option<PathBuf>,
 }
 
 impl Reading {
@@ -35,12 +39,36 @@ impl Reading {
     }
 }
 
+/// Reads what [`open`] reads, and takes from the graph capture, where one is given, what it says of replayed kernels.
+///
+/// # Errors
+/// Those of [`open`], and a graph capture that fits no capture of a run.
+pub fn open_with(paths: &[PathBuf], reading: &Reading, packs: &Packs, bar: &Bar) -> anyhow::Result<Vec<Trace>> {
+    let mut traces = open(paths, reading.as_format.as_deref(), bar)?;
+    let Some(path) = &reading.graph_capture else { return Ok(traces) };
+    let captures = open(std::slice::from_ref(path), reading.as_format.as_deref(), bar)?;
+    let (mut fitted, mut refused) = (false, None);
+    for trace in &mut traces {
+        for capture in &captures {
+            match graph_capture::apply(trace, capture, packs) {
+                Ok(_) => fitted = true,
+                Err(misfit) => refused = refused.or(Some(misfit)),
+            }
+        }
+    }
+    match refused.filter(|_| !fitted) {
+        Some(misfit) => Err(Usage(format!("'{}' does not fit the run: {misfit}", path.display())).into()),
+        None => Ok(traces),
+    }
+}
+
 /// Reads all captures of all paths, in the order of the paths and sorted within a directory; ranks of one job are one
 /// capture.
 ///
 /// # Errors
 /// The first path that gives nothing. In a directory, a file of an unknown format is passed over; one of a known format
-/// that cannot be read counts as `import.unreadable_file` as long as another one can.
+/// that cannot be read counts as `import.unreadable_file` as long as another one can, one that holds nothing to diagnose as
+/// `import.declined_file`.
 pub fn open(paths: &[PathBuf], as_format: Option<&str>, bar: &Bar) -> anyhow::Result<Vec<Trace>> {
     let mut traces = Vec::new();
     for path in paths {
@@ -70,7 +98,7 @@ fn directory(path: &Path, as_format: Option<&str>, bar: &Bar) -> anyhow::Result<
     walk(path, DEPTH, &mut found)?;
     found.sort();
     let mut traces: Vec<Trace> = Vec::new();
-    let mut failed: Vec<ReadError> = Vec::new();
+    let (mut failed, mut declined): (Vec<ReadError>, Vec<ReadError>) = (Vec::new(), Vec::new());
     for entry in &found {
         // A capture made from this directory and left in it would be everything once more.
         if entry.is_file() && store::is_capture(entry)? {
@@ -82,20 +110,25 @@ fn directory(path: &Path, as_format: Option<&str>, bar: &Bar) -> anyhow::Result<
         }
         match file(entry, as_format, bar) {
             Ok(trace) => traces.push(trace),
+            Err(e @ ReadError::Declined { .. }) => declined.push(e),
             Err(e) if e.is_foreign() => {}
             Err(e) => failed.push(e),
         }
     }
     let Some(first) = traces.first_mut() else {
-        return Err(failed.into_iter().next().map_or_else(|| nothing_in(path), Into::into));
+        return Err(failed.into_iter().chain(declined).next().map_or_else(|| nothing_in(path), Into::into));
     };
-    if let Some(e) = failed.first() {
-        first.stats.push(ImportStat {
-            name: "import.unreadable_file".to_owned(),
-            severity: Severity::Error,
-            count: failed.len() as u64,
-            example: Some(e.to_string()),
-        });
+    let told =
+        [("import.unreadable_file", Severity::Error, failed), ("import.declined_file", Severity::Info, declined)];
+    for (name, severity, errors) in told {
+        let count = errors.len() as u64;
+        let example = errors.first().map(ToString::to_string);
+        first.stats.extend(example.map(|example| ImportStat {
+            name: name.to_owned(),
+            severity,
+            count,
+            example: Some(example),
+        }));
     }
     Ok(traces)
 }

@@ -7,6 +7,7 @@ use super::{
     idle,
     job::{JobPart, Moved},
     model::{BucketRow, Capture, Chip, ClassPart, DeviceGroup, Mapping, P95_STEPS, P99_STEPS, RankPart, Slow},
+    replayed,
     summaries::Summaries,
     work,
 };
@@ -70,6 +71,7 @@ impl RankPart {
             main: main.and_then(|class| rank.classes.iter().position(|c| c.index == class.index)),
             operators,
             kernels,
+            replayed: main.map(|class| replayed::of(trace, rank, class)).unwrap_or_default(),
             outside: outside(rank),
             awaited: awaited(trace, rank).filter(|(_, ns)| *ns > 2 * outside(rank)[0]),
             copies: main.map(|class| work::copies(trace, rank, class)).unwrap_or_default(),

@@ -119,6 +119,8 @@ struct Attribution {
     copies: Vec<serde_json::Value>,
     operators: Vec<serde_json::Value>,
     kernels: Vec<serde_json::Value>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    replayed: Vec<serde_json::Value>,
 }
 
 #[derive(Serialize)]
@@ -205,6 +207,7 @@ fn capture(capture: &Capture, lang: Lang) -> serde_json::Value {
         "integrity": {
             "device_ops": integrity.device_ops,
             "before_launch": integrity.before_launch,
+            "clock_lag_ns": integrity.lag,
             "unlinked": integrity.unlinked,
             "before_recording": integrity.before_recording,
             "judged_ops": integrity.judged,
@@ -292,6 +295,7 @@ fn attribution(capture: &Capture) -> impl Iterator<Item = Attribution> {
                 copies: rank.copies.iter().filter(|_| main).map(shape::copies).collect(),
                 operators: works(&rank.operators),
                 kernels: works(&rank.kernels),
+                replayed: rank.replayed.iter().filter(|_| main).map(shape::replayed).collect(),
             }
         })
     })

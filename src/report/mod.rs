@@ -5,6 +5,7 @@
 //! | [`model`] | everything a report shows, without formatting |
 //! | [`job`] | what several ranks tell together |
 //! | [`work`] | which operators and kernels take the time |
+//! | [`replayed`] | what launched replayed kernels when their graph was captured |
 //! | [`grade`] | how far a capture's evidence reaches |
 //! | [`idle`] | where the idle time lies |
 //! | [`markdown`] | the report for people |
@@ -26,6 +27,7 @@ mod ledger_note;
 pub mod markdown;
 pub mod model;
 pub mod phrase;
+pub mod replayed;
 pub mod summaries;
 pub mod table;
 pub mod terminal;

@@ -7,6 +7,7 @@ use super::{
     grade::Grade,
     idle::Idle,
     job::{JobPart, Moved},
+    replayed::Replayed,
     summaries::Summaries,
     work::Work,
 };
@@ -133,6 +134,8 @@ pub struct RankPart {
     pub operators: Vec<Work>,
     /// Kernels of the main class by exclusive time, longest first.
     pub kernels: Vec<Work>,
+    /// What launched the replayed kernels of the main class when their graph was captured, longest first.
+    pub replayed: Vec<Replayed>,
     /// Device work that lies in no step, ns: before the first and after the last.
     pub outside: [Ns; 2],
     /// The call in which the host waited longest before the first step for work that was not recorded, and for how long, ns;

@@ -51,12 +51,14 @@ pub(super) fn encode(
         Detail::Sync(_) => ("sync", &none),
         Detail::Peer(_) => ("peer", &none),
         Detail::Failed(_) => ("failed", &none),
+        Detail::Launch(_) => ("launch", &none),
     };
     let copy = if let Detail::Copy(copy) = detail { copy.clone() } else { CopyDetail::default() };
     let op = if let Detail::Op(op) = detail { op.clone() } else { OpDetail::default() };
     let call = collective(detail);
     let sync = if let Detail::Sync(kind) = detail { SYNCS.iter().find(|s| s.0 == *kind).map(|s| s.1) } else { None };
     let peer = if let Detail::Peer(rank) = detail { Some(i64::from(*rank)) } else { None };
+    let launched = if let Detail::Launch(kernel) = detail { Some(*kernel) } else { None };
     let error = if let Detail::Failed(code) = detail { Some(*code) } else { None };
 
     cells.put(id)?.put(capture)?.put(kind)?.put(kernel.graph)?.put(kernel.graph_node.or(copy.graph_node))?;
@@ -67,7 +69,10 @@ pub(super) fn encode(
     }
     cells.put(text(copy.direction))?.put(text(copy.src))?.put(text(copy.dst))?;
     cells.put(copy.bytes.or(call.and_then(|c| c.bytes)))?.put(text(op.shapes))?.put(text(op.dtypes))?;
-    cells.put(call.is_some())?.put(text(call.and_then(|c| c.op)))?.put(text(call.and_then(|c| c.group)))?;
+    cells
+        .put(call.is_some())?
+        .put(text(call.and_then(|c| c.op).or(launched)))?
+        .put(text(call.and_then(|c| c.group)))?;
     cells.put(call.and_then(|c| c.group_size).map(i64::from))?.put(call.and_then(|c| c.seq).or(peer))?;
     cells.put(text(call.and_then(|c| c.dtype)))?.put(sync)?.put(error)?;
     Ok(())
@@ -116,6 +121,7 @@ pub(super) fn decode(row: &Source<'_>) -> Result<Detail, super::Error> {
             Some(rank) => Detail::Peer(rank),
             None => return Err(row.damaged("a wait for no rank".to_owned())),
         },
+        "launch" => Detail::Launch(text(18)?.ok_or_else(|| row.damaged("a launch of nothing".to_owned()))?),
         "failed" => Detail::Failed(row.need(24)?),
         other => return Err(row.damaged(format!("unknown kind '{other}'"))),
     })

@@ -299,6 +299,7 @@ fn details(strings: &[StringId]) -> Vec<Detail> {
         Detail::Op(OpDetail { shapes: text(2), dtypes: None }),
         Detail::Collective(Box::new(call)),
         Detail::Sync(SyncKind::StreamWaitEvent),
+        Detail::Launch(StringId(1)),
         Detail::Failed(i64::MIN),
     ]
 }

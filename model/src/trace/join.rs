@@ -139,6 +139,7 @@ fn renamed(mut detail: Detail, name: &impl Fn(Option<StringId>) -> Option<String
         Detail::Copy(copy) => new(&mut [&mut copy.direction, &mut copy.src, &mut copy.dst]),
         Detail::Op(op) => new(&mut [&mut op.shapes, &mut op.dtypes]),
         Detail::Collective(collective) => call(collective),
+        Detail::Launch(kernel) => *kernel = name(Some(*kernel)).unwrap_or_default(),
         Detail::Sync(_) | Detail::Peer(_) | Detail::Failed(_) => {}
     }
     detail

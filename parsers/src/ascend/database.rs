@@ -17,7 +17,7 @@ use std::path::Path;
 use model::{Severity, TraceSink};
 use rustc_hash::FxHashMap;
 
-use super::layout::Layout;
+use super::{layout::Layout, times::Times};
 use crate::{
     Match, Place, Progress, ReadError,
     sqlite::{
@@ -95,7 +95,9 @@ pub(super) fn read(
         return Err(malformed(path, &"it has neither TASK nor CANN_API"));
     }
     let bytes = std::fs::metadata(path).map(|meta| meta.len()).unwrap_or(0);
+    let times = layout.communication.as_deref().map(|path| Times::read(path, sink)).unwrap_or_default();
     let mut state = State::new(sink, layout, bytes);
+    state.import.times = times;
     let (mut jobs, mut job_tables): (Vec<Job>, Vec<&Table>) = (Vec::new(), Vec::new());
     for table in TABLES {
         let Some(info) = source.tables.get(table.name) else { continue };

@@ -12,6 +12,7 @@ use rustc_hash::FxHashMap;
 use super::{
     collective::{Name, element_bytes},
     task::Task,
+    times::{Recorded, Times},
 };
 
 /// Most tracks that are told apart; a track costs more memory than the event that asks for it.
@@ -89,11 +90,26 @@ pub(super) struct Import<'a> {
     last_peer: Option<i64>,
     /// First start of all.
     pub first: Option<Ns>,
+    /// What the profiler summed of each collective.
+    pub times: Times,
+    /// Collectives of which it did.
+    summed: Vec<Recorded>,
+    /// Devices whose tasks inside collectives were recorded.
+    inside: BTreeSet<(ProcessId, i32)>,
 }
 
 impl<'a> Import<'a> {
     pub fn new(sink: &'a mut dyn TraceSink) -> Self {
-        Self { sink, tracks: FxHashMap::default(), devices: BTreeSet::new(), last_peer: None, first: None }
+        Self {
+            sink,
+            tracks: FxHashMap::default(),
+            devices: BTreeSet::new(),
+            last_peer: None,
+            first: None,
+            times: Times::default(),
+            summed: Vec::new(),
+            inside: BTreeSet::new(),
+        }
     }
 
     /// The first device that did anything, 0 before.
@@ -196,6 +212,9 @@ impl<'a> Import<'a> {
         let Collective { process, device, start, end, .. } = *call;
         self.devices.insert((process, device));
         let name = Name::parse(call.name);
+        if let Some(sums) = self.times.of(call.name, start) {
+            self.summed.push(Recorded { process, device, start, end, sums });
+        }
         let track = self.group(process, device);
         let bytes = call.dtype.and_then(element_bytes).zip(call.count).and_then(|(b, n)| b.checked_mul(n));
         let text = |sink: &mut dyn TraceSink, text: Option<&str>| text.map(|text| sink.intern(text));
@@ -221,6 +240,7 @@ impl<'a> Import<'a> {
         for rank in [part.peer, part.own].into_iter().flatten().filter(|rank| (0..MAX_RANK).contains(rank)) {
             self.last_peer = self.last_peer.max(Some(rank));
         }
+        self.inside.insert((process, device));
         let (track, category, note) = match Task::of(part.name, part.name) {
             Task::NotifyWait => {
                 (self.group(process, device), Category::DeviceSync, "wait inside a collective; not device work")
@@ -246,8 +266,43 @@ impl<'a> Import<'a> {
         self.track(TrackKey { kind, process, device, context: Some(0), id: 0 }, Some("communication"))
     }
 
+    /// What the profiler summed of collectives takes the place of the tasks inside them where those were not recorded, and
+    /// is compared with them where they were.
+    fn settle_collectives(&mut self) {
+        let summed = std::mem::take(&mut self.summed);
+        let (mut time, mut placed): (Ns, u64) = (0, 0);
+        for Recorded { process, device, start, end, sums } in &summed {
+            time = time.saturating_add(sums.elapse);
+            let differs = end.saturating_sub(*start).abs_diff(sums.elapse) > super::times::ROUNDING.unsigned_abs();
+            self.stat("collective_times_differ", Severity::Notice, u64::from(differs), None);
+            if self.inside.contains(&(*process, *device)) {
+                continue;
+            }
+            placed += 1;
+            // Data move once the last rank has come: the wait lies first (as with waits that ranks tell of each other).
+            let moves = end.saturating_sub(sums.transit).clamp(*start, *end);
+            let track = self.group(*process, *device);
+            for (name, category, span) in [
+                ("Notify_Wait", Category::DeviceSync, (*start, moves)),
+                ("Memcpy", Category::DeviceOther, (moves, *end)),
+            ] {
+                let name = self.sink.intern(name);
+                self.slice(track, span, name, category, None, None);
+            }
+        }
+        if let Some((file, read)) = self.times.source() {
+            let note = match placed {
+                0 => "sums over the tasks inside collectives, compared with the collectives",
+                _ => "sums over the tasks inside collectives, placed in them: the wait first, then the transfer",
+            };
+            let file = file.to_owned();
+            self.sink.ledger(&file, read, summed.len() as u64, time, note);
+        }
+    }
+
     /// Tells the devices, whose names `product` gives, and what the transfers say of the size of the job.
     pub fn settle(&mut self, product: &dyn Fn(i32) -> Option<String>, world: Option<i64>) {
+        self.settle_collectives();
         let vendor = self.sink.intern("ascend");
         for (process, ordinal) in std::mem::take(&mut self.devices) {
             let name = product(ordinal).map(|name| self.sink.intern(&name));

@@ -14,21 +14,20 @@ const DATABASES: [&str; 5] =
     ["ascend_pytorch_profiler_", "ascend_mindspore_profiler_", "msmonitor_", "msprof_", "report_"];
 
 /// Files that are known and not read, by prefix, and why.
-const NOT_READ: [(&str, &str); 14] = [
-    ("step_trace_time", "not read: sums that the timeline gives itself"),
-    ("operator_details", "not read: sums over the operators of the timeline"),
-    ("op_statistic", "not read: sums over the kernels of the timeline"),
+const NOT_READ: [(&str, &str); 13] = [
+    ("operator_details", "not read: sums over the operators of the timeline, and their call stacks"),
     ("op_summary", "not read: the timeline holds the same tasks"),
     ("task_time", "not read: the timeline holds the same tasks"),
     ("hccl_", "not read: the timeline holds the same collectives"),
-    ("api_statistic", "not read: sums over the calls of the timeline"),
-    ("communication_matrix", "not read: sums over the tasks of collectives"),
-    ("communication_statistic", "not read: sums over the collectives of the timeline"),
+    ("step_trace_", "not read: the timeline holds the same iterations"),
+    ("communication_matrix", "not read: bytes and bandwidth of each pair of ranks, sums over the transfers"),
+    ("fusion_op", "not read: names and memory of fused operators, no times"),
+    ("aicpu", "not read: queues of the processors on the device"),
     ("operator_memory", "not read: sizes of allocations"),
     ("memory_record", "not read: memory over time"),
     ("npu_module_mem", "not read: memory over time"),
     ("l2_cache", "not read: cache hits of kernels"),
-    ("analysis.db", "not read: sums over the tasks of collectives"),
+    ("npu_mem", "not read: memory over time"),
 ];
 
 /// The files of one capture.
@@ -40,8 +39,12 @@ pub(super) struct Layout {
     pub database: Option<PathBuf>,
     /// The table of kernels.
     pub kernels: Option<PathBuf>,
-    /// Waits and transfers of collectives by name.
+    /// Other tables of tasks, which stand in where there is neither timeline nor database.
+    pub tables: Vec<PathBuf>,
+    /// Waits and transfers of collectives by name: `communication.json`, `analysis.db`.
     pub communication: Option<PathBuf>,
+    /// Tables of sums.
+    pub sums: Vec<PathBuf>,
     /// `profiler_info*.json`, `profiler_metadata.json`, `info.json.*`, `start_info.*`.
     pub facts: Vec<PathBuf>,
     /// Known files that are not read, and why.
@@ -82,6 +85,11 @@ impl Layout {
         layout.timelines.dedup();
         let newest = layout.timelines.iter().filter_map(|path| exported(path)).max();
         layout.timelines.retain(|path| exported(path) == newest || exported(path).is_none());
+        // A table of operators says more of them than one of all tasks; of two exports the newest counts.
+        let operators = layout.tables.iter().any(|path| name(path).starts_with("op_summary"));
+        layout.tables.retain(|path| !operators || name(path).starts_with("op_summary"));
+        let newest = layout.tables.iter().filter_map(|path| exported(path)).max();
+        layout.tables.retain(|path| exported(path) == newest || exported(path).is_none());
         layout
     }
 
@@ -103,6 +111,8 @@ impl Layout {
             kernels: around.kernels,
             communication: around.communication,
             facts: around.facts,
+            tables: Vec::new(),
+            sums: Vec::new(),
             not_read: Vec::new(),
             root: folder.to_owned(),
         }
@@ -128,8 +138,13 @@ impl Layout {
                 self.timelines.push(path);
             } else if starts("kernel_details") && name.ends_with(".csv") {
                 self.kernels = Some(path);
-            } else if name == "communication.json" {
+            } else if ["op_summary", "task_time"].iter().any(|p| starts(p)) && name.ends_with(".csv") {
+                self.tables.push(path);
+            } else if name == "communication.json" || name == "analysis.db" {
+                // Where both were exported they hold the same.
                 self.communication = Some(path);
+            } else if super::sums::is_known(&name) {
+                self.sums.push(path);
             } else if ["profiler_info", "profiler_metadata", "info.json", "start_info"].iter().any(|p| starts(p))
                 && !name.ends_with(".done")
             {

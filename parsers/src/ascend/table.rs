@@ -2,14 +2,20 @@
 //! framework's profilers. They hold the device's side only: no calls, no links, waits of collectives within their rows.
 //! What the tool says a task waited (`Wait Time(us)`) compares rows of different streams and is not read.
 
-use std::{borrow::Cow, collections::BTreeMap, path::Path};
+use std::{
+    borrow::Cow,
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use model::{Category, Clock, Ns, ProcessId, Provenance, Severity, TraceSink, TrackKey, TrackKind};
 
 use super::{
-    facts,
+    facts::{self, Facts},
     import::{Collective, DeviceTask, Import, Place},
+    layout::Layout,
     task::Task,
+    times::Times,
 };
 use crate::{
     Format, Head, Match, Place as Where, Progress, ReadError,
@@ -55,27 +61,55 @@ fn matches(head: &Head<'_>) -> Match {
 }
 
 fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result<(), ReadError> {
-    let mut table = Table::open_lines(path, is_header)?;
-    table.select(&COLUMNS);
+    let beside = Layout::of_file(path);
+    let layout = Layout {
+        tables: vec![path.to_owned()],
+        communication: beside.communication,
+        facts: beside.facts,
+        root: beside.root,
+        ..Layout::default()
+    };
+    read_layout(&layout, sink, progress)
+}
+
+/// Reads the tables of a capture that has neither timeline nor database.
+pub(super) fn read_layout(layout: &Layout, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result<(), ReadError> {
+    // The framework's table says the step of each kernel; otherwise it is that of the tool below.
+    let tables: Vec<&PathBuf> = match &layout.kernels {
+        Some(kernels) => vec![kernels],
+        None => layout.tables.iter().collect(),
+    };
+    let said = Facts::read(layout, sink);
+    let times = layout.communication.as_deref().map(|path| Times::read(path, sink)).unwrap_or_default();
     let mut import = Import::new(sink);
+    import.times = times;
     let process = import.sink.process(0);
-    import.sink.describe_process(process, None, None, facts::rank_around(path));
+    let around = tables.iter().find_map(|path| facts::rank_around(path));
+    import.sink.describe_process(process, said.pid, None, said.rank.or(around));
     let mut steps: BTreeMap<(i32, String), (Ns, Ns)> = BTreeMap::new();
-    let (mut read, mut kept) = (0u64, 0u64);
-    while let Some(row) = table.next(progress)? {
-        read += 1;
-        let Some((device, start, end)) = take(&mut import, process, row) else { continue };
-        kept += 1;
-        if let Some(step) = row.text(5).map(Cow::into_owned)
-            && (steps.len() < MAX_STEPS || steps.contains_key(&(device, step.clone())))
-        {
-            let span = steps.entry((device, step)).or_insert((start, end));
-            *span = (span.0.min(start), span.1.max(end));
+    let (mut lost, mut broken, mut damaged, mut kept) = (0u64, 0u64, 0u64, 0u64);
+    for path in &tables {
+        let mut table = Table::open_lines(path, is_header)?;
+        table.select(&COLUMNS);
+        while let Some(row) = table.next(progress)? {
+            let Some((device, start, end)) = take(&mut import, process, row) else {
+                lost += 1;
+                continue;
+            };
+            kept += 1;
+            if let Some(step) = row.text(5).map(Cow::into_owned)
+                && (steps.len() < MAX_STEPS || steps.contains_key(&(device, step.clone())))
+            {
+                let span = steps.entry((device, step)).or_insert((start, end));
+                *span = (span.0.min(start), span.1.max(end));
+            }
         }
+        broken += table.cut();
+        damaged += u64::from(table.damage().is_some());
     }
     if kept == 0 {
         return Err(ReadError::Malformed {
-            path: path.to_owned(),
+            path: tables.first().map_or_else(|| layout.root.clone(), |path| path.to_path_buf()),
             place: Where::File,
             expected: "rows with the start and the duration of a task".to_owned(),
             next: "export the profile again with 'msprof --export=on'".to_owned(),
@@ -88,17 +122,15 @@ fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result
         let name = import.sink.intern(&format!("step {step}"));
         import.slice(track, (start, end), name, Category::DeviceRange, None, None);
     }
-    let lost = read - kept;
     if lost > 0 {
         import.sink.ledger("rows without start or duration", lost, 0, 0, "not kept: incomplete");
     }
     import.stat("incomplete_row", Severity::DataLoss, lost, None);
-    import.stat("broken_rows", Severity::DataLoss, table.cut(), None);
-    import.stat("damaged_file", Severity::DataLoss, u64::from(table.damage().is_some()), None);
+    import.stat("broken_rows", Severity::DataLoss, broken, None);
+    import.stat("damaged_file", Severity::DataLoss, damaged, None);
     import.sink.clock(Clock::FromFirstSlice { unix_offset: Some(0) });
-    import.settle(&|_| None, None);
-    import.sink.manifest("measurement.traced", "ascend", Provenance::Observed);
-    import.sink.manifest("software.profiler", "Ascend profiler (msprof)", Provenance::Observed);
+    import.settle(&|_| None, said.world);
+    said.tell(import.sink);
     import.sink.manifest("ascend.form", "table of tasks", Provenance::Observed);
     Ok(())
 }

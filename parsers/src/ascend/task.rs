@@ -7,6 +7,9 @@ use model::Category;
 /// `KERNEL_AIVEC`, `KERNEL_AICPU`, `DSA_SQE` (random numbers), `DVPP` (images) and their spellings.
 const COMPUTE: [&str; 7] = ["AI_", "AICORE", "AICPU", "MIX_", "KERNEL_", "DSA", "DVPP"];
 
+/// What stands for the type where it was not known: `Other` in CANN 7.0, `N/A` at level 0, our own word where there is none.
+const UNTYPED: [&str; 3] = ["OTHER", "N/A", "NO_TYPE"];
+
 /// What a task is, and what the ledger says of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Task {
@@ -29,6 +32,8 @@ pub(super) enum Task {
 impl Task {
     /// From the task's type and its name, which is its type again where it is no operator.
     pub fn of(task_type: &str, name: &str) -> Self {
+        // Operators are words in mixed case; what the scheduler names itself is in capitals, as types are.
+        let is_operator = name.bytes().any(|b| b.is_ascii_lowercase());
         let plain = |text: &str| text.to_ascii_uppercase().replace(' ', "_");
         let (task_type, name) = (plain(task_type), plain(name));
         let either = |part: &str| name.starts_with(part) || task_type.starts_with(part);
@@ -42,7 +47,9 @@ impl Task {
             Self::NotifyWait
         } else if either("EVENT_RECORD") || either("NOTIFY_RECORD") || either("WRITE_VALUE") || either("EVENT_RESET") {
             Self::Record
-        } else if COMPUTE.iter().any(|part| task_type.starts_with(part)) {
+        } else if COMPUTE.iter().any(|part| task_type.starts_with(part))
+            || UNTYPED.contains(&task_type.as_str()) && is_operator
+        {
             Self::Kernel
         } else {
             Self::Pseudo

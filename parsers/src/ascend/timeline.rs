@@ -14,6 +14,7 @@ use super::{
     layer::{Event, Layer, Names},
     layout::{self, Layout},
     task::Task,
+    times::Times,
 };
 use crate::{
     Place as Where, Progress, ReadError,
@@ -33,6 +34,7 @@ pub(super) fn read(layout: &Layout, sink: &mut dyn TraceSink, progress: Progress
     let facts = Facts::read(layout, sink);
     let kernels = layout.kernels.as_deref().map(|path| Kernels::read(path, sink)).unwrap_or_default();
     let files = layout.timelines.len().max(1) as u64;
+    let times = layout.communication.as_deref().map(|path| Times::read(path, sink)).unwrap_or_default();
     let mut reader = Reader {
         import: Import::new(sink),
         names: Names::default(),
@@ -40,6 +42,7 @@ pub(super) fn read(layout: &Layout, sink: &mut dyn TraceSink, progress: Progress
         parts: FxHashSet::default(),
         file: String::new(),
     };
+    reader.import.times = times;
     let mut arrays = 0;
     for (number, path) in layout.timelines.iter().enumerate() {
         // Two passes over each file are two parts of the whole.
@@ -78,7 +81,7 @@ pub(super) fn read(layout: &Layout, sink: &mut dyn TraceSink, progress: Progress
         let path = layout.timelines.first().map_or(layout.root.as_path(), |path| path.as_path());
         return Err(malformed(path));
     }
-    reader.finish(layout, &facts);
+    reader.finish(&facts);
     Ok(())
 }
 
@@ -321,17 +324,13 @@ impl Reader<'_> {
         self.import.sink.ledger(&row, 1, 1, 0, "counters");
     }
 
-    fn finish(mut self, layout: &Layout, facts: &Facts) {
+    fn finish(mut self, facts: &Facts) {
         let absolute = self.import.first.is_some_and(|first| first > ABSOLUTE);
         let unix_offset = if absolute { Some(0) } else { facts.unix_offset };
         self.import.sink.clock(Clock::FromFirstSlice { unix_offset });
         self.import.settle(&|_| None, facts.world);
         facts.tell(self.import.sink);
         self.import.sink.manifest("ascend.form", "timeline", Provenance::Observed);
-        if let Some(communication) = &layout.communication {
-            let name = layout::name(communication);
-            self.import.sink.ledger(&name, 0, 0, 0, "not read: sums over the tasks of the timeline's collectives");
-        }
     }
 }
 

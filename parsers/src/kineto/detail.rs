@@ -15,7 +15,11 @@ pub(super) fn of<'a>(category: Category, event: &Event<'a>, texts: &mut BatchBui
             (event.args.bytes.is_some() || graph_node.is_some())
                 .then(|| Detail::Copy(CopyDetail { bytes: event.args.bytes, graph_node, ..CopyDetail::default() }))
         }
-        Category::HostApi => called(event, texts).map(Detail::Copy),
+        Category::HostApi => called(event, texts).map(Detail::Copy).or_else(|| {
+            // roctracer's launch calls name their kernel; those of CUPTI do not.
+            let kernel = event.args.launched.filter(|name| !name.raw.is_empty())?;
+            Some(Detail::Launch(texts.string(kernel)))
+        }),
         Category::DeviceSync => sync(event).map(Detail::Sync),
         Category::FrameworkOp | Category::UserRange | Category::CollectiveCall => match collective(event, texts) {
             Some(call) => Some(Detail::Collective(Box::new(call))),

@@ -307,6 +307,11 @@ fn rename(detail: Detail, strings: &[StringId]) -> Detail {
         Detail::Copy(copy) => [&mut copy.direction, &mut copy.src, &mut copy.dst].into_iter().for_each(new),
         Detail::Op(op) => [&mut op.shapes, &mut op.dtypes].into_iter().for_each(new),
         Detail::Collective(collective) => call(collective),
+        Detail::Launch(kernel) => {
+            let mut id = Some(*kernel);
+            new(&mut id);
+            *kernel = id.unwrap_or_default();
+        }
         Detail::Sync(_) | Detail::Peer(_) | Detail::Failed(_) => {}
     }
     detail

@@ -3,7 +3,7 @@
 use model::{Category, Detail, OpDetail, Trace};
 
 use super::dtype;
-use crate::analysis::{CopyDir, DeviceOp, OpKind, Rank};
+use crate::analysis::{CopyDir, DeviceOp, OpKind, Rank, graph_capture};
 
 /// Slices that are looked at backwards from a launch call to the operator around it; Python frames lie between them.
 const NEAR: usize = 256;
@@ -29,10 +29,18 @@ impl Tensor {
     }
 }
 
-/// The tensors that went into the innermost operator around the launch of `op`; empty where nothing was recorded, and for
-/// the nodes of a graph, whose launch stands for all of them.
+/// The tensors that went into the innermost operator around the launch of `op`; empty where nothing was recorded. The launch
+/// of a graph stands for all its nodes; what each of them worked on only the capture of the graph can tell.
 pub fn inputs(trace: &Trace, rank: &Rank, op: &DeviceOp) -> Vec<Tensor> {
-    let Some(call) = rank.timeline.call(op).filter(|_| !op.in_graph) else { return Vec::new() };
+    if op.in_graph {
+        let track = rank.timeline.operators.get(op.queue as usize).copied().flatten();
+        let operator = track.and_then(|track| graph_capture::range_at(trace, track, op.start));
+        return match operator.and_then(|(lane, row)| trace.detail(lane, row)) {
+            Some(Detail::Op(detail)) => tensors(trace, detail),
+            _ => Vec::new(),
+        };
+    }
+    let Some(call) = rank.timeline.call(op) else { return Vec::new() };
     let Some(lane) = trace.lanes.get(call.track.0 as usize) else { return Vec::new() };
     let before = lane.start.partition_point(|s| *s <= call.start);
     let around = (before.saturating_sub(NEAR)..before)

@@ -1,9 +1,10 @@
-//! What a class looks like beside its sums, as JSON: where its idle time lies, what its attention saw, what it copied.
+//! What a class looks like beside its sums, as JSON: where its idle time lies, what its attention saw, what it copied,
+//! what its replayed kernels are.
 
 use serde_json::{Value, json};
 
 use super::plain;
-use crate::report::{idle::Idle, model::Copies};
+use crate::report::{idle::Idle, model::Copies, replayed::Replayed};
 
 /// Idle time that lies together: `kind` says whether in one gap or at the start of the steps.
 pub(super) fn idle(idle: &Idle) -> Value {
@@ -24,6 +25,15 @@ pub(super) fn attended((queries, keys): (u64, u64)) -> Value {
 /// Copies of one direction over the steps that count; `time_ns` is of those that say their bytes.
 pub(super) fn copies(copies: &Copies) -> Value {
     json!({ "name": copies.name, "count": copies.count, "bytes": copies.bytes, "time_ns": copies.time })
+}
+
+/// What launched replayed kernels when their graph was captured; what is not known is absent.
+pub(super) fn replayed(row: &Replayed) -> Value {
+    let said = |text: &str| (!text.is_empty()).then(|| plain(text));
+    json!({
+        "operator": said(&row.operator), "shapes": said(&row.shapes), "module": said(&row.module),
+        "count": row.count, "exclusive_ns": row.busy,
+    })
 }
 
 #[cfg(test)]

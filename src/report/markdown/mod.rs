@@ -7,6 +7,7 @@ mod capture;
 mod findings;
 mod job;
 mod replay;
+mod replayed;
 mod source;
 mod steps;
 mod summaries;
@@ -38,6 +39,7 @@ pub fn render(report: &Report, lang: Lang) -> String {
         steps::write(&mut page);
         time::write(&mut page);
         work::write(&mut page);
+        replayed::write(&mut page);
         summaries::write(&mut page);
         findings::write(&mut page);
         replay::write(&mut page);

@@ -112,4 +112,13 @@ fn stats(page: &mut Page<'_>) {
             ("zero", Value::Count(integrity.zero_gaps)),
         ],
     ));
+    if integrity.lag > 0 {
+        page.paragraph(&page.fill(
+            Text::new(
+                "The device's clock lags behind the host's: only {lag} earlier do the launch calls come before their work. Idle time was explained with the host's times moved by that much; durations are not touched.",
+                "设备时钟落后于主机时钟：下发调用提前 {lag} 后才都早于其工作。解释空闲时间时已将主机时间按此平移；时长不受影响。",
+            ),
+            [("lag", Value::Ns(integrity.lag))],
+        ));
+    }
 }

@@ -75,7 +75,7 @@ CREATE TABLE slice (
 CREATE TABLE detail (
     id            INTEGER PRIMARY KEY,
     capture_id    INTEGER NOT NULL,
-    kind          TEXT NOT NULL,        -- kernel, copy, op, collective, sync, peer, failed
+    kind          TEXT NOT NULL,        -- kernel, copy, op, collective, sync, peer, launch, failed
     graph_id      INTEGER,
     graph_node    INTEGER,
     grid_x        INTEGER,
@@ -91,7 +91,7 @@ CREATE TABLE detail (
     shapes_id     INTEGER,
     dtypes_id     INTEGER,
     is_collective INTEGER NOT NULL,     -- whether the next columns describe a collective
-    op_id         INTEGER,
+    op_id         INTEGER,              -- operation of a collective, or the kernel that a launch call names
     group_id      INTEGER,
     group_size    INTEGER,
     seq           INTEGER,              -- number in the group; of a peer, the rank waited for

@@ -101,7 +101,7 @@ fn a_directory_is_one_rank_with_the_cores_of_its_kernels() {
     let output = Output::new()
         .file("x_ascend_pt/ASCEND_PROFILER_OUTPUT/trace_view.json", &format!("[{NAMES},{EVENTS}]"))
         .file("x_ascend_pt/ASCEND_PROFILER_OUTPUT/kernel_details.csv", kernels)
-        .file("x_ascend_pt/ASCEND_PROFILER_OUTPUT/step_trace_time.csv", "Step\n7\n")
+        .file("x_ascend_pt/ASCEND_PROFILER_OUTPUT/step_trace_time.csv", "Step,Computing,Free\n7,10.0005,2.5\n")
         .file("x_ascend_pt/profiler_info_3.json", info)
         .file("x_ascend_pt/profiler_metadata.json", r#"{"distributed_args": {"world_size": 16, "tensor_model_parallel_size": 8}, "ENV_VARIABLES": {"HCCL_RDMA_TC": "1", "MY_TOKEN": "secret"}}"#);
     let trace = read(&output.path("x_ascend_pt"));
@@ -111,7 +111,11 @@ fn a_directory_is_one_rank_with_the_cores_of_its_kernels() {
     assert_eq!((said("parallel.world_size"), said("parallel.tp")), (Some("16"), Some("8")));
     assert_eq!((said("software.toolkit"), said("ascend.profiler_level")), (Some("CANN 8.3"), Some("Level1")));
     assert_eq!(said("software.env"), Some("HCCL_RDMA_TC=1"));
-    assert!(trace.ledger.iter().any(|row| row.category == "step_trace_time"));
+    assert_eq!(
+        ledger(&trace, "step_trace_time/Computing"),
+        (1, 0, 10_001),
+        "told for comparison, half a ns rounded up"
+    );
 }
 
 #[test]
@@ -143,4 +147,28 @@ fn the_layout_of_2023_has_its_own_clock_and_one_file_for_each_iteration() {
     let beside = rows(&trace, TrackKind::DeviceAnnotation);
     assert_eq!(beside.iter().map(|row| row.0).collect::<Vec<_>>(), [Category::DeviceRange; 2]);
     assert_eq!((trace.processes[0].pid, trace.processes[0].rank), (Some(77), Some(0)));
+}
+
+#[test]
+fn operators_of_a_type_that_the_scheduler_does_not_know_are_kernels() {
+    let task = |name: &str, task_type: &str, ts: u32| {
+        format!(
+            r#"{{"name":"{name}","pid":32,"tid":2,"ts":"17364088830000{ts}.000","dur":1,"args":{{"Task Type":"{task_type}"}},"ph":"X"}}"#
+        )
+    };
+    let timeline = format!(
+        r#"[{{"name":"process_name","pid":32,"tid":0,"args":{{"name":"Ascend Hardware"}},"ph":"M"}},
+{},{},{}]"#,
+        task("aclnnAdd_AddAiCore_Add", "Other", 10),
+        task("MEMCPY_ASYNC", "Other", 20),
+        task("PLACE_HOLDER_SQE", "Other", 30)
+    );
+    let output = Output::new().file("p_ascend_pt/ASCEND_PROFILER_OUTPUT/trace_view.json", &timeline);
+    let trace = read(&output.path("p_ascend_pt"));
+    let work: Vec<_> = rows(&trace, TrackKind::DeviceQueue).into_iter().map(|row| (row.0, row.1)).collect();
+    assert_eq!(
+        work,
+        [(Category::Kernel, "aclnnAdd_AddAiCore_Add".to_owned()), (Category::Memcpy, "MEMCPY_ASYNC".to_owned())]
+    );
+    assert_eq!(rows(&trace, TrackKind::DeviceAnnotation)[0].1, "PLACE_HOLDER_SQE");
 }

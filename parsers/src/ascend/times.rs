@@ -1,0 +1,184 @@
+//! What the profiler summed of each collective: how long it took, how long it transferred, how long it waited
+//! (`communication.json`, and `CommAnalyzerTime` of `analysis.db`). The sums are over the tasks of one plane. They stand in
+//! for the tasks inside collectives where the capture does not hold those: at level 0, in a table of kernels on its own.
+
+use std::{collections::HashMap, fs::File, io::BufReader, path::Path};
+
+use model::{Ns, ProcessId, Severity, TraceSink};
+use rustc_hash::FxHashMap;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::sqlite::{
+    SIGNATURE,
+    page::{
+        Column::{self, Real, Text},
+        Page,
+    },
+    scan::{self, Item, Job},
+    source,
+};
+
+/// Largest file of sums that is read, bytes; a step of a large model has some thousand collectives of a kilobyte each.
+const MAX_BYTES: u64 = 256 << 20;
+/// Most collectives that are kept in mind.
+const MAX_COLLECTIVES: usize = 1 << 20;
+/// The files hold times as floats of µs since 1970, which are exact to a quarter of a microsecond, ns.
+pub(super) const ROUNDING: Ns = 1_000;
+/// How far the start of the sums may lie from that of the collective, ns: they begin with the first task inside it, some µs
+/// later. Names are numbered, so only instances of groups whose numbers end alike could be taken for each other.
+const NEAR: u64 = 1_000_000;
+/// Key of the sum over all collectives of a step.
+const TOTAL: &str = "Total Op Info";
+
+/// Sums of one collective, ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sums {
+    pub start: Ns,
+    pub elapse: Ns,
+    pub transit: Ns,
+}
+
+/// A collective of the capture and what was summed of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Recorded {
+    pub process: ProcessId,
+    pub device: i32,
+    pub start: Ns,
+    pub end: Ns,
+    pub sums: Sums,
+}
+
+/// Sums of the collectives of a capture by name.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Times {
+    by_name: FxHashMap<String, Vec<Sums>>,
+    file: Option<String>,
+    read: u64,
+}
+
+impl Times {
+    /// Reads `communication.json` or `analysis.db`; what cannot be read is counted.
+    pub fn read(path: &Path, sink: &mut dyn TraceSink) -> Self {
+        let name = super::layout::name(path);
+        let mut times = Self { file: Some(name.clone()), ..Self::default() };
+        let too_large = std::fs::metadata(path).is_ok_and(|meta| meta.len() > MAX_BYTES);
+        let read = match too_large {
+            true => Err(format!("more than {MAX_BYTES} bytes")),
+            false if is_database(path) => times.database(path),
+            false => times.json(path),
+        };
+        times.by_name.values_mut().for_each(|sums| sums.sort_unstable_by_key(|sums| sums.start));
+        if let Err(why) = read {
+            let example = format!("{name}: {why}");
+            sink.stat("ascend.unreadable_file", Severity::DataLoss, 1, Some(&example));
+        }
+        times
+    }
+
+    /// The sums of the collective of this name that started about then.
+    pub fn of(&self, name: &str, start: Ns) -> Option<Sums> {
+        let known = self.by_name.get(bare(name))?;
+        let after = known.partition_point(|sums| sums.start < start);
+        let around = [after.checked_sub(1), Some(after)].into_iter().flatten().filter_map(|at| known.get(at));
+        let nearest = around.min_by_key(|sums| sums.start.abs_diff(start))?;
+        (nearest.start.abs_diff(start) <= NEAR).then_some(*nearest)
+    }
+
+    /// The file, and how many collectives it told of.
+    pub fn source(&self) -> Option<(&str, u64)> {
+        self.file.as_deref().map(|file| (file, self.read))
+    }
+
+    fn add(&mut self, name: &str, start: Option<Ns>, elapse: Option<Ns>, transit: Option<Ns>) {
+        let (Some(start), Some(elapse), Some(transit)) = (start, elapse, transit) else { return };
+        let limits = 0..i64::MAX / 4;
+        if name == TOTAL || ![start, elapse, transit].iter().all(|ns| limits.contains(ns)) {
+            return;
+        }
+        if self.read < MAX_COLLECTIVES as u64 {
+            self.read += 1;
+            self.by_name.entry(bare(name).to_owned()).or_default().push(Sums { start, elapse, transit });
+        }
+    }
+
+    fn json(&mut self, path: &Path) -> Result<(), String> {
+        let file = File::open(path).map_err(|error| error.to_string())?;
+        let steps: Steps = serde_json::from_reader(BufReader::new(file)).map_err(|error| error.to_string())?;
+        for (name, op) in steps.into_values().flat_map(HashMap::into_values).flatten() {
+            let Some(time) = op.time else { continue };
+            let ns = |value: Option<Box<RawValue>>, exponent| {
+                model::time::parse_decimal(value?.get().as_bytes(), exponent).ok().map(|(ns, _)| ns)
+            };
+            self.add(&name, ns(time.start, 3), ns(time.elapse, 6), ns(time.transit, 6));
+        }
+        Ok(())
+    }
+
+    fn database(&mut self, path: &Path) -> Result<(), String> {
+        let bytes = std::fs::metadata(path).map_err(|error| error.to_string())?.len();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(|error| error.to_string())?;
+        let tables = runtime.block_on(async {
+            let mut db = source::connect(path).await?;
+            source::tables(&mut db, bytes).await
+        });
+        let (tables, _) = tables.map_err(|error| error.to_string())?;
+        // At level 0 the database holds the sums of steps only.
+        let Some(job) = tables.get("CommAnalyzerTime").and_then(|table| Job::new(table, COLUMNS)) else {
+            return Ok(());
+        };
+        let mut lost = None;
+        scan::scan(path, &[job], |_, item| match item {
+            Item::Page(page) => self.page(&page),
+            Item::WrongTypes(..) => {}
+            Item::Lost(_, _, why) => lost = Some(why.to_string()),
+        });
+        lost.map_or(Ok(()), Err)
+    }
+
+    fn page(&mut self, page: &Page) {
+        // SQLite keeps these numbers as floats already.
+        let ns = |lane: usize, row: usize, unit: f64| {
+            let ns = (page.real(lane, row)? * unit).round();
+            (ns.abs() < 9e18).then_some(ns as Ns)
+        };
+        for row in 0..page.rows {
+            let Some(name) = page.inline(0, row) else { continue };
+            self.add(name, ns(1, row, 1e3), ns(2, row, 1e6), ns(3, row, 1e6));
+        }
+    }
+}
+
+/// `CommAnalyzerTime`: µs and ms.
+const COLUMNS: &[Column] =
+    &[Text("hccl_op_name", None), Real("start_timestamp"), Real("elapse_time"), Real("transit_time")];
+
+/// By step, then `p2p` or `collective`, then name and group of the collective.
+type Steps = HashMap<String, HashMap<String, HashMap<String, Op>>>;
+
+#[derive(Deserialize)]
+struct Op {
+    #[serde(rename = "Communication Time Info")]
+    time: Option<TimeInfo>,
+}
+
+#[derive(Deserialize)]
+struct TimeInfo {
+    #[serde(rename = "Start Timestamp(us)")]
+    start: Option<Box<RawValue>>,
+    #[serde(rename = "Elapse Time(ms)")]
+    elapse: Option<Box<RawValue>>,
+    #[serde(rename = "Transit Time(ms)")]
+    transit: Option<Box<RawValue>>,
+}
+
+/// A collective's name without its group.
+fn bare(name: &str) -> &str {
+    name.split('@').next().unwrap_or(name)
+}
+
+fn is_database(path: &Path) -> bool {
+    let mut head = [0; SIGNATURE.len()];
+    let read = File::open(path).and_then(|mut file| std::io::Read::read_exact(&mut file, &mut head));
+    read.is_ok() && head == *SIGNATURE
+}
