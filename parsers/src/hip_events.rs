@@ -12,6 +12,7 @@ use crate::{
     Place, Progress, ReadError, hip,
     json_walk::{List, walk},
     lanes::{Account, Lanes},
+    simulated,
 };
 
 /// Most lanes whose name is remembered; a machine has some twenty.
@@ -156,6 +157,8 @@ pub(crate) fn read(
     let take = &mut |_: usize, place: &str, raw: &str| {
         if list(place) == List::Give && raw.starts_with('{') {
             import.take(raw);
+        } else if place == "otherData.stratoSimulated" && raw == "true" {
+            simulated::tell(&mut *import.sink);
         }
     };
     let broken = walk(path, progress, &list, take)?;

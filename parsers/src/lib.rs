@@ -35,6 +35,7 @@ mod overhead;
 pub mod rocprof;
 pub mod rocprofv3;
 pub mod serving;
+mod simulated;
 mod sqlite;
 
 pub use error::{Place, ReadError};

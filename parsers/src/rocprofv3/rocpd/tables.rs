@@ -7,7 +7,7 @@ use super::{
     state::{Event, State, Track},
 };
 use crate::{
-    hip,
+    hip, simulated,
     sqlite::page::{
         Column::{self, Int, Text},
         Page,
@@ -27,6 +27,7 @@ pub(super) struct Table {
 
 /// Every table that is read.
 pub(super) const TABLES: &[Table] = &[
+    Table { name: "rocpd_metadata", columns: METADATA, becomes: "label of simulated captures", take: metadata },
     Table { name: "rocpd_string", columns: STRING, becomes: "names", take: string },
     Table { name: "rocpd_info_process", columns: PROCESS, becomes: "processes, environment not read", take: process },
     Table { name: "rocpd_info_thread", columns: THREAD, becomes: "threads", take: thread },
@@ -43,6 +44,15 @@ pub(super) const TABLES: &[Table] = &[
     Table { name: "rocpd_kernel_dispatch", columns: DISPATCH, becomes: "kernel", take: dispatch },
     Table { name: "rocpd_memory_copy", columns: COPY, becomes: "memcpy", take: copy },
 ];
+
+const METADATA: &[Column] = &[Text("tag", None), Text("value", None)];
+
+fn metadata(state: &mut State<'_, '_>, page: &Page, row: usize) -> Option<(Ns, Ns)> {
+    if page.inline(0, row)? == simulated::LABEL && page.inline(1, row)? == "true" {
+        simulated::tell(&mut *state.import.sink);
+    }
+    Some((0, 0))
+}
 
 const STRING: &[Column] = &[Int("id", &[]), Text("string", None)];
 
