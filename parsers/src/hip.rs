@@ -51,15 +51,11 @@ pub(crate) fn counted(kernel: StringId, times: (Ns, Ns), shape: (Option<[u32; 3]
     }
 }
 
-/// Short form of a direction that ends like `HOST_TO_DEVICE`, with whatever prefix and case.
+/// Short form of a direction that ends like `HOST_TO_DEVICE` or `HostToDevice`, with whatever prefix.
 pub(crate) fn direction(text: &str) -> Option<&'static str> {
-    let text = text.trim().to_ascii_uppercase();
-    let known = [
-        ("HOST_TO_DEVICE", "HtoD"),
-        ("DEVICE_TO_HOST", "DtoH"),
-        ("DEVICE_TO_DEVICE", "DtoD"),
-        ("HOST_TO_HOST", "HtoH"),
-    ];
+    let text = text.trim().to_ascii_uppercase().replace('_', "");
+    let known =
+        [("HOSTTODEVICE", "HtoD"), ("DEVICETOHOST", "DtoH"), ("DEVICETODEVICE", "DtoD"), ("HOSTTOHOST", "HtoH")];
     known.iter().find(|(ending, _)| text.ends_with(ending)).map(|(_, short)| *short)
 }
 
@@ -95,6 +91,7 @@ mod tests {
     fn directions_are_told_by_their_ending() {
         assert_eq!(direction("MEMORY_COPY_HOST_TO_DEVICE"), Some("HtoD"));
         assert_eq!(direction("device_to_device"), Some("DtoD"));
+        assert_eq!(direction("CopyDeviceToHost"), Some("DtoH"));
         assert_eq!(direction("sideways"), None);
     }
 }

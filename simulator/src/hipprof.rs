@@ -34,7 +34,7 @@ impl Job {
         }
         let write = || {
             let mut out = BufWriter::new(File::create(path)?);
-            let about = json!({"tool": "hipprof", "stratoSimulated": true});
+            let about = json!({"tool": "hipprof", "stratoSimulated": "true"});
             write!(out, "{{\"otherData\": {about},\n\"traceEvents\": [{{}}")?;
             name(&mut out, COPIES, "COPY")?;
             name(&mut out, CALLS, "CPU HIP API")?;
@@ -72,7 +72,7 @@ impl Run {
         for op in self.kept() {
             let args = json!({
                 "pid": process, "tid": process, "Index": self.host[op.call].correlation, "dev-id": self.rank,
-                "queue-id": op.stream,
+                "queue-id": if matches!(op.work, Work::Copy { .. }) { 0 } else { op.stream + 1 }, "stream-id": op.stream + 9,
             });
             let begin = begins(op);
             let (lane, name) = match op.work {
@@ -88,16 +88,16 @@ impl Run {
         Ok(())
     }
 
-    /// When each operation begins as the profiler sees it: a kernel that was queued where the last operation before it
-    /// ended, on its stream or on one that it waits for; all else when it really began.
-    fn begins(&self) -> impl Fn(&DeviceOp) -> i64 {
+    /// When each operation begins as the profiler sees it: a kernel that had been issued before the operation before it
+    /// ended (on its stream or on one that it waits for) where that one ended; all else when it really began.
+    fn begins(&self) -> impl Fn(&DeviceOp) -> i64 + '_ {
         let mut ends: Vec<i64> = self.ops.iter().map(|op| op.end).collect();
         ends.sort_unstable();
         move |op| {
             let kernel = matches!(op.work, Work::Compute(_) | Work::Collective { .. });
             let queued = kernel && matches!(op.bound, Bound::Stream | Bound::Node);
             let before = ends.partition_point(|end| *end <= op.start).checked_sub(1).map(|at| ends[at]);
-            before.filter(|_| queued).unwrap_or(op.start)
+            before.filter(|end| queued && self.host[op.call].end <= *end).unwrap_or(op.start)
         }
     }
 }

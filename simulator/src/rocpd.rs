@@ -23,6 +23,8 @@ const BOOTED: i64 = 1_000_000_000_000_000;
 const MARKERS: i64 = 1 << 32;
 /// The kernel that fills memory.
 const FILL: &str = "__amd_rocclr_fillBufferAligned";
+/// Streams are numbered apart from the queues that they use.
+const STREAMS: i64 = 8;
 /// Numbers in the tables: the node, the process, and the agents, of which the first is the CPU.
 const NODE: i64 = 1;
 const PROCESS: i64 = 1;
@@ -151,6 +153,7 @@ impl Run {
         let stack = self.host[op.call].correlation;
         let (start, end) = (BOOTED + op.start, BOOTED + op.end);
         let (thread, gpu, queue) = (self.pid(), FIRST_GPU + self.device(), i64::try_from(op.stream).unwrap_or(0) + 1);
+        let stream = STREAMS + queue;
         let (name, threads) = match op.work {
             Work::Copy { direction, .. } => {
                 let (name, from, to) = match direction {
@@ -163,7 +166,7 @@ impl Run {
                 let name = rows.texts.id(name);
                 rows.inserts.row(
                     "INSERT INTO rocpd_memory_copy@ (nid, pid, tid, start, end, name_id, dst_agent_id, src_agent_id, size, queue_id, stream_id, event_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    [NODE, PROCESS, thread, start, end, name, to, from, op.bytes, queue, queue, event].map(Cell::from),
+                    [NODE, PROCESS, thread, start, end, name, to, from, op.bytes, 0, stream, event].map(Cell::from),
                 );
                 return;
             }
@@ -180,7 +183,7 @@ impl Run {
         rows.inserts.row(
             "INSERT INTO rocpd_kernel_dispatch@ (nid, pid, tid, agent_id, kernel_id, dispatch_id, queue_id, stream_id, start, end, workgroup_size_x, workgroup_size_y, workgroup_size_z, grid_size_x, grid_size_y, grid_size_z, event_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, 1, ?, 1, 1, ?)",
             [
-                NODE, PROCESS, thread, gpu, kernel, dispatch, queue, queue, start, end, threads, items, event,
+                NODE, PROCESS, thread, gpu, kernel, dispatch, queue, stream, start, end, threads, items, event,
             ]
             .map(Cell::from),
         );

@@ -213,18 +213,20 @@ const DISPATCH: &[Column] = &[
     Int("grid_size_x", &["grid_x"]),
     Int("grid_size_y", &["grid_y"]),
     Int("grid_size_z", &["grid_z"]),
+    Int("stream_id", &[]),
 ];
 
 fn dispatch(state: &mut State<'_, '_>, page: &Page, row: usize) -> Option<(Ns, Ns)> {
     let [start, end, kernel, event, pid, agent, queue, track] = page.ints(row);
     let times = (start?, end?);
-    let place = state.place(Track { pid, agent, queue, ..Track::default() }, track);
+    let place = state.place(Track { pid, agent, queue, stream: page.int(14, row), ..Track::default() }, track);
     let (device, correlation) = (state.device(place.agent), state.correlation(event));
     let sides = |first: usize| std::array::from_fn(|side| page.int(first + side, row));
     let name = kernel.and_then(|id| state.kernels.get(&id));
     state.unnamed += u64::from(name.is_none());
     let name = name.map_or("(unnamed)", AsRef::as_ref);
-    state.import.kernel(times, place.pid, (device, place.queue), correlation, (sides(11), sides(8)), name);
+    let queue = (device, place.queue, place.stream);
+    state.import.kernel(times, place.pid, queue, correlation, (sides(11), sides(8)), name);
     Some(times)
 }
 
