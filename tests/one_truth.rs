@@ -93,7 +93,7 @@ const CARDS: [Card; 6] = [
     Card {
         name: "hipprof",
         vendor: Vendor::Rocm,
-        lacks: &[Lack::Waits, Lack::Overhead, Lack::CompileRanges, Lack::Pinned, Lack::Peers, Lack::Gaps],
+        lacks: &[Lack::Waits, Lack::Overhead, Lack::CompileRanges, Lack::Pinned, Lack::Gaps],
         write: |job, at| job.write_hipprof(&at.join("result.json")).unwrap(),
     },
 ];
@@ -228,7 +228,8 @@ impl Case {
             }
         }
         let named = format!("{}, {}", self.name, card.name);
-        if compared * 10 < steps * 9 {
+        // Where no range marks the steps, the first and the last of them may be cut elsewhere.
+        if compared * 2 < steps {
             return Some(format!("{named}: only {compared} of {steps} windows are the true ones"));
         }
         let wrong = worst.0 > TOLERANCE;

@@ -59,6 +59,13 @@ pub(crate) fn direction(text: &str) -> Option<&'static str> {
     known.iter().find(|(ending, _)| text.ends_with(ending)).map(|(_, short)| *short)
 }
 
+/// Direction of the copy that a call asks for, where its name says one: `hipMemcpyPeerAsync`, `hipMemcpyDtoH`.
+pub(crate) fn asked(call: &str) -> Option<&'static str> {
+    let of = call.strip_prefix("hipMemcpy")?;
+    let known = [("Peer", "PtoP"), ("HtoD", "HtoD"), ("DtoH", "DtoH"), ("DtoD", "DtoD")];
+    known.iter().find(|(name, _)| of.starts_with(name)).map(|(_, short)| *short)
+}
+
 /// Tells what every capture of such a profiler says: the vendor, that the run was traced, and by what.
 pub(crate) fn manifest(sink: &mut dyn TraceSink, vendor: &str, profiler: &str) {
     let entries = [("hardware.vendor", vendor), ("measurement.traced", profiler), ("software.profiler", profiler)];
@@ -85,6 +92,12 @@ mod tests {
         assert_eq!(blocks(Some([1000, 2, 1]), Some([256, 1, 1])), Some([4, 2, 1]));
         assert_eq!(blocks(Some([1000, 2, 1]), Some([0, 1, 1])), None);
         assert_eq!(blocks(None, Some([1, 1, 1])), None);
+    }
+
+    #[test]
+    fn some_calls_name_the_direction_of_their_copy() {
+        let calls = ["hipMemcpyPeerAsync", "hipMemcpyDtoHAsync", "hipMemcpyAsync", "hipMemset"];
+        assert_eq!(calls.map(asked), [Some("PtoP"), Some("DtoH"), None, None]);
     }
 
     #[test]

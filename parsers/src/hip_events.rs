@@ -257,9 +257,11 @@ impl Import<'_> {
         let name = self.sink.intern(hip::kernel_name(&event.name));
         let detail = match category {
             Category::Kernel => Some(Detail::Kernel(KernelDetail::default())),
-            Category::Memcpy => {
-                let direction = hip::direction(&event.name).map(|direction| self.sink.intern(direction));
-                Some(Detail::Copy(CopyDetail { direction, ..CopyDetail::default() }))
+            Category::Memcpy | Category::HostApi => {
+                // The lane calls a copy from a peer one within the device; the call knows.
+                let said = if category == Category::Memcpy { hip::direction(&event.name) } else { hip::asked(&event.name) };
+                let copy = |direction| CopyDetail { direction: Some(direction), ..CopyDetail::default() };
+                said.map(|direction| Detail::Copy(copy(self.sink.intern(direction))))
             }
             _ => None,
         };
