@@ -44,7 +44,8 @@ enum Lack {
     Pinned,
     /// Fills: they are kernels.
     Fills,
-    /// Peers of copies: they are copies within the device.
+    /// Peers of copies: they are copies within the device. A format without them is not asked whom it blames for a run that
+    /// waits for such copies, because no rule knows yet that they may come from elsewhere.
     Peers,
     /// The gap between two queued operations: the second one begins where the first one ended. What ran on the device and
     /// the gaps are one sum; by how much each class may be too long follows from the gaps.
@@ -195,7 +196,9 @@ impl Case {
             wrong.extend(self.attribution(card, &analysis, &truth));
             let verdict = diagnose::diagnose(&trace, &analysis, packs).verdict;
             // Who cannot tell and who sees nothing of weight blames nobody.
-            if !matches!(verdict.layer, VerdictLayer::Undecided | VerdictLayer::None) {
+            let transfers = self.config.faults.iter().any(|fault| fault.kind == FaultKind::KvTransfer);
+            let asked = !(transfers && card.lacks(Lack::Peers));
+            if asked && !matches!(verdict.layer, VerdictLayer::Undecided | VerdictLayer::None) {
                 blamed.push((verdict.layer, card.name, verdict.because));
             }
         }

@@ -259,7 +259,8 @@ impl Import<'_> {
             Category::Kernel => Some(Detail::Kernel(KernelDetail::default())),
             Category::Memcpy | Category::HostApi => {
                 // The lane calls a copy from a peer one within the device; the call knows.
-                let said = if category == Category::Memcpy { hip::direction(&event.name) } else { hip::asked(&event.name) };
+                let said =
+                    if category == Category::Memcpy { hip::direction(&event.name) } else { hip::asked(&event.name) };
                 let copy = |direction| CopyDetail { direction: Some(direction), ..CopyDetail::default() };
                 said.map(|direction| Detail::Copy(copy(self.sink.intern(direction))))
             }

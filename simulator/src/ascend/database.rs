@@ -47,8 +47,8 @@ impl Recorded {
         let mut rows = Rows::default();
         self.about(&mut rows);
         let thread = (self.run.pid() << 32) | self.run.pid();
-        for event in &self.run.host {
-            host_row(&mut rows, event, thread);
+        for (index, event) in self.run.host.iter().enumerate() {
+            host_row(&mut rows, self, (index, event), thread);
         }
         for event in &self.run.other {
             framework_row(&mut rows, event, thread + 1, FUNCTION);
@@ -167,7 +167,7 @@ fn scheduled(task: &Task) -> String {
     }
 }
 
-fn host_row(rows: &mut Rows, event: &HostEvent, thread: i64) {
+fn host_row(rows: &mut Rows, recorded: &Recorded, (index, event): (usize, &HostEvent), thread: i64) {
     match host::layer(event) {
         None => {}
         Some(Layer::Operator) => framework_row(rows, event, thread, OPERATOR),
@@ -177,14 +177,18 @@ fn host_row(rows: &mut Rows, event: &HostEvent, thread: i64) {
             [EPOCH + event.start, EPOCH + event.end, thread].map(Cell::from),
         ),
         Some(Layer::Call(level)) => {
-            let (name, connection) = (rows.texts.id(&event.name), event.correlation.unwrap_or(NONE));
-            rows.inserts.row(
-                "INSERT INTO CANN_API VALUES (?, ?, ?, ?, ?, ?)",
-                [EPOCH + event.start, EPOCH + event.end, level.known().1, thread, connection, name].map(Cell::from),
-            );
-            // What an operator caused is tied to it by the number that both have.
-            if let Some(operator) = event.external {
-                rows.inserts.row("INSERT INTO CONNECTION_IDS VALUES (?, ?)", [operator, connection].map(Cell::from));
+            for call in recorded.calls_of(index, event, level) {
+                let name = rows.texts.id(call.name);
+                let time = [EPOCH + call.start, EPOCH + call.end];
+                rows.inserts.row(
+                    "INSERT INTO CANN_API VALUES (?, ?, ?, ?, ?, ?)",
+                    [time[0], time[1], call.level.known().1, thread, call.connection, name].map(Cell::from),
+                );
+                // What an operator caused is tied to it by the number that both have.
+                if let Some(operator) = event.external {
+                    let row = [operator, call.connection].map(Cell::from);
+                    rows.inserts.row("INSERT INTO CONNECTION_IDS VALUES (?, ?)", row);
+                }
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Whose an event of the host is: the framework's profiler shows operators, ranges and functions, CANN shows calls.
 
+use super::Recorded;
 use crate::record::{HostEvent, HostKind};
 
 /// A layer of the host.
@@ -29,6 +30,36 @@ impl Level {
             Self::Acl => ("acl", 20_000),
             Self::Node => ("node", 10_000),
         }
+    }
+}
+
+/// A call as CANN records it.
+pub(super) struct Call<'r> {
+    pub(super) name: &'r str,
+    pub(super) level: Level,
+    pub(super) start: i64,
+    pub(super) end: i64,
+    pub(super) connection: i64,
+}
+
+/// Connection ids of the calls that order queues begin beyond those of the run's own calls.
+const ORDERING: i64 = 1 << 24;
+
+impl Recorded {
+    /// The calls that the event with this index is. The launch of a collective, which runs on a queue of its own, stands
+    /// between two pairs of calls that order the queues; they take a nanosecond each out of its time.
+    pub(super) fn calls_of<'r>(&self, index: usize, event: &'r HostEvent, level: Level) -> Vec<Call<'r>> {
+        let connection = event.correlation.unwrap_or(super::NONE);
+        let (start, end) = (event.start, event.end);
+        if !self.ordered.contains(&index) || end - start <= 4 {
+            return vec![Call { name: &event.name, level, start, end, connection }];
+        }
+        let order = |nth: i64, start: i64| {
+            let name = if nth % 2 == 0 { "aclrtRecordEvent" } else { "aclrtStreamWaitEvent" };
+            Call { name, level: Level::Acl, start, end: start + 1, connection: ORDERING + 4 * connection + nth }
+        };
+        let launch = Call { name: &event.name, level, start: start + 2, end: end - 2, connection };
+        vec![order(0, start), order(1, start + 1), launch, order(2, end - 2), order(3, end - 1)]
     }
 }
 

@@ -14,7 +14,7 @@
 //! work nothing is recorded. Ranges of the program stand among the framework's operators. Shapes as in files of CANN 8.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs, io,
     path::{Path, PathBuf},
 };
@@ -22,6 +22,7 @@ use std::{
 use crate::{
     job::Job,
     kernel::Vendor,
+    record::Work,
     run::{Run, WriteError},
 };
 
@@ -52,6 +53,8 @@ struct Recorded {
     device: Device,
     /// Starts of the calls by their connection ids.
     calls: BTreeMap<i64, i64>,
+    /// Calls that launch a collective by itself, as indices of host events.
+    ordered: BTreeSet<usize>,
     /// Ranks of the job.
     world: i64,
 }
@@ -73,7 +76,9 @@ impl Job {
             let run = run.by_own_clock();
             let device = Device::of(&run, if self.ranks.len() > 1 { &waits } else { &[] });
             let calls = run.host.iter().filter_map(|event| Some((event.correlation?, event.start))).collect();
-            let recorded = Recorded { run, device, calls, world: self.config.tensor_parallel };
+            let alone = run.ops.iter().filter(|op| op.node.is_none() && matches!(op.work, Work::Collective { .. }));
+            let ordered = alone.map(|op| op.call).collect();
+            let recorded = Recorded { run, device, calls, ordered, world: self.config.tensor_parallel };
             let root = directory.join(format!("simulated_{}_20251231135512000_ascend_pt", recorded.run.pid()));
             let output = root.join("ASCEND_PROFILER_OUTPUT");
             let io = |source| WriteError::Io { path: root.display().to_string(), source };

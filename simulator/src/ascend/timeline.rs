@@ -155,12 +155,17 @@ impl Recorded {
             Some(Layer::Function) => rows.span(&event.name, FUNCTION, (pid, pid), time, &json!({"Python id": index})),
             Some(Layer::Collection) => rows.span("GC", "", (self.collections_pid(), pid), time, &json!({})),
             Some(Layer::Call(level)) => {
-                let (prefix, mode) = if level == Level::Node { ("Node", "launch") } else { ("AscendCL", "ACL_RTS") };
-                let args = json!({
-                    "Thread Id": pid, "Mode": mode, "level": level.known().0, "id": event.name, "item_id": "0",
-                    "connection_id": event.correlation,
-                });
-                rows.span(&format!("{prefix}@{}", event.name), "", (self.cann_pid(), pid), time, &args)
+                for call in self.calls_of(index, event, level) {
+                    let node = call.level == Level::Node;
+                    let (prefix, mode) = if node { ("Node", "launch") } else { ("AscendCL", "ACL_RTS") };
+                    let args = json!({
+                        "Thread Id": pid, "Mode": mode, "level": call.level.known().0, "id": call.name, "item_id": "0",
+                        "connection_id": call.connection,
+                    });
+                    let name = format!("{prefix}@{}", call.name);
+                    rows.span(&name, "", (self.cann_pid(), pid), (call.start, call.end), &args)?;
+                }
+                Ok(())
             }
         }
     }
