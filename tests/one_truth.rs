@@ -42,6 +42,9 @@ enum Lack {
     /// Whether the host's memory was pinned: an asynchronous copy that is done before its call returns is then taken for
     /// one that blocks.
     Pinned,
+    /// That a collective is in the queue of its neighbours: it runs on one of its own, and whoever precedes or follows it
+    /// there waits by an event, which is what the gap then is, be it otherwise dispatch or the latency of a launch.
+    Queue,
     /// Fills: they are kernels.
     Fills,
     /// Peers of copies: they are copies within the device. A format without them is not asked whom it blames for a run that
@@ -76,13 +79,13 @@ const CARDS: [Card; 6] = [
     Card {
         name: "ascend text",
         vendor: Vendor::Ascend,
-        lacks: &[Lack::Overhead, Lack::Pinned, Lack::Peers],
+        lacks: &[Lack::Overhead, Lack::Pinned, Lack::Peers, Lack::Queue],
         write: |job, at| drop(job.write_ascend(at, AscendForm::Text).unwrap()),
     },
     Card {
         name: "ascend database",
         vendor: Vendor::Ascend,
-        lacks: &[Lack::Overhead, Lack::Pinned, Lack::Peers],
+        lacks: &[Lack::Overhead, Lack::Pinned, Lack::Peers, Lack::Queue],
         write: |job, at| drop(job.write_ascend(at, AscendForm::Database).unwrap()),
     },
     Card {
@@ -117,6 +120,7 @@ impl Card {
             "prof" if self.lacks(Lack::Overhead) => "rt.host",
             "rt.compile" if self.lacks(Lack::CompileRanges) => "rt.host",
             "rt.sync_tail" if self.lacks(Lack::Pinned) => "rt.launch_api",
+            "rt.device_dep" | "rt.launch_latency" if self.lacks(Lack::Queue) => "rt.dispatch",
             "copy.memset" if self.lacks(Lack::Fills) => "compute.fill",
             "copy.p2p" if self.lacks(Lack::Peers) => "copy.d2d",
             bucket => bucket,
