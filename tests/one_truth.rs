@@ -114,13 +114,13 @@ impl Card {
     }
 
     /// The bucket in the words that the format has for it.
-    fn word<'b>(&self, bucket: &'b str, alone: bool) -> &'b str {
+    fn word<'b>(&self, bucket: &'b str, alone: bool, meets: bool) -> &'b str {
         match bucket {
             "comm.wait" | "comm.transfer" if alone && self.lacks(Lack::Waits) => "comm",
             "prof" if self.lacks(Lack::Overhead) => "rt.host",
             "rt.compile" if self.lacks(Lack::CompileRanges) => "rt.host",
             "rt.sync_tail" if self.lacks(Lack::Pinned) => "rt.launch_api",
-            "rt.device_dep" | "rt.launch_latency" if self.lacks(Lack::Queue) => "rt.dispatch",
+            "rt.device_dep" | "rt.launch_latency" if meets && self.lacks(Lack::Queue) => "rt.dispatch",
             "copy.memset" if self.lacks(Lack::Fills) => "compute.fill",
             "copy.p2p" if self.lacks(Lack::Peers) => "copy.d2d",
             bucket => bucket,
@@ -129,8 +129,9 @@ impl Card {
 
     fn words(&self, buckets: &Buckets, alone: bool) -> Buckets {
         let mut out = Buckets::new();
+        let meets = buckets.keys().any(|bucket| bucket.starts_with("comm"));
         for (bucket, ns) in buckets {
-            *out.entry(self.word(bucket, alone).to_owned()).or_default() += ns;
+            *out.entry(self.word(bucket, alone, meets).to_owned()).or_default() += ns;
         }
         out
     }

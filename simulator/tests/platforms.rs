@@ -179,7 +179,7 @@ fn hipprof_begins_a_queued_kernel_where_another_operation_ended_and_ends_each_wh
         assert!(start == op.start || (start < op.start && ends.contains(&start)));
         folded += usize::from(start < op.start);
     }
-    assert!(folded * 2 > run.ops.len(), "{folded} of {} kernels were queued", run.ops.len());
+    assert!(folded * 3 > run.ops.len(), "{folded} of {} kernels were queued", run.ops.len());
 }
 
 #[test]
