@@ -6,63 +6,20 @@ mod common;
 
 use std::collections::BTreeMap;
 
-use common::analyze;
+use common::{
+    analyze,
+    buckets::{comparable, misplaced},
+};
 use model::Ns;
 use simulator::{Config, Fault, FaultKind, Run, kernel::Vendor, simulate};
-use stratoscope::{
-    analysis::{Analysis, Bucket, Rank, Step},
-    platform::{CanonicalOp, OpClass},
-};
+use stratoscope::analysis::Rank;
 
 /// How far a step's buckets may be from the truth, summed over buckets, as a share of the step.
 const TOLERANCE: f64 = 0.01;
 
-/// Our buckets in the simulator's coarser names.
-fn comparable(analysis: &Analysis, step: &Step) -> BTreeMap<String, Ns> {
-    let mut out = BTreeMap::new();
-    for (bucket, ns) in &step.buckets {
-        *out.entry(coarse(&analysis.host_labels, *bucket)).or_default() += ns;
-    }
-    out
-}
-
-fn coarse(labels: &[String], bucket: Bucket) -> String {
-    let class = match bucket {
-        Bucket::Compute(op) => match op.class() {
-            OpClass::Matrix => "gemm",
-            OpClass::Attention => "attention",
-            OpClass::Norm => "norm",
-            OpClass::Rope => "rope",
-            OpClass::Act => "act",
-            OpClass::CacheWrite => "kv_write",
-            OpClass::MoeRoute => "moe",
-            OpClass::Quant => "quant",
-            OpClass::Format => "format",
-            OpClass::Sample => "sample",
-            // The canonical table counts a softmax outside attention to sampling, as the simulator does.
-            _ if op == CanonicalOp::Softmax => "sample",
-            OpClass::Elementwise => "elementwise",
-            OpClass::Fill => "fill",
-            OpClass::Index => "index",
-            _ => "other",
-        },
-        Bucket::Host(_) => return "rt.host".into(),
-        // One rank alone cannot know how much of a collective was waiting: the method estimates it with low confidence,
-        // and no attribution could meet the truth here. The sum is what the trace decides.
-        Bucket::CommTransfer | Bucket::CommWait => return "comm".into(),
-        other => return other.name(labels),
-    };
-    format!("compute.{class}")
-}
-
-/// Half of the sum of the absolute differences: the time that lies in the wrong bucket.
-fn misplaced(ours: &BTreeMap<String, Ns>, truth: &BTreeMap<String, Ns>) -> Ns {
-    let names: std::collections::BTreeSet<&String> = ours.keys().chain(truth.keys()).collect();
-    let of = |m: &BTreeMap<String, Ns>, n: &String| m.get(n).copied().unwrap_or(0);
-    names.into_iter().map(|n| (of(ours, n) - of(truth, n)).abs()).sum::<Ns>() / 2
-}
-
-/// Buckets with the collectives' two parts together, and where replays are opaque all that may be inside one.
+/// Buckets with the collectives' two parts together, and where replays are opaque all that may be inside one. One rank
+/// alone cannot know how much of a collective was waiting: the method estimates it with low confidence, and no attribution
+/// could meet the truth here. The sum is what the trace decides.
 fn merged(buckets: &BTreeMap<String, Ns>, opaque: bool) -> BTreeMap<String, Ns> {
     let inside = |name: &str| {
         ["compute.", "comm", "copy.", "rt.graph_internal", "graph.opaque"].iter().any(|p| name.starts_with(p))

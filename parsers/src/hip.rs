@@ -47,16 +47,19 @@ pub(crate) fn counted(kernel: StringId, times: (Ns, Ns), shape: (Option<[u32; 3]
     }
 }
 
-/// Short form of a direction that ends like `HOST_TO_DEVICE`, with whatever prefix and case.
+/// Short form of a direction that ends like `HOST_TO_DEVICE` or `HostToDevice`, with whatever prefix.
 pub(crate) fn direction(text: &str) -> Option<&'static str> {
-    let text = text.trim().to_ascii_uppercase();
-    let known = [
-        ("HOST_TO_DEVICE", "HtoD"),
-        ("DEVICE_TO_HOST", "DtoH"),
-        ("DEVICE_TO_DEVICE", "DtoD"),
-        ("HOST_TO_HOST", "HtoH"),
-    ];
+    let text = text.trim().to_ascii_uppercase().replace('_', "");
+    let known =
+        [("HOSTTODEVICE", "HtoD"), ("DEVICETOHOST", "DtoH"), ("DEVICETODEVICE", "DtoD"), ("HOSTTOHOST", "HtoH")];
     known.iter().find(|(ending, _)| text.ends_with(ending)).map(|(_, short)| *short)
+}
+
+/// Direction of the copy that a call asks for, where its name says one: `hipMemcpyPeerAsync`, `hipMemcpyDtoH`.
+pub(crate) fn asked(call: &str) -> Option<&'static str> {
+    let of = call.strip_prefix("hipMemcpy")?;
+    let known = [("Peer", "PtoP"), ("HtoD", "HtoD"), ("DtoH", "DtoH"), ("DtoD", "DtoD")];
+    known.iter().find(|(name, _)| of.starts_with(name)).map(|(_, short)| *short)
 }
 
 /// Tells what every capture of such a profiler says: the vendor, that the run was traced, and by what.
@@ -88,9 +91,16 @@ mod tests {
     }
 
     #[test]
+    fn some_calls_name_the_direction_of_their_copy() {
+        let calls = ["hipMemcpyPeerAsync", "hipMemcpyDtoHAsync", "hipMemcpyAsync", "hipMemset"];
+        assert_eq!(calls.map(asked), [Some("PtoP"), Some("DtoH"), None, None]);
+    }
+
+    #[test]
     fn directions_are_told_by_their_ending() {
         assert_eq!(direction("MEMORY_COPY_HOST_TO_DEVICE"), Some("HtoD"));
         assert_eq!(direction("device_to_device"), Some("DtoD"));
+        assert_eq!(direction("CopyDeviceToHost"), Some("DtoH"));
         assert_eq!(direction("sideways"), None);
     }
 }

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use model::{Category, Clock, Detail, KernelDetail, Ns, Severity, Slice, TraceSink};
+use model::{Category, Clock, CopyDetail, Detail, KernelDetail, Ns, Severity, Slice, TraceSink};
 use rustc_hash::FxHashMap;
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
@@ -12,10 +12,15 @@ use crate::{
     Place, Progress, ReadError, hip,
     json_walk::{List, walk},
     lanes::{Account, Lanes},
+    simulated,
 };
 
 /// Most lanes whose name is remembered; a machine has some twenty.
 const MAX_LANES: usize = 1 << 12;
+
+/// Contexts of tracks whose numbers are not those of the kernels' hardware queues.
+const COPIES: i64 = 1;
+const STREAMS: i64 = 2;
 
 /// What the events of a lane are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -156,6 +161,8 @@ pub(crate) fn read(
     let take = &mut |_: usize, place: &str, raw: &str| {
         if list(place) == List::Give && raw.starts_with('{') {
             import.take(raw);
+        } else if place == "otherData.stratoSimulated" && raw == "true" {
+            simulated::tell(&mut *import.sink);
         }
     };
     let broken = walk(path, progress, &list, take)?;
@@ -230,8 +237,14 @@ impl Import<'_> {
             Lane::Copy | Lane::Gpu(_) => {
                 let number = if let Lane::Gpu(number) = lane { Some(number) } else { None };
                 let device = event.arg(&["dev-id"]).and_then(|n| i32::try_from(n).ok()).or(number);
-                let queue = event.arg(&["queue-id", "stream-id"]).or(int(Some(&event.tid))).unwrap_or(-1);
-                let copies = (lane == Lane::Copy).then_some(1);
+                // A stream orders its kernels and copies; a hardware queue has the one or the other.
+                let stream = event.arg(&["stream-id"]);
+                let queue = stream.or(event.arg(&["queue-id"])).or(int(Some(&event.tid))).unwrap_or(-1);
+                let copies = match (stream, lane) {
+                    (Some(_), _) => Some(STREAMS),
+                    (None, Lane::Copy) => Some(COPIES),
+                    _ => None,
+                };
                 let category = match event.name.to_ascii_lowercase() {
                     name if lane == Lane::Copy || name.starts_with("copy") => Category::Memcpy,
                     name if name.starts_with("fillbuffer") || name.starts_with("memset") => Category::Memset,
@@ -242,7 +255,17 @@ impl Import<'_> {
             Lane::Barriers | Lane::Other => return false,
         };
         let name = self.sink.intern(hip::kernel_name(&event.name));
-        let detail = (category == Category::Kernel).then(|| Detail::Kernel(KernelDetail::default()));
+        let detail = match category {
+            Category::Kernel => Some(Detail::Kernel(KernelDetail::default())),
+            Category::Memcpy | Category::HostApi => {
+                // The lane calls a copy from a peer one within the device; the call knows.
+                let said =
+                    if category == Category::Memcpy { hip::direction(&event.name) } else { hip::asked(&event.name) };
+                let copy = |direction| CopyDetail { direction: Some(direction), ..CopyDetail::default() };
+                said.map(|direction| Detail::Copy(copy(self.sink.intern(direction))))
+            }
+            _ => None,
+        };
         let dur = end.saturating_sub(start);
         self.sink.slice(Slice { track, start, dur, name, category, correlation, detail: detail.as_ref() });
         true

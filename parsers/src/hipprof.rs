@@ -36,15 +36,48 @@ mod tests {
 {"ph":"X","name":"first","pid":6,"tid":0,"ts":1010.125,"dur":"5.5","args":{"pid":"7","Index":1,"queue-id":"0"}},
 {"ph":"X","name":"second","pid":6,"tid":0,"ts":1015.625,"dur":"4","args":{"pid":"7","Index":2,"queue-id":"0"}}]}"#;
 
-    #[test]
-    fn queued_kernels_touch_and_keep_every_nanosecond() {
+    fn trace(text: &str) -> model::Trace {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("result.json");
-        std::fs::write(&path, FILE).unwrap();
-        assert_eq!(matches(&Head { path: &path, bytes: FILE.as_bytes() }), Match::Certain);
+        std::fs::write(&path, text).unwrap();
+        assert_eq!(matches(&Head { path: &path, bytes: text.as_bytes() }), Match::Certain);
         let mut builder = TraceBuilder::new("t", "hipprof");
         read(&path, &mut builder, &|_, _| {}).unwrap();
-        let trace = builder.finish();
+        builder.finish()
+    }
+
+    #[test]
+    fn copies_say_their_direction() {
+        let copy =
+            r#"{"ph":"X","name":"CopyHostToDevice","pid":1,"tid":0,"ts":1,"dur":2,"args":{"pid":"7","dev-id":0}}]}"#;
+        let trace = trace(&FILE.replace("]}", &format!(",\n{copy}")));
+        let said =
+            trace.details.iter().find_map(|d| if let model::Detail::Copy(copy) = d { copy.direction } else { None });
+        assert_eq!(said.map(|direction| trace.strings.get(direction)), Some("HtoD"));
+    }
+
+    #[test]
+    fn a_stream_is_one_track_whatever_queues_it_uses() {
+        let on = |kind: &str, lane: i64, queue: i64| {
+            format!(
+                r#"{{"ph":"X","name":"{kind}","pid":{lane},"tid":0,"ts":1,"dur":2,"args":{{"pid":"7","dev-id":0,"queue-id":{queue},"stream-id":9}}}}"#
+            )
+        };
+        let text =
+            format!(r#"{{"tool":"hipprof","traceEvents":[{},{}]}}"#, on("CopyHostToDevice", 1, 0), on("gemm", 6, 4));
+        assert_eq!(trace(&text).lanes.iter().map(model::Columns::len).collect::<Vec<_>>(), [2]);
+    }
+
+    #[test]
+    fn a_file_of_the_simulator_says_that_it_is_simulated() {
+        assert!(!trace(FILE).simulated);
+        let label = r#""tool":"hipprof","stratoSimulated":"true""#;
+        assert!(trace(&FILE.replace(r#""tool":"hipprof""#, label)).simulated);
+    }
+
+    #[test]
+    fn queued_kernels_touch_and_keep_every_nanosecond() {
+        let trace = trace(FILE);
         let queue = trace.lanes.iter().find(|lane| lane.len() == 2).unwrap();
         assert_eq!((queue.start.as_slice(), queue.dur.as_slice()), (&[9_625, 15_125][..], &[5_500, 4_000][..]));
         assert!(queue.link(0).is_some() && queue.link(1).is_none());

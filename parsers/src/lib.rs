@@ -36,6 +36,7 @@ pub mod rocprof;
 mod rocprof_stats;
 pub mod rocprofv3;
 pub mod serving;
+mod simulated;
 mod sqlite;
 
 pub use error::{Place, ReadError};

@@ -6,6 +6,16 @@ use crate::{
     run::Run,
 };
 
+/// Wall clock of a capture's zero (Unix ns), a constant of the calendar quarter as in real files of Kineto.
+pub(crate) const EPOCH: i64 = 1_767_189_312_000_000_000;
+
+/// Nanoseconds as microseconds with three decimals.
+pub(crate) fn micros(ns: i64) -> String {
+    let sign = if ns < 0 { "-" } else { "" };
+    let ns = ns.unsigned_abs();
+    format!("{sign}{}.{:03}", ns / 1000, ns % 1000)
+}
+
 /// A clock that is off and runs away. The first rank's clock is the true one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Clock {
@@ -53,5 +63,17 @@ impl Run {
         let dice = Dice::new(self.config.seed).of_rank(self.rank);
         let lost = move |at: i64| dice.chance(Of::Dropped, [at, 0, 0], self.config.dropped_permille);
         (0..).zip(&self.ops).filter(move |(at, _)| !lost(*at)).map(|(_, op)| op)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::micros;
+
+    #[test]
+    fn no_nanosecond_is_lost() {
+        assert_eq!(micros(1_234_567), "1234.567");
+        assert_eq!(micros(7), "0.007");
+        assert_eq!(micros(-1_001), "-1.001");
     }
 }

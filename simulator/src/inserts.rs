@@ -24,6 +24,12 @@ impl From<Option<i64>> for Cell {
     }
 }
 
+impl From<&str> for Cell {
+    fn from(value: &str) -> Self {
+        Self::Text(value.to_owned())
+    }
+}
+
 impl From<String> for Cell {
     fn from(value: String) -> Self {
         Self::Text(value)
@@ -31,7 +37,7 @@ impl From<String> for Cell {
 }
 
 /// Rows by the statement that writes them, in the order of their arrival. A statement ends with the one row that it would
-/// write: `INSERT INTO t VALUES (?, NULL)`.
+/// write: `INSERT INTO t VALUES (?, NULL)`. `@` in it stands for what the names of all tables end with.
 #[derive(Default)]
 pub(crate) struct Inserts(Vec<(&'static str, Vec<Vec<Cell>>)>);
 
@@ -49,10 +55,11 @@ impl Inserts {
         rows.push(cells.into());
     }
 
-    /// Writes all rows.
-    pub(crate) async fn write(self, db: &mut SqliteConnection) -> sqlx::Result<()> {
+    /// Writes all rows, into tables whose names end with `suffix` where a statement says so.
+    pub(crate) async fn write(self, db: &mut SqliteConnection, suffix: &str) -> sqlx::Result<()> {
         for (statement, rows) in self.0 {
-            let (head, row) = statement.rsplit_once(" VALUES ").unwrap_or((statement, ""));
+            let statement = statement.replace('@', suffix);
+            let (head, row) = statement.rsplit_once(" VALUES ").unwrap_or((&statement, ""));
             let mut rows = rows.into_iter().peekable();
             while rows.peek().is_some() {
                 let some: Vec<Vec<Cell>> = rows.by_ref().take(ROWS).collect();

@@ -11,25 +11,17 @@ use flate2::{Compression, write::GzEncoder};
 use serde_json::{Value, json};
 
 use crate::{
+    clock::{EPOCH, micros},
     forward::shape,
     kernel::Vendor,
     record::{DeviceOp, Direction, HostEvent, HostKind, SyncOn, Work},
     run::{Run, WriteError},
 };
 
-/// Wall clock that relative times are added to (Unix ns), a constant of the calendar quarter as in real files.
-const BASE: i64 = 1_767_189_312_000_000_000;
 /// Process of the first rank; the others' follow.
 const PID: i64 = 4711;
 /// Stream ids as CUDA numbers them: the legacy default stream is 7.
 pub(crate) const STREAM_IDS: [i64; 3] = [7, 20, 23];
-
-/// Nanoseconds as microseconds with three decimals.
-fn micros(ns: i64) -> String {
-    let sign = if ns < 0 { "-" } else { "" };
-    let ns = ns.unsigned_abs();
-    format!("{sign}{}.{:03}", ns / 1000, ns % 1000)
-}
 
 struct Rows<W: Write> {
     out: W,
@@ -71,6 +63,7 @@ impl<W: Write> Rows<W> {
 impl Run {
     /// Writes the run as Kineto JSON by its rank's own clock, compressed if the name ends in `.gz`.
     pub fn write_kineto(&self, path: &Path) -> Result<(), WriteError> {
+        self.expect_vendor("Kineto", &[Vendor::Cuda, Vendor::Rocm], path)?;
         let run = self.by_own_clock();
         let write = || {
             let file = BufWriter::new(File::create(path)?);
@@ -107,7 +100,7 @@ impl Run {
         }
         let version = if cuda { r#""cuda_runtime_version": 12080"# } else { r#""hip_runtime_version": 60400000"# };
         write!(out, "{version},\n\"with_stack\": {},\n", u8::from(self.config.python_frames))?;
-        write!(out, "\"displayTimeUnit\": \"ms\",\n\"baseTimeNanoseconds\": {BASE},\n\"traceEvents\": [")?;
+        write!(out, "\"displayTimeUnit\": \"ms\",\n\"baseTimeNanoseconds\": {EPOCH},\n\"traceEvents\": [")?;
         let mut rows = Rows { out: &mut *out, first: true };
         self.kineto_host(&mut rows)?;
         self.kineto_device(&mut rows)?;
@@ -176,9 +169,9 @@ impl Run {
 
     fn copy_name(&self, direction: Direction, pageable: bool) -> String {
         let host = match (self.config.vendor, pageable) {
-            (Vendor::Rocm, _) => "Host",
             (Vendor::Cuda, true) => "Pageable",
             (Vendor::Cuda, false) => "Pinned",
+            _ => "Host",
         };
         match direction {
             Direction::HostToDevice => format!("Memcpy HtoD ({host} -> Device)"),
@@ -343,16 +336,4 @@ fn api_args(event: &HostEvent) -> Value {
         args["External id"] = json!(external);
     }
     args
-}
-
-#[cfg(test)]
-mod tests {
-    use super::micros;
-
-    #[test]
-    fn no_nanosecond_is_lost() {
-        assert_eq!(micros(1_234_567), "1234.567");
-        assert_eq!(micros(7), "0.007");
-        assert_eq!(micros(-1_001), "-1.001");
-    }
 }

@@ -19,13 +19,16 @@
 //! assert!(truth.steps.iter().all(|step| step.buckets.values().sum::<i64>() == step.end - step.start));
 //! ```
 
+mod ascend;
 mod clock;
 pub mod config;
 pub mod counter;
+mod database;
 mod decode;
 mod engine;
 pub mod fault;
 mod forward;
+mod hipprof;
 mod inserts;
 pub mod job;
 pub mod kernel;
@@ -35,12 +38,15 @@ mod meeting;
 mod nsys;
 mod random;
 pub mod record;
+mod rocpd;
 pub mod run;
 pub mod samples;
 mod seat;
 mod step;
+mod texts;
 pub mod truth;
 
+pub use ascend::Form as AscendForm;
 pub use config::Config;
 pub use fault::{Control, Fault, FaultKind, Layer, MAGNITUDES};
 pub use job::{CollectiveTruth, Job, JobTruth, simulate_job};

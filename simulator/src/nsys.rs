@@ -1,21 +1,22 @@
 //! Nsight Systems' SQLite export, schema 3.25: times in nanoseconds from the start of the capture. Like the real
 //! exporter it leaves out tables that would have no rows.
 
-use std::{collections::BTreeMap, fs, io, path::Path};
+use std::path::Path;
 
-use sqlx::{Connection, SqliteConnection, sqlite::SqliteConnectOptions};
+use sqlx::SqliteConnection;
 
 use crate::{
+    clock::EPOCH,
+    database,
     forward::shape,
     inserts::{Cell, Inserts},
     kernel::Vendor,
     kineto::STREAM_IDS,
     record::{DeviceOp, Direction, HostEvent, HostKind, SyncOn, Work},
     run::{Run, WriteError},
+    texts::Texts,
 };
 
-/// Wall clock of the capture's zero (Unix ns).
-const EPOCH: i64 = 1_767_189_312_000_000_000;
 /// Id that says "no event".
 const NO_EVENT: i64 = 0xffff_ffff;
 
@@ -31,17 +32,6 @@ const LAZY: [&str; 9] = [
     "NVTX_EVENTS",
     "StringIds",
 ];
-
-/// Text of `StringIds`.
-#[derive(Default)]
-struct Texts(BTreeMap<String, i64>);
-
-impl Texts {
-    fn id(&mut self, text: &str) -> i64 {
-        let next = i64::try_from(self.0.len()).unwrap_or(i64::MAX);
-        *self.0.entry(text.to_owned()).or_insert(next)
-    }
-}
 
 /// Call name with the suffix by which CUPTI tells versions of a call apart.
 fn versioned(name: &str) -> String {
@@ -62,49 +52,28 @@ fn short(name: &str) -> String {
 
 /// Writes `runs`, a process each, as one nsys SQLite export in the place of any file there.
 pub(crate) fn write(runs: &[&Run], path: &Path) -> Result<(), WriteError> {
-    let named = || path.display().to_string();
-    if runs.iter().any(|run| run.config.vendor != Vendor::Cuda) {
-        return Err(WriteError::Platform { path: named() });
+    for run in runs {
+        run.expect_vendor("Nsight Systems", &[Vendor::Cuda], path)?;
     }
-    match fs::remove_file(path) {
-        Err(source) if source.kind() != io::ErrorKind::NotFound => {
-            return Err(WriteError::Io { path: named(), source });
-        }
-        _ => {}
-    }
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .build()
-        .map_err(|source| WriteError::Io { path: named(), source })?;
-    runtime.block_on(export(runs, path)).map_err(|source| WriteError::Sqlite { path: named(), source })
+    database::create(path, async |db| export(runs, db).await)
 }
 
-async fn export(runs: &[&Run], path: &Path) -> sqlx::Result<()> {
-    let options = SqliteConnectOptions::new().filename(path).create_if_missing(true);
-    let mut file = SqliteConnection::connect_with(&options).await?;
-    let mut db = file.begin().await?;
+async fn export(runs: &[&Run], db: &mut SqliteConnection) -> sqlx::Result<()> {
     sqlx::raw_sql(include_str!("nsys_schema.sql")).execute(&mut *db).await?;
     let mut texts = Texts::default();
     if let Some(first) = runs.first() {
-        about(&mut db, runs, first.config.graph_level_trace).await?;
+        about(db, runs, first.config.graph_level_trace).await?;
     }
     let mut inserts = Inserts::default();
     for run in runs {
         run.rows(&mut inserts, &mut texts);
-        run.whereabouts(&mut db, &mut texts).await?;
+        run.whereabouts(db, &mut texts).await?;
     }
-    for (text, id) in texts.0 {
+    for (text, id) in texts.rows() {
         inserts.row("INSERT INTO StringIds VALUES (?, ?)", [id.into(), text.into()]);
     }
-    inserts.write(&mut db).await?;
-    for table in LAZY {
-        let empty = format!("SELECT NOT EXISTS (SELECT 1 FROM {table})");
-        if sqlx::query_scalar::<_, bool>(sqlx::AssertSqlSafe(empty)).fetch_one(&mut *db).await? {
-            sqlx::raw_sql(sqlx::AssertSqlSafe(format!("DROP TABLE {table}"))).execute(&mut *db).await?;
-        }
-    }
-    db.commit().await?;
-    file.close().await
+    inserts.write(db, "").await?;
+    database::drop_empty(db, &LAZY).await
 }
 
 /// What the export says of itself and the capture.

@@ -9,6 +9,7 @@ use crate::{
     counter::Counter,
     fault::{Fault, FaultKind, Layer},
     job::simulate_job,
+    kernel::Vendor,
     record::{DeviceOp, HostEvent},
     seat::Seat,
     step::{Step, is_prefill},
@@ -42,11 +43,17 @@ pub enum WriteError {
         /// Cause.
         source: sqlx::Error,
     },
-    /// The format does not know the platform.
-    #[error("nsys records CUDA only and {path} would hold a ROCm run; write it as Kineto JSON")]
+    /// The profiler does not know the platform.
+    #[error(
+        "{profiler} does not record runs of {vendor:?}, and {path} would hold one; write it as a profiler of that platform does"
+    )]
     Platform {
         /// File.
         path: String,
+        /// Whose format it is.
+        profiler: &'static str,
+        /// Whose names the run carries.
+        vendor: Vendor,
     },
 }
 
@@ -179,6 +186,18 @@ impl Run {
 
     fn windows(&self) -> Vec<i64> {
         self.bounds().windows(2).map(|bound| bound[1] - bound[0]).collect()
+    }
+
+    /// Refuses to write what `profiler` could not have recorded.
+    pub(crate) fn expect_vendor(
+        &self,
+        profiler: &'static str,
+        known: &[Vendor],
+        path: &Path,
+    ) -> Result<(), WriteError> {
+        let vendor = self.config.vendor;
+        let refused = || WriteError::Platform { path: path.display().to_string(), profiler, vendor };
+        if known.contains(&vendor) { Ok(()) } else { Err(refused()) }
     }
 
     /// What is true of this run; a run with faults is compared with its twins, each without one of them.

@@ -6,7 +6,7 @@ use model::{Ns, Provenance, Severity, TraceSink};
 use serde_json::Value;
 
 use super::layout::{Layout, name};
-use crate::environment::Environment;
+use crate::{environment::Environment, simulated};
 
 /// Largest file of facts that is read, bytes; real ones have some kilobytes, with many process groups some hundred.
 const MAX_BYTES: u64 = 16 << 20;
@@ -22,6 +22,8 @@ pub(super) struct Facts {
     pub host: Option<String>,
     pub cpu: Option<String>,
     pub pid: Option<i64>,
+    /// Whether the files say that no device was measured.
+    pub simulated: bool,
     /// What, added to times of a clock that is not that of Unix, gives Unix time.
     pub unix_offset: Option<Ns>,
     pub environment: Environment,
@@ -57,6 +59,7 @@ impl Facts {
             let value = value.pointer(path)?;
             value.as_i64().or_else(|| value.as_str()?.trim().parse().ok())
         };
+        self.simulated |= value.get(simulated::LABEL).and_then(Value::as_bool) == Some(true);
         let rank = number("/rank_id").and_then(|rank| u32::try_from(rank).ok());
         self.rank = self.rank.or(rank);
         self.level = self.level.take().or(text("/config/experimental_config/_profiler_level"));
@@ -109,6 +112,9 @@ impl Facts {
         }
         for (key, size) in &self.parallel {
             sink.manifest(key, &size.to_string(), observed);
+        }
+        if self.simulated {
+            simulated::tell(sink);
         }
         if self.environment.redacted > 0 {
             sink.stat("ascend.redacted_environment", Severity::Info, self.environment.redacted, None);

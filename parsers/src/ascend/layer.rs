@@ -4,7 +4,10 @@
 use model::Ns;
 use rustc_hash::FxHashMap;
 
-use crate::json::{Cursor, Fault, Text, Value};
+use crate::{
+    json::{Cursor, Fault, Text, Value},
+    simulated,
+};
 
 /// Most processes and threads whose names are kept; real timelines have some dozens.
 const MAX_NAMES: usize = 1 << 16;
@@ -126,6 +129,8 @@ pub(super) struct Process {
 pub(super) struct Names {
     pub processes: FxHashMap<i64, Process>,
     pub threads: FxHashMap<(i64, i64), String>,
+    /// Whether an event of metadata says that no device was measured.
+    pub simulated: bool,
     /// Device of processes that do not say theirs.
     pub usual_device: i32,
 }
@@ -157,6 +162,7 @@ impl Names {
                     self.processes.entry(pid).or_insert_with(unnamed).device = Some(device);
                 }
             }
+            kind if kind == simulated::LABEL.as_bytes() => self.simulated = text == "true",
             b"thread_name" => {
                 self.threads.insert((pid, event.tid.unwrap_or(0)), text);
             }

@@ -31,7 +31,7 @@ const MAX_SHAPES: usize = 8 << 10;
 
 /// Reads the timelines of a layout.
 pub(super) fn read(layout: &Layout, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result<(), ReadError> {
-    let facts = Facts::read(layout, sink);
+    let mut facts = Facts::read(layout, sink);
     let kernels = layout.kernels.as_deref().map(|path| Kernels::read(path, sink)).unwrap_or_default();
     let files = layout.timelines.len().max(1) as u64;
     let times = layout.communication.as_deref().map(|path| Times::read(path, sink)).unwrap_or_default();
@@ -69,6 +69,7 @@ pub(super) fn read(layout: &Layout, sink: &mut dyn TraceSink, progress: Progress
             continue;
         }
         arrays += 1;
+        facts.simulated |= reader.names.simulated;
         reader.describe(&facts);
         let damage = events::scan(path, &|done, total| part(1, done, total), &mut |cursor| {
             let event = Event::read(cursor)?;

@@ -208,7 +208,7 @@ impl<'s> Merger<'s> {
             self.sink.stat("kineto.redacted_environment", Severity::Info, facts.environment.redacted, None);
         }
         if facts.simulated {
-            self.sink.manifest("simulated", "true", Provenance::Simulated);
+            crate::simulated::tell(self.sink);
         }
     }
 

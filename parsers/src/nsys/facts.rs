@@ -87,7 +87,7 @@ pub(super) fn export(import: &mut Import<'_>, page: &Page) -> Kept {
             "EXPORT_PRODUCT_VERSION" => facts.product = Some(value.to_owned()),
             "EXPORT_SCHEMA_VERSION" => facts.schema = Some(value.to_owned()),
             "EXPORT_PARAM_TIMES_TO_EXPORT" => facts.cut_in_time = !value.is_empty(),
-            "strato_simulated" => facts.simulated = value == "true",
+            crate::simulated::LABEL => facts.simulated = value == "true",
             _ => {}
         }
         Some(())

@@ -183,6 +183,6 @@ fn manifest(import: &mut Import<'_>) {
         }
     }
     if simulated {
-        import.sink.manifest("simulated", "true", Provenance::Simulated);
+        crate::simulated::tell(import.sink);
     }
 }

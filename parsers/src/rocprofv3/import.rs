@@ -6,6 +6,7 @@ use model::{
     Category, Clock, CollectiveCall, CopyDetail, Detail, KernelDetail, KernelSummary, Metric, Ns, Severity, Slice,
     StringId, TraceSink, TrackId,
 };
+use rustc_hash::FxHashMap;
 
 use super::{
     agents::Agents,
@@ -20,8 +21,10 @@ use crate::{
     nccl,
 };
 
-/// Context of the queues that copies ran on: their numbers are those of streams, kernels give queues.
+/// Context of the queues of copies whose stream ran no kernel: their numbers are those of streams, kernels give queues.
 const COPIES: Option<i64> = Some(1);
+/// Most streams that are remembered; a process that makes one for every request has some hundred.
+const MAX_STREAMS: usize = 1 << 16;
 
 /// An import under way.
 pub(super) struct Import<'a> {
@@ -31,13 +34,23 @@ pub(super) struct Import<'a> {
     /// Process of the rows that do not say theirs: the one that the file is named after, or that another file with the
     /// same prefix tells.
     pub process: Option<i64>,
+    /// Queues on which the kernels of each process's streams ran. A stream orders its kernels and copies, so that copies
+    /// belong where its kernels are.
+    streams: FxHashMap<(u64, i64), (i32, i64)>,
     /// The dispatch whose counters are being read, and what they say so far.
     counted: Option<((Option<i64>, i64), KernelSummary)>,
 }
 
 impl<'a> Import<'a> {
     pub fn new(sink: &'a mut dyn TraceSink) -> Self {
-        Self { sink, lanes: Lanes::default(), agents: Agents::default(), process: None, counted: None }
+        Self {
+            sink,
+            lanes: Lanes::default(),
+            agents: Agents::default(),
+            process: None,
+            streams: FxHashMap::default(),
+            counted: None,
+        }
     }
 
     /// Key of the process of a row.
@@ -89,13 +102,18 @@ impl<'a> Import<'a> {
         &mut self,
         times: (Ns, Ns),
         pid: Option<i64>,
-        (device, queue): (Option<i32>, Option<i64>),
+        (device, queue, stream): (Option<i32>, Option<i64>, Option<i64>),
         correlation: Option<i64>,
         (items, block): ([Option<i64>; 3], [Option<i64>; 3]),
         name: &str,
     ) {
         let process = self.process_of(pid);
         let track = self.lanes.queue(&mut *self.sink, process, device, None, queue.unwrap_or(-1));
+        if let (Some(device), Some(queue), Some(stream)) = (device, queue, stream)
+            && self.streams.len() < MAX_STREAMS
+        {
+            self.streams.entry((process, stream)).or_insert((device, queue));
+        }
         let (items, block) = (hip::sides(items), hip::sides(block));
         let detail = KernelDetail { grid: hip::blocks(items, block), block, ..KernelDetail::default() };
         let name = self.sink.intern(hip::kernel_name(name));
@@ -114,8 +132,21 @@ impl<'a> Import<'a> {
     ) {
         let process = self.process_of(pid);
         let [from, to] = agents.map(|device| device.filter(|device| !self.agents.is_cpu(*device)));
-        let device = if direction == Some("HtoD") { to.or(from) } else { from.or(to) };
-        let track = self.lanes.queue(&mut *self.sink, process, device, COPIES, stream.unwrap_or(-1));
+        // Both directions between two devices have one name; the agents tell a peer.
+        let peers = from.zip(to).is_some_and(|(from, to)| from != to);
+        let direction = if direction == Some("DtoD") && peers { Some("PtoP") } else { direction };
+        // Of two devices the copy is shown on the one that this process works with.
+        let worked = |device: &i32| self.lanes.devices.contains(&(process, *device));
+        let device = match direction {
+            Some("HtoD") => to.or(from),
+            Some("PtoP") => from.filter(worked).or(to.filter(worked)).or(from),
+            _ => from.or(to),
+        };
+        let (context, queue) = match stream.and_then(|stream| self.streams.get(&(process, stream))) {
+            Some((its, queue)) if device == Some(*its) => (None, *queue),
+            _ => (COPIES, stream.unwrap_or(-1)),
+        };
+        let track = self.lanes.queue(&mut *self.sink, process, device, context, queue);
         let name = direction.map_or_else(|| "memcpy".to_owned(), |direction| format!("memcpy {direction}"));
         let direction = direction.map(|direction| self.sink.intern(direction));
         let name = self.sink.intern(&name);

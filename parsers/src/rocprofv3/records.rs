@@ -275,7 +275,8 @@ impl<'n> Records<'n> {
                 self.unnamed += u64::from(name == "(unnamed)");
                 let queue = Some(dispatch.queue_id.handle.cast_signed());
                 let shape = (dispatch.grid_size.into(), dispatch.workgroup_size.into());
-                import.kernel(times, names.pid, (device, queue), correlation, shape, name);
+                let stream = record.stream_id.map(|stream| stream.handle.cast_signed());
+                import.kernel(times, names.pid, (device, queue, stream), correlation, shape, name);
             }
             ("buffer_records.memory_copy", _) => {
                 let agents = [record.src_agent_id, record.dst_agent_id].map(|handle| {

@@ -114,6 +114,7 @@ const KERNEL: &[&str] = &[
     "grid_size_z",
     "agent_id",
     "kernel_name",
+    "stream_id",
 ];
 
 /// `kernel_trace`.
@@ -122,7 +123,8 @@ fn kernel(import: &mut Import<'_>, row: Row<'_>) -> Option<(Ns, Ns)> {
     let (times, name) = ((start?, end?), row.text(12)?);
     let device = row.text(11).and_then(|cell| import.agents.device(&cell));
     let (block, items) = (row.ints(5), row.ints(8));
-    import.kernel(times, pid, (device, queue), correlation, (items, block), &name);
+    let [stream] = row.ints(13);
+    import.kernel(times, pid, (device, queue, stream), correlation, (items, block), &name);
     Some(times)
 }
 

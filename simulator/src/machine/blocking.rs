@@ -17,8 +17,10 @@ impl Machine<'_> {
     /// Waits for what `stream` holds, or until `end` if an event marks it.
     pub(crate) fn sync(&mut self, on: SyncOn, stream: usize, end: Option<i64>) {
         let name = match on {
-            SyncOn::Stream => self.api("cudaStreamSynchronize", "hipStreamSynchronize"),
-            SyncOn::Event => self.api("cudaEventSynchronize", "hipEventSynchronize"),
+            SyncOn::Stream => {
+                self.api("cudaStreamSynchronize", "hipStreamSynchronize", "aclrtSynchronizeStreamWithTimeout")
+            }
+            SyncOn::Event => self.api("cudaEventSynchronize", "hipEventSynchronize", "aclrtSynchronizeEvent"),
         };
         self.call(HostKind::Sync(on), name, Some(stream), |machine, _| {
             machine.work(machine.config.sync_call_ns);
@@ -28,10 +30,10 @@ impl Machine<'_> {
 
     /// Allocates device memory and frees it.
     pub(crate) fn allocate(&mut self, ns: i64) {
-        let name = self.api("cudaMalloc", "hipMalloc");
+        let name = self.api("cudaMalloc", "hipMalloc", "aclrtMalloc");
         self.call(HostKind::Alloc, name, None, |machine, _| machine.pause(ns * 2 / 3));
         self.work(1_000);
-        let name = self.api("cudaFree", "hipFree");
+        let name = self.api("cudaFree", "hipFree", "aclrtFree");
         self.call(HostKind::Alloc, name, None, |machine, _| machine.pause(ns / 3));
     }
 
@@ -39,13 +41,13 @@ impl Machine<'_> {
     pub(crate) fn recapture(&mut self, ns: i64) {
         let name = format!("capture_{}_FULL", self.config.batch);
         self.record(HostKind::Compile, name, |machine| {
-            let name = machine.api("cudaStreamBeginCapture", "hipStreamBeginCapture");
+            let name = machine.api("cudaStreamBeginCapture", "hipStreamBeginCapture", "aclmdlRICaptureBegin");
             machine.call(HostKind::Capture, name, None, |machine, _| machine.pause(ns / 8));
             // The program runs the pass that is captured.
             machine.pause(ns * 3 / 8);
-            let name = machine.api("cudaStreamEndCapture", "hipStreamEndCapture");
+            let name = machine.api("cudaStreamEndCapture", "hipStreamEndCapture", "aclmdlRICaptureEnd");
             machine.call(HostKind::Capture, name, None, |machine, _| machine.pause(ns / 8));
-            let name = machine.api("cudaGraphInstantiate", "hipGraphInstantiate");
+            let name = machine.api("cudaGraphInstantiate", "hipGraphInstantiate", "aclmdlRIBuildEnd");
             machine.call(HostKind::Capture, name, None, |machine, _| machine.pause(ns * 3 / 8));
         });
         self.captures += 1;
@@ -55,7 +57,7 @@ impl Machine<'_> {
     pub(crate) fn compile(&mut self, ns: i64) {
         self.record(HostKind::Compile, "_compile.compile_inner (dynamo_timed)", |machine| {
             machine.pause(ns * 4 / 5);
-            let name = machine.api("cuModuleLoadData", "hipModuleLoadData");
+            let name = machine.api("cuModuleLoadData", "hipModuleLoadData", "aclrtBinaryLoadFromFile");
             machine.call(HostKind::ModuleLoad, name, None, |machine, _| machine.pause(ns / 5));
         });
     }

@@ -112,9 +112,9 @@ impl Machine<'_> {
 
     /// Has `stream` wait for what `on` holds so far; two calls and the time they wait for.
     fn order(&mut self, on: usize, stream: usize) -> i64 {
-        let name = self.api("cudaEventRecord", "hipEventRecord");
+        let name = self.api("cudaEventRecord", "hipEventRecord", "aclrtRecordEvent");
         self.call(HostKind::EventRecord, name, Some(on), |machine, _| machine.work(machine.config.launch_ns / 4));
-        let name = self.api("cudaStreamWaitEvent", "hipStreamWaitEvent");
+        let name = self.api("cudaStreamWaitEvent", "hipStreamWaitEvent", "aclrtStreamWaitEvent");
         self.call(HostKind::StreamWait, name, Some(stream), |machine, _| machine.work(machine.config.launch_ns / 4));
         self.tails[on]
     }
@@ -169,7 +169,7 @@ impl Machine<'_> {
                 machine.pause(machine.config.dose(FaultKind::CollectiveHost, 50_000));
             }
             let dependency = task.after.map(|on| machine.order(on, task.stream));
-            let name = machine.api("cudaLaunchKernel", "hipLaunchKernel");
+            let name = machine.api("cudaLaunchKernel", "hipLaunchKernel", "launch");
             machine.call(HostKind::Launch, name, Some(task.stream), |machine, call| {
                 machine.await_room();
                 let launch = machine.now + machine.cost(Of::Latency, machine.config.latency_ns);
@@ -186,7 +186,7 @@ impl Machine<'_> {
     /// Launches a graph of `tasks`; `graph` is its id.
     pub(crate) fn launch_graph(&mut self, graph: i64, tasks: &[Task]) {
         let graph = graph + 100 * self.captures;
-        let name = self.api("cudaGraphLaunch", "hipGraphLaunch");
+        let name = self.api("cudaGraphLaunch", "hipGraphLaunch", "aclmdlRIExecuteAsync");
         self.call(HostKind::GraphLaunch, name, Some(crate::forward::MAIN), |machine, call| {
             machine.await_room();
             let nodes = i64::try_from(tasks.len()).unwrap_or(i64::MAX);
@@ -222,12 +222,12 @@ impl Machine<'_> {
     ) {
         let dependency = after.map(|on| self.order(on, stream));
         let (kind, name) = if pageable {
-            (HostKind::BlockingCopy, self.api("cudaMemcpyAsync", "hipMemcpyWithStream"))
+            (HostKind::BlockingCopy, self.api("cudaMemcpyAsync", "hipMemcpyWithStream", "aclrtMemcpy"))
         } else {
-            (HostKind::Copy, self.api("cudaMemcpyAsync", "hipMemcpyAsync"))
+            (HostKind::Copy, self.api("cudaMemcpyAsync", "hipMemcpyAsync", "aclrtMemcpyAsync"))
         };
         let name = match direction {
-            Direction::PeerToPeer => self.api("cudaMemcpyPeerAsync", "hipMemcpyPeerAsync"),
+            Direction::PeerToPeer => self.api("cudaMemcpyPeerAsync", "hipMemcpyPeerAsync", "aclrtMemcpyAsync"),
             _ => name,
         };
         self.call(kind, name, Some(stream), |machine, call| {
@@ -261,7 +261,7 @@ impl Machine<'_> {
 
     /// Fills device memory.
     pub(crate) fn memset(&mut self, bytes: i64, stream: usize) {
-        let name = self.api("cudaMemsetAsync", "hipMemsetAsync");
+        let name = self.api("cudaMemsetAsync", "hipMemsetAsync", "aclrtMemsetAsync");
         self.call(HostKind::Copy, name, Some(stream), |machine, call| {
             machine.await_room();
             let launch = machine.now + machine.cost(Of::Latency, machine.config.latency_ns);

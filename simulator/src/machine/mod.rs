@@ -94,8 +94,13 @@ impl<'c> Machine<'c> {
         self.at(((task.slot as i64 + 1) << 40) + ((task.layer + 2) << 20) + task.nth);
     }
 
-    fn api(&self, cuda: &'static str, hip: &'static str) -> Cow<'static, str> {
-        Cow::Borrowed(if self.config.vendor == Vendor::Cuda { cuda } else { hip })
+    /// A call in the words of the vendor whose names are written.
+    fn api(&self, cuda: &'static str, hip: &'static str, acl: &'static str) -> Cow<'static, str> {
+        Cow::Borrowed(match self.config.vendor {
+            Vendor::Cuda => cuda,
+            Vendor::Rocm => hip,
+            Vendor::Ascend => acl,
+        })
     }
 
     /// Where the next draw is addressed.

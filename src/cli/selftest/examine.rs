@@ -10,7 +10,7 @@ use super::{
     answer::{Answer, Injected},
     deprive::Loss,
     plan::{Case, mode_key},
-    subject::{self, Subject},
+    subject::{self, Form, Subject},
     worth::Worth,
 };
 use crate::{
@@ -51,6 +51,8 @@ pub struct Depth {
     pub twin: bool,
     /// Take evidence away.
     pub losses: bool,
+    /// What the run is written as, if not as usual.
+    pub form: Option<Form>,
 }
 
 impl Case {
@@ -66,14 +68,16 @@ impl Case {
 /// # Errors
 /// Those of making directories, and of [`Subject::capture`].
 pub fn examine(case: &Case, depth: Depth, keep: Option<&Path>, packs: &Packs) -> anyhow::Result<Examined> {
-    let config = case.config();
+    let drawn = case.config();
+    let form = depth.form.unwrap_or_else(|| Form::usual(&drawn));
+    let config = form.platform(drawn);
     let subject = Subject::new(&config);
     let step = subject.step();
-    let faults: Vec<Injected> = config.faults.iter().map(|fault| injected(&config, fault, step)).collect();
+    let faults: Vec<Injected> = config.faults.iter().map(|fault| injected(&config, form, fault, step)).collect();
     let temporary = tempfile::tempdir().context("cannot make a temporary directory; set TMPDIR to a writable one")?;
     let trace = match keep {
-        None => subject.capture(&temporary.path().join("run")),
-        Some(keep) => subject.capture(&keep.join(case.name(&config))),
+        None => subject.capture(&temporary.path().join("run"), form),
+        Some(keep) => subject.capture(&keep.join(case.name(&config)), form),
     }?;
     let mut worth = Worth::new(&config, step);
     let mut answer = |trace: &model::Trace| {
@@ -87,7 +91,7 @@ pub fn examine(case: &Case, depth: Depth, keep: Option<&Path>, packs: &Packs) ->
     let grown = match faults.is_empty() || !depth.twin {
         true => None,
         false => {
-            let twin = Subject::new(&config.twin()).capture(&temporary.path().join("twin"))?;
+            let twin = Subject::new(&config.twin()).capture(&temporary.path().join("twin"), form)?;
             most_grown(&analysis, &analysis::analyze(&twin, packs, &Options::default()))
         }
     };
@@ -105,10 +109,10 @@ pub fn examine(case: &Case, depth: Depth, keep: Option<&Path>, packs: &Packs) ->
     })
 }
 
-fn injected(config: &simulator::Config, fault: &Fault, step: Ns) -> Injected {
+fn injected(config: &simulator::Config, form: Form, fault: &Fault, step: Ns) -> Injected {
     let without = Subject::new(&config.without(fault.kind)).step();
     let culprit = config.culprit(fault.kind).filter(|_| config.ranks > 1).and_then(|rank| u32::try_from(rank).ok());
-    let told = subject::tells(config, fault.kind);
+    let told = subject::tells(config, form, fault.kind);
     Injected { kind: fault.kind, family: fault.kind.layer(), culprit, gain: step - without, told }
 }
 

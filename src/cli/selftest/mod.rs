@@ -84,6 +84,10 @@ pub struct Arguments {
     /// Examine only so many of these runs, evenly chosen [default: 120, all with --full, --rounds or --only].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     runs: Option<u32>,
+    /// Write every run in this format, as a run of a platform that the format knows [default: Kineto files, and some exports of
+    /// Nsight Systems].
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    captures: Option<subject::Form>,
     /// Keep the captures in this directory, for 'strato diagnose'.
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
@@ -124,7 +128,7 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     let runs = arguments.runs.map_or(if chosen { usize::MAX } else { RUNS }, |n| n as usize);
     let cases = evenly(cases, runs);
     let start = Instant::now();
-    let runs = examine_all(&cases, arguments.keep.as_deref(), &packs)?;
+    let runs = examine_all(&cases, arguments.captures, arguments.keep.as_deref(), &packs)?;
     global.note(|| format!("{} runs in {:.1} s", runs.len(), start.elapsed().as_secs_f64()));
     let score = Score::of(&runs);
     let text = match arguments.format {
@@ -177,9 +181,14 @@ fn evenly(cases: Vec<Case>, most: usize) -> Vec<Case> {
 }
 
 /// Examines every run, as many at a time as there are cores; at most that many captures are in memory.
-fn examine_all(cases: &[Case], keep: Option<&Path>, packs: &Packs) -> anyhow::Result<Vec<Examined>> {
+fn examine_all(
+    cases: &[Case],
+    form: Option<subject::Form>,
+    keep: Option<&Path>,
+    packs: &Packs,
+) -> anyhow::Result<Vec<Examined>> {
     let one = |(i, case): (usize, &Case)| {
-        examine::examine(case, Depth { twin: i % TWIN == 0, losses: i % POORER == 0 }, keep, packs)
+        examine::examine(case, Depth { twin: i % TWIN == 0, losses: i % POORER == 0, form }, keep, packs)
     };
     cases.par_iter().enumerate().map(one).collect()
 }

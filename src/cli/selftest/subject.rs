@@ -4,10 +4,58 @@
 use std::path::Path;
 
 use anyhow::Context as _;
+use clap::ValueEnum;
 use model::{Ns, Trace};
-use simulator::{Config, FaultKind, Job, config::Annotation, kernel::Vendor, simulate_job};
+use simulator::{AscendForm, Config, FaultKind, Job, WriteError, config::Annotation, kernel::Vendor, simulate_job};
 
 use crate::cli::{progress::Bar, source};
+
+/// A format that runs are written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Form {
+    /// PyTorch's JSON.
+    Kineto,
+    /// Export of Nsight Systems.
+    Nsys,
+    /// Directories of the Ascend PyTorch profiler, as text.
+    Ascend,
+    /// The same as databases.
+    AscendDb,
+    /// Database of rocprofv3.
+    Rocpd,
+    /// JSON of hipprof.
+    Hipprof,
+}
+
+impl Form {
+    /// The same run on a platform that the format knows.
+    pub fn platform(self, config: Config) -> Config {
+        let vendor = match self {
+            Self::Kineto if config.vendor != Vendor::Ascend => config.vendor,
+            Self::Kineto | Self::Nsys => Vendor::Cuda,
+            Self::Ascend | Self::AscendDb => Vendor::Ascend,
+            Self::Rocpd | Self::Hipprof => Vendor::Rocm,
+        };
+        Config { vendor, ..config }
+    }
+
+    /// What a run is written as where nothing is asked for: every fourth one of a platform that Nsight Systems knows is one
+    /// of its exports, the others are Kineto files.
+    pub fn usual(config: &Config) -> Self {
+        if config.vendor == Vendor::Cuda && config.seed % 4 == 3 { Self::Nsys } else { Self::Kineto }
+    }
+
+    fn write(self, job: &Job, directory: &Path) -> Result<(), WriteError> {
+        match self {
+            Self::Kineto => job.write_kineto(directory).map(drop),
+            Self::Nsys => job.write_nsys(&directory.join("run.sqlite")),
+            Self::Ascend => job.write_ascend(directory, AscendForm::Text).map(drop),
+            Self::AscendDb => job.write_ascend(directory, AscendForm::Database).map(drop),
+            Self::Rocpd => job.write_rocpd(&directory.join("run_results.db")),
+            Self::Hipprof => job.write_hipprof(&directory.join("run.json")),
+        }
+    }
+}
 
 /// A simulated run.
 pub struct Subject {
@@ -25,18 +73,14 @@ impl Subject {
         self.job.ranks.iter().map(|run| run.mean_decode_ns()).max().unwrap_or(0)
     }
 
-    /// The capture as `strato diagnose` would read it, written to `directory`: an export of Nsight Systems or Kineto files.
+    /// The capture as `strato diagnose` would read it, written to `directory`.
     ///
     /// # Errors
     /// Those of writing to the directory, and of reading back.
-    pub fn capture(&self, directory: &Path) -> anyhow::Result<Trace> {
+    pub fn capture(&self, directory: &Path, form: Form) -> anyhow::Result<Trace> {
         std::fs::create_dir_all(directory)
             .with_context(|| format!("cannot make '{}'; name a writable directory", directory.display()))?;
-        if is_export(&self.job.config) {
-            self.job.write_nsys(&directory.join("run.sqlite"))?;
-        } else {
-            self.job.write_kineto(directory)?;
-        }
+        form.write(&self.job, directory)?;
         let traces = source::open(&[directory.to_owned()], None, &Bar::hidden())?;
         traces
             .into_iter()
@@ -45,15 +89,10 @@ impl Subject {
     }
 }
 
-/// Whether the capture is an export of Nsight Systems: that of every fourth run of a platform that it knows.
-fn is_export(config: &Config) -> bool {
-    config.vendor == Vendor::Cuda && config.seed % 4 == 3
-}
-
 /// Whether the capture holds what tells `kind` from everything that looks like it. A scheduler that takes long and one that
 /// has no request both leave an idle host between steps, unless its ranges are annotated or its requests are counted, and
-/// Nsight Systems has no counters of the program.
-pub fn tells(config: &Config, kind: FaultKind) -> bool {
-    let counted = config.counters && !is_export(config);
+/// only Kineto files hold counters of the program.
+pub fn tells(config: &Config, form: Form, kind: FaultKind) -> bool {
+    let counted = config.counters && form == Form::Kineto;
     kind != FaultKind::Scheduling || counted || config.annotation == Annotation::Vllm
 }

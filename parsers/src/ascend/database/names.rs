@@ -3,9 +3,12 @@
 use serde_json::Value;
 
 use super::state::{Kept, State};
-use crate::sqlite::page::{
-    Column::{self, Int, Text},
-    Page,
+use crate::{
+    simulated,
+    sqlite::page::{
+        Column::{self, Int, Text},
+        Page,
+    },
 };
 
 /// `STRING_IDS(id, value)`.
@@ -71,6 +74,7 @@ pub(super) fn meta(state: &mut State<'_>, page: &Page) -> Kept {
         };
         kept.rows += 1;
         match name {
+            simulated::LABEL => state.facts.simulated |= value == "true",
             "SCHEMA_VERSION" => state.schema = Some(value.to_owned()),
             "ENV_VARIABLES" => {
                 let variables: Value = serde_json::from_str(value).unwrap_or_default();

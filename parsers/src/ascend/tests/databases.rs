@@ -100,6 +100,16 @@ fn cores_are_not_taken_from_a_column_that_changed_its_meaning() {
 }
 
 #[test]
+fn a_database_of_the_simulator_says_that_it_is_simulated() {
+    let label =
+        "CREATE TABLE META_DATA (name TEXT, value TEXT); INSERT INTO META_DATA VALUES ('strato_simulated', 'true');";
+    let output = Output::new().database("msprof_1.db", &format!("{STRINGS}{NOW}{label}"));
+    assert!(read(&output.path("msprof_1.db")).simulated);
+    let output = Output::new().database("msprof_1.db", &format!("{STRINGS}{NOW}"));
+    assert!(!read(&output.path("msprof_1.db")).simulated);
+}
+
+#[test]
 fn a_directory_with_both_forms_is_read_once() {
     let output = Output::new()
         .database("PROF_1/msprof_1.db", &format!("{STRINGS}{NOW}"))

@@ -84,6 +84,20 @@ fn launches_shapes_and_collectives_are_described() {
 }
 
 #[test]
+fn a_timeline_of_the_simulator_says_that_it_is_simulated_as_do_the_facts_beside_it() {
+    let label = r#"{"name":"strato_simulated","pid":3,"tid":0,"args":{"name":"true"},"ph":"M"}"#;
+    assert!(timeline(&[NAMES, EVENTS, label]).simulated);
+    let output = |facts: &str| {
+        let output = Output::new()
+            .file("x_ascend_pt/ASCEND_PROFILER_OUTPUT/trace_view.json", &format!("[{NAMES},{EVENTS}]"))
+            .file("x_ascend_pt/profiler_info_3.json", facts);
+        read(&output.path("x_ascend_pt")).simulated
+    };
+    assert!(output(r#"{"rank_id": 3, "strato_simulated": true}"#));
+    assert!(!output(r#"{"rank_id": 3}"#));
+}
+
+#[test]
 fn every_event_is_in_the_ledger() {
     let trace = timeline(&[NAMES, EVENTS]);
     assert_eq!(ledger(&trace, "Ascend Hardware"), (6, 6, 10_000 + 3_000 + 30_000 + 20 + 20_000 + 4_000));

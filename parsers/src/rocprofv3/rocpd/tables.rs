@@ -7,7 +7,7 @@ use super::{
     state::{Event, State, Track},
 };
 use crate::{
-    hip,
+    hip, simulated,
     sqlite::page::{
         Column::{self, Int, Text},
         Page,
@@ -27,6 +27,7 @@ pub(super) struct Table {
 
 /// Every table that is read.
 pub(super) const TABLES: &[Table] = &[
+    Table { name: "rocpd_metadata", columns: METADATA, becomes: "label of simulated captures", take: metadata },
     Table { name: "rocpd_string", columns: STRING, becomes: "names", take: string },
     Table { name: "rocpd_info_process", columns: PROCESS, becomes: "processes, environment not read", take: process },
     Table { name: "rocpd_info_thread", columns: THREAD, becomes: "threads", take: thread },
@@ -43,6 +44,15 @@ pub(super) const TABLES: &[Table] = &[
     Table { name: "rocpd_kernel_dispatch", columns: DISPATCH, becomes: "kernel", take: dispatch },
     Table { name: "rocpd_memory_copy", columns: COPY, becomes: "memcpy", take: copy },
 ];
+
+const METADATA: &[Column] = &[Text("tag", None), Text("value", None)];
+
+fn metadata(state: &mut State<'_, '_>, page: &Page, row: usize) -> Option<(Ns, Ns)> {
+    if page.inline(0, row)? == simulated::LABEL && page.inline(1, row)? == "true" {
+        simulated::tell(&mut *state.import.sink);
+    }
+    Some((0, 0))
+}
 
 const STRING: &[Column] = &[Int("id", &[]), Text("string", None)];
 
@@ -203,18 +213,20 @@ const DISPATCH: &[Column] = &[
     Int("grid_size_x", &["grid_x"]),
     Int("grid_size_y", &["grid_y"]),
     Int("grid_size_z", &["grid_z"]),
+    Int("stream_id", &[]),
 ];
 
 fn dispatch(state: &mut State<'_, '_>, page: &Page, row: usize) -> Option<(Ns, Ns)> {
     let [start, end, kernel, event, pid, agent, queue, track] = page.ints(row);
     let times = (start?, end?);
-    let place = state.place(Track { pid, agent, queue, ..Track::default() }, track);
+    let place = state.place(Track { pid, agent, queue, stream: page.int(14, row), ..Track::default() }, track);
     let (device, correlation) = (state.device(place.agent), state.correlation(event));
     let sides = |first: usize| std::array::from_fn(|side| page.int(first + side, row));
     let name = kernel.and_then(|id| state.kernels.get(&id));
     state.unnamed += u64::from(name.is_none());
     let name = name.map_or("(unnamed)", AsRef::as_ref);
-    state.import.kernel(times, place.pid, (device, place.queue), correlation, (sides(11), sides(8)), name);
+    let queue = (device, place.queue, place.stream);
+    state.import.kernel(times, place.pid, queue, correlation, (sides(11), sides(8)), name);
     Some(times)
 }
 

@@ -96,6 +96,42 @@ fn a_capture_is_read_through_its_suffix_and_its_links() {
 }
 
 #[test]
+fn a_capture_of_the_simulator_says_that_it_is_simulated() {
+    let label = format!(
+        "create table rocpd_metadata{ID}(id integer primary key, tag text, value text);
+        insert into rocpd_metadata{ID} values (1,'schema_version','3'),(2,'strato_simulated','true');"
+    );
+    let (_directory, path) = database(&format!("{}{label}", schema(ID, 70)));
+    assert!(import(&path).unwrap().simulated);
+    let (_directory, path) = database(&schema(ID, 70));
+    assert!(!import(&path).unwrap().simulated);
+}
+
+#[test]
+fn a_copy_from_a_peer_lies_on_the_device_of_the_process_and_is_none_within_it() {
+    let sql = schema(ID, 70).replace("'MEMORY_COPY_HOST_TO_DEVICE'", "'MEMORY_COPY_DEVICE_TO_DEVICE'").replace(
+        "(2,'GPU',4,1,0,'gfx942','AMD Instinct MI300X')",
+        "(2,'GPU',4,1,0,'gfx942','AMD Instinct MI300X'),(3,'GPU',5,2,1,'gfx942','')",
+    );
+    // Columns of the copy end with destination, source, bytes, stream and event.
+    let (_directory, path) = database(&sql.replace("5,2,1,4096,3,4", "5,2,3,4096,3,4"));
+    let trace = import(&path).unwrap();
+    let copies: Vec<_> = slices(&trace).into_iter().filter(|lane| lane.2 == 3).map(|l| (l.1, l.3)).collect();
+    assert_eq!(copies, [(Some(1), vec![(Category::Memcpy, "memcpy PtoP", 70, 10)])]);
+}
+
+#[test]
+fn a_copy_lies_where_the_kernels_of_its_stream_are() {
+    // Columns of a dispatch: queue 2, stream 3.
+    let sql = schema(ID, 70).replace(",33,2,0,", ",33,2,3,").replace(",34,2,0,", ",34,2,3,");
+    let (_directory, path) = database(&sql);
+    let trace = import(&path).unwrap();
+    let lanes: Vec<_> = slices(&trace).into_iter().filter(|l| l.0 == TrackKind::DeviceQueue).collect();
+    let kinds: Vec<_> = lanes.iter().map(|l| (l.2, l.3.iter().map(|row| row.0).collect::<Vec<_>>())).collect();
+    assert_eq!(kinds, [(2, vec![Category::Kernel, Category::Kernel, Category::Memcpy])]);
+}
+
+#[test]
 fn merged_captures_keep_their_ids_apart() {
     let other = schema("_00004aaa", 71).replace("'scale<float, 4>(float*)'", "'other'");
     let (_directory, path) = database(&format!("{}{other}", schema(ID, 70)));
