@@ -284,6 +284,13 @@ fn texts() -> Vec<Input> {
         text("log", "steps.csv", "step,platform,batch_size,prompt_len,stage,latency_ms\n", table, ""),
         text("log", "steps.log", "", literal, ""),
         text("log", "server.log", "", server, ""),
+        text(
+            "msprof-op",
+            "OpBasicInfo.csv",
+            "Op Name,Op Type,Task Duration(us),Block Dim,Mix Block Dim,Device Id,Pid,Current Freq,Rated Freq,\n",
+            |i| format!("MatMul_{i},mix,{i}.5,2,4,0,4711,1850,1850,\n"),
+            "",
+        ),
         Input { format: "serving", name: "result.json", bytes: serving.into_bytes(), lines: false },
         text(
             "link-test",

@@ -94,7 +94,7 @@ fn rt16_frees_the_ranks_whose_device_waits_for_others_too() {
             r.token();
         })
     };
-    let (mut capture, (other, analysis)) = (run(us(5)), run(us(60)));
+    let (mut capture, (other, analysis)) = (run(us(5)), run(us(300)));
     let offset = u32::try_from(capture.0.lanes.len()).unwrap();
     let mut rank = analysis.ranks.into_iter().next().unwrap();
     (rank.rank, rank.process) = (1, model::ProcessId(1));

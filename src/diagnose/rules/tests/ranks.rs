@@ -133,7 +133,7 @@ fn rt22_blames_the_pauses_of_all_ranks_and_not_the_waiting_for_them() {
         let paused = c.is_multiple_of(LAYERS) && c / LAYERS % 8 == 5 && c / LAYERS / 8 % 4 == rank;
         (us(60), us(5) + if paused { us(800) } else { 0 })
     };
-    let work = |rank| (0..LAYERS * 48).map(|c| pauses(rank, c)).collect();
+    let work = |rank| (0..LAYERS * 96).map(|c| pauses(rank, c)).collect();
     let run = Run::new((0..4).map(work).collect(), LAYERS).analyze();
     let d = diagnosis(&run);
     let found: Vec<_> = d.findings.iter().filter(|f| f.rule == "RT-22").collect();
