@@ -95,6 +95,8 @@ pub struct Cpu {
 
 /// A program with memory of its own.
 pub struct Prepared {
+    /// Fingerprint of the shape that the program was found to fit.
+    model: u64,
     program: Program,
     buffers: Vec<Buffer>,
 }
@@ -120,6 +122,9 @@ impl Cpu {
         let kernels = Kernels::of(options.isa).ok_or_else(|| {
             Error::Request(format!("this processor has no {}; leave the choice out", options.isa.name()))
         })?;
+        if weights.model != config.fingerprint() {
+            return Err(Error::Request("the weights are those of another model; load them for this one".to_owned()));
+        }
         let plan = KvPlan::new(&config, options.layout, options.sequences, options.context)?;
         let half = || Buffer::zeroed(plan.elements() * 4);
         let cache = (0..config.layers).map(|_| Ok([half()?, half()?])).collect::<Result<_, Error>>()?;
@@ -129,13 +134,14 @@ impl Cpu {
     /// Gives a program its memory.
     ///
     /// # Errors
-    /// [`Error::Request`] when memory runs out.
+    /// [`Error::Request`] when the program does not fit the model, or memory runs out.
     pub fn prepare(&self, program: Program) -> Result<Prepared, Error> {
+        program.check(&self.config)?;
         let size =
             |rows: usize, width: usize| rows.checked_mul(width).and_then(|n| n.checked_mul(4)).unwrap_or(usize::MAX);
         let buffers =
             program.buffers.iter().map(|b| Buffer::zeroed(size(b.rows, b.width))).collect::<Result<_, _>>()?;
-        Ok(Prepared { program, buffers })
+        Ok(Prepared { model: self.config.fingerprint(), program, buffers })
     }
 
     /// Runs a step operator by operator and returns the most likely next token of every row of logits. `log` gets every
@@ -195,6 +201,11 @@ impl Cpu {
     }
 
     fn step<'a>(&'a mut self, prepared: &'a mut Prepared, batch: &'a Batch) -> Result<(Step<'a>, &'a mut Pool), Error> {
+        if prepared.model != self.config.fingerprint() {
+            return Err(Error::Request(
+                "the program was prepared for another model; prepare it for this one".to_owned(),
+            ));
+        }
         self.check(&prepared.program, batch)?;
         let Self { config, weights, kernels, pool, plan, cache } = self;
         let longest = batch.positions.iter().max().map_or(0, |position| *position as usize + 1);
@@ -235,6 +246,13 @@ impl Cpu {
         }
         if batch.last_rows().len() != program.shape.sequences {
             return refuse(format!("the program is for {} sequences", program.shape.sequences));
+        }
+        // Two tokens of one place would be written to one slot of the cache by two threads.
+        let mut places: Vec<(u32, u32)> =
+            batch.sequences.iter().copied().zip(batch.positions.iter().copied()).collect();
+        places.sort_unstable();
+        if let Some([(sequence, position), _]) = places.array_windows().find(|[a, b]| a == b) {
+            return refuse(format!("two tokens are at position {position} of sequence {sequence}"));
         }
         if let Some(token) = batch.tokens.iter().find(|token| **token as usize >= self.config.vocab) {
             return refuse(format!("token {token} is not in the vocabulary of {}", self.config.vocab));

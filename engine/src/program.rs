@@ -3,7 +3,10 @@
 
 use std::ops::Range;
 
-use crate::Config;
+use crate::{Config, Error};
+
+mod check;
+mod plan;
 
 /// How operators are divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -289,208 +292,20 @@ pub struct Program {
 impl Program {
     /// The step of a model.
     pub fn plan(config: &Config, shape: Shape) -> Self {
-        Planner::new(config, shape).plan()
+        plan::Planner::new(config, shape).plan()
+    }
+
+    /// Makes sure that every operator can run on a model: its buffers are there and of the widths and rows that it needs,
+    /// and nothing that it writes is also something else that it reads or writes. Threads of a backend rely on that.
+    ///
+    /// # Errors
+    /// [`Error::Request`], which names the first operator that does not fit.
+    pub fn check(&self, config: &Config) -> Result<(), Error> {
+        check::check(self, config)
     }
 
     /// A buffer; `None` for an id of another program.
     pub fn buffer(&self, id: BufId) -> Option<&BufDesc> {
         self.buffers.get(usize::from(id.0))
-    }
-}
-
-struct Planner<'c> {
-    config: &'c Config,
-    shape: Shape,
-    buffers: Vec<BufDesc>,
-    ops: Vec<OpCall>,
-    layer: Option<u16>,
-    slot: u16,
-}
-
-impl<'c> Planner<'c> {
-    fn new(config: &'c Config, shape: Shape) -> Self {
-        Self { config, shape, buffers: Vec::new(), ops: Vec::new(), layer: None, slot: 0 }
-    }
-
-    fn buffer(&mut self, name: &'static str, rows: usize, width: usize) -> BufId {
-        self.buffers.push(BufDesc { name, rows, width });
-        BufId(u16::try_from(self.buffers.len() - 1).unwrap_or(u16::MAX))
-    }
-
-    fn op(&mut self, name: OpName, kind: OpKind) {
-        self.ops.push(OpCall { id: OpId { layer: self.layer, slot: self.slot }, name, kind });
-        self.slot += 1;
-    }
-
-    fn linear(&mut self, name: OpName, x: BufId, matrix: Matrix, rows: Range<usize>, out: BufId) {
-        self.op(name, OpKind::Linear { x, matrix, rows, out });
-    }
-
-    fn plan(mut self) -> Program {
-        let Shape { tokens, sequences, logits, .. } = self.shape;
-        let (hidden, q, kv) = (self.config.hidden, self.config.q_width(), self.config.kv_width());
-        let logit_rows = if logits == Logits::All { tokens } else { sequences };
-        let buffers = Buffers {
-            residual: self.buffer("residual", tokens, hidden),
-            normed: self.buffer("normed", tokens, hidden),
-            qkv: self.buffer("qkv", tokens, q + 2 * kv),
-            attended: self.buffer("attended", tokens, q),
-            delta: self.buffer("delta", tokens, hidden),
-            gate_up: self.buffer("gate_up", tokens, 2 * self.config.intermediate),
-            activated: self.buffer("activated", tokens, self.config.intermediate),
-        };
-        let last = self.buffer("last", logit_rows, hidden);
-        let normed_last = self.buffer("normed_last", logit_rows, hidden);
-        let out = self.buffer("logits", logit_rows, self.config.vocab);
-
-        self.op(OpName::Embed, OpKind::Embed { out: buffers.residual });
-        for layer in 0..u16::try_from(self.config.layers).unwrap_or(u16::MAX) {
-            (self.layer, self.slot) = (Some(layer), 0);
-            self.attention(layer, &buffers);
-            self.feed_forward(layer, &buffers);
-        }
-        (self.layer, self.slot) = (None, 1);
-        if self.shape.level == Level::Fused {
-            // The addition that the last layer left to the norm after it.
-            self.op(OpName::ResidualAdd, OpKind::Add { x: buffers.residual, delta: buffers.delta });
-        }
-        let x = match logits {
-            Logits::All => buffers.residual,
-            Logits::Last => {
-                self.op(OpName::LastToken, OpKind::LastToken { x: buffers.residual, out: last });
-                last
-            }
-        };
-        self.op(OpName::FinalNorm, OpKind::RmsNorm { x, weight: Vector::FinalNorm, out: normed_last });
-        self.linear(OpName::LmHead, normed_last, Matrix::Head, 0..self.config.vocab, out);
-        self.op(OpName::Argmax, OpKind::Argmax { logits: out });
-        Program {
-            shape: self.shape,
-            buffers: self.buffers,
-            ops: self.ops,
-            residual: buffers.residual,
-            normed: normed_last,
-            logits: out,
-        }
-    }
-
-    fn attention(&mut self, layer: u16, b: &Buffers) {
-        let (heads, kv_heads) = (self.config.heads, self.config.kv_heads);
-        let (q, kv) = (self.config.q_width(), self.config.kv_width());
-        let fused = self.shape.level == Level::Fused;
-        let norm = Vector::InputNorm(layer);
-        if fused && layer > 0 {
-            let kind = OpKind::AddRmsNorm { x: b.residual, delta: b.delta, weight: norm, out: b.normed };
-            self.op(OpName::AddRmsNorm, kind);
-        } else {
-            self.op(OpName::RmsNorm, OpKind::RmsNorm { x: b.residual, weight: norm, out: b.normed });
-        }
-        let parts: &[(OpName, Range<usize>)] = if fused {
-            &[(OpName::QkvProj, 0..q + 2 * kv)]
-        } else {
-            &[(OpName::QProj, 0..q), (OpName::KProj, q..q + kv), (OpName::VProj, q + kv..q + 2 * kv)]
-        };
-        for (name, rows) in parts {
-            self.linear(*name, b.normed, Matrix::Qkv(layer), rows.clone(), b.qkv);
-        }
-        let (queries, keys) = (Heads { at: 0, count: heads }, Heads { at: q, count: kv_heads });
-        if self.config.qk_norm {
-            for (heads, weight) in [(queries, Vector::QNorm(layer)), (keys, Vector::KNorm(layer))] {
-                self.op(OpName::QkNorm, OpKind::HeadNorm { x: b.qkv, heads, weight });
-            }
-        }
-        // Keys follow queries in the row, so one call turns both.
-        let both = Heads { at: 0, count: heads + kv_heads };
-        self.op(OpName::Rope, OpKind::Rope { x: b.qkv, heads: both });
-        self.op(OpName::KvCacheAppend, OpKind::KvAppend { qkv: b.qkv, layer });
-        let decode = self.shape.tokens == self.shape.sequences;
-        let name = if decode { OpName::AttentionDecode } else { OpName::AttentionPrefill };
-        self.op(name, OpKind::Attention { qkv: b.qkv, layer, out: b.attended });
-        self.linear(OpName::OProj, b.attended, Matrix::O(layer), 0..self.config.hidden, b.delta);
-    }
-
-    fn feed_forward(&mut self, layer: u16, b: &Buffers) {
-        let width = self.config.intermediate;
-        let fused = self.shape.level == Level::Fused;
-        let weight = Vector::PostNorm(layer);
-        if fused {
-            let kind = OpKind::AddRmsNorm { x: b.residual, delta: b.delta, weight, out: b.normed };
-            self.op(OpName::AddRmsNorm, kind);
-            self.linear(OpName::GateUpProj, b.normed, Matrix::GateUp(layer), 0..2 * width, b.gate_up);
-        } else {
-            self.op(OpName::ResidualAdd, OpKind::Add { x: b.residual, delta: b.delta });
-            self.op(OpName::RmsNorm, OpKind::RmsNorm { x: b.residual, weight, out: b.normed });
-            self.linear(OpName::GateProj, b.normed, Matrix::GateUp(layer), 0..width, b.gate_up);
-            self.linear(OpName::UpProj, b.normed, Matrix::GateUp(layer), width..2 * width, b.gate_up);
-        }
-        self.op(OpName::SiluMul, OpKind::SiluMul { gate_up: b.gate_up, out: b.activated });
-        self.linear(OpName::DownProj, b.activated, Matrix::Down(layer), 0..self.config.hidden, b.delta);
-        if !fused {
-            self.op(OpName::ResidualAdd, OpKind::Add { x: b.residual, delta: b.delta });
-        }
-    }
-}
-
-/// Buffers that every layer uses.
-struct Buffers {
-    residual: BufId,
-    normed: BufId,
-    qkv: BufId,
-    attended: BufId,
-    delta: BufId,
-    gate_up: BufId,
-    activated: BufId,
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-    use super::*;
-    use crate::preset;
-
-    fn names(model: &str, level: Level, layer: Option<u16>) -> Vec<&'static str> {
-        let shape = Shape { tokens: 1, sequences: 1, logits: Logits::Last, level };
-        let program = Program::plan(&preset(model).unwrap(), shape);
-        program.ops.iter().filter(|op| op.id.layer == layer).map(|op| op.name.text()).collect()
-    }
-
-    #[test]
-    fn a_canonical_layer_has_one_operator_per_name_and_a_fused_one_half_of_them() {
-        let canonical = names("qwen2.5-0.5b", Level::Canonical, Some(3));
-        assert_eq!(canonical.len(), 15);
-        assert_eq!(canonical[..5], ["rms_norm", "q_proj", "k_proj", "v_proj", "rope"]);
-        assert_eq!(
-            names("qwen2.5-0.5b", Level::Fused, Some(3)),
-            [
-                "add_rms_norm",
-                "qkv_proj",
-                "rope",
-                "kv_cache_append",
-                "attention_decode",
-                "o_proj",
-                "add_rms_norm",
-                "gate_up_proj",
-                "silu_mul",
-                "down_proj"
-            ]
-        );
-        assert_eq!(names("qwen3-0.6b", Level::Fused, Some(0))[..3], ["rms_norm", "qkv_proj", "qk_norm"]);
-        assert_eq!(
-            names("tiny", Level::Fused, None),
-            ["embed", "residual_add", "last_token", "final_norm", "lm_head", "argmax"]
-        );
-    }
-
-    #[test]
-    fn places_are_unique_within_a_step() {
-        for level in [Level::Canonical, Level::Fused] {
-            let shape = Shape { tokens: 6, sequences: 2, logits: Logits::All, level };
-            let program = Program::plan(&preset("qwen3-0.6b").unwrap(), shape);
-            let mut ids: Vec<OpId> = program.ops.iter().map(|op| op.id).collect();
-            let count = ids.len();
-            ids.sort_by_key(|id| (id.layer, id.slot));
-            ids.dedup();
-            assert_eq!(ids.len(), count);
-        }
     }
 }

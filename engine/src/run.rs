@@ -243,6 +243,29 @@ mod tests {
     }
 
     #[test]
+    fn nothing_runs_on_a_model_that_it_was_not_made_for_and_no_place_is_written_twice() {
+        let (tiny, other) = (preset("tiny").unwrap(), Config { vocab: 256, ..preset("tiny").unwrap() });
+        let cpu = |config: &Config| {
+            let weights = Arc::new(Weights::load(config, Dtype::F32, &mut Synthetic).unwrap());
+            Cpu::new(config.clone(), weights, CpuOptions::new(8)).unwrap()
+        };
+        let shape = Shape { tokens: 2, sequences: 1, logits: Logits::Last, level: Level::Fused };
+        let mut prepared = cpu(&other).prepare(Program::plan(&other, shape)).unwrap();
+        let mut device = cpu(&tiny);
+        let batch = Batch::prefill(&[1, 2], 0);
+        let mut refused = |prepared: &mut Prepared, batch: &Batch| {
+            device.run(prepared, batch, &mut Log::off()).unwrap_err().to_string()
+        };
+        assert!(refused(&mut prepared, &batch).contains("another model"));
+        let mut own = cpu(&tiny).prepare(Program::plan(&tiny, shape)).unwrap();
+        let twice = Batch { positions: vec![3, 3], ..batch };
+        assert!(refused(&mut own, &twice).contains("position 3 of sequence 0"));
+        let weights = Arc::new(Weights::load(&other, Dtype::F32, &mut Synthetic).unwrap());
+        let options = CpuOptions::new(8);
+        assert!(Cpu::new(tiny, weights, options).err().unwrap().to_string().contains("another model"));
+    }
+
+    #[test]
     fn requests_that_cannot_be_met_are_refused() {
         for options in [
             RunOptions { batch: 0, ..options() },

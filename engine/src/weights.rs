@@ -48,6 +48,8 @@ pub struct LayerWeights {
 /// The weights of a model.
 #[derive(Debug)]
 pub struct Weights {
+    /// Fingerprint of the shape that they were loaded for.
+    pub(crate) model: u64,
     /// Embedding table, `(vocab, hidden)`.
     pub embed: Tensor,
     /// Layers.
@@ -103,7 +105,7 @@ impl Weights {
         } else {
             Some(load.matrix(config.vocab, hidden, &[("lm_head.weight".to_owned(), 0..config.vocab)])?)
         };
-        Ok(Self { embed, layers, final_norm, head })
+        Ok(Self { model: config.fingerprint(), embed, layers, final_norm, head })
     }
 
     /// Output head, `(vocab, hidden)`.

@@ -60,9 +60,7 @@ fn summary(sink: &mut dyn TraceSink, row: Row<'_>) -> Option<Ns> {
     let count = u64::try_from(row.int(1)?).ok()?;
     let kernel = sink.intern(hip::kernel_name(&row.text(2)?));
     let range = row.decimal(3, 0).zip(row.decimal(4, 0));
-    let (grid, block, metrics, stalls) = (None, None, Vec::new(), Vec::new());
-    let conditions = Conditions::Run;
-    sink.summary(KernelSummary { kernel, conditions, count, total: Some(time), range, grid, block, metrics, stalls });
+    sink.summary(KernelSummary { count, total: Some(time), range, ..KernelSummary::of(kernel, Conditions::Run) });
     Some(time)
 }
 

@@ -2,6 +2,7 @@
 //! past damage.
 
 pub(crate) mod cursor;
+pub(crate) mod database;
 pub(crate) mod page;
 pub(crate) mod scan;
 pub(crate) mod source;

@@ -11,12 +11,12 @@ use serde_json::value::RawValue;
 
 use crate::sqlite::{
     SIGNATURE,
+    database::{Database, tell_loss},
     page::{
         Column::{self, Real, Text},
         Page,
     },
-    scan::{self, Item, Job},
-    source,
+    scan::Item,
 };
 
 /// Largest file of sums that is read, bytes; a step of a large model has some thousand collectives of a kilobyte each.
@@ -28,6 +28,8 @@ pub(super) const ROUNDING: Ns = 1_000;
 /// How far the start of the sums may lie from that of the collective, ns: they begin with the first task inside it, some µs
 /// later. Names are numbered, so only instances of groups whose numbers end alike could be taken for each other.
 const NEAR: u64 = 1_000_000;
+/// Table of the sums of collectives in `analysis.db`.
+const TABLE: &str = "CommAnalyzerTime";
 /// Key of the sum over all collectives of a step.
 const TOTAL: &str = "Total Op Info";
 
@@ -55,6 +57,8 @@ pub(super) struct Times {
     by_name: FxHashMap<String, Vec<Sums>>,
     file: Option<String>,
     read: u64,
+    /// Collectives without a name or without times that can be, and those beyond the most that are kept.
+    lost: u64,
 }
 
 impl Times {
@@ -65,13 +69,16 @@ impl Times {
         let too_large = std::fs::metadata(path).is_ok_and(|meta| meta.len() > MAX_BYTES);
         let read = match too_large {
             true => Err(format!("more than {MAX_BYTES} bytes")),
-            false if is_database(path) => times.database(path),
+            false if is_database(path) => times.database(path, sink),
             false => times.json(path),
         };
         times.by_name.values_mut().for_each(|sums| sums.sort_unstable_by_key(|sums| sums.start));
         if let Err(why) = read {
             let example = format!("{name}: {why}");
             sink.stat("ascend.unreadable_file", Severity::DataLoss, 1, Some(&example));
+        }
+        if times.lost > 0 {
+            sink.stat("ascend.incomplete_row", Severity::DataLoss, times.lost, Some(&name));
         }
         times
     }
@@ -91,14 +98,17 @@ impl Times {
     }
 
     fn add(&mut self, name: &str, start: Option<Ns>, elapse: Option<Ns>, transit: Option<Ns>) {
-        let (Some(start), Some(elapse), Some(transit)) = (start, elapse, transit) else { return };
-        let limits = 0..i64::MAX / 4;
-        if name == TOTAL || ![start, elapse, transit].iter().all(|ns| limits.contains(ns)) {
+        if name == TOTAL {
             return;
         }
-        if self.read < MAX_COLLECTIVES as u64 {
-            self.read += 1;
-            self.by_name.entry(bare(name).to_owned()).or_default().push(Sums { start, elapse, transit });
+        let limits = 0..i64::MAX / 4;
+        let within = |ns: Option<Ns>| ns.filter(|ns| limits.contains(ns));
+        match (within(start), within(elapse), within(transit)) {
+            (Some(start), Some(elapse), Some(transit)) if self.read < MAX_COLLECTIVES as u64 => {
+                self.read += 1;
+                self.by_name.entry(bare(name).to_owned()).or_default().push(Sums { start, elapse, transit });
+            }
+            _ => self.lost += 1,
         }
     }
 
@@ -106,7 +116,10 @@ impl Times {
         let file = File::open(path).map_err(|error| error.to_string())?;
         let steps: Steps = serde_json::from_reader(BufReader::new(file)).map_err(|error| error.to_string())?;
         for (name, op) in steps.into_values().flat_map(HashMap::into_values).flatten() {
-            let Some(time) = op.time else { continue };
+            let Some(time) = op.time else {
+                self.lost += u64::from(name != TOTAL);
+                continue;
+            };
             let ns = |value: Option<Box<RawValue>>, exponent| {
                 model::time::parse_decimal(value?.get().as_bytes(), exponent).ok().map(|(ns, _)| ns)
             };
@@ -115,25 +128,18 @@ impl Times {
         Ok(())
     }
 
-    fn database(&mut self, path: &Path) -> Result<(), String> {
-        let bytes = std::fs::metadata(path).map_err(|error| error.to_string())?.len();
-        let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(|error| error.to_string())?;
-        let tables = runtime.block_on(async {
-            let mut db = source::connect(path).await?;
-            source::tables(&mut db, bytes).await
-        });
-        let (tables, _) = tables.map_err(|error| error.to_string())?;
+    fn database(&mut self, path: &Path, sink: &mut dyn TraceSink) -> Result<(), String> {
+        let database = Database::open(path, super::database::malformed).map_err(|error| error.to_string())?;
         // At level 0 the database holds the sums of steps only.
-        let Some(job) = tables.get("CommAnalyzerTime").and_then(|table| Job::new(table, COLUMNS)) else {
-            return Ok(());
-        };
-        let mut lost = None;
-        scan::scan(path, &[job], |_, item| match item {
-            Item::Page(page) => self.page(&page),
-            Item::WrongTypes(..) => {}
-            Item::Lost(_, _, why) => lost = Some(why.to_string()),
+        let plan = database.plan([(&TABLE, TABLE.to_owned(), COLUMNS)], "ascend", sink);
+        plan.read(&|_, _| {}, |table, item| match item {
+            Item::Page(page) => {
+                self.page(&page);
+                page.rows as u64
+            }
+            Item::Loss(loss) => tell_loss(&loss, "ascend", table, sink),
         });
-        lost.map_or(Ok(()), Err)
+        Ok(())
     }
 
     fn page(&mut self, page: &Page) {
@@ -143,7 +149,10 @@ impl Times {
             (ns.abs() < 9e18).then_some(ns as Ns)
         };
         for row in 0..page.rows {
-            let Some(name) = page.inline(0, row) else { continue };
+            let Some(name) = page.inline(0, row) else {
+                self.lost += 1;
+                continue;
+            };
             self.add(name, ns(1, row, 1e3), ns(2, row, 1e6), ns(3, row, 1e6));
         }
     }

@@ -49,10 +49,17 @@ pub(crate) struct Job {
 pub(crate) enum Item {
     /// Rows.
     Page(Page),
+    /// What could not be taken.
+    Loss(Loss),
+}
+
+/// What a range of rowids lost.
+#[derive(Debug)]
+pub(crate) enum Loss {
     /// Cells of a wrong type in the page before, and the rowid of the first.
     WrongTypes(u64, i64),
     /// Rowids from the first to the last that could not be read, and why.
-    Lost(i64, i64, String),
+    Rows(i64, i64, String),
 }
 
 struct Sent {
@@ -139,7 +146,7 @@ pub(crate) fn scan(path: &Path, jobs: &[Job], mut each: impl FnMut(usize, Item))
 fn read(path: PathBuf, jobs: &[Job], number: u64, send: &SyncSender<Sent>) {
     let fail = |why: String| {
         for (job, Job { first, last, .. }) in jobs.iter().enumerate() {
-            let item = Item::Lost(*first, *last, why.clone());
+            let item = Item::Loss(Loss::Rows(*first, *last, why.clone()));
             if send.send(Sent { job, page: 0, item }).is_err() {
                 return;
             }
@@ -180,7 +187,7 @@ impl Reader<'_, '_> {
         while let Some((first, last)) = self.job.range(number) {
             if fruitless > FRUITLESS {
                 let why = format!("{FRUITLESS} pages gave no row");
-                return send(number, Item::Lost(first, self.job.last, why)).then_some(());
+                return send(number, Item::Loss(Loss::Rows(first, self.job.last, why))).then_some(());
             }
             let mut found = false;
             let mut ranges = vec![(first, last)];
@@ -191,7 +198,7 @@ impl Reader<'_, '_> {
                         found = true;
                         send(number, Item::Page(page)).then_some(())?;
                         if let Some((cells, rowid)) = wrong {
-                            send(number, Item::WrongTypes(cells, rowid)).then_some(())?;
+                            send(number, Item::Loss(Loss::WrongTypes(cells, rowid))).then_some(())?;
                         }
                     }
                     Err(_) if first < last && self.searches > 0 => {
@@ -201,7 +208,7 @@ impl Reader<'_, '_> {
                     }
                     Err(why) => {
                         (found, fruitless) = (true, fruitless + 1);
-                        send(number, Item::Lost(first, last, why)).then_some(())?;
+                        send(number, Item::Loss(Loss::Rows(first, last, why))).then_some(())?;
                     }
                 }
             }

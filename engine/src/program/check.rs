@@ -1,0 +1,191 @@
+//! Whether a program fits a model. A program is plain data that anyone can make or change, and the threads of a backend
+//! share its buffers without locks, so nothing runs that has not been looked at here.
+
+use super::{BufId, Heads, Logits, Matrix, OpCall, OpKind, Program, Vector};
+use crate::{Config, Error};
+
+pub(super) fn check(program: &Program, config: &Config) -> Result<(), Error> {
+    let logit_rows = match program.shape.logits {
+        Logits::Last => program.shape.sequences,
+        Logits::All => program.shape.tokens,
+    };
+    let checker = Checker { program, config, logit_rows };
+    match program.ops.iter().find(|op| !checker.fits(op)) {
+        Some(op) => Err(Error::Request(format!(
+            "operator '{}' (layer {:?}, place {}) does not fit the model; plan the program again for it",
+            op.name.text(),
+            op.id.layer,
+            op.id.slot
+        ))),
+        None => Ok(()),
+    }
+}
+
+struct Checker<'p> {
+    program: &'p Program,
+    config: &'p Config,
+    logit_rows: usize,
+}
+
+impl Checker<'_> {
+    fn fits(&self, op: &OpCall) -> bool {
+        let config = self.config;
+        let (tokens, hidden) = (self.program.shape.tokens, config.hidden);
+        let qkv_width = config.q_width() + 2 * config.kv_width();
+        match &op.kind {
+            OpKind::Embed { out } => self.is(*out, tokens, hidden),
+            OpKind::RmsNorm { x, weight, out } => {
+                self.same(*x, *out) && self.width(*x) == self.length(*weight) && distinct(&[*x, *out])
+            }
+            OpKind::AddRmsNorm { x, delta, weight, out } => {
+                self.same(*x, *delta)
+                    && self.same(*x, *out)
+                    && self.width(*x) == self.length(*weight)
+                    && distinct(&[*x, *delta, *out])
+            }
+            OpKind::Linear { x, matrix, rows, out } => {
+                let Some((outputs, inputs)) = self.matrix(*matrix) else { return false };
+                self.width(*x) == Some(inputs)
+                    && rows.start <= rows.end
+                    && rows.end <= outputs
+                    && self.width(*out).is_some_and(|width| rows.end <= width)
+                    && self.rows(*x) == self.rows(*out)
+                    && distinct(&[*x, *out])
+            }
+            OpKind::HeadNorm { x, heads, weight } => {
+                self.length(*weight) == Some(config.head_dim) && self.has_heads(*x, *heads)
+            }
+            OpKind::Rope { x, heads } => self.rows(*x) == Some(tokens) && self.has_heads(*x, *heads),
+            OpKind::KvAppend { qkv, layer } => self.is_layer(*layer) && self.is(*qkv, tokens, qkv_width),
+            OpKind::Attention { qkv, layer, out } => {
+                self.is_layer(*layer)
+                    && self.is(*qkv, tokens, qkv_width)
+                    && self.is(*out, tokens, config.q_width())
+                    && distinct(&[*qkv, *out])
+            }
+            OpKind::Add { x, delta } => self.same(*x, *delta) && distinct(&[*x, *delta]),
+            OpKind::SiluMul { gate_up, out } => {
+                self.rows(*gate_up) == self.rows(*out)
+                    && self.width(*gate_up) == self.width(*out).and_then(|width| width.checked_mul(2))
+                    && distinct(&[*gate_up, *out])
+            }
+            OpKind::LastToken { x, out } => {
+                self.rows(*x) == Some(tokens)
+                    && self.is(*out, self.program.shape.sequences, self.width(*x).unwrap_or(0))
+                    && distinct(&[*x, *out])
+            }
+            OpKind::Argmax { logits } => self.is(*logits, self.logit_rows, config.vocab),
+        }
+    }
+
+    fn rows(&self, id: BufId) -> Option<usize> {
+        self.program.buffer(id).map(|buffer| buffer.rows)
+    }
+
+    fn width(&self, id: BufId) -> Option<usize> {
+        self.program.buffer(id).map(|buffer| buffer.width)
+    }
+
+    fn is(&self, id: BufId, rows: usize, width: usize) -> bool {
+        self.rows(id) == Some(rows) && self.width(id) == Some(width)
+    }
+
+    fn same(&self, a: BufId, b: BufId) -> bool {
+        let shape = |id| self.program.buffer(id).map(|buffer| (buffer.rows, buffer.width));
+        shape(a).is_some() && shape(a) == shape(b)
+    }
+
+    fn has_heads(&self, x: BufId, heads: Heads) -> bool {
+        let end = heads.count.checked_mul(self.config.head_dim).and_then(|width| width.checked_add(heads.at));
+        self.width(x).zip(end).is_some_and(|(width, end)| end <= width)
+    }
+
+    fn is_layer(&self, layer: u16) -> bool {
+        usize::from(layer) < self.config.layers
+    }
+
+    /// Outputs and inputs of a matrix, if the model has it.
+    fn matrix(&self, matrix: Matrix) -> Option<(usize, usize)> {
+        let c = self.config;
+        let (layer, shape) = match matrix {
+            Matrix::Head => return Some((c.vocab, c.hidden)),
+            Matrix::Qkv(layer) => (layer, (c.q_width() + 2 * c.kv_width(), c.hidden)),
+            Matrix::O(layer) => (layer, (c.hidden, c.q_width())),
+            Matrix::GateUp(layer) => (layer, (2 * c.intermediate, c.hidden)),
+            Matrix::Down(layer) => (layer, (c.hidden, c.intermediate)),
+        };
+        self.is_layer(layer).then_some(shape)
+    }
+
+    /// Length of a vector, if the model has it.
+    fn length(&self, vector: Vector) -> Option<usize> {
+        match vector {
+            Vector::FinalNorm => Some(self.config.hidden),
+            Vector::InputNorm(layer) | Vector::PostNorm(layer) => self.is_layer(layer).then_some(self.config.hidden),
+            Vector::QNorm(layer) | Vector::KNorm(layer) => {
+                (self.is_layer(layer) && self.config.qk_norm).then_some(self.config.head_dim)
+            }
+        }
+    }
+}
+
+fn distinct(ids: &[BufId]) -> bool {
+    ids.iter().enumerate().all(|(i, id)| !ids.iter().skip(i + 1).any(|other| other == id))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+    use crate::{
+        preset,
+        program::{Level, Shape},
+    };
+
+    fn program(model: &str, level: Level) -> (Program, Config) {
+        let config = preset(model).unwrap();
+        let shape = Shape { tokens: 6, sequences: 2, logits: Logits::Last, level };
+        (Program::plan(&config, shape), config)
+    }
+
+    #[test]
+    fn planned_programs_fit_their_model_and_no_other() {
+        for level in [Level::Canonical, Level::Fused] {
+            let (own, config) = program("qwen3-0.6b", level);
+            own.check(&config).unwrap();
+            let (other, _) = program("tiny", level);
+            assert!(other.check(&config).unwrap_err().to_string().contains("'embed'"));
+        }
+    }
+
+    #[test]
+    fn operators_that_would_write_what_they_read_or_beyond_their_buffers_are_refused() {
+        let (fitting, config) = program("qwen3-0.6b", Level::Fused);
+        let mut refused = 0;
+        for i in 0..fitting.ops.len() {
+            let mut changed = fitting.clone();
+            match &mut changed.ops[i].kind {
+                OpKind::RmsNorm { x, out, .. }
+                | OpKind::Linear { x, out, .. }
+                | OpKind::LastToken { x, out }
+                | OpKind::AddRmsNorm { x, out, .. } => *out = *x,
+                OpKind::Attention { qkv, out, .. } => *out = *qkv,
+                OpKind::SiluMul { gate_up, out } => *out = *gate_up,
+                OpKind::Add { x, delta } => *delta = *x,
+                OpKind::Rope { heads, .. } | OpKind::HeadNorm { heads, .. } => heads.count += 100,
+                OpKind::KvAppend { layer, .. } => *layer = u16::MAX,
+                OpKind::Embed { out } | OpKind::Argmax { logits: out } => *out = BufId(u16::MAX),
+            }
+            assert!(changed.check(&config).is_err(), "{:?}", changed.ops[i]);
+            refused += 1;
+        }
+        assert_eq!(refused, fitting.ops.len());
+        let mut longer = fitting.clone();
+        let linear = longer.ops.iter_mut().find_map(|op| match &mut op.kind {
+            OpKind::Linear { rows, .. } => Some(rows),
+            _ => None,
+        });
+        linear.unwrap().end += 1;
+        assert!(longer.check(&config).is_err());
+    }
+}
