@@ -11,7 +11,7 @@ use crate::{
     random::Of,
     record::{Direction, HostKind, SyncOn},
     seat::Seat,
-    step::Step,
+    step::{PROMPT_TOKENS, Step},
 };
 
 /// Places of the program, by which costs are addressed.
@@ -59,10 +59,10 @@ impl Program<'_> {
         self.schedule(step);
         let name = match config.annotation {
             Annotation::None => String::new(),
-            Annotation::Vllm if step.prefill => format!("execute_context_1({})_generation_0(0)", 256 * config.batch),
+            Annotation::Vllm if step.prefill => format!("execute_context_1({PROMPT_TOKENS})_generation_0(0)"),
             Annotation::Vllm if step.recompute => format!("execute_context_1(512)_generation_{0}({0})", step.batch),
             Annotation::Vllm => format!("execute_context_0(0)_generation_{0}({0})", step.batch),
-            Annotation::Sglang if step.prefill => format!("step[EXTEND bs=1 toks={}]", 256 * config.batch),
+            Annotation::Sglang if step.prefill => format!("step[EXTEND bs=1 toks={PROMPT_TOKENS}]"),
             Annotation::Sglang if step.recompute => format!("step[MIXED bs={} toks=512]", step.batch + 1),
             Annotation::Sglang => format!("step[DECODE bs={}]", step.batch),
         };

@@ -33,7 +33,7 @@ pub(crate) fn count(machine: &mut Machine<'_>, step: Step) {
     machine.count(CACHE, value(used) / 1000.0);
     machine.preemptions += i64::from(step.recompute);
     machine.count(PREEMPTIONS, value(machine.preemptions));
-    machine.count(SCHEDULED, value(step.batch));
+    machine.count(SCHEDULED, value(if step.prefill { step.rows } else { step.batch }));
     machine.count(PADDED, value(step.rows));
     machine.count(CONTEXT, value(config.context_tokens));
     if config.experts > 0 {

@@ -17,9 +17,12 @@ pub(crate) struct Step {
     pub(crate) off_grid: bool,
     /// Sequences.
     pub(crate) batch: i64,
-    /// Rows that its kernels work on, padding included.
+    /// Rows that the kernels of its forward pass work on, padding included.
     pub(crate) rows: i64,
 }
+
+/// Tokens of the prompt that a prefill step works on: vLLM's usual chunk.
+pub(crate) const PROMPT_TOKENS: i64 = 2_048;
 
 impl Step {
     pub(crate) fn of(seat: &Seat<'_>, index: i64) -> Self {
@@ -40,7 +43,7 @@ impl Step {
             recompute: chosen(1, FaultKind::Preemption, 150),
             off_grid,
             batch: own,
-            rows: own + padding,
+            rows: if prefill { PROMPT_TOKENS } else { own + padding },
         }
     }
 

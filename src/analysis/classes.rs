@@ -28,14 +28,15 @@ pub struct Draft {
     context_per_sequence: Option<u64>,
     graph: GraphMode,
     ops: usize,
+    rows: Option<u64>,
 }
 
 impl Draft {
-    /// Reads a step's annotation and, where it is silent, its kernels.
+    /// Reads a step's annotation and, where it is silent, its kernels and the `rows` that their launches show.
     /// `tokens` is what the engine counts of its steps, if it does, and `usual` what all steps of the run are known to be.
     pub fn new(
         mark: &Mark,
-        ops: &[DeviceOp],
+        (ops, rows): (&[DeviceOp], Option<u64>),
         timeline: &Timeline,
         tokens: Option<&Series>,
         usual: Stage,
@@ -69,6 +70,7 @@ impl Draft {
                 .map(|(tokens, batch)| tokens / u64::from(batch)),
             graph: graph_mode(ops, timeline),
             ops: ops.len(),
+            rows,
         }
     }
 
@@ -85,15 +87,16 @@ impl Draft {
             context_per_sequence: label.context_tokens.zip(batch).map(|(tokens, batch)| tokens / u64::from(batch)),
             graph,
             ops: 0,
+            rows: None,
         }
     }
 
     /// Class key of the step, but for its size.
     pub fn kind(&self) -> String {
-        self.key(None)
+        self.key(Size::default())
     }
 
-    fn key(&self, size: Option<usize>) -> String {
+    fn key(&self, size: Size) -> String {
         let mut key = match self.stage {
             _ if self.whole => "capture".to_owned(),
             Stage::Unknown => "step".to_owned(),
@@ -113,8 +116,11 @@ impl Draft {
             // Context grows by a token per step: powers of two keep neighbouring steps together.
             key += &format!(" ctx≥{}", 1u64 << context.ilog2());
         }
-        if let Some(size) = size {
-            key += &format!(" ops≈{size}");
+        if let Some(rows) = size.rows {
+            key += &format!(" rows≈{rows}");
+        }
+        if let Some(ops) = size.ops {
+            key += &format!(" ops≈{ops}");
         }
         let graph = match self.graph {
             GraphMode::Eager if self.captures => "capturing",
@@ -175,32 +181,48 @@ fn graph_mode(ops: &[DeviceOp], timeline: &Timeline) -> GraphMode {
 /// Step sizes within this factor of each other are one kind of step where no annotation says more.
 const SAME_SIZE: f64 = 1.15;
 
-/// Class key of every step: annotated facts, and the number of operations where there are none.
+/// What tells steps apart that no annotation tells apart: the least of their group, where there are several groups.
+#[derive(Clone, Copy, Default)]
+struct Size {
+    /// Rows that the kernels work on.
+    rows: Option<u64>,
+    /// Operations.
+    ops: Option<u64>,
+}
+
+/// Class key of every step: annotated facts, and its size where there are none.
 fn keys(drafts: &[Draft]) -> Vec<String> {
-    let mut sizes: BTreeMap<String, Vec<usize>> = BTreeMap::new();
-    for draft in drafts.iter().filter(|d| needs_size(d)) {
-        sizes.entry(draft.key(None)).or_default().push(draft.ops);
+    let alike = vec![Size::default(); drafts.len()];
+    let by_rows = told_apart(drafts, &alike, |draft| draft.rows);
+    let by_rows: Vec<Size> = by_rows.into_iter().map(|rows| Size { rows, ops: None }).collect();
+    let by_ops = told_apart(drafts, &by_rows, |draft| Some(draft.ops as u64));
+    drafts.iter().zip(by_rows.iter().zip(by_ops)).map(|(draft, (size, ops))| draft.key(Size { ops, ..*size })).collect()
+}
+
+/// Cuts the steps that have the same key so far by a measure of them: for each the least value of its group, if its key has
+/// several groups.
+fn told_apart(drafts: &[Draft], so_far: &[Size], of: impl Fn(&Draft) -> Option<u64>) -> Vec<Option<u64>> {
+    let value = |draft: &Draft| of(draft).filter(|_| needs_size(draft));
+    let keys: Vec<String> = drafts.iter().zip(so_far).map(|(draft, size)| draft.key(*size)).collect();
+    let mut values: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
+    for (draft, key) in drafts.iter().zip(&keys) {
+        values.entry(key).or_default().extend(value(draft));
     }
-    for list in sizes.values_mut() {
+    for list in values.values_mut() {
         list.sort_unstable();
-        let mut groups: Vec<usize> = Vec::new();
-        let mut smallest = 0;
-        for size in list.iter() {
-            if groups.is_empty() || *size as f64 > smallest as f64 * SAME_SIZE {
-                smallest = *size;
-                groups.push(*size);
+        let mut groups: Vec<u64> = Vec::new();
+        for value in list.iter() {
+            if groups.last().is_none_or(|least| *value as f64 > *least as f64 * SAME_SIZE) {
+                groups.push(*value);
             }
         }
         *list = groups;
     }
-    drafts
-        .iter()
-        .map(|draft| {
-            let groups = sizes.get(&draft.key(None)).filter(|groups| needs_size(draft) && groups.len() > 1);
-            let size = groups.and_then(|groups| groups.iter().rev().find(|g| **g <= draft.ops)).copied();
-            draft.key(size)
-        })
-        .collect()
+    let group = |(draft, key): (&Draft, &String)| {
+        let (groups, value) = (values.get(key.as_str()).filter(|groups| groups.len() > 1)?, value(draft)?);
+        groups.iter().rev().find(|least| **least <= value).copied()
+    };
+    drafts.iter().zip(&keys).map(group).collect()
 }
 
 fn needs_size(draft: &Draft) -> bool {

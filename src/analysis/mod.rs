@@ -6,6 +6,7 @@
 //! | [`timeline`] | device operations of one rank with their launch calls |
 //! | [`graph_capture`] | what replayed kernels are, told by the trace of their graphs' capture |
 //! | [`host`] | what each host thread was doing, as a partition of time |
+//! | [`launch_shape`] | how launches cut their work, and the rows that it shows |
 //! | [`anchor`] | where steps begin |
 //! | [`sequences`] | how long the sequences are that a step attends with |
 //! | [`steps`] | windows, classes, warm-up and steady state |
@@ -39,6 +40,7 @@ pub mod host;
 pub mod idle;
 pub mod jitter;
 pub mod job;
+pub mod launch_shape;
 mod logged;
 mod matching;
 pub mod measured;

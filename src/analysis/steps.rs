@@ -16,7 +16,7 @@ use super::{
     evidence,
     host::{HostStates, Labels},
     idle::Explainer,
-    logged, matching, period,
+    launch_shape, logged, matching, period,
     scheduler::{self, RankCounter},
     segments::Segments,
     timeline,
@@ -296,7 +296,8 @@ fn analyze_rank(
         let ops = mark.op..end.max(mark.op);
         let here = timeline.ops.get(ops.clone()).unwrap_or(&[]);
         let whole = anchor.kind == AnchorKind::WholeCapture;
-        drafts.push(classes::Draft::new(mark, here, &timeline, tokens.as_ref(), usual, whole));
+        let rows = launch_shape::rows(trace, here);
+        drafts.push(classes::Draft::new(mark, (here, rows), &timeline, tokens.as_ref(), usual, whole));
         steps.push(Step {
             index: i as u32,
             window: *window,

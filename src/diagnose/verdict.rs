@@ -7,7 +7,7 @@ use super::{
     finding::{Finding, Severity},
     level,
     rule::Context,
-    rules::{self, cp04_tracing_inflation as inflation, reading, rt19_load_limited as load},
+    rules::{self, cp04_tracing_inflation as inflation, late, reading, rt19_load_limited as load},
     sums,
 };
 use crate::{
@@ -59,8 +59,8 @@ const RIVAL: f64 = 0.10;
 const IDLE_HOST: f64 = 0.5;
 /// Share of the step that may be opaque before there is no verdict.
 const OPAQUE: f64 = 0.50;
-/// Share of the step, attributed to nothing, from which it is weighed against what was found: a finding of low severity
-/// is not worth more; own value, the limit of medium severity.
+/// Share of the step, attributed to nothing or to a layer whose rules could not speak, from which it is weighed against what
+/// was found: a finding of low severity is not worth more; own value, the limit of medium severity.
 const UNEXPLAINED: f64 = 0.03;
 /// Share of collectives from which a single rank's capture must not be judged by what little it explains; own value, the
 /// limit of rule RT-14 for idle time.
@@ -169,7 +169,7 @@ pub fn judge(cx: &Context<'_>, findings: &[Finding]) -> Verdict {
         return verdict(VerdictLayer::Load, Message::new(text, args), limited.confidence, vec![load::ID]);
     }
     let first = findings.iter().find(weighty);
-    if let Some(first) = first.filter(|first| may_lack_requests(cx, first, class)) {
+    if let Some(first) = first.filter(|first| may_lack_requests(cx, first, rank, class)) {
         let text = Text::new(
             "{subject} ({class}): {lasts} {step}; {rule} comes first with up to {gain} of it, but nothing recorded says whether the host was late or had no request to work on: record the engine's counters of running and waiting requests, or ranges around its scheduling.",
             "{subject}（{class}）：{lasts} {step}；首要问题是 {rule}，最多占其中的 {gain}，但没有任何记录能说明主机是迟缓还是没有请求可处理：请记录引擎的运行与等待请求计数，或标注其调度区间。",
@@ -208,11 +208,18 @@ pub fn judge(cx: &Context<'_>, findings: &[Finding]) -> Verdict {
 
 /// Whether what comes first is a host that is late between steps, although nothing says what it did there, and nothing
 /// whether it had anything to do.
-fn may_lack_requests(cx: &Context<'_>, first: &Finding, class: &Class) -> bool {
-    let unknown = class.share(|b| reading::is_host(cx.analysis, b, "unknown"));
+fn may_lack_requests(cx: &Context<'_>, first: &Finding, rank: &Rank, class: &Class) -> bool {
+    let unknown = |b: Bucket| reading::is_host(cx.analysis, b, "unknown");
     first.rule == "RT-12"
         && !Scheduler::of(cx.trace).knows_demand()
-        && unknown >= IDLE_HOST * first.estimate.mid_gain_share()
+        && class.share(unknown) - awaited(cx, rank, class, unknown) >= IDLE_HOST * first.estimate.mid_gain_share()
+}
+
+/// Share of a class in which another rank waits for what the host does on the buckets that `pick` takes: that there was
+/// something to do.
+fn awaited(cx: &Context<'_>, rank: &Rank, class: &Class, pick: impl Fn(Bucket) -> bool) -> f64 {
+    let index = cx.analysis.ranks.iter().position(|r| r.rank == rank.rank);
+    index.map_or(0.0, |index| late::awaited(cx, index, pick) as f64 / class.total.max(1) as f64)
 }
 
 /// Share of a class in which the host does nothing known between steps, while nothing says whether it had anything to do.
@@ -220,9 +227,10 @@ fn pause_without_demand(cx: &Context<'_>, rank: &Rank, class: &Class) -> f64 {
     if Scheduler::of(cx.trace).knows_demand() {
         return 0.0;
     }
-    let unknown = |gap: &Gap, b: Bucket| gap.between_steps && reading::is_host(cx.analysis, b, "unknown");
-    let pause: Ns = rank.steady_steps(class).map(|step| reading::idle(rank, step, unknown)).sum();
-    pause as f64 / class.total.max(1) as f64
+    let unknown = |b: Bucket| reading::is_host(cx.analysis, b, "unknown");
+    let between = |gap: &Gap, b: Bucket| gap.between_steps && unknown(b);
+    let pause: Ns = rank.steady_steps(class).map(|step| reading::idle(rank, step, between)).sum();
+    pause as f64 / class.total.max(1) as f64 - awaited(cx, rank, class, unknown)
 }
 
 /// Share of a class in which the capture does not show what the device waits for, or what it does.
@@ -349,7 +357,10 @@ fn without_findings(cx: &Context<'_>, rank: &Rank, class: &Class) -> (VerdictLay
     let rivals = Layer::ALL.into_iter().filter(|layer| *layer != Layer::Operator);
     let marked = rank.anchor.kind != AnchorKind::WholeCapture;
     let enough = rank.steady_steps(class).all(|s| s.ops.len() >= FEW_OPS);
-    let (layer, text) = if rivals.map(share).all(|rival| rival < RIVAL) && marked && enough {
+    // Where most rules of the other layers could not speak, that they are silent says nothing.
+    let heard = [EvidenceClass::HostApi, EvidenceClass::Correlation].iter().all(|e| cx.analysis.evidence.has(*e));
+    let rival = if heard { RIVAL } else { UNEXPLAINED };
+    let (layer, text) = if rivals.map(share).all(|share| share < rival) && marked && enough {
         let text = Text::new(
             "{subject} ({class}): {lasts} {step}, and the device computes for {operator} of it, so it is operator-bound; no rule that could decide fired. The largest bucket is {bucket} with {part}.",
             "{subject}（{class}）：{lasts} {step}，其中设备计算占 {operator}，受算子限制；能够判定的规则都没有触发。最大的一项是 {bucket}，占 {part}。",

@@ -63,7 +63,11 @@ impl Builder<'_> {
 
     /// What padded rows cost.
     fn padding(&self) -> i64 {
-        if self.step.rows > self.step.batch { self.config.dose(FaultKind::PaddedGraph, 250) } else { 0 }
+        if self.step.rows > self.step.batch && !self.step.prefill {
+            self.config.dose(FaultKind::PaddedGraph, 250)
+        } else {
+            0
+        }
     }
 
     /// Tokens that this rank's experts get, in parts per thousand of the mean.

@@ -63,8 +63,9 @@ impl Builder<'_> {
             let ns = self.seat.own.around(Of::Duration, key, transpose, config.jitter_permille);
             self.push(Slot::Transpose, layer, place).ns = ns;
         }
+        let prompt = self.step.prefill;
         let task = self.push(slot, layer, 0);
-        if config.has(FaultKind::PrefillTile) && config.dose(FaultKind::PrefillTile, 1000) > 0 {
+        if prompt || config.has(FaultKind::PrefillTile) && config.dose(FaultKind::PrefillTile, 1000) > 0 {
             task.kernel = Slot::PrefillTile;
             task.blocks = shape::weight(config, slot).map_or(1, |(_, outer)| (outer + 127) / 128);
         }
@@ -107,14 +108,14 @@ impl Builder<'_> {
     }
 
     fn attention(&mut self, layer: i64) {
-        let (config, rows) = (self.config, self.step.rows);
+        let (config, rows, prompt) = (self.config, self.step.rows, self.step.prefill);
         let task = self.push(Slot::Attention, layer, 0);
-        if config.dose(FaultKind::NoSplitKv, 1000) > 0 {
+        if prompt || config.dose(FaultKind::NoSplitKv, 1000) > 0 {
             task.kernel = Slot::AttentionWhole;
             task.blocks = shape::unsplit(rows);
             return;
         }
-        if config.split_attention && !self.step.prefill {
+        if config.split_attention {
             let combines = match config.dose(FaultKind::ManyCombines, 10) {
                 0 => 1,
                 several => several.max(5),

@@ -86,6 +86,8 @@ pub(crate) fn forward(seat: Seat<'_>, step: Step) -> Vec<Task> {
 
 /// Kernels of the logits and the sampler.
 pub(crate) fn sample(seat: Seat<'_>, step: Step) -> Vec<Task> {
+    // Of a prompt only the last token is sampled.
+    let step = if step.prefill { Step { rows: 1, ..step } } else { step };
     let mut builder = Builder::new(seat, step);
     let config = seat.config;
     let layer = config.layers + 1;

@@ -5,7 +5,7 @@ use serde::{Serialize, Serializer};
 use super::{answer::Answer, deprive::Loss, examine::Examined};
 use crate::diagnose::VerdictLayer;
 
-/// A fault that was not named first, or a healthy run of which something was said that is not so.
+/// A fault that was not named first or whose layer was not blamed, or a healthy run of which something was said that is not so.
 #[derive(Clone, Debug, Serialize)]
 pub struct Miss {
     /// What was wrong.
@@ -18,6 +18,8 @@ pub struct Miss {
     pub mode: &'static str,
     /// Ranks.
     pub ranks: usize,
+    /// What was blamed in the end.
+    pub verdict: VerdictLayer,
     /// True gain over the step.
     pub gain: f64,
     /// Rules that would have been right.
@@ -34,8 +36,6 @@ pub struct Blame {
     pub without: Option<Loss>,
     /// Whether a rule that names the fault could speak.
     pub heard: bool,
-    /// What was blamed in the end.
-    pub verdict: VerdictLayer,
     /// The run, what should have been said, and what was.
     #[serde(flatten)]
     pub miss: Miss,
@@ -56,6 +56,7 @@ impl Miss {
             seed: run.case.seed,
             mode: run.mode,
             ranks: run.ranks,
+            verdict: answer.verdict,
             gain: share(gain),
             expected: run.faults.iter().flat_map(|fault| fault.kind.rules()).copied().collect(),
             said: answer.said.iter().map(|s| (s.rule, s.middle().map(share), s.truth.map(share))).collect(),

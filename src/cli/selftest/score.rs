@@ -129,7 +129,7 @@ pub struct Score {
     pub sureness: Vec<Sureness>,
     /// By what was taken away; nothing first.
     pub selective: BTreeMap<Option<Loss>, Selective>,
-    /// Faults that were not named first, and false alarms on healthy runs.
+    /// Faults that were not named first or whose layer was not blamed, and false alarms on healthy runs.
     pub misses: Vec<Miss>,
     /// Answers that blame a wrong layer, with all evidence and with less.
     pub blames: Vec<Blame>,
@@ -280,7 +280,7 @@ impl Score {
             let heard = run.answer.weighty().any(names);
             self.rules.entry(rule).or_default().recall.count(heard);
         }
-        if heard && !right {
+        if heard && (!right || blamed != Some(true)) {
             self.misses.push(Miss::new(run, &run.answer, permille));
         }
         let poorer = run.poorer.iter().map(|(loss, answer)| (Some(*loss), answer));
@@ -289,7 +289,7 @@ impl Score {
             if blamed == Some(false) {
                 let heard = answer.heard.first() == Some(&true);
                 let miss = Miss::new(run, answer, permille);
-                self.blames.push(Blame { without, heard, verdict: answer.verdict, miss });
+                self.blames.push(Blame { without, heard, miss });
             }
             if !run.poorer.is_empty() {
                 let selective = self.selective.entry(without).or_default();

@@ -132,6 +132,17 @@ pub(super) fn counted<'a>(cx: &'a Context<'_>) -> impl Iterator<Item = (usize, &
     cx.analysis.ranks.iter().enumerate().filter_map(class)
 }
 
+/// The longest that any other rank waits, in the steps that count, for what rank `index` spends on buckets that `pick` takes,
+/// ns. A rank that others wait for has work to do: all of them got it in the same step.
+pub fn awaited(cx: &Context<'_>, index: usize, pick: impl Fn(Bucket) -> bool) -> Ns {
+    let waits_of = |(other, rank, class): (usize, &'_ Rank, &'_ Class)| -> Ns {
+        let waits = rank.steady_steps(class).flat_map(|step| cx.analysis.job.waits_in(other, &step.ops));
+        let causes = waits.flat_map(|wait| &wait.causes).filter(|c| c.late == index && pick(c.bucket));
+        causes.map(|c| c.ns).sum()
+    };
+    counted(cx).filter(|(other, ..)| *other != index).map(waits_of).max().unwrap_or(0).max(0)
+}
+
 impl Waiting {
     /// Share of the group's waiting from which one rank is to blame: half of it, and well above an equal share.
     pub(super) fn blame_share(&self) -> f64 {

@@ -1,19 +1,8 @@
-//! How work is cut for the device: blocks of a launch, cores to run them, and the tile that a kernel's name shows.
+//! What runs the blocks of a launch: cores of the device, and the tile that a kernel's name shows.
 
-use model::{Detail, Metric, Trace};
+use model::{Metric, Trace};
 
-use crate::{
-    analysis::{DeviceOp, OpKind, Rank, Step},
-    platform::{CanonicalOp, OpClass},
-};
-
-/// Blocks that a kernel was launched with, if the source says so.
-pub fn blocks(trace: &Trace, op: &DeviceOp) -> Option<u64> {
-    let (track, row) = trace.locate(op.slice)?;
-    let Some(Detail::Kernel(kernel)) = trace.detail(trace.lanes.get(track.0 as usize)?, row) else { return None };
-    let blocks = kernel.grid?.iter().map(|n| u64::from(*n)).fold(1, u64::saturating_mul);
-    (blocks > 0).then_some(blocks)
-}
+use crate::analysis::Rank;
 
 /// Compute cores (SM, CU, AI core) of the device of a rank, if the source says so.
 pub fn cores(trace: &Trace, rank: &Rank) -> Option<u64> {
@@ -21,18 +10,6 @@ pub fn cores(trace: &Trace, rank: &Rank) -> Option<u64> {
     let said = own.or(trace.devices.first()).and_then(|device| device.cores).map(u64::from);
     let measured = || trace.summaries.iter().find_map(|summary| summary.metric(Metric::Cores)).map(|n| n as u64);
     said.or_else(measured).filter(|n| *n > 0)
-}
-
-/// Rows that the kernels of a step work on, padding included, as their launches show it: cache writes and norms give each
-/// row a block. `None` unless all of them were launched with the same number of blocks, or where no cache is written.
-pub fn rows(trace: &Trace, rank: &Rank, step: &Step) -> Option<u64> {
-    let of = |pick: fn(&DeviceOp) -> bool| {
-        let mut found = rank.ops_of(step).iter().filter(move |op| op.kind == OpKind::Compute && pick(op));
-        let first = blocks(trace, found.next()?)?;
-        found.all(|op| blocks(trace, op) == Some(first)).then_some(first)
-    };
-    let written = of(|op| op.op == CanonicalOp::KvWrite)?;
-    (of(|op| op.op.class() == OpClass::Norm)? == written).then_some(written)
 }
 
 /// Sizes of a tile that are plausible: a name holds other pairs too (warps, stages, clusters).

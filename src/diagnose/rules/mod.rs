@@ -26,7 +26,7 @@ mod exposed;
 mod fine_op;
 pub(crate) mod gate;
 mod graph_sizes;
-mod late;
+pub(super) mod late;
 mod launch_shape;
 mod measured;
 mod measurement;

@@ -3,13 +3,13 @@
 use model::{EvidenceClass::Device, Metric, Ns};
 
 use super::{
-    launch_shape::{blocks, cores},
+    launch_shape::cores,
     measured::{self, NEAR_LIMIT},
     reading,
     share_of_step::{self, Kind, Part},
 };
 use crate::{
-    analysis::{Confidence, Layer, OpKind, Rank, Step},
+    analysis::{Confidence, Layer, OpKind, Rank, Step, launch_shape::blocks},
     diagnose::rule::{Context, Doc, Outcome, Rule},
     i18n::{Message, Text},
     platform::OpClass,

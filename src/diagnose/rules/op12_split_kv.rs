@@ -3,13 +3,13 @@
 use model::{EvidenceClass::Device, Ns};
 
 use super::{
-    launch_shape::{blocks, cores},
+    launch_shape::cores,
     measured::{self, LATENCY},
     reading,
     share_of_step::{self, Kind, Part},
 };
 use crate::{
-    analysis::{Class, Confidence, DeviceOp, Layer, OpKind, Rank, Step, attribution::Exclusive},
+    analysis::{Class, Confidence, DeviceOp, Layer, OpKind, Rank, Step, attribution::Exclusive, launch_shape::blocks},
     diagnose::rule::{Context, Doc, Outcome, Rule},
     i18n::{Message, Text},
     platform::{CanonicalOp, Stage},

@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 
 use super::{reading, uneven};
 use crate::{
-    analysis::{Class, Confidence, DeviceOp, Edit, Layer, OpKind, Rank, Selection, Step},
+    analysis::{Class, Confidence, DeviceOp, Edit, Layer, OpKind, Rank, Selection, Step, launch_shape},
     diagnose::{
         Competing, Evidence, Finding, Intervention, Trigger,
         rule::{Context, Doc, Outcome, Rule},
@@ -84,7 +84,7 @@ fn finding_against_others(cx: &Context<'_>, runs: &[Run<'_>], i: usize) -> Optio
     let run = runs.get(i)?;
     // A rank that decodes more sequences than another has more to do: that it takes longer says nothing of its clock.
     let more = |other: &Run<'_>| run.batch.zip(other.batch).is_some_and(|(own, theirs)| own > theirs);
-    let alike = |other: &Run<'_>| other.names == run.names && !more(other);
+    let alike = |other: &Run<'_>| other.kernels == run.kernels && !more(other);
     let others = runs.iter().enumerate().filter(|(j, other)| *j != i && alike(other)).map(|(_, other)| other);
     finding(cx, run, &run.against(&others.collect::<Vec<_>>())?, OF_OTHERS)
 }
@@ -157,8 +157,9 @@ struct Run<'a> {
     steps: Vec<&'a Step>,
     /// Sequences that a step decodes, the median one, where the capture says it.
     batch: Option<f64>,
-    /// Names of the compute kernels of each of the steps.
-    names: Vec<StringId>,
+    /// Names of the compute kernels of each of the steps, and the rows that their launches show: where there are more rows,
+    /// that a kernel takes longer says nothing of the clock.
+    kernels: (Option<u64>, Vec<StringId>),
     /// Whether each is a matrix product.
     matrix: Vec<bool>,
     /// Durations by step, then by kernel, ns.
@@ -191,19 +192,19 @@ impl<'a> Run<'a> {
             ops.sort_by_key(|op| op.queue);
             ops
         };
-        let mut groups: FxHashMap<Vec<StringId>, Vec<&'a Step>> = FxHashMap::default();
+        let mut groups: FxHashMap<(Option<u64>, Vec<StringId>), Vec<&'a Step>> = FxHashMap::default();
         let counts = |s: &&Step| matches!(s.selection, Selection::Steady | Selection::WarmUp);
         for step in rank.steps.iter().filter(|s| s.class == class.index).filter(counts) {
-            groups.entry(compute(step).iter().map(|op| op.name).collect()).or_default().push(step);
+            let names = compute(step).iter().map(|op| op.name).collect();
+            groups.entry((launch_shape::rows(cx.trace, rank.ops_of(step)), names)).or_default().push(step);
         }
-        let most =
-            |(_, steps): &(Vec<StringId>, Vec<&Step>)| (steps.len(), std::cmp::Reverse(steps.first().map(|s| s.index)));
-        let (names, steps) = groups.into_iter().max_by_key(most)?;
+        let most = |(_, steps): &(_, Vec<&Step>)| (steps.len(), std::cmp::Reverse(steps.first().map(|s| s.index)));
+        let (kernels, steps) = groups.into_iter().max_by_key(most)?;
         let matrix = compute(steps.first()?).iter().map(|op| op.op.class() == OpClass::Matrix).collect();
         let durations = steps.iter().map(|s| compute(s).iter().map(|op| op.dur()).collect()).collect();
         let mut batches: Vec<f64> = rank.steady_steps(class).filter_map(uneven::batch(cx, rank)).collect();
         batches.sort_by(f64::total_cmp);
-        Some(Self { rank, class, steps, batch: quantile(&batches, 0.5), names, matrix, durations })
+        Some(Self { rank, class, steps, batch: quantile(&batches, 0.5), kernels, matrix, durations })
     }
 
     /// A quantile of each kernel's durations over the steps.
@@ -213,7 +214,7 @@ impl<'a> Run<'a> {
             values.sort_unstable();
             quantile(&values, q).unwrap_or(0)
         };
-        (0..self.names.len()).map(slot).collect()
+        (0..self.matrix.len()).map(slot).collect()
     }
 
     /// Slow steps against the fastest ones of the same run.
@@ -231,7 +232,7 @@ impl<'a> Run<'a> {
             values.sort_unstable();
             quantile(&values, 0.5)
         };
-        let reference: Option<Vec<Ns>> = (0..self.names.len()).map(slot).collect();
+        let reference: Option<Vec<Ns>> = (0..self.matrix.len()).map(slot).collect();
         // A rank is reduced if most of its steps are.
         self.slow(&reference?).filter(|s| 2 * s.steps.len() >= self.class.steady && s.steps.len() >= IN_A_ROW)
     }

@@ -25,6 +25,8 @@ const MANY: usize = 100;
 /// A rank whose slow steps hold less than one part in so many of what those of another hold of the cause only waits for
 /// that one; own value.
 const WAITS: i64 = 10;
+/// A host that others wait for had a request. They wait that long or longer, but for noise; own value.
+const AWAITED: i64 = 2;
 /// Buckets that the finding names.
 const NAMED: usize = 3;
 
@@ -179,7 +181,7 @@ fn nobody_knows(cx: &Context<'_>, (rank, class): (&Rank, &Class), jitter: &jitte
         slow().map(of).sum()
     };
     let of = |bucket: Bucket| alike(cx, class).map(|c| excess_of(c, bucket)).sum::<i64>();
-    2 * idle(true) > idle(false) && of(Bucket::CommWait) < of(worst)
+    2 * idle(true) > idle(false) && AWAITED * of(Bucket::CommWait) < of(worst)
 }
 
 /// Idle time of which the capture does not say who caused it.

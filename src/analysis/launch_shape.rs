@@ -1,0 +1,31 @@
+//! How work is cut for the device: blocks of a launch, and the rows that they show a step to work on.
+
+use model::{Detail, Trace};
+
+use super::timeline::{DeviceOp, OpKind};
+use crate::platform::{CanonicalOp, OpClass};
+
+/// Blocks that a kernel was launched with, if the source says so.
+pub fn blocks(trace: &Trace, op: &DeviceOp) -> Option<u64> {
+    let (track, row) = trace.locate(op.slice)?;
+    let Some(Detail::Kernel(kernel)) = trace.detail(trace.lanes.get(track.0 as usize)?, row) else { return None };
+    let blocks = kernel.grid?.iter().map(|n| u64::from(*n)).fold(1, u64::saturating_mul);
+    (blocks > 0).then_some(blocks)
+}
+
+/// Rows that the kernels of a step work on, padding included, as their launches show it: cache writes and norms give each
+/// row a block. `None` unless all of them were launched with the same number of blocks, where no cache is written, and where
+/// a launch says how many cores it takes instead (Ascend's block dim).
+pub fn rows(trace: &Trace, ops: &[DeviceOp]) -> Option<u64> {
+    let of = |pick: fn(&DeviceOp) -> bool| {
+        let mut found = ops.iter().filter(move |op| op.kind == OpKind::Compute && pick(op));
+        let first = blocks(trace, found.next()?)?;
+        found.all(|op| blocks(trace, op) == Some(first)).then_some(first)
+    };
+    let by_core = trace.devices.iter().filter_map(|d| d.vendor).any(|v| BY_CORE.contains(&trace.strings.get(v)));
+    let written = of(|op| op.op == CanonicalOp::KvWrite).filter(|_| !by_core)?;
+    (of(|op| op.op.class() == OpClass::Norm)? == written).then_some(written)
+}
+
+/// Vendors whose launches name cores, as captures spell them.
+const BY_CORE: [&str; 2] = ["ascend", "huawei"];
