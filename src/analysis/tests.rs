@@ -46,6 +46,28 @@ fn a_gap_is_split_by_the_launch_of_the_operation_that_ends_it() {
 }
 
 #[test]
+fn steps_of_other_rows_are_another_class_where_no_annotation_says_what_they_work_on() {
+    const WRITE: &str = "void vllm::reshape_and_cache_flash_kernel<__nv_bfloat16, __nv_bfloat16>";
+    let keys = |prompt: u32| {
+        let mut s = Script::default();
+        for i in 0..20 {
+            let (at, blocks) = (i * 1_000_000, if i % 5 == 4 { prompt } else { 8 });
+            for (k, name) in [NORM, WRITE, GEMM].into_iter().enumerate() {
+                let start = at + k as Ns * 50_000;
+                s.launch_blocks((start, start + 5_000), name, (start + 10_000, start + 40_000), blocks);
+            }
+            s.launch((at + 150_000, at + 155_000), ARGMAX, (at + 160_000, at + 170_000));
+        }
+        let (_, a) = s.analyze();
+        let keys: Vec<(String, usize)> = a.ranks[0].classes.iter().map(|c| (c.key.clone(), c.count)).collect();
+        keys
+    };
+    assert_eq!(keys(8), [("step graph=eager".to_owned(), 20)]);
+    assert_eq!(keys(9), [("step graph=eager".to_owned(), 20)], "hardly more");
+    assert_eq!(keys(2_048), [("step rows≈8 graph=eager".to_owned(), 16), ("step rows≈2048 graph=eager".to_owned(), 4)],);
+}
+
+#[test]
 fn work_queued_long_before_the_device_drained_waits_for_dispatch_not_for_the_host() {
     let mut s = Script::default();
     s.launch((0, 10), GEMM, (20, 100_000));

@@ -1,19 +1,24 @@
 //! The answer in one sentence.
 
+mod headline;
+
 use model::{EvidenceClass, Ns};
+
+use headline::{blame, step_args, subject, without_findings};
 
 use super::{
     Level,
     finding::{Finding, Severity},
     level,
     rule::Context,
-    rules::{self, cp04_tracing_inflation as inflation, late, reading, rt19_load_limited as load},
+    rules::{
+        cp04_tracing_inflation as inflation, late, reading, rt19_load_limited as load, rt21_speculation as speculation,
+    },
     sums,
 };
 use crate::{
     analysis::{AnchorKind, Bucket, Class, Confidence, Layer, Rank, Scheduler, Step, idle::Gap},
     i18n::{Message, Text, Value},
-    platform::Stage,
 };
 
 /// What the verdict blames.
@@ -57,6 +62,8 @@ const RIVAL: f64 = 0.10;
 /// Part of the gain of faster scheduling that lies where the host did nothing known, from which a server without requests
 /// explains it as well; own value.
 const IDLE_HOST: f64 = 0.5;
+/// Part of the gain of something that may be nothing from which a sure cause is named instead; own value.
+const COMPARABLE: f64 = 0.5;
 /// Share of the step that may be opaque before there is no verdict.
 const OPAQUE: f64 = 0.50;
 /// Share of the step, attributed to nothing or to a layer whose rules could not speak, from which it is weighed against what
@@ -169,7 +176,14 @@ pub fn judge(cx: &Context<'_>, findings: &[Finding]) -> Verdict {
         return verdict(VerdictLayer::Load, Message::new(text, args), limited.confidence, vec![load::ID]);
     }
     let first = findings.iter().find(weighty);
-    if let Some(first) = first.filter(|first| may_lack_requests(cx, first, rank, class)) {
+    let unsure = first.filter(|first| may_lack_requests(cx, first, rank, class));
+    // What is sure comes before what is not, unless it is worth much less.
+    let sure = unsure.and_then(|first| {
+        let least = COMPARABLE * first.estimate.max_gain_share();
+        findings.iter().find(|f| weighty(f) && f.rule != first.rule && f.estimate.max_gain_share() >= least)
+    });
+    let first = sure.or(first);
+    if let Some(first) = unsure.filter(|_| sure.is_none()) {
         let text = Text::new(
             "{subject} ({class}): {lasts} {step}; {rule} comes first with up to {gain} of it, but nothing recorded says whether the host was late or had no request to work on: record the engine's counters of running and waiting requests, or ranges around its scheduling.",
             "{subject}（{class}）：{lasts} {step}；首要问题是 {rule}，最多占其中的 {gain}，但没有任何记录能说明主机是迟缓还是没有请求可处理：请记录引擎的运行与等待请求计数，或标注其调度区间。",
@@ -196,7 +210,15 @@ pub fn judge(cx: &Context<'_>, findings: &[Finding]) -> Verdict {
                     because.push(f.rule);
                 }
             }
-            verdict(blamed(first.layer), blame(cx, first, rank, class), first.confidence, because)
+            let headline = blame(cx, (first, unsure.filter(|_| sure.is_some())), rank, class);
+            verdict(blamed(first.layer), headline, first.confidence, because)
+        }
+        None if speculation::is_unjudged(cx, rank, class) => {
+            let text = Text::new(
+                "{subject} ({class}): {lasts} {step}; its steps draft tokens beside the model, and nothing recorded says how many are accepted: record the engine's counters of drafted and accepted tokens.",
+                "{subject}（{class}）：{lasts} {step}；各步在模型之外还生成草稿 token，但没有任何记录能说明接受了多少：请记录引擎的草稿与接受 token 计数。",
+            );
+            undecided(Message::new(text, step_args(rank, class)), vec![speculation::ID])
         }
         None => {
             let (layer, headline) = without_findings(cx, rank, class);
@@ -273,122 +295,4 @@ fn blamed(layer: Layer) -> VerdictLayer {
         Layer::Communication => VerdictLayer::Communication,
         Layer::Measurement => VerdictLayer::Undecided,
     }
-}
-
-fn layer_name(layer: Layer) -> Text {
-    match layer {
-        Layer::Operator => Text::new("operator", "算子"),
-        Layer::Runtime => Text::new("runtime", "运行时"),
-        Layer::Communication => Text::new("communication", "通信"),
-        Layer::Measurement => Text::new("measurement", "测量"),
-    }
-}
-
-/// What the class is, in plain words: a capture without decode steps must not pass for one.
-fn subject(rank: &Rank, class: &Class) -> Value {
-    Value::Text(match class.stage {
-        Stage::Train if rank.anchor.kind == AnchorKind::WholeCapture => Text::new(
-            "Training, not decode; no steps found, one window from the first device operation to the end of the last",
-            "训练，并非解码；未找到步，取首个设备操作开始到最后一个设备操作结束的一个窗口",
-        ),
-        _ if rank.anchor.kind == AnchorKind::WholeCapture => Text::new(
-            "No steps found, one window from the first device operation to the end of the last",
-            "未找到步，取首个设备操作开始到最后一个设备操作结束的一个窗口",
-        ),
-        Stage::Decode => Text::new("Decode", "解码"),
-        Stage::Prefill => Text::new("Prefill only, no decode step in the capture", "仅预填充，采集中无解码步"),
-        Stage::Mixed => Text::new("Mixed prefill and decode", "预填充与解码混合"),
-        Stage::Train => Text::new("Training, not decode", "训练，并非解码"),
-        Stage::Unknown => Text::new("Steps of unknown stage", "阶段未知的步"),
-    })
-}
-
-fn step_args(rank: &Rank, class: &Class) -> [(&'static str, Value); 4] {
-    let lasts = if rank.anchor.kind == AnchorKind::WholeCapture {
-        Text::new("it lasts", "时长")
-    } else {
-        Text::new("a step takes", "步时")
-    };
-    [
-        ("subject", subject(rank, class)),
-        ("class", Value::Raw(class.key.clone())),
-        ("step", Value::Ns(class.p50)),
-        ("lasts", Value::Text(lasts)),
-    ]
-}
-
-/// The bucket with the most time and its share: what a person asks for next. Equals are all named.
-fn largest(cx: &Context<'_>, class: &Class) -> [(&'static str, Value); 2] {
-    let order = |bucket: Bucket| (bucket.layer(), bucket.name(&cx.analysis.host_labels));
-    let most = class.buckets.iter().max_by_key(|(bucket, ns)| (*ns, std::cmp::Reverse(order(*bucket))));
-    let equal = class.buckets.iter().filter(|(_, ns)| most.is_some_and(|(_, longest)| ns == longest));
-    let mut equal: Vec<Bucket> = equal.map(|(bucket, _)| *bucket).collect();
-    equal.sort_by_key(|bucket| order(*bucket));
-    let names: Vec<String> = equal.iter().map(|bucket| bucket.name(&cx.analysis.host_labels)).collect();
-    let name = names.join(" = ");
-    let share = most.map_or(0.0, |(bucket, _)| class.share(|b| b == *bucket));
-    [("bucket", Value::Raw(name)), ("part", Value::Share(share))]
-}
-
-fn blame(cx: &Context<'_>, first: &Finding, rank: &Rank, class: &Class) -> Message {
-    let of = |r: &&Rank| first.ranks.contains(&r.rank);
-    let own =
-        cx.analysis.ranks.iter().filter(of).find_map(|r| Some((r, r.classes.iter().find(|c| c.key == first.class)?)));
-    let (rank, class) = own.unwrap_or((rank, class));
-    let title = rules::find(first.rule).map_or(Text::new("", ""), |r| r.doc().title);
-    let text = Text::new(
-        "{subject} ({class}): {lasts} {step}, {share} of it in the {layer} layer; {rule} ({title}) comes first, worth up to {gain} of that time. The largest bucket is {bucket} with {part}.",
-        "{subject}（{class}）：{lasts} {step}，其中 {share} 在{layer}层；首要问题是 {rule}（{title}），最多可省其中的 {gain}。最大的一项是 {bucket}，占 {part}。",
-    );
-    let args = [
-        ("share", Value::Share(class.share(|b| b.layer() == first.layer))),
-        ("layer", Value::Text(layer_name(first.layer))),
-        ("rule", Value::Raw(first.rule.to_owned())),
-        ("title", Value::Text(title)),
-        ("gain", Value::Share(first.estimate.max_gain_share())),
-    ];
-    Message::new(text, step_args(rank, class).into_iter().chain(args).chain(largest(cx, class)))
-}
-
-fn without_findings(cx: &Context<'_>, rank: &Rank, class: &Class) -> (VerdictLayer, Message) {
-    let share = |layer: Layer| class.share(|b| b.layer() == layer);
-    let computes = share(Layer::Operator);
-    let copies = class.share(|b| matches!(b, Bucket::Copy(_)));
-    let rivals = Layer::ALL.into_iter().filter(|layer| *layer != Layer::Operator);
-    let marked = rank.anchor.kind != AnchorKind::WholeCapture;
-    let enough = rank.steady_steps(class).all(|s| s.ops.len() >= FEW_OPS);
-    // Where most rules of the other layers could not speak, that they are silent says nothing.
-    let heard = [EvidenceClass::HostApi, EvidenceClass::Correlation].iter().all(|e| cx.analysis.evidence.has(*e));
-    let rival = if heard { RIVAL } else { UNEXPLAINED };
-    let (layer, text) = if rivals.map(share).all(|share| share < rival) && marked && enough {
-        let text = Text::new(
-            "{subject} ({class}): {lasts} {step}, and the device computes for {operator} of it, so it is operator-bound; no rule that could decide fired. The largest bucket is {bucket} with {part}.",
-            "{subject}（{class}）：{lasts} {step}，其中设备计算占 {operator}，受算子限制；能够判定的规则都没有触发。最大的一项是 {bucket}，占 {part}。",
-        );
-        // Without ceilings nobody knows whether the operators are fast, so their share is no verdict on them.
-        let unjudged = Text::new(
-            "{subject} ({class}): {lasts} {step}, and the device computes for {operator} of it, so it is operator-bound; no rule that could decide fired, and how efficient the operators are was not judged (no probes of this platform). The largest bucket is {bucket} with {part}.",
-            "{subject}（{class}）：{lasts} {step}，其中设备计算占 {operator}，受算子限制；能够判定的规则都没有触发，算子本身的效率未作判断（没有本平台探针）。最大的一项是 {bucket}，占 {part}。",
-        );
-        (VerdictLayer::Operator, if cx.analysis.evidence.has(EvidenceClass::Probes) { text } else { unjudged })
-    } else {
-        let text = Text::new(
-            "{subject} ({class}): {lasts} {step}; no rule names a cause: operator {operator}, runtime {runtime}, communication {communication}, measurement {measurement}. The largest bucket is {bucket} with {part}.",
-            "{subject}（{class}）：{lasts} {step}；没有规则指出原因：算子 {operator}，运行时 {runtime}，通信 {communication}，测量 {measurement}。最大的一项是 {bucket}，占 {part}。",
-        );
-        let copying = Text::new(
-            "{subject} ({class}): {lasts} {step}, and for {copies} of it copies run that nothing hides: what they move, and whether it must move each time, comes before any operator. Operator {operator}, communication {communication}, measurement {measurement}. The largest bucket is {bucket} with {part}.",
-            "{subject}（{class}）：{lasts} {step}，其中 {copies} 是没有任何工作掩盖的拷贝：先弄清搬运了什么、是否每次都必须搬运，再看算子。算子 {operator}，通信 {communication}，测量 {measurement}。最大的一项是 {bucket}，占 {part}。",
-        );
-        let text = if copies > OPAQUE { copying } else { text };
-        (if marked && enough { VerdictLayer::None } else { VerdictLayer::Undecided }, text)
-    };
-    let args = [
-        ("operator", Value::Share(computes)),
-        ("runtime", Value::Share(share(Layer::Runtime))),
-        ("communication", Value::Share(share(Layer::Communication))),
-        ("measurement", Value::Share(share(Layer::Measurement))),
-        ("copies", Value::Share(copies)),
-    ];
-    (layer, Message::new(text, step_args(rank, class).into_iter().chain(args).chain(largest(cx, class))))
 }

@@ -42,6 +42,7 @@ pub fn render(score: &Score, seed: u64) -> serde_json::Result<String> {
         "evidence": score.selective.iter().map(selective).collect::<Vec<_>>(),
         "misses": score.misses,
         "wrong_layer": score.blames,
+        "far_gain": score.far,
     });
     let mut text = serde_json::to_string_pretty(&value)?;
     text.push('\n');

@@ -13,6 +13,9 @@ use super::{
 use crate::analysis::{Confidence, Layer};
 use simulator::Layer as Family;
 
+/// Error of a gain, in shares of the step, that nine in ten shall stay below.
+const FAR: f64 = 0.05;
+
 /// So many of so many.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Rate {
@@ -131,6 +134,8 @@ pub struct Score {
     pub selective: BTreeMap<Option<Loss>, Selective>,
     /// Faults that were not named first or whose layer was not blamed, and false alarms on healthy runs.
     pub misses: Vec<Miss>,
+    /// Faults that were named with a gain further from the true one than the target for nine in ten.
+    pub far: Vec<Miss>,
     /// Answers that blame a wrong layer, with all evidence and with less.
     pub blames: Vec<Blame>,
 }
@@ -282,6 +287,9 @@ impl Score {
         }
         if heard && (!right || blamed != Some(true)) {
             self.misses.push(Miss::new(run, &run.answer, permille));
+        }
+        if heard && named.and_then(|said| error(said, run)).is_some_and(|error| error > FAR) {
+            self.far.push(Miss::new(run, &run.answer, permille));
         }
         let poorer = run.poorer.iter().map(|(loss, answer)| (Some(*loss), answer));
         for (without, answer) in std::iter::once((None, &run.answer)).chain(poorer) {

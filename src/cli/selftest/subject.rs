@@ -90,11 +90,14 @@ impl Subject {
 }
 
 /// Whether the capture holds what tells `kind` from everything that looks like it. A scheduler that takes long, a host that
-/// stalls and an engine that has no request all leave an idle host between steps, unless the scheduler's ranges are annotated
-/// or its requests are counted, and only Kineto files hold counters of the program. A stall shows by the ranks that wait for
+/// stalls and an engine that has no request all leave an idle host between steps, unless requests are counted, and only Kineto
+/// files hold counters of the program. What the scheduler takes shows by its ranges too, and a stall by the ranks that wait for
 /// it where there are several.
 pub fn tells(config: &Config, form: Form, kind: FaultKind) -> bool {
     let counted = config.counters && form == Form::Kineto;
-    let looks_idle = kind == FaultKind::Scheduling || (kind == FaultKind::Stalls && config.ranks == 1);
-    !looks_idle || counted || config.annotation == Annotation::Vllm
+    match kind {
+        FaultKind::Scheduling => counted || config.annotation == Annotation::Vllm,
+        FaultKind::Stalls => counted || config.ranks > 1,
+        _ => true,
+    }
 }

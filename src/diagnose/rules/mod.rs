@@ -67,7 +67,7 @@ mod rt17_serial_streams;
 mod rt18_node_gap;
 pub(crate) mod rt19_load_limited;
 mod rt20_preemption;
-mod rt21_speculation;
+pub(crate) mod rt21_speculation;
 mod rt22_jitter;
 mod rt23_warm_up;
 mod share_of_step;

@@ -1,6 +1,6 @@
 //! OP-07: an operator runs on a CPU in the middle of the forward pass.
 
-use model::{EvidenceClass::Device, SliceId, Trace};
+use model::{EvidenceClass::Device, SliceId, Span, Trace};
 
 use super::{
     change,
@@ -141,22 +141,28 @@ fn trips(rank: &Rank, step: &Step) -> impl Iterator<Item = usize> {
     pairs.filter(move |(_, pair)| there_and_back(pair)).map(move |(i, _)| begin + i)
 }
 
-/// The work is done by a device kernel: an AI CPU operator takes a tenth of its time, and less hopefully; a round trip and
-/// the waits inside it are gone.
+/// The work is done by a device kernel: an AI CPU operator takes a tenth of its time, and less hopefully; a round trip, the
+/// waits inside it and what the host does between its copies are gone.
 fn on_device(trace: &Trace, rank: &Rank, class: &Class) -> Vec<Edit> {
     let slow = change::ops(rank, class, |op| is_slow(trace, op));
     let tenth = slow.iter().filter_map(|o| Some((*o, rank.timeline.ops.get(*o as usize)?.dur() / FASTER))).collect();
     let trips: Vec<usize> = rank.steady_steps(class).flat_map(|s| trips(rank, s)).collect();
-    let mut waits = Vec::new();
+    let (mut waits, mut between) = (Vec::new(), Vec::new());
     for down in &trips {
         let launch = |i: usize| rank.timeline.ops.get(i).and_then(|op| op.call);
         if let (Some(from), Some(to)) = (launch(*down), launch(down + 1)) {
-            let inside = rank.timeline.calls.get(from as usize..to as usize).unwrap_or(&[]).iter().enumerate();
-            waits.extend(inside.filter(|(_, c)| c.blocking).map(|(i, _)| from + i as u32));
+            let calls = rank.timeline.calls.get(from as usize..=to as usize).unwrap_or(&[]);
+            waits.extend(calls.iter().enumerate().filter(|(_, c)| c.blocking).map(|(i, _)| from + i as u32));
+            let ends =
+                calls.first().zip(calls.last()).filter(|(down, up)| down.track == up.track && down.end < up.start);
+            between.extend(ends.map(|(down, up)| (down.track, Span::new(down.end, up.start))));
         }
     }
     let copies = trips.iter().flat_map(|i| [*i as u32, *i as u32 + 1]).collect();
-    vec![Edit::Resize(tenth), Edit::Hoped(Box::new(Edit::Remove(slow))), Edit::Unblock(waits), Edit::Remove(copies)]
+    let gone = [Edit::Unblock(waits), Edit::Remove(copies)];
+    let mut edits = vec![Edit::Resize(tenth), Edit::Hoped(Box::new(Edit::Remove(slow)))];
+    edits.extend(change::shortened(between, 0).into_iter().chain(gone));
+    edits
 }
 
 fn is_slow(trace: &Trace, op: &DeviceOp) -> bool {

@@ -110,6 +110,12 @@ impl Rule for SplitKv {
                 "采集未给出设备核心数",
             )));
         }
+        if cx.main_classes().all(|(_, c)| c.stage == Stage::Unknown) {
+            return Outcome::Abstain(Message::plain(Text::new(
+                "nothing says whether the steps decode; annotate them, or record the engine's counters num_scheduled_tokens and num_requests_running",
+                "没有信息说明各步是否为解码；请标注各步，或记录引擎计数器 num_scheduled_tokens 与 num_requests_running",
+            )));
+        }
         let mut found = Vec::new();
         for (rank, class) in cx.main_classes().filter(|(_, c)| c.stage == Stage::Decode) {
             let Some(cores) = cores(cx.trace, rank) else { continue };

@@ -13,7 +13,10 @@ use super::{
     graph_sizes, reading,
 };
 use crate::{
-    analysis::{Bucket, Class, Confidence, Edit, GraphMode, Layer, OpKind, Rank, RankCounter, Step, scheduler::Series},
+    analysis::{
+        Bucket, Class, Confidence, Edit, GraphMode, Layer, OpKind, Rank, RankCounter, Step, launch_shape,
+        scheduler::Series,
+    },
     diagnose::{
         Competing, Evidence, Finding, Intervention,
         rule::{Context, Doc, Outcome, Rule},
@@ -114,9 +117,14 @@ fn padded<'a>(cx: &Context<'_>, rank: &'a Rank) -> Vec<Size<'a>> {
         Some(Size { class, real, padded: graph_sizes::rows_of_graph(cx.trace, rank, class)? })
     };
     let sizes: Vec<Size<'a>> = batches().filter_map(rows).collect();
-    // That a norm has a block per token is shown by a class without padding; fewer rows than tokens refute it.
-    let shown = sizes.iter().any(|s| s.padded == s.real) && sizes.iter().all(|s| s.padded >= s.real);
-    if shown { sizes } else { Vec::new() }
+    // That a norm has a block per token is shown by a class without padding, or by cache writes with as many; fewer rows than
+    // tokens refute it.
+    let written = |s: &Size<'_>| {
+        let rows = |step| launch_shape::rows(cx.trace, rank.ops_of(step)) == Some(u64::from(s.padded));
+        rank.steady_steps(s.class).all(rows)
+    };
+    let shown = sizes.iter().any(|s| s.padded == s.real) || sizes.iter().all(written);
+    if shown && sizes.iter().all(|s| s.padded >= s.real) { sizes } else { Vec::new() }
 }
 
 /// The tokens and padded tokens that the engine counted in most steps of a class.

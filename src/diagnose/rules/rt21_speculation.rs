@@ -8,7 +8,7 @@ use super::{
     reading,
 };
 use crate::{
-    analysis::{Class, Confidence, Layer, OpKind, Rank, Scheduler, Step},
+    analysis::{AnchorKind, Class, Confidence, Layer, OpKind, Rank, Scheduler, Step},
     diagnose::{
         Competing, Evidence, Finding, Intervention, Severity,
         rule::{Context, Doc, Outcome, Rule},
@@ -20,11 +20,14 @@ use crate::{
 /// Host activity under which engines propose draft tokens.
 const DRAFT: &str = "draft";
 
+/// Number of the rule.
+pub const ID: &str = "RT-21";
+
 /// The rule.
 pub struct Speculation;
 
 static DOC: Doc = Doc {
-    id: "RT-21",
+    id: ID,
     title: Text::new("Speculation does not pay", "投机解码得不偿失"),
     layer: Layer::Runtime,
     needs: &[Logs],
@@ -200,9 +203,31 @@ fn plain(cx: &Context<'_>, scheduler: &Scheduler, (rank, class): (&Rank, &Class)
     (drafting > 0).then(|| Plain { takes: (class.total - drafting) / class.steady.max(1) as Ns, measured: false })
 }
 
+/// Whether the steps of a class draft tokens, and nothing says what that brings: their samplers run after passes much shorter
+/// than the longest one.
+pub fn is_unjudged(cx: &Context<'_>, rank: &Rank, class: &Class) -> bool {
+    let drafts = |step: &&Step| {
+        let mut passes = passes(rank, step);
+        passes.sort_unstable();
+        passes.pop().is_some_and(|longest| passes.last().is_some_and(|draft| 2 * draft <= longest))
+    };
+    let scheduler = Scheduler::of(cx.trace);
+    let counted = || rank.steady_steps(class).any(|s| counted(&scheduler, s).is_some_and(|(drafted, _)| drafted > 0.0));
+    let marked = rank.anchor.kind != AnchorKind::WholeCapture;
+    marked
+        && 2 * rank.steady_steps(class).filter(drafts).count() > class.steady
+        && !(counted() && judge(cx, &scheduler, rank, class).is_some())
+}
+
 /// What the draft of `each` tokens takes in a step whose sampler runs once for each of them and once for the verification:
 /// all but the longest of the passes that end with a sampler. `None` where the sampler runs another number of times.
 fn beside_verification(rank: &Rank, step: &Step, each: usize) -> Option<Ns> {
+    let passes = passes(rank, step);
+    (each > 0 && passes.len() == each + 1).then(|| passes.iter().sum::<Ns>() - passes.iter().max().unwrap_or(&0))
+}
+
+/// What each pass of a step that ends with a sampler takes, ns.
+fn passes(rank: &Rank, step: &Step) -> Vec<Ns> {
     let kernels = reading::accounted(rank, step).filter(|(_, op, _)| matches!(op.kind, OpKind::Compute | OpKind::Comm));
     let mut passes: Vec<Ns> = Vec::new();
     let mut sampling = true;
@@ -220,7 +245,7 @@ fn beside_verification(rank: &Rank, step: &Step, each: usize) -> Option<Ns> {
     if !sampling {
         passes.pop();
     }
-    (each > 0 && passes.len() == each + 1).then(|| passes.iter().sum::<Ns>() - passes.iter().max().unwrap_or(&0))
+    passes
 }
 
 /// When the host proposed draft tokens; disjoint, in order of time.

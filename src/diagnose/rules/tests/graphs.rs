@@ -4,6 +4,7 @@ use model::{Detail, KernelDetail, Provenance, TraceSink};
 
 use super::{
     super::testing::{GEMM, NORM, Run, check, diagnosis, fires, us},
+    operator_launch::WRITE,
     runtime::graph,
 };
 use crate::{
@@ -163,24 +164,31 @@ fn rt04_reads_the_counters_that_were_in_force_when_the_step_was_launched() {
 
 #[test]
 fn rt04_reads_the_rows_of_the_graph_if_a_batch_without_padding_calibrates_them() {
-    let run = |rows: [u32; 2]| {
+    let run = |rows: [u32; 2], written: Option<u32>| {
         Run::batches(40, move |r, i| {
             let (batch, ns) = if i % 2 == 0 { (4, us(200)) } else { (5, us(350)) };
             let call = (r.host, r.host + us(5));
             let id = r.script.issue("cudaGraphLaunch", call);
             let at = call.1 + us(2);
-            let grid = Some([rows[i % 2], 1, 1]);
-            let node = |n| Some(Detail::Kernel(KernelDetail { grid, graph_node: Some(n), ..KernelDetail::default() }));
-            r.script.kernel(7, NORM, (at, at + us(3)), Some(id), node(0));
-            r.script.kernel(7, GEMM, (at + us(4), at + us(4) + ns), Some(id), node(1));
-            (r.host, r.device) = (call.1, at + us(4) + ns);
+            let node = |n, blocks| {
+                let grid = Some([blocks, 1, 1]);
+                Some(Detail::Kernel(KernelDetail { grid, graph_node: Some(n), ..KernelDetail::default() }))
+            };
+            r.script.kernel(7, NORM, (at, at + us(3)), Some(id), node(0, rows[i % 2]));
+            if let Some(written) = written {
+                r.script.kernel(7, WRITE, (at + us(3), at + us(4)), Some(id), node(2, written));
+            }
+            r.script.kernel(7, GEMM, (at + us(5), at + us(5) + ns), Some(id), node(1, rows[i % 2]));
+            (r.host, r.device) = (call.1, at + us(5) + ns);
             r.token();
             batch
         })
     };
-    assert!(fires("RT-04", &run([4, 8])));
-    assert!(!fires("RT-04", &run([4, 5])), "no padding");
-    assert!(!fires("RT-04", &run([8, 8])), "nothing shows what a row is");
+    assert!(fires("RT-04", &run([4, 8], None)));
+    assert!(!fires("RT-04", &run([4, 5], None)), "no padding");
+    assert!(!fires("RT-04", &run([8, 8], None)), "nothing shows what a row is");
+    assert!(fires("RT-04", &run([8, 8], Some(8))), "a cache write has a block per token too");
+    assert!(!fires("RT-04", &run([8, 8], Some(40))), "something else has more blocks");
 }
 
 #[test]

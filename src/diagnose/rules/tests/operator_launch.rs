@@ -15,7 +15,7 @@ const ATTENTION: &str = "void vllm::paged_attention_v1_kernel<__nv_bfloat16, 128
 const COMBINE: &str = "void flash::flash_fwd_splitkv_combine_kernel<Flash_fwd_kernel_traits<128>>";
 const MUL: &str = "void at::native::elementwise_kernel<128, 2, at::native::BinaryFunctor<float, float, float, at::native::binary_internal::MulFunctor<float>>>";
 const ROPE: &str = "void vllm::rotary_embedding_kernel<c10::BFloat16, true>";
-const WRITE: &str = "void vllm::reshape_and_cache_flash_kernel<__nv_bfloat16, __nv_bfloat16>";
+pub const WRITE: &str = "void vllm::reshape_and_cache_flash_kernel<__nv_bfloat16, __nv_bfloat16>";
 const LONG_CONTEXT: &str = "execute_0_context_0(sq0sk0)_generation_4(sq4sk65536)";
 const SHORT_CONTEXT: &str = "execute_0_context_0(sq0sk0)_generation_4(sq4sk4000)";
 
@@ -225,6 +225,22 @@ fn op13_sees_one_common_factor_and_not_a_slow_kernel() {
         r.graph(&[(GEMM, us(20 + 4 * (i as Ns % 2))); 20], us(1)).token();
     });
     assert!(!fires("OP-13", &alternating), "no three slow steps in a row");
+}
+
+#[test]
+fn op13_does_not_take_more_rows_for_a_lower_clock() {
+    let run = |rows: u32| {
+        Run::steps(20, move |r, i| {
+            let (blocks, factor) = if i >= 11 { (rows, 13) } else { (8, 10) };
+            for _ in 0..12 {
+                r.launch_blocks(NORM, us(3), blocks).launch_blocks(WRITE, us(2), blocks);
+                r.launch_blocks(GEMM, us(2) * factor, 132);
+            }
+            r.token();
+        })
+    };
+    assert!(fires("OP-13", &run(8)));
+    assert!(!fires("OP-13", &run(16)), "twice the rows");
 }
 
 #[test]

@@ -124,6 +124,19 @@ fn rt22_does_not_blame_hosts_that_may_have_had_no_request() {
     let d = diagnosis(&Run::new((0..4).map(work).collect(), LAYERS).analyze());
     assert!(d.findings.iter().all(|f| f.rule != "RT-22"));
     assert!(d.abstained.iter().any(|a| a.rule == "RT-22" && a.why.is_some()));
+    assert_eq!((d.verdict.layer, d.verdict.because.as_slice()), (VerdictLayer::Undecided, &["RT-19"][..]));
+}
+
+#[test]
+fn a_pause_that_others_wait_out_is_no_want_of_requests() {
+    // One rank pauses, and what the others do meanwhile takes them a part of that.
+    let paused = stopping(4, 48, |rank, step| match (rank, step % 8) {
+        (2, 5) => us(800),
+        (_, 5) => us(300),
+        _ => 0,
+    });
+    assert!(fires("RT-22", &paused));
+    assert_eq!(diagnosis(&paused).verdict.layer, VerdictLayer::Runtime);
 }
 
 #[test]
