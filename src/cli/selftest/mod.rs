@@ -62,6 +62,8 @@ const FULL_ROUNDS: usize = 60;
 const POORER: usize = 5;
 /// The run without its faults is read too beside every so manieth run.
 const TWIN: usize = 2;
+/// How many times rarer both are with `--full`, which has enough of them then.
+const RARER: usize = 4;
 
 /// Show how often the diagnosis is right, on simulated runs whose truth is known.
 #[derive(Debug, clap::Args)]
@@ -128,7 +130,7 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     let runs = arguments.runs.map_or(if chosen { usize::MAX } else { RUNS }, |n| n as usize);
     let cases = evenly(cases, runs);
     let start = Instant::now();
-    let runs = examine_all(&cases, arguments.captures, arguments.keep.as_deref(), &packs)?;
+    let runs = examine_all(&cases, &arguments, &packs)?;
     global.note(|| format!("{} runs in {:.1} s", runs.len(), start.elapsed().as_secs_f64()));
     let score = Score::of(&runs);
     let text = match arguments.format {
@@ -181,14 +183,12 @@ fn evenly(cases: Vec<Case>, most: usize) -> Vec<Case> {
 }
 
 /// Examines every run, as many at a time as there are cores; at most that many captures are in memory.
-fn examine_all(
-    cases: &[Case],
-    form: Option<subject::Form>,
-    keep: Option<&Path>,
-    packs: &Packs,
-) -> anyhow::Result<Vec<Examined>> {
+fn examine_all(cases: &[Case], arguments: &Arguments, packs: &Packs) -> anyhow::Result<Vec<Examined>> {
+    let (form, keep) = (arguments.captures, arguments.keep.as_deref());
+    let rarer = if arguments.full { RARER } else { 1 };
     let one = |(i, case): (usize, &Case)| {
-        examine::examine(case, Depth { twin: i % TWIN == 0, losses: i % POORER == 0, form }, keep, packs)
+        let depth = Depth { twin: i % (rarer * TWIN) == 0, losses: i % (rarer * POORER) == 0, form };
+        examine::examine(case, depth, keep, packs)
     };
     cases.par_iter().enumerate().map(one).collect()
 }
