@@ -39,8 +39,8 @@ static DOC: Doc = Doc {
         "1.2：NVIDIA 排查指南。0.6：规则目录。3%：自定值。",
     ),
     guards: Text::new(
-        "Needs the batch of each rank's steps from their annotations or the engine's count of tokens. Ranks of one tensor-parallel group decode the same batch and never fire it.",
-        "需要步标注或引擎 token 计数中各 rank 的批大小。同一张量并行组的 rank 批大小相同，不会触发。",
+        "Needs the batch of each rank's steps from their annotations, the engine's count of tokens, or the rows that the launches of norms and cache writes show, padding included. Ranks of one tensor-parallel group decode the same batch and never fire it.",
+        "需要各 rank 的批大小：取自步标注、引擎 token 计数，或归一化与缓存写入启动所示的行数（含填充）。同一张量并行组的 rank 批大小相同，不会触发。",
     ),
     verify: Text::new(
         "Balance the requests over the ranks: the batches even out, and the waiting falls with them.",

@@ -54,8 +54,8 @@ static DOC: Doc = Doc {
         "核心数一半：sglang #27786 一类案例（切分后快 1.2 至 3.5 倍）。带宽的 0.7：切分注意力可达水平。上下文未知时 10%：自定值。",
     ),
     guards: Text::new(
-        "Short contexts have nothing to split. A combine kernel shows that the library splits; without the context nobody can say that it should have split more. Some kernels run at low occupancy by design. Latent attention (MLA) may be bound by compute.",
-        "短上下文没有可切分的内容。出现合并内核说明库已在切分；不知道上下文就无法断言应当切得更多。部分内核按设计就是低占用运行。潜在注意力（MLA）可能受计算限制。",
+        "Short contexts have nothing to split. Where nothing says that the steps decode, the rule abstains. A combine kernel shows that the library splits; without the context nobody can say that it should have split more. Some kernels run at low occupancy by design. Latent attention (MLA) may be bound by compute.",
+        "短上下文没有可切分的内容。无法得知各步为解码时不作判断。出现合并内核说明库已在切分；不知道上下文就无法断言应当切得更多。部分内核按设计就是低占用运行。潜在注意力（MLA）可能受计算限制。",
     ),
     verify: Text::new(
         "Turn split-KV on or raise the number of splits: attention gets shorter by up to the ratio of cores to blocks, its combine kernel included.",

@@ -50,8 +50,8 @@ static DOC: Doc = Doc {
     ),
     source: Text::new("1.25: own value.", "1.25：自定值。"),
     guards: Text::new(
-        "Memory-bound kernels hardly change with the number of tokens: then the two sizes take the same time, and the rule keeps quiet. The padded size is what the engine counts, else the next one of the run's declared capture list, or the rows that the norm kernels of the graph work on if some class shows that these are its batch; without either the rule abstains.",
-        "访存受限的内核几乎不随 token 数变化：此时两个批大小耗时相同，本规则不报。填充后的大小取自引擎计数，其次取自运行声明的捕获列表，或图内归一化内核处理的行数（须有某一类证明该行数就是其批大小）；两者皆无则不作判断。",
+        "Memory-bound kernels hardly change with the number of tokens: then the two sizes take the same time, and the rule keeps quiet. The padded size is what the engine counts, else the next one of the run's declared capture list, or the rows that the norm kernels of the graph work on if some class shows that these are its batch or cache writes have as many; without any the rule abstains.",
+        "访存受限的内核几乎不随 token 数变化：此时两个批大小耗时相同，本规则不报。填充后的大小取自引擎计数，其次取自运行声明的捕获列表，或图内归一化内核处理的行数（须有某一类证明该行数就是其批大小，或缓存写入的行数与之相同）；皆无则不作判断。",
     ),
     verify: Text::new(
         "Capture a finer grid of sizes: the rows of the kernels equal the batch, and the compute time of the step falls.",

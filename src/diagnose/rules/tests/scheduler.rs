@@ -2,8 +2,11 @@
 
 use model::{Category, Ns};
 
-use super::super::testing::{GEMM, Run, SORT, check, diagnosis, fires, us};
-use crate::diagnose::{Method, Over, VerdictLayer};
+use super::super::testing::{CONTIGUOUS, GEMM, Run, SORT, check, diagnosis, fires, us};
+use crate::{
+    analysis::script::Script,
+    diagnose::{Method, Over, VerdictLayer},
+};
 
 /// Steps with 300 us between them, in which `requests` are in the engine.
 fn sparse(requests: f64) -> (model::Trace, crate::analysis::Analysis) {
@@ -50,6 +53,43 @@ fn rt12_does_not_blame_the_host_for_idle_time_that_only_some_steps_have() {
     assert!(diagnosis(&silent).abstained.iter().any(|a| a.rule == "RT-12" && a.why.is_some()));
     assert!(fires("RT-12", &run(true)), "requests were there all the time");
     assert_eq!(diagnosis(&run(true)).verdict.layer, VerdictLayer::Runtime);
+}
+
+#[test]
+fn the_first_sure_cause_leads_where_nothing_says_whether_there_was_a_request() {
+    // Between the steps' ranges the host does nothing known; within, copies that only change a layout precede the products.
+    let run = |copies: usize| {
+        let mut r = Run { script: Script::default(), host: 0, device: 0 };
+        for _ in 0..40 {
+            let start = r.host;
+            let layer = [(CONTIGUOUS, us(20)), (GEMM, us(60))];
+            r.graph(&[layer.repeat(copies), [(GEMM, us(60))].repeat(8 - copies)].concat(), us(1)).token();
+            r.script.host(Category::UserRange, "execute_context_0(0)_generation_4(4)", (start, r.host));
+            r.think(us(90));
+        }
+        r.script.analyze()
+    };
+    let both = diagnosis(&run(4));
+    assert!(both.findings.iter().any(|f| f.rule == "RT-12") && both.findings.iter().any(|f| f.rule == "OP-05"));
+    assert_eq!((both.verdict.layer, both.verdict.because.as_slice()), (VerdictLayer::Operator, &["OP-05"][..]));
+    let pause = diagnosis(&run(0));
+    assert_eq!((pause.verdict.layer, pause.verdict.because.as_slice()), (VerdictLayer::Undecided, &["RT-12"][..]));
+}
+
+#[test]
+fn drafts_that_nobody_counts_are_no_operators_fault() {
+    let run = |drafts: usize| {
+        Run::steps(20, move |r, _| {
+            r.graph(&[(GEMM, us(50)); 10], us(1)).launch(SORT, us(5));
+            for _ in 0..drafts {
+                r.launch(GEMM, us(20)).launch(SORT, us(5));
+            }
+            r.token();
+        })
+    };
+    let drafting = diagnosis(&run(3)).verdict;
+    assert_eq!((drafting.layer, drafting.because.as_slice()), (VerdictLayer::Undecided, &["RT-21"][..]));
+    assert_eq!(diagnosis(&run(0)).verdict.layer, VerdictLayer::Operator);
 }
 
 #[test]
