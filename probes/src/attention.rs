@@ -14,11 +14,10 @@ use crate::{
     row,
 };
 
-pub const PROBE: Probe = Probe {
-    name: "attention",
-    about: ["keys and values read by decode attention", "解码注意力读取 KV 的带宽"],
-    run,
-};
+pub const PROBE: Probe =
+    Probe {
+        name: "attention", about: ["keys and values read by decode attention", "解码注意力读取 KV 的带宽"], run
+    };
 
 /// Query heads, key heads and width of a head of Qwen2.5-0.5B.
 const HEADS: (usize, usize, usize) = (14, 2, 64);

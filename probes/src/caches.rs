@@ -44,7 +44,10 @@ mod tests {
 
     #[test]
     fn sizes_are_read_as_the_kernel_writes_them() {
-        assert_eq!((bytes("32K\n"), bytes("480M"), bytes("5"), bytes("xK")), (Some(32 << 10), Some(480 << 20), None, None));
+        assert_eq!(
+            (bytes("32K\n"), bytes("480M"), bytes("5"), bytes("xK")),
+            (Some(32 << 10), Some(480 << 20), None, None)
+        );
         assert!((64 << 20..=MOST).contains(&beyond()));
         assert!(sizes().windows(2).all(|pair| pair[0] <= pair[1]));
     }

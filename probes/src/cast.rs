@@ -66,7 +66,8 @@ fn transpose(from: &[f32], to: &mut [f32], side: usize) {
         for left in (0..side).step_by(BLOCK) {
             for row in top..side.min(top + BLOCK) {
                 for column in left..side.min(left + BLOCK) {
-                    if let (Some(value), Some(place)) = (from.get(row * side + column), to.get_mut(column * side + row)) {
+                    if let (Some(value), Some(place)) = (from.get(row * side + column), to.get_mut(column * side + row))
+                    {
                         *place = *value;
                     }
                 }

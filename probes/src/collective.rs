@@ -31,7 +31,8 @@ const ROUNDS: usize = 50;
 fn run(setup: &Setup) -> Vec<ProbeRow> {
     let ranks = setup.threads.min(RANKS);
     let row = |bytes: usize| {
-        let setting = Setting::new().with(Setting::THREADS, ranks).with(Setting::BYTES, bytes).with("algorithm", "one_shot");
+        let setting =
+            Setting::new().with(Setting::THREADS, ranks).with(Setting::BYTES, bytes).with("algorithm", "one_shot");
         let value = if ranks < 2 {
             Err("an all-reduce takes two cores".to_owned())
         } else {

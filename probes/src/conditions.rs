@@ -158,9 +158,10 @@ mod tests {
             let facts = zero.until(&moment(Ok(Ticks { all: 1000, busy, steal, own }))).facts(&[]);
             facts.into_iter().find(|(key, _)| key == "noise").unwrap().1
         };
-        assert_eq!(noise(500, 30, 400), Reading::Value(
-            "the hypervisor took 3.0 %; other processes took 7.0 %".to_owned()
-        ));
+        assert_eq!(
+            noise(500, 30, 400),
+            Reading::Value("the hypervisor took 3.0 %; other processes took 7.0 %".to_owned())
+        );
         assert_eq!(noise(500, 5, 490).value(), None);
         let unread = zero.until(&moment(Err("no /proc".to_owned()))).facts(&[]);
         let steal = &unread.iter().find(|(key, _)| key == "steal").unwrap().1;

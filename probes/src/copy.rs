@@ -11,11 +11,10 @@ use crate::{
     row,
 };
 
-pub const PROBE: Probe = Probe {
-    name: "copy",
-    about: ["copies in memory by size, one thread", "按大小的内存拷贝（单线程）"],
-    run,
-};
+pub const PROBE: Probe =
+    Probe {
+        name: "copy", about: ["copies in memory by size, one thread", "按大小的内存拷贝（单线程）"], run
+    };
 
 /// Bytes of a repeat: small copies are made as often as it takes.
 const REPEAT: usize = 4 << 20;

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use engine::{
-    Config, Dtype, Error, Source, Weights, preset,
+    Config, Dtype, Error, Source, Weights,
     cpu::{Batch, Cpu, CpuOptions, Prepared},
-    program::{BufDesc, BufId, Logits, Level, OpCall, OpId, OpKind, OpName, Program, Shape},
+    preset,
+    program::{BufDesc, BufId, Level, Logits, OpCall, OpId, OpKind, OpName, Program, Shape},
     record::Log,
 };
 
@@ -15,13 +16,7 @@ use crate::Setup;
 struct Same(Vec<f32>);
 
 impl Source for Same {
-    fn rows(
-        &mut self,
-        _: &str,
-        rows: usize,
-        width: usize,
-        each: &mut dyn FnMut(usize, &[f32]),
-    ) -> Result<(), Error> {
+    fn rows(&mut self, _: &str, rows: usize, width: usize, each: &mut dyn FnMut(usize, &[f32])) -> Result<(), Error> {
         self.0.resize(width, 0.0625);
         self.0.fill(0.0625);
         (0..rows).for_each(|row| each(row, &self.0));
@@ -60,18 +55,18 @@ impl Device {
     ) -> Result<Self, String> {
         let said = |error: Error| error.to_string();
         let weights = Arc::new(Weights::load(&config, dtype, &mut Same(Vec::new())).map_err(said)?);
-        let options = CpuOptions {
-            threads: setup.threads,
-            isa: setup.isa,
-            sequences: tokens,
-            ..CpuOptions::new(position + 1)
-        };
+        let options =
+            CpuOptions { threads: setup.threads, isa: setup.isa, sequences: tokens, ..CpuOptions::new(position + 1) };
         let cpu = Cpu::new(config, weights, options).map_err(said)?;
-        let call = |(slot, (name, kind)): (u16, (OpName, OpKind))| OpCall { id: OpId { layer: None, slot }, name, kind };
+        let call =
+            |(slot, (name, kind)): (u16, (OpName, OpKind))| OpCall { id: OpId { layer: None, slot }, name, kind };
         let none = BufId(0);
         let program = Program {
             shape: Shape { tokens, sequences: tokens, logits: Logits::Last, level: Level::Fused },
-            buffers: buffers.iter().map(|(rows, width)| BufDesc { name: "probe", rows: *rows, width: *width }).collect(),
+            buffers: buffers
+                .iter()
+                .map(|(rows, width)| BufDesc { name: "probe", rows: *rows, width: *width })
+                .collect(),
             ops: (0..).zip(ops).map(call).collect(),
             residual: none,
             normed: none,

@@ -6,11 +6,10 @@ use model::{ProbeRow, ProbeUnit};
 
 use crate::{Probe, Product, Setup, product, repeat::per_second, row};
 
-pub const PROBE: Probe = Probe {
-    name: "gemm",
-    about: ["arithmetic of products by rows and type", "按行数与类型的矩阵乘算力"],
-    run,
-};
+pub const PROBE: Probe =
+    Probe {
+        name: "gemm", about: ["arithmetic of products by rows and type", "按行数与类型的矩阵乘算力"], run
+    };
 
 /// Tokens of a batch and of a prompt.
 const ROWS: [usize; 2] = [16, 128];

@@ -4,11 +4,7 @@
 use engine::Dtype;
 use model::{ProbeRow, ProbeUnit};
 
-use crate::{
-    Probe, Product, Setup, caches, product,
-    repeat::per_second,
-    row,
-};
+use crate::{Probe, Product, Setup, caches, product, repeat::per_second, row};
 
 pub const PROBE: Probe = Probe {
     name: "gemv",

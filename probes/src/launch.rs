@@ -6,11 +6,8 @@ use model::{ProbeRow, ProbeUnit, Setting, Statistic};
 
 use crate::{Probe, Setup, device::Device, repeat::repeat, row};
 
-pub const PROBE: Probe = Probe {
-    name: "launch",
-    about: ["an empty operator through the worker pool", "经由线程池的空算子"],
-    run,
-};
+pub const PROBE: Probe =
+    Probe { name: "launch", about: ["an empty operator through the worker pool", "经由线程池的空算子"], run };
 
 /// Operators of a run.
 pub const OPS: usize = 1000;

@@ -25,6 +25,8 @@ pub const PROBE: Probe = Probe {
 const USUAL: [(usize, usize); 4] = [(1152, 896), (896, 896), (9728, 896), (896, 4864)];
 /// Matrices that are multiplied in turn at most; even the smallest then fill a cache of usual size.
 const MATRICES: usize = 64;
+/// Largest matrix that is measured, bytes: it is made twice, and the machine has other things to do.
+const LARGEST: usize = 1 << 30;
 /// Most products that are measured in one run.
 const MOST: usize = 32;
 
@@ -61,6 +63,9 @@ pub fn time(setup: &Setup, product: &Product, matrices: usize, part: std::time::
     let Product { rows, outputs, inputs, dtype } = *product;
     if rows == 0 || outputs == 0 || inputs == 0 {
         return Err("a product of no rows or columns".to_owned());
+    }
+    if bytes(product) > LARGEST || rows.saturating_mul(inputs.max(outputs)) > LARGEST / 4 {
+        return Err(format!("more than {} MiB, which no probe measures", LARGEST >> 20));
     }
     // Gate and up projections are one matrix of any even number of outputs; the last of an odd number is one too many.
     let config = device::model(|config| {

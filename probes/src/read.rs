@@ -13,11 +13,8 @@ use crate::{
     row,
 };
 
-pub const PROBE: Probe = Probe {
-    name: "read",
-    about: ["read bandwidth by threads and size", "按线程数与大小的读取带宽"],
-    run,
-};
+pub const PROBE: Probe =
+    Probe { name: "read", about: ["read bandwidth by threads and size", "按线程数与大小的读取带宽"], run };
 
 /// Bytes that a thread reads in a repeat at least: the start of the threads must not count.
 const REPEAT: usize = 32 << 20;
@@ -44,7 +41,8 @@ fn run(setup: &Setup) -> Vec<ProbeRow> {
         buffer
     });
     let row = |(threads, each, place): (usize, usize, String)| {
-        let setting = Setting::new().with(Setting::THREADS, threads).with(Setting::BYTES, each * threads).with("in", place);
+        let setting =
+            Setting::new().with(Setting::THREADS, threads).with(Setting::BYTES, each * threads).with("in", place);
         let value = match &memory {
             Ok(memory) => measure(memory.as_slice(), threads, each / size_of::<u32>(), part),
             Err(error) => Err(error.to_string()),
@@ -88,6 +86,6 @@ mod tests {
     #[test]
     fn everything_is_read() {
         let numbers: Vec<u32> = (0..10 * LANES as u32).collect();
-        assert_eq!(sum(&numbers), numbers.iter().sum());
+        assert_eq!(sum(&numbers), numbers.iter().copied().fold(0, u32::wrapping_add));
     }
 }

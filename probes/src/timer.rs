@@ -10,19 +10,20 @@ use crate::{
     row,
 };
 
-pub const PROBE: Probe = Probe {
-    name: "timer",
-    about: ["cost and resolution of the monotonic clock", "单调时钟的开销与分辨率"],
-    run,
-};
+pub const PROBE: Probe =
+    Probe {
+        name: "timer", about: ["cost and resolution of the monotonic clock", "单调时钟的开销与分辨率"], run
+    };
 
 /// Looks of a repeat.
 const LOOKS: u32 = 10_000;
 
 fn run(setup: &Setup) -> Vec<ProbeRow> {
-    let cost = repeat(setup.part(8), || Ok(time_each(LOOKS, || {
+    let cost = repeat(setup.part(8), || {
+        Ok(time_each(LOOKS, || {
             black_box(Instant::now());
-        })));
+        }))
+    });
     let resolution = repeat(setup.part(8), || {
         // The least step that is not nothing, over many looks.
         let mut least = f64::INFINITY;

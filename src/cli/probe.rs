@@ -8,17 +8,20 @@ use std::{
 
 use clap::ValueEnum;
 use collectors::host::Host;
-use model::{ProbeRun, Provenance, Reading, Trace, TraceBuilder, TraceSink};
-use probes::{REGISTRY, Setup};
+use engine::Dtype;
+use model::{Detail, ProbeRun, Provenance, Reading, Trace, TraceBuilder, TraceSink};
+use probes::{Product, REGISTRY, Setup};
 use serde_json::{Value, json};
 
 use super::{
     Global,
     exit::{Exit, Usage},
-    say, target,
+    progress::Bar,
+    say, source, target,
     terminal_text::plain,
 };
 use crate::{
+    diagnose::rules::op_shapes,
     i18n::{Lang, Text},
     report::{
         table::{Align, Table},
@@ -29,6 +32,8 @@ use crate::{
 
 /// Format id of a capture that holds ceilings and no run.
 const FORMAT: &str = "strato-probe";
+/// Greatest side of a product that is measured: above the vocabulary of any model.
+const MAX_SIDE: usize = 1 << 19;
 
 /// Measure what this machine can do at best: the ceilings that runs on it are held against.
 ///
@@ -38,6 +43,9 @@ pub struct Arguments {
     /// Only this probe (may be given several times).
     #[arg(long, value_name = "NAME", value_parser = clap::builder::PossibleValuesParser::new(REGISTRY.iter().map(|probe| probe.name)))]
     only: Vec<String>,
+    /// Also measure the products of this run of the engine, shape by shape, for the rules that judge them one by one.
+    #[arg(long, value_name = "CAPTURE")]
+    like: Option<PathBuf>,
     /// Threads [default: one per core].
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
@@ -72,14 +80,15 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
         return Err(Usage("probes need at least one thread; leave --threads out to use every core".to_owned()).into());
     }
     if let Some(save) = &arguments.save {
-        target::check(save, &[])?;
+        target::check(save, arguments.like.as_slice())?;
         if arguments.output.as_ref().is_some_and(|report| target::is_same(report, save)) {
             return Err(Usage(format!("--output and --save both name '{}'; choose two names", save.display())).into());
         }
         refuse_run(save)?;
     }
     let setup = Setup { budget: Duration::from_millis(arguments.budget), ..Setup::default() };
-    let setup = Setup { threads: arguments.threads.unwrap_or(setup.threads), ..setup };
+    let products = arguments.like.as_deref().map(products).transpose()?.unwrap_or_default();
+    let setup = Setup { threads: arguments.threads.unwrap_or(setup.threads), products, ..setup };
     let picks = |probe: &probes::Probe| arguments.only.is_empty() || arguments.only.iter().any(|n| n == probe.name);
     let mut run = probes::run(&setup, picks, |probe, rows| {
         if !arguments.quiet {
@@ -117,6 +126,36 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
         }
     }
     Ok(Exit::Done)
+}
+
+/// The matrix products of a run, largest first, as far as the engine has their type of weights.
+fn products(like: &Path) -> anyhow::Result<Vec<Product>> {
+    let traces = source::open(&[like.to_owned()], None, &Bar::new())?;
+    let mut found = Vec::new();
+    for trace in &traces {
+        let weights = trace.manifest.value("precision.weights");
+        let all = [Dtype::F32, Dtype::F16, Dtype::Bf16, Dtype::Q8];
+        let Some(dtype) = all.into_iter().find(|dtype| Some(dtype.name()) == weights) else { continue };
+        for detail in &trace.details {
+            let Detail::Op(op) = detail else { continue };
+            let Some(product) = op_shapes::product(&op_shapes::tensors(trace, op)) else { continue };
+            let side = |n: i64| usize::try_from(n).ok().filter(|n| (1..=MAX_SIDE).contains(n));
+            let sides = side(product.rows).zip(side(product.outputs)).zip(side(product.inputs));
+            if let Some(((rows, outputs), inputs)) = sides {
+                let product = Product { rows, outputs, inputs, dtype };
+                found.extend((!found.contains(&product)).then_some(product));
+            }
+        }
+    }
+    if found.is_empty() {
+        return Err(Usage(format!(
+            "'{}' holds no matrix product of known shape and type of weights; give a capture of 'strato run -o FILE'",
+            like.display()
+        ))
+        .into());
+    }
+    found.sort_by_key(|product| std::cmp::Reverse(product.rows * product.outputs * product.inputs));
+    Ok(found)
 }
 
 /// Ceilings replace earlier ceilings, never a run.

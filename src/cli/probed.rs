@@ -4,11 +4,7 @@ use std::path::PathBuf;
 
 use model::{Trace, trace};
 
-use super::{
-    exit::Usage,
-    progress::Bar,
-    say, source,
-};
+use super::{exit::Usage, progress::Bar, say, source};
 
 /// Option of the subcommands that judge a run by what its machine can do.
 #[derive(Debug, clap::Args)]
@@ -41,7 +37,9 @@ impl Probed {
         for whole in traces {
             if !trace::attach_probes(whole, part) {
                 let (file, run) = (file.display(), &whole.source);
-                say(&format!("strato: the ceilings in '{file}' are those of another device than that of '{run}'; left out"));
+                say(&format!(
+                    "strato: the ceilings in '{file}' are those of another device than that of '{run}'; left out"
+                ));
             }
         }
         Ok(())

@@ -11,8 +11,18 @@ use super::Finding;
 
 /// Flags of `/proc/cpuinfo` that kernels for matrix products ask for, from the least to the most.
 const FLAGS: [&str; 12] = [
-    "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_tile", "amx_bf16",
-    "asimd", "bf16",
+    "avx2",
+    "fma",
+    "f16c",
+    "avx512f",
+    "avx512bw",
+    "avx512_vnni",
+    "avx512_bf16",
+    "avx512_fp16",
+    "amx_tile",
+    "amx_bf16",
+    "asimd",
+    "bf16",
 ];
 /// Bytes of a gibibyte.
 const GIB: f64 = (1u64 << 30) as f64;
@@ -45,7 +55,10 @@ pub fn instructions() -> Finding {
         Err(reason) => format!("{kernels}; flags unreadable: {reason}"),
     };
     if Isa::available().first() == Some(&Isa::Portable) {
-        return Finding::lacking(state, "only portable kernels: ceilings and runs are far below what wider vectors give");
+        return Finding::lacking(
+            state,
+            "only portable kernels: ceilings and runs are far below what wider vectors give",
+        );
     }
     Finding::good(state)
 }
@@ -60,10 +73,8 @@ fn flags(cpuinfo: &str) -> Vec<&'static str> {
 /// Cores that the process may use against those of the machine, and the share that its group may take.
 pub fn cores() -> Finding {
     of(reading(Host::read().cores).map(|usable| {
-        let online = read("/sys/devices/system/cpu/online").map_or_else(
-            |reason| format!("online cores unreadable: {reason}"),
-            |range| format!("online: {range}"),
-        );
+        let online = read("/sys/devices/system/cpu/online")
+            .map_or_else(|reason| format!("online cores unreadable: {reason}"), |range| format!("online: {range}"));
         let quota = read("/sys/fs/cgroup/cpu.max").map(|text| quota(&text));
         match quota {
             Ok(Some(cores)) if cores < f64::from(usable) => Finding::lacking(
@@ -142,7 +153,10 @@ pub fn governor() -> Finding {
         if governor == "performance" {
             return Finding::good(governor);
         }
-        Finding::lacking(governor, "clocks follow the load, and short probes with them: choose 'performance' to measure")
+        Finding::lacking(
+            governor,
+            "clocks follow the load, and short probes with them: choose 'performance' to measure",
+        )
     }))
 }
 
