@@ -69,11 +69,23 @@ pub fn attach_probes(whole: &mut Trace, part: &Trace) -> bool {
         return false;
     }
     whole.probes = part.probes.clone();
+    let note = match part.probes.fact(ProbeRun::NOISE) {
+        Some(noise) => {
+            whole.stats.push(ImportStat {
+                name: "probes.disturbed".to_owned(),
+                severity: Severity::Notice,
+                count: 1,
+                example: Some(noise.to_owned()),
+            });
+            "measured ceilings of what was left of a busy machine"
+        }
+        None => "measured ceilings",
+    };
     whole.ledger.push(LedgerRow {
         category: format!("probes: {source}"),
         read: count,
         kept: count,
-        note: "measured ceilings".to_owned(),
+        note: note.to_owned(),
         ..LedgerRow::default()
     });
     true

@@ -164,6 +164,10 @@ fn ceilings_of_the_same_device_are_taken_in_and_those_of_another_are_named() {
     assert!(attach_probes(&mut run, &probed("amd epyc ", 3)));
     assert_eq!(run.probes.rows.len(), 3);
     assert!(run.ledger.iter().any(|row| (row.read, row.kept) == (3, 3) && row.category.contains("probes.strato")));
+    assert_eq!(run.stat("probes.disturbed"), 0);
+    let mut busy = probed("AMD EPYC", 3);
+    busy.probes.provenance.push(("noise".to_owned(), crate::Reading::Value("other processes took 9.0 %".to_owned())));
+    assert!(attach_probes(&mut run, &busy) && run.stat("probes.disturbed") == 1);
     assert!(!attach_probes(&mut run, &probed("Xeon", 5)));
     assert_eq!((run.probes.rows.len(), run.stat("probes.other_device")), (3, 5));
 }

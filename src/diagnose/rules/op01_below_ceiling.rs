@@ -88,7 +88,8 @@ const KIND: Kind = Kind {
             ),
         ),
     ],
-    most: Confidence::High,
+    // How busy the machine was during the run is not recorded.
+    most: Confidence::Medium,
 };
 
 /// Where only the maker says what the device reaches.
@@ -160,7 +161,7 @@ fn finding(cx: &Context<'_>, kind: &Kind, rank: &Rank, class: &Class, ceilings: 
         .collect()
     })?;
     let finding = ceilings.evidence().into_iter().fold(finding, Finding::with);
-    // Ceilings of what was left of a busy machine are too low, which hides headroom and makes none.
-    let most = if ceilings.noise().is_some() { Confidence::Medium } else { Confidence::High };
+    // A machine that was busy while it was probed was likely so during the run, and then every kernel looks slow.
+    let most = if ceilings.noise().is_some() { Confidence::Low } else { kind.most };
     finding.gated(most)
 }

@@ -52,8 +52,8 @@ static DOC: Doc = Doc {
         "1.3：自定值，高于多次取优的噪声；rocm-libraries #9985 报告多数形状因默认选择损失超过 10%。1%：报告的最小收益。",
     ),
     guards: Text::new(
-        "Only the very shape and type are compared. Where three or more shapes are slower by one factor within 3 %, the device is slower and no kernel was badly chosen (OP-13). A disturbed probe is too slow itself, which hides findings and makes none.",
-        "只比较完全相同的形状与类型。若三个以上形状按同一倍数（3% 以内）变慢，则是设备变慢而非内核选择不当（OP-13）。受干扰的探针自身偏慢，只会漏报，不会误报。",
+        "Only the very shape and type are compared. Where three or more shapes are slower by one factor within 3 %, the device is slower and no kernel was badly chosen (OP-13). Probes that were disturbed lower the confidence: a machine that was busy then was likely busy during the run.",
+        "只比较完全相同的形状与类型。若三个以上形状按同一倍数（3% 以内）变慢，则是设备变慢而非内核选择不当（OP-13）。探针受干扰时降低置信度：那时繁忙的机器在运行时很可能同样繁忙。",
     ),
     verify: Text::new(
         "Run again with the kernels, instruction set or tuning that the probe used: each product takes the probe's time within its spread.",
@@ -90,7 +90,8 @@ static KIND: Kind = Kind {
             Text::new("a probe with the same epilogue and layout decides", "含相同后处理与布局的探针可以判定"),
         ),
     ],
-    most: Confidence::High,
+    // How busy the machine was during the run is not recorded.
+    most: Confidence::Medium,
 };
 
 impl Rule for LibraryChoice {
@@ -161,5 +162,7 @@ fn finding(cx: &Context<'_>, rank: &Rank, class: &Class, ceilings: &Ceilings<'_>
         })
         .collect()
     })?;
-    Some(ceilings.disturbed().into_iter().fold(finding, Finding::with))
+    // A machine that was busy while it was probed was likely so during the run, and then every kernel looks slow.
+    let most = if ceilings.noise().is_some() { Confidence::Low } else { KIND.most };
+    ceilings.disturbed().into_iter().fold(finding, Finding::with).gated(most)
 }
