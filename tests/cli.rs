@@ -131,7 +131,19 @@ fn doctor_completions_and_man_come_from_this_machine_and_one_definition() {
     let directory = with_capture(0);
     let doctor = strato(&["doctor", "--lang", "zh"], directory.path());
     assert_eq!(code(&doctor), 0);
-    for word in ["processor", "kineto", "not on PATH", "C.UTF-8", "zh"] {
+    for word in [
+        "processor",
+        "instructions",
+        "huge pages",
+        "governor",
+        "numa",
+        "memory",
+        "engine kernels: ",
+        "kineto",
+        "not on PATH",
+        "C.UTF-8",
+        "zh",
+    ] {
         assert!(out(&doctor).contains(word), "{word}: {}", out(&doctor));
     }
     for shell in ["bash", "zsh", "fish"] {

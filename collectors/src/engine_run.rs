@@ -10,7 +10,7 @@ use model::{
     TrackId, TrackKey, TrackKind,
 };
 
-use crate::host::Host;
+use crate::{host::Host, op_shapes};
 
 /// What is not in the log: which model was run, and what is known of the machine.
 #[derive(Clone, Copy, Debug)]
@@ -116,8 +116,6 @@ impl Names {
             Some(layer) => format!("layers.{layer}.{}", op.name.text()),
             None => op.name.text().to_owned(),
         };
-        let shapes = Some(sink.intern(&format!("[[{}, {}]]", program.shape.tokens, engine.config().hidden)));
-        let dtypes = Some(sink.intern(&format!("[\"{dtype}\"]")));
         Self {
             ops: program.ops.iter().map(|op| sink.intern(&on_host(op))).collect(),
             kernels: program
@@ -125,7 +123,14 @@ impl Names {
                 .iter()
                 .map(|op| sink.intern(&format!("strato_{}_{dtype}_{isa}", op.name.text())))
                 .collect(),
-            shapes: program.ops.iter().map(|_| Detail::Op(OpDetail { shapes, dtypes })).collect(),
+            shapes: program
+                .ops
+                .iter()
+                .map(|op| {
+                    let (shapes, dtypes) = op_shapes::inputs(program, engine.config(), op, dtype);
+                    Detail::Op(OpDetail { shapes: Some(sink.intern(&shapes)), dtypes: Some(sink.intern(&dtypes)) })
+                })
+                .collect(),
         }
     }
 }

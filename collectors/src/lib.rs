@@ -3,7 +3,9 @@
 //! | module | owns |
 //! | --- | --- |
 //! | [`engine_run`] | a run of the reference engine |
+//! | `op_shapes` | what the operators of a program work on |
 //! | [`host`] | what this machine is |
 
 pub mod engine_run;
 pub mod host;
+mod op_shapes;

@@ -8,6 +8,7 @@
 //! | [`mod@slice`] | slices, their categories and details |
 //! | [`manifest`] | what a run says of itself, field by field |
 //! | [`evidence`] | which classes of evidence a capture holds |
+//! | [`probe`] | what a machine was measured to be able to do |
 //! | [`stat`] | what an import read, kept and lost |
 //! | [`summary`] | what is said of kernels without saying when they ran |
 //! | [`sink`] | the trait a parser or collector writes to |
@@ -17,6 +18,7 @@
 
 pub mod evidence;
 pub mod manifest;
+pub mod probe;
 pub mod sink;
 pub mod slice;
 pub mod stat;
@@ -28,6 +30,7 @@ pub mod track;
 
 pub use evidence::{Evidence, EvidenceClass};
 pub use manifest::{Group, Manifest, Provenance};
+pub use probe::{ProbeRow, ProbeRun, ProbeUnit, Setting, Statistic};
 pub use sink::{Clock, TraceSink};
 pub use slice::{Category, CollectiveCall, CopyDetail, Detail, Flow, KernelDetail, OpDetail, Slice, SyncKind};
 pub use stat::{ImportStat, LedgerRow, Severity};

@@ -5,6 +5,7 @@
 
 use crate::{
     manifest::Manifest,
+    probe::ProbeRun,
     slice::{Category, Detail, Flow},
     stat::{ImportStat, LedgerRow},
     strings::{StringId, Strings},
@@ -17,7 +18,7 @@ mod attach;
 mod builder;
 mod join;
 
-pub use attach::attach;
+pub use attach::{attach, attach_probes};
 pub use builder::TraceBuilder;
 pub use join::join;
 
@@ -122,6 +123,8 @@ pub struct Trace {
     pub counters: Vec<CounterTrack>,
     /// What is said of kernels without saying when they ran.
     pub summaries: Vec<KernelSummary>,
+    /// What the machine was measured to be able to do.
+    pub probes: ProbeRun,
     /// Recorded links.
     pub flows: Vec<Flow>,
     /// What the run says of itself.

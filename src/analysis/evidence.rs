@@ -26,6 +26,7 @@ pub fn of(trace: &Trace, ranks: &[Rank], measured: &Measured) -> Evidence {
             .any(|t| !t.calls.is_empty() || t.ops.iter().any(|op| op.in_graph || op.kind == super::OpKind::Opaque)),
     );
     hold(EvidenceClass::Shapes, trace.details.iter().any(|d| matches!(d, Detail::Op(op) if op.shapes.is_some())));
+    hold(EvidenceClass::Probes, trace.probes.rows.iter().any(|row| row.statistic().is_some()));
     hold(EvidenceClass::MultiRank, ranks.len() > 1);
     let logged = ranks.iter().any(|rank| rank.anchor.kind == AnchorKind::Log);
     let device_counter = |c: &model::CounterTrack| c.device.is_some() && !trace.strings.get(c.name).contains("memory");

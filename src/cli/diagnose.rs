@@ -11,6 +11,7 @@ use super::{
     Global,
     exit::{Exit, Usage},
     kernel_metrics::KernelMetrics,
+    probed::Probed,
     progress::Bar,
     results, samples, say, source, target,
     terminal_text::plain,
@@ -61,6 +62,8 @@ pub struct Arguments {
     source: source::Reading,
     #[command(flatten)]
     kernel_metrics: KernelMetrics,
+    #[command(flatten)]
+    probed: Probed,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -96,6 +99,7 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     if let Some(save) = &arguments.save {
         target::check(save, &arguments.paths)?;
         target::check(save, arguments.kernel_metrics.files())?;
+        target::check(save, arguments.probed.files())?;
         if arguments.output.as_ref().is_some_and(|report| target::is_same(report, save)) {
             return Err(Usage(format!("--output and --save both name '{}'; choose two names", save.display())).into());
         }
@@ -152,6 +156,7 @@ fn build(global: &Global, arguments: &Arguments, packs: &Packs, lang: Lang) -> a
     };
     let mut traces = source::open_with(&paths, &arguments.source, packs, &bar)?;
     arguments.kernel_metrics.attach(&mut traces, &bar)?;
+    arguments.probed.attach(&mut traces, &bar)?;
     drop(bar);
     let options = Options { steps: arguments.steps, rank: arguments.rank };
     let mut inputs = Vec::with_capacity(traces.len());

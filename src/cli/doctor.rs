@@ -1,9 +1,14 @@
-//! `strato doctor`: what this machine can read and show now, and how to get what is missing.
+//! `strato doctor`: what this machine can read, run and show now, and how to get what is missing.
+
+mod machine;
 
 use std::{
     io::{self, IsTerminal, Write},
     path::PathBuf,
 };
+
+use collectors::host::Host;
+use model::Reading;
 
 use super::{
     Global, Lang,
@@ -11,23 +16,29 @@ use super::{
     table::{self, Align},
 };
 
-/// Show what this machine can collect, read and show, what is missing and how to get it.
+/// Show what this machine can collect, run, read and show, what is missing and how to get it.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {}
 
 /// What a check found: the state, and what to do if it is not as it should be.
 struct Finding {
+    verdict: &'static str,
     state: String,
     remedy: Option<&'static str>,
 }
 
 impl Finding {
     fn good(state: impl Into<String>) -> Self {
-        Self { state: state.into(), remedy: None }
+        Self { verdict: "ok", state: state.into(), remedy: None }
     }
 
     fn lacking(state: impl Into<String>, remedy: &'static str) -> Self {
-        Self { state: state.into(), remedy: Some(remedy) }
+        Self { verdict: "missing", state: state.into(), remedy: Some(remedy) }
+    }
+
+    /// Nobody can say: the state is the reason.
+    fn unknown(reason: String) -> Self {
+        Self { verdict: "unreadable", state: reason, remedy: None }
     }
 }
 
@@ -36,6 +47,13 @@ type Check = fn(&Global) -> Finding;
 /// Every check, one line each.
 const CHECKS: &[(&str, Check)] = &[
     ("processor", processor),
+    ("instructions", |_| machine::instructions()),
+    ("cores", |_| machine::cores()),
+    ("caches", |_| machine::caches()),
+    ("memory", |_| machine::memory()),
+    ("huge pages", |_| machine::huge_pages()),
+    ("governor", |_| machine::governor()),
+    ("numa", |_| machine::numa()),
     ("formats", formats),
     ("nsys", nsys),
     ("locale", locale),
@@ -47,8 +65,7 @@ pub(super) fn run(global: &Global, _: Arguments) -> anyhow::Result<Exit> {
     let rows: Vec<Vec<String>> = CHECKS
         .iter()
         .map(|(name, check)| {
-            let Finding { state, remedy } = check(global);
-            let verdict = if remedy.is_some() { "missing" } else { "ok" };
+            let Finding { verdict, state, remedy } = check(global);
             vec![(*name).to_owned(), verdict.to_owned(), state, remedy.unwrap_or_default().to_owned()]
         })
         .collect();
@@ -60,9 +77,9 @@ pub(super) fn run(global: &Global, _: Arguments) -> anyhow::Result<Exit> {
 
 fn processor(_: &Global) -> Finding {
     let architecture = std::env::consts::ARCH;
-    match std::thread::available_parallelism() {
-        Ok(cores) => Finding::good(format!("{cores} cores usable, {architecture}")),
-        Err(e) => Finding::lacking(format!("{architecture}, number of cores unknown: {e}"), "reads work, on one core"),
+    match Host::read().cpu {
+        Reading::Value(name) => Finding::good(format!("{name}, {architecture}")),
+        Reading::Unavailable(reason) => Finding::unknown(format!("{architecture}; name: {reason}")),
     }
 }
 

@@ -16,6 +16,8 @@ mod explain;
 mod import;
 mod kernel_metrics;
 mod man;
+mod probe;
+mod probed;
 mod results;
 mod rules;
 mod run;
@@ -97,6 +99,7 @@ impl Global {
 enum Command {
     Diagnose(diagnose::Arguments),
     Run(run::Arguments),
+    Probe(probe::Arguments),
     Import(import::Arguments),
     Sql(sql::Arguments),
     Explain(explain::Arguments),
@@ -116,6 +119,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
     match cli.command {
         Command::Diagnose(arguments) => diagnose::run(global, arguments),
         Command::Run(arguments) => run::run(global, arguments),
+        Command::Probe(arguments) => probe::run(global, arguments),
         Command::Import(arguments) => import::run(global, arguments),
         Command::Sql(arguments) => sql::run(arguments),
         Command::Explain(arguments) => explain::run(global, arguments),

@@ -110,8 +110,8 @@ pub fn how_to_collect(class: EvidenceClass) -> Text {
             "记录形状（torch profiler 的 `record_shapes=True`）",
         ),
         EvidenceClass::Probes => Text::new(
-            "micro-benchmarks of this platform (launch cost, bandwidth, matrix rate); this version reads none",
-            "本平台的微基准（下发开销、带宽、矩阵速率）；当前版本尚不读取",
+            "ceilings measured on the machine of the run, so far CPUs: `strato probe --save FILE` there, then `--probe FILE` here",
+            "在运行所在机器上实测的上限（目前仅 CPU）：在那里执行 `strato probe --save FILE`，再在此使用 `--probe FILE`",
         ),
         EvidenceClass::MultiRank => {
             Text::new("record every rank of the job over the same steps", "在相同的步上记录作业的所有 rank")

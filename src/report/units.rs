@@ -3,7 +3,7 @@
 //! Times stay integers until the last digit is cut. Every number is rounded by itself, so that one value reads the same
 //! wherever it stands; the rows of a table may therefore miss its sum row, which is exact, by a last digit.
 
-use model::Ns;
+use model::{Ns, ProbeUnit};
 
 use crate::analysis::Confidence;
 
@@ -71,6 +71,25 @@ pub fn number(n: f64) -> String {
     if text == "-0" { "0".into() } else { text.into() }
 }
 
+/// A measured value of a probe: times to a tenth of a nanosecond while they are short, rates in powers of 1000.
+pub fn probed(value: f64, unit: ProbeUnit) -> String {
+    const PREFIXES: [&str; 5] = ["", "k", "M", "G", "T"];
+    if unit == ProbeUnit::Ns {
+        return if value < 1_000.0 { format!("{value:.1} ns") } else { time(value.round() as Ns) };
+    }
+    let mut value = value;
+    let mut prefix = 0;
+    while value.abs() >= 999.95 && prefix + 1 < PREFIXES.len() {
+        value /= 1_000.0;
+        prefix += 1;
+    }
+    let name = match unit {
+        ProbeUnit::PerSecond => "/s",
+        other => other.name(),
+    };
+    format!("{value:.1} {}{name}", PREFIXES.get(prefix).copied().unwrap_or_default())
+}
+
 /// Bytes in powers of 1024.
 pub fn bytes(n: i64) -> String {
     const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
@@ -126,6 +145,20 @@ pub fn confidence_key(confidence: Confidence) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn probed_values_carry_their_unit() {
+        for (value, unit, expected) in [
+            (18.64, ProbeUnit::Ns, "18.6 ns"),
+            (12_345.6, ProbeUnit::Ns, "12.3 µs"),
+            (2.94e10, ProbeUnit::BytesPerSecond, "29.4 GB/s"),
+            (999.96e9, ProbeUnit::FlopsPerSecond, "1.0 Tflop/s"),
+            (2.5e6, ProbeUnit::PerSecond, "2.5 M/s"),
+            (3e15, ProbeUnit::BytesPerSecond, "3000.0 TB/s"),
+        ] {
+            assert_eq!(probed(value, unit), expected);
+        }
+    }
 
     #[test]
     fn a_time_takes_the_unit_that_fits() {

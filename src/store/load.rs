@@ -16,7 +16,7 @@ use super::{
     chunk::{self, Bounds},
     detail,
     open::Session,
-    rows, save,
+    probe, rows, save,
     source::Source,
     summary,
 };
@@ -119,6 +119,9 @@ impl<'a> Loader<'a> {
         self.counters().await?;
         if version >= summary::SINCE {
             self.summaries().await?;
+        }
+        if version >= probe::SINCE {
+            self.probes().await?;
         }
         self.account().await?;
         Ok(self.captures.into_iter().map(|c| c.trace).collect())
@@ -290,6 +293,19 @@ impl<'a> Loader<'a> {
         .await?;
         self.each("kernel_metric", summary::METRICS, |c, row| {
             summary::metric(row, c.firsts.summary.unwrap_or(0), &mut c.trace.summaries)
+        })
+        .await
+    }
+
+    async fn probes(&mut self) -> Result<(), Error> {
+        self.each("probe_result", probe::ROWS, |c, row| {
+            c.trace.probes.rows.push(probe::row(row)?);
+            Ok(())
+        })
+        .await?;
+        self.each("probe_provenance", probe::FACTS, |c, row| {
+            c.trace.probes.provenance.push(probe::fact(row)?);
+            Ok(())
         })
         .await
     }

@@ -10,6 +10,7 @@ use super::{
     batch::{Batch, Failure, Table},
     chunk, detail,
     open::Session,
+    probe,
     replace::Replacement,
     results::{self, Results},
     summary,
@@ -114,6 +115,7 @@ impl Writer<'_, '_> {
         self.counters()?;
         let Self { batch, trace, capture, bases } = self;
         summary::write(batch, *capture, (bases.summary, bases.string), &trace.summaries)?;
+        probe::write(batch, *capture, &trace.probes)?;
         self.account()
     }
 

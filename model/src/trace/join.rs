@@ -65,6 +65,10 @@ pub fn join(parts: Vec<Trace>) -> Result<Trace, Vec<Trace>> {
 
 fn take_in(whole: &mut Trace, mut part: Trace, shift: Ns) {
     shift_times(&mut part, shift);
+    // Ranks of one job that bring ceilings bring those of like devices; the first that has any speaks for all.
+    if whole.probes.rows.is_empty() {
+        whole.probes = std::mem::take(&mut part.probes);
+    }
     whole.summaries.extend(attach::of(&part, |text| whole.strings.intern(text)));
     let strings: Vec<StringId> = part.strings.iter().map(|(_, text)| whole.strings.intern(text)).collect();
     let text = |id: StringId| strings.get(id.0 as usize).copied().unwrap_or(StringId(0));

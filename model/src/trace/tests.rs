@@ -141,3 +141,39 @@ fn a_ledger_stays_short_and_counts_everything() {
     assert_eq!(trace.ledger.iter().map(|row| row.read).sum::<u64>(), 20_001);
     assert_eq!(trace.ledger.iter().find(|row| row.category == "category 0").map(|row| row.read), Some(3));
 }
+
+/// A capture of one device with ceilings of so many rows.
+fn probed(device: &str, rows: usize) -> Trace {
+    let mut b = TraceBuilder::new("probes.strato", "strato-probe");
+    b.manifest("hardware.device", device, crate::Provenance::Observed);
+    let mut trace = b.finish();
+    let row = crate::ProbeRow {
+        probe: "timer".to_owned(),
+        metric: "cost".to_owned(),
+        unit: crate::ProbeUnit::Ns,
+        setting: crate::Setting::new(),
+        value: crate::Reading::Unavailable("not now".to_owned()),
+    };
+    trace.probes.rows = vec![row; rows];
+    trace
+}
+
+#[test]
+fn ceilings_of_the_same_device_are_taken_in_and_those_of_another_are_named() {
+    let mut run = probed("AMD EPYC", 1);
+    assert!(attach_probes(&mut run, &probed("amd epyc ", 3)));
+    assert_eq!(run.probes.rows.len(), 3);
+    assert!(run.ledger.iter().any(|row| (row.read, row.kept) == (3, 3) && row.category.contains("probes.strato")));
+    assert_eq!(run.stat("probes.disturbed"), 0);
+    let mut busy = probed("AMD EPYC", 3);
+    busy.probes.provenance.push(("noise".to_owned(), crate::Reading::Value("other processes took 9.0 %".to_owned())));
+    assert!(attach_probes(&mut run, &busy) && run.stat("probes.disturbed") == 1);
+    assert!(!attach_probes(&mut run, &probed("Xeon", 5)));
+    assert_eq!((run.probes.rows.len(), run.stat("probes.other_device")), (3, 5));
+}
+
+#[test]
+fn joined_ranks_keep_the_first_ceilings() {
+    let joined = join(vec![probed("a", 0), probed("a", 2), probed("a", 4)]).unwrap();
+    assert_eq!(joined.probes.rows.len(), 2);
+}

@@ -45,9 +45,9 @@ pub fn width_of_name(name: &str) -> Option<Width> {
 pub fn bytes_of(dtype: &str) -> Option<i64> {
     Some(match dtype.trim_start_matches("c10::").to_ascii_lowercase().as_str() {
         "double" | "long" | "long int" => 8,
-        "float" | "int" | "unsigned int" => 4,
-        "bfloat16" | "half" | "short" => 2,
-        "signed char" | "unsigned char" | "char" | "bool" => 1,
+        "f32" | "float" | "int" | "unsigned int" => 4,
+        "bf16" | "f16" | "bfloat16" | "half" | "short" => 2,
+        "q8" | "signed char" | "unsigned char" | "char" | "bool" => 1,
         other if other.starts_with("float8") => 1,
         _ => return None,
     })

@@ -1,6 +1,7 @@
 //! The rule catalogue: one file and one line per rule.
 
 mod beside;
+mod ceilings;
 mod change;
 mod cm01_late_rank;
 mod cm05_missing_overlap;
@@ -30,6 +31,8 @@ pub(super) mod late;
 mod launch_shape;
 mod measured;
 mod measurement;
+mod op01_below_ceiling;
+mod op02_library_choice;
 mod op03_unfused_composite;
 mod op04_upcast;
 mod op05_layout;
@@ -45,7 +48,7 @@ mod op14_sampling;
 mod op15_cache_ops;
 mod op16_expert_padding;
 mod op17_attention_merge;
-mod op_shapes;
+pub(crate) mod op_shapes;
 pub(super) mod reading;
 mod rt01_no_graph;
 mod rt02_partial_graph;
@@ -82,6 +85,8 @@ use super::rule::Rule;
 
 /// Every rule, in catalogue order.
 pub const REGISTRY: &[&dyn Rule] = &[
+    &op01_below_ceiling::BelowCeiling,
+    &op02_library_choice::LibraryChoice,
     &op03_unfused_composite::UnfusedComposite,
     &op04_upcast::Upcast,
     &op05_layout::Layout,

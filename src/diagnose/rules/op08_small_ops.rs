@@ -2,7 +2,7 @@
 
 use model::EvidenceClass::Device;
 
-use super::{gate::recurring, reading};
+use super::{ceilings::Ceilings, gate::recurring, reading};
 use crate::{
     analysis::{Bucket, Class, Confidence, DeviceOp, Edit, GraphMode, Layer, OpKind, Rank, Step},
     diagnose::{
@@ -13,8 +13,10 @@ use crate::{
     platform::OpClass,
 };
 
-/// An operation below this is small, ns (TraceLens, KernelPro).
+/// An operation below this is small on every device, ns (TraceLens, KernelPro).
 const SMALL: i64 = 10_000;
+/// One below so many times the floor of its device is small whatever it takes.
+const FLOORS: i64 = 3;
 /// Share of the operations that must be small.
 const COUNT: f64 = 0.50;
 /// Share of the step in small operations and the device's own gaps before them.
@@ -41,8 +43,8 @@ static DOC: Doc = Doc {
         "短算子付的是启停下限而不是工作量。与相邻算子融合后，大部分下限消失。",
     ),
     trigger: Text::new(
-        "More than 50 % of the compute operations shorter than 10 µs, and their time with the device's own gaps before them at least 15 % of the median step; and at least 20 % of the compute operations both that short and elementary (elementwise arithmetic or fills). With a probe the limit would be the larger of 10 µs and three times the floor; without one it is 10 µs.",
-        "超过 50% 的计算算子短于 10 µs，且它们的时间与其前设备自身间隙合计至少占中位步时的 15%；并且至少 20% 的计算算子既短于 10 µs 又属基本运算（逐元素运算或填充）。有探针时限值取 10 µs 与三倍下限中较大者；没有则为 10 µs。",
+        "More than 50 % of the compute operations shorter than 10 µs, and their time with the device's own gaps before them at least 15 % of the median step; and at least 20 % of the compute operations both that short and elementary (elementwise arithmetic or fills). Where a probe measured the floor of the device, the limit is the larger of 10 µs and three times that floor.",
+        "超过 50% 的计算算子短于 10 µs，且它们的时间与其前设备自身间隙合计至少占中位步时的 15%；并且至少 20% 的计算算子既短于 10 µs 又属基本运算（逐元素运算或填充）。若探针实测了设备下限，则限值取 10 µs 与三倍下限中较大者。",
     ),
     source: Text::new(
         "10 µs: short kernels of TraceLens and KernelPro. 50 %: the tiny flag of kernel-roofline tools. 15 % and 20 %: own values.",
@@ -66,9 +68,12 @@ impl Rule for SmallOps {
     fn check(&self, cx: &Context<'_>) -> Outcome {
         let (mut found, mut unnamed) = (Vec::new(), false);
         for (rank, class) in cx.main_classes() {
+            let ceilings = Ceilings::of(cx, rank);
+            let floor = ceilings.floor();
+            let limit = floor.map_or(SMALL, |floor| SMALL.max(FLOORS.saturating_mul(floor)));
             let storm = |counts: fn(&Storm) -> usize| {
                 recurring(rank, class, SHARE, |s| {
-                    let storm = storm(rank, s);
+                    let storm = storm(rank, s, limit);
                     let many = storm.small as f64 > COUNT * storm.all as f64;
                     if many && counts(&storm) as f64 >= EXCESS * storm.all as f64 { storm.time } else { 0 }
                 })
@@ -77,23 +82,25 @@ impl Rule for SmallOps {
                 unnamed |= storm(|s| s.elementary + s.unnamed).is_some();
                 continue;
             };
-            let sums = rank.steady_steps(class).map(|s| self::storm(rank, s)).fold(Storm::default(), Storm::plus);
+            let sums =
+                rank.steady_steps(class).map(|s| self::storm(rank, s, limit)).fold(Storm::default(), Storm::plus);
             let steps = class.steady.max(1);
             let trigger = Trigger {
                 formula: Text::new(
-                    "time of operations below 10 us with the device's gaps before them / median step",
-                    "短于 10 µs 的算子及其之前设备间隙的时间 / 中位步时",
+                    "time of small operations with the device's gaps before them / median step",
+                    "小算子及其之前设备间隙的时间 / 中位步时",
                 ),
                 value: cost.share,
                 threshold: SHARE,
             };
             let claim = Message::new(
                 Text::new(
-                    "{small} of {all} operations per step of {class} are shorter than 10 µs; with the device's gaps before them they take {time} of {step} ({share}).",
-                    "{class} 每步 {all} 个算子中有 {small} 个短于 10 µs；连同其前的设备间隙耗时 {time}，步时 {step}（{share}）。",
+                    "{small} of {all} operations per step of {class} are shorter than {limit}; with the device's gaps before them they take {time} of {step} ({share}).",
+                    "{class} 每步 {all} 个算子中有 {small} 个短于 {limit}；连同其前的设备间隙耗时 {time}，步时 {step}（{share}）。",
                 ),
                 [
                     ("class", Value::Raw(class.key.clone())),
+                    ("limit", Value::Ns(limit)),
                     ("small", Value::Count((sums.small / steps) as u64)),
                     ("all", Value::Count((sums.all / steps) as u64)),
                     ("time", Value::Ns(cost.per_step)),
@@ -104,12 +111,12 @@ impl Rule for SmallOps {
             let change = Intervention {
                 removes: sums.fusible / steps as i64,
                 layer: Layer::Operator,
-                edits: fused(rank, class),
+                edits: fused(rank, class, limit),
             };
             let rows = rank
                 .steady_steps(class)
                 .flat_map(|s| rank.ops_of(s))
-                .filter(|op| op.kind == OpKind::Compute && op.dur() < SMALL);
+                .filter(|op| op.kind == OpKind::Compute && op.dur() < limit);
             let graph = Text::new("launching is the cost, and a graph removes it", "代价在下发，图执行可消除");
             let rival = if class.graph == GraphMode::Full {
                 Competing::refuted(graph, Text::new("the step is one graph replay already", "该步已是一次整图重放"))
@@ -125,7 +132,7 @@ impl Rule for SmallOps {
             let finding = cx
                 .finding(&DOC, rank, class, claim, trigger, change)
                 .with(Evidence::new(
-                    Text::new("share of the operations below 10 µs", "短于 10 µs 的算子占比"),
+                    Text::new("share of the operations that are small", "小算子占比"),
                     Value::Share(sums.small as f64 / sums.all.max(1) as f64),
                     reading::sample(rows.map(|op| op.slice)),
                 ))
@@ -143,8 +150,17 @@ impl Rule for SmallOps {
                     Vec::new(),
                 ))
                 .against(rival);
-            // The floor of this device is not probed: 10 µs may be above or below it.
-            found.extend(finding.gated(cost.most.min(Confidence::Medium)));
+            let finding = match floor {
+                Some(floor) => finding.with(Evidence::new(
+                    Text::new("floor of an operation, measured by a probe", "单个算子的下限（探针实测）"),
+                    Value::Ns(floor),
+                    Vec::new(),
+                )),
+                None => finding,
+            };
+            // Where nobody probed the floor of the device, 10 µs may be above or below it.
+            let most = if floor.is_some() { Confidence::High } else { Confidence::Medium };
+            found.extend(finding.gated(cost.most.min(most)));
         }
         if found.is_empty() && unnamed {
             return Outcome::Abstain(Message::plain(Text::new(
@@ -184,7 +200,7 @@ impl Storm {
     }
 }
 
-fn storm(rank: &Rank, step: &Step) -> Storm {
+fn storm(rank: &Rank, step: &Step, limit: i64) -> Storm {
     let own = |b: Bucket| matches!(b, Bucket::GraphInternal | Bucket::Dispatch);
     let mut gaps = reading::gaps(rank, step).iter().peekable();
     let mut storm = Storm::default();
@@ -196,9 +212,9 @@ fn storm(rank: &Rank, step: &Step) -> Storm {
         let gap = gaps
             .next_if(|g| g.owner == Some(i as u32))
             .map_or(0, |g| g.parts.iter().filter(|(b, _)| own(*b)).map(|(_, s)| s.len()).sum::<i64>());
-        if op.dur() < SMALL {
+        if op.dur() < limit {
             storm.small += 1;
-            storm.elementary += usize::from(elementary(op));
+            storm.elementary += usize::from(elementary(op, limit));
             storm.unnamed += usize::from(op.op.class() == OpClass::Other);
             storm.time += x.busy + gap;
             run += x.busy + gap;
@@ -213,18 +229,18 @@ fn storm(rank: &Rank, step: &Step) -> Storm {
 }
 
 /// Whether an operation is small and elementary arithmetic; what has a name of its own, such as a norm, is fused already.
-fn elementary(op: &DeviceOp) -> bool {
-    op.dur() < SMALL && matches!(op.op.class(), OpClass::Elementwise | OpClass::Fill)
+fn elementary(op: &DeviceOp, limit: i64) -> bool {
+    op.dur() < limit && matches!(op.op.class(), OpClass::Elementwise | OpClass::Fill)
 }
 
 /// Every run of neighbouring elementary small operations becomes one that takes as long as its longest; hopefully the
 /// kernels beside it take it in altogether.
-fn fused(rank: &Rank, class: &Class) -> Vec<Edit> {
+fn fused(rank: &Rank, class: &Class, limit: i64) -> Vec<Edit> {
     let mut runs: Vec<Vec<u32>> = Vec::new();
     for step in rank.steady_steps(class) {
         let mut open = false;
         for (i, op, _) in reading::accounted(rank, step).filter(|(_, op, _)| op.kind == OpKind::Compute) {
-            let small = elementary(op);
+            let small = elementary(op, limit);
             match runs.last_mut().filter(|_| open && small) {
                 Some(run) => run.push(i as u32),
                 None if small => runs.push(vec![i as u32]),

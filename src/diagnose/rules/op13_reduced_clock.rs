@@ -3,7 +3,7 @@
 use model::{EvidenceClass::Device, Ns, StringId};
 use rustc_hash::FxHashMap;
 
-use super::{reading, uneven};
+use super::{ceilings::Ceilings, op02_library_choice, reading, uneven};
 use crate::{
     analysis::{Class, Confidence, DeviceOp, Edit, Layer, OpKind, Rank, Selection, Step, launch_shape},
     diagnose::{
@@ -27,6 +27,8 @@ const SHORTEST: Ns = 5_000;
 /// Quantile of a kernel's durations over the steps that stands for the full clock: the lowest holds flaws of the clock's
 /// ticks, a higher one would need more of the run at full speed.
 const FASTEST: f64 = 0.10;
+/// Shapes that must agree where the reference is what probes measured: of fewer each may have a kernel that is badly chosen.
+const LEAST_SHAPES: usize = 3;
 /// Slow steps in a row that are no accident.
 const IN_A_ROW: usize = 3;
 
@@ -47,8 +49,8 @@ static DOC: Doc = Doc {
         "所有内核同步变慢说明内核本身没有问题：设备频率或功耗受限，或设备被共享。原因在环境，优化内核无济于事。",
     ),
     trigger: Text::new(
-        "Steps of equal kernels: at least 80 % of their compute kernels of 5 µs or more are slower than the reference, the median factor is at least 1/0.95, and the quartiles of the kernels' factors, each its median over these steps, lie within 3 %. The reference of a kernel is its lowest decile over the steps, three slow steps in a row being needed; or the median of the other ranks. Where not all kernels agree, the matrix products alone.",
-        "在内核序列相同的各步中：5 µs 以上的计算内核至少 80% 慢于参考，倍数中位数至少为 1/0.95，且各内核倍数（取其在这些步中的中位数）的四分位差在 3% 以内。参考值取该内核在各步的最低十分位（须连续三步变慢），或其他 rank 的中位数。若并非全部内核一致，则只看矩阵乘。",
+        "Steps of equal kernels: at least 80 % of their compute kernels of 5 µs or more are slower than the reference, the median factor is at least 1/0.95, and the quartiles of the kernels' factors, each its median over these steps, lie within 3 %. The reference of a kernel is its lowest decile over the steps, three slow steps in a row being needed; or the median of the other ranks; or, of matrix products of three or more shapes, what probes of the device measured for each shape. Where not all kernels agree, the matrix products alone.",
+        "在内核序列相同的各步中：5 µs 以上的计算内核至少 80% 慢于参考，倍数中位数至少为 1/0.95，且各内核倍数（取其在这些步中的中位数）的四分位差在 3% 以内。参考值取该内核在各步的最低十分位（须连续三步变慢），或其他 rank 的中位数；对三种以上形状的矩阵乘，也可取该设备探针对各形状的实测值。若并非全部内核一致，则只看矩阵乘。",
     ),
     source: Text::new(
         "5 %: frequency rule of the Ascend advisor. 3 %: noise of repeated runs. club-3090 #585 saw a uniform 0.90.",
@@ -74,7 +76,8 @@ impl Rule for ReducedClock {
         let mut found = Vec::new();
         for (i, run) in runs.iter().enumerate() {
             let finding = run.within().and_then(|slow| finding(cx, run, &slow, DURING));
-            found.extend(finding.or_else(|| finding_against_others(cx, &runs, i)));
+            let finding = finding.or_else(|| finding_against_others(cx, &runs, i));
+            found.extend(finding.or_else(|| finding_against_probes(cx, run)));
         }
         found.into_iter().collect()
     }
@@ -89,6 +92,14 @@ fn finding_against_others(cx: &Context<'_>, runs: &[Run<'_>], i: usize) -> Optio
     finding(cx, run, &run.against(&others.collect::<Vec<_>>())?, OF_OTHERS)
 }
 
+/// Probes tell what the device does alone: products of many shapes that are all slower by one factor are well chosen, and
+/// the device is what was slower.
+fn finding_against_probes(cx: &Context<'_>, run: &Run<'_>) -> Option<Finding> {
+    let ceilings = Ceilings::of(cx, run.rank);
+    let found = finding(cx, run, &run.against_probes(cx, &ceilings)?, OF_PROBES)?;
+    Some(ceilings.disturbed().into_iter().fold(found, Finding::with))
+}
+
 const DURING: Text = Text::new(
     "In {steps} of {all} steps of {class} every kernel runs at {speed} of the speed it has in the fastest steps ({slots} kernels compared): an environment limit of the device (clock, power, sharing), {time} of {step}.",
     "{class} 的 {all} 步中有 {steps} 步，所有内核的速度仅为最快各步的 {speed}（比较了 {slots} 个内核）：属设备环境限制（频率、功耗、共享），合 {time}，步时 {step}。",
@@ -96,6 +107,11 @@ const DURING: Text = Text::new(
 const OF_OTHERS: Text = Text::new(
     "In {steps} of {all} steps of {class} every kernel of this rank runs at {speed} of the speed it has on the other ranks ({slots} kernels compared): an environment limit of its device (clock, power, sharing), {time} of {step}.",
     "{class} 的 {all} 步中有 {steps} 步，该 rank 所有内核的速度仅为其他 rank 的 {speed}（比较了 {slots} 个内核）：属该设备环境限制（频率、功耗、共享），合 {time}，步时 {step}。",
+);
+
+const OF_PROBES: Text = Text::new(
+    "In {steps} of {all} steps of {class} every matrix product runs at {speed} of the speed that probes of this device measured for its shape ({slots} kernels compared): an environment limit of the device (clock, power, sharing), {time} of {step}.",
+    "{class} 的 {all} 步中有 {steps} 步，所有矩阵乘的速度仅为该设备探针对相同形状实测速度的 {speed}（比较了 {slots} 个内核）：属设备环境限制（频率、功耗、共享），合 {time}，步时 {step}。",
 );
 
 fn finding(cx: &Context<'_>, run: &Run<'_>, slow: &Slow, claim: Text) -> Option<Finding> {
@@ -186,22 +202,16 @@ impl<'a> Run<'a> {
     /// The largest group of steps with equal kernels. Steps that count as warm-up are among them: where they are faster than
     /// the rest, they show what the device can do.
     fn of(cx: &Context<'_>, rank: &'a Rank, class: &'a Class) -> Option<Self> {
-        // Which of two queues is first changes with the timing, and with the clock; the order within each does not.
-        let compute = |s: &Step| {
-            let mut ops: Vec<&DeviceOp> = rank.ops_of(s).iter().filter(|op| op.kind == OpKind::Compute).collect();
-            ops.sort_by_key(|op| op.queue);
-            ops
-        };
         let mut groups: FxHashMap<(Option<u64>, Vec<StringId>), Vec<&'a Step>> = FxHashMap::default();
         let counts = |s: &&Step| matches!(s.selection, Selection::Steady | Selection::WarmUp);
         for step in rank.steps.iter().filter(|s| s.class == class.index).filter(counts) {
-            let names = compute(step).iter().map(|op| op.name).collect();
+            let names = compute(rank, step).iter().map(|op| op.name).collect();
             groups.entry((launch_shape::rows(cx.trace, rank.ops_of(step)), names)).or_default().push(step);
         }
         let most = |(_, steps): &(_, Vec<&Step>)| (steps.len(), std::cmp::Reverse(steps.first().map(|s| s.index)));
         let (kernels, steps) = groups.into_iter().max_by_key(most)?;
-        let matrix = compute(steps.first()?).iter().map(|op| op.op.class() == OpClass::Matrix).collect();
-        let durations = steps.iter().map(|s| compute(s).iter().map(|op| op.dur()).collect()).collect();
+        let matrix = compute(rank, steps.first()?).iter().map(|op| op.op.class() == OpClass::Matrix).collect();
+        let durations = steps.iter().map(|s| compute(rank, s).iter().map(|op| op.dur()).collect()).collect();
         let mut batches: Vec<f64> = rank.steady_steps(class).filter_map(uneven::batch(cx, rank)).collect();
         batches.sort_by(f64::total_cmp);
         Some(Self { rank, class, steps, batch: quantile(&batches, 0.5), kernels, matrix, durations })
@@ -237,6 +247,28 @@ impl<'a> Run<'a> {
         self.slow(&reference?).filter(|s| 2 * s.steps.len() >= self.class.steady && s.steps.len() >= IN_A_ROW)
     }
 
+    /// Slow steps against what probes measured for the shapes of the products.
+    fn against_probes(&self, cx: &Context<'_>, ceilings: &Ceilings<'_>) -> Option<Slow> {
+        let first = *self.steps.first()?;
+        let mut shapes = Vec::new();
+        let reference: Vec<Ns> = compute(self.rank, first)
+            .into_iter()
+            .map(|op| {
+                // What was not probed has no reference, and 0 is too short to be compared.
+                let Some((product, ns)) = op02_library_choice::probed(cx, self.rank, op, ceilings) else { return 0 };
+                if !shapes.contains(&product) {
+                    shapes.push(product);
+                }
+                ns.round() as Ns
+            })
+            .collect();
+        if shapes.len() < LEAST_SHAPES {
+            return None;
+        }
+        let slow = self.slow(&reference).filter(|s| 2 * s.steps.len() >= self.class.steady)?;
+        Some(Slow { matrix_only: true, ..slow })
+    }
+
     fn slow(&self, reference: &[Ns]) -> Option<Slow> {
         let compared = |matrix_only: bool| -> Vec<usize> {
             let counts = |k: &usize| {
@@ -270,6 +302,14 @@ impl<'a> Run<'a> {
         let quartiles = quantile(&ratios, 0.25).zip(quantile(&ratios, 0.5)).zip(quantile(&ratios, 0.75));
         quartiles.is_some_and(|((low, factor), high)| high - low <= SPREAD * factor)
     }
+}
+
+/// The compute kernels of a step. Which of two queues is first changes with the timing, and with the clock; the order within
+/// each does not.
+fn compute<'r>(rank: &'r Rank, step: &Step) -> Vec<&'r DeviceOp> {
+    let mut ops: Vec<&DeviceOp> = rank.ops_of(step).iter().filter(|op| op.kind == OpKind::Compute).collect();
+    ops.sort_by_key(|op| op.queue);
+    ops
 }
 
 /// The factor by which the kernels of a step are slower, if nearly all of them are.

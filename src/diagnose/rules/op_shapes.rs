@@ -75,10 +75,14 @@ pub fn tensors(trace: &Trace, detail: &OpDetail) -> Vec<Tensor> {
 }
 
 /// A matrix product as its operator describes it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Product {
     /// Rows of the activations: tokens of the step.
     pub rows: i64,
+    /// Columns of the result.
+    pub outputs: i64,
+    /// Columns of the activations.
+    pub inputs: i64,
     /// Bytes of both operands, if their types are known.
     pub bytes: Option<i64>,
     /// Bytes of an element of the operands, if known.
@@ -95,8 +99,10 @@ pub fn product(inputs: &[Tensor]) -> Option<Product> {
         if inner <= 0 || !weight.contains(&inner) {
             return None;
         }
+        // Square weights read the same in both orders.
+        let outputs = weight.iter().copied().find(|side| *side != inner).unwrap_or(inner);
         let bytes = a.bytes().zip(b.bytes()).map(|(a, b)| a.saturating_add(b));
-        Some(Product { rows: a.elements() / inner, bytes, element: b.element })
+        Some(Product { rows: a.elements() / inner, outputs, inputs: inner, bytes, element: b.element })
     })
 }
 
@@ -141,6 +147,9 @@ mod tests {
         assert_eq!(rows(&[tensor(&[2, 8, 4096]), tensor(&[512, 4096])]), Some(16));
         assert_eq!(rows(&[tensor(&[4, 4096]), tensor(&[100, 512])]), None);
         assert_eq!(rows(&[tensor(&[4096])]), None);
+        let sides = |inputs: &[Tensor]| product(inputs).map(|p| (p.outputs, p.inputs));
+        assert_eq!(sides(&[tensor(&[4, 8]), tensor(&[2, 8])]), Some((2, 8)));
+        assert_eq!(sides(&[tensor(&[4, 8]), tensor(&[8, 8])]), Some((8, 8)));
         assert_eq!(product(&[tensor(&[4, 8]), tensor(&[8, 2])]).and_then(|p| p.bytes), Some(2 * (32 + 16)));
         assert_eq!(
             product(&[tensor(&[i64::MAX, i64::MAX]), tensor(&[i64::MAX, 2])]).and_then(|p| p.bytes),

@@ -2,7 +2,7 @@
 
 use model::{Conditions, KernelSummary, Metric};
 
-use super::*;
+use super::{probes::BEFORE_PROBES, *};
 
 /// A capture of sums and measurements, and no timeline.
 fn sums(name: &str) -> Trace {
@@ -45,8 +45,8 @@ fn a_file_of_the_second_schema_opens_without_summaries() {
     save(&path, &[small()]).unwrap();
     tamper(
         &path,
-        "DROP VIEW measurements; DROP VIEW summaries; DROP TABLE kernel_metric; DROP TABLE kernel_summary;
-         PRAGMA user_version = 2",
+        &format!("{BEFORE_PROBES} DROP VIEW measurements; DROP VIEW summaries; DROP TABLE kernel_metric; DROP TABLE kernel_summary;
+         PRAGMA user_version = 2"),
     );
     assert_same(&small(), &load(&path).unwrap()[0]);
 }

@@ -1,5 +1,6 @@
 //! Every rule against a run that shows its fault and against one that only just does not.
 
+mod ceilings;
 mod claims;
 mod communication;
 mod graphs;

@@ -1,0 +1,56 @@
+//! Starting an operator: an operator with nothing to do, through the engine's worker pool. The floor below which no operator
+//! can be, and what the host spends until the workers have been told.
+
+use engine::record::{Kind, Log, Record};
+use model::{ProbeRow, ProbeUnit, Setting, Statistic};
+
+use crate::{Probe, Setup, device::Device, repeat::repeat, row};
+
+pub const PROBE: Probe =
+    Probe { name: "launch", about: ["an empty operator through the worker pool", "经由线程池的空算子"], run };
+
+/// Operators of a run.
+pub const OPS: usize = 1000;
+
+fn run(setup: &Setup) -> Vec<ProbeRow> {
+    let counts = setup.thread_counts();
+    let part = setup.part(3 * counts.len());
+    counts
+        .into_iter()
+        .flat_map(|threads| {
+            let setup = Setup { threads, ..setup.clone() };
+            let setting = || Setting::new().with(Setting::THREADS, threads);
+            let unrecorded = || -> Result<Statistic, String> {
+                let mut device = Device::empty(&setup, OPS)?;
+                repeat(part, || whole(&mut device))
+            };
+            // From the call to the start of the caller's share, and from there to the end of the last worker's.
+            let call = recorded(&setup, part, |r| r.device.start - r.host.start);
+            let floor = recorded(&setup, part, |r| r.device.end - r.device.start);
+            [
+                row(PROBE.name, "time", ProbeUnit::Ns, setting(), unrecorded()),
+                row(PROBE.name, "call", ProbeUnit::Ns, setting(), call),
+                row(PROBE.name, "floor", ProbeUnit::Ns, setting(), floor),
+            ]
+        })
+        .collect()
+}
+
+/// Time of one operator of a run, ns.
+pub fn whole(device: &mut Device) -> Result<f64, String> {
+    let clock = std::time::Instant::now();
+    device.run(&mut Log::off())?;
+    Ok(clock.elapsed().as_nanos() as f64 / device.ops().max(1) as f64)
+}
+
+/// Median over the operators of a run of what `of` reads off the engine's own record, ns.
+fn recorded(setup: &Setup, part: std::time::Duration, of: fn(&Record) -> i64) -> Result<Statistic, String> {
+    let mut device = Device::empty(setup, OPS)?;
+    repeat(part, || {
+        let mut log = Log::with_capacity(OPS + 8);
+        device.run(&mut log)?;
+        let ops = log.records().iter().filter(|record| matches!(record.kind, Kind::Op(_)));
+        let ops = Statistic::of(ops.map(|record| of(record) as f64)).ok_or("the engine recorded no operator")?;
+        Ok(ops.median)
+    })
+}

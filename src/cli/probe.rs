@@ -1,0 +1,288 @@
+//! `strato probe`: what this machine can do at best, measured, printed and kept for the diagnosis of runs on it.
+
+use std::{
+    io::{self, Write},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use clap::ValueEnum;
+use collectors::host::Host;
+use engine::Dtype;
+use model::{Detail, ProbeRun, Provenance, Reading, Trace, TraceBuilder, TraceSink};
+use probes::{Product, REGISTRY, Setup};
+use serde_json::{Value, json};
+
+use super::{
+    Global,
+    exit::{Exit, Usage},
+    progress::Bar,
+    say, source, target,
+    terminal_text::plain,
+};
+use crate::{
+    diagnose::rules::op_shapes,
+    i18n::{Lang, Text},
+    report::{
+        table::{Align, Table},
+        terminal, units,
+    },
+    store,
+};
+
+/// Format id of a capture that holds ceilings and no run.
+const FORMAT: &str = "strato-probe";
+/// Greatest side of a product that is measured: above the vocabulary of any model.
+const MAX_SIDE: usize = 1 << 19;
+
+/// Measure what this machine can do at best: the ceilings that runs on it are held against.
+///
+/// Every probe takes up to two seconds. A run on a busy machine measures what was left of it, and says so.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// Only this probe (may be given several times).
+    #[arg(long, value_name = "NAME", value_parser = clap::builder::PossibleValuesParser::new(REGISTRY.iter().map(|probe| probe.name)))]
+    only: Vec<String>,
+    /// Also measure the products of this run of the engine, shape by shape, for the rules that judge them one by one.
+    #[arg(long, value_name = "CAPTURE")]
+    like: Option<PathBuf>,
+    /// Threads [default: one per core].
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// Time for each probe, in milliseconds.
+    #[arg(long, default_value_t = 2000, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=2000))]
+    budget: u64,
+    /// Form of the output.
+    #[arg(long, value_enum, default_value_t = Form::Md)]
+    format: Form,
+    /// Write the output to this file instead of the terminal.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Keep the ceilings in this capture file, for 'strato diagnose --probe' and 'strato sql'; an earlier one is replaced.
+    #[arg(long, value_name = "FILE")]
+    save: Option<PathBuf>,
+    /// Print nothing but errors.
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// Markdown, for people.
+    Md,
+    /// JSON, for scripts.
+    Json,
+}
+
+pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit> {
+    let lang = global.lang();
+    if arguments.threads == Some(0) {
+        return Err(Usage("probes need at least one thread; leave --threads out to use every core".to_owned()).into());
+    }
+    if let Some(save) = &arguments.save {
+        target::check(save, arguments.like.as_slice())?;
+        if arguments.output.as_ref().is_some_and(|report| target::is_same(report, save)) {
+            return Err(Usage(format!("--output and --save both name '{}'; choose two names", save.display())).into());
+        }
+        refuse_run(save)?;
+    }
+    let setup = Setup { budget: Duration::from_millis(arguments.budget), ..Setup::default() };
+    let products = arguments.like.as_deref().map(products).transpose()?.unwrap_or_default();
+    let setup = Setup { threads: arguments.threads.unwrap_or(setup.threads), products, ..setup };
+    let picks = |probe: &probes::Probe| arguments.only.is_empty() || arguments.only.iter().any(|n| n == probe.name);
+    let mut run = probes::run(&setup, picks, |probe, rows| {
+        if !arguments.quiet {
+            let about = Text::new(probe.about[0], probe.about[1]).get(lang);
+            say(&format!("strato: {}: {about} ({})", probe.name, rows.len()));
+        }
+    });
+    let host = Host::read();
+    let mut facts = vec![
+        (ProbeRun::DEVICE.to_owned(), host.cpu.clone()),
+        ("system".to_owned(), host.system.clone()),
+        ("cores".to_owned(), shown(&host.cores)),
+        ("memory_bytes".to_owned(), shown(&host.memory_bytes)),
+    ];
+    facts.append(&mut run.provenance);
+    run.provenance = facts;
+    let text = match arguments.format {
+        Form::Md => markdown(&run, lang),
+        Form::Json => format!("{:#}\n", document(&run)),
+    };
+    if let Some(save) = &arguments.save {
+        store::save(save, &[capture(run, &host)])?;
+        global.note(|| format!("wrote {}", save.display()));
+    }
+    match &arguments.output {
+        Some(path) => std::fs::write(path, text).map_err(|e| {
+            Usage(format!("cannot write '{}': {e}; name a file in a writable directory", path.display()))
+        })?,
+        None if arguments.quiet => {}
+        None => {
+            let mut stdout = io::stdout().lock();
+            let paint = arguments.format == Form::Md && global.paints(&stdout);
+            stdout.write_all(if paint { terminal::colour(&text) } else { text }.as_bytes())?;
+            stdout.flush()?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// The matrix products of a run, largest first, as far as the engine has their type of weights.
+fn products(like: &Path) -> anyhow::Result<Vec<Product>> {
+    let traces = source::open(&[like.to_owned()], None, &Bar::new())?;
+    let mut found = Vec::new();
+    for trace in &traces {
+        let weights = trace.manifest.value("precision.weights");
+        let all = [Dtype::F32, Dtype::F16, Dtype::Bf16, Dtype::Q8];
+        let Some(dtype) = all.into_iter().find(|dtype| Some(dtype.name()) == weights) else { continue };
+        for detail in &trace.details {
+            let Detail::Op(op) = detail else { continue };
+            let Some(product) = op_shapes::product(&op_shapes::tensors(trace, op)) else { continue };
+            let side = |n: i64| usize::try_from(n).ok().filter(|n| (1..=MAX_SIDE).contains(n));
+            let sides = side(product.rows).zip(side(product.outputs)).zip(side(product.inputs));
+            if let Some(((rows, outputs), inputs)) = sides {
+                let product = Product { rows, outputs, inputs, dtype };
+                found.extend((!found.contains(&product)).then_some(product));
+            }
+        }
+    }
+    if found.is_empty() {
+        return Err(Usage(format!(
+            "'{}' holds no matrix product of known shape and type of weights; give a capture of 'strato run -o FILE'",
+            like.display()
+        ))
+        .into());
+    }
+    found.sort_by_key(|product| std::cmp::Reverse(product.rows * product.outputs * product.inputs));
+    Ok(found)
+}
+
+/// Ceilings replace earlier ceilings, never a run.
+fn refuse_run(save: &Path) -> anyhow::Result<()> {
+    let is_run = save.is_file() && store::is_capture(save)? && store::load(save)?.iter().any(|t| t.format != FORMAT);
+    if is_run {
+        let save = save.display();
+        return Err(Usage(format!(
+            "will not replace '{save}', which holds a run; choose another name, and give it to 'strato diagnose --probe'"
+        ))
+        .into());
+    }
+    Ok(())
+}
+
+fn shown<T: std::fmt::Display>(reading: &Reading<T>) -> Reading<String> {
+    match reading {
+        Reading::Value(value) => Reading::Value(value.to_string()),
+        Reading::Unavailable(reason) => Reading::Unavailable(reason.clone()),
+    }
+}
+
+/// The ceilings as a capture of their own.
+fn capture(run: ProbeRun, host: &Host) -> Trace {
+    let mut builder = TraceBuilder::new("ceilings of this machine", FORMAT);
+    let cpu = host.cpu.value().cloned();
+    let facts = [
+        ("hardware.vendor", Some("cpu".to_owned())),
+        ("hardware.device", cpu.clone()),
+        ("hardware.cpu", cpu),
+        ("hardware.memory_bytes", host.memory_bytes.value().map(i64::to_string)),
+        ("software.driver", host.system.value().cloned()),
+        ("software.engine", Some(concat!("stratoscope ", env!("CARGO_PKG_VERSION")).to_owned())),
+        ("measurement.timer", Some("monotonic clock of the host".to_owned())),
+    ];
+    for (key, value) in facts.into_iter().filter_map(|(key, value)| Some((key, value?))) {
+        builder.manifest(key, &value, Provenance::Observed);
+    }
+    let mut trace = builder.finish();
+    trace.start_unix_ns = run.fact("taken_unix_ns").and_then(|ns| ns.parse().ok());
+    trace.probes = run;
+    trace
+}
+
+fn markdown(run: &ProbeRun, lang: Lang) -> String {
+    let mut out = format!("# {}\n\n", Text::new("Ceilings of this machine", "本机上限").get(lang));
+    if let Some(noise) = run.fact(ProbeRun::NOISE) {
+        let said = Text::new(
+            "**A noisy run**: these are the ceilings of what was left of the machine; repeat it on a quiet one.",
+            "**运行受到干扰**：以下只是机器余力的上限，请在空闲时重测。",
+        );
+        out += &format!("{} ({})\n\n", said.get(lang), plain(noise));
+    }
+    let mut facts = Table::new([
+        (Text::new("condition", "条件").get(lang), Align::Left),
+        (Text::new("value", "值").get(lang), Align::Left),
+    ]);
+    for (key, value) in run.provenance.iter().filter(|(key, _)| key != ProbeRun::NOISE) {
+        let value = match value {
+            Reading::Value(ns) if key == "taken_unix_ns" => ns.parse().map_or_else(|_| ns.clone(), units::utc),
+            Reading::Value(value) => value.clone(),
+            Reading::Unavailable(reason) => format!("{}: {reason}", Text::new("unreadable", "无法读取").get(lang)),
+        };
+        facts.row([key.clone(), plain(&value).into_owned()]);
+    }
+    out += &facts.markdown();
+    out.push('\n');
+    let mut rows = Table::new([
+        (Text::new("probe", "探针").get(lang), Align::Left),
+        (Text::new("quantity", "量").get(lang), Align::Left),
+        (Text::new("setting", "设置").get(lang), Align::Left),
+        (Text::new("median", "中位数").get(lang), Align::Right),
+        (Text::new("least", "最小").get(lang), Align::Right),
+        (Text::new("greatest", "最大").get(lang), Align::Right),
+        (Text::new("spread", "离散度").get(lang), Align::Right),
+        (Text::new("repeats", "次数").get(lang), Align::Right),
+    ]);
+    for row in &run.rows {
+        let first = [row.probe.clone(), row.metric.clone(), plain(&row.setting.to_string()).into_owned()];
+        let values = match &row.value {
+            Reading::Value(s) => [
+                units::probed(s.median, row.unit),
+                units::probed(s.min, row.unit),
+                units::probed(s.max, row.unit),
+                units::share(s.relative_spread()),
+                s.repeats.to_string(),
+            ],
+            Reading::Unavailable(reason) => {
+                let none = || "–".to_owned();
+                [plain(reason).into_owned(), none(), none(), none(), none()]
+            }
+        };
+        rows.row(first.into_iter().chain(values));
+    }
+    out += &rows.markdown();
+    out += Text::new(
+        "\nSpread: median distance of the repeats from their median (MAD), over the median.\n",
+        "\n离散度：各次与中位数之差的中位数（MAD）除以中位数。\n",
+    )
+    .get(lang);
+    out
+}
+
+fn document(run: &ProbeRun) -> Value {
+    let reading = |reading: &Reading<String>| match reading {
+        Reading::Value(value) => json!(value),
+        Reading::Unavailable(reason) => json!({ "unavailable": reason }),
+    };
+    let provenance = run.provenance.iter().map(|(key, value)| (key.clone(), reading(value)));
+    let rows = run.rows.iter().map(|row| {
+        let setting: serde_json::Map<String, Value> =
+            row.setting.iter().map(|(name, value)| (name.to_owned(), json!(value))).collect();
+        let mut out = json!({ "probe": row.probe, "metric": row.metric, "unit": row.unit.name(), "setting": setting });
+        let members = match &row.value {
+            Reading::Value(s) => json!({
+                "median": s.median, "min": s.min, "max": s.max, "mad": s.mad, "repeats": s.repeats,
+            }),
+            Reading::Unavailable(reason) => json!({ "unavailable": reason }),
+        };
+        if let (Some(out), Value::Object(members)) = (out.as_object_mut(), members) {
+            out.extend(members);
+        }
+        out
+    });
+    json!({
+        "schema": "strato.probe/1",
+        "provenance": provenance.collect::<serde_json::Map<String, Value>>(),
+        "rows": rows.collect::<Vec<Value>>(),
+    })
+}

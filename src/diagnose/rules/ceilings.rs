@@ -1,0 +1,170 @@
+//! What the device of a rank can do at best: as probes measured it, else as its maker publishes it, which is said wherever
+//! it is used, because no kernel reaches a data sheet.
+
+use model::{Ns, ProbeRun, Setting, Statistic};
+
+use super::op_shapes::Product;
+use crate::{
+    analysis::Rank,
+    diagnose::{Evidence, rule::Context},
+    i18n::{Message, Text, Value},
+    platform::Chip,
+};
+
+/// Share of the published bandwidth of a memory that good kernels reach (BabelStream on A100, H100 and H200: 90 to 93 %).
+const REACHED: f64 = 0.92;
+/// Most rows of a product that memory bounds on every device: the ridges of today's lie above a hundred rows.
+const MEMORY_BOUND_ROWS: i64 = 16;
+
+/// Where a ceiling comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// From probes of this device.
+    Measured,
+    /// From its maker.
+    Published,
+}
+
+/// A rate per nanosecond that the device reaches.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ceiling {
+    /// As a rule: what headroom is judged by.
+    pub usual: f64,
+    /// At best: what a gain is bounded by.
+    pub best: f64,
+    /// Where it comes from.
+    pub origin: Origin,
+}
+
+/// The ceilings of one device.
+#[derive(Clone, Copy)]
+pub struct Ceilings<'a> {
+    run: &'a ProbeRun,
+    chip: Option<&'a Chip>,
+    /// Threads of a CPU that the run had; probes of another number of them say nothing of it.
+    threads: Option<i64>,
+    /// Type of the weights, where the run says it.
+    dtype: Option<&'a str>,
+}
+
+impl<'a> Ceilings<'a> {
+    /// Those of the device of a rank.
+    pub fn of(cx: &Context<'a>, rank: &Rank) -> Self {
+        let own = cx.trace.devices.iter().find(|d| d.process == rank.process && d.ordinal == rank.device);
+        let device = own.or(cx.trace.devices.first());
+        let is_cpu = device.and_then(|d| d.vendor).is_some_and(|vendor| cx.trace.strings.get(vendor) == "cpu");
+        let name = device.and_then(|d| d.name).map(|name| cx.trace.strings.get(name));
+        Self {
+            run: &cx.trace.probes,
+            chip: name.and_then(|name| cx.packs.chip(name)),
+            threads: device.and_then(|d| d.cores).filter(|_| is_cpu).map(i64::from),
+            dtype: cx.trace.manifest.value("precision.weights"),
+        }
+    }
+
+    /// What disturbed the probes, if anything did.
+    pub fn noise(&self) -> Option<&'a str> {
+        self.run.fact(ProbeRun::NOISE)
+    }
+
+    /// Whether a row is of as many threads as the run had.
+    fn fits(&self, setting: &Setting) -> bool {
+        let threads = setting.number(Setting::THREADS);
+        self.threads.is_none_or(|own| threads.is_none_or(|probed| probed == own))
+    }
+
+    fn rows(&self, probe: &'a str, metric: &'a str) -> impl Iterator<Item = (&'a Setting, &'a Statistic)> {
+        self.run.measured(probe, metric).filter(|(setting, _)| self.fits(setting))
+    }
+
+    /// The highest of several rates that were measured per second.
+    fn highest(rows: impl Iterator<Item = &'a Statistic>) -> Option<Ceiling> {
+        let best = rows.max_by(|a, b| a.median.total_cmp(&b.median))?;
+        let per_ns = |rate: f64| rate / 1e9;
+        let ceiling = Ceiling { usual: per_ns(best.median), best: per_ns(best.max), origin: Origin::Measured };
+        (ceiling.usual > 0.0).then_some(ceiling)
+    }
+
+    /// Bytes per ns that are read from memory.
+    pub fn bandwidth(&self) -> Option<Ceiling> {
+        let memory = self.rows("read", "bandwidth").filter(|(setting, _)| setting.get("in") == Some("memory"));
+        Self::highest(memory.map(|(_, statistic)| statistic)).or_else(|| {
+            // 10⁹ bytes per second are one per nanosecond.
+            let nominal = f64::from(self.chip?.memory_gb_per_s?);
+            Some(Ceiling { usual: REACHED * nominal, best: nominal, origin: Origin::Published })
+        })
+    }
+
+    /// Floating-point operations per ns of products of the run's weights.
+    fn arithmetic(&self) -> Option<Ceiling> {
+        let dtype = self.dtype?;
+        let rows = self.rows("gemm", "arithmetic").filter(|(setting, _)| setting.get(Setting::DTYPE) == Some(dtype));
+        Self::highest(rows.map(|(_, statistic)| statistic))
+    }
+
+    /// The least time that any operation takes, ns.
+    pub fn floor(&self) -> Option<Ns> {
+        let rows = self.rows("launch", "floor").map(|(_, statistic)| statistic.median);
+        rows.min_by(f64::total_cmp).map(|ns| ns.round() as Ns)
+    }
+
+    /// The time that a product takes at best and as a rule, ns; `None` where its bytes are unknown, or where arithmetic may
+    /// bound it and nobody measured that.
+    pub fn time(&self, product: Product) -> Option<(f64, f64, Origin)> {
+        let memory = self.bandwidth()?;
+        let bytes = product.bytes? as f64;
+        let (mut best, mut usual) = (bytes / memory.best, bytes / memory.usual);
+        match self.arithmetic() {
+            Some(arithmetic) => {
+                let operations = 2.0 * product.rows as f64 * product.outputs as f64 * product.inputs as f64;
+                best = best.max(operations / arithmetic.best);
+                usual = usual.max(operations / arithmetic.usual);
+            }
+            None if product.rows > MEMORY_BOUND_ROWS => return None,
+            None => {}
+        }
+        Some((best, usual, memory.origin))
+    }
+
+    /// What the best kernels at hand take for the very shape of a product, ns.
+    pub fn probed(&self, product: Product) -> Option<&'a Statistic> {
+        let dtype = self.dtype?;
+        let shape =
+            [(Setting::ROWS, product.rows), (Setting::OUTPUTS, product.outputs), (Setting::INPUTS, product.inputs)];
+        let same = |setting: &Setting| {
+            setting.get(Setting::DTYPE) == Some(dtype) && shape.iter().all(|(key, n)| setting.number(key) == Some(*n))
+        };
+        self.rows("product", "time").find(|(setting, _)| same(setting)).map(|(_, statistic)| statistic)
+    }
+
+    /// The bandwidth that a finding was judged by, and what disturbed its measurement.
+    pub fn evidence(&self) -> Vec<Evidence> {
+        let fact = |what: Message, value| Evidence { what, value, rows: Vec::new() };
+        let mut facts = Vec::new();
+        if let Some(ceiling) = self.bandwidth() {
+            let what = match ceiling.origin {
+                Origin::Measured => Text::new(
+                    "read bandwidth of the memory, measured by a probe, GB/s",
+                    "显存/内存读取带宽（探针实测），GB/s",
+                ),
+                Origin::Published => Text::new(
+                    "bandwidth of the memory, published and not measured, taken at 92 %, GB/s",
+                    "显存带宽（厂商公布，未实测，按 92% 计），GB/s",
+                ),
+            };
+            facts.push(fact(Message::plain(what), Value::Number(ceiling.usual)));
+        }
+        facts.extend(self.disturbed());
+        facts
+    }
+
+    /// What disturbed the probes, as a fact.
+    pub fn disturbed(&self) -> Option<Evidence> {
+        let noise = self.noise()?;
+        let what = Text::new(
+            "the probes were disturbed, so the ceilings may lie higher",
+            "探针运行受到干扰，真实上限可能更高",
+        );
+        Some(Evidence { what: Message::plain(what), value: Value::Raw(noise.to_owned()), rows: Vec::new() })
+    }
+}
