@@ -86,9 +86,8 @@ fn every_form_gives_the_same_kernels_attribution_and_findings() {
             let share = |shares: &BTreeMap<String, f64>| shares.get(name).copied().unwrap_or(0.0);
             assert!((share(&found) - share(&expected)).abs() < 0.06, "{form}: {name}");
         }
-        // In text level 2, 43 tasks of rank 1 begin before their launch, by unequal amounts: one lag explains most of the
-        // idle time before them and not all.
-        let unexplained = if *form == "text-level2" { 0.03 } else { 0.01 };
-        assert!(found.get("unattributed").copied().unwrap_or(0.0) < unexplained, "{form}: {found:?}");
+        // Rank 0 of text level 2 has four tasks that begin up to 2 µs before their launch calls, too few to show a lag of
+        // the clock: the idle time before them is the host's all the same.
+        assert!(found.get("unattributed").copied().unwrap_or(0.0) < 0.001, "{form}: {found:?}");
     }
 }

@@ -17,7 +17,7 @@ pub const FORMAT: Format = Format {
 };
 
 /// Words that all stand in the first bytes of a kind of file, and what such a file holds.
-const KINDS: [(&[&str], &str); 13] = [
+const KINDS: [(&[&str], &str); 14] = [
     (&["Step,Type,Index,Computing"], "sums of the steps of each rank of a job (cluster analysis)"),
     (&["Computing,Communication(Not Overlapped),Overlapped"], "sums of the parts of each step"),
     (&["Level,API Name,Time(us),Count"], "sums of the host's calls"),
@@ -31,6 +31,8 @@ const KINDS: [(&[&str], &str); 13] = [
     (&["\"Communication Time Info\"", "\"Elapse Time(ms)\""], "sums of each collective"),
     (&["\"Transport Type\"", "\"Transit Size(MB)\""], "bytes and bandwidth of each pair of ranks"),
     (&["\"collective\"", "\"p2p\"", "[["], "the ranks of each communication group"),
+    // What the tests of msprof compare with: test by test, operators with their shapes and the mean of each, µs.
+    (&["{\"test_", "AicMetrics", "\": {\""], "mean times of operators, without how often each ran"),
 ];
 /// Bytes that a JSON file of sums must show what it is in.
 const HEAD: usize = 4 << 10;

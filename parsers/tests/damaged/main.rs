@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod inputs;
+mod seeds;
 
 use std::{
     path::Path,
