@@ -111,7 +111,8 @@ fn every_input_is_whole_and_every_format_has_one() {
 }
 
 /// Does something with every input, each on a thread of its own.
-fn each_input(test: impl Fn(&'static Input) + Copy + Send) {
+fn each_input(test: impl Fn(&'static Input) + Sync) {
+    let test = &test;
     std::thread::scope(|scope| {
         let tasks: Vec<_> = INPUTS.iter().map(|input| scope.spawn(move || test(input))).collect();
         tasks.into_iter().for_each(|task| task.join().unwrap());
