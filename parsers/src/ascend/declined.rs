@@ -17,12 +17,11 @@ pub const FORMAT: Format = Format {
 };
 
 /// Words that all stand in the first bytes of a kind of file, and what such a file holds.
-const KINDS: [(&[&str], &str); 14] = [
+const KINDS: [(&[&str], &str); 13] = [
     (&["Step,Type,Index,Computing"], "sums of the steps of each rank of a job (cluster analysis)"),
     (&["Computing,Communication(Not Overlapped),Overlapped"], "sums of the parts of each step"),
     (&["Level,API Name,Time(us),Count"], "sums of the host's calls"),
     (&["Name,Input Shapes,Call Stack,Host Self Duration(us)"], "sums of the framework's operators"),
-    (&["OP Type,Count,Total Time(us)"], "sums of collectives by type"),
     (&["Iteration ID,FP Start(us)"], "times of iterations"),
     (&["Fusion Op,Original Ops"], "names and memory of fused operators"),
     (&["Allocation Time(us)", "Size(KB)"], "sizes of allocations"),
