@@ -185,6 +185,15 @@ fn the_example_of_a_format_is_true() {
     for part in listing.split("// …\n").map(str::trim).filter(|part| !part.is_empty()) {
         assert!(code.contains(part), "not in rocprof_stats.rs:\n{part}");
     }
+    for (path, held) in [
+        ("parsers/src/lib.rs", "    rocprof_stats::FORMAT,\n"),
+        ("parsers/tests/rocm_corpus.rs", "fn sums_of_rocprof_stats_stay_sums()"),
+        ("parsers/tests/damaged/inputs.rs", "\"results.stats.csv\""),
+        ("src/platform/packs/rocm.toml", "formats = [\"rocprof-stats\"]"),
+        ("fuzz/fuzz_targets/rocprof_stats.rs", "parsers::format(\"rocprof-stats\")"),
+    ] {
+        assert!(std::fs::read_to_string(root.join(path)).unwrap().contains(held), "{path} without {held}");
+    }
 }
 
 #[test]

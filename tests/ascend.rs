@@ -28,7 +28,8 @@ fn forms() -> Option<Vec<(&'static str, Value)>> {
 fn shares(report: &Value) -> BTreeMap<String, f64> {
     let entry = report["attribution"].as_array().unwrap().iter().find(|entry| entry["rank"] == 0).unwrap();
     let row = |bucket: &Value| {
-        // Only the text form says the direction of copies: the database has no MEMCPY_INFO before schema 1.1.
+        // Only text of level 2 says the direction of copies: at level 1 the timeline has no `operation`, and the database has
+        // no MEMCPY_INFO before schema 1.1.
         let name = bucket["bucket"].as_str().unwrap();
         let name = if name.starts_with("copy.") { "copy" } else { name };
         (name.to_owned(), bucket["share"].as_f64().unwrap())
@@ -65,8 +66,10 @@ fn exposed_communication_is_the_first_cost_and_the_report_says_who_waits_for_who
 #[test]
 fn every_form_gives_the_same_kernels_attribution_and_findings() {
     let Some(forms) = forms() else { return };
+    // But for CP-05: whether the clock of a device agrees with that of its host is each run's own.
     let rules = |report: &Value| -> Vec<String> {
-        report["findings"].as_array().unwrap().iter().map(|f| f["rule"].as_str().unwrap().to_owned()).collect()
+        let rules = report["findings"].as_array().unwrap().iter().map(|f| f["rule"].as_str().unwrap().to_owned());
+        rules.filter(|rule| rule != "CP-05").collect()
     };
     let (_, reference) = &forms[1];
     for (form, report) in &forms {
@@ -86,9 +89,12 @@ fn every_form_gives_the_same_kernels_attribution_and_findings() {
             let share = |shares: &BTreeMap<String, f64>| shares.get(name).copied().unwrap_or(0.0);
             assert!((share(&found) - share(&expected)).abs() < 0.06, "{form}: {name}");
         }
-        // In text level 2, 43 tasks of rank 1 begin before their launch, by unequal amounts: one lag explains most of the
-        // idle time before them and not all.
-        let unexplained = if *form == "text-level2" { 0.03 } else { 0.01 };
-        assert!(found.get("unattributed").copied().unwrap_or(0.0) < unexplained, "{form}: {found:?}");
+        // Rank 0 of text level 2 has four tasks that begin up to 2 µs before their launch calls, too few to show a lag of
+        // the clock: the idle time before them is the host's all the same.
+        // Operators go through a queue to the thread that launches them. What the device waits for is known all the same,
+        // and nothing is in the way of that thread but the program that fills the queue.
+        assert!(found.get("rt.host.unknown").copied().unwrap_or(0.0) < 0.002, "{form}: {found:?}");
+        assert!(found["rt.host.forward"] > 0.05 && !rules(report).iter().any(|rule| rule == "RT-16"), "{form}");
+        assert!(found.get("unattributed").copied().unwrap_or(0.0) < 0.001, "{form}: {found:?}");
     }
 }

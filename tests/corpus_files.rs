@@ -1,5 +1,6 @@
-//! Every file of the corpus' folders of logs, results, device texts and ROCm tables: read as what it is, or declined with
-//! the reason that fits. `STRATO_CORPUS` names the corpus.
+//! Every capture and file of the corpus' folders of Ascend devices, logs, results, device texts and ROCm tables: read as what
+//! it is, or declined with the reason that fits. `STRATO_CORPUS` names the corpus; the folders of sums and of measured kernels
+//! are those of `kernel_metrics.rs`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -9,14 +10,16 @@ use std::path::{Path, PathBuf};
 use model::{Category, EvidenceClass, TraceBuilder};
 use parsers::ReadError;
 
+/// Everything that is given to the program: files, and directories that a profiler fills.
 fn files(directory: &Path, found: &mut Vec<PathBuf>) {
     for entry in directory.read_dir().unwrap() {
         let path = entry.unwrap().path();
-        if path.is_dir() { files(&path, found) } else { found.push(path) }
+        let is_capture = parsers::detect::detect(&path).is_ok();
+        if path.is_dir() && !is_capture { files(&path, found) } else { found.push(path) }
     }
 }
 
-/// What becomes of a file: the format it is read as, the tool that printed it, or `unknown`.
+/// What becomes of a file: the format it is read as, the tool that printed it, what it holds that is declined, or `unknown`.
 fn fate(path: &Path) -> String {
     let mut sink = TraceBuilder::new(path.display().to_string(), "");
     match parsers::detect::read(path, None, &mut sink, &|_, _| {}) {
@@ -26,6 +29,7 @@ fn fate(path: &Path) -> String {
             format.id.to_owned()
         }
         Err(ReadError::NoRun { tool, .. }) => format!("device text of {tool}"),
+        Err(ReadError::Declined { holds, .. }) => holds,
         Err(ReadError::UnknownFormat { .. }) => "unknown".to_owned(),
         Err(error) => panic!("{error}"),
     }
@@ -34,6 +38,16 @@ fn fate(path: &Path) -> String {
 /// Folder, what its files are told by, and what becomes of them. `find FOLDER -type f` lists them; the first row that fits
 /// decides.
 const FATES: &[(&str, &str, &str)] = &[
+    ("ascend-pytorch/", "_ascend_pt", "ascend"),
+    ("ascend-pytorch/", "trace_view.json", "ascend"),
+    ("ascend-pytorch/", "kernel_details.csv", "op-summary"),
+    ("msprof/", ".db", "ascend"),
+    ("msprof/op-meantime-baseline-cross-chip/", ".json", "mean times of operators, without how often each ran"),
+    ("mindspore/", "PROF-2023-dev0-msprof-timeline", "ascend"),
+    ("cluster-analysis/", "step_trace_time.csv", "sums of the steps of each rank of a job (cluster analysis)"),
+    ("cluster-analysis/", "cluster_communication.json", "sums of each collective"),
+    ("cluster-analysis/", "communication_matrix.json", "bytes and bandwidth of each pair of ranks"),
+    ("cluster-analysis/", ".json", "the ranks of each communication group"),
     ("rocprof/", "_kernel_trace.csv", "rocprofv3"),
     ("rocprof/", "_hip_api_trace.csv", "rocprofv3"),
     ("rocprof/", "_counter_collection.csv", "rocprofv3"),
@@ -58,57 +72,145 @@ const FATES: &[(&str, &str, &str)] = &[
     ("logs/", "", "unknown"),
 ];
 
+const FOLDERS: [&str; 8] =
+    ["ascend-pytorch", "msprof", "mindspore", "cluster-analysis", "logs", "serving", "smi-text", "rocprof"];
+
+/// Every capture and file, by its path from the corpus, with what is wanted of it.
+fn found(corpus: &Path) -> Vec<(String, &'static str)> {
+    let mut found = Vec::new();
+    FOLDERS.iter().for_each(|folder| files(&corpus.join(folder), &mut found));
+    let wanted = |path: PathBuf| {
+        let name = path.strip_prefix(corpus).unwrap().to_string_lossy().into_owned();
+        let fate = FATES.iter().find(|(folder, end, _)| name.starts_with(folder) && name.ends_with(end));
+        let (.., fate) = fate.unwrap_or_else(|| panic!("{name} is not listed"));
+        (name, *fate)
+    };
+    found.into_iter().map(wanted).collect()
+}
+
 #[test]
 fn every_file_is_read_or_declined_with_its_reason() {
     let Some(corpus) = common::corpus() else { return };
-    let mut wrong = Vec::new();
-    let mut seen = 0;
-    for folder in ["logs", "serving", "smi-text", "rocprof"] {
-        let mut found = Vec::new();
-        files(&corpus.join(folder), &mut found);
-        for path in found {
-            let name = path.strip_prefix(&corpus).unwrap().to_string_lossy().into_owned();
-            let (_, _, wanted) = FATES.iter().find(|(f, end, _)| name.starts_with(f) && name.ends_with(end)).unwrap();
-            seen += 1;
-            let got = fate(&path);
-            if got != *wanted {
-                wrong.push(format!("{name}: {got}, not {wanted}"));
-            }
-        }
-    }
+    let found = found(&corpus);
+    let wrong = found.iter().map(|(name, wanted)| (name, wanted, fate(&corpus.join(name))));
+    let wrong: Vec<_> = wrong.filter(|(_, wanted, got)| got != *wanted).collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
-    // find logs serving smi-text rocprof -type f | wc -l
-    assert_eq!(seen, 163 + 5 + 34 + 14);
+    // find ascend-pytorch mindspore -name '*_ascend_pt' -o -maxdepth 2 -mindepth 2 -type f -o -name 'PROF*' | wc -l; find
+    // msprof cluster-analysis logs serving smi-text rocprof -type f | wc -l
+    assert_eq!(found.len(), 9 + 8 + 6 + 163 + 5 + 34 + 14);
 }
 
-/// File, kernels, their total ns, steps, and evidence classes. Kernels and ns are counted by awk, as the comments of
-/// `parsers/tests/rocm_corpus.rs` say. No row of any of these files marks a step: a timeline is one window as a whole, and
-/// the ten repetitions of a whole generation in the benchmark's result are none either.
-const HELD: &[(&str, usize, i64, usize, &str)] = &[
+/// Capture, kernels with collectives, their total ns, steps, and evidence classes.
+type Held = (&'static str, usize, i64, usize, &'static str);
+
+const HELD: &[Held] = &[
+    // Kernels and collectives as `parsers/tests/ascend_corpus.rs` counts them. Steps: grep -o 'ProfilerStep#[0-9]*' trace_view.json |
+    // sort -u | wc -l, and `select count(*) from STEP_TIME`. Host calls, links, shapes, counters and waits between pairs: jq
+    // '[.[] | select(.args.level)] | length' and so on for .args.connection_id, .args["Input Dims"], .args.MHz and .name ==
+    // "Notify_Wait" are 707 to 1139, 535, 496, 2 and 112 for each rank; CANN_API, TASK join CANN_API, PYTORCH_API.inputShapes,
+    // AICORE_FREQ and COMMUNICATION_TASK_INFO hold them in the databases.
+    (
+        "ascend-pytorch/alexnet-ddp-2rank-text-level1/rank0_ascend_pt",
+        191,
+        114_865_618,
+        1,
+        "device host_api correlation graph shapes counters pair_detail",
+    ),
+    (
+        "ascend-pytorch/alexnet-ddp-2rank-text-level1/rank1_ascend_pt",
+        191,
+        109_253_566,
+        1,
+        "device host_api correlation graph shapes counters pair_detail",
+    ),
+    (
+        "ascend-pytorch/alexnet-ddp-2rank-text-level2/rank0_ascend_pt",
+        191,
+        108_841_493,
+        1,
+        "device host_api correlation graph shapes counters pair_detail",
+    ),
+    (
+        "ascend-pytorch/alexnet-ddp-2rank-text-level2/rank1_ascend_pt",
+        191,
+        106_357_606,
+        1,
+        "device host_api correlation graph shapes counters pair_detail",
+    ),
+    (
+        "ascend-pytorch/alexnet-ddp-2rank-db-level2/rank0_ascend_pt",
+        191,
+        103_007_977,
+        1,
+        "device host_api correlation graph shapes counters pair_detail",
+    ),
+    (
+        "ascend-pytorch/alexnet-ddp-2rank-db-level2/rank1_ascend_pt",
+        191,
+        109_283_893,
+        1,
+        "device host_api correlation graph shapes counters pair_detail",
+    ),
+    // python3 as there: 274 tasks that are no MEMCPY_ASYNC; grep -o 'ProfilerStep#[0-9]*' | wc -l: 1; no Input Dims, no counter.
+    ("ascend-pytorch/advisor-timeline-advice/trace_view.json", 274, 1_788_267, 1, "device host_api correlation graph"),
+    // python3 as there; {r['Step Id'] for r in csv.DictReader(open(FILE))} is {'19'}.
+    ("ascend-pytorch/advisor-compute-advice-data/kernel_details.csv", 29, 10_061_159, 1, "device"),
+    // sqlite3: select count(*), sum(endNs - startNs) from TASK join COMPUTE_TASK_INFO using (globalTaskId); python3's Decimal for the
+    // times of 2023, which are text. No table marks a step, so that each is one window. Tasks with a call: select count(*) from
+    // TASK where connectionId in (select connectionId from API), in 2025 CANN_API.
+    ("msprof/history-report-db/report_0.v3008.db", 11, 4_509_000, 1, "device host_api correlation graph"),
+    ("msprof/history-report-db/report_0.v3040.db", 11, 663_872, 1, "device host_api correlation graph"),
+    ("msprof/history-msprof-db/msprof_0.2024-03.db", 11, 663_872, 1, "device host_api correlation graph"),
+    ("msprof/msprof-db-msinsight/msprof_0.db", 11, 663_872, 1, "device host_api correlation graph"),
+    // python3 as there: 1390 kernels of 67 133 537 ns and 10 collectives; {e['name'] for e in d if re.match(r'Iteration \d+$',
+    // e['name'])} are ten.
+    ("mindspore/PROF-2023-dev0-msprof-timeline", 1_400, 196_305_577, 10, "device host_api correlation graph"),
+    // awk, as the comments of `parsers/tests/rocm_corpus.rs` say. No row of any of these files marks a step: a timeline is one
+    // window as a whole. A table of calls gives the capture of its table of kernels.
     ("rocprof/llamacpp-v3-strix/decode_kernel_trace.csv", 144, 1_857_381, 1, "device host_api correlation graph"),
+    ("rocprof/llamacpp-v3-strix/decode_hip_api_trace.csv", 144, 1_857_381, 1, "device host_api correlation graph"),
     ("rocprof/llamacpp-v3-strix/prefill_kernel_trace.csv", 1_128, 66_066_571, 1, "device host_api correlation graph"),
+    ("rocprof/llamacpp-v3-strix/prefill_hip_api_trace.csv", 1_128, 66_066_571, 1, "device host_api correlation graph"),
     ("rocprof/llamacpp-v3-strix/decode_stall_counter_collection.csv", 0, 0, 0, ""),
+    ("rocprof/llamacpp-v3-strix/decode_fetch_counter_collection.csv", 0, 0, 0, ""),
+    ("rocprof/llamacpp-v3-strix/prefill_stall_counter_collection.csv", 0, 0, 0, ""),
+    ("rocprof/llamacpp-v3-strix/prefill_fetch_counter_collection.csv", 0, 0, 0, ""),
     ("rocprof/llamacpp-v1/results.csv", 1_963, 662_138_329, 1, "device"),
     ("rocprof/llamacpp-v1/results.stats.csv", 0, 0, 0, ""),
     ("rocprof/rpc-mi200/pmc_perf.csv", 0, 0, 0, ""),
+    // No device work. The ten repetitions of a whole generation in the benchmark's result are no steps.
     ("serving/mi300x-vllm/Llama-3.1-8B_latency_bs8_in128_out128_float16_mem0.9_20250807_191332.json", 0, 0, 0, ""),
     ("serving/mi300x-vllm/Llama-3.1-8B_latency_bs8_in128_out128_float16_mem0.9_20250807_191332.log", 0, 0, 0, "logs"),
     ("serving/mi300x-vllm/benchmark_run_20250807_185823.log", 0, 0, 0, "logs"),
+    // grep -c '# GPU blocks' FILE: 1 each, and no line of a step.
+    ("logs/mindcluster-faultdiag/st_module_testcase/kg_parse/train_call/worker-0/rank-0.txt", 0, 0, 0, "logs"),
+    ("logs/mindcluster-faultdiag/st_module_testcase/kg_parse/train_call/worker-1/rank-0.txt", 0, 0, 0, "logs"),
 ];
 
 #[test]
 fn what_is_read_holds_what_is_there_and_claims_no_more() {
     let Some(corpus) = common::corpus() else { return };
+    let read = |fate: &str| parsers::REGISTRY.iter().any(|format| format.id == fate);
+    let mut known: Vec<String> = HELD.iter().map(|(file, ..)| (*file).to_owned()).collect();
+    let mut all: Vec<String> =
+        found(&corpus).into_iter().filter(|(_, fate)| read(fate)).map(|(name, _)| name).collect();
+    known.sort();
+    all.sort();
+    assert_eq!(all, known, "everything that is read is counted");
+    let mut wrong = Vec::new();
     for (file, kernels, ns, steps, evidence) in HELD {
         let trace = common::read(&corpus.join(file));
         let durations = trace.lanes.iter().flat_map(|lane| lane.category.iter().zip(&lane.dur));
         let durations: Vec<i64> =
             durations.filter(|(category, _)| **category == Category::Kernel).map(|(_, dur)| *dur).collect();
-        assert_eq!((durations.len(), durations.iter().sum::<i64>()), (*kernels, *ns), "{file}");
         let analysis = common::analyze(&trace);
         let found: usize = analysis.ranks.iter().map(|rank| rank.steps.len()).sum();
         let classes = EvidenceClass::ALL.into_iter().filter(|class| analysis.evidence.has(*class));
         let classes = classes.map(EvidenceClass::key).collect::<Vec<_>>().join(" ");
-        assert_eq!((found, classes.as_str()), (*steps, *evidence), "{file}");
+        let held = (*file, durations.len(), durations.iter().sum::<i64>(), found, classes.as_str());
+        if held != (*file, *kernels, *ns, *steps, *evidence) {
+            wrong.push(format!("{held:?}"));
+        }
     }
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }

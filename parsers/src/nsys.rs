@@ -79,7 +79,7 @@ fn is_other(table: &TableInfo) -> bool {
 
 /// Reads an export. Runs its own runtime, so it must not be called from inside an asynchronous task.
 fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result<(), ReadError> {
-    let database = Database::open(path, malformed)?;
+    let mut database = Database::open(path, malformed)?;
     let mut import = Import::new(sink, database.bytes);
     if database.is_whole() && !TABLES.iter().any(|table| database.tables.contains_key(table.name)) {
         return Err(malformed(path, &"none of its tables is there, such as StringIds or CUPTI_ACTIVITY_KIND_KERNEL"));

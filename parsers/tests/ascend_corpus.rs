@@ -35,6 +35,14 @@ fn work(trace: &Trace, is: impl Fn(Category, bool) -> bool) -> (usize, i64) {
     (durations.len(), durations.iter().sum())
 }
 
+/// Number and total ns of the slices on streams of the device: every task lies on one, those that are no work on tracks beside
+/// its queue. Collectives and what lies inside them have queues of their own, which are told by a context.
+fn on_streams(trace: &Trace) -> (u64, i64) {
+    let lanes = trace.tracks.iter().zip(&trace.lanes);
+    let streams = lanes.filter(|(t, _)| t.key.device.is_some() && t.key.context.is_none());
+    streams.fold((0, 0), |sum, (_, lane)| (sum.0 + lane.len() as u64, sum.1 + lane.dur.iter().sum::<i64>()))
+}
+
 fn kernels(trace: &Trace) -> (usize, i64) {
     work(trace, |category, collective| category == Category::Kernel && !collective)
 }
@@ -74,6 +82,7 @@ fn every_task_of_a_timeline_is_a_kernel_a_wait_or_a_named_pseudo_task() {
         let folder = corpus.join(format!("ascend-pytorch/alexnet-ddp-2rank-text-{level}/rank{rank}_ascend_pt"));
         let trace = read(&folder);
         assert_eq!(ledger(&trace, "Ascend Hardware/"), (tasks.0, tasks.0, tasks.1), "{level} rank {rank}");
+        assert_eq!(on_streams(&trace), tasks, "{level} rank {rank}: what the ledger says is kept is there");
         let named = ["kernel", "memcpy", "wait", "event", "pseudo"];
         let rows = trace.ledger.iter().filter(|row| row.category.starts_with("Ascend Hardware/"));
         assert!(rows.clone().all(|row| named.iter().any(|n| row.note.starts_with(n))));
@@ -100,6 +109,7 @@ fn databases_hold_the_same_kernels_as_the_timelines_of_the_same_workload() {
     for (level, rank, tasks, compute, communication, wait) in DATABASES {
         let trace = read(&corpus.join(format!("ascend-pytorch/alexnet-ddp-2rank-db-{level}/rank{rank}_ascend_pt")));
         assert_eq!(ledger(&trace, "TASK/"), (tasks.0, tasks.0, tasks.1), "rank {rank}");
+        assert_eq!(on_streams(&trace), tasks, "rank {rank}: what the ledger says is kept is there");
         assert_eq!(kernels(&trace), compute, "rank {rank}");
         assert_eq!(collectives(&trace), communication, "rank {rank}");
         assert_eq!(waits(&trace), wait, "rank {rank}");

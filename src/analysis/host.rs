@@ -5,6 +5,7 @@ use rustc_hash::FxHashMap;
 
 use super::{
     bucket::{Bucket, HostLabel},
+    task_queue::TaskQueue,
     timeline::Timeline,
 };
 use crate::platform::{HostCall, Packs};
@@ -84,6 +85,7 @@ pub struct HostStates {
     overhead: Vec<Span>,
     gc: Vec<Span>,
     capturing: Vec<Span>,
+    tasks: TaskQueue,
     gc_label: HostLabel,
     blocked_label: HostLabel,
     off_cpu_label: HostLabel,
@@ -97,6 +99,7 @@ impl HostStates {
             overhead: union(slices_of(trace, process, Category::Overhead)),
             gc: union(slices_of(trace, process, Category::Gc)),
             capturing: union(timeline.capturing.clone()),
+            tasks: timeline.tasks.clone(),
             gc_label: labels.id("gc"),
             blocked_label: labels.id("blocked"),
             off_cpu_label: labels.id("offcpu"),
@@ -105,6 +108,7 @@ impl HostStates {
         let blocking: std::collections::HashSet<_> =
             timeline.calls.iter().filter(|c| c.blocking).map(|c| c.slice).collect();
         let mut launching: Vec<TrackId> = timeline.calls.iter().filter(|c| c.ops > 0).map(|c| c.track).collect();
+        launching.extend(timeline.tasks.feeders());
         launching.sort_unstable();
         launching.dedup();
         let first = timeline.ops.first().map_or(0, |op| op.start);
@@ -139,11 +143,23 @@ impl HostStates {
         let mut cursor = span.start;
         for segment in segments.iter().skip(first).take_while(|s| s.span.start < span.end) {
             let part = segment.span.clip(span);
-            self.emit_state(State::Work(Labels::UNKNOWN), 0, Span::new(cursor, part.start), drained, emit);
+            self.without_record(thread, Span::new(cursor, part.start), drained, emit);
             self.emit_state(segment.state, segment.since, part, drained, emit);
             cursor = part.end;
         }
-        self.emit_state(State::Work(Labels::UNKNOWN), 0, Span::new(cursor, span.end), drained, emit);
+        self.without_record(thread, Span::new(cursor, span.end), drained, emit);
+    }
+
+    /// Time in which a thread has nothing to do that was recorded: one that takes work from a queue waits for the thread that
+    /// hands it the next.
+    fn without_record(&self, thread: TrackId, span: Span, drained: Ns, emit: &mut dyn FnMut(Bucket, Span)) {
+        match self.tasks.awaited(thread, span.start).filter(|_| !span.is_empty()) {
+            // Whoever hands over work takes none, so that this ends with it.
+            Some(feeder) if self.tasks.awaited(feeder, span.start).is_none() => {
+                self.split_thread(feeder, span, drained, emit);
+            }
+            _ => self.emit_state(State::Work(Labels::UNKNOWN), 0, span, drained, emit),
+        }
     }
 
     fn emit_state(&self, state: State, since: Ns, span: Span, drained: Ns, emit: &mut dyn FnMut(Bucket, Span)) {

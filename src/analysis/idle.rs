@@ -81,8 +81,9 @@ impl<'a> Explainer<'a> {
         // On the clock of the device.
         let lag = self.timeline.lag;
         let (start, end) = (call.start - lag, call.end - lag);
-        if op.start < start {
-            // The clocks of host and device disagree: a launch after its own work explains nothing.
+        // Clocks of host and device agree no better than to some microseconds. A launch that comes after its own work by
+        // more than launches take is linked wrongly or timed wrongly, and explains nothing.
+        if op.start.saturating_add(self.latency_ns) < start {
             return (vec![(Bucket::Unattributed, span)], false);
         }
         let begun = start.clamp(span.start, span.end);

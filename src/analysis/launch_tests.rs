@@ -1,6 +1,8 @@
 //! Launch calls whose clock or nesting misleads.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+use model::Category;
+
 use super::{Analysis, Bucket, script::Script};
 
 const GEMM: &str = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize64x64x64";
@@ -43,4 +45,61 @@ fn a_launch_inside_a_launch_is_no_lost_operation() {
         s.call("cuLaunchKernel", (at + 110, at + 190));
     }
     assert_eq!(s.analyze().1.integrity.unrecorded, 3, "between the first and the last recorded launch");
+}
+
+#[test]
+fn a_copy_call_inside_the_operator_call_that_has_its_link_is_no_lost_operation() {
+    let mut s = Script::default();
+    for i in 0..4 {
+        let at = 1_000 * i;
+        let id = s.issue("aclnnInplaceCopy", (at, at + 100));
+        s.call("MemcpyAsync", (at + 10, at + 90));
+        s.kernel(7, GEMM, (at + 150, at + 500), Some(id), None);
+    }
+    assert_eq!(s.analyze().1.integrity.unrecorded, 0);
+}
+
+#[test]
+fn a_launch_somewhat_after_its_work_explains_the_idle_time_before_it() {
+    // Launches take 10 ns; one kernel of four begins 4 ns before its call.
+    let mut s = Script::default();
+    for i in 0..4 {
+        let (at, early) = (1_000 * i, if i == 2 { 24 } else { 0 });
+        s.host(Category::FrameworkOp, "aten::mm", (at - 300, at));
+        s.launch((at, at + 10), GEMM, (at + 20 - early, at + 520));
+    }
+    let (_, a) = s.analyze();
+    assert_eq!((a.integrity.lag, a.integrity.before_launch), (0, 1));
+    let found = |wanted: Bucket| -> i64 {
+        let buckets = a.ranks[0].steps.iter().flat_map(|step| &step.buckets);
+        buckets.filter(|(bucket, _)| *bucket == wanted).map(|(_, ns)| ns).sum()
+    };
+    assert_eq!(found(Bucket::Unattributed), 0, "{:?}", a.ranks[0].steps);
+}
+
+#[test]
+fn a_launching_thread_that_waits_for_its_queue_waits_for_the_thread_that_fills_it() {
+    let run = |handed: &str, taken: &str| {
+        let mut s = Script::default();
+        for i in 0..4 {
+            let at = 1_000 * i;
+            s.host_on(2, Category::PythonFrame, "model.py(7): forward", (at - 400, at - 15));
+            s.host_on(2, Category::HostOther, handed, (at - 15, at - 10));
+            s.host(Category::HostOther, taken, (at - 5, at + 12));
+            s.launch((at, at + 10), GEMM, (at + 20, at + 520));
+        }
+        let (_, a) = s.analyze();
+        let keys = a.ranks[0].steps.iter().flat_map(|step| &step.buckets).map(|(b, ns)| (b.name(&a.host_labels), *ns));
+        keys.filter(|(key, _)| key.starts_with("rt.host")).fold(
+            std::collections::BTreeMap::new(),
+            |mut sums, (key, ns)| {
+                *sums.entry(key).or_insert(0) += ns;
+                sums
+            },
+        )
+    };
+    let known = run("Enqueue", "Dequeue@aclnnMm");
+    assert_eq!(known.get("rt.host.python"), Some(&(3 * 385)), "{known:?}");
+    let other = run("put", "take");
+    assert_eq!(other.get("rt.host.python"), None, "{other:?}");
 }

@@ -52,6 +52,7 @@ pub mod scheduler;
 mod segments;
 pub mod sequences;
 pub mod steps;
+pub mod task_queue;
 pub mod timeline;
 mod training;
 pub mod wait;

@@ -3,7 +3,7 @@
 use model::{Category, Columns, Detail, Ns, ProcessId, SliceId, Span, StringId, SyncKind, Trace, TrackId, TrackKind};
 use rustc_hash::FxHashMap;
 
-use super::{bucket::CopyDir, graph_capture::Tracks, host::union, median};
+use super::{bucket::CopyDir, graph_capture::Tracks, host::union, median, task_queue::TaskQueue};
 use crate::platform::{CanonicalOp, HostCall, OpMatch, Packs};
 
 /// What a device operation is, as far as the sweep cares.
@@ -103,6 +103,8 @@ pub struct Timeline {
     /// Calls that issued device work, of which no record exists although earlier and later calls have theirs. A call inside
     /// another one is part of it.
     pub unrecorded: u64,
+    /// Threads that hand work to another one, which launches it.
+    pub tasks: TaskQueue,
     /// How far the device's clock lags behind the host's: by so much earlier, the calls all come before their work. 0 where
     /// hardly any operation starts before its launch.
     pub lag: Ns,
@@ -130,7 +132,7 @@ pub fn build(
     process: ProcessId,
     device: i32,
 ) -> Timeline {
-    let mut timeline = Timeline::default();
+    let mut timeline = Timeline { tasks: TaskQueue::of(trace, packs, process), ..Timeline::default() };
     let mut kinds: FxHashMap<StringId, HostCall> = FxHashMap::default();
     let mut call_of: FxHashMap<SliceId, u32> = FxHashMap::default();
     for (track, lane) in lanes(trace, process, TrackKind::HostThread) {
@@ -310,7 +312,7 @@ fn link(timeline: &mut Timeline) {
     let silent = |call: &&Call| call.kind.is_launch() && call.ops == 0 && inside(call) && !captured(call);
     let families = families(&timeline.calls);
     let mut unrecorded: FxHashMap<u32, bool> = FxHashMap::default();
-    for (call, family) in timeline.calls.iter().filter(|call| call.kind.is_launch()).zip(&families) {
+    for (call, family) in timeline.calls.iter().filter(|call| issues(call)).zip(&families) {
         let silent = silent(&call) && unrecorded.get(family).copied().unwrap_or(true);
         unrecorded.insert(*family, silent);
     }
@@ -334,8 +336,14 @@ fn lag(lags: Vec<Ns>, linked: u64) -> Ns {
     lags.into_iter().filter(|lag| *lag <= 2 * middle).max().unwrap_or(0)
 }
 
-/// For each launch the outermost launch of its thread that it lies in, by a number of that call's own. Levels of one runtime call
-/// each other: the inner call of a launch issues nothing of its own.
+/// Whether a call issues work. An operator call of CANN is no launch by its name and yet carries the link of a copy that a
+/// runtime call inside it issued.
+fn issues(call: &Call) -> bool {
+    call.kind.is_launch() || call.ops > 0
+}
+
+/// For each call that issues work the outermost one of its thread that it lies in, by a number of that call's own. Levels of one
+/// runtime call each other: the inner call of a launch issues nothing of its own.
 fn families(calls: &[Call]) -> Vec<u32> {
     let mut open: FxHashMap<TrackId, (Ns, u32)> = FxHashMap::default();
     let mut outermost = |(number, call): (u32, &Call)| {
@@ -346,7 +354,7 @@ fn families(calls: &[Call]) -> Vec<u32> {
         }
         family
     };
-    (0..).zip(calls.iter().filter(|call| call.kind.is_launch())).map(&mut outermost).collect()
+    (0..).zip(calls.iter().filter(|call| issues(call))).map(&mut outermost).collect()
 }
 
 /// A copy call whose name does not say whether it blocks did block if it returned only after its copy had ended and the

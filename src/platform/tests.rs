@@ -172,6 +172,9 @@ fn host_activities() {
         ("vllm/v1/executor/uniproc_executor.py(74): collective_rpc", None),
         ("Lazy function loading (CUDA)", Some("compile")),
         ("Command buffer full (CUDA)", Some("queue_full")),
+        ("Enqueue", Some("enqueue")),
+        ("Dequeue@aclnnInplaceCopy", Some("dequeue")),
+        ("queue.py(7): Enqueue", None),
         ("aten::add", None),
         ("", None),
     ] {

@@ -63,7 +63,7 @@ pub(super) fn read(
     sink: &mut dyn TraceSink,
     progress: Progress<'_>,
 ) -> Result<(), ReadError> {
-    let database = Database::open(path, malformed)?;
+    let mut database = Database::open(path, malformed)?;
     if !TABLES.iter().any(|table| database.tables.contains_key(table.name)) {
         return Err(malformed(path, &"it has neither TASK nor CANN_API"));
     }

@@ -9,12 +9,18 @@ const MAX_ENTRIES: usize = 4096;
 const FRAMEWORK: &str = "ASCEND_PROFILER_OUTPUT";
 /// Text output of `msprof`.
 const TEXT: &str = "mindstudio_profiler_output";
-/// Databases by prefix, the most complete first.
+/// Waits and transfers of collectives that `msprof --analyze=on` summed; MindSpore copies the database from there.
+const ANALYSIS: &str = "analyze";
+/// Databases by prefix, the most complete first. Those of the frameworks end in `_RANK` where the rank is known; MindSpore's
+/// is that of `msprof` under another name (mindspore/profiler/common/path_manager, 2025).
 const DATABASES: [&str; 5] =
-    ["ascend_pytorch_profiler_", "ascend_mindspore_profiler_", "msmonitor_", "msprof_", "report_"];
+    ["ascend_pytorch_profiler", "ascend_mindspore_profiler", "msmonitor_", "msprof_", "report_"];
+/// Files by which waits and transfers of collectives are known; where several were exported they hold the same. MindSpore
+/// and `msprof` call the database otherwise than torch_npu.
+const COMMUNICATION: [&str; 3] = ["communication.json", "analysis.db", "communication_analyzer.db"];
 
 /// Files that are known and not read, by prefix, and why.
-const NOT_READ: [(&str, &str); 13] = [
+const NOT_READ: [(&str, &str); 22] = [
     ("operator_details", "not read: sums over the operators of the timeline, and their call stacks"),
     ("op_summary", "not read: the timeline holds the same tasks"),
     ("task_time", "not read: the timeline holds the same tasks"),
@@ -28,7 +34,19 @@ const NOT_READ: [(&str, &str); 13] = [
     ("npu_module_mem", "not read: memory over time"),
     ("l2_cache", "not read: cache hits of kernels"),
     ("npu_mem", "not read: memory over time"),
+    ("static_op_mem", "not read: sizes of allocations"),
+    ("dataset", "not read: what the pipeline of the training set did on the host"),
+    ("minddata_", "not read: sums over the pipeline of the training set"),
+    ("data_preprocess", "not read: queues of the processors on the device"),
+    ("pcie", "not read: bytes over the buses"),
+    ("hccs", "not read: bytes over the buses"),
+    ("nic", "not read: bytes over the network"),
+    ("roce", "not read: bytes over the network"),
+    ("end_info", "not read: when the recording ended"),
 ];
+/// Files of names that are not known, and how many of them the ledger lists.
+const UNKNOWN: &str = "not read: unknown to this version";
+const MAX_UNKNOWN: usize = 16;
 
 /// The files of one capture.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -69,7 +87,8 @@ impl Layout {
     /// The capture in a directory.
     pub fn of(directory: &Path) -> Self {
         let mut layout = Self { root: directory.to_owned(), ..Self::default() };
-        let mut folders = vec![directory.to_owned(), directory.join(FRAMEWORK), directory.join(TEXT)];
+        let mut folders =
+            vec![directory.to_owned(), directory.join(FRAMEWORK), directory.join(TEXT), directory.join(ANALYSIS)];
         if name(directory) == FRAMEWORK || name(directory) == TEXT {
             folders.extend(directory.parent().map(Path::to_owned));
         }
@@ -140,8 +159,7 @@ impl Layout {
                 self.kernels = Some(path);
             } else if ["op_summary", "task_time"].iter().any(|p| starts(p)) && name.ends_with(".csv") {
                 self.tables.push(path);
-            } else if name == "communication.json" || name == "analysis.db" {
-                // Where both were exported they hold the same.
+            } else if COMMUNICATION.contains(&name.as_str()) {
                 self.communication = Some(path);
             } else if super::sums::is_known(&name) {
                 self.sums.push(path);
@@ -149,11 +167,23 @@ impl Layout {
                 && !name.ends_with(".done")
             {
                 self.facts.push(path);
-            } else if let Some((prefix, why)) = NOT_READ.iter().find(|(prefix, _)| starts(prefix))
-                && !self.not_read.iter().any(|(known, _)| known == prefix)
-            {
-                self.not_read.push(((*prefix).to_owned(), why));
+            } else if !name.ends_with(".done") {
+                self.pass_over(&name);
             }
+        }
+    }
+
+    /// Notes a file that is not read, once for all of its kind.
+    fn pass_over(&mut self, name: &str) {
+        let known = NOT_READ.iter().find(|(prefix, _)| name.starts_with(prefix));
+        let strangers = self.not_read.iter().filter(|(_, why)| *why == UNKNOWN).count();
+        let (shown, why) = match known {
+            Some((prefix, why)) => (*prefix, *why),
+            None if strangers < MAX_UNKNOWN => (name, UNKNOWN),
+            None => ("other files", UNKNOWN),
+        };
+        if !self.not_read.iter().any(|(file, _)| file == shown) {
+            self.not_read.push((shown.to_owned(), why));
         }
     }
 }

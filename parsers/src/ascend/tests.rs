@@ -110,6 +110,68 @@ fn directories_are_known_by_what_lies_in_them() {
 }
 
 #[test]
+fn unknown_files_are_named_up_to_a_limit() {
+    let mut output = Output::new().file("PROF_1/msprof_1.json", "[]");
+    for number in 0..30 {
+        output = output.file(&format!("PROF_1/new_{number:02}.csv"), "a,b\n");
+    }
+    let layout = super::layout::Layout::of(&output.path("PROF_1"));
+    let names: Vec<&str> = layout.not_read.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!((names.len(), names[0], names[16]), (17, "new_00.csv", "other files"));
+}
+
+/// The first bytes of each kind of file that holds sums only.
+const DECLINED: [(&str, &str, &str); 14] = [
+    (
+        "cluster_step_trace_time.csv",
+        "Step,Type,Index,Computing,Communication(Not Overlapped)\n2,rank,0,1,2\n",
+        "each rank",
+    ),
+    ("step_trace_time.csv", "Step,Computing,Communication(Not Overlapped),Overlapped\n2,1,2,3\n", "parts of each step"),
+    ("api_statistic.csv", "Device_id,Level,API Name,Time(us),Count,Avg(us)\nhost,acl,x,1,1,1\n", "host's calls"),
+    ("operator_details.csv", "Name,Input Shapes,Call Stack,Host Self Duration(us)\na,,,1\n", "framework's operators"),
+    ("step_trace_1.csv", "Device_id,Iteration ID,FP Start(us)\n0,1,1\n", "iterations"),
+    ("fusion_op_1.csv", "Device_id,Model Name,Model ID,Fusion Op,Original Ops\n0,m,1,a,b\n", "fused"),
+    ("operator_memory.csv", "Name,Size(KB),Allocation Time(us)\na,1,1\n", "allocations"),
+    ("memory_record.csv", "Component,Timestamp(us),Total Allocated(MB)\nPTA,1,1\n", "memory over time"),
+    ("l2_cache.csv", "Device_id,Stream Id,Task Id,Hit Rate,Victim Rate,Op Name\n0,1,1,1,0,a\n", "cache hits"),
+    (
+        "communication.json",
+        r#"{"step": {"collective": {"a": {"Communication Time Info": {"Elapse Time(ms)": 1}}}}}"#,
+        "each collective",
+    ),
+    (
+        "communication_matrix.json",
+        r#"{"step": {"collective": {"a": {"0-1": {"Transport Type": "HCCS", "Transit Size(MB)": 1}}}}}"#,
+        "pair of ranks",
+    ),
+    ("communication_group.json", r#"{"collective": [[0, 1]], "p2p": [[0, 1]]}"#, "communication group"),
+    (
+        "op_meantime_baseline_910.json",
+        r#"{"test_LlcIsCapacity_AicMetricsIsMemory": {"Conv2D-1,1,2-1": 164.4401}}"#,
+        "mean times",
+    ),
+    ("analysis.db", "SQLite", "steps and collectives"),
+];
+
+#[test]
+fn sums_without_their_capture_are_declined_by_what_they_hold() {
+    for (name, content, holds) in DECLINED {
+        let output = match name.ends_with(".db") {
+            true => {
+                Output::new().database(name, "CREATE TABLE StepTraceTime (deviceId TEXT, step TEXT, computing REAL)")
+            }
+            false => Output::new().file(name, content),
+        };
+        let mut builder = TraceBuilder::new(name, "");
+        let declined = crate::detect::read(&output.path(name), None, &mut builder, &|_, _| {}).map(|format| format.id);
+        let Err(error @ ReadError::Declined { .. }) = declined else { panic!("{name}: {declined:?}") };
+        let told = error.to_string();
+        assert!(told.contains(holds) && told.contains("give the directory"), "{told}");
+    }
+}
+
+#[test]
 fn of_two_exports_the_later_one_is_read_and_slices_of_it_are_joined() {
     let kernel = |ts: u32| {
         format!(

@@ -55,7 +55,7 @@ fn malformed(path: &Path, why: &dyn std::fmt::Display) -> ReadError {
 
 /// Reads the database. Runs its own runtime, so it must not be called from inside an asynchronous task.
 fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result<(), ReadError> {
-    let database = Database::open(path, malformed)?;
+    let mut database = Database::open(path, malformed)?;
     let captures = captures(&database);
     if captures.is_empty() {
         return Err(malformed(path, &"it has no table rocpd_string"));

@@ -9,6 +9,7 @@ use std::{
 use model::{Severity, TraceSink};
 use rustc_hash::FxHashMap;
 use sqlx::SqliteConnection;
+use tokio::runtime::Runtime;
 
 use super::{
     page::Column,
@@ -26,24 +27,8 @@ pub(crate) struct Database {
     pub tables: FxHashMap<String, TableInfo>,
     /// Tables that could not be probed.
     failed: Vec<String>,
-}
-
-/// Runs a question to a database to its end, on a runtime of its own.
-fn ask<T>(
-    path: &Path,
-    question: impl AsyncFnOnce(&mut SqliteConnection) -> Result<T, sqlx::Error>,
-) -> Result<T, Refused> {
-    let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(Refused::Io)?;
-    let answer = runtime.block_on(async {
-        let mut connection = source::connect(path).await?;
-        question(&mut connection).await
-    });
-    answer.map_err(Refused::Sqlite)
-}
-
-enum Refused {
-    Io(std::io::Error),
-    Sqlite(sqlx::Error),
+    connection: SqliteConnection,
+    runtime: Runtime,
 }
 
 impl Database {
@@ -55,28 +40,26 @@ impl Database {
     pub fn open(path: &Path, malformed: impl Fn(&Path, &dyn Display) -> ReadError) -> Result<Self, ReadError> {
         let io = |source| ReadError::Io { path: path.to_owned(), source };
         let bytes = std::fs::metadata(path).map_err(io)?.len();
-        let found = ask(path, async |connection| source::tables(connection, bytes).await);
-        let (tables, failed) = found.map_err(|refused| match refused {
-            Refused::Io(source) => io(source),
-            Refused::Sqlite(error) => malformed(path, &error),
-        })?;
-        Ok(Self { path: path.to_owned(), bytes, tables, failed })
+        let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(io)?;
+        let found = runtime.block_on(async {
+            let mut connection = source::connect(path).await?;
+            let found = source::tables(&mut connection, bytes).await?;
+            Ok((connection, found))
+        });
+        let (connection, (tables, failed)) = found.map_err(|error: sqlx::Error| malformed(path, &error))?;
+        Ok(Self { path: path.to_owned(), bytes, tables, failed, connection, runtime })
     }
 
     /// Rows of the tables that `chosen` says, in the order of their names; `None` where they cannot be counted.
-    pub fn count(&self, chosen: impl Fn(&TableInfo) -> bool) -> Vec<(String, Option<u64>)> {
+    pub fn count(&mut self, chosen: impl Fn(&TableInfo) -> bool) -> Vec<(String, Option<u64>)> {
         let mut names: Vec<String> =
             self.tables.values().filter(|table| chosen(table)).map(|table| table.name.clone()).collect();
         names.sort_unstable();
-        let counted = ask(&self.path, async |connection| {
-            let mut rows = Vec::with_capacity(names.len());
-            for name in &names {
-                rows.push(source::count(connection, name).await);
-            }
-            Ok(rows)
-        });
-        let rows = counted.unwrap_or_else(|_| vec![None; names.len()]);
-        names.into_iter().zip(rows).collect()
+        let count = |name: String| {
+            let rows = self.runtime.block_on(source::count(&mut self.connection, &name));
+            (name, rows)
+        };
+        names.into_iter().map(count).collect()
     }
 
     /// Tells what is visible from outside: tables whose description is damaged, a file shorter than it says, and a

@@ -123,12 +123,14 @@ impl Job {
 
 /// Reads the jobs and hands over what they give: job by job, each from its first rowid to its last.
 pub(crate) fn scan(path: &Path, jobs: &[Job], mut each: impl FnMut(usize, Item)) {
+    // Where every table is one page long, a second connection would find nothing to do.
+    let connections = if jobs.iter().all(|job| job.range(1).is_none()) { 1 } else { CONNECTIONS };
     std::thread::scope(|scope| {
-        let mut streams: Vec<Peekable<IntoIter<Sent>>> = (0..CONNECTIONS)
-            .map(|connection| {
+        let mut streams: Vec<Peekable<IntoIter<Sent>>> = (0..connections)
+            .map(|number| {
                 let (send, receive) = sync_channel(AHEAD);
                 let path = path.to_owned();
-                scope.spawn(move || read(path, jobs, connection, &send));
+                scope.spawn(move || read(path, jobs, Share { number, of: connections }, &send));
                 receive.into_iter().peekable()
             })
             .collect();
@@ -143,7 +145,14 @@ pub(crate) fn scan(path: &Path, jobs: &[Job], mut each: impl FnMut(usize, Item))
     });
 }
 
-fn read(path: PathBuf, jobs: &[Job], number: u64, send: &SyncSender<Sent>) {
+/// The pages that a connection reads: its own number, and every so many after it.
+#[derive(Clone, Copy)]
+struct Share {
+    number: u64,
+    of: u64,
+}
+
+fn read(path: PathBuf, jobs: &[Job], share: Share, send: &SyncSender<Sent>) {
     let fail = |why: String| {
         for (job, Job { first, last, .. }) in jobs.iter().enumerate() {
             let item = Item::Loss(Loss::Rows(*first, *last, why.clone()));
@@ -167,7 +176,7 @@ fn read(path: PathBuf, jobs: &[Job], number: u64, send: &SyncSender<Sent>) {
         };
         for (index, job) in jobs.iter().enumerate() {
             let mut reader = Reader { db: &mut db, job, searches: SEARCHES };
-            if reader.pages(number, |page, item| send.send(Sent { job: index, page, item }).is_ok()).is_none() {
+            if reader.pages(share, |page, item| send.send(Sent { job: index, page, item }).is_ok()).is_none() {
                 return;
             }
         }
@@ -182,8 +191,8 @@ struct Reader<'a, 'l> {
 
 impl Reader<'_, '_> {
     /// Reads every page of this connection; `None` when nobody listens any more.
-    fn pages(&mut self, connection: u64, mut send: impl FnMut(u64, Item) -> bool) -> Option<()> {
-        let (mut number, mut fruitless) = (connection, 0);
+    fn pages(&mut self, share: Share, mut send: impl FnMut(u64, Item) -> bool) -> Option<()> {
+        let (mut number, mut fruitless) = (share.number, 0);
         while let Some((first, last)) = self.job.range(number) {
             if fruitless > FRUITLESS {
                 let why = format!("{FRUITLESS} pages gave no row");
@@ -212,9 +221,9 @@ impl Reader<'_, '_> {
                     }
                 }
             }
-            number += CONNECTIONS;
+            number += share.of;
             if !found {
-                match self.skip(last, connection) {
+                match self.skip(last, share) {
                     Some(next) => number = number.max(next),
                     None => fruitless += 1,
                 }
@@ -247,11 +256,11 @@ impl Reader<'_, '_> {
 
     /// The next page of this connection that may hold rows, after a page without any: tables that were trimmed have wide
     /// gaps between their rowids. `None` where damage hides it.
-    fn skip(&mut self, after: i64, connection: u64) -> Option<u64> {
+    fn skip(&mut self, after: i64, share: Share) -> Option<u64> {
         match self.next(after) {
             Ok(Some(rowid)) if rowid > after => {
                 let page = self.job.page_of(rowid);
-                Some(page.saturating_add((connection + CONNECTIONS - page % CONNECTIONS) % CONNECTIONS))
+                Some(page.saturating_add((share.number + share.of - page % share.of) % share.of))
             }
             Ok(None) => Some(u64::MAX),
             _ => None,

@@ -97,9 +97,10 @@ fn join_others(cx: &Context<'_>, found: &mut [Finding]) {
     }
 }
 
-/// When threads of a rank that launch nothing work.
+/// When threads of a rank work that launch nothing and hand nothing to the thread that launches.
 fn busy(cx: &Context<'_>, rank: &Rank) -> Vec<Span> {
     let mut launching: Vec<TrackId> = rank.timeline.calls.iter().filter(|c| c.ops > 0).map(|c| c.track).collect();
+    launching.extend(rank.timeline.tasks.feeders());
     launching.sort_unstable();
     launching.dedup();
     let others = rank.timeline.threads.iter().filter(|t| launching.binary_search(t).is_err());

@@ -79,6 +79,14 @@ fn host(name: &str) -> Text {
         "detokenize" => Text::new("device idle, host turns tokens into text", "设备空闲，主机在把 token 转为文本"),
         "tokenizer" => Text::new("device idle, host turns text into tokens", "设备空闲，主机在把文本转为 token"),
         "rpc" => Text::new("device idle, host exchanges messages between processes", "设备空闲，主机在进程间通信"),
+        "enqueue" => Text::new(
+            "device idle, host hands operators to the thread that launches them",
+            "设备空闲，主机在把算子交给下发线程",
+        ),
+        "dequeue" => Text::new(
+            "device idle, host prepares operators that were handed to the launching thread",
+            "设备空闲，下发线程在准备收到的算子",
+        ),
         "compiled_glue" => Text::new(
             "device idle, host runs guards and glue of compiled code",
             "设备空闲，主机在执行编译代码的守卫与胶水",

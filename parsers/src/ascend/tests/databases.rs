@@ -119,3 +119,35 @@ fn a_directory_with_both_forms_is_read_once() {
     let row = trace.ledger.iter().find(|row| row.category == "msprof_1.json").unwrap();
     assert!(row.note.contains("the database holds the same"));
 }
+
+const SUMS: &str = "CREATE TABLE CommAnalyzerTime (hccl_op_name TEXT, group_name TEXT, start_timestamp REAL, elapse_time REAL, transit_time REAL, wait_time REAL);
+INSERT INTO CommAnalyzerTime VALUES ('hcom_allReduce__586_3_1','group a',1736408883000040.0,0.025,0.005,0.02);";
+
+#[test]
+fn mindspore_writes_the_same_databases_under_names_of_its_own() {
+    for (rank, name) in [(Some(3), "ascend_mindspore_profiler_3.db"), (None, "ascend_mindspore_profiler.db")] {
+        let tables = if rank.is_some() { NOW.to_owned() } else { NOW.replace("(3,1)", "(-1,1)") };
+        let folder = "host_1_20260101_ascend_ms/ASCEND_PROFILER_OUTPUT";
+        let output = Output::new()
+            .database(&format!("{folder}/{name}"), &format!("{STRINGS}{tables}"))
+            .database(&format!("{folder}/communication_analyzer.db"), SUMS)
+            .file(&format!("{folder}/minddata_pipeline_raw_3.csv"), "op_id,op_type\n")
+            .file(&format!("{folder}/later.csv"), "a,b\n");
+        let trace = read(&output.path("host_1_20260101_ascend_ms"));
+        assert_eq!((trace.manifest.value("ascend.form"), trace.processes[0].rank), (Some("database"), rank));
+        assert_eq!(ledger(&trace, "TASK/").0, 5);
+        assert_eq!(ledger(&trace, "communication_analyzer.db"), (1, 1, 25_000));
+        for (file, why) in [("minddata_", "sums over the pipeline"), ("later.csv", "unknown to this version")] {
+            let row = trace.ledger.iter().find(|row| row.category == file).unwrap();
+            assert!(row.note.contains(why), "{row:?}");
+        }
+    }
+}
+
+#[test]
+fn what_msprof_analysed_lies_beside_what_it_exported() {
+    let output = Output::new()
+        .database("PROF_1/msprof_1.db", &format!("{STRINGS}{NOW}"))
+        .database("PROF_1/analyze/communication_analyzer.db", SUMS);
+    assert_eq!(ledger(&read(&output.path("PROF_1")), "communication_analyzer.db"), (1, 1, 25_000));
+}
