@@ -184,7 +184,7 @@ const HELD: &[Held] = &[
     ("serving/mi300x-vllm/Llama-3.1-8B_latency_bs8_in128_out128_float16_mem0.9_20250807_191332.json", 0, 0, 0, ""),
     ("serving/mi300x-vllm/Llama-3.1-8B_latency_bs8_in128_out128_float16_mem0.9_20250807_191332.log", 0, 0, 0, "logs"),
     ("serving/mi300x-vllm/benchmark_run_20250807_185823.log", 0, 0, 0, "logs"),
-    // grep -c '# GPU blocks' FILE: 1 each, and no line of a step or a sample.
+    // grep -c '# GPU blocks' FILE: 1 and 2, and no line of a step or a sample.
     ("logs/mindcluster-faultdiag/st_module_testcase/kg_parse/train_call/worker-0/rank-0.txt", 0, 0, 0, ""),
     ("logs/mindcluster-faultdiag/st_module_testcase/kg_parse/train_call/worker-1/rank-0.txt", 0, 0, 0, ""),
 ];
