@@ -131,8 +131,8 @@ pub(super) struct Names {
     pub threads: FxHashMap<(i64, i64), String>,
     /// Whether an event of metadata says that no device was measured.
     pub simulated: bool,
-    /// Device of processes that do not say theirs.
-    pub usual_device: i32,
+    /// Device in whose directory the file lies, which every process of the device in it is then of.
+    pub directory: Option<i32>,
 }
 
 impl Names {
@@ -181,11 +181,12 @@ impl Names {
         of(Layer::Framework).or_else(|| of(Layer::Cann).map(|pid| pid >> 10).filter(|pid| *pid > 0))
     }
 
-    /// Ordinal of the device of a process: by its labels, else by the lower five bits of its number where the upper ones
-    /// are the host's process id, else that of the file.
+    /// Ordinal of the device of a process: by its labels, else by the directory of the file (before 2024, when numbers of
+    /// processes were counted up from the host's), else by the lower five bits of its number where the upper ones are the
+    /// host's process id.
     pub fn device(&self, pid: i64) -> i32 {
         let labelled = self.processes.get(&pid).and_then(|process| process.device);
         let packed = || (Some(pid >> 10) == self.host_pid() && pid & 31 != 31).then_some((pid & 31) as i32);
-        labelled.or_else(packed).unwrap_or(self.usual_device)
+        labelled.or(self.directory).or_else(packed).unwrap_or(0)
     }
 }

@@ -198,3 +198,18 @@ fn devices_of_early_layouts_are_those_of_their_directories() {
     let trace = read(&output.path("p"));
     assert_eq!(trace.devices.iter().map(|device| device.ordinal).collect::<Vec<_>>(), [0, 5]);
 }
+
+#[test]
+fn collectives_of_early_layouts_are_of_the_device_of_their_directory() {
+    // The numbers of processes are counted up from the host's: the lower bits of HCCL's are 27.
+    let text = r#"[{"name":"process_name","pid":1003602,"tid":0,"args":{"name":"CANN"},"ph":"M"},
+{"name":"process_name","pid":1003611,"tid":0,"args":{"name":"HCCL"},"ph":"M"},
+{"name":"thread_name","pid":1003611,"tid":1,"args":{"name":"Communication Kernel"},"ph":"M"},
+{"name":"process_name","pid":3,"tid":0,"args":{"name":"Ascend Hardware"},"ph":"M"},
+{"name":"hcom_allReduce__1_1","pid":1003611,"tid":1,"ts":56635864002.8,"dur":1,"args":{},"ph":"X"},
+{"name":"Cast","pid":3,"tid":2,"ts":56635864000.8,"dur":1,"args":{"Task Type":"AI_CORE"},"ph":"X"}]"#;
+    let output = Output::new().file("p/device_0/timeline/msprof_0_1_1.json", text);
+    let trace = read(&output.path("p"));
+    assert_eq!(trace.devices.iter().map(|device| device.ordinal).collect::<Vec<_>>(), [0]);
+    assert_eq!(rows(&trace, TrackKind::DeviceQueue).len(), 2);
+}

@@ -51,8 +51,7 @@ pub(super) fn read(layout: &Layout, sink: &mut dyn TraceSink, progress: Progress
             progress(total.saturating_mul(2 * number as u64 + pass).saturating_add(done).min(whole), whole);
         };
         reader.file = layout::name(path);
-        let usual_device = layout::device_of(path).unwrap_or(0);
-        reader.names = Names { usual_device, ..Names::default() };
+        reader.names = Names { directory: layout::device_of(path), ..Names::default() };
         reader.parts = FxHashSet::default();
         let named = events::scan(path, &|done, total| part(0, done, total), &mut |cursor| {
             let event = Event::read(cursor)?;
