@@ -174,6 +174,6 @@ fn ceilings_of_the_same_device_are_taken_in_and_those_of_another_are_named() {
 
 #[test]
 fn joined_ranks_keep_the_first_ceilings() {
-    let joined = join(vec![probed("a", 0), probed("a", 2), probed("a", 4)]).unwrap();
-    assert_eq!(joined.probes.rows.len(), 2);
+    let joined = join(vec![probed("a", 0), probed("a", 2), probed("a", 4)]);
+    assert_eq!(joined.map_or(0, |joined| joined.probes.rows.len()), 2);
 }

@@ -125,8 +125,8 @@ impl Rule for BelowCeiling {
         }
         Outcome::Abstain(Message::plain(if limited {
             Text::new(
-                "no matrix product of the capture shows the sizes and types of both of its operands; record shapes",
-                "采集中没有矩阵乘给出两个操作数的尺寸与类型；请记录形状",
+                "no matrix product could be held against its ceiling: record the sizes and types of both operands; of more than 16 rows a probe must have measured the arithmetic too",
+                "没有矩阵乘可与其上限比较：请记录两个操作数的尺寸与类型；超过 16 行者还须有探针实测的算力",
             )
         } else {
             Text::new(
