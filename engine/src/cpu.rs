@@ -1,11 +1,12 @@
-//! The CPU as a device: a program runs operator by operator, or the whole step at once on threads that meet at barriers.
+//! The CPU as a device: workers run the operators that the host launches, one by one or a whole step at once, while the host
+//! goes on.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::{
     Buffer, Config, Error, KvLayout, Weights,
     kv::KvPlan,
-    program::{BufId, Matrix, OpCall, OpKind, Program, Vector},
+    program::{BufId, Program},
     record::{Kind, Log, Span},
     rope,
 };
@@ -15,12 +16,18 @@ mod kernels;
 mod memory;
 mod ops;
 mod pool;
+mod queue;
+mod stamps;
+mod step;
 
 pub use kernels::{Isa, Kernels};
 
 use memory::Rows;
 use ops::Part;
-use pool::{Barrier, Pool};
+use pool::Pool;
+use queue::Queue;
+use stamps::Stamps;
+use step::Step;
 
 /// What a step computes on: tokens of one or more sequences.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -57,7 +64,7 @@ impl Batch {
 /// How a device is set up.
 #[derive(Clone, Copy, Debug)]
 pub struct CpuOptions {
-    /// Threads.
+    /// Workers; the host is a thread of its own.
     pub threads: usize,
     /// Instruction set.
     pub isa: Isa,
@@ -99,6 +106,14 @@ pub struct Prepared {
     model: u64,
     program: Program,
     buffers: Vec<Buffer>,
+    record: Record,
+}
+
+/// What is noted of a step while it runs; written into the log when it is over.
+struct Record {
+    stamps: Stamps,
+    /// Calls of the host, one per operator or one for all.
+    calls: Vec<Span>,
 }
 
 impl Prepared {
@@ -128,7 +143,7 @@ impl Cpu {
         let plan = KvPlan::new(&config, options.layout, options.sequences, options.context)?;
         let half = || Buffer::zeroed(plan.elements() * 4);
         let cache = (0..config.layers).map(|_| Ok([half()?, half()?])).collect::<Result<_, Error>>()?;
-        Ok(Self { config, weights, kernels, pool: Pool::new(options.threads), plan, cache })
+        Ok(Self { config, weights, kernels, pool: Pool::new(options.threads)?, plan, cache })
     }
 
     /// Gives a program its memory.
@@ -141,7 +156,9 @@ impl Cpu {
             |rows: usize, width: usize| rows.checked_mul(width).and_then(|n| n.checked_mul(4)).unwrap_or(usize::MAX);
         let buffers =
             program.buffers.iter().map(|b| Buffer::zeroed(size(b.rows, b.width))).collect::<Result<_, _>>()?;
-        Ok(Prepared { model: self.config.fingerprint(), program, buffers })
+        let ops = program.ops.len();
+        let record = Record { stamps: Stamps::new(ops, self.pool.workers()), calls: Vec::with_capacity(ops) };
+        Ok(Prepared { model: self.config.fingerprint(), program, buffers, record })
     }
 
     /// Runs a step operator by operator and returns the most likely next token of every row of logits. `log` gets every
@@ -150,57 +167,68 @@ impl Cpu {
     /// # Errors
     /// [`Error::Request`] when the batch does not fit the program, the vocabulary or the cache.
     pub fn run(&mut self, prepared: &mut Prepared, batch: &Batch, log: &mut Log) -> Result<Vec<u32>, Error> {
-        let (step, pool) = self.step(prepared, batch)?;
-        let threads = pool.threads();
-        for (number, op) in (0..).zip(step.ops) {
-            let called = log.now();
-            let mut began = 0;
-            pool.run_from(&|number| step.execute(op, Part { number, of: threads }), &mut || began = log.now());
-            let ended = log.now();
-            log.push(Kind::Op(number), Span { start: called, end: log.now() }, Span { start: began, end: ended });
-        }
-        Ok(step.chosen())
+        self.launch(prepared, batch, log, false)
     }
 
-    /// Runs a step in one go: threads meet at barriers and do not come back between operators. `log` gets the call and
-    /// every operator.
+    /// Runs a step that is launched as a whole. `log` gets the call and every operator.
     ///
     /// # Errors
     /// Those of [`Cpu::run`].
     pub fn replay(&mut self, prepared: &mut Prepared, batch: &Batch, log: &mut Log) -> Result<Vec<u32>, Error> {
-        let (step, pool) = self.step(prepared, batch)?;
-        let threads = pool.threads();
-        let barrier = Barrier::new(threads);
-        let called = log.now();
-        // When the first thread passed each barrier; written by that thread alone.
-        let passed = Mutex::new(Vec::with_capacity(step.ops.len() + 1));
+        self.launch(prepared, batch, log, true)
+    }
+
+    fn launch(
+        &mut self,
+        prepared: &mut Prepared,
+        batch: &Batch,
+        log: &mut Log,
+        at_once: bool,
+    ) -> Result<Vec<u32>, Error> {
+        let (step, pool, Record { stamps, calls }) = self.step(prepared, batch)?;
+        let (ops, workers) = (step.ops.len(), pool.workers());
+        let queue = Queue::new(ops, workers);
         let (clock, is_on) = (log.clock, log.is_on());
-        pool.run(&|number| {
-            let mut stamps = (number == 0 && is_on).then(|| passed.lock().unwrap_or_else(PoisonError::into_inner));
-            let mut stamp = || {
-                if let Some(stamps) = &mut stamps {
-                    stamps.push(clock.now());
-                }
+        let work = |number| {
+            queue.work(|op| {
+                let run = || step.execute(op, Part { number, of: workers });
+                if is_on { stamps.around(&clock, number, op, run) } else { run() }
+            });
+        };
+        calls.clear();
+        pool.run_beside(&work, |wake| {
+            let host = queue.host(wake);
+            let mut publish = |count| {
+                let start = log.now();
+                host.publish(count);
+                calls.push(Span { start, end: log.now() });
             };
-            stamp();
-            for op in step.ops {
-                step.execute(op, Part { number, of: threads });
-                barrier.wait();
-                stamp();
+            if at_once {
+                publish(ops)
+            } else {
+                (1..=ops).for_each(publish)
             }
+            let start = log.now();
+            host.wait(ops);
+            log.push(Kind::Sync, Span { start, end: log.now() });
         });
-        let returned = log.now();
-        let passed = passed.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let whole = Span { start: passed.first().copied().unwrap_or(0), end: passed.last().copied().unwrap_or(0) };
-        log.push(Kind::Replay, Span { start: called, end: returned }, whole);
-        for (number, pair) in (0..).zip(passed.windows(2)) {
-            let device = Span { start: pair[0], end: pair[1] };
-            log.push(Kind::ReplayedOp(number), Span::default(), device);
+        for (op, number) in (0..ops).zip(0u32..) {
+            match calls.get(op).filter(|_| !at_once) {
+                Some(call) => log.push_op(Kind::Op(number), *call, stamps.of(op)),
+                None => log.push_op(Kind::ReplayedOp(number), Span::default(), stamps.of(op)),
+            }
+        }
+        if let Some(call) = calls.first().filter(|_| at_once) {
+            log.push(Kind::Replay, *call);
         }
         Ok(step.chosen())
     }
 
-    fn step<'a>(&'a mut self, prepared: &'a mut Prepared, batch: &'a Batch) -> Result<(Step<'a>, &'a mut Pool), Error> {
+    fn step<'a>(
+        &'a mut self,
+        prepared: &'a mut Prepared,
+        batch: &'a Batch,
+    ) -> Result<(Step<'a>, &'a mut Pool, &'a mut Record), Error> {
         if prepared.model != self.config.fingerprint() {
             return Err(Error::Request(
                 "the program was prepared for another model; prepare it for this one".to_owned(),
@@ -235,7 +263,7 @@ impl Cpu {
             turns,
             chosen: Mutex::new(Vec::new()),
         };
-        Ok((step, pool))
+        Ok((step, pool, &mut prepared.record))
     }
 
     fn check(&self, program: &Program, batch: &Batch) -> Result<(), Error> {
@@ -264,113 +292,5 @@ impl Cpu {
             return refuse(format!("sequence {sequence} is not one of {}", self.plan.sequences));
         }
         Ok(())
-    }
-}
-
-/// A step under way: what every thread sees.
-struct Step<'a> {
-    config: &'a Config,
-    weights: &'a Weights,
-    kernels: Kernels,
-    plan: &'a KvPlan,
-    ops: &'a [OpCall],
-    buffers: Vec<Rows>,
-    cache: Vec<[Rows; 2]>,
-    batch: &'a Batch,
-    last: Vec<usize>,
-    turns: Vec<f32>,
-    chosen: Mutex<Vec<(usize, u32)>>,
-}
-
-impl<'a> Step<'a> {
-    fn chosen(self) -> Vec<u32> {
-        let mut chosen = self.chosen.into_inner().unwrap_or_else(PoisonError::into_inner);
-        chosen.sort_unstable();
-        chosen.into_iter().map(|(_, token)| token).collect()
-    }
-
-    fn rows(&self, id: BufId) -> Rows {
-        self.buffers[usize::from(id.0)]
-    }
-
-    fn matrix(&self, matrix: Matrix) -> (&'a crate::Tensor, Option<&'a [f32]>) {
-        let layer = |layer: u16| &self.weights.layers[usize::from(layer)];
-        match matrix {
-            Matrix::Head => (self.weights.head(), None),
-            Matrix::Qkv(l) => (&layer(l).qkv, layer(l).qkv_bias.as_deref()),
-            Matrix::O(l) => (&layer(l).o, None),
-            Matrix::GateUp(l) => (&layer(l).gate_up, None),
-            Matrix::Down(l) => (&layer(l).down, None),
-        }
-    }
-
-    fn vector(&self, vector: Vector) -> &'a [f32] {
-        let layer = |layer: u16| &self.weights.layers[usize::from(layer)];
-        let of_heads = |l: u16, which: usize| layer(l).qk_norm.as_ref().map_or(&[][..], |norms| &norms[which][..]);
-        match vector {
-            Vector::InputNorm(l) => &layer(l).input_norm,
-            Vector::PostNorm(l) => &layer(l).post_norm,
-            Vector::FinalNorm => &self.weights.final_norm,
-            Vector::QNorm(l) => of_heads(l, 0),
-            Vector::KNorm(l) => of_heads(l, 1),
-        }
-    }
-
-    fn heads(&self) -> attention::Heads<'_> {
-        attention::Heads {
-            plan: self.plan,
-            heads: self.config.heads,
-            kv_heads: self.config.kv_heads,
-            head_dim: self.config.head_dim,
-            sequence: &self.batch.sequences,
-            position: &self.batch.positions,
-        }
-    }
-
-    /// This thread's share of an operator.
-    fn execute(&self, op: &OpCall, part: Part) {
-        let (kernels, eps) = (&self.kernels, self.config.norm_eps);
-        match &op.kind {
-            OpKind::Embed { out } => ops::embed(part, &self.weights.embed, &self.batch.tokens, self.rows(*out)),
-            OpKind::RmsNorm { x, weight, out } => {
-                ops::rms_norm(part, kernels, self.rows(*x), self.vector(*weight), eps, self.rows(*out));
-            }
-            OpKind::AddRmsNorm { x, delta, weight, out } => {
-                // The same rows are this thread's in both.
-                ops::add(part, kernels, self.rows(*x), self.rows(*delta));
-                ops::rms_norm(part, kernels, self.rows(*x), self.vector(*weight), eps, self.rows(*out));
-            }
-            OpKind::Linear { x, matrix, rows, out } => {
-                let (weights, bias) = self.matrix(*matrix);
-                ops::linear(part, kernels, self.rows(*x), weights, bias, rows.clone(), self.rows(*out));
-            }
-            OpKind::HeadNorm { x, heads, weight } => {
-                ops::head_norm(part, kernels, self.rows(*x), heads.at, heads.count, self.vector(*weight), eps);
-            }
-            OpKind::Rope { x, heads } => {
-                ops::rope(part, self.rows(*x), heads.at, heads.count, self.config.head_dim, &self.turns);
-            }
-            OpKind::KvAppend { qkv, layer } => {
-                let [keys, values] = self.cache[usize::from(*layer)];
-                attention::append(part, self.heads(), self.rows(*qkv), keys, values);
-            }
-            OpKind::Attention { qkv, layer, out } => {
-                let [keys, values] = self.cache[usize::from(*layer)];
-                attention::attend(part, kernels, self.heads(), self.rows(*qkv), keys, values, self.rows(*out));
-            }
-            OpKind::Add { x, delta } => ops::add(part, kernels, self.rows(*x), self.rows(*delta)),
-            OpKind::SiluMul { gate_up, out } => ops::silu_mul(part, self.rows(*gate_up), self.rows(*out)),
-            OpKind::LastToken { x, out } => ops::select(part, self.rows(*x), &self.last, self.rows(*out)),
-            OpKind::Argmax { logits } => self.argmax(self.rows(*logits), part),
-        }
-    }
-
-    #[allow(unsafe_code)]
-    fn argmax(&self, logits: Rows, part: Part) {
-        for row in part.of(logits.rows, 1) {
-            // SAFETY: the operator before wrote the logits, and nobody does now.
-            let token = ops::argmax(unsafe { logits.row(row) });
-            self.chosen.lock().unwrap_or_else(PoisonError::into_inner).push((row, token));
-        }
     }
 }

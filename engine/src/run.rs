@@ -112,7 +112,7 @@ impl Engine {
         };
         let prefill = plan(tokens, options.level)?;
         let decode = plan(options.batch, options.level)?;
-        log.push(Kind::Prepare, Span { start, end: log.now() }, Span::default());
+        log.push(Kind::Prepare, Span { start, end: log.now() });
         Ok(Self { config, options, cpu, prefill, decode })
     }
 
@@ -171,9 +171,9 @@ impl Engine {
                 sequences: (0..sequences as u32).collect(),
                 tokens: tokens.clone(),
             };
-            log.push(Kind::Advance, Span { start: ran, end: log.now() }, Span::default());
+            log.push(Kind::Advance, Span { start: ran, end: log.now() });
             let span = Span { start, end: log.clock.now() };
-            log.push(Kind::Step, span, Span::default());
+            log.push(Kind::Step, span);
             if !each(&StepDone { number: log.step, span, tokens }) {
                 break;
             }
@@ -222,7 +222,7 @@ mod tests {
     #[test]
     fn every_operator_of_every_step_is_recorded_in_order_and_within_its_step() {
         for mode in [Mode::Eager, Mode::Graph] {
-            let mut log = Log::with_capacity(4096);
+            let mut log = Log::with_capacity(4096, 2);
             tokens(RunOptions { mode, ..options() }, &mut log);
             assert_eq!(log.dropped, 0);
             for step in 1..=6 {
@@ -238,6 +238,15 @@ mod tests {
                 assert!(ops.iter().all(|op| whole.start <= op.start && op.start < op.end && op.end <= whole.end));
                 let replays = of_step.iter().filter(|r| r.kind == Kind::Replay).count();
                 assert_eq!(replays, usize::from(mode == Mode::Graph));
+                let waits: Vec<_> = of_step.iter().filter(|r| r.kind == Kind::Sync).collect();
+                assert_eq!(waits.len(), 1, "{mode:?}");
+                assert!(ops.iter().all(|op| op.end <= waits[0].host.end), "{mode:?}");
+                for record in of_step.iter().filter(|r| matches!(r.kind, Kind::Op(_) | Kind::ReplayedOp(_))) {
+                    let shares = log.shares(record);
+                    assert_eq!(shares.len(), 2, "{mode:?}");
+                    assert!(shares.iter().all(|s| record.device.start <= s.start && s.end <= record.device.end));
+                    assert!(record.kind != Kind::Op(0) || record.host.start <= record.device.start);
+                }
             }
         }
     }

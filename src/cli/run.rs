@@ -202,7 +202,7 @@ pub(super) fn capture(what: &What, mut tell: impl FnMut(&StepDone)) -> anyhow::R
     let bytes = options.dtype.row_bytes(config.hidden) * (config.step_parameters() / config.hidden);
     // The log's size depends on the programs, which exist only when the engine does.
     let ops = 32 * config.layers + 64;
-    let mut log = Log::with_capacity(ops.saturating_mul(options.steps + 2).min(1 << 24));
+    let mut log = Log::with_capacity(ops.saturating_mul(options.steps + 2).min(1 << 24), options.threads);
     let mut engine = Engine::new(config, &mut *source, options, &mut log)?;
     let mut steps = Vec::new();
     engine.run(&mut log, |step| {

@@ -1,0 +1,123 @@
+//! A step under way: what every worker sees, and its share of each operator.
+
+use std::sync::{Mutex, PoisonError};
+
+use super::{
+    Batch, Kernels, attention,
+    memory::Rows,
+    ops::{self, Part},
+};
+use crate::{
+    Config, Weights,
+    kv::KvPlan,
+    program::{BufId, Matrix, OpCall, OpKind, Vector},
+};
+
+/// A step under way: what every thread sees.
+pub(super) struct Step<'a> {
+    pub config: &'a Config,
+    pub weights: &'a Weights,
+    pub kernels: Kernels,
+    pub plan: &'a KvPlan,
+    pub ops: &'a [OpCall],
+    pub buffers: Vec<Rows>,
+    pub cache: Vec<[Rows; 2]>,
+    pub batch: &'a Batch,
+    pub last: Vec<usize>,
+    pub turns: Vec<f32>,
+    pub chosen: Mutex<Vec<(usize, u32)>>,
+}
+
+impl<'a> Step<'a> {
+    pub(super) fn chosen(self) -> Vec<u32> {
+        let mut chosen = self.chosen.into_inner().unwrap_or_else(PoisonError::into_inner);
+        chosen.sort_unstable();
+        chosen.into_iter().map(|(_, token)| token).collect()
+    }
+
+    fn rows(&self, id: BufId) -> Rows {
+        self.buffers[usize::from(id.0)]
+    }
+
+    fn matrix(&self, matrix: Matrix) -> (&'a crate::Tensor, Option<&'a [f32]>) {
+        let layer = |layer: u16| &self.weights.layers[usize::from(layer)];
+        match matrix {
+            Matrix::Head => (self.weights.head(), None),
+            Matrix::Qkv(l) => (&layer(l).qkv, layer(l).qkv_bias.as_deref()),
+            Matrix::O(l) => (&layer(l).o, None),
+            Matrix::GateUp(l) => (&layer(l).gate_up, None),
+            Matrix::Down(l) => (&layer(l).down, None),
+        }
+    }
+
+    fn vector(&self, vector: Vector) -> &'a [f32] {
+        let layer = |layer: u16| &self.weights.layers[usize::from(layer)];
+        let of_heads = |l: u16, which: usize| layer(l).qk_norm.as_ref().map_or(&[][..], |norms| &norms[which][..]);
+        match vector {
+            Vector::InputNorm(l) => &layer(l).input_norm,
+            Vector::PostNorm(l) => &layer(l).post_norm,
+            Vector::FinalNorm => &self.weights.final_norm,
+            Vector::QNorm(l) => of_heads(l, 0),
+            Vector::KNorm(l) => of_heads(l, 1),
+        }
+    }
+
+    fn heads(&self) -> attention::Heads<'_> {
+        attention::Heads {
+            plan: self.plan,
+            heads: self.config.heads,
+            kv_heads: self.config.kv_heads,
+            head_dim: self.config.head_dim,
+            sequence: &self.batch.sequences,
+            position: &self.batch.positions,
+        }
+    }
+
+    /// This worker's share of an operator.
+    pub(super) fn execute(&self, op: usize, part: Part) {
+        let Some(op) = self.ops.get(op) else { return };
+        let (kernels, eps) = (&self.kernels, self.config.norm_eps);
+        match &op.kind {
+            OpKind::Embed { out } => ops::embed(part, &self.weights.embed, &self.batch.tokens, self.rows(*out)),
+            OpKind::RmsNorm { x, weight, out } => {
+                ops::rms_norm(part, kernels, self.rows(*x), self.vector(*weight), eps, self.rows(*out));
+            }
+            OpKind::AddRmsNorm { x, delta, weight, out } => {
+                // The same rows are this thread's in both.
+                ops::add(part, kernels, self.rows(*x), self.rows(*delta));
+                ops::rms_norm(part, kernels, self.rows(*x), self.vector(*weight), eps, self.rows(*out));
+            }
+            OpKind::Linear { x, matrix, rows, out } => {
+                let (weights, bias) = self.matrix(*matrix);
+                ops::linear(part, kernels, self.rows(*x), weights, bias, rows.clone(), self.rows(*out));
+            }
+            OpKind::HeadNorm { x, heads, weight } => {
+                ops::head_norm(part, kernels, self.rows(*x), heads.at, heads.count, self.vector(*weight), eps);
+            }
+            OpKind::Rope { x, heads } => {
+                ops::rope(part, self.rows(*x), heads.at, heads.count, self.config.head_dim, &self.turns);
+            }
+            OpKind::KvAppend { qkv, layer } => {
+                let [keys, values] = self.cache[usize::from(*layer)];
+                attention::append(part, self.heads(), self.rows(*qkv), keys, values);
+            }
+            OpKind::Attention { qkv, layer, out } => {
+                let [keys, values] = self.cache[usize::from(*layer)];
+                attention::attend(part, kernels, self.heads(), self.rows(*qkv), keys, values, self.rows(*out));
+            }
+            OpKind::Add { x, delta } => ops::add(part, kernels, self.rows(*x), self.rows(*delta)),
+            OpKind::SiluMul { gate_up, out } => ops::silu_mul(part, self.rows(*gate_up), self.rows(*out)),
+            OpKind::LastToken { x, out } => ops::select(part, self.rows(*x), &self.last, self.rows(*out)),
+            OpKind::Argmax { logits } => self.argmax(self.rows(*logits), part),
+        }
+    }
+
+    #[allow(unsafe_code)]
+    fn argmax(&self, logits: Rows, part: Part) {
+        for row in part.of(logits.rows, 1) {
+            // SAFETY: the operator before wrote the logits, and nobody does now.
+            let token = ops::argmax(unsafe { logits.row(row) });
+            self.chosen.lock().unwrap_or_else(PoisonError::into_inner).push((row, token));
+        }
+    }
+}
