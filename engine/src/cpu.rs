@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use crate::{
-    Buffer, Config, Error, KvLayout, Weights,
+    Buffer, Config, Error, KvLayout, Shard, Weights,
     kv::KvPlan,
     program::{BufId, Program},
     record::{Kind, Log, Span},
@@ -12,6 +12,7 @@ use crate::{
 };
 
 mod attention;
+mod comm;
 mod kernels;
 mod memory;
 mod ops;
@@ -20,6 +21,7 @@ mod queue;
 mod stamps;
 mod step;
 
+pub use comm::{Communicator, LOADING, PATIENCE, Region, World};
 pub use kernels::{Isa, Kernels};
 
 use memory::Rows;
@@ -98,6 +100,8 @@ pub struct Cpu {
     plan: KvPlan,
     /// Keys and values of each layer.
     cache: Vec<[Buffer; 2]>,
+    /// The other ranks.
+    ranks: Option<Communicator>,
 }
 
 /// A program with memory of its own.
@@ -106,6 +110,8 @@ pub struct Prepared {
     model: u64,
     program: Program,
     buffers: Vec<Buffer>,
+    /// Collectives up to and with each operator.
+    collectives: Vec<u32>,
     record: Record,
 }
 
@@ -134,16 +140,37 @@ impl Cpu {
     /// # Errors
     /// [`Error::Request`] when the processor has not the instruction set asked for, or memory runs out.
     pub fn new(config: Config, weights: Arc<Weights>, options: CpuOptions) -> Result<Self, Error> {
+        Self::of_rank(config, weights, options, None)
+    }
+
+    /// A device with a rank's part of the weights of a model, and the way to the other ranks.
+    ///
+    /// # Errors
+    /// Those of [`Cpu::new`], and [`Error::Request`] when the ranks are others than those of the weights or have other
+    /// numbers of workers.
+    pub fn of_rank(
+        config: Config,
+        weights: Arc<Weights>,
+        options: CpuOptions,
+        ranks: Option<Communicator>,
+    ) -> Result<Self, Error> {
         let kernels = Kernels::of(options.isa).ok_or_else(|| {
             Error::Request(format!("this processor has no {}; leave the choice out", options.isa.name()))
         })?;
         if weights.model != config.fingerprint() {
             return Err(Error::Request("the weights are those of another model; load them for this one".to_owned()));
         }
-        let plan = KvPlan::new(&config, options.layout, options.sequences, options.context)?;
+        if weights.shard != ranks.as_ref().map_or(Shard::WHOLE, Communicator::shard) {
+            return Err(Error::Request("the weights are those of another rank; load this one's part".to_owned()));
+        }
+        if let Some(world) = ranks.as_ref().map(Communicator::world).filter(|world| world.workers != options.threads) {
+            let (all, own) = (world.workers, options.threads);
+            return Err(Error::Request(format!("ranks have {all} workers each, not {own}; give all the same threads")));
+        }
+        let plan = KvPlan::new(&config.part(weights.shard)?, options.layout, options.sequences, options.context)?;
         let half = || Buffer::zeroed(plan.elements() * 4);
         let cache = (0..config.layers).map(|_| Ok([half()?, half()?])).collect::<Result<_, Error>>()?;
-        Ok(Self { config, weights, kernels, pool: Pool::new(options.threads)?, plan, cache })
+        Ok(Self { config, weights, kernels, pool: Pool::new(options.threads)?, plan, cache, ranks })
     }
 
     /// Gives a program its memory.
@@ -152,13 +179,26 @@ impl Cpu {
     /// [`Error::Request`] when the program does not fit the model, or memory runs out.
     pub fn prepare(&self, program: Program) -> Result<Prepared, Error> {
         program.check(&self.config)?;
+        let (needed, slot) = (program.largest_exchange(), self.ranks.as_ref().map_or(0, |ranks| ranks.world().slot));
+        if program.shard != self.weights.shard || needed > slot {
+            return Err(Error::Request(format!(
+                "the program is for rank {} of {} and exchanges {needed} elements; plan it for this rank, and memory for it",
+                program.shard.rank, program.shard.of
+            )));
+        }
         let size =
             |rows: usize, width: usize| rows.checked_mul(width).and_then(|n| n.checked_mul(4)).unwrap_or(usize::MAX);
         let buffers =
             program.buffers.iter().map(|b| Buffer::zeroed(size(b.rows, b.width))).collect::<Result<_, _>>()?;
         let ops = program.ops.len();
         let record = Record { stamps: Stamps::new(ops, self.pool.workers()), calls: Vec::with_capacity(ops) };
-        Ok(Prepared { model: self.config.fingerprint(), program, buffers, record })
+        let mut count = 0;
+        let counted = program.ops.iter().map(|op| {
+            count += u32::from(op.kind.exchanged().is_some());
+            count
+        });
+        let collectives = counted.collect();
+        Ok(Prepared { model: self.config.fingerprint(), program, buffers, collectives, record })
     }
 
     /// Runs a step operator by operator and returns the most likely next token of every row of logits. `log` gets every
@@ -221,7 +261,30 @@ impl Cpu {
         if let Some(call) = calls.first().filter(|_| at_once) {
             log.push(Kind::Replay, *call);
         }
-        Ok(step.chosen())
+        let (chosen, collectives) = (step.chosen(), prepared.collectives.last().copied().unwrap_or(0));
+        if let Some(ranks) = &mut self.ranks {
+            ranks.count = ranks.count.wrapping_add(collectives);
+            ranks.check()?;
+        }
+        Ok(chosen)
+    }
+
+    /// Waits for the other ranks, where there are any, before the first step.
+    ///
+    /// # Errors
+    /// [`Error::Lost`] when one does not come.
+    pub fn meet(&mut self) -> Result<(), Error> {
+        self.ranks.as_mut().map_or(Ok(()), |ranks| ranks.meet(LOADING))
+    }
+
+    /// Says to the other ranks that this one is done.
+    pub fn leave(&mut self) {
+        self.ranks.iter_mut().for_each(Communicator::leave);
+    }
+
+    /// Which rank of how many this is.
+    pub fn shard(&self) -> Shard {
+        self.weights.shard
     }
 
     fn step<'a>(
@@ -235,7 +298,7 @@ impl Cpu {
             ));
         }
         self.check(&prepared.program, batch)?;
-        let Self { config, weights, kernels, pool, plan, cache } = self;
+        let Self { config, weights, kernels, pool, plan, cache, ranks } = self;
         let longest = batch.positions.iter().max().map_or(0, |position| *position as usize + 1);
         let frequencies = rope::frequencies(config, longest);
         let mut turns = Vec::with_capacity(batch.tokens.len() * config.head_dim);
@@ -252,7 +315,10 @@ impl Cpu {
         };
         let step = Step {
             config,
+            heads: (config.heads / weights.shard.of, config.kv_heads / weights.shard.of),
             weights,
+            ranks: ranks.as_ref(),
+            collectives: &prepared.collectives,
             kernels: *kernels,
             plan,
             ops: &prepared.program.ops,

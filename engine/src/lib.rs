@@ -10,6 +10,7 @@ pub mod program;
 pub mod record;
 mod rope;
 pub mod run;
+mod shard;
 mod tensor;
 mod weights;
 
@@ -17,5 +18,6 @@ pub use buffer::{Buffer, Number};
 pub use config::{Config, Family, PRESETS, Rope, RopeScaling, preset};
 pub use error::Error;
 pub use kv::{KvLayout, KvPlan};
+pub use shard::Shard;
 pub use tensor::{Dtype, Q8_BLOCK, Tensor};
 pub use weights::{Checkpoint, LayerWeights, Source, Synthetic, Weights};

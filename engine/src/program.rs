@@ -3,10 +3,11 @@
 
 use std::ops::Range;
 
-use crate::{Config, Error};
+use crate::{Config, Error, Shard};
 
 mod check;
 mod plan;
+mod shard;
 
 /// How operators are divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,6 +49,8 @@ pub enum OpName {
     FinalNorm,
     LmHead,
     Argmax,
+    AllReduce,
+    AllGather,
 }
 
 impl OpName {
@@ -77,6 +80,8 @@ impl OpName {
             Self::FinalNorm => "final_norm",
             Self::LmHead => "lm_head",
             Self::Argmax => "argmax",
+            Self::AllReduce => "all_reduce",
+            Self::AllGather => "all_gather",
         }
     }
 }
@@ -217,6 +222,29 @@ pub enum OpKind {
         /// (sequences, vocab)
         logits: BufId,
     },
+    /// x = sum of x of all ranks.
+    AllReduce {
+        /// Any buffer.
+        x: BufId,
+    },
+    /// out = the parts of all ranks, side by side.
+    AllGather {
+        /// (rows, this rank's part of the width)
+        part: BufId,
+        /// (rows, width)
+        out: BufId,
+    },
+}
+
+impl OpKind {
+    /// What a rank brings to a collective and what it has afterwards; `None` of an operator that is none.
+    pub fn exchanged(&self) -> Option<(BufId, BufId)> {
+        match self {
+            Self::AllReduce { x } => Some((*x, *x)),
+            Self::AllGather { part, out } => Some((*part, *out)),
+            _ => None,
+        }
+    }
 }
 
 /// Which operator of a step: the layer, `None` outside the layers, and the place in it.
@@ -277,6 +305,8 @@ pub struct Shape {
 pub struct Program {
     /// What it was made for.
     pub shape: Shape,
+    /// Which part of the model it computes.
+    pub shard: Shard,
     /// Buffers of activations; a [`BufId`] is an index into them.
     pub buffers: Vec<BufDesc>,
     /// Operators in order.
@@ -293,6 +323,20 @@ impl Program {
     /// The step of a model.
     pub fn plan(config: &Config, shape: Shape) -> Self {
         plan::Planner::new(config, shape).plan()
+    }
+
+    /// The step of a rank that has a part of a model.
+    ///
+    /// # Errors
+    /// [`Error::Request`] when the ranks cannot have equal parts.
+    pub fn of_rank(config: &Config, shape: Shape, shard: Shard) -> Result<Self, Error> {
+        Ok(shard::pass(Self::plan(&config.part(shard)?, shape), config.vocab, shard))
+    }
+
+    /// Elements of the largest part that a rank brings to a collective.
+    pub fn largest_exchange(&self) -> usize {
+        let parts = self.ops.iter().filter_map(|op| self.buffer(op.kind.exchanged()?.0));
+        parts.map(|part| part.rows.saturating_mul(part.width)).max().unwrap_or(0)
     }
 
     /// Makes sure that every operator can run on a model: its buffers are there and of the widths and rows that it needs,

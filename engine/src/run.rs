@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::{
-    Config, Dtype, Error, KvLayout, Source, Weights,
-    cpu::{Batch, Cpu, CpuOptions, Isa, Prepared},
+    Config, Dtype, Error, KvLayout, Shard, Source, Weights,
+    cpu::{Batch, Communicator, Cpu, CpuOptions, Isa, Prepared},
     program::{Level, Logits, Program, Shape},
     record::{Kind, Log, Span},
 };
@@ -59,6 +59,17 @@ impl Default for RunOptions {
     }
 }
 
+impl RunOptions {
+    /// The programs of the prompt and of a decode step, as a rank runs them.
+    fn programs(&self, config: &Config, shard: Shard) -> Result<[Program; 2], Error> {
+        let program = |tokens| {
+            let shape = Shape { tokens, sequences: self.batch, logits: Logits::Last, level: self.level };
+            Program::of_rank(config, shape, shard)
+        };
+        Ok([program(self.batch.saturating_mul(self.prompt))?, program(self.batch)?])
+    }
+}
+
 /// A model made ready to run.
 pub struct Engine {
     config: Config,
@@ -88,15 +99,39 @@ impl Engine {
     /// # Errors
     /// Those of the weights, and [`Error::Request`] when the options fit neither the model nor the memory.
     pub fn new(config: Config, source: &mut dyn Source, options: RunOptions, log: &mut Log) -> Result<Self, Error> {
+        Self::of_rank(config, source, options, None, log)
+    }
+
+    /// Elements of the largest part that a rank brings to a collective of such a run.
+    ///
+    /// # Errors
+    /// [`Error::Request`] when the ranks cannot have equal parts.
+    pub fn largest_exchange(config: &Config, options: &RunOptions, ranks: usize) -> Result<usize, Error> {
+        let shard = Shard { rank: ranks.saturating_sub(1), of: ranks };
+        let [prefill, decode] = options.programs(config, shard)?;
+        Ok(prefill.largest_exchange().max(decode.largest_exchange()))
+    }
+
+    /// Loads a rank's part of the weights; `ranks` is the way to the others. See [`Engine::new`].
+    ///
+    /// # Errors
+    /// Those of [`Engine::new`], and [`Error::Request`] when the ranks cannot have equal parts.
+    pub fn of_rank(
+        config: Config,
+        source: &mut dyn Source,
+        options: RunOptions,
+        ranks: Option<Communicator>,
+        log: &mut Log,
+    ) -> Result<Self, Error> {
+        let shard = ranks.as_ref().map_or(Shard::WHOLE, Communicator::shard);
         let context = options.prompt.saturating_add(options.steps);
-        let tokens = options.batch.saturating_mul(options.prompt);
-        if options.batch == 0 || options.prompt == 0 || tokens > MAX_PREFILL {
+        if options.batch == 0 || options.prompt == 0 || options.batch.saturating_mul(options.prompt) > MAX_PREFILL {
             return Err(Error::Request(format!(
                 "cannot read {} prompts of {} tokens at once; choose at least one of each and at most {MAX_PREFILL} tokens",
                 options.batch, options.prompt
             )));
         }
-        let weights = Arc::new(Weights::load(&config, options.dtype, source)?);
+        let weights = Arc::new(Weights::load_part(&config, shard, options.dtype, source)?);
         let cpu = CpuOptions {
             threads: options.threads,
             isa: options.isa,
@@ -104,14 +139,10 @@ impl Engine {
             sequences: options.batch,
             context,
         };
-        let cpu = Cpu::new(config.clone(), weights, cpu)?;
+        let cpu = Cpu::of_rank(config.clone(), weights, cpu, ranks)?;
         let start = log.now();
-        let plan = |tokens, level| {
-            let shape = Shape { tokens, sequences: options.batch, logits: Logits::Last, level };
-            cpu.prepare(Program::plan(&config, shape))
-        };
-        let prefill = plan(tokens, options.level)?;
-        let decode = plan(options.batch, options.level)?;
+        let [prefill, decode] = options.programs(&config, shard)?;
+        let (prefill, decode) = (cpu.prepare(prefill)?, cpu.prepare(decode)?);
         log.push(Kind::Prepare, Span { start, end: log.now() });
         Ok(Self { config, options, cpu, prefill, decode })
     }
@@ -127,6 +158,11 @@ impl Engine {
         &self.options
     }
 
+    /// Which rank of how many this is.
+    pub fn shard(&self) -> Shard {
+        self.cpu.shard()
+    }
+
     /// The shape of the model.
     pub fn config(&self) -> &Config {
         &self.config
@@ -140,7 +176,8 @@ impl Engine {
     /// Reads the prompts and decodes; `each` is told of every step and may end the run by returning `false`.
     ///
     /// # Errors
-    /// [`Error::Request`] when a step does not fit, which the options exclude.
+    /// [`Error::Request`] when a step does not fit, which the options exclude, and [`Error::Lost`] when another rank does not
+    /// take part any more.
     pub fn run(&mut self, log: &mut Log, mut each: impl FnMut(&StepDone) -> bool) -> Result<(), Error> {
         let sequences = self.options.batch;
         let vocab = u32::try_from(self.config.vocab).unwrap_or(u32::MAX);
@@ -154,6 +191,7 @@ impl Engine {
                 batch.sequences.push(sequence as u32);
             }
         }
+        self.cpu.meet()?;
         for step in 0..=self.options.steps {
             log.step = u32::try_from(step).unwrap_or(u32::MAX);
             let start = log.clock.now();
@@ -178,6 +216,7 @@ impl Engine {
                 break;
             }
         }
+        self.cpu.leave();
         Ok(())
     }
 }
@@ -186,7 +225,11 @@ impl Engine {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
-    use crate::{Synthetic, preset};
+    use crate::{
+        Synthetic,
+        cpu::{PATIENCE, Region, World},
+        preset,
+    };
 
     fn tokens(options: RunOptions, log: &mut Log) -> Vec<Vec<u32>> {
         let mut engine = Engine::new(preset("tiny").unwrap(), &mut Synthetic, options, log).unwrap();
@@ -217,6 +260,50 @@ mod tests {
             let first: Vec<Vec<u32>> = batch.iter().map(|tokens| vec![tokens[0]]).collect();
             assert_eq!(first, alone, "{mode:?} {level:?} {layout:?}");
         }
+    }
+
+    /// Runs two ranks on threads; what each gave.
+    fn two_ranks(options: &RunOptions, stop_second: bool) -> [Result<Vec<Vec<u32>>, Error>; 2] {
+        let config = preset("tiny").unwrap();
+        let slot = Engine::largest_exchange(&config, options, 2).unwrap();
+        let world = World { ranks: 2, workers: options.threads, slot };
+        let region = Arc::new(Region::of_threads(world).unwrap());
+        std::thread::scope(|scope| {
+            let run = |number| {
+                let rank = Communicator::new(Arc::clone(&region), number, PATIENCE).unwrap();
+                let (config, options) = (config.clone(), options.clone());
+                scope.spawn(move || {
+                    let log = &mut Log::off();
+                    let mut engine = Engine::of_rank(config, &mut Synthetic, options, Some(rank), log).unwrap();
+                    if stop_second && number == 1 {
+                        return Ok(Vec::new());
+                    }
+                    let mut all = Vec::new();
+                    engine.run(log, |step| {
+                        all.push(step.tokens.clone());
+                        true
+                    })?;
+                    Ok(all)
+                })
+            };
+            [run(0), run(1)].map(|rank| rank.join().unwrap())
+        })
+    }
+
+    #[test]
+    fn two_ranks_decode_what_one_does() {
+        let alone = tokens(RunOptions { batch: 3, ..options() }, &mut Log::off());
+        for (mode, level) in [(Mode::Eager, Level::Canonical), (Mode::Graph, Level::Fused)] {
+            for given in two_ranks(&RunOptions { batch: 3, mode, level, threads: 1, ..options() }, false) {
+                assert_eq!(given.unwrap(), alone, "{mode:?} {level:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_rank_that_is_gone_is_named_by_the_others() {
+        let [first, _] = two_ranks(&options(), true);
+        assert!(first.unwrap_err().to_string().contains("rank 1 is lost"));
     }
 
     #[test]

@@ -25,10 +25,15 @@ impl Part {
     }
 }
 
-pub(super) fn embed(part: Part, table: &Tensor, tokens: &[u32], out: Rows) {
+/// Rows of the embedding table, of which this rank has those from `first` on; the others are 0.
+pub(super) fn embed(part: Part, table: &Tensor, first: usize, tokens: &[u32], out: Rows) {
     for row in part.of(tokens.len(), 1) {
         // SAFETY: this thread alone has the rows of its share.
-        table.read_row(tokens[row] as usize, unsafe { out.row_mut(row) });
+        let out = unsafe { out.row_mut(row) };
+        match (tokens[row] as usize).checked_sub(first).filter(|token| *token < table.rows) {
+            Some(token) => table.read_row(token, out),
+            None => out.fill(0.0),
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use super::{
-    Batch, Kernels, attention,
+    Batch, Communicator, Kernels, attention,
     memory::Rows,
     ops::{self, Part},
 };
@@ -16,10 +16,16 @@ use crate::{
 /// A step under way: what every thread sees.
 pub(super) struct Step<'a> {
     pub config: &'a Config,
+    /// Query heads and key heads of this rank.
+    pub heads: (usize, usize),
     pub weights: &'a Weights,
     pub kernels: Kernels,
     pub plan: &'a KvPlan,
     pub ops: &'a [OpCall],
+    /// The other ranks.
+    pub ranks: Option<&'a Communicator>,
+    /// Collectives up to and with each operator.
+    pub collectives: &'a [u32],
     pub buffers: Vec<Rows>,
     pub cache: Vec<[Rows; 2]>,
     pub batch: &'a Batch,
@@ -62,23 +68,32 @@ impl<'a> Step<'a> {
         }
     }
 
-    fn heads(&self) -> attention::Heads<'_> {
+    fn attended(&self) -> attention::Heads<'_> {
         attention::Heads {
             plan: self.plan,
-            heads: self.config.heads,
-            kv_heads: self.config.kv_heads,
+            heads: self.heads.0,
+            kv_heads: self.heads.1,
             head_dim: self.config.head_dim,
             sequence: &self.batch.sequences,
             position: &self.batch.positions,
         }
     }
 
+    /// Number of the collective that an operator is.
+    fn seq(&self, op: usize) -> u32 {
+        let before = self.collectives.get(op).copied().unwrap_or(0);
+        self.ranks.map_or(0, |ranks| ranks.count).wrapping_add(before)
+    }
+
     /// This worker's share of an operator.
-    pub(super) fn execute(&self, op: usize, part: Part) {
-        let Some(op) = self.ops.get(op) else { return };
+    pub(super) fn execute(&self, number: usize, part: Part) {
+        let Some(op) = self.ops.get(number) else { return };
         let (kernels, eps) = (&self.kernels, self.config.norm_eps);
         match &op.kind {
-            OpKind::Embed { out } => ops::embed(part, &self.weights.embed, &self.batch.tokens, self.rows(*out)),
+            OpKind::Embed { out } => {
+                let first = self.weights.shard.range(self.config.vocab).start;
+                ops::embed(part, &self.weights.embed, first, &self.batch.tokens, self.rows(*out));
+            }
             OpKind::RmsNorm { x, weight, out } => {
                 ops::rms_norm(part, kernels, self.rows(*x), self.vector(*weight), eps, self.rows(*out));
             }
@@ -99,16 +114,27 @@ impl<'a> Step<'a> {
             }
             OpKind::KvAppend { qkv, layer } => {
                 let [keys, values] = self.cache[usize::from(*layer)];
-                attention::append(part, self.heads(), self.rows(*qkv), keys, values);
+                attention::append(part, self.attended(), self.rows(*qkv), keys, values);
             }
             OpKind::Attention { qkv, layer, out } => {
                 let [keys, values] = self.cache[usize::from(*layer)];
-                attention::attend(part, kernels, self.heads(), self.rows(*qkv), keys, values, self.rows(*out));
+                attention::attend(part, kernels, self.attended(), self.rows(*qkv), keys, values, self.rows(*out));
             }
             OpKind::Add { x, delta } => ops::add(part, kernels, self.rows(*x), self.rows(*delta)),
             OpKind::SiluMul { gate_up, out } => ops::silu_mul(part, self.rows(*gate_up), self.rows(*out)),
             OpKind::LastToken { x, out } => ops::select(part, self.rows(*x), &self.last, self.rows(*out)),
             OpKind::Argmax { logits } => self.argmax(self.rows(*logits), part),
+            // What a lost rank leaves undone is told when the step is over; until then nobody waits for anybody.
+            OpKind::AllReduce { x } => {
+                if let Some(ranks) = self.ranks {
+                    let _ = ranks.all_reduce(self.seq(number), part, kernels, self.rows(*x));
+                }
+            }
+            OpKind::AllGather { part: piece, out } => {
+                if let Some(ranks) = self.ranks {
+                    let _ = ranks.all_gather(self.seq(number), part, self.rows(*piece), self.rows(*out));
+                }
+            }
         }
     }
 

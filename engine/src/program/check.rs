@@ -9,7 +9,7 @@ pub(super) fn check(program: &Program, config: &Config) -> Result<(), Error> {
         Logits::Last => program.shape.sequences,
         Logits::All => program.shape.tokens,
     };
-    let checker = Checker { program, config, logit_rows };
+    let checker = Checker { program, config: &config.part(program.shard)?, logit_rows };
     match program.ops.iter().find(|op| !checker.fits(op)) {
         Some(op) => Err(Error::Request(format!(
             "operator '{}' (layer {:?}, place {}) does not fit the model; plan the program again for it",
@@ -75,6 +75,13 @@ impl Checker<'_> {
                     && distinct(&[*x, *out])
             }
             OpKind::Argmax { logits } => self.is(*logits, self.logit_rows, config.vocab),
+            OpKind::AllReduce { x } => self.program.shard.of > 1 && self.rows(*x).is_some(),
+            OpKind::AllGather { part, out } => {
+                let width = self.width(*out).unwrap_or(0);
+                self.program.shard.of > 1
+                    && self.is(*part, self.rows(*out).unwrap_or(0), self.program.shard.range(width).len())
+                    && distinct(&[*part, *out])
+            }
         }
     }
 
@@ -108,7 +115,7 @@ impl Checker<'_> {
     fn matrix(&self, matrix: Matrix) -> Option<(usize, usize)> {
         let c = self.config;
         let (layer, shape) = match matrix {
-            Matrix::Head => return Some((c.vocab, c.hidden)),
+            Matrix::Head => return Some((self.program.shard.range(c.vocab).len(), c.hidden)),
             Matrix::Qkv(layer) => (layer, (c.q_width() + 2 * c.kv_width(), c.hidden)),
             Matrix::O(layer) => (layer, (c.hidden, c.q_width())),
             Matrix::GateUp(layer) => (layer, (2 * c.intermediate, c.hidden)),
@@ -138,7 +145,7 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
     use crate::{
-        preset,
+        Shard, preset,
         program::{Level, Shape},
     };
 
@@ -159,8 +166,23 @@ mod tests {
     }
 
     #[test]
+    fn a_rank_adds_up_what_it_has_a_part_of_and_its_program_fits_no_whole_model() {
+        let config = preset("tiny").unwrap();
+        let shape = Shape { tokens: 6, sequences: 2, logits: Logits::Last, level: Level::Fused };
+        let mut program = Program::of_rank(&config, shape, Shard { rank: 1, of: 2 }).unwrap();
+        program.check(&config).unwrap();
+        let exchanges = program.ops.iter().filter(|op| op.kind.exchanged().is_some()).count();
+        assert_eq!(exchanges, 1 + 2 * config.layers + 1, "embedding, two of each layer, logits");
+        assert_eq!(program.largest_exchange(), (6 * config.hidden).max(2 * config.vocab / 2));
+        program.shard = Shard::WHOLE;
+        assert!(program.check(&config).is_err());
+    }
+
+    #[test]
     fn operators_that_would_write_what_they_read_or_beyond_their_buffers_are_refused() {
-        let (fitting, config) = program("qwen3-0.6b", Level::Fused);
+        let config = preset("qwen3-0.6b").unwrap();
+        let shape = Shape { tokens: 6, sequences: 2, logits: Logits::Last, level: Level::Fused };
+        let fitting = Program::of_rank(&config, shape, Shard { rank: 0, of: 2 }).unwrap();
         let mut refused = 0;
         for i in 0..fitting.ops.len() {
             let mut changed = fitting.clone();
@@ -175,6 +197,8 @@ mod tests {
                 OpKind::Rope { heads, .. } | OpKind::HeadNorm { heads, .. } => heads.count += 100,
                 OpKind::KvAppend { layer, .. } => *layer = u16::MAX,
                 OpKind::Embed { out } | OpKind::Argmax { logits: out } => *out = BufId(u16::MAX),
+                OpKind::AllReduce { x } => *x = BufId(u16::MAX),
+                OpKind::AllGather { part, out } => *part = *out,
             }
             assert!(changed.check(&config).is_err(), "{:?}", changed.ops[i]);
             refused += 1;
