@@ -10,8 +10,8 @@ use engine::{
     run::{Engine, Mode},
 };
 use model::{
-    Category, Clock, Detail, Device, KernelDetail, Ns, OpDetail, ProcessId, Provenance, Reading, Severity, Slice,
-    StringId, SyncKind, TraceSink, TrackId, TrackKey, TrackKind,
+    Category, Clock, CollectiveCall, Detail, Device, KernelDetail, Ns, OpDetail, ProcessId, Provenance, Reading,
+    Severity, Slice, StringId, SyncKind, TraceSink, TrackId, TrackKey, TrackKind,
 };
 
 use crate::host::Host;
@@ -23,6 +23,8 @@ pub struct Facts<'f> {
     pub model: &'f str,
     /// Whether the weights were made from their names.
     pub synthetic: bool,
+    /// What the ranks of the run are, `threads` or `processes`; only meant where there are several.
+    pub ranks: &'f str,
     /// The machine.
     pub host: &'f Host,
 }
@@ -32,7 +34,9 @@ pub fn collect(engine: &Engine, log: &Log, facts: Facts<'_>, sink: &mut dyn Trac
     sink.clock(Clock::AsIs { unix_zero: log.clock.unix_zero });
     manifest(engine, facts, sink);
     let process = sink.process(0);
-    sink.describe_process(process, Some(i64::from(std::process::id())), Some("strato"), None);
+    let shard = engine.shard();
+    let rank = u32::try_from(shard.rank).ok().filter(|_| shard.of > 1);
+    sink.describe_process(process, Some(i64::from(std::process::id())), Some("strato"), rank);
     let name = facts.host.cpu.value().map(|name| sink.intern(name));
     let vendor = Some(sink.intern("cpu"));
     let cores = u32::try_from(engine.options().threads).ok();
@@ -52,7 +56,7 @@ pub fn collect(engine: &Engine, log: &Log, facts: Facts<'_>, sink: &mut dyn Trac
     });
     let workers = workers.collect();
     let names = engine.programs().map(|program| Names::of(program, engine, sink));
-    let mut writer = Writer { sink, process, host, queue, workers, engine, names, correlation: 0 };
+    let mut writer = Writer { sink, process, host, queue, workers, engine, names, correlation: 0, collectives: 0 };
     let mut steps = log.records();
     while let Some(first) = steps.first() {
         let (step, rest) = steps.split_at(steps.iter().take_while(|record| record.step == first.step).count());
@@ -71,6 +75,11 @@ fn manifest(engine: &Engine, facts: Facts<'_>, sink: &mut dyn TraceSink) {
     let (config, options) = (engine.config(), engine.options());
     let weights = if facts.synthetic { "synthetic, from tensor names" } else { "checkpoint" };
     let graph = if options.mode == Mode::Graph { "full graph" } else { "eager" };
+    let ranks = engine.shard().of;
+    if ranks > 1 {
+        let library = format!("stratoscope shared memory between {}", facts.ranks);
+        sink.manifest("software.comm_library", &library, Provenance::Observed);
+    }
     for (key, value) in [
         ("model.name", facts.model.to_owned()),
         ("model.revision", weights.to_owned()),
@@ -89,8 +98,8 @@ fn manifest(engine: &Engine, facts: Facts<'_>, sink: &mut dyn TraceSink) {
         ("workload.stop_rule", "number of tokens".to_owned()),
         ("workload.sampling", "greedy".to_owned()),
         ("service.scenario", if options.batch == 1 { "single stream" } else { "fixed batch" }.to_owned()),
-        ("parallel.tp", "1".to_owned()),
-        ("parallel.world_size", "1".to_owned()),
+        ("parallel.tp", ranks.to_string()),
+        ("parallel.world_size", ranks.to_string()),
         ("caps.batch", options.batch.to_string()),
         ("measurement.traced", "by the engine itself".to_owned()),
         ("measurement.timer", "monotonic clock of the host".to_owned()),
@@ -121,6 +130,8 @@ struct Names {
     /// As the device runs them, with type and instruction set.
     kernels: Vec<StringId>,
     shapes: Vec<Detail>,
+    /// What a collective is, without its number.
+    collectives: Vec<Option<CollectiveCall>>,
 }
 
 impl Names {
@@ -140,8 +151,23 @@ impl Names {
                 .map(|op| sink.intern(&format!("strato_{}_{dtype}_{isa}", op.name.text())))
                 .collect(),
             shapes: program.ops.iter().map(|_| Detail::Op(OpDetail { shapes, dtypes })).collect(),
+            collectives: program.ops.iter().map(|op| collective(program, op, sink)).collect(),
         }
     }
+}
+
+/// What an operator exchanges between ranks, in the words of the field.
+fn collective(program: &Program, op: &OpCall, sink: &mut dyn TraceSink) -> Option<CollectiveCall> {
+    let result = program.buffer(op.kind.exchanged()?.1)?;
+    let name = op.name.text().replace('_', "");
+    Some(CollectiveCall {
+        op: Some(sink.intern(&name)),
+        group: Some(sink.intern("tp")),
+        group_size: u32::try_from(program.shard.of).ok(),
+        seq: None,
+        bytes: i64::try_from(result.rows * result.width * 4).ok(),
+        dtype: Some(sink.intern("f32")),
+    })
 }
 
 struct Writer<'w> {
@@ -155,6 +181,8 @@ struct Writer<'w> {
     names: [Names; 2],
     /// Correlation of the last launch.
     correlation: i64,
+    /// Collectives so far: every rank runs the same ones in the same order, so this numbers them alike.
+    collectives: i64,
 }
 
 impl Writer<'_> {
@@ -195,12 +223,12 @@ impl Writer<'_> {
                 let (Some(name), shapes) = (names.ops.get(op).copied(), names.shapes.get(op).cloned()) else { return };
                 self.put(self.host, name, Category::FrameworkOp, record.host, None, shapes.as_ref());
                 self.on_host("strato_launch", Category::HostApi, record.host, Some(correlation), None);
-                self.kernel(record, shares, op, correlation, None);
+                self.kernel(record, shares, op, correlation, KernelDetail::default());
             }
             Kind::Replay => self.on_host("strato_graph_launch", Category::HostApi, record.host, Some(replay), None),
             Kind::ReplayedOp(op) => {
                 let node = KernelDetail { graph: Some(1), graph_node: Some(i64::from(op)), ..KernelDetail::default() };
-                self.kernel(record, shares, op as usize, replay, Some(&Detail::Kernel(node)));
+                self.kernel(record, shares, op as usize, replay, node);
             }
         }
     }
@@ -216,10 +244,15 @@ impl Writer<'_> {
         self.on_host(&name, Category::UserRange, record.host, None, None);
     }
 
-    fn kernel(&mut self, record: &Record, shares: &[Span], op: usize, correlation: i64, detail: Option<&Detail>) {
+    fn kernel(&mut self, record: &Record, shares: &[Span], op: usize, correlation: i64, mut detail: KernelDetail) {
         let names = &self.names[usize::from(record.step > 0)];
+        if let Some(call) = names.collectives.get(op).and_then(Option::as_ref) {
+            self.collectives += 1;
+            detail.collective = Some(Box::new(CollectiveCall { seq: Some(self.collectives), ..call.clone() }));
+        }
+        let detail = (detail != KernelDetail::default()).then_some(Detail::Kernel(detail));
         let (Some(kernel), Some(share)) = (names.kernels.get(op).copied(), names.ops.get(op).copied()) else { return };
-        self.put(self.queue, kernel, Category::Kernel, record.device, Some(correlation), detail);
+        self.put(self.queue, kernel, Category::Kernel, record.device, Some(correlation), detail.as_ref());
         for (worker, span) in shares.iter().enumerate() {
             if let Some(track) = self.workers.get(worker).copied() {
                 self.put(track, share, Category::DeviceRange, *span, None, None);
@@ -267,7 +300,7 @@ mod tests {
         let mut engine = Engine::new(preset("tiny").unwrap(), &mut Synthetic, options, &mut log).unwrap();
         engine.run(&mut log, |_| true).unwrap();
         let mut builder = TraceBuilder::new("run", "strato");
-        let facts = Facts { model: "tiny", synthetic: true, host: &Host::read() };
+        let facts = Facts { model: "tiny", synthetic: true, ranks: "threads", host: &Host::read() };
         collect(&engine, &log, facts, &mut builder);
         (builder.finish(), engine.programs()[1].ops.len())
     }
