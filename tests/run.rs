@@ -29,6 +29,7 @@ fn the_same_command_gives_the_same_tokens_however_steps_are_started_and_divided(
     for more in [
         &["--mode", "graph"][..],
         &["--level", "fused", "--kv-block", "4"],
+        &["--level", "composite", "--sync", "per-op", "--sampling", "host"],
         &["--threads", "1"],
         &["--batch", "3", "--mode", "graph", "--level", "fused"],
     ] {
@@ -117,6 +118,50 @@ fn a_rank_that_is_killed_ends_the_run_with_its_number() {
     let output = run.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && said.contains("rank 1 ended with signal: 9"), "{said}");
+}
+
+/// A rule that knew what was put in would pass every examination and find nothing on a user's machine.
+#[test]
+fn what_was_put_in_is_written_down_and_no_diagnosis_reads_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = ["--inject", "extra_sync:every=op", "--inject", "host_delay:us=20", "-o", "run.strato", "--quiet"];
+    assert_eq!(strato(&[TINY, &run].concat(), directory.path()).status.code(), Some(0));
+    let truth = collectors::engine_run::TRUTH;
+    let mut traces = stratoscope::store::load(&directory.path().join("run.strato")).unwrap();
+    assert_eq!(traces[0].manifest.value(truth), Some("extra_sync:every=op host_delay:us=20"));
+
+    let diagnose = |directory: &Path| {
+        ["json", "md"].map(|form| {
+            let output = strato(&["diagnose", "run.strato", "--format", form], directory);
+            assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+            output.stdout
+        })
+    };
+    let told = diagnose(directory.path());
+    for other in [None, Some("no_graph")] {
+        let mut manifest = model::Manifest::default();
+        for (key, entry) in traces[0].manifest.iter().filter(|(key, _)| *key != truth) {
+            manifest.set(key, entry.value.clone(), entry.provenance);
+        }
+        if let Some(other) = other {
+            manifest.set(truth, other, model::Provenance::Observed);
+        }
+        traces[0].manifest = manifest;
+        let copy = tempfile::tempdir().unwrap();
+        stratoscope::store::save(&copy.path().join("run.strato"), &traces).unwrap();
+        assert!(diagnose(copy.path()) == told, "the diagnosis of the same run differs with the truth {other:?}");
+    }
+}
+
+#[test]
+fn injections_are_listed_and_unknown_ones_refused_with_the_list() {
+    let directory = tempfile::tempdir().unwrap();
+    let list = strato(&["run", "--inject", "help"], directory.path());
+    let list = String::from_utf8(list.stdout).unwrap();
+    assert!(list.lines().count() >= 17 && list.contains("gil_like_stall"), "{list}");
+    let refused = strato(&["run", "--model", "tiny", "--inject", "gremlins"], directory.path());
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("bandwidth_thief"));
 }
 
 #[test]

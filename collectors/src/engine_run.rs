@@ -10,8 +10,8 @@ use engine::{
     run::{Engine, Mode},
 };
 use model::{
-    Category, Clock, CollectiveCall, Detail, Device, KernelDetail, Ns, OpDetail, ProcessId, Provenance, Reading,
-    Severity, Slice, StringId, SyncKind, TraceSink, TrackId, TrackKey, TrackKind,
+    Category, Clock, CollectiveCall, CopyDetail, Detail, Device, KernelDetail, Ns, OpDetail, ProcessId, Provenance,
+    Reading, Severity, Slice, StringId, SyncKind, TraceSink, TrackId, TrackKey, TrackKind,
 };
 
 use crate::host::Host;
@@ -71,10 +71,17 @@ pub fn collect(engine: &Engine, log: &Log, facts: Facts<'_>, sink: &mut dyn Trac
     }
 }
 
+/// What was put into a run on purpose. It stands beside the capture to score a diagnosis, which must not read it.
+pub const TRUTH: &str = "truth.injected";
+
 fn manifest(engine: &Engine, facts: Facts<'_>, sink: &mut dyn TraceSink) {
     let (config, options) = (engine.config(), engine.options());
     let weights = if facts.synthetic { "synthetic, from tensor names" } else { "checkpoint" };
     let graph = if options.mode == Mode::Graph { "full graph" } else { "eager" };
+    let faults = &options.faults.asked;
+    if !faults.is_empty() {
+        sink.manifest(TRUTH, &faults.join(" "), Provenance::Observed);
+    }
     let ranks = engine.shard().of;
     if ranks > 1 {
         let library = format!("stratoscope shared memory between {}", facts.ranks);
@@ -211,6 +218,30 @@ impl Writer<'_> {
         match record.kind {
             Kind::Step => self.range(record),
             Kind::Prepare => self.on_host("strato_prepare", Category::HostApi, record.host, None, None),
+            Kind::Alloc => self.on_host("strato_malloc", Category::HostApi, record.host, None, None),
+            Kind::Free => self.on_host("strato_free", Category::HostApi, record.host, None, None),
+            Kind::Sample => self.on_host("strato_sample", Category::FrameworkOp, record.host, None, None),
+            Kind::Fallback(op) => {
+                let names = &self.names[usize::from(record.step > 0)];
+                if let Some(name) = names.ops.get(op as usize).copied() {
+                    self.put(self.host, name, Category::FrameworkOp, record.host, None, None);
+                }
+            }
+            Kind::Copy(bytes) => {
+                self.correlation += 1;
+                let correlation = Some(self.correlation);
+                self.on_host("strato_memcpy", Category::HostApi, record.host, correlation, None);
+                let mut word = |text| Some(self.sink.intern(text));
+                let copy = Detail::Copy(CopyDetail {
+                    direction: word("HtoD"),
+                    src: word("pageable"),
+                    dst: word("device"),
+                    bytes: i64::try_from(bytes).ok(),
+                    graph_node: None,
+                });
+                let name = self.sink.intern("strato_memcpy");
+                self.put(self.queue, name, Category::Memcpy, record.host, correlation, Some(&copy));
+            }
             Kind::Advance => self.on_host("strato_advance", Category::FrameworkOp, record.host, None, None),
             Kind::Sync => {
                 let detail = Some(&Detail::Sync(SyncKind::Stream));

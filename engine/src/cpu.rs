@@ -5,15 +5,18 @@ use std::sync::{Arc, Mutex};
 
 use crate::{
     Buffer, Config, Error, KvLayout, Shard, Weights,
+    inject::{Faults, HostHook},
     kv::KvPlan,
     program::{BufId, Program},
-    record::{Kind, Log, Span},
+    record::Log,
     rope,
+    run::Sync,
 };
 
 mod attention;
 mod comm;
 mod kernels;
+mod launch;
 mod memory;
 mod ops;
 mod pool;
@@ -24,10 +27,9 @@ mod step;
 pub use comm::{Communicator, LOADING, PATIENCE, Region, World};
 pub use kernels::{Isa, Kernels};
 
+use launch::{Driver, Record};
 use memory::Rows;
-use ops::Part;
 use pool::Pool;
-use queue::Queue;
 use stamps::Stamps;
 use step::Step;
 
@@ -102,6 +104,11 @@ pub struct Cpu {
     cache: Vec<[Buffer; 2]>,
     /// The other ranks.
     ranks: Option<Communicator>,
+    /// When the host waits for a step under way.
+    sync: Sync,
+    faults: Faults,
+    /// What holds up the host.
+    hook: Option<HostHook>,
 }
 
 /// A program with memory of its own.
@@ -115,17 +122,16 @@ pub struct Prepared {
     record: Record,
 }
 
-/// What is noted of a step while it runs; written into the log when it is over.
-struct Record {
-    stamps: Stamps,
-    /// Calls of the host, one per operator or one for all.
-    calls: Vec<Span>,
-}
-
 impl Prepared {
     /// The program.
     pub fn program(&self) -> &Program {
         &self.program
+    }
+
+    /// The most likely token of each row of logits after a step.
+    pub fn most_likely(&self) -> Vec<u32> {
+        let width = self.program.buffer(self.program.logits).map_or(1, |logits| logits.width.max(1));
+        self.values(self.program.logits).chunks_exact(width).map(ops::argmax).collect()
     }
 
     /// Content of a buffer after a step, (rows, width).
@@ -170,7 +176,18 @@ impl Cpu {
         let plan = KvPlan::new(&config.part(weights.shard)?, options.layout, options.sequences, options.context)?;
         let half = || Buffer::zeroed(plan.elements() * 4);
         let cache = (0..config.layers).map(|_| Ok([half()?, half()?])).collect::<Result<_, Error>>()?;
-        Ok(Self { config, weights, kernels, pool: Pool::new(options.threads)?, plan, cache, ranks })
+        Ok(Self {
+            config,
+            weights,
+            kernels,
+            pool: Pool::new(options.threads)?,
+            plan,
+            cache,
+            ranks,
+            sync: Sync::default(),
+            faults: Faults::default(),
+            hook: None,
+        })
     }
 
     /// Gives a program its memory.
@@ -218,55 +235,14 @@ impl Cpu {
         self.launch(prepared, batch, log, true)
     }
 
-    fn launch(
-        &mut self,
-        prepared: &mut Prepared,
-        batch: &Batch,
-        log: &mut Log,
-        at_once: bool,
-    ) -> Result<Vec<u32>, Error> {
-        let (step, pool, Record { stamps, calls }) = self.step(prepared, batch)?;
-        let (ops, workers) = (step.ops.len(), pool.workers());
-        let queue = Queue::new(ops, workers);
-        let (clock, is_on) = (log.clock, log.is_on());
-        let work = |number| {
-            queue.work(|op| {
-                let run = || step.execute(op, Part { number, of: workers });
-                if is_on { stamps.around(&clock, number, op, run) } else { run() }
-            });
-        };
-        calls.clear();
-        pool.run_beside(&work, |wake| {
-            let host = queue.host(wake);
-            let mut publish = |count| {
-                let start = log.now();
-                host.publish(count);
-                calls.push(Span { start, end: log.now() });
-            };
-            if at_once {
-                publish(ops)
-            } else {
-                (1..=ops).for_each(publish)
-            }
-            let start = log.now();
-            host.wait(ops);
-            log.push(Kind::Sync, Span { start, end: log.now() });
-        });
-        for (op, number) in (0..ops).zip(0u32..) {
-            match calls.get(op).filter(|_| !at_once) {
-                Some(call) => log.push_op(Kind::Op(number), *call, stamps.of(op)),
-                None => log.push_op(Kind::ReplayedOp(number), Span::default(), stamps.of(op)),
-            }
-        }
-        if let Some(call) = calls.first().filter(|_| at_once) {
-            log.push(Kind::Replay, *call);
-        }
-        let (chosen, collectives) = (step.chosen(), prepared.collectives.last().copied().unwrap_or(0));
-        if let Some(ranks) = &mut self.ranks {
-            ranks.count = ranks.count.wrapping_add(collectives);
-            ranks.check()?;
-        }
-        Ok(chosen)
+    /// Says when the host waits for a step under way, and what the run suffers.
+    ///
+    /// # Errors
+    /// [`Error::Request`] when there is no memory for that.
+    pub fn suffer(&mut self, sync: Sync, faults: Faults) -> Result<(), Error> {
+        self.hook = HostHook::new(&faults.host)?;
+        (self.sync, self.faults) = (sync, faults);
+        Ok(())
     }
 
     /// Waits for the other ranks, where there are any, before the first step.
@@ -287,20 +263,16 @@ impl Cpu {
         self.weights.shard
     }
 
-    fn step<'a>(
-        &'a mut self,
-        prepared: &'a mut Prepared,
-        batch: &'a Batch,
-    ) -> Result<(Step<'a>, &'a mut Pool, &'a mut Record), Error> {
+    fn step<'a>(&'a mut self, prepared: &'a mut Prepared, batch: &'a Batch) -> Result<(Step<'a>, Driver<'a>), Error> {
         if prepared.model != self.config.fingerprint() {
             return Err(Error::Request(
                 "the program was prepared for another model; prepare it for this one".to_owned(),
             ));
         }
         self.check(&prepared.program, batch)?;
-        let Self { config, weights, kernels, pool, plan, cache, ranks } = self;
+        let Self { config, weights, kernels, pool, plan, cache, ranks, sync, faults, hook } = self;
         let longest = batch.positions.iter().max().map_or(0, |position| *position as usize + 1);
-        let frequencies = rope::frequencies(config, longest);
+        let frequencies = rope::frequencies(&faults.numeric.turned(config), longest);
         let mut turns = Vec::with_capacity(batch.tokens.len() * config.head_dim);
         for position in &batch.positions {
             let angles = || frequencies.iter().map(|frequency| frequency * *position as f32);
@@ -317,6 +289,8 @@ impl Cpu {
             config,
             heads: (config.heads / weights.shard.of, config.kv_heads / weights.shard.of),
             weights,
+            slow: faults.rank.factor(weights.shard.rank),
+            faults,
             ranks: ranks.as_ref(),
             collectives: &prepared.collectives,
             kernels: *kernels,
@@ -329,7 +303,7 @@ impl Cpu {
             turns,
             chosen: Mutex::new(Vec::new()),
         };
-        Ok((step, pool, &mut prepared.record))
+        Ok((step, Driver { pool, record: &mut prepared.record, sync: *sync, hook: hook.as_mut() }))
     }
 
     fn check(&self, program: &Program, batch: &Batch) -> Result<(), Error> {

@@ -5,6 +5,7 @@ mod buffer;
 mod config;
 pub mod cpu;
 mod error;
+pub mod inject;
 mod kv;
 pub mod program;
 pub mod record;

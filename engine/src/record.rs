@@ -54,6 +54,16 @@ pub enum Kind {
     ReplayedOp(u32),
     /// The host waits until everything launched so far has finished.
     Sync,
+    /// An operator that the host computes itself.
+    Fallback(u32),
+    /// A call that allocates memory.
+    Alloc,
+    /// A call that frees memory.
+    Free,
+    /// A copy of so many bytes that the host waits for.
+    Copy(usize),
+    /// The host chooses the next tokens from the logits.
+    Sample,
     /// The host's work between steps: the choice of the next token and its bookkeeping.
     Advance,
 }

@@ -3,72 +3,16 @@
 use std::sync::Arc;
 
 use crate::{
-    Config, Dtype, Error, KvLayout, Shard, Source, Weights,
-    cpu::{Batch, Communicator, Cpu, CpuOptions, Isa, Prepared},
-    program::{Level, Logits, Program, Shape},
+    Config, Error, Shard, Source, Weights,
+    cpu::{Batch, Communicator, Cpu, CpuOptions, Prepared},
+    inject::Thieves,
+    program::Program,
     record::{Kind, Log, Span},
 };
 
-/// How a step is started.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Mode {
-    /// Operator by operator.
-    Eager,
-    /// All operators at once.
-    Graph,
-}
+mod options;
 
-/// What is run.
-#[derive(Clone, Debug)]
-pub struct RunOptions {
-    /// Type of the weights.
-    pub dtype: Dtype,
-    /// How a decode step is started.
-    pub mode: Mode,
-    /// How operators are divided.
-    pub level: Level,
-    /// Division of the cache.
-    pub layout: KvLayout,
-    /// Sequences that are decoded together.
-    pub batch: usize,
-    /// Tokens of the prompt of each sequence.
-    pub prompt: usize,
-    /// Decode steps.
-    pub steps: usize,
-    /// Threads.
-    pub threads: usize,
-    /// Instruction set.
-    pub isa: Isa,
-}
-
-impl Default for RunOptions {
-    /// One sequence, a prompt of 64 tokens, 64 steps, operators one by one on every core.
-    fn default() -> Self {
-        let cpu = CpuOptions::new(0);
-        Self {
-            dtype: Dtype::Bf16,
-            mode: Mode::Eager,
-            level: Level::Canonical,
-            layout: KvLayout::Contiguous,
-            batch: 1,
-            prompt: 64,
-            steps: 64,
-            threads: cpu.threads,
-            isa: cpu.isa,
-        }
-    }
-}
-
-impl RunOptions {
-    /// The programs of the prompt and of a decode step, as a rank runs them.
-    fn programs(&self, config: &Config, shard: Shard) -> Result<[Program; 2], Error> {
-        let program = |tokens| {
-            let shape = Shape { tokens, sequences: self.batch, logits: Logits::Last, level: self.level };
-            Program::of_rank(config, shape, shard)
-        };
-        Ok([program(self.batch.saturating_mul(self.prompt))?, program(self.batch)?])
-    }
-}
+pub use options::{Mode, RunOptions, Sampling, Sync};
 
 /// A model made ready to run.
 pub struct Engine {
@@ -125,7 +69,8 @@ impl Engine {
     ) -> Result<Self, Error> {
         let shard = ranks.as_ref().map_or(Shard::WHOLE, Communicator::shard);
         let context = options.prompt.saturating_add(options.steps);
-        if options.batch == 0 || options.prompt == 0 || options.batch.saturating_mul(options.prompt) > MAX_PREFILL {
+        if options.batch == 0 || options.prompt == 0 || options.sequences().saturating_mul(options.prompt) > MAX_PREFILL
+        {
             return Err(Error::Request(format!(
                 "cannot read {} prompts of {} tokens at once; choose at least one of each and at most {MAX_PREFILL} tokens",
                 options.batch, options.prompt
@@ -136,10 +81,11 @@ impl Engine {
             threads: options.threads,
             isa: options.isa,
             layout: options.layout,
-            sequences: options.batch,
+            sequences: options.sequences(),
             context,
         };
-        let cpu = Cpu::of_rank(config.clone(), weights, cpu, ranks)?;
+        let mut cpu = Cpu::of_rank(config.clone(), weights, cpu, ranks)?;
+        cpu.suffer(options.sync, options.faults.clone())?;
         let start = log.now();
         let [prefill, decode] = options.programs(&config, shard)?;
         let (prefill, decode) = (cpu.prepare(prefill)?, cpu.prepare(decode)?);
@@ -173,13 +119,18 @@ impl Engine {
         [self.prefill.program(), self.decode.program()]
     }
 
+    /// Logits of the last decode step, (sequences, vocab).
+    pub fn logits(&self) -> &[f32] {
+        self.decode.values(self.decode.program().logits)
+    }
+
     /// Reads the prompts and decodes; `each` is told of every step and may end the run by returning `false`.
     ///
     /// # Errors
     /// [`Error::Request`] when a step does not fit, which the options exclude, and [`Error::Lost`] when another rank does not
     /// take part any more.
     pub fn run(&mut self, log: &mut Log, mut each: impl FnMut(&StepDone) -> bool) -> Result<(), Error> {
-        let sequences = self.options.batch;
+        let sequences = self.options.sequences();
         let vocab = u32::try_from(self.config.vocab).unwrap_or(u32::MAX);
         // Prompts that are the same in every run and differ between sequences.
         let token = |sequence: usize, position: usize| (sequence as u32 * 7919 + position as u32 * 104_729 + 1) % vocab;
@@ -192,16 +143,21 @@ impl Engine {
             }
         }
         self.cpu.meet()?;
+        let _thieves = Thieves::start(&self.options.faults.machine)?;
         for step in 0..=self.options.steps {
             log.step = u32::try_from(step).unwrap_or(u32::MAX);
             let start = log.clock.now();
-            let tokens = if step == 0 {
-                self.cpu.run(&mut self.prefill, &batch, log)?
-            } else if self.options.mode == Mode::Graph {
-                self.cpu.replay(&mut self.decode, &batch, log)?
+            let prepared = if step == 0 { &mut self.prefill } else { &mut self.decode };
+            let mut tokens = if step > 0 && self.options.mode == Mode::Graph {
+                self.cpu.replay(prepared, &batch, log)?
             } else {
-                self.cpu.run(&mut self.decode, &batch, log)?
+                self.cpu.run(prepared, &batch, log)?
             };
+            if self.options.sampling == Sampling::Host {
+                let start = log.now();
+                tokens = prepared.most_likely();
+                log.push(Kind::Sample, Span { start, end: log.now() });
+            }
             let ran = log.now();
             let position = self.options.prompt + step;
             batch = Batch {
@@ -210,6 +166,7 @@ impl Engine {
                 tokens: tokens.clone(),
             };
             log.push(Kind::Advance, Span { start: ran, end: log.now() });
+            tokens.truncate(self.options.batch);
             let span = Span { start, end: log.clock.now() };
             log.push(Kind::Step, span);
             if !each(&StepDone { number: log.step, span, tokens }) {
@@ -226,9 +183,10 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
     use crate::{
-        Synthetic,
+        Dtype, KvLayout, Synthetic,
         cpu::{PATIENCE, Region, World},
         preset,
+        program::{Level, Logits, Shape},
     };
 
     fn tokens(options: RunOptions, log: &mut Log) -> Vec<Vec<u32>> {

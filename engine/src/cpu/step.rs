@@ -1,14 +1,19 @@
 //! A step under way: what every worker sees, and its share of each operator.
 
-use std::sync::{Mutex, PoisonError};
+use std::{
+    sync::{Mutex, PoisonError},
+    time::Instant,
+};
 
 use super::{
     Batch, Communicator, Kernels, attention,
+    kernels::TILE_ROWS,
     memory::Rows,
-    ops::{self, Part},
+    ops::{self, Part, Sums},
 };
 use crate::{
     Config, Weights,
+    inject::{Faults, busy},
     kv::KvPlan,
     program::{BufId, Matrix, OpCall, OpKind, Vector},
 };
@@ -22,6 +27,9 @@ pub(super) struct Step<'a> {
     pub kernels: Kernels,
     pub plan: &'a KvPlan,
     pub ops: &'a [OpCall],
+    /// What the run suffers, and how much slower this rank is.
+    pub faults: &'a Faults,
+    pub slow: Option<f64>,
     /// The other ranks.
     pub ranks: Option<&'a Communicator>,
     /// Collectives up to and with each operator.
@@ -85,8 +93,21 @@ impl<'a> Step<'a> {
         self.ranks.map_or(0, |ranks| ranks.count).wrapping_add(before)
     }
 
-    /// This worker's share of an operator.
+    /// This worker's share of an operator, with what the run suffers.
     pub(super) fn execute(&self, number: usize, part: Part) {
+        let Some(op) = self.ops.get(number).filter(|op| self.faults.host.fallback != Some(op.name)) else { return };
+        match self.slow.filter(|_| op.kind.exchanged().is_none()) {
+            None => self.compute(number, part),
+            Some(factor) => {
+                let began = Instant::now();
+                self.compute(number, part);
+                busy(began.elapsed().mul_f64(factor - 1.0));
+            }
+        }
+    }
+
+    /// A share of an operator.
+    pub(super) fn compute(&self, number: usize, part: Part) {
         let Some(op) = self.ops.get(number) else { return };
         let (kernels, eps) = (&self.kernels, self.config.norm_eps);
         match &op.kind {
@@ -104,7 +125,14 @@ impl<'a> Step<'a> {
             }
             OpKind::Linear { x, matrix, rows, out } => {
                 let (weights, bias) = self.matrix(*matrix);
-                ops::linear(part, kernels, self.rows(*x), weights, bias, rows.clone(), self.rows(*out));
+                let numeric = &self.faults.numeric;
+                let sums = if numeric.bf16_accum { Sums::Bf16 } else { Sums::Single };
+                ops::linear(part, kernels, self.rows(*x), weights, bias, rows.clone(), sums, self.rows(*out));
+                if let Matrix::Down(layer) = matrix
+                    && numeric.nan_at == Some(*layer)
+                {
+                    self.spoil(self.rows(*out), part);
+                }
             }
             OpKind::HeadNorm { x, heads, weight } => {
                 ops::head_norm(part, kernels, self.rows(*x), heads.at, heads.count, self.vector(*weight), eps);
@@ -112,6 +140,8 @@ impl<'a> Step<'a> {
             OpKind::Rope { x, heads } => {
                 ops::rope(part, self.rows(*x), heads.at, heads.count, self.config.head_dim, &self.turns);
             }
+            OpKind::KvAppend { layer, .. }
+                if self.faults.numeric.stale_kv == Some(*layer) && self.batch.tokens.len() == self.last.len() => {}
             OpKind::KvAppend { qkv, layer } => {
                 let [keys, values] = self.cache[usize::from(*layer)];
                 attention::append(part, self.attended(), self.rows(*qkv), keys, values);
@@ -122,6 +152,14 @@ impl<'a> Step<'a> {
             }
             OpKind::Add { x, delta } => ops::add(part, kernels, self.rows(*x), self.rows(*delta)),
             OpKind::SiluMul { gate_up, out } => ops::silu_mul(part, self.rows(*gate_up), self.rows(*out)),
+            OpKind::Square { x, out } => ops::square(part, self.rows(*x), self.rows(*out)),
+            OpKind::Mean { x, out } => ops::mean(part, self.rows(*x), self.rows(*out)),
+            OpKind::Rsqrt { x } => ops::rsqrt(part, self.rows(*x), eps),
+            OpKind::ScaleRows { x, by, out } => ops::scale_rows(part, self.rows(*x), self.rows(*by), self.rows(*out)),
+            OpKind::ScaleColumns { x, weight } => ops::scale_columns(part, self.rows(*x), self.vector(*weight)),
+            OpKind::Silu { gate_up, out } => ops::half_silu_mul(part, self.rows(*gate_up), self.rows(*out), true),
+            OpKind::MulUp { gate_up, out } => ops::half_silu_mul(part, self.rows(*gate_up), self.rows(*out), false),
+            OpKind::Transpose { x, out } => ops::transpose(part, self.rows(*x), self.rows(*out)),
             OpKind::LastToken { x, out } => ops::select(part, self.rows(*x), &self.last, self.rows(*out)),
             OpKind::Argmax { logits } => self.argmax(self.rows(*logits), part),
             // What a lost rank leaves undone is told when the step is over; until then nobody waits for anybody.
@@ -135,6 +173,16 @@ impl<'a> Step<'a> {
                     let _ = ranks.all_gather(self.seq(number), part, self.rows(*piece), self.rows(*out));
                 }
             }
+        }
+    }
+
+    /// Puts a NaN into the first element that this worker has written.
+    #[allow(unsafe_code)]
+    fn spoil(&self, out: Rows, part: Part) {
+        let mine = part.of(out.width, TILE_ROWS);
+        // SAFETY: this worker alone writes the columns of its share, by the division of matrix products.
+        if let Some(first) = unsafe { out.part_mut(0, mine) }.first_mut() {
+            *first = f32::NAN;
         }
     }
 

@@ -7,7 +7,11 @@ use std::{
 };
 
 use clap::ValueEnum;
-use engine::{cpu::Isa, run::StepDone};
+use engine::{
+    cpu::Isa,
+    inject,
+    run::{RunOptions, StepDone},
+};
 use model::Trace;
 
 use super::{
@@ -64,13 +68,15 @@ pub(super) struct Done {
     pub trace: Trace,
     /// Every step; the prompt is the first.
     pub steps: Vec<StepDone>,
+    /// What was run.
+    pub options: RunOptions,
     /// Bytes of weights that a decode step reads.
     pub bytes: usize,
 }
 
 /// Runs the engine and records it; `tell` is told of every step.
 pub(super) fn capture(what: &What, mut tell: impl FnMut(&StepDone) + Send) -> anyhow::Result<Done> {
-    let options = what.options();
+    let options = what.options()?;
     if options.threads == 0 || what.r#gen == 0 || what.tp == 0 {
         return Err(Usage("a run needs at least one rank, one thread and one token to generate".to_owned()).into());
     }
@@ -81,13 +87,20 @@ pub(super) fn capture(what: &What, mut tell: impl FnMut(&StepDone) + Send) -> an
     let (config, _) = what.source()?;
     let bytes = options.dtype.row_bytes(config.hidden) * (config.step_parameters() / config.hidden);
     let (trace, steps) = ranks::run(what, &mut tell)?;
-    Ok(Done { trace, steps, bytes })
+    Ok(Done { trace, steps, options, bytes })
 }
 
 pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit> {
     let Arguments { backend: Backend::Cpu, what, output, json, quiet, as_rank } = arguments;
     if let Some(order) = &as_rank {
         ranks::obey(order)?;
+        return Ok(Exit::Done);
+    }
+    if what.inject.iter().any(|name| name == "help") {
+        let mut out = io::stdout().lock();
+        for injection in inject::REGISTRY {
+            writeln!(out, "{:<18} {:<24} {}", injection.name, injection.arguments, injection.what)?;
+        }
         return Ok(Exit::Done);
     }
     if let Some(output) = &output {

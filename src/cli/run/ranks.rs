@@ -35,7 +35,7 @@ pub(super) fn run(what: &What, tell: &mut (dyn FnMut(&StepDone) + Send)) -> anyh
     if what.tp == 1 {
         return rank(what, None, tell);
     }
-    let options = what.options();
+    let options = what.options()?;
     let slot = Engine::largest_exchange(&what.source()?.0, &options, what.tp)?;
     let world = World { ranks: what.tp, workers: options.threads, slot };
     let (traces, steps) = match what.ranks {
@@ -54,9 +54,9 @@ fn rank(
     tell: &mut (dyn FnMut(&StepDone) + Send),
 ) -> anyhow::Result<(Trace, Vec<StepDone>)> {
     let (config, mut source) = what.source()?;
-    let options = what.options();
+    let options = what.options()?;
     // The log's size depends on the programs, which exist only when the engine does.
-    let ops = 64 * config.layers + 64;
+    let ops = 160 * config.layers + 160;
     let room = ops.saturating_mul(options.steps + 2).min(1 << 24);
     let mut log = Log::with_capacity(room, options.threads);
     let mut engine = Engine::of_rank(config, &mut *source, options, ranks, &mut log)?;
@@ -218,7 +218,7 @@ fn wait(ranks: &mut [Child], region: &Region) -> io::Result<Option<(usize, ExitS
 pub(super) fn obey(order: &str) -> anyhow::Result<()> {
     let order: Order =
         serde_json::from_str(order).map_err(|e| Usage(format!("--as-rank is for strato itself: {e}")))?;
-    let world = World { ranks: order.what.tp, workers: order.what.options().threads, slot: order.slot };
+    let world = World { ranks: order.what.tp, workers: order.what.options()?.threads, slot: order.slot };
     let region = Arc::new(Region::inherited(world, order.fd)?);
     let ranks = Communicator::new(region, order.rank, PATIENCE)?;
     let mut out = io::stdout();

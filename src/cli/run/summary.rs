@@ -31,10 +31,10 @@ pub(super) fn summary(what: &What, done: &Done) -> serde_json::Value {
     json!({
         "model": what.model,
         "backend": "cpu",
-        "dtype": what.options().dtype.name(),
-        "isa": what.options().isa.name(),
+        "dtype": done.options.dtype.name(),
+        "isa": done.options.isa.name(),
         "tp": what.tp,
-        "threads": what.options().threads,
+        "threads": done.options.threads,
         "tokens": tokens,
         "prefill_ns": done.steps.first().map(|step| step.span.end - step.span.start),
         "step_ns": { "p50": percentile(&decode, 50), "p90": percentile(&decode, 90), "p99": percentile(&decode, 99) },
@@ -45,7 +45,7 @@ pub(super) fn summary(what: &What, done: &Done) -> serde_json::Value {
 
 pub(super) fn lines(out: &mut dyn Write, what: &What, done: &Done, output: Option<&Path>) -> io::Result<()> {
     let decode = durations(done);
-    let options = what.options();
+    let options = &done.options;
     writeln!(
         out,
         "{}, {} weights, {} kernels, {}{} threads",

@@ -6,9 +6,10 @@ use clap::ValueEnum;
 use engine::{
     Checkpoint, Config, Dtype, KvLayout, PRESETS, Source, Synthetic,
     cpu::Isa,
+    inject::inject,
     preset,
     program::Level,
-    run::{Mode, RunOptions},
+    run::{Mode, RunOptions, Sampling, Sync},
 };
 
 use crate::cli::exit::Usage;
@@ -34,6 +35,12 @@ pub struct What {
     /// How a decode step is started: operator by operator, or all at once.
     #[arg(long, value_enum, default_value_t = Start::Eager)]
     mode: Start,
+    /// When the host waits for a step that is launched operator by operator.
+    #[arg(long, value_enum, default_value_t = Waits::PerStep)]
+    sync: Waits,
+    /// Who chooses the next token.
+    #[arg(long, value_enum, default_value_t = Chooser::Device)]
+    sampling: Chooser,
     /// How operators are divided.
     #[arg(long, value_enum, default_value_t = Division::Canonical)]
     level: Division,
@@ -52,6 +59,9 @@ pub struct What {
     /// Instruction set of the kernels [default: the best of this processor].
     #[arg(long, value_enum)]
     isa: Option<Instructions>,
+    /// Put a bottleneck or a fault into the run, NAME or NAME:key=value,…; 'help' lists them. Can be given several times.
+    #[arg(long, value_name = "NAME")]
+    pub(super) inject: Vec<String>,
 }
 
 impl Default for What {
@@ -70,6 +80,9 @@ impl Default for What {
             ranks: RanksAre::Threads,
             threads: None,
             isa: None,
+            sync: Waits::PerStep,
+            sampling: Chooser::Device,
+            inject: Vec::new(),
         }
     }
 }
@@ -108,7 +121,21 @@ enum Start {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
+enum Waits {
+    PerStep,
+    PerLayer,
+    PerOp,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
+enum Chooser {
+    Device,
+    Host,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
 enum Division {
+    Composite,
     Canonical,
     Fused,
 }
@@ -121,9 +148,12 @@ enum Instructions {
 
 impl What {
     /// The same as the engine takes it.
-    pub(super) fn options(&self) -> RunOptions {
+    ///
+    /// # Errors
+    /// What an injection does not understand.
+    pub(super) fn options(&self) -> Result<RunOptions, engine::Error> {
         let default = RunOptions::default();
-        RunOptions {
+        let mut options = RunOptions {
             dtype: match self.dtype {
                 Weights::F32 => Dtype::F32,
                 Weights::F16 => Dtype::F16,
@@ -131,7 +161,20 @@ impl What {
                 Weights::Q8 => Dtype::Q8,
             },
             mode: if self.mode == Start::Graph { Mode::Graph } else { Mode::Eager },
-            level: if self.level == Division::Fused { Level::Fused } else { Level::Canonical },
+            level: match self.level {
+                Division::Composite => Level::Composite,
+                Division::Canonical => Level::Canonical,
+                Division::Fused => Level::Fused,
+            },
+            sync: match self.sync {
+                Waits::PerStep => Sync::PerStep,
+                Waits::PerLayer => Sync::PerLayer,
+                Waits::PerOp => Sync::PerOp,
+            },
+            sampling: match self.sampling {
+                Chooser::Device => Sampling::Device,
+                Chooser::Host => Sampling::Host,
+            },
             layout: self.kv_block.map_or(KvLayout::Contiguous, KvLayout::Paged),
             batch: self.batch,
             prompt: self.prompt_len,
@@ -143,7 +186,10 @@ impl What {
                 Some(Instructions::Avx2) => Isa::Avx2,
                 None => default.isa,
             },
-        }
+            ..default
+        };
+        self.inject.iter().try_for_each(|text| inject(text, &mut options))?;
+        Ok(options)
     }
 
     /// The shape of the model and where its weights come from.
