@@ -29,6 +29,7 @@ fn the_same_command_gives_the_same_tokens_however_steps_are_started_and_divided(
     for more in [
         &["--mode", "graph"][..],
         &["--level", "fused", "--kv-block", "4"],
+        &["--level", "composite", "--sync", "per-op", "--sampling", "host"],
         &["--threads", "1"],
         &["--batch", "3", "--mode", "graph", "--level", "fused"],
     ] {
@@ -59,6 +60,110 @@ fn a_run_leaves_a_capture_whose_every_operator_is_known_and_whose_steps_add_up()
     }
 }
 
+/// Rows of a query on a capture, the header left out.
+fn rows(directory: &Path, query: &str) -> Vec<String> {
+    let output = strato(&["sql", "run.strato", query, "--csv"], directory);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().lines().skip(1).map(str::to_owned).collect()
+}
+
+#[test]
+fn ranks_give_the_tokens_of_one_and_one_capture_in_which_every_collective_has_its_counterpart() {
+    let alone = tempfile::tempdir().unwrap();
+    let expected = json(&strato(&[TINY, &["--json", "--dtype", "f32"]].concat(), alone.path()))["tokens"].clone();
+    for ranks in ["threads", "processes"] {
+        for mode in ["eager", "graph"] {
+            let directory = tempfile::tempdir().unwrap();
+            let more = ["--tp", "2", "--ranks", ranks, "--mode", mode, "--dtype", "f32", "--json", "-o", "run.strato"];
+            let run = json(&strato(&[TINY, &more].concat(), directory.path()));
+            assert_eq!(run["tokens"], expected, "{ranks} {mode}");
+            assert_eq!(run["tp"], 2);
+            let query = "select seq, bytes, count(distinct rank), count(*) from collectives group by seq, bytes";
+            let collectives = rows(directory.path(), query);
+            // Twelve steps, in each the embedding, two sums in each of two layers and the logits.
+            assert_eq!(collectives.len(), 12 * 6, "{ranks} {mode}");
+            assert!(collectives.iter().all(|row| row.ends_with(",2,2")), "{ranks} {mode}: {collectives:?}");
+
+            let report = json(&strato(&["diagnose", "run.strato", "--format", "json"], directory.path()));
+            assert_eq!(report["captures"][0]["world_size"], 2, "{ranks} {mode}");
+            let ranks: Vec<_> = report["attribution"].as_array().unwrap().iter().map(|a| a["rank"].as_i64()).collect();
+            assert!(ranks.contains(&Some(0)) && ranks.contains(&Some(1)), "{ranks:?}");
+        }
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_rank_that_is_killed_ends_the_run_with_its_number() {
+    let directory = tempfile::tempdir().unwrap();
+    let arguments = ["run", "--model", "tiny", "--prompt-len", "4", "--gen", "50000", "--tp", "2", "--threads", "1"];
+    let run = Command::new(env!("CARGO_BIN_EXE_strato"))
+        .args(arguments)
+        .args(["--ranks", "processes"])
+        .current_dir(directory.path())
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let children = format!("/proc/{0}/task/{0}/children", run.id());
+    let began = std::time::Instant::now();
+    let second = loop {
+        let pids = std::fs::read_to_string(&children).unwrap();
+        if let Some(second) = pids.split_whitespace().nth(1) {
+            break second.to_owned();
+        }
+        assert!(began.elapsed().as_secs() < 60, "the ranks were not started");
+    };
+    assert!(Command::new("kill").args(["-9", &second]).status().unwrap().success());
+    let output = run.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && said.contains("rank 1 ended with signal: 9"), "{said}");
+}
+
+/// A rule that knew what was put in would pass every examination and find nothing on a user's machine.
+#[test]
+fn what_was_put_in_is_written_down_and_no_diagnosis_reads_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = ["--inject", "extra_sync:every=op", "--inject", "host_delay:us=20", "-o", "run.strato", "--quiet"];
+    assert_eq!(strato(&[TINY, &run].concat(), directory.path()).status.code(), Some(0));
+    let truth = collectors::engine_run::TRUTH;
+    let mut traces = stratoscope::store::load(&directory.path().join("run.strato")).unwrap();
+    assert_eq!(traces[0].manifest.value(truth), Some("extra_sync:every=op host_delay:us=20"));
+
+    let diagnose = |directory: &Path| {
+        ["json", "md"].map(|form| {
+            let output = strato(&["diagnose", "run.strato", "--format", form], directory);
+            assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+            output.stdout
+        })
+    };
+    let told = diagnose(directory.path());
+    for other in [None, Some("no_graph")] {
+        let mut manifest = model::Manifest::default();
+        for (key, entry) in traces[0].manifest.iter().filter(|(key, _)| *key != truth) {
+            manifest.set(key, entry.value.clone(), entry.provenance);
+        }
+        if let Some(other) = other {
+            manifest.set(truth, other, model::Provenance::Observed);
+        }
+        traces[0].manifest = manifest;
+        let copy = tempfile::tempdir().unwrap();
+        stratoscope::store::save(&copy.path().join("run.strato"), &traces).unwrap();
+        assert!(diagnose(copy.path()) == told, "the diagnosis of the same run differs with the truth {other:?}");
+    }
+}
+
+#[test]
+fn injections_are_listed_and_unknown_ones_refused_with_the_list() {
+    let directory = tempfile::tempdir().unwrap();
+    let list = strato(&["run", "--inject", "help"], directory.path());
+    let list = String::from_utf8(list.stdout).unwrap();
+    assert!(list.lines().count() >= 17 && list.contains("gil_like_stall"), "{list}");
+    let refused = strato(&["run", "--model", "tiny", "--inject", "gremlins"], directory.path());
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("bandwidth_thief"));
+}
+
 #[test]
 fn what_cannot_be_run_is_refused_with_the_reason() {
     let directory = tempfile::tempdir().unwrap();
@@ -68,6 +173,8 @@ fn what_cannot_be_run_is_refused_with_the_reason() {
         (&["run", "--model", "tiny", "--prompt-len", "0"], 2, "cannot read"),
         (&["run", "--model", "tiny", "--kv-block", "0"], 2, "no cache"),
         (&["run", "--model", "."], 3, "config.json"),
+        (&["run", "--model", "tiny", "--tp", "3"], 2, "key heads"),
+        (&["run", "--model", "tiny", "--tp", "0"], 2, "at least one rank"),
     ] {
         let output = strato(arguments, directory.path());
         let said = String::from_utf8_lossy(&output.stderr).into_owned();

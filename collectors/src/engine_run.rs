@@ -1,4 +1,8 @@
-//! A run of the reference engine as a capture: one host thread, one queue for the device, one range per step.
+//! A run of the reference engine as a capture: one host thread, one queue for the device, a track per worker beside it, one
+//! range per step.
+//!
+//! The queue holds each operator once, from the first worker's start to the last one's end, by the workers' own stamps. What
+//! a worker did of it lies on the worker's track, where the gaps are its waits for the others.
 
 use engine::{
     program::{OpCall, Program},
@@ -6,8 +10,8 @@ use engine::{
     run::{Engine, Mode},
 };
 use model::{
-    Category, Clock, Detail, Device, KernelDetail, OpDetail, Provenance, Reading, Severity, Slice, StringId, TraceSink,
-    TrackId, TrackKey, TrackKind,
+    Category, Clock, CollectiveCall, CopyDetail, Detail, Device, KernelDetail, Ns, OpDetail, ProcessId, Provenance,
+    Reading, Severity, Slice, StringId, SyncKind, TraceSink, TrackId, TrackKey, TrackKind,
 };
 
 use crate::{host::Host, op_shapes};
@@ -19,6 +23,8 @@ pub struct Facts<'f> {
     pub model: &'f str,
     /// Whether the weights were made from their names.
     pub synthetic: bool,
+    /// What the ranks of the run are, `threads` or `processes`; only meant where there are several.
+    pub ranks: &'f str,
     /// The machine.
     pub host: &'f Host,
 }
@@ -28,7 +34,9 @@ pub fn collect(engine: &Engine, log: &Log, facts: Facts<'_>, sink: &mut dyn Trac
     sink.clock(Clock::AsIs { unix_zero: log.clock.unix_zero });
     manifest(engine, facts, sink);
     let process = sink.process(0);
-    sink.describe_process(process, Some(i64::from(std::process::id())), Some("strato"), None);
+    let shard = engine.shard();
+    let rank = u32::try_from(shard.rank).ok().filter(|_| shard.of > 1);
+    sink.describe_process(process, Some(i64::from(std::process::id())), Some("strato"), rank);
     let name = facts.host.cpu.value().map(|name| sink.intern(name));
     let vendor = Some(sink.intern("cpu"));
     let cores = u32::try_from(engine.options().threads).ok();
@@ -40,10 +48,20 @@ pub fn collect(engine: &Engine, log: &Log, facts: Facts<'_>, sink: &mut dyn Trac
     sink.name_track(host, "engine");
     let queue = sink.track(track(TrackKind::DeviceQueue, 0));
     sink.name_track(queue, "worker pool");
+    let workers = (0..engine.options().threads).zip(0i64..).map(|(number, id)| {
+        let kind = TrackKind::DeviceAnnotation;
+        let worker = sink.track(TrackKey { process, kind, device: Some(0), context: Some(id), id: 0 });
+        sink.name_track(worker, &format!("worker {number}"));
+        worker
+    });
+    let workers = workers.collect();
     let names = engine.programs().map(|program| Names::of(program, engine, sink));
-    let mut writer = Writer { sink, host, queue, engine, names, correlation: 0, replay: 0 };
-    for record in log.records() {
-        writer.record(record);
+    let mut writer = Writer { sink, process, host, queue, workers, engine, names, correlation: 0, collectives: 0 };
+    let mut steps = log.records();
+    while let Some(first) = steps.first() {
+        let (step, rest) = steps.split_at(steps.iter().take_while(|record| record.step == first.step).count());
+        writer.step(log, step);
+        steps = rest;
     }
     let kept = log.records().len() as u64;
     let time = log.records().iter().filter(|r| r.kind == Kind::Step).map(|r| r.host.end - r.host.start).sum();
@@ -53,10 +71,22 @@ pub fn collect(engine: &Engine, log: &Log, facts: Facts<'_>, sink: &mut dyn Trac
     }
 }
 
+/// What was put into a run on purpose. It stands beside the capture to score a diagnosis, which must not read it.
+pub const TRUTH: &str = "truth.injected";
+
 fn manifest(engine: &Engine, facts: Facts<'_>, sink: &mut dyn TraceSink) {
     let (config, options) = (engine.config(), engine.options());
     let weights = if facts.synthetic { "synthetic, from tensor names" } else { "checkpoint" };
     let graph = if options.mode == Mode::Graph { "full graph" } else { "eager" };
+    let faults = &options.faults.asked;
+    if !faults.is_empty() {
+        sink.manifest(TRUTH, &faults.join(" "), Provenance::Observed);
+    }
+    let ranks = engine.shard().of;
+    if ranks > 1 {
+        let library = format!("stratoscope shared memory between {}", facts.ranks);
+        sink.manifest("software.comm_library", &library, Provenance::Observed);
+    }
     for (key, value) in [
         ("model.name", facts.model.to_owned()),
         ("model.revision", weights.to_owned()),
@@ -75,8 +105,8 @@ fn manifest(engine: &Engine, facts: Facts<'_>, sink: &mut dyn TraceSink) {
         ("workload.stop_rule", "number of tokens".to_owned()),
         ("workload.sampling", "greedy".to_owned()),
         ("service.scenario", if options.batch == 1 { "single stream" } else { "fixed batch" }.to_owned()),
-        ("parallel.tp", "1".to_owned()),
-        ("parallel.world_size", "1".to_owned()),
+        ("parallel.tp", ranks.to_string()),
+        ("parallel.world_size", ranks.to_string()),
         ("caps.batch", options.batch.to_string()),
         ("measurement.traced", "by the engine itself".to_owned()),
         ("measurement.timer", "monotonic clock of the host".to_owned()),
@@ -107,6 +137,8 @@ struct Names {
     /// As the device runs them, with type and instruction set.
     kernels: Vec<StringId>,
     shapes: Vec<Detail>,
+    /// What a collective is, without its number.
+    collectives: Vec<Option<CollectiveCall>>,
 }
 
 impl Names {
@@ -131,53 +163,113 @@ impl Names {
                     Detail::Op(OpDetail { shapes: Some(sink.intern(&shapes)), dtypes: Some(sink.intern(&dtypes)) })
                 })
                 .collect(),
+            collectives: program.ops.iter().map(|op| collective(program, op, sink)).collect(),
         }
     }
+}
+
+/// What an operator exchanges between ranks, in the words of the field.
+fn collective(program: &Program, op: &OpCall, sink: &mut dyn TraceSink) -> Option<CollectiveCall> {
+    let result = program.buffer(op.kind.exchanged()?.1)?;
+    let name = op.name.text().replace('_', "");
+    Some(CollectiveCall {
+        op: Some(sink.intern(&name)),
+        group: Some(sink.intern("tp")),
+        group_size: u32::try_from(program.shard.of).ok(),
+        seq: None,
+        bytes: i64::try_from(result.rows * result.width * 4).ok(),
+        dtype: Some(sink.intern("f32")),
+    })
 }
 
 struct Writer<'w> {
     sink: &'w mut dyn TraceSink,
+    process: ProcessId,
     host: TrackId,
     queue: TrackId,
+    workers: Vec<TrackId>,
     engine: &'w Engine,
     /// Of the prompt and of a decode step.
     names: [Names; 2],
+    /// Correlation of the last launch.
     correlation: i64,
-    /// Correlation of the replay under way.
-    replay: i64,
+    /// Collectives so far: every rank runs the same ones in the same order, so this numbers them alike.
+    collectives: i64,
 }
 
 impl Writer<'_> {
-    fn record(&mut self, record: &Record) {
+    /// Records of one step.
+    fn step(&mut self, log: &Log, records: &[Record]) {
+        // The operators of a replay belong to the one call that launched them all.
+        let replay = records.iter().any(|record| record.kind == Kind::Replay).then(|| {
+            self.correlation += 1;
+            self.correlation
+        });
+        let mut waits = vec![0; self.workers.len()];
+        for record in records {
+            for (wait, share) in waits.iter_mut().zip(log.shares(record)) {
+                *wait += (record.device.end - record.device.start) - (share.end - share.start);
+            }
+            self.record(record, log.shares(record), replay.unwrap_or(self.correlation));
+        }
+        if let Some(end) = records.iter().filter(|r| !log.shares(r).is_empty()).map(|r| r.device.end).max() {
+            let name = self.sink.intern("worker_wait");
+            let all: Ns = waits.iter().sum();
+            self.sink.counter(self.process, Some(0), name, "ns", end, all as f64);
+        }
+    }
+
+    fn record(&mut self, record: &Record, shares: &[Span], replay: i64) {
         match record.kind {
-            Kind::Step => self.step(record),
+            Kind::Step => self.range(record),
             Kind::Prepare => self.on_host("strato_prepare", Category::HostApi, record.host, None, None),
+            Kind::Alloc => self.on_host("strato_malloc", Category::HostApi, record.host, None, None),
+            Kind::Free => self.on_host("strato_free", Category::HostApi, record.host, None, None),
+            Kind::Sample => self.on_host("strato_sample", Category::FrameworkOp, record.host, None, None),
+            Kind::Fallback(op) => {
+                let names = &self.names[usize::from(record.step > 0)];
+                if let Some(name) = names.ops.get(op as usize).copied() {
+                    self.put(self.host, name, Category::FrameworkOp, record.host, None, None);
+                }
+            }
+            Kind::Copy(bytes) => {
+                self.correlation += 1;
+                let correlation = Some(self.correlation);
+                self.on_host("strato_memcpy", Category::HostApi, record.host, correlation, None);
+                let mut word = |text| Some(self.sink.intern(text));
+                let copy = Detail::Copy(CopyDetail {
+                    direction: word("HtoD"),
+                    src: word("pageable"),
+                    dst: word("device"),
+                    bytes: i64::try_from(bytes).ok(),
+                    graph_node: None,
+                });
+                let name = self.sink.intern("strato_memcpy");
+                self.put(self.queue, name, Category::Memcpy, record.host, correlation, Some(&copy));
+            }
             Kind::Advance => self.on_host("strato_advance", Category::FrameworkOp, record.host, None, None),
+            Kind::Sync => {
+                let detail = Some(&Detail::Sync(SyncKind::Stream));
+                self.on_host("strato_synchronize", Category::HostApi, record.host, None, detail);
+            }
             Kind::Op(op) => {
                 self.correlation += 1;
-                let (op, correlation) = (op as usize, Some(self.correlation));
+                let (op, correlation) = (op as usize, self.correlation);
                 let names = &self.names[usize::from(record.step > 0)];
                 let (Some(name), shapes) = (names.ops.get(op).copied(), names.shapes.get(op).cloned()) else { return };
                 self.put(self.host, name, Category::FrameworkOp, record.host, None, shapes.as_ref());
-                // The thread that launches is one of the workers: its call ends where its share of the work begins.
-                let call = Span { start: record.host.start, end: record.device.start };
-                self.on_host("strato_launch", Category::HostApi, call, correlation, None);
-                self.kernel(record, op, self.correlation, None);
+                self.on_host("strato_launch", Category::HostApi, record.host, Some(correlation), None);
+                self.kernel(record, shares, op, correlation, KernelDetail::default());
             }
-            Kind::Replay => {
-                self.correlation += 1;
-                self.replay = self.correlation;
-                let call = Span { start: record.host.start, end: record.device.start };
-                self.on_host("strato_graph_launch", Category::HostApi, call, Some(self.replay), None);
-            }
+            Kind::Replay => self.on_host("strato_graph_launch", Category::HostApi, record.host, Some(replay), None),
             Kind::ReplayedOp(op) => {
                 let node = KernelDetail { graph: Some(1), graph_node: Some(i64::from(op)), ..KernelDetail::default() };
-                self.kernel(record, op as usize, self.replay, Some(&Detail::Kernel(node)));
+                self.kernel(record, shares, op as usize, replay, node);
             }
         }
     }
 
-    fn step(&mut self, record: &Record) {
+    fn range(&mut self, record: &Record) {
         let options = self.engine.options();
         let (batch, context) = (options.batch, options.prompt + record.step as usize);
         let name = if record.step == 0 {
@@ -188,10 +280,19 @@ impl Writer<'_> {
         self.on_host(&name, Category::UserRange, record.host, None, None);
     }
 
-    fn kernel(&mut self, record: &Record, op: usize, correlation: i64, detail: Option<&Detail>) {
+    fn kernel(&mut self, record: &Record, shares: &[Span], op: usize, correlation: i64, mut detail: KernelDetail) {
         let names = &self.names[usize::from(record.step > 0)];
-        if let Some(name) = names.kernels.get(op).copied() {
-            self.put(self.queue, name, Category::Kernel, record.device, Some(correlation), detail);
+        if let Some(call) = names.collectives.get(op).and_then(Option::as_ref) {
+            self.collectives += 1;
+            detail.collective = Some(Box::new(CollectiveCall { seq: Some(self.collectives), ..call.clone() }));
+        }
+        let detail = (detail != KernelDetail::default()).then_some(Detail::Kernel(detail));
+        let (Some(kernel), Some(share)) = (names.kernels.get(op).copied(), names.ops.get(op).copied()) else { return };
+        self.put(self.queue, kernel, Category::Kernel, record.device, Some(correlation), detail.as_ref());
+        for (worker, span) in shares.iter().enumerate() {
+            if let Some(track) = self.workers.get(worker).copied() {
+                self.put(track, share, Category::DeviceRange, *span, None, None);
+            }
         }
     }
 
@@ -231,11 +332,11 @@ mod tests {
 
     fn trace(mode: Mode) -> (model::Trace, usize) {
         let options = RunOptions { prompt: 4, steps: 3, threads: 2, mode, ..RunOptions::default() };
-        let mut log = Log::with_capacity(4096);
+        let mut log = Log::with_capacity(4096, 2);
         let mut engine = Engine::new(preset("tiny").unwrap(), &mut Synthetic, options, &mut log).unwrap();
         engine.run(&mut log, |_| true).unwrap();
         let mut builder = TraceBuilder::new("run", "strato");
-        let facts = Facts { model: "tiny", synthetic: true, host: &Host::read() };
+        let facts = Facts { model: "tiny", synthetic: true, ranks: "threads", host: &Host::read() };
         collect(&engine, &log, facts, &mut builder);
         (builder.finish(), engine.programs()[1].ops.len())
     }
@@ -249,6 +350,18 @@ mod tests {
             assert_eq!(lane.len(), 4 * ops, "{mode:?}");
             assert!((0..lane.len()).all(|i| lane.link(i).is_some()), "{mode:?}");
             assert!(lane.depth.iter().all(|depth| *depth == 0), "kernels do not overlap");
+            let workers: Vec<_> = (0..trace.tracks.len())
+                .filter(|track| trace.tracks[*track].key.kind == TrackKind::DeviceAnnotation)
+                .map(|track| &trace.lanes[track])
+                .collect();
+            assert_eq!(workers.len(), 2);
+            for i in 0..lane.len() {
+                let start = workers.iter().map(|worker| worker.start[i]).min();
+                let end = workers.iter().map(|worker| worker.end(i)).max();
+                assert_eq!((start, end), (Some(lane.start[i]), Some(lane.end(i))), "{mode:?} operator {i}");
+            }
+            let waits = &trace.counters[0];
+            assert_eq!((waits.value.len(), waits.value.iter().all(|wait| *wait >= 0.0)), (4, true));
             let name = trace.strings.get(lane.name[lane.len() - 1]);
             assert!(name.starts_with("strato_argmax_bf16_"), "{name}");
             assert_eq!(

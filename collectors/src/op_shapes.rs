@@ -3,7 +3,7 @@
 
 use engine::{
     Config,
-    program::{BufId, Matrix, OpCall, OpKind, Program},
+    program::{BufId, OpCall, OpKind, Program},
 };
 
 /// Shapes and types of the inputs of an operator; `dtype` is that of the weights. Activations are in single precision.
@@ -12,11 +12,16 @@ pub fn inputs(program: &Program, config: &Config, op: &OpCall, dtype: &str) -> (
     let (first, matrix) = match &op.kind {
         OpKind::Embed { .. } => (Some((program.shape.tokens, 1)), Some((config.vocab, config.hidden))),
         // Of a matrix that several operators share, each reads its rows.
-        OpKind::Linear { x, matrix, rows, .. } => (buffer(*x), Some((rows.len(), inputs_of(config, *matrix)))),
+        OpKind::Linear { x, rows, .. } => (buffer(*x), buffer(*x).map(|(_, inputs)| (rows.len(), inputs))),
         OpKind::RmsNorm { x, .. } | OpKind::AddRmsNorm { x, .. } | OpKind::HeadNorm { x, .. } => (buffer(*x), None),
         OpKind::Rope { x, .. } | OpKind::Add { x, .. } | OpKind::LastToken { x, .. } => (buffer(*x), None),
+        OpKind::Square { x, .. } | OpKind::Mean { x, .. } | OpKind::Rsqrt { x } => (buffer(*x), None),
+        OpKind::ScaleRows { x, .. } | OpKind::ScaleColumns { x, .. } | OpKind::Transpose { x, .. } => (buffer(*x), None),
+        OpKind::AllReduce { x } | OpKind::AllGather { part: x, .. } => (buffer(*x), None),
         OpKind::KvAppend { qkv, .. } | OpKind::Attention { qkv, .. } => (buffer(*qkv), None),
-        OpKind::SiluMul { gate_up, .. } => (buffer(*gate_up), None),
+        OpKind::SiluMul { gate_up, .. } | OpKind::Silu { gate_up, .. } | OpKind::MulUp { gate_up, .. } => {
+            (buffer(*gate_up), None)
+        }
         OpKind::Argmax { logits } => (buffer(*logits), None),
     };
     let activations = if matches!(op.kind, OpKind::Embed { .. }) { "int" } else { "f32" };
@@ -24,14 +29,6 @@ pub fn inputs(program: &Program, config: &Config, op: &OpCall, dtype: &str) -> (
     let (shapes, dtypes): (Vec<String>, Vec<String>) =
         tensors.map(|((rows, width), dtype)| (format!("[{rows}, {width}]"), format!("\"{dtype}\""))).unzip();
     (format!("[{}]", shapes.join(", ")), format!("[{}]", dtypes.join(", ")))
-}
-
-fn inputs_of(config: &Config, matrix: Matrix) -> usize {
-    match matrix {
-        Matrix::Head | Matrix::Qkv(_) | Matrix::GateUp(_) => config.hidden,
-        Matrix::O(_) => config.q_width(),
-        Matrix::Down(_) => config.intermediate,
-    }
 }
 
 #[cfg(test)]

@@ -1,26 +1,37 @@
-//! The CPU as a device: a program runs operator by operator, or the whole step at once on threads that meet at barriers.
+//! The CPU as a device: workers run the operators that the host launches, one by one or a whole step at once, while the host
+//! goes on.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::{
-    Buffer, Config, Error, KvLayout, Weights,
+    Buffer, Config, Error, KvLayout, Shard, Weights,
+    inject::{Faults, HostHook},
     kv::KvPlan,
-    program::{BufId, Matrix, OpCall, OpKind, Program, Vector},
-    record::{Kind, Log, Span},
+    program::{BufId, Program},
+    record::Log,
     rope,
+    run::Sync,
 };
 
 mod attention;
+mod comm;
 mod kernels;
+mod launch;
 mod memory;
 mod ops;
 mod pool;
+mod queue;
+mod stamps;
+mod step;
 
+pub use comm::{Communicator, LOADING, PATIENCE, Region, World};
 pub use kernels::{Isa, Kernels};
 
+use launch::{Driver, Record};
 use memory::Rows;
-use ops::Part;
-use pool::{Barrier, Pool};
+use pool::Pool;
+use stamps::Stamps;
+use step::Step;
 
 /// What a step computes on: tokens of one or more sequences.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -57,7 +68,7 @@ impl Batch {
 /// How a device is set up.
 #[derive(Clone, Copy, Debug)]
 pub struct CpuOptions {
-    /// Threads.
+    /// Workers; the host is a thread of its own.
     pub threads: usize,
     /// Instruction set.
     pub isa: Isa,
@@ -91,6 +102,13 @@ pub struct Cpu {
     plan: KvPlan,
     /// Keys and values of each layer.
     cache: Vec<[Buffer; 2]>,
+    /// The other ranks.
+    ranks: Option<Communicator>,
+    /// When the host waits for a step under way.
+    sync: Sync,
+    faults: Faults,
+    /// What holds up the host.
+    hook: Option<HostHook>,
 }
 
 /// A program with memory of its own.
@@ -99,12 +117,21 @@ pub struct Prepared {
     model: u64,
     program: Program,
     buffers: Vec<Buffer>,
+    /// Collectives up to and with each operator.
+    collectives: Vec<u32>,
+    record: Record,
 }
 
 impl Prepared {
     /// The program.
     pub fn program(&self) -> &Program {
         &self.program
+    }
+
+    /// The most likely token of each row of logits after a step.
+    pub fn most_likely(&self) -> Vec<u32> {
+        let width = self.program.buffer(self.program.logits).map_or(1, |logits| logits.width.max(1));
+        self.values(self.program.logits).chunks_exact(width).map(ops::argmax).collect()
     }
 
     /// Content of a buffer after a step, (rows, width).
@@ -119,16 +146,48 @@ impl Cpu {
     /// # Errors
     /// [`Error::Request`] when the processor has not the instruction set asked for, or memory runs out.
     pub fn new(config: Config, weights: Arc<Weights>, options: CpuOptions) -> Result<Self, Error> {
+        Self::of_rank(config, weights, options, None)
+    }
+
+    /// A device with a rank's part of the weights of a model, and the way to the other ranks.
+    ///
+    /// # Errors
+    /// Those of [`Cpu::new`], and [`Error::Request`] when the ranks are others than those of the weights or have other
+    /// numbers of workers.
+    pub fn of_rank(
+        config: Config,
+        weights: Arc<Weights>,
+        options: CpuOptions,
+        ranks: Option<Communicator>,
+    ) -> Result<Self, Error> {
         let kernels = Kernels::of(options.isa).ok_or_else(|| {
             Error::Request(format!("this processor has no {}; leave the choice out", options.isa.name()))
         })?;
         if weights.model != config.fingerprint() {
             return Err(Error::Request("the weights are those of another model; load them for this one".to_owned()));
         }
-        let plan = KvPlan::new(&config, options.layout, options.sequences, options.context)?;
+        if weights.shard != ranks.as_ref().map_or(Shard::WHOLE, Communicator::shard) {
+            return Err(Error::Request("the weights are those of another rank; load this one's part".to_owned()));
+        }
+        if let Some(world) = ranks.as_ref().map(Communicator::world).filter(|world| world.workers != options.threads) {
+            let (all, own) = (world.workers, options.threads);
+            return Err(Error::Request(format!("ranks have {all} workers each, not {own}; give all the same threads")));
+        }
+        let plan = KvPlan::new(&config.part(weights.shard)?, options.layout, options.sequences, options.context)?;
         let half = || Buffer::zeroed(plan.elements() * 4);
         let cache = (0..config.layers).map(|_| Ok([half()?, half()?])).collect::<Result<_, Error>>()?;
-        Ok(Self { config, weights, kernels, pool: Pool::new(options.threads), plan, cache })
+        Ok(Self {
+            config,
+            weights,
+            kernels,
+            pool: Pool::new(options.threads)?,
+            plan,
+            cache,
+            ranks,
+            sync: Sync::default(),
+            faults: Faults::default(),
+            hook: None,
+        })
     }
 
     /// Gives a program its memory.
@@ -137,11 +196,26 @@ impl Cpu {
     /// [`Error::Request`] when the program does not fit the model, or memory runs out.
     pub fn prepare(&self, program: Program) -> Result<Prepared, Error> {
         program.check(&self.config)?;
+        let (needed, slot) = (program.largest_exchange(), self.ranks.as_ref().map_or(0, |ranks| ranks.world().slot));
+        if program.shard != self.weights.shard || needed > slot {
+            return Err(Error::Request(format!(
+                "the program is for rank {} of {} and exchanges {needed} elements; plan it for this rank, and memory for it",
+                program.shard.rank, program.shard.of
+            )));
+        }
         let size =
             |rows: usize, width: usize| rows.checked_mul(width).and_then(|n| n.checked_mul(4)).unwrap_or(usize::MAX);
         let buffers =
             program.buffers.iter().map(|b| Buffer::zeroed(size(b.rows, b.width))).collect::<Result<_, _>>()?;
-        Ok(Prepared { model: self.config.fingerprint(), program, buffers })
+        let ops = program.ops.len();
+        let record = Record { stamps: Stamps::new(ops, self.pool.workers()), calls: Vec::with_capacity(ops) };
+        let mut count = 0;
+        let counted = program.ops.iter().map(|op| {
+            count += u32::from(op.kind.exchanged().is_some());
+            count
+        });
+        let collectives = counted.collect();
+        Ok(Prepared { model: self.config.fingerprint(), program, buffers, collectives, record })
     }
 
     /// Runs a step operator by operator and returns the most likely next token of every row of logits. `log` gets every
@@ -150,66 +224,55 @@ impl Cpu {
     /// # Errors
     /// [`Error::Request`] when the batch does not fit the program, the vocabulary or the cache.
     pub fn run(&mut self, prepared: &mut Prepared, batch: &Batch, log: &mut Log) -> Result<Vec<u32>, Error> {
-        let (step, pool) = self.step(prepared, batch)?;
-        let threads = pool.threads();
-        for (number, op) in (0..).zip(step.ops) {
-            let called = log.now();
-            let mut began = 0;
-            pool.run_from(&|number| step.execute(op, Part { number, of: threads }), &mut || began = log.now());
-            let ended = log.now();
-            log.push(Kind::Op(number), Span { start: called, end: log.now() }, Span { start: began, end: ended });
-        }
-        Ok(step.chosen())
+        self.launch(prepared, batch, log, false)
     }
 
-    /// Runs a step in one go: threads meet at barriers and do not come back between operators. `log` gets the call and
-    /// every operator.
+    /// Runs a step that is launched as a whole. `log` gets the call and every operator.
     ///
     /// # Errors
     /// Those of [`Cpu::run`].
     pub fn replay(&mut self, prepared: &mut Prepared, batch: &Batch, log: &mut Log) -> Result<Vec<u32>, Error> {
-        let (step, pool) = self.step(prepared, batch)?;
-        let threads = pool.threads();
-        let barrier = Barrier::new(threads);
-        let called = log.now();
-        // When the first thread passed each barrier; written by that thread alone.
-        let passed = Mutex::new(Vec::with_capacity(step.ops.len() + 1));
-        let (clock, is_on) = (log.clock, log.is_on());
-        pool.run(&|number| {
-            let mut stamps = (number == 0 && is_on).then(|| passed.lock().unwrap_or_else(PoisonError::into_inner));
-            let mut stamp = || {
-                if let Some(stamps) = &mut stamps {
-                    stamps.push(clock.now());
-                }
-            };
-            stamp();
-            for op in step.ops {
-                step.execute(op, Part { number, of: threads });
-                barrier.wait();
-                stamp();
-            }
-        });
-        let returned = log.now();
-        let passed = passed.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let whole = Span { start: passed.first().copied().unwrap_or(0), end: passed.last().copied().unwrap_or(0) };
-        log.push(Kind::Replay, Span { start: called, end: returned }, whole);
-        for (number, pair) in (0..).zip(passed.windows(2)) {
-            let device = Span { start: pair[0], end: pair[1] };
-            log.push(Kind::ReplayedOp(number), Span::default(), device);
-        }
-        Ok(step.chosen())
+        self.launch(prepared, batch, log, true)
     }
 
-    fn step<'a>(&'a mut self, prepared: &'a mut Prepared, batch: &'a Batch) -> Result<(Step<'a>, &'a mut Pool), Error> {
+    /// Says when the host waits for a step under way, and what the run suffers.
+    ///
+    /// # Errors
+    /// [`Error::Request`] when there is no memory for that.
+    pub fn suffer(&mut self, sync: Sync, faults: Faults) -> Result<(), Error> {
+        self.hook = HostHook::new(&faults.host)?;
+        (self.sync, self.faults) = (sync, faults);
+        Ok(())
+    }
+
+    /// Waits for the other ranks, where there are any, before the first step.
+    ///
+    /// # Errors
+    /// [`Error::Lost`] when one does not come.
+    pub fn meet(&mut self) -> Result<(), Error> {
+        self.ranks.as_mut().map_or(Ok(()), |ranks| ranks.meet(LOADING))
+    }
+
+    /// Says to the other ranks that this one is done.
+    pub fn leave(&mut self) {
+        self.ranks.iter_mut().for_each(Communicator::leave);
+    }
+
+    /// Which rank of how many this is.
+    pub fn shard(&self) -> Shard {
+        self.weights.shard
+    }
+
+    fn step<'a>(&'a mut self, prepared: &'a mut Prepared, batch: &'a Batch) -> Result<(Step<'a>, Driver<'a>), Error> {
         if prepared.model != self.config.fingerprint() {
             return Err(Error::Request(
                 "the program was prepared for another model; prepare it for this one".to_owned(),
             ));
         }
         self.check(&prepared.program, batch)?;
-        let Self { config, weights, kernels, pool, plan, cache } = self;
+        let Self { config, weights, kernels, pool, plan, cache, ranks, sync, faults, hook } = self;
         let longest = batch.positions.iter().max().map_or(0, |position| *position as usize + 1);
-        let frequencies = rope::frequencies(config, longest);
+        let frequencies = rope::frequencies(&faults.numeric.turned(config), longest);
         let mut turns = Vec::with_capacity(batch.tokens.len() * config.head_dim);
         for position in &batch.positions {
             let angles = || frequencies.iter().map(|frequency| frequency * *position as f32);
@@ -224,7 +287,12 @@ impl Cpu {
         };
         let step = Step {
             config,
+            heads: (config.heads / weights.shard.of, config.kv_heads / weights.shard.of),
             weights,
+            slow: faults.rank.factor(weights.shard.rank),
+            faults,
+            ranks: ranks.as_ref(),
+            collectives: &prepared.collectives,
             kernels: *kernels,
             plan,
             ops: &prepared.program.ops,
@@ -235,7 +303,7 @@ impl Cpu {
             turns,
             chosen: Mutex::new(Vec::new()),
         };
-        Ok((step, pool))
+        Ok((step, Driver { pool, record: &mut prepared.record, sync: *sync, hook: hook.as_mut() }))
     }
 
     fn check(&self, program: &Program, batch: &Batch) -> Result<(), Error> {
@@ -264,113 +332,5 @@ impl Cpu {
             return refuse(format!("sequence {sequence} is not one of {}", self.plan.sequences));
         }
         Ok(())
-    }
-}
-
-/// A step under way: what every thread sees.
-struct Step<'a> {
-    config: &'a Config,
-    weights: &'a Weights,
-    kernels: Kernels,
-    plan: &'a KvPlan,
-    ops: &'a [OpCall],
-    buffers: Vec<Rows>,
-    cache: Vec<[Rows; 2]>,
-    batch: &'a Batch,
-    last: Vec<usize>,
-    turns: Vec<f32>,
-    chosen: Mutex<Vec<(usize, u32)>>,
-}
-
-impl<'a> Step<'a> {
-    fn chosen(self) -> Vec<u32> {
-        let mut chosen = self.chosen.into_inner().unwrap_or_else(PoisonError::into_inner);
-        chosen.sort_unstable();
-        chosen.into_iter().map(|(_, token)| token).collect()
-    }
-
-    fn rows(&self, id: BufId) -> Rows {
-        self.buffers[usize::from(id.0)]
-    }
-
-    fn matrix(&self, matrix: Matrix) -> (&'a crate::Tensor, Option<&'a [f32]>) {
-        let layer = |layer: u16| &self.weights.layers[usize::from(layer)];
-        match matrix {
-            Matrix::Head => (self.weights.head(), None),
-            Matrix::Qkv(l) => (&layer(l).qkv, layer(l).qkv_bias.as_deref()),
-            Matrix::O(l) => (&layer(l).o, None),
-            Matrix::GateUp(l) => (&layer(l).gate_up, None),
-            Matrix::Down(l) => (&layer(l).down, None),
-        }
-    }
-
-    fn vector(&self, vector: Vector) -> &'a [f32] {
-        let layer = |layer: u16| &self.weights.layers[usize::from(layer)];
-        let of_heads = |l: u16, which: usize| layer(l).qk_norm.as_ref().map_or(&[][..], |norms| &norms[which][..]);
-        match vector {
-            Vector::InputNorm(l) => &layer(l).input_norm,
-            Vector::PostNorm(l) => &layer(l).post_norm,
-            Vector::FinalNorm => &self.weights.final_norm,
-            Vector::QNorm(l) => of_heads(l, 0),
-            Vector::KNorm(l) => of_heads(l, 1),
-        }
-    }
-
-    fn heads(&self) -> attention::Heads<'_> {
-        attention::Heads {
-            plan: self.plan,
-            heads: self.config.heads,
-            kv_heads: self.config.kv_heads,
-            head_dim: self.config.head_dim,
-            sequence: &self.batch.sequences,
-            position: &self.batch.positions,
-        }
-    }
-
-    /// This thread's share of an operator.
-    fn execute(&self, op: &OpCall, part: Part) {
-        let (kernels, eps) = (&self.kernels, self.config.norm_eps);
-        match &op.kind {
-            OpKind::Embed { out } => ops::embed(part, &self.weights.embed, &self.batch.tokens, self.rows(*out)),
-            OpKind::RmsNorm { x, weight, out } => {
-                ops::rms_norm(part, kernels, self.rows(*x), self.vector(*weight), eps, self.rows(*out));
-            }
-            OpKind::AddRmsNorm { x, delta, weight, out } => {
-                // The same rows are this thread's in both.
-                ops::add(part, kernels, self.rows(*x), self.rows(*delta));
-                ops::rms_norm(part, kernels, self.rows(*x), self.vector(*weight), eps, self.rows(*out));
-            }
-            OpKind::Linear { x, matrix, rows, out } => {
-                let (weights, bias) = self.matrix(*matrix);
-                ops::linear(part, kernels, self.rows(*x), weights, bias, rows.clone(), self.rows(*out));
-            }
-            OpKind::HeadNorm { x, heads, weight } => {
-                ops::head_norm(part, kernels, self.rows(*x), heads.at, heads.count, self.vector(*weight), eps);
-            }
-            OpKind::Rope { x, heads } => {
-                ops::rope(part, self.rows(*x), heads.at, heads.count, self.config.head_dim, &self.turns);
-            }
-            OpKind::KvAppend { qkv, layer } => {
-                let [keys, values] = self.cache[usize::from(*layer)];
-                attention::append(part, self.heads(), self.rows(*qkv), keys, values);
-            }
-            OpKind::Attention { qkv, layer, out } => {
-                let [keys, values] = self.cache[usize::from(*layer)];
-                attention::attend(part, kernels, self.heads(), self.rows(*qkv), keys, values, self.rows(*out));
-            }
-            OpKind::Add { x, delta } => ops::add(part, kernels, self.rows(*x), self.rows(*delta)),
-            OpKind::SiluMul { gate_up, out } => ops::silu_mul(part, self.rows(*gate_up), self.rows(*out)),
-            OpKind::LastToken { x, out } => ops::select(part, self.rows(*x), &self.last, self.rows(*out)),
-            OpKind::Argmax { logits } => self.argmax(self.rows(*logits), part),
-        }
-    }
-
-    #[allow(unsafe_code)]
-    fn argmax(&self, logits: Rows, part: Part) {
-        for row in part.of(logits.rows, 1) {
-            // SAFETY: the operator before wrote the logits, and nobody does now.
-            let token = ops::argmax(unsafe { logits.row(row) });
-            self.chosen.lock().unwrap_or_else(PoisonError::into_inner).push((row, token));
-        }
     }
 }

@@ -36,6 +36,14 @@ pub enum Error {
         /// What is wrong with it.
         what: String,
     },
+    /// Another rank did not arrive where all must meet.
+    #[error("rank {own} waited in vain: rank {rank} is lost; its own message says why, or it was stopped")]
+    Lost {
+        /// The rank that is missing.
+        rank: usize,
+        /// The rank that waited.
+        own: usize,
+    },
     /// A request that the model or the memory cannot meet.
     #[error("{0}")]
     Request(String),

@@ -3,14 +3,22 @@
 
 use std::ops::Range;
 
-use crate::{Config, Error};
+use crate::{Config, Error, Shard};
 
+mod change;
 mod check;
+mod name;
 mod plan;
+mod shard;
+
+pub use change::Change;
+pub use name::OpName;
 
 /// How operators are divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Level {
+    /// What an eager framework without fused kernels runs: norms and activations are several operators.
+    Composite,
     /// One operator per name of the field: what an eager framework with fused kernels runs.
     Canonical,
     /// Neighbours that read one input are one operator: queries, keys and values; gate and up; addition and norm.
@@ -20,66 +28,6 @@ pub enum Level {
 /// A buffer of activations, one row per token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BufId(pub u16);
-
-/// What an operator computes, in the field's words; stable across platforms and versions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)] // the names are the field's own
-pub enum OpName {
-    Embed,
-    RmsNorm,
-    AddRmsNorm,
-    QkvProj,
-    QProj,
-    KProj,
-    VProj,
-    QkNorm,
-    Rope,
-    KvCacheAppend,
-    AttentionPrefill,
-    AttentionDecode,
-    OProj,
-    ResidualAdd,
-    GateUpProj,
-    GateProj,
-    UpProj,
-    SiluMul,
-    DownProj,
-    LastToken,
-    FinalNorm,
-    LmHead,
-    Argmax,
-}
-
-impl OpName {
-    /// The name as it stands in captures.
-    pub fn text(self) -> &'static str {
-        match self {
-            Self::Embed => "embed",
-            Self::RmsNorm => "rms_norm",
-            Self::AddRmsNorm => "add_rms_norm",
-            Self::QkvProj => "qkv_proj",
-            Self::QProj => "q_proj",
-            Self::KProj => "k_proj",
-            Self::VProj => "v_proj",
-            Self::QkNorm => "qk_norm",
-            Self::Rope => "rope",
-            Self::KvCacheAppend => "kv_cache_append",
-            Self::AttentionPrefill => "attention_prefill",
-            Self::AttentionDecode => "attention_decode",
-            Self::OProj => "o_proj",
-            Self::ResidualAdd => "residual_add",
-            Self::GateUpProj => "gate_up_proj",
-            Self::GateProj => "gate_proj",
-            Self::UpProj => "up_proj",
-            Self::SiluMul => "silu_mul",
-            Self::DownProj => "down_proj",
-            Self::LastToken => "last_token",
-            Self::FinalNorm => "final_norm",
-            Self::LmHead => "lm_head",
-            Self::Argmax => "argmax",
-        }
-    }
-}
 
 /// A matrix of the weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -217,6 +165,85 @@ pub enum OpKind {
         /// (sequences, vocab)
         logits: BufId,
     },
+    /// x = sum of x of all ranks.
+    AllReduce {
+        /// Any buffer.
+        x: BufId,
+    },
+    /// out = x².
+    Square {
+        /// (tokens, width)
+        x: BufId,
+        /// (tokens, width)
+        out: BufId,
+    },
+    /// out = mean of each row of x.
+    Mean {
+        /// (tokens, width)
+        x: BufId,
+        /// (tokens, 1)
+        out: BufId,
+    },
+    /// x = 1 / √(x + ε), the model's ε.
+    Rsqrt {
+        /// Any buffer.
+        x: BufId,
+    },
+    /// out = x · by, row by row.
+    ScaleRows {
+        /// (tokens, width)
+        x: BufId,
+        /// (tokens, 1)
+        by: BufId,
+        /// (tokens, width)
+        out: BufId,
+    },
+    /// x = x · weight, column by column.
+    ScaleColumns {
+        /// (tokens, width)
+        x: BufId,
+        /// (width)
+        weight: Vector,
+    },
+    /// out = silu(gate).
+    Silu {
+        /// Gate, up: (tokens, 2 width)
+        gate_up: BufId,
+        /// (tokens, width)
+        out: BufId,
+    },
+    /// out = out · up.
+    MulUp {
+        /// Gate, up: (tokens, 2 width)
+        gate_up: BufId,
+        /// (tokens, width)
+        out: BufId,
+    },
+    /// out = x, rows as columns.
+    Transpose {
+        /// (rows, columns)
+        x: BufId,
+        /// (columns, rows)
+        out: BufId,
+    },
+    /// out = the parts of all ranks, side by side.
+    AllGather {
+        /// (rows, this rank's part of the width)
+        part: BufId,
+        /// (rows, width)
+        out: BufId,
+    },
+}
+
+impl OpKind {
+    /// What a rank brings to a collective and what it has afterwards; `None` of an operator that is none.
+    pub fn exchanged(&self) -> Option<(BufId, BufId)> {
+        match self {
+            Self::AllReduce { x } => Some((*x, *x)),
+            Self::AllGather { part, out } => Some((*part, *out)),
+            _ => None,
+        }
+    }
 }
 
 /// Which operator of a step: the layer, `None` outside the layers, and the place in it.
@@ -277,6 +304,8 @@ pub struct Shape {
 pub struct Program {
     /// What it was made for.
     pub shape: Shape,
+    /// Which part of the model it computes.
+    pub shard: Shard,
     /// Buffers of activations; a [`BufId`] is an index into them.
     pub buffers: Vec<BufDesc>,
     /// Operators in order.
@@ -292,7 +321,21 @@ pub struct Program {
 impl Program {
     /// The step of a model.
     pub fn plan(config: &Config, shape: Shape) -> Self {
-        plan::Planner::new(config, shape).plan()
+        plan::Planner::new(config, shape).plan().composed(config)
+    }
+
+    /// The step of a rank that has a part of a model.
+    ///
+    /// # Errors
+    /// [`Error::Request`] when the ranks cannot have equal parts.
+    pub fn of_rank(config: &Config, shape: Shape, shard: Shard) -> Result<Self, Error> {
+        Ok(shard::pass(Self::plan(&config.part(shard)?, shape), config.vocab, shard))
+    }
+
+    /// Elements of the largest part that a rank brings to a collective.
+    pub fn largest_exchange(&self) -> usize {
+        let parts = self.ops.iter().filter_map(|op| self.buffer(op.kind.exchanged()?.0));
+        parts.map(|part| part.rows.saturating_mul(part.width)).max().unwrap_or(0)
     }
 
     /// Makes sure that every operator can run on a model: its buffers are there and of the widths and rows that it needs,

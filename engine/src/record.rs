@@ -46,12 +46,24 @@ pub enum Kind {
     Step,
     /// Making a program ready: planning and memory.
     Prepare,
-    /// The call that started an operator; `device` is when it ran.
+    /// The call that launched an operator; `device` is from the first worker's start to the last one's end.
     Op(u32),
-    /// The call that started a whole step at once.
+    /// The call that launched a whole step at once.
     Replay,
-    /// An operator of a step that was started at once; only `device` is meant.
+    /// An operator of a step that was launched at once; only `device` is meant.
     ReplayedOp(u32),
+    /// The host waits until everything launched so far has finished.
+    Sync,
+    /// An operator that the host computes itself.
+    Fallback(u32),
+    /// A call that allocates memory.
+    Alloc,
+    /// A call that frees memory.
+    Free,
+    /// A copy of so many bytes that the host waits for.
+    Copy(usize),
+    /// The host chooses the next tokens from the logits.
+    Sample,
     /// The host's work between steps: the choice of the next token and its bookkeeping.
     Advance,
 }
@@ -67,7 +79,12 @@ pub struct Record {
     pub host: Span,
     /// On the device.
     pub device: Span,
+    /// First of the workers' shares, an index into the log's.
+    shares: Option<u32>,
 }
+
+/// Most workers' shares of a log: a gigabyte, beyond which the rest of a run is counted and not kept.
+const MAX_SHARES: usize = 1 << 26;
 
 /// Records of a run.
 #[derive(Debug)]
@@ -75,6 +92,10 @@ pub struct Log {
     /// The run's clock.
     pub clock: Clock,
     records: Vec<Record>,
+    /// When each worker began and ended its share of each operator, operator by operator.
+    shares: Vec<Span>,
+    /// Workers of the device.
+    workers: usize,
     /// Records that found no room.
     pub dropped: u64,
     /// Step under way.
@@ -84,14 +105,23 @@ pub struct Log {
 }
 
 impl Log {
-    /// A log with room for `capacity` records.
-    pub fn with_capacity(capacity: usize) -> Self {
-        Self { clock: Clock::start(), records: Vec::with_capacity(capacity), dropped: 0, step: 0, on: true }
+    /// A log with room for `capacity` records of a device of so many workers.
+    pub fn with_capacity(capacity: usize, workers: usize) -> Self {
+        let shares = capacity.saturating_mul(workers).min(MAX_SHARES);
+        Self {
+            clock: Clock::start(),
+            records: Vec::with_capacity(capacity),
+            shares: Vec::with_capacity(shares),
+            workers,
+            dropped: 0,
+            step: 0,
+            on: true,
+        }
     }
 
     /// A log that records nothing, to compare with.
     pub fn off() -> Self {
-        Self { on: false, ..Self::with_capacity(0) }
+        Self { on: false, ..Self::with_capacity(0, 0) }
     }
 
     /// Now, or 0 where nothing is recorded.
@@ -105,9 +135,32 @@ impl Log {
         self.on
     }
 
-    /// Adds a record.
+    /// Adds a record of the host alone.
     #[inline]
-    pub fn push(&mut self, kind: Kind, host: Span, device: Span) {
+    pub fn push(&mut self, kind: Kind, host: Span) {
+        self.add(Record { kind, step: self.step, host, device: Span::default(), shares: None });
+    }
+
+    /// Adds a record of an operator with the shares of the workers.
+    #[inline]
+    pub fn push_op(&mut self, kind: Kind, host: Span, shares: impl ExactSizeIterator<Item = Span>) {
+        if !self.on {
+            return;
+        }
+        if self.shares.len() + shares.len() > self.shares.capacity() {
+            self.dropped += 1;
+            return;
+        }
+        let first = self.shares.len();
+        self.shares.extend(shares);
+        let own = self.shares.get(first..).unwrap_or_default();
+        let start = own.iter().map(|share| share.start).min().unwrap_or(0);
+        let end = own.iter().map(|share| share.end).max().unwrap_or(0);
+        let shares = u32::try_from(first).ok();
+        self.add(Record { kind, step: self.step, host, device: Span { start, end }, shares });
+    }
+
+    fn add(&mut self, record: Record) {
         if !self.on {
             return;
         }
@@ -115,29 +168,46 @@ impl Log {
             self.dropped += 1;
             return;
         }
-        self.records.push(Record { kind, step: self.step, host, device });
+        self.records.push(record);
     }
 
-    /// The records in the order in which they ended.
+    /// The records; those of one step lie together.
     pub fn records(&self) -> &[Record] {
         &self.records
+    }
+
+    /// When each worker began and ended its share of the operator of a record; empty for records of the host alone.
+    pub fn shares(&self, record: &Record) -> &[Span] {
+        let first = record.shares.and_then(|first| usize::try_from(first).ok());
+        first.and_then(|first| self.shares.get(first..first + self.workers)).unwrap_or_default()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
 
     #[test]
     fn a_full_log_counts_what_it_drops_and_one_that_is_off_nothing() {
-        let mut log = Log::with_capacity(2);
+        let mut log = Log::with_capacity(2, 1);
         let room = log.records.capacity();
         for _ in 0..room + 3 {
-            log.push(Kind::Step, Span::default(), Span::default());
+            log.push(Kind::Step, Span::default());
         }
         assert_eq!((log.records().len(), log.dropped), (room, 3));
         let mut off = Log::off();
-        off.push(Kind::Step, Span::default(), Span::default());
+        off.push(Kind::Step, Span::default());
+        off.push_op(Kind::Op(0), Span::default(), [Span::default()].into_iter());
         assert_eq!((off.records().len(), off.dropped, off.now()), (0, 0, 0));
+    }
+
+    #[test]
+    fn an_operator_lasts_from_its_first_worker_to_its_last() {
+        let mut log = Log::with_capacity(2, 2);
+        let shares = [Span { start: 5, end: 9 }, Span { start: 3, end: 7 }];
+        log.push_op(Kind::Op(4), Span { start: 1, end: 2 }, shares.into_iter());
+        let record = log.records()[0];
+        assert_eq!((record.device, log.shares(&record)), (Span { start: 3, end: 9 }, &shares[..]));
     }
 }

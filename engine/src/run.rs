@@ -3,61 +3,16 @@
 use std::sync::Arc;
 
 use crate::{
-    Config, Dtype, Error, KvLayout, Source, Weights,
-    cpu::{Batch, Cpu, CpuOptions, Isa, Prepared},
-    program::{Level, Logits, Program, Shape},
+    Config, Error, Shard, Source, Weights,
+    cpu::{Batch, Communicator, Cpu, CpuOptions, Prepared},
+    inject::Thieves,
+    program::Program,
     record::{Kind, Log, Span},
 };
 
-/// How a step is started.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Mode {
-    /// Operator by operator.
-    Eager,
-    /// All operators at once.
-    Graph,
-}
+mod options;
 
-/// What is run.
-#[derive(Clone, Debug)]
-pub struct RunOptions {
-    /// Type of the weights.
-    pub dtype: Dtype,
-    /// How a decode step is started.
-    pub mode: Mode,
-    /// How operators are divided.
-    pub level: Level,
-    /// Division of the cache.
-    pub layout: KvLayout,
-    /// Sequences that are decoded together.
-    pub batch: usize,
-    /// Tokens of the prompt of each sequence.
-    pub prompt: usize,
-    /// Decode steps.
-    pub steps: usize,
-    /// Threads.
-    pub threads: usize,
-    /// Instruction set.
-    pub isa: Isa,
-}
-
-impl Default for RunOptions {
-    /// One sequence, a prompt of 64 tokens, 64 steps, operators one by one on every core.
-    fn default() -> Self {
-        let cpu = CpuOptions::new(0);
-        Self {
-            dtype: Dtype::Bf16,
-            mode: Mode::Eager,
-            level: Level::Canonical,
-            layout: KvLayout::Contiguous,
-            batch: 1,
-            prompt: 64,
-            steps: 64,
-            threads: cpu.threads,
-            isa: cpu.isa,
-        }
-    }
-}
+pub use options::{Mode, RunOptions, Sampling, Sync};
 
 /// A model made ready to run.
 pub struct Engine {
@@ -88,31 +43,53 @@ impl Engine {
     /// # Errors
     /// Those of the weights, and [`Error::Request`] when the options fit neither the model nor the memory.
     pub fn new(config: Config, source: &mut dyn Source, options: RunOptions, log: &mut Log) -> Result<Self, Error> {
+        Self::of_rank(config, source, options, None, log)
+    }
+
+    /// Elements of the largest part that a rank brings to a collective of such a run.
+    ///
+    /// # Errors
+    /// [`Error::Request`] when the ranks cannot have equal parts.
+    pub fn largest_exchange(config: &Config, options: &RunOptions, ranks: usize) -> Result<usize, Error> {
+        let shard = Shard { rank: ranks.saturating_sub(1), of: ranks };
+        let [prefill, decode] = options.programs(config, shard)?;
+        Ok(prefill.largest_exchange().max(decode.largest_exchange()))
+    }
+
+    /// Loads a rank's part of the weights; `ranks` is the way to the others. See [`Engine::new`].
+    ///
+    /// # Errors
+    /// Those of [`Engine::new`], and [`Error::Request`] when the ranks cannot have equal parts.
+    pub fn of_rank(
+        config: Config,
+        source: &mut dyn Source,
+        options: RunOptions,
+        ranks: Option<Communicator>,
+        log: &mut Log,
+    ) -> Result<Self, Error> {
+        let shard = ranks.as_ref().map_or(Shard::WHOLE, Communicator::shard);
         let context = options.prompt.saturating_add(options.steps);
-        let tokens = options.batch.saturating_mul(options.prompt);
-        if options.batch == 0 || options.prompt == 0 || tokens > MAX_PREFILL {
+        if options.batch == 0 || options.prompt == 0 || options.sequences().saturating_mul(options.prompt) > MAX_PREFILL
+        {
             return Err(Error::Request(format!(
                 "cannot read {} prompts of {} tokens at once; choose at least one of each and at most {MAX_PREFILL} tokens",
                 options.batch, options.prompt
             )));
         }
-        let weights = Arc::new(Weights::load(&config, options.dtype, source)?);
+        let weights = Arc::new(Weights::load_part(&config, shard, options.dtype, source)?);
         let cpu = CpuOptions {
             threads: options.threads,
             isa: options.isa,
             layout: options.layout,
-            sequences: options.batch,
+            sequences: options.sequences(),
             context,
         };
-        let cpu = Cpu::new(config.clone(), weights, cpu)?;
+        let mut cpu = Cpu::of_rank(config.clone(), weights, cpu, ranks)?;
+        cpu.suffer(options.sync, options.faults.clone())?;
         let start = log.now();
-        let plan = |tokens, level| {
-            let shape = Shape { tokens, sequences: options.batch, logits: Logits::Last, level };
-            cpu.prepare(Program::plan(&config, shape))
-        };
-        let prefill = plan(tokens, options.level)?;
-        let decode = plan(options.batch, options.level)?;
-        log.push(Kind::Prepare, Span { start, end: log.now() }, Span::default());
+        let [prefill, decode] = options.programs(&config, shard)?;
+        let (prefill, decode) = (cpu.prepare(prefill)?, cpu.prepare(decode)?);
+        log.push(Kind::Prepare, Span { start, end: log.now() });
         Ok(Self { config, options, cpu, prefill, decode })
     }
 
@@ -127,6 +104,11 @@ impl Engine {
         &self.options
     }
 
+    /// Which rank of how many this is.
+    pub fn shard(&self) -> Shard {
+        self.cpu.shard()
+    }
+
     /// The shape of the model.
     pub fn config(&self) -> &Config {
         &self.config
@@ -137,12 +119,18 @@ impl Engine {
         [self.prefill.program(), self.decode.program()]
     }
 
+    /// Logits of the last decode step, (sequences, vocab).
+    pub fn logits(&self) -> &[f32] {
+        self.decode.values(self.decode.program().logits)
+    }
+
     /// Reads the prompts and decodes; `each` is told of every step and may end the run by returning `false`.
     ///
     /// # Errors
-    /// [`Error::Request`] when a step does not fit, which the options exclude.
+    /// [`Error::Request`] when a step does not fit, which the options exclude, and [`Error::Lost`] when another rank does not
+    /// take part any more.
     pub fn run(&mut self, log: &mut Log, mut each: impl FnMut(&StepDone) -> bool) -> Result<(), Error> {
-        let sequences = self.options.batch;
+        let sequences = self.options.sequences();
         let vocab = u32::try_from(self.config.vocab).unwrap_or(u32::MAX);
         // Prompts that are the same in every run and differ between sequences.
         let token = |sequence: usize, position: usize| (sequence as u32 * 7919 + position as u32 * 104_729 + 1) % vocab;
@@ -154,16 +142,22 @@ impl Engine {
                 batch.sequences.push(sequence as u32);
             }
         }
+        self.cpu.meet()?;
+        let _thieves = Thieves::start(&self.options.faults.machine)?;
         for step in 0..=self.options.steps {
             log.step = u32::try_from(step).unwrap_or(u32::MAX);
             let start = log.clock.now();
-            let tokens = if step == 0 {
-                self.cpu.run(&mut self.prefill, &batch, log)?
-            } else if self.options.mode == Mode::Graph {
-                self.cpu.replay(&mut self.decode, &batch, log)?
+            let prepared = if step == 0 { &mut self.prefill } else { &mut self.decode };
+            let mut tokens = if step > 0 && self.options.mode == Mode::Graph {
+                self.cpu.replay(prepared, &batch, log)?
             } else {
-                self.cpu.run(&mut self.decode, &batch, log)?
+                self.cpu.run(prepared, &batch, log)?
             };
+            if self.options.sampling == Sampling::Host {
+                let start = log.now();
+                tokens = prepared.most_likely();
+                log.push(Kind::Sample, Span { start, end: log.now() });
+            }
             let ran = log.now();
             let position = self.options.prompt + step;
             batch = Batch {
@@ -171,13 +165,15 @@ impl Engine {
                 sequences: (0..sequences as u32).collect(),
                 tokens: tokens.clone(),
             };
-            log.push(Kind::Advance, Span { start: ran, end: log.now() }, Span::default());
+            log.push(Kind::Advance, Span { start: ran, end: log.now() });
+            tokens.truncate(self.options.batch);
             let span = Span { start, end: log.clock.now() };
-            log.push(Kind::Step, span, Span::default());
+            log.push(Kind::Step, span);
             if !each(&StepDone { number: log.step, span, tokens }) {
                 break;
             }
         }
+        self.cpu.leave();
         Ok(())
     }
 }
@@ -186,7 +182,12 @@ impl Engine {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
-    use crate::{Synthetic, preset};
+    use crate::{
+        Dtype, KvLayout, Synthetic,
+        cpu::{PATIENCE, Region, World},
+        preset,
+        program::{Level, Logits, Shape},
+    };
 
     fn tokens(options: RunOptions, log: &mut Log) -> Vec<Vec<u32>> {
         let mut engine = Engine::new(preset("tiny").unwrap(), &mut Synthetic, options, log).unwrap();
@@ -219,10 +220,54 @@ mod tests {
         }
     }
 
+    /// Runs two ranks on threads; what each gave.
+    fn two_ranks(options: &RunOptions, stop_second: bool) -> [Result<Vec<Vec<u32>>, Error>; 2] {
+        let config = preset("tiny").unwrap();
+        let slot = Engine::largest_exchange(&config, options, 2).unwrap();
+        let world = World { ranks: 2, workers: options.threads, slot };
+        let region = Arc::new(Region::of_threads(world).unwrap());
+        std::thread::scope(|scope| {
+            let run = |number| {
+                let rank = Communicator::new(Arc::clone(&region), number, PATIENCE).unwrap();
+                let (config, options) = (config.clone(), options.clone());
+                scope.spawn(move || {
+                    let log = &mut Log::off();
+                    let mut engine = Engine::of_rank(config, &mut Synthetic, options, Some(rank), log).unwrap();
+                    if stop_second && number == 1 {
+                        return Ok(Vec::new());
+                    }
+                    let mut all = Vec::new();
+                    engine.run(log, |step| {
+                        all.push(step.tokens.clone());
+                        true
+                    })?;
+                    Ok(all)
+                })
+            };
+            [run(0), run(1)].map(|rank| rank.join().unwrap())
+        })
+    }
+
+    #[test]
+    fn two_ranks_decode_what_one_does() {
+        let alone = tokens(RunOptions { batch: 3, ..options() }, &mut Log::off());
+        for (mode, level) in [(Mode::Eager, Level::Canonical), (Mode::Graph, Level::Fused)] {
+            for given in two_ranks(&RunOptions { batch: 3, mode, level, threads: 1, ..options() }, false) {
+                assert_eq!(given.unwrap(), alone, "{mode:?} {level:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_rank_that_is_gone_is_named_by_the_others() {
+        let [first, _] = two_ranks(&options(), true);
+        assert!(first.unwrap_err().to_string().contains("rank 1 is lost"));
+    }
+
     #[test]
     fn every_operator_of_every_step_is_recorded_in_order_and_within_its_step() {
         for mode in [Mode::Eager, Mode::Graph] {
-            let mut log = Log::with_capacity(4096);
+            let mut log = Log::with_capacity(4096, 2);
             tokens(RunOptions { mode, ..options() }, &mut log);
             assert_eq!(log.dropped, 0);
             for step in 1..=6 {
@@ -238,6 +283,15 @@ mod tests {
                 assert!(ops.iter().all(|op| whole.start <= op.start && op.start < op.end && op.end <= whole.end));
                 let replays = of_step.iter().filter(|r| r.kind == Kind::Replay).count();
                 assert_eq!(replays, usize::from(mode == Mode::Graph));
+                let waits: Vec<_> = of_step.iter().filter(|r| r.kind == Kind::Sync).collect();
+                assert_eq!(waits.len(), 1, "{mode:?}");
+                assert!(ops.iter().all(|op| op.end <= waits[0].host.end), "{mode:?}");
+                for record in of_step.iter().filter(|r| matches!(r.kind, Kind::Op(_) | Kind::ReplayedOp(_))) {
+                    let shares = log.shares(record);
+                    assert_eq!(shares.len(), 2, "{mode:?}");
+                    assert!(shares.iter().all(|s| record.device.start <= s.start && s.end <= record.device.end));
+                    assert!(record.kind != Kind::Op(0) || record.host.start <= record.device.start);
+                }
             }
         }
     }

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use crate::{Config, Dtype, Error, Tensor};
+use crate::{Config, Dtype, Error, Shard, Tensor};
 
 mod checkpoint;
 mod synthetic;
@@ -50,6 +50,8 @@ pub struct LayerWeights {
 pub struct Weights {
     /// Fingerprint of the shape that they were loaded for.
     pub(crate) model: u64,
+    /// Which part of the model they are; all sizes below are those of the part.
+    pub(crate) shard: Shard,
     /// Embedding table, `(vocab, hidden)`.
     pub embed: Tensor,
     /// Layers.
@@ -66,51 +68,87 @@ impl Weights {
     /// # Errors
     /// Those of the source, and [`Error::Request`] when memory runs out.
     pub fn load(config: &Config, dtype: Dtype, source: &mut dyn Source) -> Result<Self, Error> {
+        Self::load_part(config, Shard::WHOLE, dtype, source)
+    }
+
+    /// Loads a rank's part of the weights.
+    ///
+    /// # Errors
+    /// Those of [`Weights::load`], and [`Error::Request`] when the ranks cannot have equal parts.
+    pub fn load_part(config: &Config, shard: Shard, dtype: Dtype, source: &mut dyn Source) -> Result<Self, Error> {
+        config.part(shard)?;
         let mut load = Loader { source, dtype };
-        let (hidden, q, kv) = (config.hidden, config.q_width(), config.kv_width());
-        let embed = load.matrix(config.vocab, hidden, &[("model.embed_tokens.weight".to_owned(), 0..config.vocab)])?;
+        let (hidden, q, kv, width) = (config.hidden, config.q_width(), config.kv_width(), config.intermediate);
+        // Ranks have whole heads, of which queries have several per key.
+        let heads = |width: usize| {
+            let own = shard.range(width / config.head_dim);
+            own.start * config.head_dim..own.end * config.head_dim
+        };
+        let table = |name: &str| [Piece::rows(name.to_owned(), config.vocab, hidden, shard.range(config.vocab))];
+        let embed = load.matrix(&table("model.embed_tokens.weight"))?;
         let mut layers = Vec::with_capacity(config.layers);
         for layer in 0..config.layers {
             let name = |rest: &str| format!("model.layers.{layer}.{rest}");
-            let parts = |what: &str| {
-                let part =
-                    |projection: &str, rows: Range<usize>| (name(&format!("self_attn.{projection}.{what}")), rows);
-                [part("q_proj", 0..q), part("k_proj", q..q + kv), part("v_proj", q + kv..q + 2 * kv)]
-            };
-            let norms = if config.qk_norm {
-                let mut norm = |of: &str| load.vector(&[(name(&format!("self_attn.{of}.weight")), 0..config.head_dim)]);
+            let projections = [("q_proj", q), ("k_proj", kv), ("v_proj", kv)];
+            let qkv = projections.map(|(of, outputs)| {
+                Piece::rows(name(&format!("self_attn.{of}.weight")), outputs, hidden, heads(outputs))
+            });
+            let bias = projections
+                .map(|(of, outputs)| Piece::columns(name(&format!("self_attn.{of}.bias")), 1, outputs, heads(outputs)));
+            let gate_up = ["gate_proj", "up_proj"]
+                .map(|of| Piece::rows(name(&format!("mlp.{of}.weight")), width, hidden, shard.range(width)));
+            let mut whole = |rest: &str, width| load.vector(&[Piece::columns(name(rest), 1, width, 0..width)]);
+            let input_norm = whole("input_layernorm.weight", hidden)?;
+            let post_norm = whole("post_attention_layernorm.weight", hidden)?;
+            let qk_norm = if config.qk_norm {
+                let mut norm = |of: &str| whole(&format!("self_attn.{of}.weight"), config.head_dim);
                 Some([norm("q_norm")?, norm("k_norm")?])
             } else {
                 None
             };
-            let width = config.intermediate;
             layers.push(LayerWeights {
-                input_norm: load.vector(&[(name("input_layernorm.weight"), 0..hidden)])?,
-                qkv: load.matrix(q + 2 * kv, hidden, &parts("weight"))?,
-                qkv_bias: if config.qkv_bias { Some(load.vector(&parts("bias"))?) } else { None },
-                qk_norm: norms,
-                o: load.matrix(hidden, q, &[(name("self_attn.o_proj.weight"), 0..hidden)])?,
-                post_norm: load.vector(&[(name("post_attention_layernorm.weight"), 0..hidden)])?,
-                gate_up: load.matrix(
-                    2 * width,
+                input_norm,
+                qkv: load.matrix(&qkv)?,
+                qkv_bias: if config.qkv_bias { Some(load.vector(&bias)?) } else { None },
+                qk_norm,
+                o: load.matrix(&[Piece::columns(name("self_attn.o_proj.weight"), hidden, q, heads(q))])?,
+                post_norm,
+                gate_up: load.matrix(&gate_up)?,
+                down: load.matrix(&[Piece::columns(
+                    name("mlp.down_proj.weight"),
                     hidden,
-                    &[(name("mlp.gate_proj.weight"), 0..width), (name("mlp.up_proj.weight"), width..2 * width)],
-                )?,
-                down: load.matrix(hidden, width, &[(name("mlp.down_proj.weight"), 0..hidden)])?,
+                    width,
+                    shard.range(width),
+                )])?,
             });
         }
-        let final_norm = load.vector(&[("model.norm.weight".to_owned(), 0..hidden)])?;
-        let head = if config.tied {
-            None
-        } else {
-            Some(load.matrix(config.vocab, hidden, &[("lm_head.weight".to_owned(), 0..config.vocab)])?)
-        };
-        Ok(Self { model: config.fingerprint(), embed, layers, final_norm, head })
+        let final_norm = load.vector(&[Piece::columns("model.norm.weight".to_owned(), 1, hidden, 0..hidden)])?;
+        let head = if config.tied { None } else { Some(load.matrix(&table("lm_head.weight"))?) };
+        Ok(Self { model: config.fingerprint(), shard, embed, layers, final_norm, head })
     }
 
     /// Output head, `(vocab, hidden)`.
     pub fn head(&self) -> &Tensor {
         self.head.as_ref().unwrap_or(&self.embed)
+    }
+}
+
+/// What is taken of a tensor of the source.
+struct Piece {
+    name: String,
+    /// Of the whole tensor.
+    shape: (usize, usize),
+    rows: Range<usize>,
+    columns: Range<usize>,
+}
+
+impl Piece {
+    fn rows(name: String, rows: usize, width: usize, taken: Range<usize>) -> Self {
+        Self { name, shape: (rows, width), rows: taken, columns: 0..width }
+    }
+
+    fn columns(name: String, rows: usize, width: usize, taken: Range<usize>) -> Self {
+        Self { name, shape: (rows, width), rows: 0..rows, columns: taken }
     }
 }
 
@@ -120,21 +158,33 @@ struct Loader<'s> {
 }
 
 impl Loader<'_> {
-    /// A matrix of which each part is a tensor of the source.
-    fn matrix(&mut self, rows: usize, width: usize, parts: &[(String, Range<usize>)]) -> Result<Tensor, Error> {
+    fn read(&mut self, piece: &Piece, mut each: impl FnMut(usize, &[f32])) -> Result<(), Error> {
+        let (rows, width) = piece.shape;
+        self.source.rows(&piece.name, rows, width, &mut |row, values| {
+            if let Some(row) = row.checked_sub(piece.rows.start).filter(|row| *row < piece.rows.len()) {
+                each(row, values.get(piece.columns.clone()).unwrap_or_default());
+            }
+        })
+    }
+
+    /// A matrix of pieces of one width, one below the other.
+    fn matrix(&mut self, pieces: &[Piece]) -> Result<Tensor, Error> {
+        let rows = pieces.iter().map(|piece| piece.rows.len()).sum();
+        let width = pieces.first().map_or(0, |piece| piece.columns.len());
         let mut tensor = Tensor::zeroed(self.dtype, rows, width)?;
-        for (name, range) in parts {
-            let write = &mut |row: usize, values: &[f32]| tensor.set_row(range.start + row, values);
-            self.source.rows(name, range.len(), width, write)?;
+        let mut at = 0;
+        for piece in pieces {
+            self.read(piece, |row, values| tensor.set_row(at + row, values))?;
+            at += piece.rows.len();
         }
         Ok(tensor)
     }
 
-    /// A vector of which each part is a tensor of the source.
-    fn vector(&mut self, parts: &[(String, Range<usize>)]) -> Result<Vec<f32>, Error> {
+    /// A vector of pieces, one after the other.
+    fn vector(&mut self, pieces: &[Piece]) -> Result<Vec<f32>, Error> {
         let mut vector = Vec::new();
-        for (name, range) in parts {
-            self.source.rows(name, 1, range.len(), &mut |_, values| vector.extend_from_slice(values))?;
+        for piece in pieces {
+            self.read(piece, |_, values| vector.extend_from_slice(values))?;
         }
         Ok(vector)
     }

@@ -5,8 +5,8 @@
 use std::{path::PathBuf, sync::Arc};
 
 use engine::{
-    Checkpoint, Config, Dtype, KvLayout, Weights,
-    cpu::{Batch, Cpu, CpuOptions, Isa, Prepared},
+    Checkpoint, Config, Dtype, KvLayout, Shard, Weights,
+    cpu::{Batch, Communicator, Cpu, CpuOptions, Isa, PATIENCE, Prepared, Region, World},
     program::{Level, Logits, Program, Shape},
     record::Log,
 };
@@ -154,6 +154,64 @@ fn prefill_and_decode_give_the_logits_of_a_whole_pass() {
             let logits = decode.values(decode.program().logits);
             let difference = greatest_difference(logits, &expected[position * vocab..(position + 1) * vocab]);
             assert!(difference <= TOLERANCE, "{:?} position {position}: {difference}", golden.config.family);
+        }
+    }
+}
+
+/// What a rank of two gives: the logits of the whole prompt and the tokens after it.
+fn rank_of_two(golden: &Golden, rank: Communicator, level: Level, replay: bool) -> (Vec<f32>, Vec<u32>) {
+    let shard = rank.shard();
+    let source = &mut Checkpoint::open(&golden.directory).unwrap();
+    let weights = Arc::new(Weights::load_part(&golden.config, shard, Dtype::F32, source).unwrap());
+    let isa = Isa::available()[0];
+    let options = CpuOptions { threads: 2, isa, layout: KvLayout::Paged(4), sequences: 1, context: 64 };
+    let mut cpu = Cpu::of_rank(golden.config.clone(), weights, options, Some(rank)).unwrap();
+    let program = |tokens, logits| {
+        Program::of_rank(&golden.config, Shape { tokens, sequences: 1, logits, level }, shard).unwrap()
+    };
+    let mut prefill = cpu.prepare(program(golden.ids.len(), Logits::All)).unwrap();
+    let mut decode = cpu.prepare(program(1, Logits::Last)).unwrap();
+    cpu.meet().unwrap();
+    let mut next = cpu
+        .run(&mut prefill, &Batch::prefill(&golden.ids, 0), &mut Log::off())
+        .unwrap()
+        .split_off(golden.ids.len() - 1);
+    let mut tokens = golden.ids.clone();
+    while tokens.len() < golden.tokens.len() {
+        tokens.extend(&next);
+        let batch = Batch::prefill(&next, tokens.len() as u32 - 1);
+        let step = if replay { Cpu::replay } else { Cpu::run };
+        next = step(&mut cpu, &mut decode, &batch, &mut Log::off()).unwrap();
+    }
+    cpu.leave();
+    (prefill.values(prefill.program().logits).to_vec(), tokens)
+}
+
+#[test]
+fn two_ranks_give_the_logits_and_tokens_of_one() {
+    for golden in Golden::all() {
+        let expected = golden.floats("logits");
+        for (level, replay) in [(Level::Canonical, false), (Level::Fused, true)] {
+            let slot = Program::of_rank(
+                &golden.config,
+                Shape { tokens: golden.ids.len(), sequences: 1, logits: Logits::All, level },
+                Shard { rank: 1, of: 2 },
+            );
+            let world = World { ranks: 2, workers: 2, slot: slot.unwrap().largest_exchange() };
+            let region = Arc::new(Region::of_threads(world).unwrap());
+            let rank = |number| Communicator::new(Arc::clone(&region), number, PATIENCE).unwrap();
+            let ranks = [rank(0), rank(1)];
+            let given = std::thread::scope(|scope| {
+                let run = |rank| scope.spawn(|| rank_of_two(&golden, rank, level, replay));
+                ranks.map(run).map(|thread| thread.join().unwrap())
+            });
+            for (logits, tokens) in &given {
+                let difference = greatest_difference(logits, &expected);
+                println!("{:?} {level:?} two ranks: {difference:e}", golden.config.family);
+                assert!(difference <= TOLERANCE, "{:?} {level:?}: {difference}", golden.config.family);
+                assert_eq!(*tokens, golden.tokens, "{:?} {level:?}", golden.config.family);
+            }
+            assert_eq!(given[0].0, given[1].0, "ranks add in one order");
         }
     }
 }

@@ -55,6 +55,23 @@ pub enum RowsOf<'w> {
     Q8([(&'w [i8], &'w [f32]); TILE_ROWS]),
 }
 
+impl RowsOf<'_> {
+    /// Some columns of the rows; of [`RowsOf::Q8`] from the start of a block on.
+    pub fn columns(self, columns: std::ops::Range<usize>) -> Self {
+        let blocks = columns.start / crate::Q8_BLOCK..columns.end.div_ceil(crate::Q8_BLOCK);
+        match self {
+            Self::F32(rows) => Self::F32(rows.map(|row| row.get(columns.clone()).unwrap_or_default())),
+            Self::F16(rows) => Self::F16(rows.map(|row| row.get(columns.clone()).unwrap_or_default())),
+            Self::Bf16(rows) => Self::Bf16(rows.map(|row| row.get(columns.clone()).unwrap_or_default())),
+            Self::Q8(rows) => Self::Q8(rows.map(|(bytes, scales)| {
+                // A row holds whole blocks, the last one filled up.
+                let whole = blocks.start * crate::Q8_BLOCK..blocks.end * crate::Q8_BLOCK;
+                (bytes.get(whole).unwrap_or_default(), scales.get(blocks.clone()).unwrap_or_default())
+            })),
+        }
+    }
+}
+
 /// Dot products of rows of weights with up to [`TILE_TOKENS`] rows of activations.
 pub type Tile = [[f32; TILE_TOKENS]; TILE_ROWS];
 

@@ -55,6 +55,16 @@ impl Rows {
         unsafe { std::slice::from_raw_parts_mut(self.start.add(row * self.width + columns.start), columns.len()) }
     }
 
+    /// Elements of the whole, to be written.
+    ///
+    /// # Safety
+    /// No other slice of any of them lives meanwhile.
+    pub(super) unsafe fn elements_mut<'a>(self, elements: Range<usize>) -> &'a mut [f32] {
+        assert!(elements.start <= elements.end && elements.end <= self.rows * self.width, "outside of a buffer");
+        // SAFETY: as in `part`; alone by the caller's promise.
+        unsafe { std::slice::from_raw_parts_mut(self.start.add(elements.start), elements.len()) }
+    }
+
     /// A row, to be written.
     ///
     /// # Safety

@@ -4,7 +4,7 @@
 #![allow(unsafe_code)]
 
 use super::{
-    kernels::{Kernels, TILE_ROWS, TILE_TOKENS, rows_of},
+    kernels::{Kernels, RowsOf, TILE_ROWS, TILE_TOKENS, Tile, rows_of},
     memory::{Rows, share},
 };
 use crate::Tensor;
@@ -25,10 +25,15 @@ impl Part {
     }
 }
 
-pub(super) fn embed(part: Part, table: &Tensor, tokens: &[u32], out: Rows) {
+/// Rows of the embedding table, of which this rank has those from `first` on; the others are 0.
+pub(super) fn embed(part: Part, table: &Tensor, first: usize, tokens: &[u32], out: Rows) {
     for row in part.of(tokens.len(), 1) {
         // SAFETY: this thread alone has the rows of its share.
-        table.read_row(tokens[row] as usize, unsafe { out.row_mut(row) });
+        let out = unsafe { out.row_mut(row) };
+        match (tokens[row] as usize).checked_sub(first).filter(|token| *token < table.rows) {
+            Some(token) => table.read_row(token, out),
+            None => out.fill(0.0),
+        }
     }
 }
 
@@ -83,6 +88,88 @@ pub(super) fn rope(part: Part, x: Rows, at: usize, count: usize, width: usize, t
     }
 }
 
+pub(super) fn square(part: Part, x: Rows, out: Rows) {
+    let mine = part.of(x.rows * x.width, 16);
+    // SAFETY: this worker alone has its share, of two buffers.
+    let (x, out) = unsafe { (x.elements_mut(mine.clone()), out.elements_mut(mine)) };
+    out.iter_mut().zip(x).for_each(|(out, x)| *out = *x * *x);
+}
+
+pub(super) fn mean(part: Part, x: Rows, out: Rows) {
+    for row in part.of(x.rows, 1) {
+        // SAFETY: this worker alone has the rows of its share, of two buffers.
+        let (x, out) = unsafe { (x.row(row), out.row_mut(row)) };
+        out.fill(x.iter().sum::<f32>() / x.len().max(1) as f32);
+    }
+}
+
+pub(super) fn rsqrt(part: Part, x: Rows, eps: f32) {
+    // SAFETY: this worker alone has its share.
+    let x = unsafe { x.elements_mut(part.of(x.rows * x.width, 16)) };
+    x.iter_mut().for_each(|x| *x = (*x + eps).sqrt().recip());
+}
+
+pub(super) fn scale_rows(part: Part, x: Rows, by: Rows, out: Rows) {
+    for row in part.of(x.rows, 1) {
+        // SAFETY: this worker alone has the rows of its share, of several buffers.
+        let (x, by, out) = unsafe { (x.row(row), by.row(row), out.row_mut(row)) };
+        let by = by.first().copied().unwrap_or(0.0);
+        out.iter_mut().zip(x).for_each(|(out, x)| *out = x * by);
+    }
+}
+
+pub(super) fn scale_columns(part: Part, x: Rows, weight: &[f32]) {
+    for row in part.of(x.rows, 1) {
+        // SAFETY: this worker alone has the rows of its share.
+        let x = unsafe { x.row_mut(row) };
+        x.iter_mut().zip(weight).for_each(|(x, weight)| *x *= weight);
+    }
+}
+
+/// Half of [`silu_mul`]: `gate` tells whether silu of the gate is written, or what is there multiplied by up.
+pub(super) fn half_silu_mul(part: Part, gate_up: Rows, out: Rows, gate: bool) {
+    let width = out.width;
+    let columns = part.of(width, 16);
+    let from = if gate { columns.clone() } else { width + columns.start..width + columns.end };
+    for row in 0..out.rows {
+        // SAFETY: as in `silu_mul`.
+        let (x, out) = unsafe { (gate_up.part(row, from.clone()), out.part_mut(row, columns.clone())) };
+        for (out, x) in out.iter_mut().zip(x) {
+            *out = if gate { x / (1.0 + (-x).exp()) } else { *out * x };
+        }
+    }
+}
+
+pub(super) fn transpose(part: Part, x: Rows, out: Rows) {
+    for row in part.of(out.rows, 1) {
+        // SAFETY: this worker alone writes the rows of its share, of another buffer than it reads.
+        let out = unsafe { out.row_mut(row) };
+        for (from, out) in out.iter_mut().enumerate() {
+            // SAFETY: as above.
+            *out = unsafe { x.part(from, row..row + 1) }.first().copied().unwrap_or(0.0);
+        }
+    }
+}
+
+/// Columns after which a sum that grows in bf16 is rounded.
+const ROUNDED: usize = 64;
+
+/// A tile whose sums are rounded to bf16 as they grow.
+fn rounded_tile(kernels: &Kernels, weights: RowsOf<'_>, tokens: &[&[f32]]) -> Tile {
+    let width = tokens.first().map_or(0, |token| token.len());
+    let mut sums = Tile::default();
+    for start in (0..width).step_by(ROUNDED) {
+        let columns = start..width.min(start + ROUNDED);
+        let parts: [&[f32]; TILE_TOKENS] =
+            std::array::from_fn(|i| tokens.get(i).and_then(|token| token.get(columns.clone())).unwrap_or_default());
+        let tile = kernels.tile(weights.columns(columns), &parts[..tokens.len()]);
+        for (sum, part) in sums.iter_mut().flatten().zip(tile.iter().flatten()) {
+            *sum = half::bf16::from_f32(*sum + *part).to_f32();
+        }
+    }
+    sums
+}
+
 pub(super) fn silu_mul(part: Part, gate_up: Rows, out: Rows) {
     let width = out.width;
     // By columns, because one token has as many of them as there are in a layer.
@@ -117,7 +204,17 @@ pub(super) fn argmax(logits: &[f32]) -> u32 {
     u32::try_from(best.0).unwrap_or(u32::MAX)
 }
 
+/// In what sums of products grow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sums {
+    /// Single precision.
+    Single,
+    /// Rounded again and again, as on hardware without wider sums.
+    Bf16,
+}
+
 /// Rows of `weights` times `x`, to the columns of `out` that have the numbers of the rows.
+#[allow(clippy::too_many_arguments)] // the operands of one operator
 pub(super) fn linear(
     part: Part,
     kernels: &Kernels,
@@ -125,6 +222,7 @@ pub(super) fn linear(
     weights: &Tensor,
     bias: Option<&[f32]>,
     rows: std::ops::Range<usize>,
+    sums: Sums,
     out: Rows,
 ) {
     let share = part.of(rows.len(), TILE_ROWS);
@@ -140,7 +238,10 @@ pub(super) fn linear(
                 // SAFETY: nobody writes `x` while it is read: it is another buffer than `out`.
                 let tokens: [&[f32]; TILE_TOKENS] =
                     std::array::from_fn(|i| if i < count { unsafe { x.row(token + i) } } else { &[] });
-                let tile = kernels.tile(weights, &tokens[..count]);
+                let tile = match sums {
+                    Sums::Single => kernels.tile(weights, &tokens[..count]),
+                    Sums::Bf16 => rounded_tile(kernels, weights, &tokens[..count]),
+                };
                 for i in 0..count {
                     // SAFETY: this thread alone writes the columns of its share.
                     let out = unsafe { out.part_mut(token + i, row..row + height) };

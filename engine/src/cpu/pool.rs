@@ -1,7 +1,8 @@
-//! Worker threads that run one job together, and the barrier between its parts.
+//! Worker threads that run one job together while the host does something else, and the barrier between the job's parts.
 //!
 //! Operators of a decode step take tens of microseconds, so a worker that has just finished spins for the next one; after
-//! [`SPIN`] it sleeps, because a waiter that spins for ever takes the core from a worker that has something to do.
+//! [`SPIN`] it sleeps, because a waiter that spins for ever takes the core from a worker that has something to do. The host
+//! never spins: there may be as many workers as cores.
 
 #![allow(unsafe_code)]
 
@@ -14,32 +15,40 @@ use std::{
     time::{Duration, Instant},
 };
 
+use crate::Error;
+
 /// How long a thread spins before it sleeps or yields. Waking a sleeping virtual core takes tens of microseconds.
-const SPIN: Duration = Duration::from_micros(100);
+pub(super) const SPIN: Duration = Duration::from_micros(100);
 /// Looks at a flag between two looks at the clock.
 const LOOKS: u32 = 64;
 
-/// A job: called once on every thread with its number.
+/// A job: called once on every worker with its number.
 type Job<'a> = &'a (dyn Fn(usize) + Sync);
+
+/// What workers need to know of a job, valid while they run it.
+struct Given {
+    job: Job<'static>,
+    /// The thread that waits for its end.
+    host: Thread,
+}
 
 struct Shared {
     /// Number of jobs given out; a worker runs when it changes.
     epoch: AtomicUsize,
-    /// The job, valid while workers are running it.
-    job: std::cell::UnsafeCell<Option<Job<'static>>>,
+    given: std::cell::UnsafeCell<Option<Given>>,
     /// Workers that have not finished the job.
     running: AtomicUsize,
     stop: AtomicBool,
     failed: AtomicBool,
 }
 
-// SAFETY: `job` is written by the owner of the pool only while no worker runs (`running` is 0) and before `epoch` changes,
+// SAFETY: `given` is written by the owner of the pool only while no worker runs (`running` is 0) and before `epoch` changes,
 // which workers wait for with acquire ordering.
 unsafe impl Sync for Shared {}
 // SAFETY: as above; the job itself is `Sync`.
 unsafe impl Send for Shared {}
 
-/// Threads, of which the caller is number 0.
+/// Worker threads; the caller is none of them.
 pub struct Pool {
     shared: Arc<Shared>,
     workers: Vec<JoinHandle<()>>,
@@ -47,60 +56,68 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// A pool of `threads`, at least one.
-    pub fn new(threads: usize) -> Self {
+    /// A pool of `workers`, at least one.
+    ///
+    /// # Errors
+    /// [`Error::Request`] when the system gives no more threads.
+    pub fn new(workers: usize) -> Result<Self, Error> {
         let shared = Arc::new(Shared {
             epoch: AtomicUsize::new(0),
-            job: std::cell::UnsafeCell::new(None),
+            given: std::cell::UnsafeCell::new(None),
             running: AtomicUsize::new(0),
             stop: AtomicBool::new(false),
             failed: AtomicBool::new(false),
         });
-        let workers: Vec<JoinHandle<()>> = (1..threads.max(1))
-            .filter_map(|number| {
-                let shared = Arc::clone(&shared);
-                let builder = std::thread::Builder::new().name(format!("engine-{number}"));
-                // With fewer threads the parts are larger; nothing else changes.
-                builder.spawn(move || work(&shared, number)).ok()
-            })
-            .collect();
-        let wake = workers.iter().map(|worker| worker.thread().clone()).collect();
-        Self { shared, workers, wake }
+        let mut pool = Self { shared, workers: Vec::new(), wake: Vec::new() };
+        for number in 0..workers.max(1) {
+            let shared = Arc::clone(&pool.shared);
+            let builder = std::thread::Builder::new().name(format!("worker-{number}"));
+            let worker = builder.spawn(move || work(&shared, number)).map_err(|error| {
+                Error::Request(format!("cannot start worker {number} of {workers}: {error}; ask for fewer threads"))
+            })?;
+            pool.wake.push(worker.thread().clone());
+            pool.workers.push(worker);
+        }
+        Ok(pool)
     }
 
-    /// Threads, the caller's included.
-    pub fn threads(&self) -> usize {
-        self.workers.len() + 1
+    /// Workers.
+    pub fn workers(&self) -> usize {
+        self.workers.len()
     }
 
-    /// Runs `job` on every thread and returns when all have finished. A panic of a worker is one of the caller.
+    /// Runs `job` on every worker and returns when all have finished. A panic of a worker is one of the caller.
+    #[cfg(test)]
     pub fn run(&mut self, job: Job<'_>) {
-        self.run_from(job, &mut || {});
+        self.run_beside(job, |_| ());
     }
 
-    /// Like [`Pool::run`]; `begins` is called when the workers have been told and the caller's part begins.
-    pub fn run_from(&mut self, job: Job<'_>, begins: &mut dyn FnMut()) {
+    /// Runs `job` on every worker, and `host` on the calling thread meanwhile, which gets what wakes sleeping workers;
+    /// returns when all have finished. A panic of a worker is one of the caller.
+    pub fn run_beside<R>(&mut self, job: Job<'_>, host: impl FnOnce(&[Thread]) -> R) -> R {
         // SAFETY: the lifetime ends before this call does: no worker keeps the job once `running` is 0.
         let job: Job<'static> = unsafe { std::mem::transmute::<Job<'_>, Job<'static>>(job) };
         // SAFETY: no worker is running, so nobody reads.
-        unsafe { *self.shared.job.get() = Some(job) };
+        unsafe { *self.shared.given.get() = Some(Given { job, host: std::thread::current() }) };
         self.shared.running.store(self.workers.len(), Ordering::Relaxed);
         self.shared.epoch.fetch_add(1, Ordering::Release);
         self.wake.iter().for_each(Thread::unpark);
         let finish = Finish(&self.shared);
-        begins();
-        job(0);
+        let result = host(&self.wake);
         drop(finish);
         assert!(!self.shared.failed.load(Ordering::Relaxed), "a worker of the engine panicked");
+        result
     }
 }
 
-/// Waits for the workers when dropped, also when the caller's part panics.
+/// Waits for the workers when dropped, also when the host's part panics.
 struct Finish<'s>(&'s Shared);
 
 impl Drop for Finish<'_> {
     fn drop(&mut self) {
-        wait_until(|| self.0.running.load(Ordering::Acquire) == 0, std::thread::yield_now);
+        while self.0.running.load(Ordering::Acquire) != 0 {
+            std::thread::park();
+        }
     }
 }
 
@@ -124,19 +141,22 @@ fn work(shared: &Shared, number: usize) {
             return;
         }
         seen = shared.epoch.load(Ordering::Acquire);
-        // SAFETY: the job was written before `epoch` changed and stays until `running` is 0.
-        if let Some(job) = unsafe { *shared.job.get() } {
-            let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| job(number)));
+        // SAFETY: written before `epoch` changed, and it stays until `running` is 0.
+        let host = unsafe { &*shared.given.get() }.as_ref().map(|given| {
+            let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| (given.job)(number)));
             if done.is_err() {
                 shared.failed.store(true, Ordering::Relaxed);
             }
+            given.host.clone()
+        });
+        if shared.running.fetch_sub(1, Ordering::Release) == 1 {
+            host.iter().for_each(Thread::unpark);
         }
-        shared.running.fetch_sub(1, Ordering::Release);
     }
 }
 
 /// Spins until `done`, and from [`SPIN`] on calls `rest` between the looks.
-fn wait_until(done: impl Fn() -> bool, rest: impl Fn()) {
+pub(super) fn wait_until(done: impl Fn() -> bool, rest: impl Fn()) {
     let mut began = None;
     loop {
         for _ in 0..LOOKS {
@@ -165,15 +185,21 @@ impl Barrier {
         Self { threads, arrived: AtomicUsize::new(0), round: AtomicUsize::new(0) }
     }
 
-    /// Returns when all threads have called it.
-    pub fn wait(&self) {
+    /// Returns when all threads have called it; to the last of them with the number of times that this has happened.
+    pub fn wait(&self) -> Option<usize> {
         let round = self.round.load(Ordering::Acquire);
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
             self.arrived.store(0, Ordering::Relaxed);
-            self.round.fetch_add(1, Ordering::Release);
+            Some(self.round.fetch_add(1, Ordering::SeqCst) + 1)
         } else {
             wait_until(|| self.round.load(Ordering::Acquire) != round, std::thread::yield_now);
+            None
         }
+    }
+
+    /// How often all threads have met.
+    pub fn rounds(&self) -> usize {
+        self.round.load(Ordering::SeqCst)
     }
 }
 
@@ -185,7 +211,7 @@ mod tests {
     #[test]
     fn every_thread_runs_every_job_once() {
         for threads in [1, 2, 5] {
-            let mut pool = Pool::new(threads);
+            let mut pool = Pool::new(threads).unwrap();
             let counts: Vec<AtomicUsize> = (0..threads).map(|_| AtomicUsize::new(0)).collect();
             for round in 1..200 {
                 pool.run(&|number| {
@@ -204,7 +230,7 @@ mod tests {
     #[test]
     fn no_thread_passes_a_barrier_before_the_last_arrives() {
         let (threads, rounds) = (3, 300);
-        let mut pool = Pool::new(threads);
+        let mut pool = Pool::new(threads).unwrap();
         let (barrier, count) = (Barrier::new(threads), AtomicUsize::new(0));
         pool.run(&|_| {
             for round in 1..=rounds {
@@ -219,7 +245,7 @@ mod tests {
 
     #[test]
     fn a_panic_of_a_worker_reaches_the_caller() {
-        let mut pool = Pool::new(2);
+        let mut pool = Pool::new(2).unwrap();
         let run = std::panic::AssertUnwindSafe(|| pool.run(&|number| assert!(number == 0, "worker")));
         assert!(std::panic::catch_unwind(run).is_err());
     }

@@ -9,7 +9,7 @@ pub(super) fn check(program: &Program, config: &Config) -> Result<(), Error> {
         Logits::Last => program.shape.sequences,
         Logits::All => program.shape.tokens,
     };
-    let checker = Checker { program, config, logit_rows };
+    let checker = Checker { program, config: &config.part(program.shard)?, logit_rows };
     match program.ops.iter().find(|op| !checker.fits(op)) {
         Some(op) => Err(Error::Request(format!(
             "operator '{}' (layer {:?}, place {}) does not fit the model; plan the program again for it",
@@ -64,7 +64,18 @@ impl Checker<'_> {
                     && distinct(&[*qkv, *out])
             }
             OpKind::Add { x, delta } => self.same(*x, *delta) && distinct(&[*x, *delta]),
-            OpKind::SiluMul { gate_up, out } => {
+            OpKind::Square { x, out } => self.same(*x, *out) && distinct(&[*x, *out]),
+            OpKind::Mean { x, out } => self.is(*out, self.rows(*x).unwrap_or(0), 1) && distinct(&[*x, *out]),
+            OpKind::Rsqrt { x } => self.rows(*x).is_some(),
+            OpKind::ScaleRows { x, by, out } => {
+                self.same(*x, *out) && self.is(*by, self.rows(*x).unwrap_or(0), 1) && distinct(&[*x, *by, *out])
+            }
+            OpKind::ScaleColumns { x, weight } => self.width(*x).is_some() && self.width(*x) == self.length(*weight),
+            OpKind::Transpose { x, out } => {
+                self.rows(*x).zip(self.width(*x)).is_some_and(|(rows, width)| self.is(*out, width, rows))
+                    && distinct(&[*x, *out])
+            }
+            OpKind::SiluMul { gate_up, out } | OpKind::Silu { gate_up, out } | OpKind::MulUp { gate_up, out } => {
                 self.rows(*gate_up) == self.rows(*out)
                     && self.width(*gate_up) == self.width(*out).and_then(|width| width.checked_mul(2))
                     && distinct(&[*gate_up, *out])
@@ -75,6 +86,13 @@ impl Checker<'_> {
                     && distinct(&[*x, *out])
             }
             OpKind::Argmax { logits } => self.is(*logits, self.logit_rows, config.vocab),
+            OpKind::AllReduce { x } => self.program.shard.of > 1 && self.rows(*x).is_some(),
+            OpKind::AllGather { part, out } => {
+                let width = self.width(*out).unwrap_or(0);
+                self.program.shard.of > 1
+                    && self.is(*part, self.rows(*out).unwrap_or(0), self.program.shard.range(width).len())
+                    && distinct(&[*part, *out])
+            }
         }
     }
 
@@ -108,7 +126,7 @@ impl Checker<'_> {
     fn matrix(&self, matrix: Matrix) -> Option<(usize, usize)> {
         let c = self.config;
         let (layer, shape) = match matrix {
-            Matrix::Head => return Some((c.vocab, c.hidden)),
+            Matrix::Head => return Some((self.program.shard.range(c.vocab).len(), c.hidden)),
             Matrix::Qkv(layer) => (layer, (c.q_width() + 2 * c.kv_width(), c.hidden)),
             Matrix::O(layer) => (layer, (c.hidden, c.q_width())),
             Matrix::GateUp(layer) => (layer, (2 * c.intermediate, c.hidden)),
@@ -138,8 +156,8 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
     use crate::{
-        preset,
-        program::{Level, Shape},
+        Shard, preset,
+        program::{Change, Level, OpName, Shape},
     };
 
     fn program(model: &str, level: Level) -> (Program, Config) {
@@ -159,28 +177,58 @@ mod tests {
     }
 
     #[test]
+    fn a_rank_adds_up_what_it_has_a_part_of_and_its_program_fits_no_whole_model() {
+        let config = preset("tiny").unwrap();
+        let shape = Shape { tokens: 6, sequences: 2, logits: Logits::Last, level: Level::Fused };
+        let mut program = Program::of_rank(&config, shape, Shard { rank: 1, of: 2 }).unwrap();
+        program.check(&config).unwrap();
+        let exchanges = program.ops.iter().filter(|op| op.kind.exchanged().is_some()).count();
+        assert_eq!(exchanges, 1 + 2 * config.layers + 1, "embedding, two of each layer, logits");
+        assert_eq!(program.largest_exchange(), (6 * config.hidden).max(2 * config.vocab / 2));
+        program.shard = Shard::WHOLE;
+        assert!(program.check(&config).is_err());
+    }
+
+    #[test]
     fn operators_that_would_write_what_they_read_or_beyond_their_buffers_are_refused() {
-        let (fitting, config) = program("qwen3-0.6b", Level::Fused);
+        let config = preset("qwen3-0.6b").unwrap();
         let mut refused = 0;
-        for i in 0..fitting.ops.len() {
+        let fitting = |level| {
+            let shape = Shape { tokens: 6, sequences: 2, logits: Logits::Last, level };
+            let mut program = Program::of_rank(&config, shape, Shard { rank: 0, of: 2 }).unwrap();
+            program.change(Change::CastBefore(OpName::DownProj), &config.part(program.shard).unwrap());
+            program
+        };
+        for (fitting, i) in [Level::Fused, Level::Composite].map(fitting).into_iter().flat_map(|program| {
+            let ops = 0..program.ops.len();
+            ops.map(move |i| (program.clone(), i))
+        }) {
             let mut changed = fitting.clone();
             match &mut changed.ops[i].kind {
                 OpKind::RmsNorm { x, out, .. }
                 | OpKind::Linear { x, out, .. }
                 | OpKind::LastToken { x, out }
+                | OpKind::Square { x, out }
+                | OpKind::Mean { x, out }
+                | OpKind::ScaleRows { x, out, .. }
+                | OpKind::Transpose { x, out }
                 | OpKind::AddRmsNorm { x, out, .. } => *out = *x,
                 OpKind::Attention { qkv, out, .. } => *out = *qkv,
-                OpKind::SiluMul { gate_up, out } => *out = *gate_up,
+                OpKind::SiluMul { gate_up, out } | OpKind::Silu { gate_up, out } | OpKind::MulUp { gate_up, out } => {
+                    *out = *gate_up;
+                }
                 OpKind::Add { x, delta } => *delta = *x,
                 OpKind::Rope { heads, .. } | OpKind::HeadNorm { heads, .. } => heads.count += 100,
                 OpKind::KvAppend { layer, .. } => *layer = u16::MAX,
                 OpKind::Embed { out } | OpKind::Argmax { logits: out } => *out = BufId(u16::MAX),
+                OpKind::AllReduce { x } | OpKind::Rsqrt { x } | OpKind::ScaleColumns { x, .. } => *x = BufId(u16::MAX),
+                OpKind::AllGather { part, out } => *part = *out,
             }
             assert!(changed.check(&config).is_err(), "{:?}", changed.ops[i]);
             refused += 1;
         }
-        assert_eq!(refused, fitting.ops.len());
-        let mut longer = fitting.clone();
+        let mut longer = fitting(Level::Fused);
+        assert!(refused > 2 * longer.ops.len());
         let linear = longer.ops.iter_mut().find_map(|op| match &mut op.kind {
             OpKind::Linear { rows, .. } => Some(rows),
             _ => None,

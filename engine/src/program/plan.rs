@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{BufDesc, BufId, Heads, Level, Logits, Matrix, OpCall, OpId, OpKind, OpName, Program, Shape, Vector};
-use crate::Config;
+use crate::{Config, Shard};
 
 pub(super) struct Planner<'c> {
     config: &'c Config,
@@ -73,6 +73,7 @@ impl<'c> Planner<'c> {
         self.op(OpName::Argmax, OpKind::Argmax { logits: out });
         Program {
             shape: self.shape,
+            shard: Shard::WHOLE,
             buffers: self.buffers,
             ops: self.ops,
             residual: buffers.residual,

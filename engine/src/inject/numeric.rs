@@ -1,0 +1,77 @@
+//! Wrong numbers, as faults of ports to a new platform make them.
+
+use std::borrow::Cow;
+
+use super::Injection;
+use crate::Config;
+
+/// Faults of the numbers.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NumericFaults {
+    /// The base of the rotary frequencies is so many times what it should be.
+    pub rope_base: Option<f64>,
+    /// Sums of matrix products are rounded to bf16 as they grow.
+    pub bf16_accum: bool,
+    /// A layer whose cache does not get the tokens of decode steps.
+    pub stale_kv: Option<u16>,
+    /// A layer whose feed-forward block gives a NaN.
+    pub nan_at: Option<u16>,
+}
+
+pub(super) const ROPE_BASE_WRONG: Injection = Injection {
+    name: "rope_base_wrong",
+    arguments: "factor=0.1",
+    what: "rotary frequencies have a wrong base",
+    apply: |options, arguments| {
+        let factor: f64 = arguments.take("factor")?.unwrap_or(0.1);
+        if !(factor.is_finite() && factor > 0.0) {
+            return Err(arguments.refuse(&format!("factor={factor}")));
+        }
+        options.faults.numeric.rope_base = Some(factor);
+        Ok(())
+    },
+};
+
+pub(super) const BF16_ACCUM: Injection = Injection {
+    name: "bf16_accum",
+    arguments: "",
+    what: "matrix products add up in bf16",
+    apply: |options, _| {
+        options.faults.numeric.bf16_accum = true;
+        Ok(())
+    },
+};
+
+pub(super) const STALE_KV: Injection = Injection {
+    name: "stale_kv",
+    arguments: "layer=0",
+    what: "the cache of a layer keeps what it held before each decode step",
+    apply: |options, arguments| {
+        options.faults.numeric.stale_kv = Some(arguments.take("layer")?.unwrap_or(0));
+        Ok(())
+    },
+};
+
+pub(super) const NAN_AT: Injection = Injection {
+    name: "nan_at",
+    arguments: "layer=0",
+    what: "the feed-forward block of a layer gives a NaN",
+    apply: |options, arguments| {
+        options.faults.numeric.nan_at = Some(arguments.take("layer")?.unwrap_or(0));
+        Ok(())
+    },
+};
+
+impl NumericFaults {
+    /// The shape by which rotary frequencies are computed.
+    pub(crate) fn turned<'c>(&self, config: &'c Config) -> Cow<'c, Config> {
+        match self.rope_base {
+            None => Cow::Borrowed(config),
+            Some(factor) => {
+                let mut wrong = config.clone();
+                wrong.rope.theta *= factor;
+                Cow::Owned(wrong)
+            }
+        }
+    }
+}

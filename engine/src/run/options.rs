@@ -1,0 +1,129 @@
+//! What is run, and how.
+
+use crate::{
+    Config, Dtype, Error, KvLayout, Shard,
+    cpu::{CpuOptions, Isa},
+    inject::Faults,
+    program::{Change, Level, Logits, OpCall, OpName, Program, Shape},
+};
+
+/// How a step is started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// Operator by operator.
+    Eager,
+    /// All operators at once.
+    Graph,
+}
+
+/// When the host waits for a step that it launches operator by operator. It always waits for the end of a step, because
+/// the next one begins with what this one gave.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Sync {
+    /// At its end.
+    #[default]
+    PerStep,
+    /// After each layer.
+    PerLayer,
+    /// After each operator.
+    PerOp,
+}
+
+impl Sync {
+    /// Whether the host waits between two operators.
+    pub(crate) fn is_after(self, op: &OpCall, next: &OpCall) -> bool {
+        match self {
+            Self::PerStep => false,
+            Self::PerLayer => op.id.layer != next.id.layer,
+            Self::PerOp => true,
+        }
+    }
+}
+
+/// Who chooses the next token.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Sampling {
+    /// An operator of the step.
+    #[default]
+    Device,
+    /// The host, from the logits.
+    Host,
+}
+
+/// What is run.
+#[derive(Clone, Debug)]
+pub struct RunOptions {
+    /// Type of the weights.
+    pub dtype: Dtype,
+    /// How a decode step is started.
+    pub mode: Mode,
+    /// How operators are divided.
+    pub level: Level,
+    /// Division of the cache.
+    pub layout: KvLayout,
+    /// Sequences that are decoded together.
+    pub batch: usize,
+    /// Tokens of the prompt of each sequence.
+    pub prompt: usize,
+    /// Decode steps.
+    pub steps: usize,
+    /// Threads.
+    pub threads: usize,
+    /// Instruction set.
+    pub isa: Isa,
+    /// When the host waits.
+    pub sync: Sync,
+    /// Who chooses the next token.
+    pub sampling: Sampling,
+    /// Changes of form of the steps.
+    pub changes: Vec<Change>,
+    /// Sequences that are computed, where these are more than are asked for.
+    pub padded: Option<usize>,
+    /// What the run suffers.
+    pub faults: Faults,
+}
+
+impl Default for RunOptions {
+    /// One sequence, a prompt of 64 tokens, 64 steps, operators one by one on every core.
+    fn default() -> Self {
+        let cpu = CpuOptions::new(0);
+        Self {
+            dtype: Dtype::Bf16,
+            mode: Mode::Eager,
+            level: Level::Canonical,
+            layout: KvLayout::Contiguous,
+            batch: 1,
+            prompt: 64,
+            steps: 64,
+            threads: cpu.threads,
+            isa: cpu.isa,
+            sync: Sync::default(),
+            sampling: Sampling::default(),
+            changes: Vec::new(),
+            padded: None,
+            faults: Faults::default(),
+        }
+    }
+}
+
+impl RunOptions {
+    /// The programs of the prompt and of a decode step, as a rank runs them.
+    pub(super) fn programs(&self, config: &Config, shard: Shard) -> Result<[Program; 2], Error> {
+        let part = config.part(shard)?;
+        let program = |tokens| -> Result<Program, Error> {
+            let shape = Shape { tokens, sequences: self.sequences(), logits: Logits::Last, level: self.level };
+            let mut program = Program::of_rank(config, shape, shard)?;
+            self.changes.iter().for_each(|change| program.change(*change, &part));
+            if self.sampling == Sampling::Host {
+                program.ops.retain(|op| op.name != OpName::Argmax);
+            }
+            Ok(program)
+        };
+        Ok([program(self.sequences().saturating_mul(self.prompt))?, program(self.sequences())?])
+    }
+
+    /// Sequences that are computed.
+    pub(super) fn sequences(&self) -> usize {
+        self.padded.unwrap_or(self.batch)
+    }
+}

@@ -1,0 +1,134 @@
+//! `strato run`: the reference decode engine on a device of this machine, and a capture of what it did.
+
+use std::{
+    io::{self, Write},
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use clap::ValueEnum;
+use engine::{
+    cpu::Isa,
+    inject,
+    run::{RunOptions, StepDone},
+};
+use model::Trace;
+
+use super::{
+    Global,
+    exit::{Exit, Missing, Usage},
+    say, target,
+};
+use crate::store;
+
+mod ranks;
+mod summary;
+mod what;
+
+use summary::milliseconds;
+use what::RanksAre;
+pub(super) use what::What;
+
+/// Time between two lines of progress.
+const PROGRESS: Duration = Duration::from_secs(2);
+
+/// Run the reference decode engine and leave a capture of it.
+///
+/// The model is a named shape with weights made from the names of its tensors, or the directory of a Hugging Face
+/// checkpoint of Llama, Qwen2 or Qwen3. The same command gives the same tokens.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// Device to run on.
+    #[arg(long, value_enum, default_value_t = Backend::Cpu)]
+    backend: Backend,
+    #[command(flatten)]
+    pub(super) what: What,
+    /// Capture file to write; an earlier capture file of that name is replaced.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Print one JSON object instead of lines.
+    #[arg(long)]
+    json: bool,
+    /// Print nothing but errors.
+    #[arg(short, long)]
+    quiet: bool,
+    /// Be one rank of a run that another process has started.
+    #[arg(long, hide = true, value_name = "ORDER")]
+    as_rank: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Backend {
+    Cpu,
+}
+
+/// What a run gave.
+pub(super) struct Done {
+    /// The capture.
+    pub trace: Trace,
+    /// Every step; the prompt is the first.
+    pub steps: Vec<StepDone>,
+    /// What was run.
+    pub options: RunOptions,
+    /// Bytes of weights that a decode step reads.
+    pub bytes: usize,
+}
+
+/// Runs the engine and records it; `tell` is told of every step.
+pub(super) fn capture(what: &What, mut tell: impl FnMut(&StepDone) + Send) -> anyhow::Result<Done> {
+    let options = what.options()?;
+    if options.threads == 0 || what.r#gen == 0 || what.tp == 0 {
+        return Err(Usage("a run needs at least one rank, one thread and one token to generate".to_owned()).into());
+    }
+    if !Isa::available().contains(&options.isa) {
+        let isa = options.isa.name();
+        return Err(Missing(format!("this processor has no {isa}; leave --isa out to use what it has")).into());
+    }
+    let (config, _) = what.source()?;
+    let bytes = options.dtype.row_bytes(config.hidden) * (config.step_parameters() / config.hidden);
+    let (trace, steps) = ranks::run(what, &mut tell)?;
+    Ok(Done { trace, steps, options, bytes })
+}
+
+pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit> {
+    let Arguments { backend: Backend::Cpu, what, output, json, quiet, as_rank } = arguments;
+    if let Some(order) = &as_rank {
+        ranks::obey(order)?;
+        return Ok(Exit::Done);
+    }
+    if what.inject.iter().any(|name| name == "help") {
+        let mut out = io::stdout().lock();
+        for injection in inject::REGISTRY {
+            writeln!(out, "{:<18} {:<24} {}", injection.name, injection.arguments, injection.what)?;
+        }
+        return Ok(Exit::Done);
+    }
+    if let Some(output) = &output {
+        target::check(output, &[])?;
+    }
+    let loud = !quiet && !json;
+    if loud {
+        say(&format!("strato: making the weights of {} ready", what.model));
+    }
+    let mut told = Instant::now();
+    let done = capture(&what, |step| {
+        if loud && told.elapsed() > PROGRESS {
+            told = Instant::now();
+            say(&format!("step {}: {}", step.number, milliseconds(step.span.end - step.span.start)));
+        }
+    })?;
+    if let Some(output) = &output {
+        store::save(output, std::slice::from_ref(&done.trace))?;
+        global.note(|| format!("wrote {}", output.display()));
+    }
+    if quiet {
+        return Ok(Exit::Done);
+    }
+    let mut out = io::stdout().lock();
+    if json {
+        writeln!(out, "{}", summary::summary(&what, &done))?;
+    } else {
+        summary::lines(&mut out, &what, &done, output.as_deref())?;
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,243 @@
+//! The ranks of a run: one in this thread, several as threads of this process or as processes that share memory.
+
+use std::{
+    io::{self, BufRead, BufReader, Write},
+    os::fd::RawFd,
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::Arc,
+    time::Duration,
+};
+
+use anyhow::Context;
+use collectors::{engine_run, host::Host};
+use engine::{
+    Error,
+    cpu::{Communicator, PATIENCE, Region, World},
+    preset,
+    record::{Log, Span},
+    run::{Engine, StepDone},
+};
+use model::{Trace, TraceBuilder, trace};
+use serde::{Deserialize, Serialize};
+
+use super::What;
+use crate::{
+    cli::exit::{Missing, Usage},
+    store,
+};
+
+/// Time between two looks at the processes.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Runs all ranks and joins what they recorded; `tell` is told of every step of the first.
+pub(super) fn run(what: &What, tell: &mut (dyn FnMut(&StepDone) + Send)) -> anyhow::Result<(Trace, Vec<StepDone>)> {
+    if what.tp == 1 {
+        return rank(what, None, tell);
+    }
+    let options = what.options()?;
+    let slot = Engine::largest_exchange(&what.source()?.0, &options, what.tp)?;
+    let world = World { ranks: what.tp, workers: options.threads, slot };
+    let (traces, steps) = match what.ranks {
+        super::RanksAre::Threads => threads(what, world, tell)?,
+        super::RanksAre::Processes => processes(what, world, tell)?,
+    };
+    let joined =
+        trace::join(traces).map_err(|_| Usage("a capture cannot hold so many records; run fewer steps".into()))?;
+    Ok((joined, steps))
+}
+
+/// Runs a rank and records it.
+fn rank(
+    what: &What,
+    ranks: Option<Communicator>,
+    tell: &mut (dyn FnMut(&StepDone) + Send),
+) -> anyhow::Result<(Trace, Vec<StepDone>)> {
+    let (config, mut source) = what.source()?;
+    let options = what.options()?;
+    // The log's size depends on the programs, which exist only when the engine does.
+    let ops = 160 * config.layers + 160;
+    let room = ops.saturating_mul(options.steps + 2).min(1 << 24);
+    let mut log = Log::with_capacity(room, options.threads);
+    let mut engine = Engine::of_rank(config, &mut *source, options, ranks, &mut log)?;
+    let mut steps = Vec::new();
+    engine.run(&mut log, |step| {
+        tell(step);
+        steps.push(step.clone());
+        true
+    })?;
+    let mut builder = TraceBuilder::new(format!("{} on this CPU", what.model), "strato");
+    let facts = engine_run::Facts {
+        model: &what.model,
+        synthetic: preset(&what.model).is_some(),
+        ranks: what.ranks.text(),
+        host: &Host::read(),
+    };
+    engine_run::collect(&engine, &log, facts, &mut builder);
+    Ok((builder.finish(), steps))
+}
+
+type Ran = (Vec<Trace>, Vec<StepDone>);
+
+fn threads(what: &What, world: World, tell: &mut (dyn FnMut(&StepDone) + Send)) -> anyhow::Result<Ran> {
+    let region = Arc::new(Region::of_threads(world)?);
+    let way = |number| Communicator::new(Arc::clone(&region), number, PATIENCE);
+    let results = std::thread::scope(|scope| -> anyhow::Result<Vec<_>> {
+        let mut others = Vec::new();
+        for number in 1..world.ranks {
+            let way = way(number)?;
+            others.push(scope.spawn(move || rank(what, Some(way), &mut |_| ())));
+        }
+        let mut results = vec![rank(what, Some(way(0)?), tell)];
+        for other in others {
+            let lost = |_| Err(anyhow::anyhow!("a rank of the engine panicked"));
+            results.push(other.join().unwrap_or_else(lost));
+        }
+        Ok(results)
+    })?;
+    // That a rank was lost is told by the others too; why it was, only by itself.
+    let is_echo = |error: &anyhow::Error| matches!(error.downcast_ref(), Some(Error::Lost { .. }));
+    let (mut traces, mut steps, mut echo) = (Vec::new(), Vec::new(), None);
+    for result in results {
+        match result {
+            Ok((trace, own)) => {
+                traces.push(trace);
+                if steps.is_empty() {
+                    steps = own;
+                }
+            }
+            Err(error) if is_echo(&error) => echo = Some(error),
+            Err(error) => return Err(error),
+        }
+    }
+    echo.map_or(Ok((traces, steps)), Err)
+}
+
+/// What a process is told that runs a rank.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Order {
+    what: What,
+    rank: usize,
+    /// Of the shared memory.
+    slot: usize,
+    fd: RawFd,
+    /// Capture file to write.
+    output: PathBuf,
+}
+
+/// A step as the first rank tells it.
+#[derive(Serialize, Deserialize)]
+struct Told {
+    number: u32,
+    start: i64,
+    end: i64,
+    tokens: Vec<u32>,
+}
+
+#[cfg(not(target_os = "linux"))]
+fn processes(_: &What, _: World, _: &mut (dyn FnMut(&StepDone) + Send)) -> anyhow::Result<Ran> {
+    Err(Missing("ranks as processes need Linux; use --ranks threads".to_owned()).into())
+}
+
+#[cfg(target_os = "linux")]
+fn processes(what: &What, world: World, tell: &mut (dyn FnMut(&StepDone) + Send)) -> anyhow::Result<Ran> {
+    use std::os::fd::AsRawFd;
+    let (region, fd) = Region::of_processes(world)?;
+    let directory = tempfile::tempdir().context("cannot make a temporary directory for the ranks' captures")?;
+    let program =
+        std::env::current_exe().map_err(|e| Missing(format!("cannot find this program to start ranks: {e}")))?;
+    let mut ranks = Vec::new();
+    let output = |rank: usize| directory.path().join(format!("{rank}.strato"));
+    for rank in 0..world.ranks {
+        let order = Order { what: what.clone(), rank, slot: world.slot, fd: fd.as_raw_fd(), output: output(rank) };
+        let child = Command::new(&program)
+            .args(["run", "--as-rank", &serde_json::to_string(&order)?])
+            .stdin(Stdio::null())
+            .stdout(if rank == 0 { Stdio::piped() } else { Stdio::null() })
+            .spawn();
+        match child {
+            Ok(child) => ranks.push(child),
+            Err(error) => {
+                // Those that run already wait for this one.
+                region.lose(rank);
+                let _ = wait(&mut ranks, &region);
+                return Err(Missing(format!("cannot start rank {rank}: {error}")).into());
+            }
+        }
+    }
+    let told = ranks.first_mut().and_then(|first| first.stdout.take());
+    let (steps, ended) = std::thread::scope(|scope| {
+        let reader = scope.spawn(move || {
+            let mut steps = Vec::new();
+            for line in told.into_iter().flat_map(|told| BufReader::new(told).lines()).map_while(Result::ok) {
+                let Ok(Told { number, start, end, tokens }) = serde_json::from_str(&line) else { continue };
+                let step = StepDone { number, span: Span { start, end }, tokens };
+                tell(&step);
+                steps.push(step);
+            }
+            steps
+        });
+        let ended = wait(&mut ranks, &region);
+        (reader.join().unwrap_or_default(), ended)
+    });
+    if let Some((rank, status)) = ended? {
+        return Err(Usage(format!("rank {rank} ended with {status}; its own message is above")).into());
+    }
+    let mut traces = Vec::new();
+    for rank in 0..world.ranks {
+        traces.extend(store::load(&output(rank))?);
+    }
+    Ok((traces, steps))
+}
+
+/// Waits for all processes; the first that failed, if any. Nobody waits for one that has.
+fn wait(ranks: &mut [Child], region: &Region) -> io::Result<Option<(usize, ExitStatus)>> {
+    let mut failed = None;
+    let mut running = vec![true; ranks.len()];
+    while running.contains(&true) {
+        for (number, (rank, running)) in ranks.iter_mut().zip(&mut running).enumerate().filter(|(_, (_, r))| **r) {
+            if let Some(status) = rank.try_wait()? {
+                *running = false;
+                if !status.success() {
+                    // The rank that was lost first is the one that the others waited for.
+                    let first = region.lost().unwrap_or(number);
+                    region.lose(number);
+                    if failed.is_none() || first == number {
+                        failed = Some((number, status));
+                    }
+                }
+            }
+        }
+        std::thread::sleep(LOOK);
+    }
+    Ok(failed)
+}
+
+/// Runs one rank of a run whose other ranks are processes, too.
+#[cfg(target_os = "linux")]
+pub(super) fn obey(order: &str) -> anyhow::Result<()> {
+    let order: Order =
+        serde_json::from_str(order).map_err(|e| Usage(format!("--as-rank is for strato itself: {e}")))?;
+    let world = World { ranks: order.what.tp, workers: order.what.options()?.threads, slot: order.slot };
+    let region = Arc::new(Region::inherited(world, order.fd)?);
+    let ranks = Communicator::new(region, order.rank, PATIENCE)?;
+    let mut out = io::stdout();
+    let (trace, _) = rank(&order.what, Some(ranks), &mut |step| {
+        let told =
+            Told { number: step.number, start: step.span.start, end: step.span.end, tokens: step.tokens.clone() };
+        if order.rank == 0
+            && let Ok(line) = serde_json::to_string(&told)
+        {
+            // Whoever started this rank sees its end, whether it reads the steps or not.
+            let _ = writeln!(out, "{line}");
+        }
+    })?;
+    store::save(Path::new(&order.output), std::slice::from_ref(&trace))?;
+    Ok(())
+}
+
+/// Ranks are processes on Linux only.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn obey(_: &str) -> anyhow::Result<()> {
+    Err(Missing("ranks as processes need Linux; use --ranks threads".to_owned()).into())
+}

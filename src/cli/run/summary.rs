@@ -1,0 +1,85 @@
+//! What a run says on stdout: lines for people, or one JSON object.
+
+use std::{
+    io::{self, Write},
+    path::Path,
+};
+
+use serde_json::json;
+
+use super::{Done, What};
+use crate::cli::terminal_text;
+
+fn durations(done: &Done) -> Vec<i64> {
+    let mut decode: Vec<i64> = done.steps.iter().skip(1).map(|step| step.span.end - step.span.start).collect();
+    decode.sort_unstable();
+    decode
+}
+
+/// The value below which so many percent lie, the lower of two.
+fn percentile(sorted: &[i64], percent: usize) -> Option<i64> {
+    sorted.get(sorted.len().checked_sub(1)? * percent / 100).copied()
+}
+
+pub(super) fn summary(what: &What, done: &Done) -> serde_json::Value {
+    let decode = durations(done);
+    let sequences = 0..what.batch;
+    let tokens: Vec<Vec<u32>> =
+        sequences.map(|s| done.steps.iter().filter_map(|step| step.tokens.get(s).copied()).collect()).collect();
+    let total: i64 = decode.iter().sum();
+    let per_second = (total > 0).then(|| (decode.len() * what.batch) as f64 * 1e9 / total as f64);
+    json!({
+        "model": what.model,
+        "backend": "cpu",
+        "dtype": done.options.dtype.name(),
+        "isa": done.options.isa.name(),
+        "tp": what.tp,
+        "threads": done.options.threads,
+        "tokens": tokens,
+        "prefill_ns": done.steps.first().map(|step| step.span.end - step.span.start),
+        "step_ns": { "p50": percentile(&decode, 50), "p90": percentile(&decode, 90), "p99": percentile(&decode, 99) },
+        "tokens_per_second": per_second,
+        "weight_bytes_per_step": done.bytes,
+    })
+}
+
+pub(super) fn lines(out: &mut dyn Write, what: &What, done: &Done, output: Option<&Path>) -> io::Result<()> {
+    let decode = durations(done);
+    let options = &done.options;
+    writeln!(
+        out,
+        "{}, {} weights, {} kernels, {}{} threads",
+        what.model,
+        options.dtype.name(),
+        options.isa.name(),
+        if what.tp > 1 { format!("{} ranks of ", what.tp) } else { String::new() },
+        options.threads
+    )?;
+    if let Some(prefill) = done.steps.first().map(|step| step.span.end - step.span.start) {
+        let tokens = what.batch * what.prompt_len;
+        let rate = tokens as f64 * 1e9 / prefill.max(1) as f64;
+        writeln!(out, "prefill  {tokens} tokens in {} ({rate:.0} tokens/s)", milliseconds(prefill))?;
+    }
+    let ends = (percentile(&decode, 50), percentile(&decode, 90), percentile(&decode, 99));
+    if let (Some(p50), Some(p90), Some(p99)) = ends {
+        let rate = what.batch as f64 * 1e9 / p50.max(1) as f64;
+        let bandwidth = done.bytes as f64 / p50.max(1) as f64;
+        writeln!(
+            out,
+            "decode   {} steps, p50 {}, p90 {}, p99 {} ({rate:.1} tokens/s, weights at {bandwidth:.1} GB/s)",
+            decode.len(),
+            milliseconds(p50),
+            milliseconds(p90),
+            milliseconds(p99)
+        )?;
+    }
+    match output {
+        Some(path) => writeln!(out, "wrote {}", terminal_text::plain(&path.display().to_string())),
+        None => Ok(()),
+    }
+}
+
+/// A time for people.
+pub(super) fn milliseconds(ns: i64) -> String {
+    format!("{:.2} ms", ns as f64 / 1e6)
+}

@@ -1,0 +1,211 @@
+//! What is run: the options of the command line, and the engine's of the same meaning.
+
+use std::path::Path;
+
+use clap::ValueEnum;
+use engine::{
+    Checkpoint, Config, Dtype, KvLayout, PRESETS, Source, Synthetic,
+    cpu::Isa,
+    inject::inject,
+    preset,
+    program::Level,
+    run::{Mode, RunOptions, Sampling, Sync},
+};
+
+use crate::cli::exit::Usage;
+
+/// What is run.
+#[derive(Clone, Debug, clap::Args, serde::Serialize, serde::Deserialize)]
+pub struct What {
+    /// Named shape, or directory of a checkpoint.
+    #[arg(long, default_value = "qwen2.5-0.5b", value_name = "NAME|DIR")]
+    pub(super) model: String,
+    /// Type of the weights.
+    #[arg(long, value_enum, default_value_t = Weights::Bf16)]
+    dtype: Weights,
+    /// Sequences that are decoded together.
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub(super) batch: usize,
+    /// Tokens of the prompt.
+    #[arg(long, default_value_t = 64, value_name = "N")]
+    pub(super) prompt_len: usize,
+    /// Tokens to generate.
+    #[arg(long, default_value_t = 64, value_name = "N")]
+    pub(super) r#gen: usize,
+    /// How a decode step is started: operator by operator, or all at once.
+    #[arg(long, value_enum, default_value_t = Start::Eager)]
+    mode: Start,
+    /// When the host waits for a step that is launched operator by operator.
+    #[arg(long, value_enum, default_value_t = Waits::PerStep)]
+    sync: Waits,
+    /// Who chooses the next token.
+    #[arg(long, value_enum, default_value_t = Chooser::Device)]
+    sampling: Chooser,
+    /// How operators are divided.
+    #[arg(long, value_enum, default_value_t = Division::Canonical)]
+    level: Division,
+    /// Tokens of a block of the KV cache; without it the cache of a sequence is one block.
+    #[arg(long, value_name = "TOKENS")]
+    kv_block: Option<usize>,
+    /// Ranks that share the model, as tensor parallelism does.
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub(super) tp: usize,
+    /// What a rank is.
+    #[arg(long, value_enum, default_value_t = RanksAre::Threads)]
+    pub(super) ranks: RanksAre,
+    /// Threads of each rank [default: the cores, divided between the ranks].
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// Instruction set of the kernels [default: the best of this processor].
+    #[arg(long, value_enum)]
+    isa: Option<Instructions>,
+    /// Put a bottleneck or a fault into the run, NAME or NAME:key=value,…; 'help' lists them. Can be given several times.
+    #[arg(long, value_name = "NAME")]
+    pub(super) inject: Vec<String>,
+}
+
+impl Default for What {
+    /// What the command line gives without options.
+    fn default() -> Self {
+        Self {
+            model: "qwen2.5-0.5b".to_owned(),
+            dtype: Weights::Bf16,
+            batch: 1,
+            prompt_len: 64,
+            r#gen: 64,
+            mode: Start::Eager,
+            level: Division::Canonical,
+            kv_block: None,
+            tp: 1,
+            ranks: RanksAre::Threads,
+            threads: None,
+            isa: None,
+            sync: Waits::PerStep,
+            sampling: Chooser::Device,
+            inject: Vec::new(),
+        }
+    }
+}
+
+/// What the ranks of a run are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
+pub(super) enum RanksAre {
+    /// Threads of this process.
+    Threads,
+    /// Processes that share memory.
+    Processes,
+}
+
+impl RanksAre {
+    /// The word for them.
+    pub(super) fn text(self) -> &'static str {
+        match self {
+            Self::Threads => "threads",
+            Self::Processes => "processes",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
+enum Weights {
+    F32,
+    F16,
+    Bf16,
+    Q8,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
+enum Start {
+    Eager,
+    Graph,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
+enum Waits {
+    PerStep,
+    PerLayer,
+    PerOp,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
+enum Chooser {
+    Device,
+    Host,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
+enum Division {
+    Composite,
+    Canonical,
+    Fused,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
+enum Instructions {
+    Portable,
+    Avx2,
+}
+
+impl What {
+    /// The same as the engine takes it.
+    ///
+    /// # Errors
+    /// What an injection does not understand.
+    pub(super) fn options(&self) -> Result<RunOptions, engine::Error> {
+        let default = RunOptions::default();
+        let mut options = RunOptions {
+            dtype: match self.dtype {
+                Weights::F32 => Dtype::F32,
+                Weights::F16 => Dtype::F16,
+                Weights::Bf16 => Dtype::Bf16,
+                Weights::Q8 => Dtype::Q8,
+            },
+            mode: if self.mode == Start::Graph { Mode::Graph } else { Mode::Eager },
+            level: match self.level {
+                Division::Composite => Level::Composite,
+                Division::Canonical => Level::Canonical,
+                Division::Fused => Level::Fused,
+            },
+            sync: match self.sync {
+                Waits::PerStep => Sync::PerStep,
+                Waits::PerLayer => Sync::PerLayer,
+                Waits::PerOp => Sync::PerOp,
+            },
+            sampling: match self.sampling {
+                Chooser::Device => Sampling::Device,
+                Chooser::Host => Sampling::Host,
+            },
+            layout: self.kv_block.map_or(KvLayout::Contiguous, KvLayout::Paged),
+            batch: self.batch,
+            prompt: self.prompt_len,
+            // The prompt's own pass gives the first token.
+            steps: self.r#gen.saturating_sub(1),
+            threads: self.threads.unwrap_or((default.threads / self.tp.max(1)).max(1)),
+            isa: match self.isa {
+                Some(Instructions::Portable) => Isa::Portable,
+                Some(Instructions::Avx2) => Isa::Avx2,
+                None => default.isa,
+            },
+            ..default
+        };
+        self.inject.iter().try_for_each(|text| inject(text, &mut options))?;
+        Ok(options)
+    }
+
+    /// The shape of the model and where its weights come from.
+    pub(super) fn source(&self) -> anyhow::Result<(Config, Box<dyn Source>)> {
+        if let Some(config) = preset(&self.model) {
+            return Ok((config, Box::new(Synthetic)));
+        }
+        let directory = Path::new(&self.model);
+        if !directory.is_dir() {
+            return Err(Usage(format!(
+                "'{}' is neither a directory nor a named shape; the shapes are {}",
+                self.model,
+                PRESETS.join(", ")
+            ))
+            .into());
+        }
+        Ok((Config::read(&directory.join("config.json"))?, Box::new(Checkpoint::open(directory)?)))
+    }
+}
