@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use engine::{
-    Config, Dtype, Error, Source, Weights,
+    Config, Dtype, Error, Shard, Source, Weights,
     cpu::{Batch, Cpu, CpuOptions, Prepared},
     preset,
     program::{BufDesc, BufId, Level, Logits, OpCall, OpId, OpKind, OpName, Program, Shape},
@@ -71,6 +71,7 @@ impl Device {
             residual: none,
             normed: none,
             logits: none,
+            shard: Shard::WHOLE,
         };
         let ops = program.ops.len();
         let prepared = cpu.prepare(program).map_err(said)?;

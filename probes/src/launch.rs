@@ -24,7 +24,7 @@ fn run(setup: &Setup) -> Vec<ProbeRow> {
                 let mut device = Device::empty(&setup, OPS)?;
                 repeat(part, || whole(&mut device))
             };
-            // From the call to the start of the caller's share, and from there to the end of the last worker's.
+            // From the call to the start of the first worker's share, and from there to the end of the last worker's.
             let call = recorded(&setup, part, |r| r.device.start - r.host.start);
             let floor = recorded(&setup, part, |r| r.device.end - r.device.start);
             [
@@ -47,7 +47,7 @@ pub fn whole(device: &mut Device) -> Result<f64, String> {
 fn recorded(setup: &Setup, part: std::time::Duration, of: fn(&Record) -> i64) -> Result<Statistic, String> {
     let mut device = Device::empty(setup, OPS)?;
     repeat(part, || {
-        let mut log = Log::with_capacity(OPS + 8);
+        let mut log = Log::with_capacity(OPS + 8, setup.threads);
         device.run(&mut log)?;
         let ops = log.records().iter().filter(|record| matches!(record.kind, Kind::Op(_)));
         let ops = Statistic::of(ops.map(|record| of(record) as f64)).ok_or("the engine recorded no operator")?;
