@@ -16,7 +16,9 @@ pub fn inputs(program: &Program, config: &Config, op: &OpCall, dtype: &str) -> (
         OpKind::RmsNorm { x, .. } | OpKind::AddRmsNorm { x, .. } | OpKind::HeadNorm { x, .. } => (buffer(*x), None),
         OpKind::Rope { x, .. } | OpKind::Add { x, .. } | OpKind::LastToken { x, .. } => (buffer(*x), None),
         OpKind::Square { x, .. } | OpKind::Mean { x, .. } | OpKind::Rsqrt { x } => (buffer(*x), None),
-        OpKind::ScaleRows { x, .. } | OpKind::ScaleColumns { x, .. } | OpKind::Transpose { x, .. } => (buffer(*x), None),
+        OpKind::ScaleRows { x, .. } | OpKind::ScaleColumns { x, .. } | OpKind::Transpose { x, .. } => {
+            (buffer(*x), None)
+        }
         OpKind::AllReduce { x } | OpKind::AllGather { part: x, .. } => (buffer(*x), None),
         OpKind::KvAppend { qkv, .. } | OpKind::Attention { qkv, .. } => (buffer(*qkv), None),
         OpKind::SiluMul { gate_up, .. } | OpKind::Silu { gate_up, .. } | OpKind::MulUp { gate_up, .. } => {

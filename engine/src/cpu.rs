@@ -15,6 +15,7 @@ use crate::{
 
 mod attention;
 mod comm;
+mod futex;
 mod kernels;
 mod launch;
 mod memory;

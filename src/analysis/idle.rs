@@ -35,6 +35,9 @@ pub struct Explainer<'a> {
     has_host: bool,
     /// Time from the return of a launch to the start of its work on an idle device, median of the rank.
     latency_ns: Ns,
+    /// How much later than its work a launch may begin, because the clocks of host and device agree no better: as much as
+    /// launches were seen to take, and nothing where none was.
+    clock_ns: Ns,
     /// Time from one operation to the next that was queued long before, median of the rank.
     dispatch_ns: Ns,
     /// Gaps between graph nodes up to this length are the graph's, whatever the host was doing meanwhile.
@@ -52,12 +55,14 @@ const UNRECORDED_LATENCIES: Ns = 10;
 impl<'a> Explainer<'a> {
     /// Calibrates the explanation on the rank's own launches.
     pub fn new(timeline: &'a Timeline, states: &'a HostStates) -> Self {
-        let latency_ns = median(launch_latencies(timeline)).unwrap_or(DEFAULT_LATENCY_NS);
+        let seen = median(launch_latencies(timeline));
+        let latency_ns = seen.unwrap_or(DEFAULT_LATENCY_NS);
         Self {
             timeline,
             states,
             has_host: !timeline.calls.is_empty(),
             latency_ns,
+            clock_ns: seen.unwrap_or(0),
             dispatch_ns: median(dispatch_gaps(timeline, latency_ns)).unwrap_or(0),
             node_gap_ns: 2 * median(node_gaps(timeline)).unwrap_or(0),
         }
@@ -81,9 +86,8 @@ impl<'a> Explainer<'a> {
         // On the clock of the device.
         let lag = self.timeline.lag;
         let (start, end) = (call.start - lag, call.end - lag);
-        // Clocks of host and device agree no better than to some microseconds. A launch that comes after its own work by
-        // more than launches take is linked wrongly or timed wrongly, and explains nothing.
-        if op.start.saturating_add(self.latency_ns) < start {
+        // A launch that comes after its own work by more than that is linked wrongly or timed wrongly, and explains nothing.
+        if op.start.saturating_add(self.clock_ns) < start {
             return (vec![(Bucket::Unattributed, span)], false);
         }
         let begun = start.clamp(span.start, span.end);

@@ -13,14 +13,13 @@ use std::{
 };
 
 use super::{
-    Kernels,
+    Kernels, futex,
     memory::{Rows, share},
     ops::Part,
     pool::SPIN,
 };
 use crate::{Error, Shard};
 
-mod futex;
 mod region;
 
 pub use region::Region;

@@ -9,16 +9,19 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering},
     },
     thread::{JoinHandle, Thread},
     time::{Duration, Instant},
 };
 
+use super::futex;
 use crate::Error;
 
-/// How long a thread spins before it sleeps or yields. Waking a sleeping virtual core takes tens of microseconds.
+/// How long a thread spins before it sleeps. Waking a sleeping virtual core takes tens of microseconds.
 pub(super) const SPIN: Duration = Duration::from_micros(100);
+/// Longest sleep before a thread looks again by itself, should it have missed its call.
+const NAP: Duration = Duration::from_millis(20);
 /// Looks at a flag between two looks at the clock.
 const LOOKS: u32 = 64;
 
@@ -171,18 +174,20 @@ pub(super) fn wait_until(done: impl Fn() -> bool, rest: impl Fn()) {
     }
 }
 
-/// Where threads wait for each other between two operators.
+/// Where threads wait for each other between two operators. Who waits long sleeps: on a busy machine the thread that is
+/// waited for may need the very core.
 #[derive(Debug)]
 pub struct Barrier {
     threads: usize,
     arrived: AtomicUsize,
-    round: AtomicUsize,
+    round: AtomicU32,
+    sleepers: AtomicU32,
 }
 
 impl Barrier {
     /// A barrier of `threads`.
     pub fn new(threads: usize) -> Self {
-        Self { threads, arrived: AtomicUsize::new(0), round: AtomicUsize::new(0) }
+        Self { threads, arrived: AtomicUsize::new(0), round: AtomicU32::new(0), sleepers: AtomicU32::new(0) }
     }
 
     /// Returns when all threads have called it; to the last of them with the number of times that this has happened.
@@ -190,16 +195,30 @@ impl Barrier {
         let round = self.round.load(Ordering::Acquire);
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
             self.arrived.store(0, Ordering::Relaxed);
-            Some(self.round.fetch_add(1, Ordering::SeqCst) + 1)
+            // Either this sees the sleeper, or the sleeper sees the new round: both are in one order.
+            let rounds = self.round.fetch_add(1, Ordering::SeqCst) + 1;
+            if self.sleepers.load(Ordering::SeqCst) > 0 {
+                futex::wake(&self.round);
+            }
+            Some(rounds as usize)
         } else {
-            wait_until(|| self.round.load(Ordering::Acquire) != round, std::thread::yield_now);
+            wait_until(
+                || self.round.load(Ordering::Acquire) != round,
+                || {
+                    self.sleepers.fetch_add(1, Ordering::SeqCst);
+                    if self.round.load(Ordering::SeqCst) == round {
+                        futex::wait(&self.round, round, NAP);
+                    }
+                    self.sleepers.fetch_sub(1, Ordering::SeqCst);
+                },
+            );
             None
         }
     }
 
     /// How often all threads have met.
     pub fn rounds(&self) -> usize {
-        self.round.load(Ordering::SeqCst)
+        self.round.load(Ordering::SeqCst) as usize
     }
 }
 
