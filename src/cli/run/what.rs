@@ -36,7 +36,7 @@ pub struct What {
     #[arg(long, value_enum, default_value_t = Start::Eager)]
     mode: Start,
     /// When the host waits for a step that is launched operator by operator.
-    #[arg(long, value_enum, default_value_t = Waits::PerStep)]
+    #[arg(long, value_enum, default_value_t = Waits::Step)]
     sync: Waits,
     /// Who chooses the next token.
     #[arg(long, value_enum, default_value_t = Chooser::Device)]
@@ -80,7 +80,7 @@ impl Default for What {
             ranks: RanksAre::Threads,
             threads: None,
             isa: None,
-            sync: Waits::PerStep,
+            sync: Waits::Step,
             sampling: Chooser::Device,
             inject: Vec::new(),
         }
@@ -122,9 +122,12 @@ enum Start {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
 enum Waits {
-    PerStep,
-    PerLayer,
-    PerOp,
+    #[value(name = "per-step")]
+    Step,
+    #[value(name = "per-layer")]
+    Layer,
+    #[value(name = "per-op")]
+    Op,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
@@ -167,9 +170,9 @@ impl What {
                 Division::Fused => Level::Fused,
             },
             sync: match self.sync {
-                Waits::PerStep => Sync::PerStep,
-                Waits::PerLayer => Sync::PerLayer,
-                Waits::PerOp => Sync::PerOp,
+                Waits::Step => Sync::PerStep,
+                Waits::Layer => Sync::PerLayer,
+                Waits::Op => Sync::PerOp,
             },
             sampling: match self.sampling {
                 Chooser::Device => Sampling::Device,
