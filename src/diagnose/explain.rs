@@ -23,6 +23,10 @@ const MEASURED: Text = Text::new(
     "On simulated runs ({date}): of {without} without this cause it was named in {wrong} ({share}), of {with} with it in {named}. `docs/calibration/thresholds.csv` has the same for higher thresholds.",
     "模拟运行（{date}）：无此原因的 {without} 次中有 {wrong} 次误报（{share}），有此原因的 {with} 次中指出 {named} 次。更高阈值的数据见 `docs/calibration/thresholds.csv`。",
 );
+const NO_FAULT: Text = Text::new(
+    "On simulated runs ({date}), none of which has this cause, it was named in {wrong} of {without} ({share}). `docs/calibration/thresholds.csv` has the same for higher thresholds.",
+    "模拟运行（{date}）均无此原因：{without} 次中有 {wrong} 次误报（{share}）。更高阈值的数据见 `docs/calibration/thresholds.csv`。",
+);
 /// Written by `strato selftest --calibrate`.
 const CURVES: &str = include_str!("../../docs/calibration/thresholds.csv");
 const LAYER: Text = Text::new("Layer", "所属层");
@@ -64,7 +68,7 @@ fn measured(rule: &str) -> Option<Message> {
             let texts = [("without", without), ("wrong", wrong), ("with", with), ("named", named), ("date", date)];
             let texts = texts.map(|(name, text)| (name, Value::Raw((*text).to_owned())));
             let share = ("share", Value::Raw(false_share(wrong, without)?));
-            Some(Message::new(MEASURED, texts.into_iter().chain([share])))
+            Some(Message::new(if *with == "0" { NO_FAULT } else { MEASURED }, texts.into_iter().chain([share])))
         }
         _ => None,
     })

@@ -49,6 +49,8 @@ pub struct Said {
     pub confidence: Confidence,
     /// Ranks it names.
     pub ranks: Vec<u32>,
+    /// Rules whose findings gave way to it.
+    pub supersedes: Vec<&'static str>,
     /// Least and largest gain it promises, ns; `None` without an estimate.
     pub gain: Option<(Ns, Ns)>,
     /// Value that met the threshold, and the threshold.
@@ -115,6 +117,7 @@ impl Answer {
                 severity: finding.severity,
                 confidence: finding.confidence,
                 ranks: finding.ranks.clone(),
+                supersedes: finding.supersedes.clone(),
                 gain: (estimate.method != Method::None)
                     .then_some((estimate.from - estimate.to_high, estimate.from - estimate.to_low)),
                 trigger: (finding.trigger.value, finding.trigger.threshold),

@@ -21,8 +21,8 @@ struct Heard {
     right: bool,
     /// Whether the run has a fault that matters and is the rule's to name.
     due: bool,
-    /// The threshold.
-    threshold: Option<f64>,
+    /// The threshold, and whether what is below it meets it.
+    threshold: Option<(f64, bool)>,
 }
 
 /// The curves of all rules as CSV, made on the day `date` from runs that began at `seed`. A rule that never spoke has one
@@ -47,7 +47,9 @@ pub fn curves(runs: &[Examined], seed: u64, date: &str) -> String {
                 out,
                 "{},{factor},{},{},{},{},{},{date}",
                 rule.id,
-                threshold.map_or_else(String::new, |threshold| format!("{:.4}", threshold * factor)),
+                threshold.map_or_else(String::new, |(threshold, from_above)| {
+                    format!("{:.4}", if from_above { threshold / factor } else { threshold * factor })
+                }),
                 without().count(),
                 without().filter(above).count(),
                 with().count(),
@@ -61,24 +63,40 @@ pub fn curves(runs: &[Examined], seed: u64, date: &str) -> String {
 fn heard(rule: &'static str, run: &Examined) -> Heard {
     let matters = |gain: Ns| gain as f64 >= MATTERS * run.step as f64;
     let due = run.faults.iter().any(|fault| fault.kind.rules().first() == Some(&rule) && matters(fault.gain));
-    let strength = |(value, threshold): (f64, f64)| if threshold > 0.0 { value / threshold } else { 1.0 };
-    let strongest = run
-        .answer
-        .said
-        .iter()
-        .filter(|said| said.rule == rule)
-        .max_by(|a, b| strength(a.trigger).total_cmp(&strength(b.trigger)));
+    let said = || run.answer.said.iter();
+    let strongest =
+        said().filter(|said| said.rule == rule).max_by(|a, b| strength(a.trigger).total_cmp(&strength(b.trigger)));
+    // A finding that gave way to another one met its threshold, nobody knows by how much.
+    let gave_way = said().find(|said| said.supersedes.contains(&rule));
     Heard {
-        strength: strongest.map_or(0.0, |said| strength(said.trigger)),
-        right: strongest.is_some_and(|said| said.is_right(run.step)),
+        strength: strongest.map_or(if gave_way.is_some() { 1.0 } else { 0.0 }, |said| strength(said.trigger)),
+        right: strongest.or(gave_way).is_some_and(|said| said.is_right(run.step)),
         due,
-        threshold: strongest.map(|said| said.trigger.1),
+        threshold: strongest.map(|said| (said.trigger.1, is_from_above(said.trigger))),
     }
+}
+
+/// Whether a trigger that was met is met by what is below its threshold, such as a speed.
+fn is_from_above((value, threshold): (f64, f64)) -> bool {
+    value < threshold
+}
+
+/// How many times its threshold a trigger that was met exceeds, or falls short of.
+fn strength(trigger: (f64, f64)) -> f64 {
+    let (most, least) = if is_from_above(trigger) { (trigger.1, trigger.0) } else { trigger };
+    if least > 0.0 { most / least } else { 1.0 }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_speed_below_its_threshold_is_as_strong_as_a_cost_above_it() {
+        assert_eq!((strength((0.30, 0.10)), strength((0.25, 0.75))), (0.30 / 0.10, 3.0));
+        assert_eq!((strength((0.10, 0.10)), strength((5.0, 0.0)), strength((0.0, 0.95))), (1.0, 1.0, 1.0));
+        assert!(is_from_above((0.8, 0.95)) && !is_from_above((0.2, 0.1)));
+    }
 
     #[test]
     fn a_rule_that_never_spoke_has_a_row_too_and_the_header_says_how_much_it_is_worth() {
