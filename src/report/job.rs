@@ -43,9 +43,8 @@ pub struct Moved {
     pub causes: Vec<(u32, String, Layer, Ns)>,
     /// Waits, and those in which the ranks left too far apart to be sure.
     pub waits: (usize, usize),
-    /// What the causes leave unexplained of a wait (method §2.6), ns: the median wait's part, and the largest. `None` without
-    /// waits that have causes.
-    pub residual: Option<(Ns, Ns)>,
+    /// Waits that have causes, and what these leave unexplained of one (method §2.6), ns: the median and the largest.
+    pub residual: Option<(usize, Ns, Ns)>,
 }
 
 impl Moved {
@@ -65,12 +64,12 @@ impl Moved {
     }
 }
 
-/// Median and largest part of the waits of a class that their causes leave unexplained.
-fn residual(analysis: &Analysis, index: usize, rank: &Rank, class: &Class) -> Option<(Ns, Ns)> {
+/// Waits of a class that have causes, and the median and largest part that these leave unexplained.
+fn residual(analysis: &Analysis, index: usize, rank: &Rank, class: &Class) -> Option<(usize, Ns, Ns)> {
     let waits = rank.steady_steps(class).flat_map(|step| analysis.job.waits_in(index, &step.ops));
     let mut left: Vec<Ns> = waits.filter(|wait| !wait.causes.is_empty()).map(|wait| wait.skew.abs()).collect();
     left.sort_unstable();
-    Some((*left.get(left.len() / 2)?, *left.last()?))
+    Some((left.len(), *left.get(left.len() / 2)?, *left.last()?))
 }
 
 impl JobPart {

@@ -36,7 +36,7 @@ pub(super) fn reassigned(moved: &Moved) -> Value {
         "unassigned": moved.unassigned,
         "waits": moved.waits.0,
         "skewed": moved.waits.1,
-        "residual": moved.residual.map(|(median, most)| json!({ "median_ns": median, "max_ns": most })),
+        "residual": moved.residual.map(|(waits, median, most)| json!({ "waits": waits, "median_ns": median, "max_ns": most })),
         "causes": moved.causes.iter().map(|(rank, bucket, layer, ns)| json!({
             "late_rank": rank, "bucket": plain(bucket), "layer": layer, "ns": ns,
         })).collect::<Vec<_>>(),

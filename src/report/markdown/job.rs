@@ -89,13 +89,18 @@ pub(super) fn reassigned(page: &mut Page<'_>, class: &ClassPart) {
         &table,
     );
     causes(page, class, moved);
-    if let Some((median, most)) = moved.residual {
+    if let Some((n, median, most)) = moved.residual {
         page.paragraph(&page.fill(
             Text::new(
-                "What the late ranks spent longer explains each of {all} waits but for {median} in the median and {most} at most; more than 5 µs and a tenth of the wait is a doubt.",
-                "迟到 rank 多花的时间解释了 {all} 次等待，未解释部分中位数为 {median}，最大为 {most}；超过 5 µs 且超过等待十分之一者存疑。",
+                "What the late ranks spent longer explains {n} of {all} waits but for {median} in the median and {most} at most; more than 5 µs and a tenth of the wait is a doubt.",
+                "迟到 rank 多花的时间解释了 {all} 次等待中的 {n} 次，未解释部分中位数为 {median}，最大为 {most}；超过 5 µs 且超过等待十分之一者存疑。",
             ),
-            [("all", Value::Count(moved.waits.0 as u64)), ("median", Value::Ns(median)), ("most", Value::Ns(most))],
+            [
+                ("n", Value::Count(n as u64)),
+                ("all", Value::Count(moved.waits.0 as u64)),
+                ("median", Value::Ns(median)),
+                ("most", Value::Ns(most)),
+            ],
         ));
     }
     if moved.waits.1 > 0 {
