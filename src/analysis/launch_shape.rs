@@ -17,14 +17,21 @@ pub fn blocks(trace: &Trace, op: &DeviceOp) -> Option<u64> {
 /// row a block. `None` unless all of them were launched with the same number of blocks, where no cache is written, and where
 /// a launch says how many cores it takes instead (Ascend's block dim).
 pub fn rows(trace: &Trace, ops: &[DeviceOp]) -> Option<u64> {
-    let of = |pick: fn(&DeviceOp) -> bool| {
-        let mut found = ops.iter().filter(move |op| op.kind == OpKind::Compute && pick(op));
-        let first = blocks(trace, found.next()?)?;
-        found.all(|op| blocks(trace, op) == Some(first)).then_some(first)
-    };
     let by_core = trace.devices.iter().filter_map(|d| d.vendor).any(|v| BY_CORE.contains(&trace.strings.get(v)));
-    let written = of(|op| op.op == CanonicalOp::KvWrite).filter(|_| !by_core)?;
-    (of(|op| op.op.class() == OpClass::Norm)? == written).then_some(written)
+    let written = common_blocks(trace, ops, |op| op.op == CanonicalOp::KvWrite).filter(|_| !by_core)?;
+    (norm_rows(trace, ops)? == written).then_some(written)
+}
+
+/// Blocks that all norms of a step were launched with: its rows, where norms take one block per row.
+pub fn norm_rows(trace: &Trace, ops: &[DeviceOp]) -> Option<u64> {
+    common_blocks(trace, ops, |op| op.op.class() == OpClass::Norm)
+}
+
+/// Blocks that all the compute operations that `pick` takes were launched with.
+fn common_blocks(trace: &Trace, ops: &[DeviceOp], pick: fn(&DeviceOp) -> bool) -> Option<u64> {
+    let mut found = ops.iter().filter(|op| op.kind == OpKind::Compute && pick(op));
+    let first = blocks(trace, found.next()?)?;
+    found.all(|op| blocks(trace, op) == Some(first)).then_some(first)
 }
 
 /// Vendors whose launches name cores, as captures spell them.

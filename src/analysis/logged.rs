@@ -72,6 +72,7 @@ fn build(trace: &Trace, options: &Options, rank: u32, process: ProcessId, mut lo
             class: 0,
             label: trace.strings.get(*name).to_owned(),
             ops: 0..0,
+            rows: None,
             selection: Selection::Steady,
             buckets: Vec::new(),
             shadow: Vec::new(),

@@ -81,6 +81,8 @@ pub struct Step {
     pub label: String,
     /// Device operations whose start lies in the window.
     pub ops: Range<usize>,
+    /// Rows that these work on, padding included, where their launches show it.
+    pub rows: Option<u64>,
     /// Whether it counts.
     pub selection: Selection,
     /// Nanoseconds by bucket; they add up to the window exactly.
@@ -305,6 +307,7 @@ fn analyze_rank(
             class: 0,
             label: mark.name.clone(),
             ops,
+            rows,
             selection: Selection::Steady,
             buckets: partition.buckets,
             shadow: partition.shadow,

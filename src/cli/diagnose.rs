@@ -1,7 +1,7 @@
 //! `strato diagnose`: from traces to a report that says which layer takes the time of a step, and why.
 
 use std::{
-    io::{self, Write},
+    io,
     path::{Path, PathBuf},
 };
 
@@ -11,6 +11,7 @@ use super::{
     Global,
     exit::{Exit, Usage},
     kernel_metrics::KernelMetrics,
+    output::Kind,
     probed::Probed,
     progress::Bar,
     results, samples, say, source, target,
@@ -21,7 +22,7 @@ use crate::{
     diagnose::{self, Severity},
     i18n::{Lang, Text},
     platform::Packs,
-    report::{Report, json, markdown, terminal},
+    report::{Report, json, markdown},
     store,
 };
 
@@ -106,21 +107,12 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     }
     let packs = arguments.source.packs()?;
     let report = build(global, &arguments, &packs, lang)?;
-    let text = match arguments.format {
-        Form::Md => markdown::render(&report, lang),
-        Form::Json => json::render(&report, lang)?,
+    let (text, kind) = match arguments.format {
+        Form::Md => (markdown::render(&report, lang), Kind::Markdown),
+        Form::Json => (json::render(&report, lang)?, Kind::Data),
     };
-    match &arguments.output {
-        Some(path) => std::fs::write(path, text).map_err(|e| {
-            Usage(format!("cannot write '{}': {e}; name a file in a writable directory", path.display()))
-        })?,
-        None if arguments.quiet => {}
-        None => {
-            let mut stdout = io::stdout().lock();
-            let paint = arguments.format == Form::Md && global.paints(&stdout);
-            stdout.write_all(if paint { terminal::colour(&text) } else { text }.as_bytes())?;
-            stdout.flush()?;
-        }
+    if arguments.output.is_some() || !arguments.quiet {
+        global.deliver(&text, kind, arguments.output.as_deref())?;
     }
     let gravest = arguments.fail_on.map(Severity::from).zip(report.gravest());
     Ok(if gravest.is_some_and(|(limit, found)| found >= limit) { Exit::Findings } else { Exit::Done })

@@ -1,16 +1,14 @@
 //! `strato explain`: the text of one rule.
 
-use std::io::{self, Write};
-
 use super::{
     Global,
     exit::{Exit, Usage},
+    output::Kind,
     terminal_text::plain,
 };
 use crate::{
     diagnose::{explain, rules},
     platform::Packs,
-    report::terminal,
 };
 
 /// Ids that are offered when there is no rule of the name asked for.
@@ -33,10 +31,7 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     let doc = rule.doc();
     let packs = Packs::embedded().map_err(|e| Usage(e.to_string()))?;
     let text = explain::markdown(doc, &packs.all_remedies(doc.id), global.lang());
-    let mut stdout = io::stdout().lock();
-    let text = if global.paints(&stdout) { terminal::colour(&text) } else { text };
-    stdout.write_all(text.as_bytes())?;
-    stdout.flush()?;
+    global.print(&text, Kind::Markdown)?;
     Ok(Exit::Done)
 }
 

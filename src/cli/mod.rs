@@ -2,6 +2,7 @@
 //! subcommand. A new subcommand is a file with `Arguments` and `run`, a line in `Command` and a line in [`run`].
 
 pub mod exit;
+pub mod output;
 pub mod progress;
 mod ranks;
 pub mod source;

@@ -1,7 +1,6 @@
 //! `strato probe`: what this machine can do at best, measured, printed and kept for the diagnosis of runs on it.
 
 use std::{
-    io::{self, Write},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -16,6 +15,7 @@ use serde_json::{Value, json};
 use super::{
     Global,
     exit::{Exit, Usage},
+    output::Kind,
     progress::Bar,
     say, source, target,
     terminal_text::plain,
@@ -25,7 +25,7 @@ use crate::{
     i18n::{Lang, Text},
     report::{
         table::{Align, Table},
-        terminal, units,
+        units,
     },
     store,
 };
@@ -105,25 +105,16 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     ];
     facts.append(&mut run.provenance);
     run.provenance = facts;
-    let text = match arguments.format {
-        Form::Md => markdown(&run, lang),
-        Form::Json => format!("{:#}\n", document(&run)),
+    let (text, kind) = match arguments.format {
+        Form::Md => (markdown(&run, lang), Kind::Markdown),
+        Form::Json => (format!("{:#}\n", document(&run)), Kind::Data),
     };
     if let Some(save) = &arguments.save {
         store::save(save, &[capture(run, &host)])?;
         global.note(|| format!("wrote {}", save.display()));
     }
-    match &arguments.output {
-        Some(path) => std::fs::write(path, text).map_err(|e| {
-            Usage(format!("cannot write '{}': {e}; name a file in a writable directory", path.display()))
-        })?,
-        None if arguments.quiet => {}
-        None => {
-            let mut stdout = io::stdout().lock();
-            let paint = arguments.format == Form::Md && global.paints(&stdout);
-            stdout.write_all(if paint { terminal::colour(&text) } else { text }.as_bytes())?;
-            stdout.flush()?;
-        }
+    if arguments.output.is_some() || !arguments.quiet {
+        global.deliver(&text, kind, arguments.output.as_deref())?;
     }
     Ok(Exit::Done)
 }

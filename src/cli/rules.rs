@@ -1,15 +1,12 @@
 //! `strato rules`: every rule with its layer, its name and the evidence it needs.
 
-use std::io::{self, Write};
-
-use super::{Global, exit::Exit};
+use super::{Global, exit::Exit, output::Kind};
 use crate::{
     diagnose::rules,
     i18n::Text,
     report::{
         grade,
         table::{Align, Table},
-        terminal,
     },
 };
 
@@ -30,9 +27,6 @@ pub(super) fn run(global: &Global, _: Arguments) -> anyhow::Result<Exit> {
         let needs: Vec<&str> = doc.needs.iter().map(|class| grade::name(*class).get(lang)).collect();
         table.row([doc.id, doc.layer.key(), doc.title.get(lang), &needs.join("; ")].map(str::to_owned));
     }
-    let mut stdout = io::stdout().lock();
-    let text = table.markdown();
-    stdout.write_all(if global.paints(&stdout) { terminal::colour(&text) } else { text }.as_bytes())?;
-    stdout.flush()?;
+    global.print(&table.markdown(), Kind::Markdown)?;
     Ok(Exit::Done)
 }

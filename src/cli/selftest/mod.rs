@@ -29,7 +29,6 @@ mod worth;
 
 use std::{
     collections::BTreeMap,
-    io::{self, Write},
     path::{Path, PathBuf},
     time::{Instant, SystemTime},
 };
@@ -41,12 +40,10 @@ use simulator::FaultKind;
 use super::{
     Global,
     exit::{Exit, Usage},
+    output::{self, Kind},
     say,
 };
-use crate::{
-    platform::Packs,
-    report::{terminal, units},
-};
+use crate::{platform::Packs, report::units};
 use examine::{Depth, Examined};
 use plan::{Case, Wish};
 use score::Score;
@@ -133,22 +130,14 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     let runs = examine_all(&cases, &arguments, &packs)?;
     global.note(|| format!("{} runs in {:.1} s", runs.len(), start.elapsed().as_secs_f64()));
     let score = Score::of(&runs);
-    let text = match arguments.format {
-        Form::Md => markdown::render(&score, arguments.seed, lang),
-        Form::Json => json::render(&score, arguments.seed)?,
+    let (text, kind) = match arguments.format {
+        Form::Md => (markdown::render(&score, arguments.seed, lang), Kind::Markdown),
+        Form::Json => (json::render(&score, arguments.seed)?, Kind::Data),
     };
     if let Some(path) = &arguments.calibrate {
-        write(path, &calibrate::curves(&runs, arguments.seed, &today()))?;
+        output::write(path, &calibrate::curves(&runs, arguments.seed, &today()))?;
     }
-    match &arguments.output {
-        Some(path) => write(path, &text)?,
-        None => {
-            let mut stdout = io::stdout().lock();
-            let paint = arguments.format == Form::Md && global.paints(&stdout);
-            stdout.write_all(if paint { terminal::colour(&text) } else { text }.as_bytes())?;
-            stdout.flush()?;
-        }
-    }
+    global.deliver(&text, kind, arguments.output.as_deref())?;
     let changes = before.map_or_else(Vec::new, |before| figures::changes(&before, &figures::of(&score)));
     for change in &changes {
         let now = change.now.map_or_else(|| "gone".to_owned(), |now| format!("{now:.4}"));
@@ -162,11 +151,6 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
         say(&format!("{how:6} {} {:.4} -> {now}", change.name, change.before));
     }
     Ok(if changes.iter().any(|change| change.fell) { Exit::Findings } else { Exit::Done })
-}
-
-fn write(path: &Path, text: &str) -> Result<(), Usage> {
-    let refused = |e| Usage(format!("cannot write '{}': {e}; name a file in a writable directory", path.display()));
-    std::fs::write(path, text).map_err(refused)
 }
 
 /// The date in UTC.

@@ -2,12 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use model::{Detail, Trace};
+use model::Trace;
 
-use crate::{
-    analysis::{Class, Rank},
-    platform::CanonicalOp,
-};
+use crate::analysis::{Class, Rank, launch_shape::norm_rows};
 
 /// The captured sizes as the run's manifest says them, in ascending order.
 pub fn declared(trace: &Trace) -> Option<Vec<u32>> {
@@ -20,21 +17,9 @@ pub fn declared(trace: &Trace) -> Option<Vec<u32>> {
 /// Rows that the norms of a step's graph work on, one block each, if they all agree: the tokens that the graph was captured
 /// for, where the kernels take one block per token.
 pub fn rows_of_graph(trace: &Trace, rank: &Rank, class: &Class) -> Option<u32> {
-    let mut rows = None;
-    for step in rank.steady_steps(class) {
-        let norms = rank.ops_of(step).iter().filter(|op| matches!(op.op, CanonicalOp::Norm | CanonicalOp::AddNorm));
-        for op in norms {
-            let (track, row) = trace.locate(op.slice)?;
-            let grid = match trace.detail(trace.lanes.get(track.0 as usize)?, row)? {
-                Detail::Kernel(kernel) => kernel.grid?,
-                _ => return None,
-            };
-            if *rows.get_or_insert(grid[0]) != grid[0] {
-                return None;
-            }
-        }
-    }
-    rows
+    let mut steps = rank.steady_steps(class).map(|step| norm_rows(trace, rank.ops_of(step)));
+    let first = steps.next()??;
+    steps.all(|rows| rows == Some(first)).then(|| u32::try_from(first).ok())?
 }
 
 #[cfg(test)]

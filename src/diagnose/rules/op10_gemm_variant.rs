@@ -8,7 +8,7 @@ use super::{
     share_of_step::{self, Kind, Part},
 };
 use crate::{
-    analysis::{Confidence, DeviceOp, Layer, OpKind, Rank, launch_shape::rows},
+    analysis::{Confidence, DeviceOp, Layer, OpKind, Rank},
     diagnose::rule::{Context, Doc, Outcome, Rule},
     i18n::Text,
     platform::{CanonicalOp, Stage},
@@ -109,7 +109,7 @@ impl Rule for GemmVariant {
             let fastest = op_shapes::fastest(cx.trace, rank);
             let finding = share_of_step::of_class(cx, &KIND, rank, class, |step| {
                 let decoded = class.batch.filter(|_| class.stage == Stage::Decode).map(i64::from);
-                let rows = decoded.or_else(|| i64::try_from(rows(cx.trace, rank.ops_of(step))?).ok());
+                let rows = decoded.or_else(|| i64::try_from(step.rows?).ok());
                 let target = |op: &DeviceOp| target(cx, rank, (op, rows), fastest, prompt.contains(&op.name));
                 let ops = reading::accounted(rank, step).filter(|(_, op, _)| suspect(op));
                 ops.filter_map(|part| {

@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 
 use super::{ceilings::Ceilings, op02_library_choice, reading, uneven};
 use crate::{
-    analysis::{Class, Confidence, DeviceOp, Edit, Layer, OpKind, Rank, Selection, Step, launch_shape},
+    analysis::{Class, Confidence, DeviceOp, Edit, Layer, OpKind, Rank, Selection, Step},
     diagnose::{
         Competing, Evidence, Finding, Intervention, Trigger,
         rule::{Context, Doc, Outcome, Rule},
@@ -206,7 +206,7 @@ impl<'a> Run<'a> {
         let counts = |s: &&Step| matches!(s.selection, Selection::Steady | Selection::WarmUp);
         for step in rank.steps.iter().filter(|s| s.class == class.index).filter(counts) {
             let names = compute(rank, step).iter().map(|op| op.name).collect();
-            groups.entry((launch_shape::rows(cx.trace, rank.ops_of(step)), names)).or_default().push(step);
+            groups.entry((step.rows, names)).or_default().push(step);
         }
         let most = |(_, steps): &(_, Vec<&Step>)| (steps.len(), std::cmp::Reverse(steps.first().map(|s| s.index)));
         let (kernels, steps) = groups.into_iter().max_by_key(most)?;

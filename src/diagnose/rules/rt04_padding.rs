@@ -13,10 +13,7 @@ use super::{
     graph_sizes, reading,
 };
 use crate::{
-    analysis::{
-        Bucket, Class, Confidence, Edit, GraphMode, Layer, OpKind, Rank, RankCounter, Step, launch_shape,
-        scheduler::Series,
-    },
+    analysis::{Bucket, Class, Confidence, Edit, GraphMode, Layer, OpKind, Rank, RankCounter, Step, scheduler::Series},
     diagnose::{
         Competing, Evidence, Finding, Intervention,
         rule::{Context, Doc, Outcome, Rule},
@@ -119,10 +116,7 @@ fn padded<'a>(cx: &Context<'_>, rank: &'a Rank) -> Vec<Size<'a>> {
     let sizes: Vec<Size<'a>> = batches().filter_map(rows).collect();
     // That a norm has a block per token is shown by a class without padding, or by cache writes with as many; fewer rows than
     // tokens refute it.
-    let written = |s: &Size<'_>| {
-        let rows = |step| launch_shape::rows(cx.trace, rank.ops_of(step)) == Some(u64::from(s.padded));
-        rank.steady_steps(s.class).all(rows)
-    };
+    let written = |s: &Size<'_>| rank.steady_steps(s.class).all(|step| step.rows == Some(u64::from(s.padded)));
     let shown = sizes.iter().any(|s| s.padded == s.real) || sizes.iter().all(written);
     if shown && sizes.iter().all(|s| s.padded >= s.real) { sizes } else { Vec::new() }
 }

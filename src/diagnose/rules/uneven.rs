@@ -12,7 +12,7 @@ use super::{
     late,
 };
 use crate::{
-    analysis::{Bucket, Class, Confidence, Layer, Rank, RankCounter, Step, launch_shape},
+    analysis::{Bucket, Class, Confidence, Layer, Rank, RankCounter, Step},
     diagnose::{
         Evidence, Finding, Intervention,
         rule::{Context, Doc},
@@ -48,13 +48,12 @@ pub struct Uneven<'a> {
 
 /// Sequences that a rank decodes in a step, by the step's annotation, by the tokens that the engine counts, or else by the
 /// rows that its launches show, padding included.
-pub fn batch<'a>(cx: &Context<'a>, rank: &'a Rank) -> impl Fn(&Step) -> Option<f64> + use<'a> {
-    let trace = cx.trace;
+pub fn batch<'a>(cx: &Context<'_>, rank: &'a Rank) -> impl Fn(&Step) -> Option<f64> + use<'a> {
     let tokens = RankCounter::Tokens.of(cx.trace, rank.process);
     move |step| {
         let said = rank.classes.get(step.class).and_then(|c| c.batch).map(f64::from);
         let counted = || tokens.as_ref()?.of_step(&rank.timeline, rank.ops_of(step));
-        let shown = || launch_shape::rows(trace, rank.ops_of(step)).map(|rows| rows as f64);
+        let shown = || step.rows.map(|rows| rows as f64);
         let batch = said.or_else(counted).or_else(shown);
         batch.filter(|b| *b > 0.0)
     }
