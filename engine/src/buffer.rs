@@ -40,15 +40,13 @@ impl Buffer {
         let align = if len >= HUGE { HUGE } else { LINE };
         let size = len.max(1).checked_next_multiple_of(align).ok_or_else(refuse)?;
         let layout = Layout::from_size_align(size, align).map_err(|_| refuse())?;
-        // SAFETY: the size is not zero.
-        let start = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or_else(refuse)?;
-        #[cfg(target_os = "linux")]
-        if align == HUGE {
-            // SAFETY: the range was just allocated, is page-aligned and ours; this is advice about its paging only, and
-            // where it is not taken the memory is the same but for speed.
-            unsafe { libc::madvise(start.as_ptr().cast(), size, libc::MADV_HUGEPAGE) };
-        }
-        Ok(Self { start, layout, len })
+        let start = if is_mapped(layout) {
+            map(layout)
+        } else {
+            // SAFETY: the size is not zero.
+            NonNull::new(unsafe { alloc_zeroed(layout) })
+        };
+        Ok(Self { start: start.ok_or_else(refuse)?, layout, len })
     }
 
     /// The bytes.
@@ -78,9 +76,55 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        // SAFETY: allocated with this layout, and freed only here.
-        unsafe { dealloc(self.start.as_ptr(), self.layout) };
+        if is_mapped(self.layout) {
+            #[cfg(target_os = "linux")]
+            // SAFETY: mapped with this size, and unmapped only here.
+            unsafe {
+                libc::munmap(self.start.as_ptr().cast(), self.layout.size())
+            };
+        } else {
+            // SAFETY: allocated with this layout, and freed only here.
+            unsafe { dealloc(self.start.as_ptr(), self.layout) };
+        }
     }
+}
+
+/// Whether memory of a layout is mapped and not allocated. Allocators clear what they give by writing to it, before it can
+/// be said that it shall have huge pages.
+fn is_mapped(layout: Layout) -> bool {
+    cfg!(target_os = "linux") && layout.align() == HUGE
+}
+
+/// Pages of the system, of huge ones where it gives them; `None` when it has no more.
+#[cfg(target_os = "linux")]
+fn map(layout: Layout) -> Option<NonNull<u8>> {
+    let (size, align) = (layout.size(), layout.align());
+    let whole = size.checked_add(align)?;
+    let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: new memory at a place of the system's choice.
+    let start = unsafe { libc::mmap(std::ptr::null_mut(), whole, access, kind, -1, 0) };
+    if start == libc::MAP_FAILED {
+        return None;
+    }
+    let before = start.cast::<u8>().align_offset(align);
+    let first = start.wrapping_byte_add(before);
+    // SAFETY: the pages before and after the aligned part are in what was just mapped and nobody has seen them; sizes are
+    // multiples of a page, because a huge page is one of pages. The advice is about paging only.
+    unsafe {
+        if before > 0 {
+            libc::munmap(start, before);
+        }
+        if align > before {
+            libc::munmap(first.wrapping_byte_add(size), align - before);
+        }
+        libc::madvise(first, size, libc::MADV_HUGEPAGE);
+    }
+    NonNull::new(first.cast())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn map(_: Layout) -> Option<NonNull<u8>> {
+    None
 }
 
 /// Numbers of which every bit pattern is one, of at most 64 bytes.
@@ -113,6 +157,23 @@ mod tests {
             buffer.bytes_mut().fill(1);
             assert_eq!(buffer.as_slice::<u16>().len(), len / 2);
         }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn large_buffers_get_huge_pages_where_the_system_gives_them() {
+        let enabled = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
+        if !enabled.contains("[madvise]") && !enabled.contains("[always]") {
+            eprintln!("skipped: no huge pages here ({})", enabled.trim());
+            return;
+        }
+        let mut buffer = Buffer::zeroed(4 * HUGE).unwrap();
+        buffer.bytes_mut().fill(1);
+        let at = format!("{:x}-", buffer.bytes().as_ptr().addr());
+        let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let flags = maps.lines().skip_while(|line| !line.starts_with(&at)).find(|line| line.starts_with("VmFlags"));
+        // Whether there is a huge page to be had now is the system's business; that it was asked for is ours.
+        assert!(flags.is_some_and(|flags| flags.contains(" hg")), "{flags:?}");
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod comm;
 mod futex;
 mod kernels;
 mod launch;
+mod linear;
 mod memory;
 mod ops;
 mod pool;

@@ -70,16 +70,19 @@ impl Tensor {
     }
 
     /// The elements of a matrix of [`Dtype::F32`]; of another type there are none.
+    #[inline]
     pub fn f32s(&self) -> &[f32] {
         if self.dtype == Dtype::F32 { self.data.as_slice() } else { &[] }
     }
 
     /// The bits of a matrix of [`Dtype::F16`] or [`Dtype::Bf16`]; of another type there are none.
+    #[inline]
     pub fn halves(&self) -> &[u16] {
         if matches!(self.dtype, Dtype::F16 | Dtype::Bf16) { self.data.as_slice() } else { &[] }
     }
 
     /// Row `row` of a matrix of [`Dtype::Q8`]: its bytes and its scales.
+    #[inline]
     pub fn q8_row(&self, row: usize) -> (&[i8], &[f32]) {
         let stride = self.dtype.row_bytes(self.width);
         let bytes = self.data.bytes().get(row * stride..(row + 1) * stride).unwrap_or_default();

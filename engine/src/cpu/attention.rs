@@ -2,7 +2,11 @@
 
 #![allow(unsafe_code)]
 
-use super::{kernels::Kernels, memory::Rows, ops::Part};
+use super::{
+    kernels::{Activations, Kernels, RowsOf, TILE_ROWS, TILE_TOKENS},
+    memory::Rows,
+    ops::Part,
+};
 use crate::kv::KvPlan;
 
 /// What attention needs to know beside the activations.
@@ -36,38 +40,53 @@ pub(super) fn append(part: Part, h: Heads<'_>, qkv: Rows, keys: Rows, values: Ro
     }
 }
 
-/// Attention of every query head of this thread's tokens and key heads.
+/// Attention of every query head of this worker's tokens and key heads. Heads that share keys go together, as many as a
+/// tile has activations. Pairs are dealt out in turn, because later tokens have more to attend to.
 pub(super) fn attend(part: Part, kernels: &Kernels, h: Heads<'_>, qkv: Rows, keys: Rows, values: Rows, out: Rows) {
-    let group = h.heads / h.kv_heads;
-    let scale = (h.head_dim as f32).sqrt().recip();
-    let q_width = h.heads * h.head_dim;
-    let mut scores: Vec<f32> = Vec::new();
-    for item in part.of(out.rows * h.kv_heads, 1) {
+    let (group, dim) = (h.heads / h.kv_heads, h.head_dim);
+    let scale = (dim as f32).sqrt().recip();
+    let longest = h.position.iter().max().map_or(0, |position| *position as usize + 1);
+    let mut scores = vec![0.0; TILE_TOKENS * longest];
+    for item in (part.number..out.rows * h.kv_heads).step_by(part.of.max(1)) {
         let (token, kv_head) = (item / h.kv_heads, item % h.kv_heads);
         let (sequence, length) = (h.sequence[token] as usize, h.position[token] as usize + 1);
-        for head in kv_head * group..(kv_head + 1) * group {
-            let at = head * h.head_dim;
-            debug_assert!(at + h.head_dim <= q_width);
-            // SAFETY: queries are read only; this thread alone writes the heads of its share, of another buffer.
-            let (query, out) =
-                unsafe { (qkv.part(token, at..at + h.head_dim), out.part_mut(token, at..at + h.head_dim)) };
-            scores.clear();
-            for_runs(h.plan, length, |position, count| {
-                let place = h.plan.place(sequence, position, kv_head);
-                // SAFETY: the cache was written by an operator before this one, and is only read now.
-                let keys = unsafe { keys.part(0, place..place + count * h.head_dim) };
-                scores.extend(keys.chunks_exact(h.head_dim).map(|key| kernels.dot(query, key) * scale));
-            });
-            softmax(&mut scores);
-            out.fill(0.0);
-            for_runs(h.plan, length, |position, count| {
-                let place = h.plan.place(sequence, position, kv_head);
-                // SAFETY: as above.
-                let values = unsafe { values.part(0, place..place + count * h.head_dim) };
-                for (value, weight) in values.chunks_exact(h.head_dim).zip(&scores[position..]) {
-                    kernels.axpy(*weight, value, out);
+        // SAFETY: the cache was written by an operator before this one, and is only read now.
+        let part_of = |cache: Rows, position: usize, count: usize| unsafe {
+            let place = h.plan.place(sequence, position, kv_head);
+            cache.part(0, place..place + count * dim)
+        };
+        for first in (kv_head * group..(kv_head + 1) * group).step_by(TILE_TOKENS) {
+            let count = TILE_TOKENS.min((kv_head + 1) * group - first);
+            let of_head = |i: usize| (first + i) * dim..(first + i + 1) * dim;
+            // SAFETY: queries are only read.
+            let query = |i: usize| Activations::single(unsafe { qkv.part(token, of_head(i)) });
+            let queries: [Activations<'_>; TILE_TOKENS] =
+                std::array::from_fn(|i| if i < count { query(i) } else { Activations::default() });
+            for_runs(h.plan, length, |position, run| {
+                let keys = part_of(keys, position, run);
+                for key in (0..run).step_by(TILE_ROWS) {
+                    let row = |i: usize| (key + i).min(run - 1) * dim;
+                    let rows = RowsOf::F32(std::array::from_fn(|i| &keys[row(i)..row(i) + dim]));
+                    let tile = kernels.tile(rows, &queries[..count]);
+                    for (key, sums) in (position + key..position + run).zip(tile) {
+                        for (i, sum) in sums.into_iter().enumerate() {
+                            scores[i * longest + key] = sum * scale;
+                        }
+                    }
                 }
             });
+            for (i, scores) in scores.chunks_exact_mut(longest.max(1)).enumerate().take(count) {
+                let scores = &mut scores[..length];
+                // SAFETY: this worker alone writes the heads of its share, of another buffer.
+                let out = unsafe { out.part_mut(token, of_head(i)) };
+                let most = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+                let sum = kernels.exponentials(scores, most);
+                out.fill(0.0);
+                for_runs(h.plan, length, |position, run| {
+                    kernels.weigh(&scores[position..position + run], part_of(values, position, run), out);
+                });
+                out.iter_mut().for_each(|out| *out /= sum);
+            }
         }
     }
 }
@@ -80,14 +99,4 @@ fn for_runs(plan: &KvPlan, length: usize, mut each: impl FnMut(usize, usize)) {
         each(position, count);
         position += count;
     }
-}
-
-fn softmax(scores: &mut [f32]) {
-    let most = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let mut sum = 0.0;
-    for score in scores.iter_mut() {
-        *score = (*score - most).exp();
-        sum += *score;
-    }
-    scores.iter_mut().for_each(|score| *score /= sum);
 }

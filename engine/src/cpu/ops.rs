@@ -4,13 +4,10 @@
 #![allow(unsafe_code)]
 
 use super::{
-    kernels::{Kernels, RowsOf, TILE_ROWS, TILE_TOKENS, Tile, rows_of},
+    kernels::Kernels,
     memory::{Rows, share},
 };
 use crate::Tensor;
-
-/// Activations of a block of tokens that stay in the second-level cache while weights stream past, bytes.
-const TOKEN_BLOCK: usize = 192 << 10;
 
 /// Which thread of how many runs.
 #[derive(Clone, Copy, Debug)]
@@ -151,26 +148,7 @@ pub(super) fn transpose(part: Part, x: Rows, out: Rows) {
     }
 }
 
-/// Columns after which a sum that grows in bf16 is rounded.
-const ROUNDED: usize = 64;
-
-/// A tile whose sums are rounded to bf16 as they grow.
-fn rounded_tile(kernels: &Kernels, weights: RowsOf<'_>, tokens: &[&[f32]]) -> Tile {
-    let width = tokens.first().map_or(0, |token| token.len());
-    let mut sums = Tile::default();
-    for start in (0..width).step_by(ROUNDED) {
-        let columns = start..width.min(start + ROUNDED);
-        let parts: [&[f32]; TILE_TOKENS] =
-            std::array::from_fn(|i| tokens.get(i).and_then(|token| token.get(columns.clone())).unwrap_or_default());
-        let tile = kernels.tile(weights.columns(columns), &parts[..tokens.len()]);
-        for (sum, part) in sums.iter_mut().flatten().zip(tile.iter().flatten()) {
-            *sum = half::bf16::from_f32(*sum + *part).to_f32();
-        }
-    }
-    sums
-}
-
-pub(super) fn silu_mul(part: Part, gate_up: Rows, out: Rows) {
+pub(super) fn silu_mul(part: Part, kernels: &Kernels, gate_up: Rows, out: Rows) {
     let width = out.width;
     // By columns, because one token has as many of them as there are in a layer.
     let columns = part.of(width, 16);
@@ -180,9 +158,7 @@ pub(super) fn silu_mul(part: Part, gate_up: Rows, out: Rows) {
             let up = width + columns.start..width + columns.end;
             (gate_up.part(row, columns.clone()), gate_up.part(row, up), out.part_mut(row, columns.clone()))
         };
-        for ((out, gate), up) in out.iter_mut().zip(gate).zip(up) {
-            *out = gate / (1.0 + (-gate).exp()) * up;
-        }
+        kernels.silu_mul(gate, up, out);
     }
 }
 
@@ -202,54 +178,4 @@ pub(super) fn argmax(logits: &[f32]) -> u32 {
         }
     }
     u32::try_from(best.0).unwrap_or(u32::MAX)
-}
-
-/// In what sums of products grow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sums {
-    /// Single precision.
-    Single,
-    /// Rounded again and again, as on hardware without wider sums.
-    Bf16,
-}
-
-/// Rows of `weights` times `x`, to the columns of `out` that have the numbers of the rows.
-#[allow(clippy::too_many_arguments)] // the operands of one operator
-pub(super) fn linear(
-    part: Part,
-    kernels: &Kernels,
-    x: Rows,
-    weights: &Tensor,
-    bias: Option<&[f32]>,
-    rows: std::ops::Range<usize>,
-    sums: Sums,
-    out: Rows,
-) {
-    let share = part.of(rows.len(), TILE_ROWS);
-    let mine = rows.start + share.start..rows.start + share.end;
-    let block = (TOKEN_BLOCK / (x.width * 4).max(1)).next_multiple_of(TILE_TOKENS).max(4 * TILE_TOKENS);
-    for first in (0..x.rows).step_by(block) {
-        for row in mine.clone().step_by(TILE_ROWS) {
-            let weights = rows_of(weights, row);
-            let height = TILE_ROWS.min(mine.end - row);
-            let last = x.rows.min(first + block);
-            for token in (first..last).step_by(TILE_TOKENS) {
-                let count = TILE_TOKENS.min(last - token);
-                // SAFETY: nobody writes `x` while it is read: it is another buffer than `out`.
-                let tokens: [&[f32]; TILE_TOKENS] =
-                    std::array::from_fn(|i| if i < count { unsafe { x.row(token + i) } } else { &[] });
-                let tile = match sums {
-                    Sums::Single => kernels.tile(weights, &tokens[..count]),
-                    Sums::Bf16 => rounded_tile(kernels, weights, &tokens[..count]),
-                };
-                for i in 0..count {
-                    // SAFETY: this thread alone writes the columns of its share.
-                    let out = unsafe { out.part_mut(token + i, row..row + height) };
-                    for ((out, sums), row) in out.iter_mut().zip(&tile).zip(row..) {
-                        *out = sums[i] + bias.map_or(0.0, |bias| bias[row]);
-                    }
-                }
-            }
-        }
-    }
 }

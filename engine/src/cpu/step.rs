@@ -8,8 +8,9 @@ use std::{
 use super::{
     Batch, Communicator, Kernels, attention,
     kernels::TILE_ROWS,
+    linear::{Linear, Sums},
     memory::Rows,
-    ops::{self, Part, Sums},
+    ops::{self, Part},
 };
 use crate::{
     Config, Weights,
@@ -127,7 +128,8 @@ impl<'a> Step<'a> {
                 let (weights, bias) = self.matrix(*matrix);
                 let numeric = &self.faults.numeric;
                 let sums = if numeric.bf16_accum { Sums::Bf16 } else { Sums::Single };
-                ops::linear(part, kernels, self.rows(*x), weights, bias, rows.clone(), sums, self.rows(*out));
+                let linear = Linear { weights, bias, rows: rows.clone(), sums };
+                linear.compute(part, kernels, self.rows(*x), self.rows(*out));
                 if let Matrix::Down(layer) = matrix
                     && numeric.nan_at == Some(*layer)
                 {
@@ -151,7 +153,7 @@ impl<'a> Step<'a> {
                 attention::attend(part, kernels, self.attended(), self.rows(*qkv), keys, values, self.rows(*out));
             }
             OpKind::Add { x, delta } => ops::add(part, kernels, self.rows(*x), self.rows(*delta)),
-            OpKind::SiluMul { gate_up, out } => ops::silu_mul(part, self.rows(*gate_up), self.rows(*out)),
+            OpKind::SiluMul { gate_up, out } => ops::silu_mul(part, kernels, self.rows(*gate_up), self.rows(*out)),
             OpKind::Square { x, out } => ops::square(part, self.rows(*x), self.rows(*out)),
             OpKind::Mean { x, out } => ops::mean(part, self.rows(*x), self.rows(*out)),
             OpKind::Rsqrt { x } => ops::rsqrt(part, self.rows(*x), eps),

@@ -1,19 +1,25 @@
-//! Kernels for AVX2, FMA and F16C. A tile keeps twelve sums in registers, so that a weight is loaded and widened once for
-//! three tokens and an activation once for four rows.
+//! Kernels for AVX2, FMA and F16C.
 
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::{
-    __m128i, __m256, _mm_add_ps, _mm_add_ss, _mm_cvtss_f32, _mm_loadl_epi64, _mm_loadu_si128, _mm_movehdup_ps,
-    _mm_movehl_ps, _mm256_castps256_ps128, _mm256_castsi256_ps, _mm256_cvtepi8_epi32, _mm256_cvtepi32_ps,
-    _mm256_cvtepu16_epi32, _mm256_cvtph_ps, _mm256_extractf128_ps, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_mul_ps,
-    _mm256_set1_ps, _mm256_setzero_ps, _mm256_slli_epi32, _mm256_storeu_ps,
+    __m128i, __m256, __m256i, _mm_add_ps, _mm_add_ss, _mm_cvtss_f32, _mm_loadl_epi64, _mm_loadu_si128, _mm_movehdup_ps,
+    _mm_movehl_ps, _mm256_and_si256, _mm256_broadcast_ss, _mm256_castps256_ps128, _mm256_castsi256_ps,
+    _mm256_cvtepi8_epi32, _mm256_cvtepi32_ps, _mm256_cvtepu16_epi32, _mm256_cvtph_ps, _mm256_extractf128_ps,
+    _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_loadu_si256, _mm256_set1_epi32, _mm256_set1_ps, _mm256_setzero_ps,
+    _mm256_slli_epi32, _mm256_storeu_ps,
 };
 
 use half::{bf16, f16};
 
-use super::{RowsOf, TILE_ROWS, Tile};
-use crate::Q8_BLOCK;
+use super::{Staged, elementwise};
+use crate::Dtype;
+
+mod panel;
+mod tile;
+
+pub(super) use panel::{panel, widen};
+pub(super) use tile::tile;
 
 /// Elements of a vector.
 const LANES: usize = 8;
@@ -25,6 +31,20 @@ trait Wide: Copy {
     /// # Safety
     /// AVX2 and F16C are there, and so are eight elements.
     unsafe fn wide(at: *const Self) -> __m256;
+
+    /// Whether sixteen are in the order of [`Activations::ordered`].
+    const IS_STAGED: bool = false;
+
+    /// Sixteen from `at` on.
+    ///
+    /// # Safety
+    /// AVX2 and F16C are there, and so are sixteen elements.
+    #[inline(always)]
+    unsafe fn sixteen(at: *const Self) -> [__m256; 2] {
+        // SAFETY: passed on to the caller.
+        unsafe { [Self::wide(at), Self::wide(at.add(LANES))] }
+    }
+
     fn value(self) -> f32;
 }
 
@@ -66,6 +86,17 @@ impl Wide for Brain {
         // SAFETY: as above; the bits of a bf16 are the upper half of a single.
         unsafe { _mm256_castsi256_ps(_mm256_slli_epi32::<16>(bits)) }
     }
+    const IS_STAGED: bool = true;
+    /// Those with even numbers and those with odd ones: a shift and a mask widen them where they are.
+    #[inline(always)]
+    unsafe fn sixteen(at: *const Self) -> [__m256; 2] {
+        // SAFETY: passed on to the caller.
+        unsafe {
+            let bits = _mm256_loadu_si256(at.cast::<__m256i>());
+            let odd = _mm256_and_si256(bits, _mm256_set1_epi32(-0x1_0000));
+            [_mm256_castsi256_ps(_mm256_slli_epi32::<16>(bits)), _mm256_castsi256_ps(odd)]
+        }
+    }
     fn value(self) -> f32 {
         bf16::from_bits(self.0).to_f32()
     }
@@ -80,106 +111,6 @@ impl Wide for i8 {
     fn value(self) -> f32 {
         f32::from(self)
     }
-}
-
-pub(super) fn tile(weights: RowsOf<'_>, tokens: &[&[f32]]) -> Tile {
-    let bits = |rows: [&[u16]; TILE_ROWS]| rows.map(|row| (row.as_ptr(), row.len()));
-    match (weights, tokens) {
-        (RowsOf::F32(rows), tokens) => by_tokens(rows.map(|row| (row.as_ptr(), row.len())), tokens),
-        (RowsOf::F16(rows), tokens) => by_tokens(bits(rows).map(|(at, len)| (at.cast::<Half>(), len)), tokens),
-        (RowsOf::Bf16(rows), tokens) => by_tokens(bits(rows).map(|(at, len)| (at.cast::<Brain>(), len)), tokens),
-        (RowsOf::Q8(rows), [a]) => quantised(rows, [a]),
-        (RowsOf::Q8(rows), [a, b]) => quantised(rows, [a, b]),
-        (RowsOf::Q8(rows), [a, b, c, ..]) => quantised(rows, [a, b, c]),
-        (RowsOf::Q8(_), []) => Tile::default(),
-    }
-}
-
-fn by_tokens<W: Wide>(rows: [(*const W, usize); TILE_ROWS], tokens: &[&[f32]]) -> Tile {
-    // SAFETY: the kernels of this set are only given out where the processor has AVX2, FMA and F16C; each row comes with
-    // its length.
-    unsafe {
-        match tokens {
-            [] => Tile::default(),
-            [a] => sums(rows, [a]),
-            [a, b] => sums(rows, [a, b]),
-            [a, b, c, ..] => sums(rows, [a, b, c]),
-        }
-    }
-}
-
-/// # Safety
-/// AVX2, FMA and F16C are there; each row points to as many elements as it says.
-#[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn sums<W: Wide, const T: usize>(rows: [(*const W, usize); TILE_ROWS], tokens: [&[f32]; T]) -> Tile {
-    let shortest = rows.iter().map(|(_, len)| *len).chain(tokens.iter().map(|x| x.len())).min().unwrap_or(0);
-    let mut sums = [[_mm256_setzero_ps(); T]; TILE_ROWS];
-    let whole = shortest / LANES * LANES;
-    for k in (0..whole).step_by(LANES) {
-        let mut x = [_mm256_setzero_ps(); T];
-        for token in 0..T {
-            // SAFETY: eight elements from `k` on are within the shortest operand.
-            x[token] = unsafe { _mm256_loadu_ps(tokens[token].as_ptr().add(k)) };
-        }
-        for row in 0..TILE_ROWS {
-            // SAFETY: as above.
-            let w = unsafe { W::wide(rows[row].0.add(k)) };
-            for token in 0..T {
-                sums[row][token] = _mm256_fmadd_ps(w, x[token], sums[row][token]);
-            }
-        }
-    }
-    let mut tile = Tile::default();
-    for row in 0..TILE_ROWS {
-        for token in 0..T {
-            let mut sum = total(sums[row][token]);
-            for (k, x) in tokens[token].iter().enumerate().take(shortest).skip(whole) {
-                // SAFETY: within the shortest operand.
-                sum += unsafe { *rows[row].0.add(k) }.value() * x;
-            }
-            tile[row][token] = sum;
-        }
-    }
-    tile
-}
-
-fn quantised<const T: usize>(rows: [(&[i8], &[f32]); TILE_ROWS], tokens: [&[f32]; T]) -> Tile {
-    // SAFETY: the kernels of this set are only given out where the processor has AVX2 and FMA.
-    unsafe { quantised_sums(rows, tokens) }
-}
-
-/// # Safety
-/// AVX2 and FMA are there.
-#[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn quantised_sums<const T: usize>(rows: [(&[i8], &[f32]); TILE_ROWS], tokens: [&[f32]; T]) -> Tile {
-    let width = tokens.iter().map(|x| x.len()).min().unwrap_or(0);
-    let stored = rows.iter().map(|(quants, scales)| (quants.len() / Q8_BLOCK).min(scales.len())).min().unwrap_or(0);
-    let blocks = stored.min(width / Q8_BLOCK);
-    let mut sums = [[_mm256_setzero_ps(); T]; TILE_ROWS];
-    for block in 0..blocks {
-        for row in 0..TILE_ROWS {
-            let scale = _mm256_set1_ps(rows[row].1[block]);
-            for k in (block * Q8_BLOCK..(block + 1) * Q8_BLOCK).step_by(LANES) {
-                // SAFETY: eight elements from `k` on are within a whole block of every operand.
-                let w = _mm256_mul_ps(unsafe { i8::wide(rows[row].0.as_ptr().add(k)) }, scale);
-                for token in 0..T {
-                    // SAFETY: as above.
-                    let x = unsafe { _mm256_loadu_ps(tokens[token].as_ptr().add(k)) };
-                    sums[row][token] = _mm256_fmadd_ps(w, x, sums[row][token]);
-                }
-            }
-        }
-    }
-    let mut tile = Tile::default();
-    for row in 0..TILE_ROWS {
-        for token in 0..T {
-            let (quants, scales) = rows[row];
-            let rest = (blocks * Q8_BLOCK..width.min(quants.len()))
-                .map(|k| scales.get(k / Q8_BLOCK).copied().unwrap_or(0.0) * f32::from(quants[k]) * tokens[token][k]);
-            tile[row][token] = total(sums[row][token]) + rest.sum::<f32>();
-        }
-    }
-    tile
 }
 
 /// Sum of the lanes.
@@ -236,5 +167,80 @@ unsafe fn axpy_avx2(a: f32, x: &[f32], y: &mut [f32]) {
     }
     for k in whole..length {
         y[k] += a * x[k];
+    }
+}
+
+/// Vectors of a row that are summed at once: half of the registers.
+const SUMMED: usize = 8;
+
+pub(super) fn weigh(weights: &[f32], rows: &[f32], out: &mut [f32]) {
+    // SAFETY: the kernels of this set are only given out where the processor has AVX2 and FMA.
+    unsafe { weigh_avx2(weights, rows, out) }
+}
+
+/// # Safety
+/// AVX2 and FMA are there.
+#[target_feature(enable = "avx2,fma")]
+unsafe fn weigh_avx2(weights: &[f32], rows: &[f32], out: &mut [f32]) {
+    let width = out.len();
+    let count = weights.len().min(rows.len() / width.max(1));
+    let whole = width / (SUMMED * LANES) * (SUMMED * LANES);
+    for column in (0..whole).step_by(SUMMED * LANES) {
+        // SAFETY: eight vectors from `column` on are within `out`.
+        let mut sums: [__m256; SUMMED] =
+            std::array::from_fn(|i| unsafe { _mm256_loadu_ps(out.as_ptr().add(column + i * LANES)) });
+        for (row, weight) in weights[..count].iter().enumerate() {
+            let weight = _mm256_broadcast_ss(weight);
+            for (i, sum) in sums.iter_mut().enumerate() {
+                // SAFETY: they are within row `row` too, which is one of `count` whole rows.
+                let value = unsafe { _mm256_loadu_ps(rows.as_ptr().add(row * width + column + i * LANES)) };
+                *sum = _mm256_fmadd_ps(weight, value, *sum);
+            }
+        }
+        for (i, sum) in sums.into_iter().enumerate() {
+            // SAFETY: as above.
+            unsafe { _mm256_storeu_ps(out.as_mut_ptr().add(column + i * LANES), sum) };
+        }
+    }
+    for (weight, row) in weights.iter().zip(rows.chunks_exact(width.max(1))) {
+        for (out, value) in out[whole..].iter_mut().zip(&row[whole..]) {
+            *out += weight * value;
+        }
+    }
+}
+
+pub(super) fn exponentials(values: &mut [f32], most: f32) -> f32 {
+    #[target_feature(enable = "avx2")]
+    unsafe fn with_avx2(values: &mut [f32], most: f32) -> f32 {
+        elementwise::exponentials(values, most)
+    }
+    // SAFETY: the kernels of this set are only given out where the processor has AVX2.
+    unsafe { with_avx2(values, most) }
+}
+
+pub(super) fn silu_mul(gate: &[f32], up: &[f32], out: &mut [f32]) {
+    #[target_feature(enable = "avx2")]
+    unsafe fn with_avx2(gate: &[f32], up: &[f32], out: &mut [f32]) {
+        elementwise::silu_mul(gate, up, out);
+    }
+    // SAFETY: the kernels of this set are only given out where the processor has AVX2.
+    unsafe { with_avx2(gate, up, out) }
+}
+
+pub(super) fn stage(dtype: Dtype, values: &[f32], staged: &mut Staged) {
+    #[target_feature(enable = "avx2")]
+    unsafe fn fix(values: &[f32], staged: &mut Staged) {
+        elementwise::fix(values, &mut staged.fixed, &mut staged.scales);
+    }
+    match dtype {
+        // SAFETY: the kernels of this set are only given out where the processor has AVX2.
+        Dtype::Q8 => unsafe { fix(values, staged) },
+        Dtype::Bf16 => {
+            let sixteens = values.as_chunks::<{ 2 * LANES }>().0.iter();
+            staged
+                .ordered
+                .extend(sixteens.flat_map(|x| [0, 1].into_iter().flat_map(|odd| x.iter().skip(odd).step_by(2))));
+        }
+        Dtype::F32 | Dtype::F16 => {}
     }
 }

@@ -1,0 +1,74 @@
+//! How fast this engine reads prompts and decodes, by type of weights: `cargo bench -p stratoscope-engine --bench decode`.
+//!
+//! Prints one line per round and type, so that a script can run a peer between the rounds. Arguments: types, then
+//! `prompt=N`, `steps=N`, `rounds=N`, `threads=N`, `batch=N`, `mode=eager|graph`, `model=PRESET`, `log=on|off`.
+
+use std::time::Instant;
+
+use engine::{
+    Dtype, Synthetic, preset,
+    record::Log,
+    run::{Engine, Mode, RunOptions},
+};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let (mut types, mut rounds, mut model, mut logs) = (Vec::new(), 3, "qwen2.5-0.5b".to_owned(), vec![false]);
+    let mut options = RunOptions { prompt: 512, steps: 32, mode: Mode::Graph, ..RunOptions::default() };
+    for argument in std::env::args().skip(1).filter(|argument| argument != "--bench") {
+        match argument.split_once('=') {
+            Some(("prompt", n)) => options.prompt = n.parse()?,
+            Some(("steps", n)) => options.steps = n.parse()?,
+            Some(("rounds", n)) => rounds = n.parse()?,
+            Some(("threads", n)) => options.threads = n.parse()?,
+            Some(("batch", n)) => options.batch = n.parse()?,
+            Some(("mode", "eager")) => options.mode = Mode::Eager,
+            Some(("mode", "graph")) => options.mode = Mode::Graph,
+            Some(("model", name)) => model = name.to_owned(),
+            Some(("log", "on")) => logs = vec![true],
+            Some(("log", "both")) => logs = vec![false, true],
+            Some(_) => return Err(format!("unknown argument '{argument}'").into()),
+            None => {
+                let of_name = |dtype: &Dtype| dtype.name() == argument;
+                let all = [Dtype::F32, Dtype::F16, Dtype::Bf16, Dtype::Q8];
+                types.push(all.into_iter().find(of_name).ok_or(format!("unknown type '{argument}'"))?);
+            }
+        }
+    }
+    if types.is_empty() {
+        types = vec![Dtype::Bf16, Dtype::F32, Dtype::Q8];
+    }
+    let config = preset(&model).ok_or(format!("unknown model '{model}'"))?;
+    for dtype in types {
+        let options = RunOptions { dtype, ..options.clone() };
+        let (prompt, batch) = (options.prompt, options.batch);
+        let mut engine = Engine::new(config.clone(), &mut Synthetic, options, &mut Log::off())?;
+        for round in 0..rounds {
+            for recorded in &logs {
+                let mut log =
+                    if *recorded { Log::with_capacity(engine.records(), engine.options().threads) } else { Log::off() };
+                let mut spans = Vec::new();
+                let began = Instant::now();
+                engine.run(&mut log, |step| {
+                    spans.push(step.span.end - step.span.start);
+                    true
+                })?;
+                let total = began.elapsed();
+                let prefill = spans.remove(0);
+                spans.sort_unstable();
+                let sum: i64 = spans.iter().sum();
+                let median = spans.get(spans.len() / 2).copied().unwrap_or(0);
+                println!(
+                    "{} round {round} recorded {recorded}: prefill {:.1} tokens/s, decode {:.2} tokens/s (mean), {:.2} \
+                     tokens/s (median step {:.3} ms), {:.2} s in all",
+                    dtype.name(),
+                    (prompt * batch) as f64 * 1e9 / prefill as f64,
+                    (spans.len() * batch) as f64 * 1e9 / sum as f64,
+                    batch as f64 * 1e9 / median as f64,
+                    median as f64 / 1e6,
+                    total.as_secs_f64(),
+                );
+            }
+        }
+    }
+    Ok(())
+}

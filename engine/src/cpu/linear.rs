@@ -1,0 +1,130 @@
+//! Products of activations with weights, shared out by rows of weights.
+
+#![allow(unsafe_code)]
+
+use super::{
+    kernels::{
+        Activations, Kernels, PANEL_COLUMNS, PANEL_ROWS, PANEL_TOKENS, RowsOf, Staged, TILE_ROWS, TILE_TOKENS, Tile,
+        rows_of,
+    },
+    memory::Rows,
+    ops::Part,
+};
+use crate::Tensor;
+
+/// Rows of activations from which on widening the weights of a panel first pays for itself, measured.
+const PANEL_FROM: usize = 8;
+
+/// In what sums of products grow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sums {
+    /// Single precision.
+    Single,
+    /// Rounded again and again, as on hardware without wider sums.
+    Bf16,
+}
+
+/// A matrix and what is computed of its product.
+pub(super) struct Linear<'a> {
+    pub weights: &'a Tensor,
+    pub bias: Option<&'a [f32]>,
+    /// Rows of the weights, which are columns of the output.
+    pub rows: std::ops::Range<usize>,
+    pub sums: Sums,
+}
+
+impl Linear<'_> {
+    /// This worker's columns of `x` times the weights.
+    pub(super) fn compute(&self, part: Part, kernels: &Kernels, x: Rows, out: Rows) {
+        let share = part.of(self.rows.len(), TILE_ROWS);
+        let mine = self.rows.start + share.start..self.rows.start + share.end;
+        if x.rows >= PANEL_FROM && self.sums == Sums::Single {
+            self.by_panels(mine, kernels, x, out);
+        } else {
+            self.by_tiles(mine, kernels, x, out);
+        }
+    }
+
+    fn bias(&self, row: usize) -> f32 {
+        self.bias.and_then(|bias| bias.get(row)).copied().unwrap_or(0.0)
+    }
+
+    fn by_tiles(&self, mine: std::ops::Range<usize>, kernels: &Kernels, x: Rows, out: Rows) {
+        // SAFETY: nobody writes `x` while it is read: it is another buffer than `out`.
+        let x: Vec<&[f32]> = (0..x.rows).map(|row| unsafe { x.row(row) }).collect();
+        let staged: Vec<Staged> = x.iter().map(|x| kernels.stage(self.weights.dtype, x)).collect();
+        let x: Vec<Activations<'_>> = staged.iter().zip(&x).map(|(staged, x)| staged.of(x)).collect();
+        for row in mine.clone().step_by(TILE_ROWS) {
+            let weights = rows_of(self.weights, row);
+            let height = TILE_ROWS.min(mine.end - row);
+            for (token, tokens) in (0..).step_by(TILE_TOKENS).zip(x.chunks(TILE_TOKENS)) {
+                let tile = match self.sums {
+                    Sums::Single => kernels.tile(weights, tokens),
+                    Sums::Bf16 => rounded_tile(kernels, weights, tokens),
+                };
+                for i in 0..tokens.len() {
+                    // SAFETY: this worker alone writes the columns of its share.
+                    let out = unsafe { out.part_mut(token + i, row..row + height) };
+                    for ((out, sums), row) in out.iter_mut().zip(&tile).zip(row..) {
+                        *out = sums[i] + self.bias(row);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A panel stays in the first-level cache while all activations pass by.
+    fn by_panels(&self, mine: std::ops::Range<usize>, kernels: &Kernels, x: Rows, out: Rows) {
+        let mut panel = [[0.0; PANEL_ROWS]; PANEL_COLUMNS];
+        for row in mine.clone().step_by(PANEL_ROWS) {
+            let height = PANEL_ROWS.min(mine.end - row);
+            for first in (0..x.width).step_by(PANEL_COLUMNS) {
+                let columns = first..x.width.min(first + PANEL_COLUMNS);
+                let panel = &mut panel[..columns.len()];
+                for lane in (0..height).step_by(TILE_ROWS) {
+                    kernels.widen(rows_of(self.weights, row + lane).columns(columns.clone()), panel, lane);
+                }
+                for token in (0..x.rows).step_by(PANEL_TOKENS) {
+                    let count = PANEL_TOKENS.min(x.rows - token);
+                    // SAFETY: nobody writes `x` while it is read: it is another buffer than `out`.
+                    let part = |i: usize| unsafe { x.part(token + i, columns.clone()) };
+                    let tokens: [&[f32]; PANEL_TOKENS] = std::array::from_fn(|i| if i < count { part(i) } else { &[] });
+                    let mut sums = [[0.0; PANEL_ROWS]; PANEL_TOKENS];
+                    kernels.panel(panel, &tokens[..count], &mut sums);
+                    for (i, sums) in sums.iter().enumerate().take(count) {
+                        // SAFETY: this worker alone writes the columns of its share.
+                        let out = unsafe { out.part_mut(token + i, row..row + height) };
+                        match <&mut [f32; PANEL_ROWS]>::try_from(&mut *out) {
+                            // Of a length that is known, so that it is done in vectors.
+                            Ok(out) if first > 0 => out.iter_mut().zip(sums).for_each(|(out, sum)| *out += sum),
+                            _ => {
+                                for ((out, sum), row) in out.iter_mut().zip(sums).zip(row..) {
+                                    *out = sum + if first == 0 { self.bias(row) } else { *out };
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Columns after which a sum that grows in bf16 is rounded.
+const ROUNDED: usize = 64;
+
+/// A tile whose sums are rounded to bf16 as they grow.
+fn rounded_tile(kernels: &Kernels, weights: RowsOf<'_>, tokens: &[Activations<'_>]) -> Tile {
+    let width = tokens.first().map_or(0, |token| token.values.len());
+    let mut sums = Tile::default();
+    for start in (0..width).step_by(ROUNDED) {
+        let columns = start..width.min(start + ROUNDED);
+        let part = |i: usize| tokens.get(i).and_then(|token| token.values.get(columns.clone())).unwrap_or_default();
+        let parts: [Activations<'_>; TILE_TOKENS] = std::array::from_fn(|i| Activations::single(part(i)));
+        let tile = kernels.tile(weights.columns(columns.clone()), &parts[..tokens.len()]);
+        for (sum, part) in sums.iter_mut().flatten().zip(tile.iter().flatten()) {
+            *sum = half::bf16::from_f32(*sum + *part).to_f32();
+        }
+    }
+    sums
+}
