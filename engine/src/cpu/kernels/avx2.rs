@@ -23,6 +23,8 @@ pub(super) use tile::tile;
 
 /// Elements of a vector.
 const LANES: usize = 8;
+/// Elements that are widened together.
+const STRIDE: usize = 2 * LANES;
 
 /// Weights of which eight can be widened to single precision.
 trait Wide: Copy {
@@ -236,10 +238,14 @@ pub(super) fn stage(dtype: Dtype, values: &[f32], staged: &mut Staged) {
         // SAFETY: the kernels of this set are only given out where the processor has AVX2.
         Dtype::Q8 => unsafe { fix(values, staged) },
         Dtype::Bf16 => {
-            let sixteens = values.as_chunks::<{ 2 * LANES }>().0.iter();
-            staged
-                .ordered
-                .extend(sixteens.flat_map(|x| [0, 1].into_iter().flat_map(|odd| x.iter().skip(odd).step_by(2))));
+            staged.ordered.resize(values.len() / STRIDE * STRIDE, 0.0);
+            let pairs = staged.ordered.as_chunks_mut::<STRIDE>().0.iter_mut().zip(values.as_chunks::<STRIDE>().0);
+            for (ordered, x) in pairs {
+                let (even, odd) = ordered.split_at_mut(LANES);
+                for ((even, odd), x) in even.iter_mut().zip(odd).zip(x.as_chunks::<2>().0) {
+                    (*even, *odd) = (x[0], x[1]);
+                }
+            }
         }
         Dtype::F32 | Dtype::F16 => {}
     }
