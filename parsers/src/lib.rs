@@ -21,6 +21,7 @@ mod hip_events;
 pub mod hipprof;
 mod json;
 mod json_walk;
+mod kernel_sums;
 pub mod kineto;
 mod lanes;
 mod lines;
