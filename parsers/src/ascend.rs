@@ -15,6 +15,7 @@
 //! | `totals` | sums by operator on their own |
 //! | `sums` | sums that the profiler made beside the capture |
 //! | `times` | waits and transfers of collectives that the profiler summed |
+//! | `cluster` | sums of all ranks of a job, made by a tool after the run |
 //! | `declined` | files of sums that say nothing without the capture they were made from |
 //! | `facts` | what the files beside them say of the run |
 //!
@@ -27,6 +28,7 @@ use model::TraceSink;
 
 use crate::{Format, Head, Match, Place, Progress, ReadError, sqlite};
 
+mod cluster;
 mod collective;
 mod database;
 mod declined;
@@ -46,6 +48,7 @@ mod totals;
 
 use layout::Layout;
 
+pub use cluster::FORMAT as CLUSTER_FORMAT;
 pub use declined::FORMAT as DECLINED_FORMAT;
 pub use table::FORMAT as TABLE_FORMAT;
 pub use totals::FORMAT as TOTALS_FORMAT;

@@ -90,6 +90,7 @@ pub const REGISTRY: &[Format] = &[
     ascend::FORMAT,
     ascend::TABLE_FORMAT,
     ascend::TOTALS_FORMAT,
+    ascend::CLUSTER_FORMAT,
     kineto::FORMAT,
     nsys::FORMAT,
     nsys::REPORT_FORMAT,
