@@ -151,7 +151,7 @@ const HELD: &[Held] = &[
     ),
     // python3 as there: 274 tasks that are no MEMCPY_ASYNC, none of whose connection_id is one of the calls', which were trimmed;
     // grep -o 'ProfilerStep#[0-9]*' | wc -l: 1; no Input Dims, no counter.
-    ("ascend-pytorch/advisor-timeline-advice/trace_view.json", 274, 1_788_267, 1, "device host_api graph"),
+    ("ascend-pytorch/advisor-timeline-advice/trace_view.json", 274, 1_788_267, 1, "device host_api correlation graph"),
     // python3 as there; {r['Step Id'] for r in csv.DictReader(open(FILE))} is {'19'}.
     ("ascend-pytorch/advisor-compute-advice-data/kernel_details.csv", 29, 10_061_159, 1, "device"),
     // sqlite3: select count(*), sum(endNs - startNs) from TASK join COMPUTE_TASK_INFO using (globalTaskId); python3's Decimal for the

@@ -8,6 +8,7 @@
 //! | `collective` | names of collectives and sizes of their elements |
 //! | `import` | what both forms write to the sink, so that one capture reads the same from either |
 //! | `timeline` | the text form: events of the timeline |
+//! | `arrows` | calls of tasks whose own calls were left out |
 //! | `layer` | whose an event of the timeline is |
 //! | `kernels` | what only the table of kernels says |
 //! | `database` | the database form, table by table |
@@ -28,6 +29,7 @@ use model::TraceSink;
 
 use crate::{Format, Head, Match, Place, Progress, ReadError, sqlite};
 
+mod arrows;
 mod cluster;
 mod collective;
 mod database;

@@ -175,6 +175,10 @@ fn operators_of_an_unknown_task_type_are_kernels() {
     // MEMCPY_ASYNC. The exporter's own `Overlap Analysis` counts 274 intervals of `Computing` in the file.
     assert_eq!(ledger(&trace, "Ascend Hardware/"), (276, 276, 1_790_457));
     assert_eq!(kernels(&trace).0, 274);
+    // python3 as above: none of the tasks has the connection_id of a call; of the 274 arrows `HostToDevice` every one begins
+    // within exactly one call of its thread and ends at the start of a task.
+    let linked = |lane: &model::Columns| (0..lane.len()).filter(|i| lane.link(*i).is_some()).count();
+    assert_eq!(trace.lanes.iter().map(linked).sum::<usize>(), 274);
 }
 
 #[test]
