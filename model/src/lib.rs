@@ -11,12 +11,14 @@
 //! | [`probe`] | what a machine was measured to be able to do |
 //! | [`stat`] | what an import read, kept and lost |
 //! | [`summary`] | what is said of kernels without saying when they ran |
+//! | [`job_sums`] | what is said of a job's steps and links without a timeline |
 //! | [`sink`] | the trait a parser or collector writes to |
 //! | [`trace`] | a whole capture as columns, and its builder |
 //!
 //! No I/O and no async: this crate depends on nothing that can fail for reasons outside the process.
 
 pub mod evidence;
+pub mod job_sums;
 pub mod manifest;
 pub mod probe;
 pub mod sink;
@@ -29,6 +31,7 @@ pub mod trace;
 pub mod track;
 
 pub use evidence::{Evidence, EvidenceClass};
+pub use job_sums::{JobSums, LinkSum, StepPart, StepSum};
 pub use manifest::{Group, Manifest, Provenance};
 pub use probe::{ProbeRow, ProbeRun, ProbeUnit, Setting, Statistic};
 pub use sink::{Clock, TraceSink};

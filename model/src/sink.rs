@@ -1,6 +1,7 @@
 //! The one interface through which every source of events enters.
 
 use crate::{
+    job_sums::JobSums,
     manifest::Provenance,
     slice::{Flow, Slice},
     stat::Severity,
@@ -61,6 +62,9 @@ pub trait TraceSink {
 
     /// Adds what is said of executions of a kernel without saying when they ran.
     fn summary(&mut self, summary: KernelSummary);
+
+    /// Adds what is said of a job's steps and links without a timeline.
+    fn job_sums(&mut self, sums: JobSums);
 
     /// Adds a link that correlation ids do not express.
     fn flow(&mut self, flow: Flow);

@@ -4,6 +4,7 @@
 //! id tells the track and the row, and no index is needed to go from one to the other.
 
 use crate::{
+    job_sums::JobSums,
     manifest::Manifest,
     probe::ProbeRun,
     slice::{Category, Detail, Flow},
@@ -123,6 +124,8 @@ pub struct Trace {
     pub counters: Vec<CounterTrack>,
     /// What is said of kernels without saying when they ran.
     pub summaries: Vec<KernelSummary>,
+    /// What is said of the steps and links of a whole job without a timeline.
+    pub job_sums: JobSums,
     /// What the machine was measured to be able to do.
     pub probes: ProbeRun,
     /// Recorded links.

@@ -8,6 +8,7 @@
 //! | `collective` | names of collectives and sizes of their elements |
 //! | `import` | what both forms write to the sink, so that one capture reads the same from either |
 //! | `timeline` | the text form: events of the timeline |
+//! | `arrows` | calls of tasks whose own calls were left out |
 //! | `layer` | whose an event of the timeline is |
 //! | `kernels` | what only the table of kernels says |
 //! | `database` | the database form, table by table |
@@ -15,6 +16,7 @@
 //! | `totals` | sums by operator on their own |
 //! | `sums` | sums that the profiler made beside the capture |
 //! | `times` | waits and transfers of collectives that the profiler summed |
+//! | `cluster` | sums of all ranks of a job, made by a tool after the run |
 //! | `declined` | files of sums that say nothing without the capture they were made from |
 //! | `facts` | what the files beside them say of the run |
 //!
@@ -27,6 +29,8 @@ use model::TraceSink;
 
 use crate::{Format, Head, Match, Place, Progress, ReadError, sqlite};
 
+mod arrows;
+mod cluster;
 mod collective;
 mod database;
 mod declined;
@@ -46,6 +50,7 @@ mod totals;
 
 use layout::Layout;
 
+pub use cluster::FORMAT as CLUSTER_FORMAT;
 pub use declined::FORMAT as DECLINED_FORMAT;
 pub use table::FORMAT as TABLE_FORMAT;
 pub use totals::FORMAT as TOTALS_FORMAT;

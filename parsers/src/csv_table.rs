@@ -14,7 +14,7 @@ use std::{
 };
 
 use csv::{ByteRecord, ReaderBuilder};
-use model::Ns;
+use model::{Ns, Severity, TraceSink};
 
 use crate::{
     Place, Progress, ReadError,
@@ -111,8 +111,16 @@ impl Table {
 
     /// What was wrong with the file, once its rows have ended: the compression was damaged, or a row was longer than rows
     /// are.
-    pub fn damage(&self) -> Option<String> {
+    fn damage(&self) -> Option<String> {
         self.meter.damage()
+    }
+
+    /// Tells the statistic `<format>.damaged_file` what was wrong with the file, once its rows have ended.
+    pub fn tell_damage(&self, sink: &mut dyn TraceSink, format: &str) {
+        let Some(damage) = self.damage() else { return };
+        let name = self.path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+        let example = format!("{name}: {damage}");
+        sink.stat(&format!("{format}.damaged_file"), Severity::DataLoss, 1, Some(&example));
     }
 
     /// Lines that were longer than lines are and lost their end.

@@ -3,7 +3,10 @@
 
 use std::{fmt, io::BufReader, path::Path};
 
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{
+    Deserialize,
+    de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor},
+};
 use serde_json::value::RawValue;
 
 use crate::{
@@ -44,6 +47,66 @@ pub(crate) fn walk(
     let mut walk = Walk { entered: 0, meter: &meter, progress, list, take };
     let end = Node { walk: &mut walk, place: String::new(), depth: 0 }.deserialize(&mut json);
     Ok(meter.damage().or(end.err().map(|error| error.to_string())))
+}
+
+/// Takes the text of each value that lies under `depth` keys of a file of nested objects, with those keys; gives what ended the
+/// file early, if anything did.
+///
+/// # Errors
+/// [`ReadError`] when the file cannot be opened.
+pub(crate) fn leaves(
+    path: &Path,
+    depth: usize,
+    progress: Progress<'_>,
+    take: &mut dyn FnMut(&[String], &str),
+) -> Result<Option<String>, ReadError> {
+    let (content, meter) = Content::open(path)?;
+    let mut json = serde_json::Deserializer::from_reader(BufReader::new(content));
+    let mut keys = Vec::with_capacity(depth);
+    let mut leaf = |keys: &[String], text: &str| {
+        take(keys, text);
+        meter.next_piece();
+        meter.report(progress);
+    };
+    let end = Nested { keys: &mut keys, depth, take: &mut leaf }.deserialize(&mut json);
+    Ok(meter.damage().or(end.err().map(|error| error.to_string())))
+}
+
+/// Objects within objects, down to `depth` keys.
+struct Nested<'n> {
+    keys: &'n mut Vec<String>,
+    depth: usize,
+    take: &'n mut dyn FnMut(&[String], &str),
+}
+
+impl<'de> DeserializeSeed<'de> for Nested<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, value: D) -> Result<(), D::Error> {
+        if self.keys.len() < self.depth {
+            return value.deserialize_map(self);
+        }
+        let raw = Box::<RawValue>::deserialize(value)?;
+        (self.take)(self.keys, raw.get());
+        Ok(())
+    }
+}
+
+impl<'de> Visitor<'de> for Nested<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(key) = map.next_key::<String>()? {
+            self.keys.push(key);
+            map.next_value_seed(Nested { keys: &mut *self.keys, depth: self.depth, take: &mut *self.take })?;
+            self.keys.pop();
+        }
+        Ok(())
+    }
 }
 
 struct Walk<'w> {

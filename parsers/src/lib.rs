@@ -21,6 +21,7 @@ mod hip_events;
 pub mod hipprof;
 mod json;
 mod json_walk;
+mod kernel_sums;
 pub mod kineto;
 mod lanes;
 mod lines;
@@ -89,6 +90,7 @@ pub const REGISTRY: &[Format] = &[
     ascend::FORMAT,
     ascend::TABLE_FORMAT,
     ascend::TOTALS_FORMAT,
+    ascend::CLUSTER_FORMAT,
     kineto::FORMAT,
     nsys::FORMAT,
     nsys::REPORT_FORMAT,

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use model::{Conditions, KernelSummary, Metric, Ns, Provenance, Severity, StringId, TraceSink};
+use model::{Conditions, KernelSummary, Metric, Ns, Provenance, StringId, TraceSink};
 use rustc_hash::FxHashMap;
 
 use crate::{
@@ -55,9 +55,7 @@ fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result
         (raw(&mut table, sink, progress)?, "measurements of kernels")
     };
     account.tell(sink, "ncu", "rows", becomes);
-    if let Some(damage) = table.damage() {
-        sink.stat("ncu.damaged_file", Severity::DataLoss, 1, Some(&damage));
-    }
+    table.tell_damage(sink, "ncu");
     for (key, value) in [
         ("hardware.vendor", "nvidia"),
         ("measurement.traced", "ncu"),

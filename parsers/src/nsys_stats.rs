@@ -3,12 +3,12 @@
 
 use std::path::Path;
 
-use model::{Conditions, KernelSummary, Ns, Provenance, Severity, TraceSink};
+use model::{Provenance, TraceSink};
 
 use crate::{
     Format, Head, Match, Progress, ReadError,
-    csv_table::{self, Row, Table},
-    lanes::Account,
+    csv_table::{self, Table},
+    kernel_sums::{self, Columns, Sums},
 };
 
 /// The CSV reports of `nsys stats`.
@@ -41,23 +41,18 @@ fn matches(head: &Head<'_>) -> Match {
 fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result<(), ReadError> {
     let mut table = Table::open(path, |header| report(header).is_some())?;
     let (unit, exponent) = report(table.header()).unwrap_or(("ns", 0));
-    let is_device = is_device(table.header());
-    let (total, min, max) = (total(unit), format!("min ({unit})|minimum"), format!("max ({unit})|maximum"));
-    table.select(&[&total, &min, &max, "instances|count|operations", "name|operation", "gridxyz", "blockxyz"]);
-    let mut account = Account::default();
-    while let Some(row) = table.next(progress)? {
-        account.read += 1;
-        match is_device.then(|| summary(sink, row, exponent)) {
-            None => {}
-            Some(Some(time)) => account.keep(0, time),
-            Some(None) => account.incomplete += 1,
-        }
-    }
-    let becomes = if is_device { "sums of kernels, copies and fills" } else { "not kept: sums of host calls" };
-    account.tell(sink, "nsys-stats", "rows", becomes);
-    if let Some(damage) = table.damage() {
-        sink.stat("nsys-stats.damaged_file", Severity::DataLoss, 1, Some(&damage));
-    }
+    let kernel: fn(&str) -> Option<&str> = if is_device(table.header()) { |name| Some(name) } else { |_| None };
+    let columns = Columns {
+        name: "name|operation",
+        count: "instances|count|operations",
+        total: &total(unit),
+        shortest: &format!("min ({unit})|minimum"),
+        longest: &format!("max ({unit})|maximum"),
+        grid: "gridxyz",
+        block: "blockxyz",
+    };
+    let sums = Sums { format: FORMAT.id, becomes: "sums of kernels, copies and fills", unit: exponent, kernel };
+    kernel_sums::read(&mut table, &sums, columns, sink, progress)?;
     for (key, value) in [
         ("hardware.vendor", "nvidia"),
         ("measurement.traced", "nsys"),
@@ -68,33 +63,11 @@ fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result
     Ok(())
 }
 
-/// Adds the summary of a row; its total time.
-fn summary(sink: &mut dyn TraceSink, row: Row<'_>, exponent: i32) -> Option<Ns> {
-    let time = row.decimal(0, exponent)?;
-    let count = u64::try_from(row.int(3)?).ok()?;
-    let kernel = sink.intern(&row.text(4)?);
-    let range = row.decimal(1, exponent).zip(row.decimal(2, exponent));
-    let shape = |cell| {
-        let text = row.text(cell)?;
-        let mut sides = text.split_whitespace().map(|side| side.parse().ok());
-        Some([sides.next()??, sides.next()??, sides.next()??])
-    };
-    sink.summary(KernelSummary {
-        count,
-        total: Some(time),
-        range,
-        grid: shape(5),
-        block: shape(6),
-        ..KernelSummary::of(kernel, Conditions::Run)
-    });
-    Some(time)
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
-    use model::{Trace, TraceBuilder};
+    use model::{Ns, Trace, TraceBuilder};
 
     fn import(text: &str) -> Trace {
         let directory = tempfile::tempdir().unwrap();

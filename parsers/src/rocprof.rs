@@ -50,10 +50,9 @@ fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result
     }
     let becomes = if counters { "measurements of kernels" } else { "kernel" };
     account.tell(sink, "rocprof", "kernels", becomes);
-    for (name, count) in [("damaged_file", u64::from(table.damage().is_some())), ("too_many_tracks", lanes.crowded)] {
-        if count > 0 {
-            sink.stat(&format!("rocprof.{name}"), Severity::DataLoss, count, table.damage().as_deref());
-        }
+    table.tell_damage(sink, "rocprof");
+    if lanes.crowded > 0 {
+        sink.stat("rocprof.too_many_tracks", Severity::DataLoss, lanes.crowded, None);
     }
     lanes.describe(sink, "amd");
     hip::manifest(sink, "amd", "rocprof");

@@ -4,13 +4,13 @@
 
 use std::path::Path;
 
-use model::{Conditions, KernelSummary, Ns, Severity, TraceSink};
+use model::TraceSink;
 
 use crate::{
     Format, Head, Match, Progress, ReadError,
-    csv_table::{self, Row, Table},
+    csv_table::{self, Table},
     hip,
-    lanes::Account,
+    kernel_sums::{self, Columns, Sums},
 };
 
 /// The tables of `rocprof --stats` and `rocprofv3 --stats`.
@@ -20,7 +20,15 @@ pub const FORMAT: Format =
 /// Columns that only these tables have together.
 const MARKS: &[&str] = &["name", "calls", "totaldurationns", "averagens", "percentage"];
 /// Columns that are read.
-const COLUMNS: &[&str] = &["totaldurationns", "calls", "name", "minns", "maxns"];
+const COLUMNS: Columns<'_> = Columns {
+    name: "name",
+    count: "calls",
+    total: "totaldurationns",
+    shortest: "minns",
+    longest: "maxns",
+    grid: "",
+    block: "",
+};
 /// What the names of host calls begin with; their table (`*_hip_stats.csv`, `*_hsa_stats.csv`) has the same columns.
 const CALLS: &[&str] = &["hip", "__hip", "hsa_", "roctx"];
 
@@ -30,45 +38,21 @@ fn matches(head: &Head<'_>) -> Match {
 
 fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result<(), ReadError> {
     let mut table = Table::open(path, |header| csv_table::has_all(header, MARKS))?;
-    table.select(COLUMNS);
-    let (mut kernels, mut calls) = (Account::default(), 0);
-    while let Some(row) = table.next(progress)? {
-        if row.text(2).is_some_and(|name| CALLS.iter().any(|prefix| name.starts_with(prefix))) {
-            calls += 1;
-            continue;
-        }
-        kernels.read += 1;
-        match summary(sink, row) {
-            Some(time) => kernels.keep(0, time),
-            None => kernels.incomplete += 1,
-        }
-    }
-    kernels.tell(sink, "rocprof-stats", "kernels", "sums of kernels");
-    if calls > 0 {
-        sink.ledger("calls", calls, 0, 0, "not kept: sums of host calls");
-    }
-    if let Some(damage) = table.damage() {
-        sink.stat("rocprof-stats.damaged_file", Severity::DataLoss, 1, Some(&damage));
-    }
+    let sums = Sums { format: FORMAT.id, becomes: "sums of kernels", unit: 0, kernel };
+    kernel_sums::read(&mut table, &sums, COLUMNS, sink, progress)?;
     hip::manifest(sink, "amd", "rocprof, sums only");
     Ok(())
 }
 
-/// Adds the summary of a row; its total time.
-fn summary(sink: &mut dyn TraceSink, row: Row<'_>) -> Option<Ns> {
-    let time = row.decimal(0, 0)?;
-    let count = u64::try_from(row.int(1)?).ok()?;
-    let kernel = sink.intern(hip::kernel_name(&row.text(2)?));
-    let range = row.decimal(3, 0).zip(row.decimal(4, 0));
-    sink.summary(KernelSummary { count, total: Some(time), range, ..KernelSummary::of(kernel, Conditions::Run) });
-    Some(time)
+fn kernel(name: &str) -> Option<&str> {
+    (!CALLS.iter().any(|prefix| name.starts_with(prefix))).then(|| hip::kernel_name(name))
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
-    use model::{Trace, TraceBuilder};
+    use model::{Ns, Trace, TraceBuilder};
 
     fn import(text: &str) -> Trace {
         let directory = tempfile::tempdir().unwrap();

@@ -15,6 +15,7 @@
 //! | [`collective`] | transfer and wait on one rank |
 //! | [`notify`] | waits that a source reports inside its collectives |
 //! | [`job`] | what several ranks did together: collectives matched across ranks |
+//! | [`job_sums`] | what sums of a job's steps and links allow to say |
 //! | [`wait`] | for what on which other rank each rank waited |
 //! | [`clock`] | offsets between the ranks' clocks, for display |
 //! | [`edit`] | elementary changes to a recorded run |
@@ -40,6 +41,7 @@ pub mod host;
 pub mod idle;
 pub mod jitter;
 pub mod job;
+pub mod job_sums;
 pub mod launch_shape;
 mod logged;
 mod matching;

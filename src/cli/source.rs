@@ -11,6 +11,8 @@ use crate::{analysis::graph_capture, platform::Packs, store};
 
 /// Directories below each other that are searched; profilers nest some four.
 const DEPTH: usize = 16;
+/// Files of no known format that are named; the rest is counted.
+const NAMED: usize = 3;
 
 /// Options of every subcommand that reads traces.
 #[derive(Debug, clap::Args)]
@@ -66,9 +68,9 @@ pub fn open_with(paths: &[PathBuf], reading: &Reading, packs: &Packs, bar: &Bar)
 /// capture.
 ///
 /// # Errors
-/// The first path that gives nothing. In a directory, a file of an unknown format is passed over; one of a known format
-/// that cannot be read counts as `import.unreadable_file` as long as another one can, one that holds nothing to diagnose as
-/// `import.declined_file`.
+/// The first path that gives nothing. In a directory, a file of an unknown format counts as `import.foreign_file`; one of a
+/// known format that cannot be read as `import.unreadable_file` as long as another one can, one that holds nothing to
+/// diagnose as `import.declined_file`.
 pub fn open(paths: &[PathBuf], as_format: Option<&str>, bar: &Bar) -> anyhow::Result<Vec<Trace>> {
     let mut traces = Vec::new();
     for path in paths {
@@ -99,6 +101,7 @@ fn directory(path: &Path, as_format: Option<&str>, bar: &Bar) -> anyhow::Result<
     found.sort();
     let mut traces: Vec<Trace> = Vec::new();
     let (mut failed, mut declined): (Vec<ReadError>, Vec<ReadError>) = (Vec::new(), Vec::new());
+    let (mut foreign, mut no_run): (Vec<&Path>, Option<ReadError>) = (Vec::new(), None);
     for entry in &found {
         // A capture made from this directory and left in it would be everything once more.
         if entry.is_file() && store::is_capture(entry)? {
@@ -111,26 +114,37 @@ fn directory(path: &Path, as_format: Option<&str>, bar: &Bar) -> anyhow::Result<
         match file(entry, as_format, bar) {
             Ok(trace) => traces.push(trace),
             Err(e @ ReadError::Declined { .. }) => declined.push(e),
-            Err(e) if e.is_foreign() => {}
+            Err(e) if e.is_foreign() => {
+                foreign.push(entry);
+                no_run = no_run.or(Some(e).filter(|e| matches!(e, ReadError::NoRun { .. })));
+            }
             Err(e) => failed.push(e),
         }
     }
     let Some(first) = traces.first_mut() else {
-        return Err(failed.into_iter().chain(declined).next().map_or_else(|| nothing_in(path), Into::into));
+        let why = failed.into_iter().chain(declined).chain(no_run).next();
+        return Err(why.map_or_else(|| nothing_in(path), Into::into));
     };
-    let told =
-        [("import.unreadable_file", Severity::Error, failed), ("import.declined_file", Severity::Info, declined)];
-    for (name, severity, errors) in told {
-        let count = errors.len() as u64;
-        let example = errors.first().map(ToString::to_string);
-        first.stats.extend(example.map(|example| ImportStat {
-            name: name.to_owned(),
-            severity,
-            count,
-            example: Some(example),
-        }));
-    }
+    let example = |errors: &[ReadError]| errors.first().map(ToString::to_string);
+    let told = [
+        ("import.unreadable_file", Severity::Error, failed.len(), example(&failed)),
+        ("import.declined_file", Severity::Info, declined.len(), example(&declined)),
+        ("import.foreign_file", Severity::Info, foreign.len(), some_of(&foreign, path)),
+    ];
+    first.stats.extend(told.into_iter().filter(|(_, _, count, _)| *count > 0).map(
+        |(name, severity, count, example)| ImportStat { name: name.to_owned(), severity, count: count as u64, example },
+    ));
     Ok(traces)
+}
+
+/// The first few of `files` by their names below `directory`.
+fn some_of(files: &[&Path], directory: &Path) -> Option<String> {
+    let name = |file: &&Path| file.strip_prefix(directory).unwrap_or(file).display().to_string();
+    let mut names = files.iter().take(NAMED).map(name).collect::<Vec<_>>().join(", ");
+    if files.len() > NAMED {
+        names.push_str(", …");
+    }
+    (!names.is_empty()).then_some(names)
 }
 
 fn nothing_in(path: &Path) -> anyhow::Error {
@@ -171,4 +185,48 @@ fn walk(directory: &Path, depth: usize, found: &mut Vec<PathBuf>) -> anyhow::Res
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+
+    /// A directory of what a device tool printed is refused with that reason, as each of its files is.
+    #[test]
+    fn a_directory_without_a_run_says_what_it_holds() {
+        let directory = tempfile::tempdir().unwrap();
+        let line = "hy-smi: all is well\n";
+        std::fs::write(directory.path().join("a.txt"), line).unwrap();
+        let refused = || open(&[directory.path().to_owned()], None, &Bar::hidden()).unwrap_err().to_string();
+        assert!(refused().contains("known format"), "{}", refused());
+        std::fs::write(directory.path().join("b.txt"), PRINTED).unwrap();
+        assert!(refused().contains("what npu-smi prints"), "{}", refused());
+    }
+
+    const PRINTED: &str = "\
+| npu-smi 24.1.0                   Version: 24.1.0                                              |
++---------------------------+---------------+----------------------------------------------------+
+| NPU   Name                | Health        | Power(W)    Temp(C)           Hugepages-Usage(page)|
+| Chip                      | Bus-Id        | AICore(%)   Memory-Usage(MB)  HBM-Usage(MB)        |
++===========================+===============+====================================================+
+| 0     910B3               | OK            | 93.6        40                0    / 0             |
+| 0                         | 0000:C1:00.0  | 0           0    / 0          3161 / 65536         |
++===========================+===============+====================================================+
+";
+
+    #[test]
+    fn files_of_no_known_format_are_counted_and_the_first_are_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
+        write("k.csv", "\"Name\",\"Calls\",\"TotalDurationNs\",\"AverageNs\",\"Percentage\"\n\"k\",1,2,2,100\n");
+        let told = |traces: Vec<Trace>| traces.first().unwrap().stats.clone();
+        let open = || told(open(&[directory.path().to_owned()], None, &Bar::hidden()).unwrap());
+        assert_eq!(open(), []);
+        std::fs::create_dir(directory.path().join("b")).unwrap();
+        ["a", "b/c", "d", "e"].iter().for_each(|name| write(name, "hello"));
+        let [stat] = open().try_into().unwrap();
+        assert_eq!((stat.name.as_str(), stat.severity, stat.count), ("import.foreign_file", Severity::Info, 4));
+        assert_eq!(stat.example.as_deref(), Some("a, b/c, d, …"));
+    }
 }

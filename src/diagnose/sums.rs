@@ -1,11 +1,17 @@
-//! What can be said of a capture that holds no timeline but sums or measurements of kernels, and what cannot.
+//! What can be said of a capture that holds no timeline but sums or measurements, and what cannot.
 
 use model::{Conditions, Ns, Trace};
 
-use crate::i18n::{Message, Text, Value};
+use crate::{
+    analysis::job_sums::JobTotals,
+    i18n::{Message, Text, Value},
+};
 
 /// The headline of such a capture; `None` where it holds none of that either.
 pub(super) fn headline(trace: &Trace) -> Option<Message> {
+    if trace.summaries.is_empty() && !trace.job_sums.is_empty() {
+        return Some(of_job(&JobTotals::of(trace)));
+    }
     let run = || trace.summaries.iter().filter(|s| s.conditions == Conditions::Run);
     let Some(longest) = run().max_by_key(|s| s.total) else {
         let n = trace.summaries.len() as u64;
@@ -32,4 +38,21 @@ pub(super) fn headline(trace: &Trace) -> Option<Message> {
             ("total", Value::Ns(total)),
         ],
     ))
+}
+
+/// The headline of a capture that holds sums of a job's steps or links only.
+fn of_job(totals: &JobTotals) -> Message {
+    let Some((exposed, all)) = totals.exposed() else {
+        return Message::plain(Text::new(
+            "The capture holds only sums of collectives or links between ranks: no layer can be blamed.",
+            "采集仅含集合通信或 rank 间链路的总和：无法判定瓶颈层。",
+        ));
+    };
+    Message::new(
+        Text::new(
+            "The capture holds only sums of the steps of {n} ranks: {share} of them is communication that no computation hides. What it waited for does not follow from a sum, so no layer can be blamed.",
+            "采集仅含 {n} 个 rank 的步内总和：其中 {share} 是没有被计算掩盖的通信。总和不能说明它在等什么，因此无法判定瓶颈层。",
+        ),
+        [("n", Value::Count(totals.ranks.len() as u64)), ("share", Value::Share(exposed as f64 / all as f64))],
+    )
 }

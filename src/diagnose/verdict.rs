@@ -102,6 +102,13 @@ pub fn judge(cx: &Context<'_>, findings: &[Finding]) -> Verdict {
         if let Some(headline) = sums::headline(cx.trace) {
             return undecided(headline, vec!["CP-07"]);
         }
+        if cx.analysis.evidence.has(EvidenceClass::Logs) {
+            let text = Text::new(
+                "The log times no step: it says how the engine was set up and started, and nothing of where a step's time goes. Log the latency of each step, or record a trace.",
+                "日志中没有步时：只说明引擎的配置与启动过程，不能说明一步的时间花在哪里。请记录每步延迟，或采集一次 trace。",
+            );
+            return undecided(Message::plain(text), Vec::new());
+        }
         let text = Text::new(
             "No device operation was recorded: nothing can be said about where the time goes.",
             "没有记录到任何设备算子：无法判断时间花在哪里。",

@@ -62,6 +62,8 @@ pub enum Value {
     Count(u64),
     /// Bytes.
     Bytes(i64),
+    /// Bytes per second.
+    BytesPerSecond(f64),
     /// Text from the capture: possibly hostile, escaped by the renderer.
     Raw(String),
     /// A text that exists in every language.

@@ -12,7 +12,7 @@ use super::{
     work,
 };
 use crate::{
-    analysis::{Analysis, Class, Jitter, Rank, Selection, sequences},
+    analysis::{Analysis, Class, Jitter, Rank, Selection, job_sums::JobTotals, sequences},
     diagnose::Diagnosis,
 };
 
@@ -39,9 +39,11 @@ impl Capture {
             rows: rows(trace),
             start_unix_ns: trace.start_unix_ns,
             evidence: analysis.evidence,
-            grade: Grade::of(analysis.evidence, &analysis.integrity, nodes).or_sums(!trace.summaries.is_empty()),
+            grade: Grade::of(analysis.evidence, &analysis.integrity, nodes)
+                .or_sums(!trace.summaries.is_empty() || !trace.job_sums.is_empty()),
             caveat: [analysis.card.note_en.clone(), analysis.card.note_zh.clone()],
             integrity: analysis.integrity.clone(),
+            job_sums: JobTotals::of(trace),
             summaries: Summaries::of(trace, analysis.measured.joined),
             ranks: (0..).zip(&analysis.ranks).map(|(i, rank)| RankPart::build(trace, analysis, i, rank)).collect(),
             job: JobPart::build(analysis),

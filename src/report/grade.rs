@@ -16,7 +16,7 @@ pub enum Grade {
     B,
     /// Device work; host calls or links are missing.
     C,
-    /// Sums or measurements of kernels, and no device work with times.
+    /// Sums or measurements of kernels, ranks or links, and no device work with times.
     Totals,
     /// No device work with times.
     D,
@@ -36,7 +36,7 @@ impl Grade {
         }
     }
 
-    /// The grade of a capture that holds sums or measurements of kernels (`sums`) beside what else it holds.
+    /// The grade of a capture that holds sums or measurements (`sums`) beside what else it holds.
     pub fn or_sums(self, sums: bool) -> Self {
         if self == Self::D && sums { Self::Totals } else { self }
     }
@@ -57,8 +57,8 @@ impl Grade {
                 "含设备执行，但缺少可用的主机调用或关联：能说明时间花在哪里，但不一定能说明设备为何等待",
             ),
             Self::Totals => Text::new(
-                "sums or measurements of kernels without a timeline: which kernels are long, but nothing of wall time, gaps or waits",
-                "仅有内核的总和或测量值，没有时间线：能说明哪些内核耗时长，但不能说明墙钟时间、间隙或等待",
+                "sums or measurements without a timeline: which kernels, ranks or links take long, but not when or why",
+                "仅有总和或测量值，没有时间线：能说明哪些内核、rank 或链路耗时长，但不能说明何时发生及其原因",
             ),
             Self::D => {
                 Text::new("no device work with times: nothing can be attributed", "没有带时间的设备执行记录：无法归因")

@@ -5,6 +5,7 @@
 
 mod finding;
 mod job;
+mod job_sums;
 mod replay;
 mod shape;
 
@@ -217,6 +218,9 @@ fn capture(capture: &Capture, lang: Lang) -> serde_json::Value {
             "overlapping": integrity.overlapping,
         },
     });
+    if let Some(entries) = json.as_object_mut().filter(|_| !capture.job_sums.is_empty()) {
+        entries.insert("job_sums".to_owned(), job_sums::totals(&capture.job_sums));
+    }
     if let Some(entries) = json.as_object_mut().filter(|_| !capture.summaries.is_empty()) {
         entries.insert("sums".to_owned(), capture.summaries.run.iter().map(summary).collect());
         entries.insert("measured_alone".to_owned(), capture.summaries.isolated.iter().map(summary).collect());

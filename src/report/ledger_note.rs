@@ -90,6 +90,22 @@ const NOTES: &[(&str, &str)] = &[
     ("not kept: derived from the other layers", "未保留：由其他层推导得出"),
     ("not kept: levels and latencies of buses", "未保留：总线的电平与时延"),
     ("not read: unknown to this version", "未读取：本版本不认识"),
+    ("sums of the parts of steps", "各步各部分的总和"),
+    (
+        "not kept: the largest part of any rank of the stage; its ranks are kept",
+        "未保留：该流水级各 rank 的最大值；保留其 rank",
+    ),
+    (
+        "sums of the times in collectives of each rank; a group's own sum counts once",
+        "各 rank 在集合通信中的时间总和；通信组自身的合计只计一次",
+    ),
+    (
+        "sums over the transfers of each pair of ranks; a group's own sum counts once",
+        "每对 rank 之间传输的总和；通信组自身的合计只计一次",
+    ),
+    ("not read: the ranks of each communication group", "未读取：各通信组的 rank"),
+    ("not read: other results of the analysis", "未读取：分析的其他结果"),
+    ("not read: the database holds the same", "未读取：数据库含同样的内容"),
 ];
 
 #[cfg(test)]

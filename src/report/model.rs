@@ -12,7 +12,7 @@ use super::{
     work::Work,
 };
 use crate::{
-    analysis::{Analysis, Anchor, Layer, Selection, steps::Shadow},
+    analysis::{Analysis, Anchor, Layer, Selection, job_sums::JobTotals, steps::Shadow},
     diagnose::{Abstention, Counterfactual, Diagnosis, Finding, Severity, Verdict},
 };
 
@@ -61,6 +61,8 @@ pub struct Capture {
     pub integrity: crate::analysis::Integrity,
     /// What it says of kernels without saying when they ran.
     pub summaries: Summaries,
+    /// What it says of the steps and links of a job without a timeline.
+    pub job_sums: JobTotals,
     /// Each accelerator as one process drove it.
     pub ranks: Vec<RankPart>,
     /// What the ranks did together; absent for a capture of one rank.

@@ -40,6 +40,7 @@ pub fn show(value: &Value, lang: Lang, as_markdown: bool) -> String {
         Value::Number(n) => units::number(*n),
         Value::Count(n) => units::count(*n),
         Value::Bytes(n) => units::bytes(*n),
+        Value::BytesPerSecond(rate) => units::probed(*rate, model::ProbeUnit::BytesPerSecond),
         Value::Raw(raw) if as_markdown => text::code(raw, text::NAME),
         Value::Raw(raw) => text::plain(raw, text::PHRASE),
         Value::Text(text) => text.get(lang).to_owned(),

@@ -1,6 +1,6 @@
 //! A report written by hand, small and with something in every part.
 
-use model::{EvidenceClass, ImportStat, LedgerRow, Provenance, SliceId};
+use model::{EvidenceClass, ImportStat, LedgerRow, Provenance, SliceId, StepPart};
 
 use super::{
     grade::Grade,
@@ -11,6 +11,7 @@ use super::{
 use crate::{
     analysis::{
         Anchor, AnchorKind, Confidence, Integrity, Layer, Selection,
+        job_sums::{JobTotals, LinkTotal, RankTotal, SlowestLink, SlowestRank},
         replay::{Check, CriticalPath},
         steps::Shadow,
     },
@@ -69,6 +70,7 @@ fn capture(simulated: bool) -> Capture {
         caveat: ["Durations are taken as they are.".into(), "时长按原样使用。".into()],
         integrity,
         summaries: Default::default(),
+        job_sums: job_sums(),
         ranks: vec![rank()],
         job: None,
         verdict: Verdict {
@@ -125,6 +127,28 @@ fn capture(simulated: bool) -> Capture {
             stat("kineto.clipped", model::Severity::DataLoss, 1, Some("byte 17")),
             stat("kineto.orphan_kernels", model::Severity::Notice, 3, None),
         ],
+    }
+}
+
+fn job_sums() -> JobTotals {
+    let rank = |rank, computing, exposed| RankTotal {
+        rank,
+        stage: Some(0),
+        parts: [
+            (StepPart::Computing, computing),
+            (StepPart::ExposedCommunication, exposed),
+            (StepPart::Free, 2_000_000),
+        ]
+        .into_iter()
+        .map(|(part, ns)| (part, (ns, 2)))
+        .collect(),
+    };
+    let link = |to, time| LinkTotal { from: 0, to, transport: "HC|CS".into(), bytes: 20_971_520, time };
+    JobTotals {
+        ranks: vec![rank(0, 14_000_000, 4_000_000), rank(1, 16_000_000, 2_000_000)],
+        slowest_ranks: vec![SlowestRank { rank: 1, stage: Some(0), own: 9_000_000, least: 8_000_000, ranks: 2 }],
+        links: vec![link(1, 863_815), link(2, 1_863_815)],
+        slowest_links: vec![SlowestLink { link: link(2, 1_863_815), median: 2.427_78e10, links: 2 }],
     }
 }
 

@@ -14,7 +14,7 @@ use sqlx::SqliteConnection;
 use super::{
     Error,
     chunk::{self, Bounds},
-    detail,
+    detail, job_sums,
     open::Session,
     probe, rows, save,
     source::Source,
@@ -119,6 +119,9 @@ impl<'a> Loader<'a> {
         self.counters().await?;
         if version >= summary::SINCE {
             self.summaries().await?;
+        }
+        if version >= job_sums::SINCE {
+            self.job_sums().await?;
         }
         if version >= probe::SINCE {
             self.probes().await?;
@@ -293,6 +296,15 @@ impl<'a> Loader<'a> {
         .await?;
         self.each("kernel_metric", summary::METRICS, |c, row| {
             summary::metric(row, c.firsts.summary.unwrap_or(0), &mut c.trace.summaries)
+        })
+        .await
+    }
+
+    async fn job_sums(&mut self) -> Result<(), Error> {
+        self.each("step_sum", job_sums::STEPS, |c, row| job_sums::step(row, &mut c.trace.job_sums.steps)).await?;
+        self.each("link_sum", job_sums::LINKS, |c, row| {
+            c.trace.job_sums.links.push(job_sums::link(row)?);
+            Ok(())
         })
         .await
     }

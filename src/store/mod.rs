@@ -12,7 +12,7 @@
 //! | `save`, `load` | a capture to the file and back |
 //! | `source` | a row judged against the rest of the file |
 //! | [`results`] | the rows of a diagnosis, written with a capture and read by SQL only |
-//! | `chunk`, `detail`, `summary`, `probe` | the form of lane blobs, of detail rows, kernel summaries and ceilings |
+//! | `chunk`, `detail`, `summary`, `job_sums`, `probe` | the form of lane blobs, of detail rows, kernel summaries, sums of a job and ceilings |
 //! | `query` | SQL of people, read-only |
 //!
 //! The interface is synchronous: SQLite works on a thread of its own and the runtime that awaits it is private.
@@ -21,6 +21,7 @@ mod batch;
 mod chunk;
 mod detail;
 mod error;
+mod job_sums;
 mod load;
 mod open;
 mod probe;
@@ -43,7 +44,7 @@ pub use save::{save, save_results};
 /// `application_id` of a capture file: `STRO` in ASCII.
 pub const APPLICATION_ID: u32 = u32::from_be_bytes(*b"STRO");
 /// `user_version` of the schema that this program writes; it reads those before, too.
-pub const SCHEMA_VERSION: u32 = 4;
+pub const SCHEMA_VERSION: u32 = 5;
 
 #[cfg(test)]
 mod tests;

@@ -8,7 +8,7 @@ use sqlx::SqliteConnection;
 use super::{
     Error,
     batch::{Batch, Failure, Table},
-    chunk, detail,
+    chunk, detail, job_sums,
     open::Session,
     probe,
     replace::Replacement,
@@ -115,6 +115,7 @@ impl Writer<'_, '_> {
         self.counters()?;
         let Self { batch, trace, capture, bases } = self;
         summary::write(batch, *capture, (bases.summary, bases.string), &trace.summaries)?;
+        job_sums::write(batch, *capture, bases.string, &trace.job_sums)?;
         probe::write(batch, *capture, &trace.probes)?;
         self.account()
     }

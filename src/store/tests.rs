@@ -13,6 +13,7 @@ use sqlx::{Connection, SqliteConnection};
 use super::{Error, Results, Sink, Value, chunk, is_capture, load, query, save, save_results};
 
 mod diagnosis;
+mod job_sums;
 mod probes;
 mod summaries;
 
@@ -27,6 +28,7 @@ fn assert_same(a: &Trace, b: &Trace) {
     assert_eq!(a.details, b.details);
     assert_eq!(a.counters, b.counters);
     assert_eq!(a.summaries, b.summaries);
+    assert_eq!(a.job_sums, b.job_sums);
     assert_eq!(a.probes, b.probes);
     assert_eq!(a.flows, b.flows);
     assert_eq!(a.manifest, b.manifest);

@@ -5,6 +5,7 @@ use rustc_hash::FxHashMap;
 
 use super::{Columns, CounterTrack, NO_CORRELATION, NONE, Trace};
 use crate::{
+    job_sums::JobSums,
     manifest::Provenance,
     sink::{Clock, TraceSink},
     slice::{Category, Detail, Flow, Slice},
@@ -21,7 +22,8 @@ const MAX_DEPTH: usize = 1024;
 /// Categories of a ledger that have a row of their own; all further ones share [`FURTHER`], so that a hostile file cannot
 /// make the report as long as itself.
 const MAX_CATEGORIES: usize = 256;
-/// Most summaries kept: kernels times launch shapes, of which real runs have some thousands.
+/// Most summaries kept: kernels times launch shapes, ranks times steps, pairs of ranks, of which real runs have some
+/// thousands.
 const MAX_SUMMARIES: usize = 1 << 20;
 /// The row of the ledger for categories beyond [`MAX_CATEGORIES`].
 const FURTHER: &str = "further categories";
@@ -323,6 +325,19 @@ impl TraceSink for TraceBuilder {
             self.trace.summaries.push(summary);
         } else {
             self.stat("trace.too_many_summaries", Severity::DataLoss, 1, None);
+        }
+    }
+
+    fn job_sums(&mut self, mut sums: JobSums) {
+        let known = &mut self.trace.job_sums;
+        known.steps.append(&mut sums.steps);
+        known.links.append(&mut sums.links);
+        let most = [known.steps.len(), known.links.len()];
+        known.steps.truncate(MAX_SUMMARIES);
+        known.links.truncate(MAX_SUMMARIES);
+        let beyond: usize = most.into_iter().map(|n| n.saturating_sub(MAX_SUMMARIES)).sum();
+        if beyond > 0 {
+            self.stat("trace.too_many_summaries", Severity::DataLoss, beyond as u64, None);
         }
     }
 

@@ -70,6 +70,11 @@ fn take_in(whole: &mut Trace, mut part: Trace, shift: Ns) {
         whole.probes = std::mem::take(&mut part.probes);
     }
     whole.summaries.extend(attach::of(&part, |text| whole.strings.intern(text)));
+    let mut sums = std::mem::take(&mut part.job_sums);
+    sums.steps.iter_mut().for_each(|sum| sum.step = whole.strings.intern(part.strings.get(sum.step)));
+    sums.links.iter_mut().for_each(|sum| sum.transport = whole.strings.intern(part.strings.get(sum.transport)));
+    whole.job_sums.steps.append(&mut sums.steps);
+    whole.job_sums.links.append(&mut sums.links);
     let strings: Vec<StringId> = part.strings.iter().map(|(_, text)| whole.strings.intern(text)).collect();
     let text = |id: StringId| strings.get(id.0 as usize).copied().unwrap_or(StringId(0));
     let name = |id: Option<StringId>| id.map(text);

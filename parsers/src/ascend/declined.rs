@@ -17,8 +17,7 @@ pub const FORMAT: Format = Format {
 };
 
 /// Words that all stand in the first bytes of a kind of file, and what such a file holds.
-const KINDS: [(&[&str], &str); 13] = [
-    (&["Step,Type,Index,Computing"], "sums of the steps of each rank of a job (cluster analysis)"),
+const KINDS: [(&[&str], &str); 12] = [
     (&["Computing,Communication(Not Overlapped),Overlapped"], "sums of the parts of each step"),
     (&["Level,API Name,Time(us),Count"], "sums of the host's calls"),
     (&["Name,Input Shapes,Call Stack,Host Self Duration(us)"], "sums of the framework's operators"),
@@ -57,8 +56,7 @@ fn kind(head: &Head<'_>) -> Option<&'static str> {
 
 /// Whether a database has the tables of such sums. Each table's own statement stands in the file's first page.
 fn sums_database(path: &Path) -> bool {
-    const MARKS: [&[u8]; 4] =
-        [b"StepTraceTime", b"CommAnalyzerTime", b"ClusterStepTraceTime", b"ClusterCommAnalyzerTime"];
+    const MARKS: [&[u8]; 2] = [b"StepTraceTime", b"CommAnalyzerTime"];
     let Ok(head) = crate::container::head(path, HEAD) else { return false };
     MARKS.iter().any(|mark| memchr::memmem::find(&head, mark).is_some())
 }

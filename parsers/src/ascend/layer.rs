@@ -24,6 +24,8 @@ pub(super) struct Event<'a> {
     /// Timestamp, µs, as text or as number.
     pub ts: Option<Value<'a>>,
     pub dur: Option<Value<'a>>,
+    /// Which arrow it begins or ends.
+    pub id: Option<Value<'a>>,
     /// Arguments with their braces.
     pub args: Option<&'a [u8]>,
 }
@@ -42,6 +44,7 @@ impl<'a> Event<'a> {
                 b"tid" => event.tid = value.int(),
                 b"ts" => event.ts = Some(value),
                 b"dur" => event.dur = Some(value),
+                b"id" => event.id = Some(value),
                 b"args" => {
                     if let Value::Container(raw) = value {
                         event.args = Some(raw);
@@ -54,11 +57,15 @@ impl<'a> Event<'a> {
         Ok(event)
     }
 
+    /// When it is or starts, ns.
+    pub fn time(&self) -> Option<Ns> {
+        micros(self.ts)
+    }
+
     /// Start and end, ns; `None` where one of them cannot be read.
     pub fn span(&self) -> Option<(Ns, Ns)> {
-        let time = |value: Option<Value<'a>>| model::time::parse_decimal(value?.number()?, 3).ok().map(|(ns, _)| ns);
-        let start = time(self.ts)?;
-        Some((start, start.checked_add(time(self.dur)?)?))
+        let start = self.time()?;
+        Some((start, start.checked_add(micros(self.dur)?)?))
     }
 
     /// Gives each argument to `take`.
@@ -80,6 +87,11 @@ impl<'a> Event<'a> {
     pub fn category(&self) -> &'a [u8] {
         self.cat.map_or(&[], |cat| cat.raw)
     }
+}
+
+/// A number of µs as ns.
+fn micros(value: Option<Value<'_>>) -> Option<Ns> {
+    model::time::parse_decimal(value?.number()?, 3).ok().map(|(ns, _)| ns)
 }
 
 /// A layer of the stack.

@@ -87,7 +87,7 @@ pub(super) fn read_layout(layout: &Layout, sink: &mut dyn TraceSink, progress: P
     let around = tables.iter().find_map(|path| facts::rank_around(path));
     import.sink.describe_process(process, said.pid, None, said.rank.or(around));
     let mut steps: BTreeMap<(i32, String), (Ns, Ns)> = BTreeMap::new();
-    let (mut lost, mut broken, mut damaged, mut kept) = (0u64, 0u64, 0u64, 0u64);
+    let (mut lost, mut broken, mut kept) = (0u64, 0u64, 0u64);
     for path in &tables {
         let mut table = Table::open_lines(path, is_header)?;
         table.select(&COLUMNS);
@@ -105,7 +105,7 @@ pub(super) fn read_layout(layout: &Layout, sink: &mut dyn TraceSink, progress: P
             }
         }
         broken += table.cut();
-        damaged += u64::from(table.damage().is_some());
+        table.tell_damage(import.sink, "ascend");
     }
     if kept == 0 {
         return Err(ReadError::Malformed {
@@ -127,7 +127,6 @@ pub(super) fn read_layout(layout: &Layout, sink: &mut dyn TraceSink, progress: P
     }
     import.stat("incomplete_row", Severity::DataLoss, lost, None);
     import.stat("broken_rows", Severity::DataLoss, broken, None);
-    import.stat("damaged_file", Severity::DataLoss, damaged, None);
     import.sink.clock(Clock::FromFirstSlice { unix_offset: Some(0) });
     import.settle(&|_| None, said.world);
     said.tell(import.sink);

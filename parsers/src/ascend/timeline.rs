@@ -5,9 +5,10 @@ use std::path::Path;
 
 use model::{Category, Clock, Detail, Ns, OpDetail, Provenance, Severity, TraceSink, TrackKey, TrackKind};
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{
+    arrows::{self, Arrows},
     facts::Facts,
     import::{self, Collective, DeviceTask, Import, Part, Place},
     kernels::Kernels,
@@ -40,6 +41,7 @@ pub(super) fn read(layout: &Layout, sink: &mut dyn TraceSink, progress: Progress
         names: Names::default(),
         kernels,
         parts: FxHashSet::default(),
+        calls: FxHashMap::default(),
         file: String::new(),
     };
     reader.import.times = times;
@@ -53,8 +55,10 @@ pub(super) fn read(layout: &Layout, sink: &mut dyn TraceSink, progress: Progress
         reader.file = layout::name(path);
         reader.names = Names { directory: layout::device_of(path), ..Names::default() };
         reader.parts = FxHashSet::default();
+        let mut arrows = Arrows::default();
         let named = events::scan(path, &|done, total| part(0, done, total), &mut |cursor| {
             let event = Event::read(cursor)?;
+            arrows.take(&event);
             if event.phase == b'M' {
                 reader.names.take(&event);
             } else if event.is_part()
@@ -68,6 +72,7 @@ pub(super) fn read(layout: &Layout, sink: &mut dyn TraceSink, progress: Progress
             continue;
         }
         arrays += 1;
+        reader.calls = arrows.settle(&reader.names);
         facts.simulated |= reader.names.simulated;
         reader.describe(&facts);
         let damage = events::scan(path, &|done, total| part(1, done, total), &mut |cursor| {
@@ -100,6 +105,8 @@ struct Reader<'s> {
     kernels: Kernels,
     /// When the tasks inside collectives start. The device shows them a second time, copies as if they were any copy.
     parts: FxHashSet<Ns>,
+    /// Connections of the calls of tasks whose own calls were left out.
+    calls: FxHashMap<((i64, i64), Ns), i64>,
     file: String,
 }
 
@@ -140,6 +147,9 @@ impl Reader<'_> {
             }
             b'C' => self.counter(event, pid),
             b'M' => self.count("metadata", "names"),
+            b's' | b'f' if event.category() == arrows::CATEGORY && !self.calls.is_empty() => {
+                self.import.sink.ledger("flow HostToDevice", 1, 1, 0, "links of tasks whose own calls were left out");
+            }
             b's' | b't' | b'f' => {
                 let name = format!("flow {}", String::from_utf8_lossy(event.category()));
                 self.count(&name, "not kept: the same links as connection ids, or within the framework");
@@ -240,6 +250,7 @@ impl Reader<'_> {
             b"operation" | b"memcpy direction" => direction = value.text(),
             _ => {}
         });
+        let connection = self.calls.get(&((pid, event.tid.unwrap_or(0)), span.0)).copied().or(connection);
         let text = |text: Option<Text<'_>>| text.map(|text| text.decode().0.into_owned());
         let (task_type, direction) = (text(task_type).unwrap_or_else(|| "no type".to_owned()), text(direction));
         let task = DeviceTask {

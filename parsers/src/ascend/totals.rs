@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use model::{Conditions, KernelSummary, Ns, Provenance, Severity, TraceSink};
+use model::{Conditions, KernelSummary, Ns, Provenance, TraceSink};
 
 use crate::{
     Format, Head, Match, Place, Progress, ReadError,
@@ -66,9 +66,7 @@ fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result
         });
     }
     rows.tell(sink, "ascend", "rows", "sums of operators");
-    if let Some(damage) = table.damage() {
-        sink.stat("ascend.damaged_file", Severity::DataLoss, 1, Some(&damage));
-    }
+    table.tell_damage(sink, "ascend");
     for (key, value) in [
         ("evidence.grade", "totals"),
         ("hardware.vendor", "ascend"),

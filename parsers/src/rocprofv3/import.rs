@@ -271,9 +271,6 @@ fn take(
     }
     import.end_counters();
     account.tell(&mut *import.sink, "rocprofv3", &name, kind.becomes);
-    if let Some(damage) = table.damage() {
-        let example = format!("{name}: {damage}");
-        import.sink.stat("rocprofv3.damaged_file", Severity::DataLoss, 1, Some(&example));
-    }
+    table.tell_damage(&mut *import.sink, "rocprofv3");
     Ok(())
 }

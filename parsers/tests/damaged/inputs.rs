@@ -249,7 +249,41 @@ fn sums() -> Vec<Input> {
         |i| format!("\"void gemm<{i}, true>(int) [clone .kd]\",3,60{i:02},200,3.3\n"),
         "",
     );
-    vec![details, raw, nsys, rocprof]
+    let mut all = vec![details, raw, nsys, rocprof];
+    all.extend(jobs());
+    all
+}
+
+/// What an analysis of all ranks of a job sums, in each of its forms.
+fn jobs() -> [Input; 3] {
+    let steps = text(
+        "ascend-cluster",
+        "cluster_step_trace_time.csv",
+        "Step,Type,Index,Computing,Communication(Not Overlapped),Overlapped,Communication,Free,Stage,Bubble\n",
+        |i| format!("2,rank,{i},70.5,20.25,1,21.25,9.25,100.0,0.0\n"),
+        "",
+    );
+    let links = text(
+        "ascend-cluster",
+        "cluster_communication_matrix.json",
+        "{\"p2p\":{\"step2\":{\"hcom_send__1_0@7\":{\n",
+        |i| {
+            format!(
+                "\"{i}-8\":{{\"Transport Type\":\"RDMA\",\"Transit Time(ms)\":0.86,\"Transit Size(MB)\":20.9,\"Bandwidth(GB/s)\":24.3}},\n"
+            )
+        },
+        "\"0-0\":{\"Transport Type\":\"LOCAL\",\"Transit Time(ms)\":0.1,\"Transit Size(MB)\":20.9}}}}}",
+    );
+    let rows = values(|i| format!("('step2','Total Op Info','7',{i},8,'RDMA',20.9,0.86)"));
+    let tables = database(
+        "ascend-cluster",
+        "cluster_analysis.db",
+        &format!(
+            "CREATE TABLE ClusterCommunicationMatrix (step TEXT, hccl_op_name TEXT, group_name TEXT, src_rank INTEGER, dst_rank INTEGER, transport_type TEXT, transit_size NUMERIC, transit_time NUMERIC);
+            INSERT INTO ClusterCommunicationMatrix VALUES {rows};"
+        ),
+    );
+    [steps, links, tables]
 }
 
 fn texts() -> Vec<Input> {

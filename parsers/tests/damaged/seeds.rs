@@ -16,7 +16,7 @@ const WHOLE: usize = 128 << 10;
 /// The target that reads a format. The forms of Ascend share one.
 fn target(format: &str) -> String {
     match format {
-        "op-summary" | "op-statistic" => "ascend".to_owned(),
+        "op-summary" | "op-statistic" | "ascend-cluster" => "ascend".to_owned(),
         other => other.replace('-', "_"),
     }
 }

@@ -97,6 +97,7 @@ fn quantity(value: &Value, lang: Lang) -> (serde_json::Value, &'static str) {
         Value::Number(n) => ((*n).into(), "number"),
         Value::Count(n) => ((*n).into(), "count"),
         Value::Bytes(n) => ((*n).into(), "bytes"),
+        Value::BytesPerSecond(rate) => ((*rate).into(), "B/s"),
         Value::Raw(raw) => (plain(raw).into(), "text"),
         Value::Text(text) => (text.get(lang).into(), "text"),
     }

@@ -6,6 +6,7 @@ mod buckets;
 mod capture;
 mod findings;
 mod job;
+mod job_sums;
 mod replay;
 mod replayed;
 mod source;
@@ -41,6 +42,7 @@ pub fn render(report: &Report, lang: Lang) -> String {
         work::write(&mut page);
         replayed::write(&mut page);
         summaries::write(&mut page);
+        job_sums::write(&mut page);
         findings::write(&mut page);
         replay::write(&mut page);
         findings::write_abstained(&mut page);

@@ -28,6 +28,40 @@ const EVENTS: &str = r#"{"name":"ProfilerStep#7","pid":3,"tid":3,"ts":"173640888
 {"name":"Computing","pid":3169,"tid":0,"ts":"1736408883000020.120","dur":10,"ph":"X"},
 {"name":"torch_to_npu","id":1736408883000020120,"pid":3,"tid":3,"ts":"1736408883000001.000","cat":"async_npu","ph":"s"}"#;
 
+/// The calls that made the tasks were left out, and the arrows that began in them were kept: a task belongs to the call that
+/// encloses the start of its arrow, and to none where there is no such call.
+#[test]
+fn tasks_without_their_own_call_follow_their_arrow() {
+    let call = |name: &str, ts: u32, dur: u32, id: u32| {
+        format!(
+            r#"{{"name":"{name}","pid":3072,"tid":4,"ts":"1736408883000{ts}.000","dur":{dur},"args":{{"level":"acl","connection_id":{id}}},"ph":"X"}}"#
+        )
+    };
+    let task = |ts: u32, id: u32| {
+        format!(
+            r#"{{"name":"aclnnMm_MatMul","pid":3105,"tid":2,"ts":"1736408883000{ts}.000","dur":5,"args":{{"Task Type":"Other","connection_id":{id}}},"ph":"X"}}"#
+        )
+    };
+    let arrow = |id: &str, from: u32, to: u32| {
+        format!(
+            r#"{{"ph":"s","cat":"HostToDevice","id":"{id}","pid":3072,"tid":4,"ts":"1736408883000{from}.000"}},{{"ph":"f","cat":"HostToDevice","id":"{id}","pid":3105,"tid":2,"ts":"1736408883000{to}.000"}}"#
+        )
+    };
+    let calls = [call("AscendCL@aclnnMm", 100, 50, 0), call("AscendCL@aclrtMalloc", 110, 10, 1)].join(",");
+    let tasks = [task(200, 8), task(210, 9), task(220, 10)].join(",");
+    let arrows = [arrow("38654705663", 130, 200), arrow("42949672959", 115, 210), arrow("47244640255", 160, 220)];
+    let trace = timeline(&[NAMES, &calls, &tasks, &arrows.join(",")]);
+    let (at, queue) =
+        (0..).zip(&trace.lanes).find(|(at, _)| trace.tracks[*at].key.kind == TrackKind::DeviceQueue).unwrap();
+    let name = |i: usize| {
+        let (track, row) = trace.locate(trace.lanes[at].link(i)?)?;
+        Some(trace.strings.get(trace.lanes[track.0 as usize].name[row]))
+    };
+    let found: Vec<_> = (0..queue.len()).map(name).collect();
+    assert_eq!(found, [Some("aclnnMm"), Some("aclrtMalloc"), None]);
+    assert_eq!(ledger(&trace, "flow HostToDevice"), (6, 6, 0));
+}
+
 fn timeline(parts: &[&str]) -> Trace {
     let output = Output::new().file("trace_view.json", &format!("[{}]", parts.join(",\n")));
     read(&output.path("trace_view.json"))

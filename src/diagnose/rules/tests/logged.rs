@@ -44,6 +44,18 @@ fn why(d: &Diagnosis, rule: &str) -> bool {
     d.abstained.iter().any(|a| a.rule == rule && a.why.is_some())
 }
 
+/// A log of a start-up holds no step; that no device was recorded is no news of a log.
+#[test]
+fn a_log_without_steps_says_what_it_lacks() {
+    let mut sink = TraceBuilder::new("t", "log");
+    let (process, name) = (sink.process(0), sink.intern("num_requests_running"));
+    sink.counter(process, None, name, "", 0, 8.0);
+    let trace = sink.finish();
+    let analysis = analyze(&trace, &Packs::embedded().unwrap(), &Default::default());
+    let d = diagnosis(&(trace, analysis));
+    assert!(d.verdict.headline.text.en.starts_with("The log times no step"), "{:?}", d.verdict.headline);
+}
+
 #[test]
 fn rt22_speaks_of_logged_steps_and_all_else_abstains() {
     let steps: Vec<(&str, Ns)> = (0..40).map(|i| ("decode=8", if i % 10 == 9 { 9 * MS } else { 3 * MS })).collect();

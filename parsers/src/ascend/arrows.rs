@@ -1,0 +1,81 @@
+//! Calls of tasks whose own calls were left out of a timeline: below some level of detail the exporter drops the lower layers
+//! of CANN and keeps the arrows (`HostToDevice`) that began in them. An arrow begins on a thread at a time; the innermost call
+//! there is the one that made the task, or the one within which it was made.
+
+use model::Ns;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::layer::{Event, Layer, Names};
+
+/// Category of the arrows from calls to tasks.
+pub(super) const CATEGORY: &[u8] = b"HostToDevice";
+/// One of so many tasks must lack its call before arrows stand in: a few without, such as the marks of the profiler itself,
+/// are usual.
+const LACKING: usize = 2;
+/// Most calls, tasks and arrows that are kept in mind; timelines from which layers were dropped are small.
+const MOST: usize = 1 << 18;
+/// Calls that may lie within each other.
+const NESTED: usize = 64;
+
+/// A process and one of its threads or streams.
+type Thread = (i64, i64);
+
+/// Calls, tasks and arrows of a timeline whose names are not known yet.
+#[derive(Debug, Default)]
+pub(super) struct Arrows {
+    /// Thread, start, end and connection.
+    events: Vec<(Thread, Ns, Ns, i64)>,
+    begin: FxHashMap<i64, (Thread, Ns)>,
+    end: Vec<(i64, Thread, Ns)>,
+}
+
+impl Arrows {
+    /// Takes an event of the timeline.
+    pub fn take(&mut self, event: &Event<'_>) {
+        if self.events.len().max(self.begin.len()).max(self.end.len()) >= MOST {
+            return;
+        }
+        let thread = (event.pid.unwrap_or(-1), event.tid.unwrap_or(0));
+        match event.phase {
+            b'X' => {
+                let mut connection = None;
+                event.each_arg(|key, value| {
+                    if key == b"connection_id" {
+                        connection = value.int();
+                    }
+                });
+                let times = event.span().zip(connection);
+                self.events.extend(times.map(|((start, end), id)| (thread, start, end, id)));
+            }
+            b's' | b'f' if event.category() == CATEGORY => {
+                let (Some(id), Some(time)) = (event.id.and_then(|id| id.int()), event.time()) else { return };
+                match event.phase {
+                    b's' => drop(self.begin.insert(id, (thread, time))),
+                    _ => self.end.push((id, thread, time)),
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The connection of the call of each task, by the task's stream and start; none where tasks have their own calls.
+    pub fn settle(self, names: &Names) -> FxHashMap<(Thread, Ns), i64> {
+        let full = self.events.len().max(self.begin.len()).max(self.end.len()) >= MOST;
+        let of = |layer| self.events.iter().filter(move |(thread, ..)| names.layer(thread.0) == layer);
+        let called: FxHashSet<i64> = of(Layer::Cann).map(|(.., id)| *id).collect();
+        let tasks = of(Layer::Hardware).count();
+        let lacking = of(Layer::Hardware).filter(|(.., id)| !called.contains(id)).count();
+        if full || lacking == 0 || lacking < tasks.div_ceil(LACKING) {
+            return FxHashMap::default();
+        }
+        let mut calls: Vec<_> = of(Layer::Cann).collect();
+        calls.sort_unstable();
+        let innermost = |(thread, time): (Thread, Ns)| {
+            let after = calls.partition_point(|(other, start, ..)| (*other, *start) <= (thread, time));
+            let before = calls.get(after.saturating_sub(NESTED)..after)?.iter().rev();
+            before.take_while(|(other, ..)| *other == thread).find(|(_, _, end, _)| *end > time).map(|(.., id)| *id)
+        };
+        let call_of = |(id, task, start): &(i64, Thread, Ns)| Some(((*task, *start), innermost(*self.begin.get(id)?)?));
+        self.end.iter().filter_map(call_of).collect()
+    }
+}
