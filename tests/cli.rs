@@ -1,6 +1,8 @@
 //! The binary as scripts see it: exit codes, streams, and messages that say the next step.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod common;
+
 use std::{
     path::Path,
     process::{Command, Output, Stdio},
@@ -9,11 +11,7 @@ use std::{
 use model::{Category, Slice, TraceBuilder, TraceSink, TrackKey, TrackKind};
 use stratoscope::store;
 
-fn strato(arguments: &[&str], directory: &Path) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_strato"));
-    command.args(arguments).current_dir(directory).env_clear().env("LANG", "C.UTF-8");
-    command.output().unwrap()
-}
+use common::strato;
 
 fn code(output: &Output) -> i32 {
     output.status.code().unwrap()

@@ -1,15 +1,12 @@
 //! `strato diagnose`, `explain` and `rules` as scripts see them, on the samples.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::{
-    path::Path,
-    process::{Command, Output},
-};
+mod common;
+
+use std::{path::Path, process::Output};
 
 fn strato(arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_strato"));
-    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("sample-traces");
-    command.args(arguments).current_dir(samples).env_clear().env("LANG", "C.UTF-8").output().unwrap()
+    common::strato(arguments, &Path::new(env!("CARGO_MANIFEST_DIR")).join("sample-traces"))
 }
 
 fn code(output: &Output) -> i32 {
