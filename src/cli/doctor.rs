@@ -2,6 +2,8 @@
 
 mod machine;
 
+pub(super) use machine::available as available_memory;
+
 use std::{
     io::{self, IsTerminal, Write},
     path::PathBuf,

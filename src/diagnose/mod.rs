@@ -95,6 +95,7 @@ pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis 
     let gains = gain::Gains::new(analysis);
     let mut findings = gain::merged(findings);
     gains.estimate(&mut findings);
+    rules::cp13_shared_machine::temper(&cx, &mut findings);
     ranking::settle(&mut findings, analysis);
     let verdict = verdict::judge(&cx, &findings);
     let counterfactual = gains.together(&findings);
