@@ -97,6 +97,8 @@ fn without_a_path_the_engine_runs_here_and_is_held_against_what_this_machine_was
     let capture = &report["captures"][0];
     assert_eq!(capture["platform"]["vendor"], "cpu");
     assert_eq!((&capture["evidence"]["probes"], &capture["evidence"]["shapes"]), (&true.into(), &true.into()));
+    let held = capture["held_against_ceilings"]["rows"].as_array().unwrap();
+    assert!(held.iter().all(|row| row["reached"].as_f64().unwrap() > 0.0) && held.len() >= 3, "{held:?}");
     let said = capture["facts"]["measurement.sampler"].to_string();
     assert!(said.contains("% of one core"), "{said}");
     let abstained: Vec<&str> =

@@ -121,7 +121,9 @@ fn main() {
         layers += usize::from(2 * right > repeats);
         inside += usize::from(2 * within > repeats);
     }
-    println!("\nLayer right in {layers} of {cases}, truth inside the interval in {inside} of {cases}, by most repeats.");
+    println!(
+        "\nLayer right in {layers} of {cases}, truth inside the interval in {inside} of {cases}, by most repeats."
+    );
     if let Some(shares) = before.zip(Ticks::now().ok()).and_then(|(before, after)| after.since(&before)) {
         println!("Others had {:.1} % of the processors meanwhile.", 100.0 * shares.others());
     }

@@ -10,8 +10,8 @@ use engine::{
     run::{Engine, Mode},
 };
 use model::{
-    Beside, Category, Clock, CollectiveCall, CopyDetail, Detail, Device, KernelDetail, Ns, OpDetail, ProcessId, Provenance,
-    Severity, Slice, StringId, SyncKind, TraceSink, TrackId, TrackKey, TrackKind,
+    Beside, Category, Clock, CollectiveCall, CopyDetail, Detail, Device, KernelDetail, Ns, OpDetail, ProcessId,
+    Provenance, Severity, Slice, StringId, SyncKind, TraceSink, TrackId, TrackKey, TrackKind,
 };
 
 use crate::{host::Host, op_shapes, telemetry::Telemetry};
@@ -253,6 +253,7 @@ impl Writer<'_> {
         for (name, value) in [
             ("num_requests_running", batch),
             ("num_requests_waiting", 0),
+            ("num_preemptions", 0),
             ("num_scheduled_tokens", tokens),
             ("num_padded_tokens", program.shape.tokens),
         ] {
@@ -317,8 +318,7 @@ mod tests {
         let mut engine = Engine::new(preset("tiny").unwrap(), &mut Synthetic, options, &mut log).unwrap();
         engine.run(&mut log, |_| true).unwrap();
         let mut builder = TraceBuilder::new("run", "strato");
-        let facts =
-            Facts { model: "tiny", synthetic: true, ranks: "threads", host: &Host::read(), telemetry: None };
+        let facts = Facts { model: "tiny", synthetic: true, ranks: "threads", host: &Host::read(), telemetry: None };
         collect(&engine, &log, facts, &mut builder);
         (builder.finish(), engine.programs()[1].ops.len())
     }
@@ -386,6 +386,9 @@ mod tests {
         let facts = Facts { model: "tiny", synthetic: true, ranks: "threads", host: &host, telemetry: None };
         collect(&engine, &log, facts, &mut builder);
         let manifest = builder.finish().manifest;
-        assert_eq!((manifest.value("workload.output_len"), manifest.value("workload.stop_rule")), (Some("2"), Some("time")));
+        assert_eq!(
+            (manifest.value("workload.output_len"), manifest.value("workload.stop_rule")),
+            (Some("2"), Some("time"))
+        );
     }
 }

@@ -106,10 +106,11 @@ impl Sampler {
 fn own_time() -> Reading<Ns> {
     let path = "/proc/thread-self/schedstat";
     match std::fs::read_to_string(path) {
-        Ok(text) => text.split_whitespace().next().and_then(|ns| ns.parse().ok()).map_or_else(
-            || Reading::Unavailable(format!("{path} does not begin with a number")),
-            Reading::Value,
-        ),
+        Ok(text) => text
+            .split_whitespace()
+            .next()
+            .and_then(|ns| ns.parse().ok())
+            .map_or_else(|| Reading::Unavailable(format!("{path} does not begin with a number")), Reading::Value),
         Err(error) => Reading::Unavailable(format!("{path}: {error}")),
     }
 }

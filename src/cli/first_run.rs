@@ -21,12 +21,12 @@ use crate::i18n::{Lang, Text};
 const MODEL: &str = "qwen2.5-0.5b";
 const SMALL: &str = "tiny";
 /// Tokens of the prompt and to generate.
-const PROMPT: usize = 64;
+const PROMPT: usize = 32;
 const TOKENS: usize = 64;
 /// Time for each probe, of which there are five; making their memory ready comes on top.
-const PROBE: Duration = Duration::from_millis(1500);
+const PROBE: Duration = Duration::from_millis(1200);
 /// Time from the first token on after which no further step begins.
-const STEPS: Duration = Duration::from_secs(25);
+const STEPS: Duration = Duration::from_secs(15);
 /// Memory beside the weights: caches and buffers of the run, and what the probes read to get past every cache.
 const BESIDE: u64 = 1 << 30;
 

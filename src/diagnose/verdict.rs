@@ -12,7 +12,8 @@ use super::{
     level,
     rule::Context,
     rules::{
-        cp04_tracing_inflation as inflation, cp13_shared_machine as machine, late, reading, rt19_load_limited as load, rt21_speculation as speculation,
+        cp04_tracing_inflation as inflation, cp13_shared_machine as machine, late, reading, rt19_load_limited as load,
+        rt21_speculation as speculation,
     },
     sums,
 };

@@ -4,6 +4,7 @@
 //! every capture has its own under `captures`, and whatever belongs to one capture carries its `capture` id.
 
 mod finding;
+mod held;
 mod job;
 mod replay;
 mod shape;
@@ -217,6 +218,9 @@ fn capture(capture: &Capture, lang: Lang) -> serde_json::Value {
             "overlapping": integrity.overlapping,
         },
     });
+    if let Some((entries, held)) = json.as_object_mut().zip(capture.held.as_ref()) {
+        entries.insert("held_against_ceilings".to_owned(), held::held(held, lang));
+    }
     if let Some(entries) = json.as_object_mut().filter(|_| !capture.summaries.is_empty()) {
         entries.insert("sums".to_owned(), capture.summaries.run.iter().map(summary).collect());
         entries.insert("measured_alone".to_owned(), capture.summaries.isolated.iter().map(summary).collect());

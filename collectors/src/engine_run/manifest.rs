@@ -47,6 +47,8 @@ pub(super) fn manifest(engine: &Engine, log: &Log, facts: Facts<'_>, sink: &mut 
         // No prompt was seen before, and every token goes where the model sends it.
         ("workload.prefix_cache_hit", "0 %".to_owned()),
         ("workload.routing", "model".to_owned()),
+        ("workload.speculation", "none".to_owned()),
+        ("software.python", "none".to_owned()),
         ("workload.sampling", "greedy".to_owned()),
         ("service.scenario", if options.batch == 1 { "single stream" } else { "fixed batch" }.to_owned()),
         ("parallel.tp", ranks.to_string()),
@@ -58,7 +60,10 @@ pub(super) fn manifest(engine: &Engine, log: &Log, facts: Facts<'_>, sink: &mut 
         ("software.graph_mode", graph.to_owned()),
         ("hardware.vendor", "cpu".to_owned()),
         ("hardware.count", "1".to_owned()),
-        ("tuning.knobs", format!("{} threads, {}, {:?}", options.threads, options.isa.name(), options.level).to_lowercase()),
+        (
+            "tuning.knobs",
+            format!("{} threads, {}, {:?}", options.threads, options.isa.name(), options.level).to_lowercase(),
+        ),
     ] {
         sink.manifest(key, &value, Provenance::Observed);
     }

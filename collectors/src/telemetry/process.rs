@@ -35,8 +35,10 @@ impl Collector for Process {
         let faulted = read("/proc/self/stat").and_then(|text| faults(&text).ok_or_else(|| said("/proc/self/stat")));
         tell([MINOR, MAJOR], faulted.map(|counts| rates(&mut self.faults, counts)));
         let status = read("/proc/self/status");
-        let switched =
-            status.as_ref().map_err(Clone::clone).and_then(|text| switches(text).ok_or_else(|| said("/proc/self/status")));
+        let switched = status
+            .as_ref()
+            .map_err(Clone::clone)
+            .and_then(|text| switches(text).ok_or_else(|| said("/proc/self/status")));
         tell([VOLUNTARY, INVOLUNTARY], switched.map(|counts| rates(&mut self.switches, counts)));
         let bytes = status.and_then(|text| resident(&text).ok_or_else(|| said("/proc/self/status")));
         give(RESIDENT, bytes.map_or_else(Reading::Unavailable, |bytes| Reading::Value(bytes as f64)));
@@ -71,7 +73,8 @@ mod tests {
     use super::*;
 
     /// As Linux 6.18 writes them.
-    const STAT: &str = "7145 (cargo (a) b) S 7101 7145 7101 34816 7145 4194304 45161 1293 17 2 1029 201 3 1 20 0 5 0 9134 1";
+    const STAT: &str =
+        "7145 (cargo (a) b) S 7101 7145 7101 34816 7145 4194304 45161 1293 17 2 1029 201 3 1 20 0 5 0 9134 1";
     const STATUS: &str = "Name:\tstrato\nVmHWM:\t 1224 kB\nVmRSS:\t    1012 kB\nThreads:\t4\nvoluntary_ctxt_switches:\t42\nnonvoluntary_ctxt_switches:\t7\n";
 
     #[test]

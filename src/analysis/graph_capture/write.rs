@@ -1,8 +1,8 @@
 //! The ranges beside the queues of the run: operators with their shapes, and modules.
 
 use model::{
-    Beside, Category, Columns, Detail, ImportStat, LedgerRow, Ns, OpDetail, Provenance, Severity, StringId, Trace, Track,
-    trace::NO_CORRELATION,
+    Beside, Category, Columns, Detail, ImportStat, LedgerRow, Ns, OpDetail, Provenance, Severity, StringId, Trace,
+    Track, trace::NO_CORRELATION,
 };
 
 use super::{

@@ -86,11 +86,7 @@ pub(super) struct Done {
 ///
 /// # Errors
 /// When the run is none that the engine could do.
-pub(super) fn probed(
-    what: &What,
-    budget: Duration,
-    told: impl FnMut(&Probe, &[ProbeRow]),
-) -> anyhow::Result<ProbeRun> {
+pub(super) fn probed(what: &What, budget: Duration, told: impl FnMut(&Probe, &[ProbeRow])) -> anyhow::Result<ProbeRun> {
     let options = what.options()?;
     let programs = options.programs(&what.source()?.0, Shard { rank: 0, of: what.tp.max(1) })?;
     let products = Product::of_programs(&programs, options.dtype);

@@ -70,11 +70,12 @@ fn rank(
     let mut steps = Vec::new();
     // A run that nobody could look at is a run all the same.
     let sampler = looks.then(|| Sampler::start(log.clock, telemetry::PERIOD, telemetry::collectors()).ok()).flatten();
-    let began = Instant::now();
+    let mut decodes = None;
     let ran = engine.run(&mut log, |step| {
         tell(step);
         steps.push(step.clone());
-        what.at_most.is_none_or(|most| !alone || began.elapsed() < most)
+        let decodes: &Instant = decodes.get_or_insert_with(Instant::now);
+        what.at_most.is_none_or(|most| !alone || decodes.elapsed() < most)
     });
     let telemetry = sampler.and_then(Sampler::finish);
     ran?;

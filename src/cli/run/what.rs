@@ -62,7 +62,7 @@ pub struct What {
     /// Put a bottleneck or a fault into the run, NAME or NAME:key=value,…; 'help' lists them. Can be given several times.
     #[arg(long, value_name = "NAME")]
     pub(super) inject: Vec<String>,
-    /// Time after which a run of one rank ends, however many tokens it has generated.
+    /// Time from the first token on after which a run of one rank ends, however many it has generated.
     #[arg(skip)]
     #[serde(skip)]
     pub(super) at_most: Option<Duration>,
@@ -167,8 +167,14 @@ enum Instructions {
 }
 
 impl What {
-    /// A run of one rank that ends after a time, as the engine decodes by default.
-    pub(in crate::cli) fn within(at_most: Duration, model: &str, dtype: Weights, prompt_len: usize, r#gen: usize) -> Self {
+    /// A run of one rank that ends a time after its first token, as the engine decodes by default.
+    pub(in crate::cli) fn within(
+        at_most: Duration,
+        model: &str,
+        dtype: Weights,
+        prompt_len: usize,
+        r#gen: usize,
+    ) -> Self {
         Self { model: model.to_owned(), dtype, prompt_len, r#gen, at_most: Some(at_most), ..Self::default() }
     }
 

@@ -120,7 +120,9 @@ impl Rule for NodeGap {
             );
             let change = match usual {
                 true => Intervention::none(Layer::Runtime),
-                false => Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: closer(rank, class, node) },
+                false => {
+                    Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: closer(rank, class, node) }
+                }
             };
             let mut finding = cx
                 .finding(&DOC, rank, class, claim, trigger, change)
@@ -131,7 +133,10 @@ impl Rule for NodeGap {
                 ))
                 .against(least(usual, node));
             if let Some(node) = node {
-                let what = Text::new("an empty node of a replay takes, measured by a probe", "重放一个空节点的耗时（探针实测）");
+                let what = Text::new(
+                    "an empty node of a replay takes, measured by a probe",
+                    "重放一个空节点的耗时（探针实测）",
+                );
                 finding = finding.with(Evidence::new(what, Value::Ns(node), Vec::new()));
             }
             if usual {

@@ -5,6 +5,7 @@ mod answer;
 mod buckets;
 mod capture;
 mod findings;
+mod held;
 mod job;
 mod replay;
 mod replayed;
@@ -39,6 +40,7 @@ pub fn render(report: &Report, lang: Lang) -> String {
         steps::write(&mut page);
         time::write(&mut page);
         work::write(&mut page);
+        held::write(&mut page);
         replayed::write(&mut page);
         summaries::write(&mut page);
         findings::write(&mut page);

@@ -174,7 +174,8 @@ fn node(ns: f64) -> Vec<ProbeRow> {
 
 #[test]
 fn rt18_holds_gaps_against_what_a_probe_took_for_an_empty_node() {
-    let gains = |capture| diagnosis(&capture).findings.iter().any(|f| f.rule == "RT-18" && f.estimate.mid_gain_share() > 0.0);
+    let gains =
+        |capture| diagnosis(&capture).findings.iter().any(|f| f.rule == "RT-18" && f.estimate.mid_gain_share() > 0.0);
     assert!(gains(nodes(us(9))));
     assert!(gains(probed(nodes(us(9)), node(4_000.0))));
     assert!(!gains(probed(nodes(us(9)), node(5_000.0))), "less than twice the probe's");
@@ -200,4 +201,16 @@ fn rt18_takes_no_stall_for_the_gap_of_a_node() {
         r.token();
     });
     assert!(!fires("RT-18", &stalled));
+}
+
+#[test]
+fn the_steps_are_held_against_measured_ceilings_and_against_nothing_else() {
+    let slow = || run(4, [us(100), us(200), us(200)]);
+    assert_eq!(diagnosis(&slow()).held, None, "nobody probed");
+    let held = diagnosis(&probed(slow(), vec![bandwidth()])).held.unwrap();
+    // 4 layers of 3 products with 5 x 33.6 MB of weights in 500 µs: a third of the 1000 GB/s.
+    assert!((0.33..0.34).contains(&held.rows[0].reached), "{held:?}");
+    assert!((0.33..0.34).contains(&held.rows[1].reached), "{held:?}");
+    assert!(held.rows[2].reached < held.rows[0].reached, "a step is more than its products");
+    assert_eq!((held.rows.len(), held.noise), (3, None));
 }
