@@ -136,6 +136,7 @@ fn doctor_completions_and_man_come_from_this_machine_and_one_definition() {
         "governor",
         "numa",
         "memory",
+        "cpu_busy",
         "engine kernels: ",
         "kineto",
         "not on PATH",

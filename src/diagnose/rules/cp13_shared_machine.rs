@@ -102,15 +102,16 @@ pub fn starved(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Use> {
 
 /// Lowers what is said of a run that had too little of its machine.
 pub fn temper(cx: &Context<'_>, findings: &mut [Finding]) {
-    let starved: Vec<(u32, &str)> = cx
-        .main_classes()
-        .filter(|(rank, class)| starved(cx, rank, class).is_some())
-        .map(|(rank, class)| (rank.rank, class.key.as_str()))
-        .collect();
-    let concerned = |f: &&mut Finding| {
-        f.layer != Layer::Measurement && starved.iter().any(|(rank, class)| f.ranks.contains(rank) && f.class == *class)
+    let is_starved = |finding: &Finding| {
+        let ranks = cx.analysis.ranks.iter().filter(|rank| finding.ranks.contains(&rank.rank));
+        ranks
+            .flat_map(|rank| rank.classes.iter().map(move |class| (rank, class)))
+            .any(|(rank, class)| class.key == finding.class && starved(cx, rank, class).is_some())
     };
-    for finding in findings.iter_mut().filter(concerned) {
+    for finding in findings.iter_mut().filter(|f| f.layer != Layer::Measurement) {
+        if !is_starved(finding) {
+            continue;
+        }
         finding.severity = finding.severity.min(Severity::Low);
         finding.confidence = Confidence::Low;
         finding.competing.push(Competing::open(
@@ -126,8 +127,10 @@ impl Rule for SharedMachine {
     }
 
     fn check(&self, cx: &Context<'_>) -> Outcome {
-        let found = cx.main_classes().filter_map(|(rank, class)| {
-            let shared = Use::of(cx, rank, class).filter(|shared| shared.others >= OTHERS)?;
+        // Ranks on one machine share it: the one that had least of it speaks for them.
+        let uses = cx.main_classes().filter_map(|(rank, class)| Some((rank, class, Use::of(cx, rank, class)?)));
+        let most = uses.max_by(|a, b| a.2.others.total_cmp(&b.2.others)).filter(|(.., shared)| shared.others >= OTHERS);
+        let found = most.map(|(rank, class, shared)| {
             let claim = Message::new(
                 Text::new(
                     "Other processes had {others} of the processors' time while {class} ran, and the cores were busy for {busy}: its times are those of what was left of the machine.",
@@ -144,12 +147,12 @@ impl Rule for SharedMachine {
                 "（忙碌时间 − 本次运行各进程的时间）/ 全部核心时间",
             );
             let trigger = Trigger { formula, value: shared.others, threshold: OTHERS };
-            Some(about(cx, &DOC, rank, class, claim, trigger).with(Evidence::new(
+            about(cx, &DOC, rank, class, claim, trigger).with(Evidence::new(
                 Text::new("share of all cores' time in other hands", "其他进程占全部核心时间的比例"),
                 Value::Share(shared.others),
                 Vec::new(),
-            )))
+            ))
         });
-        found.collect()
+        found.into_iter().collect()
     }
 }
