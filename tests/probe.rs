@@ -4,7 +4,7 @@
 
 mod common;
 
-use std::{path::Path, process::Output};
+use std::process::Output;
 
 use common::strato;
 
