@@ -190,8 +190,8 @@ fn what_cannot_be_run_is_refused_with_the_reason() {
 #[cfg(target_os = "linux")]
 fn a_slow_rank_is_its_own_fault_and_not_the_links() {
     let directory = tempfile::tempdir().unwrap();
-    let run = ["run", "--model", "tiny", "--prompt-len", "16", "--gen", "40", "--tp", "2", "--ranks", "processes"];
-    let more = ["--threads", "1", "--inject", "slow_rank:rank=1,factor=40", "-o", "run.strato", "--quiet"];
+    let run = ["run", "--model", "tiny", "--prompt-len", "16", "--gen", "30", "--tp", "2", "--ranks", "processes"];
+    let more = ["--threads", "1", "--inject", "slow_rank:rank=1,factor=400", "-o", "run.strato", "--quiet"];
     assert_eq!(strato(&[&run[..], &more].concat(), directory.path()).status.code(), Some(0));
     let report = json(&strato(&["diagnose", "run.strato", "--format", "json"], directory.path()));
     let findings = report["findings"].as_array().unwrap();
