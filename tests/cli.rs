@@ -3,10 +3,7 @@
 
 mod common;
 
-use std::{
-    path::Path,
-    process::{Command, Output, Stdio},
-};
+use std::process::{Command, Output, Stdio};
 
 use model::{Category, Slice, TraceBuilder, TraceSink, TrackKey, TrackKind};
 use stratoscope::store;
