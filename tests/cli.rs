@@ -1,19 +1,14 @@
 //! The binary as scripts see it: exit codes, streams, and messages that say the next step.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::{
-    path::Path,
-    process::{Command, Output, Stdio},
-};
+mod common;
+
+use std::process::{Command, Output, Stdio};
 
 use model::{Category, Slice, TraceBuilder, TraceSink, TrackKey, TrackKind};
 use stratoscope::store;
 
-fn strato(arguments: &[&str], directory: &Path) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_strato"));
-    command.args(arguments).current_dir(directory).env_clear().env("LANG", "C.UTF-8");
-    command.output().unwrap()
-}
+use common::strato;
 
 fn code(output: &Output) -> i32 {
     output.status.code().unwrap()
@@ -138,6 +133,7 @@ fn doctor_completions_and_man_come_from_this_machine_and_one_definition() {
         "governor",
         "numa",
         "memory",
+        "cpu_busy",
         "engine kernels: ",
         "kineto",
         "not on PATH",

@@ -7,7 +7,6 @@ mod common;
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
-    process::Command,
 };
 
 use model::{Category, Trace, TrackKind};
@@ -15,8 +14,8 @@ use model::{Category, Trace, TrackKind};
 /// Count and total ns by name.
 type Sums = BTreeMap<String, (u64, i64)>;
 
-fn strato(args: &[&str]) -> std::process::Output {
-    Command::new(env!("CARGO_BIN_EXE_strato")).args(args).output().unwrap()
+fn strato(arguments: &[&str]) -> std::process::Output {
+    common::strato(arguments, Path::new("."))
 }
 
 fn sql(capture: &Path, query: &str) -> serde_json::Value {

@@ -1,15 +1,12 @@
 //! `strato diagnose`, `explain` and `rules` as scripts see them, on the samples.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::{
-    path::Path,
-    process::{Command, Output},
-};
+mod common;
+
+use std::{path::Path, process::Output};
 
 fn strato(arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_strato"));
-    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("sample-traces");
-    command.args(arguments).current_dir(samples).env_clear().env("LANG", "C.UTF-8").output().unwrap()
+    common::strato(arguments, &Path::new(env!("CARGO_MANIFEST_DIR")).join("sample-traces"))
 }
 
 fn code(output: &Output) -> i32 {
@@ -79,14 +76,37 @@ fn the_same_input_gives_the_same_report_and_only_a_terminal_gets_colour() {
 }
 
 #[test]
-fn without_a_path_the_samples_are_shown_and_said_to_be_simulated() {
-    let output = strato(&["diagnose"]);
+fn the_samples_are_shown_and_said_to_be_simulated() {
+    let output = strato(&["diagnose", "--samples"]);
     assert_eq!(code(&output), 0, "{}", err(&output));
     assert!(err(&output).contains("simulated samples"));
     let text = out(&output);
     for sample in [LAUNCH_BOUND, HEALTHY, "sync-per-layer.sqlite", "tensor-parallel-rocm.json.gz"] {
         assert!(text.contains(&format!("\n# Diagnosis of `{sample}`\n\n> **simulated**")), "{sample}");
     }
+}
+
+/// A small model stands for the one that a person gets: what is tested is what holds of both.
+#[test]
+fn without_a_path_the_engine_runs_here_and_is_held_against_what_this_machine_was_measured_to_do() {
+    let output = strato(&["diagnose", "--model", "tiny", "--format", "json"]);
+    assert_eq!(code(&output), 0, "{}", err(&output));
+    assert!(err(&output).contains("no PATH was given: probing this machine"), "{}", err(&output));
+    let report: serde_json::Value = serde_json::from_str(&out(&output)).unwrap();
+    assert_eq!(report["simulated"], false);
+    let capture = &report["captures"][0];
+    assert_eq!(capture["platform"]["vendor"], "cpu");
+    assert_eq!((&capture["evidence"]["probes"], &capture["evidence"]["shapes"]), (&true.into(), &true.into()));
+    let held = capture["held_against_ceilings"]["rows"].as_array().unwrap();
+    assert!(held.iter().all(|row| row["reached"].as_f64().unwrap() > 0.0) && held.len() >= 3, "{held:?}");
+    let said = capture["facts"]["measurement.sampler"].to_string();
+    assert!(said.contains("% of one core"), "{said}");
+    let abstained: Vec<&str> =
+        report["abstained"].as_array().unwrap().iter().map(|a| a["rule"].as_str().unwrap()).collect();
+    assert!(!abstained.iter().any(|rule| ["OP-01", "OP-02", "CP-10", "RT-19"].contains(rule)), "{abstained:?}");
+    let unknown = strato(&["diagnose", "--model", "gpt-5"]);
+    assert!(code(&unknown) == 2 && err(&unknown).contains("qwen2.5-0.5b"), "{}", err(&unknown));
+    assert_eq!(code(&strato(&["diagnose", HEALTHY, "--samples"])), 2);
 }
 
 #[test]

@@ -4,13 +4,13 @@
 
 mod common;
 
-use std::process::{Command, Output};
+use std::{path::Path, process::Output};
 
 const RUN: &str = "kineto/tl-vllm-decode-full";
 const CAPTURE: &str = "kineto/tl-vllm-decode-capture";
 
-fn strato(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_strato")).args(args).output().unwrap()
+fn strato(arguments: &[&str]) -> Output {
+    common::strato(arguments, Path::new("."))
 }
 
 #[test]

@@ -4,10 +4,7 @@
 
 mod common;
 
-use std::{
-    path::Path,
-    process::{Command, Output},
-};
+use std::path::Path;
 
 use model::{Conditions, KernelSummary, Metric, Ns, Trace, TraceBuilder, TraceSink, trace};
 use parsers::ReadError;
@@ -19,7 +16,7 @@ use stratoscope::{
     report::{Grade, Report, json, markdown},
 };
 
-use common::{analyze, corpus, read};
+use common::{analyze, corpus, read, strato};
 
 /// What a report says of a capture: the report, its JSON form, and whether the verdict refused for CP-07.
 fn reported(trace: &Trace) -> (Report, Value, bool) {
@@ -153,11 +150,6 @@ const PAGE: &str = r#""ID","Process ID","Kernel Name","Block Size","Grid Size","
 "1","42","nvjet_tst_64x8_64x16_1x4_h_bz_TNT","(384, 1, 1)","(132, 1, 1)","0","9.0","20.5","31.5","82.25"
 "2","42","void vllm::fused_add_rms_norm_kernel<c10::Half, (int)8>(T1 *, long, T1 *, const T1 *, float, int, int)","(256, 1, 1)","(8, 1, 1)","0","9.0","4.5","3.5","20.25"
 "#;
-
-fn strato(arguments: &[&str], directory: &Path) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_strato"));
-    command.args(arguments).current_dir(directory).env_clear().env("LANG", "C.UTF-8").output().unwrap()
-}
 
 fn out(arguments: &[&str], directory: &Path) -> String {
     let output = strato(arguments, directory);

@@ -4,18 +4,12 @@
 
 mod common;
 
-use std::{
-    path::Path,
-    process::{Command, Output},
-};
+use std::{path::Path, process::Output};
 
 use serde_json::Value;
 use stratoscope::{diagnose::rules::REGISTRY, platform::Packs};
 
-fn strato(arguments: &[&str], directory: &Path) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_strato"));
-    command.args(arguments).current_dir(directory).env_clear().env("LANG", "C.UTF-8").output().unwrap()
-}
+use common::strato;
 
 fn json(output: &Output) -> Value {
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));

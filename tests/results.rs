@@ -1,13 +1,16 @@
 //! What `strato diagnose --save` leaves in a capture file is what the report said.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod common;
+
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
-    process::{Command, Output},
 };
 
 use serde_json::Value;
+
+use common::strato;
 
 const LAUNCH_BOUND: &str = "launch-bound-eager.json.gz";
 const PARALLEL: &str = "tensor-parallel-rocm.json.gz";
@@ -15,11 +18,6 @@ const SAMPLES: [&str; 4] = [LAUNCH_BOUND, PARALLEL, "sync-per-layer.sqlite", "he
 
 fn sample(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("sample-traces").join(name)
-}
-
-fn strato(arguments: &[&str], directory: &Path) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_strato"));
-    command.args(arguments).current_dir(directory).env_clear().env("LANG", "C.UTF-8").output().unwrap()
 }
 
 /// What a command that succeeds prints.

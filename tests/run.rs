@@ -1,15 +1,14 @@
 //! `strato run`: real runs of the reference engine, and what a diagnosis makes of them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod common;
+
 use std::{
     path::Path,
     process::{Command, Output},
 };
 
-fn strato(arguments: &[&str], directory: &Path) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_strato"));
-    command.args(arguments).current_dir(directory).env_clear().env("LANG", "C.UTF-8").output().unwrap()
-}
+use common::strato;
 
 fn json(output: &Output) -> serde_json::Value {
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
@@ -184,4 +183,40 @@ fn what_cannot_be_run_is_refused_with_the_reason() {
         assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
         assert!(said.contains(words), "{arguments:?}: {said}");
     }
+}
+
+/// Processes as on a cluster: each rank by its own clock, and the collectives show only that one of them comes late.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_slow_rank_is_its_own_fault_and_not_the_links() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = ["run", "--model", "tiny", "--prompt-len", "16", "--gen", "30", "--tp", "2", "--ranks", "processes"];
+    let more = ["--threads", "1", "--inject", "slow_rank:rank=1,factor=400", "-o", "run.strato", "--quiet"];
+    assert_eq!(strato(&[&run[..], &more].concat(), directory.path()).status.code(), Some(0));
+    let report = json(&strato(&["diagnose", "run.strato", "--format", "json"], directory.path()));
+    let findings = report["findings"].as_array().unwrap();
+    let late = findings.iter().find(|f| f["rule"] == "CM-01").unwrap_or_else(|| panic!("no late rank: {findings:#?}"));
+    assert_eq!(late["scope"]["ranks"], serde_json::json!([1]), "{late:#}");
+    assert!(["operator", "runtime"].iter().any(|layer| late["layer"] == *layer), "{late:#}");
+    // What other processes do to a rank inside a collective may look like its link, but never as grave.
+    let blamed = |f: &&serde_json::Value| {
+        f["layer"] == "communication" && !["info", "low"].contains(&f["severity"].as_str().unwrap())
+    };
+    assert!(!findings.iter().any(|f| blamed(&f)), "{findings:#?}");
+    assert_ne!(report["verdict"]["layer"], "communication");
+}
+
+#[test]
+fn probes_of_the_runs_own_shapes_and_counters_of_the_machine_are_kept_in_its_capture() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = strato(&[TINY, &["--mode", "graph", "--probe", "-o", "run.strato"]].concat(), directory.path());
+    assert_eq!(run.status.code(), Some(0), "{}", String::from_utf8_lossy(&run.stderr));
+    let probed = rows(directory.path(), "SELECT DISTINCT probe FROM probe_result ORDER BY probe");
+    assert_eq!(probed, ["gemm", "launch", "product", "read", "replay"]);
+    let known = rows(directory.path(), "SELECT count(*) FROM counter");
+    assert!(known[0].parse::<u32>().unwrap() > 0, "{known:?}");
+    let report = json(&strato(&["diagnose", "run.strato", "--format", "json"], directory.path()));
+    let abstained = report["abstained"].as_array().unwrap();
+    // A replay says nothing of what its nodes work on; the engine that made the graph does.
+    assert!(!abstained.iter().any(|a| a["rule"] == "OP-01" || a["rule"] == "OP-02"), "{abstained:#?}");
 }

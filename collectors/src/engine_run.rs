@@ -10,11 +10,16 @@ use engine::{
     run::{Engine, Mode},
 };
 use model::{
-    Category, Clock, CollectiveCall, CopyDetail, Detail, Device, KernelDetail, Ns, OpDetail, ProcessId, Provenance,
-    Reading, Severity, Slice, StringId, SyncKind, TraceSink, TrackId, TrackKey, TrackKind,
+    Beside, Category, Clock, CollectiveCall, CopyDetail, Detail, Device, KernelDetail, Ns, OpDetail, ProcessId,
+    Provenance, Severity, Slice, StringId, SyncKind, TraceSink, TrackId, TrackKey, TrackKind,
 };
 
-use crate::{host::Host, op_shapes};
+use crate::{host::Host, op_shapes, telemetry::Telemetry};
+
+mod manifest;
+
+pub use manifest::TRUTH;
+use manifest::manifest;
 
 /// What is not in the log: which model was run, and what is known of the machine.
 #[derive(Clone, Copy, Debug)]
@@ -27,12 +32,14 @@ pub struct Facts<'f> {
     pub ranks: &'f str,
     /// The machine.
     pub host: &'f Host,
+    /// What the machine did meanwhile, by the run's clock; absent where nobody looked.
+    pub telemetry: Option<&'f Telemetry>,
 }
 
 /// Writes what the engine recorded into `sink`.
 pub fn collect(engine: &Engine, log: &Log, facts: Facts<'_>, sink: &mut dyn TraceSink) {
     sink.clock(Clock::AsIs { unix_zero: log.clock.unix_zero });
-    manifest(engine, facts, sink);
+    manifest(engine, log, facts, sink);
     let process = sink.process(0);
     let shard = engine.shard();
     let rank = u32::try_from(shard.rank).ok().filter(|_| shard.of > 1);
@@ -55,8 +62,16 @@ pub fn collect(engine: &Engine, log: &Log, facts: Facts<'_>, sink: &mut dyn Trac
         worker
     });
     let workers = workers.collect();
+    let operators = (engine.options().mode == Mode::Graph).then(|| {
+        sink.manifest(Beside::MATCH, "every operator, by the engine's own program", Provenance::Observed);
+        let queue = track(TrackKind::DeviceQueue, 0);
+        let operators = sink.track(Beside::Operators.key(queue));
+        sink.name_track(operators, "operators of the replay");
+        operators
+    });
     let names = engine.programs().map(|program| Names::of(program, engine, sink));
-    let mut writer = Writer { sink, process, host, queue, workers, engine, names, correlation: 0, collectives: 0 };
+    let mut writer =
+        Writer { sink, process, host, queue, workers, operators, engine, names, correlation: 0, collectives: 0 };
     let mut steps = log.records();
     while let Some(first) = steps.first() {
         let (step, rest) = steps.split_at(steps.iter().take_while(|record| record.step == first.step).count());
@@ -66,74 +81,20 @@ pub fn collect(engine: &Engine, log: &Log, facts: Facts<'_>, sink: &mut dyn Trac
     let kept = log.records().len() as u64;
     let time = log.records().iter().filter(|r| r.kind == Kind::Step).map(|r| r.host.end - r.host.start).sum();
     sink.ledger("engine record", kept + log.dropped, kept, time, "steps, operators and calls of the run");
+    if let Some(telemetry) = facts.telemetry {
+        telemetry.write(process, sink);
+    }
     if log.dropped > 0 {
         sink.stat("record_full", Severity::DataLoss, log.dropped, None);
     }
-}
-
-/// What was put into a run on purpose. It stands beside the capture to score a diagnosis, which must not read it.
-pub const TRUTH: &str = "truth.injected";
-
-fn manifest(engine: &Engine, facts: Facts<'_>, sink: &mut dyn TraceSink) {
-    let (config, options) = (engine.config(), engine.options());
-    let weights = if facts.synthetic { "synthetic, from tensor names" } else { "checkpoint" };
-    let graph = if options.mode == Mode::Graph { "full graph" } else { "eager" };
-    let faults = &options.faults.asked;
-    if !faults.is_empty() {
-        sink.manifest(TRUTH, &faults.join(" "), Provenance::Observed);
-    }
-    let ranks = engine.shard().of;
-    if ranks > 1 {
-        let library = format!("stratoscope shared memory between {}", facts.ranks);
-        sink.manifest("software.comm_library", &library, Provenance::Observed);
-    }
-    for (key, value) in [
-        ("model.name", facts.model.to_owned()),
-        ("model.revision", weights.to_owned()),
-        ("model.config_hash", format!("{:016x}", config.fingerprint())),
-        ("model.layers", config.layers.to_string()),
-        ("precision.weights", options.dtype.name().to_owned()),
-        ("precision.activations", "f32".to_owned()),
-        ("precision.kv", "f32".to_owned()),
-        ("precision.accumulation", "f32".to_owned()),
-        ("precision.logits", "f32".to_owned()),
-        ("workload.prompt_len", options.prompt.to_string()),
-        ("workload.output_len", options.steps.to_string()),
-        ("workload.requests", options.batch.to_string()),
-        ("workload.arrival", "fixed batch".to_owned()),
-        ("workload.concurrency", options.batch.to_string()),
-        ("workload.stop_rule", "number of tokens".to_owned()),
-        ("workload.sampling", "greedy".to_owned()),
-        ("service.scenario", if options.batch == 1 { "single stream" } else { "fixed batch" }.to_owned()),
-        ("parallel.tp", ranks.to_string()),
-        ("parallel.world_size", ranks.to_string()),
-        ("caps.batch", options.batch.to_string()),
-        ("measurement.traced", "by the engine itself".to_owned()),
-        ("measurement.timer", "monotonic clock of the host".to_owned()),
-        ("software.engine", concat!("stratoscope ", env!("CARGO_PKG_VERSION")).to_owned()),
-        ("software.graph_mode", graph.to_owned()),
-        ("hardware.vendor", "cpu".to_owned()),
-        ("hardware.count", "1".to_owned()),
-        ("tuning.knobs", format!("{} threads, {}, {:?}", options.threads, options.isa.name(), options.level)),
-    ] {
-        sink.manifest(key, &value, Provenance::Observed);
-    }
-    let mut read = |key: &str, reading: Option<String>| {
-        if let Some(value) = reading {
-            sink.manifest(key, &value, Provenance::Observed);
-        }
-    };
-    let text = |reading: &Reading<String>| reading.value().cloned();
-    read("hardware.device", text(&facts.host.cpu));
-    read("hardware.cpu", text(&facts.host.cpu));
-    read("hardware.memory_bytes", facts.host.memory_bytes.value().map(i64::to_string));
-    read("software.driver", text(&facts.host.system));
 }
 
 /// Names of the operators of a program, in its order.
 struct Names {
     /// As the host calls them, with their layer.
     ops: Vec<StringId>,
+    /// The same without their layer.
+    plain: Vec<StringId>,
     /// As the device runs them, with type and instruction set.
     kernels: Vec<StringId>,
     shapes: Vec<Detail>,
@@ -150,6 +111,7 @@ impl Names {
         };
         Self {
             ops: program.ops.iter().map(|op| sink.intern(&on_host(op))).collect(),
+            plain: program.ops.iter().map(|op| sink.intern(op.name.text())).collect(),
             kernels: program
                 .ops
                 .iter()
@@ -188,6 +150,8 @@ struct Writer<'w> {
     host: TrackId,
     queue: TrackId,
     workers: Vec<TrackId>,
+    /// Where the operators of replays are told, which no call of the host shows.
+    operators: Option<TrackId>,
     engine: &'w Engine,
     /// Of the prompt and of a decode step.
     names: [Names; 2],
@@ -264,7 +228,12 @@ impl Writer<'_> {
             Kind::Replay => self.on_host("strato_graph_launch", Category::HostApi, record.host, Some(replay), None),
             Kind::ReplayedOp(op) => {
                 let node = KernelDetail { graph: Some(1), graph_node: Some(i64::from(op)), ..KernelDetail::default() };
-                self.kernel(record, shares, op as usize, replay, node);
+                let names = &self.names[usize::from(record.step > 0)];
+                let (op, shapes) = (op as usize, names.shapes.get(op as usize).cloned());
+                if let Some((track, name)) = self.operators.zip(names.plain.get(op).copied()) {
+                    self.put(track, name, Category::DeviceRange, record.device, None, shapes.as_ref());
+                }
+                self.kernel(record, shares, op, replay, node);
             }
         }
     }
@@ -278,6 +247,19 @@ impl Writer<'_> {
             format!("strato decode {} bs={batch} ctx={}", record.step, batch * context)
         };
         self.on_host(&name, Category::UserRange, record.host, None, None);
+        // What a scheduler would say: every sequence is there from the first step to the last, and none waits.
+        let program = self.engine.programs()[usize::from(record.step > 0)];
+        let tokens = if record.step == 0 { batch * options.prompt } else { batch };
+        for (name, value) in [
+            ("num_requests_running", batch),
+            ("num_requests_waiting", 0),
+            ("num_preemptions", 0),
+            ("num_scheduled_tokens", tokens),
+            ("num_padded_tokens", program.shape.tokens),
+        ] {
+            let name = self.sink.intern(name);
+            self.sink.counter(self.process, None, name, "", record.host.start, value as f64);
+        }
     }
 
     fn kernel(&mut self, record: &Record, shares: &[Span], op: usize, correlation: i64, mut detail: KernelDetail) {
@@ -336,7 +318,7 @@ mod tests {
         let mut engine = Engine::new(preset("tiny").unwrap(), &mut Synthetic, options, &mut log).unwrap();
         engine.run(&mut log, |_| true).unwrap();
         let mut builder = TraceBuilder::new("run", "strato");
-        let facts = Facts { model: "tiny", synthetic: true, ranks: "threads", host: &Host::read() };
+        let facts = Facts { model: "tiny", synthetic: true, ranks: "threads", host: &Host::read(), telemetry: None };
         collect(&engine, &log, facts, &mut builder);
         (builder.finish(), engine.programs()[1].ops.len())
     }
@@ -350,8 +332,11 @@ mod tests {
             assert_eq!(lane.len(), 4 * ops, "{mode:?}");
             assert!((0..lane.len()).all(|i| lane.link(i).is_some()), "{mode:?}");
             assert!(lane.depth.iter().all(|depth| *depth == 0), "kernels do not overlap");
+            let is_worker = |key: &TrackKey| {
+                key.kind == TrackKind::DeviceAnnotation && key.context.is_some_and(|number| number >= 0)
+            };
             let workers: Vec<_> = (0..trace.tracks.len())
-                .filter(|track| trace.tracks[*track].key.kind == TrackKind::DeviceAnnotation)
+                .filter(|track| is_worker(&trace.tracks[*track].key))
                 .map(|track| &trace.lanes[track])
                 .collect();
             assert_eq!(workers.len(), 2);
@@ -360,8 +345,13 @@ mod tests {
                 let end = workers.iter().map(|worker| worker.end(i)).max();
                 assert_eq!((start, end), (Some(lane.start[i]), Some(lane.end(i))), "{mode:?} operator {i}");
             }
-            let waits = &trace.counters[0];
-            assert_eq!((waits.value.len(), waits.value.iter().all(|wait| *wait >= 0.0)), (4, true));
+            let counted = |name: &str| -> &[f64] {
+                &trace.counters.iter().find(|c| trace.strings.get(c.name) == name).unwrap().value
+            };
+            assert!(counted("worker_wait").len() == 4 && counted("worker_wait").iter().all(|wait| *wait >= 0.0));
+            assert_eq!(counted("num_scheduled_tokens"), [4.0, 1.0, 1.0, 1.0]);
+            assert_eq!(counted("num_padded_tokens"), [4.0, 1.0, 1.0, 1.0]);
+            assert_eq!(counted("num_requests_waiting"), [0.0; 4]);
             let name = trace.strings.get(lane.name[lane.len() - 1]);
             assert!(name.starts_with("strato_argmax_bf16_"), "{name}");
             assert_eq!(
@@ -369,5 +359,36 @@ mod tests {
                 Some(if mode == Mode::Graph { "full graph" } else { "eager" })
             );
         }
+    }
+
+    #[test]
+    fn every_replayed_operator_is_told_with_its_shapes() {
+        let (trace, ops) = trace(Mode::Graph);
+        let queue = trace.tracks.iter().find(|track| track.key.kind == TrackKind::DeviceQueue).unwrap().key;
+        let beside = trace.tracks.iter().position(|track| track.key == Beside::Operators.key(queue)).unwrap();
+        let lane = &trace.lanes[beside];
+        // The prompt is launched operator by operator.
+        assert_eq!(lane.len(), 3 * ops);
+        let down = (0..lane.len()).find(|i| trace.strings.get(lane.name[*i]) == "down_proj").unwrap();
+        let Some(Detail::Op(op)) = trace.detail(lane, down) else { panic!("no shapes") };
+        assert!(op.shapes.is_some_and(|shapes| trace.strings.get(shapes).starts_with("[[1, ")));
+        assert!(trace.manifest.value(Beside::MATCH).is_some());
+    }
+
+    #[test]
+    fn a_run_that_ended_early_says_so() {
+        let options = RunOptions { prompt: 4, steps: 9, threads: 1, ..RunOptions::default() };
+        let mut log = Log::with_capacity(4096, 1);
+        let mut engine = Engine::new(preset("tiny").unwrap(), &mut Synthetic, options, &mut log).unwrap();
+        engine.run(&mut log, |step| step.number < 2).unwrap();
+        let mut builder = TraceBuilder::new("run", "strato");
+        let host = Host::read();
+        let facts = Facts { model: "tiny", synthetic: true, ranks: "threads", host: &host, telemetry: None };
+        collect(&engine, &log, facts, &mut builder);
+        let manifest = builder.finish().manifest;
+        assert_eq!(
+            (manifest.value("workload.output_len"), manifest.value("workload.stop_rule")),
+            (Some("2"), Some("time"))
+        );
     }
 }

@@ -41,4 +41,4 @@ pub use strings::{StringId, Strings};
 pub use summary::{Conditions, KernelSummary, Metric};
 pub use time::{Ns, Span};
 pub use trace::{Columns, CounterTrack, SliceId, Trace, TraceBuilder};
-pub use track::{Device, Process, ProcessId, Reading, Track, TrackId, TrackKey, TrackKind};
+pub use track::{Beside, Device, Process, ProcessId, Reading, Track, TrackId, TrackKey, TrackKind};

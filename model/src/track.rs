@@ -110,6 +110,29 @@ pub struct TrackKey {
     pub id: i64,
 }
 
+/// What a track beside a queue tells of the kernels that a graph replay runs on it: its ranges lie where the kernels do. The
+/// manifest field [`Beside::MATCH`] says how it is known; without the field there are no such tracks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beside {
+    /// Operators with their shapes.
+    Operators = 2,
+    /// Modules.
+    Modules = 3,
+}
+
+impl Beside {
+    /// Manifest field that tells how many replayed kernels are known, and from what.
+    pub const MATCH: &str = "graph_capture.match";
+
+    /// The key of the track. Profilers number contexts from 0 on, so negative ones are free; the queue's own context stays
+    /// recognisable, because two contexts may number their queues alike.
+    pub fn key(self, queue: TrackKey) -> TrackKey {
+        let own = queue.context.map_or(0, |context| context.max(0).saturating_add(1)).saturating_mul(2);
+        let context = (-(self as i64)).saturating_sub(own);
+        TrackKey { kind: TrackKind::DeviceAnnotation, context: Some(context), ..queue }
+    }
+}
+
 /// A track of a capture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Track {

@@ -34,7 +34,11 @@ mod timer;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use engine::{Dtype, cpu::Isa};
+use engine::{
+    Dtype,
+    cpu::Isa,
+    program::{OpKind, Program},
+};
 use model::{ProbeRow, ProbeRun, ProbeUnit, Reading, Setting, Statistic};
 
 pub use caches::sizes as cache_sizes;
@@ -54,6 +58,28 @@ pub struct Product {
     pub inputs: usize,
     /// Type of the matrix.
     pub dtype: Dtype,
+}
+
+impl Product {
+    /// The distinct matrix products of programs whose weights are of a type, largest first.
+    pub fn of_programs<'p>(programs: impl IntoIterator<Item = &'p Program>, dtype: Dtype) -> Vec<Self> {
+        let mut found = Vec::new();
+        for program in programs {
+            for op in &program.ops {
+                let OpKind::Linear { x, rows, .. } = &op.kind else { continue };
+                let Some(x) = program.buffer(*x) else { continue };
+                let product = Self { rows: x.rows, outputs: rows.len(), inputs: x.width, dtype };
+                found.extend((!found.contains(&product)).then_some(product));
+            }
+        }
+        Self::sort(&mut found);
+        found
+    }
+
+    /// Puts the largest first: where there are too many to measure, they are the ones that matter.
+    pub fn sort(products: &mut [Self]) {
+        products.sort_by_key(|product| std::cmp::Reverse(product.rows * product.outputs * product.inputs));
+    }
 }
 
 /// How the machine is probed.

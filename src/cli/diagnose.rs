@@ -10,6 +10,7 @@ use clap::ValueEnum;
 use super::{
     Global,
     exit::{Exit, Usage},
+    first_run,
     kernel_metrics::KernelMetrics,
     output::Kind,
     probed::Probed,
@@ -32,12 +33,19 @@ const MAX_RANKS: usize = 1024;
 
 /// Say which layer takes the time of a decode step, and why.
 ///
-/// Without PATH the simulated samples that come with the program are diagnosed.
+/// Without PATH the reference engine runs on this machine's CPU, after probes of the machine, and that run is diagnosed.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     /// Trace files, profiler output directories or capture files.
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
+    /// Diagnose the simulated samples that come with the program.
+    #[arg(long, conflicts_with = "paths")]
+    samples: bool,
+    /// Model that the engine runs where no PATH is given: a named shape or the directory of a checkpoint [default: what fits
+    /// the memory].
+    #[arg(long, value_name = "NAME|DIR", conflicts_with_all = ["paths", "samples"])]
+    model: Option<String>,
     /// Form of the report.
     #[arg(long, value_enum, default_value_t = Form::Md)]
     format: Form,
@@ -135,18 +143,21 @@ fn build(global: &Global, arguments: &Arguments, packs: &Packs, lang: Lang) -> a
         Usage(format!("cannot write to '{}': {e}; set TMPDIR to a writable directory", std::env::temp_dir().display()))
     };
     let unpacked = tempfile::tempdir().map_err(refused)?;
-    let paths = if arguments.paths.is_empty() {
+    let mut traces = if arguments.samples {
         if !arguments.quiet {
-            say(Text::new(
-                "strato: no PATH was given; these are the simulated samples that come with the program (strato diagnose PATH reads yours)",
-                "strato：未指定 PATH；以下是程序自带的模拟样例（用 strato diagnose PATH 读取您的采集）",
-            ).get(lang));
+            let text = Text::new(
+                "strato: these are the simulated samples that come with the program",
+                "strato：以下是程序自带的模拟样例",
+            );
+            say(text.get(lang));
         }
-        samples::unpack(unpacked.path()).map_err(refused)?
+        let samples = samples::unpack(unpacked.path()).map_err(refused)?;
+        source::open_with(&samples, &arguments.source, packs, &bar)?
+    } else if arguments.paths.is_empty() {
+        vec![first_run::capture(arguments.model.as_deref(), arguments.quiet, lang)?]
     } else {
-        arguments.paths.clone()
+        source::open_with(&arguments.paths, &arguments.source, packs, &bar)?
     };
-    let mut traces = source::open_with(&paths, &arguments.source, packs, &bar)?;
     arguments.kernel_metrics.attach(&mut traces, &bar)?;
     arguments.probed.attach(&mut traces, &bar)?;
     drop(bar);

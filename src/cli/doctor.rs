@@ -2,6 +2,8 @@
 
 mod machine;
 
+pub(super) use machine::available as available_memory;
+
 use std::{
     io::{self, IsTerminal, Write},
     path::PathBuf,
@@ -54,6 +56,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("huge pages", |_| machine::huge_pages()),
     ("governor", |_| machine::governor()),
     ("numa", |_| machine::numa()),
+    ("counters", |_| machine::counters()),
     ("formats", formats),
     ("nsys", nsys),
     ("locale", locale),

@@ -14,6 +14,7 @@ mod completions;
 mod diagnose;
 mod doctor;
 mod explain;
+mod first_run;
 mod import;
 mod kernel_metrics;
 mod man;

@@ -8,8 +8,8 @@ use std::{
 use clap::ValueEnum;
 use collectors::host::Host;
 use engine::Dtype;
-use model::{Detail, ProbeRun, Provenance, Reading, Trace, TraceBuilder, TraceSink};
-use probes::{Product, REGISTRY, Setup};
+use model::{Detail, ProbeRow, ProbeRun, Provenance, Reading, Trace, TraceBuilder, TraceSink};
+use probes::{Probe, Product, REGISTRY, Setup};
 use serde_json::{Value, json};
 
 use super::{
@@ -89,22 +89,14 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     let setup = Setup { budget: Duration::from_millis(arguments.budget), ..Setup::default() };
     let products = arguments.like.as_deref().map(products).transpose()?.unwrap_or_default();
     let setup = Setup { threads: arguments.threads.unwrap_or(setup.threads), products, ..setup };
-    let picks = |probe: &probes::Probe| arguments.only.is_empty() || arguments.only.iter().any(|n| n == probe.name);
-    let mut run = probes::run(&setup, picks, |probe, rows| {
+    let picks = |probe: &Probe| arguments.only.is_empty() || arguments.only.iter().any(|n| n == probe.name);
+    let host = Host::read();
+    let run = ceilings(&setup, &host, picks, |probe, rows| {
         if !arguments.quiet {
             let about = Text::new(probe.about[0], probe.about[1]).get(lang);
             say(&format!("strato: {}: {about} ({})", probe.name, rows.len()));
         }
     });
-    let host = Host::read();
-    let mut facts = vec![
-        (ProbeRun::DEVICE.to_owned(), host.cpu.clone()),
-        ("system".to_owned(), host.system.clone()),
-        ("cores".to_owned(), shown(&host.cores)),
-        ("memory_bytes".to_owned(), shown(&host.memory_bytes)),
-    ];
-    facts.append(&mut run.provenance);
-    run.provenance = facts;
     let (text, kind) = match arguments.format {
         Form::Md => (markdown(&run, lang), Kind::Markdown),
         Form::Json => (format!("{:#}\n", document(&run)), Kind::Data),
@@ -117,6 +109,24 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
         global.deliver(&text, kind, arguments.output.as_deref())?;
     }
     Ok(Exit::Done)
+}
+
+/// Runs the probes that `picks` takes and says what machine they are of; `told` gets each with its rows as it ends.
+pub(super) fn ceilings(
+    setup: &Setup,
+    host: &Host,
+    picks: impl Fn(&Probe) -> bool,
+    told: impl FnMut(&Probe, &[ProbeRow]),
+) -> ProbeRun {
+    let mut run = probes::run(setup, picks, told);
+    let mut facts = vec![
+        (ProbeRun::DEVICE.to_owned(), host.cpu.clone()),
+        ("system".to_owned(), host.system.clone()),
+        ("cores".to_owned(), shown(&host.cores)),
+        ("memory_bytes".to_owned(), shown(&host.memory_bytes)),
+    ];
+    facts.append(&mut run.provenance);
+    ProbeRun { provenance: facts, ..run }
 }
 
 /// The matrix products of a run, largest first, as far as the engine has their type of weights.
@@ -145,7 +155,7 @@ fn products(like: &Path) -> anyhow::Result<Vec<Product>> {
         ))
         .into());
     }
-    found.sort_by_key(|product| std::cmp::Reverse(product.rows * product.outputs * product.inputs));
+    Product::sort(&mut found);
     Ok(found)
 }
 

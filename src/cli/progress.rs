@@ -1,4 +1,4 @@
-//! The progress bar of long reads: on stderr, only on a terminal, and only after half a second.
+//! The progress bar of long work: on stderr, only on a terminal, and only after half a second.
 
 use std::{
     io::IsTerminal,
@@ -14,7 +14,7 @@ use super::terminal_text::plain;
 /// Work that is over sooner than this needs no bar.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Shows how far the reading of files is.
+/// Shows how far the work is.
 pub struct Bar {
     bar: ProgressBar,
     start: Instant,
@@ -40,7 +40,12 @@ impl Bar {
 
     /// The file that is now worked on, and what is done to it.
     pub fn stage(&self, doing: &str, path: &Path) {
-        self.bar.set_message(format!("{doing} {}", plain(&path.display().to_string())));
+        self.doing(&format!("{doing} {}", path.display()));
+    }
+
+    /// What is now being done.
+    pub fn doing(&self, what: &str) {
+        self.bar.set_message(plain(what).into_owned());
         self.at(0, 0);
     }
 

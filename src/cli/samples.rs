@@ -1,4 +1,4 @@
-//! The sample captures, built into the program: what `strato diagnose` shows when it is given nothing.
+//! The sample captures, built into the program: what `strato diagnose --samples` shows.
 
 use std::path::Path;
 

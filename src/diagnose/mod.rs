@@ -7,6 +7,7 @@ pub mod estimate;
 pub mod explain;
 pub mod finding;
 pub mod gain;
+pub mod held;
 pub mod level;
 pub mod ranking;
 pub mod rule;
@@ -37,6 +38,8 @@ pub struct Diagnosis {
     pub abstained: Vec<Abstention>,
     /// The answer in one sentence.
     pub verdict: Verdict,
+    /// The steps with the most time, held against what the device was measured to be able to do.
+    pub held: Option<held::Held>,
     /// How far the replay can be trusted, and what the first findings gain together.
     pub counterfactual: Counterfactual,
 }
@@ -95,8 +98,9 @@ pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis 
     let gains = gain::Gains::new(analysis);
     let mut findings = gain::merged(findings);
     gains.estimate(&mut findings);
+    rules::cp13_shared_machine::temper(&cx, &mut findings);
     ranking::settle(&mut findings, analysis);
     let verdict = verdict::judge(&cx, &findings);
     let counterfactual = gains.together(&findings);
-    Diagnosis { findings, abstained, verdict, counterfactual }
+    Diagnosis { findings, abstained, verdict, held: held::of(&cx), counterfactual }
 }

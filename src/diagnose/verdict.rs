@@ -12,7 +12,8 @@ use super::{
     level,
     rule::Context,
     rules::{
-        cp04_tracing_inflation as inflation, late, reading, rt19_load_limited as load, rt21_speculation as speculation,
+        cp04_tracing_inflation as inflation, cp13_shared_machine as machine, late, reading, rt19_load_limited as load,
+        rt21_speculation as speculation,
     },
     sums,
 };
@@ -126,6 +127,14 @@ pub fn judge(cx: &Context<'_>, findings: &[Finding]) -> Verdict {
         );
         let args = [("subject", subject(rank, class)), ("ratio", Value::Ratio(ratio))];
         return undecided(Message::new(text, args), vec!["CP-04"]);
+    }
+    if let Some(shared) = machine::starved(cx, rank, class) {
+        let text = Text::new(
+            "{subject} ({class}): {lasts} {step}; other processes had {others} of the processors' time meanwhile and no core was free, so the steps show what was left of the machine and the capture allows no verdict: run again on a quiet one.",
+            "{subject}（{class}）：{lasts} {step}；期间其他进程占用了 {others} 的处理器时间且没有空闲核心，各步只反映机器的余力，该采集不足以下结论：请在空闲时重跑。",
+        );
+        let args = step_args(rank, class).into_iter().chain([("others", Value::Share(shared.others))]);
+        return undecided(Message::new(text, args), vec!["CP-13"]);
     }
     let opaque = opaque(class);
     if opaque > OPAQUE {

@@ -49,6 +49,7 @@ impl Capture {
             job: JobPart::build(analysis),
             verdict: diagnosis.verdict.clone(),
             findings: diagnosis.findings.clone(),
+            held: diagnosis.held.clone(),
             counterfactual: diagnosis.counterfactual.clone(),
             abstained: diagnosis.abstained.clone(),
             mapping: mapping(trace, analysis),

@@ -4,6 +4,7 @@
 //! every capture has its own under `captures`, and whatever belongs to one capture carries its `capture` id.
 
 mod finding;
+mod held;
 mod job;
 mod job_sums;
 mod replay;
@@ -220,6 +221,9 @@ fn capture(capture: &Capture, lang: Lang) -> serde_json::Value {
     });
     if let Some(entries) = json.as_object_mut().filter(|_| !capture.job_sums.is_empty()) {
         entries.insert("job_sums".to_owned(), job_sums::totals(&capture.job_sums));
+    }
+    if let Some((entries, held)) = json.as_object_mut().zip(capture.held.as_ref()) {
+        entries.insert("held_against_ceilings".to_owned(), held::held(held, lang));
     }
     if let Some(entries) = json.as_object_mut().filter(|_| !capture.summaries.is_empty()) {
         entries.insert("sums".to_owned(), capture.summaries.run.iter().map(summary).collect());

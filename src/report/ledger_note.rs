@@ -21,6 +21,7 @@ const NOTES: &[(&str, &str)] = &[
     ("allocator totals, kept as counters", "分配器总量，作为计数器保留"),
     ("not kept: instants mark no work", "未保留：瞬时事件不代表任何工作"),
     ("counters", "计数器"),
+    ("counters of the machine and of the process", "机器与进程的计数器"),
     ("names of processes and threads; sort orders and labels are not kept", "进程与线程名称；排序与标签不保留"),
     (
         "not kept: correlation ids in the arguments say the same, one to one",

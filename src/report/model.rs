@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     analysis::{Analysis, Anchor, Layer, Selection, job_sums::JobTotals, steps::Shadow},
-    diagnose::{Abstention, Counterfactual, Diagnosis, Finding, Severity, Verdict},
+    diagnose::{Abstention, Counterfactual, Diagnosis, Finding, Severity, Verdict, held::Held},
 };
 
 /// Steps from which a 95th percentile (nearest rank) is not simply the slowest step.
@@ -71,6 +71,8 @@ pub struct Capture {
     pub verdict: Verdict,
     /// Findings, the most important first.
     pub findings: Vec<Finding>,
+    /// The steps with the most time beside what the device was measured to be able to do.
+    pub held: Option<Held>,
     /// What the replay says beside the single estimates.
     pub counterfactual: Counterfactual,
     /// Rules that could not decide.

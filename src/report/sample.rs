@@ -88,6 +88,7 @@ fn capture(simulated: bool) -> Capture {
             missing: vec![Message::plain(Text::new("Measured ceilings of the platform.", "平台的实测上限。"))],
         },
         findings: vec![finding()],
+        held: None,
         counterfactual: Counterfactual {
             checks: vec![RankCheck {
                 rank: 0,

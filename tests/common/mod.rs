@@ -1,16 +1,25 @@
-//! What the integration tests share: simulated captures, the corpus, and edits of a capture.
+//! What the integration tests share: the program, simulated captures, the corpus, and edits of a capture.
 
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 pub mod buckets;
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
 
 use model::{Category, Clock, Detail, Ns, Slice, Trace, TraceBuilder, TraceSink, TrackKey};
 use stratoscope::{
     analysis::{self, Analysis, Options},
     platform::Packs,
 };
+
+/// The program in a directory, without the environment of whoever runs the tests.
+pub fn strato(arguments: &[&str], directory: &Path) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_strato"));
+    command.args(arguments).current_dir(directory).env_clear().env("LANG", "C.UTF-8").output().unwrap()
+}
 
 /// Reads a trace file.
 pub fn read(path: &Path) -> Trace {

@@ -108,7 +108,10 @@ impl Default for RunOptions {
 
 impl RunOptions {
     /// The programs of the prompt and of a decode step, as a rank runs them.
-    pub(super) fn programs(&self, config: &Config, shard: Shard) -> Result<[Program; 2], Error> {
+    ///
+    /// # Errors
+    /// [`Error::Request`] when the ranks cannot have equal parts.
+    pub fn programs(&self, config: &Config, shard: Shard) -> Result<[Program; 2], Error> {
         let part = config.part(shard)?;
         let program = |tokens| -> Result<Program, Error> {
             let shape = Shape { tokens, sequences: self.sequences(), logits: Logits::Last, level: self.level };

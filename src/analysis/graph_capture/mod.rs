@@ -13,7 +13,7 @@
 
 use std::collections::BTreeSet;
 
-use model::{Category, Columns, Ns, SliceId, Trace, TrackId, TrackKey, TrackKind};
+use model::{Beside, Category, Columns, Ns, SliceId, Trace, TrackId, TrackKey, TrackKind};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::platform::{HostCall, Packs};
@@ -23,8 +23,6 @@ mod fit;
 #[cfg(test)]
 mod tests;
 mod write;
-
-pub use write::MATCH;
 
 /// Share of a replay's kernels that must find a launch of their name for the graph to be theirs: own value. Graphs of two
 /// batch sizes differ in more, and kernels that the library chose anew after the capture in less.
@@ -166,25 +164,6 @@ fn is(trace: &Trace, track: usize, kind: TrackKind) -> bool {
     trace.tracks.get(track).is_some_and(|track| track.key.kind == kind)
 }
 
-/// What a track beside a queue tells of its replayed kernels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Beside {
-    /// Operators with their shapes.
-    Operators = 2,
-    /// Modules.
-    Modules = 3,
-}
-
-impl Beside {
-    /// The key of the track. Profilers number contexts from 0 on, so negative ones are free; the queue's own context stays
-    /// recognisable, because two contexts may number their queues alike.
-    fn key(self, queue: TrackKey) -> TrackKey {
-        let own = queue.context.map_or(0, |context| context.max(0).saturating_add(1)).saturating_mul(2);
-        let context = (-(self as i64)).saturating_sub(own);
-        TrackKey { kind: TrackKind::DeviceAnnotation, context: Some(context), ..queue }
-    }
-}
-
 /// Tracks with what a graph capture gave to replayed kernels.
 #[derive(Clone, Debug, Default)]
 pub struct Tracks(FxHashMap<TrackKey, TrackId>);
@@ -192,7 +171,7 @@ pub struct Tracks(FxHashMap<TrackKey, TrackId>);
 impl Tracks {
     /// Those of a capture.
     pub fn of(trace: &Trace) -> Self {
-        if trace.manifest.value(MATCH).is_none() {
+        if trace.manifest.value(Beside::MATCH).is_none() {
             return Self::default();
         }
         let tracks = trace.tracks.iter().zip(0u32..).filter(|(track, _)| track.key.kind == TrackKind::DeviceAnnotation);

@@ -1,19 +1,17 @@
 //! The ranges beside the queues of the run: operators with their shapes, and modules.
 
 use model::{
-    Category, Columns, Detail, ImportStat, LedgerRow, Ns, OpDetail, Provenance, Severity, StringId, Trace, Track,
-    trace::NO_CORRELATION,
+    Beside, Category, Columns, Detail, ImportStat, LedgerRow, Ns, OpDetail, Provenance, Severity, StringId, Trace,
+    Track, trace::NO_CORRELATION,
 };
 
 use super::{
-    Beside, Fit, Node,
+    Fit, Node,
     captured::{self, Graph},
     fit::{Found, is_name},
     list,
 };
 
-/// Manifest field that tells how many kernels found their launch.
-pub const MATCH: &str = "graph_capture.match";
 /// What stands for no slice and no detail in the columns.
 const NONE: u32 = u32::MAX;
 
@@ -138,7 +136,7 @@ fn tell(run: &mut Trace, capture: &Trace, fit: &Fit, time: Ns) {
     let share = 100.0 * fit.matched as f64 / fit.kernels.max(1) as f64;
     let how = if fit.by_name { "by name and order" } else { "by order only: the launches do not name their kernels" };
     let said = format!("{} of {} replayed kernels ({share:.1} %), {how}", fit.matched, fit.kernels);
-    let mut facts = vec![("graph_capture.source", source.to_owned()), (MATCH, said)];
+    let mut facts = vec![("graph_capture.source", source.to_owned()), (Beside::MATCH, said)];
     if !fit.graphs.is_empty() {
         facts.push(("graph_capture.graphs", list(&fit.graphs)));
     }

@@ -1,9 +1,9 @@
 //! What this machine can do for the CPU engine: instruction sets, cores, caches, memory, huge pages, governor, NUMA. What
 //! cannot be read has the reason in its place.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, time::Duration};
 
-use collectors::host::Host;
+use collectors::{host::Host, telemetry};
 use engine::cpu::Isa;
 use model::Reading;
 
@@ -113,6 +113,42 @@ pub fn memory() -> Finding {
         };
         Finding::good(format!("{:.1} GiB, {free}, {limit}", total as f64 / GIB))
     }))
+}
+
+/// Counters that can be sampled beside a run, and why the others cannot.
+pub fn counters() -> Finding {
+    let mut told = std::collections::BTreeMap::new();
+    for mut collector in telemetry::collectors() {
+        collector.look(0, &mut |counter, value| drop(told.insert(counter.name, value)));
+        // What is a rate needs two looks, and the kernel's clock ticks every ten milliseconds.
+        std::thread::sleep(Duration::from_millis(25));
+        collector.look(25_000_000, &mut |counter, value| drop(told.insert(counter.name, value)));
+    }
+    let read = told.iter().filter(|(_, value)| value.value().is_some()).map(|(name, _)| *name).collect::<Vec<_>>();
+    let lacking: Vec<String> = told
+        .iter()
+        .filter_map(|(name, value)| match value {
+            Reading::Unavailable(reason) => Some(format!("no {name} ({reason})")),
+            Reading::Value(_) => None,
+        })
+        .collect();
+    if lacking.is_empty() {
+        return Finding::good(read.join(", "));
+    }
+    Finding::lacking(
+        format!("{}; {}", read.join(", "), lacking.join("; ")),
+        "the clock needs a frequency driver, power the right to read /sys/class/powercap (root): virtual machines have neither",
+    )
+}
+
+/// Memory that a process may still take, bytes: what is available, and what the limit of its group leaves; `None` where the
+/// system does not say.
+pub fn available() -> Option<u64> {
+    let free = kibibytes(&read("/proc/meminfo").ok()?, "MemAvailable")? * 1024.0;
+    let number = |path| read(path).ok().and_then(|text| text.parse::<f64>().ok());
+    let group = number("/sys/fs/cgroup/memory.max").zip(number("/sys/fs/cgroup/memory.current"));
+    let left = group.map_or(f64::INFINITY, |(most, used)| (most - used).max(0.0));
+    Some(free.min(left) as u64)
 }
 
 fn kibibytes(meminfo: &str, key: &str) -> Option<f64> {

@@ -7,27 +7,30 @@ use std::{
 };
 
 use clap::ValueEnum;
+use collectors::host::Host;
 use engine::{
+    Shard,
     cpu::Isa,
     inject,
     run::{RunOptions, StepDone},
 };
-use model::Trace;
+use model::{ProbeRow, ProbeRun, Trace};
+use probes::{Probe, Product, Setup};
 
 use super::{
     Global,
     exit::{Exit, Missing, Usage},
-    say, target,
+    probe, say, target,
 };
-use crate::store;
+use crate::{diagnose::rules::ceilings, store};
 
 mod ranks;
 mod summary;
 mod what;
 
-use summary::milliseconds;
+pub(super) use summary::milliseconds;
 use what::RanksAre;
-pub(super) use what::What;
+pub(super) use what::{Weights, What};
 
 /// Time between two lines of progress.
 const PROGRESS: Duration = Duration::from_secs(2);
@@ -46,6 +49,10 @@ pub struct Arguments {
     /// Capture file to write; an earlier capture file of that name is replaced.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Measure what this machine can do at best before the run, and keep it in the capture: every probe that a diagnosis
+    /// reads, under the run's own threads and shapes.
+    #[arg(long)]
+    probe: bool,
     /// Print one JSON object instead of lines.
     #[arg(long)]
     json: bool,
@@ -74,6 +81,19 @@ pub(super) struct Done {
     pub bytes: usize,
 }
 
+/// What the machine can do at best under the conditions of a run: its threads, instruction set and matrix products. Only the
+/// probes that a diagnosis reads, with so much time each; `told` gets each with its rows as it ends.
+///
+/// # Errors
+/// When the run is none that the engine could do.
+pub(super) fn probed(what: &What, budget: Duration, told: impl FnMut(&Probe, &[ProbeRow])) -> anyhow::Result<ProbeRun> {
+    let options = what.options()?;
+    let programs = options.programs(&what.source()?.0, Shard { rank: 0, of: what.tp.max(1) })?;
+    let products = Product::of_programs(&programs, options.dtype);
+    let setup = Setup { threads: options.threads, isa: options.isa, budget, products };
+    Ok(probe::ceilings(&setup, &Host::read(), |probe| ceilings::PROBES.contains(&probe.name), told))
+}
+
 /// Runs the engine and records it; `tell` is told of every step.
 pub(super) fn capture(what: &What, mut tell: impl FnMut(&StepDone) + Send) -> anyhow::Result<Done> {
     let options = what.options()?;
@@ -91,7 +111,7 @@ pub(super) fn capture(what: &What, mut tell: impl FnMut(&StepDone) + Send) -> an
 }
 
 pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit> {
-    let Arguments { backend: Backend::Cpu, what, output, json, quiet, as_rank } = arguments;
+    let Arguments { backend: Backend::Cpu, what, output, probe, json, quiet, as_rank } = arguments;
     if let Some(order) = &as_rank {
         ranks::obey(order)?;
         return Ok(Exit::Done);
@@ -107,16 +127,25 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
         target::check(output, &[])?;
     }
     let loud = !quiet && !json;
+    let found = probe.then(|| {
+        probed(&what, probes::BUDGET, |probe, _| {
+            if loud {
+                say(&format!("strato: probed {}", probe.name));
+            }
+        })
+    });
+    let found = found.transpose()?;
     if loud {
         say(&format!("strato: making the weights of {} ready", what.model));
     }
     let mut told = Instant::now();
-    let done = capture(&what, |step| {
+    let mut done = capture(&what, |step| {
         if loud && told.elapsed() > PROGRESS {
             told = Instant::now();
             say(&format!("step {}: {}", step.number, milliseconds(step.span.end - step.span.start)));
         }
     })?;
+    done.trace.probes = found.unwrap_or_default();
     if let Some(output) = &output {
         store::save(output, std::slice::from_ref(&done.trace))?;
         global.note(|| format!("wrote {}", output.display()));

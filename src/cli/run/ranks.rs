@@ -6,11 +6,15 @@ use std::{
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use anyhow::Context;
-use collectors::{engine_run, host::Host};
+use collectors::{
+    engine_run,
+    host::Host,
+    telemetry::{self, Sampler},
+};
 use engine::{
     Error,
     cpu::{Communicator, PATIENCE, Region, World},
@@ -59,19 +63,29 @@ fn rank(
     let ops = 160 * config.layers + 160;
     let room = ops.saturating_mul(options.steps + 2).min(1 << 24);
     let mut log = Log::with_capacity(room, options.threads);
+    // Ranks that are threads of one process have one machine and one process to look at.
+    let looks = ranks.as_ref().is_none_or(|ranks| ranks.shard().rank == 0) || what.ranks == super::RanksAre::Processes;
+    let alone = ranks.is_none();
     let mut engine = Engine::of_rank(config, &mut *source, options, ranks, &mut log)?;
     let mut steps = Vec::new();
-    engine.run(&mut log, |step| {
+    // A run that nobody could look at is a run all the same.
+    let sampler = looks.then(|| Sampler::start(log.clock, telemetry::PERIOD, telemetry::collectors()).ok()).flatten();
+    let mut decodes = None;
+    let ran = engine.run(&mut log, |step| {
         tell(step);
         steps.push(step.clone());
-        true
-    })?;
+        let decodes: &Instant = decodes.get_or_insert_with(Instant::now);
+        what.at_most.is_none_or(|most| !alone || decodes.elapsed() < most)
+    });
+    let telemetry = sampler.and_then(Sampler::finish);
+    ran?;
     let mut builder = TraceBuilder::new(format!("{} on this CPU", what.model), "strato");
     let facts = engine_run::Facts {
         model: &what.model,
         synthetic: preset(&what.model).is_some(),
         ranks: what.ranks.text(),
         host: &Host::read(),
+        telemetry: telemetry.as_ref(),
     };
     engine_run::collect(&engine, &log, facts, &mut builder);
     Ok((builder.finish(), steps))

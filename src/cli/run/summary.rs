@@ -80,6 +80,6 @@ pub(super) fn lines(out: &mut dyn Write, what: &What, done: &Done, output: Optio
 }
 
 /// A time for people.
-pub(super) fn milliseconds(ns: i64) -> String {
+pub(in crate::cli) fn milliseconds(ns: i64) -> String {
     format!("{:.2} ms", ns as f64 / 1e6)
 }

@@ -1,6 +1,6 @@
 //! What is run: the options of the command line, and the engine's of the same meaning.
 
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
 use clap::ValueEnum;
 use engine::{
@@ -19,10 +19,10 @@ use crate::cli::exit::Usage;
 pub struct What {
     /// Named shape, or directory of a checkpoint.
     #[arg(long, default_value = "qwen2.5-0.5b", value_name = "NAME|DIR")]
-    pub(super) model: String,
+    pub(in crate::cli) model: String,
     /// Type of the weights.
     #[arg(long, value_enum, default_value_t = Weights::Bf16)]
-    dtype: Weights,
+    pub(in crate::cli) dtype: Weights,
     /// Sequences that are decoded together.
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub(super) batch: usize,
@@ -62,6 +62,10 @@ pub struct What {
     /// Put a bottleneck or a fault into the run, NAME or NAME:key=value,…; 'help' lists them. Can be given several times.
     #[arg(long, value_name = "NAME")]
     pub(super) inject: Vec<String>,
+    /// Time from the first token on after which a run of one rank ends, however many it has generated.
+    #[arg(skip)]
+    #[serde(skip)]
+    pub(super) at_most: Option<Duration>,
 }
 
 impl Default for What {
@@ -83,6 +87,7 @@ impl Default for What {
             sync: Waits::Step,
             sampling: Chooser::Device,
             inject: Vec::new(),
+            at_most: None,
         }
     }
 }
@@ -107,11 +112,23 @@ impl RanksAre {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
-enum Weights {
+pub(in crate::cli) enum Weights {
     F32,
     F16,
     Bf16,
     Q8,
+}
+
+impl Weights {
+    /// The engine's name for it.
+    pub(in crate::cli) fn dtype(self) -> Dtype {
+        match self {
+            Self::F32 => Dtype::F32,
+            Self::F16 => Dtype::F16,
+            Self::Bf16 => Dtype::Bf16,
+            Self::Q8 => Dtype::Q8,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
@@ -150,6 +167,17 @@ enum Instructions {
 }
 
 impl What {
+    /// A run of one rank that ends a time after its first token, as the engine decodes by default.
+    pub(in crate::cli) fn within(
+        at_most: Duration,
+        model: &str,
+        dtype: Weights,
+        prompt_len: usize,
+        r#gen: usize,
+    ) -> Self {
+        Self { model: model.to_owned(), dtype, prompt_len, r#gen, at_most: Some(at_most), ..Self::default() }
+    }
+
     /// The same as the engine takes it.
     ///
     /// # Errors
@@ -157,12 +185,7 @@ impl What {
     pub(super) fn options(&self) -> Result<RunOptions, engine::Error> {
         let default = RunOptions::default();
         let mut options = RunOptions {
-            dtype: match self.dtype {
-                Weights::F32 => Dtype::F32,
-                Weights::F16 => Dtype::F16,
-                Weights::Bf16 => Dtype::Bf16,
-                Weights::Q8 => Dtype::Q8,
-            },
+            dtype: self.dtype.dtype(),
             mode: if self.mode == Start::Graph { Mode::Graph } else { Mode::Eager },
             level: match self.level {
                 Division::Composite => Level::Composite,

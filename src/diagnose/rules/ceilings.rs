@@ -11,6 +11,8 @@ use crate::{
     platform::Chip,
 };
 
+/// The probes whose rows any rule reads.
+pub const PROBES: [&str; 5] = ["launch", "replay", "read", "gemm", "product"];
 /// Share of the published bandwidth of a memory that good kernels reach (BabelStream on A100, H100 and H200: 90 to 93 %).
 const REACHED: f64 = 0.92;
 /// Most rows of a product that memory bounds on every device: the ridges of today's lie above a hundred rows.
@@ -106,6 +108,13 @@ impl<'a> Ceilings<'a> {
     pub fn floor(&self) -> Option<Ns> {
         let rows = self.rows("launch", "floor").map(|(_, statistic)| statistic.median);
         rows.min_by(f64::total_cmp).map(|ns| ns.round() as Ns)
+    }
+
+    /// What an empty node of a replay takes, ns.
+    pub fn node(&self) -> Option<Ns> {
+        let rows = self.rows("replay", "node").map(|(_, statistic)| statistic.median);
+        // Where the run's number of threads is not known, the slowest: nothing is called slow by it.
+        rows.max_by(f64::total_cmp).map(|ns| ns.round() as Ns)
     }
 
     /// The time that a product takes at best and as a rule, ns; `None` where its bytes are unknown, or where arithmetic may

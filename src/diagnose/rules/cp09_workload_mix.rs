@@ -40,8 +40,8 @@ static DOC: Doc = Doc {
     ),
     source: Text::new("5 %: own value.", "5%：自定值。"),
     guards: Text::new(
-        "Statistics, findings and estimates are always those of one class; this finding only says that they do not speak for the whole run.",
-        "统计、发现与估计始终只针对单个类别；本条只说明它们不代表整个运行。",
+        "Statistics, findings and estimates are always those of one class; this finding only says that they do not speak for the whole run. A run that says of itself that its batch is fixed (workload.arrival) is not mixed: its prompt comes once.",
+        "统计、发现与估计始终只针对单个类别；本条只说明它们不代表整个运行。自述为固定批（workload.arrival）的运行不算混合：其提示只在开头出现一次。",
     ),
     verify: Text::new(
         "Compare per class, or repeat the run with a fixed batch that has left its prefill behind.",
@@ -59,6 +59,10 @@ impl Rule for WorkloadMix {
     }
 
     fn check(&self, cx: &Context<'_>) -> Outcome {
+        // A batch that stays together has its prompt once, before everything else.
+        if cx.trace.manifest.value("workload.arrival") == Some("fixed batch") {
+            return Outcome::Quiet;
+        }
         // Ranks of a job run the same steps: the first speaks for them.
         reading::marked(cx).find_map(|(rank, class)| mixed(cx, rank, class)).into_iter().collect()
     }

@@ -1,7 +1,7 @@
 //! The rule catalogue: one file and one line per rule.
 
 mod beside;
-mod ceilings;
+pub mod ceilings;
 mod change;
 mod cm01_late_rank;
 mod cm05_missing_overlap;
@@ -21,6 +21,7 @@ mod cp07_sum_above_wall;
 mod cp08_unexplained;
 mod cp09_workload_mix;
 mod cp10_synthetic_load;
+pub mod cp13_shared_machine;
 mod dtype;
 mod excess;
 mod exposed;
@@ -142,6 +143,7 @@ pub const REGISTRY: &[&dyn Rule] = &[
     &cp08_unexplained::Unexplained,
     &cp09_workload_mix::WorkloadMix,
     &cp10_synthetic_load::SyntheticLoad,
+    &cp13_shared_machine::SharedMachine,
 ];
 
 /// The rule with this id, in any letter case.

@@ -98,7 +98,9 @@ fn replays(rank: &Rank) -> impl Iterator<Item = &Class> {
 }
 
 fn padded<'a>(cx: &Context<'_>, rank: &'a Rank) -> Vec<Size<'a>> {
-    let counted: Vec<Size<'a>> = replays(rank).filter_map(|class| counted(cx, rank, class)).collect();
+    // What the engine counts of its steps holds however they are launched.
+    let decodes = rank.classes.iter().filter(|c| c.stage == Stage::Decode && c.steady > 0);
+    let counted: Vec<Size<'a>> = decodes.filter_map(|class| counted(cx, rank, class)).collect();
     if !counted.is_empty() {
         return counted;
     }
@@ -175,10 +177,17 @@ fn wasted(cx: &Context<'_>, rank: &Rank, size: &Size<'_>, sizes: &[Size<'_>]) ->
     let cost = Cost { per_step: removes.unwrap_or(0), share: ratio, most };
     let saying = Saying {
         formula: Text::new("tokens of the replayed graph / tokens of the step", "重放图的 token 数 / 本步的 token 数"),
-        claim: Text::new(
-            "A step of {class} decodes {real} tokens and replays a graph for {padded} ({ratio}).",
-            "{class} 每步解码 {real} 个 token，却重放 {padded} 个 token 的图（{ratio}）。",
-        ),
+        claim: if class.graph == GraphMode::Eager {
+            Text::new(
+                "A step of {class} decodes {real} tokens and computes {padded} ({ratio}).",
+                "{class} 每步解码 {real} 个 token，却计算 {padded} 个（{ratio}）。",
+            )
+        } else {
+            Text::new(
+                "A step of {class} decodes {real} tokens and replays a graph for {padded} ({ratio}).",
+                "{class} 每步解码 {real} 个 token，却重放 {padded} 个 token 的图（{ratio}）。",
+            )
+        },
         more: vec![
             ("real", Value::Count(u64::from(size.real))),
             ("padded", Value::Count(u64::from(size.padded))),
@@ -188,7 +197,11 @@ fn wasted(cx: &Context<'_>, rank: &Rank, size: &Size<'_>, sizes: &[Size<'_>]) ->
     };
     let rows = rank.steady_steps(class).flat_map(|s| reading::graph_launches(rank, s)).map(|c| c.slice);
     let mut finding = Exposed { cx, doc: &DOC, rank, class }.finding(RATIO, &cost, saying).with(Evidence::new(
-        Text::new("tokens that the replayed graph was captured for", "重放的图捕获时的 token 数"),
+        if class.graph == GraphMode::Eager {
+            Text::new("tokens that the step computes, by the engine's count", "本步计算的 token 数（引擎计数）")
+        } else {
+            Text::new("tokens that the replayed graph was captured for", "重放的图捕获时的 token 数")
+        },
         Value::Count(u64::from(size.padded)),
         reading::sample(rows),
     ));

@@ -65,6 +65,10 @@ impl Rule for Gil {
     }
 
     fn check(&self, cx: &Context<'_>) -> Outcome {
+        // There is no lock to wait for in a program without an interpreter.
+        if cx.trace.manifest.value("software.python") == Some("none") {
+            return Outcome::Quiet;
+        }
         let frames = |c: &Category| *c == Category::PythonFrame;
         if !cx.trace.lanes.iter().any(|lane| lane.category.iter().any(frames)) {
             return Outcome::Abstain(Message::plain(Text::new(

@@ -64,6 +64,9 @@ impl Rule for Speculation {
     }
 
     fn check(&self, cx: &Context<'_>) -> Outcome {
+        if cx.trace.manifest.value("workload.speculation") == Some("none") {
+            return Outcome::Quiet;
+        }
         let scheduler = Scheduler::of(cx.trace);
         let drafts = |s: &Step| counted(&scheduler, s).map_or(0.0, |(drafted, _)| drafted);
         let (mut found, mut blind, mut any) = (Vec::new(), false, false);

@@ -89,7 +89,7 @@ pub(super) fn finding(capture: &Capture, finding: &Finding, lang: Lang) -> Found
 }
 
 /// A value as JSON with the name of its unit; text has none.
-fn quantity(value: &Value, lang: Lang) -> (serde_json::Value, &'static str) {
+pub(super) fn quantity(value: &Value, lang: Lang) -> (serde_json::Value, &'static str) {
     match value {
         Value::Ns(ns) => ((*ns).into(), "ns"),
         Value::Share(share) => ((*share).into(), "share"),

@@ -5,6 +5,7 @@ mod answer;
 mod buckets;
 mod capture;
 mod findings;
+mod held;
 mod job;
 mod job_sums;
 mod replay;
@@ -40,6 +41,7 @@ pub fn render(report: &Report, lang: Lang) -> String {
         steps::write(&mut page);
         time::write(&mut page);
         work::write(&mut page);
+        held::write(&mut page);
         replayed::write(&mut page);
         summaries::write(&mut page);
         job_sums::write(&mut page);

@@ -1,8 +1,9 @@
 //! What the replayed kernels are part of, where the capture of their graph was given.
 
+use model::Beside;
+
 use super::Page;
 use crate::{
-    analysis::graph_capture::MATCH,
     i18n::{Text, Value},
     report::{
         table::{Align, Table},
@@ -15,14 +16,14 @@ const SHAPES: usize = 80;
 
 /// Writes the match rate and the table.
 pub(super) fn write(page: &mut Page<'_>) {
-    let said = page.capture.facts.iter().find(|(key, ..)| key == MATCH).map(|(_, value, _)| value.clone());
+    let said = page.capture.facts.iter().find(|(key, ..)| key == Beside::MATCH).map(|(_, value, _)| value.clone());
     let Some(said) = said else { return };
     page.heading(Text::new("What the replayed kernels are", "被回放的内核是什么"));
     page.paragraph(&page.fill(
         Text::new(
-            "A replay runs its kernels under one call that says of none what it is part of. The trace of the graph's capture does: {said}. \
+            "A replay runs its kernels under one call that says of none what it is part of. What was captured into the graph does: {said}. \
              The times are those of the replay; operators, shapes and modules are those of the capture.",
-            "回放在一次调用下执行全部内核，该调用不说明它们是什么；图捕获阶段的 trace 则说明了：{said}。\
+            "回放在一次调用下执行全部内核，该调用不说明它们是什么；图中捕获的内容则说明了：{said}。\
              时间取自回放，算子、形状与模块取自捕获阶段。",
         ),
         [("said", Value::Raw(said))],

@@ -160,3 +160,57 @@ fn op08_takes_three_probed_floors_as_its_limit() {
     assert!(fires("OP-08", &slow_to_start));
     assert!(claim(&check("OP-08", &slow_to_start)[0]).contains("shorter than Ns(15000)"));
 }
+
+/// Ten nodes of 50 µs, `gap` apart.
+fn nodes(gap: Ns) -> (Trace, Analysis) {
+    Run::steps(12, move |r, _| {
+        r.graph(&[(GEMM, us(50)); 10], gap).token();
+    })
+}
+
+fn node(ns: f64) -> Vec<ProbeRow> {
+    vec![row("replay", "node", ProbeUnit::Ns, Setting::new(), ns)]
+}
+
+#[test]
+fn rt18_holds_gaps_against_what_a_probe_took_for_an_empty_node() {
+    let gains =
+        |capture| diagnosis(&capture).findings.iter().any(|f| f.rule == "RT-18" && f.estimate.mid_gain_share() > 0.0);
+    assert!(gains(nodes(us(9))));
+    assert!(gains(probed(nodes(us(9)), node(4_000.0))));
+    assert!(!gains(probed(nodes(us(9)), node(5_000.0))), "less than twice the probe's");
+    let found = &check("RT-18", &probed(nodes(us(9)), node(4_000.0)))[0];
+    assert!(found.competing[0].refuted && found.evidence.iter().any(|e| e.value == crate::i18n::Value::Ns(4_000)));
+}
+
+/// On a machine that others use too, a few gaps are as long as a turn of the scheduler.
+#[test]
+fn rt18_takes_no_stall_for_the_gap_of_a_node() {
+    let stalled = Run::steps(12, |r, _| {
+        let start = r.host;
+        r.graph(&[(GEMM, us(50)); 5], 500);
+        // The other half of the graph comes after a pause.
+        let call = r.script.issue("cudaGraphLaunch", (start, start + us(5)));
+        let mut at = r.device + us(300);
+        for i in 0..5 {
+            let detail = model::KernelDetail { graph_node: Some(10 + i), ..model::KernelDetail::default() };
+            r.script.kernel(7, GEMM, (at, at + us(50)), Some(call), Some(model::Detail::Kernel(detail)));
+            at += us(50) + 500;
+        }
+        r.device = at;
+        r.token();
+    });
+    assert!(!fires("RT-18", &stalled));
+}
+
+#[test]
+fn the_steps_are_held_against_measured_ceilings_and_against_nothing_else() {
+    let slow = || run(4, [us(100), us(200), us(200)]);
+    assert_eq!(diagnosis(&slow()).held, None, "nobody probed");
+    let held = diagnosis(&probed(slow(), vec![bandwidth()])).held.unwrap();
+    // 4 layers of 3 products with 5 x 33.6 MB of weights in 500 µs: a third of the 1000 GB/s.
+    assert!((0.33..0.34).contains(&held.rows[0].reached), "{held:?}");
+    assert!((0.33..0.34).contains(&held.rows[1].reached), "{held:?}");
+    assert!(held.rows[2].reached < held.rows[0].reached, "a step is more than its products");
+    assert_eq!((held.rows.len(), held.noise), (3, None));
+}

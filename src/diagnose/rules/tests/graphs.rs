@@ -163,6 +163,20 @@ fn rt04_reads_the_counters_that_were_in_force_when_the_step_was_launched() {
 }
 
 #[test]
+fn rt04_takes_the_engines_word_for_steps_without_a_graph_too() {
+    let eager = |padded: f64| {
+        Run::steps(12, move |r, _| {
+            let now = r.host;
+            r.script.counter("num_scheduled_tokens", now, 4.0).counter("num_padded_tokens", now, padded);
+            r.launch(GEMM, us(200)).launch(GEMM, us(200)).token();
+        })
+    };
+    let found = check("RT-04", &eager(8.0));
+    assert!(found[0].claim.text.en.contains("computes"), "{}", found[0].claim.text.en);
+    assert!(!fires("RT-04", &eager(4.0)));
+}
+
+#[test]
 fn rt04_reads_the_rows_of_the_graph_if_a_batch_without_padding_calibrates_them() {
     let run = |rows: [u32; 2], written: Option<u32>| {
         Run::batches(40, move |r, i| {

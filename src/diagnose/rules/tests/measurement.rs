@@ -3,10 +3,13 @@
 use model::{Category, Provenance, TraceSink};
 
 use super::{
-    super::testing::{CONTIGUOUS, GEMM, NORM, Run, check, fires, us},
+    super::testing::{CONTIGUOUS, GEMM, NORM, Run, check, diagnosis, fires, us},
     runtime::graph,
 };
-use crate::{analysis::script::Script, diagnose::Severity};
+use crate::{
+    analysis::{Confidence, script::Script},
+    diagnose::{Severity, VerdictLayer},
+};
 
 #[test]
 fn cp04_takes_recorded_overhead_or_a_ratio() {
@@ -189,4 +192,38 @@ fn cp10_takes_what_the_run_declares() {
     assert!(!fires("CP-10", &run("workload.routing", "model")));
     let d = super::super::testing::diagnosis(&graph(12, |_, _| {}));
     assert!(d.abstained.iter().any(|a| a.rule == "CP-10"));
+}
+
+/// A launch-bound run, while the machine was busy for so much of its time and the run's process had so much of it.
+fn beside(busy: f64, own: f64) -> (model::Trace, crate::analysis::Analysis) {
+    Run::steps(12, |r, _| {
+        for _ in 0..20 {
+            r.work(Category::FrameworkOp, "aten::linear", us(15)).launch(GEMM, us(4));
+        }
+        r.token();
+        let now = r.host;
+        r.script.device_counter("cpu_busy", now, busy).device_counter("cpu_own", now, own);
+    })
+}
+
+#[test]
+fn cp13_tells_of_a_machine_that_others_had_and_not_of_one_that_the_run_had() {
+    assert!(fires("CP-13", &beside(0.9, 0.8)));
+    assert!(!fires("CP-13", &beside(0.9, 0.87)));
+    assert!(!fires("CP-13", &graph(12, |_, _| {})), "nobody looked");
+}
+
+#[test]
+fn cp13_leaves_no_verdict_on_a_run_that_had_too_little_of_its_machine() {
+    let starved = diagnosis(&beside(0.99, 0.3));
+    assert_eq!((starved.verdict.layer, starved.verdict.because.as_slice()), (VerdictLayer::Undecided, &["CP-13"][..]));
+    let found = |d: &crate::diagnose::Diagnosis| {
+        let f = d.findings.iter().find(|f| f.rule == "RT-14").unwrap();
+        (f.severity, f.confidence, f.competing.iter().any(|c| c.why.text.en.contains("CP-13")))
+    };
+    assert_eq!(found(&starved), (Severity::Low, Confidence::Low, true));
+    // Others had as much, but cores were free.
+    let beside_free_cores = diagnosis(&beside(0.7, 0.3));
+    assert_eq!(beside_free_cores.verdict.layer, VerdictLayer::Runtime);
+    assert!(found(&beside_free_cores).0 > Severity::Low);
 }

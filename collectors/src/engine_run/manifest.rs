@@ -1,0 +1,80 @@
+//! What a run of the engine says of itself.
+
+use engine::{
+    record::{Kind, Log},
+    run::{Engine, Mode},
+};
+use model::{Provenance, Reading, TraceSink};
+
+use super::Facts;
+
+/// What was put into a run on purpose. It stands beside the capture to score a diagnosis, which must not read it.
+pub const TRUTH: &str = "truth.injected";
+
+/// Writes what is known of a run.
+pub(super) fn manifest(engine: &Engine, log: &Log, facts: Facts<'_>, sink: &mut dyn TraceSink) {
+    let (config, options) = (engine.config(), engine.options());
+    // The prompt is a step too. A run may end before all steps that were asked for.
+    let decoded = log.records().iter().filter(|r| r.kind == Kind::Step && r.step > 0).count();
+    let stop = if decoded < options.steps { "time" } else { "number of tokens" };
+    let weights = if facts.synthetic { "synthetic, from tensor names" } else { "checkpoint" };
+    let graph = if options.mode == Mode::Graph { "full graph" } else { "eager" };
+    let faults = &options.faults.asked;
+    if !faults.is_empty() {
+        sink.manifest(TRUTH, &faults.join(" "), Provenance::Observed);
+    }
+    let ranks = engine.shard().of;
+    if ranks > 1 {
+        let library = format!("stratoscope shared memory between {}", facts.ranks);
+        sink.manifest("software.comm_library", &library, Provenance::Observed);
+    }
+    for (key, value) in [
+        ("model.name", facts.model.to_owned()),
+        ("model.revision", weights.to_owned()),
+        ("model.config_hash", format!("{:016x}", config.fingerprint())),
+        ("model.layers", config.layers.to_string()),
+        ("precision.weights", options.dtype.name().to_owned()),
+        ("precision.activations", "f32".to_owned()),
+        ("precision.kv", "f32".to_owned()),
+        ("precision.accumulation", "f32".to_owned()),
+        ("precision.logits", "f32".to_owned()),
+        ("workload.prompt_len", options.prompt.to_string()),
+        ("workload.output_len", decoded.to_string()),
+        ("workload.requests", options.batch.to_string()),
+        ("workload.arrival", "fixed batch".to_owned()),
+        ("workload.concurrency", options.batch.to_string()),
+        ("workload.stop_rule", stop.to_owned()),
+        // No prompt was seen before, and every token goes where the model sends it.
+        ("workload.prefix_cache_hit", "0 %".to_owned()),
+        ("workload.routing", "model".to_owned()),
+        ("workload.speculation", "none".to_owned()),
+        ("software.python", "none".to_owned()),
+        ("workload.sampling", "greedy".to_owned()),
+        ("service.scenario", if options.batch == 1 { "single stream" } else { "fixed batch" }.to_owned()),
+        ("parallel.tp", ranks.to_string()),
+        ("parallel.world_size", ranks.to_string()),
+        ("caps.batch", options.batch.to_string()),
+        ("measurement.traced", "by the engine itself".to_owned()),
+        ("measurement.timer", "monotonic clock of the host".to_owned()),
+        ("software.engine", concat!("stratoscope ", env!("CARGO_PKG_VERSION")).to_owned()),
+        ("software.graph_mode", graph.to_owned()),
+        ("hardware.vendor", "cpu".to_owned()),
+        ("hardware.count", "1".to_owned()),
+        (
+            "tuning.knobs",
+            format!("{} threads, {}, {:?}", options.threads, options.isa.name(), options.level).to_lowercase(),
+        ),
+    ] {
+        sink.manifest(key, &value, Provenance::Observed);
+    }
+    let mut read = |key: &str, reading: Option<String>| {
+        if let Some(value) = reading {
+            sink.manifest(key, &value, Provenance::Observed);
+        }
+    };
+    let text = |reading: &Reading<String>| reading.value().cloned();
+    read("hardware.device", text(&facts.host.cpu));
+    read("hardware.cpu", text(&facts.host.cpu));
+    read("hardware.memory_bytes", facts.host.memory_bytes.value().map(i64::to_string));
+    read("software.driver", text(&facts.host.system));
+}

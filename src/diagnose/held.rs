@@ -1,0 +1,138 @@
+//! The steps of a capture held against what probes of the device measured: how far the products, and the step as a whole, are
+//! from the least time that the device needs for them.
+
+use model::Ns;
+
+use super::{
+    rule::Context,
+    rules::{
+        ceilings::{Ceilings, Origin},
+        op_shapes, reading,
+    },
+};
+use crate::{
+    analysis::{Class, OpKind, Rank},
+    i18n::{Text, Value},
+    platform::CanonicalOp,
+};
+
+/// One quantity of the run and its ceiling.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// What is compared.
+    pub what: Text,
+    /// In the run.
+    pub run: Value,
+    /// At best, as it was measured.
+    pub ceiling: Value,
+    /// How much of what is possible the run reaches; above one where its operands come from a cache, or where the probe was
+    /// disturbed.
+    pub reached: f64,
+}
+
+/// A class held against measured ceilings.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Held {
+    /// Rank of the job.
+    pub rank: u32,
+    /// Key of the class.
+    pub class: String,
+    /// The comparisons.
+    pub rows: Vec<Row>,
+    /// What disturbed the probes, if anything did.
+    pub noise: Option<String>,
+}
+
+/// The main class with the most time; `None` where nothing was measured, or no product has a known size.
+pub(super) fn of(cx: &Context<'_>) -> Option<Held> {
+    let (rank, class) = cx.main_classes().max_by_key(|(rank, class)| (class.total, std::cmp::Reverse(rank.rank)))?;
+    let ceilings = Ceilings::of(cx, rank);
+    let bandwidth = ceilings.bandwidth().filter(|bandwidth| bandwidth.origin == Origin::Measured)?;
+    let products = Products::of(cx, rank, class, &ceilings);
+    if products.busy <= 0 || products.least <= 0.0 {
+        return None;
+    }
+    let steps = class.steady.max(1) as Ns;
+    let (busy, least) = (products.busy / steps, (products.least / steps as f64).round() as Ns);
+    let rate = products.bytes as f64 / products.busy as f64;
+    let mut rows = vec![
+        Row {
+            what: Text::new(
+                "matrix products: time per step, and the least that their bytes and arithmetic take",
+                "矩阵乘：每步耗时，以及其字节与运算所需的最短时间",
+            ),
+            run: Value::Ns(busy),
+            ceiling: Value::Ns(least),
+            reached: least as f64 / busy.max(1) as f64,
+        },
+        Row {
+            what: Text::new(
+                "matrix products: operands read, GB/s, and the read bandwidth of the memory",
+                "矩阵乘：读取操作数的速率 GB/s，以及内存读取带宽",
+            ),
+            run: Value::Number(rate),
+            ceiling: Value::Number(bandwidth.usual),
+            reached: rate / bandwidth.usual,
+        },
+        Row {
+            what: Text::new(
+                "the whole step, and the least that its matrix products take",
+                "整个步，以及其矩阵乘所需的最短时间",
+            ),
+            run: Value::Ns(class.p50),
+            ceiling: Value::Ns(least),
+            reached: least as f64 / class.p50.max(1) as f64,
+        },
+    ];
+    if let Some(floor) = ceilings.floor().filter(|_| products.others > 0) {
+        let (took, starts) = (products.others_busy / steps, floor.saturating_mul(products.others / steps));
+        rows.push(Row {
+            what: Text::new(
+                "all other compute operations, and what as many empty ones take",
+                "其余计算算子，以及同样数目空算子的耗时",
+            ),
+            run: Value::Ns(took),
+            ceiling: Value::Ns(starts),
+            reached: starts as f64 / took.max(1) as f64,
+        });
+    }
+    let noise = ceilings.noise().map(str::to_owned);
+    Some(Held { rank: rank.rank, class: class.key.clone(), rows, noise })
+}
+
+/// Sums over the steps of a class that count.
+#[derive(Default)]
+struct Products {
+    /// Time of products of known size, ns.
+    busy: Ns,
+    /// Their bytes.
+    bytes: i64,
+    /// The least time for them, ns.
+    least: f64,
+    /// All other compute operations: how many, and their time, ns.
+    others: Ns,
+    others_busy: Ns,
+}
+
+impl Products {
+    fn of(cx: &Context<'_>, rank: &Rank, class: &Class, ceilings: &Ceilings<'_>) -> Self {
+        let mut sums = Self::default();
+        for step in rank.steady_steps(class) {
+            for (_, op, exclusive) in reading::accounted(rank, step).filter(|(_, op, _)| op.kind == OpKind::Compute) {
+                if op.op != CanonicalOp::Gemm {
+                    sums.others += 1;
+                    sums.others_busy = sums.others_busy.saturating_add(exclusive.busy);
+                    continue;
+                }
+                let product = op_shapes::product(&op_shapes::inputs(cx.trace, rank, op));
+                let known = product.and_then(|product| Some((product.bytes?, ceilings.time(product)?.1)));
+                if let Some((bytes, least)) = known {
+                    sums.busy = sums.busy.saturating_add(exclusive.busy);
+                    sums.bytes = sums.bytes.saturating_add(bytes);
+                    sums.least += least;
+                }
+            }
+        }
+        sums
+    }
+}

@@ -1,0 +1,42 @@
+//! The run beside what probes measured the device to be able to do.
+
+use super::Page;
+use crate::{
+    i18n::{Text, Value},
+    report::{
+        phrase,
+        table::{Align, Table},
+        text, units,
+    },
+};
+
+/// Writes the table, where anything was measured.
+pub(super) fn write(page: &mut Page<'_>) {
+    let Some(held) = &page.capture.held else { return };
+    page.heading(Text::new("Against what this device was measured to do", "与本设备实测上限对比"));
+    page.paragraph(&page.fill(
+        Text::new(
+            "Class {class} of rank {rank}, per step, median of the probes.",
+            "rank {rank} 的 {class}，每步；上限取探针中位数。",
+        ),
+        [("class", Value::Raw(held.class.clone())), ("rank", Value::Count(held.rank.into()))],
+    ));
+    let mut table = Table::new([
+        (page.get(Text::new("what", "项目")), Align::Left),
+        (page.get(Text::new("in the run", "本次运行")), Align::Right),
+        (page.get(Text::new("at best", "上限")), Align::Right),
+        (page.get(Text::new("reached", "达到")), Align::Right),
+    ]);
+    for row in &held.rows {
+        let show = |value| phrase::show(value, page.lang, true);
+        table.row([page.get(row.what).to_owned(), show(&row.run), show(&row.ceiling), units::share(row.reached)]);
+    }
+    page.table(page.get(Text::new("Measured ceilings", "实测上限")), &table);
+    if let Some(noise) = &held.noise {
+        let said = Text::new(
+            "The probes were disturbed, so what is possible may be more: {noise}.",
+            "探针运行受到干扰，真实上限可能更高：{noise}。",
+        );
+        page.paragraph(&page.fill(said, [("noise", Value::Raw(text::plain(noise, text::PHRASE)))]));
+    }
+}
