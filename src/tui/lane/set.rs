@@ -92,6 +92,8 @@ pub struct LaneSet {
     pub lanes: Vec<Lane>,
     /// From the first slice to the end of the last.
     pub extent: Option<Span>,
+    /// Lanes that each track has.
+    depths: FxHashMap<TrackId, u16>,
 }
 
 impl LaneSet {
@@ -117,9 +119,19 @@ impl LaneSet {
             set.lanes.extend(lanes);
             set.groups.push(Group { rank, lanes: first..set.lanes.len() });
         }
+        for lane in &set.lanes {
+            if let Of::Track(track, depth) = lane.of {
+                set.depths.insert(track, depth.saturating_add(1));
+            }
+        }
         let join = |a: Span, b: Span| Span::new(a.start.min(b.start), a.end.max(b.end));
         set.extent = set.lanes.iter().filter_map(|lane| lane.slices()?.extent()).reduce(join);
         set
+    }
+
+    /// Nested lanes of a track.
+    pub fn depths(&self, track: TrackId) -> u16 {
+        self.depths.get(&track).copied().unwrap_or(0)
     }
 
     /// Lane and slot of a slice of the trace.
