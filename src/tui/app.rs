@@ -1,6 +1,8 @@
 //! The interface as a whole: which view is seen, what lies over it, and what becomes of a key or a click. It knows no
 //! terminal: a frame is cells in a buffer, so that tests see what people see.
 
+use std::sync::Arc;
+
 use ratatui::{buffer::Buffer, layout::Rect};
 
 use super::{
@@ -52,7 +54,7 @@ pub enum Request {
 
 /// The interface.
 pub struct App {
-    opened: Opened,
+    opened: Arc<Opened>,
     keymap: Keymap,
     theme: Theme,
     lang: Lang,
@@ -80,7 +82,8 @@ macro_rules! scene {
 
 impl App {
     /// The interface on captures, at the overview of the gravest.
-    pub fn new(opened: Opened, settings: Settings) -> Self {
+    pub fn new(opened: impl Into<Arc<Opened>>, settings: Settings) -> Self {
+        let opened = opened.into();
         let capture = opened.leading();
         let mut app = Self {
             theme: Theme::new(&settings.theme, settings.depth),
@@ -332,22 +335,21 @@ impl App {
 
     fn tabs(&mut self, line: Rect, buf: &mut Buffer) {
         let at = self.view();
-        let mut x = line.x;
         // Where not all names fit, only the one that is seen has more than its key.
         let label = |action: Action, whole: bool| {
             let key = self.keymap.keys(action).first().map_or(String::new(), Key::to_string);
-            let name = if whole { action.text().get(self.lang) } else { "" };
-            format!(" {key} {name} ").replace("  ", " ")
+            if whole { format!("{key} {}", action.text().get(self.lang)) } else { key }
         };
         let all: usize = self.views.iter().map(|(action, _)| text::width(&label(*action, true))).sum();
-        let whole = all <= usize::from(line.width);
+        let spare = usize::from(line.width).checked_sub(all + self.views.len().saturating_sub(1));
+        let gap = if spare.is_some_and(|spare| spare >= self.views.len()) { 2 } else { 1 };
+        let mut x = line.x;
         for (i, (action, _)) in self.views.iter().enumerate() {
-            let style = self.theme.style(if i == at { Role::Selected } else { Role::Dim });
-            let style = if i == at { style.patch(self.theme.style(Role::Strong)) } else { style };
+            let style = self.theme.style(if i == at { Role::Tab } else { Role::Dim });
             let room = line.right().saturating_sub(x);
-            let taken = text::put(buf, (x, line.y), &label(*action, whole || i == at), room, style);
+            let taken = text::put(buf, (x, line.y), &label(*action, spare.is_some() || i == at), room, style);
             self.hits.push((Rect { x, y: line.y, width: taken, height: 1 }, *action));
-            x += taken;
+            x += taken + gap;
         }
     }
 

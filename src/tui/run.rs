@@ -32,14 +32,25 @@ pub fn run(opened: Opened, settings: Settings) -> io::Result<()> {
     let mut app = App::new(opened, settings);
     let signals = Signals::receive()?;
     let mut screen = Screen::take(mouse)?;
+    let left = turn(&mut app, &mut screen, &signals);
+    drop(screen);
+    match signals.end() {
+        // A terminal that is gone is an error as well, and its signal the reason.
+        Some(signal) => {
+            terminal::end_by(signal);
+            Ok(())
+        }
+        None => left,
+    }
+}
+
+/// Takes events and draws frames until the person leaves or a signal comes.
+fn turn(app: &mut App, screen: &mut Screen, signals: &Signals) -> io::Result<()> {
     let remote = std::env::var_os("SSH_CONNECTION").is_some();
     let apart = if remote { REMOTE_FRAME } else { FRAME };
     let mut drawn: Option<Instant> = None;
     let mut stale = true;
-    let ended = loop {
-        if let Some(signal) = signals.end() {
-            break Some(signal);
-        }
+    while signals.end().is_none() {
         if signals.stop() {
             screen.suspend()?;
             stale = true;
@@ -54,27 +65,15 @@ pub fn run(opened: Opened, settings: Settings) -> io::Result<()> {
             (stale, drawn) = (false, Some(Instant::now()));
         }
         let mut patience = if stale { due } else { PULSE };
-        let mut left = false;
         while event::poll(patience)? {
-            let request = take(&mut app, event::read()?);
-            stale = true;
-            patience = Duration::ZERO;
+            let request = take(app, event::read()?);
+            (stale, patience) = (true, Duration::ZERO);
             match request {
-                Some(Request::Quit) => {
-                    left = true;
-                    break;
-                }
-                Some(request) => carry_out(&mut screen, request)?,
+                Some(Request::Quit) => return Ok(()),
+                Some(request) => carry_out(screen, request)?,
                 None => {}
             }
         }
-        if left {
-            break None;
-        }
-    };
-    drop(screen);
-    if let Some(signal) = ended {
-        terminal::end_by(signal);
     }
     Ok(())
 }

@@ -49,12 +49,16 @@ pub enum Role {
     Strong,
     /// Titles and the names of columns.
     Title,
+    /// The tab of the view that is seen.
+    Tab,
     /// Names from the capture.
     Name,
     /// Keys in the footer and the help.
     Key,
     /// The row or slice that is selected.
     Selected,
+    /// The slice that is selected, over whatever colour it has.
+    Chosen,
     /// What was searched for.
     Match,
     /// Something worth a look.
@@ -116,8 +120,10 @@ impl Theme {
             Role::Dim => fg("dim"),
             Role::Strong => fg("text").add_modifier(Modifier::BOLD),
             Role::Title => fg("accent").add_modifier(Modifier::BOLD),
+            Role::Tab => fg("accent").add_modifier(Modifier::BOLD | Modifier::REVERSED),
             Role::Name | Role::Key => fg("accent"),
             Role::Selected => Style::new().bg(self.colour("selected")).add_modifier(Modifier::BOLD),
+            Role::Chosen => Style::new().add_modifier(Modifier::REVERSED | Modifier::BOLD),
             Role::Match => fg("warn").add_modifier(Modifier::UNDERLINED),
             Role::Warn => fg("warn"),
             Role::Kind(kind) => fg(slot(kind)),
@@ -148,7 +154,9 @@ fn mono(role: Role) -> Style {
         Role::Strong | Role::Warn => with(Modifier::BOLD),
         Role::Title => with(Modifier::BOLD | Modifier::UNDERLINED),
         Role::Key => with(Modifier::BOLD),
-        Role::Selected | Role::Block(_) => with(Modifier::REVERSED),
+        Role::Tab | Role::Selected | Role::Block(_) => with(Modifier::REVERSED),
+        // Reverse is what wide slices are drawn with; reversed once more they would vanish.
+        Role::Chosen => with(Modifier::REVERSED | Modifier::BOLD | Modifier::UNDERLINED),
         Role::Match => with(Modifier::UNDERLINED),
         Role::Severity(severity) if severity >= Severity::High => with(Modifier::BOLD),
         Role::Severity(_) => Style::new(),

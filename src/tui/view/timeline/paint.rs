@@ -76,7 +76,7 @@ impl Brush<'_> {
         if self.theme.is_mono() {
             let letter = column.kind.letter();
             let letter = if column.count > 1 || !full(column) { letter.to_ascii_lowercase() } else { letter };
-            text::put(buf, at, letter.encode_utf8(&mut [0; 4]), 1, style);
+            text::fill(buf, at, 1, letter.encode_utf8(&mut [0; 4]), style);
             return;
         }
         let mark = match column {
@@ -86,7 +86,7 @@ impl Brush<'_> {
             // An instant takes no time and is there.
             column => glyph::eighth(column.busy.max(1), column.len.max(2)),
         };
-        text::put(buf, at, mark, 1, style);
+        text::fill(buf, at, 1, mark, style);
     }
 
     /// Marks where the selected slice lies.
@@ -99,16 +99,7 @@ impl Brush<'_> {
         let (from, to) = (column(span.start), column(span.end.saturating_sub(1)));
         if seen && from < row.width {
             let width = (to.min(row.width - 1) - from.min(to)) + 1;
-            let style = self.theme.style(Role::Block(Kind::Range)).add_modifier(ratatui::style::Modifier::REVERSED);
-            let style = if self.theme.is_mono() {
-                ratatui::style::Style::new().add_modifier(
-                    ratatui::style::Modifier::BOLD
-                        | ratatui::style::Modifier::UNDERLINED
-                        | ratatui::style::Modifier::REVERSED,
-                )
-            } else {
-                style
-            };
+            let style = self.theme.style(Role::Chosen);
             buf.set_style(Rect { x: row.x + from, width, ..row }, style);
         }
     }
@@ -124,7 +115,7 @@ impl Brush<'_> {
         for (x, column) in (row.x..).zip(&columns) {
             if let Some(column) = column {
                 let part = ((column.most - least) / height * 1e6) as i64;
-                text::put(buf, (x, row.y), glyph::eighth(part.max(1), 1_000_000), 1, style);
+                text::fill(buf, (x, row.y), 1, glyph::eighth(part.max(1), 1_000_000), style);
             }
         }
     }
