@@ -5,6 +5,7 @@
 
 use std::{
     io::{Read, Write},
+    num::NonZeroU16,
     path::Path,
     process::Command,
     sync::{Arc, Mutex},
@@ -90,7 +91,7 @@ impl Session {
 
     fn resize(&mut self, rows: u16, cols: u16) {
         self.master.resize(size(rows, cols)).unwrap();
-        if let (1.., 1..) = (rows, cols) {
+        if let (Some(rows), Some(cols)) = (NonZeroU16::new(rows), NonZeroU16::new(cols)) {
             self.screen.lock().unwrap().screen_mut().set_size(rows, cols);
         }
     }
@@ -207,7 +208,9 @@ fn without_colour_nothing_is_coloured_and_the_selection_is_still_seen() {
 #[ignore = "run on a terminal by the test below"]
 fn panics_while_it_has_the_terminal() {
     let mut screen = stratoscope::tui::terminal::Screen::take(true).unwrap();
-    screen.draw(|frame| frame.buffer_mut().set_string(0, 0, "about to fail", Default::default())).unwrap();
+    screen
+        .draw(|frame| frame.buffer_mut().set_string(0, 0, "about to fail", ratatui::style::Style::default()))
+        .unwrap();
     panic!("on purpose");
 }
 

@@ -203,10 +203,10 @@ impl LaneIndex {
 
     fn add(&self, sums: &mut Sums, low: usize, high: usize) {
         for slot in low..high {
-            if let Some((span, kind)) = self.span(slot).zip(self.kind(slot)) {
-                if let Some(sum) = sums.get_mut(kind as usize) {
-                    *sum += span.len();
-                }
+            if let Some((span, kind)) = self.span(slot).zip(self.kind(slot))
+                && let Some(sum) = sums.get_mut(kind as usize)
+            {
+                *sum += span.len();
             }
         }
     }

@@ -138,14 +138,14 @@ fn of_slice(scene: &Scene<'_>, id: SliceId, span: Span, time: &mut Line, more: &
     if let Some(op) = columns.name.get(row).and_then(|name| scene.look.analysis.ops.get(name)) {
         fact(time, lang, Text::new("operator", "算子"), op.op.name().to_owned());
     }
-    if let Some((track, call)) = columns.link(row).and_then(|call| trace.locate(call)) {
-        if let Some(calls) = trace.lanes.get(track.0 as usize) {
-            let name = calls.name.get(call).map_or("", |name| trace.strings.get(*name));
-            let returned = calls.end(call);
-            let before = units::time(span.start.saturating_sub(returned));
-            fact(more, lang, Text::new("launched by", "下发自"), text::safe(name));
-            fact(more, lang, Text::new("after its return", "距返回"), before);
-        }
+    if let Some((track, call)) = columns.link(row).and_then(|call| trace.locate(call))
+        && let Some(calls) = trace.lanes.get(track.0 as usize)
+    {
+        let name = calls.name.get(call).map_or("", |name| trace.strings.get(*name));
+        let returned = calls.end(call);
+        let before = units::time(span.start.saturating_sub(returned));
+        fact(more, lang, Text::new("launched by", "下发自"), text::safe(name));
+        fact(more, lang, Text::new("after its return", "距返回"), before);
     }
     match trace.detail(columns, row) {
         Some(Detail::Kernel(kernel)) => {

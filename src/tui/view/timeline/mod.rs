@@ -87,10 +87,10 @@ impl Timeline {
         let Some(span) = scene.look.lanes.lanes.get(lane).and_then(|l| l.slices()?.span(slot)) else { return };
         self.window(scene).reveal(span.start);
         (self.lane, self.slot, self.cursor) = (lane, Some(slot), span.start);
-        if let Some(Of::Track(track, depth)) = scene.look.lanes.lanes.get(lane).map(|lane| lane.of) {
-            if depth >= rows::shown_depths(track, &self.open) {
-                self.open.insert(track);
-            }
+        if let Some(Of::Track(track, depth)) = scene.look.lanes.lanes.get(lane).map(|lane| lane.of)
+            && depth >= rows::shown_depths(track, &self.open)
+        {
+            self.open.insert(track);
         }
     }
 
@@ -215,10 +215,10 @@ impl View for Timeline {
             actions.push(Copy);
         }
         actions.extend([ZoomAll, Mark, NextGap, PreviousGap, NextStep, PreviousStep]);
-        if let Some(Of::Track(track, _)) = of {
-            if scene.look.lanes.depths(track) > rows::COLLAPSED {
-                actions.push(Expand);
-            }
+        if let Some(Of::Track(track, _)) = of
+            && scene.look.lanes.depths(track) > rows::COLLAPSED
+        {
+            actions.push(Expand);
         }
         if !scene.search.is_empty() {
             actions.extend([SearchNext, SearchPrevious]);
@@ -264,13 +264,13 @@ impl View for Timeline {
             Action::Follow => return self.follow(scene),
             Action::Mark => self.mark(),
             Action::Expand => {
-                if let Some(Of::Track(track, depth)) = self.lane(scene).map(|lane| lane.of) {
-                    if !self.open.insert(track) {
-                        self.open.remove(&track);
-                        let back = usize::from(depth.saturating_sub(rows::COLLAPSED - 1));
-                        self.lane -= back.min(self.lane);
-                        self.enter(scene, self.lane);
-                    }
+                if let Some(Of::Track(track, depth)) = self.lane(scene).map(|lane| lane.of)
+                    && !self.open.insert(track)
+                {
+                    self.open.remove(&track);
+                    let back = usize::from(depth.saturating_sub(rows::COLLAPSED - 1));
+                    self.lane -= back.min(self.lane);
+                    self.enter(scene, self.lane);
                 }
             }
             Action::Copy => return self.text(scene).map_or(Effect::None, Effect::Copy),
