@@ -17,3 +17,4 @@ pub mod i18n;
 pub mod platform;
 pub mod report;
 pub mod store;
+pub mod tui;

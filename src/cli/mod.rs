@@ -13,6 +13,7 @@ pub mod terminal_text;
 mod completions;
 mod diagnose;
 mod doctor;
+mod examine;
 mod explain;
 mod first_run;
 mod import;
@@ -26,6 +27,7 @@ mod run;
 mod samples;
 mod selftest;
 mod sql;
+mod view;
 
 use std::io::{self, IsTerminal, Write};
 
@@ -100,6 +102,7 @@ impl Global {
 #[derive(Debug, Subcommand)]
 enum Command {
     Diagnose(diagnose::Arguments),
+    View(view::Arguments),
     Run(run::Arguments),
     Probe(probe::Arguments),
     Import(import::Arguments),
@@ -120,6 +123,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
     let global = &cli.global;
     match cli.command {
         Command::Diagnose(arguments) => diagnose::run(global, arguments),
+        Command::View(arguments) => view::run(global, arguments),
         Command::Run(arguments) => run::run(global, arguments),
         Command::Probe(arguments) => probe::run(global, arguments),
         Command::Import(arguments) => import::run(global, arguments),

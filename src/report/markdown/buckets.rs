@@ -3,7 +3,7 @@
 use crate::i18n::Text;
 
 /// What a bucket means, from its name.
-pub(super) fn meaning(name: &str) -> Text {
+pub(crate) fn meaning(name: &str) -> Text {
     match name {
         "rt.launch_api" => Text::new("device idle, host is inside a launch call", "设备空闲，主机正在下发调用中"),
         "rt.launch_latency" => {

@@ -40,7 +40,8 @@ pub(super) fn write(page: &mut Page<'_>) {
     }
 }
 
-fn one(page: &mut Page<'_>, n: usize, finding: &Finding) {
+/// Writes one finding under its number.
+pub(super) fn one(page: &mut Page<'_>, n: usize, finding: &Finding) {
     let severity = page.get(words::severity(finding.severity));
     let name = rule_name(page, finding.rule);
     page.paragraph(&format!("### {n}. {name} — {severity}"));

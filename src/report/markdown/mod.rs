@@ -2,7 +2,7 @@
 //! rests on, then what was lost on the way.
 
 mod answer;
-mod buckets;
+pub(crate) mod buckets;
 mod capture;
 mod findings;
 mod held;
@@ -14,7 +14,7 @@ mod source;
 mod steps;
 mod summaries;
 mod time;
-mod words;
+pub(crate) mod words;
 mod work;
 
 use super::{
@@ -36,24 +36,96 @@ pub fn render(report: &Report, lang: Lang) -> String {
     }
     for capture in &report.captures {
         let mut page = Page { lang, capture, out };
-        answer::write(&mut page);
-        capture::write(&mut page);
-        steps::write(&mut page);
-        time::write(&mut page);
-        work::write(&mut page);
-        held::write(&mut page);
-        replayed::write(&mut page);
-        summaries::write(&mut page);
-        job_sums::write(&mut page);
-        findings::write(&mut page);
-        replay::write(&mut page);
-        findings::write_abstained(&mut page);
-        source::write(&mut page);
+        Part::ALL.into_iter().for_each(|part| part.write(&mut page));
         out = page.out;
     }
     out.truncate(out.trim_end().len());
     out.push('\n');
     out
+}
+
+/// A part of the report on one capture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The verdict.
+    Answer,
+    /// Facts about the capture.
+    Capture,
+    /// How the steps were found and how long they took.
+    Steps,
+    /// Where their time went.
+    Time,
+    /// Which operators and kernels took it.
+    Work,
+    /// Operators beside what the device was measured to do.
+    Held,
+    /// What launched the replayed kernels.
+    Replayed,
+    /// What is said of kernels without saying when they ran.
+    Summaries,
+    /// What is said of ranks and links in sums.
+    JobSums,
+    /// The findings.
+    Findings,
+    /// What the replay says beside them.
+    Replay,
+    /// What could not be decided.
+    Abstained,
+    /// What was read and what was lost.
+    Source,
+}
+
+impl Part {
+    /// All parts in the order on the page.
+    pub const ALL: [Self; 13] = [
+        Self::Answer,
+        Self::Capture,
+        Self::Steps,
+        Self::Time,
+        Self::Work,
+        Self::Held,
+        Self::Replayed,
+        Self::Summaries,
+        Self::JobSums,
+        Self::Findings,
+        Self::Replay,
+        Self::Abstained,
+        Self::Source,
+    ];
+
+    fn write(self, page: &mut Page<'_>) {
+        match self {
+            Self::Answer => answer::write(page),
+            Self::Capture => capture::write(page),
+            Self::Steps => steps::write(page),
+            Self::Time => time::write(page),
+            Self::Work => work::write(page),
+            Self::Held => held::write(page),
+            Self::Replayed => replayed::write(page),
+            Self::Summaries => summaries::write(page),
+            Self::JobSums => job_sums::write(page),
+            Self::Findings => findings::write(page),
+            Self::Replay => replay::write(page),
+            Self::Abstained => findings::write_abstained(page),
+            Self::Source => source::write(page),
+        }
+    }
+
+    /// Writes this part of the report on a capture.
+    pub fn render(self, capture: &Capture, lang: Lang) -> String {
+        let mut page = Page { lang, capture, out: String::new() };
+        self.write(&mut page);
+        page.out
+    }
+}
+
+/// Writes one finding of a capture, by its position; nothing where there is none.
+pub fn finding(capture: &Capture, index: usize, lang: Lang) -> String {
+    let mut page = Page { lang, capture, out: String::new() };
+    if let Some(finding) = capture.findings.get(index) {
+        findings::one(&mut page, index + 1, finding);
+    }
+    page.out
 }
 
 /// The page as far as it is written.

@@ -8,7 +8,7 @@ use crate::{
     i18n::Text,
 };
 
-pub(super) fn severity(severity: Severity) -> Text {
+pub(crate) fn severity(severity: Severity) -> Text {
     match severity {
         Severity::Info => Text::new("info", "提示"),
         Severity::Low => Text::new("low", "低"),
@@ -26,7 +26,7 @@ pub(super) fn confidence(confidence: Confidence) -> Text {
     }
 }
 
-pub(super) fn layer(layer: Layer) -> Text {
+pub(crate) fn layer(layer: Layer) -> Text {
     match layer {
         Layer::Operator => Text::new("operator", "算子"),
         Layer::Runtime => Text::new("runtime", "运行时"),
@@ -97,7 +97,7 @@ pub(super) fn anchor(kind: AnchorKind, by: &str) -> Text {
     }
 }
 
-pub(super) fn selection(selection: Selection) -> Text {
+pub(crate) fn selection(selection: Selection) -> Text {
     match selection {
         Selection::Steady => Text::new("used", "已采用"),
         Selection::WarmUp => {

@@ -1,0 +1,160 @@
+//! From what the command line names to captures that were analysed and diagnosed: the same for the report and for the
+//! terminal interface.
+
+use std::{io, path::PathBuf};
+
+use model::Trace;
+
+use super::{
+    Global, exit::Usage, first_run, kernel_metrics::KernelMetrics, probed::Probed, progress::Bar, samples, say, source,
+    terminal_text::plain,
+};
+use crate::{
+    analysis::{self, Analysis, Options},
+    diagnose::{self, Diagnosis},
+    i18n::{Lang, Text},
+    platform::Packs,
+};
+
+/// Ranks of one capture that are diagnosed together. A file holds one rank, at most those of a machine; a report on many
+/// thousand has no reader and takes a time that grows with their square.
+const MAX_RANKS: usize = 1024;
+
+/// Options of every subcommand that diagnoses captures.
+#[derive(Debug, clap::Args)]
+pub struct Examine {
+    /// Trace files, profiler output directories or capture files.
+    #[arg(value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// Look at the simulated samples that come with the program.
+    #[arg(long, conflicts_with = "paths")]
+    samples: bool,
+    /// Model that the engine runs where no PATH is given: a named shape or the directory of a checkpoint [default: what fits
+    /// the memory].
+    #[arg(long, value_name = "NAME|DIR", conflicts_with_all = ["paths", "samples"])]
+    model: Option<String>,
+    /// Only the steps A to B, both included.
+    #[arg(long, value_name = "A..B", value_parser = range)]
+    steps: Option<(u32, u32)>,
+    /// Only this rank.
+    #[arg(long, value_name = "N")]
+    rank: Option<u32>,
+    #[command(flatten)]
+    source: source::Reading,
+    #[command(flatten)]
+    kernel_metrics: KernelMetrics,
+    #[command(flatten)]
+    probed: Probed,
+}
+
+impl Examine {
+    /// The packs to read by.
+    ///
+    /// # Errors
+    /// When a pack cannot be used.
+    pub fn packs(&self) -> Result<Packs, Usage> {
+        self.source.packs()
+    }
+
+    /// All files that are read.
+    pub fn files(&self) -> [&[PathBuf]; 3] {
+        [&self.paths, self.kernel_metrics.files(), self.probed.files()]
+    }
+
+    /// Reads the captures and diagnoses them. Without a path the reference engine runs here, and what is being done is told
+    /// unless the run is to be `quiet`.
+    ///
+    /// # Errors
+    /// What cannot be read, and a rank that no capture has.
+    pub fn run(
+        &self,
+        global: &Global,
+        packs: &Packs,
+        quiet: bool,
+    ) -> anyhow::Result<Vec<(Trace, Analysis, Diagnosis)>> {
+        let traces = self.read(global.lang(), packs, quiet)?;
+        let options = Options { steps: self.steps, rank: self.rank };
+        let mut inputs = Vec::with_capacity(traces.len());
+        for trace in traces {
+            let ranks = analysis::rank_count(&trace);
+            if ranks > MAX_RANKS && options.rank.is_none() {
+                return Err(Usage(format!(
+                    "'{}' holds {ranks} ranks, a report has room for {MAX_RANKS}; choose one with --rank N",
+                    trace.source
+                ))
+                .into());
+            }
+            let analysis = analysis::analyze(&trace, packs, &options);
+            let diagnosis = diagnose::diagnose(&trace, &analysis, packs);
+            global.note(|| {
+                format!(
+                    "{}: {} device operations, {} findings",
+                    plain(&trace.source),
+                    analysis.integrity.device_ops,
+                    diagnosis.findings.len()
+                )
+            });
+            inputs.push((trace, analysis, diagnosis));
+        }
+        if let Some(rank) = self.rank.filter(|_| inputs.iter().all(|(_, analysis, _)| analysis.ranks.is_empty())) {
+            return Err(
+                Usage(format!("no capture has device work of rank {rank}; leave --rank out to see the ranks")).into()
+            );
+        }
+        Ok(inputs)
+    }
+
+    fn read(&self, lang: Lang, packs: &Packs, quiet: bool) -> anyhow::Result<Vec<Trace>> {
+        let bar = Bar::new();
+        let refused = |e: io::Error| {
+            Usage(format!(
+                "cannot write to '{}': {e}; set TMPDIR to a writable directory",
+                std::env::temp_dir().display()
+            ))
+        };
+        let unpacked = tempfile::tempdir().map_err(refused)?;
+        let mut traces = if self.samples {
+            if !quiet {
+                say(SAMPLES.get(lang));
+            }
+            let samples = samples::unpack(unpacked.path()).map_err(refused)?;
+            source::open_with(&samples, &self.source, packs, &bar)?
+        } else if self.paths.is_empty() {
+            vec![first_run::capture(self.model.as_deref(), quiet, lang)?]
+        } else {
+            source::open_with(&self.paths, &self.source, packs, &bar)?
+        };
+        self.kernel_metrics.attach(&mut traces, &bar)?;
+        self.probed.attach(&mut traces, &bar)?;
+        Ok(traces)
+    }
+}
+
+const SAMPLES: Text = Text::new(
+    "strato: these are the simulated samples that come with the program",
+    "strato：以下是程序自带的模拟样例",
+);
+
+/// `A..B`, both included.
+fn range(text: &str) -> Result<(u32, u32), String> {
+    let step = |text: &str| text.trim().parse::<u32>().map_err(|_| format!("'{text}' is not a step number"));
+    let (from, to) = text.split_once("..").ok_or("write the first and the last step as A..B, such as 10..20")?;
+    match (step(from)?, step(to.trim_start_matches('='))?) {
+        (from, to) if from <= to => Ok((from, to)),
+        (from, to) => Err(format!("step {from} comes after step {to}; write the earlier step first")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_names_its_first_and_last_step() {
+        assert_eq!(range("3..5"), Ok((3, 5)));
+        assert_eq!(range("7..7"), Ok((7, 7)));
+        for bad in ["", "3", "5..3", "a..4", "-1..4", "1..", "0..4294967296"] {
+            assert!(range(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! The findings: a list, and beside it all that the selected one rests on. One key leads to its evidence in the timeline.
+
+use model::SliceId;
+use ratatui::{buffer::Buffer, layout::Rect};
+
+use super::{Effect, Place, Point, Scene, View, overview::mark, page::clean};
+use crate::{
+    diagnose::{Finding, rules},
+    i18n::{Lang, Text},
+    report::{
+        markdown::{self, words},
+        phrase,
+        table::Align,
+    },
+    tui::{
+        action::{Action, Scope},
+        glyph, text,
+        theme::Role,
+        widget::{
+            prose::{self, Line},
+            rows::Rows,
+            table::{self, Cell, Column},
+        },
+    },
+};
+
+/// Width from which the list stands beside the text and not above it.
+const BESIDE: u16 = 100;
+
+/// The list of findings and the text of one.
+#[derive(Default)]
+pub struct Findings {
+    rows: Rows,
+    text: Rows,
+    /// Which of the slices that support the selected finding is meant.
+    evidence: usize,
+    list: Rect,
+    lines: usize,
+}
+
+/// Slices that support a finding, each with the fact it supports.
+fn evidence(finding: &Finding) -> Vec<(SliceId, usize)> {
+    let facts = finding.evidence.iter().enumerate();
+    facts.flat_map(|(fact, evidence)| evidence.rows.iter().map(move |row| (*row, fact))).collect()
+}
+
+impl Findings {
+    fn selected<'a>(&self, scene: &Scene<'a>) -> Option<&'a Finding> {
+        scene.look.capture.findings.get(self.rows.at)
+    }
+
+    fn text(&self, scene: &Scene<'_>, width: usize) -> Vec<Line> {
+        let mut lines = prose::lines(&markdown::finding(scene.look.capture, self.rows.at, scene.lang), width);
+        if let Some((finding, slices)) = self.selected(scene).map(|f| (f, evidence(f))).filter(|(_, s)| !s.is_empty()) {
+            let at = self.evidence.min(slices.len() - 1);
+            let fact = slices.get(at).and_then(|(_, fact)| finding.evidence.get(*fact));
+            let fact = fact.map_or(String::new(), |fact| phrase::fact(fact, scene.lang, false));
+            let title = scene.get(Text::new("in the timeline: slice", "时间线中：切片"));
+            let line = [
+                prose::piece(format!("{} {title} {} / {} ", glyph::POINTER, at + 1, slices.len()), Role::Key),
+                prose::piece(fact, Role::Dim),
+            ];
+            let mut head = prose::wrap(&line, width, ("", "  "));
+            head.push(Line::new());
+            head.append(&mut lines);
+            return head;
+        }
+        lines
+    }
+
+    fn go(&self, scene: &Scene<'_>) -> Effect {
+        let Some(finding) = self.selected(scene) else { return Effect::None };
+        let slices = evidence(finding);
+        if let Some((slice, _)) = slices.get(self.evidence.min(slices.len().saturating_sub(1))) {
+            return Effect::Show(Place::Slice(*slice));
+        }
+        // A finding without slices speaks of steps: the first that counts shows them.
+        let rank = scene.look.analysis.ranks.iter().find(|rank| finding.ranks.contains(&rank.rank)).or(scene.rank());
+        let step = rank.and_then(|rank| {
+            let class = rank.classes.iter().find(|class| class.key == finding.class).or(rank.main_class())?;
+            rank.steady_steps(class).next().or(rank.steps.first())
+        });
+        match step {
+            Some(step) => Effect::Show(Place::Time(step.window)),
+            None => Effect::Say(scene.get(NOWHERE).to_owned()),
+        }
+    }
+}
+
+const NOWHERE: Text = Text::new("this finding names no slice and no step", "该发现没有对应的切片或步");
+
+impl View for Findings {
+    fn scope(&self) -> Scope {
+        Scope::List
+    }
+
+    fn actions(&self, scene: &Scene<'_>) -> Vec<Action> {
+        let Some(finding) = self.selected(scene) else { return Vec::new() };
+        let mut actions = vec![Action::Open];
+        actions.extend(Rows::actions(scene.look.capture.findings.len()).iter().take(2));
+        if evidence(finding).len() > 1 {
+            actions.extend([Action::Right, Action::Left]);
+        }
+        actions.extend([Action::PageDown, Action::PageUp, Action::Top, Action::Bottom, Action::Copy]);
+        if !finding.remedy.is_empty() {
+            actions.push(Action::CopyRemedy);
+        }
+        if !scene.search.is_empty() {
+            actions.extend([Action::SearchNext, Action::SearchPrevious]);
+        }
+        actions
+    }
+
+    fn act(&mut self, action: Action, scene: &Scene<'_>) -> Effect {
+        let findings = &scene.look.capture.findings;
+        let before = self.rows.at;
+        match action {
+            Action::Open => return self.go(scene),
+            Action::Right => {
+                let most = self.selected(scene).map_or(0, |f| evidence(f).len().saturating_sub(1));
+                self.evidence = (self.evidence + 1).min(most);
+            }
+            Action::Left => self.evidence = self.evidence.saturating_sub(1),
+            Action::PageDown | Action::PageUp => self.text.scroll(action, self.lines),
+            Action::Copy => {
+                return Effect::Copy(clean(&markdown::finding(scene.look.capture, self.rows.at, scene.lang)));
+            }
+            Action::CopyRemedy => {
+                let remedies = self.selected(scene).map_or(&[][..], |f| &f.remedy);
+                let text = |remedy: &crate::platform::Remedy| match scene.lang {
+                    Lang::En => remedy.text_en.clone(),
+                    Lang::Zh => remedy.text_zh.clone(),
+                };
+                return Effect::Copy(clean(&remedies.iter().map(text).collect::<Vec<_>>().join("\n")));
+            }
+            Action::SearchNext | Action::SearchPrevious => {
+                let wanted = scene.search.to_lowercase();
+                let holds = |at: &usize| {
+                    markdown::finding(scene.look.capture, *at, scene.lang).to_lowercase().contains(&wanted)
+                };
+                let found = match action {
+                    Action::SearchNext => (self.rows.at + 1..findings.len()).find(holds),
+                    _ => (0..self.rows.at).rev().find(holds),
+                };
+                match found {
+                    Some(at) => self.rows.at = at,
+                    None => return Effect::Say(scene.get(super::timeline::NOT_FOUND).to_owned()),
+                }
+            }
+            action => self.rows.act(action, findings.len()),
+        }
+        if self.rows.at != before {
+            (self.text, self.evidence) = (Rows::default(), 0);
+        }
+        Effect::None
+    }
+
+    fn point(&mut self, point: Point, scene: &Scene<'_>) -> Effect {
+        match point {
+            Point::Click(x, y) if self.list.contains((x, y).into()) => {
+                let before = self.rows.at;
+                self.rows.point(usize::from(y - self.list.y), scene.look.capture.findings.len());
+                if before == self.rows.at {
+                    return self.go(scene);
+                }
+                (self.text, self.evidence) = (Rows::default(), 0);
+            }
+            Point::Wheel(_, _, up) => {
+                (0..3).for_each(|_| self.text.scroll(if up { Action::Up } else { Action::Down }, self.lines));
+            }
+            _ => {}
+        }
+        Effect::None
+    }
+
+    fn draw(&mut self, scene: &Scene<'_>, area: Rect, buf: &mut Buffer) {
+        let findings = &scene.look.capture.findings;
+        if findings.is_empty() {
+            let none = Text::new(
+                "No finding: no rule that could decide found its trigger met.",
+                "没有发现：能够判定的规则都没有触发。",
+            );
+            text::put(buf, (area.x + 1, area.y), scene.get(none), area.width, scene.theme.style(Role::Dim));
+            return;
+        }
+        let beside = area.width >= BESIDE;
+        let (list, detail) = if beside {
+            let width = (area.width * 2 / 5).min(60);
+            (
+                Rect { width, ..area },
+                Rect { x: area.x + width + 2, width: area.width.saturating_sub(width + 3), ..area },
+            )
+        } else {
+            let height = (findings.len() as u16 + 1).min(area.height / 3).max(2).min(area.height);
+            let below = Rect { y: area.y + height, height: area.height - height, ..area };
+            let line = glyph::LINE;
+            text::fill(buf, (below.x, below.y), below.width, line, scene.theme.style(Role::Dim));
+            let text = Rect {
+                x: below.x + 1,
+                y: below.y.saturating_add(1),
+                width: below.width.saturating_sub(2),
+                height: below.height.saturating_sub(1),
+            };
+            (Rect { height, ..area }, text)
+        };
+        if beside {
+            for y in area.top()..area.bottom() {
+                text::put(buf, (list.right(), y), glyph::BAR, 1, scene.theme.style(Role::Dim));
+            }
+        }
+        let columns = [
+            Column { title: String::new(), align: Align::Left, width: 1 },
+            Column { title: scene.get(Text::new("rule", "规则")).to_owned(), align: Align::Left, width: 6 },
+            Column { title: scene.get(Text::new("finding", "发现")).to_owned(), align: Align::Left, width: 0 },
+            Column { title: scene.get(Text::new("severity", "严重程度")).to_owned(), align: Align::Left, width: 8 },
+        ];
+        let row = |at: usize| -> Vec<Cell> {
+            let Some(finding) = findings.get(at) else { return Vec::new() };
+            let role = Role::Severity(finding.severity);
+            let title = rules::find(finding.rule).map_or("", |rule| scene.get(rule.doc().title));
+            vec![
+                (mark(finding.severity).to_string(), role),
+                (finding.rule.to_owned(), Role::Name),
+                (title.to_owned(), Role::Text),
+                (scene.get(words::severity(finding.severity)).to_owned(), role),
+            ]
+        };
+        self.list = table::draw(&columns, (&mut self.rows, findings.len()), row, scene.theme, list, buf);
+        let lines = self.text(scene, usize::from(detail.width));
+        self.lines = lines.len();
+        let top = self.text.scrolled(lines.len(), usize::from(detail.height));
+        prose::draw(&lines, top, scene.theme, detail, buf);
+        super::page::underline(scene, detail, buf);
+    }
+}

@@ -1,0 +1,12 @@
+//! What was read, what was lost on the way, and what could not be decided for it.
+
+use super::Scene;
+use crate::{
+    report::markdown::Part,
+    tui::widget::prose::{self, Line},
+};
+
+pub(super) fn lines(scene: &Scene<'_>, width: usize) -> Vec<Line> {
+    let text = [Part::Source, Part::Abstained].map(|part| part.render(scene.look.capture, scene.lang)).concat();
+    prose::lines(&text, width)
+}

@@ -1,0 +1,131 @@
+//! Views of a capture: one file per view and one line in [`all`]. A view says which actions mean something now, acts on
+//! them, and draws itself; what reaches beyond it, it asks for as an [`Effect`].
+
+mod findings;
+mod import;
+mod manifest;
+mod operators;
+mod overview;
+mod page;
+mod ranks;
+mod steps;
+pub mod timeline;
+
+use model::{SliceId, Span};
+use ratatui::{buffer::Buffer, layout::Rect};
+
+use super::{
+    action::{Action, Scope},
+    opened::Look,
+    theme::Theme,
+};
+use crate::{
+    analysis::Rank,
+    i18n::{Lang, Text},
+    report::model::RankPart,
+};
+
+/// What a view sees.
+#[derive(Clone, Copy)]
+pub struct Scene<'a> {
+    /// The capture.
+    pub look: Look<'a>,
+    /// The rank that is looked at, as an index.
+    pub rank: usize,
+    /// Language.
+    pub lang: Lang,
+    /// Colours.
+    pub theme: &'a Theme,
+    /// What is searched for; empty for nothing.
+    pub search: &'a str,
+}
+
+impl<'a> Scene<'a> {
+    /// A text in the language of the interface.
+    pub fn get(&self, text: Text) -> &'static str {
+        text.get(self.lang)
+    }
+
+    /// The rank that is looked at.
+    pub fn rank(&self) -> Option<&'a Rank> {
+        self.look.analysis.ranks.get(self.rank)
+    }
+
+    /// What the report says of it.
+    pub fn part(&self) -> Option<&'a RankPart> {
+        self.look.capture.ranks.get(self.rank)
+    }
+}
+
+/// A place in the timeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A slice of the trace.
+    Slice(SliceId),
+    /// A time on the lanes of the rank that is looked at.
+    Time(Span),
+}
+
+/// What an action of a view asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// Nothing further.
+    None,
+    /// A place is to be shown in the timeline.
+    Show(Place),
+    /// The same, and a name that `n` and `N` shall find further slices of.
+    ShowNamed(Place, String),
+    /// A text is to be copied.
+    Copy(String),
+    /// Something is to be said.
+    Say(String),
+}
+
+/// What the mouse did, in cells of the screen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Point {
+    /// A click.
+    Click(u16, u16),
+    /// A turn of the wheel: where, and whether up.
+    Wheel(u16, u16, bool),
+    /// A movement with the button held: from where, to where.
+    Drag((u16, u16), (u16, u16)),
+}
+
+/// One view.
+pub trait View {
+    /// Whose keys it has beside those that are active everywhere.
+    fn scope(&self) -> Scope;
+
+    /// Actions of its own that mean something now, the most useful first.
+    fn actions(&self, scene: &Scene<'_>) -> Vec<Action>;
+
+    /// Carries out an action that [`View::actions`] named.
+    fn act(&mut self, action: Action, scene: &Scene<'_>) -> Effect;
+
+    /// What the mouse did in it.
+    fn point(&mut self, point: Point, scene: &Scene<'_>) -> Effect;
+
+    /// Draws it.
+    fn draw(&mut self, scene: &Scene<'_>, area: Rect, buf: &mut Buffer);
+
+    /// Moves to a place; only the timeline has places.
+    fn show(&mut self, _place: Place, _scene: &Scene<'_>) {}
+}
+
+/// The views in the order of their tabs, each with the action that leads to it.
+pub fn all() -> Vec<(Action, Box<dyn View>)> {
+    vec![
+        (Action::ShowOverview, Box::new(page::Page::new(overview::lines))),
+        (TIMELINE, Box::new(timeline::Timeline::default())),
+        (Action::ShowFindings, Box::new(findings::Findings::default())),
+        (Action::ShowOperators, Box::new(operators::Operators::default())),
+        (Action::ShowSteps, Box::new(steps::Steps::default())),
+        (Action::ShowRanks, Box::new(page::Page::new(ranks::lines))),
+        (Action::ShowImport, Box::new(page::Page::new(import::lines))),
+        (Action::ShowManifest, Box::new(page::Page::new(manifest::lines))),
+    ]
+}
+
+/// The action that leads to the view that has places.
+pub const TIMELINE: Action = Action::ShowTimeline;

@@ -1,0 +1,145 @@
+//! The answer on one page: verdict, layers, how long the steps took, and the findings in a line each.
+
+use model::Ns;
+
+use super::Scene;
+use crate::{
+    analysis::{Layer, Selection},
+    diagnose::{Severity, rules},
+    i18n::Text,
+    report::{
+        markdown::{Part, words},
+        model::ClassPart,
+        phrase, units,
+    },
+    tui::{
+        glyph,
+        lane::Kind,
+        theme::Role,
+        widget::prose::{self, Line, piece},
+    },
+};
+
+/// Bars of the histogram.
+const BINS: usize = 8;
+/// Cells before a bar.
+const LABEL: usize = 26;
+
+pub(super) fn lines(scene: &Scene<'_>, width: usize) -> Vec<Line> {
+    let capture = scene.look.capture;
+    let mut out = prose::lines(&Part::Answer.render(capture, scene.lang), width);
+    if let Some(class) = scene.part().and_then(|part| part.main_class()) {
+        out.push(Line::new());
+        out.extend(layers(scene, class, width));
+        out.extend(histogram(scene, width));
+    }
+    out.push(Line::new());
+    out.extend(findings(scene, width));
+    out.push(Line::new());
+    out.extend(prose::lines(&Part::Time.render(capture, scene.lang), width));
+    out
+}
+
+/// One bar in which each layer has its share, and the shares.
+fn layers(scene: &Scene<'_>, class: &ClassPart, width: usize) -> Vec<Line> {
+    let title = scene.get(Text::new("Where the time of a step goes", "步时间去向"));
+    let rank = scene.part().map_or(0, |part| part.rank);
+    let mut out = vec![vec![piece(title, Role::Title), piece(format!("  rank {rank} · {}", class.key), Role::Dim)]];
+    let shares = Layer::ALL.into_iter().zip(class.layers());
+    let mut bar = Line::new();
+    let (mut sum, mut drawn) = (0, 0);
+    for (layer, ns) in shares.clone() {
+        sum += ns;
+        // Ends are rounded, not lengths, so that the bar has its whole width.
+        let end = (i128::from(sum) * width as i128 / i128::from(class.total.max(1))) as usize;
+        let kind = Kind::of_layer(layer);
+        let mark = if scene.theme.is_mono() { initial(layer).to_string() } else { glyph::SOLID.to_owned() };
+        bar.push(piece(mark.repeat(end.saturating_sub(drawn)), Role::Kind(kind)));
+        drawn = end;
+    }
+    out.push(bar);
+    let mut legend = Line::new();
+    for (layer, ns) in shares {
+        let name = scene.get(words::layer(layer));
+        let mark = if scene.theme.is_mono() { initial(layer).to_string() } else { glyph::SOLID.to_owned() };
+        legend.push(piece(mark, Role::Layer(layer)));
+        legend.push(piece(format!(" {name} {}   ", units::share_of(ns, class.total)), Role::Text));
+    }
+    out.extend(prose::wrap(&legend, width, ("", "")));
+    out
+}
+
+/// The letter that stands for a layer where there is no colour.
+pub(super) fn initial(layer: Layer) -> char {
+    match layer {
+        Layer::Operator => 'O',
+        Layer::Runtime => 'R',
+        Layer::Communication => 'C',
+        Layer::Measurement => 'M',
+    }
+}
+
+/// How many of the steps that count took how long.
+fn histogram(scene: &Scene<'_>, width: usize) -> Vec<Line> {
+    let Some((rank, class)) = scene.rank().and_then(|rank| Some((rank, rank.main_class()?))) else { return Vec::new() };
+    let mut times: Vec<Ns> = rank.steady_steps(class).map(|step| step.window.len()).collect();
+    times.sort_unstable();
+    let (Some(first), Some(last)) = (times.first().copied(), times.last().copied()) else { return Vec::new() };
+    let title = scene.get(Text::new("Steps that count, by their time", "被采用的步的时间分布"));
+    let mut out = vec![Line::new(), vec![piece(title, Role::Title)]];
+    let bins = if last > first { BINS } else { 1 };
+    let edge = |i: usize| first + ((i128::from(last - first) + 1) * i as i128 / bins as i128) as Ns;
+    let counts: Vec<usize> = (0..bins)
+        .map(|i| times.partition_point(|t| *t < edge(i + 1)) - times.partition_point(|t| *t < edge(i)))
+        .collect();
+    let most = counts.iter().copied().max().unwrap_or(1).max(1);
+    let room = width.saturating_sub(LABEL + 8);
+    for (i, count) in counts.into_iter().enumerate() {
+        let range = format!("{} – {}", units::time(edge(i)), units::time(edge(i + 1) - 1));
+        let pad = LABEL.saturating_sub(crate::tui::text::width(&range));
+        let eighths = (count * room * 8).div_ceil(most);
+        let rest = glyph::EIGHTHS.get(eighths % 8).copied().unwrap_or(" ");
+        let bar = format!("{}{}", glyph::SOLID.repeat(eighths / 8), if count == 0 { " " } else { rest });
+        out.push(vec![
+            piece(format!("{}{range} ", " ".repeat(pad)), Role::Dim),
+            piece(bar.trim_end().to_owned(), Role::Kind(Kind::Matrix)),
+            piece(format!(" {}", units::count(count as u64)), Role::Text),
+        ]);
+    }
+    let outside = rank.steps.iter().filter(|step| step.selection != Selection::Steady).count();
+    if outside > 0 {
+        let text = scene.get(Text::new("steps do not count; see the steps", "个步未被采用，见“步”视图"));
+        out.push(vec![piece(format!("{} {text}", units::count(outside as u64)), Role::Dim)]);
+    }
+    out
+}
+
+/// The findings in a line each.
+fn findings(scene: &Scene<'_>, width: usize) -> Vec<Line> {
+    let mut out = vec![vec![piece(scene.get(Text::new("Findings", "发现")), Role::Title)]];
+    for finding in &scene.look.capture.findings {
+        let title = rules::find(finding.rule).map_or("", |rule| scene.get(rule.doc().title));
+        let line = [
+            piece(format!("{} ", mark(finding.severity)), Role::Severity(finding.severity)),
+            piece(format!("{} ", finding.rule), Role::Name),
+            piece(title, Role::Strong),
+            piece(format!(" — {}", phrase::plain(&finding.claim, scene.lang)), Role::Text),
+        ];
+        out.extend(prose::wrap(&line, width, ("", "  ")));
+    }
+    if scene.look.capture.findings.is_empty() {
+        out.push(vec![piece(scene.get(Text::new("none", "无")), Role::Dim)]);
+    }
+    out
+}
+
+/// The letter of a severity.
+pub(super) fn mark(severity: Severity) -> char {
+    match severity {
+        Severity::Critical => 'C',
+        Severity::High => 'H',
+        Severity::Medium => 'M',
+        Severity::Low => 'L',
+        Severity::Info => 'i',
+    }
+}

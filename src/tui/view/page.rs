@@ -1,0 +1,142 @@
+//! A view that is a text: parts of the report, to be scrolled and searched.
+
+use ratatui::{buffer::Buffer, layout::Rect};
+
+use super::{Effect, Point, Scene, View};
+use crate::{
+    i18n::Lang,
+    report::text as safe,
+    tui::{
+        action::{Action, Scope},
+        theme::Role,
+        widget::{
+            prose::{self, Line},
+            rows::Rows,
+        },
+    },
+};
+
+/// Cells between the text and the edge of the screen.
+const MARGIN: u16 = 1;
+/// Widest line of a text that people read without losing the next one.
+const WIDEST: u16 = 120;
+
+/// A text of one capture.
+pub struct Page {
+    make: fn(&Scene<'_>, usize) -> Vec<Line>,
+    /// The lines, and for which width, language and rank they were made.
+    made: Option<((u16, Lang, usize), Vec<Line>)>,
+    rows: Rows,
+}
+
+impl Page {
+    /// A page whose lines `make` lays out for a width.
+    pub fn new(make: fn(&Scene<'_>, usize) -> Vec<Line>) -> Self {
+        Self { make, made: None, rows: Rows::default() }
+    }
+
+    fn lines(&self) -> &[Line] {
+        self.made.as_ref().map_or(&[], |(_, lines)| lines)
+    }
+
+    /// The next line that holds what is searched for, from the one at the top on.
+    fn seek(&mut self, search: &str, forward: bool) -> bool {
+        let wanted = search.to_lowercase();
+        let lines = self.made.as_ref().map_or(&[][..], |(_, lines)| lines);
+        let holds = |at: &usize| lines.get(*at).is_some_and(|line| prose::plain(line).to_lowercase().contains(&wanted));
+        let found =
+            if forward { (self.rows.top + 1..lines.len()).find(holds) } else { (0..self.rows.top).rev().find(holds) };
+        self.rows.top = found.unwrap_or(self.rows.top);
+        found.is_some()
+    }
+}
+
+impl View for Page {
+    fn scope(&self) -> Scope {
+        Scope::List
+    }
+
+    fn actions(&self, scene: &Scene<'_>) -> Vec<Action> {
+        let mut actions = Rows::actions(self.lines().len()).to_vec();
+        actions.push(Action::Copy);
+        if !scene.search.is_empty() {
+            actions.extend([Action::SearchNext, Action::SearchPrevious]);
+        }
+        actions
+    }
+
+    fn act(&mut self, action: Action, scene: &Scene<'_>) -> Effect {
+        match action {
+            Action::SearchNext | Action::SearchPrevious => {
+                if !self.seek(scene.search, action == Action::SearchNext) {
+                    return Effect::Say(scene.get(super::timeline::NOT_FOUND).to_owned());
+                }
+            }
+            Action::Copy => {
+                let lines: Vec<String> = self.lines().iter().map(prose::plain).collect();
+                return Effect::Copy(lines.join("\n"));
+            }
+            action => {
+                let len = self.lines().len();
+                self.rows.scroll(action, len);
+            }
+        }
+        Effect::None
+    }
+
+    fn point(&mut self, point: Point, _: &Scene<'_>) -> Effect {
+        if let Point::Wheel(_, _, up) = point {
+            let len = self.lines().len();
+            (0..3).for_each(|_| self.rows.scroll(if up { Action::Up } else { Action::Down }, len));
+        }
+        Effect::None
+    }
+
+    fn draw(&mut self, scene: &Scene<'_>, area: Rect, buf: &mut Buffer) {
+        let width = area.width.saturating_sub(2 * MARGIN).min(WIDEST);
+        let made_for = (width, scene.lang, scene.rank);
+        if self.made.as_ref().is_none_or(|(key, _)| *key != made_for) {
+            self.made = Some((made_for, (self.make)(scene, usize::from(width))));
+        }
+        let len = self.lines().len();
+        let top = self.rows.scrolled(len, usize::from(area.height));
+        let inner = Rect { x: area.x + MARGIN.min(area.width), width, ..area };
+        prose::draw(self.lines(), top, scene.theme, inner, buf);
+        underline(scene, inner, buf);
+        let more = len.saturating_sub(top + usize::from(area.height));
+        if more > 0 {
+            let note = format!(" ↓ {more} ");
+            crate::tui::text::put_right(
+                buf,
+                (area.left(), area.right(), area.bottom().saturating_sub(1)),
+                &note,
+                scene.theme.style(Role::Dim),
+            );
+        }
+    }
+}
+
+/// Marks what is searched for in the rows of an area.
+pub fn underline(scene: &Scene<'_>, area: Rect, buf: &mut Buffer) {
+    let wanted: Vec<char> = scene.search.to_lowercase().chars().collect();
+    if wanted.is_empty() {
+        return;
+    }
+    let style = scene.theme.style(Role::Match);
+    for y in area.top()..area.bottom() {
+        let cells: Vec<char> = (area.left()..area.right())
+            .map(|x| buf.cell((x, y)).and_then(|c| c.symbol().chars().next()).unwrap_or(' '))
+            .flat_map(|c| c.to_lowercase().next())
+            .collect();
+        for (start, window) in cells.windows(wanted.len()).enumerate() {
+            if window == wanted {
+                buf.set_style(Rect { x: area.x + start as u16, y, width: wanted.len() as u16, height: 1 }, style);
+            }
+        }
+    }
+}
+
+/// Text for the clipboard: one that is pasted into a shell must not act on it.
+pub fn clean(text: &str) -> String {
+    text.lines().map(safe::visible).collect::<Vec<_>>().join("\n")
+}

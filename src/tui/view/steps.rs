@@ -1,0 +1,214 @@
+//! The steps one by one: a curve of their times over a table, to pick the slow ones from.
+
+use model::Ns;
+use ratatui::{buffer::Buffer, layout::Rect};
+
+use super::{Effect, Place, Point, Scene, View, overview::initial, page::clean};
+use crate::{
+    analysis::{Bucket, Layer, Rank, Selection, Step},
+    i18n::Text,
+    report::{markdown::words, table::Align, units},
+    tui::{
+        action::{Action, Scope},
+        glyph,
+        lane::{CounterIndex, Kind},
+        text,
+        theme::Role,
+        widget::{
+            rows::Rows,
+            table::{self, Cell, Column},
+        },
+    },
+};
+
+/// Rows of the curve.
+const CURVE: u16 = 3;
+/// Cells of a step's bar of layers.
+const BAR: usize = 16;
+
+/// By what the rows are sorted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum By {
+    #[default]
+    Index,
+    Time,
+}
+
+/// The table of the steps of a rank.
+#[derive(Default)]
+pub struct Steps {
+    rows: Rows,
+    by: By,
+    inverted: bool,
+    /// Positions of the steps in the order of the rows, and for which rank and order they were made.
+    order: Option<((usize, By, bool), Vec<usize>)>,
+    body: Rect,
+}
+
+impl Steps {
+    fn sort(&mut self, scene: &Scene<'_>, rank: &Rank) {
+        let key = (scene.rank, self.by, self.inverted);
+        if self.order.as_ref().is_some_and(|(made, _)| *made == key) {
+            return;
+        }
+        let mut order: Vec<usize> = (0..rank.steps.len()).collect();
+        if self.by == By::Time {
+            let time = |at: &usize| rank.steps.get(*at).map_or(0, |step| step.window.len());
+            order.sort_by_key(|at| std::cmp::Reverse(time(at)));
+        }
+        if self.inverted {
+            order.reverse();
+        }
+        self.order = Some((key, order));
+    }
+
+    fn selected<'a>(&self, scene: &Scene<'a>) -> Option<&'a Step> {
+        let (_, order) = self.order.as_ref()?;
+        scene.rank()?.steps.get(*order.get(self.rows.at)?)
+    }
+
+    fn go(&self, scene: &Scene<'_>) -> Effect {
+        self.selected(scene).map_or(Effect::None, |step| Effect::Show(Place::Time(step.window)))
+    }
+}
+
+/// ns of each layer of a step, in the order of [`Layer::ALL`].
+fn layers(step: &Step) -> [Ns; 4] {
+    Layer::ALL.map(|layer| step.buckets.iter().filter(|(b, _)| Bucket::layer(*b) == layer).map(|(_, ns)| ns).sum())
+}
+
+/// A bar of letters, each layer with its share.
+fn bar(step: &Step) -> String {
+    let total: Ns = step.window.len().max(1);
+    let (mut sum, mut out) = (0, String::new());
+    for (layer, ns) in Layer::ALL.into_iter().zip(layers(step)) {
+        sum += ns;
+        let end = (i128::from(sum) * BAR as i128 / i128::from(total)) as usize;
+        out.extend(std::iter::repeat_n(initial(layer), end.saturating_sub(out.len())));
+    }
+    out
+}
+
+impl View for Steps {
+    fn scope(&self) -> Scope {
+        Scope::List
+    }
+
+    fn actions(&self, scene: &Scene<'_>) -> Vec<Action> {
+        let len = scene.rank().map_or(0, |rank| rank.steps.len());
+        let mut actions = Vec::new();
+        if len > 0 {
+            actions.extend([Action::Open, Action::Sort, Action::Invert, Action::Copy]);
+        }
+        actions.extend(Rows::actions(len));
+        actions
+    }
+
+    fn act(&mut self, action: Action, scene: &Scene<'_>) -> Effect {
+        match action {
+            Action::Open => return self.go(scene),
+            Action::Invert => self.inverted = !self.inverted,
+            Action::Sort => {
+                self.by = match self.by {
+                    By::Index => By::Time,
+                    By::Time => By::Index,
+                }
+            }
+            Action::Copy => {
+                let Some(step) = self.selected(scene) else { return Effect::None };
+                let labels = &scene.look.analysis.host_labels;
+                let mut rows = vec![format!("step {}\t{} ns", step.index, step.window.len())];
+                rows.extend(step.buckets.iter().map(|(bucket, ns)| format!("{}\t{ns} ns", bucket.name(labels))));
+                return Effect::Copy(clean(&rows.join("\n")));
+            }
+            action => {
+                let len = scene.rank().map_or(0, |rank| rank.steps.len());
+                self.rows.act(action, len);
+            }
+        }
+        Effect::None
+    }
+
+    fn point(&mut self, point: Point, scene: &Scene<'_>) -> Effect {
+        let len = scene.rank().map_or(0, |rank| rank.steps.len());
+        match point {
+            Point::Click(x, y) if self.body.contains((x, y).into()) => {
+                let before = self.rows.at;
+                if self.rows.point(usize::from(y - self.body.y), len) && before == self.rows.at {
+                    return self.go(scene);
+                }
+            }
+            Point::Wheel(_, _, up) => self.rows.act(if up { Action::Up } else { Action::Down }, len),
+            _ => {}
+        }
+        Effect::None
+    }
+
+    fn draw(&mut self, scene: &Scene<'_>, area: Rect, buf: &mut Buffer) {
+        let Some(rank) = scene.rank().filter(|rank| !rank.steps.is_empty()) else {
+            let none = Text::new("No device work was found, so there are no steps.", "没有找到设备执行，因此没有步。");
+            text::put(buf, (area.x + 1, area.y), scene.get(none), area.width, scene.theme.style(Role::Dim));
+            return;
+        };
+        self.sort(scene, rank);
+        let curve_height = if area.height >= 12 { CURVE } else { 0 };
+        curve(scene, rank, Rect { height: curve_height, ..area }, buf);
+        let below = Rect { y: area.y + curve_height, height: area.height - curve_height, ..area };
+        let mark = |by: By| match (self.by == by, self.inverted) {
+            (false, _) => "",
+            (true, false) => "▾",
+            (true, true) => "▴",
+        };
+        let column = |title: &str, align, width| Column { title: title.to_owned(), align, width };
+        let letters = scene.get(Text::new("layers ORCM", "各层 ORCM"));
+        let columns = [
+            column(&format!("#{}", mark(By::Index)), Align::Right, 6),
+            column(&format!("{}{}", scene.get(Text::new("time", "时间")), mark(By::Time)), Align::Right, 13),
+            column(scene.get(Text::new("to median", "相对中位")), Align::Right, 9),
+            column(letters, Align::Left, BAR as u16),
+            column(scene.get(Text::new("class", "类别")), Align::Left, 0),
+            column(scene.get(Text::new("used", "采用")), Align::Left, 24),
+        ];
+        let order = self.order.as_ref().map_or(&[][..], |(_, order)| order);
+        let row = |at: usize| -> Vec<Cell> {
+            let Some(step) = order.get(at).and_then(|at| rank.steps.get(*at)) else { return Vec::new() };
+            let class = rank.classes.get(step.class);
+            let median = class.map_or(0, |class| class.p50);
+            let ratio = if median > 0 { units::ratio(step.window.len() as f64 / median as f64) } else { "–".into() };
+            let steady = step.selection == Selection::Steady;
+            let slow = steady && median > 0 && step.window.len() > median + median / 10;
+            let role = if steady { Role::Text } else { Role::Dim };
+            vec![
+                (step.index.to_string(), role),
+                (units::time(step.window.len()), role),
+                (ratio, if slow { Role::Warn } else { role }),
+                (bar(step), role),
+                (class.map_or(String::new(), |class| text::safe(&class.key)), role),
+                (scene.get(words::selection(step.selection)).to_owned(), role),
+            ]
+        };
+        self.body = table::draw(&columns, (&mut self.rows, order.len()), row, scene.theme, below, buf);
+    }
+}
+
+/// The times of all steps in their order, each column with the slowest of its steps.
+fn curve(scene: &Scene<'_>, rank: &Rank, area: Rect, buf: &mut Buffer) {
+    let times = rank.steps.iter().map(|step| step.window.len() as f64);
+    let index = CounterIndex::new((0..).zip(times));
+    let Some(range) = index.range().filter(|range| area.height > 0 && range.most > 0.0) else { return };
+    let width = area.width.min(u16::try_from(rank.steps.len()).unwrap_or(u16::MAX)).max(1);
+    let mut columns = Vec::new();
+    index.columns(model::Span::new(0, rank.steps.len() as Ns), width, &mut columns);
+    let style = scene.theme.style(Role::Kind(Kind::Matrix));
+    for (x, column) in (area.left()..).zip(&columns) {
+        let Some(column) = column else { continue };
+        let eighths = (column.most / range.most * f64::from(area.height) * 8.0) as i64;
+        for line in 0..area.height {
+            let part = eighths - i64::from(area.height - 1 - line) * 8;
+            let mark = glyph::eighth(part, 8);
+            text::put(buf, (x, area.y + line), mark, 1, style);
+        }
+    }
+    let most = units::time(range.most as Ns);
+    text::put_right(buf, (area.left(), area.right(), area.y), &most, scene.theme.style(Role::Dim));
+}

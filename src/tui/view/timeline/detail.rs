@@ -1,0 +1,187 @@
+//! What is known of the selected slice, in a few lines.
+
+use model::{Detail, Ns, SliceId, Span, Trace};
+
+use crate::{
+    analysis::Rank,
+    i18n::{Lang, Text},
+    report::{
+        markdown::{buckets, words},
+        units,
+    },
+    tui::{
+        lane::{Lane, Of},
+        text,
+        theme::Role,
+        view::Scene,
+        widget::prose::{Line, piece},
+    },
+};
+
+/// A label and what it labels.
+fn fact(line: &mut Line, lang: Lang, label: Text, value: String) {
+    line.push(piece(format!("{} ", label.get(lang)), Role::Dim));
+    line.push(piece(format!("{value}   "), Role::Text));
+}
+
+/// Name of what a slot of a lane shows; text of the capture.
+pub fn name(scene: &Scene<'_>, lane: &Lane, slot: usize) -> String {
+    let (trace, analysis) = (scene.look.trace, scene.look.analysis);
+    let Some(row) = lane.slices().and_then(|index| index.row(slot)).map(|row| row as usize) else {
+        return String::new();
+    };
+    let op = |rank: usize| Some(trace.strings.get(analysis.ranks.get(rank)?.timeline.ops.get(row)?.name));
+    let found = match lane.of {
+        Of::Track(track, _) => {
+            trace.lanes.get(track.0 as usize).and_then(|lane| lane.name.get(row)).map(|name| trace.strings.get(*name))
+        }
+        Of::Steps(rank) => {
+            let step = analysis.ranks.get(rank).and_then(|rank| rank.steps.get(row));
+            return step.map_or(String::new(), |step| format!("{}", step.index));
+        }
+        Of::Idle(rank) => {
+            let span = lane.slices().and_then(|index| index.span(slot));
+            let gap = analysis.ranks.get(rank).and_then(|rank| rank.gaps.get(row));
+            let part =
+                gap.zip(span).and_then(|(gap, span)| gap.parts.iter().find(|(_, part)| part.start == span.start));
+            return part.map_or(String::new(), |(bucket, _)| bucket.name(&analysis.host_labels));
+        }
+        Of::Collectives(rank) | Of::Copies(rank) => op(rank),
+        Of::Counter(_) => None,
+    };
+    found.unwrap_or("").to_owned()
+}
+
+/// The slice of the trace that a slot stands for.
+pub fn slice(scene: &Scene<'_>, lane: &Lane, slot: usize) -> Option<SliceId> {
+    let row = lane.slices()?.row(slot)?;
+    match lane.of {
+        Of::Track(track, _) => Some(scene.look.trace.lanes.get(track.0 as usize)?.id(row as usize)),
+        Of::Collectives(rank) | Of::Copies(rank) => {
+            Some(scene.look.analysis.ranks.get(rank)?.timeline.ops.get(row as usize)?.slice)
+        }
+        Of::Idle(rank) => {
+            let rank = scene.look.analysis.ranks.get(rank)?;
+            let owner = rank.gaps.get(row as usize)?.owner?;
+            Some(rank.timeline.ops.get(owner as usize)?.slice)
+        }
+        Of::Steps(_) | Of::Counter(_) => None,
+    }
+}
+
+/// What is known of a slot, in at most three lines.
+pub fn lines(scene: &Scene<'_>, lane: &Lane, slot: usize, zero: Ns) -> Vec<Line> {
+    let Some((span, kind)) = lane.slices().and_then(|index| Some((index.span(slot)?, index.kind(slot)?))) else {
+        return Vec::new();
+    };
+    let name = text::safe(&name(scene, lane, slot));
+    let mut head = vec![piece(scene.get(kind.text()), Role::Kind(kind)), piece("  ", Role::Text)];
+    let mut time = Line::new();
+    let span = whole(scene, lane, slot).unwrap_or(span);
+    fact(&mut time, scene.lang, Text::new("from", "开始"), units::exact_ns(span.start.saturating_sub(zero)));
+    fact(&mut time, scene.lang, Text::new("for", "时长"), units::exact_ns(span.len()));
+    let mut more = Line::new();
+    match lane.of {
+        Of::Steps(rank) => {
+            let rank = scene.look.analysis.ranks.get(rank);
+            let row = lane.slices().and_then(|index| index.row(slot)).unwrap_or(0);
+            if let Some((rank, step)) = rank.and_then(|rank| Some((rank, rank.steps.get(row as usize)?))) {
+                head = vec![piece(scene.get(Text::new("step", "步")), Role::Kind(kind))];
+                head.push(piece(format!(" {}  {}", step.index, text::safe(&step.label)), Role::Strong));
+                let class = rank.classes.get(step.class).map_or(String::new(), |class| text::safe(&class.key));
+                fact(&mut time, scene.lang, Text::new("class", "类别"), class);
+                more.push(piece(scene.get(words::selection(step.selection)), Role::Dim));
+            }
+        }
+        Of::Idle(_) => {
+            head.push(piece(name.clone(), Role::Strong));
+            more.push(piece(scene.get(buckets::meaning(&name)), Role::Text));
+            if let Some(owner) =
+                slice(scene, lane, slot).and_then(|id| Some(slice_name(scene.look.trace, id)?.to_owned()))
+            {
+                more.push(piece(format!(" {} ", scene.get(Text::new("— ended by", "——由其结束："))), Role::Dim));
+                more.push(piece(text::safe(&owner), Role::Name));
+            }
+        }
+        _ => {
+            head.push(piece(name, Role::Strong));
+            if let Some(id) = slice(scene, lane, slot) {
+                of_slice(scene, id, span, &mut time, &mut more);
+            }
+        }
+    }
+    vec![head, time, more]
+}
+
+/// When a slice of the trace is, which an overlapped one does not show.
+fn whole(scene: &Scene<'_>, lane: &Lane, slot: usize) -> Option<Span> {
+    let (track, row) = match lane.of {
+        Of::Track(..) => scene.look.trace.locate(slice(scene, lane, slot)?)?,
+        _ => return None,
+    };
+    let columns = scene.look.trace.lanes.get(track.0 as usize)?;
+    Some(Span::new(*columns.start.get(row)?, columns.end(row)))
+}
+
+/// Name of a slice of the trace.
+pub fn slice_name(trace: &Trace, id: SliceId) -> Option<&str> {
+    let (track, row) = trace.locate(id)?;
+    Some(trace.strings.get(*trace.lanes.get(track.0 as usize)?.name.get(row)?))
+}
+
+/// Facts of a slice of the trace: operator, launch, shape, bytes.
+fn of_slice(scene: &Scene<'_>, id: SliceId, span: Span, time: &mut Line, more: &mut Line) {
+    let trace = scene.look.trace;
+    let Some((track, row)) = trace.locate(id) else { return };
+    let Some(columns) = trace.lanes.get(track.0 as usize) else { return };
+    let lang = scene.lang;
+    if let Some(op) = columns.name.get(row).and_then(|name| scene.look.analysis.ops.get(name)) {
+        fact(time, lang, Text::new("operator", "算子"), op.op.name().to_owned());
+    }
+    if let Some((track, call)) = columns.link(row).and_then(|call| trace.locate(call))
+        && let Some(calls) = trace.lanes.get(track.0 as usize)
+    {
+        let name = calls.name.get(call).map_or("", |name| trace.strings.get(*name));
+        let returned = calls.end(call);
+        let before = units::time(span.start.saturating_sub(returned));
+        fact(more, lang, Text::new("launched by", "下发自"), text::safe(name));
+        fact(more, lang, Text::new("after its return", "距返回"), before);
+    }
+    match trace.detail(columns, row) {
+        Some(Detail::Kernel(kernel)) => {
+            let shape = |[x, y, z]: [u32; 3]| format!("{x}×{y}×{z}");
+            if let Some(grid) = kernel.grid {
+                fact(more, lang, Text::new("grid", "网格"), shape(grid));
+            }
+            if let Some(block) = kernel.block {
+                fact(more, lang, Text::new("block", "线程块"), shape(block));
+            }
+            if let Some(graph) = kernel.graph {
+                let node = kernel.graph_node.map_or(String::new(), |node| format!(":{node}"));
+                fact(more, lang, Text::new("graph", "图"), format!("{graph}{node}"));
+            }
+        }
+        Some(Detail::Copy(copy)) => {
+            if let Some(bytes) = copy.bytes {
+                fact(more, lang, Text::new("bytes", "字节"), units::bytes(bytes));
+            }
+        }
+        Some(Detail::Op(op)) => {
+            if let Some(shapes) = op.shapes {
+                fact(more, lang, Text::new("shapes", "形状"), text::safe(trace.strings.get(shapes)));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// What a launch call caused, or the launch call of what was caused.
+pub fn linked(scene: &Scene<'_>, id: SliceId) -> Option<SliceId> {
+    let (track, row) = scene.look.trace.locate(id)?;
+    let columns = scene.look.trace.lanes.get(track.0 as usize)?;
+    let caused = |rank: &Rank| {
+        let call = rank.timeline.calls.iter().position(|call| call.slice == id)?;
+        rank.timeline.ops.iter().find(|op| op.call == Some(call as u32)).map(|op| op.slice)
+    };
+    columns.link(row).or_else(|| scene.look.analysis.ranks.iter().find_map(caused))
+}

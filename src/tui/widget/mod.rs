@@ -1,0 +1,11 @@
+//! Parts that several views are made of. They hold no truth of their own.
+//!
+//! | module | owns |
+//! | --- | --- |
+//! | [`prose`] | the report's markdown as lines of a width |
+//! | [`rows`] | which row is selected and which are seen |
+//! | [`table`] | rows under the names of their columns |
+
+pub mod prose;
+pub mod rows;
+pub mod table;

@@ -1,0 +1,252 @@
+//! `strato view` on a real terminal: it starts, obeys keys and sizes, and whatever ends it, the shell finds its terminal as it
+//! was.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::{
+    io::{Read, Write},
+    num::NonZeroU16,
+    path::Path,
+    process::Command,
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+
+/// How long a screen may take to come: the machine may be busy with other tests.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// A capture that every checkout has.
+const SAMPLE: &str = "sample-traces/launch-bound-eager.json.gz";
+
+/// A program on a terminal of its own.
+struct Session {
+    child: Box<dyn Child + Send + Sync>,
+    master: Box<dyn MasterPty + Send>,
+    keyboard: Box<dyn Write + Send>,
+    screen: Arc<Mutex<vt100::Parser>>,
+    raw: Arc<Mutex<Vec<u8>>>,
+}
+
+fn size(rows: u16, cols: u16) -> PtySize {
+    PtySize { rows, cols, pixel_width: 0, pixel_height: 0 }
+}
+
+impl Session {
+    fn start(mut command: CommandBuilder) -> Self {
+        let pty = native_pty_system().openpty(size(24, 80)).unwrap();
+        command.env_clear();
+        command.env("PATH", std::env::var("PATH").unwrap_or_default());
+        command.env("TERM", "xterm-256color");
+        command.env("LANG", "C.UTF-8");
+        command.cwd(env!("CARGO_MANIFEST_DIR"));
+        let child = pty.slave.spawn_command(command).unwrap();
+        let mut reader = pty.master.try_clone_reader().unwrap();
+        let keyboard = pty.master.take_writer().unwrap();
+        let screen = Arc::new(Mutex::new(vt100::Parser::default()));
+        let raw = Arc::new(Mutex::new(Vec::new()));
+        let (seen, kept) = (Arc::clone(&screen), Arc::clone(&raw));
+        std::thread::spawn(move || {
+            let mut part = [0; 4096];
+            while let Ok(n @ 1..) = reader.read(&mut part) {
+                kept.lock().unwrap().extend_from_slice(&part[..n]);
+                seen.lock().unwrap().process(&part[..n]);
+            }
+        });
+        Self { child, master: pty.master, keyboard, screen, raw }
+    }
+
+    /// A shell that notes the terminal's modes, runs `strato view` and notes them again.
+    fn view(notes: &Path, more: &str) -> Self {
+        let mut command = CommandBuilder::new("sh");
+        let strato = env!("CARGO_BIN_EXE_strato");
+        let notes = notes.display();
+        let script = format!(
+            "stty -g > {notes}/before; '{strato}' view {more} {SAMPLE}; echo code $? >{notes}/code; stty -g > {notes}/after; echo back in the shell"
+        );
+        command.args(["-c", &script]);
+        Self::start(command)
+    }
+
+    fn text(&self) -> String {
+        self.screen.lock().unwrap().screen().contents()
+    }
+
+    fn wait(&self, what: &str, seen: impl Fn(&str) -> bool) {
+        let start = Instant::now();
+        while !seen(&self.text()) {
+            assert!(start.elapsed() < PATIENCE, "waited for {what} and saw:\n{}", self.text());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn wait_for(&self, text: &str) {
+        self.wait(text, |screen| screen.contains(text));
+    }
+
+    fn keys(&mut self, keys: &str) {
+        self.keyboard.write_all(keys.as_bytes()).unwrap();
+        self.keyboard.flush().unwrap();
+    }
+
+    fn resize(&mut self, rows: u16, cols: u16) {
+        self.master.resize(size(rows, cols)).unwrap();
+        if let (Some(rows), Some(cols)) = (NonZeroU16::new(rows), NonZeroU16::new(cols)) {
+            self.screen.lock().unwrap().screen_mut().set_size(rows, cols);
+        }
+    }
+
+    fn raw(&self) -> String {
+        String::from_utf8_lossy(&self.raw.lock().unwrap()).into_owned()
+    }
+
+    /// The `strato` that the shell started.
+    fn strato(&self) -> Option<String> {
+        let shell = self.child.process_id()?;
+        let children = std::fs::read_to_string(format!("/proc/{shell}/task/{shell}/children")).ok()?;
+        children.split_whitespace().next().map(str::to_owned)
+    }
+
+    /// Waits for the shell, and checks that it has its terminal back.
+    fn ends(mut self, notes: &Path, code: &str) {
+        self.wait_for("back in the shell");
+        self.child.wait().unwrap();
+        let note = |name: &str| std::fs::read_to_string(notes.join(name)).unwrap().trim().to_owned();
+        assert_eq!(note("code"), format!("code {code}"));
+        assert_eq!(note("before"), note("after"), "modes of the terminal");
+        let screen = self.screen.lock().unwrap();
+        assert!(!screen.screen().alternate_screen() && !screen.screen().hide_cursor());
+        assert_eq!(screen.screen().mouse_protocol_mode(), vt100::MouseProtocolMode::None);
+    }
+}
+
+fn signal(name: &str, process: &str) {
+    assert!(Command::new("kill").args([&format!("-{name}"), process]).status().unwrap().success());
+}
+
+#[test]
+fn keys_sizes_and_a_quiet_end() {
+    let notes = tempfile::tempdir().unwrap();
+    let mut session = Session::view(notes.path(), "");
+    session.wait_for("Verdict");
+    assert!(session.screen.lock().unwrap().screen().alternate_screen());
+    session.keys("2");
+    session.wait_for("idle: why");
+    session.keys("3");
+    session.wait_for("in the timeline: slice");
+    session.keys("\r");
+    session.wait_for("idle: why");
+    // Everything at once, and sizes that no terminal should have.
+    for (rows, cols) in [(60, 200), (3, 20), (1, 1), (0, 0), (24, 0), (50, 132), (2, 300), (24, 80)] {
+        session.resize(rows, cols);
+        std::thread::sleep(Duration::from_millis(30));
+    }
+    session.keys("?");
+    session.wait_for("everywhere");
+    session.keys("\u{1b}");
+    session.wait("the help to go", |screen| !screen.contains("everywhere"));
+    session.keys("q");
+    session.ends(notes.path(), "0");
+}
+
+#[test]
+fn signals_end_it_and_leave_the_terminal_as_it_was() {
+    for (name, code) in [("TERM", "143"), ("HUP", "129"), ("INT", "130")] {
+        let notes = tempfile::tempdir().unwrap();
+        let session = Session::view(notes.path(), "");
+        session.wait_for("Verdict");
+        let Some(strato) = session.strato() else {
+            println!("skipped: this system does not list the children of a process");
+            return;
+        };
+        signal(name, &strato);
+        session.ends(notes.path(), code);
+    }
+}
+
+#[test]
+fn it_stops_and_goes_on() {
+    let notes = tempfile::tempdir().unwrap();
+    let mut session = Session::view(notes.path(), "--no-mouse");
+    session.wait_for("Verdict");
+    let Some(strato) = session.strato() else {
+        println!("skipped: this system does not list the children of a process");
+        return;
+    };
+    session.keys("\u{1a}");
+    session.wait("the screen to be given back", |_| !session.screen.lock().unwrap().screen().alternate_screen());
+    signal("CONT", &strato);
+    session.wait_for("Verdict");
+    session.keys("q");
+    let raw = session.raw();
+    session.ends(notes.path(), "0");
+    assert!(!raw.contains("\u{1b}[?1000h"), "the mouse was to be left alone");
+}
+
+#[test]
+fn without_colour_nothing_is_coloured_and_the_selection_is_still_seen() {
+    let notes = tempfile::tempdir().unwrap();
+    let mut session = Session::view(notes.path(), "--color never");
+    session.wait_for("Verdict");
+    session.keys("3");
+    session.wait_for("in the timeline: slice");
+    let raw = session.raw();
+    session.keys("q");
+    session.ends(notes.path(), "0");
+    assert!(raw.contains("\u{1b}[7m") && !raw.contains("\u{1b}[m"), "reverse is there and not taken back");
+    for colour in ["\u{1b}[3", "\u{1b}[4", "[38;", "[48;"] {
+        let coloured = raw.match_indices(colour).any(|(at, _)| {
+            let code: String = raw[at + 2..].chars().take_while(|c| c.is_ascii_digit() || *c == ';').collect();
+            !["3", "4", "39", "49", "39;49"].contains(&code.as_str()) && raw[at + 2 + code.len()..].starts_with('m')
+        });
+        assert!(!coloured, "{colour:?}");
+    }
+}
+
+/// Not a test of its own: the next one runs it on a terminal.
+#[test]
+#[ignore = "run on a terminal by the test below"]
+fn panics_while_it_has_the_terminal() {
+    let mut screen = stratoscope::tui::terminal::Screen::take(true).unwrap();
+    screen
+        .draw(|frame| frame.buffer_mut().set_string(0, 0, "about to fail", ratatui::style::Style::default()))
+        .unwrap();
+    panic!("on purpose");
+}
+
+#[test]
+fn a_panic_leaves_the_terminal_as_it_was_and_is_told() {
+    let notes = tempfile::tempdir().unwrap();
+    let here = std::env::current_exe().unwrap();
+    let mut command = CommandBuilder::new("sh");
+    let (here, place) = (here.display(), notes.path().display());
+    let script = format!(
+        "stty -g > {place}/before; '{here}' --ignored --exact panics_while_it_has_the_terminal --nocapture; echo code $? >{place}/code; stty -g > {place}/after; echo back in the shell"
+    );
+    command.args(["-c", &script]);
+    let session = Session::start(command);
+    session.wait_for("on purpose");
+    session.ends(notes.path(), "101");
+}
+
+#[test]
+fn a_pipe_is_no_terminal_and_a_keymap_with_two_meanings_is_told() {
+    let run = |arguments: &[&str]| {
+        let output =
+            Command::new(env!("CARGO_BIN_EXE_strato")).args(arguments).env("LANG", "C.UTF-8").output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
+    };
+    let (code, said) = run(&["view", SAMPLE]);
+    assert_eq!(code, Some(2));
+    assert!(said.contains("strato diagnose"), "{said}");
+    let (code, keys) = run(&["view", "--print-keys"]);
+    assert_eq!(code, Some(0));
+    assert!(keys.contains("[timeline]"));
+    let notes = tempfile::tempdir().unwrap();
+    let file = notes.path().join("keys.toml");
+    std::fs::write(&file, "[timeline]\nmark = [\"w\"]\n").unwrap();
+    let session = Session::view(notes.path(), &format!("--keys '{}'", file.display()));
+    session.wait_for("'w'");
+    let told = session.text();
+    assert!(told.contains("mark") && told.contains("zoom_in"), "{told}");
+}
