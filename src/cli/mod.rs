@@ -17,6 +17,7 @@ mod explain;
 mod import;
 mod kernel_metrics;
 mod man;
+mod numdiff;
 mod probe;
 mod probed;
 mod results;
@@ -100,6 +101,7 @@ impl Global {
 enum Command {
     Diagnose(diagnose::Arguments),
     Run(run::Arguments),
+    Numdiff(numdiff::Arguments),
     Probe(probe::Arguments),
     Import(import::Arguments),
     Sql(sql::Arguments),
@@ -120,6 +122,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
     match cli.command {
         Command::Diagnose(arguments) => diagnose::run(global, arguments),
         Command::Run(arguments) => run::run(global, arguments),
+        Command::Numdiff(arguments) => numdiff::run(global, arguments),
         Command::Probe(arguments) => probe::run(global, arguments),
         Command::Import(arguments) => import::run(global, arguments),
         Command::Sql(arguments) => sql::run(arguments),

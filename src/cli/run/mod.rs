@@ -21,13 +21,15 @@ use super::{
 };
 use crate::store;
 
+mod logits;
+mod prompt_ids;
 mod ranks;
 mod summary;
 mod what;
 
 use summary::milliseconds;
 use what::RanksAre;
-pub(super) use what::What;
+pub(in crate::cli) use what::What;
 
 /// Time between two lines of progress.
 const PROGRESS: Duration = Duration::from_secs(2);
@@ -49,6 +51,9 @@ pub struct Arguments {
     /// Print one JSON object instead of lines.
     #[arg(long)]
     json: bool,
+    /// Print the ids of the tokens too, one line per sequence.
+    #[arg(long, conflicts_with_all = ["json", "quiet"])]
+    tokens: bool,
     /// Print nothing but errors.
     #[arg(short, long)]
     quiet: bool,
@@ -76,22 +81,28 @@ pub(super) struct Done {
 
 /// Runs the engine and records it; `tell` is told of every step.
 pub(super) fn capture(what: &What, mut tell: impl FnMut(&StepDone) + Send) -> anyhow::Result<Done> {
-    let options = what.options()?;
-    if options.threads == 0 || what.r#gen == 0 || what.tp == 0 {
-        return Err(Usage("a run needs at least one rank, one thread and one token to generate".to_owned()).into());
-    }
-    if !Isa::available().contains(&options.isa) {
-        let isa = options.isa.name();
-        return Err(Missing(format!("this processor has no {isa}; leave --isa out to use what it has")).into());
-    }
+    let options = checked(what)?;
     let (config, _) = what.source()?;
     let bytes = options.dtype.row_bytes(config.hidden) * (config.step_parameters() / config.hidden);
     let (trace, steps) = ranks::run(what, &mut tell)?;
     Ok(Done { trace, steps, options, bytes })
 }
 
+/// What the engine is asked for, if this machine can do it.
+pub(super) fn checked(what: &What) -> anyhow::Result<RunOptions> {
+    let options = what.options()?;
+    if options.threads == 0 || what.r#gen == 0 || what.tp == 0 {
+        return Err(Usage("a run needs at least one rank, one thread and one token to generate".to_owned()).into());
+    }
+    if !Isa::available().contains(&options.isa) {
+        let isa = options.isa.name();
+        return Err(Missing(format!("this processor has no {isa}; leave it out to use what it has")).into());
+    }
+    Ok(options)
+}
+
 pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit> {
-    let Arguments { backend: Backend::Cpu, what, output, json, quiet, as_rank } = arguments;
+    let Arguments { backend: Backend::Cpu, what, output, json, tokens, quiet, as_rank } = arguments;
     if let Some(order) = &as_rank {
         ranks::obey(order)?;
         return Ok(Exit::Done);
@@ -103,8 +114,8 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
         }
         return Ok(Exit::Done);
     }
-    if let Some(output) = &output {
-        target::check(output, &[])?;
+    for file in output.iter().chain(&what.logits) {
+        target::check(file, &[])?;
     }
     let loud = !quiet && !json;
     if loud {
@@ -129,6 +140,12 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
         writeln!(out, "{}", summary::summary(&what, &done))?;
     } else {
         summary::lines(&mut out, &what, &done, output.as_deref())?;
+    }
+    if tokens {
+        for ids in summary::tokens(&what, &done) {
+            let ids: Vec<String> = ids.iter().map(u32::to_string).collect();
+            writeln!(out, "tokens   {}", ids.join(","))?;
+        }
     }
     Ok(Exit::Done)
 }

@@ -18,10 +18,10 @@ use engine::{
     record::{Log, Span},
     run::{Engine, StepDone},
 };
-use model::{Trace, TraceBuilder, trace};
+use model::{Provenance, Trace, TraceBuilder, TraceSink, trace};
 use serde::{Deserialize, Serialize};
 
-use super::What;
+use super::{What, logits::LogitsFile};
 use crate::{
     cli::exit::{Missing, Usage},
     store,
@@ -60,13 +60,27 @@ fn rank(
     let room = ops.saturating_mul(options.steps + 2).min(1 << 24);
     let mut log = Log::with_capacity(room, options.threads);
     let mut engine = Engine::of_rank(config, &mut *source, options, ranks, &mut log)?;
-    let mut steps = Vec::new();
-    engine.run(&mut log, |step| {
+    let mut logits = match &what.logits {
+        // All ranks have the same.
+        Some(file) if engine.shard().rank == 0 => Some(LogitsFile::create(file, &engine)?),
+        _ => None,
+    };
+    let (mut steps, mut failed) = (Vec::new(), None);
+    engine.run_with_logits(&mut log, |step, values| {
         tell(step);
         steps.push(step.clone());
-        true
+        failed = logits.as_mut().and_then(|file| file.add(step.number, values).err());
+        failed.is_none()
     })?;
+    if let Some(error) = failed {
+        return Err(error.into());
+    }
+    logits.map(LogitsFile::finish).transpose()?;
     let mut builder = TraceBuilder::new(format!("{} on this CPU", what.model), "strato");
+    builder.manifest("workload.seed", &what.seed.to_string(), Provenance::Observed);
+    if preset(&what.model).is_some() && what.seed > 0 {
+        builder.manifest("model.revision", &format!("synthetic, seed {}", what.seed), Provenance::Observed);
+    }
     let facts = engine_run::Facts {
         model: &what.model,
         synthetic: preset(&what.model).is_some(),
