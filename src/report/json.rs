@@ -5,6 +5,7 @@
 
 mod finding;
 mod job;
+mod level;
 mod replay;
 mod shape;
 
@@ -139,6 +140,7 @@ struct Judgement {
     because: Vec<&'static str>,
     level: Option<Level>,
     missing: Vec<String>,
+    levels: Vec<serde_json::Value>,
     grade: Grade,
 }
 
@@ -333,6 +335,7 @@ fn verdict(capture: &Capture, lang: Lang) -> Judgement {
         because: verdict.because.clone(),
         level: verdict.level,
         missing: verdict.missing.iter().map(|m| phrase::plain(m, lang)).collect(),
+        levels: verdict.levels.iter().map(|a| level::assessment(a, lang)).collect(),
         grade: capture.grade,
     }
 }

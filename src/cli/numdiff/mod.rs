@@ -17,6 +17,7 @@ use super::{
     run::{What, checked},
     say, target,
 };
+use crate::diagnose::DIVERGES;
 
 mod json;
 mod markdown;
@@ -106,11 +107,28 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     (common.batch, common.prompt_len, common.prompt_ids, common.r#gen) = (batch, prompt_len, prompt_ids, r#gen);
     let mut sides = [common.side(&a)?, common.side(&b)?];
     sides[1].inject = inject;
-    let options = [checked(&sides[0])?, checked(&sides[1])?];
-    let (config, mut source) = sides[0].source()?;
     if !arguments.quiet {
         say(&format!("strato: making the weights of {} ready", sides[0].model));
     }
+    let (options, comparison) =
+        compared(&sides, |step, of| global.note(|| format!("strato: step {step} of {of} is compared")))?;
+    let verdict = comparison.verdict();
+    let done = Done { model: common.model, seed, sides: options, comparison };
+    let (text, kind) = match arguments.format {
+        Form::Md => (markdown::render(&done, global.lang(), arguments.all), Kind::Markdown),
+        Form::Json => (format!("{:#}\n", json::document(&done)), Kind::Data),
+    };
+    global.deliver(&text, kind, arguments.output.as_deref())?;
+    Ok(match verdict {
+        Verdict::Equal | Verdict::WithinPrecision => Exit::Done,
+        Verdict::Grown | Verdict::Faulty => Exit::Findings,
+    })
+}
+
+/// Compares two runs; `told` of every step that has been, and of how many there are.
+fn compared(sides: &[What; 2], told: impl Fn(u32, usize)) -> anyhow::Result<([RunOptions; 2], Comparison)> {
+    let options = [checked(&sides[0])?, checked(&sides[1])?];
+    let (config, mut source) = sides[0].source()?;
     let first = Arc::new(Weights::load(&config, options[0].dtype, &mut *source)?);
     let second = if options[0].dtype == options[1].dtype && sides[0].model == sides[1].model {
         Arc::clone(&first)
@@ -123,19 +141,40 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
         Arc::new(Weights::load(&config, options[1].dtype, &mut *source)?)
     };
     let [a, b] = &options;
-    let comparison =
-        compare(&config, [Side { options: a, weights: &first }, Side { options: b, weights: &second }], |step| {
-            global.note(|| format!("strato: step {step} of {} is compared", a.steps))
-        })?;
-    let verdict = comparison.verdict();
-    let done = Done { model: common.model, seed, sides: options, comparison };
-    let (text, kind) = match arguments.format {
-        Form::Md => (markdown::render(&done, global.lang(), arguments.all), Kind::Markdown),
-        Form::Json => (format!("{:#}\n", json::document(&done)), Kind::Data),
+    let sides = [Side { options: a, weights: &first }, Side { options: b, weights: &second }];
+    let comparison = compare(&config, sides, |step| told(step, a.steps))?;
+    Ok((options, comparison))
+}
+
+/// Steps of a run that are held against single precision.
+const HELD: usize = 9;
+
+/// How the numbers of a run stand beside those of the same model in single precision, in a sentence: the first steps, by
+/// separate operators and on one rank.
+pub(super) fn deviation(what: &What) -> anyhow::Result<String> {
+    let mut own = what.clone();
+    own.r#gen = own.r#gen.min(HELD);
+    let mut reference = own.side("f32,composite,eager")?;
+    reference.inject.clear();
+    let (_, c) = compared(&[reference, own], |_, _| ())?;
+    let rest = format!(
+        "relative L2 of logits {:.1e} against f32, {} of {} tokens the same, by strato numdiff over {} steps",
+        c.logits.relative_l2(),
+        c.tokens[1],
+        c.tokens[0],
+        c.steps + 1
+    );
+    let verdict = match (c.verdict(), c.first.and_then(|at| c.rows.get(at))) {
+        (Verdict::Equal, _) => "equal bit for bit".to_owned(),
+        (Verdict::WithinPrecision, _) => format!("within precision of {}", c.precision.name()),
+        (Verdict::Grown, _) => {
+            format!("{DIVERGES} beyond the precision of {} by no single operator", c.precision.name())
+        }
+        (Verdict::Faulty, Some(row)) => match row.layer {
+            Some(layer) => format!("{DIVERGES} at layer {layer}, operator {}", row.name()),
+            None => format!("{DIVERGES} at operator {}", row.name()),
+        },
+        (Verdict::Faulty, None) => format!("{DIVERGES} where a step is started as a whole"),
     };
-    global.deliver(&text, kind, arguments.output.as_deref())?;
-    Ok(match verdict {
-        Verdict::Equal | Verdict::WithinPrecision => Exit::Done,
-        Verdict::Grown | Verdict::Faulty => Exit::Findings,
-    })
+    Ok(format!("{verdict}: {rest}"))
 }

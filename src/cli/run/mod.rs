@@ -12,12 +12,12 @@ use engine::{
     inject,
     run::{RunOptions, StepDone},
 };
-use model::Trace;
+use model::{Provenance, Trace};
 
 use super::{
     Global,
     exit::{Exit, Missing, Usage},
-    say, target,
+    say, target, terminal_text,
 };
 use crate::store;
 
@@ -54,6 +54,10 @@ pub struct Arguments {
     /// Print the ids of the tokens too, one line per sequence.
     #[arg(long, conflicts_with_all = ["json", "quiet"])]
     tokens: bool,
+    /// Hold the numbers of the run against those of the same model in single precision, for a few steps beside the run, and
+    /// write into the capture what came of it.
+    #[arg(long)]
+    numerics: bool,
     /// Print nothing but errors.
     #[arg(short, long)]
     quiet: bool,
@@ -102,7 +106,7 @@ pub(super) fn checked(what: &What) -> anyhow::Result<RunOptions> {
 }
 
 pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit> {
-    let Arguments { backend: Backend::Cpu, what, output, json, tokens, quiet, as_rank } = arguments;
+    let Arguments { backend: Backend::Cpu, what, output, json, tokens, numerics, quiet, as_rank } = arguments;
     if let Some(order) = &as_rank {
         ranks::obey(order)?;
         return Ok(Exit::Done);
@@ -117,17 +121,21 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     for file in output.iter().chain(&what.logits) {
         target::check(file, &[])?;
     }
+    let deviation = if numerics { Some(super::numdiff::deviation(&what)?) } else { None };
     let loud = !quiet && !json;
     if loud {
         say(&format!("strato: making the weights of {} ready", what.model));
     }
     let mut told = Instant::now();
-    let done = capture(&what, |step| {
+    let mut done = capture(&what, |step| {
         if loud && told.elapsed() > PROGRESS {
             told = Instant::now();
             say(&format!("step {}: {}", step.number, milliseconds(step.span.end - step.span.start)));
         }
     })?;
+    if let Some(deviation) = &deviation {
+        done.trace.manifest.set("precision.deviation", deviation, Provenance::Observed);
+    }
     if let Some(output) = &output {
         store::save(output, std::slice::from_ref(&done.trace))?;
         global.note(|| format!("wrote {}", output.display()));
@@ -140,6 +148,9 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
         writeln!(out, "{}", summary::summary(&what, &done))?;
     } else {
         summary::lines(&mut out, &what, &done, output.as_deref())?;
+    }
+    if let Some(deviation) = deviation.filter(|_| !json) {
+        writeln!(out, "numbers  {}", terminal_text::plain(&deviation))?;
     }
     if tokens {
         for ids in summary::tokens(&what, &done) {

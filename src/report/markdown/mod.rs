@@ -6,6 +6,7 @@ mod buckets;
 mod capture;
 mod findings;
 mod job;
+mod levels;
 mod replay;
 mod replayed;
 mod source;
@@ -43,6 +44,7 @@ pub fn render(report: &Report, lang: Lang) -> String {
         summaries::write(&mut page);
         findings::write(&mut page);
         replay::write(&mut page);
+        levels::write(&mut page);
         findings::write_abstained(&mut page);
         source::write(&mut page);
         out = page.out;
