@@ -206,6 +206,24 @@ fn what_was_put_in_is_written_down_and_no_diagnosis_reads_it() {
     }
 }
 
+/// The level "can run" rests on numbers that were compared, and on none that were only asked for.
+#[test]
+fn numbers_held_against_single_precision_are_evidence_of_the_first_level() {
+    for (more, met, words) in [
+        (&["--numerics"][..], true, "within precision of bf16"),
+        (&["--numerics", "--inject", "nan_at:layer=1"], false, "diverges at layer 1, operator down_proj"),
+        (&[], false, "strato run --numerics"),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let run = strato(&[TINY, &["-o", "run.strato"], more].concat(), directory.path());
+        assert_eq!(run.status.code(), Some(0), "{}", String::from_utf8_lossy(&run.stderr));
+        let report = json(&strato(&["diagnose", "run.strato", "--format", "json"], directory.path()));
+        let numbers = &report["verdict"]["levels"][0]["checks"][1];
+        assert_eq!(numbers["met"], met, "{more:?}: {numbers}");
+        assert!(numbers["what"].as_str().unwrap().contains(words), "{more:?}: {numbers}");
+    }
+}
+
 #[test]
 fn injections_are_listed_and_unknown_ones_refused_with_the_list() {
     let directory = tempfile::tempdir().unwrap();
