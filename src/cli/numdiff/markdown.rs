@@ -235,7 +235,8 @@ fn fault(page: &mut Page, c: &Comparison, row: &Row) {
             [("step", Value::Count(u64::from(step)))],
         ));
         let comma = page.get(Text::new(", ", "，"));
-        let line = format!("{}{comma}{step}{}{}.", place(page, row), page.colon(), why(page, cause));
+        let stop = page.get(Text::new(".", "。"));
+        let line = format!("{}{comma}{step}{}{}{stop}", place(page, row), page.colon(), why(page, cause));
         page.paragraph(&line);
         let (input, own, local) = (error(row.input), error(row.own.relative_l2()), error(row.local.relative_l2()));
         let text = Text::new(
