@@ -86,17 +86,14 @@ pub(super) fn assess(cx: &Context<'_>) -> Vec<Assessment> {
         Assessment {
             level: Level::Run,
             checks: vec![device(cx), numerics(cx)],
-            unclaimed: Text::new(
-                "that it runs fast, or that any other input runs",
-                "不代表运行得快，也不代表其他输入能运行",
-            ),
+            unclaimed: Text::new("that it runs fast, or that any other input runs", "运行得快，或其他输入也能运行"),
         },
         Assessment {
             level: Level::Optimise,
             checks: optimise(cx),
             unclaimed: Text::new(
                 "that a change brings what was estimated for it: only a run with the change shows that",
-                "不代表改动一定带来估计的收益：只有改动后的运行能证明",
+                "改动一定带来估计的收益：只有改动后的运行能证明",
             ),
         },
         Assessment {
@@ -104,7 +101,7 @@ pub(super) fn assess(cx: &Context<'_>) -> Vec<Assessment> {
             checks: vec![contract(cx), repeats(cx), noise(cx), second_run(cx)],
             unclaimed: Text::new(
                 "that the gain holds for other models, loads or machines",
-                "不代表收益适用于其他模型、负载或机器",
+                "收益适用于其他模型、负载或机器",
             ),
         },
     ]

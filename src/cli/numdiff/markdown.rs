@@ -110,6 +110,11 @@ fn error(value: f64) -> String {
     if value == 0.0 { "0".to_owned() } else { format!("{value:.1e}") }
 }
 
+/// The relative L2 of a comparison, or that one side has lost values to NaN or infinity, of which there is none.
+fn relative(measure: &Measure) -> String {
+    if measure.is_lost() { "NaN, inf".to_owned() } else { error(measure.relative_l2()) }
+}
+
 fn raw(text: String) -> Value {
     Value::Raw(text)
 }
@@ -158,7 +163,7 @@ fn logits(page: &Page, c: &Comparison) -> String {
     );
     let cosine = c.logits.cosine().map_or_else(|| "–".to_owned(), |cosine| format!("{cosine:.9}"));
     let args = [
-        ("error", raw(error(c.logits.relative_l2()))),
+        ("error", raw(relative(&c.logits))),
         ("tolerance", raw(error(c.tolerance))),
         ("cosine", raw(cosine)),
         ("most", raw(error(c.logits.max_abs))),
@@ -238,7 +243,7 @@ fn fault(page: &mut Page, c: &Comparison, row: &Row) {
         let stop = page.get(Text::new(".", "。"));
         let line = format!("{}{comma}{step}{}{}{stop}", place(page, row), page.colon(), why(page, cause));
         page.paragraph(&line);
-        let (input, own, local) = (error(row.input), error(row.own.relative_l2()), error(row.local.relative_l2()));
+        let (input, own, local) = (error(row.input), relative(&row.own), relative(&row.local));
         let text = Text::new(
             "Of the two runs as they are, its input differs by {input} and its output by {own}; on the same input it makes {local} (relative L2 over all steps of the phase).",
             "两次运行中其输入相差 {input}，输出相差 {own}；输入相同时自身造成 {local}（该阶段所有步的相对 L2）。",
@@ -308,7 +313,7 @@ fn by_layer(page: &mut Page, c: &Comparison) {
         table.row([
             phase(page, first.prefill).to_owned(),
             first.layer.map_or_else(|| "–".to_owned(), |layer| layer.to_string()),
-            error(last.own.relative_l2()),
+            relative(&last.own),
             percent(&last.own),
             if local(&worst) > 0.0 { text::code(&worst.name(), text::NAME) } else { "–".to_owned() },
             error(local(&worst)),
@@ -341,8 +346,8 @@ fn every(page: &mut Page, c: &Comparison) {
             row.layer.map_or_else(|| "–".to_owned(), |layer| layer.to_string()),
             text::code(&row.name(), text::NAME),
             error(row.input),
-            error(row.own.relative_l2()),
-            error(row.local.relative_l2()),
+            relative(&row.own),
+            relative(&row.local),
             row.weights.map_or_else(|| "–".to_owned(), |weights| error(weights.relative_l2())),
             row.own.cosine().map_or_else(|| "–".to_owned(), |cosine| format!("{cosine:.6}")),
             error(row.own.max_abs),

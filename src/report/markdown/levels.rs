@@ -27,9 +27,9 @@ pub(super) fn write(page: &mut Page<'_>) {
         );
         let unclaimed = page.get(assessment.unclaimed);
         let line = format!(
-            "{}. {}{}{unclaimed}",
+            "{}{}{}{unclaimed}",
             page.labelled(name, &counted),
-            page.get(Text::new("Not claimed", "不声称")),
+            page.get(Text::new(". Not claimed", "。不声称")),
             page.colon(),
         );
         page.paragraph(&line);
