@@ -36,6 +36,56 @@ fn the_same_command_gives_the_same_tokens_however_steps_are_started_and_divided(
     }
 }
 
+/// Shape and content of a NumPy file of single-precision numbers.
+fn npy(path: &Path) -> (String, Vec<f32>) {
+    let bytes = std::fs::read(path).unwrap();
+    let data = 10 + usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
+    let header = std::str::from_utf8(&bytes[10..data]).unwrap();
+    let shape = header.split("'shape': ").nth(1).unwrap().split(", }").next().unwrap().to_owned();
+    (shape, bytes[data..].chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect())
+}
+
+#[test]
+fn logits_of_every_position_choose_the_tokens_that_are_printed() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("prompts.txt"), "5,6,7\n8 9 10\n").unwrap();
+    let run = |more: &[&str]| strato(&[&["run", "--model", "tiny", "--gen", "4"], more].concat(), directory.path());
+    let single = run(&["--prompt-ids", "5,6,7", "--logits", "one.npy", "--tokens", "--level", "fused"]);
+    let text = String::from_utf8(single.stdout).unwrap();
+    let printed = text.lines().find_map(|line| line.strip_prefix("tokens   ")).unwrap().to_owned();
+    let (shape, logits) = npy(&directory.path().join("one.npy"));
+    assert_eq!((shape.as_str(), logits.len()), ("(6, 512)", 6 * 512));
+    let chosen: Vec<String> = logits
+        .chunks_exact(512)
+        .skip(2)
+        .map(|row| row.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1)).unwrap().0.to_string())
+        .collect();
+    assert_eq!(chosen.join(","), printed);
+
+    // The same sequence in a batch, on another number of ranks, has the same logits but for the order of additions.
+    let several = ["--prompt-ids", "prompts.txt", "--batch", "2", "--mode", "graph", "--dtype", "f32"];
+    for more in [
+        &["--logits", "two.npy", "--json"][..],
+        &["--logits", "four.npy", "--json", "--tp", "2", "--ranks", "processes"],
+    ] {
+        let output = run(&[&several[..], more].concat());
+        assert_eq!(json(&output)["tokens"].as_array().unwrap().len(), 2);
+    }
+    let (two, four) = (npy(&directory.path().join("two.npy")), npy(&directory.path().join("four.npy")));
+    assert_eq!((two.0.as_str(), four.0.as_str()), ("(2, 6, 512)", "(2, 6, 512)"));
+    assert!(two.1.iter().zip(&four.1).all(|(a, b)| (a - b).abs() < 1e-4));
+    let wide = run(&["--prompt-ids", "5,6,7", "--logits", "wide.npy", "--dtype", "f32", "--json"]);
+    let tokens = |output: &Output| json(output)["tokens"][0].clone();
+    let alone = npy(&directory.path().join("wide.npy")).1;
+    assert_eq!(tokens(&wide).as_array().unwrap().len(), 4);
+    assert!(alone.iter().zip(&two.1).all(|(a, b)| (a - b).abs() < 1e-4));
+
+    let other = |seed: &str| tokens(&run(&["--prompt-len", "8", "--seed", seed, "--json"]));
+    assert_eq!(other("0"), tokens(&run(&["--prompt-len", "8", "--json"])));
+    assert_eq!(other("7"), other("7"));
+    assert_ne!(other("7"), other("8"));
+}
+
 #[test]
 fn a_run_leaves_a_capture_whose_every_operator_is_known_and_whose_steps_add_up() {
     for (mode, class) in [("eager", "graph=eager"), ("graph", "graph=full")] {
@@ -155,6 +205,24 @@ fn what_was_put_in_is_written_down_and_no_diagnosis_reads_it() {
     }
 }
 
+/// The level "can run" rests on numbers that were compared, and on none that were only asked for.
+#[test]
+fn numbers_held_against_single_precision_are_evidence_of_the_first_level() {
+    for (more, met, words) in [
+        (&["--numerics"][..], true, "within precision of bf16"),
+        (&["--numerics", "--inject", "nan_at:layer=1"], false, "diverges at layer 1, operator down_proj"),
+        (&[], false, "strato run --numerics"),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let run = strato(&[TINY, &["-o", "run.strato"], more].concat(), directory.path());
+        assert_eq!(run.status.code(), Some(0), "{}", String::from_utf8_lossy(&run.stderr));
+        let report = json(&strato(&["diagnose", "run.strato", "--format", "json"], directory.path()));
+        let numbers = &report["verdict"]["levels"][0]["checks"][1];
+        assert_eq!(numbers["met"], met, "{more:?}: {numbers}");
+        assert!(numbers["what"].as_str().unwrap().contains(words), "{more:?}: {numbers}");
+    }
+}
+
 #[test]
 fn injections_are_listed_and_unknown_ones_refused_with_the_list() {
     let directory = tempfile::tempdir().unwrap();
@@ -177,6 +245,9 @@ fn what_cannot_be_run_is_refused_with_the_reason() {
         (&["run", "--model", "."], 3, "config.json"),
         (&["run", "--model", "tiny", "--tp", "3"], 2, "key heads"),
         (&["run", "--model", "tiny", "--tp", "0"], 2, "at least one rank"),
+        (&["run", "--model", "tiny", "--prompt-ids", "1,600"], 2, "token 600 is not in the vocabulary"),
+        (&["run", "--model", "tiny", "--prompt-ids", "prompts"], 3, "prompts"),
+        (&["run", "--model", "tiny", "--logits", "nowhere/logits.npy"], 2, "no directory"),
     ] {
         let output = strato(arguments, directory.path());
         let said = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -16,6 +16,7 @@ use crate::{
 mod attention;
 mod comm;
 mod futex;
+mod inspect;
 mod kernels;
 mod launch;
 mod linear;

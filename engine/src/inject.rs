@@ -3,6 +3,7 @@
 
 use crate::{Error, program::OpName, run::RunOptions};
 
+mod beside;
 mod host;
 mod machine;
 mod numeric;

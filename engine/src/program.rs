@@ -7,11 +7,13 @@ use crate::{Config, Error, Shard};
 
 mod change;
 mod check;
+mod effect;
 mod name;
 mod plan;
 mod shard;
 
 pub use change::Change;
+pub use effect::Written;
 pub use name::OpName;
 
 /// How operators are divided.

@@ -4,15 +4,17 @@ use std::sync::Arc;
 
 use crate::{
     Config, Error, Shard, Source, Weights,
-    cpu::{Batch, Communicator, Cpu, CpuOptions, Prepared},
+    cpu::{Communicator, Cpu, CpuOptions, Prepared},
     inject::Thieves,
-    program::Program,
+    program::{Logits, Program},
     record::{Kind, Log, Span},
 };
 
 mod options;
+mod prompt;
 
 pub use options::{Mode, RunOptions, Sampling, Sync};
+pub(crate) use prompt::next_batch;
 
 /// A model made ready to run.
 pub struct Engine {
@@ -33,9 +35,6 @@ pub struct StepDone {
     /// Next token of each sequence.
     pub tokens: Vec<u32>,
 }
-
-/// Most tokens that a prompt of one pass may have, all sequences together.
-const MAX_PREFILL: usize = 1 << 16;
 
 impl Engine {
     /// Loads the weights and makes programs and memory ready. `log` gets what that took.
@@ -69,13 +68,7 @@ impl Engine {
     ) -> Result<Self, Error> {
         let shard = ranks.as_ref().map_or(Shard::WHOLE, Communicator::shard);
         let context = options.prompt.saturating_add(options.steps);
-        if options.batch == 0 || options.prompt == 0 || options.sequences().saturating_mul(options.prompt) > MAX_PREFILL
-        {
-            return Err(Error::Request(format!(
-                "cannot read {} prompts of {} tokens at once; choose at least one of each and at most {MAX_PREFILL} tokens",
-                options.batch, options.prompt
-            )));
-        }
+        options.check_prompt()?;
         let weights = Arc::new(Weights::load_part(&config, shard, options.dtype, source)?);
         let cpu = CpuOptions {
             threads: options.threads,
@@ -130,18 +123,20 @@ impl Engine {
     /// [`Error::Request`] when a step does not fit, which the options exclude, and [`Error::Lost`] when another rank does not
     /// take part any more.
     pub fn run(&mut self, log: &mut Log, mut each: impl FnMut(&StepDone) -> bool) -> Result<(), Error> {
-        let sequences = self.options.sequences();
-        let vocab = u32::try_from(self.config.vocab).unwrap_or(u32::MAX);
-        // Prompts that are the same in every run and differ between sequences.
-        let token = |sequence: usize, position: usize| (sequence as u32 * 7919 + position as u32 * 104_729 + 1) % vocab;
-        let mut batch = Batch::default();
-        for sequence in 0..sequences {
-            for position in 0..self.options.prompt {
-                batch.tokens.push(token(sequence, position));
-                batch.positions.push(position as u32);
-                batch.sequences.push(sequence as u32);
-            }
-        }
+        self.run_with_logits(log, |step, _| each(step))
+    }
+
+    /// As [`Engine::run`]; `each` is also told of the logits that the step computed, (rows, vocab): of the prompt those that
+    /// the options ask for, sequence by sequence, and of a decode step one row of each sequence.
+    ///
+    /// # Errors
+    /// Those of [`Engine::run`].
+    pub fn run_with_logits(
+        &mut self,
+        log: &mut Log,
+        mut each: impl FnMut(&StepDone, &[f32]) -> bool,
+    ) -> Result<(), Error> {
+        let mut batch = self.options.first_batch(self.config.vocab);
         self.cpu.meet()?;
         let _thieves = Thieves::start(&self.options.faults.machine)?;
         for step in 0..=self.options.steps {
@@ -159,17 +154,17 @@ impl Engine {
                 log.push(Kind::Sample, Span { start, end: log.now() });
             }
             let ran = log.now();
-            let position = self.options.prompt + step;
-            batch = Batch {
-                positions: vec![position as u32; sequences],
-                sequences: (0..sequences as u32).collect(),
-                tokens: tokens.clone(),
-            };
+            if step == 0 && self.options.logits == Logits::All {
+                // The last token of each sequence is the one that is followed.
+                tokens = tokens.chunks(self.options.prompt).filter_map(|own| own.last().copied()).collect();
+            }
+            batch = next_batch(tokens.clone(), self.options.prompt + step);
             log.push(Kind::Advance, Span { start: ran, end: log.now() });
             tokens.truncate(self.options.batch);
             let span = Span { start, end: log.clock.now() };
             log.push(Kind::Step, span);
-            if !each(&StepDone { number: log.step, span, tokens }) {
+            let logits = prepared.values(prepared.program().logits);
+            if !each(&StepDone { number: log.step, span, tokens }, logits) {
                 break;
             }
         }
@@ -184,7 +179,7 @@ mod tests {
     use super::*;
     use crate::{
         Dtype, KvLayout, Synthetic,
-        cpu::{PATIENCE, Region, World},
+        cpu::{Batch, PATIENCE, Region, World},
         preset,
         program::{Level, Logits, Shape},
     };

@@ -11,8 +11,8 @@ mod checkpoint;
 mod synthetic;
 
 pub use checkpoint::Checkpoint;
-pub use synthetic::Synthetic;
-pub(crate) use synthetic::hash;
+pub use synthetic::{Seeded, Synthetic};
+pub(crate) use synthetic::{hash, split_mix};
 
 /// Where weights come from. Names are those of Hugging Face checkpoints.
 pub trait Source {

@@ -130,10 +130,8 @@ impl Examine {
     }
 }
 
-const SAMPLES: Text = Text::new(
-    "strato: these are the simulated samples that come with the program",
-    "strato：以下是程序自带的模拟样例",
-);
+const SAMPLES: Text =
+    Text::new("strato: these are the simulated samples that come with the program", "strato：以下是程序自带的模拟样例");
 
 /// `A..B`, both included.
 fn range(text: &str) -> Result<(u32, u32), String> {

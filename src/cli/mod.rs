@@ -19,6 +19,7 @@ mod first_run;
 mod import;
 mod kernel_metrics;
 mod man;
+mod numdiff;
 mod probe;
 mod probed;
 mod results;
@@ -104,6 +105,7 @@ enum Command {
     Diagnose(diagnose::Arguments),
     View(view::Arguments),
     Run(run::Arguments),
+    Numdiff(numdiff::Arguments),
     Probe(probe::Arguments),
     Import(import::Arguments),
     Sql(sql::Arguments),
@@ -125,6 +127,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Diagnose(arguments) => diagnose::run(global, arguments),
         Command::View(arguments) => view::run(global, arguments),
         Command::Run(arguments) => run::run(global, arguments),
+        Command::Numdiff(arguments) => numdiff::run(global, arguments),
         Command::Probe(arguments) => probe::run(global, arguments),
         Command::Import(arguments) => import::run(global, arguments),
         Command::Sql(arguments) => sql::run(arguments),

@@ -7,7 +7,7 @@ use model::{EvidenceClass, Ns};
 use headline::{blame, step_args, subject, without_findings};
 
 use super::{
-    Level,
+    Assessment, Level,
     finding::{Finding, Severity},
     level,
     rule::Context,
@@ -55,6 +55,8 @@ pub struct Verdict {
     pub level: Option<Level>,
     /// What is missing for the next level, one sentence each.
     pub missing: Vec<Message>,
+    /// Every level with what it rests on.
+    pub levels: Vec<Assessment>,
 }
 
 /// Share of another layer from which a step without findings is not called operator-bound: a cause of high severity would
@@ -80,7 +82,8 @@ const BECAUSE: usize = 4;
 
 /// Judges a capture from its ranked findings.
 pub fn judge(cx: &Context<'_>, findings: &[Finding]) -> Verdict {
-    let (level, missing) = level::reached(cx);
+    let levels = level::assess(cx);
+    let (level, missing) = level::reached(&levels);
     let verdict = |layer, headline, confidence, because| Verdict {
         layer,
         headline,
@@ -88,6 +91,7 @@ pub fn judge(cx: &Context<'_>, findings: &[Finding]) -> Verdict {
         because,
         level,
         missing: missing.clone(),
+        levels: levels.clone(),
     };
     let undecided = |headline, because| verdict(VerdictLayer::Undecided, headline, Confidence::Low, because);
     if let Some((rank, class)) = longest(cx).filter(|(rank, _)| rank.anchor.kind == AnchorKind::Log) {

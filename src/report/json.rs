@@ -7,6 +7,7 @@ mod finding;
 mod held;
 mod job;
 mod job_sums;
+mod level;
 mod replay;
 mod shape;
 
@@ -141,6 +142,7 @@ struct Judgement {
     because: Vec<&'static str>,
     level: Option<Level>,
     missing: Vec<String>,
+    levels: Vec<serde_json::Value>,
     grade: Grade,
 }
 
@@ -341,6 +343,7 @@ fn verdict(capture: &Capture, lang: Lang) -> Judgement {
         because: verdict.because.clone(),
         level: verdict.level,
         missing: verdict.missing.iter().map(|m| phrase::plain(m, lang)).collect(),
+        levels: verdict.levels.iter().map(|a| level::assessment(a, lang)).collect(),
         grade: capture.grade,
     }
 }

@@ -16,8 +16,8 @@ use crate::{
         steps::Shadow,
     },
     diagnose::{
-        Abstention, Competing, Counterfactual, Estimate, Evidence, Finding, Interaction, Level, Method, Over,
-        RankCheck, Severity, Trigger, Verdict, VerdictLayer, finding::Remedy,
+        Abstention, Assessment, Competing, Condition, Counterfactual, Estimate, Evidence, Finding, Interaction, Level,
+        Method, Over, RankCheck, Severity, Trigger, Verdict, VerdictLayer, finding::Remedy,
     },
     i18n::{Message, Text, Value},
 };
@@ -86,6 +86,7 @@ fn capture(simulated: bool) -> Capture {
             because: vec!["RT-14"],
             level: Some(Level::Run),
             missing: vec![Message::plain(Text::new("Measured ceilings of the platform.", "平台的实测上限。"))],
+            levels: levels(),
         },
         findings: vec![finding()],
         held: None,
@@ -151,6 +152,17 @@ fn job_sums() -> JobTotals {
         links: vec![link(1, 863_815), link(2, 1_863_815)],
         slowest_links: vec![SlowestLink { link: link(2, 1_863_815), median: 2.427_78e10, links: 2 }],
     }
+}
+
+fn levels() -> Vec<Assessment> {
+    let check = |met, en, zh| Condition { met, what: Message::plain(Text::new(en, zh)) };
+    let unclaimed = Text::new("that it runs fast", "运行得快");
+    let runs = check(true, "1200 device operations were recorded", "记录了 1200 个设备操作");
+    let probes = check(false, "probes of this platform", "本平台探针");
+    vec![
+        Assessment { level: Level::Run, checks: vec![runs], unclaimed },
+        Assessment { level: Level::Optimise, checks: vec![probes], unclaimed },
+    ]
 }
 
 fn rank() -> RankPart {

@@ -1,15 +1,11 @@
 //! What holds up the host thread: delays, waits, allocations, copies, work that belongs to the device.
 
 use std::{
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
-    thread::JoinHandle,
+    sync::{Arc, Mutex, PoisonError, atomic::Ordering},
     time::{Duration, Instant},
 };
 
-use super::{Arguments, Injection};
+use super::{Arguments, Injection, beside::Beside};
 use crate::{
     Buffer, Error,
     program::{OpCall, OpName},
@@ -135,7 +131,7 @@ impl HostHook {
     /// What the host goes through; `None` where nothing holds it up.
     ///
     /// # Errors
-    /// [`Error::Request`] when there is no memory to copy.
+    /// [`Error::Request`] when there is no memory to copy or to allocate, or no thread to hold the lock.
     pub(crate) fn new(faults: &HostFaults) -> Result<Option<Self>, Error> {
         if *faults == HostFaults::default() {
             return Ok(None);
@@ -144,7 +140,9 @@ impl HostHook {
             Some(bytes) => Some([Buffer::zeroed(bytes)?, Buffer::zeroed(bytes)?]),
             None => None,
         };
-        let holder = faults.stall.map(Holder::start);
+        // Asked for once before the run: what no launch can have would make it a run without the fault.
+        faults.alloc.map(Buffer::zeroed).transpose()?;
+        let holder = faults.stall.map(Holder::start).transpose()?;
         Ok(Some(Self { faults: faults.clone(), copied, random: 1, holder }))
     }
 
@@ -161,14 +159,16 @@ impl HostHook {
     pub(crate) fn before(&mut self, op: &OpCall, log: &mut Log) {
         if let Some(bytes) = self.faults.alloc {
             let start = log.now();
-            if let Ok(mut buffer) = Buffer::zeroed(bytes) {
+            // A call that fails because memory ran out since the run began is a call all the same.
+            let mut buffer = Buffer::zeroed(bytes);
+            if let Ok(buffer) = &mut buffer {
                 buffer.bytes_mut().iter_mut().step_by(4096).for_each(|byte| *byte = 1);
-                std::hint::black_box(&buffer);
-                let end = log.now();
-                log.push(Kind::Alloc, Span { start, end });
-                drop(buffer);
-                log.push(Kind::Free, Span { start: end, end: log.now() });
+                std::hint::black_box(buffer);
             }
+            let end = log.now();
+            log.push(Kind::Alloc, Span { start, end });
+            drop(buffer);
+            log.push(Kind::Free, Span { start: end, end: log.now() });
         }
         if let Some(holder) = &self.holder {
             drop(holder.lock.lock().unwrap_or_else(PoisonError::into_inner));
@@ -198,31 +198,21 @@ pub(crate) fn busy(time: Duration) {
 /// A thread that holds a lock now and then until it is dropped.
 struct Holder {
     lock: Arc<Mutex<()>>,
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    _thread: Beside,
 }
 
 impl Holder {
-    fn start(stall: Stall) -> Self {
-        let (lock, stop) = (Arc::new(Mutex::new(())), Arc::new(AtomicBool::new(false)));
-        let (its_lock, its_stop) = (Arc::clone(&lock), Arc::clone(&stop));
-        let thread = std::thread::spawn(move || {
-            while !its_stop.load(Ordering::Relaxed) {
-                let held = its_lock.lock().unwrap_or_else(PoisonError::into_inner);
+    fn start(stall: Stall) -> Result<Self, Error> {
+        let lock = Arc::new(Mutex::new(()));
+        let its = Arc::clone(&lock);
+        let thread = Beside::start("gil_like_stall", move |stop| {
+            while !stop.load(Ordering::Relaxed) {
+                let held = its.lock().unwrap_or_else(PoisonError::into_inner);
                 busy(stall.hold);
                 drop(held);
                 std::thread::sleep(stall.period.saturating_sub(stall.hold));
             }
-        });
-        Self { lock, stop, thread: Some(thread) }
-    }
-}
-
-impl Drop for Holder {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        })?;
+        Ok(Self { lock, _thread: thread })
     }
 }

@@ -1,14 +1,8 @@
 //! What goes on beside the run on the same machine.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    thread::JoinHandle,
-};
+use std::sync::atomic::Ordering;
 
-use super::Injection;
+use super::{Injection, beside::Beside};
 use crate::{Buffer, Error};
 
 /// Faults of the machine.
@@ -34,24 +28,20 @@ const LOOT: usize = 256 << 20;
 
 /// Threads that take bandwidth until they are dropped.
 pub(crate) struct Thieves {
-    stop: Arc<AtomicBool>,
-    threads: Vec<JoinHandle<()>>,
+    _threads: Vec<Beside>,
 }
 
 impl Thieves {
     /// As many as asked for.
     ///
     /// # Errors
-    /// [`Error::Request`] when there is no memory for them to read.
+    /// [`Error::Request`] when there is no memory for them to read, or there are no threads.
     pub(crate) fn start(faults: &MachineFaults) -> Result<Self, Error> {
-        let stop = Arc::new(AtomicBool::new(false));
-        let mut thieves = Self { stop: Arc::clone(&stop), threads: Vec::new() };
-        for _ in 0..faults.thieves {
+        let thief = |_| {
             let mut loot = Buffer::zeroed(LOOT)?;
             // Pages that were never written are all one page.
             loot.bytes_mut().iter_mut().step_by(4096).for_each(|byte| *byte = 1);
-            let stop = Arc::clone(&stop);
-            thieves.threads.push(std::thread::spawn(move || {
+            Beside::start("bandwidth_thief", move |stop| {
                 while !stop.load(Ordering::Relaxed) {
                     for part in loot.as_slice::<u32>().chunks(1 << 18) {
                         std::hint::black_box(part.iter().fold(0u32, |sum, word| sum.wrapping_add(*word)));
@@ -60,17 +50,8 @@ impl Thieves {
                         }
                     }
                 }
-            }));
-        }
-        Ok(thieves)
-    }
-}
-
-impl Drop for Thieves {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        for thread in self.threads.drain(..) {
-            let _ = thread.join();
-        }
+            })
+        };
+        Ok(Self { _threads: (0..faults.thieves).map(thief).collect::<Result<_, _>>()? })
     }
 }

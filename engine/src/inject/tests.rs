@@ -90,6 +90,14 @@ fn wrong_numbers_are_wrong() {
 }
 
 #[test]
+fn memory_that_no_launch_can_have_is_refused_before_the_run() {
+    // The largest that the option can ask for is 4 TiB; a number beyond the address space cannot be had on any machine.
+    let faults = HostFaults { alloc: Some(usize::MAX), ..HostFaults::default() };
+    assert!(HostHook::new(&faults).err().unwrap().to_string().contains("no memory"));
+    assert!(HostHook::new(&HostFaults { alloc: Some(4096), ..faults }).unwrap().is_some());
+}
+
+#[test]
 fn the_host_does_what_was_asked_for_and_says_so() {
     let ops = 2 * 15 + 5;
     let (_, log, _) = run(injected("extra_sync"));

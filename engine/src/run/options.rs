@@ -65,6 +65,12 @@ pub struct RunOptions {
     pub batch: usize,
     /// Tokens of the prompt of each sequence.
     pub prompt: usize,
+    /// The prompt of each sequence, over and over where these are fewer; where there is none, prompts are made from `seed`.
+    pub ids: Vec<Vec<u32>>,
+    /// What made prompts begin with; the weights have a source of their own.
+    pub seed: u64,
+    /// Rows of logits that the pass of the prompt computes.
+    pub logits: Logits,
     /// Decode steps.
     pub steps: usize,
     /// Threads.
@@ -94,6 +100,9 @@ impl Default for RunOptions {
             layout: KvLayout::Contiguous,
             batch: 1,
             prompt: 64,
+            ids: Vec::new(),
+            seed: 0,
+            logits: Logits::Last,
             steps: 64,
             threads: cpu.threads,
             isa: cpu.isa,
@@ -113,8 +122,8 @@ impl RunOptions {
     /// [`Error::Request`] when the ranks cannot have equal parts.
     pub fn programs(&self, config: &Config, shard: Shard) -> Result<[Program; 2], Error> {
         let part = config.part(shard)?;
-        let program = |tokens| -> Result<Program, Error> {
-            let shape = Shape { tokens, sequences: self.sequences(), logits: Logits::Last, level: self.level };
+        let program = |tokens, logits| -> Result<Program, Error> {
+            let shape = Shape { tokens, sequences: self.sequences(), logits, level: self.level };
             let mut program = Program::of_rank(config, shape, shard)?;
             self.changes.iter().for_each(|change| program.change(*change, &part));
             if self.sampling == Sampling::Host {
@@ -122,11 +131,12 @@ impl RunOptions {
             }
             Ok(program)
         };
-        Ok([program(self.sequences().saturating_mul(self.prompt))?, program(self.sequences())?])
+        let prompt = program(self.sequences().saturating_mul(self.prompt), self.logits)?;
+        Ok([prompt, program(self.sequences(), Logits::Last)?])
     }
 
     /// Sequences that are computed.
-    pub(super) fn sequences(&self) -> usize {
+    pub(crate) fn sequences(&self) -> usize {
         self.padded.unwrap_or(self.batch)
     }
 }

@@ -15,13 +15,17 @@ const MEAN: i32 = 2 * 65_535;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Synthetic;
 
+/// As [`Synthetic`], with other weights for every seed; those of seed 0 are its own.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Seeded(pub u64);
+
 /// FNV-1a of a text; of the name of a tensor, where its sequence begins.
 pub(crate) fn hash(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 /// SplitMix64 at an index.
-fn split_mix(seed: u64, index: u64) -> u64 {
+pub(crate) fn split_mix(seed: u64, index: u64) -> u64 {
     let mut z = seed.wrapping_add(index.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -42,9 +46,22 @@ impl Source for Synthetic {
         width: usize,
         each: &mut dyn FnMut(usize, &[f32]),
     ) -> Result<(), Error> {
+        Seeded(0).rows(name, rows, width, each)
+    }
+}
+
+impl Source for Seeded {
+    fn rows(
+        &mut self,
+        name: &str,
+        rows: usize,
+        width: usize,
+        each: &mut dyn FnMut(usize, &[f32]),
+    ) -> Result<(), Error> {
         // The variance of a number below 2^16 is 2^32 / 12, and four are added.
         let scale = (SIGMA / (4.0 * 65_536f64.powi(2) / 12.0).sqrt()) as f32;
-        let (seed, is_norm) = (hash(name), name.contains("norm"));
+        let other = if self.0 == 0 { 0 } else { split_mix(self.0, 0) };
+        let (seed, is_norm) = (hash(name) ^ other, name.contains("norm"));
         let mut values = vec![1.0; width];
         for row in 0..rows {
             if !is_norm {
@@ -75,6 +92,18 @@ mod tests {
         // Seed 1234567, from the reference implementation at https://prng.di.unimi.it/splitmix64.c.
         let first: Vec<u64> = (0..3).map(|index| split_mix(1_234_567, index)).collect();
         assert_eq!(first, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]);
+    }
+
+    #[test]
+    fn every_seed_has_weights_of_its_own() {
+        let of = |seed| {
+            let mut all = Vec::new();
+            Seeded(seed).rows("model.embed_tokens.weight", 2, 8, &mut |_, row| all.extend_from_slice(row)).unwrap();
+            all
+        };
+        assert_eq!(of(0), values("model.embed_tokens.weight", 2, 8));
+        assert_eq!(of(7), of(7));
+        assert!(of(0) != of(1) && of(1) != of(2));
     }
 
     #[test]

@@ -14,16 +14,18 @@ use engine::{
     inject,
     run::{RunOptions, StepDone},
 };
-use model::{ProbeRow, ProbeRun, Trace};
+use model::{ProbeRow, ProbeRun, Provenance, Trace};
 use probes::{Probe, Product, Setup};
 
 use super::{
     Global,
     exit::{Exit, Missing, Usage},
-    probe, say, target,
+    probe, say, target, terminal_text,
 };
 use crate::{diagnose::rules::ceilings, store};
 
+mod logits;
+mod prompt_ids;
 mod ranks;
 mod summary;
 mod what;
@@ -56,6 +58,13 @@ pub struct Arguments {
     /// Print one JSON object instead of lines.
     #[arg(long)]
     json: bool,
+    /// Print the ids of the tokens too, one line per sequence.
+    #[arg(long, conflicts_with_all = ["json", "quiet"])]
+    tokens: bool,
+    /// Hold the numbers of the run against those of the same model in single precision, for a few steps beside the run, and
+    /// write into the capture what came of it.
+    #[arg(long)]
+    numerics: bool,
     /// Print nothing but errors.
     #[arg(short, long)]
     quiet: bool,
@@ -96,22 +105,28 @@ pub(super) fn probed(what: &What, budget: Duration, told: impl FnMut(&Probe, &[P
 
 /// Runs the engine and records it; `tell` is told of every step.
 pub(super) fn capture(what: &What, mut tell: impl FnMut(&StepDone) + Send) -> anyhow::Result<Done> {
-    let options = what.options()?;
-    if options.threads == 0 || what.r#gen == 0 || what.tp == 0 {
-        return Err(Usage("a run needs at least one rank, one thread and one token to generate".to_owned()).into());
-    }
-    if !Isa::available().contains(&options.isa) {
-        let isa = options.isa.name();
-        return Err(Missing(format!("this processor has no {isa}; leave --isa out to use what it has")).into());
-    }
+    let options = checked(what)?;
     let (config, _) = what.source()?;
     let bytes = options.dtype.row_bytes(config.hidden) * (config.step_parameters() / config.hidden);
     let (trace, steps) = ranks::run(what, &mut tell)?;
     Ok(Done { trace, steps, options, bytes })
 }
 
+/// What the engine is asked for, if this machine can do it.
+pub(super) fn checked(what: &What) -> anyhow::Result<RunOptions> {
+    let options = what.options()?;
+    if options.threads == 0 || what.r#gen == 0 || what.tp == 0 {
+        return Err(Usage("a run needs at least one rank, one thread and one token to generate".to_owned()).into());
+    }
+    if !Isa::available().contains(&options.isa) {
+        let isa = options.isa.name();
+        return Err(Missing(format!("this processor has no {isa}; leave it out to use what it has")).into());
+    }
+    Ok(options)
+}
+
 pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit> {
-    let Arguments { backend: Backend::Cpu, what, output, probe, json, quiet, as_rank } = arguments;
+    let Arguments { backend: Backend::Cpu, what, output, probe, json, tokens, numerics, quiet, as_rank } = arguments;
     if let Some(order) = &as_rank {
         ranks::obey(order)?;
         return Ok(Exit::Done);
@@ -123,9 +138,10 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
         }
         return Ok(Exit::Done);
     }
-    if let Some(output) = &output {
-        target::check(output, &[])?;
+    for file in output.iter().chain(&what.logits) {
+        target::check(file, &[])?;
     }
+    let deviation = if numerics { Some(super::numdiff::deviation(&what)?) } else { None };
     let loud = !quiet && !json;
     let found = probe.then(|| {
         probed(&what, probes::BUDGET, |probe, _| {
@@ -146,6 +162,9 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
         }
     })?;
     done.trace.probes = found.unwrap_or_default();
+    if let Some(deviation) = &deviation {
+        done.trace.manifest.set("precision.deviation", deviation, Provenance::Observed);
+    }
     if let Some(output) = &output {
         store::save(output, std::slice::from_ref(&done.trace))?;
         global.note(|| format!("wrote {}", output.display()));
@@ -158,6 +177,15 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
         writeln!(out, "{}", summary::summary(&what, &done))?;
     } else {
         summary::lines(&mut out, &what, &done, output.as_deref())?;
+    }
+    if let Some(deviation) = deviation.filter(|_| !json) {
+        writeln!(out, "numbers  {}", terminal_text::plain(&deviation))?;
+    }
+    if tokens {
+        for ids in summary::tokens(&what, &done) {
+            let ids: Vec<String> = ids.iter().map(u32::to_string).collect();
+            writeln!(out, "tokens   {}", ids.join(","))?;
+        }
     }
     Ok(Exit::Done)
 }

@@ -22,10 +22,10 @@ use engine::{
     record::{Log, Span},
     run::{Engine, StepDone},
 };
-use model::{Trace, TraceBuilder, trace};
+use model::{Provenance, Trace, TraceBuilder, TraceSink, trace};
 use serde::{Deserialize, Serialize};
 
-use super::What;
+use super::{What, logits::LogitsFile};
 use crate::{
     cli::exit::{Missing, Usage},
     store,
@@ -67,19 +67,33 @@ fn rank(
     let looks = ranks.as_ref().is_none_or(|ranks| ranks.shard().rank == 0) || what.ranks == super::RanksAre::Processes;
     let alone = ranks.is_none();
     let mut engine = Engine::of_rank(config, &mut *source, options, ranks, &mut log)?;
-    let mut steps = Vec::new();
+    let mut logits = match &what.logits {
+        // All ranks have the same.
+        Some(file) if engine.shard().rank == 0 => Some(LogitsFile::create(file, &engine)?),
+        _ => None,
+    };
+    let (mut steps, mut failed) = (Vec::new(), None);
     // A run that nobody could look at is a run all the same.
     let sampler = looks.then(|| Sampler::start(log.clock, telemetry::PERIOD, telemetry::collectors()).ok()).flatten();
     let mut decodes = None;
-    let ran = engine.run(&mut log, |step| {
+    let ran = engine.run_with_logits(&mut log, |step, values| {
         tell(step);
         steps.push(step.clone());
+        failed = logits.as_mut().and_then(|file| file.add(step.number, values).err());
         let decodes: &Instant = decodes.get_or_insert_with(Instant::now);
-        what.at_most.is_none_or(|most| !alone || decodes.elapsed() < most)
+        failed.is_none() && what.at_most.is_none_or(|most| !alone || decodes.elapsed() < most)
     });
     let telemetry = sampler.and_then(Sampler::finish);
     ran?;
+    if let Some(error) = failed {
+        return Err(error.into());
+    }
+    logits.map(LogitsFile::finish).transpose()?;
     let mut builder = TraceBuilder::new(format!("{} on this CPU", what.model), "strato");
+    builder.manifest("workload.seed", &what.seed.to_string(), Provenance::Observed);
+    if preset(&what.model).is_some() && what.seed > 0 {
+        builder.manifest("model.revision", &format!("synthetic, seed {}", what.seed), Provenance::Observed);
+    }
     let facts = engine_run::Facts {
         model: &what.model,
         synthetic: preset(&what.model).is_some(),

@@ -21,11 +21,14 @@ fn percentile(sorted: &[i64], percent: usize) -> Option<i64> {
     sorted.get(sorted.len().checked_sub(1)? * percent / 100).copied()
 }
 
+/// The tokens that each sequence got.
+pub(super) fn tokens(what: &What, done: &Done) -> Vec<Vec<u32>> {
+    let of = |sequence: usize| done.steps.iter().filter_map(|step| step.tokens.get(sequence).copied()).collect();
+    (0..what.batch).map(of).collect()
+}
+
 pub(super) fn summary(what: &What, done: &Done) -> serde_json::Value {
     let decode = durations(done);
-    let sequences = 0..what.batch;
-    let tokens: Vec<Vec<u32>> =
-        sequences.map(|s| done.steps.iter().filter_map(|step| step.tokens.get(s).copied()).collect()).collect();
     let total: i64 = decode.iter().sum();
     let per_second = (total > 0).then(|| (decode.len() * what.batch) as f64 * 1e9 / total as f64);
     json!({
@@ -35,7 +38,7 @@ pub(super) fn summary(what: &What, done: &Done) -> serde_json::Value {
         "isa": done.options.isa.name(),
         "tp": what.tp,
         "threads": done.options.threads,
-        "tokens": tokens,
+        "tokens": tokens(what, done),
         "prefill_ns": done.steps.first().map(|step| step.span.end - step.span.start),
         "step_ns": { "p50": percentile(&decode, 50), "p90": percentile(&decode, 90), "p99": percentile(&decode, 99) },
         "tokens_per_second": per_second,
@@ -56,7 +59,7 @@ pub(super) fn lines(out: &mut dyn Write, what: &What, done: &Done, output: Optio
         options.threads
     )?;
     if let Some(prefill) = done.steps.first().map(|step| step.span.end - step.span.start) {
-        let tokens = what.batch * what.prompt_len;
+        let tokens = what.batch * options.prompt;
         let rate = tokens as f64 * 1e9 / prefill.max(1) as f64;
         writeln!(out, "prefill  {tokens} tokens in {} ({rate:.0} tokens/s)", milliseconds(prefill))?;
     }

@@ -1,17 +1,21 @@
 //! What is run: the options of the command line, and the engine's of the same meaning.
 
-use std::{path::Path, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use clap::ValueEnum;
 use engine::{
-    Checkpoint, Config, Dtype, KvLayout, PRESETS, Source, Synthetic,
+    Checkpoint, Config, Dtype, KvLayout, PRESETS, Seeded, Source,
     cpu::Isa,
     inject::inject,
     preset,
-    program::Level,
+    program::{Level, Logits},
     run::{Mode, RunOptions, Sampling, Sync},
 };
 
+use super::prompt_ids;
 use crate::cli::exit::Usage;
 
 /// What is run.
@@ -25,13 +29,24 @@ pub struct What {
     pub(in crate::cli) dtype: Weights,
     /// Sequences that are decoded together.
     #[arg(long, default_value_t = 1, value_name = "N")]
-    pub(super) batch: usize,
+    pub(in crate::cli) batch: usize,
     /// Tokens of the prompt.
     #[arg(long, default_value_t = 64, value_name = "N")]
-    pub(super) prompt_len: usize,
+    pub(in crate::cli) prompt_len: usize,
+    /// The prompt itself, as token ids with commas between them, or a text file with one prompt per line, of which sequences
+    /// take one after the other.
+    #[arg(long, value_name = "IDS|FILE", conflicts_with = "prompt_len")]
+    pub(in crate::cli) prompt_ids: Option<String>,
     /// Tokens to generate.
     #[arg(long, default_value_t = 64, value_name = "N")]
-    pub(super) r#gen: usize,
+    pub(in crate::cli) r#gen: usize,
+    /// What the weights of named shapes and made prompts begin with.
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub(in crate::cli) seed: u64,
+    /// Write the logits of every position that was fed to this NumPy file: positions × vocabulary, single precision; of several
+    /// sequences, sequences × positions × vocabulary. The prompt's pass then computes them for all of its tokens.
+    #[arg(long, value_name = "FILE.npy")]
+    pub(super) logits: Option<PathBuf>,
     /// How a decode step is started: operator by operator, or all at once.
     #[arg(long, value_enum, default_value_t = Start::Eager)]
     mode: Start,
@@ -55,13 +70,13 @@ pub struct What {
     pub(super) ranks: RanksAre,
     /// Threads of each rank [default: the cores, divided between the ranks].
     #[arg(long, value_name = "N")]
-    threads: Option<usize>,
+    pub(in crate::cli) threads: Option<usize>,
     /// Instruction set of the kernels [default: the best of this processor].
     #[arg(long, value_enum)]
     isa: Option<Instructions>,
     /// Put a bottleneck or a fault into the run, NAME or NAME:key=value,…; 'help' lists them. Can be given several times.
     #[arg(long, value_name = "NAME")]
-    pub(super) inject: Vec<String>,
+    pub(in crate::cli) inject: Vec<String>,
     /// Time from the first token on after which a run of one rank ends, however many it has generated.
     #[arg(skip)]
     #[serde(skip)]
@@ -76,7 +91,10 @@ impl Default for What {
             dtype: Weights::Bf16,
             batch: 1,
             prompt_len: 64,
+            prompt_ids: None,
             r#gen: 64,
+            seed: 0,
+            logits: None,
             mode: Start::Eager,
             level: Division::Canonical,
             kv_block: None,
@@ -178,12 +196,60 @@ impl What {
         Self { model: model.to_owned(), dtype, prompt_len, r#gen, at_most: Some(at_most), ..Self::default() }
     }
 
+    /// A run of a model of which nothing else was said.
+    pub(in crate::cli) fn plain(model: String, seed: u64) -> Self {
+        Self { model, seed, ..Self::default() }
+    }
+
+    /// The same with what a side of a comparison is described by: a type, a level, an instruction set, how steps start, who
+    /// chooses tokens, `kv-block=N`, `threads=N`, `model=NAME|DIR`, with commas between them.
+    ///
+    /// # Errors
+    /// A word that means none of these.
+    pub(in crate::cli) fn side(&self, words: &str) -> Result<Self, Usage> {
+        let mut side = self.clone();
+        for word in words.split(',').filter(|word| !word.is_empty()) {
+            let number = |key: &str| word.strip_prefix(key).and_then(|rest| rest.strip_prefix('=')?.parse().ok());
+            if let Ok(dtype) = Weights::from_str(word, true) {
+                side.dtype = dtype;
+            } else if let Ok(level) = Division::from_str(word, true) {
+                side.level = level;
+            } else if let Ok(isa) = Instructions::from_str(word, true) {
+                side.isa = Some(isa);
+            } else if let Ok(mode) = Start::from_str(word, true) {
+                side.mode = mode;
+            } else if let Ok(chooser) = Chooser::from_str(word, true) {
+                side.sampling = chooser;
+            } else if let Some(block) = number("kv-block") {
+                side.kv_block = Some(block);
+            } else if let Some(threads) = number("threads") {
+                side.threads = Some(threads);
+            } else if let Some(model) = word.strip_prefix("model=") {
+                model.clone_into(&mut side.model);
+            } else {
+                let words = [
+                    names::<Weights>(),
+                    names::<Division>(),
+                    names::<Instructions>(),
+                    names::<Start>(),
+                    names::<Chooser>(),
+                ];
+                return Err(Usage(format!(
+                    "'{word}' describes no side of a comparison; the words are {}, kv-block=N, threads=N, model=NAME|DIR",
+                    words.join(", ")
+                )));
+            }
+        }
+        Ok(side)
+    }
+
     /// The same as the engine takes it.
     ///
     /// # Errors
-    /// What an injection does not understand.
-    pub(super) fn options(&self) -> Result<RunOptions, engine::Error> {
+    /// What an injection does not understand, and a prompt that cannot be read.
+    pub(in crate::cli) fn options(&self) -> anyhow::Result<RunOptions> {
         let default = RunOptions::default();
+        let ids = self.prompt_ids.as_deref().map(prompt_ids::read).transpose()?.unwrap_or_default();
         let mut options = RunOptions {
             dtype: self.dtype.dtype(),
             mode: if self.mode == Start::Graph { Mode::Graph } else { Mode::Eager },
@@ -203,7 +269,10 @@ impl What {
             },
             layout: self.kv_block.map_or(KvLayout::Contiguous, KvLayout::Paged),
             batch: self.batch,
-            prompt: self.prompt_len,
+            prompt: ids.first().map_or(self.prompt_len, Vec::len),
+            ids,
+            seed: self.seed,
+            logits: if self.logits.is_some() { Logits::All } else { Logits::Last },
             // The prompt's own pass gives the first token.
             steps: self.r#gen.saturating_sub(1),
             threads: self.threads.unwrap_or((default.threads / self.tp.max(1)).max(1)),
@@ -219,9 +288,9 @@ impl What {
     }
 
     /// The shape of the model and where its weights come from.
-    pub(super) fn source(&self) -> anyhow::Result<(Config, Box<dyn Source>)> {
+    pub(in crate::cli) fn source(&self) -> anyhow::Result<(Config, Box<dyn Source>)> {
         if let Some(config) = preset(&self.model) {
-            return Ok((config, Box::new(Synthetic)));
+            return Ok((config, Box::new(Seeded(self.seed))));
         }
         let directory = Path::new(&self.model);
         if !directory.is_dir() {
@@ -234,4 +303,10 @@ impl What {
         }
         Ok((Config::read(&directory.join("config.json"))?, Box::new(Checkpoint::open(directory)?)))
     }
+}
+
+/// The words of an option.
+fn names<T: ValueEnum>() -> String {
+    let words = T::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+    words.map(|word| word.get_name().to_owned()).collect::<Vec<_>>().join(", ")
 }

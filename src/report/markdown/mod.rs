@@ -8,6 +8,7 @@ mod findings;
 mod held;
 mod job;
 mod job_sums;
+mod levels;
 mod replay;
 mod replayed;
 mod source;
@@ -69,6 +70,8 @@ pub enum Part {
     Findings,
     /// What the replay says beside them.
     Replay,
+    /// What the capture supports.
+    Levels,
     /// What could not be decided.
     Abstained,
     /// What was read and what was lost.
@@ -77,7 +80,7 @@ pub enum Part {
 
 impl Part {
     /// All parts in the order on the page.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Answer,
         Self::Capture,
         Self::Steps,
@@ -89,6 +92,7 @@ impl Part {
         Self::JobSums,
         Self::Findings,
         Self::Replay,
+        Self::Levels,
         Self::Abstained,
         Self::Source,
     ];
@@ -106,6 +110,7 @@ impl Part {
             Self::JobSums => job_sums::write(page),
             Self::Findings => findings::write(page),
             Self::Replay => replay::write(page),
+            Self::Levels => levels::write(page),
             Self::Abstained => findings::write_abstained(page),
             Self::Source => source::write(page),
         }

@@ -1,13 +1,15 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use model::{Provenance, TraceSink};
+
 use super::{
     super::testing::{CONTIGUOUS, GEMM, Run, diagnosis, us},
     runtime::{eager, graph},
 };
 use crate::{
     analysis::{Confidence, Layer, script::Script},
-    diagnose::{Level, VerdictLayer},
-    i18n::Lang,
+    diagnose::{Assessment, DIVERGES, Level, VerdictLayer},
+    i18n::{Lang, Message, Value},
 };
 
 #[test]
@@ -98,12 +100,66 @@ fn a_capture_that_cannot_explain_itself_gets_no_verdict() {
     assert!(d.abstained.iter().any(|a| a.rule == "RT-14" && !a.needs.is_empty()));
 }
 
+/// A message in English, with its counts and the capture's words.
+fn said(message: &Message) -> String {
+    message.render(Lang::En, |value| match value {
+        Value::Count(n) => n.to_string(),
+        Value::Raw(text) => text.clone(),
+        other => format!("{other:?}"),
+    })
+}
+
+/// Levels of a run whose manifest says these things; of `steps` steps, the first of which does not count.
+fn levels(steps: usize, facts: &[(&str, &str)]) -> Vec<Assessment> {
+    let say = |r: &mut Run, i| {
+        for (key, value) in facts.iter().filter(|_| i == 0) {
+            r.script.builder.manifest(key, value, Provenance::Observed);
+        }
+    };
+    diagnosis(&graph(steps, say)).verdict.levels
+}
+
+#[test]
+fn the_first_level_rests_on_numbers_that_were_held_against_a_reference() {
+    let met = |facts: &[(&str, &str)]| {
+        let levels = levels(12, facts);
+        let [run, ..] = levels.as_slice() else { panic!("{levels:?}") };
+        assert!(run.level == Level::Run && run.checks[0].met);
+        (run.checks[1].met, said(&run.checks[1].what))
+    };
+    let (unknown, text) = met(&[]);
+    assert!(!unknown && text.contains("strato run --numerics"), "{text}");
+    let (right, text) = met(&[("precision.deviation", "within precision of bf16")]);
+    assert!(right && text.ends_with("is within precision of bf16"), "{text}");
+    let (wrong, text) = met(&[("precision.deviation", &format!("{DIVERGES} at layer 3"))]);
+    assert!(!wrong && text.contains("is diverges at layer 3"), "{text}");
+}
+
+#[test]
+fn verification_needs_repeats_a_noise_floor_and_the_whole_contract() {
+    let checks = |steps, facts: &[(&str, &str)]| {
+        let levels = levels(steps, facts);
+        let verify = levels.into_iter().find(|assessment| assessment.level == Level::Verify).unwrap();
+        verify.checks.into_iter().map(|c| (c.met, said(&c.what))).collect::<Vec<_>>()
+    };
+    let few = checks(12, &[("measurement.repeats", "4")]);
+    assert!(few.iter().all(|(met, _)| !met), "{few:?}");
+    assert!(few[0].1.contains("hard fields are known") && few[1].1.contains("(4 now)"), "{few:?}");
+    let enough = checks(40, &[("measurement.repeats", "5")]);
+    assert!(enough[1].0 && enough[2].0 && enough[2].1.contains("95th percentile"), "{enough:?}");
+    let hard = model::manifest::FIELDS.iter().filter(|field| field.control == model::manifest::Control::Hard);
+    let all: Vec<(&str, &str)> = hard.map(|field| (field.key, "1")).collect();
+    assert!(checks(40, &all)[0].0);
+}
+
 #[test]
 fn nothing_on_the_device_reaches_no_level() {
     let mut s = Script::default();
     s.call("cudaLaunchKernel", (0, 10));
     let d = diagnosis(&s.analyze());
     assert_eq!((d.verdict.layer, d.verdict.level), (VerdictLayer::Undecided, None));
+    assert_eq!(d.verdict.missing.len(), 1);
+    assert!(d.verdict.levels.iter().all(|assessment| !assessment.is_met()));
 }
 
 #[test]

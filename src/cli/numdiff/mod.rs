@@ -1,0 +1,180 @@
+//! `strato numdiff`: two runs of the reference engine, operator by operator, and the first operator that makes a difference
+//! which neither its input nor its precision explains.
+
+use std::{path::PathBuf, sync::Arc};
+
+use clap::ValueEnum;
+use engine::{
+    Weights,
+    numdiff::{Comparison, Side, Verdict, compare},
+    run::RunOptions,
+};
+
+use super::{
+    Global,
+    exit::{Exit, Usage},
+    output::Kind,
+    run::{What, checked},
+    say, target,
+};
+use crate::diagnose::DIVERGES;
+
+mod json;
+mod markdown;
+
+/// Compare the numbers of two runs of the reference engine, operator by operator.
+///
+/// A and B are each described by words with commas between them: the type of the weights (f32, f16, bf16, q8), how operators
+/// are divided (composite, canonical, fused), the instruction set, how steps start (eager, graph), kv-block=N, threads=N,
+/// model=NAME|DIR. A is the reference: both get its tokens. Ends with code 1 when the runs diverge.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// The reference.
+    #[arg(default_value = "f32")]
+    a: String,
+    /// What is held against it.
+    #[arg(default_value = "bf16")]
+    b: String,
+    /// Named shape, or directory of a checkpoint.
+    #[arg(long, default_value = "tiny", value_name = "NAME|DIR")]
+    model: String,
+    /// Sequences that are decoded together.
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    batch: usize,
+    /// Tokens of the prompt.
+    #[arg(long, default_value_t = 16, value_name = "N")]
+    prompt_len: usize,
+    /// The prompt itself, as token ids or a file of them; see 'strato run'.
+    #[arg(long, value_name = "IDS|FILE", conflicts_with = "prompt_len")]
+    prompt_ids: Option<String>,
+    /// Tokens to generate.
+    #[arg(long, default_value_t = 9, value_name = "N")]
+    r#gen: usize,
+    /// What the weights of named shapes and made prompts begin with.
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    seed: u64,
+    /// Put a fault into B, NAME or NAME:key=value,…; 'strato run --inject help' lists them. Can be given several times.
+    #[arg(long, value_name = "NAME")]
+    inject: Vec<String>,
+    /// List every operator of every layer.
+    #[arg(long)]
+    all: bool,
+    /// Form of the output.
+    #[arg(long, value_enum, default_value_t = Form::Md)]
+    format: Form,
+    /// Write the output to this file instead of the terminal.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Print nothing but the comparison and errors.
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// Markdown, for people.
+    Md,
+    /// JSON, for scripts.
+    Json,
+}
+
+/// A comparison with what was compared.
+struct Done {
+    model: String,
+    seed: u64,
+    sides: [RunOptions; 2],
+    comparison: Comparison,
+}
+
+/// Words for a side, the same whatever order they were given in.
+fn described(options: &RunOptions) -> String {
+    let mut words = vec![options.dtype.name().to_owned(), format!("{:?}", options.level).to_lowercase()];
+    words.push(options.isa.name().to_owned());
+    words.push(format!("{:?}", options.mode).to_lowercase());
+    if let engine::KvLayout::Paged(block) = options.layout {
+        words.push(format!("kv-block={block}"));
+    }
+    words.extend(options.faults.asked.iter().cloned());
+    words.join(", ")
+}
+
+pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit> {
+    let Arguments { a, b, model, batch, prompt_len, prompt_ids, r#gen, seed, inject, .. } = arguments;
+    if let Some(output) = &arguments.output {
+        target::check(output, &[])?;
+    }
+    let mut common = What::plain(model, seed);
+    (common.batch, common.prompt_len, common.prompt_ids, common.r#gen) = (batch, prompt_len, prompt_ids, r#gen);
+    let mut sides = [common.side(&a)?, common.side(&b)?];
+    sides[1].inject = inject;
+    if !arguments.quiet {
+        say(&format!("strato: making the weights of {} ready", sides[0].model));
+    }
+    let (options, comparison) =
+        compared(&sides, |step, of| global.note(|| format!("strato: step {step} of {of} is compared")))?;
+    let verdict = comparison.verdict();
+    let done = Done { model: common.model, seed, sides: options, comparison };
+    let (text, kind) = match arguments.format {
+        Form::Md => (markdown::render(&done, global.lang(), arguments.all), Kind::Markdown),
+        Form::Json => (format!("{:#}\n", json::document(&done)), Kind::Data),
+    };
+    global.deliver(&text, kind, arguments.output.as_deref())?;
+    Ok(match verdict {
+        Verdict::Equal | Verdict::WithinPrecision => Exit::Done,
+        Verdict::Grown | Verdict::Faulty => Exit::Findings,
+    })
+}
+
+/// Compares two runs; `told` of every step that has been, and of how many there are.
+fn compared(sides: &[What; 2], told: impl Fn(u32, usize)) -> anyhow::Result<([RunOptions; 2], Comparison)> {
+    let options = [checked(&sides[0])?, checked(&sides[1])?];
+    let (config, mut source) = sides[0].source()?;
+    let first = Arc::new(Weights::load(&config, options[0].dtype, &mut *source)?);
+    let second = if options[0].dtype == options[1].dtype && sides[0].model == sides[1].model {
+        Arc::clone(&first)
+    } else {
+        let (other, mut source) = sides[1].source()?;
+        if other.fingerprint() != config.fingerprint() {
+            let (a, b) = (&sides[0].model, &sides[1].model);
+            return Err(Usage(format!("'{a}' and '{b}' are models of two shapes; compare runs of one shape")).into());
+        }
+        Arc::new(Weights::load(&config, options[1].dtype, &mut *source)?)
+    };
+    let [a, b] = &options;
+    let sides = [Side { options: a, weights: &first }, Side { options: b, weights: &second }];
+    let comparison = compare(&config, sides, |step| told(step, a.steps))?;
+    Ok((options, comparison))
+}
+
+/// Steps of a run that are held against single precision.
+const HELD: usize = 9;
+
+/// How the numbers of a run stand beside those of the same model in single precision, in a sentence: the first steps, by
+/// separate operators and on one rank.
+pub(super) fn deviation(what: &What) -> anyhow::Result<String> {
+    let mut own = what.clone();
+    own.r#gen = own.r#gen.min(HELD);
+    let mut reference = own.side("f32,composite,eager")?;
+    reference.inject.clear();
+    let (_, c) = compared(&[reference, own], |_, _| ())?;
+    let rest = format!(
+        "relative L2 of logits {:.1e} against f32, {} of {} tokens the same, by strato numdiff over {} steps",
+        c.logits.relative_l2(),
+        c.tokens[1],
+        c.tokens[0],
+        c.steps + 1
+    );
+    let verdict = match (c.verdict(), c.first.and_then(|at| c.rows.get(at))) {
+        (Verdict::Equal, _) => "equal bit for bit".to_owned(),
+        (Verdict::WithinPrecision, _) => format!("within precision of {}", c.precision.name()),
+        (Verdict::Grown, _) => {
+            format!("{DIVERGES} beyond the precision of {} by no single operator", c.precision.name())
+        }
+        (Verdict::Faulty, Some(row)) => match row.layer {
+            Some(layer) => format!("{DIVERGES} at layer {layer}, operator {}", row.name()),
+            None => format!("{DIVERGES} at operator {}", row.name()),
+        },
+        (Verdict::Faulty, None) => format!("{DIVERGES} where a step is started as a whole"),
+    };
+    Ok(format!("{verdict}: {rest}"))
+}
