@@ -84,11 +84,12 @@ impl Window {
         while power * 10 <= least {
             power *= 10;
         }
-        let step = [1, 2, 5, 10].into_iter().map(|m| power * m).find(|step| *step >= least).unwrap_or(power) as Ns;
+        let step = [1, 2, 5, 10].into_iter().map(|m| power * m).find(|step| *step >= least);
+        // A step that is longer than time itself has no second tick.
+        let Some(step) = step.and_then(|step| Ns::try_from(step).ok()) else { return Vec::new() };
         let zero = self.extent.start;
-        let first = (self.span.start.saturating_sub(zero)).div_euclid(step).saturating_mul(step);
-        (0..)
-            .map(|i: Ns| zero.saturating_add(first).saturating_add(step.saturating_mul(i)))
+        let first = self.span.start.saturating_sub(zero).div_euclid(step).saturating_mul(step);
+        std::iter::successors(Some(zero.saturating_add(first)), |t| t.checked_add(step))
             .skip_while(|t| *t < self.span.start)
             .take_while(|t| *t < self.span.end)
             .take(usize::from(width))
