@@ -12,11 +12,12 @@
 //! | [`widget`] | parts of several views |
 //! | [`text`], [`glyph`], [`theme`] | what a cell may hold and how it looks |
 //! | [`app`] | the interface without a terminal |
-//! | [`terminal`], [`clipboard`] | the terminal, taken and given back |
+//! | `backend`, [`terminal`], [`clipboard`] | the terminal, written to, taken and given back |
 //! | [`run`](mod@run) | from events to frames |
 
 pub mod action;
 pub mod app;
+mod backend;
 pub mod clipboard;
 pub mod glyph;
 pub mod key;

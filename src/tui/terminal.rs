@@ -2,7 +2,7 @@
 //! the shell finds its screen, its cursor and its modes as they were.
 
 use std::{
-    io::{self, Stdout, Write, stdout},
+    io::{self, Write, stdout},
     panic,
     sync::{
         Arc,
@@ -20,14 +20,16 @@ use crossterm::{
         enable_raw_mode,
     },
 };
-use ratatui::{Frame, Terminal, backend::CrosstermBackend};
+use ratatui::{Frame, Terminal};
+
+use super::backend::Output;
 
 /// Whether the terminal is ours; asked by the panic hook, which cannot be handed anything.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// The terminal, taken over until this is dropped.
 pub struct Screen {
-    terminal: Terminal<CrosstermBackend<Stdout>>,
+    terminal: Terminal<Output>,
     mouse: bool,
 }
 
@@ -40,7 +42,7 @@ impl Screen {
         // With NO_COLOR crossterm writes empty styles, which take reverse and bold away again.
         force_color_output(true);
         hook();
-        let mut screen = Self { terminal: Terminal::new(CrosstermBackend::new(stdout()))?, mouse };
+        let mut screen = Self { terminal: Terminal::new(Output::new())?, mouse };
         screen.enter()?;
         Ok(screen)
     }

@@ -1,0 +1,78 @@
+//! What frames are written to: the terminal, without ever asking it anything.
+//!
+//! ratatui asks where the cursor is before it clears the screen, to put it back. A whole-screen interface has no use for the
+//! answer; over a slow line it costs a round trip each time, the answer comes between the keys, and a terminal that gives
+//! none ends the program.
+
+use std::io::{self, Stdout, stdout};
+
+use ratatui::{
+    backend::{Backend, ClearType, CrosstermBackend, WindowSize},
+    buffer::Cell,
+    layout::{Position, Size},
+};
+
+/// The terminal on standard output.
+pub struct Output {
+    inner: CrosstermBackend<Stdout>,
+    /// Where the cursor was put last.
+    cursor: Position,
+}
+
+impl Output {
+    /// The terminal on standard output.
+    pub fn new() -> Self {
+        Self { inner: CrosstermBackend::new(stdout()), cursor: Position::ORIGIN }
+    }
+}
+
+impl Default for Output {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Backend for Output {
+    type Error = io::Error;
+
+    fn draw<'a, I: Iterator<Item = (u16, u16, &'a Cell)>>(&mut self, content: I) -> io::Result<()> {
+        self.inner.draw(content)
+    }
+
+    fn hide_cursor(&mut self) -> io::Result<()> {
+        self.inner.hide_cursor()
+    }
+
+    fn show_cursor(&mut self) -> io::Result<()> {
+        self.inner.show_cursor()
+    }
+
+    fn get_cursor_position(&mut self) -> io::Result<Position> {
+        Ok(self.cursor)
+    }
+
+    fn set_cursor_position<P: Into<Position>>(&mut self, position: P) -> io::Result<()> {
+        self.cursor = position.into();
+        self.inner.set_cursor_position(self.cursor)
+    }
+
+    fn clear(&mut self) -> io::Result<()> {
+        self.inner.clear()
+    }
+
+    fn clear_region(&mut self, clear_type: ClearType) -> io::Result<()> {
+        self.inner.clear_region(clear_type)
+    }
+
+    fn size(&self) -> io::Result<Size> {
+        self.inner.size()
+    }
+
+    fn window_size(&mut self) -> io::Result<WindowSize> {
+        self.inner.window_size()
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Backend::flush(&mut self.inner)
+    }
+}
