@@ -319,7 +319,11 @@ fn track_lanes(trace: &Trace, kinds: &Kinds, id: TrackId) -> Vec<Lane> {
         TrackKind::Global => Text::new("capture", "采集"),
     };
     let name = match track.name.map(|name| trace.strings.get(name)).filter(|name| !name.is_empty()) {
-        Some(name) => name.to_owned(),
+        // Some recorders name a thread "thread 7".
+        Some(name) => {
+            ["stream ", "thread "].into_iter().find_map(|kind| name.strip_prefix(kind)).unwrap_or(name).to_owned()
+        }
+        None if track.key.kind == TrackKind::Global => String::new(),
         None => track.key.id.to_string(),
     };
     let lane = |(depth, items): (usize, Vec<Item>)| Lane {

@@ -102,7 +102,12 @@ fn pieces(markdown: &str, base: Role) -> Line {
             let text = inside.get(..close).unwrap_or("");
             // A backtick at the edge of a span is kept from its fence by a space.
             let padded = ticks > 0 && (text.starts_with(" `") || text.ends_with("` "));
-            out.push(piece(if padded { text.trim() } else { text }, role));
+            if role == Role::Strong && base != Role::Strong {
+                // Names stand in what is bold too, and escapes.
+                out.extend(pieces(text, role));
+            } else {
+                out.push(piece(if padded { text.trim() } else { text }, role));
+            }
             rest = inside.get(close + mark..).unwrap_or("");
         } else {
             plain.push_str(open);
@@ -285,6 +290,9 @@ mod tests {
                 (" 3 * 4", Role::Text)
             ]
         );
+        let bold = pieces("**at \\_ `b` c**", Role::Text);
+        let roles: Vec<(&str, Role)> = bold.iter().map(|p| (p.text.as_str(), p.role)).collect();
+        assert_eq!(roles, [("at _ ", Role::Strong), ("b", Role::Name), (" c", Role::Strong)]);
     }
 
     #[test]
