@@ -42,11 +42,13 @@ impl Database {
         let bytes = std::fs::metadata(path).map_err(io)?.len();
         let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(io)?;
         let found = runtime.block_on(async {
-            let mut connection = source::connect(path).await?;
-            let found = source::tables(&mut connection, bytes).await?;
+            let mut connection = source::connect(path).await.map_err(|error| error.to_string())?;
+            let mut handle = connection.lock_handle().await.map_err(|error| error.to_string())?;
+            let found = source::tables(&mut handle, bytes)?;
+            drop(handle);
             Ok((connection, found))
         });
-        let (connection, (tables, failed)) = found.map_err(|error: sqlx::Error| malformed(path, &error))?;
+        let (connection, (tables, failed)) = found.map_err(|error: String| malformed(path, &error))?;
         Ok(Self { path: path.to_owned(), bytes, tables, failed, connection, runtime })
     }
 
@@ -55,8 +57,9 @@ impl Database {
         let mut names: Vec<String> =
             self.tables.values().filter(|table| chosen(table)).map(|table| table.name.clone()).collect();
         names.sort_unstable();
+        let mut handle = self.runtime.block_on(self.connection.lock_handle()).ok();
         let count = |name: String| {
-            let rows = self.runtime.block_on(source::count(&mut self.connection, &name));
+            let rows = handle.as_mut().and_then(|handle| source::count(handle, &name));
             (name, rows)
         };
         names.into_iter().map(count).collect()

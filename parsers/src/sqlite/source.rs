@@ -1,17 +1,24 @@
 //! The database as a source: opened read-only and immutable, its real tables and columns probed, never trusted.
+//!
+//! All queries go through [`Cursor`]: sqlx asks for the names of a result's columns, which are those of the file, and its
+//! thread ends where one of them is not UTF-8; who waits for its answer then waits for ever.
 
 use std::path::Path;
 
 use rustc_hash::FxHashMap;
 use sqlx::{
-    AssertSqlSafe, ConnectOptions, Connection, Row, SqliteConnection,
-    sqlite::{SqliteConnectOptions, SqliteRow},
+    ConnectOptions, Connection, SqliteConnection,
+    sqlite::{LockedSqliteHandle, SqliteConnectOptions},
 };
+
+use super::cursor::{Cell, Cursor};
 
 /// Most columns of a table that are looked at; real tables have fewer than fifty.
 const MAX_COLUMNS: usize = 256;
 /// Most tables that are looked at; real exports have fewer than two hundred.
 const MAX_TABLES: i64 = 4096;
+/// Most bytes of a column's name: SQLite's own limit is the length of a statement.
+const MAX_NAME: usize = 1024;
 
 /// A real table of the database.
 #[derive(Clone, Debug)]
@@ -49,23 +56,29 @@ pub(crate) fn quote(identifier: &str) -> String {
     format!("\"{}\"", identifier.replace('"', "\"\""))
 }
 
-/// Runs a query that gives few rows.
-pub(crate) async fn rows(db: &mut SqliteConnection, sql: String) -> Result<Vec<SqliteRow>, sqlx::Error> {
-    sqlx::query(AssertSqlSafe(sql)).fetch_all(db).await
+/// First texts of a query's rows, at most `most` of them.
+fn texts(db: &mut LockedSqliteHandle<'_>, sql: &str, column: usize, most: usize) -> Result<Vec<String>, String> {
+    let mut cursor = Cursor::open(db, sql, &[])?;
+    let mut texts = Vec::new();
+    while texts.len() < most && cursor.next()? {
+        if let Cell::Bytes(bytes) = cursor.cell(column, MAX_NAME) {
+            texts.push(String::from_utf8_lossy(bytes).into_owned());
+        }
+    }
+    Ok(texts)
 }
 
 /// The real tables by name, views and virtual tables left out. The second value names what could not be probed.
-pub(crate) async fn tables(
-    db: &mut SqliteConnection,
+pub(crate) fn tables(
+    db: &mut LockedSqliteHandle<'_>,
     file_bytes: u64,
-) -> Result<(FxHashMap<String, TableInfo>, Vec<String>), sqlx::Error> {
+) -> Result<(FxHashMap<String, TableInfo>, Vec<String>), String> {
     let sql = format!(
         "SELECT CAST(substr(name, 1, 200) AS TEXT) FROM sqlite_master WHERE type = 'table' AND rootpage > 0 LIMIT {MAX_TABLES}"
     );
     let (mut tables, mut failed) = (FxHashMap::default(), Vec::new());
-    for row in rows(db, sql).await? {
-        let Some(name) = text(&row, 0) else { continue };
-        match probe(db, &name, file_bytes).await {
+    for name in texts(db, &sql, 0, usize::MAX)? {
+        match probe(db, &name, file_bytes) {
             Ok(table) => {
                 tables.insert(name, table);
             }
@@ -75,25 +88,24 @@ pub(crate) async fn tables(
     Ok((tables, failed))
 }
 
-async fn probe(db: &mut SqliteConnection, name: &str, file_bytes: u64) -> Result<TableInfo, sqlx::Error> {
+fn probe(db: &mut LockedSqliteHandle<'_>, name: &str, file_bytes: u64) -> Result<TableInfo, String> {
     let table = quote(name);
-    let described = rows(db, format!("PRAGMA table_info({table})")).await?;
-    let columns: Vec<String> = described.iter().take(MAX_COLUMNS).filter_map(|row| text(row, 1)).collect();
+    let columns = texts(db, &format!("PRAGMA table_info({table})"), 1, MAX_COLUMNS)?;
     let free = |alias: &&str| !columns.iter().any(|column| column.eq_ignore_ascii_case(alias));
     let rowid = ["rowid", "_rowid_", "oid"].into_iter().find(free);
     let mut info = TableInfo { name: name.to_owned(), columns, rows: None, end_unreadable: false, rowid };
     let Some(rowid) = rowid else { return Ok(info) };
-    if rows(db, format!("SELECT {rowid} FROM {table} LIMIT 0")).await.is_err() {
+    if Cursor::open(db, &format!("SELECT {rowid} FROM {table} LIMIT 0"), &[]).is_err() {
         info.rowid = None;
         return Ok(info);
     }
     // Where damage hides the first row, the rows are looked for from the usual first one on.
-    let first = one(db, format!("SELECT min({rowid}) FROM {table}")).await.unwrap_or(Some(1));
-    let last = match one(db, format!("SELECT max({rowid}) FROM {table}")).await {
+    let first = one(db, &format!("SELECT min({rowid}) FROM {table}")).unwrap_or(Some(1));
+    let last = match one(db, &format!("SELECT max({rowid}) FROM {table}")) {
         Ok(last) => last,
         Err(_) => {
             info.end_unreadable = true;
-            last_readable(db, &table, rowid, first.unwrap_or(1), file_bytes).await
+            last_readable(db, &table, rowid, first.unwrap_or(1), file_bytes)
         }
     };
     info.rows = first.zip(last);
@@ -102,8 +114,8 @@ async fn probe(db: &mut SqliteConnection, name: &str, file_bytes: u64) -> Result
 
 /// The last row that can be reached when the end of the table cannot, as in a file that was cut off. Assumes that what
 /// is missing is the end, which is how tables are written; damage further ahead makes it find too few rows.
-async fn last_readable(
-    db: &mut SqliteConnection,
+fn last_readable(
+    db: &mut LockedSqliteHandle<'_>,
     table: &str,
     rowid: &str,
     first: i64,
@@ -114,7 +126,7 @@ async fn last_readable(
     while bad.saturating_sub(good) > 1 {
         let middle = good.midpoint(bad);
         let sql = format!("SELECT max({rowid}) FROM {table} WHERE {rowid} <= {middle}");
-        match one(db, sql).await {
+        match one(db, &sql) {
             Ok(found) => (good, last) = (middle, found),
             Err(_) => bad = middle,
         }
@@ -123,20 +135,17 @@ async fn last_readable(
 }
 
 /// The number that a query gives.
-async fn one(db: &mut SqliteConnection, sql: String) -> Result<Option<i64>, sqlx::Error> {
-    let found = rows(db, sql).await?;
-    found.first().map_or(Ok(None), |row| row.try_get_unchecked(0))
-}
-
-/// Text of a column, whatever its declared type.
-fn text(row: &SqliteRow, column: usize) -> Option<String> {
-    let bytes = row.try_get_unchecked::<Option<&[u8]>, _>(column).ok().flatten()?;
-    Some(String::from_utf8_lossy(bytes).into_owned())
+fn one(db: &mut LockedSqliteHandle<'_>, sql: &str) -> Result<Option<i64>, String> {
+    let mut cursor = Cursor::open(db, sql, &[])?;
+    Ok(match cursor.next()?.then(|| cursor.cell(0, 0)) {
+        Some(Cell::Int(number)) => Some(number),
+        _ => None,
+    })
 }
 
 /// Rows of a table, `None` when damage keeps them from being counted.
-pub(crate) async fn count(db: &mut SqliteConnection, table: &str) -> Option<u64> {
-    let count = one(db, format!("SELECT count(*) FROM {}", quote(table))).await.ok().flatten()?;
+pub(crate) fn count(db: &mut LockedSqliteHandle<'_>, table: &str) -> Option<u64> {
+    let count = one(db, &format!("SELECT count(*) FROM {}", quote(table))).ok().flatten()?;
     u64::try_from(count).ok()
 }
 

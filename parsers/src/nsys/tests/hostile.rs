@@ -203,3 +203,15 @@ fn a_damaged_table_that_claims_endless_rowids_is_given_up() {
     assert!(lost.count > 1 << 40, "{lost:?}");
     assert!(trace.slice_count() >= 1, "the row before the damage is kept");
 }
+
+#[test]
+fn a_primary_key_whose_name_is_not_utf8_does_not_hold_up_the_import() {
+    // A rowid is told under the name of the primary key that stands for it; sqlx ended its thread over such a name.
+    let mut bytes = SAMPLE.clone();
+    let at = bytes.windows(10).position(|w| w == b"id INTEGER").expect("the table of strings has a primary key");
+    bytes[at..at + 2].copy_from_slice(b"\xff\xfe");
+    let (send, receive) = std::sync::mpsc::channel();
+    std::thread::spawn(move || drop(send.send(read_bytes(&bytes))));
+    let trace = receive.recv_timeout(Duration::from_secs(120)).expect("an end").unwrap();
+    assert_eq!(trace.slice_count(), 900, "only the names are lost");
+}
