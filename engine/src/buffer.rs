@@ -141,6 +141,8 @@ unsafe impl Number for u16 {}
 unsafe impl Number for u32 {}
 // SAFETY: as above.
 unsafe impl Number for i8 {}
+// SAFETY: as above.
+unsafe impl Number for u8 {}
 
 #[cfg(test)]
 mod tests {

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use crate::{
-    Buffer, Config, Error, KvLayout, Shard, Weights,
+    Batch, Buffer, Config, Error, KvLayout, Shard, Weights,
     inject::{Faults, HostHook},
     kv::KvPlan,
     program::{BufId, Program},
@@ -14,6 +14,7 @@ use crate::{
 };
 
 mod attention;
+mod backend;
 mod comm;
 mod futex;
 mod inspect;
@@ -27,6 +28,7 @@ mod queue;
 mod stamps;
 mod step;
 
+pub(crate) use backend::OnCpu;
 pub use comm::{Communicator, LOADING, PATIENCE, Region, World};
 pub use kernels::{Isa, Kernels};
 
@@ -35,38 +37,6 @@ use memory::Rows;
 use pool::Pool;
 use stamps::Stamps;
 use step::Step;
-
-/// What a step computes on: tokens of one or more sequences.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Batch {
-    /// Token ids.
-    pub tokens: Vec<u32>,
-    /// Position of each token in its sequence.
-    pub positions: Vec<u32>,
-    /// Sequence of each token.
-    pub sequences: Vec<u32>,
-}
-
-impl Batch {
-    /// The tokens of one sequence from position `first` on.
-    pub fn prefill(tokens: &[u32], first: u32) -> Self {
-        Self {
-            tokens: tokens.to_vec(),
-            positions: (first..).take(tokens.len()).collect(),
-            sequences: vec![0; tokens.len()],
-        }
-    }
-
-    /// Row of the last token of each sequence, in the order of the sequences.
-    fn last_rows(&self) -> Vec<usize> {
-        let mut last = std::collections::BTreeMap::new();
-        for (row, (sequence, position)) in self.sequences.iter().zip(&self.positions).enumerate() {
-            let entry = last.entry(*sequence).or_insert((*position, row));
-            *entry = (*entry).max((*position, row));
-        }
-        last.into_values().map(|(_, row)| row).collect()
-    }
-}
 
 /// How a device is set up.
 #[derive(Clone, Copy, Debug)]
@@ -134,13 +104,18 @@ impl Prepared {
     /// The most likely token of each row of logits after a step.
     pub fn most_likely(&self) -> Vec<u32> {
         let width = self.program.buffer(self.program.logits).map_or(1, |logits| logits.width.max(1));
-        self.values(self.program.logits).chunks_exact(width).map(ops::argmax).collect()
+        most_likely(self.values(self.program.logits), width)
     }
 
     /// Content of a buffer after a step, (rows, width).
     pub fn values(&self, id: BufId) -> &[f32] {
         self.buffers.get(usize::from(id.0)).map_or(&[], |buffer| buffer.as_slice())
     }
+}
+
+/// The greatest logit of each row.
+pub(crate) fn most_likely(logits: &[f32], width: usize) -> Vec<u32> {
+    logits.chunks_exact(width.max(1)).map(ops::argmax).collect()
 }
 
 impl Cpu {
@@ -256,6 +231,12 @@ impl Cpu {
         self.ranks.as_mut().map_or(Ok(()), |ranks| ranks.meet(LOADING))
     }
 
+    /// Whether the run ends after `step`. Alone, a rank ends when it does not want to go on; of several the first decides, and
+    /// the step after its decision is the last of all.
+    pub(crate) fn ends(&self, step: u32, goes_on: bool) -> bool {
+        self.ranks.as_ref().map_or(!goes_on, |ranks| ranks.ends(step, goes_on))
+    }
+
     /// Says to the other ranks that this one is done.
     pub fn leave(&mut self) {
         self.ranks.iter_mut().for_each(Communicator::leave);
@@ -272,16 +253,9 @@ impl Cpu {
                 "the program was prepared for another model; prepare it for this one".to_owned(),
             ));
         }
-        self.check(&prepared.program, batch)?;
+        batch.check(&prepared.program, &self.config, &self.plan)?;
         let Self { config, weights, kernels, pool, plan, cache, ranks, sync, faults, hook } = self;
-        let longest = batch.positions.iter().max().map_or(0, |position| *position as usize + 1);
-        let frequencies = rope::frequencies(&faults.numeric.turned(config), longest);
-        let mut turns = Vec::with_capacity(batch.tokens.len() * config.head_dim);
-        for position in &batch.positions {
-            let angles = || frequencies.iter().map(|frequency| frequency * *position as f32);
-            turns.extend(angles().map(f32::cos));
-            turns.extend(angles().map(f32::sin));
-        }
+        let turns = rope::turns(&faults.numeric.turned(config), &batch.positions);
         let widths = prepared.program.buffers.iter().map(|buffer| buffer.width);
         let buffers = prepared.buffers.iter_mut().zip(widths).map(|(b, width)| Rows::new(b.as_mut_slice(), width));
         let whole = |buffer: &mut Buffer| {
@@ -307,33 +281,5 @@ impl Cpu {
             chosen: Mutex::new(Vec::new()),
         };
         Ok((step, Driver { pool, record: &mut prepared.record, sync: *sync, hook: hook.as_mut() }))
-    }
-
-    fn check(&self, program: &Program, batch: &Batch) -> Result<(), Error> {
-        let refuse = |what: String| Err(Error::Request(what));
-        let tokens = batch.tokens.len();
-        if tokens != program.shape.tokens || batch.positions.len() != tokens || batch.sequences.len() != tokens {
-            return refuse(format!("the program is for {} tokens and got {tokens}", program.shape.tokens));
-        }
-        if batch.last_rows().len() != program.shape.sequences {
-            return refuse(format!("the program is for {} sequences", program.shape.sequences));
-        }
-        // Two tokens of one place would be written to one slot of the cache by two threads.
-        let mut places: Vec<(u32, u32)> =
-            batch.sequences.iter().copied().zip(batch.positions.iter().copied()).collect();
-        places.sort_unstable();
-        if let Some([(sequence, position), _]) = places.array_windows().find(|[a, b]| a == b) {
-            return refuse(format!("two tokens are at position {position} of sequence {sequence}"));
-        }
-        if let Some(token) = batch.tokens.iter().find(|token| **token as usize >= self.config.vocab) {
-            return refuse(format!("token {token} is not in the vocabulary of {}", self.config.vocab));
-        }
-        if let Some(position) = batch.positions.iter().find(|position| **position as usize >= self.plan.context) {
-            return refuse(format!("position {position} is beyond the context of {}", self.plan.context));
-        }
-        if let Some(sequence) = batch.sequences.iter().find(|sequence| **sequence as usize >= self.plan.sequences) {
-            return refuse(format!("sequence {sequence} is not one of {}", self.plan.sequences));
-        }
-        Ok(())
     }
 }

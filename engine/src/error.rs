@@ -44,6 +44,22 @@ pub enum Error {
         /// The rank that waited.
         own: usize,
     },
+    /// The device that was asked for is not there, or lacks what a run needs.
+    #[error("no {backend} run on this machine: {what}")]
+    Unavailable {
+        /// The backend that was asked for.
+        backend: &'static str,
+        /// What is missing, and the next step.
+        what: String,
+    },
+    /// The driver of the device refused.
+    #[error("cannot {doing}: {what}; 'strato doctor' says what the driver offers")]
+    Device {
+        /// What was attempted.
+        doing: String,
+        /// The driver's own words.
+        what: String,
+    },
     /// A request that the model or the memory cannot meet.
     #[error("{0}")]
     Request(String),

@@ -68,6 +68,11 @@ impl KvPlan {
         ((block * self.kv_heads + head) * self.block + position % self.block) * self.head_dim
     }
 
+    /// Blocks of each sequence in order, (sequences, blocks of a sequence).
+    pub(crate) fn table(&self) -> &[u32] {
+        &self.table
+    }
+
     /// Tokens from `position` on that lie one after the other.
     pub fn run(&self, position: usize) -> usize {
         self.block - position % self.block

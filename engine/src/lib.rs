@@ -1,6 +1,8 @@
 //! The reference decode engine: a transformer whose every operator is one call that every backend runs, so that runs on
 //! different platforms can be laid side by side operator by operator.
 
+mod backend;
+mod batch;
 mod buffer;
 mod config;
 pub mod cpu;
@@ -8,6 +10,7 @@ mod error;
 pub mod inject;
 mod kv;
 pub mod numdiff;
+pub mod opencl;
 pub mod program;
 pub mod record;
 mod rope;
@@ -16,6 +19,8 @@ mod shard;
 mod tensor;
 mod weights;
 
+pub use backend::{Backend, Device, PlanId, Target, open};
+pub use batch::Batch;
 pub use buffer::{Buffer, Number};
 pub use config::{Config, Family, PRESETS, Rope, RopeScaling, preset};
 pub use error::Error;

@@ -265,7 +265,7 @@ struct Run {
 
 impl Run {
     /// Runs a step on all devices, group by group, and compares what each group gives.
-    fn step(&mut self, step: u32, batch: &crate::cpu::Batch) -> Result<(), Error> {
+    fn step(&mut self, step: u32, batch: &crate::Batch) -> Result<(), Error> {
         let Self { a, b, b_on_a, a_with_b, judge, phases } = self;
         let number = usize::from(step > 0);
         let Some(phase) = phases.get_mut(number) else { return Ok(()) };

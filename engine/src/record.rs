@@ -46,9 +46,13 @@ pub enum Kind {
     Step,
     /// Making a program ready: planning and memory.
     Prepare,
+    /// The driver compiles the kernels of a family.
+    Compile(&'static str),
     /// The call that launched an operator; `device` is from the first worker's start to the last one's end.
     Op(u32),
-    /// The call that launched a whole step at once.
+    /// The kernels of a step are recorded, to be launched at once from then on.
+    Capture,
+    /// The call that launched a whole step at once; `device` is meant where the operators are not told one by one.
     Replay,
     /// An operator of a step that was launched at once; only `device` is meant.
     ReplayedOp(u32),
@@ -62,6 +66,10 @@ pub enum Kind {
     Free,
     /// A copy of so many bytes that the host waits for.
     Copy(usize),
+    /// A command that copies so many bytes to the device; the host goes on.
+    Write(usize),
+    /// A command that copies so many bytes from the device; the host goes on.
+    Read(usize),
     /// The host chooses the next tokens from the logits.
     Sample,
     /// The host's work between steps: the choice of the next token and its bookkeeping.
@@ -77,6 +85,10 @@ pub struct Record {
     pub step: u32,
     /// On the host.
     pub host: Span,
+    /// When the host turned to it: before a call, the host chooses and prepares what it calls.
+    pub from: Ns,
+    /// When the driver took the command from the host and when it gave it to the device; only meant of devices that stamp that.
+    pub submit: Option<Span>,
     /// On the device.
     pub device: Span,
     /// First of the workers' shares, an index into the log's.
@@ -98,6 +110,10 @@ pub struct Log {
     workers: usize,
     /// Records that found no room.
     pub dropped: u64,
+    /// Commands of which the device gave no stamps.
+    pub unread: u64,
+    /// How far a stamp of the device may be from the host's clock, the worst of all steps; absent where both are one clock.
+    pub uncertainty: Option<Ns>,
     /// Step under way.
     pub step: u32,
     /// Whether anything is recorded.
@@ -114,6 +130,8 @@ impl Log {
             shares: Vec::with_capacity(shares),
             workers,
             dropped: 0,
+            unread: 0,
+            uncertainty: None,
             step: 0,
             on: true,
         }
@@ -138,12 +156,18 @@ impl Log {
     /// Adds a record of the host alone.
     #[inline]
     pub fn push(&mut self, kind: Kind, host: Span) {
-        self.add(Record { kind, step: self.step, host, device: Span::default(), shares: None });
+        self.push_command(kind, host.start, host, None, Span::default());
     }
 
-    /// Adds a record of an operator with the shares of the workers.
+    /// Adds a record of a command, to which the host turned at `from`, that the device itself stamped; all by the host's clock.
     #[inline]
-    pub fn push_op(&mut self, kind: Kind, host: Span, shares: impl ExactSizeIterator<Item = Span>) {
+    pub fn push_command(&mut self, kind: Kind, from: Ns, host: Span, submit: Option<Span>, device: Span) {
+        self.add(Record { kind, step: self.step, host, from, submit, device, shares: None });
+    }
+
+    /// Adds a record of an operator, to which the host turned at `from`, with the shares of the workers.
+    #[inline]
+    pub fn push_op(&mut self, kind: Kind, from: Ns, host: Span, shares: impl ExactSizeIterator<Item = Span>) {
         if !self.on {
             return;
         }
@@ -157,7 +181,7 @@ impl Log {
         let start = own.iter().map(|share| share.start).min().unwrap_or(0);
         let end = own.iter().map(|share| share.end).max().unwrap_or(0);
         let shares = u32::try_from(first).ok();
-        self.add(Record { kind, step: self.step, host, device: Span { start, end }, shares });
+        self.add(Record { kind, step: self.step, host, from, submit: None, device: Span { start, end }, shares });
     }
 
     fn add(&mut self, record: Record) {
@@ -198,7 +222,7 @@ mod tests {
         assert_eq!((log.records().len(), log.dropped), (room, 3));
         let mut off = Log::off();
         off.push(Kind::Step, Span::default());
-        off.push_op(Kind::Op(0), Span::default(), [Span::default()].into_iter());
+        off.push_op(Kind::Op(0), 0, Span::default(), [Span::default()].into_iter());
         assert_eq!((off.records().len(), off.dropped, off.now()), (0, 0, 0));
     }
 
@@ -206,7 +230,7 @@ mod tests {
     fn an_operator_lasts_from_its_first_worker_to_its_last() {
         let mut log = Log::with_capacity(2, 2);
         let shares = [Span { start: 5, end: 9 }, Span { start: 3, end: 7 }];
-        log.push_op(Kind::Op(4), Span { start: 1, end: 2 }, shares.into_iter());
+        log.push_op(Kind::Op(4), 0, Span { start: 1, end: 2 }, shares.into_iter());
         let record = log.records()[0];
         assert_eq!((record.device, log.shares(&record)), (Span { start: 3, end: 9 }, &shares[..]));
     }

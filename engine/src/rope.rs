@@ -36,6 +36,19 @@ pub fn frequencies(config: &Config, length: usize) -> Vec<f32> {
     (0..config.head_dim / 2).map(|pair| frequency(pair) as f32).collect()
 }
 
+/// Cosines and then sines of the angles of each position, (positions, `head_dim`).
+pub fn turns(config: &Config, positions: &[u32]) -> Vec<f32> {
+    let longest = positions.iter().max().map_or(0, |position| *position as usize + 1);
+    let frequencies = frequencies(config, longest);
+    let mut turns = Vec::with_capacity(positions.len() * config.head_dim);
+    for position in positions {
+        let angles = || frequencies.iter().map(|frequency| frequency * *position as f32);
+        turns.extend(angles().map(f32::cos));
+        turns.extend(angles().map(f32::sin));
+    }
+    turns
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]

@@ -1,10 +1,10 @@
 //! A run: a prompt is read, and then tokens are decoded step by step.
 
-use std::sync::Arc;
+use std::borrow::Cow;
 
 use crate::{
-    Config, Error, Shard, Source, Weights,
-    cpu::{Communicator, Cpu, CpuOptions, Prepared},
+    Backend, Config, Device, Error, PlanId, Shard, Source, Weights,
+    cpu::{Communicator, most_likely},
     inject::Thieves,
     program::{Logits, Program},
     record::{Kind, Log, Span},
@@ -20,9 +20,10 @@ pub(crate) use prompt::next_batch;
 pub struct Engine {
     config: Config,
     options: RunOptions,
-    cpu: Cpu,
-    prefill: Prepared,
-    decode: Prepared,
+    shard: Shard,
+    backend: Box<dyn Backend>,
+    prefill: (PlanId, Program),
+    decode: (PlanId, Program),
 }
 
 /// What a step gave; told as it ends.
@@ -67,28 +68,24 @@ impl Engine {
         log: &mut Log,
     ) -> Result<Self, Error> {
         let shard = ranks.as_ref().map_or(Shard::WHOLE, Communicator::shard);
-        let context = options.prompt.saturating_add(options.steps);
         options.check_prompt()?;
-        let weights = Arc::new(Weights::load_part(&config, shard, options.dtype, source)?);
-        let cpu = CpuOptions {
-            threads: options.threads,
-            isa: options.isa,
-            layout: options.layout,
-            sequences: options.sequences(),
-            context,
-        };
-        let mut cpu = Cpu::of_rank(config.clone(), weights, cpu, ranks)?;
-        cpu.suffer(options.sync, options.faults.clone())?;
+        options.target.check()?;
+        let weights = Weights::load_part(&config, shard, options.dtype, source)?;
+        let mut backend = crate::open(&config, weights, &options, ranks, log)?;
+        backend.check_mode(options.mode)?;
+        backend.suffer(options.sync, options.faults.clone())?;
         let start = log.now();
-        let [prefill, decode] = options.programs(&config, shard)?;
-        let (prefill, decode) = (cpu.prepare(prefill)?, cpu.prepare(decode)?);
+        let programs = options.programs(&config, shard)?;
+        let mut ready = |program: Program| Ok::<_, Error>((backend.prepare(program.clone(), log)?, program));
+        let [prefill, decode] = programs;
+        let (prefill, decode) = (ready(prefill)?, ready(decode)?);
         log.push(Kind::Prepare, Span { start, end: log.now() });
-        Ok(Self { config, options, cpu, prefill, decode })
+        Ok(Self { config, options, shard, backend, prefill, decode })
     }
 
     /// Records that a run of all steps makes.
     pub fn records(&self) -> usize {
-        let per_step = self.decode.program().ops.len() + 4;
+        let per_step = self.decode.1.ops.len() + 6;
         per_step.saturating_mul(self.options.steps + 1) + 16
     }
 
@@ -99,7 +96,12 @@ impl Engine {
 
     /// Which rank of how many this is.
     pub fn shard(&self) -> Shard {
-        self.cpu.shard()
+        self.shard
+    }
+
+    /// What it runs on.
+    pub fn device(&self) -> &Device {
+        self.backend.device()
     }
 
     /// The shape of the model.
@@ -109,48 +111,67 @@ impl Engine {
 
     /// The programs of the prompt and of a decode step.
     pub fn programs(&self) -> [&Program; 2] {
-        [self.prefill.program(), self.decode.program()]
+        [&self.prefill.1, &self.decode.1]
     }
 
     /// Logits of the last decode step, (sequences, vocab).
-    pub fn logits(&self) -> &[f32] {
-        self.decode.values(self.decode.program().logits)
+    ///
+    /// # Errors
+    /// [`Error::Device`] when the device does not give them.
+    pub fn logits(&mut self) -> Result<Cow<'_, [f32]>, Error> {
+        let (plan, program) = &self.decode;
+        self.backend.values(*plan, program.logits, &mut Log::off())
     }
 
-    /// Reads the prompts and decodes; `each` is told of every step and may end the run by returning `false`.
+    /// Reads the prompts and decodes; `each` is told of every step and may end the run by returning `false`. Of several ranks
+    /// only the first is asked, and all end after the step that is then begun.
     ///
     /// # Errors
     /// [`Error::Request`] when a step does not fit, which the options exclude, and [`Error::Lost`] when another rank does not
     /// take part any more.
     pub fn run(&mut self, log: &mut Log, mut each: impl FnMut(&StepDone) -> bool) -> Result<(), Error> {
-        self.run_with_logits(log, |step, _| each(step))
+        self.run_with_logits(log, false, |step, _| each(step))
     }
 
-    /// As [`Engine::run`]; `each` is also told of the logits that the step computed, (rows, vocab): of the prompt those that
-    /// the options ask for, sequence by sequence, and of a decode step one row of each sequence.
+    /// As [`Engine::run`]; `each` is also told of the logits that the step computed, (rows, vocab), if they are `wanted`: of
+    /// the prompt those that the options ask for, sequence by sequence, and of a decode step one row of each sequence. Logits
+    /// that nobody wants stay on the device.
     ///
     /// # Errors
     /// Those of [`Engine::run`].
     pub fn run_with_logits(
         &mut self,
         log: &mut Log,
+        wanted: bool,
         mut each: impl FnMut(&StepDone, &[f32]) -> bool,
     ) -> Result<(), Error> {
+        self.run_watched(log, wanted, |step, logits, _| each(step, logits))
+    }
+
+    /// As [`Engine::run_with_logits`]; `each` is also shown what has been recorded so far.
+    ///
+    /// # Errors
+    /// Those of [`Engine::run`].
+    pub fn run_watched(
+        &mut self,
+        log: &mut Log,
+        wanted: bool,
+        mut each: impl FnMut(&StepDone, &[f32], &Log) -> bool,
+    ) -> Result<(), Error> {
         let mut batch = self.options.first_batch(self.config.vocab);
-        self.cpu.meet()?;
+        self.backend.meet()?;
         let _thieves = Thieves::start(&self.options.faults.machine)?;
         for step in 0..=self.options.steps {
             log.step = u32::try_from(step).unwrap_or(u32::MAX);
             let start = log.clock.now();
-            let prepared = if step == 0 { &mut self.prefill } else { &mut self.decode };
-            let mut tokens = if step > 0 && self.options.mode == Mode::Graph {
-                self.cpu.replay(prepared, &batch, log)?
-            } else {
-                self.cpu.run(prepared, &batch, log)?
-            };
+            let (plan, program) = if step == 0 { &self.prefill } else { &self.decode };
+            let mode = if step > 0 { self.options.mode } else { Mode::Eager };
+            let mut tokens = self.backend.run(*plan, &batch, mode, log)?;
             if self.options.sampling == Sampling::Host {
+                let width = program.buffer(program.logits).map_or(1, |logits| logits.width);
+                let logits = self.backend.values(*plan, program.logits, log)?;
                 let start = log.now();
-                tokens = prepared.most_likely();
+                tokens = most_likely(&logits, width);
                 log.push(Kind::Sample, Span { start, end: log.now() });
             }
             let ran = log.now();
@@ -163,12 +184,15 @@ impl Engine {
             tokens.truncate(self.options.batch);
             let span = Span { start, end: log.clock.now() };
             log.push(Kind::Step, span);
-            let logits = prepared.values(prepared.program().logits);
-            if !each(&StepDone { number: log.step, span, tokens }, logits) {
+            self.backend.drain(*plan, log);
+            let logits =
+                if wanted { self.backend.values(*plan, program.logits, &mut Log::off())? } else { Cow::default() };
+            let goes_on = each(&StepDone { number: log.step, span, tokens }, &logits, log);
+            if self.backend.ends(log.step, goes_on) {
                 break;
             }
         }
-        self.cpu.leave();
+        self.backend.leave();
         Ok(())
     }
 }
@@ -176,10 +200,12 @@ impl Engine {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use std::sync::Arc;
+
     use super::*;
     use crate::{
-        Dtype, KvLayout, Synthetic,
-        cpu::{Batch, PATIENCE, Region, World},
+        Batch, Dtype, KvLayout, Synthetic,
+        cpu::{Cpu, CpuOptions, PATIENCE, Prepared, Region, World},
         preset,
         program::{Level, Logits, Shape},
     };
@@ -251,6 +277,36 @@ mod tests {
                 assert_eq!(given.unwrap(), alone, "{mode:?} {level:?}");
             }
         }
+    }
+
+    /// Each rank has its own opinion of when to end; only the first one's counts, and nobody waits for a rank that has ended.
+    #[test]
+    fn all_ranks_end_after_the_same_step() {
+        let config = preset("tiny").unwrap();
+        let options = RunOptions { threads: 1, steps: 400, ..options() };
+        let slot = Engine::largest_exchange(&config, &options, 2).unwrap();
+        let region = Arc::new(Region::of_threads(World { ranks: 2, workers: 1, slot }).unwrap());
+        let counts: Vec<usize> = std::thread::scope(|scope| {
+            let run = |number| {
+                let rank = Communicator::new(Arc::clone(&region), number, PATIENCE).unwrap();
+                let (config, options) = (config.clone(), options.clone());
+                scope.spawn(move || {
+                    let log = &mut Log::off();
+                    let mut engine = Engine::of_rank(config, &mut Synthetic, options, Some(rank), log).unwrap();
+                    let mut count = 0;
+                    engine
+                        .run(log, |step| {
+                            count += 1;
+                            number > 0 || step.number < 3
+                        })
+                        .unwrap();
+                    count
+                })
+            };
+            [run(0), run(1)].map(|rank| rank.join().unwrap()).to_vec()
+        });
+        // Steps 0 to 3, and the one that the others may have begun by then.
+        assert_eq!(counts, [5, 5]);
     }
 
     #[test]

@@ -69,6 +69,11 @@ impl Tensor {
         self.data.bytes().len()
     }
 
+    /// The bytes of its rows, one after the other.
+    pub fn raw(&self) -> &[u8] {
+        self.data.bytes()
+    }
+
     /// The elements of a matrix of [`Dtype::F32`]; of another type there are none.
     #[inline]
     pub fn f32s(&self) -> &[f32] {

@@ -2,55 +2,27 @@
 //! hidden states and greedy tokens that it gave. They are looked for in the directory that `STRATO_REFERENCE` names.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::{path::PathBuf, sync::Arc};
+use std::sync::Arc;
 
 use engine::{
-    Checkpoint, Config, Dtype, KvLayout, Shard, Weights,
-    cpu::{Batch, Communicator, Cpu, CpuOptions, Isa, PATIENCE, Prepared, Region, World},
+    Batch, Checkpoint, Dtype, KvLayout, Shard, Weights,
+    cpu::{Communicator, Cpu, CpuOptions, Isa, PATIENCE, Prepared, Region, World},
     program::{Level, Logits, Program, Shape},
     record::Log,
 };
 
-/// Greatest difference of a logit or hidden value: decoding with a cache differs from a whole pass by 2e-6 in
-/// `transformers` itself, so this is room for another order of additions.
-const TOLERANCE: f32 = 1e-4;
-const MODELS: [&str; 3] = ["tiny-llama", "tiny-qwen2", "tiny-qwen3"];
+mod golden;
 
-struct Golden {
-    config: Config,
-    directory: PathBuf,
-    ids: Vec<u32>,
-    tokens: Vec<u32>,
+use golden::{Golden, TOLERANCE, greatest_difference};
+
+trait OnCpu {
+    fn weights(&self, dtype: Dtype) -> Arc<Weights>;
+    fn cpu(&self, dtype: Dtype, isa: Isa, threads: usize, layout: KvLayout) -> Cpu;
+    fn program(&self, tokens: usize, logits: Logits, level: Level) -> Program;
+    fn whole_pass(&self, cpu: &mut Cpu, level: Level) -> Prepared;
 }
 
-impl Golden {
-    fn all() -> Vec<Self> {
-        let Some(root) = std::env::var_os("STRATO_REFERENCE") else {
-            eprintln!("skipped: STRATO_REFERENCE names no directory with reference checkpoints");
-            return Vec::new();
-        };
-        let open = |model| {
-            let directory = PathBuf::from(&root).join(model);
-            let config = Config::read(&directory.join("config.json")).unwrap();
-            let mut golden = Self { config, directory, ids: Vec::new(), tokens: Vec::new() };
-            golden.ids = golden.integers("ids");
-            golden.tokens = golden.integers("gen");
-            golden
-        };
-        MODELS.into_iter().map(open).collect()
-    }
-
-    fn integers(&self, name: &str) -> Vec<u32> {
-        let mut file = npyz::npz::NpzArchive::open(self.directory.join("golden.npz")).unwrap();
-        let values: Vec<i64> = file.by_name(name).unwrap().unwrap().into_vec().unwrap();
-        values.into_iter().map(|value| value as u32).collect()
-    }
-
-    fn floats(&self, name: &str) -> Vec<f32> {
-        let mut file = npyz::npz::NpzArchive::open(self.directory.join("golden.npz")).unwrap();
-        file.by_name(name).unwrap().unwrap().into_vec().unwrap()
-    }
-
+impl OnCpu for Golden {
     fn weights(&self, dtype: Dtype) -> Arc<Weights> {
         Arc::new(Weights::load(&self.config, dtype, &mut Checkpoint::open(&self.directory).unwrap()).unwrap())
     }
@@ -69,11 +41,6 @@ impl Golden {
         cpu.run(&mut prepared, &Batch::prefill(&self.ids, 0), &mut Log::off()).unwrap();
         prepared
     }
-}
-
-fn greatest_difference(a: &[f32], b: &[f32]) -> f32 {
-    assert_eq!(a.len(), b.len());
-    a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
 }
 
 #[test]

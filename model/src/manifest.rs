@@ -3,6 +3,16 @@
 
 use std::collections::BTreeMap;
 
+/// How `precision.deviation` begins where a run's numbers are not those of its reference.
+pub const DIVERGES: &str = "diverges";
+/// How `precision.deviation` begins where the numbers do not diverge.
+pub const PRECISE: [&str; 2] = ["equal bit for bit", "within precision"];
+/// How `warmup.change_point` begins where the step time is known to have settled before the steps that count.
+pub const SETTLED: &str = "settled";
+
+/// Independent repeats below which a comparison has a caveat.
+pub const REPEATS: u64 = 5;
+
 /// Group of manifest fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -33,7 +43,7 @@ pub enum Control {
 }
 
 /// One field of the contract.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
     /// `<group>.<name>`.
     pub key: &'static str,
@@ -89,6 +99,11 @@ impl Manifest {
     /// The value of a field as text.
     pub fn value(&self, key: &str) -> Option<&str> {
         self.entries.get(key).map(|e| e.value.as_str())
+    }
+
+    /// The value of a field as a count, where it is one.
+    pub fn count(&self, key: &str) -> Option<u64> {
+        self.value(key)?.trim().parse().ok()
     }
 
     /// All entries in key order.
@@ -204,11 +219,12 @@ fields! {
         Soft "hardware.topology" "link topology"
         Soft "hardware.co_tenants" "other users of the device"
         Soft "hardware.host" "host name"
+        Soft "hardware.price" "price of an hour of the devices used, with its currency"
     }
     Tuning {
         Hard "tuning.class" "base or tuned"
-        Hard "tuning.knobs" "non-default settings"
-        Hard "tuning.effort" "person-hours spent"
+        Soft "tuning.knobs" "non-default settings"
+        Soft "tuning.effort" "person-hours spent"
     }
     Quality {
         Hard "quality.accuracy" "accuracy on a fixed set"

@@ -7,7 +7,7 @@ use engine::Buffer;
 use model::{ProbeRow, ProbeUnit, Setting};
 
 use crate::{
-    Probe, Setup,
+    Of, Probe, Setup,
     repeat::{per_second, repeat, time},
     row,
 };
@@ -15,6 +15,7 @@ use crate::{
 pub const PROBE: Probe = Probe {
     name: "allocation",
     about: ["allocate, zero and free by size; first use of memory", "按大小分配、清零与释放；首次使用内存"],
+    of: Of::Machine,
     run,
 };
 

@@ -8,16 +8,18 @@ use engine::{
 use model::{ProbeRow, ProbeUnit, Setting, Statistic};
 
 use crate::{
-    Probe, Setup, caches,
+    Of, Probe, Setup, caches,
     device::{self, Device},
     repeat::{per_second, repeat},
     row,
 };
 
-pub const PROBE: Probe =
-    Probe {
-        name: "attention", about: ["keys and values read by decode attention", "解码注意力读取 KV 的带宽"], run
-    };
+pub const PROBE: Probe = Probe {
+    name: "attention",
+    about: ["keys and values read by decode attention", "解码注意力读取 KV 的带宽"],
+    of: Of::Engine,
+    run,
+};
 
 /// Query heads, key heads and width of a head of Qwen2.5-0.5B.
 const HEADS: (usize, usize, usize) = (14, 2, 64);
@@ -28,8 +30,8 @@ const LAYERS: usize = 24;
 
 fn run(setup: &Setup) -> Vec<ProbeRow> {
     let row = |(sequences, context): (usize, usize)| {
-        let setting = Setting::new()
-            .with(Setting::THREADS, setup.threads)
+        let setting = setup
+            .setting(setup.threads)
             .with("sequences", sequences)
             .with(Setting::CONTEXT, context)
             .with("heads", HEADS.0)

@@ -6,7 +6,7 @@ use engine::{Dtype, Tensor};
 use model::{ProbeRow, ProbeUnit, Setting, Statistic};
 
 use crate::{
-    Probe, Setup,
+    Of, Probe, Setup,
     repeat::{repeat, time},
     row,
 };
@@ -14,6 +14,7 @@ use crate::{
 pub const PROBE: Probe = Probe {
     name: "cast",
     about: ["conversion of type and layout of a matrix, one thread", "矩阵的类型与布局转换（单线程）"],
+    of: Of::Machine,
     run,
 };
 

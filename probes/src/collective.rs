@@ -9,7 +9,7 @@ use std::{
 use model::{ProbeRow, ProbeUnit, Setting, Statistic};
 
 use crate::{
-    Probe, Setup,
+    Of, Probe, Setup,
     gather::{Meeting, together},
     repeat::repeat,
     row,
@@ -18,6 +18,7 @@ use crate::{
 pub const PROBE: Probe = Probe {
     name: "collective",
     about: ["one-shot all-reduce between threads, by size", "线程间单次 all-reduce（按大小）"],
+    of: Of::Machine,
     run,
 };
 

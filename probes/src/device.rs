@@ -1,13 +1,10 @@
-//! Programs of one kind of operator on the engine's CPU: what is timed is what a decode step runs.
-
-use std::sync::Arc;
+//! Programs of one kind of operator on a device of the engine: what is timed is what a decode step runs.
 
 use engine::{
-    Config, Dtype, Error, Shard, Source, Weights,
-    cpu::{Batch, Cpu, CpuOptions, Prepared},
-    preset,
+    Backend, Batch, Config, Dtype, Error, PlanId, Shard, Source, Weights, open, preset,
     program::{BufDesc, BufId, Level, Logits, OpCall, OpId, OpKind, OpName, Program, Shape},
     record::Log,
+    run::{Mode, RunOptions},
 };
 
 use crate::Setup;
@@ -35,10 +32,10 @@ pub fn model(shape: impl FnOnce(&mut Config)) -> Result<Config, String> {
     Ok(config)
 }
 
-/// A model on the CPU and one program on it.
+/// A model on a device and one program on it.
 pub struct Device {
-    cpu: Cpu,
-    prepared: Prepared,
+    backend: Box<dyn Backend>,
+    plan: PlanId,
     batch: Batch,
     ops: usize,
 }
@@ -54,10 +51,17 @@ impl Device {
         ops: Vec<(OpName, OpKind)>,
     ) -> Result<Self, String> {
         let said = |error: Error| error.to_string();
-        let weights = Arc::new(Weights::load(&config, dtype, &mut Same(Vec::new())).map_err(said)?);
-        let options =
-            CpuOptions { threads: setup.threads, isa: setup.isa, sequences: tokens, ..CpuOptions::new(position + 1) };
-        let cpu = Cpu::new(config, weights, options).map_err(said)?;
+        let weights = Weights::load(&config, dtype, &mut Same(Vec::new())).map_err(said)?;
+        let options = RunOptions {
+            target: setup.target.clone(),
+            threads: setup.threads,
+            isa: setup.isa,
+            batch: tokens,
+            prompt: position + 1,
+            steps: 0,
+            ..RunOptions::default()
+        };
+        let mut backend = open(&config, weights, &options, None, &mut Log::off()).map_err(said)?;
         let call =
             |(slot, (name, kind)): (u16, (OpName, OpKind))| OpCall { id: OpId { layer: None, slot }, name, kind };
         let none = BufId(0);
@@ -74,18 +78,30 @@ impl Device {
             shard: Shard::WHOLE,
         };
         let ops = program.ops.len();
-        let prepared = cpu.prepare(program).map_err(said)?;
+        let plan = backend.prepare(program, &mut Log::off()).map_err(said)?;
         let sequences = 0..u32::try_from(tokens).unwrap_or(u32::MAX);
         let position = u32::try_from(position).unwrap_or(u32::MAX);
         let batch =
             Batch { tokens: vec![0; tokens], positions: vec![position; tokens], sequences: sequences.collect() };
-        Ok(Self { cpu, prepared, batch, ops })
+        Ok(Self { backend, plan, batch, ops })
     }
 
     /// A chain of `n` operators with as good as nothing to do.
     pub fn empty(setup: &Setup, n: usize) -> Result<Self, String> {
         let add = (OpName::ResidualAdd, OpKind::Add { x: BufId(0), delta: BufId(1) });
         Self::new(setup, model(|_| ())?, Dtype::F32, (1, 0), &[(1, 2), (1, 2)], vec![add; n])
+    }
+
+    /// Copies from the first buffer to the host, and waits for it.
+    pub fn read(&mut self) -> Result<(), String> {
+        let values = self.backend.values(self.plan, BufId(0), &mut Log::off()).map_err(|error| error.to_string())?;
+        std::hint::black_box(values.as_ref());
+        Ok(())
+    }
+
+    /// Copies to the first buffer from the host, and waits for it.
+    pub fn write(&mut self, values: &[f32]) -> Result<(), String> {
+        self.backend.set_values(self.plan, BufId(0), values).map_err(|error| error.to_string())
     }
 
     /// Operators of the program.
@@ -95,13 +111,20 @@ impl Device {
 
     /// Runs the program operator by operator.
     pub fn run(&mut self, log: &mut Log) -> Result<(), String> {
-        let ran = self.cpu.run(&mut self.prepared, &self.batch, log);
-        ran.map(|tokens| drop(std::hint::black_box(tokens))).map_err(|error| error.to_string())
+        self.start(Mode::Eager, log)
     }
 
     /// Runs the program in one go.
     pub fn replay(&mut self, log: &mut Log) -> Result<(), String> {
-        let ran = self.cpu.replay(&mut self.prepared, &self.batch, log);
-        ran.map(|tokens| drop(std::hint::black_box(tokens))).map_err(|error| error.to_string())
+        self.start(Mode::Graph, log)
+    }
+
+    fn start(&mut self, mode: Mode, log: &mut Log) -> Result<(), String> {
+        let said = |error: Error| error.to_string();
+        self.backend.check_mode(mode).map_err(said)?;
+        let tokens = self.backend.run(self.plan, &self.batch, mode, log).map_err(said)?;
+        std::hint::black_box(tokens);
+        self.backend.drain(self.plan, log);
+        Ok(())
     }
 }

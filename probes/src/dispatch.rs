@@ -1,9 +1,9 @@
 //! The host's path to an operator: operators per second where the device has nothing to do and there are no workers.
 
-use model::{ProbeRow, ProbeUnit, Setting, Statistic};
+use model::{ProbeRow, ProbeUnit, Statistic};
 
 use crate::{
-    Probe, Setup,
+    Of, Probe, Setup,
     device::Device,
     launch,
     repeat::{per_second, repeat},
@@ -13,6 +13,7 @@ use crate::{
 pub const PROBE: Probe = Probe {
     name: "dispatch",
     about: ["operators per second through the whole engine", "经由整个引擎每秒可下发的算子数"],
+    of: Of::Engine,
     run,
 };
 
@@ -21,6 +22,6 @@ fn run(setup: &Setup) -> Vec<ProbeRow> {
         let mut device = Device::empty(&Setup { threads: 1, ..setup.clone() }, launch::OPS)?;
         Ok(per_second(1.0, &repeat(setup.part(4), || launch::whole(&mut device))?))
     };
-    let setting = Setting::new().with(Setting::THREADS, 1);
+    let setting = setup.setting(1);
     vec![row(PROBE.name, "rate", ProbeUnit::PerSecond, setting, measure())]
 }

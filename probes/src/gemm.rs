@@ -4,12 +4,14 @@
 use engine::Dtype;
 use model::{ProbeRow, ProbeUnit};
 
-use crate::{Probe, Product, Setup, product, repeat::per_second, row};
+use crate::{Of, Probe, Product, Setup, product, repeat::per_second, row};
 
-pub const PROBE: Probe =
-    Probe {
-        name: "gemm", about: ["arithmetic of products by rows and type", "按行数与类型的矩阵乘算力"], run
-    };
+pub const PROBE: Probe = Probe {
+    name: "gemm",
+    about: ["arithmetic of products by rows and type", "按行数与类型的矩阵乘算力"],
+    of: Of::Engine,
+    run,
+};
 
 /// Tokens of a batch and of a prompt.
 const ROWS: [usize; 2] = [16, 128];
@@ -24,7 +26,7 @@ fn run(setup: &Setup) -> Vec<ProbeRow> {
         let product = Product { rows, outputs: SIDE, inputs: SIDE, dtype };
         let operations = 2.0 * (rows * SIDE * SIDE) as f64;
         let value = product::time(setup, &product, 1, part).map(|ns| per_second(operations, &ns));
-        row(PROBE.name, "arithmetic", ProbeUnit::FlopsPerSecond, product::setting(setup.threads, &product), value)
+        row(PROBE.name, "arithmetic", ProbeUnit::FlopsPerSecond, product::setting(setup, &product), value)
     };
     cases.into_iter().map(row).collect()
 }

@@ -4,11 +4,12 @@
 use engine::Dtype;
 use model::{ProbeRow, ProbeUnit};
 
-use crate::{Probe, Product, Setup, caches, product, repeat::per_second, row};
+use crate::{Of, Probe, Product, Setup, caches, product, repeat::per_second, row};
 
 pub const PROBE: Probe = Probe {
     name: "gemv",
     about: ["weights read by a product of one row, by type", "单行矩阵乘读取权重的带宽（按类型）"],
+    of: Of::Engine,
     run,
 };
 
@@ -23,7 +24,7 @@ fn run(setup: &Setup) -> Vec<ProbeRow> {
         let product = Product { rows: 1, outputs, inputs: INPUTS, dtype };
         let bytes = product::bytes(&product) as f64;
         let value = product::time(setup, &product, 1, setup.part(TYPES.len()));
-        let setting = product::setting(setup.threads, &product);
+        let setting = product::setting(setup, &product);
         row(PROBE.name, "bandwidth", ProbeUnit::BytesPerSecond, setting, value.map(|ns| per_second(bytes, &ns)))
     };
     TYPES.into_iter().map(row).collect()

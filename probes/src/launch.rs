@@ -1,13 +1,20 @@
 //! Starting an operator: an operator with nothing to do, through the engine's worker pool. The floor below which no operator
 //! can be, and what the host spends until the workers have been told.
 
-use engine::record::{Kind, Log, Record};
-use model::{ProbeRow, ProbeUnit, Setting, Statistic};
+use engine::{
+    Target,
+    record::{Kind, Log, Record},
+};
+use model::{ProbeRow, ProbeUnit, Statistic};
 
-use crate::{Probe, Setup, device::Device, repeat::repeat, row};
+use crate::{Of, Probe, Setup, device::Device, repeat::repeat, row};
 
-pub const PROBE: Probe =
-    Probe { name: "launch", about: ["an empty operator through the worker pool", "经由线程池的空算子"], run };
+pub const PROBE: Probe = Probe {
+    name: "launch",
+    about: ["an empty operator through the engine's device", "经由引擎设备的空算子"],
+    of: Of::Engine,
+    run,
+};
 
 /// Operators of a run.
 pub const OPS: usize = 1000;
@@ -19,13 +26,17 @@ fn run(setup: &Setup) -> Vec<ProbeRow> {
         .into_iter()
         .flat_map(|threads| {
             let setup = Setup { threads, ..setup.clone() };
-            let setting = || Setting::new().with(Setting::THREADS, threads);
+            let setting = || setup.setting(threads);
             let unrecorded = || -> Result<Statistic, String> {
                 let mut device = Device::empty(&setup, OPS)?;
                 repeat(part, || whole(&mut device))
             };
-            // From the call to the start of the first worker's share, and from there to the end of the last worker's.
-            let call = recorded(&setup, part, |r| r.device.start - r.host.start);
+            // From the call to the start of the first worker's share, and from there to the end of the last worker's. Other
+            // devices are far behind a host that enqueues a thousand operators: of those it is the call alone.
+            let call = match setup.target {
+                Target::Cpu => recorded(&setup, part, |r| r.device.start - r.host.start),
+                Target::OpenCl(_) => recorded(&setup, part, |r| r.host.end - r.host.start),
+            };
             let floor = recorded(&setup, part, |r| r.device.end - r.device.start);
             [
                 row(PROBE.name, "time", ProbeUnit::Ns, setting(), unrecorded()),
@@ -47,7 +58,7 @@ pub fn whole(device: &mut Device) -> Result<f64, String> {
 fn recorded(setup: &Setup, part: std::time::Duration, of: fn(&Record) -> i64) -> Result<Statistic, String> {
     let mut device = Device::empty(setup, OPS)?;
     repeat(part, || {
-        let mut log = Log::with_capacity(OPS + 8, setup.threads);
+        let mut log = Log::with_capacity(OPS + 8, setup.target.workers(setup.threads));
         device.run(&mut log)?;
         let ops = log.records().iter().filter(|record| matches!(record.kind, Kind::Op(_)));
         let ops = Statistic::of(ops.map(|record| of(record) as f64)).ok_or("the engine recorded no operator")?;

@@ -8,7 +8,7 @@
 //! | --- | --- |
 //! | [`conditions`] | what else the machine did meanwhile |
 //! | `repeat` | warm-up, repeats within a budget of time, order statistics |
-//! | `device` | programs of one kind of operator on the engine's CPU |
+//! | `device` | programs of one kind of operator on a device of the engine |
 //! | `gather` | threads of our own, each on a core, that begin together |
 //! | `caches` | sizes of the caches |
 
@@ -35,7 +35,7 @@ mod timer;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use engine::{
-    Dtype,
+    Dtype, Target,
     cpu::Isa,
     program::{OpKind, Program},
 };
@@ -85,6 +85,8 @@ impl Product {
 /// How the machine is probed.
 #[derive(Clone, Debug)]
 pub struct Setup {
+    /// Device that the engine runs on.
+    pub target: Target,
     /// Threads of the engine, and most threads of a probe with threads of its own.
     pub threads: usize,
     /// Instruction set of the engine's kernels.
@@ -99,6 +101,7 @@ impl Default for Setup {
     /// Every core, the best instruction set, two seconds a probe.
     fn default() -> Self {
         Self {
+            target: Target::default(),
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             isa: Isa::available().first().copied().unwrap_or(Isa::Portable),
             budget: BUDGET,
@@ -115,7 +118,15 @@ impl Setup {
 
     /// Numbers of threads worth a row each: one, and all.
     fn thread_counts(&self) -> Vec<usize> {
-        if self.threads > 1 { vec![1, self.threads] } else { vec![1] }
+        if self.target == Target::Cpu && self.threads > 1 { vec![1, self.threads] } else { vec![1] }
+    }
+
+    /// The conditions of a row of the engine's: so many threads of a CPU, or whatever another device has.
+    fn setting(&self, threads: usize) -> Setting {
+        match self.target {
+            Target::Cpu => Setting::new().with(Setting::THREADS, threads),
+            Target::OpenCl(_) => Setting::new().with("backend", self.target.name()),
+        }
     }
 }
 
@@ -125,7 +136,24 @@ pub struct Probe {
     pub name: &'static str,
     /// What it measures, in English and in Chinese.
     pub about: [&'static str; 2],
+    of: Of,
     run: fn(&Setup) -> Vec<ProbeRow>,
+}
+
+/// What a probe is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Of {
+    /// The engine's device, whichever that is.
+    Engine,
+    /// Cores and main memory of this machine.
+    Machine,
+}
+
+impl Probe {
+    /// Whether it measures a device of that kind.
+    pub fn measures(&self, target: &Target) -> bool {
+        self.of == Of::Engine || *target == Target::Cpu
+    }
 }
 
 /// Every probe, cheap ones first.
@@ -152,7 +180,7 @@ pub fn run(setup: &Setup, picks: impl Fn(&Probe) -> bool, mut told: impl FnMut(&
     let taken = SystemTime::now().duration_since(UNIX_EPOCH);
     let before = Conditions::now();
     let mut rows = Vec::new();
-    for probe in REGISTRY.iter().filter(|probe| picks(probe)) {
+    for probe in REGISTRY.iter().filter(|probe| probe.measures(&setup.target) && picks(probe)) {
         let found = (probe.run)(setup);
         told(probe, &found);
         rows.extend(found);
@@ -163,9 +191,14 @@ pub fn run(setup: &Setup, picks: impl Fn(&Probe) -> bool, mut told: impl FnMut(&
     };
     let mut provenance = vec![
         ("taken_unix_ns".to_owned(), taken),
-        ("threads".to_owned(), Reading::Value(setup.threads.to_string())),
-        ("isa".to_owned(), Reading::Value(setup.isa.name().to_owned())),
+        ("backend".to_owned(), Reading::Value(setup.target.name().to_owned())),
     ];
+    if setup.target == Target::Cpu {
+        provenance.extend([
+            ("threads".to_owned(), Reading::Value(setup.threads.to_string())),
+            ("isa".to_owned(), Reading::Value(setup.isa.name().to_owned())),
+        ]);
+    }
     provenance.extend(before.until(&Conditions::now()).facts(&rows));
     ProbeRun { provenance, rows }
 }

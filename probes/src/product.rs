@@ -9,7 +9,7 @@ use engine::{
 use model::{ProbeRow, ProbeUnit, Setting, Statistic};
 
 use crate::{
-    Probe, Product, Setup, caches,
+    Of, Probe, Product, Setup, caches,
     device::{self, Device},
     repeat::repeat,
     row,
@@ -18,6 +18,7 @@ use crate::{
 pub const PROBE: Probe = Probe {
     name: "product",
     about: ["matrix products of the shapes of a model, cold weights", "模型各形状的矩阵乘（权重不在缓存）"],
+    of: Of::Engine,
     run,
 };
 
@@ -36,9 +37,9 @@ pub fn bytes(product: &Product) -> usize {
 }
 
 /// The conditions of a product.
-pub fn setting(threads: usize, product: &Product) -> Setting {
-    Setting::new()
-        .with(Setting::THREADS, threads)
+pub fn setting(setup: &Setup, product: &Product) -> Setting {
+    setup
+        .setting(setup.threads)
         .with(Setting::DTYPE, product.dtype.name())
         .with(Setting::ROWS, product.rows)
         .with(Setting::OUTPUTS, product.outputs)
@@ -53,7 +54,7 @@ fn run(setup: &Setup) -> Vec<ProbeRow> {
         // Half of what is beyond every cache: the matrix beside the one that is timed is as large again.
         let matrices = (caches::beyond() / 2 / bytes(product).max(1)).clamp(1, MATRICES);
         let value = time(setup, product, matrices, part);
-        row(PROBE.name, "time", ProbeUnit::Ns, setting(setup.threads, product), value)
+        row(PROBE.name, "time", ProbeUnit::Ns, setting(setup, product), value)
     };
     chosen.iter().take(MOST).map(row).collect()
 }

@@ -3,18 +3,23 @@
 
 use std::hint::black_box;
 
-use engine::Buffer;
+use engine::{Buffer, Dtype, Target};
 use model::{ProbeRow, ProbeUnit, Setting, Statistic};
 
 use crate::{
-    Probe, Setup, caches,
+    Of, Probe, Product, Setup, caches,
     gather::together,
+    product,
     repeat::{per_second, repeat},
     row,
 };
 
-pub const PROBE: Probe =
-    Probe { name: "read", about: ["read bandwidth by threads and size", "按线程数与大小的读取带宽"], run };
+pub const PROBE: Probe = Probe {
+    name: "read",
+    about: ["read bandwidth by threads and size", "按线程数与大小的读取带宽"],
+    of: Of::Engine,
+    run,
+};
 
 /// Bytes that a thread reads in a repeat at least: the start of the threads must not count.
 const REPEAT: usize = 32 << 20;
@@ -22,6 +27,9 @@ const REPEAT: usize = 32 << 20;
 const LANES: usize = 64;
 
 fn run(setup: &Setup) -> Vec<ProbeRow> {
+    if setup.target != Target::Cpu {
+        return vec![of_device(setup)];
+    }
     let whole = caches::beyond();
     // Half of a cache is surely in it; what is shared is shared by all threads.
     let caches = caches::sizes();
@@ -50,6 +58,19 @@ fn run(setup: &Setup) -> Vec<ProbeRow> {
         row(PROBE.name, "bandwidth", ProbeUnit::BytesPerSecond, setting, value)
     };
     cases.into_iter().map(row).collect()
+}
+
+/// A device that is no processor of ours reads by its own kernels: a product of one row with a matrix in single precision
+/// does next to nothing else.
+fn of_device(setup: &Setup) -> ProbeRow {
+    const INPUTS: usize = 4096;
+    let outputs = caches::beyond() / 2 / Dtype::F32.row_bytes(INPUTS);
+    let product = Product { rows: 1, outputs, inputs: INPUTS, dtype: Dtype::F32 };
+    let bytes = product::bytes(&product);
+    let setting = setup.setting(setup.threads).with(Setting::BYTES, bytes).with("in", "memory");
+    let time = product::time(setup, &product, 1, setup.budget);
+    let value = time.map(|ns| per_second(bytes as f64, &ns));
+    row(PROBE.name, "bandwidth", ProbeUnit::BytesPerSecond, setting, value)
 }
 
 /// Each of `threads` reads its own `each` numbers over and over.

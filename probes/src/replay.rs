@@ -3,13 +3,14 @@
 use std::time::Instant;
 
 use engine::record::Log;
-use model::{ProbeRow, ProbeUnit, Setting, Statistic};
+use model::{ProbeRow, ProbeUnit, Statistic};
 
-use crate::{Probe, Setup, device::Device, repeat::repeat, row};
+use crate::{Of, Probe, Setup, device::Device, repeat::repeat, row};
 
 pub const PROBE: Probe = Probe {
     name: "replay",
     about: ["replay of a chain of empty nodes: per node, and fixed", "重放一串空节点：每节点与固定部分"],
+    of: Of::Engine,
     run,
 };
 
@@ -23,7 +24,7 @@ fn run(setup: &Setup) -> Vec<ProbeRow> {
         .into_iter()
         .flat_map(|threads| {
             let setup = Setup { threads, ..setup.clone() };
-            let setting = || Setting::new().with(Setting::THREADS, threads);
+            let setting = || setup.setting(threads);
             let [short, long] = CHAINS.map(|n| n as f64);
             // Both chains one after the other in every repeat, so that what disturbs the machine disturbs both.
             let of = |value: fn(f64, f64, f64, f64) -> f64| -> Result<Statistic, String> {

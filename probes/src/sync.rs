@@ -2,14 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use engine::record::Log;
-use model::{ProbeRow, ProbeUnit, Setting, Statistic};
+use engine::{Target, record::Log};
+use model::{ProbeRow, ProbeUnit, Statistic};
 
-use crate::{Probe, Setup, device::Device, launch, repeat::repeat, row};
+use crate::{Of, Probe, Setup, device::Device, launch, repeat::repeat, row};
 
 pub const PROBE: Probe = Probe {
     name: "sync",
-    about: ["start and wait for all workers, awake and asleep", "启动并等待全部工作线程（醒着与睡眠时）"],
+    about: ["start an operator and wait for it, device awake and asleep", "启动一个算子并等待（设备醒着与睡眠时）"],
+    of: Of::Engine,
     run,
 };
 
@@ -17,8 +18,10 @@ pub const PROBE: Probe = Probe {
 const PAUSE: Duration = Duration::from_millis(2);
 
 fn run(setup: &Setup) -> Vec<ProbeRow> {
-    let setting = |state| Setting::new().with(Setting::THREADS, setup.threads).with("workers", state);
-    let alone = setup.threads < 2;
+    let is_cpu = setup.target == Target::Cpu;
+    let awake = if is_cpu { awake } else { round_trip };
+    let setting = |state| setup.setting(setup.threads).with(if is_cpu { "workers" } else { "device" }, state);
+    let alone = is_cpu && setup.threads < 2;
     let of_several = |measure: fn(&Setup, Duration) -> Result<Statistic, String>| {
         if alone { Err("one thread has nobody to wait for".to_owned()) } else { measure(setup, setup.part(2)) }
     };
@@ -34,6 +37,12 @@ fn awake(setup: &Setup, part: Duration) -> Result<Statistic, String> {
     let mut single = Device::empty(&Setup { threads: 1, ..setup.clone() }, launch::OPS)?;
     // Whatever the caller does by itself is no waiting; interleaved, both see the same machine.
     repeat(part, || Ok((launch::whole(&mut all)? - launch::whole(&mut single)?).max(0.0)))
+}
+
+/// A program of one operator, again and again.
+fn round_trip(setup: &Setup, part: Duration) -> Result<Statistic, String> {
+    let mut device = Device::empty(setup, 1)?;
+    repeat(part, || launch::whole(&mut device))
 }
 
 /// A program of one operator after a pause.

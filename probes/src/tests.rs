@@ -66,3 +66,26 @@ fn products_of_a_run_take_the_place_of_the_usual_ones() {
     assert!(run.rows[0].statistic().is_some() && run.rows[1].statistic().is_none());
     assert_eq!(run.rows.len(), 2);
 }
+
+#[test]
+fn an_opencl_device_is_measured_by_the_probes_of_the_engine() {
+    let target = Target::OpenCl(engine::opencl::OpenClOptions::default());
+    if let Err(error) = target.check() {
+        eprintln!("skipped: {error}");
+        return;
+    }
+    let run = run(
+        &Setup { target: target.clone(), ..hasty() },
+        |probe| ["launch", "copy", "timer"].contains(&probe.name),
+        |_, _| (),
+    );
+    assert!(run.rows.iter().all(|row| row.probe != "timer"), "the clock of the host is none of the device");
+    assert_eq!(run.rows.iter().filter(|row| row.probe == "copy").count(), 8);
+    assert_eq!(run.rows.iter().filter(|row| row.probe == "launch").count(), 3);
+    for row in &run.rows {
+        let what = format!("{} {} {}", row.probe, row.metric, row.setting);
+        assert!(row.statistic().is_some_and(|s| s.median > 0.0), "{what}: {:?}", row.value);
+        assert_eq!((row.setting.get("backend"), row.setting.get(Setting::THREADS)), (Some("opencl"), None), "{what}");
+    }
+    assert_eq!((run.fact("backend"), run.fact("threads")), (Some("opencl"), None));
+}

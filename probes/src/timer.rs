@@ -5,15 +5,17 @@ use std::{hint::black_box, time::Instant};
 use model::{ProbeRow, ProbeUnit, Setting};
 
 use crate::{
-    Probe, Setup,
+    Of, Probe, Setup,
     repeat::{repeat, time_each},
     row,
 };
 
-pub const PROBE: Probe =
-    Probe {
-        name: "timer", about: ["cost and resolution of the monotonic clock", "单调时钟的开销与分辨率"], run
-    };
+pub const PROBE: Probe = Probe {
+    name: "timer",
+    about: ["cost and resolution of the monotonic clock", "单调时钟的开销与分辨率"],
+    of: Of::Machine,
+    run,
+};
 
 /// Looks of a repeat.
 const LOOKS: u32 = 10_000;

@@ -90,6 +90,15 @@ impl Communicator {
         waits.or_else(|Lost| self.check())
     }
 
+    /// Whether the run ends after `step`. No other rank can finish the next step without the first, which decided before it
+    /// began that step: all see the decision there.
+    pub(super) fn ends(&self, step: u32, goes_on: bool) -> bool {
+        if !goes_on && self.shard.rank == 0 {
+            self.region.end_after(step.saturating_add(1));
+        }
+        self.region.last_step().is_some_and(|last| step >= last)
+    }
+
     /// Says that this rank is done, so that nobody takes its absence for a loss.
     pub fn leave(&mut self) {
         self.left = true;

@@ -1,8 +1,8 @@
 //! A step one operator at a time, whose operands can be read and replaced between two operators: how the numbers of two
 //! devices are compared.
 
-use super::{Batch, Cpu, Driver, Prepared, ops::Part};
-use crate::{Error, program::BufId};
+use super::{Cpu, Driver, Prepared, ops::Part};
+use crate::{Batch, Error, program::BufId};
 
 impl Prepared {
     /// Content of a buffer, (rows, width), to be replaced before the operator that reads it.

@@ -1,11 +1,11 @@
 //! The host's part of a step: it launches the operators, waits where it is told to, and goes through what holds it up.
 
-use super::{Batch, Cpu, Prepared, ops::Part, pool::Pool, queue::Queue, stamps::Stamps};
+use super::{Cpu, Prepared, ops::Part, pool::Pool, queue::Queue, stamps::Stamps};
 use crate::{
-    Error,
+    Batch, Error,
     inject::HostHook,
     program::OpCall,
-    record::{Kind, Log, Span},
+    record::{Kind, Log, Ns, Span},
     run::Sync,
 };
 
@@ -13,7 +13,15 @@ use crate::{
 pub(super) struct Record {
     pub stamps: Stamps,
     /// Calls of the host, one per operator or one for all.
-    pub calls: Vec<Span>,
+    pub calls: Vec<Call>,
+}
+
+/// A launch by the host.
+#[derive(Clone, Copy)]
+pub(super) struct Call {
+    /// When the host turned to what it launches.
+    from: Ns,
+    span: Span,
 }
 
 /// What drives a step.
@@ -56,17 +64,18 @@ impl Cpu {
                 host.wait(count);
                 log.push(Kind::Sync, Span { start, end: log.now() });
             };
-            let mut publish = |count, log: &Log| {
+            let mut publish = |count, from, log: &Log| {
                 let start = log.now();
                 host.publish(count);
-                calls.push(Span { start, end: log.now() });
+                calls.push(Call { from, span: Span { start, end: log.now() } });
             };
             for (op, call) in step.ops.iter().enumerate() {
+                let from = log.now();
                 if let Some(hook) = &mut hook {
                     hook.before(call, log);
                 }
                 if at_once {
-                    publish(ops, log);
+                    publish(ops, from, log);
                     break;
                 }
                 if computes(&hook, call) {
@@ -75,7 +84,7 @@ impl Cpu {
                     step.compute(op, Part { number: 0, of: 1 });
                     log.push(Kind::Fallback(u32::try_from(op).unwrap_or(u32::MAX)), Span { start, end: log.now() });
                 }
-                publish(op + 1, log);
+                publish(op + 1, from, log);
                 let next = step.ops.get(op + 1);
                 if next.is_some_and(|next| sync.is_after(call, next)) {
                     wait(op + 1, log);
@@ -87,12 +96,12 @@ impl Cpu {
             match calls.get(op).filter(|_| !at_once) {
                 // Its workers had nothing to do.
                 Some(_) if computes(&hook, call) => {}
-                Some(call) => log.push_op(Kind::Op(number), *call, stamps.of(op)),
-                None => log.push_op(Kind::ReplayedOp(number), Span::default(), stamps.of(op)),
+                Some(call) => log.push_op(Kind::Op(number), call.from, call.span, stamps.of(op)),
+                None => log.push_op(Kind::ReplayedOp(number), 0, Span::default(), stamps.of(op)),
             }
         }
         if let Some(call) = calls.first().filter(|_| at_once) {
-            log.push(Kind::Replay, *call);
+            log.push(Kind::Replay, call.span);
         }
         let (chosen, collectives) = (step.chosen(), prepared.collectives.last().copied().unwrap_or(0));
         if let Some(ranks) = &mut self.ranks {

@@ -12,7 +12,8 @@ use super::{
 };
 use crate::Tensor;
 
-/// Rows of activations from which on widening the weights of a panel first pays for itself, measured.
+/// Rows of activations from which on widening the weights of a panel first pays for itself; an estimate, not measured: the
+/// third tile of activations would widen them once more.
 const PANEL_FROM: usize = 8;
 
 /// In what sums of products grow.

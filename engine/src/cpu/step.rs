@@ -6,14 +6,14 @@ use std::{
 };
 
 use super::{
-    Batch, Communicator, Kernels, attention,
+    Communicator, Kernels, attention,
     kernels::TILE_ROWS,
     linear::{Linear, Sums},
     memory::Rows,
     ops::{self, Part},
 };
 use crate::{
-    Config, Weights,
+    Batch, Config, Weights,
     inject::{Faults, busy},
     kv::KvPlan,
     program::{BufId, Matrix, OpCall, OpKind, Vector},

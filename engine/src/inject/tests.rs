@@ -28,7 +28,7 @@ fn run(options: RunOptions) -> (Vec<Vec<u32>>, Log, Vec<f32>) {
             true
         })
         .unwrap();
-    let logits = engine.logits().to_vec();
+    let logits = engine.logits().unwrap().into_owned();
     (all, log, logits)
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::align::Value;
 use crate::{
-    Config, Error, Shard, Weights,
-    cpu::{Batch, Cpu, CpuOptions, Prepared},
+    Batch, Config, Error, Shard, Weights,
+    cpu::{Cpu, CpuOptions, Prepared},
     program::Program,
     record::Log,
     run::{Mode, RunOptions},

@@ -1,7 +1,7 @@
 //! What is run, and how.
 
 use crate::{
-    Config, Dtype, Error, KvLayout, Shard,
+    Config, Dtype, Error, KvLayout, Shard, Target,
     cpu::{CpuOptions, Isa},
     inject::Faults,
     program::{Change, Level, Logits, OpCall, OpName, Program, Shape},
@@ -53,6 +53,8 @@ pub enum Sampling {
 /// What is run.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
+    /// What it runs on.
+    pub target: Target,
     /// Type of the weights.
     pub dtype: Dtype,
     /// How a decode step is started.
@@ -94,6 +96,7 @@ impl Default for RunOptions {
     fn default() -> Self {
         let cpu = CpuOptions::new(0);
         Self {
+            target: Target::default(),
             dtype: Dtype::Bf16,
             mode: Mode::Eager,
             level: Level::Canonical,
@@ -133,6 +136,11 @@ impl RunOptions {
         };
         let prompt = program(self.sequences().saturating_mul(self.prompt), self.logits)?;
         Ok([prompt, program(self.sequences(), Logits::Last)?])
+    }
+
+    /// Workers of the device that stamp their own shares of an operator: what a log of the run needs room for.
+    pub fn workers(&self) -> usize {
+        self.target.workers(self.threads)
     }
 
     /// Sequences that are computed.

@@ -1,7 +1,7 @@
 //! The tokens that a run begins with: those that were given, or made ones that are the same in every run.
 
 use super::RunOptions;
-use crate::{Error, cpu::Batch, weights::split_mix};
+use crate::{Batch, Error, weights::split_mix};
 
 /// Most tokens that a prompt of one pass may have, all sequences together.
 const MAX_PREFILL: usize = 1 << 16;

@@ -20,7 +20,7 @@ pub(super) struct Flag {
     pub sleepers: AtomicU32,
 }
 
-/// Shared memory of a [`World`]: a line that says who was lost, a line per worker of a rank, two slots per rank.
+/// Shared memory of a [`World`]: a line that says who was lost and when the run ends, a line per worker of a rank, two slots per rank.
 pub struct Region {
     world: World,
     start: NonNull<u8>,
@@ -137,8 +137,24 @@ impl Region {
     }
 
     fn lost_flag(&self) -> &AtomicU32 {
-        // SAFETY: the first line holds this flag and nothing else; zeros are a flag.
-        unsafe { self.start.cast::<AtomicU32>().as_ref() }
+        &self.words()[0]
+    }
+
+    /// The step after which the run ends, if that is decided.
+    pub(super) fn last_step(&self) -> Option<u32> {
+        self.words()[1].load(Ordering::Acquire).checked_sub(1)
+    }
+
+    /// Decides after which step the run ends, unless that is decided.
+    pub(super) fn end_after(&self, step: u32) {
+        let code = step.saturating_add(1);
+        let _ = self.words()[1].compare_exchange(0, code, Ordering::AcqRel, Ordering::Acquire);
+    }
+
+    /// Who was lost, and the last step; each one more than its number, and 0 for none.
+    fn words(&self) -> &[AtomicU32; 2] {
+        // SAFETY: the first line holds these words and nothing else; zeros are words.
+        unsafe { self.start.cast::<[AtomicU32; 2]>().as_ref() }
     }
 
     /// The flag of a worker of a rank.

@@ -1,7 +1,7 @@
 //! Tiles: for one to three rows of activations, where weights are read from memory once and used a few times.
 //!
-//! Rows are read one after the other, as they lie: one long stream is what hardware fetches ahead best. Four streams side by
-//! side, which would load each activation a quarter as often, reach half of the bandwidth with rows of 1792 bytes.
+//! Rows are read one after the other, as they lie: one long stream is what hardware fetches ahead best, and it outweighs
+//! that four rows side by side would load each activation a quarter as often.
 
 #![allow(unsafe_code)]
 

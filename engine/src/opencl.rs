@@ -1,0 +1,208 @@
+//! Devices behind an OpenCL driver: GPUs, other accelerators, and CPUs through PoCL. The driver is looked for when a run
+//! asks for it; nothing of OpenCL is needed to build this program or to start it.
+//!
+//! | module | owns |
+//! | --- | --- |
+//! | `device` | which devices there are, and what their drivers say of them |
+//! | `source` | the kernels (`kernels/*.cl`) and their compilation |
+//! | `memory`, `model`, `inputs` | buffers, weights and cache, what a step gets from the host |
+//! | `lower` | an operator as one kernel |
+//! | `step` | the commands of a step, and their stamps |
+//! | `graph` | a step as one command |
+//! | `clock` | the device's clock on the host's time |
+
+use std::sync::Arc;
+
+use opencl3::{
+    command_queue::{CL_QUEUE_PROFILING_ENABLE, CommandQueue},
+    context::Context,
+    error_codes::ClError,
+};
+
+use crate::{
+    Config, Error, Shard, Weights,
+    backend::Device,
+    inject::{Faults, HostHook},
+    kv::KvPlan,
+    record::Log,
+    run::Sync,
+};
+
+mod backend;
+mod clock;
+mod device;
+mod graph;
+mod inputs;
+mod lower;
+mod memory;
+mod model;
+mod source;
+mod step;
+
+pub use device::{Facts, Kind};
+
+use graph::Calls;
+use model::Model;
+use source::Source;
+use step::Plan;
+
+/// Work-items of a group that is not on a CPU: the width of a wavefront of AMD, two warps of NVIDIA.
+const LANES: usize = 64;
+
+/// How kernels divide their work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flavour {
+    /// One work-item has a piece of an operator to itself, and the vectors of its core.
+    Cpu,
+    /// The items of a group share a row.
+    Gpu,
+}
+
+impl Flavour {
+    /// Its name in kernel names and manifests.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cpu => "opencl_cpu",
+            Self::Gpu => "opencl_gpu",
+        }
+    }
+
+    fn lanes(self) -> usize {
+        match self {
+            Self::Cpu => 1,
+            Self::Gpu => LANES,
+        }
+    }
+}
+
+/// Which device, and how.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OpenClOptions {
+    /// Number of the device in [`devices`].
+    pub device: usize,
+    /// Flavour of the kernels; without it that of the device.
+    pub flavour: Option<Flavour>,
+}
+
+impl OpenClOptions {
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        device::choose(self).map(drop)
+    }
+}
+
+/// What the drivers of this machine offer, in the order in which a run takes them: GPUs first, CPUs last.
+///
+/// # Errors
+/// [`Error::Unavailable`] when there is no OpenCL loader or no driver.
+pub fn devices() -> Result<Vec<Facts>, Error> {
+    Ok(device::all()?.into_iter().map(|(_, facts)| facts).collect())
+}
+
+/// A device with a model in its memory.
+pub(crate) struct OpenCl {
+    config: Config,
+    cache: KvPlan,
+    facts: Facts,
+    device: Device,
+    flavour: Flavour,
+    plans: Vec<Plan>,
+    model: Model,
+    source: Source,
+    queue: CommandQueue,
+    context: Arc<Context>,
+    sync: Sync,
+    faults: Faults,
+    /// What holds up the host.
+    hook: Option<HostHook>,
+    /// The calls of command buffers, or why there are none.
+    graphs: Result<Calls, String>,
+}
+
+impl OpenCl {
+    /// Copies the weights to the device that is asked for and builds the kernels; `log` gets what each family took.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] when there is no such device, [`Error::Request`] when the model does not fit it,
+    /// [`Error::Device`] when the driver refuses.
+    pub(crate) fn new(
+        config: Config,
+        weights: &Weights,
+        cache: KvPlan,
+        options: &OpenClOptions,
+        log: &mut Log,
+    ) -> Result<Self, Error> {
+        if weights.shard != Shard::WHOLE {
+            return Err(Error::Request("an OpenCL device takes whole weights; load all of them".to_owned()));
+        }
+        let (found, facts) = device::choose(options)?;
+        let flavour = options.flavour.unwrap_or(if facts.kind == Kind::Cpu { Flavour::Cpu } else { Flavour::Gpu });
+        if facts.group < flavour.lanes() {
+            return Err(Error::Unavailable {
+                backend: "opencl",
+                what: format!("{} takes {} work-items of a group, the kernels need {LANES}", facts.name, facts.group),
+            });
+        }
+        let context = device::context(&found)?;
+        let queue = queue(&context)?;
+        let source = Source::build(&context, found.id(), weights.embed.dtype, config.head_dim, flavour, log)?;
+        let model = Model::load(&context, &facts, &queue, weights, &cache)?;
+        let device = described(&facts, flavour);
+        let graphs = Calls::find(&found, &facts);
+        let (sync, faults, plans) = (Sync::default(), Faults::default(), Vec::new());
+        Ok(Self {
+            config,
+            cache,
+            facts,
+            device,
+            flavour,
+            plans,
+            model,
+            source,
+            queue,
+            context,
+            sync,
+            faults,
+            hook: None,
+            graphs,
+        })
+    }
+}
+
+impl Drop for OpenCl {
+    /// Commands under way read memory of the host that goes with this.
+    fn drop(&mut self) {
+        let _ = self.queue.finish();
+    }
+}
+
+/// The device of a context with a queue that runs commands in their order and stamps them.
+#[allow(unsafe_code)]
+fn queue(context: &Context) -> Result<CommandQueue, Error> {
+    // OpenCL 2.0 renamed this call; drivers of every version have the old one, which is enough.
+    // SAFETY: the device is the context's own.
+    let queue = unsafe { CommandQueue::create(context, context.default_device(), CL_QUEUE_PROFILING_ENABLE) };
+    queue.map_err(|error| refused("make a queue with profiling on the OpenCL device", &error))
+}
+
+fn described(facts: &Facts, flavour: Flavour) -> Device {
+    Device {
+        name: Some(facts.title()),
+        driver: Some(format!("{} {}, {}", facts.platform, facts.driver, facts.version)),
+        units: Some(facts.units),
+        memory_bytes: i64::try_from(facts.memory_bytes).ok(),
+        kernels: flavour.name().to_owned(),
+        queue: "OpenCL queue",
+        facts: vec![
+            ("opencl.platform", format!("{} ({})", facts.platform, facts.platform_version)),
+            ("opencl.device_type", facts.kind.to_string()),
+            ("opencl.device_vendor", facts.vendor.clone()),
+            ("opencl.compute_units", facts.units.to_string()),
+            ("opencl.stamp_resolution_ns", facts.stamp_ns.to_string()),
+        ],
+    }
+}
+
+/// What the driver refused.
+fn refused(doing: &str, error: &ClError) -> Error {
+    Error::Device { doing: doing.to_owned(), what: format!("the OpenCL driver answers {error} ({})", error.0) }
+}

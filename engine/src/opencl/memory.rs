@@ -1,0 +1,97 @@
+//! Memory of the device, and the copies that the host waits for.
+
+#![allow(unsafe_code)]
+
+use std::ptr;
+
+use opencl3::{
+    command_queue::CommandQueue,
+    context::Context,
+    memory::{Buffer, CL_MEM_READ_WRITE, ClMem},
+    types::{CL_BLOCKING, cl_mem},
+};
+
+use super::{device::Facts, refused};
+use crate::{Error, Number};
+
+/// Elements in the memory of a device.
+pub(super) struct Memory<T> {
+    buffer: Buffer<T>,
+    count: usize,
+}
+
+impl<T: Number> Memory<T> {
+    /// Memory for `count` elements, at least one, of which nothing is said yet.
+    pub(super) fn new(context: &Context, facts: &Facts, count: usize) -> Result<Self, Error> {
+        let count = count.max(1);
+        let bytes = count.checked_mul(size_of::<T>()).and_then(|bytes| u64::try_from(bytes).ok());
+        if bytes.is_none_or(|bytes| bytes > facts.largest_buffer) {
+            return Err(Error::Request(format!(
+                "{} cannot have a buffer of {count} elements of {} bytes, its largest is {} bytes; choose a smaller model or \
+                 context",
+                facts.name,
+                size_of::<T>(),
+                facts.largest_buffer
+            )));
+        }
+        // SAFETY: no memory of the host is handed over.
+        let buffer = unsafe { Buffer::create(context, CL_MEM_READ_WRITE, count, ptr::null_mut()) };
+        Ok(Self { buffer: buffer.map_err(|error| refused("allocate memory of the device", &error))?, count })
+    }
+
+    /// Memory with this content.
+    pub(super) fn of(context: &Context, facts: &Facts, queue: &CommandQueue, content: &[T]) -> Result<Self, Error> {
+        let mut memory = Self::new(context, facts, content.len())?;
+        memory.set(queue, content)?;
+        Ok(memory)
+    }
+
+    /// Memory of zeros.
+    pub(super) fn zeroed(context: &Context, facts: &Facts, queue: &CommandQueue, count: usize) -> Result<Self, Error> {
+        let mut memory = Self::new(context, facts, count)?;
+        // SAFETY: any bytes are a number, and the whole buffer is filled and no more.
+        let fill = unsafe {
+            let bytes: &mut Buffer<T> = &mut memory.buffer;
+            let zero = [0u8];
+            opencl3::command_queue::enqueue_fill_buffer(
+                queue.get(),
+                bytes.get_mut(),
+                zero.as_ptr().cast(),
+                1,
+                0,
+                memory.count * size_of::<T>(),
+                0,
+                ptr::null(),
+            )
+        };
+        // SAFETY: the call has just given this event, and nobody else releases it.
+        fill.and_then(|event| unsafe { opencl3::event::release_event(event) })
+            .map_err(|code| refused("clear memory of the device", &code.into()))?;
+        Ok(memory)
+    }
+
+    /// Replaces the first elements and waits until that is done.
+    pub(super) fn set(&mut self, queue: &CommandQueue, content: &[T]) -> Result<(), Error> {
+        if content.is_empty() {
+            return Ok(());
+        }
+        // SAFETY: the driver has read `content` when the call returns; the driver itself refuses more than fits.
+        let done = unsafe { queue.enqueue_write_buffer(&mut self.buffer, CL_BLOCKING, 0, content, &[]) };
+        done.map(drop).map_err(|error| refused("copy to the device", &error))
+    }
+
+    /// Elements.
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The driver's buffer, for commands that are not waited for.
+    pub(super) fn buffer(&mut self) -> &mut Buffer<T> {
+        &mut self.buffer
+    }
+
+    /// The driver's handle, as kernels take it.
+    pub(super) fn handle(&self) -> cl_mem {
+        self.buffer.get()
+    }
+}

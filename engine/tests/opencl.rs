@@ -1,0 +1,229 @@
+//! The engine on OpenCL devices: the first one that this machine offers, which on a machine without an accelerator is PoCL.
+//! Where there is none the tests say so and do nothing.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod golden;
+
+use engine::{
+    Checkpoint, Config, Dtype, Error, KvLayout, Synthetic, Target,
+    opencl::{self, Flavour, OpenClOptions},
+    preset,
+    program::{Change, Level, Logits, OpName},
+    record::{Kind, Log},
+    run::{Engine, Mode, RunOptions, Sampling, Sync},
+};
+use golden::{Golden, TOLERANCE, greatest_difference};
+
+const FLAVOURS: [Flavour; 2] = [Flavour::Cpu, Flavour::Gpu];
+
+/// The device of the machine; `None` where there is none.
+fn device(flavour: Flavour) -> Option<Target> {
+    match opencl::devices() {
+        Ok(found) if !found.is_empty() => Some(Target::OpenCl(OpenClOptions { device: 0, flavour: Some(flavour) })),
+        Ok(_) => {
+            eprintln!("skipped: the OpenCL drivers of this machine offer no device");
+            None
+        }
+        Err(error) => {
+            eprintln!("skipped: {error}");
+            None
+        }
+    }
+}
+
+/// Logits of every position that was fed, and the tokens after the prompt.
+fn decoded(golden: &Golden, options: RunOptions) -> (Vec<f32>, Vec<u32>) {
+    let source = &mut Checkpoint::open(&golden.directory).unwrap();
+    let options = RunOptions {
+        prompt: golden.ids.len(),
+        ids: vec![golden.ids.clone()],
+        steps: golden.tokens.len() - golden.ids.len() - 1,
+        logits: Logits::All,
+        ..options
+    };
+    let log = &mut Log::off();
+    let mut engine = Engine::new(golden.config.clone(), source, options, log).unwrap();
+    let (mut logits, mut tokens) = (Vec::new(), golden.ids.clone());
+    engine
+        .run_with_logits(log, true, |step, values| {
+            logits.extend_from_slice(values);
+            tokens.extend(&step.tokens);
+            true
+        })
+        .unwrap();
+    (logits, tokens)
+}
+
+#[test]
+fn logits_and_greedy_tokens_are_those_of_transformers_whatever_the_flavour_level_and_cache() {
+    for golden in Golden::all() {
+        let expected = golden.floats("logits");
+        for flavour in FLAVOURS {
+            let Some(target) = device(flavour) else { return };
+            for (level, layout, sampling) in [
+                (Level::Composite, KvLayout::Contiguous, Sampling::Device),
+                (Level::Canonical, KvLayout::Paged(4), Sampling::Host),
+                (Level::Fused, KvLayout::Paged(16), Sampling::Device),
+            ] {
+                let options = RunOptions {
+                    target: target.clone(),
+                    dtype: Dtype::F32,
+                    level,
+                    layout,
+                    sampling,
+                    ..RunOptions::default()
+                };
+                let (logits, tokens) = decoded(&golden, options);
+                let difference = greatest_difference(&logits[..expected.len()], &expected);
+                println!("{:?} {flavour:?} {level:?} {layout:?}: {difference:e}", golden.config.family);
+                assert!(difference <= TOLERANCE, "{:?} {flavour:?} {level:?}: {difference}", golden.config.family);
+                assert_eq!(tokens, golden.tokens, "{:?} {flavour:?} {level:?}", golden.config.family);
+            }
+        }
+    }
+}
+
+fn tiny() -> Config {
+    // Sizes of which none is a multiple of a vector, with every kind of operator.
+    Config { qk_norm: true, qkv_bias: true, intermediate: 147, vocab: 301, ..preset("tiny").unwrap() }
+}
+
+/// Logits of every step and the tokens of a run of several sequences.
+fn run(options: &RunOptions, log: &mut Log) -> (Vec<f32>, Vec<Vec<u32>>) {
+    let mut engine = Engine::new(tiny(), &mut Synthetic, options.clone(), log).unwrap();
+    let (mut all, mut tokens) = (Vec::new(), Vec::new());
+    engine
+        .run_with_logits(log, true, |step, values| {
+            all.extend_from_slice(values);
+            tokens.push(step.tokens.clone());
+            true
+        })
+        .unwrap();
+    (all, tokens)
+}
+
+fn options(target: Target) -> RunOptions {
+    RunOptions { target, prompt: 7, steps: 4, batch: 3, threads: 2, dtype: Dtype::F32, ..RunOptions::default() }
+}
+
+#[test]
+fn a_device_computes_what_the_cpu_does_for_every_type_of_weights_and_every_operator() {
+    for flavour in FLAVOURS {
+        let Some(target) = device(flavour) else { return };
+        for dtype in [Dtype::F32, Dtype::F16, Dtype::Bf16, Dtype::Q8] {
+            for level in [Level::Composite, Level::Fused] {
+                let changes = vec![Change::CastBefore(OpName::DownProj)];
+                let of = |target| RunOptions { dtype, level, changes: changes.clone(), ..options(target) };
+                let (expected, wanted) = run(&of(Target::Cpu), &mut Log::off());
+                let (logits, tokens) = run(&of(target.clone()), &mut Log::off());
+                let most = expected.iter().fold(0f32, |most, logit| most.max(logit.abs()));
+                let difference = greatest_difference(&logits, &expected) / most;
+                println!("{flavour:?} {dtype:?} {level:?}: {difference:e}");
+                // The CPU rounds the activations of 8-bit products too, so both differ by more than the order of sums.
+                let tolerance = if dtype == Dtype::Q8 { 1e-3 } else { 1e-4 };
+                assert!(difference <= tolerance, "{flavour:?} {dtype:?} {level:?}: {difference}");
+                assert!(dtype == Dtype::Q8 || tokens == wanted, "{flavour:?} {dtype:?} {level:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_command_has_four_stamps_in_order_within_its_step() {
+    for flavour in FLAVOURS {
+        let Some(target) = device(flavour) else { return };
+        for sync in [Sync::PerStep, Sync::PerOp] {
+            let options = RunOptions { sync, ..options(target.clone()) };
+            let mut log = Log::with_capacity(4096, options.workers());
+            run(&options, &mut log);
+            assert_eq!((log.dropped, log.unread), (0, 0));
+            let uncertainty = log.uncertainty.unwrap();
+            println!("{flavour:?} {sync:?}: the clocks agree within {uncertainty} ns");
+            let built = log.records().iter().filter(|r| matches!(r.kind, Kind::Compile(_))).count();
+            assert_eq!(built, 6, "a compilation for every family of kernels");
+            for number in 0..=4 {
+                let of_step: Vec<_> = log.records().iter().filter(|r| r.step == number).collect();
+                let step = of_step.iter().find(|r| r.kind == Kind::Step).unwrap().host;
+                let commands: Vec<_> = of_step.iter().filter(|r| r.submit.is_some()).collect();
+                let ops = commands.iter().filter(|r| matches!(r.kind, Kind::Op(_))).count();
+                // Two norms of heads are operators of their own.
+                assert_eq!((ops, commands.len()), (2 * 17 + 5, 2 * 17 + 5 + 2));
+                for command in &commands {
+                    let submit = command.submit.unwrap();
+                    assert!(submit.start <= submit.end && submit.end <= command.device.start);
+                    assert!(command.device.start <= command.device.end);
+                    // Each stamp is as far off as the clocks may be.
+                    assert!(command.host.start - uncertainty <= submit.start);
+                    assert!(submit.start <= command.host.end + uncertainty);
+                    assert!(step.start - uncertainty <= submit.start && command.device.end <= step.end + uncertainty);
+                }
+                assert!(commands.windows(2).all(|pair| pair[0].device.end <= pair[1].device.start), "one at a time");
+                let waits = of_step.iter().filter(|r| r.kind == Kind::Sync).count();
+                assert_eq!(waits, if sync == Sync::PerOp { ops } else { 1 });
+            }
+        }
+    }
+}
+
+#[test]
+fn faults_of_numbers_and_host_show_and_those_of_the_cpu_are_refused() {
+    let Some(target) = device(Flavour::Cpu) else { return };
+    let clean = run(&options(target.clone()), &mut Log::off());
+    let injected = |text: &str| {
+        let mut options = options(target.clone());
+        engine::inject::inject(text, &mut options).unwrap();
+        options
+    };
+    for text in ["host_delay:us=20", "alloc_per_op:kib=4", "blocking_copy:mib=1", "extra_sync:every=layer", "unfuse"] {
+        assert_eq!(run(&injected(text), &mut Log::off()).1, clean.1, "{text}");
+    }
+    for text in ["stale_kv", "rope_base_wrong"] {
+        assert!(greatest_difference(&run(&injected(text), &mut Log::off()).0, &clean.0) > 1e-3, "{text}");
+    }
+    assert!(run(&injected("nan_at"), &mut Log::off()).0.iter().any(|logit| logit.is_nan()));
+    for text in ["cpu_fallback", "bf16_accum"] {
+        let refused = Engine::new(tiny(), &mut Synthetic, injected(text), &mut Log::off());
+        assert!(refused.err().unwrap().to_string().contains(text), "{text}");
+    }
+}
+
+#[test]
+fn what_a_device_has_not_is_named() {
+    let Some(_) = device(Flavour::Cpu) else { return };
+    let refused = |options: RunOptions| Engine::new(tiny(), &mut Synthetic, options, &mut Log::off()).err().unwrap();
+    let none = Target::OpenCl(OpenClOptions { device: 99, flavour: None });
+    let error = refused(options(none));
+    assert!(matches!(error, Error::Unavailable { .. }) && error.to_string().contains("no OpenCL device 99"), "{error}");
+}
+
+#[test]
+fn a_step_that_is_one_command_gives_the_same_tokens_and_lasts_from_copy_to_copy() {
+    for flavour in FLAVOURS {
+        let Some(target) = device(flavour) else { return };
+        let graph = |sampling| RunOptions { mode: Mode::Graph, sampling, ..options(target.clone()) };
+        if !opencl::devices().unwrap()[0].has_command_buffers() {
+            let refused = Engine::new(tiny(), &mut Synthetic, graph(Sampling::Device), &mut Log::off()).err().unwrap();
+            assert!(matches!(refused, Error::Unavailable { .. }), "{refused}");
+            assert!(refused.to_string().contains("cl_khr_command_buffer"), "{refused}");
+            return;
+        }
+        let expected = run(&options(target.clone()), &mut Log::off()).1;
+        let mut delayed = graph(Sampling::Device);
+        engine::inject::inject("host_delay:us=3000", &mut delayed).unwrap();
+        for options in [graph(Sampling::Device), graph(Sampling::Host), delayed] {
+            let mut log = Log::with_capacity(4096, 0);
+            assert_eq!(run(&options, &mut log).1, expected, "{flavour:?} {options:?}");
+            let of = |kind| log.records().iter().filter(move |record| record.kind == kind);
+            assert_eq!((of(Kind::Capture).count(), of(Kind::Replay).count(), log.unread), (1, 4, 0));
+            let uncertainty = log.uncertainty.unwrap();
+            for replay in of(Kind::Replay) {
+                let step = of(Kind::Step).find(|step| step.step == replay.step).unwrap().host;
+                // A host that is late with its call, as one with a delay is, makes no work for the device.
+                assert!(replay.host.start <= replay.device.start + uncertainty, "{replay:?}");
+                assert!(step.start <= replay.device.start + uncertainty && replay.device.end <= step.end + uncertainty);
+                // A step of forty operators is not over in the microsecond that some drivers say.
+                assert!(replay.device.end - replay.device.start > 10_000, "{replay:?}");
+            }
+        }
+    }
+}
