@@ -16,8 +16,10 @@ use model::{
 
 use crate::{host::Host, op_shapes, telemetry::Telemetry};
 
+mod calls;
 mod manifest;
 
+use calls::Calls;
 pub use manifest::TRUTH;
 use manifest::manifest;
 
@@ -44,25 +46,26 @@ pub fn collect(engine: &Engine, log: &Log, facts: Facts<'_>, sink: &mut dyn Trac
     let shard = engine.shard();
     let rank = u32::try_from(shard.rank).ok().filter(|_| shard.of > 1);
     sink.describe_process(process, Some(i64::from(std::process::id())), Some("strato"), rank);
-    let name = facts.host.cpu.value().map(|name| sink.intern(name));
-    let vendor = Some(sink.intern("cpu"));
-    let cores = u32::try_from(engine.options().threads).ok();
-    let memory_bytes = facts.host.memory_bytes.value().copied();
+    let (device, options) = (engine.device(), engine.options());
+    let name = device.name.as_ref().or(facts.host.cpu.value()).map(|name| sink.intern(name));
+    let vendor = Some(sink.intern(options.target.name()));
+    let cores = device.units.or(u32::try_from(options.threads).ok());
+    let memory_bytes = device.memory_bytes.or(facts.host.memory_bytes.value().copied());
     sink.device(Device { process, ordinal: 0, name, vendor, cores, memory_bytes });
     let track =
         |kind, id| TrackKey { process, kind, device: (kind == TrackKind::DeviceQueue).then_some(0), context: None, id };
     let host = sink.track(track(TrackKind::HostThread, 0));
     sink.name_track(host, "engine");
     let queue = sink.track(track(TrackKind::DeviceQueue, 0));
-    sink.name_track(queue, "worker pool");
-    let workers = (0..engine.options().threads).zip(0i64..).map(|(number, id)| {
+    sink.name_track(queue, device.queue);
+    let workers = (0..options.workers()).zip(0i64..).map(|(number, id)| {
         let kind = TrackKind::DeviceAnnotation;
         let worker = sink.track(TrackKey { process, kind, device: Some(0), context: Some(id), id: 0 });
         sink.name_track(worker, &format!("worker {number}"));
         worker
     });
     let workers = workers.collect();
-    let operators = (engine.options().mode == Mode::Graph).then(|| {
+    let operators = (options.mode == Mode::Graph && options.workers() > 0).then(|| {
         sink.manifest(Beside::MATCH, "every operator, by the engine's own program", Provenance::Observed);
         let queue = track(TrackKind::DeviceQueue, 0);
         let operators = sink.track(Beside::Operators.key(queue));
@@ -70,8 +73,19 @@ pub fn collect(engine: &Engine, log: &Log, facts: Facts<'_>, sink: &mut dyn Trac
         operators
     });
     let names = engine.programs().map(|program| Names::of(program, engine, sink));
-    let mut writer =
-        Writer { sink, process, host, queue, workers, operators, engine, names, correlation: 0, collectives: 0 };
+    let mut writer = Writer {
+        sink,
+        process,
+        host,
+        queue,
+        workers,
+        operators,
+        engine,
+        calls: calls::of(&options.target),
+        names,
+        correlation: 0,
+        collectives: 0,
+    };
     let mut steps = log.records();
     while let Some(first) = steps.first() {
         let (step, rest) = steps.split_at(steps.iter().take_while(|record| record.step == first.step).count());
@@ -80,12 +94,15 @@ pub fn collect(engine: &Engine, log: &Log, facts: Facts<'_>, sink: &mut dyn Trac
     }
     let kept = log.records().len() as u64;
     let time = log.records().iter().filter(|r| r.kind == Kind::Step).map(|r| r.host.end - r.host.start).sum();
-    sink.ledger("engine record", kept + log.dropped, kept, time, "steps, operators and calls of the run");
+    let lost = log.dropped + log.unread;
+    sink.ledger("engine record", kept + lost, kept, time, "steps, operators and calls of the run");
     if let Some(telemetry) = facts.telemetry {
         telemetry.write(process, sink);
     }
-    if log.dropped > 0 {
-        sink.stat("record_full", Severity::DataLoss, log.dropped, None);
+    for (name, count) in [("record_full", log.dropped), ("commands_without_stamps", log.unread)] {
+        if count > 0 {
+            sink.stat(name, Severity::DataLoss, count, None);
+        }
     }
 }
 
@@ -95,7 +112,7 @@ struct Names {
     ops: Vec<StringId>,
     /// The same without their layer.
     plain: Vec<StringId>,
-    /// As the device runs them, with type and instruction set.
+    /// As the device runs them, with type and what they were built for.
     kernels: Vec<StringId>,
     shapes: Vec<Detail>,
     /// What a collective is, without its number.
@@ -104,7 +121,7 @@ struct Names {
 
 impl Names {
     fn of(program: &Program, engine: &Engine, sink: &mut dyn TraceSink) -> Self {
-        let (dtype, isa) = (engine.options().dtype.name(), engine.options().isa.name());
+        let (dtype, built_for) = (engine.options().dtype.name(), &engine.device().kernels);
         let on_host = |op: &OpCall| match op.id.layer {
             Some(layer) => format!("layers.{layer}.{}", op.name.text()),
             None => op.name.text().to_owned(),
@@ -115,7 +132,7 @@ impl Names {
             kernels: program
                 .ops
                 .iter()
-                .map(|op| sink.intern(&format!("strato_{}_{dtype}_{isa}", op.name.text())))
+                .map(|op| sink.intern(&format!("strato_{}_{dtype}_{built_for}", op.name.text())))
                 .collect(),
             shapes: program
                 .ops
@@ -153,6 +170,7 @@ struct Writer<'w> {
     /// Where the operators of replays are told, which no call of the host shows.
     operators: Option<TrackId>,
     engine: &'w Engine,
+    calls: Calls,
     /// Of the prompt and of a decode step.
     names: [Names; 2],
     /// Correlation of the last launch.
@@ -187,6 +205,7 @@ impl Writer<'_> {
         match record.kind {
             Kind::Step => self.range(record),
             Kind::Prepare => self.on_host("strato_prepare", Category::HostApi, record.host, None, None),
+            Kind::Capture => self.on_host(self.calls.capture, Category::HostApi, record.host, None, None),
             Kind::Alloc => self.on_host("strato_malloc", Category::HostApi, record.host, None, None),
             Kind::Free => self.on_host("strato_free", Category::HostApi, record.host, None, None),
             Kind::Sample => self.on_host("strato_sample", Category::FrameworkOp, record.host, None, None),
@@ -196,25 +215,22 @@ impl Writer<'_> {
                     self.put(self.host, name, Category::FrameworkOp, record.host, None, None);
                 }
             }
-            Kind::Copy(bytes) => {
-                self.correlation += 1;
-                let correlation = Some(self.correlation);
-                self.on_host("strato_memcpy", Category::HostApi, record.host, correlation, None);
-                let mut word = |text| Some(self.sink.intern(text));
-                let copy = Detail::Copy(CopyDetail {
-                    direction: word("HtoD"),
-                    src: word("pageable"),
-                    dst: word("device"),
-                    bytes: i64::try_from(bytes).ok(),
-                    graph_node: None,
-                });
-                let name = self.sink.intern("strato_memcpy");
-                self.put(self.queue, name, Category::Memcpy, record.host, correlation, Some(&copy));
+            Kind::Compile(family) => {
+                let name = format!("{} {family}", self.calls.compile);
+                self.on_host(&name, Category::HostApi, record.host, None, None);
+            }
+            // The host copies itself: what it calls and what is copied are one.
+            Kind::Copy(bytes) => self.copy("strato_memcpy", ["HtoD", "pageable", "device"], bytes, record, record.host),
+            Kind::Write(bytes) => {
+                self.copy(self.calls.write, ["HtoD", "pageable", "device"], bytes, record, record.device);
+            }
+            Kind::Read(bytes) => {
+                self.copy(self.calls.read, ["DtoH", "device", "pageable"], bytes, record, record.device);
             }
             Kind::Advance => self.on_host("strato_advance", Category::FrameworkOp, record.host, None, None),
             Kind::Sync => {
                 let detail = Some(&Detail::Sync(SyncKind::Stream));
-                self.on_host("strato_synchronize", Category::HostApi, record.host, None, detail);
+                self.on_host(self.calls.synchronize, Category::HostApi, record.host, None, detail);
             }
             Kind::Op(op) => {
                 self.correlation += 1;
@@ -222,10 +238,16 @@ impl Writer<'_> {
                 let names = &self.names[usize::from(record.step > 0)];
                 let (Some(name), shapes) = (names.ops.get(op).copied(), names.shapes.get(op).cloned()) else { return };
                 self.put(self.host, name, Category::FrameworkOp, record.host, None, shapes.as_ref());
-                self.on_host("strato_launch", Category::HostApi, record.host, Some(correlation), None);
+                self.on_host(self.calls.launch, Category::HostApi, record.host, Some(correlation), None);
                 self.kernel(record, shares, op, correlation, KernelDetail::default());
             }
-            Kind::Replay => self.on_host("strato_graph_launch", Category::HostApi, record.host, Some(replay), None),
+            Kind::Replay => {
+                self.on_host(self.calls.graph_launch, Category::HostApi, record.host, Some(replay), None);
+                if record.submit.is_some() {
+                    let name = self.sink.intern("strato_step");
+                    self.put(self.queue, name, Category::GraphExec, record.device, Some(replay), None);
+                }
+            }
             Kind::ReplayedOp(op) => {
                 let node = KernelDetail { graph: Some(1), graph_node: Some(i64::from(op)), ..KernelDetail::default() };
                 let names = &self.names[usize::from(record.step > 0)];
@@ -235,6 +257,36 @@ impl Writer<'_> {
                 }
                 self.kernel(record, shares, op, replay, node);
             }
+        }
+    }
+
+    /// A copy between host and device; `[direction, source, destination]`.
+    fn copy(&mut self, call: &str, [direction, src, dst]: [&str; 3], bytes: usize, record: &Record, device: Span) {
+        self.correlation += 1;
+        let correlation = Some(self.correlation);
+        self.on_host(call, Category::HostApi, record.host, correlation, None);
+        let mut word = |text| Some(self.sink.intern(text));
+        let copy = Detail::Copy(CopyDetail {
+            direction: word(direction),
+            src: word(src),
+            dst: word(dst),
+            bytes: i64::try_from(bytes).ok(),
+            graph_node: None,
+        });
+        let name = self.sink.intern(call);
+        self.put(self.queue, name, Category::Memcpy, device, correlation, Some(&copy));
+        self.submit(record);
+    }
+
+    /// How long a command was with the driver, and then with the device before it began.
+    fn submit(&mut self, record: &Record) {
+        let Some(submit) = record.submit else { return };
+        let start = record.device.start;
+        for (name, wait) in
+            [("queued_to_submitted", submit.end - submit.start), ("submitted_to_started", start - submit.end)]
+        {
+            let name = self.sink.intern(name);
+            self.sink.counter(self.process, Some(0), name, "ns", start, wait as f64);
         }
     }
 
@@ -271,6 +323,7 @@ impl Writer<'_> {
         let detail = (detail != KernelDetail::default()).then_some(Detail::Kernel(detail));
         let (Some(kernel), Some(share)) = (names.kernels.get(op).copied(), names.ops.get(op).copied()) else { return };
         self.put(self.queue, kernel, Category::Kernel, record.device, Some(correlation), detail.as_ref());
+        self.submit(record);
         for (worker, span) in shares.iter().enumerate() {
             if let Some(track) = self.workers.get(worker).copied() {
                 self.put(track, share, Category::DeviceRange, *span, None, None);
@@ -305,90 +358,4 @@ impl Writer<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-    use engine::{Synthetic, preset, run::RunOptions};
-    use model::TraceBuilder;
-
-    use super::*;
-
-    fn trace(mode: Mode) -> (model::Trace, usize) {
-        let options = RunOptions { prompt: 4, steps: 3, threads: 2, mode, ..RunOptions::default() };
-        let mut log = Log::with_capacity(4096, 2);
-        let mut engine = Engine::new(preset("tiny").unwrap(), &mut Synthetic, options, &mut log).unwrap();
-        engine.run(&mut log, |_| true).unwrap();
-        let mut builder = TraceBuilder::new("run", "strato");
-        let facts = Facts { model: "tiny", synthetic: true, ranks: "threads", host: &Host::read(), telemetry: None };
-        collect(&engine, &log, facts, &mut builder);
-        (builder.finish(), engine.programs()[1].ops.len())
-    }
-
-    #[test]
-    fn every_operator_is_a_kernel_with_the_call_that_started_it() {
-        for mode in [Mode::Eager, Mode::Graph] {
-            let (trace, ops) = trace(mode);
-            let queue = trace.tracks.iter().position(|track| track.key.kind == TrackKind::DeviceQueue).unwrap();
-            let lane = &trace.lanes[queue];
-            assert_eq!(lane.len(), 4 * ops, "{mode:?}");
-            assert!((0..lane.len()).all(|i| lane.link(i).is_some()), "{mode:?}");
-            assert!(lane.depth.iter().all(|depth| *depth == 0), "kernels do not overlap");
-            let is_worker = |key: &TrackKey| {
-                key.kind == TrackKind::DeviceAnnotation && key.context.is_some_and(|number| number >= 0)
-            };
-            let workers: Vec<_> = (0..trace.tracks.len())
-                .filter(|track| is_worker(&trace.tracks[*track].key))
-                .map(|track| &trace.lanes[track])
-                .collect();
-            assert_eq!(workers.len(), 2);
-            for i in 0..lane.len() {
-                let start = workers.iter().map(|worker| worker.start[i]).min();
-                let end = workers.iter().map(|worker| worker.end(i)).max();
-                assert_eq!((start, end), (Some(lane.start[i]), Some(lane.end(i))), "{mode:?} operator {i}");
-            }
-            let counted = |name: &str| -> &[f64] {
-                &trace.counters.iter().find(|c| trace.strings.get(c.name) == name).unwrap().value
-            };
-            assert!(counted("worker_wait").len() == 4 && counted("worker_wait").iter().all(|wait| *wait >= 0.0));
-            assert_eq!(counted("num_scheduled_tokens"), [4.0, 1.0, 1.0, 1.0]);
-            assert_eq!(counted("num_padded_tokens"), [4.0, 1.0, 1.0, 1.0]);
-            assert_eq!(counted("num_requests_waiting"), [0.0; 4]);
-            let name = trace.strings.get(lane.name[lane.len() - 1]);
-            assert!(name.starts_with("strato_argmax_bf16_"), "{name}");
-            assert_eq!(
-                trace.manifest.value("software.graph_mode"),
-                Some(if mode == Mode::Graph { "full graph" } else { "eager" })
-            );
-        }
-    }
-
-    #[test]
-    fn every_replayed_operator_is_told_with_its_shapes() {
-        let (trace, ops) = trace(Mode::Graph);
-        let queue = trace.tracks.iter().find(|track| track.key.kind == TrackKind::DeviceQueue).unwrap().key;
-        let beside = trace.tracks.iter().position(|track| track.key == Beside::Operators.key(queue)).unwrap();
-        let lane = &trace.lanes[beside];
-        // The prompt is launched operator by operator.
-        assert_eq!(lane.len(), 3 * ops);
-        let down = (0..lane.len()).find(|i| trace.strings.get(lane.name[*i]) == "down_proj").unwrap();
-        let Some(Detail::Op(op)) = trace.detail(lane, down) else { panic!("no shapes") };
-        assert!(op.shapes.is_some_and(|shapes| trace.strings.get(shapes).starts_with("[[1, ")));
-        assert!(trace.manifest.value(Beside::MATCH).is_some());
-    }
-
-    #[test]
-    fn a_run_that_ended_early_says_so() {
-        let options = RunOptions { prompt: 4, steps: 9, threads: 1, ..RunOptions::default() };
-        let mut log = Log::with_capacity(4096, 1);
-        let mut engine = Engine::new(preset("tiny").unwrap(), &mut Synthetic, options, &mut log).unwrap();
-        engine.run(&mut log, |step| step.number < 2).unwrap();
-        let mut builder = TraceBuilder::new("run", "strato");
-        let host = Host::read();
-        let facts = Facts { model: "tiny", synthetic: true, ranks: "threads", host: &host, telemetry: None };
-        collect(&engine, &log, facts, &mut builder);
-        let manifest = builder.finish().manifest;
-        assert_eq!(
-            (manifest.value("workload.output_len"), manifest.value("workload.stop_rule")),
-            (Some("2"), Some("time"))
-        );
-    }
-}
+mod tests;

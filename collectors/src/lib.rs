@@ -3,11 +3,15 @@
 //! | module | owns |
 //! | --- | --- |
 //! | [`engine_run`] | a run of the reference engine |
+//! | [`engine_watch`] | its steps as they end, summed |
 //! | `op_shapes` | what the operators of a program work on |
 //! | [`host`] | what this machine is |
 //! | [`telemetry`] | what this machine does meanwhile: counters and the thread that samples them |
+//! | [`metrics`] | what a serving engine says of itself |
 
 pub mod engine_run;
+pub mod engine_watch;
 pub mod host;
+pub mod metrics;
 mod op_shapes;
 pub mod telemetry;

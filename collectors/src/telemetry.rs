@@ -49,6 +49,12 @@ pub trait Collector: Send {
     fn look(&mut self, at: Ns, give: &mut dyn FnMut(Counter, Reading<f64>));
 }
 
+impl Collector for Box<dyn Collector> {
+    fn look(&mut self, at: Ns, give: &mut dyn FnMut(Counter, Reading<f64>)) {
+        (**self).look(at, give);
+    }
+}
+
 /// Every collector of this machine.
 pub fn collectors() -> Vec<Box<dyn Collector>> {
     vec![
@@ -103,7 +109,7 @@ impl Sampler {
 }
 
 /// Time that the calling thread has been on a processor, ns.
-fn own_time() -> Reading<Ns> {
+pub fn own_time() -> Reading<Ns> {
     let path = "/proc/thread-self/schedstat";
     match std::fs::read_to_string(path) {
         Ok(text) => text

@@ -1,6 +1,7 @@
 //! What a run of the engine says of itself.
 
 use engine::{
+    Target,
     record::{Kind, Log},
     run::{Engine, Mode},
 };
@@ -23,6 +24,17 @@ pub(super) fn manifest(engine: &Engine, log: &Log, facts: Facts<'_>, sink: &mut 
     if !faults.is_empty() {
         sink.manifest(TRUTH, &faults.join(" "), Provenance::Observed);
     }
+    let device = engine.device();
+    let host_clock = "monotonic clock of the host";
+    let timer = match log.uncertainty {
+        Some(ns) => format!("stamps of the device, put on the {host_clock} to within {ns} ns"),
+        None => host_clock.to_owned(),
+    };
+    let (built_for, level) = (&device.kernels, options.level);
+    let knobs = match options.target {
+        Target::Cpu => format!("{} threads, {built_for}, {level:?}", options.threads),
+        Target::OpenCl(_) => format!("{built_for}, {level:?}"),
+    };
     let ranks = engine.shard().of;
     if ranks > 1 {
         let library = format!("stratoscope shared memory between {}", facts.ranks);
@@ -47,24 +59,39 @@ pub(super) fn manifest(engine: &Engine, log: &Log, facts: Facts<'_>, sink: &mut 
         // No prompt was seen before, and every token goes where the model sends it.
         ("workload.prefix_cache_hit", "0 %".to_owned()),
         ("workload.routing", "model".to_owned()),
-        ("workload.speculation", "none".to_owned()),
+        ("workload.speculative", "none".to_owned()),
         ("software.python", "none".to_owned()),
         ("workload.sampling", "greedy".to_owned()),
         ("service.scenario", if options.batch == 1 { "single stream" } else { "fixed batch" }.to_owned()),
         ("parallel.tp", ranks.to_string()),
         ("parallel.world_size", ranks.to_string()),
+        // Ranks divide the model's tensors and nothing else.
+        ("parallel.pp", "1".to_owned()),
+        ("parallel.dp", "1".to_owned()),
+        ("parallel.ep", "1".to_owned()),
+        ("parallel.sp", "1".to_owned()),
+        ("parallel.cp", "1".to_owned()),
+        ("parallel.nodes", "1".to_owned()),
+        ("parallel.pd_separation", "no".to_owned()),
+        // Nothing is compiled while a run goes on, and everything from its first step on is recorded.
+        ("warmup.compile_done", "yes".to_owned()),
+        ("warmup.discarded", "0".to_owned()),
+        ("model.lora", "none".to_owned()),
+        ("precision.quantization", if options.dtype.name() == "q8" { "blocks of weights" } else { "none" }.to_owned()),
+        ("service.slo", "none".to_owned()),
+        ("quality.generated_tokens", (options.batch * (decoded + 1)).to_string()),
         ("caps.batch", options.batch.to_string()),
         ("measurement.traced", "by the engine itself".to_owned()),
-        ("measurement.timer", "monotonic clock of the host".to_owned()),
+        ("measurement.timer", timer),
         ("software.engine", concat!("stratoscope ", env!("CARGO_PKG_VERSION")).to_owned()),
         ("software.graph_mode", graph.to_owned()),
-        ("hardware.vendor", "cpu".to_owned()),
+        ("hardware.vendor", options.target.name().to_owned()),
         ("hardware.count", "1".to_owned()),
-        (
-            "tuning.knobs",
-            format!("{} threads, {}, {:?}", options.threads, options.isa.name(), options.level).to_lowercase(),
-        ),
-    ] {
+        ("tuning.knobs", knobs.to_lowercase()),
+    ]
+    .into_iter()
+    .chain(device.facts.iter().cloned())
+    {
         sink.manifest(key, &value, Provenance::Observed);
     }
     let mut read = |key: &str, reading: Option<String>| {
@@ -73,8 +100,9 @@ pub(super) fn manifest(engine: &Engine, log: &Log, facts: Facts<'_>, sink: &mut 
         }
     };
     let text = |reading: &Reading<String>| reading.value().cloned();
-    read("hardware.device", text(&facts.host.cpu));
+    read("hardware.device", device.name.clone().or_else(|| text(&facts.host.cpu)));
     read("hardware.cpu", text(&facts.host.cpu));
-    read("hardware.memory_bytes", facts.host.memory_bytes.value().map(i64::to_string));
-    read("software.driver", text(&facts.host.system));
+    let memory = device.memory_bytes.or(facts.host.memory_bytes.value().copied());
+    read("hardware.memory_bytes", memory.map(|bytes| bytes.to_string()));
+    read("software.driver", device.driver.clone().or_else(|| text(&facts.host.system)));
 }
