@@ -11,6 +11,7 @@ use std::{
 };
 
 use model::{Ns, Span, Trace};
+use rustc_hash::FxHashMap;
 
 use super::{
     bucket::Bucket,
@@ -26,6 +27,8 @@ use super::{
 pub struct Exclusive {
     /// Time that is attributed to the operation and to nothing else, ns (its share where several run at once).
     pub busy: Ns,
+    /// Of that, the wait of a collective for its other ranks.
+    pub waiting: Ns,
     /// Idle time before it that it owns, ns.
     pub idle: Ns,
 }
@@ -92,6 +95,7 @@ pub fn attribute(
         share: [0; KINDS],
         entered: vec![0; intervals.len()],
         exclusive: vec![0; timeline.ops.len()],
+        waiting: FxHashMap::default(),
         idle: vec![0; timeline.ops.len()],
         gaps: Vec::new(),
         segments: Segments::new(cuts),
@@ -101,8 +105,12 @@ pub fn attribute(
         windows.iter().enumerate().map(|(i, w)| sweep.window(i as u32, *w, i + 1 < windows.len())).collect();
     sweep.drain(Ns::MAX);
     sweep.cut(Ns::MAX);
-    let exclusive = sweep.exclusive.iter().zip(&sweep.idle);
-    let exclusive = exclusive.map(|(parts, idle)| Exclusive { busy: (parts / PARTS) as Ns, idle: *idle }).collect();
+    let exclusive = |(op, (parts, idle)): (u32, (&i128, &Ns))| Exclusive {
+        busy: (parts / PARTS) as Ns,
+        waiting: sweep.waiting.get(&op).map_or(0, |parts| (parts / PARTS) as Ns),
+        idle: *idle,
+    };
+    let exclusive = (0..).zip(sweep.exclusive.iter().zip(&sweep.idle)).map(exclusive).collect();
     Attribution { partitions, gaps: sweep.gaps, exclusive, segments: sweep.segments }
 }
 
@@ -151,6 +159,8 @@ struct Sweep<'a> {
     /// Value of `share` when each interval became active.
     entered: Vec<i128>,
     exclusive: Vec<i128>,
+    /// Of `exclusive`, the waits of collectives.
+    waiting: FxHashMap<u32, i128>,
     idle: Vec<Ns>,
     gaps: Vec<Gap>,
     segments: Segments,
@@ -226,7 +236,11 @@ impl Sweep<'_> {
                     active.remove(&interval.bucket);
                 }
             }
-            self.exclusive[interval.op as usize] += self.share[interval.kind as usize] - self.entered[index as usize];
+            let share = self.share[interval.kind as usize] - self.entered[index as usize];
+            self.exclusive[interval.op as usize] += share;
+            if interval.kind == Kind::Wait {
+                *self.waiting.entry(interval.op).or_default() += share;
+            }
         }
     }
 

@@ -22,6 +22,7 @@
 //! | [`replay`] | what the steps would take after such changes |
 //! | `logged` | steps that a log times |
 //! | [`period`] | layers found as tandem repeats |
+//! | [`inflation`] | by how much tracing made a step longer |
 //! | [`jitter`] | slow steps against the median one |
 //! | [`median`](mod@median) | the middle of many durations |
 //! | [`scheduler`] | what the engine's scheduler said of itself |
@@ -39,6 +40,7 @@ pub mod evidence;
 pub mod graph_capture;
 pub mod host;
 pub mod idle;
+pub mod inflation;
 pub mod jitter;
 pub mod job;
 pub mod job_sums;
@@ -140,6 +142,16 @@ pub struct Integrity {
 }
 
 impl Integrity {
+    /// Share of the operations whose launch, or of the launches whose operation, may be lost before a trace cannot be taken
+    /// at face value; own value.
+    pub const LOST: f64 = 0.02;
+
+    /// Whether more than [`Self::LOST`] of the launches, or of what was launched, is missing although launches are recorded.
+    pub fn is_broken(&self) -> bool {
+        let links = self.unlinked < self.device_ops;
+        links && (self.lost_launches() > Self::LOST || self.lost_operations() > Self::LOST)
+    }
+
     /// Share of the operations whose launch was recorded and then lost, in 0..=1.
     pub fn lost_launches(&self) -> f64 {
         self.unlinked.saturating_sub(self.before_recording) as f64 / self.device_ops.max(1) as f64

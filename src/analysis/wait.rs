@@ -71,7 +71,7 @@ impl Wait {
     }
 
     /// The causes as shares of the exposed wait.
-    fn exposed_causes(&self) -> impl Iterator<Item = Cause> {
+    pub fn exposed_causes(&self) -> impl Iterator<Item = Cause> {
         self.causes.iter().map(|cause| Cause { ns: scale(cause.ns, self.exposed, self.ns), ..*cause })
     }
 }

@@ -1,6 +1,9 @@
 //! The levels of a capture: how far it supports work on performance, by which evidence, and what is missing for the next one.
 
-use model::{EvidenceClass, manifest};
+use model::{
+    EvidenceClass,
+    manifest::{self, DIVERGES, REPEATS},
+};
 
 use super::rule::Context;
 use crate::{
@@ -10,14 +13,10 @@ use crate::{
 
 /// Share of device time whose operators must be named before a hot path counts as known.
 const NAMED: f64 = 0.95;
-/// Independent repeats below which a comparison has a caveat (contract, verdict "comparable with caveats").
-const REPEATS: u64 = 5;
 /// Steps below which a 95th percentile is the slowest step, and says nothing of the noise.
 const NOISE_STEPS: usize = 20;
 /// Unknown fields of the contract that are named.
 const UNKNOWN: usize = 4;
-/// How the fact `precision.deviation` begins where a run's numbers are not those of its reference.
-pub const DIVERGES: &str = "diverges";
 
 /// How far the capture supports work on performance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]

@@ -20,7 +20,7 @@ use model::Trace;
 pub use estimate::{Estimate, Intervention, Method};
 pub use finding::{Abstention, Competing, Evidence, Finding, Limits, Over, Severity, Trigger};
 pub use gain::{Counterfactual, Interaction, Joint, RankCheck};
-pub use level::{Assessment, Condition, DIVERGES, Level};
+pub use level::{Assessment, Condition, Level};
 pub use rule::{Context, Doc, Outcome, Rule};
 pub use verdict::{Verdict, VerdictLayer};
 

@@ -8,12 +8,10 @@ use rustc_hash::FxHashSet;
 use super::{
     estimate::Method,
     finding::{Competing, Finding},
-    rules::{
-        cp04_tracing_inflation as inflation, cp05_trace_integrity::FOLDED, gate::LEAST_GAIN, rt19_load_limited as load,
-    },
+    rules::{cp05_trace_integrity::FOLDED, gate::LEAST_GAIN, rt19_load_limited as load},
 };
 use crate::{
-    analysis::{Analysis, Bucket, Class, Confidence, Layer},
+    analysis::{Analysis, Bucket, Class, Confidence, Layer, inflation},
     i18n::{Message, Text, Value},
 };
 

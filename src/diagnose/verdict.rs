@@ -12,13 +12,12 @@ use super::{
     level,
     rule::Context,
     rules::{
-        cp04_tracing_inflation as inflation, cp13_shared_machine as machine, late, reading, rt19_load_limited as load,
-        rt21_speculation as speculation,
+        cp13_shared_machine as machine, late, reading, rt19_load_limited as load, rt21_speculation as speculation,
     },
     sums,
 };
 use crate::{
-    analysis::{AnchorKind, Bucket, Class, Confidence, Layer, Rank, Scheduler, Step, idle::Gap},
+    analysis::{AnchorKind, Bucket, Class, Confidence, Layer, Rank, Scheduler, Step, idle::Gap, inflation},
     i18n::{Message, Text, Value},
 };
 
@@ -124,7 +123,7 @@ pub fn judge(cx: &Context<'_>, findings: &[Finding]) -> Verdict {
         let text = Text::new("No step that counts was found in the capture.", "采集中没有可计入统计的步。");
         return undecided(Message::plain(text), Vec::new());
     };
-    if let Some(ratio) = inflation::ratio(cx).filter(|r| *r > inflation::REFUSED) {
+    if let Some(ratio) = inflation::ratio(&cx.trace.manifest).filter(|r| *r > inflation::REFUSED) {
         let text = Text::new(
             "{subject}: tracing makes the step {ratio} as long, so the capture allows no verdict.",
             "{subject}：剖析使步时变为 {ratio}，该采集不足以下结论。",

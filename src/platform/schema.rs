@@ -73,13 +73,14 @@ pub(super) struct StepEntry {
 }
 
 /// The packs built into the program, the generic ones last so that a platform's own names go first.
-const EMBEDDED: [(&str, &str); 15] = [
+const EMBEDDED: [(&str, &str); 16] = [
     ("cuda.toml", include_str!("packs/cuda.toml")),
     ("rocm.toml", include_str!("packs/rocm.toml")),
     ("rocm_advice.toml", include_str!("packs/rocm_advice.toml")),
     ("ascend.toml", include_str!("packs/ascend.toml")),
     ("ascend_advice.toml", include_str!("packs/ascend_advice.toml")),
     ("cpu.toml", include_str!("packs/cpu.toml")),
+    ("opencl.toml", include_str!("packs/opencl.toml")),
     ("mlu.toml", include_str!("packs/mlu.toml")),
     ("musa.toml", include_str!("packs/musa.toml")),
     ("metax.toml", include_str!("packs/metax.toml")),

@@ -4,9 +4,6 @@ use model::{Evidence, EvidenceClass};
 
 use crate::{analysis::Integrity, i18n::Text};
 
-/// Share of the device operations of the steps that count without launch call above which links do not count as evidence (rule CP-05).
-const UNLINKED: f64 = 0.02;
-
 /// Grade of a capture's evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 pub enum Grade {
@@ -27,7 +24,7 @@ impl Grade {
     /// was launched is evidence, but no detail.
     pub fn of(evidence: Evidence, integrity: &Integrity, nodes: bool) -> Self {
         use EvidenceClass::{Correlation, Device, HostApi, Shapes};
-        let unlinked = integrity.judged_without_launch() > UNLINKED;
+        let unlinked = integrity.judged_without_launch() > Integrity::LOST;
         match () {
             () if !evidence.has(Device) => Self::D,
             () if unlinked || !(evidence.has(HostApi) && evidence.has(Correlation)) => Self::C,

@@ -8,6 +8,7 @@
 //! | [`replayed`] | what launched replayed kernels when their graph was captured |
 //! | [`grade`] | how far a capture's evidence reaches |
 //! | [`idle`] | where the idle time lies |
+//! | [`diff`] | two captures beside each other |
 //! | [`markdown`] | the report for people |
 //! | [`json`] | the report for scripts, `strato.diagnosis/1` |
 //! | [`terminal`] | the markdown with colour |
@@ -18,15 +19,18 @@
 //! | [`text`] | text from a capture made safe to print |
 
 mod build;
+pub mod diff;
 pub mod grade;
 pub mod idle;
 pub mod job;
 pub mod json;
 pub mod kernel_name;
 mod ledger_note;
+pub mod manifest;
 pub mod markdown;
 pub mod model;
 pub mod phrase;
+pub mod plan;
 pub mod replayed;
 pub mod summaries;
 pub mod table;

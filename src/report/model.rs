@@ -235,8 +235,13 @@ pub struct Mapping {
 impl Report {
     /// Gathers a report from captures and what was found in them.
     pub fn build(inputs: &[(Trace, Analysis, Diagnosis)]) -> Self {
-        let captures = inputs.iter().enumerate().map(|(i, (t, a, d))| Capture::build(i + 1, t, a, d)).collect();
-        Self { captures }
+        Self::of(inputs.iter().map(|(trace, analysis, diagnosis)| (trace, analysis, diagnosis)))
+    }
+
+    /// The same of captures that are kept elsewhere.
+    pub fn of<'a>(inputs: impl IntoIterator<Item = (&'a Trace, &'a Analysis, &'a Diagnosis)>) -> Self {
+        let captures = inputs.into_iter().enumerate().map(|(i, (t, a, d))| Capture::build(i + 1, t, a, d));
+        Self { captures: captures.collect() }
     }
 
     /// The capture whose verdict stands at the top: the one with the gravest first finding, else the first.

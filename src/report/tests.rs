@@ -138,6 +138,18 @@ fn empty_sections_say_why() {
 }
 
 #[test]
+fn ranks_of_which_only_sums_are_there_are_told() {
+    let mut report = sample::report(false);
+    report.captures[0].ranks.clear();
+    let sums = report.captures[0].job_sums.ranks.len();
+    let text = markdown::render(&report, Lang::En);
+    assert!(sums > 1 && text.contains(&format!("sums of {sums} (rank ")), "{sums}");
+    assert!(!text.contains("none with device work"));
+    report.captures[0].job_sums.ranks.clear();
+    assert!(markdown::render(&report, Lang::En).contains("none with device work"));
+}
+
+#[test]
 fn the_gravest_capture_leads() {
     let mut report = sample::report(false);
     let mut second = sample::report(true).captures.remove(0);

@@ -10,6 +10,7 @@
 //! | `replace` | a file that appears whole or not at all |
 //! | `batch`, `statement` | bulk inserts |
 //! | `save`, `load` | a capture to the file and back |
+//! | `declare` | what a person says of captures, written into a file that is there |
 //! | `source` | a row judged against the rest of the file |
 //! | [`results`] | the rows of a diagnosis, written with a capture and read by SQL only |
 //! | `chunk`, `detail`, `summary`, `job_sums`, `probe` | the form of lane blobs, of detail rows, kernel summaries, sums of a job and ceilings |
@@ -19,6 +20,7 @@
 
 mod batch;
 mod chunk;
+mod declare;
 mod detail;
 mod error;
 mod job_sums;
@@ -34,6 +36,7 @@ mod source;
 mod statement;
 mod summary;
 
+pub use declare::declare;
 pub use error::Error;
 pub use load::load;
 pub use open::is_capture;

@@ -90,6 +90,35 @@ impl Session {
         Ok(session)
     }
 
+    /// Opens a copy of a capture file to be changed and then renamed, like [`Session::create`].
+    pub(super) fn edit(path: &Path) -> Result<Self, Error> {
+        let version = version(path)?.ok_or_else(|| Error::NotACapture { path: path.to_owned() })?;
+        let options = SqliteConnectOptions::new()
+            .filename(path)
+            .create_if_missing(false)
+            .journal_mode(SqliteJournalMode::Off)
+            .synchronous(SqliteSynchronous::Off);
+        let mut session = Self::connect(path, options, version)?;
+        session.check_schema()?;
+        session.check_triggers()?;
+        Ok(session)
+    }
+
+    /// Refuses a file with triggers, of which ours has none: they would run as soon as anything is written.
+    fn check_triggers(&mut self) -> Result<(), Error> {
+        let sql = "SELECT count(*) FROM sqlite_schema WHERE type = 'trigger'";
+        let count = self.runtime.block_on(sqlx::query_scalar::<_, i64>(sql).fetch_one(&mut self.connection));
+        match count.map_err(Error::sqlite(&self.path, "read the schema of"))? {
+            0 => Ok(()),
+            count => Err(Error::Damaged {
+                path: self.path.clone(),
+                table: "sqlite_schema",
+                row: 0,
+                what: format!("a capture file has no triggers, this one has {count}"),
+            }),
+        }
+    }
+
     /// Closes the connection, so that every page is with the operating system.
     pub(super) fn close(self) -> Result<(), Error> {
         self.runtime.block_on(self.connection.close()).map_err(Error::sqlite(&self.path, "finish"))

@@ -7,20 +7,16 @@ use super::{
     reading,
 };
 use crate::{
-    analysis::{Bucket, Class, Layer, Rank},
+    analysis::{
+        Bucket, Class, Layer, Rank,
+        inflation::{DISTRUSTED, REFUSED, TRUSTED, ratio},
+    },
     diagnose::{
         Competing, Evidence, Finding, Trigger,
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
 };
-
-/// Traced over untraced step up to which everything is trusted.
-pub const TRUSTED: f64 = 1.05;
-/// From here on only the order of operator buckets is trusted.
-pub const DISTRUSTED: f64 = 1.30;
-/// From here on there is no verdict; the factor of NVIDIA's triage guide.
-pub const REFUSED: f64 = 2.0;
 
 /// The rule.
 pub struct TracingInflation;
@@ -62,7 +58,7 @@ impl Rule for TracingInflation {
     }
 
     fn check(&self, cx: &Context<'_>) -> Outcome {
-        match ratio(cx) {
+        match ratio(&cx.trace.manifest) {
             Some(ratio) if ratio > TRUSTED => {
                 once(cx.main_classes().map(|(rank, class)| inflated(cx, rank, class, ratio))).into_iter().collect()
             }
@@ -83,12 +79,6 @@ fn once(findings: impl Iterator<Item = Finding>) -> Option<Finding> {
         most.ranks.sort_unstable();
         most
     })
-}
-
-/// Traced over untraced step, if the run says it.
-pub fn ratio(cx: &Context<'_>) -> Option<f64> {
-    let ratio: f64 = cx.trace.manifest.value("measurement.inflation")?.trim().parse().ok()?;
-    (ratio.is_finite() && ratio > 0.0).then_some(ratio)
 }
 
 fn unknown(trace: &Trace) -> Message {

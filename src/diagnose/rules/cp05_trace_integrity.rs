@@ -3,7 +3,7 @@
 use model::{EvidenceClass::Device, Severity as Loss};
 
 use crate::{
-    analysis::{Confidence, Layer},
+    analysis::{Confidence, Integrity, Layer},
     diagnose::{
         Competing, Evidence, Finding, Over, Severity, Trigger,
         estimate::Estimate,
@@ -12,8 +12,6 @@ use crate::{
     i18n::{Message, Text, Value},
 };
 
-/// Share of operations without a launch, where launches are recorded.
-pub const UNLINKED: f64 = 0.02;
 /// Share of gaps of at most 2 ns from which durations hold the dispatch time.
 pub const FOLDED: f64 = 0.80;
 /// Gaps below which their distribution says nothing.
@@ -78,20 +76,20 @@ impl Rule for TraceIntegrity {
             let what = Text::new("operations that start before their launch call", "先于下发调用开始的算子");
             fact(what, Value::Count(i.before_launch), i.before_launch as f64 / ops, 0.0);
         }
-        if unlinked > UNLINKED && i.unlinked < i.device_ops {
+        if unlinked > Integrity::LOST && i.unlinked < i.device_ops {
             let what = Text::new(
                 "share of operations whose launch was not recorded although earlier ones of the queue have one",
                 "同一队列更早的算子有下发记录、自身却没有的算子占比",
             );
-            fact(what, Value::Share(unlinked), unlinked, UNLINKED);
+            fact(what, Value::Share(unlinked), unlinked, Integrity::LOST);
         }
         let silent = i.lost_operations();
-        if silent > UNLINKED && i.unlinked < i.device_ops {
+        if silent > Integrity::LOST && i.unlinked < i.device_ops {
             let what = Text::new(
                 "share of the launched operations of which no record exists, so that the device seems idle while they run",
                 "已下发却没有任何执行记录的算子占比，其执行期间设备看似空闲",
             );
-            fact(what, Value::Share(silent), silent, UNLINKED);
+            fact(what, Value::Share(silent), silent, Integrity::LOST);
         }
         if folded > FOLDED && i.gaps >= FEW_GAPS {
             let what = Text::new(

@@ -64,7 +64,7 @@ impl Rule for Speculation {
     }
 
     fn check(&self, cx: &Context<'_>) -> Outcome {
-        if cx.trace.manifest.value("workload.speculation") == Some("none") {
+        if cx.trace.manifest.value("workload.speculative") == Some("none") {
             return Outcome::Quiet;
         }
         let scheduler = Scheduler::of(cx.trace);

@@ -24,6 +24,17 @@ pub(super) fn present(page: &Page<'_>) -> String {
     let capture = page.capture;
     let mut ranks: Vec<u32> = capture.ranks.iter().map(|r| r.rank).collect();
     ranks.sort_unstable();
+    let mut summed: Vec<u32> = capture.job_sums.ranks.iter().map(|total| total.rank).collect();
+    summed.sort_unstable();
+    summed.dedup();
+    if ranks.is_empty() && !summed.is_empty() {
+        let args = [("n", Value::Count(summed.len() as u64)), ("ranks", Value::Raw(ranges(summed.into_iter())))];
+        let text = Text::new(
+            "sums of {n} (rank {ranks}), no single operation of any",
+            "{n} 个的合计（rank {ranks}），没有单个操作",
+        );
+        return page.fill(text, args);
+    }
     if ranks.is_empty() {
         return page.get(Text::new("none with device work", "无（没有设备执行）")).to_owned();
     }

@@ -133,46 +133,58 @@ pub fn finding(capture: &Capture, index: usize, lang: Lang) -> String {
     page.out
 }
 
-/// The page as far as it is written.
-struct Page<'a> {
-    lang: Lang,
-    capture: &'a Capture,
-    out: String,
+/// What a page is about.
+pub(super) trait Shown {
+    /// Whether its numbers were simulated, which every table says.
+    fn is_simulated(&self) -> bool;
 }
 
-impl Page<'_> {
+impl Shown for Capture {
+    fn is_simulated(&self) -> bool {
+        self.simulated
+    }
+}
+
+/// The page as far as it is written: on one capture, or on what else is shown.
+pub(super) struct Page<'a, T = Capture> {
+    pub(super) lang: Lang,
+    pub(super) capture: &'a T,
+    pub(super) out: String,
+}
+
+impl<T: Shown> Page<'_, T> {
     /// A text in the page's language.
-    fn get(&self, text: Text) -> &'static str {
+    pub(super) fn get(&self, text: Text) -> &'static str {
         text.get(self.lang)
     }
 
     /// A text with its places filled in.
-    fn fill<const N: usize>(&self, text: Text, args: [(&'static str, Value); N]) -> String {
+    pub(super) fn fill<const N: usize>(&self, text: Text, args: [(&'static str, Value); N]) -> String {
         phrase::markdown(&Message::new(text, args), self.lang)
     }
 
     /// A message of a rule.
-    fn message(&self, message: &Message) -> String {
+    pub(super) fn message(&self, message: &Message) -> String {
         phrase::markdown(message, self.lang)
     }
 
     /// A name from the capture.
-    fn name(&self, name: &str) -> String {
+    pub(super) fn name(&self, name: &str) -> String {
         text::code(name, text::NAME)
     }
 
     /// A heading of the second level.
-    fn heading(&mut self, heading: Text) {
+    pub(super) fn heading(&mut self, heading: Text) {
         self.paragraph(&format!("## {}", self.get(heading)));
     }
 
     /// A paragraph.
-    fn paragraph(&mut self, text: &str) {
+    pub(super) fn paragraph(&mut self, text: &str) {
         self.out.extend([text, "\n\n"]);
     }
 
     /// A list.
-    fn list(&mut self, items: impl IntoIterator<Item = String>) {
+    pub(super) fn list(&mut self, items: impl IntoIterator<Item = String>) {
         let before = self.out.len();
         for item in items {
             self.out.extend(["- ", &item, "\n"]);
@@ -183,15 +195,16 @@ impl Page<'_> {
     }
 
     /// A table under its title, which says so when the numbers are simulated.
-    fn table(&mut self, title: &str, table: &Table) {
-        let mark = if self.capture.simulated { self.get(Text::new(" — simulated", " — 模拟数据")) } else { "" };
+    pub(super) fn table(&mut self, title: &str, table: &Table) {
+        let mark =
+            if self.capture.is_simulated() { self.get(Text::new(" — simulated", " — 模拟数据")) } else { "" };
         self.paragraph(&format!("**{title}{mark}**"));
         self.out.push_str(&table.markdown());
         self.out.push('\n');
     }
 
     /// Texts joined as a list inside a sentence.
-    fn join(&self, items: impl IntoIterator<Item = String>) -> String {
+    pub(super) fn join(&self, items: impl IntoIterator<Item = String>) -> String {
         let comma = match self.lang {
             Lang::En => ", ",
             Lang::Zh => "、",
@@ -200,7 +213,7 @@ impl Page<'_> {
     }
 
     /// Longer texts joined as a list inside a sentence.
-    fn join_long(&self, items: &[&str]) -> String {
+    pub(super) fn join_long(&self, items: &[&str]) -> String {
         items.join(match self.lang {
             Lang::En => "; ",
             Lang::Zh => "；",
@@ -208,7 +221,7 @@ impl Page<'_> {
     }
 
     /// A remark in brackets after what it is about.
-    fn aside(&self, text: &str) -> String {
+    pub(super) fn aside(&self, text: &str) -> String {
         match self.lang {
             Lang::En => format!(" ({text})"),
             Lang::Zh => format!("（{text}）"),
@@ -216,11 +229,32 @@ impl Page<'_> {
     }
 
     /// A number of steps.
-    fn steps(&self, n: u64) -> String {
+    pub(super) fn steps(&self, n: u64) -> String {
         let text = if n == 1 { Text::new("{n} step", "{n} 步") } else { Text::new("{n} steps", "{n} 步") };
         self.fill(text, [("n", Value::Count(n))])
     }
 
+    /// How sure something is, in brackets.
+    pub(super) fn sure(&self, confidence: Confidence) -> String {
+        let word = self.get(Text::new("confidence", "置信度"));
+        self.aside(&format!("{word} {}", self.get(words::confidence(confidence))))
+    }
+
+    /// What stands between a word and what it introduces.
+    pub(super) fn colon(&self) -> &'static str {
+        match self.lang {
+            Lang::En => ": ",
+            Lang::Zh => "：",
+        }
+    }
+
+    /// A label, a colon and what it labels.
+    pub(super) fn labelled(&self, label: Text, what: &str) -> String {
+        format!("**{}**{}{what}", self.get(label), self.colon())
+    }
+}
+
+impl Page<'_> {
     /// What a mean of the leading rank's main class is over: its steps, or a window that is no step.
     fn is_window(&self) -> bool {
         self.capture.leading_rank().is_some_and(|rank| rank.anchor.kind == AnchorKind::WholeCapture)
@@ -229,24 +263,5 @@ impl Page<'_> {
     /// The text for steps, or the one for a window that is no step.
     fn per(&self, steps: Text, window: Text) -> &'static str {
         self.get(if self.is_window() { window } else { steps })
-    }
-
-    /// How sure something is, in brackets.
-    fn sure(&self, confidence: Confidence) -> String {
-        let word = self.get(Text::new("confidence", "置信度"));
-        self.aside(&format!("{word} {}", self.get(words::confidence(confidence))))
-    }
-
-    /// What stands between a word and what it introduces.
-    fn colon(&self) -> &'static str {
-        match self.lang {
-            Lang::En => ": ",
-            Lang::Zh => "：",
-        }
-    }
-
-    /// A label, a colon and what it labels.
-    fn labelled(&self, label: Text, what: &str) -> String {
-        format!("**{}**{}{what}", self.get(label), self.colon())
     }
 }

@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use model::{Provenance, TraceSink};
+use model::{Provenance, TraceSink, manifest::DIVERGES};
 
 use super::{
     super::testing::{CONTIGUOUS, GEMM, Run, diagnosis, us},
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     analysis::{Confidence, Layer, script::Script},
-    diagnose::{Assessment, DIVERGES, Level, VerdictLayer},
+    diagnose::{Assessment, Level, VerdictLayer},
     i18n::{Lang, Message, Value},
 };
 

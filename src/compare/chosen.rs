@@ -1,0 +1,70 @@
+//! What is compared: on each side one class of steps of one rank, and the two are of one kind.
+
+use model::Trace;
+
+use crate::{
+    analysis::{Analysis, Class, GraphMode, Rank, Step},
+    platform::Stage,
+};
+
+/// The steps of one class on one rank of one capture.
+#[derive(Clone, Copy)]
+pub struct Chosen<'a> {
+    /// The capture.
+    pub trace: &'a Trace,
+    /// What is known of it.
+    pub analysis: &'a Analysis,
+    /// The rank, as an index into the analysis' ranks.
+    pub index: usize,
+    /// The rank.
+    pub rank: &'a Rank,
+    /// The class.
+    pub class: &'a Class,
+}
+
+impl<'a> Chosen<'a> {
+    /// The steps that count.
+    pub fn steps(&self) -> impl Iterator<Item = &'a Step> + use<'a> {
+        self.rank.steady_steps(self.class)
+    }
+}
+
+/// A capture before its steps are chosen.
+pub type Captured<'a> = (&'a Trace, &'a Analysis);
+
+/// The pair of classes to compare: of one stage, decode before all else, the same graph mode where there is one, and of those
+/// the one with the largest share of the time of both. Two batches that are known and differ are other work, unless
+/// `any_batch`, where the same is still preferred. Ranks of one number are taken, the first that both have.
+/// `None` where no stage and batch is on both sides. The answer for the two exchanged is the same pair exchanged.
+pub fn pair<'a>(a: Captured<'a>, b: Captured<'a>, any_batch: bool) -> Option<[Chosen<'a>; 2]> {
+    let ranks = |(_, analysis): Captured<'a>| analysis.ranks.iter().enumerate();
+    let pairs = ranks(a).flat_map(|x| ranks(b).map(move |y| (x, y)));
+    let common = pairs.filter(|((_, x), (_, y))| x.rank == y.rank).min_by_key(|((_, x), _)| x.rank);
+    // Numbers of ranks that do not meet are those of other jobs: the first of each then.
+    let ((i, x), (j, y)) = common.or_else(|| ranks(a).next().zip(ranks(b).next()))?;
+    let (p, q) = classes(x, y, any_batch)?;
+    let side = |(trace, analysis): Captured<'a>, index, rank, class| Chosen { trace, analysis, index, rank, class };
+    Some([side(a, i, x, p), side(b, j, y, q)])
+}
+
+/// The best pair of classes of two ranks.
+fn classes<'a>(a: &'a Rank, b: &'a Rank, any_batch: bool) -> Option<(&'a Class, &'a Class)> {
+    let counted = |rank: &'a Rank| rank.classes.iter().filter(|class| class.steady > 0);
+    let share = |rank: &Rank, class: &Class| {
+        let all: i64 = counted_total(rank);
+        (i128::from(class.total) * 1_000_000 / i128::from(all.max(1))) as i64
+    };
+    let pairs = counted(a).flat_map(|x| counted(b).map(move |y| (x, y))).filter(|(x, y)| x.stage == y.stage);
+    let same = |x: &Class, y: &Class| x.batch.zip(y.batch).is_none_or(|(x, y)| x == y);
+    let pairs = pairs.filter(|(x, y)| any_batch || same(x, y));
+    let rank_of = |(x, y): &(&Class, &Class)| {
+        let graph = x.graph == y.graph && x.graph != GraphMode::Unknown;
+        (x.stage == Stage::Decode, x.batch == y.batch, graph, share(a, x).min(share(b, y)))
+    };
+    // Of equals the first in the order of both sides together: exchanging them does not exchange that.
+    pairs.max_by_key(|pair| (rank_of(pair), std::cmp::Reverse(pair.0.index + pair.1.index)))
+}
+
+fn counted_total(rank: &Rank) -> i64 {
+    rank.classes.iter().map(|class| class.total).fold(0, i64::saturating_add)
+}

@@ -1,0 +1,76 @@
+//! The difference of two captures that may be compared: which steps, how they correspond, where the time between them lies.
+
+use super::{
+    align::Alignment,
+    chosen::{self, Captured},
+    path::Signatures,
+    waterfall::Waterfall,
+};
+use crate::{
+    analysis::{AnchorKind, Class, Confidence, Rank},
+    platform::Stage,
+};
+
+/// The steps that were compared on one side.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compared {
+    /// Rank in its job.
+    pub rank: u32,
+    /// Key of the class.
+    pub class: String,
+    /// Steps of it that count.
+    pub steps: usize,
+    /// What marks them.
+    pub anchor: AnchorKind,
+    /// How sure that is.
+    pub confidence: Confidence,
+    /// Whether host calls were recorded, by which alone idle time is explained.
+    pub has_host: bool,
+    /// Whether probes of its device are at hand.
+    pub has_probes: bool,
+    /// Whether the steps are known to be decode.
+    pub is_decode: bool,
+    /// Layers that the run says its model has.
+    pub layers: Option<usize>,
+}
+
+impl Compared {
+    fn of(side: &chosen::Chosen<'_>) -> Self {
+        let (rank, class): (&Rank, &Class) = (side.rank, side.class);
+        Self {
+            rank: rank.rank,
+            class: class.key.clone(),
+            steps: class.steady,
+            anchor: rank.anchor.kind,
+            confidence: rank.anchor.confidence,
+            has_host: !rank.timeline.calls.is_empty(),
+            has_probes: !side.trace.probes.rows.is_empty(),
+            is_decode: class.stage == Stage::Decode,
+            layers: side.trace.manifest.value("model.layers").and_then(|n| n.parse().ok()),
+        }
+    }
+}
+
+/// Two captures beside each other.
+#[derive(Clone, Debug)]
+pub struct Difference {
+    /// The steps of each side.
+    pub sides: [Compared; 2],
+    /// How their operations correspond.
+    pub alignment: Alignment,
+    /// From the first to the second.
+    pub waterfall: Waterfall,
+    /// Paths and settings.
+    pub signatures: Signatures,
+}
+
+impl Difference {
+    /// Of two captures; `None` where they have no steps of one stage and batch. `per_token` as in [`Waterfall::of`].
+    pub fn of(a: Captured<'_>, b: Captured<'_>, per_token: bool) -> Option<Self> {
+        let sides = chosen::pair(a, b, per_token)?;
+        let alignment = Alignment::of(&sides);
+        let waterfall = Waterfall::of(&sides, &alignment, per_token);
+        let signatures = Signatures::of(&sides, &alignment);
+        Some(Self { sides: sides.map(|side| Compared::of(&side)), alignment, waterfall, signatures })
+    }
+}

@@ -1,0 +1,267 @@
+//! What a difference in one slot and bucket comes from (method §6.4): the same time as a product of measured factors on each
+//! side, and the difference divided among the factors by their logarithms (LMDI), exactly and to the nanosecond.
+
+use model::{Ns, manifest::field};
+
+use super::ceilings::Ceilings;
+use crate::{
+    analysis::Bucket,
+    compare::{
+        chosen::Chosen,
+        contract::rule::{Status, status},
+    },
+};
+
+/// Where a difference comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Cause {
+    /// What the hardware can do: measured ceilings differ.
+    Environment,
+    /// How good the software is: the same path at another efficiency, or fusion that is missing though possible.
+    Maturity,
+    /// Another path: other operations, other events that the device waits for.
+    Mechanism,
+    /// A setting that differs.
+    Configuration,
+    /// No measured factor covers it.
+    Unexplained,
+}
+
+impl Cause {
+    /// All causes in report order.
+    pub const ALL: [Self; 5] =
+        [Self::Environment, Self::Maturity, Self::Mechanism, Self::Configuration, Self::Unexplained];
+
+    /// Key in JSON.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Environment => "environment",
+            Self::Maturity => "maturity",
+            Self::Mechanism => "mechanism",
+            Self::Configuration => "configuration",
+            Self::Unexplained => "unexplained",
+        }
+    }
+}
+
+/// What is known of the pair as a whole.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Setup {
+    /// Ceilings that were measured on both sides.
+    pub ceilings: Ceilings,
+    /// Both ran on one model of device, with the same software as far as both say which.
+    pub same_platform: bool,
+    /// One replays graphs where the other launches, or in another way.
+    pub graphs_differ: bool,
+    /// A setting differs that both sides state.
+    pub settings_differ: bool,
+    /// Only one of the sources counts the way from one operation to the next into the durations of operations.
+    pub gaps_differ: bool,
+}
+
+/// Settings that change how the same work is run. Variables of the environment are not among them: those of two vendors
+/// always differ.
+const SETTINGS: [&str; 8] = [
+    "tuning.knobs",
+    "precision.kv",
+    "caps.max_num_seqs",
+    "caps.max_tokens",
+    "caps.kv_blocks",
+    "caps.graph_sizes",
+    "caps.chunked_prefill",
+    "parallel.tp",
+];
+/// What names the software under a run.
+const SOFTWARE: [&str; 5] =
+    ["software.toolkit", "software.framework", "software.engine", "software.driver", "software.comm_library"];
+/// Share of the measured gaps that are nothing in a source that counts them into the durations (CP-05 asks for the same).
+const FOLDED: f64 = 0.9;
+
+impl Setup {
+    /// That of two sides.
+    pub fn of(sides: &[Chosen<'_>; 2]) -> Self {
+        let values = |key: &str| {
+            let [a, b] = sides;
+            a.trace.manifest.value(key).zip(b.trace.manifest.value(key))
+        };
+        let differs = |key: &str| {
+            let both = field(key).zip(values(key));
+            both.is_some_and(|(field, (a, b))| status(field, Some(a), Some(b)) == Status::Different)
+        };
+        let device = values("hardware.device").is_some_and(|(a, b)| a == b);
+        let known = SOFTWARE.iter().any(|key| values(key).is_some());
+        let [a, b] = sides.map(|side| {
+            let integrity = &side.analysis.integrity;
+            integrity.gaps > 0 && integrity.zero_gaps as f64 >= FOLDED * integrity.gaps as f64
+        });
+        Self {
+            ceilings: Ceilings::of(sides),
+            same_platform: device && known && !SOFTWARE.iter().any(|key| differs(key)),
+            graphs_differ: sides[0].class.graph != sides[1].class.graph || differs("software.graph_mode"),
+            settings_differ: SETTINGS.iter().any(|key| differs(key)),
+            gaps_differ: a != b,
+        }
+    }
+
+    /// What is left once hardware and number are taken out.
+    fn residual(&self, bounded: bool) -> Cause {
+        match () {
+            () if self.same_platform && self.settings_differ => Cause::Configuration,
+            () if self.same_platform => Cause::Unexplained,
+            () if bounded => Cause::Maturity,
+            () => Cause::Unexplained,
+        }
+    }
+
+    /// What another number of operations or events comes from.
+    fn number(&self, bucket: Bucket) -> Cause {
+        let device = matches!(bucket, Bucket::Compute(_) | Bucket::Copy(_));
+        match () {
+            () if self.settings_differ || (self.graphs_differ && !device) => Cause::Configuration,
+            () if self.same_platform || !device => Cause::Mechanism,
+            () => Cause::Maturity,
+        }
+    }
+}
+
+/// The time of one side in one slot and bucket.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Mean {
+    /// Mean, ns: whole nanoseconds of which all means of the side add up to its step.
+    pub ns: Ns,
+    /// The same before that.
+    pub exact: f64,
+    /// Operations, idle stretches or waits per step.
+    pub count: f64,
+}
+
+/// Divides `b.ns - a.ns` among causes; the parts add up to it exactly, and for the two exchanged they are the same negated.
+pub fn split(setup: &Setup, bucket: Bucket, waited: bool, a: Mean, b: Mean) -> Vec<(Cause, Ns)> {
+    let delta = b.ns - a.ns;
+    if delta == 0 {
+        return Vec::new();
+    }
+    if let Some(whole) = undivided(setup, bucket) {
+        return vec![(whole, delta)];
+    }
+    let number = setup.number(bucket);
+    // A wait has the cause of the late rank's work; how often ranks met says nothing of it.
+    if a.exact <= 0.0 || b.exact <= 0.0 {
+        let alone = if waited { setup.residual(false) } else { number };
+        return vec![(alone, delta)];
+    }
+    let mean = logarithmic_mean(a.exact, b.exact);
+    let mut parts = Vec::new();
+    let counted = !waited && a.count > 0.0 && b.count > 0.0;
+    if counted {
+        parts.push((number, mean * (b.count.ln() - a.count.ln())));
+    }
+    let bound = setup.ceilings.bound(bucket);
+    if let Some([of_a, of_b]) = bound.filter(|_| !setup.same_platform) {
+        parts.push((Cause::Environment, mean * (of_b - of_a)));
+    }
+    let mut out: Vec<(Cause, Ns)> = parts.into_iter().map(|(cause, ns)| (cause, ns.round() as Ns)).collect();
+    let rest = delta - out.iter().map(|(_, ns)| ns).sum::<Ns>();
+    out.push((setup.residual(bound.is_some()), rest));
+    merge(out)
+}
+
+/// Buckets that no factor divides.
+fn undivided(setup: &Setup, bucket: Bucket) -> Option<Cause> {
+    match bucket {
+        // Of what the source does not tell nobody can say where it comes from.
+        Bucket::Prof
+        | Bucket::GraphOpaque
+        | Bucket::IdleUndecided
+        | Bucket::Unattributed
+        | Bucket::Unseen
+        | Bucket::CommWait => Some(Cause::Unexplained),
+        Bucket::Dispatch if setup.gaps_differ => Some(Cause::Unexplained),
+        Bucket::Compile | Bucket::Alloc => {
+            Some(if setup.settings_differ { Cause::Configuration } else { Cause::Maturity })
+        }
+        _ => None,
+    }
+}
+
+/// `(b − a) / ln(b / a)`, which goes to `a` where both are equal.
+fn logarithmic_mean(a: f64, b: f64) -> f64 {
+    let (difference, logarithms) = (b - a, b.ln() - a.ln());
+    if logarithms == 0.0 { a } else { difference / logarithms }
+}
+
+/// One entry per cause, none that is nothing.
+fn merge(parts: Vec<(Cause, Ns)>) -> Vec<(Cause, Ns)> {
+    let of = |cause: Cause| (cause, parts.iter().filter(|(c, _)| *c == cause).map(|(_, ns)| ns).sum::<Ns>());
+    Cause::ALL.into_iter().map(of).filter(|(_, ns)| *ns != 0).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::platform::CanonicalOp;
+
+    fn mean(ns: Ns, count: f64) -> Mean {
+        Mean { ns, exact: ns as f64, count }
+    }
+
+    const GEMM: Bucket = Bucket::Compute(CanonicalOp::Gemm);
+
+    fn probed(memory: [f64; 2]) -> Setup {
+        let ceilings = Ceilings { memory: Some(memory.map(f64::ln)), launch: Some([0.0, 0.0]), ..Ceilings::default() };
+        Setup { ceilings, ..Setup::default() }
+    }
+
+    #[test]
+    fn twice_the_time_at_twice_the_ceiling_is_hardware_alone() {
+        let act = Bucket::Compute(CanonicalOp::Act);
+        let split = |setup: &Setup, a, b| split(setup, act, false, mean(a, 1.0), mean(b, 1.0));
+        assert_eq!(split(&probed([1.0, 2.0]), 1_000, 2_000), [(Cause::Environment, 1_000)]);
+        assert_eq!(split(&probed([1.0, 1.0]), 1_000, 2_000), [(Cause::Maturity, 1_000)]);
+        // Hardware that is twice as slow, used twice as well.
+        assert_eq!(split(&probed([1.0, 2.0]), 1_000, 1_000), []);
+        let both = split(&probed([1.0, 2.0]), 1_000, 3_000);
+        assert_eq!(both, [(Cause::Environment, 1_262), (Cause::Maturity, 738)]);
+        assert_eq!(split(&Setup::default(), 1_000, 2_000), [(Cause::Unexplained, 1_000)]);
+    }
+
+    #[test]
+    fn another_number_of_events_is_another_path_unless_a_setting_says_so() {
+        let split = |setup: Setup| split(&setup, Bucket::LaunchApi, false, mean(1_000, 10.0), mean(100, 1.0));
+        assert_eq!(split(Setup::default()), [(Cause::Mechanism, -900)]);
+        assert_eq!(split(Setup { graphs_differ: true, ..Setup::default() }), [(Cause::Configuration, -900)]);
+        let only = super::split(&Setup::default(), GEMM, false, mean(0, 0.0), mean(70, 2.0));
+        assert_eq!(only, [(Cause::Maturity, 70)]);
+    }
+
+    fn exchanged(setup: Setup) -> Setup {
+        let turn = |cost: Option<[f64; 2]>| cost.map(|[a, b]| [b, a]);
+        let c = setup.ceilings;
+        Setup { ceilings: Ceilings { memory: turn(c.memory), launch: turn(c.launch), ..c }, ..setup }
+    }
+
+    proptest! {
+        #[test]
+        fn the_parts_add_up_and_change_their_sign_with_the_sides(
+            a in 0i64..1 << 40, b in 0i64..1 << 40, counts in [0u32..99, 0u32..99], memory in [0.1f64..9.0, 0.1f64..9.0],
+            flags in any::<[bool; 5]>(),
+        ) {
+            let setup = Setup {
+                same_platform: flags[0], graphs_differ: flags[1], settings_differ: flags[2], gaps_differ: flags[3],
+                ..if flags[4] { probed(memory) } else { Setup::default() }
+            };
+            let (a, b) = (mean(a, counts[0].into()), mean(b, counts[1].into()));
+            for bucket in [GEMM, Bucket::LaunchApi, Bucket::Dispatch, Bucket::CommTransfer, Bucket::Alloc] {
+                for waited in [false, true] {
+                    let there = split(&setup, bucket, waited, a, b);
+                    prop_assert_eq!(there.iter().map(|(_, ns)| ns).sum::<Ns>(), b.ns - a.ns);
+                    let negated: Vec<_> = there.into_iter().map(|(cause, ns)| (cause, -ns)).collect();
+                    let back = split(&exchanged(setup), bucket, waited, b, a);
+                    prop_assert_eq!(negated, back);
+                }
+            }
+        }
+    }
+}

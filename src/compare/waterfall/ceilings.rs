@@ -1,0 +1,89 @@
+//! What the two sides' devices can do, as probes measured it on both: the part of a difference that no software can remove.
+//!
+//! Only ratios are used, of the same quantity under the same setting, so that a probe which is a few percent off on every
+//! device is off by nothing here. Data sheets are no ceilings: no kernel reaches them.
+
+use model::{ProbeRun, Setting};
+
+use crate::{
+    analysis::Bucket,
+    compare::chosen::Chosen,
+    platform::{OpClass, Stage},
+};
+
+/// Most rows of a product that memory bounds on every device: the ridges of today's lie above a hundred rows.
+const MEMORY_BOUND_ROWS: u32 = 16;
+
+/// Natural logarithms of what the same work costs at best on each side; `None` where it was not measured on both.
+type Cost = Option<[f64; 2]>;
+
+/// Ceilings that both sides were probed for.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Ceilings {
+    /// Time to read a byte.
+    pub memory: Cost,
+    /// Time of an operation of a matrix product of the run's weights.
+    pub arithmetic: Cost,
+    /// Time that the least work takes to be launched and run.
+    pub launch: Cost,
+    /// Time of an empty node of a replay.
+    pub node: Cost,
+    /// Whether the steps only read their weights and caches once: then memory bounds all they compute.
+    pub streaming: bool,
+    /// Whether both read prompts, whose products arithmetic bounds.
+    pub dense: bool,
+}
+
+impl Ceilings {
+    /// Those of two sides.
+    pub fn of(sides: &[Chosen<'_>; 2]) -> Self {
+        let best = |probe: &str, metric: &str, fits: &dyn Fn(&Chosen<'_>, &Setting) -> bool| -> Cost {
+            let of = |side: &Chosen<'_>| {
+                let run: &ProbeRun = &side.trace.probes;
+                let rows = run.rows.iter().filter(|row| row.probe == probe && row.metric == metric);
+                let rows = rows.filter(|row| fits(side, &row.setting));
+                let costs = rows.filter_map(|row| {
+                    let value = row.statistic()?.median;
+                    let cost = if row.unit.less_is_better() { value } else { 1.0 / value };
+                    (cost.is_finite() && cost > 0.0).then_some(cost.ln())
+                });
+                costs.min_by(f64::total_cmp)
+            };
+            let [a, b] = sides;
+            Some([of(a)?, of(b)?])
+        };
+        let dtype = |side: &Chosen<'_>, setting: &Setting| {
+            let own = side.trace.manifest.value("precision.weights");
+            own.is_some() && setting.get(Setting::DTYPE) == own
+        };
+        let narrow = |side: &Chosen<'_>| side.class.batch.is_some_and(|rows| rows <= MEMORY_BOUND_ROWS);
+        Self {
+            memory: best("read", "bandwidth", &|_, setting| setting.get("in") == Some("memory")),
+            arithmetic: best("gemm", "arithmetic", &dtype),
+            launch: best("launch", "floor", &|_, _| true),
+            node: best("replay", "node", &|_, _| true),
+            streaming: sides.iter().all(|side| side.class.stage == Stage::Decode && narrow(side)),
+            dense: sides.iter().all(|side| side.class.stage == Stage::Prefill),
+        }
+    }
+
+    /// Whether nothing at all was measured on both sides.
+    pub fn is_empty(&self) -> bool {
+        [self.memory, self.arithmetic, self.launch, self.node].iter().all(Option::is_none)
+    }
+
+    /// The ceiling that a bucket is bound by.
+    pub fn bound(&self, bucket: Bucket) -> Cost {
+        match bucket {
+            Bucket::Compute(op) if op.class() == OpClass::Matrix && self.dense => self.arithmetic,
+            // Decode of more rows lies below the ridge of one device and above that of another.
+            Bucket::Compute(op) if op.class() == OpClass::Matrix && !self.streaming => None,
+            // Attention over long sequences is bound by either, and nobody knows by which.
+            Bucket::Compute(op) if op.class() == OpClass::Attention && !self.streaming => None,
+            Bucket::Compute(_) => self.memory,
+            Bucket::LaunchApi | Bucket::LaunchLatency | Bucket::GraphLaunch => self.launch,
+            Bucket::GraphInternal => self.node,
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! From the mean step of one side to that of the other (method §6.3): every nanosecond of both lies in a slot and a bucket,
+//! and what these differ by adds up to the difference of the two, exactly, in integers.
+//!
+//! Waits in collectives stand where they were waited, under what the late rank did meanwhile. Means are taken over the steps
+//! that count, since medians do not add up.
+
+mod account;
+mod apportion;
+mod cause;
+mod ceilings;
+
+use std::collections::BTreeMap;
+
+use model::Ns;
+
+pub use account::{Account, account};
+use apportion::apportion;
+pub use cause::{Cause, Mean, Setup};
+pub use ceilings::Ceilings;
+
+use super::{
+    align::{Alignment, Coverage, Part},
+    chosen::Chosen,
+};
+use crate::analysis::Layer;
+
+/// What a mean is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Basis {
+    /// A step; both sides decode as many sequences in one, or one of them does not say how many.
+    Step,
+    /// A token of a sequence, where the sides decode different numbers of sequences in a step.
+    Token,
+}
+
+/// One slot and bucket on both sides.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// Slot, as an index into [`Alignment::slots`].
+    pub slot: u32,
+    /// Bucket such as `compute.gemm`.
+    pub bucket: String,
+    /// Layer of the bucket.
+    pub layer: Layer,
+    /// Whether it is a wait in a collective, and the bucket what the late rank did meanwhile.
+    pub waited: bool,
+    /// Mean of the first side.
+    pub a: Mean,
+    /// Mean of the second.
+    pub b: Mean,
+    /// What the difference comes from; adds up to it.
+    pub causes: Vec<(Cause, Ns)>,
+}
+
+impl Row {
+    /// How much more the second side takes, ns.
+    pub fn delta(&self) -> Ns {
+        self.b.ns - self.a.ns
+    }
+}
+
+/// A kernel of a slot.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kernel {
+    /// Its name.
+    pub name: String,
+    /// How many per step.
+    pub count: f64,
+    /// Exclusive time, ns per step.
+    pub ns: f64,
+}
+
+/// The difference of two sides.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Waterfall {
+    /// What the means are over.
+    pub basis: Basis,
+    /// Mean of the first side, ns.
+    pub from: Ns,
+    /// Mean of the second side, ns.
+    pub to: Ns,
+    /// Steps that count on each side.
+    pub steps: [usize; 2],
+    /// Slots and buckets; the sides' means add up to `from` and `to`.
+    pub rows: Vec<Row>,
+    /// Parts of the step, the layers of the model one by one, with the means of both sides; they add up to the same.
+    pub parts: Vec<(Part, Option<u32>, [Ns; 2])>,
+    /// How much of the device time has a slot.
+    pub coverage: [Coverage; 2],
+    /// Kernels of each side by slot, the longest first.
+    pub kernels: [BTreeMap<u32, Vec<Kernel>>; 2],
+    /// What the causes rest on.
+    pub setup: Setup,
+}
+
+impl Waterfall {
+    /// Of two sides that are aligned. `per_token` divides by the sequences of a step where both sides say how many and these
+    /// differ.
+    pub fn of(sides: &[Chosen<'_>; 2], alignment: &Alignment, per_token: bool) -> Self {
+        let accounts = [0, 1].map(|n| account(&sides[n], n, alignment));
+        let batch = sides.map(|side| side.class.batch.filter(|n| *n > 0));
+        let uneven = per_token && batch.iter().all(Option::is_some) && batch[0] != batch[1];
+        let divisor = |n: usize| {
+            let work = if uneven { batch[n].unwrap_or(1) } else { 1 };
+            (accounts[n].steps.max(1) as u64).saturating_mul(work.into())
+        };
+        let divisors = [divisor(0), divisor(1)];
+        let setup = Setup::of(sides);
+        let rows = rows(sides, &accounts, divisors, &setup);
+        let sum = |pick: fn(&Row) -> Ns| rows.iter().map(pick).sum();
+        Self {
+            basis: if uneven { Basis::Token } else { Basis::Step },
+            from: sum(|row| row.a.ns),
+            to: sum(|row| row.b.ns),
+            steps: [accounts[0].steps, accounts[1].steps],
+            parts: parts(&accounts, divisors),
+            coverage: [accounts[0].coverage, accounts[1].coverage],
+            kernels: [0, 1].map(|n| kernels(&sides[n], &accounts[n], divisors[n])),
+            rows,
+            setup,
+        }
+    }
+
+    /// How much more the second side takes, ns.
+    pub fn delta(&self) -> Ns {
+        self.to - self.from
+    }
+
+    /// ns of each side by layer of the stack, waits with what caused them, in the order of [`Layer::ALL`].
+    pub fn ladder(&self) -> [(Layer, [Ns; 2]); 4] {
+        Layer::ALL.map(|layer| {
+            let own = || self.rows.iter().filter(|row| row.layer == layer);
+            (layer, [own().map(|row| row.a.ns).sum(), own().map(|row| row.b.ns).sum()])
+        })
+    }
+
+    /// The difference by cause, in the order of [`Cause::ALL`]; adds up to it.
+    pub fn causes(&self) -> [(Cause, Ns); 5] {
+        Cause::ALL.map(|cause| {
+            let parts = self.rows.iter().flat_map(|row| &row.causes).filter(|(c, _)| *c == cause);
+            (cause, parts.map(|(_, ns)| ns).sum())
+        })
+    }
+}
+
+/// The rows of both sides in the order of slots.
+fn rows(sides: &[Chosen<'_>; 2], accounts: &[Account; 2], divisors: [u64; 2], setup: &Setup) -> Vec<Row> {
+    // Labels of host work are numbered by each analysis for itself, so sides meet under names.
+    let mut found: BTreeMap<(u32, String, bool), (crate::analysis::Bucket, [Mean; 2])> = BTreeMap::new();
+    for (n, (account, divisor)) in accounts.iter().zip(divisors).enumerate() {
+        let labels = &sides[n].analysis.host_labels;
+        let mut named: BTreeMap<(u32, String, bool), (crate::analysis::Bucket, account::Amount)> = BTreeMap::new();
+        for (key, amount) in &account.cells {
+            let name = (key.slot, key.bucket.name(labels), key.waited);
+            let (_, sum) = named.entry(name).or_insert((key.bucket, account::Amount::default()));
+            *sum = account::Amount { ns: sum.ns + amount.ns, count: sum.count + amount.count };
+        }
+        let values: Vec<Ns> = named.values().map(|(_, amount)| amount.ns).collect();
+        for ((name, (bucket, amount)), ns) in named.into_iter().zip(apportion(&values, divisor)) {
+            let by = divisor as f64;
+            let mean = Mean { ns, exact: amount.ns as f64 / by, count: amount.count as f64 / by };
+            found.entry(name).or_insert((bucket, [Mean::default(); 2])).1[n] = mean;
+        }
+    }
+    found
+        .into_iter()
+        .map(|((slot, name, waited), (bucket, [a, b]))| {
+            let causes = cause::split(setup, bucket, waited, a, b);
+            Row { slot, bucket: name, layer: bucket.layer(), waited, a, b, causes }
+        })
+        .collect()
+}
+
+fn parts(accounts: &[Account; 2], divisors: [u64; 2]) -> Vec<(Part, Option<u32>, [Ns; 2])> {
+    let mut found: BTreeMap<(Part, Option<u32>), [Ns; 2]> = BTreeMap::new();
+    for (n, (account, divisor)) in accounts.iter().zip(divisors).enumerate() {
+        let values: Vec<Ns> = account.layers.values().copied().collect();
+        for (key, ns) in account.layers.keys().zip(apportion(&values, divisor)) {
+            found.entry(*key).or_default()[n] = ns;
+        }
+    }
+    found.into_iter().map(|((part, layer), both)| (part, layer, both)).collect()
+}
+
+fn kernels(side: &Chosen<'_>, account: &Account, divisor: u64) -> BTreeMap<u32, Vec<Kernel>> {
+    let mut found: BTreeMap<u32, Vec<Kernel>> = BTreeMap::new();
+    let by = divisor as f64;
+    for ((slot, name), amount) in &account.kernels {
+        found.entry(*slot).or_default().push(Kernel {
+            name: side.trace.strings.get(*name).to_owned(),
+            count: amount.count as f64 / by,
+            ns: amount.ns as f64 / by,
+        });
+    }
+    for list in found.values_mut() {
+        list.sort_by(|a, b| b.ns.total_cmp(&a.ns).then_with(|| a.name.cmp(&b.name)));
+    }
+    found
+}
