@@ -14,11 +14,13 @@ pub enum Scope {
     List,
     /// In the timeline.
     Timeline,
+    /// In the dashboard.
+    Live,
 }
 
 impl Scope {
     /// All scopes in the order of the help.
-    pub const ALL: [Self; 4] = [Self::Global, Self::Move, Self::List, Self::Timeline];
+    pub const ALL: [Self; 5] = [Self::Global, Self::Move, Self::List, Self::Timeline, Self::Live];
 
     /// Name of its table in a keymap.
     pub fn id(self) -> &'static str {
@@ -27,6 +29,7 @@ impl Scope {
             Self::Move => "move",
             Self::List => "list",
             Self::Timeline => "timeline",
+            Self::Live => "live",
         }
     }
 
@@ -37,6 +40,7 @@ impl Scope {
             Self::Move => Text::new("movement", "移动"),
             Self::List => Text::new("lists and tables", "列表与表格"),
             Self::Timeline => Text::new("timeline", "时间线"),
+            Self::Live => Text::new("dashboard of what runs", "实时仪表盘"),
         }
     }
 
@@ -100,6 +104,7 @@ actions! {
     NextRank "next_rank" Global "next rank" "下一 rank";
     PreviousRank "previous_rank" Global "previous rank" "上一 rank";
     Copy "copy" Global "copy to clipboard" "复制到剪贴板";
+    Export "export" Global "write what is seen to files" "将所见写入文件";
     CycleTheme "cycle_theme" Global "next theme" "切换主题";
     ToggleMouse "toggle_mouse" Global "mouse on or off" "开关鼠标";
     Redraw "redraw" Global "redraw the screen" "重绘屏幕";
@@ -136,6 +141,15 @@ actions! {
     PreviousGroup "previous_group" Timeline "previous group of lanes" "上一泳道组";
     Expand "expand" Timeline "show or hide nested lanes" "展开或折叠嵌套泳道";
     Mark "mark" Timeline "set a mark to measure from" "设置测量标记";
+    Bookmark "bookmark" Timeline "set or remove a bookmark" "设置或移除书签";
+    NextBookmark "next_bookmark" Timeline "next bookmark" "下一书签";
+    PreviousBookmark "previous_bookmark" Timeline "previous bookmark" "上一书签";
+    Freeze "freeze" Live "freeze or go on" "冻结或继续";
+    OlderStep "older_step" Live "step before" "前一步";
+    NewerStep "newer_step" Live "step after" "后一步";
+    OldestStep "oldest_step" Live "oldest step" "最早的步";
+    NewestStep "newest_step" Live "newest step, and go on" "最新的步并继续";
+    OpenCapture "open_capture" Live "open the capture" "打开采集";
 }
 
 impl Action {

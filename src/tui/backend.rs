@@ -65,7 +65,7 @@ impl Backend for Output {
     }
 
     fn size(&self) -> io::Result<Size> {
-        self.inner.size()
+        Ok(seen(self.inner.size()?, |name| std::env::var(name).ok()?.parse().ok()))
     }
 
     fn window_size(&mut self) -> io::Result<WindowSize> {
@@ -74,5 +74,28 @@ impl Backend for Output {
 
     fn flush(&mut self) -> io::Result<()> {
         Backend::flush(&mut self.inner)
+    }
+}
+
+/// The size of a terminal that says it has none, as some lines and containers do: what COLUMNS and LINES say, else 80×24.
+fn seen(size: Size, variable: impl Fn(&str) -> Option<u16>) -> Size {
+    if size.width > 0 && size.height > 0 {
+        return size;
+    }
+    let said = |name, usual| variable(name).filter(|cells| *cells > 0).unwrap_or(usual);
+    Size::new(said("COLUMNS", 80), said("LINES", 24))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_without_a_size_has_the_one_that_the_environment_says() {
+        let none = |_: &str| None;
+        assert_eq!(seen(Size::new(0, 0), none), Size::new(80, 24));
+        assert_eq!(seen(Size::new(3, 1), |_| Some(9)), Size::new(3, 1));
+        assert_eq!(seen(Size::new(0, 5), |name| (name == "COLUMNS").then_some(132)), Size::new(132, 24));
+        assert_eq!(seen(Size::new(0, 0), |_| Some(0)), Size::new(80, 24));
     }
 }

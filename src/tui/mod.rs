@@ -1,5 +1,5 @@
-//! The terminal interface on captures: what `strato view` shows. It reads the same report as `strato diagnose` prints, and the
-//! analysis where a report has no room; it reads no file and no database.
+//! The terminal interface: captures as `strato view` shows them, and what runs as `strato run` and `strato top` do. It reads the
+//! same report as `strato diagnose` prints, and the analysis where a report has no room; it reads no file and no database.
 //!
 //! | module | owns |
 //! | --- | --- |
@@ -11,19 +11,30 @@
 //! | [`popup`] | help, palette and search, made from the actions |
 //! | [`widget`] | parts of several views |
 //! | [`text`], [`glyph`], [`theme`] | what a cell may hold and how it looks |
-//! | [`app`] | the interface without a terminal |
+//! | [`face`] | what fills the screen, and what it can be asked |
+//! | [`chrome`] | what surrounds it: keys, help, palette, messages |
+//! | [`app`] | captures |
+//! | [`live`] | what runs: a dashboard of plain values that a source gives |
+//! | [`job`], [`opening`] | work in the background, and how far it is |
+//! | [`export`] | what is seen, as files |
 //! | `backend`, [`terminal`], [`clipboard`] | the terminal, written to, taken and given back |
 //! | [`run`](mod@run) | from events to frames |
 
 pub mod action;
 pub mod app;
 mod backend;
+pub mod chrome;
 pub mod clipboard;
+pub mod export;
+pub mod face;
 pub mod glyph;
+pub mod job;
 pub mod key;
 pub mod keymap;
 pub mod lane;
+pub mod live;
 pub mod opened;
+pub mod opening;
 pub mod popup;
 pub mod run;
 pub mod terminal;
@@ -33,6 +44,9 @@ pub mod view;
 pub mod widget;
 
 pub use app::{App, Settings};
+pub use face::Face;
+pub use job::Job;
 pub use keymap::Keymap;
 pub use opened::Opened;
-pub use run::run;
+pub use opening::Opening;
+pub use run::{Left, Session};

@@ -115,6 +115,16 @@ impl Popup {
         }
     }
 
+    /// Takes a turn of the wheel.
+    pub fn turn(&mut self, up: bool) {
+        let action = if up { Action::Up } else { Action::Down };
+        match self {
+            Self::Help(rows) => (0..3).for_each(|_| rows.scroll(action, usize::MAX / 2)),
+            Self::Palette { typed, rows } => (0..3).for_each(|_| rows.act(action, matching(typed).len())),
+            Self::Search(_) => {}
+        }
+    }
+
     /// Draws it over a view, and says which lines stand for which actions.
     pub fn draw(&mut self, look: &Look<'_>, area: Rect, buf: &mut Buffer) -> Vec<(Rect, Action)> {
         match self {

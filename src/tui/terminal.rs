@@ -173,6 +173,11 @@ impl Signals {
         self.ends.iter().find(|(_, flag)| flag.load(Ordering::SeqCst)).map(|(signal, _)| *signal)
     }
 
+    /// Forgets the signals that came so far, so that [`Signals::end`] tells of a later one.
+    pub fn forget(&self) {
+        self.ends.iter().for_each(|(_, flag)| flag.store(false, Ordering::SeqCst));
+    }
+
     /// Whether the program was asked to stop.
     pub fn stop(&self) -> bool {
         self.stop.swap(false, Ordering::SeqCst)

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use ratatui::{buffer::Buffer, style::Style};
+use ratatui::{buffer::Buffer, layout::Rect, style::Style};
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
@@ -102,11 +102,28 @@ pub fn fill(buf: &mut Buffer, (x, y): (u16, u16), count: u16, symbol: &str, styl
     }
 }
 
+/// The rows of an area as text; a wide character covers the cell after it.
+pub fn rows(buf: &Buffer, area: Rect) -> Vec<String> {
+    let row = |y: u16| {
+        let (mut line, mut covered) = (String::new(), 0);
+        for x in area.left()..area.right() {
+            let symbol = buf.cell((x, y)).map_or(" ", |cell| cell.symbol());
+            if covered > 0 {
+                covered -= 1;
+                continue;
+            }
+            covered = width(symbol).saturating_sub(1);
+            line.push_str(symbol);
+        }
+        line.truncate(line.trim_end().len());
+        line
+    };
+    (area.top()..area.bottom()).map(row).collect()
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use ratatui::layout::Rect;
-
     use super::*;
 
     #[test]

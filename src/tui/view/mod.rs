@@ -11,6 +11,8 @@ mod ranks;
 mod steps;
 pub mod timeline;
 
+pub use overview::initial;
+
 use model::{SliceId, Span};
 use ratatui::{buffer::Buffer, layout::Rect};
 
@@ -108,6 +110,11 @@ pub trait View {
 
     /// Draws it.
     fn draw(&mut self, scene: &Scene<'_>, area: Rect, buf: &mut Buffer);
+
+    /// What it shows in other forms than the text of the screen: extension and content of a file each.
+    fn export(&self, _scene: &Scene<'_>) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
 
     /// Moves to a place; only the timeline has places.
     fn show(&mut self, _place: Place, _scene: &Scene<'_>) {}

@@ -8,6 +8,7 @@ use crate::{
     report::{kernel_name, table::Align, units, work::Work},
     tui::{
         action::{Action, Scope},
+        export::csv,
         text,
         theme::Role,
         widget::{
@@ -128,6 +129,17 @@ impl View for Operators {
             _ => {}
         }
         Effect::None
+    }
+
+    fn export(&self, scene: &Scene<'_>) -> Vec<(&'static str, String)> {
+        let steps = scene.part().and_then(|part| part.main_class()).map_or(0, |class| class.used);
+        let head = ["name", "operator", "busy_ns", "count", "idle_before_ns", "steps"].map(str::to_owned).to_vec();
+        let row = |work: &Work| {
+            let numbers = [work.busy.to_string(), work.count.to_string(), work.idle.to_string(), steps.to_string()];
+            [clean(&work.name), work.op.to_owned()].into_iter().chain(numbers).collect()
+        };
+        let rows = self.works(scene).into_iter().map(row);
+        vec![("csv", csv(std::iter::once(head).chain(rows)))]
     }
 
     fn draw(&mut self, scene: &Scene<'_>, area: Rect, buf: &mut Buffer) {

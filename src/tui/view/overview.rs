@@ -70,7 +70,7 @@ fn layers(scene: &Scene<'_>, class: &ClassPart, width: usize) -> Vec<Line> {
 }
 
 /// The letter that stands for a layer where there is no colour.
-pub(super) fn initial(layer: Layer) -> char {
+pub fn initial(layer: Layer) -> char {
     match layer {
         Layer::Operator => 'O',
         Layer::Runtime => 'R',

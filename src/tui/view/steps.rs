@@ -10,6 +10,7 @@ use crate::{
     report::{markdown::words, table::Align, units},
     tui::{
         action::{Action, Scope},
+        export::csv,
         glyph,
         lane::{CounterIndex, Kind},
         text,
@@ -142,6 +143,20 @@ impl View for Steps {
             _ => {}
         }
         Effect::None
+    }
+
+    fn export(&self, scene: &Scene<'_>) -> Vec<(&'static str, String)> {
+        let Some(rank) = scene.rank() else { return Vec::new() };
+        let mut head = vec!["step".to_owned(), "class".to_owned(), "start_ns".to_owned(), "ns".to_owned()];
+        head.extend(Layer::ALL.map(|layer| format!("{}_ns", layer.key())));
+        let row = |step: &Step| {
+            let class = rank.classes.get(step.class).map_or(String::new(), |class| clean(&class.key));
+            let mut row =
+                vec![step.index.to_string(), class, step.window.start.to_string(), step.window.len().to_string()];
+            row.extend(layers(step).map(|ns| ns.to_string()));
+            row
+        };
+        vec![("csv", csv(std::iter::once(head).chain(rank.steps.iter().map(row))))]
     }
 
     fn draw(&mut self, scene: &Scene<'_>, area: Rect, buf: &mut Buffer) {

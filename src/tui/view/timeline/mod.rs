@@ -38,6 +38,8 @@ pub struct Timeline {
     /// Tracks whose nested lanes are all shown.
     open: FxHashSet<TrackId>,
     marks: Vec<Ns>,
+    /// Places to come back to: the lane and the time of the cursor, in the order of time.
+    bookmarks: Vec<(Ns, usize)>,
     top: usize,
     /// Where the lanes were drawn, without their labels, and what each row was.
     plot: Rect,
@@ -179,6 +181,29 @@ impl Timeline {
         self.marks.push(self.cursor);
     }
 
+    /// Keeps the place of the cursor, or forgets it.
+    fn bookmark(&mut self) {
+        match self.bookmarks.binary_search(&(self.cursor, self.lane)) {
+            Ok(at) => drop(self.bookmarks.remove(at)),
+            Err(at) => self.bookmarks.insert(at, (self.cursor, self.lane)),
+        }
+    }
+
+    /// Goes to the bookmark after the cursor or before it, and round.
+    fn go_to_bookmark(&mut self, scene: &Scene<'_>, forward: bool) {
+        let here = (self.cursor, self.lane);
+        let found = if forward {
+            self.bookmarks.iter().find(|place| **place > here).or(self.bookmarks.first())
+        } else {
+            self.bookmarks.iter().rev().find(|place| **place < here).or(self.bookmarks.last())
+        };
+        if let Some((t, lane)) = found.copied() {
+            self.cursor = t;
+            self.window(scene).reveal(t);
+            self.enter(scene, lane);
+        }
+    }
+
     fn pan(&mut self, scene: &Scene<'_>, parts: (i64, i64)) {
         let window = self.window(scene);
         window.pan(parts.0, parts.1);
@@ -214,7 +239,10 @@ impl View for Timeline {
             }
             actions.push(Copy);
         }
-        actions.extend([ZoomAll, Mark, NextGap, PreviousGap, NextStep, PreviousStep]);
+        actions.extend([ZoomAll, Mark, NextGap, PreviousGap, NextStep, PreviousStep, Bookmark]);
+        if !self.bookmarks.is_empty() {
+            actions.extend([NextBookmark, PreviousBookmark]);
+        }
         if let Some(Of::Track(track, _)) = of
             && scene.look.lanes.depths(track) > rows::COLLAPSED
         {
@@ -263,6 +291,10 @@ impl View for Timeline {
             Action::NextGap | Action::PreviousGap => return self.seek_gap(scene, action == Action::NextGap),
             Action::Follow => return self.follow(scene),
             Action::Mark => self.mark(),
+            Action::Bookmark => self.bookmark(),
+            Action::NextBookmark | Action::PreviousBookmark => {
+                self.go_to_bookmark(scene, action == Action::NextBookmark);
+            }
             Action::Expand => {
                 if let Some(Of::Track(track, depth)) = self.lane(scene).map(|lane| lane.of)
                     && !self.open.insert(track)

@@ -114,6 +114,11 @@ impl Timeline {
                 text::put(buf, (area.x + column, area.y), &label, most, dim);
             }
         }
+        for (t, _) in &self.bookmarks {
+            if let Some(column) = window.column(*t, area.width) {
+                text::put(buf, (area.x + column, area.y), "*", 1, scene.theme.style(Role::Warn));
+            }
+        }
         for (mark, name) in self.marks.iter().zip(["A", "B"]) {
             if let Some(column) = window.column(*mark, area.width) {
                 text::put(buf, (area.x + column, area.y), name, 1, scene.theme.style(Role::Match));

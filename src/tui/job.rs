@@ -1,0 +1,136 @@
+//! Work on a thread of its own, with how far it is. Whoever watches never waits for it, and can call it off.
+
+use std::{
+    any::Any,
+    io, panic,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    thread::JoinHandle,
+};
+
+/// How far a job is.
+#[derive(Debug, Default)]
+pub struct Progress {
+    doing: Mutex<String>,
+    done: AtomicU64,
+    total: AtomicU64,
+    cancelled: AtomicBool,
+}
+
+/// What a job unwinds with when it was called off.
+struct Cancelled;
+
+impl Progress {
+    /// Says what is being done now.
+    pub fn doing(&self, what: &str) {
+        what.clone_into(&mut self.doing.lock().unwrap_or_else(PoisonError::into_inner));
+        self.at(0, 0);
+    }
+
+    /// Says how much is done of how much; a total of 0 is unknown. A job that was called off ends here: importers ask deep
+    /// inside their loops and have no other way out, so it unwinds, which reaches nobody but the thread of the job.
+    pub fn at(&self, done: u64, total: u64) {
+        self.done.store(done, Ordering::Relaxed);
+        self.total.store(total, Ordering::Relaxed);
+        if self.cancelled.load(Ordering::Relaxed) {
+            panic::resume_unwind(Box::new(Cancelled));
+        }
+    }
+
+    /// What is being done, and how much of how much.
+    pub fn look(&self) -> (String, u64, u64) {
+        let doing = self.doing.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        (doing, self.done.load(Ordering::Relaxed), self.total.load(Ordering::Relaxed))
+    }
+}
+
+/// Work under way.
+#[derive(Debug)]
+pub struct Job<T> {
+    progress: Arc<Progress>,
+    thread: JoinHandle<T>,
+}
+
+/// Why a job gave nothing.
+#[derive(Debug)]
+pub enum Broken {
+    /// It was called off.
+    Cancelled,
+    /// It panicked, with this.
+    Panicked(Box<dyn Any + Send>),
+}
+
+impl<T: Send + 'static> Job<T> {
+    /// Begins the work.
+    ///
+    /// # Errors
+    /// When the system gives no more threads.
+    pub fn start(work: impl FnOnce(&Arc<Progress>) -> T + Send + 'static) -> io::Result<Self> {
+        let progress = Arc::new(Progress::default());
+        let own = Arc::clone(&progress);
+        let thread = std::thread::Builder::new().name("job".to_owned()).spawn(move || work(&own))?;
+        Ok(Self { progress, thread })
+    }
+
+    /// How far it is.
+    pub fn progress(&self) -> &Progress {
+        &self.progress
+    }
+
+    /// Whether it is over.
+    pub fn is_over(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// Calls it off; it ends when it next says how far it is.
+    pub fn cancel(&self) {
+        self.progress.cancelled.store(true, Ordering::Relaxed);
+    }
+
+    /// What it gave; waits for it.
+    ///
+    /// # Errors
+    /// When it was called off before it was over, or panicked.
+    pub fn finish(self) -> Result<T, Broken> {
+        self.thread.join().map_err(|why| if why.is::<Cancelled>() { Broken::Cancelled } else { Broken::Panicked(why) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    #[test]
+    fn a_job_that_is_called_off_ends_where_it_says_how_far_it_is() {
+        let job = Job::start(|progress| {
+            for done in 0.. {
+                progress.at(done, u64::MAX);
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        })
+        .unwrap();
+        let began = Instant::now();
+        while job.progress().look().1 < 3 {
+            assert!(began.elapsed() < Duration::from_secs(20));
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        job.cancel();
+        assert!(matches!(job.finish(), Err(Broken::Cancelled)));
+    }
+
+    #[test]
+    fn a_job_gives_what_it_made_or_why_not() {
+        let job = Job::start(|progress| {
+            progress.doing("adding");
+            40 + 2
+        });
+        assert_eq!(job.unwrap().finish().unwrap(), 42);
+        let broken = Job::start(|_| -> u8 { std::panic::resume_unwind(Box::new("lost")) }).unwrap().finish();
+        assert!(matches!(broken, Err(Broken::Panicked(why)) if why.is::<&str>()));
+    }
+}

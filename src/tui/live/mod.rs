@@ -1,0 +1,24 @@
+//! The dashboard of what runs: plain values that a [`Source`] gives, kept for a while, and panels that show them as they are
+//! now or as they were at an earlier step. It knows no engine and no collector.
+//!
+//! | module | owns |
+//! | --- | --- |
+//! | [`model`] | the values |
+//! | [`state`] | what is kept of them |
+//! | [`moment`] | what was known at one moment: the newest, or one gone back to |
+//! | [`dashboard`] | keys, freezing, and where the panels lie |
+//! | `panel` | one file per panel |
+//! | `spark` | curves with gaps |
+//! | `words` | what counters are called and how their values are written |
+
+pub mod dashboard;
+pub mod model;
+pub mod moment;
+mod panel;
+mod spark;
+pub mod state;
+mod words;
+
+pub use dashboard::Dashboard;
+pub use model::{Event, Fact, Gauge, Group, Op, Phase, Run, Source, Step, Update, What};
+pub use words::{label, value};

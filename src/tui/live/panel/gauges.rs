@@ -1,0 +1,76 @@
+//! Counters: of the server, the devices, the machine, this process, and what watching costs. A counter that gives nothing is
+//! there with its reason.
+
+use model::Reading;
+
+use super::{Scene, cell};
+use crate::{
+    i18n::Text,
+    tui::{
+        lane::Kind,
+        live::{model::Group, spark, state::Series, words},
+        text,
+        theme::Role,
+        widget::prose::{Line, piece},
+    },
+};
+
+const LABEL: usize = 20;
+const VALUE: usize = 12;
+
+/// A line for each counter under the name of its group.
+pub fn gauges(scene: &Scene<'_>, width: usize) -> Vec<Line> {
+    let mut out = Vec::new();
+    let mut group = None;
+    for (of, name, series) in scene.moment.gauges() {
+        if group != Some(of) {
+            group = Some(of);
+            out.push(vec![piece(text::fit(&title(scene, of), width).into_owned(), Role::Title)]);
+        }
+        out.push(gauge(scene, name, series, width));
+    }
+    out
+}
+
+fn title(scene: &Scene<'_>, group: &Group) -> String {
+    let of = |text: Text, name: &str| format!("{} {}", scene.get(text), text::safe(name));
+    match group {
+        Group::Server(name) => of(Text::new("Server", "服务"), name),
+        Group::Device(name) => of(Text::new("Device", "设备"), name),
+        Group::Host => scene.get(Text::new("Machine", "主机")).to_owned(),
+        Group::Process => scene.get(Text::new("This process", "本进程")).to_owned(),
+        Group::Watching => scene.get(Text::new("What watching costs, of one core", "观测开销（占单核）")).to_owned(),
+    }
+}
+
+fn gauge(scene: &Scene<'_>, name: &str, series: &Series, width: usize) -> Line {
+    let label = words::label(name).map_or_else(|| text::safe(name), |text| scene.get(text).to_owned());
+    let mut line = vec![piece(cell(&label, LABEL.min(width), false), Role::Dim)];
+    let room = width.saturating_sub(LABEL);
+    match series.value(scene.moment.at) {
+        Reading::Value(value) => {
+            let value = words::value(value, name, &series.unit);
+            line.push(piece(cell(&value, VALUE.min(room), true), Role::Text));
+            let rest = room.saturating_sub(VALUE + 1);
+            if rest > 3 && !is_constant(series, scene.moment.at) {
+                line.push(piece(" ", Role::Text));
+                // The newest values are enough for the room there is.
+                let mut values: Vec<Option<f64>> =
+                    series.until(scene.moment.at).rev().take(rest).map(|(_, value)| *value).collect();
+                values.reverse();
+                line.extend(spark::curve(&values, rest, 1, Role::Kind(Kind::Device)).into_iter().flatten());
+            }
+        }
+        Reading::Unavailable(reason) => {
+            line.push(piece(text::fit(&format!("– {}", text::safe(&reason)), room).into_owned(), Role::Dim));
+        }
+    }
+    line
+}
+
+/// Whether there is nothing to see in its curve.
+fn is_constant(series: &Series, at: i64) -> bool {
+    let mut values = series.until(at).map(|(_, value)| *value);
+    let first = values.next();
+    values.all(|value| Some(value) == first)
+}

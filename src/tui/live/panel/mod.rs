@@ -1,0 +1,78 @@
+//! Panels of the dashboard: each makes lines of a width from a moment, and nothing else.
+
+mod events;
+mod gauges;
+mod layers;
+mod operators;
+mod ranks;
+mod speed;
+mod workload;
+
+pub use events::events;
+pub use gauges::gauges;
+pub use layers::layers;
+pub use operators::operators;
+pub use ranks::ranks;
+pub use speed::speed;
+pub use workload::workload;
+
+use super::moment::Moment;
+use crate::{
+    analysis::Layer,
+    i18n::{Lang, Text},
+    tui::{
+        glyph,
+        lane::Kind,
+        text,
+        theme::{Role, Theme},
+        view::initial,
+        widget::prose::{Line, Piece, piece},
+    },
+};
+
+/// What a panel is made from.
+#[derive(Clone, Copy)]
+pub struct Scene<'a> {
+    /// What is known.
+    pub moment: Moment<'a>,
+    /// Colours.
+    pub theme: &'a Theme,
+    /// Language.
+    pub lang: Lang,
+}
+
+impl Scene<'_> {
+    fn get(&self, text: Text) -> &'static str {
+        text.get(self.lang)
+    }
+
+    fn title(&self, text: Text) -> Piece {
+        piece(self.get(text), Role::Title)
+    }
+
+    /// A bar of `width` cells in which each layer has its share of `whole`.
+    fn bar(&self, layers: [i64; 4], whole: i64, width: usize) -> Line {
+        let (mut sum, mut drawn) = (0, 0);
+        let mut line = Line::new();
+        for (layer, ns) in Layer::ALL.into_iter().zip(layers) {
+            sum += ns;
+            // Ends are rounded, not lengths, so that the bar has its whole width.
+            let end = (i128::from(sum) * width as i128 / i128::from(whole.max(1))).clamp(0, width as i128) as usize;
+            line.push(piece(self.mark(layer).repeat(end.saturating_sub(drawn)), Role::Kind(Kind::of_layer(layer))));
+            drawn = drawn.max(end);
+        }
+        line
+    }
+
+    /// What a layer is drawn with.
+    fn mark(&self, layer: Layer) -> String {
+        if self.theme.is_mono() { initial(layer).to_string() } else { glyph::SOLID.to_owned() }
+    }
+}
+
+/// `text` in exactly `width` cells, at their left or right.
+fn cell(shown: &str, width: usize, right: bool) -> String {
+    let shown = text::fit(shown, width);
+    let pad = " ".repeat(width.saturating_sub(text::width(&shown)));
+    if right { pad + &shown } else { format!("{shown}{pad}") }
+}
