@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`analysis`] | pure functions from columns to steps, buckets and gaps |
 //! | [`cli`] | the command line, one file per subcommand |
+//! | [`compare`] | two captures side by side: whether they may be compared, and what differs |
 //! | [`diagnose`] | rules, findings, verdict |
 //! | [`i18n`] | text in the languages of the reports |
 //! | [`platform`] | knowledge of platforms as data |
@@ -12,6 +13,7 @@
 
 pub mod analysis;
 pub mod cli;
+pub mod compare;
 pub mod diagnose;
 pub mod i18n;
 pub mod platform;

@@ -224,6 +224,30 @@ fn numbers_held_against_single_precision_are_evidence_of_the_first_level() {
 }
 
 #[test]
+fn repeats_are_launches_that_a_comparison_takes() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = strato(&[TINY, &["-o", "run.strato", "--repeats", "2"]].concat(), directory.path());
+    let said = String::from_utf8(run.stdout).unwrap();
+    assert!(run.status.success() && said.ends_with("launches run.1.strato,run.2.strato\n"), "{said}");
+    assert!(!directory.path().join("run.strato").exists());
+    for launch in ["run.1.strato", "run.2.strato"] {
+        let shown = json(&strato(&["manifest", "show", launch, "--format", "json"], directory.path()));
+        let fields = shown["captures"][0]["fields"].as_array().unwrap();
+        let repeats = fields.iter().find(|field| field["field"] == "measurement.repeats").unwrap();
+        assert_eq!((repeats["value"].as_str(), repeats["provenance"].as_str()), (Some("2"), Some("observed")));
+    }
+    let compared = strato(
+        &["diff", "run.1.strato,run.2.strato", "run.2.strato,run.1.strato,run.1.strato", "--format", "json"],
+        directory.path(),
+    );
+    let errors = String::from_utf8(compared.stderr.clone()).unwrap();
+    assert!(errors.contains("one launch counts once"), "{errors}");
+    assert!(compared.status.success(), "{errors}");
+    let alone = strato(&[TINY, &["--repeats", "2"]].concat(), directory.path());
+    assert_eq!(alone.status.code(), Some(2), "where the captures would go is not said");
+}
+
+#[test]
 fn injections_are_listed_and_unknown_ones_refused_with_the_list() {
     let directory = tempfile::tempdir().unwrap();
     let list = strato(&["run", "--inject", "help"], directory.path());

@@ -141,7 +141,7 @@ fn every_view_at_the_sizes_people_have() {
     let mut app = app(LAUNCH_BOUND);
     for (key, name) in VIEWS {
         press(&mut app, key);
-        for (width, height) in [(80, 24), (120, 40)] {
+        for (width, height) in [(80, 24), (120, 40), (200, 60)] {
             insta::assert_snapshot!(format!("{name}_{width}x{height}"), screen(&mut app, width, height));
         }
     }

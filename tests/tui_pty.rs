@@ -58,11 +58,16 @@ impl Session {
 
     /// A shell that notes the terminal's modes, runs `strato view` and notes them again.
     fn view(notes: &Path, more: &str) -> Self {
+        Self::strato_with(notes, &format!("view {more} {SAMPLE}"))
+    }
+
+    /// The same with other arguments.
+    fn strato_with(notes: &Path, arguments: &str) -> Self {
         let mut command = CommandBuilder::new("sh");
         let strato = env!("CARGO_BIN_EXE_strato");
         let notes = notes.display();
         let script = format!(
-            "stty -g > {notes}/before; '{strato}' view {more} {SAMPLE}; echo code $? >{notes}/code; stty -g > {notes}/after; echo back in the shell"
+            "stty -g > {notes}/before; '{strato}' {arguments}; echo code $? >{notes}/code; stty -g > {notes}/after; echo back in the shell"
         );
         command.args(["-c", &script]);
         Self::start(command)
@@ -201,6 +206,70 @@ fn without_colour_nothing_is_coloured_and_the_selection_is_still_seen() {
         });
         assert!(!coloured, "{colour:?}");
     }
+}
+
+/// A run of many small steps, whose capture goes beside the notes.
+fn tiny(notes: &Path, steps: u32, more: &str) -> Session {
+    let capture = notes.join("run.strato");
+    let run = format!("run --model tiny --prompt-len 4 --gen {steps} --threads 1 {more} -o '{}'", capture.display());
+    Session::strato_with(notes, &run)
+}
+
+fn steps_in(notes: &Path) -> usize {
+    let traces = stratoscope::store::load(&notes.join("run.strato")).unwrap();
+    traces[0].manifest.value("workload.output_len").unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_run_shows_a_dashboard_and_opens_its_capture_in_place() {
+    let notes = tempfile::tempdir().unwrap();
+    let mut session = tiny(notes.path(), 300, "");
+    session.wait_for("tokens/s");
+    session.wait_for("over, the capture is there");
+    for (rows, cols) in [(40, 120), (1, 1), (0, 0), (3, 20), (24, 80)] {
+        session.resize(rows, cols);
+        std::thread::sleep(Duration::from_millis(30));
+    }
+    session.keys("{");
+    session.wait_for("shown: step");
+    session.keys("o");
+    session.wait_for("Verdict");
+    session.keys("q");
+    session.ends(notes.path(), "0");
+    // The prompt gives the first token.
+    assert_eq!(steps_in(notes.path()), 299);
+}
+
+#[test]
+fn a_run_that_is_left_early_leaves_a_capture() {
+    for (how, code) in [("q", "0"), ("TERM", "143")] {
+        let notes = tempfile::tempdir().unwrap();
+        let mut session = tiny(notes.path(), 20_000, "--tp 2");
+        session.wait_for("Operators");
+        session.wait("steps", |screen| screen.contains("/19999") && !screen.contains(" 0/19999"));
+        match (how, session.strato()) {
+            ("q", _) => session.keys("q"),
+            (signal_name, Some(strato)) => signal(signal_name, &strato),
+            (_, None) => return println!("skipped: this system does not list the children of a process"),
+        }
+        session.ends(notes.path(), code);
+        let steps = steps_in(notes.path());
+        assert!((1..20_000).contains(&steps), "{steps}");
+    }
+}
+
+#[test]
+fn top_shows_this_machine_and_prints_lines_elsewhere() {
+    let notes = tempfile::tempdir().unwrap();
+    let mut session = Session::strato_with(notes.path(), "top --every 0.2 --metrics http://127.0.0.1:9/metrics");
+    session.wait_for("cores busy");
+    session.wait_for("running");
+    session.keys("q");
+    session.ends(notes.path(), "0");
+    let output = Command::new(env!("CARGO_BIN_EXE_strato")).args(["top", "--count", "2", "--every", "0.1"]).output();
+    let output = output.unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success() && said.contains("cores busy"), "{said}");
 }
 
 /// Not a test of its own: the next one runs it on a terminal.

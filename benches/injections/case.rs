@@ -26,8 +26,8 @@ const fn eager(inject: &'static str, layers: &'static [Layer]) -> Case {
 
 /// Every bottleneck that takes time; numeric faults take none.
 pub const CASES: &[Case] = &[
-    eager("host_delay:us=200", &[Runtime]),
-    eager("host_delay:op=attention_decode,us=1000", &[Runtime]),
+    eager("host_delay:us=400", &[Runtime]),
+    eager("host_delay:op=attention_decode,us=4000", &[Runtime]),
     eager("extra_sync:every=op", &[Runtime]),
     eager("extra_sync:every=layer", &[Runtime]),
     eager("alloc_per_op:kib=1024", &[Runtime]),
@@ -51,7 +51,8 @@ impl Case {
             mode: self.mode,
             prompt: 16,
             steps: 24,
-            threads: (default.threads / self.ranks).max(1),
+            // The host has a core of its own, as it has beside an accelerator.
+            threads: (default.threads.saturating_sub(1) / self.ranks).max(1),
             ..default
         };
         if on {

@@ -52,8 +52,9 @@ enum Form {
     Json,
 }
 
+/// Severity from which a command ends with exit code 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum FailOn {
+pub(super) enum FailOn {
     Low,
     Medium,
     High,

@@ -1,5 +1,6 @@
 //! `strato doctor`: what this machine can read, run and show now, and how to get what is missing.
 
+mod devices;
 mod machine;
 
 pub(super) use machine::available as available_memory;
@@ -57,6 +58,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("governor", |_| machine::governor()),
     ("numa", |_| machine::numa()),
     ("counters", |_| machine::counters()),
+    ("opencl", |_| devices::opencl()),
     ("formats", formats),
     ("nsys", nsys),
     ("locale", locale),

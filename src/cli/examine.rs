@@ -33,18 +33,59 @@ pub struct Examine {
     /// the memory].
     #[arg(long, value_name = "NAME|DIR", conflicts_with_all = ["paths", "samples"])]
     model: Option<String>,
-    /// Only the steps A to B, both included.
-    #[arg(long, value_name = "A..B", value_parser = range)]
-    steps: Option<(u32, u32)>,
-    /// Only this rank.
-    #[arg(long, value_name = "N")]
-    rank: Option<u32>,
+    #[command(flatten)]
+    narrowed: Narrowed,
     #[command(flatten)]
     source: source::Reading,
     #[command(flatten)]
     kernel_metrics: KernelMetrics,
     #[command(flatten)]
     probed: Probed,
+}
+
+/// Options of the subcommands that may look at a part of a run.
+#[derive(Debug, clap::Args)]
+pub struct Narrowed {
+    /// Only the steps A to B, both included.
+    #[arg(long, value_name = "A..B", value_parser = range)]
+    steps: Option<(u32, u32)>,
+    /// Only this rank.
+    #[arg(long, value_name = "N")]
+    rank: Option<u32>,
+}
+
+impl Narrowed {
+    /// Analyses captures; `tell` gets the name of each before.
+    ///
+    /// # Errors
+    /// A capture of more ranks than a report has room for, and a rank that no capture has.
+    pub fn analyze(
+        &self,
+        traces: Vec<Trace>,
+        packs: &Packs,
+        tell: impl Fn(&str),
+    ) -> Result<Vec<(Trace, Analysis)>, Usage> {
+        let options = Options { steps: self.steps, rank: self.rank };
+        let mut inputs = Vec::with_capacity(traces.len());
+        for trace in traces {
+            let ranks = analysis::rank_count(&trace);
+            if ranks > MAX_RANKS && options.rank.is_none() {
+                return Err(Usage(format!(
+                    "'{}' holds {ranks} ranks, a report has room for {MAX_RANKS}; choose one with --rank N",
+                    trace.source
+                )));
+            }
+            tell(&trace.source);
+            let analysis = analysis::analyze(&trace, packs, &options);
+            inputs.push((trace, analysis));
+        }
+        match self.rank.filter(|_| inputs.iter().all(|(_, analysis)| analysis.ranks.is_empty())) {
+            Some(rank) => {
+                Err(Usage(format!("no capture has device work of rank {rank}; leave --rank out to see the ranks")))
+            }
+            None => Ok(inputs),
+        }
+    }
 }
 
 impl Examine {
@@ -61,6 +102,11 @@ impl Examine {
         [&self.paths, self.kernel_metrics.files(), self.probed.files()]
     }
 
+    /// Whether it reads files, and measures nothing.
+    pub fn reads_files(&self) -> bool {
+        self.samples || !self.paths.is_empty()
+    }
+
     /// Reads the captures and diagnoses them. Without a path the reference engine runs here, and what is being done is told
     /// unless the run is to be `quiet`.
     ///
@@ -72,19 +118,26 @@ impl Examine {
         packs: &Packs,
         quiet: bool,
     ) -> anyhow::Result<Vec<(Trace, Analysis, Diagnosis)>> {
-        let traces = self.read(global.lang(), packs, quiet)?;
-        let options = Options { steps: self.steps, rank: self.rank };
+        self.run_on(global, packs, quiet, &Bar::new())
+    }
+
+    /// As [`Examine::run`], with a bar of the caller's.
+    ///
+    /// # Errors
+    /// Those of [`Examine::run`].
+    pub fn run_on(
+        &self,
+        global: &Global,
+        packs: &Packs,
+        quiet: bool,
+        bar: &Bar,
+    ) -> anyhow::Result<Vec<(Trace, Analysis, Diagnosis)>> {
+        let traces = self.read(global.lang(), packs, quiet, bar)?;
         let mut inputs = Vec::with_capacity(traces.len());
-        for trace in traces {
-            let ranks = analysis::rank_count(&trace);
-            if ranks > MAX_RANKS && options.rank.is_none() {
-                return Err(Usage(format!(
-                    "'{}' holds {ranks} ranks, a report has room for {MAX_RANKS}; choose one with --rank N",
-                    trace.source
-                ))
-                .into());
-            }
-            let analysis = analysis::analyze(&trace, packs, &options);
+        let tell = |source: &str| {
+            bar.doing(&format!("{} {source}", Text::new("analysing", "分析").get(global.lang())));
+        };
+        for (trace, analysis) in self.narrowed.analyze(traces, packs, tell)? {
             let diagnosis = diagnose::diagnose(&trace, &analysis, packs);
             global.note(|| {
                 format!(
@@ -96,16 +149,10 @@ impl Examine {
             });
             inputs.push((trace, analysis, diagnosis));
         }
-        if let Some(rank) = self.rank.filter(|_| inputs.iter().all(|(_, analysis, _)| analysis.ranks.is_empty())) {
-            return Err(
-                Usage(format!("no capture has device work of rank {rank}; leave --rank out to see the ranks")).into()
-            );
-        }
         Ok(inputs)
     }
 
-    fn read(&self, lang: Lang, packs: &Packs, quiet: bool) -> anyhow::Result<Vec<Trace>> {
-        let bar = Bar::new();
+    fn read(&self, lang: Lang, packs: &Packs, quiet: bool, bar: &Bar) -> anyhow::Result<Vec<Trace>> {
         let refused = |e: io::Error| {
             Usage(format!(
                 "cannot write to '{}': {e}; set TMPDIR to a writable directory",
@@ -118,14 +165,14 @@ impl Examine {
                 say(SAMPLES.get(lang));
             }
             let samples = samples::unpack(unpacked.path()).map_err(refused)?;
-            source::open_with(&samples, &self.source, packs, &bar)?
+            source::open_with(&samples, &self.source, packs, bar)?
         } else if self.paths.is_empty() {
             vec![first_run::capture(self.model.as_deref(), quiet, lang)?]
         } else {
-            source::open_with(&self.paths, &self.source, packs, &bar)?
+            source::open_with(&self.paths, &self.source, packs, bar)?
         };
-        self.kernel_metrics.attach(&mut traces, &bar)?;
-        self.probed.attach(&mut traces, &bar)?;
+        self.kernel_metrics.attach(&mut traces, bar)?;
+        self.probed.attach(&mut traces, bar)?;
         Ok(traces)
     }
 }

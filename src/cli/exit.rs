@@ -41,7 +41,11 @@ pub fn code(error: &anyhow::Error) -> u8 {
             return Some(if matches!(e, ReadError::MissingTool { .. }) { 4 } else { 3 });
         }
         if let Some(e) = cause.downcast_ref::<engine::Error>() {
-            return Some(if matches!(e, engine::Error::Request(_)) { 2 } else { 3 });
+            return Some(match e {
+                engine::Error::Request(_) => 2,
+                engine::Error::Unavailable { .. } => 4,
+                _ => 3,
+            });
         }
         let e = cause.downcast_ref::<store::Error>()?;
         Some(if matches!(e, store::Error::Query { .. } | store::Error::Occupied { .. }) { 2 } else { 3 })
@@ -75,6 +79,8 @@ mod tests {
             (Missing("no".into()).into(), 4),
             (engine::Error::Request("no".into()).into(), 2),
             (engine::Error::Unsupported { what: "no".into() }.into(), 3),
+            (engine::Error::Unavailable { backend: "opencl", what: "no".into() }.into(), 4),
+            (engine::Error::Device { doing: "no".into(), what: "no".into() }.into(), 3),
             (missing.into(), 4),
             (unknown.into(), 3),
             (store::Error::NotACapture { path: path.clone() }.into(), 3),

@@ -10,16 +10,23 @@ pub mod table;
 pub mod target;
 pub mod terminal_text;
 
+mod backend;
 mod completions;
+mod declaration;
 mod diagnose;
+mod diff;
 mod doctor;
 mod examine;
 mod explain;
+mod feed;
 mod first_run;
 mod import;
+mod interface;
 mod kernel_metrics;
 mod man;
+mod manifest;
 mod numdiff;
+mod plan;
 mod probe;
 mod probed;
 mod results;
@@ -28,6 +35,7 @@ mod run;
 mod samples;
 mod selftest;
 mod sql;
+mod top;
 mod view;
 
 use std::io::{self, IsTerminal, Write};
@@ -49,7 +57,7 @@ pub struct Cli {
 }
 
 /// Options of every subcommand.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub struct Global {
     /// When to colour the output; the variable NO_COLOR counts as 'never' for 'auto'.
     #[arg(long, global = true, value_enum, default_value_t = Color::Auto, value_name = "WHEN")]
@@ -103,11 +111,15 @@ impl Global {
 #[derive(Debug, Subcommand)]
 enum Command {
     Diagnose(diagnose::Arguments),
+    Diff(diff::Arguments),
     View(view::Arguments),
     Run(run::Arguments),
+    Top(top::Arguments),
     Numdiff(numdiff::Arguments),
+    Plan(plan::Arguments),
     Probe(probe::Arguments),
     Import(import::Arguments),
+    Manifest(manifest::Arguments),
     Sql(sql::Arguments),
     Explain(explain::Arguments),
     Rules(rules::Arguments),
@@ -125,11 +137,15 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
     let global = &cli.global;
     match cli.command {
         Command::Diagnose(arguments) => diagnose::run(global, arguments),
+        Command::Diff(arguments) => diff::run(global, arguments),
         Command::View(arguments) => view::run(global, arguments),
         Command::Run(arguments) => run::run(global, arguments),
+        Command::Top(arguments) => top::run(global, arguments),
         Command::Numdiff(arguments) => numdiff::run(global, arguments),
+        Command::Plan(arguments) => plan::run(global, arguments),
         Command::Probe(arguments) => probe::run(global, arguments),
         Command::Import(arguments) => import::run(global, arguments),
+        Command::Manifest(arguments) => manifest::run(global, arguments),
         Command::Sql(arguments) => sql::run(arguments),
         Command::Explain(arguments) => explain::run(global, arguments),
         Command::Rules(arguments) => rules::run(global, arguments),

@@ -7,13 +7,14 @@ use std::{
 
 use clap::ValueEnum;
 use collectors::host::Host;
-use engine::Dtype;
+use engine::{Dtype, Target};
 use model::{Detail, ProbeRow, ProbeRun, Provenance, Reading, Trace, TraceBuilder, TraceSink};
 use probes::{Probe, Product, REGISTRY, Setup};
 use serde_json::{Value, json};
 
 use super::{
     Global,
+    backend::{On, device_name},
     exit::{Exit, Usage},
     output::Kind,
     progress::Bar,
@@ -40,6 +41,8 @@ const MAX_SIDE: usize = 1 << 19;
 /// Every probe takes up to two seconds. A run on a busy machine measures what was left of it, and says so.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
+    #[command(flatten)]
+    on: On,
     /// Only this probe (may be given several times).
     #[arg(long, value_name = "NAME", value_parser = clap::builder::PossibleValuesParser::new(REGISTRY.iter().map(|probe| probe.name)))]
     only: Vec<String>,
@@ -86,7 +89,9 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
         }
         refuse_run(save)?;
     }
-    let setup = Setup { budget: Duration::from_millis(arguments.budget), ..Setup::default() };
+    let target = arguments.on.target(&[("--threads", arguments.threads.is_some())])?;
+    target.check()?;
+    let setup = Setup { target, budget: Duration::from_millis(arguments.budget), ..Setup::default() };
     let products = arguments.like.as_deref().map(products).transpose()?.unwrap_or_default();
     let setup = Setup { threads: arguments.threads.unwrap_or(setup.threads), products, ..setup };
     let picks = |probe: &Probe| arguments.only.is_empty() || arguments.only.iter().any(|n| n == probe.name);
@@ -102,7 +107,7 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
         Form::Json => (format!("{:#}\n", document(&run)), Kind::Data),
     };
     if let Some(save) = &arguments.save {
-        store::save(save, &[capture(run, &host)])?;
+        store::save(save, &[capture(run, &setup.target, &host)])?;
         global.note(|| format!("wrote {}", save.display()));
     }
     if arguments.output.is_some() || !arguments.quiet {
@@ -120,7 +125,7 @@ pub(super) fn ceilings(
 ) -> ProbeRun {
     let mut run = probes::run(setup, picks, told);
     let mut facts = vec![
-        (ProbeRun::DEVICE.to_owned(), host.cpu.clone()),
+        (ProbeRun::DEVICE.to_owned(), device_name(&setup.target).unwrap_or_else(|| host.cpu.clone())),
         ("system".to_owned(), host.system.clone()),
         ("cores".to_owned(), shown(&host.cores)),
         ("memory_bytes".to_owned(), shown(&host.memory_bytes)),
@@ -180,12 +185,12 @@ fn shown<T: std::fmt::Display>(reading: &Reading<T>) -> Reading<String> {
 }
 
 /// The ceilings as a capture of their own.
-fn capture(run: ProbeRun, host: &Host) -> Trace {
+fn capture(run: ProbeRun, target: &Target, host: &Host) -> Trace {
     let mut builder = TraceBuilder::new("ceilings of this machine", FORMAT);
     let cpu = host.cpu.value().cloned();
     let facts = [
-        ("hardware.vendor", Some("cpu".to_owned())),
-        ("hardware.device", cpu.clone()),
+        ("hardware.vendor", Some(target.name().to_owned())),
+        ("hardware.device", run.fact(ProbeRun::DEVICE).map(str::to_owned)),
         ("hardware.cpu", cpu),
         ("hardware.memory_bytes", host.memory_bytes.value().map(i64::to_string)),
         ("software.driver", host.system.value().cloned()),

@@ -3,13 +3,17 @@
 use std::{
     io::IsTerminal,
     path::Path,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::terminal_text::plain;
+use crate::tui::job::Progress;
 
 /// Work that is over sooner than this needs no bar.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -19,6 +23,8 @@ pub struct Bar {
     bar: ProgressBar,
     start: Instant,
     hidden: AtomicBool,
+    /// Who else is told, and may call the work off.
+    job: Option<Arc<Progress>>,
 }
 
 impl Bar {
@@ -28,7 +34,14 @@ impl Bar {
         if let Ok(style) = ProgressStyle::with_template("{msg} [{bar:30}] {percent}% {eta}") {
             bar.set_style(style.progress_chars("=> "));
         }
-        Self { bar, start: Instant::now(), hidden: AtomicBool::new(std::io::stderr().is_terminal()) }
+        Self { bar, start: Instant::now(), hidden: AtomicBool::new(std::io::stderr().is_terminal()), job: None }
+    }
+
+    /// A bar that a job in the background shows elsewhere.
+    pub fn of(job: &Arc<Progress>) -> Self {
+        let mut bar = Self::hidden();
+        bar.job = Some(Arc::clone(job));
+        bar
     }
 
     /// A bar that nobody sees, for work that is part of a longer one.
@@ -45,12 +58,18 @@ impl Bar {
 
     /// What is now being done.
     pub fn doing(&self, what: &str) {
+        if let Some(job) = &self.job {
+            job.doing(what);
+        }
         self.bar.set_message(plain(what).into_owned());
         self.at(0, 0);
     }
 
     /// `done` of `total` bytes or rows; a total of 0 is unknown.
     pub fn at(&self, done: u64, total: u64) {
+        if let Some(job) = &self.job {
+            job.at(done, total);
+        }
         if self.start.elapsed() > PATIENCE && self.hidden.swap(false, Ordering::Relaxed) {
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
         }

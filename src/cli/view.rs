@@ -1,19 +1,15 @@
 //! `strato view`: the terminal interface on captures.
 
-use std::{
-    io::{self, IsTerminal},
-    path::{Path, PathBuf},
-};
+use std::io::{self, IsTerminal};
 
 use super::{
     Global,
     examine::Examine,
     exit::{Exit, Usage},
+    interface::Interface,
+    progress::Bar,
 };
-use crate::tui::{
-    self, Keymap, Opened, Settings,
-    theme::{Depth, Theme},
-};
+use crate::tui::{self, App, Job, Left, Opened, Opening, Session, Settings, job::Broken};
 
 /// Look at captures in the terminal: the verdict, the findings and their evidence in the timeline.
 ///
@@ -22,18 +18,8 @@ use crate::tui::{
 pub struct Arguments {
     #[command(flatten)]
     examine: Examine,
-    /// Colours of the interface; without colour (--color never, NO_COLOR) letters and marks say the same.
-    #[arg(long, value_name = "NAME", default_value = Theme::NAMES[0], value_parser = Theme::NAMES)]
-    theme: String,
-    /// Draw with ASCII only [default: where the locale is not UTF-8].
-    #[arg(long)]
-    ascii: bool,
-    /// Leave the mouse to the terminal.
-    #[arg(long)]
-    no_mouse: bool,
-    /// Keymap whose keys go before those of the program [default: keys.toml in the configuration directory].
-    #[arg(long, value_name = "FILE")]
-    keys: Option<PathBuf>,
+    #[command(flatten)]
+    interface: Interface,
     /// Print the keymap of the program, to be changed, and end.
     #[arg(long)]
     print_keys: bool,
@@ -51,55 +37,54 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
         .into());
     }
     // A keymap that cannot be used is told before anything long is done.
-    let keymap = keymap(arguments.keys.as_deref())?;
+    let settings = arguments.interface.settings(global)?;
     let packs = arguments.examine.packs()?;
-    let opened = Opened::new(arguments.examine.run(global, &packs, false)?);
-    let variable = |name: &str| std::env::var(name).ok();
-    let settings = Settings {
-        lang: global.lang(),
-        theme: arguments.theme,
-        depth: if global.paints(&io::stdout()) { Depth::detect(variable) } else { Depth::Mono },
-        ascii: arguments.ascii || !is_utf8(variable),
-        mouse: !arguments.no_mouse,
-        keymap,
-    };
-    tui::run(opened, settings)?;
+    // What has no path measures this machine, and says on stderr what it does; so does -v.
+    if global.verbose || !arguments.examine.reads_files() {
+        let opened = Opened::new(arguments.examine.run(global, &packs, false)?);
+        let mut session = Session::take(settings.mouse)?;
+        let left = session.show(&mut App::new(opened, settings))?;
+        end(session, left);
+        return Ok(Exit::Done);
+    }
+    let mut session = Session::take(settings.mouse)?;
+    let (own, examine) = (global.clone(), arguments.examine);
+    let job = Job::start(move |progress| {
+        let inputs = examine.run_on(&own, &packs, true, &Bar::of(progress))?;
+        Ok(Opened::new(inputs))
+    })?;
+    let left = open(&mut session, job, settings)?;
+    end(session, left);
     Ok(Exit::Done)
 }
 
-/// Whether the locale says that the terminal shows UTF-8. A locale that says nothing is that of a bare environment, whose
-/// terminal most likely does.
-fn is_utf8(variable: impl Fn(&str) -> Option<String>) -> bool {
-    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(|name| variable(name).filter(|v| !v.is_empty()));
-    locale.is_none_or(|locale| {
-        let locale = locale.to_ascii_lowercase();
-        locale.contains("utf-8") || locale.contains("utf8")
-    })
+/// Shows how far a job is, and then what it opened.
+///
+/// # Errors
+/// What stopped the job, and those of the terminal.
+pub(super) fn open(
+    session: &mut Session,
+    job: Job<anyhow::Result<Opened>>,
+    settings: Settings,
+) -> anyhow::Result<Left> {
+    let mut opening = Opening::new(job, settings);
+    let left = session.show(&mut opening)?;
+    let (job, settings) = opening.finish();
+    if left != Left::Done {
+        job.cancel();
+        return Ok(left);
+    }
+    match job.finish() {
+        Ok(opened) => Ok(session.show(&mut App::new(opened?, settings))?),
+        Err(Broken::Cancelled) => Ok(Left::Quit),
+        Err(Broken::Panicked(_)) => Err(anyhow::anyhow!("the captures could not be read: the importer panicked")),
+    }
 }
 
-/// The keys of the program, with those of the file that was named, or else of the user's own, before them.
-fn keymap(named: Option<&Path>) -> anyhow::Result<Keymap> {
-    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".config"));
-    let config = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).or_else(home);
-    let own = config.map(|config| config.join("stratoscope/keys.toml"));
-    let Some(path) = named.map(Path::to_owned).or(own.filter(|path| path.is_file())) else {
-        return Ok(Keymap::load(None)?);
-    };
-    let refused = |what: String| Usage(format!("keymap '{}': {what}", path.display()));
-    let text = std::fs::read_to_string(&path).map_err(|e| refused(format!("{e}; name a TOML file of keys")))?;
-    Ok(Keymap::load(Some(&text)).map_err(|e| refused(e.to_string()))?)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_locale_that_counts_decides_what_is_drawn_with() {
-        let env = |pairs: &'static [(&'static str, &'static str)]| {
-            is_utf8(move |name| pairs.iter().find(|(k, _)| *k == name).map(|(_, v)| (*v).to_owned()))
-        };
-        assert!(env(&[("LANG", "de_DE.UTF-8")]) && env(&[("LC_ALL", ""), ("LANG", "zh_CN.utf8")]) && env(&[]));
-        assert!(!env(&[("LANG", "C.UTF-8"), ("LC_ALL", "C")]) && !env(&[("LC_CTYPE", "POSIX")]));
+/// Gives the terminal back, and ends by the signal that ended the session.
+pub(super) fn end(session: Session, left: Left) {
+    drop(session.give_back());
+    if let Left::Signal(signal) = left {
+        tui::terminal::end_by(signal);
     }
 }

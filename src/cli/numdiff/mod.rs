@@ -9,6 +9,7 @@ use engine::{
     numdiff::{Comparison, Side, Verdict, compare},
     run::RunOptions,
 };
+use model::manifest::{DIVERGES, PRECISE};
 
 use super::{
     Global,
@@ -17,7 +18,6 @@ use super::{
     run::{What, checked},
     say, target,
 };
-use crate::diagnose::DIVERGES;
 
 mod json;
 mod markdown;
@@ -164,9 +164,10 @@ pub(super) fn deviation(what: &What) -> anyhow::Result<String> {
         c.tokens[0],
         c.steps + 1
     );
+    let [equal, within] = PRECISE;
     let verdict = match (c.verdict(), c.first.and_then(|at| c.rows.get(at))) {
-        (Verdict::Equal, _) => "equal bit for bit".to_owned(),
-        (Verdict::WithinPrecision, _) => format!("within precision of {}", c.precision.name()),
+        (Verdict::Equal, _) => equal.to_owned(),
+        (Verdict::WithinPrecision, _) => format!("{within} of {}", c.precision.name()),
         (Verdict::Grown, _) => {
             format!("{DIVERGES} beyond the precision of {} by no single operator", c.precision.name())
         }

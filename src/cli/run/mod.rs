@@ -1,15 +1,14 @@
 //! `strato run`: the reference decode engine on a device of this machine, and a capture of what it did.
 
 use std::{
-    io::{self, Write},
+    io::{self, IsTerminal, Write},
     path::PathBuf,
     time::{Duration, Instant},
 };
 
-use clap::ValueEnum;
 use collectors::host::Host;
 use engine::{
-    Shard,
+    Shard, Target,
     cpu::Isa,
     inject,
     run::{RunOptions, StepDone},
@@ -20,13 +19,16 @@ use probes::{Probe, Product, Setup};
 use super::{
     Global,
     exit::{Exit, Missing, Usage},
+    interface::Interface,
     probe, say, target, terminal_text,
 };
 use crate::{diagnose::rules::ceilings, store};
 
+mod live;
 mod logits;
 mod prompt_ids;
 mod ranks;
+mod repeats;
 mod summary;
 mod what;
 
@@ -43,14 +45,19 @@ const PROGRESS: Duration = Duration::from_secs(2);
 /// checkpoint of Llama, Qwen2 or Qwen3. The same command gives the same tokens.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Device to run on.
-    #[arg(long, value_enum, default_value_t = Backend::Cpu)]
-    backend: Backend,
     #[command(flatten)]
     pub(super) what: What,
     /// Capture file to write; an earlier capture file of that name is replaced.
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", overrides_with = "output")]
     output: Option<PathBuf>,
+    /// Launch the run so often, each time as a process of its own; of -o NAME.strato that leaves NAME.1.strato and so on,
+    /// which 'strato diff' takes with commas between them.
+    #[arg(long, default_value_t = 1, value_name = "N", overrides_with = "repeats", conflicts_with = "logits",
+        value_parser = clap::value_parser!(u16).range(1..))]
+    repeats: u16,
+    /// Be one of so many launches.
+    #[arg(long, hide = true, value_name = "N")]
+    of_launches: Option<u16>,
     /// Measure what this machine can do at best before the run, and keep it in the capture: every probe that a diagnosis
     /// reads, under the run's own threads and shapes.
     #[arg(long)]
@@ -65,17 +72,17 @@ pub struct Arguments {
     /// write into the capture what came of it.
     #[arg(long)]
     numerics: bool,
+    /// Print lines, also where a dashboard could be shown.
+    #[arg(long)]
+    plain: bool,
+    #[command(flatten)]
+    interface: Interface,
     /// Print nothing but errors.
     #[arg(short, long)]
     quiet: bool,
     /// Be one rank of a run that another process has started.
     #[arg(long, hide = true, value_name = "ORDER")]
     as_rank: Option<String>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Backend {
-    Cpu,
 }
 
 /// What a run gave.
@@ -99,17 +106,52 @@ pub(super) fn probed(what: &What, budget: Duration, told: impl FnMut(&Probe, &[P
     let options = what.options()?;
     let programs = options.programs(&what.source()?.0, Shard { rank: 0, of: what.tp.max(1) })?;
     let products = Product::of_programs(&programs, options.dtype);
-    let setup = Setup { threads: options.threads, isa: options.isa, budget, products };
+    let target = options.target.clone();
+    let setup = Setup { target, threads: options.threads, isa: options.isa, budget, products };
     Ok(probe::ceilings(&setup, &Host::read(), |probe| ceilings::PROBES.contains(&probe.name), told))
 }
 
 /// Runs the engine and records it; `tell` is told of every step.
 pub(super) fn capture(what: &What, mut tell: impl FnMut(&StepDone) + Send) -> anyhow::Result<Done> {
+    capture_watched(what, &mut tell, None)
+}
+
+fn capture_watched(
+    what: &What,
+    tell: &mut (dyn FnMut(&StepDone) + Send),
+    live: Option<&dyn ranks::Live>,
+) -> anyhow::Result<Done> {
     let options = checked(what)?;
     let (config, _) = what.source()?;
     let bytes = options.dtype.row_bytes(config.hidden) * (config.step_parameters() / config.hidden);
-    let (trace, steps) = ranks::run(what, &mut tell)?;
+    let (trace, steps) = ranks::run(what, tell, live)?;
     Ok(Done { trace, steps, options, bytes })
+}
+
+/// What becomes of a run when it is over.
+struct Finish {
+    probes: ProbeRun,
+    deviation: Option<String>,
+    output: Option<PathBuf>,
+    /// Launches of which this is one.
+    launches: Option<u16>,
+}
+
+impl Finish {
+    /// Completes the capture and writes it.
+    fn write(self, mut done: Done) -> anyhow::Result<Done> {
+        done.trace.probes = self.probes;
+        if let Some(deviation) = &self.deviation {
+            done.trace.manifest.set("precision.deviation", deviation, Provenance::Observed);
+        }
+        if let Some(launches) = self.launches {
+            done.trace.manifest.set("measurement.repeats", launches.to_string(), Provenance::Observed);
+        }
+        if let Some(output) = &self.output {
+            store::save(output, std::slice::from_ref(&done.trace))?;
+        }
+        Ok(done)
+    }
 }
 
 /// What the engine is asked for, if this machine can do it.
@@ -118,6 +160,7 @@ pub(super) fn checked(what: &What) -> anyhow::Result<RunOptions> {
     if options.threads == 0 || what.r#gen == 0 || what.tp == 0 {
         return Err(Usage("a run needs at least one rank, one thread and one token to generate".to_owned()).into());
     }
+    options.target.check()?;
     if !Isa::available().contains(&options.isa) {
         let isa = options.isa.name();
         return Err(Missing(format!("this processor has no {isa}; leave it out to use what it has")).into());
@@ -126,7 +169,20 @@ pub(super) fn checked(what: &What) -> anyhow::Result<RunOptions> {
 }
 
 pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit> {
-    let Arguments { backend: Backend::Cpu, what, output, probe, json, tokens, numerics, quiet, as_rank } = arguments;
+    let Arguments {
+        what,
+        output,
+        repeats,
+        of_launches,
+        probe,
+        json,
+        tokens,
+        numerics,
+        plain,
+        interface,
+        quiet,
+        as_rank,
+    } = arguments;
     if let Some(order) = &as_rank {
         ranks::obey(order)?;
         return Ok(Exit::Done);
@@ -141,6 +197,21 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     for file in output.iter().chain(&what.logits) {
         target::check(file, &[])?;
     }
+    // Before anything is measured or made ready.
+    let asked = checked(&what)?;
+    if repeats > 1 {
+        let output =
+            output.ok_or_else(|| Usage("--repeats needs -o FILE, for the capture of each launch".to_owned()))?;
+        let files = repeats::launch(&output, repeats.into())?;
+        if !quiet && !json {
+            let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+            writeln!(io::stdout(), "launches {}", terminal_text::plain(&files.join(",")))?;
+        }
+        return Ok(Exit::Done);
+    }
+    if numerics && asked.target != Target::Cpu {
+        return Err(Usage("--numerics is for --backend cpu; leave it out, or choose that one".to_owned()).into());
+    }
     let deviation = if numerics { Some(super::numdiff::deviation(&what)?) } else { None };
     let loud = !quiet && !json;
     let found = probe.then(|| {
@@ -154,19 +225,32 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     if loud {
         say(&format!("strato: making the weights of {} ready", what.model));
     }
-    let mut told = Instant::now();
-    let mut done = capture(&what, |step| {
-        if loud && told.elapsed() > PROGRESS {
-            told = Instant::now();
-            say(&format!("step {}: {}", step.number, milliseconds(step.span.end - step.span.start)));
-        }
-    })?;
-    done.trace.probes = found.unwrap_or_default();
-    if let Some(deviation) = &deviation {
-        done.trace.manifest.set("precision.deviation", deviation, Provenance::Observed);
-    }
+    // Ranks that are processes tell their steps through pipes, and not what is in them.
+    let is_seen = loud
+        && !plain
+        && of_launches.is_none()
+        && what.is_watched()
+        && io::stdout().is_terminal()
+        && io::stdin().is_terminal();
+    let finish = Finish {
+        probes: found.unwrap_or_default(),
+        deviation: deviation.clone(),
+        output: output.clone(),
+        launches: of_launches,
+    };
+    let done = if is_seen {
+        live::run(global, interface.settings(global)?, &what, finish)?
+    } else {
+        let mut told = Instant::now();
+        let done = capture(&what, |step| {
+            if loud && told.elapsed() > PROGRESS {
+                told = Instant::now();
+                say(&format!("step {}: {}", step.number, milliseconds(step.span.end - step.span.start)));
+            }
+        })?;
+        finish.write(done)?
+    };
     if let Some(output) = &output {
-        store::save(output, std::slice::from_ref(&done.trace))?;
         global.note(|| format!("wrote {}", output.display()));
     }
     if quiet {

@@ -12,6 +12,7 @@ use std::{
 use anyhow::Context;
 use collectors::{
     engine_run,
+    engine_watch::{StepSums, Watch},
     host::Host,
     telemetry::{self, Sampler},
 };
@@ -34,16 +35,34 @@ use crate::{
 /// Time between two looks at the processes.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Runs all ranks and joins what they recorded; `tell` is told of every step of the first.
-pub(super) fn run(what: &What, tell: &mut (dyn FnMut(&StepDone) + Send)) -> anyhow::Result<(Trace, Vec<StepDone>)> {
+/// Who watches a run from close by: is told of every step of every rank with the sums of its records, and may end the run.
+/// It is asked on the threads of the engine, and must not wait.
+pub(super) trait Live: Sync {
+    /// Names of the operators, before the first step.
+    fn names(&self, names: &[String]);
+
+    /// A step of a rank is over; whether the run goes on.
+    fn step(&self, rank: usize, step: &StepDone, sums: StepSums) -> bool;
+
+    /// What looks at the machine meanwhile.
+    fn collectors(&self) -> Vec<Box<dyn telemetry::Collector>>;
+}
+
+/// Runs all ranks and joins what they recorded; `tell` is told of every step of the first. Ranks that are processes are not
+/// watched from close by.
+pub(super) fn run(
+    what: &What,
+    tell: &mut (dyn FnMut(&StepDone) + Send),
+    live: Option<&dyn Live>,
+) -> anyhow::Result<(Trace, Vec<StepDone>)> {
     if what.tp == 1 {
-        return rank(what, None, tell);
+        return rank(what, None, tell, live);
     }
     let options = what.options()?;
     let slot = Engine::largest_exchange(&what.source()?.0, &options, what.tp)?;
     let world = World { ranks: what.tp, workers: options.threads, slot };
     let (traces, steps) = match what.ranks {
-        super::RanksAre::Threads => threads(what, world, tell)?,
+        super::RanksAre::Threads => threads(what, world, tell, live)?,
         super::RanksAre::Processes => processes(what, world, tell)?,
     };
     let joined =
@@ -56,13 +75,14 @@ fn rank(
     what: &What,
     ranks: Option<Communicator>,
     tell: &mut (dyn FnMut(&StepDone) + Send),
+    live: Option<&dyn Live>,
 ) -> anyhow::Result<(Trace, Vec<StepDone>)> {
     let (config, mut source) = what.source()?;
     let options = what.options()?;
     // The log's size depends on the programs, which exist only when the engine does.
     let ops = 160 * config.layers + 160;
     let room = ops.saturating_mul(options.steps + 2).min(1 << 24);
-    let mut log = Log::with_capacity(room, options.threads);
+    let mut log = Log::with_capacity(room, options.workers());
     // Ranks that are threads of one process have one machine and one process to look at.
     let looks = ranks.as_ref().is_none_or(|ranks| ranks.shard().rank == 0) || what.ranks == super::RanksAre::Processes;
     let alone = ranks.is_none();
@@ -74,22 +94,35 @@ fn rank(
     };
     let (mut steps, mut failed) = (Vec::new(), None);
     // A run that nobody could look at is a run all the same.
-    let sampler = looks.then(|| Sampler::start(log.clock, telemetry::PERIOD, telemetry::collectors()).ok()).flatten();
+    let collectors = || live.map_or_else(telemetry::collectors, Live::collectors);
+    let sampler = looks.then(|| Sampler::start(log.clock, telemetry::PERIOD, collectors()).ok()).flatten();
     let mut decodes = None;
-    let ran = engine.run_with_logits(&mut log, |step, values| {
+    let number = engine.shard().rank;
+    let mut watch = live.map(|live| (live, Watch::new(engine.programs())));
+    if let Some((live, watch)) = watch.as_ref().filter(|_| number == 0) {
+        live.names(watch.names());
+    }
+    let each = |step: &StepDone, values: &[f32], log: &Log| {
         tell(step);
+        let goes_on = watch.as_mut().is_none_or(|(live, watch)| {
+            let sums = watch.step(step.number, log.records());
+            live.step(number, step, sums)
+        });
         steps.push(step.clone());
         failed = logits.as_mut().and_then(|file| file.add(step.number, values).err());
         let decodes: &Instant = decodes.get_or_insert_with(Instant::now);
-        failed.is_none() && what.at_most.is_none_or(|most| !alone || decodes.elapsed() < most)
-    });
+        goes_on && failed.is_none() && what.at_most.is_none_or(|most| !alone || decodes.elapsed() < most)
+    };
+    let ran = engine.run_watched(&mut log, what.logits.is_some(), each);
     let telemetry = sampler.and_then(Sampler::finish);
     ran?;
     if let Some(error) = failed {
         return Err(error.into());
     }
     logits.map(LogitsFile::finish).transpose()?;
-    let mut builder = TraceBuilder::new(format!("{} on this CPU", what.model), "strato");
+    let on = engine.device().name.as_deref().unwrap_or("this CPU");
+    let title = format!("{} on {on}", what.model);
+    let mut builder = TraceBuilder::new(title, "strato");
     builder.manifest("workload.seed", &what.seed.to_string(), Provenance::Observed);
     if preset(&what.model).is_some() && what.seed > 0 {
         builder.manifest("model.revision", &format!("synthetic, seed {}", what.seed), Provenance::Observed);
@@ -107,16 +140,21 @@ fn rank(
 
 type Ran = (Vec<Trace>, Vec<StepDone>);
 
-fn threads(what: &What, world: World, tell: &mut (dyn FnMut(&StepDone) + Send)) -> anyhow::Result<Ran> {
+fn threads(
+    what: &What,
+    world: World,
+    tell: &mut (dyn FnMut(&StepDone) + Send),
+    live: Option<&dyn Live>,
+) -> anyhow::Result<Ran> {
     let region = Arc::new(Region::of_threads(world)?);
     let way = |number| Communicator::new(Arc::clone(&region), number, PATIENCE);
     let results = std::thread::scope(|scope| -> anyhow::Result<Vec<_>> {
         let mut others = Vec::new();
         for number in 1..world.ranks {
             let way = way(number)?;
-            others.push(scope.spawn(move || rank(what, Some(way), &mut |_| ())));
+            others.push(scope.spawn(move || rank(what, Some(way), &mut |_| (), live)));
         }
-        let mut results = vec![rank(what, Some(way(0)?), tell)];
+        let mut results = vec![rank(what, Some(way(0)?), tell, live)];
         for other in others {
             let lost = |_| Err(anyhow::anyhow!("a rank of the engine panicked"));
             results.push(other.join().unwrap_or_else(lost));
@@ -250,16 +288,21 @@ pub(super) fn obey(order: &str) -> anyhow::Result<()> {
     let region = Arc::new(Region::inherited(world, order.fd)?);
     let ranks = Communicator::new(region, order.rank, PATIENCE)?;
     let mut out = io::stdout();
-    let (trace, _) = rank(&order.what, Some(ranks), &mut |step| {
-        let told =
-            Told { number: step.number, start: step.span.start, end: step.span.end, tokens: step.tokens.clone() };
-        if order.rank == 0
-            && let Ok(line) = serde_json::to_string(&told)
-        {
-            // Whoever started this rank sees its end, whether it reads the steps or not.
-            let _ = writeln!(out, "{line}");
-        }
-    })?;
+    let (trace, _) = rank(
+        &order.what,
+        Some(ranks),
+        &mut |step| {
+            let told =
+                Told { number: step.number, start: step.span.start, end: step.span.end, tokens: step.tokens.clone() };
+            if order.rank == 0
+                && let Ok(line) = serde_json::to_string(&told)
+            {
+                // Whoever started this rank sees its end, whether it reads the steps or not.
+                let _ = writeln!(out, "{line}");
+            }
+        },
+        None,
+    )?;
     store::save(Path::new(&order.output), std::slice::from_ref(&trace))?;
     Ok(())
 }

@@ -5,6 +5,7 @@ use std::{
     path::Path,
 };
 
+use engine::Target;
 use serde_json::json;
 
 use super::{Done, What};
@@ -31,13 +32,15 @@ pub(super) fn summary(what: &What, done: &Done) -> serde_json::Value {
     let decode = durations(done);
     let total: i64 = decode.iter().sum();
     let per_second = (total > 0).then(|| (decode.len() * what.batch) as f64 * 1e9 / total as f64);
+    let is_cpu = done.options.target == Target::Cpu;
     json!({
         "model": what.model,
-        "backend": "cpu",
+        "backend": done.options.target.name(),
+        "device": done.trace.manifest.value("hardware.device"),
         "dtype": done.options.dtype.name(),
-        "isa": done.options.isa.name(),
+        "isa": is_cpu.then(|| done.options.isa.name()),
         "tp": what.tp,
-        "threads": done.options.threads,
+        "threads": is_cpu.then_some(done.options.threads),
         "tokens": tokens(what, done),
         "prefill_ns": done.steps.first().map(|step| step.span.end - step.span.start),
         "step_ns": { "p50": percentile(&decode, 50), "p90": percentile(&decode, 90), "p99": percentile(&decode, 99) },
@@ -49,15 +52,12 @@ pub(super) fn summary(what: &What, done: &Done) -> serde_json::Value {
 pub(super) fn lines(out: &mut dyn Write, what: &What, done: &Done, output: Option<&Path>) -> io::Result<()> {
     let decode = durations(done);
     let options = &done.options;
-    writeln!(
-        out,
-        "{}, {} weights, {} kernels, {}{} threads",
-        what.model,
-        options.dtype.name(),
-        options.isa.name(),
-        if what.tp > 1 { format!("{} ranks of ", what.tp) } else { String::new() },
-        options.threads
-    )?;
+    let ranks = if what.tp > 1 { format!("{} ranks of ", what.tp) } else { String::new() };
+    let device = match options.target {
+        Target::Cpu => format!("{} kernels, {ranks}{} threads", options.isa.name(), options.threads),
+        Target::OpenCl(_) => done.trace.manifest.value("hardware.device").unwrap_or("an OpenCL device").to_owned(),
+    };
+    writeln!(out, "{}, {} weights, {}", what.model, options.dtype.name(), terminal_text::plain(&device))?;
     if let Some(prefill) = done.steps.first().map(|step| step.span.end - step.span.start) {
         let tokens = what.batch * options.prompt;
         let rate = tokens as f64 * 1e9 / prefill.max(1) as f64;

@@ -7,7 +7,7 @@ use std::{
 
 use clap::ValueEnum;
 use engine::{
-    Checkpoint, Config, Dtype, KvLayout, PRESETS, Seeded, Source,
+    Checkpoint, Config, Dtype, KvLayout, PRESETS, Seeded, Source, Target,
     cpu::Isa,
     inject::inject,
     preset,
@@ -16,11 +16,13 @@ use engine::{
 };
 
 use super::prompt_ids;
-use crate::cli::exit::Usage;
+use crate::cli::{backend::On, exit::Usage};
 
 /// What is run.
 #[derive(Clone, Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub struct What {
+    #[command(flatten)]
+    pub(in crate::cli) on: On,
     /// Named shape, or directory of a checkpoint.
     #[arg(long, default_value = "qwen2.5-0.5b", value_name = "NAME|DIR")]
     pub(in crate::cli) model: String,
@@ -87,6 +89,7 @@ impl Default for What {
     /// What the command line gives without options.
     fn default() -> Self {
         Self {
+            on: On::default(),
             model: "qwen2.5-0.5b".to_owned(),
             dtype: Weights::Bf16,
             batch: 1,
@@ -196,6 +199,11 @@ impl What {
         Self { model: model.to_owned(), dtype, prompt_len, r#gen, at_most: Some(at_most), ..Self::default() }
     }
 
+    /// Whether its ranks can be watched from close by.
+    pub(super) fn is_watched(&self) -> bool {
+        self.tp == 1 || self.ranks == RanksAre::Threads
+    }
+
     /// A run of a model of which nothing else was said.
     pub(in crate::cli) fn plain(model: String, seed: u64) -> Self {
         Self { model, seed, ..Self::default() }
@@ -251,6 +259,7 @@ impl What {
         let default = RunOptions::default();
         let ids = self.prompt_ids.as_deref().map(prompt_ids::read).transpose()?.unwrap_or_default();
         let mut options = RunOptions {
+            target: self.target()?,
             dtype: self.dtype.dtype(),
             mode: if self.mode == Start::Graph { Mode::Graph } else { Mode::Eager },
             level: match self.level {
@@ -285,6 +294,14 @@ impl What {
         };
         self.inject.iter().try_for_each(|text| inject(text, &mut options))?;
         Ok(options)
+    }
+
+    /// The device.
+    ///
+    /// # Errors
+    /// Options that mean nothing to a device of that kind.
+    pub(super) fn target(&self) -> Result<Target, Usage> {
+        self.on.target(&[("--threads", self.threads.is_some()), ("--isa", self.isa.is_some()), ("--tp", self.tp > 1)])
     }
 
     /// The shape of the model and where its weights come from.

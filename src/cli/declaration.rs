@@ -1,0 +1,167 @@
+//! Declaration files: what a person says of captures that do not say it themselves. Tables `[both]`, `[a]` and `[b]` hold
+//! fields of the manifest; what a capture shows is never overridden, and saying otherwise is an error that names both.
+
+use std::path::Path;
+
+use model::{
+    Trace,
+    manifest::{self, Field, Provenance},
+};
+use toml::{Table, Value};
+
+use crate::{
+    cli::exit::Usage,
+    compare::contract::rule::{Status, status},
+};
+
+/// What is said of each side.
+#[derive(Debug, Default)]
+pub struct Declaration {
+    sides: [Vec<(&'static Field, String)>; 2],
+    file: String,
+}
+
+impl Declaration {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// What is no declaration, with the key and the next step.
+    pub fn read(file: &Path) -> Result<Self, Usage> {
+        let text = std::fs::read_to_string(file);
+        let text =
+            text.map_err(|e| Usage(format!("cannot read '{}': {e}; name a declaration file", file.display())))?;
+        Self::parse(&file.display().to_string(), &text)
+    }
+
+    fn parse(file: &str, text: &str) -> Result<Self, Usage> {
+        let table: Table = text.parse().map_err(|e: toml::de::Error| Usage(format!("'{file}': {}", e.message())))?;
+        let mut declared = Self { file: file.to_owned(), ..Self::default() };
+        for (name, fields) in &table {
+            let sides: &[usize] = match name.as_str() {
+                "both" => &[0, 1],
+                "a" => &[0],
+                "b" => &[1],
+                _ => return Err(Usage(format!("'{file}': unknown table '{name}'; write [both], [a] or [b]"))),
+            };
+            let Value::Table(fields) = fields else {
+                return Err(Usage(format!("'{file}': '{name}' is no table; write [{name}] above its fields")));
+            };
+            let mut found = Vec::new();
+            flatten(file, "", fields, &mut found)?;
+            for side in sides {
+                let Some(side) = declared.sides.get_mut(*side) else { continue };
+                for (field, value) in &found {
+                    if let Some((_, other)) = side.iter().find(|(known, _)| known.key == field.key) {
+                        return Err(Usage(format!(
+                            "'{file}': {} is said twice of one side, as '{other}' and as '{value}'; leave one of them",
+                            field.key
+                        )));
+                    }
+                    side.push((*field, value.clone()));
+                }
+            }
+        }
+        Ok(declared)
+    }
+
+    /// What is said of a side, 0 or 1, by key.
+    pub fn of(&self, side: usize) -> Vec<(&'static str, &str)> {
+        self.sides.get(side).into_iter().flatten().map(|(field, value)| (field.key, value.as_str())).collect()
+    }
+
+    /// Whether the same is said of both sides.
+    pub fn is_same_for_both(&self) -> bool {
+        let [a, b] = &self.sides;
+        a == b
+    }
+
+    /// Adds what is said of a side, 0 or 1, to one of its captures.
+    ///
+    /// # Errors
+    /// A value that the capture contradicts.
+    pub fn apply(&self, side: usize, trace: &mut Trace) -> Result<(), Usage> {
+        for (field, value) in self.sides.get(side).into_iter().flatten() {
+            let observed = trace.manifest.get(field.key).filter(|entry| entry.provenance == Provenance::Observed);
+            let denied = observed.filter(|e| status(field, Some(&e.value), Some(value)) == Status::Different);
+            if let Some(entry) = denied {
+                return Err(Usage(format!(
+                    "'{}' declares {} = '{value}', but '{}' shows '{}'; take the line out, or name the right capture",
+                    self.file, field.key, trace.source, entry.value
+                )));
+            }
+            trace.manifest.set(field.key, value.clone(), Provenance::Declared);
+        }
+        Ok(())
+    }
+}
+
+/// Fields under dotted names, however they are nested: `model.name = "x"` is a table to TOML.
+fn flatten(file: &str, above: &str, table: &Table, found: &mut Vec<(&'static Field, String)>) -> Result<(), Usage> {
+    for (name, value) in table {
+        let key = if above.is_empty() { name.clone() } else { format!("{above}.{name}") };
+        if let Value::Table(inner) = value {
+            flatten(file, &key, inner, found)?;
+            continue;
+        }
+        let field = manifest::field(&key).ok_or_else(|| {
+            Usage(format!("'{file}': '{key}' is no field of the manifest; 'strato manifest show CAPTURE' lists them"))
+        })?;
+        let text = match value {
+            Value::String(text) => text.trim().to_owned(),
+            Value::Integer(n) => n.to_string(),
+            Value::Float(n) => n.to_string(),
+            Value::Boolean(yes) => if *yes { "yes" } else { "no" }.to_owned(),
+            _ => return Err(Usage(format!("'{file}': '{key}' is neither text nor a number; write it in quotes"))),
+        };
+        if text.is_empty() {
+            return Err(Usage(format!("'{file}': '{key}' is empty; say what it was, or take the line out")));
+        }
+        found.push((field, text));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use model::{TraceBuilder, TraceSink};
+
+    use super::*;
+
+    #[test]
+    fn fields_are_said_of_both_or_of_one_and_marked_declared() {
+        let text = "[both]\nmodel.name = \"m\"\n\"caps.batch\" = 8\n[b]\nparallel = { tp = 2, pp = 1 }\n";
+        let declared = Declaration::parse("pair.toml", text).unwrap();
+        let mut trace = TraceBuilder::new("run", "kineto").finish();
+        declared.apply(0, &mut trace).unwrap();
+        assert_eq!((trace.manifest.value("model.name"), trace.manifest.value("parallel.tp")), (Some("m"), None));
+        declared.apply(1, &mut trace).unwrap();
+        let said = trace.manifest.get("parallel.tp").unwrap();
+        assert_eq!((said.value.as_str(), said.provenance), ("2", Provenance::Declared));
+        assert_eq!(trace.manifest.value("caps.batch"), Some("8"));
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_its_name() {
+        for (text, said) in [
+            ("[c]\nmodel.name = \"m\"", "'c'"),
+            ("both = 1", "'both'"),
+            ("[both]\nmodel.nmae = \"m\"", "'model.nmae'"),
+            ("[a]\nmodel.name = [1]", "'model.name'"),
+            ("[a]\nmodel.name = \" \"", "empty"),
+            ("[a", "pair.toml"),
+            ("[both]\nmodel.name = \"m\"\n[a]\nmodel.name = \"n\"", "'m' and as 'n'"),
+        ] {
+            let error = Declaration::parse("pair.toml", text).unwrap_err().to_string();
+            assert!(error.contains(said) && error.contains("pair.toml"), "{error}");
+        }
+        let mut builder = TraceBuilder::new("run.json", "kineto");
+        builder.manifest("precision.weights", "bf16", Provenance::Observed);
+        let mut trace = builder.finish();
+        let say = |value: &str| Declaration::parse("p", &format!("[a]\nprecision.weights = \"{value}\"")).unwrap();
+        say("bfloat16").apply(0, &mut trace).unwrap();
+        assert_eq!(trace.manifest.value("precision.weights"), Some("bf16"), "what is seen stays");
+        let error = say("fp8").apply(0, &mut trace).unwrap_err().to_string();
+        assert!(error.contains("fp8") && error.contains("bf16") && error.contains("run.json"), "{error}");
+    }
+}

@@ -1,0 +1,193 @@
+//! A run under a dashboard: the engine on a thread of its own, the dashboard on this one, and between them a way on which
+//! nobody waits. However the dashboard is left, the capture of what has been run is written.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+use collectors::{engine_watch::StepSums, telemetry};
+use engine::run::StepDone;
+use model::{Provenance, Reading};
+
+use super::{Done, Finish, What, capture_watched, checked, ranks::Live};
+use crate::{
+    analysis,
+    cli::{
+        Global,
+        feed::{Feed, Told},
+        say, view,
+    },
+    diagnose,
+    i18n::Text,
+    platform::Packs,
+    tui::{
+        Job, Left, Opened, Session, Settings,
+        live::{self, Dashboard, Event, Group, Op, Phase, Run},
+        terminal,
+    },
+};
+
+/// Between two looks whether the engine is done.
+const LOOK: Duration = Duration::from_millis(20);
+/// From when on a person is told what is waited for.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+/// Runs the engine under a dashboard until the person leaves it.
+///
+/// # Errors
+/// Those of the run and of the terminal.
+pub(super) fn run(global: &Global, settings: Settings, what: &What, finish: Finish) -> anyhow::Result<Done> {
+    let shown = describe(what, &finish)?;
+    let (feed, inlet) = Feed::new();
+    let stop = Arc::new(AtomicBool::new(false));
+    let thread = start(what.clone(), finish, Watched { feed, stop: Arc::clone(&stop) })?;
+    let mut session = Session::take(settings.mouse)?;
+    let mut dashboard = Dashboard::new(inlet, shown, settings);
+    let left = session.show(&mut dashboard);
+    if matches!(left, Ok(Left::Open)) && thread.is_finished() {
+        let done = joined(thread)?;
+        let (trace, lang) = (done.trace.clone(), global.lang());
+        let job = Job::start(move |progress| {
+            progress.doing(Text::new("analysing", "分析").get(lang));
+            let packs = Packs::embedded()?;
+            let analysis = analysis::analyze(&trace, &packs, &analysis::Options::default());
+            let diagnosis = diagnose::diagnose(&trace, &analysis, &packs);
+            Ok(Opened::new(vec![(trace, analysis, diagnosis)]))
+        })?;
+        let left = view::open(&mut session, job, dashboard.settings())?;
+        view::end(session, left);
+        return Ok(done);
+    }
+    stop.store(true, Ordering::Relaxed);
+    let signals = session.give_back();
+    let began = Instant::now();
+    let mut told = false;
+    // The signal that ended the dashboard is answered by ending the run; any further one means that nobody wants to wait.
+    signals.forget();
+    while !thread.is_finished() {
+        if !told && began.elapsed() > PATIENCE {
+            told = true;
+            let text = Text::new(
+                "strato: ending the run after its step, then writing the capture; ctrl-c leaves without it",
+                "strato：将在当前步结束后停止并写入采集；ctrl-c 放弃采集并退出",
+            );
+            say(text.get(global.lang()));
+        }
+        if let Some(signal) = signals.end() {
+            terminal::end_by(signal);
+        }
+        std::thread::sleep(LOOK);
+    }
+    let done = joined(thread)?;
+    if let Left::Signal(signal) = left? {
+        terminal::end_by(signal);
+    }
+    Ok(done)
+}
+
+fn joined(thread: JoinHandle<anyhow::Result<Done>>) -> anyhow::Result<Done> {
+    thread.join().unwrap_or_else(|_| Err(anyhow::anyhow!("the engine panicked; its message is above")))
+}
+
+/// The engine on a thread of its own.
+fn start(what: What, finish: Finish, watched: Watched) -> anyhow::Result<JoinHandle<anyhow::Result<Done>>> {
+    let work = move || {
+        let tell = |what| watched.feed.tell(what);
+        tell(live::What::Phase(Phase::Preparing));
+        let done = capture_watched(&what, &mut |_| (), Some(&watched)).and_then(|mut done| {
+            tell(live::What::Phase(Phase::Writing));
+            let said = format!("{} updates dropped", watched.feed.lost());
+            done.trace.manifest.set("measurement.dashboard", &said, Provenance::Observed);
+            let steps = done.steps.len().saturating_sub(1);
+            let written = finish.output.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
+            let done = finish.write(done)?;
+            tell(event(
+                format!("{steps} decode steps; capture {written}"),
+                format!("{steps} 个解码步；采集 {written}"),
+                false,
+            ));
+            Ok(done)
+        });
+        match &done {
+            Ok(_) => tell(live::What::Phase(Phase::Over)),
+            Err(error) => {
+                tell(event(error.to_string(), error.to_string(), true));
+                tell(live::What::Phase(Phase::Failed));
+            }
+        }
+        done
+    };
+    Ok(std::thread::Builder::new().name("engine".to_owned()).spawn(work)?)
+}
+
+fn event(en: String, zh: String, warns: bool) -> live::What {
+    live::What::Event(Event { en, zh, warns })
+}
+
+/// What the dashboard says of the run.
+fn describe(what: &What, finish: &Finish) -> anyhow::Result<Run> {
+    let options = checked(what)?;
+    let (config, _) = what.source()?;
+    let threads = options.threads;
+    let mode = format!("{:?}", options.mode).to_lowercase();
+    let facts = vec![
+        (Text::new("weights, kernels", "权重、内核"), format!("{}, {}", options.dtype.name(), options.isa.name())),
+        (Text::new("graph mode", "图模式"), mode.clone()),
+        (Text::new("batch", "批大小"), options.batch.to_string()),
+        (Text::new("ranks × threads", "rank × 线程"), format!("{} × {threads}", what.tp)),
+    ];
+    let kv_bytes = 8 * (config.layers * config.kv_heads * config.head_dim) as u64;
+    Ok(Run {
+        title: format!("strato run · {}", what.model),
+        facts,
+        ranks: what.tp,
+        steps: u32::try_from(options.steps).unwrap_or(u32::MAX),
+        batch: options.batch,
+        prompt: options.prompt,
+        kv_bytes,
+        output: finish.output.as_ref().map(|path| path.display().to_string()),
+    })
+}
+
+/// The engine's side of the dashboard.
+struct Watched {
+    feed: Feed,
+    stop: Arc<AtomicBool>,
+}
+
+impl Live for Watched {
+    fn names(&self, names: &[String]) {
+        self.feed.tell(live::What::Names(names.to_vec()));
+        self.feed.tell(live::What::Phase(Phase::Running));
+        self.feed.tell(event("weights are ready".to_owned(), "权重就绪".to_owned(), false));
+    }
+
+    fn step(&self, rank: usize, step: &StepDone, sums: StepSums) -> bool {
+        let ns = step.span.end - step.span.start;
+        let rest = ns - sums.compute - sums.exchange;
+        let layers = match sums.missing {
+            // Whatever is neither an operator nor a collective, the host or the queue took: the order of the layers.
+            0 => Reading::Value([sums.compute, rest, sums.exchange, 0]),
+            _ if sums.opaque => Reading::Unavailable("the device tells nothing of the parts of a replay".to_owned()),
+            missing => Reading::Unavailable(format!("the record is full: {missing} operators of the step are missing")),
+        };
+        let ops = sums.ops.iter().map(|op| Op { name: op.name, count: op.count, ns: op.ns }).collect();
+        self.feed.tell(live::What::Step(live::Step { rank, number: step.number, ns, layers, ops }));
+        !self.stop.load(Ordering::Relaxed)
+    }
+
+    fn collectors(&self) -> Vec<Box<dyn telemetry::Collector>> {
+        let group = |counter: telemetry::Counter| {
+            if counter.of_device { Group::Device("CPU".to_owned()) } else { Group::Process }
+        };
+        let told = |collector| -> Box<dyn telemetry::Collector> {
+            Box::new(Told { collector, feed: self.feed.clone(), group })
+        };
+        telemetry::collectors().into_iter().map(told).collect()
+    }
+}

@@ -1,0 +1,59 @@
+//! Several launches of one run: each is a process of its own, since where a process lies in memory moves its times by more
+//! than its steps differ, and leaves a capture of its own.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use crate::cli::exit::{Missing, Usage};
+
+/// The capture of a launch: `NAME.2.strato` of `NAME.strato`.
+pub(super) fn file(output: &Path, launch: usize) -> PathBuf {
+    let stem = output.file_stem().unwrap_or_default().to_string_lossy();
+    match output.extension() {
+        Some(extension) => output.with_file_name(format!("{stem}.{launch}.{}", extension.to_string_lossy())),
+        None => output.with_file_name(format!("{stem}.{launch}")),
+    }
+}
+
+/// Launches this command so many times, one after the other, and says which captures that left.
+///
+/// # Errors
+/// When a launch cannot be started or does not end well; it has said why itself.
+pub(super) fn launch(output: &Path, repeats: usize) -> anyhow::Result<Vec<PathBuf>> {
+    let program = std::env::current_exe()
+        .map_err(|e| Missing(format!("cannot find this program to launch it again: {e}; leave --repeats out")))?;
+    let mut files = Vec::with_capacity(repeats);
+    for launch in 1..=repeats {
+        let file = file(output, launch);
+        // Of an option that is given twice the last one counts.
+        let mut command = Command::new(&program);
+        command.args(std::env::args_os().skip(1)).arg("--output").arg(&file);
+        command.args(["--repeats", "1", "--of-launches", &repeats.to_string()]);
+        let status = command
+            .status()
+            .map_err(|e| Missing(format!("cannot launch '{}' again: {e}; leave --repeats out", program.display())))?;
+        if !status.success() {
+            let said =
+                format!("launch {launch} of {repeats} ended with {status}; the launches before it left their captures");
+            return Err(if status.code() == Some(4) { Missing(said).into() } else { Usage(said).into() });
+        }
+        files.push(file);
+    }
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn launches_are_numbered_before_the_extension() {
+        for (output, expected) in
+            [("run.strato", "run.2.strato"), ("a.b/run", "a.b/run.2"), ("d/cpu.bf16.strato", "d/cpu.bf16.2.strato")]
+        {
+            assert_eq!(file(Path::new(output), 2), Path::new(expected));
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! `strato top`: the counters of this machine and of a serving engine, without running anything.
+
+use std::{
+    io::{self, IsTerminal, Write},
+    time::{Duration, Instant},
+};
+
+use collectors::{
+    metrics::{PATIENCE, Server},
+    telemetry::{Collector, Counter, Sampler, frequency, power, ticks},
+};
+use engine::record::Clock;
+use model::{Ns, Reading};
+
+use super::{
+    Global,
+    exit::{Exit, Usage},
+    feed::{Feed, Told},
+    interface::Interface,
+    view,
+};
+use crate::tui::{
+    Session,
+    live::{Dashboard, Group, Run, label, value},
+};
+
+/// Show what this machine and a serving engine do, without running anything.
+///
+/// On a terminal as a dashboard; elsewhere as lines, one per counter and look.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// Metrics page of a vLLM, SGLang or TensorRT-LLM server, such as http://localhost:8000/metrics.
+    #[arg(long, value_name = "URL")]
+    metrics: Option<String>,
+    /// Seconds between two looks.
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+    every: Duration,
+    /// End after so many looks; lines are printed, also on a terminal.
+    #[arg(long, value_name = "N")]
+    count: Option<u32>,
+    #[command(flatten)]
+    interface: Interface,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: Option<f64> = text.parse().ok().filter(|s| (0.1..=3600.0).contains(s));
+    seconds.map(Duration::from_secs_f64).ok_or_else(|| format!("'{text}' is no time between 0.1 and 3600 seconds"))
+}
+
+/// What belongs to the machine, and not to this process.
+fn machine() -> Vec<Box<dyn Collector>> {
+    vec![Box::new(ticks::Processors::default()), Box::new(frequency::Frequency), Box::new(power::Power::default())]
+}
+
+pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit> {
+    let server = arguments.metrics.as_deref().map(|url| Server::new(url, PATIENCE)).transpose();
+    let server = server.map_err(|error| Usage(error.to_string()))?;
+    let lines = arguments.count.is_some() || !io::stdout().is_terminal() || !io::stdin().is_terminal();
+    if lines {
+        return print(global, &arguments, server);
+    }
+    let settings = arguments.interface.settings(global)?;
+    let (feed, inlet) = Feed::new();
+    let clock = Clock::start();
+    let told = |collector, group| -> Box<dyn Collector> { Box::new(Told { collector, feed: feed.clone(), group }) };
+    let own: Vec<Box<dyn Collector>> = machine().into_iter().map(|c| told(c, of_machine)).collect();
+    let mut samplers = vec![Sampler::start(clock, arguments.every, own)?];
+    // A slow page holds up nobody else.
+    if let Some(server) = server {
+        samplers.push(Sampler::start(clock, arguments.every, vec![told(Box::new(server), of_server)])?);
+    }
+    let title = match &arguments.metrics {
+        Some(url) => format!("strato top · {url}"),
+        None => "strato top".to_owned(),
+    };
+    let mut session = Session::take(settings.mouse)?;
+    let left = session.show(&mut Dashboard::new(inlet, Run { title, ..Run::default() }, settings))?;
+    // Not waited for: one of them may sit in a page that never comes.
+    drop(samplers);
+    view::end(session, left);
+    Ok(Exit::Done)
+}
+
+fn of_machine(counter: Counter) -> Group {
+    if counter.of_device { Group::Device("CPU".to_owned()) } else { Group::Host }
+}
+
+fn of_server(_: Counter) -> Group {
+    Group::Server(String::new())
+}
+
+/// Looks again and again and prints what was seen.
+fn print(global: &Global, arguments: &Arguments, server: Option<Server>) -> anyhow::Result<Exit> {
+    let mut collectors = machine();
+    collectors.extend(server.map(|server| -> Box<dyn Collector> { Box::new(server) }));
+    let began = Instant::now();
+    let mut look = 0u32;
+    let mut out = io::stdout().lock();
+    while arguments.count.is_none_or(|count| look < count) {
+        if look > 0 {
+            std::thread::sleep(arguments.every);
+        }
+        let at = Ns::try_from(began.elapsed().as_nanos()).unwrap_or(Ns::MAX);
+        let mut seen: Vec<(Counter, Reading<f64>)> = Vec::new();
+        collectors.iter_mut().for_each(|c| c.look(at, &mut |counter, value| seen.push((counter, value))));
+        for (counter, reading) in seen {
+            let name = label(counter.name).map_or(counter.name, |text| text.get(global.lang()));
+            let said = match reading {
+                Reading::Value(number) => value(number, counter.name, counter.unit),
+                Reading::Unavailable(reason) => format!("– {reason}"),
+            };
+            let seconds = at as f64 / 1e9;
+            writeln!(out, "{seconds:>8.1} s  {name:<20} {}", super::terminal_text::plain(&said))?;
+        }
+        out.flush()?;
+        look += 1;
+    }
+    Ok(Exit::Done)
+}
