@@ -6,10 +6,10 @@
 
 use crate::Dtype;
 
-#[cfg(target_arch = "x86_64")]
-mod avx2;
 mod elementwise;
 mod portable;
+#[cfg(target_arch = "x86_64")]
+mod x86;
 
 /// Rows of weights of a tile.
 pub const TILE_ROWS: usize = 4;
@@ -18,7 +18,7 @@ pub const TILE_TOKENS: usize = 3;
 /// Rows of weights of a panel.
 pub const PANEL_ROWS: usize = 16;
 /// Most rows of activations that a panel is multiplied with at once.
-pub const PANEL_TOKENS: usize = 6;
+pub const PANEL_TOKENS: usize = 12;
 /// Most columns of a panel, a multiple of [`crate::Q8_BLOCK`]: 16 KiB widened, half of the smallest first-level caches.
 pub const PANEL_COLUMNS: usize = 256;
 
@@ -29,6 +29,8 @@ pub enum Isa {
     Portable,
     /// x86-64 with AVX2, FMA and F16C.
     Avx2,
+    /// That with AVX-512 F, BW, DQ and VL, as servers of Intel have since Skylake and those of AMD since Zen 4.
+    Avx512,
 }
 
 impl Isa {
@@ -36,7 +38,15 @@ impl Isa {
     pub fn available() -> Vec<Self> {
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_x86_feature_detected!("f16c") {
-            return vec![Self::Avx2, Self::Portable];
+            let wider = is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512bw")
+                && is_x86_feature_detected!("avx512dq")
+                && is_x86_feature_detected!("avx512vl");
+            return if wider {
+                vec![Self::Avx512, Self::Avx2, Self::Portable]
+            } else {
+                vec![Self::Avx2, Self::Portable]
+            };
         }
         vec![Self::Portable]
     }
@@ -46,6 +56,7 @@ impl Isa {
         match self {
             Self::Portable => "portable",
             Self::Avx2 => "avx2",
+            Self::Avx512 => "avx512",
         }
     }
 }
@@ -142,18 +153,18 @@ pub struct Kernels {
 
 /// The kernels of one module, which all have the same names.
 macro_rules! kernels {
-    ($isa:expr, $of:ident) => {
+    ($isa:expr, $($of:ident)::+) => {
         Kernels {
             isa: $isa,
-            tile: $of::tile,
-            widen: $of::widen,
-            panel: $of::panel,
-            dot: $of::dot,
-            axpy: $of::axpy,
-            weigh: $of::weigh,
-            exponentials: $of::exponentials,
-            silu_mul: $of::silu_mul,
-            stage: $of::stage,
+            tile: $($of)::+::tile,
+            widen: $($of)::+::widen,
+            panel: $($of)::+::panel,
+            dot: $($of)::+::dot,
+            axpy: $($of)::+::axpy,
+            weigh: $($of)::+::weigh,
+            exponentials: $($of)::+::exponentials,
+            silu_mul: $($of)::+::silu_mul,
+            stage: $($of)::+::stage,
         }
     };
 }
@@ -164,9 +175,11 @@ impl Kernels {
         Isa::available().contains(&isa).then_some(match isa {
             Isa::Portable => kernels!(isa, portable),
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => kernels!(isa, avx2),
+            Isa::Avx2 => kernels!(isa, x86::avx2),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => kernels!(isa, x86::avx512),
             #[cfg(not(target_arch = "x86_64"))]
-            Isa::Avx2 => return None,
+            Isa::Avx2 | Isa::Avx512 => return None,
         })
     }
 

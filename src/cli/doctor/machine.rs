@@ -10,12 +10,14 @@ use model::Reading;
 use super::Finding;
 
 /// Flags of `/proc/cpuinfo` that kernels for matrix products ask for, from the least to the most.
-const FLAGS: [&str; 12] = [
+const FLAGS: [&str; 14] = [
     "avx2",
     "fma",
     "f16c",
     "avx512f",
     "avx512bw",
+    "avx512dq",
+    "avx512vl",
     "avx512_vnni",
     "avx512_bf16",
     "avx512_fp16",

@@ -185,6 +185,7 @@ enum Division {
 enum Instructions {
     Portable,
     Avx2,
+    Avx512,
 }
 
 impl What {
@@ -288,6 +289,7 @@ impl What {
             isa: match self.isa {
                 Some(Instructions::Portable) => Isa::Portable,
                 Some(Instructions::Avx2) => Isa::Avx2,
+                Some(Instructions::Avx512) => Isa::Avx512,
                 None => default.isa,
             },
             ..default

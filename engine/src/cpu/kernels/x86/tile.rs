@@ -1,0 +1,143 @@
+//! Tiles: for one to three rows of activations, where weights are read from memory once and used a few times.
+//!
+//! Rows are read one after the other, as they lie: one long stream is what hardware fetches ahead best, and it outweighs
+//! that four rows side by side would load each activation a quarter as often.
+
+#![allow(unsafe_code)]
+
+use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+
+use super::{Brain, Half, Vector, Wide};
+use crate::{
+    Q8_BLOCK,
+    cpu::kernels::{Activations, RowsOf, TILE_ROWS, Tile},
+};
+
+/// A line of the caches, bytes.
+const LINE: usize = 64;
+/// How far ahead of the sums lines are fetched, bytes. The processor's own look-ahead, of some hundred instructions, is a few
+/// hundred bytes of quantised weights.
+const AHEAD: usize = 2048;
+
+#[inline(always)]
+fn fetch_ahead<T>(at: *const T) {
+    // SAFETY: a fetch of a line that does not exist does nothing.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast::<i8>().wrapping_add(AHEAD)) };
+}
+
+/// # Safety
+/// The instruction set of `V` is there.
+#[inline(always)]
+pub(super) unsafe fn tile<V: Vector>(weights: RowsOf<'_>, tokens: &[Activations<'_>]) -> Tile {
+    let bits = |rows: [&[u16]; TILE_ROWS]| rows.map(|row| (row.as_ptr(), row.len()));
+    // SAFETY: the caller's; each row comes with its length.
+    unsafe {
+        match (weights, tokens) {
+            (RowsOf::F32(rows), tokens) => by_tokens::<V, f32>(rows.map(|row| (row.as_ptr(), row.len())), tokens),
+            (RowsOf::F16(rows), _) => by_tokens::<V, Half>(bits(rows).map(|(at, len)| (at.cast(), len)), tokens),
+            (RowsOf::Bf16(rows), _) => by_tokens::<V, Brain>(bits(rows).map(|(at, len)| (at.cast(), len)), tokens),
+            (RowsOf::Q8(rows), [a]) => quantised::<V, 1>(rows, [*a]),
+            (RowsOf::Q8(rows), [a, b]) => quantised::<V, 2>(rows, [*a, *b]),
+            (RowsOf::Q8(rows), [a, b, c, ..]) => quantised::<V, 3>(rows, [*a, *b, *c]),
+            (RowsOf::Q8(_), []) => Tile::default(),
+        }
+    }
+}
+
+/// # Safety
+/// The instruction set of `V` is there; each row points to as many elements as it says.
+#[inline(always)]
+unsafe fn by_tokens<V: Vector, W: Wide>(rows: [(*const W, usize); TILE_ROWS], tokens: &[Activations<'_>]) -> Tile {
+    // SAFETY: the caller's.
+    unsafe {
+        match tokens {
+            [] => Tile::default(),
+            [a] => sums::<V, W, 1>(rows, [*a]),
+            [a, b] => sums::<V, W, 2>(rows, [*a, *b]),
+            [a, b, c, ..] => sums::<V, W, 3>(rows, [*a, *b, *c]),
+        }
+    }
+}
+
+/// # Safety
+/// The instruction set of `V` is there; each row points to as many elements as it says.
+#[inline(always)]
+unsafe fn sums<V: Vector, W: Wide, const T: usize>(
+    rows: [(*const W, usize); TILE_ROWS],
+    tokens: [Activations<'_>; T],
+) -> Tile {
+    // Four vectors at once, so that sums wait for one another a quarter as often.
+    let stride = 4 * V::LANES;
+    let mut tile = Tile::default();
+    let staged = tokens.map(|x| if W::IS_STAGED { x.ordered } else { x.values });
+    for ((row, len), out) in rows.into_iter().zip(&mut tile) {
+        let length = tokens.iter().map(|x| x.values.len()).min().unwrap_or(0).min(len);
+        let whole = staged.iter().map(|x| x.len()).min().unwrap_or(0).min(length) / stride * stride;
+        // SAFETY: the caller's.
+        let mut sums = [[unsafe { V::zero() }; 4]; T];
+        for k in (0..whole).step_by(stride) {
+            for line in (0..stride * size_of::<W>()).step_by(LINE) {
+                fetch_ahead(row.wrapping_add(k).wrapping_byte_add(line));
+            }
+            for half in 0..2 {
+                let at = k + half * 2 * V::LANES;
+                // SAFETY: two vectors from `at` on are within the row and every token.
+                let w = unsafe { W::two::<V>(row.add(at)) };
+                for token in 0..T {
+                    for (i, w) in w.into_iter().enumerate() {
+                        let sum = &mut sums[token][2 * half + i];
+                        // SAFETY: as above.
+                        *sum = unsafe { w.multiply_add(V::load(staged[token].as_ptr().add(at + i * V::LANES)), *sum) };
+                    }
+                }
+            }
+        }
+        for token in 0..T {
+            let [a, b, c, d] = sums[token];
+            // SAFETY: the caller's.
+            let sum = unsafe { a.add(b).add(c.add(d)).total() };
+            // SAFETY: within the row.
+            let rest = (whole..length).map(|k| unsafe { *row.add(k) }.value() * tokens[token].values[k]);
+            out[token] = sum + rest.sum::<f32>();
+        }
+    }
+    tile
+}
+
+/// # Safety
+/// The instruction set of `V` is there.
+#[inline(always)]
+unsafe fn quantised<V: Vector, const T: usize>(
+    rows: [(&[i8], &[f32]); TILE_ROWS],
+    tokens: [Activations<'_>; T],
+) -> Tile {
+    let width = tokens.iter().map(|x| x.values.len()).min().unwrap_or(0);
+    let fixed = tokens.iter().map(|x| (x.fixed.len() / Q8_BLOCK).min(x.scales.len())).min().unwrap_or(0);
+    let mut tile = Tile::default();
+    for ((quants, scales), out) in rows.into_iter().zip(&mut tile) {
+        let blocks = (quants.len() / Q8_BLOCK).min(scales.len()).min(fixed);
+        // SAFETY: the caller's.
+        let mut sums = [unsafe { V::zero() }; T];
+        for block in 0..blocks {
+            // SAFETY: the row has a block of bytes and its scale, every token a block of fixed-point numbers and its scale.
+            unsafe {
+                let at = quants.as_ptr().add(block * Q8_BLOCK);
+                fetch_ahead(at);
+                let (w, scale) = (V::block(at), *scales.as_ptr().add(block));
+                for token in 0..T {
+                    let products = V::products(w, tokens[token].fixed.as_ptr().add(block * Q8_BLOCK));
+                    let factor = V::all(scale * *tokens[token].scales.as_ptr().add(block));
+                    sums[token] = products.multiply_add(factor, sums[token]);
+                }
+            }
+        }
+        for token in 0..T {
+            let x = tokens[token].values;
+            let rest = (blocks * Q8_BLOCK..width.min(quants.len()))
+                .map(|k| scales.get(k / Q8_BLOCK).copied().unwrap_or(0.0) * f32::from(quants[k]) * x[k]);
+            // SAFETY: the caller's.
+            out[token] = unsafe { sums[token].total() } + rest.sum::<f32>();
+        }
+    }
+    tile
+}
