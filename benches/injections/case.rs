@@ -10,6 +10,8 @@ use stratoscope::analysis::Layer::{self, Communication, Operator, Runtime};
 pub struct Case {
     /// As `strato run --inject` takes it.
     pub inject: &'static str,
+    /// Which shape suffers it.
+    pub model: Model,
     /// How the step is started without it.
     pub mode: Mode,
     /// Ranks of the job.
@@ -20,27 +22,42 @@ pub struct Case {
     pub rank: Option<u32>,
 }
 
-const fn eager(inject: &'static str, layers: &'static [Layer]) -> Case {
-    Case { inject, mode: Mode::Eager, ranks: 1, layers, rank: None }
+/// What suffers: a fault is judged where it costs something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Model {
+    /// Operators of hundreds of microseconds, which read memory: those hide the host.
+    Wide,
+    /// Operators of some ten microseconds: the host is about as fast.
+    Narrow,
+}
+
+const fn wide(inject: &'static str, layers: &'static [Layer]) -> Case {
+    Case { inject, model: Model::Wide, mode: Mode::Eager, ranks: 1, layers, rank: None }
+}
+
+const fn narrow(inject: &'static str, layers: &'static [Layer]) -> Case {
+    Case { model: Model::Narrow, ..wide(inject, layers) }
 }
 
 /// Every bottleneck that takes time; numeric faults take none.
 pub const CASES: &[Case] = &[
-    eager("host_delay:us=400", &[Runtime]),
-    eager("host_delay:op=attention_decode,us=4000", &[Runtime]),
-    eager("extra_sync:every=op", &[Runtime]),
-    eager("extra_sync:every=layer", &[Runtime]),
-    eager("alloc_per_op:kib=1024", &[Runtime]),
-    eager("blocking_copy:mib=64", &[Runtime]),
-    eager("cpu_fallback:op=silu_mul", &[Operator, Runtime]),
-    eager("gil_like_stall:period_ms=20,hold_ms=5", &[Runtime]),
-    Case { mode: Mode::Graph, ..eager("no_graph", &[Runtime]) },
-    eager("unfuse", &[Operator]),
-    eager("layout_cast:op=down_proj", &[Operator]),
-    eager("low_precision_off", &[Operator]),
-    eager("padding:to=8", &[Operator, Runtime]),
-    eager("bandwidth_thief:threads=1", &[Operator]),
-    Case { ranks: 2, rank: Some(1), ..eager("slow_rank:rank=1,factor=1.5", &[Operator, Runtime]) },
+    wide("host_delay:us=400", &[Runtime]),
+    wide("host_delay:op=attention_decode,us=4000", &[Runtime]),
+    narrow("host_delay:us=40", &[Runtime]),
+    narrow("extra_sync:every=op", &[Runtime]),
+    narrow("extra_sync:every=layer", &[Runtime]),
+    narrow("alloc_per_op:kib=256", &[Runtime]),
+    wide("blocking_copy:mib=64", &[Runtime]),
+    narrow("blocking_copy:mib=4", &[Runtime]),
+    narrow("cpu_fallback:op=silu_mul", &[Operator, Runtime]),
+    narrow("gil_like_stall:period_ms=20,hold_ms=8", &[Runtime]),
+    Case { mode: Mode::Graph, ..narrow("no_graph", &[Runtime]) },
+    narrow("unfuse", &[Operator]),
+    narrow("layout_cast:op=down_proj", &[Operator]),
+    wide("low_precision_off", &[Operator]),
+    wide("padding:to=8", &[Operator, Runtime]),
+    wide("bandwidth_thief:threads=1", &[Operator]),
+    Case { ranks: 2, rank: Some(1), ..wide("slow_rank:rank=1,factor=1.5", &[Operator, Runtime]) },
 ];
 
 impl Case {
@@ -50,7 +67,7 @@ impl Case {
         let mut options = RunOptions {
             mode: self.mode,
             prompt: 16,
-            steps: 24,
+            steps: if self.model == Model::Wide { 24 } else { 240 },
             // The host has a core of its own, as it has beside an accelerator.
             threads: (default.threads.saturating_sub(1) / self.ranks).max(1),
             ..default

@@ -16,7 +16,9 @@ use engine::{
 };
 use model::{Ns, Statistic, Trace, TraceBuilder, trace};
 
-/// A model of fewer layers than its name says, so that many runs of it take minutes and not hours.
+use crate::case::Model;
+
+/// A model of few layers, so that many runs of it take minutes and not hours.
 pub struct Subject {
     pub config: Config,
     host: Host,
@@ -30,10 +32,12 @@ pub struct Took {
 }
 
 impl Subject {
-    pub fn chosen(model: Option<&str>, layers: usize) -> Self {
-        let name = model.unwrap_or("qwen2.5-0.5b");
-        let mut config = preset(name).unwrap_or_else(|| panic!("no model '{name}'"));
-        config.layers = config.layers.min(layers);
+    pub fn chosen(model: Model) -> Self {
+        let wide = Config { layers: 8, ..preset("qwen2.5-0.5b").unwrap() };
+        let config = match model {
+            Model::Wide => wide,
+            Model::Narrow => Config { hidden: 256, intermediate: 1024, heads: 4, vocab: 8192, ..wide },
+        };
         Self { config, host: Host::read() }
     }
 

@@ -19,6 +19,10 @@ pub fn inputs(program: &Program, config: &Config, op: &OpCall, dtype: &str) -> (
         OpKind::ScaleRows { x, .. } | OpKind::ScaleColumns { x, .. } | OpKind::Transpose { x, .. } => {
             (buffer(*x), None)
         }
+        OpKind::Route { scores: x, .. } | OpKind::ExpertLinear { x, .. } | OpKind::Combine { x, .. } => {
+            // Which experts' matrices are read, only the run itself knows.
+            (buffer(*x), None)
+        }
         OpKind::AllReduce { x } | OpKind::AllGather { part: x, .. } => (buffer(*x), None),
         OpKind::KvAppend { qkv, .. } | OpKind::Attention { qkv, .. } => (buffer(*qkv), None),
         OpKind::SiluMul { gate_up, .. } | OpKind::Silu { gate_up, .. } | OpKind::MulUp { gate_up, .. } => {

@@ -1,18 +1,22 @@
 //! How fast this engine reads prompts and decodes, by type of weights: `cargo bench -p stratoscope-engine --bench decode`.
 //!
 //! Prints one line per round and type, so that a script can run a peer between the rounds. Arguments: types, then
-//! `prompt=N`, `steps=N`, `rounds=N`, `threads=N`, `batch=N`, `mode=eager|graph`, `model=PRESET`, `log=on|off`.
+//! `prompt=N`, `steps=N`, `rounds=N`, `threads=N`, `batch=N`, `mode=eager|graph`, `model=PRESET`, `log=on|off|both`, and
+//! `isa=all` for every instruction set of this processor in turn.
 
 use std::time::Instant;
 
 use engine::{
-    Dtype, Synthetic, preset,
+    Dtype, Synthetic,
+    cpu::Isa,
+    preset,
     record::Log,
     run::{Engine, Mode, RunOptions},
 };
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (mut types, mut rounds, mut model, mut logs) = (Vec::new(), 3, "qwen2.5-0.5b".to_owned(), vec![false]);
+    let mut isas = Isa::available().into_iter().take(1).collect::<Vec<_>>();
     let mut options = RunOptions { prompt: 512, steps: 32, mode: Mode::Graph, ..RunOptions::default() };
     for argument in std::env::args().skip(1).filter(|argument| argument != "--bench") {
         match argument.split_once('=') {
@@ -24,6 +28,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             Some(("mode", "eager")) => options.mode = Mode::Eager,
             Some(("mode", "graph")) => options.mode = Mode::Graph,
             Some(("model", name)) => model = name.to_owned(),
+            Some(("isa", "all")) => isas = Isa::available(),
             Some(("log", "on")) => logs = vec![true],
             Some(("log", "both")) => logs = vec![false, true],
             Some(_) => return Err(format!("unknown argument '{argument}'").into()),
@@ -39,36 +44,45 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let config = preset(&model).ok_or(format!("unknown model '{model}'"))?;
     for dtype in types {
-        let options = RunOptions { dtype, ..options.clone() };
-        let (prompt, batch) = (options.prompt, options.batch);
-        let mut engine = Engine::new(config.clone(), &mut Synthetic, options, &mut Log::off())?;
+        let of = |isa: &Isa| {
+            let options = RunOptions { dtype, isa: *isa, ..options.clone() };
+            Engine::new(config.clone(), &mut Synthetic, options, &mut Log::off())
+        };
+        let mut engines = isas.iter().map(of).collect::<Result<Vec<_>, _>>()?;
         for round in 0..rounds {
-            for recorded in &logs {
-                let mut log =
-                    if *recorded { Log::with_capacity(engine.records(), engine.options().threads) } else { Log::off() };
-                let mut spans = Vec::new();
-                let began = Instant::now();
-                engine.run(&mut log, |step| {
-                    spans.push(step.span.end - step.span.start);
-                    true
-                })?;
-                let total = began.elapsed();
-                let prefill = spans.remove(0);
-                spans.sort_unstable();
-                let sum: i64 = spans.iter().sum();
-                let median = spans.get(spans.len() / 2).copied().unwrap_or(0);
-                println!(
-                    "{} round {round} recorded {recorded}: prefill {:.1} tokens/s, decode {:.2} tokens/s (mean), {:.2} \
-                     tokens/s (median step {:.3} ms), {:.2} s in all",
-                    dtype.name(),
-                    (prompt * batch) as f64 * 1e9 / prefill as f64,
-                    (spans.len() * batch) as f64 * 1e9 / sum as f64,
-                    batch as f64 * 1e9 / median as f64,
-                    median as f64 / 1e6,
-                    total.as_secs_f64(),
-                );
+            for (engine, isa) in engines.iter_mut().zip(&isas) {
+                for recorded in &logs {
+                    once(engine, *recorded, &format!("{} {} round {round}", dtype.name(), isa.name()))?;
+                }
             }
         }
     }
+    Ok(())
+}
+
+/// A prompt and its steps, and what they took.
+fn once(engine: &mut Engine, recorded: bool, what: &str) -> Result<(), Box<dyn std::error::Error>> {
+    let (prompt, batch, threads) = (engine.options().prompt, engine.options().batch, engine.options().threads);
+    let mut log = if recorded { Log::with_capacity(engine.records(), threads) } else { Log::off() };
+    let mut spans = Vec::new();
+    let began = Instant::now();
+    engine.run(&mut log, |step| {
+        spans.push(step.span.end - step.span.start);
+        true
+    })?;
+    let total = began.elapsed();
+    let prefill = spans.remove(0);
+    spans.sort_unstable();
+    let sum: i64 = spans.iter().sum();
+    let median = spans.get(spans.len() / 2).copied().unwrap_or(0);
+    println!(
+        "{what} recorded {recorded}: prefill {:.1} tokens/s, decode {:.2} tokens/s (mean), {:.2} tokens/s (median step \
+         {:.3} ms), {:.2} s in all",
+        (prompt * batch) as f64 * 1e9 / prefill as f64,
+        (spans.len() * batch) as f64 * 1e9 / sum as f64,
+        batch as f64 * 1e9 / median as f64,
+        median as f64 / 1e6,
+        total.as_secs_f64(),
+    );
     Ok(())
 }

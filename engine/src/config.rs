@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::Error;
+use crate::{Dtype, Error};
 
 mod presets;
 
@@ -15,6 +15,8 @@ pub use presets::{PRESETS, preset};
 
 /// Greatest value of any dimension: far above any model, low enough that products fit 64 bits.
 const MAX_DIM: usize = 1 << 24;
+/// Most experts of a layer: several times what any model has.
+const MAX_EXPERTS: usize = 1 << 12;
 
 /// Which checkpoint layout and which operators a model has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +66,17 @@ pub struct Rope {
     pub scaling: RopeScaling,
 }
 
+/// A mixture of experts in place of every feed-forward block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Experts {
+    /// Experts of a layer.
+    pub count: usize,
+    /// Experts that a token goes to.
+    pub active: usize,
+    /// Whether the weights of those add up to 1; else they are their shares among all experts.
+    pub normed: bool,
+}
+
 /// The shape of a model. Widths are elements.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
@@ -73,7 +86,7 @@ pub struct Config {
     pub vocab: usize,
     /// Width of the residual stream.
     pub hidden: usize,
-    /// Width between the two halves of the feed-forward block.
+    /// Width between the two halves of the feed-forward block, or of each expert.
     pub intermediate: usize,
     /// Decoder layers.
     pub layers: usize,
@@ -95,6 +108,10 @@ pub struct Config {
     pub qkv_bias: bool,
     /// Whether queries and keys are normed head by head.
     pub qk_norm: bool,
+    /// Experts, of a mixture of them.
+    pub experts: Option<Experts>,
+    /// Type in which the weights were published, where that is said; no part of the shape.
+    pub published: Option<Dtype>,
 }
 
 impl Config {
@@ -119,7 +136,9 @@ impl Config {
              {norm_eps:e} {:e} {:?} {tied} {qkv_bias} {qk_norm}",
             rope.theta, rope.scaling
         );
-        crate::weights::hash(&text)
+        // What a model of one feed-forward block has always been known by stays as it is.
+        let experts = self.experts.map_or(String::new(), |experts| format!(" {experts:?}"));
+        crate::weights::hash(&(text + &experts))
     }
 
     /// Width of the queries of a token.
@@ -136,7 +155,9 @@ impl Config {
     /// unless it is also the head.
     pub fn step_parameters(&self) -> usize {
         let attention = self.hidden * (2 * self.q_width() + 2 * self.kv_width());
-        let feed_forward = 3 * self.hidden * self.intermediate;
+        let read = self.experts.map_or(1, |experts| experts.active);
+        let router = self.experts.map_or(0, |experts| experts.count * self.hidden);
+        let feed_forward = 3 * self.hidden * self.intermediate * read + router;
         self.layers * (attention + feed_forward) + self.vocab * self.hidden
     }
 
@@ -154,6 +175,11 @@ impl Config {
         ];
         if let Some((name, value)) = dims.into_iter().find(|(_, value)| !(1..=MAX_DIM).contains(value)) {
             return refuse(format!("{name} is {value}"));
+        }
+        if let Some(Experts { count, active, .. }) = self.experts
+            && !((1..=MAX_EXPERTS).contains(&count) && (1..=count).contains(&active))
+        {
+            return refuse(format!("it has {count} experts, {active} for a token"));
         }
         if !self.heads.is_multiple_of(self.kv_heads) {
             return refuse(format!("{} query heads do not share {} key heads evenly", self.heads, self.kv_heads));
@@ -196,12 +222,22 @@ struct Raw {
     hidden_act: Option<String>,
     #[serde(default)]
     tie_word_embeddings: bool,
+    #[serde(alias = "torch_dtype")]
+    dtype: Option<String>,
     #[serde(default)]
     attention_bias: bool,
     #[serde(default)]
     mlp_bias: bool,
     #[serde(default)]
     use_sliding_window: bool,
+    num_experts: Option<usize>,
+    num_experts_per_tok: Option<usize>,
+    moe_intermediate_size: Option<usize>,
+    #[serde(default)]
+    norm_topk_prob: bool,
+    decoder_sparse_step: Option<usize>,
+    #[serde(default)]
+    mlp_only_layers: Vec<usize>,
     rope_theta: Option<f64>,
     rope_scaling: Option<RawRope>,
     rope_parameters: Option<RawRope>,
@@ -229,7 +265,7 @@ impl Raw {
         let family = match self.model_type.as_str() {
             "llama" => Family::Llama,
             "qwen2" => Family::Qwen2,
-            "qwen3" => Family::Qwen3,
+            "qwen3" | "qwen3_moe" => Family::Qwen3,
             other => return unsupported(&format!("model_type is '{other}'")),
         };
         if self.hidden_act.as_deref().is_some_and(|act| act != "silu") {
@@ -244,12 +280,15 @@ impl Raw {
         if self.num_attention_heads == 0 {
             return unsupported("num_attention_heads is 0");
         }
-        let rope = self.rope()?;
+        let (rope, experts) = (self.rope()?, self.experts()?);
         Config {
             family,
             vocab: self.vocab_size,
             hidden: self.hidden_size,
-            intermediate: self.intermediate_size,
+            intermediate: match experts {
+                Some(_) => self.moe_intermediate_size.unwrap_or(self.intermediate_size),
+                None => self.intermediate_size,
+            },
             layers: self.num_hidden_layers,
             heads: self.num_attention_heads,
             kv_heads: self.num_key_value_heads.unwrap_or(self.num_attention_heads),
@@ -260,8 +299,29 @@ impl Raw {
             tied: self.tie_word_embeddings,
             qkv_bias: family == Family::Qwen2,
             qk_norm: family == Family::Qwen3,
+            experts,
+            published: match self.dtype.as_deref() {
+                Some("bfloat16") => Some(Dtype::Bf16),
+                Some("float16") => Some(Dtype::F16),
+                Some("float32") => Some(Dtype::F32),
+                _ => None,
+            },
         }
         .check()
+    }
+
+    fn experts(&self) -> Result<Option<Experts>, Error> {
+        if self.model_type != "qwen3_moe" {
+            return Ok(None);
+        }
+        let unsupported = |what: &str| Err(Error::Unsupported { what: what.to_owned() });
+        if self.decoder_sparse_step.is_some_and(|step| step != 1) || !self.mlp_only_layers.is_empty() {
+            return unsupported("only some of its layers have experts");
+        }
+        match (self.num_experts, self.num_experts_per_tok) {
+            (Some(count), Some(active)) => Ok(Some(Experts { count, active, normed: self.norm_topk_prob })),
+            _ => unsupported("it does not say num_experts and num_experts_per_tok"),
+        }
     }
 
     fn rope(&self) -> Result<Rope, Error> {
@@ -313,10 +373,42 @@ mod tests {
     }
 
     #[test]
+    fn both_spellings_of_the_published_type_are_read() {
+        for (members, published) in [
+            (r#""model_type": "llama", "torch_dtype": "bfloat16""#, Some(Dtype::Bf16)),
+            (r#""model_type": "llama", "dtype": "float16""#, Some(Dtype::F16)),
+            (r#""model_type": "llama", "dtype": "auto""#, None),
+            (r#""model_type": "llama""#, None),
+        ] {
+            let config = config(members).unwrap();
+            assert_eq!(config.published, published, "{members}");
+            assert_eq!(config.fingerprint(), Config { published: None, ..config.clone() }.fingerprint());
+        }
+    }
+
+    #[test]
+    fn a_mixture_of_experts_has_the_width_of_one_of_them() {
+        let members = r#""model_type": "qwen3_moe", "num_experts": 4, "num_experts_per_tok": 2,
+            "moe_intermediate_size": 5, "norm_topk_prob": true, "mlp_only_layers": []"#;
+        let config = config(members).unwrap();
+        assert_eq!(config.experts, Some(Experts { count: 4, active: 2, normed: true }));
+        assert_eq!(config.intermediate, 5);
+        assert_ne!(config.fingerprint(), Config { experts: None, ..config.clone() }.fingerprint());
+        let dense = Config { experts: None, ..config.clone() };
+        assert_eq!(config.step_parameters() - dense.step_parameters(), 3 * 8 * 5 + 4 * 8);
+    }
+
+    #[test]
     fn what_the_engine_lacks_is_refused_by_name() {
         for (members, word) in [
             (r#""model_type": "mamba""#, "mamba"),
             (r#""model_type": "llama", "hidden_act": "gelu""#, "silu"),
+            (r#""model_type": "qwen3_moe""#, "num_experts"),
+            (r#""model_type": "qwen3_moe", "num_experts": 4, "num_experts_per_tok": 5"#, "4 experts, 5 for a token"),
+            (
+                r#""model_type": "qwen3_moe", "num_experts": 4, "num_experts_per_tok": 2, "decoder_sparse_step": 2"#,
+                "some of its layers",
+            ),
             (r#""model_type": "llama", "attention_bias": true"#, "biases"),
             (r#""model_type": "qwen2", "use_sliding_window": true"#, "sliding"),
             (r#""model_type": "llama", "rope_scaling": {"rope_type": "yarn", "factor": 4}"#, "yarn"),

@@ -16,6 +16,7 @@ use crate::{
 mod attention;
 mod backend;
 mod comm;
+mod experts;
 mod futex;
 mod inspect;
 mod kernels;

@@ -22,7 +22,7 @@ mod weights;
 pub use backend::{Backend, Device, PlanId, Target, open};
 pub use batch::Batch;
 pub use buffer::{Buffer, Number};
-pub use config::{Config, Family, PRESETS, Rope, RopeScaling, preset};
+pub use config::{Config, Experts, Family, PRESETS, Rope, RopeScaling, preset};
 pub use error::Error;
 pub use kv::{KvLayout, KvPlan};
 pub use shard::Shard;

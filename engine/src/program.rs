@@ -44,6 +44,17 @@ pub enum Matrix {
     GateUp(u16),
     /// Down projection.
     Down(u16),
+    /// Scores of the experts of a layer.
+    Router(u16),
+}
+
+/// A matrix of which each expert has one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ExpertMatrix {
+    /// Gate and up projections of a layer.
+    GateUp(u16),
+    /// Down projection.
+    Down(u16),
 }
 
 /// A vector of the weights.
@@ -107,6 +118,33 @@ pub enum OpKind {
         /// Rows of the matrix that are computed; they go to the columns of the same numbers.
         rows: Range<usize>,
         /// (tokens, outputs)
+        out: BufId,
+    },
+    /// out = the experts of each token, as numbers, and then what each counts for: the largest shares of e^score.
+    Route {
+        /// (tokens, experts)
+        scores: BufId,
+        /// (tokens, 2 active)
+        out: BufId,
+    },
+    /// out = x · matrix of the expert, for each token and each of its experts.
+    ExpertLinear {
+        /// (tokens, inputs), or (tokens · active, inputs)
+        x: BufId,
+        /// (tokens, 2 active)
+        routes: BufId,
+        /// (outputs, inputs) of each expert
+        matrix: ExpertMatrix,
+        /// (tokens · active, outputs)
+        out: BufId,
+    },
+    /// out = sum of what the experts of each token made, by what each counts for.
+    Combine {
+        /// (tokens · active, width)
+        x: BufId,
+        /// (tokens, 2 active)
+        routes: BufId,
+        /// (tokens, width)
         out: BufId,
     },
     /// Norms each head in place.

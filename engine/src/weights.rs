@@ -39,9 +39,11 @@ pub struct LayerWeights {
     pub o: Tensor,
     /// Of the norm before the feed-forward block, `(hidden)`.
     pub post_norm: Vec<f32>,
-    /// Gate and up projections, `(2 intermediate, hidden)`.
+    /// Scores of the experts, `(experts, hidden)`, of a mixture of them.
+    pub router: Option<Tensor>,
+    /// Gate and up projections, `(2 intermediate, hidden)`; of a mixture those of all experts, one below the other.
     pub gate_up: Tensor,
-    /// Down projection, `(hidden, intermediate)`.
+    /// Down projection, `(hidden, intermediate)`; of a mixture as above.
     pub down: Tensor,
 }
 
@@ -95,8 +97,21 @@ impl Weights {
             });
             let bias = projections
                 .map(|(of, outputs)| Piece::columns(name(&format!("self_attn.{of}.bias")), 1, outputs, heads(outputs)));
-            let gate_up = ["gate_proj", "up_proj"]
-                .map(|of| Piece::rows(name(&format!("mlp.{of}.weight")), width, hidden, shard.range(width)));
+            let experts = config.experts.map_or(0, |experts| experts.count);
+            let blocks: Vec<String> = match config.experts {
+                None => vec!["mlp".to_owned()],
+                Some(_) => (0..experts).map(|expert| format!("mlp.experts.{expert}")).collect(),
+            };
+            let gate_up = blocks.iter().flat_map(|block| {
+                ["gate_proj", "up_proj"]
+                    .map(|of| Piece::rows(name(&format!("{block}.{of}.weight")), width, hidden, shard.range(width)))
+            });
+            let gate_up: Vec<Piece> = gate_up.collect();
+            let down = |block: &String| {
+                Piece::columns(name(&format!("{block}.down_proj.weight")), hidden, width, shard.range(width))
+            };
+            let down: Vec<Piece> = blocks.iter().map(down).collect();
+            let router = Piece::rows(name("mlp.gate.weight"), experts, hidden, 0..experts);
             let mut whole = |rest: &str, width| load.vector(&[Piece::columns(name(rest), 1, width, 0..width)]);
             let input_norm = whole("input_layernorm.weight", hidden)?;
             let post_norm = whole("post_attention_layernorm.weight", hidden)?;
@@ -113,13 +128,9 @@ impl Weights {
                 qk_norm,
                 o: load.matrix(&[Piece::columns(name("self_attn.o_proj.weight"), hidden, q, heads(q))])?,
                 post_norm,
+                router: config.experts.is_some().then(|| load.matrix(&[router])).transpose()?,
                 gate_up: load.matrix(&gate_up)?,
-                down: load.matrix(&[Piece::columns(
-                    name("mlp.down_proj.weight"),
-                    hidden,
-                    width,
-                    shard.range(width),
-                )])?,
+                down: load.matrix(&down)?,
             });
         }
         let final_norm = load.vector(&[Piece::columns("model.norm.weight".to_owned(), 1, hidden, 0..hidden)])?;

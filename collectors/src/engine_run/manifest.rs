@@ -24,6 +24,10 @@ pub(super) fn manifest(engine: &Engine, log: &Log, facts: Facts<'_>, sink: &mut 
     if !faults.is_empty() {
         sink.manifest(TRUTH, &faults.join(" "), Provenance::Observed);
     }
+    let conversion = match config.published {
+        Some(published) if published != options.dtype => format!("{} to {}", published.name(), options.dtype.name()),
+        _ => "none".to_owned(),
+    };
     let device = engine.device();
     let host_clock = "monotonic clock of the host";
     let timer = match log.uncertainty {
@@ -45,6 +49,7 @@ pub(super) fn manifest(engine: &Engine, log: &Log, facts: Facts<'_>, sink: &mut 
         ("model.revision", weights.to_owned()),
         ("model.config_hash", format!("{:016x}", config.fingerprint())),
         ("model.layers", config.layers.to_string()),
+        ("model.conversion", conversion),
         ("precision.weights", options.dtype.name().to_owned()),
         ("precision.activations", "f32".to_owned()),
         ("precision.kv", "f32".to_owned()),

@@ -130,9 +130,13 @@ mod tests {
     /// What a program says that an operator writes is all that it writes, whatever the level.
     #[test]
     fn operators_write_what_they_say_and_all_of_it() {
-        let config = Config { qk_norm: true, ..preset("tiny").unwrap() };
+        let dense = Config { qk_norm: true, ..preset("tiny").unwrap() };
+        let mixture = preset("tiny-moe").unwrap();
         let mut seen = BTreeSet::new();
-        for level in [Level::Composite, Level::Canonical, Level::Fused] {
+        let levels = [Level::Composite, Level::Canonical, Level::Fused];
+        for (config, level) in
+            [dense, mixture].into_iter().flat_map(|config| levels.map(|level| (config.clone(), level)))
+        {
             let mut cpu = cpu(&config, KvLayout::Contiguous);
             let mut prepared = cpu.prepare(program(&config, level)).unwrap();
             let ids: Vec<BufId> = (0..prepared.buffers.len() as u16).map(BufId).collect();

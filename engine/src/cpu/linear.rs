@@ -42,36 +42,15 @@ impl Linear<'_> {
         if x.rows >= PANEL_FROM && self.sums == Sums::Single {
             self.by_panels(mine, kernels, x, out);
         } else {
-            self.by_tiles(mine, kernels, x, out);
+            // SAFETY: nobody writes `x` while it is read: it is another buffer than `out`.
+            let x: Vec<&[f32]> = (0..x.rows).map(|row| unsafe { x.row(row) }).collect();
+            let tiles = Tiles { weights: self.weights, first: 0, sums: self.sums };
+            tiles.compute(mine, kernels, &x, |row| self.bias(row), |token| token, out);
         }
     }
 
     fn bias(&self, row: usize) -> f32 {
         self.bias.and_then(|bias| bias.get(row)).copied().unwrap_or(0.0)
-    }
-
-    fn by_tiles(&self, mine: std::ops::Range<usize>, kernels: &Kernels, x: Rows, out: Rows) {
-        // SAFETY: nobody writes `x` while it is read: it is another buffer than `out`.
-        let x: Vec<&[f32]> = (0..x.rows).map(|row| unsafe { x.row(row) }).collect();
-        let staged: Vec<Staged> = x.iter().map(|x| kernels.stage(self.weights.dtype, x)).collect();
-        let x: Vec<Activations<'_>> = staged.iter().zip(&x).map(|(staged, x)| staged.of(x)).collect();
-        for row in mine.clone().step_by(TILE_ROWS) {
-            let weights = rows_of(self.weights, row);
-            let height = TILE_ROWS.min(mine.end - row);
-            for (token, tokens) in (0..).step_by(TILE_TOKENS).zip(x.chunks(TILE_TOKENS)) {
-                let tile = match self.sums {
-                    Sums::Single => kernels.tile(weights, tokens),
-                    Sums::Bf16 => rounded_tile(kernels, weights, tokens),
-                };
-                for i in 0..tokens.len() {
-                    // SAFETY: this worker alone writes the columns of its share.
-                    let out = unsafe { out.part_mut(token + i, row..row + height) };
-                    for ((out, sums), row) in out.iter_mut().zip(&tile).zip(row..) {
-                        *out = sums[i] + self.bias(row);
-                    }
-                }
-            }
-        }
     }
 
     /// A panel stays in the first-level cache while all activations pass by.
@@ -104,6 +83,47 @@ impl Linear<'_> {
                                 }
                             }
                         }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Rows of a matrix by a few rows of activations at a time.
+pub(super) struct Tiles<'a> {
+    pub weights: &'a Tensor,
+    /// Row of the weights that makes the first column of the output.
+    pub first: usize,
+    pub sums: Sums,
+}
+
+impl Tiles<'_> {
+    /// Columns `mine` of the products; those of activation `i` go to row `to(i)` of the output.
+    pub(super) fn compute(
+        &self,
+        mine: std::ops::Range<usize>,
+        kernels: &Kernels,
+        x: &[&[f32]],
+        bias: impl Fn(usize) -> f32,
+        to: impl Fn(usize) -> usize,
+        out: Rows,
+    ) {
+        let staged: Vec<Staged> = x.iter().map(|x| kernels.stage(self.weights.dtype, x)).collect();
+        let x: Vec<Activations<'_>> = staged.iter().zip(x).map(|(staged, x)| staged.of(x)).collect();
+        for row in mine.clone().step_by(TILE_ROWS) {
+            let weights = rows_of(self.weights, self.first + row);
+            let height = TILE_ROWS.min(mine.end - row);
+            for (token, tokens) in (0..).step_by(TILE_TOKENS).zip(x.chunks(TILE_TOKENS)) {
+                let tile = match self.sums {
+                    Sums::Single => kernels.tile(weights, tokens),
+                    Sums::Bf16 => rounded_tile(kernels, weights, tokens),
+                };
+                for i in 0..tokens.len() {
+                    // SAFETY: this worker alone writes the columns of its share.
+                    let out = unsafe { out.part_mut(to(token + i), row..row + height) };
+                    for ((out, sums), row) in out.iter_mut().zip(&tile).zip(row..) {
+                        *out = sums[i] + bias(row);
                     }
                 }
             }

@@ -7,6 +7,7 @@ use std::{
 
 use super::{
     Communicator, Kernels, attention,
+    experts::{self, ExpertLinear},
     kernels::TILE_ROWS,
     linear::{Linear, Sums},
     memory::Rows,
@@ -16,7 +17,7 @@ use crate::{
     Batch, Config, Weights,
     inject::{Faults, busy},
     kv::KvPlan,
-    program::{BufId, Matrix, OpCall, OpKind, Vector},
+    program::{BufId, ExpertMatrix, Matrix, OpCall, OpKind, Vector},
 };
 
 /// A step under way: what every thread sees.
@@ -62,6 +63,15 @@ impl<'a> Step<'a> {
             Matrix::O(l) => (&layer(l).o, None),
             Matrix::GateUp(l) => (&layer(l).gate_up, None),
             Matrix::Down(l) => (&layer(l).down, None),
+            Matrix::Router(l) => (layer(l).router.as_ref().unwrap_or(&layer(l).gate_up), None),
+        }
+    }
+
+    /// Matrices of all experts, one below the other.
+    fn expert_matrix(&self, matrix: ExpertMatrix) -> &'a crate::Tensor {
+        match matrix {
+            ExpertMatrix::GateUp(layer) => &self.weights.layers[usize::from(layer)].gate_up,
+            ExpertMatrix::Down(layer) => &self.weights.layers[usize::from(layer)].down,
         }
     }
 
@@ -126,15 +136,30 @@ impl<'a> Step<'a> {
             }
             OpKind::Linear { x, matrix, rows, out } => {
                 let (weights, bias) = self.matrix(*matrix);
-                let numeric = &self.faults.numeric;
-                let sums = if numeric.bf16_accum { Sums::Bf16 } else { Sums::Single };
-                let linear = Linear { weights, bias, rows: rows.clone(), sums };
+                let linear = Linear { weights, bias, rows: rows.clone(), sums: self.sums() };
                 linear.compute(part, kernels, self.rows(*x), self.rows(*out));
                 if let Matrix::Down(layer) = matrix
-                    && numeric.nan_at == Some(*layer)
+                    && self.faults.numeric.nan_at == Some(*layer)
                 {
                     self.spoil(self.rows(*out), part);
                 }
+            }
+            OpKind::Route { scores, out } => {
+                let normed = self.config.experts.is_some_and(|experts| experts.normed);
+                experts::route(part, self.rows(*scores), normed, self.rows(*out));
+            }
+            OpKind::ExpertLinear { x, routes, matrix, out } => {
+                let weights = self.expert_matrix(*matrix);
+                let linear = ExpertLinear { weights, routes: self.rows(*routes), sums: self.sums() };
+                linear.compute(part, kernels, self.rows(*x), self.rows(*out));
+                if let ExpertMatrix::Down(layer) = matrix
+                    && self.faults.numeric.nan_at == Some(*layer)
+                {
+                    self.spoil(self.rows(*out), part);
+                }
+            }
+            OpKind::Combine { x, routes, out } => {
+                experts::combine(part, kernels, self.rows(*x), self.rows(*routes), self.rows(*out));
             }
             OpKind::HeadNorm { x, heads, weight } => {
                 ops::head_norm(part, kernels, self.rows(*x), heads.at, heads.count, self.vector(*weight), eps);
@@ -176,6 +201,10 @@ impl<'a> Step<'a> {
                 }
             }
         }
+    }
+
+    fn sums(&self) -> Sums {
+        if self.faults.numeric.bf16_accum { Sums::Bf16 } else { Sums::Single }
     }
 
     /// Puts a NaN into the first element that this worker has written.

@@ -190,6 +190,9 @@ impl Lowering<'_> {
                 let (logits, rows, width) = self.buffer(*logits)?;
                 self.start("argmax", self.groups(rows, 1))?.memory(logits)?.memory(self.chosen)?.sizes(&[width])?
             }
+            OpKind::Route { .. } | OpKind::ExpertLinear { .. } | OpKind::Combine { .. } => {
+                return Err(super::model::no_experts());
+            }
             OpKind::AllReduce { .. } | OpKind::AllGather { .. } => {
                 return Err(Error::Unavailable {
                     backend: "opencl",

@@ -109,6 +109,7 @@ impl Model {
             program::Matrix::O(l) => (&self.layer(l)?.o, None),
             program::Matrix::GateUp(l) => (&self.layer(l)?.gate_up, None),
             program::Matrix::Down(l) => (&self.layer(l)?.down, None),
+            program::Matrix::Router(_) => return Err(no_experts()),
         })
     }
 
@@ -133,4 +134,10 @@ impl Model {
         let [keys, values] = &self.layer(layer)?.cache;
         Ok([keys.handle(), values.handle()])
     }
+}
+
+/// Why a model of experts does not run.
+pub(super) fn no_experts() -> Error {
+    let what = "it has no kernels for a mixture of experts; run --backend cpu".to_owned();
+    Error::Unavailable { backend: "opencl", what }
 }

@@ -1,7 +1,7 @@
 //! Whether a program fits a model. A program is plain data that anyone can make or change, and the threads of a backend
 //! share its buffers without locks, so nothing runs that has not been looked at here.
 
-use super::{BufId, Heads, Logits, Matrix, OpCall, OpKind, Program, Vector};
+use super::{BufId, ExpertMatrix, Heads, Logits, Matrix, OpCall, OpKind, Program, Vector};
 use crate::{Config, Error};
 
 pub(super) fn check(program: &Program, config: &Config) -> Result<(), Error> {
@@ -52,6 +52,25 @@ impl Checker<'_> {
                     && self.rows(*x) == self.rows(*out)
                     && distinct(&[*x, *out])
             }
+            OpKind::Route { scores, out } => config.experts.is_some_and(|experts| {
+                self.is(*scores, tokens, experts.count)
+                    && self.is(*out, tokens, 2 * experts.active)
+                    && distinct(&[*scores, *out])
+            }),
+            OpKind::ExpertLinear { x, routes, matrix, out } => config.experts.is_some_and(|experts| {
+                let Some((outputs, inputs)) = self.expert_matrix(*matrix) else { return false };
+                let pairs = tokens * experts.active;
+                self.is(*out, pairs, outputs)
+                    && (self.is(*x, tokens, inputs) || self.is(*x, pairs, inputs))
+                    && self.is(*routes, tokens, 2 * experts.active)
+                    && distinct(&[*x, *routes, *out])
+            }),
+            OpKind::Combine { x, routes, out } => config.experts.is_some_and(|experts| {
+                self.is(*x, tokens * experts.active, hidden)
+                    && self.is(*out, tokens, hidden)
+                    && self.is(*routes, tokens, 2 * experts.active)
+                    && distinct(&[*x, *routes, *out])
+            }),
             OpKind::HeadNorm { x, heads, weight } => {
                 self.length(*weight) == Some(config.head_dim) && self.has_heads(*x, *heads)
             }
@@ -129,10 +148,23 @@ impl Checker<'_> {
             Matrix::Head => return Some((self.program.shard.range(c.vocab).len(), c.hidden)),
             Matrix::Qkv(layer) => (layer, (c.q_width() + 2 * c.kv_width(), c.hidden)),
             Matrix::O(layer) => (layer, (c.hidden, c.q_width())),
+            // In a mixture of experts these are the experts'.
+            Matrix::GateUp(_) | Matrix::Down(_) if c.experts.is_some() => return None,
             Matrix::GateUp(layer) => (layer, (2 * c.intermediate, c.hidden)),
             Matrix::Down(layer) => (layer, (c.hidden, c.intermediate)),
+            Matrix::Router(layer) => (layer, (c.experts?.count, c.hidden)),
         };
         self.is_layer(layer).then_some(shape)
+    }
+
+    /// Outputs and inputs of a matrix of each expert, if the model has experts.
+    fn expert_matrix(&self, matrix: ExpertMatrix) -> Option<(usize, usize)> {
+        let c = self.config;
+        let (layer, shape) = match matrix {
+            ExpertMatrix::GateUp(layer) => (layer, (2 * c.intermediate, c.hidden)),
+            ExpertMatrix::Down(layer) => (layer, (c.hidden, c.intermediate)),
+        };
+        (self.is_layer(layer) && c.experts.is_some()).then_some(shape)
     }
 
     /// Length of a vector, if the model has it.
@@ -168,11 +200,15 @@ mod tests {
 
     #[test]
     fn planned_programs_fit_their_model_and_no_other() {
-        for level in [Level::Canonical, Level::Fused] {
-            let (own, config) = program("qwen3-0.6b", level);
+        for (level, model, first) in [
+            (Level::Canonical, "qwen3-0.6b", "'embed'"),
+            (Level::Fused, "qwen3-0.6b", "'embed'"),
+            (Level::Fused, "tiny-moe", "'gate_up_proj'"),
+        ] {
+            let (own, config) = program(model, level);
             own.check(&config).unwrap();
             let (other, _) = program("tiny", level);
-            assert!(other.check(&config).unwrap_err().to_string().contains("'embed'"));
+            assert!(other.check(&config).unwrap_err().to_string().contains(first));
         }
     }
 
@@ -191,18 +227,22 @@ mod tests {
 
     #[test]
     fn operators_that_would_write_what_they_read_or_beyond_their_buffers_are_refused() {
-        let config = preset("qwen3-0.6b").unwrap();
+        let dense = preset("qwen3-0.6b").unwrap();
+        let experts = preset("tiny-moe").unwrap();
         let mut refused = 0;
-        let fitting = |level| {
+        let fitting = |config: &Config, level| {
             let shape = Shape { tokens: 6, sequences: 2, logits: Logits::Last, level };
-            let mut program = Program::of_rank(&config, shape, Shard { rank: 0, of: 2 }).unwrap();
+            let mut program = Program::of_rank(config, shape, Shard { rank: 0, of: 2 }).unwrap();
             program.change(Change::CastBefore(OpName::DownProj), &config.part(program.shard).unwrap());
             program
         };
-        for (fitting, i) in [Level::Fused, Level::Composite].map(fitting).into_iter().flat_map(|program| {
-            let ops = 0..program.ops.len();
-            ops.map(move |i| (program.clone(), i))
-        }) {
+        let cases = [(&dense, Level::Fused), (&dense, Level::Composite), (&experts, Level::Fused)];
+        for ((fitting, config), i) in
+            cases.map(|(config, level)| (fitting(config, level), config)).iter().flat_map(|of| {
+                let ops = 0..of.0.ops.len();
+                ops.map(move |i| (of, i))
+            })
+        {
             let mut changed = fitting.clone();
             match &mut changed.ops[i].kind {
                 OpKind::RmsNorm { x, out, .. }
@@ -217,6 +257,8 @@ mod tests {
                 OpKind::SiluMul { gate_up, out } | OpKind::Silu { gate_up, out } | OpKind::MulUp { gate_up, out } => {
                     *out = *gate_up;
                 }
+                OpKind::Route { scores, out } => *out = *scores,
+                OpKind::ExpertLinear { x, out, .. } | OpKind::Combine { x, out, .. } => *out = *x,
                 OpKind::Add { x, delta } => *delta = *x,
                 OpKind::Rope { heads, .. } | OpKind::HeadNorm { heads, .. } => heads.count += 100,
                 OpKind::KvAppend { layer, .. } => *layer = u16::MAX,
@@ -224,16 +266,16 @@ mod tests {
                 OpKind::AllReduce { x } | OpKind::Rsqrt { x } | OpKind::ScaleColumns { x, .. } => *x = BufId(u16::MAX),
                 OpKind::AllGather { part, out } => *part = *out,
             }
-            assert!(changed.check(&config).is_err(), "{:?}", changed.ops[i]);
+            assert!(changed.check(config).is_err(), "{:?}", changed.ops[i]);
             refused += 1;
         }
-        let mut longer = fitting(Level::Fused);
+        let mut longer = fitting(&dense, Level::Fused);
         assert!(refused > 2 * longer.ops.len());
         let linear = longer.ops.iter_mut().find_map(|op| match &mut op.kind {
             OpKind::Linear { rows, .. } => Some(rows),
             _ => None,
         });
         linear.unwrap().end += 1;
-        assert!(longer.check(&config).is_err());
+        assert!(longer.check(&dense).is_err());
     }
 }

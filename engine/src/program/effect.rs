@@ -25,6 +25,9 @@ impl Program {
             | OpKind::SiluMul { out, .. }
             | OpKind::LastToken { out, .. }
             | OpKind::AllGather { out, .. }
+            | OpKind::Route { out, .. }
+            | OpKind::ExpertLinear { out, .. }
+            | OpKind::Combine { out, .. }
             | OpKind::Square { out, .. }
             | OpKind::Mean { out, .. }
             | OpKind::ScaleRows { out, .. }
@@ -67,6 +70,8 @@ impl OpKind {
             Self::Argmax { logits: x } | Self::AllGather { part: x, .. } | Self::Silu { gate_up: x, .. } => vec![*x],
             Self::SiluMul { gate_up: x, .. } => vec![*x],
             Self::ScaleRows { x, by, .. } => vec![*x, *by],
+            Self::Route { scores, .. } => vec![*scores],
+            Self::ExpertLinear { x, routes, .. } | Self::Combine { x, routes, .. } => vec![*x, *routes],
             Self::MulUp { gate_up, out } => vec![*gate_up, *out],
         }
     }

@@ -23,6 +23,11 @@ pub enum OpName {
     UpProj,
     SiluMul,
     DownProj,
+    Router,
+    RouteTopk,
+    ExpertGateUpProj,
+    ExpertDownProj,
+    ExpertCombine,
     LastToken,
     FinalNorm,
     LmHead,
@@ -39,7 +44,7 @@ pub enum OpName {
 
 impl OpName {
     /// All of them.
-    pub const ALL: [Self; 31] = [
+    pub const ALL: [Self; 36] = [
         Self::Embed,
         Self::RmsNorm,
         Self::AddRmsNorm,
@@ -59,6 +64,11 @@ impl OpName {
         Self::UpProj,
         Self::SiluMul,
         Self::DownProj,
+        Self::Router,
+        Self::RouteTopk,
+        Self::ExpertGateUpProj,
+        Self::ExpertDownProj,
+        Self::ExpertCombine,
         Self::LastToken,
         Self::FinalNorm,
         Self::LmHead,
@@ -95,6 +105,11 @@ impl OpName {
             Self::UpProj => "up_proj",
             Self::SiluMul => "silu_mul",
             Self::DownProj => "down_proj",
+            Self::Router => "router",
+            Self::RouteTopk => "route_topk",
+            Self::ExpertGateUpProj => "expert_gate_up_proj",
+            Self::ExpertDownProj => "expert_down_proj",
+            Self::ExpertCombine => "expert_combine",
             Self::LastToken => "last_token",
             Self::FinalNorm => "final_norm",
             Self::LmHead => "lm_head",

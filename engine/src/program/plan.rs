@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use super::{BufDesc, BufId, Heads, Level, Logits, Matrix, OpCall, OpId, OpKind, OpName, Program, Shape, Vector};
+use super::{
+    BufDesc, BufId, ExpertMatrix, Heads, Level, Logits, Matrix, OpCall, OpId, OpKind, OpName, Program, Shape, Vector,
+};
 use crate::{Config, Shard};
 
 pub(super) struct Planner<'c> {
@@ -37,15 +39,22 @@ impl<'c> Planner<'c> {
         let Shape { tokens, sequences, logits, .. } = self.shape;
         let (hidden, q, kv) = (self.config.hidden, self.config.q_width(), self.config.kv_width());
         let logit_rows = if logits == Logits::All { tokens } else { sequences };
+        // Every expert of a token has a row of its own.
+        let rows = tokens * self.config.experts.map_or(1, |experts| experts.active);
         let buffers = Buffers {
             residual: self.buffer("residual", tokens, hidden),
             normed: self.buffer("normed", tokens, hidden),
             qkv: self.buffer("qkv", tokens, q + 2 * kv),
             attended: self.buffer("attended", tokens, q),
             delta: self.buffer("delta", tokens, hidden),
-            gate_up: self.buffer("gate_up", tokens, 2 * self.config.intermediate),
-            activated: self.buffer("activated", tokens, self.config.intermediate),
+            gate_up: self.buffer("gate_up", rows, 2 * self.config.intermediate),
+            activated: self.buffer("activated", rows, self.config.intermediate),
         };
+        let experts = self.config.experts.map(|experts| ExpertBuffers {
+            scores: self.buffer("scores", tokens, experts.count),
+            routes: self.buffer("routes", tokens, 2 * experts.active),
+            made: self.buffer("made", rows, hidden),
+        });
         let last = self.buffer("last", logit_rows, hidden);
         let normed_last = self.buffer("normed_last", logit_rows, hidden);
         let out = self.buffer("logits", logit_rows, self.config.vocab);
@@ -54,7 +63,7 @@ impl<'c> Planner<'c> {
         for layer in 0..u16::try_from(self.config.layers).unwrap_or(u16::MAX) {
             (self.layer, self.slot) = (Some(layer), 0);
             self.attention(layer, &buffers);
-            self.feed_forward(layer, &buffers);
+            self.feed_forward(layer, &buffers, experts.as_ref());
         }
         (self.layer, self.slot) = (None, 1);
         if self.shape.level == Level::Fused {
@@ -117,25 +126,49 @@ impl<'c> Planner<'c> {
         self.linear(OpName::OProj, b.attended, Matrix::O(layer), 0..self.config.hidden, b.delta);
     }
 
-    fn feed_forward(&mut self, layer: u16, b: &Buffers) {
-        let width = self.config.intermediate;
+    fn feed_forward(&mut self, layer: u16, b: &Buffers, experts: Option<&ExpertBuffers>) {
         let fused = self.shape.level == Level::Fused;
         let weight = Vector::PostNorm(layer);
         if fused {
             let kind = OpKind::AddRmsNorm { x: b.residual, delta: b.delta, weight, out: b.normed };
             self.op(OpName::AddRmsNorm, kind);
-            self.linear(OpName::GateUpProj, b.normed, Matrix::GateUp(layer), 0..2 * width, b.gate_up);
         } else {
             self.op(OpName::ResidualAdd, OpKind::Add { x: b.residual, delta: b.delta });
             self.op(OpName::RmsNorm, OpKind::RmsNorm { x: b.residual, weight, out: b.normed });
+        }
+        match experts {
+            Some(experts) => self.mixture(layer, b, experts),
+            None => self.dense(layer, b),
+        }
+        if !fused {
+            self.op(OpName::ResidualAdd, OpKind::Add { x: b.residual, delta: b.delta });
+        }
+    }
+
+    fn dense(&mut self, layer: u16, b: &Buffers) {
+        let width = self.config.intermediate;
+        if self.shape.level == Level::Fused {
+            self.linear(OpName::GateUpProj, b.normed, Matrix::GateUp(layer), 0..2 * width, b.gate_up);
+        } else {
             self.linear(OpName::GateProj, b.normed, Matrix::GateUp(layer), 0..width, b.gate_up);
             self.linear(OpName::UpProj, b.normed, Matrix::GateUp(layer), width..2 * width, b.gate_up);
         }
         self.op(OpName::SiluMul, OpKind::SiluMul { gate_up: b.gate_up, out: b.activated });
         self.linear(OpName::DownProj, b.activated, Matrix::Down(layer), 0..self.config.hidden, b.delta);
-        if !fused {
-            self.op(OpName::ResidualAdd, OpKind::Add { x: b.residual, delta: b.delta });
-        }
+    }
+
+    /// Products of all experts are one operator at every level, as frameworks have them.
+    fn mixture(&mut self, layer: u16, b: &Buffers, e: &ExpertBuffers) {
+        let count = self.config.experts.map_or(0, |experts| experts.count);
+        self.linear(OpName::Router, b.normed, Matrix::Router(layer), 0..count, e.scores);
+        self.op(OpName::RouteTopk, OpKind::Route { scores: e.scores, out: e.routes });
+        let (routes, matrix) = (e.routes, ExpertMatrix::GateUp(layer));
+        let gate_up = OpKind::ExpertLinear { x: b.normed, routes, matrix, out: b.gate_up };
+        self.op(OpName::ExpertGateUpProj, gate_up);
+        self.op(OpName::SiluMul, OpKind::SiluMul { gate_up: b.gate_up, out: b.activated });
+        let down = OpKind::ExpertLinear { x: b.activated, routes, matrix: ExpertMatrix::Down(layer), out: e.made };
+        self.op(OpName::ExpertDownProj, down);
+        self.op(OpName::ExpertCombine, OpKind::Combine { x: e.made, routes, out: b.delta });
     }
 }
 
@@ -148,6 +181,13 @@ struct Buffers {
     delta: BufId,
     gate_up: BufId,
     activated: BufId,
+}
+
+/// Those of a mixture of experts.
+struct ExpertBuffers {
+    scores: BufId,
+    routes: BufId,
+    made: BufId,
 }
 
 #[cfg(test)]
@@ -185,6 +225,18 @@ mod tests {
             ]
         );
         assert_eq!(names("qwen3-0.6b", Level::Fused, Some(0))[..3], ["rms_norm", "qkv_proj", "qk_norm"]);
+        assert_eq!(
+            names("tiny-moe", Level::Fused, Some(1))[8..],
+            [
+                "add_rms_norm",
+                "router",
+                "route_topk",
+                "expert_gate_up_proj",
+                "silu_mul",
+                "expert_down_proj",
+                "expert_combine"
+            ]
+        );
         assert_eq!(
             names("tiny", Level::Fused, None),
             ["embed", "residual_add", "last_token", "final_norm", "lm_head", "argmax"]

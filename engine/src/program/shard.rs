@@ -16,7 +16,9 @@ pub(super) fn pass(mut program: Program, vocab: usize, shard: Shard) -> Program 
     let mut ops = Vec::with_capacity(program.ops.len() * 5 / 4);
     for mut op in std::mem::take(&mut program.ops) {
         let after = match &mut op.kind {
-            OpKind::Embed { out } | OpKind::Linear { matrix: Matrix::O(_) | Matrix::Down(_), out, .. } => {
+            OpKind::Embed { out }
+            | OpKind::Combine { out, .. }
+            | OpKind::Linear { matrix: Matrix::O(_) | Matrix::Down(_), out, .. } => {
                 Some((OpName::AllReduce, OpKind::AllReduce { x: *out }))
             }
             OpKind::Linear { matrix: Matrix::Head, rows, out, .. } => {

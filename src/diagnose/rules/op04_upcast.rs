@@ -5,13 +5,13 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{
     composite,
-    dtype::{Width, is_cast, width_of_name},
+    dtype::{self, Width, is_cast, width_of_name},
     fine_op::{FineOp, fine_op},
     op_shapes, reading,
     share_of_step::{self, Kind, Part},
 };
 use crate::{
-    analysis::{Confidence, DeviceOp, Layer, OpKind, Rank, Step},
+    analysis::{Confidence, DeviceOp, Layer, OpKind, Rank, Step, attribution::Exclusive},
     diagnose::rule::{Context, Doc, Outcome, Rule},
     i18n::Text,
     platform::{CanonicalOp, OpClass},
@@ -38,13 +38,13 @@ static DOC: Doc = Doc {
         "解码受读取字节数限制：32 位操作数使其翻倍，而类型转换只是搬运数据。",
     ),
     trigger: Text::new(
-        "Time of casts, with half the time of 32-bit matrix products where these take at least 5 % of the step, at least 1 % of the median step. A model counts as 16-bit if at least half of its matrix time with a known type is.",
-        "类型转换的时间，加上 32 位矩阵乘时间的一半（仅当其至少占该步 5% 时），至少占中位步时的 1%。已知类型的矩阵时间至少一半为 16 位或更窄时，模型按 16 位计。",
+        "Time of casts, with half the time of 32-bit matrix products where these take at least 5 % of the step, at least 1 % of the median step. A model counts as 16-bit if at least half of its matrix time with a known type is, or if the manifest says that its weights were published so and converted.",
+        "类型转换的时间，加上 32 位矩阵乘时间的一半（仅当其至少占该步 5% 时），至少占中位步时的 1%。已知类型的矩阵时间至少一半为 16 位或更窄，或清单说明其权重以此发布后又经转换时，模型按 16 位计。",
     ),
     source: Text::new("5 % of the bytes and 1 % of the time: own values.", "字节 5% 与时间 1%：自定值。"),
     guards: Text::new(
-        "The last matrix product and what follows are logits and sampling, where 32 bits are usual. Casts inside an unfused norm or another composite belong to OP-03: 32-bit accumulation in a norm is required, and the rule is about storage.",
-        "最后一次矩阵乘及其后为 logits 与采样，使用 32 位属正常。未融合的归一化等复合算子内部的转换归 OP-03：归一化需要 32 位累加，本规则针对的是存储。",
+        "The last matrix product and what follows are logits and sampling, where 32 bits are usual unless all weights were converted. Casts inside an unfused norm or another composite belong to OP-03: 32-bit accumulation in a norm is required, and the rule is about storage.",
+        "最后一次矩阵乘及其后为 logits 与采样，使用 32 位属正常，除非全部权重都经过转换。未融合的归一化等复合算子内部的转换归 OP-03：归一化需要 32 位累加，本规则针对的是存储。",
     ),
     verify: Text::new(
         "Keep weights, residual and rotary tables in 16 bits: no cast and no 32-bit product is left inside the layers, and the numbers stay within their tolerance.",
@@ -98,10 +98,7 @@ impl Rule for Upcast {
 }
 
 /// Operations before the last matrix product of a step.
-fn before_logits<'a>(
-    rank: &'a Rank,
-    step: &Step,
-) -> impl Iterator<Item = (usize, &'a DeviceOp, crate::analysis::attribution::Exclusive)> {
+fn before_logits<'a>(rank: &'a Rank, step: &Step) -> impl Iterator<Item = (usize, &'a DeviceOp, Exclusive)> {
     let matrix = |op: &DeviceOp| op.op.class() == OpClass::Matrix;
     let last = rank.ops_of(step).iter().rposition(matrix).map_or(usize::MAX, |i| step.ops.start + i);
     reading::accounted(rank, step).filter(move |(i, ..)| *i < last)
@@ -129,10 +126,26 @@ fn loose_casts(rank: &Rank, step: &Step, casts: &FxHashSet<StringId>, fine: &FxH
         .collect()
 }
 
-/// Matrix products with 32-bit operands of a model that else uses narrower ones, and the time they take, ns.
+/// Matrix products with 32-bit operands of a model that else uses narrower ones, or whose weights were published as such,
+/// and the time they take, ns.
 fn singles(trace: &Trace, rank: &Rank, step: &Step) -> Option<(Vec<Part>, Ns)> {
+    if was_narrow(trace) {
+        // Its weights of the logits were 16 bits too.
+        let (parts, single, _) = by_width(trace, rank, reading::accounted(rank, step));
+        return (single > 0).then_some((parts, single));
+    }
+    let (parts, single, narrow) = by_width(trace, rank, before_logits(rank, step));
+    (single > 0 && narrow >= single).then_some((parts, single))
+}
+
+/// Products with 32-bit operands, and the time of those and of narrower ones, ns.
+fn by_width<'a>(
+    trace: &Trace,
+    rank: &Rank,
+    ops: impl Iterator<Item = (usize, &'a DeviceOp, Exclusive)>,
+) -> (Vec<Part>, Ns, Ns) {
     let (mut parts, mut single, mut narrow) = (Vec::new(), 0, 0);
-    for (i, op, x) in before_logits(rank, step).filter(|(_, op, _)| op.op == CanonicalOp::Gemm) {
+    for (i, op, x) in ops.filter(|(_, op, _)| op.op == CanonicalOp::Gemm) {
         match width(trace, rank, op) {
             Some(Width::Single) => {
                 single += x.busy;
@@ -142,7 +155,14 @@ fn singles(trace: &Trace, rank: &Rank, step: &Step) -> Option<(Vec<Part>, Ns)> {
             None => {}
         }
     }
-    (single > 0 && narrow >= single).then_some((parts, single))
+    (parts, single, narrow)
+}
+
+/// Whether the weights were published in 16 bits or fewer and converted to 32: `model.conversion` is "bf16 to f32".
+fn was_narrow(trace: &Trace) -> bool {
+    let conversion = trace.manifest.value("model.conversion").and_then(|chain| chain.split_once(" to "));
+    let bytes = |name: &str| dtype::bytes_of(name.trim());
+    conversion.is_some_and(|(from, to)| bytes(from).is_some_and(|b| b <= 2) && bytes(to) == Some(4))
 }
 
 /// Operand width of a matrix product: what its operator recorded, else what its name shows.

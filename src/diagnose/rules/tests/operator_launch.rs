@@ -32,6 +32,12 @@ fn op04_counts_casts_and_wide_products_but_not_logits() {
     assert!(fires("OP-04", &step(&[(GEMM, us(100)), (SGEMM, us(30)), (GEMM, us(100)), (GEMM, us(50))])));
     assert!(!fires("OP-04", &step(&[(GEMM, us(100)), (GEMM, us(100)), (SGEMM, us(30))])), "lm_head");
     assert!(!fires("OP-04", &step(&[(SGEMM, us(100)), (SGEMM, us(100)), (GEMM, us(30))])), "a 32-bit model");
+    let converted = |chain: &str| {
+        let mut capture = step(&[(SGEMM, us(100)), (SGEMM, us(100)), (SGEMM, us(30))]);
+        capture.0.manifest.set("model.conversion", chain, model::Provenance::Observed);
+        fires("OP-04", &capture)
+    };
+    assert!(converted("bf16 to f32") && !converted("none") && !converted("f32 to bf16") && !converted("q8 of f32"));
 }
 
 #[test]
