@@ -219,7 +219,7 @@ impl Typicals<'_> {
             }
             latest = latest.max(op.end);
         }
-        let gap = median(gap).unwrap_or(GAP);
+        let (gap, gap_seen) = median(gap).map_or((GAP, false), |gap| (gap, true));
         let graphs = self.own(|call| call.kind == HostCall::GraphLaunch && call.ops > 0);
         let launches = |call: &Call| call.kind == HostCall::Launch && call.ops > 0;
         // Where the host is far ahead most launches wait for room in the queue: those that cannot have are usual.
@@ -229,6 +229,7 @@ impl Typicals<'_> {
             latency,
             graph_latency: median(graph).unwrap_or(latency),
             gap,
+            gap_seen,
             node_gap: (!graphs.is_empty()).then(|| median(node_gap).unwrap_or(gap)),
             launch: median(self.own(free)).or_else(|| median(self.own(launches))).unwrap_or(CALL),
             graph_launch: median(graphs),

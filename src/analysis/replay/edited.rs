@@ -131,7 +131,13 @@ impl<'a> Edited<'a> {
                     self.op(*o, |row| row.lag = row.lag.min((*most).max(0)));
                 }
             }
-            Edit::Unblock(calls) => calls.iter().for_each(|c| self.unblock(*c)),
+            Edit::Unblock(calls) => {
+                calls.iter().for_each(|c| self.unblock(*c));
+                if self.hopeful() && !self.model.typical.gap_seen {
+                    // What follows at once on this device, no record shows: it may be nothing.
+                    self.ops.to_mut().iter_mut().for_each(|row| row.gap = row.gap.min(0));
+                }
+            }
             Edit::Host(track, stretches) => stretches.iter().for_each(|(span, ns)| self.host(*track, *span, *ns)),
             Edit::OverlapSteps => self.overlap_steps(),
             Edit::Transfer(ops) => {

@@ -81,6 +81,8 @@ pub(super) struct Typical {
     pub graph_latency: Ns,
     /// Between two launched operations of a queue, ns.
     pub gap: Ns,
+    /// Whether that was seen: where every launch finds an idle queue it is what devices usually need.
+    pub gap_seen: bool,
     /// Between two nodes of a graph, ns; `None` without graphs.
     pub node_gap: Option<Ns>,
     /// Launch call that does not block, ns.

@@ -21,6 +21,10 @@ use crate::{
 /// weights at the speed of memory.
 const SINGLE_SHARE: f64 = 0.05;
 
+/// What a product with 16-bit weights takes of the time with 32 bits, at best and at worst. The bytes are half; steps of
+/// llama.cpp, PyTorch and this engine on server CPUs took 0.59 to 0.72 of the time, their other operators included.
+const NARROWED: (f64, f64) = (0.5, 0.7);
+
 /// The rule.
 pub struct Upcast;
 
@@ -149,7 +153,9 @@ fn by_width<'a>(
         match width(trace, rank, op) {
             Some(Width::Single) => {
                 single += x.busy;
-                parts.push(Part::gone((i, op, x)).to(op.dur() / 2));
+                let (best, worst) = NARROWED;
+                let of = |share: f64| (share * op.dur() as f64) as Ns;
+                parts.push(Part::gone((i, op, x)).to(of(best)).within(of(best), of(worst)));
             }
             Some(Width::Narrow) => narrow += x.busy,
             None => {}
