@@ -193,3 +193,32 @@ fn the_path_of_the_waiting_rank_goes_over_to_the_late_one() {
     let path = Replay::new(&alone).critical_path(0).unwrap();
     assert_eq!((path.hops, path.length), (0, PERIOD));
 }
+
+/// A host that waits after every launch never shows how soon one operation follows another on this device.
+#[test]
+fn without_waits_operations_may_follow_at_once_where_no_queue_was_seen() {
+    const OPS: Ns = 20;
+    let mut script = Script::default();
+    let mut t = 10_000;
+    for _ in 0..STEPS {
+        let begun = t;
+        for _ in 0..OPS {
+            let start = t + 6_000;
+            script.launch((t, t + 2_000), GEMM, (start, start + 8_000));
+            script.call("cudaStreamSynchronize", (t + 2_000, start + 12_000));
+            t = start + 12_000;
+        }
+        script.host(Category::UserRange, STEP, (begun, t));
+    }
+    let analysis = script.analyze().1;
+    let rank = &analysis.ranks[0];
+    let waits = rank.timeline.calls.iter().enumerate().filter(|(_, call)| call.blocking).map(|(i, _)| i as u32);
+    // The last wait of a step brings its token.
+    let extra: Vec<u32> = waits.enumerate().filter(|(i, _)| (i + 1) % OPS as usize != 0).map(|(_, c)| c).collect();
+    let replay = Replay::new(&analysis);
+    let edit = Edit::Unblock(extra);
+    let step = |variant| replay.windows(&[(0, &edit)], variant)[0][2];
+    let (cautious, hopeful) = (step(Variant::Cautious), step(Variant::Hopeful));
+    assert_eq!(cautious - hopeful, (OPS - 1) * 1_000, "the gap that devices usually need");
+    assert!(hopeful >= OPS * 8_000, "{hopeful}");
+}
