@@ -2,7 +2,7 @@
 //! of it: the true difference beside layer, rule and interval.
 //!
 //! Both runs of a repeat are neighbours in time and take turns in being first, so that what the machine does meanwhile does
-//! it to both. The true difference of a case is the median of its repeats' differences: what a single pair of runs differs by
+//! it to both. The true difference of a case is the median of its repeats' differences of mean steps: what a single pair of runs differs by
 //! is as much the machine's noise. `cargo bench --bench injections`; `STRATO_REPEATS` and `STRATO_ONLY` (a part of an
 //! injection's text) change what is run.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -74,9 +74,9 @@ fn main() {
     let packs = Packs::embedded().unwrap();
     let before = Ticks::now().ok();
     println!(
-        "| injection | model | true difference | share | layer | rule | gains it promises | layer right | truth inside |"
+        "| injection | model | true difference | of it in operators | share | layer | rule | gains it promises | layer right | truth inside |"
     );
-    println!("| --- | --- | ---: | ---: | --- | --- | ---: | ---: | ---: |");
+    println!("| --- | --- | ---: | ---: | ---: | --- | --- | ---: | ---: | ---: |");
     let (mut layers, mut inside, mut cases, mut costly) = (0, 0, 0, 0);
     for case in CASES.iter().filter(|case| case.inject.contains(&only)) {
         let subject = Subject::chosen(case.model);
@@ -91,7 +91,7 @@ fn main() {
         };
         let ceilings = probes::run(&setup, |probe| PROBES.contains(&probe.name), |_, _| ());
         let (mut runs_off, mut runs_on) = (subject.ready(&off, case.ranks), subject.ready(&on, case.ranks));
-        let (mut said, mut spans, mut differences) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut said, mut spans, mut differences, mut work) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for repeat in 0..repeats {
             let (mut a, mut b) = if repeat % 2 == 0 {
                 let a = runs_off.run();
@@ -104,6 +104,7 @@ fn main() {
             b.trace.probes = ceilings.clone();
             spans.push(b.step);
             differences.push(b.step - a.step);
+            work.push(b.work - a.work);
             said.push(Said { healthy: first(&packs, &a).map(|first| first.rule), first: first(&packs, &b) });
         }
         let truth = median(differences.into_iter());
@@ -117,10 +118,11 @@ fn main() {
         let layer = most.first.as_ref().map_or("none", |first| first.layer.key());
         let part = |pick: fn((Ns, Ns)) -> Ns| median(said.iter().filter_map(|s| s.gains().map(pick))) / 1e3;
         println!(
-            "| `{}` | {:?} | {:.0} µs | {:.1} % | {layer} | {} | {:.0}–{:.0} µs | {right}/{repeats} | {} |",
+            "| `{}` | {:?} | {:.0} µs | {:.0} µs | {:.1} % | {layer} | {} | {:.0}–{:.0} µs | {right}/{repeats} | {} |",
             case.inject,
             case.model,
             truth / 1e3,
+            median(work.into_iter()) / 1e3,
             100.0 * truth / step.max(1.0),
             most.rule(),
             part(|gains| gains.0),

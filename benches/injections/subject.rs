@@ -14,7 +14,7 @@ use engine::{
     record::{Kind, Log},
     run::{Engine, RunOptions},
 };
-use model::{Ns, Statistic, Trace, TraceBuilder, trace};
+use model::{Ns, Trace, TraceBuilder, trace};
 
 use crate::case::Model;
 
@@ -27,8 +27,10 @@ pub struct Subject {
 /// One run.
 pub struct Took {
     pub trace: Trace,
-    /// Median decode step of the first rank, ns.
+    /// Mean decode step of the first rank, ns: gains are promised of it.
     pub step: Ns,
+    /// What its operators take of a step, mean, ns.
+    pub work: Ns,
 }
 
 impl Subject {
@@ -52,7 +54,7 @@ impl Subject {
         Engine::of_rank(self.config.clone(), &mut Synthetic, options.clone(), ranks, &mut Log::off()).unwrap()
     }
 
-    fn record(&self, engine: &mut Engine, ranks: usize) -> (Trace, Vec<Ns>) {
+    fn record(&self, engine: &mut Engine, ranks: usize) -> (Trace, Ns, Ns) {
         let mut log = Log::with_capacity(2 * engine.records(), engine.options().threads);
         let sampler = (ranks == 1).then(|| Sampler::start(log.clock, telemetry::PERIOD, telemetry::collectors()));
         engine.run(&mut log, |_| true).unwrap();
@@ -61,8 +63,12 @@ impl Subject {
         let facts =
             Facts { model: "cut", synthetic: true, ranks: "threads", host: &self.host, telemetry: telemetry.as_ref() };
         collect(engine, &log, facts, &mut builder);
-        let decode = log.records().iter().filter(|record| record.kind == Kind::Step && record.step > 0);
-        (builder.finish(), decode.map(|record| record.host.end - record.host.start).collect())
+        let decode = || log.records().iter().filter(|record| record.step > 0);
+        let steps = decode().filter(|record| record.kind == Kind::Step);
+        let work = decode().filter(|record| matches!(record.kind, Kind::Op(_) | Kind::ReplayedOp(_)));
+        let (count, spent): (Ns, Ns) = steps.fold((0, 0), |(n, sum), r| (n + 1, sum + r.host.end - r.host.start));
+        let work: Ns = work.map(|record| record.device.end - record.device.start).sum();
+        (builder.finish(), spent / count.max(1), work / count.max(1))
     }
 }
 
@@ -76,20 +82,19 @@ pub struct Ready<'s> {
 
 impl Ready<'_> {
     pub fn run(&mut self) -> Took {
-        let (traces, steps) = match &mut self.alone {
+        let (traces, step, work) = match &mut self.alone {
             Some(engine) => {
-                let (trace, steps) = self.subject.record(engine, 1);
-                (vec![trace], steps)
+                let (trace, step, work) = self.subject.record(engine, 1);
+                (vec![trace], step, work)
             }
             None => self.together(),
         };
         let trace = trace::join(traces).unwrap_or_else(|_| panic!("a short run fits a capture"));
-        let median = Statistic::of(steps.into_iter().map(|ns| ns as f64)).unwrap().median;
-        Took { trace, step: median as Ns }
+        Took { trace, step, work }
     }
 
     /// All ranks as threads of this process.
-    fn together(&self) -> (Vec<Trace>, Vec<Ns>) {
+    fn together(&self) -> (Vec<Trace>, Ns, Ns) {
         let Self { subject, options, ranks, .. } = self;
         let slot = Engine::largest_exchange(&subject.config, options, *ranks).unwrap();
         let world = World { ranks: *ranks, workers: options.threads, slot };
@@ -100,9 +105,9 @@ impl Ready<'_> {
                 scope.spawn(move || subject.record(&mut subject.engine(options, Some(way)), *ranks))
             };
             let running: Vec<_> = (0..*ranks).map(run).collect();
-            let mut all: Vec<_> = running.into_iter().map(|rank| rank.join().unwrap()).collect();
-            let steps = all.first_mut().map(|(_, steps)| std::mem::take(steps)).unwrap_or_default();
-            (all.into_iter().map(|(trace, _)| trace).collect(), steps)
+            let all: Vec<_> = running.into_iter().map(|rank| rank.join().unwrap()).collect();
+            let (step, work) = all.first().map_or((0, 0), |(_, step, work)| (*step, *work));
+            (all.into_iter().map(|(trace, ..)| trace).collect(), step, work)
         })
     }
 }
