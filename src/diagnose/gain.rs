@@ -26,8 +26,8 @@ const TOGETHER: usize = 3;
 
 /// One part in so many of what a change of the host's doing brings comes on top, at most: operators that begin on an idle
 /// device find caches and clocks cold. Own measurement of the engine on a server CPU: of the time that delays of the host
-/// cost, 2 to 9 % was in operators that had become slower (`benches/injections`).
-const WARMER: Ns = 10;
+/// cost, 2 to 16 % was in operators that had become slower (`benches/injections`).
+const WARMER: Ns = 6;
 
 /// Why a change that is known was not replayed.
 const UNFAITHFUL: Text = Text::new(
