@@ -64,7 +64,7 @@ fn rt02_promises_what_the_run_gains_and_not_what_its_eager_steps_do() {
         assert_eq!((f.over, f.estimate.from), (Over::Decode, mean));
         // An eager step takes some 240 us longer, and every fourth is one.
         let most = f.estimate.from - f.estimate.to_low;
-        assert!((us(50)..=us(80)).contains(&most), "{most}");
+        assert!((us(50)..=us(95)).contains(&most), "{most}");
     }
 }
 
