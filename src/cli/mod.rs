@@ -13,6 +13,7 @@ pub mod terminal_text;
 mod backend;
 mod completions;
 mod declaration;
+mod devices;
 mod diagnose;
 mod diff;
 mod doctor;

@@ -86,6 +86,16 @@ pub struct Theme {
 impl Theme {
     /// Names of the themes, the default first.
     pub const NAMES: [&str; 4] = ["dark", "light", "high-contrast", "blue-orange"];
+    /// The name that stands for the theme that fits the background.
+    pub const AUTO: &str = "auto";
+
+    /// The theme for the background that the variable `COLORFGBG` tells, which rxvt, Konsole and others set to `foreground;background`:
+    /// of the 16 colours, 0 to 6 and 8 are dark, as Vim reads it. Without it the background is taken for dark. The terminal
+    /// itself is not asked: one that never answers would be waited for, and an answer over a slow line comes between the keys.
+    pub fn of_background(get: impl Fn(&str) -> Option<String>) -> &'static str {
+        let told = get("COLORFGBG").and_then(|both| both.rsplit(';').next()?.trim().parse::<u8>().ok());
+        if matches!(told, Some(7 | 9..=15)) { "light" } else { Self::NAMES[0] }
+    }
 
     /// The theme with this name; the default for a name that is none.
     pub fn new(name: &str, depth: Depth) -> Self {
@@ -266,6 +276,18 @@ mod tests {
             assert!(Kind::ALL.iter().all(|k| mono.style(Role::Block(*k)).fg.is_none()));
             assert!(mono.style(Role::Selected).add_modifier.contains(Modifier::REVERSED));
         }
+    }
+
+    #[test]
+    fn the_background_decides_where_it_is_told() {
+        let of = |told: Option<&'static str>| Theme::of_background(move |_| told.map(str::to_owned));
+        for light in ["0;15", "0;default;15", "12;7", "0; 11"] {
+            assert_eq!(of(Some(light)), "light", "{light}");
+        }
+        for dark in ["15;0", "7;8", "15;default", "", ";", "0;256", "15;-1", "0;16", "x"] {
+            assert_eq!(of(Some(dark)), "dark", "{dark}");
+        }
+        assert_eq!(of(None), "dark");
     }
 
     #[test]

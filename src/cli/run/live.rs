@@ -116,7 +116,8 @@ fn start(what: What, finish: Finish, watched: Watched) -> anyhow::Result<JoinHan
         match &done {
             Ok(_) => tell(live::What::Phase(Phase::Over)),
             Err(error) => {
-                tell(event(error.to_string(), error.to_string(), true));
+                let why = error.to_string();
+                tell(event(format!("the run failed: {why}"), format!("运行失败：{why}"), true));
                 tell(live::What::Phase(Phase::Failed));
             }
         }

@@ -19,6 +19,8 @@ const MOST: usize = 4096;
 const SLOW: Ns = 2;
 /// Steps from which a median says something.
 const ENOUGH: usize = 16;
+/// Said of a value that is not finite.
+const NO_NUMBER: &str = "the value is no number";
 
 /// The values of a counter, the newest last.
 #[derive(Clone, Debug, Default)]
@@ -42,11 +44,6 @@ impl Series {
     /// The values until `at`.
     pub fn until(&self, at: Ns) -> impl DoubleEndedIterator<Item = &(Ns, Option<f64>)> {
         self.values.range(..self.values.partition_point(|(t, _)| *t <= at))
-    }
-
-    /// Whether it never had a value.
-    pub fn is_absent(&self) -> bool {
-        self.values.iter().all(|(_, value)| value.is_none())
     }
 }
 
@@ -88,7 +85,11 @@ impl State {
                         series.values.pop_front();
                     }
                     let value = match gauge.value {
-                        Reading::Value(value) => Some(value).filter(|value| value.is_finite()),
+                        Reading::Value(value) if value.is_finite() => Some(value),
+                        Reading::Value(_) => {
+                            NO_NUMBER.clone_into(&mut series.reason);
+                            None
+                        }
                         Reading::Unavailable(reason) => {
                             series.reason = reason;
                             None
@@ -184,6 +185,21 @@ mod tests {
         assert_eq!((series.until(Ns::MAX).count(), series.value(11)), (VALUES, Reading::Unavailable("why".into())));
         assert_eq!(series.value(12), Reading::Value(12.0));
         assert_eq!(series.value(-1), Reading::Unavailable("why".into()));
+    }
+
+    #[test]
+    fn a_value_that_is_no_number_is_absent_with_its_reason() {
+        let mut state = State::default();
+        for (at, value) in [(0, 1.0), (1, f64::NAN), (2, f64::INFINITY)] {
+            let value = Reading::Value(value);
+            let gauge = Gauge { group: Group::Host, name: "x".into(), unit: String::new(), value };
+            state.take(Update { at, what: What::Gauges(vec![gauge]) });
+        }
+        let series = state.gauges.values().next().unwrap();
+        assert_eq!(series.value(0), Reading::Value(1.0));
+        for at in [1, 2] {
+            assert_eq!(series.value(at), Reading::Unavailable(NO_NUMBER.into()));
+        }
     }
 
     #[test]

@@ -6,6 +6,8 @@ use crate::{
     i18n::Text,
     report::{markdown::words, units},
     tui::{
+        live::reasons,
+        text,
         theme::Role,
         widget::prose::{self, Line, piece},
     },
@@ -16,10 +18,11 @@ pub fn layers(scene: &Scene<'_>, width: usize) -> Vec<Line> {
     let title = scene.title(Text::new("Where the time of a step goes", "步时间去向"));
     let Some((layers, steps)) = scene.moment.layers(0) else {
         let reason = match scene.moment.no_layers() {
-            Some(reason) => reason.to_owned(),
+            Some(reason) => text::safe(&reasons::said(reason, scene.lang)),
             None => scene.get(Text::new("no decode step yet", "尚无解码步")).to_owned(),
         };
-        return vec![vec![title], vec![piece(format!("– {reason}"), Role::Dim)], Line::new()];
+        let reason = text::fit(&format!("– {reason}"), width).into_owned();
+        return vec![vec![title], vec![piece(reason, Role::Dim)], Line::new()];
     };
     let whole: i64 = layers.iter().sum();
     let of = match (scene.moment.step, steps) {
