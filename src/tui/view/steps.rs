@@ -24,6 +24,8 @@ use crate::{
 
 /// Rows of the curve.
 const CURVE: u16 = 3;
+/// Width from which there is room to say why a step does not count.
+const WIDE: u16 = 110;
 /// Cells of a step's bar of layers.
 const BAR: usize = 16;
 
@@ -182,7 +184,7 @@ impl View for Steps {
             column(scene.get(Text::new("to median", "相对中位")), Align::Right, 9),
             column(letters, Align::Left, BAR as u16),
             column(scene.get(Text::new("class", "类别")), Align::Left, 0),
-            column(scene.get(Text::new("used", "采用")), Align::Left, 24),
+            column(scene.get(Text::new("used", "采用")), Align::Left, if area.width >= WIDE { 40 } else { 24 }),
         ];
         let order = self.order.as_ref().map_or(&[][..], |(_, order)| order);
         let row = |at: usize| -> Vec<Cell> {

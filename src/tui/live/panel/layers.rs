@@ -1,6 +1,6 @@
 //! Where the time of the newest steps went, by layer.
 
-use super::Scene;
+use super::{Scene, flow};
 use crate::{
     analysis::Layer,
     i18n::Text,
@@ -9,7 +9,7 @@ use crate::{
         live::reasons,
         text,
         theme::Role,
-        widget::prose::{self, Line, piece},
+        widget::prose::{Line, piece},
     },
 };
 
@@ -29,13 +29,14 @@ pub fn layers(scene: &Scene<'_>, width: usize) -> Vec<Line> {
         (Some(step), _) => format!("  {} {step}", scene.get(Text::new("step", "第"))),
         (None, steps) => format!("  {} {steps}", scene.get(Text::new("newest steps:", "最近步数："))),
     };
-    let mut legend = Line::new();
-    for (layer, ns) in Layer::ALL.into_iter().zip(layers) {
-        legend.push(piece(scene.mark(layer), Role::Layer(layer)));
-        legend.push(piece(format!(" {} ", scene.get(words::layer(layer))), Role::Text));
-        legend.push(piece(format!("{}   ", units::share_of(ns, whole)), Role::Strong));
-    }
+    let legend = Layer::ALL.into_iter().zip(layers).map(|(layer, ns)| {
+        vec![
+            piece(scene.mark(layer), Role::Layer(layer)),
+            piece(format!(" {} ", scene.get(words::layer(layer))), Role::Text),
+            piece(units::share_of(ns, whole), Role::Strong),
+        ]
+    });
     let mut out = vec![vec![title, piece(of, Role::Dim)], scene.bar(layers, whole, width)];
-    out.extend(prose::wrap(&legend, width, ("", "")));
+    out.extend(flow(legend.collect(), width));
     out
 }
