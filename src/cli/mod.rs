@@ -2,6 +2,7 @@
 //! subcommand. A new subcommand is a file with `Arguments` and `run`, a line in `Command` and a line in [`run`].
 
 pub mod exit;
+pub mod feed;
 pub mod output;
 pub mod progress;
 mod ranks;
@@ -19,7 +20,6 @@ mod diff;
 mod doctor;
 mod examine;
 mod explain;
-mod feed;
 mod first_run;
 mod import;
 mod interface;
