@@ -64,7 +64,7 @@ fn a_tool_that_was_asked_for_and_tells_nothing_says_why_in_both_languages() {
         assert!(out.contains(said), "{said} in\n{out}");
     }
     let (_, out, _) = top(directory.path(), &asked, "zh_CN.UTF-8");
-    for said in ["PATH 中没有 hy-smi", "cnmon 以 exit status: 3 结束：no driver", "mx-smi 的输出中没有可识别的设备"]
+    for said in ["PATH 中没有 hy-smi", "cnmon 以退出码 3 结束：no driver", "mx-smi 的输出中没有可识别的设备"]
     {
         assert!(out.contains(said), "{said} in\n{out}");
     }

@@ -201,6 +201,7 @@ impl Chrome {
         if let Some(popup) = &mut self.popup {
             self.hits = popup.draw(&look, area, buf);
         }
+        self.theme.ground(buf);
         if self.ascii {
             super::glyph::to_ascii(buf);
         }

@@ -4,7 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use ratatui::style::{Color, Modifier, Style};
+use ratatui::{
+    buffer::Buffer,
+    style::{Color, Modifier, Style},
+};
 
 use super::lane::Kind;
 use crate::{analysis::Layer, diagnose::Severity};
@@ -121,6 +124,19 @@ impl Theme {
     /// How a role looks.
     pub fn style(&self, role: Role) -> Style {
         if self.is_mono() { mono(role) } else { self.coloured(role) }
+    }
+
+    /// Gives cells without colours of their own those of the theme, where it does not leave them to the terminal.
+    pub fn ground(&self, buf: &mut Buffer) {
+        let Some(back) = self.colours.get("back").copied().filter(|_| !self.is_mono()) else { return };
+        for cell in &mut buf.content {
+            if cell.bg == Color::Reset {
+                cell.bg = back;
+            }
+            if cell.fg == Color::Reset {
+                cell.fg = self.colour("text");
+            }
+        }
     }
 
     fn coloured(&self, role: Role) -> Style {
@@ -252,7 +268,8 @@ mod tests {
         let rest = ["text", "dim", "accent", "selected", "good", "warn", "bad"];
         for name in Theme::NAMES {
             let slots: Vec<&str> = Kind::ALL.into_iter().map(slot).chain(rest).collect();
-            assert_eq!(all[name].len(), slots.len(), "{name}");
+            let own = all[name].keys().filter(|slot| *slot != "back").count();
+            assert_eq!(own, slots.len(), "{name}");
             for depth in [Depth::Sixteen, Depth::Indexed, Depth::True] {
                 let theme = Theme::new(name, depth);
                 assert!(slots.iter().all(|slot| theme.colours.contains_key(*slot)), "{name} {depth:?}");

@@ -8,7 +8,7 @@ use super::{
     model::{Phase, Run, Source},
     moment::Moment,
     panel::{self, Scene},
-    state::State,
+    state::{State, bounded},
 };
 use crate::{
     i18n::Text,
@@ -63,7 +63,9 @@ pub struct Dashboard<S> {
 
 impl<S: Source> Dashboard<S> {
     /// A dashboard that begins to listen.
-    pub fn new(source: S, run: Run, settings: Settings) -> Self {
+    pub fn new(source: S, mut run: Run, settings: Settings) -> Self {
+        run.title = bounded(run.title);
+        run.facts.iter_mut().for_each(|(_, fact)| *fact = bounded(std::mem::take(fact)));
         Self {
             chrome: Chrome::new(settings),
             source,

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use model::{Ns, Reading};
 
 use super::model::{Event, Group, Phase, Step, Update, What};
+use crate::report::text::cut;
 
 /// Steps that are kept of each rank: minutes of a real model, and more than any screen has columns.
 pub const STEPS: usize = 4096;
@@ -21,6 +22,9 @@ const SLOW: Ns = 2;
 const ENOUGH: usize = 16;
 /// Said of a value that is not finite.
 const NO_NUMBER: &str = "the value is no number";
+/// Characters that are kept of a name or a sentence: more than a line of the screen. A server may send a megabyte, and every
+/// frame would go through all of it.
+const TEXT: usize = 500;
 
 /// The values of a counter, the newest last.
 #[derive(Clone, Debug, Default)]
@@ -47,6 +51,11 @@ impl Series {
     }
 }
 
+/// A text as far as it is kept.
+pub(super) fn bounded(text: String) -> String {
+    if text.len() <= TEXT { text } else { cut(&text, TEXT) }
+}
+
 /// All that is kept.
 #[derive(Clone, Debug, Default)]
 pub struct State {
@@ -68,19 +77,28 @@ impl State {
     /// Takes an update in.
     pub fn take(&mut self, Update { at, what }: Update) {
         match what {
-            What::Names(names) => self.names = names,
+            What::Names(names) => self.names = names.into_iter().map(bounded).collect(),
             What::Phase(phase) => self.phase = phase,
-            What::Event(event) => self.tell(at, event),
+            What::Event(Event { en, zh, warns }) => self.tell(at, Event { en: bounded(en), zh: bounded(zh), warns }),
+            What::Step(Step { layers: Reading::Unavailable(reason), rank, number, ns, ops }) => {
+                let layers = Reading::Unavailable(bounded(reason));
+                self.step(at, Step { rank, number, ns, layers, ops });
+            }
             What::Step(step) => self.step(at, step),
             What::Gauges(gauges) => {
                 for gauge in gauges {
-                    let key = (gauge.group, gauge.name);
+                    let group = match gauge.group {
+                        Group::Server(name) => Group::Server(bounded(name)),
+                        Group::Device(name) => Group::Device(bounded(name)),
+                        group => group,
+                    };
+                    let key = (group, bounded(gauge.name));
                     if self.gauges.len() >= MOST && !self.gauges.contains_key(&key) {
                         self.unkept += 1;
                         continue;
                     }
                     let series = self.gauges.entry(key).or_default();
-                    series.unit = gauge.unit;
+                    series.unit = bounded(gauge.unit);
                     if series.values.len() == VALUES {
                         series.values.pop_front();
                     }
@@ -91,7 +109,7 @@ impl State {
                             None
                         }
                         Reading::Unavailable(reason) => {
-                            series.reason = reason;
+                            series.reason = bounded(reason);
                             None
                         }
                     };

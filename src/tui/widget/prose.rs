@@ -290,7 +290,7 @@ mod tests {
         let numbers = "| some words | a long title |\n| --- | ---: |\n| a b c d e f g h i j k l m n o | 1 352.0 µs |\n";
         assert_eq!(
             shown(numbers, 20),
-            ["some wo…    a long …", "a b c d   1 352.0 µs", "e f g h             ", "i j k l …           "]
+            ["some wo…  a long ti…", "a b c d   1 352.0 µs", "e f g h             ", "i j k l…            "]
         );
     }
 
