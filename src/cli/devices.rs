@@ -4,7 +4,11 @@
 use std::{
     collections::BTreeSet,
     io,
-    sync::mpsc::{self, RecvTimeoutError, Sender},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::JoinHandle,
     time::{Duration, Instant},
 };
 
@@ -57,11 +61,11 @@ pub(super) fn tools(named: &[String]) -> Result<Vec<Devices>, Usage> {
 
 impl Devices {
     /// Asks the tool, and gives every reading of every device; one that it showed before and does not now has the reason.
-    pub(super) fn look(&mut self) -> Vec<Gauge> {
+    pub(super) fn look(&mut self, stop: &AtomicBool) -> Vec<Gauge> {
         let own = Group::Device(self.tool.id.to_owned());
         let began = Instant::now();
         let text = match &mut self.asked {
-            Ok(tool) => tool.ask().map_err(|error| error.to_string()),
+            Ok(tool) => tool.ask(stop).map_err(|error| error.to_string()),
             Err(reason) => Err(reason.clone()),
         };
         let took = began.elapsed().as_nanos() as f64;
@@ -104,25 +108,47 @@ fn title(tool: &Tool, device: &DeviceReadings) -> String {
     format!("{} {:>2}{chip}{name}", tool.id, device.card)
 }
 
-/// Begins to ask the tools; each thread ends when the sender that is returned for it is dropped.
-///
-/// # Errors
-/// When the system gives no more threads.
-pub(super) fn start(tools: Vec<Devices>, every: Duration, feed: &Feed) -> io::Result<Vec<Sender<()>>> {
-    let mut stops = Vec::new();
-    for mut devices in tools {
-        let (stop, stopped) = mpsc::channel();
-        let feed = feed.clone();
-        std::thread::Builder::new().name(devices.tool.id.to_owned()).spawn(move || {
-            loop {
-                feed.tell(What::Gauges(devices.look()));
-                // One that is not there now will not come.
-                if devices.asked.is_err() || stopped.recv_timeout(every) != Err(RecvTimeoutError::Timeout) {
-                    break;
+/// Threads that ask the tools until this is dropped, which ends a tool that is at it.
+pub(super) struct Asking {
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Asking {
+    /// Begins to ask.
+    ///
+    /// # Errors
+    /// When the system gives no more threads.
+    pub(super) fn start(tools: Vec<Devices>, every: Duration, feed: &Feed) -> io::Result<Self> {
+        let mut asking = Self { stop: Arc::default(), threads: Vec::new() };
+        for mut devices in tools {
+            let (stop, feed) = (Arc::clone(&asking.stop), feed.clone());
+            let work = move || {
+                while !stop.load(Ordering::Relaxed) {
+                    feed.tell(What::Gauges(devices.look(&stop)));
+                    if devices.asked.is_err() {
+                        // One that is not there now will not come.
+                        break;
+                    }
+                    let asked = Instant::now();
+                    while !stop.load(Ordering::Relaxed) && asked.elapsed() < every {
+                        std::thread::park_timeout(every.saturating_sub(asked.elapsed()));
+                    }
                 }
-            }
-        })?;
-        stops.push(stop);
+            };
+            asking.threads.push(std::thread::Builder::new().name("device tool".to_owned()).spawn(work)?);
+        }
+        Ok(asking)
     }
-    Ok(stops)
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            thread.thread().unpark();
+            // Whether it panicked is of no interest any more.
+            let _ = thread.join();
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::{
     io::{self, IsTerminal, Write},
+    sync::atomic::AtomicBool,
     time::{Duration, Instant},
 };
 
@@ -14,7 +15,7 @@ use model::{Ns, Reading};
 
 use super::{
     Global,
-    devices::{self, Devices},
+    devices::{self, Asking, Devices},
     exit::{Exit, Usage},
     feed::{Feed, Told},
     interface::Interface,
@@ -80,15 +81,16 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     if let Some(server) = server {
         samplers.push(Sampler::start(clock, arguments.every, vec![told(Box::new(server), of_server)])?);
     }
-    let asking = devices::start(tools, arguments.tools_every, &feed)?;
+    let asking = Asking::start(tools, arguments.tools_every, &feed)?;
     let title = match &arguments.metrics {
         Some(url) => format!("strato top · {url}"),
         None => "strato top".to_owned(),
     };
     let mut session = Session::take(settings.mouse)?;
     let left = session.show(&mut Dashboard::new(inlet, Run { title, ..Run::default() }, settings))?;
-    // Not waited for: one of them may sit in a page that never comes, or in a tool that hangs.
-    drop((samplers, asking));
+    drop(asking);
+    // Not waited for: one of them may sit in a page that never comes.
+    drop(samplers);
     view::end(session, left);
     Ok(Exit::Done)
 }
@@ -127,7 +129,8 @@ fn print(
         collectors.iter_mut().for_each(|c| c.look(at, &mut give));
         if asked.is_none_or(|asked| asked.elapsed() >= arguments.tools_every) {
             asked = Some(Instant::now());
-            seen.extend(tools.iter_mut().flat_map(Devices::look));
+            let never = AtomicBool::new(false);
+            seen.extend(tools.iter_mut().flat_map(|devices| devices.look(&never)));
         }
         for gauge in seen {
             line(&mut out, at, &gauge, global.lang())?;

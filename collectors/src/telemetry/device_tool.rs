@@ -5,7 +5,10 @@ use std::{
     io::Read,
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
-    sync::mpsc,
+    sync::{
+        atomic::{AtomicBool, Ordering},
+        mpsc::{self, RecvTimeoutError},
+    },
     thread::JoinHandle,
     time::{Duration, Instant},
 };
@@ -14,8 +17,12 @@ use std::{
 pub const PATIENCE: Duration = Duration::from_secs(10);
 /// Bytes that are read of what it prints; a node of hundreds of devices takes some 100 KiB.
 const MOST: u64 = 4 << 20;
-/// Between two looks whether a tool that has printed everything has ended.
-const LOOK: Duration = Duration::from_millis(2);
+/// Between two looks whether it is to be ended.
+const LOOK: Duration = Duration::from_millis(20);
+/// Between two looks whether one that has printed everything has ended.
+const END: Duration = Duration::from_millis(2);
+/// How long one that was killed may take to be gone.
+const KILLED: Duration = Duration::from_millis(500);
 /// Characters of its first line that are told when it fails.
 const SAID: usize = 120;
 
@@ -82,11 +89,11 @@ impl DeviceTool {
         Self { patience, ..self }
     }
 
-    /// Runs it, and gives what it printed.
+    /// Runs it, and gives what it printed. Whoever sets `stop` need not wait for it: it is ended, and counts as too slow.
     ///
     /// # Errors
     /// When it cannot be started, takes too long, or fails.
-    pub fn ask(&mut self) -> Result<String, Error> {
+    pub fn ask(&mut self, stop: &AtomicBool) -> Result<String, Error> {
         if self.hung.take_if(|hung| hung.is_finished()).is_none() && self.hung.is_some() {
             return Err(self.slow());
         }
@@ -101,12 +108,30 @@ impl DeviceTool {
             let _ = out.map(|out| out.take(MOST).read_to_end(&mut text));
             let _ = sender.send(text);
         });
-        let printed = receiver.recv_timeout(self.patience);
-        let status =
-            printed.is_ok().then(|| ended(&mut child, self.patience.saturating_sub(began.elapsed()))).flatten();
+        let left = || self.patience.saturating_sub(began.elapsed());
+        let goes_on = || !stop.load(Ordering::Relaxed) && !left().is_zero();
+        let mut printed = Err(RecvTimeoutError::Timeout);
+        while printed == Err(RecvTimeoutError::Timeout) && goes_on() {
+            printed = receiver.recv_timeout(left().min(LOOK));
+        }
+        let mut status = None;
+        while printed.is_ok() && status.is_none() && goes_on() {
+            status = child.try_wait().ok().flatten();
+            if status.is_none() {
+                std::thread::sleep(END);
+            }
+        }
         let (Ok(printed), Some(status)) = (printed, status) else {
             kill(&mut child);
-            self.hung = Some(std::thread::spawn(move || drop(child.wait())));
+            // Nearly always it is gone at once; one that the driver holds is waited for by nobody.
+            let killed = Instant::now();
+            while !matches!(child.try_wait(), Ok(Some(_))) {
+                if killed.elapsed() > KILLED {
+                    self.hung = Some(std::thread::spawn(move || drop(child.wait())));
+                    break;
+                }
+                std::thread::sleep(END);
+            }
             return Err(self.slow());
         };
         let text = String::from_utf8_lossy(&printed).into_owned();
@@ -131,20 +156,6 @@ impl DeviceTool {
 
     fn slow(&self) -> Error {
         Error::Slow { tool: self.name.clone(), seconds: self.patience.as_secs_f64() }
-    }
-}
-
-/// How a child ended, if it does so in time.
-fn ended(child: &mut Child, patience: Duration) -> Option<ExitStatus> {
-    let began = Instant::now();
-    loop {
-        if let Some(status) = child.try_wait().ok()? {
-            return Some(status);
-        }
-        if began.elapsed() > patience {
-            return None;
-        }
-        std::thread::sleep(LOOK);
     }
 }
 
@@ -177,6 +188,8 @@ mod tests {
 
     use super::*;
 
+    static NEVER: AtomicBool = AtomicBool::new(false);
+
     /// A tool that is a script, and the directory that holds it.
     fn tool(script: &str) -> (tempfile::TempDir, DeviceTool) {
         let directory = tempfile::tempdir().unwrap();
@@ -190,8 +203,8 @@ mod tests {
     #[test]
     fn a_tool_is_found_asked_and_read() {
         let (directory, mut tool) = tool("echo \"asked for $1 in $LC_ALL\"");
-        assert_eq!(tool.ask().unwrap(), "asked for info in C\n");
-        assert_eq!(tool.ask().unwrap(), "asked for info in C\n");
+        assert_eq!(tool.ask(&NEVER).unwrap(), "asked for info in C\n");
+        assert_eq!(tool.ask(&NEVER).unwrap(), "asked for info in C\n");
         std::fs::write(directory.path().join("no-program"), "").unwrap();
         for absent in ["other-smi", "no-program", ""] {
             let refusal = DeviceTool::find(absent, &[], directory.path().as_os_str()).expect_err("absent");
@@ -202,27 +215,34 @@ mod tests {
     #[test]
     fn a_tool_that_fails_says_why() {
         let (_directory, mut failing) = tool("echo; echo 'the driver is not loaded'; exit 9");
-        let error = failing.ask().expect_err("failed").to_string();
+        let error = failing.ask(&NEVER).expect_err("failed").to_string();
         assert!(error.contains("exit status: 9: the driver is not loaded"), "{error}");
         let (_directory, mut silent) = tool("exit 1");
-        assert!(silent.ask().expect_err("failed").to_string().ends_with("exit status: 1"));
+        assert!(silent.ask(&NEVER).expect_err("failed").to_string().ends_with("exit status: 1"));
     }
 
     #[test]
     fn a_tool_that_hangs_is_ended_with_what_it_started() {
         let (_directory, hanging) = tool("sleep 600 & echo started; sleep 600");
         let mut hanging = hanging.patient(Duration::from_millis(200));
-        let error = hanging.ask().expect_err("hangs").to_string();
+        let error = hanging.ask(&NEVER).expect_err("hangs").to_string();
         assert!(error.contains("gave no answer within"), "{error}");
-        // The whole group is gone, so that the thread that waits for it ends.
-        hanging.hung.take().unwrap().join().unwrap();
-        assert!(hanging.ask().is_err());
+        assert!(hanging.hung.is_none(), "it is gone");
+        assert!(hanging.ask(&NEVER).is_err());
+    }
+
+    #[test]
+    fn nobody_waits_for_a_tool_that_is_to_be_stopped() {
+        let (_directory, mut hanging) = tool("sleep 600");
+        let stop = AtomicBool::new(true);
+        assert!(matches!(hanging.ask(&stop), Err(Error::Slow { .. })));
+        assert!(hanging.hung.is_none(), "it is gone");
     }
 
     #[test]
     fn a_tool_that_prints_without_end_is_cut() {
         let (_directory, mut endless) = tool("exec yes 2>/dev/null");
         // It ends by the pipe that nobody reads any more.
-        assert!(matches!(endless.ask(), Err(Error::Failed { .. })));
+        assert!(matches!(endless.ask(&NEVER), Err(Error::Failed { .. })));
     }
 }
