@@ -33,7 +33,7 @@ fn trace(slices: i64) -> Trace {
     let process = b.process(0);
     let names: Vec<_> = (0..NAMES).map(|i| b.intern(&format!("void gemm_bf16_{i}_tn_align8(Params)"))).collect();
     for lane in 0..LANES {
-        let device = Some((lane / 8) as u32);
+        let device = Some((lane / 8) as i32);
         let track = b.track(TrackKey { kind: TrackKind::DeviceQueue, process, device, context: None, id: lane });
         let mut state = (lane as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         let mut at = 0;

@@ -261,7 +261,7 @@ fn hostile_texts_act_nowhere_on_the_dashboard() {
             ]));
         }
         let layers = Reading::Unavailable(hostile.clone());
-        for number in 60..100 {
+        for number in 60..62 {
             tell(What::Step(Step { rank: 0, number, ns: 5, layers: layers.clone(), ops: Vec::new() }));
         }
         let facts = vec![(Text::new("graph mode", "图模式"), hostile.clone())];
