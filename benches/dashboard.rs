@@ -55,7 +55,10 @@ fn watch(inlet: Inlet, run: Run, switch: &Receiver<bool>) -> Cost {
     let mut terminal = Terminal::with_options(CrosstermBackend::new(io::sink()), options).unwrap();
     let mut cost = Cost::default();
     let time = || own_time().value().copied().unwrap_or(0);
-    while let Ok(true) = switch.recv() {
+    while let Ok(is_watched) = switch.recv() {
+        if !is_watched {
+            continue;
+        }
         let (began, before) = (Instant::now(), time());
         loop {
             if dashboard.tick() == Tick::New {

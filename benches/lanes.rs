@@ -25,7 +25,7 @@ const NAMES: u64 = 400;
 const SCREEN: Rect = Rect { x: 0, y: 0, width: 200, height: 60 };
 /// What hands do: to a ten-thousandth of the capture and back, with pans and jumps on every level.
 const KEYS: [&str; 12] = ["+", "l", "+", "L", "j", "]", "-", "h", "k", "H", "+", "J"];
-const FRAMES: usize = 2000;
+const FRAMES: usize = 1000;
 
 /// Kernels of some microseconds with gaps between them, different on every stream.
 fn trace(slices: i64) -> Trace {
