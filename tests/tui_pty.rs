@@ -63,11 +63,16 @@ impl Session {
 
     /// The same with other arguments.
     fn strato_with(notes: &Path, arguments: &str) -> Self {
+        Self::strato_in("", notes, arguments)
+    }
+
+    /// The same with more variables, as a shell writes them before a command.
+    fn strato_in(variables: &str, notes: &Path, arguments: &str) -> Self {
         let mut command = CommandBuilder::new("sh");
         let strato = env!("CARGO_BIN_EXE_strato");
         let notes = notes.display();
         let script = format!(
-            "stty -g > {notes}/before; '{strato}' {arguments}; echo code $? >{notes}/code; stty -g > {notes}/after; echo back in the shell"
+            "stty -g > {notes}/before; {variables} '{strato}' {arguments}; echo code $? >{notes}/code; stty -g > {notes}/after; echo back in the shell"
         );
         command.args(["-c", &script]);
         Self::start(command)
@@ -270,6 +275,42 @@ fn top_shows_this_machine_and_prints_lines_elsewhere() {
     let output = output.unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success() && said.contains("cores busy"), "{said}");
+}
+
+#[test]
+fn top_shows_what_a_device_tool_prints_and_ends_one_that_hangs() {
+    let notes = tempfile::tempdir().unwrap();
+    let row = "| 3     Ascend910           | OK            | 182.0       36                0    / 0             |";
+    let table = format!(
+        "+---+\n| npu-smi 24.1 Version: 24.1 |\n+---+\n\
+         | NPU   Name                | Health        | Power(W)    Temp(C)           Hugepages-Usage(page)|\n\
+         | Chip  Phy-ID              | Bus-Id        | AICore(%)   Memory-Usage(MB)  HBM-Usage(MB)        |\n\
+         +===+\n{row}\n\
+         | 0     6                   | 0000:9D:00.0  | 7           0    / 0          57895/ 65536         |\n+---+"
+    );
+    let hangs = format!("echo $$ > '{}/hanging'; exec sleep 600", notes.path().display());
+    for (name, script) in [("npu-smi", format!("cat <<'TABLE'\n{table}\nTABLE")), ("cnmon", hangs)] {
+        let file = notes.path().join(name);
+        std::fs::write(&file, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    let variables = format!("PATH='{}':\"$PATH\"", notes.path().display());
+    let asked = "top --every 0.2 --tools npu-smi,cnmon,hy-smi --tools-every 0.2";
+    let mut session = Session::strato_in(&variables, notes.path(), asked);
+    session.resize(50, 160);
+    session.wait_for("npu-smi  3.0  Ascend910");
+    session.wait_for("182.0 W");
+    session.wait_for("hy-smi is not in PATH");
+    let hanging = || std::fs::read_to_string(notes.path().join("hanging")).unwrap_or_default();
+    session.wait("the other tool to hang", |_| hanging().ends_with('\n'));
+    let hanging = hanging();
+    session.keys("q");
+    session.ends(notes.path(), "0");
+    let start = Instant::now();
+    while Path::new("/proc").join(hanging.trim()).exists() {
+        assert!(start.elapsed() < PATIENCE, "the tool outlives the program");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 /// Not a test of its own: the next one runs it on a terminal.

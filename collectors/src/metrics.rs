@@ -20,7 +20,7 @@ pub mod histogram;
 pub mod http;
 
 use engine::{Engine, Quantity};
-use exposition::Page;
+use exposition::{Histogram, Page};
 use http::Url;
 
 /// How long a page may take, from the name of the host to its last byte.
@@ -105,7 +105,7 @@ impl Server {
                         (Reading::Value(now), Some(before)) => {
                             let none = BTreeMap::new();
                             histogram::quantile(now, before.value().unwrap_or(&none), q)
-                                .map_or_else(idle, |seconds| Reading::Value(seconds * 1e9))
+                                .map_or_else(idle, |seconds| finite(seconds * 1e9))
                         }
                     },
                 );
@@ -136,11 +136,37 @@ fn idle() -> Reading<f64> {
     Reading::Unavailable("no request since the page before".to_owned())
 }
 
+fn finite(value: f64) -> Reading<f64> {
+    if value.is_finite() { Reading::Value(value) } else { Reading::Unavailable("the value is no number".to_owned()) }
+}
+
+/// What a page gives for a metric.
+trait Given {
+    /// A number of it that says nothing: `NaN`, or an infinite one.
+    fn odd(&self) -> Option<f64>;
+}
+
+impl Given for f64 {
+    fn odd(&self) -> Option<f64> {
+        (!self.is_finite()).then_some(*self)
+    }
+}
+
+impl Given for Histogram {
+    fn odd(&self) -> Option<f64> {
+        let unknown = self.keys().map(|bound| bound.0).find(|bound| bound.is_nan());
+        unknown.or(self.values().copied().find(|count| !count.is_finite()))
+    }
+}
+
 /// What the first metric of a page gives that an engine has for a quantity.
-fn held<T>(engine: &Engine, quantity: Quantity, page: &Page, get: impl Fn(&str) -> Option<T>) -> Reading<T> {
+fn held<T: Given>(engine: &Engine, quantity: Quantity, page: &Page, get: impl Fn(&str) -> Option<T>) -> Reading<T> {
     let names = engine.metrics(quantity);
-    match names.iter().find_map(|name| get(name)) {
-        Some(value) => Reading::Value(value),
+    match names.iter().find_map(|name| Some((name, get(name)?))) {
+        Some((name, value)) => match value.odd() {
+            Some(odd) => Reading::Unavailable(format!("the page gives {odd} for {name}")),
+            None => Reading::Value(value),
+        },
         None if names.is_empty() => Reading::Unavailable(format!("{} has no metric for it", engine.name)),
         None if page.cut => Reading::Unavailable(format!("the page was cut before {}", names.join(" or "))),
         None => Reading::Unavailable(format!("the page holds no {}", names.join(" or "))),
@@ -150,7 +176,7 @@ fn held<T>(engine: &Engine, quantity: Quantity, page: &Page, get: impl Fn(&str) 
 /// What a counter grew by per second.
 fn now_less(now: Reading<f64>, before: Reading<f64>, seconds: f64) -> Reading<f64> {
     match (now, before) {
-        (Reading::Value(now), Reading::Value(before)) if now >= before => Reading::Value((now - before) / seconds),
+        (Reading::Value(now), Reading::Value(before)) if now >= before => finite((now - before) / seconds),
         (Reading::Value(_), Reading::Value(_)) => Reading::Unavailable("the counter began anew".to_owned()),
         (Reading::Value(_), Reading::Unavailable(_)) => first(()),
         (now, _) => now,

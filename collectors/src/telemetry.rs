@@ -10,6 +10,7 @@
 //! | [`process`] | memory, page faults and context switches of this process |
 //! | [`frequency`] | clock of the cores |
 //! | [`power`] | power of the processor packages |
+//! | [`device_tool`] | what a vendor's tool prints of its devices |
 
 use std::{
     collections::BTreeMap,
@@ -22,6 +23,7 @@ use std::{
 use engine::record::Clock;
 use model::{Ns, ProcessId, Provenance, Reading, Severity, TraceSink};
 
+pub mod device_tool;
 pub mod frequency;
 pub mod power;
 pub mod process;

@@ -21,6 +21,7 @@ mod ixsmi;
 mod mthreads_gmi;
 mod mx_smi;
 mod npu_smi;
+mod nvidia_smi;
 mod rocm_smi;
 #[cfg(test)]
 mod tests;
@@ -52,6 +53,22 @@ pub enum Metric {
 }
 
 impl Metric {
+    /// Name of the counter in captures and of the reading in a live session.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Utilisation => "utilisation",
+            Self::MemoryUtilisation => "memory_utilisation",
+            Self::MemoryBandwidth => "memory_bandwidth",
+            Self::MemoryUsed => "memory_used",
+            Self::MemoryTotal => "memory_total",
+            Self::Power => "power",
+            Self::PowerCap => "power_cap",
+            Self::Temperature => "temperature",
+            Self::Clock => "clock",
+            Self::MemoryClock => "memory_clock",
+        }
+    }
+
     /// Unit of the values.
     pub fn unit(self) -> &'static str {
         match self {
@@ -117,11 +134,14 @@ pub struct Readout {
 }
 
 /// A vendor's tool.
+#[derive(Debug)]
 pub struct Tool {
     /// Name, which is also the command.
     pub id: &'static str,
     /// Vendor key of the platform packs.
     pub vendor: &'static str,
+    /// What the command is asked for, so that it prints once all that is read here, and ends.
+    pub arguments: &'static [&'static str],
     /// Whether a text is this tool's.
     pub matches: fn(&str) -> bool,
     /// Reads a text; never fails.
@@ -139,6 +159,7 @@ pub const REGISTRY: &[Tool] = &[
     ixsmi::TOOL,
     xpu_smi::TOOL,
     efsmi::TOOL,
+    nvidia_smi::TOOL,
 ];
 
 /// Longest text that is read, bytes; a node of hundreds of devices prints some 100 KiB.

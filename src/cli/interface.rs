@@ -5,6 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use serde::Deserialize;
+
 use super::{Global, exit::Usage};
 use crate::tui::{
     Keymap, Settings,
@@ -14,9 +16,12 @@ use crate::tui::{
 /// How the interface looks and is used.
 #[derive(Debug, clap::Args)]
 pub struct Interface {
-    /// Colours of the interface; without colour (--color never, NO_COLOR) letters and marks say the same.
-    #[arg(long, value_name = "NAME", default_value = Theme::NAMES[0], value_parser = Theme::NAMES)]
-    theme: String,
+    /// Colours of the interface [default: of interface.toml in the configuration directory, else auto].
+    ///
+    /// auto is light where the variable COLORFGBG tells of a light background, else dark; the terminal is not asked. Without
+    /// colour (--color never, NO_COLOR) letters and marks say the same.
+    #[arg(long, value_name = "NAME", env = "STRATO_THEME", hide_env_values = true, value_parser = themes())]
+    theme: Option<String>,
     /// Draw with ASCII only [default: where the locale is not UTF-8].
     #[arg(long)]
     ascii: bool,
@@ -35,15 +40,53 @@ impl Interface {
     /// A keymap that cannot be used.
     pub fn settings(&self, global: &Global) -> anyhow::Result<Settings> {
         let variable = |name: &str| std::env::var(name).ok();
+        let own = Own::read(configured("interface.toml").as_deref())?;
+        let theme = self.theme.clone().or(own.theme).filter(|theme| theme != Theme::AUTO);
         Ok(Settings {
             lang: global.lang(),
-            theme: self.theme.clone(),
+            theme: theme.unwrap_or_else(|| Theme::of_background(variable).to_owned()),
             depth: if global.paints(&io::stdout()) { Depth::detect(variable) } else { Depth::Mono },
-            ascii: self.ascii || !is_utf8(variable),
-            mouse: !self.no_mouse,
+            ascii: self.ascii || own.ascii.unwrap_or_else(|| !is_utf8(variable)),
+            mouse: !self.no_mouse && own.mouse.unwrap_or(true),
             keymap: keymap(self.keys.as_deref())?,
         })
     }
+}
+
+/// Names that `--theme` takes.
+fn themes() -> Vec<&'static str> {
+    [Theme::AUTO].into_iter().chain(Theme::NAMES).collect()
+}
+
+/// What a user wants of every interface, in `interface.toml`; options and variables go before it.
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Own {
+    theme: Option<String>,
+    ascii: Option<bool>,
+    mouse: Option<bool>,
+}
+
+impl Own {
+    /// Reads the file, where there is one.
+    fn read(path: Option<&Path>) -> Result<Self, Usage> {
+        let Some(path) = path else { return Ok(Self::default()) };
+        let refused = |what: String| Usage(format!("'{}': {}", path.display(), what.trim()));
+        let text =
+            std::fs::read_to_string(path).map_err(|e| refused(format!("{e}; it holds theme, ascii and mouse")))?;
+        let own: Self = toml::from_str(&text).map_err(|e| refused(e.to_string()))?;
+        match own.theme.as_deref().filter(|theme| !themes().contains(theme)) {
+            Some(theme) => Err(refused(format!("'{theme}' is no theme; the themes are {}", themes().join(", ")))),
+            None => Ok(own),
+        }
+    }
+}
+
+/// A file of the user's configuration directory, if it is there.
+fn configured(name: &str) -> Option<PathBuf> {
+    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".config"));
+    let config = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).or_else(home);
+    config.map(|config| config.join("stratoscope").join(name)).filter(|path| path.is_file())
 }
 
 /// Whether the locale says that the terminal shows UTF-8. A locale that says nothing is that of a bare environment, whose
@@ -58,10 +101,7 @@ fn is_utf8(variable: impl Fn(&str) -> Option<String>) -> bool {
 
 /// The keys of the program, with those of the file that was named, or else of the user's own, before them.
 fn keymap(named: Option<&Path>) -> anyhow::Result<Keymap> {
-    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".config"));
-    let config = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).or_else(home);
-    let own = config.map(|config| config.join("stratoscope/keys.toml"));
-    let Some(path) = named.map(Path::to_owned).or(own.filter(|path| path.is_file())) else {
+    let Some(path) = named.map(Path::to_owned).or_else(|| configured("keys.toml")) else {
         return Ok(Keymap::load(None)?);
     };
     let refused = |what: String| Usage(format!("keymap '{}': {what}", path.display()));
@@ -71,7 +111,25 @@ fn keymap(named: Option<&Path>) -> anyhow::Result<Keymap> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
     use super::*;
+
+    #[test]
+    fn a_users_own_interface_is_read_and_what_is_wrong_with_it_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("interface.toml");
+        let read = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            Own::read(Some(&path))
+        };
+        let own = Own { theme: Some("light".into()), ascii: None, mouse: Some(false) };
+        assert_eq!(read("theme = \"light\"\nmouse = false\n").unwrap(), own);
+        for (text, named) in [("theme = \"pink\"", "'pink'"), ("colour = 1", "colour"), ("theme = 3", "theme")] {
+            let refusal = read(text).expect_err("refused").0;
+            assert!(refusal.contains(named) && refusal.contains("interface.toml"), "{refusal}");
+        }
+        assert_eq!(Own::read(None).unwrap(), Own::default());
+    }
 
     #[test]
     fn the_locale_that_counts_decides_what_is_drawn_with() {

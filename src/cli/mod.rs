@@ -2,6 +2,7 @@
 //! subcommand. A new subcommand is a file with `Arguments` and `run`, a line in `Command` and a line in [`run`].
 
 pub mod exit;
+pub mod feed;
 pub mod output;
 pub mod progress;
 mod ranks;
@@ -13,12 +14,12 @@ pub mod terminal_text;
 mod backend;
 mod completions;
 mod declaration;
+mod devices;
 mod diagnose;
 mod diff;
 mod doctor;
 mod examine;
 mod explain;
-mod feed;
 mod first_run;
 mod import;
 mod interface;

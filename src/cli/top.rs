@@ -1,7 +1,8 @@
-//! `strato top`: the counters of this machine and of a serving engine, without running anything.
+//! `strato top`: the counters of this machine, of its devices and of a serving engine, without running anything.
 
 use std::{
     io::{self, IsTerminal, Write},
+    sync::atomic::AtomicBool,
     time::{Duration, Instant},
 };
 
@@ -14,14 +15,18 @@ use model::{Ns, Reading};
 
 use super::{
     Global,
+    devices::{self, Asking, Devices},
     exit::{Exit, Usage},
     feed::{Feed, Told},
     interface::Interface,
-    view,
+    terminal_text, view,
 };
-use crate::tui::{
-    Session,
-    live::{Dashboard, Group, Run, label, value},
+use crate::{
+    i18n::Lang,
+    tui::{
+        Session,
+        live::{Dashboard, Gauge, Group, Run, label, said, value},
+    },
 };
 
 /// Show what this machine and a serving engine do, without running anything.
@@ -32,9 +37,15 @@ pub struct Arguments {
     /// Metrics page of a vLLM, SGLang or TensorRT-LLM server, such as http://localhost:8000/metrics.
     #[arg(long, value_name = "URL")]
     metrics: Option<String>,
+    /// Device tools to ask, with commas between them, such as npu-smi,rocm-smi; 'none' asks none [default: those in PATH].
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    tools: Vec<String>,
     /// Seconds between two looks.
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
     every: Duration,
+    /// Seconds between two questions to a device tool, which costs far more than a look.
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
+    tools_every: Duration,
     /// End after so many looks; lines are printed, also on a terminal.
     #[arg(long, value_name = "N")]
     count: Option<u32>,
@@ -55,9 +66,10 @@ fn machine() -> Vec<Box<dyn Collector>> {
 pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit> {
     let server = arguments.metrics.as_deref().map(|url| Server::new(url, PATIENCE)).transpose();
     let server = server.map_err(|error| Usage(error.to_string()))?;
+    let tools = devices::tools(&arguments.tools)?;
     let lines = arguments.count.is_some() || !io::stdout().is_terminal() || !io::stdin().is_terminal();
     if lines {
-        return print(global, &arguments, server);
+        return print(global, &arguments, server, tools);
     }
     let settings = arguments.interface.settings(global)?;
     let (feed, inlet) = Feed::new();
@@ -69,12 +81,14 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     if let Some(server) = server {
         samplers.push(Sampler::start(clock, arguments.every, vec![told(Box::new(server), of_server)])?);
     }
+    let asking = Asking::start(tools, arguments.tools_every, &feed)?;
     let title = match &arguments.metrics {
         Some(url) => format!("strato top · {url}"),
         None => "strato top".to_owned(),
     };
     let mut session = Session::take(settings.mouse)?;
     let left = session.show(&mut Dashboard::new(inlet, Run { title, ..Run::default() }, settings))?;
+    drop(asking);
     // Not waited for: one of them may sit in a page that never comes.
     drop(samplers);
     view::end(session, left);
@@ -90,10 +104,16 @@ fn of_server(_: Counter) -> Group {
 }
 
 /// Looks again and again and prints what was seen.
-fn print(global: &Global, arguments: &Arguments, server: Option<Server>) -> anyhow::Result<Exit> {
+fn print(
+    global: &Global,
+    arguments: &Arguments,
+    server: Option<Server>,
+    mut tools: Vec<Devices>,
+) -> anyhow::Result<Exit> {
     let mut collectors = machine();
     collectors.extend(server.map(|server| -> Box<dyn Collector> { Box::new(server) }));
     let began = Instant::now();
+    let mut asked: Option<Instant> = None;
     let mut look = 0u32;
     let mut out = io::stdout().lock();
     while arguments.count.is_none_or(|count| look < count) {
@@ -101,19 +121,37 @@ fn print(global: &Global, arguments: &Arguments, server: Option<Server>) -> anyh
             std::thread::sleep(arguments.every);
         }
         let at = Ns::try_from(began.elapsed().as_nanos()).unwrap_or(Ns::MAX);
-        let mut seen: Vec<(Counter, Reading<f64>)> = Vec::new();
-        collectors.iter_mut().for_each(|c| c.look(at, &mut |counter, value| seen.push((counter, value))));
-        for (counter, reading) in seen {
-            let name = label(counter.name).map_or(counter.name, |text| text.get(global.lang()));
-            let said = match reading {
-                Reading::Value(number) => value(number, counter.name, counter.unit),
-                Reading::Unavailable(reason) => format!("– {reason}"),
-            };
-            let seconds = at as f64 / 1e9;
-            writeln!(out, "{seconds:>8.1} s  {name:<20} {}", super::terminal_text::plain(&said))?;
+        let mut seen: Vec<Gauge> = Vec::new();
+        let mut give = |counter: Counter, value| {
+            let (name, unit) = (counter.name.to_owned(), counter.unit.to_owned());
+            seen.push(Gauge { group: Group::Host, name, unit, value });
+        };
+        collectors.iter_mut().for_each(|c| c.look(at, &mut give));
+        if asked.is_none_or(|asked| asked.elapsed() >= arguments.tools_every) {
+            asked = Some(Instant::now());
+            let never = AtomicBool::new(false);
+            seen.extend(tools.iter_mut().flat_map(|devices| devices.look(&never)));
+        }
+        for gauge in seen {
+            line(&mut out, at, &gauge, global.lang())?;
         }
         out.flush()?;
         look += 1;
     }
     Ok(Exit::Done)
+}
+
+/// One reading as a line.
+fn line(out: &mut impl Write, at: Ns, gauge: &Gauge, lang: Lang) -> io::Result<()> {
+    let name = label(&gauge.name).map_or(gauge.name.as_str(), |text| text.get(lang));
+    let said = match &gauge.value {
+        Reading::Value(number) => value(*number, &gauge.name, &gauge.unit),
+        Reading::Unavailable(reason) => format!("– {}", said(reason, lang)),
+    };
+    let of = match &gauge.group {
+        Group::Device(device) => format!("{device}  "),
+        _ => String::new(),
+    };
+    let seconds = at as f64 / 1e9;
+    writeln!(out, "{seconds:>8.1} s  {}{name:<20} {}", terminal_text::plain(&of), terminal_text::plain(&said))
 }

@@ -27,6 +27,10 @@ const NOTES: &[(&str, &str)] = &[
         "not kept: correlation ids in the arguments say the same, one to one",
         "未保留：参数中的关联 id 一一对应地给出同样信息",
     ),
+    (
+        "not kept: each complete pair repeats a correlation id of the arguments",
+        "未保留：每对完整的流重复参数中的关联 id",
+    ),
     ("kept as flows, two events each", "作为流保留，每条含两个事件"),
     ("not kept: the phase is none that Kineto writes", "未保留：不是 Kineto 会写的事件类型"),
     ("empty", "空表"),

@@ -19,7 +19,7 @@ pub fn visible(text: &str) -> String {
 
 /// Whether a character does something instead of showing something: C0 and C1 controls, line and paragraph separators,
 /// bidirectional marks, zero-width characters, tags, and variation of what is before it.
-fn acts(c: char) -> bool {
+pub fn acts(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')

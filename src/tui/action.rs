@@ -104,7 +104,7 @@ actions! {
     NextRank "next_rank" Global "next rank" "下一 rank";
     PreviousRank "previous_rank" Global "previous rank" "上一 rank";
     Copy "copy" Global "copy to clipboard" "复制到剪贴板";
-    Export "export" Global "write what is seen to files" "将所见写入文件";
+    Export "export" Global "write to files" "写入文件";
     CycleTheme "cycle_theme" Global "next theme" "切换主题";
     ToggleMouse "toggle_mouse" Global "mouse on or off" "开关鼠标";
     Redraw "redraw" Global "redraw the screen" "重绘屏幕";
@@ -118,7 +118,7 @@ actions! {
     Top "top" Move "to the beginning" "到开头";
     Bottom "bottom" Move "to the end" "到末尾";
     Open "open" Move "show in the timeline" "在时间线中显示";
-    Sort "sort" List "sort by the next column" "按下一列排序";
+    Sort "sort" List "sort by next column" "按下一列排序";
     Invert "invert" List "invert the order" "反转排序";
     Regroup "regroup" List "operators or kernels" "算子或内核";
     CopyRemedy "copy_remedy" List "copy the remedy" "复制建议";
@@ -131,24 +131,24 @@ actions! {
     FarRight "far_right" Timeline "a screen right" "右移一屏";
     NextSlice "next_slice" Timeline "next slice" "下一切片";
     PreviousSlice "previous_slice" Timeline "previous slice" "上一切片";
-    NextSame "next_same" Timeline "next of this name" "下一同名切片";
-    PreviousSame "previous_same" Timeline "previous of this name" "上一同名切片";
+    NextSame "next_same" Timeline "next of same name" "下一同名切片";
+    PreviousSame "previous_same" Timeline "previous of same name" "上一同名切片";
     NextStep "next_step" Timeline "next step" "下一步";
     PreviousStep "previous_step" Timeline "previous step" "上一步";
     NextGap "next_gap" Timeline "next idle gap" "下一空闲间隙";
     PreviousGap "previous_gap" Timeline "previous idle gap" "上一空闲间隙";
-    NextGroup "next_group" Timeline "next group of lanes" "下一泳道组";
-    PreviousGroup "previous_group" Timeline "previous group of lanes" "上一泳道组";
-    Expand "expand" Timeline "show or hide nested lanes" "展开或折叠嵌套泳道";
-    Mark "mark" Timeline "set a mark to measure from" "设置测量标记";
-    Bookmark "bookmark" Timeline "set or remove a bookmark" "设置或移除书签";
+    NextGroup "next_group" Timeline "next lane group" "下一泳道组";
+    PreviousGroup "previous_group" Timeline "previous lane group" "上一泳道组";
+    Expand "expand" Timeline "nested lanes or not" "展开或折叠嵌套泳道";
+    Mark "mark" Timeline "mark to measure from" "设置测量标记";
+    Bookmark "bookmark" Timeline "bookmark or not" "设置或移除书签";
     NextBookmark "next_bookmark" Timeline "next bookmark" "下一书签";
     PreviousBookmark "previous_bookmark" Timeline "previous bookmark" "上一书签";
     Freeze "freeze" Live "freeze or go on" "冻结或继续";
     OlderStep "older_step" Live "step before" "前一步";
     NewerStep "newer_step" Live "step after" "后一步";
     OldestStep "oldest_step" Live "oldest step" "最早的步";
-    NewestStep "newest_step" Live "newest step, and go on" "最新的步并继续";
+    NewestStep "newest_step" Live "newest step, go on" "最新的步并继续";
     OpenCapture "open_capture" Live "open the capture" "打开采集";
 }
 

@@ -66,8 +66,6 @@ pub struct App {
     seen: Vec<usize>,
     search: String,
     body: Rect,
-    /// What stood in the body in the last frame.
-    shown: Vec<String>,
 }
 
 /// The scene for a view, borrowed apart from the views.
@@ -90,7 +88,6 @@ impl App {
             seen: vec![0],
             search: String::new(),
             body: Rect::default(),
-            shown: Vec::new(),
             opened,
         };
         app.lead();
@@ -219,9 +216,11 @@ impl App {
     fn export(&mut self) -> Option<Request> {
         let at = self.view();
         let look = self.opened.look(self.capture)?;
-        let (action, view) = self.views.get(at)?;
+        let (action, view) = self.views.get_mut(at)?;
         let name = action.id().trim_start_matches("show_");
-        let text = Export { name: name.to_owned(), extension: "txt", text: export::text(&self.shown) };
+        let mut buf = Buffer::empty(self.body);
+        view.draw(&scene!(self, look), self.body, &mut buf);
+        let text = Export { name: name.to_owned(), extension: "txt", text: export::text(&text::rows(&buf, self.body)) };
         let more = view.export(&scene!(self, look)).into_iter();
         let more = more.map(|(extension, text)| Export { name: name.to_owned(), extension, text });
         Some(Request::Save(std::iter::once(text).chain(more).collect()))
@@ -289,7 +288,6 @@ impl App {
         if let (Some(look), Some((_, view))) = (self.opened.look(self.capture), self.views.get_mut(at)) {
             view.draw(&scene!(self, look), self.body, buf);
         }
-        self.shown = text::rows(buf, self.body);
         let valid = self.actions();
         self.chrome.finish(&valid, buf);
     }

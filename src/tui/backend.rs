@@ -4,7 +4,7 @@
 //! answer; over a slow line it costs a round trip each time, the answer comes between the keys, and a terminal that gives
 //! none ends the program.
 
-use std::io::{self, Stdout, stdout};
+use std::io::{self, BufWriter, Stdout, stdout};
 
 use ratatui::{
     backend::{Backend, ClearType, CrosstermBackend, WindowSize},
@@ -12,9 +12,13 @@ use ratatui::{
     layout::{Position, Size},
 };
 
+/// Bytes that are kept before they are written: most of a frame. Standard output itself keeps a kilobyte, and a frame that
+/// changes every cell would take more than a hundred calls of the system.
+const KEPT: usize = 64 * 1024;
+
 /// The terminal on standard output.
 pub struct Output {
-    inner: CrosstermBackend<Stdout>,
+    inner: CrosstermBackend<BufWriter<Stdout>>,
     /// Where the cursor was put last.
     cursor: Position,
 }
@@ -22,7 +26,7 @@ pub struct Output {
 impl Output {
     /// The terminal on standard output.
     pub fn new() -> Self {
-        Self { inner: CrosstermBackend::new(stdout()), cursor: Position::ORIGIN }
+        Self { inner: CrosstermBackend::new(BufWriter::with_capacity(KEPT, stdout())), cursor: Position::ORIGIN }
     }
 }
 

@@ -201,6 +201,7 @@ impl Chrome {
         if let Some(popup) = &mut self.popup {
             self.hits = popup.draw(&look, area, buf);
         }
+        self.theme.ground(buf);
         if self.ascii {
             super::glyph::to_ascii(buf);
         }
@@ -226,8 +227,9 @@ impl Chrome {
         let mut room = line.width.saturating_sub(1 + fixed.iter().map(|action| needed(*action)).sum::<u16>());
         let mut shown: Vec<Action> = Vec::new();
         for action in valid.iter().filter(|action| !fixed.contains(action) && !self.keymap.keys(**action).is_empty()) {
+            // A long one leaves its place to shorter ones after it.
             if needed(*action) > room {
-                break;
+                continue;
             }
             room -= needed(*action);
             shown.push(*action);

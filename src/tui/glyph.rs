@@ -15,6 +15,8 @@ pub const SHADES: [&str; 3] = ["░", "▒", "▓"];
 pub const LINE: &str = "─";
 /// A vertical line.
 pub const BAR: &str = "│";
+/// The part of a scroll bar that stands for what is seen.
+pub const THUMB: &str = "┃";
 /// Before a selected row.
 pub const POINTER: &str = "▸";
 /// Where the cursor stands on the ruler.
@@ -38,6 +40,7 @@ const ASCII: &[(&str, &str)] = &[
     ("▓", "%"),
     ("─", "-"),
     ("│", "|"),
+    ("┃", "|"),
     ("┌", "+"),
     ("┐", "+"),
     ("└", "+"),
@@ -61,6 +64,7 @@ const ASCII: &[(&str, &str)] = &[
     ("≥", ">"),
     ("≤", "<"),
     ("Δ", "d"),
+    ("\u{fffd}", "?"),
     ("\u{202f}", " "),
     ("\u{a0}", " "),
 ];
@@ -105,7 +109,8 @@ mod tests {
 
     #[test]
     fn every_mark_has_its_letter() {
-        let marks = EIGHTHS.iter().skip(1).chain(&SHADES).chain(&[SOLID, EDGE, LINE, BAR, POINTER, CURSOR, OPEN]);
+        let marks =
+            EIGHTHS.iter().skip(1).chain(&SHADES).chain(&[SOLID, EDGE, LINE, BAR, THUMB, POINTER, CURSOR, OPEN]);
         for mark in marks {
             assert!(ASCII.iter().any(|(known, plain)| known == mark && plain.is_ascii()), "{mark}");
         }

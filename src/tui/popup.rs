@@ -203,7 +203,7 @@ fn keys(keymap: &Keymap, action: Action) -> String {
 
 /// One action in a line: its keys, and what it does.
 fn entry(action: Action, line: Rect, look: &Look<'_>, buf: &mut Buffer) {
-    const KEYS: u16 = 14;
+    const KEYS: u16 = 15;
     let valid = look.valid.contains(&action);
     let role = |role| look.theme.style(if valid { role } else { Role::Dim });
     text::put(buf, (line.x, line.y), &keys(look.keymap, action), KEYS.min(line.width), role(Role::Key));
@@ -213,7 +213,7 @@ fn entry(action: Action, line: Rect, look: &Look<'_>, buf: &mut Buffer) {
 
 fn help(rows: &mut Rows, look: &Look<'_>, area: Rect, buf: &mut Buffer) -> Vec<(Rect, Action)> {
     let title = Text::new("help: what means nothing now is dim", "帮助：当前无效的项变暗").get(look.lang);
-    let inner = frame(title, (76, area.height.saturating_sub(2)), look, area, buf);
+    let inner = frame(title, (80, area.height.saturating_sub(2)), look, area, buf);
     let mut lines: Vec<Result<Action, Scope>> = Vec::new();
     for scope in Scope::ALL {
         lines.push(Err(scope));
@@ -223,6 +223,11 @@ fn help(rows: &mut Rows, look: &Look<'_>, area: Rect, buf: &mut Buffer) -> Vec<(
     let columns = if inner.width >= 60 { 2 } else { 1 };
     let per_column = lines.len().div_ceil(columns);
     let top = rows.scrolled(per_column, usize::from(inner.height));
+    let hidden = per_column.saturating_sub(top + usize::from(inner.height));
+    if hidden > 0 {
+        let note = format!(" ↓ {hidden} ");
+        text::put_right(buf, (inner.x, inner.right(), inner.bottom()), &note, look.theme.style(Role::Dim));
+    }
     let mut hits = Vec::new();
     let width = inner.width / columns as u16;
     for column in 0..columns {

@@ -15,15 +15,23 @@ const LONGEST: usize = 600;
 const CLUSTER: usize = 24;
 /// What stands where text was cut.
 const CUT: &str = "…";
+/// What stands for a character that would act on the terminal. Views make names safe and legible before they draw them; this
+/// is for the one that forgot.
+const ACTS: &str = "\u{fffd}";
 
 /// Text of a capture, made safe for a cell and bounded.
 pub fn safe(name: &str) -> String {
     text::plain(name, LONGEST)
 }
 
+/// Whether every byte is a character that takes one cell, as most text is: nothing has to be taken apart.
+fn is_simple(text: &str) -> bool {
+    text.bytes().all(|byte| (b' '..=b'~').contains(&byte))
+}
+
 /// Cells that a text takes.
 pub fn width(text: &str) -> usize {
-    clusters(text).map(|(_, width)| width).sum()
+    if is_simple(text) { text.len() } else { clusters(text).map(|(_, width)| width).sum() }
 }
 
 /// Clusters that share a cell, with the cells they take; those that would take none are left out.
@@ -34,6 +42,9 @@ fn clusters(text: &str) -> impl Iterator<Item = (&str, usize)> {
     };
     text.graphemes(true).filter_map(move |g| {
         let shown = g.get(..cluster(g))?;
+        if shown.chars().any(text::acts) {
+            return Some((ACTS, 1));
+        }
         Some((shown, shown.width().min(2))).filter(|(_, width)| *width > 0)
     })
 }
@@ -42,6 +53,9 @@ fn clusters(text: &str) -> impl Iterator<Item = (&str, usize)> {
 pub fn fit(text: &str, most: usize) -> Cow<'_, str> {
     if text.len() <= most || width(text) <= most {
         return Cow::Borrowed(text);
+    }
+    if let Some(head) = text.get(..most.saturating_sub(1)).filter(|_| most > 0 && is_simple(text)) {
+        return Cow::Owned(format!("{head}{CUT}"));
     }
     let mut out = String::new();
     let mut used = 0;
@@ -67,6 +81,15 @@ pub fn put(buf: &mut Buffer, (x, y): (u16, u16), text: &str, most: u16, style: S
     let most = most.min(area.right() - x);
     let text = fit(text, usize::from(most));
     let mut at = x;
+    if is_simple(&text) {
+        for letter in text.chars() {
+            if let Some(cell) = buf.cell_mut((at, y)) {
+                cell.set_char(letter).set_style(style);
+            }
+            at += 1;
+        }
+        return at - x;
+    }
     for (cluster, width) in clusters(&text) {
         let width = width as u16;
         if at + width > x + most {
@@ -151,6 +174,22 @@ mod tests {
         put(&mut raw, (0, 0), &stack, 40, Style::default());
         assert_eq!(raw.cell((0, 0)).unwrap().symbol(), "a");
         assert_eq!(raw.cell((1, 0)).unwrap().symbol(), "b");
+    }
+
+    #[test]
+    fn what_nobody_made_safe_still_acts_on_nothing() {
+        let mut buf = Buffer::empty(Rect::new(0, 0, 9, 1));
+        let taken = put(&mut buf, (0, 0), "a\u{1b}[2J\u{202e}\r\nz", 9, Style::default());
+        assert_eq!(rows(&buf, buf.area), ["a\u{fffd}[2J\u{fffd}\u{fffd}z"]);
+        assert_eq!((taken, width("a\u{1b}[2J\u{202e}\r\nz")), (8, 8));
+    }
+
+    #[test]
+    fn plain_letters_are_cut_and_put_as_all_others_are() {
+        assert_eq!((fit("abcdef", 4), fit("abcdef", 1), fit("abcdef", 0)), ("abc…".into(), "…".into(), "".into()));
+        let mut buf = Buffer::empty(Rect::new(0, 0, 4, 1));
+        assert_eq!(put(&mut buf, (1, 0), "abcdef", 9, Style::default()), 3);
+        assert_eq!(rows(&buf, buf.area), [" ab…"]);
     }
 
     #[test]

@@ -4,7 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use ratatui::style::{Color, Modifier, Style};
+use ratatui::{
+    buffer::Buffer,
+    style::{Color, Modifier, Style},
+};
 
 use super::lane::Kind;
 use crate::{analysis::Layer, diagnose::Severity};
@@ -86,6 +89,16 @@ pub struct Theme {
 impl Theme {
     /// Names of the themes, the default first.
     pub const NAMES: [&str; 4] = ["dark", "light", "high-contrast", "blue-orange"];
+    /// The name that stands for the theme that fits the background.
+    pub const AUTO: &str = "auto";
+
+    /// The theme for the background that the variable `COLORFGBG` tells, which rxvt, Konsole and others set to `foreground;background`:
+    /// of the 16 colours, 0 to 6 and 8 are dark, as Vim reads it. Without it the background is taken for dark. The terminal
+    /// itself is not asked: one that never answers would be waited for, and an answer over a slow line comes between the keys.
+    pub fn of_background(get: impl Fn(&str) -> Option<String>) -> &'static str {
+        let told = get("COLORFGBG").and_then(|both| both.rsplit(';').next()?.trim().parse::<u8>().ok());
+        if matches!(told, Some(7 | 9..=15)) { "light" } else { Self::NAMES[0] }
+    }
 
     /// The theme with this name; the default for a name that is none.
     pub fn new(name: &str, depth: Depth) -> Self {
@@ -111,6 +124,19 @@ impl Theme {
     /// How a role looks.
     pub fn style(&self, role: Role) -> Style {
         if self.is_mono() { mono(role) } else { self.coloured(role) }
+    }
+
+    /// Gives cells without colours of their own those of the theme, where it does not leave them to the terminal.
+    pub fn ground(&self, buf: &mut Buffer) {
+        let Some(back) = self.colours.get("back").copied().filter(|_| !self.is_mono()) else { return };
+        for cell in &mut buf.content {
+            if cell.bg == Color::Reset {
+                cell.bg = back;
+            }
+            if cell.fg == Color::Reset {
+                cell.fg = self.colour("text");
+            }
+        }
     }
 
     fn coloured(&self, role: Role) -> Style {
@@ -242,7 +268,8 @@ mod tests {
         let rest = ["text", "dim", "accent", "selected", "good", "warn", "bad"];
         for name in Theme::NAMES {
             let slots: Vec<&str> = Kind::ALL.into_iter().map(slot).chain(rest).collect();
-            assert_eq!(all[name].len(), slots.len(), "{name}");
+            let own = all[name].keys().filter(|slot| *slot != "back").count();
+            assert_eq!(own, slots.len(), "{name}");
             for depth in [Depth::Sixteen, Depth::Indexed, Depth::True] {
                 let theme = Theme::new(name, depth);
                 assert!(slots.iter().all(|slot| theme.colours.contains_key(*slot)), "{name} {depth:?}");
@@ -266,6 +293,18 @@ mod tests {
             assert!(Kind::ALL.iter().all(|k| mono.style(Role::Block(*k)).fg.is_none()));
             assert!(mono.style(Role::Selected).add_modifier.contains(Modifier::REVERSED));
         }
+    }
+
+    #[test]
+    fn the_background_decides_where_it_is_told() {
+        let of = |told: Option<&'static str>| Theme::of_background(move |_| told.map(str::to_owned));
+        for light in ["0;15", "0;default;15", "12;7", "0; 11"] {
+            assert_eq!(of(Some(light)), "light", "{light}");
+        }
+        for dark in ["15;0", "7;8", "15;default", "", ";", "0;256", "15;-1", "0;16", "x"] {
+            assert_eq!(of(Some(dark)), "dark", "{dark}");
+        }
+        assert_eq!(of(None), "dark");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! needed: names, values and the `le` of buckets. Series that differ in other labels are added up, or the largest taken.
 //!
 //! A line that is not of the format is counted and passed over; so the page of a newer engine is read as far as it can be.
+//! `NaN` and infinities are of the format: a client library writes them for what it does not know.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -33,6 +34,8 @@ pub type Histogram = BTreeMap<Bound, f64>;
 struct Gauge {
     sum: f64,
     most: f64,
+    /// A value that is not finite, which makes neither of them known.
+    odd: Option<f64>,
 }
 
 /// What a page holds of the wanted metrics.
@@ -49,9 +52,9 @@ pub struct Page {
 }
 
 impl Page {
-    /// The value of a gauge or counter: the sum of its series, or the largest of them.
+    /// The value of a gauge or counter: the sum of its series, or the largest of them; not finite where one of them is not.
     pub fn gauge(&self, name: &str, largest: bool) -> Option<f64> {
-        self.gauges.get(name).map(|gauge| if largest { gauge.most } else { gauge.sum })
+        self.gauges.get(name).map(|gauge| gauge.odd.unwrap_or(if largest { gauge.most } else { gauge.sum }))
     }
 
     /// The buckets of a histogram.
@@ -88,7 +91,7 @@ pub fn read(page: &[u8], cut: bool, wanted: &dyn Fn(&str) -> bool) -> Page {
         if histogram.is_none() && !wanted(name) {
             continue;
         }
-        if kept == MOST || !value.is_finite() {
+        if kept == MOST {
             out.bad_lines += 1;
             continue;
         }
@@ -98,8 +101,10 @@ pub fn read(page: &[u8], cut: bool, wanted: &dyn Fn(&str) -> bool) -> Page {
                 *out.histograms.entry(base.to_owned()).or_default().entry(Bound(le)).or_default() += value;
             }
             None => {
-                let gauge = out.gauges.entry(name.to_owned()).or_insert(Gauge { sum: 0.0, most: f64::NEG_INFINITY });
-                *gauge = Gauge { sum: gauge.sum + value, most: gauge.most.max(value) };
+                let none = Gauge { sum: 0.0, most: f64::NEG_INFINITY, odd: None };
+                let gauge = out.gauges.entry(name.to_owned()).or_insert(none);
+                let odd = Some(value).filter(|value| !value.is_finite()).or(gauge.odd);
+                *gauge = Gauge { sum: gauge.sum + value, most: gauge.most.max(value), odd };
             }
         }
     }
@@ -184,13 +189,17 @@ mod tests {
 
     #[test]
     fn series_of_one_metric_are_together_and_what_is_bad_is_counted() {
-        let text = b"# HELP u x\nu{engine=\"0\"} 0.25\r\nu{engine=\"1\"} 0.5\nother 3\n\xff\xfe\nu{ 1\nu NaN\n\
+        let text = b"# HELP u x\nu{engine=\"0\"} 0.25\r\nu{engine=\"1\"} 0.5\nother 3\n\xff\xfe\nu{ 1\n\
             t_bucket{le=\"1\",e=\"0\"} 2\nt_bucket{le=\"1\",e=\"1\"} 3\nt_bucket{le=\"+Inf\"} 9\nt_sum 4\n";
         let page = read(text, false, &|name| name == "u" || name == "t");
         assert_eq!((page.gauge("u", false), page.gauge("u", true)), (Some(0.75), Some(0.5)));
-        assert_eq!((page.gauge("other", false), page.samples, page.bad_lines), (None, 8, 3));
+        assert_eq!((page.gauge("other", false), page.samples, page.bad_lines), (None, 7, 2));
         let buckets: Vec<(f64, f64)> = page.histogram("t").unwrap().into_iter().map(|(le, n)| (le.0, n)).collect();
         assert_eq!(buckets, [(1.0, 5.0), (f64::INFINITY, 9.0)]);
+        let odd = read(b"u 1\nu NaN\nv +Inf\nw 1e308\nw 1e308\nt_bucket{le=\"1\"} NaN\n", false, &|_| true);
+        assert!(odd.gauge("u", false).unwrap().is_nan() && odd.gauge("u", true).unwrap().is_nan());
+        assert_eq!((odd.gauge("v", true), odd.gauge("w", true)), (Some(f64::INFINITY), Some(1e308)));
+        assert_eq!((odd.gauge("w", false), odd.bad_lines, odd.samples), (Some(f64::INFINITY), 0, 6));
         let half = read(b"u 12\nu 3", true, &|_| true);
         assert_eq!((half.gauge("u", false), half.cut), (Some(12.0), true));
     }

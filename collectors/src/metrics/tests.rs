@@ -101,6 +101,24 @@ fn two_pages_give_rates_and_quantiles_of_the_time_between_them() {
 }
 
 #[test]
+fn what_is_no_number_is_absent_with_its_reason_and_no_bad_line() {
+    let odd = "vllm:num_requests_running 2\nvllm:num_requests_waiting NaN\nvllm:kv_cache_usage_perc{engine=\"0\"} 0.5\n\
+        vllm:kv_cache_usage_perc{engine=\"1\"} NaN\nvllm:generation_tokens_total +Inf\n\
+        vllm:time_to_first_token_seconds_bucket{le=\"0.5\"} NaN\n\
+        vllm:time_to_first_token_seconds_bucket{le=\"+Inf\"} 3\n\
+        vllm:time_to_first_token_seconds{quantile=\"0.5\"} NaN\n";
+    let url = server(vec![page(odd), page(odd)]);
+    let mut server = Server::new(&url, PATIENCE).unwrap();
+    look(&mut server, 0);
+    let told = look(&mut server, 1_000_000_000);
+    assert_eq!((value(&told, "requests_running"), value(&told, "scrape_bad_lines")), (2.0, 0.0));
+    assert_eq!(reason(&told, "requests_waiting"), "the page gives NaN for vllm:num_requests_waiting");
+    assert_eq!(reason(&told, "kv_cache_use"), "the page gives NaN for vllm:kv_cache_usage_perc");
+    assert_eq!(reason(&told, "generated_tokens"), "the page gives inf for vllm:generation_tokens_total");
+    assert_eq!(reason(&told, "ttft_p99"), "the page gives NaN for vllm:time_to_first_token_seconds");
+}
+
+#[test]
 fn other_engines_are_known_by_their_names() {
     let sglang =
         "sglang:num_running_reqs{model_name=\"m\"} 162.0\nsglang:token_usage 0.28\nsglang:num_queue_reqs 2826\n";

@@ -3,7 +3,7 @@
 use super::{Readout, Tool, boxes, word_after};
 
 /// The tool.
-pub const TOOL: Tool = Tool { id: "cnmon", vendor: "cambricon", matches, read };
+pub const TOOL: Tool = Tool { id: "cnmon", vendor: "cambricon", arguments: &[], matches, read };
 
 fn matches(text: &str) -> bool {
     text.contains("| CNMON ")

@@ -3,7 +3,7 @@
 use super::{Readout, Tool, boxes, word_after};
 
 /// The tool.
-pub const TOOL: Tool = Tool { id: "efsmi", vendor: "enflame", matches, read };
+pub const TOOL: Tool = Tool { id: "efsmi", vendor: "enflame", arguments: &[], matches, read };
 
 fn matches(text: &str) -> bool {
     text.contains("|EFSMI ")

@@ -3,7 +3,7 @@
 use super::{Readout, Tool, boxes, word_after};
 
 /// The tool.
-pub const TOOL: Tool = Tool { id: "ixsmi", vendor: "iluvatar", matches, read };
+pub const TOOL: Tool = Tool { id: "ixsmi", vendor: "iluvatar", arguments: &[], matches, read };
 
 fn matches(text: &str) -> bool {
     text.contains("| IX-ML")

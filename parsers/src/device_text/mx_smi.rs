@@ -3,7 +3,7 @@
 use super::{Readout, Tool, boxes, word_after};
 
 /// The tool.
-pub const TOOL: Tool = Tool { id: "mx-smi", vendor: "metax", matches, read };
+pub const TOOL: Tool = Tool { id: "mx-smi", vendor: "metax", arguments: &[], matches, read };
 
 fn matches(text: &str) -> bool {
     text.contains("| MX-SMI ")

@@ -11,7 +11,7 @@ use super::{
 };
 
 /// The tool.
-pub const TOOL: Tool = Tool { id: "npu-smi", vendor: "ascend", matches, read };
+pub const TOOL: Tool = Tool { id: "npu-smi", vendor: "ascend", arguments: &["info"], matches, read };
 
 fn matches(text: &str) -> bool {
     let watch = text.contains("NpuID(Idx)");

@@ -11,9 +11,23 @@ use super::{
 };
 
 /// The tool of AMD.
-pub const TOOL: Tool = Tool { id: "rocm-smi", vendor: "amd", matches, read };
+pub const TOOL: Tool = Tool { id: "rocm-smi", vendor: "amd", arguments: ASKED, matches, read };
 /// The tool of Hygon.
-pub const HYGON: Tool = Tool { id: "hy-smi", vendor: "hygon", matches: matches_hygon, read };
+pub const HYGON: Tool = Tool { id: "hy-smi", vendor: "hygon", arguments: &[], matches: matches_hygon, read };
+
+/// All that [`KEYS`] knows: without options the table lacks the memory in bytes.
+const ASKED: &[&str] = &[
+    "--showuse",
+    "--showmemuse",
+    "--showmeminfo",
+    "vram",
+    "--showpower",
+    "--showmaxpower",
+    "--showtemp",
+    "--showclocks",
+    "--showproductname",
+    "--json",
+];
 
 fn matches(text: &str) -> bool {
     text.contains("ROCm System Management Interface") || header(text, "GPU%").is_some() || text.contains("\"card0\"")

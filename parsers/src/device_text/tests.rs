@@ -73,6 +73,38 @@ fn npu_smi_lines_and_watch() {
 }
 
 #[test]
+fn nvidia_smi_as_rows_and_as_a_table() {
+    let rows = "\
+index, name, pci.bus_id, utilization.gpu [%], memory.used [MiB], memory.total [MiB], power.draw [W], power.limit [W], temperature.gpu, clocks.current.sm [MHz], clocks.current.memory [MHz]
+0, NVIDIA A100-SXM4-40GB, 00000000:07:00.0, 97 %, 1024 MiB, 40960 MiB, 58.42 W, 400.00 W, 31, 1410 MHz, 1215 MHz
+1, NVIDIA A100-SXM4-40GB, 00000000:0F:00.0, [N/A], 0 MiB, 40960 MiB, [Unknown Error], 400.00 W, 30, 210 MHz, 1215 MHz
+2, cut
+";
+    let (tool, out) = read(rows).unwrap();
+    assert_eq!((tool.id, out.devices.len(), out.unread), ("nvidia-smi", 2, 1));
+    let [a, b] = [&out.devices[0], &out.devices[1]];
+    assert_eq!((a.name.as_deref(), a.bus.as_deref()), (Some("NVIDIA A100-SXM4-40GB"), Some("00000000:07:00.0")));
+    holds(a, &[(Utilisation, 97.0), (MemoryUsed, 1024.0 * MIB), (MemoryTotal, 40960.0 * MIB), (Power, 58.42)]);
+    holds(a, &[(PowerCap, 400.0), (Temperature, 31.0), (Clock, 1410.0), (MemoryClock, 1215.0)]);
+    assert_eq!(b.get(Utilisation), Some(&Reading::Unavailable("the tool shows '[N/A]'".to_owned())));
+    assert!(b.get(Power).unwrap().value().is_none() && b.value(MemoryUsed) == Some(0.0));
+    let table = "\
++-----------------------------------------------------------------------------------------+
+| NVIDIA-SMI 550.54.15              Driver Version: 550.54.15      CUDA Version: 12.4     |
+|-----------------------------------------+------------------------+----------------------+
+| GPU  Name                 Persistence-M | Bus-Id          Disp.A | Volatile Uncorr. ECC |
+| Fan  Temp   Perf          Pwr:Usage/Cap |           Memory-Usage | GPU-Util  Compute M. |
+|=========================================+========================+======================|
+|   0  NVIDIA H100 80GB HBM3          On  |   00000000:04:00.0 Off |                    0 |
+| N/A   33C    P0             72W /  700W |       1MiB /  81559MiB |      5%      Default |
++-----------------------------------------+------------------------+----------------------+
+";
+    let device = one(table, "nvidia-smi");
+    assert_eq!(device.name.as_deref(), Some("NVIDIA H100 80GB HBM3"));
+    holds(&device, &[(Power, 72.0), (PowerCap, 700.0), (Temperature, 33.0), (MemoryUsed, MIB), (Utilisation, 5.0)]);
+}
+
+#[test]
 fn boxes_of_the_other_vendors() {
     let cnmon = "\
 +------------------------------------------------------------------------------+

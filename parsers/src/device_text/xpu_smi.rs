@@ -8,7 +8,7 @@ use super::{
 };
 
 /// The tool.
-pub const TOOL: Tool = Tool { id: "xpu-smi", vendor: "kunlunxin", matches, read };
+pub const TOOL: Tool = Tool { id: "xpu-smi", vendor: "kunlunxin", arguments: &[], matches, read };
 
 /// Fields of a line of `-m`, and the places of number, use, total and utilisation from 0; learnt from programs that read
 /// them, no document of the vendor names them.

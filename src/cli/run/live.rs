@@ -12,7 +12,7 @@ use std::{
 
 use collectors::{engine_watch::StepSums, telemetry};
 use engine::run::StepDone;
-use model::{Provenance, Reading};
+use model::{Ns, Provenance, Reading};
 
 use super::{Done, Finish, What, capture_watched, checked, ranks::Live};
 use crate::{
@@ -116,7 +116,8 @@ fn start(what: What, finish: Finish, watched: Watched) -> anyhow::Result<JoinHan
         match &done {
             Ok(_) => tell(live::What::Phase(Phase::Over)),
             Err(error) => {
-                tell(event(error.to_string(), error.to_string(), true));
+                let why = error.to_string();
+                tell(event(format!("the run failed: {why}"), format!("运行失败：{why}"), true));
                 tell(live::What::Phase(Phase::Failed));
             }
         }
@@ -154,6 +155,15 @@ fn describe(what: &What, finish: &Finish) -> anyhow::Result<Run> {
     })
 }
 
+/// The layers of a step that took `ns`. Whatever is neither an operator nor a collective, the host or the queue took.
+fn layers(ns: Ns, sums: &StepSums) -> Reading<[Ns; 4]> {
+    match sums.missing {
+        0 => Reading::Value([sums.compute, ns - sums.compute - sums.exchange, sums.exchange, 0]),
+        _ if sums.opaque => Reading::Unavailable("the device tells nothing of the parts of a replay".to_owned()),
+        missing => Reading::Unavailable(format!("the record is full: {missing} operators of the step are missing")),
+    }
+}
+
 /// The engine's side of the dashboard.
 struct Watched {
     feed: Feed,
@@ -169,13 +179,7 @@ impl Live for Watched {
 
     fn step(&self, rank: usize, step: &StepDone, sums: StepSums) -> bool {
         let ns = step.span.end - step.span.start;
-        let rest = ns - sums.compute - sums.exchange;
-        let layers = match sums.missing {
-            // Whatever is neither an operator nor a collective, the host or the queue took: the order of the layers.
-            0 => Reading::Value([sums.compute, rest, sums.exchange, 0]),
-            _ if sums.opaque => Reading::Unavailable("the device tells nothing of the parts of a replay".to_owned()),
-            missing => Reading::Unavailable(format!("the record is full: {missing} operators of the step are missing")),
-        };
+        let layers = layers(ns, &sums);
         let ops = sums.ops.iter().map(|op| Op { name: op.name, count: op.count, ns: op.ns }).collect();
         self.feed.tell(live::What::Step(live::Step { rank, number: step.number, ns, layers, ops }));
         !self.stop.load(Ordering::Relaxed)
@@ -189,5 +193,96 @@ impl Live for Watched {
             Box::new(Told { collector, feed: self.feed.clone(), group })
         };
         telemetry::collectors().into_iter().map(told).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use std::{collections::BTreeMap, sync::Mutex};
+
+    use clap::Parser;
+
+    use super::*;
+    use crate::analysis::{Bucket, Layer, Step};
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        what: What,
+    }
+
+    /// Keeps what it is told.
+    #[derive(Default)]
+    struct Notes(Mutex<BTreeMap<(usize, u32), (Ns, StepSums)>>);
+
+    impl Live for Notes {
+        fn names(&self, _: &[String]) {}
+
+        fn step(&self, rank: usize, step: &StepDone, sums: StepSums) -> bool {
+            self.0.lock().unwrap().insert((rank, step.number), (step.span.end - step.span.start, sums));
+            true
+        }
+
+        fn collectors(&self) -> Vec<Box<dyn telemetry::Collector>> {
+            Vec::new()
+        }
+    }
+
+    fn of_layer(step: &Step, layer: Layer) -> Ns {
+        step.buckets.iter().filter(|(bucket, _)| Bucket::layer(*bucket) == layer).map(|(_, ns)| ns).sum()
+    }
+
+    /// The layers that the dashboard shows are those that the analysis of the capture finds: time of operators and of
+    /// collectives to the nanosecond. A step lasts here from its first launch to the choice of its tokens, and there from its
+    /// first operation on the device to that of the next step, so the rest differs by just what lies between these ends.
+    fn live_equals_offline(arguments: &[&str], ranks: usize) {
+        let common = ["run", "--model", "tiny", "--prompt-len", "8", "--gen", "12", "--threads", "1"];
+        let what = Line::parse_from(common.iter().chain(arguments)).what;
+        let notes = Notes::default();
+        let done = capture_watched(&what, &mut |_| (), Some(&notes)).unwrap();
+        let packs = Packs::embedded().unwrap();
+        let analysis = analysis::analyze(&done.trace, &packs, &analysis::Options::default());
+        let notes = notes.0.into_inner().unwrap();
+        assert_eq!(analysis.ranks.len(), ranks);
+        let mut compared = 0;
+        for (number, rank) in analysis.ranks.iter().enumerate() {
+            for step in &rank.steps {
+                let (ns, sums) = &notes[&(number, step.index)];
+                let Reading::Value([compute, rest, exchange, measured]) = layers(*ns, sums) else { panic!("{sums:?}") };
+                assert_eq!(compute + rest + exchange + measured, *ns, "the layers add up to the step");
+                let at = format!("{arguments:?}: rank {number}, step {}: {:?}", step.index, step.buckets);
+                assert_eq!(of_layer(step, Layer::Operator), compute, "{at}");
+                assert_eq!(of_layer(step, Layer::Communication), exchange, "{at}");
+                let shift = step.window.len() - ns;
+                assert_eq!(of_layer(step, Layer::Runtime) + of_layer(step, Layer::Measurement), rest + shift, "{at}");
+                compared += 1;
+            }
+        }
+        assert_eq!(compared, notes.len(), "every step was compared");
+    }
+
+    #[test]
+    fn the_layers_that_are_shown_live_are_those_of_the_capture() {
+        live_equals_offline(&["--mode", "eager"], 1);
+        live_equals_offline(&["--mode", "graph"], 1);
+        live_equals_offline(&["--mode", "graph", "--batch", "3", "--level", "fused"], 1);
+    }
+
+    #[test]
+    fn so_they_are_where_ranks_wait_for_each_other() {
+        live_equals_offline(&["--mode", "eager", "--tp", "2"], 2);
+    }
+
+    #[test]
+    fn a_record_that_is_full_and_a_replay_that_tells_nothing_say_so_in_both_languages() {
+        let sums = StepSums { missing: 35, ..StepSums::default() };
+        let full = layers(100, &sums);
+        let opaque = layers(100, &StepSums { opaque: true, ..sums });
+        for (reading, en, zh) in [(full, "the record is full", "记录已满"), (opaque, "of a replay", "图重放")] {
+            let Reading::Unavailable(reason) = reading else { panic!("{reading:?}") };
+            assert!(reason.contains(en), "{reason}");
+            assert!(live::said(&reason, crate::i18n::Lang::Zh).contains(zh), "{reason}");
+        }
     }
 }

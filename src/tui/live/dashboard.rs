@@ -8,7 +8,7 @@ use super::{
     model::{Phase, Run, Source},
     moment::Moment,
     panel::{self, Scene},
-    state::State,
+    state::{State, bounded},
 };
 use crate::{
     i18n::Text,
@@ -57,12 +57,15 @@ pub struct Dashboard<S> {
     operators: (Rows, usize),
     /// The counters that are seen.
     counters: Rows,
-    screen: Vec<String>,
+    /// The screen of the last frame.
+    area: Rect,
 }
 
 impl<S: Source> Dashboard<S> {
     /// A dashboard that begins to listen.
-    pub fn new(source: S, run: Run, settings: Settings) -> Self {
+    pub fn new(source: S, mut run: Run, settings: Settings) -> Self {
+        run.title = bounded(run.title);
+        run.facts.iter_mut().for_each(|(_, fact)| *fact = bounded(std::mem::take(fact)));
         Self {
             chrome: Chrome::new(settings),
             source,
@@ -71,7 +74,7 @@ impl<S: Source> Dashboard<S> {
             shown: Shown::Newest,
             operators: (Rows::default(), 0),
             counters: Rows::default(),
-            screen: Vec::new(),
+            area: Rect::default(),
         }
     }
 
@@ -137,12 +140,21 @@ impl<S: Source> Dashboard<S> {
             Action::Back | Action::NewestStep => self.shown = Shown::Newest,
             Action::OlderStep | Action::NewerStep | Action::OldestStep => self.go(action),
             Action::Export => {
-                let text = export::text(&self.screen);
+                let text = self.text();
                 return Some(Request::Save(vec![Export { name: "live".to_owned(), extension: "txt", text }]));
             }
             action => self.scroll(action),
         }
         None
+    }
+
+    /// What is seen, without the keys, as a text.
+    fn text(&mut self) -> String {
+        let mut buf = Buffer::empty(self.area);
+        if self.chrome.begin(&mut buf) {
+            self.page(&mut buf);
+        }
+        export::text(&text::rows(&buf, Rect { height: self.area.height.saturating_sub(1), ..self.area }))
     }
 
     fn scroll(&mut self, action: Action) {
@@ -217,6 +229,24 @@ impl<S: Source> Dashboard<S> {
         }
         let room = right.saturating_sub(line.x + 1);
         text::put(buf, (line.x + 1, line.y), &text::safe(&self.run.title), room, style(Role::Title));
+    }
+
+    /// All but the keys.
+    fn page(&mut self, buf: &mut Buffer) {
+        let area = buf.area;
+        self.head(Rect { height: 1, ..area }, buf);
+        let rule = u16::from(area.height >= 12);
+        if rule > 0 {
+            let style = self.chrome.theme.style(Role::Dim);
+            text::fill(buf, (area.x, area.y + 1), area.width, glyph::LINE, style);
+        }
+        let body = Rect {
+            x: area.x + 1,
+            y: area.y + 1 + rule,
+            width: area.width.saturating_sub(2),
+            height: area.height.saturating_sub(2 + rule),
+        };
+        self.body(body, buf);
     }
 
     fn body(&mut self, area: Rect, buf: &mut Buffer) {
@@ -322,21 +352,8 @@ impl<S: Source> Face for Dashboard<S> {
         if !self.chrome.begin(buf) {
             return;
         }
-        let area = buf.area;
-        self.head(Rect { height: 1, ..area }, buf);
-        let rule = u16::from(area.height >= 12);
-        if rule > 0 {
-            let style = self.chrome.theme.style(Role::Dim);
-            text::fill(buf, (area.x, area.y + 1), area.width, glyph::LINE, style);
-        }
-        let body = Rect {
-            x: area.x + 1,
-            y: area.y + 1 + rule,
-            width: area.width.saturating_sub(2),
-            height: area.height.saturating_sub(2 + rule),
-        };
-        self.body(body, buf);
-        self.screen = text::rows(buf, Rect { height: area.height - 1, ..area });
+        self.area = buf.area;
+        self.page(buf);
         let valid = self.actions();
         self.chrome.finish(&valid, buf);
     }

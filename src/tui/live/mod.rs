@@ -10,15 +10,18 @@
 //! | `panel` | one file per panel |
 //! | `spark` | curves with gaps |
 //! | `words` | what counters are called and how their values are written |
+//! | `reasons` | why a value is absent, in Chinese |
 
 pub mod dashboard;
 pub mod model;
 pub mod moment;
 mod panel;
+mod reasons;
 mod spark;
 pub mod state;
 mod words;
 
 pub use dashboard::Dashboard;
 pub use model::{Event, Fact, Gauge, Group, Op, Phase, Run, Source, Step, Update, What};
+pub use reasons::said;
 pub use words::{label, value};

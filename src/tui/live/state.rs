@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use model::{Ns, Reading};
 
 use super::model::{Event, Group, Phase, Step, Update, What};
+use crate::report::text::cut;
 
 /// Steps that are kept of each rank: minutes of a real model, and more than any screen has columns.
 pub const STEPS: usize = 4096;
@@ -19,6 +20,11 @@ const MOST: usize = 4096;
 const SLOW: Ns = 2;
 /// Steps from which a median says something.
 const ENOUGH: usize = 16;
+/// Said of a value that is not finite.
+const NO_NUMBER: &str = "the value is no number";
+/// Characters that are kept of a name or a sentence: more than a line of the screen. A server may send a megabyte, and every
+/// frame would go through all of it.
+const TEXT: usize = 500;
 
 /// The values of a counter, the newest last.
 #[derive(Clone, Debug, Default)]
@@ -43,11 +49,11 @@ impl Series {
     pub fn until(&self, at: Ns) -> impl DoubleEndedIterator<Item = &(Ns, Option<f64>)> {
         self.values.range(..self.values.partition_point(|(t, _)| *t <= at))
     }
+}
 
-    /// Whether it never had a value.
-    pub fn is_absent(&self) -> bool {
-        self.values.iter().all(|(_, value)| value.is_none())
-    }
+/// A text as far as it is kept.
+pub(super) fn bounded(text: String) -> String {
+    if text.len() <= TEXT { text } else { cut(&text, TEXT) }
 }
 
 /// All that is kept.
@@ -71,26 +77,39 @@ impl State {
     /// Takes an update in.
     pub fn take(&mut self, Update { at, what }: Update) {
         match what {
-            What::Names(names) => self.names = names,
+            What::Names(names) => self.names = names.into_iter().map(bounded).collect(),
             What::Phase(phase) => self.phase = phase,
-            What::Event(event) => self.tell(at, event),
+            What::Event(Event { en, zh, warns }) => self.tell(at, Event { en: bounded(en), zh: bounded(zh), warns }),
+            What::Step(Step { layers: Reading::Unavailable(reason), rank, number, ns, ops }) => {
+                let layers = Reading::Unavailable(bounded(reason));
+                self.step(at, Step { rank, number, ns, layers, ops });
+            }
             What::Step(step) => self.step(at, step),
             What::Gauges(gauges) => {
                 for gauge in gauges {
-                    let key = (gauge.group, gauge.name);
+                    let group = match gauge.group {
+                        Group::Server(name) => Group::Server(bounded(name)),
+                        Group::Device(name) => Group::Device(bounded(name)),
+                        group => group,
+                    };
+                    let key = (group, bounded(gauge.name));
                     if self.gauges.len() >= MOST && !self.gauges.contains_key(&key) {
                         self.unkept += 1;
                         continue;
                     }
                     let series = self.gauges.entry(key).or_default();
-                    series.unit = gauge.unit;
+                    series.unit = bounded(gauge.unit);
                     if series.values.len() == VALUES {
                         series.values.pop_front();
                     }
                     let value = match gauge.value {
-                        Reading::Value(value) => Some(value).filter(|value| value.is_finite()),
+                        Reading::Value(value) if value.is_finite() => Some(value),
+                        Reading::Value(_) => {
+                            NO_NUMBER.clone_into(&mut series.reason);
+                            None
+                        }
                         Reading::Unavailable(reason) => {
-                            series.reason = reason;
+                            series.reason = bounded(reason);
                             None
                         }
                     };
@@ -184,6 +203,21 @@ mod tests {
         assert_eq!((series.until(Ns::MAX).count(), series.value(11)), (VALUES, Reading::Unavailable("why".into())));
         assert_eq!(series.value(12), Reading::Value(12.0));
         assert_eq!(series.value(-1), Reading::Unavailable("why".into()));
+    }
+
+    #[test]
+    fn a_value_that_is_no_number_is_absent_with_its_reason() {
+        let mut state = State::default();
+        for (at, value) in [(0, 1.0), (1, f64::NAN), (2, f64::INFINITY)] {
+            let value = Reading::Value(value);
+            let gauge = Gauge { group: Group::Host, name: "x".into(), unit: String::new(), value };
+            state.take(Update { at, what: What::Gauges(vec![gauge]) });
+        }
+        let series = state.gauges.values().next().unwrap();
+        assert_eq!(series.value(0), Reading::Value(1.0));
+        for at in [1, 2] {
+            assert_eq!(series.value(at), Reading::Unavailable(NO_NUMBER.into()));
+        }
     }
 
     #[test]

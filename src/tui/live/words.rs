@@ -37,6 +37,7 @@ const WORDS: &[(&str, Text)] = &[
     ("temperature", Text::new("temperature", "温度")),
     ("clock", Text::new("clock", "频率")),
     ("memory_clock", Text::new("memory clock", "显存频率")),
+    ("tool_answer", Text::new("tool answered in", "工具回答用时")),
     ("throttle", Text::new("throttled by", "降频原因")),
     ("dashboard", Text::new("this dashboard", "本仪表盘")),
     ("sampler", Text::new("sampling", "采样")),

@@ -225,7 +225,8 @@ impl View for Findings {
                 (scene.get(words::severity(finding.severity)).to_owned(), role),
             ]
         };
-        self.list = table::draw(&columns, (&mut self.rows, findings.len()), row, scene.theme, list, buf);
+        let inside = Rect { width: list.width.saturating_sub(u16::from(beside)), ..list };
+        self.list = table::draw(&columns, (&mut self.rows, findings.len()), row, scene.theme, inside, buf);
         let lines = self.text(scene, usize::from(detail.width));
         self.lines = lines.len();
         let top = self.text.scrolled(lines.len(), usize::from(detail.height));

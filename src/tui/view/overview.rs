@@ -29,15 +29,22 @@ pub(super) fn lines(scene: &Scene<'_>, width: usize) -> Vec<Line> {
     let capture = scene.look.capture;
     let mut out = prose::lines(&Part::Answer.render(capture, scene.lang), width);
     if let Some(class) = scene.part().and_then(|part| part.main_class()) {
-        out.push(Line::new());
+        apart(&mut out);
         out.extend(layers(scene, class, width));
         out.extend(histogram(scene, width));
     }
-    out.push(Line::new());
+    apart(&mut out);
     out.extend(findings(scene, width));
-    out.push(Line::new());
+    apart(&mut out);
     out.extend(prose::lines(&Part::Time.render(capture, scene.lang), width));
     out
+}
+
+/// One empty line, and no second one.
+fn apart(out: &mut Vec<Line>) {
+    if out.last().is_some_and(|last| !last.is_empty()) {
+        out.push(Line::new());
+    }
 }
 
 /// One bar in which each layer has its share, and the shares.
@@ -108,7 +115,11 @@ fn histogram(scene: &Scene<'_>, width: usize) -> Vec<Line> {
     }
     let outside = rank.steps.iter().filter(|step| step.selection != Selection::Steady).count();
     if outside > 0 {
-        let text = scene.get(Text::new("steps do not count; see the steps", "个步未被采用，见“步”视图"));
+        let text = scene.get(if outside == 1 {
+            Text::new("step does not count; see the steps", "个步未被采用，见“步”视图")
+        } else {
+            Text::new("steps do not count; see the steps", "个步未被采用，见“步”视图")
+        });
         out.push(vec![piece(format!("{} {text}", units::count(outside as u64)), Role::Dim)]);
     }
     out

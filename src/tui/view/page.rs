@@ -5,9 +5,10 @@ use ratatui::{buffer::Buffer, layout::Rect};
 use super::{Effect, Point, Scene, View};
 use crate::{
     i18n::Lang,
-    report::text as safe,
+    report::text::visible,
     tui::{
         action::{Action, Scope},
+        glyph, text,
         theme::Role,
         widget::{
             prose::{self, Line},
@@ -74,7 +75,7 @@ impl View for Page {
             }
             Action::Copy => {
                 let lines: Vec<String> = self.lines().iter().map(prose::plain).collect();
-                return Effect::Copy(lines.join("\n"));
+                return Effect::Copy(clean(&lines.join("\n")));
             }
             action => {
                 let len = self.lines().len();
@@ -103,16 +104,20 @@ impl View for Page {
         let inner = Rect { x: area.x + MARGIN.min(area.width), width, ..area };
         prose::draw(self.lines(), top, scene.theme, inner, buf);
         underline(scene, inner, buf);
-        let more = len.saturating_sub(top + usize::from(area.height));
-        if more > 0 {
-            let note = format!(" ↓ {more} ");
-            crate::tui::text::put_right(
-                buf,
-                (area.left(), area.right(), area.bottom().saturating_sub(1)),
-                &note,
-                scene.theme.style(Role::Dim),
-            );
-        }
+        scroll_bar((top, len), scene, area, buf);
+    }
+}
+
+/// In the margin, which part of a text of `len` lines is seen from `top` on; nothing where all of it is.
+fn scroll_bar((top, len): (usize, usize), scene: &Scene<'_>, area: Rect, buf: &mut Buffer) {
+    let height = usize::from(area.height);
+    if len <= height || area.width == 0 {
+        return;
+    }
+    let thumb = (height * height / len).max(1);
+    let above = (height - thumb) * top / (len - height).max(1);
+    for y in (area.top()..area.bottom()).skip(above).take(thumb) {
+        text::put(buf, (area.right() - 1, y), glyph::THUMB, 1, scene.theme.style(Role::Dim));
     }
 }
 
@@ -138,5 +143,5 @@ pub fn underline(scene: &Scene<'_>, area: Rect, buf: &mut Buffer) {
 
 /// Text for the clipboard: one that is pasted into a shell must not act on it.
 pub fn clean(text: &str) -> String {
-    text.lines().map(safe::visible).collect::<Vec<_>>().join("\n")
+    text.lines().map(visible).collect::<Vec<_>>().join("\n")
 }

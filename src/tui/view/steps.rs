@@ -24,6 +24,8 @@ use crate::{
 
 /// Rows of the curve.
 const CURVE: u16 = 3;
+/// Width from which there is room to say why a step does not count.
+const WIDE: u16 = 110;
 /// Cells of a step's bar of layers.
 const BAR: usize = 16;
 
@@ -178,11 +180,11 @@ impl View for Steps {
         let letters = scene.get(Text::new("layers ORCM", "各层 ORCM"));
         let columns = [
             column(&format!("#{}", mark(By::Index)), Align::Right, 6),
-            column(&format!("{}{}", scene.get(Text::new("time", "时间")), mark(By::Time)), Align::Right, 13),
+            column(&format!("{}{}", scene.get(Text::new("time", "时间")), mark(By::Time)), Align::Right, 12),
             column(scene.get(Text::new("to median", "相对中位")), Align::Right, 9),
             column(letters, Align::Left, BAR as u16),
             column(scene.get(Text::new("class", "类别")), Align::Left, 0),
-            column(scene.get(Text::new("used", "采用")), Align::Left, 24),
+            column(scene.get(Text::new("used", "采用")), Align::Left, if area.width >= WIDE { 43 } else { 24 }),
         ];
         let order = self.order.as_ref().map_or(&[][..], |(_, order)| order);
         let row = |at: usize| -> Vec<Cell> {

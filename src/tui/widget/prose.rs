@@ -1,14 +1,13 @@
 //! The report's markdown as lines of a width: headings, paragraphs, lists, quotes and tables, with bold text and code spans.
 //! What the terminal says is so what the report says.
 
-use ratatui::{buffer::Buffer, layout::Rect};
-use unicode_segmentation::UnicodeSegmentation;
-use unicode_width::UnicodeWidthStr;
-
 use crate::tui::{
     text,
     theme::{Role, Theme},
 };
+use ratatui::{buffer::Buffer, layout::Rect};
+
+pub use super::wrap::wrap;
 
 /// A piece of a line in one style.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +23,10 @@ pub type Line = Vec<Piece>;
 
 /// Cells that a column of a table keeps when the table is too wide.
 const LEAST: usize = 8;
+/// Cells that the title of a column of numbers keeps, where its numbers are shorter.
+const LEAST_TITLE: usize = 6;
+/// Lines that a cell of words takes at most.
+const FOLDS: usize = 3;
 /// Between the columns of a table.
 const GUTTER: &str = "  ";
 
@@ -121,80 +124,6 @@ fn pieces(markdown: &str, base: Role) -> Line {
     out
 }
 
-/// Breaks a paragraph into lines: at spaces, between wide characters, and inside a word only where it is longer than a line.
-/// The first line begins with the first indent, all others with the second.
-pub fn wrap(line: &[Piece], width: usize, (first, then): (&str, &str)) -> Vec<Line> {
-    let width = width.max(4);
-    let mut out = Vec::new();
-    let mut current = Wrapped::new(first);
-    let mut word: Vec<(&str, usize, Role)> = Vec::new();
-    let mut flush = |word: &mut Vec<(&str, usize, Role)>, current: &mut Wrapped| {
-        let long: usize = word.iter().map(|(_, width, _)| width).sum();
-        if current.used + long > width && !current.fresh {
-            out.push(std::mem::replace(current, Wrapped::new(then)).finish());
-        }
-        for (cluster, wide, role) in word.drain(..) {
-            if current.used + wide > width {
-                out.push(std::mem::replace(current, Wrapped::new(then)).finish());
-            }
-            current.add(cluster, wide, role);
-        }
-    };
-    for part in line {
-        for cluster in part.text.graphemes(true) {
-            let wide = cluster.width().min(2);
-            if cluster == " " {
-                flush(&mut word, &mut current);
-                if !current.fresh && current.used < width {
-                    current.add(" ", 1, part.role);
-                }
-                continue;
-            }
-            if wide == 2 {
-                flush(&mut word, &mut current);
-            }
-            word.push((cluster, wide, part.role));
-            if wide == 2 {
-                flush(&mut word, &mut current);
-            }
-        }
-    }
-    flush(&mut word, &mut current);
-    out.push(current.finish());
-    out
-}
-
-/// A line as far as it is filled.
-struct Wrapped {
-    line: Line,
-    used: usize,
-    /// Whether nothing but the indent stands in it.
-    fresh: bool,
-}
-
-impl Wrapped {
-    fn new(indent: &str) -> Self {
-        let line = if indent.is_empty() { Line::new() } else { vec![piece(indent, Role::Dim)] };
-        Self { line, used: indent.width(), fresh: true }
-    }
-
-    fn add(&mut self, cluster: &str, width: usize, role: Role) {
-        match self.line.last_mut().filter(|last| last.role == role && !self.fresh) {
-            Some(last) => last.text.push_str(cluster),
-            None => self.line.push(piece(cluster, role)),
-        }
-        self.used += width;
-        self.fresh = false;
-    }
-
-    fn finish(mut self) -> Line {
-        if let Some(last) = self.line.last_mut() {
-            last.text.truncate(last.text.trim_end().len());
-        }
-        self.line
-    }
-}
-
 /// Cells of a row of a markdown table.
 fn cells(row: &str) -> Vec<String> {
     let row = row.trim().trim_start_matches('|');
@@ -211,7 +140,31 @@ fn cells(row: &str) -> Vec<String> {
     out.iter().map(|cell| cell.trim().to_owned()).collect()
 }
 
-/// A table, its widest columns narrowed until it fits.
+/// Widths of the columns of a table in which they fit `room`: words give way before numbers, titles before numbers too, and
+/// numbers only where nothing else is left.
+fn narrowed(table: &[Vec<Line>], right: &[bool], room: usize) -> Vec<usize> {
+    let columns = table.first().map_or(0, Vec::len);
+    let long = |line: &Line| line.iter().map(|piece| text::width(&piece.text)).sum::<usize>();
+    let longest = |rows: &[Vec<Line>], column: usize| rows.iter().filter_map(|row| row.get(column)).map(long).max();
+    let mut widths: Vec<usize> = (0..columns).map(|column| longest(table, column).unwrap_or(0)).collect();
+    let is_number = |column: usize| right.get(column).copied().unwrap_or(false);
+    let values = |column: usize| longest(table.get(1..).unwrap_or_default(), column).unwrap_or(0).max(LEAST_TITLE);
+    let steps: [&dyn Fn(usize) -> usize; 3] = [
+        &|column| if is_number(column) { usize::MAX } else { LEAST },
+        &|column| if is_number(column) { values(column) } else { usize::MAX },
+        &|_| LEAST,
+    ];
+    for least in steps {
+        while widths.iter().sum::<usize>() > room {
+            let over = widths.iter_mut().enumerate().filter(|(column, width)| **width > least(*column));
+            let Some((_, widest)) = over.max_by_key(|(_, width)| **width) else { break };
+            *widest -= 1;
+        }
+    }
+    widths
+}
+
+/// A table that fits its width. Words that are longer than their column go on below, for a few lines.
 fn grid(rows: &[&str], width: usize) -> Vec<Line> {
     let all: Vec<Vec<String>> = rows.iter().map(|row| cells(row)).collect();
     let (header, rest) = match all.split_first() {
@@ -226,36 +179,67 @@ fn grid(rows: &[&str], width: usize) -> Vec<Line> {
     let laid = |row: &Vec<String>, role: Role| -> Vec<Line> { row.iter().map(|cell| pieces(cell, role)).collect() };
     let mut table = vec![laid(header, Role::Title)];
     table.extend(body.iter().map(|row| laid(row, Role::Text)));
-    let long = |line: &Line| line.iter().map(|piece| text::width(&piece.text)).sum::<usize>();
-    let mut widths: Vec<usize> = (0..header.len())
-        .map(|column| table.iter().filter_map(|row| row.get(column)).map(long).max().unwrap_or(0))
-        .collect();
-    let gutters = GUTTER.len() * widths.len().saturating_sub(1);
-    while widths.iter().sum::<usize>() + gutters > width {
-        let Some(widest) = widths.iter_mut().filter(|width| **width > LEAST).max() else { break };
-        *widest -= 1;
-    }
-    let line = |row: &Vec<Line>| {
-        let mut out = Line::new();
-        for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
-            let pad = " ".repeat(width.saturating_sub(long(cell)));
-            let right = right.get(column).copied().unwrap_or(false);
-            if right {
-                out.push(piece(pad.clone(), Role::Text));
+    let gutters = GUTTER.len() * header.len().saturating_sub(1);
+    let widths = narrowed(&table, &right, width.saturating_sub(gutters));
+    let row = |(at, row): (usize, &Vec<Line>)| -> Vec<Line> {
+        let is_number = |column: usize| right.get(column).copied().unwrap_or(false);
+        let cells: Vec<Vec<Line>> = row
+            .iter()
+            .zip(&widths)
+            .enumerate()
+            .map(
+                |(column, (cell, width))| {
+                    if at > 0 && !is_number(column) { folded(cell, *width) } else { vec![cell.clone()] }
+                },
+            )
+            .collect();
+        let height = cells.iter().map(Vec::len).max().unwrap_or(1);
+        let line = |y: usize| {
+            let mut out = Line::new();
+            for (column, (cell, width)) in cells.iter().zip(&widths).enumerate() {
+                let none = Line::new();
+                place(cell.get(y).unwrap_or(&none), *width, is_number(column), column + 1 < widths.len(), &mut out);
             }
-            let mut left = *width;
-            for part in cell {
-                let shown = text::fit(&part.text, left);
-                left -= text::width(&shown).min(left);
-                out.push(piece(shown, part.role));
-            }
-            if column + 1 < widths.len() {
-                out.push(piece(if right { GUTTER.to_owned() } else { pad + GUTTER }, Role::Text));
-            }
-        }
-        out
+            out
+        };
+        (0..height).map(line).collect()
     };
-    table.iter().map(line).collect()
+    table.iter().enumerate().flat_map(row).collect()
+}
+
+/// A cell of words in lines of its column; what is longer than [`FOLDS`] lines is cut in the last of them.
+fn folded(cell: &Line, width: usize) -> Vec<Line> {
+    let long = cell.iter().map(|piece| text::width(&piece.text)).sum::<usize>();
+    if long <= width {
+        return vec![cell.clone()];
+    }
+    let mut lines = wrap(cell, width, ("", ""));
+    if lines.len() > FOLDS {
+        lines.truncate(FOLDS);
+        if let Some(last) = lines.last_mut().and_then(|line| line.last_mut()) {
+            // One cell more than there is room for, so that it is cut with a mark.
+            last.text.push_str(&" ".repeat(width + 1));
+        }
+    }
+    lines
+}
+
+/// Adds a cell to a line, filled up to its width.
+fn place(cell: &Line, width: usize, right: bool, more: bool, out: &mut Line) {
+    let long = cell.iter().map(|piece| text::width(&piece.text)).sum::<usize>();
+    let pad = " ".repeat(width.saturating_sub(long));
+    if right {
+        out.push(piece(pad.clone(), Role::Text));
+    }
+    let mut left = width;
+    for part in cell {
+        let shown = text::fit(&part.text, left);
+        left -= text::width(&shown).min(left);
+        out.push(piece(shown, part.role));
+    }
+    if more {
+        out.push(piece(if right { GUTTER.to_owned() } else { pad + GUTTER }, Role::Text));
+    }
 }
 
 #[cfg(test)]
@@ -299,7 +283,15 @@ mod tests {
     fn a_table_fits_its_width() {
         let table = "| name | ns |\n| --- | ---: |\n| a long kernel name | 1 |\n| 矩阵 \\| b | 12 |\n";
         assert_eq!(shown(table, 40), ["name                ns", "a long kernel name   1", "矩阵 | b            12"]);
-        assert_eq!(shown(table, 14), ["name        ns", "a long ke…   1", "矩阵 | b    12"]);
+        assert_eq!(
+            shown(table, 14),
+            ["name        ns", "a long       1", "kernel        ", "name          ", "矩阵 | b    12"]
+        );
+        let numbers = "| some words | a long title |\n| --- | ---: |\n| a b c d e f g h i j k l m n o | 1 352.0 µs |\n";
+        assert_eq!(
+            shown(numbers, 20),
+            ["some wo…  a long ti…", "a b c d   1 352.0 µs", "e f g h             ", "i j k l…            "]
+        );
     }
 
     proptest::proptest! {

@@ -8,7 +8,7 @@ use crate::{
     i18n::Text,
     tui::{
         lane::Kind,
-        live::{model::Group, spark, state::Series, words},
+        live::{model::Group, reasons, spark, state::Series, words},
         text,
         theme::Role,
         widget::prose::{Line, piece},
@@ -52,25 +52,24 @@ fn gauge(scene: &Scene<'_>, name: &str, series: &Series, width: usize) -> Line {
             let value = words::value(value, name, &series.unit);
             line.push(piece(cell(&value, VALUE.min(room), true), Role::Text));
             let rest = room.saturating_sub(VALUE + 1);
-            if rest > 3 && !is_constant(series, scene.moment.at) {
+            // The newest values are enough for the room there is.
+            let mut values: Vec<Option<f64>> =
+                series.until(scene.moment.at).rev().take(rest).map(|(_, value)| *value).collect();
+            values.reverse();
+            if rest > 3 && !is_constant(&values) {
                 line.push(piece(" ", Role::Text));
-                // The newest values are enough for the room there is.
-                let mut values: Vec<Option<f64>> =
-                    series.until(scene.moment.at).rev().take(rest).map(|(_, value)| *value).collect();
-                values.reverse();
                 line.extend(spark::curve(&values, rest, 1, Role::Kind(Kind::Device)).into_iter().flatten());
             }
         }
         Reading::Unavailable(reason) => {
-            line.push(piece(text::fit(&format!("– {}", text::safe(&reason)), room).into_owned(), Role::Dim));
+            let said = text::safe(&reasons::said(&reason, scene.lang));
+            line.push(piece(text::fit(&format!("– {said}"), room).into_owned(), Role::Dim));
         }
     }
     line
 }
 
-/// Whether there is nothing to see in its curve.
-fn is_constant(series: &Series, at: i64) -> bool {
-    let mut values = series.until(at).map(|(_, value)| *value);
-    let first = values.next();
-    values.all(|value| Some(value) == first)
+/// Whether there is nothing to see in a curve.
+fn is_constant(values: &[Option<f64>]) -> bool {
+    values.windows(2).all(|pair| matches!(pair, [one, other] if one == other))
 }

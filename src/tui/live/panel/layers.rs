@@ -1,13 +1,15 @@
 //! Where the time of the newest steps went, by layer.
 
-use super::Scene;
+use super::{Scene, flow};
 use crate::{
     analysis::Layer,
     i18n::Text,
     report::{markdown::words, units},
     tui::{
+        live::reasons,
+        text,
         theme::Role,
-        widget::prose::{self, Line, piece},
+        widget::prose::{Line, piece},
     },
 };
 
@@ -16,23 +18,25 @@ pub fn layers(scene: &Scene<'_>, width: usize) -> Vec<Line> {
     let title = scene.title(Text::new("Where the time of a step goes", "步时间去向"));
     let Some((layers, steps)) = scene.moment.layers(0) else {
         let reason = match scene.moment.no_layers() {
-            Some(reason) => reason.to_owned(),
+            Some(reason) => text::safe(&reasons::said(reason, scene.lang)),
             None => scene.get(Text::new("no decode step yet", "尚无解码步")).to_owned(),
         };
-        return vec![vec![title], vec![piece(format!("– {reason}"), Role::Dim)], Line::new()];
+        let reason = text::fit(&format!("– {reason}"), width).into_owned();
+        return vec![vec![title], vec![piece(reason, Role::Dim)], Line::new()];
     };
     let whole: i64 = layers.iter().sum();
     let of = match (scene.moment.step, steps) {
         (Some(step), _) => format!("  {} {step}", scene.get(Text::new("step", "第"))),
         (None, steps) => format!("  {} {steps}", scene.get(Text::new("newest steps:", "最近步数："))),
     };
-    let mut legend = Line::new();
-    for (layer, ns) in Layer::ALL.into_iter().zip(layers) {
-        legend.push(piece(scene.mark(layer), Role::Layer(layer)));
-        legend.push(piece(format!(" {} ", scene.get(words::layer(layer))), Role::Text));
-        legend.push(piece(format!("{}   ", units::share_of(ns, whole)), Role::Strong));
-    }
+    let legend = Layer::ALL.into_iter().zip(layers).map(|(layer, ns)| {
+        vec![
+            piece(scene.mark(layer), Role::Layer(layer)),
+            piece(format!(" {} ", scene.get(words::layer(layer))), Role::Text),
+            piece(units::share_of(ns, whole), Role::Strong),
+        ]
+    });
     let mut out = vec![vec![title, piece(of, Role::Dim)], scene.bar(layers, whole, width)];
-    out.extend(prose::wrap(&legend, width, ("", "")));
+    out.extend(flow(legend.collect(), width));
     out
 }

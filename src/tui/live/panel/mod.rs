@@ -70,6 +70,28 @@ impl Scene<'_> {
     }
 }
 
+/// Items beside each other, each of them whole, in as many lines as they need.
+fn flow(items: Vec<Line>, width: usize) -> Vec<Line> {
+    const GAP: usize = 3;
+    let mut out: Vec<Line> = Vec::new();
+    let mut used = 0;
+    for item in items {
+        let wide: usize = item.iter().map(|piece| text::width(&piece.text)).sum();
+        match out.last_mut().filter(|_| used + GAP + wide <= width) {
+            Some(line) => {
+                line.push(piece(" ".repeat(GAP), Role::Dim));
+                line.extend(item);
+                used += GAP + wide;
+            }
+            None => {
+                out.push(item);
+                used = wide;
+            }
+        }
+    }
+    out
+}
+
 /// `text` in exactly `width` cells, at their left or right.
 fn cell(shown: &str, width: usize, right: bool) -> String {
     let shown = text::fit(shown, width);

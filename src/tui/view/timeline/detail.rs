@@ -143,9 +143,15 @@ fn of_slice(scene: &Scene<'_>, id: SliceId, span: Span, time: &mut Line, more: &
     {
         let name = calls.name.get(call).map_or("", |name| trace.strings.get(*name));
         let returned = calls.end(call);
-        let before = units::time(span.start.saturating_sub(returned));
         fact(more, lang, Text::new("launched by", "下发自"), text::safe(name));
-        fact(more, lang, Text::new("after its return", "距返回"), before);
+        // A device may begin before the call that launches has returned.
+        let label = if span.start < returned {
+            Text::new("before its return", "早于返回")
+        } else {
+            Text::new("after its return", "距返回")
+        };
+        let apart = i64::try_from(span.start.abs_diff(returned)).unwrap_or(i64::MAX);
+        fact(more, lang, label, units::time(apart));
     }
     match trace.detail(columns, row) {
         Some(Detail::Kernel(kernel)) => {

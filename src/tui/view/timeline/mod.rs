@@ -80,6 +80,10 @@ impl Timeline {
                 _ => false,
             });
             self.lane = device.unwrap_or(0);
+            // Its first slice is looked at, so that there is something to read.
+            if let Some(first) = self.slices(scene).and_then(|index| index.span(0)) {
+                (self.slot, self.cursor) = (Some(0), first.start);
+            }
         }
         self.window.get_or_insert_with(|| Window::all(extent))
     }

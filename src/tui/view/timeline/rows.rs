@@ -107,10 +107,15 @@ impl Timeline {
     fn ruler(&self, scene: &Scene<'_>, area: Rect, buf: &mut Buffer) {
         let Some(window) = &self.window else { return };
         let dim = scene.theme.style(Role::Dim);
+        let cursor = window.column(self.cursor, area.width);
         for t in window.ticks(area.width, APART) {
             if let Some(column) = window.column(t, area.width) {
                 let label = format!("{}{}", glyph::BAR, units::time(window.since_start(t)));
                 let most = area.width.saturating_sub(column).min(APART - 1);
+                // A label that the cursor would stand in says a wrong time: its line alone is drawn.
+                let covered = cursor.is_some_and(|at| at > column && usize::from(at - column) < text::width(&label));
+                let most = if covered { 1 } else { most };
+                let label = if covered { glyph::BAR.to_owned() } else { label };
                 text::put(buf, (area.x + column, area.y), &label, most, dim);
             }
         }
@@ -124,7 +129,7 @@ impl Timeline {
                 text::put(buf, (area.x + column, area.y), name, 1, scene.theme.style(Role::Match));
             }
         }
-        if let Some(column) = window.column(self.cursor, area.width) {
+        if let Some(column) = cursor {
             text::put(buf, (area.x + column, area.y), glyph::CURSOR, 1, scene.theme.style(Role::Strong));
         }
     }

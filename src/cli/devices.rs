@@ -1,0 +1,154 @@
+//! What the devices of this machine do, by what their vendors' tools print: each tool is asked on a thread of its own, because
+//! some take seconds to answer.
+
+use std::{
+    collections::BTreeSet,
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+use collectors::telemetry::device_tool::DeviceTool;
+use model::Reading;
+use parsers::device_text::{self, DeviceReadings, Tool};
+
+use super::{exit::Usage, feed::Feed};
+use crate::tui::live::{Gauge, Group, What};
+
+/// Asks none.
+const NONE: &str = "none";
+/// How long a tool took to answer.
+const ANSWER: &str = "tool_answer";
+
+/// A tool of this machine, and what it showed before.
+pub(super) struct Devices {
+    tool: &'static Tool,
+    /// Or why it cannot be asked.
+    asked: Result<DeviceTool, String>,
+    known: BTreeSet<(Group, &'static str, &'static str)>,
+}
+
+/// The tools to ask: those that were named, or else those that are there. A tool that was named and is absent says so.
+///
+/// # Errors
+/// When a name is none of a tool.
+pub(super) fn tools(named: &[String]) -> Result<Vec<Devices>, Usage> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let find = |tool: &'static Tool| DeviceTool::find(tool.id, tool.arguments, &path);
+    let of = |tool, asked: Result<DeviceTool, _>| Devices {
+        tool,
+        asked: asked.map_err(|error: collectors::telemetry::device_tool::Error| error.to_string()),
+        known: BTreeSet::new(),
+    };
+    if named.is_empty() {
+        let present = device_text::REGISTRY.iter().filter_map(|tool| Some(of(tool, Ok(find(tool).ok()?))));
+        return Ok(present.collect());
+    }
+    let mut out = Vec::new();
+    for name in named.iter().filter(|name| *name != NONE) {
+        let tool = device_text::REGISTRY.iter().find(|tool| tool.id == name).ok_or_else(|| {
+            let known: Vec<&str> = device_text::REGISTRY.iter().map(|tool| tool.id).collect();
+            Usage(format!("'{name}' is no device tool that is read; name some of {} or {NONE}", known.join(", ")))
+        })?;
+        out.push(of(tool, find(tool)));
+    }
+    Ok(out)
+}
+
+impl Devices {
+    /// Asks the tool, and gives every reading of every device; one that it showed before and does not now has the reason.
+    pub(super) fn look(&mut self, stop: &AtomicBool) -> Vec<Gauge> {
+        let own = Group::Device(self.tool.id.to_owned());
+        let began = Instant::now();
+        let text = match &mut self.asked {
+            Ok(tool) => tool.ask(stop).map_err(|error| error.to_string()),
+            Err(reason) => Err(reason.clone()),
+        };
+        let took = began.elapsed().as_nanos() as f64;
+        let (devices, answer, absent) = match text {
+            Ok(text) => {
+                let devices = (self.tool.read)(&text).devices;
+                let none = format!("{} printed no device that is understood", self.tool.id);
+                let answer = if devices.is_empty() { Reading::Unavailable(none) } else { Reading::Value(took) };
+                (devices, answer, format!("{} does not show it any more", self.tool.id))
+            }
+            Err(reason) => (Vec::new(), Reading::Unavailable(reason.clone()), reason),
+        };
+        let gauge = |group: &Group, name: &str, unit: &str, value| Gauge {
+            group: group.clone(),
+            name: name.to_owned(),
+            unit: unit.to_owned(),
+            value,
+        };
+        let mut out = vec![gauge(&own, ANSWER, "ns", answer)];
+        let mut seen = BTreeSet::new();
+        for device in devices {
+            let group = Group::Device(title(self.tool, &device));
+            for (metric, value) in device.readings {
+                out.push(gauge(&group, metric.name(), metric.unit(), value));
+                seen.insert((group.clone(), metric.name(), metric.unit()));
+            }
+        }
+        for (group, name, unit) in self.known.difference(&seen) {
+            out.push(gauge(group, name, unit, Reading::Unavailable(absent.clone())));
+        }
+        self.known.append(&mut seen);
+        out
+    }
+}
+
+/// What a device is called: its tool, its number, so that ten comes after nine, and its name.
+fn title(tool: &Tool, device: &DeviceReadings) -> String {
+    let chip = device.chip.map_or(String::new(), |chip| format!(".{chip}"));
+    let name = device.name.as_deref().map_or(String::new(), |name| format!("  {name}"));
+    format!("{} {:>2}{chip}{name}", tool.id, device.card)
+}
+
+/// Threads that ask the tools until this is dropped, which ends a tool that is at it.
+pub(super) struct Asking {
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Asking {
+    /// Begins to ask.
+    ///
+    /// # Errors
+    /// When the system gives no more threads.
+    pub(super) fn start(tools: Vec<Devices>, every: Duration, feed: &Feed) -> io::Result<Self> {
+        let mut asking = Self { stop: Arc::default(), threads: Vec::new() };
+        for mut devices in tools {
+            let (stop, feed) = (Arc::clone(&asking.stop), feed.clone());
+            let work = move || {
+                while !stop.load(Ordering::Relaxed) {
+                    feed.tell(What::Gauges(devices.look(&stop)));
+                    if devices.asked.is_err() {
+                        // One that is not there now will not come.
+                        break;
+                    }
+                    let asked = Instant::now();
+                    while !stop.load(Ordering::Relaxed) && asked.elapsed() < every {
+                        std::thread::park_timeout(every.saturating_sub(asked.elapsed()));
+                    }
+                }
+            };
+            asking.threads.push(std::thread::Builder::new().name("device tool".to_owned()).spawn(work)?);
+        }
+        Ok(asking)
+    }
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            thread.thread().unpark();
+            // Whether it panicked is of no interest any more.
+            let _ = thread.join();
+        }
+    }
+}
