@@ -1,0 +1,279 @@
+//! Lanes as values that a page or a picture draws: each slice where there is room for it, else the columns that a lane shows
+//! at some zoom.
+
+use model::{Span, Trace};
+use ratatui::style::Color;
+use rustc_hash::FxHashMap;
+
+use crate::{
+    analysis::Rank,
+    i18n::{Lang, Text},
+    report::{
+        text,
+        timeline::{Held, Kind as KindOf, Lane as Drawn, Mark, Samples, Timeline},
+    },
+    tui::{
+        lane::{Kind, Lane, LaneIndex, Of, Shape},
+        opened::Look,
+        theme::{Depth, Role, Theme},
+    },
+};
+
+/// Slices that a page holds; about a megabyte.
+const MOST: usize = 24_000;
+/// Lanes that a page holds: all ranks of a machine with their queues and busiest threads.
+const LANES: usize = 240;
+/// Columns of a lane that is not held slice by slice, and of a counter.
+const COLUMNS: u16 = 1600;
+/// Steps before and after the one in the middle that are tried, the most first.
+const AROUND: [usize; 4] = [16, 4, 1, 0];
+/// Characters of a name.
+const NAME: usize = 200;
+
+/// The lanes of a capture around the middle step of its main class, with as many steps beside it as there is room for; all of
+/// the capture where that fits. `None` for a capture without slices.
+pub fn of_capture(look: &Look<'_>, lang: Lang) -> Option<Timeline> {
+    let extent = look.lanes.extent?;
+    let slices = |span: Span| busy(look, span).take(LANES).map(|lane| slots(look, lane, span).len()).sum::<usize>();
+    let middle = middle(look);
+    let focus = middle.and_then(|(rank, step)| Some(rank.steps.get(step)?.window));
+    let (window, held) = match middle {
+        Some((rank, step)) if slices(extent) > MOST => {
+            let around = |by: usize| (step.saturating_sub(by), (step + by).min(rank.steps.len().saturating_sub(1)));
+            let tried = AROUND.map(around).map(|(first, last)| (steps(rank, first, last), first, last));
+            let fits = tried.iter().find(|(span, ..)| slices(*span) <= MOST).or(tried.last());
+            fits.map_or((extent, Held::Whole), |(span, first, last)| (*span, held(rank, *first, *last)))
+        }
+        _ => (extent, Held::Whole),
+    };
+    let lanes: Vec<usize> = busy(look, window).take(LANES).collect();
+    let left_out = busy(look, window).count() - lanes.len();
+    let drawn = of_lanes(look, &lanes, window, lang);
+    // A little of what is before and after belongs to a step's picture.
+    let focus = focus.map_or(window, |step| {
+        let margin = step.len() / 50;
+        Span::new(step.start.saturating_sub(margin), step.end.saturating_add(margin)).clip(window)
+    });
+    Some(Timeline { focus, held, left_out, ..drawn })
+}
+
+/// The middle step of the main class alone. `None` for a capture without slices.
+pub fn of_step(look: &Look<'_>, lang: Lang) -> Option<Timeline> {
+    let Some((rank, at)) = middle(look) else { return of_capture(look, lang) };
+    let window = steps(rank, at, at);
+    let lanes: Vec<usize> = busy(look, window).take(LANES).collect();
+    let left_out = busy(look, window).count() - lanes.len();
+    Some(Timeline { held: held(rank, at, at), left_out, ..of_lanes(look, &lanes, window, lang) })
+}
+
+/// Lanes on which there is something in a window.
+fn busy<'a>(look: &'a Look<'_>, window: Span) -> impl Iterator<Item = usize> + 'a {
+    let there = move |at: &usize| match look.lanes.lanes.get(*at).map(|lane| &lane.shape) {
+        Some(Shape::Samples(counter)) => counter.range().is_some(),
+        _ => !slots(look, *at, window).is_empty(),
+    };
+    (0..look.lanes.lanes.len()).filter(there)
+}
+
+/// The rank that the report shows, and the position of the step that is as long as the median of those of its main class
+/// that count.
+fn middle<'a>(look: &Look<'a>) -> Option<(&'a Rank, usize)> {
+    let shown = look.capture.leading_rank()?.rank;
+    let rank = look.analysis.ranks.iter().find(|rank| rank.rank == shown)?;
+    let class = rank.main_class()?;
+    let own = rank.steady_steps(class).min_by_key(|step| step.window.len().abs_diff(class.p50))?;
+    Some((rank, rank.steps.iter().position(|step| step.index == own.index)?))
+}
+
+fn held(rank: &Rank, first: usize, last: usize) -> Held {
+    let number = |at: usize| rank.steps.get(at).map_or(0, |step| step.index);
+    Held::Steps { first: number(first), last: number(last), of: rank.steps.len(), rank: rank.rank }
+}
+
+/// From the first of some steps to the end of the last.
+fn steps(rank: &Rank, first: usize, last: usize) -> Span {
+    let start = rank.steps.get(first).map_or(0, |step| step.window.start);
+    Span::new(start, rank.steps.get(last).map_or(start, |step| step.window.end))
+}
+
+/// Some lanes over a window.
+pub fn of_lanes(look: &Look<'_>, lanes: &[usize], window: Span, lang: Lang) -> Timeline {
+    let all: usize = lanes.iter().map(|lane| slots(look, *lane, window).len()).sum();
+    let share = if all > MOST { MOST / lanes.len().max(1) } else { usize::MAX };
+    let columns = COLUMNS.min((share / 2).clamp(100, usize::from(COLUMNS)) as u16);
+    let whole: Vec<Option<std::ops::Range<usize>>> = lanes
+        .iter()
+        .map(|lane| Some(slots(look, *lane, window)).filter(|slots| slots.len() <= share.max(usize::from(columns))))
+        .collect();
+    let condensed = whole.iter().any(Option::is_none);
+    let mut names = Names::default();
+    let mut drawn = Vec::with_capacity(lanes.len());
+    for (at, whole) in lanes.iter().zip(&whole) {
+        let Some(lane) = look.lanes.lanes.get(*at) else { continue };
+        let mut one = Drawn { head: head(look, *at, lanes, lang), label: label(lane, lang), ..Drawn::default() };
+        one.depth = lane.depth();
+        match (&lane.shape, whole) {
+            (Shape::Samples(counter), _) => {
+                let mut found = Vec::new();
+                counter.columns(window, COLUMNS / 4, &mut found);
+                let columns = found.into_iter().map(|range| range.map(|range| [range.least, range.most]));
+                one.samples = Some(Samples { columns: columns.collect() });
+            }
+            (Shape::Slices(index), Some(slots)) => {
+                one.marks =
+                    slots.clone().filter_map(|slot| mark(look, lane, index, slot, window, &mut names)).collect();
+            }
+            (Shape::Slices(index), None) => {
+                one.marks = condense(look, lane, index, (window, columns), &mut names);
+            }
+        }
+        drawn.push(one);
+    }
+    link(look, lanes, &whole, &mut drawn);
+    let kinds = kinds(lang);
+    Timeline {
+        simulated: look.trace.simulated,
+        window,
+        focus: window,
+        zero: look.lanes.extent.map_or(0, |extent| extent.start),
+        held: Held::Window,
+        column: condensed.then(|| window.len() / i64::from(columns)),
+        lanes: drawn,
+        left_out: 0,
+        kinds,
+        names: names.all,
+    }
+}
+
+/// The slots of a lane that touch a window.
+fn slots(look: &Look<'_>, lane: usize, window: Span) -> std::ops::Range<usize> {
+    let Some(index) = look.lanes.lanes.get(lane).and_then(Lane::slices) else { return 0..0 };
+    let (mut first, last) = (index.first_from(window.start), index.first_from(window.end));
+    while let Some(before) = first.checked_sub(1).filter(|at| index.span(*at).is_some_and(|s| s.end > window.start)) {
+        first = before;
+    }
+    first..last.max(first)
+}
+
+/// Names by their position; each is there once.
+#[derive(Default)]
+struct Names {
+    all: Vec<String>,
+    known: FxHashMap<String, usize>,
+}
+
+impl Names {
+    fn of(&mut self, name: &str) -> usize {
+        let name = text::plain(name, NAME);
+        *self.known.entry(name).or_insert_with_key(|name| {
+            self.all.push(name.clone());
+            self.all.len() - 1
+        })
+    }
+}
+
+fn mark(look: &Look<'_>, lane: &Lane, index: &LaneIndex, slot: usize, window: Span, names: &mut Names) -> Option<Mark> {
+    let span = index.span(slot)?.clip(window);
+    let name = names.of(&lane.name_of(slot, look.trace, look.analysis));
+    let kind = index.kind(slot)? as usize;
+    Some(Mark { span, kind, name: Some(name), count: 1, busy: span.len(), launch: None })
+}
+
+/// The columns of a lane; one slice that fills several is one mark.
+fn condense(
+    look: &Look<'_>,
+    lane: &Lane,
+    index: &LaneIndex,
+    (window, width): (Span, u16),
+    names: &mut Names,
+) -> Vec<Mark> {
+    let mut columns = Vec::new();
+    index.columns(window, width, &mut columns);
+    let mut marks: Vec<Mark> = Vec::new();
+    let (mut start, mut last) = (window.start, None);
+    for column in columns {
+        let span = Span::new(start, start.saturating_add(column.len));
+        start = span.end;
+        let slot = column.slot as usize;
+        match column.count {
+            0 => last = None,
+            1 if last == Some(slot) => {}
+            1 => {
+                last = Some(slot);
+                marks.extend(mark(look, lane, index, slot, window, names));
+            }
+            count => {
+                // What reaches into this column from a slice that has its mark is told by that mark's length.
+                let start = marks.last().map_or(span.start, |before| before.span.end.clamp(span.start, span.end));
+                last = None;
+                let busy = column.busy.min(span.end - start);
+                let span = Span::new(start, span.end);
+                marks.push(Mark { span, kind: column.kind as usize, name: None, count, busy, launch: None });
+            }
+        }
+    }
+    marks
+}
+
+/// Ties what was launched to its call, where both are held.
+fn link(look: &Look<'_>, lanes: &[usize], whole: &[Option<std::ops::Range<usize>>], drawn: &mut [Drawn]) {
+    for (at, (lane, slots)) in lanes.iter().zip(whole).enumerate() {
+        let (Some(slots), Some(lane)) = (slots, look.lanes.lanes.get(*lane)) else { continue };
+        let Some(index) = lane.slices() else { continue };
+        for (position, slot) in slots.clone().enumerate() {
+            let Some(launch) = index.row(slot).and_then(|row| launch_of(look.trace, lane, row)) else { continue };
+            let Some((lane, slot)) = look.lanes.find(look.trace, launch) else { continue };
+            let Some(to) = lanes.iter().position(|drawn| *drawn == lane) else { continue };
+            let held = whole.get(to).and_then(Option::as_ref).filter(|held| held.contains(&slot));
+            let mark = drawn.get_mut(at).and_then(|drawn| drawn.marks.get_mut(position));
+            if let (Some(held), Some(mark)) = (held, mark) {
+                mark.launch = Some((to, slot - held.start));
+            }
+        }
+    }
+}
+
+fn launch_of(trace: &Trace, lane: &Lane, row: u32) -> Option<model::SliceId> {
+    let Of::Track(track, _) = lane.of else { return None };
+    let columns = trace.lanes.get(track.0 as usize)?;
+    ((row as usize) < columns.len()).then(|| columns.link(row as usize)).flatten()
+}
+
+/// Title of the group that begins with a lane, among those that are drawn.
+fn head(look: &Look<'_>, lane: usize, lanes: &[usize], lang: Lang) -> Option<String> {
+    let group = look.lanes.groups.iter().find(|group| group.lanes.contains(&lane))?;
+    let first = lanes.iter().copied().find(|lane| group.lanes.contains(lane));
+    if first != Some(lane) {
+        return None;
+    }
+    let Some(rank) = group.rank.and_then(|rank| look.analysis.ranks.get(rank)) else {
+        return Some(Text::new("of no rank", "不属于任何 rank").get(lang).to_owned());
+    };
+    let mut devices = look.trace.devices.iter();
+    let device = devices.find(|d| d.process == rank.process && d.ordinal == rank.device).and_then(|d| d.name);
+    let chip = device.map_or(String::new(), |name| format!(" · {}", look.trace.strings.get(name)));
+    let word = Text::new("device", "设备").get(lang);
+    Some(text::plain(&format!("rank {} · {word} {}{chip}", rank.rank, rank.device), NAME))
+}
+
+/// Name of a lane; a nested one has none of its own.
+fn label(lane: &Lane, lang: Lang) -> String {
+    match (lane.what, lane.depth()) {
+        (_, depth @ 1..) => format!("· {depth}"),
+        (what, _) => {
+            let what = what.map_or("", |what| what.get(lang));
+            text::plain(format!("{what} {}", lane.name).trim(), text::NAME)
+        }
+    }
+}
+
+fn kinds(lang: Lang) -> Vec<KindOf> {
+    let [dark, light] = ["dark", "light"].map(|name| Theme::new(name, Depth::True));
+    let colour = |theme: &Theme, kind| match theme.style(Role::Kind(kind)).fg {
+        Some(Color::Rgb(r, g, b)) => format!("#{r:02x}{g:02x}{b:02x}"),
+        _ => "#808080".to_owned(),
+    };
+    let one =
+        |kind: Kind| KindOf { name: kind.text().get(lang), dark: colour(&dark, kind), light: colour(&light, kind) };
+    Kind::ALL.into_iter().map(one).collect()
+}
