@@ -117,7 +117,8 @@ impl Picture<'_> {
     fn mark(&self, mark: &Mark, y: i64, out: &mut String) {
         let (from, to) = (self.x(mark.span.start), self.x(mark.span.end));
         let width = (to - from).max(30);
-        let name = mark.name.and_then(|name| self.timeline.names.get(name)).map_or("", String::as_str);
+        let name = mark.name.and_then(|name| self.timeline.names.get(name));
+        let (name, label) = name.map_or(("", ""), |name| (&name.whole, name.label()));
         let shared = if mark.count > 1 { " shared" } else { "" };
         let _ = write!(
             out,
@@ -133,8 +134,8 @@ impl Picture<'_> {
             let _ = write!(out, " × {}", units::count(u64::from(mark.count)));
         }
         out.push_str("</title></rect>\n");
-        if width > NAMED * 100 && !name.is_empty() {
-            let shown = cut(name, (width / 100 - 6) * 10 / GLYPH);
+        if width > NAMED * 100 && !label.is_empty() {
+            let shown = cut(label, (width / 100 - 6) * 10 / GLYPH);
             let at = hundredths(from + 300);
             let _ = writeln!(out, "<text class=\"name\" x=\"{at}\" y=\"{}\">{}</text>", y + 12, escape(&shown));
         }

@@ -25,8 +25,24 @@ pub struct Timeline {
     pub left_out: usize,
     /// Kinds of work; a mark names one by its position.
     pub kinds: Vec<Kind>,
-    /// Names; a mark names one by its position. They are safe to print.
-    pub names: Vec<String>,
+    /// Names; a mark names one by its position.
+    pub names: Vec<Name>,
+}
+
+/// A name, safe to print.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Name {
+    /// As the capture has it; cut where it is endless.
+    pub whole: String,
+    /// Its telling part, if that is shorter.
+    pub short: Option<String>,
+}
+
+impl Name {
+    /// What stands where there is little room.
+    pub fn label(&self) -> &str {
+        self.short.as_deref().unwrap_or(&self.whole)
+    }
 }
 
 /// Which part of a capture is held.
@@ -121,6 +137,14 @@ impl Timeline {
         let held = match &self.held {
             Held::Whole => fill(Text::new("The whole capture.", "整个采集。"), &[]),
             Held::Window => fill(Text::new("A part of the capture.", "采集的一部分。"), &[]),
+            Held::Steps { first, last, of, rank } if first == last => fill(
+                Text::new("Step {n} of {of}, rank {rank}.", "rank {rank} 的第 {n} 步，共 {of} 步。"),
+                &[
+                    ("{n}", first.to_string()),
+                    ("{of}", super::units::count(*of as u64)),
+                    ("{rank}", rank.to_string()),
+                ],
+            ),
             Held::Steps { first, last, of, rank } => fill(
                 Text::new(
                     "Steps {first} to {last} of {of}, rank {rank}.",

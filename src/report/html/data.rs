@@ -46,7 +46,8 @@ pub fn of(timeline: &Timeline, lang: Lang) -> String {
         "offset": from_start(timeline.zero).saturating_neg(),
         "focus": [from_start(timeline.focus.start), from_start(timeline.focus.end)],
         "kinds": kinds.collect::<Vec<_>>(),
-        "names": timeline.names,
+        "names": timeline.names.iter().map(|name| &name.whole).collect::<Vec<_>>(),
+        "labels": timeline.names.iter().map(|name| &name.short).collect::<Vec<_>>(),
         "lanes": timeline.lanes.iter().map(lane).collect::<Vec<_>>(),
         "words": words(lang),
     });

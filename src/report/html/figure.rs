@@ -18,7 +18,7 @@ use crate::{
 
 /// Classes with a bar of their own.
 const BARS: usize = 6;
-/// Bars of the histogram.
+/// Bars of the histogram at most; few steps have fewer, by the rule of the square root.
 const BINS: usize = 48;
 /// Steps from which a histogram shows more than the table does.
 const LEAST: usize = 8;
@@ -55,7 +55,8 @@ fn of_rank(rank: &RankPart, lang: Lang) -> String {
 
 fn bar(out: &mut String, class: &ClassPart, lang: Lang) {
     let key = escape(&text::plain(&class.key, text::NAME));
-    let steps = Text::new("steps, median", "步，中位数").get(lang);
+    let steps = if class.used == 1 { Text::new("step of", "步，") } else { Text::new("steps, median", "步，中位数") };
+    let steps = steps.get(lang);
     let _ = write!(
         out,
         "<p><b>{key}</b> <span>{} {steps} {}</span></p>\n<svg viewBox=\"0 0 1000 24\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{key}\">",
@@ -95,24 +96,28 @@ pub fn steps(capture: &Capture, lang: Lang) -> String {
         return String::new();
     }
     let far = most.min(class.median.saturating_mul(FAR)).max(least + 1);
-    let bins = bins(lengths, least, far);
+    let most_bins = BINS.min(2 * lengths.len().isqrt());
+    let bins = bins(lengths, least, far, most_bins);
+    // Whole units, so that every bar is as wide as the others.
+    let wide = 960 / bins.len().max(1) - 2;
+    let span = bins.len() * (wide + 2);
     let highest = bins.iter().max().copied().unwrap_or(1).max(1);
     let title = Text::new("How long the steps are", "步时间分布").get(lang);
     let key = escape(&text::plain(&class.key, text::NAME));
     let steps = Text::new("steps", "步").get(lang);
     let mut out = format!(
-        "<figure class=\"histogram\">\n<h3>{title} <small>{key} · {}</small>{}</h3>\n<svg viewBox=\"0 0 960 120\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{title}\">",
+        "<figure class=\"histogram\">\n<h3>{title} <small>{key} · {}</small>{}</h3>\n<svg viewBox=\"0 0 {span} 120\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{title}\">",
         of_rank(rank, lang),
         badge(capture.simulated, lang)
     );
-    let edge = |i: usize| least + ((i128::from(far - least)) * i as i128 / BINS as i128) as Ns;
+    let edge = |i: usize| least + ((i128::from(far - least)) * i as i128 / bins.len().max(1) as i128) as Ns;
     for (i, count) in bins.iter().enumerate().filter(|(_, count)| **count > 0) {
         let height = (count * 112 / highest).max(2);
-        let beyond = if i + 1 == BINS { most } else { edge(i + 1) };
+        let beyond = if i + 1 == bins.len() { most } else { edge(i + 1) };
         let _ = write!(
             out,
-            "<rect x=\"{}\" y=\"{}\" width=\"18\" height=\"{height}\"><title>{} – {}: {} {steps}</title></rect>",
-            i * 20 + 1,
+            "<rect x=\"{}\" y=\"{}\" width=\"{wide}\" height=\"{height}\"><title>{} – {}: {} {steps}</title></rect>",
+            i * (wide + 2) + 1,
             120 - height,
             units::time(edge(i)),
             units::time(beyond),
@@ -120,7 +125,7 @@ pub fn steps(capture: &Capture, lang: Lang) -> String {
         );
     }
     let place =
-        |ns: Ns| (i128::from((ns - least).clamp(0, far - least)) * 960 / i128::from((far - least).max(1))) as i64;
+        |ns: Ns| (i128::from((ns - least).clamp(0, far - least)) * span as i128 / i128::from((far - least).max(1))) as i64;
     let median = Text::new("median", "中位数").get(lang);
     let marks = [(median, Some(class.median)), ("p95", class.p95), ("p99", class.p99)];
     let mut told = String::new();
@@ -140,11 +145,11 @@ pub fn steps(capture: &Capture, lang: Lang) -> String {
 }
 
 /// Steps by their length; the last bar holds all that are longer.
-fn bins(lengths: &[Ns], least: Ns, far: Ns) -> [usize; BINS] {
-    let mut bins = [0; BINS];
+fn bins(lengths: &[Ns], least: Ns, far: Ns, count: usize) -> Vec<usize> {
+    let mut bins = vec![0; count];
     for length in lengths {
-        let at = i128::from(length - least) * BINS as i128 / i128::from((far - least).max(1));
-        if let Some(bin) = bins.get_mut((at.max(0) as usize).min(BINS - 1)) {
+        let at = i128::from(length - least) * count as i128 / i128::from((far - least).max(1));
+        if let Some(bin) = bins.get_mut((at.max(0) as usize).min(count.saturating_sub(1))) {
             *bin += 1;
         }
     }
@@ -158,7 +163,7 @@ mod tests {
     #[test]
     fn every_step_is_in_one_bar() {
         let lengths = [100, 110, 120, 130, 299, 300, 100_000];
-        let bins = bins(&lengths, 100, 300);
+        let bins = bins(&lengths, 100, 300, 10);
         assert_eq!(bins.iter().sum::<usize>(), lengths.len());
         assert_eq!(bins.last(), Some(&3));
         assert_eq!(bins.first(), Some(&1));

@@ -176,7 +176,7 @@ function timeline(root) {
       pen.fillRect(a, above, Math.max(b - a - (b - a > 3 ? .75 : 0), .5), h);
       pen.globalAlpha = 1;
       if (b - a > 26 && row.h >= NESTED) {
-        const name = shared ? marks[at + COUNT] + " " + words.slices : data.names[marks[at + NAME]] || "";
+        const name = shared ? marks[at + COUNT] + " " + words.slices : data.labels[marks[at + NAME]] || data.names[marks[at + NAME]] || "";
         pen.fillStyle = shared ? colours.text : colours.ink[kind];
         pen.fillText(fit(name, b - a - 8), a + 4, y + row.h / 2 + 1);
       }

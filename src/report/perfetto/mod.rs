@@ -36,6 +36,9 @@ use self::{
 use super::text;
 use crate::{analysis::Analysis, diagnose::Diagnosis, i18n::Lang};
 
+/// First id of a link. `trace_processor` numbers links of the older form (`s`, `f`) from 0 on in the same space.
+const FIRST_LINK: u64 = 1 << 40;
+
 /// What was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
@@ -81,7 +84,7 @@ struct File<'a, 'b> {
 pub fn write(out: &mut dyn Write, inputs: &[(Trace, Analysis, Diagnosis)], lang: Lang) -> io::Result<Written> {
     let mut written = Written::default();
     let mut sources = Vec::with_capacity(inputs.len());
-    let mut first_link = 1;
+    let mut first_link = FIRST_LINK;
     for (trace, analysis, diagnosis) in inputs {
         sources.push(Source { trace, analysis, diagnosis, lang, shift: shift(trace), first_link });
         first_link += trace.slice_count() as u64;

@@ -1,7 +1,9 @@
 //! Lanes as values that a page or a picture draws: each slice where there is room for it, else the columns that a lane shows
 //! at some zoom.
 
-use model::{Span, Trace};
+use std::ops::Range;
+
+use model::{Category, SliceId, Span, Trace, TrackKind};
 use ratatui::style::Color;
 use rustc_hash::FxHashMap;
 
@@ -9,8 +11,8 @@ use crate::{
     analysis::Rank,
     i18n::{Lang, Text},
     report::{
-        text,
-        timeline::{Held, Kind as KindOf, Lane as Drawn, Mark, Samples, Timeline},
+        kernel_name, text,
+        timeline::{Held, Kind as KindOf, Lane as Drawn, Mark, Name, Samples, Timeline},
     },
     tui::{
         lane::{Kind, Lane, LaneIndex, Of, Shape},
@@ -23,12 +25,16 @@ use crate::{
 const MOST: usize = 24_000;
 /// Lanes that a page holds: all ranks of a machine with their queues and busiest threads.
 const LANES: usize = 240;
-/// Columns of a lane that is not held slice by slice, and of a counter.
-const COLUMNS: u16 = 1600;
+/// Columns at most of a lane that is not held slice by slice.
+const COLUMNS: usize = 2000;
+/// Columns and slices that every lane may have.
+const LEAST: usize = 40;
+/// Columns of a counter.
+const SAMPLES: u16 = 400;
 /// Steps before and after the one in the middle that are tried, the most first.
 const AROUND: [usize; 4] = [16, 4, 1, 0];
 /// Characters of a name.
-const NAME: usize = 200;
+const LONGEST: usize = 200;
 
 /// The lanes of a capture around the middle step of its main class, with as many steps beside it as there is room for; all of
 /// the capture where that fits. `None` for a capture without slices.
@@ -47,7 +53,7 @@ pub fn of_capture(look: &Look<'_>, lang: Lang) -> Option<Timeline> {
         _ => (extent, Held::Whole),
     };
     let lanes: Vec<usize> = busy(look, window).take(LANES).collect();
-    let left_out = busy(look, window).count() - lanes.len();
+    let left_out = left_out(look, window, lanes.len());
     let drawn = of_lanes(look, &lanes, window, lang);
     // A little of what is before and after belongs to a step's picture.
     let focus = focus.map_or(window, |step| {
@@ -62,17 +68,34 @@ pub fn of_step(look: &Look<'_>, lang: Lang) -> Option<Timeline> {
     let Some((rank, at)) = middle(look) else { return of_capture(look, lang) };
     let window = steps(rank, at, at);
     let lanes: Vec<usize> = busy(look, window).take(LANES).collect();
-    let left_out = busy(look, window).count() - lanes.len();
+    let left_out = left_out(look, window, lanes.len());
     Some(Timeline { held: held(rank, at, at), left_out, ..of_lanes(look, &lanes, window, lang) })
 }
 
 /// Lanes on which there is something in a window.
 fn busy<'a>(look: &'a Look<'_>, window: Span) -> impl Iterator<Item = usize> + 'a {
-    let there = move |at: &usize| match look.lanes.lanes.get(*at).map(|lane| &lane.shape) {
-        Some(Shape::Samples(counter)) => counter.range().is_some(),
-        _ => !slots(look, *at, window).is_empty(),
+    let there = move |(at, lane): &(usize, &Lane)| match &lane.shape {
+        Shape::Samples(counter) => counter.range().is_some(),
+        Shape::Slices(index) => slots(look, *at, window).any(|slot| !is_frame(look.trace, lane, index, slot)),
     };
-    (0..look.lanes.lanes.len()).filter(there)
+    look.lanes.lanes.iter().enumerate().filter(there).map(|(at, _)| at)
+}
+
+/// Lanes with something in a window that are not among the `drawn` ones.
+fn left_out(look: &Look<'_>, window: Span, drawn: usize) -> usize {
+    let there = look.lanes.lanes.iter().enumerate().filter(|(at, lane)| match &lane.shape {
+        Shape::Samples(counter) => counter.range().is_some(),
+        Shape::Slices(_) => !slots(look, *at, window).is_empty(),
+    });
+    there.count().saturating_sub(drawn)
+}
+
+/// Whether a slice is a nested function of the interpreter. Stacks are dozens of frames deep; a lane of nothing else would
+/// only push the others out of sight.
+fn is_frame(trace: &Trace, lane: &Lane, index: &LaneIndex, slot: usize) -> bool {
+    let Of::Track(track, 1..) = lane.of else { return false };
+    let category = |row: u32| trace.lanes.get(track.0 as usize)?.category.get(row as usize).copied();
+    index.row(slot).and_then(category) == Some(Category::PythonFrame)
 }
 
 /// The rank that the report shows, and the position of the step that is as long as the median of those of its main class
@@ -98,13 +121,11 @@ fn steps(rank: &Rank, first: usize, last: usize) -> Span {
 
 /// Some lanes over a window.
 pub fn of_lanes(look: &Look<'_>, lanes: &[usize], window: Span, lang: Lang) -> Timeline {
-    let all: usize = lanes.iter().map(|lane| slots(look, *lane, window).len()).sum();
-    let share = if all > MOST { MOST / lanes.len().max(1) } else { usize::MAX };
-    let columns = COLUMNS.min((share / 2).clamp(100, usize::from(COLUMNS)) as u16);
-    let whole: Vec<Option<std::ops::Range<usize>>> = lanes
-        .iter()
-        .map(|lane| Some(slots(look, *lane, window)).filter(|slots| slots.len() <= share.max(usize::from(columns))))
-        .collect();
+    let slots: Vec<Range<usize>> = lanes.iter().map(|lane| slots(look, *lane, window)).collect();
+    let share = share(slots.iter().map(Range::len).collect());
+    let columns = COLUMNS.min(share.max(LEAST)) as u16;
+    let whole: Vec<Option<Range<usize>>> =
+        slots.into_iter().map(|slots| Some(slots).filter(|slots| slots.len() <= share.max(LEAST))).collect();
     let condensed = whole.iter().any(Option::is_none);
     let mut names = Names::default();
     let mut drawn = Vec::with_capacity(lanes.len());
@@ -115,7 +136,7 @@ pub fn of_lanes(look: &Look<'_>, lanes: &[usize], window: Span, lang: Lang) -> T
         match (&lane.shape, whole) {
             (Shape::Samples(counter), _) => {
                 let mut found = Vec::new();
-                counter.columns(window, COLUMNS / 4, &mut found);
+                counter.columns(window, SAMPLES, &mut found);
                 let columns = found.into_iter().map(|range| range.map(|range| [range.least, range.most]));
                 one.samples = Some(Samples { columns: columns.collect() });
             }
@@ -145,8 +166,21 @@ pub fn of_lanes(look: &Look<'_>, lanes: &[usize], window: Span, lang: Lang) -> T
     }
 }
 
+/// Slices that a lane may have so that all lanes together have no more than [`MOST`]: what short lanes leave is for the others.
+fn share(mut counts: Vec<usize>) -> usize {
+    counts.sort_unstable();
+    let mut left = MOST;
+    for (count, lanes) in counts.iter().zip((1..=counts.len()).rev()) {
+        if *count > left / lanes {
+            return left / lanes;
+        }
+        left -= count;
+    }
+    usize::MAX
+}
+
 /// The slots of a lane that touch a window.
-fn slots(look: &Look<'_>, lane: usize, window: Span) -> std::ops::Range<usize> {
+fn slots(look: &Look<'_>, lane: usize, window: Span) -> Range<usize> {
     let Some(index) = look.lanes.lanes.get(lane).and_then(Lane::slices) else { return 0..0 };
     let (mut first, last) = (index.first_from(window.start), index.first_from(window.end));
     while let Some(before) = first.checked_sub(1).filter(|at| index.span(*at).is_some_and(|s| s.end > window.start)) {
@@ -158,15 +192,17 @@ fn slots(look: &Look<'_>, lane: usize, window: Span) -> std::ops::Range<usize> {
 /// Names by their position; each is there once.
 #[derive(Default)]
 struct Names {
-    all: Vec<String>,
-    known: FxHashMap<String, usize>,
+    all: Vec<Name>,
+    known: FxHashMap<(String, bool), usize>,
 }
 
 impl Names {
-    fn of(&mut self, name: &str) -> usize {
-        let name = text::plain(name, NAME);
-        *self.known.entry(name).or_insert_with_key(|name| {
-            self.all.push(name.clone());
+    /// The position of a name; of kernels the telling part is known too.
+    fn of(&mut self, name: &str, of_kernel: bool) -> usize {
+        let whole = text::plain(name, LONGEST);
+        *self.known.entry((whole, of_kernel)).or_insert_with_key(|(whole, of_kernel)| {
+            let short = of_kernel.then(|| text::plain(&kernel_name::short(name), text::NAME));
+            self.all.push(Name { whole: whole.clone(), short: short.filter(|short| short != whole) });
             self.all.len() - 1
         })
     }
@@ -174,7 +210,13 @@ impl Names {
 
 fn mark(look: &Look<'_>, lane: &Lane, index: &LaneIndex, slot: usize, window: Span, names: &mut Names) -> Option<Mark> {
     let span = index.span(slot)?.clip(window);
-    let name = names.of(&lane.name_of(slot, look.trace, look.analysis));
+    let of_kernel = match lane.of {
+        Of::Track(track, _) => {
+            look.trace.tracks.get(track.0 as usize).is_some_and(|t| t.key.kind == TrackKind::DeviceQueue)
+        }
+        of => matches!(of, Of::Collectives(_)),
+    };
+    let name = names.of(&lane.name_of(slot, look.trace, look.analysis), of_kernel);
     let kind = index.kind(slot)? as usize;
     Some(Mark { span, kind, name: Some(name), count: 1, busy: span.len(), launch: None })
 }
@@ -216,7 +258,7 @@ fn condense(
 }
 
 /// Ties what was launched to its call, where both are held.
-fn link(look: &Look<'_>, lanes: &[usize], whole: &[Option<std::ops::Range<usize>>], drawn: &mut [Drawn]) {
+fn link(look: &Look<'_>, lanes: &[usize], whole: &[Option<Range<usize>>], drawn: &mut [Drawn]) {
     for (at, (lane, slots)) in lanes.iter().zip(whole).enumerate() {
         let (Some(slots), Some(lane)) = (slots, look.lanes.lanes.get(*lane)) else { continue };
         let Some(index) = lane.slices() else { continue };
@@ -233,7 +275,7 @@ fn link(look: &Look<'_>, lanes: &[usize], whole: &[Option<std::ops::Range<usize>
     }
 }
 
-fn launch_of(trace: &Trace, lane: &Lane, row: u32) -> Option<model::SliceId> {
+fn launch_of(trace: &Trace, lane: &Lane, row: u32) -> Option<SliceId> {
     let Of::Track(track, _) = lane.of else { return None };
     let columns = trace.lanes.get(track.0 as usize)?;
     ((row as usize) < columns.len()).then(|| columns.link(row as usize)).flatten()
@@ -253,7 +295,7 @@ fn head(look: &Look<'_>, lane: usize, lanes: &[usize], lang: Lang) -> Option<Str
     let device = devices.find(|d| d.process == rank.process && d.ordinal == rank.device).and_then(|d| d.name);
     let chip = device.map_or(String::new(), |name| format!(" · {}", look.trace.strings.get(name)));
     let word = Text::new("device", "设备").get(lang);
-    Some(text::plain(&format!("rank {} · {word} {}{chip}", rank.rank, rank.device), NAME))
+    Some(text::plain(&format!("rank {} · {word} {}{chip}", rank.rank, rank.device), LONGEST))
 }
 
 /// Name of a lane; a nested one has none of its own.
