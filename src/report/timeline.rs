@@ -139,11 +139,7 @@ impl Timeline {
             Held::Window => fill(Text::new("A part of the capture.", "采集的一部分。"), &[]),
             Held::Steps { first, last, of, rank } if first == last => fill(
                 Text::new("Step {n} of {of}, rank {rank}.", "rank {rank} 的第 {n} 步，共 {of} 步。"),
-                &[
-                    ("{n}", first.to_string()),
-                    ("{of}", super::units::count(*of as u64)),
-                    ("{rank}", rank.to_string()),
-                ],
+                &[("{n}", first.to_string()), ("{of}", super::units::count(*of as u64)), ("{rank}", rank.to_string())],
             ),
             Held::Steps { first, last, of, rank } => fill(
                 Text::new(

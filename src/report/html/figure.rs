@@ -55,7 +55,8 @@ fn of_rank(rank: &RankPart, lang: Lang) -> String {
 
 fn bar(out: &mut String, class: &ClassPart, lang: Lang) {
     let key = escape(&text::plain(&class.key, text::NAME));
-    let steps = if class.used == 1 { Text::new("step of", "步，") } else { Text::new("steps, median", "步，中位数") };
+    let steps =
+        if class.used == 1 { Text::new("step of", "步，") } else { Text::new("steps, median", "步，中位数") };
     let steps = steps.get(lang);
     let _ = write!(
         out,
@@ -124,8 +125,9 @@ pub fn steps(capture: &Capture, lang: Lang) -> String {
             units::count(*count as u64)
         );
     }
-    let place =
-        |ns: Ns| (i128::from((ns - least).clamp(0, far - least)) * span as i128 / i128::from((far - least).max(1))) as i64;
+    let place = |ns: Ns| {
+        (i128::from((ns - least).clamp(0, far - least)) * span as i128 / i128::from((far - least).max(1))) as i64
+    };
     let median = Text::new("median", "中位数").get(lang);
     let marks = [(median, Some(class.median)), ("p95", class.p95), ("p99", class.p99)];
     let mut told = String::new();

@@ -33,6 +33,22 @@ use prose::Contents;
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("timeline.js");
 
+/// What the timeline's keys do.
+const KEYS: [(&[Text], Text); 8] = [
+    (&[Text::new("drag", "拖动"), key("←"), key("→")], Text::new("pan", "平移")),
+    (&[Text::new("Ctrl + wheel", "Ctrl + 滚轮"), key("+"), key("−")], Text::new("zoom", "缩放")),
+    (&[key("↑"), key("↓")], Text::new("lane", "泳道")),
+    (&[key("["), key("]")], Text::new("slice before, after", "前一个、后一个切片")),
+    (&[key("f")], Text::new("fit the slice", "适配切片")),
+    (&[key("l")], Text::new("what launched it", "下发它的调用")),
+    (&[key("0")], Text::new("all", "全部")),
+    (&[key("Esc")], Text::new("nothing chosen", "取消选择")),
+];
+
+const fn key(name: &'static str) -> Text {
+    Text::new(name, name)
+}
+
 /// Writes the page. `timelines` are those of the captures, in their order; one without slices has none.
 ///
 /// # Errors
@@ -125,17 +141,19 @@ fn canvas(timeline: &Timeline, contents: &mut Contents, lang: Lang) -> String {
         button("0", "⟷", Text::new("all that is held (0)", "显示全部（0）")),
     ]
     .concat();
-    let keys = get(Text::new(
-        "Drag or ← → pans, Ctrl + wheel or + − zooms, ↑ ↓ choose a lane, [ ] the slice before and after, f fits it, l goes to what launched it, 0 shows all.",
-        "拖动或 ← → 平移，Ctrl + 滚轮或 + − 缩放，↑ ↓ 选择泳道，[ ] 选择前后切片，f 适配所选，l 跳到下发它的调用，0 显示全部。",
-    ));
+    let keys = KEYS.iter().fold(String::new(), |mut out, (keys, what)| {
+        let keys: String = keys.iter().map(|key| format!("<kbd>{}</kbd>", get(*key))).collect();
+        let _ = write!(out, "<span>{keys} {}</span> ", get(*what));
+        out
+    });
+    let told = get(Text::new("arrow keys move, plus and minus zoom", "方向键移动，加减号缩放"));
     let none = get(Text::new("This needs a browser that runs scripts.", "需要能运行脚本的浏览器。"));
     let _ = write!(
         out,
         "<section>\n<h2 id=\"{id}\">{name}</h2>\n<p class=\"note\">{about}</p>\n\
          <figure class=\"timeline\" data-lanes=\"{lanes}\" data-marks=\"{marks}\">\n\
          <div class=\"tools\"><ul class=\"legend\">{legend}</ul><div>{buttons}</div></div>\n\
-         <div class=\"scroll\" tabindex=\"0\" role=\"application\" aria-label=\"{name}. {keys}\"><div class=\"tall\">\
+         <div class=\"scroll\" tabindex=\"0\" role=\"application\" aria-label=\"{name}: {told}\"><div class=\"tall\">\
          <canvas aria-hidden=\"true\"></canvas></div></div>\n\
          <output aria-live=\"polite\"></output>\n<figcaption>{keys}</figcaption>\n\
          <noscript><p>{none}</p></noscript>\n\

@@ -245,7 +245,7 @@ function timeline(root) {
   function drawRuler() {
     pen.fillStyle = colours.sheet;
     pen.fillRect(0, 0, width, RULER);
-    const least = (to - from) / Math.max(plot() / 110, 1);
+    const least = (to - from) / Math.max(plot() / 96, 1);
     let step = 10 ** Math.floor(Math.log10(Math.max(least, 1)));
     step = [1, 2, 5, 10].map((n) => n * step).find((n) => n >= least) || step;
     pen.font = "11px " + colours.sans;

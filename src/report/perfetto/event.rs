@@ -132,9 +132,10 @@ pub struct Events<'a> {
 }
 
 impl<'a> Events<'a> {
-    /// Begins the file.
-    pub fn begin(out: &'a mut dyn Write, about: &serde_json::Value) -> io::Result<Self> {
-        write!(out, "{{\"displayTimeUnit\":\"ns\",\"otherData\":{about},\"traceEvents\":[")?;
+    /// Begins the file. Whoever reads it back finds the mark of simulated traces where our other writers put it.
+    pub fn begin(out: &'a mut dyn Write, about: &serde_json::Value, simulated: bool) -> io::Result<Self> {
+        let mark = if simulated { "\"stratoSimulated\":true," } else { "" };
+        write!(out, "{{\"displayTimeUnit\":\"ns\",{mark}\"otherData\":{about},\"traceEvents\":[")?;
         Ok(Self { out, first: true, asynchronous: 0 })
     }
 

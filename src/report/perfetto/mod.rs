@@ -22,8 +22,6 @@ mod finding;
 mod nest;
 mod places;
 mod slices;
-#[cfg(test)]
-mod tests;
 
 use std::io::{self, Write};
 
@@ -89,8 +87,9 @@ pub fn write(out: &mut dyn Write, inputs: &[(Trace, Analysis, Diagnosis)], lang:
         sources.push(Source { trace, analysis, diagnosis, lang, shift: shift(trace), first_link });
         first_link += trace.slice_count() as u64;
     }
+    let simulated = inputs.iter().any(|(trace, ..)| trace.simulated);
     let mut places = Places::default();
-    let mut events = Events::begin(out, &about(&sources))?;
+    let mut events = Events::begin(out, &about(&sources), simulated)?;
     for source in &sources {
         let several = sources.len() > 1;
         let layout = Layout::of(source, several, &mut places, &mut events)?;

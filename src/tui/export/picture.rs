@@ -72,11 +72,15 @@ pub fn of_step(look: &Look<'_>, lang: Lang) -> Option<Timeline> {
     Some(Timeline { held: held(rank, at, at), left_out, ..of_lanes(look, &lanes, window, lang) })
 }
 
-/// Lanes on which there is something in a window.
+/// Lanes on which there is something in a window that is not mostly frames of the interpreter.
 fn busy<'a>(look: &'a Look<'_>, window: Span) -> impl Iterator<Item = usize> + 'a {
     let there = move |(at, lane): &(usize, &Lane)| match &lane.shape {
         Shape::Samples(counter) => counter.range().is_some(),
-        Shape::Slices(index) => slots(look, *at, window).any(|slot| !is_frame(look.trace, lane, index, slot)),
+        Shape::Slices(index) => {
+            let slots = slots(look, *at, window);
+            let frames = slots.clone().filter(|slot| is_frame(look.trace, lane, index, *slot)).count();
+            !slots.is_empty() && frames * 2 <= slots.len()
+        }
     };
     look.lanes.lanes.iter().enumerate().filter(there).map(|(at, _)| at)
 }
@@ -90,8 +94,8 @@ fn left_out(look: &Look<'_>, window: Span, drawn: usize) -> usize {
     there.count().saturating_sub(drawn)
 }
 
-/// Whether a slice is a nested function of the interpreter. Stacks are dozens of frames deep; a lane of nothing else would
-/// only push the others out of sight.
+/// Whether a slice is a nested function of the interpreter. Stacks are dozens of frames deep; their lanes would push the others
+/// out of sight.
 fn is_frame(trace: &Trace, lane: &Lane, index: &LaneIndex, slot: usize) -> bool {
     let Of::Track(track, 1..) = lane.of else { return false };
     let category = |row: u32| trace.lanes.get(track.0 as usize)?.category.get(row as usize).copied();

@@ -1,0 +1,157 @@
+//! The page: nothing in it asks for anything outside, and a browser draws what it holds. `STRATO_CHROMIUM` names a browser of
+//! the Chromium family.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use regex::Regex;
+
+use crate::{common::strato, printed, program, sample};
+
+fn page(trace: &Path, lang: &str) -> String {
+    let directory = tempfile::tempdir().unwrap();
+    let arguments = ["export", trace.to_str().unwrap(), "--format", "html", "--lang", lang, "-q"];
+    let output = strato(&arguments, directory.path());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn a_page_fetches_nothing_and_may_not() {
+    for lang in ["en", "zh"] {
+        let page = page(&sample("tensor-parallel-rocm.json.gz"), lang);
+        let policy = Regex::new("Content-Security-Policy\" content=\"([^\"]*)\"").unwrap();
+        let policy = &policy.captures(&page).unwrap()[1];
+        assert!(policy.starts_with("default-src 'none';") && !policy.contains("unsafe"), "{policy}");
+        for asks in ["src=", "url(", "@import", "<link", "<iframe", "fetch(", "XMLHttpRequest", "WebSocket", "import("]
+        {
+            assert!(!page.contains(asks), "{asks}");
+        }
+        let links = Regex::new("href=\"([^\"]*)\"").unwrap();
+        assert!(links.captures_iter(&page).all(|link| link[1].starts_with("#s")));
+        // Scripts: the data, which is none, and the one that the policy names.
+        assert_eq!(page.matches("<script").count(), 2);
+        assert_eq!(page.matches("</script>").count(), 2);
+    }
+}
+
+/// A Kineto trace whose names try to leave every place that they are put into.
+fn hostile(directory: &Path) -> PathBuf {
+    const EVIL: &str = "</script><script>document.title='owned'</script><img src=x onerror=document.title='owned'>\\u2028\\u202e'\\\"`|*";
+    let events: Vec<String> = (0..40)
+        .flat_map(|i| {
+            let at = i * 100;
+            [
+                format!(r#"{{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":{at},"dur":9,"args":{{"correlation":{i}}}}}"#),
+                format!(r#"{{"ph":"X","cat":"kernel","name":"{EVIL}","pid":0,"tid":7,"ts":{},"dur":50,"args":{{"correlation":{i},"device":0,"stream":7}}}}"#, at + 20),
+                format!(r#"{{"ph":"X","cat":"user_annotation","name":"{EVIL}","pid":1,"tid":1,"ts":{},"dur":90}}"#, at - 1),
+            ]
+        })
+        .collect();
+    let text = format!(
+        r#"{{"schemaVersion":1,"deviceProperties":[{{"id":0,"name":"{EVIL}"}}],"traceEvents":[{}]}}"#,
+        events.join(",")
+    );
+    let path = directory.join("evil<b>.json");
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+#[test]
+fn hostile_names_leave_no_place_in_a_page_or_picture() {
+    let directory = tempfile::tempdir().unwrap();
+    let trace = hostile(directory.path());
+    let page = page(&trace, "en");
+    assert!(page.contains("owned"), "the names are there");
+    assert_eq!(page.matches("<script").count(), 2);
+    assert!(!page.contains("<img") && !page.contains(['\u{2028}', '\u{202e}']) && !page.contains("<b>.json"));
+    let output = strato(&["export", trace.to_str().unwrap(), "--format", "svg", "-q"], directory.path());
+    let picture = String::from_utf8(output.stdout).unwrap();
+    assert!(picture.contains("owned") && !picture.contains("<script") && !picture.contains("<img"));
+    assert!(!picture.contains(['\u{2028}', '\u{202e}', '`']) || !picture.contains('\u{2028}'));
+}
+
+/// A browser without network, first-run pages and services, in a directory of its own.
+fn browser() -> Option<Command> {
+    let program =
+        program("STRATO_CHROMIUM", &["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"])?;
+    let mut command = Command::new(program);
+    command.args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]);
+    command.args(["--disable-background-networking", "--disable-component-update", "--window-size=1280,800"]);
+    command.args(["--virtual-time-budget=3000", "--dump-dom"]);
+    Some(command)
+}
+
+/// What the script of a page wrote on its timeline, after `more` was run as a script of the page too.
+fn drawn(page: &str, more: &str) -> Option<BTreeMap<String, String>> {
+    let mut command = browser()?;
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("page.html");
+    // Only here a page may run another script: the one that presses keys.
+    let policy = Regex::new("script-src 'sha256-[^']*'").unwrap();
+    let page = match more {
+        "" => page.to_owned(),
+        more => policy
+            .replace(page, "script-src 'unsafe-inline'")
+            .replace("</body>", &format!("<script>{more}</script></body>")),
+    };
+    std::fs::write(&file, page).unwrap();
+    command.arg(format!("--user-data-dir={}", directory.path().join("profile").display()));
+    let dom = printed(command.arg(format!("file://{}", file.display())));
+    let figure = Regex::new("<figure class=\"timeline\"[^>]*>").unwrap().find(&dom).unwrap().as_str().to_owned();
+    let attribute = Regex::new("data-([a-z]+)=\"([^\"]*)\"").unwrap();
+    let mut told: BTreeMap<String, String> =
+        attribute.captures_iter(&figure).map(|found| (found[1].to_owned(), found[2].to_owned())).collect();
+    let title = Regex::new("<title>([^<]*)").unwrap();
+    told.insert("title".to_owned(), title.captures(&dom).unwrap()[1].to_owned());
+    let output = Regex::new("<output[^>]*>(.*?)</output>").unwrap();
+    told.insert("output".to_owned(), output.captures(&dom).unwrap()[1].to_owned());
+    Some(told)
+}
+
+/// A script that presses keys on the timeline.
+fn press(keys: &[&str]) -> String {
+    let keys = serde_json::to_string(keys).unwrap();
+    format!(
+        "for (const key of {keys}) document.querySelector('.scroll').dispatchEvent(new KeyboardEvent('keydown', {{ key, bubbles: true }}));"
+    )
+}
+
+fn number(told: &BTreeMap<String, String>, name: &str) -> i64 {
+    told[name].parse().unwrap_or_else(|_| panic!("{name} in {told:?}"))
+}
+
+#[test]
+fn a_browser_draws_the_timeline_and_keys_move_it() {
+    let page = page(&sample("tensor-parallel-rocm.json.gz"), "en");
+    let Some(first) = drawn(&page, "") else { return };
+    assert!(number(&first, "drawn") > 50 && number(&first, "marks") >= number(&first, "drawn"), "{first:?}");
+    assert!(first["title"].starts_with("Stratoscope"));
+    let span = |told: &BTreeMap<String, String>| number(told, "to") - number(told, "from");
+
+    let near = drawn(&page, &press(&["+", "+"])).unwrap();
+    assert!((span(&near) * 4 - span(&first)).abs() < 8, "{first:?} {near:?}");
+    assert!(number(&near, "drawn") < number(&first, "drawn"));
+    let moved = drawn(&page, &press(&["+", "+", "ArrowRight"])).unwrap();
+    assert!((number(&moved, "from") - number(&near, "from") - span(&near) / 4).abs() < 4, "{moved:?}");
+    // All that is held, and a kernel chosen: what it is and what launched it is told.
+    let all = drawn(&page, &press(&["0", "ArrowDown", "ArrowDown", "]", "]", "]"])).unwrap();
+    assert_eq!(number(&all, "from"), 0);
+    assert!(number(&all, "drawn") > number(&first, "drawn"));
+    assert_eq!(all["selected"].split(':').next(), Some("2"), "{all:?}");
+    assert!(all["output"].contains(" ns") && all["output"].contains("launched by"), "{}", all["output"]);
+}
+
+#[test]
+fn a_browser_reads_hostile_names_as_names() {
+    let directory = tempfile::tempdir().unwrap();
+    let page = page(&hostile(directory.path()), "zh");
+    let more = press(&["0", "ArrowDown", "ArrowDown", "ArrowDown"]);
+    let Some(told) = drawn(&page, &more) else { return };
+    assert!(number(&told, "drawn") > 20, "{told:?}");
+    assert!(told["title"].starts_with("Stratoscope · evil&lt;b&gt;.json"), "{}", told["title"]);
+    assert!(!told["output"].contains("<img"), "{}", told["output"]);
+}
