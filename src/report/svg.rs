@@ -17,8 +17,10 @@ const LABELS: i64 = 180;
 const RULER: i64 = 24;
 const HEAD: i64 = 22;
 const ROW: i64 = 18;
-/// Parts of the ruler.
-const TICKS: i64 = 8;
+/// Height of the legend and of what is said below the lanes.
+const FOOT: i64 = 44;
+/// Parts of the ruler at most.
+const TICKS: i64 = 9;
 /// Width of a character in tenths, and the width from which a mark carries its name.
 const GLYPH: i64 = 62;
 const NAMED: i64 = 28;
@@ -27,7 +29,7 @@ const NAMED: i64 = 28;
 pub fn render(timeline: &Timeline, lang: Lang) -> String {
     let about = &timeline.about(lang);
     let heads = timeline.lanes.iter().filter(|lane| lane.head.is_some()).count() as i64;
-    let height = RULER + heads * HEAD + timeline.lanes.len() as i64 * ROW + 24;
+    let height = RULER + heads * HEAD + timeline.lanes.len() as i64 * ROW + FOOT;
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" height=\"{height}\" \
          font-family=\"ui-monospace, Menlo, Consolas, monospace\" font-size=\"10\">\n<title>{}</title>\n<style>{}</style>\n\
@@ -46,8 +48,27 @@ pub fn render(timeline: &Timeline, lang: Lang) -> String {
         picture.lane(lane, y, &mut out);
         y += ROW;
     }
-    let _ = writeln!(out, "<text class=\"dim\" x=\"6\" y=\"{}\">{}</text>\n</svg>", y + 16, escape(about));
+    legend(timeline, y, &mut out);
+    let _ = writeln!(out, "<text class=\"dim\" x=\"6\" y=\"{}\">{}</text>\n</svg>", y + 36, escape(about));
     out
+}
+
+/// The kinds of work that are seen.
+fn legend(timeline: &Timeline, y: i64, out: &mut String) {
+    let mut x = 6;
+    for (i, kind) in timeline.kinds.iter().enumerate() {
+        if timeline.lanes.iter().any(|lane| lane.marks.iter().any(|mark| mark.kind == i)) {
+            let _ = write!(out, "<rect class=\"k{i}\" x=\"{x}\" y=\"{}\" width=\"9\" height=\"9\"/>", y + 9);
+            let _ = writeln!(out, "<text class=\"dim\" x=\"{}\" y=\"{}\">{}</text>", x + 13, y + 17, escape(kind.name));
+            x += 26 + unicode_width::UnicodeWidthStr::width(kind.name) as i64 * GLYPH / 10;
+        }
+    }
+}
+
+/// The next longer time that is 1, 2 or 5 of a power of ten.
+fn round(ns: Ns) -> Ns {
+    let power = 10i64.saturating_pow(ns.max(1).ilog10());
+    [1, 2, 5, 10].into_iter().map(|n| power.saturating_mul(n)).find(|step| *step >= ns).unwrap_or(power).max(1)
 }
 
 fn style(timeline: &Timeline) -> String {
@@ -81,14 +102,16 @@ impl Picture<'_> {
 
     fn ruler(&self, out: &mut String, height: i64) {
         let window = self.timeline.window;
-        for i in 0..TICKS {
-            let t = window.start + (i128::from(window.len()) * i128::from(i) / i128::from(TICKS)) as Ns;
-            let x = self.x(t) / 100;
-            let time = units::time(t.saturating_sub(self.timeline.zero));
+        let (zero, step) = (self.timeline.zero, round(window.len() / TICKS));
+        let first = (window.start.saturating_sub(zero)).div_euclid(step).saturating_add(1).saturating_mul(step);
+        let ticks = (0..=TICKS).map(|i| first.saturating_add(i.saturating_mul(step)));
+        for since in ticks.take_while(|since| zero.saturating_add(*since) < window.end) {
+            let x = self.x(zero.saturating_add(since)) / 100;
+            let time = units::time(since);
             let _ = writeln!(
                 out,
                 "<path d=\"M{x} 6V{}\"/><text class=\"dim\" x=\"{}\" y=\"14\">{time}</text>",
-                height - 24,
+                height - FOOT,
                 x + 3
             );
         }
@@ -126,7 +149,8 @@ impl Picture<'_> {
             mark.kind,
             hundredths(from),
             y + 2,
-            hundredths(width),
+            // A hair between neighbours, so that two are not taken for one.
+            hundredths(if width > 200 { width - 40 } else { width }),
             escape(name),
             units::exact_ns(mark.span.len()),
         );
@@ -170,4 +194,22 @@ pub fn escape(text: &str) -> String {
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_at_round_times() {
+        assert_eq!([0, 1, 3, 11, 190, 501, 1_000].map(round), [1, 1, 5, 20, 200, 1_000, 1_000]);
+        assert!(round(Ns::MAX) > 0);
+    }
+
+    #[test]
+    fn what_has_a_meaning_in_xml_is_escaped() {
+        assert_eq!(escape("a<b>&\"'\u{1b}"), "a&lt;b&gt;&amp;&quot;&#39; ");
+        assert_eq!(cut("abcd", 3), "ab…");
+        assert_eq!(cut("abc", 3), "abc");
+    }
 }

@@ -168,6 +168,6 @@ mod tests {
         let bins = bins(&lengths, 100, 300, 10);
         assert_eq!(bins.iter().sum::<usize>(), lengths.len());
         assert_eq!(bins.last(), Some(&3));
-        assert_eq!(bins.first(), Some(&1));
+        assert_eq!(bins.first(), Some(&2));
     }
 }

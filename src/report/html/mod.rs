@@ -18,7 +18,7 @@ mod tests;
 
 use std::{fmt::Write, io};
 
-use base64::{Engine, engine::general_purpose::STANDARD};
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use sha2::{Digest, Sha256};
 
 use super::{
@@ -168,5 +168,5 @@ fn canvas(timeline: &Timeline, contents: &mut Contents, lang: Lang) -> String {
 
 /// A script or style as a Content Security Policy names it.
 fn digest(text: &str) -> String {
-    format!("sha256-{}", STANDARD.encode(Sha256::digest(text.as_bytes())))
+    format!("sha256-{}", BASE64_STANDARD.encode(Sha256::digest(text.as_bytes())))
 }
