@@ -7,10 +7,11 @@ use model::Ns;
 use super::badge;
 use crate::{
     analysis::Layer,
-    i18n::{Lang, Text},
+    i18n::{Lang, Message, Text, Value},
     report::{
         markdown::words,
         model::{Capture, ClassPart, RankPart},
+        phrase,
         svg::escape,
         text, units,
     },
@@ -55,14 +56,15 @@ fn of_rank(rank: &RankPart, lang: Lang) -> String {
 
 fn bar(out: &mut String, class: &ClassPart, lang: Lang) {
     let key = escape(&text::plain(&class.key, text::NAME));
-    let steps =
-        if class.used == 1 { Text::new("step of", "步，") } else { Text::new("steps, median", "步，中位数") };
-    let steps = steps.get(lang);
+    let steps = match class.used {
+        1 => Text::new("{n} step of {time}", "{n} 步，{time}"),
+        _ => Text::new("{n} steps, median {time}", "{n} 步，中位数 {time}"),
+    };
+    let values = [("n", Value::Count(class.used as u64)), ("time", Value::Ns(class.median))];
+    let steps = phrase::plain(&Message::new(steps, values), lang);
     let _ = write!(
         out,
-        "<p><b>{key}</b> <span>{} {steps} {}</span></p>\n<svg viewBox=\"0 0 1000 24\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{key}\">",
-        units::count(class.used as u64),
-        units::time(class.median)
+        "<p><b>{key}</b> <span>{steps}</span></p>\n<svg viewBox=\"0 0 1000 24\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{key}\">",
     );
     let shares = Layer::ALL.into_iter().zip(class.layers());
     let permille = |ns: Ns| (i128::from(ns) * 1_000_000 / i128::from(class.total.max(1))) as f64 / 1000.0;

@@ -42,7 +42,10 @@ impl Contents {
         let mut out = String::from("<section>\n");
         html::push_html(&mut out, events.into_iter().flat_map(framed));
         out.push_str("</section>\n");
-        out
+        // The policy of the page allows no styles but its own; quotes of the text are escaped, so these are attributes.
+        ["left", "center", "right"]
+            .iter()
+            .fold(out, |out, side| out.replace(&format!("style=\"text-align: {side}\""), &format!("class=\"{side}\"")))
     }
 
     fn name_headings(&mut self, events: &mut [Event<'_>]) {
@@ -95,6 +98,8 @@ mod tests {
         assert!(page.contains("<h2 id=\"s1\">a <code>b&lt;i&gt;</code></h2>"), "{page}");
         assert!(!page.contains("<script") && !page.contains("<b>"), "{page}");
         assert!(page.contains("<code>a|b</code>"), "{page}");
+        let page = contents.section("| x |\n| -: |\n| style=\"text-align: right\" |\n");
+        assert!(page.contains("<td class=\"right\">style=&quot;text-align: right&quot;</td>"), "{page}");
         assert_eq!(contents.list(), "<ul><li class=\"h2\"><a href=\"#s1\">a b&lt;i&gt;</a></li></ul>");
     }
 

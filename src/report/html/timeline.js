@@ -10,7 +10,7 @@ function timeline(root) {
   const [scroll, tall, canvas, output] = [".scroll", ".tall", "canvas", "output"].map((at) => root.querySelector(at));
   const pen = canvas.getContext("2d");
   const dark = matchMedia("(prefers-color-scheme: dark)");
-  const words = data.words;
+  const words = data.words, held = Math.max(data.length, 1);
   let [from, to] = data.focus;
   let [width, height, labels] = [0, 0, 0];
   let selected = null, hovered = null, lane = 0, planned = false, colours = {};
@@ -46,6 +46,11 @@ function timeline(root) {
     return null;
   };
 
+  const nameOf = ({ lane: on, mark }) => {
+    const count = field(on, mark, COUNT);
+    return count > 1 ? count + " " + words.slices : data.names[field(on, mark, NAME)] || "";
+  };
+
   // Numbers as the report writes them.
   const grouped = (digits) => digits.replace(/\B(?=(\d{3})+$)/g, "\u202f");
   const tenths = (n) => { const [a, b] = (Math.round(Math.abs(n) * 10) / 10).toFixed(1).split("."); return (n < 0 ? "-" : "") + grouped(a) + "." + b; };
@@ -73,7 +78,6 @@ function timeline(root) {
 
   function resize() {
     width = scroll.clientWidth;
-    height = Math.min(whole, scroll.clientHeight || whole);
     tall.style.height = whole + "px";
     height = Math.min(whole, scroll.clientHeight);
     labels = width < 560 ? 84 : 190;
@@ -201,9 +205,9 @@ function timeline(root) {
     const scale = (value) => (value - least) / (most - least) * (row.h - 6);
     let drawn = 0;
     pen.fillStyle = colours.accent;
-    for (let i = Math.max(0, Math.floor(from / data.length * n)); i < n && i * data.length / n < to; i++) {
+    for (let i = Math.max(0, Math.floor(from / held * n)); i < n && i * held / n < to; i++) {
       if (!of.samples[i]) continue;
-      const [a, b] = [Math.max(x(i * data.length / n), labels), Math.min(x((i + 1) * data.length / n), width)];
+      const [a, b] = [Math.max(x(i * held / n), labels), Math.min(x((i + 1) * held / n), width)];
       const [low, high] = of.samples[i].map(scale);
       pen.globalAlpha = .35;
       pen.fillRect(a, y + row.h - 3 - high, b - a + .5, high);
@@ -267,8 +271,8 @@ function timeline(root) {
   }
 
   function view(a, b) {
-    const span = Math.min(Math.max(b - a, SHORTEST), data.length);
-    const middle = Math.min(Math.max((a + b) / 2, span / 2), data.length - span / 2);
+    const span = Math.min(Math.max(b - a, SHORTEST), held);
+    const middle = Math.min(Math.max((a + b) / 2, span / 2), held - span / 2);
     [from, to] = [middle - span / 2, middle + span / 2];
     plan();
   }
@@ -310,8 +314,7 @@ function timeline(root) {
     if (!selected) { output.append(fact(words.nothing, "")); return; }
     const { lane: on, mark } = selected, get = (what) => field(on, mark, what);
     const title = document.createElement("b");
-    const name = get(COUNT) > 1 ? get(COUNT) + " " + words.slices : data.names[get(NAME)] || "";
-    title.textContent = name;
+    title.textContent = nameOf(selected);
     output.append(title, fact(data.kinds[get(KIND)].name, data.lanes[on].label), fact(words.from, exact(get(START) + data.offset)), fact(words.for, exact(get(LENGTH))));
     if (get(COUNT) > 1) output.append(fact(words.busy, exact(get(BUSY))));
     const launch = launchOf(on, mark);
@@ -327,10 +330,13 @@ function timeline(root) {
     const row = rows.find((row) => row.lane !== undefined && row.y <= py + scroll.scrollTop && py + scroll.scrollTop < row.y + row.h);
     if (!row) return { px };
     if (px < labels) return { px, row };
-    // A pixel to each side counts: instants must be caught too.
-    const slack = (to - from) / plot() * 2, at = t(px), mark = firstAfter(row.lane, at - slack);
-    const hit = mark < sizeOf(row.lane) && field(row.lane, mark, START) <= at + slack;
-    return { px, row, hit: hit ? { lane: row.lane, mark } : null };
+    // What lies there, or two pixels to a side: instants must be caught too.
+    const at = t(px), begun = (mark, by) => mark < sizeOf(row.lane) && field(row.lane, mark, START) <= by;
+    let mark = firstAfter(row.lane, at);
+    if (begun(mark, at)) return { px, row, hit: { lane: row.lane, mark } };
+    const slack = (to - from) / plot() * 2;
+    mark = firstAfter(row.lane, at - slack);
+    return { px, row, hit: begun(mark, at + slack) ? { lane: row.lane, mark } : null };
   }
 
   // Keys, as in the terminal interface.
@@ -355,7 +361,7 @@ function timeline(root) {
     ArrowLeft: () => pan(-.25), a: () => pan(-.25), ArrowRight: () => pan(.25), d: () => pan(.25),
     ArrowUp: () => toLane(-1), k: () => toLane(-1), ArrowDown: () => toLane(1), j: () => toLane(1),
     "[": () => step(-1), "]": () => step(1),
-    "0": () => view(0, data.length), Escape: () => select(null),
+    "0": () => view(0, held), Escape: () => select(null),
     f: () => {
       if (!selected) return view(...data.focus);
       const start = field(selected.lane, selected.mark, START), length = Math.max(field(selected.lane, selected.mark, LENGTH), SHORTEST);
@@ -379,7 +385,11 @@ function timeline(root) {
   canvas.addEventListener("pointermove", (event) => {
     if (!drag) {
       const { hit } = under(event);
-      if (hit?.lane !== hovered?.lane || hit?.mark !== hovered?.mark) { hovered = hit; plan(); }
+      if (hit?.lane !== hovered?.lane || hit?.mark !== hovered?.mark) {
+        hovered = hit;
+        canvas.title = hit ? nameOf(hit) : "";
+        plan();
+      }
       return;
     }
     const by = event.clientX - drag.px;
