@@ -9,6 +9,8 @@ mod common;
 mod page;
 #[path = "export/perfetto.rs"]
 mod perfetto;
+#[path = "export/picture.rs"]
+mod picture;
 #[path = "export/trace_processor.rs"]
 mod trace_processor;
 

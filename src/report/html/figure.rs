@@ -99,7 +99,7 @@ pub fn steps(capture: &Capture, lang: Lang) -> String {
         return String::new();
     }
     let far = most.min(class.median.saturating_mul(FAR)).max(least + 1);
-    let most_bins = BINS.min(2 * lengths.len().isqrt());
+    let most_bins = BINS.min(3 * lengths.len().isqrt());
     let bins = bins(lengths, least, far, most_bins);
     // Whole units, so that every bar is as wide as the others.
     let wide = 960 / bins.len().max(1) - 2;

@@ -12,7 +12,7 @@ use super::{
     places::{Layout, Thread, order},
 };
 use crate::{
-    analysis::{Bucket, DeviceOp, OpKind, Rank, Step, idle::Gap},
+    analysis::{DeviceOp, OpKind, Rank, Step},
     i18n::Text,
     report::markdown::words,
 };
@@ -30,32 +30,36 @@ impl Made {
     }
 }
 
-/// Writes what was found in each rank.
+/// Writes what was found in each rank. What may be as long as the capture is made slice by slice; it is in order of time.
 pub fn write(source: &Source<'_>, layout: &Layout, file: &mut File<'_, '_>) -> io::Result<()> {
     for (rank, pid) in source.analysis.ranks.iter().zip(&layout.ranks) {
-        let threads = [
-            (order::STEPS, "strato.step", Text::new("steps", "步"), steps(source, rank)),
-            (order::IDLE, "strato.idle", Text::new("idle: why", "空闲原因"), idle(source, rank)),
-            (order::COLLECTIVES, "strato.collective", Text::new("collectives", "集合通信"), collectives(source, rank)),
-            (order::COPIES, "strato.copy", Text::new("copies", "拷贝"), copies(source, rank)),
-            (order::REPLAYS, "strato.graph_replay", Text::new("graph replays", "图重放"), replays(source, rank)),
-        ];
-        for (order, category, name, made) in threads {
-            let thread = Thread::new(*pid, source.get(name).to_owned(), order);
-            put(source, thread, category, made, file)?;
-        }
+        let thread = |name: Text, order: u32| Thread::new(*pid, source.get(name).to_owned(), order);
+        let steps_thread = thread(Text::new("steps", "步"), order::STEPS);
+        put(source, steps_thread, "strato.step", rank.steps.iter().map(|step| of_step(source, rank, step)), file)?;
+        let idle_thread = thread(Text::new("idle: why", "空闲原因"), order::IDLE);
+        put(source, idle_thread, "strato.idle", idle(source, rank), file)?;
+        let together = thread(Text::new("collectives", "集合通信"), order::COLLECTIVES);
+        put(source, together, "strato.collective", sorted(collectives(source, rank)), file)?;
+        let copied = thread(Text::new("copies", "拷贝"), order::COPIES);
+        put(source, copied, "strato.copy", copies(source, rank), file)?;
+        let replayed = thread(Text::new("graph replays", "图重放"), order::REPLAYS);
+        put(source, replayed, "strato.graph_replay", sorted(replays(source, rank)), file)?;
     }
     Ok(())
+}
+
+fn sorted(mut made: Vec<Made>) -> impl Iterator<Item = Made> {
+    made.sort_by_key(|made| (made.span.start, Reverse(made.span.end)));
+    made.into_iter()
 }
 
 fn put(
     source: &Source<'_>,
     mut thread: Thread,
     category: &'static str,
-    mut made: Vec<Made>,
+    made: impl Iterator<Item = Made>,
     file: &mut File<'_, '_>,
 ) -> io::Result<()> {
-    made.sort_by_key(|made| (made.span.start, Reverse(made.span.end)));
     for made in made {
         let name = quoted(&made.name);
         let slice = Slice { span: source.span(made.span), name: &name, category, link: None, args: &made.args };
@@ -65,35 +69,29 @@ fn put(
     Ok(())
 }
 
-fn steps(source: &Source<'_>, rank: &Rank) -> Vec<Made> {
-    let one = |step: &Step| {
-        let word = source.get(Text::new("step", "步"));
-        let mut made = Made::new(step.window, format!("{word} {} {}", step.index, step.label).trim_end());
-        let class = rank.classes.get(step.class).map_or("", |class| class.key.as_str());
-        made.args.number("step", i64::from(step.index)).text("class", class);
-        made.args.text("counted", source.get(words::selection(step.selection)));
-        let mut buckets = Args::default();
-        for (bucket, ns) in &step.buckets {
-            buckets.named(&bucket.name(&source.analysis.host_labels), *ns);
-        }
-        made.args.json("buckets_ns", &buckets.object());
-        made
-    };
-    rank.steps.iter().map(one).collect()
+fn of_step(source: &Source<'_>, rank: &Rank, step: &Step) -> Made {
+    let word = source.get(Text::new("step", "步"));
+    let mut made = Made::new(step.window, format!("{word} {} {}", step.index, step.label).trim_end());
+    let class = rank.classes.get(step.class).map_or("", |class| class.key.as_str());
+    made.args.number("step", i64::from(step.index)).text("class", class);
+    made.args.text("counted", source.get(words::selection(step.selection)));
+    let mut buckets = Args::default();
+    for (bucket, ns) in &step.buckets {
+        buckets.named(&bucket.name(&source.analysis.host_labels), *ns);
+    }
+    made.args.json("buckets_ns", &buckets.object());
+    made
 }
 
-fn idle(source: &Source<'_>, rank: &Rank) -> Vec<Made> {
-    let labels = &source.analysis.host_labels;
+fn idle<'a>(source: &'a Source<'_>, rank: &'a Rank) -> impl Iterator<Item = Made> + 'a {
     let parts = rank.gaps.iter().flat_map(|gap| gap.parts.iter().map(move |part| (gap, part)));
-    let one = |(gap, (bucket, span)): (&Gap, &(Bucket, Span))| {
-        let mut made = Made::new(*span, bucket.name(labels));
+    parts.map(|(gap, (bucket, span))| {
+        let mut made = Made::new(*span, bucket.name(&source.analysis.host_labels));
         made.args.text("layer", bucket.layer().key()).number("step", i64::from(gap.step));
-        if let Some(op) = gap.owner.and_then(|owner| rank.timeline.ops.get(owner as usize)) {
-            made.args.number("ended_by_slice", i64::from(op.slice.0));
-        }
+        let owner = gap.owner.and_then(|owner| rank.timeline.ops.get(owner as usize));
+        made.args.number("ended_by_slice", owner.map(|op| i64::from(op.slice.0)));
         made
-    };
-    parts.map(one).collect()
+    })
 }
 
 fn of_op(source: &Source<'_>, op: &DeviceOp, span: Span, name: impl Into<String>) -> Made {
@@ -116,9 +114,9 @@ fn collectives(source: &Source<'_>, rank: &Rank) -> Vec<Made> {
     made
 }
 
-fn copies(source: &Source<'_>, rank: &Rank) -> Vec<Made> {
+fn copies<'a>(source: &'a Source<'_>, rank: &'a Rank) -> impl Iterator<Item = Made> + 'a {
     let copies = rank.timeline.ops.iter().filter(|op| matches!(op.kind, OpKind::Copy(_)));
-    copies.map(|op| of_op(source, op, Span::new(op.start, op.end), op.op.name())).collect()
+    copies.map(|op| of_op(source, op, Span::new(op.start, op.end), op.op.name()))
 }
 
 /// From the first kernel of a replay to the last; replays of one graph are one after the other.

@@ -28,7 +28,9 @@ impl Nest {
     pub fn place(&mut self, span: Span) -> Row {
         for (i, open) in self.rows.iter_mut().enumerate() {
             close(open, span.start);
-            if open.len() < DEEPEST && open.last().is_none_or(|outer| span.end <= outer.end) {
+            if open.len() < DEEPEST
+                && open.last().is_none_or(|outer| outer.start <= span.start && span.end <= outer.end)
+            {
                 open.push(span);
                 return Row::Nested(i);
             }
