@@ -42,10 +42,14 @@ impl Contents {
         let mut out = String::from("<section>\n");
         html::push_html(&mut out, events.into_iter().flat_map(framed));
         out.push_str("</section>\n");
-        // The policy of the page allows no styles but its own; quotes of the text are escaped, so these are attributes.
-        ["left", "center", "right"]
-            .iter()
-            .fold(out, |out, side| out.replace(&format!("style=\"text-align: {side}\""), &format!("class=\"{side}\"")))
+        // The policy of the page allows no styles but its own. No text holds a tag, so these are attributes.
+        for (cell, side) in
+            ["th", "td"].into_iter().flat_map(|cell| ["left", "center", "right"].map(|side| (cell, side)))
+        {
+            let styled = format!("<{cell} style=\"text-align: {side}\"");
+            out = out.replace(&styled, &format!("<{cell} class=\"{side}\""));
+        }
+        out
     }
 
     fn name_headings(&mut self, events: &mut [Event<'_>]) {
@@ -99,7 +103,7 @@ mod tests {
         assert!(!page.contains("<script") && !page.contains("<b>"), "{page}");
         assert!(page.contains("<code>a|b</code>"), "{page}");
         let page = contents.section("| x |\n| -: |\n| style=\"text-align: right\" |\n");
-        assert!(page.contains("<td class=\"right\">style=&quot;text-align: right&quot;</td>"), "{page}");
+        assert!(page.contains("<td class=\"right\">style=\"text-align: right\"</td>"), "{page}");
         assert_eq!(contents.list(), "<ul><li class=\"h2\"><a href=\"#s1\">a b&lt;i&gt;</a></li></ul>");
     }
 
