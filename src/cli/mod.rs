@@ -20,6 +20,7 @@ mod diff;
 mod doctor;
 mod examine;
 mod explain;
+mod export;
 mod first_run;
 mod import;
 mod interface;
@@ -38,6 +39,7 @@ mod selftest;
 mod sql;
 mod top;
 mod view;
+mod whole_file;
 
 use std::io::{self, IsTerminal, Write};
 
@@ -114,6 +116,7 @@ enum Command {
     Diagnose(diagnose::Arguments),
     Diff(diff::Arguments),
     View(view::Arguments),
+    Export(export::Arguments),
     Run(run::Arguments),
     Top(top::Arguments),
     Numdiff(numdiff::Arguments),
@@ -140,6 +143,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Diagnose(arguments) => diagnose::run(global, arguments),
         Command::Diff(arguments) => diff::run(global, arguments),
         Command::View(arguments) => view::run(global, arguments),
+        Command::Export(arguments) => export::run(global, arguments),
         Command::Run(arguments) => run::run(global, arguments),
         Command::Top(arguments) => top::run(global, arguments),
         Command::Numdiff(arguments) => numdiff::run(global, arguments),

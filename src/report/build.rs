@@ -109,6 +109,7 @@ impl ClassPart {
             key: class.key.clone(),
             count: class.count,
             used: class.steady,
+            lengths: rank.steady_steps(class).map(|step| step.window.len()).collect(),
             median: class.p50,
             p95: (timed >= P95_STEPS).then_some(class.p95),
             p99: (timed >= P99_STEPS).then_some(class.p99),

@@ -11,6 +11,10 @@
 //! | [`diff`] | two captures beside each other |
 //! | [`markdown`] | the report for people |
 //! | [`json`] | the report for scripts, `strato.diagnosis/1` |
+//! | [`html`] | the report as one page with figures and a timeline |
+//! | [`svg`] | a timeline as a picture |
+//! | [`timeline`] | a stretch of time, lane by lane, for both |
+//! | [`perfetto`] | the capture as trace events for the Perfetto UI |
 //! | [`terminal`] | the markdown with colour |
 //! | [`phrase`] | messages of rules and verdicts with their values filled in |
 //! | [`kernel_name`] | short forms of kernel names |
@@ -21,6 +25,7 @@
 mod build;
 pub mod diff;
 pub mod grade;
+pub mod html;
 pub mod idle;
 pub mod job;
 pub mod json;
@@ -29,13 +34,16 @@ mod ledger_note;
 pub mod manifest;
 pub mod markdown;
 pub mod model;
+pub mod perfetto;
 pub mod phrase;
 pub mod plan;
 pub mod replayed;
 pub mod summaries;
+pub mod svg;
 pub mod table;
 pub mod terminal;
 pub mod text;
+pub mod timeline;
 pub mod units;
 pub mod work;
 

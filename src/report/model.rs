@@ -160,6 +160,8 @@ pub struct ClassPart {
     pub count: usize,
     /// Of those, steps that count.
     pub used: usize,
+    /// Windows of the steps that count, in order of time, ns.
+    pub lengths: Vec<Ns>,
     /// Median of the windows, ns.
     pub median: Ns,
     /// 95th percentile, ns; absent below [`P95_STEPS`] steps, where it is hardly more than the slowest one.

@@ -1,6 +1,8 @@
 //! What is seen, as files: the text of the screen, the rows of a table as CSV, the timeline as SVG. Files are written into the
 //! working directory and never over another one.
 
+pub mod picture;
+
 use std::{
     fs::OpenOptions,
     io::{self, Write},
@@ -36,22 +38,6 @@ pub fn csv(rows: impl Iterator<Item = Vec<String>>) -> String {
         false => cell.clone(),
     };
     rows.map(|row| row.iter().map(cell).collect::<Vec<_>>().join(",") + "\r\n").collect()
-}
-
-/// Text as it stands in XML.
-pub fn xml(text: &str) -> String {
-    let clean = text.chars().map(|c| if c.is_control() { ' ' } else { c });
-    let mut out = String::new();
-    for c in clean {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            c => out.push(c),
-        }
-    }
-    out
 }
 
 /// Writes a file into `directory` under a name that is free: `strato-NAME.EXTENSION`, or with a number.
@@ -92,6 +78,5 @@ mod tests {
     fn what_has_a_meaning_in_a_form_is_quoted_in_it() {
         let rows = [vec!["a,b".to_owned(), "say \"x\"".into()], vec!["1".into(), "2\n3".into()]];
         assert_eq!(csv(rows.into_iter()), "\"a,b\",\"say \"\"x\"\"\"\r\n1,\"2\n3\"\r\n");
-        assert_eq!(xml("a<b>&\"\u{1b}"), "a&lt;b&gt;&amp;&quot; ");
     }
 }

@@ -54,6 +54,11 @@ impl Opened {
         self.report.leading().map_or(0, |capture| capture.id.saturating_sub(1))
     }
 
+    /// What is said of them.
+    pub fn report(&self) -> &Report {
+        &self.report
+    }
+
     /// A capture by its position.
     pub fn look(&self, at: usize) -> Option<Look<'_>> {
         let (trace, analysis, _) = self.inputs.get(at)?;

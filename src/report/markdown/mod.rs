@@ -33,7 +33,7 @@ use crate::{
 pub fn render(report: &Report, lang: Lang) -> String {
     let mut out = String::new();
     if report.captures.len() > 1 {
-        out.push_str(&answer::overview(report, lang));
+        out.push_str(&overview(report, lang));
     }
     for capture in &report.captures {
         let mut page = Page { lang, capture, out };
@@ -43,6 +43,11 @@ pub fn render(report: &Report, lang: Lang) -> String {
     out.truncate(out.trim_end().len());
     out.push('\n');
     out
+}
+
+/// Writes the table of a report on several captures: one row each.
+pub fn overview(report: &Report, lang: Lang) -> String {
+    answer::overview(report, lang)
 }
 
 /// A part of the report on one capture.

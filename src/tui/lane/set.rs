@@ -65,6 +65,33 @@ impl Lane {
         }
     }
 
+    /// Name of what a slot shows; text of the capture.
+    pub fn name_of(&self, slot: usize, trace: &Trace, analysis: &Analysis) -> String {
+        let Some(row) = self.slices().and_then(|index| index.row(slot)).map(|row| row as usize) else {
+            return String::new();
+        };
+        let op = |rank: usize| Some(trace.strings.get(analysis.ranks.get(rank)?.timeline.ops.get(row)?.name));
+        let found = match self.of {
+            Of::Track(track, _) => {
+                trace.lanes.get(track.0 as usize).and_then(|lane| lane.name.get(row)).map(|id| trace.strings.get(*id))
+            }
+            Of::Steps(rank) => {
+                let step = analysis.ranks.get(rank).and_then(|rank| rank.steps.get(row));
+                return step.map_or(String::new(), |step| format!("{}", step.index));
+            }
+            Of::Idle(rank) => {
+                let span = self.slices().and_then(|index| index.span(slot));
+                let gap = analysis.ranks.get(rank).and_then(|rank| rank.gaps.get(row));
+                let part =
+                    gap.zip(span).and_then(|(gap, span)| gap.parts.iter().find(|(_, part)| part.start == span.start));
+                return part.map_or(String::new(), |(bucket, _)| bucket.name(&analysis.host_labels));
+            }
+            Of::Collectives(rank) | Of::Copies(rank) => op(rank),
+            Of::Counter(_) => None,
+        };
+        found.unwrap_or("").to_owned()
+    }
+
     /// Nesting depth.
     pub fn depth(&self) -> u16 {
         match self.of {

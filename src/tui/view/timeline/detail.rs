@@ -26,30 +26,7 @@ fn fact(line: &mut Line, lang: Lang, label: Text, value: String) {
 
 /// Name of what a slot of a lane shows; text of the capture.
 pub fn name(scene: &Scene<'_>, lane: &Lane, slot: usize) -> String {
-    let (trace, analysis) = (scene.look.trace, scene.look.analysis);
-    let Some(row) = lane.slices().and_then(|index| index.row(slot)).map(|row| row as usize) else {
-        return String::new();
-    };
-    let op = |rank: usize| Some(trace.strings.get(analysis.ranks.get(rank)?.timeline.ops.get(row)?.name));
-    let found = match lane.of {
-        Of::Track(track, _) => {
-            trace.lanes.get(track.0 as usize).and_then(|lane| lane.name.get(row)).map(|name| trace.strings.get(*name))
-        }
-        Of::Steps(rank) => {
-            let step = analysis.ranks.get(rank).and_then(|rank| rank.steps.get(row));
-            return step.map_or(String::new(), |step| format!("{}", step.index));
-        }
-        Of::Idle(rank) => {
-            let span = lane.slices().and_then(|index| index.span(slot));
-            let gap = analysis.ranks.get(rank).and_then(|rank| rank.gaps.get(row));
-            let part =
-                gap.zip(span).and_then(|(gap, span)| gap.parts.iter().find(|(_, part)| part.start == span.start));
-            return part.map_or(String::new(), |(bucket, _)| bucket.name(&analysis.host_labels));
-        }
-        Of::Collectives(rank) | Of::Copies(rank) => op(rank),
-        Of::Counter(_) => None,
-    };
-    found.unwrap_or("").to_owned()
+    lane.name_of(slot, scene.look.trace, scene.look.analysis)
 }
 
 /// The slice of the trace that a slot stands for.

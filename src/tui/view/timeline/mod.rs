@@ -15,8 +15,10 @@ use rustc_hash::FxHashSet;
 use super::{Effect, Place, Point, Scene, View, page::clean};
 use crate::{
     i18n::Text,
+    report::svg,
     tui::{
         action::{Action, Scope},
+        export::picture,
         lane::{Lane, LaneIndex, Of},
         widget::prose,
     },
@@ -339,6 +341,13 @@ impl View for Timeline {
     fn draw(&mut self, scene: &Scene<'_>, area: Rect, buf: &mut Buffer) {
         self.window(scene);
         self.paint(scene, area, buf);
+    }
+
+    fn export(&self, scene: &Scene<'_>) -> Vec<(&'static str, String)> {
+        let Some(window) = self.window.filter(|_| !self.drawn.is_empty()) else { return Vec::new() };
+        let lanes: Vec<usize> = self.drawn.iter().filter_map(Row::lane).collect();
+        let drawn = picture::of_lanes(&scene.look, &lanes, window.span, scene.lang);
+        vec![("svg", svg::render(&drawn, scene.lang))]
     }
 
     fn show(&mut self, place: Place, scene: &Scene<'_>) {

@@ -1,0 +1,84 @@
+//! A file that appears whole or not at all: written under a temporary name in the same directory, then renamed.
+
+use std::{
+    fs::{self, File},
+    io::{self, BufWriter, Write},
+    path::Path,
+};
+
+use super::exit::Usage;
+
+/// Bytes that are gathered before they are written.
+const BUFFER: usize = 1 << 20;
+
+/// Writes `target`. A pipe or a device has nothing that could be renamed, and is written to as it is.
+///
+/// # Errors
+/// When it cannot be written, with the reason; then there is no file of that name, or still the one before.
+pub fn write<T>(target: &Path, content: impl FnOnce(&mut dyn Write) -> io::Result<T>) -> Result<T, Usage> {
+    let written = match fs::metadata(target) {
+        Ok(found) if !found.is_file() => into(File::options().write(true).open(target), content).map(|(_, told)| told),
+        _ => replace(target, content),
+    };
+    written.map_err(|error| Usage(format!("cannot write '{}': {error}; {}", target.display(), next(&error))))
+}
+
+fn replace<T>(target: &Path, content: impl FnOnce(&mut dyn Write) -> io::Result<T>) -> io::Result<T> {
+    let directory = target.parent().filter(|path| *path != Path::new("")).unwrap_or(Path::new("."));
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    // Made by ourselves so that it has the permissions of any new file; `tempfile` would make it private.
+    let file = tempfile::Builder::new()
+        .prefix(&format!("{name}."))
+        .suffix(".tmp")
+        .make_in(directory, |path| File::options().write(true).create_new(true).open(path))?;
+    let (file, path) = file.into_parts();
+    let (file, told) = into(Ok(file), content)?;
+    // Some file systems notice only now that they are full.
+    file.sync_all()?;
+    path.persist(target).map_err(|refused| refused.error)?;
+    Ok(told)
+}
+
+fn into<T>(file: io::Result<File>, content: impl FnOnce(&mut dyn Write) -> io::Result<T>) -> io::Result<(File, T)> {
+    let mut out = BufWriter::with_capacity(BUFFER, file?);
+    let told = content(&mut out)?;
+    Ok((out.into_inner().map_err(io::IntoInnerError::into_error)?, told))
+}
+
+fn next(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free some space, or name a file on another disk",
+        io::ErrorKind::BrokenPipe => "its reader went away before the end",
+        _ => "name a file in a writable directory",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn what_fails_half_way_leaves_nothing_and_loses_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let target = directory.path().join("a.json");
+        let fails = |out: &mut dyn Write| -> io::Result<()> {
+            out.write_all(b"half")?;
+            Err(io::ErrorKind::StorageFull.into())
+        };
+        let told = write(&target, fails).unwrap_err().0;
+        assert!(told.contains("a.json") && told.contains("free some space"), "{told}");
+        assert_eq!(directory.path().read_dir().unwrap().count(), 0);
+        assert_eq!(write(&target, |out| out.write_all(b"first").map(|()| 7)).unwrap(), 7);
+        assert!(write(&target, fails).is_err());
+        assert_eq!(fs::read(&target).unwrap(), b"first");
+        assert_eq!(directory.path().read_dir().unwrap().count(), 1);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_full_device_is_told() {
+        let told = write(Path::new("/dev/full"), |out| out.write_all(b"x")).unwrap_err().0;
+        assert!(told.contains("/dev/full") && told.contains("free some space"), "{told}");
+    }
+}
