@@ -9,7 +9,7 @@ use clap::{Subcommand, ValueEnum};
 
 use super::{
     Global,
-    examine::Narrowed,
+    examine::{self, Narrowed},
     exit::{Exit, Usage},
     output::Kind,
     progress::Bar,
@@ -142,7 +142,10 @@ fn check(global: &Global, arguments: &Check) -> anyhow::Result<Exit> {
         .into());
     }
     let packs = arguments.source.packs()?;
-    let traces = source::open_with(&arguments.paths, &arguments.source, &packs, &Bar::new())?;
+    let mut traces = source::open_with(&arguments.paths, &arguments.source, &packs, &Bar::new())?;
+    for trace in &mut traces {
+        examine::shown(trace, &packs);
+    }
     let unmet = plan::check(&asked, &traces);
     let mut out = io::stdout().lock();
     for lack in &unmet {

@@ -3,7 +3,7 @@
 use engine::{
     Target,
     record::{Kind, Log},
-    run::{Engine, Mode},
+    run::{Engine, Mode, RunOptions},
 };
 use model::{Provenance, Reading, TraceSink};
 
@@ -36,15 +36,18 @@ pub(super) fn manifest(engine: &Engine, log: &Log, facts: Facts<'_>, sink: &mut 
         Target::OpenCl(_) => format!("{built_for}, {level:?}"),
     };
     let ranks = engine.shard().of;
-    if ranks > 1 {
-        let library = format!("stratoscope shared memory between {}", facts.ranks);
-        sink.manifest("software.comm_library", &library, Provenance::Observed);
-    }
+    let library =
+        if ranks > 1 { format!("stratoscope shared memory between {}", facts.ranks) } else { "none".to_owned() };
     for (key, value) in [
         ("model.name", facts.model.to_owned()),
         ("model.revision", weights.to_owned()),
         ("model.config_hash", format!("{:016x}", config.fingerprint())),
         ("model.layers", config.layers.to_string()),
+        ("model.hidden", config.hidden.to_string()),
+        ("model.heads", format!("{} of {}, {} of keys", config.heads, config.head_dim, config.kv_heads)),
+        // Tokens are given and told as numbers.
+        ("model.tokenizer_hash", "none".to_owned()),
+        ("model.conversion", if facts.synthetic { "none" } else { "read as published" }.to_owned()),
         ("precision.weights", options.dtype.name().to_owned()),
         ("precision.activations", "f32".to_owned()),
         ("precision.kv", "f32".to_owned()),
@@ -61,7 +64,9 @@ pub(super) fn manifest(engine: &Engine, log: &Log, facts: Facts<'_>, sink: &mut 
         ("workload.routing", "model".to_owned()),
         ("workload.speculative", "none".to_owned()),
         ("software.python", "none".to_owned()),
+        ("software.comm_library", library),
         ("workload.sampling", "greedy".to_owned()),
+        ("workload.dataset", prompts(options)),
         ("service.scenario", if options.batch == 1 { "single stream" } else { "fixed batch" }.to_owned()),
         ("parallel.tp", ranks.to_string()),
         ("parallel.world_size", ranks.to_string()),
@@ -81,12 +86,24 @@ pub(super) fn manifest(engine: &Engine, log: &Log, facts: Facts<'_>, sink: &mut 
         ("service.slo", "none".to_owned()),
         ("quality.generated_tokens", (options.batch * (decoded + 1)).to_string()),
         ("caps.batch", options.batch.to_string()),
+        ("caps.max_num_seqs", options.batch.to_string()),
+        ("caps.max_tokens", (options.batch * options.prompt).to_string()),
+        ("caps.chunked_prefill", "no".to_owned()),
+        ("caps.graph_sizes", if options.mode == Mode::Graph { options.batch.to_string() } else { "none".to_owned() }),
         ("measurement.traced", "by the engine itself".to_owned()),
         ("measurement.timer", timer),
+        ("measurement.window", "every decode step".to_owned()),
+        ("software.profiler", concat!("stratoscope ", env!("CARGO_PKG_VERSION"), ", record of the engine").to_owned()),
+        ("software.framework", "none".to_owned()),
+        ("software.patches", "none".to_owned()),
+        // The engine asks the environment for nothing.
+        ("software.env", "none".to_owned()),
         ("software.engine", concat!("stratoscope ", env!("CARGO_PKG_VERSION")).to_owned()),
         ("software.graph_mode", graph.to_owned()),
         ("hardware.vendor", options.target.name().to_owned()),
         ("hardware.count", "1".to_owned()),
+        // Whatever is asked of the engine its help describes, and it knows nothing that would suit one machine alone.
+        ("tuning.class", "base".to_owned()),
         ("tuning.knobs", knobs.to_lowercase()),
     ]
     .into_iter()
@@ -105,4 +122,16 @@ pub(super) fn manifest(engine: &Engine, log: &Log, facts: Facts<'_>, sink: &mut 
     let memory = device.memory_bytes.or(facts.host.memory_bytes.value().copied());
     read("hardware.memory_bytes", memory.map(|bytes| bytes.to_string()));
     read("software.driver", device.driver.clone().or_else(|| text(&facts.host.system)));
+}
+
+/// What sequences are fed, without the seed, which has a field of its own: given prompts by a number that equal ones share.
+fn prompts(options: &RunOptions) -> String {
+    if options.ids.is_empty() {
+        return "prompts made from the seed".to_owned();
+    }
+    // FNV-1a of the prompts' lengths and ids.
+    let numbers =
+        options.ids.iter().flat_map(|ids| std::iter::once(ids.len() as u64).chain(ids.iter().map(|id| (*id).into())));
+    let hash = numbers.fold(0xcbf2_9ce4_8422_2325, |hash: u64, n| (hash ^ n).wrapping_mul(0x0100_0000_01b3));
+    format!("given prompts, {hash:016x}")
 }

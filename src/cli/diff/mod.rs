@@ -216,7 +216,9 @@ fn read(
     probe.map_or(Ok(()), |file| probed::attach(file, &mut traces, &bar))?;
     traces.iter_mut().try_for_each(|trace| declared.apply(side, trace))?;
     once(&mut traces);
-    let captures = arguments.narrowed.analyze(traces, packs, |_| ())?;
+    let mut captures = arguments.narrowed.analyze(traces, packs, |_| ())?;
+    // What a capture shows of its run is known only now, and nothing may be declared against that either.
+    captures.iter_mut().try_for_each(|(trace, _)| declared.apply(side, trace))?;
     let step = |(_, analysis): &(Trace, Analysis)| {
         let main = analysis.ranks.iter().find_map(|rank| rank.main_class().filter(|class| class.steady > 0));
         main.map(|class| class.p50)

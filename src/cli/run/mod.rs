@@ -144,9 +144,8 @@ impl Finish {
         if let Some(deviation) = &self.deviation {
             done.trace.manifest.set("precision.deviation", deviation, Provenance::Observed);
         }
-        if let Some(launches) = self.launches {
-            done.trace.manifest.set("measurement.repeats", launches.to_string(), Provenance::Observed);
-        }
+        let launches = self.launches.unwrap_or(1);
+        done.trace.manifest.set("measurement.repeats", launches.to_string(), Provenance::Observed);
         if let Some(output) = &self.output {
             store::save(output, std::slice::from_ref(&done.trace))?;
         }

@@ -124,6 +124,11 @@ fn rank(
     let title = format!("{} on {on}", what.model);
     let mut builder = TraceBuilder::new(title, "strato");
     builder.manifest("workload.seed", &what.seed.to_string(), Provenance::Observed);
+    if preset(&what.model).is_some() {
+        // Weights that are made follow from what they are made from.
+        let made = format!("synthetic-{:016x}-{}", engine.config().fingerprint(), what.seed);
+        builder.manifest("model.weight_hash", &made, Provenance::Observed);
+    }
     if preset(&what.model).is_some() && what.seed > 0 {
         builder.manifest("model.revision", &format!("synthetic, seed {}", what.seed), Provenance::Observed);
     }

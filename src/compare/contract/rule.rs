@@ -79,8 +79,19 @@ pub fn status(field: &Field, a: Option<&str>, b: Option<&str>) -> Status {
 
 /// A field that says so much that these leave no choice where it is equal.
 const PROOFS: &[(&str, &[&str])] = &[
-    ("model.weight_hash", &["model.name", "model.revision", "model.config_hash", "model.layers", "model.conversion"]),
-    ("model.config_hash", &["model.name", "model.layers"]),
+    (
+        "model.weight_hash",
+        &[
+            "model.name",
+            "model.revision",
+            "model.config_hash",
+            "model.layers",
+            "model.hidden",
+            "model.heads",
+            "model.conversion",
+        ],
+    ),
+    ("model.config_hash", &["model.name", "model.layers", "model.hidden", "model.heads"]),
 ];
 
 /// The field whose equal values prove this one, which is unknown on a side.

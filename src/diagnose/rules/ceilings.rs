@@ -3,7 +3,7 @@
 
 use model::{Ns, ProbeRun, Setting, Statistic};
 
-use super::op_shapes::Product;
+use crate::analysis::op_shapes::Product;
 use crate::{
     analysis::Rank,
     diagnose::{Evidence, rule::Context},
