@@ -11,7 +11,7 @@ use model::{
 use super::{
     chosen::{self, Captured, Chosen},
     contract::{
-        digest,
+        MAIN, claim, digest,
         rule::{Status, status},
     },
     statistics::launches_for,
@@ -35,7 +35,7 @@ pub struct Sought {
 pub struct Term {
     /// The field.
     pub field: &'static Field,
-    /// Its value, of A where the two differ so far; `None` where nobody said it yet.
+    /// Its value, of A where the two differ so far; `None` where nobody said it yet though a comparison of steps needs it.
     pub value: Option<String>,
     /// Whether both sides had it in the captures that the plan was made from.
     pub met: bool,
@@ -87,10 +87,15 @@ impl Plan {
             devices: [a, b].map(|(trace, _)| device(trace).unwrap_or_else(|| trace.source.clone())),
             sought,
             launches: launches_for(sought.effect, sought.noise),
-            terms: hard.map(term).collect(),
+            terms: hard.map(term).filter(|term| term.value.is_some() || is_needed(term.field)).collect(),
             asks: asks(&sides),
         })
     }
+}
+
+/// Whether steps cannot be compared while a field is unknown.
+fn is_needed(field: &Field) -> bool {
+    claim::refused_unknown(field).contains(&MAIN)
 }
 
 /// The probe whose ceiling bounds a bucket.

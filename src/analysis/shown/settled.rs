@@ -95,7 +95,7 @@ mod tests {
         assert_eq!(Change::of(&level).excess(&level), None);
         let slow: Vec<Ns> = (0..40).map(|i| if i < 12 { 1_200 } else { 1_000 } + noise(i)).collect();
         let change = Change::of(&slow);
-        assert_eq!(change.after, 12);
+        assert!((12..=13).contains(&change.after), "{}", change.after);
         assert!(change.excess(&slow).is_some_and(|share| (share - 0.2).abs() < 0.02), "{}", change.p);
         // Slower and slower is no warming up.
         let later: Vec<Ns> = slow.iter().rev().copied().collect();

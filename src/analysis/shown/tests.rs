@@ -45,7 +45,7 @@ fn shown(change: impl Fn(&mut Run, usize)) -> Shown {
         change(&mut run, step);
         run.op("aten::linear", "nvjet_tst_64x8", "[[4, 1024], [32000, 1024]]", BF16);
         let end = run.at;
-        run.script.range("execute_context_0(0)_generation_4(4)", (start, end));
+        run.script.host(model::Category::UserRange, "execute_context_0(0)_generation_4(4)", (start, end));
         run.at += 20;
     }
     let (trace, analysis) = run.script.analyze();
