@@ -21,17 +21,21 @@ fn text(directory: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
     (out.status.code(), text(out.stdout), text(out.stderr))
 }
 
-/// Why the claim of steps is refused, by code and field.
+/// The fields for which the claim of steps is refused.
 fn refusals(directory: &Path, a: &str, b: &str) -> BTreeSet<String> {
     let (_, out, said) = text(directory, &["diff", a, b, "--format", "json"]);
     let report: serde_json::Value = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{said}"));
-    let reasons = report["contract"]["reasons"].as_array().unwrap();
-    let refuses = |reason: &&serde_json::Value| {
-        reason["force"] == "refuses" && reason["claims"].as_array().unwrap().iter().any(|claim| claim == "step")
+    let list = |key: &str| report["contract"][key].as_array().unwrap().clone();
+    let refuses = |code: &serde_json::Value| {
+        let own = |reason: &serde_json::Value| reason["code"] == *code && reason["force"] == "refuses";
+        list("reasons").iter().any(|r| own(r) && r["claims"].as_array().unwrap().iter().any(|claim| claim == "step"))
     };
-    let of = |reason: &serde_json::Value| reason["field"].as_str().unwrap_or("none").to_owned();
+    let open = |control: &&serde_json::Value| control["status"] == "different" || control["status"] == "unknown";
+    let controls = list("controls");
+    let fields = controls.iter().filter(open).filter(|control| refuses(&control["code"]));
+    let fields = fields.map(|control| control["field"].as_str().unwrap().to_owned());
     // How steady the machine is on which tests run is not what is asked here.
-    reasons.iter().filter(refuses).map(of).filter(|field| field != "warmup.change_point").collect()
+    fields.filter(|field| field != "warmup.change_point").collect()
 }
 
 #[test]
@@ -59,6 +63,23 @@ fn runs_of_one_model_are_comparable_without_a_declaration_and_others_are_refused
             "{more:?}: {found:?}"
         );
     }
+}
+
+#[test]
+fn launches_keep_their_noise_and_one_of_them_is_judged_by_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    run(directory, &["-o", "a.strato", "--repeats", "3"]);
+    run(directory, &["-o", "b.strato", "--repeats", "3", "--level", "fused"]);
+    let arguments = ["diff", "a.1.strato", "b.2.strato", "--format", "json"];
+    let (_, out, said) = text(directory, &arguments);
+    let report: serde_json::Value = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{said}"));
+    // Where the machine was not steady the pair is refused, and says nothing of noise.
+    let Some(statistics) = report["statistics"].as_object() else { return };
+    assert_eq!(statistics["repeated"]["earlier_noise"][0]["launches"], 3, "{statistics:?}");
+    assert_ne!(statistics["outcome"], "unknown");
+    let codes = report["contract"]["reasons"].as_array().unwrap().iter().map(|reason| reason["code"].clone());
+    assert!(!codes.collect::<Vec<_>>().contains(&"NOISE".into()));
 }
 
 #[test]

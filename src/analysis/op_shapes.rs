@@ -7,6 +7,9 @@ use super::{CopyDir, DeviceOp, OpKind, Rank, dtype, graph_capture};
 /// Slices that are looked at backwards from a launch call to the operator around it; Python frames lie between them.
 const NEAR: usize = 256;
 
+/// Most rows of a product that memory bounds on every device: the ridges of today's lie above a hundred rows.
+pub const MEMORY_BOUND_ROWS: u32 = 16;
+
 /// One input of an operator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tensor {

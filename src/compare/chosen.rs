@@ -3,7 +3,7 @@
 use model::Trace;
 
 use crate::{
-    analysis::{Analysis, Class, GraphMode, Rank, Step},
+    analysis::{Analysis, Class, GraphMode, Rank, Step, op_shapes::MEMORY_BOUND_ROWS},
     platform::Stage,
 };
 
@@ -22,7 +22,33 @@ pub struct Chosen<'a> {
     pub class: &'a Class,
 }
 
+/// What the work of steps is bound by, as far as that is the same on every device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// They read weights and caches once, for few rows: memory.
+    Streaming,
+    /// They read prompts: arithmetic, in their products.
+    Dense,
+    /// They decode so many rows that memory bounds them on one device and arithmetic on another, or nobody knows how many.
+    Between,
+}
+
+/// The device of a capture, by its manifest or its records.
+pub fn device(trace: &Trace) -> Option<String> {
+    let named = || trace.devices.iter().find_map(|device| device.name).map(|name| trace.strings.get(name).to_owned());
+    trace.manifest.value("hardware.device").map(str::to_owned).or_else(named)
+}
+
 impl<'a> Chosen<'a> {
+    /// What the work of the steps is bound by.
+    pub fn work(&self) -> Work {
+        match self.class.stage {
+            Stage::Prefill => Work::Dense,
+            Stage::Decode if self.class.batch.is_some_and(|rows| rows <= MEMORY_BOUND_ROWS) => Work::Streaming,
+            _ => Work::Between,
+        }
+    }
+
     /// The steps that count.
     pub fn steps(&self) -> impl Iterator<Item = &'a Step> + use<'a> {
         self.rank.steady_steps(self.class)

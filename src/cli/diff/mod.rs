@@ -25,8 +25,9 @@ use crate::{
     analysis::Analysis,
     compare::{
         Difference, Statistics,
-        chosen::Captured,
+        chosen::{self, Captured},
         contract::{self, Facts, Subject, claim},
+        statistics::Floor,
     },
     diagnose,
     platform::Packs,
@@ -133,7 +134,8 @@ impl Runs {
     fn facts(&self, trace: &Trace, analysis: &Analysis) -> Facts {
         // A launch without steps of the kind that is compared is none for this comparison, whatever a manifest says of others.
         let runs = self.captures.iter().filter(|(_, other)| main_class(other) == main_class(analysis)).count() as u64;
-        Facts { runs: Some(runs), noise: runs > 1, ..Facts::of(trace, analysis) }
+        let noise = runs > 1 || trace.manifest.value(Floor::FACT).is_some_and(|text| Floor::read(text).is_some());
+        Facts { runs: Some(runs), noise, ..Facts::of(trace, analysis) }
     }
 
     /// All of them, each another launch.
@@ -242,10 +244,9 @@ fn once(traces: &mut Vec<Trace>) {
 }
 
 fn head(trace: &Trace) -> Head {
-    let named = trace.devices.iter().find_map(|device| device.name).map(|name| trace.strings.get(name).to_owned());
     Head {
         name: trace.source.rsplit(['/', '\\']).next().unwrap_or_default().to_owned(),
-        device: trace.manifest.value("hardware.device").map(str::to_owned).or(named),
+        device: chosen::device(trace),
         simulated: trace.simulated,
     }
 }

@@ -233,9 +233,13 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
         let output =
             output.ok_or_else(|| Usage("--repeats needs -o FILE, for the capture of each launch".to_owned()))?;
         let captures = repeats::launch(&output, repeats.into())?;
+        let noise = repeats::keep_noise(&captures)?;
         if !quiet && !json {
             let files: Vec<String> = captures.iter().map(|file| file.display().to_string()).collect();
             writeln!(io::stdout(), "launches {}", terminal_text::plain(&files.join(",")))?;
+            if let Some(noise) = noise {
+                writeln!(io::stdout(), "noise    {} (standard deviation of the median steps)", noise.text())?;
+            }
             if let Some(plan) = &plan {
                 writeln!(io::stdout(), "{}", planned::next_step(plan, &captures))?;
             }

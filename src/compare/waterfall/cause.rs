@@ -77,6 +77,9 @@ const SOFTWARE: [&str; 5] =
 /// Share of the measured gaps that are nothing in a source that counts them into the durations (CP-05 asks for the same).
 const FOLDED: f64 = 0.9;
 
+/// Largest part that a factor may have, ns: a hundred days, of which hundreds add up in an `i64`.
+const FARTHEST: f64 = 8.64e15;
+
 impl Setup {
     /// That of two sides.
     pub fn of(sides: &[Chosen<'_>; 2]) -> Self {
@@ -160,6 +163,10 @@ pub fn split(setup: &Setup, bucket: Bucket, waited: bool, a: Mean, b: Mean) -> V
     if let Some([of_a, of_b]) = bound.filter(|_| !setup.same_platform) {
         parts.push((Cause::Environment, mean * (of_b - of_a)));
     }
+    // A factor that nobody can have measured explains nothing.
+    if parts.iter().any(|(_, ns)| !ns.is_finite() || ns.abs() > FARTHEST) {
+        return vec![(Cause::Unexplained, delta)];
+    }
     let mut out: Vec<(Cause, Ns)> = parts.into_iter().map(|(cause, ns)| (cause, ns.round() as Ns)).collect();
     let rest = delta - out.iter().map(|(_, ns)| ns).sum::<Ns>();
     out.push((setup.residual(bound.is_some()), rest));
@@ -240,6 +247,16 @@ mod tests {
         let turn = |cost: Option<[f64; 2]>| cost.map(|[a, b]| [b, a]);
         let c = setup.ceilings;
         Setup { ceilings: Ceilings { memory: turn(c.memory), launch: turn(c.launch), ..c }, ..setup }
+    }
+
+    #[test]
+    fn ceilings_that_cannot_be_explain_nothing_and_overflow_nothing() {
+        let act = Bucket::Compute(CanonicalOp::Act);
+        for memory in [[f64::MIN_POSITIVE, f64::MAX], [1.0, f64::INFINITY], [0.0, 1.0]] {
+            let (a, b) = (mean(1 << 55, 1.0), mean(1 << 56, 1e300));
+            let parts = split(&probed(memory), act, false, a, b);
+            assert_eq!(parts, [(Cause::Unexplained, b.ns - a.ns)], "{memory:?}");
+        }
     }
 
     proptest! {
