@@ -183,7 +183,7 @@ mod tests {
             (&of("model.layers")["seen_by"], &of("model.layers")["provenance"]),
             (&json!("repeats"), &json!("observed"))
         );
-        assert_eq!(of("caps.batch")["why_unknown"], "the steps show several: 8\\|, 16");
+        assert_eq!(of("caps.batch")["why_unknown"], "the steps show several: 8|, 16");
         assert!(markdown(&captures, Lang::En).contains("observed: repeats of the kernels"));
         assert!(markdown(&captures, Lang::Zh).contains("观测：内核的重复结构"));
     }

@@ -100,6 +100,12 @@ pub fn proof(field: &Field, a: &Manifest, b: &Manifest) -> Option<&'static str> 
     PROOFS.iter().find(|(by, proved)| proved.contains(&field.key) && equal(by)).map(|(by, _)| *by)
 }
 
+/// The fields that a field proves.
+#[cfg(test)]
+pub fn proved_by(key: &str) -> &'static [&'static str] {
+    PROOFS.iter().find(|(by, _)| *by == key).map_or(&[], |(_, proved)| proved)
+}
+
 /// Whether a value of `measurement.traced` says that a profiler ran.
 fn traced(value: &str) -> bool {
     !matches!(value.to_ascii_lowercase().as_str(), "" | "no" | "none" | "untraced" | "false" | "0")
