@@ -118,7 +118,7 @@ fn a_hard_field_that_differs_is_refused_and_a_soft_one_is_a_caveat() {
 #[test]
 fn an_unknown_hard_field_refuses_the_claims_that_rest_on_it() {
     // These follow from others that are known.
-    let proved = rule::proved_by("model.weight_hash");
+    let proved = super::rule::proved_by("model.weight_hash");
     for field in FIELDS.iter().filter(|field| !proved.contains(&field.key)) {
         let contract = of(&whole(), &without(field.key));
         assert_eq!(contract.control(field.key).unwrap().status, Status::Unknown, "{}", field.key);
