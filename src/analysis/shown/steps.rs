@@ -31,23 +31,18 @@ fn metric(view: &View<'_>) -> Result<String, Why> {
     }
 }
 
-/// The words are those of the engine that comes with the program.
 fn graph_mode(view: &View<'_>) -> Result<&'static str, Why> {
-    let launches = view.analysis.evidence.has(EvidenceClass::Correlation)
-        || view.ops().any(|op| op.in_graph || op.kind == OpKind::Opaque);
-    match view.class.graph {
-        _ if !launches => Err(Why::NoCalls),
-        GraphMode::Eager if view.ops().any(|op| op.in_graph) => {
-            Err(Why::Several(vec!["eager".to_owned(), "graphs".to_owned()]))
-        }
-        GraphMode::Eager => Ok("eager"),
-        GraphMode::Piecewise => Ok("piecewise graphs"),
-        GraphMode::Full => Ok("full graph"),
-        GraphMode::Unknown => Err(Why::NoCalls),
+    let in_graphs = || view.ops().any(|op| op.in_graph || op.kind == OpKind::Opaque);
+    if !view.analysis.evidence.has(EvidenceClass::Correlation) && !in_graphs() {
+        return Err(Why::NoCalls);
     }
+    if view.class.graph == GraphMode::Eager && in_graphs() {
+        return Err(Why::Several(vec!["eager".to_owned(), "graphs".to_owned()]));
+    }
+    view.class.graph.stated().ok_or(Why::NoCalls)
 }
 
-/// Whether nothing was compiled or captured any more in any step that counts.
+/// Whether nothing was compiled or captured any more when the steps that count began.
 fn compiled(view: &View<'_>) -> Result<&'static str, Why> {
     let timeline = &view.rank.timeline;
     if view.rank.anchor.kind == AnchorKind::WholeCapture {
@@ -59,5 +54,7 @@ fn compiled(view: &View<'_>) -> Result<&'static str, Why> {
     let compiles = |step: &super::Step| {
         timeline.calls_between(step.window.start, step.window.end).iter().any(|call| call.kind.is_compile())
     };
-    Ok(if view.rank.steady_steps(view.class).any(compiles) { "no" } else { "yes" })
+    // What is compiled once the run is under way is a finding and no warm-up.
+    let first = view.rank.steady_steps(view.class).next();
+    Ok(if first.is_some_and(compiles) { "no" } else { "yes" })
 }

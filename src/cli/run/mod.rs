@@ -216,12 +216,12 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
             if repeats > 1 {
                 return Err(Usage("--plan says how often to launch; leave --repeats out".to_owned()).into());
             }
-            repeats = planned.launches();
+            repeats = planned.launches;
         }
-        probe |= !planned.probes().is_empty();
+        probe |= !planned.asked.probes.is_empty();
         numerics |= planned.asks_numerics();
         output = output.or_else(|| Some(planned.output(file)));
-        further = planned.probes().to_vec();
+        further = planned.asked.probes;
         what = planned.what;
     }
     for file in output.iter().chain(&what.logits) {

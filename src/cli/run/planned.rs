@@ -25,6 +25,8 @@ pub(super) struct Planned {
     pub what: What,
     /// The plan.
     pub asked: Asked,
+    /// Launches.
+    pub launches: u16,
     /// The device of this machine that the plan names.
     device: String,
 }
@@ -44,6 +46,10 @@ impl Planned {
             ))
             .into());
         }
+        let launches = u16::try_from(asked.launches)
+            .ok()
+            .filter(|launches| *launches > 0)
+            .ok_or_else(|| Usage(format!("'{name}' asks for {} launches; write 1 to {}", asked.launches, u16::MAX)))?;
         for (key, value) in &asked.controls {
             what.control(key, value).map_err(|why| Usage(format!("'{name}' asks for {key} = '{value}': {why}")))?;
         }
@@ -77,17 +83,7 @@ impl Planned {
                 .into());
             }
         }
-        Ok(Self { what, asked, device })
-    }
-
-    /// Launches, at least one.
-    pub fn launches(&self) -> u16 {
-        u16::try_from(self.asked.launches).unwrap_or(u16::MAX).max(1)
-    }
-
-    /// Whether the plan asks for probes, and for which.
-    pub fn probes(&self) -> &[String] {
-        &self.asked.probes
+        Ok(Self { what, asked, launches, device })
     }
 
     /// Whether the plan says how far the numbers may be from their reference.
