@@ -35,6 +35,8 @@ struct Term {
     bucket: String,
     layer: Layer,
     cause: Cause,
+    /// Whether it is a wait for another rank, whatever that one did meanwhile.
+    waited: bool,
     is_own: bool,
 }
 
@@ -48,7 +50,7 @@ fn add(terms: &mut Terms, pair: &Pair, packs: &Packs, [a, b]: [&Trace; 2]) -> Op
         let slot = &difference.alignment.slots[row.slot as usize];
         for (cause, ns) in &row.causes {
             let (bucket, is_own) = (row.bucket.clone(), (pair.is_own)(row, slot));
-            let term = Term { slot: slot.key(), bucket, layer: row.layer, cause: *cause, is_own };
+            let term = Term { slot: slot.key(), bucket, layer: row.layer, cause: *cause, waited: row.waited, is_own };
             *terms.entry(term).or_default() += *ns as f64;
         }
     }
@@ -87,8 +89,10 @@ fn main() {
             steps = [0, 1].map(|n| steps[n] + both[n]);
         }
         let of = |own: &dyn Fn(&Term) -> bool| share(&terms, own);
-        let (layer, cause) =
-            (|term: &Term| pair.layers.contains(&term.layer), |term: &Term| pair.causes.contains(&term.cause));
+        // Waits for other ranks are communication, whatever these did meanwhile.
+        let of_layer = |term: &Term| if term.waited { Layer::Communication } else { term.layer };
+        let layer = |term: &Term| pair.layers.contains(&of_layer(term)) || pair.layers.contains(&term.layer);
+        let cause = |term: &Term| pair.causes.contains(&term.cause);
         let all = of(&|term| term.is_own && layer(term) && cause(term));
         let [a, b] = steps.map(|ns| ns as f64 / repeats as f64 / 1e3);
         println!(

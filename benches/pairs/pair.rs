@@ -34,9 +34,9 @@ pub struct Pair {
 /// What was injected nobody stated: it is another path, or nothing that was measured covers it.
 const INJECTED: &[Cause] = &[Mechanism, Unexplained];
 
-/// What a difference lies in that another number or size of the layers' own work makes.
-fn is_of_layers(_: &Row, slot: &Slot) -> bool {
-    matches!(slot.part, Part::Layer | Part::Before | Part::After)
+/// A place of the model's own work, whether layers were found or not.
+fn is_of_model(_: &Row, slot: &Slot) -> bool {
+    matches!(slot.part, Part::Before | Part::Layer | Part::After | Part::Whole)
 }
 
 /// Every pair.
@@ -72,7 +72,7 @@ pub fn all() -> Vec<Pair> {
             // Each rank has half of the products and waits for the other.
             layers: vec![Operator, Communication],
             causes: &[Configuration],
-            is_own: is_of_layers,
+            is_own: is_of_model,
         },
     ];
     pairs.extend(CASES.iter().map(|case| Pair {

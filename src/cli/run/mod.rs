@@ -235,11 +235,11 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
         let captures = repeats::launch(&output, repeats.into())?;
         let noise = repeats::keep_noise(&captures)?;
         if !quiet && !json {
-            let files: Vec<String> = captures.iter().map(|file| file.display().to_string()).collect();
-            writeln!(io::stdout(), "launches {}", terminal_text::plain(&files.join(",")))?;
             if let Some(noise) = noise {
                 writeln!(io::stdout(), "noise    {} (standard deviation of the median steps)", noise.text())?;
             }
+            let files: Vec<String> = captures.iter().map(|file| file.display().to_string()).collect();
+            writeln!(io::stdout(), "launches {}", terminal_text::plain(&files.join(",")))?;
             if let Some(plan) = &plan {
                 writeln!(io::stdout(), "{}", planned::next_step(plan, &captures))?;
             }
