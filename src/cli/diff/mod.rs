@@ -112,14 +112,14 @@ impl Runs {
 
     /// Makes sure that the launches of a side are launches of one run: one that did other work would stand in its numbers.
     fn check(&self) -> anyhow::Result<()> {
-        let (chosen, of_chosen) = self.chosen()?;
-        for (trace, analysis) in &self.captures {
+        let (chosen, _) = self.chosen()?;
+        for (trace, _) in &self.captures {
             let other = |field: &&Field| {
                 let of = |trace: &Trace| trace.manifest.value(field.key).map(str::to_owned);
                 field.control == Control::Hard && of(trace).zip(of(chosen)).is_some_and(|(x, y)| x != y)
             };
             let differs = FIELDS.iter().find(other).map(|field| field.key);
-            let simulated = Facts::of(trace, analysis).simulated != Facts::of(chosen, of_chosen).simulated;
+            let simulated = trace.simulated != chosen.simulated;
             if let Some(what) = differs.or_else(|| simulated.then_some("what is simulated and what is measured")) {
                 return Err(Usage(format!(
                     "'{}' and '{}' are no launches of one run: they differ in {what}; compare them as A and B",
