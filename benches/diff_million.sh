@@ -3,8 +3,8 @@
 #
 #   benches/diff_million.sh TRACE.json.gz [COPIES]
 #
-# TRACE is a real Kineto capture of some 50 000 slices whose launches are whole, that is repeated in time; the second side has one copy more, so that the two are no readings
-# of one launch. Fields that no trace states are declared. Needs python3.
+# TRACE is a real Kineto capture of some 50 000 slices whose launches are whole, that is repeated in time; the second side has
+# one copy more, so that the two are no readings of one launch. Fields that no trace states are declared. Needs python3.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 trace=${1:?a real Kineto capture}

@@ -43,7 +43,7 @@ struct Term {
 /// Time of each term of a pair, ns summed over the repeats.
 type Terms = BTreeMap<Term, f64>;
 
-fn add(terms: &mut Terms, pair: &Pair, packs: &Packs, [a, b]: [&Trace; 2]) -> Option<[i64; 2]> {
+fn add(terms: &mut Terms, pair: &Pair, packs: &Packs, [a, b]: [&Trace; 2]) -> Option<()> {
     let analyses = [a, b].map(|trace| analysis::analyze(trace, packs, &Options::default()));
     let difference = Difference::of((a, &analyses[0]), (b, &analyses[1]), false)?;
     for row in &difference.waterfall.rows {
@@ -54,7 +54,7 @@ fn add(terms: &mut Terms, pair: &Pair, packs: &Packs, [a, b]: [&Trace; 2]) -> Op
             *terms.entry(term).or_default() += *ns as f64;
         }
     }
-    Some([difference.waterfall.from, difference.waterfall.to])
+    Some(())
 }
 
 /// Share of the mass of the terms that `right` takes.
@@ -82,11 +82,11 @@ fn main() {
         for repeat in 0..repeats {
             let mut took = [None, None];
             for n in if repeat % 2 == 0 { [0, 1] } else { [1, 0] } {
-                took[n] = Some(ready[n].run().trace);
+                took[n] = Some(ready[n].run());
             }
             let [a, b] = took.map(Option::unwrap);
-            let both = add(&mut terms, &pair, &packs, [&a, &b]).expect("steps of one stage");
-            steps = [0, 1].map(|n| steps[n] + both[n]);
+            add(&mut terms, &pair, &packs, [&a.trace, &b.trace]).expect("steps of one stage");
+            steps = [steps[0] + a.step, steps[1] + b.step];
         }
         let of = |own: &dyn Fn(&Term) -> bool| share(&terms, own);
         // Waits for other ranks are communication, whatever these did meanwhile.
