@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use collectors::{
-    engine_run::{Facts, collect},
+    engine_run::{Facts, Model, collect},
     host::Host,
     telemetry::{self, Sampler},
 };
@@ -60,8 +60,12 @@ impl Subject {
         engine.run(&mut log, |_| true).unwrap();
         let telemetry = sampler.and_then(Result::ok).and_then(Sampler::finish);
         let mut builder = TraceBuilder::new("injected", "strato");
-        let facts =
-            Facts { model: "cut", synthetic: true, ranks: "threads", host: &self.host, telemetry: telemetry.as_ref() };
+        let facts = Facts {
+            model: Model { name: "cut", weights_seed: Some(0) },
+            ranks: "threads",
+            host: &self.host,
+            telemetry: telemetry.as_ref(),
+        };
         collect(engine, &log, facts, &mut builder);
         let decode = || log.records().iter().filter(|record| record.step > 0);
         let steps = decode().filter(|record| record.kind == Kind::Step);

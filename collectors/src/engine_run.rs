@@ -20,16 +20,23 @@ mod calls;
 mod manifest;
 
 use calls::Calls;
-pub use manifest::TRUTH;
 use manifest::manifest;
+pub use manifest::{TRUTH, asked};
+
+/// Which model a run is of.
+#[derive(Clone, Copy, Debug)]
+pub struct Model<'m> {
+    /// A named shape or the directory of a checkpoint.
+    pub name: &'m str,
+    /// What weights were made from beside their names; `None` for those of a checkpoint.
+    pub weights_seed: Option<u64>,
+}
 
 /// What is not in the log: which model was run, and what is known of the machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts<'f> {
-    /// Name of the model: a named shape or the directory of a checkpoint.
-    pub model: &'f str,
-    /// Whether the weights were made from their names.
-    pub synthetic: bool,
+    /// The model.
+    pub model: Model<'f>,
     /// What the ranks of the run are, `threads` or `processes`; only meant where there are several.
     pub ranks: &'f str,
     /// The machine.

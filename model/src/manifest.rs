@@ -128,6 +128,8 @@ fields! {
         Hard "model.weight_hash" "hash of the weights"
         Hard "model.config_hash" "hash of the architecture configuration"
         Hard "model.layers" "number of decoder layers"
+        Hard "model.hidden" "hidden size"
+        Hard "model.heads" "attention heads of queries and of keys, and their size"
         Hard "model.tokenizer_hash" "hash of the tokenizer"
         Hard "model.lora" "adapters applied"
         Hard "model.conversion" "chain of conversions from the published weights"

@@ -268,7 +268,7 @@ pub fn leave_unfinished(steps: &mut [Step]) {
 }
 
 /// Relative change of the step time below which a run has settled (rule RT-23 uses the same 3 %).
-const SETTLED: f64 = 0.03;
+pub(super) const SETTLED: f64 = 0.03;
 /// A first step this much slower than the median is warm-up even in a run too short for a change-point test.
 const SLOW_START: f64 = 1.5;
 /// Fewest steps for a change-point test.

@@ -18,6 +18,9 @@
 //! | [`job_sums`] | what sums of a job's steps and links allow to say |
 //! | [`wait`] | for what on which other rank each rank waited |
 //! | [`clock`] | offsets between the ranks' clocks, for display |
+//! | [`dtype`] | data types as names of kernels and recorded inputs show them |
+//! | [`op_shapes`] | shapes of the operators behind kernels, and what follows from them |
+//! | [`shown`] | what a capture shows of its run that nobody said of it |
 //! | [`edit`] | elementary changes to a recorded run |
 //! | [`replay`] | what the steps would take after such changes |
 //! | `logged` | steps that a log times |
@@ -35,6 +38,7 @@ pub mod bucket;
 mod classes;
 pub mod clock;
 pub mod collective;
+pub mod dtype;
 pub mod edit;
 pub mod evidence;
 pub mod graph_capture;
@@ -50,11 +54,13 @@ mod matching;
 pub mod measured;
 pub mod median;
 pub mod notify;
+pub mod op_shapes;
 pub mod period;
 pub mod replay;
 pub mod scheduler;
 mod segments;
 pub mod sequences;
+pub mod shown;
 pub mod steps;
 pub mod task_queue;
 pub mod timeline;

@@ -3,39 +3,62 @@
 
 use model::{Category, Detail, Trace};
 
-use super::{Class, Rank};
+use super::{Class, Rank, Step};
 use crate::platform::Stage;
 
-/// The public attention operator; its documented layout is (…, length, head size) for queries and keys alike.
+/// The public attention operator; its documented layout is (sequences, heads, length, head size) for queries and keys
+/// alike.
 const ATTENTION: &str = "aten::scaled_dot_product_attention";
+
+/// One attention, as its operator describes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Attention {
+    /// Sequences.
+    pub batch: u64,
+    /// Heads of the queries on this rank.
+    pub heads: u64,
+    /// Heads of the keys.
+    pub key_heads: u64,
+    /// Queries of a sequence.
+    pub queries: u64,
+    /// Keys of a sequence.
+    pub keys: u64,
+    /// Size of a head.
+    pub size: u64,
+}
+
+/// Every attention of a step whose shapes were recorded with its operator.
+pub fn attention<'a>(trace: &'a Trace, rank: &'a Rank, step: &Step) -> impl Iterator<Item = Attention> + use<'a> {
+    let span = step.host.unwrap_or(step.window);
+    let name = trace.strings.find(ATTENTION);
+    let lanes = rank.timeline.threads.iter().filter_map(|t| trace.lanes.get(t.0 as usize));
+    lanes.flat_map(move |lane| {
+        let from = lane.start.partition_point(|s| *s < span.start);
+        let to = lane.start.partition_point(|s| *s < span.end);
+        let own = move |i: &usize| Some(lane.name[*i]) == name && lane.category[*i] == Category::FrameworkOp;
+        (from..to).filter(own).filter_map(move |i| match trace.detail(lane, i)? {
+            Detail::Op(op) => read(trace.strings.get(op.shapes?)),
+            _ => None,
+        })
+    })
+}
 
 /// Queries and keys per sequence of the longest attention in the first step of `class` that counts, if nothing else tells
 /// its stage.
 pub fn attended(trace: &Trace, rank: &Rank, class: &Class) -> Option<(u64, u64)> {
     let step = rank.steady_steps(class).next().filter(|_| class.stage == Stage::Unknown)?;
-    let span = step.host.unwrap_or(step.window);
-    let name = trace.strings.find(ATTENTION)?;
-    let lanes = rank.timeline.threads.iter().filter_map(|t| trace.lanes.get(t.0 as usize));
-    let lengths = lanes.flat_map(|lane| {
-        let from = lane.start.partition_point(|s| *s < span.start);
-        let to = lane.start.partition_point(|s| *s < span.end);
-        let own = move |i: &usize| lane.name[*i] == name && lane.category[*i] == Category::FrameworkOp;
-        (from..to).filter(own).filter_map(move |i| match trace.detail(lane, i)? {
-            Detail::Op(op) => lengths(trace.strings.get(op.shapes?)),
-            _ => None,
-        })
-    });
-    lengths.max_by_key(|(queries, keys)| (*keys, *queries))
+    attention(trace, rank, step).map(|a| (a.queries, a.keys)).max_by_key(|(queries, keys)| (*keys, *queries))
 }
 
-/// Second last dimensions of the first two inputs.
-fn lengths(shapes: &str) -> Option<(u64, u64)> {
+/// The first two of an operator's inputs: (sequences, heads, length, size) of queries and of keys.
+fn read(shapes: &str) -> Option<Attention> {
     let inputs: Vec<serde_json::Value> = serde_json::from_str(shapes).ok()?;
-    let length = |i: usize| {
-        let dims = inputs.get(i)?.as_array()?;
-        dims.get(dims.len().checked_sub(2)?)?.as_u64()
+    let sizes = |i: usize| -> Option<[u64; 4]> {
+        let dims: Option<Vec<u64>> = inputs.get(i)?.as_array()?.iter().map(serde_json::Value::as_u64).collect();
+        dims?.try_into().ok()
     };
-    length(0).zip(length(1))
+    let ([batch, heads, queries, size], [_, key_heads, keys, _]) = (sizes(0)?, sizes(1)?);
+    Some(Attention { batch, heads, key_heads, queries, keys, size })
 }
 
 #[cfg(test)]
@@ -44,6 +67,7 @@ mod tests {
 
     #[test]
     fn lengths_are_read_from_the_shapes_of_queries_and_keys() {
+        let lengths = |shapes| read(shapes).map(|a| (a.queries, a.keys));
         assert_eq!(lengths("[[16,16,559,64],[16,16,559,64],[16,16,559,64],[],[]]"), Some((559, 559)));
         assert_eq!(lengths("[[16,16,1,64],[16,2,700,64],[]]"), Some((1, 700)));
         for odd in ["", "[]", "[[],[]]", "[[64],[64]]", "{}", "[[1,\"a\",2],[1,2,3]]"] {

@@ -38,6 +38,18 @@ pub enum GraphMode {
     Unknown,
 }
 
+impl GraphMode {
+    /// What a manifest calls it, the one of the engine that comes with the program too; `None` where nobody knows.
+    pub fn stated(self) -> Option<&'static str> {
+        match self {
+            Self::Eager => Some("eager"),
+            Self::Piecewise => Some("piecewise graphs"),
+            Self::Full => Some("full graph"),
+            Self::Unknown => None,
+        }
+    }
+}
+
 /// Whether a step counts, and why not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Selection {

@@ -36,7 +36,10 @@ impl Declaration {
     fn parse(file: &str, text: &str) -> Result<Self, Usage> {
         let table: Table = text.parse().map_err(|e: toml::de::Error| Usage(format!("'{file}': {}", e.message())))?;
         let mut declared = Self { file: file.to_owned(), ..Self::default() };
-        for (name, fields) in &table {
+        // In which order a table keeps its keys depends on how its library is built.
+        let mut tables: Vec<(&String, &Value)> = table.iter().collect();
+        tables.sort_by_key(|(name, _)| name.as_str() != "both");
+        for (name, fields) in tables {
             let sides: &[usize] = match name.as_str() {
                 "both" => &[0, 1],
                 "a" => &[0],

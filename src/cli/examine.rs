@@ -10,7 +10,7 @@ use super::{
     terminal_text::plain,
 };
 use crate::{
-    analysis::{self, Analysis, Options},
+    analysis::{self, Analysis, Options, shown::Shown},
     diagnose::{self, Diagnosis},
     i18n::{Lang, Text},
     platform::Packs,
@@ -55,7 +55,7 @@ pub struct Narrowed {
 }
 
 impl Narrowed {
-    /// Analyses captures; `tell` gets the name of each before.
+    /// Analyses captures, and adds to the manifest of each what it shows of its run; `tell` gets the name of each before.
     ///
     /// # Errors
     /// A capture of more ranks than a report has room for, and a rank that no capture has.
@@ -67,7 +67,7 @@ impl Narrowed {
     ) -> Result<Vec<(Trace, Analysis)>, Usage> {
         let options = Options { steps: self.steps, rank: self.rank };
         let mut inputs = Vec::with_capacity(traces.len());
-        for trace in traces {
+        for mut trace in traces {
             let ranks = analysis::rank_count(&trace);
             if ranks > MAX_RANKS && options.rank.is_none() {
                 return Err(Usage(format!(
@@ -77,6 +77,7 @@ impl Narrowed {
             }
             tell(&trace.source);
             let analysis = analysis::analyze(&trace, packs, &options);
+            Shown::of(&trace, &analysis).complete(&mut trace);
             inputs.push((trace, analysis));
         }
         match self.rank.filter(|_| inputs.iter().all(|(_, analysis)| analysis.ranks.is_empty())) {
@@ -86,6 +87,16 @@ impl Narrowed {
             None => Ok(inputs),
         }
     }
+}
+
+/// Adds to the manifest of a capture what it shows of its run; that, with where it is seen.
+pub fn shown(trace: &mut Trace, packs: &Packs) -> Shown {
+    if analysis::rank_count(trace) > MAX_RANKS {
+        return Shown::default();
+    }
+    let mut shown = Shown::of(trace, &analysis::analyze(trace, packs, &Options::default()));
+    shown.complete(trace);
+    shown
 }
 
 impl Examine {

@@ -74,7 +74,7 @@ pub fn capture(model: Option<&str>, quiet: bool, lang: Lang) -> anyhow::Result<T
     let bar = if quiet { Bar::hidden() } else { Bar::new() };
     let probing = Text::new("probing", "探测").get(lang);
     bar.doing(probing);
-    let probes = run::probed(&what, PROBE, |probe, _| bar.doing(&format!("{probing}: {}", probe.name)))?;
+    let probes = run::probed(&what, &[], PROBE, |probe, _| bar.doing(&format!("{probing}: {}", probe.name)))?;
     bar.doing(Text::new("making weights", "生成权重").get(lang));
     let tokens = TOKENS as u64;
     let done = run::capture(&what, |step| {

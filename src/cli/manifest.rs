@@ -7,12 +7,13 @@ use clap::{Subcommand, ValueEnum};
 use super::{
     Global,
     declaration::Declaration,
+    examine,
     exit::{Exit, Usage},
     output::Kind,
     progress::Bar,
     source, target,
 };
-use crate::{report::manifest, store};
+use crate::{platform::Packs, report::manifest, store};
 
 /// Show what a capture says of itself, field by field, or declare what it does not say.
 #[derive(Debug, clap::Args)]
@@ -86,9 +87,16 @@ fn show(global: &Global, arguments: &Show) -> anyhow::Result<Exit> {
     }
     let packs = arguments.source.packs()?;
     let traces = source::open_with(&arguments.paths, &arguments.source, &packs, &Bar::new())?;
+    let captures: Vec<_> = traces
+        .into_iter()
+        .map(|mut trace| {
+            let shown = examine::shown(&mut trace, &packs);
+            (trace, shown)
+        })
+        .collect();
     let (text, kind) = match arguments.format {
-        Form::Md => (manifest::markdown(&traces, global.lang()), Kind::Markdown),
-        Form::Json => (manifest::json(&traces)?, Kind::Data),
+        Form::Md => (manifest::markdown(&captures, global.lang()), Kind::Markdown),
+        Form::Json => (manifest::json(&captures)?, Kind::Data),
     };
     global.deliver(&text, kind, arguments.output.as_deref())?;
     Ok(Exit::Done)
@@ -105,8 +113,11 @@ fn edit(global: &Global, arguments: &Edit) -> anyhow::Result<Exit> {
     }
     let side = usize::from(arguments.side == Some(DeclaredSide::B));
     // Refuses what a capture contradicts before anything is written.
-    let mut traces = store::load(&arguments.path)?;
-    traces.iter_mut().try_for_each(|trace| declared.apply(side, trace))?;
+    let (mut traces, packs) = (store::load(&arguments.path)?, Packs::embedded().map_err(|e| Usage(e.to_string()))?);
+    traces.iter_mut().try_for_each(|trace| {
+        examine::shown(trace, &packs);
+        declared.apply(side, trace)
+    })?;
     let fields = declared.of(side);
     store::declare(&arguments.path, &fields)?;
     global.note(|| format!("{} fields declared in {}", fields.len(), arguments.path.display()));

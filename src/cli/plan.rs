@@ -2,14 +2,14 @@
 
 use std::{
     io::{self, Write},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use clap::{Subcommand, ValueEnum};
 
 use super::{
     Global,
-    examine::Narrowed,
+    examine::{self, Narrowed},
     exit::{Exit, Usage},
     output::Kind,
     progress::Bar,
@@ -124,25 +124,34 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     Ok(Exit::Done)
 }
 
-fn check(global: &Global, arguments: &Check) -> anyhow::Result<Exit> {
-    let file = arguments.plan.display();
-    let text = std::fs::read_to_string(&arguments.plan)
+/// Reads a plan.
+///
+/// # Errors
+/// What is no plan, with the next step.
+pub(super) fn read(plan: &Path) -> Result<Asked, Usage> {
+    let file = plan.display();
+    let text = std::fs::read_to_string(plan)
         .map_err(|e| Usage(format!("cannot read '{file}': {e}; name what 'strato plan --format toml' wrote")))?;
     let asked: Asked = toml::from_str(&text)
         .map_err(|e| Usage(format!("'{file}': {}; write it with 'strato plan --format toml'", e.message())))?;
     if asked.schema != SCHEMA {
-        return Err(
-            Usage(format!("'{file}' is no plan ('schema' is not {SCHEMA}); write one with 'strato plan'")).into()
-        );
+        return Err(Usage(format!("'{file}' is no plan ('schema' is not {SCHEMA}); write one with 'strato plan'")));
     }
     if let Some(key) = asked.controls.keys().find(|key| model::manifest::field(key).is_none()) {
         return Err(Usage(format!(
             "'{file}': '{key}' is no field of the manifest; 'strato manifest show CAPTURE' lists them"
-        ))
-        .into());
+        )));
     }
+    Ok(asked)
+}
+
+fn check(global: &Global, arguments: &Check) -> anyhow::Result<Exit> {
+    let asked = read(&arguments.plan)?;
     let packs = arguments.source.packs()?;
-    let traces = source::open_with(&arguments.paths, &arguments.source, &packs, &Bar::new())?;
+    let mut traces = source::open_with(&arguments.paths, &arguments.source, &packs, &Bar::new())?;
+    for trace in &mut traces {
+        examine::shown(trace, &packs);
+    }
     let unmet = plan::check(&asked, &traces);
     let mut out = io::stdout().lock();
     for lack in &unmet {

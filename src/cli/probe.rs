@@ -22,7 +22,7 @@ use super::{
     terminal_text::plain,
 };
 use crate::{
-    diagnose::rules::op_shapes,
+    analysis::op_shapes,
     i18n::{Lang, Text},
     report::{
         table::{Align, Table},

@@ -3,7 +3,7 @@
 use model::Trace;
 
 use crate::{
-    analysis::{Analysis, Class, GraphMode, Rank, Step},
+    analysis::{Analysis, Class, GraphMode, Rank, Step, op_shapes::MEMORY_BOUND_ROWS},
     platform::Stage,
 };
 
@@ -22,7 +22,33 @@ pub struct Chosen<'a> {
     pub class: &'a Class,
 }
 
+/// What the work of steps is bound by, as far as that is the same on every device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// They read weights and caches once, for few rows: memory.
+    Streaming,
+    /// They read prompts: arithmetic, in their products.
+    Dense,
+    /// They decode so many rows that memory bounds them on one device and arithmetic on another, or nobody knows how many.
+    Between,
+}
+
+/// The device of a capture, by its manifest or its records.
+pub fn device(trace: &Trace) -> Option<String> {
+    let named = || trace.devices.iter().find_map(|device| device.name).map(|name| trace.strings.get(name).to_owned());
+    trace.manifest.value("hardware.device").map(str::to_owned).or_else(named)
+}
+
 impl<'a> Chosen<'a> {
+    /// What the work of the steps is bound by.
+    pub fn work(&self) -> Work {
+        match self.class.stage {
+            Stage::Prefill => Work::Dense,
+            Stage::Decode if self.class.batch.is_some_and(|rows| rows <= MEMORY_BOUND_ROWS) => Work::Streaming,
+            _ => Work::Between,
+        }
+    }
+
     /// The steps that count.
     pub fn steps(&self) -> impl Iterator<Item = &'a Step> + use<'a> {
         self.rank.steady_steps(self.class)
@@ -67,4 +93,56 @@ fn classes<'a>(a: &'a Rank, b: &'a Rank, any_batch: bool) -> Option<(&'a Class, 
 
 fn counted_total(rank: &Rank) -> i64 {
     rank.classes.iter().map(|class| class.total).fold(0, i64::saturating_add)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use model::{Category, Ns};
+
+    use super::*;
+    use crate::analysis::script::Script;
+
+    /// A run of six decode steps of each of these batches, one kernel a step.
+    fn run(batches: &[u32]) -> (Trace, Analysis) {
+        let mut script = Script::default();
+        let mut at: Ns = 1_000;
+        for batch in batches {
+            for _ in 0..6 {
+                let name = format!("execute_context_0(0)_generation_{batch}({batch})");
+                script.host(Category::UserRange, &name, (at, at + 40));
+                script.launch((at + 2, at + 8), "flash_fwd_splitkv_kernel", (at + 10, at + 30));
+                at += 50;
+            }
+        }
+        script.analyze()
+    }
+
+    fn chosen(a: &[u32], b: &[u32], any_batch: bool) -> Option<[Option<u32>; 2]> {
+        let ((trace_a, analysis_a), (trace_b, analysis_b)) = (run(a), run(b));
+        let sides = pair((&trace_a, &analysis_a), (&trace_b, &analysis_b), any_batch)?;
+        Some(sides.map(|side| side.class.batch))
+    }
+
+    #[test]
+    fn other_batches_are_other_work_unless_any_batch_is_asked_for() {
+        assert_eq!(chosen(&[8], &[16], false), None);
+        assert_eq!(chosen(&[8], &[16], true), Some([Some(8), Some(16)]));
+        assert_eq!(chosen(&[8], &[8], false), Some([Some(8); 2]));
+        // Where there is one batch on both sides it is taken either way, however much time others have.
+        for any_batch in [false, true] {
+            assert_eq!(chosen(&[8, 16], &[16, 32], any_batch), Some([Some(16); 2]));
+            assert_eq!(chosen(&[16, 32], &[8, 16], any_batch), Some([Some(16); 2]));
+        }
+    }
+
+    #[test]
+    fn the_work_of_steps_is_bound_alike_everywhere_or_nobody_says_by_what() {
+        let work = |batch: &[u32]| {
+            let (trace, analysis) = run(batch);
+            let [side, _] = pair((&trace, &analysis), (&trace, &analysis), false).unwrap();
+            side.work()
+        };
+        assert_eq!((work(&[16]), work(&[17])), (Work::Streaming, Work::Between));
+    }
 }

@@ -141,7 +141,7 @@ impl Signatures {
         let stated = |key: &str, n: usize| {
             let value = sides[n].trace.manifest.value(key);
             // What a run does not say of its graphs its steps show.
-            value.or_else(|| graph(sides[n].class.graph).filter(|_| key == GRAPH_MODE)).map(str::to_owned)
+            value.or_else(|| sides[n].class.graph.stated().filter(|_| key == GRAPH_MODE)).map(str::to_owned)
         };
         let chosen = FIELDS.iter().filter(|field| {
             matches!(field.group, Group::Precision | Group::Workload | Group::Parallel | Group::Caps | Group::Tuning)

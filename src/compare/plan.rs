@@ -9,17 +9,14 @@ use model::{
 };
 
 use super::{
-    chosen::{self, Captured, Chosen},
+    chosen::{self, Captured, Chosen, Work, device},
     contract::{
-        digest,
+        MAIN, claim, digest,
         rule::{Status, status},
     },
     statistics::launches_for,
 };
 use crate::{analysis::Bucket, platform::OpClass};
-
-/// Most rows of a product that memory bounds on every device: the ridges of today's lie above a hundred rows.
-const MEMORY_BOUND_ROWS: u32 = 16;
 
 /// Effect that is sought and noise between launches, both as shares of the step.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,7 +32,7 @@ pub struct Sought {
 pub struct Term {
     /// The field.
     pub field: &'static Field,
-    /// Its value, of A where the two differ so far; `None` where nobody said it yet.
+    /// Its value, of A where the two differ so far; `None` where nobody said it yet though a comparison of steps needs it.
     pub value: Option<String>,
     /// Whether both sides had it in the captures that the plan was made from.
     pub met: bool,
@@ -67,12 +64,6 @@ pub struct Plan {
     pub asks: Vec<Ask>,
 }
 
-/// The device of a capture, by its manifest or its records.
-pub fn device(trace: &Trace) -> Option<String> {
-    let named = || trace.devices.iter().find_map(|device| device.name).map(|name| trace.strings.get(name).to_owned());
-    trace.manifest.value("hardware.device").map(str::to_owned).or_else(named)
-}
-
 impl Plan {
     /// A plan from a first capture of each platform; `None` where these have no steps of one stage.
     pub fn of(a: Captured<'_>, b: Captured<'_>, sought: Sought) -> Option<Self> {
@@ -87,17 +78,26 @@ impl Plan {
             devices: [a, b].map(|(trace, _)| device(trace).unwrap_or_else(|| trace.source.clone())),
             sought,
             launches: launches_for(sought.effect, sought.noise),
-            terms: hard.map(term).collect(),
+            terms: hard.map(term).filter(|term| term.value.is_some() || is_needed(term.field)).collect(),
             asks: asks(&sides),
         })
     }
 }
 
-/// The probe whose ceiling bounds a bucket.
-fn probe(bucket: Bucket, rows: Option<u32>) -> Option<&'static str> {
-    let wide = rows.is_none_or(|n| n > MEMORY_BOUND_ROWS);
+/// Whether steps cannot be compared while a field is unknown.
+fn is_needed(field: &Field) -> bool {
+    claim::refused_unknown(field).contains(&MAIN)
+}
+
+/// The probe whose ceiling bounds a bucket, as the waterfall takes it; `None` where none does.
+fn probe(bucket: Bucket, work: Work) -> Option<&'static str> {
     match bucket {
-        Bucket::Compute(op) if wide && op.class() == OpClass::Matrix => Some("gemm"),
+        Bucket::Compute(op) if op.class() == OpClass::Matrix && work == Work::Dense => Some("gemm"),
+        Bucket::Compute(op)
+            if matches!(op.class(), OpClass::Matrix | OpClass::Attention) && work != Work::Streaming =>
+        {
+            None
+        }
         Bucket::Compute(_) => Some("read"),
         Bucket::LaunchApi | Bucket::LaunchLatency | Bucket::Dispatch | Bucket::GraphLaunch => Some("launch"),
         Bucket::GraphInternal => Some("replay"),
@@ -116,7 +116,7 @@ fn asks(sides: &[Chosen<'_>; 2]) -> Vec<Ask> {
     for side in sides {
         let total = side.class.total.max(1) as f64 * 2.0;
         for (bucket, ns) in &side.class.buckets {
-            if let Some(probe) = probe(*bucket, side.class.batch) {
+            if let Some(probe) = probe(*bucket, side.work()) {
                 *shares.entry(probe).or_default() += *ns as f64 / total;
             }
         }
@@ -239,7 +239,7 @@ pub fn check(asked: &Asked, traces: &[Trace]) -> Vec<Unmet> {
         }
     }
     for device in asked.devices.iter().collect::<BTreeSet<_>>() {
-        let is_own = |trace: &&Trace| self::device(trace).as_ref().unwrap_or(&trace.source) == device;
+        let is_own = |trace: &&Trace| chosen::device(trace).as_ref().unwrap_or(&trace.source) == device;
         let own: Vec<&Trace> = traces.iter().filter(is_own).collect();
         let found = own.iter().map(|trace| digest(trace)).collect::<BTreeSet<u64>>().len();
         // Two sides may be one device, with other software.
@@ -297,6 +297,28 @@ mod tests {
         let (wanted, found) = ("8".to_owned(), Some("9".to_owned()));
         has(&Unmet::Control { source: "run".to_owned(), field, wanted, found });
         assert_eq!(unmet.len(), 6);
+    }
+
+    #[test]
+    fn what_nobody_knows_a_ceiling_for_is_asked_of_no_probe() {
+        let gemm = Bucket::Compute(crate::platform::CanonicalOp::Gemm);
+        let act = Bucket::Compute(crate::platform::CanonicalOp::Act);
+        let of = |bucket| [Work::Streaming, Work::Dense, Work::Between].map(|work| probe(bucket, work));
+        assert_eq!(of(gemm), [Some("read"), Some("gemm"), None]);
+        assert_eq!(of(act), [Some("read"); 3]);
+    }
+
+    #[test]
+    fn a_difference_that_no_number_of_launches_shows_is_no_plan_to_check() {
+        let plan = |launches| Plan {
+            devices: ["x".to_owned(), "y".to_owned()],
+            sought: Sought { effect: 0.001, noise: 0.1 },
+            launches,
+            terms: vec![],
+            asks: vec![],
+        };
+        assert_eq!(launches_for(0.001, 0.1), None);
+        assert_eq!((Asked::of(&plan(None)), Asked::of(&plan(Some(5))).map(|asked| asked.launches)), (None, Some(5)));
     }
 
     #[test]

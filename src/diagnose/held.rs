@@ -7,11 +7,11 @@ use super::{
     rule::Context,
     rules::{
         ceilings::{Ceilings, Origin},
-        op_shapes, reading,
+        reading,
     },
 };
 use crate::{
-    analysis::{Class, OpKind, Rank},
+    analysis::{Class, OpKind, Rank, op_shapes},
     i18n::{Text, Value},
     platform::CanonicalOp,
 };

@@ -1,33 +1,111 @@
-//! What a run of the engine says of itself.
+//! What a run of the engine says of itself: what follows from what is asked for, and what only the run tells.
 
 use engine::{
-    Target,
+    Config, Target,
     record::{Kind, Log},
-    run::{Engine, Mode},
+    run::{Engine, Mode, RunOptions},
 };
 use model::{Provenance, Reading, TraceSink};
 
-use super::Facts;
+use super::{Facts, Model};
 
 /// What was put into a run on purpose. It stands beside the capture to score a diagnosis, which must not read it.
 pub const TRUTH: &str = "truth.injected";
 
+/// The fields that follow from what is asked for; a run that ends early has less output than that.
+pub fn asked(config: &Config, options: &RunOptions, ranks: usize, model: Model<'_>) -> Vec<(&'static str, String)> {
+    let (revision, hash) = match model.weights_seed {
+        Some(0) => ("synthetic, from tensor names".to_owned(), Some(0)),
+        Some(seed) => (format!("synthetic, seed {seed}"), Some(seed)),
+        None => ("checkpoint".to_owned(), None),
+    };
+    let conversion = match config.published {
+        Some(published) if published != options.dtype => format!("{} to {}", published.name(), options.dtype.name()),
+        _ if hash.is_some() => "none".to_owned(),
+        _ => "read as published".to_owned(),
+    };
+    let graphs = options.mode == Mode::Graph;
+    let fingerprint = format!("{:016x}", config.fingerprint());
+    // Weights that are made follow from what they are made from.
+    let made = hash.map(|seed| ("model.weight_hash", format!("synthetic-{fingerprint}-{seed}")));
+    let fields = [
+        ("model.name", model.name.to_owned()),
+        ("model.revision", revision),
+        ("model.config_hash", fingerprint),
+        ("model.layers", config.layers.to_string()),
+        ("model.hidden", config.hidden.to_string()),
+        ("model.heads", format!("{} of {}, {} of keys", config.heads, config.head_dim, config.kv_heads)),
+        // Tokens are given and told as numbers.
+        ("model.tokenizer_hash", "none".to_owned()),
+        ("model.conversion", conversion),
+        ("model.lora", "none".to_owned()),
+        ("precision.weights", options.dtype.name().to_owned()),
+        ("precision.activations", "f32".to_owned()),
+        ("precision.kv", "f32".to_owned()),
+        ("precision.accumulation", "f32".to_owned()),
+        ("precision.logits", "f32".to_owned()),
+        ("precision.quantization", if options.dtype.name() == "q8" { "blocks of weights" } else { "none" }.to_owned()),
+        ("workload.dataset", prompts(options)),
+        ("workload.prompt_len", options.prompt.to_string()),
+        ("workload.output_len", options.steps.to_string()),
+        ("workload.requests", options.batch.to_string()),
+        ("workload.arrival", "fixed batch".to_owned()),
+        ("workload.concurrency", options.batch.to_string()),
+        ("workload.stop_rule", "number of tokens".to_owned()),
+        ("workload.sampling", "greedy".to_owned()),
+        ("workload.seed", options.seed.to_string()),
+        // No prompt was seen before, and every token goes where the model sends it.
+        ("workload.prefix_cache_hit", "0 %".to_owned()),
+        ("workload.routing", "model".to_owned()),
+        ("workload.speculative", "none".to_owned()),
+        ("service.scenario", if options.batch == 1 { "single stream" } else { "fixed batch" }.to_owned()),
+        ("service.slo", "none".to_owned()),
+        // Nothing is compiled while a run goes on, and everything from its first step on is recorded.
+        ("warmup.compile_done", "yes".to_owned()),
+        ("warmup.discarded", "0".to_owned()),
+        ("parallel.tp", ranks.to_string()),
+        ("parallel.world_size", ranks.to_string()),
+        // Ranks divide the model's tensors and nothing else.
+        ("parallel.pp", "1".to_owned()),
+        ("parallel.dp", "1".to_owned()),
+        ("parallel.ep", "1".to_owned()),
+        ("parallel.sp", "1".to_owned()),
+        ("parallel.cp", "1".to_owned()),
+        ("parallel.nodes", "1".to_owned()),
+        ("parallel.pd_separation", "no".to_owned()),
+        ("caps.batch", options.batch.to_string()),
+        ("caps.max_num_seqs", options.batch.to_string()),
+        ("caps.max_tokens", (options.batch * options.prompt).to_string()),
+        ("caps.chunked_prefill", "no".to_owned()),
+        ("caps.graph_sizes", if graphs { options.batch.to_string() } else { "none".to_owned() }),
+        ("measurement.traced", "by the engine itself".to_owned()),
+        ("measurement.window", "every decode step".to_owned()),
+        ("software.engine", concat!("stratoscope ", env!("CARGO_PKG_VERSION")).to_owned()),
+        ("software.profiler", concat!("stratoscope ", env!("CARGO_PKG_VERSION"), ", record of the engine").to_owned()),
+        ("software.framework", "none".to_owned()),
+        ("software.patches", "none".to_owned()),
+        ("software.python", "none".to_owned()),
+        // The engine asks the environment for nothing.
+        ("software.env", "none".to_owned()),
+        ("software.graph_mode", if graphs { "full graph" } else { "eager" }.to_owned()),
+        ("hardware.vendor", options.target.name().to_owned()),
+        ("hardware.count", "1".to_owned()),
+        // Whatever can be asked of the engine its help describes; it knows nothing that would suit one machine alone.
+        ("tuning.class", "base".to_owned()),
+        ("quality.generated_tokens", (options.batch * (options.steps + 1)).to_string()),
+    ];
+    fields.into_iter().chain(made).collect()
+}
+
 /// Writes what is known of a run.
 pub(super) fn manifest(engine: &Engine, log: &Log, facts: Facts<'_>, sink: &mut dyn TraceSink) {
-    let (config, options) = (engine.config(), engine.options());
+    let options = engine.options();
     // The prompt is a step too. A run may end before all steps that were asked for.
     let decoded = log.records().iter().filter(|r| r.kind == Kind::Step && r.step > 0).count();
-    let stop = if decoded < options.steps { "time" } else { "number of tokens" };
-    let weights = if facts.synthetic { "synthetic, from tensor names" } else { "checkpoint" };
-    let graph = if options.mode == Mode::Graph { "full graph" } else { "eager" };
     let faults = &options.faults.asked;
     if !faults.is_empty() {
         sink.manifest(TRUTH, &faults.join(" "), Provenance::Observed);
     }
-    let conversion = match config.published {
-        Some(published) if published != options.dtype => format!("{} to {}", published.name(), options.dtype.name()),
-        _ => "none".to_owned(),
-    };
     let device = engine.device();
     let host_clock = "monotonic clock of the host";
     let timer = match log.uncertainty {
@@ -40,63 +118,21 @@ pub(super) fn manifest(engine: &Engine, log: &Log, facts: Facts<'_>, sink: &mut 
         Target::OpenCl(_) => format!("{built_for}, {level:?}"),
     };
     let ranks = engine.shard().of;
-    if ranks > 1 {
-        let library = format!("stratoscope shared memory between {}", facts.ranks);
-        sink.manifest("software.comm_library", &library, Provenance::Observed);
-    }
-    for (key, value) in [
-        ("model.name", facts.model.to_owned()),
-        ("model.revision", weights.to_owned()),
-        ("model.config_hash", format!("{:016x}", config.fingerprint())),
-        ("model.layers", config.layers.to_string()),
-        ("model.conversion", conversion),
-        ("precision.weights", options.dtype.name().to_owned()),
-        ("precision.activations", "f32".to_owned()),
-        ("precision.kv", "f32".to_owned()),
-        ("precision.accumulation", "f32".to_owned()),
-        ("precision.logits", "f32".to_owned()),
-        ("workload.prompt_len", options.prompt.to_string()),
-        ("workload.output_len", decoded.to_string()),
-        ("workload.requests", options.batch.to_string()),
-        ("workload.arrival", "fixed batch".to_owned()),
-        ("workload.concurrency", options.batch.to_string()),
-        ("workload.stop_rule", stop.to_owned()),
-        // No prompt was seen before, and every token goes where the model sends it.
-        ("workload.prefix_cache_hit", "0 %".to_owned()),
-        ("workload.routing", "model".to_owned()),
-        ("workload.speculative", "none".to_owned()),
-        ("software.python", "none".to_owned()),
-        ("workload.sampling", "greedy".to_owned()),
-        ("service.scenario", if options.batch == 1 { "single stream" } else { "fixed batch" }.to_owned()),
-        ("parallel.tp", ranks.to_string()),
-        ("parallel.world_size", ranks.to_string()),
-        // Ranks divide the model's tensors and nothing else.
-        ("parallel.pp", "1".to_owned()),
-        ("parallel.dp", "1".to_owned()),
-        ("parallel.ep", "1".to_owned()),
-        ("parallel.sp", "1".to_owned()),
-        ("parallel.cp", "1".to_owned()),
-        ("parallel.nodes", "1".to_owned()),
-        ("parallel.pd_separation", "no".to_owned()),
-        // Nothing is compiled while a run goes on, and everything from its first step on is recorded.
-        ("warmup.compile_done", "yes".to_owned()),
-        ("warmup.discarded", "0".to_owned()),
-        ("model.lora", "none".to_owned()),
-        ("precision.quantization", if options.dtype.name() == "q8" { "blocks of weights" } else { "none" }.to_owned()),
-        ("service.slo", "none".to_owned()),
-        ("quality.generated_tokens", (options.batch * (decoded + 1)).to_string()),
-        ("caps.batch", options.batch.to_string()),
-        ("measurement.traced", "by the engine itself".to_owned()),
-        ("measurement.timer", timer),
-        ("software.engine", concat!("stratoscope ", env!("CARGO_PKG_VERSION")).to_owned()),
-        ("software.graph_mode", graph.to_owned()),
-        ("hardware.vendor", options.target.name().to_owned()),
-        ("hardware.count", "1".to_owned()),
-        ("tuning.knobs", knobs.to_lowercase()),
-    ]
-    .into_iter()
-    .chain(device.facts.iter().cloned())
-    {
+    let library =
+        if ranks > 1 { format!("stratoscope shared memory between {}", facts.ranks) } else { "none".to_owned() };
+    let early = (decoded < options.steps).then(|| {
+        let tokens = options.batch * (decoded + 1);
+        [
+            ("workload.output_len", decoded.to_string()),
+            ("workload.stop_rule", "time".to_owned()),
+            ("quality.generated_tokens", tokens.to_string()),
+        ]
+    });
+    let told =
+        [("measurement.timer", timer), ("software.comm_library", library), ("tuning.knobs", knobs.to_lowercase())];
+    // Of a field that is said twice the first counts.
+    let fields = early.into_iter().flatten().chain(asked(engine.config(), options, ranks, facts.model)).chain(told);
+    for (key, value) in fields.chain(device.facts.iter().cloned()) {
         sink.manifest(key, &value, Provenance::Observed);
     }
     let mut read = |key: &str, reading: Option<String>| {
@@ -110,4 +146,16 @@ pub(super) fn manifest(engine: &Engine, log: &Log, facts: Facts<'_>, sink: &mut 
     let memory = device.memory_bytes.or(facts.host.memory_bytes.value().copied());
     read("hardware.memory_bytes", memory.map(|bytes| bytes.to_string()));
     read("software.driver", device.driver.clone().or_else(|| text(&facts.host.system)));
+}
+
+/// What sequences are fed, without the seed, which has a field of its own: given prompts by a number that equal ones share.
+fn prompts(options: &RunOptions) -> String {
+    if options.ids.is_empty() {
+        return "prompts made from the seed".to_owned();
+    }
+    // FNV-1a over the prompts' lengths and ids.
+    let one = |ids: &Vec<u32>| std::iter::once(ids.len() as u64).chain(ids.iter().map(|id| (*id).into())).collect();
+    let numbers = options.ids.iter().flat_map::<Vec<u64>, _>(one);
+    let hash = numbers.fold(0xcbf2_9ce4_8422_2325, |hash: u64, n| (hash ^ n).wrapping_mul(0x0100_0000_01b3));
+    format!("given prompts, {hash:016x}")
 }

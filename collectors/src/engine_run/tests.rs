@@ -11,7 +11,12 @@ fn trace(mode: Mode) -> (model::Trace, usize) {
     let mut engine = Engine::new(preset("tiny").unwrap(), &mut Synthetic, options, &mut log).unwrap();
     engine.run(&mut log, |_| true).unwrap();
     let mut builder = TraceBuilder::new("run", "strato");
-    let facts = Facts { model: "tiny", synthetic: true, ranks: "threads", host: &Host::read(), telemetry: None };
+    let facts = Facts {
+        model: Model { name: "tiny", weights_seed: Some(0) },
+        ranks: "threads",
+        host: &Host::read(),
+        telemetry: None,
+    };
     collect(&engine, &log, facts, &mut builder);
     (builder.finish(), engine.programs()[1].ops.len())
 }
@@ -75,7 +80,8 @@ fn a_run_that_ended_early_says_so() {
     engine.run(&mut log, |step| step.number < 2).unwrap();
     let mut builder = TraceBuilder::new("run", "strato");
     let host = Host::read();
-    let facts = Facts { model: "tiny", synthetic: true, ranks: "threads", host: &host, telemetry: None };
+    let facts =
+        Facts { model: Model { name: "tiny", weights_seed: Some(0) }, ranks: "threads", host: &host, telemetry: None };
     collect(&engine, &log, facts, &mut builder);
     let manifest = builder.finish().manifest;
     assert_eq!(

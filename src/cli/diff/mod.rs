@@ -25,8 +25,9 @@ use crate::{
     analysis::Analysis,
     compare::{
         Difference, Statistics,
-        chosen::Captured,
+        chosen::{self, Captured},
         contract::{self, Facts, Subject, claim},
+        statistics::Floor,
     },
     diagnose,
     platform::Packs,
@@ -111,14 +112,14 @@ impl Runs {
 
     /// Makes sure that the launches of a side are launches of one run: one that did other work would stand in its numbers.
     fn check(&self) -> anyhow::Result<()> {
-        let (chosen, of_chosen) = self.chosen()?;
-        for (trace, analysis) in &self.captures {
+        let (chosen, _) = self.chosen()?;
+        for (trace, _) in &self.captures {
             let other = |field: &&Field| {
                 let of = |trace: &Trace| trace.manifest.value(field.key).map(str::to_owned);
                 field.control == Control::Hard && of(trace).zip(of(chosen)).is_some_and(|(x, y)| x != y)
             };
             let differs = FIELDS.iter().find(other).map(|field| field.key);
-            let simulated = Facts::of(trace, analysis).simulated != Facts::of(chosen, of_chosen).simulated;
+            let simulated = trace.simulated != chosen.simulated;
             if let Some(what) = differs.or_else(|| simulated.then_some("what is simulated and what is measured")) {
                 return Err(Usage(format!(
                     "'{}' and '{}' are no launches of one run: they differ in {what}; compare them as A and B",
@@ -133,7 +134,8 @@ impl Runs {
     fn facts(&self, trace: &Trace, analysis: &Analysis) -> Facts {
         // A launch without steps of the kind that is compared is none for this comparison, whatever a manifest says of others.
         let runs = self.captures.iter().filter(|(_, other)| main_class(other) == main_class(analysis)).count() as u64;
-        Facts { runs: Some(runs), noise: runs > 1, ..Facts::of(trace, analysis) }
+        let noise = runs > 1 || trace.manifest.value(Floor::FACT).is_some_and(|text| Floor::read(text).is_some());
+        Facts { runs: Some(runs), noise, ..Facts::of(trace, analysis) }
     }
 
     /// All of them, each another launch.
@@ -216,7 +218,9 @@ fn read(
     probe.map_or(Ok(()), |file| probed::attach(file, &mut traces, &bar))?;
     traces.iter_mut().try_for_each(|trace| declared.apply(side, trace))?;
     once(&mut traces);
-    let captures = arguments.narrowed.analyze(traces, packs, |_| ())?;
+    let mut captures = arguments.narrowed.analyze(traces, packs, |_| ())?;
+    // What a capture shows of its run is known only now, and nothing may be declared against that either.
+    captures.iter_mut().try_for_each(|(trace, _)| declared.apply(side, trace))?;
     let step = |(_, analysis): &(Trace, Analysis)| {
         let main = analysis.ranks.iter().find_map(|rank| rank.main_class().filter(|class| class.steady > 0));
         main.map(|class| class.p50)
@@ -240,10 +244,9 @@ fn once(traces: &mut Vec<Trace>) {
 }
 
 fn head(trace: &Trace) -> Head {
-    let named = trace.devices.iter().find_map(|device| device.name).map(|name| trace.strings.get(name).to_owned());
     Head {
         name: trace.source.rsplit(['/', '\\']).next().unwrap_or_default().to_owned(),
-        device: trace.manifest.value("hardware.device").map(str::to_owned).or(named),
+        device: chosen::device(trace),
         simulated: trace.simulated,
     }
 }

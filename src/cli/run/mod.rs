@@ -26,12 +26,14 @@ use crate::{diagnose::rules::ceilings, store};
 
 mod live;
 mod logits;
+mod planned;
 mod prompt_ids;
 mod ranks;
 mod repeats;
 mod summary;
 mod what;
 
+use planned::Planned;
 pub(super) use summary::milliseconds;
 use what::RanksAre;
 pub(super) use what::{Weights, What};
@@ -50,11 +52,16 @@ pub struct Arguments {
     /// Capture file to write; an earlier capture file of that name is replaced.
     #[arg(short, long, value_name = "FILE", overrides_with = "output")]
     output: Option<PathBuf>,
+    /// Run this machine's side of a plan, as 'strato plan --format toml' wrote it: with its controls, its probes and as often
+    /// as it asks; 'strato plan check' then holds the captures against it.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["model", "dtype", "batch", "prompt_len", "prompt_ids", "gen",
+        "seed", "tp", "logits", "json", "tokens"])]
+    plan: Option<PathBuf>,
     /// Launch the run so often, each time as a process of its own; of -o NAME.strato that leaves NAME.1.strato and so on,
-    /// which 'strato diff' takes with commas between them.
-    #[arg(long, default_value_t = 1, value_name = "N", overrides_with = "repeats", conflicts_with = "logits",
+    /// which 'strato diff' takes with commas between them [default: 1].
+    #[arg(long, value_name = "N", overrides_with = "repeats", conflicts_with = "logits",
         value_parser = clap::value_parser!(u16).range(1..))]
-    repeats: u16,
+    repeats: Option<u16>,
     /// Be one of so many launches.
     #[arg(long, hide = true, value_name = "N")]
     of_launches: Option<u16>,
@@ -98,17 +105,24 @@ pub(super) struct Done {
 }
 
 /// What the machine can do at best under the conditions of a run: its threads, instruction set and matrix products. Only the
-/// probes that a diagnosis reads, with so much time each; `told` gets each with its rows as it ends.
+/// probes that a diagnosis reads and `further` ones, with so much time each; `told` gets each with its rows as it ends.
 ///
 /// # Errors
 /// When the run is none that the engine could do.
-pub(super) fn probed(what: &What, budget: Duration, told: impl FnMut(&Probe, &[ProbeRow])) -> anyhow::Result<ProbeRun> {
+pub(super) fn probed(
+    what: &What,
+    further: &[String],
+    budget: Duration,
+    told: impl FnMut(&Probe, &[ProbeRow]),
+) -> anyhow::Result<ProbeRun> {
     let options = what.options()?;
     let programs = options.programs(&what.source()?.0, Shard { rank: 0, of: what.tp.max(1) })?;
     let products = Product::of_programs(&programs, options.dtype);
     let target = options.target.clone();
     let setup = Setup { target, threads: options.threads, isa: options.isa, budget, products };
-    Ok(probe::ceilings(&setup, &Host::read(), |probe| ceilings::PROBES.contains(&probe.name), told))
+    let is_read =
+        |probe: &Probe| ceilings::PROBES.contains(&probe.name) || further.iter().any(|name| name == probe.name);
+    Ok(probe::ceilings(&setup, &Host::read(), is_read, told))
 }
 
 /// Runs the engine and records it; `tell` is told of every step.
@@ -144,9 +158,8 @@ impl Finish {
         if let Some(deviation) = &self.deviation {
             done.trace.manifest.set("precision.deviation", deviation, Provenance::Observed);
         }
-        if let Some(launches) = self.launches {
-            done.trace.manifest.set("measurement.repeats", launches.to_string(), Provenance::Observed);
-        }
+        let launches = self.launches.unwrap_or(1);
+        done.trace.manifest.set("measurement.repeats", launches.to_string(), Provenance::Observed);
         if let Some(output) = &self.output {
             store::save(output, std::slice::from_ref(&done.trace))?;
         }
@@ -170,14 +183,15 @@ pub(super) fn checked(what: &What) -> anyhow::Result<RunOptions> {
 
 pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit> {
     let Arguments {
-        what,
-        output,
+        mut what,
+        mut output,
+        plan,
         repeats,
         of_launches,
-        probe,
+        mut probe,
         json,
         tokens,
-        numerics,
+        mut numerics,
         plain,
         interface,
         quiet,
@@ -194,6 +208,22 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
         }
         return Ok(Exit::Done);
     }
+    let mut repeats = repeats.unwrap_or(1);
+    let mut further = Vec::new();
+    if let Some(file) = &plan {
+        let planned = Planned::read(file, what)?;
+        if of_launches.is_none() {
+            if repeats > 1 {
+                return Err(Usage("--plan says how often to launch; leave --repeats out".to_owned()).into());
+            }
+            repeats = planned.launches;
+        }
+        probe |= !planned.asked.probes.is_empty();
+        numerics |= planned.asks_numerics();
+        output = output.or_else(|| Some(planned.output(file)));
+        further = planned.asked.probes;
+        what = planned.what;
+    }
     for file in output.iter().chain(&what.logits) {
         target::check(file, &[])?;
     }
@@ -202,10 +232,17 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     if repeats > 1 {
         let output =
             output.ok_or_else(|| Usage("--repeats needs -o FILE, for the capture of each launch".to_owned()))?;
-        let files = repeats::launch(&output, repeats.into())?;
+        let captures = repeats::launch(&output, repeats.into())?;
+        let noise = repeats::keep_noise(&captures)?;
         if !quiet && !json {
-            let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+            if let Some(noise) = noise {
+                writeln!(io::stdout(), "noise    {} (standard deviation of the median steps)", noise.text())?;
+            }
+            let files: Vec<String> = captures.iter().map(|file| file.display().to_string()).collect();
             writeln!(io::stdout(), "launches {}", terminal_text::plain(&files.join(",")))?;
+            if let Some(plan) = &plan {
+                writeln!(io::stdout(), "{}", planned::next_step(plan, &captures))?;
+            }
         }
         return Ok(Exit::Done);
     }
@@ -215,7 +252,7 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     let deviation = if numerics { Some(super::numdiff::deviation(&what)?) } else { None };
     let loud = !quiet && !json;
     let found = probe.then(|| {
-        probed(&what, probes::BUDGET, |probe, _| {
+        probed(&what, &further, probes::BUDGET, |probe, _| {
             if loud {
                 say(&format!("strato: probed {}", probe.name));
             }

@@ -19,11 +19,10 @@ use collectors::{
 use engine::{
     Error,
     cpu::{Communicator, PATIENCE, Region, World},
-    preset,
     record::{Log, Span},
     run::{Engine, StepDone},
 };
-use model::{Provenance, Trace, TraceBuilder, TraceSink, trace};
+use model::{Trace, TraceBuilder, trace};
 use serde::{Deserialize, Serialize};
 
 use super::{What, logits::LogitsFile};
@@ -123,13 +122,8 @@ fn rank(
     let on = engine.device().name.as_deref().unwrap_or("this CPU");
     let title = format!("{} on {on}", what.model);
     let mut builder = TraceBuilder::new(title, "strato");
-    builder.manifest("workload.seed", &what.seed.to_string(), Provenance::Observed);
-    if preset(&what.model).is_some() && what.seed > 0 {
-        builder.manifest("model.revision", &format!("synthetic, seed {}", what.seed), Provenance::Observed);
-    }
     let facts = engine_run::Facts {
-        model: &what.model,
-        synthetic: preset(&what.model).is_some(),
+        model: what.identity(),
         ranks: what.ranks.text(),
         host: &Host::read(),
         telemetry: telemetry.as_ref(),

@@ -6,7 +6,15 @@ use std::{
     process::Command,
 };
 
-use crate::cli::exit::{Missing, Usage};
+use model::{Provenance, Trace};
+
+use crate::{
+    analysis::{self, Options},
+    cli::exit::{Missing, Usage},
+    compare::statistics::Floor,
+    platform::Packs,
+    store,
+};
 
 /// The capture of a launch: `NAME.2.strato` of `NAME.strato`.
 pub(super) fn file(output: &Path, launch: usize) -> PathBuf {
@@ -42,6 +50,33 @@ pub(super) fn launch(output: &Path, repeats: usize) -> anyhow::Result<Vec<PathBu
         files.push(file);
     }
     Ok(files)
+}
+
+/// Writes into the captures of several launches by how much these differ among themselves: a later comparison with fewer of
+/// them knows the noise of this side. Launches without steps that count tell nothing, and then nothing is written.
+///
+/// # Errors
+/// When a capture that was just written cannot be read or written again.
+pub(super) fn keep_noise(captures: &[PathBuf]) -> anyhow::Result<Option<Floor>> {
+    let packs = Packs::embedded().map_err(|e| Usage(e.to_string()))?;
+    let mut launches: Vec<Vec<Trace>> = Vec::with_capacity(captures.len());
+    for capture in captures {
+        launches.push(store::load(capture)?);
+    }
+    let step = |trace: &Trace| {
+        let analysis = analysis::analyze(trace, &packs, &Options::default());
+        let main = analysis.ranks.first()?.main_class().filter(|class| class.steady > 0 && class.p50 > 0)?;
+        Some(main.p50 as f64)
+    };
+    let times: Vec<f64> = launches.iter().filter_map(|traces| step(traces.first()?)).collect();
+    let Some(floor) = Floor::of(&times).filter(|_| times.len() == captures.len()) else { return Ok(None) };
+    for (capture, traces) in captures.iter().zip(&mut launches) {
+        for trace in traces.iter_mut() {
+            trace.manifest.set(Floor::FACT, floor.text(), Provenance::Observed);
+        }
+        store::save(capture, traces)?;
+    }
+    Ok(Some(floor))
 }
 
 #[cfg(test)]

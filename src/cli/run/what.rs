@@ -6,6 +6,7 @@ use std::{
 };
 
 use clap::ValueEnum;
+use collectors::engine_run::Model;
 use engine::{
     Checkpoint, Config, Dtype, KvLayout, PRESETS, Seeded, Source, Target,
     cpu::Isa,
@@ -304,6 +305,34 @@ impl What {
     /// Options that mean nothing to a device of that kind.
     pub(super) fn target(&self) -> Result<Target, Usage> {
         self.on.target(&[("--threads", self.threads.is_some()), ("--isa", self.isa.is_some()), ("--tp", self.tp > 1)])
+    }
+
+    /// Takes a control of a plan that is an option of the engine; others are no concern of its.
+    ///
+    /// # Errors
+    /// Why the option cannot have that value.
+    pub(super) fn control(&mut self, key: &str, value: &str) -> Result<(), String> {
+        let number = || value.parse::<usize>().map_err(|_| "write a number".to_owned());
+        match key {
+            "model.name" => value.clone_into(&mut self.model),
+            "precision.weights" => {
+                self.dtype = Weights::from_str(value, true)
+                    .map_err(|_| format!("the engine has weights of {}", names::<Weights>()))?;
+            }
+            "caps.batch" => self.batch = number()?,
+            "workload.prompt_len" => self.prompt_len = number()?,
+            // The prompt's own pass gives the first token.
+            "workload.output_len" => self.r#gen = number()?.saturating_add(1),
+            "workload.seed" => self.seed = value.parse().map_err(|_| "write a number".to_owned())?,
+            "parallel.tp" => self.tp = number()?,
+            _ => (),
+        }
+        Ok(())
+    }
+
+    /// Which model it is of.
+    pub(super) fn identity(&self) -> Model<'_> {
+        Model { name: &self.model, weights_seed: preset(&self.model).map(|_| self.seed) }
     }
 
     /// The shape of the model and where its weights come from.

@@ -24,7 +24,7 @@ pub struct Facts {
     pub power: bool,
     /// Independent runs that stand for this side, where that is known better than the manifest says it: the captures given.
     pub runs: Option<u64>,
-    /// Whether the noise of this side against itself is known: from several launches of it.
+    /// Whether the noise of this side against itself is known: from several launches of it, here or in an earlier A/A run.
     pub noise: bool,
     /// A number that captures of the same content share.
     pub digest: Option<u64>,

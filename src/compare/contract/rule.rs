@@ -79,14 +79,31 @@ pub fn status(field: &Field, a: Option<&str>, b: Option<&str>) -> Status {
 
 /// A field that says so much that these leave no choice where it is equal.
 const PROOFS: &[(&str, &[&str])] = &[
-    ("model.weight_hash", &["model.name", "model.revision", "model.config_hash", "model.layers", "model.conversion"]),
-    ("model.config_hash", &["model.name", "model.layers"]),
+    (
+        "model.weight_hash",
+        &[
+            "model.name",
+            "model.revision",
+            "model.config_hash",
+            "model.layers",
+            "model.hidden",
+            "model.heads",
+            "model.conversion",
+        ],
+    ),
+    ("model.config_hash", &["model.name", "model.layers", "model.hidden", "model.heads"]),
 ];
 
 /// The field whose equal values prove this one, which is unknown on a side.
 pub fn proof(field: &Field, a: &Manifest, b: &Manifest) -> Option<&'static str> {
     let equal = |key: &str| a.value(key).is_some_and(|value| b.value(key) == Some(value));
     PROOFS.iter().find(|(by, proved)| proved.contains(&field.key) && equal(by)).map(|(by, _)| *by)
+}
+
+/// The fields that a field proves.
+#[cfg(test)]
+pub fn proved_by(key: &str) -> &'static [&'static str] {
+    PROOFS.iter().find(|(by, _)| *by == key).map_or(&[], |(_, proved)| proved)
 }
 
 /// Whether a value of `measurement.traced` says that a profiler ran.

@@ -43,42 +43,82 @@ pub(super) fn median(values: &mut [f64]) -> f64 {
     if values.is_empty() { 0.0 } else { *values.select_nth_unstable_by(middle, f64::total_cmp).1 }
 }
 
-/// The interval of `between(A, B)` of the centres of two sides, which changes its sign with them. A side is the steps of each
-/// of its launches, at least two. Exchanging the sides gives the same with the other sign, to the last bit.
-pub fn interval(sides: [&[Vec<f64>]; 2], between: fn(f64, f64) -> f64) -> Interval {
-    let [a, b] = sides;
-    if a == b {
-        // Whichever of two equal sides is the first: neither end is preferred.
-        let own = resampled([a, b], between);
-        let far = own.low.abs().max(own.high.abs());
-        return Interval { value: 0.0, low: -far, high: far };
-    }
-    if b < a { resampled([b, a], between).negated() } else { resampled([a, b], between) }
+/// Two sides resampled, in an order that does not depend on which is the first: exchanging them gives the same intervals with
+/// the other sign, to the last bit.
+pub struct Resampled {
+    centers: [f64; 2],
+    /// Centres of resampled launches.
+    drawn: [Vec<f64>; 2],
+    /// Centres without one launch each.
+    without: [Vec<f64>; 2],
+    order: Order,
 }
 
-fn resampled(sides: [&[Vec<f64>]; 2], between: fn(f64, f64) -> f64) -> Interval {
-    let logs = sides.map(|launches| {
-        let median = |steps: &Vec<f64>| median(&mut steps.clone());
-        launches.iter().map(median).collect::<Vec<f64>>()
-    });
-    let [a, b] = [&logs[0], &logs[1]].map(|values| center(values));
-    let value = between(a, b);
-    let [drawn_a, drawn_b] = [(sides[0], 1), (sides[1], 2)].map(|(side, seed)| centers(side, &mut Random::new(seed)));
-    let mut drawn: Vec<f64> = drawn_a.into_iter().zip(drawn_b).map(|(a, b)| between(a, b)).collect();
-    drawn.sort_unstable_by(f64::total_cmp);
-    let below = drawn.iter().filter(|v| **v < value).count() as f64;
-    let equal = drawn.iter().filter(|v| **v == value).count() as f64;
-    let bias = normal((below + equal / 2.0) / drawn.len() as f64);
-    let left_a = without_one(&logs[0]).into_iter().map(|a| between(a, b)).collect::<Vec<_>>();
-    let left_b = without_one(&logs[1]).into_iter().map(|b| between(a, b)).collect::<Vec<_>>();
-    let acceleration = acceleration(&[left_a, left_b]);
-    let end = |share: f64| {
-        let z = bias + normal(share);
-        let stretched = bias + z / (1.0 - acceleration * z).max(0.1);
-        let at = normal_below(stretched) * drawn.len() as f64;
-        drawn.get((at as usize).min(drawn.len() - 1)).copied().unwrap_or(value)
-    };
-    Interval { value, low: end(END).min(value), high: end(1.0 - END).max(value) }
+/// How the sides stand to the order in which they were drawn.
+#[derive(Clone, Copy, PartialEq)]
+enum Order {
+    Same,
+    Exchanged,
+    /// The two are equal.
+    Either,
+}
+
+impl Resampled {
+    /// Of two sides: the steps of each launch, of which each side has at least two.
+    pub fn of(sides: [&[Vec<f64>]; 2]) -> Self {
+        let [a, b] = sides;
+        let order = match () {
+            () if a == b => Order::Either,
+            () if b < a => Order::Exchanged,
+            () => Order::Same,
+        };
+        let ordered = if order == Order::Exchanged { [b, a] } else { [a, b] };
+        let medians = ordered.map(|launches| {
+            let median = |steps: &Vec<f64>| median(&mut steps.clone());
+            launches.iter().map(median).collect::<Vec<f64>>()
+        });
+        let [first, second] = [(ordered[0], 1), (ordered[1], 2)];
+        Self {
+            centers: [center(&medians[0]), center(&medians[1])],
+            drawn: [first, second].map(|(side, seed)| centers(side, &mut Random::new(seed))),
+            without: [without_one(&medians[0]), without_one(&medians[1])],
+            order,
+        }
+    }
+
+    /// The interval of `between(A, B)` of the centres, which changes its sign with them.
+    pub fn interval(&self, between: fn(f64, f64) -> f64) -> Interval {
+        let own = self.ordered(between);
+        match self.order {
+            Order::Same => own,
+            Order::Exchanged => own.negated(),
+            // Neither end is preferred.
+            Order::Either => {
+                let far = own.low.abs().max(own.high.abs());
+                Interval { value: 0.0, low: -far, high: far }
+            }
+        }
+    }
+
+    fn ordered(&self, between: fn(f64, f64) -> f64) -> Interval {
+        let ([a, b], [drawn_a, drawn_b], [left_a, left_b]) = (self.centers, &self.drawn, &self.without);
+        let value = between(a, b);
+        let mut drawn: Vec<f64> = drawn_a.iter().zip(drawn_b).map(|(a, b)| between(*a, *b)).collect();
+        drawn.sort_unstable_by(f64::total_cmp);
+        let below = drawn.iter().filter(|v| **v < value).count() as f64;
+        let equal = drawn.iter().filter(|v| **v == value).count() as f64;
+        let bias = normal((below + equal / 2.0) / drawn.len() as f64);
+        let left_a = left_a.iter().map(|a| between(*a, b)).collect::<Vec<_>>();
+        let left_b = left_b.iter().map(|b| between(a, *b)).collect::<Vec<_>>();
+        let acceleration = acceleration(&[left_a, left_b]);
+        let end = |share: f64| {
+            let z = bias + normal(share);
+            let stretched = bias + z / (1.0 - acceleration * z).max(0.1);
+            let at = normal_below(stretched) * drawn.len() as f64;
+            drawn.get((at as usize).min(drawn.len() - 1)).copied().unwrap_or(value)
+        };
+        Interval { value, low: end(END).min(value), high: end(1.0 - END).max(value) }
+    }
 }
 
 /// Centres of resampled launches of a side.
@@ -167,10 +207,11 @@ mod tests {
     #[test]
     fn an_interval_holds_its_value_and_changes_its_sign_with_the_sides() {
         let (a, b) = (side(1000.0), side(1100.0));
-        let there = interval([&a, &b], |a, b| b - a);
+        let interval = |a: &[Vec<f64>], b: &[Vec<f64>]| Resampled::of([a, b]).interval(|a, b| b - a);
+        let there = interval(&a, &b);
         assert!(there.low < 100.0 && there.high > 100.0 && there.low > 50.0 && there.high < 150.0, "{there:?}");
-        assert_eq!(interval([&b, &a], |a, b| b - a), there.negated());
-        let same = interval([&a, &a], |a, b| b - a);
+        assert_eq!(interval(&b, &a), there.negated());
+        let same = interval(&a, &a);
         assert_eq!(same, same.negated());
         assert!(same.high > 0.0);
     }

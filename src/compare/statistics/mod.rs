@@ -3,7 +3,7 @@
 //!
 //! Each launch is its median step. Sides are their geometric means over launches, since noise is a share of the time; the
 //! interval of their difference is resampled by launch and by block of steps, and a difference counts as shown where it is
-//! above the floor of what launches of one side differ by among themselves. Everything is the same in every run, and
+//! above the floor of what launches of one side differ by among themselves, or did in an earlier A/A run of more of them. Everything is the same in every run, and
 //! exchanging the sides changes signs and nothing else.
 //!
 //! | module | owns |
@@ -24,7 +24,7 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use bootstrap::Interval;
-pub use noise::{Noise, launches_for};
+pub use noise::{Floor, Noise, launches_for};
 pub use rank_test::RankTest;
 
 use super::{chosen::Captured, difference::Difference, waterfall::Basis};
@@ -148,30 +148,35 @@ pub struct Statistics {
     pub steps: [usize; 2],
     /// Captures of each side that have no step of the class that is compared.
     pub absent: [usize; 2],
-    /// What these come to; `None` where a side has fewer than two launches.
+    /// What these come to; `None` where a side has fewer than two launches and no A/A run tells of its noise.
     pub repeated: Option<Repeated>,
 }
 
 impl Statistics {
     /// Of the captures of both sides, each another process launch.
     pub fn of(difference: &Difference, captures: [&[Captured<'_>]; 2]) -> Self {
+        // The A/A run of most launches that a capture of the side tells of.
+        let floors = captures.map(|side| {
+            let told = side.iter().filter_map(|(trace, _)| Floor::read(trace.manifest.value(Floor::FACT)?));
+            told.max_by_key(|floor| floor.launches)
+        });
         let launches = [0, 1].map(|n| {
             let own = captures[n].iter().filter_map(|captured| Launch::of(*captured, difference, n));
             own.collect::<Vec<Launch>>()
         });
         let absent = [0, 1].map(|n| captures[n].len() - launches[n].len());
-        Self { absent, ..Self::of_launches(launches) }
+        Self { absent, ..Self::of_launches(launches, floors) }
     }
 
-    /// Of launches.
-    pub fn of_launches(mut launches: [Vec<Launch>; 2]) -> Self {
+    /// Of launches, and of earlier A/A runs of each side.
+    pub fn of_launches(mut launches: [Vec<Launch>; 2], floors: [Option<Floor>; 2]) -> Self {
         // In which order they were named means nothing.
         for side in &mut launches {
             side.sort_by(|x, y| x.median().total_cmp(&y.median()).then_with(|| x.steps.len().cmp(&y.steps.len())));
         }
         let medians = [0, 1].map(|n| launches[n].iter().map(Launch::median).collect::<Vec<f64>>());
         let steps = [0, 1].map(|n| launches[n].iter().map(|launch| launch.steps.len()).sum());
-        let repeated = repeated(&launches, [&medians[0], &medians[1]]);
+        let repeated = repeated(&launches, [&medians[0], &medians[1]], floors);
         Self { launches: medians, steps, absent: [0, 0], repeated }
     }
 
@@ -185,19 +190,22 @@ impl Statistics {
     }
 }
 
-fn repeated(launches: &[Vec<Launch>; 2], medians: [&[f64]; 2]) -> Option<Repeated> {
-    let noise = Noise::of(medians)?;
+fn repeated(launches: &[Vec<Launch>; 2], medians: [&[f64]; 2], floors: [Option<Floor>; 2]) -> Option<Repeated> {
+    let noise = Noise::of(medians, floors)?;
     let test = RankTest::of(medians[0], medians[1])?;
-    let steps = [0, 1].map(|n| launches[n].iter().map(|launch| launch.steps.clone()).collect::<Vec<_>>());
-    let between = |between| bootstrap::interval([&steps[0], &steps[1]], between);
-    Some(Repeated {
-        centers: medians.map(center),
-        difference: between(|a, b| b - a),
-        logarithm: between(|a, b| b.ln() - a.ln()),
-        test,
-        noise,
-        buckets: buckets(launches),
-    })
+    let centers = medians.map(center);
+    // Launches cannot be drawn again where there is one: then the interval is that of the noise that is known.
+    let (difference, logarithm) = if medians.iter().all(|side| side.len() > 1) && noise.earlier == [None; 2] {
+        let steps = [0, 1].map(|n| launches[n].iter().map(|launch| launch.steps.clone()).collect::<Vec<_>>());
+        let resampled = bootstrap::Resampled::of([&steps[0], &steps[1]]);
+        (resampled.interval(|a, b| b - a), resampled.interval(|a, b| b.ln() - a.ln()))
+    } else {
+        let logarithm = noise.interval(centers[1].ln() - centers[0].ln());
+        let (value, scale) = (centers[1] - centers[0], center(&centers));
+        let (low, high) = ((scale * logarithm.low).min(value), (scale * logarithm.high).max(value));
+        (Interval { value, low, high }, logarithm)
+    };
+    Some(Repeated { centers, difference, logarithm, test, noise, buckets: buckets(launches) })
 }
 
 /// Every bucket that is large enough to matter; where a launch has none of it, it took no time there. How large both sides

@@ -55,6 +55,8 @@ pub struct Setup {
     pub graphs_differ: bool,
     /// A setting differs that both sides state.
     pub settings_differ: bool,
+    /// The model is divided among another number of ranks.
+    pub ranks_differ: bool,
     /// Only one of the sources counts the way from one operation to the next into the durations of operations.
     pub gaps_differ: bool,
 }
@@ -77,6 +79,9 @@ const SOFTWARE: [&str; 5] =
 /// Share of the measured gaps that are nothing in a source that counts them into the durations (CP-05 asks for the same).
 const FOLDED: f64 = 0.9;
 
+/// Largest part that a factor may have, ns: a hundred days, of which hundreds add up in an `i64`.
+const FARTHEST: f64 = 8.64e15;
+
 impl Setup {
     /// That of two sides.
     pub fn of(sides: &[Chosen<'_>; 2]) -> Self {
@@ -88,6 +93,8 @@ impl Setup {
             let both = field(key).zip(values(key));
             both.is_some_and(|(field, (a, b))| status(field, Some(a), Some(b)) == Status::Different)
         };
+        // One rank alone has no library to communicate with.
+        let used = |key: &str| values(key).is_some_and(|(a, b)| a != "none" && b != "none");
         let device = values("hardware.device").is_some_and(|(a, b)| a == b);
         let known = SOFTWARE.iter().any(|key| values(key).is_some());
         let [a, b] = sides.map(|side| {
@@ -96,9 +103,10 @@ impl Setup {
         });
         Self {
             ceilings: Ceilings::of(sides),
-            same_platform: device && known && !SOFTWARE.iter().any(|key| differs(key)),
+            same_platform: device && known && !SOFTWARE.iter().any(|key| differs(key) && used(key)),
             graphs_differ: sides[0].class.graph != sides[1].class.graph || differs("software.graph_mode"),
             settings_differ: SETTINGS.iter().any(|key| differs(key)),
+            ranks_differ: differs("parallel.tp"),
             gaps_differ: a != b,
         }
     }
@@ -141,6 +149,11 @@ pub fn split(setup: &Setup, bucket: Bucket, waited: bool, a: Mean, b: Mean) -> V
     if delta == 0 {
         return Vec::new();
     }
+    // Where a rank works alone there is nothing to wait for: all of it comes from dividing the model.
+    let divided = matches!(bucket, Bucket::CommWait | Bucket::CommTransfer) || waited;
+    if setup.ranks_differ && divided && (a.ns == 0 || b.ns == 0) {
+        return vec![(Cause::Configuration, delta)];
+    }
     if let Some(whole) = undivided(setup, bucket) {
         return vec![(whole, delta)];
     }
@@ -159,6 +172,10 @@ pub fn split(setup: &Setup, bucket: Bucket, waited: bool, a: Mean, b: Mean) -> V
     let bound = setup.ceilings.bound(bucket);
     if let Some([of_a, of_b]) = bound.filter(|_| !setup.same_platform) {
         parts.push((Cause::Environment, mean * (of_b - of_a)));
+    }
+    // A factor that nobody can have measured explains nothing.
+    if parts.iter().any(|(_, ns)| !ns.is_finite() || ns.abs() > FARTHEST) {
+        return vec![(Cause::Unexplained, delta)];
     }
     let mut out: Vec<(Cause, Ns)> = parts.into_iter().map(|(cause, ns)| (cause, ns.round() as Ns)).collect();
     let rest = delta - out.iter().map(|(_, ns)| ns).sum::<Ns>();
@@ -242,18 +259,29 @@ mod tests {
         Setup { ceilings: Ceilings { memory: turn(c.memory), launch: turn(c.launch), ..c }, ..setup }
     }
 
+    #[test]
+    fn ceilings_that_cannot_be_explain_nothing_and_overflow_nothing() {
+        let act = Bucket::Compute(CanonicalOp::Act);
+        for memory in [[f64::MIN_POSITIVE, f64::MAX], [1.0, f64::INFINITY], [0.0, 1.0]] {
+            let (a, b) = (mean(1 << 55, 1.0), mean(1 << 56, 1e300));
+            let parts = split(&probed(memory), act, false, a, b);
+            assert_eq!(parts, [(Cause::Unexplained, b.ns - a.ns)], "{memory:?}");
+        }
+    }
+
     proptest! {
         #[test]
         fn the_parts_add_up_and_change_their_sign_with_the_sides(
             a in 0i64..1 << 40, b in 0i64..1 << 40, counts in [0u32..99, 0u32..99], memory in [0.1f64..9.0, 0.1f64..9.0],
-            flags in any::<[bool; 5]>(),
+            flags in any::<[bool; 6]>(),
         ) {
             let setup = Setup {
                 same_platform: flags[0], graphs_differ: flags[1], settings_differ: flags[2], gaps_differ: flags[3],
+                ranks_differ: flags[5],
                 ..if flags[4] { probed(memory) } else { Setup::default() }
             };
             let (a, b) = (mean(a, counts[0].into()), mean(b, counts[1].into()));
-            for bucket in [GEMM, Bucket::LaunchApi, Bucket::Dispatch, Bucket::CommTransfer, Bucket::Alloc] {
+            for bucket in [GEMM, Bucket::CommWait, Bucket::LaunchApi, Bucket::Dispatch, Bucket::CommTransfer, Bucket::Alloc] {
                 for waited in [false, true] {
                     let there = split(&setup, bucket, waited, a, b);
                     prop_assert_eq!(there.iter().map(|(_, ns)| ns).sum::<Ns>(), b.ns - a.ns);

@@ -7,12 +7,9 @@ use model::{ProbeRun, Setting};
 
 use crate::{
     analysis::Bucket,
-    compare::chosen::Chosen,
-    platform::{OpClass, Stage},
+    compare::chosen::{Chosen, Work},
+    platform::OpClass,
 };
-
-/// Most rows of a product that memory bounds on every device: the ridges of today's lie above a hundred rows.
-const MEMORY_BOUND_ROWS: u32 = 16;
 
 /// Natural logarithms of what the same work costs at best on each side; `None` where it was not measured on both.
 type Cost = Option<[f64; 2]>;
@@ -56,14 +53,13 @@ impl Ceilings {
             let own = side.trace.manifest.value("precision.weights");
             own.is_some() && setting.get(Setting::DTYPE) == own
         };
-        let narrow = |side: &Chosen<'_>| side.class.batch.is_some_and(|rows| rows <= MEMORY_BOUND_ROWS);
         Self {
             memory: best("read", "bandwidth", &|_, setting| setting.get("in") == Some("memory")),
             arithmetic: best("gemm", "arithmetic", &dtype),
             launch: best("launch", "floor", &|_, _| true),
             node: best("replay", "node", &|_, _| true),
-            streaming: sides.iter().all(|side| side.class.stage == Stage::Decode && narrow(side)),
-            dense: sides.iter().all(|side| side.class.stage == Stage::Prefill),
+            streaming: sides.iter().all(|side| side.work() == Work::Streaming),
+            dense: sides.iter().all(|side| side.work() == Work::Dense),
         }
     }
 

@@ -3,7 +3,7 @@
 
 use model::{Ns, ProbeRun, Setting, Statistic};
 
-use super::op_shapes::Product;
+use crate::analysis::op_shapes::{MEMORY_BOUND_ROWS, Product};
 use crate::{
     analysis::Rank,
     diagnose::{Evidence, rule::Context},
@@ -15,8 +15,6 @@ use crate::{
 pub const PROBES: [&str; 5] = ["launch", "replay", "read", "gemm", "product"];
 /// Share of the published bandwidth of a memory that good kernels reach (BabelStream on A100, H100 and H200: 90 to 93 %).
 const REACHED: f64 = 0.92;
-/// Most rows of a product that memory bounds on every device: the ridges of today's lie above a hundred rows.
-const MEMORY_BOUND_ROWS: i64 = 16;
 
 /// Where a ceiling comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,7 +127,7 @@ impl<'a> Ceilings<'a> {
                 best = best.max(operations / arithmetic.best);
                 usual = usual.max(operations / arithmetic.usual);
             }
-            None if product.rows > MEMORY_BOUND_ROWS => return None,
+            None if product.rows > i64::from(MEMORY_BOUND_ROWS) => return None,
             None => {}
         }
         Some((best, usual, memory.origin))

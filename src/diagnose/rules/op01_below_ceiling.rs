@@ -4,11 +4,11 @@ use model::EvidenceClass::{Device, Shapes};
 
 use super::{
     ceilings::{Ceilings, Origin},
-    op_shapes, reading,
+    reading,
     share_of_step::{self, Kind, Part},
 };
 use crate::{
-    analysis::{Class, Confidence, DeviceOp, Layer, OpKind, Rank},
+    analysis::{Class, Confidence, DeviceOp, Layer, OpKind, Rank, op_shapes},
     diagnose::{
         Finding,
         rule::{Context, Doc, Outcome, Rule},

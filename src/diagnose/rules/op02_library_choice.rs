@@ -4,12 +4,14 @@ use model::EvidenceClass::{Device, Probes, Shapes};
 
 use super::{
     ceilings::Ceilings,
-    op_shapes::{self, Product},
     reading,
     share_of_step::{self, Kind, Part},
 };
 use crate::{
-    analysis::{Class, Confidence, DeviceOp, Layer, OpKind, Rank},
+    analysis::{
+        Class, Confidence, DeviceOp, Layer, OpKind, Rank,
+        op_shapes::{self, Product},
+    },
     diagnose::{
         Finding,
         rule::{Context, Doc, Outcome, Rule},

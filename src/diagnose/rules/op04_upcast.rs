@@ -5,13 +5,17 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{
     composite,
-    dtype::{self, Width, is_cast, width_of_name},
     fine_op::{FineOp, fine_op},
-    op_shapes, reading,
+    reading,
     share_of_step::{self, Kind, Part},
 };
 use crate::{
-    analysis::{Confidence, DeviceOp, Layer, OpKind, Rank, Step, attribution::Exclusive},
+    analysis::{
+        Confidence, DeviceOp, Layer, OpKind, Rank, Step,
+        attribution::Exclusive,
+        dtype::{self, Width, is_cast, width_of_name},
+        op_shapes,
+    },
     diagnose::rule::{Context, Doc, Outcome, Rule},
     i18n::Text,
     platform::{CanonicalOp, OpClass},

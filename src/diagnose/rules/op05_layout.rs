@@ -3,12 +3,11 @@
 use model::EvidenceClass::Device;
 
 use super::{
-    dtype::is_cast,
     reading,
     share_of_step::{self, Kind, Part},
 };
 use crate::{
-    analysis::{Confidence, DeviceOp, Layer, OpKind},
+    analysis::{Confidence, DeviceOp, Layer, OpKind, dtype::is_cast},
     diagnose::rule::{Context, Doc, Outcome, Rule},
     i18n::Text,
     platform::CanonicalOp,

@@ -4,11 +4,11 @@ use model::{EvidenceClass::Device, Ns};
 
 use super::{
     launch_shape::tile,
-    measured, op_shapes, reading,
+    measured, reading,
     share_of_step::{self, Kind, Part},
 };
 use crate::{
-    analysis::{Confidence, DeviceOp, Layer, OpKind, Rank},
+    analysis::{Confidence, DeviceOp, Layer, OpKind, Rank, op_shapes},
     diagnose::rule::{Context, Doc, Outcome, Rule},
     i18n::Text,
     platform::{CanonicalOp, Stage},

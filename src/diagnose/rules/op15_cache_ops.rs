@@ -4,11 +4,11 @@ use model::{EvidenceClass::Device, Ns, StringId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{
-    op_shapes, reading,
+    reading,
     share_of_step::{self, Kind, Part},
 };
 use crate::{
-    analysis::{Confidence, DeviceOp, Layer, OpKind, Rank, Step},
+    analysis::{Confidence, DeviceOp, Layer, OpKind, Rank, Step, op_shapes},
     diagnose::rule::{Context, Doc, Outcome, Rule},
     i18n::{Message, Text},
     platform::{CanonicalOp, OpClass, Stage},

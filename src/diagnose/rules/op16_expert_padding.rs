@@ -4,12 +4,14 @@ use model::{Category, Detail, EvidenceClass::Device, Ns, Trace};
 
 use super::{
     launch_shape::tile,
-    op_shapes::{Tensor, tensors},
     reading,
     share_of_step::{self, Kind, Part},
 };
 use crate::{
-    analysis::{Class, Confidence, DeviceOp, Layer, OpKind, Rank},
+    analysis::{
+        Class, Confidence, DeviceOp, Layer, OpKind, Rank,
+        op_shapes::{Tensor, tensors},
+    },
     diagnose::rule::{Context, Doc, Outcome, Rule},
     i18n::{Message, Text},
     platform::{CanonicalOp, Stage},
@@ -199,7 +201,7 @@ mod tests {
 
     #[test]
     fn block_and_tokens_come_from_the_alignment() {
-        let tensor = |dims: &[i64]| Tensor { dims: dims.to_vec(), element: None };
+        let tensor = |dims: &[i64]| Tensor { dims: dims.to_vec(), element: None, dtype: None };
         let inputs = [tensor(&[8, 2]), tensor(&[1024]), tensor(&[16]), tensor(&[1])];
         assert_eq!(block_and_tokens(&inputs), Some((64, 8)));
         assert_eq!(block_and_tokens(&inputs[..2]), None);

@@ -212,6 +212,9 @@ fn statistics(statistics: &Statistics) -> Value {
             "difference_ns": interval(&repeated.difference, |ns| ns),
             "ratio": ratio,
             "test": test(&repeated.test),
+            "earlier_noise": repeated.noise.earlier.map(|floor| {
+                floor.map(|floor| json!({ "launches": floor.launches, "deviation": floor.deviation }))
+            }),
             "noise_floor_ns": repeated.time(repeated.noise.floor),
             "detectable_ns": repeated.time(repeated.noise.detectable),
             "buckets": buckets.collect::<Vec<_>>(),

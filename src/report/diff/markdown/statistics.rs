@@ -15,7 +15,8 @@ const BUCKETS: usize = 16;
 
 /// Writes what repeated launches say; nothing where both sides are one launch, which the caveats say already.
 pub(super) fn write(page: &mut DiffPage<'_>, statistics: &Statistics) {
-    if statistics.launches.iter().all(|side| side.len() < 2) && statistics.absent == [0, 0] {
+    let alone = statistics.launches.iter().all(|side| side.len() < 2) && statistics.absent == [0, 0];
+    if alone && statistics.repeated.is_none() {
         return;
     }
     page.heading(Text::new("Is it more than noise?", "差异是否超出波动？"));
@@ -98,6 +99,17 @@ fn tests(page: &mut DiffPage<'_>, repeated: &Repeated, outcome: Outcome) {
         Text::new("Noise floor, below which nothing is shown", "波动下限，低于此值不视为差异"),
         &time(repeated.noise.floor),
     ));
+    for (letter, floor) in ["A", "B"].into_iter().zip(repeated.noise.earlier) {
+        let Some(floor) = floor else { continue };
+        let told = Text::new(
+            "{share} (standard deviation) between {n} launches of an earlier A/A run",
+            "先前 A/A 运行的 {n} 次启动之间为 {share}（标准差）",
+        );
+        let told =
+            page.fill(told, [("share", Value::Share(floor.deviation)), ("n", Value::Count(floor.launches as u64))]);
+        let title = page.get(Text::new("Noise of {side}", "{side} 的波动")).replace("{side}", letter);
+        lines.push(format!("{title}{}{told}", page.colon()));
+    }
     lines.push(page.labelled(
         Text::new(
             "Smallest difference that so many launches find nine times in ten",

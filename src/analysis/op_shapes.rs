@@ -2,11 +2,13 @@
 
 use model::{Category, Detail, OpDetail, Trace};
 
-use super::dtype;
-use crate::analysis::{CopyDir, DeviceOp, OpKind, Rank, graph_capture};
+use super::{CopyDir, DeviceOp, OpKind, Rank, dtype, graph_capture};
 
 /// Slices that are looked at backwards from a launch call to the operator around it; Python frames lie between them.
 const NEAR: usize = 256;
+
+/// Most rows of a product that memory bounds on every device: the ridges of today's lie above a hundred rows.
+pub const MEMORY_BOUND_ROWS: u32 = 16;
 
 /// One input of an operator.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,6 +17,8 @@ pub struct Tensor {
     pub dims: Vec<i64>,
     /// Bytes of an element, if its type is known.
     pub element: Option<i64>,
+    /// Its number format, if it is one.
+    pub dtype: Option<&'static str>,
 }
 
 impl Tensor {
@@ -68,8 +72,9 @@ pub fn tensors(trace: &Trace, detail: &OpDetail) -> Vec<Tensor> {
         .iter()
         .enumerate()
         .filter_map(|(i, shape)| {
-            let element = types.get(i).and_then(|t| t.as_str()).and_then(dtype::bytes_of);
-            Some(Tensor { dims: dims(shape)?, element })
+            let name = types.get(i).and_then(|t| t.as_str());
+            let (element, dtype) = (name.and_then(dtype::bytes_of), name.and_then(dtype::format_of));
+            Some(Tensor { dims: dims(shape)?, element, dtype })
         })
         .collect()
 }
@@ -87,6 +92,8 @@ pub struct Product {
     pub bytes: Option<i64>,
     /// Bytes of an element of the operands, if known.
     pub element: Option<i64>,
+    /// Number formats of activations and weights, if known.
+    pub types: Option<[&'static str; 2]>,
 }
 
 /// The product that `inputs` describe: the first two of at least two dimensions whose sizes fit each other.
@@ -102,7 +109,8 @@ pub fn product(inputs: &[Tensor]) -> Option<Product> {
         // Square weights read the same in both orders.
         let outputs = weight.iter().copied().find(|side| *side != inner).unwrap_or(inner);
         let bytes = a.bytes().zip(b.bytes()).map(|(a, b)| a.saturating_add(b));
-        Some(Product { rows: a.elements() / inner, outputs, inputs: inner, bytes, element: b.element })
+        let types = a.dtype.zip(b.dtype).map(|(a, b)| [a, b]);
+        Some(Product { rows: a.elements() / inner, outputs, inputs: inner, bytes, element: b.element, types })
     })
 }
 
@@ -136,7 +144,7 @@ mod tests {
     use super::*;
 
     fn tensor(dims: &[i64]) -> Tensor {
-        Tensor { dims: dims.to_vec(), element: Some(2) }
+        Tensor { dims: dims.to_vec(), element: Some(2), dtype: None }
     }
 
     #[test]

@@ -53,6 +53,60 @@ pub fn bytes_of(dtype: &str) -> Option<i64> {
     })
 }
 
+/// The number format of a recorded input type, in the words of the manifest; `None` for indices and anything else.
+pub fn format_of(dtype: &str) -> Option<&'static str> {
+    let name =
+        dtype.trim_start_matches("c10::").trim_start_matches("__").trim_start_matches("hip_").to_ascii_lowercase();
+    Some(match name.as_str() {
+        "f32" | "float" => "f32",
+        "bf16" | "bfloat16" | "nv_bfloat16" => "bf16",
+        "f16" | "half" | "float16" | "_float16" => "f16",
+        "q8" => "q8",
+        "double" => "f64",
+        "float8_e4m3fn" | "float8_e4m3fnuz" => "fp8 e4m3",
+        "float8_e5m2" | "float8_e5m2fnuz" => "fp8 e5m2",
+        "signed char" | "char" => "int8",
+        _ => return None,
+    })
+}
+
+/// Fragments of names of kernels whose weights have another format than what they are multiplied with, or need a scheme to
+/// be read: their name tells neither.
+const QUANTIZED: &[&str] =
+    &["marlin", "awq", "gptq", "fp4", "int4", "w4a", "w8a", "int8", "i8i8", "quant", "fp8", "e4m3", "e5m2"];
+
+/// Number format of both operands of a matrix kernel by its name; `None` where it does not say, or says several.
+pub fn format_of_name(name: &str) -> Option<&'static str> {
+    let name = name.to_ascii_lowercase();
+    if QUANTIZED.iter().any(|fragment| name.contains(fragment)) {
+        return None;
+    }
+    // Tensile names the types of operands, result and arithmetic: B is bfloat16, H half, S single.
+    let has = |fragments: &[&str]| fragments.iter().any(|fragment| name.contains(fragment));
+    let brain = has(&["bf16", "bfloat16", "_bbs_", "_bss_", "_b_bs_"]);
+    let rest = name.replace("bf16", "").replace("bfloat16", "");
+    let half = ["f16", "fp16", "half", "hgemm", "_hhs_", "_hss_"].iter().any(|fragment| rest.contains(fragment));
+    match (brain, half) {
+        (true, false) => Some("bf16"),
+        (false, true) => Some("f16"),
+        (false, false) => (width_of_name(&name) == Some(Width::Single)).then_some("f32"),
+        (true, true) => None,
+    }
+}
+
+/// Number format of the cache by the name of vLLM's kernels that write it: the second of their template's types, and half
+/// stands there as `uint16_t` (csrc/quantization/fp8: `DISPATCH_BY_KV_CACHE_DTYPE`).
+pub fn format_of_cache(name: &str) -> Option<&'static str> {
+    let (kernel, arguments) = name.split_once('<')?;
+    if !kernel.contains("reshape_and_cache") {
+        return None;
+    }
+    match arguments.split(',').nth(1)?.trim() {
+        "uint16_t" => Some("f16"),
+        other => format_of(other),
+    }
+}
+
 /// Whether a kernel does nothing but change the data type. PyTorch's copy kernels say so in their functor or by the loader
 /// that casts; NPUs have an operator of that name.
 pub fn is_cast(name: &str) -> bool {
@@ -95,6 +149,31 @@ mod tests {
         ] {
             assert_eq!(width_of_name(name), width, "{name}");
         }
+    }
+
+    #[test]
+    fn names_show_the_format_of_the_operands_or_nothing() {
+        for (name, format) in [
+            ("sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64", Some("bf16")),
+            ("Cijk_Alik_Bljk_BBS_BH_Bias_HA_S_SAV_UserArgs_MT32x32x256_MI16x16x1", Some("bf16")),
+            ("ampere_fp16_s16816gemm_fp16_64x64_ldg8_stages_64x5_tn", Some("f16")),
+            ("Cijk_Alik_Bljk_HHS_BH_Bias_HA_S_SAV_UserArgs_MT32x32x256", Some("f16")),
+            ("ampere_sgemm_32x32_sliced1x4_tn", Some("f32")),
+            ("_matmul_ogs_NNT_bf16xbf16xmxfp4_16x128x256x1", None),
+            ("nvjet_tst_64x8_64x16_4x1_v_bz_TNT", None),
+            ("MatMulV2", None),
+        ] {
+            assert_eq!(format_of_name(name), format, "{name}");
+        }
+        let cache = |types: &str| {
+            format_of_cache(&format!(
+                "void vllm::reshape_and_cache_flash_kernel<{types}, (vllm::Fp8KVCacheDataType)0>(x)"
+            ))
+        };
+        assert_eq!(cache("__hip_bfloat16, __hip_bfloat16"), Some("bf16"));
+        assert_eq!((cache("uint16_t, uint16_t"), cache("float, uint8_t")), (Some("f16"), None));
+        assert_eq!(format_of_cache("store_kvcache<2048l, 4>"), None);
+        assert_eq!((format_of("c10::BFloat16"), format_of("long int")), (Some("bf16"), None));
     }
 
     #[test]

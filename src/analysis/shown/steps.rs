@@ -1,0 +1,60 @@
+//! What the steps themselves show: what is measured, how graphs are used, whether anything was still compiled.
+
+use model::EvidenceClass;
+
+use super::{By, Shown, View, Why, one};
+use crate::{
+    analysis::{AnchorKind, GraphMode, OpKind},
+    platform::Stage,
+};
+
+pub(super) fn show(view: &View<'_>, shown: &mut Shown) {
+    shown.put("measurement.metric", By::Steps, metric(view));
+    shown.put("software.graph_mode", By::Calls, graph_mode(view));
+    shown.put("warmup.compile_done", By::Calls, compiled(view));
+    if view.class.batch.is_some() && view.class.stage == Stage::Decode {
+        let decode = view.rank.classes.iter().filter(|class| class.stage == Stage::Decode && class.steady > 0);
+        shown.put("caps.batch", By::Marks, one(decode.filter_map(|class| class.batch), Why::NoSteps));
+    }
+}
+
+/// The definition of the time that is compared: ours, so that it is the same wherever steps are found.
+fn metric(view: &View<'_>) -> Result<String, Why> {
+    let what = match view.class.stage {
+        Stage::Unknown => "step",
+        stage => stage.name(),
+    };
+    match view.rank.anchor.kind {
+        AnchorKind::WholeCapture => Err(Why::NoSteps),
+        AnchorKind::Log => Ok(format!("{what} time as a log says it")),
+        _ => Ok(format!("{what} time on the device, from a step's first operation to the next step's")),
+    }
+}
+
+fn graph_mode(view: &View<'_>) -> Result<&'static str, Why> {
+    let in_graphs = || view.ops().any(|op| op.in_graph || op.kind == OpKind::Opaque);
+    if !view.analysis.evidence.has(EvidenceClass::Correlation) && !in_graphs() {
+        return Err(Why::NoCalls);
+    }
+    if view.class.graph == GraphMode::Eager && in_graphs() {
+        return Err(Why::Several(vec!["eager".to_owned(), "graphs".to_owned()]));
+    }
+    view.class.graph.stated().ok_or(Why::NoCalls)
+}
+
+/// Whether nothing was compiled or captured any more when the steps that count began.
+fn compiled(view: &View<'_>) -> Result<&'static str, Why> {
+    let timeline = &view.rank.timeline;
+    if view.rank.anchor.kind == AnchorKind::WholeCapture {
+        return Err(Why::NoSteps);
+    }
+    if timeline.calls.is_empty() || !view.analysis.evidence.has(EvidenceClass::HostApi) {
+        return Err(Why::NoCalls);
+    }
+    let compiles = |step: &super::Step| {
+        timeline.calls_between(step.window.start, step.window.end).iter().any(|call| call.kind.is_compile())
+    };
+    // What is compiled once the run is under way is a finding and no warm-up.
+    let first = view.rank.steady_steps(view.class).next();
+    Ok(if first.is_some_and(compiles) { "no" } else { "yes" })
+}
