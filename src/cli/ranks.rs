@@ -47,6 +47,16 @@ pub(super) fn join(traces: Vec<Trace>) -> Vec<Trace> {
     jobs.into_iter().flat_map(whole).collect()
 }
 
+/// Whether two captures are ranks of one job.
+pub(super) fn are_one_job(a: &Trace, b: &Trace) -> bool {
+    let [of_a, of_b] = [a, b].map(|part| part.processes.iter().filter_map(|p| p.rank).collect::<Vec<u32>>());
+    let joins = |other: Kind| {
+        let mut job = [Job { kind: kind(a, &of_a), ranks: of_a.clone(), start: a.start_unix_ns, parts: Vec::new() }];
+        nearest(&mut job, &other, &of_b, b.start_unix_ns).is_some()
+    };
+    kind(b, &of_b).is_some_and(joins)
+}
+
 /// What the capture says of its job; `None` for one that is no rank of a larger job.
 fn kind(trace: &Trace, ranks: &[u32]) -> Option<Kind> {
     let world: u32 = trace.manifest.value("parallel.world_size")?.parse().ok()?;

@@ -6,8 +6,9 @@
 pub mod json;
 pub mod markdown;
 mod movers;
+mod slots;
 mod unknown;
-mod words;
+pub(crate) mod words;
 
 use model::Ns;
 
@@ -18,7 +19,8 @@ use crate::compare::{
     statistics::Outcome,
 };
 
-pub use movers::{Mover, What};
+pub use movers::{Mover, What, movers};
+pub use slots::{Kernels, kernels};
 
 /// Share of the step below which a difference is no ratio: ratios of what is nearly nothing explode (the gate of the
 /// profiler advisors of Ascend is the same).

@@ -22,7 +22,7 @@ const VALUE: usize = 48;
 /// Fields named in one line; the rest is counted.
 const NAMED: usize = 12;
 
-/// The verdict, the reasons and what would change it.
+/// The verdict, claim by claim.
 pub(super) fn verdict(page: &mut DiffPage<'_>) {
     let contract = &page.capture.contract;
     page.heading(Text::new("May the two be compared?", "两者可比吗？"));
@@ -46,20 +46,31 @@ pub(super) fn verdict(page: &mut DiffPage<'_>) {
         format!("{}{}{}", page.get(words::claim(claim)), page.colon(), page.get(words::verdict(contract.of(claim))))
     });
     page.list(claims);
+}
+
+/// Why they may not be compared, or what goes with every number.
+pub(super) fn reasons(page: &mut DiffPage<'_>) {
+    let contract = &page.capture.contract;
     let refusals: Vec<&Reason> = contract.refusals(MAIN).collect();
-    reasons(page, Text::new("Why not", "不可比的原因"), &refusals);
-    if verdict == Verdict::NotComparable {
+    listed(page, Text::new("Why not", "不可比的原因"), &refusals);
+    if contract.verdict() != Verdict::NotComparable {
+        let caveats: Vec<&Reason> = contract.caveats(MAIN).collect();
+        listed(page, Text::new("Caveats", "保留事项"), &caveats);
+    }
+}
+
+/// What would make the pair comparable; nothing where it is.
+pub(super) fn changes(page: &mut DiffPage<'_>) {
+    let contract = &page.capture.contract;
+    if contract.verdict() == Verdict::NotComparable {
         let changes: Vec<String> = contract.changes(MAIN).iter().map(|change| changed(page, change)).collect();
         subtitle(page, Text::new("The smallest change", "最小改动"));
         page.list(changes);
-    } else {
-        let caveats: Vec<&Reason> = contract.caveats(MAIN).collect();
-        reasons(page, Text::new("Caveats", "保留事项"), &caveats);
     }
 }
 
 /// Reasons, one line each; fields that are only unknown share one.
-fn reasons(page: &mut DiffPage<'_>, title: Text, reasons: &[&Reason]) {
+fn listed(page: &mut DiffPage<'_>, title: Text, reasons: &[&Reason]) {
     if reasons.is_empty() {
         return;
     }
