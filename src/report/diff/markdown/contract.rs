@@ -22,7 +22,7 @@ const VALUE: usize = 48;
 /// Fields named in one line; the rest is counted.
 const NAMED: usize = 12;
 
-/// The verdict, claim by claim.
+/// The verdict in a sentence.
 pub(super) fn verdict(page: &mut DiffPage<'_>) {
     let contract = &page.capture.contract;
     page.heading(Text::new("May the two be compared?", "两者可比吗？"));
@@ -42,6 +42,11 @@ pub(super) fn verdict(page: &mut DiffPage<'_>) {
         ),
     };
     page.paragraph(&format!("**{}**", page.get(sentence)));
+}
+
+/// The verdict claim by claim.
+pub(super) fn claims(page: &mut DiffPage<'_>) {
+    let contract = &page.capture.contract;
     let claims = Claim::ALL.map(|claim| {
         format!("{}{}{}", page.get(words::claim(claim)), page.colon(), page.get(words::verdict(contract.of(claim))))
     });

@@ -44,6 +44,8 @@ pub enum Part {
     Title,
     /// Whether they may be compared.
     Verdict,
+    /// The same for each question that a pair may be asked.
+    Claims,
     /// Why not, or with which caveats.
     Reasons,
     /// The smallest change that would make them comparable.
@@ -68,9 +70,10 @@ pub enum Part {
 
 impl Part {
     /// All parts in the order on the page.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Title,
         Self::Verdict,
+        Self::Claims,
         Self::Reasons,
         Self::Change,
         Self::Answer,
@@ -89,6 +92,7 @@ impl Part {
         match (self, &report.difference) {
             (Self::Title, _) => answer::title(page),
             (Self::Verdict, _) => contract::verdict(page),
+            (Self::Claims, _) => contract::claims(page),
             (Self::Reasons, _) => contract::reasons(page),
             (Self::Change, _) => contract::changes(page),
             (Self::Controls, _) => contract::controls(page),

@@ -5,5 +5,5 @@ use super::{super::Scene, parts};
 use crate::{report::diff::markdown::Part, tui::widget::prose::Line};
 
 pub(super) fn lines(scene: &Scene<'_>, width: usize) -> Vec<Line> {
-    parts(scene, &[Part::Verdict, Part::Reasons, Part::Change, Part::Controls], width)
+    parts(scene, &[Part::Verdict, Part::Claims, Part::Reasons, Part::Change, Part::Controls], width)
 }

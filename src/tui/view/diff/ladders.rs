@@ -1,4 +1,4 @@
-//! Where the time of a step of each side goes: both ladders side by side, on one scale, below the answer. Where the contract
+//! Where the time of a step of each side goes: both ladders side by side, on one scale, above the answer. Where the contract
 //! refuses that, each side has a picture of its own.
 
 use model::Ns;
@@ -29,12 +29,11 @@ const CLASSES: usize = 5;
 pub(super) fn lines(scene: &Scene<'_>, width: usize) -> Vec<Line> {
     let Some(beside) = scene.beside else { return Vec::new() };
     let Some(difference) = &beside.report.difference else { return pictures::lines(scene, width) };
-    let mut out = parts(scene, &[Part::Answer], width);
-    out.push(Line::new());
-    out.extend(heads(scene, difference, width));
+    // Where each side spends its time comes before any ratio of the two.
+    let mut out = heads(scene, difference, width);
     out.extend(ladder(scene, difference, width));
     out.push(Line::new());
-    out.extend(parts(scene, &[Part::Repeats, Part::Path, Part::Unknown], width));
+    out.extend(parts(scene, &[Part::Answer, Part::Repeats, Part::Path, Part::Unknown], width));
     out
 }
 

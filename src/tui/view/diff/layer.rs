@@ -8,7 +8,10 @@ use super::{
     signed,
 };
 use crate::{
-    compare::{align::Move, waterfall::Kernel},
+    compare::{
+        align::{Move, Part},
+        waterfall::Kernel,
+    },
     i18n::Text,
     report::{
         diff::{Kernels, kernels, words},
@@ -32,7 +35,7 @@ use crate::{
 /// Cells of a time to the nanosecond.
 const TIME: u16 = 15;
 /// Cells of a slot's name, and of how its sides correspond.
-const SLOT: u16 = 16;
+const SLOT: u16 = 18;
 const HOW: u16 = 6;
 /// Lines that tell of the selected slot.
 const BELOW: u16 = 6;
@@ -43,6 +46,8 @@ const WIDE: u16 = 120;
 #[derive(Default)]
 pub struct Layer {
     rows: Rows,
+    /// Whether the first slot of a layer was selected, where the table begins.
+    began: bool,
     body: Rect,
 }
 
@@ -203,6 +208,10 @@ impl View for Layer {
             let none = Text::new("No slot holds a kernel.", "没有包含内核的槽位。");
             text::put(buf, (area.x + 1, area.y), scene.get(none), area.width, scene.theme.style(Role::Dim));
             return;
+        }
+        if !self.began {
+            self.rows.at = slots.iter().position(|kernels| kernels.slot.part == Part::Layer).unwrap_or(0);
+            self.began = true;
         }
         let wide = area.width >= WIDE;
         let taken = SLOT + HOW + TIME + 2 + 4 * 2 + if wide { 2 * (TIME + 2) } else { 0 };

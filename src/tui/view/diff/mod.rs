@@ -158,20 +158,18 @@ impl View for Diff {
     fn title(&self, scene: &Scene<'_>) -> Option<Line> {
         let beside = scene.beside?;
         let report = beside.report;
-        let mut line = Line::new();
-        for (letter, head) in ["A ", "B "].into_iter().zip(&report.heads) {
+        let verdict = report.contract.verdict();
+        let mut line = vec![piece(scene.get(words::verdict(verdict)), Role::Warn)];
+        for (letter, head) in ["  A ", "  B "].into_iter().zip(&report.heads) {
             line.push(piece(letter, Role::Dim));
             line.push(piece(text::fit(&text::safe(&head.name), NAME).into_owned(), Role::Title));
             if head.simulated {
                 line.push(piece(scene.get(Text::new(" simulated", " 模拟数据")), Role::Warn));
             }
-            line.push(piece("  ", Role::Text));
         }
-        let verdict = report.contract.verdict();
-        line.push(piece(scene.get(words::verdict(verdict)), Role::Warn));
         let caveats = report.caveats();
         if report.difference.is_some() && !caveats.is_empty() {
-            line.push(piece(format!(" ({})", caveats.join(", ")), Role::Dim));
+            line.push(piece(format!("  {}", caveats.join(", ")), Role::Dim));
         }
         Some(line)
     }

@@ -34,10 +34,10 @@ const CLASSES: usize = 4;
 
 pub(super) fn lines(scene: &Scene<'_>, width: usize) -> Vec<Line> {
     let Some(beside) = scene.beside else { return Vec::new() };
-    let mut out = parts(scene, &[Part::Verdict, Part::Change], width);
+    let mut out = parts(scene, &[Part::Verdict, Part::Answer, Part::Change], width);
     for (side, look) in Side::BOTH.into_iter().zip(beside.sides) {
-        out.push(Line::new());
         out.extend(picture(scene, side, look.capture, width));
+        out.push(Line::new());
     }
     out
 }

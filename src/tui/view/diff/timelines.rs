@@ -167,7 +167,7 @@ impl View for Timelines {
 
     fn actions(&self, _: &Scene<'_>) -> Vec<Action> {
         use Action::*;
-        let mut actions = vec![ZoomIn, ZoomOut, Left, Right, NextSlice, PreviousSlice, Down, Up, FollowSlot, NextSame];
+        let mut actions = vec![NextSlice, PreviousSlice, Down, Up, FollowSlot, ZoomIn, ZoomOut, Left, Right, NextSame];
         actions.extend([PreviousSame, ZoomFit, ZoomAll, NextStep, PreviousStep, Open, Copy, FarLeft, FarRight]);
         actions.extend([Top, Bottom]);
         if self.pair.as_ref().is_some_and(Pair::is_empty) { Vec::new() } else { actions }

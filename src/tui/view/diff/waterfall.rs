@@ -9,7 +9,7 @@ use super::{
     signed,
 };
 use crate::{
-    compare::Difference,
+    compare::{Difference, align::Part},
     i18n::Text,
     report::{
         diff::{Mover, What, movers, words},
@@ -37,7 +37,7 @@ const TIME: u16 = 15;
 /// Cells of a bar.
 const BAR: u16 = 24;
 /// Lines below the table: the sum, what it comes from, and what is selected.
-const BELOW: u16 = 4;
+const BELOW: u16 = 5;
 
 /// By what the rows are sorted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -99,6 +99,7 @@ impl Waterfall {
 /// What a row is called.
 fn name(scene: &Scene<'_>, mover: &Mover) -> String {
     let what = match &mover.what {
+        What::Operator(Part::Step, _) => scene.get(words::part(Part::Step)).to_owned(),
         What::Operator(part, operator) => format!("{} {}", text::safe(operator), scene.get(words::part(*part))),
         What::Bucket(bucket) => text::safe(bucket),
     };
@@ -262,12 +263,18 @@ impl View for Waterfall {
             height: below,
             y: above.bottom(),
         };
-        prose::draw(&sums(scene, difference, &movers, self.rows.at), 0, scene.theme, inner, buf);
+        prose::draw(
+            &sums(scene, difference, &movers, (self.rows.at, usize::from(inner.width))),
+            0,
+            scene.theme,
+            inner,
+            buf,
+        );
     }
 }
 
 /// The sum, what it comes from, and what the selected row comes from.
-fn sums(scene: &Scene<'_>, difference: &Difference, movers: &[Mover], at: usize) -> Vec<Line> {
+fn sums(scene: &Scene<'_>, difference: &Difference, movers: &[Mover], (at, width): (usize, usize)) -> Vec<Line> {
     let waterfall = &difference.waterfall;
     let count = scene.get(Text::new("rows add up to it exactly", "行之和与之精确相等"));
     let total = vec![
@@ -293,7 +300,10 @@ fn sums(scene: &Scene<'_>, difference: &Difference, movers: &[Mover], at: usize)
         selected.push(piece(format!("{} ", name(scene, mover)), Role::Name));
         selected.push(piece(causes(scene, mover), Role::Text));
     }
-    vec![total, from, Line::new(), selected]
+    let mut out = vec![total];
+    out.extend(prose::wrap(&from, width, ("", "  ")));
+    out.extend(prose::wrap(&selected, width, ("", "  ")));
+    out
 }
 
 /// A difference as it stands in a sum.

@@ -40,21 +40,24 @@ fn lanes<'a>(scene: &Scene<'a>, rank: usize, step: Span) -> Vec<&'a Lane> {
     let group = set.groups.iter().find(|group| group.rank == Some(rank));
     let own = group.and_then(|group| set.lanes.get(group.lanes.clone())).unwrap_or(&[]);
     let order = |lane: &&Lane| match lane.of {
-        Of::Track(track, 0) => {
+        Of::Track(track, depth) => {
             let kind = scene.look.trace.tracks.get(track.0 as usize).map(|track| track.key.kind);
             match kind {
-                Some(TrackKind::DeviceQueue) => 0,
-                Some(TrackKind::HostThread) => 4,
-                _ => 9,
+                Some(TrackKind::DeviceQueue) if depth == 0 => 0,
+                // Nested calls fill what room is left.
+                Some(TrackKind::HostThread) => depth.saturating_add(4),
+                _ => u16::MAX,
             }
         }
         Of::Idle(_) => 1,
         Of::Collectives(_) => 2,
         Of::Copies(_) => 3,
-        Of::Steps(_) | Of::Counter(_) | Of::Track(..) => 9,
+        Of::Steps(_) | Of::Counter(_) => u16::MAX,
     };
-    let mut lanes: Vec<&Lane> =
-        own.iter().filter(|lane| order(lane) < 9 && lane.slices().is_some_and(|index| touches(index, step))).collect();
+    let mut lanes: Vec<&Lane> = own
+        .iter()
+        .filter(|lane| order(lane) < u16::MAX && lane.slices().is_some_and(|index| touches(index, step)))
+        .collect();
     lanes.sort_by_key(order);
     lanes
 }
@@ -213,5 +216,8 @@ impl Timelines {
 /// Name of a lane.
 fn label(scene: &Scene<'_>, lane: &Lane) -> String {
     let what = lane.what.map_or("", |what| scene.get(what));
+    if lane.depth() > 0 {
+        return format!("  · {} {}", lane.depth(), text::safe(&lane.name));
+    }
     format!("{what} {}", text::safe(&lane.name)).trim_end().to_owned()
 }
