@@ -103,7 +103,7 @@ fn flatten(file: &str, above: &str, table: &Table, found: &mut Vec<(&'static Fie
             flatten(file, &key, inner, found)?;
             continue;
         }
-        let field = manifest::field(&key).ok_or_else(|| {
+        let field = manifest::declarable(&key).ok_or_else(|| {
             Usage(format!("'{file}': '{key}' is no field of the manifest; 'strato manifest show CAPTURE' lists them"))
         })?;
         let text = match value {

@@ -99,9 +99,14 @@ fn opened(global: &Global, (examine, terms): (&Examine, &Terms), packs: &Packs, 
         let diagnosis = diagnose::diagnose(&trace, &analysis, packs);
         (trace, analysis, diagnosis)
     };
-    let inputs = sides.into_iter().flat_map(|runs| runs.captures).map(diagnosed).collect();
+    let inputs: Vec<(Trace, Analysis, Diagnosis)> =
+        sides.into_iter().flat_map(|runs| runs.captures).map(diagnosed).collect();
+    let readiness = places.map(|at| inputs.get(at).map(|(.., found)| found.readiness.clone()).unwrap_or_default());
     let mut opened = match compared {
-        Ok(report) => Opened::compared(inputs, Pair { report, sides: places }),
+        Ok(report) => {
+            let report = report.with_readiness(readiness);
+            Opened::compared(inputs, Pair { report, sides: places })
+        }
         Err(error) if terms.is_given() => return Err(error),
         // Who only names two directories may want to look at all that is in them.
         Err(error) => {

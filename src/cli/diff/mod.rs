@@ -28,7 +28,7 @@ use crate::{
         chosen::Captured,
         contract::{self, Facts, Subject, claim},
     },
-    diagnose,
+    diagnose::{self, Readiness},
     i18n::Lang,
     platform::Packs,
     report::{
@@ -187,6 +187,8 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
         say(&format!("strato: {}", twice(source)));
     }
     let report = compare(&sides, &arguments.terms, || sides.each_ref().map(|runs| runs.report(&packs)))?;
+    let readiness = [readiness(&report, &sides, 0, &packs)?, readiness(&report, &sides, 1, &packs)?];
+    let report = report.with_readiness(readiness);
     let lang = global.lang();
     let (text, kind) = match arguments.format {
         Form::Md => (markdown::render(&report, lang), Kind::Markdown),
@@ -220,6 +222,17 @@ pub fn compare(sides: &[Runs; 2], terms: &Terms, apart: impl FnOnce() -> [Report
         |difference| Statistics::of(difference, [&a.captured(), &b.captured()]),
         apart,
     ))
+}
+
+/// How ready the platform of a side is: as its own report says, where there is one.
+fn readiness(report: &DiffReport, sides: &[Runs; 2], side: usize, packs: &Packs) -> anyhow::Result<Readiness> {
+    let Some(runs) = sides.get(side) else { return Ok(Readiness::default()) };
+    let own = report.apart.as_ref().and_then(|apart| apart.get(side)?.captures.get(runs.chosen));
+    if let Some(capture) = own {
+        return Ok(capture.readiness.clone());
+    }
+    let (trace, analysis) = runs.chosen()?;
+    Ok(diagnose::diagnose(trace, analysis, packs).readiness)
 }
 
 /// Said of a capture that was given twice.

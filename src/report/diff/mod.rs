@@ -13,10 +13,13 @@ pub(crate) mod words;
 use model::Ns;
 
 use super::{Report, markdown::Shown};
-use crate::compare::{
-    Difference, Statistics,
-    contract::{Contract, MAIN, Verdict},
-    statistics::Outcome,
+use crate::{
+    compare::{
+        Difference, Statistics,
+        contract::{Contract, MAIN, Verdict},
+        statistics::Outcome,
+    },
+    diagnose::Readiness,
 };
 
 pub use movers::{Mover, What, movers};
@@ -50,6 +53,8 @@ pub struct DiffReport {
     pub statistics: Option<Statistics>,
     /// The report on each side by itself, where there is no difference to show.
     pub apart: Option<[Report; 2]>,
+    /// How ready each side's platform is, where that was assessed.
+    pub readiness: Option<[Readiness; 2]>,
 }
 
 impl DiffReport {
@@ -65,7 +70,13 @@ impl DiffReport {
         let difference = if contract.verdict() == Verdict::NotComparable { None } else { difference() };
         let apart = if difference.is_none() { Some(apart()) } else { None };
         let statistics = difference.as_ref().map(statistics);
-        Self { heads, contract, difference, statistics, apart }
+        Self { heads, contract, difference, statistics, apart, readiness: None }
+    }
+
+    /// The same with how ready each side's platform is.
+    #[must_use]
+    pub fn with_readiness(self, sides: [Readiness; 2]) -> Self {
+        Self { readiness: Some(sides), ..self }
     }
 
     /// What is said beside every number: codes of the caveats, each once.

@@ -37,6 +37,7 @@ pub(super) fn lines(scene: &Scene<'_>, width: usize) -> Vec<Line> {
     out.extend(findings(scene, width));
     out.push(Line::new());
     out.extend(prose::lines(&Part::Time.render(capture, scene.lang), width));
+    out.extend(prose::lines(&Part::Readiness.render(capture, scene.lang), width));
     out
 }
 

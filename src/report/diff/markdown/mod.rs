@@ -5,6 +5,7 @@ mod answer;
 mod contract;
 mod layer;
 mod path;
+mod readiness;
 mod statistics;
 mod steps;
 mod waterfall;
@@ -64,13 +65,15 @@ pub enum Part {
     Path,
     /// What is not known.
     Unknown,
+    /// How ready both platforms are.
+    Readiness,
     /// Every field of the contract.
     Controls,
 }
 
 impl Part {
     /// All parts in the order on the page.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Title,
         Self::Verdict,
         Self::Claims,
@@ -83,6 +86,7 @@ impl Part {
         Self::Layer,
         Self::Path,
         Self::Unknown,
+        Self::Readiness,
         Self::Controls,
     ];
 
@@ -95,6 +99,7 @@ impl Part {
             (Self::Claims, _) => contract::claims(page),
             (Self::Reasons, _) => contract::reasons(page),
             (Self::Change, _) => contract::changes(page),
+            (Self::Readiness, _) => readiness::write(page),
             (Self::Controls, _) => contract::controls(page),
             (Self::Answer, Some(difference)) => answer::write(page, difference),
             (Self::Answer, None) => apart(page),

@@ -8,11 +8,13 @@
 //! | `layer` | the aligned slots with the kernels of both sides |
 //! | `timelines` | a step of both under each other |
 //! | `contract` | whether they may be compared, and why not |
+//! | `readiness` | how ready both platforms are, and what is next |
 
 mod contract;
 mod ladders;
 mod layer;
 mod pictures;
+mod readiness;
 mod timelines;
 mod waterfall;
 
@@ -59,6 +61,7 @@ impl Default for Diff {
                 panel(Text::new("layer", "层"), Box::<layer::Layer>::default(), true),
                 panel(Text::new("timelines", "时间线"), Box::<timelines::Timelines>::default(), true),
                 panel(Text::new("contract", "契约"), Box::new(Page::new(contract::lines)), false),
+                panel(Text::new("readiness", "就绪度"), Box::new(Page::new(readiness::lines)), false),
             ],
             at: 0,
         }
