@@ -49,6 +49,7 @@ fn report(a: &Trace, b: &Trace) -> DiffReport {
         let diagnosis = diagnose::diagnose(trace, &analysis, &packs);
         Report::of([(trace, &analysis, &diagnosis)])
     };
+    let readiness = [a, b].map(|trace| single(trace).captures[0].readiness.clone());
     DiffReport::build(
         [head(a), head(b)],
         contract,
@@ -56,6 +57,7 @@ fn report(a: &Trace, b: &Trace) -> DiffReport {
         |difference| Statistics::of(difference, [&[(a, &of_a)], &[(b, &of_b)]]),
         || [single(a), single(b)],
     )
+    .with_readiness(readiness)
 }
 
 /// Says of captures what they do not say, the same of all but for `model.name`.

@@ -41,7 +41,7 @@ enum Known {
     All,
 }
 
-const PANELS: [&str; 5] = ["ladders", "waterfall", "layer", "timelines", "contract"];
+const PANELS: [&str; 6] = ["ladders", "waterfall", "layer", "timelines", "contract", "readiness"];
 
 fn sample(name: &str) -> Trace {
     common::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("sample-traces").join(name))
@@ -105,7 +105,9 @@ fn pair(mut traces: [Trace; 2], known: Known) -> Opened {
         let diagnosis = diagnose::diagnose(&trace, &analysis, &packs);
         (trace, analysis, diagnosis)
     });
-    Opened::compared(inputs.collect(), Pair { report, sides: [0, 1] })
+    let inputs: Vec<_> = inputs.collect();
+    let report = report.with_readiness([0, 1].map(|n| inputs[n].2.readiness.clone()));
+    Opened::compared(inputs, Pair { report, sides: [0, 1] })
 }
 
 /// The pair of a graph replay and an eager run, read once for all tests.
@@ -195,7 +197,7 @@ fn a_refused_pair_is_nowhere_set_beside_each_other() {
     for (lang, code) in [(Lang::En, "en"), (Lang::Zh, "zh")] {
         let mut app = app(Known::Nothing, lang);
         let first = screen(&mut app, 100, 60);
-        for panel in ["pictures", "contract"] {
+        for panel in ["pictures", "contract", "readiness"] {
             insta::assert_snapshot!(format!("refused_{panel}_{code}"), screen(&mut app, 100, 60));
             // All of it, also what has to be scrolled to; the last line holds the keys.
             let tall = screen(&mut app, 100, 400);
@@ -291,7 +293,7 @@ fn a_slot_leads_to_its_kernels_on_both_sides_and_these_to_their_captures() {
 fn both_timelines_zoom_and_pan_together() {
     let mut app = app(Known::Hard, Lang::En);
     buffer(&mut app, 120, 40);
-    press(&mut app, "P P");
+    press(&mut app, "P P P");
     let whole = screen(&mut app, 120, 40);
     press(&mut app, "+ + + + + l");
     let near = screen(&mut app, 120, 40);
@@ -318,8 +320,6 @@ fn panels_can_be_clicked_and_every_offered_action_does_something() {
     assert!(screen(&mut app, 120, 40).contains("add up to it exactly"));
     for panel in 0..PANELS.len() {
         for action in Action::ALL {
-            press(&mut app, "1 9 esc 9");
-            buffer(&mut app, 100, 30);
             let mut app = App::new(opened(Known::Hard), settings());
             buffer(&mut app, 100, 30);
             (0..panel).for_each(|_| drop(press(&mut app, "p")));

@@ -336,6 +336,7 @@ fn two_captures_are_compared_panel_by_panel() {
         ("p", "on one side only"),
         ("\r", "followed"),
         ("p", "May the two be compared?"),
+        ("p", "Readiness board"),
         ("p", "The two ladders"),
         ("1", "Verdict"),
         ("9", "The two ladders"),

@@ -8,6 +8,11 @@ use crate::{
     i18n::{Message, Text, Value},
 };
 
+/// Title of the board.
+pub const BOARD: Text = Text::new("Readiness board", "就绪度看板");
+/// Title of the matrix.
+pub const MATRIX: Text = Text::new("Maturity matrix", "成熟度矩阵");
+
 /// A light in a word, which says what its colour does.
 pub fn light(light: Light) -> Text {
     match light {
@@ -71,7 +76,7 @@ pub fn fact(fact: &Fact) -> Message {
     let raw = |text: &str| Value::Raw(text.to_owned());
     match fact {
         Fact::Ran { operations, steps } => Message::new(
-            Text::new("{n} device operations in {steps} steps that count", "{n} 个设备操作，被采用的步有 {steps} 个"),
+            Text::new("device operations: {n}; steps that count: {steps}", "设备操作 {n} 个，被采用的步 {steps} 个"),
             [("n", count(*operations)), ("steps", count(*steps))],
         ),
         Fact::NothingRan => Message::plain(Text::new("no work of a device was recorded", "没有设备执行记录")),
@@ -95,22 +100,25 @@ pub fn fact(fact: &Fact) -> Message {
         ),
         Fact::Compiled { steps, compiling } => Message::new(
             Text::new(
-                "{compiling} of {steps} steps that count hold compilation, tuning or graph capture",
+                "steps that count: {steps}, of which hold compilation, tuning or graph capture: {compiling}",
                 "{steps} 个被采用的步中有 {compiling} 个含编译、调优或图捕获",
             ),
             [("compiling", count(*compiling)), ("steps", count(*steps))],
         ),
         Fact::Ranks { captured, world: Some(world) } => Message::new(
-            Text::new("{captured} of {world} ranks captured", "已采集 {world} 个 rank 中的 {captured} 个"),
+            Text::new("ranks captured: {captured} of {world}", "已采集 {world} 个 rank 中的 {captured} 个"),
             [("captured", count(*captured)), ("world", count(*world))],
         ),
         Fact::Ranks { captured, world: None } => Message::new(
-            Text::new("{captured} ranks captured, of a job of unknown size", "已采集 {captured} 个 rank，作业规模未知"),
+            Text::new(
+                "ranks captured: {captured}; the size of the job is not known",
+                "已采集 {captured} 个 rank，作业规模未知",
+            ),
             [("captured", count(*captured))],
         ),
         Fact::Collectives { seen, estimated } => Message::new(
             Text::new(
-                "{seen} collectives, of which the transfer of {estimated} is only estimated",
+                "collectives: {seen}, of which the transfer is only estimated: {estimated}",
                 "{seen} 次集合通信，其中 {estimated} 次的传输时间仅为估计",
             ),
             [("seen", count(*seen)), ("estimated", count(*estimated))],
@@ -127,7 +135,7 @@ pub fn fact(fact: &Fact) -> Message {
             [("share", Value::Share(*share))],
         ),
         Fact::Lost(n) => Message::new(
-            Text::new("{n} records were lost or wrong in the import", "导入时有 {n} 条记录丢失或有误"),
+            Text::new("records lost or wrong in the import: {n}", "导入时有 {n} 条记录丢失或有误"),
             [("n", count(*n))],
         ),
         Fact::Broken => Message::plain(Text::new(
@@ -142,12 +150,12 @@ pub fn fact(fact: &Fact) -> Message {
             [("known", count(*known)), ("of", count(*of))],
         ),
         Fact::Repeats(Some(n)) => {
-            Message::new(Text::new("{n} independent repeats", "{n} 次独立重复"), [("n", count(*n))])
+            Message::new(Text::new("independent repeats: {n}", "{n} 次独立重复"), [("n", count(*n))])
         }
         Fact::Repeats(None) => Message::plain(Text::new("the number of repeats is not known", "重复次数未知")),
         Fact::Noise { steps, least } => Message::new(
             Text::new(
-                "{steps} steps of one class that count; the noise of a step needs {least}",
+                "steps of one class that count: {steps}, where the noise of a step needs {least}",
                 "同一类别被采用的步有 {steps} 个；获知步的噪声需要 {least} 个",
             ),
             [("steps", count(*steps)), ("least", count(*least))],
@@ -193,8 +201,8 @@ pub fn next(next: &Next) -> Message {
         Next::Remedy(rule) => {
             return Message::new(
                 Text::new(
-                    "do what the finding {rule} says; `strato explain {rule}`",
-                    "按发现 {rule} 的建议处理；见 `strato explain {rule}`",
+                    "do what the finding {rule} says (`strato explain` tells more)",
+                    "按发现 {rule} 的建议处理（详见 `strato explain`）",
                 ),
                 [("rule", Value::Raw((*rule).to_owned()))],
             );
@@ -243,8 +251,8 @@ pub fn next(next: &Next) -> Message {
             "在算子层的发现中查看哪些算子远离其上限",
         ),
         Next::Judge => Text::new(
-            "declare `platform.community` as good, fair or poor, and why",
-            "声明 `platform.community` 为 good、fair 或 poor，并说明理由",
+            "declare `platform.community` as `good`, `fair` or `poor`, and why",
+            "声明 `platform.community` 为 `good`、`fair` 或 `poor`，并说明理由",
         ),
     };
     Message::plain(text)

@@ -310,7 +310,7 @@ fn chip() -> Chip {
 /// A board of every light.
 fn readiness() -> Readiness {
     let cell = |of, light, facts, next| Cell { of, light, facts, next };
-    let hostile = "diverges: <b>`|\u{1b}[2J";
+    let hostile = "diverges: <b>|\u{1b}[2J";
     Readiness {
         board: vec![
             cell(

@@ -2,7 +2,7 @@
 
 use model::{
     Area, EvidenceClass, Light,
-    manifest::{Control, DIVERGES, FIELDS, REPEATS},
+    manifest::{Control, DIVERGES, FIELDS, PRECISE, REPEATS},
 };
 
 use super::{
@@ -16,6 +16,22 @@ const UNSTABLE: f64 = 0.10;
 /// Classes of evidence without which the hot path is not seen as a whole.
 const NEEDED: [EvidenceClass; 4] =
     [EvidenceClass::Device, EvidenceClass::HostApi, EvidenceClass::Correlation, EvidenceClass::Graph];
+
+/// Share of the greedy tokens of a reference that a run must give (MLPerf Inference asks for 99 % of its accuracy).
+const AGREEMENT: f64 = 0.99;
+
+/// Whether a field says that the numbers of a run are those of its reference. That something is stated is not enough.
+fn is_right(field: &str, value: &str) -> bool {
+    let (text, scale) = match value.trim().strip_suffix('%') {
+        Some(percent) => (percent.trim(), 100.0),
+        None => (value.trim(), 1.0),
+    };
+    match field {
+        "precision.deviation" => PRECISE.iter().any(|begins| value.starts_with(begins)),
+        "quality.token_agreement" => text.parse::<f64>().is_ok_and(|share| share / scale >= AGREEMENT),
+        _ => false,
+    }
+}
 
 impl Seen<'_> {
     pub(super) fn run(&self) -> Cell<Area> {
@@ -31,6 +47,8 @@ impl Seen<'_> {
                 facts.push(Fact::Reference { field, value: value.to_owned() });
                 if value.starts_with(DIVERGES) {
                     wrong.push((Light::Red, Next::Diverges));
+                } else if !is_right(field, value) {
+                    wrong.push((Light::Amber, Next::Reference));
                 }
             }
             None => {

@@ -31,7 +31,7 @@ impl Seen<'_> {
         if fallback > 0 {
             wrong.push((Light::Red, Next::Remedy("OP-07")));
         }
-        self.blame(|rule| matches!(rule, "OP-03" | "OP-08"), &mut facts, &mut wrong);
+        self.blame(|rule| rule == "OP-03", &mut facts, &mut wrong);
         if composite > 0 {
             wrong.push((Light::Amber, Next::Remedy("OP-03")));
         }

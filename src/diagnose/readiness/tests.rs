@@ -104,6 +104,15 @@ fn run() {
     assert_eq!(run(&plain, &[]), (Light::Amber, Some(Next::Reference)));
     let right = stated(graphs(24), &[("precision.deviation", "within precision of bf16")]);
     assert_eq!(run(&right, &[]), (Light::Green, None));
+    // That something is stated of the numbers is not that they are right.
+    for (field, value, light) in [
+        ("precision.deviation", "as on the other side", Light::Amber),
+        ("quality.token_agreement", "99.5 %", Light::Green),
+        ("quality.token_agreement", "0.4", Light::Amber),
+        ("quality.accuracy", "0.81", Light::Amber),
+    ] {
+        assert_eq!(run(&stated(graphs(24), &[(field, value)]), &[]).0, light, "{field} = {value}");
+    }
     let wrong = stated(graphs(24), &[("precision.deviation", "diverges at layer 3")]);
     assert_eq!(run(&wrong, &[]), (Light::Red, Some(Next::Diverges)));
     let fallback = |severity| run(&right, &[finding(&right, "OP-07", severity)]);

@@ -22,8 +22,8 @@ pub(super) fn write(page: &mut Page<'_>) {
         "仅以本采集所示为限：未显示的一律为未知，绝不默认为绿。",
     )));
     let [board, matrix] = readiness::rows(readiness);
-    table(page, Text::new("Readiness board", "就绪度看板"), Text::new("area", "领域"), &board);
-    table(page, Text::new("Maturity matrix", "成熟度矩阵"), Text::new("area", "领域"), &matrix);
+    table(page, readiness::BOARD, Text::new("area", "领域"), &board);
+    table(page, readiness::MATRIX, Text::new("area", "领域"), &matrix);
 }
 
 fn table(page: &mut Page<'_>, title: Text, of: Text, rows: &[(Text, Row<'_>)]) {

@@ -200,20 +200,35 @@ pub(super) fn controls(page: &mut DiffPage<'_>) {
     if !table.is_empty() {
         page.table(page.get(Text::new("What is not equal", "不相同的项目")), &table);
     }
-    let equal = controls.iter().filter(|control| control.status == Status::Equal);
-    let equal: Vec<String> = equal
-        .filter_map(|control| {
-            Some(format!("{} = {}", text::code(control.field.key, text::NAME), value(page, control, Side::A)?))
-        })
-        .collect();
-    if !equal.is_empty() {
-        page.paragraph(&page.labelled(Text::new("Equal on both sides", "两侧相同"), &page.join(equal)));
+    let equal = || controls.iter().filter(|control| control.status == Status::Equal);
+    for (said, title) in [
+        (false, Text::new("Equal on both sides, as both captures show", "两侧相同，由采集显示")),
+        (
+            true,
+            Text::new("Equal on both sides, as a person declared of one or both", "两侧相同，由人工声明（一侧或两侧）"),
+        ),
+    ] {
+        let own = equal().filter(|control| is_declared(control) == said);
+        let own: Vec<String> = own
+            .filter_map(|control| {
+                let entry = control.entry(Side::A)?;
+                Some(format!("{} = {}", text::code(control.field.key, text::NAME), text::code(&entry.value, VALUE)))
+            })
+            .collect();
+        if !own.is_empty() {
+            page.paragraph(&page.labelled(title, &page.join(own)));
+        }
     }
     let silent = controls.iter().filter(|control| !known(control)).count();
     page.paragraph(&page.fill(
         Text::new("{n} further fields are known of neither.", "另有 {n} 个字段两侧均未知。"),
         [("n", Value::Count(silent as u64))],
     ));
+}
+
+/// Whether a person said what a side states.
+fn is_declared(control: &Control) -> bool {
+    Side::BOTH.into_iter().filter_map(|side| control.entry(side)).any(|e| e.provenance == Provenance::Declared)
 }
 
 /// What a side states, and whether a person said so.

@@ -35,14 +35,14 @@ pub(super) fn write(page: &mut DiffPage<'_>) {
         let word = |light| page.get(readiness::light(light)).to_owned();
         table.row([page.get(readiness::area(area)).to_owned(), word(a), word(b), format!("**{}**", word(both))]);
     }
-    page.table(page.get(Text::new("Readiness board", "就绪度看板")), &table);
+    page.table(page.get(readiness::BOARD), &table);
     let mut table =
         Table::new([(page.get(Text::new("area", "领域")), Align::Left), ("A", Align::Left), ("B", Align::Left)]);
     for (a, b) in a.matrix.iter().zip(&b.matrix) {
         let word = |light| page.get(readiness::light(light)).to_owned();
         table.row([page.get(readiness::maturity(a.of)).to_owned(), word(a.light), word(b.light)]);
     }
-    page.table(page.get(Text::new("Maturity matrix", "成熟度矩阵")), &table);
+    page.table(page.get(readiness::MATRIX), &table);
     if report.difference.is_some() {
         for (side, of) in Side::BOTH.into_iter().zip([a, b]) {
             evidence(page, side, of);

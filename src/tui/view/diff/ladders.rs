@@ -3,7 +3,7 @@
 
 use model::Ns;
 
-use super::{super::Scene, parts, pictures};
+use super::{super::Scene, named, parts, pictures};
 use crate::{
     analysis::Layer,
     compare::{Difference, Side},
@@ -40,12 +40,14 @@ pub(super) fn lines(scene: &Scene<'_>, width: usize) -> Vec<Line> {
 /// Which steps stand for each side.
 fn heads(scene: &Scene<'_>, difference: &Difference, width: usize) -> Vec<Line> {
     let mut out = vec![vec![piece(scene.get(Text::new("The two ladders", "两侧阶梯")), Role::Title)]];
-    for (side, steps) in Side::BOTH.into_iter().zip(&difference.sides) {
+    let heads = scene.beside.map(|beside| &beside.report.heads).into_iter().flatten();
+    for ((side, steps), head) in Side::BOTH.into_iter().zip(&difference.sides).zip(heads) {
         let counted = scene.get(Text::new("steps, mean of a step", "步，取步均值"));
         let line = [
             piece(format!("{} ", side.letter()), Role::Strong),
             piece(text::safe(&steps.class), Role::Name),
             piece(format!(" · rank {} · {} {counted}", steps.rank, units::count(steps.steps as u64)), Role::Dim),
+            piece(format!(" · {}", named(head)), Role::Dim),
         ];
         out.extend(prose::wrap(&line, width, ("", "  ")));
     }

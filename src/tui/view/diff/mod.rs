@@ -23,7 +23,10 @@ use ratatui::{buffer::Buffer, layout::Rect};
 use super::{Effect, Place, Point, Scene, View, page::Page};
 use crate::{
     i18n::Text,
-    report::{diff::words, units},
+    report::{
+        diff::{Head, words},
+        units,
+    },
     tui::{
         action::{Action, Scope},
         glyph, text,
@@ -162,10 +165,17 @@ impl View for Diff {
         let beside = scene.beside?;
         let report = beside.report;
         let verdict = report.contract.verdict();
+        let same = report.heads[0].name == report.heads[1].name;
         let mut line = vec![piece(scene.get(words::verdict(verdict)), Role::Warn)];
         for (letter, head) in ["  A ", "  B "].into_iter().zip(&report.heads) {
             line.push(piece(letter, Role::Dim));
-            line.push(piece(text::fit(&text::safe(&head.name), NAME).into_owned(), Role::Title));
+            let [own, device] = [Some(&head.name), head.device.as_ref()]
+                .map(|name| name.map_or(String::new(), |name| text::fit(&text::safe(name), NAME).into_owned()));
+            line.push(piece(own, Role::Title));
+            // Two captures of one name are told apart by what they ran on.
+            if same && !device.is_empty() {
+                line.push(piece(format!(" ({device})"), Role::Dim));
+            }
             if head.simulated {
                 line.push(piece(scene.get(Text::new(" simulated", " 模拟数据")), Role::Warn));
             }
@@ -180,6 +190,12 @@ impl View for Diff {
     fn export(&self, scene: &Scene<'_>) -> Vec<(&'static str, String)> {
         self.panels.get(self.at).map(|panel| panel.view.export(scene)).unwrap_or_default()
     }
+}
+
+/// A side by its name and the device that it ran on.
+fn named(head: &Head) -> String {
+    let device = head.device.as_deref().map_or(String::new(), |device| format!(" ({})", text::safe(device)));
+    format!("{}{device}", text::safe(&head.name))
 }
 
 /// Cells of a side's name in the title.

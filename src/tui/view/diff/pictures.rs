@@ -6,7 +6,7 @@ use model::Ns;
 use super::{
     super::Scene,
     ladders::{TIME, mark, padded, right},
-    parts,
+    named, parts,
 };
 use crate::{
     analysis::Layer,
@@ -35,18 +35,18 @@ const CLASSES: usize = 4;
 pub(super) fn lines(scene: &Scene<'_>, width: usize) -> Vec<Line> {
     let Some(beside) = scene.beside else { return Vec::new() };
     let mut out = parts(scene, &[Part::Verdict, Part::Answer, Part::Change], width);
-    for (side, look) in Side::BOTH.into_iter().zip(beside.sides) {
-        out.extend(picture(scene, side, look.capture, width));
+    for ((side, look), head) in Side::BOTH.into_iter().zip(beside.sides).zip(&beside.report.heads) {
+        out.extend(picture(scene, side, (look.capture, named(head)), width));
         out.push(Line::new());
     }
     out
 }
 
-fn picture(scene: &Scene<'_>, side: Side, capture: &Capture, width: usize) -> Vec<Line> {
+fn picture(scene: &Scene<'_>, side: Side, (capture, name): (&Capture, String), width: usize) -> Vec<Line> {
     let mut title = vec![
         piece(format!("{} ", side.letter()), Role::Strong),
         piece(scene.get(Text::new("by itself: ", "单独：")), Role::Title),
-        piece(text::safe(&capture.source), Role::Name),
+        piece(name, Role::Name),
     ];
     if capture.simulated {
         title.push(piece(scene.get(Text::new(" simulated", " 模拟数据")), Role::Warn));

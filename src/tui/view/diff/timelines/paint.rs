@@ -1,16 +1,17 @@
 //! How both steps look: a ruler, the lanes of A over those of B, and what is selected below.
 
-use model::{Span, TrackKind};
+use model::{Span, TrackId, TrackKind};
 use ratatui::{buffer::Buffer, layout::Rect};
+use rustc_hash::FxHashSet;
 
-use super::Timelines;
+use super::{super::named, Timelines};
 use crate::{
     compare::Side,
     i18n::Text,
-    report::{diff::words, units},
+    report::{diff::words, kernel_name, units},
     tui::{
         glyph,
-        lane::{Lane, LaneIndex, Of},
+        lane::{Kind, Lane, LaneIndex, Of},
         text,
         theme::Role,
         view::{
@@ -34,32 +35,50 @@ fn touches(index: &LaneIndex, span: Span) -> bool {
     last.and_then(|slot| index.span(slot)).is_some_and(|found| found.end > span.start || found.start >= span.start)
 }
 
-/// The lanes of a rank in a step, the device's first.
+/// Slices of a host lane that are looked at for calls.
+const LOOKED: usize = 2_000;
+
+/// Calls of the runtime on a lane in a stretch of time, as far as they are counted.
+fn calls(index: &LaneIndex, span: Span) -> usize {
+    let inside = (index.first_from(span.start)..index.first_from(span.end)).take(LOOKED);
+    inside.filter(|slot| matches!(index.kind(*slot), Some(Kind::Launch | Kind::Sync))).count()
+}
+
+/// The lanes of a rank in a step: what the device does, why it does nothing, and where the host calls it. Frames around these
+/// calls say nothing of the difference of two steps and stand behind them; threads that never call are left out.
 fn lanes<'a>(scene: &Scene<'a>, rank: usize, step: Span) -> Vec<&'a Lane> {
     let set = scene.look.lanes;
     let group = set.groups.iter().find(|group| group.rank == Some(rank));
     let own = group.and_then(|group| set.lanes.get(group.lanes.clone())).unwrap_or(&[]);
-    let order = |lane: &&Lane| match lane.of {
+    let seen = own.iter().filter(|lane| lane.slices().is_some_and(|index| touches(index, step)));
+    let counted: Vec<(&Lane, usize)> =
+        seen.map(|lane| (lane, lane.slices().map_or(0, |index| calls(index, step)))).collect();
+    let callers: FxHashSet<TrackId> = counted
+        .iter()
+        .filter_map(|(lane, calls)| match lane.of {
+            Of::Track(track, _) if *calls > 0 => Some(track),
+            _ => None,
+        })
+        .collect();
+    let order = |lane: &Lane, calls: usize| match lane.of {
         Of::Track(track, depth) => {
             let kind = scene.look.trace.tracks.get(track.0 as usize).map(|track| track.key.kind);
             match kind {
-                Some(TrackKind::DeviceQueue) if depth == 0 => 0,
-                // Nested calls fill what room is left.
-                Some(TrackKind::HostThread) => depth.saturating_add(4),
-                _ => u16::MAX,
+                Some(TrackKind::DeviceQueue) if depth == 0 => Some((0, 0)),
+                Some(TrackKind::HostThread) if calls > 0 => Some((4, LOOKED.saturating_sub(calls))),
+                Some(TrackKind::HostThread) if callers.contains(&track) => Some((5, usize::from(depth))),
+                _ => None,
             }
         }
-        Of::Idle(_) => 1,
-        Of::Collectives(_) => 2,
-        Of::Copies(_) => 3,
-        Of::Steps(_) | Of::Counter(_) => u16::MAX,
+        Of::Idle(_) => Some((1, 0)),
+        Of::Collectives(_) => Some((2, 0)),
+        Of::Copies(_) => Some((3, 0)),
+        Of::Steps(_) | Of::Counter(_) => None,
     };
-    let mut lanes: Vec<&Lane> = own
-        .iter()
-        .filter(|lane| order(lane) < u16::MAX && lane.slices().is_some_and(|index| touches(index, step)))
-        .collect();
-    lanes.sort_by_key(order);
-    lanes
+    let mut lanes: Vec<((u8, usize), &Lane)> =
+        counted.iter().filter_map(|(lane, calls)| Some((order(lane, *calls)?, *lane))).collect();
+    lanes.sort_by_key(|(order, _)| *order);
+    lanes.into_iter().map(|(_, lane)| lane).collect()
 }
 
 impl Timelines {
@@ -118,7 +137,7 @@ impl Timelines {
         let lanes = lanes(&own, of.rank, of.window);
         let letter = Side::BOTH.get(side).map_or("", |side| side.letter());
         let mark = if side == self.side { glyph::POINTER } else { " " };
-        let name = beside.report.heads.get(side).map_or(String::new(), |head| text::safe(&head.name));
+        let name = beside.report.heads.get(side).map_or(String::new(), named);
         let place = format!("{}/{}", pair.at + 1, pair.count);
         let step = scene.get(Text::new("step", "步"));
         let head =
@@ -196,7 +215,7 @@ impl Timelines {
         let lasts = scene.get(Text::new("for", "时长"));
         for op in ops.iter().take(NAMED) {
             let name = pair.slice(scene, side, *op).and_then(|id| detail::slice_name(look.trace, id)).unwrap_or("");
-            line.push(piece(text::fit(&text::safe(name), 40).into_owned(), Role::Name));
+            line.push(piece(text::safe(&kernel_name::short(name)), Role::Name));
             if let Some(span) = pair.span(side, *op) {
                 line.push(piece(
                     format!(" {from} {} {lasts} {}  ", units::exact_ns(span.start), units::exact_ns(span.len())),
@@ -218,6 +237,9 @@ fn label(scene: &Scene<'_>, lane: &Lane) -> String {
     let what = lane.what.map_or("", |what| scene.get(what));
     if lane.depth() > 0 {
         return format!("  · {} {}", lane.depth(), text::safe(&lane.name));
+    }
+    if lane.name.starts_with("thread ") {
+        return text::safe(&lane.name);
     }
     format!("{what} {}", text::safe(&lane.name)).trim_end().to_owned()
 }
