@@ -73,12 +73,11 @@ impl Seen<'_> {
         }
         let mut facts = vec![Fact::Graphs { full, piecewise, eager }];
         let mut wrong = Vec::new();
-        self.blame(
-            |rule| matches!(rule, "RT-01" | "RT-02" | "RT-03" | "RT-04" | "RT-07" | "RT-08"),
-            &mut facts,
-            &mut wrong,
-        );
-        if piecewise + eager > 0 {
+        // A step that waits for its launches is what graphs are for.
+        let launched = piecewise + eager > 0;
+        let own = |rule: &str| matches!(rule, "RT-01" | "RT-02" | "RT-03" | "RT-04" | "RT-07" | "RT-08");
+        self.blame(|rule| own(rule) || (launched && rule == "RT-14"), &mut facts, &mut wrong);
+        if launched {
             wrong.push((Light::Amber, Next::Graphs));
         }
         cell(Area::Graph, facts, wrong)

@@ -129,6 +129,11 @@ fn graph() {
     assert_eq!(graph(&launched, &[]), (Light::Amber, Some(Next::Graphs)));
     let costly = finding(&launched, "RT-01", Severity::High);
     assert_eq!(graph(&launched, &[costly]), (Light::Red, Some(Next::Remedy("RT-01"))));
+    let bound = finding(&launched, "RT-14", Severity::Critical);
+    assert_eq!(graph(&launched, &[bound]), (Light::Red, Some(Next::Remedy("RT-14"))));
+    let replayed = graphs(24);
+    let elsewhere = finding(&replayed, "RT-14", Severity::Critical);
+    assert_eq!(graph(&replayed, &[elsewhere]), (Light::Green, None), "no launch of these steps is left to replay");
     let mut blind = launched;
     blind.1.evidence = [EvidenceClass::Device].into_iter().collect();
     assert_eq!(graph(&blind, &[]), (Light::Unknown, Some(Next::Collect(EvidenceClass::Graph))));

@@ -160,6 +160,7 @@ impl Timelines {
             let Some(index) = lane.slices() else { continue };
             let brush = Brush { theme: scene.theme, window: seen, selected: None };
             brush.slices(index, |slot| detail::name(&own, lane, slot), row, buf);
+            bounds(scene, of.window, seen, row, buf);
             for op in &marked {
                 if let Some(span) = self.on(&own, side, *op, lane) {
                     brush.select(span, row, buf);
@@ -229,6 +230,21 @@ impl Timelines {
             _ => {}
         }
         line
+    }
+}
+
+/// Marks where a step begins and ends on a lane: what lies beside it is another step's, and stands back.
+fn bounds(scene: &Scene<'_>, step: Span, seen: Span, row: Rect, buf: &mut Buffer) {
+    let column = |t: i64| {
+        let part = i128::from(t.saturating_sub(seen.start)) * i128::from(row.width);
+        (part / i128::from(seen.len().max(1))).clamp(0, i128::from(row.width)) as u16
+    };
+    let (from, to) = (column(step.start), column(step.end));
+    let dim = scene.theme.style(Role::Dim);
+    buf.set_style(Rect { width: from, ..row }, dim);
+    buf.set_style(Rect { x: row.x + to, width: row.width - to, ..row }, dim);
+    if to < row.width {
+        text::put(buf, (row.x + to, row.y), glyph::BAR, 1, scene.theme.style(Role::Strong));
     }
 }
 
