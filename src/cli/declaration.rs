@@ -129,6 +129,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_judgement_that_no_contract_asks_for_may_be_declared() {
+        let declared = Declaration::parse("f", "[a]\nplatform.community = \"fair: few answers\"").unwrap();
+        assert_eq!(declared.of(0), [("platform.community", "fair: few answers")]);
+        assert!(declared.of(1).is_empty() && manifest::field("platform.community").is_none());
+    }
+
+    #[test]
     fn fields_are_said_of_both_or_of_one_and_marked_declared() {
         let text = "[both]\nmodel.name = \"m\"\n\"caps.batch\" = 8\n[b]\nparallel = { tp = 2, pp = 1 }\n";
         let declared = Declaration::parse("pair.toml", text).unwrap();

@@ -136,6 +136,13 @@ mod tests {
     }
 
     #[test]
+    fn two_ranks_of_a_job_are_no_two_sides() {
+        assert!(are_one_job(&rank(0, 2, Some(4_000)), &rank(1, 2, Some(5_000))));
+        assert!(!are_one_job(&rank(0, 2, None), &rank(0, 2, None)), "two runs of a rank");
+        assert!(!are_one_job(&rank(0, 1, None), &rank(0, 1, None)), "two jobs of one rank");
+    }
+
+    #[test]
     fn what_is_not_of_one_job_stays_apart() {
         let far = Some(4_000 + 2 * TOGETHER);
         assert_eq!(join(vec![rank(0, 2, None), rank(0, 2, None)]).len(), 2, "the same rank twice");
