@@ -231,6 +231,15 @@ fn without_colour_and_beyond_ascii() {
 }
 
 #[test]
+fn the_difference_stays_where_not_everything_fits() {
+    let mut app = app(Known::Hard, Lang::En);
+    for panel in ["waterfall", "layer"] {
+        press(&mut app, "p");
+        assert!(screen(&mut app, 60, 20).contains("B − A"), "{panel}");
+    }
+}
+
+#[test]
 fn no_size_is_too_small_to_survive() {
     for known in [Known::Hard, Known::Nothing] {
         let mut app = app(known, Lang::En);

@@ -157,16 +157,16 @@ fn changed(page: &DiffPage<'_>, change: &Change) -> String {
             ));
             told.to_owned() + &fields(list)
         }
-        Change::Record { side, about } => page.fill(
-            Text::new(
-                "record {side} again, so that this no longer holds: {what}",
-                "重新采集 {side}，使以下情况不再成立：{what}",
-            ),
-            [
-                ("side", Value::Text(words::side(*side))),
-                ("what", Value::Raw(words::plain(*about).get(page.lang).replace("{side}", side.letter()))),
-            ],
-        ),
+        Change::Record { side, about } => {
+            let told = page.fill(
+                Text::new(
+                    "record {side} again, so that this no longer holds: ",
+                    "重新采集 {side}，使以下情况不再成立：",
+                ),
+                [("side", Value::Text(words::side(*side)))],
+            );
+            told + &words::plain(*about).get(page.lang).replace("{side}", side.letter())
+        }
     }
 }
 

@@ -39,6 +39,8 @@ const SLOT: u16 = 18;
 const HOW: u16 = 6;
 /// Lines that tell of the selected slot.
 const BELOW: u16 = 6;
+/// Width below which a slot's name is cut further.
+const NARROW: u16 = 72;
 /// Width from which the times of both sides have room.
 const WIDE: u16 = 120;
 
@@ -214,11 +216,12 @@ impl View for Layer {
             self.began = true;
         }
         let wide = area.width >= WIDE;
-        let taken = SLOT + HOW + TIME + 2 + 4 * 2 + if wide { 2 * (TIME + 2) } else { 0 };
+        let slot = if area.width < NARROW { SLOT - 6 } else { SLOT };
+        let taken = slot + HOW + TIME + 2 + 4 * 2 + if wide { 2 * (TIME + 2) } else { 0 };
         let name = (area.width.saturating_sub(taken) / 2).max(8);
         let column = |title: &str, align, width| Column { title: title.to_owned(), align, width };
         let mut columns = vec![
-            column(scene.get(Text::new("slot", "槽位")), Align::Left, SLOT),
+            column(scene.get(Text::new("slot", "槽位")), Align::Left, slot),
             column(scene.get(Text::new("kernels of A", "A 的内核")), Align::Left, name),
             column("", Align::Left, HOW),
             column(scene.get(Text::new("kernels of B", "B 的内核")), Align::Left, name),

@@ -34,6 +34,8 @@ use crate::{
 
 /// Cells of a time to the nanosecond.
 const TIME: u16 = 15;
+/// Width below which the times of both sides have no room.
+const NARROW: u16 = 76;
 /// Cells of a bar.
 const BAR: u16 = 24;
 /// Lines below the table: the sum, what it comes from, and what is selected.
@@ -231,7 +233,7 @@ impl View for Waterfall {
         };
         let column = |title: &str, align, width| Column { title: title.to_owned(), align, width };
         let titled = |title: &str, by: By| format!("{title}{}", mark(by));
-        let columns = [
+        let mut columns = [
             column(&titled(scene.get(Text::new("what", "项目")), By::Name), Align::Left, 0),
             column(&titled("A", By::A), Align::Right, TIME),
             column(&titled("B", By::B), Align::Right, TIME),
@@ -240,11 +242,16 @@ impl View for Waterfall {
             column(scene.get(Text::new("comes from", "来源")), Align::Left, 16),
             column(scene.get(Text::new("layer", "层")), Align::Left, 13),
         ];
+        // Where not all columns fit, the difference is the one that stays.
+        let narrow = area.width < NARROW;
+        if narrow {
+            columns.swap(1, 3);
+        }
         let row = |at: usize| -> Vec<Cell> {
             let Some((mover, span)) = movers.get(at).zip(bars.get(at)) else { return Vec::new() };
             let main = mover.causes.first().map_or("–", |(cause, _)| scene.get(words::cause(*cause)));
             let more = if mover.causes.len() > 1 { " +" } else { "" };
-            vec![
+            let mut cells = vec![
                 (name(scene, mover), Role::Name),
                 (units::exact_ns(mover.sides[0]), Role::Text),
                 (units::exact_ns(mover.sides[1]), Role::Text),
@@ -252,7 +259,11 @@ impl View for Waterfall {
                 (bar(scene, *span, reach), Role::Kind(if mover.delta() > 0 { Kind::Launch } else { Kind::Matrix })),
                 (format!("{main}{more}"), Role::Text),
                 (scene.get(common::layer(mover.layer)).to_owned(), Role::Layer(mover.layer)),
-            ]
+            ];
+            if narrow {
+                cells.swap(1, 3);
+            }
+            cells
         };
         let below = if area.height > BELOW + 3 { BELOW } else { 1.min(area.height.saturating_sub(2)) };
         let above = Rect { height: area.height - below, ..area };
