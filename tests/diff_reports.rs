@@ -49,6 +49,7 @@ fn report(a: &Trace, b: &Trace) -> DiffReport {
         let diagnosis = diagnose::diagnose(trace, &analysis, &packs);
         Report::of([(trace, &analysis, &diagnosis)])
     };
+    let readiness = [a, b].map(|trace| single(trace).captures[0].readiness.clone());
     DiffReport::build(
         [head(a), head(b)],
         contract,
@@ -56,6 +57,7 @@ fn report(a: &Trace, b: &Trace) -> DiffReport {
         |difference| Statistics::of(difference, [&[(a, &of_a)], &[(b, &of_b)]]),
         || [single(a), single(b)],
     )
+    .with_readiness(readiness)
 }
 
 /// Says of captures what they do not say, the same of all but for `model.name`.
@@ -125,6 +127,16 @@ fn what_may_not_be_compared_is_nowhere_set_beside_each_other() {
         assert_eq!(json["reports"][side]["schema"], "strato.diagnosis/1");
     }
     assert!(!json["contract"]["changes"].as_array().unwrap().is_empty());
+    // Lights are words; what they rest on, which counts and measures, stands in the reports on both sides.
+    for side in ["a", "b"] {
+        let board = json["readiness"][side]["board"].as_array().unwrap();
+        assert_eq!(board.len(), 6);
+        assert!(board.iter().all(|cell| cell["evidence"].is_null() && cell["light"].is_string()), "{board:?}");
+        assert!(json["reports"][side]["captures"][0]["readiness"]["board"][0]["evidence"].is_array());
+    }
+    assert!(
+        json["readiness"]["together"].as_array().unwrap().iter().any(|c| c["area"] == "verify" && c["light"] == "red")
+    );
     for lang in [Lang::En, Lang::Zh] {
         let page = markdown::render(&report, lang);
         let parts: Vec<&str> = page.split("\n# ").collect();

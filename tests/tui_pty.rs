@@ -360,3 +360,31 @@ fn a_pipe_is_no_terminal_and_a_keymap_with_two_meanings_is_told() {
     let told = session.text();
     assert!(told.contains("mark") && told.contains("zoom_in"), "{told}");
 }
+
+#[test]
+fn two_captures_are_compared_panel_by_panel() {
+    let notes = tempfile::tempdir().unwrap();
+    let declared = notes.path().join("pair.toml");
+    let hard = model::manifest::FIELDS.iter().filter(|field| field.control == model::manifest::Control::Hard);
+    // The samples say themselves that they were traced.
+    let lines = hard.filter(|field| field.key != "measurement.traced").map(|field| format!("{} = \"x\"\n", field.key));
+    std::fs::write(&declared, format!("[both]\n{}", lines.collect::<String>())).unwrap();
+    let pair = "sample-traces/healthy-full-graph.json.gz sample-traces/launch-bound-eager.json.gz";
+    let mut session = Session::strato_with(notes.path(), &format!("view {pair} --declare {}", declared.display()));
+    session.wait_for("The two ladders");
+    for (key, seen) in [
+        ("p", "add up to it exactly"),
+        ("p", "on one side only"),
+        ("\r", "followed"),
+        ("p", "May the two be compared?"),
+        ("p", "Readiness board"),
+        ("p", "The two ladders"),
+        ("1", "Verdict"),
+        ("9", "The two ladders"),
+    ] {
+        session.keys(key);
+        session.wait_for(seen);
+    }
+    session.keys("q");
+    session.ends(notes.path(), "0");
+}

@@ -11,7 +11,7 @@ pub struct Case {
     /// As `strato run --inject` takes it.
     pub inject: &'static str,
     /// Which shape suffers it.
-    pub model: Model,
+    pub size: Size,
     /// How the step is started without it.
     pub mode: Mode,
     /// Ranks of the job.
@@ -24,7 +24,7 @@ pub struct Case {
 
 /// What suffers: a fault is judged where it costs something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Model {
+pub enum Size {
     /// Operators of hundreds of microseconds, which read memory: those hide the host.
     Wide,
     /// Operators of some ten microseconds: the host is about as fast.
@@ -32,11 +32,11 @@ pub enum Model {
 }
 
 const fn wide(inject: &'static str, layers: &'static [Layer]) -> Case {
-    Case { inject, model: Model::Wide, mode: Mode::Eager, ranks: 1, layers, rank: None }
+    Case { inject, size: Size::Wide, mode: Mode::Eager, ranks: 1, layers, rank: None }
 }
 
 const fn narrow(inject: &'static str, layers: &'static [Layer]) -> Case {
-    Case { model: Model::Narrow, ..wide(inject, layers) }
+    Case { size: Size::Narrow, ..wide(inject, layers) }
 }
 
 /// Every bottleneck that takes time; numeric faults take none.
@@ -67,7 +67,7 @@ impl Case {
         let mut options = RunOptions {
             mode: self.mode,
             prompt: 16,
-            steps: if self.model == Model::Wide { 24 } else { 240 },
+            steps: if self.size == Size::Wide { 24 } else { 240 },
             // The host has a core of its own, as it has beside an accelerator.
             threads: (default.threads.saturating_sub(1) / self.ranks).max(1),
             ..default

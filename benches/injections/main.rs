@@ -79,7 +79,7 @@ fn main() {
     println!("| --- | --- | ---: | ---: | ---: | --- | --- | ---: | ---: | ---: |");
     let (mut layers, mut inside, mut cases, mut costly) = (0, 0, 0, 0);
     for case in CASES.iter().filter(|case| case.inject.contains(&only)) {
-        let subject = Subject::chosen(case.model);
+        let subject = Subject::chosen(case.size);
         let (off, on) = (case.options(false), case.options(true));
         let programs = on.programs(&subject.config, engine::Shard { rank: 0, of: case.ranks }).unwrap();
         let setup = Setup {
@@ -120,7 +120,7 @@ fn main() {
         println!(
             "| `{}` | {:?} | {:.0} µs | {:.0} µs | {:.1} % | {layer} | {} | {:.0}–{:.0} µs | {right}/{repeats} | {} |",
             case.inject,
-            case.model,
+            case.size,
             truth / 1e3,
             median(work.into_iter()) / 1e3,
             100.0 * truth / step.max(1.0),

@@ -16,7 +16,7 @@ use engine::{
 };
 use model::{Ns, Trace, TraceBuilder, trace};
 
-use crate::case::Model;
+use crate::case::Size;
 
 /// A model of few layers, so that many runs of it take minutes and not hours.
 pub struct Subject {
@@ -34,11 +34,11 @@ pub struct Took {
 }
 
 impl Subject {
-    pub fn chosen(model: Model) -> Self {
+    pub fn chosen(size: Size) -> Self {
         let wide = Config { layers: 8, ..preset("qwen2.5-0.5b").unwrap() };
-        let config = match model {
-            Model::Wide => wide,
-            Model::Narrow => Config { hidden: 256, intermediate: 1024, heads: 4, vocab: 8192, ..wide },
+        let config = match size {
+            Size::Wide => wide,
+            Size::Narrow => Config { hidden: 256, intermediate: 1024, heads: 4, vocab: 8192, ..wide },
         };
         Self { config, host: Host::read() }
     }

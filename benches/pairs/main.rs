@@ -3,8 +3,8 @@
 //!
 //! The runs of a repeat are neighbours in time and take turns in being first; each slot and bucket is averaged over the
 //! repeats before its mass is counted, so that noise without a direction leaves. `cargo bench --bench pairs`;
-//! `STRATO_REPEATS`, `STRATO_MODEL`, `STRATO_LAYERS` and `STRATO_ONLY` (a part of a pair's name) change what is run, and
-//! `STRATO_TERMS` prints so many of the largest terms of each pair.
+//! `STRATO_REPEATS` and `STRATO_ONLY` (a part of a pair's name) change what is run, and `STRATO_TERMS` prints so many of the
+//! largest terms of each pair.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../injections/case.rs"]
@@ -71,12 +71,12 @@ fn main() {
     let (repeats, printed) = (number("STRATO_REPEATS", 10).max(1), number("STRATO_TERMS", 0));
     let only = std::env::var("STRATO_ONLY").unwrap_or_default();
     let packs = Packs::embedded().unwrap();
-    let subject = Subject::chosen(std::env::var("STRATO_MODEL").ok().as_deref(), number("STRATO_LAYERS", 8));
     let before = Ticks::now().ok();
     println!("| pair | A | B | slot right | layer right | cause right | all three |");
     println!("| --- | ---: | ---: | ---: | ---: | ---: | ---: |");
     let (mut right, mut pairs) = (0, 0);
     for pair in pair::all().into_iter().filter(|pair| pair.name.contains(&only)) {
+        let subject = Subject::chosen(pair.size);
         let mut ready = [0, 1].map(|n| subject.ready(&pair.sides[n], pair.ranks[n]));
         let (mut terms, mut steps) = (Terms::new(), [0i64; 2]);
         for repeat in 0..repeats {

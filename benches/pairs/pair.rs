@@ -15,11 +15,13 @@ use stratoscope::{
     },
 };
 
-use crate::case::{CASES, Case};
+use crate::case::{CASES, Case, Size};
 
 /// Two runs of one model and seed, and what differs between them.
 pub struct Pair {
     pub name: String,
+    /// Which shape is run.
+    pub size: Size,
     pub sides: [RunOptions; 2],
     /// Ranks of each side.
     pub ranks: [usize; 2],
@@ -41,16 +43,19 @@ fn is_of_model(_: &Row, slot: &Slot) -> bool {
 
 /// Every pair.
 pub fn all() -> Vec<Pair> {
-    let base = |ranks: usize| Case { inject: "", mode: Mode::Eager, ranks, layers: &[], rank: None }.options(false);
+    let base = |size, ranks: usize| {
+        Case { inject: "", size, mode: Mode::Eager, ranks, layers: &[], rank: None }.options(false)
+    };
     let with = |change: &dyn Fn(&mut RunOptions)| {
-        let mut options = base(1);
+        let mut options = base(Size::Narrow, 1);
         change(&mut options);
         options
     };
     let mut pairs = vec![
         Pair {
             name: "eager against graph".to_owned(),
-            sides: [base(1), with(&|options| options.mode = Mode::Graph)],
+            size: Size::Narrow,
+            sides: [base(Size::Narrow, 1), with(&|options| options.mode = Mode::Graph)],
             ranks: [1, 1],
             layers: vec![Runtime],
             causes: &[Configuration],
@@ -58,6 +63,7 @@ pub fn all() -> Vec<Pair> {
         },
         Pair {
             name: "composite against fused".to_owned(),
+            size: Size::Narrow,
             sides: [with(&|options| options.level = Level::Composite), with(&|options| options.level = Level::Fused)],
             ranks: [1, 1],
             // Operators that are not fused also have to be launched, one by one.
@@ -67,7 +73,8 @@ pub fn all() -> Vec<Pair> {
         },
         Pair {
             name: "TP=1 against TP=2".to_owned(),
-            sides: [base(1), base(2)],
+            size: Size::Wide,
+            sides: [base(Size::Wide, 1), base(Size::Wide, 2)],
             ranks: [1, 2],
             // Each rank has half of the products and waits for the other.
             layers: vec![Operator, Communication],
@@ -77,6 +84,7 @@ pub fn all() -> Vec<Pair> {
     ];
     pairs.extend(CASES.iter().map(|case| Pair {
         name: format!("none against {}", case.inject),
+        size: case.size,
         sides: [case.options(false), case.options(true)],
         ranks: [case.ranks; 2],
         layers: case.layers.to_vec(),

@@ -9,6 +9,7 @@
 //! | [`manifest`] | what a run says of itself, field by field |
 //! | [`evidence`] | which classes of evidence a capture holds |
 //! | [`probe`] | what a machine was measured to be able to do |
+//! | [`readiness`] | how ready a platform is, area by area |
 //! | [`stat`] | what an import read, kept and lost |
 //! | [`summary`] | what is said of kernels without saying when they ran |
 //! | [`job_sums`] | what is said of a job's steps and links without a timeline |
@@ -21,6 +22,7 @@ pub mod evidence;
 pub mod job_sums;
 pub mod manifest;
 pub mod probe;
+pub mod readiness;
 pub mod sink;
 pub mod slice;
 pub mod stat;
@@ -34,6 +36,7 @@ pub use evidence::{Evidence, EvidenceClass};
 pub use job_sums::{JobSums, LinkSum, StepPart, StepSum};
 pub use manifest::{Group, Manifest, Provenance};
 pub use probe::{ProbeRow, ProbeRun, ProbeUnit, Setting, Statistic};
+pub use readiness::{Area, Light, Maturity};
 pub use sink::{Clock, TraceSink};
 pub use slice::{Category, CollectiveCall, CopyDetail, Detail, Flow, KernelDetail, OpDetail, Slice, SyncKind};
 pub use stat::{ImportStat, LedgerRow, Severity};

@@ -235,6 +235,20 @@ fields! {
     }
 }
 
+/// What a person thinks of the documentation and the community of the platform: `good`, `fair` or `poor`, and why. No capture
+/// shows it and no contract asks for it, so it is no field of it.
+pub const COMMUNITY: Field = Field {
+    key: "platform.community",
+    group: Group::Software,
+    control: Control::Soft,
+    what: "documentation and community of the platform: good, fair or poor, and why",
+};
+
+/// What a person may say of a capture: the field of the contract with this key, or a judgement that only a person has.
+pub fn declarable(key: &str) -> Option<&'static Field> {
+    if key == COMMUNITY.key { Some(&COMMUNITY) } else { field(key) }
+}
+
 /// The field with this key, if the contract has it.
 pub fn field(key: &str) -> Option<&'static Field> {
     FIELDS.iter().find(|f| f.key == key)

@@ -106,7 +106,7 @@ fn flatten(file: &str, above: &str, table: &Table, found: &mut Vec<(&'static Fie
             flatten(file, &key, inner, found)?;
             continue;
         }
-        let field = manifest::field(&key).ok_or_else(|| {
+        let field = manifest::declarable(&key).ok_or_else(|| {
             Usage(format!("'{file}': '{key}' is no field of the manifest; 'strato manifest show CAPTURE' lists them"))
         })?;
         let text = match value {
@@ -130,6 +130,13 @@ mod tests {
     use model::{TraceBuilder, TraceSink};
 
     use super::*;
+
+    #[test]
+    fn a_judgement_that_no_contract_asks_for_may_be_declared() {
+        let declared = Declaration::parse("f", "[a]\nplatform.community = \"fair: few answers\"").unwrap();
+        assert_eq!(declared.of(0), [("platform.community", "fair: few answers")]);
+        assert!(declared.of(1).is_empty() && manifest::field("platform.community").is_none());
+    }
 
     #[test]
     fn fields_are_said_of_both_or_of_one_and_marked_declared() {

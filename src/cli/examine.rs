@@ -1,13 +1,16 @@
 //! From what the command line names to captures that were analysed and diagnosed: the same for the report and for the
 //! terminal interface.
 
-use std::{io, path::PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use model::Trace;
 
 use super::{
-    Global, exit::Usage, first_run, kernel_metrics::KernelMetrics, probed::Probed, progress::Bar, samples, say, source,
-    terminal_text::plain,
+    Global, diff::How, exit::Usage, first_run, kernel_metrics::KernelMetrics, probed::Probed, progress::Bar, samples,
+    say, source, terminal_text::plain,
 };
 use crate::{
     analysis::{self, Analysis, Options, shown::Shown},
@@ -118,6 +121,20 @@ impl Examine {
         self.samples || !self.paths.is_empty()
     }
 
+    /// The two paths, where there are two and nothing is read beside them that belongs to one capture alone.
+    pub fn two(&self) -> Option<[&Path; 2]> {
+        let alone = self.kernel_metrics.files().is_empty() && self.probed.files().is_empty();
+        match self.paths.as_slice() {
+            [a, b] if alone => Some([a, b]),
+            _ => None,
+        }
+    }
+
+    /// How captures are read and narrowed down.
+    pub fn how<'a>(&'a self, packs: &'a Packs, lang: Lang, bar: &'a Bar) -> How<'a> {
+        How { narrowed: &self.narrowed, reading: &self.source, packs, lang, bar }
+    }
+
     /// Reads the captures and diagnoses them. Without a path the reference engine runs here, and what is being done is told
     /// unless the run is to be `quiet`.
     ///
@@ -146,7 +163,7 @@ impl Examine {
         let traces = self.read(global.lang(), packs, quiet, bar)?;
         let mut inputs = Vec::with_capacity(traces.len());
         let tell = |source: &str| {
-            bar.doing(&format!("{} {source}", Text::new("analysing", "分析").get(global.lang())));
+            bar.doing(&format!("{} {source}", ANALYSING.get(global.lang())));
         };
         for (trace, analysis) in self.narrowed.analyze(traces, packs, tell)? {
             let diagnosis = diagnose::diagnose(&trace, &analysis, packs);
@@ -188,6 +205,8 @@ impl Examine {
     }
 }
 
+/// Said while a capture is analysed.
+pub const ANALYSING: Text = Text::new("analysing", "分析");
 const SAMPLES: Text =
     Text::new("strato: these are the simulated samples that come with the program", "strato：以下是程序自带的模拟样例");
 

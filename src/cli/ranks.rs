@@ -47,6 +47,16 @@ pub(super) fn join(traces: Vec<Trace>) -> Vec<Trace> {
     jobs.into_iter().flat_map(whole).collect()
 }
 
+/// Whether two captures are ranks of one job.
+pub(super) fn are_one_job(a: &Trace, b: &Trace) -> bool {
+    let [of_a, of_b] = [a, b].map(|part| part.processes.iter().filter_map(|p| p.rank).collect::<Vec<u32>>());
+    let joins = |other: Kind| {
+        let mut job = [Job { kind: kind(a, &of_a), ranks: of_a.clone(), start: a.start_unix_ns, parts: Vec::new() }];
+        nearest(&mut job, &other, &of_b, b.start_unix_ns).is_some()
+    };
+    kind(b, &of_b).is_some_and(joins)
+}
+
 /// What the capture says of its job; `None` for one that is no rank of a larger job.
 fn kind(trace: &Trace, ranks: &[u32]) -> Option<Kind> {
     let world: u32 = trace.manifest.value("parallel.world_size")?.parse().ok()?;
@@ -123,6 +133,13 @@ mod tests {
             assert_eq!(one.strings.get(lane.name[0]), format!("kernel{rank}"));
             assert_eq!(lane.start[0], 20 + 1_000 * Ns::from(rank));
         }
+    }
+
+    #[test]
+    fn two_ranks_of_a_job_are_no_two_sides() {
+        assert!(are_one_job(&rank(0, 2, Some(4_000)), &rank(1, 2, Some(5_000))));
+        assert!(!are_one_job(&rank(0, 2, None), &rank(0, 2, None)), "two runs of a rank");
+        assert!(!are_one_job(&rank(0, 1, None), &rank(0, 1, None)), "two jobs of one rank");
     }
 
     #[test]

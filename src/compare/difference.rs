@@ -35,6 +35,13 @@ pub struct Compared {
 }
 
 impl Compared {
+    /// These steps in the capture that they were taken from; `None` in another one.
+    pub fn find<'a>(&self, (trace, analysis): Captured<'a>) -> Option<chosen::Chosen<'a>> {
+        let (index, rank) = analysis.ranks.iter().enumerate().find(|(_, rank)| rank.rank == self.rank)?;
+        let class = rank.classes.iter().find(|class| class.key == self.class && class.steady > 0)?;
+        Some(chosen::Chosen { trace, analysis, index, rank, class })
+    }
+
     fn of(side: &chosen::Chosen<'_>) -> Self {
         let (rank, class): (&Rank, &Class) = (side.rank, side.class);
         Self {

@@ -10,6 +10,7 @@
 //! | [`path`] | whether they went different ways or only had different settings |
 //! | [`difference`] | all of these of two captures |
 //! | [`plan`] | what to run so that two platforms can be compared |
+//! | [`readiness`] | how ready two platforms are together |
 //! | [`statistics`] | whether the difference is more than the noise of repeating either side |
 
 pub mod align;
@@ -18,6 +19,7 @@ pub mod contract;
 pub mod difference;
 pub mod path;
 pub mod plan;
+pub mod readiness;
 pub mod statistics;
 pub mod waterfall;
 

@@ -12,9 +12,9 @@ use crate::{
 };
 
 /// Share of device time whose operators must be named before a hot path counts as known.
-const NAMED: f64 = 0.95;
+pub(super) const NAMED: f64 = 0.95;
 /// Steps below which a 95th percentile is the slowest step, and says nothing of the noise.
-const NOISE_STEPS: usize = 20;
+pub(super) const NOISE_STEPS: usize = 20;
 /// Unknown fields of the contract that are named.
 const UNKNOWN: usize = 4;
 
@@ -129,10 +129,15 @@ fn device(cx: &Context<'_>) -> Condition {
     })
 }
 
+/// The field that says how the numbers of a run lie to those of a reference, and what it says.
+pub(super) fn held_to_reference<'a>(cx: &Context<'a>) -> Option<(&'static str, &'a str)> {
+    let keys = ["precision.deviation", "quality.token_agreement", "quality.accuracy"];
+    keys.into_iter().find_map(|key| Some((key, cx.trace.manifest.value(key)?)))
+}
+
 /// What the capture says of its numbers beside those of a reference.
 fn numerics(cx: &Context<'_>) -> Condition {
-    let keys = ["precision.deviation", "quality.token_agreement", "quality.accuracy"];
-    let known = keys.into_iter().find_map(|key| Some((key, cx.trace.manifest.value(key)?)));
+    let known = held_to_reference(cx);
     let args =
         |(key, value): (&str, &str)| [("key", Value::Raw(key.to_owned())), ("value", Value::Raw(value.to_owned()))];
     match known {

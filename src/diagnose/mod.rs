@@ -10,6 +10,7 @@ pub mod gain;
 pub mod held;
 pub mod level;
 pub mod ranking;
+pub mod readiness;
 pub mod rule;
 pub mod rules;
 mod sums;
@@ -21,6 +22,7 @@ pub use estimate::{Estimate, Intervention, Method};
 pub use finding::{Abstention, Competing, Evidence, Finding, Limits, Over, Severity, Trigger};
 pub use gain::{Counterfactual, Interaction, Joint, RankCheck};
 pub use level::{Assessment, Condition, Level};
+pub use readiness::Readiness;
 pub use rule::{Context, Doc, Outcome, Rule};
 pub use verdict::{Verdict, VerdictLayer};
 
@@ -42,6 +44,8 @@ pub struct Diagnosis {
     pub held: Option<held::Held>,
     /// How far the replay can be trusted, and what the first findings gain together.
     pub counterfactual: Counterfactual,
+    /// How ready the platform is, as far as the capture shows it.
+    pub readiness: Readiness,
 }
 
 /// Why a rule about steps abstains on a capture in which none was found.
@@ -102,5 +106,7 @@ pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis 
     ranking::settle(&mut findings, analysis);
     let verdict = verdict::judge(&cx, &findings);
     let counterfactual = gains.together(&findings);
-    Diagnosis { findings, abstained, verdict, held: held::of(&cx), counterfactual }
+    let held = held::of(&cx);
+    let readiness = readiness::assess(&cx, &findings, held.as_ref());
+    Diagnosis { findings, abstained, verdict, held, counterfactual, readiness }
 }

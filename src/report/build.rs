@@ -48,6 +48,7 @@ impl Capture {
             ranks: (0..).zip(&analysis.ranks).map(|(i, rank)| RankPart::build(trace, analysis, i, rank)).collect(),
             job: JobPart::build(analysis),
             verdict: diagnosis.verdict.clone(),
+            readiness: diagnosis.readiness.clone(),
             findings: diagnosis.findings.clone(),
             held: diagnosis.held.clone(),
             counterfactual: diagnosis.counterfactual.clone(),

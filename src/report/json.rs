@@ -8,6 +8,7 @@ mod held;
 mod job;
 mod job_sums;
 mod level;
+pub(super) mod readiness;
 mod replay;
 mod shape;
 
@@ -202,6 +203,7 @@ fn capture(capture: &Capture, lang: Lang) -> serde_json::Value {
         "grade": capture.grade,
         "facts": facts,
         "verdict": verdict(capture, lang),
+        "readiness": readiness::readiness(&capture.readiness, lang),
         "op_coverage": capture.mapping.coverage,
         "replay": replay::checks(&capture.counterfactual),
         "critical_path": capture.counterfactual.paths.iter().map(replay::critical_path).collect::<Vec<_>>(),

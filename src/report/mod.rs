@@ -8,6 +8,7 @@
 //! | [`replayed`] | what launched replayed kernels when their graph was captured |
 //! | [`grade`] | how far a capture's evidence reaches |
 //! | [`idle`] | where the idle time lies |
+//! | [`readiness`] | how ready a platform is, in words |
 //! | [`diff`] | two captures beside each other |
 //! | [`markdown`] | the report for people |
 //! | [`json`] | the report for scripts, `strato.diagnosis/1` |
@@ -37,6 +38,7 @@ pub mod model;
 pub mod perfetto;
 pub mod phrase;
 pub mod plan;
+pub mod readiness;
 pub mod replayed;
 pub mod summaries;
 pub mod svg;

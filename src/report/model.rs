@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     analysis::{Analysis, Anchor, Layer, Selection, job_sums::JobTotals, steps::Shadow},
-    diagnose::{Abstention, Counterfactual, Diagnosis, Finding, Severity, Verdict, held::Held},
+    diagnose::{Abstention, Counterfactual, Diagnosis, Finding, Readiness, Severity, Verdict, held::Held},
 };
 
 /// Steps from which a 95th percentile (nearest rank) is not simply the slowest step.
@@ -69,6 +69,8 @@ pub struct Capture {
     pub job: Option<JobPart>,
     /// The answer.
     pub verdict: Verdict,
+    /// How ready the platform is, as far as the capture shows it.
+    pub readiness: Readiness,
     /// Findings, the most important first.
     pub findings: Vec<Finding>,
     /// The steps with the most time beside what the device was measured to be able to do.

@@ -1,6 +1,6 @@
 //! A report written by hand, small and with something in every part.
 
-use model::{EvidenceClass, ImportStat, LedgerRow, Provenance, SliceId, StepPart};
+use model::{Area, EvidenceClass, ImportStat, LedgerRow, Light, Maturity, Provenance, SliceId, StepPart};
 
 use super::{
     grade::Grade,
@@ -17,7 +17,9 @@ use crate::{
     },
     diagnose::{
         Abstention, Assessment, Competing, Condition, Counterfactual, Estimate, Evidence, Finding, Interaction, Level,
-        Method, Over, RankCheck, Severity, Trigger, Verdict, VerdictLayer, finding::Remedy,
+        Method, Over, RankCheck, Readiness, Severity, Trigger, Verdict, VerdictLayer,
+        finding::Remedy,
+        readiness::{Cell, Fact, Next},
     },
     i18n::{Message, Text, Value},
 };
@@ -73,6 +75,7 @@ fn capture(simulated: bool) -> Capture {
         job_sums: job_sums(),
         ranks: vec![rank()],
         job: None,
+        readiness: readiness(),
         verdict: Verdict {
             layer: VerdictLayer::Runtime,
             headline: Message::new(
@@ -303,5 +306,46 @@ fn chip() -> Chip {
         memory_gb_per_s: None,
         source: "vendor guide".into(),
         date: "2026-11".into(),
+    }
+}
+
+/// A board of every light.
+fn readiness() -> Readiness {
+    let cell = |of, light, facts, next| Cell { of, light, facts, next };
+    let hostile = "diverges: <b>|\u{1b}[2J";
+    Readiness {
+        board: vec![
+            cell(
+                Area::Run,
+                Light::Red,
+                vec![
+                    Fact::Ran { operations: 4_200, steps: 3 },
+                    Fact::Reference { field: "precision.deviation", value: hostile.into() },
+                ],
+                Some(Next::Diverges),
+            ),
+            cell(
+                Area::Graph,
+                Light::Amber,
+                vec![
+                    Fact::Graphs { full: 0, piecewise: 0, eager: 3 },
+                    Fact::Finding { rule: "RT-01", severity: Severity::Medium },
+                ],
+                Some(Next::Remedy("RT-01")),
+            ),
+            cell(Area::Observability, Light::Green, vec![Fact::Evidence { held: 5, of: 9 }], None),
+            cell(
+                Area::Communication,
+                Light::Unknown,
+                vec![Fact::Ranks { captured: 1, world: Some(2) }],
+                Some(Next::Collect(EvidenceClass::MultiRank)),
+            ),
+        ],
+        matrix: vec![Cell {
+            of: Maturity::Community,
+            light: Light::Unknown,
+            facts: vec![Fact::NotJudged],
+            next: Some(Next::Judge),
+        }],
     }
 }

@@ -99,6 +99,9 @@ actions! {
     ShowRanks "show_ranks" Global "ranks" "rank";
     ShowImport "show_import" Global "import" "导入";
     ShowManifest "show_manifest" Global "manifest" "清单";
+    ShowDiff "show_diff" Global "diff" "对比";
+    NextPanel "next_panel" Global "next panel" "下一面板";
+    PreviousPanel "previous_panel" Global "previous panel" "上一面板";
     NextCapture "next_capture" Global "next capture" "下一采集";
     PreviousCapture "previous_capture" Global "previous capture" "上一采集";
     NextRank "next_rank" Global "next rank" "下一 rank";
@@ -123,6 +126,7 @@ actions! {
     Regroup "regroup" List "operators or kernels" "算子或内核";
     CopyRemedy "copy_remedy" List "copy the remedy" "复制建议";
     Follow "follow" Timeline "launch or its work" "下发或其执行";
+    FollowSlot "follow_slot" Timeline "keep the slot at one column" "槽位对齐到同一列";
     ZoomIn "zoom_in" Timeline "zoom in" "放大";
     ZoomOut "zoom_out" Timeline "zoom out" "缩小";
     ZoomAll "zoom_all" Timeline "whole capture" "整个采集";

@@ -16,6 +16,7 @@ use super::{
     text,
     theme::{Depth, Role},
     view::{self, Effect, Place, Point, Scene, View},
+    widget::prose,
 };
 use crate::i18n::{Lang, Text};
 
@@ -71,26 +72,36 @@ pub struct App {
 /// The scene for a view, borrowed apart from the views.
 macro_rules! scene {
     ($app:ident, $look:expr) => {
-        Scene { look: $look, rank: $app.rank, lang: $app.chrome.lang, theme: &$app.chrome.theme, search: &$app.search }
+        Scene {
+            look: $look,
+            beside: $app.opened.beside(),
+            rank: $app.rank,
+            lang: $app.chrome.lang,
+            theme: &$app.chrome.theme,
+            search: &$app.search,
+        }
     };
 }
 
 impl App {
-    /// The interface on captures, at the overview of the gravest.
+    /// The interface on captures, at the overview of the gravest, or at the comparison where two are compared.
     pub fn new(opened: impl Into<Arc<Opened>>, settings: Settings) -> Self {
         let opened = opened.into();
         let capture = opened.leading();
+        let views = view::all(opened.beside().is_some());
         let mut app = Self {
             chrome: Chrome::new(settings),
             capture,
             rank: 0,
-            views: view::all(),
-            seen: vec![0],
+            seen: vec![views.iter().position(|(action, _)| *action == view::DIFF).unwrap_or(0)],
+            views,
             search: String::new(),
             body: Rect::default(),
             opened,
         };
         app.lead();
+        let said = app.opened.said().join("  ");
+        app.chrome.message = (!said.is_empty()).then_some(said);
         app
     }
 
@@ -236,7 +247,13 @@ impl App {
 
     fn look_at(&mut self, capture: usize) {
         self.capture = capture;
-        self.views = view::all();
+        let fresh = view::all(self.opened.beside().is_some());
+        let before = std::mem::replace(&mut self.views, fresh);
+        // What is seen of two captures is the same whichever of them is looked at.
+        let kept = before.into_iter().find(|(action, _)| *action == view::DIFF);
+        if let Some((view, kept)) = self.views.iter_mut().find(|(action, _)| *action == view::DIFF).zip(kept) {
+            *view = kept;
+        }
         self.lead();
     }
 
@@ -256,6 +273,10 @@ impl App {
                 Some(Request::Copy(text))
             }
             Effect::Show(place) => self.show(place),
+            Effect::ShowOf(capture, place) => {
+                self.look_at(capture);
+                self.show(place)
+            }
             Effect::ShowNamed(place, name) => {
                 self.search = name;
                 self.show(place)
@@ -317,6 +338,11 @@ impl App {
         let Some(look) = self.opened.look(self.capture).filter(|_| line.height > 0) else { return };
         let style = |role| self.chrome.theme.style(role);
         let mut x = line.x + 1;
+        let own = self.views.get(self.view()).and_then(|(_, view)| view.title(&scene!(self, look)));
+        if let Some(own) = own {
+            prose::draw(&[own], 0, &self.chrome.theme, Rect { x, width: line.width.saturating_sub(1), ..line }, buf);
+            return;
+        }
         let mut put = |text: &str, role: Role| {
             x += text::put(buf, (x, line.y), text, line.right().saturating_sub(x), style(role));
         };

@@ -1,4 +1,5 @@
-//! What the interface looks at: captures with what was found in them, as `strato diagnose` found it, and their lanes.
+//! What the interface looks at: captures with what was found in them, as `strato diagnose` found it, and their lanes; of two
+//! that are compared also what `strato diff` says of them.
 
 use model::Trace;
 use rayon::prelude::*;
@@ -7,7 +8,7 @@ use super::lane::LaneSet;
 use crate::{
     analysis::Analysis,
     diagnose::Diagnosis,
-    report::{Report, model::Capture},
+    report::{Report, diff::DiffReport, model::Capture},
 };
 
 /// Captures that were opened. The report is the one that `strato diagnose` prints: what it holds is read from it, and only
@@ -16,6 +17,16 @@ pub struct Opened {
     inputs: Vec<(Trace, Analysis, Diagnosis)>,
     report: Report,
     lanes: Vec<LaneSet>,
+    pair: Option<Pair>,
+    said: Vec<String>,
+}
+
+/// Two sides, one held against the other.
+pub struct Pair {
+    /// What `strato diff` prints of them.
+    pub report: DiffReport,
+    /// Positions of the captures that stand for A and B.
+    pub sides: [usize; 2],
 }
 
 /// One of the captures.
@@ -31,12 +42,38 @@ pub struct Look<'a> {
     pub lanes: &'a LaneSet,
 }
 
+/// Two of the captures beside each other.
+#[derive(Clone, Copy)]
+pub struct Beside<'a> {
+    /// What is said of them.
+    pub report: &'a DiffReport,
+    /// A and B.
+    pub sides: [Look<'a>; 2],
+    /// Where these lie among all captures.
+    pub at: [usize; 2],
+}
+
 impl Opened {
     /// Opens captures that were analysed and diagnosed.
     pub fn new(inputs: Vec<(Trace, Analysis, Diagnosis)>) -> Self {
         let report = Report::build(&inputs);
         let lanes = inputs.par_iter().map(|(trace, analysis, _)| LaneSet::build(trace, analysis)).collect();
-        Self { inputs, report, lanes }
+        Self { inputs, report, lanes, pair: None, said: Vec::new() }
+    }
+
+    /// The same with a comparison of two of them.
+    pub fn compared(inputs: Vec<(Trace, Analysis, Diagnosis)>, pair: Pair) -> Self {
+        Self { pair: Some(pair), ..Self::new(inputs) }
+    }
+
+    /// Keeps something that a person should know of how they were opened.
+    pub fn say(&mut self, note: String) {
+        self.said.push(note);
+    }
+
+    /// What was said.
+    pub fn said(&self) -> &[String] {
+        &self.said
     }
 
     /// Number of captures.
@@ -63,5 +100,12 @@ impl Opened {
     pub fn look(&self, at: usize) -> Option<Look<'_>> {
         let (trace, analysis, _) = self.inputs.get(at)?;
         Some(Look { trace, analysis, capture: self.report.captures.get(at)?, lanes: self.lanes.get(at)? })
+    }
+
+    /// The two that are compared, if any are.
+    pub fn beside(&self) -> Option<Beside<'_>> {
+        let pair = self.pair.as_ref()?;
+        let [a, b] = pair.sides;
+        Some(Beside { report: &pair.report, sides: [self.look(a)?, self.look(b)?], at: pair.sides })
     }
 }

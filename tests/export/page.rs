@@ -21,16 +21,16 @@ fn page(trace: &Path, lang: &str) -> String {
 
 #[test]
 fn a_page_fetches_nothing_and_may_not() {
+    let policy_of = Regex::new("Content-Security-Policy\" content=\"([^\"]*)\"").unwrap();
+    let links = Regex::new("href=\"([^\"]*)\"").unwrap();
     for lang in ["en", "zh"] {
         let page = page(&sample("tensor-parallel-rocm.json.gz"), lang);
-        let policy = Regex::new("Content-Security-Policy\" content=\"([^\"]*)\"").unwrap();
-        let policy = &policy.captures(&page).unwrap()[1];
+        let policy = &policy_of.captures(&page).unwrap()[1];
         assert!(policy.starts_with("default-src 'none';") && !policy.contains("unsafe"), "{policy}");
         for asks in ["src=", "url(", "@import", "<link", "<iframe", "fetch(", "XMLHttpRequest", "WebSocket", "import("]
         {
             assert!(!page.contains(asks), "{asks}");
         }
-        let links = Regex::new("href=\"([^\"]*)\"").unwrap();
         assert!(links.captures_iter(&page).all(|link| link[1].starts_with("#s")));
         // Scripts: the data, which is none, and the one that the policy names.
         assert_eq!(page.matches("<script").count(), 2);

@@ -1,9 +1,6 @@
 //! Perfetto's own `trace_processor` loads what was written without loss. `STRATO_TRACE_PROCESSOR` names its shell.
 
-use std::{
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{path::Path, process::Command};
 
 use crate::{common, printed, program, sample};
 
@@ -32,7 +29,7 @@ fn trace_processor_loads_every_slice() {
     }
 }
 
-fn check(shell: &Path, trace: &PathBuf) {
+fn check(shell: &Path, trace: &Path) {
     let directory = tempfile::tempdir().unwrap();
     let [file, query] = ["a.json", "q.sql"].map(|name| directory.path().join(name));
     let arguments = ["export", trace.to_str().unwrap(), "--format", "perfetto", "-o", "a.json"];

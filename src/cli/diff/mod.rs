@@ -14,7 +14,7 @@ use rustc_hash::FxHashSet;
 use super::{
     Global,
     declaration::Declaration,
-    examine::Narrowed,
+    examine::{ANALYSING, Narrowed},
     exit::{Exit, Usage},
     output::Kind,
     probed,
@@ -29,7 +29,8 @@ use crate::{
         contract::{self, Facts, Subject, claim},
         statistics::Floor,
     },
-    diagnose,
+    diagnose::{self, Readiness},
+    i18n::Lang,
     platform::Packs,
     report::{
         Report,
@@ -49,19 +50,8 @@ pub struct Arguments {
     /// What is compared to.
     #[arg(value_name = "B")]
     b: String,
-    /// What is known of the captures and they do not say: a TOML file with tables [both], [a] and [b], whose keys are fields
-    /// of the manifest.
-    #[arg(long, value_name = "FILE")]
-    declare: Option<PathBuf>,
-    /// Field that differs on purpose: what the pair was made to find out (may be given several times).
-    #[arg(long, value_name = "FIELD", value_parser = studied)]
-    study: Vec<&'static Field>,
-    /// Measured ceilings of the machine of A: what 'strato probe --save' wrote there.
-    #[arg(long, value_name = "FILE")]
-    probe_a: Option<PathBuf>,
-    /// Measured ceilings of the machine of B.
-    #[arg(long, value_name = "FILE")]
-    probe_b: Option<PathBuf>,
+    #[command(flatten)]
+    terms: Terms,
     /// Form of the report.
     #[arg(long, value_enum, default_value_t = Form::Md)]
     format: Form,
@@ -77,6 +67,31 @@ pub struct Arguments {
     narrowed: Narrowed,
     #[command(flatten)]
     source: source::Reading,
+}
+
+/// What a comparison rests on beside its captures.
+#[derive(Debug, Default, clap::Args)]
+pub struct Terms {
+    /// What is known of the captures and they do not say: a TOML file with tables [both], [a] and [b], whose keys are fields
+    /// of the manifest.
+    #[arg(long, value_name = "FILE")]
+    declare: Option<PathBuf>,
+    /// Field that differs on purpose: what the pair was made to find out (may be given several times).
+    #[arg(long, value_name = "FIELD", value_parser = studied)]
+    study: Vec<&'static Field>,
+    /// Measured ceilings of the machine of A: what 'strato probe --save' wrote there.
+    #[arg(long, value_name = "FILE")]
+    probe_a: Option<PathBuf>,
+    /// Measured ceilings of the machine of B.
+    #[arg(long, value_name = "FILE")]
+    probe_b: Option<PathBuf>,
+}
+
+impl Terms {
+    /// Whether any was given.
+    pub fn is_given(&self) -> bool {
+        !self.study.is_empty() || [&self.declare, &self.probe_a, &self.probe_b].into_iter().any(Option::is_some)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -97,10 +112,13 @@ fn studied(key: &str) -> Result<&'static Field, String> {
 }
 
 /// The runs of one side.
-struct Runs {
-    captures: Vec<(Trace, Analysis)>,
+pub struct Runs {
+    /// Its launches.
+    pub captures: Vec<(Trace, Analysis)>,
     /// The one that stands for them: of which the main class has the median step.
-    chosen: usize,
+    pub chosen: usize,
+    /// Captures that were given twice.
+    pub twice: Vec<String>,
 }
 
 impl Runs {
@@ -154,32 +172,25 @@ impl Runs {
 
 pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit> {
     let packs = arguments.source.packs()?;
-    let paths = [paths(&arguments.a)?, paths(&arguments.b)?];
+    let inputs = [paths(&arguments.a)?, paths(&arguments.b)?];
     if let Some(output) = &arguments.output {
-        paths.iter().try_for_each(|inputs| target::check(output, inputs))?;
+        inputs.iter().try_for_each(|inputs| target::check(output, inputs))?;
     }
     let baseline = arguments.gate.baseline()?;
-    let declared = arguments.declare.as_deref().map(Declaration::read).transpose()?.unwrap_or_default();
-    let probes = [arguments.probe_a.as_deref(), arguments.probe_b.as_deref()];
-    let [a, b] = &paths;
-    let read = |side: usize, paths: &[PathBuf]| read(&arguments, paths, (side, probes[side], &declared), &packs);
-    let (a, b) = (read(0, a)?, read(1, b)?);
-    [&a, &b].into_iter().try_for_each(Runs::check)?;
-    let ((trace_a, analysis_a), (trace_b, analysis_b)) = (a.chosen()?, b.chosen()?);
-    let (facts_a, facts_b) = (a.facts(trace_a, analysis_a), b.facts(trace_b, analysis_b));
-    let contract = contract::judge(
-        Subject { manifest: &trace_a.manifest, facts: &facts_a },
-        Subject { manifest: &trace_b.manifest, facts: &facts_b },
-        &arguments.study,
-    );
-    let per_token = arguments.study.iter().any(|field| field.key == "caps.batch");
-    let report = DiffReport::build(
-        [head(trace_a), head(trace_b)],
-        contract,
-        || Difference::of((trace_a, analysis_a), (trace_b, analysis_b), per_token),
-        |difference| Statistics::of(difference, [&a.captured(), &b.captured()]),
-        || [a.report(&packs), b.report(&packs)],
-    );
+    let how = How {
+        narrowed: &arguments.narrowed,
+        reading: &arguments.source,
+        packs: &packs,
+        lang: global.lang(),
+        bar: &Bar::new(),
+    };
+    let sides = read(&inputs, &arguments.terms, &how)?;
+    for source in sides.iter().flat_map(|runs| &runs.twice) {
+        say(&format!("strato: {}", twice(source)));
+    }
+    let report = compare(&sides, &arguments.terms, || sides.each_ref().map(|runs| runs.report(&packs)))?;
+    let readiness = [readiness(&report, &sides, 0, &packs)?, readiness(&report, &sides, 1, &packs)?];
+    let report = report.with_readiness(readiness);
     let lang = global.lang();
     let (text, kind) = match arguments.format {
         Form::Md => (markdown::render(&report, lang), Kind::Markdown),
@@ -191,6 +202,46 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     Ok(arguments.gate.judge(&report, baseline))
 }
 
+/// Holds two sides against each other; `apart` gives the report on each by itself, where they may not be compared.
+///
+/// # Errors
+/// A side whose captures are no launches of one run.
+pub fn compare(sides: &[Runs; 2], terms: &Terms, apart: impl FnOnce() -> [Report; 2]) -> anyhow::Result<DiffReport> {
+    sides.iter().try_for_each(Runs::check)?;
+    let [a, b] = sides;
+    let ((trace_a, analysis_a), (trace_b, analysis_b)) = (a.chosen()?, b.chosen()?);
+    let (facts_a, facts_b) = (a.facts(trace_a, analysis_a), b.facts(trace_b, analysis_b));
+    let contract = contract::judge(
+        Subject { manifest: &trace_a.manifest, facts: &facts_a },
+        Subject { manifest: &trace_b.manifest, facts: &facts_b },
+        &terms.study,
+    );
+    let per_token = terms.study.iter().any(|field| field.key == "caps.batch");
+    Ok(DiffReport::build(
+        [head(trace_a), head(trace_b)],
+        contract,
+        || Difference::of((trace_a, analysis_a), (trace_b, analysis_b), per_token),
+        |difference| Statistics::of(difference, [&a.captured(), &b.captured()]),
+        apart,
+    ))
+}
+
+/// How ready the platform of a side is: as its own report says, where there is one.
+fn readiness(report: &DiffReport, sides: &[Runs; 2], side: usize, packs: &Packs) -> anyhow::Result<Readiness> {
+    let Some(runs) = sides.get(side) else { return Ok(Readiness::default()) };
+    let own = report.apart.as_ref().and_then(|apart| apart.get(side)?.captures.get(runs.chosen));
+    if let Some(capture) = own {
+        return Ok(capture.readiness.clone());
+    }
+    let (trace, analysis) = runs.chosen()?;
+    Ok(diagnose::diagnose(trace, analysis, packs).readiness)
+}
+
+/// Said of a capture that was given twice.
+pub fn twice(source: &str) -> String {
+    format!("'{source}' was given twice for one side; one launch counts once")
+}
+
 /// The key of the class that a capture is about.
 fn main_class(analysis: &Analysis) -> Option<&str> {
     let main = analysis.ranks.iter().find_map(|rank| rank.main_class().filter(|class| class.steady > 0));
@@ -198,7 +249,10 @@ fn main_class(analysis: &Analysis) -> Option<&str> {
 }
 
 /// The paths of one side, which stand with commas between them unless a file has a comma in its name.
-fn paths(side: &str) -> Result<Vec<PathBuf>, Usage> {
+///
+/// # Errors
+/// A side that names nothing.
+pub fn paths(side: &str) -> Result<Vec<PathBuf>, Usage> {
     if Path::new(side).exists() {
         return Ok(vec![side.into()]);
     }
@@ -206,21 +260,45 @@ fn paths(side: &str) -> Result<Vec<PathBuf>, Usage> {
     if paths.is_empty() { Err(Usage("a side of the comparison is empty; name a capture".into())) } else { Ok(paths) }
 }
 
-/// Reads the captures of one side, with what its probes and a person say of them.
-fn read(
-    arguments: &Arguments,
-    paths: &[PathBuf],
-    (side, probe, declared): (usize, Option<&Path>, &Declaration),
-    packs: &Packs,
-) -> anyhow::Result<Runs> {
-    let bar = Bar::new();
-    let mut traces = source::open_with(paths, &arguments.source, packs, &bar)?;
-    probe.map_or(Ok(()), |file| probed::attach(file, &mut traces, &bar))?;
-    traces.iter_mut().try_for_each(|trace| declared.apply(side, trace))?;
-    once(&mut traces);
-    let mut captures = arguments.narrowed.analyze(traces, packs, |_| ())?;
-    // What a capture shows of its run is known only now, and nothing may be declared against that either.
-    captures.iter_mut().try_for_each(|(trace, _)| declared.apply(side, trace))?;
+/// How captures are read and narrowed down, and who is told.
+pub struct How<'a> {
+    /// What part of them is looked at.
+    pub narrowed: &'a Narrowed,
+    /// How they are read.
+    pub reading: &'a source::Reading,
+    /// By what knowledge.
+    pub packs: &'a Packs,
+    /// In which language it is told what is being done.
+    pub lang: Lang,
+    /// Who is told.
+    pub bar: &'a Bar,
+}
+
+/// Reads the captures of both sides, with what their probes and a person say of them.
+///
+/// # Errors
+/// What cannot be read, and a declaration that a capture contradicts.
+pub fn read(inputs: &[Vec<PathBuf>; 2], terms: &Terms, how: &How<'_>) -> anyhow::Result<[Runs; 2]> {
+    let declared = terms.declare.as_deref().map(Declaration::read).transpose()?.unwrap_or_default();
+    let [a, b] = inputs;
+    let of = |side: usize, paths: &[PathBuf], probe: Option<&Path>| -> anyhow::Result<Runs> {
+        let mut traces = source::open_with(paths, how.reading, how.packs, how.bar)?;
+        probe.map_or(Ok(()), |file| probed::attach(file, &mut traces, how.bar))?;
+        traces.iter_mut().try_for_each(|trace| declared.apply(side, trace))?;
+        let mut runs = runs(traces, how)?;
+        // What a capture shows of its run is known only now, and nothing may be declared against that either.
+        runs.captures.iter_mut().try_for_each(|(trace, _)| declared.apply(side, trace))?;
+        Ok(runs)
+    };
+    Ok([of(0, a, terms.probe_a.as_deref())?, of(1, b, terms.probe_b.as_deref())?])
+}
+
+/// Analyses the launches of a side, and chooses the one that stands for them.
+fn runs(mut traces: Vec<Trace>, how: &How<'_>) -> anyhow::Result<Runs> {
+    let twice = once(&mut traces);
+    let captures = how
+        .narrowed
+        .analyze(traces, how.packs, |source| how.bar.doing(&format!("{} {source}", ANALYSING.get(how.lang))))?;
     let step = |(_, analysis): &(Trace, Analysis)| {
         let main = analysis.ranks.iter().find_map(|rank| rank.main_class().filter(|class| class.steady > 0));
         main.map(|class| class.p50)
@@ -228,19 +306,21 @@ fn read(
     let mut order: Vec<(Ns, usize)> = captures.iter().enumerate().filter_map(|(i, c)| Some((step(c)?, i))).collect();
     order.sort_unstable();
     let chosen = order.get(order.len().saturating_sub(1) / 2).map_or(0, |(_, i)| *i);
-    Ok(Runs { captures, chosen })
+    Ok(Runs { captures, chosen, twice })
 }
 
-/// Leaves one of each launch: a capture that is named twice is no second run.
-fn once(traces: &mut Vec<Trace>) {
+/// Leaves one of each launch, and returns those that were given again: a capture that is named twice is no second run.
+fn once(traces: &mut Vec<Trace>) -> Vec<String> {
     let mut seen = FxHashSet::default();
+    let mut twice = Vec::new();
     traces.retain(|trace| {
         let new = seen.insert(contract::digest(trace));
         if !new {
-            say(&format!("strato: '{}' was given twice for one side; one launch counts once", trace.source));
+            twice.push(trace.source.clone());
         }
         new
     });
+    twice
 }
 
 fn head(trace: &Trace) -> Head {

@@ -240,6 +240,18 @@ impl<'a> Placer<'a> {
         Self { alignment, reference, known: HashMap::new(), budget: BUDGET }
     }
 
+    /// The places of a step's operations in the order of the timeline.
+    pub fn step(&mut self, reader: &Reader<'_>, step: &Step) -> Vec<Place> {
+        let sequence = reader.read(step);
+        let mut places = vec![outside(self.alignment.step_slot()); step.ops.len()];
+        for (op, place) in sequence.ops.iter().zip(self.place(&sequence.symbols)) {
+            if let Some(slot) = op.checked_sub(step.ops.start).and_then(|i| places.get_mut(i)) {
+                *slot = place;
+            }
+        }
+        places
+    }
+
     /// The places of a step's operations in canonical order.
     pub fn place(&mut self, symbols: &[Symbol]) -> Vec<Place> {
         if symbols == self.reference.symbols {

@@ -57,14 +57,7 @@ pub fn account(side: &Chosen<'_>, number: usize, alignment: &Alignment) -> Accou
     let mut sums =
         Sums { side, alignment, out: Account::default(), cells: FxHashMap::default(), layers: FxHashMap::default() };
     for step in side.steps() {
-        let sequence = reader.read(step);
-        let mut places = vec![Place { slot: alignment.step_slot(), layer: None }; step.ops.len()];
-        for (op, place) in sequence.ops.iter().zip(placer.place(&sequence.symbols)) {
-            if let Some(slot) = op.checked_sub(step.ops.start).and_then(|i| places.get_mut(i)) {
-                *slot = place;
-            }
-        }
-        sums.step(step, &places);
+        sums.step(step, &placer.step(&reader, step));
     }
     let mut out = sums.out;
     out.cells = sums.cells.into_iter().filter(|(_, amount)| *amount != Amount::default()).collect();

@@ -33,11 +33,11 @@ mod measured;
 mod measurement;
 mod op01_below_ceiling;
 mod op02_library_choice;
-mod op03_unfused_composite;
+pub mod op03_unfused_composite;
 mod op04_upcast;
 mod op05_layout;
 mod op06_fills;
-mod op07_cpu_fallback;
+pub mod op07_cpu_fallback;
 mod op08_small_ops;
 mod op09_tail;
 mod op10_gemm_variant;
@@ -76,7 +76,7 @@ mod share_of_step;
 mod uneven;
 
 #[cfg(test)]
-mod testing;
+pub(super) mod testing;
 #[cfg(test)]
 mod tests;
 

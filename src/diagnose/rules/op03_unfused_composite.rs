@@ -181,6 +181,14 @@ fn composites(trace: &Trace, rank: &Rank, step: &Step, names: &mut HashMap<Strin
     out
 }
 
+/// How the operators of a step are realised: those that stand for themselves, and those that several kernels make up.
+pub fn realised(trace: &Trace, rank: &Rank, step: &Step) -> [usize; 2] {
+    let composites = composites(trace, rank, step, &mut HashMap::new());
+    let inside: usize = composites.iter().map(|composite| composite.kernels).sum();
+    let computes = reading::accounted(rank, step).filter(|(_, op, _)| op.kind == OpKind::Compute).count();
+    [computes.saturating_sub(inside), composites.len()]
+}
+
 fn fine(trace: &Trace, op: &DeviceOp, names: &mut HashMap<StringId, FineOp>) -> FineOp {
     match op.kind {
         OpKind::Compute => *names.entry(op.name).or_insert_with(|| fine_op(trace.strings.get(op.name), op.op)),

@@ -110,7 +110,7 @@ impl Rule for CpuFallback {
 }
 
 /// Fallbacks of a step: the row where each begins, and what it takes, ns.
-fn fallbacks(trace: &Trace, rank: &Rank, step: &Step) -> Vec<(SliceId, i64)> {
+pub fn fallbacks(trace: &Trace, rank: &Rank, step: &Step) -> Vec<(SliceId, i64)> {
     let mut out: Vec<(SliceId, i64)> = reading::accounted(rank, step)
         .filter(|(_, op, _)| is_slow(trace, op))
         .map(|(_, op, x)| (op.slice, x.busy))

@@ -12,9 +12,11 @@ use crate::{
         align::{Alignment, Slot},
         contract::{Change, Claim, Contract, MAIN, Reason},
         path::{Signatures, Trait},
+        readiness::together,
         statistics::{Interval, Outcome, RankTest},
         waterfall::{Basis, Waterfall},
     },
+    diagnose::Readiness,
     i18n::Lang,
     report::{json as single, phrase, text},
 };
@@ -54,11 +56,33 @@ pub fn render(report: &DiffReport, lang: Lang) -> Result<String, serde_json::Err
         "unknown": difference.map(|d| {
             unknown::sentences(d).iter().map(|m| phrase::plain(m, lang)).collect::<Vec<_>>()
         }),
+        "readiness": readiness(report, lang),
         "reports": reports,
     });
     let mut out = serde_json::to_string_pretty(&document)?;
     out.push('\n');
     Ok(out)
+}
+
+/// Boards of both sides and the lights of the pair; null where nobody assessed them. Where the pair is refused the evidence of
+/// the lights stands in the reports on both sides.
+fn readiness(report: &DiffReport, lang: Lang) -> Value {
+    let Some([a, b]) = &report.readiness else { return Value::Null };
+    let lights = |of: &Readiness| of.board.iter().map(|cell| (cell.of, cell.light)).collect::<Vec<_>>();
+    let (of_a, of_b) = (lights(a), lights(b));
+    let pair = together([&of_a, &of_b], &report.contract, report.outcome());
+    let pair = pair.into_iter().map(|(area, _, light)| json!({ "area": area, "light": light }));
+    let side = |of: &Readiness| {
+        let mut side = single::readiness::readiness(of, lang);
+        if report.difference.is_none() {
+            let cells = side.as_object_mut().into_iter().flat_map(|side| side.values_mut());
+            for cell in cells.filter_map(Value::as_array_mut).flatten().filter_map(Value::as_object_mut) {
+                cell.remove("evidence");
+            }
+        }
+        side
+    };
+    json!({ "a": side(a), "b": side(b), "together": pair.collect::<Vec<_>>() })
 }
 
 fn head(head: &Head) -> Value {

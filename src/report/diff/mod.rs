@@ -6,19 +6,24 @@
 pub mod json;
 pub mod markdown;
 mod movers;
+mod slots;
 mod unknown;
-mod words;
+pub(crate) mod words;
 
 use model::Ns;
 
 use super::{Report, markdown::Shown};
-use crate::compare::{
-    Difference, Statistics,
-    contract::{Contract, MAIN, Verdict},
-    statistics::Outcome,
+use crate::{
+    compare::{
+        Difference, Statistics,
+        contract::{Contract, MAIN, Verdict},
+        statistics::Outcome,
+    },
+    diagnose::Readiness,
 };
 
-pub use movers::{Mover, What};
+pub use movers::{Mover, What, movers};
+pub use slots::{Kernels, kernels};
 
 /// Share of the step below which a difference is no ratio: ratios of what is nearly nothing explode (the gate of the
 /// profiler advisors of Ascend is the same).
@@ -48,6 +53,8 @@ pub struct DiffReport {
     pub statistics: Option<Statistics>,
     /// The report on each side by itself, where there is no difference to show.
     pub apart: Option<[Report; 2]>,
+    /// How ready each side's platform is, where that was assessed.
+    pub readiness: Option<[Readiness; 2]>,
 }
 
 impl DiffReport {
@@ -63,7 +70,13 @@ impl DiffReport {
         let difference = if contract.verdict() == Verdict::NotComparable { None } else { difference() };
         let apart = if difference.is_none() { Some(apart()) } else { None };
         let statistics = difference.as_ref().map(statistics);
-        Self { heads, contract, difference, statistics, apart }
+        Self { heads, contract, difference, statistics, apart, readiness: None }
+    }
+
+    /// The same with how ready each side's platform is.
+    #[must_use]
+    pub fn with_readiness(self, sides: [Readiness; 2]) -> Self {
+        Self { readiness: Some(sides), ..self }
     }
 
     /// What is said beside every number: codes of the caveats, each once.

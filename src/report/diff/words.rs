@@ -14,7 +14,7 @@ use crate::{
     report::grade,
 };
 
-pub(super) fn verdict(verdict: Verdict) -> Text {
+pub(crate) fn verdict(verdict: Verdict) -> Text {
     match verdict {
         Verdict::Comparable => Text::new("comparable", "可比"),
         Verdict::Caveats => Text::new("comparable with caveats", "有保留地可比"),
@@ -22,7 +22,7 @@ pub(super) fn verdict(verdict: Verdict) -> Text {
     }
 }
 
-pub(super) fn claim(claim: Claim) -> Text {
+pub(crate) fn claim(claim: Claim) -> Text {
     match claim {
         Claim::Op => Text::new("single operators", "单个算子"),
         Claim::Step => Text::new("steps: time per output token at this batch", "步：该批大小下每输出 token 的时间"),
@@ -32,14 +32,14 @@ pub(super) fn claim(claim: Claim) -> Text {
     }
 }
 
-pub(super) fn side(side: Side) -> Text {
+pub(crate) fn side(side: Side) -> Text {
     match side {
         Side::A => Text::new("A", "A"),
         Side::B => Text::new("B", "B"),
     }
 }
 
-pub(super) fn part(part: Part) -> Text {
+pub(crate) fn part(part: Part) -> Text {
     match part {
         Part::Before => Text::new("before the layers", "各层之前"),
         Part::Layer => Text::new("in the layers", "各层内"),
@@ -50,7 +50,7 @@ pub(super) fn part(part: Part) -> Text {
     }
 }
 
-pub(super) fn cause(cause: Cause) -> Text {
+pub(crate) fn cause(cause: Cause) -> Text {
     match cause {
         Cause::Environment => Text::new("environment", "环境"),
         Cause::Maturity => Text::new("maturity", "成熟度"),
@@ -60,7 +60,7 @@ pub(super) fn cause(cause: Cause) -> Text {
     }
 }
 
-pub(super) fn cause_meaning(cause: Cause) -> Text {
+pub(crate) fn cause_meaning(cause: Cause) -> Text {
     match cause {
         Cause::Environment => Text::new("what the hardware can do, by probes of both sides", "硬件能力，依据两侧探针"),
         Cause::Maturity => Text::new(
@@ -78,7 +78,7 @@ pub(super) fn cause_meaning(cause: Cause) -> Text {
     }
 }
 
-pub(super) fn moved(by: Option<Move>) -> Text {
+pub(crate) fn moved(by: Option<Move>) -> Text {
     match by {
         Some(Move::Match) => Text::new("same", "相同"),
         Some(Move::Substitute) => Text::new("other operator of the family", "同族其他算子"),
@@ -88,7 +88,7 @@ pub(super) fn moved(by: Option<Move>) -> Text {
     }
 }
 
-pub(super) fn feature(feature: Feature) -> Text {
+pub(crate) fn feature(feature: Feature) -> Text {
     match feature {
         Feature::Fusion => {
             Text::new("slots of a layer that the two carry out by other kernels", "层内由不同内核实现的槽位")
@@ -105,7 +105,7 @@ pub(super) fn feature(feature: Feature) -> Text {
     }
 }
 
-pub(super) fn reading(reading: Reading) -> Text {
+pub(crate) fn reading(reading: Reading) -> Text {
     match reading {
         Reading::Platform => Text::new(
             "Path and settings are the same as far as both sides show them: what differs is the hardware, or how good the kernels are.",
@@ -127,7 +127,7 @@ pub(super) fn reading(reading: Reading) -> Text {
 }
 
 /// What a reason says, with the values that it is about.
-pub(super) fn reason(reason: &Reason, values: Option<[String; 2]>) -> Message {
+pub(crate) fn reason(reason: &Reason, values: Option<[String; 2]>) -> Message {
     let field = |field: &Field| Value::Raw(field.key.to_owned());
     let [a, b] = values.unwrap_or_default().map(Value::Raw);
     let of = Value::Text(reason.side.map_or(Text::new("A and B", "A 与 B"), side));
@@ -169,7 +169,7 @@ fn evidence(class: EvidenceClass) -> Text {
 }
 
 /// Reasons that need no value but their side.
-pub(super) fn plain(about: About) -> Text {
+pub(crate) fn plain(about: About) -> Text {
     match about {
         About::Vendors => {
             Text::new("devices of several vendors work in one group of {side}", "{side} 的一个组内有多家厂商的设备")

@@ -9,6 +9,7 @@ mod held;
 mod job;
 mod job_sums;
 mod levels;
+mod readiness;
 mod replay;
 mod replayed;
 mod source;
@@ -77,6 +78,8 @@ pub enum Part {
     Replay,
     /// What the capture supports.
     Levels,
+    /// How ready the platform is.
+    Readiness,
     /// What could not be decided.
     Abstained,
     /// What was read and what was lost.
@@ -85,7 +88,7 @@ pub enum Part {
 
 impl Part {
     /// All parts in the order on the page.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Answer,
         Self::Capture,
         Self::Steps,
@@ -98,6 +101,7 @@ impl Part {
         Self::Findings,
         Self::Replay,
         Self::Levels,
+        Self::Readiness,
         Self::Abstained,
         Self::Source,
     ];
@@ -116,6 +120,7 @@ impl Part {
             Self::Findings => findings::write(page),
             Self::Replay => replay::write(page),
             Self::Levels => levels::write(page),
+            Self::Readiness => readiness::write(page),
             Self::Abstained => findings::write_abstained(page),
             Self::Source => source::write(page),
         }

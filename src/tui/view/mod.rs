@@ -1,11 +1,12 @@
 //! Views of a capture: one file per view and one line in [`all`]. A view says which actions mean something now, acts on
 //! them, and draws itself; what reaches beyond it, it asks for as an [`Effect`].
 
+mod diff;
 mod findings;
 mod import;
 mod manifest;
 mod operators;
-mod overview;
+pub(super) mod overview;
 mod page;
 mod ranks;
 mod steps;
@@ -18,8 +19,9 @@ use ratatui::{buffer::Buffer, layout::Rect};
 
 use super::{
     action::{Action, Scope},
-    opened::Look,
+    opened::{Beside, Look},
     theme::Theme,
+    widget::prose::Line,
 };
 use crate::{
     analysis::Rank,
@@ -32,6 +34,8 @@ use crate::{
 pub struct Scene<'a> {
     /// The capture.
     pub look: Look<'a>,
+    /// The two captures that are compared, if any are.
+    pub beside: Option<Beside<'a>>,
     /// The rank that is looked at, as an index.
     pub rank: usize,
     /// Language.
@@ -59,13 +63,15 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// A place in the timeline.
+/// A place in a timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// A slice of the trace.
     Slice(SliceId),
     /// A time on the lanes of the rank that is looked at.
     Time(Span),
+    /// A slot of the alignment of two captures, on the lanes of both.
+    Slot(u32),
 }
 
 /// What an action of a view asks for.
@@ -75,6 +81,8 @@ pub enum Effect {
     None,
     /// A place is to be shown in the timeline.
     Show(Place),
+    /// The same of another capture, by its position.
+    ShowOf(usize, Place),
     /// The same, and a name that `n` and `N` shall find further slices of.
     ShowNamed(Place, String),
     /// A text is to be copied.
@@ -111,6 +119,11 @@ pub trait View {
     /// Draws it.
     fn draw(&mut self, scene: &Scene<'_>, area: Rect, buf: &mut Buffer);
 
+    /// What stands in place of the name of the capture, where the view is not of one capture.
+    fn title(&self, _scene: &Scene<'_>) -> Option<Line> {
+        None
+    }
+
     /// What it shows in other forms than the text of the screen: extension and content of a file each.
     fn export(&self, _scene: &Scene<'_>) -> Vec<(&'static str, String)> {
         Vec::new()
@@ -120,9 +133,10 @@ pub trait View {
     fn show(&mut self, _place: Place, _scene: &Scene<'_>) {}
 }
 
-/// The views in the order of their tabs, each with the action that leads to it.
-pub fn all() -> Vec<(Action, Box<dyn View>)> {
-    vec![
+/// The views in the order of their tabs, each with the action that leads to it; that of two captures where two are compared.
+pub fn all(compared: bool) -> Vec<(Action, Box<dyn View>)> {
+    let diff: Option<(Action, Box<dyn View>)> = compared.then(|| (DIFF, Box::<diff::Diff>::default() as _));
+    let mut views: Vec<(Action, Box<dyn View>)> = vec![
         (Action::ShowOverview, Box::new(page::Page::new(overview::lines))),
         (TIMELINE, Box::new(timeline::Timeline::default())),
         (Action::ShowFindings, Box::new(findings::Findings::default())),
@@ -131,8 +145,12 @@ pub fn all() -> Vec<(Action, Box<dyn View>)> {
         (Action::ShowRanks, Box::new(page::Page::new(ranks::lines))),
         (Action::ShowImport, Box::new(page::Page::new(import::lines))),
         (Action::ShowManifest, Box::new(page::Page::new(manifest::lines))),
-    ]
+    ];
+    views.extend(diff);
+    views
 }
 
 /// The action that leads to the view that has places.
 pub const TIMELINE: Action = Action::ShowTimeline;
+/// The action that leads to the view of two captures.
+pub const DIFF: Action = Action::ShowDiff;

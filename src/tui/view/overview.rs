@@ -10,13 +10,16 @@ use crate::{
     report::{
         markdown::{Part, words},
         model::ClassPart,
-        phrase, units,
+        phrase, readiness, units,
     },
     tui::{
         glyph,
         lane::Kind,
         theme::Role,
-        widget::prose::{self, Line, piece},
+        widget::{
+            board,
+            prose::{self, Line, piece},
+        },
     },
 };
 
@@ -35,6 +38,8 @@ pub(super) fn lines(scene: &Scene<'_>, width: usize) -> Vec<Line> {
     }
     apart(&mut out);
     out.extend(findings(scene, width));
+    apart(&mut out);
+    out.extend(ready(scene, width));
     apart(&mut out);
     out.extend(prose::lines(&Part::Time.render(capture, scene.lang), width));
     out
@@ -141,6 +146,16 @@ fn findings(scene: &Scene<'_>, width: usize) -> Vec<Line> {
     if scene.look.capture.findings.is_empty() {
         out.push(vec![piece(scene.get(Text::new("none", "无")), Role::Dim)]);
     }
+    out
+}
+
+/// How ready the platform is: the board and the matrix.
+fn ready(scene: &Scene<'_>, width: usize) -> Vec<Line> {
+    let [board, matrix] = readiness::rows(&scene.look.capture.readiness);
+    let mut out = board::lines(readiness::BOARD, &board, scene.lang, width);
+    out.push(Line::new());
+    out.extend(board::lines(readiness::MATRIX, &matrix, scene.lang, width));
+    out.push(Line::new());
     out
 }
 

@@ -2,11 +2,13 @@
 //!
 //! | module | owns |
 //! | --- | --- |
+//! | [`board`] | cells of the readiness board |
 //! | [`prose`] | the report's markdown as lines of a width |
 //! | [`rows`] | which row is selected and which are seen |
 //! | [`table`] | rows under the names of their columns |
 //! | [`wrap`](mod@wrap) | paragraphs in lines |
 
+pub mod board;
 pub mod prose;
 pub mod rows;
 pub mod table;

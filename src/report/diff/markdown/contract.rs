@@ -22,7 +22,7 @@ const VALUE: usize = 48;
 /// Fields named in one line; the rest is counted.
 const NAMED: usize = 12;
 
-/// The verdict, the reasons and what would change it.
+/// The verdict in a sentence.
 pub(super) fn verdict(page: &mut DiffPage<'_>) {
     let contract = &page.capture.contract;
     page.heading(Text::new("May the two be compared?", "两者可比吗？"));
@@ -42,24 +42,40 @@ pub(super) fn verdict(page: &mut DiffPage<'_>) {
         ),
     };
     page.paragraph(&format!("**{}**", page.get(sentence)));
+}
+
+/// The verdict claim by claim.
+pub(super) fn claims(page: &mut DiffPage<'_>) {
+    let contract = &page.capture.contract;
     let claims = Claim::ALL.map(|claim| {
         format!("{}{}{}", page.get(words::claim(claim)), page.colon(), page.get(words::verdict(contract.of(claim))))
     });
     page.list(claims);
+}
+
+/// Why they may not be compared, or what goes with every number.
+pub(super) fn reasons(page: &mut DiffPage<'_>) {
+    let contract = &page.capture.contract;
     let refusals: Vec<&Reason> = contract.refusals(MAIN).collect();
-    reasons(page, Text::new("Why not", "不可比的原因"), &refusals);
-    if verdict == Verdict::NotComparable {
+    listed(page, Text::new("Why not", "不可比的原因"), &refusals);
+    if contract.verdict() != Verdict::NotComparable {
+        let caveats: Vec<&Reason> = contract.caveats(MAIN).collect();
+        listed(page, Text::new("Caveats", "保留事项"), &caveats);
+    }
+}
+
+/// What would make the pair comparable; nothing where it is.
+pub(super) fn changes(page: &mut DiffPage<'_>) {
+    let contract = &page.capture.contract;
+    if contract.verdict() == Verdict::NotComparable {
         let changes: Vec<String> = contract.changes(MAIN).iter().map(|change| changed(page, change)).collect();
         subtitle(page, Text::new("The smallest change", "最小改动"));
         page.list(changes);
-    } else {
-        let caveats: Vec<&Reason> = contract.caveats(MAIN).collect();
-        reasons(page, Text::new("Caveats", "保留事项"), &caveats);
     }
 }
 
 /// Reasons, one line each; fields that are only unknown share one.
-fn reasons(page: &mut DiffPage<'_>, title: Text, reasons: &[&Reason]) {
+fn listed(page: &mut DiffPage<'_>, title: Text, reasons: &[&Reason]) {
     if reasons.is_empty() {
         return;
     }
@@ -141,16 +157,16 @@ fn changed(page: &DiffPage<'_>, change: &Change) -> String {
             ));
             told.to_owned() + &fields(list)
         }
-        Change::Record { side, about } => page.fill(
-            Text::new(
-                "record {side} again, so that this no longer holds: {what}",
-                "重新采集 {side}，使以下情况不再成立：{what}",
-            ),
-            [
-                ("side", Value::Text(words::side(*side))),
-                ("what", Value::Raw(words::plain(*about).get(page.lang).replace("{side}", side.letter()))),
-            ],
-        ),
+        Change::Record { side, about } => {
+            let told = page.fill(
+                Text::new(
+                    "record {side} again, so that this no longer holds: ",
+                    "重新采集 {side}，使以下情况不再成立：",
+                ),
+                [("side", Value::Text(words::side(*side)))],
+            );
+            told + &words::plain(*about).get(page.lang).replace("{side}", side.letter())
+        }
     }
 }
 
@@ -184,20 +200,35 @@ pub(super) fn controls(page: &mut DiffPage<'_>) {
     if !table.is_empty() {
         page.table(page.get(Text::new("What is not equal", "不相同的项目")), &table);
     }
-    let equal = controls.iter().filter(|control| control.status == Status::Equal);
-    let equal: Vec<String> = equal
-        .filter_map(|control| {
-            Some(format!("{} = {}", text::code(control.field.key, text::NAME), value(page, control, Side::A)?))
-        })
-        .collect();
-    if !equal.is_empty() {
-        page.paragraph(&page.labelled(Text::new("Equal on both sides", "两侧相同"), &page.join(equal)));
+    let equal = || controls.iter().filter(|control| control.status == Status::Equal);
+    for (said, title) in [
+        (false, Text::new("Equal on both sides, as both captures show", "两侧相同，由采集显示")),
+        (
+            true,
+            Text::new("Equal on both sides, as a person declared of one or both", "两侧相同，由人工声明（一侧或两侧）"),
+        ),
+    ] {
+        let own = equal().filter(|control| is_declared(control) == said);
+        let own: Vec<String> = own
+            .filter_map(|control| {
+                let entry = control.entry(Side::A)?;
+                Some(format!("{} = {}", text::code(control.field.key, text::NAME), text::code(&entry.value, VALUE)))
+            })
+            .collect();
+        if !own.is_empty() {
+            page.paragraph(&page.labelled(title, &page.join(own)));
+        }
     }
     let silent = controls.iter().filter(|control| !known(control)).count();
     page.paragraph(&page.fill(
         Text::new("{n} further fields are known of neither.", "另有 {n} 个字段两侧均未知。"),
         [("n", Value::Count(silent as u64))],
     ));
+}
+
+/// Whether a person said what a side states.
+fn is_declared(control: &Control) -> bool {
+    Side::BOTH.into_iter().filter_map(|side| control.entry(side)).any(|e| e.provenance == Provenance::Declared)
 }
 
 /// What a side states, and whether a person said so.

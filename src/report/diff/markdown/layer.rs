@@ -1,6 +1,9 @@
 //! The layer of both sides, slot by slot with the kernels of each.
 
-use super::{super::words, DiffPage, micros, signed};
+use super::{
+    super::{Kernels, kernels, words},
+    DiffPage, micros, signed,
+};
 use crate::{
     compare::{Difference, align::Part, waterfall::Kernel},
     i18n::{Text, Value},
@@ -55,21 +58,17 @@ pub(super) fn write(page: &mut DiffPage<'_>, difference: &Difference) {
     let layered = alignment.layers > 0;
     let mut shown = 0;
     let mut rest = (0u64, [0, 0]);
-    for (index, slot) in alignment.slots.iter().enumerate() {
-        let index = index as u32;
-        let kernels = [0, 1].map(|n| waterfall.kernels[n].get(&index).map_or(&[][..], Vec::as_slice));
-        let own = if layered { slot.part == Part::Layer } else { slot.part != Part::Step };
-        if !own || kernels.iter().all(|list| list.is_empty()) {
-            continue;
-        }
-        let busy = || waterfall.rows.iter().filter(|row| row.slot == index && !row.waited && is_work(&row.bucket));
-        let sides = [busy().map(|row| row.a.ns).sum::<i64>(), busy().map(|row| row.b.ns).sum()];
+    let own = |kernels: &Kernels<'_>| match layered {
+        true => kernels.slot.part == Part::Layer,
+        false => kernels.slot.part != Part::Step,
+    };
+    for Kernels { slot, of, ns: sides, .. } in kernels(difference).into_iter().filter(own) {
         if shown == SLOTS {
             rest = (rest.0 + 1, [rest.1[0] + sides[0], rest.1[1] + sides[1]]);
             continue;
         }
         shown += 1;
-        let [of_a, of_b] = kernels.map(|list| name(page, list, if layered { alignment.layers } else { 1 }));
+        let [of_a, of_b] = of.map(|list| name(page, list, if layered { alignment.layers } else { 1 }));
         table.row([
             text::code(&slot.name, text::NAME),
             of_a,
@@ -94,11 +93,6 @@ pub(super) fn write(page: &mut DiffPage<'_>, difference: &Difference) {
         false => Text::new("Exclusive device time of the slots of a step", "步内各槽位的独占设备时间"),
     };
     page.table(page.get(title), &table);
-}
-
-/// Whether time of a bucket is that of a device at work.
-fn is_work(bucket: &str) -> bool {
-    ["compute.", "copy.", "comm.", "graph.opaque"].iter().any(|start| bucket.starts_with(start))
 }
 
 /// The longest kernel of a slot, how many there are in a layer, and of how many names.

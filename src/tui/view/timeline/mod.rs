@@ -2,11 +2,11 @@
 //! slice is selected; [`window`] does the arithmetic of time, [`paint`] draws lanes, [`detail`] says what is selected and
 //! [`seek`] finds what comes next.
 
-mod detail;
-mod paint;
+pub(super) mod detail;
+pub(super) mod paint;
 mod rows;
 mod seek;
-mod window;
+pub(super) mod window;
 
 use model::{Ns, Span, TrackId};
 use ratatui::{buffer::Buffer, layout::Rect};
@@ -352,6 +352,7 @@ impl View for Timeline {
 
     fn show(&mut self, place: Place, scene: &Scene<'_>) {
         match place {
+            Place::Slot(_) => {}
             Place::Time(span) => self.show_span(scene, span),
             Place::Slice(id) => {
                 if let Some((lane, slot)) = scene.look.lanes.find(scene.look.trace, id) {

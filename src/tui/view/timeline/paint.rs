@@ -89,8 +89,8 @@ impl Brush<'_> {
         text::fill(buf, at, 1, mark, style);
     }
 
-    /// Marks where the selected slice lies.
-    fn select(&self, span: Span, row: Rect, buf: &mut Buffer) {
+    /// Marks where a selected slice lies.
+    pub fn select(&self, span: Span, row: Rect, buf: &mut Buffer) {
         let column = |t: i64| {
             let part = i128::from(t.saturating_sub(self.window.start)) * i128::from(row.width);
             (part / i128::from(self.window.len().max(1))).clamp(0, i128::from(row.width)) as u16

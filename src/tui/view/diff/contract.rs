@@ -1,0 +1,9 @@
+//! Whether the two may be compared: the verdict claim by claim, the reasons with their codes, the smallest change, and every
+//! field with what each side shows or was declared to be.
+
+use super::{super::Scene, parts};
+use crate::{report::diff::markdown::Part, tui::widget::prose::Line};
+
+pub(super) fn lines(scene: &Scene<'_>, width: usize) -> Vec<Line> {
+    parts(scene, &[Part::Verdict, Part::Claims, Part::Reasons, Part::Change, Part::Controls], width)
+}
