@@ -72,13 +72,13 @@ fn main() {
     let only = std::env::var("STRATO_ONLY").unwrap_or_default();
     let packs = Packs::embedded().unwrap();
     let before = Ticks::now().ok();
-    println!("| pair | A | B | slot right | layer right | cause right | all three |");
-    println!("| --- | ---: | ---: | ---: | ---: | ---: | ---: |");
+    println!("| pair | A | B | of B − A in operators | slot right | layer right | cause right | all three |");
+    println!("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
     let (mut right, mut pairs) = (0, 0);
     for pair in pair::all().into_iter().filter(|pair| pair.name.contains(&only)) {
         let subject = Subject::chosen(pair.size);
         let mut ready = [0, 1].map(|n| subject.ready(&pair.sides[n], pair.ranks[n]));
-        let (mut terms, mut steps) = (Terms::new(), [0i64; 2]);
+        let (mut terms, mut steps, mut work) = (Terms::new(), [0i64; 2], 0);
         for repeat in 0..repeats {
             let mut took = [None, None];
             for n in if repeat % 2 == 0 { [0, 1] } else { [1, 0] } {
@@ -87,6 +87,7 @@ fn main() {
             let [a, b] = took.map(Option::unwrap);
             add(&mut terms, &pair, &packs, [&a.trace, &b.trace]).expect("steps of one stage");
             steps = [steps[0] + a.step, steps[1] + b.step];
+            work += b.work - a.work;
         }
         let of = |own: &dyn Fn(&Term) -> bool| share(&terms, own);
         // Waits for other ranks are communication, whatever these did meanwhile.
@@ -96,8 +97,9 @@ fn main() {
         let all = of(&|term| term.is_own && layer(term) && cause(term));
         let [a, b] = steps.map(|ns| ns as f64 / repeats as f64 / 1e3);
         println!(
-            "| `{}` | {a:.0} µs | {b:.0} µs | {:.0} % | {:.0} % | {:.0} % | {:.0} % |",
+            "| `{}` | {a:.0} µs | {b:.0} µs | {:.0} µs | {:.0} % | {:.0} % | {:.0} % | {:.0} % |",
             pair.name,
+            work as f64 / repeats as f64 / 1e3,
             100.0 * of(&|term| term.is_own),
             100.0 * of(&layer),
             100.0 * of(&cause),
