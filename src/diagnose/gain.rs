@@ -229,10 +229,11 @@ impl<'a> Gains<'a> {
         // Work that no longer waits for the host is done faster than it was recorded.
         let warmer = if findings.iter().any(|f| f.layer == Layer::Runtime) { most / WARMER } else { 0 };
         // However little is known of the gain, what is left to do has to be done.
-        let overlap = (rest.device - warmer).max(rest.host).min(from - most);
-        let taken = (rest.taken / count).max(most) + warmer;
+        let overlap = rest.device.max(rest.host).min(from - most);
+        let taken = (rest.taken / count).max(most);
         let mut estimate = Estimate::gaining(from, (least, most + warmer), Method::Replay);
-        estimate.to_low = estimate.to_low.max(overlap);
+        estimate.to_low = estimate.to_low.max((rest.device - warmer).max(rest.host).min(overlap));
+        let overlap = overlap.min(estimate.to_low);
         (estimate, Limits { amdahl: (from - taken).clamp(0, estimate.to_low), overlap })
     }
 }

@@ -126,7 +126,7 @@ actions! {
     Regroup "regroup" List "operators or kernels" "算子或内核";
     CopyRemedy "copy_remedy" List "copy the remedy" "复制建议";
     Follow "follow" Timeline "launch or its work" "下发或其执行";
-    FollowSlot "follow_slot" Timeline "keep the slot at one column" "槽位对齐到同一列";
+    FollowSlot "follow_slot" Timeline "hold the slot still" "槽位对齐到同一列";
     ZoomIn "zoom_in" Timeline "zoom in" "放大";
     ZoomOut "zoom_out" Timeline "zoom out" "缩小";
     ZoomAll "zoom_all" Timeline "whole capture" "整个采集";

@@ -3,6 +3,7 @@
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 pub mod buckets;
+pub mod pair;
 pub mod screen;
 
 use std::{

@@ -1,28 +1,43 @@
 //! Every action is reached by its keys, by the palette and by the mouse, and all of them do the same; and what the program says
 //! of its keys is what they do.
 
-use std::{fmt::Write, path::Path};
+use std::{
+    fmt::Write,
+    path::Path,
+    sync::{Arc, OnceLock},
+};
 
 use stratoscope::tui::{
-    App, Keymap, Settings,
+    App, Keymap, Opened, Settings,
     action::{Action, Scope},
     app::Request,
     key::Key,
     view::Point,
 };
 
+use crate::common::pair::{Known, pair, sample};
 use crate::common::screen::{
     LAUNCH_BOUND, TENSOR_PARALLEL, VIEWS, app, buffer, opened, press, rows, screen, settings, two_captures,
 };
 
 const SIZE: (u16, u16) = (100, 30);
-/// States that together offer everything that can be done with captures: keys that lead there from the start.
-const STATES: [&str; 10] = ["1", "> 1", "2 ] ]", "2 j j", "2 ] b", "2 ] / n o r m enter", "3", "4", "5", "6 1"];
+/// States that together offer everything that can be done with captures: keys that lead there from the start. Those after a
+/// bar are of a pair that is compared.
+const STATES: [&str; 13] =
+    ["1", "> 1", "2 ] ]", "2 j j", "2 ] b", "2 ] / n o r m enter", "3", "4", "5", "6 1", "| 1", "| 9 p p", "| 9 p p p"];
+
+/// A pair that is compared, made once for all tests.
+fn compared() -> Arc<Opened> {
+    static MADE: OnceLock<Arc<Opened>> = OnceLock::new();
+    let made = || Arc::new(pair([LAUNCH_BOUND; 2].map(sample), Known::All));
+    Arc::clone(MADE.get_or_init(made))
+}
 
 fn start(state: &str) -> App {
-    let mut app = App::new(two_captures(), settings());
+    let of_pair = state.strip_prefix("| ");
+    let mut app = App::new(of_pair.map_or_else(two_captures, |_| compared()), settings());
     buffer(&mut app, SIZE.0, SIZE.1);
-    for key in state.split(' ') {
+    for key in of_pair.unwrap_or(state).split(' ') {
         press(&mut app, key);
         buffer(&mut app, SIZE.0, SIZE.1);
     }

@@ -111,7 +111,7 @@ impl View for Page {
 /// In the margin, which part of a text of `len` lines is seen from `top` on; nothing where all of it is.
 fn scroll_bar((top, len): (usize, usize), scene: &Scene<'_>, area: Rect, buf: &mut Buffer) {
     let height = usize::from(area.height);
-    if len <= height || area.width == 0 {
+    if len <= height || area.is_empty() {
         return;
     }
     let thumb = (height * height / len).max(1);
