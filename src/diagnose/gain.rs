@@ -5,7 +5,7 @@
 //! that the finding names, because a job is as fast as its slowest rank. Where the unedited replay does not reproduce the
 //! steps of a rank, the bound that the rule drafted stays and says why.
 
-use model::Ns;
+use model::{Ns, Trace};
 use rayon::prelude::*;
 
 use super::{
@@ -24,8 +24,8 @@ use crate::{
 /// Findings that are replayed together.
 const TOGETHER: usize = 3;
 
-/// One part in so many of what a change of the host's doing brings comes on top, at most: operators that begin on an idle
-/// device find caches and clocks cold. Own measurement of the engine on a server CPU: of the time that delays of the host
+/// One part in so many of what a change of the host's doing brings comes on top where the device is a processor, at most:
+/// operators that begin on an idle one find caches and clocks cold. Own measurement of the engine on a server CPU: of the time that delays of the host
 /// cost, 2 to 16 % was in operators that had become slower (`benches/injections`).
 const WARMER: Ns = 6;
 
@@ -111,6 +111,8 @@ pub struct Gains<'a> {
     analysis: &'a Analysis,
     replay: Replay<'a>,
     unedited: Windows,
+    /// Whether the device is a processor, of which [`WARMER`] is known.
+    on_cpu: bool,
 }
 
 /// The rank and class that a finding is worth something to.
@@ -118,10 +120,11 @@ type Place<'a> = (usize, &'a Rank, &'a Class);
 
 impl<'a> Gains<'a> {
     /// Builds the replay and runs it once without any change.
-    pub fn new(analysis: &'a Analysis) -> Self {
+    pub fn new(trace: &Trace, analysis: &'a Analysis) -> Self {
         let replay = Replay::new(analysis);
         let unedited = replay.unedited();
-        Self { analysis, replay, unedited }
+        let on_cpu = trace.manifest.value("hardware.vendor") == Some("cpu");
+        Self { analysis, replay, unedited, on_cpu }
     }
 
     /// Replaces the drafted bounds of findings whose change is known by replayed intervals, and drops what turns out not to
@@ -227,7 +230,7 @@ impl<'a> Gains<'a> {
         let rest = self.replay.rest(&edits, i, steps());
         let (least, most) = (cautious.min(hopeful), cautious.max(hopeful));
         // Work that no longer waits for the host is done faster than it was recorded.
-        let warmer = if findings.iter().any(|f| f.layer == Layer::Runtime) { most / WARMER } else { 0 };
+        let warmer = if self.on_cpu && findings.iter().any(|f| f.layer == Layer::Runtime) { most / WARMER } else { 0 };
         // However little is known of the gain, what is left to do has to be done.
         let overlap = rest.device.max(rest.host).min(from - most);
         let taken = (rest.taken / count).max(most);
