@@ -110,7 +110,7 @@ fn main() {
             let now = Instant::now();
             let at = step.number as usize;
             let is_watched = at / block % 2 == 1;
-            if at % block == 0 {
+            if at.is_multiple_of(block) {
                 blocks.push(Vec::new());
                 switch.send(is_watched).unwrap();
             } else if let Some(before) = before.filter(|_| at % block >= SETTLE) {
