@@ -72,8 +72,10 @@ pub fn format_of(dtype: &str) -> Option<&'static str> {
 
 /// Fragments of names of kernels whose weights have another format than what they are multiplied with, or need a scheme to
 /// be read: their name tells neither.
-const QUANTIZED: &[&str] =
-    &["marlin", "awq", "gptq", "fp4", "int4", "w4a", "w8a", "int8", "i8i8", "quant", "fp8", "e4m3", "e5m2"];
+const QUANTIZED: &[&str] = &[
+    "marlin", "awq", "gptq", "fp4", "int4", "w4a", "w8a", "int8", "i8i8", "quant", "fp8", "e4m3", "e5m2", "4bit",
+    "8bit", "nf4", "q_half",
+];
 
 /// Number format of both operands of a matrix kernel by its name; `None` where it does not say, or says several.
 pub fn format_of_name(name: &str) -> Option<&'static str> {

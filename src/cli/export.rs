@@ -8,12 +8,18 @@ use std::{
 use clap::ValueEnum;
 use model::Trace;
 
-use super::{Global, examine::Examine, exit::Exit, say, target, whole_file};
+use super::{
+    Global,
+    examine::Examine,
+    exit::{Exit, Usage},
+    say, target, whole_file,
+};
 use crate::{
     analysis::Analysis,
     diagnose::Diagnosis,
     i18n::{Lang, Message, Text, Value},
     report::{html, perfetto, phrase, svg, timeline::Timeline},
+    store,
     tui::{Opened, export::picture},
 };
 
@@ -52,6 +58,10 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     let lang = global.lang();
     if let Some(output) = &arguments.output {
         arguments.examine.files().into_iter().try_for_each(|files| target::check(output, files))?;
+        if store::is_capture(output).unwrap_or(false) {
+            let output = output.display();
+            return Err(Usage(format!("will not replace '{output}', which is a capture; choose another name")).into());
+        }
     }
     let packs = arguments.examine.packs()?;
     let inputs = arguments.examine.run(global, &packs, arguments.quiet)?;

@@ -16,9 +16,14 @@ const BUFFER: usize = 1 << 20;
 /// # Errors
 /// When it cannot be written, with the reason; then there is no file of that name, or still the one before.
 pub fn write<T>(target: &Path, content: impl FnOnce(&mut dyn Write) -> io::Result<T>) -> Result<T, Usage> {
-    let written = match fs::metadata(target) {
-        Ok(found) if !found.is_file() => into(File::options().write(true).open(target), content).map(|(_, told)| told),
-        _ => replace(target, content),
+    // A link stays one: what it names is replaced. What lies with the devices is no name that could be.
+    let place = target.canonicalize().unwrap_or_else(|_| target.to_owned());
+    let is_open = |path: &Path| ["/dev", "/proc"].iter().any(|of| path.starts_with(of));
+    let as_it_is = fs::metadata(target).is_ok_and(|found| !found.is_file()) || is_open(target) || is_open(&place);
+    let written = if as_it_is {
+        into(File::options().write(true).open(target), content).map(|(_, told)| told)
+    } else {
+        replace(&place, content)
     };
     written.map_err(|error| Usage(format!("cannot write '{}': {error}; {}", target.display(), next(&error))))
 }
@@ -73,6 +78,18 @@ mod tests {
         assert!(write(&target, fails).is_err());
         assert_eq!(fs::read(&target).unwrap(), b"first");
         assert_eq!(directory.path().read_dir().unwrap().count(), 1);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_stays_one_and_what_it_names_is_replaced() {
+        let directory = tempfile::tempdir().unwrap();
+        let [link, file] = ["latest.json", "a.json"].map(|name| directory.path().join(name));
+        fs::write(&file, b"old").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        write(&link, |out| out.write_all(b"new")).unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read(&file).unwrap(), b"new");
     }
 
     #[cfg(target_os = "linux")]

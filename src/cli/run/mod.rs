@@ -100,8 +100,8 @@ pub(super) struct Done {
     pub steps: Vec<StepDone>,
     /// What was run.
     pub options: RunOptions,
-    /// Bytes of weights that a decode step reads.
-    pub bytes: usize,
+    /// Bytes of weights that a decode step reads, where that is known.
+    pub bytes: Option<usize>,
 }
 
 /// What the machine can do at best under the conditions of a run: its threads, instruction set and matrix products. Only the
@@ -137,7 +137,9 @@ fn capture_watched(
 ) -> anyhow::Result<Done> {
     let options = checked(what)?;
     let (config, _) = what.source()?;
-    let bytes = options.dtype.row_bytes(config.hidden) * (config.step_parameters() / config.hidden);
+    // Which experts several tokens go to, only the run knows.
+    let is_known = config.experts.is_none() || options.batch == 1;
+    let bytes = is_known.then(|| options.dtype.row_bytes(config.hidden) * (config.step_parameters() / config.hidden));
     let (trace, steps) = ranks::run(what, tell, live)?;
     Ok(Done { trace, steps, options, bytes })
 }

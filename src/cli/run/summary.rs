@@ -66,10 +66,11 @@ pub(super) fn lines(out: &mut dyn Write, what: &What, done: &Done, output: Optio
     let ends = (percentile(&decode, 50), percentile(&decode, 90), percentile(&decode, 99));
     if let (Some(p50), Some(p90), Some(p99)) = ends {
         let rate = what.batch as f64 * 1e9 / p50.max(1) as f64;
-        let bandwidth = done.bytes as f64 / p50.max(1) as f64;
+        let bandwidth = done.bytes.map(|bytes| bytes as f64 / p50.max(1) as f64);
+        let bandwidth = bandwidth.map_or(String::new(), |rate| format!(", weights at {rate:.1} GB/s"));
         writeln!(
             out,
-            "decode   {} steps, p50 {}, p90 {}, p99 {} ({rate:.1} tokens/s, weights at {bandwidth:.1} GB/s)",
+            "decode   {} steps, p50 {}, p90 {}, p99 {} ({rate:.1} tokens/s{bandwidth})",
             decode.len(),
             milliseconds(p50),
             milliseconds(p90),

@@ -14,6 +14,9 @@ const END: f64 = 0.023;
 /// Share of pairs that have a difference of the detectable size and are shown it.
 const POWER: f64 = 0.9;
 
+/// Launches of an A/A run at most: as many as `--repeats` takes.
+const MOST_LAUNCHES: usize = u16::MAX as usize;
+
 /// Launches of each side that a plan asks for at least (method §6.6), and at most: an effect that needs more is sought in
 /// another way.
 const PLANNED: std::ops::RangeInclusive<usize> = 5..=100;
@@ -47,9 +50,10 @@ impl Floor {
     /// Of what a manifest says; `None` for anything else.
     pub fn read(text: &str) -> Option<Self> {
         let (percent, rest) = text.trim().split_once(" % between ")?;
-        let launches = rest.strip_suffix(" launches")?.parse().ok().filter(|n| *n > 1)?;
+        let launches = rest.strip_suffix(" launches")?.parse().ok().filter(|n| (2..=MOST_LAUNCHES).contains(n))?;
         let deviation = percent.parse::<f64>().ok()? / 100.0;
-        (deviation.is_finite() && deviation >= 0.0).then_some(Self { launches, deviation })
+        // A run without any noise is none that was measured.
+        (deviation.is_finite() && deviation > 0.0).then_some(Self { launches, deviation })
     }
 
     fn freedom(&self) -> usize {

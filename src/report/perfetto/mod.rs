@@ -75,7 +75,7 @@ struct File<'a, 'b> {
     written: &'a mut Written,
 }
 
-/// Writes captures event by event; memory grows with the number of names, not of slices.
+/// Writes captures event by event; what is kept beside the captures are names, links, and collectives.
 ///
 /// # Errors
 /// Those of `out`.
