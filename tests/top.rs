@@ -80,3 +80,27 @@ fn what_a_tool_prints_does_not_act_on_the_terminal() {
     let (_, out, _) = top(directory.path(), &[], "C.UTF-8");
     assert!(out.contains("182.0 W") && !out.contains(['\u{1b}', '\u{202e}']), "{out}");
 }
+
+/// A tool is in a process group of its own, so a signal at the terminal does not reach it.
+#[test]
+fn a_tool_that_hangs_does_not_outlive_the_lines() {
+    let directory = tempfile::tempdir().unwrap();
+    let [told, tool] = ["pid", "npu-smi"].map(|name| directory.path().join(name));
+    tools(directory.path(), &[("npu-smi", &format!("echo $$ > '{}'; exec sleep 600", told.display()))]);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_strato"));
+    command.args(["top", "--tools", "npu-smi"]).env_clear();
+    command.env("PATH", format!("{}:/usr/bin:/bin", tool.parent().unwrap().display()));
+    let mut program = command.stdout(std::process::Stdio::null()).spawn().unwrap();
+    let pid = loop {
+        match std::fs::read_to_string(&told).ok().and_then(|text| text.trim().parse::<u32>().ok()) {
+            Some(pid) => break pid,
+            None => std::thread::sleep(std::time::Duration::from_millis(10)),
+        }
+    };
+    let killed = Command::new("kill").args(["-INT", &program.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    let status = program.wait().unwrap();
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(2));
+    let alive = Command::new("kill").args(["-0", &pid.to_string()]).stderr(std::process::Stdio::null()).status();
+    assert!(!alive.unwrap().success(), "the tool goes on");
+}

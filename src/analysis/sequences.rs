@@ -27,8 +27,13 @@ pub struct Attention {
     pub size: u64,
 }
 
-/// Every attention of a step whose shapes were recorded with its operator.
+/// Every attention of a step whose shapes were recorded with its operator, in its documented layout.
 pub fn attention<'a>(trace: &'a Trace, rank: &'a Rank, step: &Step) -> impl Iterator<Item = Attention> + use<'a> {
+    shapes(trace, rank, step).filter_map(read)
+}
+
+/// Shapes of the inputs of every attention of a step.
+fn shapes<'a>(trace: &'a Trace, rank: &'a Rank, step: &Step) -> impl Iterator<Item = &'a str> + use<'a> {
     let span = step.host.unwrap_or(step.window);
     let name = trace.strings.find(ATTENTION);
     let lanes = rank.timeline.threads.iter().filter_map(|t| trace.lanes.get(t.0 as usize));
@@ -37,7 +42,7 @@ pub fn attention<'a>(trace: &'a Trace, rank: &'a Rank, step: &Step) -> impl Iter
         let to = lane.start.partition_point(|s| *s < span.end);
         let own = move |i: &usize| Some(lane.name[*i]) == name && lane.category[*i] == Category::FrameworkOp;
         (from..to).filter(own).filter_map(move |i| match trace.detail(lane, i)? {
-            Detail::Op(op) => read(trace.strings.get(op.shapes?)),
+            Detail::Op(op) => Some(trace.strings.get(op.shapes?)),
             _ => None,
         })
     })
@@ -47,7 +52,17 @@ pub fn attention<'a>(trace: &'a Trace, rank: &'a Rank, step: &Step) -> impl Iter
 /// its stage.
 pub fn attended(trace: &Trace, rank: &Rank, class: &Class) -> Option<(u64, u64)> {
     let step = rank.steady_steps(class).next().filter(|_| class.stage == Stage::Unknown)?;
-    attention(trace, rank, step).map(|a| (a.queries, a.keys)).max_by_key(|(queries, keys)| (*keys, *queries))
+    shapes(trace, rank, step).filter_map(lengths).max_by_key(|(queries, keys)| (*keys, *queries))
+}
+
+/// Second last sizes of the first two inputs: frameworks also call attention with sequences and heads in one dimension.
+fn lengths(shapes: &str) -> Option<(u64, u64)> {
+    let inputs: Vec<serde_json::Value> = serde_json::from_str(shapes).ok()?;
+    let length = |i: usize| {
+        let dims = inputs.get(i)?.as_array()?;
+        dims.get(dims.len().checked_sub(2)?)?.as_u64()
+    };
+    length(0).zip(length(1))
 }
 
 /// The first two of an operator's inputs: (sequences, heads, length, size) of queries and of keys.
@@ -67,9 +82,16 @@ mod tests {
 
     #[test]
     fn lengths_are_read_from_the_shapes_of_queries_and_keys() {
-        let lengths = |shapes| read(shapes).map(|a| (a.queries, a.keys));
-        assert_eq!(lengths("[[16,16,559,64],[16,16,559,64],[16,16,559,64],[],[]]"), Some((559, 559)));
-        assert_eq!(lengths("[[16,16,1,64],[16,2,700,64],[]]"), Some((1, 700)));
+        let whole = |shapes| read(shapes).map(|a| (a.queries, a.keys));
+        for (shapes, expected) in [
+            ("[[16,16,559,64],[16,16,559,64],[16,16,559,64],[],[]]", (559, 559)),
+            ("[[16,16,1,64],[16,2,700,64],[]]", (1, 700)),
+        ] {
+            assert_eq!((lengths(shapes), whole(shapes)), (Some(expected), Some(expected)));
+        }
+        // Lengths without heads of their own are still lengths.
+        let joined = "[[16,1,64],[16,700,64]]";
+        assert_eq!((lengths(joined), whole(joined)), (Some((1, 700)), None));
         for odd in ["", "[]", "[[],[]]", "[[64],[64]]", "{}", "[[1,\"a\",2],[1,2,3]]"] {
             assert_eq!(lengths(odd), None, "{odd}");
         }

@@ -2,7 +2,10 @@
 
 use std::{
     io::{self, IsTerminal, Write},
-    sync::atomic::AtomicBool,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -103,6 +106,48 @@ fn of_server(_: Counter) -> Group {
     Group::Server(String::new())
 }
 
+/// How soon a signal is noticed between two looks.
+const NOTICED: Duration = Duration::from_millis(50);
+
+/// Signals that end the program: a tool that is being asked is in a process group of its own and has to be ended with it.
+struct Ended {
+    flag: Arc<AtomicBool>,
+    signal: Arc<AtomicUsize>,
+}
+
+impl Ended {
+    fn receive() -> io::Result<Self> {
+        let ended = Self { flag: Arc::default(), signal: Arc::default() };
+        #[cfg(unix)]
+        {
+            use signal_hook::{consts::*, flag};
+            for signal in [SIGTERM, SIGHUP, SIGINT] {
+                flag::register_usize(signal, Arc::clone(&ended.signal), usize::try_from(signal).unwrap_or(0))?;
+                flag::register(signal, Arc::clone(&ended.flag))?;
+            }
+        }
+        Ok(ended)
+    }
+
+    /// Waits, unless the program is to end.
+    fn wait(&self, time: Duration) {
+        let began = Instant::now();
+        while !self.flag.load(Ordering::Relaxed) && began.elapsed() < time {
+            std::thread::sleep(time.saturating_sub(began.elapsed()).min(NOTICED));
+        }
+    }
+
+    /// Ends the program as the signal would have, if one came.
+    fn follow(&self) {
+        #[cfg(unix)]
+        if self.flag.load(Ordering::Relaxed) {
+            let signal = i32::try_from(self.signal.load(Ordering::Relaxed)).unwrap_or(signal_hook::consts::SIGTERM);
+            // It does not return unless the system refuses, and then the program ends by itself.
+            let _ = signal_hook::low_level::emulate_default_handler(signal);
+        }
+    }
+}
+
 /// Looks again and again and prints what was seen.
 fn print(
     global: &Global,
@@ -116,9 +161,10 @@ fn print(
     let mut asked: Option<Instant> = None;
     let mut look = 0u32;
     let mut out = io::stdout().lock();
+    let ended = Ended::receive()?;
     while arguments.count.is_none_or(|count| look < count) {
         if look > 0 {
-            std::thread::sleep(arguments.every);
+            ended.wait(arguments.every);
         }
         let at = Ns::try_from(began.elapsed().as_nanos()).unwrap_or(Ns::MAX);
         let mut seen: Vec<Gauge> = Vec::new();
@@ -129,9 +175,9 @@ fn print(
         collectors.iter_mut().for_each(|c| c.look(at, &mut give));
         if asked.is_none_or(|asked| asked.elapsed() >= arguments.tools_every) {
             asked = Some(Instant::now());
-            let never = AtomicBool::new(false);
-            seen.extend(tools.iter_mut().flat_map(|devices| devices.look(&never)));
+            seen.extend(tools.iter_mut().flat_map(|devices| devices.look(&ended.flag)));
         }
+        ended.follow();
         for gauge in seen {
             line(&mut out, at, &gauge, global.lang())?;
         }

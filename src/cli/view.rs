@@ -93,7 +93,8 @@ fn opened(global: &Global, (examine, terms): (&Examine, &Terms), packs: &Packs, 
     bar.doing(Text::new("comparing", "对比").get(global.lang()));
     let compared = diff::compare(&sides, terms, Default::default);
     let places = [sides[0].chosen, sides[0].captures.len() + sides[1].chosen];
-    let mut said: Vec<String> = sides.iter().flat_map(|runs| &runs.twice).map(|source| diff::twice(source)).collect();
+    let mut said: Vec<String> =
+        sides.iter().flat_map(|runs| &runs.twice).map(|source| diff::twice(source, global.lang())).collect();
     let diagnosed = |(trace, analysis): (Trace, Analysis)| -> (Trace, Analysis, Diagnosis) {
         bar.doing(&format!("{} {}", Text::new("diagnosing", "诊断").get(global.lang()), trace.source));
         let diagnosis = diagnose::diagnose(&trace, &analysis, packs);
@@ -110,7 +111,8 @@ fn opened(global: &Global, (examine, terms): (&Examine, &Terms), packs: &Packs, 
         Err(error) if terms.is_given() => return Err(error),
         // Who only names two directories may want to look at all that is in them.
         Err(error) => {
-            said.push(error.to_string());
+            let apart = Text::new("shown one by one, not compared", "逐个显示，未作对比");
+            said.push(format!("{}: {error}", apart.get(global.lang())));
             Opened::new(inputs)
         }
     };

@@ -113,6 +113,8 @@ pub enum Next {
     Diverges,
     /// What the finding of a rule says.
     Remedy(&'static str),
+    /// What a rule explains, of which nothing was found that gains anything.
+    Explain(&'static str),
     /// Replay the step from graphs, and measure both.
     Graphs,
     /// Record more steps that count.
@@ -204,6 +206,12 @@ impl Seen<'_> {
             facts.push(fact);
             wrong.push(what);
         }
+    }
+
+    /// Where a person reads on about what a rule sees: in its finding, if there is one.
+    fn about(&self, rule: &'static str) -> Next {
+        let found = self.findings.iter().any(|finding| finding.rule == rule);
+        if found { Next::Remedy(rule) } else { Next::Explain(rule) }
     }
 
     /// Records that the import lost or could not read.

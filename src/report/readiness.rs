@@ -207,6 +207,12 @@ pub fn next(next: &Next) -> Message {
                 [("rule", Value::Raw((*rule).to_owned()))],
             );
         }
+        Next::Explain(rule) => {
+            return Message::new(
+                Text::new("read what `strato explain` says of {rule}", "阅读 `strato explain` 对 {rule} 的说明"),
+                [("rule", Value::Raw((*rule).to_owned()))],
+            );
+        }
         Next::Reference => Text::new(
             "hold its numbers against a reference: `strato run --numerics`, or the greedy tokens of a few prompts",
             "将数值与参考对照：`strato run --numerics`，或对比若干提示的贪心 token",

@@ -152,7 +152,7 @@ impl Picture<'_> {
             // A hair between neighbours, so that two are not taken for one.
             hundredths(if width > 200 { width - 40 } else { width }),
             escape(name),
-            units::exact_ns(mark.span.len()),
+            units::exact_ns(mark.whole.len()),
         );
         if mark.count > 1 {
             let _ = write!(out, " × {}", units::count(u64::from(mark.count)));

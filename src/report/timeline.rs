@@ -84,8 +84,10 @@ pub struct Lane {
 /// A slice, or a column that several share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
-    /// From when to when.
+    /// From when to when it is drawn.
     pub span: Span,
+    /// When it is, if it is one slice: the window, or what runs beside it, may hide a part.
+    pub whole: Span,
     /// What it is, or is for the longest time.
     pub kind: usize,
     /// Its name, if it is one slice.

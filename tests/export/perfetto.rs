@@ -140,6 +140,28 @@ proptest! {
     }
 }
 
+/// More slices lie over each other than there are rows: those beside them have no links, and are counted.
+#[test]
+fn links_of_what_has_no_row_are_told() {
+    let pile = |calls: Ns, kernels: Ns| {
+        let mut small = Small::new();
+        for i in 0..60 {
+            small.launch(i, (i, 1 + (100 + i) * calls), (5_000 + i, 1 + (100 + i) * kernels));
+        }
+        let (events, written, _) = exported(vec![small.builder.finish()]);
+        let begun: BTreeSet<&str> =
+            events.iter().filter(|e| e["flow_out"] == true).filter_map(|e| e["bind_id"].as_str()).collect();
+        let ends: Vec<&str> =
+            events.iter().filter(|e| e["flow_in"] == true).filter_map(|e| e["bind_id"].as_str()).collect();
+        assert!(ends.iter().all(|end| begun.contains(end)), "a link begins nowhere");
+        assert_eq!(written.slices, 120);
+        assert_eq!((written.flows as usize, written.flows + written.broken_flows), (ends.len(), 60));
+        written.broken_flows
+    };
+    // One that begins later ends later: none nests in another.
+    assert_eq!((pile(1, 0), pile(0, 1)), (28, 28));
+}
+
 /// Every link that ends somewhere begins once, and not later.
 fn assert_links(events: &[Value]) {
     let ends = |key: &str| events.iter().filter(|event| event[key] == true).collect::<Vec<_>>();

@@ -30,7 +30,7 @@ use crate::{
         statistics::Floor,
     },
     diagnose::{self, Readiness},
-    i18n::Lang,
+    i18n::{Lang, Text},
     platform::Packs,
     report::{
         Report,
@@ -186,7 +186,7 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     };
     let sides = read(&inputs, &arguments.terms, &how)?;
     for source in sides.iter().flat_map(|runs| &runs.twice) {
-        say(&format!("strato: {}", twice(source)));
+        say(&format!("strato: {}", twice(source, Lang::En)));
     }
     let report = compare(&sides, &arguments.terms, || sides.each_ref().map(|runs| runs.report(&packs)))?;
     let readiness = [readiness(&report, &sides, 0, &packs)?, readiness(&report, &sides, 1, &packs)?];
@@ -238,8 +238,10 @@ fn readiness(report: &DiffReport, sides: &[Runs; 2], side: usize, packs: &Packs)
 }
 
 /// Said of a capture that was given twice.
-pub fn twice(source: &str) -> String {
-    format!("'{source}' was given twice for one side; one launch counts once")
+pub fn twice(source: &str, lang: Lang) -> String {
+    let text =
+        Text::new("was given twice for one side; one launch counts once", "在同一侧给出了两次；同一次启动只计一次");
+    format!("'{source}' {}", text.get(lang))
 }
 
 /// The key of the class that a capture is about.

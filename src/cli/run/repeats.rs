@@ -59,22 +59,23 @@ pub(super) fn launch(output: &Path, repeats: usize) -> anyhow::Result<Vec<PathBu
 /// When a capture that was just written cannot be read or written again.
 pub(super) fn keep_noise(captures: &[PathBuf]) -> anyhow::Result<Option<Floor>> {
     let packs = Packs::embedded().map_err(|e| Usage(e.to_string()))?;
-    let mut launches: Vec<Vec<Trace>> = Vec::with_capacity(captures.len());
-    for capture in captures {
-        launches.push(store::load(capture)?);
-    }
     let step = |trace: &Trace| {
         let analysis = analysis::analyze(trace, &packs, &Options::default());
         let main = analysis.ranks.first()?.main_class().filter(|class| class.steady > 0 && class.p50 > 0)?;
         Some(main.p50 as f64)
     };
-    let times: Vec<f64> = launches.iter().filter_map(|traces| step(traces.first()?)).collect();
+    // One at a time: together they may be more than memory holds.
+    let mut times = Vec::with_capacity(captures.len());
+    for capture in captures {
+        times.extend(store::load(capture)?.first().and_then(step));
+    }
     let Some(floor) = Floor::of(&times).filter(|_| times.len() == captures.len()) else { return Ok(None) };
-    for (capture, traces) in captures.iter().zip(&mut launches) {
-        for trace in traces.iter_mut() {
+    for capture in captures {
+        let mut traces = store::load(capture)?;
+        for trace in &mut traces {
             trace.manifest.set(Floor::FACT, floor.text(), Provenance::Observed);
         }
-        store::save(capture, traces)?;
+        store::save(capture, &traces)?;
     }
     Ok(Some(floor))
 }

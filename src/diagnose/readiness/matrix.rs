@@ -29,11 +29,11 @@ impl Seen<'_> {
         let mut facts = vec![Fact::Named(named), Fact::Realised { native, composite, fallback }];
         let mut wrong = Vec::new();
         if fallback > 0 {
-            wrong.push((Light::Red, Next::Remedy("OP-07")));
+            wrong.push((Light::Red, self.about("OP-07")));
         }
         self.blame(|rule| rule == "OP-03", &mut facts, &mut wrong);
         if composite > 0 {
-            wrong.push((Light::Amber, Next::Remedy("OP-03")));
+            wrong.push((Light::Amber, self.about("OP-03")));
         }
         if named < NAMED {
             wrong.push((Light::Amber, Next::Patterns));

@@ -7,8 +7,8 @@ use crate::{
     report::timeline::{Lane, Timeline},
 };
 
-/// Numbers of a mark: start, length, kind, name (-1 for none), slices, busy ns.
-pub const FIELDS: usize = 6;
+/// Numbers of a mark: start and length as drawn, kind, name (-1 for none), slices, busy ns, start and length of the whole slice.
+pub const FIELDS: usize = 8;
 
 /// The data, as the inside of a `script` element that is no script.
 pub fn of(timeline: &Timeline, lang: Lang) -> String {
@@ -23,6 +23,8 @@ pub fn of(timeline: &Timeline, lang: Lang) -> String {
                 name,
                 i64::from(mark.count),
                 mark.busy,
+                from_start(mark.whole.start),
+                mark.whole.len(),
             ];
             numbers
         });

@@ -4,7 +4,7 @@
 for (const root of document.querySelectorAll("figure.timeline")) timeline(root);
 
 function timeline(root) {
-  const FIELDS = 6, START = 0, LENGTH = 1, KIND = 2, NAME = 3, COUNT = 4, BUSY = 5;
+  const FIELDS = 8, START = 0, LENGTH = 1, KIND = 2, NAME = 3, COUNT = 4, BUSY = 5, WHOLE_START = 6, WHOLE_LENGTH = 7;
   const RULER = 24, HEAD = 24, ROW = 20, NESTED = 16, SAMPLES = 30, SHORTEST = 20;
   const data = JSON.parse(root.querySelector("script[type='application/json']").textContent);
   const [scroll, tall, canvas, output] = [".scroll", ".tall", "canvas", "output"].map((at) => root.querySelector(at));
@@ -315,12 +315,12 @@ function timeline(root) {
     const { lane: on, mark } = selected, get = (what) => field(on, mark, what);
     const title = document.createElement("b");
     title.textContent = nameOf(selected);
-    output.append(title, fact(data.kinds[get(KIND)].name, data.lanes[on].label), fact(words.from, exact(get(START) + data.offset)), fact(words.for, exact(get(LENGTH))));
+    output.append(title, fact(data.kinds[get(KIND)].name, data.lanes[on].label), fact(words.from, exact(get(WHOLE_START) + data.offset)), fact(words.for, exact(get(WHOLE_LENGTH))));
     if (get(COUNT) > 1) output.append(fact(words.busy, exact(get(BUSY))));
     const launch = launchOf(on, mark);
     if (launch) {
       output.append(fact(words.launch, data.names[field(launch.lane, launch.mark, NAME)] || ""));
-      output.append(fact(words.after, exact(get(START) - field(launch.lane, launch.mark, START))));
+      output.append(fact(words.after, exact(get(WHOLE_START) - field(launch.lane, launch.mark, WHOLE_START))));
     }
   }
 

@@ -69,21 +69,20 @@ impl Thread {
         Self { pid, name, order, nest: Nest::default(), rows: Vec::new() }
     }
 
-    /// Writes a slice where it nests, and says whether that is beside the thread. Slices come in order of their start, the
-    /// longest first.
-    pub fn put(&mut self, slice: &Slice<'_>, file: &mut File<'_, '_>) -> io::Result<bool> {
-        match self.nest.place(slice.span) {
+    /// Writes a slice where it nests, and says where that is. Slices come in order of their start, the longest first.
+    pub fn put(&mut self, slice: &Slice<'_>, file: &mut File<'_, '_>) -> io::Result<Row> {
+        let row = self.nest.place(slice.span);
+        match row {
             Row::Nested(row) => {
                 let place = self.row(row, file)?;
                 file.events.slice(place, slice)?;
-                Ok(row > 0)
             }
             Row::Alone => {
                 let place = self.row(0, file)?;
                 file.events.asynchronous(place, slice)?;
-                Ok(true)
             }
         }
+        Ok(row)
     }
 
     /// The row with the innermost slice at `t`.

@@ -12,13 +12,14 @@ use rustc_hash::FxHashMap;
 use super::{
     File, Source,
     event::{Args, End, Names, Slice},
+    nest::Row,
     places::{Layout, Thread},
 };
 
 /// Writes every slice of a capture once.
 pub fn write(source: &Source<'_>, layout: &Layout, file: &mut File<'_, '_>) -> io::Result<()> {
     let trace = source.trace;
-    let links = Links::of(source);
+    let (links, mut launches) = Links::of(source);
     let mut names = Names::of(&trace.strings);
     let mut tracks: Vec<TrackId> = (0..trace.tracks.len() as u32).map(TrackId).collect();
     tracks.sort_by_key(|id| trace.tracks.get(id.0 as usize).map(|track| track.key.kind != TrackKind::HostThread));
@@ -26,7 +27,7 @@ pub fn write(source: &Source<'_>, layout: &Layout, file: &mut File<'_, '_>) -> i
         let at = id.0 as usize;
         if let (Some(lane), Some((pid, order))) = (trace.lanes.get(at), layout.tracks.get(at)) {
             let thread = Thread::new(*pid, source.track_name(id), *order);
-            Lane { source, links: &links, id, lane, thread }.write(&mut names, file)?;
+            Lane { source, links: &links, launches: &mut launches, id, lane, thread }.write(&mut names, file)?;
         }
     }
     file.written.broken_flows += links.broken;
@@ -41,10 +42,28 @@ struct Recorded {
     kind: StringId,
 }
 
+/// Whether a slice launched something that a link can lead to, one bit each.
+struct Launches(Vec<u64>);
+
+impl Launches {
+    /// Returns whether there is such a slice.
+    fn add(&mut self, id: SliceId) -> bool {
+        self.0.get_mut(id.0 as usize / 64).map(|word| *word |= 1 << (id.0 % 64)).is_some()
+    }
+
+    fn remove(&mut self, id: SliceId) {
+        if let Some(word) = self.0.get_mut(id.0 as usize / 64) {
+            *word &= !(1 << (id.0 % 64));
+        }
+    }
+
+    fn has(&self, id: SliceId) -> bool {
+        self.0.get(id.0 as usize / 64).is_some_and(|word| word >> (id.0 % 64) & 1 == 1)
+    }
+}
+
 /// Links between slices of a capture.
 struct Links {
-    /// Whether a slice launched something, one bit each.
-    launches: Vec<u64>,
     /// Ends of recorded links on each track, in order of time.
     recorded: FxHashMap<TrackId, Vec<Recorded>>,
     /// Links that end before they begin.
@@ -52,17 +71,16 @@ struct Links {
 }
 
 impl Links {
-    fn of(source: &Source<'_>) -> Self {
+    fn of(source: &Source<'_>) -> (Self, Launches) {
         let trace = source.trace;
         let count = trace.slice_count();
-        let mut links = Self { launches: vec![0; count.div_ceil(64)], recorded: FxHashMap::default(), broken: 0 };
+        let mut launches = Launches(vec![0; count.div_ceil(64)]);
+        let mut links = Self { recorded: FxHashMap::default(), broken: 0 };
         for lane in &trace.lanes {
             for row in 0..lane.len() {
                 let Some(launch) = lane.link(row) else { continue };
-                let bit = 1 << (launch.0 % 64);
-                match links.launches.get_mut(launch.0 as usize / 64).filter(|_| in_order(trace, lane, row, launch)) {
-                    Some(word) => *word |= bit,
-                    None => links.broken += 1,
+                if !in_order(trace, lane, row, launch) || !launches.add(launch) {
+                    links.broken += 1;
                 }
             }
         }
@@ -77,11 +95,7 @@ impl Links {
             }
         }
         links.recorded.values_mut().for_each(|ends| ends.sort_by_key(|end| end.at));
-        links
-    }
-
-    fn launched(&self, id: SliceId) -> bool {
-        self.launches.get(id.0 as usize / 64).is_some_and(|word| word >> (id.0 % 64) & 1 == 1)
+        (links, launches)
     }
 }
 
@@ -95,6 +109,7 @@ fn in_order(trace: &Trace, lane: &Columns, row: usize, launch: SliceId) -> bool 
 struct Lane<'a> {
     source: &'a Source<'a>,
     links: &'a Links,
+    launches: &'a mut Launches,
     id: TrackId,
     lane: &'a Columns,
     thread: Thread,
@@ -136,17 +151,25 @@ impl Lane<'_> {
         }
         let link = |slice: SliceId| self.source.first_link + u64::from(slice.0);
         let from = launch.filter(|launch| in_order(trace, lane, row, *launch));
-        let link = match from {
+        let drawn = from.filter(|launch| self.launches.has(*launch));
+        let link = match drawn {
             Some(launch) => Some((link(launch), End::To)),
-            None => self.links.launched(id).then(|| (link(id), End::From)),
+            None => self.launches.has(id).then(|| (link(id), End::From)),
         };
-        file.written.flows += u64::from(from.is_some());
         let span = self.source.span(Span::new(start, lane.end(row)));
         let name = names.get(*name);
         let slice = Slice { span, name: &name, category: category.name(), link, args };
-        let beside = self.thread.put(&slice, file)?;
+        let row = self.thread.put(&slice, file)?;
         file.written.slices += 1;
-        file.written.beside += u64::from(beside);
+        file.written.beside += u64::from(row != Row::Nested(0));
+        // A track of its own takes no links. Threads of the host come first, so that what a call there launched knows of it.
+        if row == Row::Alone {
+            self.launches.remove(id);
+        }
+        match drawn.filter(|_| row != Row::Alone) {
+            Some(_) => file.written.flows += 1,
+            None => file.written.broken_flows += u64::from(from.is_some()),
+        }
         Ok(())
     }
 

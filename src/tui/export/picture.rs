@@ -213,7 +213,8 @@ impl Names {
 }
 
 fn mark(look: &Look<'_>, lane: &Lane, index: &LaneIndex, slot: usize, window: Span, names: &mut Names) -> Option<Mark> {
-    let span = index.span(slot)?.clip(window);
+    let seen = index.span(slot)?;
+    let (span, whole) = (seen.clip(window), lane.whole(slot, look.trace, look.analysis).unwrap_or(seen));
     let of_kernel = match lane.of {
         Of::Track(track, _) => {
             look.trace.tracks.get(track.0 as usize).is_some_and(|t| t.key.kind == TrackKind::DeviceQueue)
@@ -222,7 +223,7 @@ fn mark(look: &Look<'_>, lane: &Lane, index: &LaneIndex, slot: usize, window: Sp
     };
     let name = names.of(&lane.name_of(slot, look.trace, look.analysis), of_kernel);
     let kind = index.kind(slot)? as usize;
-    Some(Mark { span, kind, name: Some(name), count: 1, busy: span.len(), launch: None })
+    Some(Mark { span, whole, kind, name: Some(name), count: 1, busy: span.len(), launch: None })
 }
 
 /// The columns of a lane; a slice that has a column for itself is one mark, however far it reaches. Their busy time adds up to
@@ -264,7 +265,15 @@ fn condense(
                 alone = Some(slot);
             }
             _ => {
-                marks.push(Mark { span, kind: column.kind as usize, name: None, count, busy, launch: None });
+                marks.push(Mark {
+                    span,
+                    whole: span,
+                    kind: column.kind as usize,
+                    name: None,
+                    count,
+                    busy,
+                    launch: None,
+                });
                 alone = None;
             }
         }

@@ -92,6 +92,22 @@ impl Lane {
         found.unwrap_or("").to_owned()
     }
 
+    /// When the slice or copy that a slot shows is; those that overlap hide parts of each other. `None` of anything else.
+    pub fn whole(&self, slot: usize, trace: &Trace, analysis: &Analysis) -> Option<Span> {
+        let row = self.slices()?.row(slot)? as usize;
+        match self.of {
+            Of::Track(track, _) => {
+                let lane = trace.lanes.get(track.0 as usize)?;
+                Some(Span::new(*lane.start.get(row)?, lane.end(row)))
+            }
+            Of::Copies(rank) => {
+                let op = analysis.ranks.get(rank)?.timeline.ops.get(row)?;
+                Some(Span::new(op.start, op.end))
+            }
+            _ => None,
+        }
+    }
+
     /// Nesting depth.
     pub fn depth(&self) -> u16 {
         match self.of {

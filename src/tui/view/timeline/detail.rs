@@ -54,7 +54,7 @@ pub fn lines(scene: &Scene<'_>, lane: &Lane, slot: usize, zero: Ns) -> Vec<Line>
     let name = text::safe(&name(scene, lane, slot));
     let mut head = vec![piece(scene.get(kind.text()), Role::Kind(kind)), piece("  ", Role::Text)];
     let mut time = Line::new();
-    let span = whole(scene, lane, slot).unwrap_or(span);
+    let span = lane.whole(slot, scene.look.trace, scene.look.analysis).unwrap_or(span);
     fact(&mut time, scene.lang, Text::new("from", "开始"), units::exact_ns(span.start.saturating_sub(zero)));
     fact(&mut time, scene.lang, Text::new("for", "时长"), units::exact_ns(span.len()));
     let mut more = Line::new();
@@ -88,16 +88,6 @@ pub fn lines(scene: &Scene<'_>, lane: &Lane, slot: usize, zero: Ns) -> Vec<Line>
         }
     }
     vec![head, time, more]
-}
-
-/// When a slice of the trace is, which an overlapped one does not show.
-fn whole(scene: &Scene<'_>, lane: &Lane, slot: usize) -> Option<Span> {
-    let (track, row) = match lane.of {
-        Of::Track(..) => scene.look.trace.locate(slice(scene, lane, slot)?)?,
-        _ => return None,
-    };
-    let columns = scene.look.trace.lanes.get(track.0 as usize)?;
-    Some(Span::new(*columns.start.get(row)?, columns.end(row)))
 }
 
 /// Name of a slice of the trace.
