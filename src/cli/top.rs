@@ -116,12 +116,19 @@ struct Ended {
 }
 
 impl Ended {
+    /// Where there is no tool to end, signals do what they always do.
+    fn never() -> Self {
+        Self { flag: Arc::default(), signal: Arc::default() }
+    }
+
+    /// Begins to receive them; a second one ends the program at once.
     fn receive() -> io::Result<Self> {
-        let ended = Self { flag: Arc::default(), signal: Arc::default() };
+        let ended = Self::never();
         #[cfg(unix)]
         {
             use signal_hook::{consts::*, flag};
             for signal in [SIGTERM, SIGHUP, SIGINT] {
+                flag::register_conditional_default(signal, Arc::clone(&ended.flag))?;
                 flag::register_usize(signal, Arc::clone(&ended.signal), usize::try_from(signal).unwrap_or(0))?;
                 flag::register(signal, Arc::clone(&ended.flag))?;
             }
@@ -161,10 +168,11 @@ fn print(
     let mut asked: Option<Instant> = None;
     let mut look = 0u32;
     let mut out = io::stdout().lock();
-    let ended = Ended::receive()?;
+    let ended = if tools.is_empty() { Ended::never() } else { Ended::receive()? };
     while arguments.count.is_none_or(|count| look < count) {
         if look > 0 {
             ended.wait(arguments.every);
+            ended.follow();
         }
         let at = Ns::try_from(began.elapsed().as_nanos()).unwrap_or(Ns::MAX);
         let mut seen: Vec<Gauge> = Vec::new();

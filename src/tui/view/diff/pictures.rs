@@ -59,12 +59,13 @@ fn picture(scene: &Scene<'_>, side: Side, (capture, name): (&Capture, String), w
         return out;
     };
     for class in rank.iter().flat_map(|rank| &rank.classes).take(CLASSES) {
-        let steps = scene.get(Text::new("steps, of which count", "步，其中采用"));
+        let steps = scene.get(Text::new("steps that count", "采用的步"));
+        let of = scene.get(Text::new("of", "/"));
         let median = scene.get(Text::new("median", "中位数"));
         out.push(vec![
             piece(text::safe(&class.key), Role::Name),
             piece(
-                format!(" · {} {steps} {} · {median} {}", class.count, class.used, units::exact_ns(class.median)),
+                format!(" · {steps}: {} {of} {} · {median} {}", class.used, class.count, units::exact_ns(class.median)),
                 Role::Dim,
             ),
         ]);
