@@ -2,7 +2,10 @@
 //!
 //! Products of matrices are made of one of two units, accumulated in single precision. A tile is a few rows of weights as
 //! they lie in memory with a few rows of activations: for decode steps, which read each weight once. A panel is more rows of
-//! weights, widened and turned first, with more rows of activations: for prompts, which use each weight many times.
+//! weights, widened and turned first, with more rows of activations: for prompts, which use each weight many times. Where the
+//! processor has a matrix unit, bf16 goes through that instead of panels.
+
+use std::ops::Range;
 
 use crate::Dtype;
 
@@ -22,6 +25,11 @@ pub const PANEL_TOKENS: usize = 12;
 /// Most columns of a panel, a multiple of [`crate::Q8_BLOCK`]: 16 KiB widened, half of the smallest first-level caches.
 pub const PANEL_COLUMNS: usize = 256;
 
+/// Rows of weights of a block of a matrix unit.
+pub const MATRIX_ROWS: usize = 256;
+/// Rows of activations of a block of a matrix unit.
+pub const MATRIX_TOKENS: usize = 32;
+
 /// An instruction set for which there are kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Isa {
@@ -31,24 +39,44 @@ pub enum Isa {
     Avx2,
     /// That with AVX-512 F, BW, DQ and VL, as servers of Intel have since Skylake and those of AMD since Zen 4.
     Avx512,
+    /// That with products of bf16 (AVX512-BF16), as Intel's servers have since Cooper Lake and AMD's since Zen 4.
+    Avx512Bf16,
+    /// That with the matrix unit for bf16 (AMX), as Intel's servers have since Sapphire Rapids.
+    Amx,
 }
 
 impl Isa {
     /// Those that this processor has, best first.
     pub fn available() -> Vec<Self> {
+        let mut all = vec![Self::Portable];
+        // Each needs those before it.
         #[cfg(target_arch = "x86_64")]
-        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_x86_feature_detected!("f16c") {
-            let wider = is_x86_feature_detected!("avx512f")
-                && is_x86_feature_detected!("avx512bw")
-                && is_x86_feature_detected!("avx512dq")
-                && is_x86_feature_detected!("avx512vl");
-            return if wider {
-                vec![Self::Avx512, Self::Avx2, Self::Portable]
-            } else {
-                vec![Self::Avx2, Self::Portable]
-            };
+        for (isa, is_there) in [
+            (
+                Self::Avx2,
+                is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_x86_feature_detected!("f16c"),
+            ),
+            (
+                Self::Avx512,
+                is_x86_feature_detected!("avx512f")
+                    && is_x86_feature_detected!("avx512bw")
+                    && is_x86_feature_detected!("avx512dq")
+                    && is_x86_feature_detected!("avx512vl"),
+            ),
+            (Self::Avx512Bf16, is_x86_feature_detected!("avx512bf16")),
+            (Self::Amx, x86::amx::is_there()),
+        ] {
+            if !is_there {
+                break;
+            }
+            all.insert(0, isa);
         }
-        vec![Self::Portable]
+        all
+    }
+
+    /// Whether its products take activations that are rounded to the type of the weights.
+    pub fn rounds(self, weights: Dtype) -> bool {
+        weights == Dtype::Bf16 && matches!(self, Self::Avx512Bf16 | Self::Amx)
     }
 
     /// Its name in manifests.
@@ -57,6 +85,8 @@ impl Isa {
             Self::Portable => "portable",
             Self::Avx2 => "avx2",
             Self::Avx512 => "avx512",
+            Self::Avx512Bf16 => "avx512_bf16",
+            Self::Amx => "amx",
         }
     }
 }
@@ -76,7 +106,7 @@ pub enum RowsOf<'w> {
 
 impl RowsOf<'_> {
     /// Some columns of the rows; of [`RowsOf::Q8`] from the start of a block on.
-    pub fn columns(self, columns: std::ops::Range<usize>) -> Self {
+    pub fn columns(self, columns: Range<usize>) -> Self {
         let blocks = columns.start / crate::Q8_BLOCK..columns.end.div_ceil(crate::Q8_BLOCK);
         match self {
             Self::F32(rows) => Self::F32(rows.map(|row| row.get(columns.clone()).unwrap_or_default())),
@@ -96,6 +126,8 @@ impl RowsOf<'_> {
 pub struct Activations<'x> {
     /// Single precision.
     pub values: &'x [f32],
+    /// The same rounded to bf16; as many as are staged, or none.
+    pub rounded: &'x [u16],
     /// The same in the order in which weights are widened with the least work; as many as are staged, or none.
     pub ordered: &'x [f32],
     /// The same in fixed point by blocks of [`crate::Q8_BLOCK`]; as many whole blocks as are staged, or none.
@@ -109,11 +141,17 @@ impl<'x> Activations<'x> {
     pub fn single(values: &'x [f32]) -> Self {
         Self { values, ..Self::default() }
     }
+
+    /// Whether all of them were staged as bf16.
+    fn is_rounded(&self) -> bool {
+        self.rounded.len() == self.values.len()
+    }
 }
 
 /// A row of activations made ready for weights of a type.
 #[derive(Clone, Debug, Default)]
 pub struct Staged {
+    rounded: Vec<u16>,
     ordered: Vec<f32>,
     fixed: Vec<i16>,
     scales: Vec<f32>,
@@ -122,7 +160,8 @@ pub struct Staged {
 impl Staged {
     /// The activations that this was made of, with what it adds.
     pub fn of<'x>(&'x self, values: &'x [f32]) -> Activations<'x> {
-        Activations { values, ordered: &self.ordered, fixed: &self.fixed, scales: &self.scales }
+        let Self { rounded, ordered, fixed, scales } = self;
+        Activations { values, rounded, ordered, fixed, scales }
     }
 }
 
@@ -134,6 +173,13 @@ pub type Column = [f32; PANEL_ROWS];
 
 /// Dot products of rows of activations with the rows of a panel.
 pub type PanelSums = [[f32; PANEL_ROWS]; PANEL_TOKENS];
+
+/// Dot products of a block of rows of activations with a block of rows of weights.
+pub type MatrixSums = [[f32; MATRIX_ROWS]; MATRIX_TOKENS];
+
+/// Products of rows of bf16 weights with all activations, which are rounded to bf16: called block by block with the rows, the
+/// first of the activations, and the sums. Those of rows and activations that are not there are 0.
+pub type Matrix = fn(&crate::Tensor, Range<usize>, &[&[f32]], &mut dyn FnMut(Range<usize>, usize, &MatrixSums));
 
 /// The kernels of an instruction set.
 #[derive(Clone, Copy, Debug)]
@@ -149,6 +195,7 @@ pub struct Kernels {
     exponentials: fn(&mut [f32], f32) -> f32,
     silu_mul: fn(&[f32], &[f32], &mut [f32]),
     stage: fn(Dtype, &[f32], &mut Staged),
+    matrix: Option<Matrix>,
 }
 
 /// The kernels of one module, which all have the same names.
@@ -165,6 +212,7 @@ macro_rules! kernels {
             exponentials: $($of)::+::exponentials,
             silu_mul: $($of)::+::silu_mul,
             stage: $($of)::+::stage,
+            matrix: None,
         }
     };
 }
@@ -178,8 +226,12 @@ impl Kernels {
             Isa::Avx2 => kernels!(isa, x86::avx2),
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 => kernels!(isa, x86::avx512),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512Bf16 => kernels!(isa, x86::avx512_bf16),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Amx => Self { matrix: Some(x86::amx::multiply), ..kernels!(isa, x86::amx) },
             #[cfg(not(target_arch = "x86_64"))]
-            Isa::Avx2 | Isa::Avx512 => return None,
+            Isa::Avx2 | Isa::Avx512 | Isa::Avx512Bf16 | Isa::Amx => return None,
         })
     }
 
@@ -209,6 +261,11 @@ impl Kernels {
     #[inline]
     pub fn panel(&self, columns: &[Column], tokens: &[&[f32]], sums: &mut PanelSums) {
         (self.panel)(columns, tokens, sums);
+    }
+
+    /// The matrix unit, for weights of a type that it takes.
+    pub fn matrix(&self, dtype: Dtype) -> Option<Matrix> {
+        self.matrix.filter(|_| dtype == Dtype::Bf16)
     }
 
     /// Dot product of the common length.
@@ -279,7 +336,48 @@ mod tests {
         products.fold((0.0, 0.0), |(sum, size), product| (sum + product, size + product.abs()))
     }
 
+    /// The activations that products of an instruction set are of.
+    fn taken(isa: Isa, dtype: Dtype, x: &[f32]) -> Vec<f32> {
+        let value = |x: &f32| if isa.rounds(dtype) { half::bf16::from_f32(*x).to_f32() } else { *x };
+        x.iter().map(value).collect()
+    }
+
     proptest! {
+        #[test]
+        fn blocks_of_matrix_units_are_the_dot_products_of_rounded_numbers(
+            width in 1usize..150,
+            tokens in 1usize..70,
+            rows in 1usize..70,
+            seed in any::<u32>(),
+        ) {
+            let value = |i: usize| ((seed as usize).wrapping_add(i * 7919) % 2003) as f32 / 1000.0 - 1.0;
+            let x: Vec<Vec<f32>> = (0..tokens).map(|t| (0..width).map(|i| value(i + 31 * t)).collect()).collect();
+            let slices: Vec<&[f32]> = x.iter().map(Vec::as_slice).collect();
+            let mut tensor = Tensor::zeroed(Dtype::Bf16, rows, width).unwrap();
+            for row in 0..rows {
+                let values: Vec<f32> = (0..width).map(|i| value(i * 3 + row * 17)).collect();
+                tensor.set_row(row, &values);
+            }
+            let some = rows / 3..rows;
+            for isa in Isa::available() {
+                let Some(matrix) = Kernels::of(isa).unwrap().matrix(Dtype::Bf16) else { continue };
+                let mut out = vec![vec![None; rows]; tokens];
+                matrix(&tensor, some.clone(), &slices, &mut |rows, first, sums| {
+                    for (out, sums) in out.iter_mut().skip(first).zip(sums) {
+                        rows.clone().zip(sums).for_each(|(row, sum)| out[row] = Some(*sum));
+                    }
+                });
+                for (x, out) in x.iter().zip(out) {
+                    let x = taken(isa, Dtype::Bf16, x);
+                    for (row, dot) in out.into_iter().enumerate() {
+                        let (sum, size) = expected(&tensor, row, &x);
+                        let is_right = dot.map(|dot| (f64::from(dot) - sum).abs() <= size * 1e-5);
+                        prop_assert_eq!(is_right, some.contains(&row).then_some(true), "{:?} row {}: {:?}", isa, row, dot);
+                    }
+                }
+            }
+        }
+
         #[test]
         fn tiles_of_every_instruction_set_and_type_are_the_dot_products(
             width in 1usize..150,
@@ -303,7 +401,7 @@ mod tests {
                     let tile = kernels.tile(rows_of(&tensor, 0), &all);
                     for (row, dots) in tile.iter().enumerate().take(rows) {
                         for (token, dot) in dots.iter().enumerate() {
-                            let (sum, size) = x.get(token).map_or((0.0, 0.0), |x| expected(&tensor, row, x));
+                            let (sum, size) = x.get(token).map_or((0.0, 0.0), |x| expected(&tensor, row, &taken(isa, dtype, x)));
                             prop_assert!(
                                 (f64::from(*dot) - sum).abs() <= size * 1e-5 + if dtype == Dtype::Q8 { 1e-4 } else { 0.0 },
                                 "{:?} {:?} row {} token {}: {} for {}", isa, dtype, row, token, dot, sum

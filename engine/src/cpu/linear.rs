@@ -2,10 +2,12 @@
 
 #![allow(unsafe_code)]
 
+use std::ops::Range;
+
 use super::{
     kernels::{
-        Activations, Kernels, PANEL_COLUMNS, PANEL_ROWS, PANEL_TOKENS, RowsOf, Staged, TILE_ROWS, TILE_TOKENS, Tile,
-        rows_of,
+        Activations, Kernels, Matrix, PANEL_COLUMNS, PANEL_ROWS, PANEL_TOKENS, RowsOf, Staged, TILE_ROWS, TILE_TOKENS,
+        Tile, rows_of,
     },
     memory::Rows,
     ops::Part,
@@ -30,7 +32,7 @@ pub(super) struct Linear<'a> {
     pub weights: &'a Tensor,
     pub bias: Option<&'a [f32]>,
     /// Rows of the weights, which are columns of the output.
-    pub rows: std::ops::Range<usize>,
+    pub rows: Range<usize>,
     pub sums: Sums,
 }
 
@@ -40,10 +42,12 @@ impl Linear<'_> {
         let share = part.of(self.rows.len(), TILE_ROWS);
         let mine = self.rows.start + share.start..self.rows.start + share.end;
         if x.rows >= PANEL_FROM && self.sums == Sums::Single {
-            self.by_panels(mine, kernels, x, out);
+            match kernels.matrix(self.weights.dtype) {
+                Some(matrix) => self.by_matrix(mine, matrix, x, out),
+                None => self.by_panels(mine, kernels, x, out),
+            }
         } else {
-            // SAFETY: nobody writes `x` while it is read: it is another buffer than `out`.
-            let x: Vec<&[f32]> = (0..x.rows).map(|row| unsafe { x.row(row) }).collect();
+            let x = all(x);
             let tiles = Tiles { weights: self.weights, first: 0, sums: self.sums };
             tiles.compute(mine, kernels, &x, |row| self.bias(row), |token| token, out);
         }
@@ -53,8 +57,23 @@ impl Linear<'_> {
         self.bias.and_then(|bias| bias.get(row)).copied().unwrap_or(0.0)
     }
 
+    fn by_matrix(&self, mine: Range<usize>, matrix: Matrix, x: Rows, out: Rows) {
+        let x = all(x);
+        matrix(self.weights, mine, &x, &mut |rows, first, sums| {
+            let bias = self.bias.and_then(|bias| bias.get(rows.clone()));
+            for (token, sums) in (first..x.len()).zip(sums) {
+                // SAFETY: this worker alone writes the columns of its share.
+                let out = unsafe { out.part_mut(token, rows.clone()) };
+                match bias {
+                    Some(bias) => out.iter_mut().zip(sums).zip(bias).for_each(|((out, sum), bias)| *out = sum + bias),
+                    None => out.iter_mut().zip(sums).for_each(|(out, sum)| *out = *sum),
+                }
+            }
+        });
+    }
+
     /// A panel stays in the first-level cache while all activations pass by.
-    fn by_panels(&self, mine: std::ops::Range<usize>, kernels: &Kernels, x: Rows, out: Rows) {
+    fn by_panels(&self, mine: Range<usize>, kernels: &Kernels, x: Rows, out: Rows) {
         let mut panel = [[0.0; PANEL_ROWS]; PANEL_COLUMNS];
         for row in mine.clone().step_by(PANEL_ROWS) {
             let height = PANEL_ROWS.min(mine.end - row);
@@ -90,6 +109,12 @@ impl Linear<'_> {
     }
 }
 
+/// The activations that an operator reads.
+fn all<'a>(x: Rows) -> Vec<&'a [f32]> {
+    // SAFETY: nobody writes `x` while it is read: it is another buffer than the operator's output.
+    (0..x.rows).map(|row| unsafe { x.row(row) }).collect()
+}
+
 /// Rows of a matrix by a few rows of activations at a time.
 pub(super) struct Tiles<'a> {
     pub weights: &'a Tensor,
@@ -102,7 +127,7 @@ impl Tiles<'_> {
     /// Columns `mine` of the products; those of activation `i` go to row `to(i)` of the output.
     pub(super) fn compute(
         &self,
-        mine: std::ops::Range<usize>,
+        mine: Range<usize>,
         kernels: &Kernels,
         x: &[&[f32]],
         bias: impl Fn(usize) -> f32,

@@ -187,6 +187,9 @@ enum Instructions {
     Portable,
     Avx2,
     Avx512,
+    #[value(name = "avx512_bf16")]
+    Avx512Bf16,
+    Amx,
 }
 
 impl What {
@@ -291,6 +294,8 @@ impl What {
                 Some(Instructions::Portable) => Isa::Portable,
                 Some(Instructions::Avx2) => Isa::Avx2,
                 Some(Instructions::Avx512) => Isa::Avx512,
+                Some(Instructions::Avx512Bf16) => Isa::Avx512Bf16,
+                Some(Instructions::Amx) => Isa::Amx,
                 None => default.isa,
             },
             ..default

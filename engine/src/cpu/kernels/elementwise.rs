@@ -47,21 +47,17 @@ pub(super) fn fix(values: &[f32], fixed: &mut Vec<i16>, scales: &mut Vec<f32>) {
 /// Replaces each value by e^(value − `most`) and returns their sum.
 #[inline(always)]
 pub(super) fn exponentials(values: &mut [f32], most: f32) -> f32 {
-    const LANES: usize = 8;
-    let mut sums = [0.0; LANES];
-    let (whole, rest) = values.as_chunks_mut::<LANES>();
-    for values in whole {
-        for (value, sum) in values.iter_mut().zip(&mut sums) {
-            *value = exp(*value - most);
-            *sum += *value;
-        }
-    }
-    let mut sum = sums.iter().sum();
-    for value in rest {
+    const LANES: usize = 32;
+    // Two loops, because compilers make no vectors of one that does both.
+    for value in &mut *values {
         *value = exp(*value - most);
-        sum += *value;
     }
-    sum
+    let mut sums = [0.0; LANES];
+    let (whole, rest) = values.as_chunks::<LANES>();
+    for values in whole {
+        sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
+    }
+    sums.iter().chain(rest).sum()
 }
 
 /// gate · sigmoid(gate) · up.

@@ -8,8 +8,10 @@ use half::{bf16, f16};
 use super::{Staged, elementwise};
 use crate::Dtype;
 
+pub(super) mod amx;
 pub(super) mod avx2;
 pub(super) mod avx512;
+pub(super) mod avx512_bf16;
 mod panel;
 mod tile;
 

@@ -20,7 +20,7 @@ const LINE: usize = 64;
 const AHEAD: usize = 2048;
 
 #[inline(always)]
-fn fetch_ahead<T>(at: *const T) {
+pub(super) fn fetch_ahead<T>(at: *const T) {
     // SAFETY: a fetch of a line that does not exist does nothing.
     unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast::<i8>().wrapping_add(AHEAD)) };
 }
