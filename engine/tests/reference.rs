@@ -191,11 +191,13 @@ fn narrower_weights_stay_within_their_precision() {
         let expected = golden.floats("logits");
         let most = expected.iter().fold(0f32, |most, logit| most.max(logit.abs()));
         for (dtype, share) in [(Dtype::F16, 0.0025), (Dtype::Bf16, 0.0125), (Dtype::Q8, 0.06)] {
-            let mut cpu = golden.cpu(dtype, Isa::available()[0], 2, KvLayout::Contiguous);
-            let prepared = golden.whole_pass(&mut cpu, Level::Fused);
-            let difference = greatest_difference(prepared.values(prepared.program().logits), &expected) / most;
-            println!("{:?} {dtype:?}: {difference}", golden.config.family);
-            assert!(difference <= share && difference > 0.0, "{:?} {dtype:?}: {difference}", golden.config.family);
+            for isa in Isa::available() {
+                let mut cpu = golden.cpu(dtype, isa, 2, KvLayout::Contiguous);
+                let prepared = golden.whole_pass(&mut cpu, Level::Fused);
+                let difference = greatest_difference(prepared.values(prepared.program().logits), &expected) / most;
+                println!("{:?} {dtype:?} {isa:?}: {difference}", golden.config.family);
+                assert!(difference <= share && difference > 0.0, "{:?} {dtype:?}: {difference}", golden.config.family);
+            }
         }
     }
 }

@@ -49,11 +49,20 @@ pub(super) fn attend(
         .map(|((token, _), scores)| {
             let (seen, later) = scores.split_at_mut(head.length(*token));
             later.fill(0.0);
-            let most = seen.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-            kernels.exponentials(seen, most)
+            kernels.exponentials(seen, most(seen))
         })
         .collect();
     weigh(kernels, head, sequence, &queries, (scores, longest), &sums, out);
+}
+
+/// The greatest score, found in lanes.
+fn most(scores: &[f32]) -> f32 {
+    let (whole, rest) = scores.as_chunks::<16>();
+    let mut lanes = [f32::NEG_INFINITY; 16];
+    for scores in whole {
+        lanes.iter_mut().zip(scores).for_each(|(most, score)| *most = if *score > *most { *score } else { *most });
+    }
+    lanes.iter().chain(rest).copied().fold(f32::NEG_INFINITY, f32::max)
 }
 
 /// Scores of the queries with the first `longest` keys, (queries, keys).
@@ -83,7 +92,12 @@ fn score(
             let some: [&[f32]; PANEL_TOKENS] = std::array::from_fn(|i| queries.get(i).map_or(&[][..], |of| query(*of)));
             kernels.panel(&panel, &some[..queries.len()], &mut sums);
             for (scores, sums) in scores.chunks_exact_mut(longest).zip(&sums) {
-                scores[key..key + count].iter_mut().zip(sums).for_each(|(score, sum)| *score = sum * scale);
+                let scores = &mut scores[key..key + count];
+                match <&mut [f32; PANEL_ROWS]>::try_from(&mut *scores) {
+                    // Of a length that is known, so that it is one vector.
+                    Ok(scores) => *scores = sums.map(|sum| sum * scale),
+                    Err(_) => scores.iter_mut().zip(sums).for_each(|(score, sum)| *score = sum * scale),
+                }
             }
         }
     }

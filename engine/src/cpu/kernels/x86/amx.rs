@@ -20,6 +20,7 @@ use std::{
         },
     },
     cell::RefCell,
+    marker::PhantomData,
     ops::Range,
     sync::OnceLock,
 };
@@ -73,6 +74,39 @@ fn is_permitted() -> bool {
     false
 }
 
+/// Rows of weights for two registers, step by step.
+struct Panel<'w> {
+    /// The first row of each register.
+    halves: [*const u8; 2],
+    /// Bytes from row to row, and from step to step.
+    stride: usize,
+    step: usize,
+    steps: usize,
+    /// Where they lie.
+    of: PhantomData<&'w [u16]>,
+}
+
+impl<'w> Panel<'w> {
+    /// Steps of whole rows of a matrix, as they lie; `None` where rows or columns are missing.
+    fn in_place(weights: &'w Tensor, rows: Range<usize>, steps: Range<usize>) -> Option<Self> {
+        let (columns, width) = (steps.start * LANES..steps.end * LANES, weights.width);
+        let last = weights.halves().get(..rows.end * width)?.len();
+        if rows.len() != PANEL || columns.end > width || last < PANEL * width {
+            return None;
+        }
+        let half = |row: usize| weights.halves().get(row * width + columns.start..).map(|at| at.as_ptr().cast::<u8>());
+        let halves = [half(rows.start)?, half(rows.start + ROWS)?];
+        Some(Self { halves, stride: width * 2, step: size_of::<Line>(), steps: steps.len(), of: PhantomData })
+    }
+
+    /// Steps that were gathered.
+    fn gathered(pairs: &'w [Pair]) -> Self {
+        let first = pairs.as_ptr().cast::<Register>();
+        let halves = [first, first.wrapping_add(1)].map(<*const Register>::cast::<u8>);
+        Self { halves, stride: size_of::<Line>(), step: size_of::<Pair>(), steps: pairs.len(), of: PhantomData }
+    }
+}
+
 /// Configuration of the eight registers: palette 1, each of sixteen rows of 64 bytes.
 #[repr(C, align(64))]
 struct Configuration([u8; 64]);
@@ -105,12 +139,13 @@ impl Unit {
 
     /// Products of all steps, added to `c` unless they are the first: (first weights, first tokens), (first, second),
     /// (second, first), (second, second).
-    fn multiply(&self, weights: &[Pair], tokens: &[Pair], c: &mut [Register; 4], first: bool) {
-        let steps = weights.len().min(tokens.len());
+    fn multiply(&self, weights: &Panel<'_>, tokens: &[Pair], c: &mut [Register; 4], first: bool) {
+        let steps = weights.steps.min(tokens.len());
         if steps == 0 {
             return;
         }
-        // SAFETY: the unit is configured; every step reads a pair of each slice, and `c` is four registers long.
+        // SAFETY: the unit is configured; every step reads two registers of the panel, which has them, and a pair of tokens,
+        // and `c` is four registers long.
         unsafe {
             asm!(
                 "test {first:e}, {first:e}",
@@ -126,15 +161,16 @@ impl Unit {
                 "tilezero tmm2",
                 "tilezero tmm3",
                 "3:",
-                "tileloadd tmm4, [{a} + {line}]",
+                "tileloadd tmm4, [{a} + {stride}]",
                 "tileloadd tmm6, [{b} + {line}]",
                 "tdpbf16ps tmm0, tmm4, tmm6",
                 "tileloadd tmm7, [{b} + {line} + 1024]",
                 "tdpbf16ps tmm1, tmm4, tmm7",
-                "tileloadd tmm5, [{a} + {line} + 1024]",
+                "tileloadd tmm5, [{second} + {stride}]",
                 "tdpbf16ps tmm2, tmm5, tmm6",
                 "tdpbf16ps tmm3, tmm5, tmm7",
-                "add {a}, 2048",
+                "add {a}, {step}",
+                "add {second}, {step}",
                 "add {b}, 2048",
                 "dec {steps}",
                 "jnz 3b",
@@ -143,7 +179,10 @@ impl Unit {
                 "tilestored [{c} + {line} + 2048], tmm2",
                 "tilestored [{c} + {line} + 3072], tmm3",
                 first = in(reg) u32::from(first),
-                a = inout(reg) weights.as_ptr() => _,
+                a = inout(reg) weights.halves[0] => _,
+                second = inout(reg) weights.halves[1] => _,
+                stride = in(reg) weights.stride,
+                step = in(reg) weights.step,
                 b = inout(reg) tokens.as_ptr() => _,
                 steps = inout(reg) steps => _,
                 line = in(reg) size_of::<Line>(),
@@ -176,8 +215,8 @@ const PANELS: usize = MATRIX_ROWS / PANEL;
 struct Scratch {
     /// Activations, block by block.
     tokens: Vec<Pair>,
-    /// Weights of a panel.
-    panel: Vec<Pair>,
+    /// Weights of a panel that has not all rows or columns.
+    gathered: Vec<Pair>,
     /// Sums of a few panels with all blocks.
     sums: Vec<[Register; 4]>,
     /// The same by token.
@@ -187,7 +226,7 @@ struct Scratch {
 impl Default for Scratch {
     fn default() -> Self {
         let wide = Box::new([[0.0; MATRIX_ROWS]; MATRIX_TOKENS]);
-        Self { tokens: Vec::new(), panel: Vec::new(), sums: Vec::new(), wide }
+        Self { tokens: Vec::new(), gathered: Vec::new(), sums: Vec::new(), wide }
     }
 }
 
@@ -227,7 +266,7 @@ unsafe fn some(
     tokens: &[&[f32]],
     each: &mut dyn FnMut(Range<usize>, usize, &MatrixSums),
 ) {
-    let Scratch { tokens: packed, panel, sums, wide } = scratch;
+    let Scratch { tokens: packed, gathered, sums, wide } = scratch;
     let steps = weights.width.div_ceil(LANES);
     let blocks = tokens.len().div_ceil(MATRIX_TOKENS);
     packed.resize((blocks * steps).max(packed.len()), [[EMPTY; ROWS]; 2]);
@@ -242,10 +281,16 @@ unsafe fn some(
         for columns in (0..steps).step_by(COLUMNS / LANES) {
             let columns = columns..steps.min(columns + COLUMNS / LANES);
             for (row, sums) in group.clone().step_by(PANEL).zip(sums.chunks_exact_mut(blocks.max(1))) {
-                // SAFETY: the caller's.
-                unsafe { gather(weights, of(row), columns.clone(), panel) };
+                let panel = match Panel::in_place(weights, of(row), columns.clone()) {
+                    Some(panel) => panel,
+                    None => {
+                        // SAFETY: the caller's.
+                        unsafe { gather(weights, of(row), columns.clone(), gathered) };
+                        Panel::gathered(gathered)
+                    }
+                };
                 for (tokens, sums) in packed.chunks_exact(steps).zip(sums) {
-                    unit.multiply(panel, &tokens[columns.clone()], sums, columns.start == 0);
+                    unit.multiply(&panel, &tokens[columns.clone()], sums, columns.start == 0);
                 }
             }
         }
