@@ -101,13 +101,17 @@ fn narrower_weights_are_within_their_precision() {
 #[test]
 fn other_divisions_and_instructions_differ_by_the_order_of_additions() {
     for config in shapes() {
-        let (composite, fused) = (
-            RunOptions { level: Level::Composite, ..options(Dtype::Bf16) },
-            RunOptions { level: Level::Fused, isa: Isa::Portable, mode: Mode::Graph, ..options(Dtype::Bf16) },
-        );
-        let comparison = compared(&config, 3, &composite, &fused);
-        assert_eq!(comparison.verdict(), Verdict::WithinPrecision);
-        assert!(comparison.rows.iter().all(|row| row.local.relative_l2() < SUMS / 10.0));
+        for isa in Isa::available() {
+            let (composite, fused) = (
+                RunOptions { level: Level::Composite, isa, ..options(Dtype::Bf16) },
+                RunOptions { level: Level::Fused, isa: Isa::Portable, mode: Mode::Graph, ..options(Dtype::Bf16) },
+            );
+            let comparison = compared(&config, 3, &composite, &fused);
+            assert_eq!(comparison.verdict(), Verdict::WithinPrecision, "{isa:?}");
+            // Activations that are rounded beside some that are not differ by that, as weights do.
+            let most = if isa.rounds(Dtype::Bf16) { rounding(Dtype::Bf16) / 1.5 } else { SUMS / 10.0 };
+            assert!(comparison.rows.iter().all(|row| row.local.relative_l2() < most), "{isa:?}");
+        }
     }
 }
 
