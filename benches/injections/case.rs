@@ -29,6 +29,8 @@ pub enum Size {
     Wide,
     /// Operators of some ten microseconds: the host is about as fast.
     Narrow,
+    /// Many operators of about a microsecond: the host is slower.
+    Deep,
 }
 
 const fn wide(inject: &'static str, layers: &'static [Layer]) -> Case {
@@ -39,21 +41,27 @@ const fn narrow(inject: &'static str, layers: &'static [Layer]) -> Case {
     Case { size: Size::Narrow, ..wide(inject, layers) }
 }
 
+const fn deep(inject: &'static str, layers: &'static [Layer]) -> Case {
+    Case { size: Size::Deep, ..wide(inject, layers) }
+}
+
 /// Every bottleneck that takes time; numeric faults take none.
 pub const CASES: &[Case] = &[
+    wide("host_delay:us=80", &[Runtime]),
     wide("host_delay:us=400", &[Runtime]),
     wide("host_delay:op=attention_decode,us=4000", &[Runtime]),
     narrow("host_delay:us=40", &[Runtime]),
     narrow("extra_sync:every=op", &[Runtime]),
     narrow("extra_sync:every=layer", &[Runtime]),
-    narrow("alloc_per_op:kib=256", &[Runtime]),
+    narrow("alloc_per_op:kib=4096", &[Runtime]),
     wide("blocking_copy:mib=64", &[Runtime]),
-    narrow("blocking_copy:mib=4", &[Runtime]),
+    narrow("blocking_copy:mib=8", &[Runtime]),
     narrow("cpu_fallback:op=silu_mul", &[Operator, Runtime]),
     narrow("gil_like_stall:period_ms=20,hold_ms=8", &[Runtime]),
-    Case { mode: Mode::Graph, ..narrow("no_graph", &[Runtime]) },
-    narrow("unfuse", &[Operator]),
-    narrow("layout_cast:op=down_proj", &[Operator]),
+    Case { mode: Mode::Graph, ..deep("no_graph", &[Runtime]) },
+    // Operators that are not fused also have to be launched, one by one.
+    deep("unfuse", &[Operator, Runtime]),
+    wide("layout_cast:op=down_proj", &[Operator]),
     wide("low_precision_off", &[Operator]),
     wide("padding:to=8", &[Operator, Runtime]),
     wide("bandwidth_thief:threads=1", &[Operator]),

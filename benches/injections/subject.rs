@@ -38,6 +38,9 @@ impl Subject {
         let wide = Config { layers: 8, ..preset("qwen2.5-0.5b").unwrap() };
         let config = match size {
             Size::Wide => wide,
+            Size::Deep => {
+                Config { layers: 24, hidden: 64, intermediate: 128, heads: 4, vocab: 512, head_dim: 16, ..wide }
+            }
             Size::Narrow => Config { hidden: 256, intermediate: 1024, heads: 4, vocab: 8192, ..wide },
         };
         Self { config, host: Host::read() }

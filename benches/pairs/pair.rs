@@ -47,15 +47,15 @@ pub fn all() -> Vec<Pair> {
         Case { inject: "", size, mode: Mode::Eager, ranks, layers: &[], rank: None }.options(false)
     };
     let with = |change: &dyn Fn(&mut RunOptions)| {
-        let mut options = base(Size::Narrow, 1);
+        let mut options = base(Size::Deep, 1);
         change(&mut options);
         options
     };
     let mut pairs = vec![
         Pair {
             name: "eager against graph".to_owned(),
-            size: Size::Narrow,
-            sides: [base(Size::Narrow, 1), with(&|options| options.mode = Mode::Graph)],
+            size: Size::Deep,
+            sides: [base(Size::Deep, 1), with(&|options| options.mode = Mode::Graph)],
             ranks: [1, 1],
             layers: vec![Runtime],
             causes: &[Configuration],
@@ -63,7 +63,7 @@ pub fn all() -> Vec<Pair> {
         },
         Pair {
             name: "composite against fused".to_owned(),
-            size: Size::Narrow,
+            size: Size::Deep,
             sides: [with(&|options| options.level = Level::Composite), with(&|options| options.level = Level::Fused)],
             ranks: [1, 1],
             // Operators that are not fused also have to be launched, one by one.
