@@ -146,22 +146,9 @@ impl Examine {
         packs: &Packs,
         quiet: bool,
     ) -> anyhow::Result<Vec<(Trace, Analysis, Diagnosis)>> {
-        self.run_on(global, packs, quiet, &Bar::new())
-    }
-
-    /// As [`Examine::run`], with a bar of the caller's.
-    ///
-    /// # Errors
-    /// Those of [`Examine::run`].
-    pub fn run_on(
-        &self,
-        global: &Global,
-        packs: &Packs,
-        quiet: bool,
-        bar: &Bar,
-    ) -> anyhow::Result<Vec<(Trace, Analysis, Diagnosis)>> {
-        let traces = self.read(global.lang(), packs, quiet, bar)?;
-        self.diagnose(global, packs, traces, bar)
+        let bar = Bar::new();
+        let traces = self.read(global.lang(), packs, quiet, &bar)?;
+        self.diagnose(global, packs, traces, &bar)
     }
 
     /// Analyses and diagnoses what was read.

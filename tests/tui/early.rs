@@ -2,13 +2,14 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, OnceLock,
         mpsc::{Sender, channel},
     },
     time::{Duration, Instant},
 };
 
 use model::Trace;
+use proptest::prelude::*;
 use ratatui::{buffer::Buffer, layout::Rect};
 use stratoscope::{
     i18n::Lang,
@@ -58,6 +59,18 @@ fn the_timeline_is_there_while_the_diagnosis_is_made() {
     }
 }
 
+/// Two captures, of which the first has two ranks, before the diagnosis and after; made once for all tests.
+fn two() -> (Arc<Sketch>, Arc<Opened>) {
+    static MADE: OnceLock<(Arc<Sketch>, Arc<Opened>)> = OnceLock::new();
+    let made = || {
+        let traces = [two_ranks(), sample(LAUNCH_BOUND)];
+        let sketch = sketch(&traces);
+        let opened = Opened::after(&sketch, traces.into_iter().map(examined).collect());
+        (sketch, Arc::new(opened))
+    };
+    MADE.get_or_init(made).clone()
+}
+
 /// The ruler, the lane that is selected and the slice.
 fn place(shown: &str) -> [String; 3] {
     let lines: Vec<&str> = shown.lines().collect();
@@ -69,8 +82,7 @@ fn place(shown: &str) -> [String; 3] {
 #[test]
 fn the_diagnosis_arrives_without_moving_what_is_seen() {
     for keys in ["]", "] + + + l", "J j ] +", "/ n o r m enter + +", "] b ] ] b ] m", "j j j j + ]", "G"] {
-        let traces = [two_ranks()];
-        let sketch = sketch(&traces);
+        let (sketch, opened) = two();
         let mut app = early(&sketch, settings());
         screen(&mut app, 120, 40);
         for key in keys.split(' ') {
@@ -79,7 +91,7 @@ fn the_diagnosis_arrives_without_moving_what_is_seen() {
         }
         let before = screen(&mut app, 120, 40);
         assert!(before.contains("diagnosing … 3 s") && !before.contains("idle: why"), "{before}");
-        app.arrive(Opened::after(&sketch, traces.into_iter().map(examined).collect()));
+        app.arrive(opened);
         let after = screen(&mut app, 120, 40);
         assert_eq!(place(&before), place(&after), "{keys}:\n{before}\n{after}");
         assert!(after.contains("the diagnosis is done") && !after.contains("diagnosing …"), "{after}");
@@ -93,8 +105,7 @@ fn the_diagnosis_arrives_without_moving_what_is_seen() {
 
 #[test]
 fn bookmarks_lead_to_the_same_places_after_the_diagnosis() {
-    let traces = [two_ranks()];
-    let sketch = sketch(&traces);
+    let (sketch, opened) = two();
     let mut app = early(&sketch, settings());
     screen(&mut app, 120, 40);
     press(&mut app, "J ] ] b j ] b K");
@@ -102,7 +113,7 @@ fn bookmarks_lead_to_the_same_places_after_the_diagnosis() {
     app.act(Action::NextBookmark);
     let before = place(&screen(&mut app, 120, 40));
     app.act(Action::NextBookmark);
-    app.arrive(Opened::after(&sketch, traces.into_iter().map(examined).collect()));
+    app.arrive(opened);
     app.act(Action::PreviousBookmark);
     assert_eq!(place(&screen(&mut app, 120, 40))[1..], before[1..]);
 }
@@ -215,4 +226,28 @@ fn a_diagnosis_that_fails_says_why() {
         std::thread::sleep(Duration::from_millis(5));
     }
     assert!(matches!(opening.finish(), Some(Over::Failed(why)) if why == "called off"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 16, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_hands_can_break_it_before_or_after(
+        before in proptest::collection::vec(0..Action::ALL.len(), 0..40),
+        after in proptest::collection::vec(0..Action::ALL.len(), 0..20),
+        size in (0u16..130, 0u16..50),
+    ) {
+        let (sketch, opened) = two();
+        let mut app = early(&sketch, settings());
+        let mut buf = Buffer::empty(Rect::new(0, 0, size.0, size.1));
+        for action in before {
+            app.act(Action::ALL[action]);
+            app.draw(&mut buf);
+        }
+        app.arrive(opened);
+        for action in after {
+            app.act(Action::ALL[action]);
+            app.draw(&mut buf);
+        }
+    }
 }

@@ -41,9 +41,10 @@ impl App {
     }
 
     /// Takes in the diagnosis of the captures that it is on. What is seen stays where it is.
-    pub fn arrive(&mut self, opened: Opened) {
+    pub fn arrive(&mut self, opened: impl Into<Arc<Opened>>) {
+        let opened = opened.into();
         let said = opened.said().join("  ");
-        let before = std::mem::replace(&mut self.captures, Captures::Opened(Arc::new(opened)));
+        let before = std::mem::replace(&mut self.captures, Captures::Opened(opened));
         self.capture = self.capture.min(self.captures.len().saturating_sub(1));
         if let Some((before, after)) = before.look(self.capture).zip(self.captures.look(self.capture)) {
             self.views.iter_mut().for_each(|(_, view)| view.arrived(&before, &after));
