@@ -98,7 +98,7 @@ fn the_diagnosis_arrives_without_moving_what_is_seen() {
         // What needs the analysis is there now, and the way back too.
         press(&mut app, "1");
         assert!(screen(&mut app, 120, 40).contains("Verdict"));
-        press(&mut app, "esc");
+        press(&mut app, "2");
         assert_eq!(place(&screen(&mut app, 120, 40)), place(&after), "{keys}");
     }
 }
