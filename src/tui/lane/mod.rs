@@ -18,4 +18,5 @@ pub mod set;
 pub use counter::CounterIndex;
 pub use index::{Column, Item, LaneIndex};
 pub use kind::Kind;
+pub use plan::Belongs;
 pub use set::{Group, Lane, LaneSet, Of, Shape};

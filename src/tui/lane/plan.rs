@@ -8,6 +8,10 @@ use rustc_hash::FxHashSet;
 
 use crate::analysis::{Place, Rank};
 
+/// The rank that lanes belong to, as an index into [`Analysis::ranks`](crate::analysis::Analysis::ranks), and where it is; `None`
+/// for what belongs to none.
+pub type Belongs = Option<(usize, Place)>;
+
 /// What lanes are made from.
 #[derive(Clone, Copy)]
 pub enum Source {
@@ -28,8 +32,8 @@ pub enum Source {
 /// Which sources each group has.
 #[derive(Default)]
 pub struct Plan {
-    /// The rank of each group, as an index and where it is, and what its lanes are made from.
-    pub groups: Vec<(Option<(usize, Place)>, Vec<Source>)>,
+    /// The rank of each group, and what its lanes are made from.
+    pub groups: Vec<(Belongs, Vec<Source>)>,
     taken: FxHashSet<TrackId>,
 }
 

@@ -12,10 +12,10 @@ use super::{
     index::{Filling, Item, LaneIndex},
     kind::Kind,
     kinds::Kinds,
-    plan::{Plan, Source},
+    plan::{Belongs, Plan, Source},
 };
 use crate::{
-    analysis::{self, Analysis, OpKind, Place},
+    analysis::{self, Analysis, OpKind},
     i18n::Text,
     platform::Packs,
 };
@@ -125,8 +125,8 @@ impl Lane {
 /// Lanes that belong together.
 #[derive(Clone, Debug)]
 pub struct Group {
-    /// The rank, as an index into [`Analysis::ranks`], and where it is; `None` for what belongs to none.
-    pub rank: Option<(usize, Place)>,
+    /// The rank.
+    pub rank: Belongs,
     /// Its lanes.
     pub lanes: Range<usize>,
 }
@@ -178,7 +178,7 @@ impl LaneSet {
     }
 
     fn of(plan: Plan, lanes: impl Fn(Source) -> Vec<Lane> + Sync) -> Self {
-        let built: Vec<(Option<(usize, Place)>, Vec<Lane>)> = plan
+        let built: Vec<(Belongs, Vec<Lane>)> = plan
             .groups
             .into_par_iter()
             .map(|(rank, sources)| (rank, sources.into_par_iter().flat_map_iter(&lanes).collect()))
