@@ -1,11 +1,17 @@
-//! What the timeline costs: from a capture file to the first frame, a frame at 200×60 while zooming and panning, and memory, for 10
-//! million slices in 40 lanes. Frames are drawn for a terminal that is not there.
+//! What the timeline costs as `strato view` opens a capture: from the file to the first frame that shows lanes, to the frame with
+//! the diagnosis, frames at 200×60 while zooming and panning before and after, and memory, for 10 million slices in 40 lanes.
+//! Frames are drawn for a terminal that is not there.
 //!
 //! `cargo bench --bench lanes -- [SLICES]`
-#![allow(clippy::unwrap_used, clippy::expect_used)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::{
-    io,
+    io::{self, Sink},
+    path::PathBuf,
+    sync::{
+        Arc,
+        mpsc::{Sender, channel},
+    },
     time::{Duration, Instant},
 };
 
@@ -16,7 +22,14 @@ use stratoscope::{
     i18n::Lang,
     platform::Packs,
     store,
-    tui::{App, Keymap, Opened, Settings, key::Key, theme::Depth},
+    tui::{
+        Face, Job, Keymap, Opened, Opening, Settings, Sketch,
+        face::Tick,
+        key::Key,
+        run::{FRAME, PULSE},
+        text,
+        theme::Depth,
+    },
 };
 
 const LANES: i64 = 40;
@@ -26,6 +39,8 @@ const SCREEN: Rect = Rect { x: 0, y: 0, width: 200, height: 60 };
 /// What hands do: to a ten-thousandth of the capture and back, with pans and jumps on every level.
 const KEYS: [&str; 12] = ["+", "l", "+", "L", "j", "]", "-", "h", "k", "H", "+", "J"];
 const FRAMES: usize = 1000;
+/// Between two keys of one that is held down, while the diagnosis is made.
+const HELD: Duration = Duration::from_millis(33);
 
 /// Kernels of some microseconds with gaps between them, different on every stream.
 fn trace(slices: i64) -> Trace {
@@ -59,12 +74,100 @@ fn memory() -> Option<i64> {
     Some(line.trim().strip_suffix("kB")?.trim().parse::<i64>().ok()? * 1024)
 }
 
-fn timed<T>(what: &str, work: impl FnOnce() -> T) -> (T, Duration) {
+/// What the job says of itself.
+enum Told {
+    /// A part of the work took so long.
+    Part(&'static str, Duration),
+    /// Bytes that the lanes allocate.
+    Lanes(usize),
+}
+
+fn timed<T>(what: &'static str, told: &Sender<Told>, work: impl FnOnce() -> T) -> T {
     let start = Instant::now();
     let out = work();
-    let took = start.elapsed();
-    println!("{what:<28} {took:>12.3?}");
-    (out, took)
+    told.send(Told::Part(what, start.elapsed())).unwrap();
+    out
+}
+
+/// The work of `strato view` on a capture file.
+fn opening(file: PathBuf, told: Sender<Told>) -> Opening<store::Error> {
+    let (early, arrived) = channel();
+    let job = Job::start(move |progress| {
+        let packs = Packs::embedded().unwrap();
+        progress.doing("loading", "");
+        let traces = timed("read the capture file", &told, || store::load(&file))?;
+        let sketch = Arc::new(timed("lanes of its tracks", &told, || Sketch::of(&traces, &packs)));
+        early.send(Arc::clone(&sketch)).unwrap();
+        progress.doing("analysing", "");
+        let options = analysis::Options::default();
+        let trace = traces.into_iter().next().unwrap();
+        let analysis = timed("analyse", &told, || analysis::analyze(&trace, &packs, &options));
+        progress.doing("diagnosing", "");
+        let diagnosis = timed("diagnose", &told, || diagnose::diagnose(&trace, &analysis, &packs));
+        let inputs = vec![(trace, analysis, diagnosis)];
+        let opened = timed("report and all lanes", &told, || Opened::after(&sketch, inputs));
+        told.send(Told::Lanes(opened.look(0).unwrap().lanes.bytes())).unwrap();
+        Ok(opened)
+    });
+    let keymap = Keymap::load(None).unwrap();
+    let settings =
+        Settings { lang: Lang::En, theme: "dark".into(), depth: Depth::True, ascii: false, mouse: false, keymap };
+    Opening::new(job.unwrap(), arrived, settings)
+}
+
+/// A screen that is not there.
+struct Screen {
+    terminal: Terminal<CrosstermBackend<Sink>>,
+    looked: Instant,
+    /// Keys that were pressed.
+    pressed: usize,
+}
+
+impl Screen {
+    /// Draws a frame.
+    fn draw(&mut self, face: &mut dyn Face) {
+        self.terminal.draw(|frame| face.draw(frame.buffer_mut())).unwrap();
+    }
+
+    /// Draws a frame, and says whether it shows a text.
+    fn shows(&mut self, face: &mut dyn Face, wanted: &str) -> bool {
+        let mut shown = false;
+        let draw = |frame: &mut ratatui::Frame<'_>| {
+            face.draw(frame.buffer_mut());
+            shown = text::rows(frame.buffer_mut(), SCREEN).iter().any(|row| row.contains(wanted));
+        };
+        self.terminal.draw(draw).unwrap();
+        shown
+    }
+
+    /// Takes in what has arrived, as often as a session does.
+    fn tick(&mut self, face: &mut dyn Face) -> bool {
+        let due = self.looked.elapsed() >= PULSE;
+        if due {
+            self.looked = Instant::now();
+            assert_ne!(face.tick(), Tick::Done, "the capture cannot be opened");
+        }
+        due
+    }
+
+    /// Presses the next key and draws; how long that took.
+    fn press(&mut self, face: &mut dyn Face, keys: &[Key]) -> Duration {
+        // Every so often back to all of it, which costs the most.
+        let all = Key::parse("0").unwrap();
+        let key = if self.pressed % 50 == 49 { all } else { keys[self.pressed % keys.len()] };
+        self.pressed += 1;
+        let start = Instant::now();
+        face.key(key);
+        self.draw(face);
+        start.elapsed()
+    }
+}
+
+fn say(what: &str, mut times: Vec<Duration>) {
+    times.sort_unstable();
+    let at = |percent: usize| times.get((times.len().max(1) - 1) * percent / 100).copied().unwrap_or_default();
+    let (p50, p99, most) = (at(50), at(99), at(100));
+    println!("{what:<32} p50 {p50:.3?}, p99 {p99:.3?}, slowest {most:.3?} of {} (p99 at most {FRAME:?})", times.len());
 }
 
 fn main() {
@@ -73,51 +176,44 @@ fn main() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("lanes.strato");
     store::save(&file, &[trace(slices)]).unwrap();
-    println!("{slices} slices in {LANES} lanes");
+    println!("{slices} slices in {LANES} lanes, frames at {}×{}", SCREEN.width, SCREEN.height);
 
-    let (loaded, load) = timed("read the capture file", || store::load(&file).unwrap().remove(0));
-    let packs = Packs::embedded().unwrap();
-    let options = analysis::Options::default();
-    let (analysis, analyse) = timed("analyse", || analysis::analyze(&loaded, &packs, &options));
-    let (diagnosis, judge) = timed("diagnose", || diagnose::diagnose(&loaded, &analysis, &packs));
-    let before = memory();
-    let (opened, lanes) = timed("report and lanes", || Opened::new(vec![(loaded, analysis, diagnosis)]));
-    let after = memory();
-    let keymap = Keymap::load(None).unwrap();
-    let settings =
-        Settings { lang: Lang::En, theme: "dark".into(), depth: Depth::True, ascii: false, mouse: false, keymap };
-    let mut app = App::new(opened, settings);
-    let viewport = Viewport::Fixed(SCREEN);
-    let mut terminal = Terminal::with_options(CrosstermBackend::new(io::sink()), TerminalOptions { viewport }).unwrap();
-    app.key(Key::parse("2").unwrap());
-    let (_, first) = timed("first frame", || terminal.draw(|frame| app.draw(frame.buffer_mut())).map(|_| ()).unwrap());
-    println!("{:<28} {:>12.3?}", "open to first frame", load + analyse + judge + lanes + first);
-    match before.zip(after) {
-        Some((before, after)) => {
-            println!("{:<28} {:>12.1} B per slice", "lanes in memory", (after - before) as f64 / slices as f64);
-            println!("{:<28} {:>12.1} B per slice", "whole program in memory", after as f64 / slices as f64);
+    let options = TerminalOptions { viewport: Viewport::Fixed(SCREEN) };
+    let terminal = Terminal::with_options(CrosstermBackend::new(io::sink()), options).unwrap();
+    let keys: Vec<Key> = KEYS.iter().map(|name| Key::parse(name).unwrap()).collect();
+    let (told, says) = channel();
+    let began = Instant::now();
+    let mut screen = Screen { terminal, looked: began, pressed: 0 };
+    let mut face = opening(file, told);
+    while !screen.tick(&mut face) || !screen.shows(&mut face, "stream") {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    println!("{:<32} {:.3?} (at most 1 s)", "file to first frame with lanes", began.elapsed());
+    let mut early = Vec::new();
+    loop {
+        let pressed = Instant::now();
+        early.push(screen.press(&mut face, &keys));
+        // A message lasts until the next key.
+        if screen.tick(&mut face) && screen.shows(&mut face, "the diagnosis is done") {
+            break;
         }
+        std::thread::sleep(HELD.saturating_sub(pressed.elapsed()));
+    }
+    println!("{:<32} {:.3?}", "file to frame with diagnosis", began.elapsed());
+    for part in says.try_iter() {
+        match part {
+            Told::Part(what, took) => println!("  {what:<30} {took:.3?}"),
+            Told::Lanes(bytes) => {
+                let each = bytes as f64 / slices as f64;
+                println!("{:<32} {each:.1} B per slice (at most 45)", "lanes in memory");
+            }
+        }
+    }
+    match memory() {
+        Some(bytes) => println!("{:<32} {:.1} B per slice", "whole program in memory", bytes as f64 / slices as f64),
         None => println!("memory: /proc/self/status says nothing of it"),
     }
-
-    let keys: Vec<Key> = KEYS.iter().map(|name| Key::parse(name).unwrap()).collect();
-    let mut times: Vec<Duration> = Vec::with_capacity(FRAMES);
-    for frame in 0..FRAMES {
-        // Every so often back to all of it, which costs the most.
-        let key = if frame % 50 == 49 { Key::parse("0").unwrap() } else { keys[frame % keys.len()] };
-        let start = Instant::now();
-        app.key(key);
-        terminal.draw(|frame| app.draw(frame.buffer_mut())).unwrap();
-        times.push(start.elapsed());
-    }
-    times.sort_unstable();
-    let at = |percent: usize| times[(FRAMES - 1) * percent / 100];
-    println!(
-        "frame at {}×{}, key to cells: p50 {:.3?}, p99 {:.3?}, slowest {:.3?}",
-        SCREEN.width,
-        SCREEN.height,
-        at(50),
-        at(99),
-        at(100)
-    );
+    say("frames during the diagnosis", early);
+    let later = (0..FRAMES).map(|_| screen.press(&mut face, &keys)).collect();
+    say("frames after it", later);
 }

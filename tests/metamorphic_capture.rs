@@ -86,7 +86,7 @@ fn recast(trace: &Trace, processes: &[(usize, Option<u32>)]) -> Trace {
     }
     b.clock(model::Clock::AsIs { unix_zero: trace.start_unix_ns });
     let mut recast = b.finish();
-    recast.counters = counters;
+    recast.counters = counters.into();
     recast
 }
 

@@ -3,6 +3,8 @@
 
 mod common;
 
+#[path = "tui/early.rs"]
+mod early;
 #[path = "tui/hostile.rs"]
 mod hostile;
 #[path = "tui/reach.rs"]
@@ -136,7 +138,7 @@ fn one_key_leads_from_a_finding_to_its_evidence() {
     // The slice that is named below the lanes is the first of the finding's rows.
     let opened = opened(&[LAUNCH_BOUND]);
     let look = opened.look(0).unwrap();
-    let row = look.capture.findings[0].evidence.iter().find_map(|fact| fact.rows.first()).unwrap();
+    let row = look.found.unwrap().capture.findings[0].evidence.iter().find_map(|fact| fact.rows.first()).unwrap();
     let (track, at) = look.trace.locate(*row).unwrap();
     let lane = &look.trace.lanes[track.0 as usize];
     let name = look.trace.strings.get(lane.name[at]);
@@ -171,7 +173,7 @@ fn time_between_two_marks_is_measured() {
     press(&mut app, "] m ] m");
     let opened = opened(&[LAUNCH_BOUND]);
     let look = opened.look(0).unwrap();
-    let queue = look.analysis.ranks[0].timeline.queues[0];
+    let queue = look.found.unwrap().analysis.ranks[0].timeline.queues[0];
     let starts = &look.trace.lanes[queue.0 as usize].start;
     let expected = stratoscope::report::units::time(starts[2] - starts[1]);
     let shown = screen(&mut app, 120, 40);

@@ -12,6 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use model::{Category, Slice, TraceBuilder, TraceSink, TrackKey, TrackKind};
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 
 /// How long a screen may take to come: the machine may be busy with other tests.
@@ -311,6 +312,48 @@ fn top_shows_what_a_device_tool_prints_and_ends_one_that_hangs() {
         assert!(start.elapsed() < PATIENCE, "the tool outlives the program");
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// A capture whose diagnosis takes some seconds.
+fn large(notes: &Path) -> String {
+    let mut b = TraceBuilder::new("large", "large");
+    let process = b.process(0);
+    let names: Vec<_> = (0..40).map(|i| b.intern(&format!("void gemm_bf16_{i}_tn(Params)"))).collect();
+    for stream in 0..8 {
+        let kind = TrackKind::DeviceQueue;
+        let track = b.track(TrackKey { kind, process, device: Some(0), context: None, id: stream });
+        for i in 0..25_000 {
+            let (start, name) = (i * 10_000 + stream * 900, names[(i * 7 + stream) as usize % names.len()]);
+            let category = Category::Kernel;
+            b.slice(Slice { track, start, dur: 8_000, name, category, correlation: None, detail: None });
+        }
+    }
+    let file = notes.join("large.strato");
+    stratoscope::store::save(&file, &[b.finish()]).unwrap();
+    file.display().to_string()
+}
+
+#[test]
+fn the_timeline_is_there_before_the_diagnosis_and_stays_when_it_comes() {
+    let notes = tempfile::tempdir().unwrap();
+    let file = large(notes.path());
+    let early = |screen: &str| screen.contains("sing … ") && screen.contains("stream 7");
+    let mut session = Session::strato_with(notes.path(), &format!("view '{file}'"));
+    session.wait("the timeline", early);
+    let began = Instant::now();
+    session.keys("q");
+    session.ends(notes.path(), "0");
+    assert!(began.elapsed() < Duration::from_secs(5), "it waited for the diagnosis: {:?}", began.elapsed());
+
+    let mut session = Session::strato_with(notes.path(), &format!("view '{file}'"));
+    session.wait("the timeline", early);
+    session.keys("++]]");
+    session.wait_for("the diagnosis is done");
+    session.wait("the steps", |screen| screen.contains("steps") && !screen.contains("Verdict"));
+    session.keys("1");
+    session.wait_for("Verdict");
+    session.keys("q");
+    session.ends(notes.path(), "0");
 }
 
 /// Not a test of its own: the next one runs it on a terminal.

@@ -13,6 +13,7 @@
 //! | [`stat`] | what an import read, kept and lost |
 //! | [`summary`] | what is said of kernels without saying when they ran |
 //! | [`job_sums`] | what is said of a job's steps and links without a timeline |
+//! | [`shared`] | rows that copies of a capture share |
 //! | [`sink`] | the trait a parser or collector writes to |
 //! | [`trace`] | a whole capture as columns, and its builder |
 //!
@@ -23,6 +24,7 @@ pub mod job_sums;
 pub mod manifest;
 pub mod probe;
 pub mod readiness;
+pub mod shared;
 pub mod sink;
 pub mod slice;
 pub mod stat;
@@ -37,6 +39,7 @@ pub use job_sums::{JobSums, LinkSum, StepPart, StepSum};
 pub use manifest::{Group, Manifest, Provenance};
 pub use probe::{ProbeRow, ProbeRun, ProbeUnit, Setting, Statistic};
 pub use readiness::{Area, Light, Maturity};
+pub use shared::Shared;
 pub use sink::{Clock, TraceSink};
 pub use slice::{Category, CollectiveCall, CopyDetail, Detail, Flow, KernelDetail, OpDetail, Slice, SyncKind};
 pub use stat::{ImportStat, LedgerRow, Severity};

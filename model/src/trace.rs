@@ -7,6 +7,7 @@ use crate::{
     job_sums::JobSums,
     manifest::Manifest,
     probe::ProbeRun,
+    shared::Shared,
     slice::{Category, Detail, Flow},
     stat::{ImportStat, LedgerRow},
     strings::{StringId, Strings},
@@ -99,7 +100,7 @@ pub struct CounterTrack {
     pub value: Vec<f64>,
 }
 
-/// A whole capture in memory.
+/// A whole capture in memory. A clone shares what there is much of: slices, details, samples and links.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
     /// Path or description of the source.
@@ -117,11 +118,11 @@ pub struct Trace {
     /// Tracks.
     pub tracks: Vec<Track>,
     /// Slices of each track, same index as `tracks`.
-    pub lanes: Vec<Columns>,
+    pub lanes: Shared<Columns>,
     /// Details that slices refer to.
-    pub details: Vec<Detail>,
+    pub details: Shared<Detail>,
     /// Counters.
-    pub counters: Vec<CounterTrack>,
+    pub counters: Shared<CounterTrack>,
     /// What is said of kernels without saying when they ran.
     pub summaries: Vec<KernelSummary>,
     /// What is said of the steps and links of a whole job without a timeline.
@@ -129,7 +130,7 @@ pub struct Trace {
     /// What the machine was measured to be able to do.
     pub probes: ProbeRun,
     /// Recorded links.
-    pub flows: Vec<Flow>,
+    pub flows: Shared<Flow>,
     /// What the run says of itself.
     pub manifest: Manifest,
     /// Import statistics.

@@ -223,7 +223,23 @@ pub fn analyze(trace: &Trace, packs: &Packs, options: &Options) -> Analysis {
     steps::analyze(trace, packs, options)
 }
 
-/// Number of ranks that [`analyze`] would find.
+/// An accelerator that a process drives: what [`analyze`] makes a [`Rank`] of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Rank in the job if the source says it, else the position in the capture.
+    pub rank: u32,
+    /// Owning process.
+    pub process: ProcessId,
+    /// Device ordinal in that process.
+    pub device: i32,
+}
+
+/// The ranks that [`analyze`] would find by what devices did, in its order.
+pub fn places(trace: &Trace) -> Vec<Place> {
+    steps::places(trace).collect()
+}
+
+/// Their number.
 pub fn rank_count(trace: &Trace) -> usize {
     steps::places(trace).count()
 }

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{
-    Analysis, Integrity, Measured, Options, Rank,
+    Analysis, Integrity, Measured, Options, Place, Rank,
     anchor::{self, AnchorKind, Mark},
     attribution,
     bucket::Bucket,
@@ -199,7 +199,7 @@ fn canonical(trace: &Trace, packs: &Packs) -> Names {
 }
 
 /// The devices that worked, process by process.
-pub(super) fn places(trace: &Trace) -> impl Iterator<Item = (ProcessId, i32)> {
+pub(super) fn places(trace: &Trace) -> impl Iterator<Item = Place> {
     let mut places: BTreeMap<(ProcessId, i32), bool> = BTreeMap::new();
     for (track, lane) in trace.tracks.iter().zip(&trace.lanes) {
         if let (TrackKind::DeviceQueue, Some(device)) = (track.key.kind, track.key.device) {
@@ -207,19 +207,20 @@ pub(super) fn places(trace: &Trace) -> impl Iterator<Item = (ProcessId, i32)> {
             *places.entry((track.key.process, device)).or_default() |= work;
         }
     }
-    places.into_iter().filter(|(_, work)| *work).map(|(place, _)| place)
+    let worked = places.into_iter().filter(|(_, work)| *work).enumerate();
+    worked.map(move |(position, ((process, device), _))| {
+        let said = trace.processes.get(process.0 as usize).and_then(|p| p.rank);
+        Place { rank: said.unwrap_or(position as u32), process, device }
+    })
 }
 
 /// Analyses one capture: names, what each rank's device did, what the ranks did together, then steps and attribution.
 pub fn analyze(trace: &Trace, packs: &Packs, options: &Options) -> Analysis {
     let names = canonical(trace, packs);
-    let numbered = places(trace).enumerate().map(|(position, (process, device))| {
-        let said = trace.processes.get(process.0 as usize).and_then(|p| p.rank);
-        (said.unwrap_or(position as u32), process, device)
-    });
-    let places: Vec<_> = numbered.filter(|(rank, ..)| options.rank.is_none_or(|wanted| wanted == *rank)).collect();
-    let build = |(_, process, device): &(u32, ProcessId, i32)| {
-        let timeline = timeline::build(trace, packs, &names.ops, *process, *device);
+    let wanted = |place: &Place| options.rank.is_none_or(|wanted| wanted == place.rank);
+    let places: Vec<Place> = places(trace).filter(wanted).collect();
+    let build = |place: &Place| {
+        let timeline = timeline::build(trace, packs, &names.ops, place.process, place.device);
         let split = Split::estimate(trace, &timeline);
         (timeline, split)
     };
@@ -288,7 +289,7 @@ fn analyze_rank(
     packs: &Packs,
     options: &Options,
     labels: &mut Labels,
-    (rank, process, device): (u32, ProcessId, i32),
+    Place { rank, process, device }: Place,
     (timeline, collectives, cuts): (Timeline, Split, Vec<Ns>),
 ) -> (Rank, Segments) {
     let (anchor, marks) = anchor::find(trace, packs, &timeline, process, device);

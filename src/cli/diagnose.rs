@@ -112,7 +112,7 @@ fn build(global: &Global, arguments: &Arguments, packs: &Packs, lang: Lang) -> a
     let report = Report::build(&inputs);
     if let Some(save) = &arguments.save {
         let bar = Bar::new();
-        bar.stage("writing", save);
+        bar.stage("writing", save.display());
         results::save(save, &inputs, &report, packs, lang)?;
     }
     Ok(report)

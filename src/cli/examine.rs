@@ -146,26 +146,26 @@ impl Examine {
         packs: &Packs,
         quiet: bool,
     ) -> anyhow::Result<Vec<(Trace, Analysis, Diagnosis)>> {
-        self.run_on(global, packs, quiet, &Bar::new())
+        let bar = Bar::new();
+        let traces = self.read(global.lang(), packs, quiet, &bar)?;
+        self.diagnose(global, packs, traces, &bar)
     }
 
-    /// As [`Examine::run`], with a bar of the caller's.
+    /// Analyses and diagnoses what was read.
     ///
     /// # Errors
-    /// Those of [`Examine::run`].
-    pub fn run_on(
+    /// A rank that no capture has, and more ranks than a report has room for.
+    pub fn diagnose(
         &self,
         global: &Global,
         packs: &Packs,
-        quiet: bool,
+        traces: Vec<Trace>,
         bar: &Bar,
     ) -> anyhow::Result<Vec<(Trace, Analysis, Diagnosis)>> {
-        let traces = self.read(global.lang(), packs, quiet, bar)?;
         let mut inputs = Vec::with_capacity(traces.len());
-        let tell = |source: &str| {
-            bar.doing(&format!("{} {source}", ANALYSING.get(global.lang())));
-        };
+        let tell = |source: &str| bar.stage(ANALYSING.get(global.lang()), source);
         for (trace, analysis) in self.narrowed.analyze(traces, packs, tell)? {
+            bar.stage(DIAGNOSING.get(global.lang()), &trace.source);
             let diagnosis = diagnose::diagnose(&trace, &analysis, packs);
             global.note(|| {
                 format!(
@@ -180,7 +180,11 @@ impl Examine {
         Ok(inputs)
     }
 
-    fn read(&self, lang: Lang, packs: &Packs, quiet: bool, bar: &Bar) -> anyhow::Result<Vec<Trace>> {
+    /// Reads the captures.
+    ///
+    /// # Errors
+    /// What cannot be read.
+    pub fn read(&self, lang: Lang, packs: &Packs, quiet: bool, bar: &Bar) -> anyhow::Result<Vec<Trace>> {
         let refused = |e: io::Error| {
             Usage(format!(
                 "cannot write to '{}': {e}; set TMPDIR to a writable directory",
@@ -207,6 +211,8 @@ impl Examine {
 
 /// Said while a capture is analysed.
 pub const ANALYSING: Text = Text::new("analysing", "分析");
+/// Said while it is diagnosed.
+pub const DIAGNOSING: Text = Text::new("diagnosing", "诊断");
 const SAMPLES: Text =
     Text::new("strato: these are the simulated samples that come with the program", "strato：以下是程序自带的模拟样例");
 

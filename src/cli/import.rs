@@ -51,7 +51,7 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     let mut traces = source::open_with(&paths, &reading, &packs, &bar)?;
     kernel_metrics.attach(&mut traces, &bar)?;
     let read = start.elapsed();
-    bar.stage("writing", &output);
+    bar.stage("writing", output.display());
     let named: Vec<Results> =
         traces.iter().map(|t| Results { ops: results::ops(t, &packs), ..Results::default() }).collect();
     store::save_results(&output, &traces.iter().zip(&named).collect::<Vec<_>>())?;

@@ -1,8 +1,8 @@
 //! The progress bar of long work: on stderr, only on a terminal, and only after half a second.
 
 use std::{
+    fmt::Display,
     io::IsTerminal,
-    path::Path,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -51,17 +51,21 @@ impl Bar {
         bar
     }
 
-    /// The file that is now worked on, and what is done to it.
-    pub fn stage(&self, doing: &str, path: &Path) {
-        self.doing(&format!("{doing} {}", path.display()));
+    /// The file or capture that is now worked on, and what is done to it.
+    pub fn stage(&self, doing: &str, of: impl Display) {
+        self.tell(doing, &of.to_string());
     }
 
     /// What is now being done.
     pub fn doing(&self, what: &str) {
+        self.tell(what, "");
+    }
+
+    fn tell(&self, what: &str, of: &str) {
         if let Some(job) = &self.job {
-            job.doing(what);
+            job.doing(what, of);
         }
-        self.bar.set_message(plain(what).into_owned());
+        self.bar.set_message(plain(format!("{what} {of}").trim_end()).into_owned());
         self.at(0, 0);
     }
 

@@ -77,7 +77,7 @@ pub fn open(paths: &[PathBuf], as_format: Option<&str>, bar: &Bar) -> anyhow::Re
         if path.is_dir() && !is_capture_directory(path) {
             traces.extend(directory(path, as_format, bar)?);
         } else if path.is_file() && store::is_capture(path)? {
-            bar.stage("loading", path);
+            bar.stage("loading", path.display());
             traces.extend(store::load(path)?);
         } else {
             traces.push(file(path, as_format, bar)?);
@@ -87,7 +87,7 @@ pub fn open(paths: &[PathBuf], as_format: Option<&str>, bar: &Bar) -> anyhow::Re
 }
 
 fn file(path: &Path, as_format: Option<&str>, bar: &Bar) -> Result<Trace, ReadError> {
-    bar.stage("reading", path);
+    bar.stage("reading", path.display());
     let mut builder = TraceBuilder::new(path.display().to_string(), "");
     let format = parsers::detect::read(path, as_format, &mut builder, &|done, total| bar.at(done, total))?;
     let mut trace = builder.finish();

@@ -3,6 +3,10 @@
 use std::{
     io::{self, IsTerminal},
     path::{Path, PathBuf},
+    sync::{
+        Arc,
+        mpsc::{Receiver, Sender, channel},
+    },
 };
 
 use model::Trace;
@@ -10,7 +14,7 @@ use model::Trace;
 use super::{
     Global,
     diff::{self, Terms},
-    examine::Examine,
+    examine::{DIAGNOSING, Examine},
     exit::{Exit, Usage},
     interface::Interface,
     progress::Bar,
@@ -21,10 +25,12 @@ use crate::{
     diagnose::{self, Diagnosis},
     i18n::Text,
     platform::Packs,
-    tui::{self, App, Job, Left, Opened, Opening, Session, Settings, job::Broken, opened::Pair},
+    tui::{self, App, Job, Left, Opened, Opening, Session, Settings, Sketch, job::Broken, opened::Pair, opening::Over},
 };
 
 /// Look at captures in the terminal: the verdict, the findings and their evidence in the timeline.
+///
+/// The timeline is there as soon as the captures are read; two that are compared are shown when that is done.
 ///
 /// Without PATH the reference engine runs on this machine's CPU, and that run is shown. Two PATHs are compared, B against A, as
 /// 'strato diff' compares them; several runs of one side are given with commas between them. Press '?' for the keys.
@@ -71,15 +77,40 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     }
     let mut session = Session::take(settings.mouse)?;
     let (own, examine, terms) = (global.clone(), arguments.examine, arguments.terms);
-    let job = Job::start(move |progress| opened(&own, (&examine, &terms), &packs, &Bar::of(progress)))?;
-    let left = open(&mut session, job, settings)?;
+    let (early, arrived) = channel();
+    let job = Job::start(move |progress| opened(&own, (&examine, &terms), &packs, (&Bar::of(progress), &early)))?;
+    let left = open(&mut session, (job, arrived), settings)?;
     end(session, left);
     Ok(Exit::Done)
 }
 
-/// Reads and diagnoses the captures; where they are two sides, these are held against each other.
-fn opened(global: &Global, (examine, terms): (&Examine, &Terms), packs: &Packs, bar: &Bar) -> anyhow::Result<Opened> {
-    let Some(two) = examine.two() else { return Ok(Opened::new(examine.run_on(global, packs, true, bar)?)) };
+/// Captures that can be looked at before they are diagnosed, on their way to who shows them.
+pub(super) type Early = Sender<Arc<Sketch>>;
+
+/// Reads captures, lets them be looked at, and diagnoses them.
+fn each(global: &Global, examine: &Examine, packs: &Packs, (bar, early): (&Bar, &Early)) -> anyhow::Result<Opened> {
+    let traces = examine.read(global.lang(), packs, true, bar)?;
+    let sketch = sketched(&traces, packs, early);
+    Ok(Opened::after(&sketch, examine.diagnose(global, packs, traces, bar)?))
+}
+
+/// Indexes the lanes of captures and sends them to who shows them.
+pub(super) fn sketched(traces: &[Trace], packs: &Packs, early: &Early) -> Arc<Sketch> {
+    let sketch = Arc::new(Sketch::of(traces, packs));
+    // Who has left does not look any more, and the job ends when it next says how far it is.
+    drop(early.send(Arc::clone(&sketch)));
+    sketch
+}
+
+/// Reads and diagnoses the captures; where they are two sides, these are held against each other. Those are seen only then:
+/// what is asked of them is their difference, and which steps lie beside each other is known last.
+fn opened(
+    global: &Global,
+    (examine, terms): (&Examine, &Terms),
+    packs: &Packs,
+    (bar, early): (&Bar, &Early),
+) -> anyhow::Result<Opened> {
+    let Some(two) = examine.two() else { return each(global, examine, packs, (bar, early)) };
     let paths = |path: &Path| path.to_str().map_or_else(|| Ok(vec![path.to_owned()]), diff::paths);
     let inputs: [Vec<PathBuf>; 2] = [paths(two[0])?, paths(two[1])?];
     let sides = diff::read(&inputs, terms, &examine.how(packs, global.lang(), bar))?;
@@ -88,7 +119,7 @@ fn opened(global: &Global, (examine, terms): (&Examine, &Terms), packs: &Packs, 
         _ => false,
     };
     if one_job && !terms.is_given() {
-        return Ok(Opened::new(examine.run_on(global, packs, true, bar)?));
+        return each(global, examine, packs, (bar, early));
     }
     bar.doing(Text::new("comparing", "对比").get(global.lang()));
     let compared = diff::compare(&sides, terms, Default::default);
@@ -96,7 +127,7 @@ fn opened(global: &Global, (examine, terms): (&Examine, &Terms), packs: &Packs, 
     let mut said: Vec<String> =
         sides.iter().flat_map(|runs| &runs.twice).map(|source| diff::twice(source, global.lang())).collect();
     let diagnosed = |(trace, analysis): (Trace, Analysis)| -> (Trace, Analysis, Diagnosis) {
-        bar.doing(&format!("{} {}", Text::new("diagnosing", "诊断").get(global.lang()), trace.source));
+        bar.stage(DIAGNOSING.get(global.lang()), &trace.source);
         let diagnosis = diagnose::diagnose(&trace, &analysis, packs);
         (trace, analysis, diagnosis)
     };
@@ -120,26 +151,23 @@ fn opened(global: &Global, (examine, terms): (&Examine, &Terms), packs: &Packs, 
     Ok(opened)
 }
 
-/// Shows how far a job is, and then what it opened.
+/// Shows how far a job is, its captures as soon as they can be looked at, and what it opened.
 ///
 /// # Errors
 /// What stopped the job, and those of the terminal.
 pub(super) fn open(
     session: &mut Session,
-    job: Job<anyhow::Result<Opened>>,
+    (job, early): (Job<anyhow::Result<Opened>>, Receiver<Arc<Sketch>>),
     settings: Settings,
 ) -> anyhow::Result<Left> {
-    let mut opening = Opening::new(job, settings);
+    let mut opening = Opening::new(job, early, settings);
     let left = session.show(&mut opening)?;
-    let (job, settings) = opening.finish();
-    if left != Left::Done {
-        job.cancel();
-        return Ok(left);
-    }
-    match job.finish() {
-        Ok(opened) => Ok(session.show(&mut App::new(opened?, settings))?),
-        Err(Broken::Cancelled) => Ok(Left::Quit),
-        Err(Broken::Panicked(_)) => Err(anyhow::anyhow!("the captures could not be read: the importer panicked")),
+    match opening.finish() {
+        Some(Over::Failed(error)) if left == Left::Done => Err(error),
+        Some(Over::Broken(Broken::Panicked(_))) if left == Left::Done => {
+            Err(anyhow::anyhow!("the captures could not be read: the importer panicked"))
+        }
+        _ => Ok(if left == Left::Done { Left::Quit } else { left }),
     }
 }
 

@@ -155,7 +155,7 @@ fn awaited(trace: &Trace, rank: &Rank) -> Option<(String, Ns)> {
 }
 
 /// The last part of a path of any system: what names the source on every machine.
-fn file_name(source: &str) -> String {
+pub fn file_name(source: &str) -> String {
     let trimmed = source.trim_end_matches(['/', '\\']);
     trimmed.rsplit(['/', '\\']).next().filter(|s| !s.is_empty()).unwrap_or(source).to_owned()
 }

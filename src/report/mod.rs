@@ -55,4 +55,5 @@ mod sample;
 mod tests;
 
 pub use self::model::Report;
+pub use build::file_name;
 pub use grade::Grade;

@@ -218,13 +218,14 @@ impl<'a> Loader<'a> {
         .await?;
         self.each("track", "SELECT * FROM track ORDER BY id", read_track).await?;
         self.each("flow", "SELECT * FROM flow ORDER BY id", |c, row| {
-            c.trace.flows.push(Flow {
+            let flow = Flow {
                 process: c.process(row, 2)?,
                 id: row.need(3)?,
                 kind: row.some(row.string(4)?, 4)?,
                 from: (c.track(row, 5)?, row.need(6)?),
                 to: (c.track(row, 7)?, row.need(8)?),
-            });
+            };
+            c.trace.flows.push(flow);
             Ok(())
         })
         .await
@@ -253,14 +254,15 @@ impl<'a> Loader<'a> {
             follow(row, &mut c.firsts.counter_track, c.trace.counters.len())?;
             let name = row.some(row.string(4)?, 4)?;
             c.samples.push(row.need(6)?);
-            c.trace.counters.push(CounterTrack {
+            let counter = CounterTrack {
                 process: c.process(row, 2)?,
                 device: row.narrow(3)?,
                 name,
                 unit: row.text(5)?.to_owned(),
                 t: Vec::new(),
                 value: Vec::new(),
-            });
+            };
+            c.trace.counters.push(counter);
             Ok(())
         })
         .await?;

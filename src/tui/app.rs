@@ -1,22 +1,25 @@
 //! The interface on captures: which view is seen, and what becomes of a key or a click. It knows no terminal: a frame is
 //! cells in a buffer, so that tests see what people see.
 
+mod early;
+mod head;
+
 use std::sync::Arc;
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
 use super::{
     action::{Action, Scope},
+    captures::Captures,
     chrome::{Asked, COMMON, Chrome},
     export::{self, Export},
     face::Face,
     key::Key,
     keymap::Keymap,
-    opened::Opened,
+    opened::{Look, Opened},
     text,
-    theme::{Depth, Role},
+    theme::Depth,
     view::{self, Effect, Place, Point, Scene, View},
-    widget::prose,
 };
 use crate::i18n::{Lang, Text};
 
@@ -58,7 +61,7 @@ pub enum Request {
 
 /// The interface.
 pub struct App {
-    opened: Arc<Opened>,
+    captures: Captures,
     chrome: Chrome,
     capture: usize,
     rank: usize,
@@ -67,6 +70,9 @@ pub struct App {
     seen: Vec<usize>,
     search: String,
     body: Rect,
+    /// What is being done to the captures, and for how long, while they are not diagnosed.
+    doing: Option<String>,
+    touched: bool,
 }
 
 /// The scene for a view, borrowed apart from the views.
@@ -74,7 +80,7 @@ macro_rules! scene {
     ($app:ident, $look:expr) => {
         Scene {
             look: $look,
-            beside: $app.opened.beside(),
+            beside: $app.captures.beside(),
             rank: $app.rank,
             lang: $app.chrome.lang,
             theme: &$app.chrome.theme,
@@ -82,6 +88,7 @@ macro_rules! scene {
         }
     };
 }
+use scene;
 
 impl App {
     /// The interface on captures, at the overview of the gravest, or at the comparison where two are compared.
@@ -89,28 +96,36 @@ impl App {
         let opened = opened.into();
         let capture = opened.leading();
         let views = view::all(opened.beside().is_some());
-        let mut app = Self {
-            chrome: Chrome::new(settings),
-            capture,
-            rank: 0,
-            seen: vec![views.iter().position(|(action, _)| *action == view::DIFF).unwrap_or(0)],
-            views,
-            search: String::new(),
-            body: Rect::default(),
-            opened,
-        };
+        let first = views.iter().position(|(action, _)| *action == view::DIFF).unwrap_or(0);
+        let said = opened.said().join("  ");
+        let mut app = Self::on(Captures::Opened(opened), views, first, settings);
+        app.capture = capture;
         app.lead();
-        let said = app.opened.said().join("  ");
         app.chrome.message = (!said.is_empty()).then_some(said);
         app
     }
 
+    fn on(captures: Captures, views: Vec<(Action, Box<dyn View>)>, first: usize, settings: Settings) -> Self {
+        Self {
+            captures,
+            chrome: Chrome::new(settings),
+            capture: 0,
+            rank: 0,
+            views,
+            seen: vec![first],
+            search: String::new(),
+            body: Rect::default(),
+            doing: None,
+            touched: false,
+        }
+    }
+
     /// Looks at the rank that the report shows first.
     fn lead(&mut self) {
-        let look = self.opened.look(self.capture);
-        let leading = look.and_then(|look| {
-            let rank = look.capture.leading_rank()?.rank;
-            look.capture.ranks.iter().position(|part| part.rank == rank)
+        let capture = self.captures.look(self.capture).and_then(|look| look.capture());
+        let leading = capture.and_then(|capture| {
+            let rank = capture.leading_rank()?.rank;
+            capture.ranks.iter().position(|part| part.rank == rank)
         });
         self.rank = leading.unwrap_or(0);
     }
@@ -125,17 +140,18 @@ impl App {
 
     /// Actions that mean something now: those of the view first, then those that are active everywhere.
     pub fn actions(&self) -> Vec<Action> {
-        let look = self.opened.look(self.capture);
-        let view = self.views.get(self.view());
-        let mut actions = match (look, view) {
-            (Some(look), Some((_, view))) => view.actions(&scene!(self, look)),
-            _ => Vec::new(),
-        };
-        actions.extend([Action::Search, Action::Export, Action::Quit]);
-        if self.opened.len() > 1 {
+        let look = self.captures.look(self.capture);
+        let ready = self.views.get(self.view()).zip(look).filter(|((_, view), look)| is_ready(view.as_ref(), look));
+        let mut actions = ready.map_or(Vec::new(), |((_, view), look)| view.actions(&scene!(self, look)));
+        actions.push(Action::Search);
+        if ready.is_some() {
+            actions.push(Action::Export);
+        }
+        actions.push(Action::Quit);
+        if self.captures.len() > 1 {
             actions.extend([Action::NextCapture, Action::PreviousCapture]);
         }
-        if look.is_some_and(|look| look.analysis.ranks.len() > 1) {
+        if self.ranks() > 1 {
             actions.extend([Action::NextRank, Action::PreviousRank]);
         }
         if self.seen.len() > 1 || !self.search.is_empty() {
@@ -150,14 +166,21 @@ impl App {
         actions
     }
 
+    /// Ranks of the capture, as far as it is known.
+    fn ranks(&self) -> usize {
+        self.captures.look(self.capture).and_then(|look| look.analysis()).map_or(0, |analysis| analysis.ranks.len())
+    }
+
     /// Takes a key.
     pub fn key(&mut self, key: Key) -> Option<Request> {
+        self.touched = true;
         let asked = self.chrome.key(key, self.scope());
         self.asked(asked)
     }
 
     /// Takes what the mouse did.
     pub fn point(&mut self, point: Point) -> Option<Request> {
+        self.touched = true;
         let asked = self.chrome.point(point);
         self.asked(asked)
     }
@@ -206,12 +229,12 @@ impl App {
             Action::PreviousView => {
                 self.go((self.view() + self.views.len().saturating_sub(1)) % self.views.len().max(1))
             }
-            Action::NextCapture => self.look_at((self.capture + 1) % self.opened.len().max(1)),
+            Action::NextCapture => self.look_at((self.capture + 1) % self.captures.len().max(1)),
             Action::PreviousCapture => {
-                self.look_at((self.capture + self.opened.len().saturating_sub(1)) % self.opened.len().max(1));
+                self.look_at((self.capture + self.captures.len().saturating_sub(1)) % self.captures.len().max(1));
             }
             Action::NextRank | Action::PreviousRank => {
-                let ranks = self.opened.look(self.capture).map_or(1, |look| look.analysis.ranks.len()).max(1);
+                let ranks = self.ranks().max(1);
                 let by = if action == Action::NextRank { 1 } else { ranks - 1 };
                 self.rank = (self.rank + by) % ranks;
             }
@@ -226,8 +249,8 @@ impl App {
     /// What is seen as text, and what the view has in other forms.
     fn export(&mut self) -> Option<Request> {
         let at = self.view();
-        let look = self.opened.look(self.capture)?;
-        let (action, view) = self.views.get_mut(at)?;
+        let look = self.captures.look(self.capture)?;
+        let (action, view) = self.views.get_mut(at).filter(|(_, view)| is_ready(view.as_ref(), &look))?;
         let name = action.id().trim_start_matches("show_");
         let mut buf = Buffer::empty(self.body);
         view.draw(&scene!(self, look), self.body, &mut buf);
@@ -247,7 +270,7 @@ impl App {
 
     fn look_at(&mut self, capture: usize) {
         self.capture = capture;
-        let fresh = view::all(self.opened.beside().is_some());
+        let fresh = view::all(self.captures.beside().is_some());
         let before = std::mem::replace(&mut self.views, fresh);
         // What is seen of two captures is the same whichever of them is looked at.
         let kept = before.into_iter().find(|(action, _)| *action == view::DIFF);
@@ -259,8 +282,8 @@ impl App {
 
     fn of_view(&mut self, deed: impl FnOnce(&mut dyn View, &Scene<'_>) -> Effect) -> Option<Request> {
         let at = self.view();
-        let look = self.opened.look(self.capture)?;
-        let (_, view) = self.views.get_mut(at)?;
+        let look = self.captures.look(self.capture)?;
+        let (_, view) = self.views.get_mut(at).filter(|(_, view)| is_ready(view.as_ref(), &look))?;
         let effect = deed(view.as_mut(), &scene!(self, look));
         match effect {
             Effect::None => None,
@@ -306,69 +329,20 @@ impl App {
         let above = 1 + title_height;
         self.body = Rect { y: area.y + above, height: area.height - above - 1, ..area };
         let at = self.view();
-        if let (Some(look), Some((_, view))) = (self.opened.look(self.capture), self.views.get_mut(at)) {
-            view.draw(&scene!(self, look), self.body, buf);
+        if let (Some(look), Some((_, view))) = (self.captures.look(self.capture), self.views.get_mut(at)) {
+            match is_ready(view.as_ref(), &look) {
+                true => view.draw(&scene!(self, look), self.body, buf),
+                false => self.wait(buf),
+            }
         }
         let valid = self.actions();
         self.chrome.finish(&valid, buf);
     }
+}
 
-    fn tabs(&mut self, line: Rect, buf: &mut Buffer) {
-        let at = self.view();
-        // Where not all names fit, only the one that is seen has more than its key.
-        let label = |action: Action, whole: bool| {
-            let key = self.chrome.keymap.keys(action).first().map_or(String::new(), Key::to_string);
-            if whole { format!("{key} {}", action.text().get(self.chrome.lang)) } else { key }
-        };
-        let all: usize = self.views.iter().map(|(action, _)| text::width(&label(*action, true))).sum();
-        let spare = usize::from(line.width).checked_sub(all + self.views.len().saturating_sub(1));
-        let gap = if spare.is_some_and(|spare| spare >= self.views.len()) { 2 } else { 1 };
-        let mut x = line.x;
-        for (i, (action, _)) in self.views.iter().enumerate() {
-            let style = self.chrome.theme.style(if i == at { Role::Tab } else { Role::Dim });
-            let room = line.right().saturating_sub(x);
-            let taken = text::put(buf, (x, line.y), &label(*action, spare.is_some() || i == at), room, style);
-            self.chrome.hits.push((Rect { x, y: line.y, width: taken, height: 1 }, *action));
-            x += taken + gap;
-        }
-    }
-
-    /// Which capture and rank is looked at.
-    fn title(&self, line: Rect, buf: &mut Buffer) {
-        let Some(look) = self.opened.look(self.capture).filter(|_| line.height > 0) else { return };
-        let style = |role| self.chrome.theme.style(role);
-        let mut x = line.x + 1;
-        let own = self.views.get(self.view()).and_then(|(_, view)| view.title(&scene!(self, look)));
-        if let Some(own) = own {
-            prose::draw(&[own], 0, &self.chrome.theme, Rect { x, width: line.width.saturating_sub(1), ..line }, buf);
-            return;
-        }
-        let mut put = |text: &str, role: Role| {
-            x += text::put(buf, (x, line.y), text, line.right().saturating_sub(x), style(role));
-        };
-        if self.opened.len() > 1 {
-            put(&format!("{}/{} ", self.capture + 1, self.opened.len()), Role::Dim);
-        }
-        put(&text::safe(&look.capture.source), Role::Title);
-        if look.capture.simulated {
-            put(Text::new(" simulated", " 模拟数据").get(self.chrome.lang), Role::Warn);
-        }
-        if let Some(part) = look.capture.ranks.get(self.rank) {
-            put(&format!("  rank {}", part.rank), Role::Text);
-            if look.capture.ranks.len() > 1 {
-                put(&format!(" ({}/{})", self.rank + 1, look.capture.ranks.len()), Role::Dim);
-            }
-            if let Some(class) = part.main_class() {
-                put(&format!("  {}", text::safe(&class.key)), Role::Dim);
-            }
-        }
-        let lost = look.capture.stats.iter().filter(|stat| stat.severity >= model::Severity::DataLoss);
-        let lost: u64 = lost.map(|stat| stat.count).sum();
-        if lost > 0 {
-            let text = Text::new("lost in import", "导入丢失").get(self.chrome.lang);
-            put(&format!("  {text}: {lost}"), Role::Warn);
-        }
-    }
+/// Whether a view has something to show of a capture.
+fn is_ready(view: &dyn View, look: &Look<'_>) -> bool {
+    look.found.is_some() || view.is_early()
 }
 
 impl Face for App {

@@ -13,7 +13,8 @@ use std::{
 /// How far a job is.
 #[derive(Debug, Default)]
 pub struct Progress {
-    doing: Mutex<String>,
+    /// What is being done, and to what.
+    doing: Mutex<(String, String)>,
     done: AtomicU64,
     total: AtomicU64,
     cancelled: AtomicBool,
@@ -23,9 +24,9 @@ pub struct Progress {
 struct Cancelled;
 
 impl Progress {
-    /// Says what is being done now.
-    pub fn doing(&self, what: &str) {
-        what.clone_into(&mut self.doing.lock().unwrap_or_else(PoisonError::into_inner));
+    /// Says what is being done now, and to what if that has a name.
+    pub fn doing(&self, what: &str, of: &str) {
+        *self.doing.lock().unwrap_or_else(PoisonError::into_inner) = (what.to_owned(), of.to_owned());
         self.at(0, 0);
     }
 
@@ -39,10 +40,14 @@ impl Progress {
         }
     }
 
-    /// What is being done, and how much of how much.
-    pub fn look(&self) -> (String, u64, u64) {
-        let doing = self.doing.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        (doing, self.done.load(Ordering::Relaxed), self.total.load(Ordering::Relaxed))
+    /// What is being done, and to what.
+    pub fn look(&self) -> (String, String) {
+        self.doing.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// How much is done of how much.
+    pub fn part(&self) -> (u64, u64) {
+        (self.done.load(Ordering::Relaxed), self.total.load(Ordering::Relaxed))
     }
 }
 
@@ -115,7 +120,7 @@ mod tests {
         })
         .unwrap();
         let began = Instant::now();
-        while job.progress().look().1 < 3 {
+        while job.progress().part().0 < 3 {
             assert!(began.elapsed() < Duration::from_secs(20));
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -126,7 +131,7 @@ mod tests {
     #[test]
     fn a_job_gives_what_it_made_or_why_not() {
         let job = Job::start(|progress| {
-            progress.doing("adding");
+            progress.doing("adding", "");
             40 + 2
         });
         assert_eq!(job.unwrap().finish().unwrap(), 42);

@@ -5,7 +5,7 @@
 //! | --- | --- |
 //! | [`action`] | everything that a person can do, once |
 //! | [`key`], [`keymap`] | keys and what they do |
-//! | [`opened`] | the captures that are looked at |
+//! | [`opened`], [`sketch`] | the captures that are looked at, and before they are analysed |
 //! | [`lane`] | lanes of the timeline, indexed for any zoom |
 //! | [`view`] | one file per view |
 //! | [`popup`] | help, palette and search, made from the actions |
@@ -13,7 +13,7 @@
 //! | [`text`], [`glyph`], [`theme`] | what a cell may hold and how it looks |
 //! | [`face`] | what fills the screen, and what it can be asked |
 //! | [`chrome`] | what surrounds it: keys, help, palette, messages |
-//! | [`app`] | captures |
+//! | [`app`], [`captures`] | captures |
 //! | [`live`] | what runs: a dashboard of plain values that a source gives |
 //! | [`job`], [`opening`] | work in the background, and how far it is |
 //! | [`export`] | what is seen, as files |
@@ -23,6 +23,7 @@
 pub mod action;
 pub mod app;
 mod backend;
+pub mod captures;
 pub mod chrome;
 pub mod clipboard;
 pub mod export;
@@ -37,6 +38,7 @@ pub mod opened;
 pub mod opening;
 pub mod popup;
 pub mod run;
+pub mod sketch;
 pub mod terminal;
 pub mod text;
 pub mod theme;
@@ -50,3 +52,4 @@ pub use keymap::Keymap;
 pub use opened::Opened;
 pub use opening::Opening;
 pub use run::{Left, Session};
+pub use sketch::Sketch;

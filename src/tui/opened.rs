@@ -4,7 +4,7 @@
 use model::Trace;
 use rayon::prelude::*;
 
-use super::lane::LaneSet;
+use super::{lane::LaneSet, sketch::Sketch};
 use crate::{
     analysis::Analysis,
     diagnose::Diagnosis,
@@ -34,12 +34,31 @@ pub struct Pair {
 pub struct Look<'a> {
     /// Its slices.
     pub trace: &'a Trace,
+    /// Its lanes.
+    pub lanes: &'a LaneSet,
+    /// What was found in it; `None` while it is looked for.
+    pub found: Option<Found<'a>>,
+}
+
+/// What was found in a capture.
+#[derive(Clone, Copy)]
+pub struct Found<'a> {
     /// Steps, buckets and gaps.
     pub analysis: &'a Analysis,
     /// What the report says of it.
     pub capture: &'a Capture,
-    /// Its lanes.
-    pub lanes: &'a LaneSet,
+}
+
+impl<'a> Look<'a> {
+    /// Steps, buckets and gaps, once they are known.
+    pub fn analysis(&self) -> Option<&'a Analysis> {
+        self.found.map(|found| found.analysis)
+    }
+
+    /// What the report says of it, once it is made.
+    pub fn capture(&self) -> Option<&'a Capture> {
+        self.found.map(|found| found.capture)
+    }
 }
 
 /// Two of the captures beside each other.
@@ -56,8 +75,21 @@ pub struct Beside<'a> {
 impl Opened {
     /// Opens captures that were analysed and diagnosed.
     pub fn new(inputs: Vec<(Trace, Analysis, Diagnosis)>) -> Self {
+        Self::with_lanes(inputs, |_| None)
+    }
+
+    /// The same of captures that were looked at before, in the same order.
+    pub fn after(sketch: &Sketch, inputs: Vec<(Trace, Analysis, Diagnosis)>) -> Self {
+        Self::with_lanes(inputs, |at| sketch.lanes(at))
+    }
+
+    fn with_lanes<'a>(
+        inputs: Vec<(Trace, Analysis, Diagnosis)>,
+        known: impl Fn(usize) -> Option<&'a LaneSet> + Sync,
+    ) -> Self {
         let report = Report::build(&inputs);
-        let lanes = inputs.par_iter().map(|(trace, analysis, _)| LaneSet::build(trace, analysis)).collect();
+        let lanes = inputs.par_iter().enumerate();
+        let lanes = lanes.map(|(at, (trace, analysis, _))| LaneSet::build(trace, analysis, known(at))).collect();
         Self { inputs, report, lanes, pair: None, said: Vec::new() }
     }
 
@@ -99,7 +131,8 @@ impl Opened {
     /// A capture by its position.
     pub fn look(&self, at: usize) -> Option<Look<'_>> {
         let (trace, analysis, _) = self.inputs.get(at)?;
-        Some(Look { trace, analysis, capture: self.report.captures.get(at)?, lanes: self.lanes.get(at)? })
+        let found = Found { analysis, capture: self.report.captures.get(at)? };
+        Some(Look { trace, lanes: self.lanes.get(at)?, found: Some(found) })
     }
 
     /// The two that are compared, if any are.

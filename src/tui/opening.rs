@@ -1,18 +1,24 @@
-//! The screen while captures are read: what is being done, how much of it is done, and the key that calls it off.
+//! The screen while captures are opened: how far they are read, then their timeline while they are diagnosed, then all that was
+//! found. A key calls it off at any time.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::{Arc, mpsc::Receiver},
+    time::{Duration, Instant},
+};
 
 use ratatui::buffer::Buffer;
 
 use super::{
     action::{Action, Scope},
-    app::{Request, Settings},
+    app::{App, Request, Settings},
     chrome::{Asked, COMMON, Chrome},
     face::{Face, Tick},
     glyph,
-    job::Job,
+    job::{Broken, Job},
     key::Key,
     lane::Kind,
+    opened::Opened,
+    sketch::Sketch,
     text,
     theme::Role,
     view::Point,
@@ -24,23 +30,67 @@ const PATIENCE: Duration = Duration::from_millis(200);
 /// Widest bar.
 const BAR: usize = 60;
 
-/// A job, watched.
-pub struct Opening<T> {
+/// Captures on their way, from a job that reads and diagnoses them.
+pub struct Opening<E> {
     chrome: Chrome,
-    job: Job<T>,
+    /// The job, until it is over.
+    job: Option<Job<Result<Opened, E>>>,
+    early: Receiver<Arc<Sketch>>,
     began: Instant,
+    /// The captures, once there is something to look at.
+    app: Option<Box<App>>,
+    over: Option<Over<E>>,
 }
 
-impl<T: Send + 'static> Opening<T> {
-    /// Watches a job.
-    pub fn new(job: Job<T>, settings: Settings) -> Self {
-        Self { chrome: Chrome::new(settings), job, began: Instant::now() }
+/// Why a job opened nothing.
+#[derive(Debug)]
+pub enum Over<E> {
+    /// It could not.
+    Failed(E),
+    /// It was called off, or panicked.
+    Broken(Broken),
+}
+
+impl<E: Send + 'static> Opening<E> {
+    /// Watches a job that sends what can be looked at early.
+    pub fn new(job: Job<Result<Opened, E>>, early: Receiver<Arc<Sketch>>, settings: Settings) -> Self {
+        let chrome = Chrome::new(settings);
+        Self { chrome, job: Some(job), early, began: Instant::now(), app: None, over: None }
     }
 
-    /// The job, and the settings as they are now.
-    pub fn finish(self) -> (Job<T>, Settings) {
-        let settings = self.chrome.settings();
-        (self.job, settings)
+    /// Calls the job off if it is not over, and says why it opened nothing if so.
+    pub fn finish(self) -> Option<Over<E>> {
+        if let Some(job) = &self.job {
+            job.cancel();
+        }
+        self.over
+    }
+
+    /// The captures as they are seen, if they are.
+    fn app(&mut self) -> Option<&mut App> {
+        self.app.as_deref_mut()
+    }
+
+    /// Takes what the job gave.
+    fn take(&mut self, job: Job<Result<Opened, E>>) -> Tick {
+        match job.finish() {
+            Ok(Ok(opened)) => match &mut self.app {
+                // Who looks at something goes on looking at it.
+                Some(app) if app.is_touched() => app.arrive(opened),
+                app => {
+                    let settings = app.as_ref().map_or_else(|| self.chrome.settings(), |app| app.settings());
+                    self.app = Some(Box::new(App::new(opened, settings)));
+                }
+            },
+            Ok(Err(error)) => self.over = Some(Over::Failed(error)),
+            Err(broken) => self.over = Some(Over::Broken(broken)),
+        }
+        if self.over.is_some() { Tick::Done } else { Tick::New }
+    }
+
+    /// How long it has been going on, s.
+    fn seconds(&self) -> u64 {
+        self.began.elapsed().as_secs()
     }
 
     fn actions() -> Vec<Action> {
@@ -54,51 +104,85 @@ impl<T: Send + 'static> Opening<T> {
             return None;
         }
         if matches!(action, Action::Back | Action::Quit) {
-            self.job.cancel();
             return Some(Request::Quit);
         }
         self.chrome.act(action).flatten()
     }
 }
 
-impl<T: Send + 'static> Face for Opening<T> {
+impl<E: Send + 'static> Face for Opening<E> {
     fn key(&mut self, key: Key) -> Option<Request> {
+        if let Some(app) = self.app() {
+            return app.key(key);
+        }
         let asked = self.chrome.key(key, Scope::List);
         self.asked(asked)
     }
 
     fn point(&mut self, point: Point) -> Option<Request> {
+        if let Some(app) = self.app() {
+            return app.point(point);
+        }
         let asked = self.chrome.point(point);
         self.asked(asked)
     }
 
     fn drag(&mut self, to: Option<(u16, u16)>) -> Option<Request> {
+        if let Some(app) = self.app() {
+            return app.drag(to);
+        }
         let asked = self.chrome.drag(to);
         self.asked(asked)
     }
 
     fn say(&mut self, message: String) {
-        self.chrome.message = Some(message);
+        match &mut self.app {
+            Some(app) => app.say(message),
+            None => self.chrome.message = Some(message),
+        }
     }
 
     fn tick(&mut self) -> Tick {
-        if self.job.is_over() { Tick::Done } else { Tick::New }
+        if let Some(job) = self.job.take_if(|job| job.is_over()) {
+            return self.take(job);
+        }
+        let Some(job) = &self.job else { return Tick::Same };
+        if self.app.is_none()
+            && self.began.elapsed() >= PATIENCE
+            && let Ok(sketch) = self.early.try_recv()
+        {
+            self.app = Some(Box::new(App::early(sketch, self.chrome.settings())));
+        }
+        let doing = format!("{} … {} s", text::safe(&job.progress().look().0), self.seconds());
+        if let Some(app) = self.app() {
+            app.doing(doing);
+        }
+        Tick::New
     }
 
     fn draw(&mut self, buf: &mut Buffer) {
+        if let Some(app) = self.app() {
+            return app.draw(buf);
+        }
+        let Some(job) = &self.job else { return };
+        let ((what, of), (done, total)) = (job.progress().look(), job.progress().part());
         if !self.chrome.begin(buf) || self.began.elapsed() < PATIENCE {
             return;
         }
         let area = buf.area;
-        let (doing, done, total) = self.job.progress().look();
         let y = area.y + area.height.saturating_sub(1) / 3;
         let style = |role| self.chrome.theme.style(role);
         let room = area.width.saturating_sub(4);
         let title = self.chrome.get(Text::new("opening", "正在打开"));
-        let seconds = self.began.elapsed().as_secs();
-        text::put(buf, (area.x + 2, y), &format!("{title} · {seconds} s"), room, style(Role::Title));
+        text::put(buf, (area.x + 2, y), &format!("{title} · {} s", self.seconds()), room, style(Role::Title));
         if y + 3 < area.bottom() {
-            text::put(buf, (area.x + 2, y + 1), &text::safe(&doing), room, style(Role::Text));
+            text::put(
+                buf,
+                (area.x + 2, y + 1),
+                &text::safe(format!("{what} {of}").trim_end()),
+                room,
+                style(Role::Text),
+            );
             if total > 0 {
                 let part = done.min(total);
                 let cells = BAR.min(usize::from(room.saturating_sub(6)));

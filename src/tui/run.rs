@@ -19,10 +19,10 @@ use super::{
 };
 
 /// Between two frames at least: what a local terminal can show, and what a connection can carry.
-const FRAME: Duration = Duration::from_millis(16);
+pub const FRAME: Duration = Duration::from_millis(16);
 const REMOTE_FRAME: Duration = Duration::from_millis(33);
 /// How long a signal may wait to be seen, and between two looks for new readings.
-const PULSE: Duration = Duration::from_millis(100);
+pub const PULSE: Duration = Duration::from_millis(100);
 
 /// How a face was left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -78,7 +78,8 @@ impl TraceBuilder {
         };
         self.trace.start_unix_ns = unix;
         let mut overlapping = 0;
-        self.trace.lanes = std::mem::take(&mut self.arrivals).into_par_iter().map(|a| settle_lane(a, zero)).collect();
+        let arrivals = std::mem::take(&mut self.arrivals);
+        self.trace.lanes = arrivals.into_par_iter().map(|a| settle_lane(a, zero)).collect::<Vec<Columns>>().into();
         for (track, lane) in self.trace.tracks.iter().zip(&self.trace.lanes) {
             if track.key.kind == TrackKind::DeviceQueue {
                 overlapping += lane.depth.iter().filter(|d| **d > 0).count() as u64;

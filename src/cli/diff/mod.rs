@@ -298,9 +298,7 @@ pub fn read(inputs: &[Vec<PathBuf>; 2], terms: &Terms, how: &How<'_>) -> anyhow:
 /// Analyses the launches of a side, and chooses the one that stands for them.
 fn runs(mut traces: Vec<Trace>, how: &How<'_>) -> anyhow::Result<Runs> {
     let twice = once(&mut traces);
-    let captures = how
-        .narrowed
-        .analyze(traces, how.packs, |source| how.bar.doing(&format!("{} {source}", ANALYSING.get(how.lang))))?;
+    let captures = how.narrowed.analyze(traces, how.packs, |source| how.bar.stage(ANALYSING.get(how.lang), source))?;
     let step = |(_, analysis): &(Trace, Analysis)| {
         let main = analysis.ranks.iter().find_map(|rank| rank.main_class().filter(|class| class.steady > 0));
         main.map(|class| class.p50)

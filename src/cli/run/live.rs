@@ -5,6 +5,7 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
+        mpsc::channel,
     },
     thread::JoinHandle,
     time::{Duration, Instant},
@@ -19,6 +20,7 @@ use crate::{
     analysis,
     cli::{
         Global,
+        examine::{ANALYSING, DIAGNOSING},
         feed::{Feed, Told},
         say, view,
     },
@@ -52,14 +54,17 @@ pub(super) fn run(global: &Global, settings: Settings, what: &What, finish: Fini
     if matches!(left, Ok(Left::Open)) && thread.is_finished() {
         let done = joined(thread)?;
         let (trace, lang) = (done.trace.clone(), global.lang());
+        let (early, arrived) = channel();
         let job = Job::start(move |progress| {
-            progress.doing(Text::new("analysing", "分析").get(lang));
+            progress.doing(ANALYSING.get(lang), "");
             let packs = Packs::embedded()?;
+            let sketch = view::sketched(std::slice::from_ref(&trace), &packs, &early);
             let analysis = analysis::analyze(&trace, &packs, &analysis::Options::default());
+            progress.doing(DIAGNOSING.get(lang), "");
             let diagnosis = diagnose::diagnose(&trace, &analysis, &packs);
-            Ok(Opened::new(vec![(trace, analysis, diagnosis)]))
+            Ok(Opened::after(&sketch, vec![(trace, analysis, diagnosis)]))
         })?;
-        let left = view::open(&mut session, job, dashboard.settings())?;
+        let left = view::open(&mut session, (job, arrived), dashboard.settings())?;
         view::end(session, left);
         return Ok(done);
     }

@@ -43,6 +43,12 @@ impl CounterIndex {
         Self { t, levels }
     }
 
+    /// Bytes that it allocates.
+    pub fn bytes(&self) -> usize {
+        let nodes: usize = self.levels.iter().map(Vec::capacity).sum();
+        size_of::<Ns>() * self.t.capacity() + size_of::<Range>() * nodes
+    }
+
     /// Least and most of all samples.
     pub fn range(&self) -> Option<Range> {
         self.levels.last()?.iter().copied().reduce(Range::join)

@@ -78,7 +78,8 @@ impl Kind {
         }
     }
 
-    fn of_class(class: OpClass) -> Self {
+    /// Kind of an operator.
+    pub fn of_class(class: OpClass) -> Self {
         match class {
             OpClass::Matrix => Self::Matrix,
             OpClass::Attention => Self::Attention,

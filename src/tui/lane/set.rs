@@ -1,20 +1,23 @@
-//! Which lanes a capture has: rank by rank the steps, the idle time with its cause, the queues of the device, collectives and
-//! copies drawn together, host threads, counters; then what belongs to no rank.
+//! The lanes of a capture: of its tracks and counters as soon as it is read, of steps, idle time, collectives and copies once it
+//! is analysed.
 
-use std::{cmp::Reverse, ops::Range};
+use std::ops::Range;
 
-use model::{Category, Columns, Detail, SliceId, Span, StringId, Trace, TrackId, TrackKind};
+use model::{SliceId, Span, Trace, TrackId, TrackKind};
 use rayon::prelude::*;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use super::{
     counter::CounterIndex,
-    index::{Item, LaneIndex},
+    index::{Filling, Item, LaneIndex},
     kind::Kind,
+    kinds::Kinds,
+    plan::{Belongs, Plan, Source},
 };
 use crate::{
-    analysis::{Analysis, OpKind, Rank},
+    analysis::{self, Analysis, OpKind},
     i18n::Text,
+    platform::Packs,
 };
 
 /// What a lane shows. Ranks are indices into [`Analysis::ranks`].
@@ -66,25 +69,27 @@ impl Lane {
     }
 
     /// Name of what a slot shows; text of the capture.
-    pub fn name_of(&self, slot: usize, trace: &Trace, analysis: &Analysis) -> String {
+    pub fn name_of(&self, slot: usize, trace: &Trace, analysis: Option<&Analysis>) -> String {
         let Some(row) = self.slices().and_then(|index| index.row(slot)).map(|row| row as usize) else {
             return String::new();
         };
-        let op = |rank: usize| Some(trace.strings.get(analysis.ranks.get(rank)?.timeline.ops.get(row)?.name));
+        let of_rank = |rank: usize| analysis?.ranks.get(rank);
+        let op = |rank: usize| Some(trace.strings.get(of_rank(rank)?.timeline.ops.get(row)?.name));
         let found = match self.of {
             Of::Track(track, _) => {
                 trace.lanes.get(track.0 as usize).and_then(|lane| lane.name.get(row)).map(|id| trace.strings.get(*id))
             }
             Of::Steps(rank) => {
-                let step = analysis.ranks.get(rank).and_then(|rank| rank.steps.get(row));
+                let step = of_rank(rank).and_then(|rank| rank.steps.get(row));
                 return step.map_or(String::new(), |step| format!("{}", step.index));
             }
             Of::Idle(rank) => {
                 let span = self.slices().and_then(|index| index.span(slot));
-                let gap = analysis.ranks.get(rank).and_then(|rank| rank.gaps.get(row));
+                let gap = of_rank(rank).and_then(|rank| rank.gaps.get(row));
                 let part =
                     gap.zip(span).and_then(|(gap, span)| gap.parts.iter().find(|(_, part)| part.start == span.start));
-                return part.map_or(String::new(), |(bucket, _)| bucket.name(&analysis.host_labels));
+                let labels = analysis.map_or(&[][..], |analysis| &analysis.host_labels);
+                return part.map_or(String::new(), |(bucket, _)| bucket.name(labels));
             }
             Of::Collectives(rank) | Of::Copies(rank) => op(rank),
             Of::Counter(_) => None,
@@ -93,7 +98,7 @@ impl Lane {
     }
 
     /// When the slice or copy that a slot shows is; those that overlap hide parts of each other. `None` of anything else.
-    pub fn whole(&self, slot: usize, trace: &Trace, analysis: &Analysis) -> Option<Span> {
+    pub fn whole(&self, slot: usize, trace: &Trace, analysis: Option<&Analysis>) -> Option<Span> {
         let row = self.slices()?.row(slot)? as usize;
         match self.of {
             Of::Track(track, _) => {
@@ -101,7 +106,7 @@ impl Lane {
                 Some(Span::new(*lane.start.get(row)?, lane.end(row)))
             }
             Of::Copies(rank) => {
-                let op = analysis.ranks.get(rank)?.timeline.ops.get(row)?;
+                let op = analysis?.ranks.get(rank)?.timeline.ops.get(row)?;
                 Some(Span::new(op.start, op.end))
             }
             _ => None,
@@ -120,8 +125,8 @@ impl Lane {
 /// Lanes that belong together.
 #[derive(Clone, Debug)]
 pub struct Group {
-    /// The rank, as an index into [`Analysis::ranks`]; `None` for what belongs to none.
-    pub rank: Option<usize>,
+    /// The rank.
+    pub rank: Belongs,
     /// Its lanes.
     pub lanes: Range<usize>,
 }
@@ -140,21 +145,43 @@ pub struct LaneSet {
 }
 
 impl LaneSet {
-    /// Indexes a capture.
-    pub fn build(trace: &Trace, analysis: &Analysis) -> Self {
-        let mut plan = Plan { taken: FxHashSet::default(), groups: Vec::new() };
+    /// Indexes what a capture holds, of which nothing else is known yet: tracks and counters.
+    pub fn of_tracks(trace: &Trace, packs: &Packs) -> Self {
+        let mut plan = Plan::default();
+        for (i, place) in analysis::places(trace).into_iter().enumerate() {
+            plan.place(trace, i, place);
+        }
+        plan.rest(trace);
+        let kinds = Kinds::of_names(trace, packs);
+        Self::of(plan, |source| match source {
+            Source::Track(track) => track_lanes(trace, &kinds, track),
+            Source::Counter(counter) => counter_lane(trace, counter),
+            _ => Vec::new(),
+        })
+    }
+
+    /// Indexes a capture, with what its analysis found: steps, idle time, collectives and copies. Lanes of its tracks that
+    /// are known already are taken from there.
+    pub fn build(trace: &Trace, analysis: &Analysis, known: Option<&Self>) -> Self {
+        let mut plan = Plan::default();
         for (i, rank) in analysis.ranks.iter().enumerate() {
             plan.rank(trace, i, rank);
         }
         plan.rest(trace);
-        let kinds = Kinds::of(analysis);
-        let built: Vec<(Option<usize>, Vec<Lane>)> = plan
+        let kinds = Kinds::of(trace, analysis);
+        Self::of(plan, |source| match (source, known) {
+            (Source::Track(track), Some(known)) => known.told_apart(trace, &kinds, track),
+            (Source::Track(track), None) => track_lanes(trace, &kinds, track),
+            (Source::Counter(counter), _) => counter_lane(trace, counter),
+            (source, _) => derived(trace, analysis, source),
+        })
+    }
+
+    fn of(plan: Plan, lanes: impl Fn(Source) -> Vec<Lane> + Sync) -> Self {
+        let built: Vec<(Belongs, Vec<Lane>)> = plan
             .groups
             .into_par_iter()
-            .map(|(rank, sources)| {
-                let lanes = sources.into_par_iter().flat_map_iter(|source| lanes(trace, analysis, &kinds, source));
-                (rank, lanes.collect())
-            })
+            .map(|(rank, sources)| (rank, sources.into_par_iter().flat_map_iter(&lanes).collect()))
             .collect();
         let mut set = Self::default();
         for (rank, lanes) in built.into_iter().filter(|(_, lanes)| !lanes.is_empty()) {
@@ -172,6 +199,31 @@ impl LaneSet {
         set
     }
 
+    /// The lanes of a track with other kinds.
+    fn told_apart(&self, trace: &Trace, kinds: &Kinds, id: TrackId) -> Vec<Lane> {
+        let Some(columns) = trace.lanes.get(id.0 as usize) else { return Vec::new() };
+        let own = self.lanes.iter().filter(|lane| matches!(lane.of, Of::Track(track, _) if track == id));
+        let own = own.filter_map(|lane| {
+            let index = lane.slices()?.told_apart(|row| kinds.of_slice(trace, columns, row as usize));
+            Some(Lane { of: lane.of, what: lane.what, name: lane.name.clone(), shape: Shape::Slices(index) })
+        });
+        own.collect()
+    }
+
+    /// Bytes that its lanes allocate.
+    pub fn bytes(&self) -> usize {
+        let lanes = self.lanes.iter().map(|lane| match &lane.shape {
+            Shape::Slices(index) => index.bytes(),
+            Shape::Samples(counter) => counter.bytes(),
+        });
+        lanes.sum()
+    }
+
+    /// Position of the lane that shows something.
+    pub fn position(&self, of: Of) -> Option<usize> {
+        self.lanes.iter().position(|lane| lane.of == of)
+    }
+
     /// Nested lanes of a track.
     pub fn depths(&self, track: TrackId) -> u16 {
         self.depths.get(&track).copied().unwrap_or(0)
@@ -182,102 +234,14 @@ impl LaneSet {
         let (track, row) = trace.locate(id)?;
         let columns = trace.lanes.get(track.0 as usize)?;
         let of = Of::Track(track, *columns.depth.get(row)?);
-        let lane = self.lanes.iter().position(|lane| lane.of == of)?;
+        let lane = self.position(of)?;
         let slot = self.lanes.get(lane)?.slices()?.find(*columns.start.get(row)?, row as u32)?;
         Some((lane, slot))
     }
 }
 
-/// What lanes are made from.
-#[derive(Clone, Copy)]
-enum Source {
-    Steps(usize),
-    Idle(usize),
-    Collectives(usize),
-    Copies(usize),
-    Track(TrackId),
-    Counter(usize),
-}
-
-/// Which sources each group has.
-struct Plan {
-    taken: FxHashSet<TrackId>,
-    groups: Vec<(Option<usize>, Vec<Source>)>,
-}
-
-impl Plan {
-    fn rank(&mut self, trace: &Trace, i: usize, rank: &Rank) {
-        let mut sources = vec![Source::Steps(i), Source::Idle(i)];
-        sources.extend(rank.timeline.queues.iter().map(|track| Source::Track(*track)));
-        sources.extend([Source::Collectives(i), Source::Copies(i)]);
-        let size = |track: &TrackId| trace.lanes.get(track.0 as usize).map_or(0, Columns::len);
-        let mut threads = rank.timeline.threads.clone();
-        // The threads that do the most stand first.
-        threads.sort_by_key(|track| Reverse(size(track)));
-        let beside = (0..).map(TrackId).zip(&trace.tracks).filter(|(_, track)| {
-            let of_device = track.key.device == Some(rank.device);
-            track.key.process == rank.process && track.key.kind != TrackKind::HostThread && of_device
-        });
-        let beside: Vec<TrackId> = beside.map(|(id, _)| id).collect();
-        sources.extend(threads.into_iter().chain(beside).map(Source::Track));
-        let counters = trace.counters.iter().enumerate().filter(|(_, counter)| {
-            counter.process == rank.process && counter.device.is_none_or(|device| device == rank.device)
-        });
-        sources.extend(counters.map(|(counter, _)| Source::Counter(counter)));
-        // Several devices of one process share its threads, which the first of them shows.
-        sources.retain(|source| match source {
-            Source::Track(track) => self.taken.insert(*track),
-            _ => true,
-        });
-        self.groups.push((Some(i), sources));
-    }
-
-    fn rest(&mut self, trace: &Trace) {
-        let left = (0..trace.tracks.len() as u32).map(TrackId).filter(|track| !self.taken.contains(track));
-        let sources = left.map(Source::Track).collect();
-        self.groups.push((None, sources));
-    }
-}
-
-/// Kinds of slices by their names.
-struct Kinds {
-    by_name: FxHashMap<StringId, Kind>,
-}
-
-impl Kinds {
-    fn of(analysis: &Analysis) -> Self {
-        let mut by_name: FxHashMap<StringId, Kind> = FxHashMap::default();
-        for call in analysis.ranks.iter().flat_map(|rank| &rank.timeline.calls) {
-            by_name.entry(call.name).or_insert(match call.kind {
-                kind if kind.is_sync() => Kind::Sync,
-                kind if kind.is_launch() => Kind::Launch,
-                _ => Kind::Host,
-            });
-        }
-        for op in analysis.ranks.iter().flat_map(|rank| &rank.timeline.ops) {
-            if matches!(op.kind, OpKind::Compute | OpKind::Comm) {
-                by_name.insert(op.name, Kind::of_op(op));
-            }
-        }
-        Self { by_name }
-    }
-
-    fn of_slice(&self, trace: &Trace, lane: &Columns, row: usize) -> Kind {
-        let Some(category) = lane.category.get(row) else { return Kind::Unknown };
-        match category {
-            Category::Kernel if matches!(trace.detail(lane, row), Some(Detail::Kernel(k)) if k.collective.is_some()) => {
-                Kind::Comm
-            }
-            Category::Kernel | Category::HostApi => {
-                let known = lane.name.get(row).and_then(|name| self.by_name.get(name));
-                known.copied().unwrap_or(Kind::of_category(*category))
-            }
-            other => Kind::of_category(*other),
-        }
-    }
-}
-
-fn lanes(trace: &Trace, analysis: &Analysis, kinds: &Kinds, source: Source) -> Vec<Lane> {
+/// The lane of something that the analysis found.
+fn derived(trace: &Trace, analysis: &Analysis, source: Source) -> Vec<Lane> {
     let one = |of, what, items: Vec<Item>| {
         let lane = Lane { of, what: Some(what), name: String::new(), shape: Shape::Slices(LaneIndex::new(items)) };
         if lane.slices().is_some_and(LaneIndex::is_empty) { Vec::new() } else { vec![lane] }
@@ -303,17 +267,18 @@ fn lanes(trace: &Trace, analysis: &Analysis, kinds: &Kinds, source: Source) -> V
             let items = operations(trace, analysis, i, |kind| matches!(kind, OpKind::Copy(_)));
             one(Of::Copies(i), Text::new("copies", "拷贝"), items)
         }
-        Source::Track(track) => track_lanes(trace, kinds, track),
-        Source::Counter(i) => {
-            let Some(counter) = trace.counters.get(i) else { return Vec::new() };
-            let samples = CounterIndex::new(counter.t.iter().copied().zip(counter.value.iter().copied()));
-            let name = match counter.unit.as_str() {
-                "" => trace.strings.get(counter.name).to_owned(),
-                unit => format!("{} [{unit}]", trace.strings.get(counter.name)),
-            };
-            vec![Lane { of: Of::Counter(i), what: None, name, shape: Shape::Samples(samples) }]
-        }
+        Source::Track(_) | Source::Counter(_) => Vec::new(),
     }
+}
+
+fn counter_lane(trace: &Trace, at: usize) -> Vec<Lane> {
+    let Some(counter) = trace.counters.get(at) else { return Vec::new() };
+    let samples = CounterIndex::new(counter.t.iter().copied().zip(counter.value.iter().copied()));
+    let name = match counter.unit.as_str() {
+        "" => trace.strings.get(counter.name).to_owned(),
+        unit => format!("{} [{unit}]", trace.strings.get(counter.name)),
+    };
+    vec![Lane { of: Of::Counter(at), what: None, name, shape: Shape::Samples(samples) }]
 }
 
 /// Operations of a rank; of a collective, the wait before the transfer is a slice of its own.
@@ -343,15 +308,21 @@ fn operations(trace: &Trace, analysis: &Analysis, rank: usize, pick: impl Fn(OpK
 fn track_lanes(trace: &Trace, kinds: &Kinds, id: TrackId) -> Vec<Lane> {
     let at = id.0 as usize;
     let Some((track, columns)) = trace.tracks.get(at).zip(trace.lanes.get(at)) else { return Vec::new() };
-    let mut by_depth: Vec<Vec<Item>> = Vec::new();
-    for (row, (start, depth)) in columns.start.iter().zip(&columns.depth).enumerate() {
+    let mut counts: Vec<usize> = Vec::new();
+    for depth in &columns.depth {
         let depth = usize::from(*depth);
-        if by_depth.len() <= depth {
-            by_depth.resize_with(depth + 1, Vec::new);
+        if counts.len() <= depth {
+            counts.resize(depth + 1, 0);
         }
-        if let Some(items) = by_depth.get_mut(depth) {
+        if let Some(count) = counts.get_mut(depth) {
+            *count += 1;
+        }
+    }
+    let mut by_depth: Vec<Filling> = counts.into_iter().map(Filling::of).collect();
+    for (row, (start, depth)) in columns.start.iter().zip(&columns.depth).enumerate() {
+        if let Some(filling) = by_depth.get_mut(usize::from(*depth)) {
             let span = Span::new(*start, columns.end(row));
-            items.push(Item { span, kind: kinds.of_slice(trace, columns, row), row: row as u32 });
+            filling.push(Item { span, kind: kinds.of_slice(trace, columns, row), row: row as u32 });
         }
     }
     let what = match track.key.kind {
@@ -369,11 +340,11 @@ fn track_lanes(trace: &Trace, kinds: &Kinds, id: TrackId) -> Vec<Lane> {
         None if track.key.kind == TrackKind::Global => String::new(),
         None => track.key.id.to_string(),
     };
-    let lane = |(depth, items): (usize, Vec<Item>)| Lane {
+    let lane = |(depth, filling): (usize, Filling)| Lane {
         of: Of::Track(id, depth as u16),
         what: Some(what),
         name: name.clone(),
-        shape: Shape::Slices(LaneIndex::new(items)),
+        shape: Shape::Slices(filling.finish()),
     };
     by_depth.into_iter().enumerate().map(lane).collect()
 }

@@ -44,13 +44,23 @@ fn evidence(finding: &Finding) -> Vec<(SliceId, usize)> {
     facts.flat_map(|(fact, evidence)| evidence.rows.iter().map(move |row| (*row, fact))).collect()
 }
 
+/// All findings of the capture.
+fn all<'a>(scene: &Scene<'a>) -> &'a [Finding] {
+    scene.look.capture().map_or(&[], |capture| &capture.findings)
+}
+
+/// What the report says of one.
+fn told(scene: &Scene<'_>, at: usize) -> String {
+    scene.look.capture().map_or(String::new(), |capture| markdown::finding(capture, at, scene.lang))
+}
+
 impl Findings {
     fn selected<'a>(&self, scene: &Scene<'a>) -> Option<&'a Finding> {
-        scene.look.capture.findings.get(self.rows.at)
+        all(scene).get(self.rows.at)
     }
 
     fn text(&self, scene: &Scene<'_>, width: usize) -> Vec<Line> {
-        let mut lines = prose::lines(&markdown::finding(scene.look.capture, self.rows.at, scene.lang), width);
+        let mut lines = prose::lines(&told(scene, self.rows.at), width);
         if let Some((finding, slices)) = self.selected(scene).map(|f| (f, evidence(f))).filter(|(_, s)| !s.is_empty()) {
             let at = self.evidence.min(slices.len() - 1);
             let fact = slices.get(at).and_then(|(_, fact)| finding.evidence.get(*fact));
@@ -75,7 +85,8 @@ impl Findings {
             return Effect::Show(Place::Slice(*slice));
         }
         // A finding without slices speaks of steps: the first that counts shows them.
-        let rank = scene.look.analysis.ranks.iter().find(|rank| finding.ranks.contains(&rank.rank)).or(scene.rank());
+        let mut ranks = scene.look.analysis().into_iter().flat_map(|analysis| &analysis.ranks);
+        let rank = ranks.find(|rank| finding.ranks.contains(&rank.rank)).or(scene.rank());
         let step = rank.and_then(|rank| {
             let class = rank.classes.iter().find(|class| class.key == finding.class).or(rank.main_class())?;
             rank.steady_steps(class).next().or(rank.steps.first())
@@ -97,7 +108,7 @@ impl View for Findings {
     fn actions(&self, scene: &Scene<'_>) -> Vec<Action> {
         let Some(finding) = self.selected(scene) else { return Vec::new() };
         let mut actions = vec![Action::Open];
-        actions.extend(Rows::actions(scene.look.capture.findings.len()).iter().take(2));
+        actions.extend(Rows::actions(all(scene).len()).iter().take(2));
         if evidence(finding).len() > 1 {
             actions.extend([Action::Right, Action::Left]);
         }
@@ -112,7 +123,7 @@ impl View for Findings {
     }
 
     fn act(&mut self, action: Action, scene: &Scene<'_>) -> Effect {
-        let findings = &scene.look.capture.findings;
+        let findings = all(scene);
         let before = self.rows.at;
         match action {
             Action::Open => return self.go(scene),
@@ -123,7 +134,7 @@ impl View for Findings {
             Action::Left => self.evidence = self.evidence.saturating_sub(1),
             Action::PageDown | Action::PageUp => self.text.scroll(action, self.lines),
             Action::Copy => {
-                return Effect::Copy(clean(&markdown::finding(scene.look.capture, self.rows.at, scene.lang)));
+                return Effect::Copy(clean(&told(scene, self.rows.at)));
             }
             Action::CopyRemedy => {
                 let remedies = self.selected(scene).map_or(&[][..], |f| &f.remedy);
@@ -135,9 +146,7 @@ impl View for Findings {
             }
             Action::SearchNext | Action::SearchPrevious => {
                 let wanted = scene.search.to_lowercase();
-                let holds = |at: &usize| {
-                    markdown::finding(scene.look.capture, *at, scene.lang).to_lowercase().contains(&wanted)
-                };
+                let holds = |at: &usize| told(scene, *at).to_lowercase().contains(&wanted);
                 let found = match action {
                     Action::SearchNext => (self.rows.at + 1..findings.len()).find(holds),
                     _ => (0..self.rows.at).rev().find(holds),
@@ -159,7 +168,7 @@ impl View for Findings {
         match point {
             Point::Click(x, y) if self.list.contains((x, y).into()) => {
                 let before = self.rows.at;
-                self.rows.point(usize::from(y - self.list.y), scene.look.capture.findings.len());
+                self.rows.point(usize::from(y - self.list.y), all(scene).len());
                 if before == self.rows.at {
                     return self.go(scene);
                 }
@@ -174,7 +183,7 @@ impl View for Findings {
     }
 
     fn draw(&mut self, scene: &Scene<'_>, area: Rect, buf: &mut Buffer) {
-        let findings = &scene.look.capture.findings;
+        let findings = all(scene);
         if findings.is_empty() {
             let none = Text::new(
                 "No finding: no rule that could decide found its trigger met.",

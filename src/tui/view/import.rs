@@ -7,6 +7,7 @@ use crate::{
 };
 
 pub(super) fn lines(scene: &Scene<'_>, width: usize) -> Vec<Line> {
-    let text = [Part::Source, Part::Abstained].map(|part| part.render(scene.look.capture, scene.lang)).concat();
+    let Some(capture) = scene.look.capture() else { return Vec::new() };
+    let text = [Part::Source, Part::Abstained].map(|part| part.render(capture, scene.lang)).concat();
     prose::lines(&text, width)
 }

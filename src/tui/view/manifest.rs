@@ -7,5 +7,6 @@ use crate::{
 };
 
 pub(super) fn lines(scene: &Scene<'_>, width: usize) -> Vec<Line> {
-    prose::lines(&Part::Capture.render(scene.look.capture, scene.lang), width)
+    let Some(capture) = scene.look.capture() else { return Vec::new() };
+    prose::lines(&Part::Capture.render(capture, scene.lang), width)
 }

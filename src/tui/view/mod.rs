@@ -54,12 +54,12 @@ impl<'a> Scene<'a> {
 
     /// The rank that is looked at.
     pub fn rank(&self) -> Option<&'a Rank> {
-        self.look.analysis.ranks.get(self.rank)
+        self.look.analysis()?.ranks.get(self.rank)
     }
 
     /// What the report says of it.
     pub fn part(&self) -> Option<&'a RankPart> {
-        self.look.capture.ranks.get(self.rank)
+        self.look.capture()?.ranks.get(self.rank)
     }
 }
 
@@ -128,6 +128,14 @@ pub trait View {
     fn export(&self, _scene: &Scene<'_>) -> Vec<(&'static str, String)> {
         Vec::new()
     }
+
+    /// Whether it has something to show before the capture is analysed.
+    fn is_early(&self) -> bool {
+        false
+    }
+
+    /// Stays where it is while the analysis of its capture comes in: lanes and slices are numbered anew.
+    fn arrived(&mut self, _before: &Look<'_>, _after: &Look<'_>) {}
 
     /// Moves to a place; only the timeline has places.
     fn show(&mut self, _place: Place, _scene: &Scene<'_>) {}

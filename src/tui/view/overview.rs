@@ -9,7 +9,7 @@ use crate::{
     i18n::Text,
     report::{
         markdown::{Part, words},
-        model::ClassPart,
+        model::{Capture, ClassPart},
         phrase, readiness, units,
     },
     tui::{
@@ -29,7 +29,7 @@ const BINS: usize = 8;
 const LABEL: usize = 26;
 
 pub(super) fn lines(scene: &Scene<'_>, width: usize) -> Vec<Line> {
-    let capture = scene.look.capture;
+    let Some(capture) = scene.look.capture() else { return Vec::new() };
     let mut out = prose::lines(&Part::Answer.render(capture, scene.lang), width);
     if let Some(class) = scene.part().and_then(|part| part.main_class()) {
         apart(&mut out);
@@ -37,9 +37,9 @@ pub(super) fn lines(scene: &Scene<'_>, width: usize) -> Vec<Line> {
         out.extend(histogram(scene, width));
     }
     apart(&mut out);
-    out.extend(findings(scene, width));
+    out.extend(findings(scene, capture, width));
     apart(&mut out);
-    out.extend(ready(scene, width));
+    out.extend(ready(scene, capture, width));
     apart(&mut out);
     out.extend(prose::lines(&Part::Time.render(capture, scene.lang), width));
     out
@@ -131,9 +131,9 @@ fn histogram(scene: &Scene<'_>, width: usize) -> Vec<Line> {
 }
 
 /// The findings in a line each.
-fn findings(scene: &Scene<'_>, width: usize) -> Vec<Line> {
+fn findings(scene: &Scene<'_>, capture: &Capture, width: usize) -> Vec<Line> {
     let mut out = vec![vec![piece(scene.get(Text::new("Findings", "发现")), Role::Title)]];
-    for finding in &scene.look.capture.findings {
+    for finding in &capture.findings {
         let title = rules::find(finding.rule).map_or("", |rule| scene.get(rule.doc().title));
         let line = [
             piece(format!("{} ", mark(finding.severity)), Role::Severity(finding.severity)),
@@ -143,15 +143,15 @@ fn findings(scene: &Scene<'_>, width: usize) -> Vec<Line> {
         ];
         out.extend(prose::wrap(&line, width, ("", "  ")));
     }
-    if scene.look.capture.findings.is_empty() {
+    if capture.findings.is_empty() {
         out.push(vec![piece(scene.get(Text::new("none", "无")), Role::Dim)]);
     }
     out
 }
 
 /// How ready the platform is: the board and the matrix.
-fn ready(scene: &Scene<'_>, width: usize) -> Vec<Line> {
-    let [board, matrix] = readiness::rows(&scene.look.capture.readiness);
+fn ready(scene: &Scene<'_>, capture: &Capture, width: usize) -> Vec<Line> {
+    let [board, matrix] = readiness::rows(&capture.readiness);
     let mut out = board::lines(readiness::BOARD, &board, scene.lang, width);
     out.push(Line::new());
     out.extend(board::lines(readiness::MATRIX, &matrix, scene.lang, width));

@@ -13,7 +13,7 @@ use crate::{
 };
 
 pub(super) fn lines(scene: &Scene<'_>, width: usize) -> Vec<Line> {
-    let capture = scene.look.capture;
+    let Some(capture) = scene.look.capture() else { return Vec::new() };
     let mut columns = vec![
         (scene.get(Text::new("rank", "rank")), Align::Right),
         (scene.get(Text::new("device", "设备")), Align::Right),

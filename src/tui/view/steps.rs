@@ -119,7 +119,7 @@ impl View for Steps {
             }
             Action::Copy => {
                 let Some(step) = self.selected(scene) else { return Effect::None };
-                let labels = &scene.look.analysis.host_labels;
+                let labels = scene.look.analysis().map_or(&[][..], |analysis| &analysis.host_labels);
                 let mut rows = vec![format!("step {}\t{} ns", step.index, step.window.len())];
                 rows.extend(step.buckets.iter().map(|(bucket, ns)| format!("{}\t{ns} ns", bucket.name(labels))));
                 return Effect::Copy(clean(&rows.join("\n")));

@@ -36,7 +36,8 @@ pub(super) fn lines(scene: &Scene<'_>, width: usize) -> Vec<Line> {
     let Some(beside) = scene.beside else { return Vec::new() };
     let mut out = parts(scene, &[Part::Verdict, Part::Answer, Part::Change], width);
     for ((side, look), head) in Side::BOTH.into_iter().zip(beside.sides).zip(&beside.report.heads) {
-        out.extend(picture(scene, side, (look.capture, named(head)), width));
+        let Some(capture) = look.capture() else { continue };
+        out.extend(picture(scene, side, (capture, named(head)), width));
         out.push(Line::new());
     }
     out

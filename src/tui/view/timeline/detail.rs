@@ -26,7 +26,7 @@ fn fact(line: &mut Line, lang: Lang, label: Text, value: String) {
 
 /// Name of what a slot of a lane shows; text of the capture.
 pub fn name(scene: &Scene<'_>, lane: &Lane, slot: usize) -> String {
-    lane.name_of(slot, scene.look.trace, scene.look.analysis)
+    lane.name_of(slot, scene.look.trace, scene.look.analysis())
 }
 
 /// The slice of the trace that a slot stands for.
@@ -35,10 +35,10 @@ pub fn slice(scene: &Scene<'_>, lane: &Lane, slot: usize) -> Option<SliceId> {
     match lane.of {
         Of::Track(track, _) => Some(scene.look.trace.lanes.get(track.0 as usize)?.id(row as usize)),
         Of::Collectives(rank) | Of::Copies(rank) => {
-            Some(scene.look.analysis.ranks.get(rank)?.timeline.ops.get(row as usize)?.slice)
+            Some(scene.look.analysis()?.ranks.get(rank)?.timeline.ops.get(row as usize)?.slice)
         }
         Of::Idle(rank) => {
-            let rank = scene.look.analysis.ranks.get(rank)?;
+            let rank = scene.look.analysis()?.ranks.get(rank)?;
             let owner = rank.gaps.get(row as usize)?.owner?;
             Some(rank.timeline.ops.get(owner as usize)?.slice)
         }
@@ -54,13 +54,13 @@ pub fn lines(scene: &Scene<'_>, lane: &Lane, slot: usize, zero: Ns) -> Vec<Line>
     let name = text::safe(&name(scene, lane, slot));
     let mut head = vec![piece(scene.get(kind.text()), Role::Kind(kind)), piece("  ", Role::Text)];
     let mut time = Line::new();
-    let span = lane.whole(slot, scene.look.trace, scene.look.analysis).unwrap_or(span);
+    let span = lane.whole(slot, scene.look.trace, scene.look.analysis()).unwrap_or(span);
     fact(&mut time, scene.lang, Text::new("from", "开始"), units::exact_ns(span.start.saturating_sub(zero)));
     fact(&mut time, scene.lang, Text::new("for", "时长"), units::exact_ns(span.len()));
     let mut more = Line::new();
     match lane.of {
         Of::Steps(rank) => {
-            let rank = scene.look.analysis.ranks.get(rank);
+            let rank = scene.look.analysis().and_then(|analysis| analysis.ranks.get(rank));
             let row = lane.slices().and_then(|index| index.row(slot)).unwrap_or(0);
             if let Some((rank, step)) = rank.and_then(|rank| Some((rank, rank.steps.get(row as usize)?))) {
                 head = vec![piece(scene.get(Text::new("step", "步")), Role::Kind(kind))];
@@ -102,7 +102,7 @@ fn of_slice(scene: &Scene<'_>, id: SliceId, span: Span, time: &mut Line, more: &
     let Some((track, row)) = trace.locate(id) else { return };
     let Some(columns) = trace.lanes.get(track.0 as usize) else { return };
     let lang = scene.lang;
-    if let Some(op) = columns.name.get(row).and_then(|name| scene.look.analysis.ops.get(name)) {
+    if let Some(op) = columns.name.get(row).and_then(|name| scene.look.analysis()?.ops.get(name)) {
         fact(time, lang, Text::new("operator", "算子"), op.op.name().to_owned());
     }
     if let Some((track, call)) = columns.link(row).and_then(|call| trace.locate(call))
@@ -152,9 +152,23 @@ fn of_slice(scene: &Scene<'_>, id: SliceId, span: Span, time: &mut Line, more: &
 pub fn linked(scene: &Scene<'_>, id: SliceId) -> Option<SliceId> {
     let (track, row) = scene.look.trace.locate(id)?;
     let columns = scene.look.trace.lanes.get(track.0 as usize)?;
-    let caused = |rank: &Rank| {
-        let call = rank.timeline.calls.iter().position(|call| call.slice == id)?;
-        rank.timeline.ops.iter().find(|op| op.call == Some(call as u32)).map(|op| op.slice)
-    };
-    columns.link(row).or_else(|| scene.look.analysis.ranks.iter().find_map(caused))
+    columns.link(row).or_else(|| match scene.look.analysis() {
+        Some(analysis) => analysis.ranks.iter().find_map(|rank| caused(rank, id)),
+        None => first_linked(scene.look.trace, id),
+    })
+}
+
+/// The first operation of a rank that a call caused.
+fn caused(rank: &Rank, id: SliceId) -> Option<SliceId> {
+    let call = rank.timeline.calls.iter().position(|call| call.slice == id)?;
+    rank.timeline.ops.iter().find(|op| op.call == Some(call as u32)).map(|op| op.slice)
+}
+
+/// The same as the links of the trace alone say it.
+fn first_linked(trace: &Trace, id: SliceId) -> Option<SliceId> {
+    let first = trace.lanes.iter().filter_map(|lane| {
+        let row = lane.link.iter().position(|link| *link == id.0)?;
+        Some((*lane.start.get(row)?, lane.id(row)))
+    });
+    first.min().map(|(_, found)| found)
 }

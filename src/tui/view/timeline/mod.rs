@@ -1,11 +1,12 @@
 //! The timeline: every lane of the capture over one stretch of time. It holds what is seen, where the cursor is and which
-//! slice is selected; [`window`] does the arithmetic of time, [`paint`] draws lanes, [`detail`] says what is selected and
-//! [`seek`] finds what comes next.
+//! slice is selected; [`window`] does the arithmetic of time, [`paint`] draws lanes, [`detail`] says what is selected, [`seek`]
+//! finds what comes next and [`stay`] keeps the place when lanes are added.
 
 pub(super) mod detail;
 pub(super) mod paint;
 mod rows;
 mod seek;
+mod stay;
 pub(super) mod window;
 
 use model::{Ns, Span, TrackId};
@@ -20,6 +21,7 @@ use crate::{
         action::{Action, Scope},
         export::picture,
         lane::{Lane, LaneIndex, Of},
+        opened::Look,
         widget::prose,
     },
 };
@@ -113,7 +115,7 @@ impl Timeline {
     }
 
     fn step_lane(&mut self, scene: &Scene<'_>, by: isize) {
-        let lanes: Vec<usize> = rows::all(scene, &self.open).iter().filter_map(Row::lane).collect();
+        let lanes: Vec<usize> = rows::all(scene.look.lanes, &self.open).iter().filter_map(Row::lane).collect();
         let at = lanes.iter().position(|lane| *lane == self.lane).unwrap_or(0);
         let next = at.saturating_add_signed(by).min(lanes.len().saturating_sub(1));
         if let Some(lane) = lanes.get(next) {
@@ -151,8 +153,7 @@ impl Timeline {
         self.window(scene).fit(span);
         self.cursor = span.start;
         let lanes = &scene.look.lanes;
-        let steps = lanes.lanes.iter().position(|lane| lane.of == Of::Steps(scene.rank));
-        if let Some(lane) = steps {
+        if let Some(lane) = lanes.position(Of::Steps(scene.rank)) {
             self.enter(scene, lane);
             let slot = self.slices(scene).map(|index| index.first_from(span.start));
             self.slot = slot.or(self.slot);
@@ -348,6 +349,14 @@ impl View for Timeline {
         let lanes: Vec<usize> = self.drawn.iter().filter_map(Row::lane).collect();
         let drawn = picture::of_lanes(&scene.look, &lanes, window.span, scene.lang);
         vec![("svg", svg::render(&drawn, scene.lang))]
+    }
+
+    fn is_early(&self) -> bool {
+        true
+    }
+
+    fn arrived(&mut self, before: &Look<'_>, after: &Look<'_>) {
+        self.stay(before.lanes, after.lanes);
     }
 
     fn show(&mut self, place: Place, scene: &Scene<'_>) {

@@ -11,7 +11,7 @@ use crate::{
     report::units,
     tui::{
         glyph,
-        lane::{Kind, Lane, Of, Shape},
+        lane::{Kind, Lane, LaneSet, Of, Shape},
         text,
         theme::Role,
         view::Scene,
@@ -51,8 +51,7 @@ pub fn shown_depths(track: TrackId, open: &FxHashSet<TrackId>) -> u16 {
 }
 
 /// All rows in their order.
-pub fn all(scene: &Scene<'_>, open: &FxHashSet<TrackId>) -> Vec<Row> {
-    let set = scene.look.lanes;
+pub fn all(set: &LaneSet, open: &FxHashSet<TrackId>) -> Vec<Row> {
     let mut rows = Vec::new();
     for (group, head) in set.groups.iter().zip(0..) {
         rows.push(Row::Head(head));
@@ -81,7 +80,7 @@ impl Timeline {
         let top = area.y.saturating_add(2).min(area.bottom());
         self.plot = Rect { x: plot_x, y: top, width, height: area.bottom().saturating_sub(top + detail) };
         self.steps(scene, Rect { y: area.y + 1, height: 1, x: area.x, width: area.width }, labels, buf);
-        let rows = all(scene, &self.open);
+        let rows = all(scene.look.lanes, &self.open);
         let at = rows.iter().position(|row| row.lane() == Some(self.lane)).unwrap_or(0);
         let height = usize::from(self.plot.height);
         // The head of the first group stays in sight as long as its first lane is selected.
@@ -145,16 +144,16 @@ impl Timeline {
         text::put(buf, (line.x + 1, line.y), &label, labels.saturating_sub(2), scene.theme.style(Role::Strong));
         let set = scene.look.lanes;
         let group = set.groups.iter().find(|group| group.lanes.contains(&self.lane));
-        let rank = group.and_then(|group| group.rank).unwrap_or(scene.rank);
-        let Some(lane) = set.lanes.iter().find(|lane| lane.of == Of::Steps(rank)) else { return };
+        let rank = group.and_then(|group| group.rank).map_or(scene.rank, |(at, _)| at);
+        let Some(lane) = set.position(Of::Steps(rank)).and_then(|at| set.lanes.get(at)) else { return };
         let row = Rect { x: line.x + labels, width: line.width.saturating_sub(labels), ..line };
         self.lane_row(scene, lane, None, window.span, row, buf);
     }
 
     fn head(&self, scene: &Scene<'_>, group: usize, line: Rect, buf: &mut Buffer) {
-        let rank = scene.look.lanes.groups.get(group).and_then(|group| scene.look.analysis.ranks.get(group.rank?));
+        let rank = scene.look.lanes.groups.get(group).and_then(|group| group.rank);
         let title = match rank {
-            Some(rank) => {
+            Some((_, rank)) => {
                 let devices = scene.look.trace.devices.iter();
                 let device =
                     devices.filter(|d| d.process == rank.process && d.ordinal == rank.device).find_map(|d| d.name);

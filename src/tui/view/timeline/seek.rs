@@ -3,9 +3,12 @@
 use model::{Ns, StringId};
 
 use super::{NOT_FOUND, Timeline};
-use crate::tui::{
-    lane::{Lane, Of},
-    view::{Effect, Scene},
+use crate::{
+    i18n::Text,
+    tui::{
+        lane::{Lane, Of},
+        view::{Effect, Scene},
+    },
 };
 
 /// Names that hold what is searched for, by string.
@@ -47,6 +50,13 @@ impl Timeline {
 
     fn not_found(scene: &Scene<'_>) -> Effect {
         Effect::Say(scene.get(NOT_FOUND).to_owned())
+    }
+
+    /// Said of what only the analysis finds.
+    fn not_yet(scene: &Scene<'_>) -> Option<Effect> {
+        let text =
+            Text::new("steps and idle time are known once the capture is analysed", "步与空闲时间在分析完成后可知");
+        scene.look.found.is_none().then(|| Effect::Say(scene.get(text).to_owned()))
     }
 
     /// The next slice of the selected one's name, on its lane.
@@ -124,7 +134,7 @@ impl Timeline {
                 self.enter(scene, self.lane);
                 Effect::None
             }
-            None => Self::not_found(scene),
+            None => Self::not_yet(scene).unwrap_or_else(|| Self::not_found(scene)),
         }
     }
 
@@ -136,7 +146,7 @@ impl Timeline {
                 self.select(scene, lane, slot);
                 Effect::None
             }
-            None => Self::not_found(scene),
+            None => Self::not_yet(scene).unwrap_or_else(|| Self::not_found(scene)),
         }
     }
 }

@@ -22,6 +22,11 @@ impl Window {
         Self { span, extent }
     }
 
+    /// Takes another extent of the capture; what is seen stays.
+    pub fn grow(&mut self, extent: Span) {
+        self.extent = Self::all(extent).extent;
+    }
+
     /// Shows `span` with a little on either side.
     pub fn fit(&mut self, span: Span) {
         let beside = (span.len() / 8).max(2);

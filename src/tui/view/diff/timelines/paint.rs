@@ -48,7 +48,7 @@ fn calls(index: &LaneIndex, span: Span) -> usize {
 /// calls say nothing of the difference of two steps and stand behind them; threads that never call are left out.
 fn lanes<'a>(scene: &Scene<'a>, rank: usize, step: Span) -> Vec<&'a Lane> {
     let set = scene.look.lanes;
-    let group = set.groups.iter().find(|group| group.rank == Some(rank));
+    let group = set.groups.iter().find(|group| group.rank.is_some_and(|(at, _)| at == rank));
     let own = group.and_then(|group| set.lanes.get(group.lanes.clone())).unwrap_or(&[]);
     let seen = own.iter().filter(|lane| lane.slices().is_some_and(|index| touches(index, step)));
     let counted: Vec<(&Lane, usize)> =
@@ -173,7 +173,7 @@ impl Timelines {
     fn on(&self, scene: &Scene<'_>, side: usize, op: usize, lane: &Lane) -> Option<Span> {
         let pair = self.pair.as_ref()?;
         let of = pair.side(side);
-        let rank = scene.look.analysis.ranks.get(of.rank)?;
+        let rank = scene.look.analysis()?.ranks.get(of.rank)?;
         let found = rank.timeline.ops.get(of.ops.start.checked_add(op)?)?;
         let (track, _) = scene.look.trace.locate(found.slice)?;
         matches!(lane.of, Of::Track(of, 0) if of == track).then_some(Span::new(found.start, found.end))

@@ -60,8 +60,8 @@ impl Pair {
         let beside = scene.beside?;
         let difference = beside.report.difference.as_ref()?;
         let [a, b] = &difference.sides;
-        let [of_a, of_b] = beside.sides.map(|look| (look.trace, look.analysis));
-        let chosen = [a.find(of_a)?, b.find(of_b)?];
+        let [of_a, of_b] = beside.sides;
+        let chosen = [a.find((of_a.trace, of_a.analysis()?))?, b.find((of_b.trace, of_b.analysis()?))?];
         let count = chosen.iter().map(|side| side.steps().count()).min()?;
         let median = chosen[0].class.p50;
         let usual = || {
@@ -115,7 +115,7 @@ impl Pair {
     pub fn slice(&self, scene: &Scene<'_>, side: usize, op: usize) -> Option<SliceId> {
         let of = self.side(side);
         let look = scene.beside?.sides.get(side.min(1)).copied()?;
-        let rank = look.analysis.ranks.get(of.rank)?;
+        let rank = look.analysis()?.ranks.get(of.rank)?;
         Some(rank.timeline.ops.get(of.ops.start.checked_add(op)?)?.slice)
     }
 }
