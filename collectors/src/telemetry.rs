@@ -10,6 +10,7 @@
 //! | [`process`] | memory, page faults and context switches of this process |
 //! | [`frequency`] | clock of the cores |
 //! | [`power`] | power of the processor packages |
+//! | [`nvml`] | NVIDIA devices, by their driver's library |
 //! | [`device_tool`] | what a vendor's tool prints of its devices |
 
 use std::{
@@ -25,6 +26,7 @@ use model::{Ns, ProcessId, Provenance, Reading, Severity, TraceSink};
 
 pub mod device_tool;
 pub mod frequency;
+pub mod nvml;
 pub mod power;
 pub mod process;
 pub mod ticks;
