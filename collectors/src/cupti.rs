@@ -67,6 +67,12 @@ pub enum Unavailable {
     /// This process is observed already.
     #[error("CUPTI already records this process; end the other observation first")]
     Busy,
+    /// The library lacks a function that this observation needs.
+    #[error("this CUPTI has no function for {what}; take a newer one, or --observer host")]
+    Lacks {
+        /// What cannot be done.
+        what: String,
+    },
     /// A call was refused.
     #[error("CUPTI refused {call}: {said} ({status}); {next}")]
     Refused {

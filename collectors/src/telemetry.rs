@@ -69,6 +69,13 @@ pub fn collectors() -> Vec<Box<dyn Collector>> {
     ]
 }
 
+/// Every collector of this machine, and the device of a run where a library tells of it.
+pub fn with(gpu: Option<nvml::Gpu>) -> Vec<Box<dyn Collector>> {
+    let mut all = collectors();
+    all.extend(gpu.map(|gpu| -> Box<dyn Collector> { Box::new(gpu) }));
+    all
+}
+
 /// A thread that looks at collectors until it is told to end.
 #[derive(Debug)]
 pub struct Sampler {

@@ -1,4 +1,4 @@
-/* A driver's library with one device, for tests on machines that have none. Only what is asked for here is there, so that a
+/* A driver's library with one device (or -DDEVICES=2, alike), for tests on machines that have none. Only what is asked for here is there, so that a
    function that an older driver lacks is one, too. -DDEVICE_STATUS=15 is a device that is lost, 3 one that supports nothing;
    -DHOPPER has units that count. Structures and numbers: NVML reference R590. */
 #include <stddef.h>
@@ -8,6 +8,12 @@
 
 #ifndef DEVICE_STATUS
 #define DEVICE_STATUS 0
+#endif
+#ifndef DEVICES
+#define DEVICES 1
+#endif
+#ifndef NAME
+#define NAME "NVIDIA Pretended 1"
 #endif
 #define NOT_SUPPORTED 3
 #define INSUFFICIENT_SIZE 7
@@ -20,9 +26,9 @@ int nvmlInit_v2(void) { return 0; }
 int nvmlShutdown(void) { return 0; }
 int nvmlSystemGetDriverVersion(char *out, unsigned size) { return snprintf(out, size, "580.65.06") < 0; }
 int nvmlSystemGetNVMLVersion(char *out, unsigned size) { return snprintf(out, size, "13.580.65.06") < 0; }
-int nvmlDeviceGetCount_v2(unsigned *out) { *out = 1; return 0; }
-int nvmlDeviceGetHandleByIndex_v2(unsigned index, Handle *out) { *out = &looks; return index == 0 ? 0 : 2; }
-int nvmlDeviceGetName(Handle d, char *out, unsigned size) { return snprintf(out, size, "NVIDIA Pretended 1") < 0; }
+int nvmlDeviceGetCount_v2(unsigned *out) { *out = DEVICES; return 0; }
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, Handle *out) { *out = &looks; return index < DEVICES ? 0 : 2; }
+int nvmlDeviceGetName(Handle d, char *out, unsigned size) { return snprintf(out, size, "%s", NAME) < 0; }
 
 int nvmlDeviceGetUtilizationRates(Handle d, unsigned *out) { looks++; out[0] = 87; out[1] = 42; return DEVICE_STATUS; }
 int nvmlDeviceGetMemoryInfo_v2(Handle d, u64 *out) {

@@ -93,13 +93,7 @@ impl Session {
             absent: Vec::new(),
         };
         if first.is_none() {
-            let call = "cuptiGetTimestamp".to_owned();
-            return Err(Unavailable::Refused {
-                call,
-                status: abi::INVALID_KIND,
-                said: "no clock can be read".to_owned(),
-                next: "take a newer CUPTI",
-            });
+            return Err(Unavailable::Lacks { what: "the time of its records".to_owned() });
         }
         session.switch_on(&api, mode)?;
         Ok(session)
@@ -251,12 +245,7 @@ fn done(api: &Api, status: Option<Status>, call: impl FnOnce() -> String) -> Res
     match status {
         Some(abi::SUCCESS) => Ok(()),
         Some(status) => Err(api.refused(call(), status)),
-        None => Err(Unavailable::Refused {
-            call: call(),
-            status: abi::INVALID_KIND,
-            said: "this version has no such function".to_owned(),
-            next: "take a newer CUPTI",
-        }),
+        None => Err(Unavailable::Lacks { what: call() }),
     }
 }
 

@@ -94,6 +94,8 @@ pub struct Gpu {
     energy: Growth,
     /// When the slow ones were looked at.
     slow: Option<Ns>,
+    /// Why it is not looked at.
+    unclear: Option<String>,
 }
 
 /// The driver's library, as it was found when it was first asked for.
@@ -138,17 +140,21 @@ pub fn devices(nvml: &'static Nvml) -> Result<(Vec<Gpu>, Vec<String>), String> {
     Ok((found, hidden))
 }
 
-/// The device of this product name.
-///
-/// # Errors
-/// When there is none, or several of which nobody says which is meant.
-pub fn device_named(nvml: &'static Nvml, name: &str) -> Result<Gpu, String> {
-    let mut own = devices(nvml)?.0.into_iter().filter(|gpu| gpu.name.as_deref() == Some(name));
-    let first = own.next().ok_or_else(|| format!("NVML knows no device named {name}"))?;
-    match own.count() {
-        0 => Ok(first),
-        others => Err(format!("NVML knows {} devices named {name}", others + 1)),
-    }
+/// The device of a run, by the name that its backend gives it; `None` where there is no driver of NVIDIA, or none of its
+/// devices has that name. Of several with one name nobody says which is meant: then it is one that tells this reason only.
+pub fn of_run(name: &str) -> Option<Gpu> {
+    named(library().ok()?, name)
+}
+
+/// The same of a library.
+fn named(nvml: &'static Nvml, name: &str) -> Option<Gpu> {
+    let mut own = devices(nvml).ok()?.0.into_iter().filter(|gpu| gpu.name.as_deref() == Some(name));
+    let mut first = own.next()?;
+    first.unclear = match own.count() {
+        0 => None,
+        others => Some(format!("{} devices are named {name}, and the run does not say which is its own", others + 1)),
+    };
+    Some(first)
 }
 
 impl Gpu {
@@ -159,7 +165,7 @@ impl Gpu {
             Err(error) => Reading::Unavailable(why(&error)),
         };
         let name = device.name().ok();
-        Self { nvml, device, number, name, counts, counted: None, energy: Growth::default(), slow: None }
+        Self { nvml, device, number, name, counts, counted: None, energy: Growth::default(), slow: None, unclear: None }
     }
 
     /// What it is called among others.
@@ -269,6 +275,9 @@ impl Gpu {
 
 impl Collector for Gpu {
     fn look(&mut self, at: Ns, give: &mut dyn FnMut(Counter, Reading<f64>)) {
+        if let Some(reason) = &self.unclear {
+            return give(UTILISATION, Reading::Unavailable(reason.clone()));
+        }
         self.fast(at, give);
         if self.slow.is_none_or(|before| at - before >= SLOW) {
             self.slow = Some(at);

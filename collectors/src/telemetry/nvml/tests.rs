@@ -122,9 +122,8 @@ fn what_a_device_does_not_tell_is_absent_and_never_nothing() {
 #[test]
 fn samples_become_counters_of_the_device_beside_the_reasons_for_those_that_are_absent() {
     let (_directory, nvml) = built(&["-DHOPPER"]);
-    let gpu = device_named(nvml, "NVIDIA Pretended 1").unwrap();
-    let refusal = device_named(nvml, "NVIDIA H200").unwrap_err();
-    assert_eq!(refusal, "NVML knows no device named NVIDIA H200");
+    let gpu = named(nvml, "NVIDIA Pretended 1").unwrap();
+    assert!(named(nvml, "NVIDIA H200").is_none());
     let sampler = Sampler::start(RunClock::start(), Duration::from_millis(2), vec![Box::new(gpu)]).unwrap();
     std::thread::sleep(Duration::from_millis(40));
     let mut builder = TraceBuilder::new("run", "strato");
@@ -139,6 +138,14 @@ fn samples_become_counters_of_the_device_beside_the_reasons_for_those_that_are_a
         |name: &str| trace.stats.iter().find(|stat| stat.name == format!("telemetry.{name}_unavailable")).unwrap();
     assert_eq!(stat("fp32_active").example.as_deref(), Some(NOT_SUPPORTED));
     assert_eq!(stat("pcie_replays").example.as_deref(), Some("the driver is too old for it"));
+}
+
+#[test]
+fn of_several_devices_of_one_name_none_is_taken_for_the_runs() {
+    let (_directory, nvml) = built(&["-DDEVICES=2"]);
+    let seen = look(&mut named(nvml, "NVIDIA Pretended 1").unwrap(), 0);
+    let reason = "2 devices are named NVIDIA Pretended 1, and the run does not say which is its own";
+    assert_eq!(seen, BTreeMap::from([("utilisation", Reading::Unavailable(reason.to_owned()))]));
 }
 
 #[test]
