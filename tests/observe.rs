@@ -37,14 +37,34 @@ fn library(directory: &Path, name: &str) {
 /// Puts an `nvidia-smi` there.
 fn tool(directory: &Path) {
     let file = directory.join("nvidia-smi");
-    let table = "index, name, utilization.gpu [%]\\n0, NVIDIA By Tool, 12 %\\n";
-    std::fs::write(&file, format!("#!/bin/sh\nprintf '{table}'\n")).unwrap();
+    let table = "index, name, utilization.gpu [%]\n0, NVIDIA By Tool, 12 %";
+    std::fs::write(&file, format!("#!/bin/sh\ncat <<'TABLE'\n{table}\nTABLE\n")).unwrap();
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// The line of a check of `strato doctor`.
+fn doctor(directory: &Path, check: &str) -> String {
+    let output = strato(directory, &["doctor"], "C.UTF-8");
+    assert_eq!(output.status.code(), Some(0));
+    out(&output).lines().find(|line| line.split_whitespace().next() == Some(check)).unwrap().to_owned()
+}
+
+/// Whether this machine has what the test would pretend; says so.
+fn is_real(directory: &Path, check: &str) -> bool {
+    let line = doctor(directory, check);
+    let is_real = !line.contains("missing");
+    if is_real {
+        println!("skipped: this machine has its own: {line}");
+    }
+    is_real
 }
 
 #[test]
 fn the_drivers_library_stands_for_its_tool_and_tells_more() {
     let directory = tempfile::tempdir().unwrap();
+    if is_real(directory.path(), "nvml") {
+        return;
+    }
     tool(directory.path());
     let looks = |more: &[&str], lang| {
         let arguments = [&["top", "--count", "2", "--every", "0.1"], more].concat();
@@ -80,16 +100,14 @@ fn the_drivers_library_stands_for_its_tool_and_tells_more() {
 #[test]
 fn doctor_says_what_tells_of_devices_and_what_brings_it() {
     let directory = tempfile::tempdir().unwrap();
-    let line = |check: &str| {
-        let output = strato(directory.path(), &["doctor"], "C.UTF-8");
-        out(&output).lines().find(|line| line.split_whitespace().next() == Some(check)).unwrap().to_owned()
-    };
     for (check, said) in [("nvml", "libnvidia-ml.so.1"), ("cupti", "pip install nvidia-cuda-cupti")] {
-        let line = line(check);
-        assert!(line.contains("missing") && line.contains(said), "{line}");
+        if !is_real(directory.path(), check) {
+            let line = doctor(directory.path(), check);
+            assert!(line.contains("missing") && line.contains(said), "{line}");
+        }
     }
     library(directory.path(), "NVIDIA Pretended 1");
-    let there = line("nvml");
+    let there = doctor(directory.path(), "nvml");
     assert!(there.contains("driver 580.65.06, NVML 13.580.65.06; nvml  0  NVIDIA Pretended 1"), "{there}");
 }
 
@@ -119,10 +137,9 @@ fn a_run_records_what_its_observer_sees() {
         assert_eq!(output.status.code(), Some(0), "{}", err(&output));
         let count = |query: &str| numbers(directory, &file, query)[0];
         let (seen, at) = (observer, format!("{observer} {mode}"));
-        assert_eq!(count("SELECT count(*) FROM ranges"), 6, "{at}: every step");
+        assert_eq!(count("SELECT count(*) FROM slice WHERE category = 18"), 6, "{at}: every step");
         assert_eq!(count("SELECT count(*) FROM kernels") > 0, seen == "device", "{at}");
-        assert_eq!(count("SELECT count(*) FROM launches") > 0, seen != "off", "{at}");
-        assert_eq!(count("SELECT count(*) FROM syncs") > 0, seen != "off", "{at}");
+        assert_eq!(count("SELECT count(*) FROM slice WHERE category = 16") > 0, seen != "off", "{at}: calls");
         let sampled =
             "SELECT count(*) FROM counter_track t JOIN string s ON s.id = t.name_id WHERE s.value = 'cpu_busy'";
         assert_eq!(count(sampled) > 0, seen != "off", "{at}");

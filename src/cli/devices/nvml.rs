@@ -15,7 +15,7 @@ use crate::tui::live::{Gauge, Group};
 pub(super) const NAME: &str = "nvml";
 
 /// Devices that the driver tells of.
-pub(super) struct Nvml {
+pub(in crate::cli) struct Nvml {
     /// Or why there are none.
     gpus: Result<Vec<Gpu>, String>,
     /// Why it does not show others.
