@@ -68,7 +68,7 @@ mod tests {
         let mut pool = Pool::default();
         let lent: Vec<_> = (0..MOST).map(|_| pool.lend().unwrap()).collect();
         assert!(pool.lend().is_none() && pool.lent() == MOST);
-        assert!(lent.iter().all(|begin| *begin as usize % 8 == 0));
+        assert!(lent.iter().all(|begin| (*begin as usize).is_multiple_of(8)));
         assert!(pool.take_back(std::ptr::without_provenance_mut(64)).is_none());
         let back = pool.take_back(lent[0]).unwrap();
         assert_eq!(back.len() * 8, BYTES);

@@ -83,9 +83,10 @@ impl Alone {
         let graph = [1u64, 2, node, original, 0, 0, 0];
         let resource = [0u64, 0, graph.as_ptr().expose_provenance() as u64];
         let callback = self.with(|fake| fake.callbacks.contains(&id).then_some(fake.callback).flatten());
-        // SAFETY: the descriptions have the form of CUPTI's.
-        callback
-            .map(|callback| unsafe { callback(ptr::null_mut(), abi::DOMAIN_RESOURCE, id, resource.as_ptr().cast()) });
+        if let Some(callback) = callback {
+            // SAFETY: the descriptions have the form of CUPTI's.
+            unsafe { callback(ptr::null_mut(), abi::DOMAIN_RESOURCE, id, resource.as_ptr().cast()) };
+        }
     }
 }
 
@@ -218,7 +219,7 @@ unsafe extern "C" fn flush_all(_: u32) -> Status {
             fake(|fake| fake.without_buffer += 1);
             continue;
         }
-        assert!(batch.bytes.len() <= size && most == 0 && buffer.addr() % 8 == 0);
+        assert!(batch.bytes.len() <= size && most == 0 && buffer.addr().is_multiple_of(8));
         unsafe { ptr::copy_nonoverlapping(batch.bytes.as_ptr(), buffer, batch.bytes.len()) };
         fake(|fake| fake.begins = batch.begins);
         let valid = batch.said.unwrap_or(batch.bytes.len());
