@@ -72,7 +72,8 @@ pub fn collect(engine: &Engine, log: &Log, facts: Facts<'_>, sink: &mut dyn Trac
         worker
     });
     let workers = workers.collect();
-    let operators = (options.mode == Mode::Graph && options.workers() > 0).then(|| {
+    let stamps = options.workers() > 0 && options.observer.sees_device();
+    let operators = (options.mode == Mode::Graph && stamps).then(|| {
         sink.manifest(Beside::MATCH, "every operator, by the engine's own program", Provenance::Observed);
         let queue = track(TrackKind::DeviceQueue, 0);
         let operators = sink.track(Beside::Operators.key(queue));
@@ -267,11 +268,19 @@ impl Writer<'_> {
         }
     }
 
+    /// Whether the device's stamps are in the log.
+    fn sees_device(&self) -> bool {
+        self.engine.options().observer.sees_device()
+    }
+
     /// A copy between host and device; `[direction, source, destination]`.
     fn copy(&mut self, call: &str, [direction, src, dst]: [&str; 3], bytes: usize, record: &Record, device: Span) {
         self.correlation += 1;
         let correlation = Some(self.correlation);
         self.on_host(call, Category::HostApi, record.host, correlation, None);
+        if !self.sees_device() {
+            return;
+        }
         let mut word = |text| Some(self.sink.intern(text));
         let copy = Detail::Copy(CopyDetail {
             direction: word(direction),
@@ -322,6 +331,9 @@ impl Writer<'_> {
     }
 
     fn kernel(&mut self, record: &Record, shares: &[Span], op: usize, correlation: i64, mut detail: KernelDetail) {
+        if !self.sees_device() {
+            return;
+        }
         let names = &self.names[usize::from(record.step > 0)];
         if let Some(call) = names.collectives.get(op).and_then(Option::as_ref) {
             self.collectives += 1;

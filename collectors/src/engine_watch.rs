@@ -3,7 +3,7 @@
 
 use engine::{
     program::Program,
-    record::{Kind, Ns, Record},
+    record::{Kind, Ns, Record, Span},
 };
 use serde::{Deserialize, Serialize};
 
@@ -82,6 +82,10 @@ impl Watch {
                 }
                 _ => continue,
             };
+            if span == Span::default() {
+                // Nobody saw it on the device.
+                continue;
+            }
             let Some((name, exchanges)) = ops.get(op as usize).copied() else { continue };
             let ns = span.end - span.start;
             seen += 1;

@@ -2,6 +2,7 @@
 //!
 //! | module | owns |
 //! | --- | --- |
+//! | [`cupti`] | what CUDA does in this process |
 //! | [`engine_run`] | a run of the reference engine |
 //! | [`engine_watch`] | its steps as they end, summed |
 //! | `op_shapes` | what the operators of a program work on |
@@ -9,6 +10,7 @@
 //! | [`telemetry`] | what this machine does meanwhile: counters and the thread that samples them |
 //! | [`metrics`] | what a serving engine says of itself |
 
+pub mod cupti;
 pub mod engine_run;
 pub mod engine_watch;
 pub mod host;

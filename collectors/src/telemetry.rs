@@ -10,6 +10,7 @@
 //! | [`process`] | memory, page faults and context switches of this process |
 //! | [`frequency`] | clock of the cores |
 //! | [`power`] | power of the processor packages |
+//! | [`nvml`] | NVIDIA devices, by their driver's library |
 //! | [`device_tool`] | what a vendor's tool prints of its devices |
 
 use std::{
@@ -25,6 +26,7 @@ use model::{Ns, ProcessId, Provenance, Reading, Severity, TraceSink};
 
 pub mod device_tool;
 pub mod frequency;
+pub mod nvml;
 pub mod power;
 pub mod process;
 pub mod ticks;
@@ -65,6 +67,13 @@ pub fn collectors() -> Vec<Box<dyn Collector>> {
         Box::new(frequency::Frequency),
         Box::new(power::Power::default()),
     ]
+}
+
+/// Every collector of this machine, and the device of a run where a library tells of it.
+pub fn with(gpu: Option<nvml::Gpu>) -> Vec<Box<dyn Collector>> {
+    let mut all = collectors();
+    all.extend(gpu.map(|gpu| -> Box<dyn Collector> { Box::new(gpu) }));
+    all
 }
 
 /// A thread that looks at collectors until it is told to end.

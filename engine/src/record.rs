@@ -5,6 +5,10 @@
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+mod observer;
+
+pub use observer::Observer;
+
 /// Nanoseconds since the run's zero.
 pub type Ns = i64;
 
@@ -118,6 +122,8 @@ pub struct Log {
     pub step: u32,
     /// Whether anything is recorded.
     on: bool,
+    /// What is, where anything is.
+    observer: Observer,
 }
 
 impl Log {
@@ -134,7 +140,14 @@ impl Log {
             uncertainty: None,
             step: 0,
             on: true,
+            observer: Observer::default(),
         }
+    }
+
+    /// The same that records no more than that.
+    #[must_use]
+    pub fn observed(self, observer: Observer) -> Self {
+        Self { observer, ..self }
     }
 
     /// A log that records nothing, to compare with.
@@ -145,12 +158,19 @@ impl Log {
     /// Now, or 0 where nothing is recorded.
     #[inline]
     pub fn now(&self) -> Ns {
-        if self.on { self.clock.now() } else { 0 }
+        if self.sees_host() { self.clock.now() } else { 0 }
     }
 
-    /// Whether anything is recorded.
-    pub fn is_on(&self) -> bool {
-        self.on
+    /// Whether calls of the host are recorded.
+    #[inline]
+    pub fn sees_host(&self) -> bool {
+        self.on && self.observer.sees_host()
+    }
+
+    /// Whether what the device stamps is recorded.
+    #[inline]
+    pub fn sees_device(&self) -> bool {
+        self.on && self.observer.sees_device()
     }
 
     /// Adds a record of the host alone.
@@ -168,7 +188,11 @@ impl Log {
     /// Adds a record of an operator, to which the host turned at `from`, with the shares of the workers.
     #[inline]
     pub fn push_op(&mut self, kind: Kind, from: Ns, host: Span, shares: impl ExactSizeIterator<Item = Span>) {
-        if !self.on {
+        if !self.sees_device() {
+            // The host did nothing of its own for an operator of a replay.
+            if !matches!(kind, Kind::ReplayedOp(_)) {
+                self.push_command(kind, from, host, None, Span::default());
+            }
             return;
         }
         if self.shares.len() + shares.len() > self.shares.capacity() {
@@ -185,7 +209,7 @@ impl Log {
     }
 
     fn add(&mut self, record: Record) {
-        if !self.on {
+        if !self.on || !(self.observer.sees_host() || record.kind == Kind::Step) {
             return;
         }
         if self.records.len() == self.records.capacity() {
@@ -224,6 +248,25 @@ mod tests {
         off.push(Kind::Step, Span::default());
         off.push_op(Kind::Op(0), 0, Span::default(), [Span::default()].into_iter());
         assert_eq!((off.records().len(), off.dropped, off.now()), (0, 0, 0));
+    }
+
+    #[test]
+    fn a_log_keeps_what_its_observer_sees() {
+        let shares = || [Span { start: 5, end: 9 }].into_iter();
+        let kinds = |observer: Observer| {
+            let mut log = Log::with_capacity(8, 1).observed(observer);
+            log.push_op(Kind::Op(0), 1, Span { start: 2, end: 3 }, shares());
+            log.push_op(Kind::ReplayedOp(1), 0, Span::default(), shares());
+            log.push(Kind::Sync, Span { start: 3, end: 9 });
+            log.push(Kind::Step, Span { start: 1, end: 9 });
+            assert_eq!(log.now() > 0, log.sees_host());
+            log.records().iter().map(|record| (record.kind, record.device)).collect::<Vec<_>>()
+        };
+        let (none, ran) = (Span::default(), Span { start: 5, end: 9 });
+        assert_eq!(kinds(Observer::Off), [(Kind::Step, none)]);
+        assert_eq!(kinds(Observer::Host), [(Kind::Op(0), none), (Kind::Sync, none), (Kind::Step, none)]);
+        let all = [(Kind::Op(0), ran), (Kind::ReplayedOp(1), ran), (Kind::Sync, none), (Kind::Step, none)];
+        assert_eq!(kinds(Observer::Device), all);
     }
 
     #[test]

@@ -70,6 +70,7 @@ impl Engine {
         let shard = ranks.as_ref().map_or(Shard::WHOLE, Communicator::shard);
         options.check_prompt()?;
         options.target.check()?;
+        options.observer.check(&options.target)?;
         let weights = Weights::load_part(&config, shard, options.dtype, source)?;
         let mut backend = crate::open(&config, weights, &options, ranks, log)?;
         backend.check_mode(options.mode)?;

@@ -1,5 +1,5 @@
-//! What the devices of this machine do, by what their vendors' tools print: each tool is asked on a thread of its own, because
-//! some take seconds to answer.
+//! What the devices of this machine do, by a driver's library or by what their vendors' tools print: each is asked on a thread
+//! of its own, because some tools take seconds to answer.
 
 use std::{
     collections::BTreeSet,
@@ -19,6 +19,10 @@ use parsers::device_text::{self, DeviceReadings, Tool};
 use super::{exit::Usage, feed::Feed};
 use crate::tui::live::{Gauge, Group, What};
 
+mod nvml;
+
+use nvml::Nvml;
+
 /// Asks none.
 const NONE: &str = "none";
 /// How long a tool took to answer.
@@ -32,27 +36,69 @@ pub(super) struct Devices {
     known: BTreeSet<(Group, &'static str, &'static str)>,
 }
 
-/// The tools to ask: those that were named, or else those that are there. A tool that was named and is absent says so.
+/// Who tells of devices.
+pub(super) enum Source {
+    /// A tool, and when it was asked last.
+    Tool(Devices, Option<Instant>),
+    /// The library of NVIDIA's driver.
+    Nvml(Nvml),
+}
+
+impl Source {
+    /// Whether it is a child process while it is asked.
+    pub(super) fn is_tool(&self) -> bool {
+        matches!(self, Self::Tool(..))
+    }
+
+    /// Gives every reading of every device; nothing where a tool was asked less than `every` ago.
+    pub(super) fn look(&mut self, every: Duration, stop: &AtomicBool) -> Vec<Gauge> {
+        match self {
+            Self::Nvml(nvml) => nvml.look(),
+            Self::Tool(_, Some(asked)) if asked.elapsed() < every => Vec::new(),
+            Self::Tool(devices, asked) => {
+                *asked = Some(Instant::now());
+                devices.look(stop)
+            }
+        }
+    }
+
+    /// Whether it will never tell anything.
+    fn is_hopeless(&self) -> bool {
+        match self {
+            Self::Tool(devices, _) => devices.asked.is_err(),
+            Self::Nvml(nvml) => !nvml.is_there(),
+        }
+    }
+}
+
+/// Whom to ask: those that were named, or else those that are there, where NVIDIA's library stands for its tool. One that was
+/// named and is absent says so.
 ///
 /// # Errors
 /// When a name is none of a tool.
-pub(super) fn tools(named: &[String]) -> Result<Vec<Devices>, Usage> {
+pub(super) fn sources(named: &[String]) -> Result<Vec<Source>, Usage> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let find = |tool: &'static Tool| DeviceTool::find(tool.id, tool.arguments, &path);
-    let of = |tool, asked: Result<DeviceTool, _>| Devices {
-        tool,
-        asked: asked.map_err(|error: collectors::telemetry::device_tool::Error| error.to_string()),
-        known: BTreeSet::new(),
+    let of = |tool, asked: Result<DeviceTool, _>| {
+        let asked = asked.map_err(|error: collectors::telemetry::device_tool::Error| error.to_string());
+        Source::Tool(Devices { tool, asked, known: BTreeSet::new() }, None)
     };
     if named.is_empty() {
-        let present = device_text::REGISTRY.iter().filter_map(|tool| Some(of(tool, Ok(find(tool).ok()?))));
-        return Ok(present.collect());
+        let nvml = Some(Nvml::find()).filter(Nvml::is_there);
+        let tools = device_text::REGISTRY.iter().filter(|tool| nvml.is_none() || tool.vendor != "nvidia");
+        let tools: Vec<Source> = tools.filter_map(|tool| Some(of(tool, Ok(find(tool).ok()?)))).collect();
+        return Ok(nvml.map(Source::Nvml).into_iter().chain(tools).collect());
     }
     let mut out = Vec::new();
     for name in named.iter().filter(|name| *name != NONE) {
+        if name == nvml::NAME {
+            out.push(Source::Nvml(Nvml::find()));
+            continue;
+        }
         let tool = device_text::REGISTRY.iter().find(|tool| tool.id == name).ok_or_else(|| {
             let known: Vec<&str> = device_text::REGISTRY.iter().map(|tool| tool.id).collect();
-            Usage(format!("'{name}' is no device tool that is read; name some of {} or {NONE}", known.join(", ")))
+            let known = known.join(", ");
+            Usage(format!("'{name}' is no device tool that is read; name some of {known}, {} or {NONE}", nvml::NAME))
         })?;
         out.push(of(tool, find(tool)));
     }
@@ -108,25 +154,26 @@ fn title(tool: &Tool, device: &DeviceReadings) -> String {
     format!("{} {:>2}{chip}{name}", tool.id, device.card)
 }
 
-/// Threads that ask the tools until this is dropped, which ends a tool that is at it.
+/// Threads that ask until this is dropped, which ends a tool that is at it.
 pub(super) struct Asking {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Asking {
-    /// Begins to ask.
+    /// Begins to ask: tools every `tools_every`, libraries every `every`.
     ///
     /// # Errors
     /// When the system gives no more threads.
-    pub(super) fn start(tools: Vec<Devices>, every: Duration, feed: &Feed) -> io::Result<Self> {
+    pub(super) fn start(sources: Vec<Source>, every: Duration, tools_every: Duration, feed: &Feed) -> io::Result<Self> {
         let mut asking = Self { stop: Arc::default(), threads: Vec::new() };
-        for mut devices in tools {
+        for mut source in sources {
             let (stop, feed) = (Arc::clone(&asking.stop), feed.clone());
+            let every = if source.is_tool() { tools_every } else { every };
             let work = move || {
                 while !stop.load(Ordering::Relaxed) {
-                    feed.tell(What::Gauges(devices.look(&stop)));
-                    if devices.asked.is_err() {
+                    feed.tell(What::Gauges(source.look(Duration::ZERO, &stop)));
+                    if source.is_hopeless() {
                         // One that is not there now will not come.
                         break;
                     }

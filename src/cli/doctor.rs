@@ -59,6 +59,8 @@ const CHECKS: &[(&str, Check)] = &[
     ("numa", |_| machine::numa()),
     ("counters", |_| machine::counters()),
     ("opencl", |_| devices::opencl()),
+    ("nvml", |_| devices::nvml()),
+    ("cupti", |_| devices::cupti()),
     ("formats", formats),
     ("nsys", nsys),
     ("locale", locale),

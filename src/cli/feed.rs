@@ -98,12 +98,12 @@ pub struct Told<C> {
     /// Who is told.
     pub feed: Feed,
     /// Whose counters they are, by the counter.
-    pub group: fn(Counter) -> Group,
+    pub group: Box<dyn Fn(Counter) -> Group + Send>,
 }
 
 impl<C: Collector> Collector for Told<C> {
     fn look(&mut self, at: Ns, give: &mut dyn FnMut(Counter, Reading<f64>)) {
-        let (mut gauges, group) = (Vec::new(), self.group);
+        let (mut gauges, group) = (Vec::new(), &self.group);
         self.collector.look(at, &mut |counter, value| {
             let (name, unit) = (counter.name.to_owned(), counter.unit.to_owned());
             gauges.push(Gauge { group: group(counter), name, unit, value: value.clone() });

@@ -18,7 +18,7 @@ use model::{Ns, Reading};
 
 use super::{
     Global,
-    devices::{self, Asking, Devices},
+    devices::{self, Asking, Source},
     exit::{Exit, Usage},
     feed::{Feed, Told},
     interface::Interface,
@@ -40,7 +40,8 @@ pub struct Arguments {
     /// Metrics page of a vLLM, SGLang or TensorRT-LLM server, such as http://localhost:8000/metrics.
     #[arg(long, value_name = "URL")]
     metrics: Option<String>,
-    /// Device tools to ask, with commas between them, such as npu-smi,rocm-smi; 'none' asks none [default: those in PATH].
+    /// Device tools to ask, with commas between them, such as npu-smi,rocm-smi; 'nvml' is the library of NVIDIA's driver, 'none'
+    /// asks none [default: that library, and those in PATH].
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     tools: Vec<String>,
     /// Seconds between two looks.
@@ -69,22 +70,24 @@ fn machine() -> Vec<Box<dyn Collector>> {
 pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit> {
     let server = arguments.metrics.as_deref().map(|url| Server::new(url, PATIENCE)).transpose();
     let server = server.map_err(|error| Usage(error.to_string()))?;
-    let tools = devices::tools(&arguments.tools)?;
+    let sources = devices::sources(&arguments.tools)?;
     let lines = arguments.count.is_some() || !io::stdout().is_terminal() || !io::stdin().is_terminal();
     if lines {
-        return print(global, &arguments, server, tools);
+        return print(global, &arguments, server, sources);
     }
     let settings = arguments.interface.settings(global)?;
     let (feed, inlet) = Feed::new();
     let clock = Clock::start();
-    let told = |collector, group| -> Box<dyn Collector> { Box::new(Told { collector, feed: feed.clone(), group }) };
+    let told = |collector, group: fn(Counter) -> Group| -> Box<dyn Collector> {
+        Box::new(Told { collector, feed: feed.clone(), group: Box::new(group) })
+    };
     let own: Vec<Box<dyn Collector>> = machine().into_iter().map(|c| told(c, of_machine)).collect();
     let mut samplers = vec![Sampler::start(clock, arguments.every, own)?];
     // A slow page holds up nobody else.
     if let Some(server) = server {
         samplers.push(Sampler::start(clock, arguments.every, vec![told(Box::new(server), of_server)])?);
     }
-    let asking = Asking::start(tools, arguments.tools_every, &feed)?;
+    let asking = Asking::start(sources, arguments.every, arguments.tools_every, &feed)?;
     let title = match &arguments.metrics {
         Some(url) => format!("strato top · {url}"),
         None => "strato top".to_owned(),
@@ -160,15 +163,14 @@ fn print(
     global: &Global,
     arguments: &Arguments,
     server: Option<Server>,
-    mut tools: Vec<Devices>,
+    mut sources: Vec<Source>,
 ) -> anyhow::Result<Exit> {
     let mut collectors = machine();
     collectors.extend(server.map(|server| -> Box<dyn Collector> { Box::new(server) }));
     let began = Instant::now();
-    let mut asked: Option<Instant> = None;
     let mut look = 0u32;
     let mut out = io::stdout().lock();
-    let ended = if tools.is_empty() { Ended::never() } else { Ended::receive()? };
+    let ended = if sources.iter().any(Source::is_tool) { Ended::receive()? } else { Ended::never() };
     while arguments.count.is_none_or(|count| look < count) {
         if look > 0 {
             ended.wait(arguments.every);
@@ -181,10 +183,7 @@ fn print(
             seen.push(Gauge { group: Group::Host, name, unit, value });
         };
         collectors.iter_mut().for_each(|c| c.look(at, &mut give));
-        if asked.is_none_or(|asked| asked.elapsed() >= arguments.tools_every) {
-            asked = Some(Instant::now());
-            seen.extend(tools.iter_mut().flat_map(|devices| devices.look(&ended.flag)));
-        }
+        seen.extend(sources.iter_mut().flat_map(|source| source.look(arguments.tools_every, &ended.flag)));
         ended.follow();
         for gauge in seen {
             line(&mut out, at, &gauge, global.lang())?;

@@ -2,7 +2,7 @@
 
 use engine::{
     Config, Target,
-    record::{Kind, Log},
+    record::{Kind, Log, Observer},
     run::{Engine, Mode, RunOptions},
 };
 use model::{Provenance, Reading, TraceSink};
@@ -78,7 +78,8 @@ pub fn asked(config: &Config, options: &RunOptions, ranks: usize, model: Model<'
         ("caps.max_tokens", (options.batch * options.prompt).to_string()),
         ("caps.chunked_prefill", "no".to_owned()),
         ("caps.graph_sizes", if graphs { options.batch.to_string() } else { "none".to_owned() }),
-        ("measurement.traced", "by the engine itself".to_owned()),
+        ("measurement.traced", traced(options.observer).to_owned()),
+        ("measurement.observer", options.observer.name().to_owned()),
         ("measurement.window", "every decode step".to_owned()),
         ("software.engine", concat!("stratoscope ", env!("CARGO_PKG_VERSION")).to_owned()),
         ("software.profiler", concat!("stratoscope ", env!("CARGO_PKG_VERSION"), ", record of the engine").to_owned()),
@@ -95,6 +96,16 @@ pub fn asked(config: &Config, options: &RunOptions, ranks: usize, model: Model<'
         ("quality.generated_tokens", (options.batch * (options.steps + 1)).to_string()),
     ];
     fields.into_iter().chain(made).collect()
+}
+
+/// What of a run is recorded, and by what.
+fn traced(observer: Observer) -> &'static str {
+    match observer {
+        Observer::Off => "steps only, by the engine itself",
+        Observer::Host => "host only, by the engine itself",
+        Observer::Device => "by the engine itself",
+        Observer::Graph | Observer::Node => "by the engine itself and CUPTI",
+    }
 }
 
 /// Writes what is known of a run.

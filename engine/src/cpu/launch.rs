@@ -44,11 +44,11 @@ impl Cpu {
         let (step, Driver { pool, record: Record { stamps, calls }, sync, mut hook }) = self.step(prepared, batch)?;
         let (ops, workers) = (step.ops.len(), pool.workers());
         let queue = Queue::new(ops, workers);
-        let (clock, is_on) = (log.clock, log.is_on());
+        let (clock, stamped) = (log.clock, log.sees_device());
         let work = |number| {
             queue.work(|op| {
                 let run = || step.execute(op, Part { number, of: workers });
-                if is_on { stamps.around(&clock, number, op, run) } else { run() }
+                if stamped { stamps.around(&clock, number, op, run) } else { run() }
             });
         };
         let computes = |hook: &Option<&mut HostHook>, op: &OpCall| hook.as_ref().is_some_and(|h| h.computes(op));

@@ -76,13 +76,11 @@ impl Commands<'_> {
     ) -> Result<(), Error> {
         let start = self.log.now();
         let event = call().map_err(|error| refused("enqueue a command of a step", &error))?;
-        if self.log.is_on() {
-            self.noted.push(Noted {
-                kind,
-                from: from.unwrap_or(start),
-                host: Span { start, end: self.log.now() },
-                event,
-            });
+        let (from, host) = (from.unwrap_or(start), Span { start, end: self.log.now() });
+        if self.log.sees_device() {
+            self.noted.push(Noted { kind, from, host, event });
+        } else {
+            self.log.push_command(kind, from, host, None, Span::default());
         }
         Ok(())
     }

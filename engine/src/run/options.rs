@@ -5,6 +5,7 @@ use crate::{
     cpu::{CpuOptions, Isa},
     inject::Faults,
     program::{Change, Level, Logits, OpCall, OpName, Program, Shape},
+    record::Observer,
 };
 
 /// How a step is started.
@@ -89,6 +90,8 @@ pub struct RunOptions {
     pub padded: Option<usize>,
     /// What the run suffers.
     pub faults: Faults,
+    /// What of it is recorded.
+    pub observer: Observer,
 }
 
 impl Default for RunOptions {
@@ -114,6 +117,7 @@ impl Default for RunOptions {
             changes: Vec::new(),
             padded: None,
             faults: Faults::default(),
+            observer: Observer::default(),
         }
     }
 }

@@ -1,6 +1,11 @@
-//! What `strato doctor` says of the devices that the engine can run on beside the processor.
+//! What `strato doctor` says of the devices that the engine can run on beside the processor, and of what tells of them.
 
+use collectors::{
+    cupti::{Api, Unavailable},
+    telemetry::nvml,
+};
 use engine::{Error, opencl};
+use model::Reading;
 
 use super::Finding;
 
@@ -25,5 +30,41 @@ pub fn opencl() -> Finding {
             Finding::lacking(what.split(';').next().unwrap_or_default(), REMEDY)
         }
         Err(error) => Finding::unknown(error.to_string()),
+    }
+}
+
+/// NVIDIA devices, by their driver's library.
+pub fn nvml() -> Finding {
+    const REMEDY: &str = "only for telemetry of NVIDIA devices: their driver brings libnvidia-ml.so.1";
+    let nvml = match nvml::library() {
+        Ok(nvml) => nvml,
+        Err(reason) => return Finding::lacking(reason, REMEDY),
+    };
+    match nvml::devices(nvml) {
+        Ok((found, hidden)) => {
+            let versions = match nvml::versions(nvml) {
+                Reading::Value(versions) => versions,
+                Reading::Unavailable(reason) => reason,
+            };
+            let devices = found.iter().map(nvml::Gpu::title).chain(hidden);
+            Finding::good(std::iter::once(versions).chain(devices).collect::<Vec<_>>().join("; "))
+        }
+        Err(reason) => Finding::unknown(reason),
+    }
+}
+
+/// The library that records what CUDA does.
+pub fn cupti() -> Finding {
+    const REMEDY: &str = "only for --observer graph or node of a CUDA run: the CUDA toolkit brings it, or pip install \
+                          nvidia-cuda-cupti; STRATO_CUPTI names its file";
+    match Api::find() {
+        Ok(api) => {
+            let version = api.version().map_or_else(|| "version unknown".to_owned(), |v| format!("version {v}"));
+            let missing = api.missing();
+            let lacks = if missing.is_empty() { String::new() } else { format!("; without {}", missing.join(", ")) };
+            Finding::good(format!("{}, {version}{lacks}", api.file.display()))
+        }
+        Err(Unavailable::Library { why }) => Finding::lacking(format!("no CUPTI: {why}"), REMEDY),
+        Err(error) => Finding::lacking(error.to_string(), REMEDY),
     }
 }

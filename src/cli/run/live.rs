@@ -11,8 +11,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use collectors::{engine_watch::StepSums, telemetry};
-use engine::run::StepDone;
+use collectors::{
+    engine_watch::StepSums,
+    telemetry::{self, nvml::Gpu},
+};
+use engine::{record::Observer, run::StepDone};
 use model::{Ns, Provenance, Reading};
 
 use super::{Done, Finish, What, capture_watched, checked, ranks::Live};
@@ -44,10 +47,10 @@ const PATIENCE: Duration = Duration::from_millis(300);
 /// # Errors
 /// Those of the run and of the terminal.
 pub(super) fn run(global: &Global, settings: Settings, what: &What, finish: Finish) -> anyhow::Result<Done> {
-    let shown = describe(what, &finish)?;
+    let (shown, observer) = (describe(what, &finish)?, checked(what)?.observer);
     let (feed, inlet) = Feed::new();
     let stop = Arc::new(AtomicBool::new(false));
-    let thread = start(what.clone(), finish, Watched { feed, stop: Arc::clone(&stop) })?;
+    let thread = start(what.clone(), finish, Watched { feed, stop: Arc::clone(&stop), observer })?;
     let mut session = Session::take(settings.mouse)?;
     let mut dashboard = Dashboard::new(inlet, shown, settings);
     let left = session.show(&mut dashboard);
@@ -161,8 +164,11 @@ fn describe(what: &What, finish: &Finish) -> anyhow::Result<Run> {
 }
 
 /// The layers of a step that took `ns`. Whatever is neither an operator nor a collective, the host or the queue took.
-fn layers(ns: Ns, sums: &StepSums) -> Reading<[Ns; 4]> {
+fn layers(ns: Ns, sums: &StepSums, observer: Observer) -> Reading<[Ns; 4]> {
     match sums.missing {
+        _ if !observer.sees_device() => {
+            Reading::Unavailable(format!("the device is not watched: --observer {}", observer.name()))
+        }
         0 => Reading::Value([sums.compute, ns - sums.compute - sums.exchange, sums.exchange, 0]),
         _ if sums.opaque => Reading::Unavailable("the device tells nothing of the parts of a replay".to_owned()),
         missing => Reading::Unavailable(format!("the record is full: {missing} operators of the step are missing")),
@@ -173,6 +179,7 @@ fn layers(ns: Ns, sums: &StepSums) -> Reading<[Ns; 4]> {
 struct Watched {
     feed: Feed,
     stop: Arc<AtomicBool>,
+    observer: Observer,
 }
 
 impl Live for Watched {
@@ -184,20 +191,24 @@ impl Live for Watched {
 
     fn step(&self, rank: usize, step: &StepDone, sums: StepSums) -> bool {
         let ns = step.span.end - step.span.start;
-        let layers = layers(ns, &sums);
+        let layers = layers(ns, &sums, self.observer);
         let ops = sums.ops.iter().map(|op| Op { name: op.name, count: op.count, ns: op.ns }).collect();
         self.feed.tell(live::What::Step(live::Step { rank, number: step.number, ns, layers, ops }));
         !self.stop.load(Ordering::Relaxed)
     }
 
-    fn collectors(&self) -> Vec<Box<dyn telemetry::Collector>> {
+    fn collectors(&self, gpu: Option<Gpu>) -> Vec<Box<dyn telemetry::Collector>> {
         let group = |counter: telemetry::Counter| {
             if counter.of_device { Group::Device("CPU".to_owned()) } else { Group::Process }
         };
         let told = |collector| -> Box<dyn telemetry::Collector> {
-            Box::new(Told { collector, feed: self.feed.clone(), group })
+            Box::new(Told { collector, feed: self.feed.clone(), group: Box::new(group) })
         };
-        telemetry::collectors().into_iter().map(told).collect()
+        let of_gpu = |gpu: Gpu| -> Box<dyn telemetry::Collector> {
+            let own = Group::Device(gpu.title());
+            Box::new(Told { collector: gpu, feed: self.feed.clone(), group: Box::new(move |_| own.clone()) })
+        };
+        telemetry::collectors().into_iter().map(told).chain(gpu.map(of_gpu)).collect()
     }
 }
 
@@ -229,7 +240,7 @@ mod tests {
             true
         }
 
-        fn collectors(&self) -> Vec<Box<dyn telemetry::Collector>> {
+        fn collectors(&self, _: Option<Gpu>) -> Vec<Box<dyn telemetry::Collector>> {
             Vec::new()
         }
     }
@@ -254,7 +265,9 @@ mod tests {
         for (number, rank) in analysis.ranks.iter().enumerate() {
             for step in &rank.steps {
                 let (ns, sums) = &notes[&(number, step.index)];
-                let Reading::Value([compute, rest, exchange, measured]) = layers(*ns, sums) else { panic!("{sums:?}") };
+                let Reading::Value([compute, rest, exchange, measured]) = layers(*ns, sums, Observer::Device) else {
+                    panic!("{sums:?}")
+                };
                 assert_eq!(compute + rest + exchange + measured, *ns, "the layers add up to the step");
                 let at = format!("{arguments:?}: rank {number}, step {}: {:?}", step.index, step.buckets);
                 assert_eq!(of_layer(step, Layer::Operator), compute, "{at}");
@@ -282,9 +295,14 @@ mod tests {
     #[test]
     fn a_record_that_is_full_and_a_replay_that_tells_nothing_say_so_in_both_languages() {
         let sums = StepSums { missing: 35, ..StepSums::default() };
-        let full = layers(100, &sums);
-        let opaque = layers(100, &StepSums { opaque: true, ..sums });
-        for (reading, en, zh) in [(full, "the record is full", "记录已满"), (opaque, "of a replay", "图重放")] {
+        let full = layers(100, &sums, Observer::Device);
+        let unseen = layers(100, &sums, Observer::Host);
+        let opaque = layers(100, &StepSums { opaque: true, ..sums }, Observer::Device);
+        for (reading, en, zh) in [
+            (full, "the record is full", "记录已满"),
+            (opaque, "of a replay", "图重放"),
+            (unseen, "not watched: --observer host", "未观测设备：--observer host"),
+        ] {
             let Reading::Unavailable(reason) = reading else { panic!("{reading:?}") };
             assert!(reason.contains(en), "{reason}");
             assert!(live::said(&reason, crate::i18n::Lang::Zh).contains(zh), "{reason}");

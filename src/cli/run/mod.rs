@@ -175,6 +175,7 @@ pub(super) fn checked(what: &What) -> anyhow::Result<RunOptions> {
     if options.threads == 0 || what.r#gen == 0 || what.tp == 0 {
         return Err(Usage("a run needs at least one rank, one thread and one token to generate".to_owned()).into());
     }
+    options.observer.check(&options.target)?;
     options.target.check()?;
     if !Isa::available().contains(&options.isa) {
         let isa = options.isa.name();

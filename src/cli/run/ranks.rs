@@ -14,7 +14,10 @@ use collectors::{
     engine_run,
     engine_watch::{StepSums, Watch},
     host::Host,
-    telemetry::{self, Sampler},
+    telemetry::{
+        self, Sampler,
+        nvml::{self, Gpu},
+    },
 };
 use engine::{
     Error,
@@ -43,8 +46,8 @@ pub(super) trait Live: Sync {
     /// A step of a rank is over; whether the run goes on.
     fn step(&self, rank: usize, step: &StepDone, sums: StepSums) -> bool;
 
-    /// What looks at the machine meanwhile.
-    fn collectors(&self) -> Vec<Box<dyn telemetry::Collector>>;
+    /// What looks at the machine meanwhile, and at the device of the run where a library tells of it.
+    fn collectors(&self, gpu: Option<Gpu>) -> Vec<Box<dyn telemetry::Collector>>;
 }
 
 /// Runs all ranks and joins what they recorded; `tell` is told of every step of the first. Ranks that are processes are not
@@ -81,7 +84,9 @@ fn rank(
     // The log's size depends on the programs, which exist only when the engine does.
     let ops = 160 * config.layers + 160;
     let room = ops.saturating_mul(options.steps + 2).min(1 << 24);
-    let mut log = Log::with_capacity(room, options.workers());
+    let mut log = Log::with_capacity(room, options.workers()).observed(options.observer);
+    // What samples the machine watches, too.
+    let is_sampled = options.observer.sees_host();
     // Ranks that are threads of one process have one machine and one process to look at.
     let looks = ranks.as_ref().is_none_or(|ranks| ranks.shard().rank == 0) || what.ranks == super::RanksAre::Processes;
     let alone = ranks.is_none();
@@ -93,8 +98,15 @@ fn rank(
     };
     let (mut steps, mut failed) = (Vec::new(), None);
     // A run that nobody could look at is a run all the same.
-    let collectors = || live.map_or_else(telemetry::collectors, Live::collectors);
-    let sampler = looks.then(|| Sampler::start(log.clock, telemetry::PERIOD, collectors()).ok()).flatten();
+    let collectors = || {
+        let gpu = engine.device().name.as_deref().and_then(nvml::of_run);
+        match live {
+            Some(live) => live.collectors(gpu),
+            None => telemetry::with(gpu),
+        }
+    };
+    let sampler =
+        (looks && is_sampled).then(|| Sampler::start(log.clock, telemetry::PERIOD, collectors()).ok()).flatten();
     let mut decodes = None;
     let number = engine.shard().rank;
     let mut watch = live.map(|live| (live, Watch::new(engine.programs())));

@@ -13,6 +13,7 @@ use engine::{
     inject::inject,
     preset,
     program::{Level, Logits},
+    record::Observer,
     run::{Mode, RunOptions, Sampling, Sync},
 };
 
@@ -59,6 +60,10 @@ pub struct What {
     /// Who chooses the next token.
     #[arg(long, value_enum, default_value_t = Chooser::Device)]
     sampling: Chooser,
+    /// What of the run is recorded: steps only, the host's calls, the device's stamps too, or a CUDA device by CUPTI with a
+    /// replay as one record or node by node. The less, the less a run is held up by being watched.
+    #[arg(long, value_enum, default_value_t = Watching::Device)]
+    observer: Watching,
     /// How operators are divided.
     #[arg(long, value_enum, default_value_t = Division::Canonical)]
     level: Division,
@@ -108,6 +113,7 @@ impl Default for What {
             isa: None,
             sync: Waits::Step,
             sampling: Chooser::Device,
+            observer: Watching::Device,
             inject: Vec::new(),
             at_most: None,
         }
@@ -173,6 +179,15 @@ enum Waits {
 enum Chooser {
     Device,
     Host,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
+enum Watching {
+    Off,
+    Host,
+    Device,
+    Graph,
+    Node,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
@@ -280,6 +295,13 @@ impl What {
             sampling: match self.sampling {
                 Chooser::Device => Sampling::Device,
                 Chooser::Host => Sampling::Host,
+            },
+            observer: match self.observer {
+                Watching::Off => Observer::Off,
+                Watching::Host => Observer::Host,
+                Watching::Device => Observer::Device,
+                Watching::Graph => Observer::Graph,
+                Watching::Node => Observer::Node,
             },
             layout: self.kv_block.map_or(KvLayout::Contiguous, KvLayout::Paged),
             batch: self.batch,

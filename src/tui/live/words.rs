@@ -37,6 +37,30 @@ const WORDS: &[(&str, Text)] = &[
     ("temperature", Text::new("temperature", "温度")),
     ("clock", Text::new("clock", "频率")),
     ("memory_clock", Text::new("memory clock", "显存频率")),
+    ("memory_busy", Text::new("memory busy", "显存忙")),
+    ("memory_own", Text::new("memory of this run", "本进程显存")),
+    ("power_mean", Text::new("mean power", "平均功耗")),
+    ("energy", Text::new("energy", "能耗")),
+    ("clock_most", Text::new("greatest clock", "最高频率")),
+    ("throttle_power", Text::new("throttled: power", "降频：功耗")),
+    ("throttle_thermal", Text::new("throttled: heat", "降频：过热")),
+    ("throttle_hardware", Text::new("throttled: hardware", "降频：硬件")),
+    ("throttle_settings", Text::new("throttled: settings", "降频：设置")),
+    ("pcie_sent", Text::new("PCIe sent", "PCIe 发送")),
+    ("pcie_received", Text::new("PCIe received", "PCIe 接收")),
+    ("pcie_unit_sent", Text::new("PCIe sent, mean", "PCIe 平均发送")),
+    ("pcie_unit_received", Text::new("PCIe received, mean", "PCIe 平均接收")),
+    ("pcie_generation", Text::new("PCIe generation", "PCIe 代")),
+    ("pcie_width", Text::new("PCIe lanes", "PCIe 通道数")),
+    ("pcie_replays", Text::new("PCIe replays", "PCIe 重传")),
+    ("nvlinks", Text::new("NVLinks up", "可用 NVLink")),
+    ("nvlink_sent", Text::new("NVLink sent", "NVLink 发送")),
+    ("nvlink_received", Text::new("NVLink received", "NVLink 接收")),
+    ("processes", Text::new("processes", "进程数")),
+    ("sm_active", Text::new("SMs active", "SM 活跃")),
+    ("sm_occupancy", Text::new("SM occupancy", "SM 占用率")),
+    ("tensor_active", Text::new("tensor cores active", "张量核心活跃")),
+    ("fp32_active", Text::new("FP32 units active", "FP32 单元活跃")),
     ("tool_answer", Text::new("tool answered in", "工具回答用时")),
     ("throttle", Text::new("throttled by", "降频原因")),
     ("dashboard", Text::new("this dashboard", "本仪表盘")),
@@ -55,6 +79,7 @@ pub fn value(value: f64, name: &str, unit: &str) -> String {
         // Telemetry writes shares of one without a unit.
         "" if name.starts_with("cpu_") && name != "cpu_throttled" => units::share(value),
         "B" => units::bytes(value as i64),
+        "B/s" => format!("{}/s", units::bytes(value as i64)),
         "ns" => units::time(value as i64),
         "" => units::number(value),
         "1/s" => format!("{}/s", units::tenths((value * 10.0).round() as i64)),
@@ -72,6 +97,7 @@ mod tests {
         assert_eq!(value(0.25, "kv_cache_use", "share"), "25.0 %");
         assert_eq!(value(3.0, "requests_running", ""), "3");
         assert_eq!(value(2048.0, "memory_resident", "B"), "2.0 KiB");
+        assert_eq!(value(3e6, "pcie_received", "B/s"), "2.9 MiB/s");
         assert_eq!(value(1.5e6, "ttft_p50", "ns"), "1\u{202f}500.0 µs");
         assert_eq!((value(12.34, "x", "1/s"), value(70.0, "power", "W")), ("12.3/s".into(), "70.0 W".into()));
         assert!(label("ttft_p50").is_some() && label("x").is_none());

@@ -1,0 +1,36 @@
+//! Libraries of real versions, where `STRATO_CUPTI_LIBS` names their files, and what is said where there is none.
+
+use std::path::Path;
+
+use super::super::{Api, Unavailable};
+
+#[test]
+fn real_libraries_have_every_function() {
+    let Some(files) = std::env::var_os("STRATO_CUPTI_LIBS") else {
+        println!("skipped: STRATO_CUPTI_LIBS names no library of CUPTI");
+        return;
+    };
+    for file in std::env::split_paths(&files) {
+        let api = Api::open(&file).unwrap();
+        assert_eq!(api.missing(), Vec::<&str>::new(), "{}", file.display());
+        println!("{}: version {:?}, every function is there", file.display(), api.version());
+        // Since 13 they answer only where there is a driver.
+        if api.version().is_some() {
+            assert_eq!(api.call_name(1, 307).as_deref(), Some("cuLaunchKernel"));
+        }
+    }
+}
+
+#[test]
+fn a_library_that_is_not_there_or_is_another_is_told() {
+    let error = Api::open(Path::new("/nowhere/libcupti.so.13")).unwrap_err();
+    let said = error.to_string();
+    assert!(matches!(error, Unavailable::Library { .. }), "{said}");
+    assert!(said.contains("/nowhere/libcupti.so.13") && said.contains("pip install nvidia-cuda-cupti"), "{said}");
+    // The C library is a library, and no CUPTI.
+    if cfg!(all(target_os = "linux", target_env = "gnu")) {
+        let error = Api::open(Path::new("libc.so.6")).unwrap_err();
+        let expected = Unavailable::Symbol { file: "libc.so.6".into(), symbol: "cuptiSubscribe" };
+        assert_eq!(error, expected);
+    }
+}

@@ -1,0 +1,54 @@
+//! What of a run is recorded: watching takes time, so how much is watched is chosen, and said.
+
+use crate::{Error, Target};
+
+/// What of a run is recorded, from least to most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Observer {
+    /// From when to when each step went.
+    Off,
+    /// What the host did: calls, waits, choices.
+    Host,
+    /// Also what the device did, by its own stamps.
+    #[default]
+    Device,
+    /// What a CUDA device did, by its vendor's records, a replay as one.
+    Graph,
+    /// The same, a replay node by node.
+    Node,
+}
+
+impl Observer {
+    /// Its word in commands and manifests.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Host => "host",
+            Self::Device => "device",
+            Self::Graph => "graph",
+            Self::Node => "node",
+        }
+    }
+
+    /// Whether calls of the host are recorded.
+    pub fn sees_host(self) -> bool {
+        self > Self::Off
+    }
+
+    /// Whether the device's own stamps are.
+    pub fn sees_device(self) -> bool {
+        self > Self::Host
+    }
+
+    /// Makes sure that runs on a device of this kind can be recorded so.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], which says what can be.
+    pub fn check(self, target: &Target) -> Result<(), Error> {
+        if self <= Self::Device {
+            return Ok(());
+        }
+        let what = format!("CUPTI records CUDA devices only; take --observer off, host or device, not {}", self.name());
+        Err(Error::Unavailable { backend: target.name(), what })
+    }
+}
