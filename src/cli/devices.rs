@@ -60,22 +60,33 @@ pub(super) fn tools(named: &[String]) -> Result<Vec<Devices>, Usage> {
 }
 
 impl Devices {
+    /// The tool.
+    pub(super) fn tool(&self) -> &'static Tool {
+        self.tool
+    }
+
+    /// Asks the tool, and gives every device that it shows.
+    ///
+    /// # Errors
+    /// Why it shows none.
+    pub(super) fn read(&mut self, stop: &AtomicBool) -> Result<Vec<DeviceReadings>, String> {
+        let tool = self.asked.as_mut().map_err(|reason| reason.clone())?;
+        let text = tool.ask(stop).map_err(|error| error.to_string())?;
+        let devices = (self.tool.read)(&text).devices;
+        if devices.is_empty() {
+            return Err(format!("{} printed no device that is understood", self.tool.id));
+        }
+        Ok(devices)
+    }
+
     /// Asks the tool, and gives every reading of every device; one that it showed before and does not now has the reason.
     pub(super) fn look(&mut self, stop: &AtomicBool) -> Vec<Gauge> {
         let own = Group::Device(self.tool.id.to_owned());
         let began = Instant::now();
-        let text = match &mut self.asked {
-            Ok(tool) => tool.ask(stop).map_err(|error| error.to_string()),
-            Err(reason) => Err(reason.clone()),
-        };
+        let read = self.read(stop);
         let took = began.elapsed().as_nanos() as f64;
-        let (devices, answer, absent) = match text {
-            Ok(text) => {
-                let devices = (self.tool.read)(&text).devices;
-                let none = format!("{} printed no device that is understood", self.tool.id);
-                let answer = if devices.is_empty() { Reading::Unavailable(none) } else { Reading::Value(took) };
-                (devices, answer, format!("{} does not show it any more", self.tool.id))
-            }
+        let (devices, answer, absent) = match read {
+            Ok(devices) => (devices, Reading::Value(took), format!("{} does not show it any more", self.tool.id)),
             Err(reason) => (Vec::new(), Reading::Unavailable(reason.clone()), reason),
         };
         let gauge = |group: &Group, name: &str, unit: &str, value| Gauge {

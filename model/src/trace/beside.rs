@@ -48,8 +48,7 @@ pub fn attach_counters(whole: &mut Trace, part: &Trace) {
 fn homes(whole: &Trace, counter: &CounterTrack) -> Vec<ProcessId> {
     let Some(device) = counter.device else { return Vec::new() };
     let queues = whole.tracks.iter().map(|track| track.key).filter(|key| key.kind == TrackKind::DeviceQueue);
-    let mut homes: Vec<ProcessId> =
-        queues.filter(|key| key.device == Some(device)).map(|key| key.process).collect();
+    let mut homes: Vec<ProcessId> = queues.filter(|key| key.device == Some(device)).map(|key| key.process).collect();
     homes.sort_unstable();
     homes.dedup();
     homes

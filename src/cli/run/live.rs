@@ -187,7 +187,7 @@ impl Live for Watched {
 
     fn collectors(&self) -> Vec<Box<dyn telemetry::Collector>> {
         let group = |counter: telemetry::Counter| {
-            if counter.of_device { Group::Device("CPU".to_owned()) } else { Group::Process }
+            if counter.device.is_some() { Group::Device("CPU".to_owned()) } else { Group::Process }
         };
         let told = |collector| -> Box<dyn telemetry::Collector> {
             Box::new(Told { collector, feed: self.feed.clone(), group })
