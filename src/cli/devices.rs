@@ -13,10 +13,14 @@ use std::{
 };
 
 use collectors::telemetry::device_tool::DeviceTool;
+use engine::{
+    Target,
+    opencl::{self, Facts, Kind},
+};
 use model::Reading;
 use parsers::device_text::{self, DeviceReadings, Tool};
 
-use super::{exit::Usage, feed::Feed};
+use super::{device_counters::Place, exit::Usage, feed::Feed};
 use crate::tui::live::{Gauge, Group, What};
 
 /// Asks none.
@@ -57,6 +61,45 @@ pub(super) fn tools(named: &[String]) -> Result<Vec<Devices>, Usage> {
         out.push(of(tool, find(tool)));
     }
     Ok(out)
+}
+
+/// The tools to ask while the engine runs on a device: those that were named, or else its vendor's where that is there. The
+/// processors of this machine have no tool.
+///
+/// # Errors
+/// When a name is none of a tool.
+pub(super) fn of_run(named: &[String], target: &Target) -> Result<Vec<Devices>, Usage> {
+    if !named.is_empty() {
+        return tools(named);
+    }
+    let vendor = vendor(target);
+    Ok(tools(&[])?.into_iter().filter(|devices| Some(devices.tool.vendor) == vendor).collect())
+}
+
+/// Vendor key of a device that is not this machine's processor, by what its driver says.
+fn vendor(target: &Target) -> Option<&'static str> {
+    if let Some((_, vendor)) =
+        [("cuda", "nvidia"), ("ascend", "ascend")].into_iter().find(|(name, _)| *name == target.name())
+    {
+        return Some(vendor);
+    }
+    let facts = opencl_device(target).filter(|facts| facts.kind != Kind::Cpu)?;
+    let maker = facts.vendor.to_ascii_lowercase();
+    let known = [("nvidia", "nvidia"), ("advanced micro devices", "amd"), ("amd", "amd")];
+    known.into_iter().find(|(word, _)| maker.contains(word)).map(|(_, vendor)| vendor)
+}
+
+/// Which card the device of a run is: drivers number their devices as processes see them.
+pub(super) fn place(target: &Target) -> Place {
+    let Target::OpenCl(options) = target else { return Place::Only(0) };
+    let all = opencl::devices().unwrap_or_default();
+    let of_platform = |facts: &&Facts| all.get(options.device).is_some_and(|own| own.platform == facts.platform);
+    Place::Only(all.iter().take(options.device).filter(of_platform).count())
+}
+
+fn opencl_device(target: &Target) -> Option<Facts> {
+    let Target::OpenCl(options) = target else { return None };
+    opencl::devices().ok()?.into_iter().nth(options.device)
 }
 
 impl Devices {

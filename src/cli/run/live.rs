@@ -194,6 +194,11 @@ impl Live for Watched {
         };
         telemetry::collectors().into_iter().map(told).collect()
     }
+
+    fn listened(&self, collector: Box<dyn telemetry::Collector>) -> Box<dyn telemetry::Collector> {
+        let group = |_: telemetry::Counter| Group::Device("device tool".to_owned());
+        Box::new(Told { collector, feed: self.feed.clone(), group })
+    }
 }
 
 #[cfg(test)]
@@ -226,6 +231,10 @@ mod tests {
 
         fn collectors(&self) -> Vec<Box<dyn telemetry::Collector>> {
             Vec::new()
+        }
+
+        fn listened(&self, collector: Box<dyn telemetry::Collector>) -> Box<dyn telemetry::Collector> {
+            collector
         }
     }
 

@@ -27,7 +27,11 @@ use serde::{Deserialize, Serialize};
 
 use super::{What, logits::LogitsFile};
 use crate::{
-    cli::exit::{Missing, Usage},
+    cli::{
+        device_counters::{self, Sampling},
+        devices,
+        exit::{Missing, Usage},
+    },
     store,
 };
 
@@ -45,6 +49,9 @@ pub(super) trait Live: Sync {
 
     /// What looks at the machine meanwhile.
     fn collectors(&self) -> Vec<Box<dyn telemetry::Collector>>;
+
+    /// The same as `collector`, listened to.
+    fn listened(&self, collector: Box<dyn telemetry::Collector>) -> Box<dyn telemetry::Collector>;
 }
 
 /// Runs all ranks and joins what they recorded; `tell` is told of every step of the first. Ranks that are processes are not
@@ -95,6 +102,13 @@ fn rank(
     // A run that nobody could look at is a run all the same.
     let collectors = || live.map_or_else(telemetry::collectors, Live::collectors);
     let sampler = looks.then(|| Sampler::start(log.clock, telemetry::PERIOD, collectors()).ok()).flatten();
+    let tools = if looks { devices::of_run(&what.tools, &engine.options().target)? } else { Vec::new() };
+    let listened = |collector| match live {
+        Some(live) => live.listened(collector),
+        None => collector,
+    };
+    let place = devices::place(&engine.options().target);
+    let tools = Sampling::start(tools, device_counters::PERIOD, log.clock, place, listened).ok();
     let mut decodes = None;
     let number = engine.shard().rank;
     let mut watch = live.map(|live| (live, Watch::new(engine.programs())));
@@ -113,7 +127,10 @@ fn rank(
         goes_on && failed.is_none() && what.at_most.is_none_or(|most| !alone || decodes.elapsed() < most)
     };
     let ran = engine.run_watched(&mut log, what.logits.is_some(), each);
-    let telemetry = sampler.and_then(Sampler::finish);
+    let mut telemetry = sampler.and_then(Sampler::finish);
+    if let Some((tools, telemetry)) = tools.zip(telemetry.as_mut()) {
+        tools.finish(telemetry);
+    }
     ran?;
     if let Some(error) = failed {
         return Err(error.into());
