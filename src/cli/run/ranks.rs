@@ -66,7 +66,7 @@ pub(super) fn run(
     }
     let options = what.options()?;
     let slot = Engine::largest_exchange(&what.source()?.0, &options, what.tp)?;
-    let world = World { ranks: what.tp, workers: options.threads, slot };
+    let world = World { ranks: what.tp, workers: options.workers().max(1), slot };
     let (traces, steps) = match what.ranks {
         super::RanksAre::Threads => threads(what, world, tell, live)?,
         super::RanksAre::Processes => processes(what, world, tell)?,
@@ -295,7 +295,7 @@ fn wait(ranks: &mut [Child], region: &Region) -> io::Result<Option<(usize, ExitS
 pub(super) fn obey(order: &str) -> anyhow::Result<()> {
     let order: Order =
         serde_json::from_str(order).map_err(|e| Usage(format!("--as-rank is for strato itself: {e}")))?;
-    let world = World { ranks: order.what.tp, workers: order.what.options()?.threads, slot: order.slot };
+    let world = World { ranks: order.what.tp, workers: order.what.options()?.workers().max(1), slot: order.slot };
     let region = Arc::new(Region::inherited(world, order.fd)?);
     let ranks = Communicator::new(region, order.rank, PATIENCE)?;
     let mut out = io::stdout();
