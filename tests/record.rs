@@ -39,6 +39,11 @@ code=$?
 end=$(boot)
 mkdir -p "$out/host"
 {
+echo '"Node_Id","Logical_Node_Id","Agent_Type","Cu_Count","Name","Vendor_Name","Product_Name","Model_Name","Logical_Node_Type_Id"'
+echo '0,0,"CPU",0,"AMD EPYC","CPU","AMD EPYC","",0'
+echo '2,1,"GPU",304,"gfx942","AMD","AMD Instinct MI300X","aqua",0'
+} > "$out/host/77_agent_info.csv"
+{
 echo '"Kind","Agent_Id","Queue_Id","Stream_Id","Thread_Id","Dispatch_Id","Kernel_Id","Kernel_Name","Correlation_Id","Start_Timestamp","End_Timestamp","Workgroup_Size_X","Workgroup_Size_Y","Workgroup_Size_Z","Grid_Size_X","Grid_Size_Y","Grid_Size_Z"'
 echo "\"KERNEL_DISPATCH\",\"Agent 1\",\"2\",\"2\",\"77\",\"1\",\"3\",\"gemm\",\"5\",\"$start\",\"$end\",\"256\",\"1\",\"1\",\"256\",\"1\",\"1\""
 } > "$out/host/77_kernel_trace.csv"
@@ -164,7 +169,7 @@ fn options_become_flags_of_their_profiler_and_of_no_other() {
 #[test]
 fn counters_of_the_machine_and_of_its_devices_lie_where_the_kernels_do() {
     let directory = fakes(&[("rocprofv3", ROCPROFV3), ("npu-smi", NPU_SMI)]);
-    let arguments = ["-o", "run.strato", "--", "sleep", "1"];
+    let arguments = ["-o", "run.strato", "--", "sleep", "2"];
     let (code, _, error) = texts(&record(directory.path(), &arguments, &[]));
     assert_eq!(code, Some(0), "{error}");
     let trace = capture(directory.path());
@@ -175,10 +180,11 @@ fn counters_of_the_machine_and_of_its_devices_lie_where_the_kernels_do() {
         found.unwrap_or_else(|| panic!("{name} is not there"))
     };
     let (busy, power) = (counter("cpu_busy"), counter("power"));
-    // The kernel ran as long as the command; clocks of hundredths of a second and the start of processes lie between.
-    let slack = 300_000_000;
-    let inside = busy.t.iter().filter(|t| window.start - slack < **t && **t < window.end + slack).count();
-    assert!(inside >= 5 && inside == busy.t.len(), "{:?} in {window:?}", busy.t);
+    // The kernel ran as long as the command; a machine that is busy takes its time to start and to end both.
+    let inside = busy.t.iter().filter(|t| (window.start..window.end).contains(t)).count();
+    assert!(inside >= 3, "{:?} in {window:?}", busy.t);
+    let near = window.start - 60_000_000_000..window.end + 60_000_000_000;
+    assert!(busy.t.iter().chain(&power.t).all(|t| near.contains(t)), "{:?} in {window:?}", busy.t);
     assert_eq!((power.device, power.unit.as_str(), power.value[0]), (Some(0), "W", 182.0));
     assert_eq!(busy.device, None, "the processors are not the device of this capture");
     let queue = trace.tracks.iter().find(|track| track.key.device == Some(0)).unwrap().key;
@@ -192,7 +198,7 @@ fn counters_of_the_machine_and_of_its_devices_lie_where_the_kernels_do() {
     assert!(trace.counters.iter().all(|counter| trace.strings.get(counter.name) != "power"));
     let stat = trace.stats.iter().find(|stat| stat.name == "telemetry.npu-smi_unavailable").unwrap();
     assert_eq!(stat.severity, Severity::Info);
-    assert!(stat.example.as_ref().is_some_and(|why| why.contains("none is one of the run")), "{stat:?}");
+    assert!(stat.example.as_ref().is_some_and(|why| why.contains("none of them the run's")), "{stat:?}");
 }
 
 /// Starts a recording of a command that says when it runs, sends a signal to `strato` alone, and gives what came of it.
@@ -263,10 +269,11 @@ fn a_profiler_that_crashes_is_told_and_what_it_wrote_is_imported() {
     // While the command runs: it is waited for.
     let crash = NSYS.replace(
         "\"$@\"\ncode=$?",
-        "\"$@\" & printf 'NVIDIA Tegra Profiler Report' > \"$report\"; sleep 0.3; kill -SEGV $$",
+        "\"$@\" & printf 'NVIDIA Tegra Profiler Report' > \"$report\"; while [ ! -e \"$FAKES/begun\" ]; do sleep 0.05; done; kill -SEGV $$",
     );
     let directory = fakes(&[("nsys", &crash)]);
-    let arguments = ["-o", "run.strato", "--tools", "none", "--", "sh", "-c", "sleep 1; echo done; exit 4"];
+    let arguments =
+        ["-o", "run.strato", "--tools", "none", "--", "sh", "-c", "touch \"$FAKES/begun\"; sleep 1; echo done; exit 4"];
     let (code, out, error) = texts(&record(directory.path(), &arguments, &[]));
     assert_eq!((code, out.as_str()), (Some(4), "done\n"), "{error}");
     assert!(error.contains("nsys has ended with signal 11, and the command runs on"), "{error}");

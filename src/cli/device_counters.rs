@@ -106,7 +106,7 @@ impl Cards {
             Place::Only(ordinal) => seen.get(ordinal).map(|position| (*position, 0)).into_iter().collect(),
         };
         if placed.is_empty() {
-            return Err(format!("{} shows {count} devices, and none is one of the run", self.devices.tool().id));
+            return Err(format!("{} shows {count} devices, none of them the run's", self.devices.tool().id));
         }
         Ok(placed)
     }

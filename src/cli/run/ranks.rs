@@ -102,7 +102,9 @@ fn rank(
     // A run that nobody could look at is a run all the same.
     let collectors = || live.map_or_else(telemetry::collectors, Live::collectors);
     let sampler = looks.then(|| Sampler::start(log.clock, telemetry::PERIOD, collectors()).ok()).flatten();
-    let tools = if looks { devices::of_run(&what.tools, &engine.options().target)? } else { Vec::new() };
+    // One question to a tool is enough, whatever the ranks are.
+    let asks = engine.shard().rank == 0;
+    let tools = if asks { devices::of_run(&what.tools, &engine.options().target)? } else { Vec::new() };
     let listened = |collector| match live {
         Some(live) => live.listened(collector),
         None => collector,
