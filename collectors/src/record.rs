@@ -32,6 +32,8 @@ pub struct Profiler {
     around: [&'static [&'static str]; 2],
     /// Which clock its stamps are of.
     pub stamps: Stamps,
+    /// How its files number devices.
+    pub devices: Numbering,
     /// What brings it to a machine that has none.
     pub remedy: &'static str,
 }
@@ -43,6 +45,15 @@ pub enum Stamps {
     Told,
     /// Nanoseconds since the machine was started, which the files do not say.
     SinceBoot,
+}
+
+/// How a profiler numbers devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Numbering {
+    /// As the processes see them.
+    Ordinals,
+    /// As the machine does, together with its processors: only their order tells which is which.
+    Agents,
 }
 
 /// Every profiler, one line each.

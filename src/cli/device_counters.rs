@@ -35,6 +35,8 @@ const CHOOSING: &[(&str, &[&str])] = &[
 pub(super) enum Place {
     /// The one of the ordinal by which processes see it.
     Ordinal,
+    /// The one of its place among those that processes see, in the tool's order.
+    Order,
     /// The capture's only one, if it is the card of this ordinal.
     Only(usize),
 }
@@ -100,9 +102,12 @@ impl Cards {
     /// Positions of the cards with the ordinals that they have in the capture.
     fn placed(&self, count: usize) -> Result<Vec<(usize, i32)>, String> {
         let seen = self.chosen.clone()?.unwrap_or_else(|| (0..count).collect());
-        let seen: Vec<usize> = seen.into_iter().filter(|position| *position < count).collect();
+        let mut seen: Vec<usize> = seen.into_iter().filter(|position| *position < count).collect();
+        if self.place == Place::Order {
+            seen.sort_unstable();
+        }
         let placed: Vec<(usize, i32)> = match self.place {
-            Place::Ordinal => seen.into_iter().zip(0..).collect(),
+            Place::Ordinal | Place::Order => seen.into_iter().zip(0..).collect(),
             Place::Only(ordinal) => seen.get(ordinal).map(|position| (*position, 0)).into_iter().collect(),
         };
         if placed.is_empty() {

@@ -4,7 +4,7 @@
 
 use std::{ffi::OsString, path::Path};
 
-use super::{Profiler, Stamps, with_path};
+use super::{Numbering, Profiler, Stamps, with_path};
 
 /// The profiler.
 pub const PROFILER: Profiler = Profiler {
@@ -13,6 +13,7 @@ pub const PROFILER: Profiler = Profiler {
     flags,
     around: [&[], &[]],
     stamps: Stamps::Told,
+    devices: Numbering::Ordinals,
     remedy: "install the CANN toolkit (hiascend.com/cann) and run 'source /usr/local/Ascend/ascend-toolkit/set_env.sh', \
              which puts msprof in PATH",
 };

@@ -4,7 +4,7 @@
 
 use std::{ffi::OsString, path::Path};
 
-use super::{Profiler, Stamps, with_path};
+use super::{Numbering, Profiler, Stamps, with_path};
 
 /// The profiler.
 pub const PROFILER: Profiler = Profiler {
@@ -13,6 +13,7 @@ pub const PROFILER: Profiler = Profiler {
     flags,
     around: [&["profile"], &[]],
     stamps: Stamps::Told,
+    devices: Numbering::Ordinals,
     remedy: "install Nsight Systems (developer.nvidia.com/nsight-systems, or apt-get install nsight-systems-cli from \
              NVIDIA's repository) and put nsys in PATH",
 };

@@ -4,7 +4,7 @@
 
 use std::{ffi::OsString, path::Path};
 
-use super::{Profiler, Stamps, with_path};
+use super::{Numbering, Profiler, Stamps, with_path};
 
 /// The profiler.
 pub const PROFILER: Profiler = Profiler {
@@ -14,6 +14,7 @@ pub const PROFILER: Profiler = Profiler {
     // What follows is the command and no option any more.
     around: [&[], &["--"]],
     stamps: Stamps::SinceBoot,
+    devices: Numbering::Agents,
     remedy: "install rocprofiler-sdk of ROCm 6.2 or newer (apt-get install rocprofiler-sdk from AMD's repository) and put \
              /opt/rocm/bin in PATH",
 };

@@ -108,7 +108,7 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     };
     told(shown.clone());
     let unix_offset = profiler.stamps.unix_offset();
-    let beside = Beside::start(tools)
+    let beside = Beside::start(tools, profiler.devices)
         .map_err(|error| Usage(format!("cannot look at the devices meanwhile: {error}; end other programs")))?;
     let ran = supervise::run(profiler, &program, &line, &room, global.lang(), &told);
     let telemetry = beside.finish();
