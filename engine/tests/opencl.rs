@@ -211,7 +211,7 @@ fn an_operator_on_the_host_is_two_copies_and_a_wait_and_the_same_numbers() {
 /// Logits of every step, tokens and record of two ranks in threads; `None` where the device cannot be divided.
 fn two_ranks(
     config: &Config,
-    source: &(dyn Fn() -> Box<dyn Source> + Sync),
+    source: &(dyn Fn() -> Box<dyn Source> + std::marker::Sync),
     options: &RunOptions,
 ) -> Option<Vec<(Vec<f32>, Vec<Vec<u32>>, Log)>> {
     let slot = Engine::largest_exchange(config, options, 2).unwrap();
