@@ -11,7 +11,7 @@ fn main() -> ExitCode {
         say("strato: this should not happen with any input; please report it with the command that was run");
     }));
     match cli::run(Cli::parse()) {
-        Ok(exit) => ExitCode::from(exit as u8),
+        Ok(exit) => ExitCode::from(exit.code()),
         Err(error) => {
             let code = exit::code(&error);
             if code != 0 {

@@ -136,7 +136,7 @@ fn doctor_completions_and_man_come_from_this_machine_and_one_definition() {
         "cpu_busy",
         "engine kernels: ",
         "kineto",
-        "not on PATH",
+        "none of npu-smi, msprof, libascendcl.so",
         "C.UTF-8",
         "zh",
     ] {

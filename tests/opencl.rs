@@ -8,7 +8,7 @@ use std::{path::Path, process::Output};
 
 use common::strato;
 use model::{Category, TrackKind};
-use stratoscope::store;
+use stratoscope::{analysis::Layer, store};
 
 const RUN: &[&str] =
     &["run", "--backend", "opencl", "--model", "tiny", "--dtype", "f32", "--prompt-len", "8", "--gen", "12"];
@@ -69,7 +69,7 @@ fn options_of_another_backend_are_refused_by_name() {
     let directory = tempfile::tempdir().unwrap();
     for (arguments, name) in [
         (&["--backend", "opencl", "--threads", "2"][..], "--threads"),
-        (&["--backend", "opencl", "--tp", "2"], "--tp"),
+        (&["--tools", "nvidia-smi"], "--tools"),
         (&["--backend", "opencl", "--isa", "portable"], "--isa"),
         (&["--device", "1"], "--device"),
         (&["--flavour", "gpu"], "--flavour"),
@@ -134,4 +134,67 @@ fn a_capture_holds_the_drivers_calls_and_stamps_and_its_sums_are_exact() {
     for step in steps {
         assert_eq!(step.buckets.iter().map(|(_, ns)| ns).sum::<i64>(), step.window.len());
     }
+}
+
+#[test]
+fn two_ranks_on_parts_of_a_device_are_one_capture_with_the_tokens_of_one_rank() {
+    let directory = tempfile::tempdir().unwrap();
+    let Some(alone) = run(&[], directory.path()) else { return };
+    let output = at_home(&[RUN, &["--json", "--tp", "2", "-o", "two.strato"]].concat(), directory.path());
+    let told = String::from_utf8_lossy(&output.stderr);
+    if output.status.code() == Some(4) && told.contains("cannot be divided") {
+        println!("skipped: {}", told.trim());
+        return;
+    }
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    let two: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(two["tokens"], alone["tokens"]);
+    let trace = store::load(&directory.path().join("two.strato")).unwrap().remove(0);
+    assert_eq!(trace.processes.iter().filter_map(|process| process.rank).collect::<Vec<_>>(), [0, 1]);
+    assert_eq!(trace.manifest.value("parallel.tp"), Some("2"));
+    let analysis = common::analyze(&trace);
+    assert_eq!(analysis.ranks.len(), 2);
+    for rank in &analysis.ranks {
+        assert_eq!(rank.steps.len(), 12);
+        for step in &rank.steps {
+            assert_eq!(step.buckets.iter().map(|(_, ns)| ns).sum::<i64>(), step.window.len());
+            let exchanged = step.buckets.iter().filter(|(bucket, _)| bucket.layer() == Layer::Communication);
+            assert!(exchanged.map(|(_, ns)| ns).sum::<i64>() > 0, "{:?}", step.buckets);
+        }
+    }
+}
+
+#[test]
+fn what_the_tool_of_the_device_prints_lies_in_the_capture() {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = tempfile::tempdir().unwrap();
+    if run(&[], directory.path()).is_none() {
+        return;
+    }
+    let tool = directory.path().join("npu-smi");
+    let table = "cat <<'TABLE'\n\
+| npu-smi 24.1.rc3.3               Version: 24.1.rc3.3                                           |\n\
++---------------------------+---------------+----------------------------------------------------+\n\
+| NPU   Name                | Health        | Power(W)    Temp(C)           Hugepages-Usage(page)|\n\
+| Chip  Phy-ID              | Bus-Id        | AICore(%)   Memory-Usage(MB)  HBM-Usage(MB)        |\n\
++===========================+===============+====================================================+\n\
+| 3     Ascend910           | OK            | 182.0       36                0    / 0             |\n\
+| 0     6                   | 0000:9D:00.0  | 7           0    / 0          57895/ 65536         |\n\
++------------------------------------------------------------------------------------------------+\nTABLE\n";
+    std::fs::write(&tool, format!("#!/bin/sh\n{table}")).unwrap();
+    std::fs::set_permissions(&tool, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", directory.path().display(), std::env::var("PATH").unwrap());
+    // A machine that is busy takes its time to start the tool, and the run must last as long.
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_strato"))
+        .args(RUN.iter().map(|word| if *word == "12" { "200" } else { word }))
+        .args(["--inject", "host_delay:us=200", "--tools", "npu-smi", "-o", "tool.strato", "-q"])
+        .current_dir(directory.path())
+        .env("PATH", path)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let trace = store::load(&directory.path().join("tool.strato")).unwrap().remove(0);
+    let power = trace.counters.iter().find(|counter| trace.strings.get(counter.name) == "power").unwrap();
+    assert_eq!((power.device, power.unit.as_str(), power.value[0]), (Some(0), "W", 182.0));
+    assert!(trace.manifest.value("measurement.sampler").unwrap().contains("npu-smi every 2.0 s"));
 }

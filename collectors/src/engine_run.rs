@@ -245,8 +245,10 @@ impl Writer<'_> {
                 let (op, correlation) = (op as usize, self.correlation);
                 let names = &self.names[usize::from(record.step > 0)];
                 let (Some(name), shapes) = (names.ops.get(op).copied(), names.shapes.get(op).cloned()) else { return };
+                let is_collective = names.collectives.get(op).is_some_and(Option::is_some);
                 self.put(self.host, name, Category::FrameworkOp, record.host, None, shapes.as_ref());
-                self.on_host(self.calls.launch, Category::HostApi, record.host, Some(correlation), None);
+                let call = if is_collective { self.calls.exchange } else { self.calls.launch };
+                self.on_host(call, Category::HostApi, record.host, Some(correlation), None);
                 self.kernel(record, shares, op, correlation, KernelDetail::default());
             }
             Kind::Replay => {

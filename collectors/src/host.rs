@@ -50,6 +50,21 @@ impl Host {
     }
 }
 
+/// Bytes that the file system of `path` still has room for.
+#[cfg(unix)]
+pub fn free_bytes(path: &std::path::Path) -> Reading<u64> {
+    match rustix::fs::statvfs(path) {
+        Ok(room) => Reading::Value(room.f_bavail.saturating_mul(room.f_frsize)),
+        Err(error) => missing(&format!("{}: {error}", path.display())),
+    }
+}
+
+/// Bytes that the file system of `path` still has room for.
+#[cfg(not(unix))]
+pub fn free_bytes(_: &std::path::Path) -> Reading<u64> {
+    missing("this system does not say it")
+}
+
 fn missing<T>(reason: &str) -> Reading<T> {
     Reading::Unavailable(reason.to_owned())
 }

@@ -9,6 +9,8 @@
 //! | [`host`] | what this machine is |
 //! | [`telemetry`] | what this machine does meanwhile: counters and the thread that samples them |
 //! | [`metrics`] | what a serving engine says of itself |
+//! | [`record`] | a vendor's profiler around a command |
+//! | [`program`] | programs of this machine |
 
 pub mod cupti;
 pub mod engine_run;
@@ -16,4 +18,6 @@ pub mod engine_watch;
 pub mod host;
 pub mod metrics;
 mod op_shapes;
+pub mod program;
+pub mod record;
 pub mod telemetry;

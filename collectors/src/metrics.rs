@@ -27,7 +27,7 @@ use http::Url;
 pub const PATIENCE: Duration = Duration::from_secs(3);
 
 const fn counter(name: &'static str, unit: &'static str) -> Counter {
-    Counter { name, unit, of_device: false }
+    Counter { name, unit, device: None }
 }
 
 const RUNNING: Counter = counter("requests_running", "");

@@ -43,8 +43,8 @@ pub struct Counter {
     pub name: &'static str,
     /// Unit of its values; empty for a share of one or a plain count.
     pub unit: &'static str,
-    /// Whether it is the device's where the CPU is the device, or the host process's.
-    pub of_device: bool,
+    /// Ordinal of the device that it is of, 0 for the CPU where that is the device; absent where it is of the host process.
+    pub device: Option<i32>,
 }
 
 /// A source of counters that is looked at again and again.
@@ -143,9 +143,20 @@ pub struct Telemetry {
     lasted: Ns,
     /// Time of the sampler on a processor.
     cost: Option<Reading<Ns>>,
+    /// What else looked, and how often.
+    beside: Vec<String>,
 }
 
 impl Telemetry {
+    /// Takes in what another sampler saw by the same clock; `who` looked there, as a process of its own, whose cost nobody
+    /// knows.
+    pub fn take(&mut self, who: &str, other: Self) {
+        self.beside.push(format!("{who} every {:.1} s", other.period.as_secs_f64()));
+        self.series.extend(other.series);
+        self.unavailable.extend(other.unavailable);
+        self.lost += other.lost;
+    }
+
     fn add(&mut self, counter: Counter, at: Ns, value: Reading<f64>) {
         match value {
             Reading::Unavailable(reason) => {
@@ -176,7 +187,7 @@ impl Telemetry {
         let mut kept = 0;
         for (counter, samples) in &self.series {
             let name = sink.intern(counter.name);
-            let device = counter.of_device.then_some(0);
+            let device = counter.device;
             samples.iter().for_each(|(at, value)| sink.counter(process, device, name, counter.unit, *at, *value));
             kept += samples.len() as u64;
         }
@@ -184,7 +195,8 @@ impl Telemetry {
             Reading::Value(share) => format!("{:.2} % of one core", share * 100.0),
             Reading::Unavailable(reason) => format!("cost unknown: {reason}"),
         };
-        let said = format!("{} counters every {} ms, {cost}", self.series.len(), self.period.as_millis());
+        let own = format!("{} counters every {} ms, {cost}", self.series.len(), self.period.as_millis());
+        let said = std::iter::once(own).chain(self.beside.iter().cloned()).collect::<Vec<_>>().join("; ");
         sink.manifest("measurement.sampler", &said, Provenance::Observed);
         sink.ledger("telemetry sample", kept + self.lost, kept, 0, "counters of the machine and of the process");
         if self.lost > 0 {
@@ -222,8 +234,8 @@ mod tests {
 
     use super::*;
 
-    const STEADY: Counter = Counter { name: "steady", unit: "W", of_device: true };
-    const ABSENT: Counter = Counter { name: "absent", unit: "MHz", of_device: true };
+    const STEADY: Counter = Counter { name: "steady", unit: "W", device: Some(0) };
+    const ABSENT: Counter = Counter { name: "absent", unit: "MHz", device: Some(0) };
 
     struct Fixed;
 
@@ -257,6 +269,22 @@ mod tests {
         let stat = trace.stats.iter().find(|stat| stat.name == "telemetry.absent_unavailable").unwrap();
         assert_eq!(stat.example.as_deref(), Some("no such file"));
         assert!(trace.manifest.value("measurement.sampler").unwrap().contains("1 counters every 1 ms"));
+    }
+
+    #[test]
+    fn what_a_second_sampler_saw_stands_beside_the_first() {
+        let seen = |value: f64, counter| {
+            let mut telemetry = Telemetry { period: Duration::from_secs(2), ..Telemetry::default() };
+            telemetry.add(counter, 5, Reading::Value(value));
+            telemetry
+        };
+        let mut own = seen(1.0, STEADY);
+        own.take("fake-smi", seen(2.0, Counter { device: Some(1), ..STEADY }));
+        let trace = written(&own);
+        let found: Vec<_> = trace.counters.iter().map(|c| (c.device, c.value[0])).collect();
+        assert_eq!(found, [(Some(0), 1.0), (Some(1), 2.0)]);
+        let said = trace.manifest.value("measurement.sampler").unwrap();
+        assert!(said.starts_with("2 counters every 2000 ms") && said.ends_with("; fake-smi every 2.0 s"), "{said}");
     }
 
     #[test]

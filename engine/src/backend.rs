@@ -168,13 +168,9 @@ pub fn open(
             let cpu = CpuOptions { threads: options.threads, isa: options.isa, layout, sequences, context };
             Ok(Box::new(OnCpu::new(config.clone(), Arc::new(weights), cpu, ranks)?))
         }
-        Target::OpenCl(_) if ranks.is_some() => Err(Error::Unavailable {
-            backend: "opencl",
-            what: "it has one rank; leave --tp out, or run --backend cpu".to_owned(),
-        }),
         Target::OpenCl(asked) => {
-            let plan = crate::KvPlan::new(config, layout, sequences, context)?;
-            Ok(Box::new(OpenCl::new(config.clone(), &weights, plan, asked, log)?))
+            let plan = crate::KvPlan::new(&config.part(weights.shard)?, layout, sequences, context)?;
+            Ok(Box::new(OpenCl::new(config.clone(), &weights, plan, asked, ranks, log)?))
         }
     }
 }

@@ -9,6 +9,7 @@ pub mod cpu;
 mod error;
 pub mod inject;
 mod kv;
+pub mod library;
 pub mod numdiff;
 pub mod opencl;
 pub mod program;

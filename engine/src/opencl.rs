@@ -7,6 +7,7 @@
 //! | `source` | the kernels (`kernels/*.cl`) and their compilation |
 //! | `memory`, `model`, `inputs` | buffers, weights and cache, what a step gets from the host |
 //! | `lower` | an operator as one kernel |
+//! | `staged` | an operator that the host computes or ranks compute together, through memory of the host |
 //! | `step` | the commands of a step, and their stamps |
 //! | `graph` | a step as one command |
 //! | `clock` | the device's clock on the host's time |
@@ -22,6 +23,7 @@ use opencl3::{
 use crate::{
     Config, Error, Shard, Weights,
     backend::Device,
+    cpu::{Communicator, Isa, Kernels},
     inject::{Faults, HostHook},
     kv::KvPlan,
     record::Log,
@@ -37,6 +39,7 @@ mod lower;
 mod memory;
 mod model;
 mod source;
+mod staged;
 mod step;
 
 pub use device::{Facts, Kind};
@@ -101,6 +104,12 @@ pub fn devices() -> Result<Vec<Facts>, Error> {
 /// A device with a model in its memory.
 pub(crate) struct OpenCl {
     config: Config,
+    /// The shape of this rank's part of the model.
+    part: Config,
+    /// The other ranks.
+    ranks: Option<Communicator>,
+    /// What the host computes with.
+    host_kernels: Kernels,
     cache: KvPlan,
     facts: Facts,
     device: Device,
@@ -129,12 +138,21 @@ impl OpenCl {
         weights: &Weights,
         cache: KvPlan,
         options: &OpenClOptions,
+        ranks: Option<Communicator>,
         log: &mut Log,
     ) -> Result<Self, Error> {
-        if weights.shard != Shard::WHOLE {
-            return Err(Error::Request("an OpenCL device takes whole weights; load all of them".to_owned()));
+        if weights.shard != ranks.as_ref().map_or(Shard::WHOLE, Communicator::shard) {
+            return Err(Error::Request("the weights are those of another rank; load this one's part".to_owned()));
         }
-        let (found, facts) = device::choose(options)?;
+        if let Some(world) = ranks.as_ref().map(Communicator::world).filter(|world| world.workers != 1) {
+            let count = world.workers;
+            return Err(Error::Request(format!("ranks of OpenCL devices have one worker each, not {count}")));
+        }
+        let part = config.part(weights.shard)?;
+        let isa = Isa::available().first().copied().unwrap_or(Isa::Portable);
+        let host_kernels = Kernels::of(isa)
+            .ok_or_else(|| Error::Request(format!("this processor has no {} after all; report this", isa.name())))?;
+        let (found, facts) = device::of_rank(options, weights.shard)?;
         let flavour = options.flavour.unwrap_or(if facts.kind == Kind::Cpu { Flavour::Cpu } else { Flavour::Gpu });
         if facts.group < flavour.lanes() {
             return Err(Error::Unavailable {
@@ -146,11 +164,14 @@ impl OpenCl {
         let queue = queue(&context)?;
         let source = Source::build(&context, found.id(), weights.embed.dtype, config.head_dim, flavour, log)?;
         let model = Model::load(&context, &facts, &queue, weights, &cache)?;
-        let device = described(&facts, flavour);
+        let device = described(&facts, flavour, weights.shard);
         let graphs = Calls::find(&found, &facts);
         let (sync, faults, plans) = (Sync::default(), Faults::default(), Vec::new());
         Ok(Self {
             config,
+            part,
+            ranks,
+            host_kernels,
             cache,
             facts,
             device,
@@ -184,7 +205,7 @@ fn queue(context: &Context) -> Result<CommandQueue, Error> {
     queue.map_err(|error| refused("make a queue with profiling on the OpenCL device", &error))
 }
 
-fn described(facts: &Facts, flavour: Flavour) -> Device {
+fn described(facts: &Facts, flavour: Flavour, shard: Shard) -> Device {
     Device {
         name: Some(facts.title()),
         driver: Some(format!("{} {}, {}", facts.platform, facts.driver, facts.version)),
@@ -197,6 +218,7 @@ fn described(facts: &Facts, flavour: Flavour) -> Device {
             ("opencl.device_type", facts.kind.to_string()),
             ("opencl.device_vendor", facts.vendor.clone()),
             ("opencl.compute_units", facts.units.to_string()),
+            ("opencl.ranks", format!("{}, their collectives through memory of the host", shard.of)),
             ("opencl.stamp_resolution_ns", facts.stamp_ns.to_string()),
         ],
     }

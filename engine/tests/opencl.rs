@@ -4,12 +4,15 @@
 
 mod golden;
 
+use std::{collections::BTreeMap, sync::Arc};
+
 use engine::{
-    Checkpoint, Config, Dtype, Error, KvLayout, Synthetic, Target,
+    Checkpoint, Config, Dtype, Error, KvLayout, Source, Synthetic, Target,
+    cpu::{Communicator, PATIENCE, Region, World},
     opencl::{self, Flavour, OpenClOptions},
     preset,
     program::{Change, Level, Logits, OpName},
-    record::{Kind, Log},
+    record::{Kind, Log, Record},
     run::{Engine, Mode, RunOptions, Sampling, Sync},
 };
 use golden::{Golden, TOLERANCE, greatest_difference};
@@ -181,10 +184,177 @@ fn faults_of_numbers_and_host_show_and_those_of_the_cpu_are_refused() {
         assert!(greatest_difference(&run(&injected(text), &mut Log::off()).0, &clean.0) > 1e-3, "{text}");
     }
     assert!(run(&injected("nan_at"), &mut Log::off()).0.iter().any(|logit| logit.is_nan()));
-    for text in ["cpu_fallback", "bf16_accum"] {
+    for (text, said) in [("cpu_fallback:op=rms_norm", "op=silu_mul"), ("bf16_accum", "'bf16_accum'")] {
         let refused = Engine::new(tiny(), &mut Synthetic, injected(text), &mut Log::off());
-        assert!(refused.err().unwrap().to_string().contains(text), "{text}");
+        assert!(refused.err().unwrap().to_string().contains(said), "{text}");
     }
+}
+
+#[test]
+fn an_operator_on_the_host_is_two_copies_and_a_wait_and_the_same_numbers() {
+    let Some(target) = device(Flavour::Cpu) else { return };
+    let (clean, tokens) = run(&options(target.clone()), &mut Log::off());
+    let mut fallback = options(target);
+    engine::inject::inject("cpu_fallback", &mut fallback).unwrap();
+    let mut log = Log::with_capacity(4096, 0);
+    let (logits, same) = run(&fallback, &mut log);
+    assert_eq!(same, tokens);
+    assert!(greatest_difference(&logits, &clean) <= 1e-4);
+    // Of the last step: a copy there and back and a computation in each of two layers, beside the step's own copies.
+    let of = |kind: fn(&Kind) -> bool| log.records().iter().filter(|r| r.step == 4 && kind(&r.kind)).count();
+    assert_eq!(of(|kind| matches!(kind, Kind::Fallback(_))), 2);
+    assert_eq!(of(|kind| matches!(kind, Kind::Read(_))), 2 + 1);
+    assert_eq!(of(|kind| matches!(kind, Kind::Write(_))), 2 + 1);
+    assert_eq!(log.unread, 0);
+}
+
+/// Logits of every step, tokens and record of two ranks in threads; `None` where the device cannot be divided.
+fn two_ranks(
+    config: &Config,
+    source: &(dyn Fn() -> Box<dyn Source> + std::marker::Sync),
+    options: &RunOptions,
+) -> Option<Vec<(Vec<f32>, Vec<Vec<u32>>, Log)>> {
+    let slot = Engine::largest_exchange(config, options, 2).unwrap();
+    let region = Arc::new(Region::of_threads(World { ranks: 2, workers: 1, slot }).unwrap());
+    let ran = std::thread::scope(|scope| {
+        let rank = |number| {
+            let region = Arc::clone(&region);
+            scope.spawn(move || {
+                let ranks = Communicator::new(region, number, PATIENCE)?;
+                let mut log = Log::with_capacity(1 << 14, 0);
+                let mut engine =
+                    Engine::of_rank(config.clone(), &mut *source(), options.clone(), Some(ranks), &mut log)?;
+                let (mut logits, mut tokens) = (Vec::new(), Vec::new());
+                engine.run_with_logits(&mut log, true, |step, values| {
+                    logits.extend_from_slice(values);
+                    tokens.push(step.tokens.clone());
+                    true
+                })?;
+                Ok((logits, tokens, log))
+            })
+        };
+        [rank(0), rank(1)].map(|thread| thread.join().unwrap())
+    });
+    let mut out = Vec::new();
+    for rank in ran {
+        match rank {
+            Ok(rank) => out.push(rank),
+            // One core cannot be two devices.
+            Err(Error::Unavailable { what, .. }) if what.contains("cannot be divided") => {
+                println!("skipped: {what}");
+                return None;
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    Some(out)
+}
+
+#[test]
+fn two_ranks_on_parts_of_a_device_have_the_numbers_of_one() {
+    for golden in Golden::all() {
+        // Key heads of some reference models cannot be split.
+        if !golden.config.kv_heads.is_multiple_of(2) {
+            continue;
+        }
+        for flavour in FLAVOURS {
+            let Some(target) = device(flavour) else { return };
+            for (level, layout) in [(Level::Canonical, KvLayout::Contiguous), (Level::Fused, KvLayout::Paged(4))] {
+                let options =
+                    RunOptions { target: target.clone(), dtype: Dtype::F32, level, layout, ..RunOptions::default() };
+                let (alone, tokens) = decoded(&golden, options.clone());
+                let options = RunOptions {
+                    prompt: golden.ids.len(),
+                    ids: vec![golden.ids.clone()],
+                    steps: golden.tokens.len() - golden.ids.len() - 1,
+                    logits: Logits::All,
+                    ..options
+                };
+                let source = || -> Box<dyn Source> { Box::new(Checkpoint::open(&golden.directory).unwrap()) };
+                let Some(ranks) = two_ranks(&golden.config, &source, &options) else { return };
+                for (logits, generated, _) in ranks {
+                    let difference = greatest_difference(&logits, &alone);
+                    println!("{:?} {flavour:?} {level:?}, two ranks: {difference:e}", golden.config.family);
+                    assert!(difference <= 1e-4, "{:?} {flavour:?} {level:?}: {difference}", golden.config.family);
+                    let generated: Vec<u32> =
+                        golden.ids.iter().copied().chain(generated.into_iter().flatten()).collect();
+                    assert_eq!(generated, tokens, "{:?} {flavour:?} {level:?}", golden.config.family);
+                }
+            }
+        }
+    }
+}
+
+/// Time of the operators of a rank that are its own, or of those that ranks do together: of each the shortest of all decode
+/// steps, so that it does not count when others had the core.
+fn shortest(log: &Log, together: bool) -> i64 {
+    let mut least: BTreeMap<u32, i64> = BTreeMap::new();
+    for record in log.records().iter().filter(|record| record.step > 1) {
+        let Kind::Op(op) = record.kind else { continue };
+        if record.submit.is_none() == together {
+            let time = record.device.end - record.device.start;
+            least.entry(op).and_modify(|known| *known = time.min(*known)).or_insert(time);
+        }
+    }
+    least.values().sum()
+}
+
+#[test]
+fn collectives_lie_between_their_copies_and_a_slow_rank_is_waited_for() {
+    let Some(target) = device(Flavour::Cpu) else { return };
+    let config = Config { hidden: 256, intermediate: 1024, ..preset("tiny").unwrap() };
+    let options = RunOptions { batch: 1, steps: 12, dtype: Dtype::F32, ..options(target) };
+    let mut slow = options.clone();
+    engine::inject::inject("slow_rank:rank=1,factor=4", &mut slow).unwrap();
+    let source = || -> Box<dyn Source> { Box::new(Synthetic) };
+    let Some(even) = two_ranks(&config, &source, &options) else { return };
+    let Some(uneven) = two_ranks(&config, &source, &slow) else { return };
+    assert_eq!(even[0].1, uneven[0].1, "work that is done again changes nothing");
+    for (_, tokens, log) in even.iter().chain(&uneven) {
+        assert_eq!((tokens, log.dropped, log.unread), (&even[0].1, 0, 0));
+        // Embedding, two layers of two, and the head.
+        let exchanges: Vec<&Record> = log
+            .records()
+            .iter()
+            .filter(|r| r.step == 5 && r.submit.is_none() && matches!(r.kind, Kind::Op(_)))
+            .collect();
+        assert_eq!(exchanges.len(), 1 + 2 * 2 + 1);
+        let queue: Vec<&Record> = log.records().iter().filter(|r| r.step == 5 && r.device.end > 0).collect();
+        assert!(queue.windows(2).all(|pair| pair[0].device.end <= pair[1].device.start), "one at a time");
+    }
+    // What rank 1 works longer, rank 0 waits longer in collectives.
+    let (worked, exchanged) = (|log: &Log| shortest(log, false), |log: &Log| shortest(log, true));
+    let [(_, _, first), (_, _, second)] = &uneven[..] else { panic!("two ranks") };
+    println!(
+        "worked {} and {}, exchanged {} and {}",
+        worked(first),
+        worked(second),
+        exchanged(first),
+        exchanged(second)
+    );
+    assert!(worked(second) > 2 * worked(first), "{} {}", worked(second), worked(first));
+    assert!(exchanged(first) > exchanged(second), "{} {}", exchanged(first), exchanged(second));
+}
+
+#[test]
+fn several_ranks_are_refused_what_they_cannot_do() {
+    let Some(target) = device(Flavour::Cpu) else { return };
+    let units = opencl::devices().unwrap()[0].units as usize;
+    let graph = RunOptions { mode: Mode::Graph, ..options(target.clone()) };
+    let refused = |options: &RunOptions, of: usize, workers: usize| {
+        let region = Arc::new(Region::of_threads(World { ranks: of, workers, slot: 1 << 16 }).unwrap());
+        let ranks = Communicator::new(region, 0, PATIENCE).unwrap();
+        let config = Config { heads: 64, kv_heads: 64, head_dim: 4, intermediate: 1024, ..preset("tiny").unwrap() };
+        let made = Engine::of_rank(config, &mut Synthetic, options.clone(), Some(ranks), &mut Log::off());
+        made.err().unwrap().to_string()
+    };
+    if units >= 2 {
+        assert!(refused(&graph, 2, 1).contains("leave --mode out"));
+        assert!(refused(&options(target.clone()), 2, 2).contains("one worker each"));
+    }
+    let of = (units + 1).next_power_of_two();
+    let said = refused(&options(target), of, 1);
+    assert!(said.contains("cannot be divided") && said.contains("choose fewer ranks"), "{said}");
 }
 
 #[test]

@@ -17,10 +17,12 @@ use crate::{
 };
 
 mod attach;
+mod beside;
 mod builder;
 mod join;
 
 pub use attach::{attach, attach_probes};
+pub use beside::attach_counters;
 pub use builder::TraceBuilder;
 pub use join::join;
 

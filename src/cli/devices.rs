@@ -13,10 +13,14 @@ use std::{
 };
 
 use collectors::telemetry::device_tool::DeviceTool;
+use engine::{
+    Target,
+    opencl::{self, Facts, Kind},
+};
 use model::Reading;
 use parsers::device_text::{self, DeviceReadings, Tool};
 
-use super::{exit::Usage, feed::Feed};
+use super::{device_counters::Place, exit::Usage, feed::Feed};
 use crate::tui::live::{Gauge, Group, What};
 
 mod nvml;
@@ -105,23 +109,73 @@ pub(super) fn sources(named: &[String]) -> Result<Vec<Source>, Usage> {
     Ok(out)
 }
 
+/// The tools to ask while the engine runs on a device: those that were named, or else its vendor's where that is there. The
+/// processors of this machine have no tool.
+///
+/// # Errors
+/// When a name is none of a tool.
+pub(super) fn of_run(named: &[String], target: &Target) -> Result<Vec<Devices>, Usage> {
+    if !named.is_empty() {
+        return tools(named);
+    }
+    let vendor = vendor(target);
+    Ok(tools(&[])?.into_iter().filter(|devices| Some(devices.tool.vendor) == vendor).collect())
+}
+
+/// Vendor key of a device that is not this machine's processor, by what its driver says.
+fn vendor(target: &Target) -> Option<&'static str> {
+    if let Some((_, vendor)) =
+        [("cuda", "nvidia"), ("ascend", "ascend")].into_iter().find(|(name, _)| *name == target.name())
+    {
+        return Some(vendor);
+    }
+    let facts = opencl_device(target).filter(|facts| facts.kind != Kind::Cpu)?;
+    let maker = facts.vendor.to_ascii_lowercase();
+    let known = [("nvidia", "nvidia"), ("advanced micro devices", "amd"), ("amd", "amd")];
+    known.into_iter().find(|(word, _)| maker.contains(word)).map(|(_, vendor)| vendor)
+}
+
+/// Which card the device of a run is: drivers number their devices as processes see them.
+pub(super) fn place(target: &Target) -> Place {
+    let Target::OpenCl(options) = target else { return Place::Only(0) };
+    let all = opencl::devices().unwrap_or_default();
+    let of_platform = |facts: &&Facts| all.get(options.device).is_some_and(|own| own.platform == facts.platform);
+    Place::Only(all.iter().take(options.device).filter(of_platform).count())
+}
+
+fn opencl_device(target: &Target) -> Option<Facts> {
+    let Target::OpenCl(options) = target else { return None };
+    opencl::devices().ok()?.into_iter().nth(options.device)
+}
+
 impl Devices {
+    /// The tool.
+    pub(super) fn tool(&self) -> &'static Tool {
+        self.tool
+    }
+
+    /// Asks the tool, and gives every device that it shows.
+    ///
+    /// # Errors
+    /// Why it shows none.
+    pub(super) fn read(&mut self, stop: &AtomicBool) -> Result<Vec<DeviceReadings>, String> {
+        let tool = self.asked.as_mut().map_err(|reason| reason.clone())?;
+        let text = tool.ask(stop).map_err(|error| error.to_string())?;
+        let devices = (self.tool.read)(&text).devices;
+        if devices.is_empty() {
+            return Err(format!("{} printed no device that is understood", self.tool.id));
+        }
+        Ok(devices)
+    }
+
     /// Asks the tool, and gives every reading of every device; one that it showed before and does not now has the reason.
     pub(super) fn look(&mut self, stop: &AtomicBool) -> Vec<Gauge> {
         let own = Group::Device(self.tool.id.to_owned());
         let began = Instant::now();
-        let text = match &mut self.asked {
-            Ok(tool) => tool.ask(stop).map_err(|error| error.to_string()),
-            Err(reason) => Err(reason.clone()),
-        };
+        let read = self.read(stop);
         let took = began.elapsed().as_nanos() as f64;
-        let (devices, answer, absent) = match text {
-            Ok(text) => {
-                let devices = (self.tool.read)(&text).devices;
-                let none = format!("{} printed no device that is understood", self.tool.id);
-                let answer = if devices.is_empty() { Reading::Unavailable(none) } else { Reading::Value(took) };
-                (devices, answer, format!("{} does not show it any more", self.tool.id))
-            }
+        let (devices, answer, absent) = match read {
+            Ok(devices) => (devices, Reading::Value(took), format!("{} does not show it any more", self.tool.id)),
             Err(reason) => (Vec::new(), Reading::Unavailable(reason.clone()), reason),
         };
         let gauge = |group: &Group, name: &str, unit: &str, value| Gauge {

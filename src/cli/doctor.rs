@@ -2,10 +2,12 @@
 
 mod devices;
 mod machine;
+mod vendors;
 
 pub(super) use machine::available as available_memory;
 
 use std::{
+    borrow::Cow,
     io::{self, IsTerminal, Write},
     path::PathBuf,
 };
@@ -27,7 +29,7 @@ pub struct Arguments {}
 struct Finding {
     verdict: &'static str,
     state: String,
-    remedy: Option<&'static str>,
+    remedy: Option<Cow<'static, str>>,
 }
 
 impl Finding {
@@ -35,8 +37,8 @@ impl Finding {
         Self { verdict: "ok", state: state.into(), remedy: None }
     }
 
-    fn lacking(state: impl Into<String>, remedy: &'static str) -> Self {
-        Self { verdict: "missing", state: state.into(), remedy: Some(remedy) }
+    fn lacking(state: impl Into<String>, remedy: impl Into<Cow<'static, str>>) -> Self {
+        Self { verdict: "missing", state: state.into(), remedy: Some(remedy.into()) }
     }
 
     /// Nobody can say: the state is the reason.
@@ -62,7 +64,6 @@ const CHECKS: &[(&str, Check)] = &[
     ("nvml", |_| devices::nvml()),
     ("cupti", |_| devices::cupti()),
     ("formats", formats),
-    ("nsys", nsys),
     ("locale", locale),
     ("language", language),
     ("terminal", terminal),
@@ -71,9 +72,10 @@ const CHECKS: &[(&str, Check)] = &[
 pub(super) fn run(global: &Global, _: Arguments) -> anyhow::Result<Exit> {
     let rows: Vec<Vec<String>> = CHECKS
         .iter()
-        .map(|(name, check)| {
-            let Finding { verdict, state, remedy } = check(global);
-            vec![(*name).to_owned(), verdict.to_owned(), state, remedy.unwrap_or_default().to_owned()]
+        .map(|(name, check)| ((*name).to_owned(), check(global)))
+        .chain(vendors::rows())
+        .map(|(name, Finding { verdict, state, remedy })| {
+            vec![name, verdict.to_owned(), state, remedy.unwrap_or_default().into_owned()]
         })
         .collect();
     let mut out = io::stdout().lock();
@@ -92,16 +94,6 @@ fn processor(_: &Global) -> Finding {
 
 fn formats(_: &Global) -> Finding {
     Finding::good(parsers::REGISTRY.iter().map(|f| format!("{} ({})", f.id, f.name)).collect::<Vec<_>>().join(", "))
-}
-
-fn nsys(_: &Global) -> Finding {
-    match on_path("nsys") {
-        Some(path) => Finding::good(path.display().to_string()),
-        None => Finding::lacking(
-            "not on PATH",
-            "only for .nsys-rep files: install Nsight Systems, or run 'nsys export --type sqlite' elsewhere",
-        ),
-    }
 }
 
 fn locale(_: &Global) -> Finding {

@@ -9,9 +9,22 @@ use crate::store;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// Done.
-    Done = 0,
+    Done,
     /// Done, and there are findings at or above the level asked for.
-    Findings = 1,
+    Findings,
+    /// Done, and a command that was run for it ended with this.
+    Command(u8),
+}
+
+impl Exit {
+    /// The exit code.
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Findings => 1,
+            Self::Command(code) => code,
+        }
+    }
 }
 
 /// The command line or the configuration asks for something that cannot be.
@@ -24,6 +37,11 @@ pub struct Usage(pub String);
 #[error("{0}")]
 pub struct Missing(pub String);
 
+/// What a tool was to write is not there, or not whole.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Unread(pub String);
+
 /// The exit code that belongs to an error. A reader that went away (broken pipe) has had enough: that is success.
 pub fn code(error: &anyhow::Error) -> u8 {
     let broken_pipe = |e: &std::io::Error| e.kind() == std::io::ErrorKind::BrokenPipe;
@@ -33,6 +51,9 @@ pub fn code(error: &anyhow::Error) -> u8 {
     let known = error.chain().find_map(|cause| {
         if cause.is::<Usage>() {
             return Some(2);
+        }
+        if cause.is::<Unread>() {
+            return Some(3);
         }
         if cause.is::<Missing>() {
             return Some(4);
@@ -77,6 +98,7 @@ mod tests {
         let cases: Vec<(anyhow::Error, u8)> = vec![
             (Usage("no".into()).into(), 2),
             (Missing("no".into()).into(), 4),
+            (Unread("no".into()).into(), 3),
             (engine::Error::Request("no".into()).into(), 2),
             (engine::Error::Unsupported { what: "no".into() }.into(), 3),
             (engine::Error::Unavailable { backend: "opencl", what: "no".into() }.into(), 4),

@@ -14,6 +14,7 @@ pub mod terminal_text;
 mod backend;
 mod completions;
 mod declaration;
+mod device_counters;
 mod devices;
 mod diagnose;
 mod diff;
@@ -31,6 +32,7 @@ mod numdiff;
 mod plan;
 mod probe;
 mod probed;
+mod record;
 mod results;
 mod rules;
 mod run;
@@ -118,6 +120,7 @@ enum Command {
     View(view::Arguments),
     Export(export::Arguments),
     Run(run::Arguments),
+    Record(record::Arguments),
     Top(top::Arguments),
     Numdiff(numdiff::Arguments),
     Plan(plan::Arguments),
@@ -145,6 +148,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::View(arguments) => view::run(global, arguments),
         Command::Export(arguments) => export::run(global, arguments),
         Command::Run(arguments) => run::run(global, arguments),
+        Command::Record(arguments) => record::run(global, arguments),
         Command::Top(arguments) => top::run(global, arguments),
         Command::Numdiff(arguments) => numdiff::run(global, arguments),
         Command::Plan(arguments) => plan::run(global, arguments),

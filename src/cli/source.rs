@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use model::{ImportStat, Severity, Trace, TraceBuilder};
+use model::{ImportStat, Ns, Severity, Trace, TraceBuilder};
 use parsers::{Place, ReadError};
 
 use super::{exit::Usage, progress::Bar, ranks};
@@ -64,6 +64,24 @@ pub fn open_with(paths: &[PathBuf], reading: &Reading, packs: &Packs, bar: &Bar)
     }
 }
 
+/// How files are read.
+#[derive(Clone, Copy, Default)]
+struct How<'h> {
+    /// As this format, whatever their content says.
+    format: Option<&'h str>,
+    /// What makes Unix nanoseconds of the times of files that do not say it.
+    unix_offset: Option<Ns>,
+}
+
+/// Reads what a profiler has just written here into a directory; `unix_offset` makes Unix nanoseconds of its stamps where its
+/// files do not say it.
+///
+/// # Errors
+/// Those of [`open`].
+pub fn open_recorded(directory: &Path, unix_offset: Option<Ns>, bar: &Bar) -> anyhow::Result<Vec<Trace>> {
+    open_as(&[directory.to_owned()], How { format: None, unix_offset }, bar)
+}
+
 /// Reads all captures of all paths, in the order of the paths and sorted within a directory; ranks of one job are one
 /// capture.
 ///
@@ -72,30 +90,35 @@ pub fn open_with(paths: &[PathBuf], reading: &Reading, packs: &Packs, bar: &Bar)
 /// known format that cannot be read as `import.unreadable_file` as long as another one can, one that holds nothing to
 /// diagnose as `import.declined_file`.
 pub fn open(paths: &[PathBuf], as_format: Option<&str>, bar: &Bar) -> anyhow::Result<Vec<Trace>> {
+    open_as(paths, How { format: as_format, unix_offset: None }, bar)
+}
+
+fn open_as(paths: &[PathBuf], how: How<'_>, bar: &Bar) -> anyhow::Result<Vec<Trace>> {
     let mut traces = Vec::new();
     for path in paths {
         if path.is_dir() && !is_capture_directory(path) {
-            traces.extend(directory(path, as_format, bar)?);
+            traces.extend(directory(path, how, bar)?);
         } else if path.is_file() && store::is_capture(path)? {
             bar.stage("loading", path.display());
             traces.extend(store::load(path)?);
         } else {
-            traces.push(file(path, as_format, bar)?);
+            traces.push(file(path, how, bar)?);
         }
     }
     Ok(ranks::join(traces))
 }
 
-fn file(path: &Path, as_format: Option<&str>, bar: &Bar) -> Result<Trace, ReadError> {
+fn file(path: &Path, how: How<'_>, bar: &Bar) -> Result<Trace, ReadError> {
     bar.stage("reading", path.display());
     let mut builder = TraceBuilder::new(path.display().to_string(), "");
-    let format = parsers::detect::read(path, as_format, &mut builder, &|done, total| bar.at(done, total))?;
+    builder.assume_unix_offset(how.unix_offset);
+    let format = parsers::detect::read(path, how.format, &mut builder, &|done, total| bar.at(done, total))?;
     let mut trace = builder.finish();
     trace.format = format.id.to_owned();
     Ok(trace)
 }
 
-fn directory(path: &Path, as_format: Option<&str>, bar: &Bar) -> anyhow::Result<Vec<Trace>> {
+fn directory(path: &Path, how: How<'_>, bar: &Bar) -> anyhow::Result<Vec<Trace>> {
     let mut found = Vec::new();
     walk(path, DEPTH, &mut found)?;
     found.sort();
@@ -111,7 +134,7 @@ fn directory(path: &Path, as_format: Option<&str>, bar: &Bar) -> anyhow::Result<
         if parsers::detect::lead(entry).is_some_and(|lead| found.binary_search(&lead).is_ok()) {
             continue;
         }
-        match file(entry, as_format, bar) {
+        match file(entry, how, bar) {
             Ok(trace) => traces.push(trace),
             Err(e @ ReadError::Declined { .. }) => declined.push(e),
             Err(e) if e.is_foreign() => {

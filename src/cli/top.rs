@@ -102,7 +102,7 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
 }
 
 fn of_machine(counter: Counter) -> Group {
-    if counter.of_device { Group::Device("CPU".to_owned()) } else { Group::Host }
+    if counter.device.is_some() { Group::Device("CPU".to_owned()) } else { Group::Host }
 }
 
 fn of_server(_: Counter) -> Group {

@@ -50,7 +50,8 @@ fn into<T>(file: io::Result<File>, content: impl FnOnce(&mut dyn Write) -> io::R
     Ok((out.into_inner().map_err(io::IntoInnerError::into_error)?, told))
 }
 
-fn next(error: &io::Error) -> &'static str {
+/// What to do about an error of writing.
+pub fn next(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free some space, or name a file on another disk",
         io::ErrorKind::BrokenPipe => "its reader went away before the end",

@@ -7,6 +7,8 @@ use engine::Target;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Calls {
     pub launch: &'static str,
+    /// Of what ranks do together.
+    pub exchange: &'static str,
     pub graph_launch: &'static str,
     pub synchronize: &'static str,
     pub write: &'static str,
@@ -21,6 +23,7 @@ pub(super) fn of(target: &Target) -> Calls {
     match target {
         Target::Cpu => Calls {
             launch: "strato_launch",
+            exchange: "strato_launch",
             graph_launch: "strato_graph_launch",
             synchronize: "strato_synchronize",
             write: "strato_memcpy",
@@ -30,6 +33,8 @@ pub(super) fn of(target: &Target) -> Calls {
         },
         Target::OpenCl(_) => Calls {
             launch: "clEnqueueNDRangeKernel",
+            // The host's own work, between two copies.
+            exchange: "strato_exchange",
             graph_launch: "clEnqueueCommandBufferKHR",
             synchronize: "clFinish",
             write: "clEnqueueWriteBuffer",

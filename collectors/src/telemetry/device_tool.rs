@@ -3,7 +3,7 @@
 
 use std::{
     io::Read,
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{Child, Command, ExitStatus, Stdio},
     sync::{
         atomic::{AtomicBool, Ordering},
@@ -77,8 +77,7 @@ impl DeviceTool {
     /// # Errors
     /// When none of them holds it.
     pub fn find(name: &str, arguments: &[&str], path: &std::ffi::OsStr) -> Result<Self, Error> {
-        let found = std::env::split_paths(path).map(|directory| directory.join(name)).find(|file| is_program(file));
-        let program = found.ok_or_else(|| Error::Absent(name.to_owned()))?;
+        let program = crate::program::find(name, path).ok_or_else(|| Error::Absent(name.to_owned()))?;
         let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
         Ok(Self { name: name.to_owned(), program, arguments, patience: PATIENCE, hung: None })
     }
@@ -168,17 +167,6 @@ fn kill(child: &mut Child) {
 #[cfg(not(unix))]
 fn kill(child: &mut Child) {
     let _ = child.kill();
-}
-
-#[cfg(unix)]
-fn is_program(file: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    file.metadata().is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
-}
-
-#[cfg(not(unix))]
-fn is_program(file: &Path) -> bool {
-    file.is_file()
 }
 
 #[cfg(all(test, unix))]

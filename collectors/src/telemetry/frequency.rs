@@ -7,7 +7,7 @@ use model::{Ns, Reading};
 
 use super::{Collector, Counter, read};
 
-const CLOCK: Counter = Counter { name: "cpu_frequency", unit: "MHz", of_device: true };
+const CLOCK: Counter = Counter { name: "cpu_frequency", unit: "MHz", device: Some(0) };
 /// Cores that are looked at; a look at each wakes it.
 const CORES: usize = 8;
 

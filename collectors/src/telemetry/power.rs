@@ -7,7 +7,7 @@ use model::{Ns, Reading};
 
 use super::{Collector, Counter, read};
 
-const POWER: Counter = Counter { name: "cpu_power", unit: "W", of_device: true };
+const POWER: Counter = Counter { name: "cpu_power", unit: "W", device: Some(0) };
 /// Packages of a machine that are looked at.
 const PACKAGES: usize = 16;
 

@@ -4,11 +4,11 @@ use model::{Ns, Reading};
 
 use super::{Collector, Counter, Growth, read};
 
-const RESIDENT: Counter = Counter { name: "memory_resident", unit: "B", of_device: false };
-const MINOR: Counter = Counter { name: "page_faults_minor", unit: "1/s", of_device: false };
-const MAJOR: Counter = Counter { name: "page_faults_major", unit: "1/s", of_device: false };
-const VOLUNTARY: Counter = Counter { name: "host_switches_voluntary", unit: "1/s", of_device: false };
-const INVOLUNTARY: Counter = Counter { name: "host_switches_involuntary", unit: "1/s", of_device: false };
+const RESIDENT: Counter = Counter { name: "memory_resident", unit: "B", device: None };
+const MINOR: Counter = Counter { name: "page_faults_minor", unit: "1/s", device: None };
+const MAJOR: Counter = Counter { name: "page_faults_major", unit: "1/s", device: None };
+const VOLUNTARY: Counter = Counter { name: "host_switches_voluntary", unit: "1/s", device: None };
+const INVOLUNTARY: Counter = Counter { name: "host_switches_involuntary", unit: "1/s", device: None };
 
 /// Memory and switches of this process.
 #[derive(Debug, Default)]

@@ -69,9 +69,9 @@ impl Shares {
     }
 }
 
-const BUSY: Counter = Counter { name: "cpu_busy", unit: "", of_device: true };
-const STEAL: Counter = Counter { name: "cpu_steal", unit: "", of_device: true };
-const OWN: Counter = Counter { name: "cpu_own", unit: "", of_device: true };
+const BUSY: Counter = Counter { name: "cpu_busy", unit: "", device: Some(0) };
+const STEAL: Counter = Counter { name: "cpu_steal", unit: "", device: Some(0) };
+const OWN: Counter = Counter { name: "cpu_own", unit: "", device: Some(0) };
 
 /// Use of the processors since the last look, as shares of the time of all cores.
 #[derive(Debug, Default)]

@@ -75,7 +75,7 @@ impl Communicator {
         self.shard
     }
 
-    pub(super) fn world(&self) -> World {
+    pub(crate) fn world(&self) -> World {
         self.region.world()
     }
 
@@ -92,7 +92,7 @@ impl Communicator {
 
     /// Whether the run ends after `step`. No other rank can finish the next step without the first, which decided before it
     /// began that step: all see the decision there.
-    pub(super) fn ends(&self, step: u32, goes_on: bool) -> bool {
+    pub(crate) fn ends(&self, step: u32, goes_on: bool) -> bool {
         if !goes_on && self.shard.rank == 0 {
             self.region.end_after(step.saturating_add(1));
         }
@@ -162,6 +162,28 @@ impl Communicator {
             }
         }
         Ok(())
+    }
+
+    /// x = sum of x of all ranks, of ranks of one worker each whose parts lie anywhere in memory of the host.
+    ///
+    /// # Errors
+    /// [`Error::Lost`] when another rank does not take part any more.
+    pub(crate) fn sum(&mut self, kernels: &Kernels, x: &mut [f32]) -> Result<(), Error> {
+        self.count = self.count.wrapping_add(1);
+        let rows = Rows::new(x, x.len());
+        let done = self.all_reduce(self.count, Part { number: 0, of: 1 }, kernels, rows);
+        done.or_else(|Lost| self.check())
+    }
+
+    /// out\[.., columns of a rank\] = piece of that rank, of ranks as in [`Communicator::sum`]; `widths` are those of both.
+    ///
+    /// # Errors
+    /// Those of [`Communicator::sum`].
+    pub(crate) fn gather(&mut self, piece: &mut [f32], out: &mut [f32], widths: [usize; 2]) -> Result<(), Error> {
+        self.count = self.count.wrapping_add(1);
+        let (piece, out) = (Rows::new(piece, widths[0]), Rows::new(out, widths[1]));
+        let done = self.all_gather(self.count, Part { number: 0, of: 1 }, piece, out);
+        done.or_else(|Lost| self.check())
     }
 
     /// Shows that this worker has written its share, and waits until its peers have.

@@ -5,13 +5,15 @@ use std::borrow::Cow;
 use super::{
     OpenCl,
     inputs::Inputs,
-    lower::Lowering,
+    lower::{Lowering, Work},
     memory::Memory,
+    staged::{self, Stage},
     step::{Commands, Plan, Start},
 };
 use crate::{
     Batch, Error, Shard,
     backend::{Backend, Device, PlanId},
+    cpu::{Communicator, LOADING},
     inject::{Faults, HostHook},
     program::{BufId, Program},
     record::Log,
@@ -25,8 +27,13 @@ impl Backend for OpenCl {
 
     fn prepare(&mut self, program: Program, _: &mut Log) -> Result<PlanId, Error> {
         program.check(&self.config)?;
-        if program.shard != Shard::WHOLE {
-            return Err(Error::Request("the program is that of a rank; plan it for the whole model".to_owned()));
+        let shard = self.ranks.as_ref().map_or(Shard::WHOLE, Communicator::shard);
+        let (needed, slot) = (program.largest_exchange(), self.ranks.as_ref().map_or(0, |ranks| ranks.world().slot));
+        if program.shard != shard || needed > slot {
+            return Err(Error::Request(format!(
+                "the program is for rank {} of {} and exchanges {needed} elements; plan it for this rank, and memory for it",
+                program.shard.rank, program.shard.of
+            )));
         }
         let (context, facts) = (&self.context, &self.facts);
         let buffer =
@@ -38,7 +45,8 @@ impl Backend for OpenCl {
         let lowering = Lowering {
             source: &self.source,
             model: &self.model,
-            config: &self.config,
+            config: &self.part,
+            first_token: shard.range(self.config.vocab).start,
             plan: &self.cache,
             flavour: self.flavour,
             units: usize::try_from(facts.units).unwrap_or(1).max(1),
@@ -48,12 +56,17 @@ impl Backend for OpenCl {
             chosen: chosen.handle(),
             faults: &self.faults,
         };
-        let launches = program.ops.iter().map(|op| lowering.lower(op)).collect::<Result<_, _>>()?;
+        let work = program.ops.iter().map(|op| lowering.lower(op)).collect::<Result<Vec<Work>, _>>()?;
+        let stage = Stage::of(work.iter().filter_map(|work| match work {
+            Work::Staged(staged) => Some(staged),
+            _ => None,
+        }));
         let (tokens, values, noted) = (Vec::new(), Vec::new(), Vec::new());
         self.plans.push(Plan {
             graph: None,
             program,
-            launches,
+            work,
+            stage,
             buffers,
             inputs,
             chosen,
@@ -68,6 +81,12 @@ impl Backend for OpenCl {
     fn check_mode(&self, mode: Mode) -> Result<(), Error> {
         match mode {
             Mode::Eager => Ok(()),
+            Mode::Graph if self.ranks.is_some() => Err(Error::Unavailable {
+                backend: "opencl",
+                what: "a step of several ranks cannot be one command, as its collectives go through memory of the host; leave \
+                       --mode out"
+                    .to_owned(),
+            }),
             Mode::Graph => match &self.graphs {
                 Ok(_) => Ok(()),
                 Err(why) => Err(Error::Unavailable { backend: "opencl", what: why.clone() }),
@@ -76,14 +95,16 @@ impl Backend for OpenCl {
     }
 
     fn suffer(&mut self, sync: Sync, faults: Faults) -> Result<(), Error> {
-        let only_cpu = [
-            ("cpu_fallback", faults.host.fallback.is_some()),
-            ("bf16_accum", faults.numeric.bf16_accum),
-            ("slow_rank", faults.rank.factor(0).is_some()),
-        ];
-        if let Some((name, _)) = only_cpu.into_iter().find(|(_, is_asked)| *is_asked) {
+        if faults.numeric.bf16_accum {
+            return Err(Error::Request(
+                "an OpenCL device cannot suffer 'bf16_accum'; leave it out, or run --backend cpu".to_owned(),
+            ));
+        }
+        if let Some(op) = faults.host.fallback.filter(|op| *op != staged::FALLBACK) {
             return Err(Error::Request(format!(
-                "an OpenCL device cannot suffer '{name}'; leave it out, or run --backend cpu"
+                "an OpenCL device cannot suffer 'cpu_fallback' of {}, whose weights are on it; choose op={}",
+                op.text(),
+                staged::FALLBACK.text()
             )));
         }
         self.hook = HostHook::new(&faults.host)?;
@@ -96,10 +117,21 @@ impl Backend for OpenCl {
         let own = self.plans.get_mut(plan.0).ok_or_else(|| plan.unknown())?;
         batch.check(&own.program, &self.config, &self.cache)?;
         let turned = self.faults.numeric.turned(&self.config);
+        // What the host computes itself cannot be part of one command.
+        let mode = if own.is_staged() { Mode::Eager } else { mode };
         if let (Mode::Graph, Ok(calls)) = (mode, &self.graphs) {
             own.capture(*calls, &self.queue, log)?;
         }
-        own.run(&self.queue, batch, &turned, Start { mode, sync: self.sync, hook: self.hook.as_mut() }, log)
+        let rank = self.ranks.as_ref().map_or(0, |ranks| ranks.shard().rank);
+        let start = Start {
+            mode,
+            sync: self.sync,
+            hook: self.hook.as_mut(),
+            ranks: self.ranks.as_mut(),
+            kernels: &self.host_kernels,
+            slow: self.faults.rank.factor(rank),
+        };
+        own.run(&self.queue, batch, &turned, start, log)
     }
 
     fn values(&mut self, plan: PlanId, id: BufId, log: &mut Log) -> Result<Cow<'_, [f32]>, Error> {
@@ -123,5 +155,17 @@ impl Backend for OpenCl {
         if let Some(plan) = self.plans.get_mut(plan.0) {
             plan.drain(log);
         }
+    }
+
+    fn meet(&mut self) -> Result<(), Error> {
+        self.ranks.as_mut().map_or(Ok(()), |ranks| ranks.meet(LOADING))
+    }
+
+    fn ends(&self, step: u32, goes_on: bool) -> bool {
+        self.ranks.as_ref().map_or(!goes_on, |ranks| ranks.ends(step, goes_on))
+    }
+
+    fn leave(&mut self) {
+        self.ranks.iter_mut().for_each(Communicator::leave);
     }
 }

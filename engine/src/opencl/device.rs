@@ -8,14 +8,15 @@ use std::{
 use opencl3::{
     context::Context,
     device::{
-        CL_DEVICE_TYPE_ACCELERATOR, CL_DEVICE_TYPE_ALL, CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU, Device as ClDevice,
+        CL_DEVICE_PARTITION_EQUALLY, CL_DEVICE_TYPE_ACCELERATOR, CL_DEVICE_TYPE_ALL, CL_DEVICE_TYPE_CPU,
+        CL_DEVICE_TYPE_GPU, Device as ClDevice, SubDevice,
     },
     error_codes::{CL_DEVICE_NOT_FOUND, ClError, DLOPEN_RUNTIME_LOAD_FAILED},
     platform::{Platform, get_platforms},
 };
 
 use super::{OpenClOptions, graph::EXTENSION, refused};
-use crate::Error;
+use crate::{Error, Shard};
 
 /// `CL_PLATFORM_NOT_FOUND_KHR` of `cl_khr_icd`: the loader is there and knows no driver.
 const NO_PLATFORM: i32 = -1001;
@@ -190,6 +191,51 @@ pub(super) fn choose(options: &OpenClOptions) -> Result<(ClDevice, Facts), Error
         Some(what) => Err(missing(what)),
         None => Ok(chosen),
     }
+}
+
+/// Devices that were divided, with their parts, for as long as the program runs: a part that is released takes its context
+/// with it.
+static PARTS: Mutex<Vec<(Division, Vec<SubDevice>)>> = Mutex::new(Vec::new());
+
+/// The driver's handle of a device, and the units of each of its parts.
+type Division = (usize, u32);
+
+/// The device of a rank: one of its own where there are as many like the one that is asked for, from that one on, else an
+/// equal part of it.
+pub(super) fn of_rank(options: &OpenClOptions, shard: Shard) -> Result<(ClDevice, Facts), Error> {
+    let (device, facts) = choose(options)?;
+    if shard.of < 2 {
+        return Ok((device, facts));
+    }
+    let is_like = |other: &Facts| (&other.platform, &other.name) == (&facts.platform, &facts.name);
+    let mut own: Vec<(ClDevice, Facts)> = all()?.into_iter().skip(options.device).take(shard.of).collect();
+    if own.len() == shard.of && own.iter().all(|(_, other)| is_like(other)) {
+        return Ok(own.swap_remove(shard.rank));
+    }
+    part(&device, facts, shard)
+}
+
+/// A rank's part of a device.
+fn part(device: &ClDevice, facts: Facts, shard: Shard) -> Result<(ClDevice, Facts), Error> {
+    let refuse = |why: &str| Error::Unavailable {
+        backend: "opencl",
+        what: format!("{} cannot be divided between {} ranks: {why}; choose fewer ranks", facts.name, shard.of),
+    };
+    let units = u32::try_from(shard.of).map_or(0, |of| facts.units / of);
+    if units == 0 {
+        return Err(refuse(&format!("it has {} units", facts.units)));
+    }
+    let mut parts = PARTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let division = (device.id().addr(), units);
+    if !parts.iter().any(|(known, _)| *known == division) {
+        let properties = [CL_DEVICE_PARTITION_EQUALLY, isize::try_from(units).unwrap_or(isize::MAX), 0];
+        let made =
+            device.create_sub_devices(&properties).map_err(|error| refuse(&format!("its driver answers {error}")))?;
+        parts.push((division, made));
+    }
+    let own = parts.iter().find(|(known, _)| *known == division).and_then(|(_, parts)| parts.get(shard.rank));
+    let id = own.ok_or_else(|| refuse("its driver made fewer parts"))?.id();
+    Ok((ClDevice::new(id), Facts { units, ..facts }))
 }
 
 fn missing(error: &ClError) -> Error {

@@ -104,7 +104,7 @@ impl Graph {
         check("make a command buffer", code)?;
         let graph = Self { calls, handle };
         let mut before: Option<cl_uint> = None;
-        for Launch { kernel, global, local } in launches {
+        for Launch { kernel, global, local, .. } in launches {
             let mut point = 0;
             let (count, list) = before.as_ref().map_or((0, ptr::null()), |point| (1, ptr::from_ref(point)));
             // SAFETY: sizes are arrays of two dimensions; the list has as many sync points as are said; kernels have all their

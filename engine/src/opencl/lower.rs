@@ -4,7 +4,7 @@
 
 use opencl3::{kernel::Kernel, types::cl_mem};
 
-use super::{Flavour, inputs::Inputs, memory::Memory, model::Model, refused, source::Source};
+use super::{Flavour, inputs::Inputs, memory::Memory, model::Model, refused, source::Source, staged::Staged};
 use crate::{
     Config, Error,
     inject::Faults,
@@ -26,18 +26,31 @@ const MOST_GROUPS: usize = 4096;
 /// Tokens that share a widened weight in `matrix_product`.
 const TILE_TOKENS: usize = 4;
 
+/// What an operator becomes.
+pub(super) enum Work {
+    Kernel(Launch),
+    Staged(Staged),
+    /// Nothing, where a run suffers that it is left out.
+    LeftOut,
+}
+
 /// A kernel with its arguments, ready to be launched.
 pub(super) struct Launch {
     pub kernel: Kernel,
     pub global: [usize; 2],
     pub local: [usize; 2],
+    /// Whether it gives the same when it runs again: it does not change what it reads.
+    pub is_repeatable: bool,
 }
 
 /// What operators are lowered with.
 pub(super) struct Lowering<'l> {
     pub source: &'l Source,
     pub model: &'l Model,
+    /// The shape of the rank's part.
     pub config: &'l Config,
+    /// The first token of the rank's part of the vocabulary.
+    pub first_token: usize,
     pub plan: &'l KvPlan,
     pub flavour: Flavour,
     pub units: usize,
@@ -74,11 +87,17 @@ impl Lowering<'_> {
     }
 
     fn start(&self, kernel: &str, (global, local): ([usize; 2], [usize; 2])) -> Result<Arguments, Error> {
-        Ok(Arguments { launch: Launch { kernel: self.source.kernel(kernel)?, global, local }, next: 0 })
+        Ok(Arguments {
+            launch: Launch { kernel: self.source.kernel(kernel)?, global, local, is_repeatable: false },
+            next: 0,
+        })
     }
 
-    /// The kernel of an operator; `None` where a run suffers that it is left out.
-    pub(super) fn lower(&self, op: &OpCall) -> Result<Option<Launch>, Error> {
+    /// What an operator becomes.
+    pub(super) fn lower(&self, op: &OpCall) -> Result<Work, Error> {
+        if let Some(staged) = Staged::of(op, self.program, self.faults) {
+            return Ok(Work::Staged(staged));
+        }
         let (model, inputs, eps) = (self.model, self.inputs.handle(), self.config.norm_eps);
         let tokens = self.program.shape.tokens;
         let launch = match &op.kind {
@@ -89,7 +108,7 @@ impl Lowering<'_> {
                     .memory(table.handle())?
                     .memory(inputs)?
                     .memory(out)?
-                    .sizes(&[table.width, table.stride, 0, table.rows])?
+                    .sizes(&[table.width, table.stride, self.first_token, table.rows])?
             }
             OpKind::LastToken { x, out } => {
                 let ((x, ..), (out, rows, width)) = (self.buffer(*x)?, self.buffer(*out)?);
@@ -126,7 +145,7 @@ impl Lowering<'_> {
             OpKind::KvAppend { layer, .. }
                 if self.faults.numeric.stale_kv == Some(*layer) && tokens == self.program.shape.sequences =>
             {
-                return Ok(None);
+                return Ok(Work::LeftOut);
             }
             OpKind::KvAppend { qkv, layer } => {
                 let (qkv, rows, width) = self.buffer(*qkv)?;
@@ -193,14 +212,10 @@ impl Lowering<'_> {
             OpKind::Route { .. } | OpKind::ExpertLinear { .. } | OpKind::Combine { .. } => {
                 return Err(super::model::no_experts());
             }
-            OpKind::AllReduce { .. } | OpKind::AllGather { .. } => {
-                return Err(Error::Unavailable {
-                    backend: "opencl",
-                    what: "it has no collectives; leave --tp out, or run --backend cpu".to_owned(),
-                });
-            }
+            // Collectives are staged, all of them.
+            OpKind::AllReduce { .. } | OpKind::AllGather { .. } => return Ok(Work::LeftOut),
         };
-        Ok(Some(launch.launch))
+        Ok(Work::Kernel(Launch { is_repeatable: is_repeatable(&op.kind), ..launch.launch }))
     }
 
     fn blocks(&self) -> usize {
@@ -235,6 +250,26 @@ impl Lowering<'_> {
             .sizes(&[width, weights.stride, rows.start, count, out_width, tokens, each])?
             .flags(flags)
     }
+}
+
+/// Whether an operator writes elsewhere than it reads.
+fn is_repeatable(kind: &OpKind) -> bool {
+    matches!(
+        kind,
+        OpKind::Embed { .. }
+            | OpKind::LastToken { .. }
+            | OpKind::RmsNorm { .. }
+            | OpKind::Mean { .. }
+            | OpKind::Linear { .. }
+            | OpKind::KvAppend { .. }
+            | OpKind::Attention { .. }
+            | OpKind::Square { .. }
+            | OpKind::SiluMul { .. }
+            | OpKind::Silu { .. }
+            | OpKind::ScaleRows { .. }
+            | OpKind::Transpose { .. }
+            | OpKind::Argmax { .. }
+    )
 }
 
 /// A kernel whose arguments are being set, one after the other.

@@ -11,12 +11,14 @@ use super::{
     clock::{self, Offset, Stamps},
     graph::{Calls, Graph},
     inputs::Inputs,
-    lower::Launch,
+    lower::{Launch, Work},
     memory::Memory,
     refused,
+    staged::{Stage, Staged},
 };
 use crate::{
     Batch, Config, Error, Number,
+    cpu::{Communicator, Kernels},
     inject::HostHook,
     program::{OpKind, Program},
     record::{Kind, Log, Ns, Span},
@@ -28,8 +30,9 @@ pub(super) struct Plan {
     /// The kernels as one command, once they were recorded.
     pub graph: Option<Graph>,
     pub program: Program,
-    /// The kernel of each operator; none of one that the run suffers to be left out.
-    pub launches: Vec<Option<Launch>>,
+    /// What each operator became.
+    pub work: Vec<Work>,
+    pub stage: Stage,
     pub buffers: Vec<Memory<f32>>,
     pub inputs: Inputs,
     /// The most likely token of each row of logits: on the device, and as it was last copied from there.
@@ -47,6 +50,12 @@ pub(super) struct Start<'s> {
     pub mode: Mode,
     pub sync: Sync,
     pub hook: Option<&'s mut HostHook>,
+    /// The other ranks.
+    pub ranks: Option<&'s mut Communicator>,
+    /// What the host computes with.
+    pub kernels: &'s Kernels,
+    /// How many times as long as usual the operators of this rank take.
+    pub slow: Option<f64>,
 }
 
 /// A command whose stamps are still with the driver.
@@ -56,7 +65,21 @@ pub(super) struct Noted {
     from: Ns,
     /// The call that enqueued it.
     host: Span,
-    event: Event,
+    /// None of what ranks computed together, which was when the call was.
+    event: Option<Event>,
+    /// Of the same kernel when it ran again.
+    again: Option<Event>,
+}
+
+impl Noted {
+    /// From the first of its commands to the last.
+    fn stamps(&self) -> Option<Stamps> {
+        let first = Stamps::of(self.event.as_ref()?)?;
+        match &self.again {
+            Some(last) => Stamps::of(last).map(|last| Stamps { end: last.end, ..first }),
+            None => Some(first),
+        }
+    }
 }
 
 /// Commands on their way to the device.
@@ -78,22 +101,63 @@ impl Commands<'_> {
         let event = call().map_err(|error| refused("enqueue a command of a step", &error))?;
         let (from, host) = (from.unwrap_or(start), Span { start, end: self.log.now() });
         if self.log.sees_device() {
-            self.noted.push(Noted { kind, from, host, event });
+            self.noted.push(Noted { kind, from, host, event: Some(event), again: None });
         } else {
             self.log.push_command(kind, from, host, None, Span::default());
         }
         Ok(())
     }
 
-    fn launch(&mut self, op: usize, from: Ns, launch: &Launch) -> Result<(), Error> {
-        let (queue, Launch { kernel, global, local }) = (self.queue, launch);
+    fn launch(&mut self, op: usize, from: Ns, launch: &Launch, times: usize) -> Result<(), Error> {
+        let (queue, Launch { kernel, global, local, .. }) = (self.queue, launch);
         let dimensions = global.len() as u32;
         // SAFETY: the sizes are arrays of as many dimensions, and the arguments of the kernel are set and name memory that
         // lives as long as the plan.
         let call = || unsafe {
             queue.enqueue_nd_range_kernel(kernel.get(), dimensions, ptr::null(), global.as_ptr(), local.as_ptr(), &[])
         };
-        self.note(Kind::Op(u32::try_from(op).unwrap_or(u32::MAX)), Some(from), call)
+        self.note(Kind::Op(u32::try_from(op).unwrap_or(u32::MAX)), Some(from), call)?;
+        for _ in 1..times {
+            let again = call().map_err(|error| refused("enqueue a kernel again", &error))?;
+            if let Some(noted) = self.noted.last_mut().filter(|_| self.log.sees_device()) {
+                noted.again = Some(again);
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies the input of an operator here, computes it, and copies the result back.
+    fn staged(
+        &mut self,
+        op: usize,
+        staged: &Staged,
+        buffers: &mut [Memory<f32>],
+        stage: &mut Stage,
+        ranks: Option<&mut Communicator>,
+        kernels: &Kernels,
+    ) -> Result<(), Error> {
+        let unknown = || Error::Request(format!("operator {op} has no memory; prepare the program again"));
+        let [from, to] = [staged.from, staged.to].map(|id| usize::from(id.0));
+        let counts = staged.counts();
+        let Stage { input, result } = stage;
+        let (input, result) = input.get_mut(..counts[0]).zip(result.get_mut(..counts[1])).ok_or_else(unknown)?;
+        self.read(buffers.get_mut(from).ok_or_else(unknown)?, input)?;
+        let start = self.log.now();
+        staged.compute(ranks, kernels, input, result)?;
+        let host = Span { start, end: self.log.now() };
+        let number = u32::try_from(op).unwrap_or(u32::MAX);
+        if !staged.is_collective() {
+            self.log.push(Kind::Fallback(number), host);
+        } else if self.log.sees_device() {
+            self.noted.push(Noted { kind: Kind::Op(number), from: start, host, event: None, again: None });
+        } else {
+            self.log.push_command(Kind::Op(number), start, host, None, Span::default());
+        }
+        let (queue, memory, bytes) = (self.queue, buffers.get_mut(to).ok_or_else(unknown)?, size_of_val(result));
+        // SAFETY: the memory of a stage is not moved, and not written before the next staged operator has waited for its own
+        // input, which the queue copies after this; the driver refuses what is beyond the buffer.
+        let call = || unsafe { queue.enqueue_write_buffer(memory.buffer(), CL_NON_BLOCKING, 0, result, &[]) };
+        self.note(Kind::Write(bytes), None, call)
     }
 
     /// Copies from the device and waits for it.
@@ -124,10 +188,19 @@ impl Plan {
     pub(super) fn capture(&mut self, calls: Calls, queue: &CommandQueue, log: &mut Log) -> Result<(), Error> {
         if self.graph.is_none() {
             let start = log.now();
-            self.graph = Some(Graph::record(calls, queue.get(), self.launches.iter().flatten())?);
+            let kernels = self.work.iter().filter_map(|work| match work {
+                Work::Kernel(launch) => Some(launch),
+                Work::Staged(_) | Work::LeftOut => None,
+            });
+            self.graph = Some(Graph::record(calls, queue.get(), kernels)?);
             log.push(Kind::Capture, Span { start, end: log.now() });
         }
         Ok(())
+    }
+
+    /// Whether the host computes a part of it.
+    pub(super) fn is_staged(&self) -> bool {
+        self.work.iter().any(|work| matches!(work, Work::Staged(_)))
     }
 
     /// Runs a step.
@@ -152,10 +225,12 @@ impl Plan {
         queue: &CommandQueue,
         batch: &Batch,
         turned: &Config,
-        Start { mode, sync, mut hook }: Start<'_>,
+        Start { mode, sync, mut hook, mut ranks, kernels, slow }: Start<'_>,
         log: &mut Log,
     ) -> Result<Vec<u32>, Error> {
-        let Self { graph, program, launches, inputs, chosen, tokens, noted, seen, .. } = self;
+        let Self { graph, program, work, stage, buffers, inputs, chosen, tokens, noted, seen, .. } = self;
+        // How much of a launch a slow rank still owes.
+        let mut owed = 0.0;
         noted.clear();
         if let Some(hook) = &mut hook {
             hook.before_step(log);
@@ -167,7 +242,7 @@ impl Plan {
         let call = || unsafe { queue.enqueue_write_buffer(memory.buffer(), CL_NON_BLOCKING, 0, staged, &[]) };
         commands.note(Kind::Write(size_of_val(staged)), None, call)?;
         let chooses = program.ops.iter().any(|op| matches!(op.kind, OpKind::Argmax { .. }));
-        for (number, (op, launch)) in program.ops.iter().zip(launches.iter()).enumerate() {
+        for (number, (op, work)) in program.ops.iter().zip(work.iter()).enumerate() {
             let from = commands.log.now();
             if let Some(hook) = &mut hook {
                 hook.before(op, commands.log);
@@ -176,8 +251,17 @@ impl Plan {
                 commands.note(Kind::Replay, Some(from), || graph.enqueue())?;
                 break;
             }
-            if let Some(launch) = launch {
-                commands.launch(number, from, launch)?;
+            match work {
+                Work::Kernel(launch) => {
+                    owed += slow.filter(|_| launch.is_repeatable).map_or(0.0, |factor| factor - 1.0);
+                    let more = if launch.is_repeatable { owed as usize } else { 0 };
+                    owed -= more as f64;
+                    commands.launch(number, from, launch, 1 + more)?;
+                }
+                Work::Staged(staged) => {
+                    commands.staged(number, staged, buffers, stage, ranks.as_deref_mut(), kernels)?;
+                }
+                Work::LeftOut => {}
             }
             let Some(next) = program.ops.get(number + 1) else { break };
             if sync.is_after(op, next) {
@@ -200,7 +284,7 @@ impl Plan {
     /// Writes what the device noted into a log, by the host's clock.
     pub(super) fn drain(&mut self, log: &mut Log) {
         let noted: Vec<(Noted, Option<Stamps>)> =
-            self.noted.drain(..).map(|noted| (Stamps::of(&noted.event), noted)).map(|(s, noted)| (noted, s)).collect();
+            self.noted.drain(..).map(|noted| (noted.stamps(), noted)).map(|(s, noted)| (noted, s)).collect();
         let mut offset = Offset::default();
         for (noted, stamps) in noted.iter().filter_map(|(noted, stamps)| Some((noted, stamps.as_ref()?))) {
             offset.queued(noted.host, stamps);
@@ -209,8 +293,17 @@ impl Plan {
         let middle = offset.middle();
         log.uncertainty = log.uncertainty.max(middle.map(|(_, uncertainty)| uncertainty));
         let neighbour = |at: Option<usize>| at.and_then(|at| noted.get(at)?.1);
-        for (number, (Noted { kind, from, host, .. }, stamps)) in noted.iter().enumerate() {
+        for (number, (Noted { kind, from, host, event, .. }, stamps)) in noted.iter().enumerate() {
             let (kind, from, host) = (*kind, *from, *host);
+            if event.is_none() {
+                // What ranks did together lies between the copies around it, whatever the clocks make of these.
+                let on_host = |stamps: Stamps| middle.map(|(ahead, _)| clock::on_host(&stamps, ahead).1);
+                let (before, after) = (neighbour(number.checked_sub(1)), neighbour(number.checked_add(1)));
+                let start = before.and_then(on_host).map_or(host.start, |copy| host.start.max(copy.end));
+                let end = after.and_then(on_host).map_or(host.end, |copy| host.end.min(copy.start)).max(start);
+                log.push_command(kind, from, host, None, Span { start, end });
+                continue;
+            }
             let stamps = match kind {
                 // What the event of a command buffer says is no measure of it: `graph` says why and what is.
                 Kind::Replay => {

@@ -55,6 +55,8 @@ pub struct TraceBuilder {
     slices: u32,
     /// Durations of all slices, ns.
     time: Ns,
+    /// From the source's clock to the Unix epoch, where whoever recorded the source knows it.
+    unix_offset: Option<Ns>,
 }
 
 impl TraceBuilder {
@@ -66,13 +68,18 @@ impl TraceBuilder {
         builder
     }
 
+    /// Says what is to be added to a time of the source to have Unix nanoseconds, for sources that do not say it themselves.
+    pub fn assume_unix_offset(&mut self, offset: Option<Ns>) {
+        self.unix_offset = offset;
+    }
+
     /// Settles everything: one clock, sorted tracks, nesting depths, launch links and the statistics of all that.
     pub fn finish(mut self) -> Trace {
         let earliest = self.arrivals.iter().flat_map(|a| &a.start).min().copied();
         let (zero, unix) = match self.clock.unwrap_or(Clock::FromFirstSlice { unix_offset: None }) {
             Clock::FromFirstSlice { unix_offset } => {
                 let zero = earliest.unwrap_or(0);
-                (zero, unix_offset.and_then(|offset| offset.checked_add(zero)))
+                (zero, unix_offset.or(self.unix_offset).and_then(|offset| offset.checked_add(zero)))
             }
             Clock::AsIs { unix_zero } => (0, unix_zero),
         };

@@ -199,7 +199,7 @@ impl Live for Watched {
 
     fn collectors(&self, gpu: Option<Gpu>) -> Vec<Box<dyn telemetry::Collector>> {
         let group = |counter: telemetry::Counter| {
-            if counter.of_device { Group::Device("CPU".to_owned()) } else { Group::Process }
+            if counter.device.is_some() { Group::Device("CPU".to_owned()) } else { Group::Process }
         };
         let told = |collector| -> Box<dyn telemetry::Collector> {
             Box::new(Told { collector, feed: self.feed.clone(), group: Box::new(group) })
@@ -209,6 +209,11 @@ impl Live for Watched {
             Box::new(Told { collector: gpu, feed: self.feed.clone(), group: Box::new(move |_| own.clone()) })
         };
         telemetry::collectors().into_iter().map(told).chain(gpu.map(of_gpu)).collect()
+    }
+
+    fn listened(&self, collector: Box<dyn telemetry::Collector>) -> Box<dyn telemetry::Collector> {
+        let group = |_: telemetry::Counter| Group::Device("device tool".to_owned());
+        Box::new(Told { collector, feed: self.feed.clone(), group })
     }
 }
 
@@ -242,6 +247,10 @@ mod tests {
 
         fn collectors(&self, _: Option<Gpu>) -> Vec<Box<dyn telemetry::Collector>> {
             Vec::new()
+        }
+
+        fn listened(&self, collector: Box<dyn telemetry::Collector>) -> Box<dyn telemetry::Collector> {
+            collector
         }
     }
 

@@ -30,7 +30,11 @@ use serde::{Deserialize, Serialize};
 
 use super::{What, logits::LogitsFile};
 use crate::{
-    cli::exit::{Missing, Usage},
+    cli::{
+        device_counters::{self, Sampling},
+        devices,
+        exit::{Missing, Usage},
+    },
     store,
 };
 
@@ -48,6 +52,9 @@ pub(super) trait Live: Sync {
 
     /// What looks at the machine meanwhile, and at the device of the run where a library tells of it.
     fn collectors(&self, gpu: Option<Gpu>) -> Vec<Box<dyn telemetry::Collector>>;
+
+    /// The same as `collector`, listened to.
+    fn listened(&self, collector: Box<dyn telemetry::Collector>) -> Box<dyn telemetry::Collector>;
 }
 
 /// Runs all ranks and joins what they recorded; `tell` is told of every step of the first. Ranks that are processes are not
@@ -62,7 +69,7 @@ pub(super) fn run(
     }
     let options = what.options()?;
     let slot = Engine::largest_exchange(&what.source()?.0, &options, what.tp)?;
-    let world = World { ranks: what.tp, workers: options.threads, slot };
+    let world = World { ranks: what.tp, workers: options.workers().max(1), slot };
     let (traces, steps) = match what.ranks {
         super::RanksAre::Threads => threads(what, world, tell, live)?,
         super::RanksAre::Processes => processes(what, world, tell)?,
@@ -98,15 +105,22 @@ fn rank(
     };
     let (mut steps, mut failed) = (Vec::new(), None);
     // A run that nobody could look at is a run all the same.
-    let collectors = || {
-        let gpu = engine.device().name.as_deref().and_then(nvml::of_run);
-        match live {
-            Some(live) => live.collectors(gpu),
-            None => telemetry::with(gpu),
-        }
+    let gpu = engine.device().name.as_deref().and_then(nvml::of_run);
+    // What a library tells needs no tool, and one question to a tool is enough, whatever the ranks are.
+    let asks = is_sampled && engine.shard().rank == 0 && (gpu.is_none() || !what.tools.is_empty());
+    let tools = if asks { devices::of_run(&what.tools, &engine.options().target)? } else { Vec::new() };
+    let collectors = || match live {
+        Some(live) => live.collectors(gpu),
+        None => telemetry::with(gpu),
     };
     let sampler =
         (looks && is_sampled).then(|| Sampler::start(log.clock, telemetry::PERIOD, collectors()).ok()).flatten();
+    let listened = |collector| match live {
+        Some(live) => live.listened(collector),
+        None => collector,
+    };
+    let place = devices::place(&engine.options().target);
+    let tools = Sampling::start(tools, device_counters::PERIOD, log.clock, place, listened).ok();
     let mut decodes = None;
     let number = engine.shard().rank;
     let mut watch = live.map(|live| (live, Watch::new(engine.programs())));
@@ -125,7 +139,10 @@ fn rank(
         goes_on && failed.is_none() && what.at_most.is_none_or(|most| !alone || decodes.elapsed() < most)
     };
     let ran = engine.run_watched(&mut log, what.logits.is_some(), each);
-    let telemetry = sampler.and_then(Sampler::finish);
+    let mut telemetry = sampler.and_then(Sampler::finish);
+    if let Some((tools, telemetry)) = tools.zip(telemetry.as_mut()) {
+        tools.finish(telemetry);
+    }
     ran?;
     if let Some(error) = failed {
         return Err(error.into());
@@ -290,7 +307,7 @@ fn wait(ranks: &mut [Child], region: &Region) -> io::Result<Option<(usize, ExitS
 pub(super) fn obey(order: &str) -> anyhow::Result<()> {
     let order: Order =
         serde_json::from_str(order).map_err(|e| Usage(format!("--as-rank is for strato itself: {e}")))?;
-    let world = World { ranks: order.what.tp, workers: order.what.options()?.threads, slot: order.slot };
+    let world = World { ranks: order.what.tp, workers: order.what.options()?.workers().max(1), slot: order.slot };
     let region = Arc::new(Region::inherited(world, order.fd)?);
     let ranks = Communicator::new(region, order.rank, PATIENCE)?;
     let mut out = io::stdout();

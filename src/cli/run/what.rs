@@ -85,6 +85,11 @@ pub struct What {
     /// Put a bottleneck or a fault into the run, NAME or NAME:key=value,…; 'help' lists them. Can be given several times.
     #[arg(long, value_name = "NAME")]
     pub(in crate::cli) inject: Vec<String>,
+    /// Device tools to ask meanwhile, with commas between them, such as nvidia-smi; 'none' asks none [default: that of the
+    /// device's vendor, where it is in PATH].
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    #[serde(default)]
+    pub(super) tools: Vec<String>,
     /// Time from the first token on after which a run of one rank ends, however many it has generated.
     #[arg(skip)]
     #[serde(skip)]
@@ -115,6 +120,7 @@ impl Default for What {
             sampling: Chooser::Device,
             observer: Watching::Device,
             inject: Vec::new(),
+            tools: Vec::new(),
             at_most: None,
         }
     }
@@ -331,7 +337,11 @@ impl What {
     /// # Errors
     /// Options that mean nothing to a device of that kind.
     pub(super) fn target(&self) -> Result<Target, Usage> {
-        self.on.target(&[("--threads", self.threads.is_some()), ("--isa", self.isa.is_some()), ("--tp", self.tp > 1)])
+        let target = self.on.target(&[("--threads", self.threads.is_some()), ("--isa", self.isa.is_some())])?;
+        if target == Target::Cpu && !self.tools.is_empty() {
+            return Err(Usage("--tools asks tools of a device; leave it out, or choose another --backend".to_owned()));
+        }
+        Ok(target)
     }
 
     /// Takes a control of a plan that is an option of the engine; others are no concern of its.
