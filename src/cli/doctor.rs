@@ -59,6 +59,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("numa", |_| machine::numa()),
     ("counters", |_| machine::counters()),
     ("opencl", |_| devices::opencl()),
+    ("cuda", |_| devices::cuda()),
     ("formats", formats),
     ("nsys", nsys),
     ("locale", locale),

@@ -8,7 +8,7 @@ use std::ptr;
 use opencl3::{command_queue::CommandQueue, event::Event, types::CL_NON_BLOCKING};
 
 use super::{
-    clock::{self, Offset, Stamps},
+    clock::{self, Stamps},
     graph::{Calls, Graph},
     inputs::Inputs,
     lower::Launch,
@@ -17,6 +17,7 @@ use super::{
 };
 use crate::{
     Batch, Config, Error, Number,
+    clock::Offset,
     inject::HostHook,
     program::{OpKind, Program},
     record::{Kind, Log, Ns, Span},
@@ -205,8 +206,8 @@ impl Plan {
             self.noted.drain(..).map(|noted| (Stamps::of(&noted.event), noted)).map(|(s, noted)| (noted, s)).collect();
         let mut offset = Offset::default();
         for (noted, stamps) in noted.iter().filter_map(|(noted, stamps)| Some((noted, stamps.as_ref()?))) {
-            offset.queued(noted.host, stamps);
-            offset.ended(self.seen, stamps);
+            clock::queued(&mut offset, noted.host, stamps);
+            offset.not_after(self.seen, stamps.end);
         }
         let middle = offset.middle();
         log.uncertainty = log.uncertainty.max(middle.map(|(_, uncertainty)| uncertainty));
