@@ -49,8 +49,7 @@ impl Backend for Cuda {
             faults: &self.faults,
         };
         let launches = program.ops.iter().map(|op| lowering.lower(op)).collect::<Result<_, _>>()?;
-        let (tokens, values) =
-            (Staging::new(context, rows, self.pageable)?, Staging::new(context, 0, self.pageable)?);
+        let (tokens, values) = (Staging::new(context, rows, self.pageable)?, Staging::new(context, 0, self.pageable)?);
         self.plans.push(Plan {
             graph: None,
             program,
@@ -64,7 +63,6 @@ impl Backend for Cuda {
             noted: Vec::new(),
             seen: 0,
         });
-        self.queue.settle("clear the buffers of a program")?;
         Ok(PlanId(self.plans.len() - 1))
     }
 

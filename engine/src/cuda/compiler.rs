@@ -18,15 +18,19 @@ pub const REMEDY: &str = "pip install nvidia-cuda-nvrtc, and name its libnvrtc.s
 type Program = *mut c_void;
 
 /// Names under which it is installed, newest first: that of the toolkit of the driver is in none of the system's folders.
-const NAMES: [&str; 5] = [
-    "libnvrtc.so.13",
-    "libnvrtc.so.12",
-    "/usr/local/cuda/lib64/libnvrtc.so",
-    "libnvrtc.so.11.2",
-    "libnvrtc.so",
-];
+const NAMES: [&str; 5] =
+    ["libnvrtc.so.13", "libnvrtc.so.12", "/usr/local/cuda/lib64/libnvrtc.so", "libnvrtc.so.11.2", "libnvrtc.so"];
 
 static LOADED: Loaded<Compiler> = Loaded::new();
+
+#[cfg(test)]
+calls! {
+    /// Those that only making the embedded PTX needs.
+    PtxCalls {
+        size = "nvrtcGetPTXSize"(Program, *mut usize);
+        text = "nvrtcGetPTX"(Program, *mut c_char);
+    }
+}
 
 calls! {
     /// The calls of NVRTC.
@@ -41,8 +45,6 @@ calls! {
         compile = "nvrtcCompileProgram"(Program, c_int, *const *const c_char);
         log_size = "nvrtcGetProgramLogSize"(Program, *mut usize);
         log = "nvrtcGetProgramLog"(Program, *mut c_char);
-        ptx_size = "nvrtcGetPTXSize"(Program, *mut usize);
-        ptx = "nvrtcGetPTX"(Program, *mut c_char);
         cubin_size = "nvrtcGetCUBINSize"(Program, *mut usize);
         cubin = "nvrtcGetCUBIN"(Program, *mut c_char);
     }
@@ -61,6 +63,8 @@ pub(super) enum Form {
 /// The compiler, ready for calls.
 pub(super) struct Compiler {
     calls: Calls,
+    #[cfg(test)]
+    ptx: PtxCalls,
     /// Major and minor.
     pub version: (c_int, c_int),
 }
@@ -72,7 +76,12 @@ impl Compiler {
     /// What is missing.
     pub(super) fn load(path: Option<&Path>) -> Result<&'static Self, String> {
         LOADED.get(path, &NAMES, |library| {
-            let mut compiler = Self { calls: Calls::find(library)?, version: (0, 0) };
+            let mut compiler = Self {
+                calls: Calls::find(library)?,
+                #[cfg(test)]
+                ptx: PtxCalls::find(library)?,
+                version: (0, 0),
+            };
             let (major, minor) = &mut compiler.version;
             // SAFETY: two numbers of ours.
             match unsafe { (compiler.calls.version)(major, minor) } {
@@ -113,7 +122,7 @@ impl Compiler {
         match form {
             Form::Cubin => program.bytes(self.calls.cubin_size, self.calls.cubin),
             #[cfg(test)]
-            Form::Ptx => program.bytes(self.calls.ptx_size, self.calls.ptx),
+            Form::Ptx => program.bytes(self.ptx.size, self.ptx.text),
         }
     }
 

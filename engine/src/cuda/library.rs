@@ -45,7 +45,8 @@ impl<T> Loaded<T> {
         if let Some((_, known)) = loaded.iter().find(|(of, _)| of.as_deref() == path) {
             return Ok(known);
         }
-        let names: Vec<&OsStr> = path.map_or_else(|| names.iter().map(OsStr::new).collect(), |path| vec![path.as_os_str()]);
+        let names: Vec<&OsStr> =
+            path.map_or_else(|| names.iter().map(OsStr::new).collect(), |path| vec![path.as_os_str()]);
         let mut refused = String::new();
         let mut opened = None;
         for name in names {

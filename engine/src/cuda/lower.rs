@@ -239,7 +239,10 @@ impl<'l> Lowering<'l> {
             OpKind::MulUp { gate_up, out } => self.by_element("strato_mul_up", *gate_up, *out)?,
             OpKind::Rsqrt { x } => {
                 let (x, rows, width) = self.buffer(*x)?;
-                self.start("strato_reciprocal_root", Blocks::elements(rows, width)).memory(&[x]).sizes(&[width]).real(eps)
+                self.start("strato_reciprocal_root", Blocks::elements(rows, width))
+                    .memory(&[x])
+                    .sizes(&[width])
+                    .real(eps)
             }
             OpKind::ScaleRows { x, by, out } => {
                 let ((x, ..), (by, ..), (out, rows, width)) = (self.buffer(*x)?, self.buffer(*by)?, self.buffer(*out)?);

@@ -54,13 +54,14 @@ impl<T: Number> Memory<T> {
         Ok(memory)
     }
 
-    /// Memory of zeros.
+    /// Memory of zeros; waits until it is, so that nothing is under way on memory that nobody runs on yet.
     pub(super) fn zeroed(queue: &Queue, count: usize) -> Result<Self, Error> {
         let memory = Self::new(&queue.context, count)?;
         let bytes = memory.count * size_of::<T>();
         // SAFETY: any bytes are a number, and the whole memory is filled and no more.
         let code = unsafe { (queue.context.driver.calls.fill)(memory.address, 0, bytes, queue.stream) };
         queue.context.driver.check("clear memory of the CUDA device", code)?;
+        queue.settle("clear memory of the CUDA device")?;
         Ok(memory)
     }
 
@@ -105,7 +106,7 @@ impl<T: Number> Memory<T> {
 impl<T> Drop for Memory<T> {
     fn drop(&mut self) {
         let _ = self.context.enter();
-        // SAFETY: allocated by this, and freed once; the driver waits for what still uses it.
+        // SAFETY: allocated by this, and freed once; every call that enqueues something on it waits for that, and so does a step.
         let _ = unsafe { (self.context.driver.calls.free)(self.address) };
     }
 }

@@ -15,8 +15,18 @@ macro_rules! texts {
 }
 
 texts![
-    "rows.f32", "rows.f16", "rows.bf16", "rows.q8", "linear.f32", "linear.f16", "linear.bf16", "linear.q8", "norm",
-    "attention", "elementwise", "sample",
+    "rows.f32",
+    "rows.f16",
+    "rows.bf16",
+    "rows.q8",
+    "linear.f32",
+    "linear.f16",
+    "linear.bf16",
+    "linear.q8",
+    "norm",
+    "attention",
+    "elementwise",
+    "sample",
 ];
 
 /// What the file of a family is called.

@@ -143,7 +143,10 @@ impl Source {
                     let start = log.now();
                     let made = compiler.compile(family.name, &family.text(), &options, Form::Cubin);
                     log.push(record::Kind::Compile(family.name), Span { start, end: log.now() });
-                    made.map_err(|what| Error::Device { doing: format!("compile the kernels '{}'", family.name), what })?
+                    made.map_err(|what| Error::Device {
+                        doing: format!("compile the kernels '{}'", family.name),
+                        what,
+                    })?
                 }
                 Origin::Ptx => ptx::of(&family, dtype).as_bytes().to_vec(),
             };
@@ -162,7 +165,8 @@ impl Source {
         image.push(0);
         let driver = self.context.driver;
         let (mut told, mut handle) = (vec![0u8; 4096], ptr::null_mut());
-        let (mut options, mut values) = (LOG, [told.as_mut_ptr().cast(), ptr::without_provenance_mut::<c_void>(told.len())]);
+        let (mut options, mut values) =
+            (LOG, [told.as_mut_ptr().cast(), ptr::without_provenance_mut::<c_void>(told.len())]);
         // SAFETY: two options with two values, as many bytes for the log as are said, and an image that outlives the call.
         let code = unsafe {
             let (options, values) = (options.as_mut_ptr(), values.as_mut_ptr());

@@ -27,7 +27,8 @@ fn all() -> Vec<(Family, Dtype)> {
 /// FNV-1a over all that is compiled and how.
 fn fingerprint(family: &Family, dtype: Dtype) -> String {
     let text = family.text() + &family.options(ARCHITECTURE, dtype).join(" ");
-    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, b| (hash ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
+    let hash =
+        text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, b| (hash ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
     format!("// made from sources {hash:016x} by engine/src/cuda/ptx/make.sh")
 }
 
@@ -54,7 +55,12 @@ fn every_kernel_is_in_the_embedded_ptx_and_it_is_not_stale() {
             let made = compiler.compile(family.name, &family.text(), &options, Form::Ptx).unwrap();
             let made = String::from_utf8(made).unwrap();
             // What the compiler says of itself is no part of the code.
-            let code: String = made.trim_end_matches('\0').lines().filter(|l| !l.starts_with("//")).map(|l| format!("{l}\n")).collect();
+            let code: String = made
+                .trim_end_matches('\0')
+                .lines()
+                .filter(|l| !l.starts_with("//"))
+                .map(|l| format!("{l}\n"))
+                .collect();
             std::fs::write(directory.join(format!("{name}.ptx")), format!("{first}\n{}\n", code.trim())).unwrap();
             continue;
         }
@@ -65,7 +71,8 @@ fn every_kernel_is_in_the_embedded_ptx_and_it_is_not_stale() {
         let signatures = family.signatures(dtype);
         assert!(!signatures.is_empty(), "{name}");
         for (kernel, takes) in &signatures {
-            let (_, entry) = text.split_once(&format!(".visible .entry {kernel}(")).unwrap_or_else(|| panic!("no {kernel}"));
+            let (_, entry) =
+                text.split_once(&format!(".visible .entry {kernel}(")).unwrap_or_else(|| panic!("no {kernel}"));
             let (parameters, _) = entry.split_once(')').unwrap();
             let types: Vec<&str> = parameters.split(',').map(|p| p.split_whitespace().nth(1).unwrap()).collect();
             let expected: Vec<&str> = takes.iter().map(|kind| kind.in_ptx()).collect();
