@@ -7,7 +7,7 @@
 //! | `device`, `queue` | which devices there are, their contexts, streams and events |
 //! | `source`, `signature`, `ptx` | the kernels (`kernels/*.cu`), what they take, and their compilation |
 //! | `memory`, `model`, `inputs` | memory of both sides, weights and cache, what a step gets from the host |
-//! | `lower` | an operator as one kernel |
+//! | `lower`, `launch` | an operator as one kernel, its threads and arguments |
 //! | `step` | the commands of a step, and when they were under way |
 //! | `graph` | a step as one graph |
 
@@ -28,6 +28,7 @@ mod device;
 mod driver;
 mod graph;
 mod inputs;
+mod launch;
 mod library;
 mod lower;
 mod memory;

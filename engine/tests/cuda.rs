@@ -18,14 +18,14 @@ use engine::{
 };
 use golden::{Golden, TOLERANCE, greatest_difference};
 
-/// The libraries of the tests; `None` where there is no driver of either kind.
+/// The libraries of the tests; `None` where there is no driver of either kind. The kernels come from the embedded PTX, but on
+/// a machine that has NVRTC.
 fn libraries() -> Option<Libraries> {
-    let compiler = std::env::var_os("STRATO_NVRTC").map(PathBuf::from);
     if std::env::var_os("STRATO_CUDA_DEVICE").is_some() {
-        return Some(Libraries { driver: None, compiler });
+        return Some(Libraries::default());
     }
     let driver = simulated_cuda::library().map(Path::to_owned)?;
-    Some(Libraries { driver: Some(driver), compiler })
+    Some(Libraries { driver: Some(driver), compiler: None })
 }
 
 fn device(pageable: bool) -> Option<Target> {
@@ -225,6 +225,24 @@ fn a_graph_is_captured_once_and_replayed_and_gives_the_same_tokens_and_so_do_pag
             assert!(replay.device.end - replay.device.start > 10_000, "{replay:?}");
         }
     }
+}
+
+#[test]
+fn kernels_that_nvrtc_compiled_are_loaded_by_their_names_and_their_compilations_told() {
+    let Some(libraries) = libraries() else { return };
+    let Some(compiler) = std::env::var_os("STRATO_NVRTC").map(PathBuf::from) else {
+        eprintln!("skipped: STRATO_NVRTC names no NVRTC (pip install nvidia-cuda-nvrtc has one)");
+        return;
+    };
+    let of = |libraries: &Libraries| {
+        let target = Target::Cuda(CudaOptions { device: 0, pageable: false, libraries: libraries.clone() });
+        RunOptions { dtype: Dtype::Bf16, ..options(target) }
+    };
+    let mut log = Log::with_capacity(4096, 0);
+    let compiled = run(&of(&Libraries { compiler: Some(compiler), ..libraries.clone() }), &mut log);
+    let count = |is: fn(Kind) -> bool| log.records().iter().filter(|record| is(record.kind)).count();
+    assert_eq!((count(|k| matches!(k, Kind::Compile(_))), count(|k| matches!(k, Kind::Load(_)))), (6, 6));
+    assert_eq!(compiled.1, run(&of(&libraries), &mut Log::off()).1);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::{ffi::c_int, ptr, sync::Arc};
 use super::{
     device::Context,
     driver::{Handle, THREAD_LOCAL},
-    lower::Launch,
+    launch::Launch,
     queue::Queue,
 };
 use crate::Error;

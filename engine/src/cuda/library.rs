@@ -81,6 +81,7 @@ macro_rules! calls {
         impl $table {
             /// What it looks up.
             #[cfg(test)]
+            #[allow(dead_code)] // tests do not read those of every table
             pub(super) const SYMBOLS: &'static [&'static str] = &[$($symbol),*];
 
             /// Looks every call up, or says which one is missing.

@@ -6,7 +6,7 @@ use std::ffi::c_int;
 use super::{
     graph::Graph,
     inputs::Inputs,
-    lower::Launch,
+    launch::Launch,
     memory::{Memory, Staging},
     queue::{Events, Queue},
 };
