@@ -230,10 +230,12 @@ impl Writer<'_> {
             // The host copies itself: what it calls and what is copied are one.
             Kind::Copy(bytes) => self.copy("strato_memcpy", ["HtoD", "pageable", "device"], bytes, record, record.host),
             Kind::Write(bytes) => {
-                self.copy(self.calls.write, ["HtoD", self.engine.device().host_memory, "device"], bytes, record, record.device);
+                let memory = self.engine.device().host_memory;
+                self.copy(self.calls.write, ["HtoD", memory, "device"], bytes, record, record.device);
             }
             Kind::Read(bytes) => {
-                self.copy(self.calls.read, ["DtoH", "device", self.engine.device().host_memory], bytes, record, record.device);
+                let memory = self.engine.device().host_memory;
+                self.copy(self.calls.read, ["DtoH", "device", memory], bytes, record, record.device);
             }
             Kind::Advance => self.on_host("strato_advance", Category::FrameworkOp, record.host, None, None),
             Kind::Sync => {

@@ -11,7 +11,7 @@
 //! | `step` | the commands of a step, and when they were under way |
 //! | `graph` | a step as one graph |
 
-use std::sync::Arc;
+use std::rc::Rc;
 
 use crate::{
     Config, Dtype, Error, Shard, Weights,
@@ -96,7 +96,7 @@ pub(crate) struct Cuda {
     plans: Vec<Plan>,
     model: Model,
     source: Source,
-    context: Arc<Context>,
+    context: Rc<Context>,
     sync: Sync,
     faults: Faults,
     /// What holds up the host.
@@ -120,7 +120,7 @@ impl Cuda {
             return Err(Error::Request("a CUDA device takes whole weights; load all of them".to_owned()));
         }
         let (driver, number, facts) = device::choose(options.libraries.driver.as_deref(), options.device)?;
-        let context = Arc::new(Context::new(driver, number, facts)?);
+        let context = Rc::new(Context::new(driver, number, facts)?);
         let origin = Origin::choose(&context, options.libraries.compiler.as_deref())?;
         let dtype = weights.embed.dtype;
         let source = Source::build(&context, origin, dtype, log)?;

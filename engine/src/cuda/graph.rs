@@ -4,7 +4,7 @@
 
 #![allow(unsafe_code)]
 
-use std::{ffi::c_int, ptr, sync::Arc};
+use std::{ffi::c_int, ptr, rc::Rc};
 
 use super::{
     device::Context,
@@ -16,7 +16,7 @@ use crate::Error;
 
 /// The captured kernels of a step, ready to be launched.
 pub(super) struct Graph {
-    context: Arc<Context>,
+    context: Rc<Context>,
     executable: Handle,
 }
 
@@ -46,7 +46,7 @@ impl Graph {
             // SAFETY: ours, and destroyed once: what is ready to be launched does not need it.
             let _ = unsafe { (calls.destroy_graph)(graph) };
         }
-        made.map(|()| Self { context: Arc::clone(&queue.context), executable })
+        made.map(|()| Self { context: Rc::clone(&queue.context), executable })
     }
 
     /// Enqueues all its kernels.

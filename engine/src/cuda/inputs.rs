@@ -1,7 +1,7 @@
 //! What a step gets from the host: token ids, positions, sequences, the rows of last tokens, and the cosines and sines of the
 //! positions, all in one memory, so that a step begins with one copy.
 
-use std::{ffi::c_int, sync::Arc};
+use std::{ffi::c_int, rc::Rc};
 
 use super::{
     device::Context,
@@ -20,7 +20,7 @@ pub(super) struct Inputs {
 }
 
 impl Inputs {
-    pub(super) fn new(context: &Arc<Context>, shape: Shape, head_dim: usize, pageable: bool) -> Result<Self, Error> {
+    pub(super) fn new(context: &Rc<Context>, shape: Shape, head_dim: usize, pageable: bool) -> Result<Self, Error> {
         let count = shape.tokens.checked_mul(3 + head_dim).and_then(|n| n.checked_add(shape.sequences));
         let memory = Memory::new(context, count.unwrap_or(usize::MAX))?;
         let staged = Staging::new(context, memory.count(), pageable)?;

@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code)]
 
-use std::{marker::PhantomData, ptr, sync::Arc};
+use std::{marker::PhantomData, ptr, rc::Rc};
 
 use super::{
     device::Context,
@@ -13,7 +13,7 @@ use crate::{Error, Number};
 
 /// Elements in the memory of a device.
 pub(super) struct Memory<T> {
-    context: Arc<Context>,
+    context: Rc<Context>,
     address: Address,
     count: usize,
     elements: PhantomData<T>,
@@ -21,7 +21,7 @@ pub(super) struct Memory<T> {
 
 impl<T: Number> Memory<T> {
     /// Memory for `count` elements, at least one, of which nothing is said yet.
-    pub(super) fn new(context: &Arc<Context>, count: usize) -> Result<Self, Error> {
+    pub(super) fn new(context: &Rc<Context>, count: usize) -> Result<Self, Error> {
         let (count, calls) = (count.max(1), &context.driver.calls);
         let none = |free: &str| {
             Error::Request(format!(
@@ -42,7 +42,7 @@ impl<T: Number> Memory<T> {
             }
             code => {
                 context.driver.check("allocate memory of the CUDA device", code)?;
-                Ok(Self { context: Arc::clone(context), address, count, elements: PhantomData })
+                Ok(Self { context: Rc::clone(context), address, count, elements: PhantomData })
             }
         }
     }
@@ -116,7 +116,7 @@ pub(super) enum Staging<T: Number> {
     /// Pages that stay where they are, which the device reads and writes itself.
     Pinned {
         /// Whose they are.
-        context: Arc<Context>,
+        context: Rc<Context>,
         /// The first element.
         first: Handle,
         /// Elements.
@@ -128,7 +128,7 @@ pub(super) enum Staging<T: Number> {
 
 impl<T: Number + Default> Staging<T> {
     /// Room for so many elements.
-    pub(super) fn new(context: &Arc<Context>, count: usize, pageable: bool) -> Result<Self, Error> {
+    pub(super) fn new(context: &Rc<Context>, count: usize, pageable: bool) -> Result<Self, Error> {
         if pageable {
             return Ok(Self::Pageable(vec![T::default(); count]));
         }
@@ -139,7 +139,7 @@ impl<T: Number + Default> Staging<T> {
         context.driver.check("allocate pinned memory of the host", code)?;
         // SAFETY: so many bytes of ours, and zeros are a number.
         unsafe { first.cast::<u8>().write_bytes(0, bytes) };
-        Ok(Self::Pinned { context: Arc::clone(context), first, count })
+        Ok(Self::Pinned { context: Rc::clone(context), first, count })
     }
 
     /// The elements.

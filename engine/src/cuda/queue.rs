@@ -6,7 +6,7 @@
 
 #![allow(unsafe_code)]
 
-use std::{ffi::c_int, ptr, sync::Arc};
+use std::{ffi::c_int, ptr, rc::Rc};
 
 use super::{
     device::Context,
@@ -16,17 +16,17 @@ use crate::{Error, record::Ns};
 
 /// A stream of a device.
 pub(super) struct Queue {
-    pub context: Arc<Context>,
+    pub context: Rc<Context>,
     pub stream: Handle,
 }
 
 impl Queue {
-    pub(super) fn new(context: &Arc<Context>) -> Result<Self, Error> {
+    pub(super) fn new(context: &Rc<Context>) -> Result<Self, Error> {
         let mut stream = ptr::null_mut();
         // SAFETY: the context is entered; a place for the handle.
         let code = unsafe { (context.driver.calls.stream)(&raw mut stream, NON_BLOCKING) };
         context.driver.check("make a stream on the CUDA device", code)?;
-        Ok(Self { context: Arc::clone(context), stream })
+        Ok(Self { context: Rc::clone(context), stream })
     }
 
     /// Waits until everything enqueued so far has ended.
@@ -59,13 +59,13 @@ impl Drop for Queue {
 
 /// Pairs of events, of which each command of a step has one; made when they are first needed, and used again by every step.
 pub(super) struct Events {
-    context: Arc<Context>,
+    context: Rc<Context>,
     pairs: Vec<[Handle; 2]>,
 }
 
 impl Events {
-    pub(super) fn new(context: &Arc<Context>) -> Self {
-        Self { context: Arc::clone(context), pairs: Vec::new() }
+    pub(super) fn new(context: &Rc<Context>) -> Self {
+        Self { context: Rc::clone(context), pairs: Vec::new() }
     }
 
     /// The pair of a command, by its place among those of the step.

@@ -8,7 +8,7 @@ use std::{
     ffi::{CString, c_int, c_void},
     path::Path,
     ptr,
-    sync::Arc,
+    rc::Rc,
 };
 
 use super::{
@@ -128,14 +128,14 @@ struct Module {
 
 /// The families as the driver has them.
 pub(super) struct Source {
-    context: Arc<Context>,
+    context: Rc<Context>,
     modules: Vec<Module>,
 }
 
 impl Source {
     /// Makes every family ready; `log` gets what each took.
-    pub(super) fn build(context: &Arc<Context>, origin: Origin, dtype: Dtype, log: &mut Log) -> Result<Self, Error> {
-        let mut own = Self { context: Arc::clone(context), modules: Vec::new() };
+    pub(super) fn build(context: &Rc<Context>, origin: Origin, dtype: Dtype, log: &mut Log) -> Result<Self, Error> {
+        let mut own = Self { context: Rc::clone(context), modules: Vec::new() };
         for family in FAMILIES {
             let image = match origin {
                 Origin::Nvrtc(compiler) => {
