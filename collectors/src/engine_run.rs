@@ -55,7 +55,7 @@ pub fn collect(engine: &Engine, log: &Log, facts: Facts<'_>, sink: &mut dyn Trac
     sink.describe_process(process, Some(i64::from(std::process::id())), Some("strato"), rank);
     let (device, options) = (engine.device(), engine.options());
     let name = device.name.as_ref().or(facts.host.cpu.value()).map(|name| sink.intern(name));
-    let vendor = Some(sink.intern(options.target.name()));
+    let vendor = Some(sink.intern(options.target.vendor()));
     let cores = device.units.or(u32::try_from(options.threads).ok());
     let memory_bytes = device.memory_bytes.or(facts.host.memory_bytes.value().copied());
     sink.device(Device { process, ordinal: 0, name, vendor, cores, memory_bytes });
@@ -223,17 +223,20 @@ impl Writer<'_> {
                     self.put(self.host, name, Category::FrameworkOp, record.host, None, None);
                 }
             }
-            Kind::Compile(family) => {
-                let name = format!("{} {family}", self.calls.compile);
+            Kind::Compile(family) | Kind::Load(family) => {
+                let is_load = matches!(record.kind, Kind::Load(_));
+                let name = format!("{} {family}", if is_load { self.calls.load } else { self.calls.compile });
                 self.on_host(&name, Category::HostApi, record.host, None, None);
             }
             // The host copies itself: what it calls and what is copied are one.
             Kind::Copy(bytes) => self.copy("strato_memcpy", ["HtoD", "pageable", "device"], bytes, record, record.host),
             Kind::Write(bytes) => {
-                self.copy(self.calls.write, ["HtoD", "pageable", "device"], bytes, record, record.device);
+                let memory = self.engine.device().host_memory;
+                self.copy(self.calls.write, ["HtoD", memory, "device"], bytes, record, record.device);
             }
             Kind::Read(bytes) => {
-                self.copy(self.calls.read, ["DtoH", "device", "pageable"], bytes, record, record.device);
+                let memory = self.engine.device().host_memory;
+                self.copy(self.calls.read, ["DtoH", "device", memory], bytes, record, record.device);
             }
             Kind::Advance => self.on_host("strato_advance", Category::FrameworkOp, record.host, None, None),
             Kind::Sync => {
@@ -253,7 +256,8 @@ impl Writer<'_> {
             }
             Kind::Replay => {
                 self.on_host(self.calls.graph_launch, Category::HostApi, record.host, Some(replay), None);
-                if record.submit.is_some() {
+                // Where the operators are told one by one, nothing is said of the whole.
+                if record.device != Span::default() {
                     let name = self.sink.intern("strato_step");
                     self.put(self.queue, name, Category::GraphExec, record.device, Some(replay), None);
                 }

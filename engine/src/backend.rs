@@ -5,6 +5,7 @@ use std::{borrow::Cow, sync::Arc};
 use crate::{
     Batch, Config, Error, Weights,
     cpu::{Communicator, CpuOptions, OnCpu},
+    cuda::{Cuda, CudaOptions},
     inject::Faults,
     opencl::{OpenCl, OpenClOptions},
     program::{BufId, Program},
@@ -20,6 +21,8 @@ pub enum Target {
     Cpu,
     /// A device that an OpenCL driver of this machine offers.
     OpenCl(OpenClOptions),
+    /// A device of the CUDA driver.
+    Cuda(CudaOptions),
 }
 
 impl Target {
@@ -28,6 +31,15 @@ impl Target {
         match self {
             Self::Cpu => "cpu",
             Self::OpenCl(_) => "opencl",
+            Self::Cuda(_) => "cuda",
+        }
+    }
+
+    /// Whose platform it is, as captures name it: there is one maker behind CUDA, and none behind OpenCL alone.
+    pub fn vendor(&self) -> &'static str {
+        match self {
+            Self::Cuda(_) => "nvidia",
+            _ => self.name(),
         }
     }
 
@@ -39,6 +51,7 @@ impl Target {
         match self {
             Self::Cpu => Ok(()),
             Self::OpenCl(asked) => asked.check(),
+            Self::Cuda(asked) => asked.check(),
         }
     }
 
@@ -46,7 +59,7 @@ impl Target {
     pub fn workers(&self, threads: usize) -> usize {
         match self {
             Self::Cpu => threads,
-            Self::OpenCl(_) => 0,
+            Self::OpenCl(_) | Self::Cuda(_) => 0,
         }
     }
 }
@@ -66,6 +79,8 @@ pub struct Device {
     pub kernels: String,
     /// The queue that operators go through.
     pub queue: &'static str,
+    /// Memory of the host that copies from and to the device go through, `pageable` or `pinned`; empty where there are none.
+    pub host_memory: &'static str,
     /// Further facts, by the field of the manifest.
     pub facts: Vec<(&'static str, String)>,
 }
@@ -168,9 +183,17 @@ pub fn open(
             let cpu = CpuOptions { threads: options.threads, isa: options.isa, layout, sequences, context };
             Ok(Box::new(OnCpu::new(config.clone(), Arc::new(weights), cpu, ranks)?))
         }
+        Target::Cuda(_) if ranks.is_some() => Err(Error::Unavailable {
+            backend: options.target.name(),
+            what: "it has one rank; leave --tp out, or run --backend cpu".to_owned(),
+        }),
         Target::OpenCl(asked) => {
             let plan = crate::KvPlan::new(&config.part(weights.shard)?, layout, sequences, context)?;
             Ok(Box::new(OpenCl::new(config.clone(), &weights, plan, asked, ranks, log)?))
+        }
+        Target::Cuda(asked) => {
+            let plan = crate::KvPlan::new(config, layout, sequences, context)?;
+            Ok(Box::new(Cuda::new(config.clone(), &weights, plan, asked, log)?))
         }
     }
 }

@@ -4,8 +4,10 @@
 mod backend;
 mod batch;
 mod buffer;
+mod clock;
 mod config;
 pub mod cpu;
+pub mod cuda;
 mod error;
 pub mod inject;
 mod kv;

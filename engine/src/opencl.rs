@@ -213,6 +213,7 @@ fn described(facts: &Facts, flavour: Flavour, shard: Shard) -> Device {
         memory_bytes: i64::try_from(facts.memory_bytes).ok(),
         kernels: flavour.name().to_owned(),
         queue: "OpenCL queue",
+        host_memory: "pageable",
         facts: vec![
             ("opencl.platform", format!("{} ({})", facts.platform, facts.platform_version)),
             ("opencl.device_type", facts.kind.to_string()),

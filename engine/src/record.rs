@@ -52,6 +52,8 @@ pub enum Kind {
     Prepare,
     /// The driver compiles the kernels of a family.
     Compile(&'static str),
+    /// The driver takes the compiled kernels of a family in, and compiles what is not yet for its device.
+    Load(&'static str),
     /// The call that launched an operator; `device` is from the first worker's start to the last one's end.
     Op(u32),
     /// The kernels of a step are recorded, to be launched at once from then on.

@@ -61,6 +61,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("numa", |_| machine::numa()),
     ("counters", |_| machine::counters()),
     ("opencl", |_| devices::opencl()),
+    ("cuda", |_| devices::cuda()),
     ("nvml", |_| devices::nvml()),
     ("cupti", |_| devices::cupti()),
     ("formats", formats),

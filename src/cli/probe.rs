@@ -189,7 +189,7 @@ fn capture(run: ProbeRun, target: &Target, host: &Host) -> Trace {
     let mut builder = TraceBuilder::new("ceilings of this machine", FORMAT);
     let cpu = host.cpu.value().cloned();
     let facts = [
-        ("hardware.vendor", Some(target.name().to_owned())),
+        ("hardware.vendor", Some(target.vendor().to_owned())),
         ("hardware.device", run.fact(ProbeRun::DEVICE).map(str::to_owned)),
         ("hardware.cpu", cpu),
         ("hardware.memory_bytes", host.memory_bytes.value().map(i64::to_string)),

@@ -16,6 +16,8 @@ pub(super) struct Calls {
     pub capture: &'static str,
     /// Before the name of what is compiled.
     pub compile: &'static str,
+    /// Before the name of what is loaded.
+    pub load: &'static str,
 }
 
 /// Those of a device.
@@ -30,6 +32,7 @@ pub(super) fn of(target: &Target) -> Calls {
             read: "strato_memcpy",
             capture: "strato_prepare",
             compile: "strato_compile",
+            load: "strato_load",
         },
         Target::OpenCl(_) => Calls {
             launch: "clEnqueueNDRangeKernel",
@@ -41,6 +44,17 @@ pub(super) fn of(target: &Target) -> Calls {
             read: "clEnqueueReadBuffer",
             capture: "clFinalizeCommandBufferKHR",
             compile: "clBuildProgram",
+            load: "clCreateKernel",
+        },
+        Target::Cuda(_) => Calls {
+            launch: "cuLaunchKernel",
+            graph_launch: "cuGraphLaunch",
+            synchronize: "cuStreamSynchronize",
+            write: "cuMemcpyHtoDAsync",
+            read: "cuMemcpyDtoHAsync",
+            capture: "cuGraphInstantiate",
+            compile: "nvrtcCompileProgram",
+            load: "cuModuleLoadDataEx",
         },
     }
 }

@@ -89,7 +89,7 @@ pub fn asked(config: &Config, options: &RunOptions, ranks: usize, model: Model<'
         // The engine asks the environment for nothing.
         ("software.env", "none".to_owned()),
         ("software.graph_mode", if graphs { "full graph" } else { "eager" }.to_owned()),
-        ("hardware.vendor", options.target.name().to_owned()),
+        ("hardware.vendor", options.target.vendor().to_owned()),
         ("hardware.count", "1".to_owned()),
         // Whatever can be asked of the engine its help describes; it knows nothing that would suit one machine alone.
         ("tuning.class", "base".to_owned()),
@@ -126,7 +126,7 @@ pub(super) fn manifest(engine: &Engine, log: &Log, facts: Facts<'_>, sink: &mut 
     let (built_for, level) = (&device.kernels, options.level);
     let knobs = match options.target {
         Target::Cpu => format!("{} threads, {built_for}, {level:?}", options.threads),
-        Target::OpenCl(_) => format!("{built_for}, {level:?}"),
+        Target::OpenCl(_) | Target::Cuda(_) => format!("{built_for}, {level:?}"),
     };
     let ranks = engine.shard().of;
     let library =

@@ -6,7 +6,10 @@
 
 use opencl3::event::Event;
 
-use crate::record::{Ns, Span};
+use crate::{
+    clock::Offset,
+    record::{Ns, Span},
+};
 
 /// The four stamps of a command, by the device's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,35 +38,10 @@ impl Stamps {
     }
 }
 
-/// What is to be added to the device's clock to have the host's, ns: between these two.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Offset {
-    bounds: Option<(Ns, Ns)>,
-}
-
-impl Offset {
-    /// A command that was enqueued by this call of the host.
-    pub(super) fn queued(&mut self, call: Span, stamps: &Stamps) {
-        self.narrow(call.start.saturating_sub(stamps.queued), call.end.saturating_sub(stamps.queued));
-    }
-
-    /// A command that had ended when the host looked.
-    pub(super) fn ended(&mut self, seen: Ns, stamps: &Stamps) {
-        self.narrow(Ns::MIN, seen.saturating_sub(stamps.end));
-    }
-
-    fn narrow(&mut self, low: Ns, high: Ns) {
-        let (least, most) = self.bounds.unwrap_or((Ns::MIN, Ns::MAX));
-        self.bounds = Some((least.max(low), most.min(high)));
-    }
-
-    /// The middle of what is possible, and how far it may be off. Bounds that contradict each other, because a driver's
-    /// stamps are not what they should be, are as uncertain as they are apart.
-    pub(super) fn middle(&self) -> Option<(Ns, Ns)> {
-        let (low, high) = self.bounds.filter(|(low, high)| *low > Ns::MIN && *high < Ns::MAX)?;
-        let half = high.checked_sub(low)? / 2;
-        Some((low + half, half.abs()))
-    }
+/// Narrows the difference of the clocks by a command that was enqueued by this call of the host.
+pub(super) fn queued(offset: &mut Offset, call: Span, stamps: &Stamps) {
+    offset.not_before(call.start, stamps.queued);
+    offset.not_after(call.end, stamps.queued);
 }
 
 /// Stamps on the host's clock: when the driver had the command, and when it ran.
@@ -89,12 +67,12 @@ mod tests {
         let mut offset = Offset::default();
         assert_eq!(offset.middle(), None);
         // The device's clock is 5000 behind.
-        offset.queued(Span { start: 6000, end: 6040 }, &stamps(1010));
+        queued(&mut offset, Span { start: 6000, end: 6040 }, &stamps(1010));
         assert_eq!(offset.middle(), Some((5010, 20)));
-        offset.queued(Span { start: 7000, end: 7010 }, &stamps(2004));
+        queued(&mut offset, Span { start: 7000, end: 7010 }, &stamps(2004));
         assert_eq!(offset.middle(), Some((5001, 5)));
         // It cannot have ended after it was seen to have.
-        offset.ended(7106, &stamps(2004));
+        offset.not_after(7106, stamps(2004).end);
         let (ahead, uncertainty) = offset.middle().unwrap();
         assert_eq!((ahead, uncertainty), (4999, 3));
         let (submit, run) = on_host(&stamps(2004), ahead);
@@ -104,8 +82,8 @@ mod tests {
     #[test]
     fn contradictions_are_uncertain_and_not_hidden() {
         let mut offset = Offset::default();
-        offset.queued(Span { start: 6000, end: 6010 }, &stamps(1000));
-        offset.queued(Span { start: 7000, end: 7010 }, &stamps(2200));
+        queued(&mut offset, Span { start: 6000, end: 6010 }, &stamps(1000));
+        queued(&mut offset, Span { start: 7000, end: 7010 }, &stamps(2200));
         let (_, uncertainty) = offset.middle().unwrap();
         assert_eq!(uncertainty, 95);
         assert!(!Stamps { queued: 2, submitted: 1, start: 3, end: 4 }.are_ordered());

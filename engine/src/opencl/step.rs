@@ -8,7 +8,7 @@ use std::ptr;
 use opencl3::{command_queue::CommandQueue, event::Event, types::CL_NON_BLOCKING};
 
 use super::{
-    clock::{self, Offset, Stamps},
+    clock::{self, Stamps},
     graph::{Calls, Graph},
     inputs::Inputs,
     lower::{Launch, Work},
@@ -18,6 +18,7 @@ use super::{
 };
 use crate::{
     Batch, Config, Error, Number,
+    clock::Offset,
     cpu::{Communicator, Kernels},
     inject::HostHook,
     program::{OpKind, Program},
@@ -287,8 +288,8 @@ impl Plan {
             self.noted.drain(..).map(|noted| (noted.stamps(), noted)).map(|(s, noted)| (noted, s)).collect();
         let mut offset = Offset::default();
         for (noted, stamps) in noted.iter().filter_map(|(noted, stamps)| Some((noted, stamps.as_ref()?))) {
-            offset.queued(noted.host, stamps);
-            offset.ended(self.seen, stamps);
+            clock::queued(&mut offset, noted.host, stamps);
+            offset.not_after(self.seen, stamps.end);
         }
         let middle = offset.middle();
         log.uncertainty = log.uncertainty.max(middle.map(|(_, uncertainty)| uncertainty));

@@ -4,10 +4,14 @@ use collectors::{
     cupti::{Api, Unavailable},
     telemetry::nvml,
 };
-use engine::{Error, opencl};
+use engine::{Error, cuda, opencl};
 use model::Reading;
 
 use super::Finding;
+use crate::cli::backend;
+
+const CUDA_REMEDY: &str = "only for --backend cuda: the NVIDIA driver (Debian: apt-get install nvidia-driver), in a container \
+                           its devices (--gpus all)";
 
 /// Devices of OpenCL drivers, numbered as `--device` takes them.
 pub fn opencl() -> Finding {
@@ -66,5 +70,28 @@ pub fn cupti() -> Finding {
         }
         Err(Unavailable::Library { why }) => Finding::lacking(format!("no CUPTI: {why}"), REMEDY),
         Err(error) => Finding::lacking(error.to_string(), REMEDY),
+    }
+}
+
+/// Devices of the CUDA driver, numbered as `--device` takes them, and where their kernels come from.
+pub fn cuda() -> Finding {
+    let libraries = backend::libraries();
+    let kernels = match cuda::compiler(&libraries) {
+        Ok(version) => format!("NVRTC {version}"),
+        Err(_) => format!("no NVRTC, so the embedded PTX is compiled by the driver ({})", cuda::COMPILER_REMEDY),
+    };
+    match cuda::devices(&libraries) {
+        Ok(found) => {
+            let line = |(number, device): (usize, &cuda::Facts)| {
+                format!("{number}: {}, {}, {} multiprocessors", device.name, device.architecture(), device.units)
+            };
+            let devices = found.iter().enumerate().map(line).collect::<Vec<_>>().join("; ");
+            let driver = found.first().map(|device| format!(", driver {}", device.driver)).unwrap_or_default();
+            Finding::good(format!("{devices}{driver}; {kernels}"))
+        }
+        Err(Error::Unavailable { what, .. }) => {
+            Finding::lacking(what.split(';').next().unwrap_or_default(), CUDA_REMEDY)
+        }
+        Err(error) => Finding::unknown(error.to_string()),
     }
 }

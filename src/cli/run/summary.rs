@@ -55,7 +55,9 @@ pub(super) fn lines(out: &mut dyn Write, what: &What, done: &Done, output: Optio
     let ranks = if what.tp > 1 { format!("{} ranks of ", what.tp) } else { String::new() };
     let device = match options.target {
         Target::Cpu => format!("{} kernels, {ranks}{} threads", options.isa.name(), options.threads),
-        Target::OpenCl(_) => done.trace.manifest.value("hardware.device").unwrap_or("an OpenCL device").to_owned(),
+        Target::OpenCl(_) | Target::Cuda(_) => {
+            done.trace.manifest.value("hardware.device").unwrap_or("an unnamed device").to_owned()
+        }
     };
     writeln!(out, "{}, {} weights, {}", what.model, options.dtype.name(), terminal_text::plain(&device))?;
     if let Some(prefill) = done.steps.first().map(|step| step.span.end - step.span.start) {

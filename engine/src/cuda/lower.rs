@@ -1,0 +1,202 @@
+//! An operator as one kernel: which, on which memory, by how many threads.
+
+use super::{
+    driver::Address,
+    inputs::Inputs,
+    launch::{Arguments, Blocks, Launch, WARP},
+    memory::Memory,
+    model::Model,
+    source::Source,
+};
+use crate::{
+    Config, Dtype, Error,
+    inject::Faults,
+    kv::KvPlan,
+    program::{BufId, Heads, Matrix, OpCall, OpKind, Program},
+};
+
+/// Flags of `linear.cu`.
+pub(super) const BIAS: u32 = 1;
+pub(super) const SPOIL: u32 = 2;
+/// Threads that look for the greatest of a row of logits.
+pub(super) const ARGMAX: usize = 1024;
+/// Threads of `strato_attention`, and the largest head that it has room for.
+pub(super) const ATTENTION: usize = 8 * WARP;
+pub(super) const MOST_HEAD: usize = 256;
+
+/// What operators are lowered with.
+pub(super) struct Lowering<'l> {
+    pub source: &'l Source,
+    pub model: &'l Model,
+    pub config: &'l Config,
+    pub dtype: Dtype,
+    pub plan: &'l KvPlan,
+    pub program: &'l Program,
+    pub buffers: &'l [Memory<f32>],
+    pub inputs: &'l Inputs,
+    pub chosen: Address,
+    pub faults: &'l Faults,
+}
+
+impl<'l> Lowering<'l> {
+    /// Memory, rows and width of a buffer of activations.
+    fn buffer(&self, id: BufId) -> Result<(Address, usize, usize), Error> {
+        let found = self.buffers.get(usize::from(id.0)).zip(self.program.buffer(id));
+        let (memory, shape) =
+            found.ok_or_else(|| Error::Request(format!("the program has no buffer {}; plan it anew", id.0)))?;
+        Ok((memory.address(), shape.rows, shape.width))
+    }
+
+    fn start(&self, kernel: &'l str, blocks: Blocks) -> Arguments<'l> {
+        Arguments::of(self.source, kernel, blocks)
+    }
+
+    /// A kernel of which there is one for every type of weights.
+    fn start_weighted(&self, kernel: &str, blocks: Blocks) -> Arguments<'l> {
+        Arguments::of(self.source, format!("{kernel}_{}", self.dtype.name()), blocks)
+    }
+
+    /// The kernel of an operator; `None` where a run suffers that it is left out.
+    pub(super) fn lower(&self, op: &OpCall) -> Result<Option<Launch>, Error> {
+        let (model, inputs, eps) = (self.model, self.inputs.address(), self.config.norm_eps);
+        let (tokens, head_dim) = (self.program.shape.tokens, self.config.head_dim);
+        let arguments = match &op.kind {
+            OpKind::Embed { out } => {
+                let (out, rows, width) = self.buffer(*out)?;
+                let table = &model.embed;
+                let start = self.start_weighted("strato_embed", Blocks::elements(rows, width));
+                start.memory(&[table.address(), inputs, out]).sizes(&[table.width, table.stride])
+            }
+            OpKind::LastToken { x, out } => {
+                let ((x, ..), (out, rows, width)) = (self.buffer(*x)?, self.buffer(*out)?);
+                let start = self.start("strato_last_token", Blocks::elements(rows, width));
+                start.memory(&[x, inputs, out]).sizes(&[width, tokens])
+            }
+            OpKind::RmsNorm { x, weight, out } => {
+                let ((x, rows, width), (out, ..)) = (self.buffer(*x)?, self.buffer(*out)?);
+                let start = self.start("strato_rms_norm", Blocks::rows([rows, 1], width));
+                start.memory(&[x, model.vector(*weight)?, out]).sizes(&[width]).real(eps)
+            }
+            OpKind::AddRmsNorm { x, delta, weight, out } => {
+                let ((x, rows, width), (delta, ..), (out, ..)) =
+                    (self.buffer(*x)?, self.buffer(*delta)?, self.buffer(*out)?);
+                let start = self.start("strato_add_rms_norm", Blocks::rows([rows, 1], width));
+                start.memory(&[x, delta, model.vector(*weight)?, out]).sizes(&[width]).real(eps)
+            }
+            OpKind::HeadNorm { x, heads: Heads { at, count }, weight } => {
+                let (x, rows, width) = self.buffer(*x)?;
+                let start = self.start("strato_head_norm", Blocks::rows([rows, *count], head_dim));
+                start.memory(&[x, model.vector(*weight)?]).sizes(&[width, *at, head_dim]).real(eps)
+            }
+            OpKind::Mean { x, out } => {
+                let ((x, rows, width), (out, ..)) = (self.buffer(*x)?, self.buffer(*out)?);
+                self.start("strato_mean", Blocks::rows([rows, 1], width)).memory(&[x, out]).sizes(&[width])
+            }
+            OpKind::Linear { x, matrix, rows, out } => self.linear(*x, *matrix, rows.clone(), *out)?,
+            OpKind::Rope { x, heads: Heads { at, count } } => {
+                let (x, rows, width) = self.buffer(*x)?;
+                let start = self.start("strato_rope", Blocks::elements(rows, count * (head_dim / 2)));
+                start.memory(&[x, inputs]).sizes(&[self.inputs.turns_at(), width, *at, *count, head_dim])
+            }
+            OpKind::KvAppend { layer, .. }
+                if self.faults.numeric.stale_kv == Some(*layer) && tokens == self.program.shape.sequences =>
+            {
+                return Ok(None);
+            }
+            OpKind::KvAppend { qkv, layer } => {
+                let (qkv, rows, width) = self.buffer(*qkv)?;
+                let [keys, values] = model.cache(*layer)?;
+                let start = self.start("strato_kv_append", Blocks::elements(rows, self.config.kv_width()));
+                let sizes = [self.config.kv_heads, head_dim, width, self.config.q_width(), tokens];
+                let start = start.memory(&[qkv, keys, values, inputs, model.table.address()]);
+                start.sizes(&[self.blocks(), self.plan.block]).sizes(&sizes)
+            }
+            OpKind::Attention { qkv, layer, out } => self.attention(*qkv, *layer, *out)?,
+            OpKind::Add { x, delta } => {
+                let ((x, rows, width), (delta, ..)) = (self.buffer(*x)?, self.buffer(*delta)?);
+                self.start("strato_add", Blocks::elements(rows, width)).memory(&[x, delta]).sizes(&[width])
+            }
+            OpKind::Square { x, out } => self.by_element("strato_square", *x, *out)?,
+            OpKind::SiluMul { gate_up, out } => self.by_element("strato_silu_mul", *gate_up, *out)?,
+            OpKind::Silu { gate_up, out } => self.by_element("strato_silu", *gate_up, *out)?,
+            OpKind::MulUp { gate_up, out } => self.by_element("strato_mul_up", *gate_up, *out)?,
+            OpKind::Rsqrt { x } => {
+                let (x, rows, width) = self.buffer(*x)?;
+                self.start("strato_reciprocal_root", Blocks::elements(rows, width))
+                    .memory(&[x])
+                    .sizes(&[width])
+                    .real(eps)
+            }
+            OpKind::ScaleRows { x, by, out } => {
+                let ((x, ..), (by, ..), (out, rows, width)) = (self.buffer(*x)?, self.buffer(*by)?, self.buffer(*out)?);
+                self.start("strato_scale_rows", Blocks::elements(rows, width)).memory(&[x, by, out]).sizes(&[width])
+            }
+            OpKind::ScaleColumns { x, weight } => {
+                let (x, rows, width) = self.buffer(*x)?;
+                let start = self.start("strato_scale_columns", Blocks::elements(rows, width));
+                start.memory(&[x, model.vector(*weight)?]).sizes(&[width])
+            }
+            OpKind::Transpose { x, out } => {
+                let ((x, rows, width), (out, ..)) = (self.buffer(*x)?, self.buffer(*out)?);
+                self.start("strato_transpose", Blocks::elements(width, rows)).memory(&[x, out]).sizes(&[rows, width])
+            }
+            OpKind::Argmax { logits } => {
+                let (logits, rows, width) = self.buffer(*logits)?;
+                let blocks = Blocks { grid: [rows, 1], threads: ARGMAX };
+                self.start("strato_argmax", blocks).memory(&[logits, self.chosen]).sizes(&[width])
+            }
+            OpKind::Route { .. } | OpKind::ExpertLinear { .. } | OpKind::Combine { .. } => {
+                return Err(super::model::no_experts());
+            }
+            OpKind::AllReduce { .. } | OpKind::AllGather { .. } => {
+                return Err(Error::Unavailable {
+                    backend: "cuda",
+                    what: "it has no collectives; leave --tp out, or run --backend cpu".to_owned(),
+                });
+            }
+        };
+        arguments.launch().map(Some)
+    }
+
+    fn blocks(&self) -> usize {
+        self.plan.context.div_ceil(self.plan.block)
+    }
+
+    /// An operator whose result has an element for each of its own.
+    fn by_element(&self, kernel: &'l str, x: BufId, out: BufId) -> Result<Arguments<'l>, Error> {
+        let ((x, ..), (out, rows, width)) = (self.buffer(x)?, self.buffer(out)?);
+        Ok(self.start(kernel, Blocks::elements(rows, width)).memory(&[x, out]).sizes(&[width]))
+    }
+
+    fn attention(&self, qkv: BufId, layer: u16, out: BufId) -> Result<Arguments<'l>, Error> {
+        let ((qkv, rows, width), (out, ..)) = (self.buffer(qkv)?, self.buffer(out)?);
+        let [keys, values] = self.model.cache(layer)?;
+        let (heads, kv_heads, head_dim) = (self.config.heads, self.config.kv_heads, self.config.head_dim);
+        if head_dim > MOST_HEAD {
+            return Err(Error::Request(format!(
+                "heads of {head_dim} elements are larger than the {MOST_HEAD} of the CUDA kernel; run --backend cpu"
+            )));
+        }
+        let start = self.start("strato_attention", Blocks { grid: [rows, heads], threads: ATTENTION });
+        let start = start.memory(&[qkv, keys, values, out, self.inputs.address(), self.model.table.address()]);
+        let sizes = [heads, kv_heads, head_dim, width, self.program.shape.tokens];
+        Ok(start.sizes(&[self.blocks(), self.plan.block]).sizes(&sizes))
+    }
+
+    fn linear(
+        &self,
+        x: BufId,
+        matrix: Matrix,
+        rows: std::ops::Range<usize>,
+        out: BufId,
+    ) -> Result<Arguments<'l>, Error> {
+        let ((x, tokens, width), (out, _, out_width)) = (self.buffer(x)?, self.buffer(out)?);
+        let (weights, bias) = self.model.matrix(matrix)?;
+        let is_spoilt = matches!(matrix, Matrix::Down(layer) if self.faults.numeric.nan_at == Some(layer));
+        let flags = if bias.is_some() { BIAS } else { 0 } | if is_spoilt { SPOIL } else { 0 };
+        let (name, blocks) = Blocks::product(rows.len(), tokens);
+        // A matrix without biases has some memory in their place, which nobody reads.
+        let start = self.start_weighted(name, blocks).memory(&[x, weights.address(), bias.unwrap_or(x), out]);
+        Ok(start.sizes(&[width, weights.stride, rows.start, rows.len(), out_width, tokens]).flags(flags))
+    }
+}

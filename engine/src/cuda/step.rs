@@ -1,0 +1,197 @@
+//! The commands of a step: one copy of its inputs, one kernel per operator or one graph, one copy of what it chose; and when
+//! each was under way.
+
+use std::ffi::c_int;
+
+use super::{
+    graph::Graph,
+    inputs::Inputs,
+    launch::Launch,
+    memory::{Memory, Staging},
+    queue::{Events, Queue},
+};
+use crate::{
+    Batch, Config, Error, Number,
+    clock::Offset,
+    inject::HostHook,
+    program::{OpKind, Program},
+    record::{Kind, Log, Ns, Span},
+    run::{Mode, Sync},
+};
+
+/// A program with its kernels and memory. What is first goes first: a graph before the memory that its kernels name.
+pub(super) struct Plan {
+    /// The kernels as one graph, once they were captured.
+    pub graph: Option<Graph>,
+    pub program: Program,
+    /// The kernel of each operator; none of one that the run suffers to be left out.
+    pub launches: Vec<Option<Launch>>,
+    pub buffers: Vec<Memory<f32>>,
+    pub inputs: Inputs,
+    /// The most likely token of each row of logits: on the device, and as it was last copied from there.
+    pub chosen: Memory<u32>,
+    pub tokens: Staging<u32>,
+    /// Values that were last asked for.
+    pub values: Staging<f32>,
+    pub events: Events,
+    pub noted: Vec<Noted>,
+    /// When the host last saw that everything had ended.
+    pub seen: Ns,
+}
+
+/// How a step is started, and what holds it up.
+pub(super) struct Start<'s> {
+    pub mode: Mode,
+    pub sync: Sync,
+    pub hook: Option<&'s mut HostHook>,
+}
+
+/// A command between two events; its place is that of its pair.
+pub(super) struct Noted {
+    kind: Kind,
+    /// When the host turned to it.
+    from: Ns,
+    /// When the host recorded the first event.
+    marked: Ns,
+    /// The call that enqueued it.
+    host: Span,
+}
+
+/// Commands on their way to the device.
+pub(super) struct Commands<'c> {
+    pub queue: &'c Queue,
+    pub events: &'c mut Events,
+    pub noted: &'c mut Vec<Noted>,
+    pub seen: &'c mut Ns,
+    pub log: &'c mut Log,
+}
+
+impl Commands<'_> {
+    /// Enqueues a command, between two events where there is a record.
+    fn note(&mut self, kind: Kind, from: Option<Ns>, call: impl FnOnce(&Queue) -> c_int) -> Result<(), Error> {
+        let driver = self.queue.context.driver;
+        let marked = self.log.now();
+        let pair = if self.log.is_on() { Some(self.events.pair(self.noted.len())?) } else { None };
+        if let Some([start, _]) = pair {
+            driver.check("record an event", self.queue.record(start))?;
+        }
+        let start = self.log.now();
+        driver.check("enqueue a command of a step", call(self.queue))?;
+        let host = Span { start, end: self.log.now() };
+        if let Some([_, end]) = pair {
+            driver.check("record an event", self.queue.record(end))?;
+            self.noted.push(Noted { kind, from: from.unwrap_or(start), marked, host });
+        }
+        Ok(())
+    }
+
+    /// Copies from the device and waits for it.
+    pub(super) fn read<T: Number>(&mut self, from: &Memory<T>, to: &mut [T]) -> Result<(), Error> {
+        self.note(Kind::Read(size_of_val(to)), None, |queue| from.read(queue, to))?;
+        self.finish()
+    }
+
+    fn finish(&mut self) -> Result<(), Error> {
+        let start = self.log.now();
+        self.queue.settle("wait for the commands of a step")?;
+        *self.seen = self.log.now();
+        self.log.push(Kind::Sync, Span { start, end: *self.seen });
+        Ok(())
+    }
+}
+
+impl Plan {
+    /// Captures the kernels as one graph, unless that was done.
+    pub(super) fn capture(&mut self, queue: &Queue, log: &mut Log) -> Result<(), Error> {
+        if self.graph.is_none() {
+            let start = log.now();
+            self.graph = Some(Graph::capture(queue, self.launches.iter_mut().flatten())?);
+            log.push(Kind::Capture, Span { start, end: log.now() });
+        }
+        Ok(())
+    }
+
+    /// Runs a step.
+    pub(super) fn run(
+        &mut self,
+        queue: &Queue,
+        batch: &Batch,
+        turned: &Config,
+        start: Start<'_>,
+        log: &mut Log,
+    ) -> Result<Vec<u32>, Error> {
+        let ran = self.enqueue(queue, batch, turned, start, log);
+        if ran.is_err() {
+            // Copies may be under way whose memory the next step would write; the first error is the one that counts.
+            let _ = queue.finish();
+        }
+        ran
+    }
+
+    fn enqueue(
+        &mut self,
+        queue: &Queue,
+        batch: &Batch,
+        turned: &Config,
+        Start { mode, sync, mut hook }: Start<'_>,
+        log: &mut Log,
+    ) -> Result<Vec<u32>, Error> {
+        let Self { graph, program, launches, inputs, chosen, tokens, events, noted, seen, .. } = self;
+        noted.clear();
+        if let Some(hook) = &mut hook {
+            hook.before_step(log);
+        }
+        let graph = graph.as_ref().filter(|_| mode == Mode::Graph);
+        inputs.stage(batch, turned);
+        let mut commands = Commands { queue, events, noted, seen, log };
+        // What is copied stays as it is until the next step, which begins after a wait for this one.
+        commands.note(Kind::Write(inputs.bytes()), None, |queue| inputs.write(queue))?;
+        for (number, (op, launch)) in program.ops.iter().zip(launches.iter_mut()).enumerate() {
+            let from = commands.log.now();
+            if let Some(hook) = &mut hook {
+                hook.before(op, commands.log);
+            }
+            if let Some(graph) = graph {
+                commands.note(Kind::Replay, Some(from), |queue| graph.enqueue(queue))?;
+                break;
+            }
+            if let Some(launch) = launch {
+                let kind = Kind::Op(u32::try_from(number).unwrap_or(u32::MAX));
+                commands.note(kind, Some(from), |queue| launch.enqueue(queue))?;
+            }
+            if program.ops.get(number + 1).is_some_and(|next| sync.is_after(op, next)) {
+                commands.finish()?;
+            }
+        }
+        if !program.ops.iter().any(|op| matches!(op.kind, OpKind::Argmax { .. })) {
+            commands.finish()?;
+            return Ok(Vec::new());
+        }
+        commands.read(chosen, tokens.elements())?;
+        Ok(tokens.elements().to_vec())
+    }
+
+    /// Writes when each command was under way into a log, by the host's clock.
+    ///
+    /// An event cannot happen before the host recorded it, and has happened when the host has waited for it; the events of a
+    /// step so bound the difference of the clocks.
+    pub(super) fn drain(&mut self, log: &mut Log) {
+        let stamps: Vec<Option<(Ns, Ns)>> = (0..self.noted.len()).map(|place| self.events.stamps(place)).collect();
+        let mut offset = Offset::default();
+        for (noted, (start, end)) in self.noted.iter().zip(&stamps).filter_map(|(n, s)| Some((n, s.as_ref()?))) {
+            offset.not_before(noted.marked, *start);
+            offset.not_after(self.seen, *end);
+        }
+        let middle = offset.middle();
+        log.uncertainty = log.uncertainty.max(middle.map(|(_, uncertainty)| uncertainty));
+        for (Noted { kind, from, host, .. }, stamps) in self.noted.drain(..).zip(stamps) {
+            match stamps.zip(middle) {
+                Some(((start, end), (ahead, _))) => {
+                    let at = |ns: Ns| ns.saturating_add(ahead);
+                    log.push_command(kind, from, host, None, Span { start: at(start), end: at(end) });
+                }
+                None => log.unread += 1,
+            }
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! A CUDA driver without a device, built from `driver.cpp` beside this file and from the engine's own kernels.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+    sync::OnceLock,
+};
+
+/// The driver's library; `None`, with the reason on stderr, where no C++ compiler builds it.
+pub fn library() -> Option<&'static Path> {
+    static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    match BUILT.get_or_init(build) {
+        Ok(path) => Some(path),
+        Err(why) => {
+            eprintln!("skipped: the simulated CUDA driver cannot be built: {why}");
+            None
+        }
+    }
+}
+
+fn build() -> Result<PathBuf, String> {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let own = [manifest.join("tests/simulated_cuda"), manifest.join("engine/tests/simulated_cuda")];
+    let own = own.into_iter().find(|own| own.is_dir()).ok_or("its source is not there")?;
+    let kernels = own.join("../../src/cuda/kernels");
+    // Programs of several tests build it at the same time: each its own, which then takes the place.
+    let out = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let (made, library) = (out.join(format!("cuda-{}.so", std::process::id())), out.join("libcuda-simulated.so"));
+    let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned());
+    let warnings = ["-Wall", "-Werror", "-Wno-unknown-pragmas", "-Wno-sign-compare", "-Wno-unused-function"];
+    let built = Command::new(&compiler)
+        .args(["-std=c++17", "-O2", "-U_FORTIFY_SOURCE", "-fPIC", "-shared", "-pthread"])
+        .args(warnings)
+        .arg("-I")
+        .arg(kernels)
+        .arg(own.join("driver.cpp"))
+        .arg("-o")
+        .arg(&made)
+        .output()
+        .map_err(|error| format!("'{compiler}': {error}"))?;
+    // Where there is a compiler, what it does not take is a mistake of ours.
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    std::fs::rename(&made, &library).map_err(|error| error.to_string())?;
+    Ok(library)
+}

@@ -1,0 +1,145 @@
+//! `strato run --backend cuda`: what is said where there is no driver, and a capture of a run over the simulated one, which
+//! runs the real kernels on a core of this machine.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+#[path = "../engine/tests/simulated_cuda/mod.rs"]
+mod simulated_cuda;
+
+use std::{path::Path, process::Output};
+
+use common::strato;
+use model::{Category, Detail, TrackKind};
+use stratoscope::store;
+
+const RUN: &[&str] =
+    &["run", "--backend", "cuda", "--model", "tiny", "--dtype", "bf16", "--prompt-len", "8", "--gen", "5"];
+
+fn with_driver(driver: &Path, arguments: &[&str], directory: &Path) -> Output {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_strato"));
+    command.args(arguments).current_dir(directory).env_clear().env("STRATO_CUDA_DRIVER", driver).env("LANG", "C.UTF-8");
+    command.output().unwrap()
+}
+
+/// What a run on the simulated driver prints as JSON; `None` where it cannot be built.
+fn run(more: &[&str], directory: &Path) -> Option<serde_json::Value> {
+    let output = with_driver(simulated_cuda::library()?, &[RUN, &["--json"], more].concat(), directory);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(serde_json::from_slice(&output.stdout).unwrap())
+}
+
+#[test]
+fn without_a_driver_a_run_ends_with_4_and_says_what_brings_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let none = Path::new("/nonexistent/libcuda.so.1");
+    for arguments in [RUN, &["probe", "--backend", "cuda"]] {
+        let output = with_driver(none, arguments, directory.path());
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(4), "{told}");
+        assert!(told.contains("no cuda run on this machine") && told.contains("NVIDIA driver"), "{told}");
+    }
+    let doctor = with_driver(none, &["doctor"], directory.path());
+    let told = String::from_utf8_lossy(&doctor.stdout);
+    let line = told.lines().find(|line| line.contains("cuda")).unwrap();
+    assert_eq!(doctor.status.code(), Some(0));
+    assert!(line.contains("missing") && line.contains("apt-get install nvidia-driver"), "{line}");
+}
+
+#[test]
+fn a_driver_without_a_device_is_told() {
+    let Some(driver) = simulated_cuda::library() else { return };
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_strato"));
+    command.args(RUN).env_clear().env("STRATO_CUDA_DRIVER", driver).env("STRATO_SIMULATED_CUDA", "none");
+    let output = command.output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(4), "{told}");
+    assert!(told.contains("finds no device") && told.contains("--gpus all"), "{told}");
+}
+
+#[test]
+fn options_of_another_backend_are_refused_by_name() {
+    let directory = tempfile::tempdir().unwrap();
+    for (arguments, name) in [
+        (&["--backend", "cuda", "--threads", "2"][..], "--threads"),
+        (&["--backend", "cuda", "--tp", "2"], "--tp"),
+        (&["--backend", "cuda", "--flavour", "gpu"], "--flavour"),
+        (&["--backend", "opencl", "--pageable"], "--pageable"),
+        (&["--pageable"], "--pageable"),
+    ] {
+        let output = strato(&[&["run", "--model", "tiny"], arguments].concat(), directory.path());
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {told}");
+        assert!(told.contains(name), "{told}");
+    }
+}
+
+#[test]
+fn a_device_generates_the_tokens_of_the_cpu_in_every_mode() {
+    let directory = tempfile::tempdir().unwrap();
+    let Some(cuda) = run(&[], directory.path()) else { return };
+    let arguments: Vec<&str> = RUN.iter().map(|word| if *word == "cuda" { "cpu" } else { word }).collect();
+    let cpu = strato(&[&arguments[..], &["--json"]].concat(), directory.path());
+    let cpu: serde_json::Value = serde_json::from_slice(&cpu.stdout).unwrap();
+    assert_eq!(cuda["tokens"], cpu["tokens"]);
+    assert_eq!((&cuda["backend"], &cpu["backend"]), (&"cuda".into(), &"cpu".into()));
+    assert!(cuda["device"].as_str().is_some_and(|device| device.contains("(simulated)")), "{}", cuda["device"]);
+    for more in [&["--mode", "graph", "--level", "fused"][..], &["--pageable", "--sampling", "host"]] {
+        assert_eq!(run(more, directory.path()).unwrap()["tokens"], cpu["tokens"], "{more:?}");
+    }
+}
+
+#[test]
+fn a_capture_holds_the_drivers_calls_and_its_sums_are_exact() {
+    let directory = tempfile::tempdir().unwrap();
+    for (mode, file) in [("eager", "eager.strato"), ("graph", "graph.strato")] {
+        if run(&["--mode", mode, "--output", file], directory.path()).is_none() {
+            return;
+        }
+        let traces = store::load(&directory.path().join(file)).unwrap();
+        let trace = &traces[0];
+        let manifest = |key: &str| trace.manifest.value(key).unwrap_or_else(|| panic!("{key} is not told")).to_owned();
+        assert_eq!(manifest("hardware.vendor"), "nvidia");
+        assert!(manifest("hardware.device").contains("(simulated)"));
+        assert!(manifest("measurement.timer").contains("within") && manifest("cuda.stamps").contains("events"));
+        assert_eq!(manifest("cuda.compute_capability"), "8.0");
+        assert!(manifest("cuda.kernels").contains("PTX") || manifest("cuda.kernels").contains("NVRTC"));
+        assert!(manifest("software.driver").contains("CUDA 13.0"));
+        let queue = trace.tracks.iter().position(|track| track.key.kind == TrackKind::DeviceQueue).unwrap();
+        let lane = &trace.lanes[queue];
+        // Two layers of 15 operators and five outside them, five times; and a copy before and after each step.
+        let of = |category: Category| (0..lane.len()).filter(|i| lane.category[*i] == category).count();
+        let (ops, replays) = if mode == "graph" { (35, 4) } else { (5 * 35, 0) };
+        assert_eq!((of(Category::Kernel), of(Category::GraphExec), of(Category::Memcpy)), (ops, replays, 5 * 2));
+        assert!((0..lane.len()).all(|i| lane.link(i).is_some()), "every command has the call that enqueued it");
+        let copies = (0..lane.len()).filter_map(|i| match trace.detail(lane, i) {
+            Some(Detail::Copy(copy)) => Some(copy),
+            _ => None,
+        });
+        for copy in copies {
+            let text = |id: Option<model::StringId>| id.map(|id| trace.strings.get(id));
+            assert!([text(copy.src), text(copy.dst)].contains(&Some("pinned")), "{copy:?}");
+        }
+        let host = trace.tracks.iter().position(|track| track.key.kind == TrackKind::HostThread).unwrap();
+        let host = &trace.lanes[host];
+        let calls = |name: &str| (0..host.len()).filter(|i| trace.strings.get(host.name[*i]).starts_with(name)).count();
+        assert_eq!(
+            [
+                "cuModuleLoadDataEx ",
+                "cuLaunchKernel",
+                "cuGraphLaunch",
+                "cuGraphInstantiate",
+                "cuMemcpyHtoDAsync",
+                "cuMemcpyDtoHAsync",
+                "cuStreamSynchronize"
+            ]
+            .map(calls),
+            [6, ops, replays, usize::from(mode == "graph"), 5, 5, 5]
+        );
+        let analysis = common::analyze(trace);
+        let steps: Vec<_> = analysis.ranks.iter().flat_map(|rank| &rank.steps).collect();
+        assert!(!steps.is_empty());
+        for step in steps {
+            assert_eq!(step.buckets.iter().map(|(_, ns)| ns).sum::<i64>(), step.window.len());
+        }
+    }
+}
