@@ -3,7 +3,8 @@
 use std::{borrow::Cow, sync::Arc};
 
 use crate::{
-    Batch, Config, Error, Weights,
+    Batch, Config, Dtype, Error, Weights,
+    ascend::{Ascend, AscendOptions},
     cpu::{Communicator, CpuOptions, OnCpu},
     inject::Faults,
     opencl::{OpenCl, OpenClOptions},
@@ -20,6 +21,8 @@ pub enum Target {
     Cpu,
     /// A device that an OpenCL driver of this machine offers.
     OpenCl(OpenClOptions),
+    /// An Ascend NPU.
+    Ascend(AscendOptions),
 }
 
 impl Target {
@@ -28,6 +31,7 @@ impl Target {
         match self {
             Self::Cpu => "cpu",
             Self::OpenCl(_) => "opencl",
+            Self::Ascend(_) => "ascend",
         }
     }
 
@@ -39,6 +43,7 @@ impl Target {
         match self {
             Self::Cpu => Ok(()),
             Self::OpenCl(asked) => asked.check(),
+            Self::Ascend(asked) => asked.check(),
         }
     }
 
@@ -46,7 +51,15 @@ impl Target {
     pub fn workers(&self, threads: usize) -> usize {
         match self {
             Self::Cpu => threads,
-            Self::OpenCl(_) => 0,
+            Self::OpenCl(_) | Self::Ascend(_) => 0,
+        }
+    }
+
+    /// The type of activations and of the cache, of runs whose weights are of this one.
+    pub fn activations(&self, weights: Dtype) -> Dtype {
+        match self {
+            Self::Cpu | Self::OpenCl(_) => Dtype::F32,
+            Self::Ascend(_) => weights,
         }
     }
 }
@@ -175,6 +188,9 @@ pub fn open(
         Target::OpenCl(asked) => {
             let plan = crate::KvPlan::new(config, layout, sequences, context)?;
             Ok(Box::new(OpenCl::new(config.clone(), &weights, plan, asked, log)?))
+        }
+        Target::Ascend(asked) => {
+            Ok(Box::new(Ascend::new(config.clone(), &weights, (layout, sequences, context), asked, ranks)?))
         }
     }
 }

@@ -4,7 +4,7 @@
 
 use std::{
     collections::HashMap,
-    ffi::{CStr, c_char, c_void},
+    ffi::c_void,
     sync::{
         Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -279,15 +279,4 @@ extern "C" fn HcclAllGather(
         };
         collective(rank, ends, Shape { name: "HcclAllGather", count, dtype }, stream, |parts| parts.concat())
     })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn HcclGetErrorString(code: i32) -> *const c_char {
-    let text: &CStr = match code {
-        0 => c"no error",
-        error::HCCL_PARAM => c"parameter error",
-        error::HCCL_TIMEOUT => c"timeout",
-        _ => c"internal error",
-    };
-    text.as_ptr()
 }

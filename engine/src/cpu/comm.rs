@@ -75,6 +75,11 @@ impl Communicator {
         self.shard
     }
 
+    /// What the ranks of one process have in common, as a number.
+    pub(crate) fn place(&self) -> usize {
+        Arc::as_ptr(&self.region).addr()
+    }
+
     pub(super) fn world(&self) -> World {
         self.region.world()
     }
@@ -92,7 +97,7 @@ impl Communicator {
 
     /// Whether the run ends after `step`. No other rank can finish the next step without the first, which decided before it
     /// began that step: all see the decision there.
-    pub(super) fn ends(&self, step: u32, goes_on: bool) -> bool {
+    pub(crate) fn ends(&self, step: u32, goes_on: bool) -> bool {
         if !goes_on && self.shard.rank == 0 {
             self.region.end_after(step.saturating_add(1));
         }

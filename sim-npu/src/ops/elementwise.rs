@@ -117,37 +117,6 @@ operator!(aclnnInplaceCopyGetWorkspaceSize, aclnnInplaceCopy [own, from] (own: H
     }))
 });
 
-operator!(aclnnPermuteGetWorkspaceSize, aclnnPermute [own, order, out] (own: Handle, order: Handle, out: Handle), |state| {
-    let (own, order, out) = (state.view(own, "self")?, state.ints(order, "dims")?, state.view(out, "out")?);
-    floats(&[(&own, "self"), (&out, "out")])?;
-    let axes = order.iter().map(|dim| axis(&own, *dim)).collect::<Outcome<Vec<usize>>>()?;
-    let mut sorted = axes.clone();
-    sorted.sort_unstable();
-    if sorted != (0..own.tensor.dims.len()).collect::<Vec<_>>() {
-        return fault(error::INVALID, format!("{order:?} is no order of the dimensions"));
-    }
-    let dims: Vec<usize> = axes.iter().map(|axis| own.tensor.dims[*axis]).collect();
-    shaped(&out, "out", &dims)?;
-    Ok(Plan::new(&[&own.clone(), &out.clone()], 0.0, move || {
-        let mut to = vec![0usize; dims.len()];
-        let mut values = Vec::with_capacity(out.tensor.count());
-        for _ in 0..out.tensor.count() {
-            let mut from = vec![0usize; dims.len()];
-            axes.iter().zip(&to).for_each(|(axis, index)| from[*axis] = *index);
-            values.push(own.get(own.offset(&from)));
-            for axis in (0..dims.len()).rev() {
-                to[axis] += 1;
-                if to[axis] < dims[axis] {
-                    break;
-                }
-                to[axis] = 0;
-            }
-        }
-        out.store(&values);
-        Ok(())
-    }))
-});
-
 operator!(aclnnMeanGetWorkspaceSize, aclnnMean [own, dim, out]
     (own: Handle, dim: Handle, keep: bool, dtype: i32, out: Handle), |state| {
         let (own, dim, out) = (state.view(own, "self")?, state.ints(dim, "dim")?, state.view(out, "out")?);
