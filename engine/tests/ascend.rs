@@ -88,8 +88,7 @@ fn sixteen_bits_stay_within_their_precision_in_both_formats_of_weights_and_all_w
                 (true, Mode::Graph, AttentionBy::Mask, KvLayout::Contiguous),
             ] {
                 let target = Target::Ascend(AscendOptions { nz, attention, ..device() });
-                let options =
-                    RunOptions { target, dtype, mode, layout, level: Level::Fused, ..RunOptions::default() };
+                let options = RunOptions { target, dtype, mode, layout, level: Level::Fused, ..RunOptions::default() };
                 let (logits, _) = decoded(&golden, options);
                 let difference = greatest_difference(&logits[..expected.len()], &expected) / most;
                 println!("{:?} {dtype:?} nz={nz} {mode:?} {attention:?}: {difference}", golden.config.family);

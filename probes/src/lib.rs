@@ -125,7 +125,7 @@ impl Setup {
     fn setting(&self, threads: usize) -> Setting {
         match self.target {
             Target::Cpu => Setting::new().with(Setting::THREADS, threads),
-            Target::OpenCl(_) => Setting::new().with("backend", self.target.name()),
+            Target::OpenCl(_) | Target::Ascend(_) => Setting::new().with("backend", self.target.name()),
         }
     }
 }

@@ -64,13 +64,16 @@ impl Event {
     fn wait(self: &Arc<Self>) -> Task {
         let (own, asked) = (Arc::clone(self), self.marks().asked);
         mark("event wait", move || {
-            let is_there =
-                |marks: &Marks| if own.is(EXTERNAL) { marks.set } else { marks.reached >= asked };
+            let is_there = |marks: &Marks| if own.is(EXTERNAL) { marks.set } else { marks.reached >= asked };
             let (marks, _) = own
                 .changed
                 .wait_timeout_while(own.marks(), PATIENCE, |marks| !is_there(marks))
                 .unwrap_or_else(PoisonError::into_inner);
-            if is_there(&marks) { Ok(()) } else { fault(error::EVENT_TIMEOUT, "an event that a stream waits for never came") }
+            if is_there(&marks) {
+                Ok(())
+            } else {
+                fault(error::EVENT_TIMEOUT, "an event that a stream waits for never came")
+            }
         })
     }
 
@@ -135,7 +138,9 @@ extern "C" fn aclrtCreateEventExWithFlag(out: *mut Handle, flags: u32) -> i32 {
         let mut state = state();
         state.current()?;
         let handle = state.handle();
-        state.events.insert(handle, Arc::new(Event { handle, flags, marks: Mutex::default(), changed: Condvar::new() }));
+        state
+            .events
+            .insert(handle, Arc::new(Event { handle, flags, marks: Mutex::default(), changed: Condvar::new() }));
         unsafe { *out = std::ptr::without_provenance_mut(handle) };
         Ok(())
     })
@@ -175,14 +180,12 @@ extern "C" fn aclrtEventElapsedTime(ms: *mut f32, start: Handle, end: Handle) ->
         if ms.is_null() || !start.is(TIMED) || !end.is(TIMED) {
             return fault(error::EVENT_TIME, "an event without ACL_EVENT_TIME_LINE has no time");
         }
-        let (Some(start), Some(end)) = (start.marks().at, end.marks().at) else {
+        // One after the other: both may be the same event.
+        let start = start.marks().at;
+        let (Some(start), Some(end)) = (start, end.marks().at) else {
             return fault(error::EVENT_PENDING, "an event was not reached yet");
         };
-        let ns = if end >= start {
-            (end - start).as_secs_f64()
-        } else {
-            -(start - end).as_secs_f64()
-        };
+        let ns = if end >= start { (end - start).as_secs_f64() } else { -(start - end).as_secs_f64() };
         unsafe { *ms = (ns * 1e3) as f32 };
         Ok(())
     })

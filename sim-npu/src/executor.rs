@@ -100,7 +100,10 @@ pub fn run(name: &'static str, workspace: *mut c_void, size: u64, executor: Hand
                 return fault(error::INVALID, format!("{name}: the executor is of {} or of another context", own.name));
             }
             if let Some(argument) = own.arguments.iter().find(|argument| !state.is_argument(**argument)) {
-                return fault(error::INVALID, format!("{name}: argument {argument:#x} was destroyed before the launch"));
+                return fault(
+                    error::INVALID,
+                    format!("{name}: argument {argument:#x} was destroyed before the launch"),
+                );
             }
             let needed = own.plan.workspace;
             if size < needed {

@@ -104,8 +104,7 @@ extern "C" fn aclmdlRICaptureBegin(stream: Handle, mode: i32) -> i32 {
         stream.capture(|capture| match capture {
             Some(_) => fault(error::STREAM_CAPTURED, "the stream is captured already"),
             None => {
-                *capture =
-                    Some(Capture { graph: Arc::default(), spoilt: false, group: None, marked: Vec::new() });
+                *capture = Some(Capture { graph: Arc::default(), spoilt: false, group: None, marked: Vec::new() });
                 Ok(())
             }
         })?;

@@ -101,7 +101,10 @@ impl State {
     fn free(&mut self, at: usize, on_device: bool) -> Outcome {
         let found = self.blocks.get(&at).is_some_and(|block| block.device.is_some() == on_device);
         let Some(block) = self.blocks.remove(&at).filter(|_| found) else {
-            return fault(error::INVALID_PARAM, "no memory begins at this address: it was freed, or is of another kind");
+            return fault(
+                error::INVALID_PARAM,
+                "no memory begins at this address: it was freed, or is of another kind",
+            );
         };
         block.freed.store(true, Ordering::Release);
         if let Some(used) = block.device.and_then(|device| self.used.get_mut(&device)) {
@@ -124,9 +127,7 @@ impl State {
             (Some(block), false) if block.device.is_some() => {
                 fault(error::INVALID_PARAM, "memory of the device where memory of the host is meant")
             }
-            (None, false) if pinned => {
-                fault(error::CAPTURE_MODE, "a captured copy needs memory of aclrtMallocHost")
-            }
+            (None, false) if pinned => fault(error::CAPTURE_MODE, "a captured copy needs memory of aclrtMallocHost"),
             _ => Ok(block),
         }
     }
@@ -266,7 +267,10 @@ extern "C" fn aclrtGetMemInfo(attribute: i32, free: *mut usize, total: *mut usiz
         let state = state();
         let device = state.current()?.1.device;
         if free.is_null() || total.is_null() || !(0..=11).contains(&attribute) {
-            return fault(error::INVALID_PARAM, "aclrtGetMemInfo with a null pointer or a kind of memory that there is not");
+            return fault(
+                error::INVALID_PARAM,
+                "aclrtGetMemInfo with a null pointer or a kind of memory that there is not",
+            );
         }
         let used = state.used.get(&device).copied().unwrap_or(0);
         // SAFETY: neither is null, and both are the caller's to be written.

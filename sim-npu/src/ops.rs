@@ -80,5 +80,9 @@ fn contiguous(view: &View, name: &str) -> Outcome {
 fn axis(view: &View, dim: i64) -> Outcome<usize> {
     let rank = view.tensor.dims.len() as i64;
     let own = if dim < 0 { dim + rank } else { dim };
-    if (0..rank).contains(&own) { Ok(own as usize) } else { fault(error::INVALID, format!("no dimension {dim} of {rank}")) }
+    if (0..rank).contains(&own) {
+        Ok(own as usize)
+    } else {
+        fault(error::INVALID, format!("no dimension {dim} of {rank}"))
+    }
 }

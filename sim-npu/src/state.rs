@@ -101,7 +101,10 @@ impl State {
         match self.streams.get(&number) {
             Some(stream) if stream.context == own => Ok(Arc::clone(stream)),
             Some(stream) => {
-                let text = format!("the stream is of device {}, the context of this thread of device {}", stream.device, context.device);
+                let text = format!(
+                    "the stream is of device {}, the context of this thread of device {}",
+                    stream.device, context.device
+                );
                 fault(error::STREAM_CONTEXT, text)
             }
             None => fault(error::HANDLE, "the stream was destroyed or never created"),

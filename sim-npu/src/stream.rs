@@ -236,7 +236,10 @@ extern "C" fn aclrtSynchronizeStream(stream: Handle) -> i32 {
             let found = state.stream(stream)?;
             if found.is_captured() {
                 found.spoil();
-                return fault(error::STREAM_CAPTURED, "a stream is waited for while it is captured; end the capture first");
+                return fault(
+                    error::STREAM_CAPTURED,
+                    "a stream is waited for while it is captured; end the capture first",
+                );
             }
             state.not_captured("aclrtSynchronizeStream", true)?;
             found

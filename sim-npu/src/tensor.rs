@@ -142,7 +142,10 @@ impl State {
             Some(block) if block.device == Some(device) => Ok(View { tensor, block }),
             Some(block) => fault(
                 error::INVALID,
-                format!("'{argument}' is memory of device {:?}, the context is of device {device}", block.device.unwrap_or(-1)),
+                format!(
+                    "'{argument}' is memory of device {:?}, the context is of device {device}",
+                    block.device.unwrap_or(-1)
+                ),
             ),
             None => fault(
                 error::INVALID,
@@ -257,9 +260,11 @@ impl View {
     pub fn spread(&self, to: &[usize]) -> impl Iterator<Item = i64> + use<> {
         let lead = to.len() - self.tensor.dims.len().min(to.len());
         let strides: Vec<i64> = (0..to.len())
-            .map(|i| match i.checked_sub(lead).and_then(|own| self.tensor.dims.get(own).zip(self.tensor.strides.get(own))) {
-                Some((dim, stride)) if *dim > 1 => *stride,
-                _ => 0,
+            .map(|i| {
+                match i.checked_sub(lead).and_then(|own| self.tensor.dims.get(own).zip(self.tensor.strides.get(own))) {
+                    Some((dim, stride)) if *dim > 1 => *stride,
+                    _ => 0,
+                }
             })
             .collect();
         let (dims, count) = (to.to_vec(), to.iter().product::<usize>());
@@ -352,7 +357,10 @@ extern "C" fn aclCreateTensor(
         let reach = dims.iter().zip(&strides).map(|(dim, stride)| (dim - 1).max(0) * stride.max(&0)).sum::<i64>();
         let whole = storage.iter().product::<i64>();
         if offset < 0 || offset.saturating_add(reach) >= whole.max(1) {
-            return fault(error::INVALID, format!("a tensor reaches element {} of a storage of {whole}", offset + reach));
+            return fault(
+                error::INVALID,
+                format!("a tensor reaches element {} of a storage of {whole}", offset + reach),
+            );
         }
         let dims: Vec<usize> = dims.iter().map(|dim| *dim as usize).collect();
         let bytes = isize::try_from(offset).unwrap_or(0).saturating_mul(dtype.size() as isize);
@@ -435,6 +443,8 @@ extern "C" fn aclDestroyTensorList(list: Handle) -> i32 {
         let mut state = state();
         let own = state.lists.remove(&list.addr());
         gone(own.is_some(), "the list")?;
-        own.into_iter().flatten().try_for_each(|tensor| gone(state.tensors.remove(&tensor).is_some(), "a tensor of the list"))
+        own.into_iter()
+            .flatten()
+            .try_for_each(|tensor| gone(state.tensors.remove(&tensor).is_some(), "a tensor of the list"))
     })
 }

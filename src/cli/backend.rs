@@ -1,8 +1,11 @@
 //! Which device the engine runs on: the options of every command that starts it.
 
+use std::path::PathBuf;
+
 use clap::ValueEnum;
 use engine::{
     Target,
+    ascend::{self, AscendOptions, AttentionBy},
     opencl::{self, Flavour, OpenClOptions},
 };
 use model::Reading;
@@ -15,12 +18,30 @@ pub struct On {
     /// Kind of device.
     #[arg(long, value_enum, default_value_t = Backend::Cpu)]
     backend: Backend,
-    /// Which OpenCL device, by its number in 'strato doctor'.
+    /// Which OpenCL or Ascend device, by its number in 'strato doctor'; of several ranks that of the first.
     #[arg(long, default_value_t = 0, value_name = "N")]
     device: usize,
     /// How the kernels of an OpenCL device divide their work [default: as suits the device].
     #[arg(long, value_enum)]
     flavour: Option<Flavours>,
+    /// Lay weights out in NZ, the format that the matrix units of an Ascend device read.
+    #[arg(long)]
+    nz: bool,
+    /// Make the executors of an Ascend device's operators once and use them again.
+    #[arg(long)]
+    reuse_executors: bool,
+    /// How attention on an Ascend device knows how long sequences are; single precision goes by the mask [default: lengths].
+    #[arg(long, value_enum)]
+    attention_by: Option<Known>,
+}
+
+/// How attention knows lengths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
+enum Known {
+    /// By lengths of the host, which every replay is given anew.
+    Lengths,
+    /// By a mask over the whole context.
+    Mask,
 }
 
 /// Kinds of devices.
@@ -31,6 +52,8 @@ enum Backend {
     Cpu,
     /// A device that an OpenCL driver offers.
     Opencl,
+    /// An Ascend NPU.
+    Ascend,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
@@ -47,13 +70,23 @@ impl On {
     /// # Errors
     /// Options that mean nothing to a device of that kind.
     pub fn target(&self, of_cpu: &[(&str, bool)]) -> Result<Target, Usage> {
-        let of_opencl = [("--device", self.device > 0), ("--flavour", self.flavour.is_some())];
-        let (foreign, other) = match self.backend {
-            Backend::Cpu => (&of_opencl[..], "opencl"),
-            Backend::Opencl => (of_cpu, "cpu"),
-        };
-        if let Some((name, _)) = foreign.iter().find(|(_, is_given)| *is_given) {
-            return Err(Usage(format!("{name} is for --backend {other}; leave it out, or choose that one")));
+        let (opencl, ascend) = (Backend::Opencl, Backend::Ascend);
+        let given = of_cpu.iter().map(|(name, given)| {
+            // Ranks are the cores' and the Ascend devices' business.
+            (*name, *given, if *name == "--tp" { &[Backend::Cpu, Backend::Ascend][..] } else { &[Backend::Cpu] })
+        });
+        let of_devices = [
+            ("--device", self.device > 0, &[opencl, ascend][..]),
+            ("--flavour", self.flavour.is_some(), &[opencl]),
+            ("--nz", self.nz, &[ascend]),
+            ("--reuse-executors", self.reuse_executors, &[ascend]),
+            ("--attention-by", self.attention_by.is_some(), &[ascend]),
+        ];
+        let foreign = given.chain(of_devices).find(|(_, given, of)| *given && !of.contains(&self.backend));
+        if let Some((name, _, of)) = foreign {
+            let names = of.iter().filter_map(|own| Some(own.to_possible_value()?.get_name().to_owned()));
+            let names = names.collect::<Vec<_>>().join(" or ");
+            return Err(Usage(format!("{name} is for --backend {names}; leave it out, or choose that one")));
         }
         let flavour = self.flavour.map(|flavour| match flavour {
             Flavours::Cpu => Flavour::Cpu,
@@ -62,18 +95,39 @@ impl On {
         Ok(match self.backend {
             Backend::Cpu => Target::Cpu,
             Backend::Opencl => Target::OpenCl(OpenClOptions { device: self.device, flavour }),
+            Backend::Ascend => Target::Ascend(AscendOptions {
+                library: simulator(),
+                device: i32::try_from(self.device).unwrap_or(i32::MAX),
+                nz: self.nz,
+                reuse: self.reuse_executors,
+                attention: match self.attention_by {
+                    Some(Known::Mask) => AttentionBy::Mask,
+                    Some(Known::Lengths) | None => AttentionBy::Lengths,
+                },
+            }),
         })
     }
 }
 
+/// The one library that is asked to stand for all of CANN's, such as the simulator's.
+pub fn simulator() -> Option<PathBuf> {
+    std::env::var_os("STRATO_ASCEND_LIB").filter(|path| !path.is_empty()).map(PathBuf::from)
+}
+
 /// Name of a device that is not this machine's processor; `None` where it is.
 pub fn device_name(target: &Target) -> Option<Reading<String>> {
-    let Target::OpenCl(options) = target else { return None };
-    Some(match opencl::devices() {
-        Ok(found) => match found.get(options.device) {
-            Some(facts) => Reading::Value(facts.title()),
-            None => Reading::Unavailable(format!("there is no OpenCL device {}", options.device)),
-        },
-        Err(error) => Reading::Unavailable(error.to_string()),
-    })
+    match target {
+        Target::Cpu => None,
+        Target::OpenCl(options) => Some(match opencl::devices() {
+            Ok(found) => match found.get(options.device) {
+                Some(facts) => Reading::Value(facts.title()),
+                None => Reading::Unavailable(format!("there is no OpenCL device {}", options.device)),
+            },
+            Err(error) => Reading::Unavailable(error.to_string()),
+        }),
+        Target::Ascend(options) => Some(match ascend::facts(options.library.clone()) {
+            Ok(facts) => Reading::Value(facts.name),
+            Err(error) => Reading::Unavailable(error.to_string()),
+        }),
+    }
 }

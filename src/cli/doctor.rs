@@ -59,6 +59,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("numa", |_| machine::numa()),
     ("counters", |_| machine::counters()),
     ("opencl", |_| devices::opencl()),
+    ("ascend", |_| devices::ascend()),
     ("formats", formats),
     ("nsys", nsys),
     ("locale", locale),

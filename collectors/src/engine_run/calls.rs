@@ -14,6 +14,10 @@ pub(super) struct Calls {
     pub capture: &'static str,
     /// Before the name of what is compiled.
     pub compile: &'static str,
+    /// The call that gives a replay what it cannot know.
+    pub update: &'static str,
+    /// What memory of the host copies are from and to.
+    pub host_memory: &'static str,
 }
 
 /// Those of a device.
@@ -27,6 +31,8 @@ pub(super) fn of(target: &Target) -> Calls {
             read: "strato_memcpy",
             capture: "strato_prepare",
             compile: "strato_compile",
+            update: "strato_update",
+            host_memory: "pageable",
         },
         Target::OpenCl(_) => Calls {
             launch: "clEnqueueNDRangeKernel",
@@ -36,6 +42,20 @@ pub(super) fn of(target: &Target) -> Calls {
             read: "clEnqueueReadBuffer",
             capture: "clFinalizeCommandBufferKHR",
             compile: "clBuildProgram",
+            update: "clUpdateMutableCommandsKHR",
+            host_memory: "pageable",
+        },
+        // An operator is two phases of one or more calls of aclnn, which its own name tells.
+        Target::Ascend(_) => Calls {
+            launch: "strato_aclnn",
+            graph_launch: "aclmdlRIExecuteAsync",
+            synchronize: "aclrtSynchronizeStream",
+            write: "aclrtMemcpyAsync",
+            read: "aclrtMemcpyAsync",
+            capture: "aclmdlRICaptureEnd",
+            compile: "strato_compile",
+            update: "aclmdlRICaptureTaskUpdateEnd",
+            host_memory: "pinned",
         },
     }
 }

@@ -7,8 +7,8 @@ use std::{borrow::Cow, cell::RefCell, rc::Rc};
 use super::{
     Ascend, AttentionBy,
     inputs::Inputs,
-    lower::Lowering,
     launch::Work,
+    lower::Lowering,
     memory::{Memory, Shape, Type},
     step::{Commands, Plan, Start},
 };
@@ -37,7 +37,8 @@ impl Backend for Ascend {
             )));
         }
         let (api, dtype) = (self.api, self.model.dtype);
-        let room = |rows: usize, width: usize| Memory::zeroed(api, rows.saturating_mul(width).saturating_mul(dtype.size()));
+        let room =
+            |rows: usize, width: usize| Memory::zeroed(api, rows.saturating_mul(width).saturating_mul(dtype.size()));
         let buffers = program.buffers.iter().map(|b| room(b.rows, b.width)).collect::<Result<Vec<_>, _>>()?;
         let masked = self.options.attention.of(dtype) == AttentionBy::Mask;
         let inputs = Inputs::new(api, program.shape, &self.part, &self.cache, dtype, masked)?;

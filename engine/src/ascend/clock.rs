@@ -6,7 +6,10 @@
 
 #![allow(unsafe_code)]
 
-use super::{calls::{Api, Handle}, memory::Owned};
+use super::{
+    calls::{Api, Handle},
+    memory::Owned,
+};
 use crate::{
     Error,
     record::{Kind, Log, Ns, Span},

@@ -12,7 +12,10 @@ use super::{
     calls::{Api, Handle, Hccl},
     memory::{Memory, Type},
 };
-use crate::{Error, cpu::{Communicator, LOADING}};
+use crate::{
+    Error,
+    cpu::{Communicator, LOADING},
+};
 
 /// Bytes of `HcclRootInfo` (`HCCL_ROOT_INFO_BYTES`).
 const ROOT: usize = 4108;

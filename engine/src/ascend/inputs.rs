@@ -92,8 +92,12 @@ impl Inputs {
     pub(super) fn stage(&mut self, batch: &Batch, turned: &Config, cache: &KvPlan, shard: Shard) -> Result<(), Error> {
         let (tokens, sequences) = (self.shape.tokens, self.shape.sequences);
         let each = tokens / sequences.max(1);
-        let in_order = batch.sequences.chunks(each.max(1)).all(|own| own.windows(2).all(|pair| pair.first() == pair.last()))
-            && batch.positions.chunks(each.max(1)).all(|own| own.windows(2).all(|pair| matches!(pair, [a, b] if a + 1 == *b)));
+        let in_order =
+            batch.sequences.chunks(each.max(1)).all(|own| own.windows(2).all(|pair| pair.first() == pair.last()))
+                && batch
+                    .positions
+                    .chunks(each.max(1))
+                    .all(|own| own.windows(2).all(|pair| matches!(pair, [a, b] if a + 1 == *b)));
         let numbered = batch.sequences.iter().step_by(each.max(1)).enumerate().all(|(at, own)| at == *own as usize);
         if !in_order || !numbered || tokens != each * sequences {
             return Err(Error::Request(
@@ -121,7 +125,8 @@ impl Inputs {
             }
         }
         let mask = if self.masked {
-            let row = |position: &u32| (0..cache.context).map(|at| u8::from(at > *position as usize)).collect::<Vec<_>>();
+            let row =
+                |position: &u32| (0..cache.context).map(|at| u8::from(at > *position as usize)).collect::<Vec<_>>();
             batch.positions.iter().flat_map(row).collect()
         } else {
             Vec::new()

@@ -41,7 +41,8 @@ impl Libraries {
         if let Some(path) = only {
             return Ok(Self { open: vec![open(path)?] });
         }
-        let homes = ["ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME"].into_iter().filter_map(std::env::var_os).map(PathBuf::from);
+        let homes =
+            ["ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME"].into_iter().filter_map(std::env::var_os).map(PathBuf::from);
         let homes: Vec<PathBuf> = homes.chain(HOMES.map(PathBuf::from)).collect();
         // A bare name is looked for where the loader looks.
         let places = |name: &str| {

@@ -264,8 +264,7 @@ impl Lowering<'_> {
         let turned = self.scratch("turned", dims.iter().product::<usize>() * self.dtype().size())?;
         let turned = self.tensor(&turned, &Shape::of(&dims))?;
         let Inputs { cos, sin, .. } = self.inputs;
-        let turn =
-            call!(self, rotary, [&x, cos, sin, &turned], |f, [x, c, s, o], w, e| f(x, c, s, HALVES, o, w, e));
+        let turn = call!(self, rotary, [&x, cos, sin, &turned], |f, [x, c, s, o], w, e| f(x, c, s, HALVES, o, w, e));
         Ok(vec![turn, self.copy(&x, &turned)])
     }
 

@@ -71,10 +71,14 @@ impl Type {
             Self::F16 | Self::Bf16 => {
                 for (value, [low, high]) in to.iter_mut().zip(bytes.as_chunks::<2>().0) {
                     let bits = u16::from_ne_bytes([*low, *high]);
-                    *value = if self == Self::F16 { f16::from_bits(bits).to_f32() } else { bf16::from_bits(bits).to_f32() };
+                    *value =
+                        if self == Self::F16 { f16::from_bits(bits).to_f32() } else { bf16::from_bits(bits).to_f32() };
                 }
             }
-            _ => to.iter_mut().zip(bytes.as_chunks::<4>().0).for_each(|(value, bytes)| *value = f32::from_ne_bytes(*bytes)),
+            _ => to
+                .iter_mut()
+                .zip(bytes.as_chunks::<4>().0)
+                .for_each(|(value, bytes)| *value = f32::from_ne_bytes(*bytes)),
         }
     }
 }
@@ -275,7 +279,12 @@ impl Drop for Owned {
 pub(super) type Argument = Rc<Owned>;
 
 impl Api {
-    fn own(&self, doing: &str, handle: Handle, destroy: unsafe extern "C" fn(Handle) -> Status) -> Result<Owned, Error> {
+    fn own(
+        &self,
+        doing: &str,
+        handle: Handle,
+        destroy: unsafe extern "C" fn(Handle) -> Status,
+    ) -> Result<Owned, Error> {
         Ok(Owned { handle: self.made(doing, handle)?, destroy, memory: None })
     }
 

@@ -119,7 +119,13 @@ impl Commands<'_> {
 impl Plan {
     /// Captures the calls, unless that was done. They run once before, because what a library does at the first launch of an
     /// operator may not be captured.
-    pub(super) fn capture(&mut self, api: &'static Api, calls: Graphs, stream: Handle, log: &mut Log) -> Result<(), Error> {
+    pub(super) fn capture(
+        &mut self,
+        api: &'static Api,
+        calls: Graphs,
+        stream: Handle,
+        log: &mut Log,
+    ) -> Result<(), Error> {
         if self.graph.is_some() {
             return Ok(());
         }

@@ -43,7 +43,14 @@ struct Seen<'s> {
 }
 
 /// out = softmax(scale · q kᵀ) v, head by head; gives the greatest score and the sum of each row.
-fn attend(q: &View, [keys, values]: [&View; 2], out: &View, kv_heads: usize, scale: f32, seen: &Seen<'_>) -> Vec<[f32; 2]> {
+fn attend(
+    q: &View,
+    [keys, values]: [&View; 2],
+    out: &View,
+    kv_heads: usize,
+    scale: f32,
+    seen: &Seen<'_>,
+) -> Vec<[f32; 2]> {
     let &[batch, length, heads, width] = q.tensor.dims.as_slice() else { return Vec::new() };
     let mut rows = vec![[0f32; 2]; batch * heads * length];
     for sequence in 0..batch {
@@ -105,56 +112,56 @@ fn single(state: &State, list: Handle, name: &str) -> Outcome<View> {
 }
 
 operator!(aclnnFusedInferAttentionScoreV2GetWorkspaceSize, aclnnFusedInferAttentionScoreV2
-    [query, keys, values, mask, lengths_kv, table, out]
-    (query: Handle, keys: Handle, values: Handle, shift: Handle, mask: Handle, lengths: Handle, lengths_kv: Handle,
-     dequant1: Handle, quant1: Handle, dequant2: Handle, quant2: Handle, quant_offset2: Handle, antiquant: Handle,
-     antiquant_offset: Handle, table: Handle, query_padding: Handle, kv_padding: Handle, key_antiquant: Handle,
-     key_antiquant_offset: Handle, value_antiquant: Handle, value_antiquant_offset: Handle, key_prefix: Handle,
-     value_prefix: Handle, prefix_length: Handle, heads: i64, scale: f64, pre: i64, next: i64, input_layout: *const c_char,
-     kv_heads: i64, sparse: i64, inner_precise: i64, block: i64, antiquant_mode: i64, lse_flag: bool,
-     key_antiquant_mode: i64, value_antiquant_mode: i64, out: Handle, lse: Handle), |state| {
-        let none = [shift, lengths, dequant1, quant1, dequant2, quant2, quant_offset2, antiquant, antiquant_offset,
-            query_padding, kv_padding, key_antiquant, key_antiquant_offset, value_antiquant, value_antiquant_offset,
-            key_prefix, value_prefix, prefix_length, lse];
-        let modes = [antiquant_mode, key_antiquant_mode, value_antiquant_mode];
-        if none.iter().any(|handle| !handle.is_null()) || modes != [0; 3] || lse_flag {
-            return fault(error::INVALID, "quantisation, padding, prefixes and shifts are not simulated; give null pointers");
+[query, keys, values, mask, lengths_kv, table, out]
+(query: Handle, keys: Handle, values: Handle, shift: Handle, mask: Handle, lengths: Handle, lengths_kv: Handle,
+ dequant1: Handle, quant1: Handle, dequant2: Handle, quant2: Handle, quant_offset2: Handle, antiquant: Handle,
+ antiquant_offset: Handle, table: Handle, query_padding: Handle, kv_padding: Handle, key_antiquant: Handle,
+ key_antiquant_offset: Handle, value_antiquant: Handle, value_antiquant_offset: Handle, key_prefix: Handle,
+ value_prefix: Handle, prefix_length: Handle, heads: i64, scale: f64, pre: i64, next: i64, input_layout: *const c_char,
+ kv_heads: i64, sparse: i64, inner_precise: i64, block: i64, antiquant_mode: i64, lse_flag: bool,
+ key_antiquant_mode: i64, value_antiquant_mode: i64, out: Handle, lse: Handle), |state| {
+    let none = [shift, lengths, dequant1, quant1, dequant2, quant2, quant_offset2, antiquant, antiquant_offset,
+        query_padding, kv_padding, key_antiquant, key_antiquant_offset, value_antiquant, value_antiquant_offset,
+        key_prefix, value_prefix, prefix_length, lse];
+    let modes = [antiquant_mode, key_antiquant_mode, value_antiquant_mode];
+    if none.iter().any(|handle| !handle.is_null()) || modes != [0; 3] || lse_flag {
+        return fault(error::INVALID, "quantisation, padding, prefixes and shifts are not simulated; give null pointers");
+    }
+    if !(0..=3).contains(&inner_precise) || pre < 0 || next < 0 {
+        return fault(error::INVALID, format!("innerPrecise {inner_precise}, preTokens {pre}, nextTokens {next}"));
+    }
+    layout(input_layout)?;
+    let (q, out) = (state.view(query, "query")?, state.view(out, "attentionOut")?);
+    let (k, v) = (single(state, keys, "key")?, single(state, values, "value")?);
+    if floats(&[(&q, "query"), (&k, "key"), (&v, "value"), (&out, "attentionOut")])? == Type::F32 {
+        return fault(error::INVALID, "FLOAT is not taken, only FLOAT16 and BFLOAT16");
+    }
+    for (view, name) in [(&q, "query"), (&k, "key"), (&v, "value"), (&out, "attentionOut")] {
+        contiguous(view, name)?;
+    }
+    let (batch, length, kv, width) = queries(&q, &out, heads, kv_heads)?;
+    shaped(&v, "value", &k.tensor.dims)?;
+    let table = state.optional(table, "blockTable")?;
+    let most = cached(&k, table.as_ref(), [batch, length, kv, width], block)?;
+    match (sparse, state.optional(mask, "attenMask")?) {
+        (0, None) if length == 1 => (),
+        (3, Some(mask)) if matches!(mask.tensor.dtype, Type::Bool | Type::I8 | Type::U8) => {
+            shaped(&mask, "attenMask", &[CAUSAL, CAUSAL])?;
         }
-        if !(0..=3).contains(&inner_precise) || pre < 0 || next < 0 {
-            return fault(error::INVALID, format!("innerPrecise {inner_precise}, preTokens {pre}, nextTokens {next}"));
-        }
-        layout(input_layout)?;
-        let (q, out) = (state.view(query, "query")?, state.view(out, "attentionOut")?);
-        let (k, v) = (single(state, keys, "key")?, single(state, values, "value")?);
-        if floats(&[(&q, "query"), (&k, "key"), (&v, "value"), (&out, "attentionOut")])? == Type::F32 {
-            return fault(error::INVALID, "FLOAT is not taken, only FLOAT16 and BFLOAT16");
-        }
-        for (view, name) in [(&q, "query"), (&k, "key"), (&v, "value"), (&out, "attentionOut")] {
-            contiguous(view, name)?;
-        }
-        let (batch, length, kv, width) = queries(&q, &out, heads, kv_heads)?;
-        shaped(&v, "value", &k.tensor.dims)?;
-        let table = state.optional(table, "blockTable")?;
-        let most = cached(&k, table.as_ref(), [batch, length, kv, width], block)?;
-        match (sparse, state.optional(mask, "attenMask")?) {
-            (0, None) if length == 1 => (),
-            (3, Some(mask)) if matches!(mask.tensor.dtype, Type::Bool | Type::I8 | Type::U8) => {
-                shaped(&mask, "attenMask", &[CAUSAL, CAUSAL])?;
-            }
-            _ => return fault(error::INVALID, format!("sparseMode {sparse} with this mask for {length} queries is not simulated")),
-        }
-        let lengths = state.ints(lengths_kv, "actualSeqLengthsKv")?;
-        let fits = |length: &i64| usize::try_from(*length).is_ok_and(|length| (1..=most).contains(&length));
-        if lengths.len() != batch || !lengths.iter().all(fits) {
-            let text = format!("'actualSeqLengthsKv' is {lengths:?} for {batch} sequences of at most {most}");
-            return fault(error::INVALID, text);
-        }
-        let read: i64 = lengths.iter().sum();
-        let flops = 4.0 * read as f64 * (length * kv * width) as f64 * (heads as f64 / kv as f64);
-        let views = [&q.clone(), &out.clone()];
-        let plan = Plan::new(&views, flops, work(q, [k, v], out, table, lengths, kv, scale as f32));
-        Ok(Plan { kind: Kind::Updatable, ..plan }.with_workspace(16 << 10))
-    });
+        _ => return fault(error::INVALID, format!("sparseMode {sparse} with this mask for {length} queries is not simulated")),
+    }
+    let lengths = state.ints(lengths_kv, "actualSeqLengthsKv")?;
+    let fits = |length: &i64| usize::try_from(*length).is_ok_and(|length| (1..=most).contains(&length));
+    if lengths.len() != batch || !lengths.iter().all(fits) {
+        let text = format!("'actualSeqLengthsKv' is {lengths:?} for {batch} sequences of at most {most}");
+        return fault(error::INVALID, text);
+    }
+    let read: i64 = lengths.iter().sum();
+    let flops = 4.0 * read as f64 * (length * kv * width) as f64 * (heads as f64 / kv as f64);
+    let views = [&q.clone(), &out.clone()];
+    let plan = Plan::new(&views, flops, work(q, [k, v], out, table, lengths, kv, scale as f32));
+    Ok(Plan { kind: Kind::Updatable, ..plan }.with_workspace(16 << 10))
+});
 
 /// Makes sure that keys lie as one block for each sequence, or in blocks by a table; gives the positions of a sequence.
 fn cached(k: &View, table: Option<&View>, [batch, length, kv, width]: [usize; 4], block: i64) -> Outcome<usize> {
@@ -168,14 +175,19 @@ fn cached(k: &View, table: Option<&View>, [batch, length, kv, width]: [usize; 4]
     };
     let aligned = if length > 1 { 128 } else { 16 };
     if own as i64 != block || !own.is_multiple_of(aligned) || own > 512 || hidden != kv * width {
-        let text = format!("blocks of {own} (said to be {block}) for {length} queries must be multiples of {aligned}, at most 512");
+        let text = format!(
+            "blocks of {own} (said to be {block}) for {length} queries must be multiples of {aligned}, at most 512"
+        );
         return fault(error::INVALID, text);
     }
     let &[sequences, each] = table.tensor.dims.as_slice() else {
         return fault(error::INVALID, "'blockTable' is no matrix");
     };
     if sequences != batch || table.tensor.dtype != Type::I32 {
-        return fault(error::INVALID, format!("'blockTable' of {sequences} sequences and type {:?}", table.tensor.dtype));
+        return fault(
+            error::INVALID,
+            format!("'blockTable' of {sequences} sequences and type {:?}", table.tensor.dtype),
+        );
     }
     Ok(each * own)
 }
@@ -213,49 +225,49 @@ fn work(
 }
 
 operator!(aclnnFlashAttentionScoreGetWorkspaceSize, aclnnFlashAttentionScore
-    [query, key, value, mask, most, sum, softmax, out]
-    (query: Handle, key: Handle, value: Handle, shift: Handle, drop_mask: Handle, padding: Handle, mask: Handle,
-     prefix: Handle, scale: f64, keep: f64, pre: i64, next: i64, heads: i64, input_layout: *const c_char, inner_precise: i64,
-     sparse: i64, most: Handle, sum: Handle, softmax: Handle, out: Handle), |state| {
-        if [shift, drop_mask, padding, prefix].iter().any(|handle| !handle.is_null()) || keep != 1.0 {
-            return fault(error::INVALID, "shifts, dropping and prefixes are not simulated");
+[query, key, value, mask, most, sum, softmax, out]
+(query: Handle, key: Handle, value: Handle, shift: Handle, drop_mask: Handle, padding: Handle, mask: Handle,
+ prefix: Handle, scale: f64, keep: f64, pre: i64, next: i64, heads: i64, input_layout: *const c_char, inner_precise: i64,
+ sparse: i64, most: Handle, sum: Handle, softmax: Handle, out: Handle), |state| {
+    if [shift, drop_mask, padding, prefix].iter().any(|handle| !handle.is_null()) || keep != 1.0 {
+        return fault(error::INVALID, "shifts, dropping and prefixes are not simulated");
+    }
+    if inner_precise != 0 || sparse != 0 || pre < 0 || next < 0 {
+        return fault(error::INVALID, format!("innerPrecise {inner_precise} or sparseMode {sparse} is not simulated"));
+    }
+    layout(input_layout)?;
+    let (q, k, v) = (state.view(query, "query")?, state.view(key, "key")?, state.view(value, "value")?);
+    let (mask, out) = (state.view(mask, "attenMask")?, state.view(out, "attentionOut")?);
+    let (most, sum) = (state.view(most, "softmaxMax")?, state.view(sum, "softmaxSum")?);
+    state.view(softmax, "softmaxOut")?;
+    floats(&[(&q, "query"), (&k, "key"), (&v, "value"), (&out, "attentionOut")])?;
+    let kv_heads = k.tensor.dims.get(2).copied().unwrap_or(0) as i64;
+    let (batch, length, kv, width) = queries(&q, &out, heads, kv_heads)?;
+    let positions = k.tensor.dims.get(1).copied().unwrap_or(0);
+    shaped(&k, "key", &[batch, positions, kv, width])?;
+    shaped(&v, "value", &k.tensor.dims)?;
+    shaped(&mask, "attenMask", &[batch, 1, length, positions])?;
+    if !matches!(mask.tensor.dtype, Type::Bool | Type::U8) || width > 768 {
+        return fault(error::INVALID, format!("a mask of type {:?}, or heads of {width}", mask.tensor.dtype));
+    }
+    for (view, name) in [(&most, "softmaxMax"), (&sum, "softmaxSum")] {
+        shaped(view, name, &[batch, heads.unsigned_abs() as usize, length, 8])?;
+        if view.tensor.dtype != Type::F32 {
+            return fault(error::INVALID, format!("'{name}' must be of type FLOAT"));
         }
-        if inner_precise != 0 || sparse != 0 || pre < 0 || next < 0 {
-            return fault(error::INVALID, format!("innerPrecise {inner_precise} or sparseMode {sparse} is not simulated"));
-        }
-        layout(input_layout)?;
-        let (q, k, v) = (state.view(query, "query")?, state.view(key, "key")?, state.view(value, "value")?);
-        let (mask, out) = (state.view(mask, "attenMask")?, state.view(out, "attentionOut")?);
-        let (most, sum) = (state.view(most, "softmaxMax")?, state.view(sum, "softmaxSum")?);
-        state.view(softmax, "softmaxOut")?;
-        floats(&[(&q, "query"), (&k, "key"), (&v, "value"), (&out, "attentionOut")])?;
-        let kv_heads = k.tensor.dims.get(2).copied().unwrap_or(0) as i64;
-        let (batch, length, kv, width) = queries(&q, &out, heads, kv_heads)?;
-        let positions = k.tensor.dims.get(1).copied().unwrap_or(0);
-        shaped(&k, "key", &[batch, positions, kv, width])?;
-        shaped(&v, "value", &k.tensor.dims)?;
-        shaped(&mask, "attenMask", &[batch, 1, length, positions])?;
-        if !matches!(mask.tensor.dtype, Type::Bool | Type::U8) || width > 768 {
-            return fault(error::INVALID, format!("a mask of type {:?}, or heads of {width}", mask.tensor.dtype));
-        }
-        for (view, name) in [(&most, "softmaxMax"), (&sum, "softmaxSum")] {
-            shaped(view, name, &[batch, heads.unsigned_abs() as usize, length, 8])?;
-            if view.tensor.dtype != Type::F32 {
-                return fault(error::INVALID, format!("'{name}' must be of type FLOAT"));
-            }
-        }
-        let flops = 4.0 * (batch * length * positions) as f64 * (heads as f64 * width as f64);
-        let views = [&q.clone(), &k.clone(), &v.clone(), &mask.clone(), &out.clone(), &most.clone(), &sum.clone()];
-        Ok(Plan::new(&views, flops, move || {
-            let key = |sequence: usize, at: usize, head: usize| k.offset(&[sequence, at, head, 0]);
-            let hidden =
-                |sequence: usize, query: usize, at: usize| mask.int(mask.offset(&[sequence, 0, query, at])) != 0;
-            let seen = Seen { key: &key, length: &|_| positions, hidden: &hidden };
-            let rows = attend(&q, [&k, &v], &out, kv, scale as f32, &seen);
-            let spread = |which: usize| rows.iter().flat_map(|row| [row[which]; 8]).collect::<Vec<_>>();
-            most.store(&spread(0));
-            sum.store(&spread(1));
-            Ok(())
-        })
-        .with_workspace(16 << 10))
-    });
+    }
+    let flops = 4.0 * (batch * length * positions) as f64 * (heads as f64 * width as f64);
+    let views = [&q.clone(), &k.clone(), &v.clone(), &mask.clone(), &out.clone(), &most.clone(), &sum.clone()];
+    Ok(Plan::new(&views, flops, move || {
+        let key = |sequence: usize, at: usize, head: usize| k.offset(&[sequence, at, head, 0]);
+        let hidden =
+            |sequence: usize, query: usize, at: usize| mask.int(mask.offset(&[sequence, 0, query, at])) != 0;
+        let seen = Seen { key: &key, length: &|_| positions, hidden: &hidden };
+        let rows = attend(&q, [&k, &v], &out, kv, scale as f32, &seen);
+        let spread = |which: usize| rows.iter().flat_map(|row| [row[which]; 8]).collect::<Vec<_>>();
+        most.store(&spread(0));
+        sum.store(&spread(1));
+        Ok(())
+    })
+    .with_workspace(16 << 10))
+});

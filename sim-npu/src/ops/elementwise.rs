@@ -43,21 +43,21 @@ fn silu(x: f32) -> f32 {
 }
 
 operator!(aclnnInplaceAddGetWorkspaceSize, aclnnInplaceAdd [own, other, alpha]
-    (own: Handle, other: Handle, alpha: Handle), |state| {
-        let alpha = state.scalar(alpha, "alpha")? as f32;
-        inplace(state.view(own, "selfRef")?, state.view(other, "other")?, move |a, b| a + alpha * b)
-    });
+(own: Handle, other: Handle, alpha: Handle), |state| {
+    let alpha = state.scalar(alpha, "alpha")? as f32;
+    inplace(state.view(own, "selfRef")?, state.view(other, "other")?, move |a, b| a + alpha * b)
+});
 
 operator!(aclnnInplaceMulGetWorkspaceSize, aclnnInplaceMul [own, other] (own: Handle, other: Handle), |state| {
     inplace(state.view(own, "selfRef")?, state.view(other, "other")?, |a, b| a * b)
 });
 
 operator!(aclnnInplaceAddsGetWorkspaceSize, aclnnInplaceAdds [own, other, alpha]
-    (own: Handle, other: Handle, alpha: Handle), |state| {
-        let (other, alpha) = (state.scalar(other, "other")? as f32, state.scalar(alpha, "alpha")? as f32);
-        let own = state.view(own, "selfRef")?;
-        each(own.clone(), own, move |x| x + alpha * other)
-    });
+(own: Handle, other: Handle, alpha: Handle), |state| {
+    let (other, alpha) = (state.scalar(other, "other")? as f32, state.scalar(alpha, "alpha")? as f32);
+    let own = state.view(own, "selfRef")?;
+    each(own.clone(), own, move |x| x + alpha * other)
+});
 
 operator!(aclnnInplaceRsqrtGetWorkspaceSize, aclnnInplaceRsqrt [own] (own: Handle), |state| {
     let own = state.view(own, "selfRef")?;
@@ -118,23 +118,23 @@ operator!(aclnnInplaceCopyGetWorkspaceSize, aclnnInplaceCopy [own, from] (own: H
 });
 
 operator!(aclnnMeanGetWorkspaceSize, aclnnMean [own, dim, out]
-    (own: Handle, dim: Handle, keep: bool, dtype: i32, out: Handle), |state| {
-        let (own, dim, out) = (state.view(own, "self")?, state.ints(dim, "dim")?, state.view(out, "out")?);
-        let found = floats(&[(&own, "self"), (&out, "out")])?;
-        let mut dims = own.tensor.dims.clone();
-        let last = dims.len().saturating_sub(1);
-        if dim.as_slice() != [last as i64] && dim.as_slice() != [-1] || found as i32 != dtype {
-            return fault(error::INVALID, format!("the mean over {dim:?} as type {dtype} is not simulated"));
-        }
-        let width = dims.pop().unwrap_or(1).max(1);
-        if keep {
-            dims.push(1);
-        }
-        shaped(&out, "out", &dims)?;
-        Ok(Plan::new(&[&own.clone(), &out.clone()], own.tensor.count() as f64, move || {
-            let means: Vec<f32> =
-                own.load().chunks_exact(width).map(|row| row.iter().sum::<f32>() / width as f32).collect();
-            out.store(&means);
-            Ok(())
-        }))
-    });
+(own: Handle, dim: Handle, keep: bool, dtype: i32, out: Handle), |state| {
+    let (own, dim, out) = (state.view(own, "self")?, state.ints(dim, "dim")?, state.view(out, "out")?);
+    let found = floats(&[(&own, "self"), (&out, "out")])?;
+    let mut dims = own.tensor.dims.clone();
+    let last = dims.len().saturating_sub(1);
+    if dim.as_slice() != [last as i64] && dim.as_slice() != [-1] || found as i32 != dtype {
+        return fault(error::INVALID, format!("the mean over {dim:?} as type {dtype} is not simulated"));
+    }
+    let width = dims.pop().unwrap_or(1).max(1);
+    if keep {
+        dims.push(1);
+    }
+    shaped(&out, "out", &dims)?;
+    Ok(Plan::new(&[&own.clone(), &out.clone()], own.tensor.count() as f64, move || {
+        let means: Vec<f32> =
+            own.load().chunks_exact(width).map(|row| row.iter().sum::<f32>() / width as f32).collect();
+        out.store(&means);
+        Ok(())
+    }))
+});

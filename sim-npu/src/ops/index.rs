@@ -48,42 +48,42 @@ fn rows(table: View, index: View, out: View) -> Outcome<Plan> {
 }
 
 operator!(aclnnEmbeddingGetWorkspaceSize, aclnnEmbedding [table, index, out]
-    (table: Handle, index: Handle, out: Handle), |state| {
-        rows(state.view(table, "weight")?, state.view(index, "indices")?, state.view(out, "out")?)
-    });
+(table: Handle, index: Handle, out: Handle), |state| {
+    rows(state.view(table, "weight")?, state.view(index, "indices")?, state.view(out, "out")?)
+});
 
 operator!(aclnnIndexSelectGetWorkspaceSize, aclnnIndexSelect [own, index, out]
-    (own: Handle, dim: i64, index: Handle, out: Handle), |state| {
-        let own = state.view(own, "self")?;
-        if axis(&own, dim)? != 0 {
-            return fault(error::INVALID, format!("dimension {dim} is not the first, the only one that is simulated"));
-        }
-        rows(own, state.view(index, "index")?, state.view(out, "out")?)
-    });
+(own: Handle, dim: i64, index: Handle, out: Handle), |state| {
+    let own = state.view(own, "self")?;
+    if axis(&own, dim)? != 0 {
+        return fault(error::INVALID, format!("dimension {dim} is not the first, the only one that is simulated"));
+    }
+    rows(own, state.view(index, "index")?, state.view(out, "out")?)
+});
 
 operator!(aclnnInplaceIndexCopyGetWorkspaceSize, aclnnInplaceIndexCopy [own, index, source]
-    (own: Handle, dim: i64, index: Handle, source: Handle), |state| {
-        let (own, index, source) =
-            (state.view(own, "selfRef")?, state.view(index, "index")?, state.view(source, "source")?);
-        indices(&index, "index")?;
-        if axis(&own, dim)? != 0 || own.tensor.dtype != source.tensor.dtype {
-            return fault(error::INVALID, format!("dimension {dim} is not the first, or two types"));
-        }
-        let (&[count, width], &[given]) = (own.tensor.dims.as_slice(), index.tensor.dims.as_slice()) else {
-            return fault(error::INVALID, "only rows of a matrix are copied here");
-        };
-        shaped(&source, "source", &[given, width])?;
-        Ok(Plan::new(&[&source.clone(), &source.clone(), &index.clone()], 0.0, move || {
-            own.alive()?;
-            for (from, at) in index.offsets().enumerate() {
-                let to = row(index.int(at), count)?;
-                for column in 0..width {
-                    own.set(own.offset(&[to, column]), source.get(source.offset(&[from, column])));
-                }
+(own: Handle, dim: i64, index: Handle, source: Handle), |state| {
+    let (own, index, source) =
+        (state.view(own, "selfRef")?, state.view(index, "index")?, state.view(source, "source")?);
+    indices(&index, "index")?;
+    if axis(&own, dim)? != 0 || own.tensor.dtype != source.tensor.dtype {
+        return fault(error::INVALID, format!("dimension {dim} is not the first, or two types"));
+    }
+    let (&[count, width], &[given]) = (own.tensor.dims.as_slice(), index.tensor.dims.as_slice()) else {
+        return fault(error::INVALID, "only rows of a matrix are copied here");
+    };
+    shaped(&source, "source", &[given, width])?;
+    Ok(Plan::new(&[&source.clone(), &source.clone(), &index.clone()], 0.0, move || {
+        own.alive()?;
+        for (from, at) in index.offsets().enumerate() {
+            let to = row(index.int(at), count)?;
+            for column in 0..width {
+                own.set(own.offset(&[to, column]), source.get(source.offset(&[from, column])));
             }
-            Ok(())
-        }))
-    });
+        }
+        Ok(())
+    }))
+});
 
 operator!(aclnnArgMaxGetWorkspaceSize, aclnnArgMax [own, out] (own: Handle, dim: i64, keep: bool, out: Handle), |state| {
     let (own, out) = (state.view(own, "self")?, state.view(out, "out")?);

@@ -74,23 +74,23 @@ fn product(x: View, weight: View, out: View, math: i8) -> Outcome<Plan> {
 }
 
 operator!(aclnnMatmulGetWorkspaceSize, aclnnMatmul [x, weight, out]
-    (x: Handle, weight: Handle, out: Handle, math: i8), |state| {
-        let plan = product(state.view(x, "self")?, state.view(weight, "mat2")?, state.view(out, "out")?, math)?;
-        // Where a real one would put a copy of what is not contiguous.
-        Ok(plan.with_workspace(4096))
-    });
+(x: Handle, weight: Handle, out: Handle, math: i8), |state| {
+    let plan = product(state.view(x, "self")?, state.view(weight, "mat2")?, state.view(out, "out")?, math)?;
+    // Where a real one would put a copy of what is not contiguous.
+    Ok(plan.with_workspace(4096))
+});
 
 operator!(aclnnMatmulWeightNzGetWorkspaceSize, aclnnMatmulWeightNz [x, weight, out]
-    (x: Handle, weight: Handle, out: Handle, math: i8), |state| {
-        let (x, weight, out) = (state.view(x, "self")?, state.weight(weight, "mat2")?, state.view(out, "out")?);
-        if weight.tensor.format() != Format::Nz {
-            return fault(error::INVALID, "'mat2' is not in NZ; lay it out with aclnnTransMatmulWeight first");
-        }
-        if x.tensor.dtype == Type::F32 {
-            return fault(error::INVALID, "FLOAT is not taken, only FLOAT16 and BFLOAT16");
-        }
-        Ok(product(x, weight, out, math)?.with_workspace(4096))
-    });
+(x: Handle, weight: Handle, out: Handle, math: i8), |state| {
+    let (x, weight, out) = (state.view(x, "self")?, state.weight(weight, "mat2")?, state.view(out, "out")?);
+    if weight.tensor.format() != Format::Nz {
+        return fault(error::INVALID, "'mat2' is not in NZ; lay it out with aclnnTransMatmulWeight first");
+    }
+    if x.tensor.dtype == Type::F32 {
+        return fault(error::INVALID, "FLOAT is not taken, only FLOAT16 and BFLOAT16");
+    }
+    Ok(product(x, weight, out, math)?.with_workspace(4096))
+});
 
 operator!(aclnnTransMatmulWeightGetWorkspaceSize, aclnnTransMatmulWeight [weight] (weight: Handle), |state| {
     let own = state.view(weight, "mmWeightRef")?;
@@ -132,7 +132,10 @@ extern "C" fn aclnnCalculateMatmulWeightSizeV2(dims: Handle, dtype: i32, size: *
         if size.is_null() {
             return fault(error::NULL, "the place for the size is a null pointer");
         }
-        if dims.len() != 2 || dims.iter().any(|dim| *dim <= 0) || ![Type::F16 as i32, Type::Bf16 as i32].contains(&dtype) {
+        if dims.len() != 2
+            || dims.iter().any(|dim| *dim <= 0)
+            || ![Type::F16 as i32, Type::Bf16 as i32].contains(&dtype)
+        {
             return fault(error::INVALID, format!("no weight of dimensions {dims:?} and type {dtype}"));
         }
         let elements: u64 = dims.iter().map(|dim| dim.unsigned_abs().next_multiple_of(SIDE as u64)).product();

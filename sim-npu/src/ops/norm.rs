@@ -41,62 +41,62 @@ fn norm(values: &[f32], width: usize, gamma: &View, eps: f64, y: &View, rstd: &V
 }
 
 operator!(aclnnRmsNormGetWorkspaceSize, aclnnRmsNorm [x, gamma, y, rstd]
-    (x: Handle, gamma: Handle, eps: f64, y: Handle, rstd: Handle), |state| {
-        let (x, gamma) = (state.view(x, "x")?, state.view(gamma, "gamma")?);
-        let (y, rstd) = (state.view(y, "yOut")?, state.view(rstd, "rstdOut")?);
-        floats(&[(&x, "x"), (&gamma, "gamma"), (&y, "yOut")])?;
-        let width = normed(&x, &gamma, &y, &rstd)?;
-        let views = [&x.clone(), &gamma.clone(), &y.clone()];
-        Ok(Plan::new(&views, 4.0 * x.tensor.count() as f64, move || {
-            norm(&x.load(), width, &gamma, eps, &y, &rstd);
-            Ok(())
-        }))
-    });
+(x: Handle, gamma: Handle, eps: f64, y: Handle, rstd: Handle), |state| {
+    let (x, gamma) = (state.view(x, "x")?, state.view(gamma, "gamma")?);
+    let (y, rstd) = (state.view(y, "yOut")?, state.view(rstd, "rstdOut")?);
+    floats(&[(&x, "x"), (&gamma, "gamma"), (&y, "yOut")])?;
+    let width = normed(&x, &gamma, &y, &rstd)?;
+    let views = [&x.clone(), &gamma.clone(), &y.clone()];
+    Ok(Plan::new(&views, 4.0 * x.tensor.count() as f64, move || {
+        norm(&x.load(), width, &gamma, eps, &y, &rstd);
+        Ok(())
+    }))
+});
 
 operator!(aclnnAddRmsNormGetWorkspaceSize, aclnnAddRmsNorm [a, b, gamma, y, rstd, sum]
-    (a: Handle, b: Handle, gamma: Handle, eps: f64, y: Handle, rstd: Handle, sum: Handle), |state| {
-        let (a, b, gamma) = (state.view(a, "x1")?, state.view(b, "x2")?, state.view(gamma, "gamma")?);
-        let (y, rstd, sum) = (state.view(y, "yOut")?, state.view(rstd, "rstdOut")?, state.view(sum, "xOut")?);
-        floats(&[(&a, "x1"), (&b, "x2"), (&gamma, "gamma"), (&y, "yOut"), (&sum, "xOut")])?;
-        shaped(&b, "x2", &a.tensor.dims)?;
-        shaped(&sum, "xOut", &a.tensor.dims)?;
-        let width = normed(&a, &gamma, &y, &rstd)?;
-        let views = [&a.clone(), &b.clone(), &gamma.clone(), &y.clone(), &sum.clone()];
-        Ok(Plan::new(&views, 5.0 * a.tensor.count() as f64, move || {
-            let sums: Vec<f32> = a.load().iter().zip(b.load()).map(|(a, b)| a + b).collect();
-            sum.store(&sums);
-            norm(&sums, width, &gamma, eps, &y, &rstd);
-            Ok(())
-        }))
-    });
+(a: Handle, b: Handle, gamma: Handle, eps: f64, y: Handle, rstd: Handle, sum: Handle), |state| {
+    let (a, b, gamma) = (state.view(a, "x1")?, state.view(b, "x2")?, state.view(gamma, "gamma")?);
+    let (y, rstd, sum) = (state.view(y, "yOut")?, state.view(rstd, "rstdOut")?, state.view(sum, "xOut")?);
+    floats(&[(&a, "x1"), (&b, "x2"), (&gamma, "gamma"), (&y, "yOut"), (&sum, "xOut")])?;
+    shaped(&b, "x2", &a.tensor.dims)?;
+    shaped(&sum, "xOut", &a.tensor.dims)?;
+    let width = normed(&a, &gamma, &y, &rstd)?;
+    let views = [&a.clone(), &b.clone(), &gamma.clone(), &y.clone(), &sum.clone()];
+    Ok(Plan::new(&views, 5.0 * a.tensor.count() as f64, move || {
+        let sums: Vec<f32> = a.load().iter().zip(b.load()).map(|(a, b)| a + b).collect();
+        sum.store(&sums);
+        norm(&sums, width, &gamma, eps, &y, &rstd);
+        Ok(())
+    }))
+});
 
 operator!(aclnnRotaryPositionEmbeddingGetWorkspaceSize, aclnnRotaryPositionEmbedding [x, cos, sin, out]
-    (x: Handle, cos: Handle, sin: Handle, mode: i64, out: Handle), |state| {
-        let (x, cos) = (state.view(x, "x")?, state.view(cos, "cos")?);
-        let (sin, out) = (state.view(sin, "sin")?, state.view(out, "out")?);
-        floats(&[(&x, "x"), (&cos, "cos"), (&sin, "sin"), (&out, "out")])?;
-        let dims = x.tensor.dims.clone();
-        let &[batch, length, _, width] = dims.as_slice() else {
-            return fault(error::INVALID, format!("'x' has dimensions {dims:?} where four are meant"));
-        };
-        if mode != 0 || !width.is_multiple_of(2) || width > 1024 {
-            return fault(error::INVALID, format!("mode {mode} with heads of {width}; only halves (0) are simulated"));
+(x: Handle, cos: Handle, sin: Handle, mode: i64, out: Handle), |state| {
+    let (x, cos) = (state.view(x, "x")?, state.view(cos, "cos")?);
+    let (sin, out) = (state.view(sin, "sin")?, state.view(out, "out")?);
+    floats(&[(&x, "x"), (&cos, "cos"), (&sin, "sin"), (&out, "out")])?;
+    let dims = x.tensor.dims.clone();
+    let &[batch, length, _, width] = dims.as_slice() else {
+        return fault(error::INVALID, format!("'x' has dimensions {dims:?} where four are meant"));
+    };
+    if mode != 0 || !width.is_multiple_of(2) || width > 1024 {
+        return fault(error::INVALID, format!("mode {mode} with heads of {width}; only halves (0) are simulated"));
+    }
+    shaped(&out, "out", &dims)?;
+    for (view, name) in [(&cos, "cos"), (&sin, "sin")] {
+        super::spreads(view, name, &[batch, length, 1, width])?;
+    }
+    let views = [&x.clone(), &cos.clone(), &sin.clone(), &out.clone()];
+    Ok(Plan::new(&views, 4.0 * x.tensor.count() as f64, move || {
+        let (values, half) = (x.load(), width / 2);
+        let turns: Vec<(f32, f32)> =
+            cos.spread(&dims).zip(sin.spread(&dims)).map(|(c, s)| (cos.get(c), sin.get(s))).collect();
+        let mut turned = Vec::with_capacity(values.len());
+        for (row, turns) in values.chunks_exact(width).zip(turns.chunks_exact(width)) {
+            let other = row[half..].iter().map(|x| -x).chain(row[..half].iter().copied());
+            turned.extend(row.iter().zip(other).zip(turns).map(|((x, other), (cos, sin))| x * cos + other * sin));
         }
-        shaped(&out, "out", &dims)?;
-        for (view, name) in [(&cos, "cos"), (&sin, "sin")] {
-            super::spreads(view, name, &[batch, length, 1, width])?;
-        }
-        let views = [&x.clone(), &cos.clone(), &sin.clone(), &out.clone()];
-        Ok(Plan::new(&views, 4.0 * x.tensor.count() as f64, move || {
-            let (values, half) = (x.load(), width / 2);
-            let turns: Vec<(f32, f32)> =
-                cos.spread(&dims).zip(sin.spread(&dims)).map(|(c, s)| (cos.get(c), sin.get(s))).collect();
-            let mut turned = Vec::with_capacity(values.len());
-            for (row, turns) in values.chunks_exact(width).zip(turns.chunks_exact(width)) {
-                let other = row[half..].iter().map(|x| -x).chain(row[..half].iter().copied());
-                turned.extend(row.iter().zip(other).zip(turns).map(|((x, other), (cos, sin))| x * cos + other * sin));
-            }
-            out.store(&turned);
-            Ok(())
-        }))
-    });
+        out.store(&turned);
+        Ok(())
+    }))
+});
