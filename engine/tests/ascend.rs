@@ -79,7 +79,7 @@ fn sixteen_bits_stay_within_their_precision_in_both_formats_of_weights_and_all_w
     for golden in Golden::all() {
         let expected = golden.floats("logits");
         let most = expected.iter().fold(0f32, |most, logit| most.max(logit.abs()));
-        for (dtype, share) in [(Dtype::F16, 0.005), (Dtype::Bf16, 0.04)] {
+        for (dtype, share) in [(Dtype::F16, 0.004), (Dtype::Bf16, 0.03)] {
             for (nz, mode, attention, layout) in [
                 (false, Mode::Eager, AttentionBy::Lengths, KvLayout::Contiguous),
                 (true, Mode::Eager, AttentionBy::Lengths, KvLayout::Paged(128)),

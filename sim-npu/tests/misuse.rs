@@ -62,7 +62,8 @@ const I64: i32 = 9;
 
 fn raw_tensor(at: Handle, dtype: i32, dims: &[i64], strides: &[i64], storage: i64) -> Handle {
     unsafe {
-        type Create = unsafe extern "C" fn(*const i64, u64, i32, *const i64, i64, i32, *const i64, u64, Handle) -> Handle;
+        type Create =
+            unsafe extern "C" fn(*const i64, u64, i32, *const i64, i64, i32, *const i64, u64, Handle) -> Handle;
         let create = LIBRARY.get::<Create>("aclCreateTensor").unwrap();
         let count = dims.len() as u64;
         create(dims.as_ptr(), count, dtype, strides.as_ptr(), 0, 2, &raw const storage, 1, at)
@@ -133,22 +134,99 @@ fn attention_takes_no_single_precision_no_gaps_and_no_lengths_beyond_the_cache()
     let at = memory(1 << 16);
     let infer = |q: Handle, kv: Handle, lengths: &[i64], heads: i64| unsafe {
         let list = |tensor: Handle| {
-            let create = LIBRARY.get::<unsafe extern "C" fn(*const Handle, u64) -> Handle>("aclCreateTensorList").unwrap();
+            let create =
+                LIBRARY.get::<unsafe extern "C" fn(*const Handle, u64) -> Handle>("aclCreateTensorList").unwrap();
             create([tensor].as_ptr(), 1)
         };
         let ints = LIBRARY.get::<unsafe extern "C" fn(*const i64, u64) -> Handle>("aclCreateIntArray").unwrap();
         let lengths = ints(lengths.as_ptr(), lengths.len() as u64);
         type Infer = unsafe extern "C" fn(
-            Handle, Handle, Handle, Handle, Handle, Handle, Handle, Handle, Handle, Handle, Handle, Handle, Handle, Handle,
-            Handle, Handle, Handle, Handle, Handle, Handle, Handle, Handle, Handle, Handle, i64, f64, i64, i64,
-            *const c_char, i64, i64, i64, i64, i64, bool, i64, i64, Handle, Handle, *mut u64, *mut Handle,
+            Handle,
+            Handle,
+            Handle,
+            Handle,
+            Handle,
+            Handle,
+            Handle,
+            Handle,
+            Handle,
+            Handle,
+            Handle,
+            Handle,
+            Handle,
+            Handle,
+            Handle,
+            Handle,
+            Handle,
+            Handle,
+            Handle,
+            Handle,
+            Handle,
+            Handle,
+            Handle,
+            Handle,
+            i64,
+            f64,
+            i64,
+            i64,
+            *const c_char,
+            i64,
+            i64,
+            i64,
+            i64,
+            i64,
+            bool,
+            i64,
+            i64,
+            Handle,
+            Handle,
+            *mut u64,
+            *mut Handle,
         ) -> i32;
         let call = LIBRARY.get::<Infer>("aclnnFusedInferAttentionScoreV2GetWorkspaceSize").unwrap();
         let (none, mut size, mut executor) = (null_mut(), 0u64, null_mut());
         call(
-            q, list(kv), list(kv), none, none, none, lengths, none, none, none, none, none, none, none, none, none, none,
-            none, none, none, none, none, none, none, heads, 0.25, 9, 9, c"BSND".as_ptr(), 2, 0, 0, 0, 0, false, 0, 0, q,
-            none, &raw mut size, &raw mut executor,
+            q,
+            list(kv),
+            list(kv),
+            none,
+            none,
+            none,
+            lengths,
+            none,
+            none,
+            none,
+            none,
+            none,
+            none,
+            none,
+            none,
+            none,
+            none,
+            none,
+            none,
+            none,
+            none,
+            none,
+            none,
+            none,
+            heads,
+            0.25,
+            9,
+            9,
+            c"BSND".as_ptr(),
+            2,
+            0,
+            0,
+            0,
+            0,
+            false,
+            0,
+            0,
+            q,
+            none,
+            &raw mut size,
+            &raw mut executor,
         )
     };
     let (q, kv) = (tensor(at, F16, &[2, 1, 4, 16]), tensor(at, F16, &[2, 8, 2, 16]));
@@ -174,9 +252,7 @@ fn an_executor_is_used_once_with_its_own_operator_and_enough_workspace() {
     assert_eq!(launch(workspace, size - 1, executor, stream), 161_002);
     assert!(recent().contains("workspace"), "{}", recent());
     assert_eq!(launch(null_mut(), size, executor, stream), 161_002);
-    assert_eq!(
-        call!(aclnnMul(workspace => Handle, size => u64, executor => Handle, stream => Handle)), 161_002
-    );
+    assert_eq!(call!(aclnnMul(workspace => Handle, size => u64, executor => Handle, stream => Handle)), 161_002);
     assert_eq!(launch(workspace, size, executor, stream), 0);
     assert_eq!(launch(workspace, size, executor, stream), 161_002);
     assert!(recent().contains("repeatable"), "{}", recent());
@@ -251,9 +327,7 @@ fn a_capture_is_spoilt_by_what_may_not_be_done_meanwhile() {
         (call!(aclmdlRICaptureEnd(own => Handle, &raw mut graph => *mut Handle)), graph)
     };
     let bytes = [0u8; 8];
-    let sync_copy = || {
-        call!(aclrtMemcpy(memories[0] => Handle, 8 => usize, bytes.as_ptr().cast() => *const c_void, 8 => usize, 1 => i32))
-    };
+    let sync_copy = || call!(aclrtMemcpy(memories[0] => Handle, 8 => usize, bytes.as_ptr().cast() => *const c_void, 8 => usize, 1 => i32));
     let on_default = || {
         let (_, size, executor) = product(x, weight, out);
         launch(workspace, size, executor, null_mut())
@@ -287,12 +361,18 @@ fn a_capture_is_spoilt_by_what_may_not_be_done_meanwhile() {
     let ones = [1f32; 12];
     for (at, count) in [(memories[0], 6), (memories[1], 12)] {
         let from = ones.as_ptr().cast();
-        assert_eq!(call!(aclrtMemcpy(at => Handle, count * 4 => usize, from => *const c_void, count * 4 => usize, 1 => i32)), 0);
+        assert_eq!(
+            call!(aclrtMemcpy(at => Handle, count * 4 => usize, from => *const c_void, count * 4 => usize, 1 => i32)),
+            0
+        );
     }
     let sums = || {
         let mut sums = [0f32; 8];
         let to = sums.as_mut_ptr().cast();
-        assert_eq!(call!(aclrtMemcpy(to => Handle, 32 => usize, memories[2] => *const c_void, 32 => usize, 2 => i32)), 0);
+        assert_eq!(
+            call!(aclrtMemcpy(to => Handle, 32 => usize, memories[2] => *const c_void, 32 => usize, 2 => i32)),
+            0
+        );
         sums
     };
     assert!(sums().iter().all(|sum| sum.is_nan()), "fresh memory is no number");
@@ -330,7 +410,10 @@ fn an_index_beyond_its_table_faults_the_stream_and_events_without_a_time_have_no
     let own = stream();
     let (table, index, out) = (memory(4 * 4), memory(4), memory(8));
     let wrong = 9i32.to_ne_bytes();
-    assert_eq!(call!(aclrtMemcpy(index => Handle, 4 => usize, wrong.as_ptr().cast() => *const c_void, 4 => usize, 1 => i32)), 0);
+    assert_eq!(
+        call!(aclrtMemcpy(index => Handle, 4 => usize, wrong.as_ptr().cast() => *const c_void, 4 => usize, 1 => i32)),
+        0
+    );
     let (mut size, mut executor) = (0u64, null_mut());
     let given = [tensor(table, F32, &[2, 2]), tensor(index, I32, &[1]), tensor(out, F32, &[1, 2])];
     let status = call!(aclnnEmbeddingGetWorkspaceSize(
