@@ -15,6 +15,9 @@ use crate::{
     program::{self, Vector},
 };
 
+/// Weights in NZ, by matrix and rows.
+type Squares = HashMap<(program::Matrix, Range<usize>), Argument>;
+
 /// A matrix as it lies in main memory, row by row.
 struct Matrix {
     memory: Rc<Memory>,
@@ -49,8 +52,8 @@ pub(super) struct Model {
     layers: Vec<Layer>,
     /// Blocks of the cache by sequence.
     pub table: Argument,
-    /// Products whose weights were laid out in NZ, by matrix and rows; absent where weights stay as they are.
-    squares: Option<RefCell<HashMap<(program::Matrix, Range<usize>), Argument>>>,
+    /// Weights that were laid out in NZ; absent where they stay as they are.
+    squares: Option<RefCell<Squares>>,
 }
 
 impl Model {
