@@ -230,13 +230,14 @@ fn two_ranks_with_a_device_each_give_what_one_does() {
 
 #[test]
 fn what_a_device_cannot_do_is_named_before_anything_runs() {
-    let refused = |change: &dyn Fn(&mut RunOptions, &mut AscendOptions)| {
+    type Alter<'c> = &'c dyn Fn(&mut RunOptions, &mut AscendOptions);
+    let refused = |change: Alter<'_>| {
         let (mut own, mut options) = (device(), options(Target::Cpu));
         change(&mut options, &mut own);
         options.target = Target::Ascend(own);
         Engine::new(tiny(), &mut Synthetic, options, &mut Log::off()).err().unwrap()
     };
-    let cases: [(&str, &dyn Fn(&mut RunOptions, &mut AscendOptions)); 7] = [
+    let cases: [(&str, Alter<'_>); 7] = [
         ("no Ascend device 9", &|_, own| own.device = 9),
         ("8-bit", &|options, _| options.dtype = Dtype::Q8),
         ("16 bits", &|_, own| own.nz = true),
