@@ -85,7 +85,8 @@ fn a_simulated_device_generates_the_tokens_of_the_cpu_eager_replayed_and_on_two_
     let cpu = with(None, &[&arguments[..], &["--json"]].concat(), directory.path());
     let cpu: serde_json::Value = serde_json::from_slice(&cpu.stdout).unwrap();
     assert!(cpu.get("simulated").is_none());
-    for more in [&[][..], &["--mode", "graph"], &["--tp", "2"], &["--mode", "graph", "--tp", "2", "--level", "fused"]] {
+    let plain: &[&str] = &[];
+    for more in [plain, &["--mode", "graph"], &["--tp", "2"], &["--mode", "graph", "--tp", "2", "--level", "fused"]] {
         let ascend = run(more, directory.path());
         assert_eq!(ascend["tokens"], cpu["tokens"], "{more:?}");
         assert_eq!((&ascend["backend"], &ascend["simulated"]), (&"ascend".into(), &true.into()));
@@ -96,7 +97,8 @@ fn a_simulated_device_generates_the_tokens_of_the_cpu_eager_replayed_and_on_two_
 #[test]
 fn a_capture_and_every_report_of_it_say_that_it_is_simulated_and_its_sums_are_exact() {
     let directory = tempfile::tempdir().unwrap();
-    for (more, updates) in [(&[][..], 0), (&["--mode", "graph", "--dtype", "bf16", "--nz"], 11 * 2)] {
+    let plain: &[&str] = &[];
+    for (more, updates) in [(plain, 0), (&["--mode", "graph", "--dtype", "bf16", "--nz"], 11 * 2)] {
         run(&[more, &["--output", "run.strato"]].concat(), directory.path());
         let traces = store::load(&directory.path().join("run.strato")).unwrap();
         let trace = &traces[0];

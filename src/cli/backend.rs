@@ -70,17 +70,21 @@ impl On {
     /// # Errors
     /// Options that mean nothing to a device of that kind.
     pub fn target(&self, of_cpu: &[(&str, bool)]) -> Result<Target, Usage> {
-        let (opencl, ascend) = (Backend::Opencl, Backend::Ascend);
+        const CPU: &[Backend] = &[Backend::Cpu];
+        const RANKS: &[Backend] = &[Backend::Cpu, Backend::Ascend];
+        const DEVICES: &[Backend] = &[Backend::Opencl, Backend::Ascend];
+        const OPENCL: &[Backend] = &[Backend::Opencl];
+        const ASCEND: &[Backend] = &[Backend::Ascend];
         let given = of_cpu.iter().map(|(name, given)| {
             // Ranks are the cores' and the Ascend devices' business.
-            (*name, *given, if *name == "--tp" { &[Backend::Cpu, Backend::Ascend][..] } else { &[Backend::Cpu] })
+            (*name, *given, if *name == "--tp" { RANKS } else { CPU })
         });
         let of_devices = [
-            ("--device", self.device > 0, &[opencl, ascend][..]),
-            ("--flavour", self.flavour.is_some(), &[opencl]),
-            ("--nz", self.nz, &[ascend]),
-            ("--reuse-executors", self.reuse_executors, &[ascend]),
-            ("--attention-by", self.attention_by.is_some(), &[ascend]),
+            ("--device", self.device > 0, DEVICES),
+            ("--flavour", self.flavour.is_some(), OPENCL),
+            ("--nz", self.nz, ASCEND),
+            ("--reuse-executors", self.reuse_executors, ASCEND),
+            ("--attention-by", self.attention_by.is_some(), ASCEND),
         ];
         let foreign = given.chain(of_devices).find(|(_, given, of)| *given && !of.contains(&self.backend));
         if let Some((name, _, of)) = foreign {
