@@ -1,100 +1,137 @@
-//! One training job on Ascend devices in three forms: text at profiler levels 1 and 2, and database at level 2. Each form is a
-//! run of its own of the same program, so times differ by some per cent and kernels not at all.
-
+//! `strato run --backend ascend`: captures of runs on the simulated NPU, which say everywhere that they are simulated, and
+//! what is said where there is no library of CANN.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
 
-use std::{collections::BTreeMap, path::Path, process::Command};
+use std::{
+    path::{Path, PathBuf},
+    process::Output,
+};
 
-use serde_json::Value;
+use model::{Category, TrackKind};
+use stratoscope::store;
 
-const FORMS: [&str; 3] = ["text-level1", "text-level2", "db-level2"];
+const RUN: &[&str] =
+    &["run", "--backend", "ascend", "--model", "tiny", "--dtype", "f32", "--prompt-len", "8", "--gen", "12"];
 
-fn diagnose(path: &Path) -> Value {
-    let args = ["diagnose", path.to_str().unwrap(), "--format", "json", "--lang", "en"];
-    let out = Command::new(env!("CARGO_BIN_EXE_strato")).args(args).output().unwrap();
-    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-    serde_json::from_slice(&out.stdout).unwrap()
+/// The simulator, which Cargo builds beside the tests.
+fn simulator() -> PathBuf {
+    let directory = std::env::current_exe().unwrap().parent().unwrap().to_owned();
+    let name = format!("{}sim_npu{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+    [directory.join(&name), directory.parent().unwrap().join(&name)].into_iter().find(|path| path.is_file()).unwrap()
 }
 
-fn forms() -> Option<Vec<(&'static str, Value)>> {
-    let corpus = common::corpus()?;
-    let path = |form: &str| corpus.join(format!("ascend-pytorch/alexnet-ddp-2rank-{form}"));
-    Some(FORMS.iter().map(|form| (*form, diagnose(&path(form)))).collect())
-}
-
-/// Share of each bucket of the class of rank 0.
-fn shares(report: &Value) -> BTreeMap<String, f64> {
-    let entry = report["attribution"].as_array().unwrap().iter().find(|entry| entry["rank"] == 0).unwrap();
-    let row = |bucket: &Value| {
-        // Only text of level 2 says the direction of copies: at level 1 the timeline has no `operation`, and the database has
-        // no MEMCPY_INFO before schema 1.1.
-        let name = bucket["bucket"].as_str().unwrap();
-        let name = if name.starts_with("copy.") { "copy" } else { name };
-        (name.to_owned(), bucket["share"].as_f64().unwrap())
-    };
-    let mut shares = BTreeMap::new();
-    for (name, share) in entry["buckets"].as_array().unwrap().iter().map(row) {
-        *shares.entry(name).or_default() += share;
+/// The program with that library in place of CANN's; `None` without any.
+fn with(library: Option<&Path>, arguments: &[&str], directory: &Path) -> Output {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_strato"));
+    command.args(arguments).current_dir(directory).env_clear().env("LANG", "C.UTF-8");
+    if let Some(library) = library {
+        command.env("STRATO_ASCEND_LIB", library);
     }
-    shares
+    command.output().unwrap()
+}
+
+fn run(more: &[&str], directory: &Path) -> serde_json::Value {
+    let output = with(Some(&simulator()), &[RUN, &["--json"], more].concat(), directory);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
 }
 
 #[test]
-fn exposed_communication_is_the_first_cost_and_the_report_says_who_waits_for_whom() {
-    let Some(forms) = forms() else { return };
-    // The profiler's own sums, step_trace_time.csv of rank 0: `Communication(Not Overlapped)` / `Stage` is 74.7 % at level 1
-    // and 73.9 % at level 2; StepTraceTime of analysis.db gives 72.5 %. Its stage begins at the first kernel, our step at the
-    // first copy, and ends with the last operation, copies included.
-    for ((form, report), (share, peer)) in forms.iter().zip([(0.747, 5), (0.739, 5), (0.725, 4)]) {
-        assert_eq!(report["verdict"]["layer"], "communication", "{form}");
-        assert_eq!(report["verdict"]["because"][0], "CM-14", "{form}");
-        let first = &report["findings"][0];
-        assert!(
-            first["claim"].as_str().unwrap().contains(&format!("longest for rank `{peer}`"))
-                || first["claim"].as_str().unwrap().contains(&format!("longest for rank {peer}")),
-            "{form}: {first}"
-        );
-        let found = shares(report);
-        let exposed = found["comm.wait"] + found["comm.transfer"];
-        assert!((exposed - share).abs() < 0.04, "{form}: {exposed} against {share}");
-        assert_eq!(report["steps"]["count"], 1, "{form}");
+fn without_a_library_a_run_ends_with_4_and_says_what_brings_one() {
+    let directory = tempfile::tempdir().unwrap();
+    for library in [None, Some(Path::new("/nonexistent/libcann.so"))] {
+        let output = with(library, RUN, directory.path());
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(4), "{told}");
+        assert!(told.contains("no ascend run on this machine") && told.contains("STRATO_ASCEND_LIB"), "{told}");
+        let doctor = with(library, &["doctor"], directory.path());
+        let told = String::from_utf8_lossy(&doctor.stdout);
+        let line = told.lines().find(|line| line.starts_with("ascend")).unwrap();
+        assert_eq!(doctor.status.code(), Some(0));
+        assert!(line.contains("missing") && line.contains("set_env.sh"), "{line}");
+    }
+    let doctor = with(Some(&simulator()), &["doctor"], directory.path());
+    let told = String::from_utf8_lossy(&doctor.stdout);
+    assert!(told.lines().any(|line| line.starts_with("ascend") && line.contains("sim-npu (simulated)")), "{told}");
+}
+
+#[test]
+fn options_of_another_backend_are_refused_by_name() {
+    let directory = tempfile::tempdir().unwrap();
+    for (arguments, name) in [
+        (&["--backend", "ascend", "--threads", "2"][..], "--threads"),
+        (&["--backend", "ascend", "--flavour", "gpu"], "--flavour"),
+        (&["--nz"], "--nz"),
+        (&["--backend", "opencl", "--attention-by", "mask"], "--attention-by"),
+        (&["--reuse-executors"], "--reuse-executors"),
+        (&["--backend", "ascend", "--tp", "2", "--ranks", "processes"], "--ranks"),
+    ] {
+        let output = with(Some(&simulator()), &[&["run", "--model", "tiny"], arguments].concat(), directory.path());
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {told}");
+        assert!(told.contains(name), "{told}");
+    }
+    // What the device itself cannot do is the device's lack.
+    let output = with(Some(&simulator()), &[RUN, &["--kv-block", "16"]].concat(), directory.path());
+    assert_eq!(output.status.code(), Some(4), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn a_simulated_device_generates_the_tokens_of_the_cpu_eager_replayed_and_on_two_devices() {
+    let directory = tempfile::tempdir().unwrap();
+    let arguments: Vec<&str> = RUN.iter().map(|word| if *word == "ascend" { "cpu" } else { word }).collect();
+    let cpu = with(None, &[&arguments[..], &["--json"]].concat(), directory.path());
+    let cpu: serde_json::Value = serde_json::from_slice(&cpu.stdout).unwrap();
+    assert!(cpu.get("simulated").is_none());
+    let plain: &[&str] = &[];
+    for more in [plain, &["--mode", "graph"], &["--tp", "2"], &["--mode", "graph", "--tp", "2", "--level", "fused"]] {
+        let ascend = run(more, directory.path());
+        assert_eq!(ascend["tokens"], cpu["tokens"], "{more:?}");
+        assert_eq!((&ascend["backend"], &ascend["simulated"]), (&"ascend".into(), &true.into()));
+        assert_eq!(ascend["device"], "sim-npu (simulated)");
     }
 }
 
 #[test]
-fn every_form_gives_the_same_kernels_attribution_and_findings() {
-    let Some(forms) = forms() else { return };
-    // But for CP-05: whether the clock of a device agrees with that of its host is each run's own.
-    let rules = |report: &Value| -> Vec<String> {
-        let rules = report["findings"].as_array().unwrap().iter().map(|f| f["rule"].as_str().unwrap().to_owned());
-        rules.filter(|rule| rule != "CP-05").collect()
-    };
-    let (_, reference) = &forms[1];
-    for (form, report) in &forms {
-        assert_eq!(report["captures"][0]["evidence"], reference["captures"][0]["evidence"], "{form}");
-        assert_eq!(rules(report), rules(reference), "{form}");
-        let operators = |report: &Value| -> BTreeMap<String, u64> {
-            let rows = report["attribution"][0]["operators"].as_array().unwrap();
-            rows.iter()
-                .filter(|row| !row["name"].as_str().unwrap_or("copy").starts_with("copy"))
-                .map(|row| (row["op"].to_string(), row["count"].as_u64().unwrap()))
-                .collect()
-        };
-        assert_eq!(operators(report), operators(reference), "{form}");
-        // Runs of one program: no part of the step differs by more than 6 points. Waits of the host move with the load.
-        let (found, expected) = (shares(report), shares(reference));
-        for name in found.keys().chain(expected.keys()) {
-            let share = |shares: &BTreeMap<String, f64>| shares.get(name).copied().unwrap_or(0.0);
-            assert!((share(&found) - share(&expected)).abs() < 0.06, "{form}: {name}");
+fn a_capture_and_every_report_of_it_say_that_it_is_simulated_and_its_sums_are_exact() {
+    let directory = tempfile::tempdir().unwrap();
+    let plain: &[&str] = &[];
+    for (more, updates) in [(plain, 0), (&["--mode", "graph", "--dtype", "bf16", "--nz"], 11 * 2)] {
+        run(&[more, &["--output", "run.strato"]].concat(), directory.path());
+        let traces = store::load(&directory.path().join("run.strato")).unwrap();
+        let trace = &traces[0];
+        assert!(trace.simulated);
+        let manifest = |key: &str| trace.manifest.value(key).unwrap_or_else(|| panic!("{key} is not told")).to_owned();
+        assert_eq!(manifest("hardware.vendor"), "ascend");
+        assert_eq!(manifest("hardware.device"), "sim-npu (simulated)");
+        assert_eq!(manifest("simulated"), "true");
+        assert!(manifest("measurement.timer").contains("within"));
+        assert_eq!(manifest("ascend.weight_format"), if updates > 0 { "NZ" } else { "ND" });
+        assert_eq!(manifest("precision.activations"), if updates > 0 { "bf16" } else { "f32" });
+        let queue = trace.tracks.iter().position(|track| track.key.kind == TrackKind::DeviceQueue).unwrap();
+        let lane = &trace.lanes[queue];
+        let of = |category: Category| (0..lane.len()).filter(|i| lane.category[*i] == category).count();
+        // Two layers of 15 operators and five outside them: of every step, or of the prompt's.
+        let ops = 2 * 15 + 5;
+        let (kernels, replays) = if updates > 0 { (ops, 11) } else { (12 * ops, 0) };
+        assert_eq!((of(Category::Kernel), of(Category::GraphExec), of(Category::Memcpy)), (kernels, replays, 12 * 2));
+        let host = trace.tracks.iter().position(|track| track.key.kind == TrackKind::HostThread).unwrap();
+        let host = &trace.lanes[host];
+        let calls = |name: &str| (0..host.len()).filter(|i| trace.strings.get(host.name[*i]) == name).count();
+        let names = ["strato_aclnn", "aclmdlRIExecuteAsync", "aclmdlRICaptureTaskUpdateEnd", "aclrtSynchronizeStream"];
+        assert_eq!(names.map(calls), [kernels, replays, updates, 12]);
+        let analysis = common::analyze(trace);
+        let steps: Vec<_> = analysis.ranks.iter().flat_map(|rank| &rank.steps).collect();
+        assert_eq!(steps.len(), 12);
+        for step in steps {
+            assert_eq!(step.buckets.iter().map(|(_, ns)| ns).sum::<i64>(), step.window.len());
         }
-        // Rank 0 of text level 2 has four tasks that begin up to 2 µs before their launch calls, too few to show a lag of
-        // the clock: the idle time before them is the host's all the same.
-        // Operators go through a queue to the thread that launches them. What the device waits for is known all the same,
-        // and nothing is in the way of that thread but the program that fills the queue.
-        assert!(found.get("rt.host.unknown").copied().unwrap_or(0.0) < 0.002, "{form}: {found:?}");
-        assert!(found["rt.host.forward"] > 0.05 && !rules(report).iter().any(|rule| rule == "RT-16"), "{form}");
-        assert!(found.get("unattributed").copied().unwrap_or(0.0) < 0.001, "{form}: {found:?}");
+        for (format, mark) in [("md", "**simulated**"), ("json", "\"simulated\": true"), ("html", "simulated")] {
+            let report = with(None, &["diagnose", "run.strato", "--format", format], directory.path());
+            let report = String::from_utf8_lossy(&report.stdout).replace("\"simulated\":true", "\"simulated\": true");
+            assert!(report.contains(mark), "{format}: {report}");
+        }
     }
 }

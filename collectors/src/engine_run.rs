@@ -5,6 +5,7 @@
 //! a worker did of it lies on the worker's track, where the gaps are its waits for the others.
 
 use engine::{
+    Dtype,
     program::{OpCall, Program},
     record::{Kind, Log, Record, Span},
     run::{Engine, Mode},
@@ -129,7 +130,9 @@ struct Names {
 
 impl Names {
     fn of(program: &Program, engine: &Engine, sink: &mut dyn TraceSink) -> Self {
-        let (dtype, built_for) = (engine.options().dtype.name(), &engine.device().kernels);
+        let (options, built_for) = (engine.options(), &engine.device().kernels);
+        let dtype = options.dtype.name();
+        let activations = options.target.activations(options.dtype);
         let on_host = |op: &OpCall| match op.id.layer {
             Some(layer) => format!("layers.{layer}.{}", op.name.text()),
             None => op.name.text().to_owned(),
@@ -146,17 +149,17 @@ impl Names {
                 .ops
                 .iter()
                 .map(|op| {
-                    let (shapes, dtypes) = op_shapes::inputs(program, engine.config(), op, dtype);
+                    let (shapes, dtypes) = op_shapes::inputs(program, engine.config(), op, dtype, activations.name());
                     Detail::Op(OpDetail { shapes: Some(sink.intern(&shapes)), dtypes: Some(sink.intern(&dtypes)) })
                 })
                 .collect(),
-            collectives: program.ops.iter().map(|op| collective(program, op, sink)).collect(),
+            collectives: program.ops.iter().map(|op| collective(program, op, activations, sink)).collect(),
         }
     }
 }
 
 /// What an operator exchanges between ranks, in the words of the field.
-fn collective(program: &Program, op: &OpCall, sink: &mut dyn TraceSink) -> Option<CollectiveCall> {
+fn collective(program: &Program, op: &OpCall, dtype: Dtype, sink: &mut dyn TraceSink) -> Option<CollectiveCall> {
     let result = program.buffer(op.kind.exchanged()?.1)?;
     let name = op.name.text().replace('_', "");
     Some(CollectiveCall {
@@ -164,8 +167,8 @@ fn collective(program: &Program, op: &OpCall, sink: &mut dyn TraceSink) -> Optio
         group: Some(sink.intern("tp")),
         group_size: u32::try_from(program.shard.of).ok(),
         seq: None,
-        bytes: i64::try_from(result.rows * result.width * 4).ok(),
-        dtype: Some(sink.intern("f32")),
+        bytes: i64::try_from(result.rows * dtype.row_bytes(result.width)).ok(),
+        dtype: Some(sink.intern(dtype.name())),
     })
 }
 
@@ -262,6 +265,7 @@ impl Writer<'_> {
                     self.put(self.queue, name, Category::GraphExec, record.device, Some(replay), None);
                 }
             }
+            Kind::Update(_) => self.on_host(self.calls.update, Category::HostApi, record.host, None, None),
             Kind::ReplayedOp(op) => {
                 let node = KernelDetail { graph: Some(1), graph_node: Some(i64::from(op)), ..KernelDetail::default() };
                 let names = &self.names[usize::from(record.step > 0)];

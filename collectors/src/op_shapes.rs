@@ -6,8 +6,8 @@ use engine::{
     program::{BufId, OpCall, OpKind, Program},
 };
 
-/// Shapes and types of the inputs of an operator; `dtype` is that of the weights. Activations are in single precision.
-pub fn inputs(program: &Program, config: &Config, op: &OpCall, dtype: &str) -> (String, String) {
+/// Shapes and types of the inputs of an operator; `dtype` is that of the weights.
+pub fn inputs(program: &Program, config: &Config, op: &OpCall, dtype: &str, activations: &str) -> (String, String) {
     let buffer = |id: BufId| program.buffer(id).map(|buffer| (buffer.rows, buffer.width));
     let (first, matrix) = match &op.kind {
         OpKind::Embed { .. } => (Some((program.shape.tokens, 1)), Some((config.vocab, config.hidden))),
@@ -30,7 +30,7 @@ pub fn inputs(program: &Program, config: &Config, op: &OpCall, dtype: &str) -> (
         }
         OpKind::Argmax { logits } => (buffer(*logits), None),
     };
-    let activations = if matches!(op.kind, OpKind::Embed { .. }) { "int" } else { "f32" };
+    let activations = if matches!(op.kind, OpKind::Embed { .. }) { "int" } else { activations };
     let tensors = [(first, activations), (matrix, dtype)].into_iter().filter_map(|(size, dtype)| Some((size?, dtype)));
     let (shapes, dtypes): (Vec<String>, Vec<String>) =
         tensors.map(|((rows, width), dtype)| (format!("[{rows}, {width}]"), format!("\"{dtype}\""))).unzip();
@@ -54,7 +54,7 @@ mod tests {
             let shape = Shape { tokens: 3, sequences: 3, logits: Logits::Last, level };
             let program = Program::plan(&config, shape);
             let op = program.ops.iter().find(|op| op.name == name).unwrap();
-            inputs(&program, &config, op, "bf16")
+            inputs(&program, &config, op, "bf16", "f32")
         };
         let text = |shapes: &str, types: &str| (shapes.to_owned(), types.to_owned());
         assert_eq!(of(Level::Canonical, OpName::KProj), text("[[3, 896], [128, 896]]", r#"["f32", "bf16"]"#));

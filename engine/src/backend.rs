@@ -3,7 +3,8 @@
 use std::{borrow::Cow, sync::Arc};
 
 use crate::{
-    Batch, Config, Error, Weights,
+    Batch, Config, Dtype, Error, Weights,
+    ascend::{Ascend, AscendOptions},
     cpu::{Communicator, CpuOptions, OnCpu},
     cuda::{Cuda, CudaOptions},
     inject::Faults,
@@ -23,6 +24,8 @@ pub enum Target {
     OpenCl(OpenClOptions),
     /// A device of the CUDA driver.
     Cuda(CudaOptions),
+    /// An Ascend NPU.
+    Ascend(AscendOptions),
 }
 
 impl Target {
@@ -32,6 +35,7 @@ impl Target {
             Self::Cpu => "cpu",
             Self::OpenCl(_) => "opencl",
             Self::Cuda(_) => "cuda",
+            Self::Ascend(_) => "ascend",
         }
     }
 
@@ -52,6 +56,7 @@ impl Target {
             Self::Cpu => Ok(()),
             Self::OpenCl(asked) => asked.check(),
             Self::Cuda(asked) => asked.check(),
+            Self::Ascend(asked) => asked.check(),
         }
     }
 
@@ -59,7 +64,15 @@ impl Target {
     pub fn workers(&self, threads: usize) -> usize {
         match self {
             Self::Cpu => threads,
-            Self::OpenCl(_) | Self::Cuda(_) => 0,
+            Self::OpenCl(_) | Self::Cuda(_) | Self::Ascend(_) => 0,
+        }
+    }
+
+    /// The type of activations and of the cache, of runs whose weights are of this one.
+    pub fn activations(&self, weights: Dtype) -> Dtype {
+        match self {
+            Self::Cpu | Self::OpenCl(_) | Self::Cuda(_) => Dtype::F32,
+            Self::Ascend(_) => weights,
         }
     }
 }
@@ -194,6 +207,9 @@ pub fn open(
         Target::Cuda(asked) => {
             let plan = crate::KvPlan::new(config, layout, sequences, context)?;
             Ok(Box::new(Cuda::new(config.clone(), &weights, plan, asked, log)?))
+        }
+        Target::Ascend(asked) => {
+            Ok(Box::new(Ascend::new(config.clone(), &weights, (layout, sequences, context), asked, ranks)?))
         }
     }
 }

@@ -63,9 +63,15 @@ impl KvPlan {
 
     /// Where the head of a token lies: index of its first element.
     pub fn place(&self, sequence: usize, position: usize, head: usize) -> usize {
+        let slot = self.slot(sequence, position);
+        ((slot / self.block * self.kv_heads + head) * self.block + slot % self.block) * self.head_dim
+    }
+
+    /// Where a token lies in a cache whose tokens have all heads side by side: its number among them.
+    pub(crate) fn slot(&self, sequence: usize, position: usize) -> usize {
         let each = self.context.div_ceil(self.block);
         let block = self.table.get(sequence * each + position / self.block).copied().unwrap_or(0) as usize;
-        ((block * self.kv_heads + head) * self.block + position % self.block) * self.head_dim
+        block * self.block + position % self.block
     }
 
     /// Blocks of each sequence in order, (sequences, blocks of a sequence).

@@ -1,6 +1,7 @@
 //! The reference decode engine: a transformer whose every operator is one call that every backend runs, so that runs on
 //! different platforms can be laid side by side operator by operator.
 
+pub mod ascend;
 mod backend;
 mod batch;
 mod buffer;

@@ -60,6 +60,8 @@ pub enum Kind {
     Capture,
     /// The call that launched a whole step at once; `device` is meant where the operators are not told one by one.
     Replay,
+    /// The host gives an operator of a replay what the replay cannot know, such as lengths.
+    Update(u32),
     /// An operator of a step that was launched at once; only `device` is meant.
     ReplayedOp(u32),
     /// The host waits until everything launched so far has finished.

@@ -35,7 +35,9 @@ fn run(setup: &Setup) -> Vec<ProbeRow> {
             // devices are far behind a host that enqueues a thousand operators: of those it is the call alone.
             let call = match setup.target {
                 Target::Cpu => recorded(&setup, part, |r| r.device.start - r.host.start),
-                Target::OpenCl(_) | Target::Cuda(_) => recorded(&setup, part, |r| r.host.end - r.host.start),
+                Target::OpenCl(_) | Target::Cuda(_) | Target::Ascend(_) => {
+                    recorded(&setup, part, |r| r.host.end - r.host.start)
+                }
             };
             let floor = recorded(&setup, part, |r| r.device.end - r.device.start);
             [

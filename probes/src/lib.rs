@@ -125,7 +125,9 @@ impl Setup {
     fn setting(&self, threads: usize) -> Setting {
         match self.target {
             Target::Cpu => Setting::new().with(Setting::THREADS, threads),
-            Target::OpenCl(_) | Target::Cuda(_) => Setting::new().with("backend", self.target.name()),
+            Target::OpenCl(_) | Target::Cuda(_) | Target::Ascend(_) => {
+                Setting::new().with("backend", self.target.name())
+            }
         }
     }
 }

@@ -1,8 +1,11 @@
 //! Which device the engine runs on: the options of every command that starts it.
 
+use std::path::PathBuf;
+
 use clap::ValueEnum;
 use engine::{
     Target,
+    ascend::{self, AscendOptions, AttentionBy},
     cuda::{self, CudaOptions, Libraries},
     opencl::{self, Flavour, OpenClOptions},
 };
@@ -16,7 +19,7 @@ pub struct On {
     /// Kind of device.
     #[arg(long, value_enum, default_value_t = Backend::Cpu)]
     backend: Backend,
-    /// Which OpenCL or CUDA device, by its number in 'strato doctor'.
+    /// Which OpenCL, CUDA or Ascend device, by its number in 'strato doctor'; of several ranks that of the first.
     #[arg(long, default_value_t = 0, value_name = "N")]
     device: usize,
     /// How the kernels of an OpenCL device divide their work [default: as suits the device].
@@ -26,6 +29,24 @@ pub struct On {
     #[arg(long)]
     #[serde(default)]
     pageable: bool,
+    /// Lay weights out in NZ, the format that the matrix units of an Ascend device read.
+    #[arg(long)]
+    nz: bool,
+    /// Make the executors of an Ascend device's operators once and use them again.
+    #[arg(long)]
+    reuse_executors: bool,
+    /// How attention on an Ascend device knows how long sequences are; single precision goes by the mask [default: lengths].
+    #[arg(long, value_enum)]
+    attention_by: Option<Known>,
+}
+
+/// How attention knows lengths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
+enum Known {
+    /// By lengths of the host, which every replay is given anew.
+    Lengths,
+    /// By a mask over the whole context.
+    Mask,
 }
 
 /// Kinds of devices.
@@ -38,6 +59,8 @@ enum Backend {
     Opencl,
     /// A device of the CUDA driver.
     Cuda,
+    /// An Ascend NPU.
+    Ascend,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
@@ -54,15 +77,29 @@ impl On {
     /// # Errors
     /// Options that mean nothing to a device of that kind.
     pub fn target(&self, of_cpu: &[(&str, bool)]) -> Result<Target, Usage> {
-        let own = |backends: &[Backend]| backends.contains(&self.backend);
+        const CPU: &[Backend] = &[Backend::Cpu];
+        const RANKS: &[Backend] = &[Backend::Cpu, Backend::Ascend];
+        const DEVICES: &[Backend] = &[Backend::Opencl, Backend::Cuda, Backend::Ascend];
+        const OPENCL: &[Backend] = &[Backend::Opencl];
+        const CUDA: &[Backend] = &[Backend::Cuda];
+        const ASCEND: &[Backend] = &[Backend::Ascend];
+        let given = of_cpu.iter().map(|(name, given)| {
+            // Ranks are the cores' and the Ascend devices' business.
+            (*name, *given, if *name == "--tp" { RANKS } else { CPU })
+        });
         let of_devices = [
-            ("--device", self.device > 0, own(&[Backend::Opencl, Backend::Cuda]), "opencl or cuda"),
-            ("--flavour", self.flavour.is_some(), own(&[Backend::Opencl]), "opencl"),
-            ("--pageable", self.pageable, own(&[Backend::Cuda]), "cuda"),
+            ("--device", self.device > 0, DEVICES),
+            ("--flavour", self.flavour.is_some(), OPENCL),
+            ("--pageable", self.pageable, CUDA),
+            ("--nz", self.nz, ASCEND),
+            ("--reuse-executors", self.reuse_executors, ASCEND),
+            ("--attention-by", self.attention_by.is_some(), ASCEND),
         ];
-        let of_cpu = of_cpu.iter().map(|(name, is_given)| (*name, *is_given, own(&[Backend::Cpu]), "cpu"));
-        if let Some((name, .., other)) = of_devices.into_iter().chain(of_cpu).find(|(_, is, fits, _)| *is && !fits) {
-            return Err(Usage(format!("{name} is for --backend {other}; leave it out, or choose that one")));
+        let foreign = given.chain(of_devices).find(|(_, given, of)| *given && !of.contains(&self.backend));
+        if let Some((name, _, of)) = foreign {
+            let names = of.iter().filter_map(|own| Some(own.to_possible_value()?.get_name().to_owned()));
+            let names = names.collect::<Vec<_>>().join(" or ");
+            return Err(Usage(format!("{name} is for --backend {names}; leave it out, or choose that one")));
         }
         let flavour = self.flavour.map(|flavour| match flavour {
             Flavours::Cpu => Flavour::Cpu,
@@ -74,6 +111,16 @@ impl On {
             Backend::Cuda => {
                 Target::Cuda(CudaOptions { device: self.device, pageable: self.pageable, libraries: libraries() })
             }
+            Backend::Ascend => Target::Ascend(AscendOptions {
+                library: simulator(),
+                device: i32::try_from(self.device).unwrap_or(i32::MAX),
+                nz: self.nz,
+                reuse: self.reuse_executors,
+                attention: match self.attention_by {
+                    Some(Known::Mask) => AttentionBy::Mask,
+                    Some(Known::Lengths) | None => AttentionBy::Lengths,
+                },
+            }),
         })
     }
 }
@@ -82,6 +129,11 @@ impl On {
 pub fn libraries() -> Libraries {
     let path = |name| std::env::var_os(name).filter(|path| !path.is_empty()).map(Into::into);
     Libraries { driver: path("STRATO_CUDA_DRIVER"), compiler: path("STRATO_NVRTC") }
+}
+
+/// The one library that is asked to stand for all of CANN's, such as the simulator's.
+pub fn simulator() -> Option<PathBuf> {
+    std::env::var_os("STRATO_ASCEND_LIB").filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
 /// Name of a device that is not this machine's processor; `None` where it is.
@@ -103,5 +155,9 @@ pub fn device_name(target: &Target) -> Option<Reading<String>> {
             let names = cuda::devices(&options.libraries).map(|found| found.into_iter().map(|f| f.name).collect());
             Some(named(names, options.device, "CUDA"))
         }
+        Target::Ascend(options) => Some(match ascend::facts(options.library.clone()) {
+            Ok(facts) => Reading::Value(facts.name),
+            Err(error) => Reading::Unavailable(error.to_string()),
+        }),
     }
 }

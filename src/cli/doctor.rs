@@ -64,6 +64,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("cuda", |_| devices::cuda()),
     ("nvml", |_| devices::nvml()),
     ("cupti", |_| devices::cupti()),
+    ("ascend", |_| devices::ascend()),
     ("formats", formats),
     ("locale", locale),
     ("language", language),

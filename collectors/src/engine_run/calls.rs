@@ -18,6 +18,8 @@ pub(super) struct Calls {
     pub compile: &'static str,
     /// Before the name of what is loaded.
     pub load: &'static str,
+    /// The call that gives a replay what it cannot know.
+    pub update: &'static str,
 }
 
 /// Those of a device.
@@ -33,6 +35,7 @@ pub(super) fn of(target: &Target) -> Calls {
             capture: "strato_prepare",
             compile: "strato_compile",
             load: "strato_load",
+            update: "strato_update",
         },
         Target::OpenCl(_) => Calls {
             launch: "clEnqueueNDRangeKernel",
@@ -45,9 +48,11 @@ pub(super) fn of(target: &Target) -> Calls {
             capture: "clFinalizeCommandBufferKHR",
             compile: "clBuildProgram",
             load: "clCreateKernel",
+            update: "clUpdateMutableCommandsKHR",
         },
         Target::Cuda(_) => Calls {
             launch: "cuLaunchKernel",
+            exchange: "strato_exchange",
             graph_launch: "cuGraphLaunch",
             synchronize: "cuStreamSynchronize",
             write: "cuMemcpyHtoDAsync",
@@ -55,6 +60,20 @@ pub(super) fn of(target: &Target) -> Calls {
             capture: "cuGraphInstantiate",
             compile: "nvrtcCompileProgram",
             load: "cuModuleLoadDataEx",
+            update: "cuGraphExecUpdate",
+        },
+        // An operator is two phases of one or more calls of aclnn, which its own name tells.
+        Target::Ascend(_) => Calls {
+            launch: "strato_aclnn",
+            exchange: "strato_hccl",
+            graph_launch: "aclmdlRIExecuteAsync",
+            synchronize: "aclrtSynchronizeStream",
+            write: "aclrtMemcpyAsync",
+            read: "aclrtMemcpyAsync",
+            capture: "aclmdlRICaptureEnd",
+            compile: "strato_compile",
+            load: "strato_load",
+            update: "aclmdlRICaptureTaskUpdateEnd",
         },
     }
 }

@@ -28,6 +28,7 @@ pub fn asked(config: &Config, options: &RunOptions, ranks: usize, model: Model<'
     let fingerprint = format!("{:016x}", config.fingerprint());
     // Weights that are made follow from what they are made from.
     let made = hash.map(|seed| ("model.weight_hash", format!("synthetic-{fingerprint}-{seed}")));
+    let activations = options.target.activations(options.dtype).name().to_owned();
     let fields = [
         ("model.name", model.name.to_owned()),
         ("model.revision", revision),
@@ -40,10 +41,10 @@ pub fn asked(config: &Config, options: &RunOptions, ranks: usize, model: Model<'
         ("model.conversion", conversion),
         ("model.lora", "none".to_owned()),
         ("precision.weights", options.dtype.name().to_owned()),
-        ("precision.activations", "f32".to_owned()),
-        ("precision.kv", "f32".to_owned()),
+        ("precision.activations", activations.clone()),
+        ("precision.kv", activations.clone()),
         ("precision.accumulation", "f32".to_owned()),
-        ("precision.logits", "f32".to_owned()),
+        ("precision.logits", activations),
         ("precision.quantization", if options.dtype.name() == "q8" { "blocks of weights" } else { "none" }.to_owned()),
         ("workload.dataset", prompts(options)),
         ("workload.prompt_len", options.prompt.to_string()),
@@ -126,11 +127,14 @@ pub(super) fn manifest(engine: &Engine, log: &Log, facts: Facts<'_>, sink: &mut 
     let (built_for, level) = (&device.kernels, options.level);
     let knobs = match options.target {
         Target::Cpu => format!("{} threads, {built_for}, {level:?}", options.threads),
-        Target::OpenCl(_) | Target::Cuda(_) => format!("{built_for}, {level:?}"),
+        Target::OpenCl(_) | Target::Cuda(_) | Target::Ascend(_) => format!("{built_for}, {level:?}"),
     };
     let ranks = engine.shard().of;
-    let library =
-        if ranks > 1 { format!("stratoscope shared memory between {}", facts.ranks) } else { "none".to_owned() };
+    let library = match options.target {
+        _ if ranks < 2 => "none".to_owned(),
+        Target::Ascend(_) => format!("HCCL between {}", facts.ranks),
+        _ => format!("stratoscope shared memory between {}", facts.ranks),
+    };
     let early = (decoded < options.steps).then(|| {
         let tokens = options.batch * (decoded + 1);
         [

@@ -71,16 +71,20 @@ impl Commands<'_> {
     fn note(&mut self, kind: Kind, from: Option<Ns>, call: impl FnOnce(&Queue) -> c_int) -> Result<(), Error> {
         let driver = self.queue.context.driver;
         let marked = self.log.now();
-        let pair = if self.log.is_on() { Some(self.events.pair(self.noted.len())?) } else { None };
+        let pair = if self.log.sees_device() { Some(self.events.pair(self.noted.len())?) } else { None };
         if let Some([start, _]) = pair {
             driver.check("record an event", self.queue.record(start))?;
         }
         let start = self.log.now();
         driver.check("enqueue a command of a step", call(self.queue))?;
         let host = Span { start, end: self.log.now() };
-        if let Some([_, end]) = pair {
-            driver.check("record an event", self.queue.record(end))?;
-            self.noted.push(Noted { kind, from: from.unwrap_or(start), marked, host });
+        let from = from.unwrap_or(start);
+        match pair {
+            Some([_, end]) => {
+                driver.check("record an event", self.queue.record(end))?;
+                self.noted.push(Noted { kind, from, marked, host });
+            }
+            None => self.log.push_command(kind, from, host, None, Span::default()),
         }
         Ok(())
     }

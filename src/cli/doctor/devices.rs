@@ -4,7 +4,7 @@ use collectors::{
     cupti::{Api, Unavailable},
     telemetry::nvml,
 };
-use engine::{Error, cuda, opencl};
+use engine::{Error, ascend, cuda, opencl};
 use model::Reading;
 
 use super::Finding;
@@ -91,6 +91,21 @@ pub fn cuda() -> Finding {
         }
         Err(Error::Unavailable { what, .. }) => {
             Finding::lacking(what.split(';').next().unwrap_or_default(), CUDA_REMEDY)
+        }
+        Err(error) => Finding::unknown(error.to_string()),
+    }
+}
+
+/// Devices of CANN, numbered as `--device` takes them.
+pub fn ascend() -> Finding {
+    const REMEDY: &str = "only for --backend ascend: install CANN 8.2 or later and source its set_env.sh, or set STRATO_ASCEND_LIB \
+                          to a library that has its calls, such as libsim_npu.so of this project's simulated NPU";
+    match ascend::facts(backend::simulator()) {
+        Ok(facts) if facts.count == 0 => Finding::lacking(format!("{} knows no device", facts.library), REMEDY),
+        Ok(facts) => Finding::good(format!("{} of {}, by {}", facts.count, facts.name, facts.library)),
+        Err(Error::Unavailable { what, .. }) => {
+            // What to do has a column of its own.
+            Finding::lacking(what.split(';').next().unwrap_or_default(), REMEDY)
         }
         Err(error) => Finding::unknown(error.to_string()),
     }

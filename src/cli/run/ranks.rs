@@ -20,7 +20,7 @@ use collectors::{
     },
 };
 use engine::{
-    Error,
+    Error, Target,
     cpu::{Communicator, PATIENCE, Region, World},
     record::{Log, Span},
     run::{Engine, StepDone},
@@ -68,6 +68,11 @@ pub(super) fn run(
         return rank(what, None, tell, live);
     }
     let options = what.options()?;
+    if options.target != Target::Cpu && what.ranks == super::RanksAre::Processes {
+        let name = options.target.name();
+        let text = format!("--ranks processes is for --backend cpu; leave it out: those of {name} are threads");
+        return Err(Usage(text).into());
+    }
     let slot = Engine::largest_exchange(&what.source()?.0, &options, what.tp)?;
     let world = World { ranks: what.tp, workers: options.workers().max(1), slot };
     let (traces, steps) = match what.ranks {

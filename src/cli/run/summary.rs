@@ -33,7 +33,7 @@ pub(super) fn summary(what: &What, done: &Done) -> serde_json::Value {
     let total: i64 = decode.iter().sum();
     let per_second = (total > 0).then(|| (decode.len() * what.batch) as f64 * 1e9 / total as f64);
     let is_cpu = done.options.target == Target::Cpu;
-    json!({
+    let mut summary = json!({
         "model": what.model,
         "backend": done.options.target.name(),
         "device": done.trace.manifest.value("hardware.device"),
@@ -46,7 +46,11 @@ pub(super) fn summary(what: &What, done: &Done) -> serde_json::Value {
         "step_ns": { "p50": percentile(&decode, 50), "p90": percentile(&decode, 90), "p99": percentile(&decode, 99) },
         "tokens_per_second": per_second,
         "weight_bytes_per_step": done.bytes,
-    })
+    });
+    if let Some(fields) = summary.as_object_mut().filter(|_| done.trace.simulated) {
+        fields.insert("simulated".to_owned(), true.into());
+    }
+    summary
 }
 
 pub(super) fn lines(out: &mut dyn Write, what: &What, done: &Done, output: Option<&Path>) -> io::Result<()> {
@@ -55,8 +59,9 @@ pub(super) fn lines(out: &mut dyn Write, what: &What, done: &Done, output: Optio
     let ranks = if what.tp > 1 { format!("{} ranks of ", what.tp) } else { String::new() };
     let device = match options.target {
         Target::Cpu => format!("{} kernels, {ranks}{} threads", options.isa.name(), options.threads),
-        Target::OpenCl(_) | Target::Cuda(_) => {
-            done.trace.manifest.value("hardware.device").unwrap_or("an unnamed device").to_owned()
+        Target::OpenCl(_) | Target::Cuda(_) | Target::Ascend(_) => {
+            let device = done.trace.manifest.value("hardware.device").unwrap_or("an unnamed device");
+            format!("{ranks}{device}")
         }
     };
     writeln!(out, "{}, {} weights, {}", what.model, options.dtype.name(), terminal_text::plain(&device))?;

@@ -1,0 +1,304 @@
+//! The engine on Ascend devices, through the simulated NPU of the crate `sim-npu`: everything but the numbers' place of birth
+//! is as on a real one.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod golden;
+
+use std::{collections::BTreeSet, path::PathBuf, sync::Arc};
+
+use engine::{
+    Checkpoint, Config, Dtype, Error, KvLayout, Synthetic, Target,
+    ascend::{self, AscendOptions, AttentionBy},
+    cpu::{Communicator, PATIENCE, Region, World},
+    preset,
+    program::{Change, Level, Logits, OpName},
+    record::{Kind, Log},
+    run::{Engine, Mode, RunOptions, Sampling, Sync},
+};
+use golden::{Golden, TOLERANCE, greatest_difference};
+
+/// The simulator, which Cargo builds beside the tests.
+fn simulator() -> PathBuf {
+    let directory = std::env::current_exe().unwrap().parent().unwrap().to_owned();
+    let name = format!("{}sim_npu{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+    [directory.join(&name), directory.parent().unwrap().join(&name)].into_iter().find(|path| path.is_file()).unwrap()
+}
+
+fn device() -> AscendOptions {
+    AscendOptions { library: Some(simulator()), ..AscendOptions::default() }
+}
+
+/// Logits of every position that was fed, and the tokens after the prompt.
+fn decoded(golden: &Golden, options: RunOptions) -> (Vec<f32>, Vec<u32>) {
+    let source = &mut Checkpoint::open(&golden.directory).unwrap();
+    let options = RunOptions {
+        prompt: golden.ids.len(),
+        ids: vec![golden.ids.clone()],
+        steps: golden.tokens.len() - golden.ids.len() - 1,
+        logits: Logits::All,
+        ..options
+    };
+    let log = &mut Log::off();
+    let mut engine = Engine::new(golden.config.clone(), source, options, log).unwrap();
+    let (mut logits, mut tokens) = (Vec::new(), golden.ids.clone());
+    engine
+        .run_with_logits(log, true, |step, values| {
+            logits.extend_from_slice(values);
+            tokens.extend(&step.tokens);
+            true
+        })
+        .unwrap();
+    (logits, tokens)
+}
+
+#[test]
+fn logits_and_greedy_tokens_are_those_of_transformers_in_single_precision() {
+    for golden in Golden::all() {
+        let expected = golden.floats("logits");
+        for (mode, level, reuse, sampling) in [
+            (Mode::Eager, Level::Composite, false, Sampling::Device),
+            (Mode::Eager, Level::Canonical, true, Sampling::Host),
+            (Mode::Graph, Level::Fused, false, Sampling::Device),
+            (Mode::Graph, Level::Canonical, true, Sampling::Device),
+        ] {
+            let target = Target::Ascend(AscendOptions { reuse, ..device() });
+            let options = RunOptions { target, dtype: Dtype::F32, mode, level, sampling, ..RunOptions::default() };
+            let (logits, tokens) = decoded(&golden, options);
+            let difference = greatest_difference(&logits[..expected.len()], &expected);
+            println!("{:?} {mode:?} {level:?}: {difference:e}", golden.config.family);
+            assert!(difference <= TOLERANCE, "{:?} {mode:?} {level:?}: {difference}", golden.config.family);
+            assert_eq!(tokens, golden.tokens, "{:?} {mode:?} {level:?}", golden.config.family);
+        }
+    }
+}
+
+/// Weights and activations of 16 bits change a logit by about 2^-8 (or 2^-11) of the size of its terms at every operator; three
+/// layers of the tiny models stay within these shares of the greatest logit, found by measuring and doubled.
+#[test]
+fn sixteen_bits_stay_within_their_precision_in_both_formats_of_weights_and_all_ways_of_attention() {
+    for golden in Golden::all() {
+        let expected = golden.floats("logits");
+        let most = expected.iter().fold(0f32, |most, logit| most.max(logit.abs()));
+        for (dtype, share) in [(Dtype::F16, 0.004), (Dtype::Bf16, 0.03)] {
+            for (nz, mode, attention, layout) in [
+                (false, Mode::Eager, AttentionBy::Lengths, KvLayout::Contiguous),
+                (true, Mode::Eager, AttentionBy::Lengths, KvLayout::Paged(128)),
+                (true, Mode::Graph, AttentionBy::Lengths, KvLayout::Contiguous),
+                (false, Mode::Graph, AttentionBy::Lengths, KvLayout::Paged(256)),
+                (true, Mode::Graph, AttentionBy::Mask, KvLayout::Contiguous),
+            ] {
+                let target = Target::Ascend(AscendOptions { nz, attention, ..device() });
+                let options = RunOptions { target, dtype, mode, layout, level: Level::Fused, ..RunOptions::default() };
+                let (logits, _) = decoded(&golden, options);
+                let difference = greatest_difference(&logits[..expected.len()], &expected) / most;
+                println!("{:?} {dtype:?} nz={nz} {mode:?} {attention:?}: {difference}", golden.config.family);
+                assert!(difference <= share && difference > 0.0, "{:?} {dtype:?}: {difference}", golden.config.family);
+            }
+        }
+    }
+}
+
+fn tiny() -> Config {
+    // Sizes of which none is a multiple of a square of 16, with every kind of operator.
+    Config { qk_norm: true, qkv_bias: true, intermediate: 147, vocab: 301, ..preset("tiny").unwrap() }
+}
+
+/// Logits of every step and the tokens of a run of several sequences.
+fn run(options: &RunOptions, log: &mut Log) -> (Vec<f32>, Vec<Vec<u32>>) {
+    let mut engine = Engine::new(tiny(), &mut Synthetic, options.clone(), log).unwrap();
+    let (mut all, mut tokens) = (Vec::new(), Vec::new());
+    engine
+        .run_with_logits(log, true, |step, values| {
+            all.extend_from_slice(values);
+            tokens.push(step.tokens.clone());
+            true
+        })
+        .unwrap();
+    (all, tokens)
+}
+
+fn options(target: Target) -> RunOptions {
+    RunOptions { target, prompt: 7, steps: 4, batch: 3, threads: 2, dtype: Dtype::F32, ..RunOptions::default() }
+}
+
+#[test]
+fn several_sequences_give_what_the_cpu_gives_whatever_the_level_and_the_waits() {
+    for (level, mode, sync) in [
+        (Level::Composite, Mode::Eager, Sync::PerOp),
+        (Level::Fused, Mode::Eager, Sync::PerLayer),
+        (Level::Fused, Mode::Graph, Sync::PerStep),
+    ] {
+        let changes = vec![Change::CastBefore(OpName::DownProj)];
+        let of = |target| RunOptions { level, mode, sync, changes: changes.clone(), ..options(target) };
+        let (expected, wanted) = run(&of(Target::Cpu), &mut Log::off());
+        let (logits, tokens) = run(&of(Target::Ascend(device())), &mut Log::off());
+        let difference = greatest_difference(&logits, &expected);
+        assert!(difference <= TOLERANCE, "{level:?} {mode:?}: {difference}");
+        assert_eq!(tokens, wanted, "{level:?} {mode:?}");
+    }
+}
+
+/// Of 16 bits there is no other engine to compare with, but every way must give what the others do to the last bit or nearly.
+#[test]
+fn every_way_of_sixteen_bits_gives_the_same() {
+    let of = |nz, reuse, attention, mode, layout| {
+        let target = Target::Ascend(AscendOptions { nz, reuse, attention, ..device() });
+        run(&RunOptions { dtype: Dtype::F16, mode, layout, ..options(target) }, &mut Log::off())
+    };
+    let (expected, wanted) = of(false, false, AttentionBy::Lengths, Mode::Eager, KvLayout::Contiguous);
+    for (nz, reuse, attention, mode, layout) in [
+        (true, false, AttentionBy::Lengths, Mode::Eager, KvLayout::Contiguous),
+        (false, true, AttentionBy::Lengths, Mode::Graph, KvLayout::Paged(128)),
+        (true, true, AttentionBy::Mask, Mode::Graph, KvLayout::Contiguous),
+    ] {
+        let (logits, tokens) = of(nz, reuse, attention, mode, layout);
+        let most = expected.iter().fold(0f32, |most, logit| most.max(logit.abs()));
+        let difference = greatest_difference(&logits, &expected) / most;
+        assert!(difference <= 2e-3, "{nz} {attention:?} {mode:?}: {difference}");
+        assert_eq!(tokens, wanted, "{nz} {attention:?} {mode:?}");
+    }
+}
+
+#[test]
+fn every_command_lies_on_the_device_in_order_within_its_step() {
+    for mode in [Mode::Eager, Mode::Graph] {
+        let options = RunOptions { mode, dtype: Dtype::Bf16, ..options(Target::Ascend(device())) };
+        let mut log = Log::with_capacity(8192, options.workers());
+        run(&options, &mut log);
+        assert_eq!((log.dropped, log.unread), (0, 0));
+        let uncertainty = log.uncertainty.unwrap();
+        println!("{mode:?}: the clocks agree within {uncertainty} ns");
+        let of = |kind: fn(&Kind) -> bool| log.records().iter().filter(move |record| kind(&record.kind));
+        for number in 0..=4u32 {
+            let of_step: Vec<_> = log.records().iter().filter(|record| record.step == number).collect();
+            let step = of_step.iter().find(|record| record.kind == Kind::Step).unwrap().host;
+            let commands: Vec<_> = of_step
+                .iter()
+                .filter(|r| matches!(r.kind, Kind::Op(_) | Kind::Write(_) | Kind::Read(_) | Kind::Replay))
+                .collect();
+            let graph = mode == Mode::Graph && number > 0;
+            assert_eq!(commands.len(), if graph { 3 } else { 2 * 17 + 5 + 2 }, "{mode:?} {number}");
+            for command in &commands {
+                assert!(command.device.start <= command.device.end && command.host.start <= command.host.end);
+                assert!(step.start - uncertainty <= command.device.start, "{command:?}");
+                assert!(command.device.end <= step.end + uncertainty, "{command:?} {step:?}");
+            }
+            assert!(commands.windows(2).all(|pair| pair[0].device.end <= pair[1].device.start), "one at a time");
+            // Each of two layers' attention gets its lengths.
+            let updates = of_step.iter().filter(|r| matches!(r.kind, Kind::Update(_))).count();
+            assert_eq!(updates, if graph { 2 } else { 0 });
+        }
+        assert_eq!(of(|kind| *kind == Kind::Capture).count(), usize::from(mode == Mode::Graph));
+    }
+}
+
+#[test]
+fn two_ranks_with_a_device_each_give_what_one_does() {
+    let config = Config { vocab: 302, intermediate: 148, ..tiny() };
+    let all = |ranks: Option<Communicator>, options: RunOptions| {
+        let log = &mut Log::off();
+        let mut engine = Engine::of_rank(config.clone(), &mut Synthetic, options, ranks, log).unwrap();
+        let (mut logits, mut tokens) = (Vec::new(), Vec::new());
+        engine
+            .run_with_logits(log, true, |step, values| {
+                logits.extend_from_slice(values);
+                tokens.push(step.tokens.clone());
+                true
+            })
+            .unwrap();
+        (logits, tokens)
+    };
+    for (mode, level) in [(Mode::Eager, Level::Canonical), (Mode::Graph, Level::Fused)] {
+        let options = RunOptions { mode, level, ..options(Target::Ascend(device())) };
+        let alone = all(None, options.clone());
+        let slot = Engine::largest_exchange(&config, &options, 2).unwrap();
+        let region = Arc::new(Region::of_threads(World { ranks: 2, workers: 1, slot }).unwrap());
+        let both = std::thread::scope(|scope| {
+            let rank = |number| {
+                let rank = Communicator::new(Arc::clone(&region), number, PATIENCE).unwrap();
+                let (options, all) = (options.clone(), &all);
+                scope.spawn(move || all(Some(rank), options))
+            };
+            [rank(0), rank(1)].map(|rank| rank.join().unwrap())
+        });
+        for (logits, tokens) in both {
+            assert!(greatest_difference(&logits, &alone.0) <= TOLERANCE, "{mode:?} {level:?}");
+            assert_eq!(tokens, alone.1, "{mode:?} {level:?}");
+        }
+    }
+}
+
+#[test]
+fn what_a_device_cannot_do_is_named_before_anything_runs() {
+    type Alter<'c> = &'c dyn Fn(&mut RunOptions, &mut AscendOptions);
+    let refused = |change: Alter<'_>| {
+        let (mut own, mut options) = (device(), options(Target::Cpu));
+        change(&mut options, &mut own);
+        options.target = Target::Ascend(own);
+        Engine::new(tiny(), &mut Synthetic, options, &mut Log::off()).err().unwrap()
+    };
+    let cases: [(&str, Alter<'_>); 7] = [
+        ("no Ascend device 9", &|_, own| own.device = 9),
+        ("8-bit", &|options, _| options.dtype = Dtype::Q8),
+        ("16 bits", &|_, own| own.nz = true),
+        ("blocks of 128", &|options, _| options.layout = KvLayout::Paged(16)),
+        ("single precision", &|options, _| options.layout = KvLayout::Paged(128)),
+        ("/nonexistent/libnone.so", &|_, own| own.library = Some("/nonexistent/libnone.so".into())),
+        ("bf16_accum", &|options, _| engine::inject::inject("bf16_accum", options).unwrap()),
+    ];
+    for (words, change) in cases {
+        let error = refused(change);
+        assert!(error.to_string().contains(words), "{words}: {error}");
+        assert!(matches!(error, Error::Unavailable { .. } | Error::Request(_)), "{error:?}");
+    }
+    let moe = RunOptions { target: Target::Ascend(device()), dtype: Dtype::Bf16, ..RunOptions::default() };
+    let error = Engine::new(preset("tiny-moe").unwrap(), &mut Synthetic, moe, &mut Log::off()).err().unwrap();
+    assert!(matches!(error, Error::Unavailable { .. }) && error.to_string().contains("mixtures of experts"), "{error}");
+}
+
+#[test]
+fn faults_of_host_and_numbers_show() {
+    let clean = run(&options(Target::Ascend(device())), &mut Log::off());
+    let injected = |text: &str| {
+        let mut options = options(Target::Ascend(device()));
+        engine::inject::inject(text, &mut options).unwrap();
+        run(&options, &mut Log::off())
+    };
+    for text in ["host_delay:us=20", "alloc_per_op:kib=4", "extra_sync:every=layer", "unfuse"] {
+        assert_eq!(injected(text).1, clean.1, "{text}");
+    }
+    for text in ["stale_kv", "rope_base_wrong"] {
+        assert!(greatest_difference(&injected(text).0, &clean.0) > 1e-3, "{text}");
+    }
+}
+
+#[test]
+fn what_a_library_says_of_itself_tells_the_simulator_apart() {
+    let facts = ascend::facts(Some(simulator())).unwrap();
+    assert!(facts.simulated && facts.name == "sim-npu (simulated)" && facts.count >= 2, "{facts:?}");
+}
+
+/// Names that `tests/ascend/symbols.py` found, in which public package of what version.
+const FOUND: &str = include_str!("ascend/symbols.txt");
+
+#[test]
+fn every_call_that_is_looked_up_is_one_of_a_public_package() {
+    let found: BTreeSet<&str> =
+        FOUND.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split('\t').next()).collect();
+    let own: BTreeSet<&str> = ascend::symbols().into_iter().collect();
+    assert!(own.len() > 70, "{}", own.len());
+    let unknown: Vec<_> = own.difference(&found).collect();
+    assert!(unknown.is_empty(), "run tests/ascend/symbols.py: {unknown:?}");
+    let dead: Vec<_> = found.difference(&own).collect();
+    assert!(dead.is_empty(), "no longer looked up: {dead:?}");
+    // The simulator has them all, too.
+    // SAFETY: nothing of it is called.
+    #[allow(unsafe_code)]
+    let library = unsafe { libloading::Library::new(simulator()) }.unwrap();
+    for name in own {
+        // SAFETY: as above.
+        #[allow(unsafe_code)]
+        let call = unsafe { library.get::<unsafe extern "C" fn()>(name) };
+        assert!(call.is_ok(), "{name}");
+    }
+}
