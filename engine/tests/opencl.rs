@@ -208,12 +208,15 @@ fn an_operator_on_the_host_is_two_copies_and_a_wait_and_the_same_numbers() {
     assert_eq!(log.unread, 0);
 }
 
-/// Logits of every step, tokens and record of two ranks in threads; `None` where the device cannot be divided.
+/// Logits of every step, tokens and record of a rank.
+type Ran = (Vec<f32>, Vec<Vec<u32>>, Log);
+
+/// What two ranks in threads gave; `None` where the device cannot be divided.
 fn two_ranks(
     config: &Config,
     source: &(dyn Fn() -> Box<dyn Source> + std::marker::Sync),
     options: &RunOptions,
-) -> Option<Vec<(Vec<f32>, Vec<Vec<u32>>, Log)>> {
+) -> Option<Vec<Ran>> {
     let slot = Engine::largest_exchange(config, options, 2).unwrap();
     let region = Arc::new(Region::of_threads(World { ranks: 2, workers: 1, slot }).unwrap());
     let ran = std::thread::scope(|scope| {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use collectors::{
     record::Numbering,
-    telemetry::{self, Collector, Counter, Sampler, Telemetry, frequency, power, ticks},
+    telemetry::{self, Collector, Counter, Sampler, frequency, power, ticks},
 };
 use engine::record::Clock;
 use model::{Clock as SinkClock, ImportStat, Ns, Reading, Severity, Trace, TraceBuilder, TraceSink, trace};
@@ -58,7 +58,7 @@ impl Beside {
 
     /// Ends what looks.
     pub(super) fn finish(self) -> Seen {
-        let mut telemetry = self.machine.and_then(Sampler::finish).unwrap_or_else(Telemetry::default);
+        let mut telemetry = self.machine.and_then(Sampler::finish).unwrap_or_default();
         self.devices.into_iter().for_each(|devices| devices.finish(&mut telemetry));
         let mut builder = TraceBuilder::new("telemetry", "strato");
         let process = builder.process(0);
