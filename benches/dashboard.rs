@@ -94,7 +94,7 @@ fn main() {
     let mut sums = Watch::new(engine.programs());
     feed.tell(What::Names(sums.names().to_vec()));
     let told = |collector| -> Box<dyn Collector> {
-        Box::new(Told { collector, feed: feed.clone(), group: |_| Group::Device("CPU".to_owned()) })
+        Box::new(Told { collector, feed: feed.clone(), group: Box::new(|_| Group::Device("CPU".to_owned())) })
     };
     // Counters are sampled in every run; what is compared is whether somebody looks.
     let counters = telemetry::collectors().into_iter().map(told).collect();

@@ -75,38 +75,55 @@ impl Source {
     }
 }
 
+/// A tool of this machine.
+fn devices(tool: &'static Tool) -> Devices {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let asked = DeviceTool::find(tool.id, tool.arguments, &path).map_err(|error| error.to_string());
+    Devices { tool, asked, known: BTreeSet::new() }
+}
+
+/// The tools that are there.
+fn present() -> impl Iterator<Item = Devices> {
+    device_text::REGISTRY.iter().map(devices).filter(|devices| devices.asked.is_ok())
+}
+
+/// A tool by its name; `others` are names that may be given in its place.
+fn by_name(name: &str, others: &[&str]) -> Result<Devices, Usage> {
+    let tool = device_text::REGISTRY.iter().find(|tool| tool.id == name).ok_or_else(|| {
+        let known: Vec<&str> = device_text::REGISTRY.iter().map(|tool| tool.id).chain(others.iter().copied()).collect();
+        Usage(format!("'{name}' is no device tool that is read; name some of {} or {NONE}", known.join(", ")))
+    })?;
+    Ok(devices(tool))
+}
+
 /// Whom to ask: those that were named, or else those that are there, where NVIDIA's library stands for its tool. One that was
 /// named and is absent says so.
 ///
 /// # Errors
 /// When a name is none of a tool.
 pub(super) fn sources(named: &[String]) -> Result<Vec<Source>, Usage> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let find = |tool: &'static Tool| DeviceTool::find(tool.id, tool.arguments, &path);
-    let of = |tool, asked: Result<DeviceTool, _>| {
-        let asked = asked.map_err(|error: collectors::telemetry::device_tool::Error| error.to_string());
-        Source::Tool(Devices { tool, asked, known: BTreeSet::new() }, None)
-    };
     if named.is_empty() {
         let nvml = Some(Nvml::find()).filter(Nvml::is_there);
-        let tools = device_text::REGISTRY.iter().filter(|tool| nvml.is_none() || tool.vendor != "nvidia");
-        let tools: Vec<Source> = tools.filter_map(|tool| Some(of(tool, Ok(find(tool).ok()?)))).collect();
+        let tools = present().filter(|devices| nvml.is_none() || devices.tool.vendor != "nvidia");
+        let tools: Vec<Source> = tools.map(|devices| Source::Tool(devices, None)).collect();
         return Ok(nvml.map(Source::Nvml).into_iter().chain(tools).collect());
     }
-    let mut out = Vec::new();
-    for name in named.iter().filter(|name| *name != NONE) {
-        if name == nvml::NAME {
-            out.push(Source::Nvml(Nvml::find()));
-            continue;
-        }
-        let tool = device_text::REGISTRY.iter().find(|tool| tool.id == name).ok_or_else(|| {
-            let known: Vec<&str> = device_text::REGISTRY.iter().map(|tool| tool.id).collect();
-            let known = known.join(", ");
-            Usage(format!("'{name}' is no device tool that is read; name some of {known}, {} or {NONE}", nvml::NAME))
-        })?;
-        out.push(of(tool, find(tool)));
+    let source = |name: &String| match name.as_str() {
+        nvml::NAME => Ok(Source::Nvml(Nvml::find())),
+        name => Ok(Source::Tool(by_name(name, &[nvml::NAME])?, None)),
+    };
+    named.iter().filter(|name| *name != NONE).map(source).collect()
+}
+
+/// The tools to ask: those that were named, or else those that are there. A tool that was named and is absent says so.
+///
+/// # Errors
+/// When a name is none of a tool.
+pub(super) fn tools(named: &[String]) -> Result<Vec<Devices>, Usage> {
+    if named.is_empty() {
+        return Ok(present().collect());
     }
-    Ok(out)
+    named.iter().filter(|name| *name != NONE).map(|name| by_name(name, &[])).collect()
 }
 
 /// The tools to ask while the engine runs on a device: those that were named, or else its vendor's where that is there. The

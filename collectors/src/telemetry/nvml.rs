@@ -26,7 +26,7 @@ const SLOW: Ns = 1_000_000_000;
 const LINKS: u32 = 18;
 
 const fn counter(name: &'static str, unit: &'static str) -> Counter {
-    Counter { name, unit, of_device: true }
+    Counter { name, unit, device: Some(0) }
 }
 
 const UTILISATION: Counter = counter("utilisation", "%");

@@ -213,7 +213,7 @@ impl Live for Watched {
 
     fn listened(&self, collector: Box<dyn telemetry::Collector>) -> Box<dyn telemetry::Collector> {
         let group = |_: telemetry::Counter| Group::Device("device tool".to_owned());
-        Box::new(Told { collector, feed: self.feed.clone(), group })
+        Box::new(Told { collector, feed: self.feed.clone(), group: Box::new(group) })
     }
 }
 

@@ -31,7 +31,7 @@ fn only(nvml: &'static Nvml) -> Gpu {
 fn look(gpu: &mut Gpu, at: Ns) -> BTreeMap<&'static str, Reading<f64>> {
     let mut seen = BTreeMap::new();
     gpu.look(at, &mut |counter, value| {
-        assert!(counter.of_device);
+        assert_eq!(counter.device, Some(0));
         assert!(seen.insert(counter.name, value).is_none(), "{} is told twice", counter.name);
     });
     seen
