@@ -78,15 +78,11 @@ impl On {
     /// Options that mean nothing to a device of that kind.
     pub fn target(&self, of_cpu: &[(&str, bool)]) -> Result<Target, Usage> {
         const CPU: &[Backend] = &[Backend::Cpu];
-        const RANKS: &[Backend] = &[Backend::Cpu, Backend::Ascend];
         const DEVICES: &[Backend] = &[Backend::Opencl, Backend::Cuda, Backend::Ascend];
         const OPENCL: &[Backend] = &[Backend::Opencl];
         const CUDA: &[Backend] = &[Backend::Cuda];
         const ASCEND: &[Backend] = &[Backend::Ascend];
-        let given = of_cpu.iter().map(|(name, given)| {
-            // Ranks are the cores' and the Ascend devices' business.
-            (*name, *given, if *name == "--tp" { RANKS } else { CPU })
-        });
+        let given = of_cpu.iter().map(|(name, given)| (*name, *given, CPU));
         let of_devices = [
             ("--device", self.device > 0, DEVICES),
             ("--flavour", self.flavour.is_some(), OPENCL),
