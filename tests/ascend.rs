@@ -128,10 +128,13 @@ fn a_capture_and_every_report_of_it_say_that_it_is_simulated_and_its_sums_are_ex
         for step in steps {
             assert_eq!(step.buckets.iter().map(|(_, ns)| ns).sum::<i64>(), step.window.len());
         }
-        for (format, mark) in [("md", "**simulated**"), ("json", "\"simulated\": true"), ("html", "simulated")] {
+        for (format, mark) in [("md", "**simulated**"), ("json", "\"simulated\": true")] {
             let report = with(None, &["diagnose", "run.strato", "--format", format], directory.path());
             let report = String::from_utf8_lossy(&report.stdout).replace("\"simulated\":true", "\"simulated\": true");
             assert!(report.contains(mark), "{format}: {report}");
         }
+        let page = ["export", "run.strato", "--format", "html", "-o", "run.html"];
+        assert!(with(None, &page, directory.path()).status.success());
+        assert!(std::fs::read_to_string(directory.path().join("run.html")).unwrap().contains("simulated"));
     }
 }
