@@ -126,7 +126,7 @@ fn flip(whole: &[u8]) -> usize {
     // Threads of their own: a task that waits inside the pool of the readers would be given another file to read.
     std::thread::scope(|scope| {
         let count = |part| scope.spawn(move || <[_]>::iter(part).filter(|flip| survives(flip)).count());
-        let parts: Vec<_> = flips.chunks(flips() / 4).map(count).collect();
+        let parts: Vec<_> = flips.chunks(flips.len() / 4).map(count).collect();
         parts.into_iter().map(|part| part.join().unwrap()).sum()
     })
 }
