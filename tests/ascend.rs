@@ -37,7 +37,7 @@ fn run(more: &[&str], directory: &Path) -> serde_json::Value {
     let usual = RUN.iter().position(|word| *word == "--dtype").filter(|_| more.contains(&"--dtype"));
     let kept = |at: &usize| usual.is_none_or(|dtype| *at != dtype && *at != dtype + 1);
     let base: Vec<&str> = (0..RUN.len()).filter(kept).map(|at| RUN[at]).collect();
-    let output = with(Some(&simulator()), &[&base, &["--json"], more].concat(), directory);
+    let output = with(Some(&simulator()), &[&base[..], &["--json"], more].concat(), directory);
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
 }
