@@ -141,7 +141,7 @@ fn a_run_records_what_its_observer_sees() {
         assert_eq!(count("SELECT count(*) FROM kernels") > 0, seen == "device", "{at}");
         assert_eq!(count("SELECT count(*) FROM slice WHERE category = 16") > 0, seen != "off", "{at}: calls");
         let sampled =
-            "SELECT count(*) FROM counter_track t JOIN string s ON s.id = t.name_id WHERE s.value = 'cpu_busy'";
+            "SELECT count(*) FROM counter_track t JOIN string s ON s.id = t.name_id WHERE s.value = 'memory_resident'";
         assert_eq!(count(sampled) > 0, seen != "off", "{at}");
         assert_eq!(text(directory, &file, "measurement.observer"), observer);
     }
