@@ -178,7 +178,7 @@ pub type PanelSums = [[f32; PANEL_ROWS]; PANEL_TOKENS];
 pub type MatrixSums = [[f32; MATRIX_ROWS]; MATRIX_TOKENS];
 
 /// Products of rows of bf16 weights with all activations, which are rounded to bf16: called block by block with the rows, the
-/// first of the activations, and the sums. Those of rows and activations that are not there are 0.
+/// first of the activations, and the sums. Those of rows and activations that are not there mean nothing.
 pub type Matrix = fn(&crate::Tensor, Range<usize>, &[&[f32]], &mut dyn FnMut(Range<usize>, usize, &MatrixSums));
 
 /// The kernels of an instruction set.

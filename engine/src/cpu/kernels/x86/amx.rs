@@ -90,11 +90,11 @@ impl<'w> Panel<'w> {
     /// Steps of whole rows of a matrix, as they lie; `None` where rows or columns are missing.
     fn in_place(weights: &'w Tensor, rows: Range<usize>, steps: Range<usize>) -> Option<Self> {
         let (columns, width) = (steps.start * LANES..steps.end * LANES, weights.width);
-        let last = weights.halves().get(..rows.end * width)?.len();
-        if rows.len() != PANEL || columns.end > width || last < PANEL * width {
+        let all = weights.halves().get(..rows.end * width)?;
+        if rows.len() != PANEL || columns.end > width {
             return None;
         }
-        let half = |row: usize| weights.halves().get(row * width + columns.start..).map(|at| at.as_ptr().cast::<u8>());
+        let half = |row: usize| all.get(row * width + columns.start..).map(|at| at.as_ptr().cast::<u8>());
         let halves = [half(rows.start)?, half(rows.start + ROWS)?];
         Some(Self { halves, stride: width * 2, step: size_of::<Line>(), steps: steps.len(), of: PhantomData })
     }
@@ -289,7 +289,7 @@ unsafe fn some(
                         Panel::gathered(gathered)
                     }
                 };
-                for (tokens, sums) in packed.chunks_exact(steps).zip(sums) {
+                for (tokens, sums) in packed.chunks_exact(steps.max(1)).zip(sums) {
                     unit.multiply(&panel, &tokens[columns.clone()], sums, columns.start == 0);
                 }
             }
