@@ -32,6 +32,13 @@ pub(super) fn write(page: &mut Page<'_>) {
         table.row([page.get(row.what).to_owned(), show(&row.run), show(&row.ceiling), units::share(row.reached)]);
     }
     page.table(page.get(Text::new("Measured ceilings", "实测上限")), &table);
+    if held.rows.iter().any(|row| row.reached > 1.0) {
+        page.paragraph(page.get(Text::new(
+            "The run reached more than what a probe found to be the most: that ceiling is too low, because something held the \
+             probe up or because what the run read was in a cache. Measure again with `strato probe`.",
+            "本次运行超过了探针测得的上限：该上限偏低，可能是探针受到干扰，也可能是所读数据在缓存中。请用 `strato probe` 重新测量。",
+        )));
+    }
     if let Some(noise) = &held.noise {
         let said = Text::new(
             "The probes were disturbed, so what is possible may be more: {noise}.",
