@@ -30,5 +30,5 @@ pub use config::{Config, Experts, Family, PRESETS, Rope, RopeScaling, preset};
 pub use error::Error;
 pub use kv::{KvLayout, KvPlan};
 pub use shard::Shard;
-pub use tensor::{Dtype, Q8_BLOCK, Tensor};
+pub use tensor::{Dtype, Q8_BLOCK, Tensor, q8_scale};
 pub use weights::{Checkpoint, LayerWeights, Seeded, Source, Synthetic, Weights};

@@ -7,6 +7,18 @@ use crate::{Buffer, Error};
 /// Elements that share a scale in [`Dtype::Q8`].
 pub const Q8_BLOCK: usize = 32;
 
+/// The scale of a block of [`Dtype::Q8`]: bf16, which every processor widens with one shift and whose range is that of single
+/// precision. That it is coarse costs nothing but a 128th of the steps, as bytes are made by the scale that is stored.
+#[inline]
+pub fn q8_scale(bits: u16) -> f32 {
+    f32::from_bits(u32::from(bits) << 16)
+}
+
+/// Bits of the least bf16 that is not less than a scale, so that the greatest value of its block is still at most 127 steps.
+fn scale_at_least(scale: f32) -> u16 {
+    (scale.to_bits().saturating_add(0xffff) >> 16) as u16
+}
+
 /// Type of stored weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dtype {
@@ -16,7 +28,7 @@ pub enum Dtype {
     F16,
     /// Upper half of single precision.
     Bf16,
-    /// Blocks of [`Q8_BLOCK`] signed bytes with one single-precision scale: value = scale × byte.
+    /// Blocks of [`Q8_BLOCK`] signed bytes with one scale of two bytes, see [`q8_scale`]: value = scale × byte.
     Q8,
 }
 
@@ -36,7 +48,7 @@ impl Dtype {
         match self {
             Self::F32 => width * 4,
             Self::F16 | Self::Bf16 => width * 2,
-            Self::Q8 => width.next_multiple_of(Q8_BLOCK) + width.div_ceil(Q8_BLOCK) * 4,
+            Self::Q8 => width.next_multiple_of(Q8_BLOCK) + width.div_ceil(Q8_BLOCK) * 2,
         }
     }
 }
@@ -86,9 +98,9 @@ impl Tensor {
         if matches!(self.dtype, Dtype::F16 | Dtype::Bf16) { self.data.as_slice() } else { &[] }
     }
 
-    /// Row `row` of a matrix of [`Dtype::Q8`]: its bytes and its scales.
+    /// Row `row` of a matrix of [`Dtype::Q8`]: its bytes and its scales' bits.
     #[inline]
-    pub fn q8_row(&self, row: usize) -> (&[i8], &[f32]) {
+    pub fn q8_row(&self, row: usize) -> (&[i8], &[u16]) {
         let stride = self.dtype.row_bytes(self.width);
         let bytes = self.data.bytes().get(row * stride..(row + 1) * stride).unwrap_or_default();
         let (quants, scales) = bytes.split_at(self.width.next_multiple_of(Q8_BLOCK).min(bytes.len()));
@@ -119,15 +131,16 @@ impl Tensor {
                 let out = self.data.bytes_mut().get_mut(row * stride..(row + 1) * stride).unwrap_or_default();
                 let (quants, scales) = out.split_at_mut(padded.min(out.len()));
                 for ((block, quants), scale) in
-                    values.chunks(Q8_BLOCK).zip(quants.chunks_mut(Q8_BLOCK)).zip(scales.chunks_exact_mut(4))
+                    values.chunks(Q8_BLOCK).zip(quants.chunks_mut(Q8_BLOCK)).zip(scales.chunks_exact_mut(2))
                 {
                     let largest = block.iter().fold(0f32, |most, value| most.max(value.abs()));
-                    let step = largest / 127.0;
+                    let bits = scale_at_least(largest / 127.0);
+                    let step = q8_scale(bits);
                     let inverse = if step > 0.0 { step.recip() } else { 0.0 };
                     for (quant, value) in quants.iter_mut().zip(block) {
                         *quant = ((value * inverse).round() as i8).cast_unsigned();
                     }
-                    scale.copy_from_slice(&step.to_ne_bytes());
+                    scale.copy_from_slice(&bits.to_ne_bytes());
                 }
             }
         }
@@ -153,6 +166,7 @@ impl Tensor {
             Dtype::Q8 => {
                 let (quants, scales) = self.q8_row(row);
                 for ((out, quants), scale) in out.chunks_mut(Q8_BLOCK).zip(quants.chunks(Q8_BLOCK)).zip(scales) {
+                    let scale = q8_scale(*scale);
                     out.iter_mut().zip(quants).for_each(|(out, quant)| *out = f32::from(*quant) * scale);
                 }
             }
@@ -189,8 +203,17 @@ mod tests {
         let mut back = vec![0.0; 70];
         tensor.read_row(2, &mut back);
         for (a, b) in row.iter().zip(&back) {
-            assert!((a - b).abs() <= 0.5 / 127.0 + 1e-6, "{a} came back as {b}");
+            assert!((a - b).abs() <= 0.5 / 127.0 * (1.0 + 1.0 / 128.0) + 1e-6, "{a} came back as {b}");
         }
         assert_eq!(tensor.q8_row(2).1.len(), 3);
+        assert_eq!(Dtype::Q8.row_bytes(70), 96 + 3 * 2);
+    }
+
+    #[test]
+    fn a_scale_is_never_less_than_what_it_stands_for() {
+        for scale in [0.0, f32::MIN_POSITIVE, 1.0, 1.0 + f32::EPSILON, 0.3, 1e-30, f32::MAX / 127.0] {
+            let stored = q8_scale(scale_at_least(scale));
+            assert!(stored >= scale && stored <= scale * (1.0 + 1.0 / 128.0), "{scale} is stored as {stored}");
+        }
     }
 }

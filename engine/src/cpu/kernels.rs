@@ -100,8 +100,8 @@ pub enum RowsOf<'w> {
     F16([&'w [u16]; TILE_ROWS]),
     /// Upper halves of single precision.
     Bf16([&'w [u16]; TILE_ROWS]),
-    /// Bytes and scales.
-    Q8([(&'w [i8], &'w [f32]); TILE_ROWS]),
+    /// Bytes, and bits of scales.
+    Q8([(&'w [i8], &'w [u16]); TILE_ROWS]),
 }
 
 impl RowsOf<'_> {

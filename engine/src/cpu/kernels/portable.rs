@@ -3,7 +3,7 @@
 use half::{bf16, f16};
 
 use super::{Activations, Column, PANEL_ROWS, PanelSums, RowsOf, Staged, TILE_ROWS, TILE_TOKENS, Tile, elementwise};
-use crate::{Dtype, Q8_BLOCK};
+use crate::{Dtype, Q8_BLOCK, q8_scale};
 
 pub(super) use elementwise::{exponentials, silu_mul};
 
@@ -30,19 +30,19 @@ fn each(tokens: &[Activations<'_>], dot: impl Fn(usize, &Activations<'_>) -> f32
 }
 
 /// In integers by blocks as far as there are activations in fixed point; the rest in singles.
-fn quantised((quants, scales): (&[i8], &[f32]), x: Activations<'_>) -> f32 {
+fn quantised((quants, scales): (&[i8], &[u16]), x: Activations<'_>) -> f32 {
     let blocks = quants.as_chunks::<Q8_BLOCK>().0.iter().zip(x.fixed.as_chunks::<Q8_BLOCK>().0);
     let blocks = blocks.zip(scales).zip(x.scales);
     let done = blocks.len() * Q8_BLOCK;
     let sum: f32 = blocks
         .map(|(((quants, fixed), scale), step)| {
             let products = quants.iter().zip(fixed).map(|(quant, fixed)| i32::from(*quant) * i32::from(*fixed));
-            products.sum::<i32>() as f32 * (scale * step)
+            products.sum::<i32>() as f32 * (q8_scale(*scale) * step)
         })
         .sum();
     let rest = quants.iter().zip(x.values).enumerate().skip(done);
     let value = |(k, (quant, x)): (usize, (&i8, &f32))| {
-        scales.get(k / Q8_BLOCK).copied().unwrap_or(0.0) * f32::from(*quant) * x
+        scales.get(k / Q8_BLOCK).map_or(0.0, |scale| q8_scale(*scale)) * f32::from(*quant) * x
     };
     sum + rest.map(value).sum::<f32>()
 }
@@ -82,8 +82,10 @@ pub(super) fn widen(rows: RowsOf<'_>, out: &mut [Column], first: usize) {
         RowsOf::Q8(rows) => {
             for (row, (quants, scales)) in (first..).zip(rows) {
                 let weights = quants.chunks(Q8_BLOCK).zip(scales);
-                let weights =
-                    weights.flat_map(|(block, scale)| block.iter().map(move |quant| scale * f32::from(*quant)));
+                let weights = weights.flat_map(|(block, scale)| {
+                    let scale = q8_scale(*scale);
+                    block.iter().map(move |quant| scale * f32::from(*quant))
+                });
                 out.iter_mut().zip(weights).for_each(|(column, weight)| column[row] = weight);
             }
         }

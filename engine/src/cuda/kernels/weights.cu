@@ -1,5 +1,5 @@
-// Elements of a matrix from its bytes, for one type of weights. A row of Q8 has all its bytes first and then a scale for
-// every 32 of them.
+// Elements of a matrix from its bytes, for one type of weights. A row of Q8 has all its bytes first and then a bf16
+// scale for every 32 of them.
 
 // Eight neighbours are read at once where every row begins at a multiple of this many bytes.
 #if defined(WEIGHT_F32)
@@ -30,7 +30,7 @@ __device__ inline float f16_to_float(u32 bits) {
 }
 
 __device__ inline float scale_of(const u8 *row, u64 i, u64 width) {
-    return ((const float *)(row + (width + 31) / 32 * 32))[i / 32];
+    return bf16_to_float(((const u16 *)(row + (width + 31) / 32 * 32))[i / 32]);
 }
 
 __device__ inline float load1(const u8 *row, u64 i, u64 width) {

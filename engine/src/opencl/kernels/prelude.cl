@@ -18,7 +18,7 @@
 #define BARRIER barrier(CLK_LOCAL_MEM_FENCE)
 #endif
 
-// Elements of a matrix from its bytes; a row of Q8 has all its bytes first and then a scale for every 32 of them.
+// Elements of a matrix from its bytes; a row of Q8 has all its bytes first and then a bf16 scale for every 32 of them.
 #if defined(WEIGHT_F32)
 #define LOAD8(row, i, width) (vload8(0, (global const float *)(row) + (i)))
 #define LOAD1(row, i, width) (((global const float *)(row))[i])
@@ -29,7 +29,7 @@
 #define LOAD8(row, i, width) (as_float8(convert_uint8(vload8(0, (global const ushort *)(row) + (i))) << 16))
 #define LOAD1(row, i, width) (as_float((uint)((global const ushort *)(row))[i] << 16))
 #else
-#define SCALE(row, i, width) (((global const float *)((row) + ((width) + 31) / 32 * 32))[(i) / 32])
+#define SCALE(row, i, width) (as_float((uint)((global const ushort *)((row) + ((width) + 31) / 32 * 32))[(i) / 32] << 16))
 #define LOAD8(row, i, width) ((convert_float8(vload8(0, (global const char *)(row) + (i))) * SCALE(row, i, width)))
 #define LOAD1(row, i, width) ((convert_float(((global const char *)(row))[i]) * SCALE(row, i, width)))
 #endif

@@ -5,8 +5,8 @@
 use std::arch::x86_64::{
     __m256i, __m512, __m512i, _mm256_loadu_si256, _mm512_add_ps, _mm512_and_si512, _mm512_castsi512_ps,
     _mm512_cvtepi8_epi16, _mm512_cvtepi32_ps, _mm512_cvtph_ps, _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_loadu_si512,
-    _mm512_madd_epi16, _mm512_reduce_add_ps, _mm512_set1_epi32, _mm512_set1_ps, _mm512_setzero_ps, _mm512_slli_epi32,
-    _mm512_storeu_ps,
+    _mm512_madd_epi16, _mm512_mul_ps, _mm512_reduce_add_ps, _mm512_set1_epi32, _mm512_set1_ps, _mm512_setzero_ps,
+    _mm512_slli_epi32, _mm512_storeu_ps,
 };
 
 use super::{Vector, entries};
@@ -51,6 +51,11 @@ impl Vector for __m512 {
         unsafe { _mm512_add_ps(self, other) }
     }
     #[inline(always)]
+    unsafe fn multiply(self, by: Self) -> Self {
+        // SAFETY: above.
+        unsafe { _mm512_mul_ps(self, by) }
+    }
+    #[inline(always)]
     unsafe fn multiply_add(self, by: Self, plus: Self) -> Self {
         // SAFETY: above.
         unsafe { _mm512_fmadd_ps(self, by, plus) }
@@ -72,6 +77,14 @@ impl Vector for __m512 {
             let bits = _mm512_loadu_si512(at.cast::<__m512i>());
             let odd = _mm512_and_si512(bits, _mm512_set1_epi32(-0x1_0000));
             [_mm512_castsi512_ps(_mm512_slli_epi32::<16>(bits)), _mm512_castsi512_ps(odd)]
+        }
+    }
+    #[inline(always)]
+    unsafe fn all_brain(at: *const u16) -> Self {
+        // SAFETY: above; the two bytes before are the caller's too.
+        unsafe {
+            let pair = _mm512_set1_epi32(at.sub(1).cast::<i32>().read_unaligned());
+            _mm512_castsi512_ps(_mm512_and_si512(pair, _mm512_set1_epi32(-0x1_0000)))
         }
     }
     #[inline(always)]

@@ -13,6 +13,7 @@ use super::{Brain, Half, Vector, Wide};
 use crate::{
     Q8_BLOCK,
     cpu::kernels::{Column, PANEL_ROWS, PANEL_TOKENS, PanelSums, RowsOf, TILE_ROWS},
+    q8_scale,
 };
 
 /// Columns that are widened and turned together.
@@ -95,12 +96,12 @@ unsafe fn plain<W: Wide + InOrder>(rows: [(*const W, usize); TILE_ROWS], out: &m
 /// # Safety
 /// AVX2 and FMA are there, and the panel has four rows from `first` on.
 #[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn quantised(rows: [(&[i8], &[f32]); TILE_ROWS], out: &mut [Column], first: usize) {
+unsafe fn quantised(rows: [(&[i8], &[u16]); TILE_ROWS], out: &mut [Column], first: usize) {
     let stored = rows.iter().map(|(quants, scales)| (quants.len() / Q8_BLOCK).min(scales.len())).min().unwrap_or(0);
     let blocks = stored.min(out.len() / Q8_BLOCK);
     for k in (0..blocks * Q8_BLOCK).step_by(EIGHT) {
-        let scaled = |(quants, scales): (&[i8], &[f32])| {
-            let scale = _mm256_set1_ps(scales[k / Q8_BLOCK]);
+        let scaled = |(quants, scales): (&[i8], &[u16])| {
+            let scale = _mm256_set1_ps(q8_scale(scales[k / Q8_BLOCK]));
             // SAFETY: eight bytes from `k` on are within a whole block of the row.
             _mm256_mul_ps(unsafe { i8::eight(quants.as_ptr().add(k)) }, scale)
         };
@@ -109,7 +110,7 @@ unsafe fn quantised(rows: [(&[i8], &[f32]); TILE_ROWS], out: &mut [Column], firs
     }
     for (k, column) in out.iter_mut().enumerate().skip(blocks * Q8_BLOCK) {
         for (i, (quants, scales)) in rows.iter().enumerate() {
-            let scale = scales.get(k / Q8_BLOCK).copied().unwrap_or(0.0);
+            let scale = scales.get(k / Q8_BLOCK).map_or(0.0, |scale| q8_scale(*scale));
             column[first + i] = quants.get(k).map_or(0.0, |quant| scale * f32::from(*quant));
         }
     }

@@ -11,6 +11,7 @@ use super::{Brain, Half, Vector, Wide};
 use crate::{
     Q8_BLOCK,
     cpu::kernels::{Activations, RowsOf, TILE_ROWS, Tile},
+    q8_scale,
 };
 
 /// A line of the caches, bytes.
@@ -108,7 +109,7 @@ unsafe fn sums<V: Vector, W: Wide, const T: usize>(
 /// The instruction set of `V` is there.
 #[inline(always)]
 unsafe fn quantised<V: Vector, const T: usize>(
-    rows: [(&[i8], &[f32]); TILE_ROWS],
+    rows: [(&[i8], &[u16]); TILE_ROWS],
     tokens: [Activations<'_>; T],
 ) -> Tile {
     let width = tokens.iter().map(|x| x.values.len()).min().unwrap_or(0);
@@ -116,27 +117,40 @@ unsafe fn quantised<V: Vector, const T: usize>(
     let mut tile = Tile::default();
     for ((quants, scales), out) in rows.into_iter().zip(&mut tile) {
         let blocks = (quants.len() / Q8_BLOCK).min(scales.len()).min(fixed);
+        // Two sums, so that they wait for one another half as often.
         // SAFETY: the caller's.
-        let mut sums = [unsafe { V::zero() }; T];
-        for block in 0..blocks {
-            // SAFETY: the row has a block of bytes and its scale, every token a block of fixed-point numbers and its scale.
-            unsafe {
-                let at = quants.as_ptr().add(block * Q8_BLOCK);
-                fetch_ahead(at);
-                let (w, scale) = (V::block(at), *scales.as_ptr().add(block));
-                for token in 0..T {
-                    let products = V::products(w, tokens[token].fixed.as_ptr().add(block * Q8_BLOCK));
-                    let factor = V::all(scale * *tokens[token].scales.as_ptr().add(block));
-                    sums[token] = products.multiply_add(factor, sums[token]);
+        let mut sums = [[unsafe { V::zero() }; 2]; T];
+        for pair in (0..blocks).step_by(2) {
+            for half in 0..2 {
+                let block = pair + half;
+                if block == blocks {
+                    break;
+                }
+                // SAFETY: the row has a block of bytes and its scale, every token a block of fixed-point numbers and its scale.
+                unsafe {
+                    let at = quants.as_ptr().add(block * Q8_BLOCK);
+                    fetch_ahead(at);
+                    let w = V::block(at);
+                    let scale = match scales.as_ptr().add(block) {
+                        first if block == 0 => V::all(q8_scale(*first)),
+                        other => V::all_brain(other),
+                    };
+                    for token in 0..T {
+                        let products = V::products(w, tokens[token].fixed.as_ptr().add(block * Q8_BLOCK));
+                        let factor = scale.multiply(V::all(*tokens[token].scales.as_ptr().add(block)));
+                        let sum = &mut sums[token][half];
+                        *sum = products.multiply_add(factor, *sum);
+                    }
                 }
             }
         }
         for token in 0..T {
             let x = tokens[token].values;
-            let rest = (blocks * Q8_BLOCK..width.min(quants.len()))
-                .map(|k| scales.get(k / Q8_BLOCK).copied().unwrap_or(0.0) * f32::from(quants[k]) * x[k]);
+            let scale = |k: usize| scales.get(k / Q8_BLOCK).map_or(0.0, |scale| q8_scale(*scale));
+            let rest = (blocks * Q8_BLOCK..width.min(quants.len())).map(|k| scale(k) * f32::from(quants[k]) * x[k]);
+            let [even, odd] = sums[token];
             // SAFETY: the caller's.
-            out[token] = unsafe { sums[token].total() } + rest.sum::<f32>();
+            out[token] = unsafe { even.add(odd).total() } + rest.sum::<f32>();
         }
     }
     tile
