@@ -29,7 +29,7 @@ pub enum Size {
     Wide,
     /// Operators of some ten microseconds: the host is about as fast.
     Narrow,
-    /// Many operators of about a microsecond: the host is slower.
+    /// Many operators of less than a microsecond: the host is slower.
     Deep,
 }
 

@@ -24,41 +24,75 @@ use subject::{Subject, Took};
 /// Gain below which nothing is reported, so that a diagnosis without a finding is right about it: the common gate.
 const GATE: f64 = 0.01;
 
-/// What a diagnosis said of one repeat.
+/// What the diagnosis of the "on" run says that the one of the "off" run does not: the finding whose promise grew most.
+/// A subject has weaknesses of its own, and where a fault costs less than those the first finding is rightly one of them.
 struct Said {
-    /// What comes first without the fault.
-    healthy: Option<&'static str>,
-    first: Option<Finding>,
+    grown: Option<Grown>,
+}
+
+struct Grown {
+    finding: Finding,
+    /// What the same rule promises without the fault, ns per step.
+    before: Ns,
+}
+
+impl Grown {
+    /// What is promised beyond what was promised before, ns per step: the least and the most.
+    fn gains(&self) -> (Ns, Ns) {
+        let (least, most) = promised(&self.finding);
+        (least - self.before, most - self.before)
+    }
+
+    fn middle(&self) -> Ns {
+        middle(&self.finding) - self.before
+    }
 }
 
 impl Said {
-    /// What it promises to gain, ns per step: the least and the most.
-    fn gains(&self) -> Option<(Ns, Ns)> {
-        let estimate = &self.first.as_ref()?.estimate;
-        Some((estimate.from - estimate.to_high, estimate.from - estimate.to_low))
+    fn of(packs: &Packs, off: &Took, on: &Took) -> Self {
+        let healthy = findings(packs, off);
+        let grown = findings(packs, on).into_iter().map(|finding| {
+            let same = healthy.iter().find(|other| other.rule == finding.rule && other.ranks == finding.ranks);
+            Grown { before: same.map_or(0, middle), finding }
+        });
+        // One that the gate would hold back says nothing new.
+        let told = grown.filter(|grown| grown.middle() as f64 >= GATE * on.step as f64);
+        Self { grown: told.max_by_key(Grown::middle) }
     }
 
     fn rule(&self) -> &'static str {
-        self.first.as_ref().map_or("–", |first| first.rule)
+        self.grown.as_ref().map_or("–", |grown| grown.finding.rule)
     }
 
-    /// What costs nothing that is worth telling must not be told: what comes first is then what came first without it.
+    /// What costs nothing that is worth telling must not be told.
     fn is_right(&self, case: &Case, small: bool) -> bool {
-        match &self.first {
-            first if small => first.as_ref().is_none_or(|first| self.healthy == Some(first.rule)),
-            Some(first) => {
-                case.layers.contains(&first.layer) && case.rank.is_none_or(|rank| first.ranks.contains(&rank))
+        match &self.grown {
+            None => small,
+            Some(Grown { finding, .. }) => {
+                !small
+                    && case.layers.contains(&finding.layer)
+                    && case.rank.is_none_or(|rank| finding.ranks.contains(&rank))
             }
-            None => false,
         }
     }
 }
 
-/// What a diagnosis puts first.
-fn first(packs: &Packs, took: &Took) -> Option<Finding> {
+/// What a finding promises, ns per step: the least and the most.
+fn promised(finding: &Finding) -> (Ns, Ns) {
+    let estimate = &finding.estimate;
+    (estimate.from - estimate.to_high, estimate.from - estimate.to_low)
+}
+
+fn middle(finding: &Finding) -> Ns {
+    let (least, most) = promised(finding);
+    least.midpoint(most)
+}
+
+/// What a diagnosis finds, of some weight, and not of the measurement itself.
+fn findings(packs: &Packs, took: &Took) -> Vec<Finding> {
     let analysis = analysis::analyze(&took.trace, packs, &Options::default());
     let weighty = |f: &Finding| f.layer != Layer::Measurement && f.severity >= Severity::Low;
-    diagnose(&took.trace, &analysis, packs).findings.into_iter().find(weighty)
+    diagnose(&took.trace, &analysis, packs).findings.into_iter().filter(weighty).collect()
 }
 
 fn median(values: impl Iterator<Item = Ns>) -> f64 {
@@ -105,18 +139,20 @@ fn main() {
             spans.push(b.step);
             differences.push(b.step - a.step);
             work.push(b.work - a.work);
-            said.push(Said { healthy: first(&packs, &a).map(|first| first.rule), first: first(&packs, &b) });
+            said.push(Said::of(&packs, &a, &b));
         }
         let truth = median(differences.into_iter());
         let step = median(spans.into_iter());
         let small = truth < GATE * step;
         let right = said.iter().filter(|said| said.is_right(case, small)).count();
         let holds = |(least, most): (Ns, Ns)| (least as f64..=most as f64).contains(&truth);
-        let within = said.iter().filter(|said| said.gains().is_some_and(holds)).count();
+        let within = said.iter().filter(|said| said.grown.as_ref().map(Grown::gains).is_some_and(holds)).count();
         // The answer of most repeats stands for the case.
         let most = said.iter().max_by_key(|s| said.iter().filter(|t| t.rule() == s.rule()).count()).unwrap();
-        let layer = most.first.as_ref().map_or("none", |first| first.layer.key());
-        let part = |pick: fn((Ns, Ns)) -> Ns| median(said.iter().filter_map(|s| s.gains().map(pick))) / 1e3;
+        let layer = most.grown.as_ref().map_or("none", |grown| grown.finding.layer.key());
+        let part = |pick: fn((Ns, Ns)) -> Ns| {
+            median(said.iter().filter_map(|s| s.grown.as_ref().map(Grown::gains).map(pick))) / 1e3
+        };
         println!(
             "| `{}` | {:?} | {:.0} µs | {:.0} µs | {:.1} % | {layer} | {} | {:.0}–{:.0} µs | {right}/{repeats} | {} |",
             case.inject,

@@ -39,7 +39,7 @@ impl Subject {
         let config = match size {
             Size::Wide => wide,
             Size::Deep => {
-                Config { layers: 24, hidden: 64, intermediate: 128, heads: 4, vocab: 512, head_dim: 16, ..wide }
+                Config { layers: 24, hidden: 32, intermediate: 64, heads: 4, vocab: 128, head_dim: 8, ..wide }
             }
             Size::Narrow => Config { hidden: 256, intermediate: 1024, heads: 4, vocab: 8192, ..wide },
         };

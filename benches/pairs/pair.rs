@@ -9,7 +9,7 @@ use stratoscope::{
     compare::{
         align::{Move, Part, Slot},
         waterfall::{
-            Cause::{self, Configuration, Mechanism, Unexplained},
+            Cause::{self, Configuration, Maturity, Mechanism, Unexplained},
             Row,
         },
     },
@@ -88,7 +88,12 @@ pub fn all() -> Vec<Pair> {
         sides: [case.options(false), case.options(true)],
         ranks: [case.ranks; 2],
         layers: case.layers.to_vec(),
-        causes: if case.inject == "no_graph" { &[Configuration, Mechanism] } else { INJECTED },
+        causes: match case.inject {
+            "no_graph" => &[Configuration, Mechanism],
+            // An allocator that is asked for memory in a step is software that could do better.
+            inject if inject.starts_with("alloc") => &[Maturity, Mechanism, Unexplained],
+            _ => INJECTED,
+        },
         // The first rank is compared, which waits for another one that is slow.
         is_own: if case.rank.is_some_and(|rank| rank > 0) { |row, _| row.waited } else { |_, _| true },
     }));

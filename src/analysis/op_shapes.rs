@@ -96,6 +96,15 @@ pub struct Product {
     pub types: Option<[&'static str; 2]>,
 }
 
+impl Product {
+    /// The same product of another number of rows.
+    pub fn of_rows(self, rows: i64) -> Self {
+        let fewer = (self.rows - rows).saturating_mul(self.inputs);
+        let bytes = self.bytes.zip(self.element).map(|(bytes, element)| bytes - fewer.saturating_mul(element));
+        Self { rows, bytes: bytes.or(self.bytes), ..self }
+    }
+}
+
 /// The product that `inputs` describe: the first two of at least two dimensions whose sizes fit each other.
 pub fn product(inputs: &[Tensor]) -> Option<Product> {
     let wide: Vec<&Tensor> = inputs.iter().filter(|t| t.dims.len() >= 2).collect();

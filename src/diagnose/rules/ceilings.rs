@@ -13,6 +13,8 @@ use crate::{
 
 /// The probes whose rows any rule reads.
 pub const PROBES: [&str; 5] = ["launch", "replay", "read", "gemm", "product"];
+/// Share of a ceiling that a good kernel reaches (limits of the Ascend advisor, near-limit mark of Nsight Compute).
+pub const NEAR: f64 = 0.8;
 /// Share of the published bandwidth of a memory that good kernels reach (BabelStream on A100, H100 and H200: 90 to 93 %).
 const REACHED: f64 = 0.92;
 

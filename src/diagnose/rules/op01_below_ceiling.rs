@@ -3,7 +3,7 @@
 use model::EvidenceClass::{Device, Shapes};
 
 use super::{
-    ceilings::{Ceilings, Origin},
+    ceilings::{Ceilings, NEAR, Origin},
     reading,
     share_of_step::{self, Kind, Part},
 };
@@ -19,8 +19,6 @@ use crate::{
 
 /// Share of the ceiling below which a product counts (latency mark of Nsight Compute's speed-of-light texts).
 const FAR: f64 = 0.6;
-/// Share of the ceiling that a good kernel reaches (limits of the Ascend advisor, near-limit mark of Nsight Compute).
-const REACHED: f64 = 0.8;
 /// Share of the ceiling above which the model of the operation is wrong: its operands lie in a cache (limit of TraceLens).
 const MODEL_WRONG: f64 = 1.1;
 /// So many times the floor an operation must take, or starting and ending is what it does.
@@ -156,7 +154,7 @@ fn finding(cx: &Context<'_>, kind: &Kind, rank: &Rank, class: &Class, ceilings: 
             let reached = usual / part.1.dur() as f64;
             // What a far longer ceiling says is that the model of the operation is wrong.
             (reached < FAR && best <= MODEL_WRONG * part.1.dur() as f64)
-                .then(|| Part::gone(part).to((usual / REACHED) as i64).within(best as i64, (usual / REACHED) as i64))
+                .then(|| Part::gone(part).to((usual / NEAR) as i64).within(best as i64, (usual / NEAR) as i64))
         })
         .collect()
     })?;

@@ -1,9 +1,10 @@
 //! OP-04: the model computes in 16 bits, and part of the step goes through 32.
 
-use model::{EvidenceClass::Device, Ns, StringId, Trace};
+use model::{EvidenceClass::Device, Ns, StringId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{
+    ceilings::{Ceilings, Origin},
     composite,
     fine_op::{FineOp, fine_op},
     reading,
@@ -14,7 +15,7 @@ use crate::{
         Confidence, DeviceOp, Layer, OpKind, Rank, Step,
         attribution::Exclusive,
         dtype::{self, Width, is_cast, width_of_name},
-        op_shapes,
+        op_shapes::{self, Product},
     },
     diagnose::rule::{Context, Doc, Outcome, Rule},
     i18n::Text,
@@ -26,7 +27,8 @@ use crate::{
 const SINGLE_SHARE: f64 = 0.05;
 
 /// What a product with 16-bit weights takes of the time with 32 bits, at best and at worst. The bytes are half; steps of
-/// llama.cpp, PyTorch and this engine on server CPUs took 0.59 to 0.72 of the time, their other operators included.
+/// llama.cpp, PyTorch and this engine on server CPUs took 0.59 to 0.72 of the time, their other operators included. Where the
+/// read bandwidth was measured, half of the bytes at its best may be less than half of the time: then that is the best.
 const NARROWED: (f64, f64) = (0.5, 0.7);
 
 /// The rule.
@@ -95,9 +97,7 @@ impl Rule for Upcast {
         share_of_step::check(cx, &KIND, |rank, class, step| {
             let limit = (SINGLE_SHARE * class.p50 as f64) as Ns;
             let mut out = loose_casts(rank, step, &casts, &fine);
-            out.extend(
-                singles(cx.trace, rank, step).filter(|(_, ns)| *ns >= limit).map_or(Vec::new(), |(parts, _)| parts),
-            );
+            out.extend(singles(cx, rank, step).filter(|(_, ns)| *ns >= limit).map_or(Vec::new(), |(parts, _)| parts));
             out
         })
         .into_iter()
@@ -136,30 +136,34 @@ fn loose_casts(rank: &Rank, step: &Step, casts: &FxHashSet<StringId>, fine: &FxH
 
 /// Matrix products with 32-bit operands of a model that else uses narrower ones, or whose weights were published as such,
 /// and the time they take, ns.
-fn singles(trace: &Trace, rank: &Rank, step: &Step) -> Option<(Vec<Part>, Ns)> {
-    if was_narrow(trace) {
+fn singles(cx: &Context<'_>, rank: &Rank, step: &Step) -> Option<(Vec<Part>, Ns)> {
+    if was_narrow(cx) {
         // Its weights of the logits were 16 bits too.
-        let (parts, single, _) = by_width(trace, rank, reading::accounted(rank, step));
+        let (parts, single, _) = by_width(cx, rank, reading::accounted(rank, step));
         return (single > 0).then_some((parts, single));
     }
-    let (parts, single, narrow) = by_width(trace, rank, before_logits(rank, step));
+    let (parts, single, narrow) = by_width(cx, rank, before_logits(rank, step));
     (single > 0 && narrow >= single).then_some((parts, single))
 }
 
 /// Products with 32-bit operands, and the time of those and of narrower ones, ns.
 fn by_width<'a>(
-    trace: &Trace,
+    cx: &Context<'_>,
     rank: &Rank,
     ops: impl Iterator<Item = (usize, &'a DeviceOp, Exclusive)>,
 ) -> (Vec<Part>, Ns, Ns) {
+    let memory = Ceilings::of(cx, rank).bandwidth().filter(|bandwidth| bandwidth.origin == Origin::Measured);
     let (mut parts, mut single, mut narrow) = (Vec::new(), 0, 0);
     for (i, op, x) in ops.filter(|(_, op, _)| op.op == CanonicalOp::Gemm) {
-        match width(trace, rank, op) {
+        let product = op_shapes::product(&op_shapes::inputs(cx.trace, rank, op));
+        match width(cx, product, op) {
             Some(Width::Single) => {
                 single += x.busy;
                 let (best, worst) = NARROWED;
                 let of = |share: f64| (share * op.dur() as f64) as Ns;
-                parts.push(Part::gone((i, op, x)).to(of(best)).within(of(best), of(worst)));
+                let read = memory.zip(product.and_then(|p| p.bytes));
+                let read = read.map_or(Ns::MAX, |(memory, bytes)| (best * bytes as f64 / memory.best) as Ns);
+                parts.push(Part::gone((i, op, x)).to(of(best)).within(of(best).min(read), of(worst)));
             }
             Some(Width::Narrow) => narrow += x.busy,
             None => {}
@@ -169,18 +173,17 @@ fn by_width<'a>(
 }
 
 /// Whether the weights were published in 16 bits or fewer and converted to 32: `model.conversion` is "bf16 to f32".
-fn was_narrow(trace: &Trace) -> bool {
-    let conversion = trace.manifest.value("model.conversion").and_then(|chain| chain.split_once(" to "));
+fn was_narrow(cx: &Context<'_>) -> bool {
+    let conversion = cx.trace.manifest.value("model.conversion").and_then(|chain| chain.split_once(" to "));
     let bytes = |name: &str| dtype::bytes_of(name.trim());
     conversion.is_some_and(|(from, to)| bytes(from).is_some_and(|b| b <= 2) && bytes(to) == Some(4))
 }
 
 /// Operand width of a matrix product: what its operator recorded, else what its name shows.
-fn width(trace: &Trace, rank: &Rank, op: &DeviceOp) -> Option<Width> {
-    let recorded = op_shapes::product(&op_shapes::inputs(trace, rank, op)).and_then(|p| p.element);
-    match recorded {
+fn width(cx: &Context<'_>, product: Option<Product>, op: &DeviceOp) -> Option<Width> {
+    match product.and_then(|p| p.element) {
         Some(4) => Some(Width::Single),
         Some(1 | 2) => Some(Width::Narrow),
-        _ => width_of_name(trace.strings.get(op.name)),
+        _ => width_of_name(cx.trace.strings.get(op.name)),
     }
 }

@@ -8,12 +8,16 @@ use model::{
 };
 
 use super::{
+    ceilings::{Ceilings, NEAR, Origin},
     exposed::{Exposed, Saying},
     gate::{Cost, LEAST_GAIN, LEAST_STEPS},
     graph_sizes, reading,
 };
 use crate::{
-    analysis::{Bucket, Class, Confidence, Edit, GraphMode, Layer, OpKind, Rank, RankCounter, Step, scheduler::Series},
+    analysis::{
+        Bucket, Class, Confidence, Edit, GraphMode, Layer, OpKind, Rank, RankCounter, Step, op_shapes,
+        scheduler::Series,
+    },
     diagnose::{
         Competing, Evidence, Finding, Intervention,
         rule::{Context, Doc, Outcome, Rule},
@@ -42,13 +46,13 @@ static DOC: Doc = Doc {
         "捕获批大小过于稀疏时，每个批都要填充到下一档。若内核随 token 数变慢，每步都要付出填充的代价。",
     ),
     trigger: Text::new(
-        "Padded over real tokens of a decode step at least 1.25. The gain is what the compute time of two captured sizes, interpolated, says the padding costs; with one size only the gain is at most the padding's share of the compute time, and the confidence is low.",
-        "解码步的填充后与实际 token 数之比至少 1.25。收益由两个捕获批的计算时间插值得出；只有一个批大小时，收益以填充部分占计算时间的比例为上界，且置信度为低。",
+        "Padded over real tokens of a decode step at least 1.25. The gain is what the compute time of two captured sizes, interpolated, says the padding costs; with one size only it is what the matrix products take beyond their measured ceilings at the step's own tokens; without probes at most the padding's share of the compute time, at low confidence.",
+        "解码步的填充后与实际 token 数之比至少 1.25。收益由两个捕获批的计算时间插值得出；只有一个批大小时，收益为矩阵乘超出其在实际 token 数下实测上限的部分；没有探针时以填充部分占计算时间的比例为上界，且置信度为低。",
     ),
     source: Text::new("1.25: own value.", "1.25：自定值。"),
     guards: Text::new(
-        "Memory-bound kernels hardly change with the number of tokens: then the two sizes take the same time, and the rule keeps quiet. The padded size is what the engine counts, else the next one of the run's declared capture list, or the rows that the norm kernels of the graph work on if some class shows that these are its batch or cache writes have as many; without any the rule abstains.",
-        "访存受限的内核几乎不随 token 数变化：此时两个批大小耗时相同，本规则不报。填充后的大小取自引擎计数，其次取自运行声明的捕获列表，或图内归一化内核处理的行数（须有某一类证明该行数就是其批大小，或缓存写入的行数与之相同）；皆无则不作判断。",
+        "Memory-bound kernels hardly change with the number of tokens: then the two sizes take the same time, or the products are near their ceilings, and the rule keeps quiet. The padded size is what the engine counts, else the next one of the run's declared capture list, or the rows that the norm kernels of the graph work on if some class shows that these are its batch or cache writes have as many; without any the rule abstains.",
+        "访存受限的内核几乎不随 token 数变化：此时两个批大小耗时相同，或矩阵乘已接近其上限，本规则不报。填充后的大小取自引擎计数，其次取自运行声明的捕获列表，或图内归一化内核处理的行数（须有某一类证明该行数就是其批大小，或缓存写入的行数与之相同）；皆无则不作判断。",
     ),
     verify: Text::new(
         "Capture a finer grid of sizes: the rows of the kernels equal the batch, and the compute time of the step falls.",
@@ -143,6 +147,44 @@ fn compute(class: &Class) -> Ns {
     class.per_step(|b| matches!(b, Bucket::Compute(_)))
 }
 
+/// Every computing operation of a class, shorter so that each of its steps computes `ns` less.
+fn resized(rank: &Rank, class: &Class, ns: Ns) -> Vec<(u32, Ns)> {
+    let all = compute(class).max(1);
+    let cheaper = |dur: Ns| (i128::from(dur) * i128::from((all - ns).max(0)) / i128::from(all)) as Ns;
+    let ops = rank.steady_steps(class).flat_map(|s| s.ops.clone());
+    let computes = ops.filter_map(|i| Some((i, rank.timeline.ops.get(i)?)));
+    computes.filter(|(_, op)| op.kind == OpKind::Compute).map(|(i, op)| (i as u32, cheaper(op.dur()))).collect()
+}
+
+/// What matrix products would take without padding, by what was measured of the device.
+struct Narrowed {
+    /// Operations and what they would take at worst, ns.
+    worst: Vec<(u32, Ns)>,
+    /// The same at best.
+    best: Vec<(u32, Ns)>,
+    /// What is saved at worst, ns per step.
+    removes: Ns,
+}
+
+/// The products that compute the padding, at the step's own tokens.
+fn narrowed(cx: &Context<'_>, rank: &Rank, size: &Size<'_>) -> Option<Narrowed> {
+    let ceilings = Ceilings::of(cx, rank);
+    let (mut worst, mut best, mut saved) = (Vec::new(), Vec::new(), 0);
+    for (index, op, busy) in rank.steady_steps(size.class).flat_map(|step| reading::accounted(rank, step)) {
+        let product = op_shapes::product(&op_shapes::inputs(cx.trace, rank, op));
+        let Some(product) = product.filter(|product| product.rows == i64::from(size.padded)) else { continue };
+        let Some((least, usual, Origin::Measured)) = ceilings.time(product.of_rows(i64::from(size.real))) else {
+            continue;
+        };
+        let most = ((usual / NEAR) as Ns).min(op.dur());
+        worst.push((index as u32, most));
+        best.push((index as u32, (least as Ns).min(most)));
+        saved += (op.dur() - most).clamp(0, busy.busy);
+    }
+    let removes = saved / (size.class.steady.max(1) as Ns);
+    (!worst.is_empty()).then_some(Narrowed { worst, best, removes })
+}
+
 fn wasted(cx: &Context<'_>, rank: &Rank, size: &Size<'_>, sizes: &[Size<'_>]) -> Option<Finding> {
     let class = size.class;
     let other = sizes.iter().filter(|s| s.padded != size.padded).max_by_key(|s| s.class.steady);
@@ -154,27 +196,24 @@ fn wasted(cx: &Context<'_>, rank: &Rank, size: &Size<'_>, sizes: &[Size<'_>]) ->
     if removes.is_some_and(|ns| (ns as f64) < LEAST_GAIN * class.p50 as f64) {
         return None;
     }
-    let all = compute(class).max(1);
-    let cheaper = |dur: Ns, ns: Ns| (i128::from(dur) * i128::from((all - ns).max(0)) / i128::from(all)) as Ns;
-    let resized = |ns: Ns| {
-        let ops = rank.steady_steps(class).flat_map(|s| s.ops.clone());
-        let computes = ops.filter_map(|i| Some((i, rank.timeline.ops.get(i)?)));
-        computes.filter(|(_, op)| op.kind == OpKind::Compute).map(|(i, op)| (i as u32, cheaper(op.dur(), ns))).collect()
-    };
     let ratio = f64::from(size.padded) / f64::from(size.real.max(1));
+    let narrowed = if removes.is_none() { narrowed(cx, rank, size) } else { None };
     // The kernels become shorter, and the device's own work with them.
-    let change = match removes {
-        Some(ns) => Intervention { removes: ns, layer: Layer::Operator, edits: vec![Edit::Resize(resized(ns))] },
-        None => {
-            let most = (compute(class) as f64 * (1.0 - 1.0 / ratio)) as Ns;
-            Intervention { removes: most, layer: Layer::Operator, edits: Vec::new() }
+    let (removes, edits) = match (removes, &narrowed) {
+        (Some(ns), _) => (ns, vec![Edit::Resize(resized(rank, class, ns))]),
+        (None, Some(narrowed)) => {
+            let hoped = Edit::Hoped(Box::new(Edit::Resize(narrowed.best.clone())));
+            (narrowed.removes, vec![Edit::Resize(narrowed.worst.clone()), hoped])
         }
+        (None, None) => ((compute(class) as f64 * (1.0 - 1.0 / ratio)) as Ns, Vec::new()),
     };
-    let most = match other {
-        Some(_) if class.steady >= LEAST_STEPS => Confidence::Medium,
-        _ => Confidence::Low,
-    };
-    let cost = Cost { per_step: removes.unwrap_or(0), share: ratio, most };
+    if narrowed.is_some() && (removes as f64) < LEAST_GAIN * class.p50 as f64 {
+        return None;
+    }
+    let change = Intervention { removes, layer: Layer::Operator, edits };
+    let is_known = other.is_some() || narrowed.is_some();
+    let most = if is_known && class.steady >= LEAST_STEPS { Confidence::Medium } else { Confidence::Low };
+    let cost = Cost { per_step: if is_known { removes } else { 0 }, share: ratio, most };
     let saying = Saying {
         formula: Text::new("tokens of the replayed graph / tokens of the step", "重放图的 token 数 / 本步的 token 数"),
         claim: if class.graph == GraphMode::Eager {
@@ -207,14 +246,14 @@ fn wasted(cx: &Context<'_>, rank: &Rank, size: &Size<'_>, sizes: &[Size<'_>]) ->
     ));
     finding.confidence = finding.confidence.min(most);
     let bound = Text::new("the kernels are memory-bound and do not mind the padding", "内核受访存限制，填充没有代价");
-    Some(match (other, removes) {
-        (Some(other), Some(ns)) => finding
+    Some(match (other, narrowed) {
+        (Some(other), _) => finding
             .with(Evidence::new(
                 Text::new(
                     "compute time per step that the padding costs, interpolated",
                     "填充造成的每步计算时间（插值）",
                 ),
-                Value::Ns(ns),
+                Value::Ns(removes),
                 Vec::new(),
             ))
             .with(Evidence::new(
@@ -226,7 +265,23 @@ fn wasted(cx: &Context<'_>, rank: &Rank, size: &Size<'_>, sizes: &[Size<'_>]) ->
                 bound,
                 Text::new("two graph sizes of the run take different compute time", "本次运行的两个图大小计算时间不同"),
             )),
-        _ => finding.against(Competing::open(
+        (None, Some(_)) => finding
+            .with(Evidence::new(
+                Text::new(
+                    "time per step of matrix products beyond 0.8 of their measured ceiling at the step's own tokens",
+                    "每步矩阵乘超出其在实际 token 数下实测上限 0.8 的时间",
+                ),
+                Value::Ns(removes),
+                Vec::new(),
+            ))
+            .against(Competing::refuted(
+                bound,
+                Text::new(
+                    "reading the weights takes less time on this device, as probes measured it",
+                    "按探针实测，在该设备上读取这些权重所需时间更短",
+                ),
+            )),
+        (None, None) => finding.against(Competing::open(
             bound,
             Text::new("a run with a graph of the step's own size decides", "用与本步大小一致的图再跑一次可以判定"),
         )),

@@ -90,6 +90,37 @@ fn op01_counts_no_product_that_its_floor_or_its_arithmetic_bounds() {
     assert!(!fires("OP-01", &prompt) && abstains("OP-01", &prompt).is_some(), "nobody measured the arithmetic");
 }
 
+/// Eager steps of one token that compute 8 rows.
+fn padding(ns: [Ns; 3]) -> (Trace, Analysis) {
+    let (mut trace, analysis) = Run::steps(12, |r, _| {
+        let now = r.host;
+        r.script.counter("num_scheduled_tokens", now, 1.0).counter("num_padded_tokens", now, 8.0);
+        for ((outputs, inputs), ns) in SHAPES.iter().zip(ns) {
+            let shapes = format!("[[8, {inputs}], [{outputs}, {inputs}]]");
+            r.shaped(GEMM, ns, &shapes, r#"["c10::BFloat16", "c10::BFloat16"]"#).launch(NORM, us(5));
+        }
+        r.token();
+    });
+    trace.manifest.set("precision.weights", "bf16", Provenance::Observed);
+    (trace, analysis)
+}
+
+#[test]
+fn rt04_judges_padding_by_what_probes_measured_where_all_steps_have_one_size() {
+    let slow = probed(padding([us(80), us(160), us(160)]), vec![bandwidth()]);
+    let found = &check("RT-04", &slow)[0];
+    assert_eq!(found.confidence, Confidence::Medium);
+    // 33.56 + 2 x 67.1 µs at the median bandwidth, over 0.8: 400 µs become 210 µs at worst, and 166 µs at best.
+    let removes = found.changes[0].1.removes;
+    assert!((us(189)..us(192)).contains(&removes), "{removes}");
+    let (least, most) = (found.estimate.from - found.estimate.to_high, found.estimate.from - found.estimate.to_low);
+    assert!(us(160) < least && least < us(191) && us(230) < most && most < us(260), "{least} {most}");
+    let near = probed(padding([us(36), us(72), us(72)]), vec![bandwidth()]);
+    assert!(!fires("RT-04", &near), "reading the weights is what the products do");
+    let unknown = &check("RT-04", &padding([us(80), us(160), us(160)]))[0];
+    assert_eq!(unknown.confidence, Confidence::Low, "nothing says what fewer rows would take");
+}
+
 #[test]
 fn op01_takes_published_bandwidth_as_second_best_and_says_so() {
     let unknown = run(4, [us(40), us(80), us(80)]);
