@@ -80,16 +80,16 @@ pub fn fisher_above(ratio: f64, [own, other]: [f64; 2]) -> f64 {
 /// Share of the beta distribution below `x`: the continued fraction 8.17.22 of the NIST Digital Library of Mathematical
 /// Functions, on the side where it converges fast.
 fn beta_below(x: f64, a: f64, b: f64) -> f64 {
-    /// Enough for parameters up to 500: it needs some multiples of their root.
-    const TERMS: i32 = 80;
     let near = x <= (a + 1.0) / (a + b + 2.0);
     let (y, a, b) = if near { (x, a, b) } else { (1.0 - x, b, a) };
+    // It needs some multiples of the root of the larger parameter.
+    let terms = 24 + 3 * a.max(b).sqrt() as i32;
     let term = |k: i32| {
         let (m, even) = (f64::from(k / 2), k % 2 == 0);
         let up = if even { m * (b - m) } else { -(a + m) * (a + b + m) };
         up * y / ((a + f64::from(k) - 1.0) * (a + f64::from(k)))
     };
-    let fraction = (1..=TERMS).rev().fold(1.0, |rest, k| 1.0 + term(k) / rest);
+    let fraction = (1..=terms).rev().fold(1.0, |rest, k| 1.0 + term(k) / rest);
     let front = a * y.ln() + b * (1.0 - y).ln() + ln_gamma(a + b) - ln_gamma(a) - ln_gamma(b);
     let share = if y > 0.0 { front.exp() / (a * fraction) } else { 0.0 };
     if near { share } else { 1.0 - share }

@@ -128,9 +128,9 @@ fn noise_is_not_shown_and_a_difference_of_five_percent_is() {
 fn no_kind_of_noise_is_shown_more_often_than_one_time_in_twenty() {
     for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::DriftInARow) {
         for count in [3, 5, 10] {
-            // Of 2 000 pairs the share is off by half a percent itself.
-            let [none, _] = kind.shown(7, 2_000, 1.0, count);
-            assert!(none <= 0.06, "{kind:?}, {count} launches: {none}");
+            // Of 600 pairs the share is off by a percent itself; a rule that fails shows 8 % and more.
+            let [none, _] = kind.shown(7, 600, 1.0, count);
+            assert!(none <= 0.07, "{kind:?}, {count} launches: {none}");
         }
     }
     // What no rule on the times can tell: why a plan asks for launches in turn.
