@@ -1,7 +1,11 @@
 //! What the dashboard costs: the share of a core that its thread takes at ten frames a second over a running engine, and the time
 //! from step to step with it and without, in turn within one run. Frames are drawn at 200×60 for a terminal that is not there.
 //!
-//! `cargo bench --bench dashboard -- [MODEL [STEPS [BLOCK]]]`; every other block of steps is watched.
+//! A machine's speed wanders by more than a hundredth, so short blocks of steps stand in pairs, watched and not, the one first in
+//! one pair and last in the next. A block counts by its mean step: only some steps meet a frame, and a median would not see
+//! those. What is said is the median over pairs with the interval that a sign test leaves, which asks nothing of the noise.
+//!
+//! `cargo bench --bench dashboard -- [MODEL [STEPS [BLOCK]]]`
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::{
@@ -75,6 +79,28 @@ fn watch(inlet: Inlet, run: Run, switch: &Receiver<bool>) -> Cost {
     cost
 }
 
+/// Whether a block is watched: off on, on off, and so on.
+fn is_on(block: usize) -> bool {
+    matches!(block % 4, 1 | 2)
+}
+
+/// The ranks from below and from above between which the median of so many values lies 19 times in 20, by the sign test; `None`
+/// of too few values.
+fn ends(count: usize) -> Option<(usize, usize)> {
+    let mut chance = 0.5f64.powi(i32::try_from(count).ok()?);
+    let (mut below, mut rank) = (0.0, 0);
+    while below + chance <= 0.025 && rank < count {
+        below += chance;
+        chance *= (count - rank) as f64 / (rank + 1) as f64;
+        rank += 1;
+    }
+    Some((rank.checked_sub(1)?, count - rank))
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
 fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
@@ -84,7 +110,7 @@ fn main() {
     let given: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
     let number = |at: usize, usual| given.get(at).map_or(usual, |word| word.parse().expect("a number"));
     let model = given.first().map_or("qwen2.5-0.5b", String::as_str);
-    let (steps, block) = (number(1, 1200), number(2, 60).max(SETTLE + 2));
+    let (steps, block) = (number(1, 3200), number(2, 24).max(SETTLE + 2));
     let config = preset(model).expect("the name of a shape");
     let options = RunOptions { prompt: 16, steps, mode: Mode::Graph, ..RunOptions::default() };
     let room = (160 * config.layers + 160) * (steps + 2);
@@ -109,7 +135,7 @@ fn main() {
         .run_watched(&mut log, false, |step, _, log| {
             let now = Instant::now();
             let at = step.number as usize;
-            let is_watched = at / block % 2 == 1;
+            let is_watched = is_on(at / block);
             if at.is_multiple_of(block) {
                 blocks.push(Vec::new());
                 switch.send(is_watched).unwrap();
@@ -131,14 +157,16 @@ fn main() {
     let cost = thread.join().unwrap();
     drop(sampler.finish());
 
-    let whole: Vec<&Vec<f64>> = blocks.iter().filter(|block| !block.is_empty()).collect();
-    let mut differences: Vec<f64> = whole
+    let means: Vec<f64> = blocks.iter().filter(|block| !block.is_empty()).map(|block| mean(block)).collect();
+    let mut differences: Vec<f64> = means
         .chunks_exact(2)
-        .map(|pair| (median(&mut pair[1].clone()) / median(&mut pair[0].clone()) - 1.0) * 100.0)
+        .enumerate()
+        .map(|(pair, two)| if is_on(2 * pair) { two[0] / two[1] } else { two[1] / two[0] })
+        .map(|ratio| (ratio - 1.0) * 100.0)
         .collect();
-    let of = |watched: usize| -> Vec<f64> {
-        let own = whole.iter().enumerate().filter(|(at, _)| at % 2 == watched);
-        own.flat_map(|(_, block)| block.iter().copied()).collect()
+    let of = |watched: bool| -> Vec<f64> {
+        let own = means.iter().enumerate().filter(|(at, _)| is_on(*at) == watched);
+        own.map(|(_, mean)| *mean).collect()
     };
     println!("{model}, {} threads, {steps} steps in blocks of {block}", options.threads);
     println!(
@@ -152,15 +180,18 @@ fn main() {
         feed.lost(),
     );
     println!(
-        "step to step, median: {:.1} µs without, {:.1} µs with",
-        median(&mut of(0)) / 1e3,
-        median(&mut of(1)) / 1e3
+        "mean step of a block, median: {:.1} µs without, {:.1} µs with",
+        median(&mut of(false)) / 1e3,
+        median(&mut of(true)) / 1e3
     );
     let middle = median(&mut differences);
-    if let (Some(least), Some(most)) = (differences.first(), differences.last()) {
-        println!(
-            "difference of neighbouring blocks: median {middle:+.2} %, {least:+.2} … {most:+.2} % over {} pairs",
+    match ends(differences.len()) {
+        Some((low, high)) => println!(
+            "with to without: median {middle:+.2} %, 95 % interval {:+.2} … {:+.2} % by {} pairs of blocks",
+            differences[low],
+            differences[high],
             differences.len()
-        );
+        ),
+        None => println!("{} pairs of blocks are too few to judge by: give more steps", differences.len()),
     }
 }

@@ -140,14 +140,14 @@ impl Screen {
         shown
     }
 
-    /// Takes in what has arrived, as often as a session does.
-    fn tick(&mut self, face: &mut dyn Face) -> bool {
+    /// Takes in what has arrived, as often as a session does; how long that took.
+    fn tick(&mut self, face: &mut dyn Face) -> Option<Duration> {
         let due = self.looked.elapsed() >= PULSE;
-        if due {
+        due.then(|| {
             self.looked = Instant::now();
             assert_ne!(face.tick(), Tick::Done, "the capture cannot be opened");
-        }
-        due
+            self.looked.elapsed()
+        })
     }
 
     /// Presses the next key and draws; how long that took.
@@ -185,18 +185,21 @@ fn main() {
     let began = Instant::now();
     let mut screen = Screen { terminal, looked: began, pressed: 0 };
     let mut face = opening(file, told);
-    while !screen.tick(&mut face) || !screen.shows(&mut face, "stream") {
+    while screen.tick(&mut face).is_none() || !screen.shows(&mut face, "stream") {
         std::thread::sleep(Duration::from_millis(1));
     }
     println!("{:<32} {:.3?} (at most 1 s)", "file to first frame with lanes", began.elapsed());
     let mut early = Vec::new();
     loop {
         let pressed = Instant::now();
-        early.push(screen.press(&mut face, &keys));
+        // What arrives holds up the frame after it.
+        let ticked = screen.tick(&mut face);
         // A message lasts until the next key.
-        if screen.tick(&mut face) && screen.shows(&mut face, "the diagnosis is done") {
+        if ticked.is_some() && screen.shows(&mut face, "the diagnosis is done") {
+            println!("{:<32} {:.3?}", "taking the diagnosis in", ticked.unwrap_or_default());
             break;
         }
+        early.push(ticked.unwrap_or_default() + screen.press(&mut face, &keys));
         std::thread::sleep(HELD.saturating_sub(pressed.elapsed()));
     }
     println!("{:<32} {:.3?}", "file to frame with diagnosis", began.elapsed());

@@ -1,4 +1,4 @@
-//! Work on a thread of its own, with how far it is. Whoever watches never waits for it, and can call it off.
+//! Work on a thread of its own, with how far it is. Whoever watches never waits for it, not for a core either, and can call it off.
 
 use std::{
     any::Any,
@@ -75,7 +75,12 @@ impl<T: Send + 'static> Job<T> {
     pub fn start(work: impl FnOnce(&Arc<Progress>) -> T + Send + 'static) -> io::Result<Self> {
         let progress = Arc::new(Progress::default());
         let own = Arc::clone(&progress);
-        let thread = std::thread::Builder::new().name("job".to_owned()).spawn(move || work(&own))?;
+        let behind = move || {
+            step_back();
+            rayon::broadcast(|_| step_back());
+            work(&own)
+        };
+        let thread = std::thread::Builder::new().name("job".to_owned()).spawn(behind)?;
         Ok(Self { progress, thread })
     }
 
@@ -103,6 +108,23 @@ impl<T: Send + 'static> Job<T> {
     }
 }
 
+/// By how much the threads of a job are nicer than the one that draws: a tenth of its share where both want a core.
+#[cfg(target_os = "linux")]
+const NICE: i32 = 10;
+
+/// Lets the thread that draws go first: what a job takes all cores for is waited for anyway, and a frame late is seen. On
+/// other systems niceness is a process's and not a thread's.
+fn step_back() {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::{process, thread};
+        let own = thread::gettid();
+        let now = process::getpriority_process(Some(own)).unwrap_or(0);
+        // Where it is refused, the job runs as fast as everything else.
+        let _ = process::setpriority_process(Some(own), now.max(NICE));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::panic)]
@@ -126,6 +148,18 @@ mod tests {
         }
         job.cancel();
         assert!(matches!(job.finish(), Err(Broken::Cancelled)));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_job_takes_no_core_from_who_watches_it() {
+        use rayon::prelude::*;
+        let nice = || rustix::process::getpriority_process(Some(rustix::thread::gettid())).unwrap();
+        let own = nice();
+        let job = Job::start(move |_| (nice(), (0..64).into_par_iter().map(|_| nice()).min().unwrap()));
+        let (job, least) = job.unwrap().finish().unwrap();
+        assert!(job >= NICE && least >= NICE, "{job} {least}");
+        assert_eq!(nice(), own);
     }
 
     #[test]

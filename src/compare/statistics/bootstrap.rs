@@ -32,6 +32,16 @@ pub struct Interval {
 }
 
 impl Interval {
+    /// Whether all of it lies on one side of zero.
+    pub fn has_sign(&self) -> bool {
+        self.low > 0.0 || self.high < 0.0
+    }
+
+    /// The interval that holds both.
+    pub(super) fn with(self, other: Self) -> Self {
+        Self { value: self.value, low: self.low.min(other.low), high: self.high.max(other.high) }
+    }
+
     fn negated(self) -> Self {
         Self { value: -self.value, low: -self.high, high: -self.low }
     }

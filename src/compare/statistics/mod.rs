@@ -1,10 +1,11 @@
 //! Whether a difference is more than the noise of repeating either side (method §6.6). The unit is the process launch: where a
 //! process lies in memory alone moves its kernels by a percent or more, and no number of steps of one launch tells that.
 //!
-//! Each launch is its median step. Sides are their geometric means over launches, since noise is a share of the time; the
-//! interval of their difference is resampled by launch and by block of steps, and a difference counts as shown where it is
-//! above the floor of what launches of one side differ by among themselves, or did in an earlier A/A run of more of them. Everything is the same in every run, and
-//! exchanging the sides changes signs and nothing else.
+//! Each launch is its median step. Sides are their geometric means over launches, since noise is a share of the time. The
+//! interval of their difference holds the floor of what launches of one side differ by among themselves, or did in an earlier
+//! A/A run of more of them, and what launches and blocks of steps give that are drawn again; a difference counts as shown where
+//! all of it lies on one side of zero. Everything is the same in every run, and exchanging the sides changes signs and nothing
+//! else.
 //!
 //! | module | owns |
 //! | --- | --- |
@@ -184,7 +185,7 @@ impl Statistics {
     pub fn outcome(&self) -> Outcome {
         match &self.repeated {
             None => Outcome::Unknown,
-            Some(repeated) if repeated.noise.shows(repeated.logarithm.value) => Outcome::Shown,
+            Some(repeated) if repeated.logarithm.has_sign() => Outcome::Shown,
             Some(_) => Outcome::NotShown,
         }
     }
@@ -194,17 +195,18 @@ fn repeated(launches: &[Vec<Launch>; 2], medians: [&[f64]; 2], floors: [Option<F
     let noise = Noise::of(medians, floors)?;
     let test = RankTest::of(medians[0], medians[1])?;
     let centers = medians.map(center);
-    // Launches cannot be drawn again where there is one: then the interval is that of the noise that is known.
-    let (difference, logarithm) = if medians.iter().all(|side| side.len() > 1) && noise.earlier == [None; 2] {
+    let mut logarithm = noise.interval(centers[1].ln() - centers[0].ln());
+    let (value, scale) = (centers[1] - centers[0], center(&centers));
+    let (low, high) = ((scale * logarithm.low).min(value), (scale * logarithm.high).max(value));
+    let mut difference = Interval { value, low, high };
+    // Launches cannot be drawn again where there is one. Where there are few, those drawn are closer to each other than
+    // launches are, so that they widen an interval and never narrow it.
+    if medians.iter().all(|side| side.len() > 1) && noise.earlier == [None; 2] {
         let steps = [0, 1].map(|n| launches[n].iter().map(|launch| launch.steps.clone()).collect::<Vec<_>>());
         let resampled = bootstrap::Resampled::of([&steps[0], &steps[1]]);
-        (resampled.interval(|a, b| b - a), resampled.interval(|a, b| b.ln() - a.ln()))
-    } else {
-        let logarithm = noise.interval(centers[1].ln() - centers[0].ln());
-        let (value, scale) = (centers[1] - centers[0], center(&centers));
-        let (low, high) = ((scale * logarithm.low).min(value), (scale * logarithm.high).max(value));
-        (Interval { value, low, high }, logarithm)
-    };
+        difference = difference.with(resampled.interval(|a, b| b - a));
+        logarithm = logarithm.with(resampled.interval(|a, b| b.ln() - a.ln()));
+    }
     Some(Repeated { centers, difference, logarithm, test, noise, buckets: buckets(launches) })
 }
 

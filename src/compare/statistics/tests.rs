@@ -27,65 +27,181 @@ fn side(random: &mut Random, step: f64, launches: usize, steps: u32) -> Vec<Laun
     (0..launches).map(launch).collect()
 }
 
-/// Share of pairs of five launches that are shown a difference, where launches of a side are 2 % apart (standard deviation).
-fn shown(pairs: u32, effect: f64) -> f64 {
-    let mut random = Random::new(17);
-    let mut launches = |step: f64| (0..5).map(|_| step * (1.0 + 0.02 * gauss(&mut random))).collect::<Vec<f64>>();
-    let shown = (0..pairs).filter(|_| {
-        let [a, b] = [1e6, 1e6 * effect].map(&mut launches);
-        Noise::of([&a, &b], NONE).unwrap().shows(center(&b).ln() - center(&a).ln())
-    });
-    shown.count() as f64 / f64::from(pairs)
+/// How launches of a side come to differ, natural logarithms with a standard deviation of 2 % on average over both sides.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    /// By a share that is normal.
+    Lognormal,
+    /// The same, and the median of so many steps that differ by 2 % on top.
+    Steps(usize),
+    /// Student's distribution with three degrees of freedom.
+    Heavy,
+    /// One launch in ten is slower.
+    Slow,
+    /// An exponential distribution: never much faster, now and then much slower.
+    Skewed,
+    /// Two placements, one or the other by chance.
+    Modes,
+    /// The second side's launches differ by this many times as much as the first one's.
+    Unequal(f64),
+    /// The machine slows down by 5 % while the launches are made in turn, A B B A.
+    Drift,
+    /// The same while all of A are launched first, then all of B.
+    DriftInARow,
+}
+
+impl Kind {
+    const ALL: [Self; 11] = [
+        Self::Lognormal,
+        Self::Steps(15),
+        Self::Steps(200),
+        Self::Heavy,
+        Self::Slow,
+        Self::Skewed,
+        Self::Modes,
+        Self::Unequal(2.65),
+        Self::Unequal(28.0),
+        Self::Drift,
+        Self::DriftInARow,
+    ];
+
+    /// Time of launch `i` of `count` of a side, as a share of the step.
+    fn time(self, random: &mut Random, side: usize, i: usize, count: usize) -> f64 {
+        let chance = |random: &mut Random| (random.next() >> 11) as f64 / (1u64 << 53) as f64;
+        let place = |random: &mut Random, at: usize| 0.01 * gauss(random) + 0.05 * at as f64 / (2 * count - 1) as f64;
+        let logarithm = match self {
+            Self::Lognormal => 0.02 * gauss(random),
+            Self::Steps(steps) => {
+                let own = 0.02 * gauss(random);
+                bootstrap::median(&mut (0..steps).map(|_| own + 0.02 * gauss(random)).collect::<Vec<f64>>())
+            }
+            Self::Heavy => {
+                let (value, squares) = (gauss(random), (0..3).map(|_| gauss(random).powi(2)).sum::<f64>());
+                0.02 * value / squares.sqrt()
+            }
+            Self::Slow => {
+                let slow = if chance(random) < 0.1 { 4.0 } else { 0.0 };
+                0.02 * (gauss(random) + slow) / (1.0f64 + 16.0 * 0.09).sqrt()
+            }
+            Self::Skewed => 0.02 * -(1.0 - chance(random)).ln(),
+            Self::Modes => 0.02 * (if chance(random) < 0.5 { 0.9 } else { -0.9 } + 0.436 * gauss(random)),
+            Self::Unequal(times) => {
+                let both = (2.0 / (1.0 + times * times)).sqrt();
+                0.02 * gauss(random) * if side == 0 { both } else { both * times }
+            }
+            Self::Drift => place(random, 2 * i + if i % 2 == 0 { side } else { 1 - side }),
+            Self::DriftInARow => place(random, side * count + i),
+        };
+        logarithm.exp()
+    }
+
+    /// Shares of pairs that are shown a difference: by the noise of their own launches, and by that of an A/A run of ten a side.
+    fn shown(self, seed: u64, pairs: u32, effect: f64, count: usize) -> [f64; 2] {
+        let mut random = Random::new(seed);
+        let mut launches = |side: usize, count: usize| -> Vec<f64> {
+            let step = if side == 0 { 1e6 } else { 1e6 * effect };
+            (0..count).map(|i| step * self.time(&mut random, side, i, count)).collect()
+        };
+        let mut shown = [0u32; 2];
+        for _ in 0..pairs {
+            let [a, b] = [0, 1].map(|side| launches(side, count));
+            let floors = [0, 1].map(|side| Floor::of(&launches(side, 10)));
+            for (number, floors) in shown.iter_mut().zip([NONE, floors]) {
+                let noise = Noise::of([&a, &b], floors).unwrap();
+                *number += u32::from(noise.interval(center(&b).ln() - center(&a).ln()).has_sign());
+            }
+        }
+        shown.map(|number| f64::from(number) / f64::from(pairs))
+    }
 }
 
 #[test]
 fn noise_is_not_shown_and_a_difference_of_five_percent_is() {
-    // 200 pairs are off by 2 % themselves; of many the shares are those of the rule and not of the numbers drawn.
-    for pairs in [200, 10_000] {
-        let (none, five) = (shown(pairs, 1.0), shown(pairs, 1.05));
-        println!("{pairs} pairs: {:.2} % of nothing shown, {:.2} % of 5 %", 100.0 * none, 100.0 * five);
-        assert!(none <= 0.05 && five >= 0.9, "{pairs}: {none} {five}");
+    for seed in [17, 29] {
+        let [none, five] = [1.0, 1.05].map(|effect| Kind::Lognormal.shown(seed, 4_000, effect, 5)[0]);
+        println!("{:.2} % of nothing shown, {:.2} % of 5 %", 100.0 * none, 100.0 * five);
+        assert!(none <= 0.045 && five >= 0.91, "{none} {five}");
     }
-}
-
-/// Shares of pairs of five launches that are shown a difference: by their own noise, and by that of an A/A run of ten
-/// launches a side. Launches and the steps of each are 2 % apart (standard deviation).
-fn shown_over_steps(pairs: u32, effect: f64, steps: usize) -> [f64; 2] {
-    let mut random = Random::new(29);
-    let mut launches = |step: f64, count: usize| -> Vec<f64> {
-        let launch = |_| {
-            let own = step * (1.0 + 0.02 * gauss(&mut random));
-            bootstrap::median(&mut (0..steps).map(|_| own * (1.0 + 0.02 * gauss(&mut random))).collect::<Vec<f64>>())
-        };
-        (0..count).map(launch).collect()
-    };
-    let mut shown = [0u32; 2];
-    for _ in 0..pairs {
-        let [a, b] = [1e6, 1e6 * effect].map(|step| launches(step, 5));
-        let floors = [1e6, 1e6 * effect].map(|step| Floor::of(&launches(step, 10)));
-        for (count, floors) in shown.iter_mut().zip([NONE, floors]) {
-            *count += u32::from(Noise::of([&a, &b], floors).unwrap().shows(center(&b).ln() - center(&a).ln()));
-        }
-    }
-    shown.map(|count| f64::from(count) / f64::from(pairs))
 }
 
 #[test]
-fn an_earlier_run_against_itself_gives_both_goals_a_margin() {
-    let [[_, none], [_, five]] = [1.0, 1.05].map(|effect| shown_over_steps(4_000, effect, 15));
-    assert!(none <= 0.055 && five >= 0.92, "{none} {five}");
+fn no_kind_of_noise_is_shown_more_often_than_one_time_in_twenty() {
+    for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::DriftInARow) {
+        for count in [3, 5, 10] {
+            // Of 600 pairs the share is off by a percent itself; a rule that fails shows 8 % and more.
+            let [none, _] = kind.shown(7, 600, 1.0, count);
+            assert!(none <= 0.07, "{kind:?}, {count} launches: {none}");
+        }
+    }
+    // What no rule on the times can tell: why a plan asks for launches in turn.
+    assert!(Kind::DriftInARow.shown(7, 200, 1.0, 5)[0] > 0.5);
 }
 
-/// Minutes in a build for tests: `cargo test --release power_and_false_alarms -- --ignored --nocapture`.
+#[test]
+fn an_earlier_run_against_itself_finds_more() {
+    for kind in [Kind::Lognormal, Kind::Steps(15)] {
+        let [[own, known], [_, none]] = [1.05, 1.0].map(|effect| kind.shown(29, 2_000, effect, 5));
+        assert!(known > own && known >= 0.92 && none <= 0.06, "{kind:?}: {own} {known} {none}");
+    }
+}
+
+#[test]
+fn launches_that_agree_by_chance_do_not_make_a_difference() {
+    let of = |times: [f64; 3]| times.map(|t| Launch { steps: vec![t; 9], ..Launch::default() }).to_vec();
+    let sides = [of([100.0, 100.01, 100.02]), of([101.0, 101.01, 101.02])];
+    let judged = |floors| Statistics::of_launches(sides.clone(), floors);
+    let alone = judged(NONE);
+    assert_eq!((alone.outcome(), alone.repeated.unwrap().noise.assumed), (Outcome::NotShown, true));
+    // An A/A run says that they always do.
+    let known = judged([Floor::read("0.0100 % between 10 launches"); 2]);
+    assert_eq!((known.outcome(), known.repeated.unwrap().noise.assumed), (Outcome::Shown, false));
+}
+
+#[test]
+fn noise_of_one_side_alone_is_known_by_its_launches_alone() {
+    let [quiet, noisy] = [[100.0, 100.1, 99.9], [100.0, 110.0, 91.0]];
+    let noise = Noise::of([&quiet, &noisy], NONE).unwrap();
+    let equal = Noise::of([&[95.0, 100.0, 105.0], &noisy], NONE).unwrap();
+    // Student's factor for two degrees of freedom is 4.3, for four 2.8.
+    assert!(noise.floor > 4.2 * noise.spread && equal.floor < 2.8 * equal.spread, "{noise:?} {equal:?}");
+}
+
+/// A minute in a build that is optimised: `cargo test --release power_and_false_alarms -- --ignored --nocapture`.
 #[test]
 #[ignore = "a simulation that prints figures"]
 fn power_and_false_alarms() {
-    for steps in [15, 60, 200] {
-        for effect in [1.0, 1.05] {
-            let [own, known] = shown_over_steps(20_000, effect, steps).map(|share| 100.0 * share);
+    for kind in Kind::ALL {
+        for count in [3, 5, 10] {
+            let [none, five] =
+                [1.0, 1.05].map(|effect| kind.shown(41, 20_000, effect, count).map(|share| 100.0 * share));
             println!(
-                "{steps} steps, B = {effect} A: shown {own:.2} % by five launches a side, {known:.2} % with an A/A run of ten"
+                "{kind:?}, {count} launches: shown of nothing {:.1} %, of 5 % {:.1} %; with an A/A run {:.1} %, {:.1} %",
+                none[0], five[0], none[1], five[1]
             );
+        }
+    }
+}
+
+/// How often launches that are drawn again keep back what the floor would show; minutes in any build.
+#[test]
+#[ignore = "a simulation that prints figures"]
+fn whole_statistics_find_as_much_as_their_floors() {
+    for count in [3, 5, 10] {
+        for effect in [1.0, 1.05] {
+            let mut random = Random::new(53);
+            let (mut shown, mut floor) = (0, 0);
+            for _ in 0..1000 {
+                let [a, b] = [1e6, 1e6 * effect].map(|step| {
+                    let launch = |i| step * Kind::Lognormal.time(&mut random, 0, i, count);
+                    let times: Vec<f64> = (0..count).map(launch).collect();
+                    times.into_iter().map(|t| Launch { steps: vec![t; 5], ..Launch::default() }).collect()
+                });
+                let statistics = Statistics::of_launches([a, b], NONE);
+                shown += u32::from(statistics.outcome() == Outcome::Shown);
+                let repeated = statistics.repeated.unwrap();
+                floor += u32::from(repeated.noise.interval(repeated.logarithm.value).has_sign());
+            }
+            println!("{count} launches, B = {effect} A: {shown} of 1000 shown, {floor} by the floor");
         }
     }
 }
@@ -158,7 +274,9 @@ fn smaller_effects_need_more_launches_until_none_suffice() {
     let needed = [0.10, 0.05, 0.02, 0.001].map(|effect| launches_for(effect, 0.02));
     assert_eq!(needed[0], Some(5));
     assert!(needed[1] < needed[2] && needed[2].is_some_and(|n| (20..40).contains(&n)), "{needed:?}");
-    assert_eq!((needed[3], launches_for(0.0, 0.01), launches_for(0.01, 0.0)), (None, None, Some(5)));
+    // However quiet the launches are said to be: that is what an A/A run tells.
+    assert!(launches_for(0.01, 0.0) > Some(5));
+    assert_eq!((needed[3], launches_for(0.0, 0.01), launches_for(0.05, 0.0)), (None, None, Some(5)));
 }
 
 proptest! {

@@ -239,6 +239,7 @@ fn statistics(statistics: &Statistics) -> Value {
             "earlier_noise": repeated.noise.earlier.map(|floor| {
                 floor.map(|floor| json!({ "launches": floor.launches, "deviation": floor.deviation }))
             }),
+            "noise_assumed": repeated.noise.assumed,
             "noise_floor_ns": repeated.time(repeated.noise.floor),
             "detectable_ns": repeated.time(repeated.noise.detectable),
             "buckets": buckets.collect::<Vec<_>>(),

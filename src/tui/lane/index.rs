@@ -10,8 +10,13 @@ use model::{Ns, Span};
 
 use super::kind::{KINDS, Kind};
 
-/// Slices between two rows of running sums: 2 bytes a slice, and at most so many additions beside them.
-const BLOCK: usize = 64;
+/// Slices between two rows of running sums: 7.5 bytes a slice, and fewer additions beside them. A frame of a whole capture waits for
+/// memory, and what it adds up in a column lies in two lines of the cache per array; with 64 it was eight.
+const BLOCK: usize = 16;
+/// Among so many slices one is looked for that begins later here than it says, since others overlap it.
+const MOVED: usize = 64;
+/// Steps in which a place is looked for around where it is expected: a line of the cache.
+const NEAR: usize = 8;
 
 /// A slice on its way into a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -177,21 +182,25 @@ impl LaneIndex {
     pub fn find(&self, t: Ns, row: u32) -> Option<usize> {
         // An overlapped slice starts later here than it says.
         let near = self.times.start.partition_point(|start| *start < t);
-        (near..self.len()).take(BLOCK).find(|slot| self.row(*slot) == Some(row))
+        (near..self.len()).take(MOVED).find(|slot| self.row(*slot) == Some(row))
     }
 
     /// What each of `width` columns of a window shows. The edges are spread as evenly as whole nanoseconds allow.
     pub fn columns(&self, window: Span, width: u16, out: &mut Vec<Column>) {
         out.clear();
+        let (part, rest) = (window.len() / Ns::from(width.max(1)), window.len() % Ns::from(width.max(1)));
         let edge = |i: u16| {
-            let part = i128::from(window.len()) * i128::from(i) / i128::from(width.max(1));
-            window.start.saturating_add(part as Ns)
+            let spread = rest * Ns::from(i) / Ns::from(width.max(1));
+            window.start.saturating_add(part.saturating_mul(Ns::from(i)).saturating_add(spread))
         };
         let mut low = self.times.start.len().min(self.from(0, edge(0)));
         let mut sums_low: Option<Sums> = None;
-        for i in 0..width {
-            let (a, b) = (edge(i), edge(i + 1));
-            let high = gallop(&self.times.start, low, |start| *start < b);
+        let (mut b, mut high) = (edge(0), low);
+        for i in 1..=width {
+            let a = std::mem::replace(&mut b, edge(i));
+            // Columns beside each other hold about as many slices.
+            let as_many = out.last().map_or(0, |column: &Column| column.count as usize);
+            high = partition_near(&self.times.start, high.max(low), as_many, |start| *start < b);
             let mut column = Column { len: b - a, count: (high - low) as u32, slot: low as u32, ..Column::default() };
             if high > low && b > a {
                 let (sums, sums_high) = self.between(low, high, sums_low);
@@ -279,15 +288,25 @@ impl LaneIndex {
     }
 }
 
-/// The first position from `low` on whose value does not satisfy `before`, found in steps that double.
-fn gallop(values: &[Ns], low: usize, before: impl Fn(&Ns) -> bool) -> usize {
-    let mut step = 1;
-    let mut from = low;
-    while values.get(from + step - 1).is_some_and(&before) {
-        from += step;
-        step *= 2;
+/// The first position from `low` on whose value does not satisfy `before`; it is looked for around `low + expected`.
+fn partition_near(values: &[Ns], low: usize, expected: usize, before: impl Fn(&Ns) -> bool) -> usize {
+    let is_before = |at: usize| values.get(at).is_some_and(&before);
+    let guess = low.saturating_add(expected).min(values.len());
+    let (mut from, mut to, mut step) = (low, guess, NEAR);
+    if guess == low || is_before(guess - 1) {
+        from = guess;
+        while is_before(from + step - 1) {
+            from += step;
+            step *= 2;
+        }
+        to = (from + step - 1).min(values.len());
+    } else {
+        while to - low > step && !is_before(to - step) {
+            to -= step;
+            step *= 2;
+        }
+        from = from.max(to.saturating_sub(step));
     }
-    let to = (from + step - 1).min(values.len());
     from + values.get(from..to).map_or(0, |part| part.partition_point(before))
 }
 

@@ -99,6 +99,15 @@ fn tests(page: &mut DiffPage<'_>, repeated: &Repeated, outcome: Outcome) {
         Text::new("Noise floor, below which nothing is shown", "波动下限，低于此值不视为差异"),
         &time(repeated.noise.floor),
     ));
+    if repeated.noise.assumed {
+        lines.push(
+            page.get(Text::new(
+                "The launches are closer to each other than so few can tell; the floor is that of launches in general. More launches, or an A/A run of each side (`strato run --repeats`), say what their noise is",
+                "各次启动彼此的接近程度超出了如此少的次数所能说明的范围；下限取启动的一般波动。更多启动或每侧的 A/A 运行（`strato run --repeats`）可说明其波动",
+            ))
+            .to_owned(),
+        );
+    }
     for (letter, floor) in ["A", "B"].into_iter().zip(repeated.noise.earlier) {
         let Some(floor) = floor else { continue };
         let told = Text::new(
