@@ -18,27 +18,16 @@ use stratoscope::store;
 const OPS: usize = 35;
 /// The prompt, and decode steps.
 const STEPS: usize = 12;
-const RUN: &[&str] = &[
-    "run",
-    "--backend",
-    "cuda",
-    "--model",
-    "tiny",
-    "--prompt-len",
-    "8",
-    "--gen",
-    "12",
-    "--plain",
-    "-o",
-    "run.strato",
-];
+const RUN: &[&str] =
+    &["run", "--backend", "cuda", "--model", "tiny", "--prompt-len", "8", "--plain", "-o", "run.strato"];
 
 /// A run with the simulated driver and, as CUPTI, `cupti`; `how` is what the simulated one is asked for. `None` where the driver
 /// cannot be built.
 fn strato(more: &[&str], cupti: Option<&Path>, how: &str, directory: &Path) -> Option<Output> {
     let driver = simulated_cuda::library()?;
     let mut command = Command::new(env!("CARGO_BIN_EXE_strato"));
-    command.args(RUN).args(more).current_dir(directory).env_clear().env("LANG", "C.UTF-8");
+    let tokens: &[&str] = if more.contains(&"--gen") { &[] } else { &["--gen", "12"] };
+    command.args(RUN).args(tokens).args(more).current_dir(directory).env_clear().env("LANG", "C.UTF-8");
     command.env("STRATO_CUDA_DRIVER", driver).env("STRATO_CUPTI", cupti.unwrap_or(driver));
     let output = command.env("STRATO_SIMULATED_CUPTI", how).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{more:?}: {}", String::from_utf8_lossy(&output.stderr));

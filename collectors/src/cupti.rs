@@ -72,7 +72,9 @@ pub enum Unavailable {
     #[error("CUPTI already records this process; end the other observation first")]
     Busy,
     /// Several ranks are in this process, of which only the whole is recorded.
-    #[error("CUPTI records a whole process, in which there are several ranks; leave --tp out, or take --observer device")]
+    #[error(
+        "CUPTI records a whole process, in which there are several ranks; leave --tp out, or take --observer device"
+    )]
     Ranks,
     /// The library lacks a function that this observation needs.
     #[error("this CUPTI has no function for {what}; take a newer one, or --observer host")]

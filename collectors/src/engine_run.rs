@@ -8,31 +8,30 @@
 //! own: nothing is told twice.
 
 use engine::{
-    Dtype,
-    program::{OpCall, Program},
     record::{Kind, Log, Record, Span},
     run::{Engine, Mode},
 };
 use model::{
-    Beside, Category, Clock, CollectiveCall, CopyDetail, Detail, Device, KernelDetail, Ns, OpDetail, ProcessId,
-    Provenance, Severity, Slice, StringId, SyncKind, TraceSink, TrackId, TrackKey, TrackKind,
+    Beside, Category, Clock, CollectiveCall, CopyDetail, Detail, Device, KernelDetail, Ns, ProcessId, Provenance,
+    Severity, Slice, StringId, SyncKind, TraceSink, TrackId, TrackKey, TrackKind,
 };
 
 use crate::{
     cupti::{Place, launches::launched},
     host::Host,
-    op_shapes,
     telemetry::Telemetry,
 };
 
 mod calls;
 mod cupti;
 mod manifest;
+mod names;
 
 use calls::Calls;
 pub use cupti::Cupti;
 use manifest::manifest;
 pub use manifest::{TRUTH, asked};
+use names::Names;
 
 /// Which model a run is of.
 #[derive(Clone, Copy, Debug)]
@@ -144,63 +143,6 @@ pub fn collect(engine: &Engine, log: &Log, facts: Facts<'_>, sink: &mut dyn Trac
             sink.stat(name, Severity::DataLoss, count, None);
         }
     }
-}
-
-/// Names of the operators of a program, in its order.
-struct Names {
-    /// As the host calls them, with their layer.
-    ops: Vec<StringId>,
-    /// The same without their layer.
-    plain: Vec<StringId>,
-    /// As the device runs them, with type and what they were built for.
-    kernels: Vec<StringId>,
-    shapes: Vec<Detail>,
-    /// What a collective is, without its number.
-    collectives: Vec<Option<CollectiveCall>>,
-}
-
-impl Names {
-    fn of(program: &Program, engine: &Engine, sink: &mut dyn TraceSink) -> Self {
-        let (options, built_for) = (engine.options(), &engine.device().kernels);
-        let dtype = options.dtype.name();
-        let activations = options.target.activations(options.dtype);
-        let on_host = |op: &OpCall| match op.id.layer {
-            Some(layer) => format!("layers.{layer}.{}", op.name.text()),
-            None => op.name.text().to_owned(),
-        };
-        Self {
-            ops: program.ops.iter().map(|op| sink.intern(&on_host(op))).collect(),
-            plain: program.ops.iter().map(|op| sink.intern(op.name.text())).collect(),
-            kernels: program
-                .ops
-                .iter()
-                .map(|op| sink.intern(&format!("strato_{}_{dtype}_{built_for}", op.name.text())))
-                .collect(),
-            shapes: program
-                .ops
-                .iter()
-                .map(|op| {
-                    let (shapes, dtypes) = op_shapes::inputs(program, engine.config(), op, dtype, activations.name());
-                    Detail::Op(OpDetail { shapes: Some(sink.intern(&shapes)), dtypes: Some(sink.intern(&dtypes)) })
-                })
-                .collect(),
-            collectives: program.ops.iter().map(|op| collective(program, op, activations, sink)).collect(),
-        }
-    }
-}
-
-/// What an operator exchanges between ranks, in the words of the field.
-fn collective(program: &Program, op: &OpCall, dtype: Dtype, sink: &mut dyn TraceSink) -> Option<CollectiveCall> {
-    let result = program.buffer(op.kind.exchanged()?.1)?;
-    let name = op.name.text().replace('_', "");
-    Some(CollectiveCall {
-        op: Some(sink.intern(&name)),
-        group: Some(sink.intern("tp")),
-        group_size: u32::try_from(program.shard.of).ok(),
-        seq: None,
-        bytes: i64::try_from(result.rows * dtype.row_bytes(result.width)).ok(),
-        dtype: Some(sink.intern(dtype.name())),
-    })
 }
 
 struct Writer<'w> {

@@ -63,7 +63,9 @@ pub enum ReadError {
         tool: &'static str,
     },
     /// The file is what this program made of captures for viewers: it holds less than they do.
-    #[error("'{path}' is what 'strato export' wrote of {captures} for viewers, and no trace of a run; give what it was made of")]
+    #[error(
+        "'{path}' is what 'strato export' wrote of {captures} for viewers, and no trace of a run; give what it was made of"
+    )]
     Exported {
         /// The file.
         path: PathBuf,

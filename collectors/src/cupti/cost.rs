@@ -51,7 +51,9 @@ impl Cost {
     /// In words.
     pub fn said(&self) -> String {
         let Self { with, without, steps } = self;
-        format!("median step {with} ns with CUPTI and {without} ns without, {steps} steps of each in turn, after the run")
+        format!(
+            "median step {with} ns with CUPTI and {without} ns without, {steps} steps of each in turn, after the run"
+        )
     }
 }
 

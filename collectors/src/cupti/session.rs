@@ -177,8 +177,7 @@ impl Session {
     /// [`Unavailable::Refused`], when CUPTI does not do so.
     pub fn record(&self, on: bool) -> Result<(), Unavailable> {
         let api = self.api();
-        let (call, name) =
-            if on { (api.enable, "cuptiActivityEnable") } else { (api.disable, "cuptiActivityDisable") };
+        let (call, name) = if on { (api.enable, "cuptiActivityEnable") } else { (api.disable, "cuptiActivityDisable") };
         for kind in &self.kinds {
             // SAFETY: numbers only.
             done(api, call.map(|call| unsafe { call(*kind) }), || format!("{name}({kind})"))?;

@@ -157,8 +157,8 @@ fn named(nvml: &'static Nvml, name: &str, bus: Option<&str>) -> Option<Gpu> {
     }
     let count = own.len();
     let mut first = own.into_iter().next()?;
-    first.unclear = (count > 1)
-        .then(|| format!("{count} devices are named {name}, and the run does not say which is its own"));
+    first.unclear =
+        (count > 1).then(|| format!("{count} devices are named {name}, and the run does not say which is its own"));
     Some(first)
 }
 

@@ -109,7 +109,8 @@ impl Plan {
     pub(super) fn capture(&mut self, queue: &Queue, log: &mut Log) -> Result<(), Error> {
         if self.graph.is_none() {
             let start = log.now();
-            let launches = (0..).zip(&mut self.launches).filter_map(|(op, launch)| Some((Kind::Op(op), launch.as_mut()?)));
+            let launches =
+                (0..).zip(&mut self.launches).filter_map(|(op, launch)| Some((Kind::Op(op), launch.as_mut()?)));
             self.graph = Some(Graph::capture(queue, launches, log)?);
             log.push(Kind::Capture, Span { start, end: log.now() });
         }

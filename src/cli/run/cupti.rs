@@ -78,11 +78,8 @@ impl Cupti {
             Self::Records { api, mode, session } => match Arc::into_inner(session) {
                 Some(session) => {
                     let observed = Box::new(session.finish());
-                    let cost = if measures {
-                        cost(api, mode, engine)
-                    } else {
-                        Err("the run was to end at a time".to_owned())
-                    };
+                    let cost =
+                        if measures { cost(api, mode, engine) } else { Err("the run was to end at a time".to_owned()) };
                     Saw::Device { observed, cost }
                 }
                 None => Saw::Nothing(Some("its observation is still in use".to_owned())),

@@ -310,8 +310,10 @@ mod tests {
         let full = layers(100, &sums, Observer::Device);
         let unseen = layers(100, &sums, Observer::Host);
         let opaque = layers(100, &StepSums { opaque: true, ..sums }, Observer::Device);
+        let vendor = layers(100, &sums, Observer::Node);
         for (reading, en, zh) in [
             (full, "the record is full", "记录已满"),
+            (vendor, "CUPTI records the device", "由 CUPTI 记录设备"),
             (opaque, "of a replay", "图重放"),
             (unseen, "not watched: --observer host", "未观测设备：--observer host"),
         ] {
