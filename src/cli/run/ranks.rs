@@ -28,7 +28,7 @@ use engine::{
 use model::{Trace, TraceBuilder, trace};
 use serde::{Deserialize, Serialize};
 
-use super::{What, logits::LogitsFile};
+use super::{What, cupti::Cupti, logits::LogitsFile};
 use crate::{
     cli::{
         device_counters::{self, Sampling},
@@ -92,16 +92,17 @@ fn rank(
     live: Option<&dyn Live>,
 ) -> anyhow::Result<(Trace, Vec<StepDone>)> {
     let (config, mut source) = what.source()?;
-    let options = what.options()?;
+    let mut options = what.options()?;
+    let alone = ranks.is_none();
     // The log's size depends on the programs, which exist only when the engine does.
     let ops = 160 * config.layers + 160;
     let room = ops.saturating_mul(options.steps + 2).min(1 << 24);
-    let mut log = Log::with_capacity(room, options.workers()).observed(options.observer);
+    let log = Log::with_capacity(room, options.workers());
+    let (cupti, mut log) = Cupti::begin(&mut options, log, alone);
     // What samples the machine watches, too.
     let is_sampled = options.observer.sees_host();
     // Ranks that are threads of one process have one machine and one process to look at.
     let looks = ranks.as_ref().is_none_or(|ranks| ranks.shard().rank == 0) || what.ranks == super::RanksAre::Processes;
-    let alone = ranks.is_none();
     let mut engine = Engine::of_rank(config, &mut *source, options, ranks, &mut log)?;
     let mut logits = match &what.logits {
         // All ranks have the same.
@@ -110,7 +111,8 @@ fn rank(
     };
     let (mut steps, mut failed) = (Vec::new(), None);
     // A run that nobody could look at is a run all the same.
-    let gpu = engine.device().name.as_deref().and_then(nvml::of_run);
+    let bus = engine.device().bus.as_deref();
+    let gpu = engine.device().name.as_deref().and_then(|name| nvml::of_run(name, bus));
     // What a library tells needs no tool, and one question to a tool is enough, whatever the ranks are.
     let asks = is_sampled && engine.shard().rank == 0 && (gpu.is_none() || !what.tools.is_empty());
     let tools = if asks { devices::of_run(&what.tools, &engine.options().target)? } else { Vec::new() };
@@ -133,6 +135,7 @@ fn rank(
         live.names(watch.names());
     }
     let each = |step: &StepDone, values: &[f32], log: &Log| {
+        cupti.flush();
         tell(step);
         let goes_on = watch.as_mut().is_none_or(|(live, watch)| {
             let sums = watch.step(step.number, log.records());
@@ -152,6 +155,7 @@ fn rank(
     if let Some(error) = failed {
         return Err(error.into());
     }
+    let (saw, log) = cupti.finish(&mut engine, log, what.at_most.is_none());
     logits.map(LogitsFile::finish).transpose()?;
     let on = engine.device().name.as_deref().unwrap_or("this CPU");
     let title = format!("{} on {on}", what.model);
@@ -161,6 +165,7 @@ fn rank(
         ranks: what.ranks.text(),
         host: &Host::read(),
         telemetry: telemetry.as_ref(),
+        cupti: saw.told(),
     };
     engine_run::collect(&engine, &log, facts, &mut builder);
     Ok((builder.finish(), steps))
