@@ -25,8 +25,8 @@ use std::path::PathBuf;
 
 pub mod abi;
 pub mod api;
-mod buffers;
-mod clock;
+pub(crate) mod buffers;
+pub(crate) mod clock;
 pub mod find;
 mod gather;
 pub mod layout;

@@ -3,10 +3,17 @@
 //! A record is plain data in a vector of fixed capacity, so that recording an operator costs a few reads of the clock and
 //! one write. What no longer fits is counted.
 
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::{
+    sync::Arc,
+    time::{Instant, SystemTime, UNIX_EPOCH},
+};
 
+mod attribute;
+mod launches;
 mod observer;
 
+pub use attribute::Seen;
+pub use launches::Launches;
 pub use observer::Observer;
 
 /// Nanoseconds since the run's zero.
@@ -128,6 +135,8 @@ pub struct Log {
     on: bool,
     /// What is, where anything is.
     observer: Observer,
+    /// Who is told what is launched.
+    told: Option<Arc<dyn Launches>>,
 }
 
 impl Log {
@@ -145,6 +154,7 @@ impl Log {
             step: 0,
             on: true,
             observer: Observer::default(),
+            told: None,
         }
     }
 
@@ -152,6 +162,26 @@ impl Log {
     #[must_use]
     pub fn observed(self, observer: Observer) -> Self {
         Self { observer, ..self }
+    }
+
+    /// The same that also tells of every launch; `None` ends that.
+    #[must_use]
+    pub fn telling(self, told: Option<Arc<dyn Launches>>) -> Self {
+        Self { told, ..self }
+    }
+
+    /// Makes a call that enqueues what `kind` says, and tells of it where that is an operator.
+    pub(crate) fn launch<T>(&self, kind: Kind, call: impl FnOnce() -> T) -> T {
+        let (Some(told), Kind::Op(op)) = (&self.told, kind) else { return call() };
+        told.enter(self.step, op);
+        let answer = call();
+        told.leave();
+        answer
+    }
+
+    /// Whether somebody is told what is launched.
+    pub(crate) fn tells(&self) -> bool {
+        self.told.is_some()
     }
 
     /// A log that records nothing, to compare with.

@@ -40,6 +40,8 @@ pub(super) fn summary(what: &What, done: &Done) -> serde_json::Value {
         "dtype": done.options.dtype.name(),
         "isa": is_cpu.then(|| done.options.isa.name()),
         "tp": what.tp,
+        "observer": done.trace.manifest.value("measurement.observer"),
+        "device_times": done.trace.manifest.value("evidence.device"),
         "threads": is_cpu.then_some(done.options.threads),
         "tokens": tokens(what, done),
         "prefill_ns": done.steps.first().map(|step| step.span.end - step.span.start),
@@ -83,6 +85,9 @@ pub(super) fn lines(out: &mut dyn Write, what: &What, done: &Done, output: Optio
             milliseconds(p90),
             milliseconds(p99)
         )?;
+    }
+    if let Some(said) = done.trace.manifest.value("evidence.device") {
+        writeln!(out, "device   {}", terminal_text::plain(said))?;
     }
     match output {
         Some(path) => writeln!(out, "wrote {}", terminal_text::plain(&path.display().to_string())),
