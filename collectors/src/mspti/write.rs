@@ -22,8 +22,13 @@ impl Observed {
         say(
             "evidence.device",
             &format!(
-                "MSPTI's records of tasks, {told} of {all} of a known operator, by the wall clock of the host to within {} ns; \
-                 copies by events of the engine",
+                "MSPTI's records of tasks, {told} of {all} of a known operator; copies by events of the engine, put around them"
+            ),
+        );
+        say(
+            "measurement.timer",
+            &format!(
+                "stamps of MSPTI by the wall clock of the host, put on its monotonic clock to within {} ns",
                 self.within
             ),
         );

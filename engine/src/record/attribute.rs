@@ -17,8 +17,7 @@ pub struct Seen {
 
 impl Log {
     /// Gives the operators the times at which somebody saw them on the device: those that were launched by themselves, and
-    /// after a replay one record for each. Both clocks are only so near to each other: what would begin before the command
-    /// that it follows in the one queue begins at its end.
+    /// after a replay one record for each.
     pub fn attribute(&mut self, seen: &[Seen]) {
         let mut of_step: HashMap<u32, Vec<&Seen>> = HashMap::new();
         seen.iter().for_each(|own| of_step.entry(own.step).or_default().push(own));
@@ -48,22 +47,37 @@ impl Log {
     }
 }
 
-/// Moves what the device did in a step so far that nothing begins before what it follows has ended.
+/// Puts what the device did in a step into the order of its one queue: inputs, operators, what is read of them. The operators
+/// stand where they were seen; how far copies may be off they then say, and all copies of the step by the same.
 fn in_order(records: &mut [Record]) {
-    let place = |kind: Kind| match kind {
-        Kind::Write(_) => Some((0, 0)),
-        Kind::Op(op) | Kind::ReplayedOp(op) => Some((1, op)),
-        Kind::Read(_) => Some((2, 0)),
-        _ => None,
-    };
-    let there = records.iter_mut().filter(|record| record.device != Span::default());
-    let mut queue: Vec<(_, &mut Record)> = there.filter_map(|record| Some((place(record.kind)?, record))).collect();
-    queue.sort_by_key(|(place, _)| *place);
-    let mut last = i64::MIN;
-    for (_, Record { device, .. }) in queue {
-        device.start = device.start.max(last);
-        device.end = device.end.max(device.start);
-        last = device.end;
+    let is_op = |kind: Kind| matches!(kind, Kind::Op(_) | Kind::ReplayedOp(_));
+    let there = |record: &&mut Record| record.device != Span::default();
+    let mut end = i64::MIN;
+    for record in records.iter_mut().filter(|record| is_op(record.kind)).filter(there) {
+        let Span { start, end: own } = &mut record.device;
+        *start = (*start).max(end);
+        *own = (*own).max(*start);
+        end = *own;
+    }
+    let ops = records.iter().filter(|record| is_op(record.kind) && record.device != Span::default());
+    let Some(start) = ops.map(|record| record.device.start).min() else { return };
+    // What copies are to be moved by at most and at least.
+    let (mut most, mut least) = (i64::MAX, i64::MIN);
+    for record in records.iter().filter(|record| record.device != Span::default()) {
+        match record.kind {
+            Kind::Write(_) => most = most.min(start - record.device.end),
+            Kind::Read(_) => least = least.max(end - record.device.start),
+            _ => (),
+        }
+    }
+    let by = if least <= most { 0.clamp(least, most) } else { least / 2 + most / 2 };
+    for record in records.iter_mut().filter(there) {
+        let moved = Span { start: record.device.start.saturating_add(by), end: record.device.end.saturating_add(by) };
+        match record.kind {
+            Kind::Write(_) => record.device = Span { start: moved.start.min(start), end: moved.end.min(start) },
+            Kind::Read(_) => record.device = Span { start: moved.start.max(end), end: moved.end.max(end) },
+            _ => (),
+        }
     }
 }
 
@@ -73,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_seen_becomes_the_time_of_operators_alone_and_in_replays_in_the_order_of_the_queue() {
+    fn what_was_seen_becomes_the_time_of_operators_alone_and_in_replays_and_copies_lie_around_them() {
         let span = |start, end| Span { start, end };
         let mut log = Log::with_capacity(16, 0);
         log.push(Kind::Op(0), span(1, 2));
@@ -90,10 +104,10 @@ mod tests {
             [
                 (Kind::Op(0), 0, span(10, 20)),
                 (Kind::Op(1), 0, span(20, 29)),
-                (Kind::Read(4), 0, span(29, 30)),
-                (Kind::Write(4), 1, span(42, 50)),
+                (Kind::Read(4), 0, span(29, 31)),
+                (Kind::Write(4), 1, span(40, 48)),
                 (Kind::Replay, 1, Span::default()),
-                (Kind::ReplayedOp(0), 1, span(50, 55)),
+                (Kind::ReplayedOp(0), 1, span(48, 55)),
                 (Kind::ReplayedOp(2), 1, span(60, 70)),
             ]
         );
