@@ -131,3 +131,46 @@ fn what_cannot_be_read_ends_with_three() {
     let missing = strato(&["diagnose", "no-such-file"]);
     assert_eq!(code(&missing), 3, "{}", err(&missing));
 }
+
+#[test]
+fn a_report_as_a_page_is_the_one_that_export_writes() {
+    let directory = tempfile::tempdir().unwrap();
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("sample-traces/healthy-full-graph.json.gz");
+    let sample = sample.to_str().unwrap();
+    let page = |arguments: &[&str]| {
+        let output = common::strato(arguments, directory.path());
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let diagnosed = page(&["diagnose", sample, "--format", "html"]);
+    assert!(diagnosed.starts_with("<!doctype html>") || diagnosed.starts_with("<!DOCTYPE html>"), "{:.80}", diagnosed);
+    assert_eq!(diagnosed, page(&["export", sample, "--format", "html", "-q"]));
+}
+
+/// The levels above the first rest on a second run: it is one where it is the same work once more, and not another reading.
+#[test]
+fn a_second_run_beside_a_capture_and_launches_of_one_command_are_evidence() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = |output: &str, prompt: &str, more: &[&str]| {
+        let arguments =
+            ["run", "--model", "tiny", "--prompt-len", prompt, "--gen", "12", "--plain", "-q", "-o", output];
+        let output = common::strato(&[&arguments[..], more].concat(), directory.path());
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+    let evidence = |captures: &[&str]| -> Vec<bool> {
+        let output = common::strato(&[&["diagnose", "--format", "json"], captures].concat(), directory.path());
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let captures = report["captures"].as_array().unwrap();
+        captures.iter().map(|capture| capture["evidence"]["second_run"].as_bool().unwrap()).collect()
+    };
+    run("a.strato", "4", &[]);
+    run("b.strato", "4", &["--mode", "graph"]);
+    run("other.strato", "9", &[]);
+    std::fs::copy(directory.path().join("a.strato"), directory.path().join("copy.strato")).unwrap();
+    assert_eq!(evidence(&["a.strato"]), [false]);
+    assert_eq!(evidence(&["a.strato", "copy.strato"]), [false, false], "one launch, read twice");
+    assert_eq!(evidence(&["a.strato", "b.strato"]), [true, true], "one setting was changed");
+    assert_eq!(evidence(&["a.strato", "other.strato"]), [false, false], "other work");
+    run("c.strato", "4", &["--repeats", "2"]);
+    assert_eq!(evidence(&["c.1.strato"]), [true], "the other launch is known");
+}

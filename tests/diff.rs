@@ -227,3 +227,25 @@ fn a_late_rank_is_the_cause_of_the_wait_of_the_others() {
     );
     assert!(of_operators > 0.8 && unassigned.abs() < 0.1);
 }
+
+/// Two models of which no manifest says anything would be taken for launches of one run, and their mean for its time.
+#[test]
+fn runs_of_different_models_with_unknown_fields_are_no_launches_of_one_run() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, layers: i64, seed: u64| {
+        let config = Config { layers, seed, graph_level_trace: false, ..Config::default() };
+        simulate(&config).write_kineto(&directory.path().join(name)).unwrap();
+    };
+    write("a.json", 12, 1);
+    write("again.json", 12, 2);
+    write("other.json", 24, 3);
+    let diff = |side: &str| {
+        let output = common::strato(&["diff", side, "a.json"], directory.path());
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (code, told) = diff("again.json,other.json");
+    assert_eq!(code, Some(2), "{told}");
+    assert!(told.contains("no launches of one run") && told.contains("no model is named"), "{told}");
+    let (code, told) = diff("again.json,a.json");
+    assert!(code != Some(2), "{told}");
+}

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use collectors::{
-    engine_run::{Facts, Model, collect},
+    engine_run::{Cupti, Facts, Model, collect},
     host::Host,
     telemetry::{self, Sampler},
 };
@@ -68,6 +68,7 @@ impl Subject {
             ranks: "threads",
             host: &self.host,
             telemetry: telemetry.as_ref(),
+            cupti: Cupti::NotAsked,
         };
         collect(engine, &log, facts, &mut builder);
         let decode = || log.records().iter().filter(|record| record.step > 0);

@@ -14,9 +14,11 @@
 //! | [`record`] | a record as a value |
 //! | `buffers` | memory that is lent to it |
 //! | `gather` | what its callbacks leave |
+//! | [`launches`] | operators of the engine by their ids |
 //! | `nodes` | operators of graph nodes |
 //! | `clock` | its stamps by the run's clock |
 //! | [`session`] | one observation from begin to end |
+//! | [`cost`] | what it costs a run |
 //! | `write` | what was observed, into a sink |
 
 #![allow(unsafe_code)]
@@ -27,8 +29,10 @@ pub mod abi;
 pub mod api;
 pub(crate) mod buffers;
 pub(crate) mod clock;
+pub mod cost;
 pub mod find;
 mod gather;
+pub mod launches;
 pub mod layout;
 mod nodes;
 pub mod record;
@@ -67,6 +71,11 @@ pub enum Unavailable {
     /// This process is observed already.
     #[error("CUPTI already records this process; end the other observation first")]
     Busy,
+    /// Several ranks are in this process, of which only the whole is recorded.
+    #[error(
+        "CUPTI records a whole process, in which there are several ranks; leave --tp out, or take --observer device"
+    )]
+    Ranks,
     /// The library lacks a function that this observation needs.
     #[error("this CUPTI has no function for {what}; take a newer one, or --observer host")]
     Lacks {

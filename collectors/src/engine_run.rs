@@ -3,26 +3,35 @@
 //!
 //! The queue holds each operator once, from the first worker's start to the last one's end, by the workers' own stamps. What
 //! a worker did of it lies on the worker's track, where the gaps are its waits for the others.
+//!
+//! Where CUPTI recorded the device, its records are the queues and its calls those of the host, and the engine has neither of its
+//! own: nothing is told twice.
 
 use engine::{
-    Dtype,
-    program::{OpCall, Program},
     record::{Kind, Log, Record, Span},
     run::{Engine, Mode},
 };
 use model::{
-    Beside, Category, Clock, CollectiveCall, CopyDetail, Detail, Device, KernelDetail, Ns, OpDetail, ProcessId,
-    Provenance, Severity, Slice, StringId, SyncKind, TraceSink, TrackId, TrackKey, TrackKind,
+    Beside, Category, Clock, CollectiveCall, CopyDetail, Detail, Device, KernelDetail, Ns, ProcessId, Provenance,
+    Severity, Slice, StringId, SyncKind, TraceSink, TrackId, TrackKey, TrackKind,
 };
 
-use crate::{host::Host, op_shapes, telemetry::Telemetry};
+use crate::{
+    cupti::{Place, launches::launched},
+    host::Host,
+    telemetry::Telemetry,
+};
 
 mod calls;
+mod cupti;
 mod manifest;
+mod names;
 
 use calls::Calls;
+pub use cupti::Cupti;
 use manifest::manifest;
 pub use manifest::{TRUTH, asked};
+use names::Names;
 
 /// Which model a run is of.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +53,8 @@ pub struct Facts<'f> {
     pub host: &'f Host,
     /// What the machine did meanwhile, by the run's clock; absent where nobody looked.
     pub telemetry: Option<&'f Telemetry>,
+    /// What CUPTI recorded, where it was asked to.
+    pub cupti: Cupti<'f>,
 }
 
 /// Writes what the engine recorded into `sink`.
@@ -64,8 +75,13 @@ pub fn collect(engine: &Engine, log: &Log, facts: Facts<'_>, sink: &mut dyn Trac
         |kind, id| TrackKey { process, kind, device: (kind == TrackKind::DeviceQueue).then_some(0), context: None, id };
     let host = sink.track(track(TrackKind::HostThread, 0));
     sink.name_track(host, "engine");
-    let queue = sink.track(track(TrackKind::DeviceQueue, 0));
-    sink.name_track(queue, device.queue);
+    let seen = facts.cupti.seen();
+    // CUPTI has queues of its own.
+    let queue = seen.is_none().then(|| {
+        let queue = sink.track(track(TrackKind::DeviceQueue, 0));
+        sink.name_track(queue, device.queue);
+        queue
+    });
     let workers = (0..options.workers()).zip(0i64..).map(|(number, id)| {
         let kind = TrackKind::DeviceAnnotation;
         let worker = sink.track(TrackKey { process, kind, device: Some(0), context: Some(id), id: 0 });
@@ -93,6 +109,9 @@ pub fn collect(engine: &Engine, log: &Log, facts: Facts<'_>, sink: &mut dyn Trac
         operators,
         engine,
         calls: calls::of(&options.target),
+        sees_device: log.sees_device(),
+        has_calls: seen.is_none_or(|seen| !seen.sees_calls),
+        is_tied: seen.is_none(),
         names,
         correlation: 0,
         collectives: 0,
@@ -103,6 +122,16 @@ pub fn collect(engine: &Engine, log: &Log, facts: Facts<'_>, sink: &mut dyn Trac
         writer.step(log, step);
         steps = rest;
     }
+    if let Some(seen) = seen {
+        let Writer { names, sink, .. } = writer;
+        let operator = |id| {
+            let (step, op) = launched(id);
+            let (names, op) = (&names[usize::from(step > 0)], usize::try_from(op).ok()?);
+            Some((*names.plain.get(op)?, names.shapes.get(op).cloned()))
+        };
+        let thread = Some((cupti::thread(), host));
+        seen.write(Place { process, thread, operator: &operator }, sink);
+    }
     let kept = log.records().len() as u64;
     let time = log.records().iter().filter(|r| r.kind == Kind::Step).map(|r| r.host.end - r.host.start).sum();
     let lost = log.dropped + log.unread;
@@ -110,6 +139,7 @@ pub fn collect(engine: &Engine, log: &Log, facts: Facts<'_>, sink: &mut dyn Trac
     if let Some(telemetry) = facts.telemetry {
         telemetry.write(process, sink);
     }
+    facts.cupti.stat(sink);
     for (name, count) in [("record_full", log.dropped), ("commands_without_stamps", log.unread)] {
         if count > 0 {
             sink.stat(name, Severity::DataLoss, count, None);
@@ -117,73 +147,23 @@ pub fn collect(engine: &Engine, log: &Log, facts: Facts<'_>, sink: &mut dyn Trac
     }
 }
 
-/// Names of the operators of a program, in its order.
-struct Names {
-    /// As the host calls them, with their layer.
-    ops: Vec<StringId>,
-    /// The same without their layer.
-    plain: Vec<StringId>,
-    /// As the device runs them, with type and what they were built for.
-    kernels: Vec<StringId>,
-    shapes: Vec<Detail>,
-    /// What a collective is, without its number.
-    collectives: Vec<Option<CollectiveCall>>,
-}
-
-impl Names {
-    fn of(program: &Program, engine: &Engine, sink: &mut dyn TraceSink) -> Self {
-        let (options, built_for) = (engine.options(), &engine.device().kernels);
-        let dtype = options.dtype.name();
-        let activations = options.target.activations(options.dtype);
-        let on_host = |op: &OpCall| match op.id.layer {
-            Some(layer) => format!("layers.{layer}.{}", op.name.text()),
-            None => op.name.text().to_owned(),
-        };
-        Self {
-            ops: program.ops.iter().map(|op| sink.intern(&on_host(op))).collect(),
-            plain: program.ops.iter().map(|op| sink.intern(op.name.text())).collect(),
-            kernels: program
-                .ops
-                .iter()
-                .map(|op| sink.intern(&format!("strato_{}_{dtype}_{built_for}", op.name.text())))
-                .collect(),
-            shapes: program
-                .ops
-                .iter()
-                .map(|op| {
-                    let (shapes, dtypes) = op_shapes::inputs(program, engine.config(), op, dtype, activations.name());
-                    Detail::Op(OpDetail { shapes: Some(sink.intern(&shapes)), dtypes: Some(sink.intern(&dtypes)) })
-                })
-                .collect(),
-            collectives: program.ops.iter().map(|op| collective(program, op, activations, sink)).collect(),
-        }
-    }
-}
-
-/// What an operator exchanges between ranks, in the words of the field.
-fn collective(program: &Program, op: &OpCall, dtype: Dtype, sink: &mut dyn TraceSink) -> Option<CollectiveCall> {
-    let result = program.buffer(op.kind.exchanged()?.1)?;
-    let name = op.name.text().replace('_', "");
-    Some(CollectiveCall {
-        op: Some(sink.intern(&name)),
-        group: Some(sink.intern("tp")),
-        group_size: u32::try_from(program.shard.of).ok(),
-        seq: None,
-        bytes: i64::try_from(result.rows * dtype.row_bytes(result.width)).ok(),
-        dtype: Some(sink.intern(dtype.name())),
-    })
-}
-
 struct Writer<'w> {
     sink: &'w mut dyn TraceSink,
     process: ProcessId,
     host: TrackId,
-    queue: TrackId,
+    /// None where a library of the vendor tells of the queues.
+    queue: Option<TrackId>,
     workers: Vec<TrackId>,
     /// Where the operators of replays are told, which no call of the host shows.
     operators: Option<TrackId>,
     engine: &'w Engine,
     calls: Calls,
+    /// Whether the device's stamps are in the log.
+    sees_device: bool,
+    /// Whether the driver's calls are told by the log; otherwise a library of the vendor tells them.
+    has_calls: bool,
+    /// Whether calls are tied to what the log says of the device: numbers of a library are others.
+    is_tied: bool,
     /// Of the prompt and of a decode step.
     names: [Names; 2],
     /// Correlation of the last launch.
@@ -218,7 +198,7 @@ impl Writer<'_> {
         match record.kind {
             Kind::Step => self.range(record),
             Kind::Prepare => self.on_host("strato_prepare", Category::HostApi, record.host, None, None),
-            Kind::Capture => self.on_host(self.calls.capture, Category::HostApi, record.host, None, None),
+            Kind::Capture => self.of_driver(self.calls.capture, record.host, None, None),
             Kind::Alloc => self.on_host("strato_malloc", Category::HostApi, record.host, None, None),
             Kind::Free => self.on_host("strato_free", Category::HostApi, record.host, None, None),
             Kind::Sample => self.on_host("strato_sample", Category::FrameworkOp, record.host, None, None),
@@ -231,7 +211,10 @@ impl Writer<'_> {
             Kind::Compile(family) | Kind::Load(family) => {
                 let is_load = matches!(record.kind, Kind::Load(_));
                 let name = format!("{} {family}", if is_load { self.calls.load } else { self.calls.compile });
-                self.on_host(&name, Category::HostApi, record.host, None, None);
+                match record.kind {
+                    Kind::Load(_) => self.of_driver(&name, record.host, None, None),
+                    _ => self.on_host(&name, Category::HostApi, record.host, None, None),
+                }
             }
             // The host copies itself: what it calls and what is copied are one.
             Kind::Copy(bytes) => self.copy("strato_memcpy", ["HtoD", "pageable", "device"], bytes, record, record.host),
@@ -246,7 +229,7 @@ impl Writer<'_> {
             Kind::Advance => self.on_host("strato_advance", Category::FrameworkOp, record.host, None, None),
             Kind::Sync => {
                 let detail = Some(&Detail::Sync(SyncKind::Stream));
-                self.on_host(self.calls.synchronize, Category::HostApi, record.host, None, detail);
+                self.of_driver(self.calls.synchronize, record.host, None, detail);
             }
             Kind::Op(op) => {
                 self.correlation += 1;
@@ -256,18 +239,18 @@ impl Writer<'_> {
                 let is_collective = names.collectives.get(op).is_some_and(Option::is_some);
                 self.put(self.host, name, Category::FrameworkOp, record.host, None, shapes.as_ref());
                 let call = if is_collective { self.calls.exchange } else { self.calls.launch };
-                self.on_host(call, Category::HostApi, record.host, Some(correlation), None);
+                self.of_driver(call, record.host, Some(correlation), None);
                 self.kernel(record, shares, op, correlation, KernelDetail::default());
             }
             Kind::Replay => {
-                self.on_host(self.calls.graph_launch, Category::HostApi, record.host, Some(replay), None);
+                self.of_driver(self.calls.graph_launch, record.host, Some(replay), None);
                 // Where the operators are told one by one, nothing is said of the whole.
                 if record.device != Span::default() {
                     let name = self.sink.intern("strato_step");
-                    self.put(self.queue, name, Category::GraphExec, record.device, Some(replay), None);
+                    self.on_queue(name, Category::GraphExec, record.device, Some(replay), None);
                 }
             }
-            Kind::Update(_) => self.on_host(self.calls.update, Category::HostApi, record.host, None, None),
+            Kind::Update(_) => self.of_driver(self.calls.update, record.host, None, None),
             Kind::ReplayedOp(op) => {
                 let node = KernelDetail { graph: Some(1), graph_node: Some(i64::from(op)), ..KernelDetail::default() };
                 let names = &self.names[usize::from(record.step > 0)];
@@ -280,17 +263,17 @@ impl Writer<'_> {
         }
     }
 
-    /// Whether the device's stamps are in the log.
-    fn sees_device(&self) -> bool {
-        self.engine.options().observer.sees_device()
-    }
-
     /// A copy between host and device; `[direction, source, destination]`.
     fn copy(&mut self, call: &str, [direction, src, dst]: [&str; 3], bytes: usize, record: &Record, device: Span) {
         self.correlation += 1;
         let correlation = Some(self.correlation);
-        self.on_host(call, Category::HostApi, record.host, correlation, None);
-        if !self.sees_device() {
+        // What the host copies itself is no call of a driver.
+        if matches!(record.kind, Kind::Copy(_)) {
+            self.on_host(call, Category::HostApi, record.host, correlation.filter(|_| self.is_tied), None);
+        } else {
+            self.of_driver(call, record.host, correlation, None);
+        }
+        if !self.sees_device {
             return;
         }
         let mut word = |text| Some(self.sink.intern(text));
@@ -302,7 +285,7 @@ impl Writer<'_> {
             graph_node: None,
         });
         let name = self.sink.intern(call);
-        self.put(self.queue, name, Category::Memcpy, device, correlation, Some(&copy));
+        self.on_queue(name, Category::Memcpy, device, correlation, Some(&copy));
         self.submit(record);
     }
 
@@ -343,7 +326,7 @@ impl Writer<'_> {
     }
 
     fn kernel(&mut self, record: &Record, shares: &[Span], op: usize, correlation: i64, mut detail: KernelDetail) {
-        if !self.sees_device() || record.device == Span::default() {
+        if !self.sees_device || record.device == Span::default() {
             return;
         }
         let names = &self.names[usize::from(record.step > 0)];
@@ -353,12 +336,33 @@ impl Writer<'_> {
         }
         let detail = (detail != KernelDetail::default()).then_some(Detail::Kernel(detail));
         let (Some(kernel), Some(share)) = (names.kernels.get(op).copied(), names.ops.get(op).copied()) else { return };
-        self.put(self.queue, kernel, Category::Kernel, record.device, Some(correlation), detail.as_ref());
+        self.on_queue(kernel, Category::Kernel, record.device, Some(correlation), detail.as_ref());
         self.submit(record);
         for (worker, span) in shares.iter().enumerate() {
             if let Some(track) = self.workers.get(worker).copied() {
                 self.put(track, share, Category::DeviceRange, *span, None, None);
             }
+        }
+    }
+
+    /// A call of the driver, which a library of the vendor may have told already.
+    fn of_driver(&mut self, name: &str, span: Span, correlation: Option<i64>, detail: Option<&Detail>) {
+        if self.has_calls {
+            let correlation = correlation.filter(|_| self.is_tied);
+            self.on_host(name, Category::HostApi, span, correlation, detail);
+        }
+    }
+
+    fn on_queue(
+        &mut self,
+        name: StringId,
+        category: Category,
+        span: Span,
+        correlation: Option<i64>,
+        detail: Option<&Detail>,
+    ) {
+        if let Some(queue) = self.queue {
+            self.put(queue, name, category, span, correlation, detail);
         }
     }
 

@@ -27,7 +27,24 @@ int nvmlShutdown(void) { return 0; }
 int nvmlSystemGetDriverVersion(char *out, unsigned size) { return snprintf(out, size, "580.65.06") < 0; }
 int nvmlSystemGetNVMLVersion(char *out, unsigned size) { return snprintf(out, size, "13.580.65.06") < 0; }
 int nvmlDeviceGetCount_v2(unsigned *out) { *out = DEVICES; return 0; }
-int nvmlDeviceGetHandleByIndex_v2(unsigned index, Handle *out) { *out = &looks; return index < DEVICES ? 0 : 2; }
+static unsigned cards[DEVICES];
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, Handle *out) {
+    if (index >= DEVICES) return 2;
+    cards[index] = index;
+    *out = &cards[index];
+    return 0;
+}
+#ifdef BUS
+/* The cards stand at 0000:C1:00.0 and the next ones. */
+struct PciInfo { char legacy[16]; unsigned domain, bus, device, id, subsystem; char bus_id[32]; };
+int nvmlDeviceGetPciInfo_v3(Handle d, struct PciInfo *out) {
+    memset(out, 0, sizeof *out);
+    out->bus = 0xc1 + *(unsigned *)d;
+    snprintf(out->legacy, sizeof out->legacy, "0000:%02X:00.0", out->bus);
+    snprintf(out->bus_id, sizeof out->bus_id, "00000000:%02X:00.0", out->bus);
+    return 0;
+}
+#endif
 int nvmlDeviceGetName(Handle d, char *out, unsigned size) { return snprintf(out, size, "%s", NAME) < 0; }
 
 int nvmlDeviceGetUtilizationRates(Handle d, unsigned *out) { looks++; out[0] = 87; out[1] = 42; return DEVICE_STATUS; }

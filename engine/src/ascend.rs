@@ -287,6 +287,7 @@ fn described(api: &Api, options: &AscendOptions, dtype: Type) -> Device {
         kernels: "aclnn".to_owned(),
         queue: "stream",
         host_memory: "pinned",
+        bus: None,
         facts,
     }
 }

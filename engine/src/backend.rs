@@ -94,6 +94,8 @@ pub struct Device {
     pub queue: &'static str,
     /// Memory of the host that copies from and to the device go through, `pageable` or `pinned`; empty where there are none.
     pub host_memory: &'static str,
+    /// Place on the PCI bus, domain, bus, device and function; absent where nobody says it.
+    pub bus: Option<String>,
     /// Further facts, by the field of the manifest.
     pub facts: Vec<(&'static str, String)>,
 }

@@ -155,6 +155,7 @@ fn described(context: &Context, origin: Origin, pageable: bool) -> Device {
         kernels: format!("cuda_{}", facts.architecture().replace('_', "")),
         queue: "CUDA stream",
         host_memory: if pageable { "pageable" } else { "pinned" },
+        bus: Some(facts.bus.clone()).filter(|bus| !bus.is_empty()),
         facts: vec![
             ("cuda.compute_capability", format!("{major}.{minor}")),
             ("cuda.multiprocessors", facts.units.to_string()),

@@ -214,6 +214,7 @@ fn described(facts: &Facts, flavour: Flavour, shard: Shard) -> Device {
         kernels: flavour.name().to_owned(),
         queue: "OpenCL queue",
         host_memory: "pageable",
+        bus: None,
         facts: vec![
             ("opencl.platform", format!("{} ({})", facts.platform, facts.platform_version)),
             ("opencl.device_type", facts.kind.to_string()),

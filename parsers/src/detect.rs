@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use model::TraceSink;
 
-use crate::{Format, Head, Match, Progress, REGISTRY, ReadError, container, device_text, format};
+use crate::{Format, Head, Match, Progress, REGISTRY, ReadError, container, device_text, exported, format};
 
 /// Bytes of content that detection looks at.
 const HEAD: usize = 64 << 10;
@@ -12,11 +12,14 @@ const HEAD: usize = 64 << 10;
 /// The format that is surest of the file or directory at `path`; of equals, the one that stands first in [`REGISTRY`].
 ///
 /// # Errors
-/// [`ReadError::UnknownFormat`] when no format recognises it, [`ReadError::NoRun`] when it shows devices and no run; other
-/// errors when it cannot be read at all.
+/// [`ReadError::UnknownFormat`] when no format recognises it, [`ReadError::NoRun`] when it shows devices and no run,
+/// [`ReadError::Exported`] when this program made it of captures; other errors when it cannot be read at all.
 pub fn detect(path: &Path) -> Result<&'static Format, ReadError> {
     // A directory that is one capture has no content of its own; its format knows it by what lies in it.
     let bytes = if path.is_dir() { Vec::new() } else { container::head(path, HEAD)? };
+    if let Some(captures) = exported::captures(&bytes) {
+        return Err(ReadError::Exported { path: path.into(), captures });
+    }
     let head = Head { path, bytes: &bytes };
     REGISTRY
         .iter()

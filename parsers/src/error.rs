@@ -62,6 +62,16 @@ pub enum ReadError {
         /// The tool that printed it.
         tool: &'static str,
     },
+    /// The file is what this program made of captures for viewers: it holds less than they do.
+    #[error(
+        "'{path}' is what 'strato export' wrote of {captures} for viewers, and no trace of a run; give what it was made of"
+    )]
+    Exported {
+        /// The file.
+        path: PathBuf,
+        /// What it was made of, each in quotes.
+        captures: String,
+    },
     /// The file is known, and nothing in it can be diagnosed.
     #[error("'{path}' holds {holds}, and no operations with times; {next}")]
     Declined {
@@ -87,6 +97,6 @@ pub enum ReadError {
 impl ReadError {
     /// Whether the file is none of a run, so that it may lie in a directory of traces without being a loss.
     pub fn is_foreign(&self) -> bool {
-        matches!(self, Self::UnknownFormat { .. } | Self::NoRun { .. })
+        matches!(self, Self::UnknownFormat { .. } | Self::NoRun { .. } | Self::Exported { .. })
     }
 }

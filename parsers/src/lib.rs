@@ -16,6 +16,7 @@ pub mod detect;
 pub mod device_text;
 mod environment;
 mod error;
+mod exported;
 mod hip;
 mod hip_events;
 pub mod hipprof;

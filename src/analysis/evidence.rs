@@ -37,5 +37,8 @@ pub fn of(trace: &Trace, ranks: &[Rank], measured: &Measured) -> Evidence {
             track.key.kind == TrackKind::DeviceQueue && lane.category.contains(&Category::DeviceSync)
         });
     hold(EvidenceClass::PairDetail, queue_waits);
+    // The launches of one command know of each other; what was given beside a capture only whoever read both knows.
+    let launches = trace.manifest.value("measurement.repeats").and_then(|count| count.trim().parse::<u64>().ok());
+    hold(EvidenceClass::SecondRun, launches.is_some_and(|count| count > 1));
     evidence
 }

@@ -8,6 +8,7 @@ use super::{
     Global,
     examine::Examine,
     exit::{Exit, Usage},
+    export,
     output::Kind,
     progress::Bar,
     results, target,
@@ -50,6 +51,8 @@ enum Form {
     Md,
     /// JSON, for scripts.
     Json,
+    /// One page for a browser: the report, its figures, and a timeline of the steps.
+    Html,
 }
 
 /// Severity from which a command ends with exit code 1.
@@ -84,10 +87,15 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
         }
     }
     let packs = arguments.examine.packs()?;
-    let report = build(global, &arguments, &packs, lang)?;
+    let (report, inputs) = build(global, &arguments, &packs, lang)?;
     let (text, kind) = match arguments.format {
         Form::Md => (markdown::render(&report, lang), Kind::Markdown),
         Form::Json => (json::render(&report, lang)?, Kind::Data),
+        Form::Html => {
+            let mut page = Vec::new();
+            export::page(&mut page, inputs, lang)?;
+            (String::from_utf8(page)?, Kind::Data)
+        }
     };
     if arguments.output.is_some() || !arguments.quiet {
         global.deliver(&text, kind, arguments.output.as_deref())?;
@@ -107,7 +115,12 @@ fn refuse_trace(output: &Path) -> Result<(), Usage> {
     Ok(())
 }
 
-fn build(global: &Global, arguments: &Arguments, packs: &Packs, lang: Lang) -> anyhow::Result<Report> {
+fn build(
+    global: &Global,
+    arguments: &Arguments,
+    packs: &Packs,
+    lang: Lang,
+) -> anyhow::Result<(Report, Vec<export::Input>)> {
     let inputs = arguments.examine.run(global, packs, arguments.quiet)?;
     let report = Report::build(&inputs);
     if let Some(save) = &arguments.save {
@@ -115,5 +128,5 @@ fn build(global: &Global, arguments: &Arguments, packs: &Packs, lang: Lang) -> a
         bar.stage("writing", save.display());
         results::save(save, &inputs, &report, packs, lang)?;
     }
-    Ok(report)
+    Ok((report, inputs))
 }

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use model::Trace;
+use model::{EvidenceClass, Trace};
 
 use super::{
     Global, diff::How, exit::Usage, first_run, kernel_metrics::KernelMetrics, probed::Probed, progress::Bar, samples,
@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     analysis::{self, Analysis, Options, shown::Shown},
+    compare::second_run,
     diagnose::{self, Diagnosis},
     i18n::{Lang, Text},
     platform::Packs,
@@ -164,7 +165,7 @@ impl Examine {
     ) -> anyhow::Result<Vec<(Trace, Analysis, Diagnosis)>> {
         let mut inputs = Vec::with_capacity(traces.len());
         let tell = |source: &str| bar.stage(ANALYSING.get(global.lang()), source);
-        for (trace, analysis) in self.narrowed.analyze(traces, packs, tell)? {
+        for (trace, analysis) in with_second_runs(self.narrowed.analyze(traces, packs, tell)?) {
             bar.stage(DIAGNOSING.get(global.lang()), &trace.source);
             let diagnosis = diagnose::diagnose(&trace, &analysis, packs);
             global.note(|| {
@@ -207,6 +208,16 @@ impl Examine {
         self.probed.attach(&mut traces, bar)?;
         Ok(traces)
     }
+}
+
+/// Notes in each capture that has a second run among them that it has one.
+fn with_second_runs(mut inputs: Vec<(Trace, Analysis)>) -> Vec<(Trace, Analysis)> {
+    let captures: Vec<_> = inputs.iter().map(|(trace, analysis)| (trace, analysis)).collect();
+    let held = second_run::held(&captures);
+    for ((_, analysis), _) in inputs.iter_mut().zip(held).filter(|(_, held)| *held) {
+        analysis.evidence.insert(EvidenceClass::SecondRun);
+    }
+    inputs
 }
 
 /// Said while a capture is analysed.

@@ -23,7 +23,8 @@ use crate::{
     tui::{Opened, export::picture},
 };
 
-type Input = (Trace, Analysis, Diagnosis);
+/// A capture, examined.
+pub(super) type Input = (Trace, Analysis, Diagnosis);
 
 /// Write captures for other programs: a trace for the Perfetto UI, a page for a browser, a picture.
 ///
@@ -86,12 +87,7 @@ impl Form {
     fn writer(self, inputs: Vec<Input>, lang: Lang) -> impl FnOnce(&mut dyn Write) -> io::Result<Vec<String>> {
         move |out| match self {
             Self::Perfetto => perfetto::write(out, &inputs, lang).map(|written| told(&written, lang)),
-            Self::Html => {
-                let opened = Opened::new(inputs);
-                let looks = (0..opened.len()).map(|at| opened.look(at));
-                let timelines: Vec<Option<Timeline>> = looks.map(|look| picture::of_capture(&look?, lang)).collect();
-                html::write(out, opened.report(), &timelines, lang).map(|()| Vec::new())
-            }
+            Self::Html => page(out, inputs, lang).map(|()| Vec::new()),
             Self::Svg => {
                 let opened = Opened::new(inputs);
                 let drawn = opened.look(opened.leading()).and_then(|look| picture::of_step(&look, lang));
@@ -100,6 +96,17 @@ impl Form {
             }
         }
     }
+}
+
+/// Writes the report on captures as one page, with their timelines.
+///
+/// # Errors
+/// Those of the file.
+pub(super) fn page(out: &mut dyn Write, inputs: Vec<Input>, lang: Lang) -> io::Result<()> {
+    let opened = Opened::new(inputs);
+    let looks = (0..opened.len()).map(|at| opened.look(at));
+    let timelines: Vec<Option<Timeline>> = looks.map(|look| picture::of_capture(&look?, lang)).collect();
+    html::write(out, opened.report(), &timelines, lang)
 }
 
 /// What a trace for Perfetto holds, and what it could not hold.

@@ -19,6 +19,7 @@ mod devices;
 mod diagnose;
 mod diff;
 mod doctor;
+mod ended;
 mod examine;
 mod explain;
 mod export;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use model::{Trace, trace};
 
-use super::{exit::Usage, progress::Bar, say, source};
+use super::{exit::Usage, progress::Bar, source};
 
 /// Option of the subcommands that judge a run by what its machine can do.
 #[derive(Debug, clap::Args)]
@@ -45,10 +45,56 @@ pub fn attach(file: &Path, traces: &mut [Trace], bar: &Bar) -> anyhow::Result<()
     for whole in traces {
         if !trace::attach_probes(whole, part) {
             let (file, run) = (file.display(), &whole.source);
-            say(&format!(
+            // The capture says it, too: that is what the terminal interface shows.
+            bar.note(&format!(
                 "strato: the ceilings in '{file}' are those of another device than that of '{run}'; left out"
             ));
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use model::{Device, ProbeRow, ProbeUnit, Reading, Setting, TraceBuilder, TraceSink};
+
+    use super::*;
+    use crate::{store, tui::Job};
+
+    fn trace(device: &str) -> Trace {
+        let mut builder = TraceBuilder::new(device, "t");
+        let (process, name) = (builder.process(0), Some(builder.intern(device)));
+        builder.device(Device { process, ordinal: 0, name, vendor: None, cores: None, memory_bytes: None });
+        builder.finish()
+    }
+
+    /// What is printed under the terminal interface breaks its picture: there the capture tells it.
+    #[test]
+    fn ceilings_of_another_device_are_not_printed_under_the_terminal_interface() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("probes.strato");
+        let mut probed = trace("their device");
+        probed.probes.rows.push(ProbeRow {
+            probe: "read".to_owned(),
+            metric: "bandwidth".to_owned(),
+            unit: ProbeUnit::BytesPerSecond,
+            setting: Setting::default(),
+            value: Reading::Unavailable("not measured here".to_owned()),
+        });
+        store::save(&file, &[probed]).unwrap();
+        let mut traces = [trace("our device")];
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let job = Job::start(move |progress| {
+            let bar = Bar::of(progress);
+            attach(&file, &mut traces, &bar)?;
+            sender.send((bar.note("nothing"), traces[0].stats.clone())).unwrap();
+            anyhow::Ok(())
+        });
+        let (was_said, stats) = receiver.recv().unwrap();
+        drop(job.unwrap());
+        assert!(!was_said, "the interface shows the work");
+        assert!(stats.iter().any(|stat| stat.name == "probes.other_device"), "{stats:?}");
+        assert!(Bar::hidden().note("strato: a line"));
+    }
 }

@@ -12,7 +12,7 @@ use std::{
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::terminal_text::plain;
+use super::{say, terminal_text::plain};
 use crate::tui::job::Progress;
 
 /// Work that is over sooner than this needs no bar.
@@ -54,6 +54,15 @@ impl Bar {
     /// The file or capture that is now worked on, and what is done to it.
     pub fn stage(&self, doing: &str, of: impl Display) {
         self.tell(doing, &of.to_string());
+    }
+
+    /// Says a line of its own, unless somebody else shows the work: then stderr may be under a picture. Whether it was said.
+    pub fn note(&self, line: &str) -> bool {
+        let is_alone = self.job.is_none();
+        if is_alone {
+            self.bar.suspend(|| say(line));
+        }
+        is_alone
     }
 
     /// What is now being done.

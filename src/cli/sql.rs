@@ -8,9 +8,12 @@ use std::{
 use super::{
     exit::Exit,
     table::{Align, Layout},
-    terminal_text::{acts, plain},
+    terminal_text::plain,
 };
-use crate::store::{self, Sink, Value};
+use crate::{
+    report::text::acts,
+    store::{self, Sink, Value},
+};
 
 /// Rows that the widths of the table's columns are taken from; more are written as they come.
 const SAMPLE: usize = 1000;
@@ -161,7 +164,11 @@ fn quoted(text: &str) -> io::Result<String> {
         return Ok(quoted);
     }
     let escape = |c: char| {
-        if acts(c) { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() }
+        if !acts(c) {
+            return c.to_string();
+        }
+        // JSON writes what lies beyond sixteen bits as two.
+        c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect()
     };
     Ok(quoted.chars().map(escape).collect())
 }
@@ -203,7 +210,7 @@ mod tests {
     fn feed(sink: &mut dyn Sink, rows: usize) {
         sink.columns(&["name", "n", "n"]).unwrap();
         for i in 0..rows {
-            let name = Value::Text(format!("k\u{9b}{i}"));
+            let name = Value::Text(format!("k\u{9b}\u{e0041}{i}"));
             sink.row(vec![name, Value::Integer(i as i64), Value::Null]).unwrap();
         }
     }
@@ -219,7 +226,7 @@ mod tests {
             let parsed: Vec<serde_json::Value> = serde_json::from_slice(&out).unwrap();
             assert_eq!(parsed.len(), rows);
             for (i, row) in parsed.iter().enumerate() {
-                let expected = serde_json::json!({"name": format!("k\u{9b}{i}"), "n": i, "n:3": null});
+                let expected = serde_json::json!({"name": format!("k\u{9b}\u{e0041}{i}"), "n": i, "n:3": null});
                 assert_eq!(row, &expected);
             }
         }

@@ -4,6 +4,8 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
+use crate::report::text::acts;
+
 /// `text` with everything that a terminal would act on written out, as `\n` or `\u{1b}`.
 pub fn plain(text: &str) -> Cow<'_, str> {
     if !text.chars().any(acts) {
@@ -24,20 +26,16 @@ pub fn plain(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Whether a terminal acts on a character instead of showing it: controls (C0, DEL, C1), line separators, and the
-/// marks that turn the direction of text or are invisible.
-pub fn acts(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{acts, plain};
+    use super::plain;
+    use crate::report::text::acts;
 
     #[test]
     fn escape_sequences_are_written_out() {
         assert_eq!(plain("a\u{1b}[31mb\n\u{9b}c\u{7f}\u{202e}"), "a\\u{1b}[31mb\\n\\u{9b}c\\u{7f}\\u{202e}");
+        // What reports write out, a terminal does not get either.
+        assert_eq!(plain("a\u{ad}\u{61c}\u{e0041}b"), "a\\u{ad}\\u{61c}\\u{e0041}b");
         assert!(matches!(plain("算子 gemm<µ>"), std::borrow::Cow::Borrowed("算子 gemm<µ>")));
     }
 

@@ -2,10 +2,6 @@
 
 use std::{
     io::{self, IsTerminal, Write},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
     time::{Duration, Instant},
 };
 
@@ -19,6 +15,7 @@ use model::{Ns, Reading};
 use super::{
     Global,
     devices::{self, Asking, Source},
+    ended::Ended,
     exit::{Exit, Usage},
     feed::{Feed, Told},
     interface::Interface,
@@ -107,55 +104,6 @@ fn of_machine(counter: Counter) -> Group {
 
 fn of_server(_: Counter) -> Group {
     Group::Server(String::new())
-}
-
-/// How soon a signal is noticed between two looks.
-const NOTICED: Duration = Duration::from_millis(50);
-
-/// Signals that end the program: a tool that is being asked is in a process group of its own and has to be ended with it.
-struct Ended {
-    flag: Arc<AtomicBool>,
-    signal: Arc<AtomicUsize>,
-}
-
-impl Ended {
-    /// Where there is no tool to end, signals do what they always do.
-    fn never() -> Self {
-        Self { flag: Arc::default(), signal: Arc::default() }
-    }
-
-    /// Begins to receive them; a second one ends the program at once.
-    fn receive() -> io::Result<Self> {
-        let ended = Self::never();
-        #[cfg(unix)]
-        {
-            use signal_hook::{consts::*, flag};
-            for signal in [SIGTERM, SIGHUP, SIGINT] {
-                flag::register_conditional_default(signal, Arc::clone(&ended.flag))?;
-                flag::register_usize(signal, Arc::clone(&ended.signal), usize::try_from(signal).unwrap_or(0))?;
-                flag::register(signal, Arc::clone(&ended.flag))?;
-            }
-        }
-        Ok(ended)
-    }
-
-    /// Waits, unless the program is to end.
-    fn wait(&self, time: Duration) {
-        let began = Instant::now();
-        while !self.flag.load(Ordering::Relaxed) && began.elapsed() < time {
-            std::thread::sleep(time.saturating_sub(began.elapsed()).min(NOTICED));
-        }
-    }
-
-    /// Ends the program as the signal would have, if one came.
-    fn follow(&self) {
-        #[cfg(unix)]
-        if self.flag.load(Ordering::Relaxed) {
-            let signal = i32::try_from(self.signal.load(Ordering::Relaxed)).unwrap_or(signal_hook::consts::SIGTERM);
-            // It does not return unless the system refuses, and then the program ends by itself.
-            let _ = signal_hook::low_level::emulate_default_handler(signal);
-        }
-    }
 }
 
 /// Looks again and again and prints what was seen.

@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-use super::exit::Usage;
+use super::{ended::Ended, exit::Usage};
 
 /// Bytes that are gathered before they are written.
 const BUFFER: usize = 1 << 20;
@@ -23,12 +23,39 @@ pub fn write<T>(target: &Path, content: impl FnOnce(&mut dyn Write) -> io::Resul
     let written = if as_it_is {
         into(File::options().write(true).open(target), content).map(|(_, told)| told)
     } else {
-        replace(&place, content)
+        let ended = Ended::receive().unwrap_or_else(|_| Ended::never());
+        let written = replace(&place, content, &ended);
+        ended.follow();
+        written
     };
     written.map_err(|error| Usage(format!("cannot write '{}': {error}; {}", target.display(), next(&error))))
 }
 
-fn replace<T>(target: &Path, content: impl FnOnce(&mut dyn Write) -> io::Result<T>) -> io::Result<T> {
+/// Writes below a writer, until a signal comes.
+struct Until<'e, W> {
+    out: W,
+    ended: &'e Ended,
+}
+
+impl<W> Until<'_, W> {
+    /// Not `Interrupted`, after which a writer would try again.
+    fn check(&self) -> io::Result<()> {
+        if self.ended.is() { Err(io::Error::other("a signal ends the program")) } else { Ok(()) }
+    }
+}
+
+impl<W: Write> Write for Until<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.check()?;
+        self.out.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+fn replace<T>(target: &Path, content: impl FnOnce(&mut dyn Write) -> io::Result<T>, ended: &Ended) -> io::Result<T> {
     let directory = target.parent().filter(|path| *path != Path::new("")).unwrap_or(Path::new("."));
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     // Made by ourselves so that it has the permissions of any new file; `tempfile` would make it private.
@@ -37,7 +64,11 @@ fn replace<T>(target: &Path, content: impl FnOnce(&mut dyn Write) -> io::Result<
         .suffix(".tmp")
         .make_in(directory, |path| File::options().write(true).create_new(true).open(path))?;
     let (file, path) = file.into_parts();
-    let (file, told) = into(Ok(file), content)?;
+    let (file, told) = into(Ok(file), |out| {
+        let mut out = Until { out, ended };
+        let told = content(&mut out)?;
+        out.check().map(|()| told)
+    })?;
     // Some file systems notice only now that they are full.
     file.sync_all()?;
     path.persist(target).map_err(|refused| refused.error)?;
@@ -79,6 +110,28 @@ mod tests {
         assert!(write(&target, fails).is_err());
         assert_eq!(fs::read(&target).unwrap(), b"first");
         assert_eq!(directory.path().read_dir().unwrap().count(), 1);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn an_interrupted_export_leaves_no_temporary_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let target = directory.path().join("a.json");
+        fs::write(&target, b"first").unwrap();
+        // While it writes, and after its last byte.
+        for more in [3 * BUFFER, 0] {
+            let ended = Ended::receive().unwrap();
+            let stopped = |out: &mut dyn Write| -> io::Result<()> {
+                out.write_all(b"half")?;
+                assert_eq!(directory.path().read_dir().unwrap().count(), 2, "it is written under another name");
+                ended.pretend();
+                out.write_all(&vec![b' '; more])
+            };
+            let refused = replace(&target, stopped, &ended).unwrap_err();
+            assert!(refused.to_string().contains("signal"), "{refused}");
+            assert_eq!(directory.path().read_dir().unwrap().count(), 1);
+            assert_eq!(fs::read(&target).unwrap(), b"first");
+        }
     }
 
     #[cfg(unix)]

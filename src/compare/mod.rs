@@ -20,6 +20,7 @@ pub mod difference;
 pub mod path;
 pub mod plan;
 pub mod readiness;
+pub mod second_run;
 pub mod statistics;
 pub mod waterfall;
 

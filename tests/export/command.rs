@@ -89,3 +89,16 @@ fn a_broken_pipe_that_was_named_is_told() {
     assert_eq!(output.status.code(), Some(2), "{told}");
     assert!(told.contains("its reader went away"), "{told}");
 }
+
+/// It reads like a trace of PyTorch's profiler, but what the analysis derived stands in it as if it had been recorded.
+#[test]
+fn our_own_trace_for_perfetto_is_refused_as_a_capture_and_what_it_was_made_of_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    assert!(export("perfetto", "a.json", directory.path()).status.success());
+    for command in ["diagnose", "import"] {
+        let output = strato(&[command, "a.json", "-o", "b.strato"], directory.path());
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{told}");
+        assert!(told.contains("'strato export' wrote") && told.contains(SAMPLE), "{told}");
+    }
+}

@@ -119,19 +119,34 @@ pub(crate) unsafe fn text(text: *const c_char) -> Option<String> {
     Some(String::from_utf8_lossy(bytes.get(..LONGEST).unwrap_or(bytes)).into_owned())
 }
 
+/// Why the library was not opened, of all places that were tried: of the first file that is there and is none, else of the plain
+/// name, which says what is missing to whoever has no CUPTI, else of the last.
+fn told(refused: &[(PathBuf, String)]) -> Option<&str> {
+    let is_plain = |(file, _): &&(PathBuf, String)| file == Path::new(super::find::PLAIN);
+    let there = || refused.iter().find(|(file, _)| file.components().count() > 1 && file.exists());
+    let (_, why) = there().or_else(|| refused.iter().find(is_plain)).or_else(|| refused.last())?;
+    Some(why)
+}
+
 impl Api {
     /// Opens the library that is found first.
     ///
     /// # Errors
     /// [`Unavailable::Library`] when none can be opened, and what [`Api::open`] says of the one that can.
     pub fn find() -> Result<Self, Unavailable> {
-        let mut why = "no place to look for it".to_owned();
-        for file in super::find::candidates(&|name| std::env::var_os(name)) {
+        Self::first(super::find::candidates(&|name| std::env::var_os(name)))
+    }
+
+    /// Opens the first of these that can be; of those that cannot, what was said of [the one that tells most](told) is told.
+    pub(super) fn first(files: Vec<PathBuf>) -> Result<Self, Unavailable> {
+        let mut refused = Vec::new();
+        for file in files {
             match Self::open(&file) {
-                Err(Unavailable::Library { why: said }) => why = said,
+                Err(Unavailable::Library { why }) => refused.push((file, why)),
                 other => return other,
             }
         }
+        let why = told(&refused).unwrap_or("no place to look for it").to_owned();
         Err(Unavailable::Library { why })
     }
 

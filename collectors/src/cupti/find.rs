@@ -5,12 +5,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
+/// Its name without a version.
+pub const PLAIN: &str = "libcupti.so";
 /// Names of the library, newest first. The plain one is a link that only development packages have; until 11 every release had
 /// a name of its own.
 const NAMES: [&str; 8] = [
     "libcupti.so.13",
     "libcupti.so.12",
-    "libcupti.so",
+    PLAIN,
     "libcupti.so.11.8",
     "libcupti.so.11.7",
     "libcupti.so.11.6",

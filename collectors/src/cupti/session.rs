@@ -171,6 +171,20 @@ impl Session {
         }
     }
 
+    /// Begins to record again, or stops it for a while; between steps.
+    ///
+    /// # Errors
+    /// [`Unavailable::Refused`], when CUPTI does not do so.
+    pub fn record(&self, on: bool) -> Result<(), Unavailable> {
+        let api = self.api();
+        let (call, name) = if on { (api.enable, "cuptiActivityEnable") } else { (api.disable, "cuptiActivityDisable") };
+        for kind in &self.kinds {
+            // SAFETY: numbers only.
+            done(api, call.map(|call| unsafe { call(*kind) }), || format!("{name}({kind})"))?;
+        }
+        Ok(())
+    }
+
     fn api(&self) -> &Api {
         &self.claim.0.api
     }
@@ -188,6 +202,7 @@ impl Session {
         let dropped = unsafe { gathering.dropped(ptr::null_mut(), 0) };
         gathering.count("dropped_records", dropped, None);
         let last = look(&api, self.clock, self.is_own).unwrap_or(self.first);
+        let sees_calls = self.kinds.contains(&abi::KIND_DRIVER);
         self.stop();
         let without_buffer = pool().clear();
         gathering.count("requests_without_buffer", without_buffer, None);
@@ -198,6 +213,7 @@ impl Session {
         Observed {
             conversion: Conversion::new(self.first, last, self.is_own),
             mode: gathering.mode,
+            sees_calls,
             version: api.version(),
             file: api.file.display().to_string(),
             absent: std::mem::take(&mut self.absent),
@@ -274,6 +290,8 @@ pub struct Observed {
     pub(super) calls: BTreeMap<(Interface, u32), String>,
     pub(super) conversion: Conversion,
     pub(super) mode: Mode,
+    /// Whether calls of the driver were recorded.
+    pub sees_calls: bool,
     pub(super) version: Option<u32>,
     pub(super) file: String,
     pub(super) absent: Vec<(&'static str, String)>,
@@ -283,5 +301,19 @@ impl Observed {
     /// Records that were kept.
     pub fn records(&self) -> usize {
         self.found.records.len()
+    }
+
+    /// Where the times of the device come from: by what clock, and how replays are told.
+    pub fn said(&self) -> String {
+        let replays = match self.mode {
+            Mode::Graph => "a replay as one record",
+            Mode::Node => "a replay node by node",
+        };
+        format!("CUPTI's records of kernels, copies and fills, {replays}; {}", self.conversion.said())
+    }
+
+    /// The clock of the records, in words.
+    pub fn clock(&self) -> String {
+        self.conversion.said()
     }
 }

@@ -44,8 +44,8 @@ pub struct Place<'p> {
     pub process: ProcessId,
     /// The track of a thread, by the system's number of it, where the capture has one already: its calls lie there.
     pub thread: Option<(u32, TrackId)>,
-    /// Name of an operator by the id that was pushed for it.
-    pub operator: &'p dyn Fn(u64) -> Option<String>,
+    /// An operator by the id that was pushed for it: its name, and what it worked on.
+    pub operator: Operator<'p>,
 }
 
 impl std::fmt::Debug for Place<'_> {
@@ -63,7 +63,6 @@ impl Observed {
             own: place.thread,
             launched: self.launched(),
             devices: self.devices(),
-            operators: HashMap::new(),
             told: [0; 2],
             without_time: 0,
             kept: BTreeMap::new(),
@@ -95,14 +94,14 @@ impl Observed {
     }
 }
 
+type Operator<'p> = &'p dyn Fn(u64) -> Option<(StringId, Option<Detail>)>;
+
 struct Writer<'w> {
     seen: &'w Observed,
     process: ProcessId,
     own: Option<(u32, TrackId)>,
     launched: HashMap<u32, u64>,
     devices: HashMap<u32, u32>,
-    /// Names of operators that were asked for.
-    operators: HashMap<u64, Option<StringId>>,
     /// Work of the device of which the operator is known, and all of it.
     told: [u64; 2],
     without_time: u64,
@@ -112,7 +111,7 @@ struct Writer<'w> {
 }
 
 impl Writer<'_> {
-    fn record(&mut self, kept: &Kept, operator: &dyn Fn(u64) -> Option<String>) {
+    fn record(&mut self, kept: &Kept, operator: Operator<'_>) {
         match kept.record {
             Record::Kernel { work, grid, block, queued, submitted, graph, .. } => {
                 let name = kept.name.and_then(|name| self.seen.found.names.get(name as usize));
@@ -192,7 +191,7 @@ impl Writer<'_> {
         name: StringId,
         category: Category,
         detail: &Detail,
-        operator: &dyn Fn(u64) -> Option<String>,
+        operator: Operator<'_>,
     ) -> bool {
         let key = self.queue(work.queue);
         let track = self.sink.track(key);
@@ -206,13 +205,11 @@ impl Writer<'_> {
             work.node.map_or_else(|| self.launched.get(&work.correlation).copied(), |node| self.seen.nodes.of(node));
         self.told[1] += 1;
         let sink = &mut *self.sink;
-        let name =
-            id.and_then(|id| *self.operators.entry(id).or_insert_with(|| operator(id).map(|name| sink.intern(&name))));
-        if let Some(name) = name {
+        if let Some((name, detail)) = id.and_then(operator) {
             self.told[0] += 1;
             let track = sink.track(Beside::Operators.key(key));
             let (start, end) = (self.seen.conversion.run(work.when.start), self.seen.conversion.run(work.when.end));
-            let (category, correlation, detail) = (Category::DeviceRange, None, None);
+            let (category, correlation, detail) = (Category::DeviceRange, None, detail.as_ref());
             sink.slice(Slice { track, start, dur: end.saturating_sub(start), name, category, correlation, detail });
         }
         true
@@ -304,6 +301,10 @@ impl Writer<'_> {
             let (process, name, cores, memory_bytes) = (self.process, None, None, None);
             sink.device(Device { process, ordinal, name, vendor, cores, memory_bytes });
         }
+        if let Some((records, time)) = self.kept.get("overhead") {
+            let said = format!("{records} records of {time} ns, of CUPTI and of the driver");
+            sink.manifest("cupti.overhead", &said, Provenance::Observed);
+        }
         let version = seen.version.map_or_else(|| "unknown".to_owned(), |version| version.to_string());
         let mut say = |key: &str, value: &str| sink.manifest(key, value, Provenance::Observed);
         say("cupti.version", &format!("{version}, {}", seen.file));
@@ -318,6 +319,9 @@ impl Writer<'_> {
         }
         for (what, (count, example)) in &seen.found.wrong {
             sink.stat(&format!("cupti.{what}"), severity(what), *count, example.as_deref());
+        }
+        if self.devices.is_empty() {
+            sink.stat("cupti.no_work_of_a_device", Severity::DataLoss, 1, None);
         }
         if self.without_time > 0 {
             sink.stat("cupti.without_time", Severity::DataLoss, self.without_time, None);

@@ -145,8 +145,14 @@ pub(super) fn manifest(engine: &Engine, log: &Log, facts: Facts<'_>, sink: &mut 
     });
     let told =
         [("measurement.timer", timer), ("software.comm_library", library), ("tuning.knobs", knobs.to_lowercase())];
+    let stamps = device.facts.iter().find(|(key, _)| *key == "cuda.stamps").map_or("", |(_, stamps)| stamps);
+    let of_device = facts.cupti.fields(stamps);
     // Of a field that is said twice the first counts.
-    let fields = early.into_iter().flatten().chain(asked(engine.config(), options, ranks, facts.model)).chain(told);
+    let fields = of_device
+        .into_iter()
+        .chain(early.into_iter().flatten())
+        .chain(asked(engine.config(), options, ranks, facts.model))
+        .chain(told);
     for (key, value) in fields.chain(device.facts.iter().cloned()) {
         sink.manifest(key, &value, Provenance::Observed);
     }

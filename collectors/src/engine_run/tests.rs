@@ -16,6 +16,7 @@ fn trace(mode: Mode) -> (model::Trace, usize) {
         ranks: "threads",
         host: &Host::read(),
         telemetry: None,
+        cupti: Cupti::NotAsked,
     };
     collect(&engine, &log, facts, &mut builder);
     (builder.finish(), engine.programs()[1].ops.len())
@@ -80,8 +81,13 @@ fn a_run_that_ended_early_says_so() {
     engine.run(&mut log, |step| step.number < 2).unwrap();
     let mut builder = TraceBuilder::new("run", "strato");
     let host = Host::read();
-    let facts =
-        Facts { model: Model { name: "tiny", weights_seed: Some(0) }, ranks: "threads", host: &host, telemetry: None };
+    let facts = Facts {
+        model: Model { name: "tiny", weights_seed: Some(0) },
+        ranks: "threads",
+        host: &host,
+        telemetry: None,
+        cupti: Cupti::NotAsked,
+    };
     collect(&engine, &log, facts, &mut builder);
     let manifest = builder.finish().manifest;
     assert_eq!(

@@ -140,21 +140,34 @@ pub fn devices(nvml: &'static Nvml) -> Result<(Vec<Gpu>, Vec<String>), String> {
     Ok((found, hidden))
 }
 
-/// The device of a run, by the name that its backend gives it; `None` where there is no driver of NVIDIA, or none of its
-/// devices has that name. Of several with one name nobody says which is meant: then it is one that tells this reason only.
-pub fn of_run(name: &str) -> Option<Gpu> {
-    named(library().ok()?, name)
+/// The device of a run, by the name that its backend gives it and by its place on the PCI bus, where that is known; `None` where
+/// there is no driver of NVIDIA, or none of its devices has that name. Of several with one name of which no place is known
+/// nobody says which is meant: then it is one that tells this reason only.
+pub fn of_run(name: &str, bus: Option<&str>) -> Option<Gpu> {
+    named(library().ok()?, name, bus)
 }
 
 /// The same of a library.
-fn named(nvml: &'static Nvml, name: &str) -> Option<Gpu> {
-    let mut own = devices(nvml).ok()?.0.into_iter().filter(|gpu| gpu.name.as_deref() == Some(name));
-    let mut first = own.next()?;
-    first.unclear = match own.count() {
-        0 => None,
-        others => Some(format!("{} devices are named {name}, and the run does not say which is its own", others + 1)),
-    };
+fn named(nvml: &'static Nvml, name: &str, bus: Option<&str>) -> Option<Gpu> {
+    let mut own: Vec<Gpu> = devices(nvml).ok()?.0.into_iter().filter(|gpu| gpu.name.as_deref() == Some(name)).collect();
+    let meant = bus.and_then(place);
+    let there = own.iter().position(|gpu| meant.is_some() && gpu.place() == meant);
+    if let Some(there) = there {
+        return Some(own.swap_remove(there));
+    }
+    let count = own.len();
+    let mut first = own.into_iter().next()?;
+    first.unclear =
+        (count > 1).then(|| format!("{count} devices are named {name}, and the run does not say which is its own"));
     Some(first)
+}
+
+/// Domain, bus and device of a place on the PCI bus: `0000:C1:00.0` with CUDA, `00000000:C1:00.0` with NVML.
+fn place(text: &str) -> Option<[u32; 3]> {
+    let number = |part: &str| u32::from_str_radix(part, 16).ok();
+    let (domain, rest) = text.trim().split_once(':')?;
+    let (bus, rest) = rest.split_once(':')?;
+    Some([number(domain)?, number(bus)?, number(rest.split_once('.').map_or(rest, |(device, _)| device))?])
 }
 
 impl Gpu {
@@ -166,6 +179,11 @@ impl Gpu {
         };
         let name = device.name().ok();
         Self { nvml, device, number, name, counts, counted: None, energy: Growth::default(), slow: None, unclear: None }
+    }
+
+    /// Its place on the PCI bus, where the driver says it.
+    fn place(&self) -> Option<[u32; 3]> {
+        place(&self.device.pci_info().ok()?.bus_id)
     }
 
     /// What it is called among others.

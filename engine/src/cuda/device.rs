@@ -21,6 +21,8 @@ const CAPABILITY: [c_int; 2] = [75, 76];
 pub struct Facts {
     /// Product name.
     pub name: String,
+    /// Its place on the PCI bus, by which two of one name are told apart; empty where the driver does not say it.
+    pub bus: String,
     /// Compute capability, major and minor.
     pub capability: (u32, u32),
     /// Multiprocessors.
@@ -55,12 +57,14 @@ pub(super) fn all(driver: &Driver) -> Result<Vec<(c_int, Facts)>, Error> {
 
 fn facts(driver: &Driver, number: c_int, version: &str) -> Result<(c_int, Facts), Error> {
     let check = |code| driver.check("ask a CUDA device", code);
-    let (mut device, mut name, mut bytes) = (0, [0u8; 256], 0usize);
-    let room = c_int::try_from(name.len()).unwrap_or(0);
+    let (mut device, mut name, mut bus, mut bytes) = (0, [0u8; 256], [0u8; 32], 0usize);
+    let room = |text: &[u8]| c_int::try_from(text.len()).unwrap_or(0);
     // SAFETY: numbers of ours, and as many bytes for the name as are said.
     unsafe {
         check((driver.calls.device)(&raw mut device, number))?;
-        check((driver.calls.name)(name.as_mut_ptr().cast(), room, device))?;
+        check((driver.calls.name)(name.as_mut_ptr().cast(), room(&name), device))?;
+        // A device that is no card has no place there.
+        let _ = (driver.calls.bus)(bus.as_mut_ptr().cast(), room(&bus), device);
         check((driver.calls.memory)(&raw mut bytes, device))?;
     }
     let attribute = |which| -> Result<u32, Error> {
@@ -70,9 +74,12 @@ fn facts(driver: &Driver, number: c_int, version: &str) -> Result<(c_int, Facts)
         Ok(u32::try_from(value).unwrap_or(0))
     };
     let [major, minor] = CAPABILITY;
-    let name = CStr::from_bytes_until_nul(&name).map(|name| name.to_string_lossy().trim().to_owned());
+    let text = |bytes: &[u8]| {
+        CStr::from_bytes_until_nul(bytes).map(|text| text.to_string_lossy().trim().to_owned()).unwrap_or_default()
+    };
     let facts = Facts {
-        name: name.unwrap_or_default(),
+        name: text(&name),
+        bus: text(&bus),
         capability: (attribute(major)?, attribute(minor)?),
         units: attribute(MULTIPROCESSORS)?,
         memory_bytes: u64::try_from(bytes).unwrap_or(u64::MAX),

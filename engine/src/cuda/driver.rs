@@ -44,6 +44,7 @@ calls! {
         count = "cuDeviceGetCount"(*mut c_int);
         device = "cuDeviceGet"(*mut c_int, c_int);
         name = "cuDeviceGetName"(*mut c_char, c_int, c_int);
+        bus = "cuDeviceGetPCIBusId"(*mut c_char, c_int, c_int);
         memory = "cuDeviceTotalMem_v2"(*mut usize, c_int);
         attribute = "cuDeviceGetAttribute"(*mut c_int, c_int, c_int);
         retain = "cuDevicePrimaryCtxRetain"(*mut Handle, c_int);

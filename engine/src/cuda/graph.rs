@@ -12,7 +12,10 @@ use super::{
     launch::Launch,
     queue::Queue,
 };
-use crate::Error;
+use crate::{
+    Error,
+    record::{Kind, Log},
+};
 
 /// The captured kernels of a step, ready to be launched.
 pub(super) struct Graph {
@@ -21,14 +24,18 @@ pub(super) struct Graph {
 }
 
 impl Graph {
-    /// Captures kernels, each after the one before it.
-    pub(super) fn capture<'l>(queue: &Queue, launches: impl Iterator<Item = &'l mut Launch>) -> Result<Self, Error> {
+    /// Captures kernels, each after the one before it; `log` tells of them as of launches.
+    pub(super) fn capture<'l>(
+        queue: &Queue,
+        launches: impl Iterator<Item = (Kind, &'l mut Launch)>,
+        log: &Log,
+    ) -> Result<Self, Error> {
         let (driver, calls) = (queue.context.driver, &queue.context.driver.calls);
         // SAFETY: a stream of ours with nothing under way that this thread depends on.
         driver.check("begin the capture of a graph", unsafe { (calls.begin_capture)(queue.stream, THREAD_LOCAL) })?;
         let mut launched = Ok(());
-        for launch in launches {
-            launched = driver.check("capture a kernel", launch.enqueue(queue));
+        for (kind, launch) in launches {
+            launched = driver.check("capture a kernel", log.launch(kind, || launch.enqueue(queue)));
             if launched.is_err() {
                 break;
             }

@@ -76,7 +76,7 @@ impl Commands<'_> {
             driver.check("record an event", self.queue.record(start))?;
         }
         let start = self.log.now();
-        driver.check("enqueue a command of a step", call(self.queue))?;
+        driver.check("enqueue a command of a step", self.log.launch(kind, || call(self.queue)))?;
         let host = Span { start, end: self.log.now() };
         let from = from.unwrap_or(start);
         match pair {
@@ -109,7 +109,9 @@ impl Plan {
     pub(super) fn capture(&mut self, queue: &Queue, log: &mut Log) -> Result<(), Error> {
         if self.graph.is_none() {
             let start = log.now();
-            self.graph = Some(Graph::capture(queue, self.launches.iter_mut().flatten())?);
+            let launches =
+                (0..).zip(&mut self.launches).filter_map(|(op, launch)| Some((Kind::Op(op), launch.as_mut()?)));
+            self.graph = Some(Graph::capture(queue, launches, log)?);
             log.push(Kind::Capture, Span { start, end: log.now() });
         }
         Ok(())

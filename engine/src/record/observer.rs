@@ -35,9 +35,14 @@ impl Observer {
         self > Self::Off
     }
 
-    /// Whether the device's own stamps are.
+    /// Whether what the device did is, by whatever stamps.
     pub fn sees_device(self) -> bool {
         self > Self::Host
+    }
+
+    /// Whether the vendor's library is asked what the device did, in place of events between commands.
+    pub fn asks_vendor(self) -> bool {
+        self > Self::Device
     }
 
     /// Makes sure that runs on a device of this kind can be recorded so.
@@ -45,7 +50,7 @@ impl Observer {
     /// # Errors
     /// [`Error::Unavailable`], which says what can be.
     pub fn check(self, target: &Target) -> Result<(), Error> {
-        if self <= Self::Device {
+        if self <= Self::Device || matches!(target, Target::Cuda(_)) {
             return Ok(());
         }
         let what = format!("CUPTI records CUDA devices only; take --observer off, host or device, not {}", self.name());

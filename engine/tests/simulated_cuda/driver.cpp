@@ -3,7 +3,7 @@
 // freed is gone, new memory holds no numbers, pinned memory is copied when the stream comes to it, no call is made outside of
 // a context, and none that may not be while a stream is captured. Its times are those of this core and say nothing of a GPU.
 
-#include "state.h"
+#include "cupti.h"
 
 #define CALL extern "C" int
 
@@ -48,6 +48,11 @@ CALL cuDeviceGet(int *found, int number) {
 
 CALL cuDeviceGetName(char *name, int room, int) {
     snprintf(name, size_t(room), "one core behind the CUDA driver's calls (simulated)");
+    return OK;
+}
+
+CALL cuDeviceGetPCIBusId(char *bus, int room, int) {
+    snprintf(bus, size_t(room), "0000:c2:00.0");
     return OK;
 }
 
@@ -117,8 +122,17 @@ CALL cuMemsetD8Async(unsigned long long address, unsigned char value, size_t byt
     Stream *stream = open(handle);
     if (!stream) return INVALID_HANDLE;
     if (!device.has(address, bytes)) return INVALID_VALUE;
-    stream->add({"memset", [=] { memset(reinterpret_cast<void *>(address), value, bytes); }});
+    cupti::Call call(216);
+    Work work = {};
+    work.kind = cupti::MEMSET, work.bytes = bytes;
+    cupti::enqueue(stream, call, {"memset", [=] { memset(reinterpret_cast<void *>(address), value, bytes); }, work});
     return OK;
+}
+
+static Work copied(size_t bytes, uint8_t direction, bool is_pinned) {
+    Work work = {};
+    work.kind = cupti::MEMCPY, work.bytes = bytes, work.direction = direction, work.host = is_pinned ? 2 : 1;
+    return work;
 }
 
 CALL cuMemcpyHtoDAsync_v2(unsigned long long to, const void *from, size_t bytes, void *handle) {
@@ -127,11 +141,14 @@ CALL cuMemcpyHtoDAsync_v2(unsigned long long to, const void *from, size_t bytes,
     if (!stream) return INVALID_HANDLE;
     if (!device.has(to, bytes)) return INVALID_VALUE;
     void *target = reinterpret_cast<void *>(to);
-    if (pinned.has(uintptr_t(from), bytes)) {
-        stream->add({"copy", [=] { memcpy(target, from, bytes); }});
+    bool is_pinned = pinned.has(uintptr_t(from), bytes);
+    cupti::Call call(277);
+    Work work = copied(bytes, 1, is_pinned);
+    if (is_pinned) {
+        cupti::enqueue(stream, call, {"copy", [=] { memcpy(target, from, bytes); }, work});
     } else {
         std::string staged(static_cast<const char *>(from), bytes);
-        stream->add({"copy", [=] { memcpy(target, staged.data(), bytes); }});
+        cupti::enqueue(stream, call, {"copy", [=] { memcpy(target, staged.data(), bytes); }, work});
     }
     return OK;
 }
@@ -141,8 +158,11 @@ CALL cuMemcpyDtoHAsync_v2(void *to, unsigned long long from, size_t bytes, void 
     Stream *stream = open(handle);
     if (!stream) return INVALID_HANDLE;
     if (!device.has(from, bytes)) return INVALID_VALUE;
-    stream->add({"copy", [=] { memcpy(to, reinterpret_cast<void *>(from), bytes); }});
-    if (!pinned.has(uintptr_t(to), bytes)) stream->wait();
+    bool is_pinned = pinned.has(uintptr_t(to), bytes);
+    cupti::Call call(279);
+    cupti::enqueue(stream, call,
+                   {"copy", [=] { memcpy(to, reinterpret_cast<void *>(from), bytes); }, copied(bytes, 2, is_pinned)});
+    if (!is_pinned) stream->wait();
     return OK;
 }
 
@@ -163,6 +183,7 @@ CALL cuStreamSynchronize(void *handle) {
     NOT_CAPTURING;
     Stream *stream = open(handle);
     if (!stream) return INVALID_HANDLE;
+    cupti::Call call(126);
     stream->wait();
     return OK;
 }
@@ -184,6 +205,7 @@ CALL cuEventRecord(void *handle, void *on) {
     Event *event = events.find(handle);
     Stream *stream = open(on);
     if (!event || !stream) return INVALID_HANDLE;
+    cupti::Call call(119);
     {
         std::lock_guard<std::mutex> guard(event->lock);
         event->is_recorded = true, event->has_happened = false;
@@ -206,6 +228,7 @@ CALL cuEventElapsedTime(float *milliseconds, void *from, void *to) {
 
 CALL cuModuleLoadDataEx(void **handle, const void *image, unsigned, int *, void **) {
     INSIDE;
+    cupti::Call call(20);
     const char *text = static_cast<const char *>(image);
     Module *module = modules.make();
     if (!memcmp(text, "\177ELF", 4)) {
@@ -250,6 +273,7 @@ CALL cuLaunchKernel(void *handle, unsigned gx, unsigned gy, unsigned gz, unsigne
         return INVALID_VALUE;
     }
     if (shared || !arguments || extra) return INVALID_VALUE;
+    cupti::Call call(307);
     Bound bound = (*function->bind)(arguments);
     std::string name = function->name;
     Command command{name, [=] {
@@ -259,10 +283,13 @@ CALL cuLaunchKernel(void *handle, unsigned gx, unsigned gy, unsigned gz, unsigne
                         fibers::run_grid(bound, running);
                         running = "no kernel";
                     }};
+    command.work.kind = cupti::KIND_KERNEL;
+    command.work.grid[0] = gx, command.work.grid[1] = gy, command.work.threads = bx;
     if (stream->is_capturing) {
+        command.work.node = cupti::node(cupti::CREATED, 0);
         stream->captured.push_back(command);
     } else {
-        stream->add(command);
+        cupti::enqueue(stream, call, command);
     }
     return OK;
 }
@@ -281,6 +308,7 @@ CALL cuStreamEndCapture(void *handle, void **graph) {
     INSIDE;
     Stream *stream = streams.find(handle);
     if (!stream || !stream->is_capturing) return INVALID_HANDLE;
+    cupti::Call call(497);
     stream->is_capturing = false, capturing = 0;
     if (stream->is_broken) return CAPTURE_UNSUPPORTED;
     Graph *made = graphs.make();
@@ -294,8 +322,10 @@ CALL cuGraphInstantiateWithFlags(void **handle, void *of, unsigned long long fla
     Graph *graph = graphs.find(of);
     if (!graph) return INVALID_HANDLE;
     if (flags) return INVALID_VALUE;
+    cupti::Call call(643);
     Graph *made = executables.make();
     *made = *graph;
+    for (Command &command : *made) command.work.node = cupti::node(cupti::CLONED, command.work.node);
     *handle = made;
     return OK;
 }
@@ -305,7 +335,8 @@ CALL cuGraphLaunch(void *handle, void *on) {
     Graph *graph = executables.find(handle);
     Stream *stream = open(on);
     if (!graph || !stream) return INVALID_HANDLE;
-    for (const Command &command : *graph) stream->add(command);
+    cupti::Call call(514);
+    cupti::replay(stream, call, *graph);
     return OK;
 }
 

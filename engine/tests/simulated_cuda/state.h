@@ -74,9 +74,18 @@ struct Blocks {
 
 Blocks device, pinned;
 
+// What CUPTI says of a command beside its time; of no kind where it says nothing.
+struct Work {
+    unsigned kind, grid[2], threads;
+    uint64_t node;
+    size_t bytes;
+    uint8_t direction, host; // of a copy: 1 to the device, 2 from it; memory of the host, 1 pageable, 2 pinned
+};
+
 struct Command {
     std::string name;
     std::function<void()> run;
+    Work work = {};
 };
 
 // Runs commands in their order, on a thread of its own.

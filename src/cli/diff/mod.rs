@@ -1,13 +1,14 @@
 //! `strato diff`: two captures of the same work beside each other, or the reason why they may not be.
 
 mod gate;
+mod launches;
 
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use model::{
     Ns, Trace,
-    manifest::{self, Control, FIELDS, Field},
+    manifest::{self, Field},
 };
 use rustc_hash::FxHashSet;
 
@@ -130,18 +131,12 @@ impl Runs {
 
     /// Makes sure that the launches of a side are launches of one run: one that did other work would stand in its numbers.
     fn check(&self) -> anyhow::Result<()> {
-        let (chosen, _) = self.chosen()?;
-        for (trace, _) in &self.captures {
-            let other = |field: &&Field| {
-                let of = |trace: &Trace| trace.manifest.value(field.key).map(str::to_owned);
-                field.control == Control::Hard && of(trace).zip(of(chosen)).is_some_and(|(x, y)| x != y)
-            };
-            let differs = FIELDS.iter().find(other).map(|field| field.key);
-            let simulated = trace.simulated != chosen.simulated;
-            if let Some(what) = differs.or_else(|| simulated.then_some("what is simulated and what is measured")) {
+        let chosen = self.chosen()?;
+        for launch in &self.captures {
+            if let Some(why) = launches::differ(chosen, launch) {
                 return Err(Usage(format!(
-                    "'{}' and '{}' are no launches of one run: they differ in {what}; compare them as A and B",
-                    chosen.source, trace.source
+                    "'{}' and '{}' are no launches of one run: {why}; compare them as A and B",
+                    chosen.0.source, launch.0.source
                 ))
                 .into());
             }

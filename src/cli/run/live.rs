@@ -170,6 +170,9 @@ fn layers(ns: Ns, sums: &StepSums, observer: Observer) -> Reading<[Ns; 4]> {
             Reading::Unavailable(format!("the device is not watched: --observer {}", observer.name()))
         }
         0 => Reading::Value([sums.compute, ns - sums.compute - sums.exchange, sums.exchange, 0]),
+        _ if observer.asks_vendor() && sums.ops.is_empty() => {
+            Reading::Unavailable("CUPTI records the device: its times are in the capture".to_owned())
+        }
         _ if sums.opaque => Reading::Unavailable("the device tells nothing of the parts of a replay".to_owned()),
         missing => Reading::Unavailable(format!("the record is full: {missing} operators of the step are missing")),
     }
@@ -307,8 +310,10 @@ mod tests {
         let full = layers(100, &sums, Observer::Device);
         let unseen = layers(100, &sums, Observer::Host);
         let opaque = layers(100, &StepSums { opaque: true, ..sums }, Observer::Device);
+        let vendor = layers(100, &sums, Observer::Node);
         for (reading, en, zh) in [
             (full, "the record is full", "记录已满"),
+            (vendor, "CUPTI records the device", "由 CUPTI 记录设备"),
             (opaque, "of a replay", "图重放"),
             (unseen, "not watched: --observer host", "未观测设备：--observer host"),
         ] {

@@ -24,6 +24,7 @@ use super::{
 };
 use crate::{diagnose::rules::ceilings, store};
 
+mod cupti;
 mod live;
 mod logits;
 mod mspti;

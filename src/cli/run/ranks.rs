@@ -29,7 +29,7 @@ use engine::{
 use model::{Trace, TraceBuilder, TraceSink, trace};
 use serde::{Deserialize, Serialize};
 
-use super::{What, logits::LogitsFile, mspti::Mspti};
+use super::{What, cupti::Cupti, logits::LogitsFile, mspti::Mspti};
 use crate::{
     cli::{
         device_counters::{self, Sampling},
@@ -93,17 +93,18 @@ fn rank(
     live: Option<&dyn Live>,
 ) -> anyhow::Result<(Trace, Vec<StepDone>)> {
     let (config, mut source) = what.source()?;
-    let options = what.options()?;
+    let mut options = what.options()?;
+    let alone = ranks.is_none();
     // The log's size depends on the programs, which exist only when the engine does.
     let ops = 160 * config.layers + 160;
     let room = ops.saturating_mul(options.steps + 2).min(1 << 24);
-    let log = Log::with_capacity(room, options.workers()).observed(options.observer);
-    let (mspti, mut log) = Mspti::begin(&options, log, ranks.is_none(), live.is_some());
+    let log = Log::with_capacity(room, options.workers());
+    let (cupti, log) = Cupti::begin(&mut options, log, alone);
+    let (mspti, mut log) = Mspti::begin(&options, log, alone, live.is_some());
     // What samples the machine watches, too.
     let is_sampled = options.observer.sees_host();
     // Ranks that are threads of one process have one machine and one process to look at.
     let looks = ranks.as_ref().is_none_or(|ranks| ranks.shard().rank == 0) || what.ranks == super::RanksAre::Processes;
-    let alone = ranks.is_none();
     let mut engine = Engine::of_rank(config, &mut *source, options, ranks, &mut log)?;
     let mut logits = match &what.logits {
         // All ranks have the same.
@@ -112,7 +113,8 @@ fn rank(
     };
     let (mut steps, mut failed) = (Vec::new(), None);
     // A run that nobody could look at is a run all the same.
-    let gpu = engine.device().name.as_deref().and_then(nvml::of_run);
+    let bus = engine.device().bus.as_deref();
+    let gpu = engine.device().name.as_deref().and_then(|name| nvml::of_run(name, bus));
     // What a library tells needs no tool, and one question to a tool is enough, whatever the ranks are.
     let npu = match &engine.options().target {
         Target::Ascend(asked) => Some(Npu::of_run(asked.device)),
@@ -146,6 +148,7 @@ fn rank(
         live.names(watch.names());
     }
     let each = |step: &StepDone, values: &[f32], log: &Log| {
+        cupti.flush();
         mspti.flush();
         tell(step);
         let goes_on = watch.as_mut().is_none_or(|(live, watch)| {
@@ -167,6 +170,7 @@ fn rank(
         return Err(error.into());
     }
     let (tasks, log) = mspti.finish(log);
+    let (saw, log) = cupti.finish(&mut engine, log, what.at_most.is_none());
     logits.map(LogitsFile::finish).transpose()?;
     let on = engine.device().name.as_deref().unwrap_or("this CPU");
     let title = format!("{} on {on}", what.model);
@@ -176,6 +180,7 @@ fn rank(
         ranks: what.ranks.text(),
         host: &Host::read(),
         telemetry: telemetry.as_ref(),
+        cupti: saw.told(),
     };
     tasks.fields(&mut builder);
     engine_run::collect(&engine, &log, facts, &mut builder);

@@ -42,6 +42,7 @@ pub(super) fn summary(what: &What, done: &Done) -> serde_json::Value {
         "tp": what.tp,
         "observer": done.trace.manifest.value("measurement.observer"),
         "device_times": done.trace.manifest.value("evidence.device"),
+        "inflation": done.trace.manifest.value("measurement.inflation").and_then(|ratio| ratio.parse::<f64>().ok()),
         "threads": is_cpu.then_some(done.options.threads),
         "tokens": tokens(what, done),
         "prefill_ns": done.steps.first().map(|step| step.span.end - step.span.start),
@@ -86,8 +87,10 @@ pub(super) fn lines(out: &mut dyn Write, what: &What, done: &Done, output: Optio
             milliseconds(p99)
         )?;
     }
-    if let Some(said) = done.trace.manifest.value("evidence.device") {
-        writeln!(out, "device   {}", terminal_text::plain(said))?;
+    for (name, key) in [("device", "evidence.device"), ("observer", "cupti.cost")] {
+        if let Some(said) = done.trace.manifest.value(key) {
+            writeln!(out, "{name:<9}{}", terminal_text::plain(said))?;
+        }
     }
     match output {
         Some(path) => writeln!(out, "wrote {}", terminal_text::plain(&path.display().to_string())),

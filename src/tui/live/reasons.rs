@@ -15,6 +15,7 @@ const SENTENCES: &[(&str, &str)] = &[
     ("no look", "未采样"),
     ("the value is no number", "该值不是数"),
     ("the device is not watched: --observer {}", "未观测设备：--observer {}"),
+    ("CUPTI records the device: its times are in the capture", "由 CUPTI 记录设备：其时间见采集"),
     ("the device tells nothing of the parts of a replay", "设备不提供图重放内部各部分的时间"),
     ("the record is full: {} operators of the step are missing", "记录已满：该步缺少 {} 个算子"),
     ("no request since the page before", "自上次读取页面以来没有请求"),

@@ -1,6 +1,6 @@
 //! Libraries of real versions, where `STRATO_CUPTI_LIBS` names their files, and what is said where there is none.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::super::{Api, Unavailable};
 
@@ -33,4 +33,23 @@ fn a_library_that_is_not_there_or_is_another_is_told() {
         let expected = Unavailable::Symbol { file: "libc.so.6".into(), symbol: "cuptiSubscribe" };
         assert_eq!(error, expected);
     }
+}
+
+#[test]
+fn of_many_places_the_plain_name_is_told_unless_a_file_is_there_that_is_none() {
+    let names = ["libcupti.so.99", "libcupti.so", "libcupti.so.98"].map(PathBuf::from);
+    if names.iter().any(|name| Api::open(name).is_ok()) {
+        println!("skipped: this system finds a CUPTI");
+        return;
+    }
+    let said = |files: Vec<PathBuf>| Api::first(files).unwrap_err().to_string();
+    let plain = said(names.to_vec());
+    assert!(plain.contains("libcupti.so:") && !plain.contains("libcupti.so.9"), "{plain}");
+    let directory = tempfile::tempdir().unwrap();
+    let broken = directory.path().join("libcupti.so.12");
+    std::fs::write(&broken, "no library").unwrap();
+    let there = said(names.into_iter().chain([broken.clone()]).collect());
+    assert!(there.contains(&broken.display().to_string()), "{there}");
+    assert!(said(vec!["libcupti.so.99".into()]).contains("libcupti.so.99"));
+    assert!(said(Vec::new()).contains("no place"));
 }

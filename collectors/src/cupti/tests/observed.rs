@@ -19,7 +19,8 @@ fn observed(alone: &Alone, mode: Mode, batches: Vec<Batch>, meanwhile: impl FnOn
 fn written(observed: &super::super::Observed) -> Trace {
     let mut builder = TraceBuilder::new("run", "strato");
     let process = builder.process(0);
-    let operator = |id: u64| (id < 100).then(|| format!("op{id}"));
+    let names: Vec<_> = (0..100).map(|id| builder.intern(&format!("op{id}"))).collect();
+    let operator = |id: u64| names.get(id as usize).map(|name| (*name, None));
     observed.write(Place { process, thread: None, operator: &operator }, &mut builder);
     builder.finish()
 }

@@ -122,8 +122,8 @@ fn what_a_device_does_not_tell_is_absent_and_never_nothing() {
 #[test]
 fn samples_become_counters_of_the_device_beside_the_reasons_for_those_that_are_absent() {
     let (_directory, nvml) = built(&["-DHOPPER"]);
-    let gpu = named(nvml, "NVIDIA Pretended 1").unwrap();
-    assert!(named(nvml, "NVIDIA H200").is_none());
+    let gpu = named(nvml, "NVIDIA Pretended 1", None).unwrap();
+    assert!(named(nvml, "NVIDIA H200", None).is_none());
     let sampler = Sampler::start(RunClock::start(), Duration::from_millis(2), vec![Box::new(gpu)]).unwrap();
     std::thread::sleep(Duration::from_millis(40));
     let mut builder = TraceBuilder::new("run", "strato");
@@ -143,7 +143,7 @@ fn samples_become_counters_of_the_device_beside_the_reasons_for_those_that_are_a
 #[test]
 fn of_several_devices_of_one_name_none_is_taken_for_the_runs() {
     let (_directory, nvml) = built(&["-DDEVICES=2"]);
-    let seen = look(&mut named(nvml, "NVIDIA Pretended 1").unwrap(), 0);
+    let seen = look(&mut named(nvml, "NVIDIA Pretended 1", None).unwrap(), 0);
     let reason = "2 devices are named NVIDIA Pretended 1, and the run does not say which is its own";
     assert_eq!(seen, BTreeMap::from([("utilisation", Reading::Unavailable(reason.to_owned()))]));
 }
@@ -152,4 +152,22 @@ fn of_several_devices_of_one_name_none_is_taken_for_the_runs() {
 fn without_a_library_the_reason_is_what_the_system_said() {
     let error = library_at(OsStr::new("/nowhere/libnvidia-ml.so.1")).unwrap_err();
     assert!(error.starts_with("no NVML: ") && error.contains("/nowhere/libnvidia-ml.so.1"), "{error}");
+}
+
+#[test]
+fn two_devices_of_one_name_are_told_apart_by_their_places_on_the_bus() {
+    let (_directory, nvml) = built(&["-DDEVICES=2", "-DBUS"]);
+    let of = |bus| named(nvml, "NVIDIA Pretended 1", bus).unwrap();
+    // As CUDA writes it: a shorter domain, and letters of either case.
+    for (bus, number) in [("0000:c1:00.0", 0), ("0000:C2:00.0", 1)] {
+        let mut gpu = of(Some(bus));
+        assert_eq!((gpu.number, gpu.unclear.clone()), (number, None));
+        assert!(matches!(look(&mut gpu, 0)["power"], Reading::Value(_)));
+    }
+    for unknown in [None, Some("0000:D1:00.0"), Some("nonsense")] {
+        let unclear = of(unknown).unclear.unwrap_or_default();
+        assert!(unclear.contains("2 devices are named NVIDIA Pretended 1"), "{unclear}");
+    }
+    assert_eq!(place("00000001:0a:1f.7"), Some([1, 10, 31]));
+    assert_eq!([place(""), place("1:2"), place("x:1:2.0")], [None; 3]);
 }
