@@ -98,13 +98,15 @@ fn calls_out_of_order_are_refused_and_records_say_what_was_done() {
     let mut came = std::mem::take(&mut *CAME.lock().unwrap());
     let (mut record, mut found) = (null_mut::<u8>(), Vec::new());
     let begin = came.as_mut_ptr();
-    let mut next = || call!(npu.msptiActivityGetNextRecord(begin => *mut u8, came.len() => usize, &raw mut record => *mut *mut u8) -> u32);
     let mut at_record = Vec::new();
     loop {
-        match next() {
-            0 => at_record.push(record.addr() - begin.addr()),
-            status => break assert_eq!(status, 3, "no more"),
+        let place = &raw mut record;
+        let status =
+            call!(npu.msptiActivityGetNextRecord(begin => *mut u8, came.len() => usize, place => *mut *mut u8) -> u32);
+        if status != 0 {
+            break assert_eq!(status, 3, "no more");
         }
+        at_record.push(record.addr() - begin.addr());
     }
     for (at, end) in at_record.iter().zip(at_record.iter().skip(1).chain([&came.len()])) {
         let bytes = &came[*at..*end];
