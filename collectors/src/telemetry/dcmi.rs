@@ -34,25 +34,25 @@ const MEBI: f64 = 1_048_576.0;
 
 /// `struct dcmi_hbm_info`, with room for what later versions may add.
 #[repr(C)]
-#[derive(Clone, Copy, Default)]
-struct Hbm {
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Hbm {
     /// MB.
     size: u64,
     /// MHz.
-    frequency: u32,
+    _frequency: u32,
     /// MB.
     used: u64,
     /// °C.
     temperature: i32,
     /// %.
-    bandwidth: u32,
+    _bandwidth: u32,
     _later: [u64; 8],
 }
 
 /// `struct dcmi_aicore_info`, MHz.
 #[repr(C)]
-#[derive(Clone, Copy, Default)]
-struct Clocks {
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Clocks {
     most: u32,
     now: u32,
     _later: [u64; 4],
