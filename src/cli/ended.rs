@@ -49,6 +49,11 @@ impl Ended {
         self.flag.store(true, Ordering::Relaxed);
     }
 
+    /// What is set when one comes.
+    pub fn flag(&self) -> &AtomicBool {
+        &self.flag
+    }
+
     /// Whether one came.
     pub fn is(&self) -> bool {
         self.flag.load(Ordering::Relaxed)

@@ -139,7 +139,7 @@ fn directory(path: &Path, how: How<'_>, bar: &Bar) -> anyhow::Result<Vec<Trace>>
             Err(e @ ReadError::Declined { .. }) => declined.push(e),
             Err(e) if e.is_foreign() => {
                 foreign.push(entry);
-                no_run = no_run.or(Some(e).filter(|e| matches!(e, ReadError::NoRun { .. })));
+                no_run = no_run.or(Some(e).filter(|e| !matches!(e, ReadError::UnknownFormat { .. })));
             }
             Err(e) => failed.push(e),
         }

@@ -131,7 +131,7 @@ fn print(
             seen.push(Gauge { group: Group::Host, name, unit, value });
         };
         collectors.iter_mut().for_each(|c| c.look(at, &mut give));
-        seen.extend(sources.iter_mut().flat_map(|source| source.look(arguments.tools_every, &ended.flag)));
+        seen.extend(sources.iter_mut().flat_map(|source| source.look(arguments.tools_every, ended.flag())));
         ended.follow();
         for gauge in seen {
             line(&mut out, at, &gauge, global.lang())?;

@@ -309,8 +309,8 @@ mod tests {
         let sums = StepSums { missing: 35, ..StepSums::default() };
         let full = layers(100, &sums, Observer::Device);
         let unseen = layers(100, &sums, Observer::Host);
-        let opaque = layers(100, &StepSums { opaque: true, ..sums }, Observer::Device);
         let vendor = layers(100, &sums, Observer::Node);
+        let opaque = layers(100, &StepSums { opaque: true, ..sums }, Observer::Device);
         for (reading, en, zh) in [
             (full, "the record is full", "记录已满"),
             (vendor, "CUPTI records the device", "由 CUPTI 记录设备"),
