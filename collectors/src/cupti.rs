@@ -27,8 +27,8 @@ use std::path::PathBuf;
 
 pub mod abi;
 pub mod api;
-mod buffers;
-mod clock;
+pub(crate) mod buffers;
+pub(crate) mod clock;
 pub mod cost;
 pub mod find;
 mod gather;

@@ -89,7 +89,9 @@ pub fn collect(engine: &Engine, log: &Log, facts: Facts<'_>, sink: &mut dyn Trac
         worker
     });
     let workers = workers.collect();
-    let stamps = options.workers() > 0 && options.observer.sees_device();
+    // Somebody else may have told a replay's operators one by one, where the device's own stamps do not.
+    let told = log.records().iter().any(|record| matches!(record.kind, Kind::ReplayedOp(_)));
+    let stamps = (options.workers() > 0 || told) && options.observer.sees_device();
     let operators = (options.mode == Mode::Graph && stamps).then(|| {
         sink.manifest(Beside::MATCH, "every operator, by the engine's own program", Provenance::Observed);
         let queue = track(TrackKind::DeviceQueue, 0);
@@ -324,7 +326,7 @@ impl Writer<'_> {
     }
 
     fn kernel(&mut self, record: &Record, shares: &[Span], op: usize, correlation: i64, mut detail: KernelDetail) {
-        if !self.sees_device {
+        if !self.sees_device || record.device == Span::default() {
             return;
         }
         let names = &self.names[usize::from(record.step > 0)];

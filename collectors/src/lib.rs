@@ -10,6 +10,7 @@
 //! | [`telemetry`] | what this machine does meanwhile: counters and the thread that samples them |
 //! | [`metrics`] | what a serving engine says of itself |
 //! | [`record`] | a vendor's profiler around a command |
+//! | [`mspti`] | what CANN does in this process |
 //! | [`program`] | programs of this machine |
 
 pub mod cupti;
@@ -17,6 +18,7 @@ pub mod engine_run;
 pub mod engine_watch;
 pub mod host;
 pub mod metrics;
+pub mod mspti;
 mod op_shapes;
 pub mod program;
 pub mod record;

@@ -11,6 +11,7 @@
 //! | [`frequency`] | clock of the cores |
 //! | [`power`] | power of the processor packages |
 //! | [`nvml`] | NVIDIA devices, by their driver's library |
+//! | [`dcmi`] | Ascend devices, by their driver's library |
 //! | [`device_tool`] | what a vendor's tool prints of its devices |
 
 use std::{
@@ -24,6 +25,7 @@ use std::{
 use engine::record::Clock;
 use model::{Ns, ProcessId, Provenance, Reading, Severity, TraceSink};
 
+pub mod dcmi;
 pub mod device_tool;
 pub mod frequency;
 pub mod nvml;

@@ -8,9 +8,11 @@ use std::{
     time::{Instant, SystemTime, UNIX_EPOCH},
 };
 
+mod attribute;
 mod launches;
 mod observer;
 
+pub use attribute::Seen;
 pub use launches::Launches;
 pub use observer::Observer;
 
@@ -175,6 +177,11 @@ impl Log {
         let answer = call();
         told.leave();
         answer
+    }
+
+    /// Whether somebody is told what is launched.
+    pub(crate) fn tells(&self) -> bool {
+        self.told.is_some()
     }
 
     /// A log that records nothing, to compare with.

@@ -1,15 +1,24 @@
-//! All-reduce between threads by size: one shot, every rank reads what every other has and adds it up. It is the probe's own,
-//! and named so: what shared memory between the cores allows at least, not what a communication library makes of it.
+//! All-reduce by size. Between the threads of a CPU one shot: every rank reads what every other has and adds it up; it is the
+//! probe's own, and named so: what shared memory between the cores allows at least, not what a communication library makes of
+//! it. Between two devices it is what the engine does there.
 
 use std::{
     hint::black_box,
-    sync::{PoisonError, RwLock},
+    sync::{Arc, PoisonError, RwLock},
+    time::Instant,
 };
 
+use engine::{
+    Dtype, Target,
+    cpu::{Communicator, PATIENCE, Region, World},
+    program::{BufId, OpKind, OpName},
+    record::Log,
+};
 use model::{ProbeRow, ProbeUnit, Setting, Statistic};
 
 use crate::{
     Of, Probe, Setup,
+    device::{self, Device},
     gather::{Meeting, together},
     repeat::repeat,
     row,
@@ -17,8 +26,8 @@ use crate::{
 
 pub const PROBE: Probe = Probe {
     name: "collective",
-    about: ["one-shot all-reduce between threads, by size", "线程间单次 all-reduce（按大小）"],
-    of: Of::Machine,
+    about: ["all-reduce between ranks, by size", "各 rank 间的 all-reduce（按大小）"],
+    of: Of::Engine,
     run,
 };
 
@@ -29,7 +38,14 @@ const RANKS: usize = 8;
 /// All-reduces of a repeat.
 const ROUNDS: usize = 50;
 
+/// All-reduces of a step of two devices, and steps: the same number on both, who wait for each other.
+const OPS: usize = 16;
+const STEPS: usize = 8;
+
 fn run(setup: &Setup) -> Vec<ProbeRow> {
+    if setup.target != Target::Cpu {
+        return of_devices(setup);
+    }
     let ranks = setup.threads.min(RANKS);
     let row = |bytes: usize| {
         let setting =
@@ -42,6 +58,45 @@ fn run(setup: &Setup) -> Vec<ProbeRow> {
         row(PROBE.name, "time", ProbeUnit::Ns, setting, value)
     };
     SIZES.into_iter().map(row).collect()
+}
+
+/// Between two devices of the kind.
+fn of_devices(setup: &Setup) -> Vec<ProbeRow> {
+    let row = |bytes: usize| {
+        let setting = setup.setting(1).with("ranks", 2).with(Setting::BYTES, bytes);
+        row(PROBE.name, "time", ProbeUnit::Ns, setting, between(setup, bytes / size_of::<f32>()))
+    };
+    SIZES.into_iter().map(row).collect()
+}
+
+/// Time of an all-reduce of so many numbers between two ranks, ns, as the first sees it.
+fn between(setup: &Setup, numbers: usize) -> Result<Statistic, String> {
+    let world = World { ranks: 2, workers: 1, slot: numbers };
+    let region = Arc::new(Region::of_threads(world).map_err(|error| error.to_string())?);
+    let rank = |number: usize| -> Result<Vec<f64>, String> {
+        let way = Communicator::new(Arc::clone(&region), number, PATIENCE).map_err(|error| error.to_string())?;
+        let config = device::model(|config| {
+            (config.vocab, config.hidden, config.intermediate) = (4, 4, 4);
+            (config.heads, config.kv_heads) = (2, 2);
+        })?;
+        let ops = vec![(OpName::AllReduce, OpKind::AllReduce { x: BufId(0) }); OPS];
+        let mut own = Device::of_rank(setup, config, Dtype::F32, (1, 0), &[(1, numbers)], ops, Some(way))?;
+        let mut times = Vec::new();
+        for step in 0..=STEPS {
+            let began = Instant::now();
+            own.run(&mut Log::off())?;
+            // The first warms up.
+            times.extend((step > 0).then(|| began.elapsed().as_nanos() as f64 / OPS as f64));
+        }
+        Ok(times)
+    };
+    let lost = |_| Err("a rank of the probe panicked".to_owned());
+    let [first, second] = std::thread::scope(|scope| {
+        let second = scope.spawn(|| rank(1));
+        [rank(0), second.join().unwrap_or_else(lost)]
+    });
+    second?;
+    Statistic::of(first?).ok_or_else(|| "no repeat gave a number".to_owned())
 }
 
 fn measure(setup: &Setup, ranks: usize, numbers: usize) -> Result<Statistic, String> {

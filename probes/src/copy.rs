@@ -1,9 +1,10 @@
 //! Copies inside main memory by size, and those between it and a device that has memory of its own: bytes copied per second, so that each counts once although it is read and written.
 
-use std::hint::black_box;
+use std::{hint::black_box, time::Duration};
 
 use engine::{
     Buffer, Dtype, Target,
+    cuda::CudaOptions,
     program::{BufId, OpKind, OpName},
 };
 use model::{ProbeRow, ProbeUnit, Setting, Statistic};
@@ -49,10 +50,22 @@ fn run(setup: &Setup) -> Vec<ProbeRow> {
     sizes.into_iter().map(row).collect()
 }
 
-/// Copies from pageable memory to the device and back, each with the wait for it.
+/// Copies to the device and back, each with the wait for it; of CUDA through either kind of memory of the host.
 fn of_device(setup: &Setup) -> Vec<ProbeRow> {
-    let sizes = [4 << 10, 256 << 10, 4 << 20, 64 << 20];
-    let part = setup.part(2 * sizes.len());
+    let Target::Cuda(asked) = &setup.target else { return through(setup, None, setup.part(2 * SIZES)) };
+    let kind = |(memory, pageable)| {
+        let target = Target::Cuda(CudaOptions { pageable, ..asked.clone() });
+        through(&Setup { target, ..setup.clone() }, Some(memory), setup.part(4 * SIZES))
+    };
+    [("pinned", false), ("pageable", true)].into_iter().flat_map(kind).collect()
+}
+
+/// Sizes of copies to and from a device.
+const SIZES: usize = 4;
+
+/// Copies through memory of the host of this kind, where there is a choice.
+fn through(setup: &Setup, memory: Option<&str>, part: Duration) -> Vec<ProbeRow> {
+    let sizes: [usize; SIZES] = [4 << 10, 256 << 10, 4 << 20, 64 << 20];
     let measure = |bytes: usize, to_device: bool| -> Result<Statistic, String> {
         let count = bytes / size_of::<f32>();
         let add = (OpName::ResidualAdd, OpKind::Add { x: BufId(0), delta: BufId(1) });
@@ -73,6 +86,7 @@ fn of_device(setup: &Setup) -> Vec<ProbeRow> {
     let rows = sizes.into_iter().flat_map(|bytes| [("HtoD", true), ("DtoH", false)].map(|way| (bytes, way)));
     rows.map(|(bytes, (direction, to_device))| {
         let setting = setup.setting(setup.threads).with(Setting::BYTES, bytes).with("direction", direction);
+        let setting = memory.iter().fold(setting, |setting, memory| setting.with("memory", *memory));
         row(PROBE.name, "bandwidth", ProbeUnit::BytesPerSecond, setting, measure(bytes, to_device))
     })
     .collect()

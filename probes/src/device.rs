@@ -1,7 +1,9 @@
 //! Programs of one kind of operator on a device of the engine: what is timed is what a decode step runs.
 
 use engine::{
-    Backend, Batch, Config, Dtype, Error, PlanId, Shard, Source, Weights, open, preset,
+    Backend, Batch, Config, Dtype, Error, PlanId, Shard, Source, Weights,
+    cpu::Communicator,
+    open, preset,
     program::{BufDesc, BufId, Level, Logits, OpCall, OpId, OpKind, OpName, Program, Shape},
     record::Log,
     run::{Mode, RunOptions},
@@ -50,8 +52,22 @@ impl Device {
         buffers: &[(usize, usize)],
         ops: Vec<(OpName, OpKind)>,
     ) -> Result<Self, String> {
+        Self::of_rank(setup, config, dtype, (tokens, position), buffers, ops, None)
+    }
+
+    /// The same of a rank; `ranks` is the way to the others, who all make theirs at the same time.
+    pub fn of_rank(
+        setup: &Setup,
+        config: Config,
+        dtype: Dtype,
+        (tokens, position): (usize, usize),
+        buffers: &[(usize, usize)],
+        ops: Vec<(OpName, OpKind)>,
+        ranks: Option<Communicator>,
+    ) -> Result<Self, String> {
         let said = |error: Error| error.to_string();
-        let weights = Weights::load(&config, dtype, &mut Same(Vec::new())).map_err(said)?;
+        let shard = ranks.as_ref().map_or(Shard::WHOLE, Communicator::shard);
+        let weights = Weights::load_part(&config, shard, dtype, &mut Same(Vec::new())).map_err(said)?;
         let options = RunOptions {
             target: setup.target.clone(),
             threads: setup.threads,
@@ -61,7 +77,7 @@ impl Device {
             steps: 0,
             ..RunOptions::default()
         };
-        let mut backend = open(&config, weights, &options, None, &mut Log::off()).map_err(said)?;
+        let mut backend = open(&config, weights, &options, ranks, &mut Log::off()).map_err(said)?;
         let call =
             |(slot, (name, kind)): (u16, (OpName, OpKind))| OpCall { id: OpId { layer: None, slot }, name, kind };
         let none = BufId(0);
@@ -75,10 +91,11 @@ impl Device {
             residual: none,
             normed: none,
             logits: none,
-            shard: Shard::WHOLE,
+            shard,
         };
         let ops = program.ops.len();
         let plan = backend.prepare(program, &mut Log::off()).map_err(said)?;
+        backend.meet().map_err(said)?;
         let sequences = 0..u32::try_from(tokens).unwrap_or(u32::MAX);
         let position = u32::try_from(position).unwrap_or(u32::MAX);
         let batch =

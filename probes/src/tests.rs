@@ -89,3 +89,31 @@ fn an_opencl_device_is_measured_by_the_probes_of_the_engine() {
     }
     assert_eq!((run.fact("backend"), run.fact("threads")), (Some("opencl"), None));
 }
+
+/// The simulated NPU, which Cargo builds beside the tests of its own crate.
+fn simulated_npu() -> Option<Target> {
+    let directory = std::env::current_exe().ok()?.parent()?.to_owned();
+    let name = format!("{}sim_npu{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+    let found = [directory.join(&name), directory.parent()?.join(&name)].into_iter().find(|path| path.is_file())?;
+    Some(Target::Ascend(engine::ascend::AscendOptions { library: Some(found), ..Default::default() }))
+}
+
+/// Through the same code as any other device; products take this simulator too long.
+#[test]
+fn a_simulated_npu_is_measured_by_the_probes_of_the_engine() {
+    let Some(target) = simulated_npu() else {
+        panic!("the simulated NPU is not built: it is a dependency of the tests")
+    };
+    let names = ["launch", "sync", "replay", "copy", "collective", "dispatch"];
+    let run = run(&Setup { target, ..hasty() }, |probe| names.contains(&probe.name), |_, _| ());
+    for name in names {
+        assert!(run.rows.iter().any(|row| row.probe == name), "{name}");
+    }
+    for row in &run.rows {
+        let what = format!("{} {} {}", row.probe, row.metric, row.setting);
+        assert_eq!((row.setting.get("backend"), row.setting.get(Setting::THREADS)), (Some("ascend"), None), "{what}");
+        assert!(row.statistic().is_some(), "{what}: {:?}", row.value);
+    }
+    let ranks = run.rows.iter().filter(|row| row.setting.get("ranks") == Some("2")).count();
+    assert_eq!(ranks, 5);
+}

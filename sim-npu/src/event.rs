@@ -87,7 +87,7 @@ impl Event {
 }
 
 fn mark(name: &'static str, work: impl Fn() -> Outcome + Send + Sync + 'static) -> Task {
-    Task { name, work: Arc::new(work), time: Duration::ZERO, kind: Kind::Mark }
+    Task { name, work: Arc::new(work), time: Duration::ZERO, kind: Kind::Mark, correlation: 0 }
 }
 
 /// What is done with an event in a stream.

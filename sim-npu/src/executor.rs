@@ -8,6 +8,7 @@ use std::{ffi::c_void, time::Duration};
 use crate::{
     cost::cost,
     error::{self, Outcome, answer, fault},
+    mspti,
     state::{Handle, State, state},
     stream::{Kind, Task, Work},
     tensor::View,
@@ -85,6 +86,7 @@ pub fn plan(
 
 /// Second phase of the operator `name`.
 pub fn run(name: &'static str, workspace: *mut c_void, size: u64, executor: Handle, stream: Handle) -> i32 {
+    let call = mspti::call(name);
     let code = answer(|| {
         let (stream, task) = {
             let mut state = state();
@@ -122,7 +124,7 @@ pub fn run(name: &'static str, workspace: *mut c_void, size: u64, executor: Hand
                 held.iter().filter(|_| needed > 0).try_for_each(|block| block.alive())?;
                 (work)()
             });
-            (stream, Task { name, work, time, kind })
+            (stream, Task { name, work, time, kind, correlation: call.correlation })
         };
         stream.put(task)
     });

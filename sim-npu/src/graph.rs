@@ -11,6 +11,7 @@ use std::{
 use crate::{
     cost::cost,
     error::{self, Outcome, answer, fault},
+    mspti,
     state::{Capturing, Handle, state},
     stream::{Kind, Task},
 };
@@ -142,6 +143,7 @@ extern "C" fn aclmdlRICaptureEnd(stream: Handle, out: *mut Handle) -> i32 {
 
 #[unsafe(no_mangle)]
 extern "C" fn aclmdlRIExecuteAsync(graph: Handle, stream: Handle) -> i32 {
+    let _call = mspti::call("aclmdlRIExecuteAsync");
     answer(|| {
         let (stream, graph) = {
             let state = state();
@@ -234,11 +236,13 @@ extern "C" fn aclmdlRICaptureTaskUpdateEnd(stream: Handle) -> i32 {
             let mut nodes = group.graph.nodes();
             for (node, task) in group.tasks.clone().zip(&tasks) {
                 if let Some(node) = nodes.get_mut(node) {
-                    *node = task.clone();
+                    // A task of a graph is known by the call that was captured, whatever is given to it later.
+                    *node = Task { correlation: node.correlation, ..task.clone() };
                 }
             }
             Ok(())
         };
-        stream.put(Task { name: "task update", work: Arc::new(work), time: Duration::ZERO, kind: Kind::Mark })
+        let (name, work, kind) = ("task update", Arc::new(work), Kind::Mark);
+        stream.put(Task { name, work, time: Duration::ZERO, kind, correlation: 0 })
     })
 }

@@ -18,6 +18,7 @@ use crate::{
     cost::cost,
     error::{self, Outcome, answer, fault},
     memory::Block,
+    mspti,
     state::{Handle, State, state},
     stream::{Kind, Task},
 };
@@ -159,6 +160,7 @@ fn collective(
     stream: Handle,
     make: impl Fn(&[Vec<u8>]) -> Vec<u8> + Send + Sync + 'static,
 ) -> Outcome {
+    let call = mspti::call(shape.name);
     let stream = state().stream(stream)?;
     let time = cost().collective(ends.to.2);
     let work = move || {
@@ -175,7 +177,8 @@ fn collective(
         Ok(())
     };
     cost().launched();
-    stream.put(Task { name: shape.name, work: Arc::new(work), time, kind: Kind::Collective })
+    let correlation = call.correlation;
+    stream.put(Task { name: shape.name, work: Arc::new(work), time, kind: Kind::Collective, correlation })
 }
 
 // SAFETY (all below): the names are HCCL's, which this library stands in for; places to be written are looked at for null.

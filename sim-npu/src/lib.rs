@@ -1,4 +1,4 @@
-//! A simulated NPU: the calls of AscendCL, aclnn and HCCL that the engine makes, as one library that is opened in place of
+//! A simulated NPU: the calls of AscendCL, aclnn, HCCL and MSPTI that the engine makes, as one library that is opened in place of
 //! CANN's (`STRATO_ASCEND_LIB`). What it computes is right, when it computes it is modelled, and everything that comes of it
 //! is called simulated. It shares no code with the engine: what it knows of the calls comes from their documentation, so that
 //! a call that is made wrongly is refused here as it would be there.
@@ -13,6 +13,7 @@
 //! | `tensor`, `executor` | descriptions of tensors, and operators in two phases |
 //! | `ops` | what operators compute |
 //! | `hccl` | collectives between devices of this process |
+//! | `mspti` | records of all that, as MSPTI gives them |
 //!
 //! A handle is a number and never an address, so one that was destroyed is known as such. Work that reads memory which was
 //! freed before it ran faults its stream, as a device does.
@@ -25,6 +26,7 @@ mod executor;
 mod graph;
 mod hccl;
 mod memory;
+mod mspti;
 mod ops;
 mod state;
 mod stream;

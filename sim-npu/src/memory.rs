@@ -14,6 +14,7 @@ use std::{
 use crate::{
     cost::cost,
     error::{self, Outcome, answer, fault},
+    mspti,
     state::{State, state},
     stream::{Kind, Task, Work},
 };
@@ -158,7 +159,7 @@ impl State {
             Ok(())
         });
         let time = if kind == 3 { cost().work(2 * bytes, 0.0) } else { cost().transfer(bytes) };
-        Ok(Task { name: "memcpy", work, time, kind: Kind::Copy })
+        Ok(Task { name: "memcpy", work, time, kind: Kind::Copy, correlation: 0 })
     }
 }
 
@@ -175,6 +176,7 @@ fn put(out: *mut *mut c_void, at: usize) -> Outcome {
 
 #[unsafe(no_mangle)]
 extern "C" fn aclrtMalloc(out: *mut *mut c_void, size: usize, policy: i32) -> i32 {
+    let start = mspti::stamp();
     answer(|| {
         if !(0..=5).contains(&policy) {
             return fault(error::INVALID_PARAM, format!("there is no policy {policy} of aclrtMalloc"));
@@ -182,13 +184,23 @@ extern "C" fn aclrtMalloc(out: *mut *mut c_void, size: usize, policy: i32) -> i3
         let mut state = state();
         let device = state.current()?.1.device;
         let at = state.allocate(size, Some(device))?;
+        mspti::memory(mspti::Memory::Allocated, device, at, size, start);
         put(out, at)
     })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn aclrtFree(at: *mut c_void) -> i32 {
-    answer(|| state().free(at.addr(), true))
+    let start = mspti::stamp();
+    answer(|| {
+        let mut state = state();
+        let block = state.blocks.get(&at.addr()).cloned();
+        state.free(at.addr(), true)?;
+        if let Some((block, device)) = block.and_then(|block| Some((Arc::clone(&block), block.device?))) {
+            mspti::memory(mspti::Memory::Released, device, at.addr(), block.layout.size(), start);
+        }
+        Ok(())
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -245,6 +257,7 @@ extern "C" fn aclrtMemcpyAsync(
     kind: i32,
     stream: *mut c_void,
 ) -> i32 {
+    let start = mspti::stamp();
     answer(|| {
         let (stream, task) = {
             let mut state = state();
@@ -257,7 +270,10 @@ extern "C" fn aclrtMemcpyAsync(
             (stream, task)
         };
         cost().launched();
-        stream.put(task)
+        let at = mspti::Place { device: stream.device, stream: stream.handle };
+        stream.put(task)?;
+        mspti::copied(kind, count, at, start);
+        Ok(())
     })
 }
 

@@ -12,6 +12,7 @@ use crate::{
     cost::{cost, wait_until},
     error::{self, Fault, Outcome, answer, fault},
     graph::{Capture, Graph, Update},
+    mspti::{self, Place, stamp},
     state::{Handle, state},
 };
 
@@ -41,17 +42,20 @@ pub struct Task {
     /// How long it takes at least, beyond what every kernel takes.
     pub time: Duration,
     pub kind: Kind,
+    /// What ties it to the call that launched it, of a graph's the call that was captured; 0 for what is not recorded.
+    pub correlation: u64,
 }
 
 impl Task {
-    fn run(&self, replayed: bool) -> Outcome {
+    fn run(&self, replayed: bool, at: Place) -> Outcome {
         let fixed = match self.kind {
             Kind::Kernel | Kind::Updatable => cost().kernel(replayed),
             _ => Duration::ZERO,
         };
-        let end = Instant::now() + self.time + fixed;
+        let (start, end) = (stamp(), Instant::now() + self.time + fixed);
         (self.work)()?;
         wait_until(end);
+        mspti::ran(self, at, start);
         Ok(())
     }
 }
@@ -107,10 +111,11 @@ impl Stream {
             queue.busy = true;
             let faulted = queue.fault.is_some();
             drop(queue);
+            let at = Place { device: self.device, stream: self.handle };
             let ran = match item {
                 _ if faulted => Ok(()),
-                Item::Task(task) => task.run(false),
-                Item::Replay(graph) => graph.each(|task| task.run(true)),
+                Item::Task(task) => task.run(false, at),
+                Item::Replay(graph) => graph.each(|task| task.run(true, at)),
             };
             let mut queue = self.queue();
             queue.busy = false;
@@ -230,6 +235,7 @@ extern "C" fn aclrtDestroyStream(stream: Handle) -> i32 {
 
 #[unsafe(no_mangle)]
 extern "C" fn aclrtSynchronizeStream(stream: Handle) -> i32 {
+    let _call = mspti::call("aclrtSynchronizeStream");
     answer(|| {
         let stream = {
             let mut state = state();

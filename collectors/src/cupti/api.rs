@@ -42,7 +42,7 @@ macro_rules! functions {
 
             fn of(file: &Path, library: Library) -> Self {
                 $(
-                    // SAFETY: the type is that of the function of this name in CUPTI's reference, and the library is never
+                    // SAFETY: the type is that of the function of this name in the library's reference, and it is never
                     // closed.
                     let $name = unsafe { library.get(concat!($symbol, "\0")) }.ok().map(|symbol| *symbol);
                 )*
@@ -59,6 +59,8 @@ macro_rules! functions {
         }
     };
 }
+
+pub(crate) use functions;
 
 functions! {
     /// Version of the interface.
@@ -104,11 +106,11 @@ functions! {
 /// Longest text of CUPTI that is read, bytes; names of templates have some thousand.
 const LONGEST: usize = 64 << 10;
 
-/// A text that belongs to CUPTI, cut after [`LONGEST`] bytes; `None` for none.
+/// A text that belongs to a library, cut after [`LONGEST`] bytes; `None` for none.
 ///
 /// # Safety
 /// `text` is null or begins a text that ends with a zero and stays as it is during the call.
-pub(super) unsafe fn text(text: *const c_char) -> Option<String> {
+pub(crate) unsafe fn text(text: *const c_char) -> Option<String> {
     if text.is_null() {
         return None;
     }

@@ -21,9 +21,14 @@ pub struct Pool {
 }
 
 /// The buffers of this process.
-pub static POOL: Mutex<Pool> = Mutex::new(Pool { free: Vec::new(), lent: BTreeMap::new(), refused: 0 });
+pub static POOL: Mutex<Pool> = Mutex::new(Pool::new());
 
 impl Pool {
+    /// Nothing lent and nothing free.
+    pub const fn new() -> Self {
+        Self { free: Vec::new(), lent: BTreeMap::new(), refused: 0 }
+    }
+
     /// Lends a buffer; `None` when all are lent.
     pub fn lend(&mut self) -> Option<*mut u8> {
         if self.free.is_empty() && self.lent.len() >= MOST {

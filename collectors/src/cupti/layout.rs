@@ -29,7 +29,8 @@ words!(u8, u16, u32, u64);
 pub struct Field<T>(usize, PhantomData<T>);
 
 impl<T: Word> Field<T> {
-    const fn at(offset: usize) -> Self {
+    /// A field that lies there.
+    pub(crate) const fn at(offset: usize) -> Self {
         Self(offset, PhantomData)
     }
 
@@ -52,6 +53,8 @@ macro_rules! records {
         })*
     };
 }
+
+pub(crate) use records;
 
 records! {
     /// What all records begin with.

@@ -88,53 +88,21 @@ impl Lowering<'_> {
         let lengths = Rc::clone(self.lengths);
         let held = [queries, &keys, &values, out, causal.unwrap_or(out), &self.model.table];
         let operator = &self.api.operators.infer_attention;
+        #[rustfmt::skip]
         let call = Call::new(self.api, operator, held, move |f, [q, k, v, o, ..], w, e| {
             let (none, lengths) = (null_mut(), lengths.borrow().handle);
             // SAFETY: arguments live as long as the call, the layout as long as the program; there are places for what is
-            // given back.
+            // given back. Rows are those of the documentation: tensors, scales of quantisation, blocks and padding, scales of
+            // the cache, shared prefix, numbers, results.
             unsafe {
                 f(
-                    q,
-                    k,
-                    v,
-                    none,
-                    mask,
-                    none,
-                    lengths,
-                    none,
-                    none,
-                    none,
-                    none,
-                    none,
-                    none,
-                    none,
-                    table,
-                    none,
-                    none,
-                    none,
-                    none,
-                    none,
-                    none,
-                    none,
-                    none,
-                    none,
-                    heads,
-                    scale,
-                    ANY,
-                    ANY,
-                    LAYOUT.as_ptr(),
-                    kv_heads,
-                    sparse,
-                    0,
-                    block,
-                    0,
-                    false,
-                    0,
-                    0,
-                    o,
-                    none,
-                    w,
-                    e,
+                    q, k, v, none, mask, none, lengths,
+                    none, none, none, none, none, none, none,
+                    table, none, none,
+                    none, none, none, none,
+                    none, none, none,
+                    heads, scale, ANY, ANY, LAYOUT.as_ptr(), kv_heads, sparse, 0, block, 0, false, 0, 0,
+                    o, none, w, e,
                 )
             }
         });
@@ -170,36 +138,20 @@ impl Lowering<'_> {
         let mask = mask.ok_or_else(|| Error::Request("the program has no mask; prepare it anew".to_owned()))?;
         let (scale, heads) = (1.0 / (head_dim as f64).sqrt(), heads as i64);
         let held = [queries, &keys, &values, mask, &most, &sums, &empty, out];
-        Ok(Work::Call(Call::new(self.api, &self.api.operators.masked_attention, held, move |f, handles, w, e| {
+        let operator = &self.api.operators.masked_attention;
+        #[rustfmt::skip]
+        let call = Call::new(self.api, operator, held, move |f, handles, w, e| {
             let [q, k, v, mask, most, sums, empty, o] = handles;
             let none = null_mut();
-            // SAFETY: as above.
+            // SAFETY: as above. Rows: tensors, numbers, results.
             unsafe {
                 f(
-                    q,
-                    k,
-                    v,
-                    none,
-                    none,
-                    none,
-                    mask,
-                    none,
-                    scale,
-                    1.0,
-                    ANY,
-                    ANY,
-                    heads,
-                    LAYOUT.as_ptr(),
-                    0,
-                    AS_GIVEN,
-                    most,
-                    sums,
-                    empty,
-                    o,
-                    w,
-                    e,
+                    q, k, v, none, none, none, mask, none,
+                    scale, 1.0, ANY, ANY, heads, LAYOUT.as_ptr(), 0, AS_GIVEN,
+                    most, sums, empty, o, w, e,
                 )
             }
-        })))
+        });
+        Ok(Work::Call(call))
     }
 }

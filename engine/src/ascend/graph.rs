@@ -46,12 +46,15 @@ impl Graph {
         work: &[Vec<Work>],
         workspace: &Memory,
         stream: Handle,
+        log: &Log,
     ) -> Result<Self, Error> {
         let second = api.stream()?;
         // SAFETY: a stream of ours on which nothing is captured.
         api.check("begin to capture a step", unsafe { (calls.begin)(stream, THREAD_LOCAL) })?;
         let mut groups = Vec::new();
-        let captured = put(api, calls, work, workspace, stream, &mut groups);
+        let captured = work.iter().enumerate().try_for_each(|(op, parts)| {
+            log.launch(operator(op), || put(api, calls, (op, parts), workspace, stream, &mut groups))
+        });
         let mut handle = std::ptr::null_mut();
         // SAFETY: the capture that began above ends in any case, and there is a place for the handle.
         let status = unsafe { (calls.end)(stream, &raw mut handle) };
@@ -76,7 +79,8 @@ impl Graph {
             let ready = own.ready()?;
             // SAFETY (all): a group of the graph, a stream and an event of ours.
             self.api.check("begin the update of a task", unsafe { (self.calls.update_begin)(second, *handle) })?;
-            own.launch(ready, workspace, second)?;
+            // A library may know the task by the call that gave it last.
+            log.launch(operator(*op), || own.launch(ready, workspace, second))?;
             self.api.check("end the update of a task", unsafe { (self.calls.update_end)(second) })?;
             self.api.check("record an event", unsafe { (self.api.runtime.record_event)(event.handle, second) })?;
             log.push(Kind::Update(u32::try_from(*op).unwrap_or(u32::MAX)), Span { start, end: log.now() });
@@ -85,31 +89,34 @@ impl Graph {
     }
 }
 
+fn operator(op: usize) -> Kind {
+    Kind::Op(u32::try_from(op).unwrap_or(u32::MAX))
+}
+
+/// Captures the calls of an operator.
 fn put(
     api: &'static Api,
     calls: Graphs,
-    work: &[Vec<Work>],
+    (op, parts): (usize, &[Work]),
     workspace: &Memory,
     stream: Handle,
     groups: &mut Vec<Group>,
 ) -> Result<(), Error> {
-    for (op, parts) in work.iter().enumerate() {
-        for (part, own) in parts.iter().enumerate() {
-            let ready = own.ready()?;
-            if !own.varies() {
-                own.launch(ready, workspace, stream)?;
-                continue;
-            }
-            let event = api.event(EXTERNAL)?;
-            // SAFETY (all): an event and a stream of ours, and a place for the handle.
-            api.check("wait for an event", unsafe { (api.runtime.wait_event)(stream, event.handle) })?;
-            api.check("reset an event", unsafe { (api.runtime.reset_event)(event.handle, stream) })?;
-            api.check("begin a group of tasks", unsafe { (calls.group_begin)(stream) })?;
+    for (part, own) in parts.iter().enumerate() {
+        let ready = own.ready()?;
+        if !own.varies() {
             own.launch(ready, workspace, stream)?;
-            let mut handle = std::ptr::null_mut();
-            api.check("end a group of tasks", unsafe { (calls.group_end)(stream, &raw mut handle) })?;
-            groups.push(Group { op, part, handle, event });
+            continue;
         }
+        let event = api.event(EXTERNAL)?;
+        // SAFETY (all): an event and a stream of ours, and a place for the handle.
+        api.check("wait for an event", unsafe { (api.runtime.wait_event)(stream, event.handle) })?;
+        api.check("reset an event", unsafe { (api.runtime.reset_event)(event.handle, stream) })?;
+        api.check("begin a group of tasks", unsafe { (calls.group_begin)(stream) })?;
+        own.launch(ready, workspace, stream)?;
+        let mut handle = std::ptr::null_mut();
+        api.check("end a group of tasks", unsafe { (calls.group_end)(stream, &raw mut handle) })?;
+        groups.push(Group { op, part, handle, event });
     }
     Ok(())
 }

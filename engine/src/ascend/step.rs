@@ -70,7 +70,9 @@ impl Commands<'_> {
         enqueue: impl FnOnce(&mut Self) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let start = self.log.now();
-        if !self.log.sees_device() {
+        // Of operators that somebody else watches there are no marks, which would be work of the device of their own.
+        let is_watched = self.log.tells() && matches!(kind, Kind::Op(_) | Kind::Replay);
+        if !self.log.sees_device() || is_watched {
             enqueue(self)?;
             let host = Span { start, end: self.log.now() };
             self.log.push_command(kind, from.unwrap_or(start), host, None, Span::default());
@@ -92,9 +94,11 @@ impl Commands<'_> {
     /// The calls of an operator. Their first phases are done before the event from which on the device counts.
     fn launch(&mut self, op: usize, from: Ns, work: &[Work], workspace: &Memory) -> Result<(), Error> {
         let ready = work.iter().map(Work::ready).collect::<Result<Vec<_>, _>>()?;
-        self.note(Kind::Op(u32::try_from(op).unwrap_or(u32::MAX)), Some(from), |own| {
+        let kind = Kind::Op(u32::try_from(op).unwrap_or(u32::MAX));
+        self.note(kind, Some(from), |own| {
+            let stream = own.stream;
             let mut each = work.iter().zip(ready);
-            each.try_for_each(|(work, ready)| work.launch(ready, workspace, own.stream))
+            own.log.launch(kind, || each.try_for_each(|(work, ready)| work.launch(ready, workspace, stream)))
         })
     }
 
@@ -140,7 +144,7 @@ impl Plan {
         }
         // SAFETY: a stream of ours.
         api.check("wait for a step", unsafe { (api.runtime.synchronize)(stream) })?;
-        self.graph = Some(Graph::capture(api, calls, &self.work, &self.workspace, stream)?);
+        self.graph = Some(Graph::capture(api, calls, &self.work, &self.workspace, stream, log)?);
         log.push(Kind::Capture, Span { start, end: log.now() });
         Ok(())
     }

@@ -27,6 +27,7 @@ use crate::{diagnose::rules::ceilings, store};
 mod cupti;
 mod live;
 mod logits;
+mod mspti;
 mod planned;
 mod prompt_ids;
 mod ranks;
@@ -253,8 +254,18 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     if numerics && asked.target != Target::Cpu {
         return Err(Usage("--numerics is for --backend cpu; leave it out, or choose that one".to_owned()).into());
     }
-    let deviation = if numerics { Some(super::numdiff::deviation(&what)?) } else { None };
     let loud = !quiet && !json;
+    // Ranks that are processes tell their steps through pipes, and not what is in them.
+    let is_seen = loud
+        && !plain
+        && of_launches.is_none()
+        && what.is_watched()
+        && io::stdout().is_terminal()
+        && io::stdin().is_terminal();
+    if !is_seen {
+        mspti::restart(&asked, what.tp == 1);
+    }
+    let deviation = if numerics { Some(super::numdiff::deviation(&what)?) } else { None };
     let found = probe.then(|| {
         probed(&what, &further, probes::BUDGET, |probe, _| {
             if loud {
@@ -266,13 +277,6 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     if loud {
         say(&format!("strato: making the weights of {} ready", what.model));
     }
-    // Ranks that are processes tell their steps through pipes, and not what is in them.
-    let is_seen = loud
-        && !plain
-        && of_launches.is_none()
-        && what.is_watched()
-        && io::stdout().is_terminal()
-        && io::stdin().is_terminal();
     let finish = Finish {
         probes: found.unwrap_or_default(),
         deviation: deviation.clone(),

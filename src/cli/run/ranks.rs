@@ -16,6 +16,7 @@ use collectors::{
     host::Host,
     telemetry::{
         self, Sampler,
+        dcmi::Npu,
         nvml::{self, Gpu},
     },
 };
@@ -25,10 +26,10 @@ use engine::{
     record::{Log, Span},
     run::{Engine, StepDone},
 };
-use model::{Trace, TraceBuilder, trace};
+use model::{Trace, TraceBuilder, TraceSink, trace};
 use serde::{Deserialize, Serialize};
 
-use super::{What, cupti::Cupti, logits::LogitsFile};
+use super::{What, cupti::Cupti, logits::LogitsFile, mspti::Mspti};
 use crate::{
     cli::{
         device_counters::{self, Sampling},
@@ -98,7 +99,8 @@ fn rank(
     let ops = 160 * config.layers + 160;
     let room = ops.saturating_mul(options.steps + 2).min(1 << 24);
     let log = Log::with_capacity(room, options.workers());
-    let (cupti, mut log) = Cupti::begin(&mut options, log, alone);
+    let (cupti, log) = Cupti::begin(&mut options, log, alone);
+    let (mspti, mut log) = Mspti::begin(&options, log, alone, live.is_some());
     // What samples the machine watches, too.
     let is_sampled = options.observer.sees_host();
     // Ranks that are threads of one process have one machine and one process to look at.
@@ -114,18 +116,29 @@ fn rank(
     let bus = engine.device().bus.as_deref();
     let gpu = engine.device().name.as_deref().and_then(|name| nvml::of_run(name, bus));
     // What a library tells needs no tool, and one question to a tool is enough, whatever the ranks are.
-    let asks = is_sampled && engine.shard().rank == 0 && (gpu.is_none() || !what.tools.is_empty());
-    let tools = if asks { devices::of_run(&what.tools, &engine.options().target)? } else { Vec::new() };
-    let collectors = || match live {
-        Some(live) => live.collectors(gpu),
-        None => telemetry::with(gpu),
+    let npu = match &engine.options().target {
+        Target::Ascend(asked) => Some(Npu::of_run(asked.device)),
+        _ => None,
     };
-    let sampler =
-        (looks && is_sampled).then(|| Sampler::start(log.clock, telemetry::PERIOD, collectors()).ok()).flatten();
+    let told = gpu.is_some() || npu.as_ref().is_some_and(|npu| npu.absent().is_none());
+    let asks = is_sampled && engine.shard().rank == 0 && (!told || !what.tools.is_empty());
+    let tools = if asks { devices::of_run(&what.tools, &engine.options().target)? } else { Vec::new() };
     let listened = |collector| match live {
         Some(live) => live.listened(collector),
         None => collector,
     };
+    // A library that is missing says so only where no tool stands for it.
+    let npu = npu.filter(|npu| npu.absent().is_none() || tools.is_empty());
+    let collectors = || {
+        let mut all = match live {
+            Some(live) => live.collectors(gpu),
+            None => telemetry::with(gpu),
+        };
+        all.extend(npu.map(|npu| listened(Box::new(npu))));
+        all
+    };
+    let sampler =
+        (looks && is_sampled).then(|| Sampler::start(log.clock, telemetry::PERIOD, collectors()).ok()).flatten();
     let place = devices::place(&engine.options().target);
     let tools = Sampling::start(tools, device_counters::PERIOD, log.clock, place, listened).ok();
     let mut decodes = None;
@@ -136,6 +149,7 @@ fn rank(
     }
     let each = |step: &StepDone, values: &[f32], log: &Log| {
         cupti.flush();
+        mspti.flush();
         tell(step);
         let goes_on = watch.as_mut().is_none_or(|(live, watch)| {
             let sums = watch.step(step.number, log.records());
@@ -155,6 +169,7 @@ fn rank(
     if let Some(error) = failed {
         return Err(error.into());
     }
+    let (tasks, log) = mspti.finish(log);
     let (saw, log) = cupti.finish(&mut engine, log, what.at_most.is_none());
     logits.map(LogitsFile::finish).transpose()?;
     let on = engine.device().name.as_deref().unwrap_or("this CPU");
@@ -167,7 +182,10 @@ fn rank(
         telemetry: telemetry.as_ref(),
         cupti: saw.told(),
     };
+    tasks.fields(&mut builder);
     engine_run::collect(&engine, &log, facts, &mut builder);
+    let process = builder.process(0);
+    tasks.write(process, &mut builder);
     Ok((builder.finish(), steps))
 }
 

@@ -70,6 +70,22 @@ const SENTENCES: &[(&str, &str)] = &[
     ),
     ("device {}: {}", "设备 {}：{}"),
     ("no NVML: {}", "没有 NVML：{}"),
+    (
+        "no DCMI: '{}' stands for CANN, and STRATO_DCMI names no library of it",
+        "没有 DCMI：'{}' 代替了 CANN，而 STRATO_DCMI 没有给出与之配套的库",
+    ),
+    ("no DCMI: {}", "没有 DCMI：{}"),
+    ("DCMI knows no device {}", "DCMI 没有设备 {}"),
+    (
+        "DCMI does not begin (status {}); 'npu-smi info' says whether the driver runs",
+        "DCMI 无法初始化（状态 {}）；用 'npu-smi info' 查看驱动是否运行",
+    ),
+    ("DCMI: status {}", "DCMI：状态 {}"),
+    (
+        "'{}' has no dcmi_init and is no DCMI; name another with STRATO_DCMI",
+        "'{}' 没有 dcmi_init，不是 DCMI；请用 STRATO_DCMI 指定另一个",
+    ),
+    ("ASCEND_RT_VISIBLE_DEVICES does not say which device it is", "ASCEND_RT_VISIBLE_DEVICES 没有说明是哪个设备"),
     ("the cell is empty", "单元格为空"),
     ("0 of 0: no such memory", "0 / 0：没有这种显存"),
     ("{}: No such file or directory (os error 2)", "{}：没有该文件或目录"),
