@@ -265,6 +265,17 @@ impl Writer<'_> {
                     self.put(self.queue, name, Category::GraphExec, record.device, Some(replay), None);
                 }
             }
+            Kind::Piece { first, .. } => {
+                self.correlation += 1;
+                let correlation = Some(self.correlation);
+                self.on_host(self.calls.graph_launch, Category::HostApi, record.host, correlation, None);
+                if record.device != Span::default() {
+                    let program = self.engine.programs()[usize::from(record.step > 0)];
+                    let from = program.ops.get(first as usize).map_or("", |op| op.name.text());
+                    let name = self.sink.intern(&format!("strato_piece from {from}"));
+                    self.put(self.queue, name, Category::GraphExec, record.device, correlation, None);
+                }
+            }
             Kind::Update(_) => self.on_host(self.calls.update, Category::HostApi, record.host, None, None),
             Kind::ReplayedOp(op) => {
                 let node = KernelDetail { graph: Some(1), graph_node: Some(i64::from(op)), ..KernelDetail::default() };

@@ -6,7 +6,7 @@
 //! | `library`, `driver`, `compiler` | the vendor's libraries and their calls |
 //! | `device`, `queue` | which devices there are, their contexts, streams and events |
 //! | `source`, `signature`, `ptx` | the kernels (`kernels/*.cu`), what they take, and their compilation |
-//! | `memory`, `model`, `inputs` | memory of both sides, weights and cache, what a step gets from the host |
+//! | `memory`, `inputs`, `synthetic` | memory of both sides, what a step gets from the host, weights that the device makes |
 //! | `lower`, `launch` | an operator as one kernel, its threads and arguments |
 //! | `step` | the commands of a step, and when they were under way |
 //! | `graph` | a step as one graph |
@@ -14,12 +14,14 @@
 use std::rc::Rc;
 
 use crate::{
-    Config, Dtype, Error, Shard, Weights,
+    Config, Dtype, Error, Shard,
     backend::Device,
+    device_model::Model,
     inject::{Faults, HostHook},
     kv::KvPlan,
     record::Log,
     run::Sync,
+    weights::{Made, Supply},
 };
 
 mod backend;
@@ -32,12 +34,12 @@ mod launch;
 mod library;
 mod lower;
 mod memory;
-mod model;
 mod ptx;
 mod queue;
 mod signature;
 mod source;
 mod step;
+mod synthetic;
 
 pub use compiler::REMEDY as COMPILER_REMEDY;
 pub use device::Facts;
@@ -45,7 +47,6 @@ pub use driver::REMEDY;
 pub use library::Libraries;
 
 use device::Context;
-use model::Model;
 use queue::Queue;
 use source::{Origin, Source};
 use step::Plan;
@@ -94,7 +95,7 @@ pub(crate) struct Cuda {
     pageable: bool,
     queue: Queue,
     plans: Vec<Plan>,
-    model: Model,
+    model: Model<Queue>,
     source: Source,
     context: Rc<Context>,
     sync: Sync,
@@ -104,32 +105,35 @@ pub(crate) struct Cuda {
 }
 
 impl Cuda {
-    /// Copies the weights to the device that is asked for and makes the kernels ready; `log` gets what each family took.
+    /// Makes the kernels ready on the device that is asked for, and brings the weights there; `log` gets what each family took.
     ///
     /// # Errors
     /// [`Error::Unavailable`] when there is no such device, [`Error::Request`] when the model does not fit it,
     /// [`Error::Device`] when the driver refuses.
     pub(crate) fn new(
         config: Config,
-        weights: &Weights,
+        weights: Supply<'_>,
         cache: KvPlan,
         options: &CudaOptions,
         log: &mut Log,
     ) -> Result<Self, Error> {
-        if weights.shard != Shard::WHOLE {
+        if weights.recipes.shard != Shard::WHOLE {
             return Err(Error::Request("a CUDA device takes whole weights; load all of them".to_owned()));
         }
         let (driver, number, facts) = device::choose(options.libraries.driver.as_deref(), options.device)?;
         let context = Rc::new(Context::new(driver, number, facts)?);
         let origin = Origin::choose(&context, options.libraries.compiler.as_deref())?;
-        let dtype = weights.embed.dtype;
+        let dtype = weights.dtype;
         let source = Source::build(&context, origin, dtype, log)?;
         let queue = Queue::new(&context)?;
-        let model = Model::load(&queue, weights, &cache)?;
+        let make = |pieces: &[Made], dtype, width| synthetic::make(&queue, &source, pieces, dtype, width);
+        let model = Model::load(&queue, weights, &cache, make)?;
+        let mut device = described(&context, origin, options.pageable);
+        device.facts.push(("cuda.weights", model.came()));
         Ok(Self {
             config,
             cache,
-            device: described(&context, origin, options.pageable),
+            device,
             dtype,
             pageable: options.pageable,
             queue,

@@ -9,15 +9,15 @@ mod simulated_cuda;
 use std::path::{Path, PathBuf};
 
 use engine::{
-    Checkpoint, Config, Dtype, Error, KvLayout, Synthetic, Target,
+    Config, Dtype, Error, KvLayout, Synthetic, Target,
     cpu::Isa,
     cuda::{self, CudaOptions, Libraries},
     preset,
-    program::{Change, Level, Logits, OpName},
+    program::{Change, Level, OpName},
     record::{Kind, Log},
     run::{Engine, Mode, RunOptions, Sampling, Sync},
 };
-use golden::{Golden, TOLERANCE, greatest_difference};
+use golden::{Golden, TOLERANCE, decoded, greatest_difference, options, run, run_of, tiny};
 
 /// The libraries of the tests; `None` where there is no driver of either kind. The kernels come from the embedded PTX, but on
 /// a machine that has NVRTC.
@@ -31,29 +31,6 @@ fn libraries() -> Option<Libraries> {
 
 fn device(pageable: bool) -> Option<Target> {
     Some(Target::Cuda(CudaOptions { device: 0, pageable, libraries: libraries()? }))
-}
-
-/// Logits of every position that was fed, and the tokens after the prompt.
-fn decoded(golden: &Golden, options: RunOptions) -> (Vec<f32>, Vec<u32>) {
-    let source = &mut Checkpoint::open(&golden.directory).unwrap();
-    let options = RunOptions {
-        prompt: golden.ids.len(),
-        ids: vec![golden.ids.clone()],
-        steps: golden.tokens.len() - golden.ids.len() - 1,
-        logits: Logits::All,
-        ..options
-    };
-    let log = &mut Log::off();
-    let mut engine = Engine::new(golden.config.clone(), source, options, log).unwrap();
-    let (mut logits, mut tokens) = (Vec::new(), golden.ids.clone());
-    engine
-        .run_with_logits(log, true, |step, values| {
-            logits.extend_from_slice(values);
-            tokens.extend(&step.tokens);
-            true
-        })
-        .unwrap();
-    (logits, tokens)
 }
 
 #[test]
@@ -82,33 +59,6 @@ fn logits_and_greedy_tokens_are_those_of_transformers_whatever_the_level_cache_a
             assert_eq!(tokens, golden.tokens, "{:?} {level:?}", golden.config.family);
         }
     }
-}
-
-fn tiny() -> Config {
-    // Sizes of which none is a multiple of a vector, with every kind of operator.
-    Config { qk_norm: true, qkv_bias: true, intermediate: 147, vocab: 301, ..preset("tiny").unwrap() }
-}
-
-/// Logits of every step and the tokens of a run of several sequences.
-fn run_of(config: Config, options: &RunOptions, log: &mut Log) -> (Vec<f32>, Vec<Vec<u32>>) {
-    let mut engine = Engine::new(config, &mut Synthetic, options.clone(), log).unwrap();
-    let (mut all, mut tokens) = (Vec::new(), Vec::new());
-    engine
-        .run_with_logits(log, true, |step, values| {
-            all.extend_from_slice(values);
-            tokens.push(step.tokens.clone());
-            true
-        })
-        .unwrap();
-    (all, tokens)
-}
-
-fn run(options: &RunOptions, log: &mut Log) -> (Vec<f32>, Vec<Vec<u32>>) {
-    run_of(tiny(), options, log)
-}
-
-fn options(target: Target) -> RunOptions {
-    RunOptions { target, prompt: 7, steps: 3, batch: 3, threads: 2, dtype: Dtype::F32, ..RunOptions::default() }
 }
 
 /// Products of one token, of a few, of a tile and of more; heads of one element and a half for each lane; and rows that are
@@ -153,8 +103,8 @@ fn every_command_lies_between_its_events_within_its_step() {
         let uncertainty = log.uncertainty.unwrap();
         println!("{sync:?}: the clocks agree within {uncertainty} ns");
         let loaded = log.records().iter().filter(|r| matches!(r.kind, Kind::Load(_))).count();
-        assert_eq!(loaded, 6, "every family of kernels is loaded once");
-        for number in 0..=3 {
+        assert_eq!(loaded, 8, "every family of kernels is loaded once");
+        for number in 0..=4 {
             let of_step: Vec<_> = log.records().iter().filter(|r| r.step == number).collect();
             let step = of_step.iter().find(|r| r.kind == Kind::Step).unwrap().host;
             let is_command = |kind| matches!(kind, Kind::Op(_) | Kind::Write(_) | Kind::Read(_));
@@ -218,7 +168,7 @@ fn a_graph_is_captured_once_and_replayed_and_gives_the_same_tokens_and_so_do_pag
         let mut log = Log::with_capacity(4096, 0);
         assert_eq!(run(&options, &mut log).1, expected, "{options:?}");
         let of = |kind| log.records().iter().filter(move |record| record.kind == kind);
-        let replays = if options.mode == Mode::Graph { (1, 3, 0) } else { (0, 0, 0) };
+        let replays = if options.mode == Mode::Graph { (1, 4, 0) } else { (0, 0, 0) };
         assert_eq!((of(Kind::Capture).count(), of(Kind::Replay).count(), log.unread), replays);
         let uncertainty = log.uncertainty.unwrap();
         for replay in of(Kind::Replay) {
@@ -245,7 +195,7 @@ fn kernels_that_nvrtc_compiled_are_loaded_by_their_names_and_their_compilations_
     let mut log = Log::with_capacity(4096, 0);
     let compiled = run(&of(&Libraries { compiler: Some(compiler), ..libraries.clone() }), &mut log);
     let count = |is: fn(Kind) -> bool| log.records().iter().filter(|record| is(record.kind)).count();
-    assert_eq!((count(|k| matches!(k, Kind::Compile(_))), count(|k| matches!(k, Kind::Load(_)))), (6, 6));
+    assert_eq!((count(|k| matches!(k, Kind::Compile(_))), count(|k| matches!(k, Kind::Load(_)))), (8, 8));
     assert_eq!(compiled.1, run(&of(&libraries), &mut Log::off()).1);
 }
 

@@ -1,7 +1,7 @@
 //! Programs of one kind of operator on a device of the engine: what is timed is what a decode step runs.
 
 use engine::{
-    Backend, Batch, Config, Dtype, Error, PlanId, Shard, Source, Weights, open, preset,
+    Backend, Batch, Config, Dtype, Error, PlanId, Shard, Source, open, preset,
     program::{BufDesc, BufId, Level, Logits, OpCall, OpId, OpKind, OpName, Program, Shape},
     record::Log,
     run::{Mode, RunOptions},
@@ -51,9 +51,9 @@ impl Device {
         ops: Vec<(OpName, OpKind)>,
     ) -> Result<Self, String> {
         let said = |error: Error| error.to_string();
-        let weights = Weights::load(&config, dtype, &mut Same(Vec::new())).map_err(said)?;
         let options = RunOptions {
             target: setup.target.clone(),
+            dtype,
             threads: setup.threads,
             isa: setup.isa,
             batch: tokens,
@@ -61,7 +61,7 @@ impl Device {
             steps: 0,
             ..RunOptions::default()
         };
-        let mut backend = open(&config, weights, &options, None, &mut Log::off()).map_err(said)?;
+        let mut backend = open(&config, &mut Same(Vec::new()), &options, None, &mut Log::off()).map_err(said)?;
         let call =
             |(slot, (name, kind)): (u16, (OpName, OpKind))| OpCall { id: OpId { layer: None, slot }, name, kind };
         let none = BufId(0);

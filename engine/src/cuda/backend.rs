@@ -1,6 +1,6 @@
 //! A CUDA device as one backend among others.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use super::{
     Cuda,
@@ -51,7 +51,7 @@ impl Backend for Cuda {
         let launches = program.ops.iter().map(|op| lowering.lower(op)).collect::<Result<_, _>>()?;
         let (tokens, values) = (Staging::new(context, rows, self.pageable)?, Staging::new(context, 0, self.pageable)?);
         self.plans.push(Plan {
-            graph: None,
+            captured: (Mode::Eager, BTreeMap::new()),
             program,
             launches,
             buffers,
@@ -91,8 +91,8 @@ impl Backend for Cuda {
         let own = self.plans.get_mut(plan.0).ok_or_else(|| plan.unknown())?;
         batch.check(&own.program, &self.config, &self.cache)?;
         let turned = self.faults.numeric.turned(&self.config);
-        if mode == Mode::Graph {
-            own.capture(&self.queue, log)?;
+        if mode != Mode::Eager {
+            own.capture(mode, &self.queue, log)?;
         }
         own.run(&self.queue, batch, &turned, Start { mode, sync: self.sync, hook: self.hook.as_mut() }, log)
     }

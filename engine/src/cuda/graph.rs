@@ -1,4 +1,4 @@
-//! A step as a CUDA graph: its kernels are captured once, and then launched by one call of the host.
+//! A step or a piece of it as a CUDA graph: its kernels are captured once, and then launched by one call of the host.
 //!
 //! Operators of a replay have no events of their own: events inside of a graph are nodes of it, and change what is measured.
 
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::Error;
 
-/// The captured kernels of a step, ready to be launched.
+/// Captured kernels, ready to be launched.
 pub(super) struct Graph {
     context: Rc<Context>,
     executable: Handle,

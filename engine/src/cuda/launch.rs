@@ -152,7 +152,11 @@ impl<'l> Arguments<'l> {
     }
 
     pub(super) fn sizes(self, sizes: &[usize]) -> Self {
-        sizes.iter().fold(self, |own, size| own.set(Kind::Size, Slot::of((*size as u64).to_ne_bytes())))
+        sizes.iter().fold(self, |own, size| own.number(*size as u64))
+    }
+
+    pub(super) fn number(self, number: u64) -> Self {
+        self.set(Kind::Size, Slot::of(number.to_ne_bytes()))
     }
 
     pub(super) fn real(self, value: f32) -> Self {

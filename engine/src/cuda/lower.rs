@@ -5,11 +5,12 @@ use super::{
     inputs::Inputs,
     launch::{Arguments, Blocks, Launch, WARP},
     memory::Memory,
-    model::Model,
+    queue::Queue,
     source::Source,
 };
 use crate::{
     Config, Dtype, Error,
+    device_model::Model,
     inject::Faults,
     kv::KvPlan,
     program::{BufId, Heads, Matrix, OpCall, OpKind, Program},
@@ -27,7 +28,7 @@ pub(super) const MOST_HEAD: usize = 256;
 /// What operators are lowered with.
 pub(super) struct Lowering<'l> {
     pub source: &'l Source,
-    pub model: &'l Model,
+    pub model: &'l Model<Queue>,
     pub config: &'l Config,
     pub dtype: Dtype,
     pub plan: &'l KvPlan,
@@ -63,9 +64,9 @@ impl<'l> Lowering<'l> {
         let arguments = match &op.kind {
             OpKind::Embed { out } => {
                 let (out, rows, width) = self.buffer(*out)?;
-                let table = &model.embed;
+                let table = model.embed();
                 let start = self.start_weighted("strato_embed", Blocks::elements(rows, width));
-                start.memory(&[table.address(), inputs, out]).sizes(&[table.width, table.stride])
+                start.memory(&[table.handle(), inputs, out]).sizes(&[table.width, table.stride, 0, table.rows])
             }
             OpKind::LastToken { x, out } => {
                 let ((x, ..), (out, rows, width)) = (self.buffer(*x)?, self.buffer(*out)?);
@@ -108,7 +109,7 @@ impl<'l> Lowering<'l> {
                 let [keys, values] = model.cache(*layer)?;
                 let start = self.start("strato_kv_append", Blocks::elements(rows, self.config.kv_width()));
                 let sizes = [self.config.kv_heads, head_dim, width, self.config.q_width(), tokens];
-                let start = start.memory(&[qkv, keys, values, inputs, model.table.address()]);
+                let start = start.memory(&[qkv, keys, values, inputs, model.table()]);
                 start.sizes(&[self.blocks(), self.plan.block]).sizes(&sizes)
             }
             OpKind::Attention { qkv, layer, out } => self.attention(*qkv, *layer, *out)?,
@@ -146,7 +147,7 @@ impl<'l> Lowering<'l> {
                 self.start("strato_argmax", blocks).memory(&[logits, self.chosen]).sizes(&[width])
             }
             OpKind::Route { .. } | OpKind::ExpertLinear { .. } | OpKind::Combine { .. } => {
-                return Err(super::model::no_experts());
+                return Err(Model::<Queue>::no_experts());
             }
             OpKind::AllReduce { .. } | OpKind::AllGather { .. } => {
                 return Err(Error::Unavailable {
@@ -178,7 +179,7 @@ impl<'l> Lowering<'l> {
             )));
         }
         let start = self.start("strato_attention", Blocks { grid: [rows, heads], threads: ATTENTION });
-        let start = start.memory(&[qkv, keys, values, out, self.inputs.address(), self.model.table.address()]);
+        let start = start.memory(&[qkv, keys, values, out, self.inputs.address(), self.model.table()]);
         let sizes = [heads, kv_heads, head_dim, width, self.program.shape.tokens];
         Ok(start.sizes(&[self.blocks(), self.plan.block]).sizes(&sizes))
     }
@@ -196,7 +197,7 @@ impl<'l> Lowering<'l> {
         let flags = if bias.is_some() { BIAS } else { 0 } | if is_spoilt { SPOIL } else { 0 };
         let (name, blocks) = Blocks::product(rows.len(), tokens);
         // A matrix without biases has some memory in their place, which nobody reads.
-        let start = self.start_weighted(name, blocks).memory(&[x, weights.address(), bias.unwrap_or(x), out]);
+        let start = self.start_weighted(name, blocks).memory(&[x, weights.handle(), bias.unwrap_or(x), out]);
         Ok(start.sizes(&[width, weights.stride, rows.start, rows.len(), out_width, tokens]).flags(flags))
     }
 }

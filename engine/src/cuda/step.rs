@@ -1,7 +1,7 @@
 //! The commands of a step: one copy of its inputs, one kernel per operator or one graph, one copy of what it chose; and when
 //! each was under way.
 
-use std::ffi::c_int;
+use std::{collections::BTreeMap, ffi::c_int, ops::Range};
 
 use super::{
     graph::Graph,
@@ -14,15 +14,15 @@ use crate::{
     Batch, Config, Error, Number,
     clock::Offset,
     inject::HostHook,
-    program::{OpKind, Program},
+    program::{OpCall, OpKind, Program},
     record::{Kind, Log, Ns, Span},
     run::{Mode, Sync},
 };
 
 /// A program with its kernels and memory. What is first goes first: a graph before the memory that its kernels name.
 pub(super) struct Plan {
-    /// The kernels as one graph, once they were captured.
-    pub graph: Option<Graph>,
+    /// Captured kernels by their first operator, and the way of starting a step that they were captured for.
+    pub captured: (Mode, BTreeMap<usize, Piece>),
     pub program: Program,
     /// The kernel of each operator; none of one that the run suffers to be left out.
     pub launches: Vec<Option<Launch>>,
@@ -37,6 +37,30 @@ pub(super) struct Plan {
     pub noted: Vec<Noted>,
     /// When the host last saw that everything had ended.
     pub seen: Ns,
+}
+
+/// Operators that were captured together.
+pub(super) struct Piece {
+    ops: Range<usize>,
+    graph: Graph,
+}
+
+/// Which operators are captured together. Attention and what it appends to the cache are what changes from step to step.
+fn pieces(ops: &[OpCall], mode: Mode) -> Vec<Range<usize>> {
+    let is_alone = |op: &OpCall| match mode {
+        Mode::Eager => true,
+        Mode::Graph => false,
+        Mode::Piecewise => matches!(op.kind, OpKind::KvAppend { .. } | OpKind::Attention { .. }),
+    };
+    let mut at = 0;
+    let mut all = Vec::new();
+    for run in ops.chunk_by(|a, b| is_alone(a) == is_alone(b)) {
+        if !run.first().is_some_and(is_alone) {
+            all.push(at..at + run.len());
+        }
+        at += run.len();
+    }
+    all
 }
 
 /// How a step is started, and what holds it up.
@@ -105,13 +129,20 @@ impl Commands<'_> {
 }
 
 impl Plan {
-    /// Captures the kernels as one graph, unless that was done.
-    pub(super) fn capture(&mut self, queue: &Queue, log: &mut Log) -> Result<(), Error> {
-        if self.graph.is_none() {
+    /// Captures what the mode starts at once, unless that was done.
+    pub(super) fn capture(&mut self, mode: Mode, queue: &Queue, log: &mut Log) -> Result<(), Error> {
+        if self.captured.0 == mode {
+            return Ok(());
+        }
+        let mut captured = BTreeMap::new();
+        for ops in pieces(&self.program.ops, mode) {
             let start = log.now();
-            self.graph = Some(Graph::capture(queue, self.launches.iter_mut().flatten())?);
+            let launches = self.launches.get_mut(ops.clone()).unwrap_or_default();
+            let graph = Graph::capture(queue, launches.iter_mut().flatten())?;
+            captured.insert(ops.start, Piece { ops, graph });
             log.push(Kind::Capture, Span { start, end: log.now() });
         }
+        self.captured = (mode, captured);
         Ok(())
     }
 
@@ -140,32 +171,43 @@ impl Plan {
         Start { mode, sync, mut hook }: Start<'_>,
         log: &mut Log,
     ) -> Result<Vec<u32>, Error> {
-        let Self { graph, program, launches, inputs, chosen, tokens, events, noted, seen, .. } = self;
+        let Self { captured: (_, captured), program, launches, inputs, chosen, tokens, events, noted, seen, .. } = self;
         noted.clear();
         if let Some(hook) = &mut hook {
             hook.before_step(log);
         }
-        let graph = graph.as_ref().filter(|_| mode == Mode::Graph);
         inputs.stage(batch, turned);
         let mut commands = Commands { queue, events, noted, seen, log };
         // What is copied stays as it is until the next step, which begins after a wait for this one.
         commands.note(Kind::Write(inputs.bytes()), None, |queue| inputs.write(queue))?;
-        for (number, (op, launch)) in program.ops.iter().zip(launches.iter_mut()).enumerate() {
+        let count = |ops: usize| u32::try_from(ops).unwrap_or(u32::MAX);
+        let mut number = 0;
+        while let Some(op) = program.ops.get(number) {
             let from = commands.log.now();
             if let Some(hook) = &mut hook {
                 hook.before(op, commands.log);
             }
-            if let Some(graph) = graph {
-                commands.note(Kind::Replay, Some(from), |queue| graph.enqueue(queue))?;
-                break;
-            }
-            if let Some(launch) = launch {
-                let kind = Kind::Op(u32::try_from(number).unwrap_or(u32::MAX));
-                commands.note(kind, Some(from), |queue| launch.enqueue(queue))?;
-            }
-            if program.ops.get(number + 1).is_some_and(|next| sync.is_after(op, next)) {
+            let next = match captured.get(&number).filter(|_| mode != Mode::Eager) {
+                Some(Piece { ops, graph }) => {
+                    let kind = match mode {
+                        Mode::Piecewise => Kind::Piece { first: count(ops.start), count: count(ops.len()) },
+                        Mode::Graph | Mode::Eager => Kind::Replay,
+                    };
+                    commands.note(kind, Some(from), |queue| graph.enqueue(queue))?;
+                    ops.end
+                }
+                None => {
+                    if let Some(launch) = launches.get_mut(number).and_then(Option::as_mut) {
+                        commands.note(Kind::Op(count(number)), Some(from), |queue| launch.enqueue(queue))?;
+                    }
+                    number + 1
+                }
+            };
+            let last = program.ops.get(next - 1);
+            if last.zip(program.ops.get(next)).is_some_and(|(last, next)| sync.is_after(last, next)) {
                 commands.finish()?;
             }
+            number = next;
         }
         if !program.ops.iter().any(|op| matches!(op.kind, OpKind::Argmax { .. })) {
             commands.finish()?;
