@@ -143,7 +143,10 @@ impl Names {
             kernels: program
                 .ops
                 .iter()
-                .map(|op| sink.intern(&format!("strato_{}_{dtype}_{built_for}", op.name.text())))
+                .map(|op| {
+                    let built_for = options.target.library(program, op, options.dtype).unwrap_or(built_for);
+                    sink.intern(&format!("strato_{}_{dtype}_{built_for}", op.name.text()))
+                })
                 .collect(),
             shapes: program
                 .ops

@@ -9,7 +9,7 @@ use crate::{
     cuda::{Cuda, CudaOptions},
     inject::Faults,
     opencl::{OpenCl, OpenClOptions},
-    program::{BufId, Program},
+    program::{BufId, OpCall, Program},
     record::Log,
     run::{Mode, RunOptions, Sync},
     weights::Supply,
@@ -66,6 +66,14 @@ impl Target {
         match self {
             Self::Cpu => threads,
             Self::OpenCl(_) | Self::Cuda(_) | Self::Ascend(_) => 0,
+        }
+    }
+
+    /// The vendor's library that runs an operator in place of a kernel of this program, by its name in kernel names.
+    pub fn library(&self, program: &Program, op: &OpCall, weights: Dtype) -> Option<&'static str> {
+        match self {
+            Self::Cuda(asked) => asked.library(program, op, weights),
+            Self::Cpu | Self::OpenCl(_) | Self::Ascend(_) => None,
         }
     }
 
@@ -201,12 +209,8 @@ pub fn open(
             let cpu = CpuOptions { threads: options.threads, isa: options.isa, layout, sequences, context };
             Ok(Box::new(OnCpu::new(config.clone(), Arc::new(weights.load()?), cpu, ranks)?))
         }
-        Target::Cuda(_) if ranks.is_some() => Err(Error::Unavailable {
-            backend: options.target.name(),
-            what: "it has one rank; leave --tp out, or run --backend cpu".to_owned(),
-        }),
         Target::OpenCl(asked) => Ok(Box::new(OpenCl::new(config.clone(), weights, plan()?, asked, ranks, log)?)),
-        Target::Cuda(asked) => Ok(Box::new(Cuda::new(config.clone(), weights, plan()?, asked, log)?)),
+        Target::Cuda(asked) => Ok(Box::new(Cuda::new(config.clone(), weights, plan()?, asked, ranks, log)?)),
         Target::Ascend(asked) => {
             let cache = (layout, sequences, context);
             Ok(Box::new(Ascend::new(config.clone(), &weights.load()?, cache, asked, ranks)?))

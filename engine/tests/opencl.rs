@@ -15,9 +15,7 @@ use engine::{
     record::{Kind, Log, Record},
     run::{Engine, Mode, RunOptions, Sampling, Sync},
 };
-use golden::{
-    Golden, Ran, TOLERANCE, decoded, greatest_difference, of_golden, options, run, tiny, two_ranks,
-};
+use golden::{Golden, Ran, TOLERANCE, decoded, greatest_difference, of_golden, options, run, tiny, two_ranks};
 
 const FLAVOURS: [Flavour; 2] = [Flavour::Cpu, Flavour::Gpu];
 

@@ -142,6 +142,7 @@ pub(super) fn manifest(engine: &Engine, log: &Log, facts: Facts<'_>, sink: &mut 
     let library = match options.target {
         _ if ranks < 2 => "none".to_owned(),
         Target::Ascend(_) => format!("HCCL between {}", facts.ranks),
+        Target::Cuda(_) => format!("NCCL between {}", facts.ranks),
         _ => format!("stratoscope shared memory between {}", facts.ranks),
     };
     let early = (decoded < options.steps).then(|| {

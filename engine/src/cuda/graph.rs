@@ -4,13 +4,13 @@
 
 #![allow(unsafe_code)]
 
-use std::{ffi::c_int, ptr, rc::Rc};
+use std::{ptr, rc::Rc};
 
 use super::{
     device::Context,
     driver::{Handle, THREAD_LOCAL},
-    launch::Launch,
     queue::Queue,
+    work::Work,
 };
 use crate::Error;
 
@@ -21,18 +21,12 @@ pub(super) struct Graph {
 }
 
 impl Graph {
-    /// Captures kernels, each after the one before it.
-    pub(super) fn capture<'l>(queue: &Queue, launches: impl Iterator<Item = &'l mut Launch>) -> Result<Self, Error> {
+    /// Captures the commands of operators, each after the one before it.
+    pub(super) fn capture<'l>(queue: &Queue, mut work: impl Iterator<Item = &'l mut Work>) -> Result<Self, Error> {
         let (driver, calls) = (queue.context.driver, &queue.context.driver.calls);
         // SAFETY: a stream of ours with nothing under way that this thread depends on.
         driver.check("begin the capture of a graph", unsafe { (calls.begin_capture)(queue.stream, THREAD_LOCAL) })?;
-        let mut launched = Ok(());
-        for launch in launches {
-            launched = driver.check("capture a kernel", launch.enqueue(queue));
-            if launched.is_err() {
-                break;
-            }
-        }
+        let launched = work.try_for_each(|work| work.enqueue(queue));
         let mut graph: Handle = ptr::null_mut();
         // SAFETY: begun above; a place for the handle. A capture is ended whatever it came to, or the stream could not be used.
         let code = unsafe { (calls.end_capture)(queue.stream, &raw mut graph) };
@@ -50,9 +44,11 @@ impl Graph {
     }
 
     /// Enqueues all its kernels.
-    pub(super) fn enqueue(&self, queue: &Queue) -> c_int {
+    pub(super) fn enqueue(&self, queue: &Queue) -> Result<(), Error> {
+        let driver = queue.context.driver;
         // SAFETY: ready to be launched, and the memory that its kernels name lives as long as the plan that has it.
-        unsafe { (queue.context.driver.calls.launch_graph)(self.executable, queue.stream) }
+        let code = unsafe { (driver.calls.launch_graph)(self.executable, queue.stream) };
+        driver.check("launch a graph", code)
     }
 }
 

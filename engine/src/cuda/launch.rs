@@ -26,7 +26,7 @@ const MOST_OF_ROW: usize = 256;
 /// Rows of a matrix for a block, each with a warp.
 const ROWS: usize = 4;
 /// Tokens that `strato_gemv_batch` takes, and both sides of a tile of `strato_gemm` with its threads.
-const MOST_TOKENS: usize = 8;
+pub(super) const MOST_TOKENS: usize = 8;
 const TILE: usize = 64;
 const TILE_THREADS: usize = 256;
 

@@ -1,14 +1,14 @@
 //! The commands of a step: one copy of its inputs, one kernel per operator or one graph, one copy of what it chose; and when
 //! each was under way.
 
-use std::{collections::BTreeMap, ffi::c_int, ops::Range};
+use std::{collections::BTreeMap, ops::Range};
 
 use super::{
     graph::Graph,
     inputs::Inputs,
-    launch::Launch,
     memory::{Memory, Staging},
     queue::{Events, Queue},
+    work::Work,
 };
 use crate::{
     Batch, Config, Error, Number,
@@ -24,13 +24,15 @@ pub(super) struct Plan {
     /// Captured kernels by their first operator, and the way of starting a step that they were captured for.
     pub captured: (Mode, BTreeMap<usize, Piece>),
     pub program: Program,
-    /// The kernel of each operator; none of one that the run suffers to be left out.
-    pub launches: Vec<Option<Launch>>,
+    /// The commands of each operator; none of one that the run suffers to be left out.
+    pub work: Vec<Option<Work>>,
     pub buffers: Vec<Memory<f32>>,
     pub inputs: Inputs,
     /// The most likely token of each row of logits: on the device, and as it was last copied from there.
     pub chosen: Memory<u32>,
     pub tokens: Staging<u32>,
+    /// What the commands of an operator leave for one another.
+    pub _scratch: Memory<u8>,
     /// Values that were last asked for.
     pub values: Staging<f32>,
     pub events: Events,
@@ -92,7 +94,12 @@ pub(super) struct Commands<'c> {
 
 impl Commands<'_> {
     /// Enqueues a command, between two events where there is a record.
-    fn note(&mut self, kind: Kind, from: Option<Ns>, call: impl FnOnce(&Queue) -> c_int) -> Result<(), Error> {
+    fn note(
+        &mut self,
+        kind: Kind,
+        from: Option<Ns>,
+        call: impl FnOnce(&Queue) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let driver = self.queue.context.driver;
         let marked = self.log.now();
         let pair = if self.log.sees_device() { Some(self.events.pair(self.noted.len())?) } else { None };
@@ -100,7 +107,7 @@ impl Commands<'_> {
             driver.check("record an event", self.queue.record(start))?;
         }
         let start = self.log.now();
-        driver.check("enqueue a command of a step", call(self.queue))?;
+        call(self.queue)?;
         let host = Span { start, end: self.log.now() };
         let from = from.unwrap_or(start);
         match pair {
@@ -115,7 +122,9 @@ impl Commands<'_> {
 
     /// Copies from the device and waits for it.
     pub(super) fn read<T: Number>(&mut self, from: &Memory<T>, to: &mut [T]) -> Result<(), Error> {
-        self.note(Kind::Read(size_of_val(to)), None, |queue| from.read(queue, to))?;
+        self.note(Kind::Read(size_of_val(to)), None, |queue| {
+            queue.context.driver.check("copy from the CUDA device", from.read(queue, to))
+        })?;
         self.finish()
     }
 
@@ -137,8 +146,8 @@ impl Plan {
         let mut captured = BTreeMap::new();
         for ops in pieces(&self.program.ops, mode) {
             let start = log.now();
-            let launches = self.launches.get_mut(ops.clone()).unwrap_or_default();
-            let graph = Graph::capture(queue, launches.iter_mut().flatten())?;
+            let work = self.work.get_mut(ops.clone()).unwrap_or_default();
+            let graph = Graph::capture(queue, work.iter_mut().flatten())?;
             captured.insert(ops.start, Piece { ops, graph });
             log.push(Kind::Capture, Span { start, end: log.now() });
         }
@@ -171,7 +180,7 @@ impl Plan {
         Start { mode, sync, mut hook }: Start<'_>,
         log: &mut Log,
     ) -> Result<Vec<u32>, Error> {
-        let Self { captured: (_, captured), program, launches, inputs, chosen, tokens, events, noted, seen, .. } = self;
+        let Self { captured: (_, captured), program, work, inputs, chosen, tokens, events, noted, seen, .. } = self;
         noted.clear();
         if let Some(hook) = &mut hook {
             hook.before_step(log);
@@ -179,7 +188,9 @@ impl Plan {
         inputs.stage(batch, turned);
         let mut commands = Commands { queue, events, noted, seen, log };
         // What is copied stays as it is until the next step, which begins after a wait for this one.
-        commands.note(Kind::Write(inputs.bytes()), None, |queue| inputs.write(queue))?;
+        commands.note(Kind::Write(inputs.bytes()), None, |queue| {
+            queue.context.driver.check("copy to the CUDA device", inputs.write(queue))
+        })?;
         let count = |ops: usize| u32::try_from(ops).unwrap_or(u32::MAX);
         let mut number = 0;
         while let Some(op) = program.ops.get(number) {
@@ -197,14 +208,15 @@ impl Plan {
                     ops.end
                 }
                 None => {
-                    if let Some(launch) = launches.get_mut(number).and_then(Option::as_mut) {
-                        commands.note(Kind::Op(count(number)), Some(from), |queue| launch.enqueue(queue))?;
+                    if let Some(work) = work.get_mut(number).and_then(Option::as_mut) {
+                        commands.note(Kind::Op(count(number)), Some(from), |queue| work.enqueue(queue))?;
                     }
                     number + 1
                 }
             };
-            let last = program.ops.get(next - 1);
-            if last.zip(program.ops.get(next)).is_some_and(|(last, next)| sync.is_after(last, next)) {
+            // A wait that is asked for inside of a piece comes behind it; behind the last operator everything is waited for.
+            let done = program.ops.get(number..=next).unwrap_or_default();
+            if done.iter().zip(done.iter().skip(1)).any(|(op, next)| sync.is_after(op, next)) {
                 commands.finish()?;
             }
             number = next;

@@ -182,5 +182,5 @@ static unsigned short host_float_to_f16(float value) {
     int exponent = size < 0x1p-14f ? -14 : ilogbf(size);
     float rounded = rintf(ldexpf(size, 10 - exponent));
     if (exponent == -14 && rounded < 1024.0f) return (unsigned short)(sign | (unsigned)rounded);
-    return (unsigned short)(sign | ((unsigned)(exponent + 14) << 10) + (unsigned)rounded);
+    return (unsigned short)(sign | (((unsigned)(exponent + 14) << 10) + (unsigned)rounded));
 }

@@ -344,11 +344,6 @@ impl What {
     /// Options that mean nothing to a device of that kind.
     pub(super) fn target(&self) -> Result<Target, Usage> {
         let target = self.on.target(&[("--threads", self.threads.is_some()), ("--isa", self.isa.is_some())])?;
-        if matches!(target, Target::Cuda(_)) && self.tp > 1 {
-            return Err(Usage(
-                "--tp is for --backend cpu, opencl or ascend; leave it out, or choose one of these".to_owned(),
-            ));
-        }
         if target == Target::Cpu && !self.tools.is_empty() {
             return Err(Usage("--tools asks tools of a device; leave it out, or choose another --backend".to_owned()));
         }
