@@ -124,6 +124,22 @@ pub fn compiler(libraries: &Libraries) -> Result<String, String> {
     compiler::Compiler::load(libraries.compiler.as_deref()).map(compiler::Compiler::title)
 }
 
+/// Version of cuBLASLt, which `--gemm cublaslt` needs.
+///
+/// # Errors
+/// Why there is none, and what brings it.
+pub fn products(libraries: &Libraries) -> Result<String, String> {
+    cublaslt::version(libraries.cublaslt.as_deref())
+}
+
+/// Version of NCCL, which runs on several devices need.
+///
+/// # Errors
+/// Why there is none, and what brings it.
+pub fn collectives(libraries: &Libraries) -> Result<String, String> {
+    nccl::version(libraries.nccl.as_deref())
+}
+
 /// A device with a model in its memory. What is first goes first: the stream,
 /// which waits for what is under way, before all that its commands use.
 pub(crate) struct Cuda {

@@ -380,5 +380,8 @@ mod tests {
             let refused = Engine::new(preset("tiny").unwrap(), &mut Synthetic, options, &mut Log::off());
             assert!(refused.err().unwrap().to_string().contains("cannot read"));
         }
+        let pieces = RunOptions { mode: Mode::Piecewise, ..options() };
+        let refused = Engine::new(preset("tiny").unwrap(), &mut Synthetic, pieces, &mut Log::off()).err().unwrap();
+        assert!(matches!(refused, Error::Unavailable { .. }) && refused.to_string().contains("--mode"), "{refused}");
     }
 }

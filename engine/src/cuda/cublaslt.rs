@@ -125,6 +125,30 @@ fn check(doing: &str, code: c_int) -> Result<(), Error> {
     Err(Error::Device { doing: doing.to_owned(), what: format!("cuBLASLt answers {name} ({code})") })
 }
 
+fn load(path: Option<&Path>) -> Result<&'static Calls, String> {
+    LOADED.get(path, &NAMES, Calls::find).map_err(|why| {
+        let named = path.map_or_else(|| "libcublasLt.so.13".to_owned(), |path| format!("'{}'", path.display()));
+        format!("{named}, the vendor's matrix products: {why}; {REMEDY}")
+    })
+}
+
+fn title(calls: &Calls) -> String {
+    // SAFETY: it takes nothing and gives a number.
+    let version = unsafe { (calls.version)() };
+    // 12.9.3 is 120903; of CUDA 11 there was a digit less, and 11.8.3 is 11803.
+    let (major, minor) =
+        if version < 100_000 { (version / 1000, version / 100 % 10) } else { (version / 10_000, version / 100 % 100) };
+    format!("{major}.{minor}.{}", version % 100)
+}
+
+/// Version of the library.
+///
+/// # Errors
+/// Why there is none, and what brings it.
+pub(super) fn version(path: Option<&Path>) -> Result<String, String> {
+    load(path).map(title)
+}
+
 /// The library on a device, with its workspace.
 pub(super) struct CublasLt {
     calls: &'static Calls,
@@ -138,11 +162,7 @@ impl CublasLt {
     /// # Errors
     /// [`Error::Unavailable`] when there is none.
     pub(super) fn new(context: &Rc<Context>, path: Option<&Path>) -> Result<Self, Error> {
-        let calls = LOADED.get(path, &NAMES, Calls::find).map_err(|why| {
-            let named = path.map_or_else(|| "libcublasLt.so.13".to_owned(), |path| format!("'{}'", path.display()));
-            let what = format!("{named}, the vendor's matrix products: {why}; {REMEDY}");
-            Error::Unavailable { backend: "cuda", what }
-        })?;
+        let calls = load(path).map_err(|what| Error::Unavailable { backend: "cuda", what })?;
         let workspace = Memory::new(context, WORKSPACE)?;
         let mut handle = ptr::null_mut();
         // SAFETY: a place for the handle.
@@ -152,15 +172,7 @@ impl CublasLt {
 
     /// Its version in words.
     pub(super) fn title(&self) -> String {
-        // SAFETY: it takes nothing and gives a number.
-        let version = unsafe { (self.calls.version)() };
-        // 12.9.3 is 120903; of CUDA 11 there was a digit less, and 11.8.3 is 11803.
-        let (major, minor) = if version < 100_000 {
-            (version / 1000, version / 100 % 10)
-        } else {
-            (version / 10_000, version / 100 % 100)
-        };
-        format!("{major}.{minor}.{}", version % 100)
+        title(self.calls)
     }
 }
 

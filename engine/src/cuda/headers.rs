@@ -153,7 +153,9 @@ fn compiled(text: &str, include: &[&Path]) -> Result<(), String> {
     OTHERS.iter().for_each(|(name, text)| std::fs::write(own.join(name), text).unwrap());
     let mut compiler = Command::new(std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned()));
     compiler.args(["-std=c++17", "-w", "-fsyntax-only"]).arg(&source).arg("-I").arg(&own);
-    include.iter().for_each(|place| drop(compiler.arg("-I").arg(place)));
+    for place in include {
+        compiler.arg("-I").arg(place);
+    }
     let done = compiler.output().expect("a C++ compiler");
     done.status.success().then_some(()).ok_or_else(|| String::from_utf8_lossy(&done.stderr).into_owned())
 }

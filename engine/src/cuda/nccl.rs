@@ -69,6 +69,31 @@ impl Calls {
     }
 }
 
+fn load(path: Option<&Path>) -> Result<&'static Calls, String> {
+    LOADED.get(path, &["libnccl.so.2", "libnccl.so"], Calls::find).map_err(|why| {
+        let named = path.map_or_else(|| "libnccl.so.2".to_owned(), |path| format!("'{}'", path.display()));
+        format!("{named}, the vendor's collectives: {why}; {REMEDY}")
+    })
+}
+
+fn title(calls: &Calls) -> String {
+    let mut version = 0;
+    // SAFETY: a number of ours.
+    match unsafe { (calls.version)(&raw mut version) } {
+        // Since 2.9 22703 is 2.27.3 (`NCCL_VERSION`).
+        0 => format!("{}.{}.{}", version / 10_000, version / 100 % 100, version % 100),
+        code => format!("of unknown version (code {code})"),
+    }
+}
+
+/// Version of the library.
+///
+/// # Errors
+/// Why there is none, and what brings it.
+pub(super) fn version(path: Option<&Path>) -> Result<String, String> {
+    load(path).map(title)
+}
+
 /// A rank's communicator.
 pub(super) struct Comm {
     calls: &'static Calls,
@@ -86,10 +111,7 @@ impl Comm {
         path: Option<&Path>,
         ranks: &mut Communicator,
     ) -> Result<Rc<Self>, Error> {
-        let calls = LOADED.get(path, &["libnccl.so.2", "libnccl.so"], Calls::find).map_err(|why| {
-            let named = path.map_or_else(|| "libnccl.so.2".to_owned(), |path| format!("'{}'", path.display()));
-            Error::Unavailable { backend: "cuda", what: format!("{named}, the vendor's collectives: {why}; {REMEDY}") }
-        })?;
+        let calls = load(path).map_err(|what| Error::Unavailable { backend: "cuda", what })?;
         let (shard, mut id) = (ranks.shard(), Id([0; 128]));
         if shard.rank == 0 {
             // SAFETY: a place of the documented size.
@@ -116,13 +138,7 @@ impl Comm {
 
     /// Version of the library in words.
     pub(super) fn title(&self) -> String {
-        let mut version = 0;
-        // SAFETY: a number of ours.
-        match unsafe { (self.calls.version)(&raw mut version) } {
-            // Since 2.9 22703 is 2.27.3 (`NCCL_VERSION`).
-            0 => format!("{}.{}.{}", version / 10_000, version / 100 % 100, version % 100),
-            code => format!("of unknown version (code {code})"),
-        }
+        title(self.calls)
     }
 }
 

@@ -143,6 +143,8 @@ impl Plan {
         if self.captured.0 == mode {
             return Ok(());
         }
+        self.work.iter().flatten().try_for_each(|work| work.warm(queue))?;
+        queue.settle("load what a capture cannot")?;
         let mut captured = BTreeMap::new();
         for ops in pieces(&self.program.ops, mode) {
             let start = log.now();

@@ -22,6 +22,15 @@ impl Work {
             Command::Exchange(exchange) => exchange.enqueue(queue),
         })
     }
+
+    /// Enqueues what may load code when it is launched for the first time, which nothing may do while a stream is captured. Its
+    /// result is that of no step, and the first step replaces it.
+    pub(super) fn warm(&self, queue: &Queue) -> Result<(), Error> {
+        self.0.iter().try_for_each(|command| match command {
+            Command::Product(product) => product.enqueue(queue),
+            Command::Kernel(_) | Command::Exchange(_) => Ok(()),
+        })
+    }
 }
 
 impl From<Launch> for Work {

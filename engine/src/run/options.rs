@@ -21,15 +21,6 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// Its name in commands.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Eager => "eager",
-            Self::Graph => "graph",
-            Self::Piecewise => "piecewise",
-        }
-    }
-
     /// Why a backend without them has no captured pieces.
     pub(crate) fn no_pieces(backend: &'static str) -> Error {
         let what = "it launches a step whole or operator by operator; choose --mode graph or eager, or --backend cuda";
