@@ -11,7 +11,8 @@ use std::{path::Path, process::Output};
 use common::strato;
 use model::{Category, Detail, TrackKind};
 use stratoscope::{
-    analysis::{GraphMode, Stage},
+    analysis::GraphMode,
+    platform::Stage,
     store,
 };
 
