@@ -10,11 +10,7 @@ use std::{path::Path, process::Output};
 
 use common::strato;
 use model::{Category, Detail, TrackKind};
-use stratoscope::{
-    analysis::GraphMode,
-    platform::Stage,
-    store,
-};
+use stratoscope::{analysis::GraphMode, platform::Stage, store};
 
 const RUN: &[&str] =
     &["run", "--backend", "cuda", "--model", "tiny", "--dtype", "bf16", "--prompt-len", "8", "--gen", "5"];
