@@ -10,7 +10,7 @@ use std::{path::Path, process::Output};
 
 use common::strato;
 use model::{Category, Detail, TrackKind};
-use stratoscope::store;
+use stratoscope::{analysis::GraphMode, platform::Stage, store};
 
 const RUN: &[&str] =
     &["run", "--backend", "cuda", "--model", "tiny", "--dtype", "bf16", "--prompt-len", "8", "--gen", "5"];
@@ -18,6 +18,8 @@ const RUN: &[&str] =
 fn with_driver(driver: &Path, arguments: &[&str], directory: &Path) -> Output {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_strato"));
     command.args(arguments).current_dir(directory).env_clear().env("STRATO_CUDA_DRIVER", driver).env("LANG", "C.UTF-8");
+    // The simulated driver is the vendor's other libraries as well.
+    command.env("STRATO_CUBLASLT", driver).env("STRATO_NCCL", driver);
     command.output().unwrap()
 }
 
@@ -61,7 +63,8 @@ fn options_of_another_backend_are_refused_by_name() {
     let directory = tempfile::tempdir().unwrap();
     for (arguments, name) in [
         (&["--backend", "cuda", "--threads", "2"][..], "--threads"),
-        (&["--backend", "cuda", "--tp", "2"], "--tp"),
+        (&["--backend", "cuda", "--tp", "2", "--ranks", "processes"], "--ranks"),
+        (&["--backend", "opencl", "--gemm", "cublaslt"], "--gemm"),
         (&["--backend", "cuda", "--flavour", "gpu"], "--flavour"),
         (&["--backend", "opencl", "--pageable"], "--pageable"),
         (&["--pageable"], "--pageable"),
@@ -83,7 +86,13 @@ fn a_device_generates_the_tokens_of_the_cpu_in_every_mode() {
     assert_eq!(cuda["tokens"], cpu["tokens"]);
     assert_eq!((&cuda["backend"], &cpu["backend"]), (&"cuda".into(), &"cpu".into()));
     assert!(cuda["device"].as_str().is_some_and(|device| device.contains("(simulated)")), "{}", cuda["device"]);
-    for more in [&["--mode", "graph", "--level", "fused"][..], &["--pageable", "--sampling", "host"]] {
+    for more in [
+        &["--mode", "graph", "--level", "fused"][..],
+        &["--mode", "piecewise"],
+        &["--pageable", "--sampling", "host"],
+        &["--gemm", "cublaslt"],
+        &["--tp", "2", "--mode", "piecewise"],
+    ] {
         assert_eq!(run(more, directory.path()).unwrap()["tokens"], cpu["tokens"], "{more:?}");
     }
 }
@@ -91,7 +100,7 @@ fn a_device_generates_the_tokens_of_the_cpu_in_every_mode() {
 #[test]
 fn a_capture_holds_the_drivers_calls_and_its_sums_are_exact() {
     let directory = tempfile::tempdir().unwrap();
-    for (mode, file) in [("eager", "eager.strato"), ("graph", "graph.strato")] {
+    for (mode, file) in [("eager", "eager.strato"), ("graph", "graph.strato"), ("piecewise", "piecewise.strato")] {
         if run(&["--mode", mode, "--output", file], directory.path()).is_none() {
             return;
         }
@@ -108,7 +117,16 @@ fn a_capture_holds_the_drivers_calls_and_its_sums_are_exact() {
         let lane = &trace.lanes[queue];
         // Two layers of 15 operators and five outside them, five times; and a copy before and after each step.
         let of = |category: Category| (0..lane.len()).filter(|i| lane.category[*i] == category).count();
-        let (ops, replays) = if mode == "graph" { (35, 4) } else { (5 * 35, 0) };
+        // Of captured pieces there is one before the attention of each layer and one at the end, and of each attention two
+        // operators stay.
+        let (ops, replays, captures) = match mode {
+            "graph" => (35, 4, 1),
+            "piecewise" => (35 + 4 * 2 * 2, 4 * 3, 3),
+            _ => (5 * 35, 0, 0),
+        };
+        let stated = [("graph", "full graph"), ("piecewise", "piecewise graphs"), ("eager", "eager")];
+        assert!(stated.contains(&(mode, manifest("software.graph_mode").as_str())), "{mode}");
+        assert!(manifest("cuda.weights").ends_with("made on the device") && manifest("cuda.gemm") == "stratoscope");
         assert_eq!((of(Category::Kernel), of(Category::GraphExec), of(Category::Memcpy)), (ops, replays, 5 * 2));
         assert!((0..lane.len()).all(|i| lane.link(i).is_some()), "every command has the call that enqueued it");
         let copies = (0..lane.len()).filter_map(|i| match trace.detail(lane, i) {
@@ -133,7 +151,7 @@ fn a_capture_holds_the_drivers_calls_and_its_sums_are_exact() {
                 "cuStreamSynchronize"
             ]
             .map(calls),
-            [6, ops, replays, usize::from(mode == "graph"), 5, 5, 5]
+            [8, ops, replays, captures, 5, 5, 5]
         );
         let analysis = common::analyze(trace);
         let steps: Vec<_> = analysis.ranks.iter().flat_map(|rank| &rank.steps).collect();
@@ -141,5 +159,50 @@ fn a_capture_holds_the_drivers_calls_and_its_sums_are_exact() {
         for step in steps {
             assert_eq!(step.buckets.iter().map(|(_, ns)| ns).sum::<i64>(), step.window.len());
         }
+        let graph = match mode {
+            "graph" => GraphMode::Full,
+            "piecewise" => GraphMode::Piecewise,
+            _ => GraphMode::Eager,
+        };
+        let classes = analysis.ranks.iter().flat_map(|rank| &rank.classes).filter(|class| class.stage == Stage::Decode);
+        assert!(classes.clone().count() > 0 && classes.clone().all(|class| class.graph == graph), "{mode}");
+    }
+}
+
+#[test]
+fn collectives_of_two_devices_are_recorded_with_their_ranks_and_products_with_whose_they_are() {
+    let directory = tempfile::tempdir().unwrap();
+    if run(&["--tp", "2", "--gemm", "cublaslt", "--prompt-len", "9", "--output", "two.strato"], directory.path())
+        .is_none()
+    {
+        return;
+    }
+    let traces = store::load(&directory.path().join("two.strato")).unwrap();
+    let trace = &traces[0];
+    assert_eq!(trace.processes.iter().map(|process| process.rank).collect::<Vec<_>>(), [Some(0), Some(1)]);
+    let manifest = |key: &str| trace.manifest.value(key).unwrap_or_else(|| panic!("{key} is not told")).to_owned();
+    assert_eq!(
+        (manifest("parallel.tp"), manifest("software.comm_library")),
+        ("2".into(), "NCCL between threads".into())
+    );
+    assert!(manifest("cuda.ranks").contains("NCCL 2.") && manifest("cuda.gemm").contains("cuBLASLt 12."));
+    for lane in trace.tracks.iter().zip(&trace.lanes).filter(|(t, _)| t.key.kind == TrackKind::DeviceQueue).map(|t| t.1)
+    {
+        let kernels: Vec<usize> = (0..lane.len()).filter(|i| lane.category[*i] == Category::Kernel).collect();
+        let collectives: Vec<_> = kernels
+            .iter()
+            .filter_map(|i| match trace.detail(lane, *i) {
+                Some(Detail::Kernel(kernel)) => kernel.collective.as_deref(),
+                _ => None,
+            })
+            .collect();
+        // Embedding, two layers of two, and the head; five times.
+        assert_eq!(collectives.len(), 5 * 6);
+        for (seq, collective) in (1..).zip(&collectives) {
+            assert_eq!((collective.group_size, collective.seq), (Some(2), Some(seq)));
+        }
+        let named = |what: &str| kernels.iter().filter(|i| trace.strings.get(lane.name[**i]).ends_with(what)).count();
+        // Products of the prompt: four of each layer; the head has one row, and steps have products of one token.
+        assert_eq!((named("_nccl"), named("_cublaslt")), (5 * 6, 2 * 4));
     }
 }

@@ -250,6 +250,17 @@ impl Writer<'_> {
                     self.on_queue(name, Category::GraphExec, record.device, Some(replay), None);
                 }
             }
+            Kind::Piece { first, .. } => {
+                self.correlation += 1;
+                let correlation = Some(self.correlation);
+                self.of_driver(self.calls.graph_launch, record.host, correlation, None);
+                if record.device != Span::default() {
+                    let program = self.engine.programs()[usize::from(record.step > 0)];
+                    let from = program.ops.get(first as usize).map_or("", |op| op.name.text());
+                    let name = self.sink.intern(&format!("strato_piece from {from}"));
+                    self.on_queue(name, Category::GraphExec, record.device, correlation, None);
+                }
+            }
             Kind::Update(_) => self.of_driver(self.calls.update, record.host, None, None),
             Kind::ReplayedOp(op) => {
                 let node = KernelDetail { graph: Some(1), graph_node: Some(i64::from(op)), ..KernelDetail::default() };

@@ -29,7 +29,7 @@ pub struct StepSums {
     pub ops: Vec<OpSum>,
     /// Operators of the program of which no record was kept.
     pub missing: u32,
-    /// Whether they are missing because the device runs a replay as one command and tells nothing of its parts.
+    /// Whether they are missing because the device runs a replay, or pieces of a step, as one command and tells nothing of its parts.
     pub opaque: bool,
 }
 
@@ -71,13 +71,17 @@ impl Watch {
         let mut sums = StepSums::default();
         let ops = &self.programs[usize::from(step > 0)];
         self.sums.fill((0, 0));
-        let (mut seen, mut replayed) = (0, false);
+        let (mut seen, mut replayed, mut in_pieces) = (0, false, false);
         for record in records.iter().rev().take_while(|record| record.step == step) {
             let (op, span) = match record.kind {
                 Kind::Op(op) | Kind::ReplayedOp(op) => (op, record.device),
                 Kind::Fallback(op) => (op, record.host),
                 Kind::Replay => {
                     replayed = true;
+                    continue;
+                }
+                Kind::Piece { .. } => {
+                    in_pieces = true;
                     continue;
                 }
                 _ => continue,
@@ -98,7 +102,7 @@ impl Watch {
             }
         }
         sums.missing = u32::try_from(ops.len().saturating_sub(seen)).unwrap_or(u32::MAX);
-        sums.opaque = replayed && seen == 0;
+        sums.opaque = in_pieces || replayed && seen == 0;
         let ran = (0u16..).zip(&self.sums).filter(|(_, (count, _))| *count > 0);
         sums.ops = ran.map(|(name, (count, ns))| OpSum { name, count: *count, ns: *ns }).collect();
         sums

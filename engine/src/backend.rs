@@ -3,15 +3,16 @@
 use std::{borrow::Cow, sync::Arc};
 
 use crate::{
-    Batch, Config, Dtype, Error, Weights,
+    Batch, Config, Dtype, Error, Shard, Source,
     ascend::{Ascend, AscendOptions},
     cpu::{Communicator, CpuOptions, OnCpu},
     cuda::{Cuda, CudaOptions},
     inject::Faults,
     opencl::{OpenCl, OpenClOptions},
-    program::{BufId, Program},
+    program::{BufId, OpCall, Program},
     record::Log,
     run::{Mode, RunOptions, Sync},
+    weights::Supply,
 };
 
 /// Which kind of device a run is on.
@@ -65,6 +66,14 @@ impl Target {
         match self {
             Self::Cpu => threads,
             Self::OpenCl(_) | Self::Cuda(_) | Self::Ascend(_) => 0,
+        }
+    }
+
+    /// The vendor's library that runs an operator in place of a kernel of this program, by its name in kernel names.
+    pub fn library(&self, program: &Program, op: &OpCall, weights: Dtype) -> Option<&'static str> {
+        match self {
+            Self::Cuda(asked) => asked.library(program, op, weights),
+            Self::Cpu | Self::OpenCl(_) | Self::Ascend(_) => None,
         }
     }
 
@@ -179,39 +188,34 @@ pub trait Backend {
     fn leave(&mut self) {}
 }
 
-/// The device that a run asks for, with the weights in its memory and room for its sequences; `ranks` is the way to the other
-/// ranks, and `log` gets what had to be built.
+/// The device that a run asks for, with this rank's part of the weights in its memory and room for its sequences; `ranks` is
+/// the way to the other ranks, and `log` gets what had to be built.
 ///
 /// # Errors
-/// [`Error::Unavailable`] when there is no such device, [`Error::Request`] when it cannot do what is asked for.
+/// [`Error::Unavailable`] when there is no such device, [`Error::Request`] when it cannot do what is asked for, and those of
+/// the source.
 pub fn open(
     config: &Config,
-    weights: Weights,
+    source: &mut dyn Source,
     options: &RunOptions,
     ranks: Option<Communicator>,
     log: &mut Log,
 ) -> Result<Box<dyn Backend>, Error> {
     let (layout, sequences) = (options.layout, options.sequences());
     let context = options.prompt.saturating_add(options.steps);
+    let shard = ranks.as_ref().map_or(Shard::WHOLE, Communicator::shard);
+    let weights = Supply::new(config, shard, options.dtype, source)?;
+    let plan = || crate::KvPlan::new(&config.part(shard)?, layout, sequences, context);
     match &options.target {
         Target::Cpu => {
             let cpu = CpuOptions { threads: options.threads, isa: options.isa, layout, sequences, context };
-            Ok(Box::new(OnCpu::new(config.clone(), Arc::new(weights), cpu, ranks)?))
+            Ok(Box::new(OnCpu::new(config.clone(), Arc::new(weights.load()?), cpu, ranks)?))
         }
-        Target::Cuda(_) if ranks.is_some() => Err(Error::Unavailable {
-            backend: options.target.name(),
-            what: "it has one rank; leave --tp out, or run --backend cpu".to_owned(),
-        }),
-        Target::OpenCl(asked) => {
-            let plan = crate::KvPlan::new(&config.part(weights.shard)?, layout, sequences, context)?;
-            Ok(Box::new(OpenCl::new(config.clone(), &weights, plan, asked, ranks, log)?))
-        }
-        Target::Cuda(asked) => {
-            let plan = crate::KvPlan::new(config, layout, sequences, context)?;
-            Ok(Box::new(Cuda::new(config.clone(), &weights, plan, asked, log)?))
-        }
+        Target::OpenCl(asked) => Ok(Box::new(OpenCl::new(config.clone(), weights, plan()?, asked, ranks, log)?)),
+        Target::Cuda(asked) => Ok(Box::new(Cuda::new(config.clone(), weights, plan()?, asked, ranks, log)?)),
         Target::Ascend(asked) => {
-            Ok(Box::new(Ascend::new(config.clone(), &weights, (layout, sequences, context), asked, ranks)?))
+            let cache = (layout, sequences, context);
+            Ok(Box::new(Ascend::new(config.clone(), &weights.load()?, cache, asked, ranks)?))
         }
     }
 }

@@ -6,49 +6,76 @@
 //! | `library`, `driver`, `compiler` | the vendor's libraries and their calls |
 //! | `device`, `queue` | which devices there are, their contexts, streams and events |
 //! | `source`, `signature`, `ptx` | the kernels (`kernels/*.cu`), what they take, and their compilation |
-//! | `memory`, `model`, `inputs` | memory of both sides, weights and cache, what a step gets from the host |
-//! | `lower`, `launch` | an operator as one kernel, its threads and arguments |
+//! | `memory`, `inputs`, `synthetic` | memory of both sides, what a step gets from the host, weights that the device makes |
+//! | `lower`, `launch`, `work` | an operator as one kernel or a few commands, threads and arguments |
+//! | `cublaslt`, `nccl` | products and collectives of the vendor's |
 //! | `step` | the commands of a step, and when they were under way |
-//! | `graph` | a step as one graph |
+//! | `graph` | a step, or pieces of it, as graphs |
 
 use std::rc::Rc;
 
 use crate::{
-    Config, Dtype, Error, Shard, Weights,
+    Config, Dtype, Error, Shard,
     backend::Device,
+    cpu::Communicator,
+    device_model::Model,
     inject::{Faults, HostHook},
     kv::KvPlan,
+    program::{OpCall, OpKind, Program},
     record::Log,
     run::Sync,
+    weights::{Made, Supply},
 };
 
 mod backend;
 mod compiler;
+mod cublaslt;
 mod device;
 mod driver;
 mod graph;
+#[cfg(test)]
+mod headers;
 mod inputs;
 mod launch;
 mod library;
 mod lower;
 mod memory;
-mod model;
+mod nccl;
 mod ptx;
 mod queue;
 mod signature;
 mod source;
 mod step;
+mod synthetic;
+mod work;
 
 pub use compiler::REMEDY as COMPILER_REMEDY;
 pub use device::Facts;
 pub use driver::REMEDY;
 pub use library::Libraries;
 
+use cublaslt::CublasLt;
 use device::Context;
-use model::Model;
+use nccl::Comm;
 use queue::Queue;
 use source::{Origin, Source};
 use step::Plan;
+
+/// Whose kernels multiply the matrices of many tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Gemm {
+    /// Those of this program.
+    #[default]
+    Own,
+    /// The vendor's, which take activations in the type of the weights.
+    CublasLt,
+}
+
+/// Whether the vendor's products take over where they are asked for: of few tokens a product is a read of the weights, which
+/// our own kernels are for, and of blocks of 8 bits the vendor has none.
+fn takes(weights: Dtype, tokens: usize) -> bool {
+    weights != Dtype::Q8 && tokens > launch::MOST_TOKENS
+}
 
 /// Which device, and how.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -57,11 +84,24 @@ pub struct CudaOptions {
     pub device: usize,
     /// Whether copies go through pageable memory of the host, as those of a program that takes no care of it.
     pub pageable: bool,
+    /// Whose matrix products of many tokens.
+    pub gemm: Gemm,
     /// Libraries in place of the system's.
     pub libraries: Libraries,
 }
 
 impl CudaOptions {
+    /// The vendor's library that runs an operator in place of a kernel of ours.
+    pub(crate) fn library(&self, program: &Program, op: &OpCall, weights: Dtype) -> Option<&'static str> {
+        match &op.kind {
+            OpKind::Linear { x, .. } if self.gemm == Gemm::CublasLt => {
+                program.buffer(*x).is_some_and(|x| takes(weights, x.rows)).then_some("cublaslt")
+            }
+            OpKind::AllReduce { .. } | OpKind::AllGather { .. } => Some("nccl"),
+            _ => None,
+        }
+    }
+
     pub(crate) fn check(&self) -> Result<(), Error> {
         device::choose(self.libraries.driver.as_deref(), self.device).map(drop)
     }
@@ -84,17 +124,39 @@ pub fn compiler(libraries: &Libraries) -> Result<String, String> {
     compiler::Compiler::load(libraries.compiler.as_deref()).map(compiler::Compiler::title)
 }
 
+/// Version of cuBLASLt, which `--gemm cublaslt` needs.
+///
+/// # Errors
+/// Why there is none, and what brings it.
+pub fn products(libraries: &Libraries) -> Result<String, String> {
+    cublaslt::version(libraries.cublaslt.as_deref())
+}
+
+/// Version of NCCL, which runs on several devices need.
+///
+/// # Errors
+/// Why there is none, and what brings it.
+pub fn collectives(libraries: &Libraries) -> Result<String, String> {
+    nccl::version(libraries.nccl.as_deref())
+}
+
 /// A device with a model in its memory. What is first goes first: the stream,
 /// which waits for what is under way, before all that its commands use.
 pub(crate) struct Cuda {
     config: Config,
+    /// The shape of this rank's part of the model.
+    part: Config,
     cache: KvPlan,
     device: Device,
     dtype: Dtype,
     pageable: bool,
     queue: Queue,
     plans: Vec<Plan>,
-    model: Model,
+    products: Option<Rc<CublasLt>>,
+    comm: Option<Rc<Comm>>,
+    /// The way to the other ranks.
+    ranks: Option<Communicator>,
+    model: Model<Queue>,
     source: Source,
     context: Rc<Context>,
     sync: Sync,
@@ -104,36 +166,69 @@ pub(crate) struct Cuda {
 }
 
 impl Cuda {
-    /// Copies the weights to the device that is asked for and makes the kernels ready; `log` gets what each family took.
+    /// Makes the kernels ready on the device that is asked for, and brings the weights there; `log` gets what each family took.
     ///
     /// # Errors
     /// [`Error::Unavailable`] when there is no such device, [`Error::Request`] when the model does not fit it,
     /// [`Error::Device`] when the driver refuses.
     pub(crate) fn new(
         config: Config,
-        weights: &Weights,
+        weights: Supply<'_>,
         cache: KvPlan,
         options: &CudaOptions,
+        mut ranks: Option<Communicator>,
         log: &mut Log,
     ) -> Result<Self, Error> {
-        if weights.shard != Shard::WHOLE {
-            return Err(Error::Request("a CUDA device takes whole weights; load all of them".to_owned()));
+        let shard = weights.recipes.shard;
+        if shard != ranks.as_ref().map_or(Shard::WHOLE, Communicator::shard) {
+            return Err(Error::Request("the weights are those of another rank; load this one's part".to_owned()));
         }
-        let (driver, number, facts) = device::choose(options.libraries.driver.as_deref(), options.device)?;
+        if let Some(world) = ranks.as_ref().map(Communicator::world).filter(|world| world.workers != 1) {
+            let count = world.workers;
+            return Err(Error::Request(format!("ranks of CUDA devices have one worker each, not {count}")));
+        }
+        let part = config.part(shard)?;
+        // Every rank has a device of its own, from that of the first on.
+        let number = options.device.saturating_add(shard.rank);
+        let (driver, number, facts) = device::choose(options.libraries.driver.as_deref(), number)?;
         let context = Rc::new(Context::new(driver, number, facts)?);
+        let library = options.libraries.nccl.as_deref();
+        let comm = ranks.as_mut().map(|ranks| Comm::join(&context, library, ranks)).transpose()?;
+        let products = match options.gemm {
+            Gemm::Own => None,
+            Gemm::CublasLt => Some(Rc::new(CublasLt::new(&context, options.libraries.cublaslt.as_deref())?)),
+        };
         let origin = Origin::choose(&context, options.libraries.compiler.as_deref())?;
-        let dtype = weights.embed.dtype;
+        let dtype = weights.dtype;
         let source = Source::build(&context, origin, dtype, log)?;
         let queue = Queue::new(&context)?;
-        let model = Model::load(&queue, weights, &cache)?;
+        let make = |pieces: &[Made], dtype, width| synthetic::make(&queue, &source, pieces, dtype, width);
+        let model = Model::load(&queue, weights, &cache, make)?;
+        let mut device = described(&context, origin, options.pageable);
+        let gemm = match &products {
+            None => "stratoscope".to_owned(),
+            Some(library) => format!(
+                "cuBLASLt {} of more than {} tokens, activations rounded to the type of the weights",
+                library.title(),
+                launch::MOST_TOKENS
+            ),
+        };
+        device.facts.extend([("cuda.weights", model.came()), ("cuda.gemm", gemm)]);
+        if let Some(comm) = &comm {
+            device.facts.push(("cuda.ranks", format!("{}, a device each, NCCL {}", shard.of, comm.title())));
+        }
         Ok(Self {
             config,
+            part,
             cache,
-            device: described(&context, origin, options.pageable),
+            device,
             dtype,
             pageable: options.pageable,
             queue,
             plans: Vec::new(),
+            products,
+            comm,
+            ranks,
             model,
             source,
             context,

@@ -5,14 +5,12 @@
 //! | --- | --- |
 //! | `device` | which devices there are, and what their drivers say of them |
 //! | `source` | the kernels (`kernels/*.cl`) and their compilation |
-//! | `memory`, `model`, `inputs` | buffers, weights and cache, what a step gets from the host |
+//! | `memory`, `inputs` | buffers, what a step gets from the host |
 //! | `lower` | an operator as one kernel |
 //! | `staged` | an operator that the host computes or ranks compute together, through memory of the host |
 //! | `step` | the commands of a step, and their stamps |
 //! | `graph` | a step as one command |
 //! | `clock` | the device's clock on the host's time |
-
-use std::sync::Arc;
 
 use opencl3::{
     command_queue::{CL_QUEUE_PROFILING_ENABLE, CommandQueue},
@@ -21,13 +19,15 @@ use opencl3::{
 };
 
 use crate::{
-    Config, Error, Shard, Weights,
+    Config, Error, Shard,
     backend::Device,
     cpu::{Communicator, Isa, Kernels},
+    device_model::Model,
     inject::{Faults, HostHook},
     kv::KvPlan,
     record::Log,
     run::Sync,
+    weights::Supply,
 };
 
 mod backend;
@@ -37,7 +37,6 @@ mod graph;
 mod inputs;
 mod lower;
 mod memory;
-mod model;
 mod source;
 mod staged;
 mod step;
@@ -45,7 +44,7 @@ mod step;
 pub use device::{Facts, Kind};
 
 use graph::Calls;
-use model::Model;
+use memory::Place;
 use source::Source;
 use step::Plan;
 
@@ -111,14 +110,12 @@ pub(crate) struct OpenCl {
     /// What the host computes with.
     host_kernels: Kernels,
     cache: KvPlan,
-    facts: Facts,
     device: Device,
     flavour: Flavour,
     plans: Vec<Plan>,
-    model: Model,
+    model: Model<Place>,
     source: Source,
-    queue: CommandQueue,
-    context: Arc<Context>,
+    place: Place,
     sync: Sync,
     faults: Faults,
     /// What holds up the host.
@@ -135,24 +132,25 @@ impl OpenCl {
     /// [`Error::Device`] when the driver refuses.
     pub(crate) fn new(
         config: Config,
-        weights: &Weights,
+        weights: Supply<'_>,
         cache: KvPlan,
         options: &OpenClOptions,
         ranks: Option<Communicator>,
         log: &mut Log,
     ) -> Result<Self, Error> {
-        if weights.shard != ranks.as_ref().map_or(Shard::WHOLE, Communicator::shard) {
+        let shard = weights.recipes.shard;
+        if shard != ranks.as_ref().map_or(Shard::WHOLE, Communicator::shard) {
             return Err(Error::Request("the weights are those of another rank; load this one's part".to_owned()));
         }
         if let Some(world) = ranks.as_ref().map(Communicator::world).filter(|world| world.workers != 1) {
             let count = world.workers;
             return Err(Error::Request(format!("ranks of OpenCL devices have one worker each, not {count}")));
         }
-        let part = config.part(weights.shard)?;
+        let part = config.part(shard)?;
         let isa = Isa::available().first().copied().unwrap_or(Isa::Portable);
         let host_kernels = Kernels::of(isa)
             .ok_or_else(|| Error::Request(format!("this processor has no {} after all; report this", isa.name())))?;
-        let (found, facts) = device::of_rank(options, weights.shard)?;
+        let (found, facts) = device::of_rank(options, shard)?;
         let flavour = options.flavour.unwrap_or(if facts.kind == Kind::Cpu { Flavour::Cpu } else { Flavour::Gpu });
         if facts.group < flavour.lanes() {
             return Err(Error::Unavailable {
@@ -162,10 +160,11 @@ impl OpenCl {
         }
         let context = device::context(&found)?;
         let queue = queue(&context)?;
-        let source = Source::build(&context, found.id(), weights.embed.dtype, config.head_dim, flavour, log)?;
-        let model = Model::load(&context, &facts, &queue, weights, &cache)?;
-        let device = described(&facts, flavour, weights.shard);
-        let graphs = Calls::find(&found, &facts);
+        let source = Source::build(&context, found.id(), weights.dtype, config.head_dim, flavour, log)?;
+        let (device, graphs) = (described(&facts, flavour, shard), Calls::find(&found, &facts));
+        let place = Place { context, facts, queue };
+        // No kernel of this backend makes weights.
+        let model = Model::load(&place, weights, &cache, |_, _, _| Ok(None))?;
         let (sync, faults, plans) = (Sync::default(), Faults::default(), Vec::new());
         Ok(Self {
             config,
@@ -173,14 +172,12 @@ impl OpenCl {
             ranks,
             host_kernels,
             cache,
-            facts,
             device,
             flavour,
             plans,
             model,
             source,
-            queue,
-            context,
+            place,
             sync,
             faults,
             hook: None,
@@ -192,7 +189,7 @@ impl OpenCl {
 impl Drop for OpenCl {
     /// Commands under way read memory of the host that goes with this.
     fn drop(&mut self) {
-        let _ = self.queue.finish();
+        let _ = self.place.queue.finish();
     }
 }
 

@@ -67,6 +67,14 @@ pub enum Kind {
     Capture,
     /// The call that launched a whole step at once; `device` is meant where the operators are not told one by one.
     Replay,
+    /// The call that launched `count` captured operators of a step at once, from the operator `first` on; their operators are not
+    /// told one by one.
+    Piece {
+        /// Number of the first operator.
+        first: u32,
+        /// Operators.
+        count: u32,
+    },
     /// The host gives an operator of a replay what the replay cannot know, such as lengths.
     Update(u32),
     /// An operator of a step that was launched at once; only `device` is meant.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::{
-    Backend, Config, Device, Error, PlanId, Shard, Source, Weights,
+    Backend, Config, Device, Error, PlanId, Shard, Source,
     cpu::{Communicator, most_likely},
     inject::Thieves,
     program::{Logits, Program},
@@ -71,8 +71,7 @@ impl Engine {
         options.check_prompt()?;
         options.target.check()?;
         options.observer.check(&options.target)?;
-        let weights = Weights::load_part(&config, shard, options.dtype, source)?;
-        let mut backend = crate::open(&config, weights, &options, ranks, log)?;
+        let mut backend = crate::open(&config, source, &options, ranks, log)?;
         backend.check_mode(options.mode)?;
         backend.suffer(options.sync, options.faults.clone())?;
         let start = log.now();
@@ -205,7 +204,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        Batch, Dtype, KvLayout, Synthetic,
+        Batch, Dtype, KvLayout, Synthetic, Weights,
         cpu::{Cpu, CpuOptions, PATIENCE, Prepared, Region, World},
         preset,
         program::{Level, Logits, Shape},
@@ -381,5 +380,8 @@ mod tests {
             let refused = Engine::new(preset("tiny").unwrap(), &mut Synthetic, options, &mut Log::off());
             assert!(refused.err().unwrap().to_string().contains("cannot read"));
         }
+        let pieces = RunOptions { mode: Mode::Piecewise, ..options() };
+        let refused = Engine::new(preset("tiny").unwrap(), &mut Synthetic, pieces, &mut Log::off()).err().unwrap();
+        assert!(matches!(refused, Error::Unavailable { .. }) && refused.to_string().contains("--mode"), "{refused}");
     }
 }

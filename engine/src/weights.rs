@@ -3,15 +3,18 @@
 //! Projections that read the same input are one matrix: queries, keys and values, and the two halves of the feed-forward
 //! block. A fused operator reads all of it and an unfused one its rows, so both compute with the same bits.
 
-use std::ops::Range;
-
-use crate::{Config, Dtype, Error, Shard, Tensor};
+use crate::{
+    Config, Dtype, Error, Shard, Tensor,
+    program::{Matrix, Vector},
+};
 
 mod checkpoint;
+mod recipe;
 mod synthetic;
 
 pub use checkpoint::Checkpoint;
-pub use synthetic::{Seeded, Synthetic};
+pub(crate) use recipe::{Made, Recipe, Supply};
+pub use synthetic::{Seeded, Sequence, Synthetic};
 pub(crate) use synthetic::{hash, split_mix};
 
 /// Where weights come from. Names are those of Hugging Face checkpoints.
@@ -22,46 +25,52 @@ pub trait Source {
     /// [`Error::Tensor`] when there is none of that name and shape, or it cannot be read.
     fn rows(&mut self, name: &str, rows: usize, width: usize, each: &mut dyn FnMut(usize, &[f32]))
     -> Result<(), Error>;
+
+    /// How every element of the tensor `name` follows from its place, so that a device can make it where it lies; `None`
+    /// where only [`Source::rows`] has it.
+    fn sequence(&self, _name: &str) -> Option<Sequence> {
+        None
+    }
 }
 
-/// The weights of a decoder layer. A matrix is `(outputs, inputs)`.
+/// The weights of a decoder layer, wherever matrices and vectors lie. A matrix is `(outputs, inputs)`.
 #[derive(Debug)]
-pub struct LayerWeights {
+pub struct LayerWeights<M = Tensor, V = Vec<f32>> {
     /// Of the norm before attention, `(hidden)`.
-    pub input_norm: Vec<f32>,
+    pub input_norm: V,
     /// Queries, keys, values, `(q_width + 2 kv_width, hidden)`.
-    pub qkv: Tensor,
+    pub qkv: M,
     /// Their biases, `(q_width + 2 kv_width)`.
-    pub qkv_bias: Option<Vec<f32>>,
+    pub qkv_bias: Option<V>,
     /// Of the norms of query and key heads, `(head_dim)` each.
-    pub qk_norm: Option<[Vec<f32>; 2]>,
+    pub qk_norm: Option<[V; 2]>,
     /// Output projection of attention, `(hidden, q_width)`.
-    pub o: Tensor,
+    pub o: M,
     /// Of the norm before the feed-forward block, `(hidden)`.
-    pub post_norm: Vec<f32>,
+    pub post_norm: V,
     /// Scores of the experts, `(experts, hidden)`, of a mixture of them.
-    pub router: Option<Tensor>,
+    pub router: Option<M>,
     /// Gate and up projections, `(2 intermediate, hidden)`; of a mixture those of all experts, one below the other.
-    pub gate_up: Tensor,
+    pub gate_up: M,
     /// Down projection, `(hidden, intermediate)`; of a mixture as above.
-    pub down: Tensor,
+    pub down: M,
 }
 
-/// The weights of a model.
+/// The weights of a model, wherever matrices and vectors lie.
 #[derive(Debug)]
-pub struct Weights {
+pub struct Weights<M = Tensor, V = Vec<f32>> {
     /// Fingerprint of the shape that they were loaded for.
     pub(crate) model: u64,
     /// Which part of the model they are; all sizes below are those of the part.
     pub(crate) shard: Shard,
     /// Embedding table, `(vocab, hidden)`.
-    pub embed: Tensor,
+    pub embed: M,
     /// Layers.
-    pub layers: Vec<LayerWeights>,
+    pub layers: Vec<LayerWeights<M, V>>,
     /// Of the last norm, `(hidden)`.
-    pub final_norm: Vec<f32>,
+    pub final_norm: V,
     /// Output head, `(vocab, hidden)`; absent where the embedding table serves.
-    pub head: Option<Tensor>,
+    pub head: Option<M>,
 }
 
 impl Weights {
@@ -78,125 +87,83 @@ impl Weights {
     /// # Errors
     /// Those of [`Weights::load`], and [`Error::Request`] when the ranks cannot have equal parts.
     pub fn load_part(config: &Config, shard: Shard, dtype: Dtype, source: &mut dyn Source) -> Result<Self, Error> {
-        config.part(shard)?;
-        let mut load = Loader { source, dtype };
-        let (hidden, q, kv, width) = (config.hidden, config.q_width(), config.kv_width(), config.intermediate);
-        // Ranks have whole heads, of which queries have several per key.
-        let heads = |width: usize| {
-            let own = shard.range(width / config.head_dim);
-            own.start * config.head_dim..own.end * config.head_dim
-        };
-        let table = |name: &str| [Piece::rows(name.to_owned(), config.vocab, hidden, shard.range(config.vocab))];
-        let embed = load.matrix(&table("model.embed_tokens.weight"))?;
-        let mut layers = Vec::with_capacity(config.layers);
-        for layer in 0..config.layers {
-            let name = |rest: &str| format!("model.layers.{layer}.{rest}");
-            let projections = [("q_proj", q), ("k_proj", kv), ("v_proj", kv)];
-            let qkv = projections.map(|(of, outputs)| {
-                Piece::rows(name(&format!("self_attn.{of}.weight")), outputs, hidden, heads(outputs))
-            });
-            let bias = projections
-                .map(|(of, outputs)| Piece::columns(name(&format!("self_attn.{of}.bias")), 1, outputs, heads(outputs)));
-            let experts = config.experts.map_or(0, |experts| experts.count);
-            let blocks: Vec<String> = match config.experts {
-                None => vec!["mlp".to_owned()],
-                Some(_) => (0..experts).map(|expert| format!("mlp.experts.{expert}")).collect(),
-            };
-            let gate_up = blocks.iter().flat_map(|block| {
-                ["gate_proj", "up_proj"]
-                    .map(|of| Piece::rows(name(&format!("{block}.{of}.weight")), width, hidden, shard.range(width)))
-            });
-            let gate_up: Vec<Piece> = gate_up.collect();
-            let down = |block: &String| {
-                Piece::columns(name(&format!("{block}.down_proj.weight")), hidden, width, shard.range(width))
-            };
-            let down: Vec<Piece> = blocks.iter().map(down).collect();
-            let router = Piece::rows(name("mlp.gate.weight"), experts, hidden, 0..experts);
-            let mut whole = |rest: &str, width| load.vector(&[Piece::columns(name(rest), 1, width, 0..width)]);
-            let input_norm = whole("input_layernorm.weight", hidden)?;
-            let post_norm = whole("post_attention_layernorm.weight", hidden)?;
-            let qk_norm = if config.qk_norm {
-                let mut norm = |of: &str| whole(&format!("self_attn.{of}.weight"), config.head_dim);
-                Some([norm("q_norm")?, norm("k_norm")?])
-            } else {
-                None
-            };
+        Supply::new(config, shard, dtype, source)?.load()
+    }
+}
+
+impl<M, V> Weights<M, V> {
+    /// The same with every matrix and every vector in another form, in the order of the model.
+    pub(crate) fn map<N, W>(
+        &self,
+        mut matrix: impl FnMut(&M) -> Result<N, Error>,
+        mut vector: impl FnMut(&V) -> Result<W, Error>,
+    ) -> Result<Weights<N, W>, Error> {
+        let embed = matrix(&self.embed)?;
+        let mut layers = Vec::with_capacity(self.layers.len());
+        for layer in &self.layers {
             layers.push(LayerWeights {
-                input_norm,
-                qkv: load.matrix(&qkv)?,
-                qkv_bias: if config.qkv_bias { Some(load.vector(&bias)?) } else { None },
-                qk_norm,
-                o: load.matrix(&[Piece::columns(name("self_attn.o_proj.weight"), hidden, q, heads(q))])?,
-                post_norm,
-                router: config.experts.is_some().then(|| load.matrix(&[router])).transpose()?,
-                gate_up: load.matrix(&gate_up)?,
-                down: load.matrix(&down)?,
+                input_norm: vector(&layer.input_norm)?,
+                qkv: matrix(&layer.qkv)?,
+                qkv_bias: layer.qkv_bias.as_ref().map(&mut vector).transpose()?,
+                qk_norm: match &layer.qk_norm {
+                    Some([q, k]) => Some([vector(q)?, vector(k)?]),
+                    None => None,
+                },
+                o: matrix(&layer.o)?,
+                post_norm: vector(&layer.post_norm)?,
+                router: layer.router.as_ref().map(&mut matrix).transpose()?,
+                gate_up: matrix(&layer.gate_up)?,
+                down: matrix(&layer.down)?,
             });
         }
-        let final_norm = load.vector(&[Piece::columns("model.norm.weight".to_owned(), 1, hidden, 0..hidden)])?;
-        let head = if config.tied { None } else { Some(load.matrix(&table("lm_head.weight"))?) };
-        Ok(Self { model: config.fingerprint(), shard, embed, layers, final_norm, head })
+        let (final_norm, head) = (vector(&self.final_norm)?, self.head.as_ref().map(&mut matrix).transpose()?);
+        Ok(Weights { model: self.model, shard: self.shard, embed, layers, final_norm, head })
     }
 
     /// Output head, `(vocab, hidden)`.
-    pub fn head(&self) -> &Tensor {
+    pub fn head(&self) -> &M {
         self.head.as_ref().unwrap_or(&self.embed)
     }
-}
 
-/// What is taken of a tensor of the source.
-struct Piece {
-    name: String,
-    /// Of the whole tensor.
-    shape: (usize, usize),
-    rows: Range<usize>,
-    columns: Range<usize>,
-}
-
-impl Piece {
-    fn rows(name: String, rows: usize, width: usize, taken: Range<usize>) -> Self {
-        Self { name, shape: (rows, width), rows: taken, columns: 0..width }
+    fn layer(&self, layer: u16) -> Result<&LayerWeights<M, V>, Error> {
+        let layers = self.layers.len();
+        let found = self.layers.get(usize::from(layer));
+        found.ok_or_else(|| Error::Request(format!("the program has a layer {layer}, the model {layers}")))
     }
 
-    fn columns(name: String, rows: usize, width: usize, taken: Range<usize>) -> Self {
-        Self { name, shape: (rows, width), rows: 0..rows, columns: taken }
-    }
-}
-
-struct Loader<'s> {
-    source: &'s mut dyn Source,
-    dtype: Dtype,
-}
-
-impl Loader<'_> {
-    fn read(&mut self, piece: &Piece, mut each: impl FnMut(usize, &[f32])) -> Result<(), Error> {
-        let (rows, width) = piece.shape;
-        self.source.rows(&piece.name, rows, width, &mut |row, values| {
-            if let Some(row) = row.checked_sub(piece.rows.start).filter(|row| *row < piece.rows.len()) {
-                each(row, values.get(piece.columns.clone()).unwrap_or_default());
+    /// A matrix and its biases, if it has any.
+    ///
+    /// # Errors
+    /// [`Error::Request`] when the model has none of that name.
+    pub(crate) fn matrix(&self, matrix: Matrix) -> Result<(&M, Option<&V>), Error> {
+        Ok(match matrix {
+            Matrix::Head => (self.head(), None),
+            Matrix::Qkv(layer) => (&self.layer(layer)?.qkv, self.layer(layer)?.qkv_bias.as_ref()),
+            Matrix::O(layer) => (&self.layer(layer)?.o, None),
+            Matrix::GateUp(layer) => (&self.layer(layer)?.gate_up, None),
+            Matrix::Down(layer) => (&self.layer(layer)?.down, None),
+            Matrix::Router(layer) => {
+                let none = || Error::Request("the program routes to experts, the model does not".to_owned());
+                (self.layer(layer)?.router.as_ref().ok_or_else(none)?, None)
             }
         })
     }
 
-    /// A matrix of pieces of one width, one below the other.
-    fn matrix(&mut self, pieces: &[Piece]) -> Result<Tensor, Error> {
-        let rows = pieces.iter().map(|piece| piece.rows.len()).sum();
-        let width = pieces.first().map_or(0, |piece| piece.columns.len());
-        let mut tensor = Tensor::zeroed(self.dtype, rows, width)?;
-        let mut at = 0;
-        for piece in pieces {
-            self.read(piece, |row, values| tensor.set_row(at + row, values))?;
-            at += piece.rows.len();
-        }
-        Ok(tensor)
-    }
-
-    /// A vector of pieces, one after the other.
-    fn vector(&mut self, pieces: &[Piece]) -> Result<Vec<f32>, Error> {
-        let mut vector = Vec::new();
-        for piece in pieces {
-            self.read(piece, |_, values| vector.extend_from_slice(values))?;
-        }
-        Ok(vector)
+    /// A vector.
+    ///
+    /// # Errors
+    /// As [`Weights::matrix`].
+    pub(crate) fn vector(&self, vector: Vector) -> Result<&V, Error> {
+        let of_heads = |layer: u16, which: usize| -> Result<&V, Error> {
+            let norms = self.layer(layer)?.qk_norm.as_ref().and_then(|norms| norms.get(which));
+            norms.ok_or_else(|| Error::Request("the program norms heads, the model does not".to_owned()))
+        };
+        Ok(match vector {
+            Vector::InputNorm(layer) => &self.layer(layer)?.input_norm,
+            Vector::PostNorm(layer) => &self.layer(layer)?.post_norm,
+            Vector::FinalNorm => &self.final_norm,
+            Vector::QNorm(layer) => of_heads(layer, 0)?,
+            Vector::KNorm(layer) => of_heads(layer, 1)?,
+        })
     }
 }

@@ -4,18 +4,17 @@
 
 mod golden;
 
-use std::{collections::BTreeSet, path::PathBuf, sync::Arc};
+use std::{collections::BTreeSet, path::PathBuf};
 
 use engine::{
-    Checkpoint, Config, Dtype, Error, KvLayout, Synthetic, Target,
+    Config, Dtype, Error, KvLayout, Synthetic, Target,
     ascend::{self, AscendOptions, AttentionBy},
-    cpu::{Communicator, PATIENCE, Region, World},
     preset,
-    program::{Change, Level, Logits, OpName},
+    program::{Change, Level, OpName},
     record::{Kind, Log},
     run::{Engine, Mode, RunOptions, Sampling, Sync},
 };
-use golden::{Golden, TOLERANCE, greatest_difference};
+use golden::{Golden, TOLERANCE, decoded, greatest_difference, options, run, run_of, tiny, two_ranks};
 
 /// The simulator, which Cargo builds beside the tests.
 fn simulator() -> PathBuf {
@@ -26,29 +25,6 @@ fn simulator() -> PathBuf {
 
 fn device() -> AscendOptions {
     AscendOptions { library: Some(simulator()), ..AscendOptions::default() }
-}
-
-/// Logits of every position that was fed, and the tokens after the prompt.
-fn decoded(golden: &Golden, options: RunOptions) -> (Vec<f32>, Vec<u32>) {
-    let source = &mut Checkpoint::open(&golden.directory).unwrap();
-    let options = RunOptions {
-        prompt: golden.ids.len(),
-        ids: vec![golden.ids.clone()],
-        steps: golden.tokens.len() - golden.ids.len() - 1,
-        logits: Logits::All,
-        ..options
-    };
-    let log = &mut Log::off();
-    let mut engine = Engine::new(golden.config.clone(), source, options, log).unwrap();
-    let (mut logits, mut tokens) = (Vec::new(), golden.ids.clone());
-    engine
-        .run_with_logits(log, true, |step, values| {
-            logits.extend_from_slice(values);
-            tokens.extend(&step.tokens);
-            true
-        })
-        .unwrap();
-    (logits, tokens)
 }
 
 #[test]
@@ -96,29 +72,6 @@ fn sixteen_bits_stay_within_their_precision_in_both_formats_of_weights_and_all_w
             }
         }
     }
-}
-
-fn tiny() -> Config {
-    // Sizes of which none is a multiple of a square of 16, with every kind of operator.
-    Config { qk_norm: true, qkv_bias: true, intermediate: 147, vocab: 301, ..preset("tiny").unwrap() }
-}
-
-/// Logits of every step and the tokens of a run of several sequences.
-fn run(options: &RunOptions, log: &mut Log) -> (Vec<f32>, Vec<Vec<u32>>) {
-    let mut engine = Engine::new(tiny(), &mut Synthetic, options.clone(), log).unwrap();
-    let (mut all, mut tokens) = (Vec::new(), Vec::new());
-    engine
-        .run_with_logits(log, true, |step, values| {
-            all.extend_from_slice(values);
-            tokens.push(step.tokens.clone());
-            true
-        })
-        .unwrap();
-    (all, tokens)
-}
-
-fn options(target: Target) -> RunOptions {
-    RunOptions { target, prompt: 7, steps: 4, batch: 3, threads: 2, dtype: Dtype::F32, ..RunOptions::default() }
 }
 
 #[test]
@@ -195,33 +148,11 @@ fn every_command_lies_on_the_device_in_order_within_its_step() {
 #[test]
 fn two_ranks_with_a_device_each_give_what_one_does() {
     let config = Config { vocab: 302, intermediate: 148, ..tiny() };
-    let all = |ranks: Option<Communicator>, options: RunOptions| {
-        let log = &mut Log::off();
-        let mut engine = Engine::of_rank(config.clone(), &mut Synthetic, options, ranks, log).unwrap();
-        let (mut logits, mut tokens) = (Vec::new(), Vec::new());
-        engine
-            .run_with_logits(log, true, |step, values| {
-                logits.extend_from_slice(values);
-                tokens.push(step.tokens.clone());
-                true
-            })
-            .unwrap();
-        (logits, tokens)
-    };
     for (mode, level) in [(Mode::Eager, Level::Canonical), (Mode::Graph, Level::Fused)] {
         let options = RunOptions { mode, level, ..options(Target::Ascend(device())) };
-        let alone = all(None, options.clone());
-        let slot = Engine::largest_exchange(&config, &options, 2).unwrap();
-        let region = Arc::new(Region::of_threads(World { ranks: 2, workers: 1, slot }).unwrap());
-        let both = std::thread::scope(|scope| {
-            let rank = |number| {
-                let rank = Communicator::new(Arc::clone(&region), number, PATIENCE).unwrap();
-                let (options, all) = (options.clone(), &all);
-                scope.spawn(move || all(Some(rank), options))
-            };
-            [rank(0), rank(1)].map(|rank| rank.join().unwrap())
-        });
-        for (logits, tokens) in both {
+        let alone = run_of(config.clone(), &options, &mut Log::off());
+        for rank in two_ranks(&config, &|| Box::new(Synthetic), &options) {
+            let (logits, tokens, _) = rank.unwrap();
             assert!(greatest_difference(&logits, &alone.0) <= TOLERANCE, "{mode:?} {level:?}");
             assert_eq!(tokens, alone.1, "{mode:?} {level:?}");
         }

@@ -9,15 +9,15 @@ mod simulated_cuda;
 use std::path::{Path, PathBuf};
 
 use engine::{
-    Checkpoint, Config, Dtype, Error, KvLayout, Synthetic, Target,
+    Batch, Config, Dtype, Error, KvLayout, Seeded, Sequence, Shard, Source, Synthetic, Target, Weights,
     cpu::Isa,
-    cuda::{self, CudaOptions, Libraries},
+    cuda::{self, CudaOptions, Gemm, Libraries},
     preset,
-    program::{Change, Level, Logits, OpName},
+    program::{Change, Level, Logits, OpKind, OpName, Program, Shape},
     record::{Kind, Log},
     run::{Engine, Mode, RunOptions, Sampling, Sync},
 };
-use golden::{Golden, TOLERANCE, greatest_difference};
+use golden::{Golden, TOLERANCE, decoded, greatest_difference, options, run, run_from, run_of, tiny, two_ranks};
 
 /// The libraries of the tests; `None` where there is no driver of either kind. The kernels come from the embedded PTX, but on
 /// a machine that has NVRTC.
@@ -25,35 +25,12 @@ fn libraries() -> Option<Libraries> {
     if std::env::var_os("STRATO_CUDA_DEVICE").is_some() {
         return Some(Libraries::default());
     }
-    let driver = simulated_cuda::library().map(Path::to_owned)?;
-    Some(Libraries { driver: Some(driver), compiler: None })
+    let all = simulated_cuda::library().map(Path::to_owned);
+    all.is_some().then(|| Libraries { driver: all.clone(), compiler: None, cublaslt: all.clone(), nccl: all })
 }
 
 fn device(pageable: bool) -> Option<Target> {
-    Some(Target::Cuda(CudaOptions { device: 0, pageable, libraries: libraries()? }))
-}
-
-/// Logits of every position that was fed, and the tokens after the prompt.
-fn decoded(golden: &Golden, options: RunOptions) -> (Vec<f32>, Vec<u32>) {
-    let source = &mut Checkpoint::open(&golden.directory).unwrap();
-    let options = RunOptions {
-        prompt: golden.ids.len(),
-        ids: vec![golden.ids.clone()],
-        steps: golden.tokens.len() - golden.ids.len() - 1,
-        logits: Logits::All,
-        ..options
-    };
-    let log = &mut Log::off();
-    let mut engine = Engine::new(golden.config.clone(), source, options, log).unwrap();
-    let (mut logits, mut tokens) = (Vec::new(), golden.ids.clone());
-    engine
-        .run_with_logits(log, true, |step, values| {
-            logits.extend_from_slice(values);
-            tokens.extend(&step.tokens);
-            true
-        })
-        .unwrap();
-    (logits, tokens)
+    Some(Target::Cuda(CudaOptions { pageable, libraries: libraries()?, ..CudaOptions::default() }))
 }
 
 #[test]
@@ -82,33 +59,6 @@ fn logits_and_greedy_tokens_are_those_of_transformers_whatever_the_level_cache_a
             assert_eq!(tokens, golden.tokens, "{:?} {level:?}", golden.config.family);
         }
     }
-}
-
-fn tiny() -> Config {
-    // Sizes of which none is a multiple of a vector, with every kind of operator.
-    Config { qk_norm: true, qkv_bias: true, intermediate: 147, vocab: 301, ..preset("tiny").unwrap() }
-}
-
-/// Logits of every step and the tokens of a run of several sequences.
-fn run_of(config: Config, options: &RunOptions, log: &mut Log) -> (Vec<f32>, Vec<Vec<u32>>) {
-    let mut engine = Engine::new(config, &mut Synthetic, options.clone(), log).unwrap();
-    let (mut all, mut tokens) = (Vec::new(), Vec::new());
-    engine
-        .run_with_logits(log, true, |step, values| {
-            all.extend_from_slice(values);
-            tokens.push(step.tokens.clone());
-            true
-        })
-        .unwrap();
-    (all, tokens)
-}
-
-fn run(options: &RunOptions, log: &mut Log) -> (Vec<f32>, Vec<Vec<u32>>) {
-    run_of(tiny(), options, log)
-}
-
-fn options(target: Target) -> RunOptions {
-    RunOptions { target, prompt: 7, steps: 3, batch: 3, threads: 2, dtype: Dtype::F32, ..RunOptions::default() }
 }
 
 /// Products of one token, of a few, of a tile and of more; heads of one element and a half for each lane; and rows that are
@@ -153,8 +103,8 @@ fn every_command_lies_between_its_events_within_its_step() {
         let uncertainty = log.uncertainty.unwrap();
         println!("{sync:?}: the clocks agree within {uncertainty} ns");
         let loaded = log.records().iter().filter(|r| matches!(r.kind, Kind::Load(_))).count();
-        assert_eq!(loaded, 6, "every family of kernels is loaded once");
-        for number in 0..=3 {
+        assert_eq!(loaded, 8, "every family of kernels is loaded once");
+        for number in 0..=4 {
             let of_step: Vec<_> = log.records().iter().filter(|r| r.step == number).collect();
             let step = of_step.iter().find(|r| r.kind == Kind::Step).unwrap().host;
             let is_command = |kind| matches!(kind, Kind::Op(_) | Kind::Write(_) | Kind::Read(_));
@@ -218,7 +168,7 @@ fn a_graph_is_captured_once_and_replayed_and_gives_the_same_tokens_and_so_do_pag
         let mut log = Log::with_capacity(4096, 0);
         assert_eq!(run(&options, &mut log).1, expected, "{options:?}");
         let of = |kind| log.records().iter().filter(move |record| record.kind == kind);
-        let replays = if options.mode == Mode::Graph { (1, 3, 0) } else { (0, 0, 0) };
+        let replays = if options.mode == Mode::Graph { (1, 4, 0) } else { (0, 0, 0) };
         assert_eq!((of(Kind::Capture).count(), of(Kind::Replay).count(), log.unread), replays);
         let uncertainty = log.uncertainty.unwrap();
         for replay in of(Kind::Replay) {
@@ -231,6 +181,178 @@ fn a_graph_is_captured_once_and_replayed_and_gives_the_same_tokens_and_so_do_pag
     }
 }
 
+/// Weights of a seed: of matrices only how elements follow from their places, or nothing but the elements.
+struct Only {
+    places: bool,
+    of: Seeded,
+}
+
+impl Source for Only {
+    fn rows(
+        &mut self,
+        name: &str,
+        rows: usize,
+        width: usize,
+        each: &mut dyn FnMut(usize, &[f32]),
+    ) -> Result<(), Error> {
+        match self.places && rows > 1 {
+            true => Err(Error::Tensor { name: name.to_owned(), what: "was asked of the host".to_owned() }),
+            false => self.of.rows(name, rows, width, each),
+        }
+    }
+
+    fn sequence(&self, name: &str) -> Option<Sequence> {
+        self.of.sequence(name).filter(|_| self.places)
+    }
+}
+
+#[test]
+fn weights_that_a_device_makes_are_those_of_the_host_to_the_last_bit() {
+    let Some(target) = device(false) else { return };
+    for (seed, dtype) in [(0, Dtype::F32), (7, Dtype::F16), (u64::MAX, Dtype::Bf16)] {
+        let (of, options) = (Seeded(seed), RunOptions { dtype, ..options(target.clone()) });
+        // Every token's row of the table, as it lies on the device.
+        let config = tiny();
+        let shape = Shape { tokens: config.vocab, sequences: 1, logits: Logits::Last, level: Level::Fused };
+        let mut program = Program::plan(&config, shape);
+        program.ops.truncate(1);
+        let OpKind::Embed { out } = program.ops[0].kind else { panic!("a program begins with its tokens") };
+        let wide = RunOptions { prompt: config.vocab, ..options.clone() };
+        let source = &mut Only { places: true, of };
+        let mut backend = engine::open(&config, source, &wide, None, &mut Log::off()).unwrap();
+        let came = backend.device().facts.iter().find(|(key, _)| *key == "cuda.weights").unwrap().1.clone();
+        assert!(came.ends_with("bytes made on the device"), "{came}");
+        let plan = backend.prepare(program, &mut Log::off()).unwrap();
+        let tokens: Vec<u32> = (0..config.vocab as u32).collect();
+        backend.run(plan, &Batch::prefill(&tokens, 0), Mode::Eager, &mut Log::off()).unwrap();
+        let made = backend.values(plan, out, &mut Log::off()).unwrap();
+        let weights = Weights::load(&config, dtype, &mut Seeded(seed)).unwrap();
+        let mut row = vec![0.0; config.hidden];
+        for (token, made) in made.chunks(config.hidden).enumerate() {
+            weights.embed.read_row(token, &mut row);
+            assert!(made.iter().zip(&row).all(|(a, b)| a.to_bits() == b.to_bits()), "{dtype:?} {token}");
+        }
+        // All others, by what a run gives with them.
+        let run = |places| run_from(tiny(), &mut Only { places, of }, &options, &mut Log::off());
+        let ((made, tokens), (copied, same)) = (run(true), run(false));
+        assert!(made.iter().zip(&copied).all(|(a, b)| a.to_bits() == b.to_bits()), "{dtype:?}");
+        assert_eq!((tokens, made.len()), (same, copied.len()), "{dtype:?}");
+    }
+}
+
+#[test]
+fn attention_is_launched_between_captured_pieces_and_all_of_a_step_is_told() {
+    let Some(target) = device(false) else { return };
+    let expected = run(&options(target.clone()), &mut Log::off());
+    for sync in [Sync::PerStep, Sync::PerLayer] {
+        let options = RunOptions { mode: Mode::Piecewise, sync, ..options(target.clone()) };
+        let mut log = Log::with_capacity(4096, 0);
+        let (logits, tokens) = run(&options, &mut log);
+        assert!(tokens == expected.1 && logits == expected.0, "the same kernels in the same order");
+        assert_eq!((log.dropped, log.unread), (0, 0));
+        let [_, program] = options.programs(&tiny(), Shard::WHOLE).unwrap();
+        let of = |kind: fn(&Kind) -> bool| log.records().iter().filter(move |record| kind(&record.kind));
+        // Before, between and behind the attention of two layers.
+        assert_eq!((of(|kind| *kind == Kind::Capture).count(), of(|kind| *kind == Kind::Replay).count()), (3, 0));
+        for number in 1..=4 {
+            let of_step: Vec<_> = log.records().iter().filter(|r| r.step == number).collect();
+            let mut ran = Vec::new();
+            for record in &of_step {
+                match record.kind {
+                    Kind::Op(op) => {
+                        let name = program.ops[op as usize].name;
+                        assert!(matches!(name, OpName::KvCacheAppend | OpName::AttentionDecode), "{name:?}");
+                        ran.push(op);
+                    }
+                    Kind::Piece { first, count } => ran.extend(first..first + count),
+                    _ => continue,
+                }
+                assert!(record.device.start <= record.device.end, "{record:?}");
+            }
+            assert_eq!(ran, (0..program.ops.len() as u32).collect::<Vec<_>>(), "every operator once, in order");
+            let waits = of_step.iter().filter(|r| r.kind == Kind::Sync).count();
+            // Layers end inside of pieces: behind the first two of these, and behind the step.
+            assert_eq!(waits, if sync == Sync::PerStep { 1 } else { 3 }, "{sync:?}");
+        }
+    }
+}
+
+#[test]
+fn products_of_the_vendors_library_give_what_ours_do_eager_and_captured() {
+    let Some(libraries) = libraries() else { return };
+    let vendors =
+        |libraries: Libraries| Target::Cuda(CudaOptions { gemm: Gemm::CublasLt, libraries, ..CudaOptions::default() });
+    // A prompt of 21 tokens, and nine sequences whose steps have products of many tokens too.
+    for (dtype, batch, mode, tolerance) in [
+        (Dtype::F32, 3, Mode::Eager, 1e-4),
+        (Dtype::F32, 9, Mode::Graph, 1e-4),
+        (Dtype::F16, 9, Mode::Piecewise, 4e-3),
+        (Dtype::Bf16, 9, Mode::Eager, 3e-2),
+        (Dtype::Q8, 9, Mode::Eager, 0.0),
+    ] {
+        let of = |target| RunOptions { dtype, batch, mode, level: Level::Composite, ..options(target) };
+        let own = Target::Cuda(CudaOptions { libraries: libraries.clone(), ..CudaOptions::default() });
+        let (expected, _) = run(&of(own), &mut Log::off());
+        let (logits, _) = run(&of(vendors(libraries.clone())), &mut Log::off());
+        let most = expected.iter().fold(0f32, |most, logit| most.max(logit.abs()));
+        let difference = greatest_difference(&logits, &expected) / most;
+        println!("{dtype:?} {batch} {mode:?}: {difference:e}");
+        // Activations of 16 bits are another computation: the vendor's library takes both sides in the type of the weights.
+        let is_other = matches!(dtype, Dtype::F16 | Dtype::Bf16);
+        assert!(difference <= tolerance && (difference > 0.0 || !is_other), "{dtype:?}: {difference}");
+    }
+    let missing = vendors(Libraries { cublaslt: Some("/nonexistent/libcublasLt.so".into()), ..libraries.clone() });
+    let error = Engine::new(tiny(), &mut Synthetic, options(missing), &mut Log::off()).err().unwrap();
+    assert!(matches!(error, Error::Unavailable { .. }) && error.to_string().contains("STRATO_CUBLASLT"), "{error}");
+    let mut spoilt = options(vendors(libraries));
+    engine::inject::inject("nan_at", &mut spoilt).unwrap();
+    let error = Engine::new(tiny(), &mut Synthetic, spoilt, &mut Log::off()).err().unwrap().to_string();
+    assert!(error.contains("nan_at") && error.contains("--gemm"), "{error}");
+}
+
+#[test]
+fn two_ranks_with_a_device_each_give_what_one_does() {
+    let Some(libraries) = libraries() else { return };
+    if !cuda::devices(&libraries).is_ok_and(|devices| devices.len() > 1) {
+        eprintln!("skipped: there are no two CUDA devices");
+        return;
+    }
+    let target = Target::Cuda(CudaOptions { libraries: libraries.clone(), ..CudaOptions::default() });
+    let config = Config { vocab: 302, intermediate: 148, ..tiny() };
+    for (mode, level, dtype) in [
+        (Mode::Eager, Level::Canonical, Dtype::F32),
+        (Mode::Graph, Level::Fused, Dtype::F32),
+        (Mode::Piecewise, Level::Fused, Dtype::Bf16),
+    ] {
+        let options = RunOptions { mode, level, dtype, ..options(target.clone()) };
+        let alone = run_of(config.clone(), &options, &mut Log::off());
+        let of = Seeded(0);
+        let parts = [true, false].map(|places| {
+            two_ranks(&config, &move || -> Box<dyn Source> { Box::new(Only { places, of }) }, &options)
+                .map(Result::unwrap)
+        });
+        for ((logits, tokens, log), (copied, ..)) in parts[0].iter().zip(&parts[1]) {
+            assert!(greatest_difference(logits, &alone.0) <= TOLERANCE, "{mode:?} {level:?}");
+            assert_eq!((tokens, logits), (&alone.1, copied), "{mode:?} {level:?}");
+            assert_eq!((log.dropped, log.unread), (0, 0));
+            let [_, program] = options.programs(&config, Shard { rank: 0, of: 2 }).unwrap();
+            let exchanges = |step: u32| {
+                let is_exchange =
+                    |kind| matches!(kind, Kind::Op(op) if program.ops[op as usize].kind.exchanged().is_some());
+                log.records().iter().filter(|r| r.step == step && is_exchange(r.kind)).count()
+            };
+            // Embedding, two layers of two, and the head; those that were captured are not told one by one.
+            assert_eq!(exchanges(2), if mode == Mode::Eager { 1 + 2 * 2 + 1 } else { 0 });
+        }
+    }
+    let missing = Libraries { nccl: Some("/nonexistent/libnccl.so".into()), ..libraries };
+    let target = Target::Cuda(CudaOptions { libraries: missing, ..CudaOptions::default() });
+    for rank in two_ranks(&config, &|| Box::new(Synthetic), &options(target)) {
+        let error = rank.err().unwrap();
+        assert!(matches!(error, Error::Unavailable { .. }) && error.to_string().contains("STRATO_NCCL"), "{error}");
+    }
+}
+
 #[test]
 fn kernels_that_nvrtc_compiled_are_loaded_by_their_names_and_their_compilations_told() {
     let Some(libraries) = libraries() else { return };
@@ -239,13 +361,13 @@ fn kernels_that_nvrtc_compiled_are_loaded_by_their_names_and_their_compilations_
         return;
     };
     let of = |libraries: &Libraries| {
-        let target = Target::Cuda(CudaOptions { device: 0, pageable: false, libraries: libraries.clone() });
+        let target = Target::Cuda(CudaOptions { libraries: libraries.clone(), ..CudaOptions::default() });
         RunOptions { dtype: Dtype::Bf16, ..options(target) }
     };
     let mut log = Log::with_capacity(4096, 0);
     let compiled = run(&of(&Libraries { compiler: Some(compiler), ..libraries.clone() }), &mut log);
     let count = |is: fn(Kind) -> bool| log.records().iter().filter(|record| is(record.kind)).count();
-    assert_eq!((count(|k| matches!(k, Kind::Compile(_))), count(|k| matches!(k, Kind::Load(_)))), (6, 6));
+    assert_eq!((count(|k| matches!(k, Kind::Compile(_))), count(|k| matches!(k, Kind::Load(_)))), (8, 8));
     assert_eq!(compiled.1, run(&of(&libraries), &mut Log::off()).1);
 }
 
@@ -256,7 +378,7 @@ fn what_a_device_has_not_is_named() {
         Engine::new(config, &mut Synthetic, options, &mut Log::off()).err().unwrap()
     };
     let of = |device, libraries: &Libraries| {
-        Target::Cuda(CudaOptions { device, pageable: false, libraries: libraries.clone() })
+        Target::Cuda(CudaOptions { device, libraries: libraries.clone(), ..CudaOptions::default() })
     };
     let error = refused(tiny(), options(of(99, &libraries)));
     assert!(matches!(error, Error::Unavailable { .. }) && error.to_string().contains("no CUDA device 99"), "{error}");

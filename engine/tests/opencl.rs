@@ -11,11 +11,11 @@ use engine::{
     cpu::{Communicator, Isa, PATIENCE, Region, World},
     opencl::{self, Flavour, OpenClOptions},
     preset,
-    program::{Change, Level, Logits, OpName},
+    program::{Change, Level, OpName},
     record::{Kind, Log, Record},
     run::{Engine, Mode, RunOptions, Sampling, Sync},
 };
-use golden::{Golden, TOLERANCE, greatest_difference};
+use golden::{Golden, Ran, TOLERANCE, decoded, greatest_difference, of_golden, options, run, tiny, two_ranks};
 
 const FLAVOURS: [Flavour; 2] = [Flavour::Cpu, Flavour::Gpu];
 
@@ -32,29 +32,6 @@ fn device(flavour: Flavour) -> Option<Target> {
             None
         }
     }
-}
-
-/// Logits of every position that was fed, and the tokens after the prompt.
-fn decoded(golden: &Golden, options: RunOptions) -> (Vec<f32>, Vec<u32>) {
-    let source = &mut Checkpoint::open(&golden.directory).unwrap();
-    let options = RunOptions {
-        prompt: golden.ids.len(),
-        ids: vec![golden.ids.clone()],
-        steps: golden.tokens.len() - golden.ids.len() - 1,
-        logits: Logits::All,
-        ..options
-    };
-    let log = &mut Log::off();
-    let mut engine = Engine::new(golden.config.clone(), source, options, log).unwrap();
-    let (mut logits, mut tokens) = (Vec::new(), golden.ids.clone());
-    engine
-        .run_with_logits(log, true, |step, values| {
-            logits.extend_from_slice(values);
-            tokens.extend(&step.tokens);
-            true
-        })
-        .unwrap();
-    (logits, tokens)
 }
 
 #[test]
@@ -84,29 +61,6 @@ fn logits_and_greedy_tokens_are_those_of_transformers_whatever_the_flavour_level
             }
         }
     }
-}
-
-fn tiny() -> Config {
-    // Sizes of which none is a multiple of a vector, with every kind of operator.
-    Config { qk_norm: true, qkv_bias: true, intermediate: 147, vocab: 301, ..preset("tiny").unwrap() }
-}
-
-/// Logits of every step and the tokens of a run of several sequences.
-fn run(options: &RunOptions, log: &mut Log) -> (Vec<f32>, Vec<Vec<u32>>) {
-    let mut engine = Engine::new(tiny(), &mut Synthetic, options.clone(), log).unwrap();
-    let (mut all, mut tokens) = (Vec::new(), Vec::new());
-    engine
-        .run_with_logits(log, true, |step, values| {
-            all.extend_from_slice(values);
-            tokens.push(step.tokens.clone());
-            true
-        })
-        .unwrap();
-    (all, tokens)
-}
-
-fn options(target: Target) -> RunOptions {
-    RunOptions { target, prompt: 7, steps: 4, batch: 3, threads: 2, dtype: Dtype::F32, ..RunOptions::default() }
 }
 
 #[test]
@@ -210,38 +164,14 @@ fn an_operator_on_the_host_is_two_copies_and_a_wait_and_the_same_numbers() {
     assert_eq!(log.unread, 0);
 }
 
-/// Logits of every step, tokens and record of a rank.
-type Ran = (Vec<f32>, Vec<Vec<u32>>, Log);
-
 /// What two ranks in threads gave; `None` where the device cannot be divided.
-fn two_ranks(
+fn divided(
     config: &Config,
     source: &(dyn Fn() -> Box<dyn Source> + std::marker::Sync),
     options: &RunOptions,
 ) -> Option<Vec<Ran>> {
-    let slot = Engine::largest_exchange(config, options, 2).unwrap();
-    let region = Arc::new(Region::of_threads(World { ranks: 2, workers: 1, slot }).unwrap());
-    let ran = std::thread::scope(|scope| {
-        let rank = |number| {
-            let region = Arc::clone(&region);
-            scope.spawn(move || {
-                let ranks = Communicator::new(region, number, PATIENCE)?;
-                let mut log = Log::with_capacity(1 << 14, 0);
-                let mut engine =
-                    Engine::of_rank(config.clone(), &mut *source(), options.clone(), Some(ranks), &mut log)?;
-                let (mut logits, mut tokens) = (Vec::new(), Vec::new());
-                engine.run_with_logits(&mut log, true, |step, values| {
-                    logits.extend_from_slice(values);
-                    tokens.push(step.tokens.clone());
-                    true
-                })?;
-                Ok((logits, tokens, log))
-            })
-        };
-        [rank(0), rank(1)].map(|thread| thread.join().unwrap())
-    });
     let mut out = Vec::new();
-    for rank in ran {
+    for rank in two_ranks(config, source, options) {
         match rank {
             Ok(rank) => out.push(rank),
             // One core cannot be two devices.
@@ -268,15 +198,9 @@ fn two_ranks_on_parts_of_a_device_have_the_numbers_of_one() {
                 let options =
                     RunOptions { target: target.clone(), dtype: Dtype::F32, level, layout, ..RunOptions::default() };
                 let (alone, tokens) = decoded(&golden, options.clone());
-                let options = RunOptions {
-                    prompt: golden.ids.len(),
-                    ids: vec![golden.ids.clone()],
-                    steps: golden.tokens.len() - golden.ids.len() - 1,
-                    logits: Logits::All,
-                    ..options
-                };
+                let options = of_golden(&golden, options);
                 let source = || -> Box<dyn Source> { Box::new(Checkpoint::open(&golden.directory).unwrap()) };
-                let Some(ranks) = two_ranks(&golden.config, &source, &options) else { return };
+                let Some(ranks) = divided(&golden.config, &source, &options) else { return };
                 for (logits, generated, _) in ranks {
                     let difference = greatest_difference(&logits, &alone);
                     println!("{:?} {flavour:?} {level:?}, two ranks: {difference:e}", golden.config.family);
@@ -313,8 +237,8 @@ fn collectives_lie_between_their_copies_and_a_slow_rank_is_waited_for() {
     let mut slow = options.clone();
     engine::inject::inject("slow_rank:rank=1,factor=4", &mut slow).unwrap();
     let source = || -> Box<dyn Source> { Box::new(Synthetic) };
-    let Some(even) = two_ranks(&config, &source, &options) else { return };
-    let Some(uneven) = two_ranks(&config, &source, &slow) else { return };
+    let Some(even) = divided(&config, &source, &options) else { return };
+    let Some(uneven) = divided(&config, &source, &slow) else { return };
     assert_eq!(even[0].1, uneven[0].1, "work that is done again changes nothing");
     for (_, tokens, log) in even.iter().chain(&uneven) {
         assert_eq!((tokens, log.dropped, log.unread), (&even[0].1, 0, 0));

@@ -1,7 +1,7 @@
 //! Programs of one kind of operator on a device of the engine: what is timed is what a decode step runs.
 
 use engine::{
-    Backend, Batch, Config, Dtype, Error, PlanId, Shard, Source, Weights,
+    Backend, Batch, Config, Dtype, Error, PlanId, Shard, Source,
     cpu::Communicator,
     open, preset,
     program::{BufDesc, BufId, Level, Logits, OpCall, OpId, OpKind, OpName, Program, Shape},
@@ -67,9 +67,9 @@ impl Device {
     ) -> Result<Self, String> {
         let said = |error: Error| error.to_string();
         let shard = ranks.as_ref().map_or(Shard::WHOLE, Communicator::shard);
-        let weights = Weights::load_part(&config, shard, dtype, &mut Same(Vec::new())).map_err(said)?;
         let options = RunOptions {
             target: setup.target.clone(),
+            dtype,
             threads: setup.threads,
             isa: setup.isa,
             batch: tokens,
@@ -77,7 +77,7 @@ impl Device {
             steps: 0,
             ..RunOptions::default()
         };
-        let mut backend = open(&config, weights, &options, ranks, &mut Log::off()).map_err(said)?;
+        let mut backend = open(&config, &mut Same(Vec::new()), &options, ranks, &mut Log::off()).map_err(said)?;
         let call =
             |(slot, (name, kind)): (u16, (OpName, OpKind))| OpCall { id: OpId { layer: None, slot }, name, kind };
         let none = BufId(0);

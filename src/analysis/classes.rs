@@ -158,8 +158,11 @@ const FULL_GRAPH_SHARE: f64 = 0.8;
 const PIECEWISE_SHARE: f64 = 0.2;
 
 fn graph_mode(ops: &[DeviceOp], timeline: &Timeline) -> GraphMode {
-    if ops.iter().any(|op| op.kind == OpKind::Opaque) {
-        return GraphMode::Full;
+    // Replays whose operators nobody tells: one has the whole step, several have pieces of it.
+    match ops.iter().filter(|op| op.kind == OpKind::Opaque).count() {
+        0 => (),
+        1 => return GraphMode::Full,
+        _ => return GraphMode::Piecewise,
     }
     let mut by_call: BTreeMap<u32, usize> = BTreeMap::new();
     for op in ops {

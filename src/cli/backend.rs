@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use engine::{
     Target,
     ascend::{self, AscendOptions, AttentionBy},
-    cuda::{self, CudaOptions, Libraries},
+    cuda::{self, CudaOptions, Gemm, Libraries},
     opencl::{self, Flavour, OpenClOptions},
 };
 use model::Reading;
@@ -29,6 +29,10 @@ pub struct On {
     #[arg(long)]
     #[serde(default)]
     pageable: bool,
+    /// Whose kernels multiply the matrices of many tokens on a CUDA device [default: own].
+    #[arg(long, value_enum)]
+    #[serde(default)]
+    gemm: Option<Products>,
     /// Lay weights out in NZ, the format that the matrix units of an Ascend device read.
     #[arg(long)]
     nz: bool,
@@ -38,6 +42,15 @@ pub struct On {
     /// How attention on an Ascend device knows how long sequences are; single precision goes by the mask [default: lengths].
     #[arg(long, value_enum)]
     attention_by: Option<Known>,
+}
+
+/// Whose matrix products.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
+enum Products {
+    /// Those of this program.
+    Own,
+    /// cuBLASLt's, with activations in the type of the weights.
+    Cublaslt,
 }
 
 /// How attention knows lengths.
@@ -87,6 +100,7 @@ impl On {
             ("--device", self.device > 0, DEVICES),
             ("--flavour", self.flavour.is_some(), OPENCL),
             ("--pageable", self.pageable, CUDA),
+            ("--gemm", self.gemm.is_some(), CUDA),
             ("--nz", self.nz, ASCEND),
             ("--reuse-executors", self.reuse_executors, ASCEND),
             ("--attention-by", self.attention_by.is_some(), ASCEND),
@@ -104,9 +118,15 @@ impl On {
         Ok(match self.backend {
             Backend::Cpu => Target::Cpu,
             Backend::Opencl => Target::OpenCl(OpenClOptions { device: self.device, flavour }),
-            Backend::Cuda => {
-                Target::Cuda(CudaOptions { device: self.device, pageable: self.pageable, libraries: libraries() })
-            }
+            Backend::Cuda => Target::Cuda(CudaOptions {
+                device: self.device,
+                pageable: self.pageable,
+                gemm: match self.gemm {
+                    Some(Products::Cublaslt) => Gemm::CublasLt,
+                    Some(Products::Own) | None => Gemm::Own,
+                },
+                libraries: libraries(),
+            }),
             Backend::Ascend => Target::Ascend(AscendOptions {
                 library: simulator(),
                 device: i32::try_from(self.device).unwrap_or(i32::MAX),
@@ -124,7 +144,12 @@ impl On {
 /// The libraries of CUDA that the environment names in place of the system's.
 pub fn libraries() -> Libraries {
     let path = |name| std::env::var_os(name).filter(|path| !path.is_empty()).map(Into::into);
-    Libraries { driver: path("STRATO_CUDA_DRIVER"), compiler: path("STRATO_NVRTC") }
+    Libraries {
+        driver: path("STRATO_CUDA_DRIVER"),
+        compiler: path("STRATO_NVRTC"),
+        cublaslt: path("STRATO_CUBLASLT"),
+        nccl: path("STRATO_NCCL"),
+    }
 }
 
 /// The one library that is asked to stand for all of CANN's, such as the simulator's.

@@ -52,7 +52,7 @@ pub(super) fn of(target: &Target) -> Calls {
         },
         Target::Cuda(_) => Calls {
             launch: "cuLaunchKernel",
-            exchange: "strato_exchange",
+            exchange: "strato_nccl",
             graph_launch: "cuGraphLaunch",
             synchronize: "cuStreamSynchronize",
             write: "cuMemcpyHtoDAsync",

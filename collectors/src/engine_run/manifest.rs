@@ -24,7 +24,7 @@ pub fn asked(config: &Config, options: &RunOptions, ranks: usize, model: Model<'
         _ if hash.is_some() => "none".to_owned(),
         _ => "read as published".to_owned(),
     };
-    let graphs = options.mode == Mode::Graph;
+    let graphs = options.mode != Mode::Eager;
     let fingerprint = format!("{:016x}", config.fingerprint());
     // Weights that are made follow from what they are made from.
     let made = hash.map(|seed| ("model.weight_hash", format!("synthetic-{fingerprint}-{seed}")));
@@ -89,7 +89,7 @@ pub fn asked(config: &Config, options: &RunOptions, ranks: usize, model: Model<'
         ("software.python", "none".to_owned()),
         // The engine asks the environment for nothing.
         ("software.env", "none".to_owned()),
-        ("software.graph_mode", if graphs { "full graph" } else { "eager" }.to_owned()),
+        ("software.graph_mode", graph_mode(options.mode).to_owned()),
         ("hardware.vendor", options.target.vendor().to_owned()),
         ("hardware.count", "1".to_owned()),
         // Whatever can be asked of the engine its help describes; it knows nothing that would suit one machine alone.
@@ -97,6 +97,15 @@ pub fn asked(config: &Config, options: &RunOptions, ranks: usize, model: Model<'
         ("quality.generated_tokens", (options.batch * (options.steps + 1)).to_string()),
     ];
     fields.into_iter().chain(made).collect()
+}
+
+/// How a decode step is started, in the words of the field.
+fn graph_mode(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Eager => "eager",
+        Mode::Piecewise => "piecewise graphs",
+        Mode::Graph => "full graph",
+    }
 }
 
 /// What of a run is recorded, and by what.
@@ -133,6 +142,7 @@ pub(super) fn manifest(engine: &Engine, log: &Log, facts: Facts<'_>, sink: &mut 
     let library = match options.target {
         _ if ranks < 2 => "none".to_owned(),
         Target::Ascend(_) => format!("HCCL between {}", facts.ranks),
+        Target::Cuda(_) => format!("NCCL between {}", facts.ranks),
         _ => format!("stratoscope shared memory between {}", facts.ranks),
     };
     let early = (decoded < options.steps).then(|| {

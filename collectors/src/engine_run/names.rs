@@ -37,7 +37,10 @@ impl Names {
             kernels: program
                 .ops
                 .iter()
-                .map(|op| sink.intern(&format!("strato_{}_{dtype}_{built_for}", op.name.text())))
+                .map(|op| {
+                    let built_for = options.target.library(program, op, options.dtype).unwrap_or(built_for);
+                    sink.intern(&format!("strato_{}_{dtype}_{built_for}", op.name.text()))
+                })
                 .collect(),
             shapes: program
                 .ops

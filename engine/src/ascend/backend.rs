@@ -91,6 +91,7 @@ impl Backend for Ascend {
 
     fn check_mode(&self, mode: Mode) -> Result<(), Error> {
         match (mode, &self.api.graphs) {
+            (Mode::Piecewise, _) => Err(Mode::no_pieces("ascend")),
             (Mode::Graph, Err(why)) => Err(Error::Unavailable { backend: "ascend", what: why.clone() }),
             _ => Ok(()),
         }

@@ -43,8 +43,11 @@ impl Backend for OnCpu {
         Ok(PlanId(self.plans.len() - 1))
     }
 
-    fn check_mode(&self, _: Mode) -> Result<(), Error> {
-        Ok(())
+    fn check_mode(&self, mode: Mode) -> Result<(), Error> {
+        match mode {
+            Mode::Eager | Mode::Graph => Ok(()),
+            Mode::Piecewise => Err(Mode::no_pieces("cpu")),
+        }
     }
 
     fn suffer(&mut self, sync: Sync, faults: Faults) -> Result<(), Error> {
@@ -56,6 +59,7 @@ impl Backend for OnCpu {
         match mode {
             Mode::Eager => self.cpu.run(prepared, batch, log),
             Mode::Graph => self.cpu.replay(prepared, batch, log),
+            Mode::Piecewise => Err(Mode::no_pieces("cpu")),
         }
     }
 

@@ -1,11 +1,11 @@
 //! A CUDA device as one backend among others.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use super::{
     Cuda,
     inputs::Inputs,
-    lower::Lowering,
+    lower::{self, Lowering},
     memory::{Memory, Staging},
     queue::Events,
     step::{Commands, Plan, Start},
@@ -13,6 +13,7 @@ use super::{
 use crate::{
     Batch, Error, Shard,
     backend::{Backend, Device, PlanId},
+    cpu::{Communicator, LOADING},
     inject::{Faults, HostHook},
     program::{BufId, Program},
     record::Log,
@@ -26,8 +27,12 @@ impl Backend for Cuda {
 
     fn prepare(&mut self, program: Program, _: &mut Log) -> Result<PlanId, Error> {
         program.check(&self.config)?;
-        if program.shard != Shard::WHOLE {
-            return Err(Error::Request("the program is that of a rank; plan it for the whole model".to_owned()));
+        let shard = self.ranks.as_ref().map_or(Shard::WHOLE, Communicator::shard);
+        if program.shard != shard {
+            return Err(Error::Request(format!(
+                "the program is for rank {} of {}; plan it for this one",
+                program.shard.rank, program.shard.of
+            )));
         }
         self.context.enter()?;
         let context = &self.context;
@@ -36,27 +41,34 @@ impl Backend for Cuda {
         let inputs = Inputs::new(context, program.shape, self.config.head_dim, self.pageable)?;
         let rows = program.buffer(program.logits).map_or(0, |logits| logits.rows);
         let chosen = Memory::zeroed(&self.queue, rows)?;
+        let scratch = lower::scratch(&program, self.products.is_some(), self.dtype);
+        let scratch: Memory<u8> = Memory::new(context, scratch)?;
         let lowering = Lowering {
             source: &self.source,
             model: &self.model,
-            config: &self.config,
+            config: &self.part,
+            first_token: shard.range(self.config.vocab).start,
+            products: self.products.as_ref(),
+            comm: self.comm.as_ref(),
             dtype: self.dtype,
             plan: &self.cache,
             program: &program,
             buffers: &buffers,
             inputs: &inputs,
             chosen: chosen.address(),
+            scratch: scratch.address(),
             faults: &self.faults,
         };
-        let launches = program.ops.iter().map(|op| lowering.lower(op)).collect::<Result<_, _>>()?;
+        let work = program.ops.iter().map(|op| lowering.lower(op)).collect::<Result<_, _>>()?;
         let (tokens, values) = (Staging::new(context, rows, self.pageable)?, Staging::new(context, 0, self.pageable)?);
         self.plans.push(Plan {
-            graph: None,
+            captured: (Mode::Eager, BTreeMap::new()),
             program,
-            launches,
+            work,
             buffers,
             inputs,
             chosen,
+            _scratch: scratch,
             tokens,
             values,
             events: Events::new(context),
@@ -81,6 +93,11 @@ impl Backend for Cuda {
                 "a CUDA device cannot suffer '{name}'; leave it out, or run --backend cpu"
             )));
         }
+        if self.products.is_some() && faults.numeric.nan_at.is_some() {
+            return Err(Error::Request(
+                "products of cuBLASLt cannot suffer 'nan_at'; leave it out, or leave --gemm out".to_owned(),
+            ));
+        }
         self.hook = HostHook::new(&faults.host)?;
         (self.sync, self.faults) = (sync, faults);
         Ok(())
@@ -91,8 +108,8 @@ impl Backend for Cuda {
         let own = self.plans.get_mut(plan.0).ok_or_else(|| plan.unknown())?;
         batch.check(&own.program, &self.config, &self.cache)?;
         let turned = self.faults.numeric.turned(&self.config);
-        if mode == Mode::Graph {
-            own.capture(&self.queue, log)?;
+        if mode != Mode::Eager {
+            own.capture(mode, &self.queue, log)?;
         }
         own.run(&self.queue, batch, &turned, Start { mode, sync: self.sync, hook: self.hook.as_mut() }, log)
     }
@@ -123,5 +140,17 @@ impl Backend for Cuda {
         if let Some(plan) = self.plans.get_mut(plan.0).filter(|_| self.context.enter().is_ok()) {
             plan.drain(log);
         }
+    }
+
+    fn meet(&mut self) -> Result<(), Error> {
+        self.ranks.as_mut().map_or(Ok(()), |ranks| ranks.meet(LOADING))
+    }
+
+    fn ends(&self, step: u32, goes_on: bool) -> bool {
+        self.ranks.as_ref().map_or(!goes_on, |ranks| ranks.ends(step, goes_on))
+    }
+
+    fn leave(&mut self) {
+        self.ranks.iter_mut().for_each(Communicator::leave);
     }
 }

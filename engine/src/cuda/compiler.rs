@@ -50,6 +50,10 @@ calls! {
     }
 }
 
+/// What a test holds against the vendor's header.
+#[cfg(test)]
+pub(super) const SIGNATURES: [&[super::library::Signature]; 2] = [Calls::SIGNATURES, PtxCalls::SIGNATURES];
+
 /// What is wanted of a compilation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {

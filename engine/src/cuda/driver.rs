@@ -80,6 +80,18 @@ calls! {
     }
 }
 
+/// What a test holds against the vendor's header.
+#[cfg(test)]
+pub(super) const SIGNATURES: &[super::library::Signature] = Calls::SIGNATURES;
+#[cfg(test)]
+pub(super) const NUMBERS: &[(&str, i64)] = &[
+    ("CUDA_ERROR_OUT_OF_MEMORY", OUT_OF_MEMORY as i64),
+    ("CUDA_ERROR_NO_DEVICE", NO_DEVICE as i64),
+    ("CUDA_ERROR_UNSUPPORTED_PTX_VERSION", UNSUPPORTED_PTX as i64),
+    ("CU_STREAM_NON_BLOCKING", NON_BLOCKING as i64),
+    ("CU_STREAM_CAPTURE_MODE_THREAD_LOCAL", THREAD_LOCAL as i64),
+];
+
 /// The driver, ready for calls.
 pub(super) struct Driver {
     pub calls: Calls,

@@ -1,45 +1,39 @@
-//! A step as a CUDA graph: its kernels are captured once, and then launched by one call of the host.
+//! A step or a piece of it as a CUDA graph: its kernels are captured once, and then launched by one call of the host.
 //!
 //! Operators of a replay have no events of their own: events inside of a graph are nodes of it, and change what is measured.
 
 #![allow(unsafe_code)]
 
-use std::{ffi::c_int, ptr, rc::Rc};
+use std::{ptr, rc::Rc};
 
 use super::{
     device::Context,
     driver::{Handle, THREAD_LOCAL},
-    launch::Launch,
     queue::Queue,
+    work::Work,
 };
 use crate::{
     Error,
     record::{Kind, Log},
 };
 
-/// The captured kernels of a step, ready to be launched.
+/// Captured kernels, ready to be launched.
 pub(super) struct Graph {
     context: Rc<Context>,
     executable: Handle,
 }
 
 impl Graph {
-    /// Captures kernels, each after the one before it; `log` tells of them as of launches.
+    /// Captures the commands of operators, each after the one before it; `log` tells of them as of launches.
     pub(super) fn capture<'l>(
         queue: &Queue,
-        launches: impl Iterator<Item = (Kind, &'l mut Launch)>,
+        mut work: impl Iterator<Item = (Kind, &'l mut Work)>,
         log: &Log,
     ) -> Result<Self, Error> {
         let (driver, calls) = (queue.context.driver, &queue.context.driver.calls);
         // SAFETY: a stream of ours with nothing under way that this thread depends on.
         driver.check("begin the capture of a graph", unsafe { (calls.begin_capture)(queue.stream, THREAD_LOCAL) })?;
-        let mut launched = Ok(());
-        for (kind, launch) in launches {
-            launched = driver.check("capture a kernel", log.launch(kind, || launch.enqueue(queue)));
-            if launched.is_err() {
-                break;
-            }
-        }
+        let launched = work.try_for_each(|(kind, work)| log.launch(kind, || work.enqueue(queue)));
         let mut graph: Handle = ptr::null_mut();
         // SAFETY: begun above; a place for the handle. A capture is ended whatever it came to, or the stream could not be used.
         let code = unsafe { (calls.end_capture)(queue.stream, &raw mut graph) };
@@ -57,9 +51,11 @@ impl Graph {
     }
 
     /// Enqueues all its kernels.
-    pub(super) fn enqueue(&self, queue: &Queue) -> c_int {
+    pub(super) fn enqueue(&self, queue: &Queue) -> Result<(), Error> {
+        let driver = queue.context.driver;
         // SAFETY: ready to be launched, and the memory that its kernels name lives as long as the plan that has it.
-        unsafe { (queue.context.driver.calls.launch_graph)(self.executable, queue.stream) }
+        let code = unsafe { (driver.calls.launch_graph)(self.executable, queue.stream) };
+        driver.check("launch a graph", code)
     }
 }
 

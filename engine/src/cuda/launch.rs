@@ -26,7 +26,7 @@ const MOST_OF_ROW: usize = 256;
 /// Rows of a matrix for a block, each with a warp.
 const ROWS: usize = 4;
 /// Tokens that `strato_gemv_batch` takes, and both sides of a tile of `strato_gemm` with its threads.
-const MOST_TOKENS: usize = 8;
+pub(super) const MOST_TOKENS: usize = 8;
 const TILE: usize = 64;
 const TILE_THREADS: usize = 256;
 
@@ -152,7 +152,11 @@ impl<'l> Arguments<'l> {
     }
 
     pub(super) fn sizes(self, sizes: &[usize]) -> Self {
-        sizes.iter().fold(self, |own, size| own.set(Kind::Size, Slot::of((*size as u64).to_ne_bytes())))
+        sizes.iter().fold(self, |own, size| own.number(*size as u64))
+    }
+
+    pub(super) fn number(self, number: u64) -> Self {
+        self.set(Kind::Size, Slot::of(number.to_ne_bytes()))
     }
 
     pub(super) fn real(self, value: f32) -> Self {

@@ -20,6 +20,10 @@ pub struct Libraries {
     pub driver: Option<PathBuf>,
     /// NVRTC, the compiler of kernels.
     pub compiler: Option<PathBuf>,
+    /// cuBLASLt, the vendor's matrix products.
+    pub cublaslt: Option<PathBuf>,
+    /// NCCL, the vendor's collectives.
+    pub nccl: Option<PathBuf>,
 }
 
 /// What was loaded before, by the path that was asked for. It stays loaded: drivers have threads of their own, which do not
@@ -69,13 +73,21 @@ impl<T> Loaded<T> {
     }
 }
 
-/// A table of calls that a library must have, each by the name that it exports and the types of what it takes; all of them
-/// answer with a code, of which 0 is success.
+/// A call as this program has it: its symbol, the types of what it takes, and that of its answer.
+#[cfg(test)]
+pub(super) type Signature = (&'static str, &'static [&'static str], &'static str);
+
+/// A table of calls that a library must have, each by the name that it exports and the types of what it takes; those that name
+/// no other answer do so with a code, of which 0 is success.
 macro_rules! calls {
-    ($(#[$about:meta])* $table:ident { $($(#[$doc:meta])* $field:ident = $symbol:literal ($($argument:ty),* $(,)?);)* }) => {
+    (@answer) => { std::ffi::c_int };
+    (@answer $answer:ty) => { $answer };
+    ($(#[$about:meta])* $table:ident {
+        $($(#[$doc:meta])* $field:ident = $symbol:literal ($($argument:ty),* $(,)?) $(-> $answer:ty)?;)*
+    }) => {
         $(#[$about])*
         pub(super) struct $table {
-            $($(#[$doc])* pub $field: unsafe extern "C" fn($($argument),*) -> std::ffi::c_int,)*
+            $($(#[$doc])* pub $field: unsafe extern "C" fn($($argument),*) -> calls!(@answer $($answer)?),)*
         }
 
         impl $table {
@@ -83,6 +95,12 @@ macro_rules! calls {
             #[cfg(test)]
             #[allow(dead_code)] // tests do not read those of every table
             pub(super) const SYMBOLS: &'static [&'static str] = &[$($symbol),*];
+
+            /// The same with their types.
+            #[cfg(test)]
+            #[allow(dead_code)] // as above
+            pub(super) const SIGNATURES: &'static [super::library::Signature] =
+                &[$(($symbol, &[$(stringify!($argument)),*], stringify!($($answer)?))),*];
 
             /// Looks every call up, or says which one is missing.
             #[allow(unsafe_code)]

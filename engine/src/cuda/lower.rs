@@ -1,15 +1,22 @@
-//! An operator as one kernel: which, on which memory, by how many threads.
+//! An operator as one kernel, or as commands of the vendor's libraries: which, on which memory, by how many threads.
+
+use std::rc::Rc;
 
 use super::{
+    cublaslt::{CublasLt, Factors, Product},
     driver::Address,
     inputs::Inputs,
-    launch::{Arguments, Blocks, Launch, WARP},
+    launch::{Arguments, Blocks, WARP},
     memory::Memory,
-    model::Model,
+    nccl::{Comm, Exchange},
+    queue::Queue,
     source::Source,
+    takes,
+    work::{Command, Work},
 };
 use crate::{
     Config, Dtype, Error,
+    device_model::Model,
     inject::Faults,
     kv::KvPlan,
     program::{BufId, Heads, Matrix, OpCall, OpKind, Program},
@@ -27,15 +34,34 @@ pub(super) const MOST_HEAD: usize = 256;
 /// What operators are lowered with.
 pub(super) struct Lowering<'l> {
     pub source: &'l Source,
-    pub model: &'l Model,
+    pub model: &'l Model<Queue>,
+    /// The shape of this rank's part of the model, and the first token whose row of the embedding table it has.
     pub config: &'l Config,
+    pub first_token: usize,
+    /// The vendor's products, of runs that ask for them.
+    pub products: Option<&'l Rc<CublasLt>>,
+    /// The other ranks, where there are any.
+    pub comm: Option<&'l Rc<Comm>>,
     pub dtype: Dtype,
     pub plan: &'l KvPlan,
     pub program: &'l Program,
     pub buffers: &'l [Memory<f32>],
     pub inputs: &'l Inputs,
     pub chosen: Address,
+    /// Memory between the commands of an operator, as much as [`scratch`] says.
+    pub scratch: Address,
     pub faults: &'l Faults,
+}
+
+/// Bytes between the commands of an operator that has several.
+pub(super) fn scratch(program: &Program, products: bool, dtype: Dtype) -> usize {
+    let elements = |id: &BufId| program.buffer(*id).map_or(0, |buffer| buffer.rows.saturating_mul(buffer.width));
+    let bytes = |op: &OpCall| match &op.kind {
+        OpKind::Linear { x, .. } if products && dtype != Dtype::F32 => elements(x).saturating_mul(2),
+        OpKind::AllGather { out, .. } => elements(out).saturating_mul(4),
+        _ => 0,
+    };
+    program.ops.iter().map(bytes).max().unwrap_or(0)
 }
 
 impl<'l> Lowering<'l> {
@@ -56,16 +82,21 @@ impl<'l> Lowering<'l> {
         Arguments::of(self.source, format!("{kernel}_{}", self.dtype.name()), blocks)
     }
 
-    /// The kernel of an operator; `None` where a run suffers that it is left out.
-    pub(super) fn lower(&self, op: &OpCall) -> Result<Option<Launch>, Error> {
+    /// The commands of an operator; `None` where a run suffers that it is left out.
+    pub(super) fn lower(&self, op: &OpCall) -> Result<Option<Work>, Error> {
         let (model, inputs, eps) = (self.model, self.inputs.address(), self.config.norm_eps);
         let (tokens, head_dim) = (self.program.shape.tokens, self.config.head_dim);
         let arguments = match &op.kind {
             OpKind::Embed { out } => {
                 let (out, rows, width) = self.buffer(*out)?;
-                let table = &model.embed;
+                let table = model.embed();
                 let start = self.start_weighted("strato_embed", Blocks::elements(rows, width));
-                start.memory(&[table.address(), inputs, out]).sizes(&[table.width, table.stride])
+                start.memory(&[table.handle(), inputs, out]).sizes(&[
+                    table.width,
+                    table.stride,
+                    self.first_token,
+                    table.rows,
+                ])
             }
             OpKind::LastToken { x, out } => {
                 let ((x, ..), (out, rows, width)) = (self.buffer(*x)?, self.buffer(*out)?);
@@ -92,7 +123,7 @@ impl<'l> Lowering<'l> {
                 let ((x, rows, width), (out, ..)) = (self.buffer(*x)?, self.buffer(*out)?);
                 self.start("strato_mean", Blocks::rows([rows, 1], width)).memory(&[x, out]).sizes(&[width])
             }
-            OpKind::Linear { x, matrix, rows, out } => self.linear(*x, *matrix, rows.clone(), *out)?,
+            OpKind::Linear { x, matrix, rows, out } => return self.linear(*x, *matrix, rows.clone(), *out).map(Some),
             OpKind::Rope { x, heads: Heads { at, count } } => {
                 let (x, rows, width) = self.buffer(*x)?;
                 let start = self.start("strato_rope", Blocks::elements(rows, count * (head_dim / 2)));
@@ -108,7 +139,7 @@ impl<'l> Lowering<'l> {
                 let [keys, values] = model.cache(*layer)?;
                 let start = self.start("strato_kv_append", Blocks::elements(rows, self.config.kv_width()));
                 let sizes = [self.config.kv_heads, head_dim, width, self.config.q_width(), tokens];
-                let start = start.memory(&[qkv, keys, values, inputs, model.table.address()]);
+                let start = start.memory(&[qkv, keys, values, inputs, model.table()]);
                 start.sizes(&[self.blocks(), self.plan.block]).sizes(&sizes)
             }
             OpKind::Attention { qkv, layer, out } => self.attention(*qkv, *layer, *out)?,
@@ -146,16 +177,12 @@ impl<'l> Lowering<'l> {
                 self.start("strato_argmax", blocks).memory(&[logits, self.chosen]).sizes(&[width])
             }
             OpKind::Route { .. } | OpKind::ExpertLinear { .. } | OpKind::Combine { .. } => {
-                return Err(super::model::no_experts());
+                return Err(Model::<Queue>::no_experts());
             }
-            OpKind::AllReduce { .. } | OpKind::AllGather { .. } => {
-                return Err(Error::Unavailable {
-                    backend: "cuda",
-                    what: "it has no collectives; leave --tp out, or run --backend cpu".to_owned(),
-                });
-            }
+            OpKind::AllReduce { x } => return self.all_reduce(*x).map(Some),
+            OpKind::AllGather { part, out } => return self.all_gather(*part, *out).map(Some),
         };
-        arguments.launch().map(Some)
+        Ok(Some(arguments.launch()?.into()))
     }
 
     fn blocks(&self) -> usize {
@@ -178,25 +205,65 @@ impl<'l> Lowering<'l> {
             )));
         }
         let start = self.start("strato_attention", Blocks { grid: [rows, heads], threads: ATTENTION });
-        let start = start.memory(&[qkv, keys, values, out, self.inputs.address(), self.model.table.address()]);
+        let start = start.memory(&[qkv, keys, values, out, self.inputs.address(), self.model.table()]);
         let sizes = [heads, kv_heads, head_dim, width, self.program.shape.tokens];
         Ok(start.sizes(&[self.blocks(), self.plan.block]).sizes(&sizes))
     }
 
-    fn linear(
-        &self,
-        x: BufId,
-        matrix: Matrix,
-        rows: std::ops::Range<usize>,
-        out: BufId,
-    ) -> Result<Arguments<'l>, Error> {
+    fn linear(&self, x: BufId, matrix: Matrix, rows: std::ops::Range<usize>, out: BufId) -> Result<Work, Error> {
         let ((x, tokens, width), (out, _, out_width)) = (self.buffer(x)?, self.buffer(out)?);
         let (weights, bias) = self.model.matrix(matrix)?;
+        if let Some(library) = self.products.filter(|_| takes(self.dtype, tokens)) {
+            let behind = |address: Address, bytes: usize| address + (rows.start * bytes) as u64;
+            let factors = Factors {
+                dtype: self.dtype,
+                weights: behind(weights.handle(), weights.stride),
+                bias: bias.map(|bias| behind(bias, size_of::<f32>())),
+                x: if self.dtype == Dtype::F32 { x } else { self.scratch },
+                out: behind(out, size_of::<f32>()),
+                rows: rows.len(),
+                width,
+                tokens,
+                out_width,
+            };
+            let mut work = Vec::new();
+            if self.dtype != Dtype::F32 {
+                let cast = self.start_weighted("strato_cast", Blocks::elements(tokens, width));
+                work.push(Command::Kernel(cast.memory(&[x, self.scratch]).sizes(&[width]).launch()?));
+            }
+            work.push(Command::Product(Product::new(library, factors)?));
+            return Ok(Work(work));
+        }
         let is_spoilt = matches!(matrix, Matrix::Down(layer) if self.faults.numeric.nan_at == Some(layer));
         let flags = if bias.is_some() { BIAS } else { 0 } | if is_spoilt { SPOIL } else { 0 };
         let (name, blocks) = Blocks::product(rows.len(), tokens);
         // A matrix without biases has some memory in their place, which nobody reads.
-        let start = self.start_weighted(name, blocks).memory(&[x, weights.address(), bias.unwrap_or(x), out]);
-        Ok(start.sizes(&[width, weights.stride, rows.start, rows.len(), out_width, tokens]).flags(flags))
+        let start = self.start_weighted(name, blocks).memory(&[x, weights.handle(), bias.unwrap_or(x), out]);
+        let start = start.sizes(&[width, weights.stride, rows.start, rows.len(), out_width, tokens]).flags(flags);
+        Ok(start.launch()?.into())
+    }
+
+    fn comm(&self) -> Result<Rc<Comm>, Error> {
+        let none =
+            || Error::Request("the program is that of a rank, and there are no others; plan the whole".to_owned());
+        self.comm.map(Rc::clone).ok_or_else(none)
+    }
+
+    fn all_reduce(&self, x: BufId) -> Result<Work, Error> {
+        let (part, rows, width) = self.buffer(x)?;
+        Ok(Work(vec![Command::Exchange(Exchange { comm: self.comm()?, part, count: rows * width, gathered: None })]))
+    }
+
+    /// Ranks come one after the other, each with all rows of its part; of several rows a kernel puts these side by side.
+    fn all_gather(&self, part: BufId, out: BufId) -> Result<Work, Error> {
+        let ((part, rows, width), (out, _, whole)) = (self.buffer(part)?, self.buffer(out)?);
+        let gathered = Some(if rows > 1 { self.scratch } else { out });
+        let mut work = vec![Command::Exchange(Exchange { comm: self.comm()?, part, count: rows * width, gathered })];
+        if rows > 1 {
+            let start = self.start("strato_side_by_side", Blocks::elements(rows, whole));
+            let start = start.memory(&[self.scratch, out]).sizes(&[rows, width, whole]);
+            work.push(Command::Kernel(start.launch()?));
+        }
+        Ok(Work(work))
     }
 }

@@ -9,7 +9,27 @@ use super::{
     driver::{Address, Handle, OUT_OF_MEMORY},
     queue::Queue,
 };
-use crate::{Error, Number};
+use crate::{Error, Number, device_model::Room};
+
+impl Room for Queue {
+    type Memory<T: Number> = Memory<T>;
+    type Handle = Address;
+    const BACKEND: &'static str = "cuda";
+
+    fn of<T: Number>(&self, content: &[T]) -> Result<Memory<T>, Error> {
+        let mut memory = Memory::new(&self.context, content.len())?;
+        memory.set(self, content)?;
+        Ok(memory)
+    }
+
+    fn zeroed<T: Number>(&self, count: usize) -> Result<Memory<T>, Error> {
+        Memory::zeroed(self, count)
+    }
+
+    fn handle<T: Number>(memory: &Memory<T>) -> Address {
+        memory.address()
+    }
+}
 
 /// Elements in the memory of a device.
 pub(super) struct Memory<T> {
@@ -45,13 +65,6 @@ impl<T: Number> Memory<T> {
                 Ok(Self { context: Rc::clone(context), address, count, elements: PhantomData })
             }
         }
-    }
-
-    /// Memory with this content.
-    pub(super) fn of(queue: &Queue, content: &[T]) -> Result<Self, Error> {
-        let mut memory = Self::new(&queue.context, content.len())?;
-        memory.set(queue, content)?;
-        Ok(memory)
     }
 
     /// Memory of zeros; waits until it is, so that nothing is under way on memory that nobody runs on yet.

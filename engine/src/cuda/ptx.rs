@@ -27,6 +27,8 @@ texts![
     "attention",
     "elementwise",
     "sample",
+    "synthetic",
+    "cast",
 ];
 
 /// What the file of a family is called.

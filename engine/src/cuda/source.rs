@@ -36,12 +36,22 @@ pub(super) struct Family {
 }
 
 /// Every family.
-pub(super) const FAMILIES: [Family; 6] = [
+pub(super) const FAMILIES: [Family; 8] = [
     Family { name: "rows", text: include_str!("kernels/rows.cu"), is_weighted: true },
     Family { name: "norm", text: include_str!("kernels/norm.cu"), is_weighted: false },
     Family { name: "linear", text: include_str!("kernels/linear.cu"), is_weighted: true },
     Family { name: "attention", text: include_str!("kernels/attention.cu"), is_weighted: false },
     Family { name: "elementwise", text: include_str!("kernels/elementwise.cu"), is_weighted: false },
+    Family {
+        name: "synthetic",
+        text: concat!(include_str!("kernels/halves.cu"), "\n", include_str!("kernels/synthetic.cu")),
+        is_weighted: false,
+    },
+    Family {
+        name: "cast",
+        text: concat!(include_str!("kernels/halves.cu"), "\n", include_str!("kernels/cast.cu")),
+        is_weighted: false,
+    },
     Family { name: "sample", text: include_str!("kernels/sample.cu"), is_weighted: false },
 ];
 

@@ -1,42 +1,73 @@
 //! The commands of a step: one copy of its inputs, one kernel per operator or one graph, one copy of what it chose; and when
 //! each was under way.
 
-use std::ffi::c_int;
+use std::{collections::BTreeMap, ops::Range};
 
 use super::{
     graph::Graph,
     inputs::Inputs,
-    launch::Launch,
     memory::{Memory, Staging},
     queue::{Events, Queue},
+    work::Work,
 };
 use crate::{
     Batch, Config, Error, Number,
     clock::Offset,
     inject::HostHook,
-    program::{OpKind, Program},
+    program::{OpCall, OpKind, Program},
     record::{Kind, Log, Ns, Span},
     run::{Mode, Sync},
 };
 
 /// A program with its kernels and memory. What is first goes first: a graph before the memory that its kernels name.
 pub(super) struct Plan {
-    /// The kernels as one graph, once they were captured.
-    pub graph: Option<Graph>,
+    /// Captured kernels by their first operator, and the way of starting a step that they were captured for.
+    pub captured: (Mode, BTreeMap<usize, Piece>),
     pub program: Program,
-    /// The kernel of each operator; none of one that the run suffers to be left out.
-    pub launches: Vec<Option<Launch>>,
+    /// The commands of each operator; none of one that the run suffers to be left out.
+    pub work: Vec<Option<Work>>,
     pub buffers: Vec<Memory<f32>>,
     pub inputs: Inputs,
     /// The most likely token of each row of logits: on the device, and as it was last copied from there.
     pub chosen: Memory<u32>,
     pub tokens: Staging<u32>,
+    /// What the commands of an operator leave for one another.
+    pub _scratch: Memory<u8>,
     /// Values that were last asked for.
     pub values: Staging<f32>,
     pub events: Events,
     pub noted: Vec<Noted>,
     /// When the host last saw that everything had ended.
     pub seen: Ns,
+}
+
+/// Operators that were captured together.
+pub(super) struct Piece {
+    ops: Range<usize>,
+    graph: Graph,
+}
+
+/// Which operators are captured together. Attention and what it appends to the cache are what changes from step to step.
+fn pieces(ops: &[OpCall], mode: Mode) -> Vec<Range<usize>> {
+    let is_alone = |op: &OpCall| match mode {
+        Mode::Eager => true,
+        Mode::Graph => false,
+        Mode::Piecewise => matches!(op.kind, OpKind::KvAppend { .. } | OpKind::Attention { .. }),
+    };
+    let mut at = 0;
+    let mut all = Vec::new();
+    for run in ops.chunk_by(|a, b| is_alone(a) == is_alone(b)) {
+        if !run.first().is_some_and(is_alone) {
+            all.push(at..at + run.len());
+        }
+        at += run.len();
+    }
+    all
+}
+
+/// A number of operators, or of one among them, as a record has it.
+fn count(ops: usize) -> u32 {
+    u32::try_from(ops).unwrap_or(u32::MAX)
 }
 
 /// How a step is started, and what holds it up.
@@ -68,7 +99,12 @@ pub(super) struct Commands<'c> {
 
 impl Commands<'_> {
     /// Enqueues a command, between two events where there is a record.
-    fn note(&mut self, kind: Kind, from: Option<Ns>, call: impl FnOnce(&Queue) -> c_int) -> Result<(), Error> {
+    fn note(
+        &mut self,
+        kind: Kind,
+        from: Option<Ns>,
+        call: impl FnOnce(&Queue) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let driver = self.queue.context.driver;
         let marked = self.log.now();
         let pair = if self.log.sees_device() { Some(self.events.pair(self.noted.len())?) } else { None };
@@ -76,7 +112,7 @@ impl Commands<'_> {
             driver.check("record an event", self.queue.record(start))?;
         }
         let start = self.log.now();
-        driver.check("enqueue a command of a step", self.log.launch(kind, || call(self.queue)))?;
+        self.log.launch(kind, || call(self.queue))?;
         let host = Span { start, end: self.log.now() };
         let from = from.unwrap_or(start);
         match pair {
@@ -91,7 +127,9 @@ impl Commands<'_> {
 
     /// Copies from the device and waits for it.
     pub(super) fn read<T: Number>(&mut self, from: &Memory<T>, to: &mut [T]) -> Result<(), Error> {
-        self.note(Kind::Read(size_of_val(to)), None, |queue| from.read(queue, to))?;
+        self.note(Kind::Read(size_of_val(to)), None, |queue| {
+            queue.context.driver.check("copy from the CUDA device", from.read(queue, to))
+        })?;
         self.finish()
     }
 
@@ -105,15 +143,23 @@ impl Commands<'_> {
 }
 
 impl Plan {
-    /// Captures the kernels as one graph, unless that was done.
-    pub(super) fn capture(&mut self, queue: &Queue, log: &mut Log) -> Result<(), Error> {
-        if self.graph.is_none() {
+    /// Captures what the mode starts at once, unless that was done.
+    pub(super) fn capture(&mut self, mode: Mode, queue: &Queue, log: &mut Log) -> Result<(), Error> {
+        if self.captured.0 == mode {
+            return Ok(());
+        }
+        self.work.iter().flatten().try_for_each(|work| work.warm(queue))?;
+        queue.settle("load what a capture cannot")?;
+        let mut captured = BTreeMap::new();
+        for ops in pieces(&self.program.ops, mode) {
             let start = log.now();
-            let launches =
-                (0..).zip(&mut self.launches).filter_map(|(op, launch)| Some((Kind::Op(op), launch.as_mut()?)));
-            self.graph = Some(Graph::capture(queue, launches, log)?);
+            let work = (ops.start..).zip(self.work.get_mut(ops.clone()).unwrap_or_default());
+            let work = work.filter_map(|(op, work)| Some((Kind::Op(count(op)), work.as_mut()?)));
+            let graph = Graph::capture(queue, work, log)?;
+            captured.insert(ops.start, Piece { ops, graph });
             log.push(Kind::Capture, Span { start, end: log.now() });
         }
+        self.captured = (mode, captured);
         Ok(())
     }
 
@@ -142,32 +188,45 @@ impl Plan {
         Start { mode, sync, mut hook }: Start<'_>,
         log: &mut Log,
     ) -> Result<Vec<u32>, Error> {
-        let Self { graph, program, launches, inputs, chosen, tokens, events, noted, seen, .. } = self;
+        let Self { captured: (_, captured), program, work, inputs, chosen, tokens, events, noted, seen, .. } = self;
         noted.clear();
         if let Some(hook) = &mut hook {
             hook.before_step(log);
         }
-        let graph = graph.as_ref().filter(|_| mode == Mode::Graph);
         inputs.stage(batch, turned);
         let mut commands = Commands { queue, events, noted, seen, log };
         // What is copied stays as it is until the next step, which begins after a wait for this one.
-        commands.note(Kind::Write(inputs.bytes()), None, |queue| inputs.write(queue))?;
-        for (number, (op, launch)) in program.ops.iter().zip(launches.iter_mut()).enumerate() {
+        commands.note(Kind::Write(inputs.bytes()), None, |queue| {
+            queue.context.driver.check("copy to the CUDA device", inputs.write(queue))
+        })?;
+        let mut number = 0;
+        while let Some(op) = program.ops.get(number) {
             let from = commands.log.now();
             if let Some(hook) = &mut hook {
                 hook.before(op, commands.log);
             }
-            if let Some(graph) = graph {
-                commands.note(Kind::Replay, Some(from), |queue| graph.enqueue(queue))?;
-                break;
-            }
-            if let Some(launch) = launch {
-                let kind = Kind::Op(u32::try_from(number).unwrap_or(u32::MAX));
-                commands.note(kind, Some(from), |queue| launch.enqueue(queue))?;
-            }
-            if program.ops.get(number + 1).is_some_and(|next| sync.is_after(op, next)) {
+            let next = match captured.get(&number).filter(|_| mode != Mode::Eager) {
+                Some(Piece { ops, graph }) => {
+                    let kind = match mode {
+                        Mode::Piecewise => Kind::Piece { first: count(ops.start), count: count(ops.len()) },
+                        Mode::Graph | Mode::Eager => Kind::Replay,
+                    };
+                    commands.note(kind, Some(from), |queue| graph.enqueue(queue))?;
+                    ops.end
+                }
+                None => {
+                    if let Some(work) = work.get_mut(number).and_then(Option::as_mut) {
+                        commands.note(Kind::Op(count(number)), Some(from), |queue| work.enqueue(queue))?;
+                    }
+                    number + 1
+                }
+            };
+            // A wait that is asked for inside of a piece comes behind it; behind the last operator everything is waited for.
+            let done = program.ops.get(number..=next).unwrap_or_default();
+            if done.iter().zip(done.iter().skip(1)).any(|(op, next)| sync.is_after(op, next)) {
                 commands.finish()?;
             }
+            number = next;
         }
         if !program.ops.iter().any(|op| matches!(op.kind, OpKind::Argmax { .. })) {
             commands.finish()?;

@@ -20,8 +20,11 @@ pub(super) struct Device {
 
 impl Device {
     /// # Errors
-    /// Those of [`Cpu::new`] and [`Cpu::prepare`].
+    /// Those of [`Cpu::new`] and [`Cpu::prepare`], and [`Error::Unavailable`] of a way of starting that the CPU has not.
     pub(super) fn new(config: &Config, weights: &Arc<Weights>, options: &RunOptions) -> Result<Self, Error> {
+        if options.mode == Mode::Piecewise {
+            return Err(Mode::no_pieces("cpu"));
+        }
         let cpu = CpuOptions {
             threads: options.threads,
             isa: options.isa,

@@ -35,13 +35,11 @@ impl Backend for OpenCl {
                 program.shard.rank, program.shard.of
             )));
         }
-        let (context, facts) = (&self.context, &self.facts);
-        let buffer =
-            |rows: usize, width: usize| Memory::zeroed(context, facts, &self.queue, rows.saturating_mul(width));
+        let buffer = |rows: usize, width: usize| Memory::zeroed(&self.place, rows.saturating_mul(width));
         let buffers = program.buffers.iter().map(|b| buffer(b.rows, b.width)).collect::<Result<Vec<_>, _>>()?;
-        let inputs = Inputs::new(context, facts, program.shape, self.config.head_dim)?;
+        let inputs = Inputs::new(&self.place, program.shape, self.config.head_dim)?;
         let rows = program.buffer(program.logits).map_or(0, |logits| logits.rows);
-        let chosen = Memory::zeroed(context, facts, &self.queue, rows)?;
+        let chosen = Memory::zeroed(&self.place, rows)?;
         let lowering = Lowering {
             source: &self.source,
             model: &self.model,
@@ -49,7 +47,7 @@ impl Backend for OpenCl {
             first_token: shard.range(self.config.vocab).start,
             plan: &self.cache,
             flavour: self.flavour,
-            units: usize::try_from(facts.units).unwrap_or(1).max(1),
+            units: usize::try_from(self.place.facts.units).unwrap_or(1).max(1),
             program: &program,
             buffers: &buffers,
             inputs: &inputs,
@@ -81,6 +79,7 @@ impl Backend for OpenCl {
     fn check_mode(&self, mode: Mode) -> Result<(), Error> {
         match mode {
             Mode::Eager => Ok(()),
+            Mode::Piecewise => Err(Mode::no_pieces("opencl")),
             Mode::Graph if self.ranks.is_some() => Err(Error::Unavailable {
                 backend: "opencl",
                 what: "a step of several ranks cannot be one command, as its collectives go through memory of the host; leave \
@@ -120,7 +119,7 @@ impl Backend for OpenCl {
         // What the host computes itself cannot be part of one command.
         let mode = if own.is_staged() { Mode::Eager } else { mode };
         if let (Mode::Graph, Ok(calls)) = (mode, &self.graphs) {
-            own.capture(*calls, &self.queue, log)?;
+            own.capture(*calls, &self.place.queue, log)?;
         }
         let rank = self.ranks.as_ref().map_or(0, |ranks| ranks.shard().rank);
         let start = Start {
@@ -131,7 +130,7 @@ impl Backend for OpenCl {
             kernels: &self.host_kernels,
             slow: self.faults.rank.factor(rank),
         };
-        own.run(&self.queue, batch, &turned, start, log)
+        own.run(&self.place.queue, batch, &turned, start, log)
     }
 
     fn values(&mut self, plan: PlanId, id: BufId, log: &mut Log) -> Result<Cow<'_, [f32]>, Error> {
@@ -140,7 +139,7 @@ impl Backend for OpenCl {
         let count = program.buffer(id).map_or(0, |buffer| buffer.rows.saturating_mul(buffer.width));
         values.resize(count, 0.0);
         if let Some(memory) = buffers.get_mut(usize::from(id.0)).filter(|_| count > 0) {
-            Commands { queue: &self.queue, noted, seen, log }.read(memory, values)?;
+            Commands { queue: &self.place.queue, noted, seen, log }.read(memory, values)?;
         }
         Ok(Cow::Borrowed(values))
     }
@@ -148,7 +147,7 @@ impl Backend for OpenCl {
     fn set_values(&mut self, plan: PlanId, id: BufId, values: &[f32]) -> Result<(), Error> {
         let own = self.plans.get_mut(plan.0).ok_or_else(|| plan.unknown())?;
         let memory = own.buffers.get_mut(usize::from(id.0)).filter(|memory| memory.count() >= values.len());
-        memory.ok_or_else(|| PlanId::too_small(id, values.len()))?.set(&self.queue, values)
+        memory.ok_or_else(|| PlanId::too_small(id, values.len()))?.set(&self.place.queue, values)
     }
 
     fn drain(&mut self, plan: PlanId, log: &mut Log) {

@@ -1,9 +1,9 @@
 //! What a step gets from the host: token ids, positions, sequences, the rows of last tokens, and the cosines and sines of the
 //! positions, all in one buffer, so that a step begins with one copy.
 
-use opencl3::{context::Context, types::cl_mem};
+use opencl3::types::cl_mem;
 
-use super::{device::Facts, memory::Memory};
+use super::memory::{Memory, Place};
 use crate::{Batch, Config, Error, program::Shape, rope};
 
 /// The inputs of a program.
@@ -15,9 +15,9 @@ pub(super) struct Inputs {
 }
 
 impl Inputs {
-    pub(super) fn new(context: &Context, facts: &Facts, shape: Shape, head_dim: usize) -> Result<Self, Error> {
+    pub(super) fn new(place: &Place, shape: Shape, head_dim: usize) -> Result<Self, Error> {
         let count = shape.tokens.checked_mul(3 + head_dim).and_then(|n| n.checked_add(shape.sequences));
-        let memory = Memory::new(context, facts, count.unwrap_or(usize::MAX))?;
+        let memory = Memory::new(place, count.unwrap_or(usize::MAX))?;
         Ok(Self { memory, staged: Vec::new(), shape })
     }
 

@@ -4,9 +4,17 @@
 
 use opencl3::{kernel::Kernel, types::cl_mem};
 
-use super::{Flavour, inputs::Inputs, memory::Memory, model::Model, refused, source::Source, staged::Staged};
+use super::{
+    Flavour,
+    inputs::Inputs,
+    memory::{Memory, Place},
+    refused,
+    source::Source,
+    staged::Staged,
+};
 use crate::{
     Config, Error,
+    device_model::Model,
     inject::Faults,
     kv::KvPlan,
     program::{BufId, Heads, Matrix, OpCall, OpKind, Program},
@@ -46,7 +54,7 @@ pub(super) struct Launch {
 /// What operators are lowered with.
 pub(super) struct Lowering<'l> {
     pub source: &'l Source,
-    pub model: &'l Model,
+    pub model: &'l Model<Place>,
     /// The shape of the rank's part.
     pub config: &'l Config,
     /// The first token of the rank's part of the vocabulary.
@@ -103,7 +111,7 @@ impl Lowering<'_> {
         let launch = match &op.kind {
             OpKind::Embed { out } => {
                 let (out, rows, width) = self.buffer(*out)?;
-                let table = &model.embed;
+                let table = model.embed();
                 self.start("embed", self.elements(width, rows))?
                     .memory(table.handle())?
                     .memory(inputs)?
@@ -156,7 +164,7 @@ impl Lowering<'_> {
                     .memory(keys)?
                     .memory(values)?
                     .memory(inputs)?
-                    .memory(model.table.handle())?
+                    .memory(model.table())?
                     .sizes(&[
                         self.blocks(),
                         self.plan.block,
@@ -176,7 +184,7 @@ impl Lowering<'_> {
                     .memory(values)?
                     .memory(out)?
                     .memory(inputs)?
-                    .memory(model.table.handle())?
+                    .memory(model.table())?
                     .sizes(&[self.blocks(), self.plan.block, heads, kv_heads, width, tokens])?
             }
             OpKind::Add { x, delta } => {
@@ -210,7 +218,7 @@ impl Lowering<'_> {
                 self.start("argmax", self.groups(rows, 1))?.memory(logits)?.memory(self.chosen)?.sizes(&[width])?
             }
             OpKind::Route { .. } | OpKind::ExpertLinear { .. } | OpKind::Combine { .. } => {
-                return Err(super::model::no_experts());
+                return Err(Model::<Place>::no_experts());
             }
             // Collectives are staged, all of them.
             OpKind::AllReduce { .. } | OpKind::AllGather { .. } => return Ok(Work::LeftOut),

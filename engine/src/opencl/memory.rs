@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code)]
 
-use std::ptr;
+use std::{ptr, sync::Arc};
 
 use opencl3::{
     command_queue::CommandQueue,
@@ -12,7 +12,34 @@ use opencl3::{
 };
 
 use super::{device::Facts, refused};
-use crate::{Error, Number};
+use crate::{Error, Number, device_model::Room};
+
+/// Where memory is made: a device with its queue.
+pub(super) struct Place {
+    pub context: Arc<Context>,
+    pub facts: Facts,
+    pub queue: CommandQueue,
+}
+
+impl Room for Place {
+    type Memory<T: Number> = Memory<T>;
+    type Handle = cl_mem;
+    const BACKEND: &'static str = "opencl";
+
+    fn of<T: Number>(&self, content: &[T]) -> Result<Memory<T>, Error> {
+        let mut memory = Memory::new(self, content.len())?;
+        memory.set(&self.queue, content)?;
+        Ok(memory)
+    }
+
+    fn zeroed<T: Number>(&self, count: usize) -> Result<Memory<T>, Error> {
+        Memory::zeroed(self, count)
+    }
+
+    fn handle<T: Number>(memory: &Memory<T>) -> cl_mem {
+        memory.handle()
+    }
+}
 
 /// Elements in the memory of a device.
 pub(super) struct Memory<T> {
@@ -22,39 +49,32 @@ pub(super) struct Memory<T> {
 
 impl<T: Number> Memory<T> {
     /// Memory for `count` elements, at least one, of which nothing is said yet.
-    pub(super) fn new(context: &Context, facts: &Facts, count: usize) -> Result<Self, Error> {
+    pub(super) fn new(place: &Place, count: usize) -> Result<Self, Error> {
         let count = count.max(1);
         let bytes = count.checked_mul(size_of::<T>()).and_then(|bytes| u64::try_from(bytes).ok());
-        if bytes.is_none_or(|bytes| bytes > facts.largest_buffer) {
+        if bytes.is_none_or(|bytes| bytes > place.facts.largest_buffer) {
             return Err(Error::Request(format!(
                 "{} cannot have a buffer of {count} elements of {} bytes, its largest is {} bytes; choose a smaller model or \
                  context",
-                facts.name,
+                place.facts.name,
                 size_of::<T>(),
-                facts.largest_buffer
+                place.facts.largest_buffer
             )));
         }
         // SAFETY: no memory of the host is handed over.
-        let buffer = unsafe { Buffer::create(context, CL_MEM_READ_WRITE, count, ptr::null_mut()) };
+        let buffer = unsafe { Buffer::create(&place.context, CL_MEM_READ_WRITE, count, ptr::null_mut()) };
         Ok(Self { buffer: buffer.map_err(|error| refused("allocate memory of the device", &error))?, count })
     }
 
-    /// Memory with this content.
-    pub(super) fn of(context: &Context, facts: &Facts, queue: &CommandQueue, content: &[T]) -> Result<Self, Error> {
-        let mut memory = Self::new(context, facts, content.len())?;
-        memory.set(queue, content)?;
-        Ok(memory)
-    }
-
     /// Memory of zeros.
-    pub(super) fn zeroed(context: &Context, facts: &Facts, queue: &CommandQueue, count: usize) -> Result<Self, Error> {
-        let mut memory = Self::new(context, facts, count)?;
+    pub(super) fn zeroed(place: &Place, count: usize) -> Result<Self, Error> {
+        let mut memory = Self::new(place, count)?;
         // SAFETY: any bytes are a number, and the whole buffer is filled and no more.
         let fill = unsafe {
             let bytes: &mut Buffer<T> = &mut memory.buffer;
             let zero = [0u8];
             opencl3::command_queue::enqueue_fill_buffer(
-                queue.get(),
+                place.queue.get(),
                 bytes.get_mut(),
                 zero.as_ptr().cast(),
                 1,

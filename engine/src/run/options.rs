@@ -15,6 +15,17 @@ pub enum Mode {
     Eager,
     /// All operators at once.
     Graph,
+    /// Those between two layers' attention at once, and attention with what it appends to the cache operator by operator, as
+    /// vLLM does where attention cannot be captured.
+    Piecewise,
+}
+
+impl Mode {
+    /// Why a backend without them has no captured pieces.
+    pub(crate) fn no_pieces(backend: &'static str) -> Error {
+        let what = "it launches a step whole or operator by operator; choose --mode graph or eager, or --backend cuda";
+        Error::Unavailable { backend, what: what.to_owned() }
+    }
 }
 
 /// When the host waits for a step that it launches operator by operator. It always waits for the end of a step, because

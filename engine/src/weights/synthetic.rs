@@ -32,10 +32,30 @@ pub(crate) fn split_mix(seed: u64, index: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-fn element(seed: u64, index: u64, scale: f32) -> f32 {
-    let bits = split_mix(seed, index);
-    let sum: i32 = (0..4).map(|quarter| i32::from((bits >> (16 * quarter)) as u16)).sum();
-    (sum - MEAN) as f32 * scale
+/// The elements of a tensor by their places, row by row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sequence {
+    /// Of SplitMix64.
+    pub seed: u64,
+    /// What the sum of the quarters, less their mean, is multiplied by.
+    pub scale: f32,
+}
+
+impl Sequence {
+    /// That of the tensor `name` of a seed; `None` of norms, which are ones.
+    fn of(name: &str, seed: u64) -> Option<Self> {
+        let other = if seed == 0 { 0 } else { split_mix(seed, 0) };
+        // The variance of a number below 2^16 is 2^32 / 12, and four are added.
+        let scale = (SIGMA / (4.0 * 65_536f64.powi(2) / 12.0).sqrt()) as f32;
+        (!name.contains("norm")).then(|| Self { seed: hash(name) ^ other, scale })
+    }
+
+    /// The element of a place.
+    pub fn element(&self, index: u64) -> f32 {
+        let bits = split_mix(self.seed, index);
+        let sum: i32 = (0..4).map(|quarter| i32::from((bits >> (16 * quarter)) as u16)).sum();
+        (sum - MEAN) as f32 * self.scale
+    }
 }
 
 impl Source for Synthetic {
@@ -48,6 +68,10 @@ impl Source for Synthetic {
     ) -> Result<(), Error> {
         Seeded(0).rows(name, rows, width, each)
     }
+
+    fn sequence(&self, name: &str) -> Option<Sequence> {
+        Seeded(0).sequence(name)
+    }
 }
 
 impl Source for Seeded {
@@ -58,21 +82,22 @@ impl Source for Seeded {
         width: usize,
         each: &mut dyn FnMut(usize, &[f32]),
     ) -> Result<(), Error> {
-        // The variance of a number below 2^16 is 2^32 / 12, and four are added.
-        let scale = (SIGMA / (4.0 * 65_536f64.powi(2) / 12.0).sqrt()) as f32;
-        let other = if self.0 == 0 { 0 } else { split_mix(self.0, 0) };
-        let (seed, is_norm) = (hash(name) ^ other, name.contains("norm"));
+        let sequence = Sequence::of(name, self.0);
         let mut values = vec![1.0; width];
         for row in 0..rows {
-            if !is_norm {
+            if let Some(sequence) = sequence {
                 let first = row as u64 * width as u64;
                 for (value, index) in values.iter_mut().zip(first..) {
-                    *value = element(seed, index, scale);
+                    *value = sequence.element(index);
                 }
             }
             each(row, &values);
         }
         Ok(())
+    }
+
+    fn sequence(&self, name: &str) -> Option<Sequence> {
+        Sequence::of(name, self.0)
     }
 }
 

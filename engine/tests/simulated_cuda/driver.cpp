@@ -1,9 +1,13 @@
-// A CUDA driver without a device, for tests: the calls that the engine makes, over the engine's own kernels on one core. It is
+// A CUDA driver without a device, for tests: the calls that the engine makes, over the engine's own kernels on one core, which
+// stands for two devices; and beside it, in one library, cuBLASLt and NCCL over the same memory and streams. It is
 // strict where a real driver is, or where it would only be undefined: memory ends at a page that may not be touched, what was
 // freed is gone, new memory holds no numbers, pinned memory is copied when the stream comes to it, no call is made outside of
 // a context, and none that may not be while a stream is captured. Its times are those of this core and say nothing of a GPU.
 
 #include "cupti.h"
+
+#include "cublaslt.h"
+#include "nccl.h"
 
 #define CALL extern "C" int
 
@@ -37,13 +41,13 @@ CALL cuGetErrorName(int code, const char **name) {
 }
 
 CALL cuDeviceGetCount(int *count) {
-    *count = 1;
+    *count = DEVICES;
     return OK;
 }
 
 CALL cuDeviceGet(int *found, int number) {
     *found = number;
-    return number == 0 ? OK : INVALID_DEVICE;
+    return number >= 0 && number < DEVICES ? OK : INVALID_DEVICE;
 }
 
 CALL cuDeviceGetName(char *name, int room, int) {
@@ -70,8 +74,8 @@ CALL cuDeviceGetAttribute(int *value, int which, int) {
 }
 
 CALL cuDevicePrimaryCtxRetain(void **context, int number) {
-    *context = reinterpret_cast<void *>(CONTEXT);
-    return number == 0 ? OK : INVALID_DEVICE;
+    *context = reinterpret_cast<void *>(CONTEXT + uintptr_t(number));
+    return number >= 0 && number < DEVICES ? OK : INVALID_DEVICE;
 }
 
 CALL cuDevicePrimaryCtxRelease_v2(int) { return OK; }
@@ -84,7 +88,7 @@ CALL cuCtxSetCurrent(void *context) {
 CALL cuMemGetInfo_v2(size_t *free, size_t *total) {
     INSIDE;
     *total = MEMORY;
-    *free = MEMORY - device.used;
+    *free = MEMORY - device.used[here()];
     return OK;
 }
 
@@ -92,7 +96,7 @@ CALL cuMemAlloc_v2(unsigned long long *address, size_t bytes) {
     INSIDE;
     NOT_CAPTURING;
     if (bytes == 0) return INVALID_VALUE;
-    if (bytes > MEMORY - device.used) return OUT_OF_MEMORY;
+    if (bytes > MEMORY - device.used[here()]) return OUT_OF_MEMORY;
     *address = device.add(bytes);
     return *address ? OK : OUT_OF_MEMORY;
 }
@@ -141,7 +145,7 @@ CALL cuMemcpyHtoDAsync_v2(unsigned long long to, const void *from, size_t bytes,
     if (!stream) return INVALID_HANDLE;
     if (!device.has(to, bytes)) return INVALID_VALUE;
     void *target = reinterpret_cast<void *>(to);
-    bool is_pinned = pinned.has(uintptr_t(from), bytes);
+    bool is_pinned = pinned.has(uintptr_t(from), bytes, true);
     cupti::Call call(277);
     Work work = copied(bytes, 1, is_pinned);
     if (is_pinned) {
@@ -158,7 +162,7 @@ CALL cuMemcpyDtoHAsync_v2(void *to, unsigned long long from, size_t bytes, void 
     Stream *stream = open(handle);
     if (!stream) return INVALID_HANDLE;
     if (!device.has(from, bytes)) return INVALID_VALUE;
-    bool is_pinned = pinned.has(uintptr_t(to), bytes);
+    bool is_pinned = pinned.has(uintptr_t(to), bytes, true);
     cupti::Call call(279);
     cupti::enqueue(stream, call,
                    {"copy", [=] { memcpy(to, reinterpret_cast<void *>(from), bytes); }, copied(bytes, 2, is_pinned)});
@@ -258,7 +262,7 @@ CALL cuModuleGetFunction(void **handle, void *of, const char *name) {
     auto found = KERNELS.find(name);
     if (module->image.find(entry) == std::string::npos || found == KERNELS.end()) return NOT_FOUND;
     Function *function = functions.make();
-    *function = {name, &found->second};
+    function->name = name, function->bind = &found->second;
     *handle = function;
     return OK;
 }
@@ -267,8 +271,8 @@ CALL cuLaunchKernel(void *handle, unsigned gx, unsigned gy, unsigned gz, unsigne
                     unsigned shared, void *on, void **arguments, void **extra) {
     INSIDE;
     Function *function = functions.find(handle);
-    Stream *stream = streams.find(on);
-    if (!function || !stream) return INVALID_HANDLE;
+    Stream *stream = own(on);
+    if (!function || function->of != here() || !stream) return INVALID_HANDLE;
     if (!gx || gx > 0x7fffffff || !gy || gy > 65535 || gz != 1 || !bx || bx > 1024 || by != 1 || bz != 1) {
         return INVALID_VALUE;
     }
@@ -306,7 +310,7 @@ CALL cuStreamBeginCapture_v2(void *handle, int mode) {
 
 CALL cuStreamEndCapture(void *handle, void **graph) {
     INSIDE;
-    Stream *stream = streams.find(handle);
+    Stream *stream = own(handle);
     if (!stream || !stream->is_capturing) return INVALID_HANDLE;
     cupti::Call call(497);
     stream->is_capturing = false, capturing = 0;

@@ -53,6 +53,9 @@ namespace of_q8 {
 #include "elementwise.cu"
 #include "norm.cu"
 #include "sample.cu"
+#include "halves.cu"
+#include "synthetic.cu"
+#include "cast.cu"
 
 // A kernel with its arguments copied, as a launch copies them.
 using Bound = std::function<void()>;
@@ -95,4 +98,10 @@ static const std::unordered_map<std::string, Bind> KERNELS = {
     OF(strato_kv_append),
     OF(strato_attention),
     OF(strato_argmax),
+    OF(strato_side_by_side),
+    OF(strato_cast_f16),
+    OF(strato_cast_bf16),
+    OF(strato_synthetic_f32),
+    OF(strato_synthetic_f16),
+    OF(strato_synthetic_bf16),
 };

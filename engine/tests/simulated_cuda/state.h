@@ -21,17 +21,27 @@ enum { OK = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NO_DEVICE = 100, INVALID_DE
 
 namespace {
 
-const uintptr_t CONTEXT = 0xc0de;
-const size_t MEMORY = 1ul << 30;
+const uintptr_t CONTEXT = 0xc0de; // of the first device; that of the next is one more
+const int DEVICES = 2;
+const size_t MEMORY = 1ul << 30; // of each
 thread_local uintptr_t entered;
-std::mutex one; // kernel at a time: the device is one core
+std::mutex one; // kernel at a time: the devices are one core
 const char *running = "no kernel";
 
-// Memory of the device and pinned memory of the host, by address, with how much was asked for.
+bool is_inside() { return entered >= CONTEXT && entered < CONTEXT + DEVICES; }
+
+// The device whose context the calling thread is in.
+int here() { return int(entered - CONTEXT); }
+
+// Memory of the devices and pinned memory of the host, by address, with how much was asked for on which of them.
 struct Blocks {
+    struct Block {
+        size_t bytes;
+        int of;
+    };
     std::mutex lock;
-    std::map<uintptr_t, size_t> blocks;
-    size_t used = 0;
+    std::map<uintptr_t, Block> blocks;
+    size_t used[DEVICES] = {};
 
     static size_t page() { return size_t(sysconf(_SC_PAGESIZE)); }
 
@@ -47,8 +57,8 @@ struct Blocks {
         uintptr_t address = uintptr_t(inside) + pages(room) - room;
         memset(reinterpret_cast<void *>(address), 0xff, room);
         std::lock_guard<std::mutex> guard(lock);
-        blocks[address] = bytes;
-        used += bytes;
+        blocks[address] = {bytes, here()};
+        used[here()] += bytes;
         return address;
     }
 
@@ -56,19 +66,21 @@ struct Blocks {
         std::lock_guard<std::mutex> guard(lock);
         auto found = blocks.find(address);
         if (found == blocks.end()) return false;
-        size_t room = (found->second + 15) / 16 * 16;
+        size_t room = (found->second.bytes + 15) / 16 * 16;
         munmap(reinterpret_cast<void *>(address + room - pages(room) - page()), pages(room) + 2 * page());
-        used -= found->second;
+        used[found->second.of] -= found->second.bytes;
         blocks.erase(found);
         return true;
     }
 
-    bool has(uintptr_t address, size_t bytes) {
+    // Whether so many bytes are in one block; `anywhere` or of the device that the calling thread is on.
+    bool has(uintptr_t address, size_t bytes, bool anywhere = false) {
         std::lock_guard<std::mutex> guard(lock);
         auto after = blocks.upper_bound(address);
         if (after == blocks.begin()) return false;
         auto block = std::prev(after);
-        return address + bytes <= block->first + block->second;
+        if (!anywhere && block->second.of != here()) return false;
+        return address + bytes <= block->first + block->second.bytes;
     }
 };
 
@@ -94,6 +106,7 @@ struct Stream {
     std::condition_variable changed;
     std::deque<Command> waiting;
     bool is_busy = false, is_ended = false, is_capturing = false, is_broken = false;
+    int of = here();
     std::vector<Command> captured;
     std::thread worker{[this] { work(); }};
 
@@ -117,6 +130,15 @@ struct Stream {
         std::lock_guard<std::mutex> guard(lock);
         waiting.push_back(std::move(command));
         changed.notify_all();
+    }
+
+    // Runs it, or captures it.
+    void take(Command command) {
+        if (is_capturing) {
+            captured.push_back(std::move(command));
+        } else {
+            add(std::move(command));
+        }
     }
 
     void wait() {
@@ -144,6 +166,7 @@ struct Event {
 struct Function {
     std::string name;
     const Bind *bind;
+    int of = here();
 };
 
 struct Module {
@@ -188,8 +211,6 @@ Alive<Function> functions;
 Alive<Graph> graphs, executables;
 thread_local int capturing;
 
-bool is_inside() { return entered == CONTEXT; }
-
 int64_t now() {
     timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
@@ -203,9 +224,15 @@ void outside(int) {
     _exit(134);
 }
 
+// A stream of the device that the calling thread is on.
+Stream *own(void *handle) {
+    Stream *stream = streams.find(handle);
+    return stream && stream->of == here() ? stream : nullptr;
+}
+
 // What may be made of a stream while it is not captured.
 Stream *open(void *handle) {
-    Stream *stream = streams.find(handle);
+    Stream *stream = own(handle);
     if (stream && stream->is_capturing) {
         stream->is_broken = true;
         return nullptr;

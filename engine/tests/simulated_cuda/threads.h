@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <cmath>
 #include <csetjmp>
 #include <cstdint>
 #include <cstdio>
@@ -164,4 +165,22 @@ static float host_f16_to_float(unsigned short bits) {
     if (rest >= 0x7c00u) return __uint_as_float(sign | 0x7f800000u | (rest & 0x3ffu) << 13);
     float value = __uint_as_float(rest << 13) * __uint_as_float(0x77800000u);
     return sign ? -value : value;
+}
+
+static unsigned __float_as_uint(float value) {
+    unsigned bits;
+    memcpy(&bits, &value, 4);
+    return bits;
+}
+
+// To the nearest half, of two that are as near to the even one.
+static unsigned short host_float_to_f16(float value) {
+    unsigned bits = __float_as_uint(value), sign = bits >> 16 & 0x8000u;
+    float size = fabsf(value);
+    if (size >= 65520.0f) return (unsigned short)(sign | 0x7c00u);
+    // A half has ten bits behind the first one; below 2^-14 its steps no longer shrink.
+    int exponent = size < 0x1p-14f ? -14 : ilogbf(size);
+    float rounded = rintf(ldexpf(size, 10 - exponent));
+    if (exponent == -14 && rounded < 1024.0f) return (unsigned short)(sign | (unsigned)rounded);
+    return (unsigned short)(sign | (((unsigned)(exponent + 14) << 10) + (unsigned)rounded));
 }

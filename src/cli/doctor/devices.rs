@@ -87,7 +87,16 @@ pub fn cuda() -> Finding {
             };
             let devices = found.iter().enumerate().map(line).collect::<Vec<_>>().join("; ");
             let driver = found.first().map(|device| format!(", driver {}", device.driver)).unwrap_or_default();
-            Finding::good(format!("{devices}{driver}; {kernels}"))
+            // What an option needs is looked for where there is a device that could use it.
+            let optional = [
+                ("cuBLASLt", "--gemm cublaslt", cuda::products(&libraries)),
+                ("NCCL", "--tp", cuda::collectives(&libraries)),
+            ];
+            let optional = optional.map(|(name, option, found)| match found {
+                Ok(version) => format!("{name} {version}"),
+                Err(why) => format!("no {name} for {option} ({why})"),
+            });
+            Finding::good(format!("{devices}{driver}; {kernels}; {}", optional.join("; ")))
         }
         Err(Error::Unavailable { what, .. }) => {
             Finding::lacking(what.split(';').next().unwrap_or_default(), CUDA_REMEDY)

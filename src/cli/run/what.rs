@@ -51,7 +51,7 @@ pub struct What {
     /// sequences, sequences × positions × vocabulary. The prompt's pass then computes them for all of its tokens.
     #[arg(long, value_name = "FILE.npy")]
     pub(super) logits: Option<PathBuf>,
-    /// How a decode step is started: operator by operator, or all at once.
+    /// How a decode step is started: operator by operator, all at once, or in pieces.
     #[arg(long, value_enum, default_value_t = Start::Eager)]
     mode: Start,
     /// When the host waits for a step that is launched operator by operator.
@@ -169,6 +169,8 @@ impl Weights {
 enum Start {
     Eager,
     Graph,
+    /// Captured pieces with attention operator by operator between them, of a CUDA device.
+    Piecewise,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
@@ -287,7 +289,11 @@ impl What {
         let mut options = RunOptions {
             target: self.target()?,
             dtype: self.dtype.dtype(),
-            mode: if self.mode == Start::Graph { Mode::Graph } else { Mode::Eager },
+            mode: match self.mode {
+                Start::Eager => Mode::Eager,
+                Start::Graph => Mode::Graph,
+                Start::Piecewise => Mode::Piecewise,
+            },
             level: match self.level {
                 Division::Composite => Level::Composite,
                 Division::Canonical => Level::Canonical,
@@ -338,11 +344,6 @@ impl What {
     /// Options that mean nothing to a device of that kind.
     pub(super) fn target(&self) -> Result<Target, Usage> {
         let target = self.on.target(&[("--threads", self.threads.is_some()), ("--isa", self.isa.is_some())])?;
-        if matches!(target, Target::Cuda(_)) && self.tp > 1 {
-            return Err(Usage(
-                "--tp is for --backend cpu, opencl or ascend; leave it out, or choose one of these".to_owned(),
-            ));
-        }
         if target == Target::Cpu && !self.tools.is_empty() {
             return Err(Usage("--tools asks tools of a device; leave it out, or choose another --backend".to_owned()));
         }

@@ -58,3 +58,8 @@ KERNEL strato_transpose(const float *x, float *out, u64 rows, u64 width) {
     float *to = out + ROW * rows;
     FOR_SHARE(i, rows) to[i] = x[i * width + ROW];
 }
+
+// What ranks gathered lies rank by rank, each with all rows of its part; a row of the result has the parts of all ranks.
+KERNEL strato_side_by_side(const float *parts, float *out, u64 rows, u64 part, u64 width) {
+    FOR_SHARE(i, width) out[ROW * width + i] = parts[(i / part * rows + ROW) * part + i % part];
+}

@@ -80,7 +80,7 @@ fn every_kernel_is_in_the_embedded_ptx_and_it_is_not_stale() {
         }
         assert_eq!(text.matches(".visible .entry").count(), signatures.len(), "{name}");
     }
-    assert!(bytes < 400 << 10, "{bytes} bytes of PTX");
+    assert!(bytes < 440 << 10, "{bytes} bytes of PTX");
 }
 
 #[test]
