@@ -233,7 +233,7 @@ fn a_late_rank_is_the_cause_of_the_wait_of_the_others() {
 fn runs_of_different_models_with_unknown_fields_are_no_launches_of_one_run() {
     let directory = tempfile::tempdir().unwrap();
     let write = |name: &str, layers: i64, seed: u64| {
-        let config = Config { layers, seed, graph_level_trace: false, ..Config::default() };
+        let config = Config { layers, seed, steps: 16, graph_level_trace: false, ..Config::draw(1) };
         simulate(&config).write_kineto(&directory.path().join(name)).unwrap();
     };
     write("a.json", 12, 1);

@@ -89,7 +89,7 @@ impl Kind {
                 let both = (2.0 / (1.0 + times * times)).sqrt();
                 0.02 * gauss(random) * if side == 0 { both } else { both * times }
             }
-            Self::Drift => place(random, 2 * i + if i % 2 == 0 { side } else { 1 - side }),
+            Self::Drift => place(random, 2 * i + if i.is_multiple_of(2) { side } else { 1 - side }),
             Self::DriftInARow => place(random, side * count + i),
         };
         logarithm.exp()

@@ -121,6 +121,10 @@ unsafe fn quantised<V: Vector, const T: usize>(
         // SAFETY: the caller's.
         let mut sums = [[unsafe { V::zero() }; 2]; T];
         for pair in (0..blocks).step_by(2) {
+            #[allow(
+                clippy::needless_range_loop,
+                reason = "two iterators are not unrolled, and sums then lie in memory"
+            )]
             for half in 0..2 {
                 let block = pair + half;
                 if block == blocks {
