@@ -153,7 +153,7 @@ fn a_second_run_beside_a_capture_and_launches_of_one_command_are_evidence() {
     let directory = tempfile::tempdir().unwrap();
     let run = |output: &str, prompt: &str, more: &[&str]| {
         let arguments =
-            ["run", "--model", "tiny", "--prompt-len", prompt, "--gen", "12", "--plain", "-q", "-o", output];
+            ["run", "--model", "tiny", "--prompt-len", prompt, "--gen", "64", "--plain", "-q", "-o", output];
         let output = common::strato(&[&arguments[..], more].concat(), directory.path());
         assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     };

@@ -228,7 +228,7 @@ fn a_late_rank_is_the_cause_of_the_wait_of_the_others() {
     assert!(of_operators > 0.8 && unassigned.abs() < 0.1);
 }
 
-/// Two models of which no manifest says anything would be taken for launches of one run, and their mean for its time.
+/// Two models that no manifest names would be taken for launches of one run, and their mean for its time.
 #[test]
 fn runs_of_different_models_with_unknown_fields_are_no_launches_of_one_run() {
     let directory = tempfile::tempdir().unwrap();
@@ -245,7 +245,7 @@ fn runs_of_different_models_with_unknown_fields_are_no_launches_of_one_run() {
     };
     let (code, told) = diff("again.json,other.json");
     assert_eq!(code, Some(2), "{told}");
-    assert!(told.contains("no launches of one run") && told.contains("no model is named"), "{told}");
+    assert!(told.contains("no launches of one run") && told.contains("they differ in model.layers"), "{told}");
     let (code, told) = diff("again.json,a.json");
     assert!(code != Some(2), "{told}");
 }

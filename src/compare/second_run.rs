@@ -1,7 +1,7 @@
 //! Which captures have a second run beside them: the same work once more, as it was or with one setting changed, so that what a
 //! change brings is measured and not only estimated.
 
-use model::manifest::Field;
+use model::manifest::{Control, Field};
 
 use super::{
     chosen::Captured,
@@ -17,10 +17,14 @@ pub fn held(captures: &[Captured<'_>]) -> Vec<bool> {
     subjects.iter().map(|own| subjects.iter().any(|other| is_other(own, other))).collect()
 }
 
-/// Whether one is the other once more, with at most one setting changed.
+/// Whether one is the other once more, with at most one setting changed. What only costs a caveat may differ, as sizes of graphs do
+/// where one run has none.
 fn is_second(a: Subject<'_>, b: Subject<'_>) -> bool {
     let as_it_is = contract::judge(a, b, &[]);
-    let changed = as_it_is.controls.iter().filter(|control| control.status == Status::Different);
+    let changed = as_it_is
+        .controls
+        .iter()
+        .filter(|control| control.status == Status::Different && control.field.control == Control::Hard);
     let changed: Vec<&'static Field> =
         changed.map(|control| control.field).filter(|field| claim::may_be_studied(field)).collect();
     match changed.as_slice() {

@@ -98,7 +98,7 @@ fn our_own_trace_for_perfetto_is_refused_as_a_capture_and_what_it_was_made_of_is
     for command in ["diagnose", "import"] {
         let output = strato(&[command, "a.json", "-o", "b.strato"], directory.path());
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(2), "{told}");
+        assert_eq!(output.status.code(), Some(3), "{told}");
         assert!(told.contains("'strato export' wrote") && told.contains(SAMPLE), "{told}");
     }
 }

@@ -14,6 +14,8 @@ use crate::{
 
 /// Fields of which one is enough to know the model by.
 const MODEL: [&str; 4] = ["model.name", "model.config_hash", "model.weight_hash", "model.layers"];
+/// What a run shows of itself: two launches of one command may show it differently.
+const SHOWN: &str = "warmup.change_point";
 /// Share of a step's operations that two launches of one run have in common at least: own value. Kernels that a library chooses
 /// anew keep their kind; a model with a quarter more layers has a quarter more of every kind.
 const ALIKE: f64 = 0.85;
@@ -22,7 +24,8 @@ const ALIKE: f64 = 0.85;
 pub(super) fn differ((a, of_a): &(Trace, Analysis), (b, of_b): &(Trace, Analysis)) -> Option<String> {
     let said = |trace: &Trace, key: &str| trace.manifest.value(key).map(str::to_owned);
     let other = |field: &&Field| {
-        field.control == Control::Hard && said(a, field.key).zip(said(b, field.key)).is_some_and(|(a, b)| a != b)
+        let is_set = field.control == Control::Hard && field.key != SHOWN;
+        is_set && said(a, field.key).zip(said(b, field.key)).is_some_and(|(a, b)| a != b)
     };
     if let Some(field) = FIELDS.iter().find(other) {
         return Some(format!("they differ in {}", field.key));

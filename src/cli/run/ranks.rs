@@ -69,11 +69,6 @@ pub(super) fn run(
         return rank(what, None, tell, live);
     }
     let options = what.options()?;
-    if options.target != Target::Cpu && what.ranks == super::RanksAre::Processes {
-        let name = options.target.name();
-        let text = format!("--ranks processes is for --backend cpu; leave it out: those of {name} are threads");
-        return Err(Usage(text).into());
-    }
     let slot = Engine::largest_exchange(&what.source()?.0, &options, what.tp)?;
     let world = World { ranks: what.tp, workers: options.workers().max(1), slot };
     let (traces, steps) = match what.ranks {

@@ -343,7 +343,11 @@ impl What {
     /// # Errors
     /// Options that mean nothing to a device of that kind.
     pub(super) fn target(&self) -> Result<Target, Usage> {
-        let target = self.on.target(&[("--threads", self.threads.is_some()), ("--isa", self.isa.is_some())])?;
+        let target = self.on.target(&[
+            ("--threads", self.threads.is_some()),
+            ("--isa", self.isa.is_some()),
+            ("--ranks processes", self.ranks == super::RanksAre::Processes),
+        ])?;
         if target == Target::Cpu && !self.tools.is_empty() {
             return Err(Usage("--tools asks tools of a device; leave it out, or choose another --backend".to_owned()));
         }

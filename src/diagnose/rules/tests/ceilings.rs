@@ -113,7 +113,8 @@ fn rt04_judges_padding_by_what_probes_measured_where_all_steps_have_one_size() {
     // 33.56 + 2 x 67.1 µs at the median bandwidth, over 0.8: 400 µs become 210 µs at worst, and 166 µs at best.
     let removes = found.changes[0].1.removes;
     assert!((us(189)..us(192)).contains(&removes), "{removes}");
-    let (least, most) = (found.estimate.from - found.estimate.to_high, found.estimate.from - found.estimate.to_low);
+    let replayed = diagnosis(&slow).findings.into_iter().find(|finding| finding.rule == "RT-04").unwrap().estimate;
+    let (least, most) = (replayed.from - replayed.to_high, replayed.from - replayed.to_low);
     assert!(us(160) < least && least < us(191) && us(230) < most && most < us(260), "{least} {most}");
     let near = probed(padding([us(36), us(72), us(72)]), vec![bandwidth()]);
     assert!(!fires("RT-04", &near), "reading the weights is what the products do");
