@@ -121,7 +121,7 @@ fn main() {
             threads: on.threads,
             isa: on.isa,
             budget: BUDGET / 4,
-            products: Product::of_programs(&programs, on.dtype),
+            products: Product::of_run(&programs, &on),
         };
         let ceilings = probes::run(&setup, |probe| PROBES.contains(&probe.name), |_, _| ());
         let (mut runs_off, mut runs_on) = (subject.ready(&off, case.ranks), subject.ready(&on, case.ranks));

@@ -38,6 +38,7 @@ use engine::{
     Dtype, Target,
     cpu::Isa,
     program::{OpKind, Program},
+    run::RunOptions,
 };
 use model::{ProbeRow, ProbeRun, ProbeUnit, Reading, Setting, Statistic};
 
@@ -61,15 +62,21 @@ pub struct Product {
 }
 
 impl Product {
-    /// The distinct matrix products of programs whose weights are of a type, largest first.
-    pub fn of_programs<'p>(programs: impl IntoIterator<Item = &'p Program>, dtype: Dtype) -> Vec<Self> {
+    /// The distinct matrix products of a run's programs, largest first; where steps are padded, also as their own sequences
+    /// alone would have them, so that the price of the padding is known.
+    pub fn of_run<'p>(programs: impl IntoIterator<Item = &'p Program>, options: &RunOptions) -> Vec<Self> {
+        let dtype = options.dtype;
         let mut found = Vec::new();
         for program in programs {
             for op in &program.ops {
                 let OpKind::Linear { x, rows, .. } = &op.kind else { continue };
                 let Some(x) = program.buffer(*x) else { continue };
                 let product = Self { rows: x.rows, outputs: rows.len(), inputs: x.width, dtype };
-                found.extend((!found.contains(&product)).then_some(product));
+                let own = Self { rows: options.batch, ..product };
+                let is_padded = options.padded == Some(product.rows);
+                for product in [Some(product), is_padded.then_some(own)].into_iter().flatten() {
+                    found.extend((!found.contains(&product)).then_some(product));
+                }
             }
         }
         Self::sort(&mut found);

@@ -119,7 +119,7 @@ pub(super) fn probed(
 ) -> anyhow::Result<ProbeRun> {
     let options = what.options()?;
     let programs = options.programs(&what.source()?.0, Shard { rank: 0, of: what.tp.max(1) })?;
-    let products = Product::of_programs(&programs, options.dtype);
+    let products = Product::of_run(&programs, &options);
     let target = options.target.clone();
     let setup = Setup { target, threads: options.threads, isa: options.isa, budget, products };
     let is_read =

@@ -46,8 +46,8 @@ static DOC: Doc = Doc {
         "捕获批大小过于稀疏时，每个批都要填充到下一档。若内核随 token 数变慢，每步都要付出填充的代价。",
     ),
     trigger: Text::new(
-        "Padded over real tokens of a decode step at least 1.25. The gain is what the compute time of two captured sizes, interpolated, says the padding costs; with one size only it is what the matrix products take beyond their measured ceilings at the step's own tokens; without probes at most the padding's share of the compute time, at low confidence.",
-        "解码步的填充后与实际 token 数之比至少 1.25。收益由两个捕获批的计算时间插值得出；只有一个批大小时，收益为矩阵乘超出其在实际 token 数下实测上限的部分；没有探针时以填充部分占计算时间的比例为上界，且置信度为低。",
+        "Padded over real tokens of a decode step at least 1.25. The gain is what the compute time of two captured sizes, interpolated, says the padding costs; with one size only it is what the matrix products take beyond what probes of the step's own tokens took, else beyond 0.8 of their measured ceilings there; without probes at most the padding's share of the compute time, at low confidence.",
+        "解码步的填充后与实际 token 数之比至少 1.25。收益由两个捕获批的计算时间插值得出；只有一个批大小时，收益为矩阵乘超出实际 token 数下探针耗时的部分，没有该探针时为超出其实测上限 0.8 的部分；没有探针时以填充部分占计算时间的比例为上界，且置信度为低。",
     ),
     source: Text::new("1.25: own value.", "1.25：自定值。"),
     guards: Text::new(
@@ -173,10 +173,13 @@ fn narrowed(cx: &Context<'_>, rank: &Rank, size: &Size<'_>) -> Option<Narrowed> 
     for (index, op, busy) in rank.steady_steps(size.class).flat_map(|step| reading::accounted(rank, step)) {
         let product = op_shapes::product(&op_shapes::inputs(cx.trace, rank, op));
         let Some(product) = product.filter(|product| product.rows == i64::from(size.padded)) else { continue };
-        let Some((least, usual, Origin::Measured)) = ceilings.time(product.of_rows(i64::from(size.real))) else {
-            continue;
+        let own = product.of_rows(i64::from(size.real));
+        let (least, most) = match (ceilings.probed(own), ceilings.time(own)) {
+            (Some(probed), _) => (probed.min, probed.median),
+            (None, Some((least, usual, Origin::Measured))) => (least, usual / NEAR),
+            (None, _) => continue,
         };
-        let most = ((usual / NEAR) as Ns).min(op.dur());
+        let most = (most as Ns).min(op.dur());
         worst.push((index as u32, most));
         best.push((index as u32, (least as Ns).min(most)));
         saved += (op.dur() - most).clamp(0, busy.busy);
@@ -268,8 +271,8 @@ fn wasted(cx: &Context<'_>, rank: &Rank, size: &Size<'_>, sizes: &[Size<'_>]) ->
         (None, Some(_)) => finding
             .with(Evidence::new(
                 Text::new(
-                    "time per step of matrix products beyond 0.8 of their measured ceiling at the step's own tokens",
-                    "每步矩阵乘超出其在实际 token 数下实测上限 0.8 的时间",
+                    "time per step of matrix products beyond what probes allow at the step's own tokens",
+                    "每步矩阵乘超出探针所示实际 token 数下耗时的时间",
                 ),
                 Value::Ns(removes),
                 Vec::new(),

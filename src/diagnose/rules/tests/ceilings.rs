@@ -39,8 +39,12 @@ fn bandwidth() -> ProbeRow {
     row("read", "bandwidth", ProbeUnit::BytesPerSecond, Setting::new().with("in", "memory"), 1e12)
 }
 
-fn product((outputs, inputs): (i64, i64), ns: Ns) -> ProbeRow {
-    let setting = Setting::new().with(Setting::DTYPE, "bf16").with(Setting::ROWS, 4);
+fn product(shape: (i64, i64), ns: Ns) -> ProbeRow {
+    product_of(4, shape, ns)
+}
+
+fn product_of(rows: i64, (outputs, inputs): (i64, i64), ns: Ns) -> ProbeRow {
+    let setting = Setting::new().with(Setting::DTYPE, "bf16").with(Setting::ROWS, rows);
     let setting = setting.with(Setting::OUTPUTS, outputs).with(Setting::INPUTS, inputs);
     row("product", "time", ProbeUnit::Ns, setting, ns as f64)
 }
@@ -116,6 +120,11 @@ fn rt04_judges_padding_by_what_probes_measured_where_all_steps_have_one_size() {
     let replayed = diagnosis(&slow).findings.into_iter().find(|finding| finding.rule == "RT-04").unwrap().estimate;
     let (least, most) = (replayed.from - replayed.to_high, replayed.from - replayed.to_low);
     assert!(us(160) < least && least < us(191) && us(230) < most && most < us(260), "{least} {most}");
+    // The very products at one token, each in half of its time here.
+    let own = SHAPES.iter().zip([40, 80, 80]).map(|(shape, ns)| product_of(1, *shape, us(ns)));
+    let measured = probed(padding([us(80), us(160), us(160)]), own.chain([bandwidth()]).collect());
+    let removes = check("RT-04", &measured)[0].changes[0].1.removes;
+    assert!((us(199)..us(202)).contains(&removes), "{removes}");
     let near = probed(padding([us(36), us(72), us(72)]), vec![bandwidth()]);
     assert!(!fires("RT-04", &near), "reading the weights is what the products do");
     let unknown = &check("RT-04", &padding([us(80), us(160), us(160)]))[0];
