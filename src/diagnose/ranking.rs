@@ -102,14 +102,17 @@ pub fn settle(findings: &mut Vec<Finding>, analysis: &Analysis) {
     });
 }
 
-/// A rule is looked at only under a layer that has a visible share of the class's time (top-down analysis). Findings
-/// without a gain of their own are facts and stay.
+/// A rule is looked at only under a layer that has a visible share of the class's time (top-down analysis): its own, or the one
+/// whose time the change takes away, as padding is the runtime's doing and the kernels' time. Findings without a gain of their
+/// own are facts and stay.
 fn layer_matters(finding: &Finding, analysis: &Analysis) -> bool {
     if finding.layer == Layer::Measurement || finding.estimate.max_gain_share() == 0.0 {
         return true;
     }
     // What a log does not show may lie in any layer.
-    let visible = |b: Bucket| b.layer() == finding.layer || b == Bucket::Unseen;
+    let is_concerned =
+        |layer| layer == finding.layer || finding.changes.iter().any(|(_, change)| change.layer == layer);
+    let visible = |b: Bucket| is_concerned(b.layer()) || b == Bucket::Unseen;
     classes_of(finding, analysis).any(|c| c.share(visible) >= LEAST_GAIN)
 }
 

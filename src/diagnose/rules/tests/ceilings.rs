@@ -109,6 +109,18 @@ fn padding(ns: [Ns; 3]) -> (Trace, Analysis) {
     (trace, analysis)
 }
 
+/// Padding is the runtime's doing, and what it costs is time of kernels: a step without a visible share of the runtime is where it
+/// was lost.
+#[test]
+fn rt04_stands_where_the_runtime_itself_takes_no_time() {
+    let long = [80, 160, 160].map(|ns| us(100 * ns));
+    let (trace, analysis) = padding(long);
+    let runtime = |bucket: crate::analysis::Bucket| bucket.layer() == crate::analysis::Layer::Runtime;
+    assert!(analysis.ranks[0].classes[0].share(runtime) < 0.01, "nothing to see of the runtime");
+    let capture = probed((trace, analysis), vec![bandwidth()]);
+    assert!(diagnosis(&capture).findings.iter().any(|finding| finding.rule == "RT-04"));
+}
+
 #[test]
 fn rt04_judges_padding_by_what_probes_measured_where_all_steps_have_one_size() {
     let slow = probed(padding([us(80), us(160), us(160)]), vec![bandwidth()]);
