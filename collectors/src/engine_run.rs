@@ -204,7 +204,9 @@ impl Writer<'_> {
             Kind::Sample => self.on_host("strato_sample", Category::FrameworkOp, record.host, None, None),
             Kind::Fallback(op) => {
                 let names = &self.names[usize::from(record.step > 0)];
-                if let Some(name) = names.ops.get(op as usize).copied() {
+                // The operator, and in it the kernel that computes it here.
+                let both = [&names.ops, &names.kernels].map(|names| names.get(op as usize).copied());
+                for name in both.into_iter().flatten() {
                     self.put(self.host, name, Category::FrameworkOp, record.host, None, None);
                 }
             }

@@ -25,8 +25,9 @@ use crate::{
 const TOGETHER: usize = 3;
 
 /// One part in so many of what a change of the host's doing brings comes on top where the device is a processor, at most:
-/// operators that begin on an idle one find caches and clocks cold. Own measurement of the engine on a server CPU: of the time that delays of the host
-/// cost, 2 to 16 % was in operators that had become slower (`benches/injections`).
+/// operators that begin on an idle one find caches and clocks cold, and so does the host after what it did. Own measurement of the
+/// engine on a server CPU: of the time that delays of the host cost, 2 to 16 % was in operators that had become slower
+/// (`benches/injections`).
 const WARMER: Ns = 6;
 
 /// Why a change that is known was not replayed.
@@ -235,7 +236,7 @@ impl<'a> Gains<'a> {
         let overlap = rest.device.max(rest.host).min(from - most);
         let taken = (rest.taken / count).max(most);
         let mut estimate = Estimate::gaining(from, (least, most + warmer), Method::Replay);
-        estimate.to_low = estimate.to_low.max((rest.device - warmer).max(rest.host).min(overlap));
+        estimate.to_low = estimate.to_low.max((rest.device.max(rest.host) - warmer).min(overlap));
         let overlap = overlap.min(estimate.to_low);
         (estimate, Limits { amdahl: (from - taken).clamp(0, estimate.to_low), overlap })
     }

@@ -5,7 +5,7 @@ use model::{EvidenceClass, Light, Maturity, Severity as Loss, manifest::COMMUNIT
 use super::{
     super::{
         level::NAMED,
-        rules::{op03_unfused_composite, op07_cpu_fallback},
+        rules::{op03_unfused_composite, op07_cpu_fallback::Fallbacks},
     },
     Cell, Fact, Next, Seen, cell, unknown,
 };
@@ -19,13 +19,13 @@ impl Seen<'_> {
         let longest = self.cx.main_classes().max_by_key(|(_, class)| class.total);
         let usual = longest.and_then(|(rank, class)| {
             let far = |step: &&crate::analysis::Step| step.window.len().abs_diff(class.p50);
-            Some((rank, rank.steady_steps(class).min_by_key(far)?))
+            Some((rank, class, rank.steady_steps(class).min_by_key(far)?))
         });
-        let (Some((rank, step)), Some(named)) = (usual, self.cx.analysis.op_coverage) else {
+        let (Some((rank, class, step)), Some(named)) = (usual, self.cx.analysis.op_coverage) else {
             return unknown(Maturity::OperatorCoverage, Fact::NothingRan, Next::Collect(EvidenceClass::Device));
         };
         let [native, composite] = op03_unfused_composite::realised(self.cx.trace, rank, step).map(|n| n as u64);
-        let fallback = op07_cpu_fallback::fallbacks(self.cx.trace, rank, step).len() as u64;
+        let fallback = Fallbacks::of(self.cx, rank, class).of_step(step).len() as u64;
         let mut facts = vec![Fact::Named(named), Fact::Realised { native, composite, fallback }];
         let mut wrong = Vec::new();
         if fallback > 0 {

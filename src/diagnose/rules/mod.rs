@@ -27,6 +27,7 @@ mod exposed;
 mod fine_op;
 pub(crate) mod gate;
 mod graph_sizes;
+pub(super) mod host_op;
 pub(super) mod late;
 mod launch_shape;
 mod measured;

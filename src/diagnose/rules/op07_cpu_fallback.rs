@@ -1,10 +1,12 @@
 //! OP-07: an operator runs on a CPU in the middle of the forward pass.
 
 use model::{EvidenceClass::Device, SliceId, Span, Trace};
+use rustc_hash::FxHashMap;
 
 use super::{
     change,
     gate::{LEAST_GAIN, recurring},
+    host_op::{self, HostOp},
     reading,
 };
 use crate::{
@@ -32,21 +34,21 @@ static DOC: Doc = Doc {
     layer: Layer::Operator,
     needs: &[Device],
     sees: Text::new(
-        "An operator runs on the device's auxiliary CPU (AI CPU), or a tensor goes to the host and comes back in the middle of the forward pass.",
-        "算子在设备的辅助 CPU（AI CPU）上运行，或张量在前向中途被搬到主机再搬回。",
+        "An operator runs on the device's auxiliary CPU (AI CPU), a tensor goes to the host and comes back in the middle of the forward pass, or the host waits for the device there and computes an operator itself.",
+        "算子在设备的辅助 CPU（AI CPU）上运行，或张量在前向中途被搬到主机再搬回，或主机在前向中途等待设备后自行计算算子。",
     ),
     matters: Text::new(
         "Such an operator is tens of times slower than on the compute cores, and everything after it waits.",
         "这样的算子比在计算核心上慢几十倍，且其后的一切都要等待。",
     ),
     trigger: Text::new(
-        "An AI CPU operator longer than 20 µs in a step, or a device-to-host copy followed directly by a host-to-device copy, with matrix work before and after, that together take longer than 20 µs.",
-        "步内有超过 20 µs 的 AI CPU 算子；或一次设备到主机拷贝后紧跟主机到设备拷贝，前后均有矩阵计算，合计超过 20 µs。",
+        "An AI CPU operator longer than 20 µs in a step, or a device-to-host copy followed directly by a host-to-device copy, or an operator that the host computes after a blocking call, launching nothing, while the device idles; both with matrix work before and after, and longer than 20 µs with all that the device waits.",
+        "步内有超过 20 µs 的 AI CPU 算子；或一次设备到主机拷贝后紧跟主机到设备拷贝；或主机在阻塞调用之后自行计算算子且不下发任何工作，期间设备空闲。后两者前后均有矩阵计算，连同设备的等待合计超过 20 µs。",
     ),
     source: Text::new("20 µs: limit of the Ascend advisor.", "20 µs：昇腾 advisor 的限值。"),
     guards: Text::new(
-        "Collectives that the AI CPU expands are not fallbacks. The readback of the token is not in the middle of the forward pass.",
-        "由 AI CPU 展开的集合通信不算回退。token 读回不在前向中途。",
+        "Collectives that the AI CPU expands are not fallbacks. The readback of the token is not in the middle of the forward pass. Of the host's operators only matrix products, attention, norms, rotary embeddings, activations and routing count: small work on elements and indices is the host's own.",
+        "由 AI CPU 展开的集合通信不算回退。token 读回不在前向中途。主机算子只计矩阵乘、注意力、归一化、旋转位置编码、激活与路由：零碎的逐元素与索引操作本属主机。",
     ),
     verify: Text::new(
         "Change the dtype or the API so that the operator has a device kernel: no such operator or round trip is left in the step.",
@@ -62,14 +64,15 @@ impl Rule for CpuFallback {
     fn check(&self, cx: &Context<'_>) -> Outcome {
         let mut found = Vec::new();
         for (rank, class) in cx.main_classes() {
-            let time = |s: &Step| fallbacks(cx.trace, rank, s).iter().map(|(_, ns)| ns).sum();
+            let fallbacks = Fallbacks::of(cx, rank, class);
+            let time = |s: &Step| fallbacks.of_step(s).iter().map(|(_, ns)| ns).sum();
             let Some(cost) = recurring(rank, class, LEAST_GAIN, time) else { continue };
-            let all: Vec<_> = rank.steady_steps(class).flat_map(|s| fallbacks(cx.trace, rank, s)).collect();
+            let all: Vec<_> = rank.steady_steps(class).flat_map(|s| fallbacks.of_step(s)).collect();
             let longest = all.iter().map(|(_, ns)| *ns).max().unwrap_or(0);
             let trigger = Trigger {
                 formula: Text::new(
-                    "longest AI CPU operator or round trip through the host, ns",
-                    "最长的 AI CPU 算子或经主机往返，ns",
+                    "longest AI CPU operator, round trip through the host or wait for an operator of the host, ns",
+                    "最长的 AI CPU 算子、经主机往返或对主机算子的等待，ns",
                 ),
                 value: longest as f64,
                 threshold: SHORTEST as f64,
@@ -87,11 +90,8 @@ impl Rule for CpuFallback {
                     ("longest", Value::Ns(longest)),
                 ],
             );
-            let change = Intervention {
-                removes: cost.per_step,
-                layer: Layer::Operator,
-                edits: on_device(cx.trace, rank, class),
-            };
+            let change =
+                Intervention { removes: cost.per_step, layer: Layer::Operator, edits: fallbacks.on_device(class) };
             let finding = cx
                 .finding(&DOC, rank, class, claim, trigger, change)
                 .with(Evidence::new(
@@ -109,17 +109,39 @@ impl Rule for CpuFallback {
     }
 }
 
-/// Fallbacks of a step: the row where each begins, and what it takes, ns.
-pub fn fallbacks(trace: &Trace, rank: &Rank, step: &Step) -> Vec<(SliceId, i64)> {
-    let mut out: Vec<(SliceId, i64)> = reading::accounted(rank, step)
-        .filter(|(_, op, _)| is_slow(trace, op))
-        .map(|(_, op, x)| (op.slice, x.busy))
-        .collect();
-    out.extend(trips(rank, step).filter_map(|i| {
-        let (down, up) = (rank.timeline.ops.get(i)?, rank.timeline.ops.get(i + 1)?);
-        Some((down.slice, up.end - down.start))
-    }));
-    out
+/// The fallbacks of a class's steps.
+pub struct Fallbacks<'a> {
+    trace: &'a Trace,
+    rank: &'a Rank,
+    on_host: FxHashMap<u32, Vec<HostOp>>,
+}
+
+impl<'a> Fallbacks<'a> {
+    /// Looks for them.
+    pub fn of(cx: &Context<'a>, rank: &'a Rank, class: &Class) -> Self {
+        let mut on_host = host_op::by_step(cx, rank, class);
+        on_host.values_mut().for_each(|ops| ops.retain(|op| op.idle > SHORTEST));
+        Self { trace: cx.trace, rank, on_host }
+    }
+
+    /// Those of a step: the row where each begins, and what it takes, ns.
+    pub fn of_step(&self, step: &Step) -> Vec<(SliceId, i64)> {
+        let Self { trace, rank, on_host } = self;
+        let accounted = reading::accounted(rank, step).filter(|(_, op, _)| is_slow(trace, op));
+        let mut out: Vec<(SliceId, i64)> = accounted.map(|(_, op, x)| (op.slice, x.busy)).collect();
+        out.extend(trips(rank, step).filter_map(|i| {
+            let (down, up) = (rank.timeline.ops.get(i)?, rank.timeline.ops.get(i + 1)?);
+            Some((down.slice, up.end - down.start))
+        }));
+        out.extend(on_host.get(&step.index).into_iter().flatten().map(|op| (op.slice, op.idle)));
+        out
+    }
+
+    fn on_device(&self, class: &Class) -> Vec<Edit> {
+        let mut edits = on_device(self.trace, self.rank, class);
+        edits.extend(host_op::on_device(self.rank, self.on_host.values().flatten(), FASTER));
+        edits
+    }
 }
 
 /// The copies to the host that a copy back follows directly, between the first and the last matrix product of a step.

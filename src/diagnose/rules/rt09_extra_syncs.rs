@@ -2,8 +2,11 @@
 
 use model::EvidenceClass::{Device, HostApi};
 
+use rustc_hash::{FxHashMap, FxHashSet};
+
 use super::{
     exposed::{Exposed, Saying},
+    host_op::{self, HostOp},
     reading,
 };
 use crate::{
@@ -69,9 +72,13 @@ impl Rule for ExtraSyncs {
 }
 
 fn drained(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
+    // What the host computes itself has to wait for the device: that is another finding.
+    let on_host = host_op::by_step(cx, rank, class);
     let both = |s: &Step| {
-        if blocking(rank, s).count() > STRUCTURAL {
-            reading::idle(rank, s, |g, b| waits(g, b) || restarts(g, b))
+        let needed = of(&on_host, s);
+        if blocking(rank, s).count() > STRUCTURAL + needed.len() {
+            let is_needed = |g: &Gap| needed.iter().any(|op| Some(op.next) == g.owner);
+            reading::idle(rank, s, |g, b| (waits(g, b) || restarts(g, b)) && !is_needed(g))
         } else {
             0
         }
@@ -89,7 +96,7 @@ fn drained(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
             "{class} 每步阻塞 {count}；排空设备的等待及其后的重启耗时 {idle}，步时 {step}（{share}）。",
         ),
         more: vec![("count", Value::Ratio(calls))],
-        change: Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: vec![Edit::Unblock(extra(rank, class))] },
+        change: Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: vec![Edit::Unblock(extra(rank, class, &on_host))] },
     })?;
     let restart = rank.steady_steps(class).map(|s| reading::idle(rank, s, restarts)).sum::<i64>() / steps as i64;
     let rows = rank.steady_steps(class).flat_map(|s| blocking(rank, s)).map(|c| c.slice);
@@ -133,8 +140,14 @@ fn restarts(gap: &Gap, bucket: Bucket) -> bool {
         && matches!(bucket, Bucket::Host(_) | Bucket::LaunchApi | Bucket::LaunchLatency)
 }
 
-/// The blocking calls of each step but for the last, which brings the token.
-fn extra(rank: &Rank, class: &Class) -> Vec<u32> {
+/// Operators of the host in a step.
+fn of<'a>(on_host: &'a FxHashMap<u32, Vec<HostOp>>, step: &Step) -> &'a [HostOp] {
+    on_host.get(&step.index).map_or(&[], Vec::as_slice)
+}
+
+/// The blocking calls of each step but for those that the host's own operators need, and the last, which brings the token.
+fn extra(rank: &Rank, class: &Class, on_host: &FxHashMap<u32, Vec<HostOp>>) -> Vec<u32> {
+    let needed: FxHashSet<u32> = on_host.values().flatten().map(|op| op.wait).collect();
     let calls = &rank.timeline.calls;
     let mut out = Vec::new();
     for step in rank.steady_steps(class) {
@@ -143,5 +156,6 @@ fn extra(rank: &Rank, class: &Class) -> Vec<u32> {
         out.extend(begun.filter(|(_, c)| c.blocking).map(|(i, _)| i as u32));
         out.pop();
     }
+    out.retain(|call| !needed.contains(call));
     out
 }

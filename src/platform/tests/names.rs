@@ -17,6 +17,11 @@ pub const NAMES: &[(&str, &str)] = &[
     ("void gemv2T_kernel_val<int, int, float, float, float, float, 128, 16, 4, 4, false>()", "gemm"),
     ("void gptq_marlin::Marlin<__nv_bfloat16, 256, 4, 16>(int4 const*)", "gemm"),
     ("volta_sgemm_128x32_nt", "gemm"),
+    // operators that the host computes
+    ("aten::addmm", "gemm"),
+    ("aten::silu", "act"),
+    ("aten::native_layer_norm", "norm"),
+    ("aten::scaled_dot_product_attention", "attn"),
     // gemm: ROCm
     ("Cijk_Alik_Bljk_BBS_BH_Bias_HA_S_SAV_UserArgs_MT32x32x256_MI16x16x1_SN_LDSB1", "gemm"),
     ("void wvSplitK_hf_sml_<__hip_bfloat16, 64, 4, 16, 8, 2, 1>(int, int)", "gemm"),

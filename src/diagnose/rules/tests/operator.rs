@@ -1,8 +1,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use model::Ns;
+use model::{Category, Ns};
 
-use super::super::testing::{CONTIGUOUS, GEMM, NORM, Run, SORT, diagnosis, fires, us};
+use super::super::testing::{CONTIGUOUS, GEMM, NORM, Run, SORT, check, diagnosis, fires, us};
 
 const ELEMENTWISE: [&str; 5] = [
     "void at::native::vectorized_elementwise_kernel<4, at::native::pow_tensor_scalar_kernel_impl<float, float>>",
@@ -62,6 +62,33 @@ fn op07_sees_a_round_trip_in_the_middle_and_not_the_token_at_the_end() {
     assert!(fires("OP-07", &named("aicpu_IndexPut", us(120))));
     assert!(!fires("OP-07", &named("aicpu_IndexPut", us(15))));
     assert!(!fires("OP-07", &named("hcom_allReduce_aicpu", us(120))));
+}
+
+#[test]
+fn op07_sees_an_operator_that_the_host_computes_and_rt09_leaves_its_wait_alone() {
+    let host = |name: &'static str, is_middle: bool, launches: bool| {
+        Run::steps(12, move |r, _| {
+            r.launch(GEMM, us(100));
+            if is_middle {
+                let from = r.wait().host;
+                r.think(us(40));
+                if launches {
+                    r.launch(NORM, us(5));
+                }
+                r.script.host(Category::FrameworkOp, name, (from, r.host));
+            }
+            r.launch(GEMM, us(100)).token();
+        })
+    };
+    let silu = host("aten::silu", true, false);
+    assert!(fires("OP-07", &silu) && !fires("RT-09", &silu));
+    let gain = &check("OP-07", &silu)[0];
+    assert!(gain.estimate.to_low < gain.estimate.from);
+    // What is small is the host's own, and the wait before it is what costs.
+    let add = host("aten::add", true, false);
+    assert!(!fires("OP-07", &add) && fires("RT-09", &add));
+    assert!(!fires("OP-07", &host("aten::silu", false, false)));
+    assert!(!fires("OP-07", &host("aten::silu", true, true)));
 }
 
 /// A run of graph steps of `counts` operations, each of a name and a duration.
