@@ -72,10 +72,12 @@ impl Case {
     /// What is run, with or without the bottleneck.
     pub fn options(&self, on: bool) -> RunOptions {
         let default = RunOptions::default();
+        // All steps have contexts of one class, so that what is promised of a class is promised of the run.
+        let (prompt, steps) = if self.size == Size::Wide { (32, 30) } else { (256, 250) };
         let mut options = RunOptions {
             mode: self.mode,
-            prompt: 16,
-            steps: if self.size == Size::Wide { 24 } else { 240 },
+            prompt,
+            steps,
             // The host has a core of its own, as it has beside an accelerator.
             threads: (default.threads.saturating_sub(1) / self.ranks).max(1),
             ..default
