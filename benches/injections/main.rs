@@ -3,7 +3,8 @@
 //!
 //! Both runs of a repeat are neighbours in time and take turns in being first, so that what the machine does meanwhile does
 //! it to both. The true difference of a case is the median of its repeats' differences of mean steps: what a single pair of runs differs by
-//! is as much the machine's noise. `cargo bench --bench injections`; `STRATO_REPEATS` and `STRATO_ONLY` (a part of an
+//! is as much the machine's noise. A promise is of one run, and is held against what that run's mean step has more than the
+//! median healthy run. `cargo bench --bench injections`; `STRATO_REPEATS` and `STRATO_ONLY` (a part of an
 //! injection's text) change what is run.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -126,6 +127,7 @@ fn main() {
         let ceilings = probes::run(&setup, |probe| PROBES.contains(&probe.name), |_, _| ());
         let (mut runs_off, mut runs_on) = (subject.ready(&off, case.ranks), subject.ready(&on, case.ranks));
         let (mut said, mut spans, mut differences, mut work) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut healthy = Vec::new();
         for repeat in 0..repeats {
             let (mut a, mut b) = if repeat % 2 == 0 {
                 let a = runs_off.run();
@@ -137,16 +139,22 @@ fn main() {
             a.trace.probes = ceilings.clone();
             b.trace.probes = ceilings.clone();
             spans.push(b.step);
+            healthy.push(a.step);
             differences.push(b.step - a.step);
             work.push(b.work - a.work);
             said.push(Said::of(&packs, &a, &b));
         }
         let truth = median(differences.into_iter());
-        let step = median(spans.into_iter());
+        let step = median(spans.iter().copied());
         let small = truth < GATE * step;
         let right = said.iter().filter(|said| said.is_right(case, small)).count();
-        let holds = |(least, most): (Ns, Ns)| (least as f64..=most as f64).contains(&truth);
-        let within = said.iter().filter(|said| said.grown.as_ref().map(Grown::gains).is_some_and(holds)).count();
+        // What is promised of a run holds if that run would become as fast as healthy ones are.
+        let healthy = median(healthy.into_iter());
+        let holds = |said: &Said, step: Ns| {
+            let gains = said.grown.as_ref().map(Grown::gains);
+            gains.is_some_and(|(least, most)| (least as f64..=most as f64).contains(&(step as f64 - healthy)))
+        };
+        let within = said.iter().zip(&spans).filter(|(said, step)| holds(said, **step)).count();
         // The answer of most repeats stands for the case.
         let most = said.iter().max_by_key(|s| said.iter().filter(|t| t.rule() == s.rule()).count()).unwrap();
         let layer = most.grown.as_ref().map_or("none", |grown| grown.finding.layer.key());

@@ -231,7 +231,9 @@ impl<'a> Gains<'a> {
         let rest = self.replay.rest(&edits, i, steps());
         let (least, most) = (cautious.min(hopeful), cautious.max(hopeful));
         // Work that no longer waits for the host is done faster than it was recorded.
-        let warmer = if self.on_cpu && findings.iter().any(|f| f.layer == Layer::Runtime) { most / WARMER } else { 0 };
+        let frees_host = findings.iter().any(|f| f.layer == Layer::Runtime)
+            || edits.iter().any(|(_, edit)| matches!(edit, Edit::Unblock(calls) if !calls.is_empty()));
+        let warmer = if self.on_cpu && frees_host { most / WARMER } else { 0 };
         // However little is known of the gain, what is left to do has to be done.
         let overlap = rest.device.max(rest.host).min(from - most);
         let taken = (rest.taken / count).max(most);

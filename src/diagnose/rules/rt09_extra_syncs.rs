@@ -125,7 +125,18 @@ fn drained(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
 }
 
 fn blocking<'a>(rank: &'a Rank, step: &Step) -> impl Iterator<Item = &'a Call> {
-    reading::calls(rank, step).iter().filter(|c| c.blocking)
+    blocking_calls(rank, step).filter_map(|i| rank.timeline.calls.get(i as usize))
+}
+
+/// From the call that launches a step's first operation to the one that launches the next step's: on the host's time, because a
+/// wait that follows a launch at once begins before what it waits for.
+fn blocking_calls<'a>(rank: &'a Rank, step: &Step) -> impl Iterator<Item = u32> + 'a {
+    let calls = &rank.timeline.calls;
+    let launch = |op: usize| rank.timeline.ops.get(op).and_then(|op| rank.timeline.call(op)).map(|call| call.start);
+    let from = launch(step.ops.start).unwrap_or(step.window.start);
+    let to = launch(step.ops.end).unwrap_or(step.window.end).max(from);
+    let begun = calls.iter().enumerate().skip(calls.partition_point(|c| c.start < from));
+    begun.take_while(move |(_, c)| c.start < to).filter(|(_, c)| c.blocking).map(|(i, _)| i as u32)
 }
 
 /// Waiting for a device that has drained. The tail at the step boundary belongs to the readback of the token.
@@ -148,12 +159,9 @@ fn of<'a>(on_host: &'a FxHashMap<u32, Vec<HostOp>>, step: &Step) -> &'a [HostOp]
 /// The blocking calls of each step but for those that the host's own operators need, and the last, which brings the token.
 fn extra(rank: &Rank, class: &Class, on_host: &FxHashMap<u32, Vec<HostOp>>) -> Vec<u32> {
     let needed: FxHashSet<u32> = on_host.values().flatten().map(|op| op.wait).collect();
-    let calls = &rank.timeline.calls;
     let mut out = Vec::new();
     for step in rank.steady_steps(class) {
-        let from = calls.partition_point(|c| c.start < step.window.start);
-        let begun = calls.iter().enumerate().skip(from).take_while(|(_, c)| c.start < step.window.end);
-        out.extend(begun.filter(|(_, c)| c.blocking).map(|(i, _)| i as u32));
+        out.extend(blocking_calls(rank, step));
         out.pop();
     }
     out.retain(|call| !needed.contains(call));

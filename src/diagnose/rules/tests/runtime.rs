@@ -4,7 +4,7 @@ use model::{Category, Ns, Trace};
 
 use super::super::testing::{GEMM, NORM, Run, check, diagnosis, fires, us};
 use crate::{
-    analysis::{Analysis, Confidence},
+    analysis::{Analysis, Confidence, Edit},
     diagnose::Severity,
     i18n::Value,
 };
@@ -177,6 +177,30 @@ fn rt09_needs_more_than_the_readback_of_the_token() {
         r.launch(GEMM, us(900)).token();
     });
     assert!(!fires("RT-09", &free));
+}
+
+#[test]
+fn a_wait_that_begins_before_the_first_operation_of_its_step_is_not_taken_for_the_token_of_the_one_before() {
+    let (trace, analysis) = Run::steps(12, |r, _| {
+        r.launch(NORM, us(30)).wait();
+        r.launch(GEMM, us(100)).launch(GEMM, us(100)).token();
+    });
+    let capture = (trace, analysis);
+    let found = check("RT-09", &capture);
+    let (trace, rank) = (&capture.0, &capture.1.ranks[0]);
+    let unblocked: Vec<u32> = found[0].changes.iter().flat_map(|(_, change)| &change.edits).flat_map(waits).collect();
+    assert!(unblocked.len() >= 10);
+    for call in unblocked {
+        let awaited = rank.timeline.ops.iter().rfind(|op| op.end <= rank.timeline.calls[call as usize].end).unwrap();
+        assert_eq!(trace.strings.get(awaited.name), NORM, "the wait for the token has to stay");
+    }
+}
+
+fn waits(edit: &Edit) -> Vec<u32> {
+    match edit {
+        Edit::Unblock(calls) => calls.clone(),
+        _ => Vec::new(),
+    }
 }
 
 #[test]
