@@ -4,19 +4,19 @@
 //! Busy time is exact: the columns of a window add up to what the lane covers of it, to the nanosecond. What was busy longest
 //! in a column is exact too, and a column that shows part of several slices says so.
 
-mod blocks;
-
 use std::sync::Arc;
 
-use blocks::Times;
 use model::{Ns, Span};
 
 use super::kind::{KINDS, Kind};
 
-/// Slices of a block, before which running sums stand: 7.5 bytes a slice, and few additions beside them.
+/// Slices between two rows of running sums: 7.5 bytes a slice, and fewer additions beside them. A frame of a whole capture waits for
+/// memory, and what it adds up in a column lies in two lines of the cache per array; with 64 it was eight.
 const BLOCK: usize = 16;
 /// Among so many slices one is looked for that begins later here than it says, since others overlap it.
 const MOVED: usize = 64;
+/// Steps in which a place is looked for around where it is expected: a line of the cache.
+const NEAR: usize = 8;
 
 /// A slice on its way into a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,19 +32,21 @@ pub struct Item {
 /// Nanoseconds by kind.
 type Sums = [Ns; KINDS];
 
-/// What some slices beside each other are.
-#[derive(Clone, Copy, Debug)]
-struct Kinds {
-    /// Sums of all slices before them.
-    before: Sums,
-    kind: [Kind; BLOCK],
+/// When slices are, and which.
+#[derive(Debug, Default)]
+struct Times {
+    start: Vec<Ns>,
+    end: Vec<Ns>,
+    row: Vec<u32>,
 }
 
 /// The slices of one lane in order of time.
 #[derive(Clone, Debug, Default)]
 pub struct LaneIndex {
     times: Arc<Times>,
-    kinds: Vec<Kinds>,
+    kind: Vec<Kind>,
+    /// Sums of all slices before each block.
+    before: Vec<Sums>,
 }
 
 /// A lane while slices are put into it, in order of their start.
@@ -58,20 +60,24 @@ pub struct Filling {
 impl Filling {
     /// Room for `count` slices.
     pub fn of(count: usize) -> Self {
-        Self { times: Times::of(count), kind: Vec::with_capacity(count), covered: Ns::MIN }
+        let times =
+            Times { start: Vec::with_capacity(count), end: Vec::with_capacity(count), row: Vec::with_capacity(count) };
+        Self { times, kind: Vec::with_capacity(count), covered: Ns::MIN }
     }
 
     /// Puts one in. Where it overlaps those before, it counts from their end, so that busy time stays that of the union.
     pub fn push(&mut self, item: Item) {
         let start = item.span.start.max(self.covered);
         self.covered = item.span.end.max(start);
-        self.times.push(Span::new(start, self.covered), item.row);
+        self.times.start.push(start);
+        self.times.end.push(self.covered);
+        self.times.row.push(item.row);
         self.kind.push(item.kind);
     }
 
     /// The lane, ready to be drawn.
     pub fn finish(self) -> LaneIndex {
-        LaneIndex::of(Arc::new(self.times), self.kind.into_iter())
+        LaneIndex::of(Arc::new(self.times), self.kind)
     }
 }
 
@@ -101,81 +107,82 @@ impl LaneIndex {
 
     /// The same slices with other kinds, told by the row. Both share the times.
     pub fn told_apart(&self, kind: impl FnMut(u32) -> Kind) -> Self {
-        Self::of(Arc::clone(&self.times), self.times.rows().map(kind))
+        Self::of(Arc::clone(&self.times), self.times.row.iter().copied().map(kind).collect())
     }
 
-    fn of(times: Arc<Times>, kind: impl Iterator<Item = Kind>) -> Self {
-        let mut kinds: Vec<Kinds> = Vec::with_capacity(times.len().div_ceil(BLOCK));
+    fn of(times: Arc<Times>, kind: Vec<Kind>) -> Self {
+        let mut before = Vec::with_capacity(kind.len() / BLOCK + 2);
         let mut sums: Sums = [0; KINDS];
-        for (slot, kind) in (0..times.len()).zip(kind) {
-            let at = slot % BLOCK;
-            if at == 0 {
-                kinds.push(Kinds { before: sums, kind: [Kind::default(); BLOCK] });
+        for (slot, ((start, end), kind)) in times.start.iter().zip(&times.end).zip(&kind).enumerate() {
+            if slot.is_multiple_of(BLOCK) {
+                before.push(sums);
             }
-            if let Some(block) = kinds.last_mut() {
-                block.kind[at] = kind;
-            }
-            if let Some(sum) = sums.get_mut(kind as usize) {
-                *sum += times.span(slot).map_or(0, Span::len);
+            if let Some(sum) = sums.get_mut(*kind as usize) {
+                *sum += end - start;
             }
         }
-        Self { times, kinds }
+        before.push(sums);
+        Self { times, kind, before }
     }
 
     /// Bytes that it allocates, those included that it shares.
     pub fn bytes(&self) -> usize {
-        self.times.bytes() + size_of::<Kinds>() * self.kinds.capacity()
+        let Times { start, end, row } = &*self.times;
+        size_of::<Ns>() * (start.capacity() + end.capacity())
+            + size_of::<u32>() * row.capacity()
+            + size_of::<Kind>() * self.kind.capacity()
+            + size_of::<Sums>() * self.before.capacity()
     }
 
     /// Number of slices.
     pub fn len(&self) -> usize {
-        self.times.len()
+        self.times.start.len()
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.times.start.is_empty()
     }
 
     /// What the lane's owner knows a slice by.
     pub fn row(&self, slot: usize) -> Option<u32> {
-        self.times.row(slot)
+        self.times.row.get(slot).copied()
     }
 
     /// When a slice is.
     pub fn span(&self, slot: usize) -> Option<Span> {
-        self.times.span(slot)
+        Some(Span::new(*self.times.start.get(slot)?, *self.times.end.get(slot)?))
     }
 
     /// What a slice is.
     pub fn kind(&self, slot: usize) -> Option<Kind> {
-        let block = self.kinds.get(slot / BLOCK).filter(|_| slot < self.len())?;
-        Some(block.kind[slot % BLOCK])
+        self.kind.get(slot).copied()
     }
 
     /// From the first slice to the last.
     pub fn extent(&self) -> Option<Span> {
-        Some(Span::new(self.span(0)?.start, self.span(self.len() - 1)?.end))
+        Some(Span::new(*self.times.start.first()?, *self.times.end.last()?))
     }
 
     /// The slice at `t`, or else the one that is nearest to it.
     pub fn near(&self, t: Ns) -> Option<usize> {
-        let after = self.times.before(|start| start <= t);
+        let after = self.times.start.partition_point(|start| *start <= t);
         let Some(before) = after.checked_sub(1) else { return (!self.is_empty()).then_some(0) };
-        let from_before = t.saturating_sub(self.span(before)?.end);
-        let to_after = self.span(after).map_or(Ns::MAX, |span| span.start.saturating_sub(t));
+        let from_before = t.saturating_sub(*self.times.end.get(before)?);
+        let to_after = self.times.start.get(after).map_or(Ns::MAX, |start| start.saturating_sub(t));
         Some(if from_before <= to_after { before } else { after })
     }
 
     /// The first slice that starts at `t` or later.
     pub fn first_from(&self, t: Ns) -> usize {
-        self.times.before(|start| start < t)
+        self.times.start.partition_point(|start| *start < t)
     }
 
     /// The slice with this `row` that starts at `t`.
     pub fn find(&self, t: Ns, row: u32) -> Option<usize> {
         // An overlapped slice starts later here than it says.
-        (self.first_from(t)..self.len()).take(MOVED).find(|slot| self.row(*slot) == Some(row))
+        let near = self.times.start.partition_point(|start| *start < t);
+        (near..self.len()).take(MOVED).find(|slot| self.row(*slot) == Some(row))
     }
 
     /// What each of `width` columns of a window shows. The edges are spread as evenly as whole nanoseconds allow.
@@ -186,18 +193,18 @@ impl LaneIndex {
             let spread = rest * Ns::from(i) / Ns::from(width.max(1));
             window.start.saturating_add(part.saturating_mul(Ns::from(i)).saturating_add(spread))
         };
-        let mut low = self.touching(edge(0));
-        // Sums before the slice with which the last column ended.
-        let mut known: Option<(usize, Sums)> = None;
+        let mut low = self.times.start.len().min(self.from(0, edge(0)));
+        let mut sums_low: Option<Sums> = None;
         let (mut b, mut high) = (edge(0), low);
         for i in 1..=width {
             let a = std::mem::replace(&mut b, edge(i));
             // Columns beside each other hold about as many slices.
             let as_many = out.last().map_or(0, |column: &Column| column.count as usize);
-            high = self.times.before_near(high.max(low) + as_many, |start| start < b).max(low);
+            high = partition_near(&self.times.start, high.max(low), as_many, |start| *start < b);
             let mut column = Column { len: b - a, count: (high - low) as u32, slot: low as u32, ..Column::default() };
             if high > low && b > a {
-                let sums = self.between(low, high, &mut known);
+                let (sums, sums_high) = self.between(low, high, sums_low);
+                sums_low = sums_high;
                 let sums = self.clipped(sums, low, high, Span::new(a, b));
                 column.busy = sums.iter().sum();
                 let longest = sums.iter().enumerate().max_by_key(|(i, ns)| (**ns, std::cmp::Reverse(*i)));
@@ -209,51 +216,48 @@ impl LaneIndex {
             out.push(column);
             if b > a {
                 // The last slice may reach into the next column.
-                let reaches = high > low && self.span(high - 1).is_some_and(|span| span.end > b);
+                let reaches = high > low && self.times.end.get(high - 1).is_some_and(|end| *end > b);
                 low = high - usize::from(reaches);
+                sums_low = sums_low.filter(|_| !reaches);
             }
         }
     }
 
-    /// The first slice that touches what begins at `t`. A slice without length touches its own nanosecond.
-    fn touching(&self, t: Ns) -> usize {
-        let ends_before =
-            |slot: usize| self.span(slot).is_some_and(|span| span.end.max(span.start.saturating_add(1)) <= t);
-        // They do not overlap: of those that start before `t` only the last few can reach it, instants beside them.
-        let mut first = self.times.before(|start| start < t);
-        while first > 0 && !ends_before(first - 1) {
-            first -= 1;
+    /// The first slice from `low` on that touches what begins at `t`. A slice without length touches its own nanosecond.
+    fn from(&self, low: usize, t: Ns) -> usize {
+        let ends_before = |slot: usize| {
+            let Times { start, end, .. } = &*self.times;
+            start.get(slot).zip(end.get(slot)).is_some_and(|(start, end)| *end.max(&start.saturating_add(1)) <= t)
+        };
+        let mut size = self.len() - low.min(self.len());
+        let mut first = low;
+        while size > 0 {
+            let half = size / 2;
+            if ends_before(first + half) {
+                first += half + 1;
+                size -= half + 1;
+            } else {
+                size = half;
+            }
         }
         first
     }
 
-    /// Sums of the slices `low..high`. Sums before a slot that were needed to know are kept in `known`, for the next column
-    /// begins there or one slice earlier.
-    fn between(&self, low: usize, high: usize, known: &mut Option<(usize, Sums)>) -> Sums {
-        let mut sums = [0; KINDS];
+    /// Sums of the slices `low..high`, and of all slices before `high` where that was needed to know. `before_low` is the
+    /// latter for `low`, if known.
+    fn between(&self, low: usize, high: usize, before_low: Option<Sums>) -> (Sums, Option<Sums>) {
         if high - low <= 2 * BLOCK {
+            let mut sums = [0; KINDS];
             self.add(&mut sums, low, high);
-            return sums;
+            return (sums, None);
         }
-        let from = match known.take() {
-            Some((at, before)) if low <= at && at <= low + 1 => {
-                self.add(&mut sums, low, at);
-                before
-            }
-            _ => self.before(low),
-        };
-        let to = self.before(high);
-        sums.iter_mut().zip(to.iter().zip(&from)).for_each(|(sum, (to, from))| *sum += to - from);
-        *known = Some((high, to));
-        sums
+        let (from, to) = (before_low.unwrap_or_else(|| self.before(low)), self.before(high));
+        (std::array::from_fn(|i| to.get(i).unwrap_or(&0) - from.get(i).unwrap_or(&0)), Some(to))
     }
 
-    /// Sums of all slices before one.
     fn before(&self, slot: usize) -> Sums {
-        // Of the end of the last block too.
-        let block = (slot / BLOCK).min(self.kinds.len().saturating_sub(1));
-        let mut sums = self.kinds.get(block).map_or([0; KINDS], |block| block.before);
-        self.add(&mut sums, block * BLOCK, slot);
+        let mut sums = self.before.get(slot / BLOCK).copied().unwrap_or_default();
+        self.add(&mut sums, slot / BLOCK * BLOCK, slot);
         sums
     }
 
@@ -282,6 +286,28 @@ impl LaneIndex {
         }
         sums
     }
+}
+
+/// The first position from `low` on whose value does not satisfy `before`; it is looked for around `low + expected`.
+fn partition_near(values: &[Ns], low: usize, expected: usize, before: impl Fn(&Ns) -> bool) -> usize {
+    let is_before = |at: usize| values.get(at).is_some_and(&before);
+    let guess = low.saturating_add(expected).min(values.len());
+    let (mut from, mut to, mut step) = (low, guess, NEAR);
+    if guess == low || is_before(guess - 1) {
+        from = guess;
+        while is_before(from + step - 1) {
+            from += step;
+            step *= 2;
+        }
+        to = (from + step - 1).min(values.len());
+    } else {
+        while to - low > step && !is_before(to - step) {
+            to -= step;
+            step *= 2;
+        }
+        from = from.max(to.saturating_sub(step));
+    }
+    from + values.get(from..to).map_or(0, |part| part.partition_point(before))
 }
 
 #[cfg(test)]
