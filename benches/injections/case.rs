@@ -73,13 +73,18 @@ impl Case {
     pub fn options(&self, on: bool) -> RunOptions {
         let default = RunOptions::default();
         // All steps have contexts of one class, so that what is promised of a class is promised of the run.
-        let (prompt, steps) = if self.size == Size::Wide { (32, 30) } else { (256, 250) };
+        let (prompt, steps) = match self.size {
+            Size::Wide => (32, 30),
+            Size::Narrow => (256, 250),
+            Size::Deep => (128, 127),
+        };
         let mut options = RunOptions {
             mode: self.mode,
             prompt,
             steps,
-            // The host has a core of its own, as it has beside an accelerator.
-            threads: (default.threads.saturating_sub(1) / self.ranks).max(1),
+            // The host has a core of its own, as it has beside an accelerator; but where it is the launches that are to cost something,
+            // it has not, because a launch to a processor is one store.
+            threads: (default.threads.saturating_sub(usize::from(self.size != Size::Deep)) / self.ranks).max(1),
             ..default
         };
         if on {

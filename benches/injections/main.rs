@@ -33,7 +33,7 @@ struct Said {
 
 struct Grown {
     finding: Finding,
-    /// What the same rule promises without the fault, ns per step.
+    /// What the same rule promises of the median run without the fault, ns per step.
     before: Ns,
 }
 
@@ -50,14 +50,18 @@ impl Grown {
 }
 
 impl Said {
-    fn of(packs: &Packs, off: &Took, on: &Took) -> Self {
-        let healthy = findings(packs, off);
-        let grown = findings(packs, on).into_iter().map(|finding| {
-            let same = healthy.iter().find(|other| other.rule == finding.rule && other.ranks == finding.ranks);
-            Grown { before: same.map_or(0, middle), finding }
+    /// `healthy` are the findings of all runs without the fault. What these differ by from run to run is the machine's doing:
+    /// a finding says something new where it promises more than any of them did.
+    fn of(healthy: &[Vec<Finding>], findings: Vec<Finding>, step: Ns) -> Self {
+        let grown = findings.into_iter().filter_map(|finding| {
+            let same = |other: &&Finding| other.rule == finding.rule && other.ranks == finding.ranks;
+            let before = healthy.iter().map(|run| run.iter().find(same).map_or(0, middle));
+            let usual = median(before.clone()) as Ns;
+            let is_new = before.max().is_none_or(|most| middle(&finding) > most);
+            is_new.then_some(Grown { finding, before: usual })
         });
         // One that the gate would hold back says nothing new.
-        let told = grown.filter(|grown| grown.middle() as f64 >= GATE * on.step as f64);
+        let told = grown.filter(|grown| grown.middle() as f64 >= GATE * step as f64);
         Self { grown: told.max_by_key(Grown::middle) }
     }
 
@@ -126,8 +130,8 @@ fn main() {
         };
         let ceilings = probes::run(&setup, |probe| PROBES.contains(&probe.name), |_, _| ());
         let (mut runs_off, mut runs_on) = (subject.ready(&off, case.ranks), subject.ready(&on, case.ranks));
-        let (mut said, mut spans, mut differences, mut work) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let mut healthy = Vec::new();
+        let (mut spans, mut differences, mut work) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut healthy, mut found) = (Vec::new(), [Vec::new(), Vec::new()]);
         for repeat in 0..repeats {
             let (mut a, mut b) = if repeat % 2 == 0 {
                 let a = runs_off.run();
@@ -142,8 +146,12 @@ fn main() {
             healthy.push(a.step);
             differences.push(b.step - a.step);
             work.push(b.work - a.work);
-            said.push(Said::of(&packs, &a, &b));
+            found[0].push(findings(&packs, &a));
+            found[1].push(findings(&packs, &b));
         }
+        let [without, with] = found;
+        let said: Vec<Said> =
+            with.into_iter().zip(&spans).map(|(found, step)| Said::of(&without, found, *step)).collect();
         let truth = median(differences.into_iter());
         let step = median(spans.iter().copied());
         let small = truth < GATE * step;

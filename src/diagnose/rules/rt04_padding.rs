@@ -9,6 +9,7 @@ use model::{
 
 use super::{
     ceilings::{Ceilings, NEAR, Origin},
+    change,
     exposed::{Exposed, Saying},
     gate::{Cost, LEAST_GAIN, LEAST_STEPS},
     graph_sizes, reading,
@@ -158,9 +159,9 @@ fn resized(rank: &Rank, class: &Class, ns: Ns) -> Vec<(u32, Ns)> {
 
 /// What matrix products would take without padding, by what was measured of the device.
 struct Narrowed {
-    /// Operations and what they would take at worst, ns.
+    /// Products and what they would take at worst, ns.
     worst: Vec<(u32, Ns)>,
-    /// The same at best.
+    /// The same at best, where all that is no product has as many times less to do as there are fewer tokens.
     best: Vec<(u32, Ns)>,
     /// What is saved at worst, ns per step.
     removes: Ns,
@@ -172,7 +173,12 @@ fn narrowed(cx: &Context<'_>, rank: &Rank, size: &Size<'_>) -> Option<Narrowed> 
     let (mut worst, mut best, mut saved) = (Vec::new(), Vec::new(), 0);
     for (index, op, busy) in rank.steady_steps(size.class).flat_map(|step| reading::accounted(rank, step)) {
         let product = op_shapes::product(&op_shapes::inputs(cx.trace, rank, op));
-        let Some(product) = product.filter(|product| product.rows == i64::from(size.padded)) else { continue };
+        let Some(product) = product.filter(|product| product.rows == i64::from(size.padded)) else {
+            if op.kind == OpKind::Compute && product.is_none() {
+                best.push((index as u32, change::scale(op.dur(), size.real.into(), size.padded.into())));
+            }
+            continue;
+        };
         let own = product.of_rows(i64::from(size.real));
         let (least, most) = match (ceilings.probed(own), ceilings.time(own)) {
             (Some(probed), _) => (probed.min, probed.median),
