@@ -1,7 +1,7 @@
 //! A run of the reference engine as a capture: one host thread, one queue for the device, a track per worker beside it, one
 //! range per step.
 //!
-//! The queue holds each operator once, from the first worker's start to the last one's end, by the workers' own stamps. What
+//! The queue holds each operator once, from when all workers have begun to the last one's end, by the workers' own stamps. What
 //! a worker did of it lies on the worker's track, where the gaps are its waits for the others.
 //!
 //! Where CUPTI recorded the device, its records are the queues and its calls those of the host, and the engine has neither of its
@@ -182,8 +182,9 @@ impl Writer<'_> {
         });
         let mut waits = vec![0; self.workers.len()];
         for record in records {
+            let begun = log.shares(record).iter().map(|share| share.start).min();
             for (wait, share) in waits.iter_mut().zip(log.shares(record)) {
-                *wait += (record.device.end - record.device.start) - (share.end - share.start);
+                *wait += (record.device.end - begun.unwrap_or(share.start)) - (share.end - share.start);
             }
             self.record(record, log.shares(record), replay.unwrap_or(self.correlation));
         }

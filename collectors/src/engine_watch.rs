@@ -14,7 +14,7 @@ pub struct OpSum {
     pub name: u16,
     /// How often.
     pub count: u32,
-    /// From the first worker's start to the last one's end, ns.
+    /// From when all workers have begun to the last one's end, ns.
     pub ns: Ns,
 }
 

@@ -61,7 +61,7 @@ pub enum Kind {
     Compile(&'static str),
     /// The driver takes the compiled kernels of a family in, and compiles what is not yet for its device.
     Load(&'static str),
-    /// The call that launched an operator; `device` is from the first worker's start to the last one's end.
+    /// The call that launched an operator; `device` is from when all workers have begun to the last one's end.
     Op(u32),
     /// The kernels of a step are recorded, to be launched at once from then on.
     Capture,
@@ -244,7 +244,9 @@ impl Log {
         let first = self.shares.len();
         self.shares.extend(shares);
         let own = self.shares.get(first..).unwrap_or_default();
-        let start = own.iter().map(|share| share.start).min().unwrap_or(0);
+        // Until the last worker has begun it is the device that is late, not the operator that takes long: a worker that sleeps, or
+        // whose core another thread has, holds up all of them.
+        let start = own.iter().map(|share| share.start).max().unwrap_or(0);
         let end = own.iter().map(|share| share.end).max().unwrap_or(0);
         let shares = u32::try_from(first).ok();
         self.add(Record { kind, step: self.step, host, from, submit: None, device: Span { start, end }, shares });
@@ -312,11 +314,11 @@ mod tests {
     }
 
     #[test]
-    fn an_operator_lasts_from_its_first_worker_to_its_last() {
+    fn an_operator_lasts_from_when_all_workers_are_at_it_to_the_end_of_the_last() {
         let mut log = Log::with_capacity(2, 2);
         let shares = [Span { start: 5, end: 9 }, Span { start: 3, end: 7 }];
         log.push_op(Kind::Op(4), 0, Span { start: 1, end: 2 }, shares.into_iter());
         let record = log.records()[0];
-        assert_eq!((record.device, log.shares(&record)), (Span { start: 3, end: 9 }, &shares[..]));
+        assert_eq!((record.device, log.shares(&record)), (Span { start: 5, end: 9 }, &shares[..]));
     }
 }

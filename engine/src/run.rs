@@ -340,7 +340,7 @@ mod tests {
                 for record in of_step.iter().filter(|r| matches!(r.kind, Kind::Op(_) | Kind::ReplayedOp(_))) {
                     let shares = log.shares(record);
                     assert_eq!(shares.len(), 2, "{mode:?}");
-                    assert!(shares.iter().all(|s| record.device.start <= s.start && s.end <= record.device.end));
+                    assert!(shares.iter().all(|s| s.start <= record.device.start && s.end <= record.device.end));
                     assert!(record.kind != Kind::Op(0) || record.host.start <= record.device.start);
                 }
             }
