@@ -5,7 +5,7 @@ use model::{Span, TrackId};
 use ratatui::{buffer::Buffer, layout::Rect};
 use rustc_hash::FxHashSet;
 
-use super::{Timeline, detail, paint::Brush};
+use super::{Timeline, detail, paint::Brush, window::tick_labels};
 use crate::{
     i18n::Text,
     report::units,
@@ -107,9 +107,11 @@ impl Timeline {
         let Some(window) = &self.window else { return };
         let dim = scene.theme.style(Role::Dim);
         let cursor = window.column(self.cursor, area.width);
-        for t in window.ticks(area.width, APART) {
+        let ticks = window.ticks(area.width, APART);
+        let labels = tick_labels(&ticks.iter().map(|t| window.since_start(*t)).collect::<Vec<_>>());
+        for (t, label) in ticks.into_iter().zip(labels) {
             if let Some(column) = window.column(t, area.width) {
-                let label = format!("{}{}", glyph::BAR, units::time(window.since_start(t)));
+                let label = format!("{}{label}", glyph::BAR);
                 let most = area.width.saturating_sub(column).min(APART - 1);
                 // A label that the cursor would stand in says a wrong time: its line alone is drawn.
                 let covered = cursor.is_some_and(|at| at > column && usize::from(at - column) < text::width(&label));

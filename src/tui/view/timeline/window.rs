@@ -2,6 +2,8 @@
 
 use model::{Ns, Span};
 
+use crate::report::units;
+
 /// Most that can be seen beside the capture itself, as a part of it: enough to see that it ends.
 const BESIDE: i64 = 20;
 
@@ -107,9 +109,29 @@ impl Window {
     }
 }
 
+/// What stands at ticks at these times. Where two of them would read the same, all but the first say how much later they are.
+pub fn tick_labels(times: &[Ns]) -> Vec<String> {
+    let whole: Vec<String> = times.iter().copied().map(units::time).collect();
+    let (Some(first), true) = (times.first(), whole.windows(2).any(|pair| pair.first() == pair.last())) else {
+        return whole;
+    };
+    let later = times.iter().skip(1).map(|t| format!("+{}", units::time(t.saturating_sub(*first))));
+    whole.iter().take(1).cloned().chain(later).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ticks_that_lie_closer_than_their_times_read_apart() {
+        let labels = |times: &[Ns]| tick_labels(times).iter().map(|l| l.replace('\u{202f}', " ")).collect::<Vec<_>>();
+        assert_eq!(labels(&[0, 20_000]), ["0 ns", "20.0 µs"]);
+        let late = 11_423_080_000;
+        assert_eq!(labels(&[late, late + 20_000, late + 40_000]), ["11.4 s", "+20.0 µs", "+40.0 µs"]);
+        assert_eq!(labels(&[late]), ["11.4 s"]);
+        assert!(labels(&[]).is_empty());
+    }
 
     #[test]
     fn ticks_are_round_and_apart() {

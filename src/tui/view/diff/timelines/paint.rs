@@ -16,7 +16,7 @@ use crate::{
         theme::Role,
         view::{
             Scene,
-            timeline::{detail, paint::Brush},
+            timeline::{detail, paint::Brush, window::tick_labels},
         },
         widget::prose::{self, Line, piece},
     },
@@ -98,9 +98,10 @@ impl Timelines {
         let dim = scene.theme.style(Role::Dim);
         let range = units::time(window.span.len());
         text::put(buf, (area.x + 1, area.y), &range, labels.saturating_sub(2), scene.theme.style(Role::Strong));
-        for t in window.ticks(plot.width, APART) {
+        let ticks = window.ticks(plot.width, APART);
+        for (t, label) in ticks.iter().copied().zip(tick_labels(&ticks)) {
             if let Some(column) = window.column(t, plot.width) {
-                let label = format!("{}{}", glyph::BAR, units::time(t));
+                let label = format!("{}{label}", glyph::BAR);
                 let most = plot.width.saturating_sub(column).min(APART - 1);
                 text::put(buf, (plot.x + column, area.y), &label, most, dim);
             }
