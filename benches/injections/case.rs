@@ -47,7 +47,7 @@ const fn deep(inject: &'static str, layers: &'static [Layer]) -> Case {
 
 /// Every bottleneck that takes time; numeric faults take none.
 pub const CASES: &[Case] = &[
-    wide("host_delay:us=150", &[Runtime]),
+    wide("host_delay:us=200", &[Runtime]),
     wide("host_delay:us=400", &[Runtime]),
     wide("host_delay:op=attention_decode,us=4000", &[Runtime]),
     narrow("host_delay:us=40", &[Runtime]),

@@ -39,7 +39,7 @@ fn every_operator_is_a_kernel_with_the_call_that_started_it() {
             .collect();
         assert_eq!(workers.len(), 2);
         for i in 0..lane.len() {
-            let start = workers.iter().map(|worker| worker.start[i]).min();
+            let start = workers.iter().map(|worker| worker.start[i]).max();
             let end = workers.iter().map(|worker| worker.end(i)).max();
             assert_eq!((start, end), (Some(lane.start[i]), Some(lane.end(i))), "{mode:?} operator {i}");
         }

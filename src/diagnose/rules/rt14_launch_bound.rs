@@ -18,9 +18,8 @@ use crate::{
     i18n::{Message, Text, Value},
 };
 
-/// Share of the step; own value, well above what runs differ by. Published flags ask when to act first (TraceLens 15 %, NVIDIA
-/// 10 %); here findings are ranked by what a change gains.
-const SHARE: f64 = 0.05;
+/// Share of the step; the idle flag of TraceLens.
+const SHARE: f64 = 0.15;
 /// The launch chain is unbroken if its holes are at most this share of it; own value.
 const HOLES: f64 = 0.20;
 /// Time between two launches without any record that is not the framework's way from one operation to the next, ns; own
@@ -47,12 +46,12 @@ static DOC: Doc = Doc {
         "主机下发速度赶不上设备执行速度：在下发变少或变便宜之前，更快的算子没有收益。",
     ),
     trigger: Text::new(
-        "Idle time inside the step owned by launches outside graphs (launch calls, launch latency, framework code before a launch) at least 5 % of the median step, holes in the chain of launches at most 20 % of it, and at most 1 ms from launch to launch on average. A hole is more than 100 µs between two launches in which the thread recorded no call, framework operation or library call.",
-        "步内由图外下发造成的空闲（下发调用、下发延迟、下发前的框架代码）至少占中位步时的 5%，下发链中的空洞不超过链长的 20%，且平均下发间隔不超过 1 ms。空洞指两次下发之间超过 100 µs 且线程没有任何调用、框架算子或库调用记录的时间。",
+        "Idle time inside the step owned by launches outside graphs (launch calls, launch latency, framework code before a launch) at least 15 % of the median step, holes in the chain of launches at most 20 % of it, and at most 1 ms from launch to launch on average. A hole is more than 100 µs between two launches in which the thread recorded no call, framework operation or library call.",
+        "步内由图外下发造成的空闲（下发调用、下发延迟、下发前的框架代码）至少占中位步时的 15%，下发链中的空洞不超过链长的 20%，且平均下发间隔不超过 1 ms。空洞指两次下发之间超过 100 µs 且线程没有任何调用、框架算子或库调用记录的时间。",
     ),
     source: Text::new(
-        "5 %: own value, above what runs differ by; TraceLens flags 15 % as what to act on first, and findings are ranked by gain here. A launch call takes 5 to 20 µs (HTA), at least about 4.7 µs (TaxBreak). Holes and 1 ms: own values.",
-        "5%：自定值，高于重复运行的差异；TraceLens 的 15% 用于决定先处理什么，而此处按收益排序。一次下发调用 5 到 20 µs（HTA），下限约 4.7 µs（TaxBreak）。空洞与 1 ms：自定值。",
+        "15 %: idle flag of TraceLens. A launch call takes 5 to 20 µs (HTA), at least about 4.7 µs (TaxBreak). Holes and 1 ms: own values.",
+        "15%：TraceLens 的空闲阈值。一次下发调用 5 到 20 µs（HTA），下限约 4.7 µs（TaxBreak）。空洞与 1 ms：自定值。",
     ),
     guards: Text::new(
         "Idle time between two steps does not count; where nothing marks the steps, the whole capture is judged as one window. A launch that is late without starving the device costs nothing. Operations of a graph replay do not count. A profiler makes launches slower: without an untraced run the share is an upper bound.",
