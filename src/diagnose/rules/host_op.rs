@@ -10,6 +10,8 @@ use crate::{
     platform::OpClass,
 };
 
+/// Shortest time that counts, ns: the Ascend advisor's limit for AI CPU operators. What is shorter is a matter of its wait.
+pub const SHORTEST: Ns = 20_000;
 /// Calls looked back upon for the wait before an operator.
 const NEAR: usize = 16;
 
@@ -29,7 +31,7 @@ pub struct HostOp {
     pub idle: Ns,
 }
 
-/// The host operators of the class's steps, by the step's index.
+/// The host operators of the class's steps for which the device waits long, by the step's index.
 pub fn by_step(cx: &Context<'_>, rank: &Rank, class: &Class) -> FxHashMap<u32, Vec<HostOp>> {
     let mut computes = Computes { cx, known: FxHashMap::default() };
     let mut out = FxHashMap::default();
@@ -87,7 +89,7 @@ fn of_step(computes: &mut Computes<'_>, rank: &Rank, step: &Step) -> Vec<HostOp>
     let middle = Span::new(first.start, last.start);
     let gaps = reading::gaps(rank, step).iter();
     let inside = gaps.filter(|g| g.after_sync && middle.start <= g.span.start && g.span.end <= middle.end);
-    inside.filter_map(|gap| of_gap(computes, rank, gap)).collect()
+    inside.filter(|gap| gap.span.len() > SHORTEST).filter_map(|gap| of_gap(computes, rank, gap)).collect()
 }
 
 /// The longest operator that the host computes between the wait that drained the device and the launch that ends the gap.

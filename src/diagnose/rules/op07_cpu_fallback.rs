@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use super::{
     change,
     gate::{LEAST_GAIN, recurring},
-    host_op::{self, HostOp},
+    host_op::{self, HostOp, SHORTEST},
     reading,
 };
 use crate::{
@@ -18,9 +18,6 @@ use crate::{
     i18n::{Message, Text, Value},
     platform::OpClass,
 };
-
-/// Shortest fallback that counts, ns: the Ascend advisor's limit for AI CPU operators.
-const SHORTEST: i64 = 20_000;
 
 /// How many times faster a device kernel is at least; the catalogue says tens of times.
 const FASTER: i64 = 10;
@@ -119,9 +116,7 @@ pub struct Fallbacks<'a> {
 impl<'a> Fallbacks<'a> {
     /// Looks for them.
     pub fn of(cx: &Context<'a>, rank: &'a Rank, class: &Class) -> Self {
-        let mut on_host = host_op::by_step(cx, rank, class);
-        on_host.values_mut().for_each(|ops| ops.retain(|op| op.idle > SHORTEST));
-        Self { trace: cx.trace, rank, on_host }
+        Self { trace: cx.trace, rank, on_host: host_op::by_step(cx, rank, class) }
     }
 
     /// Those of a step: the row where each begins, and what it takes, ns.

@@ -84,7 +84,13 @@ fn op07_sees_an_operator_that_the_host_computes_and_rt09_leaves_its_wait_alone()
     assert!(fires("OP-07", &silu) && !fires("RT-09", &silu));
     let gain = &check("OP-07", &silu)[0];
     assert!(gain.estimate.to_low < gain.estimate.from);
-    // What is small is the host's own, and the wait before it is what costs.
+    // Of a short one the wait is what costs.
+    let short = Run::steps(12, |r, _| {
+        r.launch(GEMM, us(100)).wait().work(Category::FrameworkOp, "aten::silu", us(5));
+        r.launch(GEMM, us(100)).token();
+    });
+    assert!(!fires("OP-07", &short) && fires("RT-09", &short));
+    // What is small is the host's own, and so is its wait.
     let add = host("aten::add", true, false);
     assert!(!fires("OP-07", &add) && fires("RT-09", &add));
     assert!(!fires("OP-07", &host("aten::silu", false, false)));
