@@ -114,6 +114,8 @@ impl Setting {
     pub const OUTPUTS: &str = "n";
     /// Inputs of a product.
     pub const INPUTS: &str = "k";
+    /// Kernel that was measured, as the names of a run's kernels end after the type of the weights.
+    pub const KERNEL: &str = "kernel";
     /// Tokens that attention reads.
     pub const CONTEXT: &str = "context";
 

@@ -40,6 +40,7 @@ pub struct Device {
     plan: PlanId,
     batch: Batch,
     ops: usize,
+    kernel: String,
 }
 
 impl Device {
@@ -94,13 +95,15 @@ impl Device {
             shard,
         };
         let ops = program.ops.len();
+        let library = program.ops.first().and_then(|op| setup.target.library(&program, op, dtype));
+        let kernel = library.map_or_else(|| backend.device().kernels.clone(), ToOwned::to_owned);
         let plan = backend.prepare(program, &mut Log::off()).map_err(said)?;
         backend.meet().map_err(said)?;
         let sequences = 0..u32::try_from(tokens).unwrap_or(u32::MAX);
         let position = u32::try_from(position).unwrap_or(u32::MAX);
         let batch =
             Batch { tokens: vec![0; tokens], positions: vec![position; tokens], sequences: sequences.collect() };
-        Ok(Self { backend, plan, batch, ops })
+        Ok(Self { backend, plan, batch, ops, kernel })
     }
 
     /// A chain of `n` operators with as good as nothing to do.
@@ -119,6 +122,11 @@ impl Device {
     /// Copies to the first buffer from the host, and waits for it.
     pub fn write(&mut self, values: &[f32]) -> Result<(), String> {
         self.backend.set_values(self.plan, BufId(0), values).map_err(|error| error.to_string())
+    }
+
+    /// What the kernel of the first operator was built for, or the library that has it: how the names of a run's kernels end.
+    pub fn kernel(&self) -> &str {
+        &self.kernel
     }
 
     /// Operators of the program.

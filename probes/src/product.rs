@@ -53,14 +53,22 @@ fn run(setup: &Setup) -> Vec<ProbeRow> {
     let row = |product: &Product| {
         // Half of what is beyond every cache: the matrix beside the one that is timed is as large again.
         let matrices = (caches::beyond() / 2 / bytes(product).max(1)).clamp(1, MATRICES);
-        let value = time(setup, product, matrices, part);
-        row(PROBE.name, "time", ProbeUnit::Ns, setting(setup, product), value)
+        let device = prepared(setup, product, matrices);
+        let kernel = device.as_ref().ok().map(|device| device.kernel().to_owned());
+        let setting = setting(setup, product);
+        let setting = kernel.into_iter().fold(setting, |setting, kernel| setting.with(Setting::KERNEL, kernel));
+        row(PROBE.name, "time", ProbeUnit::Ns, setting, device.and_then(|device| timed(device, part)))
     };
     chosen.iter().take(MOST).map(row).collect()
 }
 
 /// Time of a product over `matrices` of its shape in turn, ns.
 pub fn time(setup: &Setup, product: &Product, matrices: usize, part: std::time::Duration) -> Result<Statistic, String> {
+    timed(prepared(setup, product, matrices)?, part)
+}
+
+/// A product with each of `matrices` of its shape in turn.
+fn prepared(setup: &Setup, product: &Product, matrices: usize) -> Result<Device, String> {
     let Product { rows, outputs, inputs, dtype } = *product;
     if rows == 0 || outputs == 0 || inputs == 0 {
         return Err("a product of no rows or columns".to_owned());
@@ -78,7 +86,11 @@ pub fn time(setup: &Setup, product: &Product, matrices: usize, part: std::time::
     };
     let layers = u16::try_from(matrices).unwrap_or(u16::MAX);
     let buffers = [(rows, inputs), (rows, outputs)];
-    let mut device = Device::new(setup, config, dtype, (rows, 0), &buffers, (0..layers).map(op).collect())?;
+    Device::new(setup, config, dtype, (rows, 0), &buffers, (0..layers).map(op).collect())
+}
+
+/// Mean time of its operators, ns.
+fn timed(mut device: Device, part: std::time::Duration) -> Result<Statistic, String> {
     repeat(part, || {
         let began = std::time::Instant::now();
         device.run(&mut Log::off())?;

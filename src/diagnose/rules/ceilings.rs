@@ -135,15 +135,22 @@ impl<'a> Ceilings<'a> {
         Some((best, usual, memory.origin))
     }
 
-    /// What the best kernels at hand take for the very shape of a product, ns.
-    pub fn probed(&self, product: Product) -> Option<&'a Statistic> {
+    /// What the best kernels at hand take for the very shape of a product, ns, and what they were built for if the probe says so.
+    pub fn probed(&self, product: Product) -> Option<(&'a Statistic, Option<&'a str>)> {
         let dtype = self.dtype?;
         let shape =
             [(Setting::ROWS, product.rows), (Setting::OUTPUTS, product.outputs), (Setting::INPUTS, product.inputs)];
         let same = |setting: &Setting| {
             setting.get(Setting::DTYPE) == Some(dtype) && shape.iter().all(|(key, n)| setting.number(key) == Some(*n))
         };
-        self.rows("product", "time").find(|(setting, _)| same(setting)).map(|(_, statistic)| statistic)
+        let (setting, statistic) = self.rows("product", "time").find(|(setting, _)| same(setting))?;
+        Some((statistic, setting.get(Setting::KERNEL)))
+    }
+
+    /// Whether an operation of this name ran with the kernel that a probe measured, built for `kernel`.
+    pub fn is_same(&self, name: &str, kernel: &str) -> bool {
+        let rest = name.strip_suffix(kernel).and_then(|rest| rest.strip_suffix('_'));
+        rest.zip(self.dtype).is_some_and(|(rest, dtype)| rest.ends_with(dtype))
     }
 
     /// The bandwidth that a finding was judged by, and what disturbed its measurement.

@@ -4,6 +4,7 @@ use model::EvidenceClass::{Device, Shapes};
 
 use super::{
     ceilings::{Ceilings, NEAR, Origin},
+    op02_library_choice::probed,
     reading,
     share_of_step::{self, Kind, Part},
 };
@@ -51,8 +52,8 @@ static DOC: Doc = Doc {
         "0.6 与 0.8：Nsight Compute speed-of-light 文本的延迟与接近上限标记，以及昇腾 advisor 的流水线限值。2%：自定值。92%：BabelStream 在 A100、H100、H200 上达到的公布值比例。",
     ),
     guards: Text::new(
-        "A product above 1.1 of its ceiling has its operands in a cache: its model is wrong and it does not count. One below three times the device's floor (10 µs where no probe measured it) is bound by starting (OP-08). The median of the probe is what headroom is judged by, its best repeat bounds the gain. Where probes of the very shapes exist, OP-02 tells a poor choice of kernel from a limit of the library. A wrong tile (OP-10) or a tail (OP-09) shows here too.",
-        "高于上限 1.1 倍的矩阵乘其操作数位于缓存中：模型不适用，不计入。短于设备下限三倍者（没有探针时为 10 µs）受启停限制（OP-08）。以探针中位数判断余量，以其最好一次限定收益。若有相同形状的探针，OP-02 可区分内核选择不当与库本身的限制。分块不当（OP-10）或尾部（OP-09）也会在此显现。",
+        "A product above 1.1 of its ceiling has its operands in a cache: its model is wrong and it does not count. One below three times the device's floor (10 µs where no probe measured it) is bound by starting (OP-08). The median of the probe is what headroom is judged by, its best repeat bounds the gain. Where probes of the very shapes exist, OP-02 tells a poor choice of kernel from a limit of the library; where a probe ran the very kernel of the run, that kernel is judged by the probe, and what it took longer is the device's (OP-13). A wrong tile (OP-10) or a tail (OP-09) shows here too.",
+        "高于上限 1.1 倍的矩阵乘其操作数位于缓存中：模型不适用，不计入。短于设备下限三倍者（没有探针时为 10 µs）受启停限制（OP-08）。以探针中位数判断余量，以其最好一次限定收益。若有相同形状的探针，OP-02 可区分内核选择不当与库本身的限制；若探针所用内核与运行相同，则按探针判断该内核，超出部分归于设备（OP-13）。分块不当（OP-10）或尾部（OP-09）也会在此显现。",
     ),
     verify: Text::new(
         "Measure the product's shape with cold operands over the kernels and libraries at hand, use the best one, and run again: its time falls towards its ceiling over 0.8.",
@@ -151,10 +152,16 @@ fn finding(cx: &Context<'_>, kind: &Kind, rank: &Rank, class: &Class, ceilings: 
         let ops = reading::accounted(rank, step).filter(|(_, op, _)| op.dur() >= shortest);
         ops.filter_map(|part| {
             let (best, usual) = time(cx, rank, part.1, ceilings)?;
-            let reached = usual / part.1.dur() as f64;
+            // What the very kernel took alone is the kernel's; what it takes longer than that is the device's (OP-13).
+            let alone = probed(cx, rank, part.1, ceilings).filter(|probed| probed.same).map(|probed| probed.ns as i64);
+            let beyond = alone.map_or(0, |alone| (part.1.dur() - alone).max(0));
+            let reached = usual / (part.1.dur() - beyond) as f64;
             // What a far longer ceiling says is that the model of the operation is wrong.
             (reached < FAR && best <= MODEL_WRONG * part.1.dur() as f64)
-                .then(|| Part::gone(part).to((usual / NEAR) as i64).within(best as i64, (usual / NEAR) as i64))
+                .then(|| {
+                    let most = (usual / NEAR) as i64 + beyond;
+                    Part::gone(part).to(most).within(best as i64 + beyond, most)
+                })
         })
         .collect()
     })?;

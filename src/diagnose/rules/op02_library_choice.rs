@@ -54,8 +54,8 @@ static DOC: Doc = Doc {
         "1.3：自定值，高于多次取优的噪声；rocm-libraries #9985 报告多数形状因默认选择损失超过 10%。1%：报告的最小收益。",
     ),
     guards: Text::new(
-        "Only the very shape and type are compared. Where three or more shapes are slower by one factor within 3 %, the device is slower and no kernel was badly chosen (OP-13). Probes that were disturbed lower the confidence: a machine that was busy then was likely busy during the run.",
-        "只比较完全相同的形状与类型。若三个以上形状按同一倍数（3% 以内）变慢，则是设备变慢而非内核选择不当（OP-13）。探针受干扰时降低置信度：那时繁忙的机器在运行时很可能同样繁忙。",
+        "Only the very shape and type are compared. Where the probe says that it ran the very kernel of the run, none is faster (OP-13). Where three or more shapes are slower by one factor within 3 %, the device is slower and no kernel was badly chosen (OP-13). Probes that were disturbed lower the confidence: a machine that was busy then was likely busy during the run.",
+        "只比较完全相同的形状与类型。若探针表明所用内核与运行相同，则没有更快的内核（见 OP-13）。若三个以上形状按同一倍数（3% 以内）变慢，则是设备变慢而非内核选择不当（OP-13）。探针受干扰时降低置信度：那时繁忙的机器在运行时很可能同样繁忙。",
     ),
     verify: Text::new(
         "Run again with the kernels, instruction set or tuning that the probe used: each product takes the probe's time within its spread.",
@@ -121,13 +121,25 @@ impl Rule for LibraryChoice {
     }
 }
 
-/// The product behind an operation, and the best kernel's time for it, ns.
-pub(super) fn probed(cx: &Context<'_>, rank: &Rank, op: &DeviceOp, ceilings: &Ceilings<'_>) -> Option<(Product, f64)> {
+/// What probes say of an operation.
+pub(super) struct Probed {
+    /// The product behind it.
+    pub product: Product,
+    /// The best kernel's time for it, ns.
+    pub ns: f64,
+    /// Whether that is the very kernel that ran.
+    pub same: bool,
+}
+
+/// What probes measured for the very shape of an operation.
+pub(super) fn probed(cx: &Context<'_>, rank: &Rank, op: &DeviceOp, ceilings: &Ceilings<'_>) -> Option<Probed> {
     if op.kind != OpKind::Compute || op.op != CanonicalOp::Gemm {
         return None;
     }
     let product = op_shapes::product(&op_shapes::inputs(cx.trace, rank, op))?;
-    Some((product, ceilings.probed(product)?.median))
+    let (statistic, kernel) = ceilings.probed(product)?;
+    let same = kernel.is_some_and(|kernel| ceilings.is_same(cx.trace.strings.get(op.name), kernel));
+    Some(Probed { product, ns: statistic.median, same })
 }
 
 /// How many times its probe each shape of a class takes, by the shape's median over the steps.
@@ -135,11 +147,11 @@ fn factors(cx: &Context<'_>, rank: &Rank, class: &Class, ceilings: &Ceilings<'_>
     let mut shapes: Vec<(Product, Vec<f64>)> = Vec::new();
     for step in rank.steady_steps(class) {
         for (_, op, _) in reading::accounted(rank, step) {
-            let Some((product, ns)) = probed(cx, rank, op, ceilings).filter(|(_, ns)| *ns > 0.0) else { continue };
-            let factor = op.dur() as f64 / ns;
-            match shapes.iter_mut().find(|(known, _)| *known == product) {
+            let Some(probed) = probed(cx, rank, op, ceilings).filter(|probed| probed.ns > 0.0) else { continue };
+            let factor = op.dur() as f64 / probed.ns;
+            match shapes.iter_mut().find(|(known, _)| *known == probed.product) {
                 Some((_, factors)) => factors.push(factor),
-                None => shapes.push((product, vec![factor])),
+                None => shapes.push((probed.product, vec![factor])),
             }
         }
     }
@@ -159,7 +171,8 @@ fn finding(cx: &Context<'_>, rank: &Rank, class: &Class, ceilings: &Ceilings<'_>
     let finding = share_of_step::of_class(cx, &KIND, rank, class, |step| {
         let ops = reading::accounted(rank, step);
         ops.filter_map(|part| {
-            let (_, ns) = probed(cx, rank, part.1, ceilings)?;
+            // No other kernel is at hand where the probe ran the same one: what is slower is the device (OP-13).
+            let Probed { ns, .. } = probed(cx, rank, part.1, ceilings).filter(|probed| !probed.same)?;
             (part.1.dur() as f64 >= SLOWER * ns).then(|| Part::gone(part).to(ns as i64))
         })
         .collect()

@@ -18,6 +18,9 @@ use crate::{
 const SPEED: f64 = 0.95;
 /// Spread between the quartiles of the slots' factors, relative to their median (noise of repeated runs).
 const SPREAD: f64 = 0.03;
+/// Speed of kernels in a run relative to their probes from which the device counts as slower; own value: between operators
+/// of other kinds a kernel finds its caches colder and its threads less ready than alone, and reaches 0.9 and more.
+const ALONE: f64 = 0.85;
 /// Share of the slots that must be slower.
 const SLOTS: f64 = 0.80;
 /// Least number of slots that a common factor can be told from.
@@ -37,7 +40,7 @@ pub struct ReducedClock;
 
 static DOC: Doc = Doc {
     id: "OP-13",
-    title: Text::new("Device clock reduced", "设备降频"),
+    title: Text::new("Device runs slower", "设备运行变慢"),
     layer: Layer::Operator,
     needs: &[Device],
     sees: Text::new(
@@ -49,12 +52,12 @@ static DOC: Doc = Doc {
         "所有内核同步变慢说明内核本身没有问题：设备频率或功耗受限，或设备被共享。原因在环境，优化内核无济于事。",
     ),
     trigger: Text::new(
-        "Steps of equal kernels: at least 80 % of their compute kernels of 5 µs or more are slower than the reference, the median factor is at least 1/0.95, and the quartiles of the kernels' factors, each its median over these steps, lie within 3 %. The reference of a kernel is its lowest decile over the steps, three slow steps in a row being needed; or the median of the other ranks; or, of matrix products of three or more shapes, what probes of the device measured for each shape. Where not all kernels agree, the matrix products alone.",
-        "在内核序列相同的各步中：5 µs 以上的计算内核至少 80% 慢于参考，倍数中位数至少为 1/0.95，且各内核倍数（取其在这些步中的中位数）的四分位差在 3% 以内。参考值取该内核在各步的最低十分位（须连续三步变慢），或其他 rank 的中位数；对三种以上形状的矩阵乘，也可取该设备探针对各形状的实测值。若并非全部内核一致，则只看矩阵乘。",
+        "Steps of equal kernels: at least 80 % of their compute kernels of 5 µs or more are slower than the reference, the median factor is at least 1/0.95, and the quartiles of the kernels' factors, each its median over these steps, lie within 3 %. The reference of a kernel is its lowest decile over the steps, three slow steps in a row being needed; or the median of the other ranks; or, of matrix products of three or more shapes, what probes of the device measured for each shape. Where not all kernels agree, the matrix products alone. Where the probes ran the very kernels of the run, these need not agree: their times over those of the probes are at least 1/0.85 in half of the steps.",
+        "在内核序列相同的各步中：5 µs 以上的计算内核至少 80% 慢于参考，倍数中位数至少为 1/0.95，且各内核倍数（取其在这些步中的中位数）的四分位差在 3% 以内。参考值取该内核在各步的最低十分位（须连续三步变慢），或其他 rank 的中位数；对三种以上形状的矩阵乘，也可取该设备探针对各形状的实测值。若并非全部内核一致，则只看矩阵乘。若探针所用内核与运行相同，则不要求一致：半数以上的步中其总耗时至少为探针的 1/0.85。",
     ),
     source: Text::new(
-        "5 %: frequency rule of the Ascend advisor. 3 %: noise of repeated runs. club-3090 #585 saw a uniform 0.90.",
-        "5%：昇腾 advisor 的频率规则。3%：重复运行噪声。club-3090 #585 观察到统一的 0.90 倍。",
+        "5 %: frequency rule of the Ascend advisor. 3 %: noise of repeated runs. club-3090 #585 saw a uniform 0.90. 0.85: own value.",
+        "5%：昇腾 advisor 的频率规则。3%：重复运行噪声。club-3090 #585 观察到统一的 0.90 倍。0.85：自定值。",
     ),
     guards: Text::new(
         "Kernels bound by memory do not follow the core clock, so a reduced clock may show in part of them only, or not at all. A rank is compared only with ranks that decode at least as many sequences. Without frequency samples a device shared with another process looks the same.",
@@ -96,7 +99,8 @@ fn finding_against_others(cx: &Context<'_>, runs: &[Run<'_>], i: usize) -> Optio
 /// the device is what was slower.
 fn finding_against_probes(cx: &Context<'_>, run: &Run<'_>) -> Option<Finding> {
     let ceilings = Ceilings::of(cx, run.rank);
-    let found = finding(cx, run, &run.against_probes(cx, &ceilings)?, OF_PROBES)?;
+    let (slow, claim) = run.against_probes(cx, &ceilings)?;
+    let found = finding(cx, run, &slow, claim)?;
     Some(ceilings.disturbed().into_iter().fold(found, Finding::with))
 }
 
@@ -112,6 +116,11 @@ const OF_OTHERS: Text = Text::new(
 const OF_PROBES: Text = Text::new(
     "In {steps} of {all} steps of {class} every matrix product runs at {speed} of the speed that probes of this device measured for its shape ({slots} kernels compared): an environment limit of the device (clock, power, sharing), {time} of {step}.",
     "{class} 的 {all} 步中有 {steps} 步，所有矩阵乘的速度仅为该设备探针对相同形状实测速度的 {speed}（比较了 {slots} 个内核）：属设备环境限制（频率、功耗、共享），合 {time}，步时 {step}。",
+);
+
+const OF_SAME: Text = Text::new(
+    "In {steps} of {all} steps of {class} the matrix products run at {speed} of the speed that the very same kernels had when they were probed ({slots} kernels compared): an environment limit of the device (memory or cores shared, clock, power), {time} of {step}.",
+    "{class} 的 {all} 步中有 {steps} 步，矩阵乘的速度仅为相同内核在探测时的 {speed}（比较了 {slots} 个内核）：属设备环境限制（内存或核心被共享、频率、功耗），合 {time}，步时 {step}。",
 );
 
 fn finding(cx: &Context<'_>, run: &Run<'_>, slow: &Slow, claim: Text) -> Option<Finding> {
@@ -248,25 +257,40 @@ impl<'a> Run<'a> {
     }
 
     /// Slow steps against what probes measured for the shapes of the products.
-    fn against_probes(&self, cx: &Context<'_>, ceilings: &Ceilings<'_>) -> Option<Slow> {
+    fn against_probes(&self, cx: &Context<'_>, ceilings: &Ceilings<'_>) -> Option<(Slow, Text)> {
         let first = *self.steps.first()?;
-        let mut shapes = Vec::new();
+        let (mut shapes, mut same) = (Vec::new(), true);
         let reference: Vec<Ns> = compute(self.rank, first)
             .into_iter()
             .map(|op| {
                 // What was not probed has no reference, and 0 is too short to be compared.
-                let Some((product, ns)) = op02_library_choice::probed(cx, self.rank, op, ceilings) else { return 0 };
-                if !shapes.contains(&product) {
-                    shapes.push(product);
+                let Some(probed) = op02_library_choice::probed(cx, self.rank, op, ceilings) else { return 0 };
+                if !shapes.contains(&probed.product) {
+                    shapes.push(probed.product);
                 }
-                ns.round() as Ns
+                same &= probed.same;
+                probed.ns.round() as Ns
             })
             .collect();
         if shapes.len() < LEAST_SHAPES {
             return None;
         }
-        let slow = self.slow(&reference).filter(|s| 2 * s.steps.len() >= self.class.steady)?;
-        Some(Slow { matrix_only: true, ..slow })
+        let most = |slow: &Slow| 2 * slow.steps.len() >= self.class.steady;
+        let by_one = self.slow(&reference).filter(most).map(|slow| (slow, OF_PROBES));
+        let found = by_one.or_else(|| Some((self.slowed(&reference).filter(|slow| same && most(slow))?, OF_SAME)))?;
+        Some((Slow { matrix_only: true, ..found.0 }, found.1))
+    }
+
+    /// Steps whose kernels all in all take longer than these times of the very same kernels. No other kernel can be to blame,
+    /// so that they need not all be slower by one factor: a memory that is shared slows them down as much as they read.
+    fn slowed(&self, reference: &[Ns]) -> Option<Slow> {
+        let slots: Vec<usize> = (0..reference.len()).filter(|k| reference.get(*k).is_some_and(|ns| *ns > 0)).collect();
+        let sum = |durations: &[Ns]| slots.iter().filter_map(|k| durations.get(*k)).sum::<Ns>() as f64;
+        let alone = sum(reference).max(1.0);
+        let steady = |i: usize| self.steps.get(i).is_some_and(|s| s.selection == Selection::Steady);
+        let all = self.durations.iter().enumerate().filter(|(i, _)| steady(*i)).map(|(i, d)| (i, sum(d) / alone));
+        let steps: Vec<(usize, f64)> = all.filter(|(_, factor)| factor * ALONE >= 1.0).collect();
+        (steps.len() >= IN_A_ROW).then_some(Slow { steps, slots: slots.len(), matrix_only: true })
     }
 
     fn slow(&self, reference: &[Ns]) -> Option<Slow> {

@@ -181,7 +181,7 @@ fn narrowed(cx: &Context<'_>, rank: &Rank, size: &Size<'_>) -> Option<Narrowed> 
         };
         let own = product.of_rows(i64::from(size.real));
         let (least, most) = match (ceilings.probed(own), ceilings.time(own)) {
-            (Some(probed), _) => (probed.min, probed.median),
+            (Some((probed, _)), _) => (probed.min, probed.median),
             (None, Some((least, usual, Origin::Measured))) => (least, usual / NEAR),
             (None, _) => continue,
         };

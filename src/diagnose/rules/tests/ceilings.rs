@@ -16,11 +16,15 @@ const ELEMENTWISE: &str = "void at::native::vectorized_elementwise_kernel<4, at:
 
 /// Steps of four layers, each with a product of every shape of so many rows that takes `ns`.
 fn run(rows: i64, ns: [Ns; 3]) -> (Trace, Analysis) {
+    run_of(GEMM, rows, ns)
+}
+
+fn run_of(kernel: &str, rows: i64, ns: [Ns; 3]) -> (Trace, Analysis) {
     let (mut trace, analysis) = Run::steps(12, |r, _| {
         for _ in 0..4 {
             for ((outputs, inputs), ns) in SHAPES.iter().zip(ns) {
                 let shapes = format!("[[{rows}, {inputs}], [{outputs}, {inputs}]]");
-                r.shaped(GEMM, ns, &shapes, r#"["c10::BFloat16", "c10::BFloat16"]"#).launch(NORM, us(5));
+                r.shaped(kernel, ns, &shapes, r#"["c10::BFloat16", "c10::BFloat16"]"#).launch(NORM, us(5));
             }
         }
         r.token();
@@ -196,6 +200,30 @@ fn products_all_slower_by_one_factor_are_op13_and_not_op02() {
     assert!(!fires("OP-13", &mixed) && fires("OP-02", &mixed));
     let same = probed(run(4, [us(31), us(61), us(60)]), probes());
     assert!(!fires("OP-13", &same) && !fires("OP-02", &same));
+}
+
+/// No faster kernel is at hand than the one that ran, and how far that is from the ceiling its probe says.
+#[test]
+fn kernels_slower_than_their_own_probe_are_op13_and_neither_op01_nor_op02() {
+    const OURS: &str = "strato_down_proj_bf16_amx";
+    let capture = |times: [Ns; 3], kernel: &str, alone: [Ns; 3]| {
+        let mut rows: Vec<_> = SHAPES.iter().zip(alone).map(|(shape, ns)| product(*shape, us(ns))).collect();
+        rows.iter_mut().for_each(|row| row.setting = row.setting.clone().with(Setting::KERNEL, kernel));
+        probed(run_of(OURS, 4, times.map(us)), rows.into_iter().chain([bandwidth()]).collect())
+    };
+    let fire = |capture: &(Trace, Analysis)| ["OP-01", "OP-02", "OP-13"].map(|rule| fires(rule, capture));
+    // At the ceiling they take 34, 67 and 67 µs.
+    let slow = capture([90, 120, 130], "amx", [40, 75, 75]);
+    assert_eq!(fire(&slow), [false, false, true]);
+    let found = &check("OP-13", &slow)[0];
+    assert!(claim(found).contains("the very same kernels"), "{}", claim(found));
+    assert_eq!(fire(&capture([90, 120, 130], "portable", [40, 75, 75])), [true, true, false], "another kernel");
+    assert_eq!(fire(&capture([45, 85, 80], "amx", [40, 75, 75])), [false, false, false], "1.12 times all in all");
+    // A kernel that is slow alone stays so: 4 x 33.6 µs / 0.8 less than 100 µs of it.
+    let poor = capture([120, 75, 75], "amx", [100, 75, 75]);
+    assert_eq!(fire(&poor), [true, false, false]);
+    let removes = check("OP-01", &poor)[0].changes[0].1.removes;
+    assert!((4 * us(57)..4 * us(59)).contains(&removes), "{removes}");
 }
 
 #[test]
