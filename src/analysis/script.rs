@@ -22,25 +22,30 @@ pub struct Script {
 
 impl Default for Script {
     fn default() -> Self {
-        let mut builder = TraceBuilder::new("script", "kineto");
-        let (process, thread) = place(&mut builder, 0);
-        Self { builder, process, thread, correlation: 0 }
+        Self::of("nvidia")
     }
 }
 
-fn place(builder: &mut TraceBuilder, key: u64) -> (ProcessId, TrackId) {
+fn place(builder: &mut TraceBuilder, key: u64, vendor: &str) -> (ProcessId, TrackId) {
     let process = builder.process(key);
     let thread = TrackKey { kind: TrackKind::HostThread, process, device: None, context: None, id: 1 };
     let thread = builder.track(thread);
-    let vendor = Some(builder.intern("nvidia"));
+    let vendor = Some(builder.intern(vendor));
     builder.device(Device { process, ordinal: 0, name: None, vendor, cores: None, memory_bytes: None });
     (process, thread)
 }
 
 impl Script {
+    /// A capture of a device of this vendor.
+    pub fn of(vendor: &str) -> Self {
+        let mut builder = TraceBuilder::new("script", "kineto");
+        let (process, thread) = place(&mut builder, 0, vendor);
+        Self { builder, process, thread, correlation: 0 }
+    }
+
     /// What follows is of this rank, a process of its own.
     pub fn rank(&mut self, rank: u32) -> &mut Self {
-        (self.process, self.thread) = place(&mut self.builder, u64::from(rank));
+        (self.process, self.thread) = place(&mut self.builder, u64::from(rank), "nvidia");
         self.builder.describe_process(self.process, None, None, Some(rank));
         self
     }

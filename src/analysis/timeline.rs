@@ -108,12 +108,30 @@ pub struct Timeline {
     /// How far the device's clock lags behind the host's: by so much earlier, the calls all come before their work. 0 where
     /// hardly any operation starts before its launch.
     pub lag: Ns,
+    /// Whether the device is the host's own processors, which the thread that launches needs too.
+    pub on_host: bool,
 }
 
 impl Timeline {
     /// Launch call of an operation.
     pub fn call(&self, op: &DeviceOp) -> Option<&Call> {
         self.calls.get(op.call? as usize)
+    }
+
+    /// The blocking call whose beginning gave an operation a core. Where the device is the host's own processors, work that was
+    /// launched onto an idle device may find the last core taken by the very thread that launches, until that has launched
+    /// all the rest and waits.
+    pub fn core_freed(&self, op: &DeviceOp) -> Option<u32> {
+        let launch = op.call.filter(|_| self.on_host && op.first_of_call && !op.in_graph)?;
+        let track = self.calls.get(launch as usize)?.track;
+        let later = self.calls.iter().enumerate().skip(launch as usize + 1);
+        let mut mine = later.take_while(|(_, call)| call.start <= op.start).filter(|(_, call)| call.track == track);
+        let mut launches = 0;
+        let (wait, _) = mine.find(|(_, call)| {
+            launches += usize::from(call.ops > 0);
+            call.blocking
+        })?;
+        (launches > 0).then_some(wait as u32)
     }
 
     /// Calls that start inside `[from, to)`.
@@ -132,7 +150,9 @@ pub fn build(
     process: ProcessId,
     device: i32,
 ) -> Timeline {
-    let mut timeline = Timeline { tasks: TaskQueue::of(trace, packs, process), ..Timeline::default() };
+    let own = trace.devices.iter().find(|d| d.process == process && d.ordinal == device);
+    let on_host = own.and_then(|d| d.vendor).is_some_and(|vendor| trace.strings.get(vendor) == "cpu");
+    let mut timeline = Timeline { tasks: TaskQueue::of(trace, packs, process), on_host, ..Timeline::default() };
     let mut kinds: FxHashMap<StringId, HostCall> = FxHashMap::default();
     let mut call_of: FxHashMap<SliceId, u32> = FxHashMap::default();
     for (track, lane) in lanes(trace, process, TrackKind::HostThread) {

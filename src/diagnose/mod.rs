@@ -99,7 +99,7 @@ pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis 
         }
     }
     ranking::screen(&mut findings, analysis);
-    let gains = gain::Gains::new(trace, analysis);
+    let gains = gain::Gains::new(analysis);
     let mut findings = gain::merged(findings);
     gains.estimate(&mut findings);
     rules::cp13_shared_machine::temper(&cx, &mut findings);

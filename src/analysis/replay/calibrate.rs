@@ -184,23 +184,29 @@ fn row(timeline: &Timeline, op: &DeviceOp, (pred, dep, instance): (u32, u32, u32
     };
     let since = |t: Option<Ns>| t.map(|t| op.start - t);
     let (launched, queued, waited) = (since(issued), since(end_of(pred)), since(end_of(dep)));
+    // The core comes last of all, and explains the start alone.
+    let drained = end_of(pred).is_none_or(|end| call.is_some_and(|call| end <= call.end));
+    let core = if drained { timeline.core_freed(op) } else { None };
+    let wake = core.and_then(|core| since(Some(timeline.calls.get(core as usize)?.start)));
     let expected = |t: Option<Ns>, usual: Ns| t.map_or(Ns::MIN, |observed| usual - observed);
     let (by_launch, by_queue, by_event) =
         (expected(launched, latency), expected(queued, gap), expected(waited, typical.gap));
     let latest = by_launch.max(by_queue).max(by_event);
     let own = |observed: Option<Ns>, usual: Ns, expected: Ns| {
-        observed.map_or(0, |observed| if expected == latest { observed } else { observed.min(usual) })
+        observed.map_or(0, |observed| if expected == latest && wake.is_none() { observed } else { observed.min(usual) })
     };
     OpRow {
         pred,
         call: call.and(op.call).unwrap_or(NONE),
         dep,
+        core: core.unwrap_or(NONE),
         instance,
         from_end,
         fate: Fate::Stays,
         latency: own(launched, latency, by_launch),
         gap: own(queued, gap, by_queue),
         lag: own(waited, typical.gap, by_event),
+        wake: wake.unwrap_or(0),
         dur: op.dur(),
     }
 }

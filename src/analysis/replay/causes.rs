@@ -205,7 +205,8 @@ impl Typicals<'_> {
                     if is_graph && latest <= call.end && call.end <= op.start {
                         graph.push(op.start - call.end);
                     } else if !is_graph && latest <= call.start {
-                        launch.push(op.start - call.start);
+                        let freed = self.timeline.core_freed(op).and_then(|c| self.timeline.calls.get(c as usize));
+                        launch.push(op.start - freed.unwrap_or(call).start);
                     }
                 }
                 if let Some(previous) = previous.filter(|p| p.end <= op.start && p.end == latest) {

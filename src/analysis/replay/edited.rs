@@ -231,10 +231,17 @@ impl<'a> Edited<'a> {
         let (Some(first), Some(last)) = (calls.first().copied(), calls.last().copied()) else { return };
         let typical = self.model.typical;
         let (known, nodes) = (typical.graph_launch, group.len() as Ns);
-        let (fixed, each) = if self.hopeful() { GRAPH_GOOD } else { GRAPH_POOR };
+        let on_host = timeline.on_host;
+        let (fixed, each) = match self.hopeful() {
+            // A replay by the host's own cores is one launch, and at most what a driver's takes.
+            true if on_host => (typical.launch, 0),
+            false if !on_host => GRAPH_POOR,
+            _ => GRAPH_GOOD,
+        };
         let cost = known.unwrap_or(fixed) + nodes * each / 1000;
         let node_gap = match typical.node_gap {
             Some(gap) => gap,
+            None if on_host => typical.gap,
             None if self.hopeful() => typical.gap.min(NODE_GAP.0),
             None => typical.gap.max(NODE_GAP.1),
         };
@@ -267,7 +274,7 @@ impl<'a> Edited<'a> {
         let latency = cost + typical.graph_latency;
         for o in group {
             self.op(*o, |row| {
-                (row.call, row.from_end, row.latency) = (first, false, latency);
+                (row.call, row.from_end, row.latency, row.core) = (first, false, latency, NONE);
                 // Operations that overlapped go on doing so.
                 row.gap = if row.gap < 0 { row.gap } else { node_gap };
             });

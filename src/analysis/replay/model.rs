@@ -39,6 +39,8 @@ pub(super) struct OpRow {
     pub call: u32,
     /// Operation of another queue whose event it waits for.
     pub dep: u32,
+    /// Call whose beginning gives it a core.
+    pub core: u32,
     /// Collective that it is part of.
     pub instance: u32,
     /// Whether `latency` counts from the return of the call rather than from its beginning.
@@ -51,6 +53,8 @@ pub(super) struct OpRow {
     pub gap: Ns,
     /// From the end of `dep` to the earliest start.
     pub lag: Ns,
+    /// From the beginning of `core` to the earliest start.
+    pub wake: Ns,
     /// Duration.
     pub dur: Ns,
 }

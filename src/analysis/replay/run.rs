@@ -137,8 +137,9 @@ impl<'a> Walk<'a> {
         let queue = self.free.get(row.pred as usize).copied();
         let issued = if row.from_end { &self.returned } else { &self.begun };
         let launched = issued.get(row.call as usize).map(|t| t + row.latency);
+        let freed = self.begun.get(row.core as usize).map(|t| t + row.wake);
         if row.fate == Fate::Removed {
-            let at = queue.or(launched).unwrap_or_else(|| self.model.starts.get(o).copied().unwrap_or(0));
+            let at = queue.or(launched).max(freed).unwrap_or_else(|| self.model.starts.get(o).copied().unwrap_or(0));
             self.book(o, at, at, at);
             if row.instance != NONE {
                 meeting.arrive(row.instance, None);
@@ -147,7 +148,7 @@ impl<'a> Walk<'a> {
         }
         let waited = self.end.get(row.dep as usize).map(|t| t + row.lag);
         let queued = queue.map(|t| t + row.gap);
-        let start = launched.max(queued).max(waited);
+        let start = launched.max(queued).max(waited).max(freed);
         let mut start = start.unwrap_or_else(|| self.model.starts.get(o).copied().unwrap_or(0));
         if row.instance != NONE {
             let observed = self.model.ends.get(o).copied().unwrap_or(0);

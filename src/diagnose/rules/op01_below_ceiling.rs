@@ -157,11 +157,10 @@ fn finding(cx: &Context<'_>, kind: &Kind, rank: &Rank, class: &Class, ceilings: 
             let beyond = alone.map_or(0, |alone| (part.1.dur() - alone).max(0));
             let reached = usual / (part.1.dur() - beyond) as f64;
             // What a far longer ceiling says is that the model of the operation is wrong.
-            (reached < FAR && best <= MODEL_WRONG * part.1.dur() as f64)
-                .then(|| {
-                    let most = (usual / NEAR) as i64 + beyond;
-                    Part::gone(part).to(most).within(best as i64 + beyond, most)
-                })
+            (reached < FAR && best <= MODEL_WRONG * part.1.dur() as f64).then(|| {
+                let most = (usual / NEAR) as i64 + beyond;
+                Part::gone(part).to(most).within(best as i64 + beyond, most)
+            })
         })
         .collect()
     })?;

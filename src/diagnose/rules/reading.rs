@@ -40,6 +40,12 @@ pub fn owner<'a>(rank: &'a Rank, gap: &Gap) -> Option<&'a DeviceOp> {
     rank.timeline.ops.get(gap.owner? as usize)
 }
 
+/// Whether a part of a gap is the wait of launched work for the core on which the thread that launches goes on: the more it
+/// launches, the longer that takes.
+pub fn is_crowded_out(rank: &Rank, gap: &Gap, bucket: Bucket) -> bool {
+    bucket == Bucket::LaunchLatency && owner(rank, gap).and_then(|op| rank.timeline.core_freed(op)).is_some()
+}
+
 /// The operations of a step, each with what it is accountable for.
 pub fn accounted<'a>(rank: &'a Rank, step: &Step) -> impl Iterator<Item = (usize, &'a DeviceOp, Exclusive)> {
     let first = step.ops.start;

@@ -20,6 +20,10 @@ use crate::{
 /// Idle share of the step: NVIDIA's triage guide. The cpu_idle flag of TraceLens is 15 %, which lets one go by that costs
 /// more than most kernels do.
 const IDLE_SHARE: f64 = 0.10;
+/// The same for short steps, whose host has less time for as many launches; own value, as between steps (RT-12).
+const IDLE_SHARE_SHORT: f64 = 0.05;
+/// Steps shorter than this are short, ns.
+const SHORT: i64 = 10_000_000;
 /// Share of the steps without a graph.
 const EAGER_SHARE: f64 = 0.95;
 
@@ -40,16 +44,16 @@ static DOC: Doc = Doc {
         "一个解码步包含数百个短算子。图执行用一次调用下发全部算子，主机不再决定节奏。",
     ),
     trigger: Text::new(
-        "More than 95 % of the steps of the stage replay no graph, and idle time inside the forward pass spent in launch calls, launch latency or host code is at least 10 % of the median step.",
-        "该阶段超过 95% 的步没有图重放，且前向内部耗在下发调用、下发延迟或主机代码上的空闲至少占中位步时的 10%。",
+        "More than 95 % of the steps of the stage replay no graph, and idle time inside the forward pass spent in launch calls, launch latency or host code is at least 10 % of the median step, or 5 % if the step is shorter than 10 ms.",
+        "该阶段超过 95% 的步没有图重放，且前向内部耗在下发调用、下发延迟或主机代码上的空闲至少占中位步时的 10%；步时短于 10 ms 时为 5%。",
     ),
     source: Text::new(
-        "10 %: NVIDIA's triage guide; the idle flag of TraceLens is 15 %. 95 %: own value.",
-        "10%：NVIDIA 排查指南；TraceLens 的空闲阈值为 15%。95%：自定值。",
+        "10 %: NVIDIA's triage guide; the idle flag of TraceLens is 15 %. 5 % for short steps and 95 %: own values.",
+        "10%：NVIDIA 排查指南；TraceLens 的空闲阈值为 15%。短步 5% 与 95%：自定值。",
     ),
     guards: Text::new(
-        "Idle time between steps does not count: a graph does not remove scheduling. A step that keeps the device busy gains nothing. Eager mode may be deliberate, for debugging. A capture in which nothing marks the steps is not judged.",
-        "步间空闲不计入：图执行不能消除调度开销。设备已饱和的步没有收益。eager 模式也可能是有意为之（调试）。没有步标记的采集不作判断。",
+        "Idle time between steps does not count: a graph does not remove scheduling. Where the device is the host's own processors, the wait of a step's first operation for the core on which the host launches the rest does count. A step that keeps the device busy gains nothing. Eager mode may be deliberate, for debugging. A capture in which nothing marks the steps is not judged.",
+        "步间空闲不计入：图执行不能消除调度开销。若设备就是主机自身的处理器，则步的首个算子等待主机（仍在下发其余算子）让出核心的时间计入。设备已饱和的步没有收益。eager 模式也可能是有意为之（调试）。没有步标记的采集不作判断。",
     ),
     verify: Text::new(
         "Run the same batch with graphs on: the step holds one graph launch, and the idle time inside the forward pass disappears.",
@@ -80,8 +84,10 @@ fn starved(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
         return None;
     }
     let known = if class.stage == Stage::Decode { Confidence::High } else { Confidence::Low };
+    let counts = |gap: &Gap, bucket| counts(rank, gap, bucket);
     let idle = Exposed { cx, doc: &DOC, rank, class };
-    let (finding, cost) = idle.recurring(IDLE_SHARE, |s| reading::idle(rank, s, counts), |cost| Saying {
+    let threshold = if class.p50 < SHORT { IDLE_SHARE_SHORT } else { IDLE_SHARE };
+    let (finding, cost) = idle.recurring(threshold, |s| reading::idle(rank, s, counts), |cost| Saying {
         formula: Text::new(
             "idle inside the forward pass in launch calls, launch latency and host code / median step",
             "前向内部耗在下发调用、下发延迟与主机代码上的空闲 / 中位步时",
@@ -125,6 +131,7 @@ fn eager_steps(rank: &Rank, class: &Class) -> (usize, usize) {
         .fold((0, 0), |(eager, all), c| (eager + if c.graph == GraphMode::Eager { c.count } else { 0 }, all + c.count))
 }
 
-fn counts(gap: &Gap, bucket: Bucket) -> bool {
-    !gap.between_steps && matches!(bucket, Bucket::LaunchApi | Bucket::LaunchLatency | Bucket::Host(_))
+fn counts(rank: &Rank, gap: &Gap, bucket: Bucket) -> bool {
+    let waits = matches!(bucket, Bucket::LaunchApi | Bucket::LaunchLatency | Bucket::Host(_));
+    !gap.between_steps && waits || reading::is_crowded_out(rank, gap, bucket)
 }

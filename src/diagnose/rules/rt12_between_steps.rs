@@ -54,8 +54,8 @@ static DOC: Doc = Doc {
         "8%：TraceLens 空闲阈值的一半；短步 5%：自定值。",
     ),
     guards: Text::new(
-        "Garbage collection, compilation and allocation between steps have their own rules. Without asynchronous scheduling the next batch depends on the sample, and part of the wait is unavoidable. A server without requests is not slow: where most of the idle time comes in some steps only and the scheduler's counters are missing, the rule abstains.",
-        "步间的垃圾回收、编译与分配另有规则。没有异步调度时下一批依赖采样结果，部分等待不可避免。没有请求的服务并不是慢：若空闲大多只出现在部分步且缺少调度器计数器，则不作判断。",
+        "Garbage collection, compilation and allocation between steps have their own rules, and so has the wait for a core that the launching thread itself holds (RT-01). Without asynchronous scheduling the next batch depends on the sample, and part of the wait is unavoidable. A server without requests is not slow: where most of the idle time comes in some steps only and the scheduler's counters are missing, the rule abstains.",
+        "步间的垃圾回收、编译与分配另有规则，等待下发线程让出核心的时间也另有规则（RT-01）。没有异步调度时下一批依赖采样结果，部分等待不可避免。没有请求的服务并不是慢：若空闲大多只出现在部分步且缺少调度器计数器，则不作判断。",
     ),
     verify: Text::new(
         "Turn on asynchronous (overlapped) scheduling: the idle time between steps shrinks to the launch of the next step.",
@@ -83,7 +83,7 @@ impl Rule for BetweenSteps {
             let threshold = if class.p50 < SHORT { SHARE_SHORT } else { SHARE };
             let idle = Exposed { cx, doc: &DOC, rank, class };
             let empty = Scheduler::of_rank(cx.trace, rank.process);
-            let counts = |g: &Gap, b: Bucket| counts(&empty, g, b);
+            let counts = |g: &Gap, b: Bucket| counts(&empty, g, b) && !reading::is_crowded_out(rank, g, b);
             let (finding, cost) = idle.recurring(
                 threshold,
                 |s| reading::idle(rank, s, counts),

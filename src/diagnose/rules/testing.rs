@@ -66,8 +66,17 @@ impl Run {
     }
 
     /// A run of `steps` steps on a device of 132 cores; `step` writes each and gives its annotation.
-    pub fn annotated(steps: usize, mut step: impl FnMut(&mut Self, usize) -> String) -> (Trace, Analysis) {
-        let mut run = Self { script: Script::default(), host: 0, device: 0 };
+    pub fn annotated(steps: usize, step: impl FnMut(&mut Self, usize) -> String) -> (Trace, Analysis) {
+        Self::written(Script::default(), steps, step)
+    }
+
+    /// The same on the device of a script.
+    pub fn written(
+        script: Script,
+        steps: usize,
+        mut step: impl FnMut(&mut Self, usize) -> String,
+    ) -> (Trace, Analysis) {
+        let mut run = Self { script, host: 0, device: 0 };
         run.script.cores(132);
         for i in 0..steps {
             let start = run.host;

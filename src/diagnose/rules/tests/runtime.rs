@@ -4,7 +4,7 @@ use model::{Category, Ns, Trace};
 
 use super::super::testing::{GEMM, NORM, Run, check, diagnosis, fires, us};
 use crate::{
-    analysis::{Analysis, Confidence, Edit},
+    analysis::{Analysis, Confidence, Edit, script::Script},
     diagnose::Severity,
     i18n::Value,
 };
@@ -91,6 +91,32 @@ fn rt12_claims_what_lies_between_steps_and_rt01_and_rt14_do_not() {
     assert!(fires("RT-12", &late));
     assert!(!fires("RT-01", &late) && !fires("RT-14", &late));
     assert!(!fires("RT-12", &run(us(5))));
+}
+
+/// The processors that compute are those that launch: a step's first operation gets the last core when the host is through
+/// with launching. What a graph brings is that, and not a scheduling that overlaps.
+#[test]
+fn the_wait_for_the_core_that_launches_is_rt01_and_not_rt12() {
+    let run = |vendor: &str| {
+        Run::written(Script::of(vendor), 24, |r, _| {
+            let first = r.host;
+            // Twenty launches of 5 µs, and the device begins 2 µs after the last of them.
+            for k in 0..20 {
+                let start = first + us(102 + 15 * k);
+                r.script.launch((r.host, r.host + us(5)), GEMM, (start, start + us(15)));
+                (r.host, r.device) = (r.host + us(5), start + us(15));
+            }
+            r.wait();
+            "execute_context_0(0)_generation_4(4)".to_owned()
+        })
+    };
+    let crowded = run("cpu");
+    assert!(fires("RT-01", &crowded) && !fires("RT-12", &crowded));
+    assert!(fires("RT-12", &run("amd")) && !fires("RT-01", &run("amd")), "of another device nothing is known");
+    let found = diagnosis(&crowded).findings.into_iter().find(|f| f.rule == "RT-01").unwrap();
+    // 102 µs become the launch of a graph, that of the head beside it, and 2 µs; and operators that find their caches warmer.
+    let (least, most) = (found.estimate.from - found.estimate.to_high, found.estimate.from - found.estimate.to_low);
+    assert!((us(75)..us(95)).contains(&least) && (us(95)..us(117)).contains(&most), "{least} {most}");
 }
 
 #[test]
