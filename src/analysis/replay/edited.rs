@@ -272,11 +272,13 @@ impl<'a> Edited<'a> {
             row.before -= share.min(row.before);
         });
         let latency = cost + typical.graph_latency;
+        let hopeful = self.hopeful();
         for o in group {
             self.op(*o, |row| {
                 (row.call, row.from_end, row.latency, row.core) = (first, false, latency, NONE);
-                // Operations that overlapped go on doing so.
-                row.gap = if row.gap < 0 { row.gap } else { node_gap };
+                // Operations that overlapped go on doing so, and the host's own cores are no faster from one to the next.
+                let stays = row.gap < 0 || on_host && !hopeful;
+                row.gap = if stays { row.gap } else { node_gap };
             });
         }
     }
