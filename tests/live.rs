@@ -138,6 +138,7 @@ fn the_dashboard_at_the_sizes_people_have() {
     let mut zh = dashboard(2, Settings { lang: Lang::Zh, ..settings() });
     insta::assert_snapshot!("live_zh", screen(&mut zh, 80, 24));
     insta::assert_snapshot!("live_zh_120x40", screen(&mut zh, 120, 40));
+    insta::assert_snapshot!("live_zh_200x60", screen(&mut zh, 200, 60));
 }
 
 #[test]

@@ -53,44 +53,45 @@ fn styles(buf: &Buffer) -> String {
     out
 }
 
-#[test]
-fn every_view_at_the_sizes_people_have() {
-    let mut app = app(LAUNCH_BOUND);
-    for (key, name) in VIEWS {
+/// Sizes that terminals have.
+const SIZES: [(u16, u16); 3] = [(80, 24), (120, 40), (200, 60)];
+
+/// Every view at every size, under `settings`.
+fn every_view(settings: Settings, prefix: &str) -> Vec<(String, Buffer)> {
+    let mut app = App::new(opened(&[LAUNCH_BOUND]), settings);
+    let mut shown = Vec::new();
+    for (key, view) in VIEWS {
         press(&mut app, key);
-        for (width, height) in [(80, 24), (120, 40), (200, 60)] {
-            insta::assert_snapshot!(format!("{name}_{width}x{height}"), screen(&mut app, width, height));
+        for (width, height) in SIZES {
+            let buf = buffer(&mut app, width, height);
+            let name = format!("{view}_{prefix}{width}x{height}");
+            insta::assert_snapshot!(name.clone(), rows(&buf).join("\n"));
+            shown.push((name, buf));
         }
     }
+    shown
 }
 
-/// Every view under other settings, at a size that most terminals have.
-fn every_view(settings: Settings, name_of: &str) -> Vec<(&'static str, Buffer)> {
-    let mut app = App::new(opened(&[LAUNCH_BOUND]), settings);
-    let shown = VIEWS.map(|(key, name)| {
-        press(&mut app, key);
-        let buf = buffer(&mut app, 120, 40);
-        insta::assert_snapshot!(format!("{name}_{name_of}"), rows(&buf).join("\n"));
-        (name, buf)
-    });
-    shown.to_vec()
+#[test]
+fn every_view_at_the_sizes_people_have() {
+    every_view(settings(), "");
 }
 
 #[test]
 fn every_view_in_chinese() {
-    every_view(Settings { lang: Lang::Zh, ..settings() }, "zh");
+    every_view(Settings { lang: Lang::Zh, ..settings() }, "zh_");
 }
 
 #[test]
 fn every_view_without_colour() {
-    for (name, buf) in every_view(Settings { depth: Depth::Mono, ..settings() }, "mono") {
+    for (name, buf) in every_view(Settings { depth: Depth::Mono, ..settings() }, "mono_") {
         assert!(buf.content.iter().all(|cell| cell.fg == Color::Reset && cell.bg == Color::Reset), "{name}");
     }
 }
 
 #[test]
 fn every_view_in_ascii() {
-    for (name, buf) in every_view(Settings { ascii: true, ..settings() }, "ascii") {
+    for (name, buf) in every_view(Settings { ascii: true, ..settings() }, "ascii_") {
         let beyond: Vec<&str> = buf.content.iter().map(|cell| cell.symbol()).filter(|s| !s.is_ascii()).collect();
         assert!(beyond.is_empty(), "{name}: {beyond:?}");
     }
@@ -109,6 +110,16 @@ fn every_theme_at_every_depth() {
         let timeline = styles(&buffer(&mut app, 80, 24));
         insta::assert_snapshot!(format!("styles_{theme}_{depth_name}"), format!("{findings}\n{timeline}"));
     }
+}
+
+/// That nothing was found is said with how much could not be found.
+#[test]
+fn a_capture_without_findings_says_what_that_means() {
+    let mut app = app("healthy-full-graph.json.gz");
+    press(&mut app, "1");
+    assert!(screen(&mut app, 120, 40).contains("Rules that could not decide: "));
+    press(&mut app, "3");
+    insta::assert_snapshot!("findings_none", screen(&mut app, 120, 10));
 }
 
 #[test]

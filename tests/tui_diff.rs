@@ -78,13 +78,16 @@ fn screen(app: &mut App, width: u16, height: u16) -> String {
 
 #[test]
 fn every_panel_of_a_comparable_pair_at_the_sizes_people_have() {
-    let mut app = app(Known::All, Lang::En);
     assert_eq!(opened(Known::All).beside().unwrap().report.contract.verdict(), Verdict::Comparable);
-    for panel in PANELS {
-        for (width, height) in [(80, 24), (120, 40), (200, 60)] {
-            insta::assert_snapshot!(format!("comparable_{panel}_{width}x{height}"), screen(&mut app, width, height));
+    for (lang, prefix) in [(Lang::En, ""), (Lang::Zh, "zh_")] {
+        let mut app = app(Known::All, lang);
+        for panel in PANELS {
+            for (width, height) in [(80, 24), (120, 40), (200, 60)] {
+                let shown = screen(&mut app, width, height);
+                insta::assert_snapshot!(format!("comparable_{panel}_{prefix}{width}x{height}"), shown);
+            }
+            press(&mut app, "p");
         }
-        press(&mut app, "p");
     }
 }
 
@@ -131,6 +134,7 @@ fn without_colour_and_beyond_ascii() {
             assert!(beyond.is_empty(), "{panel}: {beyond:?}");
             if known == Known::Hard {
                 insta::assert_snapshot!(format!("mono_{panel}"), screen(&mut mono, 100, 30));
+                insta::assert_snapshot!(format!("ascii_{panel}"), shown);
             }
             press(&mut mono, "p");
             press(&mut ascii, "p");

@@ -6,7 +6,7 @@ use ratatui::{buffer::Buffer, layout::Rect};
 use super::{Effect, Place, Point, Scene, View, overview::mark, page::clean};
 use crate::{
     diagnose::{Finding, rules},
-    i18n::{Lang, Text},
+    i18n::{Lang, Message, Text, Value},
     report::{
         markdown::{self, words},
         phrase,
@@ -47,6 +47,16 @@ fn evidence(finding: &Finding) -> Vec<(SliceId, usize)> {
 /// All findings of the capture.
 fn all<'a>(scene: &Scene<'a>) -> &'a [Finding] {
     scene.look.capture().map_or(&[], |capture| &capture.findings)
+}
+
+/// What stands where there are none: that none was found, and how many rules could not have found any.
+pub fn none(scene: &Scene<'_>) -> String {
+    let undecided = scene.look.capture().map_or(0, |capture| capture.abstained.len() as u64);
+    let text = Text::new(
+        "None: no rule that could decide found its trigger met. Rules that could not decide: {n}; the report says what they need.",
+        "无：能够判定的规则都没有触发。另有 {n} 条规则无法判定，所需证据见报告。",
+    );
+    phrase::plain(&Message::new(text, [("n", Value::Count(undecided))]), scene.lang)
 }
 
 /// What the report says of one.
@@ -185,11 +195,8 @@ impl View for Findings {
     fn draw(&mut self, scene: &Scene<'_>, area: Rect, buf: &mut Buffer) {
         let findings = all(scene);
         if findings.is_empty() {
-            let none = Text::new(
-                "No finding: no rule that could decide found its trigger met.",
-                "没有发现：能够判定的规则都没有触发。",
-            );
-            text::put(buf, (area.x + 1, area.y), scene.get(none), area.width, scene.theme.style(Role::Dim));
+            let none = none(scene);
+            text::put(buf, (area.x + 1, area.y), &none, area.width, scene.theme.style(Role::Dim));
             return;
         }
         let beside = area.width >= BESIDE;

@@ -107,7 +107,8 @@ fn histogram(scene: &Scene<'_>, width: usize) -> Vec<Line> {
     let most = counts.iter().copied().max().unwrap_or(1).max(1);
     let room = width.saturating_sub(LABEL + 8);
     for (i, count) in counts.into_iter().enumerate() {
-        let range = format!("{} – {}", units::time(edge(i)), units::time(edge(i + 1) - 1));
+        let [from, to] = [edge(i), edge(i + 1) - 1].map(units::time);
+        let range = if from == to { from } else { format!("{from} – {to}") };
         let pad = LABEL.saturating_sub(crate::tui::text::width(&range));
         let eighths = (count * room * 8).div_ceil(most);
         let rest = glyph::EIGHTHS.get(eighths % 8).copied().unwrap_or(" ");
@@ -144,7 +145,7 @@ fn findings(scene: &Scene<'_>, capture: &Capture, width: usize) -> Vec<Line> {
         out.extend(prose::wrap(&line, width, ("", "  ")));
     }
     if capture.findings.is_empty() {
-        out.push(vec![piece(scene.get(Text::new("none", "无")), Role::Dim)]);
+        out.extend(prose::wrap(&[piece(super::findings::none(scene), Role::Dim)], width, ("", "")));
     }
     out
 }
