@@ -18,7 +18,7 @@
 //! | [`job`], [`opening`] | work in the background, and how far it is |
 //! | [`export`] | what is seen, as files |
 //! | `backend`, [`terminal`], [`clipboard`] | the terminal, written to, taken and given back |
-//! | [`run`](mod@run) | from events to frames |
+//! | `events`, [`run`](mod@run) | what the terminal tells; from events to frames |
 
 pub mod action;
 pub mod app;
@@ -26,6 +26,7 @@ mod backend;
 pub mod captures;
 pub mod chrome;
 pub mod clipboard;
+mod events;
 pub mod export;
 pub mod face;
 pub mod glyph;

@@ -7,11 +7,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crossterm::event::{self, Event, KeyEventKind, MouseButton, MouseEvent, MouseEventKind};
+use crossterm::event::{Event, KeyEventKind, MouseButton, MouseEvent, MouseEventKind};
 
 use super::{
     app::Request,
-    clipboard, export,
+    clipboard,
+    events::{Events, Told},
+    export,
     face::{Face, Tick},
     key::Key,
     terminal::{Screen, Signals},
@@ -41,7 +43,11 @@ pub enum Left {
 pub struct Session {
     screen: Screen,
     signals: Signals,
+    events: Events,
 }
+
+/// The signal that tells of a terminal that is gone (POSIX).
+const HANG_UP: i32 = 1;
 
 impl Session {
     /// Takes the terminal over.
@@ -50,7 +56,7 @@ impl Session {
     /// Those of the terminal.
     pub fn take(mouse: bool) -> io::Result<Self> {
         let signals = Signals::receive()?;
-        Ok(Self { screen: Screen::take(mouse)?, signals })
+        Ok(Self { screen: Screen::take(mouse)?, signals, events: Events::read()? })
     }
 
     /// Shows a face until it is left.
@@ -99,10 +105,10 @@ impl Session {
             }
             let next = looked.map_or(Duration::ZERO, |looked| PULSE.saturating_sub(looked.elapsed()));
             let mut patience = if stale { due } else { next };
-            while event::poll(patience)? {
-                let request = take(face, event::read()?);
+            while let Some(told) = self.events.next(patience)? {
+                let Told::Event(event) = told else { return Ok(Left::Signal(HANG_UP)) };
                 (stale, patience) = (true, Duration::ZERO);
-                match request {
+                match take(face, event) {
                     Some(Request::Quit) => return Ok(Left::Quit),
                     Some(Request::Open) => return Ok(Left::Open),
                     Some(request) => self.carry_out(face, request)?,

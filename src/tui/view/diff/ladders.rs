@@ -42,7 +42,10 @@ fn heads(scene: &Scene<'_>, difference: &Difference, width: usize) -> Vec<Line> 
     let mut out = vec![vec![piece(scene.get(Text::new("The two ladders", "两侧阶梯")), Role::Title)]];
     let heads = scene.beside.map(|beside| &beside.report.heads).into_iter().flatten();
     for ((side, steps), head) in Side::BOTH.into_iter().zip(&difference.sides).zip(heads) {
-        let counted = scene.get(Text::new("steps, mean of a step", "步，取步均值"));
+        let counted = scene.get(match steps.steps {
+            1 => Text::new("step", "步"),
+            _ => Text::new("steps, mean of a step", "步，取步均值"),
+        });
         let line = [
             piece(format!("{} ", side.letter()), Role::Strong),
             piece(text::safe(&steps.class), Role::Name),
