@@ -62,7 +62,8 @@ fn products_of_a_run_take_the_place_of_the_usual_ones() {
     let own = Product { rows: 3, outputs: 33, inputs: 10, dtype: Dtype::Q8 };
     let none = Product { inputs: 0, ..own };
     let run = run(&Setup { products: vec![own, none], ..hasty() }, |probe| probe.name == "product", |_, _| ());
-    assert_eq!(run.rows[0].setting.to_string(), "threads=2 dtype=q8 m=3 n=33 k=10");
+    let kernel = hasty().isa.name();
+    assert_eq!(run.rows[0].setting.to_string(), format!("threads=2 dtype=q8 m=3 n=33 k=10 kernel={kernel}"));
     assert!(run.rows[0].statistic().is_some() && run.rows[1].statistic().is_none());
     assert_eq!(run.rows.len(), 2);
 }
