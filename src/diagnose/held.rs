@@ -1,7 +1,8 @@
 //! The steps of a capture held against what probes of the device measured: how far the products, and the step as a whole, are
 //! from the least time that the device needs for them.
 
-use model::Ns;
+use model::{Ns, StringId};
+use rustc_hash::FxHashMap;
 
 use super::{
     rule::Context,
@@ -39,8 +40,33 @@ pub struct Held {
     pub class: String,
     /// The comparisons.
     pub rows: Vec<Row>,
+    /// Kernels of products of known size, in no order.
+    pub kernels: Vec<Kernel>,
     /// What disturbed the probes, if anything did.
     pub noise: Option<String>,
+}
+
+/// Products by one kernel, over the steps that count.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kernel {
+    /// Its name.
+    pub name: String,
+    /// Its canonical operator.
+    pub op: &'static str,
+    /// Time that they held alone, ns.
+    pub busy: Ns,
+    /// The least that the bytes and the arithmetic of these products take by measured ceilings, ns.
+    pub least: f64,
+}
+
+impl Held {
+    /// How much of what is possible the kernels reach that `pick` takes; `None` where none of them is of known size.
+    pub fn reached(&self, pick: impl Fn(&Kernel) -> bool) -> Option<f64> {
+        let taken = self.kernels.iter().filter(|kernel| pick(kernel));
+        let (busy, least) =
+            taken.fold((0, 0.0), |(busy, least): (Ns, f64), k| (busy.saturating_add(k.busy), least + k.least));
+        (busy > 0).then(|| least / busy as f64)
+    }
 }
 
 /// The main class with the most time; `None` where nothing was measured, or no product has a known size.
@@ -97,7 +123,13 @@ pub(super) fn of(cx: &Context<'_>) -> Option<Held> {
         });
     }
     let noise = ceilings.noise().map(str::to_owned);
-    Some(Held { rank: rank.rank, class: class.key.clone(), rows, noise })
+    let kernels = products.kernels.iter().map(|(name, (busy, least))| Kernel {
+        name: cx.trace.strings.get(*name).to_owned(),
+        op: CanonicalOp::Gemm.name(),
+        busy: *busy,
+        least: *least,
+    });
+    Some(Held { rank: rank.rank, class: class.key.clone(), rows, kernels: kernels.collect(), noise })
 }
 
 /// Sums over the steps of a class that count.
@@ -109,6 +141,8 @@ struct Products {
     bytes: i64,
     /// The least time for them, ns.
     least: f64,
+    /// Both by kernel.
+    kernels: FxHashMap<StringId, (Ns, f64)>,
     /// All other compute operations: how many, and their time, ns.
     others: Ns,
     others_busy: Ns,
@@ -130,6 +164,8 @@ impl Products {
                     sums.busy = sums.busy.saturating_add(exclusive.busy);
                     sums.bytes = sums.bytes.saturating_add(bytes);
                     sums.least += least;
+                    let kernel = sums.kernels.entry(op.name).or_default();
+                    *kernel = (kernel.0.saturating_add(exclusive.busy), kernel.1 + least);
                 }
             }
         }

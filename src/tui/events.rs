@@ -108,8 +108,8 @@ impl Terminal {
             Some(file) => PollFd::new(file, PollFlags::IN),
             None => PollFd::new(&stdin, PollFlags::IN),
         }];
-        let patience = Timespec { tv_sec: 0, tv_nsec: i64::from(patience.subsec_nanos()).try_into().unwrap_or(0) };
-        match poll(&mut asked, Some(&patience)) {
+        let patience = Timespec::try_from(patience).ok();
+        match poll(&mut asked, patience.as_ref()) {
             Ok(_) => {
                 Ok(asked.iter().any(|fd| fd.revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL)))
             }

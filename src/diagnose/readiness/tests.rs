@@ -231,7 +231,8 @@ fn efficiency() {
     let held = |reached: f64| {
         let row =
             |reached| Row { what: Text::new("what", "项目"), run: Value::Ns(1), ceiling: Value::Ns(1), reached };
-        Held { rank: 0, class: "decode".into(), rows: [0.9, 0.8, reached].map(row).to_vec(), noise: None }
+        let rows = [0.9, 0.8, reached].map(row).to_vec();
+        Held { rank: 0, class: "decode".into(), rows, kernels: Vec::new(), noise: None }
     };
     let efficiency = |held: Option<&Held>| row(&graphs(24), held, Maturity::Efficiency);
     assert_eq!(efficiency(None), (Light::Unknown, Some(Next::Probe)));

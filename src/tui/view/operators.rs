@@ -70,6 +70,16 @@ impl Operators {
             None => Effect::Say(scene.get(REST).to_owned()),
         }
     }
+
+    /// How much of its measured ceiling a row reaches, where that is known of its products.
+    fn reached(&self, scene: &Scene<'_>, work: &Work) -> Option<f64> {
+        let held = scene.look.capture()?.held.as_ref()?;
+        let part = scene.part()?;
+        if held.rank != part.rank || part.main_class()?.key != held.class {
+            return None;
+        }
+        held.reached(|kernel| if self.kernels { kernel.name == work.name } else { kernel.op == work.op })
+    }
 }
 
 const REST: Text =
@@ -133,9 +143,13 @@ impl View for Operators {
 
     fn export(&self, scene: &Scene<'_>) -> Vec<(&'static str, String)> {
         let steps = scene.part().and_then(|part| part.main_class()).map_or(0, |class| class.used);
-        let head = ["name", "operator", "busy_ns", "count", "idle_before_ns", "steps"].map(str::to_owned).to_vec();
+        let head = ["name", "operator", "busy_ns", "count", "idle_before_ns", "steps", "of_ceiling"]
+            .map(str::to_owned)
+            .to_vec();
         let row = |work: &Work| {
-            let numbers = [work.busy.to_string(), work.count.to_string(), work.idle.to_string(), steps.to_string()];
+            let reached = self.reached(scene, work).map_or(String::new(), |reached| format!("{reached:.4}"));
+            let numbers =
+                [work.busy.to_string(), work.count.to_string(), work.idle.to_string(), steps.to_string(), reached];
             [clean(&work.name), work.op.to_owned()].into_iter().chain(numbers).collect()
         };
         let rows = self.works(scene).into_iter().map(row);
@@ -164,7 +178,7 @@ impl View for Operators {
             align: Align::Right,
             width: 12,
         };
-        let columns = [
+        let mut columns = vec![
             Column {
                 title: format!("{}{}", scene.get(Text::new("name", "名称")), mark(By::Name)),
                 align: Align::Left,
@@ -176,6 +190,13 @@ impl View for Operators {
             number(Text::new("idle before", "之前空闲"), By::Idle),
             Column { title: scene.get(Text::new("operator", "算子")).to_owned(), align: Align::Left, width: 14 },
         ];
+        // Only where something was measured: an empty column would say that nothing was reached.
+        let reached: Vec<Option<f64>> = works.iter().map(|work| self.reached(scene, work)).collect();
+        let is_held = reached.iter().any(Option::is_some);
+        if is_held {
+            let title = scene.get(Text::new("of ceiling", "达上限")).to_owned();
+            columns.insert(3, Column { title, align: Align::Right, width: 10 });
+        }
         let names: Vec<&str> = works.iter().map(|work| work.name.as_str()).collect();
         let short = kernel_name::short_all(&names);
         let steps = class.used.max(1) as i64;
@@ -185,14 +206,19 @@ impl View for Operators {
                 "" => (scene.get(Text::new("all others", "其余")).to_owned(), Role::Dim),
                 _ => (text::safe(short), Role::Name),
             };
-            vec![
+            let mut cells = vec![
                 name,
                 (units::time(work.busy / steps), Role::Text),
                 (units::share_of(work.busy, class.total), Role::Text),
                 (units::tenths(work.count as i64 * 10 / steps), Role::Text),
                 (units::time(work.idle / steps), Role::Text),
                 (work.op.to_owned(), Role::Dim),
-            ]
+            ];
+            if is_held {
+                let share = reached.get(at).copied().flatten().map_or(String::new(), units::share);
+                cells.insert(3, (share, Role::Text));
+            }
+            cells
         };
         let below = Rect { y: area.y.saturating_add(1), height: area.height.saturating_sub(1), ..area };
         self.body = table::draw(&columns, (&mut self.rows, works.len()), row, scene.theme, below, buf);

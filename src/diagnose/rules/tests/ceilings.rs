@@ -293,5 +293,7 @@ fn the_steps_are_held_against_measured_ceilings_and_against_nothing_else() {
     assert!((0.33..0.34).contains(&held.rows[0].reached), "{held:?}");
     assert!((0.33..0.34).contains(&held.rows[1].reached), "{held:?}");
     assert!(held.rows[2].reached < held.rows[0].reached, "a step is more than its products");
+    let reached = held.reached(|kernel| kernel.name == GEMM).unwrap();
+    assert!((reached - held.rows[0].reached).abs() < 1e-6 && held.reached(|kernel| kernel.name == NORM).is_none());
     assert_eq!((held.rows.len(), held.noise), (3, None));
 }
