@@ -28,7 +28,7 @@ const TOGETHER: usize = 3;
 /// operators that begin on an idle one find caches and clocks cold, and so does the host after what it did. The same holds of
 /// fusing, where the intermediate results no longer pass through the caches of the others. Own measurement of the
 /// engine on a server CPU: of the time that delays of the host cost, 2 to 16 % was in operators that had become slower, and
-/// of the time that unfused operators cost, 20 % in the others (`benches/injections`).
+/// of the time that unfused operators cost, 17 % in the others in the pair of runs that was looked at (`benches/injections`).
 const WARMER: Ns = 6;
 
 /// Why a change that is known was not replayed.

@@ -18,8 +18,8 @@ use crate::{
 const SPEED: f64 = 0.95;
 /// Spread between the quartiles of the slots' factors, relative to their median (noise of repeated runs).
 const SPREAD: f64 = 0.03;
-/// Speed of kernels in a run relative to their probes from which the device counts as slower; own value: between operators
-/// of other kinds a kernel finds its caches colder and its threads less ready than alone, and reaches 0.9 and more.
+/// Speed of kernels in a run relative to their probes from which the device counts as slower; own value, twice what the steps
+/// of one run differ by on a shared machine (their 95th percentile lay 8 % above the median in a first run).
 const ALONE: f64 = 0.85;
 /// Share of the slots that must be slower.
 const SLOTS: f64 = 0.80;
