@@ -170,7 +170,7 @@ fn levels() -> Vec<Assessment> {
 
 fn rank() -> RankPart {
     let bucket = |name: &str, layer, ns| BucketRow { name: name.into(), layer, ns };
-    let work = |name: &str, op, count, busy, idle| Work { name: name.into(), op, count, busy, idle };
+    let work = |name: &str, op, count, busy, idle| Work { name: name.into(), op, count, busy, idle, first: None };
     let decode = ClassPart {
         key: "decode b=8 graph=eager".into(),
         count: 5,

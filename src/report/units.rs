@@ -49,6 +49,11 @@ pub fn exact_ns(ns: Ns) -> String {
     format!("{}{} ns", if ns < 0 { "-" } else { "" }, count(ns.unsigned_abs()))
 }
 
+/// A difference in whole nanoseconds with its sign.
+pub fn signed_ns(ns: Ns) -> String {
+    if ns > 0 { format!("+{}", exact_ns(ns)) } else { exact_ns(ns) }
+}
+
 /// A share of one in percent with one decimal.
 pub fn share(share: f64) -> String {
     if share.is_finite() { format!("{:.1} %", share * 100.0) } else { "? %".into() }

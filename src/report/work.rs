@@ -1,19 +1,37 @@
-//! Which operators and kernels take the time of a class.
+//! Which operators, kernels and slots of a layer take the time of a class.
 
 use std::collections::HashMap;
 
-use model::{Detail, Ns, Trace};
+use model::{Detail, Ns, SliceId, StringId, Trace};
 
 use super::model::Copies;
-use crate::analysis::{Class, CopyDir, DeviceOp, OpKind, Rank};
+use crate::{
+    analysis::{Analysis, Class, CopyDir, DeviceOp, OpKind, Rank, attribution::Exclusive},
+    compare::{
+        align::{Alignment, Part, Placer, Reader, Slot},
+        chosen::Chosen,
+    },
+};
 
 /// Operators and kernels listed by name; the rest is one row.
 const TOP: usize = 12;
 
+/// What one row of device work stands for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Group {
+    /// A canonical operator.
+    #[default]
+    Operator,
+    /// A place in a layer, or before or after the layers.
+    Slot,
+    /// A name on the device.
+    Kernel,
+}
+
 /// Device work of one name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Work {
-    /// Name; empty for all names that are not listed.
+    /// Name of the kernel, the operator or the slot (`layer.gemm#2`); empty for all names that are not listed.
     pub name: String,
     /// Canonical operator.
     pub op: &'static str,
@@ -23,14 +41,52 @@ pub struct Work {
     pub busy: Ns,
     /// Idle time that they end, ns over the steps that count.
     pub idle: Ns,
+    /// The first of them; absent for all names that are not listed.
+    pub first: Option<SliceId>,
 }
 
-/// Operators and kernels of a class by exclusive time, longest first, over the steps that count.
+/// Operators and kernels of a class by exclusive time, longest first, over the steps that count: the first dozen and one row
+/// for all others.
 pub fn of(trace: &Trace, rank: &Rank, class: &Class) -> (Vec<Work>, Vec<Work>) {
     let works = works(rank, class);
-    let by_op = |(_, op): &(_, &'static str)| (String::from(*op), *op);
-    let by_name = |(name, op): &(model::StringId, &'static str)| (trace.strings.get(*name).to_owned(), *op);
-    (top(&works, by_op), top(&works, by_name))
+    (top(rows(&works, by_operator)), top(rows(&works, by_name(trace))))
+}
+
+/// All rows of a class of the rank at `index`, over the steps that count: slots in the order of a step, others by exclusive
+/// time, longest first.
+pub fn all(trace: &Trace, analysis: &Analysis, index: usize, class: &Class, group: Group) -> Vec<Work> {
+    let Some(rank) = analysis.ranks.get(index) else { return Vec::new() };
+    match group {
+        Group::Operator => rows(&works(rank, class), by_operator),
+        Group::Kernel => rows(&works(rank, class), by_name(trace)),
+        Group::Slot => slots(&Chosen { trace, analysis, index, rank, class }),
+    }
+}
+
+/// The slots of the steps that count, found as for a comparison, of a side with itself.
+fn slots(side: &Chosen<'_>) -> Vec<Work> {
+    let alignment = Alignment::of(&[*side, *side]);
+    let (reader, mut placer) = (Reader::new(*side), Placer::new(&alignment, 0));
+    let mut sums = vec![(Sum::default(), ""); alignment.slots.len()];
+    for step in side.steps() {
+        let places = placer.step(&reader, step);
+        let exclusive = side.rank.exclusive.get(step.ops.clone()).unwrap_or(&[]);
+        for ((op, exclusive), place) in side.rank.ops_of(step).iter().zip(exclusive).zip(places) {
+            if let Some((sum, name)) = sums.get_mut(place.slot as usize) {
+                sum.add(op, *exclusive);
+                *name = operator(op);
+            }
+        }
+    }
+    let row = |((sum, op), slot): ((Sum, &'static str), &Slot)| {
+        let name = match slot.part {
+            // In a step without layers its operator is all that is known of a place.
+            Part::Anywhere => slot.name.clone(),
+            _ => slot.key(),
+        };
+        sum.work(name, op)
+    };
+    sums.into_iter().zip(&alignment.slots).filter(|((sum, _), _)| sum.count > 0).map(row).collect()
 }
 
 /// Copies of a class that say their bytes, by direction, over the steps that count.
@@ -56,39 +112,80 @@ pub fn copies(trace: &Trace, rank: &Rank, class: &Class) -> Vec<Copies> {
     found.into_iter().map(|(_, copies)| copies).collect()
 }
 
-/// Count, busy and idle ns by device name and operator over the steps of the class that count.
-type Works = HashMap<(model::StringId, &'static str), (u64, Ns, Ns)>;
+/// Operations of one name while they are counted.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    count: u64,
+    busy: Ns,
+    idle: Ns,
+    first: Option<(Ns, SliceId)>,
+}
 
-/// Counts the device work of the steps of a class that count.
-fn works(rank: &Rank, class: &Class) -> Works {
-    let mut works = Works::new();
-    let name = |op: &DeviceOp| match op.kind {
+impl Sum {
+    fn add(&mut self, op: &DeviceOp, exclusive: Exclusive) {
+        self.join(Self { count: 1, busy: exclusive.busy, idle: exclusive.idle, first: Some((op.start, op.slice)) });
+    }
+
+    fn join(&mut self, other: Self) {
+        *self = Self {
+            count: self.count + other.count,
+            busy: self.busy.saturating_add(other.busy),
+            idle: self.idle.saturating_add(other.idle),
+            first: [self.first, other.first].into_iter().flatten().min(),
+        };
+    }
+
+    fn work(self, name: String, op: &'static str) -> Work {
+        let Self { count, busy, idle, first } = self;
+        Work { name, op, count, busy, idle, first: first.map(|(_, slice)| slice) }
+    }
+}
+
+/// What an operation is called beside its name.
+fn operator(op: &DeviceOp) -> &'static str {
+    match op.kind {
         OpKind::Copy(dir) => dir.name(),
         OpKind::Opaque => "graph",
         OpKind::Compute | OpKind::Comm => op.op.name(),
-    };
+    }
+}
+
+/// A device name and its operator.
+type Named = (StringId, &'static str);
+
+fn by_operator((_, op): &Named) -> (String, &'static str) {
+    (String::from(*op), op)
+}
+
+fn by_name(trace: &Trace) -> impl Fn(&Named) -> (String, &'static str) + use<'_> {
+    |(name, op)| (trace.strings.get(*name).to_owned(), op)
+}
+
+/// Counts the device work of the steps of a class that count.
+fn works(rank: &Rank, class: &Class) -> HashMap<Named, Sum> {
+    let mut works: HashMap<Named, Sum> = HashMap::new();
     for step in rank.steady_steps(class) {
         let exclusive = rank.exclusive.get(step.ops.clone()).unwrap_or(&[]);
         for (op, exclusive) in rank.ops_of(step).iter().zip(exclusive) {
-            let work = works.entry((op.name, name(op))).or_default();
-            work.0 += 1;
-            work.1 = work.1.saturating_add(exclusive.busy);
-            work.2 = work.2.saturating_add(exclusive.idle);
+            works.entry((op.name, operator(op))).or_default().add(op, *exclusive);
         }
     }
     works
 }
 
-/// The longest works under the name that `key` gives them, and one row for the rest.
-fn top<K>(works: &HashMap<K, (u64, Ns, Ns)>, key: impl Fn(&K) -> (String, &'static str)) -> Vec<Work> {
-    let mut merged: HashMap<(String, &'static str), (u64, Ns, Ns)> = HashMap::new();
-    for (work, (count, busy, idle)) in works {
-        let sum = merged.entry(key(work)).or_default();
-        *sum = (sum.0 + count, sum.1.saturating_add(*busy), sum.2.saturating_add(*idle));
+/// The works under the name that `key` gives them, longest first.
+fn rows<K>(works: &HashMap<K, Sum>, key: impl Fn(&K) -> (String, &'static str)) -> Vec<Work> {
+    let mut merged: HashMap<(String, &'static str), Sum> = HashMap::new();
+    for (work, sum) in works {
+        merged.entry(key(work)).or_default().join(*sum);
     }
-    let row = |((name, op), (count, busy, idle))| Work { name, op, count, busy, idle };
-    let mut rows: Vec<Work> = merged.into_iter().map(row).collect();
+    let mut rows: Vec<Work> = merged.into_iter().map(|((name, op), sum)| sum.work(name, op)).collect();
     rows.sort_by(|a, b| b.busy.cmp(&a.busy).then_with(|| a.name.cmp(&b.name)).then_with(|| a.op.cmp(b.op)));
+    rows
+}
+
+/// The longest works, and one row for the rest.
+fn top(mut rows: Vec<Work>) -> Vec<Work> {
     if rows.len() > TOP + 1 {
         let rest = rows.split_off(TOP);
         let sum = |pick: fn(&Work) -> Ns| rest.iter().fold(0, |sum: Ns, w| sum.saturating_add(pick(w)));
@@ -98,6 +195,7 @@ fn top<K>(works: &HashMap<K, (u64, Ns, Ns)>, key: impl Fn(&K) -> (String, &'stat
             count: rest.iter().map(|w| w.count).sum(),
             busy: sum(|w| w.busy),
             idle: sum(|w| w.idle),
+            first: None,
         });
     }
     rows
@@ -109,8 +207,9 @@ mod tests {
 
     #[test]
     fn the_rest_of_the_works_is_one_row_and_nothing_is_lost() {
-        let works: HashMap<u32, (u64, Ns, Ns)> = (0..20).map(|i| (i, (1, Ns::from(i), 1))).collect();
-        let rows = top(&works, |i| (format!("k{i:02}"), "gemm"));
+        let sum = |i| Sum { count: 1, busy: Ns::from(i), idle: 1, first: None };
+        let works: HashMap<u32, Sum> = (0..20).map(|i| (i, sum(i))).collect();
+        let rows = top(rows(&works, |i| (format!("k{i:02}"), "gemm")));
         assert_eq!(rows.len(), TOP + 1);
         assert_eq!(rows.first().map(|w| w.name.as_str()), Some("k19"));
         assert_eq!(rows.iter().map(|w| w.busy).sum::<Ns>(), 190);

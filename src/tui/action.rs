@@ -123,7 +123,7 @@ actions! {
     Open "open" Move "show in the timeline" "在时间线中显示";
     Sort "sort" List "sort by next column" "按下一列排序";
     Invert "invert" List "invert the order" "反转排序";
-    Regroup "regroup" List "operators or kernels" "算子或内核";
+    Regroup "regroup" List "another grouping" "切换分组";
     CopyRemedy "copy_remedy" List "copy the remedy" "复制建议";
     Follow "follow" Timeline "launch or its work" "下发或其执行";
     FollowSlot "follow_slot" Timeline "hold the slot still" "槽位对齐到同一列";

@@ -6,6 +6,7 @@
 //! | [`action`] | everything that a person can do, once |
 //! | [`key`], [`keymap`] | keys and what they do |
 //! | [`opened`], [`sketch`] | the captures that are looked at, and before they are analysed |
+//! | [`works`] | their device work, row by row |
 //! | [`lane`] | lanes of the timeline, indexed for any zoom |
 //! | [`view`] | one file per view |
 //! | [`popup`] | help, palette and search, made from the actions |
@@ -45,6 +46,7 @@ pub mod text;
 pub mod theme;
 pub mod view;
 pub mod widget;
+pub mod works;
 
 pub use app::{App, Settings};
 pub use face::Face;

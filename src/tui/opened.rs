@@ -4,7 +4,7 @@
 use model::Trace;
 use rayon::prelude::*;
 
-use super::{lane::LaneSet, sketch::Sketch};
+use super::{lane::LaneSet, sketch::Sketch, works::Works};
 use crate::{
     analysis::Analysis,
     diagnose::Diagnosis,
@@ -17,6 +17,8 @@ pub struct Opened {
     inputs: Vec<(Trace, Analysis, Diagnosis)>,
     report: Report,
     lanes: Vec<LaneSet>,
+    /// Per capture, one per rank.
+    works: Vec<Vec<Works>>,
     pair: Option<Pair>,
     said: Vec<String>,
 }
@@ -47,12 +49,19 @@ pub struct Found<'a> {
     pub analysis: &'a Analysis,
     /// What the report says of it.
     pub capture: &'a Capture,
+    /// All device work of each of its ranks.
+    pub works: &'a [Works],
 }
 
 impl<'a> Look<'a> {
     /// Steps, buckets and gaps, once they are known.
     pub fn analysis(&self) -> Option<&'a Analysis> {
         self.found.map(|found| found.analysis)
+    }
+
+    /// All device work of one of its ranks, once it is counted.
+    pub fn works(&self, rank: usize) -> Option<&'a Works> {
+        self.found.and_then(|found| found.works.get(rank))
     }
 
     /// What the report says of it, once it is made.
@@ -90,7 +99,11 @@ impl Opened {
         let report = Report::build(&inputs);
         let lanes = inputs.par_iter().enumerate();
         let lanes = lanes.map(|(at, (trace, analysis, _))| LaneSet::build(trace, analysis, known(at))).collect();
-        Self { inputs, report, lanes, pair: None, said: Vec::new() }
+        let of_ranks = |(trace, analysis, _): &(Trace, Analysis, Diagnosis)| {
+            (0..analysis.ranks.len()).into_par_iter().map(|rank| Works::of(trace, analysis, rank)).collect()
+        };
+        let works = inputs.par_iter().map(of_ranks).collect();
+        Self { inputs, report, lanes, works, pair: None, said: Vec::new() }
     }
 
     /// The same with a comparison of two of them.
@@ -131,7 +144,7 @@ impl Opened {
     /// A capture by its position.
     pub fn look(&self, at: usize) -> Option<Look<'_>> {
         let (trace, analysis, _) = self.inputs.get(at)?;
-        let found = Found { analysis, capture: self.report.captures.get(at)? };
+        let found = Found { analysis, capture: self.report.captures.get(at)?, works: self.works.get(at)? };
         Some(Look { trace, lanes: self.lanes.get(at)?, found: Some(found) })
     }
 

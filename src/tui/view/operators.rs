@@ -1,11 +1,17 @@
-//! Which operators and kernels take the time of the main class, as the report counts them.
+//! Which operators, slots and kernels take the time of the main class, all of them, as the report counts them.
+
+use std::cmp::Reverse;
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
 use super::{Effect, Place, Point, Scene, View, page::clean};
 use crate::{
-    i18n::Text,
-    report::{kernel_name, table::Align, units, work::Work},
+    i18n::{Lang, Text},
+    report::{
+        table::Align,
+        units,
+        work::{Group, Work},
+    },
     tui::{
         action::{Action, Scope},
         export::csv,
@@ -15,6 +21,7 @@ use crate::{
             rows::Rows,
             table::{self, Cell, Column},
         },
+        works::Row,
     },
 };
 
@@ -28,46 +35,69 @@ enum By {
     Name,
 }
 
-/// The table of operators, or of kernels.
+/// The table of operators, slots or kernels.
 #[derive(Default)]
 pub struct Operators {
     rows: Rows,
-    kernels: bool,
+    group: Group,
     by: By,
     inverted: bool,
+    /// What was searched for here: only rows whose names hold it are shown.
+    filter: String,
     body: Rect,
 }
 
 impl Operators {
-    /// The works in their order.
-    fn works<'a>(&self, scene: &Scene<'a>) -> Vec<&'a Work> {
-        let Some(part) = scene.part() else { return Vec::new() };
-        let mut works: Vec<&Work> = if self.kernels { &part.kernels } else { &part.operators }.iter().collect();
-        works.sort_by(|a, b| match self.by {
-            By::Busy => b.busy.cmp(&a.busy),
-            By::Count => b.count.cmp(&a.count),
-            By::Idle => b.idle.cmp(&a.idle),
-            By::Name => a.name.cmp(&b.name),
-        });
-        if self.inverted {
-            works.reverse();
-        }
-        works
+    /// What rows are left out by; nothing once the search is left.
+    fn filter<'a>(&'a self, scene: &Scene<'_>) -> &'a str {
+        if scene.search.is_empty() { "" } else { &self.filter }
     }
 
-    /// The first operation of the selected work in the steps that count.
+    /// The rows that are shown, in their order.
+    fn shown<'a>(&self, scene: &Scene<'a>) -> Vec<&'a Row> {
+        let Some(works) = scene.look.works(scene.rank) else { return Vec::new() };
+        let filter = self.filter(scene);
+        let mut rows: Vec<&Row> = works.rows(self.group).iter().filter(|row| row.holds(filter)).collect();
+        match (self.by, self.group) {
+            (By::Busy, _) => rows.sort_by_key(|row| Reverse(row.work.busy)),
+            (By::Count, _) => rows.sort_by_key(|row| Reverse(row.work.count)),
+            (By::Idle, _) => rows.sort_by_key(|row| Reverse(row.work.idle)),
+            // A slot's place says more than its name.
+            (By::Name, Group::Slot) => {}
+            (By::Name, _) => rows.sort_by(|a, b| a.work.name.cmp(&b.work.name)),
+        }
+        if self.inverted {
+            rows.reverse();
+        }
+        rows
+    }
+
+    /// The first operation of the selected row in the steps that count, and the name that leads to the next ones.
     fn instance(&self, scene: &Scene<'_>) -> Effect {
-        let works = self.works(scene);
-        let Some((work, rank)) = works.get(self.rows.at).zip(scene.rank()) else { return Effect::None };
-        let name = |op: &crate::analysis::DeviceOp| scene.look.trace.strings.get(op.name);
-        let steps = rank.main_class().map(|class| rank.steady_steps(class).flat_map(|step| rank.ops_of(step)));
-        let found = steps.into_iter().flatten().find(|op| match self.kernels {
-            true => name(op) == work.name,
-            false => op.op.name() == work.name,
+        let rows = self.shown(scene);
+        let first = rows.get(self.rows.at).and_then(|row| row.work.first);
+        let name = first.and_then(|first| {
+            let (track, row) = scene.look.trace.locate(first)?;
+            Some(scene.look.trace.strings.get(*scene.look.trace.lanes.get(track.0 as usize)?.name.get(row)?))
         });
-        match found {
-            Some(op) => Effect::ShowNamed(Place::Slice(op.slice), name(op).to_owned()),
-            None => Effect::Say(scene.get(REST).to_owned()),
+        match first.zip(name) {
+            Some((first, name)) => Effect::ShowNamed(Place::Slice(first), name.to_owned()),
+            None => Effect::None,
+        }
+    }
+
+    /// Shows what holds what was searched for, or goes from row to row of it.
+    fn seek(&mut self, scene: &Scene<'_>, forward: bool) -> Effect {
+        let wanted = scene.search.to_lowercase();
+        if self.filter != wanted {
+            (self.filter, self.rows) = (wanted, Rows::default());
+        } else {
+            let len = self.shown(scene).len();
+            self.rows.act(if forward { Action::Down } else { Action::Up }, len);
+        }
+        match self.shown(scene).is_empty() {
+            true => Effect::Say(scene.get(super::timeline::NOT_FOUND).to_owned()),
+            false => Effect::None,
         }
     }
 
@@ -78,12 +108,32 @@ impl Operators {
         if held.rank != part.rank || part.main_class()?.key != held.class {
             return None;
         }
-        held.reached(|kernel| if self.kernels { kernel.name == work.name } else { kernel.op == work.op })
+        match self.group {
+            Group::Operator => held.reached(|kernel| kernel.op == work.op),
+            Group::Kernel => held.reached(|kernel| kernel.name == work.name),
+            // Products are held against their ceiling by kernel, which several slots may share.
+            Group::Slot => None,
+        }
+    }
+
+    /// What the rows are, of which class, and which of them are shown.
+    fn head(&self, scene: &Scene<'_>, class: &str, shown: usize) -> String {
+        let what = match self.group {
+            Group::Operator => Text::new("operators of", "算子："),
+            Group::Slot => Text::new("slots of", "槽位："),
+            Group::Kernel => Text::new("kernels of", "内核："),
+        };
+        let mean = scene.get(Text::new("times are per step", "时间为每步均值"));
+        let all = scene.look.works(scene.rank).map_or(0, |works| works.rows(self.group).len());
+        let filter = self.filter(scene);
+        let narrowed = match (filter.is_empty(), scene.lang) {
+            (true, _) => String::new(),
+            (false, Lang::En) => format!(" · {shown} of {all} hold \u{201c}{filter}\u{201d}"),
+            (false, Lang::Zh) => format!(" · {all} 项中 {shown} 项含“{filter}”"),
+        };
+        text::safe(&format!("{} {class} · {mean}{narrowed}", scene.get(what)))
     }
 }
-
-const REST: Text =
-    Text::new("these are several names; the timeline has them all", "该行包含多个名称；请在时间线中查看");
 
 impl View for Operators {
     fn scope(&self) -> Scope {
@@ -91,19 +141,30 @@ impl View for Operators {
     }
 
     fn actions(&self, scene: &Scene<'_>) -> Vec<Action> {
-        let len = self.works(scene).len();
+        let len = self.shown(scene).len();
         let mut actions = Vec::new();
         if len > 0 {
             actions.extend([Action::Open, Action::Regroup, Action::Sort, Action::Invert, Action::Copy]);
         }
         actions.extend(Rows::actions(len));
+        if !scene.search.is_empty() {
+            actions.extend([Action::SearchNext, Action::SearchPrevious]);
+        }
         actions
     }
 
     fn act(&mut self, action: Action, scene: &Scene<'_>) -> Effect {
         match action {
             Action::Open => return self.instance(scene),
-            Action::Regroup => (self.kernels, self.rows) = (!self.kernels, Rows::default()),
+            Action::Regroup => {
+                self.rows = Rows::default();
+                self.group = match self.group {
+                    Group::Operator => Group::Slot,
+                    Group::Slot => Group::Kernel,
+                    Group::Kernel => Group::Operator,
+                }
+            }
+            Action::SearchNext | Action::SearchPrevious => return self.seek(scene, action == Action::SearchNext),
             Action::Invert => self.inverted = !self.inverted,
             Action::Sort => {
                 self.by = match self.by {
@@ -114,12 +175,12 @@ impl View for Operators {
                 }
             }
             Action::Copy => {
-                let works = self.works(scene);
-                let Some(work) = works.get(self.rows.at) else { return Effect::None };
-                return Effect::Copy(clean(&work.name));
+                let rows = self.shown(scene);
+                let Some(row) = rows.get(self.rows.at) else { return Effect::None };
+                return Effect::Copy(clean(&row.work.name));
             }
             action => {
-                let len = self.works(scene).len();
+                let len = self.shown(scene).len();
                 self.rows.act(action, len);
             }
         }
@@ -127,7 +188,7 @@ impl View for Operators {
     }
 
     fn point(&mut self, point: Point, scene: &Scene<'_>) -> Effect {
-        let len = self.works(scene).len();
+        let len = self.shown(scene).len();
         match point {
             Point::Click(x, y) if self.body.contains((x, y).into()) => {
                 let before = self.rows.at;
@@ -152,22 +213,19 @@ impl View for Operators {
                 [work.busy.to_string(), work.count.to_string(), work.idle.to_string(), steps.to_string(), reached];
             [clean(&work.name), work.op.to_owned()].into_iter().chain(numbers).collect()
         };
-        let rows = self.works(scene).into_iter().map(row);
+        let rows = self.shown(scene).into_iter().map(|shown| row(&shown.work));
         vec![("csv", csv(std::iter::once(head).chain(rows)))]
     }
 
     fn draw(&mut self, scene: &Scene<'_>, area: Rect, buf: &mut Buffer) {
-        let works = self.works(scene);
-        let Some(class) = scene.part().and_then(|part| part.main_class()).filter(|_| !works.is_empty()) else {
+        let rows = self.shown(scene);
+        let Some(class) = scene.part().and_then(|part| part.main_class()).filter(|class| class.used > 0) else {
             let none = Text::new("No step that counts was found.", "没有找到可计入统计的步。");
             text::put(buf, (area.x + 1, area.y), scene.get(none), area.width, scene.theme.style(Role::Dim));
             return;
         };
-        let what =
-            if self.kernels { Text::new("kernels of", "内核：") } else { Text::new("operators of", "算子：") };
-        let mean = scene.get(Text::new("times are per step", "时间为每步均值"));
-        let head = format!("{} {} · {mean}", scene.get(what), class.key);
-        text::put(buf, (area.x + 2, area.y), &text::safe(&head), area.width, scene.theme.style(Role::Dim));
+        let head = self.head(scene, &class.key, rows.len());
+        text::put(buf, (area.x + 2, area.y), &head, area.width, scene.theme.style(Role::Dim));
         let mark = |by: By| match (self.by == by, self.inverted) {
             (false, _) => "",
             (true, false) => "▾",
@@ -188,31 +246,35 @@ impl View for Operators {
             Column { title: scene.get(Text::new("share", "占比")).to_owned(), align: Align::Right, width: 7 },
             number(Text::new("count", "次数"), By::Count),
             number(Text::new("idle before", "之前空闲"), By::Idle),
-            Column { title: scene.get(Text::new("operator", "算子")).to_owned(), align: Align::Left, width: 14 },
+            match self.group {
+                Group::Slot => {
+                    Column { title: scene.get(Text::new("kernel", "内核")).to_owned(), align: Align::Left, width: 28 }
+                }
+                _ => {
+                    Column {
+                        title: scene.get(Text::new("operator", "算子")).to_owned(), align: Align::Left, width: 14
+                    }
+                }
+            },
         ];
         // Only where something was measured: an empty column would say that nothing was reached.
-        let reached: Vec<Option<f64>> = works.iter().map(|work| self.reached(scene, work)).collect();
+        let reached: Vec<Option<f64>> = rows.iter().map(|row| self.reached(scene, &row.work)).collect();
         let is_held = reached.iter().any(Option::is_some);
         if is_held {
             let title = scene.get(Text::new("of ceiling", "达上限")).to_owned();
             columns.insert(3, Column { title, align: Align::Right, width: 10 });
         }
-        let names: Vec<&str> = works.iter().map(|work| work.name.as_str()).collect();
-        let short = kernel_name::short_all(&names);
         let steps = class.used.max(1) as i64;
-        let row = |at: usize| -> Vec<Cell> {
-            let Some((work, short)) = works.get(at).zip(short.get(at)) else { return Vec::new() };
-            let name = match work.name.as_str() {
-                "" => (scene.get(Text::new("all others", "其余")).to_owned(), Role::Dim),
-                _ => (text::safe(short), Role::Name),
-            };
+        let cells = |at: usize| -> Vec<Cell> {
+            let Some(Row { work, short, kernel, .. }) = rows.get(at) else { return Vec::new() };
+            let last = if self.group == Group::Slot { kernel } else { work.op };
             let mut cells = vec![
-                name,
+                (text::safe(short), Role::Name),
                 (units::time(work.busy / steps), Role::Text),
                 (units::share_of(work.busy, class.total), Role::Text),
                 (units::tenths(work.count as i64 * 10 / steps), Role::Text),
                 (units::time(work.idle / steps), Role::Text),
-                (work.op.to_owned(), Role::Dim),
+                (text::safe(last), Role::Dim),
             ];
             if is_held {
                 let share = reached.get(at).copied().flatten().map_or(String::new(), units::share);
@@ -221,6 +283,6 @@ impl View for Operators {
             cells
         };
         let below = Rect { y: area.y.saturating_add(1), height: area.height.saturating_sub(1), ..area };
-        self.body = table::draw(&columns, (&mut self.rows, works.len()), row, scene.theme, below, buf);
+        self.body = table::draw(&columns, (&mut self.rows, rows.len()), cells, scene.theme, below, buf);
     }
 }

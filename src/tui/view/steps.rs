@@ -1,4 +1,7 @@
-//! The steps one by one: a curve of their times over a table, to pick the slow ones from.
+//! The steps one by one: a curve of their times over a table, to pick the slow ones from, and what the selected one took more
+//! or less than the median one.
+
+mod against;
 
 use model::Ns;
 use ratatui::{buffer::Buffer, layout::Rect};
@@ -21,11 +24,17 @@ use crate::{
         },
     },
 };
+use against::Against;
 
 /// Rows of the curve.
 const CURVE: u16 = 3;
 /// Width from which there is room to say why a step does not count.
 const WIDE: u16 = 110;
+/// Width from which the selected step is taken apart beside the table, and height from which it is below it.
+const BESIDE: u16 = 194;
+const TALL: u16 = 16;
+/// Cells beside the table.
+const PANEL: u16 = 84;
 /// Cells of a step's bar of layers.
 const BAR: usize = 16;
 
@@ -68,6 +77,22 @@ impl Steps {
     fn selected<'a>(&self, scene: &Scene<'a>) -> Option<&'a Step> {
         let (_, order) = self.order.as_ref()?;
         scene.rank()?.steps.get(*order.get(self.rows.at)?)
+    }
+
+    /// Draws the selected step against the median one where there is room for it, and returns what room is left.
+    fn take_apart(&self, scene: &Scene<'_>, rank: &Rank, area: Rect, buf: &mut Buffer) -> Rect {
+        let against = self.selected(scene).and_then(|step| Against::of(rank, step));
+        let Some(against) = against.filter(|_| area.height >= TALL) else { return area };
+        let (table, panel) = if area.width >= BESIDE {
+            let width = area.width - PANEL;
+            (Rect { width, ..area }, Rect { x: area.x + width, width: PANEL, ..area })
+        } else {
+            let height = against.height().min(area.height / 2);
+            let table = Rect { height: area.height - height, ..area };
+            (table, Rect { y: area.bottom() - height, height, ..area })
+        };
+        against.draw(scene, panel, buf);
+        table
     }
 
     fn go(&self, scene: &Scene<'_>) -> Effect {
@@ -118,11 +143,9 @@ impl View for Steps {
                 }
             }
             Action::Copy => {
-                let Some(step) = self.selected(scene) else { return Effect::None };
-                let labels = scene.look.analysis().map_or(&[][..], |analysis| &analysis.host_labels);
-                let mut rows = vec![format!("step {}\t{} ns", step.index, step.window.len())];
-                rows.extend(step.buckets.iter().map(|(bucket, ns)| format!("{}\t{ns} ns", bucket.name(labels))));
-                return Effect::Copy(clean(&rows.join("\n")));
+                let against = scene.rank().zip(self.selected(scene)).and_then(|(rank, step)| Against::of(rank, step));
+                let Some((against, analysis)) = against.zip(scene.look.analysis()) else { return Effect::None };
+                return Effect::Copy(clean(&against.text(&analysis.host_labels)));
             }
             action => {
                 let len = scene.rank().map_or(0, |rank| rank.steps.len());
@@ -171,6 +194,7 @@ impl View for Steps {
         let curve_height = if area.height >= 12 { CURVE } else { 0 };
         curve(scene, rank, Rect { height: curve_height, ..area }, buf);
         let below = Rect { y: area.y + curve_height, height: area.height - curve_height, ..area };
+        let below = self.take_apart(scene, rank, below, buf);
         let mark = |by: By| match (self.by == by, self.inverted) {
             (false, _) => "",
             (true, false) => "▾",
@@ -184,7 +208,7 @@ impl View for Steps {
             column(scene.get(Text::new("to median", "相对中位")), Align::Right, 9),
             column(letters, Align::Left, BAR as u16),
             column(scene.get(Text::new("class", "类别")), Align::Left, 0),
-            column(scene.get(Text::new("used", "采用")), Align::Left, if area.width >= WIDE { 43 } else { 24 }),
+            column(scene.get(Text::new("used", "采用")), Align::Left, if below.width >= WIDE { 43 } else { 24 }),
         ];
         let order = self.order.as_ref().map_or(&[][..], |(_, order)| order);
         let row = |at: usize| -> Vec<Cell> {

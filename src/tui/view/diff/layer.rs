@@ -3,10 +3,7 @@
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::{
-    super::{Effect, Place, Point, Scene, View, page::clean},
-    signed,
-};
+use super::super::{Effect, Place, Point, Scene, View, page::clean};
 use crate::{
     compare::{
         align::{Move, Part},
@@ -238,7 +235,7 @@ impl View for Layer {
                 (longest(kernels.of[0]), Role::Text),
                 how(kernels),
                 (longest(kernels.of[1]), Role::Text),
-                (signed(b - a), Role::Strong),
+                (units::signed_ns(b - a), Role::Strong),
                 (units::exact_ns(a), Role::Text),
                 (units::exact_ns(b), Role::Text),
             ]

@@ -23,10 +23,7 @@ use ratatui::{buffer::Buffer, layout::Rect};
 use super::{Effect, Place, Point, Scene, View, page::Page};
 use crate::{
     i18n::Text,
-    report::{
-        diff::{Head, words},
-        units,
-    },
+    report::diff::{Head, words},
     tui::{
         action::{Action, Scope},
         glyph, text,
@@ -200,11 +197,6 @@ fn named(head: &Head) -> String {
 
 /// Cells of a side's name in the title.
 const NAME: usize = 28;
-
-/// A difference in whole nanoseconds with its sign.
-fn signed(ns: model::Ns) -> String {
-    if ns > 0 { format!("+{}", units::exact_ns(ns)) } else { units::exact_ns(ns) }
-}
 
 /// Words of the report's markdown as lines of a panel.
 fn parts(scene: &Scene<'_>, of: &[crate::report::diff::markdown::Part], width: usize) -> Vec<Line> {

@@ -4,10 +4,7 @@
 use model::Ns;
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::{
-    super::{Effect, Place, Point, Scene, View, page::clean},
-    signed,
-};
+use super::super::{Effect, Place, Point, Scene, View, page::clean};
 use crate::{
     compare::{Difference, align::Part},
     i18n::Text,
@@ -117,7 +114,11 @@ fn causes(scene: &Scene<'_>, mover: &Mover) -> String {
     match mover.causes.as_slice() {
         [] => "–".to_owned(),
         [(cause, _)] => word(*cause).to_owned(),
-        several => several.iter().map(|(c, ns)| format!("{} {}", word(*c), signed(*ns))).collect::<Vec<_>>().join(", "),
+        several => several
+            .iter()
+            .map(|(c, ns)| format!("{} {}", word(*c), units::signed_ns(*ns)))
+            .collect::<Vec<_>>()
+            .join(", "),
     }
 }
 
@@ -181,7 +182,7 @@ impl View for Waterfall {
                     name(scene, mover),
                     units::exact_ns(mover.sides[0]),
                     units::exact_ns(mover.sides[1]),
-                    signed(mover.delta()),
+                    units::signed_ns(mover.delta()),
                     causes(scene, mover)
                 );
                 return Effect::Copy(clean(&line));
@@ -255,7 +256,7 @@ impl View for Waterfall {
                 (name(scene, mover), Role::Name),
                 (units::exact_ns(mover.sides[0]), Role::Text),
                 (units::exact_ns(mover.sides[1]), Role::Text),
-                (signed(mover.delta()), Role::Strong),
+                (units::signed_ns(mover.delta()), Role::Strong),
                 (bar(scene, *span, reach), Role::Kind(if mover.delta() > 0 { Kind::Launch } else { Kind::Matrix })),
                 (format!("{main}{more}"), Role::Text),
                 (scene.get(common::layer(mover.layer)).to_owned(), Role::Layer(mover.layer)),
@@ -304,7 +305,7 @@ fn sums(scene: &Scene<'_>, difference: &Difference, movers: &[Mover], (at, width
     let mut from = vec![piece(format!("{} ", scene.get(Text::new("comes from", "来源"))), Role::Title)];
     for (cause, ns) in waterfall.causes().into_iter().filter(|(_, ns)| *ns != 0) {
         from.push(piece(format!("{} ", scene.get(words::cause(cause))), Role::Dim));
-        from.push(piece(format!("{}  ", signed(ns)), Role::Text));
+        from.push(piece(format!("{}  ", units::signed_ns(ns)), Role::Text));
     }
     let mut selected = Line::new();
     if let Some(mover) = movers.get(at) {
