@@ -7,10 +7,14 @@ mod common;
 mod early;
 #[path = "tui/hostile.rs"]
 mod hostile;
+#[path = "tui/operators.rs"]
+mod operators;
 #[path = "tui/reach.rs"]
 mod reach;
 #[path = "tui/sizes.rs"]
 mod sizes;
+#[path = "tui/steps.rs"]
+mod steps;
 
 use std::fmt::Write;
 
@@ -209,78 +213,6 @@ fn a_search_goes_from_match_to_match() {
     assert!(screen(&mut app, 120, 40).contains("no further match"));
 }
 
-/// The rows of the operators' table, without the lines around it.
-fn table(app: &mut App) -> Vec<String> {
-    let shown = screen(app, 120, 40);
-    let rows = shown.lines().skip(4).map(str::trim_end).take_while(|line| !line.is_empty());
-    rows.map(str::to_owned).collect()
-}
-
-#[test]
-fn a_search_leaves_out_the_operators_that_do_not_hold_it() {
-    let mut app = app(LAUNCH_BOUND);
-    press(&mut app, "4");
-    let all = table(&mut app);
-    press(&mut app, "/ n o r m enter");
-    let norms = table(&mut app);
-    assert!(!norms.is_empty() && norms.len() < all.len(), "{norms:?} of {all:?}");
-    assert!(norms.iter().all(|row| row.contains("norm")), "{norms:?}");
-    assert!(screen(&mut app, 120, 40).contains(&format!("{} of {} hold “norm”", norms.len(), all.len())));
-    // A kernel's name holds it too, and what is selected leads on as before.
-    press(&mut app, "b b");
-    insta::assert_snapshot!("operators_filtered", screen(&mut app, 120, 20));
-    press(&mut app, "enter");
-    assert!(screen(&mut app, 120, 40).contains("launched by"));
-    press(&mut app, "4 / q q q q enter");
-    let none = screen(&mut app, 120, 40);
-    assert!(none.contains("no further match") && none.contains("0 of"), "{none}");
-    press(&mut app, "esc b");
-    assert_eq!(table(&mut app), all);
-}
-
-#[test]
-fn a_search_made_elsewhere_leaves_no_operator_out() {
-    let mut app = app(LAUNCH_BOUND);
-    press(&mut app, "4");
-    let all = table(&mut app);
-    press(&mut app, "2");
-    buffer(&mut app, 120, 40);
-    press(&mut app, "/ n o r m enter 4");
-    assert_eq!(table(&mut app), all);
-}
-
-#[test]
-fn slots_are_the_places_of_a_layer() {
-    let mut app = app(LAUNCH_BOUND);
-    press(&mut app, "4 b o o o");
-    let slots = screen(&mut app, 120, 40);
-    insta::assert_snapshot!("operators_slots", slots);
-    press(&mut app, "enter");
-    assert!(screen(&mut app, 120, 40).contains("launched by"));
-}
-
-/// Every time of the selected step and of the median one stands in the panel once, and adds up to the step.
-#[test]
-fn a_step_against_the_median_one_adds_up() {
-    let mut app = app(LAUNCH_BOUND);
-    press(&mut app, "5 o");
-    let shown = screen(&mut app, 120, 40);
-    let panel: Vec<&str> = shown.lines().skip_while(|line| !line.contains(", the median one")).skip(2).collect();
-    let numbers = |line: &str| -> Vec<i64> {
-        let digits = |c: &char| c.is_ascii_digit() || matches!(c, '-' | '+');
-        let exact = |part: &str| part.rsplit("  ").next()?.chars().filter(digits).collect::<String>().parse().ok();
-        line.split(" ns").filter_map(exact).collect()
-    };
-    let mut rows: Vec<Vec<i64>> = panel.iter().map(|line| numbers(line)).filter(|row| row.len() == 3).collect();
-    let whole = rows.pop().unwrap();
-    assert!(rows.len() > 3, "{shown}");
-    for column in 0..3 {
-        assert_eq!(rows.iter().map(|row| row[column]).sum::<i64>(), whole[column], "{shown}");
-    }
-    assert!(rows.iter().chain([&whole]).all(|row| row[0] - row[1] == row[2]), "{shown}");
-    assert!(whole[2] > 0, "the slowest step is slower than the median one: {shown}");
-}
-
 #[test]
 fn what_means_nothing_is_said_and_not_done() {
     let mut app = app(LAUNCH_BOUND);
@@ -290,6 +222,17 @@ fn what_means_nothing_is_said_and_not_done() {
     assert!(after.contains("next rank: means nothing here now"), "{after}");
     let above = |s: &str| s.lines().take(29).map(str::to_owned).collect::<Vec<_>>();
     assert_eq!(above(&before), above(&after));
+}
+
+#[test]
+fn the_report_that_is_read_is_the_one_that_is_written() {
+    let mut app = app(LAUNCH_BOUND);
+    press(&mut app, "R");
+    assert!(screen(&mut app, 120, 40).contains("Verdict"));
+    let Some(Request::Save(files)) = app.key(Key::parse("e").unwrap()) else { panic!("nothing is written") };
+    let written = files.iter().find(|file| file.extension == "md").unwrap();
+    let opened = opened(&[LAUNCH_BOUND]);
+    assert_eq!(written.text, stratoscope::report::markdown::render(opened.report(), Lang::En));
 }
 
 #[test]

@@ -100,6 +100,7 @@ actions! {
     ShowImport "show_import" Global "import" "导入";
     ShowManifest "show_manifest" Global "manifest" "清单";
     ShowDiff "show_diff" Global "diff" "对比";
+    ShowReport "show_report" Global "report" "报告";
     NextPanel "next_panel" Global "next panel" "下一面板";
     PreviousPanel "previous_panel" Global "previous panel" "上一面板";
     NextCapture "next_capture" Global "next capture" "下一采集";

@@ -19,7 +19,7 @@ pub const LAUNCH_BOUND: &str = "launch-bound-eager.json.gz";
 pub const TENSOR_PARALLEL: &str = "tensor-parallel-rocm.json.gz";
 
 /// The views with the keys that lead to them.
-pub const VIEWS: [(&str, &str); 8] = [
+pub const VIEWS: [(&str, &str); 9] = [
     ("1", "overview"),
     ("2", "timeline"),
     ("3", "findings"),
@@ -28,6 +28,7 @@ pub const VIEWS: [(&str, &str); 8] = [
     ("6", "ranks"),
     ("7", "import"),
     ("8", "manifest"),
+    ("R", "report"),
 ];
 
 /// A capture with what was found in it.

@@ -36,11 +36,13 @@ pub fn render(report: &Report, lang: Lang) -> String {
     if report.captures.len() > 1 {
         out.push_str(&overview(report, lang));
     }
-    for capture in &report.captures {
-        let mut page = Page { lang, capture, out };
-        Part::ALL.into_iter().for_each(|part| part.write(&mut page));
-        out = page.out;
-    }
+    let parts = report.captures.iter().flat_map(|capture| Part::ALL.map(|part| part.render(capture, lang)));
+    joined(std::iter::once(out).chain(parts))
+}
+
+/// Parts of a report as one text.
+pub fn joined(parts: impl Iterator<Item = String>) -> String {
+    let mut out: String = parts.collect();
     out.truncate(out.trim_end().len());
     out.push('\n');
     out

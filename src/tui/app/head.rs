@@ -12,19 +12,23 @@ use crate::{
 impl App {
     pub(super) fn tabs(&mut self, line: Rect, buf: &mut Buffer) {
         let at = self.view();
-        // Where not all names fit, only the one that is seen has more than its key.
+        // Where not all names fit, those farthest to the right have only their keys, but for the one that is seen.
         let label = |action: Action, whole: bool| {
             let key = self.chrome.keymap.keys(action).first().map_or(String::new(), Key::to_string);
             if whole { format!("{key} {}", action.text().get(self.chrome.lang)) } else { key }
         };
-        let all: usize = self.views.iter().map(|(action, _)| text::width(&label(*action, true))).sum();
-        let spare = usize::from(line.width).checked_sub(all + self.views.len().saturating_sub(1));
-        let gap = if spare.is_some_and(|spare| spare >= self.views.len()) { 2 } else { 1 };
+        let taken = |named: usize| -> usize {
+            let labels = self.views.iter().enumerate().map(|(i, (action, _))| label(*action, i < named || i == at));
+            labels.map(|label| text::width(&label) + 1).sum::<usize>().saturating_sub(1)
+        };
+        let named = (0..=self.views.len()).rev().find(|named| taken(*named) <= usize::from(line.width)).unwrap_or(0);
+        let spare = usize::from(line.width).saturating_sub(taken(named));
+        let gap = if spare >= self.views.len() { 2 } else { 1 };
         let mut x = line.x;
         for (i, (action, _)) in self.views.iter().enumerate() {
             let style = self.chrome.theme.style(if i == at { Role::Tab } else { Role::Dim });
             let room = line.right().saturating_sub(x);
-            let taken = text::put(buf, (x, line.y), &label(*action, spare.is_some() || i == at), room, style);
+            let taken = text::put(buf, (x, line.y), &label(*action, i < named || i == at), room, style);
             self.chrome.hits.push((Rect { x, y: line.y, width: taken, height: 1 }, *action));
             x += taken + gap;
         }

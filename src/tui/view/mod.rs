@@ -9,6 +9,7 @@ mod operators;
 pub(super) mod overview;
 mod page;
 mod ranks;
+mod report;
 mod steps;
 pub mod timeline;
 
@@ -155,6 +156,8 @@ pub fn all(compared: bool) -> Vec<(Action, Box<dyn View>)> {
         (Action::ShowManifest, Box::new(page::Page::new(manifest::lines))),
     ];
     views.extend(diff);
+    let report = page::Page::new(report::lines).saved_as("md", report::markdown);
+    views.push((Action::ShowReport, Box::new(report)));
     views
 }
 

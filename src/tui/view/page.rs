@@ -25,6 +25,8 @@ const WIDEST: u16 = 120;
 /// A text of one capture.
 pub struct Page {
     make: fn(&Scene<'_>, usize) -> Vec<Line>,
+    /// Extension of the file that it is written to beside its text, and what that holds.
+    saved: Option<(&'static str, fn(&Scene<'_>) -> String)>,
     /// The lines, and for which width, language and rank they were made.
     made: Option<((u16, Lang, usize), Vec<Line>)>,
     rows: Rows,
@@ -33,7 +35,12 @@ pub struct Page {
 impl Page {
     /// A page whose lines `make` lays out for a width.
     pub fn new(make: fn(&Scene<'_>, usize) -> Vec<Line>) -> Self {
-        Self { make, made: None, rows: Rows::default() }
+        Self { make, saved: None, made: None, rows: Rows::default() }
+    }
+
+    /// The same, written also to a file with this extension.
+    pub fn saved_as(self, extension: &'static str, content: fn(&Scene<'_>) -> String) -> Self {
+        Self { saved: Some((extension, content)), ..self }
     }
 
     fn lines(&self) -> &[Line] {
@@ -91,6 +98,10 @@ impl View for Page {
             (0..3).for_each(|_| self.rows.scroll(if up { Action::Up } else { Action::Down }, len));
         }
         Effect::None
+    }
+
+    fn export(&self, scene: &Scene<'_>) -> Vec<(&'static str, String)> {
+        self.saved.iter().map(|(extension, content)| (*extension, content(scene))).collect()
     }
 
     fn draw(&mut self, scene: &Scene<'_>, area: Rect, buf: &mut Buffer) {

@@ -1,0 +1,55 @@
+//! The table of operators: by operator, slot and kernel, and what a search leaves of it.
+
+use stratoscope::tui::App;
+
+use crate::common::screen::{LAUNCH_BOUND, app, buffer, press, screen};
+
+/// The rows of the operators' table, without the lines around it.
+fn table(app: &mut App) -> Vec<String> {
+    let shown = screen(app, 120, 40);
+    let rows = shown.lines().skip(4).map(str::trim_end).take_while(|line| !line.is_empty());
+    rows.map(str::to_owned).collect()
+}
+
+#[test]
+fn a_search_leaves_out_the_operators_that_do_not_hold_it() {
+    let mut app = app(LAUNCH_BOUND);
+    press(&mut app, "4");
+    let all = table(&mut app);
+    press(&mut app, "/ n o r m enter");
+    let norms = table(&mut app);
+    assert!(!norms.is_empty() && norms.len() < all.len(), "{norms:?} of {all:?}");
+    assert!(norms.iter().all(|row| row.contains("norm")), "{norms:?}");
+    assert!(screen(&mut app, 120, 40).contains(&format!("{} of {} hold “norm”", norms.len(), all.len())));
+    // A kernel's name holds it too, and what is selected leads on as before.
+    press(&mut app, "b b");
+    insta::assert_snapshot!("operators_filtered", screen(&mut app, 120, 20));
+    press(&mut app, "enter");
+    assert!(screen(&mut app, 120, 40).contains("launched by"));
+    press(&mut app, "4 / q q q q enter");
+    let none = screen(&mut app, 120, 40);
+    assert!(none.contains("no further match") && none.contains("0 of"), "{none}");
+    press(&mut app, "esc b");
+    assert_eq!(table(&mut app), all);
+}
+
+#[test]
+fn a_search_made_elsewhere_leaves_no_operator_out() {
+    let mut app = app(LAUNCH_BOUND);
+    press(&mut app, "4");
+    let all = table(&mut app);
+    press(&mut app, "2");
+    buffer(&mut app, 120, 40);
+    press(&mut app, "/ n o r m enter 4");
+    assert_eq!(table(&mut app), all);
+}
+
+#[test]
+fn slots_are_the_places_of_a_layer() {
+    let mut app = app(LAUNCH_BOUND);
+    press(&mut app, "4 b o o o");
+    let slots = screen(&mut app, 120, 40);
+    insta::assert_snapshot!("operators_slots", slots);
+    press(&mut app, "enter");
+    assert!(screen(&mut app, 120, 40).contains("launched by"));
+}
