@@ -1,6 +1,9 @@
 //! Which operators, kernels and slots of a layer take the time of a class.
 
-use std::collections::HashMap;
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, HashMap},
+};
 
 use model::{Detail, Ns, SliceId, StringId, Trace};
 
@@ -8,7 +11,7 @@ use super::model::Copies;
 use crate::{
     analysis::{Analysis, Class, CopyDir, DeviceOp, OpKind, Rank, attribution::Exclusive},
     compare::{
-        align::{Alignment, Part, Placer, Reader, Slot},
+        align::{Alignment, Part, Placer, Reader},
         chosen::Chosen,
     },
 };
@@ -41,7 +44,7 @@ pub struct Work {
     pub busy: Ns,
     /// Idle time that they end, ns over the steps that count.
     pub idle: Ns,
-    /// The first of them; absent for all names that are not listed.
+    /// The first of them, of a slot the first of its longest kernel; absent for all names that are not listed.
     pub first: Option<SliceId>,
 }
 
@@ -67,26 +70,33 @@ pub fn all(trace: &Trace, analysis: &Analysis, index: usize, class: &Class, grou
 fn slots(side: &Chosen<'_>) -> Vec<Work> {
     let alignment = Alignment::of(&[*side, *side]);
     let (reader, mut placer) = (Reader::new(*side), Placer::new(&alignment, 0));
-    let mut sums = vec![(Sum::default(), ""); alignment.slots.len()];
+    let mut sums: HashMap<(u32, Named), Sum> = HashMap::new();
     for step in side.steps() {
         let places = placer.step(&reader, step);
         let exclusive = side.rank.exclusive.get(step.ops.clone()).unwrap_or(&[]);
         for ((op, exclusive), place) in side.rank.ops_of(step).iter().zip(exclusive).zip(places) {
-            if let Some((sum, name)) = sums.get_mut(place.slot as usize) {
-                sum.add(op, *exclusive);
-                *name = operator(op);
-            }
+            sums.entry((place.slot, (op.name, operator(op)))).or_default().add(op, *exclusive);
         }
     }
-    let row = |((sum, op), slot): ((Sum, &'static str), &Slot)| {
+    // Layers need not be equal to the last kernel: the one with the most time stands for the slot.
+    let mut slots: BTreeMap<u32, (Sum, Sum, &'static str)> = BTreeMap::new();
+    for ((slot, (_, op)), sum) in sums {
+        let (all, most, of) = slots.entry(slot).or_default();
+        all.join(sum);
+        if (sum.busy, Reverse(sum.first)) > (most.busy, Reverse(most.first)) || most.count == 0 {
+            (*most, *of) = (sum, op);
+        }
+    }
+    let row = |(slot, (sum, most, op)): (u32, (Sum, Sum, &'static str))| {
+        let slot = alignment.slots.get(slot as usize)?;
         let name = match slot.part {
             // In a step without layers its operator is all that is known of a place.
             Part::Anywhere => slot.name.clone(),
             _ => slot.key(),
         };
-        sum.work(name, op)
+        Some(Sum { first: most.first, ..sum }.work(name, op))
     };
-    sums.into_iter().zip(&alignment.slots).filter(|((sum, _), _)| sum.count > 0).map(row).collect()
+    slots.into_iter().filter_map(row).collect()
 }
 
 /// Copies of a class that say their bytes, by direction, over the steps that count.
@@ -203,7 +213,11 @@ fn top(mut rows: Vec<Work>) -> Vec<Work> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use model::Category;
+
     use super::*;
+    use crate::analysis::script::Script;
 
     #[test]
     fn the_rest_of_the_works_is_one_row_and_nothing_is_lost() {
@@ -214,5 +228,33 @@ mod tests {
         assert_eq!(rows.first().map(|w| w.name.as_str()), Some("k19"));
         assert_eq!(rows.iter().map(|w| w.busy).sum::<Ns>(), 190);
         assert_eq!(rows.last().map(|w| (w.name.as_str(), w.count, w.idle)), Some(("", 8, 8)));
+    }
+    /// Two layers of a norm and a product; in the second another kernel stands where the product was.
+    #[test]
+    fn a_slot_counts_all_layers_and_shows_the_kernel_with_the_most_time() {
+        let mut script = Script::default();
+        let mut at: Ns = 1_000;
+        for _ in 0..8 {
+            script.host(Category::UserRange, "execute_context_0(0)_generation_4(4)", (at, at + 400));
+            for layer in 0..6 {
+                let product = if layer == 0 { "cublas_small_gemm" } else { "ampere_bf16_gemm" };
+                for (name, busy) in [("fused_add_rms_norm_kernel", 5), (product, 20 + layer)] {
+                    script.launch((at, at + 2), name, (at + 4, at + 4 + busy));
+                    at += 40;
+                }
+            }
+            at += 100;
+        }
+        let (trace, analysis) = script.analyze();
+        let class = analysis.ranks[0].main_class().unwrap();
+        let of = |group| all(&trace, &analysis, 0, class, group);
+        let slots = of(Group::Slot);
+        let total = |works: &[Work]| works.iter().fold((0, 0, 0), |s, w| (s.0 + w.busy, s.1 + w.idle, s.2 + w.count));
+        assert_eq!(total(&slots), total(&of(Group::Kernel)));
+        assert_eq!(total(&slots), total(&of(Group::Operator)));
+        let product = slots.iter().max_by_key(|slot| slot.busy).unwrap();
+        assert_eq!((product.op, product.count % 6), ("gemm", 0), "{slots:#?}");
+        let (track, row) = trace.locate(product.first.unwrap()).unwrap();
+        assert_eq!(trace.strings.get(trace.lanes[track.0 as usize].name[row]), "ampere_bf16_gemm");
     }
 }

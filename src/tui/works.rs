@@ -17,7 +17,7 @@ pub struct Row {
     pub work: Work,
     /// Name as it is shown: short, and told apart from those of the other rows.
     pub short: String,
-    /// Name on the device of the first of it; empty where that is the row's own name or is not known.
+    /// Of a slot the kernel with the most time in it; empty of other rows.
     pub kernel: String,
     /// All of these in lower case, for a filter.
     folded: String,
