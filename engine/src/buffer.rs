@@ -1,13 +1,15 @@
-//! Memory for weights and activations: zeroed, aligned to huge pages where it is large.
+//! Memory for weights and activations: zeroed, in huge pages where it is not small.
 //!
 //! Reading weights through 2 MiB pages instead of 4 KiB ones is worth a fifth to a third of the bandwidth where the
-//! kernel gives huge pages to those that ask (`/sys/kernel/mm/transparent_hugepage/enabled` = `madvise`).
+//! kernel gives huge pages to those that ask (`/sys/kernel/mm/transparent_hugepage/enabled` = `madvise`). A buffer smaller
+//! than such a page shares it with others: half of a small model's matrices are.
 
 #![allow(unsafe_code)]
 
 use std::{
     alloc::{Layout, alloc_zeroed, dealloc},
     ptr::NonNull,
+    sync::{Arc, Mutex, PoisonError, Weak},
 };
 
 use crate::Error;
@@ -16,16 +18,29 @@ use crate::Error;
 const HUGE: usize = 2 << 20;
 /// Alignment of smaller buffers: a cache line, and the widest vector.
 const LINE: usize = 64;
+/// Bytes from which on a buffer that is smaller than a huge page shares some with others: own value, eight small pages.
+const SHARED: usize = 32 << 10;
+/// Bytes of huge pages that are shared out at once: own value.
+const CHUNK: usize = 4 * HUGE;
 
 /// Zeroed memory that stays where it is.
 #[derive(Debug)]
 pub struct Buffer {
     start: NonNull<u8>,
-    layout: Layout,
+    memory: Memory,
     len: usize,
 }
 
-// SAFETY: a buffer owns its memory, as a `Vec<u8>` does.
+/// What a buffer's bytes lie in.
+#[derive(Debug)]
+enum Memory {
+    /// Memory of the allocator's, of its own.
+    Allocated(Layout),
+    /// Pages of the system's, perhaps with other buffers.
+    Pages { _kept: Arc<Pages> },
+}
+
+// SAFETY: a buffer owns its memory, as a `Vec<u8>` does; pages are shared, their bytes are not.
 unsafe impl Send for Buffer {}
 // SAFETY: shared references only read.
 unsafe impl Sync for Buffer {}
@@ -39,14 +54,18 @@ impl Buffer {
         let refuse = || Error::Request(format!("no memory for {len} bytes; choose a smaller model or context"));
         let align = if len >= HUGE { HUGE } else { LINE };
         let size = len.max(1).checked_next_multiple_of(align).ok_or_else(refuse)?;
-        let layout = Layout::from_size_align(size, align).map_err(|_| refuse())?;
-        let start = if is_mapped(layout) {
-            map(layout)
-        } else {
-            // SAFETY: the size is not zero.
-            NonNull::new(unsafe { alloc_zeroed(layout) })
+        let paged = match size {
+            HUGE.. => Pages::map(size).map(|pages| (pages.start, Arc::new(pages))),
+            SHARED.. => shared(size),
+            _ => None,
         };
-        Ok(Self { start: start.ok_or_else(refuse)?, layout, len })
+        if let Some((start, pages)) = paged {
+            return Ok(Self { start, memory: Memory::Pages { _kept: pages }, len });
+        }
+        let layout = Layout::from_size_align(size, align).map_err(|_| refuse())?;
+        // SAFETY: the size is not zero.
+        let start = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or_else(refuse)?;
+        Ok(Self { start, memory: Memory::Allocated(layout), len })
     }
 
     /// The bytes.
@@ -76,55 +95,83 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        if is_mapped(self.layout) {
-            #[cfg(target_os = "linux")]
-            // SAFETY: mapped with this size, and unmapped only here.
-            unsafe {
-                libc::munmap(self.start.as_ptr().cast(), self.layout.size())
-            };
-        } else {
+        if let Memory::Allocated(layout) = self.memory {
             // SAFETY: allocated with this layout, and freed only here.
-            unsafe { dealloc(self.start.as_ptr(), self.layout) };
+            unsafe { dealloc(self.start.as_ptr(), layout) };
         }
     }
 }
 
-/// Whether memory of a layout is mapped and not allocated. Allocators clear what they give by writing to it, before it can
-/// be said that it shall have huge pages.
-fn is_mapped(layout: Layout) -> bool {
-    cfg!(target_os = "linux") && layout.align() == HUGE
+/// Pages of the system, huge ones where it gives them: zeroed, and given back when nobody needs them. Allocators clear what
+/// they give by writing to it, before it can be said that it shall have huge pages.
+#[derive(Debug)]
+struct Pages {
+    start: NonNull<u8>,
+    size: usize,
 }
 
-/// Pages of the system, of huge ones where it gives them; `None` when it has no more.
-#[cfg(target_os = "linux")]
-fn map(layout: Layout) -> Option<NonNull<u8>> {
-    let (size, align) = (layout.size(), layout.align());
-    let whole = size.checked_add(align)?;
-    let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-    // SAFETY: new memory at a place of the system's choice.
-    let start = unsafe { libc::mmap(std::ptr::null_mut(), whole, access, kind, -1, 0) };
-    if start == libc::MAP_FAILED {
-        return None;
-    }
-    let before = start.cast::<u8>().align_offset(align);
-    let first = start.wrapping_byte_add(before);
-    // SAFETY: the pages before and after the aligned part are in what was just mapped and nobody has seen them; sizes are
-    // multiples of a page, because a huge page is one of pages. The advice is about paging only.
-    unsafe {
-        if before > 0 {
-            libc::munmap(start, before);
+// SAFETY: an address and a size; who may use the bytes is a matter of the buffers.
+unsafe impl Send for Pages {}
+// SAFETY: as above.
+unsafe impl Sync for Pages {}
+
+impl Pages {
+    /// `size` bytes from the beginning of a huge page on; `None` when the system has no more, or maps no memory.
+    #[cfg(target_os = "linux")]
+    fn map(size: usize) -> Option<Self> {
+        let whole = size.checked_add(HUGE)?;
+        let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: new memory at a place of the system's choice.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), whole, access, kind, -1, 0) };
+        if start == libc::MAP_FAILED {
+            return None;
         }
-        if align > before {
-            libc::munmap(first.wrapping_byte_add(size), align - before);
+        let before = start.cast::<u8>().align_offset(HUGE);
+        let first = start.wrapping_byte_add(before);
+        // SAFETY: the pages before and after the aligned part are in what was just mapped and nobody has seen them; sizes
+        // are multiples of a page, because a huge page is one of pages. The advice is about paging only.
+        unsafe {
+            if before > 0 {
+                libc::munmap(start, before);
+            }
+            if HUGE > before {
+                libc::munmap(first.wrapping_byte_add(size), HUGE - before);
+            }
+            libc::madvise(first, size, libc::MADV_HUGEPAGE);
         }
-        libc::madvise(first, size, libc::MADV_HUGEPAGE);
+        Some(Self { start: NonNull::new(first.cast())?, size })
     }
-    NonNull::new(first.cast())
+
+    #[cfg(not(target_os = "linux"))]
+    fn map(_: usize) -> Option<Self> {
+        None
+    }
 }
 
-#[cfg(not(target_os = "linux"))]
-fn map(_: Layout) -> Option<NonNull<u8>> {
-    None
+impl Drop for Pages {
+    fn drop(&mut self) {
+        #[cfg(target_os = "linux")]
+        // SAFETY: mapped with this size, and unmapped only here, when no buffer lies in it any more.
+        unsafe {
+            libc::munmap(self.start.as_ptr().cast(), self.size)
+        };
+    }
+}
+
+/// `size` bytes, a multiple of [`LINE`], of pages that several buffers share. No byte is given out twice, so that all are
+/// still zero; the pages go with the last of their buffers.
+fn shared(size: usize) -> Option<(NonNull<u8>, Arc<Pages>)> {
+    /// The pages that have room, and how many of their bytes are given out.
+    static OPEN: Mutex<(Weak<Pages>, usize)> = Mutex::new((Weak::new(), 0));
+    let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let (pages, used) = match open.0.upgrade().filter(|pages| pages.size - open.1 >= size) {
+        Some(pages) => (pages, open.1),
+        None => (Arc::new(Pages::map(CHUNK)?), 0),
+    };
+    // SAFETY: the bytes from `used` on are within the pages.
+    let start = unsafe { pages.start.add(used) };
+    *open = (Arc::downgrade(&pages), used + size);
+    Some((start, pages))
 }
 
 /// Numbers of which every bit pattern is one, of at most 64 bytes.
@@ -151,7 +198,7 @@ mod tests {
 
     #[test]
     fn buffers_are_zeroed_aligned_and_of_the_asked_length() {
-        for len in [0, 1, 63, 4096, HUGE, HUGE + 5] {
+        for len in [0, 1, 63, 4096, SHARED, SHARED + 5, HUGE - 1, HUGE, HUGE + 5] {
             let mut buffer = Buffer::zeroed(len).unwrap();
             assert_eq!(buffer.bytes().len(), len);
             assert!(buffer.bytes().iter().all(|byte| *byte == 0));

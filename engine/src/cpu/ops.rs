@@ -171,11 +171,27 @@ pub(super) fn select(part: Part, x: Rows, chosen: &[usize], out: Rows) {
 
 /// Greatest element of each row, the first of several.
 pub(super) fn argmax(logits: &[f32]) -> u32 {
+    /// Elements of which only the greatest is looked for at first: that is done in vectors.
+    const BLOCK: usize = 1024;
+    const LANES: usize = 16;
+    // What is no number is greater than nothing.
+    let greater = |most: f32, value: f32| if value > most { value } else { most };
+    let most = |block: &[f32]| {
+        let (whole, rest) = block.as_chunks::<LANES>();
+        let mut most = [f32::NEG_INFINITY; LANES];
+        for values in whole {
+            most.iter_mut().zip(values).for_each(|(most, value)| *most = greater(*most, *value));
+        }
+        most.iter().chain(rest).copied().fold(f32::NEG_INFINITY, greater)
+    };
     let mut best = (0, f32::NEG_INFINITY);
-    for (i, value) in logits.iter().enumerate() {
-        if *value > best.1 {
-            best = (i, *value);
+    for (i, block) in logits.chunks(BLOCK).enumerate() {
+        let most = most(block);
+        if most > best.1 {
+            best = (i, most);
         }
     }
-    u32::try_from(best.0).unwrap_or(u32::MAX)
+    let first = best.0 * BLOCK;
+    let inside = logits.iter().skip(first).position(|value| *value == best.1).unwrap_or(0);
+    u32::try_from(first + inside).unwrap_or(u32::MAX)
 }

@@ -26,21 +26,26 @@ fn exp(x: f32) -> f32 {
 /// Adding and subtracting it rounds to an integer: 1.5·2²³, above which singles have no fractions.
 const ROUND: f32 = 12_582_912.0;
 
+/// The bit of a single's sign.
+const SIGN: u32 = 1 << 31;
+
 /// Values as multiples of a scale per block of [`Q8_BLOCK`]: value ≈ scale × fixed, with 15 bits beside the sign. That is 256
 /// times as fine as the weights of [`crate::Dtype::Q8`], so that their products in integers are as good as in singles.
 /// Blocks that are not whole are left out. A block with something that is no number has a scale that is none.
 #[inline(always)]
 pub(super) fn fix(values: &[f32], fixed: &mut Vec<i16>, scales: &mut Vec<f32>) {
-    for values in values.as_chunks::<Q8_BLOCK>().0 {
-        let (mut most, mut spoilt) = (0.0f32, 0.0f32);
-        for value in values {
-            most = most.max(value.abs());
-            spoilt += value * 0.0;
-        }
-        scales.push(most / f32::from(i16::MAX) + spoilt);
+    let blocks = values.as_chunks::<Q8_BLOCK>().0;
+    fixed.resize(blocks.len() * Q8_BLOCK, 0);
+    scales.resize(blocks.len(), 0.0);
+    for ((values, fixed), scale) in blocks.iter().zip(fixed.as_chunks_mut::<Q8_BLOCK>().0).zip(scales) {
+        // Without their signs numbers are in the order of their bits, and what is none comes last: integers, because
+        // compilers may compare those in any order.
+        let most = values.iter().fold(0, |most: u32, value| most.max(value.to_bits() & !SIGN));
+        let most = f32::from_bits(most);
+        *scale = if most.is_finite() { most / f32::from(i16::MAX) } else { f32::NAN };
         let inverse = if most > 0.0 { f32::from(i16::MAX) / most } else { 0.0 };
         // The integer is in the low bits of the shifted number.
-        fixed.extend(values.map(|value| (value * inverse + ROUND).to_bits() as i16));
+        fixed.iter_mut().zip(values).for_each(|(fixed, value)| *fixed = (value * inverse + ROUND).to_bits() as i16);
     }
 }
 

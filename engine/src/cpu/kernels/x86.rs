@@ -43,9 +43,8 @@ trait Vector: Copy {
     /// Twice [`Self::LANES`] upper halves of singles: those with even numbers, and those with odd ones. A shift and a mask
     /// widen them where they are.
     unsafe fn brains(at: *const u16) -> [Self; 2];
-    /// The upper half of a single at `at` in every lane. The two bytes before it are read too: what loads four bytes spreads
-    /// them for nothing, and what widens two does not.
-    unsafe fn all_brain(at: *const u16) -> Self;
+    /// [`Self::LANES`] upper halves of singles, widened in their order.
+    unsafe fn wide(at: *const u16) -> Self;
     unsafe fn block(at: *const i8) -> Self::Block;
     /// Products of a block with as many numbers in fixed point, in any order added up to one for each lane.
     unsafe fn products(block: Self::Block, fixed: *const i16) -> Self;

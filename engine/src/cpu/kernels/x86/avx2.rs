@@ -5,9 +5,9 @@
 use std::arch::x86_64::{
     __m128i, __m256, __m256i, _mm_add_ps, _mm_add_ss, _mm_cvtss_f32, _mm_loadu_si128, _mm_movehdup_ps, _mm_movehl_ps,
     _mm256_add_epi32, _mm256_add_ps, _mm256_and_si256, _mm256_castps256_ps128, _mm256_castsi256_ps,
-    _mm256_cvtepi8_epi16, _mm256_cvtepi32_ps, _mm256_cvtph_ps, _mm256_extractf128_ps, _mm256_fmadd_ps, _mm256_loadu_ps,
-    _mm256_loadu_si256, _mm256_madd_epi16, _mm256_mul_ps, _mm256_set1_epi32, _mm256_set1_ps, _mm256_setzero_ps,
-    _mm256_slli_epi32, _mm256_storeu_ps,
+    _mm256_cvtepi8_epi16, _mm256_cvtepi32_ps, _mm256_cvtepu16_epi32, _mm256_cvtph_ps, _mm256_extractf128_ps,
+    _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_loadu_si256, _mm256_madd_epi16, _mm256_mul_ps, _mm256_set1_epi32,
+    _mm256_set1_ps, _mm256_setzero_ps, _mm256_slli_epi32, _mm256_storeu_ps,
 };
 
 use super::{Vector, entries};
@@ -84,11 +84,11 @@ impl Vector for __m256 {
         }
     }
     #[inline(always)]
-    unsafe fn all_brain(at: *const u16) -> Self {
-        // SAFETY: above; the two bytes before are the caller's too.
+    unsafe fn wide(at: *const u16) -> Self {
+        // SAFETY: above.
         unsafe {
-            let pair = _mm256_set1_epi32(at.sub(1).cast::<i32>().read_unaligned());
-            _mm256_castsi256_ps(_mm256_and_si256(pair, _mm256_set1_epi32(-0x1_0000)))
+            let bits = _mm256_cvtepu16_epi32(_mm_loadu_si128(at.cast::<__m128i>()));
+            _mm256_castsi256_ps(_mm256_slli_epi32::<16>(bits))
         }
     }
     #[inline(always)]

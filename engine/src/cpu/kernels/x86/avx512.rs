@@ -4,9 +4,9 @@
 
 use std::arch::x86_64::{
     __m256i, __m512, __m512i, _mm256_loadu_si256, _mm512_add_ps, _mm512_and_si512, _mm512_castsi512_ps,
-    _mm512_cvtepi8_epi16, _mm512_cvtepi32_ps, _mm512_cvtph_ps, _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_loadu_si512,
-    _mm512_madd_epi16, _mm512_mul_ps, _mm512_reduce_add_ps, _mm512_set1_epi32, _mm512_set1_ps, _mm512_setzero_ps,
-    _mm512_slli_epi32, _mm512_storeu_ps,
+    _mm512_cvtepi8_epi16, _mm512_cvtepi32_ps, _mm512_cvtepu16_epi32, _mm512_cvtph_ps, _mm512_fmadd_ps, _mm512_loadu_ps,
+    _mm512_loadu_si512, _mm512_madd_epi16, _mm512_mul_ps, _mm512_reduce_add_ps, _mm512_set1_epi32, _mm512_set1_ps,
+    _mm512_setzero_ps, _mm512_slli_epi32, _mm512_storeu_ps,
 };
 
 use super::{Vector, entries};
@@ -80,11 +80,11 @@ impl Vector for __m512 {
         }
     }
     #[inline(always)]
-    unsafe fn all_brain(at: *const u16) -> Self {
-        // SAFETY: above; the two bytes before are the caller's too.
+    unsafe fn wide(at: *const u16) -> Self {
+        // SAFETY: above.
         unsafe {
-            let pair = _mm512_set1_epi32(at.sub(1).cast::<i32>().read_unaligned());
-            _mm512_castsi512_ps(_mm512_and_si512(pair, _mm512_set1_epi32(-0x1_0000)))
+            let bits = _mm512_cvtepu16_epi32(_mm256_loadu_si256(at.cast::<__m256i>()));
+            _mm512_castsi512_ps(_mm512_slli_epi32::<16>(bits))
         }
     }
     #[inline(always)]
