@@ -1,6 +1,6 @@
 //! What the terminal tells, read beside the loop that draws. Once a terminal has hung up, as it does when a connection is lost,
-//! crossterm 0.29 takes the end of its input for nothing new and reads on for ever: whoever reads would see no signal any
-//! more, and keep a core busy. So the terminal is asked first whether it is still there.
+//! crossterm 0.29 takes the end of its input for nothing new and looks again at once: whoever waits for a key keeps a core busy
+//! for ever. So the terminal is asked between its waits whether it is still there.
 
 use std::{
     io,
@@ -14,7 +14,7 @@ use std::{
 
 use crossterm::event::{self, Event};
 
-/// How long another size of the terminal may wait to be seen: it comes with a signal, which wakes nobody here.
+/// How long is waited for a key before the terminal is asked whether it is still there.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// One thing that the terminal tells.
@@ -62,22 +62,17 @@ impl Events {
 
 /// Passes on what is told, until nobody listens or there is nothing more to tell.
 fn pass_on(terminal: &Terminal, heard: &Weak<()>, to: &Sender<io::Result<Told>>) {
-    let mut patience = LOOK;
     while heard.strong_count() > 0 {
-        let told = match terminal.is_gone(patience) {
+        let told = match terminal.is_gone() {
             Ok(true) => Ok(Told::Gone),
-            Ok(false) => match event::poll(Duration::ZERO) {
+            Ok(false) => match event::poll(LOOK) {
+                Ok(false) => continue,
                 Ok(true) => event::read().map(Told::Event),
-                Ok(false) => {
-                    patience = LOOK;
-                    continue;
-                }
-                Err(error) => Err(error),
+                // It may have gone meanwhile.
+                Err(error) => terminal.is_gone().and_then(|gone| if gone { Ok(Told::Gone) } else { Err(error) }),
             },
             Err(error) => Err(error),
         };
-        // More may have been read already than was told.
-        patience = Duration::ZERO;
         let is_last = !matches!(told, Ok(Told::Event(_)));
         if to.send(told).is_err() || is_last {
             return;
@@ -100,16 +95,15 @@ impl Terminal {
         Ok(Self { other: (!own).then(|| std::fs::File::open("/dev/tty")).transpose()? })
     }
 
-    /// Waits for something to read, and says whether there never will be any again.
-    fn is_gone(&self, patience: Duration) -> io::Result<bool> {
+    /// Whether nothing will ever come from it again.
+    fn is_gone(&self) -> io::Result<bool> {
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
         let stdin = io::stdin();
         let mut asked = [match &self.other {
             Some(file) => PollFd::new(file, PollFlags::IN),
             None => PollFd::new(&stdin, PollFlags::IN),
         }];
-        let patience = Timespec::try_from(patience).ok();
-        match poll(&mut asked, patience.as_ref()) {
+        match poll(&mut asked, Some(&Timespec::default())) {
             Ok(_) => {
                 Ok(asked.iter().any(|fd| fd.revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL)))
             }
@@ -125,7 +119,7 @@ impl Terminal {
         Ok(Self {})
     }
 
-    fn is_gone(&self, patience: Duration) -> io::Result<bool> {
-        event::poll(patience).map(|_| false)
+    fn is_gone(&self) -> io::Result<bool> {
+        Ok(false)
     }
 }
