@@ -6,6 +6,7 @@ use std::{
 };
 
 use model::{Detail, Ns, SliceId, StringId, Trace};
+use rustc_hash::FxHashMap;
 
 use super::model::Copies;
 use crate::{
@@ -70,7 +71,7 @@ pub fn all(trace: &Trace, analysis: &Analysis, index: usize, class: &Class, grou
 fn slots(side: &Chosen<'_>) -> Vec<Work> {
     let alignment = Alignment::of(&[*side, *side]);
     let (reader, mut placer) = (Reader::new(*side), Placer::new(&alignment, 0));
-    let mut sums: HashMap<(u32, Named), Sum> = HashMap::new();
+    let mut sums: FxHashMap<(u32, Named), Sum> = FxHashMap::default();
     for step in side.steps() {
         let places = placer.step(&reader, step);
         let exclusive = side.rank.exclusive.get(step.ops.clone()).unwrap_or(&[]);
@@ -172,8 +173,8 @@ fn by_name(trace: &Trace) -> impl Fn(&Named) -> (String, &'static str) + use<'_>
 }
 
 /// Counts the device work of the steps of a class that count.
-fn works(rank: &Rank, class: &Class) -> HashMap<Named, Sum> {
-    let mut works: HashMap<Named, Sum> = HashMap::new();
+fn works(rank: &Rank, class: &Class) -> FxHashMap<Named, Sum> {
+    let mut works: FxHashMap<Named, Sum> = FxHashMap::default();
     for step in rank.steady_steps(class) {
         let exclusive = rank.exclusive.get(step.ops.clone()).unwrap_or(&[]);
         for (op, exclusive) in rank.ops_of(step).iter().zip(exclusive) {
@@ -184,7 +185,10 @@ fn works(rank: &Rank, class: &Class) -> HashMap<Named, Sum> {
 }
 
 /// The works under the name that `key` gives them, longest first.
-fn rows<K>(works: &HashMap<K, Sum>, key: impl Fn(&K) -> (String, &'static str)) -> Vec<Work> {
+fn rows<'w, K: 'w>(
+    works: impl IntoIterator<Item = (&'w K, &'w Sum)>,
+    key: impl Fn(&K) -> (String, &'static str),
+) -> Vec<Work> {
     let mut merged: HashMap<(String, &'static str), Sum> = HashMap::new();
     for (work, sum) in works {
         merged.entry(key(work)).or_default().join(*sum);

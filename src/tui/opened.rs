@@ -4,11 +4,15 @@
 use model::Trace;
 use rayon::prelude::*;
 
-use super::{lane::LaneSet, sketch::Sketch, works::Works};
+use super::{
+    lane::LaneSet,
+    sketch::Sketch,
+    works::{Row, Works},
+};
 use crate::{
     analysis::Analysis,
     diagnose::Diagnosis,
-    report::{Report, diff::DiffReport, model::Capture},
+    report::{Report, diff::DiffReport, model::Capture, work::Group},
 };
 
 /// Captures that were opened. The report is the one that `strato diagnose` prints: what it holds is read from it, and only
@@ -59,9 +63,10 @@ impl<'a> Look<'a> {
         self.found.map(|found| found.analysis)
     }
 
-    /// All device work of one of its ranks, once it is counted.
-    pub fn works(&self, rank: usize) -> Option<&'a Works> {
-        self.found.and_then(|found| found.works.get(rank))
+    /// All device work of one of its ranks, once its steps are known.
+    pub fn works(&self, rank: usize, group: Group) -> &'a [Row] {
+        let found = self.found.and_then(|found| Some((found, found.works.get(rank)?)));
+        found.map_or(&[], |(found, works)| works.rows(self.trace, found.analysis, rank, group))
     }
 
     /// What the report says of it, once it is made.
@@ -99,10 +104,8 @@ impl Opened {
         let report = Report::build(&inputs);
         let lanes = inputs.par_iter().enumerate();
         let lanes = lanes.map(|(at, (trace, analysis, _))| LaneSet::build(trace, analysis, known(at))).collect();
-        let of_ranks = |(trace, analysis, _): &(Trace, Analysis, Diagnosis)| {
-            (0..analysis.ranks.len()).into_par_iter().map(|rank| Works::of(trace, analysis, rank)).collect()
-        };
-        let works = inputs.par_iter().map(of_ranks).collect();
+        let works = inputs.iter().map(|(_, analysis, _)| analysis.ranks.iter().map(|_| Works::default()).collect());
+        let works = works.collect();
         Self { inputs, report, lanes, works, pair: None, said: Vec::new() }
     }
 

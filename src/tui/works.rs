@@ -1,5 +1,7 @@
 //! All device work of a rank's main class, row by row: a report has room for the first dozen only.
 
+use std::sync::OnceLock;
+
 use model::Trace;
 
 use crate::{
@@ -30,30 +32,26 @@ impl Row {
     }
 }
 
-/// The rows of one rank.
-#[derive(Clone, Debug, Default)]
+/// The rows of one rank, each group counted once it is looked at: in a large capture that takes a moment.
+#[derive(Debug, Default)]
 pub struct Works {
-    operators: Vec<Row>,
-    slots: Vec<Row>,
-    kernels: Vec<Row>,
+    operators: OnceLock<Vec<Row>>,
+    slots: OnceLock<Vec<Row>>,
+    kernels: OnceLock<Vec<Row>>,
 }
 
 impl Works {
-    /// Counts the main class of the rank at `index`.
-    pub fn of(trace: &Trace, analysis: &Analysis, index: usize) -> Self {
-        let class = analysis.ranks.get(index).and_then(|rank| rank.main_class());
-        let Some(class) = class else { return Self::default() };
-        let rows = |group| rows(trace, work::all(trace, analysis, index, class, group), group);
-        Self { operators: rows(Group::Operator), slots: rows(Group::Slot), kernels: rows(Group::Kernel) }
-    }
-
-    /// The rows of a group: slots in the order of a step, others by exclusive time.
-    pub fn rows(&self, group: Group) -> &[Row] {
-        match group {
+    /// The rows of a group of the main class of the rank at `index`: slots in the order of a step, others by exclusive time.
+    pub fn rows(&self, trace: &Trace, analysis: &Analysis, index: usize, group: Group) -> &[Row] {
+        let counted = match group {
             Group::Operator => &self.operators,
             Group::Slot => &self.slots,
             Group::Kernel => &self.kernels,
-        }
+        };
+        counted.get_or_init(|| {
+            let class = analysis.ranks.get(index).and_then(|rank| rank.main_class());
+            class.map_or(Vec::new(), |class| rows(trace, work::all(trace, analysis, index, class, group), group))
+        })
     }
 }
 

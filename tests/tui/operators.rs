@@ -26,11 +26,25 @@ fn a_search_leaves_out_the_operators_that_do_not_hold_it() {
     insta::assert_snapshot!("operators_filtered", screen(&mut app, 120, 20));
     press(&mut app, "enter");
     assert!(screen(&mut app, 120, 40).contains("launched by"));
-    press(&mut app, "4 / q q q q enter");
-    let none = screen(&mut app, 120, 40);
-    assert!(none.contains("no further match") && none.contains("0 of"), "{none}");
-    press(&mut app, "esc b");
+    // The search is another one now, and one that leaves nothing leaves everything; so does the way back.
+    press(&mut app, "4 b");
     assert_eq!(table(&mut app), all);
+    press(&mut app, "/ n o r m enter / q q q q enter");
+    assert!(screen(&mut app, 120, 40).contains("no further match"));
+    assert_eq!(table(&mut app), all);
+    press(&mut app, "/ n o r m enter esc");
+    assert_eq!(table(&mut app), all);
+}
+
+/// A kernel's name is none of the operators': whoever looks for it finds it under another grouping.
+#[test]
+fn a_filter_that_another_grouping_does_not_hold_is_no_dead_end() {
+    let mut app = app(LAUNCH_BOUND);
+    press(&mut app, "4 b b / _ k e r n e l enter b");
+    assert!(screen(&mut app, 120, 40).contains("0 of"));
+    press(&mut app, "b b");
+    let kernels = table(&mut app);
+    assert!(!kernels.is_empty() && kernels.iter().all(|row| row.contains("_kernel")), "{kernels:?}");
 }
 
 #[test]

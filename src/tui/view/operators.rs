@@ -42,22 +42,22 @@ pub struct Operators {
     group: Group,
     by: By,
     inverted: bool,
-    /// What was searched for here: only rows whose names hold it are shown.
+    /// What was searched for here, in lower case: only rows whose names hold it are shown while it is searched for.
     filter: String,
     body: Rect,
 }
 
 impl Operators {
-    /// What rows are left out by; nothing once the search is left.
+    /// What rows are left out by; nothing once the search is left or another one is made elsewhere.
     fn filter<'a>(&'a self, scene: &Scene<'_>) -> &'a str {
-        if scene.search.is_empty() { "" } else { &self.filter }
+        if scene.search.to_lowercase() == self.filter { &self.filter } else { "" }
     }
 
     /// The rows that are shown, in their order.
     fn shown<'a>(&self, scene: &Scene<'a>) -> Vec<&'a Row> {
-        let Some(works) = scene.look.works(scene.rank) else { return Vec::new() };
         let filter = self.filter(scene);
-        let mut rows: Vec<&Row> = works.rows(self.group).iter().filter(|row| row.holds(filter)).collect();
+        let all = scene.look.works(scene.rank, self.group);
+        let mut rows: Vec<&Row> = all.iter().filter(|row| row.holds(filter)).collect();
         match (self.by, self.group) {
             (By::Busy, _) => rows.sort_by_key(|row| Reverse(row.work.busy)),
             (By::Count, _) => rows.sort_by_key(|row| Reverse(row.work.count)),
@@ -89,16 +89,15 @@ impl Operators {
     /// Shows what holds what was searched for, or goes from row to row of it.
     fn seek(&mut self, scene: &Scene<'_>, forward: bool) -> Effect {
         let wanted = scene.search.to_lowercase();
-        if self.filter != wanted {
-            (self.filter, self.rows) = (wanted, Rows::default());
-        } else {
+        if self.filter == wanted {
             let len = self.shown(scene).len();
             self.rows.act(if forward { Action::Down } else { Action::Up }, len);
+        } else if scene.look.works(scene.rank, self.group).iter().any(|row| row.holds(&wanted)) {
+            (self.filter, self.rows) = (wanted, Rows::default());
+        } else {
+            return Effect::Say(scene.get(super::timeline::NOT_FOUND).to_owned());
         }
-        match self.shown(scene).is_empty() {
-            true => Effect::Say(scene.get(super::timeline::NOT_FOUND).to_owned()),
-            false => Effect::None,
-        }
+        Effect::None
     }
 
     /// How much of its measured ceiling a row reaches, where that is known of its products.
@@ -124,7 +123,7 @@ impl Operators {
             Group::Kernel => Text::new("kernels of", "内核："),
         };
         let mean = scene.get(Text::new("times are per step", "时间为每步均值"));
-        let all = scene.look.works(scene.rank).map_or(0, |works| works.rows(self.group).len());
+        let all = scene.look.works(scene.rank, self.group).len();
         let filter = self.filter(scene);
         let narrowed = match (filter.is_empty(), scene.lang) {
             (true, _) => String::new(),
@@ -145,6 +144,9 @@ impl View for Operators {
         let mut actions = Vec::new();
         if len > 0 {
             actions.extend([Action::Open, Action::Regroup, Action::Sort, Action::Invert, Action::Copy]);
+        } else if !self.filter(scene).is_empty() {
+            // What no operator holds a kernel may.
+            actions.push(Action::Regroup);
         }
         actions.extend(Rows::actions(len));
         if !scene.search.is_empty() {
@@ -204,16 +206,17 @@ impl View for Operators {
 
     fn export(&self, scene: &Scene<'_>) -> Vec<(&'static str, String)> {
         let steps = scene.part().and_then(|part| part.main_class()).map_or(0, |class| class.used);
-        let head = ["name", "operator", "busy_ns", "count", "idle_before_ns", "steps", "of_ceiling"]
+        let head = ["name", "operator", "kernel", "busy_ns", "count", "idle_before_ns", "steps", "of_ceiling"]
             .map(str::to_owned)
             .to_vec();
-        let row = |work: &Work| {
+        let row = |row: &Row| {
+            let work = &row.work;
             let reached = self.reached(scene, work).map_or(String::new(), |reached| format!("{reached:.4}"));
             let numbers =
                 [work.busy.to_string(), work.count.to_string(), work.idle.to_string(), steps.to_string(), reached];
-            [clean(&work.name), work.op.to_owned()].into_iter().chain(numbers).collect()
+            [clean(&work.name), work.op.to_owned(), clean(&row.kernel)].into_iter().chain(numbers).collect()
         };
-        let rows = self.shown(scene).into_iter().map(|shown| row(&shown.work));
+        let rows = self.shown(scene).into_iter().map(row);
         vec![("csv", csv(std::iter::once(head).chain(rows)))]
     }
 
@@ -236,25 +239,21 @@ impl View for Operators {
             align: Align::Right,
             width: 12,
         };
+        let left = |title: Text, width| Column { title: scene.get(title).to_owned(), align: Align::Left, width };
         let mut columns = vec![
             Column {
                 title: format!("{}{}", scene.get(Text::new("name", "名称")), mark(By::Name)),
                 align: Align::Left,
-                width: 0,
+                // Slots have short names, and their kernels long ones.
+                width: if self.group == Group::Slot { 26 } else { 0 },
             },
             number(Text::new("busy", "执行时间"), By::Busy),
             Column { title: scene.get(Text::new("share", "占比")).to_owned(), align: Align::Right, width: 7 },
             number(Text::new("count", "次数"), By::Count),
             number(Text::new("idle before", "之前空闲"), By::Idle),
             match self.group {
-                Group::Slot => {
-                    Column { title: scene.get(Text::new("kernel", "内核")).to_owned(), align: Align::Left, width: 28 }
-                }
-                _ => {
-                    Column {
-                        title: scene.get(Text::new("operator", "算子")).to_owned(), align: Align::Left, width: 14
-                    }
-                }
+                Group::Slot => left(Text::new("kernel", "内核"), 0),
+                _ => left(Text::new("operator", "算子"), 14),
             },
         ];
         // Only where something was measured: an empty column would say that nothing was reached.
