@@ -165,6 +165,36 @@ fn one_key_leads_from_a_finding_to_its_evidence() {
 }
 
 #[test]
+fn a_finding_of_the_overview_leads_to_its_evidence_too() {
+    let mut app = app(LAUNCH_BOUND);
+    press(&mut app, "3 j enter");
+    let evidence = screen(&mut app, 120, 40);
+    press(&mut app, "1");
+    buffer(&mut app, 120, 40);
+    press(&mut app, "right");
+    let overview = screen(&mut app, 120, 40);
+    press(&mut app, "enter");
+    assert_eq!(screen(&mut app, 120, 40), evidence, "from:\n{overview}");
+    // The selected one is marked.
+    let opened = opened(&[LAUNCH_BOUND]);
+    let second = opened.look(0).unwrap().capture().unwrap().findings[1].rule;
+    assert!(overview.lines().any(|line| line.starts_with('▸') && line.contains(second)), "{overview}");
+}
+
+#[test]
+fn a_replay_of_a_graph_has_a_lane_and_leads_to_its_kernels() {
+    let mut app = app("healthy-full-graph.json.gz");
+    press(&mut app, "2");
+    buffer(&mut app, 120, 40);
+    press(&mut app, "k ]");
+    let replay = screen(&mut app, 120, 40);
+    let detail: String = replay.lines().rev().skip(1).take(3).collect();
+    assert!(replay.contains("graph replays") && detail.contains("operations"), "{replay}");
+    press(&mut app, "a");
+    assert!(screen(&mut app, 120, 40).contains("launched by"));
+}
+
+#[test]
 fn a_launch_leads_to_its_kernel_and_back() {
     let mut app = app(LAUNCH_BOUND);
     press(&mut app, "4 b enter");

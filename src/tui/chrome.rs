@@ -145,8 +145,8 @@ impl Chrome {
 
     /// Says that an action means nothing now.
     pub fn refuse(&mut self, action: Action) {
-        let says = self.get(Text::new("means nothing here now", "当前无效"));
-        self.message = Some(format!("{}: {says}", self.get(action.text())));
+        let says = self.get(Text::new(": means nothing here now", "：当前无效"));
+        self.message = Some(format!("{}{says}", self.get(action.text())));
     }
 
     /// Carries out an action that is the same everywhere; `None` for one that is not.
@@ -157,6 +157,11 @@ impl Chrome {
             Action::Redraw => Some(Request::Redraw),
             Action::ToggleMouse => {
                 self.mouse = !self.mouse;
+                let says = match self.mouse {
+                    true => Text::new("mouse on", "鼠标已启用"),
+                    false => Text::new("mouse off: the terminal selects text", "鼠标已关闭：由终端选择文本"),
+                };
+                self.message = Some(self.get(says).to_owned());
                 Some(Request::Mouse(self.mouse))
             }
             Action::Help => {

@@ -127,7 +127,8 @@ fn number(told: &BTreeMap<String, String>, name: &str) -> i64 {
 #[test]
 fn a_browser_draws_the_timeline_and_keys_move_it() {
     let page = page(&sample("tensor-parallel-rocm.json.gz"), "en");
-    let keys: [&[&str]; 3] = [&["+", "+"], &["ArrowRight"], &["0", "ArrowDown", "ArrowDown", "]", "]", "]"]];
+    let keys: [&[&str]; 3] =
+        [&["+", "+"], &["ArrowRight"], &["0", "ArrowDown", "ArrowDown", "ArrowDown", "]", "]", "]"]];
     let Some(told) = drawn(&page, &keys) else { return };
     let [first, near, moved, all] = told.as_slice() else { panic!("{told:?}") };
     assert!(number(first, "drawn") > 50 && number(first, "marks") >= number(first, "drawn"), "{first:?}");
@@ -139,7 +140,7 @@ fn a_browser_draws_the_timeline_and_keys_move_it() {
     // All that is held, and a kernel chosen: what it is and what launched it is told.
     assert_eq!(number(all, "from"), 0);
     assert!(number(all, "drawn") > number(first, "drawn"));
-    assert_eq!(all["selected"].split(':').next(), Some("2"), "{all:?}");
+    assert_eq!(all["selected"].split(':').next(), Some("3"), "{all:?}");
     assert!(all["output"].contains(" ns") && all["output"].contains("launched by"), "{}", all["output"]);
 }
 

@@ -1,6 +1,6 @@
 //! The selected step taken apart.
 
-use crate::common::screen::{LAUNCH_BOUND, app, press, screen};
+use crate::common::screen::{LAUNCH_BOUND, TENSOR_PARALLEL, app, press, screen};
 
 /// Every time of the selected step and of the median one stands in the panel once, and adds up to the step.
 #[test]
@@ -22,4 +22,19 @@ fn a_step_against_the_median_one_adds_up() {
     }
     assert!(rows.iter().chain([&whole]).all(|row| row[0] - row[1] == row[2]), "{shown}");
     assert!(whole[2] > 0, "the slowest step is slower than the median one: {shown}");
+}
+
+/// Two prompts that take a hundred times as long make one line of all decode steps.
+#[test]
+fn steps_are_shown_class_by_class() {
+    let mut app = app(TENSOR_PARALLEL);
+    press(&mut app, "5");
+    let all = screen(&mut app, 120, 40);
+    assert!(all.contains("class: all"), "{all}");
+    press(&mut app, "b");
+    let one = screen(&mut app, 120, 40);
+    assert!(one.contains("class: 1 / ") && one != all, "{one}");
+    insta::assert_snapshot!("steps_of_a_class", one);
+    press(&mut app, "b b");
+    assert_eq!(screen(&mut app, 120, 40), all);
 }

@@ -112,13 +112,13 @@ fn start(what: What, finish: Finish, watched: Watched) -> anyhow::Result<JoinHan
             let said = format!("{} updates dropped", watched.feed.lost());
             done.trace.manifest.set("measurement.dashboard", &said, Provenance::Observed);
             let steps = done.steps.len().saturating_sub(1);
-            let written = finish.output.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
+            let written = finish.output.as_ref().map(|path| path.display().to_string());
             let done = finish.write(done)?;
-            tell(event(
-                format!("{steps} decode steps; capture {written}"),
-                format!("{steps} 个解码步；采集 {written}"),
-                false,
-            ));
+            let [en, zh] = match written {
+                Some(path) => [format!("; capture {path}"), format!("；采集 {path}")],
+                None => [String::new(), String::new()],
+            };
+            tell(event(format!("{steps} decode steps{en}"), format!("{steps} 个解码步{zh}"), false));
             Ok(done)
         });
         match &done {

@@ -43,6 +43,16 @@ impl CounterIndex {
         Self { t, levels }
     }
 
+    /// Number of samples.
+    pub fn len(&self) -> usize {
+        self.t.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.t.is_empty()
+    }
+
     /// Bytes that it allocates.
     pub fn bytes(&self) -> usize {
         let nodes: usize = self.levels.iter().map(Vec::capacity).sum();

@@ -1,5 +1,5 @@
-//! Which lanes a capture has: rank by rank the steps, the idle time with its cause, the queues of the device, collectives and
-//! copies drawn together, host threads, counters; then what belongs to no rank.
+//! Which lanes a capture has: rank by rank the steps, the idle time with its cause, replays of graphs, the queues of the device,
+//! collectives and copies drawn together, host threads, counters; then what belongs to no rank.
 
 use std::cmp::Reverse;
 
@@ -19,6 +19,8 @@ pub enum Source {
     Steps(usize),
     /// Its idle time.
     Idle(usize),
+    /// Its replays of graphs.
+    Replays(usize),
     /// Its collectives.
     Collectives(usize),
     /// Its copies.
@@ -41,7 +43,7 @@ impl Plan {
     /// A rank that was analysed.
     pub fn rank(&mut self, trace: &Trace, i: usize, rank: &Rank) {
         let place = Place { rank: rank.rank, process: rank.process, device: rank.device };
-        let mut sources = vec![Source::Steps(i), Source::Idle(i)];
+        let mut sources = vec![Source::Steps(i), Source::Idle(i), Source::Replays(i)];
         sources.extend(rank.timeline.queues.iter().map(|track| Source::Track(*track)));
         sources.extend([Source::Collectives(i), Source::Copies(i)]);
         self.group(trace, (i, place), sources, rank.timeline.threads.clone());

@@ -1,5 +1,5 @@
-//! The lanes of a capture: of its tracks and counters as soon as it is read, of steps, idle time, collectives and copies once it
-//! is analysed.
+//! The lanes of a capture: of its tracks and counters as soon as it is read, of steps, idle time, replays, collectives and copies
+//! once it is analysed.
 
 use std::ops::Range;
 
@@ -27,6 +27,8 @@ pub enum Of {
     Steps(usize),
     /// Idle time by cause; a slice's row is the index of the gap.
     Idle(usize),
+    /// Replays of graphs, each from its first operation to the end of its last; a slice's row is the index of the launch call.
+    Replays(usize),
     /// Collectives of all queues, waits apart from transfers; a slice's row is the index of the operation.
     Collectives(usize),
     /// Copies of all queues; a slice's row is the index of the operation.
@@ -92,6 +94,9 @@ impl Lane {
                 return part.map_or(String::new(), |(bucket, _)| bucket.name(labels));
             }
             Of::Collectives(rank) | Of::Copies(rank) => op(rank),
+            Of::Replays(rank) => {
+                of_rank(rank).and_then(|rank| rank.timeline.calls.get(row)).map(|call| trace.strings.get(call.name))
+            }
             Of::Counter(_) => None,
         };
         found.unwrap_or("").to_owned()
@@ -259,6 +264,7 @@ fn derived(trace: &Trace, analysis: &Analysis, source: Source) -> Vec<Lane> {
             });
             one(Of::Idle(i), Text::new("idle: why", "空闲原因"), items.collect())
         }
+        Source::Replays(i) => one(Of::Replays(i), Text::new("graph replays", "图重放"), replays(analysis, i)),
         Source::Collectives(i) => {
             let items = operations(trace, analysis, i, |kind| kind == OpKind::Comm);
             one(Of::Collectives(i), Text::new("collectives", "集合通信"), items)
@@ -269,6 +275,20 @@ fn derived(trace: &Trace, analysis: &Analysis, source: Source) -> Vec<Lane> {
         }
         Source::Track(_) | Source::Counter(_) => Vec::new(),
     }
+}
+
+/// What each launch of a graph caused, from its first operation to the end of its last.
+fn replays(analysis: &Analysis, rank: usize) -> Vec<Item> {
+    let mut spans: FxHashMap<u32, Span> = FxHashMap::default();
+    let ops = analysis.ranks.get(rank).map_or(&[][..], |rank| &rank.timeline.ops);
+    for (op, call) in ops.iter().filter(|op| op.in_graph).filter_map(|op| Some((op, op.call?))) {
+        let span = spans.entry(call).or_insert(Span::new(op.start, op.end));
+        *span = Span::new(span.start.min(op.start), span.end.max(op.end));
+    }
+    let mut items: Vec<Item> =
+        spans.into_iter().map(|(call, span)| Item { span, kind: Kind::Graph, row: call }).collect();
+    items.sort_by_key(|item| (item.span.start, item.row));
+    items
 }
 
 fn counter_lane(trace: &Trace, at: usize) -> Vec<Lane> {

@@ -57,6 +57,8 @@ pub struct Dashboard<S> {
     operators: (Rows, usize),
     /// The counters that are seen.
     counters: Rows,
+    /// Whether the last frame had no room for all of them.
+    scrolls: bool,
     /// The screen of the last frame.
     area: Rect,
 }
@@ -74,6 +76,7 @@ impl<S: Source> Dashboard<S> {
             shown: Shown::Newest,
             operators: (Rows::default(), 0),
             counters: Rows::default(),
+            scrolls: false,
             area: Rect::default(),
         }
     }
@@ -100,7 +103,10 @@ impl<S: Source> Dashboard<S> {
         if self.shown != Shown::Newest {
             actions.push(Action::Back);
         }
-        actions.extend([Down, Up, PageDown, PageUp, Top, Bottom, Action::Export, Action::Quit]);
+        if self.scrolls {
+            actions.extend([Down, Up, PageDown, PageUp, Top, Bottom]);
+        }
+        actions.extend([Action::Export, Action::Quit]);
         if !self.chrome.theme.is_mono() {
             actions.push(Action::CycleTheme);
         }
@@ -255,7 +261,8 @@ impl<S: Source> Dashboard<S> {
             Shown::Frozen(at) => (at, None),
             Shown::Step(step, at) => (at, Some(step)),
         };
-        let Self { chrome, run, state, operators: (rows, count), counters, .. } = self;
+        let Self { chrome, run, state, operators: (rows, count), counters, scrolls, .. } = self;
+        *scrolls = false;
         let moment = Moment { state, run, at, step };
         let scene = Scene { moment, theme: &chrome.theme, lang: chrome.lang };
         let width = usize::from(area.width);
@@ -286,6 +293,7 @@ impl<S: Source> Dashboard<S> {
             let top = rows.scrolled(*count, height.saturating_sub(1));
             let (lines, all) = panel::operators(&scene, usize::from(left), height, top);
             *count = all;
+            *scrolls = all > height.saturating_sub(1);
             let end = put(&lines, area.x, y, left, height as u16);
             if !beside {
                 y = end;
@@ -305,6 +313,7 @@ impl<S: Source> Dashboard<S> {
         let columns = if halves { 2 } else { 1 };
         let top = counters.scrolled(lines.len(), usize::from(height) * columns);
         let seen = lines.get(top..).unwrap_or_default();
+        *scrolls |= lines.len() > usize::from(height) * columns;
         put(seen, x, y, column, height);
         if halves {
             put(seen.get(usize::from(height)..).unwrap_or_default(), x + column + 4, y, column, height);

@@ -84,13 +84,13 @@ impl<'a> Moment<'a> {
         Some((at(50)?, at(99)?, times.len()))
     }
 
-    /// Tokens per second over the newest steps, with what passed between them.
-    pub fn rate(&self) -> Option<f64> {
+    /// Tokens per second over the newest steps, with what passed between them, and over how many.
+    pub fn rate(&self) -> Option<(f64, usize)> {
         let window: Vec<(Ns, u32)> = self.decodes().take(WINDOW).map(|(at, step)| (*at, step.number)).collect();
         let (newest, oldest) = (window.first()?, window.last()?);
         let ns = newest.0 - oldest.0;
         let steps = newest.1 - oldest.1;
-        (ns > 0).then(|| f64::from(steps) * self.run.batch as f64 * 1e9 / ns as f64)
+        (ns > 0).then(|| (f64::from(steps) * self.run.batch as f64 * 1e9 / ns as f64, steps as usize))
     }
 
     /// Sum of the layers of the newest steps of a rank, and of how many; of the one step that was gone back to.
@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(now.times(2), [None, Some(11.0)]);
         assert_eq!(now.percentiles(), Some((11, 11, 3)));
         // Four steps of two tokens in 4000 ns.
-        assert_eq!(now.rate(), Some(2e6));
+        assert_eq!(now.rate(), Some((2e6, 4)));
         assert_eq!((now.prefill(), now.context()), (Some(50), Some((9, 12))));
         let then = Moment { step: Some(3), ..now };
         assert_eq!((then.times(9), then.last().unwrap().number), (vec![Some(10.0), Some(12.0)], 2));

@@ -89,22 +89,27 @@ impl Findings {
     }
 
     fn go(&self, scene: &Scene<'_>) -> Effect {
-        let Some(finding) = self.selected(scene) else { return Effect::None };
-        let slices = evidence(finding);
-        if let Some((slice, _)) = slices.get(self.evidence.min(slices.len().saturating_sub(1))) {
-            return Effect::Show(Place::Slice(*slice));
-        }
-        // A finding without slices speaks of steps: the first that counts shows them.
-        let mut ranks = scene.look.analysis().into_iter().flat_map(|analysis| &analysis.ranks);
-        let rank = ranks.find(|rank| finding.ranks.contains(&rank.rank)).or(scene.rank());
-        let step = rank.and_then(|rank| {
-            let class = rank.classes.iter().find(|class| class.key == finding.class).or(rank.main_class())?;
-            rank.steady_steps(class).next().or(rank.steps.first())
-        });
-        match step {
-            Some(step) => Effect::Show(Place::Time(step.window)),
-            None => Effect::Say(scene.get(NOWHERE).to_owned()),
-        }
+        show(scene, self.rows.at, self.evidence)
+    }
+}
+
+/// Shows a piece of the evidence of a finding, or a step that it speaks of.
+pub(super) fn show(scene: &Scene<'_>, finding: usize, piece: usize) -> Effect {
+    let Some(finding) = all(scene).get(finding) else { return Effect::None };
+    let slices = evidence(finding);
+    if let Some((slice, _)) = slices.get(piece.min(slices.len().saturating_sub(1))) {
+        return Effect::Show(Place::Slice(*slice));
+    }
+    // A finding without slices speaks of steps: the first that counts shows them.
+    let mut ranks = scene.look.analysis().into_iter().flat_map(|analysis| &analysis.ranks);
+    let rank = ranks.find(|rank| finding.ranks.contains(&rank.rank)).or(scene.rank());
+    let step = rank.and_then(|rank| {
+        let class = rank.classes.iter().find(|class| class.key == finding.class).or(rank.main_class())?;
+        rank.steady_steps(class).next().or(rank.steps.first())
+    });
+    match step {
+        Some(step) => Effect::Show(Place::Time(step.window)),
+        None => Effect::Say(scene.get(NOWHERE).to_owned()),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use model::Ns;
 
-use super::Scene;
+use super::{Scene, page::Laid};
 use crate::{
     analysis::{Layer, Selection},
     diagnose::{Severity, rules},
@@ -28,8 +28,8 @@ const BINS: usize = 8;
 /// Cells before a bar.
 const LABEL: usize = 26;
 
-pub(super) fn lines(scene: &Scene<'_>, width: usize) -> Vec<Line> {
-    let Some(capture) = scene.look.capture() else { return Vec::new() };
+pub(super) fn lines(scene: &Scene<'_>, width: usize) -> Laid {
+    let Some(capture) = scene.look.capture() else { return Laid::default() };
     let mut out = prose::lines(&Part::Answer.render(capture, scene.lang), width);
     if let Some(class) = scene.part().and_then(|part| part.main_class()) {
         apart(&mut out);
@@ -37,12 +37,16 @@ pub(super) fn lines(scene: &Scene<'_>, width: usize) -> Vec<Line> {
         out.extend(histogram(scene, width));
     }
     apart(&mut out);
-    out.extend(findings(scene, capture, width));
+    let mut told = Vec::new();
+    for (finding, lines) in findings(scene, capture, width) {
+        told.extend(finding.map(|finding| (out.len(), finding)));
+        out.extend(lines);
+    }
     apart(&mut out);
     out.extend(ready(scene, capture, width));
     apart(&mut out);
     out.extend(prose::lines(&Part::Time.render(capture, scene.lang), width));
-    out
+    Laid { lines: out, findings: told }
 }
 
 /// One empty line, and no second one.
@@ -131,10 +135,10 @@ fn histogram(scene: &Scene<'_>, width: usize) -> Vec<Line> {
     out
 }
 
-/// The findings in a line each.
-fn findings(scene: &Scene<'_>, capture: &Capture, width: usize) -> Vec<Line> {
-    let mut out = vec![vec![piece(scene.get(Text::new("Findings", "发现")), Role::Title)]];
-    for finding in &capture.findings {
+/// The findings in a line each, with their positions, under their heading.
+fn findings(scene: &Scene<'_>, capture: &Capture, width: usize) -> Vec<(Option<usize>, Vec<Line>)> {
+    let mut out = vec![(None, vec![vec![piece(scene.get(Text::new("Findings", "发现")), Role::Title)]])];
+    for (at, finding) in capture.findings.iter().enumerate() {
         let title = rules::find(finding.rule).map_or("", |rule| scene.get(rule.doc().title));
         let line = [
             piece(format!("{} ", mark(finding.severity)), Role::Severity(finding.severity)),
@@ -142,10 +146,10 @@ fn findings(scene: &Scene<'_>, capture: &Capture, width: usize) -> Vec<Line> {
             piece(title, Role::Strong),
             piece(format!(" — {}", phrase::plain(&finding.claim, scene.lang)), Role::Text),
         ];
-        out.extend(prose::wrap(&line, width, ("", "  ")));
+        out.push((Some(at), prose::wrap(&line, width, ("", "  "))));
     }
     if capture.findings.is_empty() {
-        out.extend(prose::wrap(&[piece(super::findings::none(scene), Role::Dim)], width, ("", "")));
+        out.push((None, prose::wrap(&[piece(super::findings::none(scene), Role::Dim)], width, ("", ""))));
     }
     out
 }

@@ -22,20 +22,41 @@ const MARGIN: u16 = 1;
 /// Widest line of a text that people read without losing the next one.
 const WIDEST: u16 = 120;
 
+/// A text that is laid out.
+#[derive(Default)]
+pub struct Laid {
+    /// Its lines.
+    pub lines: Vec<Line>,
+    /// Lines that speak of a finding, each with the finding's position.
+    pub findings: Vec<(usize, usize)>,
+}
+
+impl From<Vec<Line>> for Laid {
+    fn from(lines: Vec<Line>) -> Self {
+        Self { lines, findings: Vec::new() }
+    }
+}
+
+type Make = Box<dyn Fn(&Scene<'_>, usize) -> Laid>;
+
 /// A text of one capture.
 pub struct Page {
-    make: fn(&Scene<'_>, usize) -> Vec<Line>,
+    make: Make,
     /// Extension of the file that it is written to beside its text, and what that holds.
     saved: Option<(&'static str, fn(&Scene<'_>) -> String)>,
     /// The lines, and for which width, language and rank they were made.
-    made: Option<((u16, Lang, usize), Vec<Line>)>,
+    made: Option<((u16, Lang, usize), Laid)>,
     rows: Rows,
+    /// Which of the findings that it speaks of is selected.
+    finding: usize,
+    body: Rect,
 }
 
 impl Page {
     /// A page whose lines `make` lays out for a width.
-    pub fn new(make: fn(&Scene<'_>, usize) -> Vec<Line>) -> Self {
-        Self { make, saved: None, made: None, rows: Rows::default() }
+    pub fn new<L: Into<Laid> + 'static>(make: fn(&Scene<'_>, usize) -> L) -> Self {
+        let make: Make = Box::new(move |scene, width| make(scene, width).into());
+        Self { make, saved: None, made: None, rows: Rows::default(), finding: 0, body: Rect::default() }
     }
 
     /// The same, written also to a file with this extension.
@@ -44,13 +65,32 @@ impl Page {
     }
 
     fn lines(&self) -> &[Line] {
-        self.made.as_ref().map_or(&[], |(_, lines)| lines)
+        self.made.as_ref().map_or(&[], |(_, laid)| &laid.lines)
+    }
+
+    fn findings(&self) -> &[(usize, usize)] {
+        self.made.as_ref().map_or(&[], |(_, laid)| &laid.findings)
+    }
+
+    /// Selects another finding and shows its line.
+    fn select(&mut self, finding: usize) {
+        if let Some((line, _)) = self.findings().get(finding) {
+            let (line, height) = (*line, usize::from(self.body.height));
+            self.finding = finding;
+            self.rows.top = self.rows.top.clamp((line + 1).saturating_sub(height), line);
+        }
+    }
+
+    /// Shows the evidence of the selected finding.
+    fn open(&self, scene: &Scene<'_>) -> Effect {
+        let finding = self.findings().get(self.finding);
+        finding.map_or(Effect::None, |(_, finding)| super::findings::show(scene, *finding, 0))
     }
 
     /// The next line that holds what is searched for, from the one at the top on.
     fn seek(&mut self, search: &str, forward: bool) -> bool {
         let wanted = search.to_lowercase();
-        let lines = self.made.as_ref().map_or(&[][..], |(_, lines)| lines);
+        let lines = self.made.as_ref().map_or(&[][..], |(_, laid)| &laid.lines);
         let holds = |at: &usize| lines.get(*at).is_some_and(|line| prose::plain(line).to_lowercase().contains(&wanted));
         let found =
             if forward { (self.rows.top + 1..lines.len()).find(holds) } else { (0..self.rows.top).rev().find(holds) };
@@ -65,7 +105,14 @@ impl View for Page {
     }
 
     fn actions(&self, scene: &Scene<'_>) -> Vec<Action> {
-        let mut actions = Rows::actions(self.lines().len()).to_vec();
+        let mut actions = Vec::new();
+        if !self.findings().is_empty() {
+            actions.push(Action::Open);
+        }
+        actions.extend(Rows::actions(self.lines().len()));
+        if self.findings().len() > 1 {
+            actions.extend([Action::Right, Action::Left]);
+        }
         actions.push(Action::Copy);
         if !scene.search.is_empty() {
             actions.extend([Action::SearchNext, Action::SearchPrevious]);
@@ -75,6 +122,9 @@ impl View for Page {
 
     fn act(&mut self, action: Action, scene: &Scene<'_>) -> Effect {
         match action {
+            Action::Open => return self.open(scene),
+            Action::Right => self.select(self.finding + 1),
+            Action::Left => self.select(self.finding.saturating_sub(1)),
             Action::SearchNext | Action::SearchPrevious => {
                 if !self.seek(scene.search, action == Action::SearchNext) {
                     return Effect::Say(scene.get(super::timeline::NOT_FOUND).to_owned());
@@ -92,10 +142,22 @@ impl View for Page {
         Effect::None
     }
 
-    fn point(&mut self, point: Point, _: &Scene<'_>) -> Effect {
-        if let Point::Wheel(_, _, up) = point {
-            let len = self.lines().len();
-            (0..3).for_each(|_| self.rows.scroll(if up { Action::Up } else { Action::Down }, len));
+    fn point(&mut self, point: Point, scene: &Scene<'_>) -> Effect {
+        match point {
+            Point::Wheel(_, _, up) => {
+                let len = self.lines().len();
+                (0..3).for_each(|_| self.rows.scroll(if up { Action::Up } else { Action::Down }, len));
+            }
+            Point::Click(x, y) if self.body.contains((x, y).into()) => {
+                let line = self.rows.top + usize::from(y - self.body.y);
+                if let Some(finding) = self.findings().iter().position(|(at, _)| *at == line) {
+                    if finding == self.finding {
+                        return self.open(scene);
+                    }
+                    self.select(finding);
+                }
+            }
+            _ => {}
         }
         Effect::None
     }
@@ -115,6 +177,11 @@ impl View for Page {
         let inner = Rect { x: area.x + MARGIN.min(area.width), width, ..area };
         prose::draw(self.lines(), top, scene.theme, inner, buf);
         underline(scene, inner, buf);
+        self.body = area;
+        let selected = self.findings().get(self.finding).and_then(|(line, _)| line.checked_sub(top));
+        if let Some(y) = selected.filter(|line| *line < usize::from(area.height)) {
+            text::put(buf, (area.x, area.y + y as u16), glyph::POINTER, 1, scene.theme.style(Role::Strong));
+        }
         scroll_bar((top, len), scene, area, buf);
     }
 }

@@ -46,24 +46,30 @@ enum By {
     Time,
 }
 
+/// What the order of the rows was made for.
+type Key = (usize, By, bool, Option<usize>);
+
 /// The table of the steps of a rank.
 #[derive(Default)]
 pub struct Steps {
     rows: Rows,
     by: By,
     inverted: bool,
-    /// Positions of the steps in the order of the rows, and for which rank and order they were made.
-    order: Option<((usize, By, bool), Vec<usize>)>,
+    /// The class whose steps alone are shown; all for none.
+    class: Option<usize>,
+    /// Positions of the steps in the order of the rows, and for which rank, order and class they were made.
+    order: Option<(Key, Vec<usize>)>,
     body: Rect,
 }
 
 impl Steps {
     fn sort(&mut self, scene: &Scene<'_>, rank: &Rank) {
-        let key = (scene.rank, self.by, self.inverted);
+        self.class = self.class.filter(|class| *class < rank.classes.len());
+        let key = (scene.rank, self.by, self.inverted, self.class);
         if self.order.as_ref().is_some_and(|(made, _)| *made == key) {
             return;
         }
-        let mut order: Vec<usize> = (0..rank.steps.len()).collect();
+        let mut order: Vec<usize> = self.of_class(rank).map(|(at, _)| at).collect();
         if self.by == By::Time {
             let time = |at: &usize| rank.steps.get(*at).map_or(0, |step| step.window.len());
             order.sort_by_key(|at| std::cmp::Reverse(time(at)));
@@ -72,6 +78,17 @@ impl Steps {
             order.reverse();
         }
         self.order = Some((key, order));
+    }
+
+    /// The steps that are shown, with their positions.
+    fn of_class<'a>(&self, rank: &'a Rank) -> impl Iterator<Item = (usize, &'a Step)> + use<'a> {
+        let class = self.class;
+        rank.steps.iter().enumerate().filter(move |(_, step)| class.is_none_or(|class| step.class == class))
+    }
+
+    /// Number of rows.
+    fn len(&self, scene: &Scene<'_>) -> usize {
+        scene.rank().map_or(0, |rank| self.of_class(rank).count())
     }
 
     fn selected<'a>(&self, scene: &Scene<'a>) -> Option<&'a Step> {
@@ -123,10 +140,13 @@ impl View for Steps {
     }
 
     fn actions(&self, scene: &Scene<'_>) -> Vec<Action> {
-        let len = scene.rank().map_or(0, |rank| rank.steps.len());
+        let len = self.len(scene);
         let mut actions = Vec::new();
         if len > 0 {
             actions.extend([Action::Open, Action::Sort, Action::Invert, Action::Copy]);
+        }
+        if scene.rank().is_some_and(|rank| rank.classes.len() > 1) {
+            actions.push(Action::Regroup);
         }
         actions.extend(Rows::actions(len));
         actions
@@ -136,6 +156,11 @@ impl View for Steps {
         match action {
             Action::Open => return self.go(scene),
             Action::Invert => self.inverted = !self.inverted,
+            Action::Regroup => {
+                let classes = scene.rank().map_or(0, |rank| rank.classes.len());
+                let next = self.class.map_or(0, |class| class + 1);
+                (self.class, self.rows) = ((next < classes).then_some(next), Rows::default());
+            }
             Action::Sort => {
                 self.by = match self.by {
                     By::Index => By::Time,
@@ -148,7 +173,7 @@ impl View for Steps {
                 return Effect::Copy(clean(&against.text(&analysis.host_labels)));
             }
             action => {
-                let len = scene.rank().map_or(0, |rank| rank.steps.len());
+                let len = self.len(scene);
                 self.rows.act(action, len);
             }
         }
@@ -156,7 +181,7 @@ impl View for Steps {
     }
 
     fn point(&mut self, point: Point, scene: &Scene<'_>) -> Effect {
-        let len = scene.rank().map_or(0, |rank| rank.steps.len());
+        let len = self.len(scene);
         match point {
             Point::Click(x, y) if self.body.contains((x, y).into()) => {
                 let before = self.rows.at;
@@ -192,7 +217,8 @@ impl View for Steps {
         };
         self.sort(scene, rank);
         let curve_height = if area.height >= 12 { CURVE } else { 0 };
-        curve(scene, rank, Rect { height: curve_height, ..area }, buf);
+        let times: Vec<f64> = self.of_class(rank).map(|(_, step)| step.window.len() as f64).collect();
+        curve(scene, &times, Rect { height: curve_height, ..area }, buf);
         let below = Rect { y: area.y + curve_height, height: area.height - curve_height, ..area };
         let below = self.take_apart(scene, rank, below, buf);
         let mark = |by: By| match (self.by == by, self.inverted) {
@@ -201,13 +227,20 @@ impl View for Steps {
             (true, true) => "▴",
         };
         let column = |title: &str, align, width| Column { title: title.to_owned(), align, width };
+        // With several classes the title says whether all are shown: a curve over all is flat where one is slow.
+        let class = scene.get(Text::new("class", "类别"));
+        let class = match self.class {
+            _ if rank.classes.len() < 2 => class.to_owned(),
+            None => format!("{class}: {}", scene.get(Text::new("all", "全部"))),
+            Some(at) => format!("{class}: {} / {}", at + 1, rank.classes.len()),
+        };
         let letters = scene.get(Text::new("layers ORCM", "各层 ORCM"));
         let columns = [
             column(&format!("#{}", mark(By::Index)), Align::Right, 6),
             column(&format!("{}{}", scene.get(Text::new("time", "时间")), mark(By::Time)), Align::Right, 12),
             column(scene.get(Text::new("to median", "相对中位")), Align::Right, 9),
             column(letters, Align::Left, BAR as u16),
-            column(scene.get(Text::new("class", "类别")), Align::Left, 0),
+            column(&class, Align::Left, 0),
             column(scene.get(Text::new("used", "采用")), Align::Left, if below.width >= WIDE { 43 } else { 24 }),
         ];
         let order = self.order.as_ref().map_or(&[][..], |(_, order)| order);
@@ -232,14 +265,13 @@ impl View for Steps {
     }
 }
 
-/// The times of all steps in their order, each column with the slowest of its steps.
-fn curve(scene: &Scene<'_>, rank: &Rank, area: Rect, buf: &mut Buffer) {
-    let times = rank.steps.iter().map(|step| step.window.len() as f64);
-    let index = CounterIndex::new((0..).zip(times));
+/// The times of steps in their order, each column with the slowest of its steps.
+fn curve(scene: &Scene<'_>, times: &[f64], area: Rect, buf: &mut Buffer) {
+    let index = CounterIndex::new((0..).zip(times.iter().copied()));
     let Some(range) = index.range().filter(|range| area.height > 0 && range.most > 0.0) else { return };
-    let width = area.width.min(u16::try_from(rank.steps.len()).unwrap_or(u16::MAX)).max(1);
+    let width = area.width.min(u16::try_from(times.len()).unwrap_or(u16::MAX)).max(1);
     let mut columns = Vec::new();
-    index.columns(model::Span::new(0, rank.steps.len() as Ns), width, &mut columns);
+    index.columns(model::Span::new(0, times.len() as Ns), width, &mut columns);
     let style = scene.theme.style(Role::Kind(Kind::Matrix));
     for (x, column) in (area.left()..).zip(&columns) {
         let Some(column) = column else { continue };

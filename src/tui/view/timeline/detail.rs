@@ -10,7 +10,7 @@ use crate::{
         units,
     },
     tui::{
-        lane::{Lane, Of},
+        lane::{Lane, Of, Shape},
         text,
         theme::Role,
         view::Scene,
@@ -37,6 +37,7 @@ pub fn slice(scene: &Scene<'_>, lane: &Lane, slot: usize) -> Option<SliceId> {
         Of::Collectives(rank) | Of::Copies(rank) => {
             Some(scene.look.analysis()?.ranks.get(rank)?.timeline.ops.get(row as usize)?.slice)
         }
+        Of::Replays(rank) => Some(scene.look.analysis()?.ranks.get(rank)?.timeline.calls.get(row as usize)?.slice),
         Of::Idle(rank) => {
             let rank = scene.look.analysis()?.ranks.get(rank)?;
             let owner = rank.gaps.get(row as usize)?.owner?;
@@ -44,6 +45,33 @@ pub fn slice(scene: &Scene<'_>, lane: &Lane, slot: usize) -> Option<SliceId> {
         }
         Of::Steps(_) | Of::Counter(_) => None,
     }
+}
+
+/// What is known of a counter at a time.
+pub fn sample(scene: &Scene<'_>, lane: &Lane, t: Ns) -> Vec<Line> {
+    let (Of::Counter(at), Shape::Samples(samples)) = (lane.of, &lane.shape) else { return Vec::new() };
+    let unit = scene.look.trace.counters.get(at).map_or("", |counter| counter.unit.as_str());
+    let number = |value: f64| match unit {
+        "" => units::number(value),
+        unit => format!("{} {}", units::number(value), text::safe(unit)),
+    };
+    let head = vec![piece(text::safe(&lane.name), Role::Strong)];
+    let mut here = Vec::new();
+    samples.columns(Span::new(t, t.saturating_add(1)), 1, &mut here);
+    let mut values = Line::new();
+    match here.first().copied().flatten() {
+        Some(value) => fact(&mut values, scene.lang, Text::new("at the cursor", "光标处"), number(value.most)),
+        None => {
+            let none = Text::new("no sample yet at the cursor   ", "光标处尚无采样   ");
+            values.push(piece(scene.get(none), Role::Dim));
+        }
+    }
+    if let Some(range) = samples.range() {
+        fact(&mut values, scene.lang, Text::new("least", "最小"), number(range.least));
+        fact(&mut values, scene.lang, Text::new("most", "最大"), number(range.most));
+    }
+    fact(&mut values, scene.lang, Text::new("samples", "采样数"), units::count(samples.len() as u64));
+    vec![head, values]
 }
 
 /// What is known of a slot, in at most three lines.
@@ -80,6 +108,28 @@ pub fn lines(scene: &Scene<'_>, lane: &Lane, slot: usize, zero: Ns) -> Vec<Line>
                 more.push(piece(text::safe(&owner), Role::Name));
             }
         }
+        Of::Replays(rank) => {
+            head.push(piece(name, Role::Strong));
+            let row = lane.slices().and_then(|index| index.row(slot)).unwrap_or(0);
+            let rank = scene.look.analysis().and_then(|analysis| analysis.ranks.get(rank));
+            if let Some(call) = rank.and_then(|rank| rank.timeline.calls.get(row as usize)) {
+                let operations = units::count(u64::from(call.ops));
+                fact(&mut time, scene.lang, Text::new("operations", "算子执行"), operations);
+                fact(
+                    &mut more,
+                    scene.lang,
+                    Text::new("its launch call took", "下发调用耗时"),
+                    units::time(call.end - call.start),
+                );
+                let before = span.start.saturating_sub(call.start);
+                fact(
+                    &mut more,
+                    scene.lang,
+                    Text::new("from launch to first operation", "下发到首个执行"),
+                    units::time(before),
+                );
+            }
+        }
         _ => {
             head.push(piece(name, Role::Strong));
             if let Some(id) = slice(scene, lane, slot) {
@@ -111,14 +161,15 @@ fn of_slice(scene: &Scene<'_>, id: SliceId, span: Span, time: &mut Line, more: &
         let name = calls.name.get(call).map_or("", |name| trace.strings.get(*name));
         let returned = calls.end(call);
         fact(more, lang, Text::new("launched by", "下发自"), text::safe(name));
+        let apart = units::time(i64::try_from(span.start.abs_diff(returned)).unwrap_or(i64::MAX));
         // A device may begin before the call that launches has returned.
-        let label = if span.start < returned {
-            Text::new("before its return", "早于返回")
-        } else {
-            Text::new("after its return", "距返回")
+        let begun = match (span.start < returned, lang) {
+            (true, Lang::En) => format!("begun {apart} before its return   "),
+            (false, Lang::En) => format!("begun {apart} after its return   "),
+            (true, Lang::Zh) => format!("在其返回前 {apart} 开始   "),
+            (false, Lang::Zh) => format!("在其返回后 {apart} 开始   "),
         };
-        let apart = i64::try_from(span.start.abs_diff(returned)).unwrap_or(i64::MAX);
-        fact(more, lang, label, units::time(apart));
+        more.push(piece(begun, Role::Text));
     }
     match trace.detail(columns, row) {
         Some(Detail::Kernel(kernel)) => {

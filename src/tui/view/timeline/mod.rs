@@ -237,7 +237,10 @@ impl View for Timeline {
         if scene.look.lanes.lanes.is_empty() {
             return Vec::new();
         }
-        let mut actions = vec![ZoomIn, ZoomOut, Left, Right, Down, Up, NextSlice, PreviousSlice];
+        let mut actions = vec![ZoomIn, ZoomOut, Left, Right, Down, Up];
+        if self.lane(scene).is_some_and(|lane| lane.slices().is_some()) {
+            actions.extend([NextSlice, PreviousSlice]);
+        }
         let of = self.lane(scene).map(|lane| lane.of);
         if self.slot.is_some() {
             actions.push(ZoomFit);

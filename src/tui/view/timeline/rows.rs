@@ -247,7 +247,12 @@ impl Timeline {
         }
         let zero = Self::zero(scene);
         let inner = Rect { x: area.x + 1, y: area.y + 1, width: area.width.saturating_sub(2), height: area.height - 1 };
-        let lines = self.lane(scene).zip(self.slot).map(|(lane, slot)| detail::lines(scene, lane, slot, zero));
+        let lane = self.lane(scene);
+        let lines = match (lane, self.slot) {
+            (Some(lane), Some(slot)) => Some(detail::lines(scene, lane, slot, zero)),
+            (Some(lane), None) if lane.slices().is_none() => Some(detail::sample(scene, lane, self.cursor)),
+            _ => None,
+        };
         match lines {
             Some(lines) => prose::draw(&lines, 0, scene.theme, inner, buf),
             None => {

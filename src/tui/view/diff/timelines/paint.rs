@@ -71,7 +71,8 @@ fn lanes<'a>(scene: &Scene<'a>, rank: usize, step: Span) -> Vec<&'a Lane> {
             }
         }
         Of::Idle(_) => Some((1, 0)),
-        Of::Collectives(_) => Some((2, 0)),
+        Of::Replays(_) => Some((2, 0)),
+        Of::Collectives(_) => Some((2, 1)),
         Of::Copies(_) => Some((3, 0)),
         Of::Steps(_) | Of::Counter(_) => None,
     };
