@@ -318,3 +318,14 @@ proptest! {
         }
     }
 }
+
+/// Two captures that are compared have one report, whichever of them is looked at.
+#[test]
+fn the_report_of_a_pair_is_that_of_both() {
+    let mut app = app(Known::All, Lang::En);
+    press(&mut app, "R");
+    let first = screen(&mut app, 120, 40);
+    assert!(first.contains("A launch-bound-eager.json.gz") && first.contains("B again.json"), "{first}");
+    press(&mut app, ">");
+    assert_eq!(screen(&mut app, 120, 40), first);
+}

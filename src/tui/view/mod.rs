@@ -156,7 +156,7 @@ pub fn all(compared: bool) -> Vec<(Action, Box<dyn View>)> {
         (Action::ShowManifest, Box::new(page::Page::new(manifest::lines))),
     ];
     views.extend(diff);
-    let report = page::Page::new(report::lines).saved_as("md", report::markdown);
+    let report = page::Page::new(report::lines).titled(diff::title).saved_as("md", report::markdown);
     views.push((Action::ShowReport, Box::new(report)));
     views
 }

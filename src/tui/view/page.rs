@@ -37,13 +37,18 @@ impl From<Vec<Line>> for Laid {
     }
 }
 
+/// What lays a text out for a width.
 type Make = Box<dyn Fn(&Scene<'_>, usize) -> Laid>;
+/// What makes the content of a file.
+type Content = fn(&Scene<'_>) -> String;
 
 /// A text of one capture.
 pub struct Page {
     make: Make,
     /// Extension of the file that it is written to beside its text, and what that holds.
-    saved: Option<(&'static str, fn(&Scene<'_>) -> String)>,
+    saved: Option<(&'static str, Content)>,
+    /// What stands in place of the name of the capture.
+    title: fn(&Scene<'_>) -> Option<Line>,
     /// The lines, and for which width, language and rank they were made.
     made: Option<((u16, Lang, usize), Laid)>,
     rows: Rows,
@@ -56,11 +61,24 @@ impl Page {
     /// A page whose lines `make` lays out for a width.
     pub fn new<L: Into<Laid> + 'static>(make: fn(&Scene<'_>, usize) -> L) -> Self {
         let make: Make = Box::new(move |scene, width| make(scene, width).into());
-        Self { make, saved: None, made: None, rows: Rows::default(), finding: 0, body: Rect::default() }
+        Self {
+            make,
+            saved: None,
+            title: |_| None,
+            made: None,
+            rows: Rows::default(),
+            finding: 0,
+            body: Rect::default(),
+        }
+    }
+
+    /// The same under a title of its own, where there is one.
+    pub fn titled(self, title: fn(&Scene<'_>) -> Option<Line>) -> Self {
+        Self { title, ..self }
     }
 
     /// The same, written also to a file with this extension.
-    pub fn saved_as(self, extension: &'static str, content: fn(&Scene<'_>) -> String) -> Self {
+    pub fn saved_as(self, extension: &'static str, content: Content) -> Self {
         Self { saved: Some((extension, content)), ..self }
     }
 
@@ -160,6 +178,10 @@ impl View for Page {
             _ => {}
         }
         Effect::None
+    }
+
+    fn title(&self, scene: &Scene<'_>) -> Option<Line> {
+        (self.title)(scene)
     }
 
     fn export(&self, scene: &Scene<'_>) -> Vec<(&'static str, String)> {

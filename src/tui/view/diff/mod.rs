@@ -157,31 +157,8 @@ impl View for Diff {
         }
     }
 
-    /// The names of both, what may be said of them, and that numbers are simulated where they are.
     fn title(&self, scene: &Scene<'_>) -> Option<Line> {
-        let beside = scene.beside?;
-        let report = beside.report;
-        let verdict = report.contract.verdict();
-        let same = report.heads[0].name == report.heads[1].name;
-        let mut line = vec![piece(scene.get(words::verdict(verdict)), Role::Warn)];
-        for (letter, head) in ["  A ", "  B "].into_iter().zip(&report.heads) {
-            line.push(piece(letter, Role::Dim));
-            let [own, device] = [Some(&head.name), head.device.as_ref()]
-                .map(|name| name.map_or(String::new(), |name| text::fit(&text::safe(name), NAME).into_owned()));
-            line.push(piece(own, Role::Title));
-            // Two captures of one name are told apart by what they ran on.
-            if same && !device.is_empty() {
-                line.push(piece(format!(" ({device})"), Role::Dim));
-            }
-            if head.simulated {
-                line.push(piece(scene.get(Text::new(" simulated", " 模拟数据")), Role::Warn));
-            }
-        }
-        let caveats = report.caveats();
-        if report.difference.is_some() && !caveats.is_empty() {
-            line.push(piece(format!("  {}", caveats.join(", ")), Role::Dim));
-        }
-        Some(line)
+        title(scene)
     }
 
     fn export(&self, scene: &Scene<'_>) -> Vec<(&'static str, String)> {
@@ -203,4 +180,31 @@ fn parts(scene: &Scene<'_>, of: &[crate::report::diff::markdown::Part], width: u
     let Some(beside) = scene.beside else { return Vec::new() };
     let text: String = of.iter().map(|part| part.render(beside.report, scene.lang)).collect();
     crate::tui::widget::prose::lines(&text, width)
+}
+
+/// The names of both, what may be said of them, and that numbers are simulated where they are.
+pub(super) fn title(scene: &Scene<'_>) -> Option<Line> {
+    let beside = scene.beside?;
+    let report = beside.report;
+    let verdict = report.contract.verdict();
+    let same = report.heads[0].name == report.heads[1].name;
+    let mut line = vec![piece(scene.get(words::verdict(verdict)), Role::Warn)];
+    for (letter, head) in ["  A ", "  B "].into_iter().zip(&report.heads) {
+        line.push(piece(letter, Role::Dim));
+        let [own, device] = [Some(&head.name), head.device.as_ref()]
+            .map(|name| name.map_or(String::new(), |name| text::fit(&text::safe(name), NAME).into_owned()));
+        line.push(piece(own, Role::Title));
+        // Two captures of one name are told apart by what they ran on.
+        if same && !device.is_empty() {
+            line.push(piece(format!(" ({device})"), Role::Dim));
+        }
+        if head.simulated {
+            line.push(piece(scene.get(Text::new(" simulated", " 模拟数据")), Role::Warn));
+        }
+    }
+    let caveats = report.caveats();
+    if report.difference.is_some() && !caveats.is_empty() {
+        line.push(piece(format!("  {}", caveats.join(", ")), Role::Dim));
+    }
+    Some(line)
 }
