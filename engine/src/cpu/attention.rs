@@ -124,8 +124,7 @@ fn one(kernels: &Kernels, head: Head<'_>, token: usize, qkv: Rows, out: Rows, sc
         for (i, scores) in scores.chunks_exact_mut(length).enumerate().take(count) {
             // SAFETY: this worker alone writes the heads of its share, of another buffer.
             let out = unsafe { out.part_mut(token, head.columns(first + i)) };
-            let most = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-            let sum = kernels.exponentials(scores, most);
+            let sum = kernels.exponentials(scores, prompt::most(scores));
             out.fill(0.0);
             for_runs(plan, length, |position, run| {
                 let values = head.of(head.values, sequence, position, run);

@@ -56,7 +56,7 @@ pub(super) fn attend(
 }
 
 /// The greatest score, found in lanes.
-fn most(scores: &[f32]) -> f32 {
+pub(super) fn most(scores: &[f32]) -> f32 {
     let (whole, rest) = scores.as_chunks::<16>();
     let mut lanes = [f32::NEG_INFINITY; 16];
     for scores in whole {
