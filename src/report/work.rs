@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(rows.iter().map(|w| w.busy).sum::<Ns>(), 190);
         assert_eq!(rows.last().map(|w| (w.name.as_str(), w.count, w.idle)), Some(("", 8, 8)));
     }
-    /// Two layers of a norm and a product; in the second another kernel stands where the product was.
+    /// Six layers of a norm and a product; in the first another kernel stands where the product is.
     #[test]
     fn a_slot_counts_all_layers_and_shows_the_kernel_with_the_most_time() {
         let mut script = Script::default();

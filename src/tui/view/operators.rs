@@ -101,13 +101,13 @@ impl Operators {
     }
 
     /// How much of its measured ceiling a row reaches, where that is known of its products.
-    fn reached(&self, scene: &Scene<'_>, work: &Work) -> Option<f64> {
+    fn reached(scene: &Scene<'_>, group: Group, work: &Work) -> Option<f64> {
         let held = scene.look.capture()?.held.as_ref()?;
         let part = scene.part()?;
         if held.rank != part.rank || part.main_class()?.key != held.class {
             return None;
         }
-        match self.group {
+        match group {
             Group::Operator => held.reached(|kernel| kernel.op == work.op),
             Group::Kernel => held.reached(|kernel| kernel.name == work.name),
             // Products are held against their ceiling by kernel, which several slots may share.
@@ -211,7 +211,8 @@ impl View for Operators {
             .to_vec();
         let row = |row: &Row| {
             let work = &row.work;
-            let reached = self.reached(scene, work).map_or(String::new(), |reached| format!("{reached:.4}"));
+            let reached =
+                Self::reached(scene, self.group, work).map_or(String::new(), |reached| format!("{reached:.4}"));
             let numbers =
                 [work.busy.to_string(), work.count.to_string(), work.idle.to_string(), steps.to_string(), reached];
             [clean(&work.name), work.op.to_owned(), clean(&row.kernel)].into_iter().chain(numbers).collect()
@@ -257,8 +258,8 @@ impl View for Operators {
             },
         ];
         // Only where something was measured: an empty column would say that nothing was reached.
-        let reached: Vec<Option<f64>> = rows.iter().map(|row| self.reached(scene, &row.work)).collect();
-        let is_held = reached.iter().any(Option::is_some);
+        let group = self.group;
+        let is_held = rows.iter().any(|row| Self::reached(scene, group, &row.work).is_some());
         if is_held {
             let title = scene.get(Text::new("of ceiling", "达上限")).to_owned();
             columns.insert(3, Column { title, align: Align::Right, width: 10 });
@@ -266,7 +267,7 @@ impl View for Operators {
         let steps = class.used.max(1) as i64;
         let cells = |at: usize| -> Vec<Cell> {
             let Some(Row { work, short, kernel, .. }) = rows.get(at) else { return Vec::new() };
-            let last = if self.group == Group::Slot { kernel } else { work.op };
+            let last = if group == Group::Slot { kernel } else { work.op };
             let mut cells = vec![
                 (text::safe(short), Role::Name),
                 (units::time(work.busy / steps), Role::Text),
@@ -276,7 +277,7 @@ impl View for Operators {
                 (text::safe(last), Role::Dim),
             ];
             if is_held {
-                let share = reached.get(at).copied().flatten().map_or(String::new(), units::share);
+                let share = Self::reached(scene, group, work).map_or(String::new(), units::share);
                 cells.insert(3, (share, Role::Text));
             }
             cells
