@@ -15,6 +15,8 @@ mod reach;
 mod sizes;
 #[path = "tui/steps.rs"]
 mod steps;
+#[path = "tui/texts.rs"]
+mod texts;
 
 use std::fmt::Write;
 
@@ -223,6 +225,32 @@ fn time_between_two_marks_is_measured() {
     let expected = stratoscope::report::units::time(starts[2] - starts[1]);
     let shown = screen(&mut app, 120, 40);
     assert!(shown.contains(&format!("A→B {expected}")), "{expected} in {shown}");
+    // Set once more at the same place, a mark is taken away.
+    press(&mut app, "m");
+    assert!(screen(&mut app, 120, 40).contains("mark A is set"));
+    press(&mut app, "[ m");
+    let none = screen(&mut app, 120, 40);
+    assert!(!none.contains("mark A is set") && !none.contains("A→B"), "{none}");
+}
+
+#[test]
+fn a_mark_cuts_no_number_out_of_the_ruler() {
+    let mut app = app(LAUNCH_BOUND);
+    press(&mut app, "2");
+    buffer(&mut app, 120, 40);
+    let ticks = |app: &mut App| -> Vec<String> {
+        let shown = screen(app, 120, 40);
+        let ruler = shown.lines().find(|line| line.matches('│').count() > 3).unwrap().to_owned();
+        ruler.split('│').map(|label| label.trim().to_owned()).collect()
+    };
+    let before = ticks(&mut app);
+    for keys in ["m ]", "b ] ] ]", "m ] ] ]"] {
+        press(&mut app, keys);
+        let after = ticks(&mut app);
+        let cut: Vec<&String> =
+            after.iter().filter(|label| label.chars().any(|c| c.is_ascii_digit()) && !before.contains(label)).collect();
+        assert!(cut.is_empty(), "{cut:?} of {before:?}");
+    }
 }
 
 #[test]

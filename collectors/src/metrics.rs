@@ -42,7 +42,7 @@ const LATENCIES: [(Quantity, [Counter; 2]); 2] = [
 ];
 const QUANTILES: [f64; 2] = [0.5, 0.99];
 /// Time that reading a page took.
-const SCRAPE: Counter = counter("scrape_time", "ns");
+pub const SCRAPE: Counter = counter("scrape_time", "ns");
 /// Lines of the page that are not of its format.
 const BAD_LINES: Counter = counter("scrape_bad_lines", "");
 

@@ -156,3 +156,11 @@ fn line(out: &mut impl Write, at: Ns, gauge: &Gauge, lang: Lang) -> io::Result<(
     let seconds = at as f64 / 1e9;
     writeln!(out, "{seconds:>8.1} s  {}{name:<20} {}", terminal_text::plain(&of), terminal_text::plain(&said))
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_dashboard_knows_the_counter_that_says_whether_a_page_is_read() {
+        assert_eq!(crate::tui::live::state::PAGE, collectors::metrics::SCRAPE.name);
+    }
+}

@@ -46,6 +46,7 @@ pub mod table;
 pub mod terminal;
 pub mod text;
 pub mod timeline;
+pub mod track_name;
 pub mod units;
 pub mod work;
 

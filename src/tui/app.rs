@@ -254,10 +254,12 @@ impl App {
         let name = action.id().trim_start_matches("show_");
         let mut buf = Buffer::empty(self.body);
         view.draw(&scene!(self, look), self.body, &mut buf);
-        let text = Export { name: name.to_owned(), extension: "txt", text: export::text(&text::rows(&buf, self.body)) };
-        let more = view.export(&scene!(self, look)).into_iter();
-        let more = more.map(|(extension, text)| Export { name: name.to_owned(), extension, text });
-        Some(Request::Save(std::iter::once(text).chain(more).collect()))
+        let mut forms = view.export(&scene!(self, look));
+        if forms.iter().all(|(extension, _)| *extension != "txt") {
+            forms.insert(0, ("txt", export::text(&text::rows(&buf, self.body))));
+        }
+        let file = |(extension, text)| Export { name: name.to_owned(), extension, text };
+        Some(Request::Save(forms.into_iter().map(file).collect()))
     }
 
     fn go(&mut self, view: usize) {

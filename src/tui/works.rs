@@ -12,6 +12,9 @@ use crate::{
     },
 };
 
+/// Stands for a kernel whose recorder gave it no name.
+const UNNAMED: &str = "–";
+
 /// One row of a table of device work.
 #[derive(Clone, Debug)]
 pub struct Row {
@@ -64,6 +67,7 @@ fn rows(trace: &Trace, works: Vec<Work>, group: Group) -> Vec<Row> {
         Some(kernel_name::short(trace.strings.get(*name)))
     };
     let row = |(work, short): (Work, String)| {
+        let short = if short.is_empty() { UNNAMED.to_owned() } else { short };
         let kernel = kernel(&work).unwrap_or_default();
         let folded = format!("{}\n{}\n{kernel}", work.name, work.op).to_lowercase();
         Row { work, short, kernel, folded }

@@ -63,6 +63,7 @@ fn slots_are_the_places_of_a_layer() {
     let mut app = app(LAUNCH_BOUND);
     press(&mut app, "4 b o o o");
     let slots = screen(&mut app, 120, 40);
+    assert!(screen(&mut app, 80, 24).contains("_kernel"), "where there is little room, too");
     insta::assert_snapshot!("operators_slots", slots);
     press(&mut app, "enter");
     assert!(screen(&mut app, 120, 40).contains("launched by"));

@@ -10,7 +10,11 @@ use super::{
     event::{Events, Place, Slice},
     nest::{Nest, Row},
 };
-use crate::{analysis::Rank, i18n::Text, report::text};
+use crate::{
+    analysis::Rank,
+    i18n::Text,
+    report::{text, track_name},
+};
 
 /// Thread ids begin here: one that is its process's own id would be that process's main thread.
 const FIRST_TID: u32 = 1_000_000;
@@ -208,16 +212,13 @@ impl Source<'_> {
     /// What a track is called.
     pub fn track_name(&self, id: TrackId) -> String {
         let Some(track) = self.trace.tracks.get(id.0 as usize) else { return String::new() };
-        let what = self.get(match track.key.kind {
-            TrackKind::HostThread => Text::new("thread", "线程"),
-            TrackKind::DeviceQueue => Text::new("stream", "流"),
-            TrackKind::DeviceAnnotation => Text::new("ranges on stream", "流上区间"),
-            TrackKind::DeviceSync => Text::new("waits on stream", "流上等待"),
-            TrackKind::Global => Text::new("capture", "采集"),
-        });
+        let what = self.get(track_name::kind(&track.key));
+        if !track_name::has_number(&track.key) {
+            return what.to_owned();
+        }
         let name = track.name.map_or("", |name| self.trace.strings.get(name));
         let id = track.key.id.to_string();
-        let id = if track.key.kind == TrackKind::Global || name.contains(&id) { "" } else { &id };
+        let id = if name.contains(&id) { "" } else { &id };
         let words = [what, id, name].into_iter().filter(|word| !word.is_empty() && *word != what);
         let bare = name.starts_with("stream ") || name.starts_with("thread ");
         let words: Vec<&str> = (!bare).then_some(what).into_iter().chain(words).collect();

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use model::{SliceId, Span, Trace, TrackId, TrackKind};
+use model::{SliceId, Span, Trace, TrackId};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
@@ -18,6 +18,7 @@ use crate::{
     analysis::{self, Analysis, OpKind},
     i18n::Text,
     platform::Packs,
+    report::track_name,
 };
 
 /// What a lane shows. Ranks are indices into [`Analysis::ranks`].
@@ -345,20 +346,18 @@ fn track_lanes(trace: &Trace, kinds: &Kinds, id: TrackId) -> Vec<Lane> {
             filling.push(Item { span, kind: kinds.of_slice(trace, columns, row), row: row as u32 });
         }
     }
-    let what = match track.key.kind {
-        TrackKind::HostThread => Text::new("thread", "线程"),
-        TrackKind::DeviceQueue => Text::new("stream", "流"),
-        TrackKind::DeviceAnnotation => Text::new("ranges on stream", "流上区间"),
-        TrackKind::DeviceSync => Text::new("waits on stream", "流上等待"),
-        TrackKind::Global => Text::new("capture", "采集"),
-    };
+    let what = track_name::kind(&track.key);
     let name = match track.name.map(|name| trace.strings.get(name)).filter(|name| !name.is_empty()) {
         // Some recorders name a thread "thread 7".
         Some(name) => {
             ["stream ", "thread "].into_iter().find_map(|kind| name.strip_prefix(kind)).unwrap_or(name).to_owned()
         }
-        None if track.key.kind == TrackKind::Global => String::new(),
-        None => track.key.id.to_string(),
+        None => String::new(),
+    };
+    let name = match track_name::has_number(&track.key) {
+        false => String::new(),
+        true if name.is_empty() => track.key.id.to_string(),
+        true => name,
     };
     let lane = |(depth, filling): (usize, Filling)| Lane {
         of: Of::Track(id, depth as u16),

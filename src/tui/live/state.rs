@@ -5,8 +5,11 @@ use std::collections::{BTreeMap, VecDeque};
 
 use model::{Ns, Reading};
 
-use super::model::{Event, Group, Phase, Step, Update, What};
-use crate::report::text::cut;
+use super::{
+    model::{Event, Gauge, Group, Phase, Step, Update, What},
+    reasons::said,
+};
+use crate::{i18n::Lang, report::text::cut};
 
 /// Steps that are kept of each rank: minutes of a real model, and more than any screen has columns.
 pub const STEPS: usize = 4096;
@@ -22,6 +25,8 @@ const SLOW: Ns = 2;
 const ENOUGH: usize = 16;
 /// Said of a value that is not finite.
 const NO_NUMBER: &str = "the value is no number";
+/// Counter of the looks at a server's page, as captures have it.
+pub const PAGE: &str = "scrape_time";
 /// Characters that are kept of a name or a sentence: more than a line of the screen. A server may send a megabyte, and every
 /// frame would go through all of it.
 const TEXT: usize = 500;
@@ -85,37 +90,43 @@ impl State {
                 self.step(at, Step { rank, number, ns, layers, ops });
             }
             What::Step(step) => self.step(at, step),
-            What::Gauges(gauges) => {
-                for gauge in gauges {
-                    let group = match gauge.group {
-                        Group::Server(name) => Group::Server(bounded(name)),
-                        Group::Device(name) => Group::Device(bounded(name)),
-                        group => group,
-                    };
-                    let key = (group, bounded(gauge.name));
-                    if self.gauges.len() >= MOST && !self.gauges.contains_key(&key) {
-                        self.unkept += 1;
-                        continue;
-                    }
-                    let series = self.gauges.entry(key).or_default();
-                    series.unit = bounded(gauge.unit);
-                    if series.values.len() == VALUES {
-                        series.values.pop_front();
-                    }
-                    let value = match gauge.value {
-                        Reading::Value(value) if value.is_finite() => Some(value),
-                        Reading::Value(_) => {
-                            NO_NUMBER.clone_into(&mut series.reason);
-                            None
-                        }
-                        Reading::Unavailable(reason) => {
-                            series.reason = bounded(reason);
-                            None
-                        }
-                    };
-                    series.values.push_back((at, value));
-                }
+            What::Gauges(gauges) => gauges.into_iter().for_each(|gauge| self.gauge(at, gauge)),
+        }
+    }
+
+    fn gauge(&mut self, at: Ns, Gauge { group, name, unit, value }: Gauge) {
+        let group = match group {
+            Group::Server(name) => Group::Server(bounded(name)),
+            Group::Device(name) => Group::Device(bounded(name)),
+            group => group,
+        };
+        let is_page = matches!(group, Group::Server(_)) && name == PAGE;
+        let key = (group, bounded(name));
+        if self.gauges.len() >= MOST && !self.gauges.contains_key(&key) {
+            self.unkept += 1;
+            return;
+        }
+        let series = self.gauges.entry(key).or_default();
+        series.unit = bounded(unit);
+        let was_read = series.values.back().is_none_or(|(_, value)| value.is_some());
+        if series.values.len() == VALUES {
+            series.values.pop_front();
+        }
+        let value = match value {
+            Reading::Value(value) if value.is_finite() => Some(value),
+            Reading::Value(_) => {
+                NO_NUMBER.clone_into(&mut series.reason);
+                None
             }
+            Reading::Unavailable(reason) => {
+                series.reason = bounded(reason);
+                None
+            }
+        };
+        series.values.push_back((at, value));
+        if is_page && was_read != value.is_some() {
+            let told = page_event(value.is_none().then_some(&series.reason));
+            self.tell(at, told);
         }
     }
 
@@ -172,11 +183,26 @@ impl State {
     }
 }
 
+/// What is told when a server's page stops being read, with the reason, and when it is read again.
+fn page_event(reason: Option<&String>) -> Event {
+    match reason {
+        Some(reason) => Event {
+            en: format!("the metrics page is not read: {reason}"),
+            zh: format!("指标页读取失败：{}", said(reason, Lang::Zh)),
+            warns: true,
+        },
+        None => {
+            Event {
+                en: "the metrics page is read again".to_owned(), zh: "指标页恢复读取".to_owned(), warns: false
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::tui::live::model::Gauge;
 
     fn step(rank: usize, number: u32, ns: Ns) -> Update {
         let step = Step { rank, number, ns, layers: Reading::Unavailable("no records".into()), ops: Vec::new() };
@@ -218,6 +244,21 @@ mod tests {
         for at in [1, 2] {
             assert_eq!(series.value(at), Reading::Unavailable(NO_NUMBER.into()));
         }
+    }
+
+    #[test]
+    fn a_page_that_is_no_longer_read_is_told_once_and_so_is_its_return() {
+        let mut state = State::default();
+        let lost = || Reading::Unavailable("the server closed the connection".to_owned());
+        let looks = [Reading::Value(1.0), lost(), lost(), Reading::Value(1.0), Reading::Value(1.0)];
+        for (at, value) in (0..).zip(looks) {
+            let gauge = Gauge { group: Group::Server(String::new()), name: PAGE.into(), unit: "ns".into(), value };
+            let other = Gauge { name: "running".into(), ..gauge.clone() };
+            state.take(Update { at, what: What::Gauges(vec![gauge, other]) });
+        }
+        let told: Vec<(Ns, bool, &str)> = state.events.iter().map(|(at, e)| (*at, e.warns, e.en.as_str())).collect();
+        let lost = "the metrics page is not read: the server closed the connection";
+        assert_eq!(told, [(1, true, lost), (3, false, "the metrics page is read again")]);
     }
 
     #[test]

@@ -125,7 +125,7 @@ pub trait View {
         None
     }
 
-    /// What it shows in other forms than the text of the screen: extension and content of a file each.
+    /// What it shows in other forms than the text of the screen, or as a text of its own: extension and content of a file each.
     fn export(&self, _scene: &Scene<'_>) -> Vec<(&'static str, String)> {
         Vec::new()
     }

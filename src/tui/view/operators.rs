@@ -222,6 +222,10 @@ impl View for Operators {
     }
 
     fn draw(&mut self, scene: &Scene<'_>, area: Rect, buf: &mut Buffer) {
+        if self.filter(scene).is_empty() {
+            // A search that was left begins anew when it is made again.
+            self.filter.clear();
+        }
         let rows = self.shown(scene);
         let Some(class) = scene.part().and_then(|part| part.main_class()).filter(|class| class.used > 0) else {
             let none = Text::new("No step that counts was found.", "没有找到可计入统计的步。");
@@ -246,17 +250,18 @@ impl View for Operators {
                 title: format!("{}{}", scene.get(Text::new("name", "名称")), mark(By::Name)),
                 align: Align::Left,
                 // Slots have short names, and their kernels long ones.
-                width: if self.group == Group::Slot { 26 } else { 0 },
+                width: if self.group == Group::Slot { 22 } else { 0 },
             },
             number(Text::new("busy", "执行时间"), By::Busy),
             Column { title: scene.get(Text::new("share", "占比")).to_owned(), align: Align::Right, width: 7 },
             number(Text::new("count", "次数"), By::Count),
             number(Text::new("idle before", "之前空闲"), By::Idle),
-            match self.group {
-                Group::Slot => left(Text::new("kernel", "内核"), 0),
-                _ => left(Text::new("operator", "算子"), 14),
-            },
         ];
+        match self.group {
+            // Beside the slot, so that it is seen where there is no room for all columns.
+            Group::Slot => columns.insert(1, left(Text::new("kernel", "内核"), 0)),
+            _ => columns.push(left(Text::new("operator", "算子"), 14)),
+        }
         // Only where something was measured: an empty column would say that nothing was reached.
         let group = self.group;
         let is_held = rows.iter().any(|row| Self::reached(scene, group, &row.work).is_some());
@@ -267,15 +272,17 @@ impl View for Operators {
         let steps = class.used.max(1) as i64;
         let cells = |at: usize| -> Vec<Cell> {
             let Some(Row { work, short, kernel, .. }) = rows.get(at) else { return Vec::new() };
-            let last = if group == Group::Slot { kernel } else { work.op };
             let mut cells = vec![
                 (text::safe(short), Role::Name),
                 (units::time(work.busy / steps), Role::Text),
                 (units::share_of(work.busy, class.total), Role::Text),
                 (units::tenths(work.count as i64 * 10 / steps), Role::Text),
                 (units::time(work.idle / steps), Role::Text),
-                (text::safe(last), Role::Dim),
             ];
+            match group {
+                Group::Slot => cells.insert(1, (text::safe(kernel), Role::Dim)),
+                _ => cells.push((work.op.to_owned(), Role::Dim)),
+            }
             if is_held {
                 let share = Self::reached(scene, group, work).map_or(String::new(), units::share);
                 cells.insert(3, (share, Role::Text));

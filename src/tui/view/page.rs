@@ -8,7 +8,7 @@ use crate::{
     report::text::visible,
     tui::{
         action::{Action, Scope},
-        glyph, text,
+        export, glyph, text,
         theme::Role,
         widget::{
             prose::{self, Line},
@@ -90,6 +90,23 @@ impl Page {
         self.made.as_ref().map_or(&[], |(_, laid)| &laid.findings)
     }
 
+    /// Whether the line of the selected finding is seen.
+    fn sees_finding(&self) -> bool {
+        let seen = self.rows.top..self.rows.top + usize::from(self.body.height);
+        self.findings().get(self.finding).is_some_and(|(line, _)| seen.contains(line))
+    }
+
+    /// The finding after the selected one or before it; where that is out of sight, the next one from what is seen.
+    fn next_finding(&self, forward: bool) -> usize {
+        let before = |line: usize| self.findings().partition_point(|(at, _)| *at < line);
+        match (self.sees_finding(), forward) {
+            (true, true) => self.finding + 1,
+            (true, false) => self.finding.saturating_sub(1),
+            (false, true) => before(self.rows.top),
+            (false, false) => before(self.rows.top).saturating_sub(1),
+        }
+    }
+
     /// Selects another finding and shows its line.
     fn select(&mut self, finding: usize) {
         if let Some((line, _)) = self.findings().get(finding) {
@@ -124,12 +141,18 @@ impl View for Page {
 
     fn actions(&self, scene: &Scene<'_>) -> Vec<Action> {
         let mut actions = Vec::new();
-        if !self.findings().is_empty() {
+        let others: &[Action] = match self.findings().len() > usize::from(self.sees_finding()) {
+            true => &[Action::Right, Action::Left],
+            false => &[],
+        };
+        // What leads to the findings comes first where none is seen.
+        if self.sees_finding() {
             actions.push(Action::Open);
-        }
-        actions.extend(Rows::actions(self.lines().len()));
-        if self.findings().len() > 1 {
-            actions.extend([Action::Right, Action::Left]);
+            actions.extend(Rows::actions(self.lines().len()));
+            actions.extend(others);
+        } else {
+            actions.extend(others);
+            actions.extend(Rows::actions(self.lines().len()));
         }
         actions.push(Action::Copy);
         if !scene.search.is_empty() {
@@ -141,8 +164,7 @@ impl View for Page {
     fn act(&mut self, action: Action, scene: &Scene<'_>) -> Effect {
         match action {
             Action::Open => return self.open(scene),
-            Action::Right => self.select(self.finding + 1),
-            Action::Left => self.select(self.finding.saturating_sub(1)),
+            Action::Right | Action::Left => self.select(self.next_finding(action == Action::Right)),
             Action::SearchNext | Action::SearchPrevious => {
                 if !self.seek(scene.search, action == Action::SearchNext) {
                     return Effect::Say(scene.get(super::timeline::NOT_FOUND).to_owned());
@@ -185,7 +207,10 @@ impl View for Page {
     }
 
     fn export(&self, scene: &Scene<'_>) -> Vec<(&'static str, String)> {
-        self.saved.iter().map(|(extension, content)| (*extension, content(scene))).collect()
+        // All of the text, not the part of it that is seen.
+        let lines: Vec<String> = self.lines().iter().map(prose::plain).collect();
+        let more = self.saved.iter().map(|(extension, content)| (*extension, content(scene)));
+        std::iter::once(("txt", export::text(&lines))).chain(more).collect()
     }
 
     fn draw(&mut self, scene: &Scene<'_>, area: Rect, buf: &mut Buffer) {

@@ -199,11 +199,16 @@ impl View for Steps {
         let Some(rank) = scene.rank() else { return Vec::new() };
         let mut head = vec!["step".to_owned(), "class".to_owned(), "start_ns".to_owned(), "ns".to_owned()];
         head.extend(Layer::ALL.map(|layer| format!("{}_ns", layer.key())));
+        head.extend(["to_median_ns".to_owned(), "selection".to_owned()]);
+        let median = |class| against::median(rank, class).map(|step| step.window.len());
+        let medians: Vec<Option<Ns>> = (0..rank.classes.len()).map(median).collect();
         let row = |step: &Step| {
             let class = rank.classes.get(step.class).map_or(String::new(), |class| clean(&class.key));
             let mut row =
                 vec![step.index.to_string(), class, step.window.start.to_string(), step.window.len().to_string()];
             row.extend(layers(step).map(|ns| ns.to_string()));
+            let to_median = medians.get(step.class).copied().flatten().map(|median| step.window.len() - median);
+            row.extend([to_median.map_or(String::new(), |ns| ns.to_string()), step.selection.key().to_owned()]);
             row
         };
         vec![("csv", csv(std::iter::once(head).chain(rank.steps.iter().map(row))))]

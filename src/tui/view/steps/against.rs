@@ -28,17 +28,22 @@ pub struct Against<'a> {
     rows: Vec<(Bucket, [Ns; 2])>,
 }
 
+/// The median step of a class: of the steps that count, of all where none does.
+pub fn median(rank: &Rank, class: usize) -> Option<&Step> {
+    let of_class = || rank.steps.iter().filter(|step| step.class == class);
+    let class = rank.classes.get(class)?;
+    let far = |step: &&Step| (step.window.len().abs_diff(class.p50), step.index);
+    let told = class.jitter.as_ref().map(|jitter| jitter.median);
+    of_class()
+        .find(|step| Some(step.index) == told)
+        .or_else(|| of_class().filter(|step| step.selection == Selection::Steady).min_by_key(far))
+        .or_else(|| of_class().min_by_key(far))
+}
+
 impl<'a> Against<'a> {
-    /// Holds a step against the median one of its class: of the steps that count, of all where none does.
+    /// Holds a step against the median one of its class.
     pub fn of(rank: &'a Rank, step: &'a Step) -> Option<Self> {
-        let class = rank.classes.get(step.class)?;
-        let of_class = || rank.steps.iter().filter(|other| other.class == step.class);
-        let far = |other: &&Step| (other.window.len().abs_diff(class.p50), other.index);
-        let told = class.jitter.as_ref().map(|jitter| jitter.median);
-        let median = of_class()
-            .find(|other| Some(other.index) == told)
-            .or_else(|| of_class().filter(|other| other.selection == Selection::Steady).min_by_key(far))
-            .or_else(|| of_class().min_by_key(far))?;
+        let median = median(rank, step.class)?;
         let mut both: BTreeMap<Bucket, [Ns; 2]> = BTreeMap::new();
         for (side, of) in [step, median].into_iter().enumerate() {
             for (bucket, ns) in &of.buckets {

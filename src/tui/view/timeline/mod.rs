@@ -181,7 +181,12 @@ impl Timeline {
         }
     }
 
+    /// Sets a mark at the cursor, or takes away the one that is there.
     fn mark(&mut self) {
+        if let Some(at) = self.marks.iter().position(|mark| *mark == self.cursor) {
+            self.marks.remove(at);
+            return;
+        }
         if self.marks.len() > 1 {
             self.marks.clear();
         }

@@ -107,14 +107,17 @@ impl Timeline {
         let Some(window) = &self.window else { return };
         let dim = scene.theme.style(Role::Dim);
         let cursor = window.column(self.cursor, area.width);
+        let marked = self.bookmarks.iter().map(|(t, _)| t).chain(&self.marks);
+        let standing: Vec<u16> = marked.filter_map(|t| window.column(*t, area.width)).chain(cursor).collect();
         let ticks = window.ticks(area.width, APART);
         let labels = tick_labels(&ticks.iter().map(|t| window.since_start(*t)).collect::<Vec<_>>());
         for (t, label) in ticks.into_iter().zip(labels) {
             if let Some(column) = window.column(t, area.width) {
                 let label = format!("{}{label}", glyph::BAR);
                 let most = area.width.saturating_sub(column).min(APART - 1);
-                // A label that the cursor would stand in says a wrong time: its line alone is drawn.
-                let covered = cursor.is_some_and(|at| at > column && usize::from(at - column) < text::width(&label));
+                // A label that the cursor or a mark would stand in says a wrong time: its line alone is drawn.
+                let covers = |at: &u16| *at > column && usize::from(*at - column) < text::width(&label);
+                let covered = standing.iter().any(covers);
                 let most = if covered { 1 } else { most };
                 let label = if covered { glyph::BAR.to_owned() } else { label };
                 text::put(buf, (area.x + column, area.y), &label, most, dim);
@@ -235,6 +238,8 @@ impl Timeline {
             let name = scene.get(kind.text());
             let needed = text::width(name) as u16 + 4;
             if x + needed > area.right().saturating_sub(10) {
+                text::put(buf, (x, area.y), " …", 2, dim);
+                x += 2;
                 break;
             }
             let letter = kind.letter().to_string();
