@@ -145,7 +145,7 @@ actions! {
     NextGroup "next_group" Timeline "next lane group" "下一泳道组";
     PreviousGroup "previous_group" Timeline "previous lane group" "上一泳道组";
     Expand "expand" Timeline "nested lanes or not" "展开或折叠嵌套泳道";
-    Mark "mark" Timeline "mark to measure from" "设置测量标记";
+    Mark "mark" Timeline "measuring mark or not" "设置或移除测量标记";
     Bookmark "bookmark" Timeline "bookmark or not" "设置或移除书签";
     NextBookmark "next_bookmark" Timeline "next bookmark" "下一书签";
     PreviousBookmark "previous_bookmark" Timeline "previous bookmark" "上一书签";

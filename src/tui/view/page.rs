@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// Cells between the text and the edge of the screen.
+/// Cells between the text and the edge of the screen, and between the text and the scroll bar.
 const MARGIN: u16 = 1;
 /// Widest line of a text that people read without losing the next one.
 const WIDEST: u16 = 120;
@@ -214,7 +214,7 @@ impl View for Page {
     }
 
     fn draw(&mut self, scene: &Scene<'_>, area: Rect, buf: &mut Buffer) {
-        let width = area.width.saturating_sub(2 * MARGIN).min(WIDEST);
+        let width = area.width.saturating_sub(2 * MARGIN + 1).min(WIDEST);
         let made_for = (width, scene.lang, scene.rank);
         if self.made.as_ref().is_none_or(|(key, _)| *key != made_for) {
             self.made = Some((made_for, (self.make)(scene, usize::from(width))));
