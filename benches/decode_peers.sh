@@ -12,33 +12,47 @@ cd "$(dirname "$0")/.."
 cargo bench --quiet --package stratoscope-engine --bench decode --no-run
 out=$(mktemp)
 trap 'rm -f "$out"' EXIT
+# The second of two rounds: the first also maps its memory.
+ours() { # TYPE PROMPT
+    cargo bench --quiet --package stratoscope-engine --bench decode -- \
+        "$1" prompt="$2" steps=64 rounds=2 threads=2 level=fused 2>/dev/null |
+        sed -n 's/.*prefill \([0-9.]*\) tokens\/s, decode \([0-9.]*\) .*/\1 \2/p' | tail -n 1
+}
+llama() { # TYPE OPTIONS...
+    "$bench" -m "$models/m-$1.gguf" -t 2 -r 1 "${@:2}" -o jsonl 2>/dev/null |
+        sed -n 's/.*"avg_ts": *\([0-9.]*\).*/\1/p' | tail -n 1
+}
+# Both decode from the same context: an empty one, which is what llama-bench does if nothing else is asked, and 512 tokens.
 for round in $(seq "$rounds"); do
     for type in bf16 f32 q8; do
-        # The second of two: the first also maps its memory.
-        cargo bench --quiet --package stratoscope-engine --bench decode -- \
-            "$type" prompt=512 steps=64 rounds=2 threads=2 level=fused 2>/dev/null |
-            sed -n 's/.*prefill \([0-9.]*\) tokens\/s, decode \([0-9.]*\) .*/\1 \2/p' | tail -n 1 |
-            while read -r prefill decode; do echo "ours $type $prefill $decode"; done | tee -a "$out"
-        "$bench" -m "$models/m-$type.gguf" -t 2 -p 512 -n 64 -r 1 -o jsonl 2>/dev/null |
-            sed -n 's/.*"n_prompt": *\([0-9]*\).*"avg_ts": *\([0-9.]*\).*/\1 \2/p' |
-            awk -v type="$type" '$1 > 0 { prefill = $2 } $1 == 0 { decode = $2 }
-                END { print "llama.cpp", type, prefill, decode }' | tee -a "$out"
+        ours "$type" 1 | while read -r _ decode; do echo "ours $type decode-from-0 $decode"; done
+        echo "llama.cpp $type decode-from-0 $(llama "$type" -p 0 -n 64)"
+        ours "$type" 512 | while read -r prefill decode; do
+            echo "ours $type prefill-512 $prefill"
+            echo "ours $type decode-from-512 $decode"
+        done
+        echo "llama.cpp $type prefill-512 $(llama "$type" -p 512 -n 0)"
+        echo "llama.cpp $type decode-from-512 $(llama "$type" -p 0 -n 64 -d 512)"
         if [ -n "$python" ] && [ "$type" != q8 ]; then
-            "$python" benches/decode_torch.py "$type" 512 64 2 2>/dev/null | tee -a "$out"
+            "$python" benches/decode_torch.py "$type" 512 64 2 2>/dev/null | while read -r who type prefill decode; do
+                echo "$who $type prefill-512 $prefill"
+                echo "$who $type decode-from-512 $decode"
+            done
         fi
     done
-done
+done | tee "$out"
 python3 - "$out" <<'PY'
 import statistics, sys
 rows = [line.split() for line in open(sys.argv[1])]
 for kind in ("bf16", "f32", "q8"):
-    def of(who, column):
-        values = [float(r[column]) for r in rows if r[0] == who and r[1] == kind]
-        return statistics.median(values) if values else None
-    for column, what in ((3, "decode"), (2, "prefill 512")):
-        ours = of("ours", column)
+    for what in ("decode-from-0", "decode-from-512", "prefill-512"):
+        def of(who):
+            return [float(row[3]) for row in rows if row[:3] == [who, kind, what] and len(row) == 4]
+        ours = of("ours")
         for name in ("llama.cpp", "torch"):
-            peer = of(name, column)
-            if peer:
-                print(f"{kind} {what}: ours {ours:.1f}, {name} {peer:.1f} tokens/s, ratio {ours / peer:.2f}")
+            peer = of(name)
+            if ours and peer:
+                median, other = statistics.median(ours), statistics.median(peer)
+                each = ", ".join(f"{a / b:.2f}" for a, b in zip(ours, peer))
+                print(f"{kind} {what}: ours {median:.1f}, {name} {other:.1f} tokens/s, ratio {median / other:.2f} (by round {each})")
 PY
