@@ -7,6 +7,7 @@ use engine::{
 use stratoscope::analysis::Layer::{self, Communication, Operator, Runtime};
 
 /// One bottleneck.
+#[derive(Clone, Copy)]
 pub struct Case {
     /// As `strato run --inject` takes it.
     pub inject: &'static str,
