@@ -4,7 +4,8 @@
 #   benches/diff_million.sh TRACE.json.gz [COPIES]
 #
 # TRACE is a real Kineto capture of some 50 000 slices whose launches are whole, that is repeated in time; the second side has
-# one copy more, so that the two are no readings of one launch. Fields that no trace states are declared. Needs python3.
+# one copy more and takes 3 % longer, so that the two are no readings of one launch and there is a difference to explain. Fields
+# that no trace states are declared. Needs python3.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 trace=${1:?a real Kineto capture}
@@ -16,8 +17,8 @@ trap 'rm -rf "$dir"' EXIT
 cargo build --release --quiet
 strato=$target/release/strato
 for side in a b; do
-  more=$([ "$side" = b ] && echo 1 || echo 0)
-  "$python" benches/scale_kineto.py "$trace" "$dir/$side.json" $((copies + more))
+  [ "$side" = a ] && more=0 factor=1 || more=1 factor=1.03
+  "$python" benches/scale_kineto.py "$trace" "$dir/$side.json" $((copies + more)) "$factor"
   "$strato" import "$dir/$side.json" -o "$dir/$side.strato" > /dev/null
   rm "$dir/$side.json"
 done

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Repeats a Kineto trace N times along the time axis, to make a large trace with the shape of a real one.
 
-    scale_kineto.py IN.json[.gz] OUT.json[.gz] N
+    scale_kineto.py IN.json[.gz] OUT.json[.gz] N [FACTOR]
 
 Every copy is shifted by the extent of the trace plus 1 ms, and its correlation, external and flow ids by a stride that
-no id of the trace reaches, so that links stay within a copy. Metadata is written once, and events one per line, field
+no id of the trace reaches, so that links stay within a copy. With FACTOR all times take so many times as long. Metadata is written once, and events one per line, field
 after field, as the profiler writes them.
 """
 
@@ -20,13 +20,20 @@ def open_any(path, mode):
     return gzip.open(path, mode + "t") if path.endswith(".gz") else open(path, mode)
 
 
-def main(source, target, copies):
+def main(source, target, copies, factor):
     with open_any(source, "r") as file:
         # Decimal keeps every digit of absolute timestamps.
         trace = json.load(file, parse_float=Decimal, strict=False)
     if isinstance(trace, list):
         trace = {"traceEvents": trace}
     events = trace.pop("traceEvents")
+    if factor != 1:
+        began = min(e["ts"] for e in events if e.get("ph") == "X")
+        for event in events:
+            if "ts" in event:
+                event["ts"] = stretched(event["ts"] - began, factor) + began
+            if "dur" in event:
+                event["dur"] = stretched(event["dur"], factor)
     times = [e["ts"] for e in events if e.get("ph") in ("X", "i") and "ts" in e]
     ends = [e["ts"] + e.get("dur", 0) for e in events if e.get("ph") == "X"]
     stride_time = max(ends) - min(times) + 1000
@@ -61,6 +68,11 @@ def main(source, target, copies):
         out.write("\n  ]\n}\n")
 
 
+def stretched(time, factor):
+    """So many times the time, in µs, to the nanosecond."""
+    return (Decimal(time) * factor).quantize(Decimal("0.001"))
+
+
 def encode(event):
     """One event as JSON text; decimals are written digit by digit."""
     fields = []
@@ -71,6 +83,6 @@ def encode(event):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 4:
+    if len(sys.argv) not in (4, 5):
         sys.exit(__doc__)
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), Decimal(sys.argv[4] if len(sys.argv) == 5 else 1))
