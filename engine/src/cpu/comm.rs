@@ -26,6 +26,10 @@ pub use region::Region;
 
 /// Looks at a flag between two looks at the clock.
 const LOOKS: u32 = 64;
+/// How long a worker that has spun gives way instead of sleeping, where all workers of all ranks have a core: who sleeps comes tens
+/// of microseconds after the rank that it waited for, and a host that needs the core has it meanwhile. Workers that share cores
+/// would take them from each other by turns, which halved their speed.
+const YIELD: Duration = Duration::from_millis(2);
 /// Longest sleep before looking whether a rank was lost.
 const NAP: Duration = Duration::from_millis(20);
 /// How long a rank is waited for in a step: far above any step, far below the patience of a person.
@@ -51,6 +55,8 @@ pub struct Communicator {
     /// Collectives so far.
     pub(super) count: u32,
     patience: Duration,
+    /// How long a worker waits awake.
+    awake: Duration,
     left: bool,
 }
 
@@ -67,7 +73,10 @@ impl Communicator {
         if rank >= of {
             return Err(Error::Request(format!("there is no rank {rank} of {of}")));
         }
-        Ok(Self { region, shard: Shard { rank, of }, count: 0, patience, left: false })
+        let workers = of.saturating_mul(region.world().workers);
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let awake = if workers <= cores { YIELD } else { SPIN };
+        Ok(Self { region, shard: Shard { rank, of }, count: 0, patience, awake, left: false })
     }
 
     /// Which rank of how many.
@@ -226,7 +235,11 @@ impl Communicator {
                 self.region.lose(rank);
                 return Err(Lost);
             }
-            if waited > SPIN {
+            if waited <= self.awake {
+                if waited > SPIN {
+                    std::thread::yield_now();
+                }
+            } else {
                 flag.sleepers.fetch_add(1, Ordering::SeqCst);
                 let value = flag.seq.load(Ordering::SeqCst);
                 if !is_there(value) {
