@@ -41,6 +41,8 @@ fn visible(case: &Case) -> Case {
     match case.inject {
         // Half a percent of a step of wide operators. Casts have to be launched, too.
         "layout_cast:op=down_proj" => Case { size: Size::Deep, layers: &[Operator, Runtime], ..*case },
+        // One thief beside one worker leaves it most of what two cores can read: 2 % of a step.
+        "bandwidth_thief:threads=1" => Case { inject: "bandwidth_thief:threads=2", ..*case },
         _ => *case,
     }
 }
