@@ -230,6 +230,7 @@ impl Writer<'_> {
                 self.copy(self.calls.read, ["DtoH", "device", memory], bytes, record, record.device);
             }
             Kind::Advance => self.on_host("strato_advance", Category::FrameworkOp, record.host, None, None),
+            Kind::Observe => self.on_host("strato_record", Category::Overhead, record.host, None, None),
             Kind::Sync => {
                 let detail = Some(&Detail::Sync(SyncKind::Stream));
                 self.of_driver(self.calls.synchronize, record.host, None, detail);

@@ -167,6 +167,13 @@ pub trait Backend {
     /// [`Error::Request`] when the buffer is smaller, [`Error::Device`] when the device does not take it.
     fn set_values(&mut self, plan: PlanId, id: BufId, values: &[f32]) -> Result<(), Error>;
 
+    /// Allocates so many bytes where the device computes, clears them, waits for that and gives them back: what memory costs
+    /// that a step asks for.
+    ///
+    /// # Errors
+    /// [`Error::Request`] when there is not as much, [`Error::Device`] when the device does not clear it.
+    fn allocate(&mut self, bytes: usize) -> Result<(), Error>;
+
     /// Writes into `log` what the device noted of the last step: done between steps, so that it is no part of one.
     fn drain(&mut self, _plan: PlanId, _log: &mut Log) {}
 

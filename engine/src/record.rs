@@ -97,6 +97,8 @@ pub enum Kind {
     Sample,
     /// The host's work between steps: the choice of the next token and its bookkeeping.
     Advance,
+    /// The host writes down what the device noted of a step: time that a run without a record does not take.
+    Observe,
 }
 
 /// One thing that happened.
@@ -118,8 +120,32 @@ pub struct Record {
     shares: Option<u32>,
 }
 
+impl Record {
+    const EMPTY: Self = Self {
+        kind: Kind::Step,
+        step: 0,
+        host: Span { start: 0, end: 0 },
+        from: 0,
+        submit: None,
+        device: Span { start: 0, end: 0 },
+        shares: None,
+    };
+}
+
 /// Most workers' shares of a log: a gigabyte, beyond which the rest of a run is counted and not kept.
 const MAX_SHARES: usize = 1 << 26;
+
+/// Elements of a vector that are written once before the run: the system gives memory page by page when it is first used, and
+/// would do so in the midst of steps. The rest of a longer run has that to bear, and no run gigabytes that it may never fill.
+const WRITTEN: usize = 1 << 19;
+
+/// An empty vector with room for so many elements, in memory that is really there.
+fn ready<T: Clone>(capacity: usize, filler: T) -> Vec<T> {
+    let mut made = Vec::with_capacity(capacity);
+    made.resize(capacity.min(WRITTEN), filler);
+    made.clear();
+    made
+}
 
 /// Records of a run.
 #[derive(Debug)]
@@ -153,8 +179,8 @@ impl Log {
         let shares = capacity.saturating_mul(workers).min(MAX_SHARES);
         Self {
             clock: Clock::start(),
-            records: Vec::with_capacity(capacity),
-            shares: Vec::with_capacity(shares),
+            records: ready(capacity, Record::EMPTY),
+            shares: ready(shares, Span::default()),
             workers,
             dropped: 0,
             unread: 0,
@@ -213,6 +239,15 @@ impl Log {
     #[inline]
     pub fn sees_device(&self) -> bool {
         self.on && self.observer.sees_device()
+    }
+
+    /// Records what the device noted, and that the host did so, if there is anything to record.
+    pub(crate) fn observe(&mut self, record: impl FnOnce(&mut Self)) {
+        let (before, start) = (self.records.len(), self.now());
+        record(self);
+        if self.records.len() > before {
+            self.push(Kind::Observe, Span { start, end: self.now() });
+        }
     }
 
     /// Adds a record of the host alone.

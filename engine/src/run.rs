@@ -85,7 +85,7 @@ impl Engine {
 
     /// Records that a run of all steps makes.
     pub fn records(&self) -> usize {
-        let per_step = self.decode.1.ops.len() + 6;
+        let per_step = self.decode.1.ops.len() + 7;
         per_step.saturating_mul(self.options.steps + 1) + 16
     }
 
@@ -184,7 +184,7 @@ impl Engine {
             tokens.truncate(self.options.batch);
             let span = Span { start, end: log.clock.now() };
             log.push(Kind::Step, span);
-            self.backend.drain(*plan, log);
+            log.observe(|log| self.backend.drain(*plan, log));
             let logits =
                 if wanted { self.backend.values(*plan, program.logits, &mut Log::off())? } else { Cow::default() };
             let goes_on = each(&StepDone { number: log.step, span, tokens }, &logits, log);

@@ -1,13 +1,14 @@
-//! Memory: what a zeroed buffer of the engine costs by size from the asking to the giving back, and what the first use of
-//! memory costs that the system has only promised.
+//! Memory: what a zeroed buffer of the engine costs by size from the asking to the giving back, where the engine's device
+//! computes, and what the first use of memory of this machine costs that the system has only promised.
 
 use std::hint::black_box;
 
-use engine::Buffer;
-use model::{ProbeRow, ProbeUnit, Setting};
+use engine::{Buffer, Target};
+use model::{ProbeRow, ProbeUnit, Setting, Statistic};
 
 use crate::{
     Of, Probe, Setup,
+    device::Device,
     repeat::{per_second, repeat, time},
     row,
 };
@@ -15,7 +16,7 @@ use crate::{
 pub const PROBE: Probe = Probe {
     name: "allocation",
     about: ["allocate, zero and free by size; first use of memory", "按大小分配、清零与释放；首次使用内存"],
-    of: Of::Machine,
+    of: Of::Engine,
     run,
 };
 
@@ -26,6 +27,30 @@ const TOUCHED: usize = 64 << 20;
 const PAGE: usize = 4096;
 
 fn run(setup: &Setup) -> Vec<ProbeRow> {
+    if setup.target != Target::Cpu { of_device(setup) } else { of_machine(setup) }
+}
+
+/// Memory of a device, through its driver.
+fn of_device(setup: &Setup) -> Vec<ProbeRow> {
+    let part = setup.part(SIZES.len());
+    let device = std::cell::RefCell::new(Device::empty(setup, 1));
+    let measured = |bytes: usize| -> Result<Statistic, String> {
+        let mut device = device.borrow_mut();
+        let device = device.as_mut().map_err(|why| why.clone())?;
+        repeat(part, || {
+            let mut made = Ok(());
+            let ns = time(|| made = device.allocate(bytes));
+            made.map(|()| ns)
+        })
+    };
+    let of = |bytes: usize| {
+        let setting = setup.setting(setup.threads).with(Setting::BYTES, bytes);
+        row(PROBE.name, "time", ProbeUnit::Ns, setting, measured(bytes))
+    };
+    SIZES.into_iter().map(of).collect()
+}
+
+fn of_machine(setup: &Setup) -> Vec<ProbeRow> {
     let part = setup.part(SIZES.len() + 1);
     let allocate = |bytes: usize| {
         let value = repeat(part, || {

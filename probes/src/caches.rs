@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use engine::Target;
+
 /// Last-level cache where the system does not tell it, bytes: that of large servers is larger, that of others smaller.
 const ASSUMED: usize = 32 << 20;
 /// Most that is read to get past a last-level cache, bytes: enough for every cache but those of several hundred MB, which
@@ -36,6 +38,12 @@ fn bytes(text: &str) -> Option<usize> {
 /// Bytes of which no large part can lie in a cache: four times the last level, within reason.
 pub fn beyond() -> usize {
     sizes().last().map_or(ASSUMED, |(_, bytes)| *bytes).saturating_mul(4).clamp(64 << 20, MOST)
+}
+
+/// The same of the device that is probed: what caches it has nobody says, and the largest of a GPU have 256 MB (AMD MI300X, its
+/// data sheet). An OpenCL device may be this very processor, whose caches are those above.
+pub fn beyond_of(target: &Target) -> usize {
+    if *target == Target::Cpu { beyond() } else { MOST }
 }
 
 #[cfg(test)]

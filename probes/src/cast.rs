@@ -1,20 +1,28 @@
 //! Conversions of type and layout at the size of a model's matrix: what a step pays for operators that compute nothing.
+//!
+//! On this machine they are those of loading weights. A device converts types where it looks up the rows of a table, and layout
+//! where it turns a matrix, by the kernels of the engine.
 
 use std::hint::black_box;
 
-use engine::{Dtype, Tensor};
+use engine::{
+    Dtype, Target, Tensor,
+    program::{BufId, OpKind, OpName},
+    record::Log,
+};
 use model::{ProbeRow, ProbeUnit, Setting, Statistic};
 
 use crate::{
     Of, Probe, Setup,
+    device::{self, Device},
     repeat::{repeat, time},
     row,
 };
 
 pub const PROBE: Probe = Probe {
     name: "cast",
-    about: ["conversion of type and layout of a matrix, one thread", "矩阵的类型与布局转换（单线程）"],
-    of: Of::Machine,
+    about: ["conversion of type and layout of a matrix", "矩阵的类型与布局转换"],
+    of: Of::Engine,
     run,
 };
 
@@ -25,6 +33,43 @@ const BLOCK: usize = 32;
 const TYPES: [Dtype; 3] = [Dtype::Bf16, Dtype::F16, Dtype::Q8];
 
 fn run(setup: &Setup) -> Vec<ProbeRow> {
+    if setup.target == Target::Cpu { of_machine(setup) } else { of_device(setup) }
+}
+
+/// Operators of a run on a device: so many that starting it does not count.
+const OPS: usize = 16;
+
+fn of_device(setup: &Setup) -> Vec<ProbeRow> {
+    // Where activations are of the weights' type, a lookup converts nothing.
+    let converts = |dtype: &Dtype| setup.target.activations(*dtype) != *dtype;
+    let types: Vec<Dtype> = TYPES.into_iter().filter(converts).collect();
+    let part = setup.part(types.len() + 1);
+    let measured = |dtype: Dtype, name: OpName, kind: OpKind| -> Result<Statistic, String> {
+        let config = device::model(|config| (config.vocab, config.hidden) = (SIDE, SIDE))?;
+        let buffers = [(SIDE, SIDE), (SIDE, SIDE)];
+        let mut device = Device::new(setup, config, dtype, (SIDE, 0), &buffers, vec![(name, kind); OPS])?;
+        repeat(part, || {
+            let began = std::time::Instant::now();
+            device.run(&mut Log::off())?;
+            Ok(began.elapsed().as_nanos() as f64 / device.ops().max(1) as f64)
+        })
+    };
+    let setting = |from: &str, to: &str| {
+        let sides = setup.setting(setup.threads).with(Setting::OUTPUTS, SIDE).with(Setting::INPUTS, SIDE);
+        sides.with("from", from).with("to", to)
+    };
+    let mut rows = Vec::new();
+    for dtype in types {
+        let value = measured(dtype, OpName::Embed, OpKind::Embed { out: BufId(1) });
+        let to = setup.target.activations(dtype).name();
+        rows.push(row(PROBE.name, "time", ProbeUnit::Ns, setting(dtype.name(), to), value));
+    }
+    let value = measured(Dtype::F32, OpName::LayoutCast, OpKind::Transpose { x: BufId(0), out: BufId(1) });
+    rows.push(row(PROBE.name, "time", ProbeUnit::Ns, setting("rows", "columns"), value));
+    rows
+}
+
+fn of_machine(setup: &Setup) -> Vec<ProbeRow> {
     let part = setup.part(2 * TYPES.len() + 1);
     let setting = |from: &str, to: &str| {
         let sides = Setting::new().with(Setting::THREADS, 1).with(Setting::OUTPUTS, SIDE).with(Setting::INPUTS, SIDE);

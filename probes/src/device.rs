@@ -11,6 +11,10 @@ use engine::{
 
 use crate::Setup;
 
+/// Elements of an operator that a backend does not divide any further, and most compute units that get one each.
+const PIECE: usize = 2048;
+const MOST_UNITS: usize = 64;
+
 /// Weights that are all the same small number: filling them takes no time worth speaking of, and no kernel is faster for it.
 struct Same(Vec<f32>);
 
@@ -101,8 +105,11 @@ impl Device {
         backend.meet().map_err(said)?;
         let sequences = 0..u32::try_from(tokens).unwrap_or(u32::MAX);
         let position = u32::try_from(position).unwrap_or(u32::MAX);
-        let batch =
-            Batch { tokens: vec![0; tokens], positions: vec![position; tokens], sequences: sequences.collect() };
+        let vocab = u32::try_from(config.vocab).unwrap_or(u32::MAX).max(1);
+        let sequences: Vec<u32> = sequences.collect();
+        // No two tokens are the same as long as there are others.
+        let of_vocab = sequences.iter().map(|sequence| sequence % vocab).collect();
+        let batch = Batch { tokens: of_vocab, positions: vec![position; tokens], sequences };
         Ok(Self { backend, plan, batch, ops, kernel })
     }
 
@@ -110,6 +117,19 @@ impl Device {
     pub fn empty(setup: &Setup, n: usize) -> Result<Self, String> {
         let add = (OpName::ResidualAdd, OpKind::Add { x: BufId(0), delta: BufId(1) });
         Self::new(setup, model(|_| ())?, Dtype::F32, (1, 0), &[(1, 2), (1, 2)], vec![add; n])
+    }
+
+    /// The same of which every compute unit of a processor has a part, so that all of them have to be told and waited for.
+    pub fn nearly_empty(setup: &Setup, n: usize) -> Result<Self, String> {
+        let units = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_UNITS);
+        let width = units * PIECE;
+        let add = (OpName::ResidualAdd, OpKind::Add { x: BufId(0), delta: BufId(1) });
+        Self::new(setup, model(|_| ())?, Dtype::F32, (1, 0), &[(1, width), (1, width)], vec![add; n])
+    }
+
+    /// Allocates memory of the device and gives it back.
+    pub fn allocate(&mut self, bytes: usize) -> Result<(), String> {
+        self.backend.allocate(bytes).map_err(|error| error.to_string())
     }
 
     /// Copies from the first buffer to the host, and waits for it.

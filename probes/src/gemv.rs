@@ -19,8 +19,8 @@ const TYPES: [Dtype; 4] = [Dtype::F32, Dtype::Bf16, Dtype::F16, Dtype::Q8];
 
 fn run(setup: &Setup) -> Vec<ProbeRow> {
     let row = |dtype: Dtype| {
-        // Twice the last-level cache: a sweep over it leaves nothing of it behind for the next.
-        let outputs = (caches::beyond() / 2 / dtype.row_bytes(INPUTS)).next_multiple_of(2);
+        // Where it can be, twice the last-level cache: a sweep over it leaves nothing of it behind for the next.
+        let outputs = (caches::beyond_of(&setup.target) / 2 / dtype.row_bytes(INPUTS)).next_multiple_of(2);
         let product = Product { rows: 1, outputs, inputs: INPUTS, dtype };
         let bytes = product::bytes(&product) as f64;
         let value = product::time(setup, &product, 1, setup.part(TYPES.len()));

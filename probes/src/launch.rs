@@ -3,7 +3,7 @@
 
 use engine::{
     Target,
-    record::{Kind, Log, Record},
+    record::{Kind, Log, Record, Span},
 };
 use model::{ProbeRow, ProbeUnit, Statistic};
 
@@ -21,7 +21,7 @@ pub const OPS: usize = 1000;
 
 fn run(setup: &Setup) -> Vec<ProbeRow> {
     let counts = setup.thread_counts();
-    let part = setup.part(3 * counts.len());
+    let part = setup.part(4 * counts.len());
     counts
         .into_iter()
         .flat_map(|threads| {
@@ -44,6 +44,7 @@ fn run(setup: &Setup) -> Vec<ProbeRow> {
                 row(PROBE.name, "time", ProbeUnit::Ns, setting(), unrecorded()),
                 row(PROBE.name, "call", ProbeUnit::Ns, setting(), call),
                 row(PROBE.name, "floor", ProbeUnit::Ns, setting(), floor),
+                row(PROBE.name, "gap", ProbeUnit::Ns, setting(), gap(&setup, part)),
             ]
         })
         .collect()
@@ -56,14 +57,35 @@ pub fn whole(device: &mut Device) -> Result<f64, String> {
     Ok(clock.elapsed().as_nanos() as f64 / device.ops().max(1) as f64)
 }
 
+/// Median of the times from the end of an operator to the start of the next one, which has long been launched, ns. Every compute
+/// unit has a part of them, as of the operators of a model: one that only one unit runs is followed sooner.
+fn gap(setup: &Setup, part: std::time::Duration) -> Result<Statistic, String> {
+    let mut device = Device::nearly_empty(setup, OPS)?;
+    repeat(part, || {
+        let log = logged(setup, &mut device)?;
+        let ran: Vec<Span> = operators(&log).map(|record| record.device).collect();
+        let gaps = ran.array_windows().map(|[before, next]| (next.start - before.end).max(0) as f64);
+        Ok(Statistic::of(gaps).ok_or("the engine recorded no two operators")?.median)
+    })
+}
+
 /// Median over the operators of a run of what `of` reads off the engine's own record, ns.
 fn recorded(setup: &Setup, part: std::time::Duration, of: fn(&Record) -> i64) -> Result<Statistic, String> {
     let mut device = Device::empty(setup, OPS)?;
     repeat(part, || {
-        let mut log = Log::with_capacity(OPS + 8, setup.target.workers(setup.threads));
-        device.run(&mut log)?;
-        let ops = log.records().iter().filter(|record| matches!(record.kind, Kind::Op(_)));
-        let ops = Statistic::of(ops.map(|record| of(record) as f64)).ok_or("the engine recorded no operator")?;
-        Ok(ops.median)
+        let log = logged(setup, &mut device)?;
+        let ops = operators(&log).map(|record| of(record) as f64);
+        Ok(Statistic::of(ops).ok_or("the engine recorded no operator")?.median)
     })
+}
+
+/// What the engine records of a run.
+fn logged(setup: &Setup, device: &mut Device) -> Result<Log, String> {
+    let mut log = Log::with_capacity(OPS + 8, setup.target.workers(setup.threads));
+    device.run(&mut log)?;
+    Ok(log)
+}
+
+fn operators(log: &Log) -> impl Iterator<Item = &Record> {
+    log.records().iter().filter(|record| matches!(record.kind, Kind::Op(_)))
 }

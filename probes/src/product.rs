@@ -52,7 +52,7 @@ fn run(setup: &Setup) -> Vec<ProbeRow> {
     let part = setup.part(chosen.len().min(MOST));
     let row = |product: &Product| {
         // Half of what is beyond every cache: the matrix beside the one that is timed is as large again.
-        let matrices = (caches::beyond() / 2 / bytes(product).max(1)).clamp(1, MATRICES);
+        let matrices = (caches::beyond_of(&setup.target) / 2 / bytes(product).max(1)).clamp(1, MATRICES);
         let device = prepared(setup, product, matrices);
         let kernel = device.as_ref().ok().map(|device| device.kernel().to_owned());
         let setting = setting(setup, product);

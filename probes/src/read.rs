@@ -64,7 +64,7 @@ fn run(setup: &Setup) -> Vec<ProbeRow> {
 /// does next to nothing else.
 fn of_device(setup: &Setup) -> ProbeRow {
     const INPUTS: usize = 4096;
-    let outputs = caches::beyond() / 2 / Dtype::F32.row_bytes(INPUTS);
+    let outputs = caches::beyond_of(&setup.target) / Dtype::F32.row_bytes(INPUTS);
     let product = Product { rows: 1, outputs, inputs: INPUTS, dtype: Dtype::F32 };
     let bytes = product::bytes(&product);
     let setting = setup.setting(setup.threads).with(Setting::BYTES, bytes).with("in", "memory");

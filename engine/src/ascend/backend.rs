@@ -156,6 +156,11 @@ impl Backend for Ascend {
         memory.ok_or_else(|| PlanId::too_small(id, values.len()))?.set(0, &bytes)
     }
 
+    fn allocate(&mut self, bytes: usize) -> Result<(), Error> {
+        self.enter()?;
+        Memory::zeroed(self.api, bytes).map(drop)
+    }
+
     fn drain(&mut self, plan: PlanId, log: &mut Log) {
         if let Some(plan) = self.plans.get_mut(plan.0) {
             self.marks.tell(&plan.noted, plan.seen, log);

@@ -4,7 +4,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use super::{Communicator, Cpu, CpuOptions, Prepared};
 use crate::{
-    Batch, Config, Error, Weights,
+    Batch, Buffer, Config, Error, Weights,
     backend::{Backend, Device, PlanId},
     inject::Faults,
     program::{BufId, Program},
@@ -73,6 +73,10 @@ impl Backend for OnCpu {
         let to = prepared.values_mut(id).get_mut(..values.len());
         to.ok_or_else(|| PlanId::too_small(id, values.len()))?.copy_from_slice(values);
         Ok(())
+    }
+
+    fn allocate(&mut self, bytes: usize) -> Result<(), Error> {
+        Buffer::zeroed(bytes).map(|memory| drop(std::hint::black_box(memory)))
     }
 
     fn meet(&mut self) -> Result<(), Error> {

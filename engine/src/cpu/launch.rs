@@ -92,17 +92,19 @@ impl Cpu {
             }
             wait(ops, log);
         });
-        for ((op, number), call) in (0..ops).zip(0u32..).zip(step.ops) {
-            match calls.get(op).filter(|_| !at_once) {
-                // Its workers had nothing to do.
-                Some(_) if computes(&hook, call) => {}
-                Some(call) => log.push_op(Kind::Op(number), call.from, call.span, stamps.of(op)),
-                None => log.push_op(Kind::ReplayedOp(number), 0, Span::default(), stamps.of(op)),
+        log.observe(|log| {
+            for ((op, number), call) in (0..ops).zip(0u32..).zip(step.ops) {
+                match calls.get(op).filter(|_| !at_once) {
+                    // Its workers had nothing to do.
+                    Some(_) if computes(&hook, call) => {}
+                    Some(call) => log.push_op(Kind::Op(number), call.from, call.span, stamps.of(op)),
+                    None => log.push_op(Kind::ReplayedOp(number), 0, Span::default(), stamps.of(op)),
+                }
             }
-        }
-        if let Some(call) = calls.first().filter(|_| at_once) {
-            log.push(Kind::Replay, call.span);
-        }
+            if let Some(call) = calls.first().filter(|_| at_once) {
+                log.push(Kind::Replay, call.span);
+            }
+        });
         let (chosen, collectives) = (step.chosen(), prepared.collectives.last().copied().unwrap_or(0));
         if let Some(ranks) = &mut self.ranks {
             ranks.count = ranks.count.wrapping_add(collectives);

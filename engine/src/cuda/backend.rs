@@ -136,6 +136,11 @@ impl Backend for Cuda {
         memory.ok_or_else(|| PlanId::too_small(id, values.len()))?.set(&self.queue, values)
     }
 
+    fn allocate(&mut self, bytes: usize) -> Result<(), Error> {
+        self.context.enter()?;
+        Memory::<u8>::zeroed(&self.queue, bytes).map(drop)
+    }
+
     fn drain(&mut self, plan: PlanId, log: &mut Log) {
         if let Some(plan) = self.plans.get_mut(plan.0).filter(|_| self.context.enter().is_ok()) {
             plan.drain(log);

@@ -7,6 +7,7 @@ use super::{
     inputs::Inputs,
     lower::{Lowering, Work},
     memory::Memory,
+    refused,
     staged::{self, Stage},
     step::{Commands, Plan, Start},
 };
@@ -148,6 +149,11 @@ impl Backend for OpenCl {
         let own = self.plans.get_mut(plan.0).ok_or_else(|| plan.unknown())?;
         let memory = own.buffers.get_mut(usize::from(id.0)).filter(|memory| memory.count() >= values.len());
         memory.ok_or_else(|| PlanId::too_small(id, values.len()))?.set(&self.place.queue, values)
+    }
+
+    fn allocate(&mut self, bytes: usize) -> Result<(), Error> {
+        let _memory = Memory::<u8>::zeroed(&self.place, bytes)?;
+        self.place.queue.finish().map_err(|error| refused("clear memory of the device", &error))
     }
 
     fn drain(&mut self, plan: PlanId, log: &mut Log) {

@@ -158,6 +158,9 @@ pub fn split(setup: &Setup, bucket: Bucket, waited: bool, a: Mean, b: Mean) -> V
         return vec![(whole, delta)];
     }
     let number = setup.number(bucket);
+    if let Some(parts) = between(setup, bucket, waited, a, b) {
+        return parts;
+    }
     // A wait has the cause of the late rank's work; how often ranks met says nothing of it.
     if a.exact <= 0.0 || b.exact <= 0.0 {
         let alone = if waited { setup.residual(false) } else { number };
@@ -181,6 +184,26 @@ pub fn split(setup: &Setup, bucket: Bucket, waited: bool, a: Mean, b: Mean) -> V
     let rest = delta - out.iter().map(|(_, ns)| ns).sum::<Ns>();
     out.push((setup.residual(bound.is_some()), rest));
     merge(out)
+}
+
+/// The way from one operation to the next: what it takes at least on each side, as far as that much was spent, and the rest.
+/// `None` where that is no question, or nobody measured it.
+fn between(setup: &Setup, bucket: Bucket, waited: bool, a: Mean, b: Mean) -> Option<Vec<(Cause, Ns)>> {
+    let gaps = setup.ceilings.gap.filter(|_| bucket == Bucket::Dispatch && !waited && !setup.same_platform)?;
+    let least = |side: Mean, gap: f64| (side.count * gap).min(side.exact);
+    // Where both had the same number of gaps, theirs; the others come from the number.
+    let common = a.count.min(b.count);
+    let shared = |side: Mean, gap: f64| least(Mean { count: common, ..side }, gap);
+    let [of_a, of_b] = [(a, gaps[0]), (b, gaps[1])].map(|(side, gap)| (least(side, gap), shared(side, gap)));
+    let environment = of_b.1 - of_a.1;
+    let number = (of_b.0 - of_b.1) - (of_a.0 - of_a.1);
+    if [environment, number].iter().any(|ns| !ns.is_finite() || ns.abs() > FARTHEST) {
+        return None;
+    }
+    let mut parts = vec![(Cause::Environment, environment.round() as Ns), (setup.number(bucket), number.round() as Ns)];
+    let rest = (b.ns - a.ns) - parts.iter().map(|(_, ns)| ns).sum::<Ns>();
+    parts.push((setup.residual(true), rest));
+    Some(merge(parts))
 }
 
 /// Buckets that no factor divides.
@@ -227,7 +250,9 @@ mod tests {
     const GEMM: Bucket = Bucket::Compute(CanonicalOp::Gemm);
 
     fn probed(memory: [f64; 2]) -> Setup {
-        let ceilings = Ceilings { memory: Some(memory.map(f64::ln)), launch: Some([0.0, 0.0]), ..Ceilings::default() };
+        let gap = Some(memory);
+        let ceilings =
+            Ceilings { memory: Some(memory.map(f64::ln)), launch: Some([0.0, 0.0]), gap, ..Ceilings::default() };
         Setup { ceilings, ..Setup::default() }
     }
 
@@ -256,7 +281,23 @@ mod tests {
     fn exchanged(setup: Setup) -> Setup {
         let turn = |cost: Option<[f64; 2]>| cost.map(|[a, b]| [b, a]);
         let c = setup.ceilings;
-        Setup { ceilings: Ceilings { memory: turn(c.memory), launch: turn(c.launch), ..c }, ..setup }
+        let ceilings = Ceilings { memory: turn(c.memory), launch: turn(c.launch), gap: turn(c.gap), ..c };
+        Setup { ceilings, ..setup }
+    }
+
+    #[test]
+    fn a_gap_is_what_the_device_takes_at_least_and_the_rest_and_no_product() {
+        let split = |gap, a, b| {
+            let ceilings = Ceilings { gap: Some(gap), ..Ceilings::default() };
+            split(&Setup { ceilings, ..Setup::default() }, Bucket::Dispatch, false, a, b)
+        };
+        // Three times the least time, of a hundredth of the gap.
+        let both = split([1.0, 3.0], mean(10_000, 100.0), mean(30_000, 100.0));
+        assert_eq!(both, [(Cause::Environment, 200), (Cause::Maturity, 19_800)]);
+        // No side can have spent more on it than it spent.
+        assert_eq!(split([1.0, 900.0], mean(100, 100.0), mean(300, 100.0)), [(Cause::Environment, 200)]);
+        let more = split([2.0, 2.0], mean(1_000, 100.0), mean(1_500, 150.0));
+        assert_eq!(more, [(Cause::Maturity, 400), (Cause::Mechanism, 100)]);
     }
 
     #[test]

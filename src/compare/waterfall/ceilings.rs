@@ -1,7 +1,8 @@
 //! What the two sides' devices can do, as probes measured it on both: the part of a difference that no software can remove.
 //!
-//! Only ratios are used, of the same quantity under the same setting, so that a probe which is a few percent off on every
-//! device is off by nothing here. Data sheets are no ceilings: no kernel reaches them.
+//! Ratios are used, of the same quantity under the same setting, so that a probe which is a few percent off on every device is
+//! off by nothing here. Only of the way from one operation to the next it is the time itself: a gap is that and what else holds
+//! the device up, and the two have nothing to be multiplied by. Data sheets are no ceilings: no kernel reaches them.
 
 use model::{ProbeRun, Setting};
 
@@ -25,6 +26,8 @@ pub struct Ceilings {
     pub launch: Cost,
     /// Time of an empty node of a replay.
     pub node: Cost,
+    /// From the end of an operation to the start of the next one that has long been launched, ns; no logarithm.
+    pub gap: Option<[f64; 2]>,
     /// Whether the steps only read their weights and caches once: then memory bounds all they compute.
     pub streaming: bool,
     /// Whether both read prompts, whose products arithmetic bounds.
@@ -37,8 +40,13 @@ impl Ceilings {
         let best = |probe: &str, metric: &str, fits: &dyn Fn(&Chosen<'_>, &Setting) -> bool| -> Cost {
             let of = |side: &Chosen<'_>| {
                 let run: &ProbeRun = &side.trace.probes;
-                let rows = run.rows.iter().filter(|row| row.probe == probe && row.metric == metric);
-                let rows = rows.filter(|row| fits(side, &row.setting));
+                let (rows, own) = (run.rows.iter(), threads(side));
+                let rows = rows.filter(|row| row.probe == probe && row.metric == metric && fits(side, &row.setting));
+                // What another number of threads can do says nothing of the run.
+                let rows = rows.filter(|row| {
+                    let probed = row.setting.number(Setting::THREADS);
+                    own.zip(probed).is_none_or(|(own, probed)| own == probed)
+                });
                 let costs = rows.filter_map(|row| {
                     let value = row.statistic()?.median;
                     let cost = if row.unit.less_is_better() { value } else { 1.0 / value };
@@ -58,6 +66,7 @@ impl Ceilings {
             arithmetic: best("gemm", "arithmetic", &dtype),
             launch: best("launch", "floor", &|_, _| true),
             node: best("replay", "node", &|_, _| true),
+            gap: best("launch", "gap", &|_, _| true).map(|both| both.map(f64::exp)),
             streaming: sides.iter().all(|side| side.work() == Work::Streaming),
             dense: sides.iter().all(|side| side.work() == Work::Dense),
         }
@@ -65,7 +74,7 @@ impl Ceilings {
 
     /// Whether nothing at all was measured on both sides.
     pub fn is_empty(&self) -> bool {
-        [self.memory, self.arithmetic, self.launch, self.node].iter().all(Option::is_none)
+        [self.memory, self.arithmetic, self.launch, self.node, self.gap].iter().all(Option::is_none)
     }
 
     /// The ceiling that a bucket is bound by.
@@ -82,4 +91,12 @@ impl Ceilings {
             _ => None,
         }
     }
+}
+
+/// Threads of a run on processors; `None` of other devices.
+fn threads(side: &Chosen<'_>) -> Option<i64> {
+    let trace = side.trace;
+    let own = |device: &&model::Device| device.process == side.rank.process && device.ordinal == side.rank.device;
+    let device = trace.devices.iter().find(own)?;
+    (trace.strings.get(device.vendor?) == "cpu").then_some(i64::from(device.cores?))
 }
