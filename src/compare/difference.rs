@@ -1,5 +1,7 @@
 //! The difference of two captures that may be compared: which steps, how they correspond, where the time between them lies.
 
+use model::Ns;
+
 use super::{
     align::Alignment,
     chosen::{self, Captured},
@@ -20,6 +22,10 @@ pub struct Compared {
     pub class: String,
     /// Steps of it that count.
     pub steps: usize,
+    /// Their median, ns.
+    pub median: Ns,
+    /// Their mean, ns.
+    pub mean: Ns,
     /// What marks them.
     pub anchor: AnchorKind,
     /// How sure that is.
@@ -48,6 +54,8 @@ impl Compared {
             rank: rank.rank,
             class: class.key.clone(),
             steps: class.steady,
+            median: class.p50,
+            mean: class.total / i64::try_from(class.steady.max(1)).unwrap_or(i64::MAX),
             anchor: rank.anchor.kind,
             confidence: rank.anchor.confidence,
             has_host: !rank.timeline.calls.is_empty(),

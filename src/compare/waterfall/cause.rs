@@ -57,6 +57,8 @@ pub struct Setup {
     pub settings_differ: bool,
     /// The model is divided among another number of ranks.
     pub ranks_differ: bool,
+    /// Only one side has replays that were recorded as one, whose operations nobody saw.
+    pub replays_hide: bool,
     /// Only one of the sources counts the way from one operation to the next into the durations of operations.
     pub gaps_differ: bool,
 }
@@ -107,6 +109,11 @@ impl Setup {
             graphs_differ: sides[0].class.graph != sides[1].class.graph || differs("software.graph_mode"),
             settings_differ: SETTINGS.iter().any(|key| differs(key)),
             ranks_differ: differs("parallel.tp"),
+            replays_hide: {
+                let [a, b] =
+                    sides.map(|side| side.class.buckets.iter().any(|(b, ns)| *b == Bucket::GraphOpaque && *ns > 0));
+                a != b
+            },
             gaps_differ: a != b,
         }
     }
@@ -153,6 +160,10 @@ pub fn split(setup: &Setup, bucket: Bucket, waited: bool, a: Mean, b: Mean) -> V
     let divided = matches!(bucket, Bucket::CommWait | Bucket::CommTransfer) || waited;
     if setup.ranks_differ && divided && (a.ns == 0 || b.ns == 0) {
         return vec![(Cause::Configuration, delta)];
+    }
+    // What the other side does not show cannot be set against anything.
+    if setup.replays_hide && in_replay(bucket) {
+        return vec![(Cause::Unexplained, delta)];
     }
     if let Some(whole) = undivided(setup, bucket) {
         return vec![(whole, delta)];
@@ -204,6 +215,19 @@ fn between(setup: &Setup, bucket: Bucket, waited: bool, a: Mean, b: Mean) -> Opt
     let rest = (b.ns - a.ns) - parts.iter().map(|(_, ns)| ns).sum::<Ns>();
     parts.push((setup.residual(true), rest));
     Some(merge(parts))
+}
+
+/// Whether a replay that is recorded as one holds time of this bucket.
+pub(super) fn in_replay(bucket: Bucket) -> bool {
+    matches!(
+        bucket,
+        Bucket::Compute(_)
+            | Bucket::Dispatch
+            | Bucket::GraphInternal
+            | Bucket::GraphOpaque
+            | Bucket::CommTransfer
+            | Bucket::CommWait
+    )
 }
 
 /// Buckets that no factor divides.
@@ -314,11 +338,11 @@ mod tests {
         #[test]
         fn the_parts_add_up_and_change_their_sign_with_the_sides(
             a in 0i64..1 << 40, b in 0i64..1 << 40, counts in [0u32..99, 0u32..99], memory in [0.1f64..9.0, 0.1f64..9.0],
-            flags in any::<[bool; 6]>(),
+            flags in any::<[bool; 7]>(),
         ) {
             let setup = Setup {
                 same_platform: flags[0], graphs_differ: flags[1], settings_differ: flags[2], gaps_differ: flags[3],
-                ranks_differ: flags[5],
+                ranks_differ: flags[5], replays_hide: flags[6],
                 ..if flags[4] { probed(memory) } else { Setup::default() }
             };
             let (a, b) = (mean(a, counts[0].into()), mean(b, counts[1].into()));

@@ -44,6 +44,9 @@ pub struct Row {
     pub layer: Layer,
     /// Whether it is a wait in a collective, and the bucket what the late rank did meanwhile.
     pub waited: bool,
+    /// Whether only one side shows it and the other has it inside replays that were recorded as one: the sum of all such rows is
+    /// a difference, a single one is none.
+    pub replayed: bool,
     /// Mean of the first side.
     pub a: Mean,
     /// Mean of the second.
@@ -166,7 +169,8 @@ fn rows(sides: &[Chosen<'_>; 2], accounts: &[Account; 2], divisors: [u64; 2], se
         .into_iter()
         .map(|((slot, name, waited), (bucket, [a, b]))| {
             let causes = cause::split(setup, bucket, waited, a, b);
-            Row { slot, bucket: name, layer: bucket.layer(), waited, a, b, causes }
+            let replayed = setup.replays_hide && cause::in_replay(bucket);
+            Row { slot, bucket: name, layer: bucket.layer(), waited, replayed, a, b, causes }
         })
         .collect()
 }

@@ -185,14 +185,14 @@ fn waterfall(waterfall: &Waterfall, alignment: &Alignment, report: &DiffReport) 
         row.causes.iter().map(move |(cause, ns)| {
             json!({
                 "slot": slot(row.slot), "bucket": plain(&row.bucket), "layer": row.layer, "waited": row.waited,
-                "cause": cause.key(), "delta_ns": ns,
+                "replayed": row.replayed, "cause": cause.key(), "delta_ns": ns,
             })
         })
     });
     let rows = waterfall.rows.iter().map(|row| {
         json!({
             "slot": slot(row.slot), "bucket": plain(&row.bucket), "layer": row.layer, "waited": row.waited,
-            "from_ns": row.a.ns, "to_ns": row.b.ns,
+            "replayed": row.replayed, "from_ns": row.a.ns, "to_ns": row.b.ns,
         })
     });
     let parts = waterfall.parts.iter().map(|(part, layer, [from, to])| {

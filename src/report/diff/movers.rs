@@ -16,6 +16,8 @@ pub enum What {
     Operator(Part, String),
     /// A bucket, wherever in the step.
     Bucket(String),
+    /// What one side has inside replays that were recorded as one, and the other shows operation by operation.
+    Replayed,
 }
 
 /// Something that takes more or less time on the second side.
@@ -50,11 +52,13 @@ pub fn movers(difference: &Difference) -> Vec<Mover> {
     for row in &difference.waterfall.rows {
         let slot = slots.get(row.slot as usize);
         let works = row.layer == Layer::Operator && !row.waited || row.bucket == "comm.transfer";
-        let what = match slot.filter(|_| works) {
-            Some(slot) => What::Operator(slot.part, slot.operator().to_owned()),
-            None => What::Bucket(row.bucket.clone()),
+        // Of what a replay hides nobody knows the layer either.
+        let (what, layer, waited) = match slot.filter(|_| works) {
+            _ if row.replayed => (What::Replayed, Layer::Measurement, false),
+            Some(slot) => (What::Operator(slot.part, slot.operator().to_owned()), row.layer, row.waited),
+            None => (What::Bucket(row.bucket.clone()), row.layer, row.waited),
         };
-        let (sides, causes) = sums.entry((what, row.layer, row.waited)).or_default();
+        let (sides, causes) = sums.entry((what, layer, waited)).or_default();
         *sides = [sides[0] + row.a.ns, sides[1] + row.b.ns];
         row.causes.iter().for_each(|(cause, ns)| *causes.entry(*cause).or_default() += ns);
     }

@@ -118,6 +118,15 @@ pub fn sentences(difference: &Difference) -> Vec<Message> {
             &[],
         ),
     }
+    if waterfall.setup.replays_hide {
+        say(
+            Text::new(
+                "Only one side shows the operations inside its replays: operators, transfers and the gaps between them are set beside the other side's replays as one sum. Run both eagerly, or record the nodes of replays, to tell them apart.",
+                "只有一侧显示了重放内部的操作：其算子、传输及间隔只能作为一个总和与另一侧的重放相比。两侧都以 eager 方式运行，或记录重放的各节点，才能区分。",
+            ),
+            &[],
+        );
+    }
     if waterfall.setup.gaps_differ {
         say(
             Text::new(

@@ -50,6 +50,10 @@ pub(crate) fn part(part: Part) -> Text {
     }
 }
 
+/// What one side has inside replays that were recorded as one.
+pub(crate) const REPLAYED: Text =
+    Text::new("operators and gaps of a replay recorded as one", "整体记录的重放内的算子与间隔");
+
 pub(crate) fn cause(cause: Cause) -> Text {
     match cause {
         Cause::Environment => Text::new("environment", "环境"),

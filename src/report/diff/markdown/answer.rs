@@ -124,6 +124,7 @@ pub(super) fn name(page: &DiffPage<'_>, mover: &Mover) -> String {
     let name = match &mover.what {
         What::Operator(part, operator) => format!("{} {}", page.name(operator), page.get(words::part(*part))),
         What::Bucket(bucket) => page.name(bucket),
+        What::Replayed => page.get(words::REPLAYED).to_owned(),
     };
     match mover.waited {
         true => format!("{}{name}", page.get(Text::new("waiting for a late rank: ", "等待较慢的 rank："))),

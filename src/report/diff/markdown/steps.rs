@@ -2,7 +2,7 @@
 
 use super::{DiffPage, micros, signed};
 use crate::{
-    compare::Difference,
+    compare::{Difference, difference::Compared},
     i18n::{Text, Value},
     report::{
         markdown::words as common,
@@ -10,6 +10,30 @@ use crate::{
         units,
     },
 };
+
+/// How far apart mean and median of a side may be before it is said, as a share of the median: as far as a difference of the two
+/// sides is none.
+const PULLED: f64 = 0.01;
+
+/// Where single steps pull the mean, which adds up, away from the median, which most steps are near: both. A difference of the
+/// means is then not that of usual steps.
+fn pulled(page: &DiffPage<'_>, side: &Compared) -> String {
+    let away = (side.mean - side.median) as f64;
+    if away.abs() <= PULLED * side.median as f64 {
+        return String::new();
+    }
+    let text = match away > 0.0 {
+        true => Text::new(
+            "; the median step takes {median}, slow ones pull the mean {by} above it",
+            "；中位步为 {median}，少数慢步把均值拉高了 {by}",
+        ),
+        false => Text::new(
+            "; the median step takes {median}, quick ones pull the mean {by} below it",
+            "；中位步为 {median}，少数快步把均值拉低了 {by}",
+        ),
+    };
+    page.fill(text, [("median", Value::Ns(side.median)), ("by", Value::Ns((side.mean - side.median).abs()))])
+}
 
 /// Writes both ladders.
 pub(super) fn write(page: &mut DiffPage<'_>, difference: &Difference) {
@@ -28,7 +52,7 @@ pub(super) fn write(page: &mut DiffPage<'_>, difference: &Difference) {
                 [("n", Value::Count(n as u64))],
             )),
         };
-        page.paragraph(&(line + &middle));
+        page.paragraph(&(line + &middle + &pulled(page, side)));
     }
     let waterfall = &difference.waterfall;
     let mut table = Table::new([

@@ -82,7 +82,7 @@ impl Waterfall {
             What::Operator(part, operator) => {
                 slots.iter().position(|slot| slot.part == *part && slot.operator() == operator)
             }
-            What::Bucket(_) => None,
+            What::Bucket(_) | What::Replayed => None,
         };
         match found {
             Some(slot) => Effect::Show(Place::Slot(slot as u32)),
@@ -101,6 +101,7 @@ fn name(scene: &Scene<'_>, mover: &Mover) -> String {
         What::Operator(Part::Step, _) => scene.get(words::part(Part::Step)).to_owned(),
         What::Operator(part, operator) => format!("{} {}", text::safe(operator), scene.get(words::part(*part))),
         What::Bucket(bucket) => text::safe(bucket),
+        What::Replayed => scene.get(words::REPLAYED).to_owned(),
     };
     match mover.waited {
         true => format!("{}{what}", scene.get(Text::new("waiting: ", "等待："))),
