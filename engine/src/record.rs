@@ -323,6 +323,8 @@ mod tests {
             log.push(Kind::Step, Span::default());
         }
         assert_eq!((log.records().len(), log.dropped), (room, 3));
+        log.observe(|log| log.push(Kind::Step, Span::default()));
+        assert_eq!((log.records().len(), log.dropped), (room, 4), "nothing was written down");
         let mut off = Log::off();
         off.push(Kind::Step, Span::default());
         off.push_op(Kind::Op(0), 0, Span::default(), [Span::default()].into_iter());

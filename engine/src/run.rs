@@ -336,6 +336,10 @@ mod tests {
                 assert_eq!(replays, usize::from(mode == Mode::Graph));
                 let waits: Vec<_> = of_step.iter().filter(|r| r.kind == Kind::Sync).collect();
                 assert_eq!(waits.len(), 1, "{mode:?}");
+                // That they were written down took time too, which is told apart from what the step took.
+                let noted: Vec<Span> = of_step.iter().filter(|r| r.kind == Kind::Observe).map(|r| r.host).collect();
+                assert_eq!(noted.len(), 1, "{mode:?}");
+                assert!(waits[0].host.end <= noted[0].start && noted[0].start < noted[0].end);
                 assert!(ops.iter().all(|op| op.end <= waits[0].host.end), "{mode:?}");
                 for record in of_step.iter().filter(|r| matches!(r.kind, Kind::Op(_) | Kind::ReplayedOp(_))) {
                     let shares = log.shares(record);

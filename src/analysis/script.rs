@@ -114,6 +114,14 @@ impl Script {
         self
     }
 
+    /// A graph launch whose replay on queue 7 is told as one.
+    pub fn replay(&mut self, call: (Ns, Ns), span: (Ns, Ns)) -> &mut Self {
+        let id = self.issue("cudaGraphLaunch", call);
+        let queue = self.queue(7);
+        self.put(queue, Category::GraphExec, "graph 3", span, Some(id), None);
+        self
+    }
+
     /// A copy call `api` and its copy of `bytes`, in a direction such as `DtoH`, from or to `pageable` or `pinned` memory.
     pub fn copy(&mut self, api: &str, call: (Ns, Ns), dir: &str, host: &str, bytes: i64, span: (Ns, Ns)) -> &mut Self {
         let id = self.issue(api, call);

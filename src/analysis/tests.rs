@@ -192,27 +192,7 @@ fn a_kernel_that_starts_before_its_launch_is_an_alarm_not_a_negative_gap() {
 #[test]
 fn an_opaque_replay_is_measured_but_not_decided() {
     let mut s = Script::default();
-    let id = s.issue("cudaGraphLaunch", (0, 10));
-    let queue = model::TrackKey {
-        kind: model::TrackKind::DeviceQueue,
-        process: model::ProcessId(0),
-        device: Some(0),
-        context: None,
-        id: 7,
-    };
-    use model::TraceSink;
-    let track = s.builder.track(queue);
-    let name = s.builder.intern("graph 3");
-    let graph = Category::GraphExec;
-    s.builder.slice(model::Slice {
-        track,
-        start: 20,
-        dur: 100,
-        name,
-        category: graph,
-        correlation: Some(id),
-        detail: None,
-    });
+    s.replay((0, 10), (20, 120));
     let (_, a) = s.analyze();
     expect(&a, 0, vec![("graph.opaque", 100)]);
     assert_eq!(a.ranks[0].classes[0].graph, GraphMode::Full);

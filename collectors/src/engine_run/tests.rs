@@ -50,6 +50,11 @@ fn every_operator_is_a_kernel_with_the_call_that_started_it() {
         assert_eq!(counted("num_scheduled_tokens"), [4.0, 1.0, 1.0, 1.0]);
         assert_eq!(counted("num_padded_tokens"), [4.0, 1.0, 1.0, 1.0]);
         assert_eq!(counted("num_requests_waiting"), [0.0; 4]);
+        // What the record costs is the profiler's, and not the host's.
+        let host = trace.tracks.iter().position(|track| track.key.kind == TrackKind::HostThread).unwrap();
+        let host = &trace.lanes[host];
+        let own = (0..host.len()).filter(|i| host.category[*i] == Category::Overhead);
+        assert_eq!(own.map(|i| trace.strings.get(host.name[i])).collect::<Vec<_>>(), ["strato_record"; 4]);
         let name = trace.strings.get(lane.name[lane.len() - 1]);
         assert!(name.starts_with("strato_argmax_bf16_"), "{name}");
         assert_eq!(

@@ -71,3 +71,44 @@ pub fn movers(difference: &Difference) -> Vec<Mover> {
     out.sort_by_key(|m| (Reverse(m.delta().abs()), Reverse(m.sides[0].max(m.sides[1]))));
     out
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use model::{Category, Trace};
+
+    use super::*;
+    use crate::analysis::{Analysis, script::Script};
+
+    /// Six decode steps of two kernels, launched one by one or replayed as one.
+    fn run(replayed: bool) -> (Trace, Analysis) {
+        let mut script = Script::default();
+        for at in (0..6).map(|step| 1_000 + step * 100) {
+            script.host(Category::UserRange, "execute_context_0(0)_generation_1(1)", (at, at + 90));
+            if replayed {
+                script.replay((at + 2, at + 8), (at + 10, at + 70));
+            } else {
+                script.launch((at + 2, at + 4), "ampere_sgemm_128x64_tn", (at + 10, at + 50));
+                script.launch((at + 5, at + 7), "rms_norm_kernel", (at + 55, at + 80));
+            }
+        }
+        script.analyze()
+    }
+
+    /// A replay of 60 ns was "65 ns less of kernels, by configuration" and "60 ns more of `graph.opaque`".
+    #[test]
+    fn kernels_are_not_gone_because_a_replay_hides_them() {
+        let (eager, replay) = (run(false), run(true));
+        for (a, b, by) in [(&eager, &replay, -10), (&replay, &eager, 10)] {
+            let difference = Difference::of((&a.0, &a.1), (&b.0, &b.1), false).unwrap();
+            let movers = movers(&difference);
+            let hidden = movers.iter().find(|mover| mover.what == What::Replayed).unwrap();
+            assert_eq!((hidden.delta(), hidden.layer), (by, Layer::Measurement));
+            assert_eq!(hidden.causes, [(Cause::Unexplained, by)]);
+            assert!(!movers.iter().any(|mover| matches!(mover.what, What::Operator(..))), "{movers:?}");
+            assert_eq!(movers.iter().map(Mover::delta).sum::<Ns>(), difference.waterfall.delta());
+        }
+        let same = Difference::of((&replay.0, &replay.1), (&replay.0, &replay.1), false).unwrap();
+        assert!(movers(&same).iter().all(|mover| mover.what != What::Replayed && mover.delta() == 0));
+    }
+}
