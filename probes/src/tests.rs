@@ -44,10 +44,22 @@ fn the_provenance_says_when_with_what_and_under_what_load() {
 fn work_that_grows_takes_time_that_grows() {
     let product = |rows| Product { rows, outputs: 512, inputs: 512, dtype: Dtype::F32 };
     let least = |rows| product::time(&hasty(), &product(rows), 1, Duration::from_millis(30)).unwrap().min;
-    assert!(least(512) > 4.0 * least(8));
-    let run = run(&hasty(), |probe| probe.name == "collective", |_, _| ());
-    let least: Vec<f64> = run.rows.iter().map(|row| row.statistic().unwrap().min).collect();
-    assert!(least.last() > least.first(), "{least:?}");
+    // Least times of several tries: others may have had the processors all through one.
+    let grows = |times: &dyn Fn() -> (f64, f64), factor: f64| {
+        let (mut few, mut many) = (f64::MAX, f64::MAX);
+        (0..10).any(|_| {
+            let (less, more) = times();
+            (few, many) = (few.min(less), many.min(more));
+            many > factor * few
+        })
+    };
+    assert!(grows(&|| (least(8), least(512)), 4.0));
+    let ends = || {
+        let run = run(&hasty(), |probe| probe.name == "collective", |_, _| ());
+        let least: Vec<f64> = run.rows.iter().map(|row| row.statistic().unwrap().min).collect();
+        (least[0], least[least.len() - 1])
+    };
+    assert!(grows(&ends, 1.0));
 }
 
 #[test]

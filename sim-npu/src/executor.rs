@@ -1,9 +1,9 @@
 //! Operators in two phases: the first looks at the arguments and says how much workspace is needed, the second puts the work
-//! into a stream. An executor is used once, unless it was made repeatable before.
+//! into a stream. An executor is used once.
 
 #![allow(unsafe_code)]
 
-use std::{ffi::c_void, time::Duration};
+use std::{cell::Cell, ffi::c_void, time::Duration};
 
 use crate::{
     cost::cost,
@@ -14,12 +14,15 @@ use crate::{
     tensor::View,
 };
 
+mod cache;
+
+pub use cache::Known;
+
 /// What the first phase leaves for the second.
 #[derive(Clone)]
 pub struct Executor {
     plan: Plan,
     name: &'static str,
-    repeatable: bool,
     /// The context it was made in.
     context: usize,
     /// Handles of arguments, which must be there when the work is launched.
@@ -54,6 +57,17 @@ impl Plan {
     }
 }
 
+thread_local! {
+    static PLANNED: Cell<u64> = const { Cell::new(0) };
+}
+
+/// How many first phases this thread went through. No call of CANN: tests ask.
+// SAFETY: no other library has a symbol of this name.
+#[unsafe(no_mangle)]
+extern "C" fn strato_sim_npu_planned() -> u64 {
+    PLANNED.get()
+}
+
 /// First phase of the operator `name`.
 pub fn plan(
     name: &'static str,
@@ -63,6 +77,7 @@ pub fn plan(
     make: impl FnOnce(&State) -> Outcome<Plan>,
 ) -> i32 {
     cost().planned();
+    PLANNED.set(PLANNED.get() + 1);
     answer(|| {
         if workspace.is_null() || executor.is_null() {
             return fault(error::NULL, format!("{name}: the place for workspace size or executor is a null pointer"));
@@ -77,7 +92,9 @@ pub fn plan(
         unsafe { *workspace = plan.workspace };
         let arguments = arguments.iter().filter(|handle| !handle.is_null()).map(|handle| handle.addr()).collect();
         let handle = state.handle();
-        state.executors.insert(handle, Executor { plan, name, repeatable: false, context, arguments });
+        let own = Executor { plan, name, context, arguments };
+        cache::keep(&mut state, &own)?;
+        state.executors.insert(handle, own);
         // SAFETY: as above.
         unsafe { *executor = std::ptr::without_provenance_mut(handle) };
         Ok(())
@@ -95,8 +112,7 @@ pub fn run(name: &'static str, workspace: *mut c_void, size: u64, executor: Hand
             }
             let stream = state.stream(stream)?;
             let Some(own) = state.executors.get(&executor.addr()).cloned() else {
-                let text = format!("{name}: the executor was used or destroyed; make it repeatable to use it again");
-                return fault(error::INVALID, text);
+                return fault(error::INVALID, format!("{name}: the executor was used or destroyed; prepare it anew"));
             };
             if own.name != name || own.context != stream.context {
                 return fault(error::INVALID, format!("{name}: the executor is of {} or of another context", own.name));
@@ -116,9 +132,7 @@ pub fn run(name: &'static str, workspace: *mut c_void, size: u64, executor: Hand
             if needed > 0 && held.is_none() {
                 return fault(error::INVALID, format!("{name}: the workspace is no {needed} bytes of the device"));
             }
-            if !own.repeatable {
-                state.executors.remove(&executor.addr());
-            }
+            state.executors.remove(&executor.addr());
             let Plan { work, time, kind, .. } = own.plan;
             let work: Work = std::sync::Arc::new(move || {
                 held.iter().filter(|_| needed > 0).try_for_each(|block| block.alive())?;
@@ -141,19 +155,7 @@ impl State {
     }
 }
 
-// SAFETY (both below): the names are aclnn's, which this library stands in for.
-
-#[unsafe(no_mangle)]
-extern "C" fn aclSetAclOpExecutorRepeatable(executor: Handle) -> i32 {
-    answer(|| match state().executors.get_mut(&executor.addr()) {
-        Some(own) => {
-            own.repeatable = true;
-            Ok(())
-        }
-        None => fault(error::INVALID, "the executor was used or destroyed"),
-    })
-}
-
+// SAFETY: the name is aclnn's, which this library stands in for.
 #[unsafe(no_mangle)]
 extern "C" fn aclDestroyAclOpExecutor(executor: Handle) -> i32 {
     answer(|| match state().executors.remove(&executor.addr()) {

@@ -11,7 +11,7 @@ use std::{
 use crate::{
     error::{self, Outcome, fault},
     event::Event,
-    executor::Executor,
+    executor::{Executor, Known},
     graph::{Graph, Group},
     hccl::Rank,
     memory::Block,
@@ -52,6 +52,8 @@ pub struct State {
     /// Tensors of each list.
     pub lists: HashMap<usize, Vec<usize>>,
     pub executors: HashMap<usize, Executor>,
+    /// Executors that are kept, by their keys.
+    pub known: HashMap<Vec<u8>, Known>,
     pub graphs: HashMap<usize, Arc<Graph>>,
     pub groups: HashMap<usize, Group>,
     pub ranks: HashMap<usize, Arc<Rank>>,

@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code)]
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use half::{bf16, f16};
 
@@ -51,13 +51,21 @@ impl Type {
     }
 }
 
-/// How elements lie (`aclFormat`).
+/// How elements lie, by their numbers (`aclFormat`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// By strides.
-    Nd,
-    /// In squares of 16, column of squares by column of squares.
-    Nz,
+    Nd = 2,
+    /// In squares, column of squares by column of squares.
+    Nz = 29,
+}
+
+/// Side of a square of NZ, elements of two bytes.
+pub const SIDE: usize = 16;
+
+/// The dimensions of the memory of a matrix that lies in NZ: squares of a row, of a column, and those of a square.
+pub fn squares(rows: usize, columns: usize) -> [i64; 4] {
+    [columns.div_ceil(SIDE) as i64, rows.div_ceil(SIDE) as i64, SIDE as i64, SIDE as i64]
 }
 
 /// A tensor.
@@ -65,8 +73,7 @@ pub struct Tensor {
     pub dims: Vec<usize>,
     strides: Vec<i64>,
     pub dtype: Type,
-    /// Changed in place by the operator that lays a weight out anew.
-    pub format: Mutex<Format>,
+    pub format: Format,
     /// Address of the first element.
     at: usize,
 }
@@ -80,11 +87,6 @@ impl Tensor {
     /// Bytes.
     pub fn bytes(&self) -> usize {
         self.count() * self.dtype.size()
-    }
-
-    /// How it lies.
-    pub fn format(&self) -> Format {
-        *self.format.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether its elements lie one after the other.
@@ -115,7 +117,7 @@ impl State {
     /// out weights take one that is not by strides.
     pub fn view(&self, handle: Handle, argument: &str) -> Outcome<View> {
         let view = self.weight(handle, argument)?;
-        if view.tensor.format() != Format::Nd {
+        if view.tensor.format != Format::Nd {
             return fault(error::INVALID, format!("'{argument}' lies in NZ, which this operator does not take"));
         }
         Ok(view)
@@ -131,9 +133,9 @@ impl State {
         };
         let size = tensor.dtype.size();
         let (low, high) = (reach(i64::is_negative), reach(i64::is_positive));
-        let elements = match tensor.format() {
+        let elements = match tensor.format {
             Format::Nd => usize::try_from(high - low).unwrap_or(usize::MAX / 16) + 1,
-            Format::Nz => tensor.dims.iter().map(|dim| dim.next_multiple_of(16)).product(),
+            Format::Nz => tensor.dims.iter().map(|dim| dim.next_multiple_of(SIDE)).product(),
         };
         let first = tensor.at.saturating_add_signed(isize::try_from(low).unwrap_or(0) * size as isize);
         let found = self.block(first, elements.saturating_mul(size));
@@ -151,6 +153,15 @@ impl State {
                 format!("'{argument}' reaches {elements} elements of {size} bytes, which are no memory of the device"),
             ),
         }
+    }
+
+    /// Where the tensors of an argument begin; nowhere for an argument of another kind.
+    pub fn addresses(&self, argument: usize) -> impl Iterator<Item = usize> + '_ {
+        let listed = self.lists.get(&argument).into_iter().flatten();
+        std::iter::once(argument)
+            .chain(listed.copied())
+            .filter_map(|tensor| self.tensors.get(&tensor))
+            .map(|own| own.at)
     }
 
     /// A tensor that need not be there.

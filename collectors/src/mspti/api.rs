@@ -64,8 +64,6 @@ functions! {
     push_external: "msptiActivityPushExternalCorrelationId" (u32, u64);
     /// Ends them.
     pop_external: "msptiActivityPopExternalCorrelationId" (u32, *mut u64);
-    /// Version: two digits each of major, minor and patch.
-    version: "msptiGetVersion" (*mut u32);
 }
 
 impl Api {
@@ -85,22 +83,15 @@ impl Api {
         Ok(api)
     }
 
-    /// Makes sure of the functions that nothing goes without; the version is told by newer ones only.
+    /// Makes sure of the functions: nothing goes without any.
     ///
     /// # Errors
     /// [`Unavailable::Symbol`].
     pub(super) fn check(&self) -> Result<(), Unavailable> {
-        match self.missing().into_iter().find(|symbol| *symbol != "msptiGetVersion") {
+        match self.missing().first().copied() {
             Some(symbol) => Err(Unavailable::Symbol { file: self.file.clone(), symbol }),
             None => Ok(()),
         }
-    }
-
-    /// Its version; `None` where it does not tell.
-    pub fn version(&self) -> Option<u32> {
-        let (function, mut version) = (self.version?, 0);
-        // SAFETY: the function writes one number.
-        (unsafe { function(&raw mut version) } == SUCCESS).then_some(version)
     }
 
     /// Whether a call was there and did what it was asked for.

@@ -118,7 +118,6 @@ impl Session {
             found: gathering.take(),
             conversion: Conversion::new(self.first, last, false),
             within: self.first.within.max(last.within),
-            version: gathering.api.version(),
             file: gathering.api.file.display().to_string(),
             absent: std::mem::take(&mut self.absent),
         }
@@ -172,7 +171,6 @@ pub struct Observed {
     pub(super) conversion: Conversion,
     /// How far the two clocks may be apart at both ends, ns.
     pub(super) within: i64,
-    pub(super) version: Option<u32>,
     pub(super) file: String,
     pub(super) absent: Vec<(&'static str, String)>,
 }

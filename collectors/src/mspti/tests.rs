@@ -85,7 +85,6 @@ fn observed(records: &[Record]) -> Observed {
         found,
         conversion: Conversion::new(pair, pair, false),
         within: 5,
-        version: None,
         file: "libmspti.so".to_owned(),
         absent: vec![("memory", "not preloaded".to_owned())],
     }
@@ -160,4 +159,14 @@ fn what_was_dropped_is_missing_and_counted() {
     assert_eq!((trace.stat("mspti.operators_without_records"), trace.stat("mspti.tasks_without_operator")), (2, 1));
     assert_eq!(trace.stat("mspti.without_memory"), 1);
     assert!(trace.manifest.value("evidence.device").unwrap().contains("6 of 7 of a known operator"));
+}
+
+/// What `engine/tests/ascend/symbols.py` found in a public package.
+const FOUND: &str = include_str!("../../../engine/tests/ascend/symbols.txt");
+
+#[test]
+fn every_call_that_is_looked_up_is_one_of_a_public_package() {
+    let found = FOUND.lines().filter_map(|line| line.split_once('\t')).filter(|(name, _)| name.starts_with("mspti"));
+    let found: std::collections::BTreeSet<&str> = found.map(|(name, _)| name).collect();
+    assert_eq!(found, super::api::SYMBOLS.iter().copied().collect());
 }

@@ -33,13 +33,7 @@ impl Observed {
             ),
         );
         say("measurement.traced", "by the engine itself and MSPTI");
-        let version = match self.version {
-            // The simulator has none.
-            Some(0) => "simulated".to_owned(),
-            Some(version) => format!("{}.{}.{}", version / 10_000, version / 100 % 100, version % 100),
-            None => "unknown".to_owned(),
-        };
-        say("mspti.version", &format!("{version}, {}", self.file));
+        say("mspti.library", &self.file);
     }
 
     /// Writes it; times become those of the run's clock. `device` is the number that the run's device has in the capture.

@@ -143,19 +143,30 @@ operators! {
 operators! {
     /// Weights in NZ.
     NzOperators {
-        aclnnTransMatmulWeight and aclnnTransMatmulWeightGetWorkspaceSize as layout(Handle);
+        aclnnNpuFormatCast and aclnnNpuFormatCastGetWorkspaceSize as layout(Handle, Handle);
         aclnnMatmulWeightNz and aclnnMatmulWeightNzGetWorkspaceSize as matmul(Handle, Handle, Handle, i8);
     }
 }
 
 calls! {
-    /// How much memory a weight in NZ takes, elements.
-    NzSize { aclnnCalculateMatmulWeightSizeV2 as elements(Handle, i32, *mut u64) -> Status; }
+    /// What a tensor is in another format: its dimensions, how many they are, and the format it really gets.
+    NzShape {
+        aclnnNpuFormatCastCalculateSizeAndFormat as of(Handle, i32, i32, *mut *mut i64, *mut u64, *mut i32) -> Status;
+    }
 }
 
 calls! {
-    /// Executors that are used again.
-    Reuse { aclSetAclOpExecutorRepeatable as repeatable(Handle) -> Status; }
+    /// The cache of executors, by which torch_npu prepares an operator once: what is asked for between `begin` and `end` is
+    /// found there by its key, or what is prepared instead is kept there by it. Addresses are those of the tensors' memory. As
+    /// `op_api_common.h` of Ascend's op-plugin calls them.
+    Reuse {
+        InitPTACacheThreadLocal as begin() -> ();
+        UnInitPTACacheThreadLocal as end() -> ();
+        CanUsePTACache as can(*const c_char) -> bool;
+        AddTensorAddrToCachedList as address(Handle) -> ();
+        SetPTACacheHashKey as key(*mut u8, usize) -> ();
+        PTAFindExecCache as executor(*mut u8, usize, *mut u64) -> Handle;
+    }
 }
 
 calls! {
@@ -187,7 +198,7 @@ calls! {
 pub(super) struct Api {
     pub runtime: Runtime,
     pub operators: Operators,
-    pub nz: Result<(NzOperators, NzSize), String>,
+    pub nz: Result<(NzOperators, NzShape), String>,
     pub reuse: Result<Reuse, String>,
     pub graphs: Result<Graphs, String>,
     pub hccl: Result<Hccl, String>,
@@ -202,7 +213,7 @@ impl Api {
         Ok(Self {
             runtime: Runtime::find(libraries)?,
             operators: Operators::find(libraries)?,
-            nz: NzOperators::find(libraries).and_then(|nz| Ok((nz, NzSize::find(libraries)?))),
+            nz: NzOperators::find(libraries).and_then(|nz| Ok((nz, NzShape::find(libraries)?))),
             reuse: Reuse::find(libraries),
             graphs: Graphs::find(libraries),
             hccl: Hccl::find(libraries),
@@ -217,7 +228,7 @@ impl Api {
             Runtime::SYMBOLS,
             Operators::SYMBOLS,
             NzOperators::SYMBOLS,
-            NzSize::SYMBOLS,
+            NzShape::SYMBOLS,
             Reuse::SYMBOLS,
             Graphs::SYMBOLS,
             Hccl::SYMBOLS,

@@ -2,10 +2,15 @@
 
 #![allow(unsafe_code)]
 
-use std::{cell::Cell, rc::Rc};
+use std::{
+    cell::OnceCell,
+    ffi::CString,
+    rc::Rc,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 use super::{
-    calls::{Api, Handle, Operator, Run, Status},
+    calls::{Api, Handle, Operator, Reuse, Run, Status},
     comm::Exchange,
     memory::{Argument, Memory},
 };
@@ -18,6 +23,25 @@ pub(super) struct Ready {
     pub workspace: usize,
 }
 
+/// Under what a call is found in the library's cache of executors.
+struct Cached {
+    calls: Reuse,
+    /// No other call of the process has it: scalars and shapes, which calls differ by, need not be part of it.
+    key: Box<[u8]>,
+}
+
+impl Cached {
+    /// Absent where the operator is none that the cache takes.
+    fn new(calls: Reuse, name: &str) -> Option<Self> {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        let terminated = CString::new(name).ok()?;
+        // SAFETY: a name that ends with a zero byte.
+        let can = unsafe { (calls.can)(terminated.as_ptr()) };
+        let key = format!("stratoscope {name} {}", LAST.fetch_add(1, Ordering::Relaxed));
+        can.then(|| Self { calls, key: key.into_bytes().into() })
+    }
+}
+
 /// A call of aclnn with its arguments.
 pub(super) struct Call {
     api: &'static Api,
@@ -26,10 +50,10 @@ pub(super) struct Call {
     run: Run,
     /// Whether an argument of the host changes from step to step, so that an executor is worth nothing in the next one.
     pub varies: bool,
-    /// The executor that is used again.
-    kept: Cell<Option<Ready>>,
+    /// Set where executors are looked up in the library's cache.
+    cached: OnceCell<Cached>,
     /// Held as long as the call.
-    _arguments: Vec<Argument>,
+    arguments: Vec<Argument>,
 }
 
 impl Call {
@@ -48,8 +72,8 @@ impl Call {
             size: Box::new(move |workspace, executor| size(first, handles, workspace, executor)),
             run: operator.run,
             varies: false,
-            kept: Cell::new(None),
-            _arguments: arguments.into_iter().map(Rc::clone).collect(),
+            cached: OnceCell::new(),
+            arguments: arguments.into_iter().map(Rc::clone).collect(),
         }
     }
 
@@ -59,50 +83,61 @@ impl Call {
         self
     }
 
-    /// The first phase; none where the executor of an earlier one is used again.
+    /// An executor and its workspace: of the library's cache where there is one, of the first phase otherwise.
     pub(super) fn ready(&self) -> Result<Ready, Error> {
-        if let Some(kept) = self.kept.get() {
-            return Ok(kept);
-        }
+        let Some(Cached { calls, key }) = self.cached.get() else { return self.prepare() };
+        let (at, mut workspace) = (key.as_ptr().cast_mut(), 0u64);
+        // SAFETY: the key is only read, and lives as long as the call; addresses are not followed; a place for the size.
+        let executor = unsafe {
+            (calls.begin)();
+            for memory in self.arguments.iter().filter_map(|argument| argument.memory()) {
+                (calls.address)(memory);
+            }
+            (calls.key)(at, key.len());
+            (calls.executor)(at, key.len(), &raw mut workspace)
+        };
+        let found = (!executor.is_null()).then(|| Ready { executor, workspace: room(workspace) });
+        // What is prepared now is kept by the cache.
+        let ready = found.map_or_else(|| self.prepare(), Ok);
+        // SAFETY: ends what was begun above.
+        unsafe { (calls.end)() };
+        ready
+    }
+
+    /// The first phase.
+    fn prepare(&self) -> Result<Ready, Error> {
         let (mut workspace, mut executor) = (0u64, std::ptr::null_mut());
         let status = (self.size)(&raw mut workspace, &raw mut executor);
         self.api.check(&format!("prepare {}", self.name), status)?;
-        Ok(Ready { executor, workspace: usize::try_from(workspace).unwrap_or(usize::MAX) })
+        Ok(Ready { executor, workspace: room(workspace) })
     }
 
     /// The second phase.
     pub(super) fn launch(&self, ready: Ready, workspace: &Memory, stream: Handle) -> Result<(), Error> {
-        // SAFETY: the executor is that of this call's first phase and was not used, or can be again; the workspace is as large
+        // SAFETY: the executor is that of this call's first phase or of the cache, and was not used; the workspace is as large
         // as that phase asked for, as `room` saw to, and arguments live as long as the call.
         let status = unsafe { (self.run)(workspace.at, ready.workspace as u64, ready.executor, stream) };
         self.api.check(&format!("launch {}", self.name), status)
     }
 
     /// Goes through the first phase once, to see that the arguments are taken and how much workspace they need, bytes. With
-    /// `reuse` the executor is kept for every launch, where its arguments stay the same and the library can.
+    /// `reuse` later ones ask the library's cache, where it has one that takes the operator; what varies is of no use there.
     pub(super) fn try_out(&self, reuse: bool) -> Result<usize, Error> {
-        let ready = self.ready()?;
-        if let (true, false, Ok(calls)) = (reuse, self.varies, &self.api.reuse) {
-            // SAFETY: the executor was just made. Operators that cannot do it say so, and are prepared every time.
-            if unsafe { (calls.repeatable)(ready.executor) } == 0 {
-                self.kept.set(Some(ready));
-                return Ok(ready.workspace);
-            }
-        }
+        let ready = self.prepare()?;
         // SAFETY: the executor was just made, and nobody else has it.
         let status = unsafe { (self.api.runtime.destroy_executor)(ready.executor) };
         self.api.check(&format!("give back what {} was prepared with", self.name), status)?;
+        if let (true, false, Ok(calls)) = (reuse, self.varies, &self.api.reuse)
+            && let Some(cached) = Cached::new(*calls, self.name)
+        {
+            let _ = self.cached.set(cached);
+        }
         Ok(ready.workspace)
     }
 }
 
-impl Drop for Call {
-    fn drop(&mut self) {
-        if let Some(kept) = self.kept.get() {
-            // SAFETY: ours, destroyed once.
-            let _ = unsafe { (self.api.runtime.destroy_executor)(kept.executor) };
-        }
-    }
+fn room(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
 /// What is put into the stream for an operator.

@@ -17,9 +17,10 @@ const HUGE_FIRST: i32 = 0;
 /// `aclrtMemcpyKind`.
 const TO_DEVICE: i32 = 1;
 const FROM_DEVICE: i32 = 2;
-const ON_DEVICE: i32 = 3;
 /// `ACL_FORMAT_ND`.
 const ND: i32 = 2;
+/// `ACL_FORMAT_FRACTAL_NZ`.
+pub(super) const NZ: i32 = 29;
 
 /// Types of elements (`aclDataType`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,18 +159,6 @@ impl Memory {
         };
         self.api.check("copy to the device", status)
     }
-
-    /// Copies `count` bytes from `from` of another memory into the beginning of this one.
-    pub(super) fn take(&self, other: &Self, from: usize, count: usize) -> Result<(), Error> {
-        if from.checked_add(count).is_none_or(|end| end > other.size) || count > self.size {
-            return Err(refused("copy on the device", &format!("{count} bytes from {from} are beyond the memory")));
-        }
-        // SAFETY: both ends are there and large enough; the call returns when the copy is over.
-        let status = unsafe {
-            (self.api.runtime.memcpy)(self.at, self.size, other.at.wrapping_byte_add(from), count, ON_DEVICE)
-        };
-        self.api.check("copy on the device", status)
-    }
 }
 
 impl Drop for Memory {
@@ -264,8 +253,15 @@ impl Shape {
 pub(super) struct Owned {
     pub handle: Handle,
     destroy: unsafe extern "C" fn(Handle) -> Status,
-    /// What it speaks of; held, and not looked at.
+    /// What it speaks of, held as long.
     memory: Option<Rc<Memory>>,
+}
+
+impl Owned {
+    /// Where the memory begins that it speaks of, if it does of any.
+    pub(super) fn memory(&self) -> Option<Handle> {
+        self.memory.as_ref().map(|memory| memory.at)
+    }
 }
 
 impl Drop for Owned {
@@ -301,9 +297,13 @@ impl Api {
     }
 
     fn describe(&self, memory: &Memory, dtype: Type, shape: &Shape) -> Handle {
+        self.describe_in(memory, dtype, shape, ND, &[(memory.size / dtype.size()) as i64])
+    }
+
+    /// A tensor whose memory is a block of dimensions `storage` in a format.
+    fn describe_in(&self, memory: &Memory, dtype: Type, shape: &Shape, format: i32, storage: &[i64]) -> Handle {
         let numbers = |values: &[usize]| values.iter().map(|value| *value as i64).collect::<Vec<i64>>();
         let (dims, strides) = (numbers(&shape.dims), numbers(&shape.strides));
-        let storage = [(memory.size / dtype.size()) as i64];
         // SAFETY: arrays of as many numbers as are said, and memory that lives as long as the tensor.
         unsafe {
             (self.runtime.create_tensor)(
@@ -312,9 +312,9 @@ impl Api {
                 dtype as i32,
                 strides.as_ptr(),
                 shape.offset as i64,
-                ND,
+                format,
                 storage.as_ptr(),
-                1,
+                storage.len() as u64,
                 memory.at,
             )
         }
@@ -323,6 +323,18 @@ impl Api {
     /// A tensor in memory of the device.
     pub(super) fn tensor(&self, memory: &Rc<Memory>, dtype: Type, shape: &Shape) -> Result<Argument, Error> {
         let handle = self.describe(memory, dtype, shape);
+        self.own_of(memory, "describe a tensor", handle, self.runtime.destroy_tensor)
+    }
+
+    /// A tensor in another format than by strides, whose memory is a block of dimensions `storage`.
+    pub(super) fn formatted(
+        &self,
+        memory: &Rc<Memory>,
+        dtype: Type,
+        shape: &Shape,
+        (format, storage): (i32, &[i64]),
+    ) -> Result<Argument, Error> {
+        let handle = self.describe_in(memory, dtype, shape, format, storage);
         self.own_of(memory, "describe a tensor", handle, self.runtime.destroy_tensor)
     }
 

@@ -7,7 +7,8 @@ use std::{cell::RefCell, collections::HashMap, ops::Range, rc::Rc};
 use super::{
     calls::Api,
     launch::Call,
-    memory::{Argument, Memory, Owned, Shape, Type},
+    memory::{Argument, Memory, NZ, Owned, Shape, Type},
+    refused,
 };
 use crate::{
     Error, LayerWeights, Tensor, Weights,
@@ -157,27 +158,39 @@ impl Model {
         Ok((tensor, bias.map(part).transpose()?, self.squares.is_some()))
     }
 
-    /// A copy of rows in NZ. The rows stay where they are as well: another program may need others of them.
+    /// A copy of rows in NZ, as the right side of a product. The rows stay where they are as well: another program may need
+    /// others of them.
     fn squared(&self, own: &Matrix, rows: &Range<usize>, turned: &Shape, stream: &Owned) -> Result<Argument, Error> {
         let missing = |what: &String| Error::Unavailable { backend: "ascend", what: what.clone() };
-        let (operators, size) = self.api.nz.as_ref().map_err(missing)?;
+        let (operators, shape) = self.api.nz.as_ref().map_err(missing)?;
         if self.dtype == Type::F32 {
             let what = "weights in NZ are of 16 bits; use --dtype bf16 or f16, or leave --nz out".to_owned();
             return Err(Error::Unavailable { backend: "ascend", what });
         }
-        let dims = self.api.ints(&[own.width as i64, rows.len() as i64])?;
-        let mut elements = 0u64;
-        // SAFETY: an array of numbers, and a place for the size.
-        let status = unsafe { (size.elements)(dims.handle, self.dtype as i32, &raw mut elements) };
-        self.api.check("ask how large a weight in NZ is", status)?;
-        let bytes = usize::try_from(elements).unwrap_or(usize::MAX).saturating_mul(self.dtype.size());
-        let each = own.width * self.dtype.size();
-        let memory = Memory::zeroed(self.api, bytes.max(rows.len() * each))?;
-        memory.take(&own.memory, rows.start * each, rows.len() * each)?;
-        let tensor = self.api.tensor(&memory, self.dtype, turned)?;
-        let call = Call::new(self.api, &operators.layout, [&tensor], |first, [weight], workspace, executor| {
-            // SAFETY: a tensor that lives as long as the call, and places for what is given back.
-            unsafe { first(weight, workspace, executor) }
+        let plain = Shape::of(&[rows.len(), own.width]);
+        let from = self.api.tensor(&own.memory, self.dtype, &plain.clone().at(rows.start * own.width))?;
+        let (mut dims, mut count, mut format) = (std::ptr::null_mut(), 0u64, 0i32);
+        // SAFETY: a tensor, and places for what is given back.
+        let status =
+            unsafe { (shape.of)(from.handle, NZ, self.dtype as i32, &raw mut dims, &raw mut count, &raw mut format) };
+        self.api.check("ask for the shape of a weight in NZ", status)?;
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        if dims.is_null() || !(1..=8).contains(&count) {
+            return Err(refused(
+                "lay a weight out in NZ",
+                &format!("it is said to have {count} dimensions, which cannot be"),
+            ));
+        }
+        // SAFETY: the library says that so many are there. They stay: it was C++ that made them, whose own call alone may give
+        // them back, and they are some tens of bytes for a weight.
+        let storage = unsafe { std::slice::from_raw_parts(dims, count) }.to_vec();
+        let elements = storage.iter().map(|dim| usize::try_from(*dim).unwrap_or(usize::MAX));
+        let bytes = elements.fold(self.dtype.size(), usize::saturating_mul);
+        let memory = Memory::new(self.api, bytes)?;
+        let to = self.api.formatted(&memory, self.dtype, &plain, (format, &storage))?;
+        let call = Call::new(self.api, &operators.layout, [&from, &to], |first, [from, to], workspace, executor| {
+            // SAFETY: tensors that live as long as the call, and places for what is given back.
+            unsafe { first(from, to, workspace, executor) }
         });
         let ready = call.ready()?;
         let workspace = Memory::new(self.api, ready.workspace)?;
@@ -185,7 +198,7 @@ impl Model {
         // SAFETY: a stream of ours.
         let status = unsafe { (self.api.runtime.synchronize)(stream.handle) };
         self.api.check("lay a weight out in NZ", status)?;
-        Ok(tensor)
+        self.api.formatted(&memory, self.dtype, turned, (format, &storage))
     }
 
     /// A vector.

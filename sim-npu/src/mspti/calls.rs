@@ -151,13 +151,3 @@ extern "C" fn msptiActivityPopExternalCorrelationId(whose: u32, last: *mut u64) 
         None => EMPTY,
     }
 }
-
-#[unsafe(no_mangle)]
-extern "C" fn msptiGetVersion(version: *mut u32) -> u32 {
-    if version.is_null() {
-        return INVALID;
-    }
-    // 0: no release of the real one.
-    unsafe { *version = 0 };
-    0
-}

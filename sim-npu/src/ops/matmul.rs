@@ -2,18 +2,14 @@
 
 #![allow(unsafe_code)]
 
-use std::sync::PoisonError;
-
 use super::{floats, operator, shaped};
 use crate::{
     error::{self, Outcome, answer, fault},
     executor::Plan,
     state::{Handle, state},
-    tensor::{Format, Type, View},
+    tensor::{Format, SIDE, Type, View, squares},
 };
 
-/// Side of a square of NZ, elements of two bytes.
-const SIDE: usize = 16;
 /// Sums that are added up side by side.
 const LANES: usize = 8;
 
@@ -50,7 +46,7 @@ fn product(x: View, weight: View, out: View, math: i8) -> Outcome<Plan> {
         return fault(error::INVALID, "cubeMathType 2 (USE_FP16) does not take BFLOAT16");
     }
     shaped(&out, "out", &[tokens, outputs])?;
-    let squares = weight.tensor.format() == Format::Nz;
+    let squares = weight.tensor.format == Format::Nz;
     let transposed = weight.tensor.is_transposed();
     let flops = 2.0 * (tokens * inputs) as f64 * outputs as f64;
     let views = [&x.clone(), &weight.clone(), &out.clone()];
@@ -83,8 +79,8 @@ operator!(aclnnMatmulGetWorkspaceSize, aclnnMatmul [x, weight, out]
 operator!(aclnnMatmulWeightNzGetWorkspaceSize, aclnnMatmulWeightNz [x, weight, out]
 (x: Handle, weight: Handle, out: Handle, math: i8), |state| {
     let (x, weight, out) = (state.view(x, "self")?, state.weight(weight, "mat2")?, state.view(out, "out")?);
-    if weight.tensor.format() != Format::Nz {
-        return fault(error::INVALID, "'mat2' is not in NZ; lay it out with aclnnTransMatmulWeight first");
+    if weight.tensor.format != Format::Nz {
+        return fault(error::INVALID, "'mat2' is not in NZ; lay it out with aclnnNpuFormatCast first");
     }
     if x.tensor.dtype == Type::F32 {
         return fault(error::INVALID, "FLOAT is not taken, only FLOAT16 and BFLOAT16");
@@ -92,31 +88,20 @@ operator!(aclnnMatmulWeightNzGetWorkspaceSize, aclnnMatmulWeightNz [x, weight, o
     Ok(product(x, weight, out, math)?.with_workspace(4096))
 });
 
-operator!(aclnnTransMatmulWeightGetWorkspaceSize, aclnnTransMatmulWeight [weight] (weight: Handle), |state| {
-    let own = state.view(weight, "mmWeightRef")?;
-    let &[rows, columns] = own.tensor.dims.as_slice() else {
-        return fault(error::INVALID, "a weight that is no matrix");
-    };
-    let transposed = own.tensor.is_transposed();
-    if !matches!(own.tensor.dtype, Type::F16 | Type::Bf16) || !(transposed || own.tensor.is_contiguous()) {
-        return fault(error::INVALID, "a weight must be of FLOAT16 or BFLOAT16, contiguous or transposed");
+operator!(aclnnNpuFormatCastGetWorkspaceSize, aclnnNpuFormatCast [from, to] (from: Handle, to: Handle), |state| {
+    let (from, to) = (state.view(from, "srcTensor")?, state.weight(to, "dstTensor")?);
+    if to.tensor.format != Format::Nz || to.tensor.is_transposed() {
+        return fault(error::INVALID, "'dstTensor' is not in NZ, or is turned; only ND to NZ is simulated");
     }
-    // As the real one does, it says of the tensor from now on that it lies in squares.
-    *own.tensor.format.lock().unwrap_or_else(PoisonError::into_inner) = Format::Nz;
-    // Looked up again: squares at the edges are whole.
-    let own = match state.weight(weight, "mmWeightRef") {
-        Ok(own) => own,
-        Err(fault) => {
-            *own.tensor.format.lock().unwrap_or_else(PoisonError::into_inner) = Format::Nd;
-            return Err(fault);
-        }
-    };
-    Ok(Plan::new(&[&own.clone()], 0.0, move || {
-        let values = own.load();
-        (0..rows.next_multiple_of(SIDE) * columns.next_multiple_of(SIDE)).for_each(|at| own.set(at as i64, 0.0));
+    let (rows, columns) = castable(&from)?;
+    floats(&[(&from, "srcTensor"), (&to, "dstTensor")])?;
+    shaped(&to, "dstTensor", &[rows, columns])?;
+    Ok(Plan::new(&[&from.clone(), &to.clone()], 0.0, move || {
+        let values = from.load();
+        (0..rows.next_multiple_of(SIDE) * columns.next_multiple_of(SIDE)).for_each(|at| to.set(at as i64, 0.0));
         for (row, values) in values.chunks_exact(columns).enumerate() {
             for (column, value) in values.iter().enumerate() {
-                own.set(in_squares(row, column, rows, columns, transposed) as i64, *value);
+                to.set(in_squares(row, column, rows, columns, false) as i64, *value);
             }
         }
         Ok(())
@@ -124,23 +109,43 @@ operator!(aclnnTransMatmulWeightGetWorkspaceSize, aclnnTransMatmulWeight [weight
     .with_workspace(512))
 });
 
+/// Rows and columns of what can be laid out in NZ.
+fn castable(from: &View) -> Outcome<(usize, usize)> {
+    let &[rows, columns] = from.tensor.dims.as_slice() else {
+        return fault(error::INVALID, format!("'srcTensor' has dimensions {:?}, and is no matrix", from.tensor.dims));
+    };
+    if !matches!(from.tensor.dtype, Type::F16 | Type::Bf16) || !from.tensor.is_contiguous() {
+        let text = "'srcTensor' must be contiguous; FLOAT16 and BFLOAT16 are simulated";
+        return fault(error::INVALID, text);
+    }
+    Ok((rows, columns))
+}
+
+/// The dimensions stay: whoever asks is to give them back, with a call of C++ that is not this library's.
 // SAFETY: the name is aclnn's, which this library stands in for.
 #[unsafe(no_mangle)]
-extern "C" fn aclnnCalculateMatmulWeightSizeV2(dims: Handle, dtype: i32, size: *mut u64) -> i32 {
+extern "C" fn aclnnNpuFormatCastCalculateSizeAndFormat(
+    from: Handle,
+    format: i32,
+    squares_of: i32,
+    dims: *mut *mut i64,
+    count: *mut u64,
+    actual: *mut i32,
+) -> i32 {
     answer(|| {
-        let dims = state().ints(dims, "tensorShape")?;
-        if size.is_null() {
-            return fault(error::NULL, "the place for the size is a null pointer");
+        let from = state().view(from, "srcTensor")?;
+        let (rows, columns) = castable(&from)?;
+        if dims.is_null() || count.is_null() || actual.is_null() {
+            return fault(error::NULL, "the place for dimensions, their count or the format is a null pointer");
         }
-        if dims.len() != 2
-            || dims.iter().any(|dim| *dim <= 0)
-            || ![Type::F16 as i32, Type::Bf16 as i32].contains(&dtype)
-        {
-            return fault(error::INVALID, format!("no weight of dimensions {dims:?} and type {dtype}"));
+        if format != Format::Nz as i32 || ![-1, from.tensor.dtype as i32].contains(&squares_of) {
+            let text =
+                format!("no cast to format {format} in squares of type {squares_of}: only to NZ (29) of its own type");
+            return fault(error::INVALID, text);
         }
-        let elements: u64 = dims.iter().map(|dim| dim.unsigned_abs().next_multiple_of(SIDE as u64)).product();
-        // SAFETY: not null, and the caller's to be written.
-        unsafe { *size = elements };
+        let own = Box::leak(Box::new(squares(rows, columns)));
+        // SAFETY: none is null, and all are the caller's to be written.
+        unsafe { (*dims, *count, *actual) = (own.as_mut_ptr(), own.len() as u64, format) };
         Ok(())
     })
 }

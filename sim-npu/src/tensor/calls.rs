@@ -2,12 +2,9 @@
 
 #![allow(unsafe_code)]
 
-use std::{
-    ffi::c_void,
-    sync::{Arc, Mutex},
-};
+use std::{ffi::c_void, sync::Arc};
 
-use super::{Format, Tensor, Type};
+use super::{Format, Tensor, Type, squares};
 use crate::{
     error::{self, Outcome, answer, fault, keep},
     state::{Handle, State, state},
@@ -41,6 +38,24 @@ fn gone(was_there: bool, what: &str) -> Outcome {
     if was_there { Ok(()) } else { fault(error::INVALID, format!("{what} was destroyed or never created")) }
 }
 
+/// Refuses a tensor in NZ that is no whole matrix of 16 bits, as it lies or the other way round, in a memory of its squares.
+fn in_squares(dims: &[usize], strides: &[i64], offset: i64, storage: &[i64], dtype: Type) -> Outcome {
+    let ([first, second], [down, right]) = (dims, strides) else {
+        return fault(error::INVALID, format!("a tensor of dimensions {dims:?} in NZ; only matrices are taken"));
+    };
+    let expected = match (*down, *right) {
+        (1, stride) if stride == *first as i64 => squares(*second, *first),
+        (stride, 1) if stride == *second as i64 => squares(*first, *second),
+        _ => return fault(error::INVALID, format!("a matrix {dims:?} in NZ with strides {strides:?}")),
+    };
+    if storage != expected || offset != 0 || dtype.size() != 2 {
+        let text =
+            format!("a matrix {dims:?} of {dtype:?} in NZ lies in {expected:?} and has 16 bits, not in {storage:?}");
+        return fault(error::INVALID, text);
+    }
+    Ok(())
+}
+
 // SAFETY (all below): the names are aclnn's, which this library stands in for.
 
 #[unsafe(no_mangle)]
@@ -65,9 +80,9 @@ extern "C" fn aclCreateTensor(
         let Some(dtype) = Type::of(dtype) else {
             return fault(error::INVALID, format!("there is no type of elements {dtype}"));
         };
-        if format != 2 {
-            return fault(error::INVALID, format!("format {format}; only ND (2) is taken, NZ is made by its operator"));
-        }
+        let Some(format) = [Format::Nd, Format::Nz].into_iter().find(|own| *own as i32 == format) else {
+            return fault(error::INVALID, format!("format {format}; only ND (2) and NZ (29) are taken"));
+        };
         if dims.iter().chain(&storage).any(|dim| *dim < 0) || at.is_null() {
             return fault(error::INVALID, "a tensor with a negative size, or of a null pointer");
         }
@@ -80,10 +95,13 @@ extern "C" fn aclCreateTensor(
             );
         }
         let dims: Vec<usize> = dims.iter().map(|dim| *dim as usize).collect();
+        if format == Format::Nz {
+            in_squares(&dims, &strides, offset, &storage, dtype)?;
+        }
         let bytes = isize::try_from(offset).unwrap_or(0).saturating_mul(dtype.size() as isize);
         let at = at.expose_provenance().wrapping_add_signed(bytes);
         let handle = state.handle();
-        let tensor = Tensor { dims, strides, dtype, format: Mutex::new(Format::Nd), at };
+        let tensor = Tensor { dims, strides, dtype, format, at };
         state.tensors.insert(handle, Arc::new(tensor));
         Ok(handle)
     })
