@@ -345,6 +345,20 @@ fn two_ranks_with_a_device_each_give_what_one_does() {
             assert_eq!(exchanges(2), if mode == Mode::Eager { 1 + 2 * 2 + 1 } else { 0 });
         }
     }
+    // Blocks of 8 bits end at the edge of a rank's part, so they are those of no run alone, but those of the CPU's ranks.
+    let isa = Isa::available().into_iter().find(|isa| !isa.rounds(Dtype::Q8)).unwrap();
+    for mode in [Mode::Eager, Mode::Graph, Mode::Piecewise] {
+        let of = |mode, target| {
+            let options = RunOptions { mode, isa, dtype: Dtype::Q8, threads: 1, ..options(target) };
+            two_ranks(&config, &|| Box::new(Synthetic), &options).map(Result::unwrap)
+        };
+        for ((logits, ..), (expected, ..)) in of(mode, target.clone()).iter().zip(&of(Mode::Eager, Target::Cpu)) {
+            let most = expected.iter().fold(0f32, |most, logit| most.max(logit.abs()));
+            let difference = greatest_difference(logits, expected) / most;
+            println!("two ranks, 8 bits, {mode:?}: {difference:e}");
+            assert!(difference <= 1e-3, "{mode:?}: {difference}");
+        }
+    }
     let missing = Libraries { nccl: Some("/nonexistent/libnccl.so".into()), ..libraries };
     let target = Target::Cuda(CudaOptions { libraries: missing, ..CudaOptions::default() });
     for rank in two_ranks(&config, &|| Box::new(Synthetic), &options(target)) {

@@ -2,7 +2,7 @@
 //! once.
 
 use std::{
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     path::{Path, PathBuf},
 };
 
@@ -76,6 +76,15 @@ pub fn preload(file: &Path, variable: &dyn Fn(&str) -> Option<OsString>) -> Resu
     Ok(Preload::Restart(files))
 }
 
+/// What is left of [`PRELOAD`] for a program that is started from here and is not to be observed: nothing of it is known to MSPTI,
+/// and whatever it would do in there takes time. `None` where nothing is left.
+pub fn without(files: &OsStr) -> Option<OsString> {
+    let text = files.to_string_lossy();
+    // The loader takes both between names (ld.so(8)).
+    let others: Vec<&str> = text.split([':', ' ']).filter(|file| !file.is_empty() && !file.contains(NAME)).collect();
+    (!others.is_empty()).then(|| others.join(":").into())
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -116,5 +125,13 @@ mod tests {
         assert_eq!(preload(file, &of(&done)), Ok(Preload::Done(file.into())));
         let why = preload(file, &of(&[(GUARD, "1")])).unwrap_err();
         assert!(why.to_string().contains("LD_PRELOAD=/x/libmspti.so"));
+    }
+
+    #[test]
+    fn tools_that_are_started_from_here_are_not_observed() {
+        let left = |files: &str| without(OsStr::new(files));
+        assert_eq!(left("/x/libmspti.so"), None);
+        assert_eq!(left("/x/libmspti.so:/y/libz.so /y/liba.so"), Some("/y/libz.so:/y/liba.so".into()));
+        assert_eq!(left("/y/libz.so"), Some("/y/libz.so".into()));
     }
 }

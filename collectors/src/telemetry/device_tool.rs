@@ -13,6 +13,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use crate::mspti::preload::{self, PRELOAD};
+
 /// How long a tool may take. Those of some vendors take seconds for a node of sixteen devices.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 /// Bytes that are read of what it prints; a node of hundreds of devices takes some 100 KiB.
@@ -146,6 +148,12 @@ impl DeviceTool {
         let mut command = Command::new(&self.program);
         // Numbers with commas and words of other languages are not what the tables are read for.
         command.args(&self.arguments).env("LC_ALL", "C");
+        if let Some(files) = std::env::var_os(PRELOAD) {
+            match preload::without(&files) {
+                Some(others) => command.env(PRELOAD, others),
+                None => command.env_remove(PRELOAD),
+            };
+        }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         // What it starts itself is ended with it, and ctrl-c at the terminal is none of its business.
         #[cfg(unix)]

@@ -27,6 +27,7 @@ use crate::{diagnose::rules::ceilings, store};
 mod cupti;
 mod live;
 mod logits;
+mod lost;
 mod mspti;
 mod planned;
 mod prompt_ids;

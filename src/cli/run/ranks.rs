@@ -4,9 +4,12 @@ use std::{
     io::{self, BufRead, BufReader, Write},
     os::fd::RawFd,
     path::{Path, PathBuf},
-    process::{Child, Command, ExitStatus, Stdio},
-    sync::Arc,
-    time::{Duration, Instant},
+    process::{Command, Stdio},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Instant,
 };
 
 use anyhow::Context;
@@ -29,18 +32,23 @@ use engine::{
 use model::{Trace, TraceBuilder, TraceSink, trace};
 use serde::{Deserialize, Serialize};
 
-use super::{What, cupti::Cupti, logits::LogitsFile, mspti::Mspti};
+use super::{
+    What,
+    cupti::Cupti,
+    logits::LogitsFile,
+    lost::{self, GRACE},
+    mspti::Mspti,
+};
 use crate::{
     cli::{
         device_counters::{self, Sampling},
         devices,
-        exit::{Missing, Usage},
+        exit::{self, Missing, Usage},
+        say,
     },
     store,
+    tui::terminal,
 };
-
-/// Time between two looks at the processes.
-const LOOK: Duration = Duration::from_millis(20);
 
 /// Who watches a run from close by: is told of every step of every rank with the sums of its records, and may end the run.
 /// It is asked on the threads of the engine, and must not wait.
@@ -193,22 +201,38 @@ fn threads(
     live: Option<&dyn Live>,
 ) -> anyhow::Result<Ran> {
     let region = Arc::new(Region::of_threads(world)?);
-    let way = |number| Communicator::new(Arc::clone(&region), number, PATIENCE);
-    let results = std::thread::scope(|scope| -> anyhow::Result<Vec<_>> {
-        let mut others = Vec::new();
-        for number in 1..world.ranks {
-            let way = way(number)?;
-            others.push(scope.spawn(move || rank(what, Some(way), &mut |_| (), live)));
+    let ways: Vec<_> = (0..world.ranks)
+        .map(|number| Communicator::new(Arc::clone(&region), number, PATIENCE))
+        .collect::<Result<_, _>>()?;
+    // That a rank was lost is told by the others too; why it was, only by itself.
+    let is_echo = |error: &anyhow::Error| matches!(error.downcast_ref(), Some(Error::Lost { .. }));
+    // Why the first one failed, for when the others never come back.
+    let (why, done) = (Mutex::new(None), AtomicBool::new(false));
+    let noted = |ran: anyhow::Result<_>| {
+        if let Some(error) = ran.as_ref().err().filter(|error| !is_echo(error)) {
+            let said = (exit::code(error), exit::message(error));
+            why.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(said);
         }
-        let mut results = vec![rank(what, Some(way(0)?), tell, live)];
+        ran
+    };
+    let results: Vec<_> = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            if let Some(rank) = lost::watch(&region, &done, GRACE) {
+                let said = why.lock().unwrap_or_else(PoisonError::into_inner).take();
+                end_without(rank, said);
+            }
+        });
+        let mut ways = ways.into_iter();
+        let first = ways.next();
+        let others: Vec<_> = ways.map(|way| scope.spawn(|| noted(rank(what, Some(way), &mut |_| (), live)))).collect();
+        let mut results: Vec<_> = first.map(|way| noted(rank(what, Some(way), tell, live))).into_iter().collect();
         for other in others {
             let lost = |_| Err(anyhow::anyhow!("a rank of the engine panicked"));
             results.push(other.join().unwrap_or_else(lost));
         }
-        Ok(results)
-    })?;
-    // That a rank was lost is told by the others too; why it was, only by itself.
-    let is_echo = |error: &anyhow::Error| matches!(error.downcast_ref(), Some(Error::Lost { .. }));
+        done.store(true, Ordering::Release);
+        results
+    });
     let (mut traces, mut steps, mut echo) = (Vec::new(), Vec::new(), None);
     for result in results {
         match result {
@@ -223,6 +247,15 @@ fn threads(
         }
     }
     echo.map_or(Ok((traces, steps)), Err)
+}
+
+/// Ends the program, as threads that wait within a device's library cannot be ended. The terminal may be that of a dashboard.
+fn end_without(rank: usize, why: Option<(u8, String)>) -> ! {
+    terminal::restore();
+    let (code, why) = why.unwrap_or((3, "it ended without a word".to_owned()));
+    say(&format!("strato: rank {rank} is lost: {why}"));
+    say("strato: the other ranks wait for it on their devices; the run ends without a capture");
+    std::process::exit(i32::from(code))
 }
 
 /// What a process is told that runs a rank.
@@ -272,7 +305,7 @@ fn processes(what: &What, world: World, tell: &mut (dyn FnMut(&StepDone) + Send)
             Err(error) => {
                 // Those that run already wait for this one.
                 region.lose(rank);
-                let _ = wait(&mut ranks, &region);
+                let _ = lost::wait(&mut ranks, &region, GRACE);
                 return Err(Missing(format!("cannot start rank {rank}: {error}")).into());
             }
         }
@@ -289,7 +322,7 @@ fn processes(what: &What, world: World, tell: &mut (dyn FnMut(&StepDone) + Send)
             }
             steps
         });
-        let ended = wait(&mut ranks, &region);
+        let ended = lost::wait(&mut ranks, &region, GRACE);
         (reader.join().unwrap_or_default(), ended)
     });
     if let Some((rank, status)) = ended? {
@@ -300,29 +333,6 @@ fn processes(what: &What, world: World, tell: &mut (dyn FnMut(&StepDone) + Send)
         traces.extend(store::load(&output(rank))?);
     }
     Ok((traces, steps))
-}
-
-/// Waits for all processes; the first that failed, if any. Nobody waits for one that has.
-fn wait(ranks: &mut [Child], region: &Region) -> io::Result<Option<(usize, ExitStatus)>> {
-    let mut failed = None;
-    let mut running = vec![true; ranks.len()];
-    while running.contains(&true) {
-        for (number, (rank, running)) in ranks.iter_mut().zip(&mut running).enumerate().filter(|(_, (_, r))| **r) {
-            if let Some(status) = rank.try_wait()? {
-                *running = false;
-                if !status.success() {
-                    // The rank that was lost first is the one that the others waited for.
-                    let first = region.lost().unwrap_or(number);
-                    region.lose(number);
-                    if failed.is_none() || first == number {
-                        failed = Some((number, status));
-                    }
-                }
-            }
-        }
-        std::thread::sleep(LOOK);
-    }
-    Ok(failed)
 }
 
 /// Runs one rank of a run whose other ranks are processes, too.
