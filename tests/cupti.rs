@@ -31,6 +31,7 @@ fn strato(more: &[&str], cupti: Option<&Path>, how: &str, directory: &Path) -> O
     let tokens: &[&str] = if more.contains(&"--gen") { &[] } else { &["--gen", "12"] };
     command.args(RUN).args(tokens).args(more).current_dir(directory).env_clear().env("LANG", "C.UTF-8");
     command.env("STRATO_CUDA_DRIVER", driver).env("STRATO_CUPTI", cupti.unwrap_or(driver));
+    command.env("STRATO_CUBLASLT", driver);
     let output = command.env("STRATO_SIMULATED_CUPTI", how).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{more:?}: {}", String::from_utf8_lossy(&output.stderr));
     Some(output)
@@ -139,6 +140,23 @@ fn nodes_of_a_replay_are_the_operators_that_they_were_captured_for() {
     let down = names.iter().rposition(|name| *name == "down_proj").unwrap();
     let Some(Detail::Op(op)) = trace.detail(beside, down) else { panic!("no shapes") };
     assert!(op.shapes.is_some_and(|shapes| trace.strings.get(shapes).starts_with("[[1, ")));
+}
+
+/// A library of the vendor's launches its kernels itself, by calls and under names that the engine does not know.
+#[test]
+fn kernels_of_the_vendors_library_are_the_operators_that_they_were_launched_for() {
+    for mode in ["eager", "graph"] {
+        let more = ["--observer", "node", "--mode", mode, "--gemm", "cublaslt", "--batch", "9"];
+        let Some(trace) = capture(&more, None, "") else { return };
+        let queue = queue(&trace);
+        let rows = (0..queue.len()).filter(|i| queue.category[*i] == Category::Kernel);
+        let gemms = rows.filter(|i| trace.strings.get(queue.name[*i]).contains("cublaslt_gemm")).count();
+        // Seven products of each of two layers, and the head; they run once before they are captured.
+        let captured = usize::from(mode == "graph");
+        assert_eq!(gemms, (STEPS + captured) * 15, "{mode}");
+        let (matched, all) = (said(&trace, Beside::MATCH), count(queue, Category::Kernel) - MADE);
+        assert!(matched.starts_with(&format!("{} of ", all - captured * 15)), "{mode}: {matched} ({all})");
+    }
 }
 
 #[test]

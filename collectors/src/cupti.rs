@@ -73,7 +73,7 @@ pub enum Unavailable {
     Busy,
     /// Several ranks are in this process, of which only the whole is recorded.
     #[error(
-        "CUPTI records a whole process, in which there are several ranks; leave --tp out, or take --observer device"
+        "several ranks are not recorded by CUPTI, whose cost is found on steps of one; leave --tp out, or take --observer device"
     )]
     Ranks,
     /// The library lacks a function that this observation needs.

@@ -66,8 +66,8 @@ pub enum Unavailable {
     /// This process is observed already.
     #[error("MSPTI already records this process; end the other observation first")]
     Busy,
-    /// Several ranks are in this process, whose ids MSPTI does not keep apart.
-    #[error("MSPTI keeps no ids of several ranks of one process apart; leave --tp out")]
+    /// There are several ranks, whose ids MSPTI does not keep apart in one process.
+    #[error("several ranks are not recorded by MSPTI, which does not keep ids of one process apart; leave --tp out")]
     Ranks,
     /// Somebody looks at the run while it goes on, and records come after it.
     #[error("a dashboard shows the run while MSPTI's records come after it; take --plain")]

@@ -194,6 +194,18 @@ static uint64_t node(unsigned what, uint64_t original) {
     return made;
 }
 
+// A kernel: on the stream, or into the graph that is captured from it.
+static void launch(Stream *stream, const Call &call, Command command, unsigned blocks, unsigned threads, unsigned rows = 1) {
+    command.work.kind = KIND_KERNEL;
+    command.work.grid[0] = blocks, command.work.grid[1] = rows, command.work.threads = threads;
+    if (stream->is_capturing) {
+        command.work.node = node(CREATED, 0);
+        stream->captured.push_back(std::move(command));
+    } else {
+        enqueue(stream, call, std::move(command));
+    }
+}
+
 // Hands buffers back: those that are full, or all. What it takes is overhead of its own.
 static void flush(bool all) {
     uint64_t start = stamp();

@@ -287,14 +287,7 @@ CALL cuLaunchKernel(void *handle, unsigned gx, unsigned gy, unsigned gz, unsigne
                         fibers::run_grid(bound, running);
                         running = "no kernel";
                     }};
-    command.work.kind = cupti::KIND_KERNEL;
-    command.work.grid[0] = gx, command.work.grid[1] = gy, command.work.threads = bx;
-    if (stream->is_capturing) {
-        command.work.node = cupti::node(cupti::CREATED, 0);
-        stream->captured.push_back(command);
-    } else {
-        cupti::enqueue(stream, call, command);
-    }
+    cupti::launch(stream, call, command, gx, bx, gy);
     return OK;
 }
 

@@ -132,15 +132,6 @@ struct Stream {
         changed.notify_all();
     }
 
-    // Runs it, or captures it.
-    void take(Command command) {
-        if (is_capturing) {
-            captured.push_back(std::move(command));
-        } else {
-            add(std::move(command));
-        }
-    }
-
     void wait() {
         std::unique_lock<std::mutex> guard(lock);
         changed.wait(guard, [this] { return waiting.empty() && !is_busy; });
