@@ -12,11 +12,9 @@
 //! | [`find`] | where the library may lie |
 //! | [`layout`] | where the fields of records lie |
 //! | [`record`] | a record as a value |
-//! | `buffers` | memory that is lent to it |
 //! | `gather` | what its callbacks leave |
 //! | [`launches`] | operators of the engine by their ids |
 //! | `nodes` | operators of graph nodes |
-//! | `clock` | its stamps by the run's clock |
 //! | [`session`] | one observation from begin to end |
 //! | [`cost`] | what it costs a run |
 //! | `write` | what was observed, into a sink |
@@ -27,8 +25,6 @@ use std::path::PathBuf;
 
 pub mod abi;
 pub mod api;
-pub(crate) mod buffers;
-pub(crate) mod clock;
 pub mod cost;
 pub mod find;
 mod gather;

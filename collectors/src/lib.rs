@@ -13,6 +13,7 @@
 //! | [`mspti`] | what CANN does in this process |
 //! | [`program`] | programs of this machine |
 
+mod activity;
 pub mod cupti;
 pub mod engine_run;
 pub mod engine_watch;

@@ -1,7 +1,7 @@
 //! CUPTI's functions, each opened on its own: an older library lacks some, and what needs those is then left out or refused.
 
 use std::{
-    ffi::{CStr, c_char, c_void},
+    ffi::{c_char, c_void},
     path::{Path, PathBuf},
     ptr,
 };
@@ -9,58 +9,15 @@ use std::{
 use libloading::Library;
 
 use super::{Unavailable, abi};
+use crate::activity::library::{self, functions, text};
+pub use crate::activity::library::{Request, Status};
 
-/// What every function answers.
-pub type Status = u32;
-/// Asked for a buffer: where it begins, its bytes, most records of it (0: as many as fit).
-pub type Request = unsafe extern "C" fn(*mut *mut u8, *mut usize, *mut usize);
 /// Hands a buffer back: context, stream, where it begins, its bytes, bytes that hold records.
 pub type Complete = unsafe extern "C" fn(*mut c_void, u32, *mut u8, usize, usize);
 /// Told of what is created: what was given at the subscription, domain, number, a description.
 pub type Callback = unsafe extern "C" fn(*mut c_void, u32, u32, *const c_void);
 /// Asked for the time.
 pub type Timestamp = unsafe extern "C" fn() -> u64;
-
-macro_rules! functions {
-    ($($(#[$doc:meta])* $name:ident: $symbol:literal ($($argument:ty),*);)*) => {
-        /// The functions of one library.
-        #[derive(Debug)]
-        pub struct Api {
-            /// The file they are of.
-            pub file: PathBuf,
-            $($(#[$doc])* pub $name: Option<unsafe extern "C" fn($($argument),*) -> Status>,)*
-        }
-
-        /// Names of all functions.
-        pub const SYMBOLS: &[&str] = &[$($symbol),*];
-
-        impl Api {
-            /// No function at all; a test puts its own there.
-            pub fn empty(file: &Path) -> Self {
-                Self { file: file.to_owned(), $($name: None,)* }
-            }
-
-            fn of(file: &Path, library: Library) -> Self {
-                $(
-                    // SAFETY: the type is that of the function of this name in the library's reference, and it is never
-                    // closed.
-                    let $name = unsafe { library.get(concat!($symbol, "\0")) }.ok().map(|symbol| *symbol);
-                )*
-                // Its own threads and what it does at the end of the process need its code.
-                std::mem::forget(library);
-                Self { file: file.to_owned(), $($name,)* }
-            }
-
-            /// Functions that the library lacks.
-            pub fn missing(&self) -> Vec<&'static str> {
-                let there = [$(($symbol, self.$name.is_some())),*];
-                there.into_iter().filter(|(_, is_there)| !is_there).map(|(symbol, _)| symbol).collect()
-            }
-        }
-    };
-}
-
-pub(crate) use functions;
 
 functions! {
     /// Version of the interface.
@@ -103,22 +60,6 @@ functions! {
     pop_external: "cuptiActivityPopExternalCorrelationId" (u32, *mut u64);
 }
 
-/// Longest text of CUPTI that is read, bytes; names of templates have some thousand.
-const LONGEST: usize = 64 << 10;
-
-/// A text that belongs to a library, cut after [`LONGEST`] bytes; `None` for none.
-///
-/// # Safety
-/// `text` is null or begins a text that ends with a zero and stays as it is during the call.
-pub(crate) unsafe fn text(text: *const c_char) -> Option<String> {
-    if text.is_null() {
-        return None;
-    }
-    // SAFETY: it ends with a zero, as the caller says.
-    let bytes = unsafe { CStr::from_ptr(text) }.to_bytes();
-    Some(String::from_utf8_lossy(bytes.get(..LONGEST).unwrap_or(bytes)).into_owned())
-}
-
 /// Why the library was not opened, of all places that were tried: of the first file that is there and is none, else of the plain
 /// name, which says what is missing to whoever has no CUPTI, else of the last.
 fn told(refused: &[(PathBuf, String)]) -> Option<&str> {
@@ -156,12 +97,7 @@ impl Api {
     /// [`Unavailable::Library`] when it cannot be opened, [`Unavailable::Symbol`] when it lacks what nothing goes without.
     pub fn open(file: &Path) -> Result<Self, Unavailable> {
         // SAFETY: the initialisation of CUPTI starts nothing before it is called, and has no other conditions.
-        let library = unsafe { Library::new(file) }.map_err(|error| {
-            // What the system said is in the source; the error itself only says which call it was.
-            let said = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
-            let file = file.display().to_string();
-            Unavailable::Library { why: if said.contains(&file) { said } else { format!("{file}: {said}") } }
-        })?;
+        let library = unsafe { library::open(file) }.map_err(|why| Unavailable::Library { why })?;
         let api = Self::of(file, library);
         api.check()?;
         Ok(api)

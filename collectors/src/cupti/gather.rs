@@ -3,7 +3,7 @@
 
 use std::{
     cell::Cell,
-    collections::{BTreeMap, HashMap},
+    collections::BTreeMap,
     ffi::c_void,
     ptr, slice,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -11,15 +11,15 @@ use std::{
 
 use super::{
     Api, Mode, Unavailable, abi,
-    api::text,
-    buffers::{BYTES, Buffer, POOL, Pool},
     layout::{node, resource},
     nodes::Nodes,
-    record::{self, Record, Unread},
+    record::{self, Record},
 };
-
-/// Most records that are kept, half a gigabyte; later ones are counted.
-const MOST: usize = 1 << 22;
+use crate::activity::{
+    buffers::{Buffer, Pool},
+    found,
+    library::text,
+};
 
 /// A record with its name, an index into [`Found::names`].
 #[derive(Clone, Copy, Debug)]
@@ -28,70 +28,30 @@ pub struct Kept {
     pub name: Option<u32>,
 }
 
-/// What was found so far.
-#[derive(Debug, Default)]
-pub struct Found {
-    pub records: Vec<Kept>,
-    pub names: Vec<String>,
-    numbers: HashMap<String, u32>,
-    /// Records read, by their kinds.
-    pub read: BTreeMap<u32, u64>,
-    /// What went wrong: how often, and the first instance.
-    pub wrong: BTreeMap<&'static str, (u64, Option<String>)>,
-}
+/// What was found so far; records that were read, by their kinds.
+pub type Found = found::Found<Kept, BTreeMap<u32, u64>>;
 
-impl Found {
-    /// Counts something that went wrong.
-    pub fn count(&mut self, what: &'static str, count: u64, example: impl FnOnce() -> Option<String>) {
-        if count > 0 {
-            self.wrong.entry(what).or_insert_with(|| (0, example())).0 += count;
-        }
+/// Adds the record that `bytes` hold.
+///
+/// # Safety
+/// They are of a buffer that CUPTI has just filled: the name of a kernel is an address.
+unsafe fn add(found: &mut Found, bytes: &[u8], mode: Mode) {
+    let record = match record::read(bytes) {
+        Ok(record) => record,
+        Err(why) => return found.unread(why, bytes.len()),
+    };
+    *found.read.entry(kind_of(&record)).or_default() += 1;
+    if !fits(&record, mode) {
+        return found.count("other_mode", 1, || Some(format!("{record:?}")));
     }
-
-    /// Adds the record that `bytes` hold.
-    ///
-    /// # Safety
-    /// They are of a buffer that CUPTI has just filled: the name of a kernel is an address.
-    unsafe fn add(&mut self, bytes: &[u8], mode: Mode) {
-        let record = match record::read(bytes) {
-            Ok(record) => record,
-            Err(Unread::Short(kind)) => {
-                let size = bytes.len();
-                return self.count("short_record", 1, || Some(format!("{size} bytes of a record of kind {kind}")));
-            }
-            Err(Unread::Unknown(kind)) => return self.count("unknown_kind", 1, || Some(format!("kind {kind}"))),
-        };
-        *self.read.entry(kind_of(&record)).or_default() += 1;
-        if !fits(&record, mode) {
-            return self.count("other_mode", 1, || Some(format!("{record:?}")));
-        }
-        if self.records.len() >= MOST {
-            return self.count("record_full", 1, || None);
-        }
-        let name = match record {
-            Record::Kernel { name, .. } => {
-                // SAFETY: CUPTI says that the name of a kernel is null or a text that ends with a zero, which is there at least
-                // until the buffer is handed back.
-                let name = unsafe { text(ptr::with_exposed_provenance(name as usize)) };
-                if name.as_deref().is_none_or(str::is_empty) {
-                    self.count("kernel_without_name", 1, || None);
-                }
-                name.filter(|name| !name.is_empty()).map(|name| self.number(name))
-            }
-            _ => None,
-        };
-        self.records.push(Kept { record, name });
-    }
-
-    fn number(&mut self, name: String) -> u32 {
-        if let Some(number) = self.numbers.get(&name) {
-            return *number;
-        }
-        let number = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
-        self.names.push(name.clone());
-        self.numbers.insert(name, number);
-        number
-    }
+    found.keep(|found| {
+        let Record::Kernel { name, .. } = record else { return Kept { record, name: None } };
+        // SAFETY: CUPTI says that the name of a kernel is null or a text that ends with a zero, which is there at least until
+        // the buffer is handed back.
+        let name = found.number(unsafe { text(ptr::with_exposed_provenance(name as usize)) });
+        found.count("kernel_without_name", u64::from(name.is_none()), || None);
+        Kept { record, name }
+    });
 }
 
 /// The kind of a record in CUPTI's numbers.
@@ -131,6 +91,7 @@ pub struct Gathering {
 }
 
 static CURRENT: Mutex<Option<Arc<Gathering>>> = Mutex::new(None);
+static POOL: Mutex<Pool> = Mutex::new(Pool::new());
 
 thread_local! {
     /// The operator that this thread launches.
@@ -208,36 +169,11 @@ impl Gathering {
     /// # Safety
     /// CUPTI has just filled it.
     unsafe fn read(&self, buffer: &mut Buffer, valid: usize) {
-        let (begin, room) = (buffer.as_mut_ptr().cast::<u8>(), size_of_val(&**buffer));
-        let mut found = locked(&self.found);
         let Some(next) = self.api.next_record else { return };
-        if valid > room {
-            found.count("damaged_buffer", 1, || Some(format!("{valid} of {room} bytes are said to hold records")));
-        }
-        let valid = valid.min(room);
-        let (mut record, mut last) = (ptr::null_mut::<u8>(), None);
-        loop {
-            // SAFETY: so many bytes of the buffer are there, and the record is none or the one before.
-            let status = unsafe { next(begin, valid, &mut record) };
-            // Every record lies behind the one before, or this would never end.
-            let at = (record as usize).checked_sub(begin as usize);
-            let at = at.filter(|at| status == abi::SUCCESS && *at < valid && last.is_none_or(|last| *at > last));
-            if let Some(last) = last {
-                // SAFETY: the buffer is this function's, has so many bytes, and all were written before they were lent.
-                let bytes = unsafe { slice::from_raw_parts(begin, valid) };
-                // SAFETY: CUPTI has filled them, as the caller says.
-                unsafe { found.add(bytes.get(last..at.unwrap_or(valid)).unwrap_or_default(), self.mode) };
-            }
-            if at.is_none() {
-                if status != abi::MAX_LIMIT_REACHED {
-                    let offset = last.unwrap_or(0);
-                    found.count("damaged_buffer", 1, || {
-                        Some(format!("no record after the one at byte {offset} of {valid}, status {status}"))
-                    });
-                }
-                return;
-            }
-            last = at;
+        // SAFETY (both): as the caller says.
+        unsafe {
+            locked(&self.found)
+                .walk((next, abi::MAX_LIMIT_REACHED), buffer, valid, |found, bytes| add(found, bytes, self.mode));
         }
     }
 }
@@ -247,15 +183,9 @@ impl Gathering {
 /// # Safety
 /// The three places can be written.
 pub unsafe extern "C" fn requested(buffer: *mut *mut u8, size: *mut usize, most: *mut usize) {
-    // Without a buffer CUPTI drops records, and counts them.
-    let lent = current().and_then(|_| pool().lend());
-    let (begin, bytes) = lent.map_or((ptr::null_mut(), 0), |begin| (begin, BYTES));
-    // SAFETY: CUPTI asks for these three.
-    unsafe {
-        *buffer = begin;
-        *size = bytes;
-        *most = 0;
-    }
+    let is_asked = current().is_some();
+    // SAFETY: CUPTI asks for these three. Without a buffer it drops records, and counts them.
+    unsafe { pool().answer(is_asked, buffer, size, most) }
 }
 
 /// CUPTI hands a buffer back.

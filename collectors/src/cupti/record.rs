@@ -4,6 +4,7 @@ use super::{
     abi,
     layout::{any, call, copy, external, fill, graph, graph_of_kernel, kernel, overhead, peer_copy, wait},
 };
+use crate::activity::found::Unread;
 
 /// From when to when, by the clock of the stamps; both 0 where CUPTI could not tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,15 +141,6 @@ pub enum Record {
         /// Process and thread, where it is a thread's.
         thread: Option<[u32; 2]>,
     },
-}
-
-/// Why a record says nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unread {
-    /// It ends before a field that every version of its kind has.
-    Short(u32),
-    /// Its kind is none that is read.
-    Unknown(u32),
 }
 
 /// Sizes of the first version of a kernel's record that holds its graph: in `Kernel5` padding lies there. 160 bytes are those of

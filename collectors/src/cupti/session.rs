@@ -14,11 +14,11 @@ use engine::record::Clock;
 use super::{
     Api, Unavailable, abi,
     api::Status,
-    clock::{Conversion, Pair, stamp},
     gather::{self, Claim, Found, completed, pool, requested, told},
     nodes::Nodes,
     record::{Interface, Record},
 };
+use crate::activity::clock::{Conversion, Pair, stamp};
 
 /// How replays are recorded. The two are never mixed: node by node a replay takes longer, and counted twice its time would lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

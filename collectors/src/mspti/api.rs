@@ -8,12 +8,9 @@ use std::{
 use libloading::Library;
 
 use super::Unavailable;
-use crate::cupti::api::functions;
+use crate::activity::library::{self, functions};
+pub use crate::activity::library::{Request, Status};
 
-/// What every function answers.
-pub type Status = u32;
-/// Asked for a buffer: where it begins, its bytes, most records of it (0: as many as fit).
-pub type Request = unsafe extern "C" fn(*mut *mut u8, *mut usize, *mut usize);
 /// Hands a buffer back: where it begins, its bytes, bytes that hold records.
 pub type Complete = unsafe extern "C" fn(*mut u8, usize, usize);
 /// Told of calls; nobody is.
@@ -73,11 +70,7 @@ impl Api {
     /// [`Unavailable::Library`] when it cannot be opened, [`Unavailable::Symbol`] when it lacks what nothing goes without.
     pub fn open(file: &Path) -> Result<Self, Unavailable> {
         // SAFETY: opening MSPTI starts nothing before it is subscribed to, and has no other conditions.
-        let library = unsafe { Library::new(file) }.map_err(|error| {
-            let said = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
-            let file = file.display().to_string();
-            Unavailable::Library { why: if said.contains(&file) { said } else { format!("{file}: {said}") } }
-        })?;
+        let library = unsafe { library::open(file) }.map_err(|why| Unavailable::Library { why })?;
         let api = Self::of(file, library);
         api.check()?;
         Ok(api)

@@ -2,7 +2,10 @@
 //! that fields of eight bytes lie at multiples of four.
 
 use super::api;
-use crate::cupti::layout::{Field, Named, Word, records};
+use crate::activity::{
+    fields::{Field, Named, Word, records},
+    found::Unread,
+};
 
 records! {
     /// What all records begin with.
@@ -116,15 +119,6 @@ pub enum Record {
         /// Bytes.
         bytes: u64,
     },
-}
-
-/// Why a record says nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unread {
-    /// It ends before a field that is read.
-    Short(u32),
-    /// Its kind is none that is read.
-    Unknown(u32),
 }
 
 /// Reads a record. `bytes` begin with it and end where the next one begins, so that nothing of a later version is read from an

@@ -16,7 +16,7 @@ use super::{
     Api, Unavailable, api,
     gather::{Claim, Found, completed, pool, requested},
 };
-use crate::cupti::clock::{Conversion, Pair};
+use crate::activity::clock::{Conversion, Pair};
 
 /// Kinds of records that are asked for, in words, and whether nothing goes without them.
 const KINDS: [(u32, &str, bool); 7] = [

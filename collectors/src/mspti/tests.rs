@@ -9,10 +9,13 @@ use super::{
     api,
     attribute::Attributed,
     gather::{Found, Kept},
-    record::{Record, Unread, When, read},
+    record::{Record, When, read},
     session::Observed,
 };
-use crate::cupti::clock::{Conversion, Pair};
+use crate::activity::{
+    clock::{Conversion, Pair},
+    found::Unread,
+};
 
 /// Sizes of structures with the fields that are read, as a C compiler lays them out (`__attribute__((packed, aligned(8)))`): kind,
 /// bytes of the structure, end of the last field that is read.

@@ -15,7 +15,7 @@ use libloading::Library;
 use model::{Ns, Reading};
 
 use super::{Collector, Counter};
-use crate::cupti::api::functions;
+use crate::activity::library::functions;
 
 #[cfg(test)]
 mod tests;

@@ -5,10 +5,11 @@ use proptest::prelude::*;
 use super::{
     super::{
         abi,
-        record::{Record, Unread, read},
+        record::{Record, read},
     },
     fake::{call, external, graph, kernel},
 };
+use crate::activity::found::Unread;
 
 /// A whole record of every kind that has a size of its own.
 fn whole() -> Vec<Vec<u8>> {

@@ -168,7 +168,7 @@ unsafe extern "C" fn node_id(node: *mut c_void, out: *mut u64) -> Status {
 
 unsafe extern "C" fn timestamp(out: *mut u64) -> Status {
     // A clock of its own, a day ahead of the monotonic one.
-    unsafe { *out = super::super::clock::stamp() + 86_400_000_000_000 };
+    unsafe { *out = crate::activity::clock::stamp() + 86_400_000_000_000 };
     0
 }
 

@@ -9,10 +9,8 @@ use std::{
     process::Command,
 };
 
-use super::super::{
-    abi,
-    layout::{self, Named},
-};
+use super::super::{abi, layout};
+use crate::activity::fields::Named;
 
 /// What a compiler computed: versions of the interface, a structure, its size, and its fields as `name@offset:bytes`.
 const COMPUTED: &str = include_str!("offsets.txt");

@@ -4,9 +4,10 @@ use engine::record::Clock;
 use model::{Beside, Category, Detail, Trace, TraceBuilder, TraceSink, TrackKind};
 
 use super::{
-    super::{Mode, Place, Session, Unavailable, abi, clock::stamp},
+    super::{Mode, Place, Session, Unavailable, abi},
     fake::{Alone, Batch, api, call, external, graph, kernel, long, name, record, shared, word},
 };
+use crate::activity::clock::stamp;
 
 /// A trace of a session that was handed these batches; `meanwhile` is done while it is under way.
 fn observed(alone: &Alone, mode: Mode, batches: Vec<Batch>, meanwhile: impl FnOnce(&Session)) -> Trace {

@@ -1,11 +1,11 @@
-//! Memory that is lent to CUPTI. A buffer that is lent is never freed before it comes back, even when nobody observes any more;
+//! Memory that is lent to a library. A buffer that is lent is never freed before it comes back, even when nobody observes any more;
 //! and no more are lent than [`MOST`].
 
-use std::{collections::BTreeMap, sync::Mutex};
+use std::{collections::BTreeMap, ptr};
 
 /// Bytes of a buffer: some fifty thousand kernels. NVIDIA's guide asks for 1 to 10 MB.
 pub const BYTES: usize = 8 << 20;
-/// Most buffers at a time, 128 MiB: beyond it CUPTI drops records, and says how many.
+/// Most buffers at a time, 128 MiB: beyond it libraries drop records; CUPTI says how many.
 pub const MOST: usize = 16;
 
 /// A buffer. Records begin at multiples of 8 bytes.
@@ -19,9 +19,6 @@ pub struct Pool {
     /// Requests that found none.
     pub refused: u64,
 }
-
-/// The buffers of this process.
-pub static POOL: Mutex<Pool> = Mutex::new(Pool::new());
 
 impl Pool {
     /// Nothing lent and nothing free.
@@ -39,6 +36,22 @@ impl Pool {
         let begin = buffer.as_mut_ptr().cast::<u8>();
         self.lent.insert(begin as usize, buffer);
         Some(begin)
+    }
+
+    /// Answers a library that asks for one: null where none is left, or `is_asked` says that nobody asked for records.
+    ///
+    /// # Safety
+    /// The three places can be written.
+    pub unsafe fn answer(&mut self, is_asked: bool, buffer: *mut *mut u8, size: *mut usize, most: *mut usize) {
+        let lent = if is_asked { self.lend() } else { None };
+        let (begin, bytes) = lent.map_or((ptr::null_mut(), 0), |begin| (begin, BYTES));
+        // SAFETY: as the caller says.
+        unsafe {
+            *buffer = begin;
+            *size = bytes;
+            // As many records as fit.
+            *most = 0;
+        }
     }
 
     /// Takes a buffer back; `None` when it was not lent.

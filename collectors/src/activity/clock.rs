@@ -1,4 +1,4 @@
-//! CUPTI's stamps by the run's clock: either CUPTI stamps with a clock of this program, or pairs of looks at both clocks, at the
+//! Stamps of a library by the run's clock: either it stamps with a clock of this program, as CUPTI can, or pairs of looks at both clocks, at the
 //! begin and at the end, say how one becomes the other.
 
 use engine::record::Clock;
