@@ -84,6 +84,20 @@ pub fn decoded(golden: &Golden, options: RunOptions) -> (Vec<f32>, Vec<u32>) {
     (logits, golden.ids.iter().copied().chain(tokens.into_iter().flatten()).collect())
 }
 
+/// Holds a run of every checkpoint, in single precision, against `transformers`: logits of every position and greedy tokens.
+pub fn hold_against_transformers(options: &RunOptions) {
+    for golden in Golden::all() {
+        let RunOptions { level, layout, sampling, mode, .. } = options;
+        let what = format!("{:?} {level:?} {layout:?} {sampling:?} {mode:?}", golden.config.family);
+        let expected = golden.floats("logits");
+        let (logits, tokens) = decoded(&golden, RunOptions { dtype: Dtype::F32, ..options.clone() });
+        let difference = greatest_difference(&logits[..expected.len()], &expected);
+        println!("{what}: {difference:e}");
+        assert!(difference <= TOLERANCE, "{what}: {difference}");
+        assert_eq!(tokens, golden.tokens, "{what}");
+    }
+}
+
 /// Sizes of which none is a multiple of a vector or of a square of 16, with every kind of operator.
 pub fn tiny() -> Config {
     Config { qk_norm: true, qkv_bias: true, intermediate: 147, vocab: 301, ..preset("tiny").unwrap() }
