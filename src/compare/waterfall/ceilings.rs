@@ -37,32 +37,14 @@ pub struct Ceilings {
 impl Ceilings {
     /// Those of two sides.
     pub fn of(sides: &[Chosen<'_>; 2]) -> Self {
-        let best = |probe: &str, metric: &str, fits: &dyn Fn(&Chosen<'_>, &Setting) -> bool| -> Cost {
-            let of = |side: &Chosen<'_>| {
-                let run: &ProbeRun = &side.trace.probes;
-                let (rows, own) = (run.rows.iter(), threads(side));
-                let rows = rows.filter(|row| row.probe == probe && row.metric == metric && fits(side, &row.setting));
-                // What another number of threads can do says nothing of the run.
-                let rows = rows.filter(|row| {
-                    let probed = row.setting.number(Setting::THREADS);
-                    own.zip(probed).is_none_or(|(own, probed)| own == probed)
-                });
-                let costs = rows.filter_map(|row| {
-                    let value = row.statistic()?.median;
-                    let cost = if row.unit.less_is_better() { value } else { 1.0 / value };
-                    (cost.is_finite() && cost > 0.0).then_some(cost.ln())
-                });
-                costs.min_by(f64::total_cmp)
-            };
-            let [a, b] = sides;
-            Some([of(a)?, of(b)?])
-        };
-        let dtype = |side: &Chosen<'_>, setting: &Setting| {
-            let own = side.trace.manifest.value("precision.weights");
+        let runs = sides.each_ref().map(|side| (&side.trace.probes, threads(side)));
+        let best = |probe: &str, metric: &str, fits: &dyn Fn(usize, &Setting) -> bool| best(&runs, probe, metric, fits);
+        let dtype = |side: usize, setting: &Setting| {
+            let own = sides.get(side).and_then(|side| side.trace.manifest.value("precision.weights"));
             own.is_some() && setting.get(Setting::DTYPE) == own
         };
         Self {
-            memory: best("read", "bandwidth", &|_, setting| setting.get("in") == Some("memory")),
+            memory: memory(&runs),
             arithmetic: best("gemm", "arithmetic", &dtype),
             launch: best("launch", "floor", &|_, _| true),
             node: best("replay", "node", &|_, _| true),
@@ -93,10 +75,77 @@ impl Ceilings {
     }
 }
 
+/// Probes of a side, and the threads of its run on processors.
+type Probed<'a> = (&'a ProbeRun, Option<i64>);
+
+/// The least cost by the rows of a probe on each side, given by its number to `fits`.
+fn best(runs: &[Probed<'_>; 2], probe: &str, metric: &str, fits: &dyn Fn(usize, &Setting) -> bool) -> Cost {
+    let of = |number: usize, (run, own): &Probed<'_>| {
+        let rows =
+            run.rows.iter().filter(|row| row.probe == probe && row.metric == metric && fits(number, &row.setting));
+        // What another number of threads can do says nothing of the run.
+        let rows = rows.filter(|row| {
+            let probed = row.setting.number(Setting::THREADS);
+            own.zip(probed).is_none_or(|(own, probed)| own == probed)
+        });
+        let costs = rows.filter_map(|row| {
+            let value = row.statistic()?.median;
+            let cost = if row.unit.less_is_better() { value } else { 1.0 / value };
+            (cost.is_finite() && cost > 0.0).then_some(cost.ln())
+        });
+        costs.min_by(f64::total_cmp)
+    };
+    let [a, b] = runs;
+    Some([of(0, a)?, of(1, b)?])
+}
+
+/// Time to read a byte. Products of one row do little else than read: where their kernel reads faster than that of the probe of
+/// reading, the memory can do it, and what is slower is the other kernel.
+fn memory(runs: &[Probed<'_>; 2]) -> Cost {
+    let read = best(runs, "read", "bandwidth", &|_, setting| setting.get("in") == Some("memory"));
+    let product = best(runs, "gemv", "bandwidth", &|_, _| true);
+    read.into_iter().chain(product).reduce(|one, other| [one[0].min(other[0]), one[1].min(other[1])])
+}
+
 /// Threads of a run on processors; `None` of other devices.
 fn threads(side: &Chosen<'_>) -> Option<i64> {
     let trace = side.trace;
     let own = |device: &&model::Device| device.process == side.rank.process && device.ordinal == side.rank.device;
     let device = trace.devices.iter().find(own)?;
     (trace.strings.get(device.vendor?) == "cpu").then_some(i64::from(device.cores?))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use model::{ProbeRow, ProbeUnit, Reading, Statistic};
+
+    use super::*;
+
+    /// Bytes per second that one side reads, alone and by a product.
+    fn probed(read: f64, product: Option<f64>) -> ProbeRun {
+        let row = |probe: &str, setting, value| ProbeRow {
+            probe: probe.to_owned(),
+            metric: "bandwidth".to_owned(),
+            setting,
+            unit: ProbeUnit::BytesPerSecond,
+            value: Reading::Value(Statistic { median: value, min: value, max: value, mad: 0.0, repeats: 3 }),
+        };
+        let read = row("read", Setting::new().with("in", "memory"), read);
+        let product = product.map(|value| row("gemv", Setting::new(), value));
+        ProbeRun { rows: [read].into_iter().chain(product).collect(), ..ProbeRun::default() }
+    }
+
+    #[test]
+    fn what_a_product_reads_the_memory_can_do() {
+        let ratio = |a: &ProbeRun, b: &ProbeRun| {
+            let [a, b] = memory(&[(a, None), (b, None)]).unwrap();
+            (b - a).exp()
+        };
+        let fast = probed(4e10, Some(3e10));
+        assert!((ratio(&fast, &probed(2e10, Some(4e10))) - 1.0).abs() < 1e-9);
+        assert!((ratio(&fast, &probed(2e10, Some(1e10))) - 2.0).abs() < 1e-9);
+        // A probe that one side alone has is compared with nothing.
+        assert!((ratio(&probed(2e10, None), &probed(1e10, Some(4e10))) - 2.0).abs() < 1e-9);
+    }
 }
