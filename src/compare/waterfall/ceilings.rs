@@ -2,7 +2,8 @@
 //!
 //! Ratios are used, of the same quantity under the same setting, so that a probe which is a few percent off on every device is
 //! off by nothing here. Only of the way from one operation to the next it is the time itself: a gap is that and what else holds
-//! the device up, and the two have nothing to be multiplied by. Data sheets are no ceilings: no kernel reaches them.
+//! the device up, and the two have nothing to be multiplied by. Data sheets are no ceilings: no kernel reaches them. Two probes that
+//! are nearer to each other than their own repeats are one ceiling.
 
 use model::{ProbeRun, Setting};
 
@@ -14,6 +15,14 @@ use crate::{
 
 /// Natural logarithms of what the same work costs at best on each side; `None` where it was not measured on both.
 type Cost = Option<[f64; 2]>;
+
+/// A cost, and by how much its repeats differ: one standard deviation, both as natural logarithms.
+type Spread = (f64, f64);
+
+/// A median distance from the median as a standard deviation, of what is distributed normally (Rousseeuw and Croux 1993).
+const OF_MAD: f64 = 1.4826;
+/// Standard deviations from which on two probes are told apart: the usual three.
+const APART: f64 = 3.0;
 
 /// Ceilings that both sides were probed for.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -80,6 +89,23 @@ type Probed<'a> = (&'a ProbeRun, Option<i64>);
 
 /// The least cost by the rows of a probe on each side, given by its number to `fits`.
 fn best(runs: &[Probed<'_>; 2], probe: &str, metric: &str, fits: &dyn Fn(usize, &Setting) -> bool) -> Cost {
+    spread(runs, probe, metric, fits).map(told_apart)
+}
+
+/// Costs that are no farther apart than their repeats are the same: the one side can do what the other can.
+fn told_apart([a, b]: [Spread; 2]) -> [f64; 2] {
+    if (a.0 - b.0).abs() > APART * a.1.hypot(b.1) {
+        return [a.0, b.0];
+    }
+    [f64::midpoint(a.0, b.0); 2]
+}
+
+fn spread(
+    runs: &[Probed<'_>; 2],
+    probe: &str,
+    metric: &str,
+    fits: &dyn Fn(usize, &Setting) -> bool,
+) -> Option<[Spread; 2]> {
     let of = |number: usize, (run, own): &Probed<'_>| {
         let rows =
             run.rows.iter().filter(|row| row.probe == probe && row.metric == metric && fits(number, &row.setting));
@@ -89,11 +115,11 @@ fn best(runs: &[Probed<'_>; 2], probe: &str, metric: &str, fits: &dyn Fn(usize, 
             own.zip(probed).is_none_or(|(own, probed)| own == probed)
         });
         let costs = rows.filter_map(|row| {
-            let value = row.statistic()?.median;
+            let (value, mad) = row.statistic().map(|own| (own.median, own.mad))?;
             let cost = if row.unit.less_is_better() { value } else { 1.0 / value };
-            (cost.is_finite() && cost > 0.0).then_some(cost.ln())
+            (cost.is_finite() && cost > 0.0).then(|| (cost.ln(), OF_MAD * mad / value))
         });
-        costs.min_by(f64::total_cmp)
+        costs.min_by(|one, other| one.0.total_cmp(&other.0))
     };
     let [a, b] = runs;
     Some([of(0, a)?, of(1, b)?])
@@ -102,9 +128,11 @@ fn best(runs: &[Probed<'_>; 2], probe: &str, metric: &str, fits: &dyn Fn(usize, 
 /// Time to read a byte. Products of one row do little else than read: where their kernel reads faster than that of the probe of
 /// reading, the memory can do it, and what is slower is the other kernel.
 fn memory(runs: &[Probed<'_>; 2]) -> Cost {
-    let read = best(runs, "read", "bandwidth", &|_, setting| setting.get("in") == Some("memory"));
-    let product = best(runs, "gemv", "bandwidth", &|_, _| true);
-    read.into_iter().chain(product).reduce(|one, other| [one[0].min(other[0]), one[1].min(other[1])])
+    let read = spread(runs, "read", "bandwidth", &|_, setting| setting.get("in") == Some("memory"));
+    let product = spread(runs, "gemv", "bandwidth", &|_, _| true);
+    let less = |one: Spread, other: Spread| if other.0 < one.0 { other } else { one };
+    let both = read.into_iter().chain(product);
+    both.reduce(|one, other| [less(one[0], other[0]), less(one[1], other[1])]).map(told_apart)
 }
 
 /// Threads of a run on processors; `None` of other devices.
@@ -122,26 +150,36 @@ mod tests {
 
     use super::*;
 
-    /// Bytes per second that one side reads, alone and by a product.
+    /// Bytes per second that one side reads, alone and by a product, the hundredth part of it more or less.
     fn probed(read: f64, product: Option<f64>) -> ProbeRun {
         let row = |probe: &str, setting, value| ProbeRow {
             probe: probe.to_owned(),
             metric: "bandwidth".to_owned(),
             setting,
             unit: ProbeUnit::BytesPerSecond,
-            value: Reading::Value(Statistic { median: value, min: value, max: value, mad: 0.0, repeats: 3 }),
+            value: Reading::Value(Statistic { median: value, min: value, max: value, mad: value / 100.0, repeats: 3 }),
         };
         let read = row("read", Setting::new().with("in", "memory"), read);
         let product = product.map(|value| row("gemv", Setting::new(), value));
         ProbeRun { rows: [read].into_iter().chain(product).collect(), ..ProbeRun::default() }
     }
 
+    /// How often as long B reads a byte.
+    fn ratio(a: &ProbeRun, b: &ProbeRun) -> f64 {
+        let [a, b] = memory(&[(a, None), (b, None)]).unwrap();
+        (b - a).exp()
+    }
+
+    /// Three standard deviations of both together are 6.3 %.
+    #[test]
+    fn devices_that_differ_by_less_than_a_probe_does_can_do_the_same() {
+        let own = probed(4e10, None);
+        assert_eq!(ratio(&own, &probed(3.8e10, None)), 1.0);
+        assert!((ratio(&own, &probed(3.7e10, None)) - 4.0 / 3.7).abs() < 1e-9);
+    }
+
     #[test]
     fn what_a_product_reads_the_memory_can_do() {
-        let ratio = |a: &ProbeRun, b: &ProbeRun| {
-            let [a, b] = memory(&[(a, None), (b, None)]).unwrap();
-            (b - a).exp()
-        };
         let fast = probed(4e10, Some(3e10));
         assert!((ratio(&fast, &probed(2e10, Some(4e10))) - 1.0).abs() < 1e-9);
         assert!((ratio(&fast, &probed(2e10, Some(1e10))) - 2.0).abs() < 1e-9);
