@@ -240,6 +240,17 @@ fn a_signal_goes_to_the_command_and_what_was_recorded_is_imported() {
 }
 
 #[test]
+fn a_signal_ends_a_profiler_that_hangs_before_or_after_the_command() {
+    let after = NSYS.replace("code=$?", "code=$?\necho ready; exec sleep 1000");
+    for (nsys, expected) in [("echo ready; exec sleep 1000", 4), (after.as_str(), 3)] {
+        let directory = fakes(&[("nsys", nsys)]);
+        let (code, _, error) = interrupted(directory.path(), "-TERM", "true");
+        assert_eq!(code, Some(expected), "{error}");
+        assert!(error.contains("nsys ended with signal 15"), "{error}");
+    }
+}
+
+#[test]
 fn without_a_profiler_or_a_command_it_says_what_brings_one_and_starts_nothing() {
     let directory = fakes(&[]);
     let (code, _, error) = texts(&record(directory.path(), &["-o", "run.strato", "--", "true"], &[]));

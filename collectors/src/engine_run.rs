@@ -140,6 +140,13 @@ pub fn collect(engine: &Engine, log: &Log, facts: Facts<'_>, sink: &mut dyn Trac
         telemetry.write(process, sink);
     }
     facts.cupti.stat(sink);
+    if facts.telemetry.is_none() && shard.rank > 0 && options.observer.sees_host() && options.workers() == 0 {
+        let why = format!(
+            "ranks are threads of one process, of which rank 0 samples its own device and not that of rank {}",
+            shard.rank
+        );
+        sink.stat("telemetry.device_unavailable", Severity::Info, 1, Some(&why));
+    }
     for (name, count) in [("record_full", log.dropped), ("commands_without_stamps", log.unread)] {
         if count > 0 {
             sink.stat(name, Severity::DataLoss, count, None);

@@ -198,6 +198,9 @@ impl Ascend {
         api.check("open the device", unsafe { (api.runtime.current_context)(&raw mut context) })?;
         let part = config.part(shard)?;
         let cache = KvPlan::new(&part, layout, sequences, context_length)?;
+        if let (true, Err(why)) = (options.reuse, &api.reuse) {
+            return Err(missing(format!("executors cannot be used again: {why}; leave --reuse-executors out")));
+        }
         let stream = api.stream()?;
         let comm = ranks.as_ref().map(|ranks| Comm::join(api, ranks)).transpose()?;
         let model = Model::load(api, weights, &cache, options.nz)?;
@@ -266,7 +269,15 @@ fn described(api: &Api, options: &AscendOptions, dtype: Type) -> Device {
         ("ascend.library", api.library.clone()),
         ("ascend.device", options.device.to_string()),
         ("ascend.weight_format", if options.nz { "NZ" } else { "ND" }.to_owned()),
-        ("ascend.executors", if options.reuse { "made once" } else { "made for every launch" }.to_owned()),
+        (
+            "ascend.executors",
+            if options.reuse {
+                "by the library's cache, but for attention by lengths"
+            } else {
+                "made for every launch"
+            }
+            .to_owned(),
+        ),
         (
             "ascend.attention",
             match options.attention.of(dtype) {

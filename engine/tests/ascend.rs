@@ -229,6 +229,37 @@ fn executors_that_are_used_again_are_prepared_once() {
     assert!(anew > 30, "{anew}");
 }
 
+/// Every attention of a replay waits until the host has given it its lengths: one that never gets them would hold the device up.
+#[test]
+fn a_replay_whose_lengths_cannot_be_given_ends_and_the_next_one_is_right() {
+    // SAFETY: a function with a number, of a library that stays open.
+    #[allow(unsafe_code)]
+    let fail = |after: u64| unsafe {
+        let library = libloading::Library::new(simulator()).unwrap();
+        library.get::<unsafe extern "C" fn(u64)>("strato_sim_npu_fail").unwrap()(after);
+    };
+    let options = RunOptions { mode: Mode::Graph, dtype: Dtype::F16, ..options(Target::Ascend(device())) };
+    let mut engine = Engine::new(tiny(), &mut Synthetic, options, &mut Log::off()).unwrap();
+    let mut tokens = |failing: Option<u32>| {
+        let mut tokens = Vec::new();
+        let ran = engine.run(&mut Log::off(), |step| {
+            tokens.push(step.tokens.clone());
+            if failing == Some(step.number) {
+                fail(1);
+            }
+            true
+        });
+        ran.map(|()| tokens)
+    };
+    let expected = tokens(None).unwrap();
+    let error = tokens(Some(2)).unwrap_err().to_string();
+    assert!(
+        error.contains("prepare aclnnFusedInferAttentionScoreV2") && error.contains("as it was told to"),
+        "{error}"
+    );
+    assert_eq!(tokens(None).unwrap(), expected);
+}
+
 /// Names that `tests/ascend/symbols.py` found, in which public package of what version.
 const FOUND: &str = include_str!("ascend/symbols.txt");
 

@@ -59,6 +59,8 @@ impl Plan {
 
 thread_local! {
     static PLANNED: Cell<u64> = const { Cell::new(0) };
+    /// First phases until one fails; 0 where none does.
+    static FAILS: Cell<u64> = const { Cell::new(0) };
 }
 
 /// How many first phases this thread went through. No call of CANN: tests ask.
@@ -66,6 +68,13 @@ thread_local! {
 #[unsafe(no_mangle)]
 extern "C" fn strato_sim_npu_planned() -> u64 {
     PLANNED.get()
+}
+
+/// Lets the so manieth first phase of this thread from now on fail. No call of CANN: tests ask for it.
+// SAFETY: no other library has a symbol of this name.
+#[unsafe(no_mangle)]
+extern "C" fn strato_sim_npu_fail(after: u64) {
+    FAILS.set(after);
 }
 
 /// First phase of the operator `name`.
@@ -78,7 +87,11 @@ pub fn plan(
 ) -> i32 {
     cost().planned();
     PLANNED.set(PLANNED.get() + 1);
+    let fails = FAILS.replace(FAILS.get().saturating_sub(1)) == 1;
     answer(|| {
+        if fails {
+            return fault(error::INVALID, format!("{name}: fails as it was told to"));
+        }
         if workspace.is_null() || executor.is_null() {
             return fault(error::NULL, format!("{name}: the place for workspace size or executor is a null pointer"));
         }

@@ -154,7 +154,12 @@ fn vendor(target: &Target) -> Option<&'static str> {
 
 /// Which card the device of a run is: drivers number their devices as processes see them.
 pub(super) fn place(target: &Target) -> Place {
-    let Target::OpenCl(options) = target else { return Place::Only(0) };
+    let options = match target {
+        Target::OpenCl(options) => options,
+        Target::Cuda(options) => return Place::Only(options.device),
+        Target::Ascend(options) => return Place::Only(usize::try_from(options.device).unwrap_or(0)),
+        _ => return Place::Only(0),
+    };
     let all = opencl::devices().unwrap_or_default();
     let of_platform = |facts: &&Facts| all.get(options.device).is_some_and(|own| own.platform == facts.platform);
     Place::Only(all.iter().take(options.device).filter(of_platform).count())

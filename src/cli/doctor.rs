@@ -18,7 +18,7 @@ use model::Reading;
 use super::{
     Global, Lang,
     exit::Exit,
-    table::{self, Align},
+    table::{Align, Layout},
 };
 
 /// Show what this machine can collect, run, read and show, what is missing and how to get it.
@@ -72,16 +72,23 @@ const CHECKS: &[(&str, Check)] = &[
 ];
 
 pub(super) fn run(global: &Global, _: Arguments) -> anyhow::Result<Exit> {
-    let rows: Vec<Vec<String>> = CHECKS
-        .iter()
-        .map(|(name, check)| ((*name).to_owned(), check(global)))
-        .chain(vendors::rows())
-        .map(|(name, Finding { verdict, state, remedy })| {
-            vec![name, verdict.to_owned(), state, remedy.unwrap_or_default().into_owned()]
-        })
-        .collect();
+    let checks = CHECKS.iter().map(|(name, check)| ((*name).to_owned(), check(global)));
+    let found: Vec<(String, Finding)> = checks.chain(vendors::rows()).collect();
+    // States are sentences: only what is before them stands in columns, and what to do stands below.
+    let columns = |name: &str, finding: &Finding| vec![name.to_owned(), finding.verdict.to_owned()];
+    let sample: Vec<_> = found.iter().map(|(name, finding)| columns(name, finding)).collect();
+    let layout = Layout::new(&["check", "verdict", "state, and what to do"], &[Align::Left; 3], &sample);
     let mut out = io::stdout().lock();
-    table::write(&mut out, &["check", "verdict", "state", "what to do"], &[Align::Left; 4], &rows)?;
+    layout.row(&mut out, &["check", "verdict", "state, and what to do"])?;
+    layout.rule(&mut out)?;
+    for (name, finding) in &found {
+        let mut cells = columns(name, finding);
+        cells.push(finding.state.clone());
+        layout.row(&mut out, &cells)?;
+        if let Some(remedy) = &finding.remedy {
+            layout.row(&mut out, &["", "", &format!("-> {remedy}")])?;
+        }
+    }
     out.flush()?;
     Ok(Exit::Done)
 }

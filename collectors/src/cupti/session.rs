@@ -5,7 +5,7 @@ use std::{
     ptr,
     sync::{
         Arc,
-        atomic::{AtomicPtr, Ordering},
+        atomic::{AtomicBool, AtomicPtr, Ordering},
     },
 };
 
@@ -59,6 +59,8 @@ pub struct Session {
     subscriber: AtomicPtr<std::ffi::c_void>,
     /// Kinds that are switched on.
     kinds: Vec<u32>,
+    /// Whether anything is recorded now.
+    records: AtomicBool,
     clock: Clock,
     first: Pair,
     /// Whether CUPTI stamps with a clock of this program.
@@ -87,6 +89,7 @@ impl Session {
             claim,
             subscriber: AtomicPtr::new(subscriber),
             kinds: Vec::new(),
+            records: AtomicBool::new(true),
             clock,
             first: first.unwrap_or(Pair { stamp: 0, run: clock.now(), within: 0 }),
             is_own,
@@ -143,6 +146,9 @@ impl Session {
     /// The calling thread launches an operator from now on, until [`Session::leave`]: what it calls meanwhile, and the nodes
     /// that a graph gets, are the operator's.
     pub fn enter(&self, operator: u64) {
+        if !self.records.load(Ordering::Relaxed) {
+            return;
+        }
         gather::launches(Some(operator));
         if let Some(push) = self.api().push_external {
             // SAFETY: numbers only.
@@ -154,6 +160,9 @@ impl Session {
 
     /// The calling thread has launched the operator.
     pub fn leave(&self) {
+        if !self.records.load(Ordering::Relaxed) {
+            return;
+        }
         gather::launches(None);
         if let Some(pop) = self.api().pop_external {
             let mut last = 0;
@@ -177,6 +186,9 @@ impl Session {
     /// [`Unavailable::Refused`], when CUPTI does not do so.
     pub fn record(&self, on: bool) -> Result<(), Unavailable> {
         let api = self.api();
+        self.records.store(on, Ordering::Relaxed);
+        // SAFETY: numbers only. That it cannot was told when the session began.
+        api.latency_timestamps.map(|call| unsafe { call(u8::from(on)) });
         let (call, name) = if on { (api.enable, "cuptiActivityEnable") } else { (api.disable, "cuptiActivityDisable") };
         for kind in &self.kinds {
             // SAFETY: numbers only.

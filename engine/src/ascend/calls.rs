@@ -4,7 +4,7 @@
 
 #![allow(unsafe_code)]
 
-use std::ffi::{c_char, c_void};
+use std::ffi::{CStr, c_char, c_void};
 
 use super::library::Libraries;
 
@@ -19,6 +19,8 @@ pub(super) type Run = unsafe extern "C" fn(*mut c_void, u64, Handle, Handle) -> 
 #[derive(Clone, Copy)]
 pub(super) struct Operator<F> {
     pub name: &'static str,
+    /// The same for the library, which keeps where it is and tells operators apart by that.
+    pub symbol: &'static CStr,
     /// The first phase.
     pub size: F,
     /// The second.
@@ -43,6 +45,14 @@ macro_rules! calls {
     };
 }
 
+/// A text that ends with a zero byte.
+const fn terminated(text: &'static str) -> &'static CStr {
+    match CStr::from_bytes_with_nul(text.as_bytes()) {
+        Ok(text) => text,
+        Err(_) => c"",
+    }
+}
+
 /// Operators that are found together.
 macro_rules! operators {
     ($(#[$doc:meta])* $name:ident { $($call:ident and $size:ident as $field:ident($($argument:ty),*);)* }) => {
@@ -58,6 +68,7 @@ macro_rules! operators {
             fn find(libraries: &Libraries) -> Result<Self, String> {
                 Ok(Self { $($field: Operator {
                     name: stringify!($call),
+                    symbol: const { terminated(concat!(stringify!($call), "\0")) },
                     // SAFETY (both): the arguments are those of the documentation.
                     size: unsafe { libraries.call(stringify!($size)) }?,
                     run: unsafe { libraries.call(stringify!($call)) }?,
@@ -157,8 +168,9 @@ calls! {
 
 calls! {
     /// The cache of executors, by which torch_npu prepares an operator once: what is asked for between `begin` and `end` is
-    /// found there by its key, or what is prepared instead is kept there by it. Addresses are those of the tensors' memory. As
-    /// `op_api_common.h` of Ascend's op-plugin calls them.
+    /// found there by its key, or what is prepared instead is kept there by it. Before, the cache is asked whether it takes the
+    /// operator; its name must stay. Addresses are those of the memory of every tensor, in the order of the call and once for each
+    /// argument. As `op_api_common.h` of Ascend's op-plugin calls them.
     Reuse {
         InitPTACacheThreadLocal as begin() -> ();
         UnInitPTACacheThreadLocal as end() -> ();

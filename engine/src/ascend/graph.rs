@@ -70,22 +70,36 @@ impl Graph {
         self.api.check("replay a step", status)
     }
 
-    /// Gives every attention the lengths of this step.
+    /// Gives every attention the lengths of this step. The replay is under way and waits for each of them: where one cannot be
+    /// given, all go on with what they had, and the step is not to be trusted.
     pub(super) fn update(&self, work: &[Vec<Work>], workspace: &Memory, log: &mut Log) -> Result<(), Error> {
-        let second = self.second.handle;
-        for Group { op, part, handle, event } in &self.groups {
-            let Some(own) = work.get(*op).and_then(|work| work.get(*part)) else { continue };
+        let mut failed = None;
+        for group in &self.groups {
             let start = log.now();
-            let ready = own.ready()?;
-            // SAFETY (all): a group of the graph, a stream and an event of ours.
-            self.api.check("begin the update of a task", unsafe { (self.calls.update_begin)(second, *handle) })?;
-            // A library may know the task by the call that gave it last.
-            log.launch(operator(*op), || own.launch(ready, workspace, second))?;
-            self.api.check("end the update of a task", unsafe { (self.calls.update_end)(second) })?;
-            self.api.check("record an event", unsafe { (self.api.runtime.record_event)(event.handle, second) })?;
-            log.push(Kind::Update(u32::try_from(*op).unwrap_or(u32::MAX)), Span { start, end: log.now() });
+            if failed.is_none() {
+                failed = self.give(group, work, workspace, log).err();
+            }
+            // SAFETY: a stream and an event of ours.
+            let status = unsafe { (self.api.runtime.record_event)(group.event.handle, self.second.handle) };
+            let recorded = self.api.check("record an event", status);
+            failed = failed.or(recorded.err());
+            log.push(Kind::Update(u32::try_from(group.op).unwrap_or(u32::MAX)), Span { start, end: log.now() });
         }
-        Ok(())
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Gives one attention its lengths.
+    fn give(&self, group: &Group, work: &[Vec<Work>], workspace: &Memory, log: &Log) -> Result<(), Error> {
+        let Some(own) = work.get(group.op).and_then(|work| work.get(group.part)) else { return Ok(()) };
+        let (ready, second) = (own.ready()?, self.second.handle);
+        // SAFETY (both): a group of the graph, and a stream of ours.
+        let began = unsafe { (self.calls.update_begin)(second, group.handle) };
+        self.api.check("begin the update of a task", began)?;
+        // A library may know the task by the call that gave it last.
+        let launched = log.launch(operator(group.op), || own.launch(ready, workspace, second));
+        let ended = unsafe { (self.calls.update_end)(second) };
+        launched?;
+        self.api.check("end the update of a task", ended)
     }
 }
 

@@ -3,8 +3,8 @@
 #![allow(unsafe_code)]
 
 use std::{
-    cell::OnceCell,
-    ffi::CString,
+    cell::{Cell, OnceCell},
+    ffi::CStr,
     rc::Rc,
     sync::atomic::{AtomicU64, Ordering},
 };
@@ -13,6 +13,7 @@ use super::{
     calls::{Api, Handle, Operator, Reuse, Run, Status},
     comm::Exchange,
     memory::{Argument, Memory},
+    refused,
 };
 use crate::Error;
 
@@ -28,17 +29,40 @@ struct Cached {
     calls: Reuse,
     /// No other call of the process has it: scalars and shapes, which calls differ by, need not be part of it.
     key: Box<[u8]>,
+    /// Executors that the cache had.
+    had: Cell<u64>,
 }
 
 impl Cached {
-    /// Absent where the operator is none that the cache takes.
-    fn new(calls: Reuse, name: &str) -> Option<Self> {
+    fn new(calls: Reuse, name: &str) -> Self {
         static LAST: AtomicU64 = AtomicU64::new(0);
-        let terminated = CString::new(name).ok()?;
-        // SAFETY: a name that ends with a zero byte.
-        let can = unsafe { (calls.can)(terminated.as_ptr()) };
         let key = format!("stratoscope {name} {}", LAST.fetch_add(1, Ordering::Relaxed));
-        can.then(|| Self { calls, key: key.into_bytes().into() })
+        Self { calls, key: key.into_bytes().into(), had: Cell::new(0) }
+    }
+
+    /// What the cache has for the call; `None` where it does not take the operator. What is prepared until [`Cached::end`] is kept.
+    fn ask(&self, symbol: &'static CStr, arguments: &[Argument]) -> Option<(Handle, u64)> {
+        let Self { calls, key, .. } = self;
+        let (at, mut workspace) = (key.as_ptr().cast_mut(), 0u64);
+        // SAFETY: the name stays; the key is only read, and lives as long as the call; addresses are not followed; there is a
+        // place for the size.
+        unsafe {
+            // Asked each time: whether it does depends on what else is switched on.
+            if !(calls.can)(symbol.as_ptr()) {
+                return None;
+            }
+            (calls.begin)();
+            for memory in arguments.iter().filter_map(|argument| argument.memory()) {
+                (calls.address)(memory);
+            }
+            (calls.key)(at, key.len());
+            Some(((calls.executor)(at, key.len(), &raw mut workspace), workspace))
+        }
+    }
+
+    fn end(&self) {
+        // SAFETY: ends what `ask` began.
+        unsafe { (self.calls.end)() }
     }
 }
 
@@ -46,6 +70,7 @@ impl Cached {
 pub(super) struct Call {
     api: &'static Api,
     name: &'static str,
+    symbol: &'static CStr,
     size: Box<dyn Fn(*mut u64, *mut Handle) -> Status>,
     run: Run,
     /// Whether an argument of the host changes from step to step, so that an executor is worth nothing in the next one.
@@ -57,7 +82,8 @@ pub(super) struct Call {
 }
 
 impl Call {
-    /// A call of `operator`, whose first phase `size` calls with the handles of `arguments`.
+    /// A call of `operator`, whose first phase `size` calls with the handles of `arguments`: all of the call's, in its order, one
+    /// that it has twice twice.
     pub(super) fn new<F: Copy + 'static, const N: usize>(
         api: &'static Api,
         operator: &Operator<F>,
@@ -69,6 +95,7 @@ impl Call {
         Self {
             api,
             name: operator.name,
+            symbol: operator.symbol,
             size: Box::new(move |workspace, executor| size(first, handles, workspace, executor)),
             run: operator.run,
             varies: false,
@@ -85,22 +112,15 @@ impl Call {
 
     /// An executor and its workspace: of the library's cache where there is one, of the first phase otherwise.
     pub(super) fn ready(&self) -> Result<Ready, Error> {
-        let Some(Cached { calls, key }) = self.cached.get() else { return self.prepare() };
-        let (at, mut workspace) = (key.as_ptr().cast_mut(), 0u64);
-        // SAFETY: the key is only read, and lives as long as the call; addresses are not followed; a place for the size.
-        let executor = unsafe {
-            (calls.begin)();
-            for memory in self.arguments.iter().filter_map(|argument| argument.memory()) {
-                (calls.address)(memory);
-            }
-            (calls.key)(at, key.len());
-            (calls.executor)(at, key.len(), &raw mut workspace)
+        let Some(cached) = self.cached.get() else { return self.prepare() };
+        let Some((executor, workspace)) = cached.ask(self.symbol, &self.arguments) else { return self.prepare() };
+        let ready = if executor.is_null() {
+            self.prepare()
+        } else {
+            cached.had.set(cached.had.get() + 1);
+            Ok(Ready { executor, workspace: room(workspace) })
         };
-        let found = (!executor.is_null()).then(|| Ready { executor, workspace: room(workspace) });
-        // What is prepared now is kept by the cache.
-        let ready = found.map_or_else(|| self.prepare(), Ok);
-        // SAFETY: ends what was begun above.
-        unsafe { (calls.end)() };
+        cached.end();
         ready
     }
 
@@ -114,8 +134,13 @@ impl Call {
 
     /// The second phase.
     pub(super) fn launch(&self, ready: Ready, workspace: &Memory, stream: Handle) -> Result<(), Error> {
-        // SAFETY: the executor is that of this call's first phase or of the cache, and was not used; the workspace is as large
-        // as that phase asked for, as `room` saw to, and arguments live as long as the call.
+        if ready.workspace > workspace.size {
+            let what =
+                format!("it asks for {} bytes of workspace now and for {} before", ready.workspace, workspace.size);
+            return Err(refused(&format!("launch {}", self.name), &what));
+        }
+        // SAFETY: the executor is that of this call's first phase or of the cache, and was not used; the workspace is as large as
+        // that asked for, and arguments live as long as the call.
         let status = unsafe { (self.run)(workspace.at, ready.workspace as u64, ready.executor, stream) };
         self.api.check(&format!("launch {}", self.name), status)
     }
@@ -127,10 +152,8 @@ impl Call {
         // SAFETY: the executor was just made, and nobody else has it.
         let status = unsafe { (self.api.runtime.destroy_executor)(ready.executor) };
         self.api.check(&format!("give back what {} was prepared with", self.name), status)?;
-        if let (true, false, Ok(calls)) = (reuse, self.varies, &self.api.reuse)
-            && let Some(cached) = Cached::new(*calls, self.name)
-        {
-            let _ = self.cached.set(cached);
+        if let (true, false, Ok(calls)) = (reuse, self.varies, &self.api.reuse) {
+            let _ = self.cached.set(Cached::new(*calls, self.name));
         }
         Ok(ready.workspace)
     }

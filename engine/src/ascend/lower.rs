@@ -141,14 +141,14 @@ impl Lowering<'_> {
                 // The sum goes where the first summand is: every row is read before its sum is written.
                 let (x, delta, out) = (self.whole(*x)?, self.whole(*delta)?, self.whole(*out)?);
                 let gamma = model.vector(*weight)?;
-                vec![call!(self, add_rms_norm, [&x, &delta, gamma, &out, &roots], |f, [x, d, g, o, r], w, e| {
-                    f(x, d, g, eps, o, r, x, w, e)
+                vec![call!(self, add_rms_norm, [&x, &delta, gamma, &out, &roots, &x], |f, [x, d, g, o, r, s], w, e| {
+                    f(x, d, g, eps, o, r, s, w, e)
                 })]
             }
             OpKind::HeadNorm { x, heads, weight } => {
                 let (x, dims) = self.heads(*x, *heads)?;
                 let (roots, gamma) = (self.roots(&[dims[0], dims[1], dims[2], 1])?, model.vector(*weight)?);
-                vec![call!(self, rms_norm, [&x, gamma, &roots], |f, [x, g, r], w, e| f(x, g, eps, x, r, w, e))]
+                vec![call!(self, rms_norm, [&x, gamma, &x, &roots], |f, [x, g, o, r], w, e| f(x, g, eps, o, r, w, e))]
             }
             OpKind::Linear { x, matrix, rows, out } => self.linear(*x, *matrix, rows, *out)?,
             OpKind::Rope { x, heads } => self.rope(*x, *heads)?,
@@ -192,7 +192,7 @@ impl Lowering<'_> {
             }
             OpKind::Square { x, out } => {
                 let (x, out) = (self.whole(*x)?, self.whole(*out)?);
-                vec![call!(self, mul, [&x, &out], |f, [x, o], w, e| f(x, x, o, w, e))]
+                vec![call!(self, mul, [&x, &x, &out], |f, [a, b, o], w, e| f(a, b, o, w, e))]
             }
             OpKind::Mean { x, out } => {
                 let (x, out, last) = (self.whole(*x)?, self.whole(*out)?, self.api.ints(&[-1])?);

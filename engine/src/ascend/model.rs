@@ -16,6 +16,9 @@ use crate::{
     program::{self, Vector},
 };
 
+/// `additionalDtype` that names none.
+const TYPE_OF_ITS_OWN: i32 = -1;
+
 /// Weights in NZ, by matrix and rows.
 type Squares = HashMap<(program::Matrix, Range<usize>), Argument>;
 
@@ -167,12 +170,24 @@ impl Model {
             let what = "weights in NZ are of 16 bits; use --dtype bf16 or f16, or leave --nz out".to_owned();
             return Err(Error::Unavailable { backend: "ascend", what });
         }
-        let plain = Shape::of(&[rows.len(), own.width]);
-        let from = self.api.tensor(&own.memory, self.dtype, &plain.clone().at(rows.start * own.width))?;
+        // As it is multiplied, not as it lies: the documentation turns no tensor after it was laid out.
+        let plain = Shape::of(&[own.width, rows.len()]);
+        let straight = Memory::new(self.api, own.width.saturating_mul(rows.len()).saturating_mul(self.dtype.size()))?;
+        let from = self.api.tensor(&straight, self.dtype, &plain)?;
+        let lying = self.api.tensor(&own.memory, self.dtype, &turned.clone().at(rows.start * own.width))?;
+        let copy = &self.api.operators.inplace_copy;
+        let copy = Call::new(self.api, copy, [&from, &lying], |first, [to, from], workspace, executor| {
+            // SAFETY: tensors that live as long as the call, and places for what is given back.
+            unsafe { first(to, from, workspace, executor) }
+        });
+        self.at_once(&copy, "turn a weight", stream)?;
         let (mut dims, mut count, mut format) = (std::ptr::null_mut(), 0u64, 0i32);
-        // SAFETY: a tensor, and places for what is given back.
-        let status =
-            unsafe { (shape.of)(from.handle, NZ, self.dtype as i32, &raw mut dims, &raw mut count, &raw mut format) };
+        let mut ask = |squares_of: i32| {
+            // SAFETY: a tensor, and places for what is given back.
+            unsafe { (shape.of)(from.handle, NZ, squares_of, &raw mut dims, &raw mut count, &raw mut format) }
+        };
+        // The Atlas A2 and A3 take no type for the squares, later devices must be told one.
+        let status = Some(ask(TYPE_OF_ITS_OWN)).filter(|status| *status == 0).unwrap_or_else(|| ask(self.dtype as i32));
         self.api.check("ask for the shape of a weight in NZ", status)?;
         let count = usize::try_from(count).unwrap_or(usize::MAX);
         if dims.is_null() || !(1..=8).contains(&count) {
@@ -192,13 +207,17 @@ impl Model {
             // SAFETY: tensors that live as long as the call, and places for what is given back.
             unsafe { first(from, to, workspace, executor) }
         });
+        self.at_once(&call, "lay a weight out in NZ", stream)?;
+        Ok(to)
+    }
+
+    /// Makes a call and waits for it.
+    fn at_once(&self, call: &Call, doing: &str, stream: &Owned) -> Result<(), Error> {
         let ready = call.ready()?;
         let workspace = Memory::new(self.api, ready.workspace)?;
         call.launch(ready, &workspace, stream.handle)?;
         // SAFETY: a stream of ours.
-        let status = unsafe { (self.api.runtime.synchronize)(stream.handle) };
-        self.api.check("lay a weight out in NZ", status)?;
-        self.api.formatted(&memory, self.dtype, turned, (format, &storage))
+        self.api.check(doing, unsafe { (self.api.runtime.synchronize)(stream.handle) })
     }
 
     /// A vector.

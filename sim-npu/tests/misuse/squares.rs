@@ -6,9 +6,13 @@ const NZ: i32 = 29;
 
 /// The block and the format that a weight gets, with the status.
 fn shape_of(weight: Handle, format: i32) -> (i32, Vec<i64>, i32) {
+    shape_by(weight, format, -1)
+}
+
+fn shape_by(weight: Handle, format: i32, squares_of: i32) -> (i32, Vec<i64>, i32) {
     let (mut dims, mut count, mut actual) = (null_mut(), 0u64, 0i32);
     let status = call!(aclnnNpuFormatCastCalculateSizeAndFormat(
-        weight => Handle, format => i32, -1 => i32, &raw mut dims => *mut *mut i64, &raw mut count => *mut u64,
+        weight => Handle, format => i32, squares_of => i32, &raw mut dims => *mut *mut i64, &raw mut count => *mut u64,
         &raw mut actual => *mut i32
     ));
     let dims = if dims.is_null() { &[] } else { unsafe { std::slice::from_raw_parts(dims, count as usize) } };
@@ -29,7 +33,7 @@ fn a_product_takes_a_weight_in_squares_only_by_its_own_name() {
     let (at, block, workspace) = (memory(20 * 32 * 2), memory(1 << 14), memory(1 << 16));
     let plain = tensor(at, F16, &[20, 32]);
     assert_eq!(shape_of(plain, NZ), (0, vec![2, 2, 16, 16], NZ));
-    assert_eq!(shape_of(plain, 4).0, 161_002);
+    assert_eq!((shape_of(plain, 4).0, shape_by(plain, NZ, F16).0), (161_002, 161_002));
     let turned = raw_tensor(at, F16, &[32, 20], &[1, 32], 20 * 32);
     for (wrong, words) in [(tensor(block, F32, &[20, 32]), "FLOAT16"), (turned, "contiguous")] {
         assert_eq!(shape_of(wrong, NZ).0, 161_002);

@@ -174,7 +174,7 @@ proptest! {
         let gain = total(&unedited) - edited;
         let rest = replay.rest(&[(0, &edit)], 0, rank.steps.iter());
         prop_assert!(gain >= 0, "{kind}: {gain}");
-        prop_assert!(gain <= rest.taken, "{kind}: {gain}");
+        prop_assert!(gain <= rest.taken, "{kind}: {gain} of {}", rest.taken);
         let busiest = rest.device.max(rest.host) * rank.steps.len() as Ns;
         prop_assert!(busiest <= edited, "{kind}: {busiest} of {edited}");
     }

@@ -1,6 +1,7 @@
 //! The profiler while it runs: signals go to the command, and both are waited for.
 
 use std::{
+    cell::Cell,
     ffi::OsString,
     io,
     path::Path,
@@ -70,11 +71,17 @@ pub(super) fn run(
         Missing(format!("{} could not be started: {error}; check '{}'", profiler.id, program.display()))
     };
     let mut child = Command::new(program).args(line).spawn().map_err(refused)?;
+    let profiler_process = Cell::new(i32::try_from(child.id()).ok());
     let mut interrupted = false;
     let mut pass_on = || {
         for signal in signals.taken() {
             if !signals::is_of_terminal(signal) {
-                Note::read(room.note()).pid.into_iter().for_each(|command| signals::send(command, signal));
+                // While there is no command, or none any more, it is the profiler's.
+                let of_command = match Note::read(room.note()) {
+                    Note { pid, end: None } => pid,
+                    Note { end: Some(_), .. } => None,
+                };
+                of_command.or(profiler_process.get()).into_iter().for_each(|process| signals::send(process, signal));
             }
             if !std::mem::replace(&mut interrupted, true) {
                 let text = Text::new(
@@ -86,6 +93,8 @@ pub(super) fn run(
         }
     };
     let status = wait(&mut child, &mut pass_on).map_err(lost)?;
+    // Its number may be another process's by now.
+    profiler_process.set(None);
     if Note::is_open(room.note()) {
         let text = Text::new(
             "{profiler} has ended with {how}, and the command runs on; waiting for it",
