@@ -275,3 +275,19 @@ impl Drop for Asking {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use engine::{ascend::AscendOptions, cuda::CudaOptions};
+
+    use super::*;
+
+    #[test]
+    fn a_tool_is_asked_of_the_card_of_the_run() {
+        let cuda = CudaOptions { device: 1, ..CudaOptions::default() };
+        let ascend = AscendOptions { device: 3, ..AscendOptions::default() };
+        assert_eq!(place(&Target::Cuda(cuda)), Place::Only(1));
+        assert_eq!(place(&Target::Ascend(ascend)), Place::Only(3));
+        assert_eq!(place(&Target::Cpu), Place::Only(0));
+    }
+}
