@@ -68,26 +68,41 @@ impl<'a> Edited<'a> {
 
     /// Time that the rows lost to the edits, ns: of the device, of the host, and of calls that waited.
     pub fn taken(&self) -> Ns {
-        // Between its call's end and its start, where nothing else held it up.
-        let launched = |row: &OpRow| {
-            let call = self.model.calls.get(row.call as usize);
-            call.map_or(0, |call| if row.from_end { row.latency } else { row.latency - call.own })
-        };
         let of_op = |(was, is): (&OpRow, &OpRow)| match is.fate {
-            // It was held up by one of the three, and what came after it is by none.
-            Fate::Removed => was.dur + was.gap.max(was.lag).max(launched(was)).max(0),
+            Fate::Removed => was.dur + was.gap.max(0),
             Fate::Aside => was.dur,
             Fate::Stays => (was.dur - is.dur).max(0) + (was.gap - is.gap).max(0) + (was.lag - is.lag).max(0),
         };
         let calls = &self.rank.timeline.calls;
         let of_call = |((was, is), call): ((&CallRow, &CallRow), &crate::analysis::Call)| {
             let waited = if is.awaits == was.awaits { 0 } else { (call.end - call.start - was.own).max(0) };
-            // What the host does before a launch that is gone holds up the device no more: it may lie beside its work.
-            let kept = if is.own == 0 && was.own > 0 { 0 } else { is.before };
-            waited + (was.before - kept).max(0) + (was.own - is.own).max(0)
+            waited + (was.before - is.before).max(0) + (was.own - is.own).max(0)
         };
         let ops: Ns = self.model.ops.iter().zip(self.ops()).map(of_op).sum();
-        ops + self.model.calls.iter().zip(self.calls()).zip(calls).map(of_call).sum::<Ns>()
+        ops + self.model.calls.iter().zip(self.calls()).zip(calls).map(of_call).sum::<Ns>() + self.last_launches()
+    }
+
+    /// The way to the device of launches that are gone and that no other follows before the host waits, and what the host did
+    /// before them, ns: that now lies beside what the device still does. Before a launch that stays it does not.
+    fn last_launches(&self) -> Ns {
+        let mut ways = FxHashMap::default();
+        for row in self.ops().iter().filter(|row| row.fate == Fate::Removed && !row.from_end) {
+            let way: &mut Ns = ways.entry(row.call).or_default();
+            *way = row.latency.max(*way);
+        }
+        let (mut last, mut sum) = (vec![0; self.model.threads.len()], 0);
+        let rows = self.model.calls.iter().zip(self.calls()).zip(&self.rank.timeline.calls);
+        for (c, ((was, is), call)) in (0u32..).zip(rows) {
+            let Some(last) = last.get_mut(was.thread as usize) else { continue };
+            if is.own == 0 && was.own > 0 {
+                *last += is.before + ways.get(&c).map_or(0, |way| (way - was.own).max(0));
+            } else if call.ops > 0 {
+                *last = 0;
+            } else if was.awaits != NONE {
+                sum += std::mem::take(last);
+            }
+        }
+        sum
     }
 
     /// What the busiest queue of the device has to do in a step, and what the host's calls need without waiting, ns: no step
