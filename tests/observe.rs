@@ -42,11 +42,13 @@ fn tool(directory: &Path) {
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// The line of a check of `strato doctor`.
+/// The line of a check of `strato doctor`, and the one below it, which says what to do.
 fn doctor(directory: &Path, check: &str) -> String {
     let output = strato(directory, &["doctor"], "C.UTF-8");
     assert_eq!(output.status.code(), Some(0));
-    out(&output).lines().find(|line| line.split_whitespace().next() == Some(check)).unwrap().to_owned()
+    let told = out(&output);
+    let own = told.lines().skip_while(|line| line.split_whitespace().next() != Some(check));
+    own.take(2).collect::<Vec<_>>().concat()
 }
 
 /// Whether this machine has what the test would pretend; says so.
