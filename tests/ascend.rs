@@ -109,6 +109,8 @@ fn a_capture_and_every_report_of_it_say_that_it_is_simulated_and_its_sums_are_ex
         let traces = store::load(&directory.path().join("run.strato")).unwrap();
         let trace = &traces[0];
         assert!(trace.simulated);
+        // Of two ranks in one process the second has a device that nobody samples, and says so.
+        assert_eq!(trace.stat("telemetry.device_unavailable"), u64::from(more.contains(&"--tp")));
         let manifest = |key: &str| trace.manifest.value(key).unwrap_or_else(|| panic!("{key} is not told")).to_owned();
         assert_eq!(manifest("hardware.vendor"), "ascend");
         assert_eq!(manifest("hardware.device"), "sim-npu (simulated)");

@@ -134,6 +134,11 @@ pub fn facts(library: Option<PathBuf>) -> Result<Facts, Error> {
     Ok(Facts { library: api.library.clone(), name: soc(api), count, simulated: api.simulated })
 }
 
+/// Where a library of CANN may lie, in the order in which it is looked for; a bare name is looked for where the loader looks.
+pub fn places(name: &str) -> Vec<PathBuf> {
+    library::places(name)
+}
+
 /// The names of all calls that are looked up, of which some runs need only some.
 pub fn symbols() -> Vec<&'static str> {
     Api::symbols().collect()
@@ -272,7 +277,7 @@ fn described(api: &Api, options: &AscendOptions, dtype: Type) -> Device {
         (
             "ascend.executors",
             if options.reuse {
-                "by the library's cache, but for attention by lengths"
+                "asked of the library's cache, but for attention by lengths"
             } else {
                 "made for every launch"
             }

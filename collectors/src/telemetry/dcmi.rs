@@ -120,7 +120,10 @@ struct Chip {
 
 /// The files to try. One that `STRATO_DCMI` names is the only one; and where another library stands for CANN, the driver's devices
 /// are not those of the run.
-fn candidates(variable: &dyn Fn(&str) -> Option<OsString>) -> Result<Vec<PathBuf>, String> {
+///
+/// # Errors
+/// Why none is tried, in words.
+pub fn candidates(variable: &dyn Fn(&str) -> Option<OsString>) -> Result<Vec<PathBuf>, String> {
     let given = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     match (given("STRATO_DCMI"), given("STRATO_ASCEND_LIB")) {
         (Some(file), _) => Ok(vec![file]),

@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use std::{
-    cell::{Cell, OnceCell},
+    cell::OnceCell,
     ffi::CStr,
     rc::Rc,
     sync::atomic::{AtomicU64, Ordering},
@@ -29,15 +29,13 @@ struct Cached {
     calls: Reuse,
     /// No other call of the process has it: scalars and shapes, which calls differ by, need not be part of it.
     key: Box<[u8]>,
-    /// Executors that the cache had.
-    had: Cell<u64>,
 }
 
 impl Cached {
     fn new(calls: Reuse, name: &str) -> Self {
         static LAST: AtomicU64 = AtomicU64::new(0);
         let key = format!("stratoscope {name} {}", LAST.fetch_add(1, Ordering::Relaxed));
-        Self { calls, key: key.into_bytes().into(), had: Cell::new(0) }
+        Self { calls, key: key.into_bytes().into() }
     }
 
     /// What the cache has for the call; `None` where it does not take the operator. What is prepared until [`Cached::end`] is kept.
@@ -114,12 +112,8 @@ impl Call {
     pub(super) fn ready(&self) -> Result<Ready, Error> {
         let Some(cached) = self.cached.get() else { return self.prepare() };
         let Some((executor, workspace)) = cached.ask(self.symbol, &self.arguments) else { return self.prepare() };
-        let ready = if executor.is_null() {
-            self.prepare()
-        } else {
-            cached.had.set(cached.had.get() + 1);
-            Ok(Ready { executor, workspace: room(workspace) })
-        };
+        let found = (!executor.is_null()).then(|| Ready { executor, workspace: room(workspace) });
+        let ready = found.map_or_else(|| self.prepare(), Ok);
         cached.end();
         ready
     }

@@ -30,6 +30,17 @@ const NAMES: [&str; 8] = [
 pub(super) const REMEDY: &str = "install CANN 8.2 or later and source its set_env.sh, or let STRATO_ASCEND_LIB name a library \
                                  that has its calls, such as that of sim-npu";
 
+fn homes() -> Vec<PathBuf> {
+    let given = ["ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME"].into_iter().filter_map(std::env::var_os).map(PathBuf::from);
+    given.chain(HOMES.map(PathBuf::from)).collect()
+}
+
+/// Where a library of CANN may lie, in order; a bare name is looked for where the loader looks.
+pub(super) fn places(name: &str) -> Vec<PathBuf> {
+    let paths = homes().into_iter().map(|home| home.join("lib64").join(name));
+    paths.chain([PathBuf::from(name)]).collect()
+}
+
 /// Libraries that are open.
 pub(super) struct Libraries {
     open: Vec<(String, Library)>,
@@ -41,21 +52,13 @@ impl Libraries {
         if let Some(path) = only {
             return Ok(Self { open: vec![open(path)?] });
         }
-        let homes =
-            ["ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME"].into_iter().filter_map(std::env::var_os).map(PathBuf::from);
-        let homes: Vec<PathBuf> = homes.chain(HOMES.map(PathBuf::from)).collect();
-        // A bare name is looked for where the loader looks.
-        let places = |name: &str| {
-            let paths: Vec<PathBuf> = homes.iter().map(|home| home.join("lib64").join(name)).collect();
-            paths.into_iter().chain([PathBuf::from(name)]).collect::<Vec<_>>()
-        };
         let mut found = Vec::new();
         for name in NAMES {
             let opened = places(name).into_iter().map(|path| open(&path)).find_map(Result::ok);
             match opened {
                 Some(library) => found.push(library),
                 None if found.is_empty() => {
-                    let looked: Vec<String> = homes.iter().map(|home| home.display().to_string()).collect();
+                    let looked: Vec<String> = homes().iter().map(|home| home.display().to_string()).collect();
                     return Err(format!(
                         "{name}, the runtime of CANN, cannot be opened (looked in lib64 of {}, and where the loader looks); \
                          {REMEDY}",

@@ -3,8 +3,8 @@
 
 use std::{borrow::Cow, ffi::OsString, path::PathBuf};
 
-use collectors::record;
-use engine::library;
+use collectors::{cupti, mspti::preload, record, telemetry::dcmi};
+use engine::{ascend, library};
 use parsers::device_text;
 
 use super::{Finding, on_path};
@@ -20,15 +20,16 @@ struct Piece {
     remedy: Cow<'static, str>,
 }
 
+/// Files under which a library of these names may lie.
+type Files = fn(&[&str]) -> Vec<PathBuf>;
+
 /// A library that is opened when it is needed.
 struct Library {
     vendor: &'static str,
     /// Names under which it may lie, the newest first.
     names: &'static [&'static str],
-    /// What names another file of it in its place.
-    variable: &'static str,
-    /// Where its vendor puts it, beside where the loader looks.
-    directories: &'static [&'static str],
+    /// Files to try in their order, as who opens it does; a bare name is looked for where the loader looks.
+    files: Files,
     what: &'static str,
     remedy: &'static str,
 }
@@ -38,53 +39,59 @@ const CANN: &str = "./Ascend-cann-toolkit_VERSION_linux-ARCH.run --install, then
 const NPU_DRIVER: &str = "./Ascend-hdk-CHIP-npu-driver_VERSION_linux-ARCH.run --full";
 const ROCM: &str = "amdgpu-install --usecase=rocm";
 
-const CUDA: &[&str] = &["/usr/local/cuda/lib64", "/usr/local/cuda/extras/CUPTI/lib64"];
-const CANN_LIBRARIES: &[&str] = &["/usr/local/Ascend/ascend-toolkit/latest/lib64", "/usr/local/Ascend/cann/lib64"];
-
-/// Libraries by vendor. Names, directories and packages: NVIDIA's CUDA installation guide for Linux and its wheels on PyPI, the CANN
-/// and driver installation guides of hiascend.com, AMD's ROCm installation guide for Linux.
+/// Libraries by vendor. Names and packages: NVIDIA's CUDA installation guide for Linux and its wheels on PyPI, the CANN and driver
+/// installation guides of hiascend.com, AMD's ROCm installation guide for Linux.
 #[rustfmt::skip]
 const LIBRARIES: &[Library] = &[
-    library("nvidia", &["libcuda.so.1"], "STRATO_CUDA_DRIVER", &[], "driver", "apt-get install cuda-drivers (NVIDIA's repository)"),
-    library("nvidia", &["libnvidia-ml.so.1"], "", &[], "NVML", "apt-get install cuda-drivers (NVIDIA's repository)"),
-    library("nvidia", &["libnvrtc.so.13", "libnvrtc.so.12"], "STRATO_NVRTC", CUDA, "compiler", "pip install nvidia-cuda-nvrtc"),
-    library("nvidia", &["libcupti.so.13", "libcupti.so.12"], "STRATO_CUPTI", CUDA, "records of kernels", "pip install nvidia-cuda-cupti"),
-    library("nvidia", &["libnccl.so.2"], "STRATO_NCCL", CUDA, "collectives", "apt-get install libnccl2 (NVIDIA's repository)"),
-    library("ascend", &["libascendcl.so"], "STRATO_ASCEND_LIB", CANN_LIBRARIES, "AscendCL", CANN),
-    library("ascend", &["libhccl.so"], "STRATO_ASCEND_LIB", CANN_LIBRARIES, "collectives", CANN),
-    library("ascend", &["libmspti.so"], "STRATO_MSPTI", CANN_LIBRARIES, "records of tasks", CANN),
-    library("ascend", &["libdcmi.so"], "STRATO_DCMI", &["/usr/local/dcmi"], "management", NPU_DRIVER),
-    library("amd", &["libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so"], "", &["/opt/rocm/lib"], "HIP", ROCM),
-    library("amd", &["librccl.so.1"], "", &["/opt/rocm/lib"], "collectives", ROCM),
+    library("nvidia", &["libcuda.so.1"], |names| named("STRATO_CUDA_DRIVER", names), "driver", "apt-get install cuda-drivers (NVIDIA's repository)"),
+    library("nvidia", &["libnvidia-ml.so.1"], bare, "NVML", "apt-get install cuda-drivers (NVIDIA's repository)"),
+    library("nvidia", &["libnvrtc.so.13", "libnvrtc.so.12"], |names| named("STRATO_NVRTC", names), "compiler", "pip install nvidia-cuda-nvrtc"),
+    library("nvidia", &["libcupti.so.13", "libcupti.so.12"], |_| cupti::find::candidates(&variable), "records of kernels", "pip install nvidia-cuda-cupti"),
+    library("nvidia", &["libnccl.so.2"], |names| named("STRATO_NCCL", names), "collectives", "apt-get install libnccl2 (NVIDIA's repository)"),
+    library("ascend", &["libascendcl.so"], of_cann, "AscendCL", CANN),
+    library("ascend", &["libhccl.so"], of_cann, "collectives", CANN),
+    library("ascend", &["libmspti.so"], |_| preload::find(&variable).into_iter().collect(), "records of tasks", CANN),
+    library("ascend", &["libdcmi.so"], |_| dcmi::candidates(&variable).unwrap_or_default(), "management", NPU_DRIVER),
+    library("amd", &["libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so"], bare, "HIP", ROCM),
+    library("amd", &["librccl.so.1"], bare, "collectives", ROCM),
 ];
 
 const fn library(
     vendor: &'static str,
     names: &'static [&'static str],
-    variable: &'static str,
-    directories: &'static [&'static str],
+    files: Files,
     what: &'static str,
     remedy: &'static str,
 ) -> Library {
-    Library { vendor, names, variable, directories, what, remedy }
+    Library { vendor, names, files, what, remedy }
 }
 
-/// Where a library lies: the file that its variable names and no other, or one where its vendor puts it, or where the loader looks.
-fn place(library: &Library, variable: &dyn Fn(&str) -> Option<OsString>) -> Result<String, &'static str> {
-    let given = |name: &str| variable(name).filter(|value| !name.is_empty() && !value.is_empty()).map(PathBuf::from);
-    if let Some(file) = given(library.variable) {
-        return if file.is_file() {
-            Ok(file.display().to_string())
-        } else {
-            Err("the file that is named is not there")
-        };
-    }
-    let homes = ["ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME"].into_iter().filter(|_| library.vendor == "ascend");
-    let homes = homes.filter_map(given).map(|home| home.join("lib64"));
-    let directories: Vec<PathBuf> = homes.chain(library.directories.iter().map(PathBuf::from)).collect();
-    let files = library.names.iter().flat_map(|name| directories.iter().map(move |directory| directory.join(name)));
-    let there = files.into_iter().find(|file| file.is_file()).map(|file| file.display().to_string());
-    there.or_else(|| library::found(library.names).map(str::to_owned)).ok_or("the loader does not find it")
+fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name)
+}
+
+fn bare(names: &[&str]) -> Vec<PathBuf> {
+    names.iter().map(PathBuf::from).collect()
+}
+
+/// The file that a variable names and no other; without one the names.
+fn named(by: &str, names: &[&str]) -> Vec<PathBuf> {
+    let given = variable(by).filter(|file| !file.is_empty());
+    given.map_or_else(|| bare(names), |file| vec![file.into()])
+}
+
+fn of_cann(names: &[&str]) -> Vec<PathBuf> {
+    let given = variable("STRATO_ASCEND_LIB").filter(|file| !file.is_empty());
+    given.map_or_else(|| names.iter().flat_map(|name| ascend::places(name)).collect(), |file| vec![file.into()])
+}
+
+/// The first of these files that is there.
+fn first(files: Vec<PathBuf>) -> Result<String, &'static str> {
+    let is_there = |file: &PathBuf| match file.to_str().filter(|_| file.components().count() == 1) {
+        Some(name) => library::found(&[name]).is_some(),
+        None => file.is_file(),
+    };
+    files.into_iter().find(is_there).map(|file| file.display().to_string()).ok_or("it is not found")
 }
 
 /// What brings a device tool: it comes with the vendor's driver.
@@ -151,7 +158,7 @@ fn pieces() -> Vec<Piece> {
         vendor: library.vendor,
         name: library.names.first().copied().unwrap_or_default(),
         what: library.what,
-        is_there: place(library, &|name| std::env::var_os(name)),
+        is_there: first((library.files)(library.names)),
         remedy: library.remedy.into(),
     });
     tools.chain(profilers).chain(libraries).collect()
@@ -163,18 +170,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_library_is_where_its_variable_says_or_where_its_vendor_puts_it() {
-        let home = tempfile::tempdir().unwrap();
-        let file = home.path().join("lib64/libmspti.so");
-        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-        std::fs::write(&file, "").unwrap();
-        let mspti = LIBRARIES.iter().find(|library| library.names == ["libmspti.so"]).unwrap();
-        let of = |set: &'static str, value: PathBuf| {
-            place(mspti, &move |name| (name == set).then(|| value.clone().into_os_string()))
-        };
-        assert_eq!(of("ASCEND_HOME_PATH", home.path().to_owned()), Ok(file.display().to_string()));
-        assert_eq!(of("STRATO_MSPTI", file.clone()), Ok(file.display().to_string()));
-        assert!(of("STRATO_MSPTI", home.path().join("none")).is_err());
+    fn a_library_is_the_first_of_its_files_that_is_there() {
+        let directory = tempfile::tempdir().unwrap();
+        let [there, absent] = ["libmspti.so", "libnone.so"].map(|name| directory.path().join(name));
+        std::fs::write(&there, "").unwrap();
+        assert_eq!(first(vec![absent.clone(), there.clone()]), Ok(there.display().to_string()));
+        assert!(first(vec![absent, "libstrato-none.so.9".into()]).is_err());
+        #[cfg(target_os = "linux")]
+        assert_eq!(first(vec!["libstrato-none.so.9".into(), "libc.so.6".into()]), Ok("libc.so.6".to_owned()));
     }
 
     #[test]
