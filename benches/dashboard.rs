@@ -18,6 +18,7 @@ use collectors::{
     engine_watch::Watch,
     telemetry::{self, Collector, Sampler, own_time},
 };
+use diagnosis::i18n::Lang;
 use engine::{
     Synthetic, preset,
     record::Log,
@@ -27,7 +28,6 @@ use model::Reading;
 use ratatui::{Terminal, TerminalOptions, Viewport, backend::CrosstermBackend, layout::Rect};
 use stratoscope::{
     cli::feed::{Feed, Inlet, Told},
-    i18n::Lang,
     tui::{
         Face, Keymap, Settings,
         face::Tick,

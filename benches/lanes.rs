@@ -15,21 +15,17 @@ use std::{
     time::{Duration, Instant},
 };
 
+use diagnosis::{analysis, diagnose, i18n::Lang, platform::Packs};
 use model::{Category, Slice, Trace, TraceBuilder, TraceSink, TrackKey, TrackKind};
 use ratatui::{Terminal, TerminalOptions, Viewport, backend::CrosstermBackend, layout::Rect};
-use stratoscope::{
-    analysis, diagnose,
-    i18n::Lang,
-    platform::Packs,
-    store,
-    tui::{
-        Face, Job, Keymap, Opened, Opening, Settings, Sketch,
-        face::Tick,
-        key::Key,
-        run::{FRAME, PULSE},
-        text,
-        theme::Depth,
-    },
+use store;
+use stratoscope::tui::{
+    Face, Job, Keymap, Opened, Opening, Settings, Sketch,
+    face::Tick,
+    key::Key,
+    run::{FRAME, PULSE},
+    text,
+    theme::Depth,
 };
 
 const LANES: i64 = 40;

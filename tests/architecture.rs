@@ -203,7 +203,7 @@ fn a_planted_violation_is_caught() {
         ("src/store/save.rs", "use crate::cli::table;"),
         ("src/analysis/steps.rs", "fn f() { crate::store::load(p) }"),
         ("src/analysis/steps.rs", "use crate::{\n    platform::Pack,\n    diagnose::{Rule, Finding},\n};"),
-        ("src/diagnose/mod.rs", "use stratoscope::report;"),
+        ("src/diagnose/mod.rs", "use report;"),
         ("src/tui/app.rs", "let f = parsers::detect::read;"),
         ("src/tui/view/steps.rs", "use crate::store::load;"),
         ("src/cli/sql.rs", "use sqlx::Row;"),

@@ -10,7 +10,7 @@ use std::{
 };
 
 use model::{Category, TrackKind};
-use stratoscope::store;
+use store;
 
 const RUN: &[&str] =
     &["run", "--backend", "ascend", "--model", "tiny", "--dtype", "f32", "--prompt-len", "8", "--gen", "12"];

@@ -6,7 +6,7 @@ mod common;
 use std::process::{Command, Output, Stdio};
 
 use model::{Category, Slice, TraceBuilder, TraceSink, TrackKey, TrackKind};
-use stratoscope::store;
+use store;
 
 use common::strato;
 

@@ -9,8 +9,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use diagnosis::platform::Packs;
 use model::{Category, Trace, TraceBuilder, TrackKind};
-use stratoscope::platform::Packs;
 
 /// Least share of device time that the packs must know: of captures of language models, and of all others.
 const LANGUAGE_MODEL: f64 = 0.95;

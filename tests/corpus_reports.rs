@@ -4,14 +4,14 @@
 
 use std::path::{Path, PathBuf};
 
-use model::TraceBuilder;
-use stratoscope::{
+use diagnosis::{
     analysis::{self, Options},
     diagnose,
     i18n::Lang,
     platform::Packs,
-    report::{Report, json, markdown},
 };
+use model::TraceBuilder;
+use report::{Report, json, markdown};
 
 /// Captures of language models, relative to the corpus: those of other workloads show nothing that these do not.
 const CAPTURES: &[(&str, &str)] = &[

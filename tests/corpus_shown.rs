@@ -5,7 +5,7 @@ mod common;
 
 use std::path::Path;
 
-use stratoscope::analysis::shown::{By, Shown, Why};
+use diagnosis::analysis::shown::{By, Shown, Why};
 
 fn shown(corpus: &Path, file: &str) -> Shown {
     let trace = common::read(&corpus.join("kineto").join(file));

@@ -5,8 +5,8 @@
 mod common;
 
 use common::analyze;
+use diagnosis::analysis::Layer;
 use model::Ns;
-use stratoscope::analysis::Layer;
 
 #[test]
 fn buckets_and_layers_of_every_step_of_every_capture_add_up_to_its_window() {

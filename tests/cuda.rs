@@ -9,8 +9,9 @@ mod simulated_cuda;
 use std::{path::Path, process::Output};
 
 use common::strato;
+use diagnosis::{analysis::GraphMode, platform::Stage};
 use model::{Category, Detail, TrackKind};
-use stratoscope::{analysis::GraphMode, platform::Stage, store};
+use store;
 
 const RUN: &[&str] =
     &["run", "--backend", "cuda", "--model", "tiny", "--dtype", "bf16", "--prompt-len", "9", "--gen", "5"];

@@ -12,7 +12,7 @@ use std::{
 };
 
 use model::{Beside, Category, Columns, Detail, Trace, TrackKind};
-use stratoscope::store;
+use store;
 
 /// Two layers of 15 operators and five outside them.
 const OPS: usize = 35;
@@ -242,7 +242,7 @@ fn sums_of_a_capture_by_cupti_are_exact_and_its_kernels_are_known() {
                 continue;
             }
             let op = analysis.ops.get(&name).map(|found| found.op);
-            assert!(op.is_some_and(|op| op != stratoscope::platform::CanonicalOp::Other), "{text} is not known");
+            assert!(op.is_some_and(|op| op != diagnosis::platform::CanonicalOp::Other), "{text} is not known");
         }
     }
 }

@@ -14,18 +14,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-use flate2::{Compression, read::GzDecoder, write::GzEncoder};
-use model::{Severity, Trace, TraceBuilder};
-use parsers::ReadError;
-use rand::{Rng, SeedableRng, rngs::StdRng};
-use simulator::{Config, samples, simulate};
-use stratoscope::{
+use diagnosis::{
     analysis::{self, Options},
     diagnose,
     i18n::Lang,
     platform::Packs,
-    report::{Report, json, markdown},
 };
+use flate2::{Compression, read::GzDecoder, write::GzEncoder};
+use model::{Severity, Trace, TraceBuilder};
+use parsers::ReadError;
+use rand::{Rng, SeedableRng, rngs::StdRng};
+use report::{Report, json, markdown};
+use simulator::{Config, samples, simulate};
 
 /// A tenth part of the sweep is quick enough for every change; `STRATO_SWEEP=full` makes all of it.
 fn of_sweep(full: usize) -> usize {

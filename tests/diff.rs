@@ -7,9 +7,7 @@ mod common;
 use std::collections::BTreeMap;
 
 use common::{Event, analyze, edited};
-use model::{Category, Ns, Trace, TrackKind};
-use simulator::{Config, Fault, FaultKind, kernel::Vendor, simulate, simulate_job};
-use stratoscope::{
+use diagnosis::{
     analysis::{Layer, Selection},
     compare::{
         Difference,
@@ -17,6 +15,8 @@ use stratoscope::{
         waterfall::{Cause, Row},
     },
 };
+use model::{Category, Ns, Trace, TrackKind};
+use simulator::{Config, Fault, FaultKind, kernel::Vendor, simulate, simulate_job};
 
 /// How far sums of means may be apart that are the same before they are rounded to the nanosecond, each at most by one.
 const ROUNDED: Ns = 8;

@@ -7,12 +7,7 @@ mod common;
 use std::path::Path;
 
 use common::analyze;
-use model::{
-    Trace,
-    manifest::{Control, FIELDS, Provenance},
-};
-use simulator::{Config, Fault, FaultKind, simulate};
-use stratoscope::{
+use diagnosis::{
     compare::{
         Difference, Statistics,
         align::Way,
@@ -21,11 +16,16 @@ use stratoscope::{
     diagnose,
     i18n::Lang,
     platform::Packs,
-    report::{
-        Report,
-        diff::{DiffReport, Head, json, markdown},
-    },
 };
+use model::{
+    Trace,
+    manifest::{Control, FIELDS, Provenance},
+};
+use report::{
+    Report,
+    diff::{DiffReport, Head, json, markdown},
+};
+use simulator::{Config, Fault, FaultKind, simulate};
 
 fn head(trace: &Trace) -> Head {
     Head {
@@ -375,7 +375,7 @@ fn captures_of_other_work_are_no_launches_of_a_side() {
         let mut trace = sample(of);
         trace.manifest = model::Manifest::default();
         trace.manifest.set("model.name", model, model::Provenance::Observed);
-        stratoscope::store::save(&directory.path().join(name), &[trace]).unwrap();
+        store::save(&directory.path().join(name), &[trace]).unwrap();
     }
     let out = common::strato(&["diff", "x,y", "x"], directory.path());
     let errors = String::from_utf8(out.stderr).unwrap();

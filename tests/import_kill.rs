@@ -9,7 +9,7 @@ use std::{
 };
 
 use rand::{Rng, SeedableRng};
-use stratoscope::store;
+use store;
 
 const SLICES: usize = 60_000;
 const KILLS: u32 = 20;

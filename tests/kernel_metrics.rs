@@ -6,15 +6,15 @@ mod common;
 
 use std::path::Path;
 
-use model::{Conditions, KernelSummary, Metric, Ns, Trace, TraceBuilder, TraceSink, trace};
-use parsers::ReadError;
-use serde_json::Value;
-use stratoscope::{
+use diagnosis::{
     diagnose::{VerdictLayer, diagnose},
     i18n::Lang,
     platform::Packs,
-    report::{Grade, Report, json, markdown},
 };
+use model::{Conditions, KernelSummary, Metric, Ns, Trace, TraceBuilder, TraceSink, trace};
+use parsers::ReadError;
+use report::{Grade, Report, json, markdown};
+use serde_json::Value;
 
 use common::{analyze, corpus, read, strato};
 

@@ -3,22 +3,20 @@
 
 use std::collections::VecDeque;
 
+use diagnosis::i18n::{Lang, Text};
 use model::{Ns, Reading};
 use ratatui::{buffer::Buffer, layout::Rect, style::Color};
-use stratoscope::{
-    i18n::{Lang, Text},
-    report::text::acts,
-    tui::{
-        Face, Keymap, Settings,
-        action::{Action, Scope},
-        app::Request,
-        face::Tick,
-        key::Key,
-        live::{Dashboard, Event, Gauge, Group, Op, Phase, Run, Source, Step, Update, What},
-        text,
-        theme::Depth,
-        view::Point,
-    },
+use report::text::acts;
+use stratoscope::tui::{
+    Face, Keymap, Settings,
+    action::{Action, Scope},
+    app::Request,
+    face::Tick,
+    key::Key,
+    live::{Dashboard, Event, Gauge, Group, Op, Phase, Run, Source, Step, Update, What},
+    text,
+    theme::Depth,
+    view::Point,
 };
 
 /// Updates that were made before.

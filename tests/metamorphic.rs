@@ -25,9 +25,9 @@
 mod common;
 
 use common::{Event, analyze, edited, essence};
+use diagnosis::analysis::Layer;
 use model::{Category, CopyDetail, Detail, Ns, Trace, TrackKind};
 use simulator::{Config, simulate};
-use stratoscope::analysis::Layer;
 
 /// Simulated captures of several kinds, read back through the parser.
 fn captures() -> Vec<(u64, Trace)> {
@@ -94,7 +94,7 @@ fn a_copy_hidden_under_compute_changes_only_the_shadow() {
         assert!(added > 0);
         let (a, b) = (analyze(&trace), analyze(&with));
         assert_eq!(essence(&b), essence(&a), "seed {seed}");
-        let shadow = |a: &stratoscope::analysis::Analysis| -> Ns {
+        let shadow = |a: &diagnosis::analysis::Analysis| -> Ns {
             a.ranks.iter().flat_map(|r| &r.steps).flat_map(|s| &s.shadow).map(|(_, ns)| ns).sum()
         };
         assert!(shadow(&b) > shadow(&a), "seed {seed}");
@@ -134,7 +134,7 @@ fn taking_host_events_away_never_moves_time_to_another_layer() {
         for (rank, poor) in all.ranks.iter().zip(&poorer.ranks) {
             assert_eq!(rank.steps.len(), poor.steps.len(), "seed {seed}");
             for (full, left) in rank.steps.iter().zip(&poor.steps) {
-                let sum = |s: &stratoscope::analysis::Step, l: Layer| -> Ns {
+                let sum = |s: &diagnosis::analysis::Step, l: Layer| -> Ns {
                     s.buckets.iter().filter(|(b, _)| b.layer() == l).map(|(_, ns)| ns).sum()
                 };
                 for layer in [Layer::Operator, Layer::Communication] {
@@ -145,7 +145,7 @@ fn taking_host_events_away_never_moves_time_to_another_layer() {
         // Without any host event the device's own time is still the same, and what was idle is undecided.
         let deaf = analyze(&edited(&trace, |e| if e.track.kind == TrackKind::HostThread { vec![] } else { vec![e] }));
         for (rank, left) in all.ranks.iter().zip(&deaf.ranks) {
-            let busy = |r: &stratoscope::analysis::Rank| -> Ns { r.exclusive.iter().map(|e| e.busy).sum() };
+            let busy = |r: &diagnosis::analysis::Rank| -> Ns { r.exclusive.iter().map(|e| e.busy).sum() };
             assert!((busy(rank) - busy(left)).abs() <= rank.exclusive.len() as Ns, "seed {seed}");
             let idle = left.steps.iter().flat_map(|s| &s.buckets).filter(|(b, _)| b.is_idle());
             assert!(idle.into_iter().all(|(b, _)| b.layer() == Layer::Measurement), "seed {seed}");

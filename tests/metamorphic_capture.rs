@@ -6,13 +6,13 @@
 mod common;
 
 use common::{analyze, essence};
-use model::{CounterTrack, Ns, ProcessId, Slice, Trace, TraceBuilder, TraceSink};
-use simulator::{Config, Fault, FaultKind, kernel::Vendor, simulate, simulate_job};
-use stratoscope::{
+use diagnosis::{
     analysis::Layer,
     diagnose::{self, Verdict},
     platform::Packs,
 };
+use model::{CounterTrack, Ns, ProcessId, Slice, Trace, TraceBuilder, TraceSink};
+use simulator::{Config, Fault, FaultKind, kernel::Vendor, simulate, simulate_job};
 
 /// Faults of each layer that the traces of one rank show.
 const FAULTS: [FaultKind; 5] =

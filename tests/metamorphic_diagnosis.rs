@@ -6,13 +6,13 @@
 mod common;
 
 use common::{Event, analyze, edited, essence};
-use model::{Category, ProcessId, Trace, TrackKind};
-use simulator::{Config, Fault, FaultKind, simulate};
-use stratoscope::{
+use diagnosis::{
     analysis::Analysis,
     diagnose::{self, Diagnosis, VerdictLayer},
     platform::Packs,
 };
+use model::{Category, ProcessId, Trace, TrackKind};
+use simulator::{Config, Fault, FaultKind, simulate};
 
 /// Faults of each layer that the traces of one rank show.
 const FAULTS: [FaultKind; 5] =

@@ -13,16 +13,16 @@ use common::{
     analyze,
     buckets::{comparable, misplaced},
 };
+use diagnosis::{
+    analysis::{Analysis, Layer, Step},
+    diagnose::{self, Severity, VerdictLayer},
+    platform::Packs,
+};
 use model::{Ns, Trace};
 use simulator::{
     AscendForm, Config, Fault, FaultKind, Job, JobTruth, config::Mode, kernel::Vendor, run::StepTruth, simulate_job,
 };
-use stratoscope::{
-    analysis::{Analysis, Layer, Step},
-    cli::{progress::Bar, source},
-    diagnose::{self, Severity, VerdictLayer},
-    platform::Packs,
-};
+use stratoscope::cli::{progress::Bar, source};
 
 type Buckets = BTreeMap<String, Ns>;
 

@@ -7,8 +7,9 @@ mod common;
 use std::{path::Path, process::Output};
 
 use common::strato;
+use diagnosis::analysis::Layer;
 use model::{Category, TrackKind};
-use stratoscope::{analysis::Layer, store};
+use store;
 
 const RUN: &[&str] =
     &["run", "--backend", "opencl", "--model", "tiny", "--dtype", "f32", "--prompt-len", "8", "--gen", "12"];

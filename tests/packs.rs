@@ -6,8 +6,8 @@ mod common;
 
 use std::{path::Path, process::Output};
 
+use diagnosis::{diagnose::rules::REGISTRY, platform::Packs};
 use serde_json::Value;
-use stratoscope::{diagnose::rules::REGISTRY, platform::Packs};
 
 use common::strato;
 

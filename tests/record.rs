@@ -12,7 +12,7 @@ use std::{
 };
 
 use model::{Severity, Trace};
-use stratoscope::store;
+use store;
 
 /// Runs the command in it, keeps its flags, and gives the simulated export when it is asked to export its report.
 const NSYS: &str = r#"

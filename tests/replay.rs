@@ -4,6 +4,11 @@
 
 mod common;
 
+use diagnosis::{
+    analysis::replay::Replay,
+    diagnose::{Diagnosis, Method, diagnose, rules},
+    platform::Packs,
+};
 use model::{Ns, Trace};
 use rayon::prelude::*;
 use simulator::{
@@ -11,11 +16,6 @@ use simulator::{
     config::Annotation,
     fault::{Fault, FaultKind, MAGNITUDES},
     simulate,
-};
-use stratoscope::{
-    analysis::replay::Replay,
-    diagnose::{Diagnosis, Method, diagnose, rules},
-    platform::Packs,
 };
 
 fn read_back(run: &Run) -> Trace {

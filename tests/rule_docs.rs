@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeMap, fs, path::Path};
 
-use stratoscope::{
+use diagnosis::{
     diagnose::{explain::markdown, rules::REGISTRY},
     i18n::Lang,
     platform::Packs,

@@ -176,7 +176,7 @@ fn what_was_put_in_is_written_down_and_no_diagnosis_reads_it() {
     let run = ["--inject", "extra_sync:every=op", "--inject", "host_delay:us=20", "-o", "run.strato", "--quiet"];
     assert_eq!(strato(&[TINY, &run].concat(), directory.path()).status.code(), Some(0));
     let truth = collectors::engine_run::TRUTH;
-    let mut traces = stratoscope::store::load(&directory.path().join("run.strato")).unwrap();
+    let mut traces = store::load(&directory.path().join("run.strato")).unwrap();
     assert_eq!(traces[0].manifest.value(truth), Some("extra_sync:every=op host_delay:us=20"));
 
     // The report lists the facts of a capture, this one too: a reader must know of it. Nothing else may depend on it.
@@ -197,7 +197,7 @@ fn what_was_put_in_is_written_down_and_no_diagnosis_reads_it() {
         }
         traces[0].manifest = manifest;
         let copy = tempfile::tempdir().unwrap();
-        stratoscope::store::save(&copy.path().join("run.strato"), &traces).unwrap();
+        store::save(&copy.path().join("run.strato"), &traces).unwrap();
         assert!(
             diagnose(copy.path()) == (other.is_some(), told.clone()),
             "the diagnosis of the same run differs with the truth {other:?}"

@@ -10,9 +10,9 @@ use common::{
     analyze,
     buckets::{comparable, misplaced},
 };
+use diagnosis::analysis::Rank;
 use model::Ns;
 use simulator::{Config, Fault, FaultKind, Run, kernel::Vendor, simulate};
-use stratoscope::analysis::Rank;
 
 /// How far a step's buckets may be from the truth, summed over buckets, as a share of the step.
 const TOLERANCE: f64 = 0.01;

@@ -23,18 +23,16 @@ use std::fmt::Write;
 use common::screen::{
     LAUNCH_BOUND, TENSOR_PARALLEL, VIEWS, app, buffer, examined, opened, press, rows, screen, settings, two_ranks,
 };
+use diagnosis::i18n::Lang;
 use proptest::prelude::*;
 use ratatui::{buffer::Buffer, layout::Rect, style::Color};
-use stratoscope::{
-    i18n::Lang,
-    tui::{
-        App, Opened, Settings,
-        action::Action,
-        app::Request,
-        key::Key,
-        theme::{Depth, Theme},
-        view::Point,
-    },
+use stratoscope::tui::{
+    App, Opened, Settings,
+    action::Action,
+    app::Request,
+    key::Key,
+    theme::{Depth, Theme},
+    view::Point,
 };
 
 /// The styles of a screen, run by run: `12 fg/bg modifiers`.
@@ -222,7 +220,7 @@ fn time_between_two_marks_is_measured() {
     let look = opened.look(0).unwrap();
     let queue = look.found.unwrap().analysis.ranks[0].timeline.queues[0];
     let starts = &look.trace.lanes[queue.0 as usize].start;
-    let expected = stratoscope::report::units::time(starts[2] - starts[1]);
+    let expected = report::units::time(starts[2] - starts[1]);
     let shown = screen(&mut app, 120, 40);
     assert!(shown.contains(&format!("A→B {expected}")), "{expected} in {shown}");
     // Set once more at the same place, a mark is taken away.
@@ -290,7 +288,7 @@ fn the_report_that_is_read_is_the_one_that_is_written() {
     let Some(Request::Save(files)) = app.key(Key::parse("e").unwrap()) else { panic!("nothing is written") };
     let written = files.iter().find(|file| file.extension == "md").unwrap();
     let opened = opened(&[LAUNCH_BOUND]);
-    assert_eq!(written.text, stratoscope::report::markdown::render(opened.report(), Lang::En));
+    assert_eq!(written.text, report::markdown::render(opened.report(), Lang::En));
 }
 
 #[test]

@@ -7,13 +7,12 @@ mod common;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use common::pair::{Known, pair, sample};
+use diagnosis::{compare::contract::Verdict, i18n::Lang};
 use model::Trace;
 use proptest::prelude::*;
 use ratatui::{Terminal, backend::TestBackend, buffer::Buffer, style::Color};
-use stratoscope::{
-    compare::contract::Verdict,
-    i18n::Lang,
-    tui::{App, Keymap, Opened, Settings, action::Action, app::Request, key::Key, text, theme::Depth, view::Point},
+use stratoscope::tui::{
+    App, Keymap, Opened, Settings, action::Action, app::Request, key::Key, text, theme::Depth, view::Point,
 };
 
 const PANELS: [&str; 6] = ["ladders", "waterfall", "layer", "timelines", "contract", "readiness"];
@@ -173,7 +172,7 @@ fn the_sums_of_the_waterfall_are_those_of_the_report() {
     let shown = screen(&mut app, 120, 40);
     let opened = opened(Known::Hard);
     let waterfall = &opened.beside().unwrap().report.difference.as_ref().unwrap().waterfall;
-    let exact = stratoscope::report::units::exact_ns;
+    let exact = report::units::exact_ns;
     let sum = format!("A {} + {} = B {}", exact(waterfall.from), exact(waterfall.delta()), exact(waterfall.to));
     assert!(shown.contains(&sum), "{sum} in {shown}");
 }

@@ -123,7 +123,7 @@ fn tiny(notes: &Path, steps: u32, more: &str) -> Session {
 }
 
 fn steps_in(notes: &Path) -> usize {
-    let traces = stratoscope::store::load(&notes.join("run.strato")).unwrap();
+    let traces = store::load(&notes.join("run.strato")).unwrap();
     traces[0].manifest.value("workload.output_len").unwrap().parse().unwrap()
 }
 
@@ -230,7 +230,7 @@ fn large(notes: &Path) -> String {
         }
     }
     let file = notes.join("large.strato");
-    stratoscope::store::save(&file, &[b.finish()]).unwrap();
+    store::save(&file, &[b.finish()]).unwrap();
     file.display().to_string()
 }
 

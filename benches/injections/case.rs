@@ -1,10 +1,10 @@
 //! What is injected into what, and what a diagnosis should say of it.
 
+use diagnosis::analysis::Layer::{self, Communication, Operator, Runtime};
 use engine::{
     inject::inject,
     run::{Mode, RunOptions},
 };
-use stratoscope::analysis::Layer::{self, Communication, Operator, Runtime};
 
 /// One bottleneck.
 #[derive(Clone, Copy)]

@@ -13,13 +13,13 @@ mod subject;
 
 use case::{CASES, Case};
 use collectors::telemetry::ticks::Ticks;
-use model::{Ns, Statistic};
-use probes::{BUDGET, Product, Setup};
-use stratoscope::{
+use diagnosis::{
     analysis::{self, Layer, Options},
     diagnose::{Finding, Severity, diagnose, rules::ceilings::PROBES},
     platform::Packs,
 };
+use model::{Ns, Statistic};
+use probes::{BUDGET, Product, Setup};
 use subject::{Subject, Took};
 
 /// Gain below which nothing is reported, so that a diagnosis without a finding is right about it: the common gate.

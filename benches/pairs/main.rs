@@ -16,13 +16,13 @@ mod subject;
 use std::collections::BTreeMap;
 
 use collectors::telemetry::ticks::Ticks;
-use model::Trace;
-use pair::Pair;
-use stratoscope::{
+use diagnosis::{
     analysis::{self, Layer, Options},
     compare::{Difference, waterfall::Cause},
     platform::Packs,
 };
+use model::Trace;
+use pair::Pair;
 use subject::Subject;
 
 /// Share of the mass that has to lie right.

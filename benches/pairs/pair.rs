@@ -1,10 +1,6 @@
 //! Pairs of runs whose difference was made, and where a comparison should find it.
 
-use engine::{
-    program::Level,
-    run::{Mode, RunOptions},
-};
-use stratoscope::{
+use diagnosis::{
     analysis::Layer::{self, Communication, Operator, Runtime},
     compare::{
         align::{Move, Part, Slot},
@@ -13,6 +9,10 @@ use stratoscope::{
             Row,
         },
     },
+};
+use engine::{
+    program::Level,
+    run::{Mode, RunOptions},
 };
 
 use crate::case::{CASES, Case, Size};

@@ -9,10 +9,8 @@ use model::{
 };
 use toml::{Table, Value};
 
-use crate::{
-    cli::exit::Usage,
-    compare::contract::rule::{Status, status},
-};
+use crate::cli::exit::Usage;
+use diagnosis::compare::contract::rule::{Status, status};
 
 /// What is said of each side.
 #[derive(Debug, Default)]

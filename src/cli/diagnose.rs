@@ -13,13 +13,9 @@ use super::{
     progress::Bar,
     results, target,
 };
-use crate::{
-    diagnose::Severity,
-    i18n::Lang,
-    platform::Packs,
-    report::{Report, json, markdown},
-    store,
-};
+use diagnosis::{diagnose::Severity, i18n::Lang, platform::Packs};
+use report::{Report, json, markdown};
+use store;
 
 /// Say which layer takes the time of a decode step, and why.
 ///

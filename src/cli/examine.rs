@@ -12,7 +12,7 @@ use super::{
     Global, diff::How, exit::Usage, first_run, kernel_metrics::KernelMetrics, probed::Probed, progress::Bar, samples,
     say, source, terminal_text::plain,
 };
-use crate::{
+use diagnosis::{
     analysis::{self, Analysis, Options, shown::Shown},
     compare::second_run,
     diagnose::{self, Diagnosis},

@@ -3,7 +3,7 @@
 
 use parsers::ReadError;
 
-use crate::store;
+use store;
 
 /// How a subcommand that ran to its end ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

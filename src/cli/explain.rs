@@ -6,7 +6,7 @@ use super::{
     output::Kind,
     terminal_text::plain,
 };
-use crate::{
+use diagnosis::{
     diagnose::{explain, rules},
     platform::Packs,
 };

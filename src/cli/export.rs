@@ -14,14 +14,14 @@ use super::{
     exit::{Exit, Usage},
     say, target, whole_file,
 };
-use crate::{
+use crate::tui::{Opened, export::picture};
+use diagnosis::{
     analysis::Analysis,
     diagnose::Diagnosis,
     i18n::{Lang, Message, Text, Value},
-    report::{html, perfetto, phrase, svg, timeline::Timeline},
-    store,
-    tui::{Opened, export::picture},
 };
+use report::{html, perfetto, phrase, svg, timeline::Timeline};
+use store;
 
 /// A capture, examined.
 pub(super) type Input = (Trace, Analysis, Diagnosis);

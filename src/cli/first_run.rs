@@ -15,7 +15,7 @@ use super::{
     run::{self, Weights, What, milliseconds},
     say,
 };
-use crate::i18n::{Lang, Text};
+use diagnosis::i18n::{Lang, Text};
 
 /// The model of people's first run, and the one for machines without room for it.
 const MODEL: &str = "qwen2.5-0.5b";

@@ -18,7 +18,7 @@ use super::{
     target,
     terminal_text::plain,
 };
-use crate::store::{self, Results};
+use store::{self, Results};
 
 /// Import traces into a capture file and show what was read and what was not.
 ///

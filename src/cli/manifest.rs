@@ -13,7 +13,9 @@ use super::{
     progress::Bar,
     source, target,
 };
-use crate::{platform::Packs, report::manifest, store};
+use diagnosis::platform::Packs;
+use report::manifest;
+use store;
 
 /// Show what a capture says of itself, field by field, or declare what it does not say.
 #[derive(Debug, clap::Args)]

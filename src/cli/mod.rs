@@ -50,7 +50,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use exit::Exit;
 
-use crate::i18n::Lang;
+use diagnosis::i18n::Lang;
 
 /// Separates each LLM decode step on any accelerator into operator, runtime and communication time.
 #[derive(Debug, Parser)]

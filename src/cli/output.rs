@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{Global, exit::Usage};
-use crate::report::terminal;
+use report::terminal;
 
 /// Markdown is coloured for people; what scripts read is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

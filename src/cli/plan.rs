@@ -15,10 +15,8 @@ use super::{
     progress::Bar,
     source, target, terminal_text,
 };
-use crate::{
-    compare::plan::{self, Asked, Plan, SCHEMA, Sought},
-    report::plan as page,
-};
+use diagnosis::compare::plan::{self, Asked, Plan, SCHEMA, Sought};
+use report::plan as page;
 
 /// Write the plan of an experiment on two platforms, from a first capture of each.
 ///

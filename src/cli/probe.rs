@@ -21,15 +21,15 @@ use super::{
     say, source, target,
     terminal_text::plain,
 };
-use crate::{
+use diagnosis::{
     analysis::op_shapes,
     i18n::{Lang, Text},
-    report::{
-        table::{Align, Table},
-        units,
-    },
-    store,
 };
+use report::{
+    table::{Align, Table},
+    units,
+};
+use store;
 
 /// Format id of a capture that holds ceilings and no run.
 const FORMAT: &str = "strato-probe";

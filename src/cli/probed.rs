@@ -60,7 +60,8 @@ mod tests {
     use model::{Device, ProbeRow, ProbeUnit, Reading, Setting, TraceBuilder, TraceSink};
 
     use super::*;
-    use crate::{store, tui::Job};
+    use crate::tui::Job;
+    use store;
 
     fn trace(device: &str) -> Trace {
         let mut builder = TraceBuilder::new(device, "t");

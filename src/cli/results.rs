@@ -5,14 +5,14 @@ use std::{collections::BTreeMap, path::Path, sync::Arc};
 use model::{Category, StringId, Trace, TrackKind};
 use rustc_hash::FxHashSet;
 
-use crate::{
+use diagnosis::{
     analysis::{Analysis, Bucket, Rank, Step},
     diagnose::{Diagnosis, Finding, Method},
     i18n::Lang,
     platform::Packs,
-    report::{self, Report, json, phrase, units},
-    store::{self, Results, results},
 };
+use report::{self, Report, json, phrase, units};
+use store::{self, Results, results};
 
 /// Writes captures with what was found in each, as their report tells it.
 ///

@@ -1,13 +1,10 @@
 //! `strato rules`: every rule with its layer, its name and the evidence it needs.
 
 use super::{Global, exit::Exit, output::Kind};
-use crate::{
-    diagnose::rules,
-    i18n::Text,
-    report::{
-        grade,
-        table::{Align, Table},
-    },
+use diagnosis::{diagnose::rules, i18n::Text};
+use report::{
+    grade,
+    table::{Align, Table},
 };
 
 /// List the rules: what each looks for and the evidence it needs.

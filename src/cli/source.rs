@@ -7,7 +7,8 @@ use model::{ImportStat, Ns, Severity, Trace, TraceBuilder};
 use parsers::{Place, ReadError};
 
 use super::{exit::Usage, progress::Bar, ranks};
-use crate::{analysis::graph_capture, platform::Packs, store};
+use diagnosis::{analysis::graph_capture, platform::Packs};
+use store;
 
 /// Directories below each other that are searched; profilers nest some four.
 const DEPTH: usize = 16;

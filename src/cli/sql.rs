@@ -10,10 +10,8 @@ use super::{
     table::{Align, Layout},
     terminal_text::plain,
 };
-use crate::{
-    report::text::acts,
-    store::{self, Sink, Value},
-};
+use report::text::acts;
+use store::{self, Sink, Value};
 
 /// Rows that the widths of the table's columns are taken from; more are written as they come.
 const SAMPLE: usize = 1000;

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-use crate::report::text::acts;
+use report::text::acts;
 
 /// `text` with everything that a terminal would act on written out, as `\n` or `\u{1b}`.
 pub fn plain(text: &str) -> Cow<'_, str> {
@@ -29,7 +29,7 @@ pub fn plain(text: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::plain;
-    use crate::report::text::acts;
+    use report::text::acts;
 
     #[test]
     fn escape_sequences_are_written_out() {

@@ -21,13 +21,11 @@ use super::{
     interface::Interface,
     terminal_text, view,
 };
-use crate::{
-    i18n::Lang,
-    tui::{
-        Session,
-        live::{Dashboard, Gauge, Group, Run, label, said, value},
-    },
+use crate::tui::{
+    Session,
+    live::{Dashboard, Gauge, Group, Run, label, said, value},
 };
+use diagnosis::i18n::Lang;
 
 /// Show what this machine and a serving engine do, without running anything.
 ///

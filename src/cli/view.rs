@@ -20,12 +20,14 @@ use super::{
     progress::Bar,
     ranks,
 };
-use crate::{
+use crate::tui::{
+    self, App, Job, Left, Opened, Opening, Session, Settings, Sketch, job::Broken, opened::Pair, opening::Over,
+};
+use diagnosis::{
     analysis::Analysis,
     diagnose::{self, Diagnosis},
     i18n::Text,
     platform::Packs,
-    tui::{self, App, Job, Left, Opened, Opening, Session, Settings, Sketch, job::Broken, opened::Pair, opening::Over},
 };
 
 /// Look at captures in the terminal: the verdict, the findings and their evidence in the timeline.

@@ -1,7 +1,7 @@
 //! The vocabulary of the terminal interface: everything that a person can do, once. Key dispatch, the palette, the help and
 //! the footer all read this table, so that they cannot disagree.
 
-use crate::i18n::Text;
+use diagnosis::i18n::Text;
 
 /// Where an action means something. Keys of one scope must differ; those of scopes that are never active together need not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -21,7 +21,7 @@ use super::{
     theme::Depth,
     view::{self, Effect, Place, Point, Scene, View},
 };
-use crate::i18n::{Lang, Text};
+use diagnosis::i18n::{Lang, Text};
 
 /// What the interface is started with.
 #[derive(Clone, Debug)]

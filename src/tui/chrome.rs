@@ -13,7 +13,7 @@ use super::{
     theme::{Role, Theme},
     view::Point,
 };
-use crate::i18n::{Lang, Text};
+use diagnosis::i18n::{Lang, Text};
 
 /// The smallest terminal in which something can be read.
 const LEAST: (u16, u16) = (20, 3);

@@ -9,11 +9,8 @@ use super::{
     sketch::Sketch,
     works::{Row, Works},
 };
-use crate::{
-    analysis::Analysis,
-    diagnose::Diagnosis,
-    report::{Report, diff::DiffReport, model::Capture, work::Group},
-};
+use diagnosis::{analysis::Analysis, diagnose::Diagnosis};
+use report::{Report, diff::DiffReport, model::Capture, work::Group};
 
 /// Captures that were opened. The report is the one that `strato diagnose` prints: what it holds is read from it, and only
 /// what no report has room for from the analysis.

@@ -23,7 +23,7 @@ use super::{
     theme::Role,
     view::Point,
 };
-use crate::i18n::Text;
+use diagnosis::i18n::Text;
 
 /// What is over sooner than this is not worth a screen.
 const PATIENCE: Duration = Duration::from_millis(200);

@@ -12,7 +12,7 @@ use super::{
     theme::{Role, Theme},
     widget::rows::Rows,
 };
-use crate::i18n::{Lang, Text};
+use diagnosis::i18n::{Lang, Text};
 
 /// Characters of a search or of a filter.
 const LONGEST: usize = 200;

@@ -4,7 +4,7 @@ use model::Trace;
 use rayon::prelude::*;
 
 use super::{lane::LaneSet, opened::Look};
-use crate::platform::Packs;
+use diagnosis::platform::Packs;
 
 /// Captures of which no more is known than what their sources say.
 pub struct Sketch {

@@ -7,7 +7,7 @@ use ratatui::{buffer::Buffer, layout::Rect, style::Style};
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
-use crate::report::text;
+use report::text;
 
 /// Characters of a capture's text that are looked at for a line: more than the widest terminal shows.
 const LONGEST: usize = 600;

@@ -10,7 +10,7 @@ use ratatui::{
 };
 
 use super::lane::Kind;
-use crate::{analysis::Layer, diagnose::Severity};
+use diagnosis::{analysis::Layer, diagnose::Severity};
 
 const THEMES: &str = include_str!("themes.toml");
 

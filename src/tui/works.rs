@@ -4,12 +4,10 @@ use std::sync::OnceLock;
 
 use model::Trace;
 
-use crate::{
-    analysis::Analysis,
-    report::{
-        kernel_name,
-        work::{self, Group, Work},
-    },
+use diagnosis::analysis::Analysis;
+use report::{
+    kernel_name,
+    work::{self, Group, Work},
 };
 
 /// Stands for a kernel whose recorder gave it no name.

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::Ns;
-use stratoscope::{
+use diagnosis::{
     analysis::{Analysis, Bucket, Step},
     platform::{CanonicalOp, OpClass},
 };
+use model::Ns;
 
 /// Our buckets in the simulator's coarser names.
 pub fn comparable(analysis: &Analysis, step: &Step) -> BTreeMap<String, Ns> {

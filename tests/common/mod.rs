@@ -11,11 +11,11 @@ use std::{
     process::{Command, Output},
 };
 
-use model::{Category, Clock, Detail, Ns, Slice, Trace, TraceBuilder, TraceSink, TrackKey};
-use stratoscope::{
+use diagnosis::{
     analysis::{self, Analysis, Options},
     platform::Packs,
 };
+use model::{Category, Clock, Detail, Ns, Slice, Trace, TraceBuilder, TraceSink, TrackKey};
 
 /// The program in a directory, without the environment of whoever runs the tests.
 pub fn strato(arguments: &[&str], directory: &Path) -> Output {

@@ -2,20 +2,20 @@
 
 use std::path::Path;
 
-use model::{
-    EvidenceClass, Trace,
-    manifest::{Control, FIELDS, Provenance},
-};
-use stratoscope::{
+use diagnosis::{
     compare::{
         Difference, Statistics,
         contract::{self, Facts, Subject},
     },
     diagnose,
     platform::Packs,
-    report::diff::{DiffReport, Head},
-    tui::{Opened, opened::Pair},
 };
+use model::{
+    EvidenceClass, Trace,
+    manifest::{Control, FIELDS, Provenance},
+};
+use report::diff::{DiffReport, Head};
+use stratoscope::tui::{Opened, opened::Pair};
 
 /// What is declared of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

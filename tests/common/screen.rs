@@ -5,15 +5,15 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use model::Trace;
-use ratatui::{Terminal, backend::TestBackend, buffer::Buffer};
-use stratoscope::{
+use diagnosis::{
     analysis::Analysis,
     diagnose::{self, Diagnosis},
     i18n::Lang,
     platform::Packs,
-    tui::{App, Keymap, Opened, Settings, key::Key, text, theme::Depth},
 };
+use model::Trace;
+use ratatui::{Terminal, backend::TestBackend, buffer::Buffer};
+use stratoscope::tui::{App, Keymap, Opened, Settings, key::Key, text, theme::Depth};
 
 pub const LAUNCH_BOUND: &str = "launch-bound-eager.json.gz";
 pub const TENSOR_PARALLEL: &str = "tensor-parallel-rocm.json.gz";

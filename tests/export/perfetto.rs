@@ -2,16 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Category, Clock, Device, Flow, Ns, Slice, Trace, TraceBuilder, TraceSink, TrackId, TrackKey, TrackKind};
-use proptest::prelude::*;
-use serde_json::Value;
-use stratoscope::{
+use diagnosis::{
     analysis::Analysis,
     diagnose::{self, Diagnosis},
     i18n::Lang,
     platform::Packs,
-    report::perfetto::{self, Written},
 };
+use model::{Category, Clock, Device, Flow, Ns, Slice, Trace, TraceBuilder, TraceSink, TrackId, TrackKey, TrackKind};
+use proptest::prelude::*;
+use report::perfetto::{self, Written};
+use serde_json::Value;
 
 use crate::{common, sample};
 

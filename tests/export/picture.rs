@@ -1,12 +1,8 @@
 //! What the terminal's timeline shows, as a picture.
 
+use diagnosis::{diagnose, i18n::Lang, platform::Packs};
 use ratatui::{Terminal, backend::TestBackend};
-use stratoscope::{
-    diagnose,
-    i18n::Lang,
-    platform::Packs,
-    tui::{App, Keymap, Opened, Settings, app::Request, key::Key, theme::Depth},
-};
+use stratoscope::tui::{App, Keymap, Opened, Settings, app::Request, key::Key, theme::Depth};
 
 use crate::{common, sample};
 

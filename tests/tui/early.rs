@@ -8,16 +8,13 @@ use std::{
     time::{Duration, Instant},
 };
 
+use diagnosis::{i18n::Lang, platform::Packs};
 use model::Trace;
 use proptest::prelude::*;
 use ratatui::{buffer::Buffer, layout::Rect};
-use stratoscope::{
-    i18n::Lang,
-    platform::Packs,
-    tui::{
-        App, Face, Job, Opened, Opening, Settings, Sketch, action::Action, app::Request, face::Tick, key::Key,
-        opening::Over,
-    },
+use stratoscope::tui::{
+    App, Face, Job, Opened, Opening, Settings, Sketch, action::Action, app::Request, face::Tick, key::Key,
+    opening::Over,
 };
 
 use crate::common::screen::{

@@ -2,13 +2,11 @@
 
 use std::num::NonZeroU16;
 
+use diagnosis::i18n::Lang;
 use model::{ImportStat, Provenance, Severity, Trace};
 use ratatui::{Terminal, TerminalOptions, Viewport, backend::CrosstermBackend, buffer::Buffer, layout::Rect};
-use stratoscope::{
-    i18n::Lang,
-    report::text::acts,
-    tui::{App, Opened, Settings, app::Request, clipboard, key::Key, text},
-};
+use report::text::acts;
+use stratoscope::tui::{App, Opened, Settings, app::Request, clipboard, key::Key, text};
 
 use crate::common::screen::{self, LAUNCH_BOUND, TENSOR_PARALLEL, VIEWS, press, settings};
 

@@ -2,14 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::{
-    cli::{
-        diagnose::FailOn,
-        exit::{Exit, Usage},
-    },
-    diagnose::Severity,
-    report::diff::{DiffReport, json::SCHEMA},
+use crate::cli::{
+    diagnose::FailOn,
+    exit::{Exit, Usage},
 };
+use diagnosis::diagnose::Severity;
+use report::diff::{DiffReport, json::SCHEMA};
 
 /// Options of the gate.
 #[derive(Debug, clap::Args)]

@@ -7,7 +7,7 @@ use model::{
     manifest::{Control, FIELDS, Field},
 };
 
-use crate::{
+use diagnosis::{
     analysis::{Analysis, DeviceOp},
     platform::CanonicalOp,
 };

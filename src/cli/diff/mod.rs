@@ -22,7 +22,7 @@ use super::{
     progress::Bar,
     say, source, target,
 };
-use crate::{
+use diagnosis::{
     analysis::Analysis,
     compare::{
         Difference, Statistics,
@@ -33,10 +33,10 @@ use crate::{
     diagnose::{self, Readiness},
     i18n::{Lang, Text},
     platform::Packs,
-    report::{
-        Report,
-        diff::{DiffReport, Head, json, markdown},
-    },
+};
+use report::{
+    Report,
+    diff::{DiffReport, Head, json, markdown},
 };
 
 /// Say whether two captures may be compared, and which part of the step makes the difference.

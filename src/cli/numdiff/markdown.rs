@@ -5,13 +5,11 @@ use std::collections::BTreeMap;
 use engine::numdiff::{Cause, Comparison, Measure, Row, Verdict};
 
 use super::{Done, described};
-use crate::{
-    i18n::{Lang, Message, Text, Value},
-    report::{
-        phrase,
-        table::{Align, Table},
-        text, units,
-    },
+use diagnosis::i18n::{Lang, Message, Text, Value};
+use report::{
+    phrase,
+    table::{Align, Table},
+    text, units,
 };
 
 /// The whole text; `all` lists every operator.

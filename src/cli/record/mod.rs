@@ -20,11 +20,8 @@ use super::{
     progress::Bar,
     results, say, source, target,
 };
-use crate::{
-    i18n::Text,
-    platform::Packs,
-    store::{self, Results},
-};
+use diagnosis::{i18n::Text, platform::Packs};
+use store::{self, Results};
 
 mod beside;
 mod choose;

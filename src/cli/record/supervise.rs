@@ -15,13 +15,11 @@ use collectors::record::{
 };
 
 use super::{LOOK, Room};
-use crate::{
-    cli::{
-        Lang,
-        exit::{Missing, Unread},
-    },
-    i18n::Text,
+use crate::cli::{
+    Lang,
+    exit::{Missing, Unread},
 };
+use diagnosis::i18n::Text;
 
 /// How a recording went.
 pub(super) struct Ran {

@@ -20,22 +20,19 @@ use model::{Ns, Provenance, Reading};
 
 use super::{Done, Finish, What, capture_watched, checked, ranks::Live};
 use crate::{
-    analysis,
     cli::{
         Global,
         examine::{ANALYSING, DIAGNOSING},
         feed::{Feed, Told},
         say, view,
     },
-    diagnose,
-    i18n::Text,
-    platform::Packs,
     tui::{
         Job, Left, Opened, Session, Settings,
         live::{self, Dashboard, Event, Group, Op, Phase, Run},
         terminal,
     },
 };
+use diagnosis::{analysis, diagnose, i18n::Text, platform::Packs};
 
 /// Between two looks whether the engine is done.
 const LOOK: Duration = Duration::from_millis(20);
@@ -228,7 +225,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::analysis::{Bucket, Layer, Step};
+    use diagnosis::analysis::{Bucket, Layer, Step};
 
     #[derive(Parser)]
     struct Line {
@@ -319,7 +316,7 @@ mod tests {
         ] {
             let Reading::Unavailable(reason) = reading else { panic!("{reading:?}") };
             assert!(reason.contains(en), "{reason}");
-            assert!(live::said(&reason, crate::i18n::Lang::Zh).contains(zh), "{reason}");
+            assert!(live::said(&reason, diagnosis::i18n::Lang::Zh).contains(zh), "{reason}");
         }
     }
 }

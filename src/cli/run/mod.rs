@@ -22,7 +22,8 @@ use super::{
     interface::Interface,
     probe, say, target, terminal_text,
 };
-use crate::{diagnose::rules::ceilings, store};
+use diagnosis::diagnose::rules::ceilings;
+use store;
 
 mod cupti;
 mod live;

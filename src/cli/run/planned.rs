@@ -7,16 +7,14 @@ use collectors::{engine_run, host::Host};
 use model::{Reading, manifest::FIELDS};
 
 use super::What;
-use crate::{
-    cli::{
-        backend,
-        exit::{Missing, Usage},
-        plan, terminal_text,
-    },
-    compare::{
-        contract::rule::{Status, status},
-        plan::Asked,
-    },
+use crate::cli::{
+    backend,
+    exit::{Missing, Usage},
+    plan, terminal_text,
+};
+use diagnosis::compare::{
+    contract::rule::{Status, status},
+    plan::Asked,
 };
 
 /// What a plan asks of this machine.

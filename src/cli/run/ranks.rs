@@ -46,9 +46,9 @@ use crate::{
         exit::{self, Missing, Usage},
         say,
     },
-    store,
     tui::terminal,
 };
+use store;
 
 /// Who watches a run from close by: is told of every step of every rank with the sums of its records, and may end the run.
 /// It is asked on the threads of the engine, and must not wait.

@@ -8,13 +8,13 @@ use std::{
 
 use model::{Provenance, Trace};
 
-use crate::{
+use crate::cli::exit::{Missing, Usage};
+use diagnosis::{
     analysis::{self, Options},
-    cli::exit::{Missing, Usage},
     compare::statistics::Floor,
     platform::Packs,
-    store,
 };
+use store;
 
 /// The capture of a launch: `NAME.2.strato` of `NAME.strato`.
 pub(super) fn file(output: &Path, launch: usize) -> PathBuf {

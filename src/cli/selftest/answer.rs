@@ -4,7 +4,7 @@ use model::Ns;
 use simulator::{FaultKind, Layer as Family};
 
 use super::worth::Worth;
-use crate::{
+use diagnosis::{
     analysis::{Confidence, Layer},
     diagnose::{Diagnosis, Finding, Method, Severity, VerdictLayer, rules},
 };

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use model::Ns;
 
 use super::{answer::MATTERS, examine::Examined};
-use crate::{analysis::Layer, diagnose::rules};
+use diagnosis::{analysis::Layer, diagnose::rules};
 
 /// Multiples of the threshold at which the curve is told.
 const FACTORS: [f64; 7] = [1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0];

@@ -13,7 +13,7 @@ use super::{
     subject::{self, Form, Subject},
     worth::Worth,
 };
-use crate::{
+use diagnosis::{
     analysis::{self, Analysis, Class, Layer, Options},
     diagnose,
     platform::Packs,

@@ -24,7 +24,7 @@ pub fn render(score: &Score, seed: u64) -> serde_json::Result<String> {
     };
     let sureness = |s: &super::score::Sureness| {
         json!({
-            "confidence": crate::report::units::confidence_key(s.confidence), "stated": s.stated, "right": s.right,
+            "confidence": report::units::confidence_key(s.confidence), "stated": s.stated, "right": s.right,
         })
     };
     let selective = |(loss, s): (&Option<super::deprive::Loss>, &super::score::Selective)| json!({ "without": loss.map(|l| l.key()), "answered": s.answered, "wrong": s.wrong });

@@ -4,12 +4,10 @@ use super::{
     deprive::Loss,
     score::{Group, Key, Rate, Score},
 };
-use crate::{
-    i18n::{Lang, Text},
-    report::{
-        table::{Align, Table},
-        units,
-    },
+use diagnosis::i18n::{Lang, Text};
+use report::{
+    table::{Align, Table},
+    units,
 };
 
 /// Misses that are listed; the JSON form has all of them.

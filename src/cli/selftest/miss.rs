@@ -3,7 +3,7 @@
 use serde::{Serialize, Serializer};
 
 use super::{answer::Answer, deprive::Loss, examine::Examined};
-use crate::diagnose::VerdictLayer;
+use diagnosis::diagnose::VerdictLayer;
 
 /// A fault that was not named first or whose layer was not blamed, or a healthy run of which something was said that is not so.
 #[derive(Clone, Debug, Serialize)]

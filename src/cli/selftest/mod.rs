@@ -43,9 +43,10 @@ use super::{
     output::{self, Kind},
     say,
 };
-use crate::{platform::Packs, report::units};
+use diagnosis::platform::Packs;
 use examine::{Depth, Examined};
 use plan::{Case, Wish};
+use report::units;
 use score::Score;
 
 /// Rounds without `--full`.

@@ -10,7 +10,7 @@ use super::{
     miss::{Blame, Miss},
     plan::kind_key,
 };
-use crate::analysis::{Confidence, Layer};
+use diagnosis::analysis::{Confidence, Layer};
 use simulator::Layer as Family;
 
 /// Error of a gain, in shares of the step, that nine in ten shall stay below.

@@ -5,17 +5,15 @@ use std::sync::Arc;
 use ratatui::buffer::Buffer;
 
 use super::{App, Settings};
-use crate::{
-    i18n::Text,
-    tui::{
-        captures::Captures,
-        opened::Opened,
-        sketch::Sketch,
-        text,
-        theme::Role,
-        view::{self, TIMELINE},
-    },
+use crate::tui::{
+    captures::Captures,
+    opened::Opened,
+    sketch::Sketch,
+    text,
+    theme::Role,
+    view::{self, TIMELINE},
 };
+use diagnosis::i18n::Text;
 
 impl App {
     /// The interface on captures that are being diagnosed, at the timeline.

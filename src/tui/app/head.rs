@@ -3,11 +3,9 @@
 use ratatui::{buffer::Buffer, layout::Rect};
 
 use super::{App, scene};
-use crate::{
-    i18n::Text,
-    report::file_name,
-    tui::{action::Action, key::Key, text, theme::Role, view::Scene, widget::prose},
-};
+use crate::tui::{action::Action, key::Key, text, theme::Role, view::Scene, widget::prose};
+use diagnosis::i18n::Text;
+use report::file_name;
 
 impl App {
     pub(super) fn tabs(&mut self, line: Rect, buf: &mut Buffer) {

@@ -4,17 +4,14 @@ mod lanes;
 
 use model::{Category, Span, Trace};
 
-use crate::{
-    analysis::Rank,
-    i18n::Lang,
-    report::timeline::{Held, Timeline},
-    tui::{
-        lane::{Lane, LaneIndex, Of, Shape},
-        opened::Look,
-    },
+use crate::tui::{
+    lane::{Lane, LaneIndex, Of, Shape},
+    opened::Look,
 };
+use diagnosis::{analysis::Rank, i18n::Lang};
 pub use lanes::of_lanes;
 use lanes::{MOST, slots};
+use report::timeline::{Held, Timeline};
 
 /// Lanes that a page holds: all ranks of a machine with their queues and busiest threads.
 const LANES: usize = 240;

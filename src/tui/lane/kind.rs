@@ -2,7 +2,7 @@
 
 use model::Category;
 
-use crate::{
+use diagnosis::{
     analysis::{Bucket, DeviceOp, Layer, OpKind},
     i18n::Text,
     platform::OpClass,

@@ -4,7 +4,7 @@ use model::{Category, Columns, Detail, StringId, Trace, TrackKind};
 use rayon::prelude::*;
 
 use super::kind::Kind;
-use crate::{
+use diagnosis::{
     analysis::{Analysis, OpKind},
     platform::{HostCall, Packs},
 };

@@ -6,9 +6,9 @@ use std::cmp::Reverse;
 use model::{Columns, Trace, TrackId, TrackKind};
 use rustc_hash::FxHashSet;
 
-use crate::analysis::{Place, Rank};
+use diagnosis::analysis::{Place, Rank};
 
-/// The rank that lanes belong to, as an index into [`Analysis::ranks`](crate::analysis::Analysis::ranks), and where it is; `None`
+/// The rank that lanes belong to, as an index into [`Analysis::ranks`](diagnosis::analysis::Analysis::ranks), and where it is; `None`
 /// for what belongs to none.
 pub type Belongs = Option<(usize, Place)>;
 

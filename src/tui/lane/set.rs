@@ -14,12 +14,12 @@ use super::{
     kinds::Kinds,
     plan::{Belongs, Plan, Source},
 };
-use crate::{
+use diagnosis::{
     analysis::{self, Analysis, OpKind},
     i18n::Text,
     platform::Packs,
-    report::track_name,
 };
+use report::track_name;
 
 /// What a lane shows. Ranks are indices into [`Analysis::ranks`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

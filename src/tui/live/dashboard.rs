@@ -10,26 +10,24 @@ use super::{
     panel::{self, Scene},
     state::{State, bounded},
 };
-use crate::{
-    i18n::Text,
-    report::units,
-    tui::{
-        action::{Action, Scope},
-        app::{Request, Settings},
-        chrome::{Asked, COMMON, Chrome},
-        export::{self, Export},
-        face::{Face, Tick},
-        glyph,
-        key::Key,
-        text,
-        theme::Role,
-        view::Point,
-        widget::{
-            prose::{self, Line},
-            rows::Rows,
-        },
+use crate::tui::{
+    action::{Action, Scope},
+    app::{Request, Settings},
+    chrome::{Asked, COMMON, Chrome},
+    export::{self, Export},
+    face::{Face, Tick},
+    glyph,
+    key::Key,
+    text,
+    theme::Role,
+    view::Point,
+    widget::{
+        prose::{self, Line},
+        rows::Rows,
     },
 };
+use diagnosis::i18n::Text;
+use report::units;
 
 /// Width from which two columns stand beside each other.
 const BESIDE: u16 = 76;

@@ -2,7 +2,7 @@
 
 use model::{Ns, Reading};
 
-use crate::{analysis::Layer, i18n::Text};
+use diagnosis::{analysis::Layer, i18n::Text};
 
 /// Something to show beside its name.
 pub type Fact = (Text, String);

@@ -8,7 +8,7 @@ use super::{
     model::{Group, Op, Run, Step},
     state::{Series, State},
 };
-use crate::analysis::Layer;
+use diagnosis::analysis::Layer;
 
 /// Steps over which times, shares and sums are taken.
 pub const WINDOW: usize = 32;

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use crate::i18n::Lang;
+use diagnosis::i18n::Lang;
 
 /// Longest reason that is put into Chinese, bytes; a longer one holds what some server sent.
 const LONGEST: usize = 1000;

@@ -9,7 +9,8 @@ use super::{
     model::{Event, Gauge, Group, Phase, Step, Update, What},
     reasons::said,
 };
-use crate::{i18n::Lang, report::text::cut};
+use diagnosis::i18n::Lang;
+use report::text::cut;
 
 /// Steps that are kept of each rank: minutes of a real model, and more than any screen has columns.
 pub const STEPS: usize = 4096;

@@ -1,6 +1,7 @@
 //! What counters are called, and how their values are written. A counter without a word of its own keeps its name.
 
-use crate::{i18n::Text, report::units};
+use diagnosis::i18n::Text;
+use report::units;
 
 const WORDS: &[(&str, Text)] = &[
     ("cpu_busy", Text::new("cores busy", "核心占用")),

@@ -4,24 +4,24 @@ use model::SliceId;
 use ratatui::{buffer::Buffer, layout::Rect};
 
 use super::{Effect, Place, Point, Scene, View, overview::mark, page::clean};
-use crate::{
+use crate::tui::{
+    action::{Action, Scope},
+    glyph, text,
+    theme::Role,
+    widget::{
+        prose::{self, Line},
+        rows::Rows,
+        table::{self, Cell, Column},
+    },
+};
+use diagnosis::{
     diagnose::{Finding, rules},
     i18n::{Lang, Message, Text, Value},
-    report::{
-        markdown::{self, words},
-        phrase,
-        table::Align,
-    },
-    tui::{
-        action::{Action, Scope},
-        glyph, text,
-        theme::Role,
-        widget::{
-            prose::{self, Line},
-            rows::Rows,
-            table::{self, Cell, Column},
-        },
-    },
+};
+use report::{
+    markdown::{self, words},
+    phrase,
+    table::Align,
 };
 
 /// Width from which the list stands beside the text and not above it.
@@ -153,7 +153,7 @@ impl View for Findings {
             }
             Action::CopyRemedy => {
                 let remedies = self.selected(scene).map_or(&[][..], |f| &f.remedy);
-                let text = |remedy: &crate::platform::Remedy| match scene.lang {
+                let text = |remedy: &diagnosis::platform::Remedy| match scene.lang {
                     Lang::En => remedy.text_en.clone(),
                     Lang::Zh => remedy.text_zh.clone(),
                 };

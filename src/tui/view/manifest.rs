@@ -1,10 +1,8 @@
 //! What the run says of itself.
 
 use super::Scene;
-use crate::{
-    report::markdown::Part,
-    tui::widget::prose::{self, Line},
-};
+use crate::tui::widget::prose::{self, Line};
+use report::markdown::Part;
 
 pub(super) fn lines(scene: &Scene<'_>, width: usize) -> Vec<Line> {
     let Some(capture) = scene.look.capture() else { return Vec::new() };

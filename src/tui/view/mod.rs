@@ -24,11 +24,11 @@ use super::{
     theme::Theme,
     widget::prose::Line,
 };
-use crate::{
+use diagnosis::{
     analysis::Rank,
     i18n::{Lang, Text},
-    report::model::RankPart,
 };
+use report::model::RankPart;
 
 /// What a view sees.
 #[derive(Clone, Copy)]

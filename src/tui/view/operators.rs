@@ -5,24 +5,22 @@ use std::cmp::Reverse;
 use ratatui::{buffer::Buffer, layout::Rect};
 
 use super::{Effect, Place, Point, Scene, View, page::clean};
-use crate::{
-    i18n::{Lang, Text},
-    report::{
-        table::Align,
-        units,
-        work::{Group, Work},
+use crate::tui::{
+    action::{Action, Scope},
+    export::csv,
+    text,
+    theme::Role,
+    widget::{
+        rows::Rows,
+        table::{self, Cell, Column},
     },
-    tui::{
-        action::{Action, Scope},
-        export::csv,
-        text,
-        theme::Role,
-        widget::{
-            rows::Rows,
-            table::{self, Cell, Column},
-        },
-        works::Row,
-    },
+    works::Row,
+};
+use diagnosis::i18n::{Lang, Text};
+use report::{
+    table::Align,
+    units,
+    work::{Group, Work},
 };
 
 /// By what the rows are sorted.

@@ -3,24 +3,24 @@
 use model::Ns;
 
 use super::{Scene, page::Laid};
-use crate::{
+use crate::tui::{
+    glyph,
+    lane::Kind,
+    theme::Role,
+    widget::{
+        board,
+        prose::{self, Line, piece},
+    },
+};
+use diagnosis::{
     analysis::{Layer, Selection},
     diagnose::{Severity, rules},
     i18n::Text,
-    report::{
-        markdown::{Part, words},
-        model::{Capture, ClassPart},
-        phrase, readiness, units,
-    },
-    tui::{
-        glyph,
-        lane::Kind,
-        theme::Role,
-        widget::{
-            board,
-            prose::{self, Line, piece},
-        },
-    },
+};
+use report::{
+    markdown::{Part, words},
+    model::{Capture, ClassPart},
+    phrase, readiness, units,
 };
 
 /// Bars of the histogram.

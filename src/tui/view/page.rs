@@ -3,19 +3,17 @@
 use ratatui::{buffer::Buffer, layout::Rect};
 
 use super::{Effect, Point, Scene, View};
-use crate::{
-    i18n::Lang,
-    report::text::visible,
-    tui::{
-        action::{Action, Scope},
-        export, glyph, text,
-        theme::Role,
-        widget::{
-            prose::{self, Line},
-            rows::Rows,
-        },
+use crate::tui::{
+    action::{Action, Scope},
+    export, glyph, text,
+    theme::Role,
+    widget::{
+        prose::{self, Line},
+        rows::Rows,
     },
 };
+use diagnosis::i18n::Lang;
+use report::text::visible;
 
 /// Cells between the text and the edge of the screen, and between the text and the scroll bar.
 const MARGIN: u16 = 1;

@@ -1,15 +1,12 @@
 //! The ranks beside each other, and who waited for whom.
 
 use super::Scene;
-use crate::{
-    analysis::Layer,
-    i18n::Text,
-    report::{
-        markdown::{Part, words},
-        table::{Align, Table},
-        text, units,
-    },
-    tui::widget::prose::{self, Line},
+use crate::tui::widget::prose::{self, Line};
+use diagnosis::{analysis::Layer, i18n::Text};
+use report::{
+    markdown::{Part, words},
+    table::{Align, Table},
+    text, units,
 };
 
 pub(super) fn lines(scene: &Scene<'_>, width: usize) -> Vec<Line> {

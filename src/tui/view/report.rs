@@ -1,12 +1,10 @@
 //! The whole report, as `strato diagnose` or `strato diff` writes it.
 
 use super::{Scene, page::Laid};
-use crate::{
-    report::{
-        diff,
-        markdown::{self, Part},
-    },
-    tui::widget::prose,
+use crate::tui::widget::prose;
+use report::{
+    diff,
+    markdown::{self, Part},
 };
 
 pub(super) fn lines(scene: &Scene<'_>, width: usize) -> Laid {

@@ -7,24 +7,24 @@ use model::Ns;
 use ratatui::{buffer::Buffer, layout::Rect};
 
 use super::{Effect, Place, Point, Scene, View, overview::initial, page::clean};
-use crate::{
-    analysis::{Bucket, Layer, Rank, Selection, Step},
-    i18n::Text,
-    report::{markdown::words, table::Align, units},
-    tui::{
-        action::{Action, Scope},
-        export::csv,
-        glyph,
-        lane::{CounterIndex, Kind},
-        text,
-        theme::Role,
-        widget::{
-            rows::Rows,
-            table::{self, Cell, Column},
-        },
+use crate::tui::{
+    action::{Action, Scope},
+    export::csv,
+    glyph,
+    lane::{CounterIndex, Kind},
+    text,
+    theme::Role,
+    widget::{
+        rows::Rows,
+        table::{self, Cell, Column},
     },
 };
 use against::Against;
+use diagnosis::{
+    analysis::{Bucket, Layer, Rank, Selection, Step},
+    i18n::Text,
+};
+use report::{markdown::words, table::Align, units};
 
 /// Rows of the curve.
 const CURVE: u16 = 3;

@@ -1,14 +1,14 @@
 //! Cells of a board in lines: what each is about, its light in a word, what it rests on, and the next step.
 
 use super::prose::{self, Line, piece};
-use crate::{
+use crate::tui::{text, theme::Role};
+use diagnosis::{
     diagnose::Severity,
     i18n::{Lang, Text},
-    report::{
-        phrase,
-        readiness::{self, Row},
-    },
-    tui::{text, theme::Role},
+};
+use report::{
+    phrase,
+    readiness::{self, Row},
 };
 
 use model::Light;

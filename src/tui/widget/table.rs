@@ -3,13 +3,11 @@
 use ratatui::{buffer::Buffer, layout::Rect};
 
 use super::rows::Rows;
-use crate::{
-    report::table::Align,
-    tui::{
-        glyph, text,
-        theme::{Role, Theme},
-    },
+use crate::tui::{
+    glyph, text,
+    theme::{Role, Theme},
 };
+use report::table::Align;
 
 /// A column. The first column that may grow takes the room that is left.
 #[derive(Clone, Debug)]

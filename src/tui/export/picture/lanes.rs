@@ -6,17 +6,15 @@ use model::{SliceId, Span, Trace, TrackKind};
 use ratatui::style::Color;
 use rustc_hash::FxHashMap;
 
-use crate::{
-    i18n::{Lang, Text},
-    report::{
-        kernel_name, text,
-        timeline::{Held, Kind as KindOf, Lane as Drawn, Mark, Name, Samples, Timeline},
-    },
-    tui::{
-        lane::{Kind, Lane, LaneIndex, Of, Shape},
-        opened::Look,
-        theme::{Depth, Role, Theme},
-    },
+use crate::tui::{
+    lane::{Kind, Lane, LaneIndex, Of, Shape},
+    opened::Look,
+    theme::{Depth, Role, Theme},
+};
+use diagnosis::i18n::{Lang, Text};
+use report::{
+    kernel_name, text,
+    timeline::{Held, Kind as KindOf, Lane as Drawn, Mark, Name, Samples, Timeline},
 };
 
 /// Slices that a page holds; about a megabyte.

@@ -1,15 +1,13 @@
 //! What happened, the newest last.
 
 use super::Scene;
-use crate::{
-    i18n::{Lang, Text},
-    report::units,
-    tui::{
-        text,
-        theme::Role,
-        widget::prose::{Line, piece},
-    },
+use crate::tui::{
+    text,
+    theme::Role,
+    widget::prose::{Line, piece},
 };
+use diagnosis::i18n::{Lang, Text};
+use report::units;
 
 /// The newest events in `height` lines.
 pub fn events(scene: &Scene<'_>, width: usize, height: usize) -> Vec<Line> {

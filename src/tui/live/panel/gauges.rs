@@ -4,16 +4,14 @@
 use model::Reading;
 
 use super::{Scene, cell};
-use crate::{
-    i18n::Text,
-    tui::{
-        lane::Kind,
-        live::{model::Group, reasons, spark, state::Series, words},
-        text,
-        theme::Role,
-        widget::prose::{Line, piece},
-    },
+use crate::tui::{
+    lane::Kind,
+    live::{model::Group, reasons, spark, state::Series, words},
+    text,
+    theme::Role,
+    widget::prose::{Line, piece},
 };
+use diagnosis::i18n::Text;
 
 const LABEL: usize = 20;
 const VALUE: usize = 12;

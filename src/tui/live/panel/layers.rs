@@ -1,17 +1,14 @@
 //! Where the time of the newest steps went, by layer.
 
 use super::{Scene, flow};
-use crate::{
-    analysis::Layer,
-    i18n::Text,
-    report::{markdown::words, units},
-    tui::{
-        live::reasons,
-        text,
-        theme::Role,
-        widget::prose::{Line, piece},
-    },
+use crate::tui::{
+    live::reasons,
+    text,
+    theme::Role,
+    widget::prose::{Line, piece},
 };
+use diagnosis::{analysis::Layer, i18n::Text};
+use report::{markdown::words, units};
 
 /// A bar of the layers with their shares.
 pub fn layers(scene: &Scene<'_>, width: usize) -> Vec<Line> {

@@ -17,17 +17,17 @@ pub use speed::speed;
 pub use workload::workload;
 
 use super::moment::Moment;
-use crate::{
+use crate::tui::{
+    glyph,
+    lane::Kind,
+    text,
+    theme::{Role, Theme},
+    view::initial,
+    widget::prose::{Line, Piece, piece},
+};
+use diagnosis::{
     analysis::Layer,
     i18n::{Lang, Text},
-    tui::{
-        glyph,
-        lane::Kind,
-        text,
-        theme::{Role, Theme},
-        view::initial,
-        widget::prose::{Line, Piece, piece},
-    },
 };
 
 /// What a panel is made from.

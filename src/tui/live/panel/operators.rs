@@ -1,15 +1,13 @@
 //! The operators of the newest steps, the longest first.
 
 use super::{Scene, cell};
-use crate::{
-    i18n::Text,
-    report::units,
-    tui::{
-        text,
-        theme::Role,
-        widget::prose::{Line, piece},
-    },
+use crate::tui::{
+    text,
+    theme::Role,
+    widget::prose::{Line, piece},
 };
+use diagnosis::i18n::Text;
+use report::units;
 
 /// A line for each operator from `top` on, under the names of the columns; and how many there are.
 pub fn operators(scene: &Scene<'_>, width: usize, height: usize, top: usize) -> (Vec<Line>, usize) {

@@ -1,15 +1,13 @@
 //! The ranks beside each other: how long each computed and waited, and which one the others wait for.
 
 use super::{Scene, cell};
-use crate::{
-    i18n::Text,
-    report::units,
-    tui::{
-        glyph,
-        theme::Role,
-        widget::prose::{Line, piece},
-    },
+use crate::tui::{
+    glyph,
+    theme::Role,
+    widget::prose::{Line, piece},
 };
+use diagnosis::i18n::Text;
+use report::units;
 
 /// A lane for each rank, as many as `most` lines hold.
 pub fn ranks(scene: &Scene<'_>, width: usize, most: usize) -> Vec<Line> {

@@ -1,16 +1,14 @@
 //! How fast it is: tokens per second, the time of a step, and its curve.
 
 use super::{Scene, flow};
-use crate::{
-    i18n::{Lang, Text},
-    report::units,
-    tui::{
-        lane::Kind,
-        live::spark,
-        theme::Role,
-        widget::prose::{Line, piece},
-    },
+use crate::tui::{
+    lane::Kind,
+    live::spark,
+    theme::Role,
+    widget::prose::{Line, piece},
 };
+use diagnosis::i18n::{Lang, Text};
+use report::units;
 
 /// The numbers, and a curve of `rows` rows below them.
 pub fn speed(scene: &Scene<'_>, width: usize, rows: usize) -> Vec<Line> {

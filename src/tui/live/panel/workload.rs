@@ -1,15 +1,13 @@
 //! What is run: batch, context, graph mode, and how full the cache is.
 
 use super::{Scene, cell};
-use crate::{
-    i18n::Text,
-    report::units,
-    tui::{
-        text,
-        theme::Role,
-        widget::prose::{Line, piece},
-    },
+use crate::tui::{
+    text,
+    theme::Role,
+    widget::prose::{Line, piece},
 };
+use diagnosis::i18n::Text;
+use report::units;
 
 /// A line for each fact.
 pub fn workload(scene: &Scene<'_>, width: usize) -> Vec<Line> {

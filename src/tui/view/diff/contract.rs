@@ -2,7 +2,8 @@
 //! field with what each side shows or was declared to be.
 
 use super::{super::Scene, parts};
-use crate::{report::diff::markdown::Part, tui::widget::prose::Line};
+use crate::tui::widget::prose::Line;
+use report::diff::markdown::Part;
 
 pub(super) fn lines(scene: &Scene<'_>, width: usize) -> Vec<Line> {
     parts(scene, &[Part::Verdict, Part::Claims, Part::Reasons, Part::Change, Part::Controls], width)

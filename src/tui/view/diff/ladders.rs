@@ -4,18 +4,18 @@
 use model::Ns;
 
 use super::{super::Scene, named, parts, pictures};
-use crate::{
+use crate::tui::{
+    text,
+    theme::Role,
+    view::overview::initial,
+    widget::prose::{self, Line, piece},
+};
+use diagnosis::{
     analysis::Layer,
     compare::{Difference, Side},
     i18n::Text,
-    report::{diff::markdown::Part, markdown::words as common, units},
-    tui::{
-        text,
-        theme::Role,
-        view::overview::initial,
-        widget::prose::{self, Line, piece},
-    },
 };
+use report::{diff::markdown::Part, markdown::words as common, units};
 
 /// Cells of a name.
 const NAME: usize = 22;

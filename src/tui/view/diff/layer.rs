@@ -4,29 +4,29 @@
 use ratatui::{buffer::Buffer, layout::Rect};
 
 use super::super::{Effect, Place, Point, Scene, View, page::clean};
-use crate::{
+use crate::tui::{
+    action::{Action, Scope},
+    export::csv,
+    text,
+    theme::Role,
+    widget::{
+        prose::{self, Line, piece},
+        rows::Rows,
+        table::{self, Cell, Column},
+    },
+};
+use diagnosis::{
     compare::{
         align::{Move, Part},
         waterfall::Kernel,
     },
     i18n::Text,
-    report::{
-        diff::{Kernels, kernels, words},
-        kernel_name,
-        table::Align,
-        units,
-    },
-    tui::{
-        action::{Action, Scope},
-        export::csv,
-        text,
-        theme::Role,
-        widget::{
-            prose::{self, Line, piece},
-            rows::Rows,
-            table::{self, Cell, Column},
-        },
-    },
+};
+use report::{
+    diff::{Kernels, kernels, words},
+    kernel_name,
+    table::Align,
+    units,
 };
 
 /// Cells of a time to the nanosecond.
@@ -56,7 +56,7 @@ fn slots<'a>(scene: &Scene<'a>) -> Vec<Kernels<'a>> {
 
 /// How the two sides of a slot correspond, in a few letters: `3:1` is a group.
 fn how(kernels: &Kernels<'_>) -> (String, Role) {
-    let count = |ops: &[crate::compare::align::Op]| ops.len();
+    let count = |ops: &[diagnosis::compare::align::Op]| ops.len();
     match (kernels.slot.by, kernels.of.map(<[Kernel]>::is_empty)) {
         (_, [false, true]) => ("A –".to_owned(), Role::Warn),
         (_, [true, false]) => ("– B".to_owned(), Role::Warn),

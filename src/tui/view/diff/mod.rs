@@ -21,16 +21,14 @@ mod waterfall;
 use ratatui::{buffer::Buffer, layout::Rect};
 
 use super::{Effect, Place, Point, Scene, View, page::Page};
-use crate::{
-    i18n::Text,
-    report::diff::{Head, words},
-    tui::{
-        action::{Action, Scope},
-        glyph, text,
-        theme::Role,
-        widget::prose::{Line, piece},
-    },
+use crate::tui::{
+    action::{Action, Scope},
+    glyph, text,
+    theme::Role,
+    widget::prose::{Line, piece},
 };
+use diagnosis::i18n::Text;
+use report::diff::{Head, words};
 
 /// One panel.
 struct Panel {
@@ -176,7 +174,7 @@ fn named(head: &Head) -> String {
 const NAME: usize = 28;
 
 /// Words of the report's markdown as lines of a panel.
-fn parts(scene: &Scene<'_>, of: &[crate::report::diff::markdown::Part], width: usize) -> Vec<Line> {
+fn parts(scene: &Scene<'_>, of: &[report::diff::markdown::Part], width: usize) -> Vec<Line> {
     let Some(beside) = scene.beside else { return Vec::new() };
     let text: String = of.iter().map(|part| part.render(beside.report, scene.lang)).collect();
     crate::tui::widget::prose::lines(&text, width)

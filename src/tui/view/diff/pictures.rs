@@ -8,21 +8,17 @@ use super::{
     ladders::{TIME, mark, padded, right},
     named, parts,
 };
-use crate::{
-    analysis::Layer,
-    compare::Side,
-    i18n::Text,
-    report::{
-        diff::markdown::Part,
-        markdown::words as common,
-        model::{Capture, ClassPart},
-        units,
-    },
-    tui::{
-        text,
-        theme::Role,
-        widget::prose::{Line, piece},
-    },
+use crate::tui::{
+    text,
+    theme::Role,
+    widget::prose::{Line, piece},
+};
+use diagnosis::{analysis::Layer, compare::Side, i18n::Text};
+use report::{
+    diff::markdown::Part,
+    markdown::words as common,
+    model::{Capture, ClassPart},
+    units,
 };
 
 /// Cells of a name.

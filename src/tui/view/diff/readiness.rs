@@ -1,7 +1,8 @@
 //! How ready both platforms are and the two together, with the next steps.
 
 use super::{super::Scene, parts};
-use crate::{report::diff::markdown::Part, tui::widget::prose::Line};
+use crate::tui::widget::prose::Line;
+use report::diff::markdown::Part;
 
 pub(super) fn lines(scene: &Scene<'_>, width: usize) -> Vec<Line> {
     parts(scene, &[Part::Readiness], width)

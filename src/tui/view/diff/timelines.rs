@@ -8,13 +8,11 @@ use model::{Ns, Span};
 use ratatui::{buffer::Buffer, layout::Rect};
 
 use super::super::{Effect, Place, Point, Scene, View, page::clean, timeline::window::Window};
-use crate::{
-    i18n::Text,
-    tui::{
-        action::{Action, Scope},
-        widget::prose,
-    },
+use crate::tui::{
+    action::{Action, Scope},
+    widget::prose,
 };
+use diagnosis::i18n::Text;
 use step::Pair;
 
 /// State of both timelines.

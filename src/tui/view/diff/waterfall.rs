@@ -5,28 +5,28 @@ use model::Ns;
 use ratatui::{buffer::Buffer, layout::Rect};
 
 use super::super::{Effect, Place, Point, Scene, View, page::clean};
-use crate::{
+use crate::tui::{
+    action::{Action, Scope},
+    export::csv,
+    glyph,
+    lane::Kind,
+    text,
+    theme::Role,
+    widget::{
+        prose::{self, Line, piece},
+        rows::Rows,
+        table::{self, Cell, Column},
+    },
+};
+use diagnosis::{
     compare::{Difference, align::Part},
     i18n::Text,
-    report::{
-        diff::{Mover, What, movers, words},
-        markdown::words as common,
-        table::Align,
-        units,
-    },
-    tui::{
-        action::{Action, Scope},
-        export::csv,
-        glyph,
-        lane::Kind,
-        text,
-        theme::Role,
-        widget::{
-            prose::{self, Line, piece},
-            rows::Rows,
-            table::{self, Cell, Column},
-        },
-    },
+};
+use report::{
+    diff::{Mover, What, movers, words},
+    markdown::words as common,
+    table::Align,
+    units,
 };
 
 /// Cells of a time to the nanosecond.

@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 use model::Ns;
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use crate::{
+use crate::tui::{
+    text,
+    theme::Role,
+    view::{Scene, initial},
+    widget::table::{self, Cell, Column},
+};
+use diagnosis::{
     analysis::{Bucket, Rank, Selection, Step},
     i18n::{Lang, Text},
-    report::{table::Align, units},
-    tui::{
-        text,
-        theme::Role,
-        view::{Scene, initial},
-        widget::table::{self, Cell, Column},
-    },
 };
+use report::{table::Align, units};
 
 /// Cells of a time to the nanosecond.
 const TIME: u16 = 15;

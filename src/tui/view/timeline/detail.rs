@@ -2,20 +2,20 @@
 
 use model::{Detail, Ns, SliceId, Span, Trace};
 
-use crate::{
+use crate::tui::{
+    lane::{Lane, Of, Shape},
+    text,
+    theme::Role,
+    view::Scene,
+    widget::prose::{Line, piece},
+};
+use diagnosis::{
     analysis::Rank,
     i18n::{Lang, Text},
-    report::{
-        markdown::{buckets, words},
-        units,
-    },
-    tui::{
-        lane::{Lane, Of, Shape},
-        text,
-        theme::Role,
-        view::Scene,
-        widget::prose::{Line, piece},
-    },
+};
+use report::{
+    markdown::{buckets, words},
+    units,
 };
 
 /// A label and what it labels.

@@ -14,17 +14,15 @@ use ratatui::{buffer::Buffer, layout::Rect};
 use rustc_hash::FxHashSet;
 
 use super::{Effect, Place, Point, Scene, View, page::clean};
-use crate::{
-    i18n::Text,
-    report::svg,
-    tui::{
-        action::{Action, Scope},
-        export::picture,
-        lane::{Lane, LaneIndex, Of},
-        opened::Look,
-        widget::prose,
-    },
+use crate::tui::{
+    action::{Action, Scope},
+    export::picture,
+    lane::{Lane, LaneIndex, Of},
+    opened::Look,
+    widget::prose,
 };
+use diagnosis::i18n::Text;
+use report::svg;
 use rows::Row;
 use window::Window;
 

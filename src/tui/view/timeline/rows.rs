@@ -6,18 +6,16 @@ use ratatui::{buffer::Buffer, layout::Rect};
 use rustc_hash::FxHashSet;
 
 use super::{Timeline, detail, paint::Brush, window::tick_labels};
-use crate::{
-    i18n::Text,
-    report::units,
-    tui::{
-        glyph,
-        lane::{Kind, Lane, LaneSet, Of, Shape},
-        text,
-        theme::Role,
-        view::Scene,
-        widget::prose,
-    },
+use crate::tui::{
+    glyph,
+    lane::{Kind, Lane, LaneSet, Of, Shape},
+    text,
+    theme::Role,
+    view::Scene,
+    widget::prose,
 };
+use diagnosis::i18n::Text;
+use report::units;
 
 /// Nested lanes that a track shows while it is not expanded.
 pub const COLLAPSED: u16 = 2;

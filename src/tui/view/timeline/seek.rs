@@ -3,13 +3,11 @@
 use model::{Ns, StringId};
 
 use super::{NOT_FOUND, Timeline};
-use crate::{
-    i18n::Text,
-    tui::{
-        lane::{Lane, Of},
-        view::{Effect, Scene},
-    },
+use crate::tui::{
+    lane::{Lane, Of},
+    view::{Effect, Scene},
 };
+use diagnosis::i18n::Text;
 
 /// Names that hold what is searched for, by string.
 #[derive(Default)]

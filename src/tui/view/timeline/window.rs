@@ -2,7 +2,7 @@
 
 use model::{Ns, Span};
 
-use crate::report::units;
+use report::units;
 
 /// Most that can be seen beside the capture itself, as a part of it: enough to see that it ends.
 const BESIDE: i64 = 20;

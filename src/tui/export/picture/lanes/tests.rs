@@ -1,21 +1,17 @@
 //! What is drawn of scripted captures.
 #![allow(clippy::unwrap_used)]
 use super::*;
-use crate::{
-    analysis::script::Script,
-    diagnose,
-    platform::Packs,
-    report::svg,
-    tui::{
-        Opened,
-        export::picture::{of_capture, of_step},
-    },
+use crate::tui::{
+    Opened,
+    export::picture::{of_capture, of_step},
 };
+use diagnosis::{analysis::script::Script, diagnose, platform::Packs};
+use report::svg;
 
 fn opened(script: Script) -> Opened {
     let packs = Packs::embedded().unwrap();
     let trace = script.builder.finish();
-    let analysis = crate::analysis::analyze(&trace, &packs, &Default::default());
+    let analysis = diagnosis::analysis::analyze(&trace, &packs, &Default::default());
     let diagnosis = diagnose::diagnose(&trace, &analysis, &packs);
     Opened::new(vec![(trace, analysis, diagnosis)])
 }

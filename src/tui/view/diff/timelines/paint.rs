@@ -5,22 +5,19 @@ use ratatui::{buffer::Buffer, layout::Rect};
 use rustc_hash::FxHashSet;
 
 use super::{super::named, Timelines};
-use crate::{
-    compare::Side,
-    i18n::Text,
-    report::{diff::words, kernel_name, units},
-    tui::{
-        glyph,
-        lane::{Kind, Lane, LaneIndex, Of},
-        text,
-        theme::Role,
-        view::{
-            Scene,
-            timeline::{detail, paint::Brush, window::tick_labels},
-        },
-        widget::prose::{self, Line, piece},
+use crate::tui::{
+    glyph,
+    lane::{Kind, Lane, LaneIndex, Of},
+    text,
+    theme::Role,
+    view::{
+        Scene,
+        timeline::{detail, paint::Brush, window::tick_labels},
     },
+    widget::prose::{self, Line, piece},
 };
+use diagnosis::{compare::Side, i18n::Text};
+use report::{diff::words, kernel_name, units};
 
 /// Cells between two ticks of the ruler.
 const APART: u16 = 14;

@@ -4,10 +4,8 @@ use std::ops::Range;
 
 use model::{Ns, SliceId, Span};
 
-use crate::{
-    compare::align::{Place as Placed, Placer, Reader},
-    tui::view::Scene,
-};
+use crate::tui::view::Scene;
+use diagnosis::compare::align::{Place as Placed, Placer, Reader};
 
 /// A step of one side.
 #[derive(Clone, Debug)]

@@ -1,0 +1,17 @@
+//! From a capture's columns to what its steps are made of, what to change first, and whether two captures may be compared.
+//!
+//! | module | owns |
+//! | --- | --- |
+//! | [`platform`] | knowledge of platforms as data |
+//! | [`analysis`] | pure functions from columns to steps, buckets and gaps |
+//! | [`diagnose`] | rules, findings, verdict |
+//! | [`compare`] | two captures side by side: whether they may be compared, and what differs |
+//! | [`i18n`] | text in the languages of the reports |
+//!
+//! It knows no terminal, no file format and no database.
+
+pub mod analysis;
+pub mod compare;
+pub mod diagnose;
+pub mod i18n;
+pub mod platform;

@@ -1,0 +1,115 @@
+//! What is shown of two captures beside each other: one value, and the formats made from it.
+//!
+//! Where the contract forbids to set one beside the other the difference is not there at all: no format can show what
+//! nobody computed.
+
+pub mod json;
+pub mod markdown;
+mod movers;
+mod slots;
+mod unknown;
+pub(crate) mod words;
+
+use model::Ns;
+
+use super::{Report, markdown::Shown};
+use diagnosis::{
+    compare::{
+        Difference, Statistics,
+        contract::{Contract, MAIN, Verdict},
+        statistics::Outcome,
+    },
+    diagnose::Readiness,
+};
+
+pub use movers::{Mover, What, movers};
+pub use slots::{Kernels, kernels};
+
+/// Share of the step below which a difference is no ratio: ratios of what is nearly nothing explode (the gate of the
+/// profiler advisors of Ascend is the same).
+const GATE: i64 = 100;
+
+/// What is said of a side before anything else.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Head {
+    /// Name of the capture.
+    pub name: String,
+    /// Its device, if known.
+    pub device: Option<String>,
+    /// Whether its numbers were simulated rather than measured.
+    pub simulated: bool,
+}
+
+/// A report on two captures.
+#[derive(Clone, Debug)]
+pub struct DiffReport {
+    /// The two sides.
+    pub heads: [Head; 2],
+    /// Whether they may be compared.
+    pub contract: Contract,
+    /// The difference; `None` where the contract refuses it, or where the two have no steps of one kind.
+    pub difference: Option<Difference>,
+    /// What repeated launches say of it; the difference itself is that of the middle launch of each side.
+    pub statistics: Option<Statistics>,
+    /// The report on each side by itself, where there is no difference to show.
+    pub apart: Option<[Report; 2]>,
+    /// How ready each side's platform is, where that was assessed.
+    pub readiness: Option<[Readiness; 2]>,
+}
+
+impl DiffReport {
+    /// Puts a report together. A difference is only asked for where the contract allows one, the single reports where there
+    /// is none.
+    pub fn build(
+        heads: [Head; 2],
+        contract: Contract,
+        difference: impl FnOnce() -> Option<Difference>,
+        statistics: impl FnOnce(&Difference) -> Statistics,
+        apart: impl FnOnce() -> [Report; 2],
+    ) -> Self {
+        let difference = if contract.verdict() == Verdict::NotComparable { None } else { difference() };
+        let apart = if difference.is_none() { Some(apart()) } else { None };
+        let statistics = difference.as_ref().map(statistics);
+        Self { heads, contract, difference, statistics, apart, readiness: None }
+    }
+
+    /// The same with how ready each side's platform is.
+    #[must_use]
+    pub fn with_readiness(self, sides: [Readiness; 2]) -> Self {
+        Self { readiness: Some(sides), ..self }
+    }
+
+    /// What is said beside every number: codes of the caveats, each once.
+    pub fn caveats(&self) -> Vec<String> {
+        let mut codes: Vec<String> = self.contract.caveats(MAIN).map(|reason| reason.code.word().to_owned()).collect();
+        codes.sort();
+        codes.dedup();
+        codes
+    }
+
+    /// What repeated launches say of the difference.
+    pub fn outcome(&self) -> Outcome {
+        self.statistics.as_ref().map_or(Outcome::Unknown, Statistics::outcome)
+    }
+
+    /// How much longer the second side takes, as a share of the first: nothing where that is no more than noise. `None` where
+    /// there is no difference to judge.
+    pub fn slowdown(&self) -> Option<f64> {
+        let waterfall = &self.difference.as_ref()?.waterfall;
+        if self.outcome() == Outcome::NotShown {
+            return Some(0.0);
+        }
+        Some(waterfall.delta() as f64 / waterfall.from.max(1) as f64)
+    }
+}
+
+/// Whether a difference is large enough for a ratio.
+fn is_large(delta: Ns, from: Ns, to: Ns) -> bool {
+    delta.saturating_abs().saturating_mul(GATE) >= from.max(to)
+}
+
+impl Shown for DiffReport {
+    fn is_simulated(&self) -> bool {
+        self.heads.iter().any(|head| head.simulated)
+    }
+}

@@ -1,0 +1,200 @@
+//! Words for what a comparison says.
+
+use model::{EvidenceClass, manifest::Field};
+
+use crate::grade;
+use diagnosis::{
+    compare::{
+        Side,
+        align::{Move, Part},
+        contract::{About, Claim, Code, Reason, Verdict},
+        path::{Feature, Reading},
+        waterfall::Cause,
+    },
+    i18n::{Message, Text, Value},
+};
+
+pub(crate) fn verdict(verdict: Verdict) -> Text {
+    match verdict {
+        Verdict::Comparable => Text::new("comparable", "可比"),
+        Verdict::Caveats => Text::new("comparable with caveats", "有保留地可比"),
+        Verdict::NotComparable => Text::new("not comparable", "不可比"),
+    }
+}
+
+pub(crate) fn claim(claim: Claim) -> Text {
+    match claim {
+        Claim::Op => Text::new("single operators", "单个算子"),
+        Claim::Step => Text::new("steps: time per output token at this batch", "步：该批大小下每输出 token 的时间"),
+        Claim::E2e => Text::new("requests: first token, throughput under a load", "请求：首 token、负载下的吞吐"),
+        Claim::Cost => Text::new("cost per token", "每 token 成本"),
+        Claim::Energy => Text::new("energy per token", "每 token 能耗"),
+    }
+}
+
+pub(crate) fn side(side: Side) -> Text {
+    match side {
+        Side::A => Text::new("A", "A"),
+        Side::B => Text::new("B", "B"),
+    }
+}
+
+pub(crate) fn part(part: Part) -> Text {
+    match part {
+        Part::Before => Text::new("before the layers", "各层之前"),
+        Part::Layer => Text::new("in the layers", "各层内"),
+        Part::After => Text::new("after the layers", "各层之后"),
+        Part::Whole => Text::new("in the step", "步内"),
+        Part::Anywhere => Text::new("anywhere in the step", "步内各处"),
+        Part::Step => Text::new("the step itself", "步本身"),
+    }
+}
+
+/// What one side has inside replays that were recorded as one.
+pub(crate) const REPLAYED: Text =
+    Text::new("operators and gaps of a replay recorded as one", "整体记录的重放内的算子与间隔");
+
+pub(crate) fn cause(cause: Cause) -> Text {
+    match cause {
+        Cause::Environment => Text::new("environment", "环境"),
+        Cause::Maturity => Text::new("maturity", "成熟度"),
+        Cause::Mechanism => Text::new("mechanism", "机制"),
+        Cause::Configuration => Text::new("configuration", "配置"),
+        Cause::Unexplained => Text::new("unexplained", "未解释"),
+    }
+}
+
+pub(crate) fn cause_meaning(cause: Cause) -> Text {
+    match cause {
+        Cause::Environment => Text::new("what the hardware can do, by probes of both sides", "硬件能力，依据两侧探针"),
+        Cause::Maturity => Text::new(
+            "how good the software is: efficiency of kernels, fusion that is missing though possible",
+            "软件成熟度：内核效率、可做而未做的融合",
+        ),
+        Cause::Mechanism => {
+            Text::new("another path: other events that the device waits for", "另一条路径：设备等待的事件不同")
+        }
+        Cause::Configuration => Text::new(
+            "a setting that differs, stated by both or seen in how they use graphs",
+            "不同的设置：两侧均声明，或从图的使用方式看出",
+        ),
+        Cause::Unexplained => Text::new("no measured factor covers it", "没有实测因素覆盖"),
+    }
+}
+
+pub(crate) fn moved(by: Option<Move>) -> Text {
+    match by {
+        Some(Move::Match) => Text::new("same", "相同"),
+        Some(Move::Substitute) => Text::new("other operator of the family", "同族其他算子"),
+        Some(Move::Group) => Text::new("split otherwise", "切分不同"),
+        Some(Move::Gap) => Text::new("on one side only", "仅一侧有"),
+        None => Text::new("by operator", "按算子"),
+    }
+}
+
+pub(crate) fn feature(feature: Feature) -> Text {
+    match feature {
+        Feature::Fusion => {
+            Text::new("slots of a layer that the two carry out by other kernels", "层内由不同内核实现的槽位")
+        }
+        Feature::KernelsPerLayer => Text::new("device operations of a layer", "每层设备操作数"),
+        Feature::Graph => Text::new("graph replay", "图重放"),
+        Feature::GraphLaunches => Text::new("graph launches per step", "每步图下发次数"),
+        Feature::Launches => Text::new("launch calls per step", "每步下发调用次数"),
+        Feature::Waits => Text::new("calls per step in which the host blocks", "每步主机阻塞调用次数"),
+        Feature::HostCopies => Text::new("copies between host and device per step", "每步主机与设备间拷贝次数"),
+        Feature::Collectives => Text::new("collectives and peer transfers per step", "每步集合通信与点对点传输次数"),
+        Feature::Compilation => Text::new("compilations and module loads per step", "每步编译与模块加载次数"),
+        Feature::Allocation => Text::new("allocator calls per step", "每步内存分配调用次数"),
+    }
+}
+
+pub(crate) fn reading(reading: Reading) -> Text {
+    match reading {
+        Reading::Platform => Text::new(
+            "Path and settings are the same as far as both sides show them: what differs is the hardware, or how good the kernels are.",
+            "就两侧可见部分而言，路径与设置相同：差异来自硬件或内核质量。",
+        ),
+        Reading::Path => Text::new(
+            "The settings are the same as far as both sides state them, the path is another one: part of the difference is mechanism or maturity, not hardware.",
+            "就两侧声明而言设置相同，但路径不同：部分差异来自机制或成熟度，而非硬件。",
+        ),
+        Reading::Settings => Text::new(
+            "The path is the same and the settings differ: run one side with the other's settings before saying anything of the platforms.",
+            "路径相同而设置不同：在对平台下结论之前，先让一侧采用另一侧的设置再运行。",
+        ),
+        Reading::Both => Text::new(
+            "Path and settings both differ: which of the two makes the difference only a run with the other side's settings can tell.",
+            "路径与设置都不同：只有采用另一侧的设置再运行一次，才能分辨差异来自哪一个。",
+        ),
+    }
+}
+
+/// What a reason says, with the values that it is about.
+pub(crate) fn reason(reason: &Reason, values: Option<[String; 2]>) -> Message {
+    let field = |field: &Field| Value::Raw(field.key.to_owned());
+    let [a, b] = values.unwrap_or_default().map(Value::Raw);
+    let of = Value::Text(reason.side.map_or(Text::new("A and B", "A 与 B"), side));
+    match (reason.about, reason.code) {
+        (About::Field(f), Code::Unknown) => Message::new(
+            Text::new("{field} is not known of {side}", "{side} 的 {field} 未知"),
+            [("field", field(f)), ("side", of)],
+        ),
+        (About::Field(f), Code::Studied) => Message::new(
+            Text::new("{field} differs on purpose: A has {a}, B has {b}", "{field} 有意不同：A 为 {a}，B 为 {b}"),
+            [("field", field(f)), ("a", a), ("b", b)],
+        ),
+        (About::Field(f), _) => Message::new(
+            Text::new("{field} differs: A has {a}, B has {b}", "{field} 不同：A 为 {a}，B 为 {b}"),
+            [("field", field(f)), ("a", a), ("b", b)],
+        ),
+        (About::Losses(n), _) => Message::new(
+            Text::new("{n} records of {side} were lost or wrong", "{side} 有 {n} 条记录丢失或错误"),
+            [("n", Value::Count(n)), ("side", of)],
+        ),
+        (About::Inflation(ratio), _) => Message::new(
+            Text::new("tracing made the step of {side} {ratio} as long", "采集使 {side} 的步变为 {ratio} 长"),
+            [("ratio", Value::Number(ratio)), ("side", of)],
+        ),
+        (About::Repeats(Some(n)), _) => Message::new(
+            Text::new("independent runs of {side}: {n}; five are needed", "{side} 的独立运行次数：{n}，需要五次"),
+            [("n", Value::Count(n)), ("side", of)],
+        ),
+        (About::Lacks(class), _) => Message::new(
+            Text::new("{side} has no {what}, which the other side has", "{side} 缺少另一侧具有的{what}"),
+            [("what", Value::Text(evidence(class))), ("side", of)],
+        ),
+        (about, _) => Message::new(plain(about), [("side", of)]),
+    }
+}
+
+fn evidence(class: EvidenceClass) -> Text {
+    grade::name(class)
+}
+
+/// Reasons that need no value but their side.
+pub(crate) fn plain(about: About) -> Text {
+    match about {
+        About::Vendors => {
+            Text::new("devices of several vendors work in one group of {side}", "{side} 的一个组内有多家厂商的设备")
+        }
+        About::Links => Text::new(
+            "the trace of {side} cannot be taken at face value: launches without work, or work without launches",
+            "{side} 的采集不可直接采信：有下发无执行，或有执行无下发",
+        ),
+        About::Repeats(_) => Text::new(
+            "the number of independent runs of {side} is not known; five are needed",
+            "{side} 的独立运行次数未知，需要五次",
+        ),
+        About::Clocks => Text::new("the clocks of {side} were not locked", "{side} 的频率未锁定"),
+        About::Simulated => {
+            Text::new("numbers that were simulated and not measured: {side}", "模拟数据而非实测：{side}")
+        }
+        About::Probes => Text::new("no measured ceilings of {side}", "{side} 没有实测上限"),
+        About::Noise => Text::new("the noise of {side} against itself is not known", "{side} 自身的波动未知"),
+        About::Steps => Text::new("no step of {side} counts", "{side} 没有可采用的步"),
+        About::Device => Text::new("no work of a device is seen in {side}", "{side} 没有设备执行记录"),
+        About::Power => Text::new("the power that {side} drew was not sampled", "未采样 {side} 的功耗"),
+        About::Field(_) | About::Losses(_) | About::Inflation(_) | About::Lacks(_) => Text::new("", ""),
+    }
+}

@@ -1,0 +1,172 @@
+//! The report as one page that needs nothing but a browser: the text of the markdown, the layers of each class as bars, the
+//! steps as a histogram, and a timeline that is zoomed and panned.
+//!
+//! A policy in the page forbids every connection and every script and style but its own two, by their digests. What stands
+//! in it from a capture went through markdown, which keeps it text, or through `data`, which keeps it data.
+//!
+//! | module | owns |
+//! | --- | --- |
+//! | `prose` | markdown to HTML |
+//! | `figure` | bars and histogram |
+//! | `data` | the timeline as data in the page |
+
+mod data;
+mod figure;
+mod prose;
+#[cfg(test)]
+mod tests;
+
+use std::{fmt::Write, io};
+
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use sha2::{Digest, Sha256};
+
+use super::{
+    markdown::Part,
+    model::{Capture, Report},
+    svg::escape,
+    timeline::Timeline,
+};
+use diagnosis::i18n::{Lang, Text};
+use prose::Contents;
+
+const STYLE: &str = include_str!("style.css");
+const SCRIPT: &str = include_str!("timeline.js");
+
+/// What the timeline's keys do.
+const KEYS: [(&[Text], Text); 8] = [
+    (&[Text::new("drag", "拖动"), key("←"), key("→")], Text::new("pan", "平移")),
+    (&[Text::new("Ctrl + wheel", "Ctrl + 滚轮"), key("+"), key("−")], Text::new("zoom", "缩放")),
+    (&[key("↑"), key("↓")], Text::new("lane", "泳道")),
+    (&[key("["), key("]")], Text::new("slice before, after", "前一个、后一个切片")),
+    (&[key("f")], Text::new("fit the slice", "适配切片")),
+    (&[key("l")], Text::new("what launched it", "下发它的调用")),
+    (&[key("0")], Text::new("all", "全部")),
+    (&[key("Esc")], Text::new("nothing chosen", "取消选择")),
+];
+
+const fn key(name: &'static str) -> Text {
+    Text::new(name, name)
+}
+
+/// Writes the page. `timelines` are those of the captures, in their order; one without slices has none.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write(out: &mut dyn io::Write, report: &Report, timelines: &[Option<Timeline>], lang: Lang) -> io::Result<()> {
+    out.write_all(page(report, timelines, lang).as_bytes())
+}
+
+/// The page.
+fn page(report: &Report, timelines: &[Option<Timeline>], lang: Lang) -> String {
+    let mut contents = Contents::default();
+    let mut body = String::new();
+    if report.captures.len() > 1 {
+        body.push_str(&contents.section(&super::markdown::overview(report, lang)));
+    }
+    for (capture, i) in report.captures.iter().zip(0..) {
+        body.push_str(&of_capture(capture, timelines.get(i).and_then(Option::as_ref), &mut contents, lang));
+    }
+    let title =
+        report.leading().map_or_else(String::new, |c| escape(&super::text::plain(&c.source, super::text::NAME)));
+    let code = match lang {
+        Lang::En => "en",
+        Lang::Zh => "zh-CN",
+    };
+    let policy = format!(
+        "default-src 'none'; script-src '{}'; style-src '{}'; base-uri 'none'; form-action 'none'",
+        digest(SCRIPT),
+        digest(STYLE)
+    );
+    let contents_word = Text::new("Contents", "目录").get(lang);
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"{code}\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <meta name=\"referrer\" content=\"no-referrer\">\n\
+         <title>Stratoscope · {title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n\
+         <header class=\"bar\"><span class=\"brand\">Stratoscope</span>{badge}</header>\n\
+         <div class=\"sheet\">\n<nav aria-label=\"{contents_word}\"><p>{contents_word}</p>{}</nav>\n\
+         <main>\n{body}</main>\n</div>\n<script>{SCRIPT}</script>\n</body>\n</html>\n",
+        contents.list(),
+        badge = badge(report.simulated(), lang),
+    )
+}
+
+/// What a simulated report carries at every place.
+fn badge(simulated: bool, lang: Lang) -> String {
+    match simulated {
+        true => format!("<span class=\"badge\">{}</span>", Text::new("simulated", "模拟数据").get(lang)),
+        false => String::new(),
+    }
+}
+
+fn of_capture(capture: &Capture, timeline: Option<&Timeline>, contents: &mut Contents, lang: Lang) -> String {
+    let mut out = String::new();
+    for part in Part::ALL {
+        out.push_str(&contents.section(&part.render(capture, lang)));
+        if part == Part::Answer {
+            out.push_str(&figure::layers(capture, lang));
+            out.push_str(&figure::steps(capture, lang));
+            out.push_str(&timeline.map_or_else(String::new, |timeline| canvas(timeline, contents, lang)));
+        }
+    }
+    out
+}
+
+/// The timeline: its data, and where the script draws it.
+fn canvas(timeline: &Timeline, contents: &mut Contents, lang: Lang) -> String {
+    if timeline.lanes.is_empty() {
+        return String::new();
+    }
+    let get = |text: Text| text.get(lang);
+    let mut out = String::new();
+    let name = get(Text::new("Timeline", "时间线"));
+    let id = contents.entry(2, name);
+    let legend: String = timeline.kinds.iter().enumerate().fold(String::new(), |mut out, (i, kind)| {
+        let _ = write!(out, "<li data-kind=\"{i}\"><i></i>{}</li>", escape(kind.name));
+        out
+    });
+    let button = |key: &str, sign: &str, title: Text| {
+        format!(
+            "<button type=\"button\" data-key=\"{key}\" title=\"{0}\" aria-label=\"{0}\">{sign}</button>",
+            get(title)
+        )
+    };
+    let buttons = [
+        button("+", "+", Text::new("zoom in (+)", "放大（+）")),
+        button("-", "−", Text::new("zoom out (-)", "缩小（-）")),
+        button("f", "◻", Text::new("fit the selected slice (f)", "适配所选切片（f）")),
+        button("0", "⟷", Text::new("all that is held (0)", "显示全部（0）")),
+    ]
+    .concat();
+    let keys = KEYS.iter().fold(String::new(), |mut out, (keys, what)| {
+        let keys: String = keys.iter().map(|key| format!("<kbd>{}</kbd>", get(*key))).collect();
+        let _ = write!(out, "<span>{keys} {}</span> ", get(*what));
+        out
+    });
+    let told = get(Text::new("arrow keys move, plus and minus zoom", "方向键移动，加减号缩放"));
+    let none = get(Text::new("This needs a browser that runs scripts.", "需要能运行脚本的浏览器。"));
+    let _ = write!(
+        out,
+        "<section>\n<h2 id=\"{id}\">{name}</h2>\n<p class=\"note\">{about}</p>\n\
+         <figure class=\"timeline\" data-lanes=\"{lanes}\" data-marks=\"{marks}\">\n\
+         <div class=\"tools\"><ul class=\"legend\">{legend}</ul><div>{buttons}</div></div>\n\
+         <div class=\"scroll\" tabindex=\"0\" role=\"application\" aria-label=\"{name}: {told}\"><div class=\"tall\">\
+         <canvas aria-hidden=\"true\"></canvas></div></div>\n\
+         <output aria-live=\"polite\"></output>\n<figcaption>{keys}</figcaption>\n\
+         <noscript><p>{none}</p></noscript>\n\
+         <script type=\"application/json\">{data}</script>\n</figure>\n</section>\n",
+        about = escape(&timeline.about(lang)),
+        lanes = timeline.lanes.len(),
+        marks = timeline.marks(),
+        data = data::of(timeline, lang),
+    );
+    out
+}
+
+/// A script or style as a Content Security Policy names it.
+fn digest(text: &str) -> String {
+    format!("sha256-{}", BASE64_STANDARD.encode(Sha256::digest(text.as_bytes())))
+}

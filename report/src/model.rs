@@ -1,0 +1,288 @@
+//! Everything a report shows, as values without formatting. The formats differ in form only: what one of them says, all
+//! of them can.
+
+use model::{Evidence, ImportStat, LedgerRow, Ns, Provenance, Trace};
+
+use super::{
+    grade::Grade,
+    idle::Idle,
+    job::{JobPart, Moved},
+    replayed::Replayed,
+    summaries::Summaries,
+    work::Work,
+};
+use diagnosis::{
+    analysis::{Analysis, Anchor, Layer, Selection, job_sums::JobTotals, steps::Shadow},
+    diagnose::{Abstention, Counterfactual, Diagnosis, Finding, Readiness, Severity, Verdict, held::Held},
+};
+
+/// Steps from which a 95th percentile (nearest rank) is not simply the slowest step.
+pub const P95_STEPS: usize = 20;
+/// The same for the 99th.
+pub const P99_STEPS: usize = 100;
+
+/// A report on one or more captures.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// Captures in the order they were given.
+    pub captures: Vec<Capture>,
+}
+
+/// What is said about one capture.
+#[derive(Clone, Debug)]
+pub struct Capture {
+    /// Position in the report, from 1.
+    pub id: usize,
+    /// File name of the source, without its folders: a report reads the same wherever it was made.
+    pub source: String,
+    /// Format it was read as.
+    pub format: String,
+    /// Whether its numbers are simulated rather than measured.
+    pub simulated: bool,
+    /// Devices of one vendor and model.
+    pub devices: Vec<DeviceGroup>,
+    /// What the run says of itself: key, value, provenance.
+    pub facts: Vec<(String, String, Provenance)>,
+    /// Ranks of the job, if the source says it.
+    pub world_size: Option<u32>,
+    /// Length of the time that was recorded, ns.
+    pub window: Option<Ns>,
+    /// From the start of the first slice to the end of the last, ns.
+    pub rows: Option<Ns>,
+    /// Wall clock of the capture's zero, Unix ns.
+    pub start_unix_ns: Option<Ns>,
+    /// Evidence it holds.
+    pub evidence: Evidence,
+    /// How far that evidence reaches.
+    pub grade: Grade,
+    /// Caveat about what the source's rows mean, in English and Chinese.
+    pub caveat: [String; 2],
+    /// What is wrong with the trace itself.
+    pub integrity: diagnosis::analysis::Integrity,
+    /// What it says of kernels without saying when they ran.
+    pub summaries: Summaries,
+    /// What it says of the steps and links of a job without a timeline.
+    pub job_sums: JobTotals,
+    /// Each accelerator as one process drove it.
+    pub ranks: Vec<RankPart>,
+    /// What the ranks did together; absent for a capture of one rank.
+    pub job: Option<JobPart>,
+    /// The answer.
+    pub verdict: Verdict,
+    /// How ready the platform is, as far as the capture shows it.
+    pub readiness: Readiness,
+    /// Findings, the most important first.
+    pub findings: Vec<Finding>,
+    /// The steps with the most time beside what the device was measured to be able to do.
+    pub held: Option<Held>,
+    /// What the replay says beside the single estimates.
+    pub counterfactual: Counterfactual,
+    /// Rules that could not decide.
+    pub abstained: Vec<Abstention>,
+    /// Which device names have a canonical operator.
+    pub mapping: Mapping,
+    /// What became of each category of the source.
+    pub ledger: Vec<LedgerRow>,
+    /// Import statistics, the worst first.
+    pub stats: Vec<ImportStat>,
+}
+
+/// Devices of one vendor and model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceGroup {
+    /// Vendor key, if known.
+    pub vendor: Option<String>,
+    /// Product name, if known.
+    pub name: Option<String>,
+    /// How many.
+    pub count: usize,
+    /// What is published of the chip, if it is known.
+    pub chip: Option<Chip>,
+}
+
+/// What the maker of a chip publishes; none of it was measured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chip {
+    /// Product.
+    pub name: String,
+    /// Cores that take blocks.
+    pub cores: Option<u32>,
+    /// Memory, in the GB or GiB of its maker.
+    pub memory_gb: Option<u32>,
+    /// Nominal bandwidth of the memory, 10⁹ B/s.
+    pub memory_gb_per_s: Option<u32>,
+    /// Where this is published.
+    pub source: String,
+    /// When it was last checked, `YYYY-MM`.
+    pub date: String,
+}
+
+/// One rank of a capture.
+#[derive(Clone, Debug)]
+pub struct RankPart {
+    /// Rank in the job, or position in the capture.
+    pub rank: u32,
+    /// Device ordinal in its process.
+    pub device: i32,
+    /// How its steps were found.
+    pub anchor: Anchor,
+    /// Steps found.
+    pub steps: usize,
+    /// Time that the windows of the steps cover, ns.
+    pub covered: Ns,
+    /// Which steps count and why the others do not: ranges of step indices, both ends included.
+    pub selections: Vec<(Selection, Vec<(u32, u32)>)>,
+    /// Step classes, the longest in total first.
+    pub classes: Vec<ClassPart>,
+    /// Class the verdict is about, as an index into `classes`.
+    pub main: Option<usize>,
+    /// Canonical operators of the main class by exclusive time, longest first.
+    pub operators: Vec<Work>,
+    /// Kernels of the main class by exclusive time, longest first.
+    pub kernels: Vec<Work>,
+    /// What launched the replayed kernels of the main class when their graph was captured, longest first.
+    pub replayed: Vec<Replayed>,
+    /// Device work that lies in no step, ns: before the first and after the last.
+    pub outside: [Ns; 2],
+    /// The call in which the host waited longest before the first step for work that was not recorded, and for how long, ns;
+    /// `None` where that is little beside the steps.
+    pub awaited: Option<(String, Ns)>,
+    /// Copies of the main class by direction.
+    pub copies: Vec<Copies>,
+    /// Collectives seen, and those whose transfer had to be estimated.
+    pub collectives: (u64, u64),
+}
+
+/// Steps of one kind.
+#[derive(Clone, Debug)]
+pub struct ClassPart {
+    /// Key such as `decode b=32 graph=full`.
+    pub key: String,
+    /// Steps of the class.
+    pub count: usize,
+    /// Of those, steps that count.
+    pub used: usize,
+    /// Windows of the steps that count, in order of time, ns.
+    pub lengths: Vec<Ns>,
+    /// Median of the windows, ns.
+    pub median: Ns,
+    /// 95th percentile, ns; absent below [`P95_STEPS`] steps, where it is hardly more than the slowest one.
+    pub p95: Option<Ns>,
+    /// 99th percentile, ns; absent below [`P99_STEPS`] steps.
+    pub p99: Option<Ns>,
+    /// Sum of the windows that count, ns.
+    pub total: Ns,
+    /// Where the time of the steps that count went; adds up to `total`.
+    pub buckets: Vec<BucketRow>,
+    /// Time hidden behind other work, ns; part of `buckets` already.
+    pub shadow: Vec<(Shadow, Ns)>,
+    /// How the slow steps differ, with the names of the buckets.
+    pub slow: Option<Slow>,
+    /// The same time with waits moved to what caused them; absent where no other rank of a collective was captured.
+    pub reassigned: Option<Moved>,
+    /// Median length of the annotated host ranges of the steps that count, ns.
+    pub host: Option<Ns>,
+    /// Where the idle time lies, if it lies together.
+    pub idle: Option<Idle>,
+    /// Queries and keys per sequence in attention, where shapes say it and the stage is unknown.
+    pub attended: Option<(u64, u64)>,
+}
+
+/// Copies of one direction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Copies {
+    /// Bucket such as `copy.h2d`.
+    pub name: &'static str,
+    /// How many over the steps that count.
+    pub count: u64,
+    /// Bytes that they say they moved.
+    pub bytes: i64,
+    /// Sum of the durations of those that say their bytes, ns.
+    pub time: Ns,
+}
+
+/// Time of one bucket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BucketRow {
+    /// Name such as `compute.gemm`.
+    pub name: String,
+    /// Layer it counts towards.
+    pub layer: Layer,
+    /// ns over the steps that count.
+    pub ns: Ns,
+}
+
+/// Slow steps against the median one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Slow {
+    /// p99 over p50 by nearest rank.
+    pub ratio: f64,
+    /// Whether there are so few steps that this p99 is simply the slowest one.
+    pub slowest: bool,
+    /// How many steps are slow.
+    pub steps: usize,
+    /// Mean excess over the median step by bucket, ns, largest first.
+    pub excess: Vec<(String, Ns)>,
+}
+
+/// Which device names have a canonical operator.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Mapping {
+    /// Share of device time whose name a pattern knows; absent without device time.
+    pub coverage: Option<f64>,
+    /// Names without one and their device time, ns, longest first.
+    pub unmapped: Vec<(String, Ns)>,
+    /// Further names that are not listed, and their device time, ns.
+    pub more: (usize, Ns),
+}
+
+impl Report {
+    /// Gathers a report from captures and what was found in them.
+    pub fn build(inputs: &[(Trace, Analysis, Diagnosis)]) -> Self {
+        Self::of(inputs.iter().map(|(trace, analysis, diagnosis)| (trace, analysis, diagnosis)))
+    }
+
+    /// The same of captures that are kept elsewhere.
+    pub fn of<'a>(inputs: impl IntoIterator<Item = (&'a Trace, &'a Analysis, &'a Diagnosis)>) -> Self {
+        let captures = inputs.into_iter().enumerate().map(|(i, (t, a, d))| Capture::build(i + 1, t, a, d));
+        Self { captures: captures.collect() }
+    }
+
+    /// The capture whose verdict stands at the top: the one with the gravest first finding, else the first.
+    pub fn leading(&self) -> Option<&Capture> {
+        let gravest = |c: &Capture| c.findings.iter().map(|f| f.severity).max();
+        self.captures.iter().rev().max_by_key(|c| gravest(c))
+    }
+
+    /// Severity of the gravest finding.
+    pub fn gravest(&self) -> Option<Severity> {
+        self.captures.iter().flat_map(|c| &c.findings).map(|f| f.severity).max()
+    }
+
+    /// Whether any number in it is simulated.
+    pub fn simulated(&self) -> bool {
+        self.captures.iter().any(|c| c.simulated)
+    }
+}
+
+impl Capture {
+    /// The rank that the steps of the report are shown for: that of the first finding, else the first.
+    pub fn leading_rank(&self) -> Option<&RankPart> {
+        let blamed = self.findings.first().and_then(|f| f.ranks.first());
+        self.ranks.iter().find(|r| Some(&r.rank) == blamed).or(self.ranks.first())
+    }
+}
+
+impl RankPart {
+    /// The class the verdict is about.
+    pub fn main_class(&self) -> Option<&ClassPart> {
+        self.classes.get(self.main?)
+    }
+}
+
+impl ClassPart {
+    /// ns of each layer over the steps that count, in the order of [`Layer::ALL`]; they add up to `total`.
+    pub fn layers(&self) -> [Ns; 4] {
+        Layer::ALL.map(|layer| self.buckets.iter().filter(|row| row.layer == layer).map(|row| row.ns).sum())
+    }
+}

@@ -1,0 +1,74 @@
+//! What a capture says of kernels without saying when they ran: sums over a run, and measurements of kernels that were run
+//! alone. No step and no gap follows from either.
+
+use std::collections::BTreeMap;
+
+use model::{Conditions, KernelSummary, Metric, Ns, Trace};
+
+use diagnosis::analysis::Joined;
+
+/// Sums or measurements of one kernel.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// Name of the kernel.
+    pub kernel: String,
+    /// Executions.
+    pub count: u64,
+    /// Sum of their durations, ns.
+    pub total: Option<Ns>,
+    /// What was measured.
+    pub metrics: Vec<(Metric, f64)>,
+}
+
+/// Both kinds, the longest first.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Summaries {
+    /// Sums over the run, one per name.
+    pub run: Vec<Summary>,
+    /// Measurements of executions of which each was alone.
+    pub isolated: Vec<Summary>,
+    /// How much of the capture's own kernels they speak of.
+    pub joined: Joined,
+}
+
+impl Summaries {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.run.is_empty() && self.isolated.is_empty()
+    }
+
+    /// Gathers what a capture holds.
+    pub fn of(trace: &Trace, joined: Joined) -> Self {
+        let mut run: BTreeMap<&str, (u64, Option<Ns>)> = BTreeMap::new();
+        for summary in trace.summaries.iter().filter(|s| s.conditions == Conditions::Run) {
+            let sum = run.entry(trace.strings.get(summary.kernel)).or_insert((0, Some(0)));
+            sum.0 = sum.0.saturating_add(summary.count);
+            sum.1 = sum.1.zip(summary.total).map(|(a, b)| a.saturating_add(b));
+        }
+        let sum = |(kernel, (count, total)): (&str, _)| Summary {
+            kernel: kernel.to_owned(),
+            count,
+            total,
+            metrics: Vec::new(),
+        };
+        let one = |s: &KernelSummary| Summary {
+            kernel: trace.strings.get(s.kernel).to_owned(),
+            count: s.count,
+            total: s.total,
+            metrics: s.metrics.clone(),
+        };
+        let mut found = Self {
+            run: run.into_iter().map(sum).collect(),
+            isolated: trace.summaries.iter().filter(|s| s.conditions == Conditions::Isolated).map(one).collect(),
+            joined,
+        };
+        found.run.sort_by_key(|kernel| std::cmp::Reverse(kernel.total));
+        found.isolated.sort_by_key(|kernel| std::cmp::Reverse(kernel.total));
+        found
+    }
+
+    /// Sum of the sums, ns, where every one is known.
+    pub fn total(&self) -> Option<Ns> {
+        self.run.iter().try_fold(0, |sum: Ns, s| Some(sum.saturating_add(s.total?)))
+    }
+}

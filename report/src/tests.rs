@@ -1,0 +1,211 @@
+//! The formats against one report written by hand.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use unicode_width::UnicodeWidthStr;
+
+use super::{json, markdown, model::Report, sample, terminal};
+use diagnosis::i18n::{Lang, Value};
+
+fn json_of(report: &Report) -> serde_json::Value {
+    serde_json::from_str(&json::render(report, Lang::En).unwrap()).unwrap()
+}
+
+#[test]
+fn markdown_in_english() {
+    insta::assert_snapshot!("markdown_en", markdown::render(&sample::report(false), Lang::En));
+}
+
+#[test]
+fn markdown_in_chinese() {
+    insta::assert_snapshot!("markdown_zh", markdown::render(&sample::report(false), Lang::Zh));
+}
+
+#[test]
+fn json_holds_what_the_page_says_of_host_idle_attention_and_copies() {
+    let document = json_of(&sample::report(false));
+    let class = &document["steps"]["classes"][0];
+    assert_eq!(class["host_median_ns"], 9_000_000);
+    let rows = document["attribution"].as_array().unwrap();
+    let (main, other) = (&rows[0], &rows[1]);
+    assert_eq!(main["idle"]["early_ns"], 9_000_000);
+    assert_eq!(main["attended"]["keys"], 512);
+    assert_eq!(main["copies"][0]["bytes"], 3 << 20);
+    assert!(other["idle"].is_null() && other["attended"].is_null(), "what is not known is absent");
+    assert_eq!(other["copies"], serde_json::json!([]), "copies are those of the main class");
+}
+
+#[test]
+fn json_document() {
+    insta::assert_snapshot!("json", json::render(&sample::report(true), Lang::En).unwrap());
+}
+
+/// In the Chinese report every line of prose holds Chinese: no fixed string was left untranslated.
+#[test]
+fn no_prose_stays_english() {
+    let text = markdown::render(&sample::report(true), Lang::Zh);
+    let names = regex::Regex::new("(`[^`]*`)|[A-Z]{2}-[0-9]{2}").unwrap();
+    for line in text.lines() {
+        let words = names.replace_all(line, "");
+        let latin = words.split(|c: char| !c.is_ascii_alphabetic()).filter(|w| w.len() > 3).collect::<Vec<_>>();
+        let allowed = [
+            "rank",
+            "kineto",
+            "nvidia",
+            "token",
+            "simulated",
+            "torch",
+            "profiler",
+            "activity",
+            "cuda",
+            "vendor",
+            "guide",
+            "host",
+            "calls",
+        ];
+        let foreign: Vec<_> = latin.into_iter().filter(|w| !allowed.contains(w)).collect();
+        assert!(foreign.is_empty(), "{foreign:?} in {line}");
+    }
+}
+
+#[test]
+fn buckets_and_layers_add_up_to_the_window() {
+    let document = json_of(&sample::report(false));
+    let entries = document["attribution"].as_array().unwrap();
+    assert_eq!(entries.len(), 2);
+    for entry in entries {
+        let sum = |values: Vec<&serde_json::Value>| values.iter().map(|v| v.as_i64().unwrap()).sum::<i64>();
+        let window = entry["window_ns"].as_i64().unwrap();
+        assert_eq!(sum(entry["buckets"].as_array().unwrap().iter().map(|b| &b["ns"]).collect()), window);
+        assert_eq!(sum(entry["layers"].as_object().unwrap().values().collect()), window);
+        assert_eq!(entry["layers"].as_object().unwrap().len(), 4);
+    }
+}
+
+/// A value reads the same in every table: each is rounded by itself, and the sum row is exact.
+#[test]
+fn one_value_reads_the_same_in_every_table() {
+    let mut report = sample::report(false);
+    let class = &mut report.captures[0].ranks[0].classes[0];
+    (class.used, class.total) = (1, 349_597);
+    for (row, ns) in class.buckets.iter_mut().zip([174_130, 113_711, 39_521, 21_947, 211, 77]) {
+        row.ns = ns;
+    }
+    let text = markdown::render(&report, Lang::En);
+    let gemm = text.lines().find(|l| l.starts_with("| `compute.gemm`")).unwrap();
+    assert!(gemm.contains("174.1 ") && gemm.contains("49.8 %"), "{gemm}");
+    assert!(text.contains("349\u{202f}597 ns over 1 step") && text.contains("**349.6**"));
+}
+
+#[test]
+fn a_simulated_capture_says_so_everywhere() {
+    let text = markdown::render(&sample::report(true), Lang::En);
+    let top: String = text.lines().take(4).collect();
+    assert!(top.contains("**simulated**"), "{top}");
+    let title = |l: &&str| l.starts_with("**") && l.ends_with("**") && !l.contains("cannot launch");
+    let titles: Vec<&str> = text.lines().filter(title).collect();
+    assert!(titles.len() >= 8 && titles.iter().all(|t| t.ends_with(" — simulated**")), "{titles:?}");
+    let document = json_of(&sample::report(true));
+    assert_eq!(document["simulated"], true);
+    assert_eq!(document["captures"][0]["simulated"], true);
+    assert!(document["attribution"].as_array().unwrap().iter().all(|a| a["simulated"] == true));
+    assert!(!markdown::render(&sample::report(false), Lang::En).contains("simulated"));
+}
+
+/// A report on nothing still has every section, and each says why it is empty.
+#[test]
+fn empty_sections_say_why() {
+    let mut report = sample::report(false);
+    let capture = &mut report.captures[0];
+    capture.ranks.clear();
+    capture.findings.clear();
+    capture.abstained.clear();
+    capture.ledger.clear();
+    capture.stats.clear();
+    capture.facts.clear();
+    capture.devices.clear();
+    capture.mapping = Default::default();
+    for lang in [Lang::En, Lang::Zh] {
+        let text = markdown::render(&report, lang);
+        let lines: Vec<&str> = text.lines().filter(|l| !l.is_empty()).collect();
+        for pair in lines.windows(2) {
+            assert!(!(pair[0].starts_with("##") && pair[1].starts_with("##")), "empty: {pair:?}");
+        }
+        assert!(!lines.last().unwrap().starts_with('#'));
+    }
+    let document = json_of(&report);
+    assert!(document["steps"].is_null() && document["attribution"].as_array().unwrap().is_empty());
+    assert!(json_of(&Report::default())["verdict"].is_null());
+}
+
+#[test]
+fn ranks_of_which_only_sums_are_there_are_told() {
+    let mut report = sample::report(false);
+    report.captures[0].ranks.clear();
+    let sums = report.captures[0].job_sums.ranks.len();
+    let text = markdown::render(&report, Lang::En);
+    assert!(sums > 1 && text.contains(&format!("sums of {sums} (rank ")), "{sums}");
+    assert!(!text.contains("none with device work"));
+    report.captures[0].job_sums.ranks.clear();
+    assert!(markdown::render(&report, Lang::En).contains("none with device work"));
+}
+
+#[test]
+fn the_gravest_capture_leads() {
+    let mut report = sample::report(false);
+    let mut second = sample::report(true).captures.remove(0);
+    second.id = 2;
+    report.captures[0].findings.clear();
+    report.captures.push(second);
+    assert_eq!(report.leading().unwrap().id, 2);
+    let text = markdown::render(&report, Lang::En);
+    assert!(text.starts_with("# Diagnosis of several captures\n") && text.matches("\n# Diagnosis of ").count() == 2);
+    report.captures[1].findings.clear();
+    assert_eq!(report.leading().unwrap().id, 1);
+}
+
+/// Everything a capture can put into a report, at its worst.
+#[test]
+fn hostile_text_stays_text() {
+    let evil = format!("a|b`c\u{1b}]0;x\u{7}\u{1b}[2J\u{202e}\n# h <script>*x*{}", "y".repeat(1 << 20));
+    let mut report = sample::report(false);
+    let capture = &mut report.captures[0];
+    capture.source.clone_from(&evil);
+    capture.format.clone_from(&evil);
+    capture.devices[0].name = Some(evil.clone());
+    capture.devices[0].vendor = Some(evil.clone());
+    capture.facts[0].0.clone_from(&evil);
+    capture.facts[0].1.clone_from(&evil);
+    capture.mapping.unmapped[0].0.clone_from(&evil);
+    capture.ledger[0].category.clone_from(&evil);
+    capture.ledger[0].note.clone_from(&evil);
+    capture.stats[0].name.clone_from(&evil);
+    capture.stats[0].example = Some(evil.clone());
+    capture.findings[0].claim.text = diagnosis::i18n::Text::new("{x}", "{x}");
+    capture.findings[0].claim.args = vec![("x", Value::Raw(evil.clone()))];
+    capture.findings[0].class.clone_from(&evil);
+    let rank = &mut capture.ranks[0];
+    rank.anchor.name.clone_from(&evil);
+    rank.classes[0].key.clone_from(&evil);
+    rank.classes[0].buckets[3].name = format!("rt.host.{evil}");
+    rank.kernels[0].name.clone_from(&evil);
+
+    let acts =
+        |c: char| (c.is_control() && c != '\n') || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}');
+    let text = markdown::render(&report, Lang::En);
+    assert!(!text.contains(acts) && text.len() < 200_000, "{}", text.len());
+    assert_eq!(text.lines().filter(|l| l.starts_with("# ")).count(), 1, "a name made a heading");
+    // Outside code spans no tag is left open to HTML.
+    let outside = regex::Regex::new("``+[^\n]*?``+|`[^`\n]*`").unwrap().replace_all(&text, "").into_owned();
+    assert!(!outside.replace("\\<", "").contains("<script"), "{outside}");
+    // A table keeps its columns whatever stands in it.
+    for table in text.split("\n\n").filter(|p| p.starts_with("| ")) {
+        let columns = |l: &str| l.replace("\\|", "").matches('|').count();
+        let first = columns(table.lines().next().unwrap());
+        assert!(table.lines().all(|l| columns(l) == first && l.width() < 2000), "{table}");
+    }
+    let shown = terminal::colour(&text);
+    assert_eq!(terminal::uncoloured(&shown), text);
+    let raw = json::render(&report, Lang::En).unwrap();
+    assert!(!raw.contains(acts) && raw.len() < 200_000);
+    assert!(!json_of(&report).to_string().contains("\\u001b"));
+}
