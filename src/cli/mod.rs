@@ -46,7 +46,10 @@ mod whole_file;
 
 use std::io::{self, IsTerminal, Write};
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{
+    Parser, Subcommand, ValueEnum,
+    builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
+};
 
 use exit::Exit;
 
@@ -69,11 +72,20 @@ pub struct Global {
     #[arg(long, global = true, value_enum, default_value_t = Color::Auto, value_name = "WHEN")]
     color: Color,
     /// Language of reports [default: from LC_ALL, LC_MESSAGES or LANG].
-    #[arg(long, global = true, value_enum)]
+    #[arg(long, global = true, value_parser = language())]
     lang: Option<Lang>,
     /// Say on stderr what is being done.
     #[arg(short, long, global = true)]
     verbose: bool,
+}
+
+/// Reads the name of a language.
+fn language() -> impl TypedValueParser<Value = Lang> {
+    PossibleValuesParser::new([
+        PossibleValue::new("en").help("English"),
+        PossibleValue::new("zh").help("Simplified Chinese"),
+    ])
+    .map(|name| if name == "zh" { Lang::Zh } else { Lang::En })
 }
 
 /// Writes a line to stderr. That nobody reads it is no reason to stop.

@@ -17,6 +17,7 @@ pub const TRANSFER: Ns = 10_000;
 pub struct Run {
     /// Per rank and collective: GEMM and host time, ns.
     pub work: Vec<Vec<(Ns, Ns)>>,
+    /// Layers of a step, with a collective each.
     pub layers: usize,
     /// Clock of each rank against the true time, ns.
     pub clocks: Vec<Ns>,

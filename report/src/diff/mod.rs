@@ -8,7 +8,7 @@ pub mod markdown;
 mod movers;
 mod slots;
 mod unknown;
-pub(crate) mod words;
+pub mod words;
 
 use model::Ns;
 

@@ -14,7 +14,8 @@ use diagnosis::{
     i18n::{Message, Text, Value},
 };
 
-pub(crate) fn verdict(verdict: Verdict) -> Text {
+/// The word of a verdict.
+pub fn verdict(verdict: Verdict) -> Text {
     match verdict {
         Verdict::Comparable => Text::new("comparable", "可比"),
         Verdict::Caveats => Text::new("comparable with caveats", "有保留地可比"),
@@ -22,7 +23,8 @@ pub(crate) fn verdict(verdict: Verdict) -> Text {
     }
 }
 
-pub(crate) fn claim(claim: Claim) -> Text {
+/// What a claim is about.
+pub fn claim(claim: Claim) -> Text {
     match claim {
         Claim::Op => Text::new("single operators", "单个算子"),
         Claim::Step => Text::new("steps: time per output token at this batch", "步：该批大小下每输出 token 的时间"),
@@ -32,14 +34,16 @@ pub(crate) fn claim(claim: Claim) -> Text {
     }
 }
 
-pub(crate) fn side(side: Side) -> Text {
+/// The name of a side.
+pub fn side(side: Side) -> Text {
     match side {
         Side::A => Text::new("A", "A"),
         Side::B => Text::new("B", "B"),
     }
 }
 
-pub(crate) fn part(part: Part) -> Text {
+/// What a part of the step is called.
+pub fn part(part: Part) -> Text {
     match part {
         Part::Before => Text::new("before the layers", "各层之前"),
         Part::Layer => Text::new("in the layers", "各层内"),
@@ -51,10 +55,10 @@ pub(crate) fn part(part: Part) -> Text {
 }
 
 /// What one side has inside replays that were recorded as one.
-pub(crate) const REPLAYED: Text =
-    Text::new("operators and gaps of a replay recorded as one", "整体记录的重放内的算子与间隔");
+pub const REPLAYED: Text = Text::new("operators and gaps of a replay recorded as one", "整体记录的重放内的算子与间隔");
 
-pub(crate) fn cause(cause: Cause) -> Text {
+/// The word of a cause.
+pub fn cause(cause: Cause) -> Text {
     match cause {
         Cause::Environment => Text::new("environment", "环境"),
         Cause::Maturity => Text::new("maturity", "成熟度"),
@@ -64,7 +68,8 @@ pub(crate) fn cause(cause: Cause) -> Text {
     }
 }
 
-pub(crate) fn cause_meaning(cause: Cause) -> Text {
+/// What a cause means.
+pub fn cause_meaning(cause: Cause) -> Text {
     match cause {
         Cause::Environment => Text::new("what the hardware can do, by probes of both sides", "硬件能力，依据两侧探针"),
         Cause::Maturity => Text::new(
@@ -82,7 +87,8 @@ pub(crate) fn cause_meaning(cause: Cause) -> Text {
     }
 }
 
-pub(crate) fn moved(by: Option<Move>) -> Text {
+/// How an operation moved.
+pub fn moved(by: Option<Move>) -> Text {
     match by {
         Some(Move::Match) => Text::new("same", "相同"),
         Some(Move::Substitute) => Text::new("other operator of the family", "同族其他算子"),
@@ -92,7 +98,8 @@ pub(crate) fn moved(by: Option<Move>) -> Text {
     }
 }
 
-pub(crate) fn feature(feature: Feature) -> Text {
+/// The name of a feature of the path.
+pub fn feature(feature: Feature) -> Text {
     match feature {
         Feature::Fusion => {
             Text::new("slots of a layer that the two carry out by other kernels", "层内由不同内核实现的槽位")
@@ -109,7 +116,8 @@ pub(crate) fn feature(feature: Feature) -> Text {
     }
 }
 
-pub(crate) fn reading(reading: Reading) -> Text {
+/// How a feature was read.
+pub fn reading(reading: Reading) -> Text {
     match reading {
         Reading::Platform => Text::new(
             "Path and settings are the same as far as both sides show them: what differs is the hardware, or how good the kernels are.",
@@ -131,7 +139,7 @@ pub(crate) fn reading(reading: Reading) -> Text {
 }
 
 /// What a reason says, with the values that it is about.
-pub(crate) fn reason(reason: &Reason, values: Option<[String; 2]>) -> Message {
+pub fn reason(reason: &Reason, values: Option<[String; 2]>) -> Message {
     let field = |field: &Field| Value::Raw(field.key.to_owned());
     let [a, b] = values.unwrap_or_default().map(Value::Raw);
     let of = Value::Text(reason.side.map_or(Text::new("A and B", "A 与 B"), side));
@@ -173,7 +181,7 @@ fn evidence(class: EvidenceClass) -> Text {
 }
 
 /// Reasons that need no value but their side.
-pub(crate) fn plain(about: About) -> Text {
+pub fn plain(about: About) -> Text {
     match about {
         About::Vendors => {
             Text::new("devices of several vendors work in one group of {side}", "{side} 的一个组内有多家厂商的设备")

@@ -3,7 +3,7 @@
 use diagnosis::i18n::Text;
 
 /// What a bucket means, from its name.
-pub(crate) fn meaning(name: &str) -> Text {
+pub fn meaning(name: &str) -> Text {
     match name {
         "rt.launch_api" => Text::new("device idle, host is inside a launch call", "设备空闲，主机正在下发调用中"),
         "rt.launch_latency" => {

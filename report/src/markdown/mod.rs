@@ -2,7 +2,7 @@
 //! rests on, then what was lost on the way.
 
 mod answer;
-pub(crate) mod buckets;
+pub mod buckets;
 mod capture;
 mod findings;
 mod held;
@@ -16,7 +16,7 @@ mod source;
 mod steps;
 mod summaries;
 mod time;
-pub(crate) mod words;
+pub mod words;
 mod work;
 
 use super::{

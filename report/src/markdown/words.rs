@@ -8,7 +8,8 @@ use diagnosis::{
     i18n::Text,
 };
 
-pub(crate) fn severity(severity: Severity) -> Text {
+/// The word of a severity.
+pub fn severity(severity: Severity) -> Text {
     match severity {
         Severity::Info => Text::new("info", "提示"),
         Severity::Low => Text::new("low", "低"),
@@ -26,7 +27,8 @@ pub(super) fn confidence(confidence: Confidence) -> Text {
     }
 }
 
-pub(crate) fn layer(layer: Layer) -> Text {
+/// The name of a layer.
+pub fn layer(layer: Layer) -> Text {
     match layer {
         Layer::Operator => Text::new("operator", "算子"),
         Layer::Runtime => Text::new("runtime", "运行时"),
@@ -97,7 +99,8 @@ pub(super) fn anchor(kind: AnchorKind, by: &str) -> Text {
     }
 }
 
-pub(crate) fn selection(selection: Selection) -> Text {
+/// Whether a step counts, and why not.
+pub fn selection(selection: Selection) -> Text {
     match selection {
         Selection::Steady => Text::new("used", "已采用"),
         Selection::WarmUp => {

@@ -24,11 +24,11 @@ use super::{
     theme::Theme,
     widget::prose::Line,
 };
+use ::report::model::RankPart;
 use diagnosis::{
     analysis::Rank,
     i18n::{Lang, Text},
 };
-use report::model::RankPart;
 
 /// What a view sees.
 #[derive(Clone, Copy)]
