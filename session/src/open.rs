@@ -15,33 +15,6 @@ const DEPTH: usize = 16;
 /// Files of no known format that are named; the rest is counted.
 const NAMED: usize = 3;
 
-/// Options of every subcommand that reads traces.
-#[derive(Debug, clap::Args)]
-pub struct Reading {
-    /// Read every trace file as this format instead of detecting it from the content.
-    #[arg(long = "as", value_name = "FORMAT", value_parser = clap::builder::PossibleValuesParser::new(parsers::REGISTRY.iter().map(|f| f.id)))]
-    pub as_format: Option<String>,
-    /// Directory with further platform packs (may be given several times; the first one wins).
-    #[arg(long, value_name = "DIR")]
-    pack: Vec<PathBuf>,
-    /// Trace of the same process while its graphs were captured: names, shapes and modules of replayed kernels are taken
-    /// from it.
-    #[arg(long, value_name = "PATH")]
-    pub graph_capture: Option<PathBuf>,
-}
-
-impl Reading {
-    /// The packs to read by. The log lines that they know are known to the importer of logs from now on.
-    ///
-    /// # Errors
-    /// When a pack cannot be used.
-    pub fn packs(&self) -> Result<Packs, Usage> {
-        let packs = Packs::load(&self.pack).map_err(|e| Usage(e.to_string()))?;
-        parsers::log::add_patterns(packs.log_patterns()).map_err(|e| Usage(e.to_string()))?;
-        Ok(packs)
-    }
-}
-
 /// Reads what [`open`] reads, and takes from the graph capture, where one is given, what it says of replayed kernels.
 ///
 /// # Errors
