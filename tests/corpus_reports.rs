@@ -33,7 +33,7 @@ const CAPTURES: &[(&str, &str)] = &[
 
 fn report(path: &Path) -> Report {
     let mut builder = TraceBuilder::new(path.display().to_string(), "");
-    let format = parsers::detect::read(path, None, &mut builder, &|_, _| {}).unwrap();
+    let format = parsers::detect::read(path, &mut builder, &parsers::ReadOptions::default()).unwrap();
     let mut trace = builder.finish();
     trace.format = format.id.to_owned();
     let packs = Packs::embedded().unwrap();
