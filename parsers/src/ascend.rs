@@ -43,7 +43,7 @@ mod layout;
 mod sums;
 mod table;
 mod task;
-#[cfg(test)]
+#[cfg(all(test, feature = "sqlite"))]
 mod tests;
 mod timeline;
 mod times;

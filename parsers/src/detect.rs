@@ -67,7 +67,7 @@ fn unknown(path: &Path) -> ReadError {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
-    use model::TraceBuilder;
+    use model::{Category, TraceBuilder};
     use std::io::Write;
 
     fn file(content: &[u8]) -> tempfile::NamedTempFile {
@@ -97,6 +97,79 @@ mod tests {
         let mut sink = TraceBuilder::new("t", "t");
         let error = read(text.path(), &mut sink, &as_format("nonsense")).map(|f| f.id).unwrap_err();
         assert!(matches!(error, ReadError::UnknownFormat { .. }));
+    }
+
+    fn is(content: &[u8]) -> Option<&'static str> {
+        detect(file(content).path(), &ReadOptions::default()).map(|format| format.id).ok()
+    }
+
+    /// A run of hipprof whose host events carry a category that Kineto's files of 2021 have.
+    const HIPPROF: &str = r#"{"otherData":{"tool":"hipprof"},"traceEvents":[
+{"ph":"M","name":"process_name","pid":6,"args":{"name":"GPU0"}},
+{"ph":"X","cat":"Operator","name":"hipLaunchKernel","pid":2,"tid":7,"ts":"1000.5","dur":2,"args":{"pid":"7","Index":1,"BeginNs":"1000500","EndNs":"1002500"}},
+{"ph":"X","name":"first","pid":6,"tid":0,"ts":1010.125,"dur":"5.5","args":{"pid":"7","Index":1,"queue-id":"0"}},
+{"ph":"X","name":"second","pid":6,"tid":0,"ts":1015.625,"dur":"4","args":{"pid":"7","Index":2,"queue-id":"0"}}]}"#;
+
+    #[test]
+    fn one_category_of_another_format_does_not_take_a_file_from_the_format_that_it_names() {
+        let spaced = HIPPROF.replace("\"tool\":\"hipprof\"", "\"tool\" :\n \"hipprof 5.7\"");
+        for text in [HIPPROF, &HIPPROF.replace("\"cat\":\"Operator\"", "\"cat\": \"cpu_op\""), &spaced] {
+            let mut sink = TraceBuilder::new("t", "t");
+            let format = read(file(text.as_bytes()).path(), &mut sink, &ReadOptions::default()).unwrap();
+            let trace = sink.finish();
+            let kernels =
+                trace.lanes.iter().flat_map(|lane| &lane.category).filter(|c| **c == Category::Kernel).count();
+            assert_eq!((format.id, kernels), ("hipprof", 2), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_format_is_known_by_keys_with_values_in_any_spelling() {
+        let event =
+            |cat: &str| format!("[{{\"ph\":\"X\",{cat},\"name\":\"a\",\"ts\":1,\"dur\":2,\"pid\":1,\"tid\":1}}]");
+        for own in ["\"cat\":\"Operator\"", "\"cat\" : \"cpu_op\"", "\"cat\"\n:\t\"user_annotation\""] {
+            let json = event(own);
+            let head = Head::new(Path::new("x"), json.as_bytes());
+            assert_eq!((crate::kineto::FORMAT.matches)(&head), Match::Certain, "{json}");
+        }
+        for other in
+            ["\"cat\":\"op\"", "\"args\":\"Operator\"", "\"said\":\"\\\"cat\\\": \\\"Operator\\\"\"", "\"cpu_op\":1"]
+        {
+            let json = event(other);
+            let head = Head::new(Path::new("x"), json.as_bytes());
+            assert_eq!((crate::kineto::FORMAT.matches)(&head), Match::Possible, "{json}");
+        }
+        for ascend in
+            ["\"args\":{\"name\" : \"Ascend Hardware\"}", "\"cat\":\"async_npu\"", "\"ts\": \"1736408883000010.000\""]
+        {
+            assert_eq!(is(event(ascend).as_bytes()), Some("ascend"), "{ascend}");
+        }
+        assert_eq!(is(event("\"args\":\"CANN\"").as_bytes()), Some("kineto"), "a bare list of events");
+    }
+
+    #[test]
+    fn words_of_a_format_in_a_text_are_not_the_format() {
+        for text in [
+            "Kineto writes \"cat\": \"cpu_op\" and \"deviceProperties\" [..]; hipprof says \"tool\":\"hipprof\", \"ph\".",
+            "# Notes\nThe table has ID, Kernel Name and Section Name; Total Time (ns), Time (%); block_id,sub_block_id.\n",
+            "{\"about\": \"\\\"cat\\\": \\\"cpu_op\\\", \\\"traceEvents\\\"\", \"notes\": [\"avg_latency\", \"latencies\"]}",
+            "{\"words\": [\"request_throughput\", \"mean_ttft_ms\", \"ttfts\", \"itls\", \"BeginNs\", \"traceEvents\"]}",
+            "[\"Ascend Hardware\", \"CANN\", \"async_npu\", \"ph\"]",
+            "{\"tool\": \"hipprof\"}",
+            "{\"name\": \"rocprofiler-sdk-tool\"}",
+            "SQLite format 3 is the format of rocpd_string and CUPTI_ACTIVITY_KIND_KERNEL.",
+        ] {
+            assert_eq!(is(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[cfg(not(feature = "sqlite"))]
+    #[test]
+    fn a_build_without_sqlite_says_what_reads_a_database() {
+        for content in [&b"SQLite format 3\0\x10\0"[..], b"NVIDIA Tegra Profiler Report 1.0"] {
+            let error = detect(file(content).path(), &ReadOptions::default()).map(|format| format.id).unwrap_err();
+            assert!(error.to_string().contains("feature 'sqlite'"), "{error}");
+        }
     }
 
     const PRINTED: &str = "\

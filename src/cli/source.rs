@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use model::{ImportStat, Ns, Severity, Trace, TraceBuilder};
-use parsers::{Place, ReadError};
+use parsers::{Place, ReadError, ReadOptions, detect, log::Patterns};
 
 use super::{exit::Usage, progress::Bar, ranks};
 use crate::{analysis::graph_capture, platform::Packs, store};
@@ -30,14 +30,12 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// The packs to read by. The log lines that they know are known to the importer of logs from now on.
+    /// The packs to read by.
     ///
     /// # Errors
     /// When a pack cannot be used.
     pub fn packs(&self) -> Result<Packs, Usage> {
-        let packs = Packs::load(&self.pack).map_err(|e| Usage(e.to_string()))?;
-        parsers::log::add_patterns(packs.log_patterns()).map_err(|e| Usage(e.to_string()))?;
-        Ok(packs)
+        Packs::load(&self.pack).map_err(|e| Usage(e.to_string()))
     }
 }
 
@@ -46,9 +44,11 @@ impl Reading {
 /// # Errors
 /// Those of [`open`], and a graph capture that fits no capture of a run.
 pub fn open_with(paths: &[PathBuf], reading: &Reading, packs: &Packs, bar: &Bar) -> anyhow::Result<Vec<Trace>> {
-    let mut traces = open(paths, reading.as_format.as_deref(), bar)?;
+    let patterns = Patterns::with(packs.log_patterns()).map_err(|e| Usage(e.to_string()))?;
+    let how = How::of(packs, &patterns, reading.as_format.as_deref());
+    let mut traces = open_as(paths, how, bar)?;
     let Some(path) = &reading.graph_capture else { return Ok(traces) };
-    let captures = open(std::slice::from_ref(path), reading.as_format.as_deref(), bar)?;
+    let captures = open_as(std::slice::from_ref(path), how, bar)?;
     let (mut fitted, mut refused) = (false, None);
     for trace in &mut traces {
         for capture in &captures {
@@ -65,12 +65,20 @@ pub fn open_with(paths: &[PathBuf], reading: &Reading, packs: &Packs, bar: &Bar)
 }
 
 /// How files are read.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct How<'h> {
-    /// As this format, whatever their content says.
-    format: Option<&'h str>,
+    /// What the readers are given.
+    options: ReadOptions<'h>,
     /// What makes Unix nanoseconds of the times of files that do not say it.
     unix_offset: Option<Ns>,
+}
+
+impl<'h> How<'h> {
+    /// By what the packs know; `patterns` are those of the packs.
+    fn of(packs: &'h Packs, patterns: &'h Patterns, format: Option<&'h str>) -> Self {
+        let device_vendors = packs.device_vendors();
+        Self { options: ReadOptions { format, patterns, device_vendors, ..ReadOptions::default() }, unix_offset: None }
+    }
 }
 
 /// Reads what a profiler has just written here into a directory; `unix_offset` makes Unix nanoseconds of its stamps where its
@@ -79,24 +87,27 @@ struct How<'h> {
 /// # Errors
 /// Those of [`open`].
 pub fn open_recorded(directory: &Path, unix_offset: Option<Ns>, bar: &Bar) -> anyhow::Result<Vec<Trace>> {
-    open_as(&[directory.to_owned()], How { format: None, unix_offset }, bar)
+    let packs = Packs::embedded()?;
+    let how = How { unix_offset, ..How::of(&packs, Patterns::built_in(), None) };
+    open_as(&[directory.to_owned()], how, bar)
 }
 
-/// Reads all captures of all paths, in the order of the paths and sorted within a directory; ranks of one job are one
-/// capture.
+/// Reads all captures of all paths by the built-in packs, in the order of the paths and sorted within a directory; ranks of
+/// one job are one capture.
 ///
 /// # Errors
 /// The first path that gives nothing. In a directory, a file of an unknown format counts as `import.foreign_file`; one of a
 /// known format that cannot be read as `import.unreadable_file` as long as another one can, one that holds nothing to
 /// diagnose as `import.declined_file`.
 pub fn open(paths: &[PathBuf], as_format: Option<&str>, bar: &Bar) -> anyhow::Result<Vec<Trace>> {
-    open_as(paths, How { format: as_format, unix_offset: None }, bar)
+    let packs = Packs::embedded()?;
+    open_as(paths, How::of(&packs, Patterns::built_in(), as_format), bar)
 }
 
 fn open_as(paths: &[PathBuf], how: How<'_>, bar: &Bar) -> anyhow::Result<Vec<Trace>> {
     let mut traces = Vec::new();
     for path in paths {
-        if path.is_dir() && !is_capture_directory(path) {
+        if path.is_dir() && !is_capture_directory(path, how) {
             traces.extend(directory(path, how, bar)?);
         } else if path.is_file() && store::is_capture(path)? {
             bar.stage("loading", path.display());
@@ -112,7 +123,8 @@ fn file(path: &Path, how: How<'_>, bar: &Bar) -> Result<Trace, ReadError> {
     bar.stage("reading", path.display());
     let mut builder = TraceBuilder::new(path.display().to_string(), "");
     builder.assume_unix_offset(how.unix_offset);
-    let format = parsers::detect::read(path, how.format, &mut builder, &|done, total| bar.at(done, total))?;
+    let progress = |done, total| bar.at(done, total);
+    let format = detect::read(path, &mut builder, &ReadOptions { progress: &progress, ..how.options })?;
     let mut trace = builder.finish();
     trace.format = format.id.to_owned();
     Ok(trace)
@@ -120,7 +132,7 @@ fn file(path: &Path, how: How<'_>, bar: &Bar) -> Result<Trace, ReadError> {
 
 fn directory(path: &Path, how: How<'_>, bar: &Bar) -> anyhow::Result<Vec<Trace>> {
     let mut found = Vec::new();
-    walk(path, DEPTH, &mut found)?;
+    walk(path, DEPTH, how, &mut found)?;
     found.sort();
     let mut traces: Vec<Trace> = Vec::new();
     let (mut failed, mut declined): (Vec<ReadError>, Vec<ReadError>) = (Vec::new(), Vec::new());
@@ -131,7 +143,7 @@ fn directory(path: &Path, how: How<'_>, bar: &Bar) -> anyhow::Result<Vec<Trace>>
             continue;
         }
         // So would a file that another one in it is read with.
-        if parsers::detect::lead(entry).is_some_and(|lead| found.binary_search(&lead).is_ok()) {
+        if detect::lead(entry, &how.options).is_some_and(|lead| found.binary_search(&lead).is_ok()) {
             continue;
         }
         match file(entry, how, bar) {
@@ -182,12 +194,12 @@ fn nothing_in(path: &Path) -> anyhow::Error {
 }
 
 /// Whether the files of a directory are one capture to a profiler that writes directories.
-fn is_capture_directory(path: &Path) -> bool {
-    parsers::detect::detect(path).is_ok()
+fn is_capture_directory(path: &Path, how: How<'_>) -> bool {
+    detect::detect(path, &how.options).is_ok()
 }
 
 /// Regular files below a directory, and directories that are captures as a whole. Links to directories are not followed, so there is no way round in a circle.
-fn walk(directory: &Path, depth: usize, found: &mut Vec<PathBuf>) -> anyhow::Result<()> {
+fn walk(directory: &Path, depth: usize, how: How<'_>, found: &mut Vec<PathBuf>) -> anyhow::Result<()> {
     let refused = |source| ReadError::Io { path: directory.to_owned(), source };
     for entry in directory.read_dir().map_err(refused)? {
         let entry = entry.map_err(refused)?;
@@ -198,10 +210,10 @@ fn walk(directory: &Path, depth: usize, found: &mut Vec<PathBuf>) -> anyhow::Res
                     Usage(format!("'{}' lies too deep; name the directory of the traces", path.display())).into()
                 );
             }
-            if is_capture_directory(&path) {
+            if is_capture_directory(&path, how) {
                 found.push(path);
             } else {
-                walk(&path, depth - 1, found)?;
+                walk(&path, depth - 1, how, found)?;
             }
         } else if path.is_file() {
             found.push(path);

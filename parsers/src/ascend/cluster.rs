@@ -23,7 +23,7 @@ mod communication;
 mod database;
 mod gathered;
 mod steps;
-#[cfg(test)]
+#[cfg(all(test, feature = "sqlite"))]
 mod tests;
 
 use gathered::Gathered;

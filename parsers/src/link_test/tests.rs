@@ -96,5 +96,5 @@ fn a_test_that_measured_nothing_is_an_error() {
     let header = NCCL.lines().nth(5).unwrap();
     let mut sink = TraceBuilder::new("t", "link-test");
     assert!((FORMAT.read)(file(header).path(), &mut sink, &crate::ReadOptions::default()).is_err());
-    assert!(crate::detect::detect(file("hello\n8 | 9\n").path()).is_err());
+    assert!(crate::detect::detect(file("hello\n8 | 9\n").path(), &crate::ReadOptions::default()).is_err());
 }
