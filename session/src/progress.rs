@@ -109,9 +109,8 @@ impl Cancel {
     /// Does work that [`Cancel::check`] may end.
     pub(crate) fn watch<T>(&self, work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
         // What the work was making is dropped with it: nobody sees a half of it.
-        catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|why| {
-            if why.is::<CalledOff>() { Err(Error::Cancelled) } else { resume_unwind(why) }
-        })
+        catch_unwind(AssertUnwindSafe(work))
+            .unwrap_or_else(|why| if why.is::<CalledOff>() { Err(Error::Cancelled) } else { resume_unwind(why) })
     }
 }
 
@@ -130,7 +129,9 @@ mod tests {
             Ok(1)
         });
         assert!(matches!(ended, Err(Error::Cancelled)));
-        let lost = std::panic::catch_unwind(AssertUnwindSafe(|| cancel.watch(|| -> Result<(), Error> { resume_unwind(Box::new("lost")) })));
+        let lost = std::panic::catch_unwind(AssertUnwindSafe(|| {
+            cancel.watch(|| -> Result<(), Error> { resume_unwind(Box::new("lost")) })
+        }));
         assert!(lost.is_err_and(|why| why.is::<&str>()));
     }
 

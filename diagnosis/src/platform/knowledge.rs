@@ -28,6 +28,8 @@ pub(super) struct Knowledge {
     pub remedies: Vec<RuleRemedy>,
     /// Engine and regex of log lines.
     pub logs: Vec<(String, String)>,
+    /// Parts of the names of devices, and the vendor of each.
+    pub device_vendors: Vec<(String, String)>,
 }
 
 /// A remedy with the rules and vendors it is for.
@@ -55,6 +57,7 @@ impl Knowledge {
             chips: Vec::new(),
             remedies: Vec::new(),
             logs: Vec::new(),
+            device_vendors: Vec::new(),
         };
         for (name, pack) in packs {
             knowledge.add(&name, pack)?;
@@ -95,6 +98,9 @@ impl Knowledge {
         self.cards.extend(pack.card.into_iter().filter(|card| !card.formats.is_empty()));
         self.chips.extend(pack.chip);
         self.logs.extend(pack.log.into_iter().map(|entry| (entry.engine, entry.regex)));
+        for entry in pack.device_name {
+            self.device_vendors.extend(entry.contains.into_iter().map(|part| (part, entry.vendor.clone())));
+        }
         for entry in pack.remedy {
             let remedy = Remedy {
                 text_en: entry.en,
