@@ -106,7 +106,9 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
 
 /// A slip of the pen must not cost a trace: a report never replaces one.
 fn refuse_trace(output: &Path) -> Result<(), Usage> {
-    if store::is_capture(output).unwrap_or(false) || parsers::detect::detect(output, &parsers::ReadOptions::default()).is_ok() {
+    if store::is_capture(output).unwrap_or(false)
+        || parsers::detect::detect(output, &parsers::ReadOptions::default()).is_ok()
+    {
         let output = output.display();
         return Err(Usage(format!(
             "will not replace '{output}', which is a trace; choose another name for the report"
