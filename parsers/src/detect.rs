@@ -113,13 +113,17 @@ mod tests {
     #[test]
     fn one_category_of_another_format_does_not_take_a_file_from_the_format_that_it_names() {
         let spaced = HIPPROF.replace("\"tool\":\"hipprof\"", "\"tool\" :\n \"hipprof 5.7\"");
-        for text in [HIPPROF, &HIPPROF.replace("\"cat\":\"Operator\"", "\"cat\": \"cpu_op\""), &spaced] {
+        let other = HIPPROF.replace("\"cat\":\"Operator\"", "\"cat\": \"cpu_op\"");
+        let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gz.write_all(HIPPROF.as_bytes()).unwrap();
+        let packed = gz.finish().unwrap();
+        for content in [HIPPROF.as_bytes(), other.as_bytes(), spaced.as_bytes(), &packed] {
             let mut sink = TraceBuilder::new("t", "t");
-            let format = read(file(text.as_bytes()).path(), &mut sink, &ReadOptions::default()).unwrap();
+            let format = read(file(content).path(), &mut sink, &ReadOptions::default()).unwrap();
             let trace = sink.finish();
             let kernels =
                 trace.lanes.iter().flat_map(|lane| &lane.category).filter(|c| **c == Category::Kernel).count();
-            assert_eq!((format.id, kernels), ("hipprof", 2), "{text}");
+            assert_eq!((format.id, kernels), ("hipprof", 2), "{}", String::from_utf8_lossy(content));
         }
     }
 
@@ -130,14 +134,14 @@ mod tests {
         for own in ["\"cat\":\"Operator\"", "\"cat\" : \"cpu_op\"", "\"cat\"\n:\t\"user_annotation\""] {
             let json = event(own);
             let head = Head::new(Path::new("x"), json.as_bytes());
-            assert_eq!((crate::kineto::FORMAT.matches)(&head), Match::Certain, "{json}");
+            assert_eq!((format("kineto").unwrap().matches)(&head), Match::Certain, "{json}");
         }
         for other in
             ["\"cat\":\"op\"", "\"args\":\"Operator\"", "\"said\":\"\\\"cat\\\": \\\"Operator\\\"\"", "\"cpu_op\":1"]
         {
             let json = event(other);
             let head = Head::new(Path::new("x"), json.as_bytes());
-            assert_eq!((crate::kineto::FORMAT.matches)(&head), Match::Possible, "{json}");
+            assert_eq!((format("kineto").unwrap().matches)(&head), Match::Possible, "{json}");
         }
         for ascend in
             ["\"args\":{\"name\" : \"Ascend Hardware\"}", "\"cat\":\"async_npu\"", "\"ts\": \"1736408883000010.000\""]

@@ -103,7 +103,8 @@ fn alone(_: &Path) -> Option<PathBuf> {
     None
 }
 
-/// Every format, one line each.
+/// Every format, one line each. Order matters only where marks are shared: torch_npu's timelines hold the categories of the
+/// framework too, so Ascend's stand before Kineto's.
 pub const REGISTRY: &[Format] = &[
     ascend::FORMAT,
     ascend::TABLE_FORMAT,
