@@ -4,11 +4,11 @@ use std::rc::Rc;
 
 use super::{
     cublaslt::{CublasLt, Factors, Product},
-    driver::Address,
     inputs::Inputs,
     launch::{Arguments, Blocks, WARP},
     memory::Memory,
     nccl::{Comm, Exchange},
+    platform::Address,
     queue::Queue,
     source::Source,
     takes,
