@@ -19,13 +19,14 @@ use std::rc::Rc;
 use crate::{
     Config, Dtype, Error, Shard,
     backend::Device,
-    cpu::Communicator,
+    comm::Communicator,
     device_model::Model,
-    inject::{Faults, HostHook},
+    faults::Faults,
+    hook::HostHook,
     kv::KvPlan,
+    options::Sync,
     program::{OpCall, OpKind, Program},
     record::Log,
-    run::Sync,
     weights::{Made, Supply},
 };
 

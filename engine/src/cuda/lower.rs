@@ -17,7 +17,7 @@ use super::{
 use crate::{
     Config, Dtype, Error,
     device_model::Model,
-    inject::Faults,
+    faults::Faults,
     kv::KvPlan,
     program::{BufId, Heads, Matrix, OpCall, OpKind, Program},
 };

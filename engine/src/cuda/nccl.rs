@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     Error,
-    cpu::{Communicator, LOADING},
+    comm::{Communicator, LOADING},
 };
 
 /// What brings it.
