@@ -6,6 +6,7 @@ use std::{
 };
 
 use clap::ValueEnum;
+use ratatui::{buffer::Buffer, layout::Rect};
 use model::Trace;
 
 use super::{
@@ -14,13 +15,20 @@ use super::{
     exit::{Exit, Usage},
     say, target, whole_file,
 };
-use crate::tui::{Opened, export::picture};
+use crate::tui::{
+    App, Keymap, Opened, Settings,
+    export::{picture, screen},
+    theme::{Depth, Theme},
+};
 use diagnosis::{
     analysis::Analysis,
     diagnose::Diagnosis,
     i18n::{Lang, Message, Text, Value},
 };
 use report::{html, perfetto, phrase, svg, timeline::Timeline};
+
+/// Columns and rows of a screen that is drawn as a picture.
+const SCREEN: (u16, u16) = (120, 38);
 
 /// A capture, examined.
 pub(super) type Input = (Trace, Analysis, Diagnosis);
@@ -52,6 +60,8 @@ enum Form {
     Html,
     /// A picture of the step in the middle of the main class.
     Svg,
+    /// A picture of the first screen of the terminal interface.
+    Screen,
 }
 
 pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit> {
@@ -86,6 +96,12 @@ impl Form {
         move |out| match self {
             Self::Perfetto => perfetto::write(out, &inputs, lang).map(|written| told(&written, lang)),
             Self::Html => page(out, inputs, lang).map(|()| Vec::new()),
+            Self::Screen => {
+                let mut app = App::new(Opened::new(inputs), settings(lang));
+                let mut cells = Buffer::empty(Rect::new(0, 0, SCREEN.0, SCREEN.1));
+                app.draw(&mut cells);
+                out.write_all(screen::render(&cells).as_bytes()).map(|()| Vec::new())
+            }
             Self::Svg => {
                 let opened = Opened::new(inputs);
                 let drawn = opened.look(opened.leading()).and_then(|look| picture::of_step(&look, lang));
@@ -94,6 +110,12 @@ impl Form {
             }
         }
     }
+}
+
+/// How the interface looks where nobody chose.
+fn settings(lang: Lang) -> Settings {
+    let keymap = Keymap::load(None).unwrap_or_default();
+    Settings { lang, theme: Theme::NAMES[0].to_owned(), depth: Depth::True, ascii: false, mouse: false, keymap }
 }
 
 /// Writes the report on captures as one page, with their timelines.
