@@ -7,12 +7,12 @@ use std::{
 
 use clap::ValueEnum;
 use ratatui::{buffer::Buffer, layout::Rect};
-use model::Trace;
 
 use super::{
     Global,
     examine::Examine,
     exit::{Exit, Usage},
+    page::{self, Input},
     say, target, whole_file,
 };
 use crate::tui::{
@@ -20,18 +20,11 @@ use crate::tui::{
     export::{picture, screen},
     theme::{Depth, Theme},
 };
-use diagnosis::{
-    analysis::Analysis,
-    diagnose::Diagnosis,
-    i18n::{Lang, Message, Text, Value},
-};
-use report::{html, perfetto, phrase, svg, timeline::Timeline};
+use diagnosis::i18n::{Lang, Message, Text, Value};
+use report::{perfetto, phrase, svg};
 
 /// Columns and rows of a screen that is drawn as a picture.
 const SCREEN: (u16, u16) = (120, 38);
-
-/// A capture, examined.
-pub(super) type Input = (Trace, Analysis, Diagnosis);
 
 /// Write captures for other programs: a trace for the Perfetto UI, a page for a browser, a picture.
 ///
@@ -95,7 +88,7 @@ impl Form {
     fn writer(self, inputs: Vec<Input>, lang: Lang) -> impl FnOnce(&mut dyn Write) -> io::Result<Vec<String>> {
         move |out| match self {
             Self::Perfetto => perfetto::write(out, &inputs, lang).map(|written| told(&written, lang)),
-            Self::Html => page(out, inputs, lang).map(|()| Vec::new()),
+            Self::Html => page::write(out, inputs, lang).map(|()| Vec::new()),
             Self::Screen => {
                 let mut app = App::new(Opened::new(inputs), settings(lang));
                 let mut cells = Buffer::empty(Rect::new(0, 0, SCREEN.0, SCREEN.1));
@@ -116,17 +109,6 @@ impl Form {
 fn settings(lang: Lang) -> Settings {
     let keymap = Keymap::load(None).unwrap_or_default();
     Settings { lang, theme: Theme::NAMES[0].to_owned(), depth: Depth::True, ascii: false, mouse: false, keymap }
-}
-
-/// Writes the report on captures as one page, with their timelines.
-///
-/// # Errors
-/// Those of the file.
-pub(super) fn page(out: &mut dyn Write, inputs: Vec<Input>, lang: Lang) -> io::Result<()> {
-    let opened = Opened::new(inputs);
-    let looks = (0..opened.len()).map(|at| opened.look(at));
-    let timelines: Vec<Option<Timeline>> = looks.map(|look| picture::of_capture(&look?, lang)).collect();
-    html::write(out, opened.report(), &timelines, lang)
 }
 
 /// What a trace for Perfetto holds, and what it could not hold.

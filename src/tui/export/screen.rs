@@ -31,8 +31,7 @@ impl Look {
         if cell.modifier.contains(Modifier::REVERSED) {
             (fg, bg) = (bg, fg);
         }
-        let (bold, underlined) =
-            (cell.modifier.contains(Modifier::BOLD), cell.modifier.contains(Modifier::UNDERLINED));
+        let (bold, underlined) = (cell.modifier.contains(Modifier::BOLD), cell.modifier.contains(Modifier::UNDERLINED));
         Self { fg, bg, bold, underlined }
     }
 }
@@ -90,7 +89,8 @@ fn draw(out: &mut String, run: &Run, row: u32) {
     let (x, y, width) = (column * CELL.0, row * CELL.1, columns * CELL.0);
     if look.bg != GROUND {
         // Writing to a text cannot fail.
-        let _ = writeln!(out, "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{}\" fill=\"{}\"/>", CELL.1, look.bg);
+        let _ =
+            writeln!(out, "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{}\" fill=\"{}\"/>", CELL.1, look.bg);
     }
     if text.trim().is_empty() {
         return;
