@@ -152,6 +152,14 @@ impl Integrity {
     /// at face value; own value.
     pub const LOST: f64 = 0.02;
 
+    /// Share of gaps of at most 2 ns from which durations hold the dispatch time.
+    pub const FOLDED: f64 = 0.80;
+
+    /// Whether durations hold the dispatch time, so that gaps say nothing.
+    pub fn is_folded(&self) -> bool {
+        self.gaps > 0 && self.zero_gaps as f64 > Self::FOLDED * self.gaps as f64
+    }
+
     /// Whether more than [`Self::LOST`] of the launches, or of what was launched, is missing although launches are recorded.
     pub fn is_broken(&self) -> bool {
         let links = self.unlinked < self.device_ops;

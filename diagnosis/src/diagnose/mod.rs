@@ -11,8 +11,10 @@ pub mod held;
 pub mod level;
 pub mod ranking;
 pub mod readiness;
+pub mod relations;
 pub mod rule;
 pub mod rules;
+mod signals;
 mod sums;
 pub mod verdict;
 
@@ -102,11 +104,11 @@ pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis 
     let gains = gain::Gains::new(analysis);
     let mut findings = gain::merged(findings);
     gains.estimate(&mut findings);
-    rules::cp13_shared_machine::temper(&cx, &mut findings);
-    ranking::settle(&mut findings, analysis);
-    let verdict = verdict::judge(&cx, &findings);
+    ranking::temper(&cx, &mut findings);
+    ranking::settle(&mut findings, analysis, rules::CATALOGUE);
+    let verdict = verdict::judge(&cx, &findings, rules::CATALOGUE);
     let counterfactual = gains.together(&findings);
     let held = held::of(&cx);
-    let readiness = readiness::assess(&cx, &findings, held.as_ref());
+    let readiness = readiness::assess(&cx, &findings, held.as_ref(), rules::CATALOGUE);
     Diagnosis { findings, abstained, verdict, held, counterfactual, readiness }
 }

@@ -9,6 +9,7 @@ use crate::{
     analysis::{Bucket, Class, Confidence, Edit, Layer, Rank, Scheduler, Step, jitter},
     diagnose::{
         Competing, Evidence, Finding, Intervention, Trigger,
+        relations::{Advice, Relations},
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
@@ -38,6 +39,11 @@ static DOC: Doc = Doc {
     title: Text::new("Step time jitter", "步时抖动"),
     layer: Layer::Runtime,
     needs: &[Device],
+    advice: Advice::Host,
+    relations: Relations {
+        yields_to: &["CM-01", "RT-19", "RT-05", "RT-06", "RT-10", "RT-20", "RT-15"],
+        ..Relations::NONE
+    },
     sees: Text::new(
         "Some steps of a class take much longer than its median step; their buckets say on what.",
         "同类步中有些远慢于中位步；各时间桶说明多出的时间花在哪里。",
