@@ -3,6 +3,7 @@
 //! A rule is one file in [`rules`] and one line in its registry. Findings are ranked by estimated gain; rules that lack
 //! evidence abstain and name what to collect.
 
+pub mod catalogue;
 pub mod estimate;
 pub mod explain;
 pub mod finding;

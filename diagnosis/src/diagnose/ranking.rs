@@ -6,9 +6,10 @@
 use rustc_hash::FxHashSet;
 
 use super::{
+    catalogue::Catalogue,
     estimate::{LEAST_GAIN, Method},
     finding::{Competing, Finding, Severity},
-    relations::{Catalogue, Role},
+    relations::Role,
     rule::Context,
     signals::machine,
 };

@@ -10,9 +10,10 @@ mod matrix;
 use model::{Area, EvidenceClass, Light, Maturity, Severity as Loss};
 
 use super::{
+    catalogue::Catalogue,
     finding::{Finding, Severity},
     held::Held,
-    relations::{Catalogue, Feeds, Role},
+    relations::{Feeds, Role},
     rule::Context,
 };
 use crate::analysis::{Class, Rank};

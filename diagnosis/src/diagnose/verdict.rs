@@ -4,7 +4,7 @@ mod case;
 mod gates;
 mod headline;
 
-use super::{Assessment, Level, finding::Finding, level, relations::Catalogue, rule::Context};
+use super::{Assessment, Level, catalogue::Catalogue, finding::Finding, level, rule::Context};
 use crate::{analysis::Confidence, i18n::Message};
 
 use case::Case;

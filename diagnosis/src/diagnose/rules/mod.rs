@@ -71,7 +71,7 @@ mod tests;
 
 pub use super::signals::ceilings;
 use super::{
-    relations::Catalogue,
+    catalogue::Catalogue,
     rule::Rule,
     signals::{
         beside, change, composite, excess, fallback, fine_op, graph_sizes, host_op, late, launch_shape, machine,

@@ -10,7 +10,7 @@ use super::{
     reading,
 };
 use crate::{
-    analysis::{Bucket, Call, Class, Edit, Layer, Rank, Step, steps::Shadow},
+    analysis::{Bucket, Call, Class, Edit, Layer, Rank, Shadow, Step},
     diagnose::{
         Competing, Evidence, Finding, Intervention,
         relations::{Advice, Relations},

@@ -4,8 +4,9 @@ use super::{Level, VerdictLayer};
 use crate::{
     analysis::{Bucket, Class, Confidence, Layer, Rank, Scheduler},
     diagnose::{
+        catalogue::Catalogue,
         finding::{Finding, Severity},
-        relations::{Catalogue, Role},
+        relations::Role,
         rule::Context,
         signals::{late, reading},
     },
