@@ -84,6 +84,9 @@ pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis 
     let (mut findings, mut abstained) = (Vec::new(), Vec::new());
     for rule in rules::REGISTRY {
         let doc = rule.doc();
+        if cx.vendor().is_some_and(|vendor| !doc.relations.vendors.include(vendor)) {
+            continue;
+        }
         let missing = analysis.evidence.missing(doc.needs);
         let told_by_log = rule.reads_logs() && cx.is_logged();
         if !missing.is_empty() && !told_by_log {
