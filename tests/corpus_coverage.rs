@@ -35,7 +35,7 @@ const CAPTURES: usize = 40;
 fn captures(directory: &Path, found: &mut Vec<PathBuf>) {
     for entry in directory.read_dir().unwrap() {
         let path = entry.unwrap().path();
-        if path.is_dir() && parsers::detect::detect(&path).is_err() {
+        if path.is_dir() && parsers::detect::detect(&path, &parsers::ReadOptions::default()).is_err() {
             captures(&path, found);
         } else {
             found.push(path);
@@ -45,7 +45,7 @@ fn captures(directory: &Path, found: &mut Vec<PathBuf>) {
 
 fn read(path: &Path) -> Option<Trace> {
     let mut builder = TraceBuilder::new(path.display().to_string(), "");
-    parsers::detect::read(path, None, &mut builder, &|_, _| {}).ok()?;
+    parsers::detect::read(path, &mut builder, &parsers::ReadOptions::default()).ok()?;
     Some(builder.finish())
 }
 

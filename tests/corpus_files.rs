@@ -14,7 +14,7 @@ use parsers::ReadError;
 fn files(directory: &Path, found: &mut Vec<PathBuf>) {
     for entry in directory.read_dir().unwrap() {
         let path = entry.unwrap().path();
-        let is_capture = parsers::detect::detect(&path).is_ok();
+        let is_capture = parsers::detect::detect(&path, &parsers::ReadOptions::default()).is_ok();
         if path.is_dir() && !is_capture { files(&path, found) } else { found.push(path) }
     }
 }
@@ -22,7 +22,7 @@ fn files(directory: &Path, found: &mut Vec<PathBuf>) {
 /// What becomes of a file: the format it is read as, the tool that printed it, what it holds that is declined, or `unknown`.
 fn fate(path: &Path) -> String {
     let mut sink = TraceBuilder::new(path.display().to_string(), "");
-    match parsers::detect::read(path, None, &mut sink, &|_, _| {}) {
+    match parsers::detect::read(path, &mut sink, &parsers::ReadOptions::default()) {
         Ok(format) => {
             let trace = sink.finish();
             assert!(!trace.ledger.is_empty(), "{}: nothing is accounted for", path.display());

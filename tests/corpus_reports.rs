@@ -33,10 +33,11 @@ const CAPTURES: &[(&str, &str)] = &[
 
 fn report(path: &Path) -> Report {
     let mut builder = TraceBuilder::new(path.display().to_string(), "");
-    let format = parsers::detect::read(path, None, &mut builder, &|_, _| {}).unwrap();
+    let packs = Packs::embedded().unwrap();
+    let options = parsers::ReadOptions { device_vendors: packs.device_vendors(), ..parsers::ReadOptions::default() };
+    let format = parsers::detect::read(path, &mut builder, &options).unwrap();
     let mut trace = builder.finish();
     trace.format = format.id.to_owned();
-    let packs = Packs::embedded().unwrap();
     let analysis = analysis::analyze(&trace, &packs, &Options::default());
     let diagnosis = diagnose::diagnose(&trace, &analysis, &packs);
     Report::build(&[(trace, analysis, diagnosis)])

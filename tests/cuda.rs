@@ -61,6 +61,27 @@ fn a_driver_without_a_device_is_told() {
     assert!(told.contains("finds no device") && told.contains("--gpus all"), "{told}");
 }
 
+/// A toolkit's `libcuda.so`, a stub or that of another version, may lie before the driver that is meant.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_driver_is_found_by_the_library_path_whatever_else_is_called_like_it() {
+    let Some(driver) = simulated_cuda::library() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(driver, directory.path().join("libcuda.so.1")).unwrap();
+    let empty = directory.path().join("empty.cpp");
+    std::fs::write(&empty, "").unwrap();
+    let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned());
+    let mut build = std::process::Command::new(compiler);
+    build.args(["-shared", "-fPIC", "-o"]).arg(directory.path().join("libcuda.so")).arg(&empty);
+    assert!(build.status().unwrap().success());
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_strato"));
+    command.args(RUN).arg("--json").env_clear().env("LD_LIBRARY_PATH", directory.path());
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(summary["device"].as_str().is_some_and(|device| device.contains("(simulated)")), "{}", summary["device"]);
+}
+
 #[test]
 fn options_of_another_backend_are_refused_by_name() {
     let directory = tempfile::tempdir().unwrap();

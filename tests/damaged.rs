@@ -47,7 +47,7 @@ static PACKS: LazyLock<Packs> = LazyLock::new(|| Packs::embedded().unwrap());
 /// Reads, analyses, diagnoses and reports a file, as the program does.
 fn diagnosed(path: &Path) -> Result<Trace, ReadError> {
     let mut builder = TraceBuilder::new(path.display().to_string(), "");
-    let format = parsers::detect::read(path, None, &mut builder, &|_, _| {})?;
+    let format = parsers::detect::read(path, &mut builder, &parsers::ReadOptions::default())?;
     let mut trace = builder.finish();
     trace.format = format.id.to_owned();
     let analysis = analysis::analyze(&trace, &PACKS, &Options::default());

@@ -97,7 +97,7 @@ fn every_file_of_sums_and_measurements_imports_or_is_declined() {
     for (file, expected) in FILES {
         let path = corpus.join(file);
         let Some((format, summaries, executions, total)) = expected else {
-            let declined = parsers::detect::detect(&path).map(|format| format.id);
+            let declined = parsers::detect::detect(&path, &parsers::ReadOptions::default()).map(|format| format.id);
             assert!(matches!(declined, Err(ReadError::UnknownFormat { .. })), "{file}: {declined:?}");
             continue;
         };

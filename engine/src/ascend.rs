@@ -22,10 +22,11 @@ use std::{ffi::CStr, path::PathBuf, rc::Rc};
 use crate::{
     Config, Error, Shard, Weights,
     backend::Device,
-    cpu::Communicator,
-    inject::{Faults, HostHook},
+    comm::Communicator,
+    faults::Faults,
+    hook::HostHook,
     kv::{KvLayout, KvPlan},
-    run::Sync,
+    options::Sync,
 };
 
 mod attention;

@@ -1,90 +1,14 @@
 //! What runs programs: one trait for every kind of device, so that a run is driven and recorded alike on all of them.
 
-use std::{borrow::Cow, sync::Arc};
+use std::borrow::Cow;
 
 use crate::{
-    Batch, Config, Dtype, Error, Shard, Source,
-    ascend::{Ascend, AscendOptions},
-    cpu::{Communicator, CpuOptions, OnCpu},
-    cuda::{Cuda, CudaOptions},
-    inject::Faults,
-    opencl::{OpenCl, OpenClOptions},
-    program::{BufId, OpCall, Program},
+    Batch, Error,
+    faults::Faults,
+    options::{Mode, Sync},
+    program::{BufId, Program},
     record::Log,
-    run::{Mode, RunOptions, Sync},
-    weights::Supply,
 };
-
-/// Which kind of device a run is on.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Target {
-    /// Workers of this process, one per core.
-    #[default]
-    Cpu,
-    /// A device that an OpenCL driver of this machine offers.
-    OpenCl(OpenClOptions),
-    /// A device of the CUDA driver.
-    Cuda(CudaOptions),
-    /// An Ascend NPU.
-    Ascend(AscendOptions),
-}
-
-impl Target {
-    /// Its name in commands and manifests.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Cpu => "cpu",
-            Self::OpenCl(_) => "opencl",
-            Self::Cuda(_) => "cuda",
-            Self::Ascend(_) => "ascend",
-        }
-    }
-
-    /// Whose platform it is, as captures name it: there is one maker behind CUDA, and none behind OpenCL alone.
-    pub fn vendor(&self) -> &'static str {
-        match self {
-            Self::Cuda(_) => "nvidia",
-            _ => self.name(),
-        }
-    }
-
-    /// Makes sure that there is such a device, before a model is made ready for it.
-    ///
-    /// # Errors
-    /// [`Error::Unavailable`], which says what is missing.
-    pub fn check(&self) -> Result<(), Error> {
-        match self {
-            Self::Cpu => Ok(()),
-            Self::OpenCl(asked) => asked.check(),
-            Self::Cuda(asked) => asked.check(),
-            Self::Ascend(asked) => asked.check(),
-        }
-    }
-
-    /// Workers of the device that stamp their own shares of an operator, of so many threads that a run asks for.
-    pub fn workers(&self, threads: usize) -> usize {
-        match self {
-            Self::Cpu => threads,
-            Self::OpenCl(_) | Self::Cuda(_) | Self::Ascend(_) => 0,
-        }
-    }
-
-    /// The vendor's library that runs an operator in place of a kernel of this program, by its name in kernel names.
-    pub fn library(&self, program: &Program, op: &OpCall, weights: Dtype) -> Option<&'static str> {
-        match self {
-            Self::Cuda(asked) => asked.library(program, op, weights),
-            Self::Cpu | Self::OpenCl(_) | Self::Ascend(_) => None,
-        }
-    }
-
-    /// The type of activations and of the cache, of runs whose weights are of this one.
-    pub fn activations(&self, weights: Dtype) -> Dtype {
-        match self {
-            Self::Cpu | Self::OpenCl(_) | Self::Cuda(_) => Dtype::F32,
-            Self::Ascend(_) => weights,
-        }
-    }
-}
 
 /// A device in words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -193,36 +117,4 @@ pub trait Backend {
 
     /// Says to the other ranks that this one is done.
     fn leave(&mut self) {}
-}
-
-/// The device that a run asks for, with this rank's part of the weights in its memory and room for its sequences; `ranks` is
-/// the way to the other ranks, and `log` gets what had to be built.
-///
-/// # Errors
-/// [`Error::Unavailable`] when there is no such device, [`Error::Request`] when it cannot do what is asked for, and those of
-/// the source.
-pub fn open(
-    config: &Config,
-    source: &mut dyn Source,
-    options: &RunOptions,
-    ranks: Option<Communicator>,
-    log: &mut Log,
-) -> Result<Box<dyn Backend>, Error> {
-    let (layout, sequences) = (options.layout, options.sequences());
-    let context = options.prompt.saturating_add(options.steps);
-    let shard = ranks.as_ref().map_or(Shard::WHOLE, Communicator::shard);
-    let weights = Supply::new(config, shard, options.dtype, source)?;
-    let plan = || crate::KvPlan::new(&config.part(shard)?, layout, sequences, context);
-    match &options.target {
-        Target::Cpu => {
-            let cpu = CpuOptions { threads: options.threads, isa: options.isa, layout, sequences, context };
-            Ok(Box::new(OnCpu::new(config.clone(), Arc::new(weights.load()?), cpu, ranks)?))
-        }
-        Target::OpenCl(asked) => Ok(Box::new(OpenCl::new(config.clone(), weights, plan()?, asked, ranks, log)?)),
-        Target::Cuda(asked) => Ok(Box::new(Cuda::new(config.clone(), weights, plan()?, asked, ranks, log)?)),
-        Target::Ascend(asked) => {
-            let cache = (layout, sequences, context);
-            Ok(Box::new(Ascend::new(config.clone(), &weights.load()?, cache, asked, ranks)?))
-        }
-    }
 }

@@ -138,7 +138,7 @@ impl Config {
         );
         // What a model of one feed-forward block has always been known by stays as it is.
         let experts = self.experts.map_or(String::new(), |experts| format!(" {experts:?}"));
-        crate::weights::hash(&(text + &experts))
+        crate::hash::hash(&(text + &experts))
     }
 
     /// Width of the queries of a token.

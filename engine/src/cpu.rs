@@ -5,19 +5,19 @@ use std::sync::{Arc, Mutex};
 
 use crate::{
     Batch, Buffer, Config, Error, KvLayout, Shard, Weights,
-    inject::{Faults, HostHook},
+    faults::Faults,
+    hook::HostHook,
     kv::KvPlan,
+    options::Sync,
     program::{BufId, Program},
     record::Log,
     rope,
-    run::Sync,
 };
 
 mod attention;
 mod backend;
-mod comm;
+mod collectives;
 mod experts;
-mod futex;
 mod inspect;
 mod kernels;
 mod launch;
@@ -29,8 +29,8 @@ mod queue;
 mod stamps;
 mod step;
 
+pub use crate::comm::{Communicator, LOADING, PATIENCE, Region, World};
 pub(crate) use backend::OnCpu;
-pub use comm::{Communicator, LOADING, PATIENCE, Region, World};
 pub use kernels::{Isa, Kernels};
 
 use launch::{Driver, Record};

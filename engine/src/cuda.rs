@@ -3,7 +3,9 @@
 //!
 //! | module | owns |
 //! | --- | --- |
-//! | `library`, `driver`, `compiler` | the vendor's libraries and their calls |
+//! | `platform` | the seam: what a driver gives, CUDA's now and others that are made after it |
+//! | `driver`, `compiler` | the driver and the compiler of kernels, through `cudarc` |
+//! | `library`, `alias` | which library that is, and how `cudarc` comes to find it |
 //! | `device`, `queue` | which devices there are, their contexts, streams and events |
 //! | `source`, `signature`, `ptx` | the kernels (`kernels/*.cu`), what they take, and their compilation |
 //! | `memory`, `inputs`, `synthetic` | memory of both sides, what a step gets from the host, weights that the device makes |
@@ -17,16 +19,19 @@ use std::rc::Rc;
 use crate::{
     Config, Dtype, Error, Shard,
     backend::Device,
-    cpu::Communicator,
+    comm::Communicator,
     device_model::Model,
-    inject::{Faults, HostHook},
+    faults::Faults,
+    hook::HostHook,
     kv::KvPlan,
+    options::Sync,
     program::{OpCall, OpKind, Program},
     record::Log,
-    run::Sync,
     weights::{Made, Supply},
 };
 
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod alias;
 mod backend;
 mod compiler;
 mod cublaslt;
@@ -41,6 +46,7 @@ mod library;
 mod lower;
 mod memory;
 mod nccl;
+mod platform;
 mod ptx;
 mod queue;
 mod signature;

@@ -3,34 +3,13 @@
 
 use crate::{Error, program::OpName, run::RunOptions};
 
-mod beside;
 mod host;
 mod machine;
 mod numeric;
 mod rank;
 mod shape;
 
-pub use host::HostFaults;
-pub(crate) use host::{HostHook, busy};
-pub use machine::MachineFaults;
-pub(crate) use machine::Thieves;
-pub use numeric::NumericFaults;
-pub use rank::RankFaults;
-
-/// Everything that a run suffers.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Faults {
-    /// Of the host thread that launches.
-    pub host: HostFaults,
-    /// Of one rank.
-    pub rank: RankFaults,
-    /// Of the machine beside the run.
-    pub machine: MachineFaults,
-    /// Of the numbers.
-    pub numeric: NumericFaults,
-    /// The injections as they were asked for.
-    pub asked: Vec<String>,
-}
+pub use crate::faults::{Faults, HostFaults, MachineFaults, NumericFaults, RankFaults};
 
 /// One kind of injection.
 #[derive(Clone, Copy, Debug)]

@@ -21,12 +21,14 @@ use opencl3::{
 use crate::{
     Config, Error, Shard,
     backend::Device,
-    cpu::{Communicator, Isa, Kernels},
+    comm::Communicator,
+    cpu::{Isa, Kernels},
     device_model::Model,
-    inject::{Faults, HostHook},
+    faults::Faults,
+    hook::HostHook,
     kv::KvPlan,
+    options::Sync,
     record::Log,
-    run::Sync,
     weights::Supply,
 };
 

@@ -4,16 +4,20 @@ use std::borrow::Cow;
 
 use crate::{
     Backend, Config, Device, Error, PlanId, Shard, Source,
-    cpu::{Communicator, most_likely},
-    inject::Thieves,
+    comm::Communicator,
+    cpu::most_likely,
+    hook::Thieves,
     program::{Logits, Program},
     record::{Kind, Log, Span},
 };
 
+mod open;
 mod options;
 mod prompt;
 
-pub use options::{Mode, RunOptions, Sampling, Sync};
+pub use crate::options::{Mode, Sampling, Sync};
+pub use open::open;
+pub use options::RunOptions;
 pub(crate) use prompt::next_batch;
 
 /// A model made ready to run.
@@ -71,7 +75,7 @@ impl Engine {
         options.check_prompt()?;
         options.target.check()?;
         options.observer.check(&options.target)?;
-        let mut backend = crate::open(&config, source, &options, ranks, log)?;
+        let mut backend = open(&config, source, &options, ranks, log)?;
         backend.check_mode(options.mode)?;
         backend.suffer(options.sync, options.faults.clone())?;
         let start = log.now();

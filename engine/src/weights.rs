@@ -14,8 +14,8 @@ mod synthetic;
 
 pub use checkpoint::Checkpoint;
 pub(crate) use recipe::{Made, Recipe, Supply};
+pub(crate) use synthetic::split_mix;
 pub use synthetic::{Seeded, Sequence, Synthetic};
-pub(crate) use synthetic::{hash, split_mix};
 
 /// Where weights come from. Names are those of Hugging Face checkpoints.
 pub trait Source {

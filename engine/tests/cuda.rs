@@ -401,3 +401,27 @@ fn what_a_device_has_not_is_named() {
         assert!(facts.name.contains("simulated") && facts.architecture() == "sm_80", "{facts:?}");
     }
 }
+
+/// Nothing of what is missing may end in a panic of the bindings, which look calls up one by one.
+#[test]
+fn a_driver_that_lacks_a_call_is_told_by_the_call_and_one_beside_another_by_that() {
+    let Some(libraries) = libraries().filter(|libraries| libraries.driver.is_some()) else { return };
+    let refused = |driver: &Path| {
+        let libraries = Libraries { driver: Some(driver.to_owned()), ..Libraries::default() };
+        cuda::devices(&libraries).err().unwrap().to_string()
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let [text, old, copy] = ["old.cpp", "libold.so", "libcopy.so"].map(|name| directory.path().join(name));
+    std::fs::write(&text, "extern \"C\" int cuInit(unsigned) { return 0; }\n").unwrap();
+    let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned());
+    let built = std::process::Command::new(compiler).args(["-shared", "-fPIC", "-o"]).arg(&old).arg(&text).status();
+    assert!(built.unwrap().success());
+    let told = refused(&old);
+    assert!(told.contains("no 'cuDriverGetVersion'") && told.contains("newer driver"), "{told}");
+    // The bindings have one driver in a process, and what the second is asked must not go to the first.
+    assert!(cuda::devices(&libraries).is_ok());
+    std::fs::copy(libraries.driver.as_ref().unwrap(), &copy).unwrap();
+    let told = refused(&copy);
+    assert!(told.contains("libcopy.so") && told.contains("another libcuda already"), "{told}");
+    assert!(cuda::devices(&libraries).is_ok());
+}

@@ -13,7 +13,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
     for format in [FORMAT, TABLE_FORMAT, TOTALS_FORMAT, CLUSTER_FORMAT] {
         let mut sink = TraceBuilder::new("fuzz", format.id);
-        if (format.read)(file.path(), &mut sink, &|_, _| {}).is_ok() {
+        if (format.read)(file.path(), &mut sink, &parsers::ReadOptions::default()).is_ok() {
             let trace = sink.finish();
             for lane in &trace.lanes {
                 assert_eq!((lane.start.len(), lane.start.len()), (lane.dur.len(), lane.depth.len()));

@@ -12,7 +12,7 @@ fuzz_target!(|bytes: &[u8]| {
         return;
     }
     let mut sink = TraceBuilder::new("fuzz", "kineto");
-    if (parsers::kineto::FORMAT.read)(file.path(), &mut sink, &|_, _| {}).is_ok() {
+    if (parsers::kineto::FORMAT.read)(file.path(), &mut sink, &parsers::ReadOptions::default()).is_ok() {
         let trace = sink.finish();
         for lane in &trace.lanes {
             assert_eq!((lane.start.len(), lane.start.len()), (lane.dur.len(), lane.depth.len()));

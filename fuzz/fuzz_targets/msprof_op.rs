@@ -11,7 +11,7 @@ fuzz_target!(|bytes: &[u8]| {
         return;
     }
     let mut builder = TraceBuilder::new("fuzz", "msprof-op");
-    if (parsers::msprof_op::FORMAT.read)(&path, &mut builder, &|_, _| {}).is_ok() {
+    if (parsers::msprof_op::FORMAT.read)(&path, &mut builder, &parsers::ReadOptions::default()).is_ok() {
         builder.finish();
     }
 });

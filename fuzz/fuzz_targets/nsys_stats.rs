@@ -10,7 +10,7 @@ fuzz_target!(|bytes: &[u8]| {
         return;
     }
     let mut builder = TraceBuilder::new("fuzz", "nsys-stats");
-    if (parsers::nsys_stats::FORMAT.read)(file.path(), &mut builder, &|_, _| {}).is_ok() {
+    if (parsers::nsys_stats::FORMAT.read)(file.path(), &mut builder, &parsers::ReadOptions::default()).is_ok() {
         builder.finish();
     }
 });

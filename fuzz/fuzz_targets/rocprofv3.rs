@@ -10,7 +10,7 @@ fuzz_target!(|bytes: &[u8]| {
         return;
     }
     let mut builder = TraceBuilder::new("fuzz", "rocprofv3");
-    if (parsers::rocprofv3::FORMAT.read)(file.path(), &mut builder, &|_, _| {}).is_ok() {
+    if (parsers::rocprofv3::FORMAT.read)(file.path(), &mut builder, &parsers::ReadOptions::default()).is_ok() {
         builder.finish();
     }
 });

@@ -9,7 +9,7 @@ fn main() -> Result<(), parsers::ReadError> {
     for path in std::env::args().skip(1) {
         let start = Instant::now();
         let mut sink = TraceBuilder::new(path.as_str(), "");
-        let format = parsers::detect::read(Path::new(&path), None, &mut sink, &|_, _| {})?;
+        let format = parsers::detect::read(Path::new(&path), &mut sink, &parsers::ReadOptions::default())?;
         let parsed = start.elapsed();
         let trace = sink.finish();
         let bytes = std::fs::metadata(&path).map_or(0, |meta| meta.len());

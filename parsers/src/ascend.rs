@@ -27,11 +27,12 @@ use std::path::Path;
 
 use model::TraceSink;
 
-use crate::{Format, Head, Match, Place, Progress, ReadError, sqlite};
+use crate::{Format, Head, Match, Place, ReadError, ReadOptions, json::member, sqlite};
 
 mod arrows;
 mod cluster;
 mod collective;
+#[cfg(feature = "sqlite")]
 mod database;
 mod declined;
 mod facts;
@@ -42,7 +43,7 @@ mod layout;
 mod sums;
 mod table;
 mod task;
-#[cfg(test)]
+#[cfg(all(test, feature = "sqlite"))]
 mod tests;
 mod timeline;
 mod times;
@@ -64,51 +65,68 @@ pub const FORMAT: Format = Format {
     lead: crate::alone,
 };
 
-/// Layers of the timeline that no other writer of Chrome traces has.
-const MARKS: [&[u8]; 10] = [
-    b"\"Ascend Hardware\"",
-    b"\"AscendCL@",
-    b"\"async_npu\"",
-    b"\"async_task_queue\"",
-    b"\"enqueue_to_dequeue\"",
-    b"\"Overlap Analysis\"",
-    b"\"torch_to_npu\"",
-    b"torch_npu/",
-    b"\"CANN\"",
-    // Timestamps are text, so that no reader takes them for floats.
-    b"\"ts\": \"1",
-];
+/// Layers of the timeline and what happens between them, as only its writers name them.
+const NAMES: [&[u8]; 5] = [b"Ascend Hardware", b"CANN", b"Overlap Analysis", b"torch_to_npu", b"enqueue_to_dequeue"];
+/// What names of calls begin with.
+const BEGINNINGS: [&[u8]; 2] = [b"AscendCL@", b"torch_npu/"];
+/// Categories of the arrows between layers.
+const CATEGORIES: [&[u8]; 2] = [b"async_npu", b"async_task_queue"];
+
+/// Whether the first bytes of a timeline show whose it is.
+fn is_timeline(bytes: &[u8]) -> bool {
+    let own = |name: &[u8]| NAMES.contains(&name) || BEGINNINGS.iter().any(|beginning| name.starts_with(beginning));
+    let is_time = |text: &[u8]| text.first().is_some_and(u8::is_ascii_digit);
+    member::texts(bytes, "name").any(own)
+        || member::texts(bytes, "cat").any(|category| CATEGORIES.contains(&category))
+        // Timestamps are text, so that no reader takes them for floats.
+        || member::has_key(bytes, "ph") && member::texts(bytes, "ts").any(is_time)
+}
 
 fn matches(head: &Head<'_>) -> Match {
     if head.path.is_dir() {
         return if Layout::is_output(head.path) { Match::Certain } else { Match::No };
     }
     if head.bytes.starts_with(sqlite::SIGNATURE) {
+        #[cfg(feature = "sqlite")]
         return database::matches(head.path);
+        #[cfg(not(feature = "sqlite"))]
+        return Match::No;
     }
     let bytes = head.bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head.bytes).trim_ascii_start();
-    let marked = MARKS.iter().any(|mark| memchr::memmem::find(bytes, mark).is_some());
-    if bytes.starts_with(b"[") && marked { Match::Certain } else { Match::No }
+    if bytes.starts_with(b"[") && is_timeline(bytes) { Match::Certain } else { Match::No }
 }
 
 /// Reads an output directory, a timeline or a database. Must not be called from inside an asynchronous task.
-fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result<(), ReadError> {
+fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Result<(), ReadError> {
     let layout = if path.is_dir() { Layout::of(path) } else { Layout::of_file(path) };
+    #[cfg(feature = "sqlite")]
     if let Some(database) = &layout.database {
-        database::read(database, &layout, sink, progress)?;
+        database::read(database, &layout, sink, options.progress)?;
         for timeline in &layout.timelines {
             sink.ledger(&layout::name(timeline), 0, 0, 0, "not read: the database holds the same");
         }
-    } else if !layout.timelines.is_empty() {
-        timeline::read(&layout, sink, progress)?;
+        return beside(&layout, sink);
+    }
+    if !layout.timelines.is_empty() {
+        timeline::read(&layout, sink, options.progress)?;
         for table in &layout.tables {
             sink.ledger(&layout::name(table), 0, 0, 0, "not read: the timeline holds the same tasks");
         }
     } else if !layout.tables.is_empty() || layout.kernels.is_some() {
-        table::read_layout(&layout, sink, progress)?;
+        table::read_layout(&layout, sink, options.progress)?;
+    } else if layout.database.is_some() {
+        return Err(ReadError::WithoutSqlite { path: path.to_owned() });
     } else {
         return Err(not_exported(path));
     }
+    if let Some(database) = &layout.database {
+        sink.ledger(&layout::name(database), 0, 0, 0, "not read: this build reads no SQLite");
+    }
+    beside(&layout, sink)
+}
+
+/// Takes what lies beside the capture.
+fn beside(layout: &Layout, sink: &mut dyn TraceSink) -> Result<(), ReadError> {
     for path in &layout.sums {
         sums::read(path, sink);
     }

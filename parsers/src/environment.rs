@@ -55,6 +55,7 @@ impl Environment {
     }
 
     /// Whether no variable was seen.
+    #[cfg(feature = "sqlite")]
     pub fn is_empty(&self) -> bool {
         self.kept.is_empty() && self.redacted == 0
     }

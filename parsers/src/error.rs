@@ -82,6 +82,15 @@ pub enum ReadError {
         /// What to give instead.
         next: String,
     },
+    /// The file is read through SQLite, and this build has none.
+    #[error(
+        "'{path}' is an SQLite export or read as one, and this build reads none; build stratoscope-parsers with its feature \
+         'sqlite', or give what the profiler exports as JSON or CSV"
+    )]
+    WithoutSqlite {
+        /// The file.
+        path: PathBuf,
+    },
     /// A tool that is needed for this format is not on this machine.
     #[error("'{path}' needs '{tool}', which is not here; run '{command}' where it is and give its output to strato")]
     MissingTool {

@@ -8,19 +8,26 @@ use std::path::Path;
 
 use model::TraceSink;
 
-use crate::{Format, Head, Match, Progress, ReadError, hip_events};
+use crate::{Format, Head, Match, ReadError, ReadOptions, hip_events, json::member};
 
 /// hipprof's JSON.
 pub const FORMAT: Format = Format { id: "hipprof", name: "DTK hipprof JSON", matches, read, lead: crate::alone };
 
+/// What the program calls itself, before its version.
+const NAME: &[u8] = b"hipprof";
+/// Keys under which a file says which program wrote it.
+const WRITERS: [&str; 6] = ["tool", "profiler", "generator", "producer", "creator", "version"];
+
 fn matches(head: &Head<'_>) -> Match {
-    let has = |text: &str| memchr::memmem::find(head.bytes, text.as_bytes()).is_some();
-    let json = head.bytes.trim_ascii_start().first().is_some_and(|b| matches!(b, b'{' | b'['));
-    if json && has("hipprof") && has("\"ph\"") { Match::Certain } else { Match::No }
+    let bytes = head.bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head.bytes).trim_ascii_start();
+    let is_own = |text: &[u8]| text.get(..NAME.len()).is_some_and(|name| name.eq_ignore_ascii_case(NAME));
+    let named = || WRITERS.iter().any(|key| member::texts(bytes, key).any(is_own));
+    let json = bytes.first().is_some_and(|b| matches!(b, b'{' | b'['));
+    if json && named() && member::has_key(bytes, "ph") { Match::Named } else { Match::No }
 }
 
-fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result<(), ReadError> {
-    hip_events::read(path, &hip_events::Profiler { format: "hipprof", vendor: "hygon" }, sink, progress)
+fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Result<(), ReadError> {
+    hip_events::read(path, &hip_events::Profiler { format: "hipprof", vendor: "hygon" }, sink, options.progress)
 }
 
 #[cfg(test)]
@@ -40,9 +47,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("result.json");
         std::fs::write(&path, text).unwrap();
-        assert_eq!(matches(&Head { path: &path, bytes: text.as_bytes() }), Match::Certain);
+        assert_eq!(matches(&Head::new(&path, text.as_bytes())), Match::Named);
         let mut builder = TraceBuilder::new("t", "hipprof");
-        read(&path, &mut builder, &|_, _| {}).unwrap();
+        read(&path, &mut builder, &crate::ReadOptions::default()).unwrap();
         builder.finish()
     }
 

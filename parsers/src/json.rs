@@ -10,6 +10,7 @@ use self::scan::{CLASS, LETTER, OTHER, end_of_run};
 
 pub(crate) mod boundary;
 pub(crate) mod events;
+pub(crate) mod member;
 
 /// Deepest nesting of a value; deeper ones are taken for damage. The same limit as that of `serde_json`.
 const MAX_NESTING: u32 = 128;

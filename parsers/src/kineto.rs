@@ -22,7 +22,7 @@ mod merge;
 mod micros;
 mod read;
 
-use crate::{Format, Head, Match};
+use crate::{Format, Head, Match, json::member};
 
 /// The format.
 pub const FORMAT: Format = Format {
@@ -33,27 +33,24 @@ pub const FORMAT: Format = Format {
     lead: crate::alone,
 };
 
-/// Keys and categories that no other writer of Chrome traces uses.
-const MARKS: [&[u8]; 10] = [
-    b"\"deviceProperties\"",
-    b"\"distributedInfo\"",
-    b"\"baseTimeNanoseconds\"",
-    b"\"cpu_op\"",
-    b"\"cuda_runtime\"",
-    b"\"python_function\"",
-    b"\"gpu_memcpy\"",
-    b"\"user_annotation\"",
-    b"\"Operator\"",
-    b"\"ac2g\"",
-];
+/// Keys that no other writer of Chrome traces uses, and what their values begin with.
+const KEYS: [(&str, &[u8]); 3] =
+    [("deviceProperties", b"["), ("distributedInfo", b"{"), ("baseTimeNanoseconds", member::NUMBER)];
+
+/// Categories of events that no other writer uses, but for programs that say their own name.
+const CATEGORIES: [&[u8]; 7] =
+    [b"cpu_op", b"cuda_runtime", b"python_function", b"gpu_memcpy", b"user_annotation", b"Operator", b"ac2g"];
 
 fn matches(head: &Head<'_>) -> Match {
     let bytes = head.bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head.bytes).trim_ascii_start();
-    let has = |mark: &[u8]| memchr::memmem::find(bytes, mark).is_some();
+    let marked = || {
+        KEYS.iter().any(|(key, first)| member::has_value(bytes, key, first))
+            || member::texts(bytes, "cat").any(|category| CATEGORIES.contains(&category))
+    };
     match bytes.first() {
-        Some(b'{' | b'[') if MARKS.iter().any(|mark| has(mark)) => Match::Certain,
-        Some(b'{') if has(b"\"traceEvents\"") => Match::Possible,
-        Some(b'[') if has(b"\"ph\"") => Match::Possible,
+        Some(b'{' | b'[') if marked() => Match::Certain,
+        Some(b'{') if member::has_key(bytes, "traceEvents") => Match::Possible,
+        Some(b'[') if member::has_key(bytes, "ph") => Match::Possible,
         _ => Match::No,
     }
 }

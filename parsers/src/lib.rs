@@ -2,6 +2,9 @@
 //!
 //! One module per format; a format is a [`Format`] in [`REGISTRY`] and knows no other format. Detection goes by content,
 //! never by name alone. Readers stream: memory is bounded by what is kept, not by the size of the file.
+//!
+//! The feature `sqlite`, which is on by default, reads databases: exports of Nsight Systems, rocpd, and the databases of the
+//! Ascend profilers. Without it no SQLite is linked, and such a file is declined with [`ReadError::WithoutSqlite`].
 
 use std::path::{Path, PathBuf};
 
@@ -31,8 +34,10 @@ pub mod log;
 pub mod msprof_op;
 mod nccl;
 pub mod ncu;
+#[cfg(feature = "sqlite")]
 pub mod nsys;
 pub mod nsys_stats;
+mod options;
 mod overhead;
 pub mod rocprof;
 mod rocprof_stats;
@@ -42,6 +47,7 @@ mod simulated;
 mod sqlite;
 
 pub use error::{Place, ReadError};
+pub use options::ReadOptions;
 
 /// How sure a format is that a file is its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,8 +56,10 @@ pub enum Match {
     No,
     /// Could be this format (a bare JSON array of events).
     Possible,
-    /// Has this format's own marks.
+    /// Has this format's own marks: keys with values, columns, tables that no other format has.
     Certain,
+    /// Says itself which program wrote it, which no mark of another format outweighs.
+    Named,
 }
 
 /// What detection may look at: the path and the first bytes, decompressed where the file is compressed.
@@ -60,6 +68,15 @@ pub struct Head<'a> {
     pub path: &'a Path,
     /// First bytes of the content (up to 64 KiB), after inflating gzip or zstd; none of a directory.
     pub bytes: &'a [u8],
+    /// Expressions that know the lines of logs.
+    pub patterns: &'a log::Patterns,
+}
+
+impl<'a> Head<'a> {
+    /// What detection may look at where no log pattern of the caller matters.
+    pub fn new(path: &'a Path, bytes: &'a [u8]) -> Self {
+        Self { path, bytes, patterns: log::Patterns::built_in() }
+    }
 }
 
 /// Called now and then with bytes (or rows) done and in total; total 0 is unknown.
@@ -75,7 +92,7 @@ pub struct Format {
     pub matches: fn(&Head<'_>) -> Match,
     /// Reads the file or directory into the sink. What can be read of a damaged file is read and the loss is counted in the sink;
     /// an error means that nothing useful could be read.
-    pub read: fn(&Path, &mut dyn TraceSink, Progress<'_>) -> Result<(), ReadError>,
+    pub read: fn(&Path, &mut dyn TraceSink, &ReadOptions<'_>) -> Result<(), ReadError>,
     /// The other file whose reading gives this one's capture too, where several files are one: of a directory that holds
     /// both, only that one is read.
     pub lead: fn(&Path) -> Option<PathBuf>,
@@ -86,14 +103,17 @@ fn alone(_: &Path) -> Option<PathBuf> {
     None
 }
 
-/// Every format, one line each.
+/// Every format, one line each. Order matters only where marks are shared: torch_npu's timelines hold the categories of the
+/// framework too, so Ascend's stand before Kineto's.
 pub const REGISTRY: &[Format] = &[
     ascend::FORMAT,
     ascend::TABLE_FORMAT,
     ascend::TOTALS_FORMAT,
     ascend::CLUSTER_FORMAT,
     kineto::FORMAT,
+    #[cfg(feature = "sqlite")]
     nsys::FORMAT,
+    #[cfg(feature = "sqlite")]
     nsys::REPORT_FORMAT,
     nsys_stats::FORMAT,
     ncu::FORMAT,
@@ -101,6 +121,7 @@ pub const REGISTRY: &[Format] = &[
     rocprof::FORMAT,
     rocprof_stats::FORMAT,
     rocprofv3::FORMAT,
+    #[cfg(feature = "sqlite")]
     rocprofv3::DATABASE_FORMAT,
     hipprof::FORMAT,
     log::FORMAT,

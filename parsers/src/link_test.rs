@@ -16,7 +16,7 @@ use model::{
 };
 
 use crate::{
-    Format, Head, Match, Place, Progress, ReadError,
+    Format, Head, Match, Place, Progress, ReadError, ReadOptions,
     lines::{Lines, plain},
 };
 
@@ -117,8 +117,8 @@ pub fn table(path: &Path, progress: Progress<'_>) -> Result<LinkTable, ReadError
     Ok(table)
 }
 
-fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result<(), ReadError> {
-    let table = table(path, progress)?;
+fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Result<(), ReadError> {
+    let table = table(path, options.progress)?;
     if table.probes.is_empty() && table.links.is_empty() && table.calls.is_empty() {
         return Err(ReadError::Malformed {
             path: path.to_owned(),

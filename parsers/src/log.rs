@@ -16,7 +16,7 @@ use std::path::Path;
 use model::{Severity, TraceSink};
 
 use crate::{
-    Format, Head, Match, Place, Progress, ReadError, container,
+    Format, Head, Match, Place, ReadError, ReadOptions, container,
     lines::{Lines, plain},
 };
 
@@ -28,9 +28,8 @@ mod stamp;
 #[cfg(test)]
 mod tests;
 
-pub use pattern::{PatternError, add as add_patterns};
+pub use pattern::{PatternError, Patterns};
 
-use pattern::Patterns;
 use row::Form;
 use settle::Import;
 
@@ -44,13 +43,12 @@ const LINE: usize = 64 << 10;
 const HEAD: usize = 64 << 10;
 
 fn matches(head: &Head<'_>) -> Match {
-    let patterns = Patterns::known();
-    if Form::of(head.bytes, &patterns).is_some() { Match::Certain } else { Match::No }
+    Form::of(head.bytes, head.patterns).map_or(Match::No, |(_, sure)| sure)
 }
 
-fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result<(), ReadError> {
-    let patterns = Patterns::known();
-    let form = Form::of(&container::head(path, HEAD)?, &patterns).unwrap_or(Form::Text);
+fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Result<(), ReadError> {
+    let patterns = options.patterns;
+    let form = Form::of(&container::head(path, HEAD)?, patterns).map_or(Form::Text, |(form, _)| form);
     let mut lines = Lines::open(path, LINE)?;
     let mut import = Import::new(sink);
     let mut header = matches!(form, Form::Table(_));
@@ -63,12 +61,12 @@ fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result
             continue;
         }
         let text = plain(line);
-        match form.record(&text, &patterns) {
+        match form.record(&text, patterns) {
             Some(row) => import.take(row),
             None => import.other(&text),
         }
         let (done, total) = lines.progress();
-        progress(done, total);
+        (options.progress)(done, total);
     }
     import.stat("line_cut", Severity::DataLoss, lines.cut, Some("a line longer than 64 KiB"));
     if let Some(damage) = lines.damage() {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use model::{Provenance, TraceSink};
 
-use crate::{Format, Head, Match, Place, Progress, ReadError, csv_table};
+use crate::{Format, Head, Match, Place, ReadError, ReadOptions, csv_table};
 
 mod blocks;
 #[cfg(test)]
@@ -67,10 +67,10 @@ fn lead(path: &Path) -> Option<PathBuf> {
     (name(path) != name(&basic) && !path.is_dir()).then_some(basic)
 }
 
-fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result<(), ReadError> {
+fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Result<(), ReadError> {
     let head = if path.is_file() { crate::container::head(path, HEAD)? } else { Vec::new() };
     if visual::matches(&head) {
-        visual::read(path, sink, progress)?;
+        visual::read(path, sink, options.progress)?;
     } else {
         let directory = if path.is_dir() { path } else { path.parent().unwrap_or(Path::new(".")) };
         let own = is_basic(&csv_table::first_header(&head)).then(|| path.to_owned());
@@ -80,7 +80,7 @@ fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result
             expected: format!("{BASIC}.csv in the same directory, which names the operator"),
             next: "give the whole directory that msprof op wrote (OPPROF_*)".to_owned(),
         })?;
-        blocks::read(&basic, &tables_in(directory), sink, progress)?;
+        blocks::read(&basic, &tables_in(directory), sink, options.progress)?;
         if directory.join(VISUAL).is_file() {
             sink.ledger(VISUAL, 0, 0, 0, "not read: the tables hold the same");
         }

@@ -8,7 +8,7 @@ use model::{Conditions, KernelSummary, Metric, Ns, Provenance, StringId, TraceSi
 use rustc_hash::FxHashMap;
 
 use crate::{
-    Format, Head, Match, Progress, ReadError,
+    Format, Head, Match, Progress, ReadError, ReadOptions,
     csv_table::{self, Row, Table},
     lanes::Account,
 };
@@ -47,12 +47,12 @@ fn lead(path: &Path) -> Option<PathBuf> {
     Some(path.with_file_name(format!("{stem}.raw.csv"))).filter(|raw| raw.is_file())
 }
 
-fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result<(), ReadError> {
+fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Result<(), ReadError> {
     let mut table = Table::open(path, is_header)?;
     let (account, becomes) = if table.header().iter().any(|column| column == SECTION) {
-        (details(&mut table, sink, progress)?, "measurements of kernels; rules of the tool are not kept")
+        (details(&mut table, sink, options.progress)?, "measurements of kernels; rules of the tool are not kept")
     } else {
-        (raw(&mut table, sink, progress)?, "measurements of kernels")
+        (raw(&mut table, sink, options.progress)?, "measurements of kernels")
     };
     account.tell(sink, "ncu", "rows", becomes);
     table.tell_damage(sink, "ncu");

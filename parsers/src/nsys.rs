@@ -9,7 +9,7 @@ use std::path::Path;
 use model::{Severity, TraceSink};
 
 use crate::{
-    Format, Head, Match, Place, Progress, ReadError,
+    Format, Head, Match, Place, ReadError, ReadOptions,
     sqlite::{
         self,
         database::{Database, tell_loss},
@@ -78,7 +78,7 @@ fn is_other(table: &TableInfo) -> bool {
 }
 
 /// Reads an export. Runs its own runtime, so it must not be called from inside an asynchronous task.
-fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result<(), ReadError> {
+fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Result<(), ReadError> {
     let mut database = Database::open(path, malformed)?;
     let mut import = Import::new(sink, database.bytes);
     if database.is_whole() && !TABLES.iter().any(|table| database.tables.contains_key(table.name)) {
@@ -87,7 +87,7 @@ fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result
     let wanted = TABLES.iter().map(|table| (table, table.name.to_owned(), table.columns));
     let plan = database.plan(wanted, "nsys", &mut *import.sink);
     database.warn("nsys", &mut *import.sink);
-    plan.read(progress, |table, item| {
+    plan.read(options.progress, |table, item| {
         import.table = table.name;
         take(&mut import, table, item)
     });

@@ -6,7 +6,7 @@ use std::path::Path;
 use model::{Provenance, TraceSink};
 
 use crate::{
-    Format, Head, Match, Progress, ReadError,
+    Format, Head, Match, ReadError, ReadOptions,
     csv_table::{self, Table},
     kernel_sums::{self, Columns, Sums},
 };
@@ -38,7 +38,7 @@ fn matches(head: &Head<'_>) -> Match {
     if report(&csv_table::first_header(head.bytes)).is_some() { Match::Certain } else { Match::No }
 }
 
-fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result<(), ReadError> {
+fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Result<(), ReadError> {
     let mut table = Table::open(path, |header| report(header).is_some())?;
     let (unit, exponent) = report(table.header()).unwrap_or(("ns", 0));
     let kernel: fn(&str) -> Option<&str> = if is_device(table.header()) { |name| Some(name) } else { |_| None };
@@ -52,7 +52,7 @@ fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result
         block: "blockxyz",
     };
     let sums = Sums { format: FORMAT.id, becomes: "sums of kernels, copies and fills", unit: exponent, kernel };
-    kernel_sums::read(&mut table, &sums, columns, sink, progress)?;
+    kernel_sums::read(&mut table, &sums, columns, sink, options.progress)?;
     for (key, value) in [
         ("hardware.vendor", "nvidia"),
         ("measurement.traced", "nsys"),
@@ -73,9 +73,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("x_cuda_gpu_kern_sum.csv");
         std::fs::write(&path, text).unwrap();
-        assert_eq!(matches(&Head { path: &path, bytes: text.as_bytes() }), Match::Certain);
+        assert_eq!(matches(&Head::new(&path, text.as_bytes())), Match::Certain);
         let mut builder = TraceBuilder::new("t", "nsys-stats");
-        read(&path, &mut builder, &|_, _| {}).unwrap();
+        read(&path, &mut builder, &crate::ReadOptions::default()).unwrap();
         builder.finish()
     }
 

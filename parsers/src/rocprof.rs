@@ -6,9 +6,10 @@ use std::path::Path;
 use model::{Category, Clock, Detail, KernelDetail, Ns, Severity, Slice, TraceSink};
 
 use crate::{
-    Format, Head, Match, Progress, ReadError,
+    Format, Head, Match, ReadError, ReadOptions,
     csv_table::{self, Row, Table},
     hip, hip_events,
+    json::member,
     lanes::{Account, Lanes},
 };
 
@@ -25,14 +26,19 @@ const COLUMNS: &[&str] = &["beginns", "endns", "pid", "gpu-id", "queue-id", "grd
 const COUNTERS: &[&str] = &["sq_", "sqc_", "grbm_", "tcc_", "tcp_", "ta_", "td_", "spi_", "cpc_", "cpf_"];
 
 fn matches(head: &Head<'_>) -> Match {
-    let has = |text: &str| memchr::memmem::find(head.bytes, text.as_bytes()).is_some();
-    let events = head.bytes.trim_ascii_start().starts_with(b"{") && has("\"traceEvents\"") && has("\"BeginNs\"");
+    let has = |key: &str| member::has_key(head.bytes, key);
+    let events = head.bytes.trim_ascii_start().starts_with(b"{") && has("traceEvents") && has("BeginNs");
     if events || csv_table::has_all(&csv_table::first_header(head.bytes), MARKS) { Match::Certain } else { Match::No }
 }
 
-fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result<(), ReadError> {
+fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Result<(), ReadError> {
     if crate::container::head(path, 64)?.trim_ascii_start().starts_with(b"{") {
-        return hip_events::read(path, &hip_events::Profiler { format: "rocprof", vendor: "amd" }, sink, progress);
+        return hip_events::read(
+            path,
+            &hip_events::Profiler { format: "rocprof", vendor: "amd" },
+            sink,
+            options.progress,
+        );
     }
     let mut table = Table::open(path, |cells| csv_table::has_all(cells, MARKS))?;
     let counters = table.header().iter().any(|name| COUNTERS.iter().any(|block| name.starts_with(block)));
@@ -40,7 +46,7 @@ fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result
     columns.extend(METRICS.map(|(column, _)| column));
     table.select(&columns);
     let (mut lanes, mut account) = (Lanes::default(), Account::default());
-    while let Some(row) = table.next(progress)? {
+    while let Some(row) = table.next(options.progress)? {
         account.read += 1;
         let taken = if counters { counted(sink, row) } else { kernel(sink, &mut lanes, row) };
         match taken {
@@ -109,9 +115,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join(name);
         std::fs::write(&path, text).unwrap();
-        assert_eq!(matches(&Head { path: &path, bytes: text.as_bytes() }), Match::Certain);
+        assert_eq!(matches(&Head::new(&path, text.as_bytes())), Match::Certain);
         let mut builder = TraceBuilder::new("t", "rocprof");
-        read(&path, &mut builder, &|_, _| {}).map(|()| builder.finish())
+        read(&path, &mut builder, &crate::ReadOptions::default()).map(|()| builder.finish())
     }
 
     const TABLE: &str = r#""Index","KernelName","gpu-id","queue-id","queue-index","pid","tid","grd","wgr","sig","DispatchNs","BeginNs","EndNs","CompleteNs","DurationNs"

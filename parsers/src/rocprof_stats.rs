@@ -7,7 +7,7 @@ use std::path::Path;
 use model::TraceSink;
 
 use crate::{
-    Format, Head, Match, Progress, ReadError,
+    Format, Head, Match, ReadError, ReadOptions,
     csv_table::{self, Table},
     hip,
     kernel_sums::{self, Columns, Sums},
@@ -36,10 +36,10 @@ fn matches(head: &Head<'_>) -> Match {
     if csv_table::has_all(&csv_table::first_header(head.bytes), MARKS) { Match::Certain } else { Match::No }
 }
 
-fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result<(), ReadError> {
+fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Result<(), ReadError> {
     let mut table = Table::open(path, |header| csv_table::has_all(header, MARKS))?;
     let sums = Sums { format: FORMAT.id, becomes: "sums of kernels", unit: 0, kernel };
-    kernel_sums::read(&mut table, &sums, COLUMNS, sink, progress)?;
+    kernel_sums::read(&mut table, &sums, COLUMNS, sink, options.progress)?;
     hip::manifest(sink, "amd", "rocprof, sums only");
     Ok(())
 }
@@ -58,9 +58,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("results.stats.csv");
         std::fs::write(&path, text).unwrap();
-        assert_eq!(matches(&Head { path: &path, bytes: text.as_bytes() }), Match::Certain);
+        assert_eq!(matches(&Head::new(&path, text.as_bytes())), Match::Certain);
         let mut builder = TraceBuilder::new("t", "rocprof-stats");
-        read(&path, &mut builder, &|_, _| {}).unwrap();
+        read(&path, &mut builder, &crate::ReadOptions::default()).unwrap();
         builder.finish()
     }
 

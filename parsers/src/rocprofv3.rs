@@ -8,25 +8,30 @@ use std::path::{Path, PathBuf};
 
 use model::TraceSink;
 
-use crate::{Format, Head, Match, Progress, ReadError, csv_table};
+use crate::{Format, Head, Match, ReadError, ReadOptions, csv_table};
 
 mod agents;
 mod files;
 mod import;
 mod json;
 mod records;
+#[cfg(feature = "sqlite")]
 mod rocpd;
 mod tables;
 #[cfg(test)]
 mod tests;
 
+#[cfg(feature = "sqlite")]
 pub use rocpd::FORMAT as DATABASE_FORMAT;
 
 /// rocprofv3's output.
 pub const FORMAT: Format = Format { id: "rocprofv3", name: "rocprofv3 CSV or JSON", matches, read, lead };
 
 fn matches(head: &Head<'_>) -> Match {
-    if json::matches(head.bytes) || tables::of(&csv_table::first_header(head.bytes)).is_some() {
+    if json::matches(head.bytes) {
+        // The program's name is the key that holds everything.
+        Match::Named
+    } else if tables::of(&csv_table::first_header(head.bytes)).is_some() {
         Match::Certain
     } else {
         Match::No
@@ -38,7 +43,11 @@ fn lead(path: &Path) -> Option<PathBuf> {
     files::of_capture(path).into_iter().next().map(|file| file.path).filter(|first| first != path)
 }
 
-fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result<(), ReadError> {
+fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Result<(), ReadError> {
     let head = crate::container::head(path, 4096)?;
-    if json::matches(&head) { json::read(path, sink, progress) } else { import::read(path, sink, progress) }
+    if json::matches(&head) {
+        json::read(path, sink, options.progress)
+    } else {
+        import::read(path, sink, options.progress)
+    }
 }

@@ -10,9 +10,9 @@ use std::path::Path;
 use model::{Category, Clock, Ns, Provenance::Observed, Severity, Slice, TraceSink, TrackId, TrackKey, TrackKind};
 
 use crate::{
-    Format, Head, Match, Place, Progress, ReadError,
+    Format, Head, Match, Place, ReadError, ReadOptions,
     container::Source,
-    json::{Cursor, Fault},
+    json::{Cursor, Fault, member},
 };
 
 mod outcome;
@@ -28,11 +28,13 @@ pub const FORMAT: Format =
 /// Largest result that is read, bytes: 64 MiB hold some five million times.
 const LARGEST: usize = 64 << 20;
 /// Keys that occur together in no other JSON.
-const MARKS: [[&str; 2]; 4] = [
-    ["\"avg_latency\"", "\"latencies\""],
-    ["\"request_throughput\"", "ttft"],
-    ["\"elapsed_time\"", "\"requests_per_second\""],
-    ["\"ttfts\"", "\"itls\""],
+const MARKS: [[&str; 2]; 6] = [
+    ["avg_latency", "latencies"],
+    ["request_throughput", "mean_ttft_ms"],
+    ["request_throughput", "median_ttft_ms"],
+    ["request_throughput", "ttfts"],
+    ["elapsed_time", "requests_per_second"],
+    ["ttfts", "itls"],
 ];
 
 /// Manifest fields of known keys; other numbers and texts are facts under `serving.<key>`.
@@ -46,17 +48,17 @@ const KEYS: [(&str, &str); 5] = [
 
 fn matches(head: &Head<'_>) -> Match {
     let text = head.bytes.trim_ascii_start();
-    let has = |mark: &str| memchr::memmem::find(text, mark.as_bytes()).is_some();
+    let has = |key: &str| member::has_key(text, key);
     let known = text.starts_with(b"{") && MARKS.iter().any(|[a, b]| has(a) && has(b));
-    if known && !has("\"traceEvents\"") { Match::Certain } else { Match::No }
+    if known && !has("traceEvents") { Match::Certain } else { Match::No }
 }
 
-fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result<(), ReadError> {
+fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Result<(), ReadError> {
     let mut source = Source::open(path)?;
     let mut bytes = Vec::new();
     while bytes.len() <= LARGEST && source.append_to(&mut bytes)? {
         let (done, total) = source.progress();
-        progress(done, total);
+        (options.progress)(done, total);
     }
     let malformed = |place, expected: &str| ReadError::Malformed {
         path: path.to_owned(),

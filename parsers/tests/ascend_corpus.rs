@@ -16,7 +16,8 @@ fn corpus() -> Option<PathBuf> {
 
 fn read(path: &Path) -> Trace {
     let mut builder = TraceBuilder::new(path.display().to_string(), "ascend");
-    let format = parsers::detect::read(path, None, &mut builder, &|_, _| {}).unwrap_or_else(|error| panic!("{error}"));
+    let format = parsers::detect::read(path, &mut builder, &parsers::ReadOptions::default())
+        .unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(format.id, FORMAT.id, "{}", path.display());
     builder.finish()
 }
@@ -186,7 +187,7 @@ fn a_table_of_kernels_on_its_own_gives_its_kernels() {
     let Some(corpus) = corpus() else { return };
     let path = corpus.join("ascend-pytorch/advisor-compute-advice-data/kernel_details.csv");
     let mut builder = TraceBuilder::new("kernel_details.csv", "op-summary");
-    let format = parsers::detect::read(&path, None, &mut builder, &|_, _| {}).unwrap();
+    let format = parsers::detect::read(&path, &mut builder, &parsers::ReadOptions::default()).unwrap();
     assert_eq!(format.id, "op-summary");
     // python3: `sum(round(Decimal(row['Duration(us)']) * 1000) for row in csv.DictReader(open('kernel_details.csv')))` over
     // its 29 rows, 12 of AI_CORE, 9 of MIX_AIC and 8 of AI_VECTOR_CORE.
@@ -251,7 +252,7 @@ fn sums_of_a_job_stay_sums() {
     let Some(corpus) = corpus() else { return };
     let mut builder = TraceBuilder::new("t", "");
     let path = corpus.join("cluster-analysis/msinsight-cluster");
-    let format = parsers::detect::read(&path, None, &mut builder, &|_, _| {}).unwrap();
+    let format = parsers::detect::read(&path, &mut builder, &parsers::ReadOptions::default()).unwrap();
     let trace = builder.finish();
     assert_eq!((format.id, trace.slice_count(), trace.stats.as_slice()), ("ascend-cluster", 0, &[][..]));
     let sum = |part| trace.job_sums.steps.iter().filter_map(|step| step.part(part)).sum::<i64>();
@@ -299,8 +300,9 @@ fn files_of_sums_say_what_they_hold_and_what_to_give() {
         ),
     ] {
         let mut builder = TraceBuilder::new(&*file, "");
-        let told =
-            parsers::detect::read(&corpus.join(&file), None, &mut builder, &|_, _| {}).map(|f| f.id).unwrap_err();
+        let told = parsers::detect::read(&corpus.join(&file), &mut builder, &parsers::ReadOptions::default())
+            .map(|f| f.id)
+            .unwrap_err();
         let told = told.to_string();
         assert!(told.contains(holds) && told.contains("give the directory"), "{file}: {told}");
     }
@@ -308,7 +310,10 @@ fn files_of_sums_say_what_they_hold_and_what_to_give() {
     for chip in ["310P", "910"] {
         let file = corpus.join(format!("msprof/op-meantime-baseline-cross-chip/op_meantime_baseline_{chip}.json"));
         let mut builder = TraceBuilder::new("baseline", "");
-        let told = parsers::detect::read(&file, None, &mut builder, &|_, _| {}).map(|f| f.id).unwrap_err().to_string();
+        let told = parsers::detect::read(&file, &mut builder, &parsers::ReadOptions::default())
+            .map(|f| f.id)
+            .unwrap_err()
+            .to_string();
         assert!(told.contains("mean"), "{chip}: {told}");
     }
 }

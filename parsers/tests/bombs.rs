@@ -49,7 +49,8 @@ fn a_gzip_bomb_is_read_in_bounded_memory() {
             assert!(path.metadata().unwrap().len() < 4 << 20);
             let mut sink = TraceBuilder::new("t", input.format);
             let before = resident();
-            if parsers::detect::read(&path, Some(input.format), &mut sink, &|_, _| {}).is_ok() {
+            let options = parsers::ReadOptions { format: Some(input.format), ..parsers::ReadOptions::default() };
+            if parsers::detect::read(&path, &mut sink, &options).is_ok() {
                 assert!(sink.finish().slice_count() < 1000, "{}", input.name);
             }
             std::fs::remove_file(path).unwrap();

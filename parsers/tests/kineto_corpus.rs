@@ -19,7 +19,7 @@ fn corpus() -> Option<PathBuf> {
 
 fn read(path: &Path) -> Trace {
     let mut sink = TraceBuilder::new(path.display().to_string(), "kineto");
-    let format = parsers::detect::read(path, None, &mut sink, &|_, _| {}).unwrap();
+    let format = parsers::detect::read(path, &mut sink, &parsers::ReadOptions::default()).unwrap();
     assert_eq!(format.id, "kineto");
     sink.finish()
 }

@@ -11,7 +11,7 @@ fn read(content: &[u8]) -> Result<Trace, ReadError> {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(content).unwrap();
     let mut sink = TraceBuilder::new("test", "kineto");
-    (kineto::FORMAT.read)(file.path(), &mut sink, &|_, _| {})?;
+    (kineto::FORMAT.read)(file.path(), &mut sink, &parsers::ReadOptions::default())?;
     Ok(sink.finish())
 }
 

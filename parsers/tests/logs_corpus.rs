@@ -19,7 +19,8 @@ fn corpus() -> Option<PathBuf> {
 
 fn read(path: &Path) -> (&'static str, Trace) {
     let mut sink = TraceBuilder::new(path.display().to_string(), "");
-    let format = detect::read(path, None, &mut sink, &|_, _| {}).unwrap_or_else(|error| panic!("{error}"));
+    let format =
+        detect::read(path, &mut sink, &parsers::ReadOptions::default()).unwrap_or_else(|error| panic!("{error}"));
     (format.id, sink.finish())
 }
 
@@ -129,7 +130,7 @@ fn logs_without_a_step_are_declined() {
                 folders.push(entry);
                 continue;
             }
-            match detect::detect(&entry) {
+            match detect::detect(&entry, &parsers::ReadOptions::default()) {
                 Ok(format) if format.id == "log" => logs += 1,
                 Ok(format) => panic!("{} is read as {}", entry.display(), format.id),
                 Err(_) => declined += 1,

@@ -31,7 +31,7 @@ fn exports(corpus: &Path) -> Vec<PathBuf> {
 
 fn read(path: &Path) -> Trace {
     let mut builder = TraceBuilder::new(path.display().to_string(), "nsys");
-    (FORMAT.read)(path, &mut builder, &|_, _| {}).unwrap_or_else(|error| panic!("{error}"));
+    (FORMAT.read)(path, &mut builder, &parsers::ReadOptions::default()).unwrap_or_else(|error| panic!("{error}"));
     builder.finish()
 }
 

@@ -16,7 +16,8 @@ fn corpus() -> Option<PathBuf> {
 
 fn read(path: &Path, format: &str) -> Trace {
     let mut builder = TraceBuilder::new(path.display().to_string(), format);
-    let read = parsers::detect::read(path, None, &mut builder, &|_, _| {}).unwrap_or_else(|error| panic!("{error}"));
+    let read = parsers::detect::read(path, &mut builder, &parsers::ReadOptions::default())
+        .unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(read.id, format, "{}", path.display());
     builder.finish()
 }

@@ -13,9 +13,8 @@ use super::{
     progress::Bar,
     results, target,
 };
-use diagnosis::{diagnose::Severity, i18n::Lang, platform::Packs};
+use diagnosis::{diagnose::Severity, i18n::Lang};
 use report::{Report, json, markdown};
-use store;
 
 /// Say which layer takes the time of a decode step, and why.
 ///
@@ -82,8 +81,7 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
             return Err(Usage(format!("--output and --save both name '{}'; choose two names", save.display())).into());
         }
     }
-    let packs = arguments.examine.packs()?;
-    let (report, inputs) = build(global, &arguments, &packs, lang)?;
+    let (report, inputs) = build(global, &arguments, lang)?;
     let (text, kind) = match arguments.format {
         Form::Md => (markdown::render(&report, lang), Kind::Markdown),
         Form::Json => (json::render(&report, lang)?, Kind::Data),
@@ -102,7 +100,9 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
 
 /// A slip of the pen must not cost a trace: a report never replaces one.
 fn refuse_trace(output: &Path) -> Result<(), Usage> {
-    if store::is_capture(output).unwrap_or(false) || parsers::detect::detect(output).is_ok() {
+    if store::is_capture(output).unwrap_or(false)
+        || parsers::detect::detect(output, &parsers::ReadOptions::default()).is_ok()
+    {
         let output = output.display();
         return Err(Usage(format!(
             "will not replace '{output}', which is a trace; choose another name for the report"
@@ -111,18 +111,13 @@ fn refuse_trace(output: &Path) -> Result<(), Usage> {
     Ok(())
 }
 
-fn build(
-    global: &Global,
-    arguments: &Arguments,
-    packs: &Packs,
-    lang: Lang,
-) -> anyhow::Result<(Report, Vec<export::Input>)> {
-    let inputs = arguments.examine.run(global, packs, arguments.quiet)?;
-    let report = Report::build(&inputs);
+fn build(global: &Global, arguments: &Arguments, lang: Lang) -> anyhow::Result<(Report, Vec<export::Input>)> {
+    let diagnosed = arguments.examine.run(global, arguments.quiet)?;
+    let report = diagnosed.report();
     if let Some(save) = &arguments.save {
-        let bar = Bar::new();
+        let bar = Bar::new(lang);
         bar.stage("writing", save.display());
-        results::save(save, &inputs, &report, packs, lang)?;
+        results::save(save, &diagnosed.captures, &report, &arguments.examine.reading().packs()?, lang)?;
     }
-    Ok((report, inputs))
+    Ok((report, diagnosed.captures))
 }

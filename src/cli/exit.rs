@@ -3,8 +3,6 @@
 
 use parsers::ReadError;
 
-use store;
-
 /// How a subcommand that ran to its end ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
@@ -58,8 +56,15 @@ pub fn code(error: &anyhow::Error) -> u8 {
         if cause.is::<Missing>() {
             return Some(4);
         }
+        if let Some(e) = cause.downcast_ref::<session::Error>() {
+            return Some(match e {
+                session::Error::Read(e) => of_read(e),
+                session::Error::Store(e) => of_store(e),
+                _ => 2,
+            });
+        }
         if let Some(e) = cause.downcast_ref::<ReadError>() {
-            return Some(if matches!(e, ReadError::MissingTool { .. }) { 4 } else { 3 });
+            return Some(of_read(e));
         }
         if let Some(e) = cause.downcast_ref::<engine::Error>() {
             return Some(match e {
@@ -68,24 +73,52 @@ pub fn code(error: &anyhow::Error) -> u8 {
                 _ => 3,
             });
         }
-        let e = cause.downcast_ref::<store::Error>()?;
-        Some(if matches!(e, store::Error::Query { .. } | store::Error::Occupied { .. }) { 2 } else { 3 })
+        cause.downcast_ref().map(of_store)
     });
     known.unwrap_or(2)
 }
 
-/// What a person is told of an error. Every error of a file names it, so a bare one is that of the standard output.
+fn of_read(error: &ReadError) -> u8 {
+    if matches!(error, ReadError::MissingTool { .. }) { 4 } else { 3 }
+}
+
+fn of_store(error: &store::Error) -> u8 {
+    if matches!(error, store::Error::Query { .. } | store::Error::Occupied { .. }) { 2 } else { 3 }
+}
+
+/// What a person is told of an error, with what it was about. Every error of a file names it, so a bare one is that of the standard
+/// output.
 pub fn message(error: &anyhow::Error) -> String {
-    match error.downcast_ref::<std::io::Error>() {
-        Some(e) => format!("cannot write to the standard output: {e}; send it to a place with room for it"),
-        None => error.to_string(),
+    let is_bare = error.chain().len() == 1 && error.is::<std::io::Error>();
+    if is_bare {
+        return format!("cannot write to the standard output: {error}; send it to a place with room for it");
     }
+    // Our own errors have their cause in their text already.
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use anyhow::Context as _;
+
     use super::*;
+
+    #[test]
+    fn an_error_with_context_is_not_told_as_one_of_the_standard_output() {
+        let refused = || std::io::Error::new(std::io::ErrorKind::NotFound, "no such directory");
+        let told: anyhow::Error = Err::<(), _>(refused()).context("cannot make a temporary directory").unwrap_err();
+        assert_eq!(message(&told), "cannot make a temporary directory: no such directory");
+        assert!(message(&refused().into()).starts_with("cannot write to the standard output: no such directory"));
+        let read = ReadError::Io { path: "x".into(), source: refused() };
+        assert_eq!(message(&read.into()).matches("no such directory").count(), 1);
+    }
 
     #[test]
     fn every_kind_of_error_has_its_code() {

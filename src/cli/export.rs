@@ -21,7 +21,6 @@ use diagnosis::{
     i18n::{Lang, Message, Text, Value},
 };
 use report::{html, perfetto, phrase, svg, timeline::Timeline};
-use store;
 
 /// A capture, examined.
 pub(super) type Input = (Trace, Analysis, Diagnosis);
@@ -64,8 +63,7 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
             return Err(Usage(format!("will not replace '{output}', which is a capture; choose another name")).into());
         }
     }
-    let packs = arguments.examine.packs()?;
-    let inputs = arguments.examine.run(global, &packs, arguments.quiet)?;
+    let inputs = arguments.examine.run(global, arguments.quiet)?.captures;
     let write = arguments.format.writer(inputs, lang);
     let told = match &arguments.output {
         Some(output) => whole_file::write(output, write)?,

@@ -71,7 +71,7 @@ pub fn capture(model: Option<&str>, quiet: bool, lang: Lang) -> anyhow::Result<T
             say(text.get(lang));
         }
     }
-    let bar = if quiet { Bar::hidden() } else { Bar::new() };
+    let bar = if quiet { Bar::hidden() } else { Bar::new(lang) };
     let probing = Text::new("probing", "探测").get(lang);
     bar.doing(probing);
     let probes = run::probed(&what, &[], PROBE, |probe, _| bar.doing(&format!("{probing}: {}", probe.name)))?;

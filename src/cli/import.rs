@@ -7,13 +7,15 @@ use std::{
 };
 
 use model::{Severity, Trace};
+use session::{Reading, Session};
+use tracing::info;
 
 use super::{
     Global,
     exit::Exit,
-    kernel_metrics::KernelMetrics,
     progress::Bar,
-    results, source,
+    results,
+    source::{KernelMetrics, Source},
     table::{self, Align},
     target,
     terminal_text::plain,
@@ -36,7 +38,7 @@ pub struct Arguments {
     #[arg(short, long)]
     quiet: bool,
     #[command(flatten)]
-    source: source::Reading,
+    source: Source,
     #[command(flatten)]
     kernel_metrics: KernelMetrics,
 }
@@ -44,12 +46,12 @@ pub struct Arguments {
 pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit> {
     let Arguments { paths, output, quiet, source: reading, kernel_metrics } = arguments;
     target::check(&output, &paths)?;
-    target::check(&output, kernel_metrics.files())?;
+    target::check(&output, &kernel_metrics.files)?;
+    let reading = Reading { kernel_metrics: kernel_metrics.files, ..reading.reading() };
     let packs = reading.packs()?;
-    let bar = Bar::new();
+    let bar = Bar::new(global.lang());
     let start = Instant::now();
-    let mut traces = source::open_with(&paths, &reading, &packs, &bar)?;
-    kernel_metrics.attach(&mut traces, &bar)?;
+    let traces = Session::open(&paths, &reading)?.into_captures();
     let read = start.elapsed();
     bar.stage("writing", output.display());
     let named: Vec<Results> =
@@ -57,9 +59,8 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     store::save_results(&output, &traces.iter().zip(&named).collect::<Vec<_>>())?;
     drop(bar);
     let slices: usize = traces.iter().map(Trace::slice_count).sum();
-    global.note(|| {
-        format!("{slices} slices read in {read:.2?}, written in {:.2?}", start.elapsed().saturating_sub(read))
-    });
+    let written = start.elapsed().saturating_sub(read);
+    info!(target: "strato", "{slices} slices read in {read:.2?}, written in {written:.2?}");
     if quiet {
         return Ok(Exit::Done);
     }

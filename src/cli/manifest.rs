@@ -6,16 +6,16 @@ use clap::{Subcommand, ValueEnum};
 
 use super::{
     Global,
-    declaration::Declaration,
-    examine,
     exit::{Exit, Usage},
     output::Kind,
     progress::Bar,
-    source, target,
+    source::Source,
+    target,
 };
 use diagnosis::platform::Packs;
 use report::manifest;
-use store;
+use session::{Declaration, Session};
+use tracing::info;
 
 /// Show what a capture says of itself, field by field, or declare what it does not say.
 #[derive(Debug, clap::Args)]
@@ -43,7 +43,7 @@ struct Show {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
-    source: source::Reading,
+    source: Source,
 }
 
 /// Write declared fields into a capture file. What the capture shows of itself stays; saying otherwise is an error.
@@ -79,7 +79,7 @@ enum DeclaredSide {
 pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit> {
     match arguments.action {
         Action::Show(show) => self::show(global, &show),
-        Action::Edit(edit) => self::edit(global, &edit),
+        Action::Edit(edit) => self::edit(&edit),
     }
 }
 
@@ -87,15 +87,8 @@ fn show(global: &Global, arguments: &Show) -> anyhow::Result<Exit> {
     if let Some(output) = &arguments.output {
         target::check(output, &arguments.paths)?;
     }
-    let packs = arguments.source.packs()?;
-    let traces = source::open_with(&arguments.paths, &arguments.source, &packs, &Bar::new())?;
-    let captures: Vec<_> = traces
-        .into_iter()
-        .map(|mut trace| {
-            let shown = examine::shown(&mut trace, &packs);
-            (trace, shown)
-        })
-        .collect();
+    let _bar = Bar::new(global.lang());
+    let captures = Session::open(&arguments.paths, &arguments.source.reading())?.manifests();
     let (text, kind) = match arguments.format {
         Form::Md => (manifest::markdown(&captures, global.lang()), Kind::Markdown),
         Form::Json => (manifest::json(&captures)?, Kind::Data),
@@ -104,7 +97,7 @@ fn show(global: &Global, arguments: &Show) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn edit(global: &Global, arguments: &Edit) -> anyhow::Result<Exit> {
+fn edit(arguments: &Edit) -> anyhow::Result<Exit> {
     let declared = Declaration::read(&arguments.declare)?;
     if arguments.side.is_none() && !declared.is_same_for_both() {
         return Err(Usage(format!(
@@ -115,13 +108,11 @@ fn edit(global: &Global, arguments: &Edit) -> anyhow::Result<Exit> {
     }
     let side = usize::from(arguments.side == Some(DeclaredSide::B));
     // Refuses what a capture contradicts before anything is written.
-    let (mut traces, packs) = (store::load(&arguments.path)?, Packs::embedded().map_err(|e| Usage(e.to_string()))?);
-    traces.iter_mut().try_for_each(|trace| {
-        examine::shown(trace, &packs);
-        declared.apply(side, trace)
-    })?;
+    let packs = Packs::embedded().map_err(|e| Usage(e.to_string()))?;
+    let shown = Session::of(store::load(&arguments.path)?, packs).manifests();
+    shown.into_iter().try_for_each(|(mut trace, _)| declared.apply(side, &mut trace))?;
     let fields = declared.of(side);
     store::declare(&arguments.path, &fields)?;
-    global.note(|| format!("{} fields declared in {}", fields.len(), arguments.path.display()));
+    info!(target: "strato", "{} fields declared in {}", fields.len(), arguments.path.display());
     Ok(Exit::Done)
 }

@@ -5,7 +5,6 @@ pub mod exit;
 pub mod feed;
 pub mod output;
 pub mod progress;
-mod ranks;
 pub mod source;
 pub mod table;
 pub mod target;
@@ -13,7 +12,6 @@ pub mod terminal_text;
 
 mod backend;
 mod completions;
-mod declaration;
 mod device_counters;
 mod devices;
 mod diagnose;
@@ -26,18 +24,18 @@ mod export;
 mod first_run;
 mod import;
 mod interface;
-mod kernel_metrics;
+mod logging;
 mod man;
 mod manifest;
 mod numdiff;
 mod plan;
 mod probe;
-mod probed;
 mod record;
 mod results;
 mod rules;
 mod run;
 mod samples;
+mod self_trace;
 mod selftest;
 mod sql;
 mod top;
@@ -74,9 +72,8 @@ pub struct Global {
     /// Language of reports [default: from LC_ALL, LC_MESSAGES or LANG].
     #[arg(long, global = true, value_parser = language())]
     lang: Option<Lang>,
-    /// Say on stderr what is being done.
-    #[arg(short, long, global = true)]
-    verbose: bool,
+    #[command(flatten)]
+    logging: logging::Logging,
 }
 
 /// Reads the name of a language.
@@ -117,13 +114,6 @@ impl Global {
     pub fn lang(&self) -> Lang {
         self.lang.unwrap_or_else(|| Lang::from_locale(|name| std::env::var(name).ok()))
     }
-
-    /// Says on stderr what is being done, if that was asked for.
-    pub fn note(&self, text: impl FnOnce() -> String) {
-        if self.verbose {
-            say(&text());
-        }
-    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -154,8 +144,14 @@ enum Command {
 /// # Errors
 /// Whatever stopped it; [`exit::code`] knows the exit code that belongs to it.
 pub fn run(cli: Cli) -> anyhow::Result<Exit> {
-    let global = &cli.global;
-    match cli.command {
+    let ending = cli.global.logging.start()?;
+    let exit = dispatch(&cli.global, cli.command);
+    ending.finish()?;
+    exit
+}
+
+fn dispatch(global: &Global, command: Command) -> anyhow::Result<Exit> {
+    match command {
         Command::Diagnose(arguments) => diagnose::run(global, arguments),
         Command::Diff(arguments) => diff::run(global, arguments),
         Command::View(arguments) => view::run(global, arguments),

@@ -6,14 +6,17 @@ use std::{
 };
 
 use clap::{Subcommand, ValueEnum};
+use model::Trace;
+use session::Session;
 
 use super::{
     Global,
-    examine::{self, Narrowed},
+    examine::Narrowed,
     exit::{Exit, Usage},
     output::Kind,
     progress::Bar,
-    source, target, terminal_text,
+    source::Source,
+    target, terminal_text,
 };
 use diagnosis::compare::plan::{self, Asked, Plan, SCHEMA, Sought};
 use report::plan as page;
@@ -47,7 +50,7 @@ pub struct Arguments {
     #[command(flatten)]
     narrowed: Narrowed,
     #[command(flatten)]
-    source: source::Reading,
+    source: Source,
 }
 
 #[derive(Debug, Subcommand)]
@@ -65,7 +68,7 @@ struct Check {
     #[arg(required = true, value_name = "CAPTURE")]
     paths: Vec<PathBuf>,
     #[command(flatten)]
-    source: source::Reading,
+    source: Source,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -92,11 +95,11 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     if let Some(output) = &arguments.output {
         target::check(output, &[a.clone(), b.clone()])?;
     }
-    let packs = arguments.source.packs()?;
-    let bar = Bar::new();
+    let bar = Bar::new(global.lang());
     let read = |path: &PathBuf| -> anyhow::Result<_> {
-        let traces = source::open_with(std::slice::from_ref(path), &arguments.source, &packs, &bar)?;
-        let first = arguments.narrowed.analyze(traces, &packs, |_| ())?.into_iter().next();
+        let session = Session::open(std::slice::from_ref(path), &arguments.source.reading())?;
+        let first = session.examine(&arguments.narrowed.options())?.into_captures().into_iter().next();
+        let first = first.map(|capture| (capture.trace, capture.analysis));
         first.ok_or_else(|| Usage(format!("'{}' holds no capture; name another", path.display())).into())
     };
     let ((trace_a, analysis_a), (trace_b, analysis_b)) = (read(a)?, read(b)?);
@@ -145,11 +148,9 @@ pub(super) fn read(plan: &Path) -> Result<Asked, Usage> {
 
 fn check(global: &Global, arguments: &Check) -> anyhow::Result<Exit> {
     let asked = read(&arguments.plan)?;
-    let packs = arguments.source.packs()?;
-    let mut traces = source::open_with(&arguments.paths, &arguments.source, &packs, &Bar::new())?;
-    for trace in &mut traces {
-        examine::shown(trace, &packs);
-    }
+    let _bar = Bar::new(global.lang());
+    let captures = Session::open(&arguments.paths, &arguments.source.reading())?.manifests();
+    let traces: Vec<Trace> = captures.into_iter().map(|(trace, _)| trace).collect();
     let unmet = plan::check(&asked, &traces);
     let mut out = io::stdout().lock();
     for lack in &unmet {

@@ -11,6 +11,8 @@ use engine::{Dtype, Target};
 use model::{Detail, ProbeRow, ProbeRun, Provenance, Reading, Trace, TraceBuilder, TraceSink};
 use probes::{Probe, Product, REGISTRY, Setup};
 use serde_json::{Value, json};
+use session::Session;
+use tracing::info;
 
 use super::{
     Global,
@@ -18,7 +20,7 @@ use super::{
     exit::{Exit, Usage},
     output::Kind,
     progress::Bar,
-    say, source, target,
+    say, target,
     terminal_text::plain,
 };
 use diagnosis::{
@@ -29,7 +31,6 @@ use report::{
     table::{Align, Table},
     units,
 };
-use store;
 
 /// Format id of a capture that holds ceilings and no run.
 const FORMAT: &str = "strato-probe";
@@ -108,7 +109,7 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     };
     if let Some(save) = &arguments.save {
         store::save(save, &[capture(run, &setup.target, &host)])?;
-        global.note(|| format!("wrote {}", save.display()));
+        info!(target: "strato", "wrote {}", save.display());
     }
     if arguments.output.is_some() || !arguments.quiet {
         global.deliver(&text, kind, arguments.output.as_deref())?;
@@ -136,7 +137,8 @@ pub(super) fn ceilings(
 
 /// The matrix products of a run, largest first, as far as the engine has their type of weights.
 fn products(like: &Path) -> anyhow::Result<Vec<Product>> {
-    let traces = source::open(&[like.to_owned()], None, &Bar::new())?;
+    let _bar = Bar::hidden();
+    let traces = Session::open(&[like.to_owned()], &session::Reading::default())?.into_captures();
     let mut found = Vec::new();
     for trace in &traces {
         let weights = trace.manifest.value("precision.weights");

@@ -2,13 +2,15 @@
 
 use std::{
     any::Any,
-    io, panic,
+    io,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     thread::JoinHandle,
 };
+
+use session::Cancel;
 
 /// How far a job is.
 #[derive(Debug, Default)]
@@ -17,11 +19,8 @@ pub struct Progress {
     doing: Mutex<(String, String)>,
     done: AtomicU64,
     total: AtomicU64,
-    cancelled: AtomicBool,
+    cancel: Cancel,
 }
-
-/// What a job unwinds with when it was called off.
-struct Cancelled;
 
 impl Progress {
     /// Says what is being done now, and to what if that has a name.
@@ -30,14 +29,15 @@ impl Progress {
         self.at(0, 0);
     }
 
-    /// Says how much is done of how much; a total of 0 is unknown. A job that was called off ends here: importers ask deep
-    /// inside their loops and have no other way out, so it unwinds, which reaches nobody but the thread of the job.
+    /// Says how much is done of how much; a total of 0 is unknown.
     pub fn at(&self, done: u64, total: u64) {
         self.done.store(done, Ordering::Relaxed);
         self.total.store(total, Ordering::Relaxed);
-        if self.cancelled.load(Ordering::Relaxed) {
-            panic::resume_unwind(Box::new(Cancelled));
-        }
+    }
+
+    /// What calls the job off; the work looks at it.
+    pub fn cancel(&self) -> Cancel {
+        self.cancel.clone()
     }
 
     /// What is being done, and to what.
@@ -58,14 +58,9 @@ pub struct Job<T> {
     thread: JoinHandle<T>,
 }
 
-/// Why a job gave nothing.
+/// What a job that gave nothing panicked with.
 #[derive(Debug)]
-pub enum Broken {
-    /// It was called off.
-    Cancelled,
-    /// It panicked, with this.
-    Panicked(Box<dyn Any + Send>),
-}
+pub struct Panicked(pub Box<dyn Any + Send>);
 
 impl<T: Send + 'static> Job<T> {
     /// Begins the work.
@@ -94,17 +89,17 @@ impl<T: Send + 'static> Job<T> {
         self.thread.is_finished()
     }
 
-    /// Calls it off; it ends when it next says how far it is.
+    /// Calls it off; it ends when its work next looks.
     pub fn cancel(&self) {
-        self.progress.cancelled.store(true, Ordering::Relaxed);
+        self.progress.cancel.cancel();
     }
 
     /// What it gave; waits for it.
     ///
     /// # Errors
-    /// When it was called off before it was over, or panicked.
-    pub fn finish(self) -> Result<T, Broken> {
-        self.thread.join().map_err(|why| if why.is::<Cancelled>() { Broken::Cancelled } else { Broken::Panicked(why) })
+    /// When it panicked.
+    pub fn finish(self) -> Result<T, Panicked> {
+        self.thread.join().map_err(Panicked)
     }
 }
 
@@ -133,9 +128,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_job_that_is_called_off_ends_where_it_says_how_far_it_is() {
+    fn a_job_that_is_called_off_hears_of_it() {
         let job = Job::start(|progress| {
-            for done in 0.. {
+            let mut done = 0;
+            while !progress.cancel().is_cancelled() {
+                done += 1;
                 progress.at(done, u64::MAX);
                 std::thread::sleep(Duration::from_millis(1));
             }
@@ -147,7 +144,7 @@ mod tests {
             std::thread::sleep(Duration::from_millis(1));
         }
         job.cancel();
-        assert!(matches!(job.finish(), Err(Broken::Cancelled)));
+        job.finish().unwrap();
     }
 
     #[cfg(target_os = "linux")]
@@ -170,6 +167,6 @@ mod tests {
         });
         assert_eq!(job.unwrap().finish().unwrap(), 42);
         let broken = Job::start(|_| -> u8 { std::panic::resume_unwind(Box::new("lost")) }).unwrap().finish();
-        assert!(matches!(broken, Err(Broken::Panicked(why)) if why.is::<&str>()));
+        assert!(matches!(broken, Err(Panicked(why)) if why.is::<&str>()));
     }
 }

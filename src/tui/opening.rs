@@ -14,7 +14,7 @@ use super::{
     chrome::{Asked, COMMON, Chrome},
     face::{Face, Tick},
     glyph,
-    job::{Broken, Job},
+    job::{Job, Panicked},
     key::Key,
     lane::Kind,
     opened::Opened,
@@ -47,8 +47,8 @@ pub struct Opening<E> {
 pub enum Over<E> {
     /// It could not.
     Failed(E),
-    /// It was called off, or panicked.
-    Broken(Broken),
+    /// It panicked.
+    Panicked(Panicked),
 }
 
 impl<E: Send + 'static> Opening<E> {
@@ -83,7 +83,7 @@ impl<E: Send + 'static> Opening<E> {
                 }
             },
             Ok(Err(error)) => self.over = Some(Over::Failed(error)),
-            Err(broken) => self.over = Some(Over::Broken(broken)),
+            Err(panicked) => self.over = Some(Over::Panicked(panicked)),
         }
         if self.over.is_some() { Tick::Done } else { Tick::New }
     }

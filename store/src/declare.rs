@@ -42,7 +42,6 @@ mod tests {
     use model::{Provenance, TraceBuilder, TraceSink};
 
     use super::*;
-    use crate;
 
     #[test]
     fn a_declared_field_reaches_every_capture_that_has_not_observed_it() {
@@ -53,9 +52,9 @@ mod tests {
             builder.manifest("caps.batch", "8", provenance);
             builder.finish()
         };
-        store::save(&file, &[capture(Provenance::Observed), capture(Provenance::Declared)]).unwrap();
+        crate::save(&file, &[capture(Provenance::Observed), capture(Provenance::Declared)]).unwrap();
         declare(&file, &[("caps.batch", "9"), ("model.name", "m")]).unwrap();
-        let traces = store::load(&file).unwrap();
+        let traces = crate::load(&file).unwrap();
         let of = |n: usize, key: &str| traces[n].manifest.get(key).map(|e| (e.value.as_str(), e.provenance)).unwrap();
         assert_eq!(
             [of(0, "caps.batch"), of(1, "caps.batch")],
@@ -72,12 +71,12 @@ mod tests {
         let file = directory.path().join("hostile.strato");
         let mut builder = TraceBuilder::new("run", "kineto");
         builder.manifest("caps.batch", "8", Provenance::Observed);
-        store::save(&file, &[builder.finish()]).unwrap();
+        crate::save(&file, &[builder.finish()]).unwrap();
         let mut session = Session::edit(&file).unwrap();
         let trigger = "CREATE TRIGGER t BEFORE INSERT ON manifest BEGIN UPDATE manifest SET value = '9'; END";
         session.run(async |connection, _| sqlx::query(trigger).execute(connection).await).unwrap();
         session.close().unwrap();
         assert!(matches!(declare(&file, &[("model.name", "m")]), Err(Error::Damaged { .. })));
-        assert_eq!(store::load(&file).unwrap()[0].manifest.value("caps.batch"), Some("8"));
+        assert_eq!(crate::load(&file).unwrap()[0].manifest.value("caps.batch"), Some("8"));
     }
 }

@@ -26,7 +26,9 @@ pub fn strato(arguments: &[&str], directory: &Path) -> Output {
 /// Reads a trace file.
 pub fn read(path: &Path) -> Trace {
     let mut builder = TraceBuilder::new(path.display().to_string(), "");
-    let format = parsers::detect::read(path, None, &mut builder, &|_, _| {}).expect("readable");
+    let packs = Packs::embedded().unwrap();
+    let options = parsers::ReadOptions { device_vendors: packs.device_vendors(), ..parsers::ReadOptions::default() };
+    let format = parsers::detect::read(path, &mut builder, &options).expect("readable");
     let mut trace = builder.finish();
     trace.format = format.id.to_owned();
     trace

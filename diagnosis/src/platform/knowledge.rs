@@ -30,6 +30,8 @@ pub(super) struct Knowledge {
     /// Engine and regex of log lines.
     pub logs: Vec<(String, String)>,
     pub vendors: Vec<Vendor>,
+    /// Parts of the names of devices, and the vendor of each.
+    pub device_vendors: Vec<(String, String)>,
 }
 
 /// A remedy with the rules and vendors it is for.
@@ -58,6 +60,7 @@ impl Knowledge {
             remedies: Vec::new(),
             logs: Vec::new(),
             vendors: Vec::new(),
+            device_vendors: Vec::new(),
         };
         for (name, pack) in packs {
             knowledge.add(&name, pack)?;
@@ -99,6 +102,9 @@ impl Knowledge {
         self.chips.extend(pack.chip);
         self.vendors.extend(pack.vendor);
         self.logs.extend(pack.log.into_iter().map(|entry| (entry.engine, entry.regex)));
+        for entry in pack.device_name {
+            self.device_vendors.extend(entry.contains.into_iter().map(|part| (part, entry.vendor.clone())));
+        }
         for entry in pack.remedy {
             let remedy = Remedy {
                 text_en: entry.en,

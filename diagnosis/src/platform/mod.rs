@@ -130,6 +130,11 @@ impl Packs {
         &self.0.logs
     }
 
+    /// What the name of a device betrays of its vendor, as (part of the name, vendor): the first that fits decides.
+    pub fn device_vendors(&self) -> &[(String, String)] {
+        &self.0.device_vendors
+    }
+
     /// What to do about a finding on every platform, in the order of the packs.
     pub fn all_remedies(&self, rule: &str) -> Vec<Remedy> {
         self.0.remedies.iter().filter(|r| r.rules.iter().any(|name| name == rule)).map(|r| r.remedy.clone()).collect()

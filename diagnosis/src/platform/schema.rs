@@ -42,6 +42,21 @@ pub(super) struct PackFile {
     pub log: Vec<LogEntry>,
     #[serde(default)]
     pub vendor: Vec<Vendor>,
+    #[serde(default)]
+    pub device_name: Vec<DeviceName>,
+}
+
+/// What the names of a vendor's devices hold, for readers of captures that name devices and no vendor.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DeviceName {
+    /// Vendor as captures spell it.
+    pub vendor: String,
+    /// Parts of names, in their letter case.
+    pub contains: Vec<String>,
+    #[serde(default)]
+    #[allow(dead_code)] // read by people, in the pack; required to be text here
+    pub source: Option<String>,
 }
 
 /// A kind of log line, for the importer of logs.

@@ -22,6 +22,28 @@ fn names_of_every_platform_map_to_the_table() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
+/// The names are those that Kineto's files give, and the ids those of the packs and of the other readers.
+#[test]
+fn names_of_devices_betray_their_vendors() {
+    let vendor = |name: &str| {
+        let known = PACKS.device_vendors().iter().find(|(part, _)| name.contains(part.as_str()));
+        known.map(|(_, vendor)| vendor.as_str())
+    };
+    for (name, expected) in [
+        ("NVIDIA H100 80GB HBM3", Some("nvidia")),
+        ("Tesla V100-SXM2-32GB", Some("nvidia")),
+        ("AMD Instinct MI300X", Some("amd")),
+        ("Intel(R) Data Center GPU Max 1550", Some("intel")),
+        ("MTT S4000", Some("mthreads")),
+        ("MLU590-M9", Some("cambricon")),
+        ("MXC500", Some("metax")),
+        ("Iluvatar BI-V150", Some("iluvatar")),
+        ("Example X1", None),
+    ] {
+        assert_eq!(vendor(name), expected, "{name}");
+    }
+}
+
 #[test]
 fn a_name_nobody_knows_is_other_and_unmapped() {
     let near =

@@ -15,11 +15,12 @@ use super::{
 use crate::{
     Batch, Error,
     backend::{Backend, Device, PlanId},
-    cpu::LOADING,
-    inject::{Faults, HostHook},
+    comm::LOADING,
+    faults::Faults,
+    hook::HostHook,
+    options::{Mode, Sync},
     program::{BufId, Program},
     record::Log,
-    run::{Mode, Sync},
 };
 
 impl Backend for Ascend {

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     Error,
-    cpu::{Communicator, LOADING},
+    comm::{Communicator, LOADING},
 };
 
 /// Bytes of `HcclRootInfo` (`HCCL_ROOT_INFO_BYTES`).

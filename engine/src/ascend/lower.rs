@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     Config, Error,
-    inject::Faults,
+    faults::Faults,
     kv::KvPlan,
     program::{BufId, Heads, Matrix, OpCall, OpKind, Program},
 };

@@ -14,10 +14,10 @@ use super::{
 };
 use crate::{
     Error,
-    inject::HostHook,
+    hook::HostHook,
+    options::{Mode, Sync},
     program::{OpKind, Program},
     record::{Kind, Log, Ns, Span},
-    run::{Mode, Sync},
 };
 
 /// A program with its calls and memory. Fields are dropped in their order: what speaks of memory goes before it.

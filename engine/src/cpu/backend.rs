@@ -6,10 +6,10 @@ use super::{Communicator, Cpu, CpuOptions, Prepared};
 use crate::{
     Batch, Buffer, Config, Error, Weights,
     backend::{Backend, Device, PlanId},
-    inject::Faults,
+    faults::Faults,
+    options::{Mode, Sync},
     program::{BufId, Program},
     record::Log,
-    run::{Mode, Sync},
 };
 
 /// The CPU with its programs.

@@ -3,10 +3,10 @@
 use super::{Cpu, Prepared, ops::Part, pool::Pool, queue::Queue, stamps::Stamps};
 use crate::{
     Batch, Error,
-    inject::HostHook,
+    hook::HostHook,
+    options::Sync,
     program::OpCall,
     record::{Kind, Log, Ns, Span},
-    run::Sync,
 };
 
 /// What is noted of a step while it runs; written into the log when it is over.

@@ -15,11 +15,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::futex;
 use crate::Error;
+use crate::futex::{self, SPIN};
 
-/// How long a thread spins before it sleeps. Waking a sleeping virtual core takes tens of microseconds.
-pub(super) const SPIN: Duration = Duration::from_micros(100);
 /// Longest sleep before a thread looks again by itself, should it have missed its call.
 const NAP: Duration = Duration::from_millis(20);
 /// Looks at a flag between two looks at the clock.

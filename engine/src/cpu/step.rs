@@ -15,7 +15,8 @@ use super::{
 };
 use crate::{
     Batch, Config, Weights,
-    inject::{Faults, busy},
+    faults::Faults,
+    hook::busy,
     kv::KvPlan,
     program::{BufId, ExpertMatrix, Matrix, OpCall, OpKind, Vector},
 };

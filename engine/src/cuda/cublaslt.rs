@@ -1,5 +1,5 @@
-//! cuBLASLt, the vendor's matrix products, as one choice of kernels for those of many tokens. Names, arguments and numbers are
-//! those of `cublasLt.h` and of the cuBLAS documentation; they are the same from CUDA 11 to 13.
+//! cuBLASLt, the vendor's matrix products, as one choice of kernels for those of many tokens. Its calls are those of `cudarc`;
+//! what is used of them is the same from CUDA 11 to 13.
 
 #![allow(unsafe_code)]
 
@@ -10,11 +10,20 @@ use std::{
     rc::Rc,
 };
 
+use cudarc::cublaslt::{
+    result::{self, CublasError},
+    sys::{
+        self, cublasComputeType_t, cublasLtEpilogue_t, cublasLtHandle_t, cublasLtMatmulAlgo_t, cublasLtMatmulDesc_t,
+        cublasLtMatmulDescAttributes_t as Attribute, cublasLtMatmulPreferenceAttributes_t as Wish,
+        cublasLtMatrixLayout_t, cudaDataType,
+    },
+};
+
 use super::{
     device::Context,
-    driver::{Address, Handle},
-    library::{Loaded, calls},
+    library::{Loaded, Vendor},
     memory::Memory,
+    platform::Address,
     queue::Queue,
 };
 use crate::{Dtype, Error};
@@ -22,119 +31,61 @@ use crate::{Dtype, Error};
 /// What brings it.
 const REMEDY: &str =
     "pip install nvidia-cublas, and name its libcublasLt.so.13 in STRATO_CUBLASLT; or leave --gemm out";
-/// Names under which it is installed, newest first.
-const NAMES: [&str; 4] =
-    ["libcublasLt.so.13", "libcublasLt.so.12", "/usr/local/cuda/lib64/libcublasLt.so", "libcublasLt.so"];
 
-/// `CUBLAS_COMPUTE_32F`; `CUDA_R_32F`, `CUDA_R_16F` and `CUDA_R_16BF`; `CUBLAS_OP_T`.
-const COMPUTE_32F: c_int = 68;
-const REAL_32F: c_int = 0;
-const REAL_16F: c_int = 2;
-const REAL_16BF: c_int = 14;
-const TURNED: c_int = 1;
-/// `CUBLASLT_MATMUL_DESC_TRANSA`, `…_EPILOGUE`, `…_BIAS_POINTER`; `CUBLASLT_EPILOGUE_BIAS`.
-const TURN_A: c_int = 3;
-const EPILOGUE: c_int = 7;
-const BIAS_POINTER: c_int = 8;
-const WITH_BIAS: c_int = 4;
-/// `CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES`; `…_MIN_ALIGNMENT_A_BYTES` and those of B, C and D behind it.
-const MOST_WORKSPACE: c_int = 1;
-const ALIGNMENT_OF_A: c_int = 5;
+/// What is called below.
+pub(super) const CALLS: &[&str] = &[
+    "cublasLtGetVersion",
+    "cublasLtCreate",
+    "cublasLtDestroy",
+    "cublasLtMatmulDescCreate",
+    "cublasLtMatmulDescSetAttribute",
+    "cublasLtMatmulDescDestroy",
+    "cublasLtMatrixLayoutCreate",
+    "cublasLtMatrixLayoutDestroy",
+    "cublasLtMatmulPreferenceCreate",
+    "cublasLtMatmulPreferenceSetAttribute",
+    "cublasLtMatmulPreferenceDestroy",
+    "cublasLtMatmulAlgoGetHeuristic",
+    "cublasLtMatmul",
+];
+
+static LOADED: Loaded<String> = Loaded::new(Vendor {
+    stem: "cublasLt",
+    names: &["libcublasLt.so.13", "libcublasLt.so.12", "/usr/local/cuda/lib64/libcublasLt.so", "libcublasLt.so"],
+    calls: CALLS,
+    of_cudarc: sys::culib,
+});
+
+/// `CUBLAS_OP_T`, which `cudarc` has with cuBLAS only.
+pub(super) const TURNED: c_int = 1;
+/// What each side's alignment is asked for by, in the order of the product's sides.
+const ALIGNMENTS: [Wish; 4] = [
+    Wish::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
+    Wish::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+    Wish::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
+    Wish::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES,
+];
 /// Memory for the library's own use, which NVIDIA recommends for Hopper (cuBLAS documentation, `cublasSetWorkspace`), bytes.
 const WORKSPACE: usize = 32 << 20;
 
-/// `cublasLtMatmulAlgo_t`.
-type Algorithm = [u64; 8];
-
-/// `cublasLtMatmulHeuristicResult_t`.
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-pub(super) struct Found {
-    algorithm: Algorithm,
-    workspace: usize,
-    state: c_int,
-    waves: f32,
-    reserved: [c_int; 4],
+fn check<T>(doing: &str, result: Result<T, CublasError>) -> Result<T, Error> {
+    result.map_err(|error| {
+        let what = format!("cuBLASLt answers {error} ({})", error.0 as u32);
+        Error::Device { doing: doing.to_owned(), what }
+    })
 }
 
-calls! {
-    /// The calls of cuBLASLt.
-    Calls {
-        version = "cublasLtGetVersion"() -> usize;
-        create = "cublasLtCreate"(*mut Handle);
-        destroy = "cublasLtDestroy"(Handle);
-        product = "cublasLtMatmulDescCreate"(*mut Handle, c_int, c_int);
-        set_product = "cublasLtMatmulDescSetAttribute"(Handle, c_int, *const c_void, usize);
-        destroy_product = "cublasLtMatmulDescDestroy"(Handle);
-        layout = "cublasLtMatrixLayoutCreate"(*mut Handle, c_int, u64, u64, i64);
-        destroy_layout = "cublasLtMatrixLayoutDestroy"(Handle);
-        wish = "cublasLtMatmulPreferenceCreate"(*mut Handle);
-        set_wish = "cublasLtMatmulPreferenceSetAttribute"(Handle, c_int, *const c_void, usize);
-        destroy_wish = "cublasLtMatmulPreferenceDestroy"(Handle);
-        find = "cublasLtMatmulAlgoGetHeuristic"(
-            Handle, Handle, Handle, Handle, Handle, Handle, Handle, c_int, *mut Found, *mut c_int,
-        );
-        multiply = "cublasLtMatmul"(
-            Handle, Handle, *const c_void, *const c_void, Handle, *const c_void, Handle, *const c_void, *const c_void,
-            Handle, *mut c_void, Handle, *const Algorithm, *mut c_void, usize, Handle,
-        );
-    }
-}
-
-static LOADED: Loaded<Calls> = Loaded::new();
-
-/// What a test holds against the vendor's header.
-#[cfg(test)]
-pub(super) const SIGNATURES: &[super::library::Signature] = Calls::SIGNATURES;
-#[cfg(test)]
-pub(super) const NUMBERS: &[(&str, i64)] = &[
-    ("CUBLAS_COMPUTE_32F", COMPUTE_32F as i64),
-    ("CUDA_R_32F", REAL_32F as i64),
-    ("CUDA_R_16F", REAL_16F as i64),
-    ("CUDA_R_16BF", REAL_16BF as i64),
-    ("CUBLAS_OP_T", TURNED as i64),
-    ("CUBLASLT_MATMUL_DESC_TRANSA", TURN_A as i64),
-    ("CUBLASLT_MATMUL_DESC_EPILOGUE", EPILOGUE as i64),
-    ("CUBLASLT_MATMUL_DESC_BIAS_POINTER", BIAS_POINTER as i64),
-    ("CUBLASLT_EPILOGUE_BIAS", WITH_BIAS as i64),
-    ("CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES", MOST_WORKSPACE as i64),
-    ("CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES", ALIGNMENT_OF_A as i64),
-    ("CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES", ALIGNMENT_OF_A as i64 + 3),
-    ("CUBLAS_STATUS_NOT_INITIALIZED", 1),
-    ("CUBLAS_STATUS_ALLOC_FAILED", 3),
-    ("CUBLAS_STATUS_INVALID_VALUE", 7),
-    ("CUBLAS_STATUS_ARCH_MISMATCH", 8),
-    ("CUBLAS_STATUS_EXECUTION_FAILED", 13),
-    ("CUBLAS_STATUS_INTERNAL_ERROR", 14),
-    ("CUBLAS_STATUS_NOT_SUPPORTED", 15),
-];
-
-fn check(doing: &str, code: c_int) -> Result<(), Error> {
-    // `cublasStatus_t`, of `cublas_api.h`.
-    let name = match code {
-        0 => return Ok(()),
-        1 => "NOT_INITIALIZED",
-        3 => "ALLOC_FAILED",
-        7 => "INVALID_VALUE",
-        8 => "ARCH_MISMATCH",
-        13 => "EXECUTION_FAILED",
-        14 => "INTERNAL_ERROR",
-        15 => "NOT_SUPPORTED",
-        _ => "a status that is not known",
-    };
-    Err(Error::Device { doing: doing.to_owned(), what: format!("cuBLASLt answers {name} ({code})") })
-}
-
-fn load(path: Option<&Path>) -> Result<&'static Calls, String> {
-    LOADED.get(path, &NAMES, Calls::find).map_err(|why| {
+/// The library's version in words, behind which its calls can be made.
+fn load(path: Option<&Path>) -> Result<&'static String, String> {
+    LOADED.get(path, || Ok(title())).map_err(|why| {
         let named = path.map_or_else(|| "libcublasLt.so.13".to_owned(), |path| format!("'{}'", path.display()));
         format!("{named}, the vendor's matrix products: {why}; {REMEDY}")
     })
 }
 
-fn title(calls: &Calls) -> String {
+fn title() -> String {
     // SAFETY: it takes nothing and gives a number.
-    let version = unsafe { (calls.version)() };
+    let version = unsafe { sys::cublasLtGetVersion() };
     // 12.9.3 is 120903; of CUDA 11 there was a digit less, and 11.8.3 is 11803.
     let (major, minor) =
         if version < 100_000 { (version / 1000, version / 100 % 10) } else { (version / 10_000, version / 100 % 100) };
@@ -146,13 +97,13 @@ fn title(calls: &Calls) -> String {
 /// # Errors
 /// Why there is none, and what brings it.
 pub(super) fn version(path: Option<&Path>) -> Result<String, String> {
-    load(path).map(title)
+    load(path).cloned()
 }
 
 /// The library on a device, with its workspace.
 pub(super) struct CublasLt {
-    calls: &'static Calls,
-    handle: Handle,
+    title: &'static str,
+    handle: cublasLtHandle_t,
     workspace: Memory<u8>,
 }
 
@@ -162,46 +113,31 @@ impl CublasLt {
     /// # Errors
     /// [`Error::Unavailable`] when there is none.
     pub(super) fn new(context: &Rc<Context>, path: Option<&Path>) -> Result<Self, Error> {
-        let calls = load(path).map_err(|what| Error::Unavailable { backend: "cuda", what })?;
+        let title = load(path).map_err(|what| Error::Unavailable { backend: "cuda", what })?;
         let workspace = Memory::new(context, WORKSPACE)?;
-        let mut handle = ptr::null_mut();
-        // SAFETY: a place for the handle.
-        check("open cuBLASLt", unsafe { (calls.create)(&raw mut handle) })?;
-        Ok(Self { calls, handle, workspace })
+        Ok(Self { title, handle: check("open cuBLASLt", result::create_handle())?, workspace })
     }
 
     /// Its version in words.
-    pub(super) fn title(&self) -> String {
-        title(self.calls)
+    pub(super) fn title(&self) -> &'static str {
+        self.title
     }
 }
 
 impl Drop for CublasLt {
     fn drop(&mut self) {
         // SAFETY: ours, destroyed once, after the queue that ran its products was waited for.
-        let _ = unsafe { (self.calls.destroy)(self.handle) };
+        let _ = unsafe { result::destroy_handle(self.handle) };
     }
 }
 
 /// Something that the library made and takes back.
-struct Owned {
-    handle: Handle,
-    destroy: unsafe extern "C" fn(Handle) -> c_int,
+struct Owned<H: Copy> {
+    handle: H,
+    destroy: unsafe fn(H) -> Result<(), CublasError>,
 }
 
-impl Owned {
-    fn new(
-        doing: &str,
-        destroy: unsafe extern "C" fn(Handle) -> c_int,
-        create: impl FnOnce(*mut Handle) -> c_int,
-    ) -> Result<Self, Error> {
-        let mut handle = ptr::null_mut();
-        check(doing, create(&raw mut handle))?;
-        Ok(Self { handle, destroy })
-    }
-}
-
-impl Drop for Owned {
+impl<H: Copy> Drop for Owned<H> {
     fn drop(&mut self) {
         // SAFETY: made by the call that belongs to this one, and destroyed once.
         let _ = unsafe { (self.destroy)(self.handle) };
@@ -228,10 +164,10 @@ pub(super) struct Factors {
 pub(super) struct Product {
     library: Rc<CublasLt>,
     factors: Factors,
-    description: Owned,
+    description: Owned<cublasLtMatmulDesc_t>,
     /// Of the weights, of the activations and of the result.
-    layouts: [Owned; 3],
-    algorithm: Algorithm,
+    layouts: [Owned<cublasLtMatrixLayout_t>; 3],
+    algorithm: cublasLtMatmulAlgo_t,
 }
 
 impl Product {
@@ -240,78 +176,66 @@ impl Product {
     /// # Errors
     /// [`Error::Unavailable`] when it has no way.
     pub(super) fn new(library: &Rc<CublasLt>, factors: Factors) -> Result<Self, Error> {
-        let calls = library.calls;
+        const REAL: cudaDataType = cudaDataType::CUDA_R_32F;
         let Factors { dtype, rows, width, tokens, out_width, .. } = factors;
         let kind = match dtype {
-            Dtype::F16 => REAL_16F,
-            Dtype::Bf16 => REAL_16BF,
-            Dtype::F32 | Dtype::Q8 => REAL_32F,
+            Dtype::F16 => cudaDataType::CUDA_R_16F,
+            Dtype::Bf16 => cudaDataType::CUDA_R_16BF,
+            Dtype::F32 | Dtype::Q8 => REAL,
         };
         let doing = "describe a product to cuBLASLt";
-        // SAFETY: a place for the handle.
-        let create = |to: *mut Handle| unsafe { (calls.product)(to, COMPUTE_32F, REAL_32F) };
-        let description = Owned::new(doing, calls.destroy_product, create)?;
+        let handle = check(doing, result::create_matmul_desc(cublasComputeType_t::CUBLAS_COMPUTE_32F, REAL))?;
+        let description = Owned { handle, destroy: result::destroy_matmul_desc };
         // SAFETY (both closures): a description or wish of ours, and a value of so many bytes, which is copied.
         let set = |which, value: *const c_void, bytes| {
-            check(doing, unsafe { (calls.set_product)(description.handle, which, value, bytes) })
+            check(doing, unsafe { result::set_matmul_desc_attribute(description.handle, which, value, bytes) })
         };
-        set(TURN_A, ptr::from_ref(&TURNED).cast(), size_of::<c_int>())?;
+        set(Attribute::CUBLASLT_MATMUL_DESC_TRANSA, ptr::from_ref(&TURNED).cast(), size_of::<c_int>())?;
         if let Some(bias) = factors.bias {
-            set(EPILOGUE, ptr::from_ref(&WITH_BIAS).cast(), size_of::<c_int>())?;
-            set(BIAS_POINTER, ptr::from_ref(&bias).cast(), size_of::<Address>())?;
+            let with_bias = cublasLtEpilogue_t::CUBLASLT_EPILOGUE_BIAS;
+            set(Attribute::CUBLASLT_MATMUL_DESC_EPILOGUE, ptr::from_ref(&with_bias).cast(), size_of::<c_int>())?;
+            set(Attribute::CUBLASLT_MATMUL_DESC_BIAS_POINTER, ptr::from_ref(&bias).cast(), size_of::<Address>())?;
         }
         // The library thinks in columns: rows of the weights are columns, turned; tokens are columns on both other sides.
-        let layout = |kind: c_int, rows: usize, columns: usize, step: usize| {
-            // SAFETY: a place for the handle.
-            let create = |to: *mut Handle| unsafe {
-                (calls.layout)(to, kind, rows as u64, columns as u64, i64::try_from(step).unwrap_or(i64::MAX))
-            };
-            Owned::new(doing, calls.destroy_layout, create)
+        let layout = |kind: cudaDataType, rows: usize, columns: usize, step: usize| {
+            let step = i64::try_from(step).unwrap_or(i64::MAX);
+            let handle = check(doing, result::create_matrix_layout(kind, rows as u64, columns as u64, step))?;
+            Ok::<_, Error>(Owned { handle, destroy: result::destroy_matrix_layout })
         };
         let layouts = [
             layout(kind, width, rows, width)?,
             layout(kind, width, tokens, width)?,
-            layout(REAL_32F, rows, tokens, out_width)?,
+            layout(REAL, rows, tokens, out_width)?,
         ];
-        // SAFETY: a place for the handle.
-        let wish = Owned::new(doing, calls.destroy_wish, |to| unsafe { (calls.wish)(to) })?;
+        let wish = Owned { handle: check(doing, result::create_matmul_pref())?, destroy: result::destroy_matmul_pref };
         let ask = |which, value: *const c_void, bytes| {
-            check(doing, unsafe { (calls.set_wish)(wish.handle, which, value, bytes) })
+            check(doing, unsafe { result::set_matmul_pref_attribute(wish.handle, which, value, bytes) })
         };
-        ask(MOST_WORKSPACE, ptr::from_ref(&WORKSPACE).cast(), size_of::<usize>())?;
+        let most = Wish::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES;
+        ask(most, ptr::from_ref(&WORKSPACE).cast(), size_of::<usize>())?;
         // Rows that begin in the middle of a matrix are aligned to less than the library takes for granted.
         let sides = [factors.weights, factors.x, factors.out, factors.out];
-        for (which, side) in (ALIGNMENT_OF_A..).zip(sides) {
+        for (which, side) in ALIGNMENTS.into_iter().zip(sides) {
             let alignment = 1u32 << side.trailing_zeros().min(8);
             ask(which, ptr::from_ref(&alignment).cast(), size_of::<u32>())?;
         }
-        let (mut found, mut count) = (Found::default(), 0);
-        let [a, b, out] = &layouts;
-        // SAFETY: what was just described; room for one answer and for how many there are.
-        let code = unsafe {
-            (calls.find)(
-                library.handle,
-                description.handle,
-                a.handle,
-                b.handle,
-                out.handle,
-                out.handle,
-                wish.handle,
-                1,
-                &raw mut found,
-                &raw mut count,
-            )
+        let [a, b, out] = layouts.each_ref().map(|layout| layout.handle);
+        // SAFETY: what was just described.
+        let found = unsafe {
+            result::get_matmul_algo_heuristic(library.handle, description.handle, a, b, out, out, wish.handle)
         };
-        if code != 0 || count < 1 || found.state != 0 {
+        let found = found.map_err(|error| {
             let what = format!(
-                "cuBLASLt {} has no way for {rows} rows of {width} elements of {} by {tokens} tokens (status {code}); leave \
+                "cuBLASLt {} has no way for {rows} rows of {width} elements of {} by {tokens} tokens (status {}); leave \
                  --gemm out",
                 library.title(),
-                dtype.name()
+                dtype.name(),
+                error.0 as u32
             );
-            return Err(Error::Unavailable { backend: "cuda", what });
-        }
-        Ok(Self { library: Rc::clone(library), factors, description, layouts, algorithm: found.algorithm })
+            Error::Unavailable { backend: "cuda", what }
+        })?;
+        let algorithm = found.algo;
+        Ok(Self { library: Rc::clone(library), factors, description, layouts, algorithm })
     }
 
     /// Enqueues it.
@@ -322,16 +246,16 @@ impl Product {
         // SAFETY: memory of the device that has the elements which the layouts say and lives as long as the plan that has this;
         // both factors are read before the call returns; the workspace is as large as was said, and the commands of the one
         // queue use it one after the other.
-        let code = unsafe {
-            (library.calls.multiply)(
+        let multiplied = unsafe {
+            result::matmul(
                 library.handle,
                 description.handle,
                 ptr::from_ref(&one).cast(),
+                ptr::from_ref(&zero).cast(),
                 at(factors.weights),
                 a.handle,
                 at(factors.x),
                 b.handle,
-                ptr::from_ref(&zero).cast(),
                 at(factors.out),
                 out.handle,
                 at(factors.out),
@@ -339,9 +263,9 @@ impl Product {
                 algorithm,
                 at(library.workspace.address()),
                 WORKSPACE,
-                queue.stream,
+                queue.stream.cast(),
             )
         };
-        check("enqueue a product of cuBLASLt", code)
+        check("enqueue a product of cuBLASLt", multiplied)
     }
 }

@@ -1,6 +1,7 @@
-//! The calls and numbers that are used here against the vendor's headers and libraries. A C++ compiler holds the types of every
-//! call against those of the headers that lie below a directory of `STRATO_CUPTI_INCLUDE` (the packages `nvidia-cuda-runtime`,
-//! `nvidia-cuda-nvrtc`, `nvidia-cublas` and `nvidia-nccl` of PyPI, unpacked); `STRATO_CUBLASLT` and `STRATO_NCCL` name libraries.
+//! What is used of `cudarc`'s bindings, which are those of one version of CUDA, against the vendor's headers of all that are at
+//! hand: a number or size that another version has otherwise would go wrong on its libraries. A C++ compiler holds them against
+//! the headers that lie below a directory of `STRATO_CUPTI_INCLUDE` (the packages `nvidia-cuda-runtime`, `nvidia-cuda-nvrtc`,
+//! `nvidia-cublas` and `nvidia-nccl` of PyPI, unpacked); `STRATO_CUBLASLT` and `STRATO_NCCL` name libraries.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::{
@@ -10,36 +11,82 @@ use std::{
     process::Command,
 };
 
-use super::{compiler, cublaslt, driver, library::Signature, nccl};
+use cudarc::{
+    cublaslt::sys::{
+        self as cublaslt_sys, cublasComputeType_t, cublasLtEpilogue_t, cublasLtMatmulDescAttributes_t,
+        cublasLtMatmulPreferenceAttributes_t, cublasStatus_t, cudaDataType_t,
+    },
+    driver::sys::{
+        CUdevice_attribute, CUdeviceptr, CUevent_flags, CUjit_option, CUresult, CUstream_flags, CUstreamCaptureMode,
+    },
+    nccl::sys::{ncclDataType_t, ncclRedOp_t, ncclResult_t, ncclUniqueId},
+    nvrtc::sys::nvrtcResult,
+};
 
-/// A header with the tables that it declares, and constants of it with their values here.
+use super::{compiler, cublaslt, driver, nccl};
+
+/// A header with the calls that it declares, and constants of it with their values in the bindings.
 struct Header {
     name: &'static str,
-    calls: &'static [&'static [Signature]],
-    numbers: &'static [(&'static str, i64)],
-    /// Further statements that must hold.
-    also: &'static str,
+    calls: &'static [&'static str],
+    numbers: Vec<(&'static str, i64)>,
+    /// Types with their bytes in the bindings.
+    sizes: Vec<(&'static str, usize)>,
 }
 
-const HEADERS: [Header; 4] = [
-    Header { name: "cuda.h", calls: &[driver::SIGNATURES], numbers: driver::NUMBERS, also: "" },
-    Header { name: "nvrtc.h", calls: &compiler::SIGNATURES, numbers: &[], also: "" },
-    Header {
-        name: "cublasLt.h",
-        calls: &[cublaslt::SIGNATURES],
-        numbers: cublaslt::NUMBERS,
-        also: "static_assert(sizeof(cublasLtMatmulAlgo_t) == 64, \"algorithm\");\n\
-               static_assert(sizeof(cublasLtMatmulHeuristicResult_t) == 96, \"result\");\n\
-               static_assert(offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize) == 64, \"workspace\");\n\
-               static_assert(offsetof(cublasLtMatmulHeuristicResult_t, state) == 72, \"state\");\n",
-    },
-    Header {
-        name: "nccl.h",
-        calls: &[nccl::SIGNATURES],
-        numbers: nccl::NUMBERS,
-        also: "static_assert(sizeof(ncclUniqueId) == 128, \"id\");\n",
-    },
-];
+/// Constants of enumerations with their values.
+macro_rules! numbers {
+    ($($kind:ident :: { $($name:ident),* }),* $(,)?) => {
+        vec![$($((stringify!($name), $kind::$name as i64)),*),*]
+    };
+}
+
+fn headers() -> [Header; 4] {
+    let driver = numbers![
+        CUresult::{CUDA_SUCCESS, CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_NO_DEVICE, CUDA_ERROR_UNSUPPORTED_PTX_VERSION},
+        CUdevice_attribute::{
+            CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE,
+            CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR
+        },
+        CUstream_flags::{CU_STREAM_NON_BLOCKING},
+        CUevent_flags::{CU_EVENT_DEFAULT},
+        CUstreamCaptureMode::{CU_STREAM_CAPTURE_MODE_THREAD_LOCAL},
+        CUjit_option::{CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES},
+    ];
+    let compiler = numbers![nvrtcResult::{NVRTC_SUCCESS}];
+    let mut products = numbers![
+        cublasStatus_t::{CUBLAS_STATUS_SUCCESS, CUBLAS_STATUS_NOT_SUPPORTED, CUBLAS_STATUS_LICENSE_ERROR},
+        cublasComputeType_t::{CUBLAS_COMPUTE_32F},
+        cudaDataType_t::{CUDA_R_32F, CUDA_R_16F, CUDA_R_16BF},
+        cublasLtEpilogue_t::{CUBLASLT_EPILOGUE_BIAS},
+        cublasLtMatmulDescAttributes_t::{
+            CUBLASLT_MATMUL_DESC_TRANSA, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_MATMUL_DESC_BIAS_POINTER
+        },
+        cublasLtMatmulPreferenceAttributes_t::{
+            CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
+            CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
+            CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES
+        },
+    ];
+    products.push(("CUBLAS_OP_T", cublaslt::TURNED.into()));
+    let collectives = numbers![
+        ncclResult_t::{ncclSuccess, ncclInvalidUsage},
+        ncclDataType_t::{ncclFloat32},
+        ncclRedOp_t::{ncclSum},
+    ];
+    let of_products = vec![
+        ("cublasLtMatmulAlgo_t", size_of::<cublaslt_sys::cublasLtMatmulAlgo_t>()),
+        ("cublasLtMatmulHeuristicResult_t", size_of::<cublaslt_sys::cublasLtMatmulHeuristicResult_t>()),
+        ("cublasLtEpilogue_t", size_of::<cublasLtEpilogue_t>()),
+    ];
+    let header = |name, calls, numbers, sizes| Header { name, calls, numbers, sizes };
+    [
+        header("cuda.h", driver::CALLS, driver, vec![("CUdeviceptr", size_of::<CUdeviceptr>())]),
+        header("nvrtc.h", compiler::CALLS, compiler, Vec::new()),
+        header("cublasLt.h", cublaslt::CALLS, products, of_products),
+        header("nccl.h", nccl::CALLS, collectives, vec![("ncclUniqueId", size_of::<ncclUniqueId>())]),
+    ]
+}
 
 /// What headers take from packages that nothing else is needed of.
 const OTHERS: [(&str, &str); 6] = [
@@ -57,87 +104,30 @@ const OTHERS: [(&str, &str); 6] = [
     ("cuda_fp8.h", ""),
 ];
 
-/// Two types are alike where a caller cannot tell them apart: numbers of the same size, and pointers to such.
-const ALIKE: &str = "\
-#include <cstddef>
-#include <cstdint>
-#include <type_traits>
-template <class A, class B> constexpr bool alike() {
-    using namespace std;
-    if constexpr (is_pointer_v<A> && is_pointer_v<B>) {
-        using To = remove_cv_t<remove_pointer_t<A>>;
-        using Other = remove_cv_t<remove_pointer_t<B>>;
-        // What handles point to is the library's.
-        if constexpr (is_void_v<To> || is_void_v<Other>) return true;
-        else return alike<To, Other>();
-    } else if constexpr ((is_integral_v<A> || is_enum_v<A>) && (is_integral_v<B> || is_enum_v<B>)) {
-        return sizeof(A) == sizeof(B);
-    } else if constexpr (is_floating_point_v<A> || is_floating_point_v<B>) {
-        return is_same_v<A, B>;
-    } else if constexpr (is_class_v<A> && is_class_v<B>) {
-        return sizeof(A) == sizeof(B);
-    } else {
-        return false;
+/// A text that compiles where the header says what the bindings say, and something else where `spoilt` is added to its numbers.
+fn text(header: &Header, spoilt: i64) -> String {
+    let mut text = format!("#include <{}>\n", header.name);
+    for call in header.calls {
+        writeln!(text, "auto *const of_{call} = &{call};").unwrap();
     }
-}
-template <class A, class... Of, class B, class... To> constexpr bool agree(A (*)(Of...), B (*)(To...)) {
-    if constexpr (sizeof...(Of) != sizeof...(To)) return false;
-    else return alike<A, B>() && (alike<Of, To>() && ...);
-}
-struct Id { char bytes[128]; };
-struct Algorithm { uint64_t data[8]; };
-struct Found { Algorithm algorithm; size_t workspace; int state; float waves; int reserved[4]; };
-";
-
-/// A type of this program as C++ has it.
-fn in_cpp(ours: &str) -> String {
-    let pointee = ours.strip_prefix("*mut ").or_else(|| ours.strip_prefix("*const "));
-    if let Some(pointee) = pointee {
-        return format!("{} *", in_cpp(pointee));
-    }
-    match ours {
-        "" | "c_int" => "int",
-        "c_uint" => "unsigned",
-        "c_char" => "char",
-        "c_void" => "void",
-        "c_ulonglong" | "Address" => "unsigned long long",
-        "Handle" | "Program" => "void *",
-        "u8" => "unsigned char",
-        "u64" => "uint64_t",
-        "i64" => "int64_t",
-        "usize" => "size_t",
-        "f32" => "float",
-        "Id" | "Algorithm" | "Found" => ours,
-        other => panic!("what is '{other}' in C++?"),
-    }
-    .to_owned()
-}
-
-/// A text that compiles where the header says what is said here; of one call of it `broken` makes another.
-fn text(header: &Header, broken: Option<usize>) -> String {
-    let mut text = format!("{ALIKE}#include <{}>\n", header.name);
-    for (number, (symbol, arguments, answer)) in header.calls.iter().flat_map(|table| table.iter()).enumerate() {
-        let mut arguments: Vec<String> = arguments.iter().map(|argument| in_cpp(argument)).collect();
-        if broken == Some(number) {
-            arguments.push("int".to_owned());
-        }
-        let ours = format!("static_cast<{} (*)({})>(nullptr)", in_cpp(answer), arguments.join(", "));
-        writeln!(text, "static_assert(agree({ours}, &{symbol}), \"{symbol}\");").unwrap();
-    }
-    for (name, value) in header.numbers {
+    for (name, value) in &header.numbers {
+        let value = value + spoilt;
         writeln!(text, "static_assert(static_cast<long long>({name}) == {value}, \"{name}\");").unwrap();
     }
-    text + header.also
+    for (name, bytes) in &header.sizes {
+        writeln!(text, "static_assert(sizeof({name}) == {bytes}, \"{name}\");").unwrap();
+    }
+    text
 }
 
 /// Directories below `root` that have a header.
-fn places(root: &Path, depth: usize, found: &mut BTreeSet<PathBuf>) {
+fn places(root: &Path, depth: usize, headers: &[Header], found: &mut BTreeSet<PathBuf>) {
     let Ok(entries) = root.read_dir() else { return };
     for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
         if path.is_dir() && depth > 0 {
-            places(&path, depth - 1, found);
+            places(&path, depth - 1, headers, found);
         }
-        if HEADERS.iter().any(|header| path.ends_with(header.name)) || path.ends_with("driver_types.h") {
+        if headers.iter().any(|header| path.ends_with(header.name)) || path.ends_with("driver_types.h") {
             found.insert(root.to_owned());
         }
     }
@@ -161,21 +151,22 @@ fn compiled(text: &str, include: &[&Path]) -> Result<(), String> {
 }
 
 #[test]
-fn calls_and_numbers_are_those_of_the_headers() {
+fn calls_numbers_and_sizes_are_those_of_the_headers_of_every_version() {
     let Some(roots) = std::env::var_os("STRATO_CUPTI_INCLUDE") else {
         println!("skipped: STRATO_CUPTI_INCLUDE names no directory with the headers of CUDA");
         return;
     };
+    let headers = headers();
     let mut seen = Vec::new();
     for root in std::env::split_paths(&roots) {
         let mut found = BTreeSet::new();
-        places(&root, 7, &mut found);
+        places(&root, 7, &headers, &mut found);
         let include: Vec<&Path> = found.iter().map(PathBuf::as_path).collect();
-        for header in HEADERS.iter().filter(|header| found.iter().any(|place| place.join(header.name).is_file())) {
-            compiled(&text(header, None), &include).unwrap_or_else(|told| panic!("{} {told}", root.display()));
+        for header in headers.iter().filter(|header| found.iter().any(|place| place.join(header.name).is_file())) {
+            compiled(&text(header, 0), &include).unwrap_or_else(|told| panic!("{} {told}", root.display()));
             // A compiler that would take anything would show nothing.
-            let told = compiled(&text(header, Some(0)), &include).unwrap_err();
-            assert!(told.contains(header.calls[0][0].0), "{told}");
+            let told = compiled(&text(header, 1), &include).unwrap_err();
+            assert!(told.contains(header.numbers[0].0), "{told}");
             seen.push(header.name);
         }
     }
@@ -184,20 +175,14 @@ fn calls_and_numbers_are_those_of_the_headers() {
 
 #[test]
 fn calls_of_products_and_collectives_are_in_the_libraries() {
-    for (name, symbols) in [("STRATO_CUBLASLT", cublaslt::SIGNATURES), ("STRATO_NCCL", nccl::SIGNATURES)] {
-        let Some(path) = std::env::var_os(name).filter(|path| !path.is_empty()) else {
-            println!("skipped: {name} names no library");
-            continue;
-        };
-        // SAFETY: nothing of it is called; what it does when it is loaded is the vendor's business.
-        #[allow(unsafe_code)]
-        let library = unsafe { libloading::Library::new(&path) }.unwrap();
-        for (symbol, ..) in symbols {
-            // SAFETY: as above.
-            #[allow(unsafe_code)]
-            let call = unsafe { library.get::<unsafe extern "C" fn()>(symbol.as_bytes()) };
-            assert!(call.is_ok(), "{symbol}");
+    let named = |name: &str| std::env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from);
+    for (name, version) in [
+        ("STRATO_CUBLASLT", cublaslt::version as fn(Option<&Path>) -> Result<String, String>),
+        ("STRATO_NCCL", nccl::version),
+    ] {
+        match named(name) {
+            Some(path) => println!("{} is of version {}", path.display(), version(Some(&path)).unwrap()),
+            None => println!("skipped: {name} names no library"),
         }
-        println!("{} calls are in {}", symbols.len(), Path::new(&path).display());
     }
 }

@@ -1,12 +1,12 @@
 //! What a step gets from the host: token ids, positions, sequences, the rows of last tokens, and the cosines and sines of the
 //! positions, all in one memory, so that a step begins with one copy.
 
-use std::{ffi::c_int, rc::Rc};
+use std::rc::Rc;
 
 use super::{
     device::Context,
-    driver::Address,
     memory::{Memory, Staging},
+    platform::{Address, Answer},
     queue::Queue,
 };
 use crate::{Batch, Config, Error, program::Shape, rope};
@@ -53,7 +53,7 @@ impl Inputs {
     }
 
     /// Enqueues the copy of what was staged, which stays until the queue was waited for.
-    pub(super) fn write(&mut self, queue: &Queue) -> c_int {
+    pub(super) fn write(&mut self, queue: &Queue) -> Answer {
         self.memory.write(queue, self.staged.elements())
     }
 }

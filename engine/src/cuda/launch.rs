@@ -4,12 +4,12 @@
 
 use std::{
     borrow::Cow,
-    ffi::{c_int, c_uint, c_void},
+    ffi::{c_uint, c_void},
     ptr,
 };
 
 use super::{
-    driver::{Address, Handle},
+    platform::{Address, Answer, Handle, Start},
     queue::Queue,
     signature::Kind,
     source::Source,
@@ -104,25 +104,13 @@ pub(super) struct Launch {
 
 impl Launch {
     /// Enqueues it.
-    pub(super) fn enqueue(&mut self, queue: &Queue) -> c_int {
-        let ([x, y], threads) = (self.grid, self.threads);
+    pub(super) fn enqueue(&mut self, queue: &Queue) -> Answer {
+        let Self { function, grid, threads, pointers, .. } = self;
+        let start =
+            Start { function: *function, grid: *grid, threads: *threads, stream: queue.stream, arguments: pointers };
         // SAFETY: a function of a module that is loaded as long as the plan that has this, whose arguments are as many and of
         // the kinds that its text says; they name memory that lives as long.
-        unsafe {
-            (queue.context.driver.calls.launch)(
-                self.function,
-                x,
-                y,
-                1,
-                threads,
-                1,
-                1,
-                0,
-                queue.stream,
-                self.pointers.as_mut_ptr(),
-                ptr::null_mut(),
-            )
-        }
+        unsafe { queue.context.driver.calls.launch(start) }
     }
 }
 

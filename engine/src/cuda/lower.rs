@@ -4,11 +4,11 @@ use std::rc::Rc;
 
 use super::{
     cublaslt::{CublasLt, Factors, Product},
-    driver::Address,
     inputs::Inputs,
     launch::{Arguments, Blocks, WARP},
     memory::Memory,
     nccl::{Comm, Exchange},
+    platform::Address,
     queue::Queue,
     source::Source,
     takes,
@@ -17,7 +17,7 @@ use super::{
 use crate::{
     Config, Dtype, Error,
     device_model::Model,
-    inject::Faults,
+    faults::Faults,
     kv::KvPlan,
     program::{BufId, Heads, Matrix, OpCall, OpKind, Program},
 };

@@ -2,11 +2,11 @@
 
 #![allow(unsafe_code)]
 
-use std::{marker::PhantomData, ptr, rc::Rc};
+use std::{ffi::c_void, marker::PhantomData, rc::Rc};
 
 use super::{
     device::Context,
-    driver::{Address, Handle, OUT_OF_MEMORY},
+    platform::{Address, Answer, Refused, Why},
     queue::Queue,
 };
 use crate::{Error, Number, device_model::Room};
@@ -51,17 +51,13 @@ impl<T: Number> Memory<T> {
             ))
         };
         let bytes = count.checked_mul(size_of::<T>()).ok_or_else(|| none(""))?;
-        let mut address = 0;
-        // SAFETY: the context is entered; a place for the address.
-        match unsafe { (calls.alloc)(&raw mut address, bytes) } {
-            OUT_OF_MEMORY => {
-                let (mut free, mut total) = (0, 0);
-                // SAFETY: two numbers of ours.
-                let told = unsafe { (calls.free_memory)(&raw mut free, &raw mut total) } == 0;
-                Err(none(&if told { format!(", {free} of {total} bytes are free") } else { String::new() }))
+        match calls.alloc(bytes) {
+            Err(Refused { why: Why::Memory, .. }) => {
+                let told = calls.free_memory().map(|(free, total)| format!(", {free} of {total} bytes are free"));
+                Err(none(&told.unwrap_or_default()))
             }
-            code => {
-                context.driver.check("allocate memory of the CUDA device", code)?;
+            answer => {
+                let address = context.driver.check("allocate memory of the CUDA device", answer)?;
                 Ok(Self { context: Rc::clone(context), address, count, elements: PhantomData })
             }
         }
@@ -72,8 +68,8 @@ impl<T: Number> Memory<T> {
         let memory = Self::new(&queue.context, count)?;
         let bytes = memory.count * size_of::<T>();
         // SAFETY: any bytes are a number, and the whole memory is filled and no more.
-        let code = unsafe { (queue.context.driver.calls.fill)(memory.address, 0, bytes, queue.stream) };
-        queue.context.driver.check("clear memory of the CUDA device", code)?;
+        let filled = unsafe { queue.context.driver.calls.fill(memory.address, 0, bytes, queue.stream) };
+        queue.context.driver.check("clear memory of the CUDA device", filled)?;
         queue.settle("clear memory of the CUDA device")?;
         Ok(memory)
     }
@@ -86,23 +82,29 @@ impl<T: Number> Memory<T> {
     }
 
     /// Enqueues a copy into the first elements, as many as fit; `content` stays as it is until the queue was waited for.
-    pub(super) fn write(&mut self, queue: &Queue, content: &[T]) -> std::ffi::c_int {
+    pub(super) fn write(&mut self, queue: &Queue, content: &[T]) -> Answer {
         let bytes = content.len().min(self.count) * size_of::<T>();
         if bytes == 0 {
-            return 0;
+            return Ok(());
         }
-        // SAFETY: both sides have so many bytes, and the caller keeps `content` until the copy has ended.
-        unsafe { (queue.context.driver.calls.to_device)(self.address, content.as_ptr().cast(), bytes, queue.stream) }
+        // SAFETY: numbers are bytes; both sides have so many, and the caller keeps `content` until the copy has ended.
+        unsafe {
+            let content = std::slice::from_raw_parts(content.as_ptr().cast(), bytes);
+            queue.context.driver.calls.to_device(self.address, content, queue.stream)
+        }
     }
 
     /// Enqueues a copy of the first elements, as many as there are; nobody looks at `to` until the queue was waited for.
-    pub(super) fn read(&self, queue: &Queue, to: &mut [T]) -> std::ffi::c_int {
+    pub(super) fn read(&self, queue: &Queue, to: &mut [T]) -> Answer {
         let bytes = to.len().min(self.count) * size_of::<T>();
         if bytes == 0 {
-            return 0;
+            return Ok(());
         }
-        // SAFETY: both sides have so many bytes, and the caller keeps `to` until the copy has ended.
-        unsafe { (queue.context.driver.calls.to_host)(to.as_mut_ptr().cast(), self.address, bytes, queue.stream) }
+        // SAFETY: any bytes are numbers; both sides have so many, and the caller keeps `to` until the copy has ended.
+        unsafe {
+            let to = std::slice::from_raw_parts_mut(to.as_mut_ptr().cast(), bytes);
+            queue.context.driver.calls.to_host(to, self.address, queue.stream)
+        }
     }
 
     /// Elements.
@@ -120,7 +122,7 @@ impl<T> Drop for Memory<T> {
     fn drop(&mut self) {
         let _ = self.context.enter();
         // SAFETY: allocated by this, and freed once; every call that enqueues something on it waits for that, and so does a step.
-        let _ = unsafe { (self.context.driver.calls.free)(self.address) };
+        let _ = unsafe { self.context.driver.calls.free(self.address) };
     }
 }
 
@@ -131,7 +133,7 @@ pub(super) enum Staging<T: Number> {
         /// Whose they are.
         context: Rc<Context>,
         /// The first element.
-        first: Handle,
+        first: *mut c_void,
         /// Elements.
         count: usize,
     },
@@ -146,10 +148,8 @@ impl<T: Number + Default> Staging<T> {
             return Ok(Self::Pageable(vec![T::default(); count]));
         }
         let bytes = count.max(1).saturating_mul(size_of::<T>());
-        let mut first: Handle = ptr::null_mut();
-        // SAFETY: the context is entered; a place for the address.
-        let code = unsafe { (context.driver.calls.alloc_pinned)(&raw mut first, bytes) };
-        context.driver.check("allocate pinned memory of the host", code)?;
+        let first =
+            context.driver.check("allocate pinned memory of the host", context.driver.calls.alloc_pinned(bytes))?;
         // SAFETY: so many bytes of ours, and zeros are a number.
         unsafe { first.cast::<u8>().write_bytes(0, bytes) };
         Ok(Self::Pinned { context: Rc::clone(context), first, count })
@@ -170,7 +170,7 @@ impl<T: Number> Drop for Staging<T> {
         if let Self::Pinned { context, first, .. } = self {
             let _ = context.enter();
             // SAFETY: allocated by this, and freed once, after the queue that uses it was waited for.
-            let _ = unsafe { (context.driver.calls.free_pinned)(*first) };
+            let _ = unsafe { context.driver.calls.free_pinned(*first) };
         }
     }
 }

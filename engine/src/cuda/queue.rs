@@ -6,11 +6,11 @@
 
 #![allow(unsafe_code)]
 
-use std::{ffi::c_int, ptr, rc::Rc};
+use std::rc::Rc;
 
 use super::{
     device::Context,
-    driver::{Handle, NON_BLOCKING},
+    platform::{Answer, Handle},
 };
 use crate::{Error, record::Ns};
 
@@ -22,23 +22,20 @@ pub(super) struct Queue {
 
 impl Queue {
     pub(super) fn new(context: &Rc<Context>) -> Result<Self, Error> {
-        let mut stream = ptr::null_mut();
-        // SAFETY: the context is entered; a place for the handle.
-        let code = unsafe { (context.driver.calls.stream)(&raw mut stream, NON_BLOCKING) };
-        context.driver.check("make a stream on the CUDA device", code)?;
+        let stream = context.driver.check("make a stream on the CUDA device", context.driver.calls.stream())?;
         Ok(Self { context: Rc::clone(context), stream })
     }
 
     /// Waits until everything enqueued so far has ended.
-    pub(super) fn finish(&self) -> c_int {
+    pub(super) fn finish(&self) -> Answer {
         // SAFETY: a stream that is destroyed with this.
-        unsafe { (self.context.driver.calls.wait)(self.stream) }
+        unsafe { self.context.driver.calls.wait(self.stream) }
     }
 
     /// Enqueues an event.
-    pub(super) fn record(&self, event: Handle) -> c_int {
+    pub(super) fn record(&self, event: Handle) -> Answer {
         // SAFETY: an event of this context, which lives as long as the plan whose step is under way.
-        unsafe { (self.context.driver.calls.record)(event, self.stream) }
+        unsafe { self.context.driver.calls.record(event, self.stream) }
     }
 
     /// As [`Queue::finish`], with the reason where that fails.
@@ -53,7 +50,7 @@ impl Drop for Queue {
         let _ = self.context.enter();
         let _ = self.finish();
         // SAFETY: made by this, and destroyed once.
-        let _ = unsafe { (self.context.driver.calls.destroy_stream)(self.stream) };
+        let _ = unsafe { self.context.driver.calls.destroy_stream(self.stream) };
     }
 }
 
@@ -79,11 +76,7 @@ impl Events {
     }
 
     fn event(&self) -> Result<Handle, Error> {
-        let mut event = ptr::null_mut();
-        // SAFETY: the context is entered; a place for the handle, and no flags: events with a time.
-        let code = unsafe { (self.context.driver.calls.event)(&raw mut event, 0) };
-        self.context.driver.check("make an event on the CUDA device", code)?;
-        Ok(event)
+        self.context.driver.check("make an event on the CUDA device", self.context.driver.calls.event())
     }
 
     /// From when to when a command was under way, ns after the first event of the step; `None` where the driver does not tell
@@ -92,10 +85,9 @@ impl Events {
         let [anchor, _] = *self.pairs.first()?;
         let [start, end] = *self.pairs.get(place)?;
         let since = |event| {
-            let mut milliseconds = 0f32;
             // SAFETY: events of this context that were recorded and have happened: the step was waited for.
-            let code = unsafe { (self.context.driver.calls.elapsed)(&raw mut milliseconds, anchor, event) };
-            (code == 0 && milliseconds.is_finite()).then(|| (f64::from(milliseconds) * 1e6).round() as Ns)
+            let milliseconds = unsafe { self.context.driver.calls.elapsed(anchor, event) }.ok()?;
+            milliseconds.is_finite().then(|| (f64::from(milliseconds) * 1e6).round() as Ns)
         };
         let stamps = (since(start)?, since(end)?);
         (stamps.0 <= stamps.1).then_some(stamps)
@@ -103,7 +95,7 @@ impl Events {
 
     fn destroy(&self, event: Handle) {
         // SAFETY: made by this, and destroyed once.
-        let _ = unsafe { (self.context.driver.calls.destroy_event)(event) };
+        let _ = unsafe { self.context.driver.calls.destroy_event(event) };
     }
 }
 

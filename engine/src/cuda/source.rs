@@ -3,18 +3,12 @@
 
 #![allow(unsafe_code)]
 
-use std::{
-    collections::BTreeMap,
-    ffi::{CString, c_int, c_void},
-    path::Path,
-    ptr,
-    rc::Rc,
-};
+use std::{collections::BTreeMap, ffi::CString, path::Path, rc::Rc};
 
 use super::{
     compiler::{self, Compiler, Form},
     device::Context,
-    driver::{Handle, UNSUPPORTED_PTX},
+    platform::{Handle, Why},
     ptx,
     signature::{self, Kind},
 };
@@ -169,26 +163,19 @@ impl Source {
     }
 
     fn load(&self, family: &str, mut image: Vec<u8>) -> Result<Handle, Error> {
-        /// `CU_JIT_ERROR_LOG_BUFFER` and `CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES`.
-        const LOG: [c_int; 2] = [5, 6];
         // Texts of PTX end with a zero; to machine code one more byte means nothing.
         image.push(0);
         let driver = self.context.driver;
-        let (mut told, mut handle) = (vec![0u8; 4096], ptr::null_mut());
-        let (mut options, mut values) =
-            (LOG, [told.as_mut_ptr().cast(), ptr::without_provenance_mut::<c_void>(told.len())]);
-        // SAFETY: two options with two values, as many bytes for the log as are said, and an image that outlives the call.
-        let code = unsafe {
-            let (options, values) = (options.as_mut_ptr(), values.as_mut_ptr());
-            (driver.calls.load_module)(&raw mut handle, image.as_ptr().cast(), 2, options, values)
+        let mut told = vec![0u8; 4096];
+        // SAFETY: the context is entered; an image that a compiler made, with a zero behind it.
+        let refused = match unsafe { driver.calls.load_module(&image, &mut told) } {
+            Ok(handle) => return Ok(handle),
+            Err(refused) => refused,
         };
-        if code == 0 {
-            return Ok(handle);
-        }
         let told = String::from_utf8_lossy(&told);
         let told: Vec<&str> = told.trim_end_matches('\0').lines().take(6).collect();
-        let remedy = if code == UNSUPPORTED_PTX { "; it is older than CUDA 12.1: install a newer one" } else { "" };
-        let what = format!("the CUDA driver answers {}{remedy} {}", driver.name(code), told.join(" | "));
+        let remedy = if refused.why == Why::Younger { "; it is older than CUDA 12.1: install a newer one" } else { "" };
+        let what = format!("the CUDA driver answers {}{remedy} {}", refused.what, told.join(" | "));
         Err(Error::Device { doing: format!("load the kernels '{family}'"), what: what.trim_end().to_owned() })
     }
 
@@ -200,10 +187,9 @@ impl Source {
         let module = self.modules.iter().find(|module| has(module)).ok_or_else(none)?;
         let takes = module.signatures.get(name).ok_or_else(none)?;
         let text = CString::new(name).map_err(|_| none())?;
-        let mut function = ptr::null_mut();
-        // SAFETY: a module that is loaded as long as this lives, a text that ends with a zero, and a place for the handle.
-        let code = unsafe { (self.context.driver.calls.function)(&raw mut function, module.handle, text.as_ptr()) };
-        self.context.driver.check(&doing(), code)?;
+        // SAFETY: a module that is loaded as long as this lives.
+        let found = unsafe { self.context.driver.calls.function(module.handle, &text) };
+        let function = self.context.driver.check(&doing(), found)?;
         Ok(Kernel { function, takes })
     }
 }
@@ -213,7 +199,7 @@ impl Drop for Source {
         let _ = self.context.enter();
         for module in &self.modules {
             // SAFETY: loaded by this, and unloaded once, after the queue that ran its kernels was waited for.
-            let _ = unsafe { (self.context.driver.calls.unload_module)(module.handle) };
+            let _ = unsafe { self.context.driver.calls.unload_module(module.handle) };
         }
     }
 }

@@ -13,10 +13,10 @@ use super::{
 use crate::{
     Batch, Config, Error, Number,
     clock::Offset,
-    inject::HostHook,
+    hook::HostHook,
+    options::{Mode, Sync},
     program::{OpCall, OpKind, Program},
     record::{Kind, Log, Ns, Span},
-    run::{Mode, Sync},
 };
 
 /// A program with its kernels and memory. What is first goes first: a graph before the memory that its kernels name.

@@ -1,22 +1,6 @@
 //! Wrong numbers, as faults of ports to a new platform make them.
 
-use std::borrow::Cow;
-
 use super::Injection;
-use crate::Config;
-
-/// Faults of the numbers.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct NumericFaults {
-    /// The base of the rotary frequencies is so many times what it should be.
-    pub rope_base: Option<f64>,
-    /// Sums of matrix products are rounded to bf16 as they grow.
-    pub bf16_accum: bool,
-    /// A layer whose cache does not get the tokens of decode steps.
-    pub stale_kv: Option<u16>,
-    /// A layer whose feed-forward block gives a NaN.
-    pub nan_at: Option<u16>,
-}
 
 pub(super) const ROPE_BASE_WRONG: Injection = Injection {
     name: "rope_base_wrong",
@@ -61,17 +45,3 @@ pub(super) const NAN_AT: Injection = Injection {
         Ok(())
     },
 };
-
-impl NumericFaults {
-    /// The shape by which rotary frequencies are computed.
-    pub(crate) fn turned<'c>(&self, config: &'c Config) -> Cow<'c, Config> {
-        match self.rope_base {
-            None => Cow::Borrowed(config),
-            Some(factor) => {
-                let mut wrong = config.clone();
-                wrong.rope.theta *= factor;
-                Cow::Owned(wrong)
-            }
-        }
-    }
-}

@@ -3,13 +3,6 @@
 use super::Injection;
 use crate::Error;
 
-/// Faults of one rank.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct RankFaults {
-    /// The rank, and how many times as long as usual its operators take.
-    pub slow: Option<(usize, f64)>,
-}
-
 pub(super) const SLOW_RANK: Injection = Injection {
     name: "slow_rank",
     arguments: "rank=1,factor=1.5",
@@ -24,10 +17,3 @@ pub(super) const SLOW_RANK: Injection = Injection {
         Ok(())
     },
 };
-
-impl RankFaults {
-    /// How many times as long as usual operators of `rank` take; `None` for once.
-    pub(crate) fn factor(&self, rank: usize) -> Option<f64> {
-        self.slow.filter(|(slow, _)| *slow == rank).map(|(_, factor)| factor)
-    }
-}

@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::{
-    Synthetic, preset,
+    Synthetic,
+    hook::HostHook,
+    preset,
     record::{Kind, Log},
     run::{Engine, Mode, Sampling},
 };

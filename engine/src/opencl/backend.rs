@@ -14,11 +14,12 @@ use super::{
 use crate::{
     Batch, Error, Shard,
     backend::{Backend, Device, PlanId},
-    cpu::{Communicator, LOADING},
-    inject::{Faults, HostHook},
+    comm::{Communicator, LOADING},
+    faults::Faults,
+    hook::HostHook,
+    options::{Mode, Sync},
     program::{BufId, Program},
     record::Log,
-    run::{Mode, Sync},
 };
 
 impl Backend for OpenCl {

@@ -15,7 +15,7 @@ use super::{
 use crate::{
     Config, Error,
     device_model::Model,
-    inject::Faults,
+    faults::Faults,
     kv::KvPlan,
     program::{BufId, Heads, Matrix, OpCall, OpKind, Program},
 };

@@ -3,8 +3,9 @@
 
 use crate::{
     Error,
-    cpu::{Communicator, Kernels},
-    inject::Faults,
+    comm::Communicator,
+    cpu::Kernels,
+    faults::Faults,
     program::{BufId, OpCall, OpKind, OpName, Program},
 };
 

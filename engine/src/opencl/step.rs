@@ -19,11 +19,12 @@ use super::{
 use crate::{
     Batch, Config, Error, Number,
     clock::Offset,
-    cpu::{Communicator, Kernels},
-    inject::HostHook,
+    comm::Communicator,
+    cpu::Kernels,
+    hook::HostHook,
+    options::{Mode, Sync},
     program::{OpKind, Program},
     record::{Kind, Log, Ns, Span},
-    run::{Mode, Sync},
 };
 
 /// A program with its kernels and memory.

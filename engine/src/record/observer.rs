@@ -1,7 +1,5 @@
 //! What of a run is recorded: watching takes time, so how much is watched is chosen, and said.
 
-use crate::{Error, Target};
-
 /// What of a run is recorded, from least to most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Observer {
@@ -43,17 +41,5 @@ impl Observer {
     /// Whether the vendor's library is asked what the device did, in place of events between commands.
     pub fn asks_vendor(self) -> bool {
         self > Self::Device
-    }
-
-    /// Makes sure that runs on a device of this kind can be recorded so.
-    ///
-    /// # Errors
-    /// [`Error::Unavailable`], which says what can be.
-    pub fn check(self, target: &Target) -> Result<(), Error> {
-        if self <= Self::Device || matches!(target, Target::Cuda(_)) {
-            return Ok(());
-        }
-        let what = format!("CUPTI records CUDA devices only; take --observer off, host or device, not {}", self.name());
-        Err(Error::Unavailable { backend: target.name(), what })
     }
 }

@@ -4,7 +4,7 @@
 //! that any device computes exactly, near enough to normal for activations to behave. One multiplication scales it.
 
 use super::Source;
-use crate::Error;
+use crate::{Error, hash::hash};
 
 /// Standard deviation of projections and biases, the `initializer_range` of the families.
 const SIGMA: f64 = 0.02;
@@ -18,11 +18,6 @@ pub struct Synthetic;
 /// As [`Synthetic`], with other weights for every seed; those of seed 0 are its own.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Seeded(pub u64);
-
-/// FNV-1a of a text; of the name of a tensor, where its sequence begins.
-pub(crate) fn hash(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
-}
 
 /// SplitMix64 at an index.
 pub(crate) fn split_mix(seed: u64, index: u64) -> u64 {

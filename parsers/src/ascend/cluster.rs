@@ -16,13 +16,14 @@ use std::path::{Path, PathBuf};
 use model::{Clock, Provenance, Severity, TraceSink};
 
 use super::layout::name;
-use crate::{Format, Head, Match, Place, Progress, ReadError, csv_table, sqlite};
+use crate::{Format, Head, Match, Place, ReadError, ReadOptions, csv_table, sqlite};
 
 mod communication;
+#[cfg(feature = "sqlite")]
 mod database;
 mod gathered;
 mod steps;
-#[cfg(test)]
+#[cfg(all(test, feature = "sqlite"))]
 mod tests;
 
 use gathered::Gathered;
@@ -37,7 +38,8 @@ pub const FORMAT: Format = Format {
 };
 
 /// Its files by name, the database first: it holds what the text does.
-const FILES: [&str; 4] = [
+const FILES: &[&str] = &[
+    #[cfg(feature = "sqlite")]
     "cluster_analysis.db",
     "cluster_step_trace_time.csv",
     "cluster_communication.json",
@@ -49,15 +51,30 @@ const HEAD: usize = 64 << 10;
 /// What one of the files is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
+    #[cfg(feature = "sqlite")]
     Database,
     Steps,
     Collectives,
     Links,
 }
 
+impl Kind {
+    /// Whether the file holds what all others hold.
+    fn is_whole(self) -> bool {
+        match self {
+            #[cfg(feature = "sqlite")]
+            Self::Database => true,
+            Self::Steps | Self::Collectives | Self::Links => false,
+        }
+    }
+}
+
 fn kind(head: &Head<'_>) -> Option<Kind> {
     if head.bytes.starts_with(sqlite::SIGNATURE) {
+        #[cfg(feature = "sqlite")]
         return database::is_known(head.path).then_some(Kind::Database);
+        #[cfg(not(feature = "sqlite"))]
+        return None;
     }
     if steps::is_header(&csv_table::first_header(head.bytes)) {
         return Some(Kind::Steps);
@@ -67,11 +84,11 @@ fn kind(head: &Head<'_>) -> Option<Kind> {
 
 fn kind_of(path: &Path) -> Option<Kind> {
     let bytes = crate::container::head(path, HEAD).ok()?;
-    kind(&Head { path, bytes: &bytes })
+    kind(&Head::new(path, &bytes))
 }
 
 fn parts(directory: &Path) -> impl Iterator<Item = PathBuf> {
-    FILES.into_iter().map(|name| directory.join(name)).filter(|path| path.is_file())
+    FILES.iter().map(|name| directory.join(name)).filter(|path| path.is_file())
 }
 
 fn matches(head: &Head<'_>) -> Match {
@@ -82,7 +99,7 @@ fn matches(head: &Head<'_>) -> Match {
     if known { Match::Certain } else { Match::No }
 }
 
-fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result<(), ReadError> {
+fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Result<(), ReadError> {
     let files = if path.is_dir() { parts(path).collect() } else { vec![path.to_owned()] };
     let (mut gathered, mut is_whole) = (Gathered::default(), false);
     for file in &files {
@@ -92,13 +109,14 @@ fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result
         }
         let kind = kind_of(file);
         let outcome = match kind {
-            Some(Kind::Database) => database::read(file, &mut gathered, sink, progress),
-            Some(Kind::Steps) => steps::read(file, &mut gathered, sink, progress),
-            Some(kind) => communication::read(file, kind, &mut gathered, sink, progress),
+            #[cfg(feature = "sqlite")]
+            Some(Kind::Database) => database::read(file, &mut gathered, sink, options.progress),
+            Some(Kind::Steps) => steps::read(file, &mut gathered, sink, options.progress),
+            Some(kind) => communication::read(file, kind, &mut gathered, sink, options.progress),
             None => Err(nothing_in(file)),
         };
         match outcome {
-            Ok(()) => is_whole = kind == Some(Kind::Database) && !gathered.is_empty(),
+            Ok(()) => is_whole = kind.is_some_and(Kind::is_whole) && !gathered.is_empty(),
             Err(error) if files.len() == 1 => return Err(error),
             Err(error) => {
                 sink.stat("ascend-cluster.unreadable_file", Severity::DataLoss, 1, Some(&error.to_string()));

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use model::TraceSink;
 
-use crate::{Format, Head, Match, Progress, ReadError, sqlite};
+use crate::{Format, Head, Match, ReadError, ReadOptions, sqlite};
 
 /// The format.
 pub const FORMAT: Format = Format {
@@ -65,9 +65,9 @@ fn matches(head: &Head<'_>) -> Match {
     if kind(head).is_some() { Match::Possible } else { Match::No }
 }
 
-fn read(path: &Path, _: &mut dyn TraceSink, _: Progress<'_>) -> Result<(), ReadError> {
+fn read(path: &Path, _: &mut dyn TraceSink, _: &ReadOptions<'_>) -> Result<(), ReadError> {
     let bytes = crate::container::head(path, 64 << 10)?;
-    let holds = kind(&Head { path, bytes: &bytes }).unwrap_or("sums");
+    let holds = kind(&Head::new(path, &bytes)).unwrap_or("sums");
     Err(ReadError::Declined {
         path: path.to_owned(),
         holds: holds.to_owned(),

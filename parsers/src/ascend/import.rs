@@ -113,6 +113,7 @@ impl<'a> Import<'a> {
     }
 
     /// The first device that did anything, 0 before.
+    #[cfg(feature = "sqlite")]
     pub fn only_device(&self) -> i32 {
         self.devices.first().map_or(0, |(_, device)| *device)
     }

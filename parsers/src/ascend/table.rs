@@ -18,7 +18,7 @@ use super::{
     times::Times,
 };
 use crate::{
-    Format, Head, Match, Place as Where, Progress, ReadError,
+    Format, Head, Match, Place as Where, Progress, ReadError, ReadOptions,
     csv_table::{self, Row, Table},
 };
 
@@ -60,7 +60,7 @@ fn matches(head: &Head<'_>) -> Match {
     if is_header(&csv_table::first_header(head.bytes)) { Match::Certain } else { Match::No }
 }
 
-fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result<(), ReadError> {
+fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Result<(), ReadError> {
     let beside = Layout::of_file(path);
     let layout = Layout {
         tables: vec![path.to_owned()],
@@ -69,7 +69,7 @@ fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result
         root: beside.root,
         ..Layout::default()
     };
-    read_layout(&layout, sink, progress)
+    read_layout(&layout, sink, options.progress)
 }
 
 /// Reads the tables of a capture that has neither timeline nor database.

@@ -53,13 +53,13 @@ impl Output {
 
 /// Reads what detection must take for ours.
 pub(super) fn read(path: &Path) -> Trace {
-    assert_eq!(crate::detect::detect(path).unwrap().id, FORMAT.id);
+    assert_eq!(crate::detect::detect(path, &crate::ReadOptions::default()).unwrap().id, FORMAT.id);
     try_read(path).unwrap()
 }
 
 pub(super) fn try_read(path: &Path) -> Result<Trace, ReadError> {
     let mut builder = TraceBuilder::new(path.display().to_string(), "ascend");
-    (FORMAT.read)(path, &mut builder, &|_, _| {}).map(|()| builder.finish())
+    (FORMAT.read)(path, &mut builder, &crate::ReadOptions::default()).map(|()| builder.finish())
 }
 
 /// Every slice of a kind of track: category, name, start, duration.
@@ -93,7 +93,7 @@ pub(super) fn ledger(trace: &Trace, prefix: &str) -> (u64, u64, i64) {
 
 #[test]
 fn directories_are_known_by_what_lies_in_them() {
-    let is = |path: &Path| (FORMAT.matches)(&crate::Head { path, bytes: &[] });
+    let is = |path: &Path| (FORMAT.matches)(&crate::Head::new(path, &[]));
     let output = Output::new().file("rank_0/ASCEND_PROFILER_OUTPUT/trace_view.json", "[]");
     let old = Output::new().file("capture/device_0/timeline/msprof_0_1_1.json", "[]");
     for path in [output.path("rank_0"), output.path("rank_0/ASCEND_PROFILER_OUTPUT"), old.path("capture")] {
@@ -159,7 +159,8 @@ fn sums_without_their_capture_are_declined_by_what_they_hold() {
             false => Output::new().file(name, content),
         };
         let mut builder = TraceBuilder::new(name, "");
-        let declined = crate::detect::read(&output.path(name), None, &mut builder, &|_, _| {}).map(|format| format.id);
+        let declined = crate::detect::read(&output.path(name), &mut builder, &crate::ReadOptions::default())
+            .map(|format| format.id);
         let Err(error @ ReadError::Declined { .. }) = declined else { panic!("{name}: {declined:?}") };
         let told = error.to_string();
         assert!(told.contains(holds) && told.contains("give the directory"), "{told}");

@@ -9,8 +9,9 @@ use rustc_hash::FxHashMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::sqlite::SIGNATURE;
+#[cfg(feature = "sqlite")]
 use crate::sqlite::{
-    SIGNATURE,
     database::{Database, tell_loss},
     page::{
         Column::{self, Real, Text},
@@ -29,6 +30,7 @@ pub(super) const ROUNDING: Ns = 1_000;
 /// later. Names are numbered, so only instances of groups whose numbers end alike could be taken for each other.
 const NEAR: u64 = 1_000_000;
 /// Table of the sums of collectives in `analysis.db`.
+#[cfg(feature = "sqlite")]
 const TABLE: &str = "CommAnalyzerTime";
 /// Key of the sum over all collectives of a step.
 const TOTAL: &str = "Total Op Info";
@@ -128,6 +130,12 @@ impl Times {
         Ok(())
     }
 
+    #[cfg(not(feature = "sqlite"))]
+    fn database(&mut self, _: &Path, _: &mut dyn TraceSink) -> Result<(), String> {
+        Err("this build reads no SQLite: build it with the feature 'sqlite'".to_owned())
+    }
+
+    #[cfg(feature = "sqlite")]
     fn database(&mut self, path: &Path, sink: &mut dyn TraceSink) -> Result<(), String> {
         let database = Database::open(path, super::database::malformed).map_err(|error| error.to_string())?;
         // At level 0 the database holds the sums of steps only.
@@ -142,6 +150,7 @@ impl Times {
         Ok(())
     }
 
+    #[cfg(feature = "sqlite")]
     fn page(&mut self, page: &Page) {
         // SQLite keeps these numbers as floats already.
         let ns = |lane: usize, row: usize, unit: f64| {
@@ -159,6 +168,7 @@ impl Times {
 }
 
 /// `CommAnalyzerTime`: µs and ms.
+#[cfg(feature = "sqlite")]
 const COLUMNS: &[Column] =
     &[Text("hccl_op_name", None), Real("start_timestamp"), Real("elapse_time"), Real("transit_time")];
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use model::{Conditions, KernelSummary, Ns, Provenance, TraceSink};
 
 use crate::{
-    Format, Head, Match, Place, Progress, ReadError,
+    Format, Head, Match, Place, ReadError, ReadOptions,
     csv_table::{self, Row, Table},
     lanes::Account,
 };
@@ -44,12 +44,12 @@ fn matches(head: &Head<'_>) -> Match {
     if is_header(&csv_table::first_header(head.bytes)) { Match::Possible } else { Match::No }
 }
 
-fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result<(), ReadError> {
+fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Result<(), ReadError> {
     let mut table = Table::open_lines(path, is_header)?;
     let counted = table.header().iter().any(|column| column == "count");
     table.select(&COLUMNS);
     let mut rows = Account::default();
-    while let Some(row) = table.next(progress)? {
+    while let Some(row) = table.next(options.progress)? {
         rows.read += 1;
         match take(sink, row, counted) {
             Some(time) => rows.keep(0, time),

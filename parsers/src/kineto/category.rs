@@ -9,7 +9,7 @@ pub(super) struct Class {
     pub category: Category,
     /// Whether the category is one that we know by name.
     pub known: bool,
-    /// Vendor that alone writes this category, as the platform packs spell it.
+    /// Vendor whose fork alone writes categories that begin so: a fact of the format, whatever devices the vendor sells.
     pub vendor: Option<&'static str>,
 }
 

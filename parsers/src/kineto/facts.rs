@@ -203,27 +203,6 @@ fn hip_version(version: i64) -> String {
     format!("HIP {}.{}.{}", version / 10_000_000, version / 100_000 % 100, version % 100_000)
 }
 
-/// The vendor that a product name betrays.
-pub(super) fn vendor_of(name: &str) -> Option<&'static str> {
-    const NAMES: [(&str, &str); 14] = [
-        ("NVIDIA", "nvidia"),
-        ("Tesla", "nvidia"),
-        ("GeForce", "nvidia"),
-        ("Quadro", "nvidia"),
-        ("TITAN", "nvidia"),
-        ("AMD", "amd"),
-        ("Radeon", "amd"),
-        ("Instinct", "amd"),
-        ("Intel", "intel"),
-        ("MTT", "mthreads"),
-        ("MLU", "cambricon"),
-        ("Iluvatar", "iluvatar"),
-        ("MetaX", "metax"),
-        ("MXC", "metax"),
-    ];
-    NAMES.iter().find(|(part, _)| name.contains(part)).map(|(_, vendor)| *vendor)
-}
-
 /// The rank in names such as `rank-3.json`, `worker_rank0.123.pt.trace.json.gz` and `1712-TP-3.trace.json.gz`.
 pub(super) fn rank_of(path: &Path) -> Option<u32> {
     let name = path.file_name()?.to_string_lossy().to_ascii_lowercase();

@@ -13,6 +13,7 @@ use super::{
     batch::{Batch, FlowEnd, Id, NONE, TrackRef},
     facts::{self, DeviceProperties, Facts},
 };
+use crate::ReadOptions;
 
 /// Timestamps beyond this are Unix times (2001 and later), smaller ones count from `baseTimeNanoseconds`, ns.
 const UNIX_ERA: Ns = 1_000_000_000_000_000_000;
@@ -173,7 +174,7 @@ impl<'s> Merger<'s> {
     }
 
     /// Settles what the whole file tells.
-    pub fn finish(mut self, facts: &Facts, path: &Path) {
+    pub fn finish(mut self, facts: &Facts, path: &Path, options: &ReadOptions<'_>) {
         self.name_tracks();
         if !self.open_flows.is_empty() {
             let open = self.open_flows.len() as u64;
@@ -186,7 +187,7 @@ impl<'s> Merger<'s> {
         let owner = (self.host_pid, None);
         let name = self.process_names.get(&owner).and_then(|id| self.texts_of_names.get(id));
         self.sink.describe_process(self.process, self.host_pid, name.map(String::as_str), rank);
-        self.describe_devices(facts);
+        self.describe_devices(facts, options);
         let mut say = |key: &str, value: Option<&str>| {
             if let Some(value) = value {
                 self.sink.manifest(key, value, Provenance::Observed);
@@ -230,15 +231,15 @@ impl<'s> Merger<'s> {
     }
 
     /// Says what the devices are on which something ran; the file lists every device that was visible.
-    fn describe_devices(&mut self, facts: &Facts) {
+    fn describe_devices(&mut self, facts: &Facts, options: &ReadOptions<'_>) {
         let mut used: Vec<i32> = self.devices.iter().copied().collect();
         used.sort_unstable();
         let mut names: Vec<&str> = Vec::new();
-        let (mut vendor, mut memory) = (facts.vendor.or(self.vendor), None);
+        let (mut vendor, mut memory): (Option<&str>, _) = (facts.vendor.or(self.vendor), None);
         for &ordinal in &used {
             let properties = properties(facts, ordinal);
             let name = properties.and_then(|p| p.name.as_deref());
-            vendor = name.and_then(facts::vendor_of).or(vendor);
+            vendor = name.and_then(|name| options.vendor_of(name)).or(vendor);
             memory = properties.and_then(|p| p.memory).or(memory);
             names.extend(name.filter(|name| !names.contains(name)));
             let device = Device {

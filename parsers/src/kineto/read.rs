@@ -10,7 +10,7 @@ use model::{Severity, TraceSink};
 
 use super::{batch::Batch, builder::BatchBuilder, event::Event, facts::Facts, merge::Merger};
 use crate::{
-    Place, Progress, ReadError,
+    Place, ReadError, ReadOptions,
     container::{BLOCK, Source},
     json::{
         Cursor, Fault,
@@ -39,14 +39,14 @@ struct Block {
 }
 
 /// Reads the file at `path` into `sink`.
-pub(super) fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result<(), ReadError> {
+pub(super) fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Result<(), ReadError> {
     let mut reader = Reader {
         source: Source::open(path)?,
         rest: Block { offset: 0, bytes: Vec::new() },
         ended: false,
         facts: Facts::default(),
         merger: Merger::new(sink),
-        progress,
+        options: *options,
         first_fault: None,
         found_events: false,
         open_object: false,
@@ -63,7 +63,7 @@ struct Reader<'s, 'p> {
     ended: bool,
     facts: Facts,
     merger: Merger<'s>,
-    progress: Progress<'p>,
+    options: ReadOptions<'p>,
     first_fault: Option<u64>,
     found_events: bool,
     open_object: bool,
@@ -103,7 +103,7 @@ impl Reader<'_, '_> {
         if !self.ended {
             self.ended = !self.source.append_to(&mut self.rest.bytes)?;
             let (done, total) = self.source.progress();
-            (self.progress)(done, total);
+            (self.options.progress)(done, total);
         }
         Ok(!self.ended)
     }
@@ -302,7 +302,7 @@ impl Reader<'_, '_> {
             let damage = damage.to_owned();
             self.merger.odd("kineto.damaged_compression", Severity::DataLoss, &damage);
         }
-        self.merger.finish(&self.facts, path);
+        self.merger.finish(&self.facts, path, &self.options);
         Ok(())
     }
 }

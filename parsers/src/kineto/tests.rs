@@ -13,7 +13,7 @@ fn try_read(content: &[u8]) -> Result<Trace, ReadError> {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(content).unwrap();
     let mut sink = TraceBuilder::new("test", "kineto");
-    (FORMAT.read)(file.path(), &mut sink, &|_, _| {})?;
+    (FORMAT.read)(file.path(), &mut sink, &crate::ReadOptions::default())?;
     Ok(sink.finish())
 }
 
@@ -346,4 +346,21 @@ fn facts_become_the_manifest() {
     assert_eq!(t.processes[0].rank, Some(3));
     assert_eq!((t.devices[0].cores, text(&t, t.devices[0].vendor)), (Some(132), "nvidia"));
     assert!(t.strings.find("secret").is_none());
+}
+
+#[test]
+fn a_vendor_is_known_by_what_the_caller_says_of_names() {
+    let content = r#"{"deviceProperties": [{"id": 0, "name": "Example X1"}], "traceEvents": [
+        {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 1, "dur": 1, "args": {"device": 0, "stream": 7}}]}"#;
+    let vendor = |device_vendors: &[(String, String)]| {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(content.as_bytes()).unwrap();
+        let mut sink = TraceBuilder::new("test", "kineto");
+        let options = crate::ReadOptions { device_vendors, ..crate::ReadOptions::default() };
+        (FORMAT.read)(file.path(), &mut sink, &options).unwrap();
+        sink.finish().manifest.value("hardware.vendor").map(str::to_owned)
+    };
+    let pair = |part: &str, vendor: &str| (part.to_owned(), vendor.to_owned());
+    assert_eq!(vendor(&[]), None, "a reader knows no products");
+    assert_eq!(vendor(&[pair("", "none"), pair("X1", "ours"), pair("Example", "theirs")]).as_deref(), Some("ours"));
 }

@@ -14,7 +14,7 @@ fn file(text: &str) -> tempfile::NamedTempFile {
 fn read_text(text: &str) -> (LinkTable, Trace) {
     let file = file(text);
     let mut sink = TraceBuilder::new("t", "link-test");
-    assert_eq!(crate::detect::read(file.path(), None, &mut sink, &|_, _| {}).unwrap().id, "link-test");
+    assert_eq!(crate::detect::read(file.path(), &mut sink, &crate::ReadOptions::default()).unwrap().id, "link-test");
     (table(file.path(), &|_, _| {}).unwrap(), sink.finish())
 }
 
@@ -95,6 +95,6 @@ fn a_debug_log_gives_links_and_calls() {
 fn a_test_that_measured_nothing_is_an_error() {
     let header = NCCL.lines().nth(5).unwrap();
     let mut sink = TraceBuilder::new("t", "link-test");
-    assert!((FORMAT.read)(file(header).path(), &mut sink, &|_, _| {}).is_err());
-    assert!(crate::detect::detect(file("hello\n8 | 9\n").path()).is_err());
+    assert!((FORMAT.read)(file(header).path(), &mut sink, &crate::ReadOptions::default()).is_err());
+    assert!(crate::detect::detect(file("hello\n8 | 9\n").path(), &crate::ReadOptions::default()).is_err());
 }

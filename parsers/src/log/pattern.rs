@@ -1,7 +1,8 @@
 //! Regular expressions that read log lines: those of the packs in `packs/`, and those of the user before them. The named
-//! groups of an expression are fields ([`Field::named`]).
+//! groups of an expression are fields ([`Field::named`]). They are a value that the caller hands to the reader
+//! ([`crate::ReadOptions::patterns`]).
 
-use std::sync::{Arc, LazyLock, RwLock};
+use std::sync::LazyLock;
 
 use regex::{Regex, RegexSet};
 use serde::Deserialize;
@@ -62,7 +63,7 @@ struct Line {
     fields: Vec<(String, Field)>,
 }
 
-/// Compiled patterns.
+/// Compiled expressions that read log lines; the first one that knows a line reads it.
 #[derive(Default)]
 pub struct Patterns {
     set: RegexSet,
@@ -72,36 +73,11 @@ pub struct Patterns {
 const EMBEDDED: [&str; 3] =
     [include_str!("packs/vllm.toml"), include_str!("packs/sglang.toml"), include_str!("packs/vllm_ascend.toml")];
 
-/// The patterns in use and the text they were compiled from, those of the user first.
-static KNOWN: LazyLock<RwLock<Known>> = LazyLock::new(|| RwLock::new(Known::new(embedded().unwrap_or_default())));
-
-struct Known {
-    texts: Vec<(String, String)>,
-    compiled: Arc<Patterns>,
-}
-
-impl Known {
-    /// What was refused when it was added is not here, and a test compiles the built-in ones.
-    fn new(texts: Vec<(String, String)>) -> Self {
-        let compiled = Arc::new(Patterns::compile(texts.iter().cloned()).unwrap_or_default());
-        Self { texts, compiled }
-    }
-}
-
-/// Adds patterns of the user, each an engine's name and an expression whose named groups are fields, before the built-in
-/// ones, for all logs read from now on.
-///
-/// # Errors
-/// [`PatternError`] of the first one that cannot be used; then none is added.
-pub fn add(patterns: &[(String, String)]) -> Result<(), PatternError> {
-    if patterns.is_empty() {
-        return Ok(());
-    }
-    Patterns::compile(patterns.iter().cloned())?;
-    let mut known = KNOWN.write().unwrap_or_else(|poisoned| poisoned.into_inner());
-    *known = Known::new(patterns.iter().chain(&known.texts).cloned().collect());
-    Ok(())
-}
+/// The built-in patterns, compiled once; nothing changes them.
+static BUILT_IN: LazyLock<Patterns> = LazyLock::new(|| {
+    // A test compiles them, so there is no other outcome.
+    embedded().and_then(|texts| Patterns::compile(texts.into_iter())).unwrap_or_default()
+});
 
 fn embedded() -> Result<Vec<(String, String)>, PatternError> {
     let mut all = Vec::new();
@@ -113,9 +89,18 @@ fn embedded() -> Result<Vec<(String, String)>, PatternError> {
 }
 
 impl Patterns {
-    /// The user's patterns and the built-in ones.
-    pub fn known() -> Arc<Self> {
-        KNOWN.read().unwrap_or_else(|poisoned| poisoned.into_inner()).compiled.clone()
+    /// Those that come with the program.
+    pub fn built_in() -> &'static Self {
+        &BUILT_IN
+    }
+
+    /// The patterns of a user, each an engine's name and an expression whose named groups are fields, before the built-in
+    /// ones.
+    ///
+    /// # Errors
+    /// [`PatternError`] of the first one that cannot be used.
+    pub fn with(patterns: &[(String, String)]) -> Result<Self, PatternError> {
+        Self::compile(patterns.iter().cloned().chain(embedded()?))
     }
 
     fn compile(patterns: impl Iterator<Item = (String, String)>) -> Result<Self, PatternError> {
@@ -170,7 +155,10 @@ mod tests {
 
     #[test]
     fn a_wrong_pattern_is_refused_with_its_reason() {
-        let refused = |regex: &str| add(&[("x".to_owned(), regex.to_owned())]).unwrap_err().to_string();
+        let refused = |regex: &str| match Patterns::with(&[("x".to_owned(), regex.to_owned())]) {
+            Ok(_) => panic!("{regex} is taken"),
+            Err(error) => error.to_string(),
+        };
         assert!(refused("(").contains("correct the expression"));
         assert!(refused(r"took (?P<duration>\d+)").contains("'duration'"));
     }

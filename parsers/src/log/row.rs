@@ -9,7 +9,7 @@ use super::{
     pattern::Patterns,
     stamp,
 };
-use crate::{bare_json::quoted, lines::plain};
+use crate::{Match, bare_json::quoted, lines::plain};
 
 /// How a log is written.
 pub enum Form {
@@ -49,8 +49,9 @@ fn tells(fields: impl Iterator<Item = Field>) -> bool {
 }
 
 impl Form {
-    /// The form of a log that begins with `head`; `None` for what is no log.
-    pub fn of(head: &[u8], patterns: &Patterns) -> Option<Self> {
+    /// The form of a log that begins with `head`, and how sure that is; `None` for what is no log. Any text may hold a pair
+    /// `latency_ms=3`; a line that a pattern knows, and the names of columns and keys, are a log's own.
+    pub fn of(head: &[u8], patterns: &Patterns) -> Option<(Self, Match)> {
         let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
         let lines =
             || head.split(|b| matches!(b, b'\n' | b'\r')).map(<[u8]>::trim_ascii).filter(|line| !line.is_empty());
@@ -58,16 +59,21 @@ impl Form {
         if first.starts_with('{') {
             // One object over the whole file is a document, not a log.
             let row = |line: &[u8]| json(&plain(line)).is_some_and(|row| says_something(&row.record));
-            return lines().take(16).any(row).then_some(Self::JsonLines);
+            return lines().take(16).any(row).then_some((Self::JsonLines, Match::Certain));
         }
         let columns: Vec<Column> = cells(&first).into_iter().map(|name| Field::named(&name).ok_or(name)).collect();
         if columns.len() > 1 && tells(columns.iter().filter_map(|c| c.as_ref().ok()).copied()) {
-            return Some(Self::Table(columns));
+            return Some((Self::Table(columns), Match::Certain));
         }
-        let known = |line: &[u8]| patterns.know(line) || pairs(&plain(line)).is_some_and(|r| says_something(&r.record));
         // Binary content has no lines that could be text.
         let text = head.get(..head.len().min(4096)).is_none_or(|start| !start.contains(&0));
-        (text && lines().any(known)).then_some(Self::Text)
+        let says = |line: &[u8]| pairs(&plain(line)).is_some_and(|row| says_something(&row.record));
+        let sure = match text {
+            true if lines().any(|line| patterns.know(line)) => Match::Certain,
+            true if lines().any(says) => Match::Possible,
+            _ => return None,
+        };
+        Some((Self::Text, sure))
     }
 
     /// What a line says; `None` when nothing in it is known.

@@ -6,11 +6,15 @@ use model::{Trace, TraceBuilder};
 use super::*;
 
 fn read_text(text: &str) -> Trace {
+    read_with(text, &ReadOptions::default()).unwrap()
+}
+
+fn read_with(text: &str, options: &ReadOptions<'_>) -> Result<Trace, ReadError> {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(text.as_bytes()).unwrap();
     let mut sink = TraceBuilder::new("t", "log");
-    assert_eq!(crate::detect::read(file.path(), None, &mut sink, &|_, _| {}).unwrap().id, "log");
-    sink.finish()
+    assert_eq!(crate::detect::read(file.path(), &mut sink, options)?.id, "log");
+    Ok(sink.finish())
 }
 
 /// (name, start, duration) of every slice in the order of tracks.
@@ -128,16 +132,40 @@ fn lines_of_engines_become_events_counters_and_facts() {
 #[test]
 fn a_pattern_of_the_user_reads_lines_that_nobody_knows() {
     let pattern = r"^iter (?P<step>\d+) bs (?P<batch_size>\d+) (?P<stage>\w+) in (?P<latency_us>[\d.]+)us graph=(?P<graph_mode>\w+)$";
-    add_patterns(&[("mine".to_owned(), pattern.to_owned())]).unwrap();
-    let trace = read_text("start\niter 1 bs 2 decode in 1500.25us graph=none\nend\n");
+    let patterns = Patterns::with(&[("mine".to_owned(), pattern.to_owned())]).unwrap();
+    let options = ReadOptions { patterns: &patterns, ..ReadOptions::default() };
+    let trace = read_with(MINE, &options).unwrap();
     assert_eq!(slices(&trace), [step("decode=2 graph=eager", 0, 1_500_250)]);
     assert_eq!(trace.ledger.iter().map(|row| row.category.as_str()).collect::<Vec<_>>(), ["mine lines", "other lines"]);
+}
+
+/// A log of an engine that only a pattern of the user knows.
+const MINE: &str = "start\niter 1 bs 2 decode in 1500.25us graph=none\nend\n";
+
+#[test]
+fn patterns_of_one_session_are_unknown_to_another() {
+    let of = |engine: &str| {
+        (engine.to_owned(), r"^iter \d+ bs (?P<batch_size>\d+) \w+ in (?P<latency_us>[\d.]+)us".to_owned())
+    };
+    let (ours, theirs) = (Patterns::with(&[of("ours")]).unwrap(), Patterns::with(&[of("theirs")]).unwrap());
+    let engine = |patterns: &Patterns| {
+        let trace = read_with(MINE, &ReadOptions { patterns, ..ReadOptions::default() })?;
+        let known = trace.ledger.iter().find(|row| row.category != "other lines");
+        Ok::<_, ReadError>(known.map(|row| row.category.clone()).unwrap_or_default())
+    };
+    std::thread::scope(|scope| {
+        let session = scope.spawn(|| engine(&theirs).unwrap());
+        assert_eq!(engine(&ours).unwrap(), "ours lines");
+        assert_eq!(session.join().unwrap(), "theirs lines");
+    });
+    let refused = engine(Patterns::built_in());
+    assert!(matches!(refused, Err(ReadError::UnknownFormat { .. })), "{refused:?}");
 }
 
 #[test]
 fn what_is_no_log_is_left_to_others() {
     for text in ["hello\n", "a,b\n1,2\n", "{\"x\": 1}\n", "x=1 y=2\n", "{\"latency_ms\":\n1}\n", "\0latency_ms=1\n"] {
-        let head = Head { path: Path::new("x"), bytes: text.as_bytes() };
+        let head = Head::new(Path::new("x"), text.as_bytes());
         assert_eq!(matches(&head), Match::No, "{text}");
     }
 }

@@ -22,7 +22,7 @@ fn output(files: &[(&str, &str)]) -> tempfile::TempDir {
 
 fn import(path: &Path) -> Result<Trace, ReadError> {
     let mut builder = TraceBuilder::new("t", "");
-    let format = crate::detect::read(path, None, &mut builder, &|_, _| {})?;
+    let format = crate::detect::read(path, &mut builder, &crate::ReadOptions::default())?;
     assert_eq!(format.id, FORMAT.id);
     Ok(builder.finish())
 }

@@ -8,9 +8,9 @@ fn import(name: &str, text: &str) -> Trace {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join(name);
     std::fs::write(&path, text).unwrap();
-    assert_eq!(matches(&Head { path: &path, bytes: text.as_bytes() }), Match::Certain);
+    assert_eq!(matches(&Head::new(&path, text.as_bytes())), Match::Certain);
     let mut builder = TraceBuilder::new("t", "ncu");
-    read(&path, &mut builder, &|_, _| {}).unwrap();
+    read(&path, &mut builder, &crate::ReadOptions::default()).unwrap();
     builder.finish()
 }
 

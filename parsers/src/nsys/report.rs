@@ -10,17 +10,14 @@ use std::{
 
 use model::TraceSink;
 
-use crate::{Format, Head, Match, Place, Progress, ReadError};
-
-/// First bytes of a report, in the reports of every version since 2018.
-const MAGIC: &[u8] = b"NVIDIA Tegra Profiler Report";
+use crate::{Format, Head, Match, Place, ReadError, ReadOptions, sqlite::NSYS_REPORT};
 
 /// A report of Nsight Systems.
 pub const REPORT_FORMAT: Format = Format {
     id: "nsys-rep",
     name: "Nsight Systems report",
-    matches: |head: &Head<'_>| if head.bytes.starts_with(MAGIC) { Match::Certain } else { Match::No },
-    read: |path, sink, progress| read(Path::new("nsys"), path, sink, progress),
+    matches: |head: &Head<'_>| if head.bytes.starts_with(NSYS_REPORT) { Match::Named } else { Match::No },
+    read: |path, sink, options| read(Path::new("nsys"), path, sink, options),
     // The export that was made of the report already.
     lead: |path| Some(path.with_extension("sqlite")).filter(|export| export.is_file()),
 };
@@ -30,7 +27,7 @@ pub(super) fn read(
     nsys: &Path,
     path: &Path,
     sink: &mut dyn TraceSink,
-    progress: Progress<'_>,
+    options: &ReadOptions<'_>,
 ) -> Result<(), ReadError> {
     let io = |path: &Path| {
         let path = path.to_owned();
@@ -64,7 +61,7 @@ pub(super) fn read(
             next: "export it to SQLite with the version of Nsight Systems that wrote it, or a newer one".to_owned(),
         });
     }
-    (super::FORMAT.read)(&export, sink, progress)
+    (super::FORMAT.read)(&export, sink, options)
 }
 
 /// A path as a shell takes it.

@@ -52,7 +52,7 @@ impl Export {
 
 pub(super) fn read(path: &Path) -> Result<Trace, ReadError> {
     let mut builder = TraceBuilder::new(path.display().to_string(), "nsys");
-    (FORMAT.read)(path, &mut builder, &|_, _| {}).map(|()| builder.finish())
+    (FORMAT.read)(path, &mut builder, &crate::ReadOptions::default()).map(|()| builder.finish())
 }
 
 /// Strings with ids 1, 2, 3, …

@@ -10,7 +10,7 @@ use model::{Severity, TraceSink};
 
 use super::import::Import;
 use crate::{
-    Format, Head, Match, Place, Progress, ReadError,
+    Format, Head, Match, Place, Progress, ReadError, ReadOptions,
     lanes::Account,
     sqlite::{
         SIGNATURE,
@@ -54,7 +54,7 @@ fn malformed(path: &Path, why: &dyn std::fmt::Display) -> ReadError {
 }
 
 /// Reads the database. Runs its own runtime, so it must not be called from inside an asynchronous task.
-fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result<(), ReadError> {
+fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Result<(), ReadError> {
     let mut database = Database::open(path, malformed)?;
     let captures = captures(&database);
     if captures.is_empty() {
@@ -63,7 +63,7 @@ fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result
     let mut import = Import::new(sink);
     database.warn("rocprofv3", &mut *import.sink);
     for id in &captures {
-        capture(&database, id, &mut import, progress);
+        capture(&database, id, &mut import, options.progress);
     }
     let is_read = |name: &str| {
         captures

@@ -8,7 +8,7 @@ use super::*;
 
 fn import(path: &Path) -> Result<Trace, ReadError> {
     let mut builder = TraceBuilder::new("t", "rocprofv3");
-    read(path, &mut builder, &|_, _| {}).map(|()| builder.finish())
+    read(path, &mut builder, &crate::ReadOptions::default()).map(|()| builder.finish())
 }
 
 fn directory(files: &[(&str, &str)]) -> tempfile::TempDir {
@@ -198,8 +198,9 @@ fn json_that_is_cut_off_gives_what_came_before() {
 
 #[test]
 fn what_it_recognises_is_its_own() {
-    let sure = |text: &str| matches(&Head { path: Path::new("x"), bytes: text.as_bytes() });
-    for known in [KERNELS, CALLS, COPIES, AGENTS, COUNTERS, JSON] {
+    let sure = |text: &str| matches(&Head::new(Path::new("x"), text.as_bytes()));
+    assert_eq!(sure(JSON), Match::Named);
+    for known in [KERNELS, CALLS, COPIES, AGENTS, COUNTERS] {
         assert_eq!(sure(known), Match::Certain, "{known}");
     }
     for other in ["Name,Calls,TotalDurationNs\n", "{\"traceEvents\":[]}", "", "{\"rocprofiler-sdk-tools\":[]}"] {

@@ -9,8 +9,8 @@ fn read_text(text: &str) -> Result<Trace, ReadError> {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(text.as_bytes()).unwrap();
     let mut sink = TraceBuilder::new("t", "serving");
-    assert_eq!(crate::detect::detect(file.path()).unwrap().id, "serving");
-    crate::detect::read(file.path(), None, &mut sink, &|_, _| {})?;
+    assert_eq!(crate::detect::detect(file.path(), &crate::ReadOptions::default()).unwrap().id, "serving");
+    crate::detect::read(file.path(), &mut sink, &crate::ReadOptions::default())?;
     Ok(sink.finish())
 }
 
@@ -75,7 +75,7 @@ fn what_is_no_result_is_refused_with_the_place() {
     for content in ["[1]", "{", "{}", "{\"a\": {\"b\": 1}}", "x"] {
         std::fs::write(file.path(), content).unwrap();
         let mut sink = TraceBuilder::new("t", "serving");
-        let error = read(file.path(), &mut sink, &|_, _| {}).unwrap_err().to_string();
+        let error = read(file.path(), &mut sink, &crate::ReadOptions::default()).unwrap_err().to_string();
         assert!(error.contains("at byte") && error.contains("copy the file again"), "{content}: {error}");
     }
 }

@@ -15,7 +15,7 @@ use std::{
 
 use inputs::Input;
 use model::{Severity, Trace, TraceBuilder};
-use parsers::{REGISTRY, ReadError};
+use parsers::{REGISTRY, ReadError, ReadOptions};
 
 static INPUTS: LazyLock<Vec<Input>> = LazyLock::new(inputs::all);
 
@@ -64,7 +64,8 @@ impl Copy {
 fn read(path: &Path, format: &str) -> Result<Trace, ReadError> {
     let mut sink = TraceBuilder::new("t", format);
     let began = Instant::now();
-    let outcome = parsers::detect::read(path, Some(format), &mut sink, &|_, _| {});
+    let outcome =
+        parsers::detect::read(path, &mut sink, &ReadOptions { format: Some(format), ..ReadOptions::default() });
     assert!(began.elapsed() < LONGEST, "{} took {:?}", path.display(), began.elapsed());
     match outcome {
         Ok(_) => {
@@ -104,7 +105,12 @@ fn every_input_is_whole_and_every_format_has_one() {
     for input in &*INPUTS {
         let copy = Copy::of(input);
         let trace = copy.read(&input.bytes).unwrap();
-        assert_eq!(parsers::detect::detect(&copy.path()).unwrap().id, input.format, "{}", input.name);
+        assert_eq!(
+            parsers::detect::detect(&copy.path(), &ReadOptions::default()).unwrap().id,
+            input.format,
+            "{}",
+            input.name
+        );
         // One row of a results file has no times on purpose: it is the last of a list.
         assert!(lost(&trace) <= 1, "{}: {:?}", input.name, trace.stats);
         assert!(kept(&trace) >= 20, "{}: {} kept, {:?}", input.name, kept(&trace), trace.ledger);

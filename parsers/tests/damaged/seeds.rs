@@ -59,7 +59,7 @@ fn seeds_for_the_fuzzer_are_written_where_they_are_asked_for() {
                 folders.push(path);
                 continue;
             }
-            let target = match detect::detect(&path) {
+            let target = match detect::detect(&path, &parsers::ReadOptions::default()) {
                 Ok(format) if WITHOUT.contains(&format.id) => continue,
                 Ok(format) => target(format.id),
                 Err(ReadError::NoRun { .. }) => "device_text".to_owned(),

@@ -111,7 +111,7 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
         say(&format!("strato: making the weights of {} ready", sides[0].model));
     }
     let (options, comparison) =
-        compared(&sides, |step, of| global.note(|| format!("strato: step {step} of {of} is compared")))?;
+        compared(&sides, |step, of| tracing::info!(target: "strato", "step {step} of {of} is compared"))?;
     let verdict = comparison.verdict();
     let done = Done { model: common.model, seed, sides: options, comparison };
     let (text, kind) = match arguments.format {

@@ -13,12 +13,12 @@ use collectors::record::{
     command::{self, End},
 };
 use model::{Provenance, Trace};
+use session::Session;
 
 use super::{
     Global, Lang,
     exit::{Exit, Usage},
-    progress::Bar,
-    results, say, source, target,
+    results, say, target,
 };
 use diagnosis::{i18n::Text, platform::Packs};
 use store::{self, Results};
@@ -218,7 +218,8 @@ fn import(profiler: &Profiler, room: &Room, unix_offset: Option<i64>, ran: &Ran)
     if let Some(failure) = ran.failure(profiler, room) {
         return Err(failure);
     }
-    source::open_recorded(room.reports(), unix_offset, &Bar::new())
+    let reading = session::Reading { unix_offset, ..session::Reading::default() };
+    Ok(Session::open(&[room.reports().to_owned()], &reading)?.into_captures())
 }
 
 fn save(output: &Path, traces: &[Trace]) -> anyhow::Result<()> {

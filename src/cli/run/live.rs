@@ -22,8 +22,8 @@ use super::{Done, Finish, What, capture_watched, checked, ranks::Live};
 use crate::{
     cli::{
         Global,
-        examine::{ANALYSING, DIAGNOSING},
         feed::{Feed, Told},
+        progress::Bar,
         say, view,
     },
     tui::{
@@ -32,7 +32,7 @@ use crate::{
         terminal,
     },
 };
-use diagnosis::{analysis, diagnose, i18n::Text, platform::Packs};
+use diagnosis::{analysis::Options, i18n::Text, platform::Packs};
 
 /// Between two looks whether the engine is done.
 const LOOK: Duration = Duration::from_millis(20);
@@ -56,13 +56,11 @@ pub(super) fn run(global: &Global, settings: Settings, what: &What, finish: Fini
         let (trace, lang) = (done.trace.clone(), global.lang());
         let (early, arrived) = channel();
         let job = Job::start(move |progress| {
-            progress.doing(ANALYSING.get(lang), "");
-            let packs = Packs::embedded()?;
-            let sketch = view::sketched(std::slice::from_ref(&trace), &packs, &early);
-            let analysis = analysis::analyze(&trace, &packs, &analysis::Options::default());
-            progress.doing(DIAGNOSING.get(lang), "");
-            let diagnosis = diagnose::diagnose(&trace, &analysis, &packs);
-            Ok(Opened::after(&sketch, vec![(trace, analysis, diagnosis)]))
+            let _bar = Bar::of(progress, lang);
+            let session = session::Session::of(vec![trace], Packs::embedded()?).cancelled_by(progress.cancel());
+            let sketch = view::sketched(session.captures(), session.packs(), &early);
+            let diagnosed = session.examine(&Options::default())?.diagnose()?;
+            Ok(Opened::after(&sketch, diagnosed.captures))
         })?;
         let left = view::open(&mut session, (job, arrived), dashboard.settings())?;
         view::end(session, left);
@@ -267,7 +265,8 @@ mod tests {
         let notes = Notes::default();
         let done = capture_watched(&what, &mut |_| (), Some(&notes)).unwrap();
         let packs = Packs::embedded().unwrap();
-        let analysis = analysis::analyze(&done.trace, &packs, &analysis::Options::default());
+        let examined = session::Session::of(vec![done.trace], packs).examine(&Options::default()).unwrap();
+        let analysis = &examined.captures()[0].analysis;
         let notes = notes.0.into_inner().unwrap();
         assert_eq!(analysis.ranks.len(), ranks);
         let mut compared = 0;

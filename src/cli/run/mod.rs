@@ -23,7 +23,6 @@ use super::{
     probe, say, target, terminal_text,
 };
 use diagnosis::diagnose::rules::ceilings;
-use store;
 
 mod cupti;
 mod live;
@@ -298,7 +297,7 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
         finish.write(done)?
     };
     if let Some(output) = &output {
-        global.note(|| format!("wrote {}", output.display()));
+        tracing::info!(target: "strato", "wrote {}", output.display());
     }
     if quiet {
         return Ok(Exit::Done);

@@ -48,7 +48,6 @@ use crate::{
     },
     tui::terminal,
 };
-use store;
 
 /// Who watches a run from close by: is told of every step of every rank with the sums of its records, and may end the run.
 /// It is asked on the threads of the engine, and must not wait.

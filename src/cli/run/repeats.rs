@@ -8,13 +8,10 @@ use std::{
 
 use model::{Provenance, Trace};
 
+use session::Session;
+
 use crate::cli::exit::{Missing, Usage};
-use diagnosis::{
-    analysis::{self, Options},
-    compare::statistics::Floor,
-    platform::Packs,
-};
-use store;
+use diagnosis::{analysis::Options, compare::statistics::Floor, platform::Packs};
 
 /// The capture of a launch: `NAME.2.strato` of `NAME.strato`.
 pub(super) fn file(output: &Path, launch: usize) -> PathBuf {
@@ -59,15 +56,16 @@ pub(super) fn launch(output: &Path, repeats: usize) -> anyhow::Result<Vec<PathBu
 /// When a capture that was just written cannot be read or written again.
 pub(super) fn keep_noise(captures: &[PathBuf]) -> anyhow::Result<Option<Floor>> {
     let packs = Packs::embedded().map_err(|e| Usage(e.to_string()))?;
-    let step = |trace: &Trace| {
-        let analysis = analysis::analyze(trace, &packs, &Options::default());
-        let main = analysis.ranks.first()?.main_class().filter(|class| class.steady > 0 && class.p50 > 0)?;
+    let step = |traces: Vec<Trace>| {
+        let examined = Session::of(traces, packs.clone()).examine(&Options::default()).ok()?;
+        let ranks = &examined.captures().first()?.analysis.ranks;
+        let main = ranks.first()?.main_class().filter(|class| class.steady > 0 && class.p50 > 0)?;
         Some(main.p50 as f64)
     };
     // One at a time: together they may be more than memory holds.
     let mut times = Vec::with_capacity(captures.len());
     for capture in captures {
-        times.extend(store::load(capture)?.first().and_then(step));
+        times.extend(step(store::load(capture)?));
     }
     let Some(floor) = Floor::of(&times).filter(|_| times.len() == captures.len()) else { return Ok(None) };
     for capture in captures {

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::Path};
 
 use anyhow::Context as _;
-use model::Ns;
+use model::{Ns, Trace};
 use simulator::Fault;
 
 use super::{
@@ -14,10 +14,10 @@ use super::{
     worth::Worth,
 };
 use diagnosis::{
-    analysis::{self, Analysis, Class, Layer, Options},
-    diagnose,
+    analysis::{Analysis, Class, Layer, Options},
     platform::Packs,
 };
+use session::Session;
 
 /// What one run showed.
 #[derive(Clone, Debug)]
@@ -80,19 +80,24 @@ pub fn examine(case: &Case, depth: Depth, keep: Option<&Path>, packs: &Packs) ->
         Some(keep) => subject.capture(&keep.join(case.name(&config)), form),
     }?;
     let mut worth = Worth::new(&config, step);
-    let mut answer = |trace: &model::Trace| {
-        let analysis = analysis::analyze(trace, packs, &Options::default());
-        let diagnosis = diagnose::diagnose(trace, &analysis, packs);
-        (Answer::new(&diagnosis, &faults, &mut worth), analysis)
+    let poorer: Vec<(Loss, Trace)> = Loss::ALL
+        .into_iter()
+        .filter(|loss| depth.losses && loss.applies(&trace))
+        .map(|loss| (loss, loss.from(&trace)))
+        .collect();
+    let mut answer = |trace: Trace| -> anyhow::Result<_> {
+        let diagnosed = examined(trace, packs)?.diagnose()?.captures;
+        let (_, analysis, diagnosis) = diagnosed.into_iter().next().context("the simulated capture is gone")?;
+        Ok((Answer::new(&diagnosis, &faults, &mut worth), analysis))
     };
-    let (full, analysis) = answer(&trace);
-    let losses = Loss::ALL.into_iter().filter(|loss| depth.losses && loss.applies(&trace));
-    let poorer = losses.map(|loss| (loss, answer(&loss.from(&trace)).0)).collect();
+    let (full, analysis) = answer(trace)?;
+    let poorer = poorer.into_iter().map(|(loss, trace)| Ok((loss, answer(trace)?.0))).collect::<anyhow::Result<_>>()?;
     let grown = match faults.is_empty() || !depth.twin {
         true => None,
         false => {
             let twin = Subject::new(&config.twin()).capture(&temporary.path().join("twin"), form)?;
-            most_grown(&analysis, &analysis::analyze(&twin, packs, &Options::default()))
+            let twin = examined(twin, packs)?.into_captures();
+            twin.first().and_then(|twin| most_grown(&analysis, &twin.analysis))
         }
     };
     Ok(Examined {
@@ -107,6 +112,10 @@ pub fn examine(case: &Case, depth: Depth, keep: Option<&Path>, packs: &Packs) ->
         grown,
         residual: analysis.job.waits.iter().filter(|w| !w.causes.is_empty()).map(|w| w.skew.abs()).max(),
     })
+}
+
+fn examined(trace: Trace, packs: &Packs) -> anyhow::Result<session::Examined> {
+    Ok(Session::of(vec![trace], packs.clone()).examine(&Options::default())?)
 }
 
 fn injected(config: &simulator::Config, form: Form, fault: &Fault, step: Ns) -> Injected {

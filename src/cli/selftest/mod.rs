@@ -129,7 +129,7 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     let cases = evenly(cases, runs);
     let start = Instant::now();
     let runs = examine_all(&cases, &arguments, &packs)?;
-    global.note(|| format!("{} runs in {:.1} s", runs.len(), start.elapsed().as_secs_f64()));
+    tracing::info!(target: "strato", "{} runs in {:.1} s", runs.len(), start.elapsed().as_secs_f64());
     let score = Score::of(&runs);
     let (text, kind) = match arguments.format {
         Form::Md => (markdown::render(&score, arguments.seed, lang), Kind::Markdown),

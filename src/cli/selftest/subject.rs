@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use model::{Ns, Trace};
 use simulator::{AscendForm, Config, FaultKind, Job, WriteError, config::Annotation, kernel::Vendor, simulate_job};
 
-use crate::cli::{progress::Bar, source};
+use session::{Reading, Session};
 
 /// A format that runs are written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -81,7 +81,7 @@ impl Subject {
         std::fs::create_dir_all(directory)
             .with_context(|| format!("cannot make '{}'; name a writable directory", directory.display()))?;
         form.write(&self.job, directory)?;
-        let traces = source::open(&[directory.to_owned()], None, &Bar::hidden())?;
+        let traces = Session::open(&[directory.to_owned()], &Reading::default())?.into_captures();
         traces
             .into_iter()
             .next()

@@ -28,9 +28,14 @@ fn write(directory: &Path, name: &str, text: &str) -> PathBuf {
 }
 
 fn import(path: &Path) -> Trace {
-    assert_eq!(crate::detect::detect(path).unwrap().id, "ascend-cluster", "{}", path.display());
+    assert_eq!(
+        crate::detect::detect(path, &crate::ReadOptions::default()).unwrap().id,
+        "ascend-cluster",
+        "{}",
+        path.display()
+    );
     let mut builder = TraceBuilder::new("t", "ascend-cluster");
-    read(path, &mut builder, &|_, _| {}).unwrap();
+    read(path, &mut builder, &crate::ReadOptions::default()).unwrap();
     builder.finish()
 }
 

@@ -5,9 +5,9 @@ use crate::ascend::{TABLE_FORMAT, TOTALS_FORMAT};
 
 fn read_as(format: &crate::Format, name: &str, content: &str) -> Trace {
     let output = Output::new().file(name, content);
-    assert_eq!(crate::detect::detect(&output.path(name)).unwrap().id, format.id);
+    assert_eq!(crate::detect::detect(&output.path(name), &crate::ReadOptions::default()).unwrap().id, format.id);
     let mut builder = TraceBuilder::new(name, format.id);
-    (format.read)(&output.path(name), &mut builder, &|_, _| {}).unwrap();
+    (format.read)(&output.path(name), &mut builder, &crate::ReadOptions::default()).unwrap();
     builder.finish()
 }
 
@@ -80,6 +80,8 @@ fn a_table_without_a_usable_row_is_refused() {
     let output = Output::new()
         .file("op_summary.csv", "Op Name,Task Type,Task Start Time(us),Task Duration(us)\nx,AI_CORE,N/A,N/A\n");
     let mut builder = TraceBuilder::new("x", "op-summary");
-    let told = (TABLE_FORMAT.read)(&output.path("op_summary.csv"), &mut builder, &|_, _| {}).unwrap_err().to_string();
+    let told = (TABLE_FORMAT.read)(&output.path("op_summary.csv"), &mut builder, &crate::ReadOptions::default())
+        .unwrap_err()
+        .to_string();
     assert!(told.contains("export the profile again"), "{told}");
 }

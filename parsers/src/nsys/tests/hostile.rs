@@ -170,7 +170,8 @@ fn what_is_no_export_is_refused_with_what_was_expected() {
     }
     assert!(matches!(read_bytes(b""), Err(ReadError::Malformed { .. })));
     assert!(matches!(read_bytes(b"no database"), Err(ReadError::Malformed { .. })));
-    let head = crate::Head { path: &other.path(), bytes: crate::sqlite::SIGNATURE };
+    let path = other.path();
+    let head = crate::Head::new(&path, crate::sqlite::SIGNATURE);
     assert_eq!((FORMAT.matches)(&head), crate::Match::No);
 }
 

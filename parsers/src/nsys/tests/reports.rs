@@ -16,7 +16,7 @@ fn read_with(script: &str) -> (Result<Trace, ReadError>, tempfile::TempDir) {
     std::fs::set_permissions(&nsys, std::fs::Permissions::from_mode(0o755)).unwrap();
     let path = write(&directory, "a.nsys-rep", "NVIDIA Tegra Profiler Report 1.\n");
     let mut builder = TraceBuilder::new("report", "nsys-rep");
-    let result = report::read(&nsys, &path, &mut builder, &|_, _| {}).map(|()| builder.finish());
+    let result = report::read(&nsys, &path, &mut builder, &crate::ReadOptions::default()).map(|()| builder.finish());
     (result, directory)
 }
 
@@ -62,7 +62,7 @@ fn without_the_tool_the_command_is_named() {
     let directory = tempfile::tempdir().unwrap();
     let path = write(&directory, "it's.nsys-rep", "NVIDIA Tegra Profiler Report 1.\n");
     let mut builder = TraceBuilder::new("report", "nsys-rep");
-    match report::read(&directory.path().join("no nsys"), &path, &mut builder, &|_, _| {}) {
+    match report::read(&directory.path().join("no nsys"), &path, &mut builder, &crate::ReadOptions::default()) {
         Err(ReadError::MissingTool { command, .. }) => {
             assert!(command.starts_with("nsys export -t sqlite -o '"), "{command}");
             assert!(command.ends_with("it'\\''s.nsys-rep'"), "{command}");
@@ -73,7 +73,7 @@ fn without_the_tool_the_command_is_named() {
 
 #[test]
 fn a_report_is_known_by_its_first_bytes() {
-    let matches = |bytes: &[u8]| (super::super::REPORT_FORMAT.matches)(&Head { path: Path::new("x"), bytes });
-    assert_eq!(matches(b"NVIDIA Tegra Profiler Report 1.\n\x0b"), Match::Certain);
+    let matches = |bytes: &[u8]| (super::super::REPORT_FORMAT.matches)(&Head::new(Path::new("x"), bytes));
+    assert_eq!(matches(b"NVIDIA Tegra Profiler Report 1.\n\x0b"), Match::Named);
     assert_eq!(matches(b"NVIDIA"), Match::No);
 }

@@ -46,7 +46,7 @@ fn database(sql: &str) -> (tempfile::TempDir, std::path::PathBuf) {
 
 fn import(path: &Path) -> Result<Trace, ReadError> {
     let mut builder = TraceBuilder::new("t", "rocpd");
-    read(path, &mut builder, &|_, _| {}).map(|()| builder.finish())
+    read(path, &mut builder, &crate::ReadOptions::default()).map(|()| builder.finish())
 }
 
 /// Kind, device, queue or thread of a track, and category, name, start and duration of its slices.
@@ -66,7 +66,7 @@ const ID: &str = "_00003fdc_92cb_7aa1";
 #[test]
 fn a_capture_is_read_through_its_suffix_and_its_links() {
     let (_directory, path) = database(&schema(ID, 70));
-    let head = Head { path: &path, bytes: SIGNATURE };
+    let head = Head::new(&path, SIGNATURE);
     assert_eq!(matches(&head), Match::Certain);
     let trace = import(&path).unwrap();
     let expected = [

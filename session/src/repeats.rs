@@ -1,4 +1,4 @@
-//! Whether captures are of launches of one run.
+//! Whether captures are repeats of one run: the same command, launched again.
 
 use std::collections::BTreeMap;
 
@@ -20,8 +20,8 @@ const SHOWN: &str = "warmup.change_point";
 /// anew keep their kind; a model with a quarter more layers has a quarter more of every kind.
 const ALIKE: f64 = 0.85;
 
-/// Why two captures are of no launches of one run; `None` where nothing speaks against it.
-pub(super) fn differ((a, of_a): &(Trace, Analysis), (b, of_b): &(Trace, Analysis)) -> Option<String> {
+/// Why two captures are no repeats of one run; `None` where nothing speaks against it.
+pub(crate) fn differ((a, of_a): (&Trace, &Analysis), (b, of_b): (&Trace, &Analysis)) -> Option<String> {
     let said = |trace: &Trace, key: &str| trace.manifest.value(key).map(str::to_owned);
     let other = |field: &&Field| {
         let is_set = field.control == Control::Hard && field.key != SHOWN;

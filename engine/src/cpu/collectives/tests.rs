@@ -1,6 +1,12 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
 use super::*;
+use crate::comm::{PATIENCE, Region, World};
 
 const WORLD: World = World { ranks: 3, workers: 2, slot: 200 };
 

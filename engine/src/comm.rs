@@ -1,24 +1,16 @@
-//! Collectives between the ranks of a run, in memory that they share: each rank shows its part in its slot, raises its
-//! flag, waits for the flags of the others and reads their slots ("one-shot").
-//!
-//! Worker `w` of a rank exchanges its share of the elements with worker `w` of the others, so the workers of a rank need not
-//! meet in between. Slots alternate: a worker that has seen everybody's flag of a collective knows that nobody reads the
-//! slots of the one before any more.
-
-#![allow(unsafe_code)]
+//! A rank's way to the others of its run: memory that they share, with a flag for every worker of a rank and two slots for what
+//! the rank shows. What is exchanged through it, and by which kernels it is added up, is the devices' business
+//! (`cpu/collectives.rs`); those with collectives of a vendor's meet, end and are lost through it.
 
 use std::{
     sync::{Arc, atomic::Ordering},
     time::{Duration, Instant},
 };
 
-use super::{
-    Kernels, futex,
-    memory::{Rows, share},
-    ops::Part,
-    pool::SPIN,
+use crate::{
+    Error, Shard,
+    futex::{self, SPIN},
 };
-use crate::{Error, Shard};
 
 mod region;
 
@@ -53,7 +45,7 @@ pub struct Communicator {
     region: Arc<Region>,
     shard: Shard,
     /// Collectives so far.
-    pub(super) count: u32,
+    pub(crate) count: u32,
     patience: Duration,
     /// How long a worker waits awake.
     awake: Duration,
@@ -61,7 +53,7 @@ pub struct Communicator {
 }
 
 /// A rank did not arrive.
-pub(super) struct Lost;
+pub(crate) struct Lost;
 
 impl Communicator {
     /// The way of `rank`. Other ranks are waited for as long as `patience` in each collective.
@@ -122,86 +114,20 @@ impl Communicator {
     ///
     /// # Errors
     /// [`Error::Lost`] with the rank that has not.
-    pub(super) fn check(&self) -> Result<(), Error> {
+    pub(crate) fn check(&self) -> Result<(), Error> {
         match self.region.lost() {
             Some(rank) => Err(Error::Lost { rank, own: self.shard.rank }),
             None => Ok(()),
         }
     }
 
-    /// x = sum of x of all ranks, added in the order of the ranks, so that all get the same bits.
-    pub(super) fn all_reduce(&self, seq: u32, part: Part, kernels: &Kernels, x: Rows) -> Result<(), Lost> {
-        let mine = part.of(x.rows * x.width, 16);
-        // SAFETY: this worker alone has its share of `x`, and of its rank's slot (see the module), which is large enough:
-        // programs are checked against the world before they run.
-        let (x, slot) = unsafe {
-            let slot = self.region.slot(self.shard.rank, seq % 2 == 1).add(mine.start);
-            (x.elements_mut(mine.clone()), std::slice::from_raw_parts_mut(slot, mine.len()))
-        };
-        slot.copy_from_slice(x);
-        self.exchange(seq, part.number)?;
-        for other in self.shard.ranks() {
-            // SAFETY: everybody has written this share, and nobody does until all have seen the next collective's flags.
-            let theirs = unsafe {
-                let slot = self.region.slot(other.rank, seq % 2 == 1).add(mine.start);
-                std::slice::from_raw_parts(slot, mine.len())
-            };
-            if other.rank == 0 { x.copy_from_slice(theirs) } else { kernels.axpy(1.0, theirs, x) }
-        }
-        Ok(())
-    }
-
-    /// out\[.., columns of a rank\] = piece of that rank, for all ranks.
-    pub(super) fn all_gather(&self, seq: u32, part: Part, piece: Rows, out: Rows) -> Result<(), Lost> {
-        let share_of = |width: usize| share(width, 16, part.number, part.of);
-        let mine = share_of(piece.width);
-        for row in 0..piece.rows {
-            // SAFETY: as in `all_reduce`; `piece` was written by the operator before.
-            unsafe {
-                let slot = self.region.slot(self.shard.rank, seq % 2 == 1).add(row * piece.width + mine.start);
-                std::slice::from_raw_parts_mut(slot, mine.len()).copy_from_slice(piece.part(row, mine.clone()));
-            }
-        }
-        self.exchange(seq, part.number)?;
-        for other in self.shard.ranks() {
-            let columns = other.range(out.width);
-            let share = share_of(columns.len());
-            for row in 0..out.rows {
-                // SAFETY: as in `all_reduce`; this worker alone writes its share of the rank's columns.
-                unsafe {
-                    let slot = self.region.slot(other.rank, seq % 2 == 1).add(row * columns.len() + share.start);
-                    let to = columns.start + share.start..columns.start + share.end;
-                    out.part_mut(row, to).copy_from_slice(std::slice::from_raw_parts(slot, share.len()));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// x = sum of x of all ranks, of ranks of one worker each whose parts lie anywhere in memory of the host.
-    ///
-    /// # Errors
-    /// [`Error::Lost`] when another rank does not take part any more.
-    pub(crate) fn sum(&mut self, kernels: &Kernels, x: &mut [f32]) -> Result<(), Error> {
-        self.count = self.count.wrapping_add(1);
-        let rows = Rows::new(x, x.len());
-        let done = self.all_reduce(self.count, Part { number: 0, of: 1 }, kernels, rows);
-        done.or_else(|Lost| self.check())
-    }
-
-    /// out\[.., columns of a rank\] = piece of that rank, of ranks as in [`Communicator::sum`]; `widths` are those of both.
-    ///
-    /// # Errors
-    /// Those of [`Communicator::sum`].
-    pub(crate) fn gather(&mut self, piece: &mut [f32], out: &mut [f32], widths: [usize; 2]) -> Result<(), Error> {
-        self.count = self.count.wrapping_add(1);
-        let (piece, out) = (Rows::new(piece, widths[0]), Rows::new(out, widths[1]));
-        let done = self.all_gather(self.count, Part { number: 0, of: 1 }, piece, out);
-        done.or_else(|Lost| self.check())
+    /// Where `rank` shows its part of a collective.
+    pub(crate) fn slot(&self, rank: usize, seq: u32) -> *mut f32 {
+        self.region.slot(rank, seq % 2 == 1)
     }
 
     /// Shows that this worker has written its share, and waits until its peers have.
-    fn exchange(&self, seq: u32, worker: usize) -> Result<(), Lost> {
+    pub(crate) fn exchange(&self, seq: u32, worker: usize) -> Result<(), Lost> {
         self.arrive(seq, worker);
         self.shard.ranks().try_for_each(|other| self.wait(other.rank, worker, seq, self.patience))
     }
@@ -258,6 +184,3 @@ impl Drop for Communicator {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

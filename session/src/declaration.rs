@@ -9,7 +9,7 @@ use model::{
 };
 use toml::{Table, Value};
 
-use crate::cli::exit::Usage;
+use crate::Error;
 use diagnosis::compare::contract::rule::{Status, status};
 
 /// What is said of each side.
@@ -24,15 +24,16 @@ impl Declaration {
     ///
     /// # Errors
     /// What is no declaration, with the key and the next step.
-    pub fn read(file: &Path) -> Result<Self, Usage> {
+    pub fn read(file: &Path) -> Result<Self, Error> {
         let text = std::fs::read_to_string(file);
-        let text =
-            text.map_err(|e| Usage(format!("cannot read '{}': {e}; name a declaration file", file.display())))?;
+        let text = text
+            .map_err(|e| Error::Request(format!("cannot read '{}': {e}; name a declaration file", file.display())))?;
         Self::parse(&file.display().to_string(), &text)
     }
 
-    fn parse(file: &str, text: &str) -> Result<Self, Usage> {
-        let table: Table = text.parse().map_err(|e: toml::de::Error| Usage(format!("'{file}': {}", e.message())))?;
+    fn parse(file: &str, text: &str) -> Result<Self, Error> {
+        let table: Table =
+            text.parse().map_err(|e: toml::de::Error| Error::Request(format!("'{file}': {}", e.message())))?;
         let mut declared = Self { file: file.to_owned(), ..Self::default() };
         // In which order a table keeps its keys depends on how its library is built.
         let mut tables: Vec<(&String, &Value)> = table.iter().collect();
@@ -42,10 +43,10 @@ impl Declaration {
                 "both" => &[0, 1],
                 "a" => &[0],
                 "b" => &[1],
-                _ => return Err(Usage(format!("'{file}': unknown table '{name}'; write [both], [a] or [b]"))),
+                _ => return Err(Error::Request(format!("'{file}': unknown table '{name}'; write [both], [a] or [b]"))),
             };
             let Value::Table(fields) = fields else {
-                return Err(Usage(format!("'{file}': '{name}' is no table; write [{name}] above its fields")));
+                return Err(Error::Request(format!("'{file}': '{name}' is no table; write [{name}] above its fields")));
             };
             let mut found = Vec::new();
             flatten(file, "", fields, &mut found)?;
@@ -53,7 +54,7 @@ impl Declaration {
                 let Some(side) = declared.sides.get_mut(*side) else { continue };
                 for (field, value) in &found {
                     if let Some((_, other)) = side.iter().find(|(known, _)| known.key == field.key) {
-                        return Err(Usage(format!(
+                        return Err(Error::Request(format!(
                             "'{file}': {} is said twice of one side, as '{other}' and as '{value}'; leave one of them",
                             field.key
                         )));
@@ -80,12 +81,12 @@ impl Declaration {
     ///
     /// # Errors
     /// A value that the capture contradicts.
-    pub fn apply(&self, side: usize, trace: &mut Trace) -> Result<(), Usage> {
+    pub fn apply(&self, side: usize, trace: &mut Trace) -> Result<(), Error> {
         for (field, value) in self.sides.get(side).into_iter().flatten() {
             let observed = trace.manifest.get(field.key).filter(|entry| entry.provenance == Provenance::Observed);
             let denied = observed.filter(|e| status(field, Some(&e.value), Some(value)) == Status::Different);
             if let Some(entry) = denied {
-                return Err(Usage(format!(
+                return Err(Error::Request(format!(
                     "'{}' declares {} = '{value}', but '{}' shows '{}'; take the line out, or name the right capture",
                     self.file, field.key, trace.source, entry.value
                 )));
@@ -97,7 +98,7 @@ impl Declaration {
 }
 
 /// Fields under dotted names, however they are nested: `model.name = "x"` is a table to TOML.
-fn flatten(file: &str, above: &str, table: &Table, found: &mut Vec<(&'static Field, String)>) -> Result<(), Usage> {
+fn flatten(file: &str, above: &str, table: &Table, found: &mut Vec<(&'static Field, String)>) -> Result<(), Error> {
     for (name, value) in table {
         let key = if above.is_empty() { name.clone() } else { format!("{above}.{name}") };
         if let Value::Table(inner) = value {
@@ -105,17 +106,23 @@ fn flatten(file: &str, above: &str, table: &Table, found: &mut Vec<(&'static Fie
             continue;
         }
         let field = manifest::declarable(&key).ok_or_else(|| {
-            Usage(format!("'{file}': '{key}' is no field of the manifest; 'strato manifest show CAPTURE' lists them"))
+            Error::Request(format!(
+                "'{file}': '{key}' is no field of the manifest; 'strato manifest show CAPTURE' lists them"
+            ))
         })?;
         let text = match value {
             Value::String(text) => text.trim().to_owned(),
             Value::Integer(n) => n.to_string(),
             Value::Float(n) => n.to_string(),
             Value::Boolean(yes) => if *yes { "yes" } else { "no" }.to_owned(),
-            _ => return Err(Usage(format!("'{file}': '{key}' is neither text nor a number; write it in quotes"))),
+            _ => {
+                return Err(Error::Request(format!(
+                    "'{file}': '{key}' is neither text nor a number; write it in quotes"
+                )));
+            }
         };
         if text.is_empty() {
-            return Err(Usage(format!("'{file}': '{key}' is empty; say what it was, or take the line out")));
+            return Err(Error::Request(format!("'{file}': '{key}' is empty; say what it was, or take the line out")));
         }
         found.push((field, text));
     }

@@ -31,7 +31,7 @@ struct Job {
 
 /// Joins captures that are ranks of one job; everything else stays as it is. A joined capture takes the place of its first
 /// rank, and its ranks are in order.
-pub(super) fn join(traces: Vec<Trace>) -> Vec<Trace> {
+pub(crate) fn join(traces: Vec<Trace>) -> Vec<Trace> {
     let mut jobs: Vec<Job> = Vec::new();
     for part in traces {
         let ranks: Vec<u32> = part.processes.iter().filter_map(|p| p.rank).collect();
@@ -48,7 +48,7 @@ pub(super) fn join(traces: Vec<Trace>) -> Vec<Trace> {
 }
 
 /// Whether two captures are ranks of one job.
-pub(super) fn are_one_job(a: &Trace, b: &Trace) -> bool {
+pub fn are_one_job(a: &Trace, b: &Trace) -> bool {
     let [of_a, of_b] = [a, b].map(|part| part.processes.iter().filter_map(|p| p.rank).collect::<Vec<u32>>());
     let joins = |other: Kind| {
         let mut job = [Job { kind: kind(a, &of_a), ranks: of_a.clone(), start: a.start_unix_ns, parts: Vec::new() }];

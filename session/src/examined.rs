@@ -1,0 +1,217 @@
+//! Captures on their way from columns to a report.
+
+use std::path::PathBuf;
+
+use diagnosis::{
+    analysis::{self, Analysis, Options, shown::Shown},
+    compare::second_run,
+    diagnose::{self, Diagnosis},
+    platform::Packs,
+};
+use model::{EvidenceClass, Trace};
+use report::Report;
+use tracing::info;
+
+use crate::{Cancel, Error, Reading, open::Importer, progress::Stage};
+
+/// Ranks of one capture that are diagnosed together. A file holds one rank, at most those of a machine; a report on many
+/// thousand has no reader and takes a time that grows with their square.
+const MAX_RANKS: usize = 1024;
+
+/// Captures that were opened.
+pub struct Session {
+    captures: Vec<Trace>,
+    packs: Packs,
+    cancel: Cancel,
+}
+
+impl Session {
+    /// Opens trace files, output directories of profilers and capture files, with what belongs to them. Ranks of one job are one
+    /// capture.
+    ///
+    /// # Errors
+    /// The first path that gives nothing, and what `reading` names and does not fit; [`Error::Cancelled`].
+    pub fn open(paths: &[PathBuf], reading: &Reading) -> Result<Self, Error> {
+        let packs = reading.packs()?;
+        let captures = reading.cancel.watch(|| Importer::new(reading, &packs)?.open(paths))?;
+        Ok(Self { captures, packs, cancel: reading.cancel.clone() })
+    }
+
+    /// A session on captures that are in memory, such as those of a run that has just ended.
+    pub fn of(captures: Vec<Trace>, packs: Packs) -> Self {
+        Self { captures, packs, cancel: Cancel::default() }
+    }
+
+    /// The session, called off by `cancel`.
+    #[must_use]
+    pub fn cancelled_by(self, cancel: Cancel) -> Self {
+        Self { cancel, ..self }
+    }
+
+    /// Adds what `reading` names beside the captures: measurements of kernels, ceilings.
+    ///
+    /// # Errors
+    /// A file that cannot be read or fits none of the captures.
+    pub fn attach(mut self, reading: &Reading) -> Result<Self, Error> {
+        let beside = Reading { graph_capture: None, ..reading.clone() };
+        let importer = Importer::new(&beside, &self.packs)?;
+        crate::attach::kernel_metrics(&beside.kernel_metrics, &mut self.captures, &importer)?;
+        crate::attach::probes(beside.probes.as_deref(), &mut self.captures, &importer)?;
+        Ok(Self { cancel: reading.cancel.clone(), ..self })
+    }
+
+    /// The session with its captures changed by what somebody knows of them.
+    ///
+    /// # Errors
+    /// Those of `change`.
+    pub fn edit(mut self, change: impl FnOnce(&mut Vec<Trace>) -> Result<(), Error>) -> Result<Self, Error> {
+        change(&mut self.captures)?;
+        Ok(self)
+    }
+
+    /// The captures as they were opened.
+    pub fn captures(&self) -> &[Trace] {
+        &self.captures
+    }
+
+    /// The captures, given away as they were opened.
+    pub fn into_captures(self) -> Vec<Trace> {
+        self.captures
+    }
+
+    /// The knowledge that the captures are read by.
+    pub fn packs(&self) -> &Packs {
+        &self.packs
+    }
+
+    /// Analyses every capture and adds to its manifest what it shows of its run.
+    ///
+    /// # Errors
+    /// A capture of more ranks than a report has room for, and a rank that no capture has; [`Error::Cancelled`].
+    pub fn examine(self, options: &Options) -> Result<Examined, Error> {
+        let Self { captures, packs, cancel } = self;
+        cancel.clone().watch(|| {
+            let captures = captures.into_iter().map(|trace| {
+                cancel.check();
+                examine(trace, &packs, options)
+            });
+            let captures = captures.collect::<Result<Vec<_>, _>>()?;
+            let found = captures.iter().any(|capture| !capture.analysis.ranks.is_empty());
+            match options.rank.filter(|_| !found) {
+                Some(rank) => Err(Error::Request(format!(
+                    "no capture has device work of rank {rank}; leave --rank out to see the ranks"
+                ))),
+                None => Ok(Examined { captures, packs: packs.clone(), cancel: cancel.clone() }),
+            }
+        })
+    }
+
+    /// The captures with what their manifests show and nobody said; one of more ranks than are analysed stays as it is.
+    pub fn manifests(self) -> Vec<(Trace, Shown)> {
+        let packs = self.packs;
+        let complete = |trace: Trace| {
+            if analysis::rank_count(&trace) > MAX_RANKS {
+                return (trace, Shown::default());
+            }
+            let capture = analyzed(trace, &packs, &Options::default());
+            (capture.trace, capture.shown)
+        };
+        self.captures.into_iter().map(complete).collect()
+    }
+}
+
+fn examine(trace: Trace, packs: &Packs, options: &Options) -> Result<Capture, Error> {
+    let ranks = analysis::rank_count(&trace);
+    if ranks > MAX_RANKS && options.rank.is_none() {
+        return Err(Error::Request(format!(
+            "'{}' holds {ranks} ranks, a report has room for {MAX_RANKS}; choose one with --rank N",
+            trace.source
+        )));
+    }
+    Ok(analyzed(trace, packs, options))
+}
+
+/// The only place that analyses a capture, so that no report, view or test sees one whose manifest is not complete.
+fn analyzed(mut trace: Trace, packs: &Packs, options: &Options) -> Capture {
+    let _stage = Stage::Analysing.span(&trace.source).entered();
+    let analysis = analysis::analyze(&trace, packs, options);
+    let mut shown = Shown::of(&trace, &analysis);
+    shown.complete(&mut trace);
+    Capture { trace, analysis, shown }
+}
+
+/// A capture that was analysed.
+pub struct Capture {
+    /// The capture; its manifest holds what it shows of its run.
+    pub trace: Trace,
+    /// Its steps, buckets and gaps.
+    pub analysis: Analysis,
+    /// What its manifest holds because the capture shows it.
+    pub shown: Shown,
+}
+
+/// Captures that were analysed.
+pub struct Examined {
+    pub(crate) captures: Vec<Capture>,
+    packs: Packs,
+    cancel: Cancel,
+}
+
+impl Examined {
+    /// The captures.
+    pub fn captures(&self) -> &[Capture] {
+        &self.captures
+    }
+
+    /// The captures, given away.
+    pub fn into_captures(self) -> Vec<Capture> {
+        self.captures
+    }
+
+    /// Looks for what costs the time of their steps.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`].
+    pub fn diagnose(mut self) -> Result<Diagnosed, Error> {
+        let pairs: Vec<_> = self.captures.iter().map(|capture| (&capture.trace, &capture.analysis)).collect();
+        let held = second_run::held(&pairs);
+        for (capture, _) in self.captures.iter_mut().zip(held).filter(|(_, held)| *held) {
+            capture.analysis.evidence.insert(EvidenceClass::SecondRun);
+        }
+        let Self { captures, packs, cancel } = self;
+        cancel.clone().watch(|| {
+            let diagnosed = captures.into_iter().map(|Capture { trace, analysis, .. }| {
+                cancel.check();
+                let diagnosis = judge(&trace, &analysis, &packs);
+                (trace, analysis, diagnosis)
+            });
+            Ok(Diagnosed { captures: diagnosed.collect() })
+        })
+    }
+}
+
+/// The only place that diagnoses.
+pub(crate) fn judge(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis {
+    let _stage = Stage::Diagnosing.span(&trace.source).entered();
+    let diagnosis = diagnose::diagnose(trace, analysis, packs);
+    info!(
+        source = %trace.source,
+        device_operations = analysis.integrity.device_ops,
+        findings = diagnosis.findings.len(),
+        "diagnosed"
+    );
+    diagnosis
+}
+
+/// Captures that were diagnosed.
+pub struct Diagnosed {
+    /// Each with what was found in it.
+    pub captures: Vec<(Trace, Analysis, Diagnosis)>,
+}
+
+impl Diagnosed {
+    /// What the reports, pages and views show.
+    pub fn report(&self) -> Report {
+        Report::build(&self.captures)
+    }
+}

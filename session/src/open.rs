@@ -1,0 +1,281 @@
+//! From paths to captures in memory, whatever the paths are: trace files, profiler output directories, capture files.
+
+use std::path::{Path, PathBuf};
+
+use diagnosis::{analysis::graph_capture, platform::Packs};
+use model::{ImportStat, Severity, Trace, TraceBuilder};
+use parsers::{Place, ReadError, ReadOptions, log::Patterns};
+
+use crate::{Error, Reading, attach, job, progress, progress::Stage};
+
+/// Directories below each other that are searched; profilers nest some four.
+const DEPTH: usize = 16;
+/// Files of no known format that are named; the rest is counted.
+const NAMED: usize = 3;
+
+/// Reads files by what a [`Reading`] says and its packs know.
+pub(crate) struct Importer<'r> {
+    reading: &'r Reading,
+    packs: &'r Packs,
+    patterns: Patterns,
+}
+
+impl<'r> Importer<'r> {
+    /// An importer that knows the log lines of the packs.
+    ///
+    /// # Errors
+    /// A pattern of a pack that cannot be used.
+    pub fn new(reading: &'r Reading, packs: &'r Packs) -> Result<Self, Error> {
+        let patterns = Patterns::with(packs.log_patterns()).map_err(|e| Error::request(e.to_string()))?;
+        Ok(Self { reading, packs, patterns })
+    }
+
+    /// Reads the captures of all paths and what belongs to them: a graph capture, measurements of kernels, ceilings.
+    ///
+    /// # Errors
+    /// Those of [`Importer::captures`], and a file beside them that fits none of them.
+    pub fn open(&self, paths: &[PathBuf]) -> Result<Vec<Trace>, Error> {
+        let mut traces = self.captures(paths)?;
+        if let Some(path) = &self.reading.graph_capture {
+            self.graph_capture(path, &mut traces)?;
+        }
+        attach::kernel_metrics(&self.reading.kernel_metrics, &mut traces, self)?;
+        attach::probes(self.reading.probes.as_deref(), &mut traces, self)?;
+        Ok(traces)
+    }
+
+    fn graph_capture(&self, path: &PathBuf, traces: &mut [Trace]) -> Result<(), Error> {
+        let captures = self.captures(std::slice::from_ref(path))?;
+        let (mut fitted, mut refused) = (false, None);
+        for trace in traces {
+            for capture in &captures {
+                match graph_capture::apply(trace, capture, self.packs) {
+                    Ok(_) => fitted = true,
+                    Err(misfit) => refused = refused.or(Some(misfit)),
+                }
+            }
+        }
+        match refused.filter(|_| !fitted) {
+            Some(misfit) => Err(Error::Request(format!("'{}' does not fit the run: {misfit}", path.display()))),
+            None => Ok(()),
+        }
+    }
+
+    /// Reads all captures of all paths, in the order of the paths and sorted within a directory; ranks of one job are one
+    /// capture.
+    ///
+    /// # Errors
+    /// The first path that gives nothing. In a directory, a file of an unknown format counts as `import.foreign_file`; one of a
+    /// known format that cannot be read as `import.unreadable_file` as long as another one can, one that holds nothing to
+    /// diagnose as `import.declined_file`.
+    pub fn captures(&self, paths: &[PathBuf]) -> Result<Vec<Trace>, Error> {
+        let mut traces = Vec::new();
+        for path in paths {
+            if path.is_dir() && !self.is_capture_directory(path) {
+                traces.extend(self.directory(path)?);
+            } else if let Some(captures) = stored(path)? {
+                traces.extend(captures);
+            } else {
+                traces.push(self.file(path)?);
+            }
+        }
+        Ok(job::join(traces))
+    }
+
+    /// Reads one trace file.
+    fn file(&self, path: &Path) -> Result<Trace, ReadError> {
+        let _stage = Stage::Reading.span(path.display()).entered();
+        let mut builder = TraceBuilder::new(path.display().to_string(), "");
+        builder.assume_unix_offset(self.reading.unix_offset);
+        let progress = |done, total| {
+            progress::at(done, total);
+            self.reading.cancel.check();
+        };
+        let options = ReadOptions { progress: &progress, ..self.options() };
+        let format = parsers::detect::read(path, &mut builder, &options)?;
+        let mut trace = builder.finish();
+        trace.format = format.id.to_owned();
+        Ok(trace)
+    }
+
+    fn options(&self) -> ReadOptions<'_> {
+        ReadOptions {
+            format: self.reading.format.as_deref(),
+            patterns: &self.patterns,
+            device_vendors: self.packs.device_vendors(),
+            ..ReadOptions::default()
+        }
+    }
+
+    fn directory(&self, path: &Path) -> Result<Vec<Trace>, Error> {
+        let mut found = Vec::new();
+        self.walk(path, DEPTH, &mut found)?;
+        found.sort();
+        let mut traces: Vec<Trace> = Vec::new();
+        let (mut failed, mut declined): (Vec<ReadError>, Vec<ReadError>) = (Vec::new(), Vec::new());
+        let (mut foreign, mut no_run): (Vec<&Path>, Option<ReadError>) = (Vec::new(), None);
+        for entry in &found {
+            // A capture made from this directory and left in it would be everything once more.
+            if is_stored(entry)? {
+                continue;
+            }
+            // So would a file that another one in it is read with.
+            if parsers::detect::lead(entry, &self.options()).is_some_and(|lead| found.binary_search(&lead).is_ok()) {
+                continue;
+            }
+            match self.file(entry) {
+                Ok(trace) => traces.push(trace),
+                Err(e @ ReadError::Declined { .. }) => declined.push(e),
+                Err(e) if e.is_foreign() => {
+                    foreign.push(entry);
+                    no_run = no_run.or(Some(e).filter(|e| !matches!(e, ReadError::UnknownFormat { .. })));
+                }
+                Err(e) => failed.push(e),
+            }
+        }
+        let Some(first) = traces.first_mut() else {
+            let why = failed.into_iter().chain(declined).chain(no_run).next();
+            return Err(why.unwrap_or_else(|| nothing_in(path)).into());
+        };
+        let example = |errors: &[ReadError]| errors.first().map(ToString::to_string);
+        let counted = [
+            ("import.unreadable_file", Severity::Error, failed.len(), example(&failed)),
+            ("import.declined_file", Severity::Info, declined.len(), example(&declined)),
+            ("import.foreign_file", Severity::Info, foreign.len(), some_of(&foreign, path)),
+        ];
+        let counted = counted.into_iter().filter(|(_, _, count, _)| *count > 0);
+        first.stats.extend(counted.map(|(name, severity, count, example)| ImportStat {
+            name: name.to_owned(),
+            severity,
+            count: count as u64,
+            example,
+        }));
+        Ok(traces)
+    }
+
+    /// Whether the files of a directory are one capture to a profiler that writes directories.
+    fn is_capture_directory(&self, path: &Path) -> bool {
+        parsers::detect::detect(path, &self.options()).is_ok()
+    }
+
+    /// Regular files below a directory, and directories that are captures as a whole. Links to directories are not followed, so
+    /// there is no way round in a circle.
+    fn walk(&self, directory: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), Error> {
+        let refused = |source| ReadError::Io { path: directory.to_owned(), source };
+        for entry in directory.read_dir().map_err(refused)? {
+            let entry = entry.map_err(refused)?;
+            let path = entry.path();
+            if entry.file_type().map_err(refused)?.is_dir() {
+                if depth == 0 {
+                    return Err(Error::Request(format!(
+                        "'{}' lies too deep; name the directory of the traces",
+                        path.display()
+                    )));
+                }
+                if self.is_capture_directory(&path) {
+                    found.push(path);
+                } else {
+                    self.walk(&path, depth - 1, found)?;
+                }
+            } else if path.is_file() {
+                found.push(path);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a file is a capture file.
+#[cfg(feature = "sqlite")]
+fn is_stored(path: &Path) -> Result<bool, Error> {
+    Ok(path.is_file() && store::is_capture(path)?)
+}
+
+/// Without SQLite no file is a capture file to this program; the importer declines it as what it is.
+#[cfg(not(feature = "sqlite"))]
+fn is_stored(_: &Path) -> Result<bool, Error> {
+    Ok(false)
+}
+
+/// The captures of a capture file; `None` of a file that is none.
+fn stored(path: &Path) -> Result<Option<Vec<Trace>>, Error> {
+    if !is_stored(path)? {
+        return Ok(None);
+    }
+    #[cfg(feature = "sqlite")]
+    {
+        let _stage = Stage::Loading.span(path.display()).entered();
+        Ok(Some(store::load(path)?))
+    }
+    #[cfg(not(feature = "sqlite"))]
+    Ok(None)
+}
+
+/// The first few of `files` by their names below `directory`.
+fn some_of(files: &[&Path], directory: &Path) -> Option<String> {
+    let name = |file: &&Path| file.strip_prefix(directory).unwrap_or(file).display().to_string();
+    let mut names = files.iter().take(NAMED).map(name).collect::<Vec<_>>().join(", ");
+    if files.len() > NAMED {
+        names.push_str(", …");
+    }
+    (!names.is_empty()).then_some(names)
+}
+
+fn nothing_in(path: &Path) -> ReadError {
+    let known = parsers::REGISTRY.iter().map(|f| f.id).collect::<Vec<_>>().join(", ");
+    ReadError::Malformed {
+        path: path.to_owned(),
+        place: Place::File,
+        expected: format!("a trace of a known format ({known}) in this directory"),
+        next: "name the directory that the profiler wrote to, or a trace file".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+
+    fn open(directory: &Path) -> Result<Vec<Trace>, Error> {
+        let (reading, packs) = (Reading::default(), Packs::embedded().unwrap());
+        Importer::new(&reading, &packs).unwrap().open(&[directory.to_owned()])
+    }
+
+    /// A directory of what a device tool printed is refused with that reason, as each of its files is.
+    #[test]
+    fn a_directory_without_a_run_says_what_it_holds() {
+        let directory = tempfile::tempdir().unwrap();
+        let line = "hy-smi: all is well\n";
+        std::fs::write(directory.path().join("a.txt"), line).unwrap();
+        let refused = || open(directory.path()).unwrap_err().to_string();
+        assert!(refused().contains("known format"), "{}", refused());
+        std::fs::write(directory.path().join("b.txt"), PRINTED).unwrap();
+        assert!(refused().contains("what npu-smi prints"), "{}", refused());
+    }
+
+    const PRINTED: &str = "\
+| npu-smi 24.1.0                   Version: 24.1.0                                              |
++---------------------------+---------------+----------------------------------------------------+
+| NPU   Name                | Health        | Power(W)    Temp(C)           Hugepages-Usage(page)|
+| Chip                      | Bus-Id        | AICore(%)   Memory-Usage(MB)  HBM-Usage(MB)        |
++===========================+===============+====================================================+
+| 0     910B3               | OK            | 93.6        40                0    / 0             |
+| 0                         | 0000:C1:00.0  | 0           0    / 0          3161 / 65536         |
++===========================+===============+====================================================+
+";
+
+    #[test]
+    fn files_of_no_known_format_are_counted_and_the_first_are_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
+        write("k.csv", "\"Name\",\"Calls\",\"TotalDurationNs\",\"AverageNs\",\"Percentage\"\n\"k\",1,2,2,100\n");
+        let stats = |traces: Vec<Trace>| traces.first().unwrap().stats.clone();
+        let found = || stats(open(directory.path()).unwrap());
+        assert_eq!(found(), []);
+        std::fs::create_dir(directory.path().join("b")).unwrap();
+        ["a", "b/c", "d", "e"].iter().for_each(|name| write(name, "hello"));
+        let [stat] = found().try_into().unwrap();
+        assert_eq!((stat.name.as_str(), stat.severity, stat.count), ("import.foreign_file", Severity::Info, 4));
+        assert_eq!(stat.example.as_deref(), Some("a, b/c, d, …"));
+    }
+}

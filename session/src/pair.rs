@@ -1,0 +1,243 @@
+//! Two sides of a comparison: contract first, then the difference.
+
+use std::{cell::OnceCell, path::PathBuf};
+
+use diagnosis::{
+    analysis::{Analysis, Options},
+    compare::{
+        Difference, Statistics,
+        chosen::{self, Captured},
+        contract::{self, Facts, Subject},
+        statistics::Floor,
+    },
+    diagnose::{Diagnosis, Readiness},
+    platform::Packs,
+};
+use model::{Ns, Trace, manifest::Field};
+use report::{
+    Report,
+    diff::{DiffReport, Head},
+};
+use rustc_hash::FxHashSet;
+
+use crate::{Capture, Declaration, Error, Reading, Session, examined::judge, progress::Stage, repeats};
+
+/// What a comparison rests on beside its captures.
+#[derive(Debug, Default)]
+pub struct Terms {
+    /// What is known of the captures and they do not say.
+    pub declared: Declaration,
+    /// Fields that differ on purpose: what the pair was made to find out.
+    pub study: Vec<&'static Field>,
+    /// Measured ceilings of the machines of A and B.
+    pub probes: [Option<PathBuf>; 2],
+}
+
+/// A repeat of a side's run: one launch of it.
+struct Repeat {
+    trace: Trace,
+    analysis: Analysis,
+    /// Made when it is asked for: a comparison needs only that of the repeat that stands for its side.
+    diagnosis: OnceCell<Diagnosis>,
+}
+
+impl Repeat {
+    fn diagnosis(&self, packs: &Packs) -> &Diagnosis {
+        self.diagnosis.get_or_init(|| judge(&self.trace, &self.analysis, packs))
+    }
+}
+
+/// The runs of one side.
+struct Side {
+    /// Its repeats.
+    repeats: Vec<Repeat>,
+    /// The one that stands for them: of which the main class has the median step.
+    chosen: usize,
+    /// Sources of captures that were given twice; one launch counts once.
+    twice: Vec<String>,
+}
+
+impl Side {
+    /// Of captures that are in memory; `side` is 0 for A and 1 for B.
+    fn of(session: Session, side: usize, options: &Options, terms: &Terms) -> Result<Self, Error> {
+        let mut twice = Vec::new();
+        let session = session.edit(|traces| {
+            traces.iter_mut().try_for_each(|trace| terms.declared.apply(side, trace))?;
+            twice = once(traces);
+            Ok(())
+        })?;
+        let examined = session.examine(options)?.into_captures().into_iter();
+        let mut repeats: Vec<Repeat> = examined
+            .map(|Capture { trace, analysis, .. }| Repeat { trace, analysis, diagnosis: OnceCell::new() })
+            .collect();
+        // What a capture shows of its run is known only now, and nothing may be declared against that either.
+        repeats.iter_mut().try_for_each(|repeat| terms.declared.apply(side, &mut repeat.trace))?;
+        let steps = repeats.iter().enumerate().filter_map(|(i, repeat)| Some((median_step(&repeat.analysis)?, i)));
+        let mut order: Vec<(Ns, usize)> = steps.collect();
+        order.sort_unstable();
+        let chosen = order.get(order.len().saturating_sub(1) / 2).map_or(0, |(_, i)| *i);
+        Ok(Self { repeats, chosen, twice })
+    }
+
+    fn chosen(&self) -> Result<&Repeat, Error> {
+        let chosen = self.repeats.get(self.chosen);
+        chosen.ok_or_else(|| Error::request("a side of the comparison is empty; name a capture"))
+    }
+
+    /// Makes sure that the captures of a side are repeats of one run: one that did other work would stand in its numbers.
+    fn check(&self) -> Result<(), Error> {
+        let chosen = self.chosen()?;
+        for repeat in &self.repeats {
+            let why = repeats::differ((&chosen.trace, &chosen.analysis), (&repeat.trace, &repeat.analysis));
+            if let Some(why) = why {
+                return Err(Error::Request(format!(
+                    "'{}' and '{}' are no launches of one run: {why}; compare them as A and B",
+                    chosen.trace.source, repeat.trace.source
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn facts(&self, chosen: &Repeat) -> Facts {
+        let Repeat { trace, analysis, .. } = chosen;
+        // A launch without steps of the kind that is compared is none for this comparison, whatever a manifest says of others.
+        let same_kind = |other: &&Repeat| main_class(&other.analysis) == main_class(analysis);
+        let runs = self.repeats.iter().filter(same_kind).count() as u64;
+        let noise = runs > 1 || trace.manifest.value(Floor::FACT).is_some_and(|text| Floor::read(text).is_some());
+        Facts { runs: Some(runs), noise, ..Facts::of(trace, analysis) }
+    }
+
+    fn captured(&self) -> Vec<Captured<'_>> {
+        self.repeats.iter().map(|repeat| (&repeat.trace, &repeat.analysis)).collect()
+    }
+
+    fn report(&self, packs: &Packs) -> Report {
+        Report::of(self.repeats.iter().map(|repeat| (&repeat.trace, &repeat.analysis, repeat.diagnosis(packs))))
+    }
+}
+
+/// Two sides that were opened and analysed.
+pub struct Pair {
+    sides: [Side; 2],
+    packs: Packs,
+}
+
+impl Pair {
+    /// Opens and analyses both sides, each of one or more repeats of a run.
+    ///
+    /// # Errors
+    /// Those of [`Session::open`] and [`Session::examine`], and a declaration that a capture contradicts.
+    pub fn open(
+        inputs: &[Vec<PathBuf>; 2],
+        reading: &Reading,
+        options: &Options,
+        terms: &Terms,
+    ) -> Result<Self, Error> {
+        let [a, b] = inputs;
+        let [probes_a, probes_b] = &terms.probes;
+        let side = |paths: &[PathBuf], probes: &Option<PathBuf>| {
+            Session::open(paths, &Reading { probes: probes.clone(), ..reading.clone() })
+        };
+        Self::of([side(a, probes_a)?, side(b, probes_b)?], options, terms)
+    }
+
+    /// Analyses both sides, which are in memory.
+    ///
+    /// # Errors
+    /// Those of [`Session::examine`], and a declaration that a capture contradicts.
+    pub fn of(sessions: [Session; 2], options: &Options, terms: &Terms) -> Result<Self, Error> {
+        let [a, b] = sessions;
+        let packs = a.packs().clone();
+        Ok(Self { sides: [Side::of(a, 0, options, terms)?, Side::of(b, 1, options, terms)?], packs })
+    }
+
+    /// Sources of captures that were given twice for one side; one launch counts once.
+    pub fn twice(&self) -> impl Iterator<Item = &str> {
+        self.sides.iter().flat_map(|side| side.twice.iter().map(String::as_str))
+    }
+
+    /// Whether each side is one capture.
+    pub fn singles(&self) -> Option<[&Trace; 2]> {
+        match [self.sides[0].repeats.as_slice(), self.sides[1].repeats.as_slice()] {
+            [[a], [b]] => Some([&a.trace, &b.trace]),
+            _ => None,
+        }
+    }
+
+    /// What B takes longer than A and what that comes from, where the contract allows to say it; else why not, with the report on
+    /// each side by itself.
+    ///
+    /// # Errors
+    /// A side whose captures are no repeats of one run.
+    pub fn compare(&self, terms: &Terms) -> Result<DiffReport, Error> {
+        self.sides.iter().try_for_each(Side::check)?;
+        let [a, b] = &self.sides;
+        let (of_a, of_b) = (a.chosen()?, b.chosen()?);
+        let _stage = Stage::Comparing.span("").entered();
+        let (facts_a, facts_b) = (a.facts(of_a), b.facts(of_b));
+        let contract = contract::judge(
+            Subject { manifest: &of_a.trace.manifest, facts: &facts_a },
+            Subject { manifest: &of_b.trace.manifest, facts: &facts_b },
+            &terms.study,
+        );
+        let per_token = terms.study.iter().any(|field| field.key == "caps.batch");
+        let report = DiffReport::build(
+            [head(&of_a.trace), head(&of_b.trace)],
+            contract,
+            || Difference::of((&of_a.trace, &of_a.analysis), (&of_b.trace, &of_b.analysis), per_token),
+            |difference| Statistics::of(difference, [&a.captured(), &b.captured()]),
+            || [a.report(&self.packs), b.report(&self.packs)],
+        );
+        let readiness: [Readiness; 2] = [of_a, of_b].map(|chosen| chosen.diagnosis(&self.packs).readiness.clone());
+        Ok(report.with_readiness(readiness))
+    }
+
+    /// The captures of both sides, diagnosed, and the places of those that stand for A and B among them.
+    pub fn diagnose(self) -> (Vec<(Trace, Analysis, Diagnosis)>, [usize; 2]) {
+        let places = [self.sides[0].chosen, self.sides[0].repeats.len() + self.sides[1].chosen];
+        let diagnosed = |repeat: Repeat| {
+            let Repeat { trace, analysis, diagnosis } = repeat;
+            let diagnosis = diagnosis.into_inner().unwrap_or_else(|| judge(&trace, &analysis, &self.packs));
+            (trace, analysis, diagnosis)
+        };
+        (self.sides.into_iter().flat_map(|side| side.repeats).map(diagnosed).collect(), places)
+    }
+}
+
+/// The main class of a capture, where it has steps that count.
+fn counted(analysis: &Analysis) -> Option<&diagnosis::analysis::Class> {
+    analysis.ranks.iter().find_map(|rank| rank.main_class().filter(|class| class.steady > 0))
+}
+
+/// The key of the class that a capture is about.
+fn main_class(analysis: &Analysis) -> Option<&str> {
+    counted(analysis).map(|class| class.key.as_str())
+}
+
+/// The median step of that class, ns.
+fn median_step(analysis: &Analysis) -> Option<Ns> {
+    counted(analysis).map(|class| class.p50)
+}
+
+/// Leaves one of each launch, and returns those that were given again: a capture that is named twice is no second run.
+fn once(traces: &mut Vec<Trace>) -> Vec<String> {
+    let mut seen = FxHashSet::default();
+    let mut twice = Vec::new();
+    traces.retain(|trace| {
+        let new = seen.insert(contract::digest(trace));
+        if !new {
+            twice.push(trace.source.clone());
+        }
+        new
+    });
+    twice
+}
+
+fn head(trace: &Trace) -> Head {
+    Head {
+        name: trace.source.rsplit(['/', '\\']).next().unwrap_or_default().to_owned(),
+        device: chosen::device(trace),
+        simulated: trace.simulated,
+    }
+}
