@@ -28,6 +28,7 @@ mod damaged;
 mod diagnose;
 mod diff;
 mod diff_reports;
+mod docs;
 mod engine_pairs;
 mod export;
 mod golden;
