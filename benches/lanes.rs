@@ -15,9 +15,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use diagnosis::{analysis, diagnose, i18n::Lang, platform::Packs};
+use diagnosis::{i18n::Lang, platform::Packs};
 use model::{Category, Slice, Trace, TraceBuilder, TraceSink, TrackKey, TrackKind};
 use ratatui::{Terminal, TerminalOptions, Viewport, backend::CrosstermBackend, layout::Rect};
+use session::{Options, Session};
 use store;
 use stratoscope::tui::{
     Face, Job, Keymap, Opened, Opening, Settings, Sketch,
@@ -95,12 +96,10 @@ fn opening(file: PathBuf, told: Sender<Told>) -> Opening<store::Error> {
         let sketch = Arc::new(timed("lanes of its tracks", &told, || Sketch::of(&traces, &packs)));
         early.send(Arc::clone(&sketch)).unwrap();
         progress.doing("analysing", "");
-        let options = analysis::Options::default();
-        let trace = traces.into_iter().next().unwrap();
-        let analysis = timed("analyse", &told, || analysis::analyze(&trace, &packs, &options));
+        let session = Session::of(traces, packs);
+        let examined = timed("analyse", &told, || session.examine(&Options::default())).unwrap();
         progress.doing("diagnosing", "");
-        let diagnosis = timed("diagnose", &told, || diagnose::diagnose(&trace, &analysis, &packs));
-        let inputs = vec![(trace, analysis, diagnosis)];
+        let inputs = timed("diagnose", &told, || examined.diagnose()).unwrap().captures;
         let opened = timed("report and all lanes", &told, || Opened::after(&sketch, inputs));
         told.send(Told::Lanes(opened.look(0).unwrap().lanes.bytes())).unwrap();
         Ok(opened)

@@ -14,12 +14,13 @@ mod subject;
 use case::{CASES, Case};
 use collectors::telemetry::ticks::Ticks;
 use diagnosis::{
-    analysis::{self, Layer, Options},
-    diagnose::{Finding, Severity, diagnose, rules::ceilings::PROBES},
+    analysis::Layer,
+    diagnose::{Finding, Severity, rules::ceilings::PROBES},
     platform::Packs,
 };
 use model::{Ns, Statistic};
 use probes::{BUDGET, Product, Setup};
+use session::{Options, Session};
 use subject::{Subject, Took};
 
 /// Gain below which nothing is reported, so that a diagnosis without a finding is right about it: the common gate.
@@ -95,9 +96,10 @@ fn middle(finding: &Finding) -> Ns {
 
 /// What a diagnosis finds, of some weight, and not of the measurement itself.
 fn findings(packs: &Packs, took: &Took) -> Vec<Finding> {
-    let analysis = analysis::analyze(&took.trace, packs, &Options::default());
+    let session = Session::of(vec![took.trace.clone()], packs.clone());
+    let diagnosed = session.examine(&Options::default()).and_then(session::Examined::diagnose).unwrap();
     let weighty = |f: &Finding| f.layer != Layer::Measurement && f.severity >= Severity::Low;
-    diagnose(&took.trace, &analysis, packs).findings.into_iter().filter(weighty).collect()
+    diagnosed.captures.into_iter().flat_map(|(_, _, diagnosis)| diagnosis.findings).filter(weighty).collect()
 }
 
 fn median(values: impl Iterator<Item = Ns>) -> f64 {

@@ -17,12 +17,13 @@ use std::collections::BTreeMap;
 
 use collectors::telemetry::ticks::Ticks;
 use diagnosis::{
-    analysis::{self, Layer, Options},
+    analysis::Layer,
     compare::{Difference, waterfall::Cause},
     platform::Packs,
 };
 use model::Trace;
 use pair::Pair;
+use session::{Options, Session};
 use subject::Subject;
 
 /// Share of the mass that has to lie right.
@@ -43,9 +44,10 @@ struct Term {
 /// Time of each term of a pair, ns summed over the repeats.
 type Terms = BTreeMap<Term, f64>;
 
-fn add(terms: &mut Terms, pair: &Pair, packs: &Packs, [a, b]: [&Trace; 2]) -> Option<()> {
-    let analyses = [a, b].map(|trace| analysis::analyze(trace, packs, &Options::default()));
-    let difference = Difference::of((a, &analyses[0]), (b, &analyses[1]), false)?;
+fn add(terms: &mut Terms, pair: &Pair, packs: &Packs, [a, b]: [Trace; 2]) -> Option<()> {
+    let examined = Session::of(vec![a, b], packs.clone()).examine(&Options::default()).unwrap();
+    let [a, b] = examined.captures() else { return None };
+    let difference = Difference::of((&a.trace, &a.analysis), (&b.trace, &b.analysis), false)?;
     for row in &difference.waterfall.rows {
         let slot = &difference.alignment.slots[row.slot as usize];
         for (cause, ns) in &row.causes {
@@ -85,9 +87,9 @@ fn main() {
                 took[n] = Some(ready[n].run());
             }
             let [a, b] = took.map(Option::unwrap);
-            add(&mut terms, &pair, &packs, [&a.trace, &b.trace]).expect("steps of one stage");
             steps = [steps[0] + a.step, steps[1] + b.step];
             work += b.work - a.work;
+            add(&mut terms, &pair, &packs, [a.trace, b.trace]).expect("steps of one stage");
         }
         let of = |own: &dyn Fn(&Term) -> bool| share(&terms, own);
         // Waits for other ranks are communication, whatever these did meanwhile.

@@ -83,8 +83,8 @@ impl Declaration {
     /// A value that the capture contradicts.
     pub fn apply(&self, side: usize, trace: &mut Trace) -> Result<(), Error> {
         for (field, value) in self.sides.get(side).into_iter().flatten() {
-            let observed = trace.manifest.get(field.key).filter(|entry| entry.provenance == Provenance::Observed);
-            let denied = observed.filter(|e| status(field, Some(&e.value), Some(value)) == Status::Different);
+            let shown = trace.manifest.get(field.key).filter(|entry| entry.provenance != Provenance::Declared);
+            let denied = shown.filter(|e| status(field, Some(&e.value), Some(value)) == Status::Different);
             if let Some(entry) = denied {
                 return Err(Error::Request(format!(
                     "'{}' declares {} = '{value}', but '{}' shows '{}'; take the line out, or name the right capture",

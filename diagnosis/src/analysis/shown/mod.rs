@@ -110,7 +110,7 @@ impl Shown {
     /// Adds what was found to a manifest that does not say it, and keeps only that.
     pub fn complete(&mut self, trace: &mut Trace) {
         let provenance = if trace.simulated { Provenance::Simulated } else { Provenance::Observed };
-        self.found.retain(|found| !is_said(&trace.manifest, found.key, provenance));
+        self.found.retain(|found| !is_said(&trace.manifest, found.key));
         for found in &self.found {
             trace.manifest.set(found.key, found.value.clone(), provenance);
         }
@@ -134,10 +134,9 @@ impl Shown {
     }
 }
 
-/// Whether a field is said already: a declaration gives way to what is observed.
-fn is_said(manifest: &Manifest, key: &str, shown: Provenance) -> bool {
-    let gives_way = |said: Provenance| said == Provenance::Declared && shown == Provenance::Observed;
-    manifest.get(key).is_some_and(|entry| !gives_way(entry.provenance))
+/// Whether a field is said already: a declaration gives way to what the capture shows.
+fn is_said(manifest: &Manifest, key: &str) -> bool {
+    manifest.get(key).is_some_and(|entry| entry.provenance != Provenance::Declared)
 }
 
 /// Fields that are looked for.

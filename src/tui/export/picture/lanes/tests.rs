@@ -5,15 +5,12 @@ use crate::tui::{
     Opened,
     export::picture::{of_capture, of_step},
 };
-use diagnosis::{analysis::script::Script, diagnose, platform::Packs};
+use diagnosis::{analysis::script::Script, platform::Packs};
 use report::svg;
 
 fn opened(script: Script) -> Opened {
-    let packs = Packs::embedded().unwrap();
-    let trace = script.builder.finish();
-    let analysis = diagnosis::analysis::analyze(&trace, &packs, &Default::default());
-    let diagnosis = diagnose::diagnose(&trace, &analysis, &packs);
-    Opened::new(vec![(trace, analysis, diagnosis)])
+    let session = session::Session::of(vec![script.builder.finish()], Packs::embedded().unwrap());
+    Opened::new(session.examine(&Default::default()).unwrap().diagnose().unwrap().captures)
 }
 
 /// Launches of one kernel each, every 100 ns.

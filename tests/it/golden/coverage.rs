@@ -1,0 +1,1 @@
+//! What the accepted pages show between them.
