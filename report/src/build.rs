@@ -50,7 +50,7 @@ impl Capture {
             verdict: diagnosis.verdict.clone(),
             readiness: diagnosis.readiness.clone(),
             findings: diagnosis.findings.clone(),
-            held: diagnosis.held.clone(),
+            held: diagnosis.roofline.clone(),
             counterfactual: diagnosis.counterfactual.clone(),
             abstained: diagnosis.abstained.clone(),
             mapping: mapping(trace, analysis),

@@ -12,7 +12,7 @@ use super::{
     text,
 };
 use diagnosis::{
-    analysis::shown::{By, Shown, Why},
+    analysis::manifest_inference::{By, Inferred, Why},
     i18n::{Lang, Text},
 };
 
@@ -29,7 +29,7 @@ fn rows(trace: &Trace) -> impl Iterator<Item = (&str, Option<&'static Field>, Op
 }
 
 /// Writes a page for people.
-pub fn markdown(captures: &[(Trace, Shown)], lang: Lang) -> String {
+pub fn markdown(captures: &[(Trace, Inferred)], lang: Lang) -> String {
     let mut out = String::new();
     for (trace, shown) in captures {
         let title = Text::new("Manifest of", "清单：").get(lang);
@@ -71,7 +71,7 @@ pub fn markdown(captures: &[(Trace, Shown)], lang: Lang) -> String {
 
 /// Where a value comes from, and of what the capture shows without saying it, by what; why nothing is known, if it was
 /// looked for.
-fn from(key: &str, entry: Option<&Entry>, shown: &Shown, lang: Lang) -> String {
+fn from(key: &str, entry: Option<&Entry>, shown: &Inferred, lang: Lang) -> String {
     let Some(entry) = entry else {
         let unknown = Text::new("unknown", "未知").get(lang);
         let reason = shown.why(key).map(|why| why_not(why, lang));
@@ -134,8 +134,8 @@ fn why_not(why: &Why, lang: Lang) -> String {
 ///
 /// # Errors
 /// Only if serialisation fails, which would be a defect.
-pub fn json(captures: &[(Trace, Shown)]) -> Result<String, serde_json::Error> {
-    let fields = |(trace, shown): &(Trace, Shown)| {
+pub fn json(captures: &[(Trace, Inferred)]) -> Result<String, serde_json::Error> {
+    let fields = |(trace, shown): &(Trace, Inferred)| {
         let entry = |(key, field, entry): (&str, Option<&Field>, Option<&Entry>)| {
             json!({
                 "field": text::plain(key, VALUE.1),
@@ -171,9 +171,10 @@ mod tests {
     #[test]
     fn what_is_seen_says_by_what_and_what_is_not_says_why() {
         let mut trace = TraceBuilder::new("run", "kineto").finish();
-        let found = analysis::shown::Found { key: "model.layers", value: "24".to_owned(), by: By::Repeats };
+        let found =
+            analysis::manifest_inference::Found { key: "model.layers", value: "24".to_owned(), by: By::Repeats };
         let open = vec![("caps.batch", Why::Several(vec!["8|".to_owned(), "16".to_owned()]))];
-        let mut shown = Shown { found: vec![found], open };
+        let mut shown = Inferred { found: vec![found], open };
         shown.complete(&mut trace);
         let captures = [(trace, shown)];
         let document: Value = serde_json::from_str(&json(&captures).unwrap()).unwrap();
@@ -194,7 +195,7 @@ mod tests {
         builder.manifest("model.name", "a|b\u{1b}[2J", Provenance::Observed);
         builder.manifest("caps.batch", "8", Provenance::Declared);
         builder.manifest("kineto.further", "x", Provenance::Observed);
-        let traces = [(builder.finish(), Shown::default())];
+        let traces = [(builder.finish(), Inferred::default())];
         let document: Value = serde_json::from_str(&json(&traces).unwrap()).unwrap();
         let fields = document["captures"][0]["fields"].as_array().unwrap();
         assert_eq!(fields.len(), FIELDS.len() + 1);

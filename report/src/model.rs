@@ -13,7 +13,7 @@ use super::{
 };
 use diagnosis::{
     analysis::{Analysis, Anchor, Layer, Selection, job_sums::JobTotals, steps::Shadow},
-    diagnose::{Abstention, Counterfactual, Diagnosis, Finding, Readiness, Severity, Verdict, held::Held},
+    diagnose::{Abstention, Counterfactual, Diagnosis, Finding, Readiness, Severity, Verdict, roofline::Roofline},
 };
 
 /// Steps from which a 95th percentile (nearest rank) is not simply the slowest step.
@@ -74,7 +74,7 @@ pub struct Capture {
     /// Findings, the most important first.
     pub findings: Vec<Finding>,
     /// The steps with the most time beside what the device was measured to be able to do.
-    pub held: Option<Held>,
+    pub held: Option<Roofline>,
     /// What the replay says beside the single estimates.
     pub counterfactual: Counterfactual,
     /// Rules that could not decide.

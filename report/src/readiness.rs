@@ -252,7 +252,7 @@ pub fn next(next: &Next) -> Message {
             "measure the machine and record shapes: `strato probe --save FILE`, then `--probe FILE`",
             "实测该机器并记录形状：`strato probe --save FILE`，再用 `--probe FILE`",
         ),
-        Next::Held => Text::new(
+        Next::Roofline => Text::new(
             "see which operators are far from their ceilings, in the findings of the operator layer",
             "在算子层的发现中查看哪些算子远离其上限",
         ),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use diagnosis::{
-    analysis::{self, Analysis, Options, shown::Shown},
+    analysis::{self, Analysis, Options, manifest_inference::Inferred},
     compare::second_run,
     diagnose::{self, Diagnosis},
     platform::Packs,
@@ -107,11 +107,11 @@ impl Session {
     }
 
     /// The captures with what their manifests show and nobody said; one of more ranks than are analysed stays as it is.
-    pub fn manifests(self) -> Vec<(Trace, Shown)> {
+    pub fn manifests(self) -> Vec<(Trace, Inferred)> {
         let packs = self.packs;
         let complete = |trace: Trace| {
             if analysis::rank_count(&trace) > MAX_RANKS {
-                return (trace, Shown::default());
+                return (trace, Inferred::default());
             }
             let capture = analyzed(trace, &packs, &Options::default());
             (capture.trace, capture.shown)
@@ -135,7 +135,7 @@ fn examine(trace: Trace, packs: &Packs, options: &Options) -> Result<Capture, Er
 fn analyzed(mut trace: Trace, packs: &Packs, options: &Options) -> Capture {
     let _stage = Stage::Analysing.span(&trace.source).entered();
     let analysis = analysis::analyze(&trace, packs, options);
-    let mut shown = Shown::of(&trace, &analysis);
+    let mut shown = Inferred::of(&trace, &analysis);
     shown.complete(&mut trace);
     Capture { trace, analysis, shown }
 }
@@ -147,7 +147,7 @@ pub struct Capture {
     /// Its steps, buckets and gaps.
     pub analysis: Analysis,
     /// What its manifest holds because the capture shows it.
-    pub shown: Shown,
+    pub shown: Inferred,
 }
 
 /// Captures that were analysed.

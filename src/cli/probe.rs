@@ -129,7 +129,7 @@ fn products(like: &Path) -> anyhow::Result<Vec<Product>> {
         let Some(dtype) = all.into_iter().find(|dtype| Some(dtype.name()) == weights) else { continue };
         for detail in &trace.details {
             let Detail::Op(op) = detail else { continue };
-            let Some(product) = op_shapes::product(&op_shapes::tensors(trace, op)) else { continue };
+            let Some(product) = op_shapes::gemm(&op_shapes::tensors(trace, op)) else { continue };
             let side = |n: i64| usize::try_from(n).ok().filter(|n| (1..=MAX_SIDE).contains(n));
             let sides = side(product.rows).zip(side(product.outputs)).zip(side(product.inputs));
             if let Some(((rows, outputs), inputs)) = sides {

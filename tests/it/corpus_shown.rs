@@ -3,14 +3,14 @@
 use crate::common;
 use std::path::Path;
 
-use diagnosis::analysis::shown::{By, Shown, Why};
+use diagnosis::analysis::manifest_inference::{By, Inferred, Why};
 
-fn shown(corpus: &Path, file: &str) -> Shown {
+fn shown(corpus: &Path, file: &str) -> Inferred {
     let trace = common::read(&corpus.join("kineto").join(file));
     common::examined(trace).shown
 }
 
-fn value<'s>(shown: &'s Shown, key: &str) -> Option<(&'s str, By)> {
+fn value<'s>(shown: &'s Inferred, key: &str) -> Option<(&'s str, By)> {
     shown.found.iter().find(|found| found.key == key).map(|found| (found.value.as_str(), found.by))
 }
 

@@ -22,7 +22,7 @@
 //! | [`clock`] | offsets between the ranks' clocks, for display |
 //! | [`dtype`] | data types as names of kernels and recorded inputs show them |
 //! | [`op_shapes`] | shapes of the operators behind kernels, and what follows from them |
-//! | [`shown`] | what a capture shows of its run that nobody said of it |
+//! | [`manifest_inference`] | what a capture shows of its run that nobody said of it |
 //! | [`edit`] | elementary changes to a recorded run |
 //! | [`replay`] | what the steps would take after such changes |
 //! | `logged` | steps that a log times |
@@ -52,6 +52,7 @@ pub mod job;
 pub mod job_sums;
 pub mod launch_shape;
 mod logged;
+pub mod manifest_inference;
 mod matching;
 pub mod measured;
 pub mod median;
@@ -64,7 +65,6 @@ pub mod replay;
 pub mod scheduler;
 mod segments;
 pub mod sequences;
-pub mod shown;
 mod spans;
 pub mod task_queue;
 pub mod timeline;

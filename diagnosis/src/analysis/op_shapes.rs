@@ -81,7 +81,7 @@ pub fn tensors(trace: &Trace, detail: &OpDetail) -> Vec<Tensor> {
 
 /// A matrix product as its operator describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Product {
+pub struct Gemm {
     /// Rows of the activations: tokens of the step.
     pub rows: i64,
     /// Columns of the result.
@@ -96,7 +96,7 @@ pub struct Product {
     pub types: Option<[&'static str; 2]>,
 }
 
-impl Product {
+impl Gemm {
     /// The same product of another number of rows.
     pub fn of_rows(self, rows: i64) -> Self {
         let fewer = (self.rows - rows).saturating_mul(self.inputs);
@@ -106,7 +106,7 @@ impl Product {
 }
 
 /// The product that `inputs` describe: the first two of at least two dimensions whose sizes fit each other.
-pub fn product(inputs: &[Tensor]) -> Option<Product> {
+pub fn gemm(inputs: &[Tensor]) -> Option<Gemm> {
     let wide: Vec<&Tensor> = inputs.iter().filter(|t| t.dims.len() >= 2).collect();
     wide.windows(2).find_map(|pair| {
         let [a, b] = pair else { return None };
@@ -119,7 +119,7 @@ pub fn product(inputs: &[Tensor]) -> Option<Product> {
         let outputs = weight.iter().copied().find(|side| *side != inner).unwrap_or(inner);
         let bytes = a.bytes().zip(b.bytes()).map(|(a, b)| a.saturating_add(b));
         let types = a.dtype.zip(b.dtype).map(|(a, b)| [a, b]);
-        Some(Product { rows: a.elements() / inner, outputs, inputs: inner, bytes, element: b.element, types })
+        Some(Gemm { rows: a.elements() / inner, outputs, inputs: inner, bytes, element: b.element, types })
     })
 }
 
@@ -133,7 +133,7 @@ pub fn fastest(trace: &Trace, rank: &Rank) -> Option<f64> {
             let Some(Detail::Copy(copy)) = trace.detail(trace.lanes.get(track.0 as usize)?, row) else { return None };
             copy.bytes.map(|b| b.saturating_mul(2))
         }
-        OpKind::Compute if op.op == crate::platform::CanonicalOp::Gemm => product(&inputs(trace, rank, op))?.bytes,
+        OpKind::Compute if op.op == crate::platform::CanonicalOp::Gemm => gemm(&inputs(trace, rank, op))?.bytes,
         _ => None,
     };
     rank.timeline
@@ -158,18 +158,18 @@ mod tests {
 
     #[test]
     fn products_in_both_weight_orders_with_and_without_bias() {
-        let rows = |inputs: &[Tensor]| product(inputs).map(|p| p.rows);
+        let rows = |inputs: &[Tensor]| gemm(inputs).map(|p| p.rows);
         assert_eq!(rows(&[tensor(&[4, 4096]), tensor(&[4096, 512])]), Some(4));
         assert_eq!(rows(&[tensor(&[512]), tensor(&[4, 4096]), tensor(&[4096, 512])]), Some(4));
         assert_eq!(rows(&[tensor(&[2, 8, 4096]), tensor(&[512, 4096])]), Some(16));
         assert_eq!(rows(&[tensor(&[4, 4096]), tensor(&[100, 512])]), None);
         assert_eq!(rows(&[tensor(&[4096])]), None);
-        let sides = |inputs: &[Tensor]| product(inputs).map(|p| (p.outputs, p.inputs));
+        let sides = |inputs: &[Tensor]| gemm(inputs).map(|p| (p.outputs, p.inputs));
         assert_eq!(sides(&[tensor(&[4, 8]), tensor(&[2, 8])]), Some((2, 8)));
         assert_eq!(sides(&[tensor(&[4, 8]), tensor(&[8, 8])]), Some((8, 8)));
-        assert_eq!(product(&[tensor(&[4, 8]), tensor(&[8, 2])]).and_then(|p| p.bytes), Some(2 * (32 + 16)));
+        assert_eq!(gemm(&[tensor(&[4, 8]), tensor(&[8, 2])]).and_then(|p| p.bytes), Some(2 * (32 + 16)));
         assert_eq!(
-            product(&[tensor(&[i64::MAX, i64::MAX]), tensor(&[i64::MAX, 2])]).and_then(|p| p.bytes),
+            gemm(&[tensor(&[i64::MAX, i64::MAX]), tensor(&[i64::MAX, 2])]).and_then(|p| p.bytes),
             Some(i64::MAX)
         );
     }

@@ -14,7 +14,7 @@ use super::{
         MAIN, claim, digest,
         rule::{Status, status},
     },
-    statistics::launches_for,
+    statistics::repeats_for,
 };
 use crate::{analysis::Bucket, platform::OpClass};
 
@@ -77,7 +77,7 @@ impl Plan {
         Some(Self {
             devices: [a, b].map(|(trace, _)| device(trace).unwrap_or_else(|| trace.source.clone())),
             sought,
-            launches: launches_for(sought.effect, sought.noise),
+            launches: repeats_for(sought.effect, sought.noise),
             terms: hard.map(term).filter(|term| term.value.is_some() || is_needed(term.field)).collect(),
             asks: asks(&sides),
         })
@@ -317,7 +317,7 @@ mod tests {
             terms: vec![],
             asks: vec![],
         };
-        assert_eq!(launches_for(0.001, 0.1), None);
+        assert_eq!(repeats_for(0.001, 0.1), None);
         assert_eq!((Asked::of(&plan(None)), Asked::of(&plan(Some(5))).map(|asked| asked.launches)), (None, Some(5)));
     }
 

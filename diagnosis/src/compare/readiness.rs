@@ -28,7 +28,7 @@ pub fn together(sides: [&[(Area, Light)]; 2], contract: &Contract, outcome: Outc
 fn verified(contract: &Contract, outcome: Outcome) -> Light {
     match (contract.verdict(), outcome) {
         (Verdict::NotComparable, _) => Light::Red,
-        (Verdict::Comparable, Outcome::Shown | Outcome::NotShown) => Light::Green,
+        (Verdict::Comparable, Outcome::Significant | Outcome::NotSignificant) => Light::Green,
         (Verdict::Caveats | Verdict::Comparable, _) => Light::Amber,
     }
 }
@@ -56,7 +56,7 @@ mod tests {
     fn a_pair_stands_as_far_as_its_weaker_side() {
         let a = [(Area::Run, Light::Green), (Area::Graph, Light::Green), (Area::Communication, Light::Unknown)];
         let b = [(Area::Run, Light::Green), (Area::Graph, Light::Red), (Area::Communication, Light::Green)];
-        let found = together([&a, &b], &contract(None), Outcome::Shown);
+        let found = together([&a, &b], &contract(None), Outcome::Significant);
         let of = |area| found.iter().find(|(one, ..)| *one == area).map(|(_, _, light)| *light);
         assert_eq!(of(Area::Run), Some(Light::Green));
         assert_eq!(of(Area::Graph), Some(Light::Red));
@@ -70,9 +70,9 @@ mod tests {
             let found = together([&[], &[]], &contract(force), outcome);
             found.last().map(|(.., light)| *light)
         };
-        assert_eq!(light(Some(Force::Refuses), Outcome::Shown), Some(Light::Red));
-        assert_eq!(light(Some(Force::Limits), Outcome::Shown), Some(Light::Amber));
+        assert_eq!(light(Some(Force::Refuses), Outcome::Significant), Some(Light::Red));
+        assert_eq!(light(Some(Force::Limits), Outcome::Significant), Some(Light::Amber));
         assert_eq!(light(None, Outcome::Unknown), Some(Light::Amber));
-        assert_eq!(light(None, Outcome::NotShown), Some(Light::Green));
+        assert_eq!(light(None, Outcome::NotSignificant), Some(Light::Green));
     }
 }

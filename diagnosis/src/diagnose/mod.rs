@@ -8,11 +8,11 @@ pub mod estimate;
 pub mod explain;
 pub mod finding;
 pub mod gain;
-pub mod held;
 pub mod level;
 pub mod ranking;
 pub mod readiness;
 pub mod relations;
+pub mod roofline;
 pub mod rule;
 pub mod rules;
 mod signals;
@@ -44,7 +44,7 @@ pub struct Diagnosis {
     /// The answer in one sentence.
     pub verdict: Verdict,
     /// The steps with the most time, held against what the device was measured to be able to do.
-    pub held: Option<held::Held>,
+    pub roofline: Option<roofline::Roofline>,
     /// How far the replay can be trusted, and what the first findings gain together.
     pub counterfactual: Counterfactual,
     /// How ready the platform is, as far as the capture shows it.
@@ -112,7 +112,7 @@ pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis 
     ranking::settle(&mut findings, analysis, rules::CATALOGUE);
     let verdict = verdict::judge(&cx, &findings, rules::CATALOGUE);
     let counterfactual = gains.together(&findings);
-    let held = held::of(&cx);
-    let readiness = readiness::assess(&cx, &findings, held.as_ref(), rules::CATALOGUE);
-    Diagnosis { findings, abstained, verdict, held, counterfactual, readiness }
+    let roofline = roofline::of(&cx);
+    let readiness = readiness::assess(&cx, &findings, roofline.as_ref(), rules::CATALOGUE);
+    Diagnosis { findings, abstained, verdict, roofline, counterfactual, readiness }
 }

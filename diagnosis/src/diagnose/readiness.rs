@@ -12,8 +12,8 @@ use model::{Area, EvidenceClass, Light, Maturity, Severity as Loss};
 use super::{
     catalogue::Catalogue,
     finding::{Finding, Severity},
-    held::Held,
     relations::{Feeds, Role},
+    roofline::Roofline,
     rule::Context,
 };
 use crate::analysis::{Class, Rank};
@@ -136,14 +136,14 @@ pub enum Next {
     /// Measure what the device can do.
     Probe,
     /// See which operators are far from it.
-    Held,
+    Roofline,
     /// Say what documentation and community are like.
     Judge,
 }
 
 /// Assesses a capture from what `rules` found in it.
-pub fn assess(cx: &Context<'_>, findings: &[Finding], held: Option<&Held>, rules: Catalogue) -> Readiness {
-    let seen = Seen { cx, findings, held, rules };
+pub fn assess(cx: &Context<'_>, findings: &[Finding], roofline: Option<&Roofline>, rules: Catalogue) -> Readiness {
+    let seen = Seen { cx, findings, roofline, rules };
     Readiness {
         board: vec![
             seen.run(),
@@ -161,7 +161,7 @@ pub fn assess(cx: &Context<'_>, findings: &[Finding], held: Option<&Held>, rules
 struct Seen<'a> {
     cx: &'a Context<'a>,
     findings: &'a [Finding],
-    held: Option<&'a Held>,
+    roofline: Option<&'a Roofline>,
     rules: Catalogue,
 }
 

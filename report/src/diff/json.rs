@@ -219,7 +219,7 @@ fn waterfall(waterfall: &Waterfall, alignment: &Alignment, report: &DiffReport) 
 /// What repeats say. Logarithms of ratios stand as shares of the step in the middle; there is a ratio only where one is shown.
 fn statistics(statistics: &Statistics) -> Value {
     let outcome = statistics.outcome();
-    let side = |n: usize| json!({ "launches_ns": statistics.launches[n], "steps": statistics.steps[n], "absent": statistics.absent[n] });
+    let side = |n: usize| json!({ "launches_ns": statistics.repeats[n], "steps": statistics.steps[n], "absent": statistics.absent[n] });
     let interval = |i: &Interval, show: fn(f64) -> f64| json!({ "value": show(i.value), "low": show(i.low), "high": show(i.high) });
     let test = |test: &RankTest| json!({ "u": test.u, "p": test.p, "cliffs_delta": test.delta });
     let repeated = statistics.repeated.as_ref().map(|repeated| {
@@ -229,7 +229,7 @@ fn statistics(statistics: &Statistics) -> Value {
                 "false_share": bucket.false_share, "differs": bucket.differs(),
             })
         });
-        let ratio = (outcome == Outcome::Shown).then(|| interval(&repeated.logarithm, f64::exp));
+        let ratio = (outcome == Outcome::Significant).then(|| interval(&repeated.logarithm, f64::exp));
         json!({
             "a_ns": repeated.centers[0],
             "b_ns": repeated.centers[1],
@@ -237,7 +237,7 @@ fn statistics(statistics: &Statistics) -> Value {
             "ratio": ratio,
             "test": test(&repeated.test),
             "earlier_noise": repeated.noise.earlier.map(|floor| {
-                floor.map(|floor| json!({ "launches": floor.launches, "deviation": floor.deviation }))
+                floor.map(|floor| json!({ "launches": floor.repeats, "deviation": floor.deviation }))
             }),
             "noise_assumed": repeated.noise.assumed,
             "noise_floor_ns": repeated.time(repeated.noise.floor),

@@ -96,7 +96,7 @@ impl DiffReport {
     /// there is no difference to judge.
     pub fn slowdown(&self) -> Option<f64> {
         let waterfall = &self.difference.as_ref()?.waterfall;
-        if self.outcome() == Outcome::NotShown {
+        if self.outcome() == Outcome::NotSignificant {
             return Some(0.0);
         }
         Some(waterfall.delta() as f64 / waterfall.from.max(1) as f64)

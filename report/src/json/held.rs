@@ -1,10 +1,10 @@
 //! The run beside measured ceilings, as JSON.
 
 use super::{finding::quantity, plain};
-use diagnosis::{diagnose::held::Held, i18n::Lang};
+use diagnosis::{diagnose::roofline::Roofline, i18n::Lang};
 
 /// Every comparison with its unit.
-pub(super) fn held(held: &Held, lang: Lang) -> serde_json::Value {
+pub(super) fn held(held: &Roofline, lang: Lang) -> serde_json::Value {
     let rows = held.rows.iter().map(|row| {
         let ((run, unit), (ceiling, _)) = (quantity(&row.run, lang), quantity(&row.ceiling, lang));
         serde_json::json!({

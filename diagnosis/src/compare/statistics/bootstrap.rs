@@ -83,9 +83,9 @@ impl Resampled {
             () => Order::Same,
         };
         let ordered = if order == Order::Exchanged { [b, a] } else { [a, b] };
-        let medians = ordered.map(|launches| {
+        let medians = ordered.map(|repeats| {
             let median = |steps: &Vec<f64>| median(&mut steps.clone());
-            launches.iter().map(median).collect::<Vec<f64>>()
+            repeats.iter().map(median).collect::<Vec<f64>>()
         });
         let [first, second] = [(ordered[0], 1), (ordered[1], 2)];
         Self {
@@ -132,14 +132,14 @@ impl Resampled {
 }
 
 /// Centres of resampled launches of a side.
-fn centers(launches: &[Vec<f64>], random: &mut Random) -> Vec<f64> {
-    let medians: Vec<Vec<f64>> = launches.iter().map(|steps| medians(steps, random)).collect();
+fn centers(repeats: &[Vec<f64>], random: &mut Random) -> Vec<f64> {
+    let medians: Vec<Vec<f64>> = repeats.iter().map(|steps| medians(steps, random)).collect();
     let mut one = Vec::with_capacity(medians.len());
     let draw = |_| {
         one.clear();
         for _ in 0..medians.len() {
-            let launch = medians.get(random.below(medians.len())).map_or(&[][..], Vec::as_slice);
-            one.extend(launch.get(random.below(launch.len())));
+            let repeat = medians.get(random.below(medians.len())).map_or(&[][..], Vec::as_slice);
+            one.extend(repeat.get(random.below(repeat.len())));
         }
         center(&one)
     };
@@ -209,9 +209,9 @@ mod tests {
     use super::*;
 
     fn side(around: f64) -> Vec<Vec<f64>> {
-        let launch =
+        let repeat =
             |n: usize| (0..40).map(|i| around * (1.0 + (n * 3 % 5) as f64 / 100.0) + (i * 7 % 11) as f64).collect();
-        (0..5).map(launch).collect()
+        (0..5).map(repeat).collect()
     }
 
     #[test]

@@ -25,7 +25,7 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use bootstrap::Interval;
-pub use noise::{Floor, Noise, launches_for};
+pub use noise::{Floor, Noise, repeats_for};
 pub use rank_test::RankTest;
 
 use super::{chosen::Captured, difference::Difference, waterfall::Basis};
@@ -42,9 +42,9 @@ pub enum Outcome {
     /// Nothing: a side has one launch, and that does not tell what others would be.
     Unknown,
     /// It is not more than what launches of one side differ by.
-    NotShown,
+    NotSignificant,
     /// It is more than that.
-    Shown,
+    Significant,
 }
 
 impl Outcome {
@@ -52,22 +52,22 @@ impl Outcome {
     pub fn key(self) -> &'static str {
         match self {
             Self::Unknown => "unknown",
-            Self::NotShown => "not_shown",
-            Self::Shown => "shown",
+            Self::NotSignificant => "not_shown",
+            Self::Significant => "shown",
         }
     }
 }
 
 /// A process launch: its steps of the class that is compared.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Launch {
+pub struct Repeat {
     /// Times of the steps in the order of the run, ns per step or token as in the waterfall.
     pub steps: Vec<f64>,
     /// Mean of each bucket over them, ns.
     pub buckets: BTreeMap<String, f64>,
 }
 
-impl Launch {
+impl Repeat {
     /// The steps of a capture that are of the same rank and class as those of side `n`; `None` where there are none.
     fn of((_, analysis): Captured<'_>, difference: &Difference, n: usize) -> Option<Self> {
         let compared = difference.sides.get(n)?;
@@ -144,7 +144,7 @@ impl Repeated {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Statistics {
     /// Median step of each launch of each side, ns, in ascending order.
-    pub launches: [Vec<f64>; 2],
+    pub repeats: [Vec<f64>; 2],
     /// Steps behind them.
     pub steps: [usize; 2],
     /// Captures of each side that have no step of the class that is compared.
@@ -159,39 +159,39 @@ impl Statistics {
         // The A/A run of most launches that a capture of the side tells of.
         let floors = captures.map(|side| {
             let told = side.iter().filter_map(|(trace, _)| Floor::read(trace.manifest.value(Floor::FACT)?));
-            told.max_by_key(|floor| floor.launches)
+            told.max_by_key(|floor| floor.repeats)
         });
-        let launches = [0, 1].map(|n| {
-            let own = captures[n].iter().filter_map(|captured| Launch::of(*captured, difference, n));
-            own.collect::<Vec<Launch>>()
+        let repeats = [0, 1].map(|n| {
+            let own = captures[n].iter().filter_map(|captured| Repeat::of(*captured, difference, n));
+            own.collect::<Vec<Repeat>>()
         });
-        let absent = [0, 1].map(|n| captures[n].len() - launches[n].len());
-        Self { absent, ..Self::of_launches(launches, floors) }
+        let absent = [0, 1].map(|n| captures[n].len() - repeats[n].len());
+        Self { absent, ..Self::of_repeats(repeats, floors) }
     }
 
     /// Of launches, and of earlier A/A runs of each side.
-    pub fn of_launches(mut launches: [Vec<Launch>; 2], floors: [Option<Floor>; 2]) -> Self {
+    pub fn of_repeats(mut repeats: [Vec<Repeat>; 2], floors: [Option<Floor>; 2]) -> Self {
         // In which order they were named means nothing.
-        for side in &mut launches {
+        for side in &mut repeats {
             side.sort_by(|x, y| x.median().total_cmp(&y.median()).then_with(|| x.steps.len().cmp(&y.steps.len())));
         }
-        let medians = [0, 1].map(|n| launches[n].iter().map(Launch::median).collect::<Vec<f64>>());
-        let steps = [0, 1].map(|n| launches[n].iter().map(|launch| launch.steps.len()).sum());
-        let repeated = repeated(&launches, [&medians[0], &medians[1]], floors);
-        Self { launches: medians, steps, absent: [0, 0], repeated }
+        let medians = [0, 1].map(|n| repeats[n].iter().map(Repeat::median).collect::<Vec<f64>>());
+        let steps = [0, 1].map(|n| repeats[n].iter().map(|repeat| repeat.steps.len()).sum());
+        let repeated = repeated(&repeats, [&medians[0], &medians[1]], floors);
+        Self { repeats: medians, steps, absent: [0, 0], repeated }
     }
 
     /// Whether the difference is shown.
     pub fn outcome(&self) -> Outcome {
         match &self.repeated {
             None => Outcome::Unknown,
-            Some(repeated) if repeated.logarithm.has_sign() => Outcome::Shown,
-            Some(_) => Outcome::NotShown,
+            Some(repeated) if repeated.logarithm.has_sign() => Outcome::Significant,
+            Some(_) => Outcome::NotSignificant,
         }
     }
 }
 
-fn repeated(launches: &[Vec<Launch>; 2], medians: [&[f64]; 2], floors: [Option<Floor>; 2]) -> Option<Repeated> {
+fn repeated(repeats: &[Vec<Repeat>; 2], medians: [&[f64]; 2], floors: [Option<Floor>; 2]) -> Option<Repeated> {
     let noise = Noise::of(medians, floors)?;
     let test = RankTest::of(medians[0], medians[1])?;
     let centers = medians.map(center);
@@ -202,31 +202,31 @@ fn repeated(launches: &[Vec<Launch>; 2], medians: [&[f64]; 2], floors: [Option<F
     // Launches cannot be drawn again where there is one. Where there are few, those drawn are closer to each other than
     // launches are, so that they widen an interval and never narrow it.
     if medians.iter().all(|side| side.len() > 1) && noise.earlier == [None; 2] {
-        let steps = [0, 1].map(|n| launches[n].iter().map(|launch| launch.steps.clone()).collect::<Vec<_>>());
+        let steps = [0, 1].map(|n| repeats[n].iter().map(|repeat| repeat.steps.clone()).collect::<Vec<_>>());
         let resampled = bootstrap::Resampled::of([&steps[0], &steps[1]]);
         difference = difference.with(resampled.interval(|a, b| b - a));
         logarithm = logarithm.with(resampled.interval(|a, b| b.ln() - a.ln()));
     }
-    Some(Repeated { centers, difference, logarithm, test, noise, buckets: buckets(launches) })
+    Some(Repeated { centers, difference, logarithm, test, noise, buckets: buckets(repeats) })
 }
 
 /// Every bucket that is large enough to matter; where a launch has none of it, it took no time there. How large both sides
 /// together are says nothing of which is larger, so leaving out small ones first biases no test and saves the rest from
 /// paying for them (Bourgon, Gentleman, Huber, PNAS 107, 2010).
-fn buckets(launches: &[Vec<Launch>; 2]) -> Vec<Bucket> {
-    let names: BTreeSet<&String> = launches.iter().flatten().flat_map(|launch| launch.buckets.keys()).collect();
+fn buckets(repeats: &[Vec<Repeat>; 2]) -> Vec<Bucket> {
+    let names: BTreeSet<&String> = repeats.iter().flatten().flat_map(|repeat| repeat.buckets.keys()).collect();
     let mut found = Vec::with_capacity(names.len());
     let size = |name: &String| {
-        let mean = |side: &Vec<Launch>| {
-            let own = side.iter().filter_map(|launch| launch.buckets.get(name));
+        let mean = |side: &Vec<Repeat>| {
+            let own = side.iter().filter_map(|repeat| repeat.buckets.get(name));
             own.sum::<f64>() / side.len().max(1) as f64
         };
-        launches.iter().map(mean).sum::<f64>()
+        repeats.iter().map(mean).sum::<f64>()
     };
     let whole: f64 = names.iter().map(|name| size(name)).sum();
     for name in names.into_iter().filter(|name| size(name) >= LEAST * whole) {
         let [mut a, mut b] = [0, 1].map(|n| {
-            let own = launches[n].iter().map(|launch| launch.buckets.get(name).copied().unwrap_or(0.0));
+            let own = repeats[n].iter().map(|repeat| repeat.buckets.get(name).copied().unwrap_or(0.0));
             own.collect::<Vec<f64>>()
         });
         let Some(test) = RankTest::of(&a, &b) else { continue };

@@ -22,7 +22,7 @@ const END: f64 = 0.025;
 const UNEQUAL: f64 = 0.025;
 /// What is taken as known of launches before any are seen, until an A/A run tells: where a process lies in memory alone moves its
 /// times by 1 to 2.5 % (method §6.6). It counts as five launches that did differ by so much. It can only raise the floor.
-const ASSUMED: Floor = Floor { launches: 5, deviation: 0.02 };
+const ASSUMED: Floor = Floor { repeats: 5, deviation: 0.02 };
 /// Share of pairs that have a difference of the detectable size and are shown it.
 const POWER: f64 = 0.9;
 
@@ -38,7 +38,7 @@ const PLANNED: std::ops::RangeInclusive<usize> = 5..=100;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Floor {
     /// Launches that it rests on, at least two.
-    pub launches: usize,
+    pub repeats: usize,
     /// Standard deviation of the natural logarithms of their times.
     pub deviation: f64,
 }
@@ -49,27 +49,27 @@ impl Floor {
 
     /// Of the times of launches; `None` of fewer than two.
     pub fn of(times: &[f64]) -> Option<Self> {
-        let launches = times.len();
-        let deviation = (squares(times) / launches.checked_sub(1).filter(|n| *n > 0)? as f64).sqrt();
-        deviation.is_finite().then_some(Self { launches, deviation })
+        let repeats = times.len();
+        let deviation = (squares(times) / repeats.checked_sub(1).filter(|n| *n > 0)? as f64).sqrt();
+        deviation.is_finite().then_some(Self { repeats, deviation })
     }
 
     /// As the manifest has it.
     pub fn text(&self) -> String {
-        format!("{:.4} % between {} launches", 100.0 * self.deviation, self.launches)
+        format!("{:.4} % between {} launches", 100.0 * self.deviation, self.repeats)
     }
 
     /// Of what a manifest says; `None` for anything else.
     pub fn read(text: &str) -> Option<Self> {
         let (percent, rest) = text.trim().split_once(" % between ")?;
-        let launches = rest.strip_suffix(" launches")?.parse().ok().filter(|n| (2..=MOST_LAUNCHES).contains(n))?;
+        let repeats = rest.strip_suffix(" launches")?.parse().ok().filter(|n| (2..=MOST_LAUNCHES).contains(n))?;
         let deviation = percent.parse::<f64>().ok()? / 100.0;
         // A run without any noise is none that was measured.
-        (deviation.is_finite() && deviation > 0.0).then_some(Self { launches, deviation })
+        (deviation.is_finite() && deviation > 0.0).then_some(Self { repeats, deviation })
     }
 
     fn freedom(&self) -> usize {
-        self.launches.saturating_sub(1)
+        self.repeats.saturating_sub(1)
     }
 
     fn squares(&self) -> f64 {
@@ -154,7 +154,7 @@ impl Noise {
     /// Of the times of the launches of two sides and of earlier A/A runs of each; `None` where neither tells of a side how
     /// far its launches differ.
     pub fn of(sides: [&[f64]; 2], floors: [Option<Floor>; 2]) -> Option<Self> {
-        let more = |side: usize| floors[side].filter(|floor| floor.launches > sides[side].len());
+        let more = |side: usize| floors[side].filter(|floor| floor.repeats > sides[side].len());
         let earlier = [more(0), more(1)];
         // What an earlier run did not meet, the launches here may: a slow one in ten is rare among ten.
         let known = [0, 1].map(|side| {
@@ -184,7 +184,7 @@ impl Noise {
 
 /// Launches of each side of which nine in ten comparisons show a difference, given as shares of the step: the difference, and
 /// by how much launches of one side differ (standard deviation). `None` where more would be needed than a plan asks for.
-pub fn launches_for(effect: f64, noise: f64) -> Option<usize> {
+pub fn repeats_for(effect: f64, noise: f64) -> Option<usize> {
     let detectable = |n: usize| {
         let freedom = n.saturating_sub(1) as f64;
         let side = Known { squares: noise * noise * freedom, freedom };

@@ -15,16 +15,16 @@ fn gauss(random: &mut Random) -> f64 {
 }
 
 /// Launches that differ by 2 % among themselves (standard deviation), and steps of each by as much.
-fn side(random: &mut Random, step: f64, launches: usize, steps: u32) -> Vec<Launch> {
+fn side(random: &mut Random, step: f64, repeats: usize, steps: u32) -> Vec<Repeat> {
     let noise = 0.02;
-    let launch = |_| {
+    let repeat = |_| {
         let own = step * (1.0 + noise * gauss(random));
         let steps: Vec<f64> = (0..steps).map(|_| own * (1.0 + noise * gauss(random))).collect();
         let gemm = steps.iter().sum::<f64>() / steps.len() as f64 * 0.6;
         let buckets = BTreeMap::from([("compute.gemm".to_owned(), gemm), ("rt.dispatch".to_owned(), own * 0.4)]);
-        Launch { steps, buckets }
+        Repeat { steps, buckets }
     };
-    (0..launches).map(launch).collect()
+    (0..repeats).map(repeat).collect()
 }
 
 /// How launches of a side come to differ, natural logarithms with a standard deviation of 2 % on average over both sides.
@@ -98,14 +98,14 @@ impl Kind {
     /// Shares of pairs that are shown a difference: by the noise of their own launches, and by that of an A/A run of ten a side.
     fn shown(self, seed: u64, pairs: u32, effect: f64, count: usize) -> [f64; 2] {
         let mut random = Random::new(seed);
-        let mut launches = |side: usize, count: usize| -> Vec<f64> {
+        let mut repeats = |side: usize, count: usize| -> Vec<f64> {
             let step = if side == 0 { 1e6 } else { 1e6 * effect };
             (0..count).map(|i| step * self.time(&mut random, side, i, count)).collect()
         };
         let mut shown = [0u32; 2];
         for _ in 0..pairs {
-            let [a, b] = [0, 1].map(|side| launches(side, count));
-            let floors = [0, 1].map(|side| Floor::of(&launches(side, 10)));
+            let [a, b] = [0, 1].map(|side| repeats(side, count));
+            let floors = [0, 1].map(|side| Floor::of(&repeats(side, 10)));
             for (number, floors) in shown.iter_mut().zip([NONE, floors]) {
                 let noise = Noise::of([&a, &b], floors).unwrap();
                 *number += u32::from(noise.interval(center(&b).ln() - center(&a).ln()).has_sign());
@@ -147,14 +147,14 @@ fn an_earlier_run_against_itself_finds_more() {
 
 #[test]
 fn launches_that_agree_by_chance_do_not_make_a_difference() {
-    let of = |times: [f64; 3]| times.map(|t| Launch { steps: vec![t; 9], ..Launch::default() }).to_vec();
+    let of = |times: [f64; 3]| times.map(|t| Repeat { steps: vec![t; 9], ..Repeat::default() }).to_vec();
     let sides = [of([100.0, 100.01, 100.02]), of([101.0, 101.01, 101.02])];
-    let judged = |floors| Statistics::of_launches(sides.clone(), floors);
+    let judged = |floors| Statistics::of_repeats(sides.clone(), floors);
     let alone = judged(NONE);
-    assert_eq!((alone.outcome(), alone.repeated.unwrap().noise.assumed), (Outcome::NotShown, true));
+    assert_eq!((alone.outcome(), alone.repeated.unwrap().noise.assumed), (Outcome::NotSignificant, true));
     // An A/A run says that they always do.
     let known = judged([Floor::read("0.0100 % between 10 launches"); 2]);
-    assert_eq!((known.outcome(), known.repeated.unwrap().noise.assumed), (Outcome::Shown, false));
+    assert_eq!((known.outcome(), known.repeated.unwrap().noise.assumed), (Outcome::Significant, false));
 }
 
 #[test]
@@ -192,12 +192,12 @@ fn whole_statistics_find_as_much_as_their_floors() {
             let (mut shown, mut floor) = (0, 0);
             for _ in 0..1000 {
                 let [a, b] = [1e6, 1e6 * effect].map(|step| {
-                    let launch = |i| step * Kind::Lognormal.time(&mut random, 0, i, count);
-                    let times: Vec<f64> = (0..count).map(launch).collect();
-                    times.into_iter().map(|t| Launch { steps: vec![t; 5], ..Launch::default() }).collect()
+                    let repeat = |i| step * Kind::Lognormal.time(&mut random, 0, i, count);
+                    let times: Vec<f64> = (0..count).map(repeat).collect();
+                    times.into_iter().map(|t| Repeat { steps: vec![t; 5], ..Repeat::default() }).collect()
                 });
-                let statistics = Statistics::of_launches([a, b], NONE);
-                shown += u32::from(statistics.outcome() == Outcome::Shown);
+                let statistics = Statistics::of_repeats([a, b], NONE);
+                shown += u32::from(statistics.outcome() == Outcome::Significant);
                 let repeated = statistics.repeated.unwrap();
                 floor += u32::from(repeated.noise.interval(repeated.logarithm.value).has_sign());
             }
@@ -208,21 +208,21 @@ fn whole_statistics_find_as_much_as_their_floors() {
 
 #[test]
 fn one_launch_a_side_is_judged_by_an_earlier_run_against_itself() {
-    let of = |time: f64| vec![Launch { steps: vec![time; 9], ..Launch::default() }];
+    let of = |time: f64| vec![Repeat { steps: vec![time; 9], ..Repeat::default() }];
     let floor = Floor::read("1.0000 % between 5 launches");
-    let judged = |b: f64| Statistics::of_launches([of(100.0), of(b)], [floor; 2]);
-    assert_eq!((judged(103.0).outcome(), judged(105.0).outcome()), (Outcome::NotShown, Outcome::Shown));
+    let judged = |b: f64| Statistics::of_repeats([of(100.0), of(b)], [floor; 2]);
+    assert_eq!((judged(103.0).outcome(), judged(105.0).outcome()), (Outcome::NotSignificant, Outcome::Significant));
     let repeated = judged(105.0).repeated.unwrap();
     assert_eq!(repeated.noise.earlier, [floor; 2]);
     assert!(repeated.difference.low > 0.0 && repeated.difference.high < 10.0, "{:?}", repeated.difference);
-    assert_eq!(Statistics::of_launches([of(100.0), of(200.0)], [floor, None]).outcome(), Outcome::Unknown);
+    assert_eq!(Statistics::of_repeats([of(100.0), of(200.0)], [floor, None]).outcome(), Outcome::Unknown);
 }
 
 #[test]
-fn the_noise_of_launches_is_kept_as_text_and_read_again() {
+fn the_noise_of_repeats_is_kept_as_text_and_read_again() {
     let floor = Floor::of(&[100.0, 102.0, 99.0]).unwrap();
     let read = Floor::read(&floor.text()).unwrap();
-    assert!(read.launches == 3 && (read.deviation - floor.deviation).abs() < 1e-6, "{}", floor.text());
+    assert!(read.repeats == 3 && (read.deviation - floor.deviation).abs() < 1e-6, "{}", floor.text());
     for odd in [
         "",
         "1 %",
@@ -240,10 +240,10 @@ fn the_noise_of_launches_is_kept_as_text_and_read_again() {
 fn whole_statistics_of_pairs_agree_with_their_floors() {
     let mut random = Random::new(3);
     let [a, b, c] = [1e6, 1e6, 1.2e6].map(|step| side(&mut random, step, 5, 15));
-    let same = Statistics::of_launches([a.clone(), b], NONE);
-    assert_eq!(same.outcome(), Outcome::NotShown);
-    let apart = Statistics::of_launches([a, c], NONE);
-    assert_eq!((apart.outcome(), apart.steps), (Outcome::Shown, [75, 75]));
+    let same = Statistics::of_repeats([a.clone(), b], NONE);
+    assert_eq!(same.outcome(), Outcome::NotSignificant);
+    let apart = Statistics::of_repeats([a, c], NONE);
+    assert_eq!((apart.outcome(), apart.steps), (Outcome::Significant, [75, 75]));
     let repeated = apart.repeated.unwrap();
     assert!(repeated.difference.low > 100_000.0 && repeated.difference.high < 300_000.0, "{:?}", repeated.difference);
     assert_eq!(repeated.test.delta, 1.0);
@@ -255,28 +255,28 @@ fn whole_statistics_of_pairs_agree_with_their_floors() {
 fn one_launch_says_nothing_of_others() {
     let mut random = Random::new(5);
     let [a, b] = [side(&mut random, 1e6, 1, 15), side(&mut random, 2e6, 5, 15)];
-    let statistics = Statistics::of_launches([a, b], NONE);
+    let statistics = Statistics::of_repeats([a, b], NONE);
     assert_eq!((statistics.outcome(), statistics.repeated.is_none()), (Outcome::Unknown, true));
-    assert_eq!(statistics.launches.each_ref().map(Vec::len), [1, 5]);
+    assert_eq!(statistics.repeats.each_ref().map(Vec::len), [1, 5]);
 }
 
 #[test]
 fn two_launches_tell_only_of_large_differences() {
-    let of = |times: [f64; 2]| times.map(|t| Launch { steps: vec![t; 3], ..Launch::default() }).to_vec();
-    let outcome = |a, b| Statistics::of_launches([of(a), of(b)], NONE).outcome();
-    assert_eq!(outcome([100.0, 102.0], [110.0, 112.0]), Outcome::Shown);
-    assert_eq!(outcome([100.0, 102.0], [104.0, 106.0]), Outcome::NotShown);
-    assert_eq!(outcome([100.0, 102.0], [100.0, 102.0]), Outcome::NotShown);
+    let of = |times: [f64; 2]| times.map(|t| Repeat { steps: vec![t; 3], ..Repeat::default() }).to_vec();
+    let outcome = |a, b| Statistics::of_repeats([of(a), of(b)], NONE).outcome();
+    assert_eq!(outcome([100.0, 102.0], [110.0, 112.0]), Outcome::Significant);
+    assert_eq!(outcome([100.0, 102.0], [104.0, 106.0]), Outcome::NotSignificant);
+    assert_eq!(outcome([100.0, 102.0], [100.0, 102.0]), Outcome::NotSignificant);
 }
 
 #[test]
 fn smaller_effects_need_more_launches_until_none_suffice() {
-    let needed = [0.10, 0.05, 0.02, 0.001].map(|effect| launches_for(effect, 0.02));
+    let needed = [0.10, 0.05, 0.02, 0.001].map(|effect| repeats_for(effect, 0.02));
     assert_eq!(needed[0], Some(5));
     assert!(needed[1] < needed[2] && needed[2].is_some_and(|n| (20..40).contains(&n)), "{needed:?}");
     // However quiet the launches are said to be: that is what an A/A run tells.
-    assert!(launches_for(0.01, 0.0) > Some(5));
-    assert_eq!((needed[3], launches_for(0.0, 0.01), launches_for(0.05, 0.0)), (None, None, Some(5)));
+    assert!(repeats_for(0.01, 0.0) > Some(5));
+    assert_eq!((needed[3], repeats_for(0.0, 0.01), repeats_for(0.05, 0.0)), (None, None, Some(5)));
 }
 
 proptest! {
@@ -288,11 +288,11 @@ proptest! {
         let mut random = Random::new(seed);
         let a = side(&mut random, 1e6, counts[0], 15);
         let b = side(&mut random, 1e6 * effect, counts[1], 15);
-        let there = Statistics::of_launches([a.clone(), b.clone()], NONE);
+        let there = Statistics::of_repeats([a.clone(), b.clone()], NONE);
         // The order in which launches are named means nothing.
-        let turned = Statistics::of_launches([a.iter().rev().cloned().collect(), b.clone()], NONE);
+        let turned = Statistics::of_repeats([a.iter().rev().cloned().collect(), b.clone()], NONE);
         prop_assert_eq!(&there, &turned);
-        let back = Statistics::of_launches([b, a], NONE);
+        let back = Statistics::of_repeats([b, a], NONE);
         prop_assert_eq!(there.outcome(), back.outcome());
         let (there, back) = (there.repeated.unwrap(), back.repeated.unwrap());
         for (own, other) in [(there.difference, back.difference), (there.logarithm, back.logarithm)] {

@@ -129,9 +129,9 @@ fn spread(
 /// reading, the memory can do it, and what is slower is the other kernel.
 fn memory(runs: &[Probed<'_>; 2]) -> Cost {
     let read = spread(runs, "read", "bandwidth", &|_, setting| setting.get("in") == Some("memory"));
-    let product = spread(runs, "gemv", "bandwidth", &|_, _| true);
+    let gemm = spread(runs, "gemv", "bandwidth", &|_, _| true);
     let less = |one: Spread, other: Spread| if other.0 < one.0 { other } else { one };
-    let both = read.into_iter().chain(product);
+    let both = read.into_iter().chain(gemm);
     both.reduce(|one, other| [less(one[0], other[0]), less(one[1], other[1])]).map(told_apart)
 }
 
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     /// Bytes per second that one side reads, alone and by a product, the hundredth part of it more or less.
-    fn probed(read: f64, product: Option<f64>) -> ProbeRun {
+    fn probed(read: f64, gemm: Option<f64>) -> ProbeRun {
         let row = |probe: &str, setting, value| ProbeRow {
             probe: probe.to_owned(),
             metric: "bandwidth".to_owned(),
@@ -160,8 +160,8 @@ mod tests {
             value: Reading::Value(Statistic { median: value, min: value, max: value, mad: value / 100.0, repeats: 3 }),
         };
         let read = row("read", Setting::new().with("in", "memory"), read);
-        let product = product.map(|value| row("gemv", Setting::new(), value));
-        ProbeRun { rows: [read].into_iter().chain(product).collect(), ..ProbeRun::default() }
+        let gemm = gemm.map(|value| row("gemv", Setting::new(), value));
+        ProbeRun { rows: [read].into_iter().chain(gemm).collect(), ..ProbeRun::default() }
     }
 
     /// How often as long B reads a byte.

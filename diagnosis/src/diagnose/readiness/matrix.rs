@@ -43,15 +43,15 @@ impl Seen<'_> {
     }
 
     pub(super) fn efficiency(&self) -> Cell<Maturity> {
-        let reached = |row: usize| self.held.and_then(|held| Some(held.rows.get(row)?.reached));
+        let reached = |row: usize| self.roofline.and_then(|roofline| Some(roofline.rows.get(row)?.reached));
         let (Some(bandwidth), Some(step)) = (reached(1), reached(2)) else {
             return unknown(Maturity::Efficiency, Fact::NoCeiling, Next::Probe);
         };
         let facts = vec![Fact::Bandwidth(bandwidth), Fact::Step(step)];
         let [red, amber] = REACHED;
         let wrong = match step {
-            step if step < red => vec![(Light::Red, Next::Held)],
-            step if step < amber => vec![(Light::Amber, Next::Held)],
+            step if step < red => vec![(Light::Red, Next::Roofline)],
+            step if step < amber => vec![(Light::Amber, Next::Roofline)],
             _ => Vec::new(),
         };
         cell(Maturity::Efficiency, facts, wrong)

@@ -10,7 +10,7 @@ use crate::{
     diagnose::{
         estimate::{Bounds, Intervention},
         finding::Trigger,
-        held::Row,
+        roofline::Row,
         rules::{
             self,
             testing::{GEMM, NORM, Run, us},
@@ -49,10 +49,10 @@ fn finding((trace, analysis): &(Trace, Analysis), rule: &'static str, severity: 
     Finding { severity, ..cx.finding(doc, rank, class, claim, trigger, change) }
 }
 
-fn assessed(capture: &(Trace, Analysis), findings: &[Finding], held: Option<&Held>) -> Readiness {
+fn assessed(capture: &(Trace, Analysis), findings: &[Finding], roofline: Option<&Roofline>) -> Readiness {
     let packs = Packs::embedded().unwrap();
     let (trace, analysis) = capture;
-    assess(&Context { trace, analysis, packs: &packs, estimator: &Bounds }, findings, held, rules::CATALOGUE)
+    assess(&Context { trace, analysis, packs: &packs, estimator: &Bounds }, findings, roofline, rules::CATALOGUE)
 }
 
 fn area(capture: &(Trace, Analysis), findings: &[Finding], area: Area) -> (Light, Option<Next>) {
@@ -64,8 +64,8 @@ fn area(capture: &(Trace, Analysis), findings: &[Finding], area: Area) -> (Light
     (cell.light, cell.next)
 }
 
-fn row(capture: &(Trace, Analysis), held: Option<&Held>, row: Maturity) -> (Light, Option<Next>) {
-    let readiness = assessed(capture, &[], held);
+fn row(capture: &(Trace, Analysis), roofline: Option<&Roofline>, row: Maturity) -> (Light, Option<Next>) {
+    let readiness = assessed(capture, &[], roofline);
     assert_eq!(readiness.matrix.iter().map(|cell| cell.of).collect::<Vec<_>>(), Maturity::ALL);
     let cell = readiness.matrix.into_iter().find(|cell| cell.of == row).unwrap();
     assert!(!cell.facts.is_empty(), "{row:?} rests on nothing");
@@ -228,17 +228,17 @@ fn operator_coverage() {
 
 #[test]
 fn efficiency() {
-    let held = |reached: f64| {
+    let roofline = |reached: f64| {
         let row =
             |reached| Row { what: Text::new("what", "项目"), run: Value::Ns(1), ceiling: Value::Ns(1), reached };
         let rows = [0.9, 0.8, reached].map(row).to_vec();
-        Held { rank: 0, class: "decode".into(), rows, kernels: Vec::new(), noise: None }
+        Roofline { rank: 0, class: "decode".into(), rows, kernels: Vec::new(), noise: None }
     };
-    let efficiency = |held: Option<&Held>| row(&graphs(24), held, Maturity::Efficiency);
+    let efficiency = |roofline: Option<&Roofline>| row(&graphs(24), roofline, Maturity::Efficiency);
     assert_eq!(efficiency(None), (Light::Unknown, Some(Next::Probe)));
-    assert_eq!(efficiency(Some(&held(0.39))), (Light::Red, Some(Next::Held)));
-    assert_eq!(efficiency(Some(&held(0.5))), (Light::Amber, Some(Next::Held)));
-    assert_eq!(efficiency(Some(&held(0.6))), (Light::Green, None));
+    assert_eq!(efficiency(Some(&roofline(0.39))), (Light::Red, Some(Next::Roofline)));
+    assert_eq!(efficiency(Some(&roofline(0.5))), (Light::Amber, Some(Next::Roofline)));
+    assert_eq!(efficiency(Some(&roofline(0.6))), (Light::Green, None));
 }
 
 #[test]

@@ -144,8 +144,8 @@ fn time(cx: &Context<'_>, rank: &Rank, op: &DeviceOp, ceilings: &Ceilings<'_>) -
     if op.kind != OpKind::Compute || op.op != CanonicalOp::Gemm {
         return None;
     }
-    let product = op_shapes::product(&op_shapes::inputs(cx.trace, rank, op))?;
-    let (best, usual, _) = ceilings.time(product)?;
+    let gemm = op_shapes::gemm(&op_shapes::inputs(cx.trace, rank, op))?;
+    let (best, usual, _) = ceilings.time(gemm)?;
     Some((best, usual))
 }
 

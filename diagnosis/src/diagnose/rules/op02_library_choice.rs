@@ -10,7 +10,7 @@ use super::{
 use crate::{
     analysis::{
         Class, Confidence, DeviceOp, Layer, OpKind, Rank,
-        op_shapes::{self, Product},
+        op_shapes::{self, Gemm},
     },
     diagnose::{
         Finding,
@@ -127,7 +127,7 @@ impl Rule for LibraryChoice {
 /// What probes say of an operation.
 pub(super) struct Probed {
     /// The product behind it.
-    pub product: Product,
+    pub gemm: Gemm,
     /// The best kernel's time for it, ns.
     pub ns: f64,
     /// Whether that is the very kernel that ran.
@@ -139,22 +139,22 @@ pub(super) fn probed(cx: &Context<'_>, rank: &Rank, op: &DeviceOp, ceilings: &Ce
     if op.kind != OpKind::Compute || op.op != CanonicalOp::Gemm {
         return None;
     }
-    let product = op_shapes::product(&op_shapes::inputs(cx.trace, rank, op))?;
-    let (statistic, kernel) = ceilings.probed(product)?;
+    let gemm = op_shapes::gemm(&op_shapes::inputs(cx.trace, rank, op))?;
+    let (statistic, kernel) = ceilings.probed(gemm)?;
     let same = kernel.is_some_and(|kernel| ceilings.is_same(cx.trace.strings.get(op.name), kernel));
-    Some(Probed { product, ns: statistic.median, same })
+    Some(Probed { gemm, ns: statistic.median, same })
 }
 
 /// How many times its probe each shape of a class takes, by the shape's median over the steps.
 fn factors(cx: &Context<'_>, rank: &Rank, class: &Class, ceilings: &Ceilings<'_>) -> Vec<f64> {
-    let mut shapes: Vec<(Product, Vec<f64>)> = Vec::new();
+    let mut shapes: Vec<(Gemm, Vec<f64>)> = Vec::new();
     for step in rank.steady_steps(class) {
         for (_, op, _) in reading::accounted(rank, step) {
             let Some(probed) = probed(cx, rank, op, ceilings).filter(|probed| probed.ns > 0.0) else { continue };
             let factor = op.dur() as f64 / probed.ns;
-            match shapes.iter_mut().find(|(known, _)| *known == probed.product) {
+            match shapes.iter_mut().find(|(known, _)| *known == probed.gemm) {
                 Some((_, factors)) => factors.push(factor),
-                None => shapes.push((probed.product, vec![factor])),
+                None => shapes.push((probed.gemm, vec![factor])),
             }
         }
     }

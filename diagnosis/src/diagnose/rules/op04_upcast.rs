@@ -15,7 +15,7 @@ use crate::{
         Confidence, DeviceOp, Layer, OpKind, Rank, Step,
         attribution::Exclusive,
         dtype::{self, Width, is_cast, width_of_name},
-        op_shapes::{self, Product},
+        op_shapes::{self, Gemm},
     },
     diagnose::{
         estimate::LEAST_GAIN,
@@ -161,7 +161,7 @@ fn by_width<'a>(
     let memory = Ceilings::of(cx, rank).bandwidth().filter(|bandwidth| bandwidth.origin == Origin::Measured);
     let (mut parts, mut single, mut narrow) = (Vec::new(), 0, 0);
     for (i, op, x) in ops.filter(|(_, op, _)| op.op == CanonicalOp::Gemm) {
-        let product = op_shapes::product(&op_shapes::inputs(cx.trace, rank, op));
+        let product = op_shapes::gemm(&op_shapes::inputs(cx.trace, rank, op));
         match width(cx, product, op) {
             Some(Width::Single) => {
                 single += x.busy;
@@ -186,7 +186,7 @@ fn was_narrow(cx: &Context<'_>) -> bool {
 }
 
 /// Operand width of a matrix product: what its operator recorded, else what its name shows.
-fn width(cx: &Context<'_>, product: Option<Product>, op: &DeviceOp) -> Option<Width> {
+fn width(cx: &Context<'_>, product: Option<Gemm>, op: &DeviceOp) -> Option<Width> {
     match product.and_then(|p| p.element) {
         Some(4) => Some(Width::Single),
         Some(1 | 2) => Some(Width::Narrow),

@@ -143,8 +143,8 @@ fn target(
     fastest: Option<f64>,
     prompt_tile: bool,
 ) -> Option<(Ns, Ns)> {
-    let product = op_shapes::product(&op_shapes::inputs(cx.trace, rank, op));
-    let rows = product.map(|p| p.rows).or(rows)?;
+    let gemm = op_shapes::gemm(&op_shapes::inputs(cx.trace, rank, op));
+    let rows = gemm.map(|p| p.rows).or(rows)?;
     if !(1..=ROWS).contains(&rows) {
         return None;
     }
@@ -153,7 +153,7 @@ fn target(
         let takes = |share: f64| (op.dur() as f64 * share) as Ns;
         return (used < least).then(|| (takes(used), takes(used / REACHED)));
     }
-    match (product.and_then(|p| p.bytes), fastest) {
+    match (gemm.and_then(|p| p.bytes), fastest) {
         (Some(bytes), Some(fastest)) => {
             // The tile of a prompt does not fit whatever the rate; the rate says only that it costs something.
             let least = if prompt_tile { REACHED } else { RATE };

@@ -268,8 +268,8 @@ impl<'a> Run<'a> {
             .map(|op| {
                 // What was not probed has no reference, and 0 is too short to be compared.
                 let Some(probed) = op02_library_choice::probed(cx, self.rank, op, ceilings) else { return 0 };
-                if !shapes.contains(&probed.product) {
-                    shapes.push(probed.product);
+                if !shapes.contains(&probed.gemm) {
+                    shapes.push(probed.gemm);
                 }
                 same &= probed.same;
                 probed.ns.round() as Ns

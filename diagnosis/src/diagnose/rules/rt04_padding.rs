@@ -177,14 +177,14 @@ fn narrowed(cx: &Context<'_>, rank: &Rank, size: &Size<'_>) -> Option<Narrowed> 
     let ceilings = Ceilings::of(cx, rank);
     let (mut worst, mut best, mut saved) = (Vec::new(), Vec::new(), 0);
     for (index, op, busy) in rank.steady_steps(size.class).flat_map(|step| reading::accounted(rank, step)) {
-        let product = op_shapes::product(&op_shapes::inputs(cx.trace, rank, op));
-        let Some(product) = product.filter(|product| product.rows == i64::from(size.padded)) else {
-            if op.kind == OpKind::Compute && product.is_none() {
+        let gemm = op_shapes::gemm(&op_shapes::inputs(cx.trace, rank, op));
+        let Some(gemm) = gemm.filter(|gemm| gemm.rows == i64::from(size.padded)) else {
+            if op.kind == OpKind::Compute && gemm.is_none() {
                 best.push((index as u32, change::scale(op.dur(), size.real.into(), size.padded.into())));
             }
             continue;
         };
-        let own = product.of_rows(i64::from(size.real));
+        let own = gemm.of_rows(i64::from(size.real));
         let (least, most) = match (ceilings.probed(own), ceilings.time(own)) {
             (Some((probed, _)), _) => (probed.min, probed.median),
             (None, Some((least, usual, Origin::Measured))) => (least, usual / NEAR),

@@ -3,7 +3,7 @@
 
 use model::{Ns, ProbeRun, Setting, Statistic};
 
-use crate::analysis::op_shapes::{MEMORY_BOUND_ROWS, Product};
+use crate::analysis::op_shapes::{Gemm, MEMORY_BOUND_ROWS};
 use crate::{
     analysis::Rank,
     diagnose::{Evidence, rule::Context},
@@ -119,27 +119,26 @@ impl<'a> Ceilings<'a> {
 
     /// The time that a product takes at best and as a rule, ns; `None` where its bytes are unknown, or where arithmetic may
     /// bound it and nobody measured that.
-    pub fn time(&self, product: Product) -> Option<(f64, f64, Origin)> {
+    pub fn time(&self, gemm: Gemm) -> Option<(f64, f64, Origin)> {
         let memory = self.bandwidth()?;
-        let bytes = product.bytes? as f64;
+        let bytes = gemm.bytes? as f64;
         let (mut best, mut usual) = (bytes / memory.best, bytes / memory.usual);
         match self.arithmetic() {
             Some(arithmetic) => {
-                let operations = 2.0 * product.rows as f64 * product.outputs as f64 * product.inputs as f64;
+                let operations = 2.0 * gemm.rows as f64 * gemm.outputs as f64 * gemm.inputs as f64;
                 best = best.max(operations / arithmetic.best);
                 usual = usual.max(operations / arithmetic.usual);
             }
-            None if product.rows > i64::from(MEMORY_BOUND_ROWS) => return None,
+            None if gemm.rows > i64::from(MEMORY_BOUND_ROWS) => return None,
             None => {}
         }
         Some((best, usual, memory.origin))
     }
 
     /// What the best kernels at hand take for the very shape of a product, ns, and what they were built for if the probe says so.
-    pub fn probed(&self, product: Product) -> Option<(&'a Statistic, Option<&'a str>)> {
+    pub fn probed(&self, gemm: Gemm) -> Option<(&'a Statistic, Option<&'a str>)> {
         let dtype = self.dtype?;
-        let shape =
-            [(Setting::ROWS, product.rows), (Setting::OUTPUTS, product.outputs), (Setting::INPUTS, product.inputs)];
+        let shape = [(Setting::ROWS, gemm.rows), (Setting::OUTPUTS, gemm.outputs), (Setting::INPUTS, gemm.inputs)];
         let same = |setting: &Setting| {
             setting.get(Setting::DTYPE) == Some(dtype) && shape.iter().all(|(key, n)| setting.number(key) == Some(*n))
         };

@@ -40,7 +40,7 @@ pub(super) fn write(page: &mut DiffPage<'_>, difference: &Difference) {
         Basis::Step => Text::new("a step", "一步"),
         Basis::Token => Text::new("a token of a sequence", "每序列一个 token"),
     };
-    let noise = page.capture.outcome() == Outcome::NotShown;
+    let noise = page.capture.outcome() == Outcome::NotSignificant;
     let ratio = match is_large(delta, from, to) && !noise {
         true => page.aside(&units::ratio(to as f64 / from.max(1) as f64)),
         false => String::new(),

@@ -15,17 +15,17 @@ const BUCKETS: usize = 16;
 
 /// Writes what repeated launches say; nothing where both sides are one launch, which the caveats say already.
 pub(super) fn write(page: &mut DiffPage<'_>, statistics: &Statistics) {
-    let alone = statistics.launches.iter().all(|side| side.len() < 2) && statistics.absent == [0, 0];
+    let alone = statistics.repeats.iter().all(|side| side.len() < 2) && statistics.absent == [0, 0];
     if alone && statistics.repeated.is_none() {
         return;
     }
     page.heading(Text::new("Is it more than noise?", "差异是否超出波动？"));
     let sentence = match statistics.outcome() {
-        Outcome::Shown => Text::new(
+        Outcome::Significant => Text::new(
             "Yes: the difference is above what launches of one side differ by among themselves.",
             "是：差异超过同一侧各次启动之间的波动。",
         ),
-        Outcome::NotShown => Text::new(
+        Outcome::NotSignificant => Text::new(
             "Not shown: launches of one side differ among themselves by as much.",
             "未能显示：同一侧各次启动之间的波动与之相当。",
         ),
@@ -46,7 +46,7 @@ pub(super) fn write(page: &mut DiffPage<'_>, statistics: &Statistics) {
 fn launches(page: &mut DiffPage<'_>, statistics: &Statistics) {
     let mut lines = Vec::new();
     for (n, letter) in ["A", "B"].into_iter().enumerate() {
-        let times = &statistics.launches[n];
+        let times = &statistics.repeats[n];
         let ends = times.first().zip(times.last());
         let Some((least, most)) = ends.map(|(least, most)| (least.round() as i64, most.round() as i64)) else {
             continue;
@@ -90,7 +90,7 @@ fn tests(page: &mut DiffPage<'_>, repeated: &Repeated, outcome: Outcome) {
         &between(&repeated.difference, &|value| signed(ns(value))),
     )];
     // A ratio of what is not shown would be a ratio of noise.
-    if outcome == Outcome::Shown {
+    if outcome == Outcome::Significant {
         let ratio = between(&repeated.logarithm, &|value| units::ratio(value.exp()));
         lines.push(page.labelled(Text::new("B over A", "B 与 A 之比"), &ratio));
     }
@@ -115,7 +115,7 @@ fn tests(page: &mut DiffPage<'_>, repeated: &Repeated, outcome: Outcome) {
             "先前 A/A 运行的 {n} 次启动之间为 {share}（标准差）",
         );
         let told =
-            page.fill(told, [("share", Value::Share(floor.deviation)), ("n", Value::Count(floor.launches as u64))]);
+            page.fill(told, [("share", Value::Share(floor.deviation)), ("n", Value::Count(floor.repeats as u64))]);
         let title = page.get(Text::new("Noise of {side}", "{side} 的波动")).replace("{side}", letter);
         lines.push(format!("{title}{}{told}", page.colon()));
     }

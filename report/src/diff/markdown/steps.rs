@@ -45,7 +45,7 @@ pub(super) fn write(page: &mut DiffPage<'_>, difference: &Difference) {
             [("class", Value::Raw(side.class.clone())), ("rank", Value::Count(u64::from(side.rank)))],
         );
         let line = format!("**{letter}**{}{of}{}", page.colon(), page.steps(side.steps as u64));
-        let middle = match statistics.map_or(0, |statistics| statistics.launches[n].len()) {
+        let middle = match statistics.map_or(0, |statistics| statistics.repeats[n].len()) {
             0 | 1 => String::new(),
             n => page.aside(&page.fill(
                 Text::new("the middle one of {n} launches", "{n} 次启动的中间一次"),

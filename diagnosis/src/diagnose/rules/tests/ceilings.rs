@@ -287,13 +287,15 @@ fn rt18_takes_no_stall_for_the_gap_of_a_node() {
 #[test]
 fn the_steps_are_held_against_measured_ceilings_and_against_nothing_else() {
     let slow = || run(4, [us(100), us(200), us(200)]);
-    assert_eq!(diagnosis(&slow()).held, None, "nobody probed");
-    let held = diagnosis(&probed(slow(), vec![bandwidth()])).held.unwrap();
+    assert_eq!(diagnosis(&slow()).roofline, None, "nobody probed");
+    let roofline = diagnosis(&probed(slow(), vec![bandwidth()])).roofline.unwrap();
     // 4 layers of 3 products with 5 x 33.6 MB of weights in 500 µs: a third of the 1000 GB/s.
-    assert!((0.33..0.34).contains(&held.rows[0].reached), "{held:?}");
-    assert!((0.33..0.34).contains(&held.rows[1].reached), "{held:?}");
-    assert!(held.rows[2].reached < held.rows[0].reached, "a step is more than its products");
-    let reached = held.reached(|kernel| kernel.name == GEMM).unwrap();
-    assert!((reached - held.rows[0].reached).abs() < 1e-6 && held.reached(|kernel| kernel.name == NORM).is_none());
-    assert_eq!((held.rows.len(), held.noise), (3, None));
+    assert!((0.33..0.34).contains(&roofline.rows[0].reached), "{roofline:?}");
+    assert!((0.33..0.34).contains(&roofline.rows[1].reached), "{roofline:?}");
+    assert!(roofline.rows[2].reached < roofline.rows[0].reached, "a step is more than its products");
+    let reached = roofline.reached(|kernel| kernel.name == GEMM).unwrap();
+    assert!(
+        (reached - roofline.rows[0].reached).abs() < 1e-6 && roofline.reached(|kernel| kernel.name == NORM).is_none()
+    );
+    assert_eq!((roofline.rows.len(), roofline.noise), (3, None));
 }

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{By, Shown, View, Why, one};
+use super::{By, Inferred, View, Why, one};
 use crate::{
     analysis::{
-        op_shapes::{self, Product},
+        op_shapes::{self, Gemm},
         sequences::{self, Attention},
     },
     platform::{CanonicalOp, OpClass, Stage},
@@ -16,27 +16,27 @@ const MODULE: &str = "nn.Module: ";
 /// How the classes of decoder layers end, in Transformers, vLLM and SGLang alike.
 const LAYER: &str = "DecoderLayer";
 
-pub(super) fn show(view: &View<'_>, shown: &mut Shown) {
+pub(super) fn infer(view: &View<'_>, inferred: &mut Inferred) {
     match modules(view) {
-        Some(layers) => shown.put("model.layers", By::Modules, Ok(layers)),
-        None => shown.put("model.layers", By::Repeats, repeats(view)),
+        Some(layers) => inferred.put("model.layers", By::Modules, Ok(layers)),
+        None => inferred.put("model.layers", By::Repeats, repeats(view)),
     }
-    shown.put("model.hidden", By::Shapes, hidden(view));
+    inferred.put("model.hidden", By::Shapes, hidden(view));
     let attention = || view.steps.iter().flat_map(|step| sequences::attention(view.trace, view.rank, step));
     // Shapes are those of one rank's part.
-    let alone = shown.found.iter().any(|found| found.key == "parallel.tp" && found.value == "1");
+    let alone = inferred.found.iter().any(|found| found.key == "parallel.tp" && found.value == "1");
     let heads = one(attention().map(|a| heads(&a)), Why::NoShapes);
-    shown.put("model.heads", By::Shapes, if alone { heads } else { Err(Why::Unsized) });
+    inferred.put("model.heads", By::Shapes, if alone { heads } else { Err(Why::Unsized) });
     // A query per sequence: every sequence adds the one token that decoding adds.
     let tokens = one(attention().map(|a| a.queries), Why::NoShapes);
     let decodes = tokens.as_ref().is_ok_and(|tokens| *tokens == 1);
-    if shown.by("caps.batch").is_none() {
+    if inferred.by("caps.batch").is_none() {
         let batch = one(attention().map(|a| a.batch), Why::NoShapes);
         let known = decodes && view.class.stage != Stage::Prefill;
-        shown.put("caps.batch", By::Shapes, if known { batch } else { Err(batch.err().unwrap_or(Why::NoShapes)) });
+        inferred.put("caps.batch", By::Shapes, if known { batch } else { Err(batch.err().unwrap_or(Why::NoShapes)) });
     }
     let speculative = if decodes { Ok("none") } else { Err(tokens.err().unwrap_or(Why::NoShapes)) };
-    shown.put("workload.speculative", By::Shapes, speculative);
+    inferred.put("workload.speculative", By::Shapes, speculative);
 }
 
 /// Heads of the queries and of the keys, and their size.
@@ -78,10 +78,10 @@ fn repeats(view: &View<'_>) -> Result<usize, Why> {
 fn hidden(view: &View<'_>) -> Result<i64, Why> {
     let of_step = |step: &&super::Step| {
         let ops = view.rank.ops_of(step).iter().filter(|op| op.op == CanonicalOp::Gemm);
-        let products: Vec<Product> =
-            ops.filter_map(|op| op_shapes::product(&op_shapes::inputs(view.trace, view.rank, op))).collect();
-        let widest = products.iter().max_by_key(|product| product.outputs)?;
-        let written = products.iter().any(|p| p.outputs == widest.inputs && p.outputs != widest.outputs);
+        let gemms: Vec<Gemm> =
+            ops.filter_map(|op| op_shapes::gemm(&op_shapes::inputs(view.trace, view.rank, op))).collect();
+        let widest = gemms.iter().max_by_key(|gemm| gemm.outputs)?;
+        let written = gemms.iter().any(|p| p.outputs == widest.inputs && p.outputs != widest.outputs);
         written.then_some(widest.inputs)
     };
     one(view.steps.iter().filter_map(of_step), Why::NoShapes)

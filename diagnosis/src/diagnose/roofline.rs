@@ -33,7 +33,7 @@ pub struct Row {
 
 /// A class held against measured ceilings.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Held {
+pub struct Roofline {
     /// Rank of the job.
     pub rank: u32,
     /// Key of the class.
@@ -59,7 +59,7 @@ pub struct Kernel {
     pub least: f64,
 }
 
-impl Held {
+impl Roofline {
     /// How much of what is possible the kernels reach that `pick` takes; `None` where none of them is of known size.
     pub fn reached(&self, pick: impl Fn(&Kernel) -> bool) -> Option<f64> {
         let taken = self.kernels.iter().filter(|kernel| pick(kernel));
@@ -70,17 +70,17 @@ impl Held {
 }
 
 /// The main class with the most time; `None` where nothing was measured, or no product has a known size.
-pub(super) fn of(cx: &Context<'_>) -> Option<Held> {
+pub(super) fn of(cx: &Context<'_>) -> Option<Roofline> {
     let (rank, class) = cx.main_classes().max_by_key(|(rank, class)| (class.total, std::cmp::Reverse(rank.rank)))?;
     let ceilings = Ceilings::of(cx, rank);
     let bandwidth = ceilings.bandwidth().filter(|bandwidth| bandwidth.origin == Origin::Measured)?;
-    let products = Products::of(cx, rank, class, &ceilings);
-    if products.busy <= 0 || products.least <= 0.0 {
+    let gemms = Gemms::of(cx, rank, class, &ceilings);
+    if gemms.busy <= 0 || gemms.least <= 0.0 {
         return None;
     }
     let steps = class.steady.max(1) as Ns;
-    let (busy, least) = (products.busy / steps, (products.least / steps as f64).round() as Ns);
-    let rate = products.bytes as f64 / products.busy as f64;
+    let (busy, least) = (gemms.busy / steps, (gemms.least / steps as f64).round() as Ns);
+    let rate = gemms.bytes as f64 / gemms.busy as f64;
     let mut rows = vec![
         Row {
             what: Text::new(
@@ -110,8 +110,8 @@ pub(super) fn of(cx: &Context<'_>) -> Option<Held> {
             reached: least as f64 / class.p50.max(1) as f64,
         },
     ];
-    if let Some(floor) = ceilings.floor().filter(|_| products.others > 0) {
-        let (took, starts) = (products.others_busy / steps, floor.saturating_mul(products.others / steps));
+    if let Some(floor) = ceilings.floor().filter(|_| gemms.others > 0) {
+        let (took, starts) = (gemms.others_busy / steps, floor.saturating_mul(gemms.others / steps));
         rows.push(Row {
             what: Text::new(
                 "all other compute operations, and what as many empty ones take",
@@ -123,18 +123,18 @@ pub(super) fn of(cx: &Context<'_>) -> Option<Held> {
         });
     }
     let noise = ceilings.noise().map(str::to_owned);
-    let kernels = products.kernels.iter().map(|(name, (busy, least))| Kernel {
+    let kernels = gemms.kernels.iter().map(|(name, (busy, least))| Kernel {
         name: cx.trace.strings.get(*name).to_owned(),
         op: CanonicalOp::Gemm.name(),
         busy: *busy,
         least: *least,
     });
-    Some(Held { rank: rank.rank, class: class.key.clone(), rows, kernels: kernels.collect(), noise })
+    Some(Roofline { rank: rank.rank, class: class.key.clone(), rows, kernels: kernels.collect(), noise })
 }
 
 /// Sums over the steps of a class that count.
 #[derive(Default)]
-struct Products {
+struct Gemms {
     /// Time of products of known size, ns.
     busy: Ns,
     /// Their bytes.
@@ -148,7 +148,7 @@ struct Products {
     others_busy: Ns,
 }
 
-impl Products {
+impl Gemms {
     fn of(cx: &Context<'_>, rank: &Rank, class: &Class, ceilings: &Ceilings<'_>) -> Self {
         let mut sums = Self::default();
         for step in rank.steady_steps(class) {
@@ -158,8 +158,8 @@ impl Products {
                     sums.others_busy = sums.others_busy.saturating_add(exclusive.busy);
                     continue;
                 }
-                let product = op_shapes::product(&op_shapes::inputs(cx.trace, rank, op));
-                let known = product.and_then(|product| Some((product.bytes?, ceilings.time(product)?.1)));
+                let gemm = op_shapes::gemm(&op_shapes::inputs(cx.trace, rank, op));
+                let known = gemm.and_then(|gemm| Some((gemm.bytes?, ceilings.time(gemm)?.1)));
                 if let Some((bytes, least)) = known {
                     sums.busy = sums.busy.saturating_add(exclusive.busy);
                     sums.bytes = sums.bytes.saturating_add(bytes);

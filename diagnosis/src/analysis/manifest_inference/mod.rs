@@ -84,27 +84,27 @@ pub struct Found {
 
 /// What a capture shows of its run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Shown {
+pub struct Inferred {
     /// What was found.
     pub found: Vec<Found>,
     /// What was looked for and not found, with the reason.
     pub open: Vec<(&'static str, Why)>,
 }
 
-impl Shown {
+impl Inferred {
     /// Of a capture that was analysed.
     pub fn of(trace: &Trace, analysis: &Analysis) -> Self {
-        let mut shown = Self::default();
+        let mut inferred = Self::default();
         let Some(view) = View::of(trace, analysis) else {
-            shown.open.extend(KEYS.iter().map(|key| (*key, Why::NoSteps)));
-            return shown;
+            inferred.open.extend(KEYS.iter().map(|key| (*key, Why::NoSteps)));
+            return inferred;
         };
-        settled::show(&view, &mut shown);
-        steps::show(&view, &mut shown);
-        exchange::show(&view, &mut shown);
-        shape::show(&view, &mut shown);
-        precision::show(&view, &mut shown);
-        shown
+        settled::infer(&view, &mut inferred);
+        steps::infer(&view, &mut inferred);
+        exchange::infer(&view, &mut inferred);
+        shape::infer(&view, &mut inferred);
+        precision::infer(&view, &mut inferred);
+        inferred
     }
 
     /// Adds what was found to a manifest that does not say it, and keeps only that.

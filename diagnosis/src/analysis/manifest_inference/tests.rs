@@ -35,7 +35,7 @@ impl Run {
 }
 
 /// A run of ten decode steps and what it shows.
-fn shown(change: impl Fn(&mut Run, usize)) -> Shown {
+fn inferred(change: impl Fn(&mut Run, usize)) -> Inferred {
     let mut run = Run { script: Script::default(), at: 1_000 };
     for step in 0..10 {
         let start = run.at;
@@ -49,18 +49,19 @@ fn shown(change: impl Fn(&mut Run, usize)) -> Shown {
         run.at += 20;
     }
     let (trace, analysis) = run.script.analyze();
-    Shown::of(&trace, &analysis)
+    Inferred::of(&trace, &analysis)
 }
 
-fn value(shown: &Shown, key: &str) -> Option<(String, By)> {
-    shown.found.iter().find(|found| found.key == key).map(|found| (found.value.clone(), found.by))
+fn value(inferred: &Inferred, key: &str) -> Option<(String, By)> {
+    inferred.found.iter().find(|found| found.key == key).map(|found| (found.value.clone(), found.by))
 }
 
 #[test]
 fn a_run_whose_shapes_were_recorded_shows_its_model_and_its_work() {
-    let shown = shown(|_, _| ());
-    let has =
-        |key: &str, wanted: &str, by: By| assert_eq!(value(&shown, key), Some((wanted.to_owned(), by)), "{shown:?}");
+    let inferred = inferred(|_, _| ());
+    let has = |key: &str, wanted: &str, by: By| {
+        assert_eq!(value(&inferred, key), Some((wanted.to_owned(), by)), "{inferred:?}")
+    };
     has("model.layers", "4", By::Repeats);
     has("model.hidden", "1024", By::Shapes);
     has("model.heads", "16 of 64, 2 of keys", By::Shapes);
@@ -71,27 +72,27 @@ fn a_run_whose_shapes_were_recorded_shows_its_model_and_its_work() {
     has("parallel.tp", "1", By::Collectives);
     has("software.graph_mode", "eager", By::Calls);
     has("warmup.compile_done", "yes", By::Calls);
-    assert!(value(&shown, "warmup.change_point").unwrap().0.starts_with(model::manifest::SETTLED));
-    assert_eq!(shown.why("precision.kv"), Some(&Why::Silent));
+    assert!(value(&inferred, "warmup.change_point").unwrap().0.starts_with(model::manifest::SETTLED));
+    assert_eq!(inferred.why("precision.kv"), Some(&Why::Silent));
 }
 
 #[test]
 fn what_the_steps_leave_open_stays_unknown_with_its_reason() {
-    let several = shown(|run, _| {
+    let several = inferred(|run, _| {
         run.op("aten::linear", "nvjet_sss", "[[4, 1024], [8, 1024]]", r#"["float", "float"]"#);
     });
     let said = |values: [&str; 2]| Why::Several(values.map(str::to_owned).to_vec());
     assert_eq!(several.why("precision.weights"), Some(&said(["bf16", "f32"])));
-    let unread = shown(|run, _| {
+    let unread = inferred(|run, _| {
         run.op("vllm::moe", "_matmul_ogs_NNT_bf16xbf16xmxfp4_16x128x256x1", "[]", "[]");
     });
     assert_eq!(unread.why("precision.weights"), Some(&Why::Silent));
     assert_eq!(value(&unread, "precision.activations").unwrap().0, "bf16");
-    let drafts = shown(|run, step| {
+    let drafts = inferred(|run, step| {
         run.layer(if step == 0 { 1 } else { 3 });
     });
     assert_eq!(drafts.why("workload.speculative"), Some(&said(["1", "3"])));
-    let layers = shown(|run, _| {
+    let layers = inferred(|run, _| {
         run.op("x", "flash_fwd_splitkv_kernel", "[]", "[]");
     });
     assert_eq!(layers.why("model.layers"), Some(&Why::NoLayers));
@@ -100,7 +101,7 @@ fn what_the_steps_leave_open_stays_unknown_with_its_reason() {
 #[test]
 fn collectives_of_every_layer_are_tensor_parallelism_and_fewer_are_not() {
     let with = |number: usize, size: u32| {
-        shown(move |run, _| {
+        inferred(move |run, _| {
             for _ in 0..number {
                 let at = run.at;
                 run.script.collective((at, at + 4), ("tp", size), None, (at + 4, at + 8));
@@ -120,8 +121,8 @@ fn nothing_that_a_capture_says_itself_is_replaced() {
     trace.manifest.set("caps.batch", "8", Provenance::Observed);
     trace.manifest.set("model.layers", "9", Provenance::Declared);
     let found = |key, value: &str| Found { key, value: value.to_owned(), by: By::Shapes };
-    let mut shown = Shown { found: vec![found("caps.batch", "4"), found("model.layers", "4")], open: vec![] };
-    shown.complete(&mut trace);
+    let mut inferred = Inferred { found: vec![found("caps.batch", "4"), found("model.layers", "4")], open: vec![] };
+    inferred.complete(&mut trace);
     assert_eq!((trace.manifest.value("caps.batch"), trace.manifest.value("model.layers")), (Some("8"), Some("4")));
-    assert_eq!((shown.by("caps.batch"), shown.by("model.layers")), (None, Some(By::Shapes)));
+    assert_eq!((inferred.by("caps.batch"), inferred.by("model.layers")), (None, Some(By::Shapes)));
 }

@@ -2,19 +2,19 @@
 
 use model::EvidenceClass;
 
-use super::{By, Shown, View, Why, one};
+use super::{By, Inferred, View, Why, one};
 use crate::{
     analysis::{AnchorKind, GraphMode, OpKind},
     platform::Stage,
 };
 
-pub(super) fn show(view: &View<'_>, shown: &mut Shown) {
-    shown.put("measurement.metric", By::Steps, metric(view));
-    shown.put("software.graph_mode", By::Calls, graph_mode(view));
-    shown.put("warmup.compile_done", By::Calls, compiled(view));
+pub(super) fn infer(view: &View<'_>, inferred: &mut Inferred) {
+    inferred.put("measurement.metric", By::Steps, metric(view));
+    inferred.put("software.graph_mode", By::Calls, graph_mode(view));
+    inferred.put("warmup.compile_done", By::Calls, compiled(view));
     if view.class.batch.is_some() && view.class.stage == Stage::Decode {
         let decode = view.rank.classes.iter().filter(|class| class.stage == Stage::Decode && class.steady > 0);
-        shown.put("caps.batch", By::Marks, one(decode.filter_map(|class| class.batch), Why::NoSteps));
+        inferred.put("caps.batch", By::Marks, one(decode.filter_map(|class| class.batch), Why::NoSteps));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use model::Ns;
 
-use super::{By, Shown, View, Why};
+use super::{By, Inferred, View, Why};
 use crate::analysis::{Selection, classes::SETTLED, median};
 
 /// Fewest steps in which a change point is sought, as for the warm-up itself.
@@ -10,8 +10,8 @@ const STEPS: usize = 8;
 /// Chance of a change as large where there is none below which there is one.
 const CHANCE: f64 = 0.01;
 
-pub(super) fn show(view: &View<'_>, shown: &mut Shown) {
-    shown.put("warmup.change_point", By::Steps, settled(view));
+pub(super) fn infer(view: &View<'_>, inferred: &mut Inferred) {
+    inferred.put("warmup.change_point", By::Steps, settled(view));
 }
 
 /// What is found begins as [`model::manifest::SETTLED`] does where the time had settled.

@@ -1,12 +1,12 @@
 //! Data types, by what operators were given and by the names of kernels.
 
-use super::{By, Shown, View, Why, one};
+use super::{By, Inferred, View, Why, one};
 use crate::{
     analysis::{DeviceOp, OpKind, dtype, op_shapes},
     platform::{CanonicalOp, OpClass},
 };
 
-pub(super) fn show(view: &View<'_>, shown: &mut Shown) {
+pub(super) fn infer(view: &View<'_>, inferred: &mut Inferred) {
     let read: Vec<Option<(By, [&str; 2])>> = matrix(view).filter_map(|op| operands(view, op)).collect();
     let known = || read.iter().flatten();
     let by = if known().any(|(by, _)| *by == By::Shapes) { By::Shapes } else { By::Names };
@@ -14,15 +14,15 @@ pub(super) fn show(view: &View<'_>, shown: &mut Shown) {
     // One product that nobody can read may be the one whose weights are quantised.
     let unread = read.iter().any(Option::is_none);
     let weights = one(known().map(|(_, [_, weights])| *weights), Why::Silent);
-    shown.put("precision.activations", by, activations);
-    shown.put("precision.weights", by, if unread { Err(Why::Silent) } else { weights });
+    inferred.put("precision.activations", by, activations);
+    inferred.put("precision.weights", by, if unread { Err(Why::Silent) } else { weights });
     let writes = || view.ops().filter(|op| op.op == CanonicalOp::KvWrite);
     let caches: Vec<&str> = writes().filter_map(|op| cache(view, op)).collect();
     if caches.is_empty() {
         let named = writes().filter_map(|op| dtype::format_of_cache(view.trace.strings.get(op.name)));
-        shown.put("precision.kv", By::Names, one(named, Why::Silent));
+        inferred.put("precision.kv", By::Names, one(named, Why::Silent));
     } else {
-        shown.put("precision.kv", By::Shapes, one(caches, Why::Silent));
+        inferred.put("precision.kv", By::Shapes, one(caches, Why::Silent));
     }
 }
 
@@ -33,12 +33,12 @@ fn matrix<'a>(view: &'a View<'_>) -> impl Iterator<Item = &'a DeviceOp> {
 /// Types of both operands of a product by its shapes, else by its name: `None` for what is no product with weights, an inner
 /// `None` where neither says them.
 fn operands(view: &View<'_>, op: &DeviceOp) -> Option<Option<(By, [&'static str; 2])>> {
-    let product = op_shapes::product(&op_shapes::inputs(view.trace, view.rank, op));
+    let gemm = op_shapes::gemm(&op_shapes::inputs(view.trace, view.rank, op));
     // An outer product, such as that of positions and frequencies.
-    if product.is_some_and(|product| product.inputs == 1) {
+    if gemm.is_some_and(|gemm| gemm.inputs == 1) {
         return None;
     }
-    let recorded = product.and_then(|product| product.types).map(|types| (By::Shapes, types));
+    let recorded = gemm.and_then(|gemm| gemm.types).map(|types| (By::Shapes, types));
     let named = || dtype::format_of_name(view.trace.strings.get(op.name)).map(|both| (By::Names, [both; 2]));
     Some(recorded.or_else(named))
 }

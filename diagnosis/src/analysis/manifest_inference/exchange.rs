@@ -2,7 +2,7 @@
 
 use model::{Detail, Trace};
 
-use super::{By, Shown, View, Why, one};
+use super::{By, Inferred, View, Why, one};
 use crate::{
     analysis::{CopyDir, DeviceOp, OpKind},
     platform::{CanonicalOp, OpClass},
@@ -11,17 +11,17 @@ use crate::{
 /// Share of the device time whose names must be known before it is sure that no collective is among the rest: own value.
 const KNOWN: f64 = 0.95;
 
-pub(super) fn show(view: &View<'_>, shown: &mut Shown) {
+pub(super) fn infer(view: &View<'_>, inferred: &mut Inferred) {
     let exchanges = |op: &&DeviceOp| matches!(op.kind, OpKind::Comm | OpKind::Copy(CopyDir::PtoP));
     if view.ops().any(|op| exchanges(&op)) {
-        shown.put("parallel.tp", By::Collectives, tensor_parallel(view));
+        inferred.put("parallel.tp", By::Collectives, tensor_parallel(view));
         return;
     }
     let hidden =
         view.ops().any(|op| op.kind == OpKind::Opaque) || view.analysis.op_coverage.is_none_or(|share| share < KNOWN);
     // Nothing divides a step among ranks that exchange nothing in it.
     for key in ["parallel.tp", "parallel.pp", "parallel.ep"] {
-        shown.put(key, By::Collectives, if hidden { Err(Why::Hidden) } else { Ok(1) });
+        inferred.put(key, By::Collectives, if hidden { Err(Why::Hidden) } else { Ok(1) });
     }
 }
 
