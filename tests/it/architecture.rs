@@ -125,11 +125,10 @@ fn foreign_subcommands(path: &str, text: &str, subcommands: &[String]) -> Vec<St
     if below == "mod.rs" {
         return Vec::new();
     }
-    let roots: &[&str] = if is_top { &["crate::cli::", "super::"] } else { &["crate::cli::"] };
-    // Groups inside groups, such as `crate::{cli::{diff, view}}`, begin with `cli::`.
-    let nested = members_of(text, &["cli::"]).into_iter();
-    let named = members_of(text, roots).into_iter().chain(nested);
-    named
+    // `crate::cli::view` and `crate::{cli::{say, view}}` alike.
+    let roots: &[&str] = if is_top { &["cli::", "super::"] } else { &["cli::"] };
+    members_of(text, roots)
+        .into_iter()
         .filter(|name| name != own && subcommands.contains(name))
         .map(|name| format!("{path} imports {name}"))
         .collect()
