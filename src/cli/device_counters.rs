@@ -11,6 +11,7 @@ use std::{
 };
 
 use collectors::telemetry::{Collector, Counter, Sampler, Telemetry};
+use diagnosis::platform::{Vendor, vendors};
 use engine::record::Clock;
 use model::{Ns, Reading};
 
@@ -18,17 +19,6 @@ use super::devices::Devices;
 
 /// Between two questions to a tool: some take seconds, and all cost far more than a look at a file.
 pub(super) const PERIOD: Duration = Duration::from_secs(2);
-
-/// Variables that choose which devices a process sees and in which order, by the vendor of their tool; each numbers what the
-/// one before it has left. Sources: CUDA C++ Programming Guide, "CUDA Environment Variables"; ROCm documents, "GPU isolation
-/// techniques"; CANN environment variables, ASCEND_RT_VISIBLE_DEVICES; Cambricon CNRT guide, MLU_VISIBLE_DEVICES.
-const CHOOSING: &[(&str, &[&str])] = &[
-    ("nvidia", &["CUDA_VISIBLE_DEVICES"]),
-    ("amd", &["ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"]),
-    ("hygon", &["ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"]),
-    ("ascend", &["ASCEND_RT_VISIBLE_DEVICES"]),
-    ("cambricon", &["MLU_VISIBLE_DEVICES"]),
-];
 
 /// Which device of a capture a card is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +41,7 @@ impl Sampling {
     /// Begins to ask; times are those of `clock`, and `watched` may listen in.
     ///
     /// # Errors
-    /// When the system gives no more threads.
+    /// When the system gives no more threads, or a built-in pack is damaged.
     pub(super) fn start(
         tools: Vec<Devices>,
         every: Duration,
@@ -60,10 +50,11 @@ impl Sampling {
         watched: impl Fn(Box<dyn Collector>) -> Box<dyn Collector>,
     ) -> io::Result<Self> {
         let stop: Arc<AtomicBool> = Arc::default();
+        let vendors = vendors().map_err(io::Error::other)?;
         let mut samplers = Vec::new();
         for devices in tools {
             let tool = devices.tool();
-            let chosen = chosen(tool.vendor, |name| std::env::var(name).ok());
+            let chosen = chosen(&vendors, tool.vendor, |name| std::env::var(name).ok());
             let cards = Cards { devices, chosen, place, stop: Arc::clone(&stop) };
             samplers.push((tool.id, Sampler::start(clock, every, vec![watched(Box::new(cards))])?));
         }
@@ -145,8 +136,9 @@ impl Collector for Cards {
 }
 
 /// Positions of the devices that processes see, in their order, by the vendor's variables; `None` where none is set.
-fn chosen(vendor: &str, get: impl Fn(&str) -> Option<String>) -> Result<Option<Vec<usize>>, String> {
-    let variables = CHOOSING.iter().find(|(of, _)| *of == vendor).map_or(&[][..], |(_, variables)| variables);
+fn chosen(vendors: &[Vendor], name: &str, get: impl Fn(&str) -> Option<String>) -> Result<Option<Vec<usize>>, String> {
+    let known = vendors.iter().find(|vendor| vendor.is(name));
+    let variables = known.map_or(&[][..], |vendor| &vendor.visible_devices);
     let mut chosen: Option<Vec<usize>> = None;
     for variable in variables {
         let Some(text) = get(variable) else { continue };
@@ -176,7 +168,7 @@ mod tests {
 
     fn set(vendor: &str, variables: &[(&str, &str)]) -> Result<Option<Vec<usize>>, String> {
         let value = |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, v)| (*v).to_owned());
-        chosen(vendor, value)
+        chosen(&vendors().unwrap(), vendor, value)
     }
 
     #[test]

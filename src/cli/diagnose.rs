@@ -8,8 +8,9 @@ use super::{
     Global,
     examine::Examine,
     exit::{Exit, Usage},
-    export,
+    fail_on::FailOn,
     output::Kind,
+    page,
     progress::Bar,
     results, target,
 };
@@ -50,26 +51,6 @@ enum Form {
     Html,
 }
 
-/// Severity from which a command ends with exit code 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum FailOn {
-    Low,
-    Medium,
-    High,
-    Critical,
-}
-
-impl From<FailOn> for Severity {
-    fn from(level: FailOn) -> Self {
-        match level {
-            FailOn::Low => Self::Low,
-            FailOn::Medium => Self::Medium,
-            FailOn::High => Self::High,
-            FailOn::Critical => Self::Critical,
-        }
-    }
-}
-
 pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit> {
     let lang = global.lang();
     arguments.output.as_deref().map_or(Ok(()), refuse_trace)?;
@@ -87,7 +68,7 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
         Form::Json => (json::render(&report, lang)?, Kind::Data),
         Form::Html => {
             let mut page = Vec::new();
-            export::page(&mut page, inputs, lang)?;
+            page::write(&mut page, inputs, lang)?;
             (String::from_utf8(page)?, Kind::Data)
         }
     };
@@ -111,7 +92,7 @@ fn refuse_trace(output: &Path) -> Result<(), Usage> {
     Ok(())
 }
 
-fn build(global: &Global, arguments: &Arguments, lang: Lang) -> anyhow::Result<(Report, Vec<export::Input>)> {
+fn build(global: &Global, arguments: &Arguments, lang: Lang) -> anyhow::Result<(Report, Vec<page::Input>)> {
     let diagnosed = arguments.examine.run(global, arguments.quiet)?;
     let report = diagnosed.report();
     if let Some(save) = &arguments.save {

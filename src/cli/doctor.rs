@@ -4,8 +4,6 @@ mod devices;
 mod machine;
 mod vendors;
 
-pub(super) use machine::available as available_memory;
-
 use std::{
     borrow::Cow,
     io::{self, IsTerminal, Write},

@@ -6,24 +6,25 @@ use std::{
 };
 
 use clap::ValueEnum;
-use model::Trace;
+use ratatui::{buffer::Buffer, layout::Rect};
 
 use super::{
     Global,
     examine::Examine,
     exit::{Exit, Usage},
+    page::{self, Input},
     say, target, whole_file,
 };
-use crate::tui::{Opened, export::picture};
-use diagnosis::{
-    analysis::Analysis,
-    diagnose::Diagnosis,
-    i18n::{Lang, Message, Text, Value},
+use crate::tui::{
+    App, Keymap, Opened, Settings,
+    export::{picture, screen},
+    theme::{Depth, Theme},
 };
-use report::{html, perfetto, phrase, svg, timeline::Timeline};
+use diagnosis::i18n::{Lang, Message, Text, Value};
+use report::{perfetto, phrase, svg};
 
-/// A capture, examined.
-pub(super) type Input = (Trace, Analysis, Diagnosis);
+/// Columns and rows of a screen that is drawn as a picture.
+const SCREEN: (u16, u16) = (120, 38);
 
 /// Write captures for other programs: a trace for the Perfetto UI, a page for a browser, a picture.
 ///
@@ -52,6 +53,8 @@ enum Form {
     Html,
     /// A picture of the step in the middle of the main class.
     Svg,
+    /// A picture of the first screen of the terminal interface.
+    Screen,
 }
 
 pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit> {
@@ -85,7 +88,13 @@ impl Form {
     fn writer(self, inputs: Vec<Input>, lang: Lang) -> impl FnOnce(&mut dyn Write) -> io::Result<Vec<String>> {
         move |out| match self {
             Self::Perfetto => perfetto::write(out, &inputs, lang).map(|written| told(&written, lang)),
-            Self::Html => page(out, inputs, lang).map(|()| Vec::new()),
+            Self::Html => page::write(out, inputs, lang).map(|()| Vec::new()),
+            Self::Screen => {
+                let mut app = App::new(Opened::new(inputs), settings(lang));
+                let mut cells = Buffer::empty(Rect::new(0, 0, SCREEN.0, SCREEN.1));
+                app.draw(&mut cells);
+                out.write_all(screen::render(&cells).as_bytes()).map(|()| Vec::new())
+            }
             Self::Svg => {
                 let opened = Opened::new(inputs);
                 let drawn = opened.look(opened.leading()).and_then(|look| picture::of_step(&look, lang));
@@ -96,15 +105,10 @@ impl Form {
     }
 }
 
-/// Writes the report on captures as one page, with their timelines.
-///
-/// # Errors
-/// Those of the file.
-pub(super) fn page(out: &mut dyn Write, inputs: Vec<Input>, lang: Lang) -> io::Result<()> {
-    let opened = Opened::new(inputs);
-    let looks = (0..opened.len()).map(|at| opened.look(at));
-    let timelines: Vec<Option<Timeline>> = looks.map(|look| picture::of_capture(&look?, lang)).collect();
-    html::write(out, opened.report(), &timelines, lang)
+/// How the interface looks where nobody chose.
+fn settings(lang: Lang) -> Settings {
+    let keymap = Keymap::load(None).unwrap_or_default();
+    Settings { lang, theme: Theme::NAMES[0].to_owned(), depth: Depth::True, ascii: false, mouse: false, keymap }
 }
 
 /// What a trace for Perfetto holds, and what it could not hold.

@@ -10,9 +10,9 @@ use engine::{Config, preset};
 use model::Trace;
 
 use super::{
+    decode::{self, DecodeArgs, Weights, milliseconds},
     exit::Usage,
     progress::Bar,
-    run::{self, Weights, What, milliseconds},
     say,
 };
 use diagnosis::i18n::{Lang, Text};
@@ -32,7 +32,7 @@ const BESIDE: u64 = 1 << 30;
 
 /// What is run where so much memory is free; without a `model` the best that fits. `None` of free memory is unknown, and
 /// then little is assumed.
-fn choose(model: Option<&str>, free: Option<u64>) -> What {
+fn choose(model: Option<&str>, free: Option<u64>) -> DecodeArgs {
     let fits = |weights: Weights| {
         let bytes = preset(MODEL).map_or(u64::MAX, |config| bytes(&config, weights));
         free.is_some_and(|free| free >= bytes.saturating_add(BESIDE))
@@ -43,7 +43,7 @@ fn choose(model: Option<&str>, free: Option<u64>) -> What {
         None if fits(Weights::Q8) => (MODEL, Weights::Q8),
         None => (SMALL, Weights::Bf16),
     };
-    What::within(STEPS, name, dtype, PROMPT, TOKENS)
+    DecodeArgs::within(STEPS, name, dtype, PROMPT, TOKENS)
 }
 
 /// Bytes of the weights of a model.
@@ -58,7 +58,7 @@ fn bytes(config: &Config, weights: Weights) -> u64 {
 /// # Errors
 /// When the model is none that the engine knows, or cannot be run.
 pub fn capture(model: Option<&str>, quiet: bool, lang: Lang) -> anyhow::Result<Trace> {
-    let what = choose(model, super::doctor::available_memory());
+    let what = choose(model, super::memory::available());
     let began = Instant::now();
     let small = model.is_none() && what.model == SMALL;
     if !quiet {
@@ -74,10 +74,10 @@ pub fn capture(model: Option<&str>, quiet: bool, lang: Lang) -> anyhow::Result<T
     let bar = if quiet { Bar::hidden() } else { Bar::new(lang) };
     let probing = Text::new("probing", "探测").get(lang);
     bar.doing(probing);
-    let probes = run::probed(&what, &[], PROBE, |probe, _| bar.doing(&format!("{probing}: {}", probe.name)))?;
+    let probes = decode::probed(&what, &[], PROBE, |probe, _| bar.doing(&format!("{probing}: {}", probe.name)))?;
     bar.doing(Text::new("making weights", "生成权重").get(lang));
     let tokens = TOKENS as u64;
-    let done = run::capture(&what, |step| {
+    let done = decode::capture(&what, |step| {
         let took = milliseconds(step.span.end - step.span.start);
         bar.doing(&format!("{} {}: {took}", Text::new("step", "步").get(lang), step.number));
         bar.at(u64::from(step.number), tokens);
@@ -100,7 +100,7 @@ pub fn capture(model: Option<&str>, quiet: bool, lang: Lang) -> anyhow::Result<T
     Ok(trace)
 }
 
-fn introduction(what: &What, lang: Lang) -> String {
+fn introduction(what: &DecodeArgs, lang: Lang) -> String {
     let (model, dtype) = (&what.model, what.dtype.dtype().name());
     match lang {
         Lang::En => format!(

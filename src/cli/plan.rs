@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, Write},
-    path::{Path, PathBuf},
+    path::PathBuf,
 };
 
 use clap::{Subcommand, ValueEnum};
@@ -14,11 +14,12 @@ use super::{
     examine::Narrowed,
     exit::{Exit, Usage},
     output::Kind,
+    plan_file,
     progress::Bar,
     source::Source,
     target, terminal_text,
 };
-use diagnosis::compare::plan::{self, Asked, Plan, SCHEMA, Sought};
+use diagnosis::compare::plan::{self, Asked, Plan, Sought};
 use report::plan as page;
 
 /// Write the plan of an experiment on two platforms, from a first capture of each.
@@ -125,29 +126,8 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     Ok(Exit::Done)
 }
 
-/// Reads a plan.
-///
-/// # Errors
-/// What is no plan, with the next step.
-pub(super) fn read(plan: &Path) -> Result<Asked, Usage> {
-    let file = plan.display();
-    let text = std::fs::read_to_string(plan)
-        .map_err(|e| Usage(format!("cannot read '{file}': {e}; name what 'strato plan --format toml' wrote")))?;
-    let asked: Asked = toml::from_str(&text)
-        .map_err(|e| Usage(format!("'{file}': {}; write it with 'strato plan --format toml'", e.message())))?;
-    if asked.schema != SCHEMA {
-        return Err(Usage(format!("'{file}' is no plan ('schema' is not {SCHEMA}); write one with 'strato plan'")));
-    }
-    if let Some(key) = asked.controls.keys().find(|key| model::manifest::field(key).is_none()) {
-        return Err(Usage(format!(
-            "'{file}': '{key}' is no field of the manifest; 'strato manifest show CAPTURE' lists them"
-        )));
-    }
-    Ok(asked)
-}
-
 fn check(global: &Global, arguments: &Check) -> anyhow::Result<Exit> {
-    let asked = read(&arguments.plan)?;
+    let asked = plan_file::read(&arguments.plan)?;
     let _bar = Bar::new(global.lang());
     let captures = Session::open(&arguments.paths, &arguments.source.reading())?.manifests();
     let traces: Vec<Trace> = captures.into_iter().map(|(trace, _)| trace).collect();

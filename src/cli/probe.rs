@@ -8,7 +8,7 @@ use std::{
 use clap::ValueEnum;
 use collectors::host::Host;
 use engine::{Dtype, Target};
-use model::{Detail, ProbeRow, ProbeRun, Provenance, Reading, Trace, TraceBuilder, TraceSink};
+use model::{Detail, ProbeRun, Provenance, Reading, Trace, TraceBuilder, TraceSink};
 use probes::{Probe, Product, REGISTRY, Setup};
 use serde_json::{Value, json};
 use session::Session;
@@ -16,7 +16,8 @@ use tracing::info;
 
 use super::{
     Global,
-    backend::{On, device_name},
+    backend::On,
+    ceilings,
     exit::{Exit, Usage},
     output::Kind,
     progress::Bar,
@@ -97,7 +98,7 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     let setup = Setup { threads: arguments.threads.unwrap_or(setup.threads), products, ..setup };
     let picks = |probe: &Probe| arguments.only.is_empty() || arguments.only.iter().any(|n| n == probe.name);
     let host = Host::read();
-    let run = ceilings(&setup, &host, picks, |probe, rows| {
+    let run = ceilings::measured(&setup, &host, picks, |probe, rows| {
         if !arguments.quiet {
             let about = Text::new(probe.about[0], probe.about[1]).get(lang);
             say(&format!("strato: {}: {about} ({})", probe.name, rows.len()));
@@ -115,24 +116,6 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
         global.deliver(&text, kind, arguments.output.as_deref())?;
     }
     Ok(Exit::Done)
-}
-
-/// Runs the probes that `picks` takes and says what machine they are of; `told` gets each with its rows as it ends.
-pub(super) fn ceilings(
-    setup: &Setup,
-    host: &Host,
-    picks: impl Fn(&Probe) -> bool,
-    told: impl FnMut(&Probe, &[ProbeRow]),
-) -> ProbeRun {
-    let mut run = probes::run(setup, picks, told);
-    let mut facts = vec![
-        (ProbeRun::DEVICE.to_owned(), device_name(&setup.target).unwrap_or_else(|| host.cpu.clone())),
-        ("system".to_owned(), host.system.clone()),
-        ("cores".to_owned(), shown(&host.cores)),
-        ("memory_bytes".to_owned(), shown(&host.memory_bytes)),
-    ];
-    facts.append(&mut run.provenance);
-    ProbeRun { provenance: facts, ..run }
 }
 
 /// The matrix products of a run, largest first, as far as the engine has their type of weights.
@@ -177,13 +160,6 @@ fn refuse_run(save: &Path) -> anyhow::Result<()> {
         .into());
     }
     Ok(())
-}
-
-fn shown<T: std::fmt::Display>(reading: &Reading<T>) -> Reading<String> {
-    match reading {
-        Reading::Value(value) => Reading::Value(value.to_string()),
-        Reading::Unavailable(reason) => Reading::Unavailable(reason.clone()),
-    }
 }
 
 /// The ceilings as a capture of their own.

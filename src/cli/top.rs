@@ -19,7 +19,7 @@ use super::{
     exit::{Exit, Usage},
     feed::{Feed, Told},
     interface::Interface,
-    terminal_text, view,
+    showing, terminal_text,
 };
 use crate::tui::{
     Session,
@@ -92,7 +92,7 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     drop(asking);
     // Not waited for: one of them may sit in a page that never comes.
     drop(samplers);
-    view::end(session, left);
+    showing::end(session, left);
     Ok(Exit::Done)
 }
 

@@ -3,29 +3,22 @@
 use std::{
     io::{self, IsTerminal},
     path::{Path, PathBuf},
-    sync::{
-        Arc,
-        mpsc::{Receiver, Sender, channel},
-    },
+    sync::mpsc::channel,
 };
 
-use model::Trace;
-
-use diagnosis::{
-    i18n::{Lang, Text},
-    platform::Packs,
-};
+use diagnosis::i18n::{Lang, Text};
 use session::{Cancel, Pair, Reading, job};
 
 use super::{
     Global,
-    diff::{self, Terms},
+    comparison::{self, Terms},
     examine::Examine,
     exit::{Exit, Usage},
     interface::Interface,
     progress::Bar,
+    showing,
 };
-use crate::tui::{self, App, Job, Left, Opened, Opening, Session, Settings, Sketch, opened, opening::Over};
+use crate::tui::{self, App, Job, Opened, Session, opened};
 
 /// Look at captures in the terminal: the verdict, the findings and their evidence in the timeline.
 ///
@@ -70,7 +63,7 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
         let opened = Opened::new(arguments.examine.run(global, false)?.captures);
         let mut session = Session::take(settings.mouse)?;
         let left = session.show(&mut App::new(opened, settings))?;
-        end(session, left);
+        showing::end(session, left);
         return Ok(Exit::Done);
     }
     let mut session = Session::take(settings.mouse)?;
@@ -80,20 +73,9 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
         let _bar = Bar::of(progress, lang);
         Asked { examine: &examine, terms: &terms, lang, cancel: progress.cancel(), early: &early }.opened()
     })?;
-    let left = open(&mut session, (job, arrived), settings)?;
-    end(session, left);
+    let left = showing::open(&mut session, (job, arrived), settings)?;
+    showing::end(session, left);
     Ok(Exit::Done)
-}
-
-/// Captures that can be looked at before they are diagnosed, on their way to who shows them.
-pub(super) type Early = Sender<Arc<Sketch>>;
-
-/// Indexes the lanes of captures and sends them to who shows them.
-pub(super) fn sketched(traces: &[Trace], packs: &Packs, early: &Early) -> Arc<Sketch> {
-    let sketch = Arc::new(Sketch::of(traces, packs));
-    // Who has left does not look any more, and the job ends when it next looks whether it was called off.
-    drop(early.send(Arc::clone(&sketch)));
-    sketch
 }
 
 /// What was asked to be shown.
@@ -102,14 +84,14 @@ struct Asked<'a> {
     terms: &'a Terms,
     lang: Lang,
     cancel: Cancel,
-    early: &'a Early,
+    early: &'a showing::Early,
 }
 
 impl Asked<'_> {
     /// Reads captures, lets them be looked at, and diagnoses them.
     fn each(&self) -> anyhow::Result<Opened> {
         let session = self.examine.open(self.lang, true, self.cancel.clone())?;
-        let sketch = sketched(session.captures(), session.packs(), self.early);
+        let sketch = showing::sketched(session.captures(), session.packs(), self.early);
         let diagnosed = session.examine(&self.examine.options())?.diagnose()?;
         Ok(Opened::after(&sketch, diagnosed.captures))
     }
@@ -118,7 +100,7 @@ impl Asked<'_> {
     /// them is their difference, and which steps lie beside each other is known last.
     fn opened(&self) -> anyhow::Result<Opened> {
         let Some(two) = self.examine.two() else { return self.each() };
-        let paths = |path: &Path| path.to_str().map_or_else(|| Ok(vec![path.to_owned()]), diff::paths);
+        let paths = |path: &Path| path.to_str().map_or_else(|| Ok(vec![path.to_owned()]), comparison::paths);
         let inputs: [Vec<PathBuf>; 2] = [paths(two[0])?, paths(two[1])?];
         let terms = self.terms.read()?;
         let reading = Reading { cancel: self.cancel.clone(), ..self.examine.reading() };
@@ -127,7 +109,7 @@ impl Asked<'_> {
         if one_job && !self.terms.is_given() {
             return self.each();
         }
-        let mut said: Vec<String> = pair.twice().map(|source| diff::twice(source, self.lang)).collect();
+        let mut said: Vec<String> = pair.twice().map(|source| comparison::twice(source, self.lang)).collect();
         let compared = pair.compare(&terms);
         let (inputs, sides) = pair.diagnose();
         let mut opened = match compared {
@@ -142,33 +124,5 @@ impl Asked<'_> {
         };
         said.into_iter().for_each(|note| opened.say(note));
         Ok(opened)
-    }
-}
-
-/// Shows how far a job is, its captures as soon as they can be looked at, and what it opened.
-///
-/// # Errors
-/// What stopped the job, and those of the terminal.
-pub(super) fn open(
-    session: &mut Session,
-    (job, early): (Job<anyhow::Result<Opened>>, Receiver<Arc<Sketch>>),
-    settings: Settings,
-) -> anyhow::Result<Left> {
-    let mut opening = Opening::new(job, early, settings);
-    let left = session.show(&mut opening)?;
-    match opening.finish() {
-        Some(Over::Failed(error)) if left == Left::Done => Err(error),
-        Some(Over::Panicked(_)) if left == Left::Done => {
-            Err(anyhow::anyhow!("the captures could not be read: the importer panicked"))
-        }
-        _ => Ok(if left == Left::Done { Left::Quit } else { left }),
-    }
-}
-
-/// Gives the terminal back, and ends by the signal that ended the session.
-pub(super) fn end(session: Session, left: Left) {
-    drop(session.give_back());
-    if let Left::Signal(signal) = left {
-        tui::terminal::end_by(signal);
     }
 }

@@ -2,6 +2,7 @@
 //! working directory and never over another one.
 
 pub mod picture;
+pub mod screen;
 
 use std::{
     fs::OpenOptions,

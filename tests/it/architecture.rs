@@ -1,22 +1,21 @@
-//! Imports point the way of ARCHITECTURE.md's table. The crates' own borders are Cargo's to guard; this guards those
-//! between the rooms of the root package, by reading its source.
+//! Imports point the way of ARCHITECTURE.md's table. The crates' own borders are Cargo's to guard; this guards those between the
+//! rooms of a crate, the one way from paths to reports, and the subcommands, by reading the source.
 
 use std::path::{Path, PathBuf};
 
-/// What each room may import: other rooms of the root package, and our crates.
+/// What each room may import of its own crate.
 const ALLOWED: &[(&str, &[&str])] = &[
-    ("store", &["model"]),
-    ("platform", &["model"]),
-    ("config", &["model"]),
-    ("i18n", &[]),
-    ("analysis", &["model", "platform"]),
-    ("diagnose", &["analysis", "platform", "model", "i18n"]),
-    ("compare", &["analysis", "platform", "model"]),
-    ("report", &["diagnose", "compare", "analysis", "model", "i18n"]),
-    ("tui", &["report", "diagnose", "compare", "analysis", "platform", "config", "model", "i18n"]),
+    ("diagnosis/src/platform", &[]),
+    ("diagnosis/src/i18n", &[]),
+    ("diagnosis/src/analysis", &["platform"]),
+    ("diagnosis/src/diagnose", &["analysis", "platform", "i18n"]),
+    ("diagnosis/src/compare", &["analysis", "platform"]),
+    ("src/tui", &[]),
+    ("src/cli", &["tui"]),
 ];
-/// Crates of ours that a room sees only if its row says so.
-const CRATES: &[&str] = &["model", "parsers", "engine", "collectors", "probes", "simulator"];
+/// Crates that a room may not import although its crate does.
+const FORBIDDEN: &[(&str, &[&str])] =
+    &[("src/tui", &["parsers", "store", "engine", "collectors", "probes", "simulator"])];
 
 /// Names that follow any of `roots` and `::` in code, comments left out.
 fn paths(text: &str) -> Vec<(usize, String)> {
@@ -76,33 +75,64 @@ fn members(group: &str) -> Vec<String> {
     found
 }
 
-/// What a file of the root package imports and may not.
+/// The room that a file lies in, and the names of all rooms of its crate.
+fn room(path: &str) -> Option<(&'static str, &'static [&'static str])> {
+    ALLOWED.iter().find(|(room, _)| path.starts_with(&format!("{room}/"))).copied()
+}
+
+/// What a file imports and may not.
 fn violations(path: &str, text: &str) -> Vec<String> {
-    let room = path.trim_start_matches("src/").split(['/', '.']).next().unwrap_or("");
+    let Some((own, allowed)) = room(path) else { return Vec::new() };
+    let (root, name) = own.rsplit_once('/').unwrap();
+    let known = |other: &str| ALLOWED.iter().any(|(room, _)| *room == format!("{root}/{other}"));
+    let inner =
+        rooms(text).into_iter().filter(|other| other != name && known(other) && !allowed.contains(&other.as_str()));
+    let mut found: Vec<String> = inner.map(|other| format!("{path}: {name} may not import {other}")).collect();
+    let (_, forbidden) = FORBIDDEN.iter().find(|(room, _)| *room == own).unwrap_or(&("", &[]));
+    let outer = paths(text).into_iter().filter(|(_, other)| forbidden.contains(&other.as_str()));
+    found.extend(outer.map(|(line, other)| format!("{path}:{line}: {name} may not import {other}")));
+    found
+}
+
+/// Where a file calls, or imports, what only the session may call.
+fn second_callers(path: &str, text: &str) -> Vec<String> {
+    if path.starts_with("diagnosis/") || path.starts_with("session/src/") {
+        return Vec::new();
+    }
     let mut found = Vec::new();
-    let sqlx = paths(text).into_iter().find(|(_, name)| name == "sqlx");
-    if let Some((line, _)) = sqlx.filter(|_| room != "store") {
-        found.push(format!("{path}:{line}: only store may use sqlx"));
-    }
-    if matches!(room, "main" | "lib" | "cli") {
-        return found;
-    }
-    let Some((_, allowed)) = ALLOWED.iter().find(|(name, _)| *name == room) else {
-        found.push(format!("{path}: '{room}' is a room that ARCHITECTURE.md does not know"));
-        return found;
-    };
-    let known = |name: &str| name == "cli" || ALLOWED.iter().any(|(room, _)| *room == name);
-    for name in rooms(text) {
-        if name != room && known(&name) && !allowed.contains(&name.as_str()) {
-            found.push(format!("{path}: {room} may not import {name}"));
-        }
-    }
-    for (line, name) in paths(text) {
-        if CRATES.contains(&name.as_str()) && !allowed.contains(&name.as_str()) {
-            found.push(format!("{path}:{line}: {room} may not import {name}"));
+    for (module, function) in [("analysis", "analyze"), ("diagnose", "diagnose")] {
+        let named = members_of(text, &[&format!("{module}::")]);
+        // A path through the crate of the program is one to its subcommand `diagnose`.
+        if named.iter().any(|name| name == function || name.is_empty()) {
+            found.push(format!("{path}: only the session may call {module}::{function}"));
         }
     }
     found
+}
+
+/// The modules of the subcommands, as the lines of the command line's `enum Command` name them.
+fn subcommands(cli: &str) -> Vec<String> {
+    let (_, commands) = cli.split_once("enum Command {").expect("the subcommands");
+    let (lines, _) = commands.split_once("\n}").expect("their end");
+    lines.lines().filter_map(|line| Some(line.split_once('(')?.1.split_once("::")?.0.to_owned())).collect()
+}
+
+/// Other subcommands that a file of a subcommand names.
+fn foreign_subcommands(path: &str, text: &str, subcommands: &[String]) -> Vec<String> {
+    let below = path.trim_start_matches("src/cli/");
+    let own = below.split(['/', '.']).next().unwrap_or("");
+    let is_top = !below.contains('/') || below == format!("{own}/mod.rs");
+    if below == "mod.rs" {
+        return Vec::new();
+    }
+    let roots: &[&str] = if is_top { &["crate::cli::", "super::"] } else { &["crate::cli::"] };
+    // Groups inside groups, such as `crate::{cli::{diff, view}}`, begin with `cli::`.
+    let nested = members_of(text, &["cli::"]).into_iter();
+    let named = members_of(text, roots).into_iter().chain(nested);
+    named
+        .filter(|name| name != own && subcommands.contains(name))
+        .map(|name| format!("{path} imports {name}"))
+        .collect()
 }
 
 fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
@@ -116,18 +146,105 @@ fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-#[test]
-fn imports_point_left() {
+/// Every source file below some folders, with its path from the root of the workspace.
+fn all(folders: &[&str]) -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut files = Vec::new();
-    sources(&root.join("src"), &mut files);
+    folders.iter().for_each(|folder| sources(&root.join(folder), &mut files));
     assert!(files.len() > 10, "the source was not found");
-    let check = |file: &PathBuf| {
-        let name = file.strip_prefix(root).unwrap().to_string_lossy().replace('\\', "/");
-        violations(&name, &std::fs::read_to_string(file).unwrap())
-    };
-    let found: Vec<String> = files.iter().flat_map(check).collect();
+    let name = |file: &PathBuf| file.strip_prefix(root).unwrap().to_string_lossy().replace('\\', "/");
+    files.iter().map(|file| (name(file), std::fs::read_to_string(file).unwrap())).collect()
+}
+
+#[test]
+fn imports_point_left() {
+    let found: Vec<String> =
+        all(&["src", "diagnosis/src"]).iter().flat_map(|(path, text)| violations(path, text)).collect();
     assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn only_the_session_analyses_and_diagnoses() {
+    let everything = [
+        "src",
+        "tests",
+        "benches",
+        "report",
+        "store",
+        "session",
+        "parsers",
+        "engine",
+        "collectors",
+        "probes",
+        "simulator",
+        "fuzz",
+    ];
+    let files = all(&everything);
+    let outside = files.iter().filter(|(path, _)| path != "tests/it/architecture.rs");
+    let found: Vec<String> = outside.flat_map(|(path, text)| second_callers(path, text)).collect();
+    assert!(found.is_empty(), "{}", found.join("\n"));
+    for call in ["analysis::analyze(", "diagnose::diagnose("] {
+        let inside = files.iter().filter(|(path, _)| path.starts_with("session/src/"));
+        assert_eq!(inside.map(|(_, text)| text.matches(call).count()).sum::<usize>(), 1, "{call}");
+    }
+    for (path, planted) in [
+        ("src/cli/export.rs", "let d = diagnosis::diagnose::diagnose(&trace, &analysis, &packs);"),
+        ("tests/it/tui.rs", "use diagnosis::{analysis::{self, Analysis}, diagnose::{Diagnosis, diagnose}};"),
+        ("benches/lanes.rs", "let a = analysis::analyze(&trace, &packs, &options);"),
+        ("report/src/build.rs", "use diagnosis::analysis::{Analysis, analyze};"),
+    ] {
+        assert_eq!(second_callers(path, planted).len(), 1, "{path}: {planted}");
+    }
+    assert!(second_callers("src/cli/view.rs", "use diagnosis::diagnose::Diagnosis; session.diagnose()?").is_empty());
+}
+
+#[test]
+fn subcommands_do_not_import_each_other() {
+    let files = all(&["src/cli"]);
+    let (_, cli) = files.iter().find(|(path, _)| path == "src/cli/mod.rs").unwrap();
+    let subcommands = subcommands(cli);
+    assert!(subcommands.len() > 15 && subcommands.iter().any(|name| name == "diff"), "{subcommands:?}");
+    let found: Vec<String> =
+        files.iter().flat_map(|(path, text)| foreign_subcommands(path, text, &subcommands)).collect();
+    assert!(found.is_empty(), "{}", found.join("\n"));
+    for (path, planted) in [
+        ("src/cli/view.rs", "use super::{Global, diff::Terms};"),
+        ("src/cli/run/live.rs", "use crate::cli::view;"),
+        ("src/cli/run/live.rs", "use crate::{cli::{say, view}, tui::Job};"),
+        ("src/cli/examine.rs", "fn f() { super::doctor::memory() }"),
+    ] {
+        assert_eq!(foreign_subcommands(path, planted, &subcommands).len(), 1, "{path}: {planted}");
+    }
+    assert!(
+        foreign_subcommands("src/cli/run/mod.rs", "use super::{Global, decode}; // super::view", &subcommands)
+            .is_empty()
+    );
+}
+
+/// Whoever wants a diagnosis links neither a terminal nor a database nor a command line.
+#[test]
+fn the_session_without_its_features_links_no_terminal_and_no_sqlite() {
+    let tree = |arguments: &[&str]| {
+        let mut cargo = std::process::Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        cargo.args(["tree", "--offline", "--locked", "-e", "normal", "--prefix", "none", "-p", "stratoscope-session"]);
+        let output = cargo.args(arguments).current_dir(env!("CARGO_MANIFEST_DIR")).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let heavy = |tree: &str| -> Vec<String> {
+        let names = tree.lines().filter_map(|line| line.split(' ').next());
+        names
+            .filter(|name| {
+                ["clap", "ratatui", "crossterm", "indicatif", "sqlx", "libsqlite3-sys", "tokio"].contains(name)
+            })
+            .map(str::to_owned)
+            .collect()
+    };
+    let lean = tree(&["--no-default-features"]);
+    assert!(lean.contains("stratoscope-diagnosis") && heavy(&lean).is_empty(), "{:?}", heavy(&lean));
+    assert!(heavy(&tree(&[])).contains(&"libsqlite3-sys".to_owned()), "with its features it reads databases");
+    let example = include_str!("../../session/examples/findings.rs");
+    assert!(example.lines().count() <= 40, "the example is to be short");
 }
 
 /// Modules of the formats, as the lines of the parsers' `REGISTRY` name them.
@@ -188,7 +305,7 @@ fn the_example_of_a_format_is_true() {
         ("parsers/src/lib.rs", "    rocprof_stats::FORMAT,\n"),
         ("parsers/tests/rocm_corpus.rs", "fn sums_of_rocprof_stats_stay_sums()"),
         ("parsers/tests/damaged/inputs.rs", "\"results.stats.csv\""),
-        ("src/platform/packs/rocm.toml", "formats = [\"rocprof-stats\"]"),
+        ("diagnosis/src/platform/packs/rocm.toml", "formats = [\"rocprof-stats\"]"),
         ("fuzz/fuzz_targets/rocprof_stats.rs", "parsers::format(\"rocprof-stats\")"),
     ] {
         assert!(std::fs::read_to_string(root.join(path)).unwrap().contains(held), "{path} without {held}");
@@ -198,16 +315,13 @@ fn the_example_of_a_format_is_true() {
 #[test]
 fn a_planted_violation_is_caught() {
     let planted = [
-        ("src/store/save.rs", "use parsers::REGISTRY;"),
-        ("src/store/save.rs", "use crate::cli::table;"),
-        ("src/analysis/steps.rs", "fn f() { crate::store::load(p) }"),
-        ("src/analysis/steps.rs", "use crate::{\n    platform::Pack,\n    diagnose::{Rule, Finding},\n};"),
-        ("src/diagnose/mod.rs", "use report;"),
+        ("diagnosis/src/analysis/steps.rs", "fn f() { crate::diagnose::diagnose(p) }"),
+        ("diagnosis/src/analysis/steps.rs", "use crate::{\n    platform::Pack,\n    diagnose::{Rule, Finding},\n};"),
+        ("diagnosis/src/diagnose/mod.rs", "use crate::compare;"),
+        ("diagnosis/src/platform/mod.rs", "use crate::i18n::Text;"),
         ("src/tui/app.rs", "let f = parsers::detect::read;"),
-        ("src/tui/view/steps.rs", "use crate::store::load;"),
-        ("src/cli/sql.rs", "use sqlx::Row;"),
-        ("src/report/json.rs", "async fn f(c: &mut sqlx::SqliteConnection) {}"),
-        ("src/storage/mod.rs", ""),
+        ("src/tui/view/steps.rs", "use store::load;"),
+        ("src/tui/view/steps.rs", "use crate::cli::table;"),
     ];
     for (path, text) in planted {
         assert_eq!(violations(path, text).len(), 1, "{path}: {text}: {:?}", violations(path, text));
@@ -217,10 +331,12 @@ fn a_planted_violation_is_caught() {
 #[test]
 fn what_is_allowed_passes() {
     let fine = [
-        ("src/store/save.rs", "use sqlx::Row; use model::Trace; use crate::store::chunk;"),
-        ("src/analysis/steps.rs", "use crate::{analysis::ops, platform::{Pack, Chip}}; // never crate::store"),
-        ("src/report/md.rs", "use crate::{compare::Contract, diagnose::Finding}; use crate::analysis::model::Parsers;"),
-        ("src/cli/import.rs", "use parsers::ReadError; use crate::{store, diagnose};"),
+        (
+            "diagnosis/src/analysis/steps.rs",
+            "use crate::{analysis::ops, platform::{Pack, Chip}}; // never crate::diagnose",
+        ),
+        ("diagnosis/src/diagnose/verdict.rs", "use crate::analysis::model::Parsers;"),
+        ("src/cli/import.rs", "use parsers::ReadError; use store; use crate::tui::Job;"),
         ("src/main.rs", "use stratoscope::cli;"),
     ];
     for (path, text) in fine {

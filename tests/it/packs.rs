@@ -4,7 +4,10 @@
 use crate::common;
 use std::{path::Path, process::Output};
 
-use diagnosis::{diagnose::rules::REGISTRY, platform::Packs};
+use diagnosis::{
+    diagnose::{relations::Advice, rules::REGISTRY},
+    platform::Packs,
+};
 use serde_json::Value;
 
 use crate::common::strato;
@@ -119,24 +122,36 @@ fn the_minimal_log_says_the_same_in_every_form() {
     }
 }
 
+/// What a rule says of itself decides who is asked for advice: a platform's pack where the remedy depends on the device, and
+/// the generic pack at least where it does not.
 #[test]
-fn every_rule_has_advice_of_ascend_and_of_rocm() {
+fn every_rule_has_advice_and_that_of_ascend_and_rocm_where_the_device_matters() {
     let packs = Packs::embedded().unwrap();
-    let rules: Vec<&str> = REGISTRY.iter().map(|rule| rule.doc().id).collect();
-    assert!(rules.len() > 45);
+    let docs = || REGISTRY.iter().map(|rule| rule.doc());
+    assert!(docs().filter(|doc| doc.advice == Advice::Device).count() > 40);
+    assert!(docs().filter(|doc| doc.advice == Advice::Host).count() > 10);
+    for doc in docs() {
+        assert!(!packs.remedies(doc.id, None).is_empty(), "{} has no advice that holds everywhere", doc.id);
+    }
     for (vendor, pack) in [("ascend", "ascend"), ("amd", "rocm"), ("hygon", "rocm")] {
-        for rule in &rules {
-            let own: Vec<_> = packs.remedies(rule, Some(vendor)).into_iter().filter(|r| r.platform == pack).collect();
-            assert!(!own.is_empty(), "{rule} has no advice for {vendor}");
-            for remedy in own {
-                assert!(
-                    !remedy.text_en.is_empty() && !remedy.source.is_empty() && remedy.date.len() == 7,
-                    "{remedy:?}"
-                );
-                assert!(remedy.text_zh.chars().any(|c| ('\u{4e00}'..='\u{9fff}').contains(&c)), "{remedy:?}");
-            }
+        for doc in docs().filter(|doc| doc.relations.vendors.include(vendor)) {
+            let own: Vec<_> = packs.remedies(doc.id, Some(vendor)).into_iter().filter(|r| r.platform == pack).collect();
+            assert!(doc.advice == Advice::Host || !own.is_empty(), "{} has no advice for {vendor}", doc.id);
         }
     }
+}
+
+#[test]
+fn every_remedy_is_told_in_both_languages_with_its_source_and_one_date() {
+    let packs = Packs::embedded().unwrap();
+    let mut remedies = 0;
+    for remedy in REGISTRY.iter().flat_map(|rule| packs.all_remedies(rule.doc().id)) {
+        assert!(!remedy.text_en.is_empty() && !remedy.source.is_empty() && remedy.date.len() == 7, "{remedy:?}");
+        assert!(remedy.text_zh.chars().any(|c| ('\u{4e00}'..='\u{9fff}').contains(&c)), "{remedy:?}");
+        assert!(!remedy.source.ends_with(&remedy.date), "the date stands in the source too: {remedy:?}");
+        remedies += 1;
+    }
+    assert!(remedies > 150, "{remedies} remedies");
 }
 
 #[test]

@@ -14,11 +14,10 @@ use model::{Ns, Span, Trace};
 use rustc_hash::FxHashMap;
 
 use super::{
-    bucket::Bucket,
+    bucket::{Bucket, Shadow},
     collective::Split,
     idle::{Explainer, Gap},
     segments::Segments,
-    steps::Shadow,
     timeline::{DeviceOp, OpKind, Timeline},
 };
 

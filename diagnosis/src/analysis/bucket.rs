@@ -176,3 +176,18 @@ impl Bucket {
         }
     }
 }
+
+/// Two kinds of device work at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Shadow {
+    /// Compute over a transfer.
+    ComputeTransfer,
+    /// Compute over a copy.
+    ComputeCopy,
+    /// Compute over the wait of a collective.
+    ComputeWait,
+    /// A transfer over a copy.
+    TransferCopy,
+    /// Several compute operations at once.
+    ComputeCompute,
+}

@@ -5,12 +5,11 @@ use std::collections::BTreeMap;
 use model::{Ns, Span};
 
 use super::{
-    Options,
     anchor::Mark,
-    bucket::Bucket,
+    bucket::{Bucket, Shadow},
     jitter,
+    model::{Class, GraphMode, Options, Selection, Step},
     scheduler::Series,
-    steps::{Class, GraphMode, Selection, Shadow, Step},
     timeline::{DeviceOp, OpKind, Timeline},
 };
 use crate::platform::{CanonicalOp, HostCall, Stage, StepLabel};

@@ -5,41 +5,11 @@
 
 use model::Ns;
 
-use super::{Rank, job::Job, median};
+pub use super::job::Offset;
+use super::{job::Job, median, model::Rank};
 
 /// Collectives that a fit looks at; the slope is the median over all pairs of them.
 const SAMPLES: usize = 128;
-
-/// Difference of rates beyond which a line through the ends tells of something else than clocks, parts per million; quartz is
-/// within 100 of the true rate.
-const QUARTZ: f64 = 200.0;
-
-/// Clock of a rank against that of the first rank.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Offset {
-    /// How far it is ahead in the middle of the common time, ns.
-    pub ahead: Ns,
-    /// How much it gains, parts per million.
-    pub drift_ppm: f64,
-    /// Median absolute deviation of the collectives from the line, ns: differences between ranks below it mean nothing.
-    pub uncertainty: Ns,
-    /// Collectives that it rests on.
-    pub collectives: usize,
-}
-
-impl Offset {
-    /// What this clock gains on `other` in a time, ns: nothing where the fits say more than clocks can.
-    pub(super) fn gains_on(&self, other: &Self, time: Ns) -> Ns {
-        let ppm = self.drift_ppm - other.drift_ppm;
-        if ppm.abs() > QUARTZ {
-            return 0;
-        }
-        // The rate in parts per 10^15, so that times stay integers.
-        let rate = (ppm * 1e9).round() as i128;
-        let (gained, unit) = (i128::from(time) * rate, 1_000_000_000_000_000);
-        Ns::try_from((gained + gained.signum() * unit / 2) / unit).unwrap_or(0)
-    }
-}
 
 /// Offsets of all ranks, along groups that share ranks; `None` for a rank that no group ties to the first one.
 pub(super) fn offsets(job: &Job, ranks: &[Rank]) -> Vec<Option<Offset>> {

@@ -3,7 +3,9 @@
 use model::{Category, Detail, Evidence, EvidenceClass, Trace, TrackKind};
 
 use super::{
-    AnchorKind, Measured, Rank,
+    anchor::AnchorKind,
+    measured::Measured,
+    model::Rank,
     scheduler::{self, Scheduler},
 };
 

@@ -5,6 +5,7 @@ use rustc_hash::FxHashMap;
 
 use super::{
     bucket::{Bucket, HostLabel},
+    spans::union,
     task_queue::TaskQueue,
     timeline::Timeline,
 };
@@ -354,19 +355,6 @@ fn slices_of(trace: &Trace, process: ProcessId, category: Category) -> Vec<Span>
             (0..lane.len()).filter(|i| lane.category[*i] == category).map(|i| Span::new(lane.start[i], lane.end(i)))
         })
         .collect()
-}
-
-/// The same time as disjoint spans in order.
-pub(super) fn union(mut spans: Vec<Span>) -> Vec<Span> {
-    spans.sort();
-    let mut merged: Vec<Span> = Vec::new();
-    for span in spans {
-        match merged.last_mut() {
-            Some(last) if span.start <= last.end => last.end = last.end.max(span.end),
-            _ => merged.push(span),
-        }
-    }
-    merged
 }
 
 /// Cuts `span` by a sorted union of spans: `emit(true, part)` inside them, `emit(false, part)` outside.

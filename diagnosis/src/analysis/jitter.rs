@@ -4,21 +4,10 @@ use std::collections::BTreeMap;
 
 use model::Ns;
 
-use super::{bucket::Bucket, steps::Step};
-
-/// How the slow steps of a class differ from its median step.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Jitter {
-    /// p99 over p50 of the step time.
-    pub ratio: f64,
-    /// Indices of the steps above the 95th percentile (at least one), slowest first.
-    pub slow: Vec<u32>,
-    /// Index of the step whose time is the median.
-    pub median: u32,
-    /// Excess of all slow steps over the median step by bucket, ns, signed, largest first. The terms add up exactly to the
-    /// sum of the slow steps' windows less as many times the median window.
-    pub excess: Vec<(Bucket, Ns)>,
-}
+use super::{
+    bucket::Bucket,
+    model::{Jitter, Step},
+};
 
 /// Fewest steps of which a 95th percentile says anything.
 const MIN_STEPS: usize = 5;

@@ -2,7 +2,10 @@
 
 use model::{Ns, Trace};
 
-use super::{clock::Offset, collective::Split, timeline::Timeline, wait::Wait};
+use super::{bucket::Bucket, collective::Split, timeline::Timeline};
+
+/// Ranks may leave this far apart before the explanation is in doubt, ns, or a tenth of the wait (method §2.6).
+pub(super) const LEAVE: Ns = 5_000;
 
 /// Everything that several ranks of one capture tell only together. Empty for a capture of one rank.
 #[derive(Clone, Debug, Default)]
@@ -66,6 +69,95 @@ pub struct Member {
     pub rank: usize,
     /// Index into that rank's operations.
     pub op: u32,
+}
+
+/// Wait of one rank in one collective.
+#[derive(Clone, Debug)]
+pub struct Wait {
+    /// Index into the analysis' ranks.
+    pub rank: usize,
+    /// The collective on that rank, as an index into its operations.
+    pub op: u32,
+    /// Index into [`Job::instances`].
+    pub instance: usize,
+    /// Rank that arrived last.
+    pub late: usize,
+    /// Time the rank was inside the collective before the data began to move, ns.
+    pub ns: Ns,
+    /// Of that, time in which the rank did nothing else, ns; the rest was hidden.
+    pub exposed: Ns,
+    /// Part of the wait that is none: what this rank's clock gained on that of the late one since they left the collective
+    /// before, ns, signed. 0 where there are no segments.
+    pub gained: Ns,
+    /// Part of the wait that neither the segments nor the clocks' rates give, ns, signed: the ranks did not leave together.
+    /// 0 where there are no segments.
+    pub skew: Ns,
+    /// What the late rank spent longer on than the waiting one, signed; with `gained` and `skew` it adds up to what this rank
+    /// waited longer than the late one, exactly. Empty where nothing can be said: the first collective of a group, a record lost in
+    /// between, ranks that left too far apart.
+    pub causes: Vec<Cause>,
+}
+
+/// A cause of waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cause {
+    /// Rank that was late, as an index into the analysis' ranks.
+    pub late: usize,
+    /// What it spent the time on; [`Bucket::CommWait`] where that was a wait that could not be explained itself.
+    pub bucket: Bucket,
+    /// Time, ns; negative where the waiting rank itself spent longer on it.
+    pub ns: Ns,
+}
+
+impl Wait {
+    /// Whether the ranks left so far apart that the causes are in doubt.
+    pub fn is_skewed(&self) -> bool {
+        self.skew.abs() > LEAVE.max(self.ns / 10)
+    }
+
+    /// The causes as shares of the exposed wait.
+    pub fn exposed_causes(&self) -> impl Iterator<Item = Cause> {
+        self.causes.iter().map(|cause| Cause { ns: scale(cause.ns, self.exposed, self.ns), ..*cause })
+    }
+}
+
+/// `value × part / whole`, towards zero; the value itself where the part is the whole.
+pub(super) fn scale(value: Ns, part: Ns, whole: Ns) -> Ns {
+    if part == whole || whole == 0 {
+        return value;
+    }
+    (i128::from(value) * i128::from(part) / i128::from(whole)) as Ns
+}
+
+/// Difference of rates beyond which a line through the ends tells of something else than clocks, parts per million; quartz is
+/// within 100 of the true rate.
+const QUARTZ: f64 = 200.0;
+
+/// Clock of a rank against that of the first rank.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Offset {
+    /// How far it is ahead in the middle of the common time, ns.
+    pub ahead: Ns,
+    /// How much it gains, parts per million.
+    pub drift_ppm: f64,
+    /// Median absolute deviation of the collectives from the line, ns: differences between ranks below it mean nothing.
+    pub uncertainty: Ns,
+    /// Collectives that it rests on.
+    pub collectives: usize,
+}
+
+impl Offset {
+    /// What this clock gains on `other` in a time, ns: nothing where the fits say more than clocks can.
+    pub(super) fn gains_on(&self, other: &Self, time: Ns) -> Ns {
+        let ppm = self.drift_ppm - other.drift_ppm;
+        if ppm.abs() > QUARTZ {
+            return 0;
+        }
+        // The rate in parts per 10^15, so that times stay integers.
+        let rate = (ppm * 1e9).round() as i128;
+        let (gained, unit) = (i128::from(time) * rate, 1_000_000_000_000_000);
+        Ns::try_from((gained + gained.signum() * unit / 2) / unit).unwrap_or(0)
+    }
 }
 
 impl Job {

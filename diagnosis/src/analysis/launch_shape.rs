@@ -3,7 +3,7 @@
 use model::{Detail, Trace};
 
 use super::timeline::{DeviceOp, OpKind};
-use crate::platform::{CanonicalOp, OpClass};
+use crate::platform::{CanonicalOp, OpClass, Packs};
 
 /// Blocks that a kernel was launched with, if the source says so.
 pub fn blocks(trace: &Trace, op: &DeviceOp) -> Option<u64> {
@@ -13,12 +13,18 @@ pub fn blocks(trace: &Trace, op: &DeviceOp) -> Option<u64> {
     (blocks > 0).then_some(blocks)
 }
 
+/// Whether a launch on the capture's devices says how many cores it takes, not into how many blocks its work is cut.
+pub fn names_cores(trace: &Trace, packs: &Packs) -> bool {
+    let vendors = trace.devices.iter().filter_map(|device| device.vendor);
+    let mut known = vendors.filter_map(|vendor| packs.vendor(trace.strings.get(vendor)));
+    known.any(|vendor| vendor.launches_name_cores)
+}
+
 /// Rows that the kernels of a step work on, padding included, as their launches show it: cache writes and norms give each
-/// row a block. `None` unless all of them were launched with the same number of blocks, where no cache is written, and where
-/// a launch says how many cores it takes instead (Ascend's block dim).
+/// row a block. `None` unless all of them were launched with the same number of blocks, and where no cache is written. Of
+/// devices whose launches name cores instead ([`names_cores`]) it says nothing.
 pub fn rows(trace: &Trace, ops: &[DeviceOp]) -> Option<u64> {
-    let by_core = trace.devices.iter().filter_map(|d| d.vendor).any(|v| BY_CORE.contains(&trace.strings.get(v)));
-    let written = common_blocks(trace, ops, |op| op.op == CanonicalOp::KvWrite).filter(|_| !by_core)?;
+    let written = common_blocks(trace, ops, |op| op.op == CanonicalOp::KvWrite)?;
     (norm_rows(trace, ops)? == written).then_some(written)
 }
 
@@ -33,6 +39,3 @@ fn common_blocks(trace: &Trace, ops: &[DeviceOp], pick: fn(&DeviceOp) -> bool) -
     let first = blocks(trace, found.next()?)?;
     found.all(|op| blocks(trace, op) == Some(first)).then_some(first)
 }
-
-/// Vendors whose launches name cores, as captures spell them.
-const BY_CORE: [&str; 2] = ["ascend", "huawei"];

@@ -6,13 +6,12 @@ use model::{Category, Ns, ProcessId, SliceId, Span, StringId, Trace};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{
-    Options, Rank,
     anchor::{Anchor, AnchorKind, Confidence},
     bucket::Bucket,
     classes,
     collective::Split,
     idle::Gap,
-    steps::{GraphMode, Selection, Step},
+    model::{GraphMode, Options, Rank, Selection, Step},
     timeline::Timeline,
 };
 use crate::platform::{HostCall, Packs, StepLabel};

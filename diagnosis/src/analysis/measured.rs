@@ -4,7 +4,7 @@
 use model::{Conditions, Detail, KernelSummary, Ns, SliceId, StringId, Trace};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{DeviceOp, OpKind, Rank};
+use super::timeline::{DeviceOp, OpKind, Timeline};
 
 mod identity;
 
@@ -50,14 +50,14 @@ impl Measured {
     }
 
     /// Joins what the capture holds.
-    pub(super) fn join(trace: &Trace, ranks: &[Rank]) -> Self {
-        let candidates = Candidates::of(trace, ranks);
+    pub(super) fn join(trace: &Trace, timelines: &[&Timeline]) -> Self {
+        let candidates = Candidates::of(trace, timelines);
         let mut measured = Self::default();
         measured.joined.measurements = candidates.all.len() as u64;
         let mut matched: FxHashSet<u32> = FxHashSet::default();
-        for rank in ranks.iter().filter(|_| !candidates.all.is_empty()) {
+        for timeline in timelines.iter().filter(|_| !candidates.all.is_empty()) {
             let mut launches: FxHashMap<Launch, Vec<&DeviceOp>> = FxHashMap::default();
-            for op in rank.timeline.ops.iter().filter(|op| op.kind == OpKind::Compute) {
+            for op in timeline.ops.iter().filter(|op| op.kind == OpKind::Compute) {
                 launches.entry(launch(trace, op)).or_default().push(op);
                 measured.joined.of = measured.joined.of.saturating_add(op.dur());
             }
@@ -107,7 +107,7 @@ struct Candidates {
 }
 
 impl Candidates {
-    fn of(trace: &Trace, ranks: &[Rank]) -> Self {
+    fn of(trace: &Trace, timelines: &[&Timeline]) -> Self {
         let isolated = |s: &KernelSummary| s.conditions == Conditions::Isolated;
         let all: Vec<u32> = (0..).zip(&trace.summaries).filter(|(_, s)| isolated(s)).map(|(at, _)| at).collect();
         let mut whole: FxHashMap<String, Vec<u32>> = FxHashMap::default();
@@ -129,7 +129,7 @@ impl Candidates {
         }
         let compute = |op: &&DeviceOp| op.kind == OpKind::Compute;
         let names: FxHashSet<StringId> =
-            ranks.iter().flat_map(|rank| &rank.timeline.ops).filter(compute).map(|op| op.name).collect();
+            timelines.iter().flat_map(|timeline| &timeline.ops).filter(compute).map(|op| op.name).collect();
         let names: Vec<(StringId, Identity)> =
             names.into_iter().map(|name| (name, Identity::of(trace.strings.get(name)))).collect();
         let mut variants: FxHashMap<&str, FxHashSet<&str>> = FxHashMap::default();

@@ -159,8 +159,8 @@ fn concurrent_kernels_share_the_time_and_copies_under_compute_are_hidden() {
     let (_, a) = s.analyze();
     expect(&a, 0, vec![("compute.gemm", 51), ("compute.norm", 50), ("copy.h2d", 20)]);
     let shadow = &a.ranks[0].steps[0].shadow;
-    assert!(shadow.contains(&(super::steps::Shadow::ComputeCopy, 51)), "{shadow:?}");
-    assert!(shadow.contains(&(super::steps::Shadow::ComputeCompute, 101)), "{shadow:?}");
+    assert!(shadow.contains(&(super::Shadow::ComputeCopy, 51)), "{shadow:?}");
+    assert!(shadow.contains(&(super::Shadow::ComputeCompute, 101)), "{shadow:?}");
 }
 
 #[test]

@@ -3,7 +3,13 @@
 use model::{Category, Columns, Detail, Ns, ProcessId, SliceId, Span, StringId, SyncKind, Trace, TrackId, TrackKind};
 use rustc_hash::FxHashMap;
 
-use super::{bucket::CopyDir, graph_capture::Tracks, host::union, median, task_queue::TaskQueue};
+use super::{
+    bucket::CopyDir,
+    graph_capture::{Tracks, capture_edge},
+    median,
+    spans::union,
+    task_queue::TaskQueue,
+};
 use crate::platform::{CanonicalOp, HostCall, OpMatch, Packs};
 
 /// What a device operation is, as far as the sweep cares.
@@ -205,16 +211,6 @@ pub fn build(
     link(&mut timeline);
     mark_blocking_copies(trace, process, &mut timeline);
     timeline
-}
-
-/// Whether a call begins or ends a graph capture: CUDA and HIP say `StreamBeginCapture`, CANN `aclmdlRICaptureBegin`.
-pub(super) fn capture_edge(name: &str) -> Option<bool> {
-    let says = |words: [&str; 2]| words.iter().any(|word| name.contains(word));
-    match (says(["BeginCapture", "CaptureBegin"]), says(["EndCapture", "CaptureEnd"])) {
-        (true, _) => Some(true),
-        (_, true) => Some(false),
-        _ => None,
-    }
 }
 
 /// Pairs the calls that begin and end a graph capture, thread by thread.

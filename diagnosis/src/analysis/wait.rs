@@ -13,76 +13,16 @@ use std::collections::BTreeMap;
 use model::Ns;
 use rustc_hash::FxHashMap;
 
+pub use super::job::{Cause, Wait};
 use super::{
-    Class, Rank,
     bucket::{Bucket, Layer},
-    clock::Offset,
-    job::{Instance, Job},
+    job::{Instance, Job, LEAVE, Offset, scale},
+    model::{Class, Rank},
     segments::Segments,
 };
 
-/// Ranks may leave this far apart before the explanation is in doubt, ns, or a tenth of the wait (method §2.6).
-const LEAVE: Ns = 5_000;
 /// Groups of one rank whose waits may explain each other; far above what parallelism needs.
 const GROUPS: usize = 16;
-
-/// Wait of one rank in one collective.
-#[derive(Clone, Debug)]
-pub struct Wait {
-    /// Index into the analysis' ranks.
-    pub rank: usize,
-    /// The collective on that rank, as an index into its operations.
-    pub op: u32,
-    /// Index into [`Job::instances`].
-    pub instance: usize,
-    /// Rank that arrived last.
-    pub late: usize,
-    /// Time the rank was inside the collective before the data began to move, ns.
-    pub ns: Ns,
-    /// Of that, time in which the rank did nothing else, ns; the rest was hidden.
-    pub exposed: Ns,
-    /// Part of the wait that is none: what this rank's clock gained on that of the late one since they left the collective
-    /// before, ns, signed. 0 where there are no segments.
-    pub gained: Ns,
-    /// Part of the wait that neither the segments nor the clocks' rates give, ns, signed: the ranks did not leave together.
-    /// 0 where there are no segments.
-    pub skew: Ns,
-    /// What the late rank spent longer on than the waiting one, signed; with `gained` and `skew` it adds up to what this rank
-    /// waited longer than the late one, exactly. Empty where nothing can be said: the first collective of a group, a record lost in
-    /// between, ranks that left too far apart.
-    pub causes: Vec<Cause>,
-}
-
-/// A cause of waiting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cause {
-    /// Rank that was late, as an index into the analysis' ranks.
-    pub late: usize,
-    /// What it spent the time on; [`Bucket::CommWait`] where that was a wait that could not be explained itself.
-    pub bucket: Bucket,
-    /// Time, ns; negative where the waiting rank itself spent longer on it.
-    pub ns: Ns,
-}
-
-impl Wait {
-    /// Whether the ranks left so far apart that the causes are in doubt.
-    pub fn is_skewed(&self) -> bool {
-        self.skew.abs() > LEAVE.max(self.ns / 10)
-    }
-
-    /// The causes as shares of the exposed wait.
-    pub fn exposed_causes(&self) -> impl Iterator<Item = Cause> {
-        self.causes.iter().map(|cause| Cause { ns: scale(cause.ns, self.exposed, self.ns), ..*cause })
-    }
-}
-
-/// `value × part / whole`, towards zero; the value itself where the part is the whole.
-fn scale(value: Ns, part: Ns, whole: Ns) -> Ns {
-    if part == whole || whole == 0 {
-        return value;
-    }
-    (i128::from(value) * i128::from(part) / i128::from(whole)) as Ns
-}
 
 type Terms = BTreeMap<(usize, Bucket), Ns>;
 

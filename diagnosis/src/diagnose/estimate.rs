@@ -2,8 +2,10 @@
 
 use model::Ns;
 
-use super::rules::gate::LEAST_GAIN;
 use crate::analysis::{Bucket, Class, Edit, Layer, Rank};
+
+/// Least gain that is reported, as a share of the step (diagnosis method, common gate).
+pub const LEAST_GAIN: f64 = 0.01;
 
 /// A change to the run whose effect is asked for. Times are ns per step of the class, means over the steps that count.
 #[derive(Clone, Debug)]

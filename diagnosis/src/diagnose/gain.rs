@@ -9,9 +9,8 @@ use model::Ns;
 use rayon::prelude::*;
 
 use super::{
-    estimate::{Estimate, Method},
+    estimate::{Estimate, LEAST_GAIN, Method},
     finding::{Finding, Limits, Over, Severity},
-    rules::gate::LEAST_GAIN,
 };
 use crate::{
     analysis::{

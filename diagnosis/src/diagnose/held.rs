@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use super::{
     rule::Context,
-    rules::{
+    signals::{
         ceilings::{Ceilings, Origin},
         reading,
     },

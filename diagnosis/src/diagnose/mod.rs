@@ -3,6 +3,7 @@
 //! A rule is one file in [`rules`] and one line in its registry. Findings are ranked by estimated gain; rules that lack
 //! evidence abstain and name what to collect.
 
+pub mod catalogue;
 pub mod estimate;
 pub mod explain;
 pub mod finding;
@@ -11,8 +12,10 @@ pub mod held;
 pub mod level;
 pub mod ranking;
 pub mod readiness;
+pub mod relations;
 pub mod rule;
 pub mod rules;
+mod signals;
 mod sums;
 pub mod verdict;
 
@@ -81,6 +84,9 @@ pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis 
     let (mut findings, mut abstained) = (Vec::new(), Vec::new());
     for rule in rules::REGISTRY {
         let doc = rule.doc();
+        if cx.vendor().is_some_and(|vendor| !doc.relations.vendors.include(vendor)) {
+            continue;
+        }
         let missing = analysis.evidence.missing(doc.needs);
         let told_by_log = rule.reads_logs() && cx.is_logged();
         if !missing.is_empty() && !told_by_log {
@@ -102,11 +108,11 @@ pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis 
     let gains = gain::Gains::new(analysis);
     let mut findings = gain::merged(findings);
     gains.estimate(&mut findings);
-    rules::cp13_shared_machine::temper(&cx, &mut findings);
-    ranking::settle(&mut findings, analysis);
-    let verdict = verdict::judge(&cx, &findings);
+    ranking::temper(&cx, &mut findings);
+    ranking::settle(&mut findings, analysis, rules::CATALOGUE);
+    let verdict = verdict::judge(&cx, &findings, rules::CATALOGUE);
     let counterfactual = gains.together(&findings);
     let held = held::of(&cx);
-    let readiness = readiness::assess(&cx, &findings, held.as_ref());
+    let readiness = readiness::assess(&cx, &findings, held.as_ref(), rules::CATALOGUE);
     Diagnosis { findings, abstained, verdict, held, counterfactual, readiness }
 }

@@ -6,88 +6,54 @@
 use rustc_hash::FxHashSet;
 
 use super::{
-    estimate::Method,
-    finding::{Competing, Finding},
-    rules::{cp05_trace_integrity::FOLDED, gate::LEAST_GAIN, rt19_load_limited as load},
+    catalogue::Catalogue,
+    estimate::{LEAST_GAIN, Method},
+    finding::{Competing, Finding, Severity},
+    relations::Role,
+    rule::Context,
+    signals::machine,
 };
 use crate::{
     analysis::{Analysis, Bucket, Class, Confidence, Layer, inflation},
     i18n::{Message, Text, Value},
 };
 
-/// Pairs of rules that claim the same time, the more specific one first.
-const SAME_TIME: &[(&str, &str)] = &[
-    ("CM-09", "CM-01"),
-    ("CM-10", "CM-01"),
-    ("CM-01", "RT-12"),
-    ("CM-01", "RT-22"),
-    ("RT-14", "RT-01"),
-    ("CM-11", "RT-14"),
-    ("CM-11", "RT-01"),
-    ("RT-09", "RT-14"),
-    ("RT-09", "RT-01"),
-    ("RT-03", "RT-01"),
-    ("RT-08", "RT-12"),
-    ("RT-15", "RT-12"),
-    ("RT-11", "RT-09"),
-    ("RT-06", "RT-05"),
-    ("RT-06", "RT-08"),
-    ("RT-06", "RT-12"),
-    ("RT-13", "CM-12"),
-    ("RT-16", "CM-12"),
-    ("RT-19", "RT-12"),
-    ("RT-19", "RT-15"),
-    ("RT-19", "RT-22"),
-    ("RT-02", "RT-01"),
-    ("RT-02", "RT-14"),
-    ("RT-05", "RT-22"),
-    ("RT-06", "RT-22"),
-    ("RT-10", "RT-22"),
-    ("RT-20", "RT-22"),
-    ("RT-15", "RT-22"),
-    ("OP-03", "OP-08"),
-    ("OP-04", "OP-08"),
-    ("OP-05", "OP-08"),
-    ("OP-06", "OP-08"),
-    ("OP-17", "OP-08"),
-];
-
-/// Pairs of rules that may count some of the same operations or idle time for different causes; both stay, and the
-/// second one says so.
-const SHARED: &[(&str, &str)] = &[
-    ("OP-03", "OP-05"),
-    ("OP-17", "OP-05"),
-    ("OP-10", "OP-09"),
-    ("OP-10", "OP-04"),
-    ("OP-04", "OP-09"),
-    ("OP-09", "OP-11"),
-    ("OP-10", "OP-11"),
-    ("OP-12", "OP-11"),
-    ("RT-13", "RT-14"),
-    ("RT-13", "RT-01"),
-    ("RT-16", "RT-14"),
-    ("RT-16", "RT-12"),
-    ("RT-16", "RT-01"),
-];
-
-/// Rules that say the host sets the pace of the forward pass.
-const LAUNCH_BOUND: [&str; 2] = ["RT-01", "RT-14"];
-
 /// Drops the findings of layers without a visible share of the step.
 pub fn screen(findings: &mut Vec<Finding>, analysis: &Analysis) {
     findings.retain(|f| layer_matters(f, analysis));
 }
 
+/// Lowers what is said of a run that had too little of its machine.
+pub fn temper(cx: &Context<'_>, findings: &mut [Finding]) {
+    let is_starved = |finding: &Finding| {
+        let ranks = cx.analysis.ranks.iter().filter(|rank| finding.ranks.contains(&rank.rank));
+        ranks
+            .flat_map(|rank| rank.classes.iter().map(move |class| (rank, class)))
+            .any(|(rank, class)| class.key == finding.class && machine::starved(cx, rank, class).is_some())
+    };
+    for finding in findings.iter_mut().filter(|f| f.layer != Layer::Measurement) {
+        if !is_starved(finding) {
+            continue;
+        }
+        finding.severity = finding.severity.min(Severity::Low);
+        finding.confidence = Confidence::Low;
+        finding.competing.push(Competing::open(
+            Text::new("other processes took the cores away", "核心被其他进程占用"),
+            Text::new("a run on a quiet machine decides (CP-13)", "在空闲机器上重跑可以判定（CP-13）"),
+        ));
+    }
+}
+
 /// Orders findings and lets one give way where two claim the same time.
-pub fn settle(findings: &mut Vec<Finding>, analysis: &Analysis) {
-    give_way(findings);
-    name_shared(findings);
-    mask_operators(findings);
-    distrust(findings, analysis);
+pub fn settle(findings: &mut Vec<Finding>, analysis: &Analysis, rules: Catalogue) {
+    give_way(findings, rules);
+    name_shared(findings, rules);
+    mask_operators(findings, rules);
+    distrust(findings, analysis, rules);
     // That nothing was asked of the stack comes before what it could do better, where it is the larger part.
     let best = findings.iter().filter(|f| f.layer != Layer::Measurement).map(|f| f.estimate.max_gain_share());
     let best = best.fold(0.0, f64::max);
-    let idle = |f: &Finding| f.rule == load::ID && f.trigger.value >= best;
+    let idle = |f: &Finding| rules.plays(f.rule, Role::LoadLimited) && f.trigger.value >= best;
     findings.sort_by(|a, b| {
         let gain = |f: &Finding| f.estimate.mid_gain_share();
         let gate = |f: &Finding| f.layer == Layer::Measurement;
@@ -125,46 +91,49 @@ fn same_scope(a: &Finding, b: &Finding) -> bool {
     a.class == b.class && a.ranks == b.ranks
 }
 
-/// Rules that find the one rank that the others wait for.
-const CULPRIT: [&str; 3] = ["CM-01", "CM-09", "CM-10"];
-
 /// Whether the general finding speaks of what the specific one does: on no rank that the specific one does not name; or on
 /// those that wait for the one that it names, as who names that rank explains what the waiting does to all of them.
-fn covers(general: &Finding, specific: &Finding) -> bool {
+fn covers(general: &Finding, specific: &Finding, rules: Catalogue) -> bool {
     let among = |few: &Finding, many: &Finding| few.ranks.iter().all(|rank| many.ranks.contains(rank));
-    let culprit = CULPRIT.contains(&specific.rule) && among(specific, general);
+    let culprit = rules.plays(specific.rule, Role::LateRank) && among(specific, general);
     general.class == specific.class && (among(general, specific) || culprit)
 }
 
 /// Of two rules that claim the same time one stays and names the other.
-fn give_way(findings: &mut Vec<Finding>) {
-    for (specific, general) in SAME_TIME {
-        while let Some((winner, loser)) = conflict(findings, specific, general) {
-            let lost = findings.remove(loser);
-            let Some(won) = findings.get_mut(if loser < winner { winner - 1 } else { winner }) else { return };
-            won.supersedes.push(lost.rule);
-            won.supersedes.extend(&lost.supersedes);
-            won.competing.push(Competing {
-                claim: lost.claim,
-                refuted: false,
-                why: Message::new(
-                    Text::new(
-                        "{rule} claims the same time; its gain must not be added to this one",
-                        "{rule} 主张同一段时间；其收益不能与此相加",
-                    ),
-                    [("rule", Value::Raw(lost.rule.to_owned()))],
-                ),
-            });
+fn give_way(findings: &mut Vec<Finding>, rules: Catalogue) {
+    for general in rules.from_the_most_general() {
+        for specific in rules.closer(general) {
+            while let Some((winner, loser)) = conflict(findings, specific, general.id, rules) {
+                let lost = findings.remove(loser);
+                let Some(won) = findings.get_mut(if loser < winner { winner - 1 } else { winner }) else { return };
+                take_over(won, lost);
+            }
         }
     }
 }
 
+fn take_over(won: &mut Finding, lost: Finding) {
+    won.supersedes.push(lost.rule);
+    won.supersedes.extend(&lost.supersedes);
+    won.competing.push(Competing {
+        claim: lost.claim,
+        refuted: false,
+        why: Message::new(
+            Text::new(
+                "{rule} claims the same time; its gain must not be added to this one",
+                "{rule} 主张同一段时间；其收益不能与此相加",
+            ),
+            [("rule", Value::Raw(lost.rule.to_owned()))],
+        ),
+    });
+}
+
 /// Of two findings that stay although their times overlap, the second says that the gains must not be added.
-fn name_shared(findings: &mut [Finding]) {
-    for (first, second) in SAME_TIME.iter().chain(SHARED) {
+fn name_shared(findings: &mut [Finding], rules: Catalogue) {
+    for (first, second) in rules.docs().flat_map(|doc| rules.beside(doc).map(move |first| (first, doc.id))) {
         let partners: Vec<Finding> =
-            findings.iter().filter(|f| f.rule == *first && f.estimate.max_gain_share() > 0.0).cloned().collect();
-        for f in findings.iter_mut().filter(|f| f.rule == *second && f.estimate.max_gain_share() > 0.0) {
+            findings.iter().filter(|f| f.rule == first && f.estimate.max_gain_share() > 0.0).cloned().collect();
+        for f in findings.iter_mut().filter(|f| f.rule == second && f.estimate.max_gain_share() > 0.0) {
             if let Some(partner) = partners.iter().find(|p| same_scope(p, f)) {
                 f.competing.push(Competing {
                     claim: partner.claim.clone(),
@@ -196,9 +165,9 @@ fn common(specific: &Finding, general: &Finding) -> Option<f64> {
 
 /// The first pair of findings of the two rules that claim the same time: who stays, and who gives way. Where the specific
 /// rule explains less than half, the rest of the time is the general rule's own, and both stay.
-fn conflict(findings: &[Finding], specific: &str, general: &str) -> Option<(usize, usize)> {
+fn conflict(findings: &[Finding], specific: &str, general: &str, rules: Catalogue) -> Option<(usize, usize)> {
     findings.iter().enumerate().filter(|(_, f)| f.rule == specific).find_map(|(i, s)| {
-        let j = findings.iter().position(|g| g.rule == general && covers(g, s))?;
+        let j = findings.iter().position(|g| g.rule == general && covers(g, s, rules))?;
         let g = findings.get(j)?;
         if common(s, g).is_some_and(|share| share < 0.5) {
             return None;
@@ -207,22 +176,22 @@ fn conflict(findings: &[Finding], specific: &str, general: &str) -> Option<(usiz
         if s.confidence < g.confidence && s.estimate.method != Method::Replay {
             return Some((j, i));
         }
-        (claimed(s) >= 0.5 * claimed(g)).then_some((i, j))
+        (claimed(s, rules) >= 0.5 * claimed(g, rules)).then_some((i, j))
     })
 }
 
 /// Share of the step that a finding claims: the middle of what it would gain. That of a run without requests cannot be
 /// gained.
-fn claimed(finding: &Finding) -> f64 {
-    if finding.rule == load::ID { finding.trigger.value } else { finding.estimate.mid_gain_share() }
+fn claimed(finding: &Finding, rules: Catalogue) -> f64 {
+    if rules.plays(finding.rule, Role::LoadLimited) { finding.trigger.value } else { finding.estimate.mid_gain_share() }
 }
 
 /// Where launches set the pace, faster or fewer kernels gain little: operator findings of the class are less sure, unless
 /// the replay has said how little.
-fn mask_operators(findings: &mut [Finding]) {
+fn mask_operators(findings: &mut [Finding], rules: Catalogue) {
     let paced: Vec<(String, Vec<u32>)> = findings
         .iter()
-        .filter(|f| LAUNCH_BOUND.contains(&f.rule))
+        .filter(|f| rules.plays(f.rule, Role::LaunchBound))
         .map(|f| (f.class.clone(), f.ranks.clone()))
         .collect();
     for f in findings.iter_mut().filter(|f| f.layer == Layer::Operator && f.estimate.method != Method::Replay) {
@@ -237,12 +206,12 @@ fn mask_operators(findings: &mut [Finding]) {
 }
 
 /// Measurement comes first: what it casts doubt on is less sure.
-fn distrust(findings: &mut [Finding], analysis: &Analysis) {
+fn distrust(findings: &mut [Finding], analysis: &Analysis, rules: Catalogue) {
+    let those = |role: Role| findings.iter().filter(move |f| rules.plays(f.rule, role));
     let unexplained: Vec<(String, Vec<u32>)> =
-        findings.iter().filter(|f| f.rule == "CP-08").map(|f| (f.class.clone(), f.ranks.clone())).collect();
-    let inflated = findings.iter().filter(|f| f.rule == "CP-04").map(|f| f.trigger.value).fold(0.0, f64::max);
-    let integrity = &analysis.integrity;
-    let folded = integrity.gaps > 0 && integrity.zero_gaps as f64 > FOLDED * integrity.gaps as f64;
+        those(Role::Unexplained).map(|f| (f.class.clone(), f.ranks.clone())).collect();
+    let inflated = those(Role::TracingInflation).map(|f| f.trigger.value).fold(0.0, f64::max);
+    let folded = analysis.integrity.is_folded();
     for f in findings.iter_mut().filter(|f| f.layer != Layer::Measurement) {
         let most = if unexplained.iter().any(|(class, ranks)| *class == f.class && *ranks == f.ranks)
             || (inflated > inflation::DISTRUSTED && f.layer == Layer::Runtime)

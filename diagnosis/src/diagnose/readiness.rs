@@ -10,8 +10,10 @@ mod matrix;
 use model::{Area, EvidenceClass, Light, Maturity, Severity as Loss};
 
 use super::{
+    catalogue::Catalogue,
     finding::{Finding, Severity},
     held::Held,
+    relations::{Feeds, Role},
     rule::Context,
 };
 use crate::analysis::{Class, Rank};
@@ -139,9 +141,9 @@ pub enum Next {
     Judge,
 }
 
-/// Assesses a capture.
-pub fn assess(cx: &Context<'_>, findings: &[Finding], held: Option<&Held>) -> Readiness {
-    let seen = Seen { cx, findings, held };
+/// Assesses a capture from what `rules` found in it.
+pub fn assess(cx: &Context<'_>, findings: &[Finding], held: Option<&Held>, rules: Catalogue) -> Readiness {
+    let seen = Seen { cx, findings, held, rules };
     Readiness {
         board: vec![
             seen.run(),
@@ -160,6 +162,7 @@ struct Seen<'a> {
     cx: &'a Context<'a>,
     findings: &'a [Finding],
     held: Option<&'a Held>,
+    rules: Catalogue,
 }
 
 /// A cell that rests on `facts`: green unless something is wrong, and the first thing that is worst gives light and next step.
@@ -179,9 +182,10 @@ impl Seen<'_> {
         self.cx.analysis.evidence.has(class)
     }
 
-    /// The gravest finding of these rules that gains anything, as a fact and as what is wrong.
-    fn worst(&self, of: impl Fn(&str) -> bool) -> Option<(Fact, (Light, Next))> {
-        let own = self.findings.iter().filter(|finding| of(finding.rule) && finding.severity >= Severity::Low);
+    /// The gravest finding that feeds a cell and gains anything, as a fact and as what is wrong.
+    fn worst(&self, cells: &[Feeds]) -> Option<(Fact, (Light, Next))> {
+        let feeds = |finding: &&Finding| cells.iter().any(|cell| self.rules.feeds(finding.rule, *cell));
+        let own = self.findings.iter().filter(feeds).filter(|finding| finding.severity >= Severity::Low);
         let worst = own.max_by_key(|finding| finding.severity)?;
         let light = if worst.severity >= Severity::High { Light::Red } else { Light::Amber };
         let fact = Fact::Finding { rule: worst.rule, severity: worst.severity };
@@ -200,18 +204,19 @@ impl Seen<'_> {
         self.classes().map(|(_, class)| class.steady as u64).sum()
     }
 
-    /// Adds the gravest finding of these rules.
-    fn blame(&self, of: impl Fn(&str) -> bool, facts: &mut Vec<Fact>, wrong: &mut Vec<(Light, Next)>) {
-        if let Some((fact, what)) = self.worst(of) {
+    /// Adds the gravest finding that feeds a cell.
+    fn blame(&self, cells: &[Feeds], facts: &mut Vec<Fact>, wrong: &mut Vec<(Light, Next)>) {
+        if let Some((fact, what)) = self.worst(cells) {
             facts.push(fact);
             wrong.push(what);
         }
     }
 
-    /// Where a person reads on about what a rule sees: in its finding, if there is one.
-    fn about(&self, rule: &'static str) -> Next {
-        let found = self.findings.iter().any(|finding| finding.rule == rule);
-        if found { Next::Remedy(rule) } else { Next::Explain(rule) }
+    /// Where a person reads on about what the rules with a role see: in a finding, if there is one.
+    fn about(&self, role: Role) -> Option<Next> {
+        let found = self.findings.iter().find(|finding| self.rules.plays(finding.rule, role));
+        let explained = || self.rules.with(role).next().map(Next::Explain);
+        found.map(|finding| Next::Remedy(finding.rule)).or_else(explained)
     }
 
     /// Records that the import lost or could not read.

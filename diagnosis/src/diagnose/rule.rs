@@ -5,6 +5,7 @@ use model::{EvidenceClass, Trace};
 use super::{
     estimate::{Estimator, Intervention},
     finding::{Competing, Evidence, Finding, Over, Remedy, Severity, Trigger},
+    relations::{Advice, Relations},
 };
 use crate::{
     analysis::{Analysis, AnchorKind, Class, Confidence, Layer, Rank},
@@ -23,6 +24,10 @@ pub struct Doc {
     pub layer: Layer,
     /// Evidence classes without which the rule abstains.
     pub needs: &'static [EvidenceClass],
+    /// Whether what to do depends on the device.
+    pub advice: Advice,
+    /// How it stands to other rules, to the board and to the verdict.
+    pub relations: Relations,
     /// What it sees.
     pub sees: Text,
     /// Why it matters.
@@ -57,6 +62,13 @@ pub enum Outcome {
     Found(Vec<Finding>),
     /// It cannot decide although the evidence classes are there.
     Abstain(Message),
+}
+
+impl FromIterator<Finding> for Outcome {
+    fn from_iter<I: IntoIterator<Item = Finding>>(findings: I) -> Self {
+        let findings: Vec<Finding> = findings.into_iter().collect();
+        if findings.is_empty() { Self::Quiet } else { Self::Found(findings) }
+    }
 }
 
 /// A rule of the catalogue.

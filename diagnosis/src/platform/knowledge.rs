@@ -11,6 +11,7 @@ use super::{
     remedy::Remedy,
     schema::PackFile,
     step::StepPattern,
+    vendor::Vendor,
 };
 
 /// Everything the packs say, in order of precedence.
@@ -28,6 +29,7 @@ pub(super) struct Knowledge {
     pub remedies: Vec<RuleRemedy>,
     /// Engine and regex of log lines.
     pub logs: Vec<(String, String)>,
+    pub vendors: Vec<Vendor>,
     /// Parts of the names of devices, and the vendor of each.
     pub device_vendors: Vec<(String, String)>,
 }
@@ -57,6 +59,7 @@ impl Knowledge {
             chips: Vec::new(),
             remedies: Vec::new(),
             logs: Vec::new(),
+            vendors: Vec::new(),
             device_vendors: Vec::new(),
         };
         for (name, pack) in packs {
@@ -97,6 +100,7 @@ impl Knowledge {
         }
         self.cards.extend(pack.card.into_iter().filter(|card| !card.formats.is_empty()));
         self.chips.extend(pack.chip);
+        self.vendors.extend(pack.vendor);
         self.logs.extend(pack.log.into_iter().map(|entry| (entry.engine, entry.regex)));
         for entry in pack.device_name {
             self.device_vendors.extend(entry.contains.into_iter().map(|part| (part, entry.vendor.clone())));

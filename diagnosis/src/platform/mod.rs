@@ -18,6 +18,7 @@ mod schema;
 mod step;
 #[cfg(test)]
 mod tests;
+mod vendor;
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -28,6 +29,7 @@ pub use host::HostCall;
 pub use op::{CanonicalOp, OpClass, OpMatch};
 pub use remedy::Remedy;
 pub use step::{Stage, StepLabel};
+pub use vendor::{Library, Vendor, vendors};
 
 use knowledge::Knowledge;
 use pattern::Name;
@@ -92,6 +94,11 @@ impl Packs {
     /// `rpc`, …), read from the name of a framework operator, Python frame or user range.
     pub fn host_activity(&self, name: &str) -> Option<&str> {
         self.0.activities.find(&Name::new(name)).map(String::as_str)
+    }
+
+    /// What is particular to a vendor, by a name that captures and device tools give it.
+    pub fn vendor(&self, name: &str) -> Option<&Vendor> {
+        self.0.vendors.iter().find(|vendor| vendor.is(name))
     }
 
     /// What the rows of a source mean. An unknown source gets the card that assumes least.

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::{
     card::SemanticsCard, chip::Chip, error::PackError, inductor::InductorEntry, pattern::PatternEntry,
-    remedy::RemedyEntry, step::Stage,
+    remedy::RemedyEntry, step::Stage, vendor::Vendor,
 };
 
 /// One pack as it is written.
@@ -40,6 +40,8 @@ pub(super) struct PackFile {
     pub remedy: Vec<RemedyEntry>,
     #[serde(default)]
     pub log: Vec<LogEntry>,
+    #[serde(default)]
+    pub vendor: Vec<Vendor>,
     #[serde(default)]
     pub device_name: Vec<DeviceName>,
 }
@@ -88,7 +90,7 @@ pub(super) struct StepEntry {
 }
 
 /// The packs built into the program, the generic ones last so that a platform's own names go first.
-const EMBEDDED: [(&str, &str); 16] = [
+const EMBEDDED: [(&str, &str); 17] = [
     ("cuda.toml", include_str!("packs/cuda.toml")),
     ("rocm.toml", include_str!("packs/rocm.toml")),
     ("rocm_advice.toml", include_str!("packs/rocm_advice.toml")),
@@ -101,6 +103,7 @@ const EMBEDDED: [(&str, &str); 16] = [
     ("metax.toml", include_str!("packs/metax.toml")),
     ("mtia.toml", include_str!("packs/mtia.toml")),
     ("chips.toml", include_str!("packs/chips.toml")),
+    ("vendors.toml", include_str!("packs/vendors.toml")),
     ("generic.toml", include_str!("packs/generic.toml")),
     ("engines.toml", include_str!("packs/engines.toml")),
     ("logs.toml", include_str!("packs/logs.toml")),

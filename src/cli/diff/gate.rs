@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use crate::cli::{
-    diagnose::FailOn,
     exit::{Exit, Usage},
+    fail_on::FailOn,
 };
 use diagnosis::diagnose::Severity;
 use report::diff::{DiffReport, json::SCHEMA};

@@ -8,6 +8,7 @@ use engine::cpu::Isa;
 use model::Reading;
 
 use super::Finding;
+use crate::cli::memory::kibibytes;
 
 /// Flags of `/proc/cpuinfo` that kernels for matrix products ask for, from the least to the most.
 const FLAGS: [&str; 14] = [
@@ -141,21 +142,6 @@ pub fn counters() -> Finding {
         format!("{}; {}", read.join(", "), lacking.join("; ")),
         "the clock needs a frequency driver, power the right to read /sys/class/powercap (root): virtual machines have neither",
     )
-}
-
-/// Memory that a process may still take, bytes: what is available, and what the limit of its group leaves; `None` where the
-/// system does not say.
-pub fn available() -> Option<u64> {
-    let free = kibibytes(&read("/proc/meminfo").ok()?, "MemAvailable")? * 1024.0;
-    let number = |path| read(path).ok().and_then(|text| text.parse::<f64>().ok());
-    let group = number("/sys/fs/cgroup/memory.max").zip(number("/sys/fs/cgroup/memory.current"));
-    let left = group.map_or(f64::INFINITY, |(most, used)| (most - used).max(0.0));
-    Some(free.min(left) as u64)
-}
-
-fn kibibytes(meminfo: &str, key: &str) -> Option<f64> {
-    let line = meminfo.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
-    line.trim().strip_suffix("kB")?.trim().parse().ok()
 }
 
 /// Sizes of the data caches of the first core.

@@ -1,9 +1,10 @@
 //! What `strato doctor` says of the tools and libraries of the vendors: which are there, which are missing, and the command
 //! that brings them.
 
-use std::{borrow::Cow, ffi::OsString, path::PathBuf};
+use std::{ffi::OsString, path::PathBuf};
 
 use collectors::{cupti, mspti::preload, record, telemetry::dcmi};
+use diagnosis::platform::{Vendor, vendors};
 use engine::{ascend, library};
 use parsers::device_text;
 
@@ -11,78 +12,47 @@ use super::{Finding, on_path};
 
 /// Something of a vendor.
 struct Piece {
-    vendor: &'static str,
+    vendor: String,
     /// Its name, which of a library is that of its first file.
-    name: &'static str,
+    name: String,
     /// What it is for.
-    what: &'static str,
+    what: String,
     is_there: Result<String, &'static str>,
-    remedy: Cow<'static, str>,
-}
-
-/// Files under which a library of these names may lie.
-type Files = fn(&[&str]) -> Vec<PathBuf>;
-
-/// A library that is opened when it is needed.
-struct Library {
-    vendor: &'static str,
-    /// Names under which it may lie, the newest first.
-    names: &'static [&'static str],
-    /// Files to try in their order, as who opens it does; a bare name is looked for where the loader looks.
-    files: Files,
-    what: &'static str,
-    remedy: &'static str,
-}
-
-const CANN: &str = "./Ascend-cann-toolkit_VERSION_linux-ARCH.run --install, then source \
-                    /usr/local/Ascend/ascend-toolkit/set_env.sh";
-const NPU_DRIVER: &str = "./Ascend-hdk-CHIP-npu-driver_VERSION_linux-ARCH.run --full";
-const ROCM: &str = "amdgpu-install --usecase=rocm";
-
-/// Libraries by vendor. Names and packages: NVIDIA's CUDA installation guide for Linux and its wheels on PyPI, the CANN and driver
-/// installation guides of hiascend.com, AMD's ROCm installation guide for Linux.
-#[rustfmt::skip]
-const LIBRARIES: &[Library] = &[
-    library("nvidia", &["libcuda.so.1"], |names| named("STRATO_CUDA_DRIVER", names), "driver", "apt-get install cuda-drivers (NVIDIA's repository)"),
-    library("nvidia", &["libnvidia-ml.so.1"], bare, "NVML", "apt-get install cuda-drivers (NVIDIA's repository)"),
-    library("nvidia", &["libnvrtc.so.13", "libnvrtc.so.12"], |names| named("STRATO_NVRTC", names), "compiler", "pip install nvidia-cuda-nvrtc"),
-    library("nvidia", &["libcupti.so.13", "libcupti.so.12"], |_| cupti::find::candidates(&variable), "records of kernels", "pip install nvidia-cuda-cupti"),
-    library("nvidia", &["libnccl.so.2"], |names| named("STRATO_NCCL", names), "collectives", "apt-get install libnccl2 (NVIDIA's repository)"),
-    library("ascend", &["libascendcl.so"], of_cann, "AscendCL", CANN),
-    library("ascend", &["libhccl.so"], of_cann, "collectives", CANN),
-    library("ascend", &["libmspti.so"], |_| preload::find(&variable).into_iter().collect(), "records of tasks", CANN),
-    library("ascend", &["libdcmi.so"], |_| dcmi::candidates(&variable).unwrap_or_default(), "management", NPU_DRIVER),
-    library("amd", &["libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so"], bare, "HIP", ROCM),
-    library("amd", &["librccl.so.1"], bare, "collectives", ROCM),
-];
-
-const fn library(
-    vendor: &'static str,
-    names: &'static [&'static str],
-    files: Files,
-    what: &'static str,
-    remedy: &'static str,
-) -> Library {
-    Library { vendor, names, files, what, remedy }
+    remedy: String,
 }
 
 fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name)
 }
 
-fn bare(names: &[&str]) -> Vec<PathBuf> {
+fn bare(names: &[String]) -> Vec<PathBuf> {
     names.iter().map(PathBuf::from).collect()
 }
 
 /// The file that a variable names and no other; without one the names.
-fn named(by: &str, names: &[&str]) -> Vec<PathBuf> {
+fn named(by: &str, names: &[String]) -> Vec<PathBuf> {
     let given = variable(by).filter(|file| !file.is_empty());
     given.map_or_else(|| bare(names), |file| vec![file.into()])
 }
 
-fn of_cann(names: &[&str]) -> Vec<PathBuf> {
+fn of_cann(names: &[String]) -> Vec<PathBuf> {
     let given = variable("STRATO_ASCEND_LIB").filter(|file| !file.is_empty());
     given.map_or_else(|| names.iter().flat_map(|name| ascend::places(name)).collect(), |file| vec![file.into()])
+}
+
+/// Files to try for a library of these names in their order, as who opens it does; a bare name is looked for where the loader
+/// looks.
+fn files(names: &[String]) -> Vec<PathBuf> {
+    match names.first().map_or("", String::as_str) {
+        "libcuda.so.1" => named("STRATO_CUDA_DRIVER", names),
+        "libnvrtc.so.13" => named("STRATO_NVRTC", names),
+        "libcupti.so.13" => cupti::find::candidates(&variable),
+        "libnccl.so.2" => named("STRATO_NCCL", names),
+        "libascendcl.so" | "libhccl.so" => of_cann(names),
+        "libmspti.so" => preload::find(&variable).into_iter().collect(),
+        "libdcmi.so" => dcmi::candidates(&variable).unwrap_or_default(),
+        _ => bare(names),
+    }
 }
 
 /// The first of these files that is there.
@@ -95,35 +65,34 @@ fn first(files: Vec<PathBuf>) -> Result<String, &'static str> {
 }
 
 /// What brings a device tool: it comes with the vendor's driver.
-fn tool_remedy(vendor: &str) -> &'static str {
-    match vendor {
-        "nvidia" => "apt-get install cuda-drivers (NVIDIA's repository)",
-        "ascend" => NPU_DRIVER,
-        "amd" => "apt-get install rocm-smi (Debian), or amdgpu-install --usecase=rocm",
-        "hygon" => "the DTK of developer.hpccube.com, then source /opt/dtk/env.sh",
-        "cambricon" => "apt-get install ./cambricon-mlu-driver_VERSION.deb",
-        "metax" => "apt-get install ./metax-driver_VERSION.deb (developer.metax-tech.com)",
-        "mthreads" => "apt-get install ./musa_VERSION.deb (developer.mthreads.com)",
-        _ => "the driver of the device, from its vendor",
-    }
+fn tool_remedy(vendors: &[Vendor], name: &str) -> String {
+    let known = vendors.iter().find(|vendor| vendor.is(name));
+    known.map_or_else(|| "the driver of the device, from its vendor".to_owned(), |vendor| vendor.install.clone())
 }
 
 /// One row for everything of a vendor of whom something is here; one row in all for a vendor of whom nothing is.
 pub(super) fn rows() -> Vec<(String, Finding)> {
-    let pieces = pieces();
-    let mut vendors: Vec<&str> = pieces.iter().map(|piece| piece.vendor).collect();
-    vendors.dedup();
+    let known = match vendors() {
+        Ok(known) => known,
+        Err(error) => {
+            let remedy = "install strato again: what it knows of the vendors is damaged";
+            return vec![("vendors".to_owned(), Finding::lacking(error.to_string(), remedy))];
+        }
+    };
+    let pieces = pieces(&known);
+    let mut named: Vec<&str> = pieces.iter().map(|piece| piece.vendor.as_str()).collect();
+    named.dedup();
     let mut rows: Vec<(String, Finding)> = Vec::new();
     let mut told: Vec<&str> = Vec::new();
-    for vendor in vendors {
+    for vendor in named {
         if told.contains(&vendor) {
             continue;
         }
         told.push(vendor);
         let own: Vec<&Piece> = pieces.iter().filter(|piece| piece.vendor == vendor).collect();
         if own.iter().all(|piece| piece.is_there.is_err()) {
-            let names: Vec<&str> = own.iter().map(|piece| piece.name).collect();
-            let remedy = format!("only for devices of {vendor}: {}", tool_remedy(vendor));
+            let names: Vec<&str> = own.iter().map(|piece| piece.name.as_str()).collect();
+            let remedy = format!("only for devices of {vendor}: {}", tool_remedy(&known, vendor));
             rows.push((vendor.to_owned(), Finding::lacking(format!("none of {}", names.join(", ")), remedy)));
             continue;
         }
@@ -132,34 +101,35 @@ pub(super) fn rows() -> Vec<(String, Finding)> {
                 Ok(place) => Finding::good(format!("{what}: {place}")),
                 Err(why) => Finding::lacking(format!("{what}: {why}"), remedy.clone()),
             };
-            rows.push(((*name).to_owned(), finding));
+            rows.push((name.clone(), finding));
         }
     }
     rows
 }
 
-fn pieces() -> Vec<Piece> {
+fn pieces(vendors: &[Vendor]) -> Vec<Piece> {
     let program = |name: &str| on_path(name).map(|path| path.display().to_string()).ok_or("not on PATH");
     let tools = device_text::REGISTRY.iter().map(|tool| Piece {
-        vendor: tool.vendor,
-        name: tool.id,
-        what: "device tool",
+        vendor: tool.vendor.to_owned(),
+        name: tool.id.to_owned(),
+        what: "device tool".to_owned(),
         is_there: program(tool.id),
-        remedy: tool_remedy(tool.vendor).into(),
+        remedy: tool_remedy(vendors, tool.vendor),
     });
     let profilers = record::REGISTRY.iter().map(|profiler| Piece {
-        vendor: profiler.vendor,
-        name: profiler.id,
-        what: "profiler",
+        vendor: profiler.vendor.to_owned(),
+        name: profiler.id.to_owned(),
+        what: "profiler".to_owned(),
         is_there: program(profiler.id),
         remedy: profiler.remedy.into(),
     });
-    let libraries = LIBRARIES.iter().map(|library| Piece {
-        vendor: library.vendor,
-        name: library.names.first().copied().unwrap_or_default(),
-        what: library.what,
-        is_there: first((library.files)(library.names)),
-        remedy: library.remedy.into(),
+    let libraries = vendors.iter().flat_map(|vendor| vendor.library.iter().map(move |library| (vendor, library)));
+    let libraries = libraries.map(|(vendor, library)| Piece {
+        vendor: vendor.ids.first().cloned().unwrap_or_default(),
+        name: library.names.first().cloned().unwrap_or_default(),
+        what: library.what.clone(),
+        is_there: first(files(&library.names)),
+        remedy: library.install.clone(),
     });
     tools.chain(profilers).chain(libraries).collect()
 }
@@ -182,13 +152,16 @@ mod tests {
 
     #[test]
     fn every_tool_profiler_and_library_is_spoken_of_and_what_is_missing_has_a_remedy() {
-        let pieces = pieces();
-        assert_eq!(pieces.len(), device_text::REGISTRY.len() + record::REGISTRY.len() + LIBRARIES.len());
+        let vendors = vendors().unwrap();
+        let libraries: usize = vendors.iter().map(|vendor| vendor.library.len()).sum();
+        assert!(libraries > 10, "{libraries} libraries");
+        let pieces = pieces(&vendors);
+        assert_eq!(pieces.len(), device_text::REGISTRY.len() + record::REGISTRY.len() + libraries);
         assert!(pieces.iter().all(|piece| !piece.name.is_empty() && !piece.remedy.is_empty()));
         let rows = rows();
         for piece in &pieces {
             let is_told =
-                |(name, finding): &(String, Finding)| name == piece.name || finding.state.contains(piece.name);
+                |(name, finding): &(String, Finding)| *name == piece.name || finding.state.contains(&piece.name);
             assert!(rows.iter().any(is_told), "{} is not spoken of", piece.name);
         }
         assert!(rows.iter().all(|(_, finding)| finding.verdict == "ok" || finding.remedy.is_some()));

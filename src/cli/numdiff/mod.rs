@@ -1,23 +1,15 @@
 //! `strato numdiff`: two runs of the reference engine, operator by operator, and the first operator that makes a difference
 //! which neither its input nor its precision explains.
 
-use std::{path::PathBuf, sync::Arc};
+use std::path::PathBuf;
 
 use clap::ValueEnum;
 use engine::{
-    Weights,
-    numdiff::{Comparison, Side, Verdict, compare},
+    numdiff::{Comparison, Verdict},
     run::RunOptions,
 };
-use model::manifest::{DIVERGES, PRECISE};
 
-use super::{
-    Global,
-    exit::{Exit, Usage},
-    output::Kind,
-    run::{What, checked},
-    say, target,
-};
+use super::{Global, decode::DecodeArgs, deviation::compared, exit::Exit, output::Kind, say, target};
 
 mod json;
 mod markdown;
@@ -103,7 +95,7 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     if let Some(output) = &arguments.output {
         target::check(output, &[])?;
     }
-    let mut common = What::plain(model, seed);
+    let mut common = DecodeArgs::plain(model, seed);
     (common.batch, common.prompt_len, common.prompt_ids, common.r#gen) = (batch, prompt_len, prompt_ids, r#gen);
     let mut sides = [common.side(&a)?, common.side(&b)?];
     sides[1].inject = inject;
@@ -123,59 +115,4 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
         Verdict::Equal | Verdict::WithinPrecision => Exit::Done,
         Verdict::Grown | Verdict::Faulty => Exit::Findings,
     })
-}
-
-/// Compares two runs; `told` of every step that has been, and of how many there are.
-fn compared(sides: &[What; 2], told: impl Fn(u32, usize)) -> anyhow::Result<([RunOptions; 2], Comparison)> {
-    let options = [checked(&sides[0])?, checked(&sides[1])?];
-    let (config, mut source) = sides[0].source()?;
-    let first = Arc::new(Weights::load(&config, options[0].dtype, &mut *source)?);
-    let second = if options[0].dtype == options[1].dtype && sides[0].model == sides[1].model {
-        Arc::clone(&first)
-    } else {
-        let (other, mut source) = sides[1].source()?;
-        if other.fingerprint() != config.fingerprint() {
-            let (a, b) = (&sides[0].model, &sides[1].model);
-            return Err(Usage(format!("'{a}' and '{b}' are models of two shapes; compare runs of one shape")).into());
-        }
-        Arc::new(Weights::load(&config, options[1].dtype, &mut *source)?)
-    };
-    let [a, b] = &options;
-    let sides = [Side { options: a, weights: &first }, Side { options: b, weights: &second }];
-    let comparison = compare(&config, sides, |step| told(step, a.steps))?;
-    Ok((options, comparison))
-}
-
-/// Steps of a run that are held against single precision.
-const HELD: usize = 9;
-
-/// How the numbers of a run stand beside those of the same model in single precision, in a sentence: the first steps, by
-/// separate operators and on one rank.
-pub(super) fn deviation(what: &What) -> anyhow::Result<String> {
-    let mut own = what.clone();
-    own.r#gen = own.r#gen.min(HELD);
-    let mut reference = own.side("f32,composite,eager")?;
-    reference.inject.clear();
-    let (_, c) = compared(&[reference, own], |_, _| ())?;
-    let rest = format!(
-        "relative L2 of logits {:.1e} against f32, {} of {} tokens the same, by strato numdiff over {} steps",
-        c.logits.relative_l2(),
-        c.tokens[1],
-        c.tokens[0],
-        c.steps + 1
-    );
-    let [equal, within] = PRECISE;
-    let verdict = match (c.verdict(), c.first.and_then(|at| c.rows.get(at))) {
-        (Verdict::Equal, _) => equal.to_owned(),
-        (Verdict::WithinPrecision, _) => format!("{within} of {}", c.precision.name()),
-        (Verdict::Grown, _) => {
-            format!("{DIVERGES} beyond the precision of {} by no single operator", c.precision.name())
-        }
-        (Verdict::Faulty, Some(row)) => match row.layer {
-            Some(layer) => format!("{DIVERGES} at layer {layer}, operator {}", row.name()),
-            None => format!("{DIVERGES} at operator {}", row.name()),
-        },
-        (Verdict::Faulty, None) => format!("{DIVERGES} where a step is started as a whole"),
-    };
-    Ok(format!("{verdict}: {rest}"))
 }

@@ -18,13 +18,14 @@ use collectors::{
 use engine::{record::Observer, run::StepDone};
 use model::{Ns, Provenance, Reading};
 
-use super::{Done, Finish, What, capture_watched, checked, ranks::Live};
+use super::Finish;
 use crate::{
     cli::{
         Global,
+        decode::{DecodeArgs, Done, Live, capture_watched, checked},
         feed::{Feed, Told},
         progress::Bar,
-        say, view,
+        say, showing,
     },
     tui::{
         Job, Left, Opened, Session, Settings,
@@ -43,7 +44,7 @@ const PATIENCE: Duration = Duration::from_millis(300);
 ///
 /// # Errors
 /// Those of the run and of the terminal.
-pub(super) fn run(global: &Global, settings: Settings, what: &What, finish: Finish) -> anyhow::Result<Done> {
+pub(super) fn run(global: &Global, settings: Settings, what: &DecodeArgs, finish: Finish) -> anyhow::Result<Done> {
     let (shown, observer) = (describe(what, &finish)?, checked(what)?.observer);
     let (feed, inlet) = Feed::new();
     let stop = Arc::new(AtomicBool::new(false));
@@ -58,12 +59,12 @@ pub(super) fn run(global: &Global, settings: Settings, what: &What, finish: Fini
         let job = Job::start(move |progress| {
             let _bar = Bar::of(progress, lang);
             let session = session::Session::of(vec![trace], Packs::embedded()?).cancelled_by(progress.cancel());
-            let sketch = view::sketched(session.captures(), session.packs(), &early);
+            let sketch = showing::sketched(session.captures(), session.packs(), &early);
             let diagnosed = session.examine(&Options::default())?.diagnose()?;
             Ok(Opened::after(&sketch, diagnosed.captures))
         })?;
-        let left = view::open(&mut session, (job, arrived), dashboard.settings())?;
-        view::end(session, left);
+        let left = showing::open(&mut session, (job, arrived), dashboard.settings())?;
+        showing::end(session, left);
         return Ok(done);
     }
     stop.store(true, Ordering::Relaxed);
@@ -98,7 +99,7 @@ fn joined(thread: JoinHandle<anyhow::Result<Done>>) -> anyhow::Result<Done> {
 }
 
 /// The engine on a thread of its own.
-fn start(what: What, finish: Finish, watched: Watched) -> anyhow::Result<JoinHandle<anyhow::Result<Done>>> {
+fn start(what: DecodeArgs, finish: Finish, watched: Watched) -> anyhow::Result<JoinHandle<anyhow::Result<Done>>> {
     let work = move || {
         let tell = |what| watched.feed.tell(what);
         tell(live::What::Phase(Phase::Preparing));
@@ -133,8 +134,8 @@ fn event(en: String, zh: String, warns: bool) -> live::What {
     live::What::Event(Event { en, zh, warns })
 }
 
-/// What the dashboard says of the run.
-fn describe(what: &What, finish: &Finish) -> anyhow::Result<Run> {
+/// DecodeArgs the dashboard says of the run.
+fn describe(what: &DecodeArgs, finish: &Finish) -> anyhow::Result<Run> {
     let options = checked(what)?;
     let (config, _) = what.source()?;
     let threads = options.threads;
@@ -228,7 +229,7 @@ mod tests {
     #[derive(Parser)]
     struct Line {
         #[command(flatten)]
-        what: What,
+        what: DecodeArgs,
     }
 
     /// Keeps what it is told.

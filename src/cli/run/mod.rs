@@ -6,40 +6,24 @@ use std::{
     time::{Duration, Instant},
 };
 
-use collectors::host::Host;
-use engine::{
-    Shard, Target,
-    cpu::Isa,
-    inject,
-    run::{RunOptions, StepDone},
-};
-use model::{ProbeRow, ProbeRun, Provenance, Trace};
-use probes::{Probe, Product, Setup};
+use engine::{Target, inject};
+use model::{ProbeRun, Provenance};
 
 use super::{
     Global,
-    exit::{Exit, Missing, Usage},
+    decode::{DecodeArgs, Done, capture, checked, milliseconds, obey, probed, restart_with_mspti},
+    deviation,
+    exit::{Exit, Usage},
     interface::Interface,
-    probe, say, target, terminal_text,
+    say, target, terminal_text,
 };
-use diagnosis::diagnose::rules::ceilings;
 
-mod cupti;
 mod live;
-mod logits;
-mod lost;
-mod mspti;
 mod planned;
-mod prompt_ids;
-mod ranks;
 mod repeats;
 mod summary;
-mod what;
 
 use planned::Planned;
-pub(super) use summary::milliseconds;
-use what::RanksAre;
-pub(super) use what::{Weights, What};
 
 /// Time between two lines of progress.
 const PROGRESS: Duration = Duration::from_secs(2);
@@ -51,7 +35,7 @@ const PROGRESS: Duration = Duration::from_secs(2);
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     #[command(flatten)]
-    pub(super) what: What,
+    decode: DecodeArgs,
     /// Capture file to write; an earlier capture file of that name is replaced.
     #[arg(short, long, value_name = "FILE", overrides_with = "output")]
     output: Option<PathBuf>,
@@ -95,58 +79,6 @@ pub struct Arguments {
     as_rank: Option<String>,
 }
 
-/// What a run gave.
-pub(super) struct Done {
-    /// The capture.
-    pub trace: Trace,
-    /// Every step; the prompt is the first.
-    pub steps: Vec<StepDone>,
-    /// What was run.
-    pub options: RunOptions,
-    /// Bytes of weights that a decode step reads, where that is known.
-    pub bytes: Option<usize>,
-}
-
-/// What the machine can do at best under the conditions of a run: its threads, instruction set and matrix products. Only the
-/// probes that a diagnosis reads and `further` ones, with so much time each; `told` gets each with its rows as it ends.
-///
-/// # Errors
-/// When the run is none that the engine could do.
-pub(super) fn probed(
-    what: &What,
-    further: &[String],
-    budget: Duration,
-    told: impl FnMut(&Probe, &[ProbeRow]),
-) -> anyhow::Result<ProbeRun> {
-    let options = what.options()?;
-    let programs = options.programs(&what.source()?.0, Shard { rank: 0, of: what.tp.max(1) })?;
-    let products = Product::of_run(&programs, &options);
-    let target = options.target.clone();
-    let setup = Setup { target, threads: options.threads, isa: options.isa, budget, products };
-    let is_read =
-        |probe: &Probe| ceilings::PROBES.contains(&probe.name) || further.iter().any(|name| name == probe.name);
-    Ok(probe::ceilings(&setup, &Host::read(), is_read, told))
-}
-
-/// Runs the engine and records it; `tell` is told of every step.
-pub(super) fn capture(what: &What, mut tell: impl FnMut(&StepDone) + Send) -> anyhow::Result<Done> {
-    capture_watched(what, &mut tell, None)
-}
-
-fn capture_watched(
-    what: &What,
-    tell: &mut (dyn FnMut(&StepDone) + Send),
-    live: Option<&dyn ranks::Live>,
-) -> anyhow::Result<Done> {
-    let options = checked(what)?;
-    let (config, _) = what.source()?;
-    // Which experts several tokens go to, only the run knows.
-    let is_known = config.experts.is_none() || options.batch == 1;
-    let bytes = is_known.then(|| options.dtype.row_bytes(config.hidden) * (config.step_parameters() / config.hidden));
-    let (trace, steps) = ranks::run(what, tell, live)?;
-    Ok(Done { trace, steps, options, bytes })
-}
-
 /// What becomes of a run when it is over.
 struct Finish {
     probes: ProbeRun,
@@ -172,24 +104,9 @@ impl Finish {
     }
 }
 
-/// What the engine is asked for, if this machine can do it.
-pub(super) fn checked(what: &What) -> anyhow::Result<RunOptions> {
-    let options = what.options()?;
-    if options.threads == 0 || what.r#gen == 0 || what.tp == 0 {
-        return Err(Usage("a run needs at least one rank, one thread and one token to generate".to_owned()).into());
-    }
-    options.observer.check(&options.target)?;
-    options.target.check()?;
-    if !Isa::available().contains(&options.isa) {
-        let isa = options.isa.name();
-        return Err(Missing(format!("this processor has no {isa}; leave it out to use what it has")).into());
-    }
-    Ok(options)
-}
-
 pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit> {
     let Arguments {
-        mut what,
+        decode: mut what,
         mut output,
         plan,
         repeats,
@@ -204,7 +121,7 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
         as_rank,
     } = arguments;
     if let Some(order) = &as_rank {
-        ranks::obey(order)?;
+        obey(order)?;
         return Ok(Exit::Done);
     }
     if what.inject.iter().any(|name| name == "help") {
@@ -264,9 +181,9 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
         && io::stdout().is_terminal()
         && io::stdin().is_terminal();
     if !is_seen {
-        mspti::restart(&asked, what.tp == 1);
+        restart_with_mspti(&asked, what.tp == 1);
     }
-    let deviation = if numerics { Some(super::numdiff::deviation(&what)?) } else { None };
+    let deviation = if numerics { Some(deviation::from_single_precision(&what)?) } else { None };
     let found = probe.then(|| {
         probed(&what, &further, probes::BUDGET, |probe, _| {
             if loud {

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use collectors::{engine_run, host::Host};
 use model::{Reading, manifest::FIELDS};
 
-use super::What;
 use crate::cli::{
     backend,
+    decode::DecodeArgs,
     exit::{Missing, Usage},
-    plan, terminal_text,
+    plan_file, terminal_text,
 };
 use diagnosis::compare::{
     contract::rule::{Status, status},
@@ -20,7 +20,7 @@ use diagnosis::compare::{
 /// What a plan asks of this machine.
 pub(super) struct Planned {
     /// The run.
-    pub what: What,
+    pub what: DecodeArgs,
     /// The plan.
     pub asked: Asked,
     /// Launches.
@@ -34,8 +34,8 @@ impl Planned {
     ///
     /// # Errors
     /// A plan that leaves controls open or asks for what the engine cannot do, and a machine that is none of its devices.
-    pub fn read(file: &Path, mut what: What) -> anyhow::Result<Self> {
-        let asked = plan::read(file)?;
+    pub fn read(file: &Path, mut what: DecodeArgs) -> anyhow::Result<Self> {
+        let asked = plan_file::read(file)?;
         let name = file.display();
         if !asked.open.is_empty() {
             return Err(Usage(format!(

@@ -8,8 +8,10 @@ use std::{
 use engine::Target;
 use serde_json::json;
 
-use super::{Done, What};
-use crate::cli::terminal_text;
+use crate::cli::{
+    decode::{DecodeArgs, Done, milliseconds},
+    terminal_text,
+};
 
 fn durations(done: &Done) -> Vec<i64> {
     let mut decode: Vec<i64> = done.steps.iter().skip(1).map(|step| step.span.end - step.span.start).collect();
@@ -23,12 +25,12 @@ fn percentile(sorted: &[i64], percent: usize) -> Option<i64> {
 }
 
 /// The tokens that each sequence got.
-pub(super) fn tokens(what: &What, done: &Done) -> Vec<Vec<u32>> {
+pub(super) fn tokens(what: &DecodeArgs, done: &Done) -> Vec<Vec<u32>> {
     let of = |sequence: usize| done.steps.iter().filter_map(|step| step.tokens.get(sequence).copied()).collect();
     (0..what.batch).map(of).collect()
 }
 
-pub(super) fn summary(what: &What, done: &Done) -> serde_json::Value {
+pub(super) fn summary(what: &DecodeArgs, done: &Done) -> serde_json::Value {
     let decode = durations(done);
     let total: i64 = decode.iter().sum();
     let per_second = (total > 0).then(|| (decode.len() * what.batch) as f64 * 1e9 / total as f64);
@@ -56,7 +58,7 @@ pub(super) fn summary(what: &What, done: &Done) -> serde_json::Value {
     summary
 }
 
-pub(super) fn lines(out: &mut dyn Write, what: &What, done: &Done, output: Option<&Path>) -> io::Result<()> {
+pub(super) fn lines(out: &mut dyn Write, what: &DecodeArgs, done: &Done, output: Option<&Path>) -> io::Result<()> {
     let decode = durations(done);
     let options = &done.options;
     let ranks = if what.tp > 1 { format!("{} ranks of ", what.tp) } else { String::new() };
@@ -96,9 +98,4 @@ pub(super) fn lines(out: &mut dyn Write, what: &What, done: &Done, output: Optio
         Some(path) => writeln!(out, "wrote {}", terminal_text::plain(&path.display().to_string())),
         None => Ok(()),
     }
-}
-
-/// A time for people.
-pub(in crate::cli) fn milliseconds(ns: i64) -> String {
-    format!("{:.2} ms", ns as f64 / 1e6)
 }

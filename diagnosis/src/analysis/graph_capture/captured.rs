@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use model::{Category, Columns, Detail, StringId, Trace, TrackKind};
 use rustc_hash::FxHashMap;
 
-use super::{super::timeline::capture_edge, is, launching};
+use super::{capture_edge, is, launching};
 use crate::platform::{HostCall, Packs};
 
 /// Modules of a launch that are kept, the outermost first: models nest some ten.

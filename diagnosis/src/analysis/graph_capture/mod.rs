@@ -28,6 +28,16 @@ mod write;
 /// batch sizes differ in more, and kernels that the library chose anew after the capture in less.
 const SAME: f64 = 0.9;
 
+/// Whether a call begins or ends a graph capture: CUDA and HIP say `StreamBeginCapture`, CANN `aclmdlRICaptureBegin`.
+pub(super) fn capture_edge(name: &str) -> Option<bool> {
+    let says = |words: [&str; 2]| words.iter().any(|word| name.contains(word));
+    match (says(["BeginCapture", "CaptureBegin"]), says(["EndCapture", "CaptureEnd"])) {
+        (true, _) => Some(true),
+        (_, true) => Some(false),
+        _ => None,
+    }
+}
+
 /// How a run and a graph capture fit each other.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fit {

@@ -6,7 +6,10 @@ use model::{
 };
 
 use super::{
-    super::level::{self, NAMED, NOISE_STEPS},
+    super::{
+        level::{self, NAMED, NOISE_STEPS},
+        relations::Feeds,
+    },
     Cell, Fact, Next, SCORED, Seen, cell, unknown,
 };
 use crate::analysis::{Bucket, Class, GraphMode, OpKind, Rank};
@@ -59,7 +62,7 @@ impl Seen<'_> {
         if steps == 0 {
             wrong.push((Light::Amber, Next::Steps));
         }
-        self.blame(|rule| rule == "OP-07", &mut facts, &mut wrong);
+        self.blame(&[Feeds::Area(Area::Run)], &mut facts, &mut wrong);
         cell(Area::Run, facts, wrong)
     }
 
@@ -73,10 +76,9 @@ impl Seen<'_> {
         }
         let mut facts = vec![Fact::Graphs { full, piecewise, eager }];
         let mut wrong = Vec::new();
-        // A step that waits for its launches is what graphs are for.
         let launched = piecewise + eager > 0;
-        let own = |rule: &str| matches!(rule, "RT-01" | "RT-02" | "RT-03" | "RT-04" | "RT-07" | "RT-08");
-        self.blame(|rule| own(rule) || (launched && rule == "RT-14"), &mut facts, &mut wrong);
+        let cells = [Feeds::Area(Area::Graph), Feeds::IfLaunched(Area::Graph)];
+        self.blame(if launched { &cells } else { &cells[..1] }, &mut facts, &mut wrong);
         if launched {
             wrong.push((Light::Amber, Next::Graphs));
         }
@@ -104,7 +106,7 @@ impl Seen<'_> {
         } else if compiling > 0 {
             wrong.push((Light::Amber, Next::WarmUp));
         }
-        self.blame(|rule| matches!(rule, "RT-05" | "RT-06"), &mut facts, &mut wrong);
+        self.blame(&[Feeds::Area(Area::CompileStability)], &mut facts, &mut wrong);
         if steps == 0 {
             return unknown(Area::CompileStability, Fact::Compiled { steps, compiling }, Next::Steps);
         }
@@ -129,7 +131,7 @@ impl Seen<'_> {
         let estimated = ranks.iter().map(|rank| rank.collectives.estimated).sum();
         let mut facts = vec![captured, Fact::Collectives { seen: ops, estimated }];
         let mut wrong = Vec::new();
-        self.blame(|rule| rule.starts_with("CM-"), &mut facts, &mut wrong);
+        self.blame(&[Feeds::Area(Area::Communication)], &mut facts, &mut wrong);
         // Of one rank nobody can tell a transfer from a wait for another one.
         if !self.has(EvidenceClass::MultiRank) {
             wrong.push((Light::Unknown, Next::Collect(EvidenceClass::MultiRank)));

@@ -5,7 +5,8 @@ use model::{EvidenceClass, Light, Maturity, Severity as Loss, manifest::COMMUNIT
 use super::{
     super::{
         level::NAMED,
-        rules::{op03_unfused_composite, op07_cpu_fallback::Fallbacks},
+        relations::{Feeds, Role},
+        signals::{fallback::Fallbacks, unfused},
     },
     Cell, Fact, Next, Seen, cell, unknown,
 };
@@ -24,16 +25,16 @@ impl Seen<'_> {
         let (Some((rank, class, step)), Some(named)) = (usual, self.cx.analysis.op_coverage) else {
             return unknown(Maturity::OperatorCoverage, Fact::NothingRan, Next::Collect(EvidenceClass::Device));
         };
-        let [native, composite] = op03_unfused_composite::realised(self.cx.trace, rank, step).map(|n| n as u64);
+        let [native, composite] = unfused::realised(self.cx.trace, rank, step).map(|n| n as u64);
         let fallback = Fallbacks::of(self.cx, rank, class).of_step(step).len() as u64;
         let mut facts = vec![Fact::Named(named), Fact::Realised { native, composite, fallback }];
         let mut wrong = Vec::new();
         if fallback > 0 {
-            wrong.push((Light::Red, self.about("OP-07")));
+            wrong.extend(self.about(Role::CpuFallback).map(|next| (Light::Red, next)));
         }
-        self.blame(|rule| rule == "OP-03", &mut facts, &mut wrong);
+        self.blame(&[Feeds::Maturity(Maturity::OperatorCoverage)], &mut facts, &mut wrong);
         if composite > 0 {
-            wrong.push((Light::Amber, self.about("OP-03")));
+            wrong.extend(self.about(Role::Composite).map(|next| (Light::Amber, next)));
         }
         if named < NAMED {
             wrong.push((Light::Amber, Next::Patterns));
@@ -67,7 +68,7 @@ impl Seen<'_> {
             facts.push(Fact::Lost(errors));
             wrong.push((Light::Amber, Next::Losses));
         }
-        self.blame(|rule| rule == "OP-07", &mut facts, &mut wrong);
+        self.blame(&[Feeds::Maturity(Maturity::Ecosystem)], &mut facts, &mut wrong);
         cell(Maturity::Ecosystem, facts, wrong)
     }
 

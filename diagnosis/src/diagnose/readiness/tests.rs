@@ -52,7 +52,7 @@ fn finding((trace, analysis): &(Trace, Analysis), rule: &'static str, severity: 
 fn assessed(capture: &(Trace, Analysis), findings: &[Finding], held: Option<&Held>) -> Readiness {
     let packs = Packs::embedded().unwrap();
     let (trace, analysis) = capture;
-    assess(&Context { trace, analysis, packs: &packs, estimator: &Bounds }, findings, held)
+    assess(&Context { trace, analysis, packs: &packs, estimator: &Bounds }, findings, held, rules::CATALOGUE)
 }
 
 fn area(capture: &(Trace, Analysis), findings: &[Finding], area: Area) -> (Light, Option<Next>) {

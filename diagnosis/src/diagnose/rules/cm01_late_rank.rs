@@ -1,18 +1,19 @@
 //! CM-01: one rank is late again and again, and the others wait for it.
 
-use model::{EvidenceClass, Ns};
+use model::{Area, EvidenceClass, Ns};
 use std::collections::BTreeMap;
 
 use super::{
     cm09_moe_imbalance,
     excess::Excess,
-    gate::LEAST_GAIN,
     late::{self, Late, Waiting},
 };
 use crate::{
     analysis::{Analysis, Bucket, Confidence, Layer},
     diagnose::{
         Competing, Evidence, Finding, Intervention, Trigger,
+        estimate::LEAST_GAIN,
+        relations::{Advice, Feeds, Relations, Role},
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
@@ -31,6 +32,13 @@ static DOC: Doc = Doc {
     title: Text::new("Persistent late rank", "持续迟到的 rank"),
     layer: Layer::Runtime,
     needs: &[EvidenceClass::Device, EvidenceClass::MultiRank],
+    advice: Advice::Device,
+    relations: Relations {
+        yields_to: &["CM-09", "CM-10"],
+        board: &[Feeds::Area(Area::Communication)],
+        role: Some(Role::LateRank),
+        ..Relations::NONE
+    },
     sees: Text::new(
         "The ranks of a group wait for the same one again and again. Between two collectives each rank spends its time on its own clock; what the late rank spends longer on than those that wait is the cause, to the nanosecond and without comparing clocks.",
         "一个通信组的各 rank 反复等待同一个 rank。两次集合通信之间，每个 rank 在自己的时钟上消耗时间；迟到的 rank 比等待者多花时间的分类就是原因，精确到纳秒，且不比较各 rank 的时钟。",

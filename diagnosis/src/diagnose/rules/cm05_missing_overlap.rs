@@ -1,6 +1,7 @@
 //! CM-05: a transfer is exposed although independent work of another queue was still to come, or was done before it.
 
 use model::{
+    Area,
     EvidenceClass::{Correlation, Device, HostApi},
     Ns,
 };
@@ -8,13 +9,14 @@ use model::{
 use super::{
     beside::Beside,
     exposed::{Exposed, Saying},
-    gate::LEAST_GAIN,
     reading,
 };
 use crate::{
     analysis::{Bucket, Class, Confidence, DeviceOp, Edit, Layer, OpKind, Rank, Step},
     diagnose::{
         Competing, Evidence, Finding, Intervention,
+        estimate::LEAST_GAIN,
+        relations::{Advice, Feeds, Relations},
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
@@ -36,6 +38,8 @@ static DOC: Doc = Doc {
     title: Text::new("Missing overlap of communication", "通信未重叠"),
     layer: Layer::Communication,
     needs: &[Device, HostApi, Correlation],
+    advice: Advice::Device,
+    relations: Relations { board: &[Feeds::Area(Area::Communication)], ..Relations::NONE },
     sees: Text::new(
         "A transfer runs with no computation beside it, and another queue computes afterwards what did not depend on that transfer; or a kernel runs before a collective that in another place of the same steps runs beside one.",
         "某次传输期间没有计算与之并行，而另一队列随后执行的计算并不依赖该传输；或者某内核在集合通信之前执行，而在同一步的另一处却与集合通信并行。",

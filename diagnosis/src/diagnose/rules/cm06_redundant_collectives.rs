@@ -2,16 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use model::{EvidenceClass::Device, StringId};
+use model::{Area, EvidenceClass::Device, StringId};
 
-use super::{
-    gate::{LEAST_GAIN, recurring},
-    reading,
-};
+use super::{gate::recurring, reading};
 use crate::{
     analysis::{Confidence, Edit, Layer, OpKind, Rank, Step},
     diagnose::{
         Competing, Evidence, Intervention, Trigger,
+        estimate::LEAST_GAIN,
+        relations::{Advice, Feeds, Relations},
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
@@ -33,6 +32,8 @@ static DOC: Doc = Doc {
     title: Text::new("Redundant collectives", "多余的集合通信"),
     layer: Layer::Communication,
     needs: &[Device],
+    advice: Advice::Device,
+    relations: Relations { board: &[Feeds::Area(Area::Communication)], ..Relations::NONE },
     sees: Text::new("A step carries out more collectives than its layers need.", "一个步执行的集合通信多于各层所需。"),
     matters: Text::new(
         "A collective of a decode step is all latency; every extra one is paid on every layer and token.",

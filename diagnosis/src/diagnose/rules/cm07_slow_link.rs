@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{EvidenceClass, Ns, SliceId};
+use model::{Area, EvidenceClass, Ns, SliceId};
 use rustc_hash::FxHashSet;
 
 use super::{late::counted, reading};
@@ -10,6 +10,7 @@ use crate::{
     analysis::{Class, Confidence, DeviceOp, Edit, Layer, OpKind, Rank, Selection, Step, job::Instance},
     diagnose::{
         Competing, Evidence, Finding, Intervention, Trigger,
+        relations::{Advice, Feeds, Relations},
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
@@ -30,6 +31,8 @@ static DOC: Doc = Doc {
     title: Text::new("Slow link", "链路慢"),
     layer: Layer::Communication,
     needs: &[EvidenceClass::Device, EvidenceClass::MultiRank],
+    advice: Advice::Device,
+    relations: Relations { board: &[Feeds::Area(Area::Communication)], ..Relations::NONE },
     sees: Text::new(
         "Collectives take longer than others of the same kind even on the rank that arrives last: the transfer itself is slow, again and again or in one group only.",
         "即使在最后到达的 rank 上，集合通信也比同类更久：传输本身慢，时有发生，或只发生在某一个通信组。",

@@ -1,6 +1,7 @@
 //! CM-09: the experts of one rank get more tokens than those of the others, which wait for it.
 
 use model::{
+    Area,
     EvidenceClass::{Device, MultiRank},
     Ns,
 };
@@ -14,6 +15,7 @@ use crate::{
     analysis::{Bucket, Class, Confidence, Edit, Layer, Rank, RankCounter, scheduler::Series},
     diagnose::{
         Competing, Evidence, Finding, Intervention, Trigger,
+        relations::{Advice, Feeds, Relations, Role},
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
@@ -31,6 +33,8 @@ static DOC: Doc = Doc {
     title: Text::new("Unbalanced experts", "专家负载不均"),
     layer: Layer::Communication,
     needs: &[Device, MultiRank],
+    advice: Advice::Host,
+    relations: Relations { board: &[Feeds::Area(Area::Communication)], role: Some(Role::LateRank), ..Relations::NONE },
     sees: Text::new(
         "The experts of one rank get clearly more tokens than those of the others, and the others wait in their collectives.",
         "某个 rank 的专家分到的 token 明显多于其他 rank，其他 rank 在集合通信中等待。",

@@ -2,13 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use model::EvidenceClass::{Device, MultiRank};
+use model::{
+    Area,
+    EvidenceClass::{Device, MultiRank},
+};
 
 use super::uneven;
 use crate::{
     analysis::{Layer, Rank},
     diagnose::{
         Competing,
+        relations::{Advice, Feeds, Relations, Role},
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text},
@@ -22,6 +26,8 @@ static DOC: Doc = Doc {
     title: Text::new("Unequal batches of data-parallel ranks", "数据并行各 rank 批大小不等"),
     layer: Layer::Communication,
     needs: &[Device, MultiRank],
+    advice: Advice::Host,
+    relations: Relations { board: &[Feeds::Area(Area::Communication)], role: Some(Role::LateRank), ..Relations::NONE },
     sees: Text::new(
         "In the same steps the ranks decode different numbers of sequences, and those with fewer wait in their collectives.",
         "同一步中各 rank 解码的序列数不同，较少者在集合通信中等待。",

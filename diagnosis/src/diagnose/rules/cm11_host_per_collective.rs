@@ -1,6 +1,7 @@
 //! CM-11: the host takes long to issue each collective.
 
 use model::{
+    Area,
     EvidenceClass::{Correlation, Device, HostApi},
     Span, TrackId,
 };
@@ -11,6 +12,7 @@ use crate::{
     analysis::{Bucket, Class, Edit, Layer, OpKind, Rank, idle::Gap},
     diagnose::{
         Competing, Evidence, Intervention, Trigger,
+        relations::{Advice, Feeds, Relations},
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
@@ -30,6 +32,8 @@ static DOC: Doc = Doc {
     title: Text::new("Host cost per collective", "集合通信的主机开销"),
     layer: Layer::Runtime,
     needs: &[Device, HostApi, Correlation],
+    advice: Advice::Device,
+    relations: Relations { board: &[Feeds::Area(Area::Communication)], ..Relations::NONE },
     sees: Text::new(
         "The device is idle before collectives, much longer than before other operations, because the host is still preparing the call.",
         "集合通信之前设备空闲，且明显长于其他算子之前，因为主机仍在准备该调用。",

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{EvidenceClass, Ns, Span, TrackId};
+use model::{Area, EvidenceClass, Ns, Span, TrackId};
 
 use super::{
     change,
@@ -13,6 +13,7 @@ use crate::{
     analysis::{Bucket, Class, Confidence, Edit, Layer, Rank, Step, job::Instance},
     diagnose::{
         Competing, Evidence, Finding, Intervention, Trigger,
+        relations::{Advice, Feeds, Relations},
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
@@ -31,6 +32,12 @@ static DOC: Doc = Doc {
     title: Text::new("Waiting caused by jitter", "抖动造成的等待"),
     layer: Layer::Runtime,
     needs: &[EvidenceClass::Device, EvidenceClass::MultiRank],
+    advice: Advice::Device,
+    relations: Relations {
+        yields_to: &["RT-13", "RT-16"],
+        board: &[Feeds::Area(Area::Communication)],
+        ..Relations::NONE
+    },
     sees: Text::new(
         "Ranks wait in collectives, but no rank is late more often than the others: each step another one holds up the rest.",
         "各 rank 在集合通信中等待，但没有哪个 rank 明显更常迟到：每步由不同的 rank 拖住其余。",

@@ -1,6 +1,6 @@
 //! CM-13: the step waits for the KV cache to arrive from another device.
 
-use model::{Detail, EvidenceClass::Device, Ns, Trace};
+use model::{Area, Detail, EvidenceClass::Device, Ns, Trace};
 
 use super::{
     exposed::{Exposed, Saying},
@@ -10,6 +10,7 @@ use crate::{
     analysis::{Class, Confidence, CopyDir, DeviceOp, Edit, Layer, OpKind, Rank, Step},
     diagnose::{
         Competing, Evidence, Finding, Intervention,
+        relations::{Advice, Feeds, Relations},
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Text, Value},
@@ -27,6 +28,8 @@ static DOC: Doc = Doc {
     title: Text::new("Point-to-point transfer exposed", "点对点传输暴露"),
     layer: Layer::Communication,
     needs: &[Device],
+    advice: Advice::Device,
+    relations: Relations { board: &[Feeds::Area(Area::Communication)], ..Relations::NONE },
     sees: Text::new(
         "Copies between devices, or sends and receives, run with no computation beside them. Where prefill and decode run on separate instances, this is the KV cache arriving.",
         "设备间拷贝或收发操作期间没有计算并行。预填充与解码分离部署时，这通常是 KV 缓存的到达。",

@@ -1,12 +1,13 @@
 //! CM-14: a rank waits inside collectives for a rank that is not in the capture.
 
-use model::{EvidenceClass, Ns};
+use model::{Area, EvidenceClass, Ns};
 
 use super::{gate, reading};
 use crate::{
     analysis::{Bucket, Class, Confidence, Edit, Layer, OpKind, Rank},
     diagnose::{
         Competing, Evidence, Finding, Intervention, Trigger,
+        relations::{Advice, Feeds, Relations},
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
@@ -23,6 +24,8 @@ static DOC: Doc = Doc {
     title: Text::new("Exposed waits for a rank outside the capture", "暴露的等待：等待采集之外的 rank"),
     layer: Layer::Communication,
     needs: &[EvidenceClass::Device],
+    advice: Advice::Device,
+    relations: Relations { board: &[Feeds::Area(Area::Communication)], ..Relations::NONE },
     sees: Text::new(
         "The profiler recorded for which rank each wait inside a collective was. The rank waited for longest is not in the capture, so what it did meanwhile is not known.",
         "采集工具记录了集合通信内部每次等待的对象。等待最久的 rank 不在采集中，因此不知道它当时在做什么。",

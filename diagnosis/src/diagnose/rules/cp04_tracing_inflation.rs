@@ -13,6 +13,7 @@ use crate::{
     },
     diagnose::{
         Competing, Evidence, Finding, Trigger,
+        relations::{Advice, Relations, Role},
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
@@ -26,6 +27,8 @@ static DOC: Doc = Doc {
     title: Text::new("Tracing inflation", "剖析膨胀"),
     layer: Layer::Measurement,
     needs: &[],
+    advice: Advice::Device,
+    relations: Relations { role: Some(Role::TracingInflation), ..Relations::NONE },
     sees: Text::new(
         "The profiler recorded time of its own, or the run is known to be slower traced than untraced.",
         "剖析器记录了自身耗时，或已知剖析时比不剖析时慢。",

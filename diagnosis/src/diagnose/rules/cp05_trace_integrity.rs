@@ -7,13 +7,12 @@ use crate::{
     diagnose::{
         Competing, Evidence, Finding, Over, Severity, Trigger,
         estimate::Estimate,
+        relations::{Advice, Relations},
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
 };
 
-/// Share of gaps of at most 2 ns from which durations hold the dispatch time.
-pub const FOLDED: f64 = 0.80;
 /// Gaps below which their distribution says nothing.
 const FEW_GAPS: u64 = 100;
 
@@ -25,6 +24,8 @@ static DOC: Doc = Doc {
     title: Text::new("Trace integrity", "采集完整性"),
     layer: Layer::Measurement,
     needs: &[Device],
+    advice: Advice::Device,
+    relations: Relations::NONE,
     sees: Text::new(
         "Device work that starts before its launch, work without a launch, launches without work, durations that hold the time between operations, records that were lost.",
         "先于下发开始的设备工作、没有下发记录的工作、没有执行记录的下发、把算子间隙折入时长的格式、丢失的记录。",
@@ -91,12 +92,12 @@ impl Rule for TraceIntegrity {
             );
             fact(what, Value::Share(silent), silent, Integrity::LOST);
         }
-        if folded > FOLDED && i.gaps >= FEW_GAPS {
+        if folded > Integrity::FOLDED && i.gaps >= FEW_GAPS {
             let what = Text::new(
                 "share of gaps between operations that are at most 2 ns, so that durations may hold the dispatch time",
                 "不超过 2 ns 的算子间隙占比（算子时长可能包含调度时间）",
             );
-            fact(what, Value::Share(folded), folded, FOLDED);
+            fact(what, Value::Share(folded), folded, Integrity::FOLDED);
         }
         if lost > 0 {
             let what = Text::new("records counted as lost or wrong on import", "导入时计为丢失或错误的记录");
@@ -122,7 +123,7 @@ impl Rule for TraceIntegrity {
             value: *value,
             threshold: *threshold,
         };
-        let folds = folded > FOLDED && i.gaps >= FEW_GAPS;
+        let folds = folded > Integrity::FOLDED && i.gaps >= FEW_GAPS;
         let mut finding = Finding {
             rule: DOC.id,
             layer: DOC.layer,

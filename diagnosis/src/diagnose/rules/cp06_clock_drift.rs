@@ -8,6 +8,7 @@ use crate::{
     analysis::{Class, Confidence, Layer, OpKind, Rank, median},
     diagnose::{
         Competing, Evidence, Finding, Trigger,
+        relations::{Advice, Relations},
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
@@ -35,6 +36,8 @@ static DOC: Doc = Doc {
     title: Text::new("Clock or power state drifts", "时钟或功耗状态漂移"),
     layer: Layer::Measurement,
     needs: &[Device],
+    advice: Advice::Device,
+    relations: Relations::NONE,
     sees: Text::new(
         "From the first to the last third of the steps the device's clock changes, or the same kernels all take longer (or shorter) by the same factor.",
         "从前三分之一步到后三分之一步，设备时钟发生变化，或同样的内核全部以同一倍数变慢（或变快）。",

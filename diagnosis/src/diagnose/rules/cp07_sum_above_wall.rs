@@ -7,6 +7,7 @@ use crate::{
     analysis::Layer,
     diagnose::{
         Competing, Evidence, Finding, Trigger,
+        relations::{Advice, Relations, Role},
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
@@ -20,6 +21,8 @@ static DOC: Doc = Doc {
     title: Text::new("Sum of kernels above wall time", "算子时间之和超过墙钟时间"),
     layer: Layer::Measurement,
     needs: &[Device],
+    advice: Advice::Device,
+    relations: Relations { role: Some(Role::SumAboveWall), ..Relations::NONE },
     sees: Text::new(
         "The durations of the device operations of a class add up to more than the steps took.",
         "某类步中设备算子时长之和超过这些步的实际时长。",

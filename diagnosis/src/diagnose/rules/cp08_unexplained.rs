@@ -7,6 +7,7 @@ use crate::{
     analysis::{Bucket, Layer},
     diagnose::{
         Evidence, Trigger,
+        relations::{Advice, Relations, Role},
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
@@ -23,6 +24,8 @@ static DOC: Doc = Doc {
     title: Text::new("Unexplained time", "无法解释的时间"),
     layer: Layer::Measurement,
     needs: &[Device],
+    advice: Advice::Device,
+    relations: Relations { role: Some(Role::Unexplained), ..Relations::NONE },
     sees: Text::new(
         "A large part of the step lies in the measurement layer: opaque graph replays, idle time without a launch to explain it, profiler overhead.",
         "步时的很大部分落在测量层：不透明的图重放、没有下发可解释的空闲、剖析开销。",

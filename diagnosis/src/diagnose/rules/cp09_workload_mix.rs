@@ -9,6 +9,7 @@ use crate::{
     analysis::{Class, Layer, Rank},
     diagnose::{
         Evidence, Finding, Trigger,
+        relations::{Advice, Relations},
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
@@ -26,6 +27,8 @@ static DOC: Doc = Doc {
     title: Text::new("Mixed workload", "混合负载"),
     layer: Layer::Measurement,
     needs: &[Device],
+    advice: Advice::Host,
+    relations: Relations::NONE,
     sees: Text::new(
         "The capture holds steps of several stages: pure decode, prefill, or both in one step.",
         "采集中包含多种阶段的步：纯解码、预填充或两者混合。",

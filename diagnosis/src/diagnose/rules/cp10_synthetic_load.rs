@@ -5,6 +5,7 @@ use crate::{
     analysis::Layer,
     diagnose::{
         Evidence, Finding, Trigger,
+        relations::{Advice, Relations},
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
@@ -25,6 +26,8 @@ static DOC: Doc = Doc {
     title: Text::new("Repeated prompts or forced routing", "重复提示或强制路由"),
     layer: Layer::Measurement,
     needs: &[],
+    advice: Advice::Host,
+    relations: Relations::NONE,
     sees: Text::new(
         "The run says that its prompts mostly hit the prefix cache, or that experts were not chosen by the model's router.",
         "运行声明其提示大多命中前缀缓存，或专家并非由模型路由选择。",

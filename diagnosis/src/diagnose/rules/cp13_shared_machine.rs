@@ -1,12 +1,11 @@
 //! CP-13: other processes had the machine while a run on its CPU was recorded.
 
-use model::{CounterTrack, Ns, ProcessId, Trace};
-
-use super::measurement::about;
+use super::{machine::Use, measurement::about};
 use crate::{
-    analysis::{Class, Confidence, Layer, Rank},
+    analysis::Layer,
     diagnose::{
-        Competing, Evidence, Finding, Severity, Trigger,
+        Evidence, Trigger,
+        relations::{Advice, Relations, Role},
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
@@ -15,12 +14,6 @@ use crate::{
 /// Share of the time of all cores in other hands from which a run is not alone; own value, above what a system's own
 /// services take.
 const OTHERS: f64 = 0.05;
-/// The same from which nothing can be said of a run's operators and waits, if no core was free; own value: a fifth is what a
-/// finding of the gravest severity would be worth.
-const TOO_MUCH: f64 = 0.20;
-/// Share of the time of all cores from which none was free: below it the run's threads had a core each.
-const FULL: f64 = 0.90;
-
 /// The rule.
 pub struct SharedMachine;
 
@@ -29,6 +22,8 @@ static DOC: Doc = Doc {
     title: Text::new("Machine shared during the run", "运行期间机器被共享"),
     layer: Layer::Measurement,
     needs: &[],
+    advice: Advice::Host,
+    relations: Relations { role: Some(Role::SharedMachine), ..Relations::NONE },
     sees: Text::new(
         "While the steps of a run on the CPU were recorded, other processes or the hypervisor had part of the processors' time.",
         "在 CPU 上的运行被记录期间，其他进程或虚拟机监控程序占用了处理器时间。",
@@ -54,72 +49,6 @@ static DOC: Doc = Doc {
         "停止其他进程或等其结束后重跑：占比降到 5% 以下，各步变短且更一致。",
     ),
 };
-
-/// Means over the steps of a class, as shares of the time of all cores.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Use {
-    /// Of other processes and of the hypervisor.
-    pub others: f64,
-    /// In which cores were busy with anything.
-    pub busy: f64,
-}
-
-impl Use {
-    /// While the steps of a class ran; `None` where nobody looked.
-    pub fn of(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Self> {
-        let windows = || rank.steady_steps(class).map(|step| step.window);
-        let (from, to) = (windows().map(|w| w.start).min()?, windows().map(|w| w.end).max()?);
-        let mean = |process, name| mean(counter(cx.trace, process, name)?, from, to);
-        let busy = mean(rank.process, "cpu_busy")?;
-        // The ranks of a job on one machine are no strangers to each other.
-        let processes = (0u32..).map(ProcessId).take(cx.trace.processes.len());
-        let own: f64 = processes.filter_map(|process| mean(process, "cpu_own")).sum();
-        Some(Self { others: (busy - own).max(0.0), busy })
-    }
-
-    /// Whether so much was in other hands that the run says little of itself.
-    pub fn is_starved(&self) -> bool {
-        self.others >= TOO_MUCH && self.busy >= FULL
-    }
-}
-
-fn counter<'a>(trace: &'a Trace, process: ProcessId, name: &str) -> Option<&'a CounterTrack> {
-    trace.counters.iter().find(|c| c.process == process && trace.strings.get(c.name) == name)
-}
-
-/// Mean of the samples of a time. A sample speaks of what lies before it, so the first one after the end counts too.
-fn mean(counter: &CounterTrack, from: Ns, to: Ns) -> Option<f64> {
-    let first = counter.t.partition_point(|t| *t <= from);
-    let end = (counter.t.partition_point(|t| *t <= to) + 1).min(counter.t.len());
-    let values = counter.value.get(first..end)?;
-    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
-}
-
-/// The use of the machine where it was so much in other hands that there is no verdict on a layer.
-pub fn starved(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Use> {
-    Use::of(cx, rank, class).filter(Use::is_starved)
-}
-
-/// Lowers what is said of a run that had too little of its machine.
-pub fn temper(cx: &Context<'_>, findings: &mut [Finding]) {
-    let is_starved = |finding: &Finding| {
-        let ranks = cx.analysis.ranks.iter().filter(|rank| finding.ranks.contains(&rank.rank));
-        ranks
-            .flat_map(|rank| rank.classes.iter().map(move |class| (rank, class)))
-            .any(|(rank, class)| class.key == finding.class && starved(cx, rank, class).is_some())
-    };
-    for finding in findings.iter_mut().filter(|f| f.layer != Layer::Measurement) {
-        if !is_starved(finding) {
-            continue;
-        }
-        finding.severity = finding.severity.min(Severity::Low);
-        finding.confidence = Confidence::Low;
-        finding.competing.push(Competing::open(
-            Text::new("other processes took the cores away", "核心被其他进程占用"),
-            Text::new("a run on a quiet machine decides (CP-13)", "在空闲机器上重跑可以判定（CP-13）"),
-        ));
-    }
-}
 
 impl Rule for SharedMachine {
     fn doc(&self) -> &'static Doc {

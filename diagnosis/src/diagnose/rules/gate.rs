@@ -2,15 +2,12 @@
 
 use model::Ns;
 
+pub use super::reading::LEAST_STEPS;
 use crate::{
     analysis::{Class, Confidence, Rank, Step},
-    diagnose::{finding::Finding, rule::Outcome},
+    diagnose::{estimate::LEAST_GAIN, finding::Finding},
 };
 
-/// Least gain that is reported, as a share of the step (diagnosis method, common gate).
-pub const LEAST_GAIN: f64 = 0.01;
-/// Steps in which a trigger must hold; below so many the class as a whole decides, with low confidence.
-pub const LEAST_STEPS: usize = 3;
 /// A pause of so many median steps counts even when it occurs once.
 pub const STALL_STEPS: Ns = 5;
 
@@ -68,12 +65,5 @@ impl Finding {
     pub fn gated(mut self, most: Confidence) -> Option<Self> {
         self.confidence = self.confidence.min(most);
         (self.estimate.max_gain_share() >= LEAST_GAIN).then_some(self)
-    }
-}
-
-impl FromIterator<Finding> for Outcome {
-    fn from_iter<I: IntoIterator<Item = Finding>>(findings: I) -> Self {
-        let findings: Vec<Finding> = findings.into_iter().collect();
-        if findings.is_empty() { Self::Quiet } else { Self::Found(findings) }
     }
 }

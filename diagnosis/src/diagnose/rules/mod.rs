@@ -1,8 +1,5 @@
 //! The rule catalogue: one file and one line per rule.
 
-mod beside;
-pub mod ceilings;
-mod change;
 mod cm01_late_rank;
 mod cm05_missing_overlap;
 mod cm06_redundant_collectives;
@@ -13,32 +10,24 @@ mod cm11_host_per_collective;
 mod cm12_jitter_wait;
 mod cm13_kv_transfer;
 mod cm14_recorded_wait;
-mod composite;
-pub(crate) mod cp04_tracing_inflation;
-pub(crate) mod cp05_trace_integrity;
+mod cp04_tracing_inflation;
+mod cp05_trace_integrity;
 mod cp06_clock_drift;
 mod cp07_sum_above_wall;
 mod cp08_unexplained;
 mod cp09_workload_mix;
 mod cp10_synthetic_load;
-pub mod cp13_shared_machine;
-mod excess;
+mod cp13_shared_machine;
 mod exposed;
-mod fine_op;
-pub(crate) mod gate;
-mod graph_sizes;
-pub(super) mod host_op;
-pub(super) mod late;
-mod launch_shape;
-mod measured;
+mod gate;
 mod measurement;
 mod op01_below_ceiling;
 mod op02_library_choice;
-pub mod op03_unfused_composite;
+mod op03_unfused_composite;
 mod op04_upcast;
 mod op05_layout;
 mod op06_fills;
-pub mod op07_cpu_fallback;
+mod op07_cpu_fallback;
 mod op08_small_ops;
 mod op09_tail;
 mod op10_gemm_variant;
@@ -49,7 +38,6 @@ mod op14_sampling;
 mod op15_cache_ops;
 mod op16_expert_padding;
 mod op17_attention_merge;
-pub(super) mod reading;
 mod rt01_no_graph;
 mod rt02_partial_graph;
 mod rt03_piecewise_graph;
@@ -68,9 +56,9 @@ mod rt15_gc_pauses;
 mod rt16_gil;
 mod rt17_serial_streams;
 mod rt18_node_gap;
-pub(crate) mod rt19_load_limited;
+mod rt19_load_limited;
 mod rt20_preemption;
-pub(crate) mod rt21_speculation;
+mod rt21_speculation;
 mod rt22_jitter;
 mod rt23_warm_up;
 mod share_of_step;
@@ -81,7 +69,15 @@ pub(super) mod testing;
 #[cfg(test)]
 mod tests;
 
-use super::rule::Rule;
+pub use super::signals::ceilings;
+use super::{
+    catalogue::Catalogue,
+    rule::Rule,
+    signals::{
+        beside, change, composite, excess, fallback, fine_op, graph_sizes, host_op, late, launch_shape, machine,
+        measured, reading, speculation, unfused,
+    },
+};
 
 /// Every rule, in catalogue order.
 pub const REGISTRY: &[&dyn Rule] = &[
@@ -144,6 +140,9 @@ pub const REGISTRY: &[&dyn Rule] = &[
     &cp10_synthetic_load::SyntheticLoad,
     &cp13_shared_machine::SharedMachine,
 ];
+
+/// The same, for those who judge findings.
+pub const CATALOGUE: Catalogue = Catalogue::new(REGISTRY);
 
 /// The rule with this id, in any letter case.
 pub fn find(id: &str) -> Option<&'static dyn Rule> {

@@ -12,6 +12,7 @@ use crate::{
     analysis::{Class, Confidence, DeviceOp, Layer, OpKind, Rank, op_shapes},
     diagnose::{
         Finding,
+        relations::{Advice, Relations},
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text},
@@ -35,6 +36,8 @@ static DOC: Doc = Doc {
     title: Text::new("Operator far below its ceiling", "算子远低于上限"),
     layer: Layer::Operator,
     needs: &[Device, Shapes],
+    advice: Advice::Device,
+    relations: Relations::NONE,
     sees: Text::new(
         "Matrix products take much longer than reading their operands, or their arithmetic, takes on this device.",
         "矩阵乘的耗时远多于在该设备上读取其操作数或完成其运算所需的时间。",

@@ -14,6 +14,7 @@ use crate::{
     },
     diagnose::{
         Finding,
+        relations::{Advice, Relations},
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text},
@@ -37,6 +38,8 @@ static DOC: Doc = Doc {
     title: Text::new("A faster kernel is at hand", "已有更快的内核可用"),
     layer: Layer::Operator,
     needs: &[Device, Shapes, Probes],
+    advice: Advice::Device,
+    relations: Relations::NONE,
     sees: Text::new(
         "Matrix products take much longer than the best kernel at hand took for the same shape and type when it was probed.",
         "矩阵乘的耗时远多于探针测得的、相同形状与类型下最快可用内核的耗时。",

@@ -17,7 +17,11 @@ use crate::{
         dtype::{self, Width, is_cast, width_of_name},
         op_shapes::{self, Product},
     },
-    diagnose::rule::{Context, Doc, Outcome, Rule},
+    diagnose::{
+        estimate::LEAST_GAIN,
+        relations::{Advice, Relations},
+        rule::{Context, Doc, Outcome, Rule},
+    },
     i18n::Text,
     platform::{CanonicalOp, OpClass},
 };
@@ -39,6 +43,8 @@ static DOC: Doc = Doc {
     title: Text::new("Data type upcast", "数据类型上转"),
     layer: Layer::Operator,
     needs: &[Device],
+    advice: Advice::Device,
+    relations: Relations { shares_time_with: &["OP-10"], ..Relations::NONE },
     sees: Text::new(
         "Tensors are cast between data types inside the step, or matrix products of a model of at most 16 bits run with 32-bit operands.",
         "步内在数据类型之间反复转换张量，或在不超过 16 位的模型中以 32 位操作数做矩阵乘。",
@@ -64,7 +70,7 @@ static DOC: Doc = Doc {
 
 static KIND: Kind = Kind {
     doc: &DOC,
-    share: super::gate::LEAST_GAIN,
+    share: LEAST_GAIN,
     per_layer: None,
     formula: Text::new(
         "(casts + half of the 32-bit matrix products) / median step",

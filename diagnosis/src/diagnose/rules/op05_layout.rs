@@ -8,7 +8,10 @@ use super::{
 };
 use crate::{
     analysis::{Confidence, DeviceOp, Layer, OpKind, dtype::is_cast},
-    diagnose::rule::{Context, Doc, Outcome, Rule},
+    diagnose::{
+        relations::{Advice, Relations},
+        rule::{Context, Doc, Outcome, Rule},
+    },
     i18n::Text,
     platform::CanonicalOp,
 };
@@ -21,6 +24,8 @@ static DOC: Doc = Doc {
     title: Text::new("Layout or format conversion", "布局或格式转换"),
     layer: Layer::Operator,
     needs: &[Device],
+    advice: Advice::Device,
+    relations: Relations { shares_time_with: &["OP-03", "OP-17"], ..Relations::NONE },
     sees: Text::new(
         "Transposes, contiguous copies, concatenations, paddings or private-format conversions run between the operators that compute.",
         "在计算算子之间运行转置、连续化拷贝、拼接、填充或私有格式转换。",

@@ -9,7 +9,10 @@ use super::{
 };
 use crate::{
     analysis::{Confidence, CopyDir, DeviceOp, Layer, OpKind, Rank, Step},
-    diagnose::rule::{Context, Doc, Outcome, Rule},
+    diagnose::{
+        relations::{Advice, Relations},
+        rule::{Context, Doc, Outcome, Rule},
+    },
     i18n::Text,
     platform::{CanonicalOp, OpClass, Stage},
 };
@@ -25,6 +28,8 @@ static DOC: Doc = Doc {
     title: Text::new("Redundant fills and copies", "多余的填充与拷贝"),
     layer: Layer::Operator,
     needs: &[Device],
+    advice: Advice::Device,
+    relations: Relations::NONE,
     sees: Text::new(
         "Buffers are filled with a constant, or copied inside the device's memory, in every step.",
         "每步都在用常数填充缓冲区，或在设备内存内部拷贝缓冲区。",

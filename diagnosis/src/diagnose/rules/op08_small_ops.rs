@@ -7,6 +7,7 @@ use crate::{
     analysis::{Bucket, Class, Confidence, DeviceOp, Edit, GraphMode, Layer, OpKind, Rank, Step},
     diagnose::{
         Competing, Evidence, Intervention, Trigger,
+        relations::{Advice, Relations},
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
@@ -34,6 +35,8 @@ static DOC: Doc = Doc {
     title: Text::new("Small-operation storm", "小算子风暴"),
     layer: Layer::Operator,
     needs: &[Device],
+    advice: Advice::Device,
+    relations: Relations { yields_to: &["OP-03", "OP-04", "OP-05", "OP-06", "OP-17"], ..Relations::NONE },
     sees: Text::new(
         "Most operations of the step are shorter than the device needs to start and finish any work, and many of them are elementary arithmetic that no fused operator has taken in.",
         "步内多数算子短到接近设备启停任何工作的下限，且其中许多是未被任何融合算子吸收的基本运算。",

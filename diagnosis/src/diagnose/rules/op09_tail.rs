@@ -10,7 +10,10 @@ use super::{
 };
 use crate::{
     analysis::{Confidence, Layer, OpKind, Rank, Step, launch_shape::blocks},
-    diagnose::rule::{Context, Doc, Outcome, Rule},
+    diagnose::{
+        relations::{Advice, Relations},
+        rule::{Context, Doc, Outcome, Rule},
+    },
     i18n::{Message, Text},
     platform::OpClass,
 };
@@ -30,6 +33,8 @@ static DOC: Doc = Doc {
     title: Text::new("Tail of the last wave", "尾波浪费"),
     layer: Layer::Operator,
     needs: &[Device],
+    advice: Advice::Device,
+    relations: Relations { shares_time_with: &["OP-10", "OP-04"], ..Relations::NONE },
     sees: Text::new(
         "A matrix product or attention kernel is cut into a little more than a whole number of blocks per core, so that its last wave uses few cores.",
         "矩阵乘或注意力内核切出的块数略多于每核整数块，最后一波只用到少数核心。",

@@ -9,7 +9,10 @@ use super::{
 };
 use crate::{
     analysis::{Confidence, DeviceOp, Layer, OpKind, Rank, op_shapes},
-    diagnose::rule::{Context, Doc, Outcome, Rule},
+    diagnose::{
+        relations::{Advice, Relations},
+        rule::{Context, Doc, Outcome, Rule},
+    },
     i18n::Text,
     platform::{CanonicalOp, Stage},
 };
@@ -36,6 +39,8 @@ static DOC: Doc = Doc {
     title: Text::new("Matrix kernel of the wrong shape", "矩阵内核形状不符"),
     layer: Layer::Operator,
     needs: &[Device],
+    advice: Advice::Device,
+    relations: Relations::NONE,
     sees: Text::new(
         "Matrix products of at most 16 rows run kernels whose tiles have 64 rows or more.",
         "不超过 16 行的矩阵乘使用了分块至少 64 行的内核。",

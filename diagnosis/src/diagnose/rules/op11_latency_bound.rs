@@ -12,7 +12,10 @@ use super::{
 };
 use crate::{
     analysis::{Confidence, Layer, OpKind},
-    diagnose::rule::{Context, Doc, Outcome, Rule},
+    diagnose::{
+        relations::{Advice, Relations},
+        rule::{Context, Doc, Outcome, Rule},
+    },
     i18n::{Message, Text},
 };
 
@@ -27,6 +30,8 @@ static DOC: Doc = Doc {
     title: Text::new("Kernel bound by latency", "内核受延迟限制"),
     layer: Layer::Operator,
     needs: &[Device, Counters],
+    advice: Advice::Device,
+    relations: Relations { shares_time_with: &["OP-09", "OP-10", "OP-12"], ..Relations::NONE },
     sees: Text::new(
         "Kernels of more than 20 µs use neither the compute units nor the memory system of the device to 60 %.",
         "超过 20 µs 的内核对设备计算单元与存储系统的利用率均不到 60%。",

@@ -10,7 +10,10 @@ use super::{
 };
 use crate::{
     analysis::{Class, Confidence, DeviceOp, Layer, OpKind, Rank, Step, attribution::Exclusive, launch_shape::blocks},
-    diagnose::rule::{Context, Doc, Outcome, Rule},
+    diagnose::{
+        relations::{Advice, Relations},
+        rule::{Context, Doc, Outcome, Rule},
+    },
     i18n::{Message, Text},
     platform::{CanonicalOp, Stage},
 };
@@ -37,6 +40,8 @@ static DOC: Doc = Doc {
     title: Text::new("Decode attention without enough split", "解码注意力切分不足"),
     layer: Layer::Operator,
     needs: &[Device],
+    advice: Advice::Device,
+    relations: Relations::NONE,
     sees: Text::new(
         "Decode attention over a long context is launched with fewer blocks than half the device's cores.",
         "长上下文的解码注意力以少于设备核心数一半的块启动。",

@@ -8,6 +8,7 @@ use crate::{
     analysis::{Class, Confidence, DeviceOp, Edit, Layer, OpKind, Rank, Selection, Step},
     diagnose::{
         Competing, Evidence, Finding, Intervention, Trigger,
+        relations::{Advice, Relations},
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
@@ -43,6 +44,8 @@ static DOC: Doc = Doc {
     title: Text::new("Device runs slower", "设备运行变慢"),
     layer: Layer::Operator,
     needs: &[Device],
+    advice: Advice::Device,
+    relations: Relations::NONE,
     sees: Text::new(
         "The same kernels take longer by one common factor, in part of the run or on one rank of the job.",
         "相同的内核在运行的一段时间内或在作业的某个 rank 上按同一倍数变慢。",

@@ -4,13 +4,16 @@ use model::{EvidenceClass::Device, Ns, StringId};
 use rustc_hash::FxHashSet;
 
 use super::{
-    gate::LEAST_GAIN,
     reading,
     share_of_step::{self, Kind, Part},
 };
 use crate::{
     analysis::{AnchorKind, Confidence, DeviceOp, Layer, OpKind, Rank, Step},
-    diagnose::rule::{Context, Doc, Outcome, Rule},
+    diagnose::{
+        estimate::LEAST_GAIN,
+        relations::{Advice, Relations},
+        rule::{Context, Doc, Outcome, Rule},
+    },
     i18n::Text,
     platform::{CanonicalOp, OpClass, Stage},
 };
@@ -23,6 +26,8 @@ static DOC: Doc = Doc {
     title: Text::new("Costly sampling", "采样开销大"),
     layer: Layer::Operator,
     needs: &[Device],
+    advice: Advice::Device,
+    relations: Relations::NONE,
     sees: Text::new(
         "Kernels after the logits (penalties, sort, top-k, softmax, choice) take a visible part of the step.",
         "logits 之后的内核（惩罚、排序、top-k、softmax、选取）占步时的可观部分。",

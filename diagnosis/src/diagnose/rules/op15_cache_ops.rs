@@ -9,7 +9,11 @@ use super::{
 };
 use crate::{
     analysis::{Confidence, DeviceOp, Layer, OpKind, Rank, Step, op_shapes},
-    diagnose::rule::{Context, Doc, Outcome, Rule},
+    diagnose::{
+        estimate::LEAST_GAIN,
+        relations::{Advice, Relations},
+        rule::{Context, Doc, Outcome, Rule},
+    },
     i18n::{Message, Text},
     platform::{CanonicalOp, OpClass, Stage},
 };
@@ -30,6 +34,8 @@ static DOC: Doc = Doc {
     title: Text::new("Slow cache writes", "缓存写入低效"),
     layer: Layer::Operator,
     needs: &[Device],
+    advice: Advice::Device,
+    relations: Relations::NONE,
     sees: Text::new(
         "Cache writes or general scatter operators that run in every layer take several times as long as the small operators beside them.",
         "每层执行的缓存写入或通用 scatter 算子比旁边的小算子慢数倍。",
@@ -58,7 +64,7 @@ static DOC: Doc = Doc {
 
 static KIND: Kind = Kind {
     doc: &DOC,
-    share: super::gate::LEAST_GAIN,
+    share: LEAST_GAIN,
     per_layer: None,
     formula: Text::new(
         "time of cache operations beyond two yardsticks / median step",

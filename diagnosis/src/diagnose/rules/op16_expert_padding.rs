@@ -12,7 +12,11 @@ use crate::{
         Class, Confidence, DeviceOp, Layer, OpKind, Rank,
         op_shapes::{Tensor, tensors},
     },
-    diagnose::rule::{Context, Doc, Outcome, Rule},
+    diagnose::{
+        estimate::LEAST_GAIN,
+        relations::{Advice, Relations},
+        rule::{Context, Doc, Outcome, Rule},
+    },
     i18n::{Message, Text},
     platform::{CanonicalOp, Stage},
 };
@@ -36,6 +40,8 @@ static DOC: Doc = Doc {
     title: Text::new("Padded expert products", "专家矩阵乘补齐过多"),
     layer: Layer::Operator,
     needs: &[Device],
+    advice: Advice::Device,
+    relations: Relations::NONE,
     sees: Text::new(
         "The grouped matrix products of the experts use a tile with many more rows than an expert can have tokens.",
         "专家的分组矩阵乘使用的分块行数远多于单个专家可能分到的 token 数。",
@@ -64,7 +70,7 @@ static DOC: Doc = Doc {
 
 const KIND: Kind = Kind {
     doc: &DOC,
-    share: super::gate::LEAST_GAIN,
+    share: LEAST_GAIN,
     per_layer: None,
     formula: Text::new(
         "time of expert products x (1 - 1 / padding) / median step",

@@ -2,14 +2,13 @@
 
 use model::{EvidenceClass::Device, Ns};
 
-use super::{
-    gate::{LEAST_GAIN, recurring},
-    reading,
-};
+use super::{gate::recurring, reading};
 use crate::{
     analysis::{Confidence, CopyDir, DeviceOp, Edit, Layer, OpKind, Rank, Step, attribution::Exclusive},
     diagnose::{
         Competing, Evidence, Intervention, Trigger,
+        estimate::LEAST_GAIN,
+        relations::{Advice, Relations},
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
@@ -31,6 +30,8 @@ static DOC: Doc = Doc {
     title: Text::new("Attention merged by many kernels", "注意力结果由多个内核合并"),
     layer: Layer::Operator,
     needs: &[Device],
+    advice: Advice::Device,
+    relations: Relations::NONE,
     sees: Text::new(
         "Between an attention kernel and the next matrix product, a chain of small kernels rescales and adds partial results (split-KV, context parallelism).",
         "注意力内核与下一次矩阵乘之间，由一串小内核对部分结果做重缩放与求和（split-KV、上下文并行）。",

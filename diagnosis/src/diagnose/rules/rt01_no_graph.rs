@@ -1,6 +1,9 @@
 //! RT-01: decode runs without any graph, and the device starves inside the forward pass because of it.
 
-use model::EvidenceClass::{Correlation, Device, HostApi};
+use model::{
+    Area,
+    EvidenceClass::{Correlation, Device, HostApi},
+};
 
 use super::{
     change,
@@ -11,6 +14,7 @@ use crate::{
     analysis::{Bucket, Class, Confidence, GraphMode, Layer, Rank, idle::Gap},
     diagnose::{
         Competing, Evidence, Finding, Intervention,
+        relations::{Advice, Feeds, Relations, Role},
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Text, Value},
@@ -35,6 +39,14 @@ static DOC: Doc = Doc {
     title: Text::new("Decode is not in a graph", "解码未使用图执行"),
     layer: Layer::Runtime,
     needs: &[Device, HostApi, Correlation],
+    advice: Advice::Device,
+    relations: Relations {
+        yields_to: &["RT-14", "CM-11", "RT-09", "RT-03", "RT-02"],
+        shares_time_with: &["RT-13", "RT-16"],
+        board: &[Feeds::Area(Area::Graph)],
+        role: Some(Role::LaunchBound),
+        ..Relations::NONE
+    },
     sees: Text::new(
         "Every operation of the decode step is launched by its own host call; no graph is replayed, and the device waits for launches inside the forward pass.",
         "解码步内每个算子都由主机单独下发，没有任何图重放；设备在前向计算内部等待下发。",

@@ -1,6 +1,9 @@
 //! RT-02: some decode steps replay a graph and others do not, because their batch was not captured.
 
-use model::EvidenceClass::{Device, Graph, HostApi};
+use model::{
+    Area,
+    EvidenceClass::{Device, Graph, HostApi},
+};
 
 use super::{
     exposed::{Exposed, Saying},
@@ -11,6 +14,7 @@ use crate::{
     analysis::{Bucket, Class, Confidence, Edit, GraphMode, Layer, Rank, idle::Gap},
     diagnose::{
         Competing, Estimate, Evidence, Finding, Intervention, Method, Over, Severity,
+        relations::{Advice, Feeds, Relations},
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
@@ -30,6 +34,8 @@ static DOC: Doc = Doc {
     title: Text::new("Partial graph coverage", "图覆盖不全"),
     layer: Layer::Runtime,
     needs: &[Device, HostApi, Graph],
+    advice: Advice::Device,
+    relations: Relations { board: &[Feeds::Area(Area::Graph)], ..Relations::NONE },
     sees: Text::new(
         "Decode steps of some batch sizes replay a graph, and those of other batch sizes run operation by operation.",
         "某些批大小的解码步重放图，另一些批大小的解码步逐算子执行。",

@@ -1,6 +1,9 @@
 //! RT-03: a piecewise graph with so many pieces that launching them shows.
 
-use model::EvidenceClass::{Device, Graph, HostApi};
+use model::{
+    Area,
+    EvidenceClass::{Device, Graph, HostApi},
+};
 
 use super::{
     exposed::{Exposed, Saying},
@@ -10,6 +13,7 @@ use crate::{
     analysis::{Bucket, Class, Edit, Layer, Rank, Step, idle::Gap},
     diagnose::{
         Competing, Evidence, Finding, Intervention,
+        relations::{Advice, Feeds, Relations},
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Text, Value},
@@ -28,6 +32,8 @@ static DOC: Doc = Doc {
     title: Text::new("Piecewise graph with too many pieces", "分段图的段数过多"),
     layer: Layer::Runtime,
     needs: &[Device, HostApi, Graph],
+    advice: Advice::Device,
+    relations: Relations { board: &[Feeds::Area(Area::Graph)], ..Relations::NONE },
     sees: Text::new(
         "One step replays many graphs, one after the other, and the device is idle from one piece to the next.",
         "一个步依次重放多个图，段与段之间设备空闲。",

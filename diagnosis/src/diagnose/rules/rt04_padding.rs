@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use model::{
+    Area,
     EvidenceClass::{Device, Graph},
     Ns,
 };
@@ -11,7 +12,7 @@ use super::{
     ceilings::{Ceilings, NEAR, Origin},
     change,
     exposed::{Exposed, Saying},
-    gate::{Cost, LEAST_GAIN, LEAST_STEPS},
+    gate::{Cost, LEAST_STEPS},
     graph_sizes, reading,
 };
 use crate::{
@@ -21,6 +22,8 @@ use crate::{
     },
     diagnose::{
         Competing, Evidence, Finding, Intervention,
+        estimate::LEAST_GAIN,
+        relations::{Advice, Feeds, Relations},
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
@@ -38,6 +41,8 @@ static DOC: Doc = Doc {
     title: Text::new("Graph padding waste", "图填充浪费"),
     layer: Layer::Runtime,
     needs: &[Device, Graph],
+    advice: Advice::Device,
+    relations: Relations { board: &[Feeds::Area(Area::Graph)], ..Relations::NONE },
     sees: Text::new(
         "A replayed graph was captured for clearly more tokens than the step decodes; the kernels compute the padding too.",
         "重放的图按明显多于本步实际的 token 数捕获；内核连填充部分一并计算。",

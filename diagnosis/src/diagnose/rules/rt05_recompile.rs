@@ -1,16 +1,14 @@
 //! RT-05: compilation in the steady part of the run.
 
-use model::{EvidenceClass::HostApi, SliceId, Span};
+use model::{Area, EvidenceClass::HostApi, SliceId, Span};
 
-use super::{
-    change,
-    gate::{LEAST_GAIN, stalling},
-    reading,
-};
+use super::{change, gate::stalling, reading};
 use crate::{
     analysis::{Bucket, Call, Class, Confidence, Edit, Layer, Rank, Step, idle::Gap},
     diagnose::{
         Competing, Evidence, Intervention, Trigger,
+        estimate::LEAST_GAIN,
+        relations::{Advice, Feeds, Relations},
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
@@ -25,6 +23,8 @@ static DOC: Doc = Doc {
     title: Text::new("Compilation in steady state", "稳态中仍在编译"),
     layer: Layer::Runtime,
     needs: &[HostApi],
+    advice: Advice::Device,
+    relations: Relations { yields_to: &["RT-06"], board: &[Feeds::Area(Area::CompileStability)], ..Relations::NONE },
     sees: Text::new(
         "Steps after warm-up hold compilation, autotuning or module loads while the device is idle.",
         "预热之后的步里仍出现编译、自动调优或模块加载，期间设备空闲。",

@@ -2,17 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use model::{EvidenceClass::HostApi, Span, TrackId};
+use model::{Area, EvidenceClass::HostApi, Span, TrackId};
 
 use super::{
     exposed::{Exposed, Saying},
-    gate::LEAST_GAIN,
     reading,
 };
 use crate::{
     analysis::{Bucket, Class, Layer, Rank, Step},
     diagnose::{
         Competing, Evidence, Finding, Intervention,
+        estimate::LEAST_GAIN,
+        relations::{Advice, Feeds, Relations},
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
@@ -26,6 +27,8 @@ static DOC: Doc = Doc {
     title: Text::new("Graphs rebuilt in steady state", "稳态中重建图"),
     layer: Layer::Runtime,
     needs: &[HostApi],
+    advice: Advice::Device,
+    relations: Relations { board: &[Feeds::Area(Area::CompileStability)], ..Relations::NONE },
     sees: Text::new(
         "Steps after warm-up capture a graph, instantiate one, or update a whole instantiated graph, while the device is idle.",
         "预热之后的步里仍在捕获图、实例化图或更新整张已实例化的图，期间设备空闲。",

@@ -1,7 +1,7 @@
 //! RT-07: a graph launch takes much longer than one of so many nodes should.
 
 use model::EvidenceClass::{Correlation, Device, Graph, HostApi};
-use model::{Ns, Span};
+use model::{Area, Ns, Span};
 
 use super::{
     exposed::{Exposed, Saying},
@@ -11,6 +11,7 @@ use crate::{
     analysis::{Bucket, Call, Class, Confidence, Edit, Layer, Rank, Step, idle::Gap},
     diagnose::{
         Competing, Evidence, Finding, Intervention,
+        relations::{Advice, Feeds, Relations},
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Text, Value},
@@ -35,6 +36,8 @@ static DOC: Doc = Doc {
     title: Text::new("Slow graph launch", "图下发慢"),
     layer: Layer::Runtime,
     needs: &[Device, HostApi, Correlation, Graph],
+    advice: Advice::Device,
+    relations: Relations { board: &[Feeds::Area(Area::Graph)], ..Relations::NONE },
     sees: Text::new(
         "The device is idle while the host is inside a graph-launch call, and the call lasts much longer than a graph of so many nodes needs.",
         "主机处于图下发调用内时设备空闲，而该调用的时长远超同样节点数的图所需。",

@@ -1,6 +1,9 @@
 //! RT-08: the host rebuilds metadata before it replays the graph, and the device waits.
 
-use model::EvidenceClass::{Correlation, Device, HostApi};
+use model::{
+    Area,
+    EvidenceClass::{Correlation, Device, HostApi},
+};
 
 use super::{
     change,
@@ -11,6 +14,7 @@ use crate::{
     analysis::{Analysis, Bucket, Class, CopyDir, Edit, Layer, OpKind, Rank, Step, idle::Gap},
     diagnose::{
         Competing, Evidence, Intervention,
+        relations::{Advice, Feeds, Relations},
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Text, Value},
@@ -29,6 +33,8 @@ static DOC: Doc = Doc {
     title: Text::new("Host update before the forward pass", "前向之前的主机侧更新"),
     layer: Layer::Runtime,
     needs: &[Device, HostApi, Correlation],
+    advice: Advice::Device,
+    relations: Relations { yields_to: &["RT-06"], board: &[Feeds::Area(Area::Graph)], ..Relations::NONE },
     sees: Text::new(
         "Between the token boundary and the graph launch, or the first kernel where there is no graph, the host builds metadata, copies small tensors or rewrites graph parameters while the device is idle.",
         "在 token 边界与图下发（无图时为首个算子）之间，主机构建元数据、拷贝小张量或改写图参数，期间设备空闲。",

@@ -13,6 +13,7 @@ use crate::{
     analysis::{Bucket, Call, Class, Edit, Layer, Rank, Step, idle::Gap},
     diagnose::{
         Competing, Evidence, Finding, Intervention,
+        relations::{Advice, Relations},
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Text, Value},
@@ -31,6 +32,8 @@ static DOC: Doc = Doc {
     title: Text::new("Extra synchronisations in the step", "步内多余的同步"),
     layer: Layer::Runtime,
     needs: &[Device, HostApi],
+    advice: Advice::Device,
+    relations: Relations { yields_to: &["RT-11"], ..Relations::NONE },
     sees: Text::new(
         "The host waits for the device more than once in a step, and the device drains before the host goes on.",
         "主机在一个步内多次等待设备，设备排空后主机才继续。",

@@ -2,15 +2,13 @@
 
 use model::EvidenceClass::HostApi;
 
-use super::{
-    change,
-    gate::{LEAST_GAIN, stalling},
-    reading,
-};
+use super::{change, gate::stalling, reading};
 use crate::{
     analysis::{Bucket, Layer},
     diagnose::{
         Competing, Evidence, Intervention, Trigger,
+        estimate::LEAST_GAIN,
+        relations::{Advice, Relations},
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
@@ -25,6 +23,8 @@ static DOC: Doc = Doc {
     title: Text::new("Allocator stall", "内存分配停顿"),
     layer: Layer::Runtime,
     needs: &[HostApi],
+    advice: Advice::Device,
+    relations: Relations::NONE,
     sees: Text::new(
         "Steps after warm-up call the driver's allocator while the device is idle.",
         "预热之后的步仍调用驱动的内存分配接口，期间设备空闲。",

@@ -13,6 +13,7 @@ use crate::{
     analysis::{Class, CopyDir, DeviceOp, Edit, Layer, OpKind, Rank, Step},
     diagnose::{
         Competing, Evidence, Intervention, Trigger,
+        relations::{Advice, Relations},
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
@@ -34,6 +35,8 @@ static DOC: Doc = Doc {
     title: Text::new("Blocking or pageable copy in the step", "步内阻塞或可换页拷贝"),
     layer: Layer::Runtime,
     needs: &[Device, HostApi, Correlation],
+    advice: Advice::Device,
+    relations: Relations::NONE,
     sees: Text::new(
         "A copy between host and device uses pageable memory or a call that waits for it, and no device work hides it.",
         "主机与设备间的拷贝使用可换页内存或会等待的调用，且没有设备工作掩盖它。",

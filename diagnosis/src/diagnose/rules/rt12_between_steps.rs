@@ -14,6 +14,7 @@ use crate::{
     analysis::{Bucket, Class, Edit, Layer, Rank, Scheduler, idle::Gap},
     diagnose::{
         Competing, Evidence, Intervention,
+        relations::{Advice, Relations, Role},
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
@@ -37,6 +38,13 @@ static DOC: Doc = Doc {
     title: Text::new("Host scheduling exposed between steps", "步间主机调度暴露"),
     layer: Layer::Runtime,
     needs: &[Device, HostApi, Correlation],
+    advice: Advice::Host,
+    relations: Relations {
+        yields_to: &["CM-01", "RT-08", "RT-15", "RT-06", "RT-19"],
+        shares_time_with: &["RT-16"],
+        role: Some(Role::BetweenSteps),
+        ..Relations::NONE
+    },
     sees: Text::new(
         "After the last operation of a step the device waits until the host has scheduled and launched the next step.",
         "一步的最后一个算子结束后，设备一直等到主机完成调度并下发下一步。",

@@ -15,6 +15,7 @@ use crate::{
     analysis::{Bucket, Call, Class, Confidence, Layer, Rank, Step, median},
     diagnose::{
         Competing, Evidence, Finding, Intervention,
+        relations::{Advice, Relations},
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Text, Value},
@@ -38,6 +39,8 @@ static DOC: Doc = Doc {
     title: Text::new("Host CPU contention", "主机 CPU 争用"),
     layer: Layer::Runtime,
     needs: &[Device, HostApi],
+    advice: Advice::Host,
+    relations: Relations::NONE,
     sees: Text::new(
         "The thread that launches work is taken off the processor, or some of its launch calls take many times the usual time, while the device is idle.",
         "下发线程被换下处理器，或部分下发调用耗时为平常的许多倍，期间设备空闲。",

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use model::{
-    Category, Columns,
+    Area, Category, Columns,
     EvidenceClass::{Correlation, Device, HostApi},
     Span, Trace, TrackId,
 };
@@ -13,6 +13,7 @@ use crate::{
     analysis::{Analysis, AnchorKind, Bucket, Class, Confidence, Layer, Rank, Step, idle::Gap},
     diagnose::{
         Competing, Evidence, Finding, Intervention, Trigger,
+        relations::{Advice, Feeds, Relations, Role},
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
@@ -37,6 +38,14 @@ static DOC: Doc = Doc {
     title: Text::new("Launch-bound", "受下发速度限制"),
     layer: Layer::Runtime,
     needs: &[Device, HostApi, Correlation],
+    advice: Advice::Device,
+    relations: Relations {
+        yields_to: &["CM-11", "RT-09", "RT-02"],
+        shares_time_with: &["RT-13", "RT-16"],
+        board: &[Feeds::IfLaunched(Area::Graph)],
+        role: Some(Role::LaunchBound),
+        ..Relations::NONE
+    },
     sees: Text::new(
         "Inside a step the device is idle again and again until the next launch arrives, while the launching thread never stops issuing operations.",
         "步内设备一再空闲等待下一次下发，而下发线程一直在不停地发出算子。",

@@ -7,13 +7,15 @@ use model::{
 
 use super::{
     change,
-    gate::{LEAST_GAIN, STALL_STEPS, stalling},
+    gate::{STALL_STEPS, stalling},
     reading,
 };
 use crate::{
     analysis::{Bucket, Class, Confidence, Edit, Layer, Rank, Step, idle::Gap},
     diagnose::{
         Competing, Evidence, Finding, Intervention, Trigger,
+        estimate::LEAST_GAIN,
+        relations::{Advice, Relations},
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
@@ -27,6 +29,8 @@ static DOC: Doc = Doc {
     title: Text::new("Garbage collection pauses", "垃圾回收停顿"),
     layer: Layer::Runtime,
     needs: &[Device, HostApi],
+    advice: Advice::Host,
+    relations: Relations { yields_to: &["RT-19"], ..Relations::NONE },
     sees: Text::new(
         "The device is idle while the interpreter collects garbage, or for several steps' worth of time in which the host calls nothing at all.",
         "解释器回收垃圾时设备空闲；或主机在相当于数步的时间里没有任何调用。",

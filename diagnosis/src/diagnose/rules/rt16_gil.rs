@@ -8,13 +8,14 @@ use model::{
 
 use super::{
     exposed::{Exposed, Saying},
-    gate::LEAST_GAIN,
     reading,
 };
 use crate::{
     analysis::{Bucket, Class, Confidence, Edit, Layer, Rank, Step},
     diagnose::{
         Competing, Evidence, Finding, Intervention,
+        estimate::LEAST_GAIN,
+        relations::{Advice, Relations},
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
@@ -36,6 +37,8 @@ static DOC: Doc = Doc {
     title: Text::new("Another Python thread in the way", "其他 Python 线程争用"),
     layer: Layer::Runtime,
     needs: &[Device, HostApi],
+    advice: Advice::Host,
+    relations: Relations::NONE,
     sees: Text::new(
         "While the device waits for the host, a Python thread that launches nothing is at work.",
         "设备等待主机期间，一个不下发任何工作的 Python 线程正在运行。",

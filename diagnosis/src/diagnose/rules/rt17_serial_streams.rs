@@ -10,9 +10,10 @@ use super::{
     reading,
 };
 use crate::{
-    analysis::{Bucket, Call, Class, Edit, Layer, Rank, Step, steps::Shadow},
+    analysis::{Bucket, Call, Class, Edit, Layer, Rank, Shadow, Step},
     diagnose::{
         Competing, Evidence, Finding, Intervention,
+        relations::{Advice, Relations},
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Text, Value},
@@ -33,6 +34,8 @@ static DOC: Doc = Doc {
     title: Text::new("Streams wait more than they overlap", "多流互等多于重叠"),
     layer: Layer::Runtime,
     needs: &[Device, HostApi, Correlation],
+    advice: Advice::Device,
+    relations: Relations::NONE,
     sees: Text::new(
         "Work is spread over several queues that wait for one another's events; the device is idle at these waits for longer than the queues ever work at once.",
         "工作分散在多个相互等待事件的队列上；设备在这些等待处的空闲超过各队列同时工作的时间。",

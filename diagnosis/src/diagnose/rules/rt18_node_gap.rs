@@ -11,6 +11,7 @@ use crate::{
     diagnose::{
         Competing, Evidence, Intervention, Trigger,
         estimate::Estimate,
+        relations::{Advice, Relations},
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
@@ -18,8 +19,6 @@ use crate::{
 
 /// Share of the step; own value.
 const SHARE: f64 = 0.10;
-/// Share of zero gaps from which durations hold the dispatch time (rule CP-05).
-const FOLDED: f64 = 0.80;
 
 /// So many times what a probe took for an empty node a gap must be to be a fault.
 const PROBED: i64 = 2;
@@ -41,6 +40,8 @@ static DOC: Doc = Doc {
     title: Text::new("Large gaps between graph nodes", "图节点间隙大"),
     layer: Layer::Runtime,
     needs: &[Device, Graph],
+    advice: Advice::Device,
+    relations: Relations::NONE,
     sees: Text::new(
         "Inside a graph replay the device is idle from the end of one node to the start of the next.",
         "图重放内部，设备在一个节点结束到下一个节点开始之间空闲。",
@@ -86,7 +87,7 @@ impl Rule for NodeGap {
         if !cx.main_classes().any(|(_, class)| class.graph != GraphMode::Eager) {
             return Outcome::Quiet;
         }
-        if integrity.zero_gaps as f64 > FOLDED * integrity.gaps as f64 && integrity.gaps > 0 {
+        if integrity.is_folded() {
             return Outcome::Abstain(Message::plain(Text::new(
                 "durations of this format hold the dispatch time; a probe of empty kernels is needed to tell the gaps",
                 "该格式的算子时长包含调度时间；需要空内核探针才能区分间隙",

@@ -14,6 +14,7 @@ use crate::{
     analysis::{Class, Confidence, Layer, Rank, Scheduler, Step},
     diagnose::{
         Competing, Estimate, Evidence, Finding, Intervention, Severity,
+        relations::{Advice, Relations, Role},
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
@@ -22,17 +23,16 @@ use crate::{
 /// Share of the time of the steps; own value, that of RT-12 for short steps.
 const SHARE: f64 = 0.05;
 
-/// Its id; the verdict looks for it.
-pub const ID: &str = "RT-19";
-
 /// The rule.
 pub struct LoadLimited;
 
 static DOC: Doc = Doc {
-    id: ID,
+    id: "RT-19",
     title: Text::new("Load-limited, not slow", "负载不足，并非慢"),
     layer: Layer::Runtime,
     needs: &[Device, Logs],
+    advice: Advice::Host,
+    relations: Relations { role: Some(Role::LoadLimited), ..Relations::NONE },
     sees: Text::new(
         "Between steps the device is idle while the scheduler has no request, neither running nor waiting.",
         "步间设备空闲，而调度器既没有运行中的请求也没有等待的请求。",

@@ -11,6 +11,7 @@ use crate::{
     analysis::{Bucket, Class, Confidence, Layer, Rank, Scheduler, Selection, Step},
     diagnose::{
         Competing, Estimate, Evidence, Finding, Intervention, Method, Over, Severity,
+        relations::{Advice, Relations},
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
@@ -31,6 +32,8 @@ static DOC: Doc = Doc {
     title: Text::new("Preemption and recomputation", "抢占与重算"),
     layer: Layer::Runtime,
     needs: &[Logs],
+    advice: Advice::Host,
+    relations: Relations::NONE,
     sees: Text::new(
         "The scheduler preempts requests because the KV cache has no room for them, or its use comes close to that.",
         "调度器因 KV 缓存空间不足而抢占请求，或其使用率已接近上限。",

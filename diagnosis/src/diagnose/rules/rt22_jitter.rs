@@ -6,9 +6,10 @@ use model::EvidenceClass::Device;
 
 use super::{change, reading};
 use crate::{
-    analysis::{Bucket, Class, Confidence, Edit, Layer, Rank, Scheduler, Step, jitter},
+    analysis::{self, Bucket, Class, Confidence, Edit, Layer, Rank, Scheduler, Step},
     diagnose::{
         Competing, Evidence, Finding, Intervention, Trigger,
+        relations::{Advice, Relations},
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
@@ -38,6 +39,11 @@ static DOC: Doc = Doc {
     title: Text::new("Step time jitter", "步时抖动"),
     layer: Layer::Runtime,
     needs: &[Device],
+    advice: Advice::Host,
+    relations: Relations {
+        yields_to: &["CM-01", "RT-19", "RT-05", "RT-06", "RT-10", "RT-20", "RT-15"],
+        ..Relations::NONE
+    },
     sees: Text::new(
         "Some steps of a class take much longer than its median step; their buckets say on what.",
         "同类步中有些远慢于中位步；各时间桶说明多出的时间花在哪里。",
@@ -167,7 +173,7 @@ fn excess_of(class: &Class, bucket: Bucket) -> i64 {
 /// Whether nothing recorded says why the slow steps are slow: a wait, which is no cause; idle time for which no reason is
 /// known at all, or idle time between steps in which the host does nothing known, while it is not known whether there was a
 /// request. Without one no rank would wait for another.
-fn nobody_knows(cx: &Context<'_>, (rank, class): (&Rank, &Class), jitter: &jitter::Jitter, worst: Bucket) -> bool {
+fn nobody_knows(cx: &Context<'_>, (rank, class): (&Rank, &Class), jitter: &analysis::Jitter, worst: Bucket) -> bool {
     if is_unexplained(worst) || worst == Bucket::CommWait {
         return true;
     }
@@ -221,7 +227,7 @@ fn length(worst: Bucket) -> Competing {
 
 /// Steps well above the median one lose what their host does longer than that of the median step; of excess on the device
 /// there is no edit.
-fn steadied(rank: &Rank, class: &Class, jitter: &jitter::Jitter) -> Vec<Edit> {
+fn steadied(rank: &Rank, class: &Class, jitter: &analysis::Jitter) -> Vec<Edit> {
     let slow = |s: &&Step| s.window.len() as f64 > SLOW * class.p50 as f64;
     let Some(median) = rank.steady_steps(class).find(|s| s.index == jitter.median) else { return Vec::new() };
     // Of the slowest few alone not every rank need have paused in one.

@@ -7,6 +7,7 @@ use crate::{
     diagnose::{
         Competing, Evidence, Severity, Trigger,
         estimate::{Estimate, Intervention, Method},
+        relations::{Advice, Relations},
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
@@ -39,6 +40,8 @@ static DOC: Doc = Doc {
     title: Text::new("Warm-up not finished", "预热未完成"),
     layer: Layer::Runtime,
     needs: &[Device],
+    advice: Advice::Device,
+    relations: Relations::NONE,
     sees: Text::new(
         "The recording begins before the run has warmed up: the first steps of a class are slower than the rest.",
         "记录在预热完成前就开始了：该类最初的步比其余步慢。",

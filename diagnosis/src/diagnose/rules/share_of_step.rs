@@ -5,14 +5,12 @@ use std::collections::HashMap;
 
 use model::{Ns, SliceId};
 
-use super::{
-    gate::{LEAST_GAIN, recurring},
-    reading,
-};
+use super::{gate::recurring, reading};
 use crate::{
     analysis::{Class, Confidence, DeviceOp, Edit, Rank, Step, attribution::Exclusive},
     diagnose::{
         Competing, Evidence, Finding, Intervention, Trigger,
+        estimate::LEAST_GAIN,
         rule::{Context, Doc},
     },
     i18n::{Message, Text, Value},

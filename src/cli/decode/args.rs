@@ -22,7 +22,7 @@ use crate::cli::{backend::On, exit::Usage};
 
 /// What is run.
 #[derive(Clone, Debug, clap::Args, serde::Serialize, serde::Deserialize)]
-pub struct What {
+pub struct DecodeArgs {
     #[command(flatten)]
     pub(in crate::cli) on: On,
     /// Named shape, or directory of a checkpoint.
@@ -50,7 +50,7 @@ pub struct What {
     /// Write the logits of every position that was fed to this NumPy file: positions × vocabulary, single precision; of several
     /// sequences, sequences × positions × vocabulary. The prompt's pass then computes them for all of its tokens.
     #[arg(long, value_name = "FILE.npy")]
-    pub(super) logits: Option<PathBuf>,
+    pub(in crate::cli) logits: Option<PathBuf>,
     /// How a decode step is started: operator by operator, all at once, or in pieces.
     #[arg(long, value_enum, default_value_t = Start::Eager)]
     mode: Start,
@@ -72,10 +72,10 @@ pub struct What {
     kv_block: Option<usize>,
     /// Ranks that share the model, as tensor parallelism does.
     #[arg(long, default_value_t = 1, value_name = "N")]
-    pub(super) tp: usize,
+    pub(in crate::cli) tp: usize,
     /// What a rank is.
     #[arg(long, value_enum, default_value_t = RanksAre::Threads)]
-    pub(super) ranks: RanksAre,
+    pub(in crate::cli) ranks: RanksAre,
     /// Threads of each rank [default: the cores, divided between the ranks].
     #[arg(long, value_name = "N")]
     pub(in crate::cli) threads: Option<usize>,
@@ -89,14 +89,14 @@ pub struct What {
     /// device's vendor, where it is in PATH].
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     #[serde(default)]
-    pub(super) tools: Vec<String>,
+    pub(in crate::cli) tools: Vec<String>,
     /// Time from the first token on after which a run of one rank ends, however many it has generated.
     #[arg(skip)]
     #[serde(skip)]
-    pub(super) at_most: Option<Duration>,
+    pub(in crate::cli) at_most: Option<Duration>,
 }
 
-impl Default for What {
+impl Default for DecodeArgs {
     /// What the command line gives without options.
     fn default() -> Self {
         Self {
@@ -128,7 +128,7 @@ impl Default for What {
 
 /// What the ranks of a run are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
-pub(super) enum RanksAre {
+pub(in crate::cli) enum RanksAre {
     /// Threads of this process.
     Threads,
     /// Processes that share memory.
@@ -137,7 +137,7 @@ pub(super) enum RanksAre {
 
 impl RanksAre {
     /// The word for them.
-    pub(super) fn text(self) -> &'static str {
+    pub(in crate::cli) fn text(self) -> &'static str {
         match self {
             Self::Threads => "threads",
             Self::Processes => "processes",
@@ -215,7 +215,7 @@ enum Instructions {
     Amx,
 }
 
-impl What {
+impl DecodeArgs {
     /// A run of one rank that ends a time after its first token, as the engine decodes by default.
     pub(in crate::cli) fn within(
         at_most: Duration,
@@ -228,7 +228,7 @@ impl What {
     }
 
     /// Whether its ranks can be watched from close by.
-    pub(super) fn is_watched(&self) -> bool {
+    pub(in crate::cli) fn is_watched(&self) -> bool {
         self.tp == 1 || self.ranks == RanksAre::Threads
     }
 
@@ -342,7 +342,7 @@ impl What {
     ///
     /// # Errors
     /// Options that mean nothing to a device of that kind.
-    pub(super) fn target(&self) -> Result<Target, Usage> {
+    pub(in crate::cli) fn target(&self) -> Result<Target, Usage> {
         let target = self.on.target(&[
             ("--threads", self.threads.is_some()),
             ("--isa", self.isa.is_some()),
@@ -358,7 +358,7 @@ impl What {
     ///
     /// # Errors
     /// Why the option cannot have that value.
-    pub(super) fn control(&mut self, key: &str, value: &str) -> Result<(), String> {
+    pub(in crate::cli) fn control(&mut self, key: &str, value: &str) -> Result<(), String> {
         let number = || value.parse::<usize>().map_err(|_| "write a number".to_owned());
         match key {
             "model.name" => value.clone_into(&mut self.model),
@@ -378,7 +378,7 @@ impl What {
     }
 
     /// Which model it is of.
-    pub(super) fn identity(&self) -> Model<'_> {
+    pub(in crate::cli) fn identity(&self) -> Model<'_> {
         Model { name: &self.model, weights_seed: preset(&self.model).map(|_| self.seed) }
     }
 

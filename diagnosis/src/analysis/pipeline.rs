@@ -1,177 +1,28 @@
-//! Step windows, their classes, and which of them count.
+//! Who orders the analysis: names, what each rank's device did, what the ranks did together, then steps and attribution.
 
-use std::{collections::BTreeMap, ops::Range};
+use std::collections::BTreeMap;
 
 use model::{Category, Ns, ProcessId, Span, StringId, Trace, TrackKind};
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{
-    Analysis, Integrity, Measured, Options, Place, Rank,
     anchor::{self, AnchorKind, Mark},
-    attribution,
-    bucket::Bucket,
-    classes, clock,
+    attribution, classes, clock,
     collective::Split,
     evidence,
     host::{HostStates, Labels},
     idle::Explainer,
-    launch_shape, logged, matching, period,
+    launch_shape, logged, matching,
+    measured::Measured,
+    model::{Analysis, Integrity, Options, Place, Rank, Selection, Step},
+    period,
     scheduler::{self, RankCounter},
     segments::Segments,
-    timeline,
-    timeline::{DeviceOp, OpKind, Timeline},
+    timeline::{self, DeviceOp, OpKind, Timeline},
     training, wait,
 };
 use crate::platform::{CanonicalOp, Chip, HostCall, OpMatch, Packs, Stage};
-
-/// How much of a step was replayed from graphs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum GraphMode {
-    /// No graph launch.
-    Eager,
-    /// Several graph launches, or one that holds only part of the kernels.
-    Piecewise,
-    /// One graph launch holds nearly all kernels.
-    Full,
-    /// A log times the step and does not say.
-    Unknown,
-}
-
-impl GraphMode {
-    /// What a manifest calls it, the one of the engine that comes with the program too; `None` where nobody knows.
-    pub fn stated(self) -> Option<&'static str> {
-        match self {
-            Self::Eager => Some("eager"),
-            Self::Piecewise => Some("piecewise graphs"),
-            Self::Full => Some("full graph"),
-            Self::Unknown => None,
-        }
-    }
-}
-
-/// Whether a step counts, and why not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Selection {
-    /// It counts.
-    Steady,
-    /// Before the step time had settled.
-    WarmUp,
-    /// Holds compilation or graph capture at the start of the run.
-    Compiling,
-    /// Last step: its window has no end that a next step gives.
-    Unfinished,
-    /// Outside the range the user asked for.
-    NotAsked,
-}
-
-impl Selection {
-    /// Key in SQL.
-    pub fn key(self) -> &'static str {
-        match self {
-            Self::Steady => "steady",
-            Self::WarmUp => "warm_up",
-            Self::Compiling => "compiling",
-            Self::Unfinished => "unfinished",
-            Self::NotAsked => "not_asked",
-        }
-    }
-}
-
-/// One step of one rank.
-#[derive(Clone, Debug)]
-pub struct Step {
-    /// Position in the run.
-    pub index: u32,
-    /// From the start of its first device operation to the start of the next step's first.
-    pub window: Span,
-    /// From the start of its host range to the start of the next, where ranges anchor the steps.
-    pub host: Option<Span>,
-    /// Index into the rank's classes.
-    pub class: usize,
-    /// Annotation or other name.
-    pub label: String,
-    /// Device operations whose start lies in the window.
-    pub ops: Range<usize>,
-    /// Rows that these work on, padding included, where their launches show it.
-    pub rows: Option<u64>,
-    /// Whether it counts.
-    pub selection: Selection,
-    /// Nanoseconds by bucket; they add up to the window exactly.
-    pub buckets: Vec<(Bucket, Ns)>,
-    /// Time that two kinds of work were active together, by kind; hidden inside `buckets`.
-    pub shadow: Vec<(Shadow, Ns)>,
-}
-
-/// Two kinds of device work at the same time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Shadow {
-    /// Compute over a transfer.
-    ComputeTransfer,
-    /// Compute over a copy.
-    ComputeCopy,
-    /// Compute over the wait of a collective.
-    ComputeWait,
-    /// A transfer over a copy.
-    TransferCopy,
-    /// Several compute operations at once.
-    ComputeCompute,
-}
-
-/// Steps of one kind; statistics never mix classes.
-#[derive(Clone, Debug)]
-pub struct Class {
-    /// Its own index.
-    pub index: usize,
-    /// Key such as `decode b=32 graph=full`.
-    pub key: String,
-    /// Stage.
-    pub stage: Stage,
-    /// Sequences decoded in a step, if known.
-    pub batch: Option<u32>,
-    /// Graph mode.
-    pub graph: GraphMode,
-    /// Steps of the class.
-    pub count: usize,
-    /// Of those, steps that count.
-    pub steady: usize,
-    /// Median, 95th and 99th percentile of the windows that count, ns (nearest rank); the windows of all steps if none counts.
-    pub p50: Ns,
-    /// 95th percentile.
-    pub p95: Ns,
-    /// 99th percentile.
-    pub p99: Ns,
-    /// Sum of the windows that count, ns.
-    pub total: Ns,
-    /// Nanoseconds by bucket over the steps that count; they add up to `total` exactly.
-    pub buckets: Vec<(Bucket, Ns)>,
-    /// Shadow over the steps that count.
-    pub shadow: Vec<(Shadow, Ns)>,
-    /// Slow steps against the median one.
-    pub jitter: Option<super::Jitter>,
-}
-
-impl Class {
-    /// Nanoseconds of a bucket over the steps that count.
-    pub fn ns(&self, bucket: Bucket) -> Ns {
-        self.buckets.iter().filter(|(b, _)| *b == bucket).map(|(_, ns)| ns).sum()
-    }
-
-    /// Nanoseconds of the buckets that `pick` takes, over the steps that count.
-    pub fn sum(&self, pick: impl Fn(Bucket) -> bool) -> Ns {
-        self.buckets.iter().filter(|(b, _)| pick(*b)).map(|(_, ns)| ns).sum()
-    }
-
-    /// Mean of the buckets that `pick` takes over the steps that count, ns per step.
-    pub fn per_step(&self, pick: impl Fn(Bucket) -> bool) -> Ns {
-        self.sum(pick) / (self.steady.max(1) as Ns)
-    }
-
-    /// Share of the class's time in the buckets that `pick` takes.
-    pub fn share(&self, pick: impl Fn(Bucket) -> bool) -> f64 {
-        if self.total == 0 { 0.0 } else { self.sum(pick) as f64 / self.total as f64 }
-    }
-}
 
 /// Canonical operators of every device name of a capture.
 struct Names {
@@ -199,7 +50,7 @@ fn canonical(trace: &Trace, packs: &Packs) -> Names {
 }
 
 /// The devices that worked, process by process.
-pub(super) fn places(trace: &Trace) -> impl Iterator<Item = Place> {
+fn worked(trace: &Trace) -> impl Iterator<Item = Place> {
     let mut places: BTreeMap<(ProcessId, i32), bool> = BTreeMap::new();
     for (track, lane) in trace.tracks.iter().zip(&trace.lanes) {
         if let (TrackKind::DeviceQueue, Some(device)) = (track.key.kind, track.key.device) {
@@ -207,18 +58,28 @@ pub(super) fn places(trace: &Trace) -> impl Iterator<Item = Place> {
             *places.entry((track.key.process, device)).or_default() |= work;
         }
     }
-    let worked = places.into_iter().filter(|(_, work)| *work).enumerate();
-    worked.map(move |(position, ((process, device), _))| {
+    let working = places.into_iter().filter(|(_, work)| *work).enumerate();
+    working.map(move |(position, ((process, device), _))| {
         let said = trace.processes.get(process.0 as usize).and_then(|p| p.rank);
         Place { rank: said.unwrap_or(position as u32), process, device }
     })
+}
+
+/// The ranks that [`analyze`] would find by what devices did, in its order.
+pub fn places(trace: &Trace) -> Vec<Place> {
+    worked(trace).collect()
+}
+
+/// Their number.
+pub fn rank_count(trace: &Trace) -> usize {
+    worked(trace).count()
 }
 
 /// Analyses one capture: names, what each rank's device did, what the ranks did together, then steps and attribution.
 pub fn analyze(trace: &Trace, packs: &Packs, options: &Options) -> Analysis {
     let names = canonical(trace, packs);
     let wanted = |place: &Place| options.rank.is_none_or(|wanted| wanted == place.rank);
-    let places: Vec<Place> = places(trace).filter(wanted).collect();
+    let places: Vec<Place> = worked(trace).filter(wanted).collect();
     let build = |place: &Place| {
         let timeline = timeline::build(trace, packs, &names.ops, place.process, place.device);
         let split = Split::estimate(trace, &timeline);
@@ -249,7 +110,8 @@ pub fn analyze(trace: &Trace, packs: &Packs, options: &Options) -> Analysis {
         sum
     });
     let vendor = trace.devices.iter().find_map(|d| d.vendor).map(|v| trace.strings.get(v));
-    let measured = Measured::join(trace, &ranks);
+    let timelines: Vec<&Timeline> = ranks.iter().map(|rank| &rank.timeline).collect();
+    let measured = Measured::join(trace, &timelines);
     Analysis {
         evidence: evidence::of(trace, &ranks, &measured),
         card: packs.card(&trace.format, vendor).clone(),
@@ -303,6 +165,7 @@ fn analyze_rank(
         () => Stage::Unknown,
     };
     let tokens = RankCounter::Tokens.of(trace, process);
+    let by_core = launch_shape::names_cores(trace, packs);
     let mut steps: Vec<Step> = Vec::with_capacity(windows.len());
     let mut drafts = Vec::with_capacity(windows.len());
     let partitions = attribution.partitions.into_iter();
@@ -311,7 +174,7 @@ fn analyze_rank(
         let ops = mark.op..end.max(mark.op);
         let here = timeline.ops.get(ops.clone()).unwrap_or(&[]);
         let whole = anchor.kind == AnchorKind::WholeCapture;
-        let rows = launch_shape::rows(trace, here);
+        let rows = if by_core { None } else { launch_shape::rows(trace, here) };
         drafts.push(classes::Draft::new(mark, (here, rows), &timeline, tokens.as_ref(), usual, whole));
         steps.push(Step {
             index: i as u32,

@@ -9,22 +9,16 @@ use crate::analysis::{Analysis, Bucket, Class, Edit, Rank};
 
 /// What the late rank spends longer per step than the median of the others, bucket by bucket.
 #[derive(Clone)]
-pub(super) struct Excess {
+pub struct Excess {
     /// Own mean and median of the others, ns per step.
     buckets: BTreeMap<Bucket, (Ns, Ns)>,
     /// Sum of the differences, ns per step.
-    pub(super) total: Ns,
+    pub total: Ns,
 }
 
 impl Excess {
     /// Of the rank `late` and its main class over `ranks`, in the buckets that `pick` takes.
-    pub(super) fn of(
-        analysis: &Analysis,
-        ranks: &[usize],
-        late: usize,
-        class: &Class,
-        pick: impl Fn(Bucket) -> bool,
-    ) -> Self {
+    pub fn of(analysis: &Analysis, ranks: &[usize], late: usize, class: &Class, pick: impl Fn(Bucket) -> bool) -> Self {
         let others = ranks.iter().filter(|r| **r != late);
         let others: Vec<&Class> = others.filter_map(|r| analysis.ranks.get(*r)?.main_class()).collect();
         let mut buckets = BTreeMap::new();
@@ -42,14 +36,14 @@ impl Excess {
     }
 
     /// Time of the late rank in the buckets in which it spends longer, over the median of the others.
-    pub(super) fn ratio(&self) -> Option<f64> {
+    pub fn ratio(&self) -> Option<f64> {
         let sum = |of: fn(&(Ns, Ns)) -> Ns| self.buckets.values().map(of).sum::<Ns>();
         let (own, median) = (sum(|b| b.0), sum(|b| b.1));
         (median > 0).then(|| own as f64 / median as f64)
     }
 
     /// The same against the mean of all, itself among them: where the work is spread anew the others get more of it.
-    pub(super) fn shared(self, ranks: usize) -> Self {
+    pub fn shared(self, ranks: usize) -> Self {
         let n = ranks.max(1) as Ns;
         let spread = |(bucket, (own, median)): (Bucket, (Ns, Ns))| (bucket, (own, median + (own - median) / n));
         let buckets: BTreeMap<_, _> = self.buckets.into_iter().map(spread).collect();
@@ -64,7 +58,7 @@ impl Excess {
     }
 
     /// Brings the rank's time in each bucket to the median of the others.
-    pub(super) fn edits(&self, rank: &Rank, class: &Class) -> Vec<Edit> {
+    pub fn edits(&self, rank: &Rank, class: &Class) -> Vec<Edit> {
         let (mut sizes, mut gaps) = (Vec::new(), Vec::new());
         let mut host: BTreeMap<TrackId, Vec<(Span, Ns)>> = BTreeMap::new();
         for step in rank.steady_steps(class) {

@@ -12,12 +12,12 @@ use crate::{
 };
 
 /// Use of the memory system from which a kernel is near its limit (Nsight Compute's speed-of-light texts).
-pub(super) const NEAR_LIMIT: f64 = 0.8;
+pub const NEAR_LIMIT: f64 = 0.8;
 /// Use of every unit below which a kernel waits more than it works (the same texts; the Ascend advisor's "no bound").
-pub(super) const LATENCY: f64 = 0.6;
+pub const LATENCY: f64 = 0.6;
 
 /// The measurement of an operation.
-pub(super) fn of<'t>(cx: &Context<'t>, op: &DeviceOp) -> Option<&'t KernelSummary> {
+pub fn of<'t>(cx: &Context<'t>, op: &DeviceOp) -> Option<&'t KernelSummary> {
     cx.analysis.measured.of(cx.trace, op)
 }
 
@@ -26,17 +26,17 @@ fn highest(summary: &KernelSummary, metrics: &[Metric]) -> Option<f64> {
 }
 
 /// Use of the busiest part of the memory system, in 0..=1.
-pub(super) fn memory(summary: &KernelSummary) -> Option<f64> {
+pub fn memory(summary: &KernelSummary) -> Option<f64> {
     highest(summary, &[Metric::Memory, Metric::Dram])
 }
 
 /// Use of the busiest unit that computes, in 0..=1.
-pub(super) fn compute(summary: &KernelSummary) -> Option<f64> {
+pub fn compute(summary: &KernelSummary) -> Option<f64> {
     highest(summary, &[Metric::Compute, Metric::Scalar])
 }
 
 /// Use of the busiest unit, where both kinds were measured: one alone proves nothing of the other.
-pub(super) fn busiest(summary: &KernelSummary) -> Option<f64> {
+pub fn busiest(summary: &KernelSummary) -> Option<f64> {
     Some(memory(summary)?.max(compute(summary)?))
 }
 
@@ -55,14 +55,14 @@ fn operations<'a>(
 }
 
 /// Whether the use of memory was measured of every operation that a finding is about.
-pub(super) fn covers(cx: &Context<'_>, rank: &Rank, finding: &Finding) -> bool {
+pub fn covers(cx: &Context<'_>, rank: &Rank, finding: &Finding) -> bool {
     let ops = operations(cx, rank, finding);
     !ops.is_empty() && ops.iter().all(|(_, summary)| summary.and_then(memory).is_some())
 }
 
 /// What measurements of its operations add to a finding: the use of the busiest unit, what warps waited for, and, where
 /// every operation was measured, that the competing explanation `rival` is ruled out.
-pub(super) fn witness(cx: &Context<'_>, rank: &Rank, mut finding: Finding, rival: Option<(usize, Text)>) -> Finding {
+pub fn witness(cx: &Context<'_>, rank: &Rank, mut finding: Finding, rival: Option<(usize, Text)>) -> Finding {
     let all = covers(cx, rank, &finding);
     let measured: Vec<(&DeviceOp, &KernelSummary)> =
         operations(cx, rank, &finding).into_iter().filter_map(|(op, summary)| Some((op, summary?))).collect();

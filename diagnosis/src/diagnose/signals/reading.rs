@@ -13,6 +13,9 @@ use crate::{
     platform::HostCall,
 };
 
+/// Steps in which a trigger must hold; below so many the class as a whole decides, with low confidence.
+pub const LEAST_STEPS: usize = 3;
+
 /// Every rank with its main class, where something marks the steps: without a mark nobody can tell what lies inside a
 /// step from what lies between two.
 pub fn marked<'a>(cx: &'a Context<'_>) -> impl Iterator<Item = (&'a Rank, &'a Class)> {

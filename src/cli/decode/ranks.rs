@@ -33,7 +33,7 @@ use model::{Trace, TraceBuilder, TraceSink, trace};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    What,
+    DecodeArgs,
     cupti::Cupti,
     logits::LogitsFile,
     lost::{self, GRACE},
@@ -51,7 +51,7 @@ use crate::{
 
 /// Who watches a run from close by: is told of every step of every rank with the sums of its records, and may end the run.
 /// It is asked on the threads of the engine, and must not wait.
-pub(super) trait Live: Sync {
+pub(in crate::cli) trait Live: Sync {
     /// Names of the operators, before the first step.
     fn names(&self, names: &[String]);
 
@@ -68,7 +68,7 @@ pub(super) trait Live: Sync {
 /// Runs all ranks and joins what they recorded; `tell` is told of every step of the first. Ranks that are processes are not
 /// watched from close by.
 pub(super) fn run(
-    what: &What,
+    what: &DecodeArgs,
     tell: &mut (dyn FnMut(&StepDone) + Send),
     live: Option<&dyn Live>,
 ) -> anyhow::Result<(Trace, Vec<StepDone>)> {
@@ -89,7 +89,7 @@ pub(super) fn run(
 
 /// Runs a rank and records it.
 fn rank(
-    what: &What,
+    what: &DecodeArgs,
     ranks: Option<Communicator>,
     tell: &mut (dyn FnMut(&StepDone) + Send),
     live: Option<&dyn Live>,
@@ -194,7 +194,7 @@ fn rank(
 type Ran = (Vec<Trace>, Vec<StepDone>);
 
 fn threads(
-    what: &What,
+    what: &DecodeArgs,
     world: World,
     tell: &mut (dyn FnMut(&StepDone) + Send),
     live: Option<&dyn Live>,
@@ -260,7 +260,7 @@ fn end_without(rank: usize, why: Option<(u8, String)>) -> ! {
 /// What a process is told that runs a rank.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Order {
-    what: What,
+    what: DecodeArgs,
     rank: usize,
     /// Of the shared memory.
     slot: usize,
@@ -279,12 +279,12 @@ struct Told {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn processes(_: &What, _: World, _: &mut (dyn FnMut(&StepDone) + Send)) -> anyhow::Result<Ran> {
+fn processes(_: &DecodeArgs, _: World, _: &mut (dyn FnMut(&StepDone) + Send)) -> anyhow::Result<Ran> {
     Err(Missing("ranks as processes need Linux; use --ranks threads".to_owned()).into())
 }
 
 #[cfg(target_os = "linux")]
-fn processes(what: &What, world: World, tell: &mut (dyn FnMut(&StepDone) + Send)) -> anyhow::Result<Ran> {
+fn processes(what: &DecodeArgs, world: World, tell: &mut (dyn FnMut(&StepDone) + Send)) -> anyhow::Result<Ran> {
     use std::os::fd::AsRawFd;
     let (region, fd) = Region::of_processes(world)?;
     let directory = tempfile::tempdir().context("cannot make a temporary directory for the ranks' captures")?;
@@ -336,7 +336,7 @@ fn processes(what: &What, world: World, tell: &mut (dyn FnMut(&StepDone) + Send)
 
 /// Runs one rank of a run whose other ranks are processes, too.
 #[cfg(target_os = "linux")]
-pub(super) fn obey(order: &str) -> anyhow::Result<()> {
+pub(in crate::cli) fn obey(order: &str) -> anyhow::Result<()> {
     let order: Order =
         serde_json::from_str(order).map_err(|e| Usage(format!("--as-rank is for strato itself: {e}")))?;
     let world = World { ranks: order.what.tp, workers: order.what.options()?.workers().max(1), slot: order.slot };
@@ -364,6 +364,6 @@ pub(super) fn obey(order: &str) -> anyhow::Result<()> {
 
 /// Ranks are processes on Linux only.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn obey(_: &str) -> anyhow::Result<()> {
+pub(in crate::cli) fn obey(_: &str) -> anyhow::Result<()> {
     Err(Missing("ranks as processes need Linux; use --ranks threads".to_owned()).into())
 }

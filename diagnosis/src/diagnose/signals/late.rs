@@ -16,12 +16,12 @@ const DECISIVE: (Ns, Ns) = (4, 5);
 /// of equal pauses complete the share is an accident (own value).
 const ALIKE: Ns = 2;
 /// Fewest decisive instances (method §4.2).
-pub(super) const INSTANCES: usize = 4;
+pub const INSTANCES: usize = 4;
 /// Chance below which a rank is not late by accident (method §4.2).
-pub(super) const CHANCE: f64 = 0.001;
+pub const CHANCE: f64 = 0.001;
 
 /// The waiting of one group of ranks.
-pub(super) struct Waiting {
+pub struct Waiting {
     /// Its ranks, as indices into the analysis' ranks.
     pub ranks: Vec<usize>,
     /// All waiting over the steps that count and all ranks, ns.
@@ -36,7 +36,7 @@ pub(super) struct Waiting {
 
 /// What a rank cost the others of its group by being the last.
 #[derive(Default)]
-pub(super) struct Late {
+pub struct Late {
     /// Index into the analysis' ranks.
     pub rank: usize,
     /// Decisive instances in which it was the last.
@@ -61,7 +61,7 @@ struct Seen {
 }
 
 /// The waiting of every group with matched collectives, over the main classes of its ranks.
-pub(super) fn waiting(cx: &Context<'_>) -> Vec<Waiting> {
+pub fn waiting(cx: &Context<'_>) -> Vec<Waiting> {
     let analysis = cx.analysis;
     let mut groups: Vec<Waiting> = analysis
         .job
@@ -127,7 +127,7 @@ fn keep_longest(rows: &mut Vec<(Ns, SliceId)>) {
 }
 
 /// Every rank with its index and its main class, if that class has steps that count.
-pub(super) fn counted<'a>(cx: &'a Context<'_>) -> impl Iterator<Item = (usize, &'a Rank, &'a Class)> {
+pub fn counted<'a>(cx: &'a Context<'_>) -> impl Iterator<Item = (usize, &'a Rank, &'a Class)> {
     let class = |(i, r): (usize, &'a Rank)| Some((i, r, r.main_class().filter(|c| c.steady > 0)?));
     cx.analysis.ranks.iter().enumerate().filter_map(class)
 }
@@ -145,22 +145,22 @@ pub fn awaited(cx: &Context<'_>, index: usize, pick: impl Fn(Bucket) -> bool) ->
 
 impl Waiting {
     /// Share of the group's waiting from which one rank is to blame: half of it, and well above an equal share.
-    pub(super) fn blame_share(&self) -> f64 {
+    pub fn blame_share(&self) -> f64 {
         (1.5 / self.ranks.len().max(1) as f64).max(0.5)
     }
 
     /// Share of the waiting that is for one rank.
-    pub(super) fn share_of(&self, late: &Late) -> f64 {
+    pub fn share_of(&self, late: &Late) -> f64 {
         if self.total == 0 { 0.0 } else { late.wait as f64 / self.total as f64 }
     }
 
     /// The rank for which the others waited most.
-    pub(super) fn latest(&self) -> Option<&Late> {
+    pub fn latest(&self) -> Option<&Late> {
         self.late.iter().max_by_key(|l| (l.wait, std::cmp::Reverse(l.rank)))
     }
 
     /// The rank that is late again and again, if there is one.
-    pub(super) fn persistent(&self) -> Option<&Late> {
+    pub fn persistent(&self) -> Option<&Late> {
         let latest = self.latest()?;
         let by_chance = binomial_tail(self.decisive, latest.instances, 1.0 / self.ranks.len().max(1) as f64);
         let often = self.decisive >= INSTANCES && 2 * latest.instances > self.decisive && by_chance < CHANCE;

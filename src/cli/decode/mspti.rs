@@ -40,7 +40,7 @@ fn is_asked(options: &RunOptions) -> bool {
 
 /// Starts this program anew with MSPTI in it, where that is what is missing. Comes back where it is not, or cannot be done: then
 /// the run says that it was not preloaded.
-pub(super) fn restart(options: &RunOptions, is_alone: bool) {
+pub(in crate::cli) fn restart(options: &RunOptions, is_alone: bool) {
     if !is_asked(options) || !is_alone {
         return;
     }

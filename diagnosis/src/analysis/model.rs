@@ -1,0 +1,321 @@
+//! What an analysis says of a capture: its ranks, their steps, the classes of these, and what is wrong with the trace.
+//! Types only; [`super::pipeline`] fills them.
+
+use std::ops::Range;
+
+use model::{Evidence, Ns, ProcessId, Span, StringId};
+use rustc_hash::FxHashMap;
+
+use super::{
+    anchor::Anchor,
+    attribution::Exclusive,
+    bucket::{Bucket, Shadow},
+    collective::Split,
+    idle::Gap,
+    job::Job,
+    measured::Measured,
+    period::Period,
+    timeline::{DeviceOp, Timeline},
+};
+use crate::platform::{Chip, OpMatch, SemanticsCard, Stage};
+
+/// What the user may narrow down.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Only these step indices, first and last included.
+    pub steps: Option<(u32, u32)>,
+    /// Only this rank.
+    pub rank: Option<u32>,
+}
+
+/// Everything known about one capture.
+pub struct Analysis {
+    /// Ranks: each a (process, device) pair with work on it.
+    pub ranks: Vec<Rank>,
+    /// What the ranks did together.
+    pub job: Job,
+    /// Evidence the capture holds.
+    pub evidence: Evidence,
+    /// How this source's records are to be read.
+    pub card: SemanticsCard,
+    /// What is published of the chips that the names of its devices are known for.
+    pub chips: FxHashMap<StringId, Chip>,
+    /// Names behind [`HostLabel`].
+    pub host_labels: Vec<String>,
+    /// Canonical operator of each device name.
+    pub ops: FxHashMap<StringId, OpMatch>,
+    /// Device time of names that a pattern mapped, over all device time; `None` without device time.
+    pub op_coverage: Option<f64>,
+    /// Device names that no pattern mapped, with their device time, longest first.
+    pub unmapped: Vec<(StringId, i64)>,
+    /// What is wrong with the trace itself.
+    pub integrity: Integrity,
+    /// Measurements of its kernels that were taken apart from the run.
+    pub measured: Measured,
+}
+
+/// Signs that a trace cannot be taken at face value (rule CP-05).
+#[derive(Clone, Debug, Default)]
+pub struct Integrity {
+    /// Device operations considered.
+    pub device_ops: u64,
+    /// Operations that start before their launch call starts.
+    pub before_launch: u64,
+    /// Longest time by which a device's clock lags behind the host's, ns, as far as that shows; idle time is explained with
+    /// the host's times moved so.
+    pub lag: Ns,
+    /// Operations whose launch is unknown.
+    pub unlinked: u64,
+    /// Of those, operations that ran on their queue before the first one whose launch is known: they were launched before
+    /// the recording began, and nothing was lost.
+    pub before_recording: u64,
+    /// Calls that issued device work of which no record exists, of processes that drive one device.
+    pub unrecorded: u64,
+    /// Operations of the steps that count.
+    pub judged: u64,
+    /// Of those, operations whose launch is unknown.
+    pub judged_unlinked: u64,
+    /// Neighbouring operations of one queue whose gap could be measured.
+    pub gaps: u64,
+    /// Of those, gaps of at most 2 ns: durations that hold the dispatch time, not true back-to-back starts.
+    pub zero_gaps: u64,
+    /// Operations that overlap another one of their queue.
+    pub overlapping: u64,
+}
+
+impl Integrity {
+    /// Share of the operations whose launch, or of the launches whose operation, may be lost before a trace cannot be taken
+    /// at face value; own value.
+    pub const LOST: f64 = 0.02;
+
+    /// Share of gaps of at most 2 ns from which durations hold the dispatch time.
+    pub const FOLDED: f64 = 0.80;
+
+    /// Whether durations hold the dispatch time, so that gaps say nothing.
+    pub fn is_folded(&self) -> bool {
+        self.gaps > 0 && self.zero_gaps as f64 > Self::FOLDED * self.gaps as f64
+    }
+
+    /// Whether more than [`Self::LOST`] of the launches, or of what was launched, is missing although launches are recorded.
+    pub fn is_broken(&self) -> bool {
+        let links = self.unlinked < self.device_ops;
+        links && (self.lost_launches() > Self::LOST || self.lost_operations() > Self::LOST)
+    }
+
+    /// Share of the operations whose launch was recorded and then lost, in 0..=1.
+    pub fn lost_launches(&self) -> f64 {
+        self.unlinked.saturating_sub(self.before_recording) as f64 / self.device_ops.max(1) as f64
+    }
+
+    /// Share of the operations that were launched and not recorded, in 0..=1.
+    pub fn lost_operations(&self) -> f64 {
+        self.unrecorded as f64 / (self.unrecorded + self.device_ops).max(1) as f64
+    }
+
+    /// Share of the operations of the steps that count whose launch is unknown, in 0..=1.
+    pub fn judged_without_launch(&self) -> f64 {
+        self.judged_unlinked as f64 / self.judged.max(1) as f64
+    }
+}
+
+/// One accelerator as one process drove it.
+pub struct Rank {
+    /// Rank in the job if the source says it, else the position in the capture.
+    pub rank: u32,
+    /// Owning process.
+    pub process: ProcessId,
+    /// Device ordinal in that process.
+    pub device: i32,
+    /// Device operations and launch calls.
+    pub timeline: Timeline,
+    /// How the steps were found.
+    pub anchor: Anchor,
+    /// Steps in time order; their windows tile the run.
+    pub steps: Vec<Step>,
+    /// Step classes in order of total time, longest first.
+    pub classes: Vec<Class>,
+    /// Idle gaps in time order.
+    pub gaps: Vec<Gap>,
+    /// Per device operation: exclusive ns and idle ns that it owns.
+    pub exclusive: Vec<Exclusive>,
+    /// Layer structure of the median step of the main class.
+    pub period: Option<Period>,
+    /// Whether transfer and wait of collectives were told apart, and how.
+    pub collectives: Split,
+}
+
+impl Rank {
+    /// The class the verdict is about: decode if there is any, else the one with the most time.
+    pub fn main_class(&self) -> Option<&Class> {
+        let decode = |c: &&Class| c.stage == Stage::Decode && c.steady > 0;
+        self.classes.iter().find(decode).or_else(|| self.classes.iter().find(|c| c.steady > 0)).or(self.classes.first())
+    }
+
+    /// The steps of a class that count.
+    pub fn steady_steps<'a>(&'a self, class: &'a Class) -> impl Iterator<Item = &'a Step> {
+        self.steps.iter().filter(move |s| s.class == class.index && s.selection == Selection::Steady)
+    }
+
+    /// The device operations of a step.
+    pub fn ops_of(&self, step: &Step) -> &[DeviceOp] {
+        self.timeline.ops.get(step.ops.clone()).unwrap_or(&[])
+    }
+}
+
+/// An accelerator that a process drives: what [`analyze`] makes a [`Rank`] of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Rank in the job if the source says it, else the position in the capture.
+    pub rank: u32,
+    /// Owning process.
+    pub process: ProcessId,
+    /// Device ordinal in that process.
+    pub device: i32,
+}
+
+/// How much of a step was replayed from graphs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum GraphMode {
+    /// No graph launch.
+    Eager,
+    /// Several graph launches, or one that holds only part of the kernels.
+    Piecewise,
+    /// One graph launch holds nearly all kernels.
+    Full,
+    /// A log times the step and does not say.
+    Unknown,
+}
+
+impl GraphMode {
+    /// What a manifest calls it, the one of the engine that comes with the program too; `None` where nobody knows.
+    pub fn stated(self) -> Option<&'static str> {
+        match self {
+            Self::Eager => Some("eager"),
+            Self::Piecewise => Some("piecewise graphs"),
+            Self::Full => Some("full graph"),
+            Self::Unknown => None,
+        }
+    }
+}
+
+/// Whether a step counts, and why not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Selection {
+    /// It counts.
+    Steady,
+    /// Before the step time had settled.
+    WarmUp,
+    /// Holds compilation or graph capture at the start of the run.
+    Compiling,
+    /// Last step: its window has no end that a next step gives.
+    Unfinished,
+    /// Outside the range the user asked for.
+    NotAsked,
+}
+
+impl Selection {
+    /// Key in SQL.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Steady => "steady",
+            Self::WarmUp => "warm_up",
+            Self::Compiling => "compiling",
+            Self::Unfinished => "unfinished",
+            Self::NotAsked => "not_asked",
+        }
+    }
+}
+
+/// One step of one rank.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// Position in the run.
+    pub index: u32,
+    /// From the start of its first device operation to the start of the next step's first.
+    pub window: Span,
+    /// From the start of its host range to the start of the next, where ranges anchor the steps.
+    pub host: Option<Span>,
+    /// Index into the rank's classes.
+    pub class: usize,
+    /// Annotation or other name.
+    pub label: String,
+    /// Device operations whose start lies in the window.
+    pub ops: Range<usize>,
+    /// Rows that these work on, padding included, where their launches show it.
+    pub rows: Option<u64>,
+    /// Whether it counts.
+    pub selection: Selection,
+    /// Nanoseconds by bucket; they add up to the window exactly.
+    pub buckets: Vec<(Bucket, Ns)>,
+    /// Time that two kinds of work were active together, by kind; hidden inside `buckets`.
+    pub shadow: Vec<(Shadow, Ns)>,
+}
+
+/// Steps of one kind; statistics never mix classes.
+#[derive(Clone, Debug)]
+pub struct Class {
+    /// Its own index.
+    pub index: usize,
+    /// Key such as `decode b=32 graph=full`.
+    pub key: String,
+    /// Stage.
+    pub stage: Stage,
+    /// Sequences decoded in a step, if known.
+    pub batch: Option<u32>,
+    /// Graph mode.
+    pub graph: GraphMode,
+    /// Steps of the class.
+    pub count: usize,
+    /// Of those, steps that count.
+    pub steady: usize,
+    /// Median, 95th and 99th percentile of the windows that count, ns (nearest rank); the windows of all steps if none counts.
+    pub p50: Ns,
+    /// 95th percentile.
+    pub p95: Ns,
+    /// 99th percentile.
+    pub p99: Ns,
+    /// Sum of the windows that count, ns.
+    pub total: Ns,
+    /// Nanoseconds by bucket over the steps that count; they add up to `total` exactly.
+    pub buckets: Vec<(Bucket, Ns)>,
+    /// Shadow over the steps that count.
+    pub shadow: Vec<(Shadow, Ns)>,
+    /// Slow steps against the median one.
+    pub jitter: Option<Jitter>,
+}
+
+impl Class {
+    /// Nanoseconds of a bucket over the steps that count.
+    pub fn ns(&self, bucket: Bucket) -> Ns {
+        self.buckets.iter().filter(|(b, _)| *b == bucket).map(|(_, ns)| ns).sum()
+    }
+
+    /// Nanoseconds of the buckets that `pick` takes, over the steps that count.
+    pub fn sum(&self, pick: impl Fn(Bucket) -> bool) -> Ns {
+        self.buckets.iter().filter(|(b, _)| pick(*b)).map(|(_, ns)| ns).sum()
+    }
+
+    /// Mean of the buckets that `pick` takes over the steps that count, ns per step.
+    pub fn per_step(&self, pick: impl Fn(Bucket) -> bool) -> Ns {
+        self.sum(pick) / (self.steady.max(1) as Ns)
+    }
+
+    /// Share of the class's time in the buckets that `pick` takes.
+    pub fn share(&self, pick: impl Fn(Bucket) -> bool) -> f64 {
+        if self.total == 0 { 0.0 } else { self.sum(pick) as f64 / self.total as f64 }
+    }
+}
+
+/// How the slow steps of a class differ from its median step.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Jitter {
+    /// p99 over p50 of the step time.
+    pub ratio: f64,
+    /// Indices of the steps above the 95th percentile (at least one), slowest first.
+    pub slow: Vec<u32>,
+    /// Index of the step whose time is the median.
+    pub median: u32,
+    /// Excess of all slow steps over the median step by bucket, ns, signed, largest first. The terms add up exactly to the
+    /// sum of the slow steps' windows less as many times the median window.
+    pub excess: Vec<(Bucket, Ns)>,
+}

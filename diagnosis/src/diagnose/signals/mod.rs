@@ -1,0 +1,18 @@
+//! What rules, gates of the verdict and the readiness board read from the analysis alike. A signal knows none of them.
+
+pub mod beside;
+pub mod ceilings;
+pub mod change;
+pub mod composite;
+pub mod excess;
+pub mod fallback;
+pub mod fine_op;
+pub mod graph_sizes;
+pub mod host_op;
+pub mod late;
+pub mod launch_shape;
+pub mod machine;
+pub mod measured;
+pub mod reading;
+pub mod speculation;
+pub mod unfused;
