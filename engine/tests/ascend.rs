@@ -30,6 +30,7 @@ fn device() -> AscendOptions {
 }
 
 #[test]
+#[ignore = "needs STRATO_REFERENCE, the folder of reference checkpoints"]
 fn logits_and_greedy_tokens_are_those_of_transformers_in_single_precision() {
     for (mode, level, reuse, sampling) in [
         (Mode::Eager, Level::Composite, false, Sampling::Device),
@@ -45,6 +46,7 @@ fn logits_and_greedy_tokens_are_those_of_transformers_in_single_precision() {
 /// Weights and activations of 16 bits change a logit by about 2^-8 (or 2^-11) of the size of its terms at every operator; three
 /// layers of the tiny models stay within these shares of the greatest logit, found by measuring and doubled.
 #[test]
+#[ignore = "needs STRATO_REFERENCE, the folder of reference checkpoints"]
 fn sixteen_bits_stay_within_their_precision_in_both_formats_of_weights_and_all_ways_of_attention() {
     for golden in Golden::all() {
         let expected = golden.floats("logits");

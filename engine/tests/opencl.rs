@@ -21,25 +21,18 @@ use golden::{
 
 const FLAVOURS: [Flavour; 2] = [Flavour::Cpu, Flavour::Gpu];
 
-/// The device of the machine; `None` where there is none.
-fn device(flavour: Flavour) -> Option<Target> {
-    match opencl::devices() {
-        Ok(found) if !found.is_empty() => Some(Target::OpenCl(OpenClOptions { device: 0, flavour: Some(flavour) })),
-        Ok(_) => {
-            eprintln!("skipped: the OpenCL drivers of this machine offer no device");
-            None
-        }
-        Err(error) => {
-            eprintln!("skipped: {error}");
-            None
-        }
-    }
+/// The device of the machine. Tests that need it are ignored where nobody asks for them.
+fn device(flavour: Flavour) -> Target {
+    let found = opencl::devices().unwrap_or_else(|error| panic!("{error}"));
+    assert!(!found.is_empty(), "the OpenCL drivers of this machine offer no device");
+    Target::OpenCl(OpenClOptions { device: 0, flavour: Some(flavour) })
 }
 
 #[test]
+#[ignore = "needs STRATO_REFERENCE, the folder of reference checkpoints, and an OpenCL device"]
 fn logits_and_greedy_tokens_are_those_of_transformers_whatever_the_flavour_level_and_cache() {
     for flavour in FLAVOURS {
-        let Some(target) = device(flavour) else { return };
+        let target = device(flavour);
         for (level, layout, sampling) in [
             (Level::Composite, KvLayout::Contiguous, Sampling::Device),
             (Level::Canonical, KvLayout::Paged(4), Sampling::Host),
@@ -52,9 +45,10 @@ fn logits_and_greedy_tokens_are_those_of_transformers_whatever_the_flavour_level
 }
 
 #[test]
+#[ignore = "needs an OpenCL device, such as that of PoCL"]
 fn a_device_computes_what_the_cpu_does_for_every_type_of_weights_and_every_operator() {
     for flavour in FLAVOURS {
-        let Some(target) = device(flavour) else { return };
+        let target = device(flavour);
         for dtype in [Dtype::F32, Dtype::F16, Dtype::Bf16, Dtype::Q8] {
             for level in [Level::Composite, Level::Fused] {
                 let changes = vec![Change::CastBefore(OpName::DownProj)];
@@ -76,9 +70,10 @@ fn a_device_computes_what_the_cpu_does_for_every_type_of_weights_and_every_opera
 }
 
 #[test]
+#[ignore = "needs an OpenCL device, such as that of PoCL"]
 fn every_command_has_four_stamps_in_order_within_its_step() {
     for flavour in FLAVOURS {
-        let Some(target) = device(flavour) else { return };
+        let target = device(flavour);
         for sync in [Sync::PerStep, Sync::PerOp] {
             let options = RunOptions { sync, ..options(target.clone()) };
             let mut log = Log::with_capacity(4096, options.workers());
@@ -113,8 +108,9 @@ fn every_command_has_four_stamps_in_order_within_its_step() {
 }
 
 #[test]
+#[ignore = "needs an OpenCL device, such as that of PoCL"]
 fn faults_of_numbers_and_host_show_and_those_of_the_cpu_are_refused() {
-    let Some(target) = device(Flavour::Cpu) else { return };
+    let target = device(Flavour::Cpu);
     let clean = run(&options(target.clone()), &mut Log::off());
     let injected = |text: &str| {
         let mut options = options(target.clone());
@@ -135,8 +131,9 @@ fn faults_of_numbers_and_host_show_and_those_of_the_cpu_are_refused() {
 }
 
 #[test]
+#[ignore = "needs an OpenCL device, such as that of PoCL"]
 fn an_operator_on_the_host_is_two_copies_and_a_wait_and_the_same_numbers() {
-    let Some(target) = device(Flavour::Cpu) else { return };
+    let target = device(Flavour::Cpu);
     let (clean, tokens) = run(&options(target.clone()), &mut Log::off());
     let mut fallback = options(target);
     engine::inject::inject("cpu_fallback", &mut fallback).unwrap();
@@ -152,28 +149,17 @@ fn an_operator_on_the_host_is_two_copies_and_a_wait_and_the_same_numbers() {
     assert_eq!(log.unread, 0);
 }
 
-/// What two ranks in threads gave; `None` where the device cannot be divided.
+/// What two ranks in threads gave, on a device of two cores or more.
 fn divided(
     config: &Config,
     source: &(dyn Fn() -> Box<dyn Source> + std::marker::Sync),
     options: &RunOptions,
-) -> Option<Vec<Ran>> {
-    let mut out = Vec::new();
-    for rank in two_ranks(config, source, options) {
-        match rank {
-            Ok(rank) => out.push(rank),
-            // One core cannot be two devices.
-            Err(Error::Unavailable { what, .. }) if what.contains("cannot be divided") => {
-                println!("skipped: {what}");
-                return None;
-            }
-            Err(error) => panic!("{error}"),
-        }
-    }
-    Some(out)
+) -> Vec<Ran> {
+    two_ranks(config, source, options).into_iter().map(|rank| rank.unwrap_or_else(|error| panic!("{error}"))).collect()
 }
 
 #[test]
+#[ignore = "needs STRATO_REFERENCE, the folder of reference checkpoints, and an OpenCL device"]
 fn two_ranks_on_parts_of_a_device_have_the_numbers_of_one() {
     for golden in Golden::all() {
         // Key heads of some reference models cannot be split.
@@ -181,14 +167,14 @@ fn two_ranks_on_parts_of_a_device_have_the_numbers_of_one() {
             continue;
         }
         for flavour in FLAVOURS {
-            let Some(target) = device(flavour) else { return };
+            let target = device(flavour);
             for (level, layout) in [(Level::Canonical, KvLayout::Contiguous), (Level::Fused, KvLayout::Paged(4))] {
                 let options =
                     RunOptions { target: target.clone(), dtype: Dtype::F32, level, layout, ..RunOptions::default() };
                 let (alone, tokens) = decoded(&golden, options.clone());
                 let options = of_golden(&golden, options);
                 let source = || -> Box<dyn Source> { Box::new(Checkpoint::open(&golden.directory).unwrap()) };
-                let Some(ranks) = divided(&golden.config, &source, &options) else { return };
+                let ranks = divided(&golden.config, &source, &options);
                 for (logits, generated, _) in ranks {
                     let difference = greatest_difference(&logits, &alone);
                     println!("{:?} {flavour:?} {level:?}, two ranks: {difference:e}", golden.config.family);
@@ -218,15 +204,16 @@ fn time_of(log: &Log, together: bool) -> i64 {
 }
 
 #[test]
+#[ignore = "needs an OpenCL device, such as that of PoCL"]
 fn collectives_lie_between_their_copies_and_a_slow_rank_is_waited_for() {
-    let Some(target) = device(Flavour::Cpu) else { return };
+    let target = device(Flavour::Cpu);
     let config = Config { hidden: 256, intermediate: 1024, ..preset("tiny").unwrap() };
     let options = RunOptions { batch: 1, steps: 40, dtype: Dtype::F32, ..options(target) };
     let mut slow = options.clone();
     engine::inject::inject("slow_rank:rank=1,factor=4", &mut slow).unwrap();
     let source = || -> Box<dyn Source> { Box::new(Synthetic) };
-    let Some(even) = divided(&config, &source, &options) else { return };
-    let Some(uneven) = divided(&config, &source, &slow) else { return };
+    let even = divided(&config, &source, &options);
+    let uneven = divided(&config, &source, &slow);
     assert_eq!(even[0].1, uneven[0].1, "work that is done again changes nothing");
     for (_, tokens, log) in even.iter().chain(&uneven) {
         assert_eq!((tokens, log.dropped, log.unread), (&even[0].1, 0, 0));
@@ -255,8 +242,9 @@ fn collectives_lie_between_their_copies_and_a_slow_rank_is_waited_for() {
 }
 
 #[test]
+#[ignore = "needs an OpenCL device, such as that of PoCL"]
 fn several_ranks_are_refused_what_they_cannot_do() {
-    let Some(target) = device(Flavour::Cpu) else { return };
+    let target = device(Flavour::Cpu);
     let units = opencl::devices().unwrap()[0].units as usize;
     let graph = RunOptions { mode: Mode::Graph, ..options(target.clone()) };
     let refused = |options: &RunOptions, of: usize, workers: usize| {
@@ -276,8 +264,9 @@ fn several_ranks_are_refused_what_they_cannot_do() {
 }
 
 #[test]
+#[ignore = "needs an OpenCL device, such as that of PoCL"]
 fn what_a_device_has_not_is_named() {
-    let Some(_) = device(Flavour::Cpu) else { return };
+    device(Flavour::Cpu);
     let refused = |options: RunOptions| Engine::new(tiny(), &mut Synthetic, options, &mut Log::off()).err().unwrap();
     let none = Target::OpenCl(OpenClOptions { device: 99, flavour: None });
     let error = refused(options(none));
@@ -285,9 +274,10 @@ fn what_a_device_has_not_is_named() {
 }
 
 #[test]
+#[ignore = "needs an OpenCL device, such as that of PoCL"]
 fn a_step_that_is_one_command_gives_the_same_tokens_and_lasts_from_copy_to_copy() {
     for flavour in FLAVOURS {
-        let Some(target) = device(flavour) else { return };
+        let target = device(flavour);
         let graph = |sampling| RunOptions { mode: Mode::Graph, sampling, ..options(target.clone()) };
         if !opencl::devices().unwrap()[0].has_command_buffers() {
             let refused = Engine::new(tiny(), &mut Synthetic, graph(Sampling::Device), &mut Log::off()).err().unwrap();

@@ -6,12 +6,9 @@ use std::path::{Path, PathBuf};
 use model::{Category, Detail, LinkSum, StepPart, StepSum, Trace, TraceBuilder, TrackKind};
 use parsers::ascend::FORMAT;
 
-fn corpus() -> Option<PathBuf> {
+fn corpus() -> PathBuf {
     let corpus = std::env::var_os("STRATO_CORPUS").map(PathBuf::from);
-    if corpus.is_none() {
-        eprintln!("skipped: STRATO_CORPUS is not set");
-    }
-    corpus
+    corpus.expect("STRATO_CORPUS has to name the folder of real captures")
 }
 
 fn read(path: &Path) -> Trace {
@@ -77,8 +74,9 @@ const TIMELINES: [Expected; 4] = [
 ];
 
 #[test]
+#[ignore = "needs STRATO_CORPUS, the folder of real captures"]
 fn every_task_of_a_timeline_is_a_kernel_a_wait_or_a_named_pseudo_task() {
-    let Some(corpus) = corpus() else { return };
+    let corpus = corpus();
     for (level, rank, tasks, compute, communication, wait) in TIMELINES {
         let folder = corpus.join(format!("ascend-pytorch/alexnet-ddp-2rank-text-{level}/rank{rank}_ascend_pt"));
         let trace = read(&folder);
@@ -105,8 +103,9 @@ const DATABASES: [Expected; 2] = [
 ];
 
 #[test]
+#[ignore = "needs STRATO_CORPUS, the folder of real captures"]
 fn databases_hold_the_same_kernels_as_the_timelines_of_the_same_workload() {
-    let Some(corpus) = corpus() else { return };
+    let corpus = corpus();
     for (level, rank, tasks, compute, communication, wait) in DATABASES {
         let trace = read(&corpus.join(format!("ascend-pytorch/alexnet-ddp-2rank-db-{level}/rank{rank}_ascend_pt")));
         assert_eq!(ledger(&trace, "TASK/"), (tasks.0, tasks.0, tasks.1), "rank {rank}");
@@ -135,8 +134,9 @@ fn names(trace: &Trace) -> std::collections::BTreeMap<String, usize> {
 }
 
 #[test]
+#[ignore = "needs STRATO_CORPUS, the folder of real captures"]
 fn databases_of_every_age_give_their_operators() {
-    let Some(corpus) = corpus() else { return };
+    let corpus = corpus();
     // `select count(*) from TASK join COMPUTE_TASK_INFO using (globalTaskId)`; in version 3008 `using (correlationId)`.
     for (file, rows) in [
         ("history-report-db/report_0.v3008.db", (24, 11)),
@@ -153,8 +153,9 @@ fn databases_of_every_age_give_their_operators() {
 }
 
 #[test]
+#[ignore = "needs STRATO_CORPUS, the folder of real captures"]
 fn the_layout_of_2023_is_one_capture_of_ten_iterations() {
-    let Some(corpus) = corpus() else { return };
+    let corpus = corpus();
     let trace = read(&corpus.join("mindspore/PROF-2023-dev0-msprof-timeline"));
     // Over all `msprof_*.json`, python3 as above: 4900 tasks of `Ascend Hardware` that are no iteration, 1370 of type
     // AI_CORE and 20 of AI_CPU, and 10 rows of the thread `Communication Kernel`.
@@ -169,8 +170,9 @@ fn the_layout_of_2023_is_one_capture_of_ten_iterations() {
 }
 
 #[test]
+#[ignore = "needs STRATO_CORPUS, the folder of real captures"]
 fn operators_of_an_unknown_task_type_are_kernels() {
-    let Some(corpus) = corpus() else { return };
+    let corpus = corpus();
     let trace = read(&corpus.join("ascend-pytorch/advisor-timeline-advice/trace_view.json"));
     // python3 as above: 276 tasks of `Ascend Hardware`, 274 of `Task Type` Other and 2 AI_CPU; two of them are named
     // MEMCPY_ASYNC. The exporter's own `Overlap Analysis` counts 274 intervals of `Computing` in the file.
@@ -183,8 +185,9 @@ fn operators_of_an_unknown_task_type_are_kernels() {
 }
 
 #[test]
+#[ignore = "needs STRATO_CORPUS, the folder of real captures"]
 fn a_table_of_kernels_on_its_own_gives_its_kernels() {
-    let Some(corpus) = corpus() else { return };
+    let corpus = corpus();
     let path = corpus.join("ascend-pytorch/advisor-compute-advice-data/kernel_details.csv");
     let mut builder = TraceBuilder::new("kernel_details.csv", "op-summary");
     let format = parsers::detect::read(&path, &mut builder, &parsers::ReadOptions::default()).unwrap();
@@ -195,8 +198,9 @@ fn a_table_of_kernels_on_its_own_gives_its_kernels() {
 }
 
 #[test]
+#[ignore = "needs STRATO_CORPUS, the folder of real captures"]
 fn sums_of_the_profiler_agree_with_what_was_read() {
-    let Some(corpus) = corpus() else { return };
+    let corpus = corpus();
     for (form, source) in
         [("text-level1", "communication.json"), ("text-level2", "communication.json"), ("db-level2", "analysis.db")]
     {
@@ -219,8 +223,9 @@ fn sums_of_the_profiler_agree_with_what_was_read() {
 }
 
 #[test]
+#[ignore = "needs STRATO_CORPUS, the folder of real captures"]
 fn without_its_timeline_a_capture_is_read_from_its_tables() {
-    let Some(corpus) = corpus() else { return };
+    let corpus = corpus();
     let from = corpus.join("ascend-pytorch/alexnet-ddp-2rank-text-level1/rank0_ascend_pt");
     let output = tempfile::tempdir().unwrap();
     let to = output.path().join("rank0_ascend_pt");
@@ -248,8 +253,9 @@ fn without_its_timeline_a_capture_is_read_from_its_tables() {
 /// %.0f %.0f\n", n, c, e, f}' cluster_step_trace_time.csv. Links and times in collectives: python3's json with Decimal over the
 /// two other files, `Total Op Info` left out where its operations are there.
 #[test]
+#[ignore = "needs STRATO_CORPUS, the folder of real captures"]
 fn sums_of_a_job_stay_sums() {
-    let Some(corpus) = corpus() else { return };
+    let corpus = corpus();
     let mut builder = TraceBuilder::new("t", "");
     let path = corpus.join("cluster-analysis/msinsight-cluster");
     let format = parsers::detect::read(&path, &mut builder, &parsers::ReadOptions::default()).unwrap();
@@ -279,8 +285,9 @@ fn sums_of_a_job_stay_sums() {
 }
 
 #[test]
+#[ignore = "needs STRATO_CORPUS, the folder of real captures"]
 fn files_of_sums_say_what_they_hold_and_what_to_give() {
-    let Some(corpus) = corpus() else { return };
+    let corpus = corpus();
     let output = "ascend-pytorch/alexnet-ddp-2rank-text-level1/rank0_ascend_pt/ASCEND_PROFILER_OUTPUT";
     for (file, holds) in [
         ("cluster-analysis/msinsight-cluster/communication_group.json".to_owned(), "communication group"),

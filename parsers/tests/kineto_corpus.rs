@@ -9,12 +9,9 @@ use std::{
 
 use model::{Category, Trace, TraceBuilder};
 
-fn corpus() -> Option<PathBuf> {
-    let dir = std::env::var_os("STRATO_CORPUS").map(PathBuf::from);
-    if dir.is_none() {
-        println!("skipped: STRATO_CORPUS is not set");
-    }
-    dir
+fn corpus() -> PathBuf {
+    let corpus = std::env::var_os("STRATO_CORPUS").map(PathBuf::from);
+    corpus.expect("STRATO_CORPUS has to name the folder of real captures")
 }
 
 fn read(path: &Path) -> Trace {
@@ -38,8 +35,9 @@ fn number(holds: &str, key: &str) -> Option<u64> {
 }
 
 #[test]
+#[ignore = "needs STRATO_CORPUS, the folder of real captures"]
 fn every_capture_is_read_whole() {
-    let Some(corpus) = corpus() else { return };
+    let corpus = corpus();
     let listed = listed(&corpus);
     assert!(listed.len() >= 20, "the corpus holds {} Kineto files", listed.len());
     for (path, holds) in listed {
@@ -109,8 +107,9 @@ fn csv_rows(text: &str) -> Vec<Vec<String>> {
 }
 
 #[test]
+#[ignore = "needs STRATO_CORPUS, the folder of real captures"]
 fn kernel_times_agree_with_tracelens() {
-    let Some(corpus) = corpus() else { return };
+    let corpus = corpus();
     for platform in ["h100", "mi300"] {
         for model in ["Qwen_Qwen1.5-0.5B-Chat__1016005", "gaunernst_bert-small-uncased__1016001"] {
             let ours = kernels(&read(&corpus.join(format!("kineto/tl-{platform}/{model}.json.gz"))));

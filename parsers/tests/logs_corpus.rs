@@ -9,12 +9,9 @@ use parsers::{
     device_text::{self, Metric},
 };
 
-fn corpus() -> Option<PathBuf> {
+fn corpus() -> PathBuf {
     let corpus = std::env::var_os("STRATO_CORPUS").map(PathBuf::from);
-    if corpus.is_none() {
-        eprintln!("skipped: STRATO_CORPUS is not set");
-    }
-    corpus
+    corpus.expect("STRATO_CORPUS has to name the folder of real captures")
 }
 
 fn read(path: &Path) -> (&'static str, Trace) {
@@ -34,8 +31,9 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 const RUN: &str = "serving/mi300x-vllm/Llama-3.1-8B_latency_bs8_in128_out128_float16_mem0.9_20250807_191332";
 
 #[test]
+#[ignore = "needs STRATO_CORPUS, the folder of real captures"]
 fn a_latency_benchmark_is_ten_iterations_and_no_step() {
-    let Some(corpus) = corpus() else { return };
+    let corpus = corpus();
     let (format, trace) = read(&corpus.join(format!("{RUN}.json")));
     assert_eq!((format, trace.slice_count()), ("serving", 10));
     // jq -r '.latencies[]' FILE | awk '{s+=$1} END {printf "%.9f\n", s}' gives 9.204040324 s; each time is rounded alone.
@@ -45,8 +43,9 @@ fn a_latency_benchmark_is_ten_iterations_and_no_step() {
 }
 
 #[test]
+#[ignore = "needs STRATO_CORPUS, the folder of real captures"]
 fn a_real_server_log_gives_its_capture_and_its_samples() {
-    let Some(corpus) = corpus() else { return };
+    let corpus = corpus();
     let (format, trace) = read(&corpus.join(format!("{RUN}.log")));
     assert_eq!(format, "log");
     let sampled = |name: &str| {
@@ -78,8 +77,9 @@ fn chips(text: &str) -> usize {
 }
 
 #[test]
+#[ignore = "needs STRATO_CORPUS, the folder of real captures"]
 fn every_npu_smi_text_gives_its_chips_with_temperature_and_memory() {
-    let Some(corpus) = corpus() else { return };
+    let corpus = corpus();
     let mut all = 0;
     for path in files(&corpus.join("smi-text/npu-smi")) {
         let text = std::fs::read_to_string(&path).unwrap();
@@ -97,8 +97,9 @@ fn every_npu_smi_text_gives_its_chips_with_temperature_and_memory() {
 }
 
 #[test]
+#[ignore = "needs STRATO_CORPUS, the folder of real captures"]
 fn the_other_device_texts_are_read() {
-    let Some(corpus) = corpus() else { return };
+    let corpus = corpus();
     for (folder, id) in [("dcu-smi", "hy-smi"), ("efsmi", "efsmi"), ("npu-smi-t", "npu-smi")] {
         for path in files(&corpus.join("smi-text").join(folder)) {
             let text = std::fs::read_to_string(&path).unwrap();
@@ -120,8 +121,9 @@ fn the_other_device_texts_are_read() {
 const FILES: usize = 162;
 
 #[test]
+#[ignore = "needs STRATO_CORPUS, the folder of real captures"]
 fn logs_without_a_step_are_declined() {
-    let Some(corpus) = corpus() else { return };
+    let corpus = corpus();
     let mut folders = vec![corpus.join("logs/mindcluster-faultdiag")];
     let (mut declined, mut logs) = (0, 0);
     while let Some(folder) = folders.pop() {

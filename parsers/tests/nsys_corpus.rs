@@ -12,12 +12,9 @@ use parsers::nsys::FORMAT;
 /// Count and total ns by name.
 type Sums = BTreeMap<String, (u64, i64)>;
 
-fn corpus() -> Option<PathBuf> {
+fn corpus() -> PathBuf {
     let corpus = std::env::var_os("STRATO_CORPUS").map(PathBuf::from);
-    if corpus.is_none() {
-        eprintln!("skipped: STRATO_CORPUS is not set");
-    }
-    corpus
+    corpus.expect("STRATO_CORPUS has to name the folder of real captures")
 }
 
 fn exports(corpus: &Path) -> Vec<PathBuf> {
@@ -82,8 +79,9 @@ fn call(name: &str) -> String {
 }
 
 #[test]
+#[ignore = "needs STRATO_CORPUS, the folder of real captures"]
 fn sums_equal_those_of_nsys_stats() {
-    let Some(corpus) = corpus() else { return };
+    let corpus = corpus();
     let mut compared = BTreeMap::<&str, u32>::new();
     for export in exports(&corpus) {
         let trace = read(&export);
@@ -104,8 +102,9 @@ fn sums_equal_those_of_nsys_stats() {
 }
 
 #[test]
+#[ignore = "needs STRATO_CORPUS, the folder of real captures"]
 fn every_export_is_read_and_accounts_for_every_row() {
-    let Some(corpus) = corpus() else { return };
+    let corpus = corpus();
     for export in exports(&corpus) {
         let name = export.display();
         let trace = read(&export);
@@ -121,8 +120,9 @@ fn every_export_is_read_and_accounts_for_every_row() {
 }
 
 #[test]
+#[ignore = "needs STRATO_CORPUS, the folder of real captures"]
 fn an_export_with_no_events_gives_an_empty_trace_that_says_what_it_read() {
-    let Some(corpus) = corpus() else { return };
+    let corpus = corpus();
     let trace = read(&corpus.join("nsys-sqlite/dynamicvit-dlprof/nsys_profile.sqlite"));
     assert_eq!(trace.slice_count(), 0);
     assert_eq!(trace.manifest.value("hardware.device"), Some("NVIDIA RTX A2000 12GB"));
@@ -131,8 +131,9 @@ fn an_export_with_no_events_gives_an_empty_trace_that_says_what_it_read() {
 }
 
 #[test]
+#[ignore = "needs STRATO_CORPUS, the folder of real captures"]
 fn launches_are_linked_and_contexts_tell_the_device_of_waits() {
-    let Some(corpus) = corpus() else { return };
+    let corpus = corpus();
     let trace = read(&corpus.join("nsys-sqlite/nsysai-h100-2gpu/h100_2gpu_1s.sqlite"));
     assert_eq!(trace.processes.len(), 2);
     let linked = trace.lanes.iter().flat_map(|lane| (0..lane.len()).map(move |i| (lane, i)));

@@ -3,7 +3,7 @@
 
 #[allow(dead_code)] // the parsers' own tests look at more of an input
 #[path = "../../parsers/tests/damaged/inputs.rs"]
-mod inputs;
+pub mod inputs;
 
 use std::{
     io::{Read, Write},

@@ -6,6 +6,7 @@
 
 mod coverage;
 mod faults;
+mod inputs;
 mod pairs;
 mod real;
 

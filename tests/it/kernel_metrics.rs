@@ -140,7 +140,7 @@ fn measurements_of_another_chip_are_left_out() {
 
 const SAMPLE: &str = "sample-traces/launch-bound-eager.json.gz";
 /// Two kernels of the sample in the spelling of Nsight Compute, and one that it does not hold.
-const PAGE: &str = r#""ID","Process ID","Kernel Name","Block Size","Grid Size","Device","CC","gpu__time_duration.sum","sm__throughput.avg.pct_of_peak_sustained_elapsed","gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"
+pub const PAGE: &str = r#""ID","Process ID","Kernel Name","Block Size","Grid Size","Device","CC","gpu__time_duration.sum","sm__throughput.avg.pct_of_peak_sustained_elapsed","gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"
 "","","","","","","","us","%","%"
 "0","42","void vllm::fused_add_rms_norm_kernel<c10::BFloat16, (int)8>(T1 *, long, T1 *, const T1 *, float, int, int)","(256, 1, 1)","(8, 1, 1)","0","9.0","4.5","3.5","20.25"
 "1","42","nvjet_tst_64x8_64x16_1x4_h_bz_TNT","(384, 1, 1)","(132, 1, 1)","0","9.0","20.5","31.5","82.25"

@@ -3,6 +3,10 @@
 
 mod session;
 
+use crate::common::{
+    self,
+    pair::{Known, declaration, steady},
+};
 use std::{
     path::Path,
     process::Command,
@@ -305,12 +309,12 @@ fn a_pipe_is_no_terminal_and_a_keymap_with_two_meanings_is_told() {
 fn two_captures_are_compared_panel_by_panel() {
     let notes = tempfile::tempdir().unwrap();
     let declared = notes.path().join("pair.toml");
-    let hard = model::manifest::FIELDS.iter().filter(|field| field.control == model::manifest::Control::Hard);
-    // The samples say themselves that they were traced.
-    let lines = hard.filter(|field| field.key != "measurement.traced").map(|field| format!("{} = \"x\"\n", field.key));
-    std::fs::write(&declared, format!("[both]\n{}", lines.collect::<String>())).unwrap();
-    let pair = "sample-traces/healthy-full-graph.json.gz sample-traces/launch-bound-eager.json.gz";
-    let mut session = Session::strato_with(notes.path(), &format!("view {pair} --declare {}", declared.display()));
+    let files = steady();
+    let captures = files.each_ref().map(|file| common::read(file));
+    std::fs::write(&declared, declaration(captures.each_ref(), Known::Hard)).unwrap();
+    let [a, b] = files.each_ref().map(|file| file.display());
+    let view = format!("view '{a}' '{b}' --declare {}", declared.display());
+    let mut session = Session::strato_with(notes.path(), &view);
     session.wait_for("The two ladders");
     for (key, seen) in [
         ("p", "add up to it exactly"),

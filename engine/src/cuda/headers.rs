@@ -151,11 +151,10 @@ fn compiled(text: &str, include: &[&Path]) -> Result<(), String> {
 }
 
 #[test]
+#[ignore = "needs STRATO_CUPTI_INCLUDE, folders with the headers of CUDA"]
 fn calls_numbers_and_sizes_are_those_of_the_headers_of_every_version() {
-    let Some(roots) = std::env::var_os("STRATO_CUPTI_INCLUDE") else {
-        println!("skipped: STRATO_CUPTI_INCLUDE names no directory with the headers of CUDA");
-        return;
-    };
+    let roots = std::env::var_os("STRATO_CUPTI_INCLUDE");
+    let roots = roots.expect("STRATO_CUPTI_INCLUDE has to name folders with the headers of CUDA");
     let headers = headers();
     let mut seen = Vec::new();
     for root in std::env::split_paths(&roots) {
@@ -182,7 +181,7 @@ fn calls_of_products_and_collectives_are_in_the_libraries() {
     ] {
         match named(name) {
             Some(path) => println!("{} is of version {}", path.display(), version(Some(&path)).unwrap()),
-            None => println!("skipped: {name} names no library"),
+            None => println!("{name} names no library"),
         }
     }
 }

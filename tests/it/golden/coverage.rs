@@ -1,1 +1,89 @@
-//! What the accepted pages show between them.
+//! What the accepted pages show between them: every rule and every section of a report, so that a change of any of them is
+//! seen by whoever has no captures of real devices.
+
+use std::collections::BTreeSet;
+
+use diagnosis::diagnose::rules::REGISTRY;
+
+use super::{faults::RUNS, folder, inputs::PAGES};
+
+/// Sections of a report on one capture.
+const SECTIONS: [&str; 17] = [
+    "Verdict",
+    "The capture",
+    "How the steps were found",
+    "Steps",
+    "Where the time went",
+    "What the device worked on",
+    "Against what this device was measured to do",
+    "Kernels without a timeline",
+    "Ranks and links without a timeline",
+    "Findings",
+    "Replay",
+    "What the capture supports",
+    "How ready the platform is",
+    "What could not be decided",
+    "What was read",
+    "Operator names",
+    "Measured one by one, each kernel alone",
+];
+/// Sections that only captures of real devices have.
+const REAL: [&str; 1] = ["What the replayed kernels are"];
+
+/// The pages that every machine can make.
+fn pages() -> Vec<(&'static str, String)> {
+    let names = RUNS.iter().map(|run| run.name).chain(PAGES.iter().map(|(name, _)| *name));
+    names.map(|name| (name, std::fs::read_to_string(folder().join(format!("{name}.md"))).unwrap())).collect()
+}
+
+/// Ids of rules in a text.
+fn rules(text: &str) -> BTreeSet<&'static str> {
+    let known = REGISTRY.iter().map(|rule| rule.doc().id);
+    known.filter(|id| text.contains(id)).collect()
+}
+
+/// The part of a page under a heading of the second level.
+fn section<'t>(page: &'t str, heading: &str) -> &'t str {
+    let (_, after) = page.split_once(&format!("\n## {heading}\n")).unwrap_or_default();
+    after.split("\n## ").next().unwrap_or_default()
+}
+
+#[test]
+fn every_rule_is_found_or_abstains_in_a_page_that_needs_no_corpus() {
+    let (mut found, mut seen) = (BTreeSet::new(), BTreeSet::new());
+    for (_, page) in pages() {
+        let findings = section(&page, "Findings");
+        let titles = findings.lines().filter(|line| line.starts_with("### "));
+        found.extend(titles.flat_map(|line| rules(line)));
+        seen.extend(rules(section(&page, "What could not be decided")));
+    }
+    seen.extend(&found);
+    let all: BTreeSet<&str> = REGISTRY.iter().map(|rule| rule.doc().id).collect();
+    println!("{} of {} rules are found", found.len(), all.len());
+    let unseen: Vec<_> = all.difference(&seen).collect();
+    assert!(unseen.is_empty(), "{unseen:?}");
+    let silent: Vec<_> = all.difference(&found).collect();
+    println!("seen as an abstention only: {silent:?}");
+}
+
+#[test]
+fn the_page_of_a_fault_names_a_rule_that_says_so() {
+    for run in RUNS {
+        let page = std::fs::read_to_string(folder().join(format!("{}.md", run.name))).unwrap();
+        let found = rules(section(&page, "Findings"));
+        let missed: Vec<_> =
+            run.faults.iter().filter(|kind| !kind.rules().iter().any(|rule| found.contains(rule))).collect();
+        let untold = [&found.iter().copied().collect::<Vec<_>>()[..]].concat();
+        assert!(missed.iter().all(|kind| run.unseen.contains(kind)), "{}: {missed:?} not in {untold:?}", run.name);
+    }
+}
+
+#[test]
+fn every_section_of_a_report_is_in_a_page_that_needs_no_corpus() {
+    let mut seen = BTreeSet::new();
+    for (_, page) in pages() {
+        seen.extend(page.lines().filter_map(|line| line.strip_prefix("## ")).map(str::to_owned));
+    }
+    let wanted: BTreeSet<String> = SECTIONS.iter().map(|heading| (*heading).to_owned()).collect();
+    assert_eq!(seen, wanted, "beside those of real captures: {REAL:?}");
+}

@@ -13,10 +13,12 @@ pub(super) struct Run {
     seed: u64,
     /// What is wrong with it.
     pub faults: &'static [F],
+    /// Those of them that no finding names.
+    pub unseen: &'static [F],
 }
 
 const fn run(name: &'static str, seed: u64, faults: &'static [F]) -> Run {
-    Run { name, seed, faults }
+    Run { name, seed, faults, unseen: &[] }
 }
 
 pub(super) const RUNS: &[Run] = &[

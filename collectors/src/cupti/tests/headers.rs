@@ -82,18 +82,17 @@ fn fields_lie_where_a_compiler_put_them_in_every_version() {
 }
 
 #[test]
+#[ignore = "needs STRATO_CUPTI_INCLUDE, folders with the headers of CUPTI"]
 fn fields_and_numbers_are_those_of_the_headers() {
-    let Some(roots) = std::env::var_os("STRATO_CUPTI_INCLUDE") else {
-        println!("skipped: STRATO_CUPTI_INCLUDE names no directory with the headers of CUPTI");
-        return;
-    };
+    let roots = std::env::var_os("STRATO_CUPTI_INCLUDE");
+    let roots = roots.expect("STRATO_CUPTI_INCLUDE has to name folders with the headers of CUPTI");
     let mut rows: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
     let mut seen = 0;
     for root in std::env::split_paths(&roots) {
         let mut places = BTreeMap::new();
         headers(&root, 7, &mut places);
         let (Some(cupti), Some(cuda)) = (places.get("cupti.h"), places.get("cuda.h")) else {
-            println!("skipped: '{}' has no cupti.h or no cuda.h below it", root.display());
+            println!("'{}' has no cupti.h or no cuda.h below it", root.display());
             continue;
         };
         let (version, of_version) = computed(cupti, cuda);

@@ -166,10 +166,13 @@ fn noise_of_one_side_alone_is_known_by_its_launches_alone() {
     assert!(noise.floor > 4.2 * noise.spread && equal.floor < 2.8 * equal.spread, "{noise:?} {equal:?}");
 }
 
-/// A minute in a build that is optimised: `cargo test --release power_and_false_alarms -- --ignored --nocapture`.
+/// A minute in a build that is optimised: `STRATO_FIGURES=1 cargo test --release power_and_false_alarms -- --ignored --nocapture`.
 #[test]
-#[ignore = "a simulation that prints figures"]
+#[ignore = "a simulation that prints figures where STRATO_FIGURES is set"]
 fn power_and_false_alarms() {
+    if std::env::var_os("STRATO_FIGURES").is_none() {
+        return;
+    }
     for kind in Kind::ALL {
         for count in [3, 5, 10] {
             let [none, five] =
@@ -184,8 +187,11 @@ fn power_and_false_alarms() {
 
 /// How often launches that are drawn again keep back what the floor would show; minutes in any build.
 #[test]
-#[ignore = "a simulation that prints figures"]
+#[ignore = "a simulation that prints figures where STRATO_FIGURES is set"]
 fn whole_statistics_find_as_much_as_their_floors() {
+    if std::env::var_os("STRATO_FIGURES").is_none() {
+        return;
+    }
     for count in [3, 5, 10] {
         for effect in [1.0, 1.05] {
             let mut random = Random::new(53);
