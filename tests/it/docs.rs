@@ -7,8 +7,8 @@ use stratoscope::cli::Cli;
 
 /// Lines of the README: what a newcomer reads before the first command.
 const README: usize = 150;
-/// Lines of the report that the README shows.
-const EXAMPLE: usize = 40;
+/// Lines of a finding that the README shows.
+const EXAMPLE: usize = 25;
 const BEGIN: &str = "<!-- example: written by a test from what the program prints -->\n";
 const END: &str = "<!-- end of example -->";
 
@@ -39,11 +39,21 @@ fn the_example_of_the_readme_is_what_the_program_prints() {
     let (before, rest) = readme.split_once(BEGIN).expect("the beginning of the example");
     let (_, after) = rest.split_once(END).expect("its end");
     let report = printed(&["diagnose", "--lang", "en", "sample-traces/launch-bound-eager.json.gz"]);
-    let mut shown: Vec<&str> = report.lines().skip_while(|line| *line != "## Verdict").skip(1).take(EXAMPLE).collect();
-    // The example ends with a paragraph, not in one.
-    while shown.last().is_some_and(|line| !line.is_empty()) {
-        shown.pop();
-    }
+    // The answer, and the first finding with its evidence.
+    let section = |from: &str, to: &str| -> Vec<&str> {
+        let lines = report.lines().skip_while(|line| !line.starts_with(from));
+        let (head, rest): (Vec<&str>, Vec<&str>) =
+            lines.enumerate().fold((Vec::new(), Vec::new()), |mut all, (n, line)| {
+                let part = if n == 0 { &mut all.0 } else { &mut all.1 };
+                part.push(line);
+                all
+            });
+        head.into_iter().chain(rest.into_iter().take_while(|line| !line.starts_with(to))).collect()
+    };
+    let verdict = section("**Decode", "Missing");
+    let first = section("### 1.", "### ");
+    assert!(verdict.len() > 3 && first.len() > 5, "{report}");
+    let shown: Vec<&str> = verdict.into_iter().chain(first.into_iter().take(EXAMPLE)).collect();
     let quoted: String = shown.iter().map(|line| format!("> {line}").trim_end().to_owned() + "\n").collect();
     let page = format!("{before}{BEGIN}{}\n{END}{after}", quoted.trim_end_matches(">\n"));
     assert!(page.lines().count() <= README, "the README has {} lines", page.lines().count());
@@ -74,7 +84,8 @@ fn the_page_of_commands_is_the_help_of_the_program() {
     let mut page = String::from(
         "# Commands\n\nWhat `strato help COMMAND` prints. A test writes this page from the program.\n\n| command | |\n| --- | --- |\n",
     );
-    let commands: Vec<_> = cli.get_subcommands().filter(|c| c.get_name() != "help" && !c.is_hide_set()).cloned().collect();
+    let commands: Vec<_> =
+        cli.get_subcommands().filter(|c| c.get_name() != "help" && !c.is_hide_set()).cloned().collect();
     for command in &commands {
         let about = command.get_about().map(ToString::to_string).unwrap_or_default();
         writeln!(page, "| [`{name}`](#strato-{name}) | {about} |", name = command.get_name()).unwrap();
@@ -93,7 +104,8 @@ fn the_page_of_formats_has_every_format_that_is_read() {
     let page = fs::read_to_string(root().join("docs/formats.md")).unwrap();
     let (before, rest) = page.split_once("| format | what it is |\n| --- | --- |\n").expect("the table");
     let (_, after) = rest.split_once("\n\n").expect("what follows it");
-    let rows: Vec<String> = parsers::REGISTRY.iter().map(|format| format!("| `{}` | {} |", format.id, format.name)).collect();
+    let rows: Vec<String> =
+        parsers::REGISTRY.iter().map(|format| format!("| `{}` | {} |", format.id, format.name)).collect();
     let table = format!("| format | what it is |\n| --- | --- |\n{}\n\n", rows.join("\n"));
     held("docs/formats.md", &format!("{before}{table}{after}"));
 }
