@@ -2,10 +2,9 @@
 //! time, and the times a thread was off its processor.
 
 use model::{Category, Detail, Ns, Severity};
-use rustc_hash::FxHashMap;
 
 use super::{
-    import::{Import, Kept, MAX_TRACKS},
+    import::{Import, Kept},
     page::{
         Column::{self, Int},
         Page,
@@ -118,10 +117,12 @@ pub(super) fn overhead(import: &mut Import<'_>, page: &Page) -> Kept {
     kept
 }
 
-/// When threads left their processors.
+/// Threads that leave their processors and come back. Their table is not in the order of time, so they are kept until all of it is
+/// read.
 #[derive(Default)]
 pub(super) struct OffCpu {
-    since: FxHashMap<i64, Ns>,
+    /// Thread, time, and whether it came back then.
+    switches: Vec<(i64, Ns, bool)>,
 }
 
 /// Columns of [`switches`].
@@ -130,27 +131,36 @@ pub(super) const SCHED: &[Column] = &[Int("start", &[]), Int("globalTid", &[]), 
 /// `SCHED_EVENTS`: the time from a thread's switch out to its next switch in becomes one slice.
 pub(super) fn switches(import: &mut Import<'_>, page: &Page) -> Kept {
     let mut kept = Kept::default();
-    let name = import.sink.intern("off-cpu");
     for row in 0..page.rows {
-        let [Some(time), Some(global_tid), Some(into)] = page.ints(row) else {
-            kept.incomplete += 1;
-            continue;
-        };
-        if into == 0 {
-            if import.off_cpu.since.len() < MAX_TRACKS {
-                import.off_cpu.since.insert(global_tid, time);
-                kept.rows += 1;
-            }
-        } else if let Some(since) = import.off_cpu.since.remove(&global_tid) {
-            let track = import.thread(Some(global_tid));
-            import.slice(&mut kept, track, (since, time), name, Category::OsApi, None, None);
+        match page.ints(row) {
+            [Some(time), Some(global_tid), Some(into)] => import.off_cpu.switches.push((global_tid, time, into != 0)),
+            _ => kept.incomplete += 1,
         }
     }
     kept
 }
 
-/// Counts the threads that never came back to a processor.
+/// Makes slices of the times off the processors, and counts the threads that never came back to one.
 pub(super) fn settle_switches(import: &mut Import<'_>) {
-    let open = import.off_cpu.since.len() as u64;
+    let mut switches = std::mem::take(&mut import.off_cpu.switches);
+    switches.sort_by_key(|(thread, time, _)| (*thread, *time));
+    let mut kept = Kept::default();
+    let mut open = 0;
+    let name = if switches.is_empty() { None } else { Some(import.sink.intern("off-cpu")) };
+    for (i, (thread, since, into)) in switches.iter().enumerate().filter(|(_, (_, _, into))| !into) {
+        match switches.get(i + 1).filter(|(other, _, back)| other == thread && *back && !into) {
+            Some((_, until, _)) => {
+                let Some(name) = name else { continue };
+                let track = import.thread(Some(*thread));
+                import.slice(&mut kept, track, (*since, *until), name, Category::OsApi, None, None);
+                // The row of the way out and that of the way back.
+                kept.rows += 1;
+            }
+            None => open += 1,
+        }
+    }
+    if kept.rows > 0 {
+        import.sink.ledger("SCHED_EVENTS", 0, kept.rows, kept.time, "os_api: times off the processor");
+    }
     import.stat("off_cpu_without_return", Severity::Info, open, None);
 }

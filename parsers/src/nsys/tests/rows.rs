@@ -190,7 +190,7 @@ fn host_tables_become_their_categories() {
          CREATE TABLE ENUM_CUPTI_OVERHEAD_TYPE (id INTEGER PRIMARY KEY, name TEXT, label TEXT);
          INSERT INTO ENUM_CUPTI_OVERHEAD_TYPE VALUES (3, 'OVERHEAD_CUPTI_BUFFER_FLUSH', 'Buffer flush (Profiler)');
          CREATE TABLE SCHED_EVENTS (start, cpu, isSchedIn, globalTid);
-         INSERT INTO SCHED_EVENTS VALUES (20, 0, 1, {TID}), (22, 0, 0, {TID}), (29, 1, 1, {TID}), (35, 1, 0, {TID});
+         INSERT INTO SCHED_EVENTS VALUES (20, 0, 1, {TID}), (29, 1, 1, {TID}), (22, 0, 0, {TID}), (35, 1, 0, {TID});
          CREATE TABLE COMPOSITE_EVENTS (id INTEGER PRIMARY KEY, start, cpu);
          INSERT INTO COMPOSITE_EVENTS VALUES (1, 5, 0), (2, 6, 0);
          CREATE TABLE ThreadNames (nameId, priority, globalTid);
