@@ -4,16 +4,19 @@
 use model::{Evidence, ImportStat, LedgerRow, Ns, Provenance, Trace};
 
 use super::{
+    document::Document,
     grade::Grade,
     idle::Idle,
     job::{JobPart, Moved},
     replayed::Replayed,
+    sections,
     summaries::Summaries,
     work::Work,
 };
 use diagnosis::{
     analysis::{Analysis, Anchor, Layer, Selection, job_sums::JobTotals, steps::Shadow},
     diagnose::{Abstention, Counterfactual, Diagnosis, Finding, Readiness, Severity, Verdict, held::Held},
+    i18n::Lang,
 };
 
 /// Steps from which a 95th percentile (nearest rank) is not simply the slowest step.
@@ -246,6 +249,11 @@ impl Report {
     pub fn of<'a>(inputs: impl IntoIterator<Item = (&'a Trace, &'a Analysis, &'a Diagnosis)>) -> Self {
         let captures = inputs.into_iter().enumerate().map(|(i, (t, a, d))| Capture::build(i + 1, t, a, d));
         Self { captures: captures.collect() }
+    }
+
+    /// The report as a document.
+    pub fn document(&self, lang: Lang) -> Document {
+        sections::report(self, lang)
     }
 
     /// The capture whose verdict stands at the top: the one with the gravest first finding, else the first.

@@ -43,7 +43,7 @@ pub fn render(report: &DiffReport, lang: Lang) -> Result<String, serde_json::Err
     };
     let document = json!({
         "schema": SCHEMA,
-        "simulated": crate::markdown::Shown::is_simulated(report),
+        "simulated": crate::sections::Shown::is_simulated(report),
         "a": head(&report.heads[0]),
         "b": head(&report.heads[1]),
         "contract": contract(&report.contract, lang),

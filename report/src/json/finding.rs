@@ -45,7 +45,7 @@ pub(super) fn finding(capture: &Capture, finding: &Finding, lang: Lang) -> Found
         let (value, unit) = quantity(&e.value, lang);
         let rows: Vec<u32> = e.rows.iter().map(|id| id.0).collect();
         serde_json::json!({
-            "what": phrase::fact(e, lang, false), "value": value, "unit": unit, "table": "slice", "rows": rows,
+            "what": phrase::plain_fact(e, lang), "value": value, "unit": unit, "table": "slice", "rows": rows,
         })
     };
     let other = |c: &Competing| {
