@@ -11,7 +11,7 @@ use diagnosis::{
     platform::Packs,
 };
 use model::TraceBuilder;
-use report::{Report, json, markdown};
+use report::{Report, json};
 
 /// Captures of language models, relative to the corpus: those of other workloads show nothing that these do not.
 const CAPTURES: &[(&str, &str)] = &[
@@ -71,7 +71,7 @@ fn reports_on_real_captures_are_as_accepted() {
     for (name, path) in CAPTURES {
         let report = report(&corpus.join(path));
         check(name, &report);
-        let text = markdown::render(&report, Lang::En);
+        let text = report.document(Lang::En).markdown();
         assert!(!text.contains(&*corpus.to_string_lossy()), "{name}: the report depends on where the capture lies");
         let accepted = golden.join(format!("{name}.md"));
         if bless {

@@ -24,7 +24,7 @@ use flate2::{Compression, read::GzDecoder, write::GzEncoder};
 use model::{Severity, Trace, TraceBuilder};
 use parsers::ReadError;
 use rand::{Rng, SeedableRng, rngs::StdRng};
-use report::{Report, json, markdown};
+use report::{Report, json};
 use simulator::{Config, samples, simulate};
 
 /// A tenth part of the sweep is quick enough for every change; `STRATO_SWEEP=full` makes all of it.
@@ -56,7 +56,7 @@ fn diagnosed(path: &Path) -> Result<Trace, ReadError> {
     }
     let diagnosis = diagnose::diagnose(&trace, &analysis, &PACKS);
     let report = Report::build(&[(trace.clone(), analysis, diagnosis)]);
-    for text in [markdown::render(&report, Lang::En), json::render(&report, Lang::En).unwrap()] {
+    for text in [report.document(Lang::En).markdown(), json::render(&report, Lang::En).unwrap()] {
         assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "a report with a control character");
     }
     Ok(trace)

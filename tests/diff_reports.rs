@@ -23,7 +23,7 @@ use model::{
 };
 use report::{
     Report,
-    diff::{DiffReport, Head, json, markdown},
+    diff::{DiffReport, Head, json},
 };
 use simulator::{Config, Fault, FaultKind, simulate};
 
@@ -97,8 +97,8 @@ fn samples_are_compared_as_accepted() {
     let (mut a, mut b) = (sample("healthy-full-graph.json.gz"), sample("launch-bound-eager.json.gz"));
     declare([&mut a, &mut b], ["simulated", "simulated"]);
     let report = report(&a, &b);
-    golden("diff-samples.md", &markdown::render(&report, Lang::En));
-    golden("diff-samples.zh.md", &markdown::render(&report, Lang::Zh));
+    golden("diff-samples.md", &report.document(Lang::En).markdown());
+    golden("diff-samples.zh.md", &report.document(Lang::Zh).markdown());
     let json = document(&report);
     let terms = json["waterfall"]["terms"].as_array().unwrap();
     let sum: i64 = terms.iter().map(|term| term["delta_ns"].as_i64().unwrap()).sum();
@@ -138,7 +138,7 @@ fn what_may_not_be_compared_is_nowhere_set_beside_each_other() {
         json["readiness"]["together"].as_array().unwrap().iter().any(|c| c["area"] == "verify" && c["light"] == "red")
     );
     for lang in [Lang::En, Lang::Zh] {
-        let page = markdown::render(&report, lang);
+        let page = report.document(lang).markdown();
         let parts: Vec<&str> = page.split("\n# ").collect();
         let [own, _, _] = parts.as_slice() else { panic!("the page and both reports, not {}", parts.len()) };
         assert!(!own.contains('×') && !own.contains("µs") && !own.contains(" %"), "{own}");
@@ -171,8 +171,8 @@ fn two_vendors_are_compared_kernel_by_kernel_where_a_declaration_says_they_may_b
     }
     // The windows of `ProfilerStep` in the reports of each side by itself.
     assert_eq!((d.waterfall.from, d.waterfall.to), (34_892_419, 33_131_334));
-    golden("diff-qwen-h100-mi300.md", &markdown::render(&report, Lang::En));
-    golden("diff-qwen-h100-mi300.zh.md", &markdown::render(&report, Lang::Zh));
+    golden("diff-qwen-h100-mi300.md", &report.document(Lang::En).markdown());
+    golden("diff-qwen-h100-mi300.zh.md", &report.document(Lang::Zh).markdown());
 }
 
 #[test]

@@ -13,7 +13,7 @@ use diagnosis::{
 };
 use model::{Conditions, KernelSummary, Metric, Ns, Trace, TraceBuilder, TraceSink, trace};
 use parsers::ReadError;
-use report::{Grade, Report, json, markdown};
+use report::{Grade, Report, json};
 use serde_json::Value;
 
 use common::{analyze, corpus, read, strato};
@@ -42,7 +42,7 @@ fn cp07_refuses_wall_time_from_sums_alone() {
     assert!(refused);
     assert_eq!(report.captures[0].grade, Grade::Totals);
     for (lang, words) in [(Lang::En, "No wall time follows from a sum"), (Lang::Zh, "总和不能说明墙钟时间")] {
-        let text = markdown::render(&report, lang);
+        let text = report.document(lang).markdown();
         assert!(text.contains(words) && text.contains("CP-07"), "{text}");
     }
     assert_eq!(value["attribution"].as_array().map(Vec::len), Some(0));

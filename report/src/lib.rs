@@ -19,6 +19,7 @@
 //! | [`timeline`] | a stretch of time, lane by lane, for both |
 //! | [`perfetto`] | the capture as trace events for the Perfetto UI |
 //! | [`terminal`] | a document as Markdown with colour |
+//! | [`explain`] | the page of a rule |
 //! | [`phrase`] | messages of rules and verdicts with their values filled in |
 //! | [`kernel_name`] | short forms of kernel names |
 //! | [`units`] | how numbers are written |
@@ -29,6 +30,7 @@ mod build;
 pub mod columns;
 pub mod diff;
 pub mod document;
+pub mod explain;
 pub mod grade;
 pub mod html;
 pub mod idle;
@@ -44,8 +46,8 @@ pub mod phrase;
 pub mod plan;
 pub mod readiness;
 pub mod replayed;
-pub mod summaries;
 pub mod sections;
+pub mod summaries;
 pub mod svg;
 pub mod terminal;
 pub mod text;

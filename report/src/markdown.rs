@@ -81,9 +81,9 @@ fn write_table(out: &mut String, table: &Table, paint: &Paint) {
     }
 }
 
-/// A pipe ends a cell even inside a code span.
+/// A pipe ends a cell even inside a code span, and a line that ends would end the row.
 fn cell(text: &str) -> String {
-    text.replace('|', "\\|")
+    text.replace('|', "\\|").replace("  \n", " ")
 }
 
 /// Parts of a line.
@@ -99,8 +99,11 @@ fn write_inlines(out: &mut String, text: &Inlines, paint: &Paint) {
             Inline::Text(text) => out.push_str(&escaped(text)),
             Inline::Code(text) => out.extend([paint.code, &span(text), paint.end]),
             // One style at a time: what is strong is so as a whole.
-            Inline::Strong(inside) => out.extend([paint.strong, "**", &line(inside, &Paint::default()), "**", paint.end]),
+            Inline::Strong(inside) => {
+                out.extend([paint.strong, "**", &line(inside, &Paint::default()), "**", paint.end])
+            }
             Inline::Emphasis(inside) => out.extend(["*", &line(inside, paint), "*"]),
+            Inline::Break => out.push_str("  \n"),
             Inline::Evidence { shown, .. } => write_inlines(out, shown, paint),
         }
     }
@@ -160,8 +163,12 @@ fn begun(line: &str) -> String {
     let (number, rest) = line.split_at(digits);
     let is_mark = match rest.chars().next() {
         Some('#' | '>' | '=') => number.is_empty(),
-        Some('-' | '+') => number.is_empty() && rest.get(1..).is_none_or(|rest| rest.starts_with([' ', '-']) || rest.is_empty()),
-        Some('.' | ')') => !number.is_empty() && rest.get(1..).is_some_and(|rest| rest.starts_with(' ') || rest.is_empty()),
+        Some('-' | '+') => {
+            number.is_empty() && rest.get(1..).is_none_or(|rest| rest.starts_with([' ', '-']) || rest.is_empty())
+        }
+        Some('.' | ')') => {
+            !number.is_empty() && rest.get(1..).is_some_and(|rest| rest.starts_with(' ') || rest.is_empty())
+        }
         _ => false,
     };
     if is_mark { format!("{number}\\{rest}") } else { line.trim_start().to_owned() }
@@ -187,7 +194,7 @@ mod tests {
         let text = render(&Document { blocks: vec![Block::Table(table)] });
         assert_eq!(
             text,
-            "| 名           |    ns |\n| ------------ | ----: |\n| 算子         |     1 |\n| a\\|b\\\\u{a}c | 12345 |\n| `a\\|b`       |       |\n"
+            "| 名          |    ns |\n| ----------- | ----: |\n| 算子        |     1 |\n| a\\|b\\\\u{a}c | 12345 |\n| `a\\|b`      |       |\n"
         );
         assert!(text.lines().all(|l| l.width() == text.lines().next().map_or(0, |l| l.width())));
     }
@@ -210,9 +217,14 @@ mod tests {
 
     #[test]
     fn a_line_begins_no_other_block() {
-        for (text, shown) in
-            [("# a", "\\# a"), ("> a", "\\> a"), ("- a", "\\- a"), ("12. a", "12\\. a"), ("-5 µs", "-5 µs"), ("1.5 a", "1.5 a")]
-        {
+        for (text, shown) in [
+            ("# a", "\\# a"),
+            ("> a", "\\> a"),
+            ("- a", "\\- a"),
+            ("12. a", "12\\. a"),
+            ("-5 µs", "-5 µs"),
+            ("1.5 a", "1.5 a"),
+        ] {
             assert_eq!(paragraph(text), format!("{shown}\n"));
         }
     }

@@ -7,8 +7,7 @@ use super::{
 };
 
 /// Bold cyan headings, bold, and green names.
-const PAINT: Paint =
-    Paint { heading: "\u{1b}[1;36m", strong: "\u{1b}[1m", code: "\u{1b}[32m", end: "\u{1b}[0m" };
+const PAINT: Paint = Paint { heading: "\u{1b}[1;36m", strong: "\u{1b}[1m", code: "\u{1b}[32m", end: "\u{1b}[0m" };
 
 /// Writes a document in colour.
 pub fn render(document: &Document) -> String {
@@ -18,7 +17,9 @@ pub fn render(document: &Document) -> String {
 /// The text with every colour of [`render`] removed.
 #[cfg(test)]
 pub fn uncoloured(text: &str) -> String {
-    [PAINT.heading, PAINT.strong, PAINT.code, PAINT.end].iter().fold(text.to_owned(), |text, code| text.replace(code, ""))
+    [PAINT.heading, PAINT.strong, PAINT.code, PAINT.end]
+        .iter()
+        .fold(text.to_owned(), |text, code| text.replace(code, ""))
 }
 
 #[cfg(test)]
@@ -33,7 +34,12 @@ mod tests {
     fn only_colour_is_added() {
         let mut document = Document::new();
         document.heading(2, inlines!["Of ", Inlines::code("x")]);
-        document.paragraph(inlines!["plain ", Inlines::strong(inlines!["bold ", Inlines::code("n")]), " ", Inlines::code("c")]);
+        document.paragraph(inlines![
+            "plain ",
+            Inlines::strong(inlines!["bold ", Inlines::code("n")]),
+            " ",
+            Inlines::code("c")
+        ]);
         let mut table = Table::new([("name", Align::Left)]);
         table.row([Inlines::code("核|")]);
         document.table(table);

@@ -9,12 +9,12 @@ use super::{
     examine::Examine,
     exit::{Exit, Usage},
     export,
-    output::Kind,
+    output::Output,
     progress::Bar,
     results, target,
 };
 use diagnosis::{diagnose::Severity, i18n::Lang, platform::Packs};
-use report::{Report, json, markdown};
+use report::{Report, json};
 use store;
 
 /// Say which layer takes the time of a decode step, and why.
@@ -84,17 +84,17 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     }
     let packs = arguments.examine.packs()?;
     let (report, inputs) = build(global, &arguments, &packs, lang)?;
-    let (text, kind) = match arguments.format {
-        Form::Md => (markdown::render(&report, lang), Kind::Markdown),
-        Form::Json => (json::render(&report, lang)?, Kind::Data),
+    let text = match arguments.format {
+        Form::Md => Output::Document(report.document(lang)),
+        Form::Json => Output::Data(json::render(&report, lang)?),
         Form::Html => {
             let mut page = Vec::new();
             export::page(&mut page, inputs, lang)?;
-            (String::from_utf8(page)?, Kind::Data)
+            Output::Data(String::from_utf8(page)?)
         }
     };
     if arguments.output.is_some() || !arguments.quiet {
-        global.deliver(&text, kind, arguments.output.as_deref())?;
+        global.deliver(&text, arguments.output.as_deref())?;
     }
     let gravest = arguments.fail_on.map(Severity::from).zip(report.gravest());
     Ok(if gravest.is_some_and(|(limit, found)| found >= limit) { Exit::Findings } else { Exit::Done })

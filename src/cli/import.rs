@@ -9,15 +9,9 @@ use std::{
 use model::{Severity, Trace};
 
 use super::{
-    Global,
-    exit::Exit,
-    kernel_metrics::KernelMetrics,
-    progress::Bar,
-    results, source,
-    table::{self, Align},
-    target,
-    terminal_text::plain,
+    Global, exit::Exit, kernel_metrics::KernelMetrics, progress::Bar, results, source, target, terminal_text::plain,
 };
+use report::{columns, document::Align};
 use store::{self, Results};
 
 /// Import traces into a capture file and show what was read and what was not.
@@ -84,7 +78,7 @@ fn account(out: &mut dyn Write, number: usize, trace: &Trace, paint: bool) -> io
     if !ledger.is_empty() {
         writeln!(out)?;
         let align = [Align::Left, Align::Right, Align::Right, Align::Right, Align::Left];
-        table::write(out, &["category", "read", "kept", "time", "note"], &align, &ledger)?;
+        columns::write(out, &["category", "read", "kept", "time", "note"], &align, &ledger)?;
     }
     let mut stats: Vec<_> = trace.stats.iter().collect();
     stats.sort_by(|a, b| b.severity.cmp(&a.severity).then_with(|| a.name.cmp(&b.name)));

@@ -9,7 +9,7 @@ use super::{
     declaration::Declaration,
     examine,
     exit::{Exit, Usage},
-    output::Kind,
+    output::Output,
     progress::Bar,
     source, target,
 };
@@ -96,11 +96,11 @@ fn show(global: &Global, arguments: &Show) -> anyhow::Result<Exit> {
             (trace, shown)
         })
         .collect();
-    let (text, kind) = match arguments.format {
-        Form::Md => (manifest::markdown(&captures, global.lang()), Kind::Markdown),
-        Form::Json => (manifest::json(&captures)?, Kind::Data),
+    let text = match arguments.format {
+        Form::Md => Output::Document(manifest::document(&captures, global.lang())),
+        Form::Json => Output::Data(manifest::json(&captures)?),
     };
-    global.deliver(&text, kind, arguments.output.as_deref())?;
+    global.deliver(&text, arguments.output.as_deref())?;
     Ok(Exit::Done)
 }
 

@@ -7,7 +7,6 @@ pub mod output;
 pub mod progress;
 mod ranks;
 pub mod source;
-pub mod table;
 pub mod target;
 pub mod terminal_text;
 

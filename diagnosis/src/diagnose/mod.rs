@@ -4,7 +4,6 @@
 //! evidence abstain and name what to collect.
 
 pub mod estimate;
-pub mod explain;
 pub mod finding;
 pub mod gain;
 pub mod held;

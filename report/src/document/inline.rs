@@ -17,6 +17,8 @@ pub enum Inline {
     Strong(Inlines),
     /// What is set apart.
     Emphasis(Inlines),
+    /// The line ends here, the paragraph does not.
+    Break,
     /// Slices that show what is said, for a reader to go to.
     Evidence {
         /// The slices, all of them.
@@ -109,6 +111,7 @@ impl Inlines {
         for part in &self.0 {
             match part {
                 Inline::Text(text) | Inline::Code(text) => take(text),
+                Inline::Break => take(" "),
                 Inline::Strong(inside) | Inline::Emphasis(inside) | Inline::Evidence { shown: inside, .. } => {
                     inside.each_word(take);
                 }

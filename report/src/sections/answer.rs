@@ -23,7 +23,8 @@ pub(super) fn overview(report: &Report, lang: Lang) -> Document {
         (get(Text::new("verdict", "结论")), Align::Left),
     ]);
     for capture in &report.captures {
-        let simulated = if capture.simulated { get(Text::new(" **simulated**", " **模拟数据**")) } else { Inlines::new() };
+        let simulated =
+            if capture.simulated { get(Text::new(" **simulated**", " **模拟数据**")) } else { Inlines::new() };
         table.row(cells![
             capture.id.to_string(),
             inlines![Inlines::name(&capture.source), simulated],

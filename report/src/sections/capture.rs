@@ -79,7 +79,9 @@ pub(super) fn write(page: &mut Page<'_>) {
         Lang::Zh => zh,
     };
     if !caveat.is_empty() {
-        page.paragraph(page.labelled(Text::new("How to read this source", "如何理解该数据源"), notation::plain(caveat)));
+        page.paragraph(
+            page.labelled(Text::new("How to read this source", "如何理解该数据源"), notation::plain(caveat)),
+        );
     }
     facts(page);
 }

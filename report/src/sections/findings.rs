@@ -79,7 +79,9 @@ pub(super) fn one(page: &mut Page<'_>, at: usize, finding: &Finding) {
         };
         let about = [remedy.platform.as_str(), &remedy.source, &remedy.date];
         let about: Vec<&str> = about.into_iter().filter(|s| !s.is_empty()).collect();
-        items.push(page.labelled(Text::new("What to do", "建议"), notation::plain(advice) + page.aside(about.join(", "))));
+        items.push(
+            page.labelled(Text::new("What to do", "建议"), notation::plain(advice) + page.aside(about.join(", "))),
+        );
     }
     if finding.remedy.is_empty() {
         let none = page.get(Text::new("no advice for this platform is recorded", "没有针对该平台的建议记录"));
@@ -193,9 +195,7 @@ pub(super) fn write_abstained(page: &mut Page<'_>) {
             (page.get(Text::new("how to collect it", "如何采集")), Align::Left),
         ]);
         for (needs, rules) in &groups {
-            let each = |text: fn(EvidenceClass) -> Text| {
-                page.join_long(needs.iter().map(|n| page.get(text(*n))))
-            };
+            let each = |text: fn(EvidenceClass) -> Text| page.join_long(needs.iter().map(|n| page.get(text(*n))));
             table.row(cells![each(grade::name), rules.join(", "), each(grade::how_to_collect)]);
         }
         page.out.table(table);

@@ -169,12 +169,10 @@ fn observations(page: &mut Page<'_>) {
         items.push(filled);
     }
     if !totals.links.is_empty() && totals.slowest_links.is_empty() {
-        items.push(
-            page.get(Text::new(
-                "No two links of one transport moved alike much, so that none can be called slow.",
-                "没有两条同类链路的数据量相近，因此不能判断哪条链路慢。",
-            )),
-        );
+        items.push(page.get(Text::new(
+            "No two links of one transport moved alike much, so that none can be called slow.",
+            "没有两条同类链路的数据量相近，因此不能判断哪条链路慢。",
+        )));
     }
     page.list(items);
 }

@@ -46,11 +46,7 @@ pub(super) fn write(page: &mut Page<'_>) {
     for row in &rank.replayed {
         let rest = row.operator.is_empty() && row.module.is_empty();
         table.row(cells![
-            if rest {
-                page.get(Text::new("all others", "其余"))
-            } else {
-                shown(&row.operator, text::NAME)
-            },
+            if rest { page.get(Text::new("all others", "其余")) } else { shown(&row.operator, text::NAME) },
             shown(&row.shapes, SHAPES),
             shown(&row.module, text::NAME),
             units::number((row.count as f64 / steps * 10.0).round() / 10.0),

@@ -17,7 +17,7 @@ use super::{
     declaration::Declaration,
     examine::{ANALYSING, Narrowed},
     exit::{Exit, Usage},
-    output::Kind,
+    output::Output,
     probed,
     progress::Bar,
     say, source, target,
@@ -36,7 +36,7 @@ use diagnosis::{
 };
 use report::{
     Report,
-    diff::{DiffReport, Head, json, markdown},
+    diff::{DiffReport, Head, json},
 };
 
 /// Say whether two captures may be compared, and which part of the step makes the difference.
@@ -187,12 +187,12 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     let readiness = [readiness(&report, &sides, 0, &packs)?, readiness(&report, &sides, 1, &packs)?];
     let report = report.with_readiness(readiness);
     let lang = global.lang();
-    let (text, kind) = match arguments.format {
-        Form::Md => (markdown::render(&report, lang), Kind::Markdown),
-        Form::Json => (json::render(&report, lang)?, Kind::Data),
+    let text = match arguments.format {
+        Form::Md => Output::Document(report.document(lang)),
+        Form::Json => Output::Data(json::render(&report, lang)?),
     };
     if arguments.output.is_some() || !arguments.quiet {
-        global.deliver(&text, kind, arguments.output.as_deref())?;
+        global.deliver(&text, arguments.output.as_deref())?;
     }
     Ok(arguments.gate.judge(&report, baseline))
 }

@@ -141,9 +141,8 @@ fn changed(page: &DiffPage<'_>, change: &Change) -> Inlines {
                 Text::new("run {side} again with ", "让 {side} 以如下设置重新运行："),
                 [("side", Value::Text(words::side(*side)))],
             );
-            let setting = |(field, value): &(&Field, String)| {
-                inlines![Inlines::name(field.key), " = ", Inlines::name(value)]
-            };
+            let setting =
+                |(field, value): &(&Field, String)| inlines![Inlines::name(field.key), " = ", Inlines::name(value)];
             told + page.join(settings.iter().map(setting))
         }
         Change::Study { fields: list } => {
@@ -185,12 +184,7 @@ pub(super) fn controls(page: &mut DiffPage<'_>) {
             Status::Unknown => Text::new("unknown", "未知"),
         };
         let value = |side| value(page, control, side).unwrap_or_else(|| "–".into());
-        table.row(cells![
-            Inlines::name(control.field.key),
-            value(Side::A),
-            value(Side::B),
-            page.get(status),
-        ]);
+        table.row(cells![Inlines::name(control.field.key), value(Side::A), value(Side::B), page.get(status),]);
     }
     page.heading(Text::new("The contract", "可比性契约"));
     if !table.is_empty() {

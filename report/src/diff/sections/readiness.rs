@@ -37,8 +37,11 @@ pub(super) fn write(page: &mut DiffPage<'_>) {
         table.row(cells![page.get(readiness::area(area)), word(a), word(b), Inlines::strong(word(both))]);
     }
     page.table(page.get(readiness::BOARD), table);
-    let mut table =
-        Table::new([(page.get(Text::new("area", "领域")), Align::Left), ("A".into(), Align::Left), ("B".into(), Align::Left)]);
+    let mut table = Table::new([
+        (page.get(Text::new("area", "领域")), Align::Left),
+        ("A".into(), Align::Left),
+        ("B".into(), Align::Left),
+    ]);
     for (a, b) in a.matrix.iter().zip(&b.matrix) {
         let word = |light| page.get(readiness::light(light));
         table.row(cells![page.get(readiness::maturity(a.of)), word(a.light), word(b.light)]);

@@ -49,11 +49,7 @@ pub(super) fn write(page: &mut DiffPage<'_>, difference: &Difference) {
         table.row(cells![name, "", micros(sum(0)), micros(sum(1)), signed(sum(1) - sum(0)), ""]);
     }
     table.row(cells![
-        inlines![
-            Inlines::strong(page.get(Text::new("sum", "合计"))),
-            " = ",
-            units::exact_ns(waterfall.delta())
-        ],
+        inlines![Inlines::strong(page.get(Text::new("sum", "合计"))), " = ", units::exact_ns(waterfall.delta())],
         "",
         micros(waterfall.from),
         micros(waterfall.to),

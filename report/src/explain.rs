@@ -1,12 +1,12 @@
 //! The text of a rule as a page: what `strato explain` prints and what `docs/rules` holds.
 
-use std::fmt::Write;
-
-use model::EvidenceClass;
-
-use super::rule::Doc;
-use crate::{
-    i18n::{Lang, Message, Text, Value},
+use super::{
+    document::{Document, Inline, Inlines, notation},
+    inlines, phrase,
+};
+use diagnosis::{
+    diagnose::rule::Doc,
+    i18n::{Lang, Text},
     platform::Remedy,
 };
 
@@ -28,47 +28,60 @@ const NO_FAULT: Text = Text::new(
     "模拟运行（{date}）均无此原因：{without} 次中有 {wrong} 次误报（{share}）。更高阈值的数据见 `docs/calibration/thresholds.csv`。",
 );
 /// Written by `strato selftest --calibrate`.
-const CURVES: &str = include_str!("../../../docs/calibration/thresholds.csv");
+const CURVES: &str = include_str!("../../docs/calibration/thresholds.csv");
 const LAYER: Text = Text::new("Layer", "所属层");
 
-/// The page of a rule as Markdown.
-pub fn markdown(doc: &Doc, remedies: &[Remedy], lang: Lang) -> String {
-    let mut page = format!("# {}: {}\n\n", doc.id, doc.title.get(lang));
-    let needs: Vec<&str> = doc.needs.iter().map(|class: &EvidenceClass| class.key()).collect();
-    let needs = if needs.is_empty() { NOTHING.get(lang).to_owned() } else { needs.join(", ") };
-    // Writing to a String cannot fail.
-    let _ = write!(page, "{}: {}  \n{}: {needs}\n", LAYER.get(lang), doc.layer.key(), NEEDS.get(lang));
+/// The page of a rule.
+pub fn document(doc: &Doc, remedies: &[Remedy], lang: Lang) -> Document {
+    let get = |text: Text| phrase::text(text, lang);
+    let mut page = Document::new();
+    page.heading(1, inlines![doc.id, ": ", get(doc.title)]);
+    let needs: Vec<&str> = doc.needs.iter().map(|class| class.key()).collect();
+    let needs = if needs.is_empty() { get(NOTHING) } else { needs.join(", ").into() };
+    page.paragraph(inlines![get(LAYER), ": ", doc.layer.key(), Inline::Break, get(NEEDS), ": ", needs]);
     for (title, text) in
         [(SEES, doc.sees), (MATTERS, doc.matters), (TRIGGER, doc.trigger), (SOURCE, doc.source), (GUARDS, doc.guards)]
     {
-        let _ = write!(page, "\n## {}\n\n{}\n", title.get(lang), text.get(lang));
-        if let Some(measured) = measured(doc.id).filter(|_| title == SOURCE) {
-            let _ = write!(page, "\n{}\n", measured.render(lang, value));
+        page.heading(2, get(title));
+        page.paragraph(get(text));
+        if let Some(measured) = measured(doc.id, lang).filter(|_| title == SOURCE) {
+            page.paragraph(measured);
         }
     }
     if !remedies.is_empty() {
-        let _ = write!(page, "\n## {}\n\n", REMEDIES.get(lang));
-        for r in remedies {
+        page.heading(2, get(REMEDIES));
+        page.list(remedies.iter().map(|remedy| {
             let text = match lang {
-                Lang::En => &r.text_en,
-                Lang::Zh => &r.text_zh,
+                Lang::En => &remedy.text_en,
+                Lang::Zh => &remedy.text_zh,
             };
-            let _ = writeln!(page, "- **{}** {text} ({}, {})", r.platform, r.source, r.date);
-        }
+            let platform = Inlines::strong(remedy.platform.as_str());
+            let source = format!(" ({}, {})", remedy.source, remedy.date);
+            inlines![platform, " ", notation::plain(text), source]
+        }));
     }
-    let _ = write!(page, "\n## {}\n\n{}\n", VERIFY.get(lang), doc.verify.get(lang));
+    page.heading(2, get(VERIFY));
+    page.paragraph(get(doc.verify));
     page
 }
 
 /// How often the rule was wrong and right on simulated runs at its threshold.
-fn measured(rule: &str) -> Option<Message> {
+fn measured(rule: &str, lang: Lang) -> Option<Inlines> {
     let mut rows = CURVES.lines().map(|line| line.split(',').collect::<Vec<_>>());
     rows.find_map(|cells| match cells.as_slice() {
         [id, "1", _, without, wrong, with, named, date] if *id == rule => {
-            let texts = [("without", without), ("wrong", wrong), ("with", with), ("named", named), ("date", date)];
-            let texts = texts.map(|(name, text)| (name, Value::Raw((*text).to_owned())));
-            let share = ("share", Value::Raw(false_share(wrong, without)?));
-            Some(Message::new(if *with == "0" { NO_FAULT } else { MEASURED }, texts.into_iter().chain([share])))
+            let share = false_share(wrong, without)?;
+            let text = if *with == "0" { NO_FAULT } else { MEASURED };
+            let value = |name: &str| match name {
+                "without" => Some(*without),
+                "wrong" => Some(*wrong),
+                "with" => Some(*with),
+                "named" => Some(*named),
+                "date" => Some(*date),
+                "share" => Some(share.as_str()),
+                _ => None,
+            };
+            Some(notation::read(text.get(lang), &|name| value(name).map(Inlines::from)))
         }
         _ => None,
     })
@@ -80,13 +93,6 @@ fn false_share(wrong: &str, without: &str) -> Option<String> {
     Some(format!("{:.1} %", 100.0 * f64::from(wrong) / f64::from(without.max(1))))
 }
 
-fn value(value: &Value) -> String {
-    match value {
-        Value::Raw(text) => text.clone(),
-        _ => String::new(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -96,10 +102,10 @@ mod tests {
     #[test]
     fn what_was_measured_is_told_without_a_gap() {
         for lang in [Lang::En, Lang::Zh] {
-            let told = measured("RT-14").unwrap().render(lang, value);
+            let told = measured("RT-14", lang).unwrap().words();
             assert!(told.contains("20") && !told.contains('{'), "{told}");
         }
-        assert!(measured("XX-00").is_none());
+        assert!(measured("XX-00", Lang::En).is_none());
         assert_eq!(false_share("3", "120").as_deref(), Some("2.5 %"));
     }
 }

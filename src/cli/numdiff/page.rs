@@ -7,21 +7,21 @@ use engine::numdiff::{Cause, Comparison, Measure, Row, Verdict};
 use super::{Done, described};
 use diagnosis::i18n::{Lang, Message, Text, Value};
 use report::{
-    phrase,
-    table::{Align, Table},
-    text, units,
+    cells,
+    document::{Align, Document, Inlines, Table},
+    inlines, phrase, text, units,
 };
 
-/// The whole text; `all` lists every operator.
-pub(super) fn render(done: &Done, lang: Lang, all: bool) -> String {
-    let mut page = Page { lang, out: String::new() };
-    let [a, b] = done.sides.each_ref().map(|side| text::code(&described(side), text::PHRASE));
+/// The whole page; `all` lists every operator.
+pub(super) fn document(done: &Done, lang: Lang, all: bool) -> Document {
+    let mut page = Page { lang, out: Document::new() };
+    let [a, b] = done.sides.each_ref().map(|side| Inlines::quoted(&described(side), text::PHRASE));
     let c = &done.comparison;
-    page.paragraph(&format!("# {}", page.get(Text::new("Numeric difference of two runs", "两次运行的数值差异"))));
-    page.paragraph(&format!("**{}**", verdict(&page, c)));
+    page.out.heading(1, page.get(Text::new("Numeric difference of two runs", "两次运行的数值差异")));
+    page.out.paragraph(Inlines::strong(verdict(&page, c)));
     let mut facts = vec![
-        format!("A{}{a}", page.colon()),
-        format!("B{}{b}", page.colon()),
+        inlines!["A", page.colon(), a],
+        inlines!["B", page.colon(), b],
         page.fill(Message::new(
             Text::new(
                 "{model}, seed {seed}: {sequences} sequence(s) of {prompt} prompt tokens and {steps} decode steps; both sides get A's tokens",
@@ -46,7 +46,7 @@ pub(super) fn render(done: &Done, lang: Lang, all: bool) -> String {
         let args = [("side", Value::Raw(side.to_owned())), ("step", Value::Count(u64::from(step?)))];
         Some(page.fill(Message::new(text, args)))
     }));
-    page.list(&facts);
+    page.out.list(facts);
     if let Some(row) = c.first.and_then(|at| c.rows.get(at)) {
         fault(&mut page, c, row);
     } else if c.verdict() == Verdict::Grown
@@ -56,50 +56,36 @@ pub(super) fn render(done: &Done, lang: Lang, all: bool) -> String {
             "The first operator whose error grows much more than that of the same operator in other layers",
             "误差增长明显高于其他层同名算子的第一个算子",
         );
-        page.paragraph(&format!("{}{}{}", page.get(text), page.colon(), place(&page, row)));
+        page.out.paragraph(inlines![page.get(text), page.colon(), place(&page, row)]);
     }
     by_layer(&mut page, c);
     if all {
         every(&mut page, c);
     }
-    page.out.truncate(page.out.trim_end().len());
-    page.out.push('\n');
     page.out
 }
 
 struct Page {
     lang: Lang,
-    out: String,
+    out: Document,
 }
 
 impl Page {
-    fn get(&self, text: Text) -> &'static str {
-        text.get(self.lang)
+    fn get(&self, text: Text) -> Inlines {
+        phrase::text(text, self.lang)
     }
 
-    fn fill(&self, message: Message) -> String {
-        phrase::markdown(&message, self.lang)
+    fn fill(&self, message: Message) -> Inlines {
+        phrase::inlines(&message, self.lang)
     }
 
     fn colon(&self) -> &'static str {
-        match self.lang {
-            Lang::En => ": ",
-            Lang::Zh => "：",
-        }
+        phrase::colon(self.lang)
     }
 
-    fn paragraph(&mut self, text: &str) {
-        self.out.extend([text, "\n\n"]);
-    }
-
-    fn list(&mut self, items: &[String]) {
-        items.iter().for_each(|item| self.out.extend(["- ", item, "\n"]));
-        self.out.push('\n');
-    }
-
-    fn table(&mut self, title: Text, table: &Table) {
-        self.paragraph(&format!("**{}**", self.get(title)));
-        self.out.extend([&table.markdown(), "\n"]);
+    fn table(&mut self, title: Text, table: Table) {
+        self.out.paragraph(Inlines::strong(self.get(title)));
+        self.out.table(table);
     }
 }
 
@@ -118,7 +104,7 @@ fn raw(text: String) -> Value {
 }
 
 /// Where an operator stands.
-fn place(page: &Page, row: &Row) -> String {
+fn place(page: &Page, row: &Row) -> Inlines {
     let text = match row.layer {
         Some(_) => Text::new("layer {layer}, operator {op}", "第 {layer} 层，算子 {op}"),
         None => Text::new("operator {op}, outside the layers", "层外算子 {op}"),
@@ -127,10 +113,10 @@ fn place(page: &Page, row: &Row) -> String {
     page.fill(Message::new(text, [("layer", layer), ("op", raw(row.name()))]))
 }
 
-fn verdict(page: &Page, c: &Comparison) -> String {
+fn verdict(page: &Page, c: &Comparison) -> Inlines {
     let precision = ("dtype", raw(c.precision.name().to_owned()));
     match (c.verdict(), c.first.and_then(|at| c.rows.get(at))) {
-        (Verdict::Equal, _) => page.get(Text::new("Equal bit for bit.", "逐位相等。")).to_owned(),
+        (Verdict::Equal, _) => page.get(Text::new("Equal bit for bit.", "逐位相等。")),
         (Verdict::WithinPrecision, _) => {
             page.fill(Message::new(Text::new("Within precision of {dtype}.", "在 {dtype} 的精度范围内。"), [precision]))
         }
@@ -143,18 +129,16 @@ fn verdict(page: &Page, c: &Comparison) -> String {
         )),
         (Verdict::Faulty, Some(row)) => {
             let at = page.get(Text::new("Diverges at ", "分歧始于："));
-            format!("{at}{}{}", place(page, row), page.get(Text::new(".", "。")))
+            inlines![at, place(page, row), page.get(Text::new(".", "。"))]
         }
-        (Verdict::Faulty, None) => page
-            .get(Text::new(
-                "Operators agree one by one, but a whole step gives other numbers.",
-                "逐算子一致，但整步启动的数值不同。",
-            ))
-            .to_owned(),
+        (Verdict::Faulty, None) => page.get(Text::new(
+            "Operators agree one by one, but a whole step gives other numbers.",
+            "逐算子一致，但整步启动的数值不同。",
+        )),
     }
 }
 
-fn logits(page: &Page, c: &Comparison) -> String {
+fn logits(page: &Page, c: &Comparison) -> Inlines {
     let text = Text::new(
         "logits: relative L2 {error} (within precision up to {tolerance}), cosine {cosine}, largest difference {most}",
         "logits：相对 L2 {error}（精度范围 {tolerance}），余弦 {cosine}，最大差 {most}",
@@ -169,7 +153,7 @@ fn logits(page: &Page, c: &Comparison) -> String {
     page.fill(Message::new(text, args))
 }
 
-fn tokens(page: &Page, c: &Comparison) -> String {
+fn tokens(page: &Page, c: &Comparison) -> Inlines {
     let [all, equal] = c.tokens.map(Value::Count);
     let text = Text::new("{equal} of {all} chosen tokens are the same", "所选 {all} 个 token 中 {equal} 个相同");
     let counted = page.fill(Message::new(text, [("equal", equal), ("all", all)]));
@@ -187,11 +171,11 @@ fn tokens(page: &Page, c: &Comparison) -> String {
     };
     let args = [("step", Value::Count(u64::from(split.step))), ("margin", raw(error(split.margin)))];
     let joint = page.get(Text::new("; ", "；"));
-    format!("{counted}{joint}{}", page.fill(Message::new(text, args)))
+    inlines![counted, joint, page.fill(Message::new(text, args))]
 }
 
 /// Why an operator is at fault.
-fn why(page: &Page, cause: Cause) -> String {
+fn why(page: &Page, cause: Cause) -> Inlines {
     let (text, args) = match cause {
         Cause::NotFinite { a, b } => (
             Text::new(
@@ -227,7 +211,7 @@ fn why(page: &Page, cause: Cause) -> String {
 
 /// The first operator at fault, and the others by name.
 fn fault(page: &mut Page, c: &Comparison, row: &Row) {
-    page.paragraph(&format!("## {}", page.get(Text::new("What diverges", "分歧所在"))));
+    page.out.heading(2, page.get(Text::new("What diverges", "分歧所在")));
     if let Some((step, cause)) = row.fault {
         let step = page.fill(Message::new(
             if row.prefill {
@@ -239,15 +223,15 @@ fn fault(page: &mut Page, c: &Comparison, row: &Row) {
         ));
         let comma = page.get(Text::new(", ", "，"));
         let stop = page.get(Text::new(".", "。"));
-        let line = format!("{}{comma}{step}{}{}{stop}", place(page, row), page.colon(), why(page, cause));
-        page.paragraph(&line);
+        let line = inlines![place(page, row), comma, step, page.colon(), why(page, cause), stop];
+        page.out.paragraph(line);
         let (input, own, local) = (error(row.input), relative(&row.own), relative(&row.local));
         let text = Text::new(
             "Of the two runs as they are, its input differs by {input} and its output by {own}; on the same input it makes {local} (relative L2 over all steps of the phase).",
             "两次运行中其输入相差 {input}，输出相差 {own}；输入相同时自身造成 {local}（该阶段所有步的相对 L2）。",
         );
         let args = [("input", raw(input)), ("own", raw(own)), ("local", raw(local))];
-        page.paragraph(&page.fill(Message::new(text, args)));
+        page.out.paragraph(page.fill(Message::new(text, args)));
     }
     let mut by_name: BTreeMap<(bool, String), Vec<&Row>> = BTreeMap::new();
     for row in c.rows.iter().filter(|row| row.fault.is_some()) {
@@ -265,18 +249,18 @@ fn fault(page: &mut Page, c: &Comparison, row: &Row) {
         let all = c.rows.iter().filter(|row| row.prefill == prefill && row.name() == *name).count();
         let worst = rows.iter().map(|row| row.local.relative_l2()).fold(0.0, f64::max);
         let layers: Vec<String> = rows.iter().filter_map(|row| row.layer).map(|layer| layer.to_string()).collect();
-        table.row([
-            text::code(name, text::NAME),
-            phase(page, prefill).to_owned(),
+        table.row(cells![
+            Inlines::name(name),
+            phase(page, prefill),
             format!("{} / {all}", rows.len()),
             text::cut(&layers.join(" "), text::NAME),
             error(worst),
         ]);
     }
-    page.table(Text::new("Operators whose difference is not explained", "差异无法解释的算子"), &table);
+    page.table(Text::new("Operators whose difference is not explained", "差异无法解释的算子"), table);
 }
 
-fn phase(page: &Page, prefill: bool) -> &'static str {
+fn phase(page: &Page, prefill: bool) -> Inlines {
     page.get(if prefill { Text::new("prompt", "提示") } else { Text::new("decode", "解码") })
 }
 
@@ -308,17 +292,17 @@ fn by_layer(page: &mut Page, c: &Comparison) {
             continue;
         };
         let weights = compared().filter_map(|row| row.weights).map(|weights| weights.relative_l2());
-        table.row([
-            phase(page, first.prefill).to_owned(),
+        table.row(cells![
+            phase(page, first.prefill),
             first.layer.map_or_else(|| "–".to_owned(), |layer| layer.to_string()),
             relative(&last.own),
             percent(&last.own),
-            if local(&worst) > 0.0 { text::code(&worst.name(), text::NAME) } else { "–".to_owned() },
+            if local(&worst) > 0.0 { Inlines::name(&worst.name()) } else { "–".into() },
             error(local(&worst)),
             error(weights.fold(0.0, f64::max)),
         ]);
     }
-    page.table(Text::new("Errors by layer (relative L2)", "各层误差（相对 L2）"), &table);
+    page.table(Text::new("Errors by layer (relative L2)", "各层误差（相对 L2）"), table);
 }
 
 /// Every operator of every layer.
@@ -339,10 +323,10 @@ fn every(page: &mut Page, c: &Comparison) {
     ];
     let mut table = Table::new(columns.map(|(name, align)| (page.get(name), align)));
     for row in c.rows.iter().filter(|row| row.own.count > 0) {
-        table.row([
-            phase(page, row.prefill).to_owned(),
+        table.row(cells![
+            phase(page, row.prefill),
             row.layer.map_or_else(|| "–".to_owned(), |layer| layer.to_string()),
-            text::code(&row.name(), text::NAME),
+            Inlines::name(&row.name()),
             error(row.input),
             relative(&row.own),
             relative(&row.local),
@@ -354,5 +338,5 @@ fn every(page: &mut Page, c: &Comparison) {
             format!("{} / {}", row.own.a.nan + row.own.a.inf, row.own.b.nan + row.own.b.inf),
         ]);
     }
-    page.table(Text::new("Operators in the order of the step", "按步内顺序的算子"), &table);
+    page.table(Text::new("Operators in the order of the step", "按步内顺序的算子"), table);
 }

@@ -4,10 +4,10 @@ use super::{
     deprive::Loss,
     score::{Group, Key, Rate, Score},
 };
-use diagnosis::i18n::{Lang, Text};
+use diagnosis::i18n::{Lang, Message, Text, Value};
 use report::{
-    table::{Align, Table},
-    units,
+    document::{Align, Document, Table},
+    inlines, phrase, units,
 };
 
 /// Misses that are listed; the JSON form has all of them.
@@ -24,13 +24,14 @@ fn rate(rate: Rate) -> String {
 }
 
 fn table<const N: usize>(lang: Lang, columns: [(Text, Align); N]) -> Table {
-    Table::new(columns.map(|(text, align)| (text.get(lang), align)))
+    Table::new(columns.map(|(text, align)| (phrase::text(text, lang), align)))
 }
 
 /// The scores of runs that began at `seed`.
-pub fn render(score: &Score, seed: u64, lang: Lang) -> String {
-    let say = |text: Text| text.get(lang);
-    let mut out = format!("# {}\n\n", say(Text::new("Self-test", "自检")));
+pub fn document(score: &Score, seed: u64, lang: Lang) -> Document {
+    let get = |text: Text| phrase::text(text, lang);
+    let mut out = Document::new();
+    out.heading(1, get(Text::new("Self-test", "自检")));
     let intro = Text::new(
         "Simulated runs, each with a known fault or none, were written in a vendor's format, read back and diagnosed like a user's trace. Everything here is simulated: real captures are less regular.",
         "模拟若干已知故障（或无故障）的运行，写成厂商格式，再像用户的采集一样读回并诊断。以下全部为模拟结果：真实采集没有这么规整。",
@@ -39,29 +40,24 @@ pub fn render(score: &Score, seed: u64, lang: Lang) -> String {
         Lang::En => format!("{} runs, first seed {seed}.", score.runs),
         Lang::Zh => format!("共 {} 次运行，首个种子 {seed}。", score.runs),
     };
-    out.extend([say(intro), " ", &counts, "\n\n"]);
-    heading(&mut out, say(Text::new("Is the cause named?", "能否指出原因")));
-    out.push_str(&groups(score, lang, |key| !matches!(key, Key::Fault(_))));
-    let notes = Text::new(
-        "\nlayer, rule: what comes first, leaving out other things that a second simulation shows to be worth as much or more. Strict: the first of all. Gain error: middle of the interval against the difference to the same run without the fault, over the step. Largest, grown: what the layer of the largest bucket, or of the bucket that grew most over the run without the fault, would have said. Unheard: the rules that name the fault need evidence that the run does not hold (probes, counters), so only a layer that is blamed all the same is scored, right or wrong; an answer that leaves the layer open is not. Invisible: faults that cost less than 1 % of the step, not scored.",
-        "\n层、规则：排在首位者，已除去第二次模拟证明同样值得或更值得处理的其他事项。严格：全部之中的首位。收益误差：区间中点与去掉故障后同一运行之差的偏差，相对步时。最大、增长：最大的桶，或相对无故障运行增长最多的桶所在的层会给出的答案。缺证据：能指出该故障的规则所需的证据（探针、计数器）不在采集中，仅当仍然归咎于某层时对层计分（无论对错），未下结论的不计分。不可见：代价不足步时 1% 的故障，不计分。",
-    );
-    out.extend([say(notes), "\n\n"]);
-    heading(&mut out, say(Text::new("By fault", "按故障")));
-    out.push_str(&groups(score, lang, |key| matches!(key, Key::Fault(_))));
-    heading(&mut out, say(Text::new("What is said that is not so?", "误报")));
-    out.push_str(&healthy(score, lang));
-    out.push_str(&rules(score, lang));
-    heading(&mut out, say(Text::new("How sure, and with how little?", "置信度与证据")));
-    out.push_str(&sureness(score, lang));
-    out.push_str(&selective(score, lang));
-    heading(&mut out, say(Text::new("Misses", "漏判")));
-    out.push_str(&misses(score, lang));
+    out.paragraph(inlines![get(intro), " ", counts]);
+    out.heading(2, get(Text::new("Is the cause named?", "能否指出原因")));
+    out.table(groups(score, lang, |key| !matches!(key, Key::Fault(_))));
+    out.paragraph(get(Text::new(
+        "layer, rule: what comes first, leaving out other things that a second simulation shows to be worth as much or more. Strict: the first of all. Gain error: middle of the interval against the difference to the same run without the fault, over the step. Largest, grown: what the layer of the largest bucket, or of the bucket that grew most over the run without the fault, would have said. Unheard: the rules that name the fault need evidence that the run does not hold (probes, counters), so only a layer that is blamed all the same is scored, right or wrong; an answer that leaves the layer open is not. Invisible: faults that cost less than 1 % of the step, not scored.",
+        "层、规则：排在首位者，已除去第二次模拟证明同样值得或更值得处理的其他事项。严格：全部之中的首位。收益误差：区间中点与去掉故障后同一运行之差的偏差，相对步时。最大、增长：最大的桶，或相对无故障运行增长最多的桶所在的层会给出的答案。缺证据：能指出该故障的规则所需的证据（探针、计数器）不在采集中，仅当仍然归咎于某层时对层计分（无论对错），未下结论的不计分。不可见：代价不足步时 1% 的故障，不计分。",
+    )));
+    out.heading(2, get(Text::new("By fault", "按故障")));
+    out.table(groups(score, lang, |key| matches!(key, Key::Fault(_))));
+    out.heading(2, get(Text::new("What is said that is not so?", "误报")));
+    out.paragraph(healthy(score, lang));
+    out.table(rules(score, lang));
+    out.heading(2, get(Text::new("How sure, and with how little?", "置信度与证据")));
+    sureness(&mut out, score, lang);
+    selective(&mut out, score, lang);
+    out.heading(2, get(Text::new("Misses", "漏判")));
+    misses(&mut out, score, lang);
     out
-}
-
-fn heading(out: &mut String, text: &str) {
-    out.push_str(&format!("## {text}\n\n"));
 }
 
 fn label(key: &Key, lang: Lang) -> String {
@@ -78,7 +74,7 @@ fn label(key: &Key, lang: Lang) -> String {
     }
 }
 
-fn groups(score: &Score, lang: Lang, wanted: impl Fn(&Key) -> bool) -> String {
+fn groups(score: &Score, lang: Lang, wanted: impl Fn(&Key) -> bool) -> Table {
     use Align::{Left, Right};
     let mut table = table(
         lang,
@@ -103,7 +99,7 @@ fn groups(score: &Score, lang: Lang, wanted: impl Fn(&Key) -> bool) -> String {
     for (key, group) in score.groups.iter().filter(|(key, _)| wanted(key)) {
         table.row(group_row(label(key, lang), group));
     }
-    table.markdown()
+    table
 }
 
 fn group_row(label: String, group: &Group) -> [String; 15] {
@@ -133,17 +129,17 @@ fn healthy(score: &Score, lang: Lang) -> String {
     let (share, pairs) = (rate(score.false_alarms), rate(score.pairs));
     match lang {
         Lang::En => format!(
-            "{hits} of {of} healthy runs ({share}) have a finding of medium severity or above that is not so. {} more findings on them are true headroom and no fault: the same run with that thing improved is really shorter by 3 % or more (median error of the gain {median} of the step). Two faults at once: both named first in {pairs} of {} runs.\n\n",
+            "{hits} of {of} healthy runs ({share}) have a finding of medium severity or above that is not so. {} more findings on them are true headroom and no fault: the same run with that thing improved is really shorter by 3 % or more (median error of the gain {median} of the step). Two faults at once: both named first in {pairs} of {} runs.",
             score.headroom, score.pairs.of
         ),
         Lang::Zh => format!(
-            "{of} 次健康运行中有 {hits} 次（{share}）出现不成立的中等及以上发现。另有 {} 条发现是真实的提升空间而非故障：改进该项后同一运行确实缩短 3% 以上（收益误差中位数为步时的 {median}）。两个故障同时存在：{} 次中有 {pairs} 将两者都排在最前。\n\n",
+            "{of} 次健康运行中有 {hits} 次（{share}）出现不成立的中等及以上发现。另有 {} 条发现是真实的提升空间而非故障：改进该项后同一运行确实缩短 3% 以上（收益误差中位数为步时的 {median}）。两个故障同时存在：{} 次中有 {pairs} 将两者都排在最前。",
             score.headroom, score.pairs.of
         ),
     }
 }
 
-fn rules(score: &Score, lang: Lang) -> String {
+fn rules(score: &Score, lang: Lang) -> Table {
     use Align::{Left, Right};
     let mut table = table(
         lang,
@@ -174,10 +170,10 @@ fn rules(score: &Score, lang: Lang) -> String {
         share(score.macro_mean(|named| named.recall)),
         String::new(),
     ]);
-    table.markdown() + "\n"
+    table
 }
 
-fn sureness(score: &Score, lang: Lang) -> String {
+fn sureness(out: &mut Document, score: &Score, lang: Lang) {
     use Align::{Left, Right};
     let mut table = table(
         lang,
@@ -194,10 +190,11 @@ fn sureness(score: &Score, lang: Lang) -> String {
     }
     let (brier, error) = (score.brier(), score.calibration_error());
     let number = |n: Option<f64>| n.map_or_else(|| "–".to_owned(), units::number);
-    format!("{}\nBrier {}, ECE {}\n\n", table.markdown(), number(brier), share(error))
+    out.table(table);
+    out.paragraph(format!("Brier {}, ECE {}", number(brier), share(error)));
 }
 
-fn selective(score: &Score, lang: Lang) -> String {
+fn selective(out: &mut Document, score: &Score, lang: Lang) {
     use Align::{Left, Right};
     let mut table = table(
         lang,
@@ -219,29 +216,26 @@ fn selective(score: &Score, lang: Lang) -> String {
         };
         table.row([what.get(lang).to_owned(), rate(s.answered), rate(s.wrong), units::count(s.answered.of)]);
     }
-    let waits = match (score.residuals.get(score.residuals.len() / 2), score.residuals.last()) {
-        (Some(median), Some(most)) => {
-            let (median, most) = (units::exact_ns(*median), units::exact_ns(*most));
-            match lang {
+    out.table(table);
+    if let Some((median, most)) = score.residuals.get(score.residuals.len() / 2).zip(score.residuals.last()) {
+        let (median, most) = (units::exact_ns(*median), units::exact_ns(*most));
+        out.paragraph(match lang {
                 Lang::En => format!(
-                    "\nWait identity: the largest unexplained part of a wait on another rank is {median} in the median run, {most} in the worst of {}.\n",
+                    "Wait identity: the largest unexplained part of a wait on another rank is {median} in the median run, {most} in the worst of {}.",
                     score.residuals.len()
                 ),
                 Lang::Zh => format!(
-                    "\n等待恒等式：对其他 rank 的等待中未解释的最大部分，中位运行为 {median}，{} 次运行中最差为 {most}。\n",
+                    "等待恒等式：对其他 rank 的等待中未解释的最大部分，中位运行为 {median}，{} 次运行中最差为 {most}。",
                     score.residuals.len()
                 ),
-            }
-        }
-        _ => String::new(),
-    };
-    table.markdown() + &waits + "\n"
+        });
+    }
 }
 
-fn misses(score: &Score, lang: Lang) -> String {
+fn misses(out: &mut Document, score: &Score, lang: Lang) {
     use Align::{Left, Right};
     if score.misses.is_empty() {
-        return Text::new("None.\n", "无。\n").get(lang).to_owned();
+        return out.paragraph(phrase::text(Text::new("None.", "无。"), lang));
     }
     let mut table = table(
         lang,
@@ -272,15 +266,10 @@ fn misses(score: &Score, lang: Lang) -> String {
         ]);
     }
     let rest = score.misses.len().saturating_sub(LISTED);
-    let how = match lang {
-        Lang::En => format!(
-            "\n{rest} more are in the JSON form. `strato selftest --only FAULT --seed SEED --ranks N --rounds 1` repeats one.\n"
-        ),
-        Lang::Zh => {
-            format!(
-                "\n另有 {rest} 条见 JSON 形式。用 `strato selftest --only 故障 --seed 种子 --ranks N --rounds 1` 可重现。\n"
-            )
-        }
-    };
-    table.markdown() + &how
+    out.table(table);
+    let how = Text::new(
+        "{rest} more are in the JSON form. `strato selftest --only FAULT --seed SEED --ranks N --rounds 1` repeats one.",
+        "另有 {rest} 条见 JSON 形式。用 `strato selftest --only 故障 --seed 种子 --ranks N --rounds 1` 可重现。",
+    );
+    out.paragraph(phrase::inlines(&Message::new(how, [("rest", Value::Count(rest as u64))]), lang));
 }
