@@ -14,6 +14,7 @@
 //! | [`document`] | what a text says, before any format: blocks, inlines, tables |
 //! | [`markdown`] | a document as Markdown |
 //! | [`json`] | the report for scripts, `strato.diagnosis/1` |
+//! | [`schema`] | schemas of the JSON documents |
 //! | [`html`] | the report as one page with figures and a timeline |
 //! | [`svg`] | a timeline as a picture |
 //! | [`timeline`] | a stretch of time, lane by lane, for both |
@@ -46,6 +47,7 @@ pub mod phrase;
 pub mod plan;
 pub mod readiness;
 pub mod replayed;
+pub mod schema;
 pub mod sections;
 pub mod summaries;
 pub mod svg;
