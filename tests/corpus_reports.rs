@@ -2,6 +2,8 @@
 //! captures; `STRATO_BLESS=1` accepts what comes out now, which is then reviewed as a difference of `tests/golden`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod common;
+
 use std::path::{Path, PathBuf};
 
 use diagnosis::{
@@ -11,6 +13,7 @@ use diagnosis::{
     platform::Packs,
 };
 use model::TraceBuilder;
+use common::schema;
 use report::{Report, json};
 
 /// Captures of language models, relative to the corpus: those of other workloads show nothing that these do not.
@@ -44,8 +47,10 @@ fn report(path: &Path) -> Report {
 
 /// What must hold whatever the capture is.
 fn check(name: &str, report: &Report) {
+    let schema = schema::read("strato.diagnosis");
     for lang in [Lang::En, Lang::Zh] {
         let document: serde_json::Value = serde_json::from_str(&json::render(report, lang).unwrap()).unwrap();
+        schema::check(&schema, &document, name);
         for entry in document["attribution"].as_array().unwrap() {
             let window = entry["window_ns"].as_i64().unwrap();
             let buckets: i64 = entry["buckets"].as_array().unwrap().iter().map(|b| b["ns"].as_i64().unwrap()).sum();
@@ -57,6 +62,17 @@ fn check(name: &str, report: &Report) {
             "{name}"
         );
     }
+}
+
+#[test]
+fn reports_on_the_samples_are_as_their_schema_says() {
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("sample-traces");
+    let captures = std::fs::read_dir(samples).unwrap().map(|entry| entry.unwrap().path());
+    let captures: Vec<PathBuf> = captures
+        .filter(|path| [".json.gz", ".sqlite"].iter().any(|end| path.to_string_lossy().ends_with(end)))
+        .collect();
+    assert!(captures.len() >= 4, "{captures:?}");
+    captures.iter().for_each(|path| check(&path.display().to_string(), &report(path)));
 }
 
 #[test]

@@ -89,7 +89,9 @@ fn sample(name: &str) -> Trace {
 }
 
 fn document(report: &DiffReport) -> serde_json::Value {
-    serde_json::from_str(&json::render(report, Lang::En).unwrap()).unwrap()
+    let document = serde_json::from_str(&json::render(report, Lang::En).unwrap()).unwrap();
+    common::schema::check(&common::schema::read("strato.diff"), &document, "the comparison");
+    document
 }
 
 #[test]
@@ -124,7 +126,7 @@ fn what_may_not_be_compared_is_nowhere_set_beside_each_other() {
     let json = document(&report);
     assert_eq!(set_beside(&json), Vec::<String>::new());
     for side in ["a", "b"] {
-        assert_eq!(json["reports"][side]["schema"], "strato.diagnosis/1");
+        assert_eq!(json["reports"][side]["schema"], report::json::SCHEMA);
     }
     assert!(!json["contract"]["changes"].as_array().unwrap().is_empty());
     // Lights are words; what they rest on, which counts and measures, stands in the reports on both sides.

@@ -149,7 +149,7 @@ impl View for Findings {
             Action::Left => self.evidence = self.evidence.saturating_sub(1),
             Action::PageDown | Action::PageUp => self.text.scroll(action, self.lines),
             Action::Copy => {
-                return Effect::Copy(clean(&told(scene, self.rows.at)));
+                return Effect::Copy(clean(&told(scene, self.rows.at).markdown()));
             }
             Action::CopyRemedy => {
                 let remedies = self.selected(scene).map_or(&[][..], |f| &f.remedy);
@@ -161,7 +161,7 @@ impl View for Findings {
             }
             Action::SearchNext | Action::SearchPrevious => {
                 let wanted = scene.search.to_lowercase();
-                let holds = |at: &usize| told(scene, *at).to_lowercase().contains(&wanted);
+                let holds = |at: &usize| told(scene, *at).markdown().to_lowercase().contains(&wanted);
                 let found = match action {
                     Action::SearchNext => (self.rows.at + 1..findings.len()).find(holds),
                     _ => (0..self.rows.at).rev().find(holds),
