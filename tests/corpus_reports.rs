@@ -6,6 +6,7 @@ mod common;
 
 use std::path::{Path, PathBuf};
 
+use common::schema;
 use diagnosis::{
     analysis::{self, Options},
     diagnose,
@@ -13,7 +14,6 @@ use diagnosis::{
     platform::Packs,
 };
 use model::TraceBuilder;
-use common::schema;
 use report::{Report, json};
 
 /// Captures of language models, relative to the corpus: those of other workloads show nothing that these do not.

@@ -34,6 +34,8 @@ pub(super) fn lines(scene: &Scene<'_>, width: usize) -> Vec<Line> {
     }
     let mut text = Document::new();
     text.table(table);
-    [Part::Steps, Part::Time, Part::JobSums].map(|part| text.append(part.of(capture, scene.lang)));
+    for part in [Part::Steps, Part::Time, Part::JobSums] {
+        text.append(part.of(capture, scene.lang));
+    }
     prose::lines(&text, width)
 }
