@@ -1,7 +1,7 @@
 //! Everything a report shows, as values without formatting. The formats differ in form only: what one of them says, all
 //! of them can.
 
-use model::{Evidence, ImportStat, LedgerRow, Ns, Provenance, Trace};
+use model::{Evidence, EvidenceClass, ImportStat, LedgerRow, Ns, Provenance, Trace};
 
 use super::{
     document::Document,
@@ -25,14 +25,14 @@ pub const P95_STEPS: usize = 20;
 pub const P99_STEPS: usize = 100;
 
 /// A report on one or more captures.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct Report {
     /// Captures in the order they were given.
     pub captures: Vec<Capture>,
 }
 
 /// What is said about one capture.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize)]
 pub struct Capture {
     /// Position in the report, from 1.
     pub id: usize,
@@ -55,6 +55,7 @@ pub struct Capture {
     /// Wall clock of the capture's zero, Unix ns.
     pub start_unix_ns: Option<Ns>,
     /// Evidence it holds.
+    #[serde(serialize_with = "held")]
     pub evidence: Evidence,
     /// How far that evidence reaches.
     pub grade: Grade,
@@ -91,7 +92,7 @@ pub struct Capture {
 }
 
 /// Devices of one vendor and model.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct DeviceGroup {
     /// Vendor key, if known.
     pub vendor: Option<String>,
@@ -104,7 +105,7 @@ pub struct DeviceGroup {
 }
 
 /// What the maker of a chip publishes; none of it was measured.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Chip {
     /// Product.
     pub name: String,
@@ -121,7 +122,7 @@ pub struct Chip {
 }
 
 /// One rank of a capture.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize)]
 pub struct RankPart {
     /// Rank in the job, or position in the capture.
     pub rank: u32,
@@ -157,7 +158,7 @@ pub struct RankPart {
 }
 
 /// Steps of one kind.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize)]
 pub struct ClassPart {
     /// Key such as `decode b=32 graph=full`.
     pub key: String,
@@ -192,7 +193,7 @@ pub struct ClassPart {
 }
 
 /// Copies of one direction.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Copies {
     /// Bucket such as `copy.h2d`.
     pub name: &'static str,
@@ -205,7 +206,7 @@ pub struct Copies {
 }
 
 /// Time of one bucket.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct BucketRow {
     /// Name such as `compute.gemm`.
     pub name: String,
@@ -216,7 +217,7 @@ pub struct BucketRow {
 }
 
 /// Slow steps against the median one.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Slow {
     /// p99 over p50 by nearest rank.
     pub ratio: f64,
@@ -229,7 +230,7 @@ pub struct Slow {
 }
 
 /// Which device names have a canonical operator.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Mapping {
     /// Share of device time whose name a pattern knows; absent without device time.
     pub coverage: Option<f64>,
@@ -237,6 +238,11 @@ pub struct Mapping {
     pub unmapped: Vec<(String, Ns)>,
     /// Further names that are not listed, and their device time, ns.
     pub more: (usize, Ns),
+}
+
+/// The classes of evidence by name.
+fn held<S: serde::Serializer>(evidence: &Evidence, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(EvidenceClass::ALL.into_iter().filter(|class| evidence.has(*class)))
 }
 
 impl Report {

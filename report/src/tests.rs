@@ -34,6 +34,16 @@ fn json_holds_what_the_page_says_of_host_idle_attention_and_copies() {
     assert_eq!(other["copies"], serde_json::json!([]), "copies are those of the main class");
 }
 
+/// What a program that links the crates gets, beside the documents.
+#[test]
+fn a_report_serialises() {
+    let value = serde_json::to_value(sample::report(true)).unwrap();
+    let capture = &value["captures"][0];
+    assert_eq!(capture["evidence"][0], "device");
+    assert_eq!(capture["findings"][0]["layer"], "runtime");
+    assert_eq!(capture["ranks"][0]["anchor"]["kind"], "user_range");
+}
+
 #[test]
 fn json_document() {
     insta::assert_snapshot!("json", json::render(&sample::report(true), Lang::En).unwrap());

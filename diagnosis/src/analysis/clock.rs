@@ -15,7 +15,7 @@ const SAMPLES: usize = 128;
 const QUARTZ: f64 = 200.0;
 
 /// Clock of a rank against that of the first rank.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Offset {
     /// How far it is ahead in the middle of the common time, ns.
     pub ahead: Ns,

@@ -119,7 +119,7 @@ pub struct Analysis {
 }
 
 /// Signs that a trace cannot be taken at face value (rule CP-05).
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct Integrity {
     /// Device operations considered.
     pub device_ops: u64,

@@ -51,7 +51,8 @@ impl GraphMode {
 }
 
 /// Whether a step counts, and why not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Selection {
     /// It counts.
     Steady,
@@ -104,7 +105,8 @@ pub struct Step {
 }
 
 /// Two kinds of device work at the same time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Shadow {
     /// Compute over a transfer.
     ComputeTransfer,

@@ -32,6 +32,7 @@ use crate::{
 };
 
 /// What was found in one capture.
+#[derive(serde::Serialize)]
 pub struct Diagnosis {
     /// Findings, the most important first; measurement rules (CP) keep their place at the end unless they gate.
     pub findings: Vec<Finding>,

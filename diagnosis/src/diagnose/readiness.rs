@@ -29,7 +29,7 @@ pub const SCORED: [EvidenceClass; 9] = [
     EvidenceClass::PairDetail,
 ];
 /// What is known of a platform.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Readiness {
     /// The areas, in the order of [`Area::ALL`].
     pub board: Vec<Cell<Area>>,
@@ -38,7 +38,7 @@ pub struct Readiness {
 }
 
 /// One cell.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Cell<K> {
     /// What it is about.
     pub of: K,
@@ -51,7 +51,8 @@ pub struct Cell<K> {
 }
 
 /// Something that the capture shows.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 #[allow(missing_docs)] // each variant says what its fields are
 pub enum Fact {
     /// Device operations, and steps that count.
@@ -103,7 +104,8 @@ pub enum Fact {
 }
 
 /// What to do next.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Next {
     /// Record a class of evidence.
     Collect(EvidenceClass),
