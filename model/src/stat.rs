@@ -32,7 +32,7 @@ impl Severity {
 }
 
 /// One named count of an import, such as `kineto.orphan_kernels`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct ImportStat {
     /// `<format>.<what>` in snake case, or `trace.<what>` for what the builder counts.
     pub name: String,
@@ -45,7 +45,7 @@ pub struct ImportStat {
 }
 
 /// What became of one of the source's own categories of event.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct LedgerRow {
     /// The category as the source spells it (`cuda_runtime`, `CUPTI_ACTIVITY_KIND_KERNEL`).
     pub category: String,

@@ -27,7 +27,7 @@ pub use builder::TraceBuilder;
 pub use join::join;
 
 /// Position of a slice in its capture.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
 pub struct SliceId(pub u32);
 
 /// No link, no detail.

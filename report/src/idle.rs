@@ -5,7 +5,8 @@ use model::{Ns, Span, Trace};
 use diagnosis::analysis::{Class, Rank, idle::Gap};
 
 /// Idle time that lies together.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Idle {
     /// One gap is much of the class.
     Gap {

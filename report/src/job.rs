@@ -5,7 +5,7 @@ use model::Ns;
 use diagnosis::analysis::{Analysis, Class, Layer, Rank, clock::Offset, wait::Cause};
 
 /// What several ranks did together.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct JobPart {
     /// Groups of ranks that communicate.
     pub groups: Vec<GroupPart>,
@@ -20,7 +20,7 @@ pub struct JobPart {
 }
 
 /// Ranks that communicate with each other.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct GroupPart {
     /// Name of the process group, if recorded.
     pub name: Option<String>,
@@ -33,7 +33,7 @@ pub struct GroupPart {
 }
 
 /// The time of a class with the waits for late ranks moved to their causes. Layers and the rest add up to the class's time.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Moved {
     /// ns by layer over the steps that count, in the order of [`Layer::ALL`].
     pub layers: [Ns; 4],

@@ -10,21 +10,28 @@
 //! | [`idle`] | where the idle time lies |
 //! | [`readiness`] | how ready a platform is, in words |
 //! | [`diff`] | two captures beside each other |
-//! | [`markdown`] | the report for people |
+//! | [`sections`] | the report for people, section by section |
+//! | [`document`] | what a text says, before any format: blocks, inlines, tables |
+//! | [`markdown`] | a document as Markdown |
 //! | [`json`] | the report for scripts, `strato.diagnosis/1` |
+//! | [`schema`] | schemas of the JSON documents |
 //! | [`html`] | the report as one page with figures and a timeline |
 //! | [`svg`] | a timeline as a picture |
 //! | [`timeline`] | a stretch of time, lane by lane, for both |
 //! | [`perfetto`] | the capture as trace events for the Perfetto UI |
-//! | [`terminal`] | the markdown with colour |
+//! | [`terminal`] | a document as Markdown with colour |
+//! | [`explain`] | the page of a rule |
 //! | [`phrase`] | messages of rules and verdicts with their values filled in |
 //! | [`kernel_name`] | short forms of kernel names |
 //! | [`units`] | how numbers are written |
-//! | [`table`] | markdown tables |
+//! | [`columns`] | columns that line up |
 //! | [`text`] | text from a capture made safe to print |
 
 mod build;
+pub mod columns;
 pub mod diff;
+pub mod document;
+pub mod explain;
 pub mod grade;
 pub mod html;
 pub mod idle;
@@ -40,9 +47,10 @@ pub mod phrase;
 pub mod plan;
 pub mod readiness;
 pub mod replayed;
+pub mod schema;
+pub mod sections;
 pub mod summaries;
 pub mod svg;
-pub mod table;
 pub mod terminal;
 pub mod text;
 pub mod timeline;

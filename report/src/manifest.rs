@@ -8,12 +8,13 @@ use model::{
 use serde_json::{Value, json};
 
 use super::{
-    table::{Align, Table},
-    text,
+    cells,
+    document::{Align, Document, Inlines, Table},
+    inlines, phrase, text,
 };
 use diagnosis::{
     analysis::manifest_inference::{By, Inferred, Why},
-    i18n::{Lang, Text},
+    i18n::{Lang, Message, Text, Value::Count},
 };
 
 /// Name of the JSON schema.
@@ -28,44 +29,41 @@ fn rows(trace: &Trace) -> impl Iterator<Item = (&str, Option<&'static Field>, Op
     fields.chain(further.map(|(key, entry)| (key, None, Some(entry))))
 }
 
-/// Writes a page for people.
-pub fn markdown(captures: &[(Trace, Inferred)], lang: Lang) -> String {
-    let mut out = String::new();
+/// The page for people.
+pub fn document(captures: &[(Trace, Inferred)], lang: Lang) -> Document {
+    let get = |text: Text| phrase::text(text, lang);
+    let mut out = Document::new();
     for (trace, shown) in captures {
-        let title = Text::new("Manifest of", "清单：").get(lang);
-        out.push_str(&format!("# {title} {}\n\n", text::code(&trace.source, text::PHRASE)));
+        let source = Inlines::quoted(&trace.source, text::PHRASE);
+        out.heading(1, inlines![get(Text::new("Manifest of", "清单：")), " ", source]);
         if trace.simulated {
             let mark = Text::new("**simulated**: written by a simulator", "**simulated（模拟数据）**：由模拟器生成");
-            out.push_str(&format!("> {}\n\n", mark.get(lang)));
+            out.notice(get(mark));
         }
         let known = rows(trace).filter(|(_, field, entry)| field.is_some() && entry.is_some()).count();
         let count = Text::new(
             "{known} of {all} fields are known. What is unknown can be declared: `strato manifest edit CAPTURE --declare FILE.toml`.",
             "{all} 个字段中已知 {known} 个。未知的可以声明：`strato manifest edit CAPTURE --declare FILE.toml`。",
         );
-        let count = count.get(lang).replace("{known}", &known.to_string()).replace("{all}", &FIELDS.len().to_string());
-        out.push_str(&format!("{count}\n\n"));
+        let counts = [("known", known), ("all", FIELDS.len())].map(|(name, n)| (name, Count(n as u64)));
+        out.paragraph(phrase::inlines(&Message::new(count, counts), lang));
         let mut table = Table::new([
-            (Text::new("field", "字段").get(lang), Align::Left),
-            (Text::new("value", "值").get(lang), Align::Left),
-            (Text::new("from", "来源").get(lang), Align::Left),
-            (Text::new("control", "控制").get(lang), Align::Left),
+            (get(Text::new("field", "字段")), Align::Left),
+            (get(Text::new("value", "值")), Align::Left),
+            (get(Text::new("from", "来源")), Align::Left),
+            (get(Text::new("control", "控制")), Align::Left),
         ]);
         for (key, field, entry) in rows(trace) {
-            let value = entry.map_or_else(|| "–".to_owned(), |entry| text::code(&entry.value, VALUE.0));
-            let from = from(key, entry, shown, lang);
+            let value = entry.map_or_else(|| "–".into(), |entry| Inlines::quoted(&entry.value, VALUE.0));
             let control = match field.map(|field| field.control) {
                 Some(Control::Hard) => Text::new("hard", "硬"),
                 Some(Control::Soft) => Text::new("soft", "软"),
                 None => Text::new("none: a further fact", "无：附加信息"),
             };
-            table.row([text::code(key, text::NAME), value, from, control.get(lang).to_owned()]);
+            table.row(cells![Inlines::name(key), value, from(key, entry, shown, lang), get(control)]);
         }
-        out.push_str(&table.markdown());
-        out.push('\n');
+        out.table(table);
     }
-    out.truncate(out.trim_end().len());
-    out.push('\n');
     out
 }
 
@@ -125,7 +123,7 @@ fn why_not(why: &Why, lang: Lang) -> String {
     let text = text.get(lang);
     match why {
         Why::FewSteps(n) => text.replace("{n}", &n.to_string()),
-        Why::Several(values) => text.replace("{values}", &text::prose(&values.join(", "), VALUE.0)),
+        Why::Several(values) => text.replace("{values}", &text::cut(&values.join(", "), VALUE.0)),
         _ => text.to_owned(),
     }
 }
@@ -171,8 +169,7 @@ mod tests {
     #[test]
     fn what_is_seen_says_by_what_and_what_is_not_says_why() {
         let mut trace = TraceBuilder::new("run", "kineto").finish();
-        let found =
-            analysis::manifest_inference::Found { key: "model.layers", value: "24".to_owned(), by: By::Repeats };
+        let found = analysis::manifest_inference::Found { key: "model.layers", value: "24".to_owned(), by: By::Repeats };
         let open = vec![("caps.batch", Why::Several(vec!["8|".to_owned(), "16".to_owned()]))];
         let mut shown = Inferred { found: vec![found], open };
         shown.complete(&mut trace);
@@ -185,8 +182,8 @@ mod tests {
             (&json!("repeats"), &json!("observed"))
         );
         assert_eq!(of("caps.batch")["why_unknown"], "the steps show several: 8|, 16");
-        assert!(markdown(&captures, Lang::En).contains("observed: repeats of the kernels"));
-        assert!(markdown(&captures, Lang::Zh).contains("观测：内核的重复结构"));
+        assert!(super::document(&captures, Lang::En).markdown().contains("observed: repeats of the kernels"));
+        assert!(super::document(&captures, Lang::Zh).markdown().contains("观测：内核的重复结构"));
     }
 
     #[test]
@@ -207,7 +204,7 @@ mod tests {
         );
         assert_eq!((&of("kineto.further")["class"], &of("model.name")["class"]), (&Value::Null, &json!("hard")));
         for lang in [Lang::En, Lang::Zh] {
-            let page = markdown(&traces, lang);
+            let page = super::document(&traces, lang).markdown();
             assert!(!page.contains('\u{1b}') && page.contains("a\\|b"), "{page}");
             assert!(FIELDS.iter().all(|field| page.contains(&format!("`{}`", field.key))));
             assert!(page.contains(&format!("{}", FIELDS.len())));

@@ -1,19 +1,22 @@
 //! Everything a report shows, as values without formatting. The formats differ in form only: what one of them says, all
 //! of them can.
 
-use model::{Evidence, ImportStat, LedgerRow, Ns, Provenance, Trace};
+use model::{Evidence, EvidenceClass, ImportStat, LedgerRow, Ns, Provenance, Trace};
 
 use super::{
+    document::Document,
     grade::Grade,
     idle::Idle,
     job::{JobPart, Moved},
     replayed::Replayed,
+    sections,
     summaries::Summaries,
     work::Work,
 };
 use diagnosis::{
     analysis::{Analysis, Anchor, Layer, Selection, job_sums::JobTotals, steps::Shadow},
     diagnose::{Abstention, Counterfactual, Diagnosis, Finding, Readiness, Severity, Verdict, roofline::Roofline},
+    i18n::Lang,
 };
 
 /// Steps from which a 95th percentile (nearest rank) is not simply the slowest step.
@@ -22,14 +25,14 @@ pub const P95_STEPS: usize = 20;
 pub const P99_STEPS: usize = 100;
 
 /// A report on one or more captures.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct Report {
     /// Captures in the order they were given.
     pub captures: Vec<Capture>,
 }
 
 /// What is said about one capture.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize)]
 pub struct Capture {
     /// Position in the report, from 1.
     pub id: usize,
@@ -52,6 +55,7 @@ pub struct Capture {
     /// Wall clock of the capture's zero, Unix ns.
     pub start_unix_ns: Option<Ns>,
     /// Evidence it holds.
+    #[serde(serialize_with = "held")]
     pub evidence: Evidence,
     /// How far that evidence reaches.
     pub grade: Grade,
@@ -88,7 +92,7 @@ pub struct Capture {
 }
 
 /// Devices of one vendor and model.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct DeviceGroup {
     /// Vendor key, if known.
     pub vendor: Option<String>,
@@ -101,7 +105,7 @@ pub struct DeviceGroup {
 }
 
 /// What the maker of a chip publishes; none of it was measured.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Chip {
     /// Product.
     pub name: String,
@@ -118,7 +122,7 @@ pub struct Chip {
 }
 
 /// One rank of a capture.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize)]
 pub struct RankPart {
     /// Rank in the job, or position in the capture.
     pub rank: u32,
@@ -154,7 +158,7 @@ pub struct RankPart {
 }
 
 /// Steps of one kind.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize)]
 pub struct ClassPart {
     /// Key such as `decode b=32 graph=full`.
     pub key: String,
@@ -189,7 +193,7 @@ pub struct ClassPart {
 }
 
 /// Copies of one direction.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Copies {
     /// Bucket such as `copy.h2d`.
     pub name: &'static str,
@@ -202,7 +206,7 @@ pub struct Copies {
 }
 
 /// Time of one bucket.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct BucketRow {
     /// Name such as `compute.gemm`.
     pub name: String,
@@ -213,7 +217,7 @@ pub struct BucketRow {
 }
 
 /// Slow steps against the median one.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Slow {
     /// p99 over p50 by nearest rank.
     pub ratio: f64,
@@ -226,7 +230,7 @@ pub struct Slow {
 }
 
 /// Which device names have a canonical operator.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Mapping {
     /// Share of device time whose name a pattern knows; absent without device time.
     pub coverage: Option<f64>,
@@ -234,6 +238,11 @@ pub struct Mapping {
     pub unmapped: Vec<(String, Ns)>,
     /// Further names that are not listed, and their device time, ns.
     pub more: (usize, Ns),
+}
+
+/// The classes of evidence by name.
+fn held<S: serde::Serializer>(evidence: &Evidence, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(EvidenceClass::ALL.into_iter().filter(|class| evidence.has(*class)))
 }
 
 impl Report {
@@ -246,6 +255,11 @@ impl Report {
     pub fn of<'a>(inputs: impl IntoIterator<Item = (&'a Trace, &'a Analysis, &'a Diagnosis)>) -> Self {
         let captures = inputs.into_iter().enumerate().map(|(i, (t, a, d))| Capture::build(i + 1, t, a, d));
         Self { captures: captures.collect() }
+    }
+
+    /// The report as a document.
+    pub fn document(&self, lang: Lang) -> Document {
+        sections::report(self, lang)
     }
 
     /// The capture whose verdict stands at the top: the one with the gravest first finding, else the first.

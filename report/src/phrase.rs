@@ -1,38 +1,73 @@
-//! Messages of rules and verdicts with their values filled in, as markdown or as plain text.
+//! Messages of rules and verdicts with their values filled in, as inlines or as plain text.
 
-use super::{text, units};
+use super::{
+    document::{Inlines, notation},
+    text, units,
+};
 use diagnosis::{
     diagnose::Evidence,
-    i18n::{Lang, Message, Value},
+    i18n::{Lang, Message, Text, Value},
 };
 
-/// A message as markdown.
-pub fn markdown(message: &Message, lang: Lang) -> String {
-    message.render(lang, |value| show(value, lang, true))
+/// A text of the catalogue without places.
+pub fn text(text: Text, lang: Lang) -> Inlines {
+    notation::plain(text.get(lang))
+}
+
+/// A message as inlines.
+pub fn inlines(message: &Message, lang: Lang) -> Inlines {
+    let value = |name: &str| message.args.iter().find(|(known, _)| *known == name);
+    notation::read(message.text.get(lang), &|name| value(name).map(|(_, value)| shown(value, lang)))
 }
 
 /// A message as plain text.
 pub fn plain(message: &Message, lang: Lang) -> String {
-    message.render(lang, |value| show(value, lang, false))
+    message.render(lang, |value| show(value, lang))
 }
 
-/// A fact of a finding: its sentence with `{value}` filled in, or followed by the value where it has no such place.
-pub fn fact(evidence: &Evidence, lang: Lang, as_markdown: bool) -> String {
+/// A fact of a finding as inlines: its sentence with `{value}` filled in, or followed by the value where it has no such place.
+pub fn fact(evidence: &Evidence, lang: Lang) -> Inlines {
+    let (what, follows) = fact_message(evidence, lang);
+    let sentence = inlines(&what, lang);
+    if follows { sentence + colon(lang) + shown(&evidence.value, lang) } else { sentence }
+}
+
+/// The same as plain text.
+pub fn plain_fact(evidence: &Evidence, lang: Lang) -> String {
+    let (what, follows) = fact_message(evidence, lang);
+    let sentence = plain(&what, lang);
+    if follows { sentence + colon(lang) + &show(&evidence.value, lang) } else { sentence }
+}
+
+/// The sentence of a fact, and whether its value follows it.
+fn fact_message(evidence: &Evidence, lang: Lang) -> (Message, bool) {
     let mut what = evidence.what.clone();
     let place = what.text.get(lang).contains("{value}");
     if place && !what.args.iter().any(|(name, _)| *name == "value") {
         what.args.push(("value", evidence.value.clone()));
     }
-    let sentence = what.render(lang, |value| show(value, lang, as_markdown));
-    let colon = match lang {
-        Lang::En => ": ",
-        Lang::Zh => "：",
-    };
-    if place { sentence } else { format!("{sentence}{colon}{}", show(&evidence.value, lang, as_markdown)) }
+    (what, !place)
 }
 
-/// A value in the unit that fits. Text from the capture is escaped.
-pub fn show(value: &Value, lang: Lang, as_markdown: bool) -> String {
+/// What stands between a word and what it introduces.
+pub fn colon(lang: Lang) -> &'static str {
+    match lang {
+        Lang::En => ": ",
+        Lang::Zh => "：",
+    }
+}
+
+/// A value as inlines: a text from the capture is a name.
+pub fn shown(value: &Value, lang: Lang) -> Inlines {
+    match value {
+        Value::Raw(raw) => Inlines::name(raw),
+        Value::Text(words) => text(*words, lang),
+        value => show(value, lang).into(),
+    }
+}
+
+/// A value as plain text, in the unit that fits.
+pub fn show(value: &Value, lang: Lang) -> String {
     match value {
         Value::Ns(ns) => units::time(*ns),
         Value::Share(share) => units::share(*share),
@@ -41,7 +76,6 @@ pub fn show(value: &Value, lang: Lang, as_markdown: bool) -> String {
         Value::Count(n) => units::count(*n),
         Value::Bytes(n) => units::bytes(*n),
         Value::BytesPerSecond(rate) => units::probed(*rate, model::ProbeUnit::BytesPerSecond),
-        Value::Raw(raw) if as_markdown => text::code(raw, text::NAME),
         Value::Raw(raw) => text::plain(raw, text::PHRASE),
         Value::Text(text) => text.get(lang).to_owned(),
     }
@@ -50,7 +84,7 @@ pub fn show(value: &Value, lang: Lang, as_markdown: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use diagnosis::i18n::Text;
+    use crate::inlines;
 
     #[test]
     fn a_fact_shows_its_value_once() {
@@ -60,9 +94,11 @@ mod tests {
                 value: Value::Ns(1500),
                 rows: Vec::new(),
             };
-            fact(&evidence, Lang::En, true)
+            assert_eq!(fact(&evidence, Lang::En).words(), plain_fact(&evidence, Lang::En));
+            fact(&evidence, Lang::En)
         };
-        assert_eq!(fact_of("gap before {op} is {value}"), "gap before `a|b` is 1.5 µs");
-        assert_eq!(fact_of("gap before {op}"), "gap before `a|b`: 1.5 µs");
+        let name = || Inlines::code("a|b");
+        assert_eq!(fact_of("gap before {op} is {value}"), inlines!["gap before ", name(), " is 1.5 µs"]);
+        assert_eq!(fact_of("gap before {op}"), inlines!["gap before ", name(), ": 1.5 µs"]);
     }
 }

@@ -1,10 +1,9 @@
 //! The plan of an experiment on one page, and what captures lack of it.
 
 use super::{
-    table::{Align, Table},
-    text,
+    document::{Align, Document, Inlines, Table},
+    inlines, phrase,
 };
-use crate::phrase;
 use diagnosis::{
     compare::plan::{Plan, Unmet},
     i18n::{Lang, Message, Text, Value},
@@ -32,19 +31,21 @@ fn why(probe: &str) -> Text {
     }
 }
 
-/// Writes the plan for people.
-pub fn markdown(plan: &Plan, lang: Lang) -> String {
+/// The plan for people.
+pub fn document(plan: &Plan, lang: Lang) -> Document {
+    let get = |text: Text| phrase::text(text, lang);
     let fill =
-        |text: Text, args: &[(&'static str, Value)]| phrase::markdown(&Message::new(text, args.iter().cloned()), lang);
-    let code = |value: &str| text::code(value, VALUE);
-    let mut out = format!("# {}\n\n", Text::new("Plan of an experiment", "实验计划").get(lang));
-    let [a, b] = &plan.devices;
-    out += &format!("- **A**: {}\n- **B**: {}\n\n", code(a), code(b));
-    let finished = Text::new(
+        |text: Text, args: &[(&'static str, Value)]| phrase::inlines(&Message::new(text, args.iter().cloned()), lang);
+    let quoted = |value: &str| Inlines::quoted(value, VALUE);
+    let mut out = Document::new();
+    out.heading(1, get(Text::new("Plan of an experiment", "实验计划")));
+    let device = |(letter, name): (&str, &String)| inlines![Inlines::strong(letter), ": ", quoted(name)];
+    out.list(["A", "B"].into_iter().zip(&plan.devices).map(device));
+    out.paragraph(get(Text::new(
         "**That it runs does not mean that it is finished.** Tokens that come out show neither that the two did the same work, nor that another launch would be as fast, nor how much of the step hardware asks for and how much the software adds. Finished is when the controls below hold on both sides, launches have been repeated, and the probes say what the hardware can do.",
         "**跑通不等于完成。**有 token 输出既不说明两侧做了同样的工作，也不说明再次启动同样快，更不说明一步之中多少是硬件所需、多少是软件所加。两侧满足下列控制条件、完成重复启动、并有探针给出硬件能力，才算完成。",
-    );
-    out += &format!("{}\n\n## {}\n\n", finished.get(lang), Text::new("Launches", "启动次数").get(lang));
+    )));
+    out.heading(2, get(Text::new("Launches", "启动次数")));
     let sought = [
         ("effect", Value::Share(plan.sought.effect)),
         ("noise", Value::Share(plan.sought.noise)),
@@ -60,29 +61,10 @@ pub fn markdown(plan: &Plan, lang: Lang) -> String {
             "当同侧各次启动相差 {noise} 时，一百次以内的启动无法显示 {effect} 的差异：请先降低波动（锁频、绑核、独占机器）。",
         ),
     };
-    out += &format!("{}\n\n## {}\n\n", fill(launches, &sought), Text::new("Controls", "控制条件").get(lang));
-    let mut table = Table::new([
-        (Text::new("field", "字段").get(lang), Align::Left),
-        (Text::new("both have", "两侧取值").get(lang), Align::Left),
-        (Text::new("so far", "目前").get(lang), Align::Left),
-    ]);
-    for term in plan.terms.iter().filter(|term| term.value.is_some()) {
-        let met = if term.met { Text::new("met", "满足") } else { Text::new("not met", "未满足") };
-        let value = term.value.as_deref().map_or(String::new(), code);
-        table.row([text::code(term.field.key, text::NAME), value, met.get(lang).to_owned()]);
-    }
-    out += &table.markdown();
-    let open: Vec<String> =
-        plan.terms.iter().filter(|t| t.value.is_none()).map(|t| text::code(t.field.key, text::NAME)).collect();
-    if !open.is_empty() {
-        let agree = Text::new(
-            "Nobody has stated these; agree on them before the first run",
-            "以下尚无人说明，请在首次运行前商定",
-        );
-        out += &format!("\n**{}**: {}\n", agree.get(lang), open.join(", "));
-    }
-    out += &format!("\n## {}\n\n", Text::new("Probes", "探针").get(lang));
-    for ask in &plan.asks {
+    out.paragraph(fill(launches, &sought));
+    controls(&mut out, plan, lang);
+    out.heading(2, get(Text::new("Probes", "探针")));
+    out.list(plan.asks.iter().map(|ask| {
         let told = fill(
             Text::new(
                 "bounds {share} of the step and tells {bits} bits of where a difference lies",
@@ -90,17 +72,43 @@ pub fn markdown(plan: &Plan, lang: Lang) -> String {
             ),
             &[("share", Value::Share(ask.share)), ("bits", Value::Number(ask.bits))],
         );
-        out += &format!("- `strato probe --only {}`: {}; {told}\n", ask.probe, why(ask.probe).get(lang));
-    }
+        let probe = Inlines::code(format!("strato probe --only {}", ask.probe));
+        inlines![probe, ": ", get(why(ask.probe)), "; ", told]
+    }));
     if plan.asks.is_empty() {
-        out += Text::new("Both sides have those that matter.\n", "两侧已具备所需探针。\n").get(lang);
+        out.paragraph(get(Text::new("Both sides have those that matter.", "两侧已具备所需探针。")));
     }
-    let then = Text::new(
+    out.paragraph(get(Text::new(
         "Then hold the captures against the plan with `strato plan check PLAN.toml CAPTURES…`, and compare them with `strato diff A1,A2,… B1,B2,…`.",
         "随后用 `strato plan check PLAN.toml CAPTURES…` 对照计划，并用 `strato diff A1,A2,… B1,B2,…` 比较。",
-    );
-    out += &format!("\n{}\n", then.get(lang));
+    )));
     out
+}
+
+/// What both sides have to have.
+fn controls(out: &mut Document, plan: &Plan, lang: Lang) {
+    let get = |text: Text| phrase::text(text, lang);
+    out.heading(2, get(Text::new("Controls", "控制条件")));
+    let mut table = Table::new([
+        (get(Text::new("field", "字段")), Align::Left),
+        (get(Text::new("both have", "两侧取值")), Align::Left),
+        (get(Text::new("so far", "目前")), Align::Left),
+    ]);
+    for term in plan.terms.iter().filter(|term| term.value.is_some()) {
+        let met = if term.met { Text::new("met", "满足") } else { Text::new("not met", "未满足") };
+        let value = term.value.as_deref().map(|value| Inlines::quoted(value, VALUE));
+        table.row([Inlines::name(term.field.key), value.unwrap_or_default(), get(met)]);
+    }
+    out.table(table);
+    let open: Vec<Inlines> =
+        plan.terms.iter().filter(|t| t.value.is_none()).map(|t| Inlines::name(t.field.key)).collect();
+    if !open.is_empty() {
+        let agree = Text::new(
+            "Nobody has stated these; agree on them before the first run",
+            "以下尚无人说明，请在首次运行前商定",
+        );
+        out.paragraph(inlines![Inlines::strong(get(agree)), ": ", Inlines::joined(open, ", ")]);
+    }
 }
 
 /// A line for something that captures lack.

@@ -2,7 +2,7 @@
 
 use model::{Area, Light, Maturity};
 
-use super::{grade, markdown::words};
+use super::{grade, sections::words};
 use diagnosis::{
     diagnose::readiness::{Cell, Fact, Next, Readiness},
     i18n::{Message, Text, Value},

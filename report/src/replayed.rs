@@ -13,7 +13,7 @@ use diagnosis::analysis::{
 const TOP: usize = 16;
 
 /// Replayed kernels of one operator with one set of shapes in one module.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Replayed {
     /// Operator, empty in the row of all that are not listed.
     pub operator: String,

@@ -8,7 +8,7 @@ use model::{Conditions, KernelSummary, Metric, Ns, Trace};
 use diagnosis::analysis::Joined;
 
 /// Sums or measurements of one kernel.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Summary {
     /// Name of the kernel.
     pub kernel: String,
@@ -21,7 +21,7 @@ pub struct Summary {
 }
 
 /// Both kinds, the longest first.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Summaries {
     /// Sums over the run, one per name.
     pub run: Vec<Summary>,

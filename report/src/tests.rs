@@ -3,7 +3,7 @@
 
 use unicode_width::UnicodeWidthStr;
 
-use super::{json, markdown, model::Report, sample, terminal};
+use super::{json, model::Report, sample, terminal};
 use diagnosis::i18n::{Lang, Value};
 
 fn json_of(report: &Report) -> serde_json::Value {
@@ -12,12 +12,12 @@ fn json_of(report: &Report) -> serde_json::Value {
 
 #[test]
 fn markdown_in_english() {
-    insta::assert_snapshot!("markdown_en", markdown::render(&sample::report(false), Lang::En));
+    insta::assert_snapshot!("markdown_en", sample::report(false).document(Lang::En).markdown());
 }
 
 #[test]
 fn markdown_in_chinese() {
-    insta::assert_snapshot!("markdown_zh", markdown::render(&sample::report(false), Lang::Zh));
+    insta::assert_snapshot!("markdown_zh", sample::report(false).document(Lang::Zh).markdown());
 }
 
 #[test]
@@ -34,6 +34,16 @@ fn json_holds_what_the_page_says_of_host_idle_attention_and_copies() {
     assert_eq!(other["copies"], serde_json::json!([]), "copies are those of the main class");
 }
 
+/// What a program that links the crates gets, beside the documents.
+#[test]
+fn a_report_serialises() {
+    let value = serde_json::to_value(sample::report(true)).unwrap();
+    let capture = &value["captures"][0];
+    assert_eq!(capture["evidence"][0], "device");
+    assert_eq!(capture["findings"][0]["layer"], "runtime");
+    assert_eq!(capture["ranks"][0]["anchor"]["kind"], "user_range");
+}
+
 #[test]
 fn json_document() {
     insta::assert_snapshot!("json", json::render(&sample::report(true), Lang::En).unwrap());
@@ -42,7 +52,7 @@ fn json_document() {
 /// In the Chinese report every line of prose holds Chinese: no fixed string was left untranslated.
 #[test]
 fn no_prose_stays_english() {
-    let text = markdown::render(&sample::report(true), Lang::Zh);
+    let text = sample::report(true).document(Lang::Zh).markdown();
     let names = regex::Regex::new("(`[^`]*`)|[A-Z]{2}-[0-9]{2}").unwrap();
     for line in text.lines() {
         let words = names.replace_all(line, "");
@@ -90,7 +100,7 @@ fn one_value_reads_the_same_in_every_table() {
     for (row, ns) in class.buckets.iter_mut().zip([174_130, 113_711, 39_521, 21_947, 211, 77]) {
         row.ns = ns;
     }
-    let text = markdown::render(&report, Lang::En);
+    let text = report.document(Lang::En).markdown();
     let gemm = text.lines().find(|l| l.starts_with("| `compute.gemm`")).unwrap();
     assert!(gemm.contains("174.1 ") && gemm.contains("49.8 %"), "{gemm}");
     assert!(text.contains("349\u{202f}597 ns over 1 step") && text.contains("**349.6**"));
@@ -98,7 +108,7 @@ fn one_value_reads_the_same_in_every_table() {
 
 #[test]
 fn a_simulated_capture_says_so_everywhere() {
-    let text = markdown::render(&sample::report(true), Lang::En);
+    let text = sample::report(true).document(Lang::En).markdown();
     let top: String = text.lines().take(4).collect();
     assert!(top.contains("**simulated**"), "{top}");
     let title = |l: &&str| l.starts_with("**") && l.ends_with("**") && !l.contains("cannot launch");
@@ -108,7 +118,7 @@ fn a_simulated_capture_says_so_everywhere() {
     assert_eq!(document["simulated"], true);
     assert_eq!(document["captures"][0]["simulated"], true);
     assert!(document["attribution"].as_array().unwrap().iter().all(|a| a["simulated"] == true));
-    assert!(!markdown::render(&sample::report(false), Lang::En).contains("simulated"));
+    assert!(!sample::report(false).document(Lang::En).markdown().contains("simulated"));
 }
 
 /// A report on nothing still has every section, and each says why it is empty.
@@ -125,7 +135,7 @@ fn empty_sections_say_why() {
     capture.devices.clear();
     capture.mapping = Default::default();
     for lang in [Lang::En, Lang::Zh] {
-        let text = markdown::render(&report, lang);
+        let text = report.document(lang).markdown();
         let lines: Vec<&str> = text.lines().filter(|l| !l.is_empty()).collect();
         for pair in lines.windows(2) {
             assert!(!(pair[0].starts_with("##") && pair[1].starts_with("##")), "empty: {pair:?}");
@@ -142,11 +152,11 @@ fn ranks_of_which_only_sums_are_there_are_told() {
     let mut report = sample::report(false);
     report.captures[0].ranks.clear();
     let sums = report.captures[0].job_sums.ranks.len();
-    let text = markdown::render(&report, Lang::En);
+    let text = report.document(Lang::En).markdown();
     assert!(sums > 1 && text.contains(&format!("sums of {sums} (rank ")), "{sums}");
     assert!(!text.contains("none with device work"));
     report.captures[0].job_sums.ranks.clear();
-    assert!(markdown::render(&report, Lang::En).contains("none with device work"));
+    assert!(report.document(Lang::En).markdown().contains("none with device work"));
 }
 
 #[test]
@@ -157,7 +167,7 @@ fn the_gravest_capture_leads() {
     report.captures[0].findings.clear();
     report.captures.push(second);
     assert_eq!(report.leading().unwrap().id, 2);
-    let text = markdown::render(&report, Lang::En);
+    let text = report.document(Lang::En).markdown();
     assert!(text.starts_with("# Diagnosis of several captures\n") && text.matches("\n# Diagnosis of ").count() == 2);
     report.captures[1].findings.clear();
     assert_eq!(report.leading().unwrap().id, 1);
@@ -191,7 +201,7 @@ fn hostile_text_stays_text() {
 
     let acts =
         |c: char| (c.is_control() && c != '\n') || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}');
-    let text = markdown::render(&report, Lang::En);
+    let text = report.document(Lang::En).markdown();
     assert!(!text.contains(acts) && text.len() < 200_000, "{}", text.len());
     assert_eq!(text.lines().filter(|l| l.starts_with("# ")).count(), 1, "a name made a heading");
     // Outside code spans no tag is left open to HTML.
@@ -203,7 +213,7 @@ fn hostile_text_stays_text() {
         let first = columns(table.lines().next().unwrap());
         assert!(table.lines().all(|l| columns(l) == first && l.width() < 2000), "{table}");
     }
-    let shown = terminal::colour(&text);
+    let shown = report.document(Lang::En).terminal();
     assert_eq!(terminal::uncoloured(&shown), text);
     let raw = json::render(&report, Lang::En).unwrap();
     assert!(!raw.contains(acts) && raw.len() < 200_000);

@@ -1,6 +1,8 @@
 //! Text from a capture, made safe to print. A kernel name is whatever the traced program said it is: it may hold escape
 //! sequences that repaint a terminal, marks that reverse the reading order, markdown, HTML, or a megabyte of anything.
 
+use std::borrow::Cow;
+
 use super::units;
 
 /// Characters of a name that are shown; the middle of a longer one is cut. Holds the telling part of template names.
@@ -46,35 +48,22 @@ pub fn plain(text: &str, most: usize) -> String {
     visible(&cut(text, most))
 }
 
-/// A text from the capture as a markdown code span, in which neither markdown nor HTML means anything.
-pub fn code(text: &str, most: usize) -> String {
-    let text = plain(text, most);
-    if text.is_empty() {
-        return "` `".into();
+/// A text on one line of a terminal: what acts is written out, as `\n` or `\u{1b}`.
+pub fn line(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(acts) {
+        return Cow::Borrowed(text);
     }
-    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
-    let fence = "`".repeat(longest + 1);
-    // Markdown strips one space from each side; it is needed where a backtick would touch the fence.
-    let pad = if text.starts_with(['`', ' ']) || text.ends_with(['`', ' ']) { " " } else { "" };
-    format!("{fence}{pad}{text}{pad}{fence}")
-}
-
-/// A text from the capture as a part of a sentence: what markdown or HTML would act on is escaped. Pipes are the table's.
-pub fn prose(text: &str, most: usize) -> String {
-    let text = plain(text, most);
-    let mut out = String::with_capacity(text.len());
-    let mut before = ' ';
-    let mut rest = text.chars().peekable();
-    while let Some(c) = rest.next() {
-        // An underscore inside a word is only an underscore.
-        let inside = before.is_alphanumeric() && rest.peek().is_some_and(|next| next.is_alphanumeric());
-        if matches!(c, '\\' | '`' | '*' | '[' | ']' | '<' | '>' | '&' | '~') || (c == '_' && !inside) {
-            out.push('\\');
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match c {
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            '\r' => out.push_str("\\r"),
+            c if acts(c) => out.extend(c.escape_unicode()),
+            c => out.push(c),
         }
-        out.push(c);
-        before = c;
     }
-    out
+    Cow::Owned(out)
 }
 
 #[cfg(test)]
@@ -102,26 +91,17 @@ mod tests {
     }
 
     #[test]
-    fn a_code_span_cannot_be_left() {
-        assert_eq!(code("a<b>|*_", NAME), "`a<b>|*_`");
-        assert_eq!(code("a`b", NAME), "``a`b``");
-        assert_eq!(code("``", NAME), "``` `` ```");
-        assert_eq!(code("", NAME), "` `");
-    }
-
-    #[test]
-    fn prose_means_nothing_to_markdown() {
-        assert_eq!(prose("a_b _c_ <b>*x*</b> [l](u)", PHRASE), "a_b \\_c\\_ \\<b\\>\\*x\\*\\</b\\> \\[l\\](u)");
+    fn escape_sequences_are_written_out() {
+        assert_eq!(line("a\u{1b}[31mb\n\u{9b}c\u{7f}\u{202e}"), "a\\u{1b}[31mb\\n\\u{9b}c\\u{7f}\\u{202e}");
+        // What reports write out, a terminal does not get either.
+        assert_eq!(line("a\u{ad}\u{61c}\u{e0041}b"), "a\\u{ad}\\u{61c}\\u{e0041}b");
+        assert!(matches!(line("算子 gemm<µ>"), Cow::Borrowed("算子 gemm<µ>")));
     }
 
     proptest::proptest! {
         #[test]
-        fn the_fence_is_longer_than_any_run_inside(text in "[`a\n ]{0,40}") {
-            let span = code(&text, NAME);
-            let fence = span.chars().take_while(|c| *c == '`').count();
-            let inside = &span[fence..span.len() - fence];
-            proptest::prop_assert!(!inside.contains(&"`".repeat(fence)));
-            proptest::prop_assert!(!span.contains('\n'));
+        fn nothing_that_acts_is_left_in_a_line(text in ".*") {
+            proptest::prop_assert!(!line(&text).chars().any(acts));
         }
     }
 }

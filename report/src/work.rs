@@ -33,7 +33,7 @@ pub enum Group {
 }
 
 /// Device work of one name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Work {
     /// Name of the kernel, the operator or the slot (`layer.gemm#2`); empty for all names that are not listed.
     pub name: String,

@@ -9,13 +9,13 @@ use super::{
     examine::Examine,
     exit::{Exit, Usage},
     fail_on::FailOn,
-    output::Kind,
+    output::Output,
     page,
     progress::Bar,
     results, target,
 };
 use diagnosis::{diagnose::Severity, i18n::Lang};
-use report::{Report, json, markdown};
+use report::{Report, json};
 
 /// Say which layer takes the time of a decode step, and why.
 ///
@@ -63,17 +63,17 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
         }
     }
     let (report, inputs) = build(global, &arguments, lang)?;
-    let (text, kind) = match arguments.format {
-        Form::Md => (markdown::render(&report, lang), Kind::Markdown),
-        Form::Json => (json::render(&report, lang)?, Kind::Data),
+    let text = match arguments.format {
+        Form::Md => Output::Document(report.document(lang)),
+        Form::Json => Output::Data(json::render(&report, lang)?),
         Form::Html => {
             let mut page = Vec::new();
             page::write(&mut page, inputs, lang)?;
-            (String::from_utf8(page)?, Kind::Data)
+            Output::Data(String::from_utf8(page)?)
         }
     };
     if arguments.output.is_some() || !arguments.quiet {
-        global.deliver(&text, kind, arguments.output.as_deref())?;
+        global.deliver(&text, arguments.output.as_deref())?;
     }
     let gravest = arguments.fail_on.map(Severity::from).zip(report.gravest());
     Ok(if gravest.is_some_and(|(limit, found)| found >= limit) { Exit::Findings } else { Exit::Done })

@@ -12,12 +12,9 @@ use std::{
 
 use collectors::host::Host;
 use model::Reading;
+use report::{columns::Columns, document::Align};
 
-use super::{
-    Global, Lang,
-    exit::Exit,
-    table::{Align, Layout},
-};
+use super::{Global, Lang, exit::Exit};
 
 /// Show what this machine can collect, run, read and show, what is missing and how to get it.
 #[derive(Debug, clap::Args)]
@@ -75,7 +72,7 @@ pub(super) fn run(global: &Global, _: Arguments) -> anyhow::Result<Exit> {
     // States are sentences: only what is before them stands in columns, and what to do stands below.
     let columns = |name: &str, finding: &Finding| vec![name.to_owned(), finding.verdict.to_owned()];
     let sample: Vec<_> = found.iter().map(|(name, finding)| columns(name, finding)).collect();
-    let layout = Layout::new(&["check", "verdict", "state, and what to do"], &[Align::Left; 3], &sample);
+    let layout = Columns::new(&["check", "verdict", "state, and what to do"], &[Align::Left; 3], &sample);
     let mut out = io::stdout().lock();
     layout.row(&mut out, &["check", "verdict", "state, and what to do"])?;
     layout.rule(&mut out)?;

@@ -3,13 +3,11 @@
 use super::{
     Global,
     exit::{Exit, Usage},
-    output::Kind,
+    output::Output,
     terminal_text::plain,
 };
-use diagnosis::{
-    diagnose::{explain, rules},
-    platform::Packs,
-};
+use diagnosis::{diagnose::rules, platform::Packs};
+use report::explain;
 
 /// Ids that are offered when there is no rule of the name asked for.
 const NEAREST: usize = 3;
@@ -30,8 +28,8 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     };
     let doc = rule.doc();
     let packs = Packs::embedded().map_err(|e| Usage(e.to_string()))?;
-    let text = explain::markdown(doc, &packs.all_remedies(doc.id), global.lang());
-    global.print(&text, Kind::Markdown)?;
+    let page = explain::document(doc, &packs.all_remedies(doc.id), global.lang());
+    global.print(&Output::Document(page))?;
     Ok(Exit::Done)
 }
 

@@ -7,6 +7,7 @@ use std::{
 };
 
 use model::{Severity, Trace};
+use report::{columns, document::Align};
 use session::{Reading, Session};
 use tracing::info;
 
@@ -16,7 +17,6 @@ use super::{
     progress::Bar,
     results,
     source::{KernelMetrics, Source},
-    table::{self, Align},
     target,
     terminal_text::plain,
 };
@@ -85,7 +85,7 @@ fn account(out: &mut dyn Write, number: usize, trace: &Trace, paint: bool) -> io
     if !ledger.is_empty() {
         writeln!(out)?;
         let align = [Align::Left, Align::Right, Align::Right, Align::Right, Align::Left];
-        table::write(out, &["category", "read", "kept", "time", "note"], &align, &ledger)?;
+        columns::write(out, &["category", "read", "kept", "time", "note"], &align, &ledger)?;
     }
     let mut stats: Vec<_> = trace.stats.iter().collect();
     stats.sort_by(|a, b| b.severity.cmp(&a.severity).then_with(|| a.name.cmp(&b.name)));

@@ -7,7 +7,7 @@ use clap::{Subcommand, ValueEnum};
 use super::{
     Global,
     exit::{Exit, Usage},
-    output::Kind,
+    output::Output,
     progress::Bar,
     source::Source,
     target,
@@ -89,11 +89,11 @@ fn show(global: &Global, arguments: &Show) -> anyhow::Result<Exit> {
     }
     let _bar = Bar::new(global.lang());
     let captures = Session::open(&arguments.paths, &arguments.source.reading())?.manifests();
-    let (text, kind) = match arguments.format {
-        Form::Md => (manifest::markdown(&captures, global.lang()), Kind::Markdown),
-        Form::Json => (manifest::json(&captures)?, Kind::Data),
+    let text = match arguments.format {
+        Form::Md => Output::Document(manifest::document(&captures, global.lang())),
+        Form::Json => Output::Data(manifest::json(&captures)?),
     };
-    global.deliver(&text, kind, arguments.output.as_deref())?;
+    global.deliver(&text, arguments.output.as_deref())?;
     Ok(Exit::Done)
 }
 

@@ -6,7 +6,6 @@ pub mod feed;
 pub mod output;
 pub mod progress;
 pub mod source;
-pub mod table;
 pub mod target;
 pub mod terminal_text;
 

@@ -1,4 +1,4 @@
-//! Where the text that a command made goes: to a file, or to the terminal in colour where it is Markdown.
+//! Where what a command made goes: to a file, or to the terminal, for people in colour.
 
 use std::{
     io::{self, Write},
@@ -6,40 +6,41 @@ use std::{
 };
 
 use super::{Global, exit::Usage};
-use report::terminal;
+use report::document::Document;
 
-/// Markdown is coloured for people; what scripts read is not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Text for people.
-    Markdown,
-    /// Text for scripts.
-    Data,
+/// What a command made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// A text for people, written as Markdown.
+    Document(Document),
+    /// A text for scripts or for other programs, written as it is.
+    Data(String),
 }
 
 impl Global {
-    /// Prints a text.
+    /// Prints it.
     ///
     /// # Errors
     /// Those of the terminal or pipe.
-    pub fn print(&self, text: &str, kind: Kind) -> io::Result<()> {
+    pub fn print(&self, output: &Output) -> io::Result<()> {
         let mut stdout = io::stdout().lock();
-        if kind == Kind::Markdown && self.paints(&stdout) {
-            stdout.write_all(terminal::colour(text).as_bytes())?;
-        } else {
-            stdout.write_all(text.as_bytes())?;
+        match output {
+            Output::Document(document) if self.paints(&stdout) => stdout.write_all(document.terminal().as_bytes())?,
+            Output::Document(document) => stdout.write_all(document.markdown().as_bytes())?,
+            Output::Data(text) => stdout.write_all(text.as_bytes())?,
         }
         stdout.flush()
     }
 
-    /// Writes a text to the file that was asked for, else prints it.
+    /// Writes it to the file that was asked for, else prints it.
     ///
     /// # Errors
     /// Those of [`write`] and of [`Global::print`].
-    pub fn deliver(&self, text: &str, kind: Kind, file: Option<&Path>) -> anyhow::Result<()> {
-        match file {
-            Some(path) => write(path, text)?,
-            None => self.print(text, kind)?,
+    pub fn deliver(&self, output: &Output, file: Option<&Path>) -> anyhow::Result<()> {
+        match (file, output) {
+            (Some(path), Output::Document(document)) => write(path, &document.markdown())?,
+            (Some(path), Output::Data(text)) => write(path, text)?,
+            (None, output) => self.print(output)?,
         }
         Ok(())
     }

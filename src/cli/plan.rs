@@ -13,7 +13,7 @@ use super::{
     Global,
     examine::Narrowed,
     exit::{Exit, Usage},
-    output::Kind,
+    output::Output,
     plan_file,
     progress::Bar,
     source::Source,
@@ -109,8 +109,8 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     let plan = Plan::of((&trace_a, &analysis_a), (&trace_b, &analysis_b), sought).ok_or_else(|| {
         Usage("the two captures have no steps of one stage that count; record decode steps on both".to_owned())
     })?;
-    let (text, kind) = match arguments.format {
-        Form::Md => (page::markdown(&plan, global.lang()), Kind::Markdown),
+    let text = match arguments.format {
+        Form::Md => Output::Document(page::document(&plan, global.lang())),
         Form::Toml => {
             let asked = Asked::of(&plan).ok_or_else(|| {
                 Usage(format!(
@@ -119,10 +119,10 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
                     arguments.effect, arguments.noise
                 ))
             })?;
-            (toml::to_string_pretty(&asked)?, Kind::Data)
+            Output::Data(toml::to_string_pretty(&asked)?)
         }
     };
-    global.deliver(&text, kind, arguments.output.as_deref())?;
+    global.deliver(&text, arguments.output.as_deref())?;
     Ok(Exit::Done)
 }
 

@@ -19,7 +19,7 @@ use super::{
     backend::On,
     ceilings,
     exit::{Exit, Usage},
-    output::Kind,
+    output::Output,
     progress::Bar,
     say, target,
     terminal_text::plain,
@@ -29,8 +29,8 @@ use diagnosis::{
     i18n::{Lang, Text},
 };
 use report::{
-    table::{Align, Table},
-    units,
+    document::{Align, Document, Table},
+    inlines, phrase, units,
 };
 
 /// Format id of a capture that holds ceilings and no run.
@@ -104,16 +104,16 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
             say(&format!("strato: {}: {about} ({})", probe.name, rows.len()));
         }
     });
-    let (text, kind) = match arguments.format {
-        Form::Md => (markdown(&run, lang), Kind::Markdown),
-        Form::Json => (format!("{:#}\n", document(&run)), Kind::Data),
+    let text = match arguments.format {
+        Form::Md => Output::Document(page(&run, lang)),
+        Form::Json => Output::Data(format!("{:#}\n", document(&run))),
     };
     if let Some(save) = &arguments.save {
         store::save(save, &[capture(run, &setup.target, &host)])?;
         info!(target: "strato", "wrote {}", save.display());
     }
     if arguments.output.is_some() || !arguments.quiet {
-        global.deliver(&text, kind, arguments.output.as_deref())?;
+        global.deliver(&text, arguments.output.as_deref())?;
     }
     Ok(Exit::Done)
 }
@@ -184,41 +184,40 @@ fn capture(run: ProbeRun, target: &Target, host: &Host) -> Trace {
     trace
 }
 
-fn markdown(run: &ProbeRun, lang: Lang) -> String {
-    let mut out = format!("# {}\n\n", Text::new("Ceilings of this machine", "本机上限").get(lang));
+fn page(run: &ProbeRun, lang: Lang) -> Document {
+    let get = |text: Text| phrase::text(text, lang);
+    let mut out = Document::new();
+    out.heading(1, get(Text::new("Ceilings of this machine", "本机上限")));
     if let Some(noise) = run.fact(ProbeRun::NOISE) {
         let said = Text::new(
             "**A noisy run**: these are the ceilings of what was left of the machine; repeat it on a quiet one.",
             "**运行受到干扰**：以下只是机器余力的上限，请在空闲时重测。",
         );
-        out += &format!("{} ({})\n\n", said.get(lang), plain(noise));
+        out.paragraph(inlines![get(said), " (", noise, ")"]);
     }
-    let mut facts = Table::new([
-        (Text::new("condition", "条件").get(lang), Align::Left),
-        (Text::new("value", "值").get(lang), Align::Left),
-    ]);
+    let mut facts =
+        Table::new([(get(Text::new("condition", "条件")), Align::Left), (get(Text::new("value", "值")), Align::Left)]);
     for (key, value) in run.provenance.iter().filter(|(key, _)| key != ProbeRun::NOISE) {
         let value = match value {
             Reading::Value(ns) if key == "taken_unix_ns" => ns.parse().map_or_else(|_| ns.clone(), units::utc),
             Reading::Value(value) => value.clone(),
             Reading::Unavailable(reason) => format!("{}: {reason}", Text::new("unreadable", "无法读取").get(lang)),
         };
-        facts.row([key.clone(), plain(&value).into_owned()]);
+        facts.row([key.clone(), value]);
     }
-    out += &facts.markdown();
-    out.push('\n');
+    out.table(facts);
     let mut rows = Table::new([
-        (Text::new("probe", "探针").get(lang), Align::Left),
-        (Text::new("quantity", "量").get(lang), Align::Left),
-        (Text::new("setting", "设置").get(lang), Align::Left),
-        (Text::new("median", "中位数").get(lang), Align::Right),
-        (Text::new("least", "最小").get(lang), Align::Right),
-        (Text::new("greatest", "最大").get(lang), Align::Right),
-        (Text::new("spread", "离散度").get(lang), Align::Right),
-        (Text::new("repeats", "次数").get(lang), Align::Right),
+        (get(Text::new("probe", "探针")), Align::Left),
+        (get(Text::new("quantity", "量")), Align::Left),
+        (get(Text::new("setting", "设置")), Align::Left),
+        (get(Text::new("median", "中位数")), Align::Right),
+        (get(Text::new("least", "最小")), Align::Right),
+        (get(Text::new("greatest", "最大")), Align::Right),
+        (get(Text::new("spread", "离散度")), Align::Right),
+        (get(Text::new("repeats", "次数")), Align::Right),
     ]);
     for row in &run.rows {
-        let first = [row.probe.clone(), row.metric.clone(), plain(&row.setting.to_string()).into_owned()];
+        let first = [row.probe.clone(), row.metric.clone(), row.setting.to_string()];
         let values = match &row.value {
             Reading::Value(s) => [
                 units::probed(s.median, row.unit),
@@ -229,17 +228,16 @@ fn markdown(run: &ProbeRun, lang: Lang) -> String {
             ],
             Reading::Unavailable(reason) => {
                 let none = || "–".to_owned();
-                [plain(reason).into_owned(), none(), none(), none(), none()]
+                [reason.clone(), none(), none(), none(), none()]
             }
         };
         rows.row(first.into_iter().chain(values));
     }
-    out += &rows.markdown();
-    out += Text::new(
-        "\nSpread: median distance of the repeats from their median (MAD), over the median.\n",
-        "\n离散度：各次与中位数之差的中位数（MAD）除以中位数。\n",
-    )
-    .get(lang);
+    out.table(rows);
+    out.paragraph(get(Text::new(
+        "Spread: median distance of the repeats from their median (MAD), over the median.",
+        "离散度：各次与中位数之差的中位数（MAD）除以中位数。",
+    )));
     out
 }
 

@@ -1,10 +1,10 @@
 //! `strato rules`: every rule with its layer, its name and the evidence it needs.
 
-use super::{Global, exit::Exit, output::Kind};
+use super::{Global, exit::Exit, output::Output};
 use diagnosis::{diagnose::rules, i18n::Text};
 use report::{
+    document::{Align, Document, Table},
     grade,
-    table::{Align, Table},
 };
 
 /// List the rules: what each looks for and the evidence it needs.
@@ -22,8 +22,10 @@ pub(super) fn run(global: &Global, _: Arguments) -> anyhow::Result<Exit> {
     for rule in rules::REGISTRY {
         let doc = rule.doc();
         let needs: Vec<&str> = doc.needs.iter().map(|class| grade::name(*class).get(lang)).collect();
-        table.row([doc.id, doc.layer.key(), doc.title.get(lang), &needs.join("; ")].map(str::to_owned));
+        table.row([doc.id, doc.layer.key(), doc.title.get(lang), &needs.join("; ")]);
     }
-    global.print(&table.markdown(), Kind::Markdown)?;
+    let mut document = Document::new();
+    document.table(table);
+    global.print(&Output::Document(document))?;
     Ok(Exit::Done)
 }

@@ -5,12 +5,8 @@ use std::{
     path::PathBuf,
 };
 
-use super::{
-    exit::Exit,
-    table::{Align, Layout},
-    terminal_text::plain,
-};
-use report::text::acts;
+use super::{exit::Exit, terminal_text::plain};
+use report::{columns::Columns, document::Align, text::acts};
 use store::{self, Sink, Value};
 
 /// Rows that the widths of the table's columns are taken from; more are written as they come.
@@ -70,11 +66,11 @@ struct Table<'a> {
     out: &'a mut dyn Write,
     titles: Vec<String>,
     sample: Vec<Vec<Value>>,
-    layout: Option<Layout>,
+    layout: Option<Columns>,
 }
 
 impl Table<'_> {
-    fn lay_out(&mut self) -> io::Result<&Layout> {
+    fn lay_out(&mut self) -> io::Result<&Columns> {
         let sample = std::mem::take(&mut self.sample);
         let number =
             |row: &Vec<Value>, i: usize| matches!(row.get(i), Some(Value::Integer(_) | Value::Real(_) | Value::Null));
@@ -82,13 +78,13 @@ impl Table<'_> {
         let aligned: Vec<Align> = (0..self.titles.len()).map(align).collect();
         let cells: Vec<Vec<String>> = sample.iter().map(|row| row.iter().map(short).collect()).collect();
         if self.layout.is_none() && !self.titles.is_empty() {
-            let layout = Layout::new(&self.titles, &aligned, &cells);
+            let layout = Columns::new(&self.titles, &aligned, &cells);
             layout.row(self.out, &self.titles)?;
             layout.rule(self.out)?;
             cells.iter().try_for_each(|row| layout.row(self.out, row))?;
             self.layout = Some(layout);
         }
-        Ok(self.layout.get_or_insert_with(|| Layout::new::<String>(&[], &[], &[])))
+        Ok(self.layout.get_or_insert_with(|| Columns::new::<String>(&[], &[], &[])))
     }
 }
 

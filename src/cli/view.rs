@@ -41,7 +41,7 @@ pub struct Arguments {
 
 pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit> {
     if arguments.print_keys {
-        global.print(tui::keymap::DEFAULTS, super::output::Kind::Data)?;
+        global.print(&super::output::Output::Data(tui::keymap::DEFAULTS.to_owned()))?;
         return Ok(Exit::Done);
     }
     if !io::stdout().is_terminal() || !io::stdin().is_terminal() {

@@ -6,7 +6,7 @@ use std::path::Path;
 use diagnosis::{diagnose::VerdictLayer, i18n::Lang};
 use model::{Conditions, KernelSummary, Metric, Ns, Trace, TraceBuilder, TraceSink, trace};
 use parsers::ReadError;
-use report::{Grade, Report, json, markdown};
+use report::{Grade, Report, json};
 use serde_json::Value;
 
 use crate::common::{corpus, diagnosed, read, strato};
@@ -35,7 +35,7 @@ fn cp07_refuses_wall_time_from_sums_alone() {
     assert!(refused);
     assert_eq!(report.captures[0].grade, Grade::Totals);
     for (lang, words) in [(Lang::En, "No wall time follows from a sum"), (Lang::Zh, "总和不能说明墙钟时间")] {
-        let text = markdown::render(&report, lang);
+        let text = report.document(lang).markdown();
         assert!(text.contains(words) && text.contains("CP-07"), "{text}");
     }
     assert_eq!(value["attribution"].as_array().map(Vec::len), Some(0));

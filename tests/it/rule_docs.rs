@@ -2,11 +2,8 @@
 
 use std::{collections::BTreeMap, fs, path::Path};
 
-use diagnosis::{
-    diagnose::{explain::markdown, rules::REGISTRY},
-    i18n::Lang,
-    platform::Packs,
-};
+use diagnosis::{diagnose::rules::REGISTRY, i18n::Lang, platform::Packs};
+use report::explain::document;
 
 /// Path below `docs/rules` and content of every page.
 fn pages() -> BTreeMap<String, String> {
@@ -16,8 +13,8 @@ fn pages() -> BTreeMap<String, String> {
     for rule in REGISTRY {
         let doc = rule.doc();
         let remedies = packs.all_remedies(doc.id);
-        pages.insert(format!("{}.md", doc.id), markdown(doc, &remedies, Lang::En));
-        pages.insert(format!("zh/{}.md", doc.id), markdown(doc, &remedies, Lang::Zh));
+        pages.insert(format!("{}.md", doc.id), document(doc, &remedies, Lang::En).markdown());
+        pages.insert(format!("zh/{}.md", doc.id), document(doc, &remedies, Lang::Zh).markdown());
         let (en, zh) = (doc.title.get(Lang::En), doc.title.get(Lang::Zh));
         let layer = doc.layer.key();
         index.push_str(&format!("| [{id}]({id}.md) | {en} ([{zh}](zh/{id}.md)) | {layer} |\n", id = doc.id));

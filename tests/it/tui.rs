@@ -278,7 +278,7 @@ fn the_report_that_is_read_is_the_one_that_is_written() {
     let Some(Request::Save(files)) = app.key(Key::parse("e").unwrap()) else { panic!("nothing is written") };
     let written = files.iter().find(|file| file.extension == "md").unwrap();
     let opened = opened(&[LAUNCH_BOUND]);
-    assert_eq!(written.text, report::markdown::render(opened.report(), Lang::En));
+    assert_eq!(written.text, opened.report().document(Lang::En).markdown());
 }
 
 #[test]

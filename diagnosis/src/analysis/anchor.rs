@@ -25,7 +25,8 @@ pub enum Confidence {
 }
 
 /// What marks the beginning of a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum AnchorKind {
     /// A range that the engine annotated.
     UserRange,
@@ -42,7 +43,7 @@ pub enum AnchorKind {
 }
 
 /// How the steps of a rank were found.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize)]
 pub struct Anchor {
     /// What marks them.
     pub kind: AnchorKind,

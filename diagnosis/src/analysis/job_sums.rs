@@ -12,7 +12,7 @@ use super::median;
 const ALIKE: i64 = 2;
 
 /// One rank over all its steps.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct RankTotal {
     /// Rank in the job.
     pub rank: u32,
@@ -36,7 +36,7 @@ impl RankTotal {
 }
 
 /// The rank of a stage that takes longest besides communicating: for which the others may wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct SlowestRank {
     /// The rank.
     pub rank: u32,
@@ -51,7 +51,7 @@ pub struct SlowestRank {
 }
 
 /// A link over all steps.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct LinkTotal {
     /// Rank that sends.
     pub from: u32,
@@ -73,7 +73,7 @@ impl LinkTotal {
 }
 
 /// The slowest of the links of a transport that moved alike much.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct SlowestLink {
     /// The link.
     pub link: LinkTotal,
@@ -84,7 +84,7 @@ pub struct SlowestLink {
 }
 
 /// All that is said of the job.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct JobTotals {
     /// Ranks by stage and number.
     pub ranks: Vec<RankTotal>,

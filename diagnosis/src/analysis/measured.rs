@@ -18,7 +18,7 @@ const NEAREST: f64 = 2.0;
 const MOST: usize = 256;
 
 /// How much of the capture was measured.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Joined {
     /// Measurements there are.
     pub measurements: u64,

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// The steps that were compared on one side.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Compared {
     /// Rank in its job.
     pub rank: u32,
@@ -67,7 +67,7 @@ impl Compared {
 }
 
 /// Two captures beside each other.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize)]
 pub struct Difference {
     /// The steps of each side.
     pub sides: [Compared; 2],

@@ -19,7 +19,8 @@ use crate::{
 const GRAPH_MODE: &str = "software.graph_mode";
 
 /// A trait of the path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Feature {
     /// Slots of a layer that are not one kernel of one operator on both sides.
     Fusion,
@@ -76,7 +77,7 @@ impl Feature {
 }
 
 /// A trait on both sides; a side that cannot show it has none.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Trait<K> {
     /// What it is.
     pub key: K,
@@ -89,7 +90,7 @@ pub struct Trait<K> {
 }
 
 /// Paths and settings of two sides.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Signatures {
     /// Traits of the path.
     pub path: Vec<Trait<Feature>>,
@@ -98,7 +99,8 @@ pub struct Signatures {
 }
 
 /// What the two signatures say together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Reading {
     /// Same path, same settings: hardware, or how good the kernels are.
     Platform,

@@ -57,7 +57,7 @@ const ERROR: Ns = 20;
 const APART: Ns = 100;
 
 /// From X to Y: ns per step of the class.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Estimate {
     /// Mean step time now.
     pub from: Ns,

@@ -53,7 +53,7 @@ impl Severity {
 }
 
 /// One fact that supports a finding.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize)]
 pub struct Evidence {
     /// What the value is, as a sentence part with `{value}` left to the unit of `value`.
     pub what: Message,
@@ -64,7 +64,7 @@ pub struct Evidence {
 }
 
 /// Why the rule fired.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize)]
 pub struct Trigger {
     /// The formula, in the words of the rule's documentation.
     pub formula: Text,
@@ -75,7 +75,7 @@ pub struct Trigger {
 }
 
 /// Another explanation of the same evidence.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize)]
 pub struct Competing {
     /// The other claim.
     pub claim: Message,
@@ -105,7 +105,8 @@ impl Competing {
 }
 
 /// Steps of which an estimate is the mean.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Over {
     /// The steady steps of the finding's class.
     Class,
@@ -132,7 +133,7 @@ impl Over {
 }
 
 /// One finding.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize)]
 pub struct Finding {
     /// Rule id such as `RT-14`.
     pub rule: &'static str,
@@ -161,6 +162,7 @@ pub struct Finding {
     /// Why the estimate is only a bound although the change is known.
     pub unreplayed: Option<Text>,
     /// The change behind the estimate, rank by rank.
+    #[serde(skip)]
     pub changes: Vec<(u32, Intervention)>,
     /// Other explanations.
     pub competing: Vec<Competing>,
@@ -173,7 +175,7 @@ pub struct Finding {
 }
 
 /// Step times below which a change cannot bring the step, ns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Limits {
     /// The step without the time that the change itself takes away, as if nothing else took its place (Amdahl).
     pub amdahl: Ns,
@@ -182,7 +184,7 @@ pub struct Limits {
 }
 
 /// A rule that could not decide.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize)]
 pub struct Abstention {
     /// Rule id.
     pub rule: &'static str,

@@ -37,7 +37,7 @@ const UNFAITHFUL: Text = Text::new(
 );
 
 /// What the replay says beside the single estimates.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct Counterfactual {
     /// How well the unedited replay reproduces the steps, rank by rank, main class.
     pub checks: Vec<RankCheck>,
@@ -50,7 +50,7 @@ pub struct Counterfactual {
 }
 
 /// The self-check of one rank.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize)]
 pub struct RankCheck {
     /// Rank.
     pub rank: u32,
@@ -61,7 +61,7 @@ pub struct RankCheck {
 }
 
 /// Several findings carried out together.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize)]
 pub struct Joint {
     /// Their rules.
     pub rules: Vec<&'static str>,
@@ -72,7 +72,7 @@ pub struct Joint {
 }
 
 /// Gain of a pair less the gains of its two alone.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize)]
 pub struct Interaction {
     /// The two rules.
     pub rules: [&'static str; 2],

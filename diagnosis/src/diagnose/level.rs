@@ -31,7 +31,7 @@ pub enum Level {
 }
 
 /// One thing that a level rests on.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Condition {
     /// Whether the capture shows it.
     pub met: bool,
@@ -40,7 +40,7 @@ pub struct Condition {
 }
 
 /// A level with what it rests on in this capture.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Assessment {
     /// The level.
     pub level: Level,

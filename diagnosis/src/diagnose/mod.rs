@@ -5,7 +5,6 @@
 
 pub mod catalogue;
 pub mod estimate;
-pub mod explain;
 pub mod finding;
 pub mod gain;
 pub mod level;
@@ -36,6 +35,7 @@ use crate::{
 };
 
 /// What was found in one capture.
+#[derive(serde::Serialize)]
 pub struct Diagnosis {
     /// Findings, the most important first; measurement rules (CP) keep their place at the end unless they gate.
     pub findings: Vec<Finding>,

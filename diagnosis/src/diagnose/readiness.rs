@@ -31,7 +31,7 @@ pub const SCORED: [EvidenceClass; 9] = [
     EvidenceClass::PairDetail,
 ];
 /// What is known of a platform.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Readiness {
     /// The areas, in the order of [`Area::ALL`].
     pub board: Vec<Cell<Area>>,
@@ -40,7 +40,7 @@ pub struct Readiness {
 }
 
 /// One cell.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Cell<K> {
     /// What it is about.
     pub of: K,
@@ -53,7 +53,8 @@ pub struct Cell<K> {
 }
 
 /// Something that the capture shows.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 #[allow(missing_docs)] // each variant says what its fields are
 pub enum Fact {
     /// Device operations, and steps that count.
@@ -105,7 +106,8 @@ pub enum Fact {
 }
 
 /// What to do next.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Next {
     /// Record a class of evidence.
     Collect(EvidenceClass),

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// One quantity of the run and its ceiling.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Row {
     /// What is compared.
     pub what: Text,
@@ -32,7 +32,7 @@ pub struct Row {
 }
 
 /// A class held against measured ceilings.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Roofline {
     /// Rank of the job.
     pub rank: u32,
@@ -47,7 +47,7 @@ pub struct Roofline {
 }
 
 /// Products by one kernel, over the steps that count.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Kernel {
     /// Its name.
     pub name: String,

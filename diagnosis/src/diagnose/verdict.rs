@@ -29,7 +29,7 @@ pub enum VerdictLayer {
 }
 
 /// The verdict on a capture.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize)]
 pub struct Verdict {
     /// What it blames.
     pub layer: VerdictLayer,

@@ -24,7 +24,7 @@ impl Lang {
 }
 
 /// The same text in every language.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Text {
     /// English.
     pub en: &'static str,
@@ -48,7 +48,8 @@ impl Text {
 }
 
 /// A value inside a message. It is formatted when the message is rendered, in the language and unit that fit.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Value {
     /// Nanoseconds.
     Ns(i64),
@@ -71,7 +72,7 @@ pub enum Value {
 }
 
 /// A text with the values for its placeholders.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Message {
     /// The text.
     pub text: Text,

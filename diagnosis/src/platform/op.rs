@@ -5,9 +5,9 @@
 macro_rules! canonical_ops {
     ($($variant:ident $name:literal $class:ident $what:literal)*) => {
         /// A canonical operator.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
         pub enum CanonicalOp {
-            $(#[doc = $what] $variant,)*
+            $(#[doc = $what] #[serde(rename = $name)] $variant,)*
         }
 
         impl CanonicalOp {

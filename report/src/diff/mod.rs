@@ -4,15 +4,15 @@
 //! nobody computed.
 
 pub mod json;
-pub mod markdown;
 mod movers;
+pub mod sections;
 mod slots;
 mod unknown;
 pub mod words;
 
 use model::Ns;
 
-use super::{Report, markdown::Shown};
+use super::{Report, document::Document, sections::Shown};
 use diagnosis::{
     compare::{
         Difference, Statistics,
@@ -20,6 +20,7 @@ use diagnosis::{
         statistics::Outcome,
     },
     diagnose::Readiness,
+    i18n::Lang,
 };
 
 pub use movers::{Mover, What, movers};
@@ -77,6 +78,11 @@ impl DiffReport {
     #[must_use]
     pub fn with_readiness(self, sides: [Readiness; 2]) -> Self {
         Self { readiness: Some(sides), ..self }
+    }
+
+    /// The comparison as a document.
+    pub fn document(&self, lang: Lang) -> Document {
+        sections::report(self, lang)
     }
 
     /// What is said beside every number: codes of the caveats, each once.

@@ -6,9 +6,9 @@ use model::Ns;
 
 use super::badge;
 use crate::{
-    markdown::words,
     model::{Capture, ClassPart, RankPart},
     phrase,
+    sections::words,
     svg::escape,
     text, units,
 };

@@ -1,20 +1,20 @@
-//! The report as one page that needs nothing but a browser: the text of the markdown, the layers of each class as bars, the
+//! The report as one page that needs nothing but a browser: the text of the report, the layers of each class as bars, the
 //! steps as a histogram, and a timeline that is zoomed and panned.
 //!
 //! A policy in the page forbids every connection and every script and style but its own two, by their digests. What stands
-//! in it from a capture went through markdown, which keeps it text, or through `data`, which keeps it data.
+//! in it from a capture went through `writer`, which keeps it text, or through `data`, which keeps it data.
 //!
 //! | module | owns |
 //! | --- | --- |
-//! | `prose` | markdown to HTML |
+//! | `writer` | a document as HTML |
 //! | `figure` | bars and histogram |
 //! | `data` | the timeline as data in the page |
 
 mod data;
 mod figure;
-mod prose;
 #[cfg(test)]
 mod tests;
+mod writer;
 
 use std::{fmt::Write, io};
 
@@ -22,13 +22,13 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use sha2::{Digest, Sha256};
 
 use super::{
-    markdown::Part,
     model::{Capture, Report},
+    sections::{self, Part},
     svg::escape,
     timeline::Timeline,
 };
 use diagnosis::i18n::{Lang, Text};
-use prose::Contents;
+use writer::Contents;
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("timeline.js");
@@ -62,7 +62,7 @@ fn page(report: &Report, timelines: &[Option<Timeline>], lang: Lang) -> String {
     let mut contents = Contents::default();
     let mut body = String::new();
     if report.captures.len() > 1 {
-        body.push_str(&contents.section(&super::markdown::overview(report, lang)));
+        body.push_str(&contents.section(&sections::overview(report, lang)));
     }
     for (capture, i) in report.captures.iter().zip(0..) {
         body.push_str(&of_capture(capture, timelines.get(i).and_then(Option::as_ref), &mut contents, lang));
@@ -105,7 +105,7 @@ fn badge(simulated: bool, lang: Lang) -> String {
 fn of_capture(capture: &Capture, timeline: Option<&Timeline>, contents: &mut Contents, lang: Lang) -> String {
     let mut out = String::new();
     for part in Part::ALL {
-        out.push_str(&contents.section(&part.render(capture, lang)));
+        out.push_str(&contents.section(&part.of(capture, lang)));
         if part == Part::Answer {
             out.push_str(&figure::layers(capture, lang));
             out.push_str(&figure::steps(capture, lang));

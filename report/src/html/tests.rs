@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use super::*;
-use crate::{markdown, sample};
+use crate::sample;
 
 /// What stands on the page, without its style and script.
 fn main(page: &str) -> &str {
@@ -24,7 +24,7 @@ fn page_in_chinese() {
 fn the_page_holds_the_markdown() {
     let report = sample::report(false);
     let page = page(&report, &[], Lang::En);
-    let text = markdown::render(&report, Lang::En);
+    let text = report.document(Lang::En).markdown();
     assert_eq!(page.matches("<h2").count(), text.lines().filter(|line| line.starts_with("## ")).count());
     assert_eq!(
         page.matches("<tr").count(),

@@ -1,61 +1,149 @@
 //! One finding as JSON.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::plain;
+use super::{plain, words};
 use crate::{model::Capture, phrase, units};
 use diagnosis::{
     analysis::Layer,
-    diagnose::{Competing, Evidence, Finding, Method},
+    diagnose::{Evidence, Finding, Method},
     i18n::{Lang, Value},
 };
 
-#[derive(Serialize)]
+/// A finding of a rule.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Finding")]
 pub(super) struct Found {
+    /// Id of its capture.
     capture: usize,
+    /// Id of the rule, such as RT-14.
     rule: &'static str,
+    #[schemars(schema_with = "words::layer")]
     layer: Layer,
+    #[schemars(schema_with = "words::severity")]
     severity: &'static str,
+    #[schemars(schema_with = "words::confidence")]
     confidence: &'static str,
+    /// What it says, in the language of the report.
     claim: String,
-    scope: serde_json::Value,
-    evidence: Vec<serde_json::Value>,
-    trigger: serde_json::Value,
+    /// What it speaks of.
+    scope: Scope,
+    /// What it rests on.
+    evidence: Vec<Fact>,
+    /// What made it fire.
+    trigger: Trigger,
+    /// What a change would gain.
     estimate: Gain,
-    competing: Vec<serde_json::Value>,
+    /// What else could explain the same.
+    competing: Vec<Rival>,
+    /// What to do, for the platform of the capture.
     remedy: Vec<String>,
+    /// How to show that it was so.
     verify: String,
+    /// Rules whose findings claim the same time.
     supersedes: Vec<&'static str>,
 }
 
-#[derive(Serialize)]
+/// What a finding speaks of.
+#[derive(Serialize, JsonSchema)]
+struct Scope {
+    /// Step class; empty for the whole capture.
+    class: String,
+    /// Ranks of the job.
+    ranks: Vec<u32>,
+}
+
+/// A fact with the rows it was read from.
+#[derive(Serialize, JsonSchema)]
+struct Fact {
+    /// Ids of the rows.
+    rows: Vec<u32>,
+    /// Table of a capture file that holds the rows.
+    table: &'static str,
+    /// Unit of the value.
+    unit: &'static str,
+    /// The value.
+    value: Amount,
+    /// The fact in a sentence.
+    what: String,
+}
+
+/// What made a rule fire.
+#[derive(Serialize, JsonSchema)]
+struct Trigger {
+    /// What is compared.
+    formula: &'static str,
+    /// From where on it fires.
+    threshold: f64,
+    /// What it was.
+    value: f64,
+}
+
+/// What a change would gain.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Estimate")]
 struct Gain {
+    /// A step as it is.
     from_ns: i64,
+    /// A step at best.
     to_ns_low: i64,
+    /// A step at worst.
     to_ns_high: i64,
+    #[schemars(schema_with = "words::method")]
     method: Method,
+    /// Least step without all time that the change concerns.
     amdahl_ns: Option<i64>,
+    /// Least step with everything overlapped.
     overlap_ns: Option<i64>,
+    /// Why the estimate is a bound and no replay.
     why_bound: Option<&'static str>,
+}
+
+/// Another explanation.
+#[derive(Serialize, JsonSchema)]
+struct Rival {
+    /// What it says.
+    claim: String,
+    /// Whether the capture refutes it.
+    #[schemars(schema_with = "status")]
+    status: &'static str,
+    /// Why it is refuted, or what would decide.
+    why: String,
+}
+
+fn status(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({ "type": "string", "enum": ["refuted", "open"] })
+}
+
+/// A value of a fact.
+#[derive(Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub(super) enum Amount {
+    /// Whole, such as nanoseconds.
+    Whole(i64),
+    /// A count.
+    Count(u64),
+    /// A share, a ratio, a rate.
+    Real(f64),
+    /// Words.
+    Text(String),
 }
 
 /// A finding of a capture.
 pub(super) fn finding(capture: &Capture, finding: &Finding, lang: Lang) -> Found {
     let fact = |e: &Evidence| {
         let (value, unit) = quantity(&e.value, lang);
-        let rows: Vec<u32> = e.rows.iter().map(|id| id.0).collect();
-        serde_json::json!({
-            "what": phrase::fact(e, lang, false), "value": value, "unit": unit, "table": "slice", "rows": rows,
-        })
-    };
-    let other = |c: &Competing| {
-        serde_json::json!({
-            "claim": phrase::plain(&c.claim, lang),
-            "status": if c.refuted { "refuted" } else { "open" },
-            "why": phrase::plain(&c.why, lang),
-        })
+        let rows = e.rows.iter().map(|id| id.0).collect();
+        Fact { rows, table: "slice", unit, value, what: phrase::plain_fact(e, lang) }
     };
     let estimate = &finding.estimate;
+    let trigger = &finding.trigger;
+    let rivals = finding.competing.iter().map(|c| Rival {
+        claim: phrase::plain(&c.claim, lang),
+        status: if c.refuted { "refuted" } else { "open" },
+        why: phrase::plain(&c.why, lang),
+    });
     Found {
         capture: capture.id,
         rule: finding.rule,
@@ -63,11 +151,9 @@ pub(super) fn finding(capture: &Capture, finding: &Finding, lang: Lang) -> Found
         severity: finding.severity.key(),
         confidence: units::confidence_key(finding.confidence),
         claim: phrase::plain(&finding.claim, lang),
-        scope: serde_json::json!({ "class": plain(&finding.class), "ranks": finding.ranks }),
+        scope: Scope { class: plain(&finding.class), ranks: finding.ranks.clone() },
         evidence: finding.evidence.iter().map(fact).collect(),
-        trigger: serde_json::json!({
-            "formula": finding.trigger.formula.get(lang), "value": finding.trigger.value, "threshold": finding.trigger.threshold,
-        }),
+        trigger: Trigger { formula: trigger.formula.get(lang), threshold: trigger.threshold, value: trigger.value },
         estimate: Gain {
             from_ns: estimate.from,
             to_ns_low: estimate.to_low,
@@ -77,7 +163,7 @@ pub(super) fn finding(capture: &Capture, finding: &Finding, lang: Lang) -> Found
             overlap_ns: finding.limits.map(|l| l.overlap),
             why_bound: finding.unreplayed.map(|why| why.get(lang)),
         },
-        competing: finding.competing.iter().map(other).collect(),
+        competing: rivals.collect(),
         remedy: finding
             .remedy
             .iter()
@@ -88,17 +174,17 @@ pub(super) fn finding(capture: &Capture, finding: &Finding, lang: Lang) -> Found
     }
 }
 
-/// A value as JSON with the name of its unit; text has none.
-pub(super) fn quantity(value: &Value, lang: Lang) -> (serde_json::Value, &'static str) {
+/// A value with the name of its unit; text has none.
+pub(super) fn quantity(value: &Value, lang: Lang) -> (Amount, &'static str) {
     match value {
-        Value::Ns(ns) => ((*ns).into(), "ns"),
-        Value::Share(share) => ((*share).into(), "share"),
-        Value::Ratio(ratio) => ((*ratio).into(), "ratio"),
-        Value::Number(n) => ((*n).into(), "number"),
-        Value::Count(n) => ((*n).into(), "count"),
-        Value::Bytes(n) => ((*n).into(), "bytes"),
-        Value::BytesPerSecond(rate) => ((*rate).into(), "B/s"),
-        Value::Raw(raw) => (plain(raw).into(), "text"),
-        Value::Text(text) => (text.get(lang).into(), "text"),
+        Value::Ns(ns) => (Amount::Whole(*ns), "ns"),
+        Value::Share(share) => (Amount::Real(*share), "share"),
+        Value::Ratio(ratio) => (Amount::Real(*ratio), "ratio"),
+        Value::Number(n) => (Amount::Real(*n), "number"),
+        Value::Count(n) => (Amount::Count(*n), "count"),
+        Value::Bytes(n) => (Amount::Whole(*n), "bytes"),
+        Value::BytesPerSecond(rate) => (Amount::Real(*rate), "B/s"),
+        Value::Raw(raw) => (Amount::Text(plain(raw)), "text"),
+        Value::Text(text) => (Amount::Text(text.get(lang).to_owned()), "text"),
     }
 }

@@ -1,18 +1,50 @@
 //! The run beside measured ceilings, as JSON.
 
-use super::{finding::quantity, plain};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{
+    finding::{Amount, quantity},
+    plain,
+};
 use diagnosis::{diagnose::roofline::Roofline, i18n::Lang};
 
+/// The steps with the most time beside what the device was measured to be able to do.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct HeldAgainstCeilings {
+    /// Step class.
+    class: String,
+    /// What disturbed the probes.
+    noise: Option<String>,
+    rank: u32,
+    rows: Vec<Comparison>,
+}
+
+/// One quantity of the run beside its ceiling.
+#[derive(Serialize, JsonSchema)]
+struct Comparison {
+    /// The ceiling.
+    ceiling: Amount,
+    /// Share of the ceiling that the run reached.
+    reached: f64,
+    /// What the run did.
+    run: Amount,
+    /// Unit of both.
+    unit: &'static str,
+    /// What is compared.
+    what: &'static str,
+}
+
 /// Every comparison with its unit.
-pub(super) fn held(held: &Roofline, lang: Lang) -> serde_json::Value {
+pub(super) fn held(held: &Roofline, lang: Lang) -> HeldAgainstCeilings {
     let rows = held.rows.iter().map(|row| {
         let ((run, unit), (ceiling, _)) = (quantity(&row.run, lang), quantity(&row.ceiling, lang));
-        serde_json::json!({
-            "what": row.what.get(lang), "run": run, "ceiling": ceiling, "unit": unit, "reached": row.reached,
-        })
+        Comparison { ceiling, reached: row.reached, run, unit, what: row.what.get(lang) }
     });
-    serde_json::json!({
-        "rank": held.rank, "class": plain(&held.class), "rows": rows.collect::<Vec<_>>(),
-        "noise": held.noise.as_deref().map(plain),
-    })
+    HeldAgainstCeilings {
+        class: plain(&held.class),
+        noise: held.noise.as_deref().map(plain),
+        rank: held.rank,
+        rows: rows.collect(),
+    }
 }

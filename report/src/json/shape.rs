@@ -1,56 +1,121 @@
 //! What a class looks like beside its sums, as JSON: where its idle time lies, what its attention saw, what it copied,
 //! what its replayed kernels are.
 
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::plain;
-use crate::{idle::Idle, model::Copies, replayed::Replayed};
+use crate::{idle, model, replayed};
+
+/// Idle time that lies together: in one gap, or at the start of the steps.
+#[derive(Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub(super) enum Idle {
+    /// One long gap.
+    Gap {
+        /// Kernel that ends it.
+        before: Option<String>,
+        #[schemars(schema_with = "gap")]
+        kind: &'static str,
+        ns: i64,
+        /// Calls in it by which the host prepares code or graphs.
+        preparing: Vec<String>,
+    },
+    /// The first fifth of the steps.
+    Start {
+        all_ns: i64,
+        early_ns: i64,
+        #[schemars(schema_with = "start")]
+        kind: &'static str,
+    },
+}
+
+fn gap(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({ "const": "gap" })
+}
+
+fn start(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({ "const": "start" })
+}
 
 /// Idle time that lies together: `kind` says whether in one gap or at the start of the steps.
-pub(super) fn idle(idle: &Idle) -> Value {
+pub(super) fn idle(idle: &idle::Idle) -> Idle {
     match idle {
-        Idle::Gap { ns, before, preparing } => json!({
-            "kind": "gap", "ns": ns, "before": (!before.is_empty()).then(|| plain(before)),
-            "preparing": preparing.iter().map(|call| plain(call)).collect::<Vec<_>>(),
-        }),
-        Idle::Start { early, all } => json!({ "kind": "start", "early_ns": early, "all_ns": all }),
+        idle::Idle::Gap { ns, before, preparing } => Idle::Gap {
+            before: (!before.is_empty()).then(|| plain(before)),
+            kind: "gap",
+            ns: *ns,
+            preparing: preparing.iter().map(|call| plain(call)).collect(),
+        },
+        idle::Idle::Start { early, all } => Idle::Start { all_ns: *all, early_ns: *early, kind: "start" },
     }
 }
 
 /// Queries and keys per sequence in attention.
-pub(super) fn attended((queries, keys): (u64, u64)) -> Value {
-    json!({ "queries": queries, "keys": keys })
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Attended {
+    keys: u64,
+    queries: u64,
 }
 
-/// Copies of one direction over the steps that count; `time_ns` is of those that say their bytes.
-pub(super) fn copies(copies: &Copies) -> Value {
-    json!({ "name": copies.name, "count": copies.count, "bytes": copies.bytes, "time_ns": copies.time })
+/// Queries and keys per sequence in attention.
+pub(super) fn attended((queries, keys): (u64, u64)) -> Attended {
+    Attended { keys, queries }
 }
 
-/// What launched replayed kernels when their graph was captured; what is not known is absent.
-pub(super) fn replayed(row: &Replayed) -> Value {
+/// Copies of one direction over the steps that count.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Copies {
+    bytes: i64,
+    count: u64,
+    name: &'static str,
+    /// Of those that say their bytes.
+    time_ns: i64,
+}
+
+/// Copies of one direction.
+pub(super) fn copies(copies: &model::Copies) -> Copies {
+    Copies { bytes: copies.bytes, count: copies.count, name: copies.name, time_ns: copies.time }
+}
+
+/// What launched replayed kernels when their graph was captured; what is not known is null.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct ReplayedKernels {
+    count: u64,
+    exclusive_ns: i64,
+    module: Option<String>,
+    operator: Option<String>,
+    shapes: Option<String>,
+}
+
+/// Replayed kernels of one operator.
+pub(super) fn replayed(row: &replayed::Replayed) -> ReplayedKernels {
     let said = |text: &str| (!text.is_empty()).then(|| plain(text));
-    json!({
-        "operator": said(&row.operator), "shapes": said(&row.shapes), "module": said(&row.module),
-        "count": row.count, "exclusive_ns": row.busy,
-    })
+    ReplayedKernels {
+        count: row.count,
+        exclusive_ns: row.busy,
+        module: said(&row.module),
+        operator: said(&row.operator),
+        shapes: said(&row.shapes),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::json;
+
     use super::*;
 
     #[test]
     fn both_kinds_of_idle_time_say_which_they_are() {
-        let gap = Idle::Gap { ns: 820, before: "b".into(), preparing: vec!["cuModuleLoadData".into()] };
+        let json_of = |idle_time: idle::Idle| serde_json::to_value(idle(&idle_time)).unwrap();
+        let gap = idle::Idle::Gap { ns: 820, before: "b".into(), preparing: vec!["cuModuleLoadData".into()] };
         let told = json!({ "kind": "gap", "ns": 820, "before": "b", "preparing": ["cuModuleLoadData"] });
-        assert_eq!(idle(&gap), told);
-        assert_eq!(
-            idle(&Idle::Gap { ns: 820, before: String::new(), preparing: Vec::new() })["before"],
-            Value::Null,
-            "what was not read is absent"
-        );
-        let start = idle(&Idle::Start { early: 9, all: 10 });
+        assert_eq!(json_of(gap), told);
+        let unread = json_of(idle::Idle::Gap { ns: 820, before: String::new(), preparing: Vec::new() });
+        assert_eq!(unread["before"], serde_json::Value::Null, "what was not read is absent");
+        let start = json_of(idle::Idle::Start { early: 9, all: 10 });
         assert_eq!(start, json!({ "kind": "start", "early_ns": 9, "all_ns": 10 }));
     }
 }

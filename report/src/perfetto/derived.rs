@@ -11,7 +11,7 @@ use super::{
     event::{Args, Slice, quoted},
     places::{Layout, Thread, order},
 };
-use crate::markdown::words;
+use crate::sections::words;
 use diagnosis::{
     analysis::{DeviceOp, OpKind, Rank, Step},
     i18n::Text,

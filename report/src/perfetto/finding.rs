@@ -59,7 +59,7 @@ fn put(source: &Source<'_>, seen: &Seen<'_>, thread: &mut Thread, file: &mut Fil
     let name = quoted(&format!("{} {claim}", finding.rule));
     let mut args = Args::default();
     args.text("rule", finding.rule).text("claim", claim.as_str()).text("severity", finding.severity.key());
-    args.text("layer", finding.layer.key()).text("evidence", phrase::fact(seen.evidence, lang, false).as_str());
+    args.text("layer", finding.layer.key()).text("evidence", phrase::plain_fact(seen.evidence, lang).as_str());
     args.number("of_slice", i64::from(seen.slice.0)).text("estimate", finding.estimate.method.key());
     args.number("step_ns", finding.estimate.from).number("to_least_ns", finding.estimate.to_low);
     args.number("to_most_ns", finding.estimate.to_high);

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 
 use diagnosis::i18n::Lang;
-use report::diff::{json, markdown};
+use report::diff::json;
 use session::Pair;
 
 use super::{
@@ -15,7 +15,7 @@ use super::{
     comparison::{Terms, paths, twice},
     examine::Narrowed,
     exit::Exit,
-    output::Kind,
+    output::Output,
     progress::Bar,
     say,
     source::Source,
@@ -76,12 +76,12 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     let report = pair.compare(&terms)?;
     drop(bar);
     let lang = global.lang();
-    let (text, kind) = match arguments.format {
-        Form::Md => (markdown::render(&report, lang), Kind::Markdown),
-        Form::Json => (json::render(&report, lang)?, Kind::Data),
+    let text = match arguments.format {
+        Form::Md => Output::Document(report.document(lang)),
+        Form::Json => Output::Data(json::render(&report, lang)?),
     };
     if arguments.output.is_some() || !arguments.quiet {
-        global.deliver(&text, kind, arguments.output.as_deref())?;
+        global.deliver(&text, arguments.output.as_deref())?;
     }
     Ok(arguments.gate.judge(&report, baseline))
 }

@@ -9,10 +9,10 @@ use engine::{
     run::RunOptions,
 };
 
-use super::{Global, decode::DecodeArgs, deviation::compared, exit::Exit, output::Kind, say, target};
+use super::{Global, decode::DecodeArgs, deviation::compared, exit::Exit, output::Output, say, target};
 
 mod json;
-mod markdown;
+mod page;
 
 /// Compare the numbers of two runs of the reference engine, operator by operator.
 ///
@@ -106,11 +106,11 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
         compared(&sides, |step, of| tracing::info!(target: "strato", "step {step} of {of} is compared"))?;
     let verdict = comparison.verdict();
     let done = Done { model: common.model, seed, sides: options, comparison };
-    let (text, kind) = match arguments.format {
-        Form::Md => (markdown::render(&done, global.lang(), arguments.all), Kind::Markdown),
-        Form::Json => (format!("{:#}\n", json::document(&done)), Kind::Data),
+    let text = match arguments.format {
+        Form::Md => Output::Document(page::document(&done, global.lang(), arguments.all)),
+        Form::Json => Output::Data(format!("{:#}\n", json::document(&done))),
     };
-    global.deliver(&text, kind, arguments.output.as_deref())?;
+    global.deliver(&text, arguments.output.as_deref())?;
     Ok(match verdict {
         Verdict::Equal | Verdict::WithinPrecision => Exit::Done,
         Verdict::Grown | Verdict::Faulty => Exit::Findings,

@@ -12,7 +12,7 @@
 //! | [`miss`] | what was said that is not so |
 //! | [`calibrate`] | false alarms of each rule as its threshold rises |
 //! | [`figures`] | scores by name, and what changed since a file of them |
-//! | [`markdown`], [`json`] | the two forms |
+//! | [`page`], [`json`] | the two forms |
 
 mod answer;
 mod calibrate;
@@ -20,8 +20,8 @@ mod deprive;
 mod examine;
 mod figures;
 mod json;
-mod markdown;
 mod miss;
+mod page;
 mod plan;
 mod score;
 mod subject;
@@ -40,7 +40,7 @@ use simulator::FaultKind;
 use super::{
     Global,
     exit::{Exit, Usage},
-    output::{self, Kind},
+    output::{self, Output},
     say,
 };
 use diagnosis::platform::Packs;
@@ -131,14 +131,14 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     let runs = examine_all(&cases, &arguments, &packs)?;
     tracing::info!(target: "strato", "{} runs in {:.1} s", runs.len(), start.elapsed().as_secs_f64());
     let score = Score::of(&runs);
-    let (text, kind) = match arguments.format {
-        Form::Md => (markdown::render(&score, arguments.seed, lang), Kind::Markdown),
-        Form::Json => (json::render(&score, arguments.seed)?, Kind::Data),
+    let text = match arguments.format {
+        Form::Md => Output::Document(page::document(&score, arguments.seed, lang)),
+        Form::Json => Output::Data(json::render(&score, arguments.seed)?),
     };
     if let Some(path) = &arguments.calibrate {
         output::write(path, &calibrate::curves(&runs, arguments.seed, &today()))?;
     }
-    global.deliver(&text, kind, arguments.output.as_deref())?;
+    global.deliver(&text, arguments.output.as_deref())?;
     let changes = before.map_or_else(Vec::new, |before| figures::changes(&before, &figures::of(&score)));
     for change in &changes {
         let now = change.now.map_or_else(|| "gone".to_owned(), |now| format!("{now:.4}"));

@@ -19,9 +19,9 @@ use diagnosis::{
     i18n::{Lang, Message, Text, Value},
 };
 use report::{
-    markdown::{self, words},
+    document::{Align, Document},
     phrase,
-    table::Align,
+    sections::{self, words},
 };
 
 /// Width from which the list stands beside the text and not above it.
@@ -60,8 +60,8 @@ pub fn none(scene: &Scene<'_>) -> String {
 }
 
 /// What the report says of one.
-fn told(scene: &Scene<'_>, at: usize) -> String {
-    scene.look.capture().map_or(String::new(), |capture| markdown::finding(capture, at, scene.lang))
+fn told(scene: &Scene<'_>, at: usize) -> Document {
+    scene.look.capture().map_or_else(Document::new, |capture| sections::finding(capture, at, scene.lang))
 }
 
 impl Findings {
@@ -74,7 +74,7 @@ impl Findings {
         if let Some((finding, slices)) = self.selected(scene).map(|f| (f, evidence(f))).filter(|(_, s)| !s.is_empty()) {
             let at = self.evidence.min(slices.len() - 1);
             let fact = slices.get(at).and_then(|(_, fact)| finding.evidence.get(*fact));
-            let fact = fact.map_or(String::new(), |fact| phrase::fact(fact, scene.lang, false));
+            let fact = fact.map_or(String::new(), |fact| phrase::plain_fact(fact, scene.lang));
             let title = scene.get(Text::new("in the timeline: slice", "时间线中：切片"));
             let line = [
                 prose::piece(format!("{} {title} {} / {} ", glyph::POINTER, at + 1, slices.len()), Role::Key),
@@ -149,7 +149,7 @@ impl View for Findings {
             Action::Left => self.evidence = self.evidence.saturating_sub(1),
             Action::PageDown | Action::PageUp => self.text.scroll(action, self.lines),
             Action::Copy => {
-                return Effect::Copy(clean(&told(scene, self.rows.at)));
+                return Effect::Copy(clean(&told(scene, self.rows.at).markdown()));
             }
             Action::CopyRemedy => {
                 let remedies = self.selected(scene).map_or(&[][..], |f| &f.remedy);
@@ -161,7 +161,7 @@ impl View for Findings {
             }
             Action::SearchNext | Action::SearchPrevious => {
                 let wanted = scene.search.to_lowercase();
-                let holds = |at: &usize| told(scene, *at).to_lowercase().contains(&wanted);
+                let holds = |at: &usize| told(scene, *at).markdown().to_lowercase().contains(&wanted);
                 let found = match action {
                     Action::SearchNext => (self.rows.at + 1..findings.len()).find(holds),
                     _ => (0..self.rows.at).rev().find(holds),

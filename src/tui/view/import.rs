@@ -2,10 +2,10 @@
 
 use super::Scene;
 use crate::tui::widget::prose::{self, Line};
-use report::markdown::Part;
+use report::{document::Document, sections::Part};
 
 pub(super) fn lines(scene: &Scene<'_>, width: usize) -> Vec<Line> {
     let Some(capture) = scene.look.capture() else { return Vec::new() };
-    let text = [Part::Source, Part::Abstained].map(|part| part.render(capture, scene.lang)).concat();
+    let text: Document = [Part::Source, Part::Abstained].map(|part| part.of(capture, scene.lang)).into_iter().collect();
     prose::lines(&text, width)
 }

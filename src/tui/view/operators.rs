@@ -18,7 +18,7 @@ use crate::tui::{
 };
 use diagnosis::i18n::{Lang, Text};
 use report::{
-    table::Align,
+    document::Align,
     units,
     work::{Group, Work},
 };

@@ -18,9 +18,10 @@ use diagnosis::{
     i18n::Text,
 };
 use report::{
-    markdown::{Part, words},
     model::{Capture, ClassPart},
-    phrase, readiness, units,
+    phrase, readiness,
+    sections::{Part, words},
+    units,
 };
 
 /// Bars of the histogram.
@@ -30,7 +31,7 @@ const LABEL: usize = 26;
 
 pub(super) fn lines(scene: &Scene<'_>, width: usize) -> Laid {
     let Some(capture) = scene.look.capture() else { return Laid::default() };
-    let mut out = prose::lines(&Part::Answer.render(capture, scene.lang), width);
+    let mut out = prose::lines(&Part::Answer.of(capture, scene.lang), width);
     if let Some(class) = scene.part().and_then(|part| part.main_class()) {
         apart(&mut out);
         out.extend(layers(scene, class, width));
@@ -45,7 +46,7 @@ pub(super) fn lines(scene: &Scene<'_>, width: usize) -> Laid {
     apart(&mut out);
     out.extend(ready(scene, capture, width));
     apart(&mut out);
-    out.extend(prose::lines(&Part::Time.render(capture, scene.lang), width));
+    out.extend(prose::lines(&Part::Time.of(capture, scene.lang), width));
     Laid { lines: out, findings: told }
 }
 

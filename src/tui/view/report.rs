@@ -3,32 +3,36 @@
 use super::{Scene, page::Laid};
 use crate::tui::widget::prose;
 use report::{
-    diff,
-    markdown::{self, Part},
+    document::{About, Block, Document},
+    sections,
 };
 
 pub(super) fn lines(scene: &Scene<'_>, width: usize) -> Laid {
-    let markdown = markdown(scene);
+    let document = document(scene);
     // The report of a pair has findings of both sides, whose evidence lies in two timelines.
-    let capture = scene.look.capture().filter(|_| scene.beside.is_none());
-    let Some(capture) = capture else { return prose::lines(&markdown, width).into() };
+    let has_findings = scene.beside.is_none();
     let mut laid = Laid::default();
-    let mut rest = markdown.as_str();
-    for (finding, at) in (0..).zip(&capture.findings).map(|(at, _)| (at, markdown::finding(capture, at, scene.lang))) {
-        let Some((before, from)) = rest.find(at.trim_end()).map(|start| rest.split_at(start)) else { continue };
-        laid.lines.extend(prose::lines(before, width));
-        laid.findings.push((laid.lines.len(), finding));
-        rest = from;
+    for block in &document.blocks {
+        prose::part(&mut laid.lines);
+        if let Block::Heading { about: Some(About::Finding(finding)), .. } = block
+            && has_findings
+        {
+            laid.findings.push((laid.lines.len(), *finding));
+        }
+        laid.lines.extend(prose::block(block, width));
     }
-    laid.lines.extend(prose::lines(rest, width));
     laid
 }
 
-/// The report as markdown: of the two captures where two are compared, else of the one that is looked at.
-pub(super) fn markdown(scene: &Scene<'_>) -> String {
+/// The report: of the two captures where two are compared, else of the one that is looked at.
+pub(super) fn document(scene: &Scene<'_>) -> Document {
     if let Some(beside) = scene.beside {
-        return diff::markdown::render(beside.report, scene.lang);
+        return beside.report.document(scene.lang);
     }
-    let Some(capture) = scene.look.capture() else { return String::new() };
-    markdown::joined(Part::ALL.iter().map(|part| part.render(capture, scene.lang)))
+    scene.look.capture().map_or_else(Document::new, |capture| sections::capture(capture, scene.lang))
+}
+
+/// The same as Markdown, for a file.
+pub(super) fn markdown(scene: &Scene<'_>) -> String {
+    document(scene).markdown()
 }

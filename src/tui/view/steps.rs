@@ -24,7 +24,7 @@ use diagnosis::{
     analysis::{Bucket, Layer, Rank, Selection, Step},
     i18n::Text,
 };
-use report::{markdown::words, table::Align, units};
+use report::{document::Align, sections::words, units};
 
 /// Rows of the curve.
 const CURVE: u16 = 3;

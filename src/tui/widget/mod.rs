@@ -3,7 +3,7 @@
 //! | module | owns |
 //! | --- | --- |
 //! | [`board`] | cells of the readiness board |
-//! | [`prose`] | the report's markdown as lines of a width |
+//! | [`prose`] | documents as lines of a width |
 //! | [`rows`] | which row is selected and which are seen |
 //! | [`table`] | rows under the names of their columns |
 //! | [`wrap`](mod@wrap) | paragraphs in lines |

@@ -1,11 +1,15 @@
-//! The report's markdown as lines of a width: headings, paragraphs, lists, quotes and tables, with bold text and code spans.
-//! What the terminal says is so what the report says.
+//! A document as lines of a width: headings, paragraphs, lists, notices and tables, with names and what is strong in their
+//! styles. What the terminal says is so what the report says.
 
 use crate::tui::{
     text,
     theme::{Role, Theme},
 };
 use ratatui::{buffer::Buffer, layout::Rect};
+use report::{
+    document::{Align, Block, Document, Inline, Inlines, Table},
+    text::visible,
+};
 
 pub use super::wrap::wrap;
 
@@ -35,33 +39,36 @@ pub fn piece(text: impl Into<String>, role: Role) -> Piece {
     Piece { text: text.into(), role }
 }
 
-/// Lays markdown out in lines of `width` cells.
-pub fn lines(markdown: &str, width: usize) -> Vec<Line> {
+/// Lays a document out in lines of `width` cells.
+pub fn lines(document: &Document, width: usize) -> Vec<Line> {
     let mut out: Vec<Line> = Vec::new();
-    let mut rows = markdown.lines().peekable();
-    while let Some(row) = rows.next() {
-        if row.starts_with('|') {
-            let mut table = vec![row];
-            while let Some(next) = rows.next_if(|next| next.starts_with('|')) {
-                table.push(next);
-            }
-            out.extend(grid(&table, width));
-        } else if let Some(heading) = row.strip_prefix('#') {
-            let heading = heading.trim_start_matches('#').trim_start();
-            out.extend(wrap(&pieces(heading, Role::Title), width, ("", "")));
-        } else if let Some(item) = row.strip_prefix("- ") {
-            out.extend(wrap(&pieces(item, Role::Text), width, ("• ", "  ")));
-        } else if let Some(quote) = row.strip_prefix("> ") {
-            out.extend(wrap(&pieces(quote, Role::Warn), width, ("", "")));
-        } else if row.is_empty() {
-            if out.last().is_some_and(|last| !last.is_empty()) {
-                out.push(Line::new());
-            }
-        } else {
-            out.extend(wrap(&pieces(row, Role::Text), width, ("", "")));
-        }
+    for own in document.blocks.iter().map(|own| block(own, width)) {
+        part(&mut out);
+        out.extend(own);
     }
     out
+}
+
+/// Lays a block out in lines of `width` cells.
+pub fn block(block: &Block, width: usize) -> Vec<Line> {
+    let wrapped = |text: &Inlines, role: Role| wrap(&pieces(text, role), width, ("", ""));
+    match block {
+        Block::Heading { text, .. } => wrapped(text, Role::Title),
+        Block::Paragraph(text) => wrapped(text, Role::Text),
+        Block::Notice(text) => wrapped(text, Role::Warn),
+        Block::List(items) => {
+            items.iter().flat_map(|item| wrap(&pieces(item, Role::Text), width, ("• ", "  "))).collect()
+        }
+        Block::Table(table) => grid(table, width),
+        Block::Listing(text) => text.lines().map(|line| vec![piece(visible(line), Role::Name)]).collect(),
+    }
+}
+
+/// One empty line under what stands there, and no second one.
+pub fn part(lines: &mut Vec<Line>) {
+    if lines.last().is_some_and(|last| !last.is_empty()) {
+        lines.push(Line::new());
+    }
 }
 
 /// Writes the lines from `top` on.
@@ -79,65 +86,19 @@ pub fn plain(line: &Line) -> String {
     line.iter().map(|piece| piece.text.as_str()).collect()
 }
 
-/// Bold text, code spans and escapes of one paragraph.
-fn pieces(markdown: &str, base: Role) -> Line {
-    let mut out: Line = Vec::new();
-    let mut rest = markdown;
-    let mut plain = String::new();
-    while let Some(at) = rest.find(['`', '*', '\\']) {
-        let (before, tail) = rest.split_at(at);
-        plain.push_str(before);
-        let ticks = tail.len() - tail.trim_start_matches('`').len();
-        let stars = (tail.len() - tail.trim_start_matches('*').len()).min(2);
-        let (mark, role) = if ticks > 0 { (ticks, Role::Name) } else { (stars, Role::Strong) };
-        let open = tail.get(..mark).unwrap_or("");
-        let inside = tail.get(mark..).unwrap_or("");
-        let close = (mark > 0).then(|| inside.find(open)).flatten().filter(|close| *close > 0);
-        if tail.starts_with('\\') {
-            let mut letters = tail.chars();
-            letters.next();
-            plain.extend(letters.next());
-            rest = letters.as_str();
-        } else if let Some(close) = close {
-            if !plain.is_empty() {
-                out.push(piece(std::mem::take(&mut plain), base));
-            }
-            let text = inside.get(..close).unwrap_or("");
-            // A backtick at the edge of a span is kept from its fence by a space.
-            let padded = ticks > 0 && (text.starts_with(" `") || text.ends_with("` "));
-            if role == Role::Strong && base != Role::Strong {
-                // Names stand in what is bold too, and escapes.
-                out.extend(pieces(text, role));
-            } else {
-                out.push(piece(if padded { text.trim() } else { text }, role));
-            }
-            rest = inside.get(close + mark..).unwrap_or("");
-        } else {
-            plain.push_str(open);
-            rest = inside;
+/// The parts of a text, each in its style; where nothing else is said, in that of its block.
+fn pieces(text: &Inlines, base: Role) -> Line {
+    let mut out = Line::new();
+    for part in text {
+        match part {
+            Inline::Text(text) => out.push(piece(visible(text), base)),
+            Inline::Code(text) => out.push(piece(visible(text), Role::Name)),
+            Inline::Strong(inside) | Inline::Emphasis(inside) => out.extend(pieces(inside, Role::Strong)),
+            Inline::Break => out.push(piece(" ", base)),
+            Inline::Evidence { shown, .. } => out.extend(pieces(shown, base)),
         }
-    }
-    plain.push_str(rest);
-    if !plain.is_empty() {
-        out.push(piece(plain, base));
     }
     out
-}
-
-/// Cells of a row of a markdown table.
-fn cells(row: &str) -> Vec<String> {
-    let row = row.trim().trim_start_matches('|');
-    let row = row.strip_suffix('|').unwrap_or(row);
-    let mut out = vec![String::new()];
-    let mut letters = row.chars().peekable();
-    while let Some(c) = letters.next() {
-        match c {
-            '|' => out.push(String::new()),
-            '\\' if letters.next_if_eq(&'|').is_some() => out.last_mut().into_iter().for_each(|cell| cell.push('|')),
-            c => out.last_mut().into_iter().for_each(|cell| cell.push(c)),
-        }
-    }
-    out.iter().map(|cell| cell.trim().to_owned()).collect()
 }
 
 /// Widths of the columns of a table in which they fit `room`: words give way before numbers, titles before numbers too, and
@@ -165,22 +126,13 @@ fn narrowed(table: &[Vec<Line>], right: &[bool], room: usize) -> Vec<usize> {
 }
 
 /// A table that fits its width. Words that are longer than their column go on below, for a few lines.
-fn grid(rows: &[&str], width: usize) -> Vec<Line> {
-    let all: Vec<Vec<String>> = rows.iter().map(|row| cells(row)).collect();
-    let (header, rest) = match all.split_first() {
-        Some(split) => split,
-        None => return Vec::new(),
-    };
-    let (marks, body) = match rest.split_first() {
-        Some(split) => split,
-        None => return Vec::new(),
-    };
-    let right: Vec<bool> = marks.iter().map(|mark| mark.ends_with(':')).collect();
-    let laid = |row: &Vec<String>, role: Role| -> Vec<Line> { row.iter().map(|cell| pieces(cell, role)).collect() };
-    let mut table = vec![laid(header, Role::Title)];
-    table.extend(body.iter().map(|row| laid(row, Role::Text)));
-    let gutters = GUTTER.len() * header.len().saturating_sub(1);
-    let widths = narrowed(&table, &right, width.saturating_sub(gutters));
+fn grid(table: &Table, width: usize) -> Vec<Line> {
+    let right: Vec<bool> = table.align().iter().map(|align| *align == Align::Right).collect();
+    let laid = |row: &[Inlines], role: Role| -> Vec<Line> { row.iter().map(|cell| pieces(cell, role)).collect() };
+    let mut rows = vec![laid(table.titles(), Role::Title)];
+    rows.extend(table.rows().iter().map(|row| laid(row, Role::Text)));
+    let gutters = GUTTER.len() * right.len().saturating_sub(1);
+    let widths = narrowed(&rows, &right, width.saturating_sub(gutters));
     let row = |(at, row): (usize, &Vec<Line>)| -> Vec<Line> {
         let is_number = |column: usize| right.get(column).copied().unwrap_or(false);
         let cells: Vec<Vec<Line>> = row
@@ -204,7 +156,7 @@ fn grid(rows: &[&str], width: usize) -> Vec<Line> {
         };
         (0..height).map(line).collect()
     };
-    table.iter().enumerate().flat_map(row).collect()
+    rows.iter().enumerate().flat_map(row).collect()
 }
 
 /// A cell of words in lines of its column; what is longer than [`FOLDS`] lines is cut in the last of them.
@@ -245,51 +197,63 @@ fn place(cell: &Line, width: usize, right: bool, more: bool, out: &mut Line) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use report::{cells, inlines};
 
-    fn shown(markdown: &str, width: usize) -> Vec<String> {
-        lines(markdown, width).iter().map(plain).collect()
+    fn shown(document: &Document, width: usize) -> Vec<String> {
+        lines(document, width).iter().map(plain).collect()
+    }
+
+    fn paragraph(text: impl Into<Inlines>) -> Document {
+        let mut document = Document::new();
+        document.paragraph(text);
+        document
+    }
+
+    fn table(titles: [&str; 2], rows: &[[&str; 2]]) -> Document {
+        let mut table = Table::new(titles.into_iter().zip([Align::Left, Align::Right]));
+        rows.iter().for_each(|row| table.row(*row));
+        let mut document = Document::new();
+        document.table(table);
+        document
     }
 
     #[test]
     fn paragraphs_and_lists_wrap_at_words_and_between_wide_characters() {
-        assert_eq!(shown("one two three", 8), ["one two", "three"]);
-        assert_eq!(shown("- one two three", 8), ["• one", "  two", "  three"]);
-        assert_eq!(shown("主机启动速度不足", 7), ["主机启", "动速度", "不足"]);
-        assert_eq!(shown("abcdefghijkl", 5), ["abcde", "fghij", "kl"]);
+        assert_eq!(shown(&paragraph("one two three"), 8), ["one two", "three"]);
+        let mut list = Document::new();
+        list.list(["one two three"]);
+        assert_eq!(shown(&list, 8), ["• one", "  two", "  three"]);
+        assert_eq!(shown(&paragraph("主机启动速度不足"), 7), ["主机启", "动速度", "不足"]);
+        assert_eq!(shown(&paragraph("abcdefghijkl"), 5), ["abcde", "fghij", "kl"]);
     }
 
     #[test]
-    fn marks_become_styles_and_escapes_letters() {
-        let line = pieces("a **b** `c*d` \\*e\\_ *f* 3 * 4", Role::Text);
+    fn blocks_stand_apart_by_one_empty_line() {
+        let mut document = paragraph("a");
+        document.heading(2, "b");
+        document.notice("c");
+        assert_eq!(shown(&document, 8), ["a", "", "b", "", "c"]);
+    }
+
+    #[test]
+    fn parts_get_their_styles_and_what_acts_is_written_out() {
+        let text = inlines!["a ", Inlines::strong(inlines!["b ", Inlines::code("c")]), Inlines::emphasis("\u{1b}")];
+        let line = pieces(&text, Role::Text);
         let roles: Vec<(&str, Role)> = line.iter().map(|p| (p.text.as_str(), p.role)).collect();
-        assert_eq!(
-            roles,
-            [
-                ("a ", Role::Text),
-                ("b", Role::Strong),
-                (" ", Role::Text),
-                ("c*d", Role::Name),
-                (" *e_ ", Role::Text),
-                ("f", Role::Strong),
-                (" 3 * 4", Role::Text)
-            ]
-        );
-        let bold = pieces("**at \\_ `b` c**", Role::Text);
-        let roles: Vec<(&str, Role)> = bold.iter().map(|p| (p.text.as_str(), p.role)).collect();
-        assert_eq!(roles, [("at _ ", Role::Strong), ("b", Role::Name), (" c", Role::Strong)]);
+        assert_eq!(roles, [("a ", Role::Text), ("b ", Role::Strong), ("c", Role::Name), ("\\u{1b}", Role::Strong)]);
     }
 
     #[test]
     fn a_table_fits_its_width() {
-        let table = "| name | ns |\n| --- | ---: |\n| a long kernel name | 1 |\n| 矩阵 \\| b | 12 |\n";
-        assert_eq!(shown(table, 40), ["name                ns", "a long kernel name   1", "矩阵 | b            12"]);
+        let names = table(["name", "ns"], &[["a long kernel name", "1"], ["矩阵 | b", "12"]]);
+        assert_eq!(shown(&names, 40), ["name                ns", "a long kernel name   1", "矩阵 | b            12"]);
         assert_eq!(
-            shown(table, 14),
+            shown(&names, 14),
             ["name        ns", "a long       1", "kernel        ", "name          ", "矩阵 | b    12"]
         );
-        let numbers = "| some words | a long title |\n| --- | ---: |\n| a b c d e f g h i j k l m n o | 1 352.0 µs |\n";
+        let numbers = table(["some words", "a long title"], &[["a b c d e f g h i j k l m n o", "1 352.0 µs"]]);
         assert_eq!(
-            shown(numbers, 20),
+            shown(&numbers, 20),
             ["some wo…  a long ti…", "a b c d   1 352.0 µs", "e f g h             ", "i j k l…            "]
         );
     }
@@ -297,7 +261,13 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn no_line_is_too_long(text in "[a-c 核`*|\\\\#>-]{0,200}", width in 4usize..40) {
-            for line in lines(&text.replace('|', "x"), width) {
+            let mut table = Table::new([("a", Align::Left), ("b", Align::Right)]);
+            table.row(cells![text.as_str(), Inlines::code(text.as_str())]);
+            let mut document = paragraph(inlines![text.as_str(), Inlines::strong(text.as_str())]);
+            if width > 20 {
+                document.table(table);
+            }
+            for line in lines(&document, width) {
                 proptest::prop_assert!(text::width(&plain(&line)) <= width, "{:?}", plain(&line));
             }
         }

@@ -7,7 +7,7 @@ use crate::tui::{
     glyph, text,
     theme::{Role, Theme},
 };
-use report::table::Align;
+use report::document::Align;
 
 /// A column. The first column that may grow takes the room that is left.
 #[derive(Clone, Debug)]

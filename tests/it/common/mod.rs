@@ -4,6 +4,7 @@
 
 pub mod buckets;
 pub mod pair;
+pub mod schema;
 pub mod screen;
 
 use std::{

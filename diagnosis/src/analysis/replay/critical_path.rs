@@ -10,7 +10,7 @@ use super::{
 use crate::analysis::{Layer, OpKind, Rank, Step, bucket::Bucket};
 
 /// The critical path of the median step of a rank's main class.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct CriticalPath {
     /// Rank whose step it is.
     pub rank: u32,

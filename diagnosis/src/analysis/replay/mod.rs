@@ -46,7 +46,7 @@ pub const MEDIAN_ERROR: f64 = 0.02;
 pub const TAIL_ERROR: f64 = 0.05;
 
 /// How well the replay without any change reproduces the steps of a class.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Check {
     /// Steps compared.
     pub steps: usize,

@@ -27,7 +27,8 @@ const CROSSED: usize = 4;
 pub const MAX_CELLS: usize = 1 << 19;
 
 /// How a stretch of one side lies beside a stretch of the other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Move {
     /// The same operator on both sides.
     Match,

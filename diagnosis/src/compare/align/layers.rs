@@ -6,7 +6,7 @@ use super::symbol::Symbol;
 use crate::{analysis::period, platform::CanonicalOp};
 
 /// Copies of one body in a sequence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Layers {
     /// First operation of the first copy.
     pub start: usize,

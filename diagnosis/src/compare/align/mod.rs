@@ -27,7 +27,8 @@ use super::chosen::Chosen;
 use crate::{analysis::Step, platform::CanonicalOp};
 
 /// By what the operations of the two sides were brought together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Way {
     /// By their place in a layer, or before and after the layers.
     Layers,
@@ -49,7 +50,7 @@ impl Way {
 }
 
 /// Where an operation lies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Place {
     /// Index into [`Alignment::slots`].
     pub slot: u32,
@@ -58,7 +59,7 @@ pub struct Place {
 }
 
 /// The slots of two sides and how each side's operations fall into them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize)]
 pub struct Alignment {
     /// All slots: those of the columns in the order of a step, then one per operator, then the step itself.
     pub slots: Vec<Slot>,
@@ -70,7 +71,9 @@ pub struct Alignment {
     pub found: [Option<Layers>; 2],
     /// Whether the callers of kernels were known on both sides and told equal kernels apart.
     pub callers: bool,
+    #[serde(skip)]
     by_operator: usize,
+    #[serde(skip)]
     references: [Reference; 2],
 }
 
@@ -278,7 +281,7 @@ impl<'a> Placer<'a> {
 }
 
 /// Device time of one side by how surely its place is known, ns over the steps that count.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Coverage {
     /// All of it.
     pub busy: Ns,

@@ -9,7 +9,8 @@ use super::{
 use crate::platform::CanonicalOp;
 
 /// Where in a step a slot lies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Part {
     /// Before the layers.
     Before,
@@ -43,7 +44,7 @@ impl Part {
 }
 
 /// One place in a step.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Slot {
     /// Where it lies.
     pub part: Part,

@@ -13,7 +13,8 @@ use crate::{
 };
 
 /// Where a difference comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Cause {
     /// What the hardware can do: measured ceilings differ.
     Environment,
@@ -45,7 +46,7 @@ impl Cause {
 }
 
 /// What is known of the pair as a whole.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Setup {
     /// Ceilings that were measured on both sides.
     pub ceilings: Ceilings,
@@ -140,7 +141,7 @@ impl Setup {
 }
 
 /// The time of one side in one slot and bucket.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Mean {
     /// Mean, ns: whole nanoseconds of which all means of the side add up to its step.
     pub ns: Ns,

@@ -25,7 +25,7 @@ const OF_MAD: f64 = 1.4826;
 const APART: f64 = 3.0;
 
 /// Ceilings that both sides were probed for.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Ceilings {
     /// Time to read a byte.
     pub memory: Cost,

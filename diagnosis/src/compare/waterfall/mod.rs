@@ -25,7 +25,8 @@ use super::{
 use crate::analysis::Layer;
 
 /// What a mean is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Basis {
     /// A step; both sides decode as many sequences in one, or one of them does not say how many.
     Step,
@@ -34,7 +35,7 @@ pub enum Basis {
 }
 
 /// One slot and bucket on both sides.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Row {
     /// Slot, as an index into [`Alignment::slots`].
     pub slot: u32,
@@ -63,7 +64,7 @@ impl Row {
 }
 
 /// A kernel of a slot.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Kernel {
     /// Its name.
     pub name: String,
@@ -74,7 +75,7 @@ pub struct Kernel {
 }
 
 /// The difference of two sides.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Waterfall {
     /// What the means are over.
     pub basis: Basis,

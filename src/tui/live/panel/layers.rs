@@ -8,7 +8,7 @@ use crate::tui::{
     widget::prose::{Line, piece},
 };
 use diagnosis::{analysis::Layer, i18n::Text};
-use report::{markdown::words, units};
+use report::{sections::words, units};
 
 /// A bar of the layers with their shares.
 pub fn layers(scene: &Scene<'_>, width: usize) -> Vec<Line> {

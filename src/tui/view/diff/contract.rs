@@ -3,7 +3,7 @@
 
 use super::{super::Scene, parts};
 use crate::tui::widget::prose::Line;
-use report::diff::markdown::Part;
+use report::diff::sections::Part;
 
 pub(super) fn lines(scene: &Scene<'_>, width: usize) -> Vec<Line> {
     parts(scene, &[Part::Verdict, Part::Claims, Part::Reasons, Part::Change, Part::Controls], width)

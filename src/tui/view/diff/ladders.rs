@@ -15,7 +15,7 @@ use diagnosis::{
     compare::{Difference, Side},
     i18n::Text,
 };
-use report::{diff::markdown::Part, markdown::words as common, units};
+use report::{diff::sections::Part, sections::words as common, units};
 
 /// Cells of a name.
 const NAME: usize = 22;

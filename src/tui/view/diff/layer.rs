@@ -24,9 +24,8 @@ use diagnosis::{
 };
 use report::{
     diff::{Kernels, kernels, words},
-    kernel_name,
-    table::Align,
-    units,
+    document::Align,
+    kernel_name, units,
 };
 
 /// Cells of a time to the nanosecond.

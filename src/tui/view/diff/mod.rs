@@ -173,10 +173,10 @@ fn named(head: &Head) -> String {
 /// Cells of a side's name in the title.
 const NAME: usize = 28;
 
-/// Words of the report's markdown as lines of a panel.
-fn parts(scene: &Scene<'_>, of: &[report::diff::markdown::Part], width: usize) -> Vec<Line> {
+/// Parts of the report as lines of a panel.
+fn parts(scene: &Scene<'_>, of: &[report::diff::sections::Part], width: usize) -> Vec<Line> {
     let Some(beside) = scene.beside else { return Vec::new() };
-    let text: String = of.iter().map(|part| part.render(beside.report, scene.lang)).collect();
+    let text: report::document::Document = of.iter().map(|part| part.of(beside.report, scene.lang)).collect();
     crate::tui::widget::prose::lines(&text, width)
 }
 

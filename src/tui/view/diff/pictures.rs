@@ -15,9 +15,9 @@ use crate::tui::{
 };
 use diagnosis::{analysis::Layer, compare::Side, i18n::Text};
 use report::{
-    diff::markdown::Part,
-    markdown::words as common,
+    diff::sections::Part,
     model::{Capture, ClassPart},
+    sections::words as common,
     units,
 };
 

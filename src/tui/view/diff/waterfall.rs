@@ -24,8 +24,8 @@ use diagnosis::{
 };
 use report::{
     diff::{Mover, What, movers, words},
-    markdown::words as common,
-    table::Align,
+    document::Align,
+    sections::words as common,
     units,
 };
 

@@ -15,7 +15,7 @@ use diagnosis::{
     analysis::{Bucket, Rank, Selection, Step},
     i18n::{Lang, Text},
 };
-use report::{table::Align, units};
+use report::{document::Align, units};
 
 /// Cells of a time to the nanosecond.
 const TIME: u16 = 15;

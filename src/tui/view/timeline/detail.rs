@@ -14,7 +14,7 @@ use diagnosis::{
     i18n::{Lang, Text},
 };
 use report::{
-    markdown::{buckets, words},
+    sections::{buckets, words},
     units,
 };
 

@@ -1,0 +1,273 @@
+//! The report for people. One file per part; the order here is the order on the page: the answer first, then what it
+//! rests on, then what was lost on the way.
+
+mod answer;
+pub mod buckets;
+mod capture;
+mod findings;
+mod held;
+mod job;
+mod job_sums;
+mod levels;
+mod readiness;
+mod replay;
+mod replayed;
+mod source;
+mod steps;
+mod summaries;
+mod time;
+pub mod words;
+mod work;
+
+use super::{
+    document::{Document, Inlines, Table, notation},
+    inlines,
+    model::{Capture, Report},
+    phrase,
+};
+use diagnosis::{
+    analysis::{AnchorKind, Confidence},
+    i18n::{Lang, Message, Text, Value},
+};
+
+/// The whole report.
+pub fn report(report: &Report, lang: Lang) -> Document {
+    let overview = (report.captures.len() > 1).then(|| overview(report, lang));
+    let captures = report.captures.iter().map(|report| capture(report, lang));
+    overview.into_iter().chain(captures).collect()
+}
+
+/// The whole report on one capture.
+pub fn capture(capture: &Capture, lang: Lang) -> Document {
+    Part::ALL.into_iter().map(|part| part.of(capture, lang)).collect()
+}
+
+/// The table of a report on several captures: one row each.
+pub fn overview(report: &Report, lang: Lang) -> Document {
+    answer::overview(report, lang)
+}
+
+/// A part of the report on one capture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The verdict.
+    Answer,
+    /// Facts about the capture.
+    Capture,
+    /// How the steps were found and how long they took.
+    Steps,
+    /// Where their time went.
+    Time,
+    /// Which operators and kernels took it.
+    Work,
+    /// Operators beside what the device was measured to do.
+    Held,
+    /// What launched the replayed kernels.
+    Replayed,
+    /// What is said of kernels without saying when they ran.
+    Summaries,
+    /// What is said of ranks and links in sums.
+    JobSums,
+    /// The findings.
+    Findings,
+    /// What the replay says beside them.
+    Replay,
+    /// What the capture supports.
+    Levels,
+    /// How ready the platform is.
+    Readiness,
+    /// What could not be decided.
+    Abstained,
+    /// What was read and what was lost.
+    Source,
+}
+
+impl Part {
+    /// All parts in the order on the page.
+    pub const ALL: [Self; 15] = [
+        Self::Answer,
+        Self::Capture,
+        Self::Steps,
+        Self::Time,
+        Self::Work,
+        Self::Held,
+        Self::Replayed,
+        Self::Summaries,
+        Self::JobSums,
+        Self::Findings,
+        Self::Replay,
+        Self::Levels,
+        Self::Readiness,
+        Self::Abstained,
+        Self::Source,
+    ];
+
+    fn write(self, page: &mut Page<'_>) {
+        match self {
+            Self::Answer => answer::write(page),
+            Self::Capture => capture::write(page),
+            Self::Steps => steps::write(page),
+            Self::Time => time::write(page),
+            Self::Work => work::write(page),
+            Self::Held => held::write(page),
+            Self::Replayed => replayed::write(page),
+            Self::Summaries => summaries::write(page),
+            Self::JobSums => job_sums::write(page),
+            Self::Findings => findings::write(page),
+            Self::Replay => replay::write(page),
+            Self::Levels => levels::write(page),
+            Self::Readiness => readiness::write(page),
+            Self::Abstained => findings::write_abstained(page),
+            Self::Source => source::write(page),
+        }
+    }
+
+    /// This part of the report on a capture.
+    pub fn of(self, capture: &Capture, lang: Lang) -> Document {
+        let mut page = Page { lang, capture, out: Document::new() };
+        self.write(&mut page);
+        page.out
+    }
+}
+
+/// One finding of a capture, by its position; nothing where there is none.
+pub fn finding(capture: &Capture, index: usize, lang: Lang) -> Document {
+    let mut page = Page { lang, capture, out: Document::new() };
+    if let Some(finding) = capture.findings.get(index) {
+        findings::one(&mut page, index, finding);
+    }
+    page.out
+}
+
+/// What a page is about.
+pub(super) trait Shown {
+    /// Whether its numbers were simulated, which every table says.
+    fn is_simulated(&self) -> bool;
+}
+
+impl Shown for Capture {
+    fn is_simulated(&self) -> bool {
+        self.simulated
+    }
+}
+
+/// The page as far as it is written: on one capture, or on what else is shown.
+pub(super) struct Page<'a, T = Capture> {
+    pub(super) lang: Lang,
+    pub(super) capture: &'a T,
+    pub(super) out: Document,
+}
+
+impl<T: Shown> Page<'_, T> {
+    /// A text in the page's language.
+    pub(super) fn get(&self, text: Text) -> Inlines {
+        phrase::text(text, self.lang)
+    }
+
+    /// A text with its places filled in.
+    pub(super) fn fill<const N: usize>(&self, text: Text, args: [(&'static str, Value); N]) -> Inlines {
+        phrase::inlines(&Message::new(text, args), self.lang)
+    }
+
+    /// A text whose places take what is built already.
+    pub(super) fn compose<const N: usize>(&self, text: Text, parts: [(&str, Inlines); N]) -> Inlines {
+        let part = |name: &str| parts.iter().find(|(known, _)| *known == name).map(|(_, part)| part.clone());
+        notation::read(text.get(self.lang), &part)
+    }
+
+    /// A message of a rule.
+    pub(super) fn message(&self, message: &Message) -> Inlines {
+        phrase::inlines(message, self.lang)
+    }
+
+    /// A heading of the second level.
+    pub(super) fn heading(&mut self, heading: Text) {
+        self.out.heading(2, self.get(heading));
+    }
+
+    /// A paragraph.
+    pub(super) fn paragraph(&mut self, text: impl Into<Inlines>) {
+        self.out.paragraph(text);
+    }
+
+    /// A list.
+    pub(super) fn list(&mut self, items: impl IntoIterator<Item = Inlines>) {
+        self.out.list(items);
+    }
+
+    /// A line over a list or a table.
+    pub(super) fn title(&mut self, title: impl Into<Inlines>) {
+        self.out.paragraph(Inlines::strong(title));
+    }
+
+    /// A table under its title, which says so when the numbers are simulated.
+    pub(super) fn table(&mut self, title: impl Into<Inlines>, table: Table) {
+        let mark = match self.capture.is_simulated() {
+            true => self.get(Text::new(" — simulated", " — 模拟数据")),
+            false => Inlines::new(),
+        };
+        self.title(inlines![title, mark]);
+        self.out.table(table);
+    }
+
+    /// Texts joined as a list inside a sentence.
+    pub(super) fn join<I: Into<Inlines>>(&self, items: impl IntoIterator<Item = I>) -> Inlines {
+        let comma = match self.lang {
+            Lang::En => ", ",
+            Lang::Zh => "、",
+        };
+        Inlines::joined(items, comma)
+    }
+
+    /// Longer texts joined as a list inside a sentence.
+    pub(super) fn join_long(&self, items: impl IntoIterator<Item = Inlines>) -> Inlines {
+        let semicolon = match self.lang {
+            Lang::En => "; ",
+            Lang::Zh => "；",
+        };
+        Inlines::joined(items, semicolon)
+    }
+
+    /// A remark in brackets after what it is about.
+    pub(super) fn aside(&self, text: impl Into<Inlines>) -> Inlines {
+        let [open, close] = match self.lang {
+            Lang::En => [" (", ")"],
+            Lang::Zh => ["（", "）"],
+        };
+        inlines![open, text, close]
+    }
+
+    /// A number of steps.
+    pub(super) fn steps(&self, n: u64) -> Inlines {
+        let text = if n == 1 { Text::new("{n} step", "{n} 步") } else { Text::new("{n} steps", "{n} 步") };
+        self.fill(text, [("n", Value::Count(n))])
+    }
+
+    /// How sure something is, in brackets.
+    pub(super) fn sure(&self, confidence: Confidence) -> Inlines {
+        let word = self.get(Text::new("confidence", "置信度"));
+        self.aside(inlines![word, " ", self.get(words::confidence(confidence))])
+    }
+
+    /// What stands between a word and what it introduces.
+    pub(super) fn colon(&self) -> &'static str {
+        phrase::colon(self.lang)
+    }
+
+    /// A label, a colon and what it labels.
+    pub(super) fn labelled(&self, label: Text, what: impl Into<Inlines>) -> Inlines {
+        inlines![Inlines::strong(self.get(label)), self.colon(), what]
+    }
+}
+
+impl Page<'_> {
+    /// What a mean of the leading rank's main class is over: its steps, or a window that is no step.
+    fn is_window(&self) -> bool {
+        self.capture.leading_rank().is_some_and(|rank| rank.anchor.kind == AnchorKind::WholeCapture)
+    }
+
+    /// The text for steps, or the one for a window that is no step.
+    fn per(&self, steps: Text, window: Text) -> Inlines {
+        self.get(if self.is_window() { window } else { steps })
+    }
+}

@@ -1,0 +1,102 @@
+//! Kernels of which the capture holds sums or measurements and no times.
+
+use model::Metric;
+
+use super::Page;
+use crate::{
+    cells,
+    document::{Align, Inlines, Table},
+    kernel_name,
+    summaries::Summary,
+    units,
+};
+use diagnosis::{
+    analysis::Joined,
+    i18n::{Text, Value},
+};
+
+/// Kernels listed.
+const TOP: usize = 20;
+
+/// Writes a table for each kind that the capture holds.
+pub(super) fn write(page: &mut Page<'_>) {
+    let summaries = page.capture.summaries.clone();
+    if summaries.is_empty() {
+        return;
+    }
+    page.heading(Text::new("Kernels without a timeline", "没有时间线的内核"));
+    page.paragraph(page.get(Text::new(
+        "These numbers say how long kernels took, not when they ran. Kernels overlap and the device waits between them, so neither \
+         a sum of them nor a share of such a sum says anything of wall time (CP-07).",
+        "这些数字说明内核耗时，但不说明何时执行。内核可能重叠，设备在其间也可能等待，因此它们之和或占比都不能说明墙钟时间（CP-07）。",
+    )));
+    sums(page, &summaries.run, summaries.total());
+    measurements(page, &summaries.isolated);
+    rate(page, summaries.joined);
+}
+
+/// How much of a capture with a timeline was measured.
+fn rate(page: &mut Page<'_>, joined: Joined) {
+    if joined.measurements == 0 || joined.of == 0 {
+        return;
+    }
+    let text = Text::new(
+        "{matched} of {measurements} measurements are of kernels of this capture, told by name, launch shape and order; they speak of {executions} executions, {share} of the kernel time.",
+        "{measurements} 个测量值中有 {matched} 个对应本采集的内核（按名称、启动形状与顺序对应），涉及 {executions} 次执行，占内核时间的 {share}。",
+    );
+    let args = [
+        ("matched", Value::Count(joined.matched)),
+        ("measurements", Value::Count(joined.measurements)),
+        ("executions", Value::Count(joined.executions)),
+        ("share", Value::Share(joined.time as f64 / joined.of as f64)),
+    ];
+    page.paragraph(page.fill(text, args));
+}
+
+fn sums(page: &mut Page<'_>, rows: &[Summary], total: Option<i64>) {
+    let mut table = Table::new([
+        (page.get(Text::new("kernel", "内核")), Align::Left),
+        (page.get(Text::new("count", "次数")), Align::Right),
+        (page.get(Text::new("sum", "总和")), Align::Right),
+        (page.get(Text::new("share of all sums", "占总和")), Align::Right),
+    ]);
+    let names: Vec<&str> = rows.iter().map(|row| row.kernel.as_str()).collect();
+    for (row, name) in rows.iter().zip(kernel_name::short_all(&names)).take(TOP) {
+        let share = row.total.zip(total).map_or_else(String::new, |(part, all)| units::share_of(part, all));
+        let sum = row.total.map_or_else(String::new, units::exact_ns);
+        table.row(cells![Inlines::name(&name), row.count.to_string(), sum, share]);
+    }
+    if !table.is_empty() {
+        page.table(page.get(Text::new("Sums over the run", "运行期间的总和")), table);
+    }
+}
+
+fn measurements(page: &mut Page<'_>, rows: &[Summary]) {
+    let metrics = [
+        (Metric::Compute, Text::new("compute", "计算")),
+        (Metric::Memory, Text::new("memory", "访存")),
+        (Metric::Dram, Text::new("device memory", "显存")),
+        (Metric::L2Hit, Text::new("L2 hits", "L2 命中")),
+        (Metric::Occupancy, Text::new("occupancy", "占用率")),
+    ];
+    let mut table = Table::new(
+        [
+            (page.get(Text::new("kernel", "内核")), Align::Left),
+            (page.get(Text::new("duration alone", "单独执行时长")), Align::Right),
+        ]
+        .into_iter()
+        .chain(metrics.iter().map(|(_, text)| (page.get(*text), Align::Right))),
+    );
+    let names: Vec<&str> = rows.iter().map(|row| row.kernel.as_str()).collect();
+    for (row, name) in rows.iter().zip(kernel_name::short_all(&names)).take(TOP) {
+        let value = |metric| row.metrics.iter().find(|(known, _)| *known == metric);
+        let cells =
+            metrics.iter().map(|(metric, _)| value(*metric).map_or(String::new(), |(_, v)| format!("{v:.1} %")));
+        let time = row.total.map_or_else(String::new, units::exact_ns);
+        table.row(cells![Inlines::name(&name), time].into_iter().chain(cells.map(Inlines::from)));
+    }
+    if !table.is_empty() {
+        let title = Text::new("Measured one by one, each kernel alone", "逐个测量，每个内核单独执行");
+        page.table(page.get(title), table);
+    }
+}
