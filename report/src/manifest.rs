@@ -169,7 +169,8 @@ mod tests {
     #[test]
     fn what_is_seen_says_by_what_and_what_is_not_says_why() {
         let mut trace = TraceBuilder::new("run", "kineto").finish();
-        let found = analysis::manifest_inference::Found { key: "model.layers", value: "24".to_owned(), by: By::Repeats };
+        let found =
+            analysis::manifest_inference::Found { key: "model.layers", value: "24".to_owned(), by: By::Repeats };
         let open = vec![("caps.batch", Why::Several(vec!["8|".to_owned(), "16".to_owned()]))];
         let mut shown = Inferred { found: vec![found], open };
         shown.complete(&mut trace);

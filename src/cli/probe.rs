@@ -22,7 +22,6 @@ use super::{
     output::Output,
     progress::Bar,
     say, target,
-    terminal_text::plain,
 };
 use diagnosis::{
     analysis::op_shapes,

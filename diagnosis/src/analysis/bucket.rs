@@ -178,7 +178,7 @@ impl Bucket {
 }
 
 /// Two kinds of device work at the same time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
 pub enum Shadow {
     /// Compute over a transfer.
     ComputeTransfer,

@@ -134,7 +134,7 @@ pub(super) fn scale(value: Ns, part: Ns, whole: Ns) -> Ns {
 const QUARTZ: f64 = 200.0;
 
 /// Clock of a rank against that of the first rank.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Offset {
     /// How far it is ahead in the middle of the common time, ns.
     pub ahead: Ns,

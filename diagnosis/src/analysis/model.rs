@@ -55,7 +55,7 @@ pub struct Analysis {
 }
 
 /// Signs that a trace cannot be taken at face value (rule CP-05).
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct Integrity {
     /// Device operations considered.
     pub device_ops: u64,
@@ -199,7 +199,8 @@ impl GraphMode {
 }
 
 /// Whether a step counts, and why not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Selection {
     /// It counts.
     Steady,

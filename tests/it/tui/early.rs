@@ -177,7 +177,7 @@ fn until(opening: &mut Opening<String>, text: &str) -> String {
 #[test]
 fn who_looks_goes_on_looking_and_who_does_not_sees_the_verdict() {
     let (mut opening, go) = waiting();
-    let shown = until(&mut opening, "diagnosing … 0 s");
+    let shown = until(&mut opening, "diagnosing … ");
     assert!(shown.contains("stream 7"), "{shown}");
     go.send(()).unwrap();
     until(&mut opening, "Verdict");
