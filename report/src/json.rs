@@ -1,4 +1,4 @@
-//! The report for scripts: `strato.diagnosis/1`. Keys are a contract; new ones may be added, none goes away. Its schema is
+//! The report for scripts: `strato.diagnosis/2`. Keys are a contract; new ones may be added, none goes away. Its schema is
 //! `docs/schema/strato.diagnosis.json`, made from the types here.
 //!
 //! `steps` and `verdict` at the top are those of the leading capture (the one with the gravest finding, else the first);
@@ -7,7 +7,7 @@
 mod attribution;
 mod capture;
 mod finding;
-mod held;
+mod roofline;
 mod job;
 mod job_sums;
 mod level;
@@ -32,7 +32,7 @@ use diagnosis::{
 };
 
 /// Name of the schema.
-pub const SCHEMA: &str = "strato.diagnosis/1";
+pub const SCHEMA: &str = "strato.diagnosis/2";
 
 /// Most characters of a text from the capture.
 const TEXT: usize = 1000;

@@ -13,7 +13,7 @@
 //! | [`sections`] | the report for people, section by section |
 //! | [`document`] | what a text says, before any format: blocks, inlines, tables |
 //! | [`markdown`] | a document as Markdown |
-//! | [`json`] | the report for scripts, `strato.diagnosis/1` |
+//! | [`json`] | the report for scripts, `strato.diagnosis/2` |
 //! | [`schema`] | schemas of the JSON documents |
 //! | [`html`] | the report as one page with figures and a timeline |
 //! | [`svg`] | a timeline as a picture |

@@ -31,7 +31,7 @@ fn json(arguments: &[&str]) -> serde_json::Value {
 #[test]
 fn a_launch_bound_run_is_the_runtimes_fault_and_a_healthy_one_is_not() {
     let bound = json(&[LAUNCH_BOUND]);
-    assert_eq!(bound["schema"], "strato.diagnosis/1");
+    assert_eq!(bound["schema"], "strato.diagnosis/2");
     assert_eq!(bound["simulated"], true);
     assert_eq!(bound["verdict"]["layer"], "runtime");
     assert_eq!(bound["captures"][0]["source"], LAUNCH_BOUND);
@@ -95,7 +95,7 @@ fn without_a_path_the_engine_runs_here_and_is_held_against_what_this_machine_was
     let capture = &report["captures"][0];
     assert_eq!(capture["platform"]["vendor"], "cpu");
     assert_eq!((&capture["evidence"]["probes"], &capture["evidence"]["shapes"]), (&true.into(), &true.into()));
-    let held = capture["held_against_ceilings"]["rows"].as_array().unwrap();
+    let held = capture["roofline"]["rows"].as_array().unwrap();
     assert!(held.iter().all(|row| row["reached"].as_f64().unwrap() > 0.0) && held.len() >= 3, "{held:?}");
     let said = capture["facts"]["measurement.sampler"].to_string();
     assert!(said.contains("% of one core"), "{said}");

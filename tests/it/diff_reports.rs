@@ -87,7 +87,7 @@ fn what_may_not_be_compared_is_nowhere_set_beside_each_other() {
     let json = document(&report);
     assert_eq!(set_beside(&json), Vec::<String>::new());
     for side in ["a", "b"] {
-        assert_eq!(json["reports"][side]["schema"], "strato.diagnosis/1");
+        assert_eq!(json["reports"][side]["schema"], "strato.diagnosis/2");
     }
     assert!(!json["contract"]["changes"].as_array().unwrap().is_empty());
     // Lights are words; what they rest on, which counts and measures, stands in the reports on both sides.
@@ -248,7 +248,7 @@ fn repeated_launches_say_whether_a_difference_is_more_than_noise() {
     let json = |a: &str, b: &str| serde_json::from_str::<serde_json::Value>(&compare(a, b, "json")).unwrap();
     let (there, back) = (json(&a, &b), json(&b, &a));
     let statistics = &there["statistics"];
-    assert_eq!((&statistics["outcome"], &statistics["unit"]), (&"shown".into(), &"launch".into()), "{statistics}");
+    assert_eq!((&statistics["outcome"], &statistics["unit"]), (&"significant".into(), &"launch".into()), "{statistics}");
     assert_eq!(statistics["a"]["launches_ns"].as_array().unwrap().len(), 6);
     let difference = |document: &serde_json::Value, key: &str| {
         document["statistics"]["repeated"]["difference_ns"][key].as_f64().unwrap()
@@ -262,7 +262,7 @@ fn repeated_launches_say_whether_a_difference_is_more_than_noise() {
     assert!(compare(&a, &b, "md").contains("Yes: the difference is above what launches of one side differ by"));
     // The same work twice: nothing to show, and no ratio of noise anywhere.
     let same = json(&a, &again);
-    assert_eq!(same["statistics"]["outcome"], "not_shown", "{}", same["statistics"]);
+    assert_eq!(same["statistics"]["outcome"], "not_significant", "{}", same["statistics"]);
     assert!(same["statistics"]["repeated"]["ratio"].is_null());
     let page = compare(&a, &again, "md");
     let answer = page.lines().find(|line| line.starts_with("**For a step")).unwrap();

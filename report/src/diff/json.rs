@@ -1,4 +1,4 @@
-//! The comparison for scripts: `strato.diff/1`. Keys are a contract; new ones may be added, none goes away. Its schema is
+//! The comparison for scripts: `strato.diff/2`. Keys are a contract; new ones may be added, none goes away. Its schema is
 //! `docs/schema/strato.diff.json`, made from the types here.
 //!
 //! Where the contract refuses the comparison, `alignment`, `waterfall`, `statistics` and `path` are null, and `reports` holds the report on
@@ -28,7 +28,7 @@ use diagnosis::{
 };
 
 /// Name of the schema.
-pub const SCHEMA: &str = "strato.diff/1";
+pub const SCHEMA: &str = "strato.diff/2";
 /// Most characters of a text from a capture.
 const TEXT: usize = 1000;
 

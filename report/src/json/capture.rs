@@ -6,7 +6,7 @@ use model::{EvidenceClass, Metric, Provenance};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Judgement, held, job, job_sums, plain, readiness, replay, steps, verdict, words};
+use super::{Judgement, job, job_sums, plain, readiness, replay, roofline, steps, verdict, words};
 use crate::{
     grade::Grade,
     model::{Capture, DeviceGroup},
@@ -29,7 +29,7 @@ pub(super) struct CaptureReport {
     #[schemars(schema_with = "words::grade")]
     grade: Grade,
     #[serde(skip_serializing_if = "Option::is_none")]
-    held_against_ceilings: Option<held::HeldAgainstCeilings>,
+    roofline: Option<roofline::Roofline>,
     /// Position in the report, from 1.
     id: usize,
     integrity: Integrity,
@@ -181,7 +181,7 @@ pub(super) fn capture(capture: &Capture, lang: Lang) -> CaptureReport {
         facts: facts.collect(),
         format: plain(&capture.format),
         grade: capture.grade,
-        held_against_ceilings: capture.held.as_ref().map(|held| held::held(held, lang)),
+        roofline: capture.held.as_ref().map(|held| roofline::roofline(held, lang)),
         id: capture.id,
         integrity: integrity(capture),
         job: capture.job.as_ref().map(job::job),

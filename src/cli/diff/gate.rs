@@ -68,12 +68,12 @@ mod tests {
             std::fs::write(&file, text).unwrap();
             accepted(&file)
         };
-        let good = r#"{"schema":"strato.diff/1","waterfall":{"from_ns":1000,"to_ns":1250}}"#;
+        let good = r#"{"schema":"strato.diff/2","waterfall":{"from_ns":1000,"to_ns":1250}}"#;
         assert_eq!(read(good).unwrap(), 0.25);
         for (bad, said) in [
             ("{", "EOF"),
-            (r#"{"schema":"strato.diagnosis/1"}"#, "no comparison"),
-            (r#"{"schema":"strato.diff/1","waterfall":null}"#, "compares nothing"),
+            (r#"{"schema":"strato.diagnosis/2"}"#, "no comparison"),
+            (r#"{"schema":"strato.diff/2","waterfall":null}"#, "compares nothing"),
         ] {
             let error = read(bad).unwrap_err().to_string();
             assert!(error.contains(said) && error.contains("accepted.json"), "{error}");

@@ -52,8 +52,8 @@ impl Outcome {
     pub fn key(self) -> &'static str {
         match self {
             Self::Unknown => "unknown",
-            Self::NotSignificant => "not_shown",
-            Self::Significant => "shown",
+            Self::NotSignificant => "not_significant",
+            Self::Significant => "significant",
         }
     }
 }

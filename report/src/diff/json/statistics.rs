@@ -32,7 +32,7 @@ fn outcomes(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 #[derive(Serialize, JsonSchema)]
 struct Launches {
     /// Median step of each.
-    launches_ns: Vec<f64>,
+    repeats_ns: Vec<f64>,
     /// Steps behind them.
     steps: usize,
     /// Captures without a step of the class that is compared.
@@ -80,7 +80,7 @@ struct MannWhitney {
 /// What the launches of an A/A run differ by.
 #[derive(Serialize, JsonSchema)]
 struct EarlierNoise {
-    launches: usize,
+    repeats: usize,
     /// Standard deviation as a share.
     deviation: f64,
 }
@@ -100,7 +100,7 @@ struct RepeatedBucket {
 pub(super) fn repeats(statistics: &Statistics) -> Repeats {
     let outcome = statistics.outcome();
     let side = |n: usize| Launches {
-        launches_ns: statistics.repeats[n].clone(),
+        repeats_ns: statistics.repeats[n].clone(),
         steps: statistics.steps[n],
         absent: statistics.absent[n],
     };
@@ -129,7 +129,7 @@ fn shown(repeated: &Repeated, outcome: Outcome) -> Shown {
         test: test(&repeated.test),
         earlier_noise: noise
             .earlier
-            .map(|floor| floor.map(|floor| EarlierNoise { launches: floor.repeats, deviation: floor.deviation })),
+            .map(|floor| floor.map(|floor| EarlierNoise { repeats: floor.repeats, deviation: floor.deviation })),
         noise_assumed: noise.assumed,
         noise_floor_ns: repeated.time(noise.floor),
         detectable_ns: repeated.time(noise.detectable),

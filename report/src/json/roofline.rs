@@ -7,11 +7,11 @@ use super::{
     finding::{Amount, quantity},
     plain,
 };
-use diagnosis::{diagnose::roofline::Roofline, i18n::Lang};
+use diagnosis::{diagnose::roofline as diagnose, i18n::Lang};
 
 /// The steps with the most time beside what the device was measured to be able to do.
 #[derive(Serialize, JsonSchema)]
-pub(super) struct HeldAgainstCeilings {
+pub(super) struct Roofline {
     /// Step class.
     class: String,
     /// What disturbed the probes.
@@ -36,12 +36,12 @@ struct Comparison {
 }
 
 /// Every comparison with its unit.
-pub(super) fn held(held: &Roofline, lang: Lang) -> HeldAgainstCeilings {
+pub(super) fn roofline(held: &diagnose::Roofline, lang: Lang) -> Roofline {
     let rows = held.rows.iter().map(|row| {
         let ((run, unit), (ceiling, _)) = (quantity(&row.run, lang), quantity(&row.ceiling, lang));
         Comparison { ceiling, reached: row.reached, run, unit, what: row.what.get(lang) }
     });
-    HeldAgainstCeilings {
+    Roofline {
         class: plain(&held.class),
         noise: held.noise.as_deref().map(plain),
         rank: held.rank,
