@@ -200,6 +200,7 @@ fn no_input_and_nothing_else_than_a_capture_file_is_replaced() {
 }
 
 #[test]
+#[ignore = "needs STRATO_CORPUS, the folder of real captures"]
 fn the_steps_of_real_captures_add_up_in_sql() {
     let corpus = crate::common::corpus();
     let captures = [
