@@ -7,13 +7,13 @@
 mod attribution;
 mod capture;
 mod finding;
-mod roofline;
 mod job;
 mod job_sums;
 mod level;
 mod losses;
 pub(super) mod readiness;
 mod replay;
+mod roofline;
 mod shape;
 mod steps;
 pub(super) mod words;

@@ -248,7 +248,11 @@ fn repeated_launches_say_whether_a_difference_is_more_than_noise() {
     let json = |a: &str, b: &str| serde_json::from_str::<serde_json::Value>(&compare(a, b, "json")).unwrap();
     let (there, back) = (json(&a, &b), json(&b, &a));
     let statistics = &there["statistics"];
-    assert_eq!((&statistics["outcome"], &statistics["unit"]), (&"significant".into(), &"launch".into()), "{statistics}");
+    assert_eq!(
+        (&statistics["outcome"], &statistics["unit"]),
+        (&"significant".into(), &"launch".into()),
+        "{statistics}"
+    );
     assert_eq!(statistics["a"]["launches_ns"].as_array().unwrap().len(), 6);
     let difference = |document: &serde_json::Value, key: &str| {
         document["statistics"]["repeated"]["difference_ns"][key].as_f64().unwrap()
