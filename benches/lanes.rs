@@ -19,7 +19,6 @@ use diagnosis::{i18n::Lang, platform::Packs};
 use model::{Category, Slice, Trace, TraceBuilder, TraceSink, TrackKey, TrackKind};
 use ratatui::{Terminal, TerminalOptions, Viewport, backend::CrosstermBackend, layout::Rect};
 use session::{Options, Session};
-use store;
 use stratoscope::tui::{
     Face, Job, Keymap, Opened, Opening, Settings, Sketch,
     face::Tick,

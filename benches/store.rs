@@ -4,7 +4,6 @@
 use std::time::{Duration, Instant};
 
 use model::{Category, Detail, KernelDetail, Slice, Trace, TraceBuilder, TraceSink, TrackKey, TrackKind};
-use store;
 
 const SLICES: i64 = 1_000_000;
 

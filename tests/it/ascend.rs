@@ -8,7 +8,6 @@ use std::{
 };
 
 use model::{Category, TrackKind};
-use store;
 
 const RUN: &[&str] =
     &["run", "--backend", "ascend", "--model", "tiny", "--dtype", "f32", "--prompt-len", "8", "--gen", "12"];

@@ -3,7 +3,6 @@
 use std::process::{Command, Output, Stdio};
 
 use model::{Category, Slice, TraceBuilder, TraceSink, TrackKey, TrackKind};
-use store;
 
 use crate::common::strato;
 

@@ -8,7 +8,6 @@ use std::{path::Path, process::Output};
 use crate::common::strato;
 use diagnosis::{analysis::GraphMode, platform::Stage};
 use model::{Category, Detail, TrackKind};
-use store;
 
 const RUN: &[&str] =
     &["run", "--backend", "cuda", "--model", "tiny", "--dtype", "bf16", "--prompt-len", "9", "--gen", "5"];

@@ -9,7 +9,6 @@ use std::{
 };
 
 use model::{Beside, Category, Columns, Detail, Trace, TrackKind};
-use store;
 
 /// Two layers of 15 operators and five outside them.
 const OPS: usize = 35;

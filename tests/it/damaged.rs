@@ -16,7 +16,7 @@ use diagnosis::i18n::Lang;
 use flate2::{Compression, read::GzDecoder, write::GzEncoder};
 use model::{Severity, Trace};
 use rand::{Rng, SeedableRng, rngs::StdRng};
-use report::{json, markdown};
+use report::json;
 use session::{Error, Options, Reading, Session};
 use simulator::{Config, samples, simulate};
 
@@ -43,7 +43,7 @@ fn diagnosed(path: &Path) -> Result<Trace, Error> {
         assert_eq!(step.buckets.iter().map(|(_, ns)| ns).sum::<i64>(), step.window.len(), "{:?}", step.window);
     }
     let report = diagnosed.report();
-    for text in [markdown::render(&report, Lang::En), json::render(&report, Lang::En).unwrap()] {
+    for text in [report.document(Lang::En).markdown(), json::render(&report, Lang::En).unwrap()] {
         assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "a report with a control character");
     }
     Ok(diagnosed.captures.remove(0).0)

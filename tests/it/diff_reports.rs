@@ -11,7 +11,7 @@ use diagnosis::{
     i18n::Lang,
 };
 use model::Trace;
-use report::diff::{DiffReport, json, markdown};
+use report::diff::{DiffReport, json};
 use simulator::{Config, Fault, FaultKind, simulate};
 
 use crate::common::{
@@ -101,7 +101,7 @@ fn what_may_not_be_compared_is_nowhere_set_beside_each_other() {
         json["readiness"]["together"].as_array().unwrap().iter().any(|c| c["area"] == "verify" && c["light"] == "red")
     );
     for lang in [Lang::En, Lang::Zh] {
-        let page = markdown::render(&report, lang);
+        let page = report.document(lang).markdown();
         let parts: Vec<&str> = page.split("\n# ").collect();
         let [own, _, _] = parts.as_slice() else { panic!("the page and both reports, not {}", parts.len()) };
         assert!(!own.contains('×') && !own.contains("µs") && !own.contains(" %"), "{own}");

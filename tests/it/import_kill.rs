@@ -8,7 +8,6 @@ use std::{
 };
 
 use rand::{Rng, SeedableRng};
-use store;
 
 const SLICES: usize = 60_000;
 const KILLS: u32 = 20;

@@ -7,7 +7,6 @@ use std::{
 };
 
 use model::{Category, Trace, TrackKind};
-use store;
 
 const RUN: &[&str] = &["run", "--backend", "ascend", "--model", "tiny", "--dtype", "bf16", "--gen", "8", "--plain"];
 /// Two layers of 15 operators and five outside them.

@@ -7,7 +7,6 @@ use std::{path::Path, process::Output};
 use crate::common::strato;
 use diagnosis::analysis::Layer;
 use model::{Category, TrackKind};
-use store;
 
 const RUN: &[&str] =
     &["run", "--backend", "opencl", "--model", "tiny", "--dtype", "f32", "--prompt-len", "8", "--gen", "12"];

@@ -10,7 +10,6 @@ use std::{
 };
 
 use model::{Severity, Trace};
-use store;
 
 /// Runs the command in it, keeps its flags, and gives the simulated export when it is asked to export its report.
 const NSYS: &str = r#"

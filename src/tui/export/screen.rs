@@ -118,10 +118,7 @@ fn colour(colour: Color, own: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use ratatui::{
-        layout::Rect,
-        style::{Style, Stylize},
-    };
+    use ratatui::{layout::Rect, style::Style};
 
     use super::*;
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::{all_hold, held_against, report};
 use crate::{
-    common::{printed, samples},
+    common::{printed, samples, schema},
     damaged::inputs,
     kernel_metrics::PAGE,
 };
@@ -28,12 +28,26 @@ pub(super) const PAGES: &[Page] = &[
 
 /// The report on the files of a format that the damage tests have, in a directory of their own.
 fn of_format(directory: &Path, format: &str) -> String {
-    let files = inputs::all().into_iter().filter(|input| input.format == format);
+    let mut files = inputs::all().into_iter().filter(|input| input.format == format);
     let folder = directory.join(format);
     std::fs::create_dir(&folder).unwrap();
-    let input = files.last().unwrap();
+    let input = files.next_back().unwrap();
     std::fs::write(folder.join(input.name), &input.bytes).unwrap();
     printed(&["diagnose", "--lang", "en", input.name], &folder)
+}
+
+#[test]
+fn reports_on_the_samples_are_as_their_schema_says() {
+    let of = schema::read("strato.diagnosis");
+    for file in [
+        "healthy-full-graph.json.gz",
+        "launch-bound-eager.json.gz",
+        "sync-per-layer.sqlite",
+        "tensor-parallel-rocm.json.gz",
+    ] {
+        let json = printed(&["diagnose", "--format", "json", file], &samples());
+        schema::check(&of, &serde_json::from_str(&json).unwrap(), file);
+    }
 }
 
 #[test]

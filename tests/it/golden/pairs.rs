@@ -6,7 +6,7 @@ use super::{accepts, all_hold, folder, held_against};
 use crate::common::{
     corpus,
     pair::{Known, declaration, steady},
-    printed, read, samples,
+    printed, read, samples, schema,
 };
 
 /// Compares two captures of a folder in some languages.
@@ -16,6 +16,9 @@ fn compared(name: &str, langs: &[&str], folder_of_captures: &Path, [a, b]: [&str
         let captures = [a, b].map(|file| read(&folder_of_captures.join(file)));
         std::fs::write(&declared, declaration(captures.each_ref(), Known::Hard)).unwrap();
     }
+    let json =
+        printed(&["diff", "--format", "json", "--declare", declared.to_str().unwrap(), a, b], folder_of_captures);
+    schema::check(&schema::read("strato.diff"), &serde_json::from_str(&json).unwrap(), name);
     all_hold(langs.iter().map(|lang| {
         let declared = declared.to_str().unwrap();
         let page = printed(&["diff", "--lang", lang, "--declare", declared, a, b], folder_of_captures);

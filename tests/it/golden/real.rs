@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{all_hold, held_against, report};
-use crate::common::{corpus, printed};
+use crate::common::{corpus, printed, schema};
 
 /// Captures of language models, relative to the corpus: those of other workloads show nothing that these do not.
 pub(super) const CAPTURES: &[(&str, &str)] = &[
@@ -28,6 +28,7 @@ fn check(folder: &Path, file: &str) {
     for lang in ["en", "zh"] {
         let json = printed(&["diagnose", "--format", "json", "--lang", lang, file], folder);
         let document: serde_json::Value = serde_json::from_str(&json).unwrap();
+        schema::check(&schema::read("strato.diagnosis"), &document, file);
         for entry in document["attribution"].as_array().unwrap() {
             let window = entry["window_ns"].as_i64().unwrap();
             let buckets: i64 = entry["buckets"].as_array().unwrap().iter().map(|b| b["ns"].as_i64().unwrap()).sum();
