@@ -195,6 +195,7 @@ pub(crate) fn judge(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagno
     let _stage = Stage::Diagnosing.span(&trace.source).entered();
     let diagnosis = diagnose::diagnose(trace, analysis, packs);
     info!(
+        target: "strato::session",
         source = %trace.source,
         device_operations = analysis.integrity.device_ops,
         findings = diagnosis.findings.len(),
