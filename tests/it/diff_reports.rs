@@ -253,7 +253,7 @@ fn repeated_launches_say_whether_a_difference_is_more_than_noise() {
         (&"significant".into(), &"launch".into()),
         "{statistics}"
     );
-    assert_eq!(statistics["a"]["launches_ns"].as_array().unwrap().len(), 6);
+    assert_eq!(statistics["a"]["repeats_ns"].as_array().unwrap().len(), 6);
     let difference = |document: &serde_json::Value, key: &str| {
         document["statistics"]["repeated"]["difference_ns"][key].as_f64().unwrap()
     };

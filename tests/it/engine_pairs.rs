@@ -78,7 +78,7 @@ fn launches_keep_their_noise_and_one_of_them_is_judged_by_it() {
         eprintln!("skipped: the machine was not steady enough to compare two runs");
         return;
     };
-    assert_eq!(statistics["repeated"]["earlier_noise"][0]["launches"], 3, "{statistics:?}");
+    assert_eq!(statistics["repeated"]["earlier_noise"][0]["repeats"], 3, "{statistics:?}");
     assert_ne!(statistics["outcome"], "unknown");
     let codes = report["contract"]["reasons"].as_array().unwrap().iter().map(|reason| reason["code"].clone());
     assert!(!codes.collect::<Vec<_>>().contains(&"NOISE".into()));

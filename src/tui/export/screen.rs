@@ -92,9 +92,14 @@ fn draw(out: &mut String, run: &Run, row: u32) {
         let _ =
             writeln!(out, "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{}\" fill=\"{}\"/>", CELL.1, look.bg);
     }
-    if text.trim().is_empty() {
+    // Blanks at the ends of a run have no ink, and viewers disagree about their width.
+    let blanks = |text: &str| u32::try_from(text.chars().take_while(|c| *c == ' ').count()).unwrap_or(0);
+    let (before, after) = (blanks(text), blanks(&text.chars().rev().collect::<String>()));
+    let text = text.trim_matches(' ');
+    if text.is_empty() {
         return;
     }
+    let (x, width) = (x + before * CELL.0, (columns - before - after) * CELL.0);
     let style = [(look.bold, " font-weight=\"bold\""), (look.underlined, " text-decoration=\"underline\"")];
     let style: String = style.iter().filter(|(is, _)| *is).map(|(_, text)| *text).collect();
     let baseline = y + CELL.1 - 4;
