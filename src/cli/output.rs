@@ -35,7 +35,7 @@ impl Global {
     /// Writes it to the file that was asked for, else prints it.
     ///
     /// # Errors
-    /// Those of [`write`] and of [`Global::print`].
+    /// Those of [`write()`] and of [`Global::print`].
     pub fn deliver(&self, output: &Output, file: Option<&Path>) -> anyhow::Result<()> {
         match (file, output) {
             (Some(path), Output::Document(document)) => write(path, &document.markdown())?,

@@ -1,4 +1,4 @@
-//! `msprof` of CANN. Source of the flags: "msprof [options] <app>" in the CANN Community Edition documents 8.1 to 9.1,
+//! `msprof` of CANN. Source of the flags: `msprof [options] <app>` in the CANN Community Edition documents 8.1 to 9.1,
 //! Profiling, atlasprofiling_16_0010 (`--output`) and atlasprofiling_16_0011 (the others), hiascend.com/document. When the
 //! command ends, `msprof` parses what it collected into `PROF_*/mindstudio_profiler_output` by itself.
 

@@ -40,7 +40,7 @@ pub struct Analysis {
     pub card: SemanticsCard,
     /// What is published of the chips that the names of its devices are known for.
     pub chips: FxHashMap<StringId, Chip>,
-    /// Names behind [`HostLabel`].
+    /// Names behind [`super::HostLabel`].
     pub host_labels: Vec<String>,
     /// Canonical operator of each device name.
     pub ops: FxHashMap<StringId, OpMatch>,
@@ -162,7 +162,7 @@ impl Rank {
     }
 }
 
-/// An accelerator that a process drives: what [`analyze`] makes a [`Rank`] of.
+/// An accelerator that a process drives: what [`super::analyze`] makes a [`Rank`] of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Rank in the job if the source says it, else the position in the capture.
