@@ -10,7 +10,7 @@ use diagnosis::{
 };
 use model::{EvidenceClass, Trace};
 use report::Report;
-use tracing::info;
+use tracing::{info, info_span};
 
 use crate::{Cancel, Error, Reading, open::Importer, progress::Stage};
 
@@ -213,6 +213,7 @@ pub struct Diagnosed {
 impl Diagnosed {
     /// What the reports, pages and views show.
     pub fn report(&self) -> Report {
+        let _span = info_span!(target: "strato::session", "reporting").entered();
         Report::build(&self.captures)
     }
 }

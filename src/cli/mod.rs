@@ -153,7 +153,8 @@ enum Command {
 /// Whatever stopped it; [`exit::code`] knows the exit code that belongs to it.
 pub fn run(cli: Cli) -> anyhow::Result<Exit> {
     let ending = cli.global.logging.start()?;
-    let exit = dispatch(&cli.global, cli.command);
+    // The span is closed before the trace that holds it is written.
+    let exit = tracing::info_span!(target: "strato", "command").in_scope(|| dispatch(&cli.global, cli.command));
     ending.finish()?;
     exit
 }

@@ -146,3 +146,32 @@ fn doctor_completions_and_man_come_from_this_machine_and_one_definition() {
     assert_eq!(code(&strato(&["man", "pages"], directory.path())), 0);
     assert!(directory.path().join("pages/strato-import.1").is_file());
 }
+
+/// What the program says of its work goes where it was asked for, and never moves a cursor whatever a capture is called.
+#[test]
+fn the_program_tells_of_its_own_work_on_stderr_in_a_file_and_as_a_capture() {
+    let directory = tempfile::tempdir().unwrap();
+    let name = "a\u{1b}[2J.json.gz";
+    let sample = crate::common::samples().join("launch-bound-eager.json.gz");
+    std::fs::copy(sample, directory.path().join(name)).unwrap();
+    let quiet = strato(&["diagnose", "-q", name], directory.path());
+    assert_eq!((code(&quiet), err(&quiet).as_str()), (0, ""));
+    let said = strato(
+        &["diagnose", "-q", "-v", "--log-file", "log.txt", "--self-trace", "self.strato", name],
+        directory.path(),
+    );
+    assert_eq!(code(&said), 0, "{}", err(&said));
+    let log = std::fs::read_to_string(directory.path().join("log.txt")).unwrap();
+    for text in [err(&said), log] {
+        assert!(text.contains("diagnosed") && text.contains("device_operations=1508"), "{text}");
+        assert!(!text.contains('\u{1b}'), "{text:?}");
+    }
+    let spans = strato(&["sql", "self.strato", "SELECT name, dur_ns FROM ranges", "--csv"], directory.path());
+    let spans = out(&spans);
+    for stage in ["command", "reading", "analysing", "diagnosing", "reporting"] {
+        assert!(spans.lines().any(|line| line.trim_start_matches('"').starts_with(stage)), "{stage}: {spans}");
+    }
+    let refused = strato(&["diagnose", "-q", "--log-file", "none/log.txt", name], directory.path());
+    assert_eq!(code(&refused), 2);
+    assert!(err(&refused).contains("none/log.txt"), "{}", err(&refused));
+}
