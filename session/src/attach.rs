@@ -11,6 +11,8 @@ use crate::{Error, open::Importer, progress};
 /// # Errors
 /// When a file cannot be read, or holds no measurement of single kernels.
 pub(crate) fn kernel_metrics(files: &[PathBuf], traces: &mut [Trace], importer: &Importer<'_>) -> Result<(), Error> {
+    let reading = importer.beside();
+    let importer = &Importer::new(&reading, importer.packs())?;
     for file in files {
         for part in importer.captures(std::slice::from_ref(file))? {
             if !part.summaries.iter().any(|summary| summary.conditions == Conditions::Isolated) {
@@ -32,7 +34,8 @@ pub(crate) fn kernel_metrics(files: &[PathBuf], traces: &mut [Trace], importer: 
 /// When the file cannot be read, or holds no ceilings.
 pub(crate) fn probes(file: Option<&Path>, traces: &mut [Trace], importer: &Importer<'_>) -> Result<(), Error> {
     let Some(file) = file else { return Ok(()) };
-    let parts = importer.captures(&[file.to_owned()])?;
+    let reading = importer.beside();
+    let parts = Importer::new(&reading, importer.packs())?.captures(&[file.to_owned()])?;
     let Some(part) = parts.iter().find(|part| !part.probes.rows.is_empty()) else {
         return Err(Error::Request(format!(
             "'{}' holds no measured ceilings; make them on the machine of the run: strato probe --save FILE",

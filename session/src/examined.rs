@@ -54,9 +54,11 @@ impl Session {
     /// A file that cannot be read or fits none of the captures.
     pub fn attach(mut self, reading: &Reading) -> Result<Self, Error> {
         let beside = Reading { graph_capture: None, ..reading.clone() };
-        let importer = Importer::new(&beside, &self.packs)?;
-        crate::attach::kernel_metrics(&beside.kernel_metrics, &mut self.captures, &importer)?;
-        crate::attach::probes(beside.probes.as_deref(), &mut self.captures, &importer)?;
+        beside.cancel.watch(|| {
+            let importer = Importer::new(&beside, &self.packs)?;
+            crate::attach::kernel_metrics(&beside.kernel_metrics, &mut self.captures, &importer)?;
+            crate::attach::probes(beside.probes.as_deref(), &mut self.captures, &importer)
+        })?;
         Ok(Self { cancel: reading.cancel.clone(), ..self })
     }
 

@@ -30,6 +30,16 @@ impl<'r> Importer<'r> {
         Ok(Self { reading, packs, patterns })
     }
 
+    /// How files beside the captures are read: as what they are, whatever format was asked of the captures.
+    pub fn beside(&self) -> Reading {
+        Reading { format: None, unix_offset: None, ..self.reading.clone() }
+    }
+
+    /// The knowledge that it reads by.
+    pub fn packs(&self) -> &'r Packs {
+        self.packs
+    }
+
     /// Reads the captures of all paths and what belongs to them: a graph capture, measurements of kernels, ceilings.
     ///
     /// # Errors

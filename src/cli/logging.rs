@@ -3,7 +3,7 @@
 use std::{
     fs::File,
     io::{self, Write},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::Arc,
 };
 
@@ -15,6 +15,8 @@ use tracing_subscriber::{
     layer::SubscriberExt,
     util::SubscriberInitExt,
 };
+
+use crate::tui::terminal;
 
 use super::{
     exit::Usage,
@@ -71,10 +73,13 @@ impl Logging {
         let bars = Shown.with_filter(ours);
         let stderr = fmt::layer().with_writer(Sanitised::<Stderr>::default()).with_ansi(false);
         let stderr = stderr.without_time().with_target(self.verbose > 1).with_filter(self.filter(self.verbose)?);
+        for path in self.log_file.iter().chain(&self.self_trace) {
+            refuse_capture(path)?;
+        }
         let file = match &self.log_file {
             None => None,
             Some(path) => {
-                let file = File::create(path).map_err(|e| {
+                let file = File::options().create(true).append(true).open(path).map_err(|e| {
                     Usage(format!("cannot write to '{}': {e}; choose another --log-file", path.display()))
                 })?;
                 let layer = fmt::layer().with_writer(Sanitised(Arc::new(file))).with_ansi(false);
@@ -98,10 +103,22 @@ impl Logging {
             _ => "strato=debug",
         };
         let asked = std::env::var("RUST_LOG").ok().filter(|text| !text.is_empty());
-        let directives = asked.unwrap_or_else(|| format!("{level},{PROGRESS}=off,{NOTE}=off"));
-        let filter = EnvFilter::try_new(&directives);
+        let directives = asked.unwrap_or_else(|| level.to_owned());
+        let filter = EnvFilter::try_new(format!("{directives},{PROGRESS}=off,{NOTE}=off"));
         Ok(filter.map_err(|e| Usage(format!("RUST_LOG '{directives}' is no filter: {e}; write it as strato=debug")))?)
     }
+}
+
+/// A slip of the pen must not cost a capture: what the program says of itself never replaces or grows one.
+fn refuse_capture(path: &Path) -> Result<(), Usage> {
+    let is_trace = path.is_file()
+        && (store::is_capture(path).unwrap_or(false)
+            || parsers::detect::detect(path, &parsers::ReadOptions::default()).is_ok());
+    if is_trace {
+        let path = path.display();
+        return Err(Usage(format!("will not write to '{path}', which is a trace; choose another name")));
+    }
+    Ok(())
 }
 
 /// Where lines go whose texts may come from a trace: nothing in them moves a cursor.
@@ -128,10 +145,11 @@ impl<W: Write> Write for Line<W> {
 }
 
 impl<'a> MakeWriter<'a> for Sanitised<Stderr> {
-    type Writer = Line<io::Stderr>;
+    type Writer = Line<Box<dyn Write>>;
 
     fn make_writer(&'a self) -> Self::Writer {
-        Line(io::stderr())
+        // A line under the terminal interface would break its picture; a log file has it all the same.
+        Line(if terminal::is_taken() { Box::new(io::sink()) } else { Box::new(io::stderr()) })
     }
 }
 

@@ -87,8 +87,9 @@ fn show(global: &Global, arguments: &Show) -> anyhow::Result<Exit> {
     if let Some(output) = &arguments.output {
         target::check(output, &arguments.paths)?;
     }
-    let _bar = Bar::new(global.lang());
+    let bar = Bar::new(global.lang());
     let captures = Session::open(&arguments.paths, &arguments.source.reading())?.manifests();
+    drop(bar);
     let text = match arguments.format {
         Form::Md => Output::Document(manifest::document(&captures, global.lang())),
         Form::Json => Output::Data(manifest::json(&captures)?),

@@ -155,8 +155,11 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
     let ending = cli.global.logging.start()?;
     // The span is closed before the trace that holds it is written.
     let exit = tracing::info_span!(target: "strato", "command").in_scope(|| dispatch(&cli.global, cli.command));
-    ending.finish()?;
-    exit
+    match (exit, ending.finish()) {
+        // What stopped the command is told, not what became of the trace beside it.
+        (Err(error), _) => Err(error),
+        (exit, finished) => finished.and(exit),
+    }
 }
 
 fn dispatch(global: &Global, command: Command) -> anyhow::Result<Exit> {

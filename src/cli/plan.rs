@@ -128,8 +128,9 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
 
 fn check(global: &Global, arguments: &Check) -> anyhow::Result<Exit> {
     let asked = plan_file::read(&arguments.plan)?;
-    let _bar = Bar::new(global.lang());
+    let bar = Bar::new(global.lang());
     let captures = Session::open(&arguments.paths, &arguments.source.reading())?.manifests();
+    drop(bar);
     let traces: Vec<Trace> = captures.into_iter().map(|(trace, _)| trace).collect();
     let unmet = plan::check(&asked, &traces);
     let mut out = io::stdout().lock();

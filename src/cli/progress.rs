@@ -25,7 +25,7 @@ use tracing::{
 use tracing_subscriber::{Layer, layer::Context};
 
 use super::{say, terminal_text::plain};
-use crate::tui::job::Progress;
+use crate::tui::{job::Progress, terminal};
 
 /// Work that is over sooner than this needs no bar.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -167,6 +167,7 @@ impl<S: Subscriber> Layer<S> for Shown {
             (false, Some(bar)) => bar.at(said.done, said.total),
             (false, None) => {}
             (true, Some(bar)) => bar.note(&format!("strato: {}", said.message)),
+            (true, None) if terminal::is_taken() => {}
             (true, None) => say(&format!("strato: {}", said.message)),
         }
     }

@@ -62,9 +62,7 @@ impl SelfTrace {
     pub fn capture(&self) -> Trace {
         let mut builder = TraceBuilder::new("strato", "self");
         let process = builder.process(0);
-        let name = builder.intern("strato");
         builder.describe_process(process, Some(i64::from(std::process::id())), Some("strato"), None);
-        let _ = name;
         let spans = self.spans.lock().unwrap_or_else(PoisonError::into_inner);
         for spent in spans.iter() {
             let key =

@@ -33,6 +33,11 @@ pub struct Screen {
     mouse: bool,
 }
 
+/// Whether the interface has the terminal, so that nobody else may write to it.
+pub fn is_taken() -> bool {
+    TAKEN.load(Ordering::SeqCst)
+}
+
 impl Screen {
     /// Takes the terminal over.
     ///

@@ -174,4 +174,13 @@ fn the_program_tells_of_its_own_work_on_stderr_in_a_file_and_as_a_capture() {
     let refused = strato(&["diagnose", "-q", "--log-file", "none/log.txt", name], directory.path());
     assert_eq!(code(&refused), 2);
     assert!(err(&refused).contains("none/log.txt"), "{}", err(&refused));
+    // Nor may it cost a trace, nor hide what stopped the command.
+    for option in ["--log-file", "--self-trace"] {
+        let before = std::fs::read(directory.path().join(name)).unwrap();
+        let refused = strato(&["diagnose", "-q", option, name, name], directory.path());
+        assert_eq!(code(&refused), 2, "{option}: {}", err(&refused));
+        assert_eq!(std::fs::read(directory.path().join(name)).unwrap(), before, "{option}");
+    }
+    let stopped = strato(&["diagnose", "none.json", "--self-trace", "none/self.strato"], directory.path());
+    assert!(code(&stopped) == 3 && err(&stopped).contains("none.json"), "{}", err(&stopped));
 }

@@ -174,6 +174,8 @@ fn measurements_join_the_kernels_of_a_run_and_stay_in_the_capture_file() {
     };
     let rate = |report: &Value| report["captures"][0]["measured_kernels"].clone();
     let joined = report(&[sample, "--kernel-metrics", "page.csv"]);
+    // The format that is asked for is that of the trace.
+    assert_eq!(report(&["--as", "kineto", sample, "--kernel-metrics", "page.csv"]), joined);
     assert_eq!((&rate(&joined)["measurements"], &rate(&joined)["matched"]), (&3.into(), &2.into()));
     assert_eq!(rate(&joined)["executions"], 234 + 104);
     assert_eq!(joined["captures"][0]["evidence"]["counters"], true);

@@ -4,8 +4,9 @@
 //! lacks a call. So it gets to work only behind [`Loaded::get`]: that opens the library which the run or the system names, looks
 //! for every call that the engine makes, and lets `cudarc` find the same library. What is missing is said.
 //!
-//! `cudarc` has its answers as enumerations of CUDA 12.9. A library that is younger may answer a code that they have not: codes
-//! are held against success and read as numbers, and never matched.
+//! `cudarc` has its answers as enumerations of CUDA 12.9. A library that is younger may answer a code that they do not name, and a value
+//! of an enumeration without a name is undefined in Rust. The codes that later versions added belong to calls and options that the
+//! engine does not use; a library that answers one all the same is a defect that this room does not catch.
 
 #![allow(unsafe_code)]
 

@@ -123,7 +123,12 @@ pub(super) fn overhead(import: &mut Import<'_>, page: &Page) -> Kept {
 pub(super) struct OffCpu {
     /// Thread, time, and whether it came back then.
     switches: Vec<(i64, Ns, bool)>,
+    /// Rows beyond [`MAX_SWITCHES`].
+    refused: u64,
 }
+
+/// Rows that are kept until they are sorted, which take half a gigabyte; a host with 64 busy cores writes so many in an hour.
+const MAX_SWITCHES: usize = 1 << 24;
 
 /// Columns of [`switches`].
 pub(super) const SCHED: &[Column] = &[Int("start", &[]), Int("globalTid", &[]), Int("isSchedIn", &[])];
@@ -133,7 +138,10 @@ pub(super) fn switches(import: &mut Import<'_>, page: &Page) -> Kept {
     let mut kept = Kept::default();
     for row in 0..page.rows {
         match page.ints(row) {
-            [Some(time), Some(global_tid), Some(into)] => import.off_cpu.switches.push((global_tid, time, into != 0)),
+            [Some(time), Some(global_tid), Some(into)] if import.off_cpu.switches.len() < MAX_SWITCHES => {
+                import.off_cpu.switches.push((global_tid, time, into != 0));
+            }
+            [Some(_), Some(_), Some(_)] => import.off_cpu.refused += 1,
             _ => kept.incomplete += 1,
         }
     }
@@ -143,7 +151,8 @@ pub(super) fn switches(import: &mut Import<'_>, page: &Page) -> Kept {
 /// Makes slices of the times off the processors, and counts the threads that never came back to one.
 pub(super) fn settle_switches(import: &mut Import<'_>) {
     let mut switches = std::mem::take(&mut import.off_cpu.switches);
-    switches.sort_by_key(|(thread, time, _)| (*thread, *time));
+    // Of two at one time a thread came back before it left again.
+    switches.sort_unstable_by_key(|(thread, time, into)| (*thread, *time, !*into));
     let mut kept = Kept::default();
     let mut open = 0;
     let name = if switches.is_empty() { None } else { Some(import.sink.intern("off-cpu")) };
@@ -163,4 +172,5 @@ pub(super) fn settle_switches(import: &mut Import<'_>) {
         import.sink.ledger("SCHED_EVENTS", 0, kept.rows, kept.time, "os_api: times off the processor");
     }
     import.stat("off_cpu_without_return", Severity::Info, open, None);
+    import.stat("switches_not_kept", Severity::DataLoss, import.off_cpu.refused, None);
 }

@@ -18,6 +18,8 @@ const ABSOLUTE: Ns = 1_000_000_000_000_000_000;
 
 /// Tells names, devices, the manifest and the clock.
 pub(super) fn settle(import: &mut Import<'_>) {
+    // The last slices, which the extent of the capture has to know.
+    host::settle_switches(import);
     let absolute = import.extent.is_some_and(|(first, _)| first > ABSOLUTE);
     let last = import.extent.map(|(_, last)| last);
     let begin = if absolute { import.facts.unix_zero } else { Some(0) };
@@ -27,8 +29,6 @@ pub(super) fn settle(import: &mut Import<'_>) {
     if open.rows > 0 {
         import.sink.ledger("NVTX_EVENTS", 0, open.rows, open.time, "ranges");
     }
-    host::settle_switches(import);
-
     if let Some(window) = window {
         import.sink.window(window);
     }

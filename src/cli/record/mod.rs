@@ -18,6 +18,7 @@ use session::Session;
 use super::{
     Global, Lang,
     exit::{Exit, Usage},
+    progress::Bar,
     results, say, target,
 };
 use diagnosis::{i18n::Text, platform::Packs};
@@ -218,6 +219,7 @@ fn import(profiler: &Profiler, room: &Room, unix_offset: Option<i64>, ran: &Ran)
     if let Some(failure) = ran.failure(profiler, room) {
         return Err(failure);
     }
+    let _bar = Bar::new(Lang::En);
     let reading = session::Reading { unix_offset, ..session::Reading::default() };
     Ok(Session::open(&[room.reports().to_owned()], &reading)?.into_captures())
 }

@@ -2,6 +2,7 @@
 //! than its steps differ, and leaves a capture of its own.
 
 use std::{
+    ffi::OsString,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -34,7 +35,7 @@ pub(super) fn launch(output: &Path, repeats: usize) -> anyhow::Result<Vec<PathBu
         let file = file(output, launch);
         // Of an option that is given twice the last one counts.
         let mut command = Command::new(&program);
-        command.args(std::env::args_os().skip(1)).arg("--output").arg(&file);
+        command.args(own_arguments(std::env::args_os().skip(1))).arg("--output").arg(&file);
         command.args(["--repeats", "1", "--of-launches", &repeats.to_string()]);
         let status = command
             .status()
@@ -47,6 +48,25 @@ pub(super) fn launch(output: &Path, repeats: usize) -> anyhow::Result<Vec<PathBu
         files.push(file);
     }
     Ok(files)
+}
+
+/// The arguments of this command without those that write of its own work: each file is of one process.
+fn own_arguments(all: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    const OWN: [&str; 2] = ["--log-file", "--self-trace"];
+    let mut all = all;
+    let mut kept = Vec::new();
+    while let Some(argument) = all.next() {
+        let text = argument.to_string_lossy();
+        if OWN.iter().any(|own| text.strip_prefix(own).is_some_and(|rest| rest.starts_with('='))) {
+            continue;
+        }
+        if OWN.contains(&text.as_ref()) {
+            all.next();
+            continue;
+        }
+        kept.push(argument);
+    }
+    kept
 }
 
 /// Writes into the captures of several launches by how much these differ among themselves: a later comparison with fewer of
@@ -81,6 +101,12 @@ pub(super) fn keep_noise(captures: &[PathBuf]) -> anyhow::Result<Option<Floor>> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_of_the_programs_own_work_are_not_shared_by_launches() {
+        let given = ["run", "--self-trace", "s.strato", "--gen", "4", "--log-file=l.txt", "-v"].map(OsString::from);
+        assert_eq!(own_arguments(given.into_iter()), ["run", "--gen", "4", "-v"].map(OsString::from));
+    }
 
     #[test]
     fn launches_are_numbered_before_the_extension() {
