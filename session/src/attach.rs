@@ -11,6 +11,9 @@ use crate::{Error, open::Importer, progress};
 /// # Errors
 /// When a file cannot be read, or holds no measurement of single kernels.
 pub(crate) fn kernel_metrics(files: &[PathBuf], traces: &mut [Trace], importer: &Importer<'_>) -> Result<(), Error> {
+    if files.is_empty() {
+        return Ok(());
+    }
     let reading = importer.beside();
     let importer = &Importer::new(&reading, importer.packs())?;
     for file in files {

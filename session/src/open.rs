@@ -1,6 +1,9 @@
 //! From paths to captures in memory, whatever the paths are: trace files, profiler output directories, capture files.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, OnceLock},
+};
 
 use diagnosis::{analysis::graph_capture, platform::Packs};
 use model::{ImportStat, Severity, Trace, TraceBuilder};
@@ -17,7 +20,19 @@ const NAMED: usize = 3;
 pub(crate) struct Importer<'r> {
     reading: &'r Reading,
     packs: &'r Packs,
-    patterns: Patterns,
+    patterns: Arc<Patterns>,
+}
+
+/// The log lines that these packs know.
+fn patterns(packs: &Packs) -> Result<Arc<Patterns>, Error> {
+    static EMBEDDED: OnceLock<Arc<Patterns>> = OnceLock::new();
+    let is_embedded = packs.is_embedded();
+    if let Some(patterns) = EMBEDDED.get().filter(|_| is_embedded) {
+        return Ok(Arc::clone(patterns));
+    }
+    let patterns = Patterns::with(packs.log_patterns()).map_err(|e| Error::request(e.to_string()))?;
+    let patterns = Arc::new(patterns);
+    Ok(if is_embedded { Arc::clone(EMBEDDED.get_or_init(|| patterns)) } else { patterns })
 }
 
 impl<'r> Importer<'r> {
@@ -26,8 +41,7 @@ impl<'r> Importer<'r> {
     /// # Errors
     /// A pattern of a pack that cannot be used.
     pub fn new(reading: &'r Reading, packs: &'r Packs) -> Result<Self, Error> {
-        let patterns = Patterns::with(packs.log_patterns()).map_err(|e| Error::request(e.to_string()))?;
-        Ok(Self { reading, packs, patterns })
+        Ok(Self { reading, packs, patterns: patterns(packs)? })
     }
 
     /// How files beside the captures are read: as what they are, whatever format was asked of the captures.
@@ -273,6 +287,20 @@ mod tests {
 | 0                         | 0000:C1:00.0  | 0           0    / 0          3161 / 65536         |
 +===========================+===============+====================================================+
 ";
+
+    /// Reading them anew took longer than reading a small capture, for every session of a process.
+    #[test]
+    fn knowledge_that_comes_with_the_program_is_read_once_and_that_of_others_is_not_shared() {
+        let (a, b) = (Packs::embedded().unwrap(), Reading::default().packs().unwrap());
+        assert!(a.is_embedded() && b.is_embedded());
+        assert!(Arc::ptr_eq(&patterns(&a).unwrap(), &patterns(&b).unwrap()));
+        let directory = tempfile::tempdir().unwrap();
+        let pack = "id = 'mine'\nsource = 'a test'\ndate = '2026-11'\n[[log]]\nengine = 'mine'\nregex = 'mine took (?P<latency_ms>[0-9.]+) ms'\n";
+        std::fs::write(directory.path().join("mine.toml"), pack).unwrap();
+        let own = Reading { packs: vec![directory.path().to_owned()], ..Reading::default() }.packs().unwrap();
+        let line = b"mine took 3.5 ms";
+        assert!(!own.is_embedded() && patterns(&own).unwrap().know(line) && !patterns(&a).unwrap().know(line));
+    }
 
     #[test]
     fn files_of_no_known_format_are_counted_and_the_first_are_named() {

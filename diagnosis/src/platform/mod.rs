@@ -20,7 +20,10 @@ mod step;
 mod tests;
 mod vendor;
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::PathBuf,
+    sync::{Arc, OnceLock},
+};
 
 pub use card::{Granularity, SemanticsCard, Trust};
 pub use chip::Chip;
@@ -54,7 +57,18 @@ impl Packs {
     /// # Errors
     /// When a built-in pack is damaged, which a test excludes.
     pub fn embedded() -> Result<Self, PackError> {
-        Self::load(&[])
+        // They never change, and reading them takes longer than reading a small capture.
+        static EMBEDDED: OnceLock<Packs> = OnceLock::new();
+        if let Some(packs) = EMBEDDED.get() {
+            return Ok(packs.clone());
+        }
+        let packs = Self(Arc::new(Knowledge::new(schema::embedded()?)?));
+        Ok(EMBEDDED.get_or_init(|| packs).clone())
+    }
+
+    /// Whether these are the built-in packs and no others.
+    pub fn is_embedded(&self) -> bool {
+        Self::embedded().is_ok_and(|embedded| Arc::ptr_eq(&embedded.0, &self.0))
     }
 
     /// The built-in packs with those of the given folders before them; an earlier folder goes before a later one.
@@ -62,6 +76,9 @@ impl Packs {
     /// # Errors
     /// When a folder or pack cannot be read, does not parse, or holds an unknown key or value.
     pub fn load(user_dirs: &[PathBuf]) -> Result<Self, PackError> {
+        if user_dirs.is_empty() {
+            return Self::embedded();
+        }
         let mut packs = Vec::new();
         for dir in user_dirs {
             packs.extend(schema::folder(dir)?);
