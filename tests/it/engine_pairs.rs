@@ -75,7 +75,6 @@ fn launches_keep_their_noise_and_one_of_them_is_judged_by_it() {
         // Where the machine was not steady the pair is refused for that, and says nothing of noise.
         let reasons = report["contract"]["reasons"].as_array().unwrap();
         assert!(reasons.iter().any(|reason| reason["code"] == "WARMUP" || reason["code"] == "UNKNOWN"), "{reasons:?}");
-        eprintln!("skipped: the machine was not steady enough to compare two runs");
         return;
     };
     assert_eq!(statistics["repeated"]["earlier_noise"][0]["repeats"], 3, "{statistics:?}");
