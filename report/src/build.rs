@@ -52,6 +52,7 @@ impl Capture {
             findings: diagnosis.findings.clone(),
             held: diagnosis.roofline.clone(),
             counterfactual: diagnosis.counterfactual.clone(),
+            breaches: diagnosis.breaches.clone(),
             abstained: diagnosis.abstained.clone(),
             mapping: mapping(trace, analysis),
             ledger,
@@ -108,6 +109,7 @@ impl ClassPart {
         };
         Self {
             key: class.key.clone(),
+            stage: class.stage,
             count: class.count,
             used: class.steady,
             lengths: rank.steady_steps(class).map(|step| step.window.len()).collect(),

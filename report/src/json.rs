@@ -9,6 +9,7 @@ mod capture;
 mod finding;
 mod job;
 mod job_sums;
+mod judgement;
 mod level;
 mod losses;
 pub(super) mod readiness;
@@ -17,6 +18,8 @@ mod roofline;
 mod shape;
 mod steps;
 pub(super) mod words;
+
+use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -55,6 +58,7 @@ pub(super) fn document(report: &Report, lang: Lang) -> Diagnosis {
         schema: SCHEMA,
         simulated: report.simulated(),
         captures: captures().map(|c| capture::capture(c, lang)).collect(),
+        workload: leading.and_then(judgement::workload),
         steps: leading.and_then(Capture::leading_rank).map(steps::steps),
         attribution: captures().flat_map(attribution::attribution).collect(),
         verdict: leading.map(|c| verdict(c, lang)),
@@ -82,6 +86,8 @@ pub(super) struct Diagnosis {
     /// Whether any number is simulated rather than measured.
     simulated: bool,
     captures: Vec<capture::CaptureReport>,
+    /// The steps that every share and gain of the leading capture refers to.
+    workload: Option<judgement::Workload>,
     /// Steps of the leading rank of the leading capture.
     steps: Option<steps::Steps>,
     /// Where the time of each step class went.
@@ -112,6 +118,20 @@ struct Judgement {
     confidence: &'static str,
     /// Rules that it rests on.
     because: Vec<&'static str>,
+    /// Where the time of a step is; absent where no device work has times.
+    #[serde(rename = "where")]
+    place: Option<judgement::Where>,
+    /// What to change first.
+    first: Option<judgement::First>,
+    /// The largest time that no rule could judge, with what would decide it.
+    unjudged: Option<judgement::Unjudged>,
+    /// Which of the three statements stand.
+    #[schemars(schema_with = "judgement::statements")]
+    decided: Vec<&'static str>,
+    /// Claimed part of each layer's time, in 0..=1.
+    explained: BTreeMap<&'static str, f64>,
+    /// What cannot be, and was withheld.
+    withheld: Vec<String>,
     /// The level that the capture reaches.
     #[schemars(schema_with = "words::level_reached")]
     level: Option<Level>,
@@ -129,6 +149,12 @@ fn verdict(capture: &Capture, lang: Lang) -> Judgement {
         headline: phrase::plain(&verdict.headline, lang),
         confidence: units::confidence_key(verdict.confidence),
         because: verdict.because.clone(),
+        place: verdict.place.as_ref().map(judgement::place),
+        first: verdict.first.as_ref().map(|first| judgement::first(first, lang)),
+        unjudged: verdict.unjudged.first().map(|doubt| judgement::unjudged(doubt, lang)),
+        decided: judgement::decided(verdict),
+        explained: verdict.explained.iter().map(|one| (one.layer.key(), one.share)).collect(),
+        withheld: capture.breaches.iter().map(|breach| phrase::plain(&breach.sentence, lang)).collect(),
         level: verdict.level,
         missing: verdict.missing.iter().map(|m| phrase::plain(m, lang)).collect(),
         levels: verdict.levels.iter().map(|a| level::assessment(a, lang)).collect(),

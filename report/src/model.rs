@@ -15,8 +15,9 @@ use super::{
 };
 use diagnosis::{
     analysis::{Analysis, Anchor, Layer, Selection, job_sums::JobTotals, steps::Shadow},
-    diagnose::{Abstention, Counterfactual, Diagnosis, Finding, Readiness, Severity, Verdict, roofline::Roofline},
+    diagnose::{Abstention, Breach, Counterfactual, Diagnosis, Finding, Readiness, Severity, Verdict, roofline::Roofline},
     i18n::Lang,
+    platform::Stage,
 };
 
 /// Steps from which a 95th percentile (nearest rank) is not simply the slowest step.
@@ -81,6 +82,8 @@ pub struct Capture {
     pub held: Option<Roofline>,
     /// What the replay says beside the single estimates.
     pub counterfactual: Counterfactual,
+    /// What cannot be, and was withheld.
+    pub breaches: Vec<Breach>,
     /// Rules that could not decide.
     pub abstained: Vec<Abstention>,
     /// Which device names have a canonical operator.
@@ -162,6 +165,8 @@ pub struct RankPart {
 pub struct ClassPart {
     /// Key such as `decode b=32 graph=full`.
     pub key: String,
+    /// Stage.
+    pub stage: Stage,
     /// Steps of the class.
     pub count: usize,
     /// Of those, steps that count.

@@ -62,6 +62,7 @@ pub fn shown(value: &Value, lang: Lang) -> Inlines {
     match value {
         Value::Raw(raw) => Inlines::name(raw),
         Value::Text(words) => text(*words, lang),
+        Value::Message(message) => inlines(message, lang),
         value => show(value, lang).into(),
     }
 }
@@ -78,6 +79,7 @@ pub fn show(value: &Value, lang: Lang) -> String {
         Value::BytesPerSecond(rate) => units::probed(*rate, model::ProbeUnit::BytesPerSecond),
         Value::Raw(raw) => text::plain(raw, text::PHRASE),
         Value::Text(text) => text.get(lang).to_owned(),
+        Value::Message(message) => plain(message, lang),
     }
 }
 

@@ -16,12 +16,13 @@ use diagnosis::{
         steps::Shadow,
     },
     diagnose::{
-        Abstention, Assessment, Competing, Condition, Counterfactual, Estimate, Evidence, Finding, Interaction, Level,
-        Method, Over, RankCheck, Readiness, Severity, Trigger, Verdict, VerdictLayer,
+        Abstention, Assessment, Competing, Condition, Counterfactual, Estimate, Evidence, Explained, Finding, First,
+        Interaction, Level, Method, Over, Place, RankCheck, Readiness, Severity, Trigger, Unjudged, Verdict, VerdictLayer,
         finding::Remedy,
         readiness::{Cell, Fact, Next},
     },
     i18n::{Message, Text, Value},
+    platform::Stage,
 };
 
 /// A launch-bound decode run of three steps that count.
@@ -87,6 +88,18 @@ fn capture(simulated: bool) -> Capture {
             ),
             confidence: Confidence::Medium,
             because: vec!["RT-14"],
+            place: Some(place()),
+            first: Some(first()),
+            unjudged: vec![Unjudged {
+                share: 0.5,
+                sentence: Message::plain(Text::new(
+                    "how fast compute.gemm could be: record shapes",
+                    "compute.gemm 还能快多少：请采集形状",
+                )),
+                because: Vec::new(),
+                decides: false,
+            }],
+            explained: vec![Explained { layer: Layer::Runtime, share: 0.8 }],
             level: Some(Level::Run),
             missing: vec![Message::plain(Text::new("Measured ceilings of the platform.", "平台的实测上限。"))],
             levels: levels(),
@@ -111,6 +124,7 @@ fn capture(simulated: bool) -> Capture {
             }],
             interactions: vec![Interaction { rules: ["RT-14", "RT-12"], ns: -250_000 }],
         },
+        breaches: Vec::new(),
         abstained: vec![
             Abstention { rule: "CM-01", needs: vec![EvidenceClass::MultiRank], why: None },
             Abstention { rule: "CM-02", needs: vec![EvidenceClass::MultiRank], why: None },
@@ -173,6 +187,7 @@ fn rank() -> RankPart {
     let work = |name: &str, op, count, busy, idle| Work { name: name.into(), op, count, busy, idle, first: None };
     let decode = ClassPart {
         key: "decode b=8 graph=eager".into(),
+        stage: Stage::Decode,
         count: 5,
         used: 3,
         lengths: vec![9_000_000, 10_000_000, 11_000_001],
@@ -197,6 +212,7 @@ fn rank() -> RankPart {
     };
     let prefill = ClassPart {
         key: "prefill".into(),
+        stage: Stage::Prefill,
         count: 1,
         used: 1,
         lengths: vec![4_000_000],
@@ -295,6 +311,36 @@ fn finding() -> Finding {
             "启用图后重新运行并比较步时间。",
         )),
         supersedes: vec!["RT-01"],
+        explains: 19_000,
+        same_time_as: None,
+    }
+}
+
+fn place() -> Place {
+    Place {
+        layer: VerdictLayer::Operator,
+        share: 0.5,
+        layers: [0.5, 0.4, 0.1, 0.0],
+        bucket: "compute.gemm".into(),
+        part: 0.5,
+        busy: 0.6,
+        rank: 0,
+        class: "decode b=8 graph=eager".into(),
+        steps: 3,
+        mean: 10_000_000,
+        median: 10_000_000,
+    }
+}
+
+fn first() -> First {
+    First {
+        rule: "RT-14",
+        title: Text::new("Launch-bound", "受下发速度限制"),
+        layer: VerdictLayer::Runtime,
+        from: 10_000_000,
+        to_low: 6_000_000,
+        to_high: 8_000_000,
+        confidence: Confidence::Medium,
     }
 }
 

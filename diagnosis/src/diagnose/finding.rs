@@ -172,6 +172,10 @@ pub struct Finding {
     pub verify: Message,
     /// Rules whose claim on the same time this one took precedence over.
     pub supersedes: Vec<&'static str>,
+    /// Time of which this finding is the first to speak, ns per step of the workload.
+    pub explains: Ns,
+    /// A finding before it that speaks of most of the same time.
+    pub same_time_as: Option<&'static str>,
 }
 
 /// Step times below which a change cannot bring the step, ns.

@@ -4,9 +4,11 @@
 //! evidence abstain and name what to collect.
 
 pub mod catalogue;
+mod claims;
 pub mod estimate;
 pub mod finding;
 pub mod gain;
+pub mod invariants;
 pub mod level;
 pub mod ranking;
 pub mod readiness;
@@ -22,11 +24,12 @@ use model::Trace;
 
 pub use estimate::{Estimate, Intervention, Method};
 pub use finding::{Abstention, Competing, Evidence, Finding, Limits, Over, Severity, Trigger};
+pub use invariants::{Breach, Law};
 pub use gain::{Counterfactual, Interaction, Joint, RankCheck};
 pub use level::{Assessment, Condition, Level};
 pub use readiness::Readiness;
 pub use rule::{Context, Doc, Outcome, Rule};
-pub use verdict::{Verdict, VerdictLayer};
+pub use verdict::{Explained, First, Place, Unjudged, Verdict, VerdictLayer};
 
 use crate::{
     analysis::Analysis,
@@ -49,6 +52,8 @@ pub struct Diagnosis {
     pub counterfactual: Counterfactual,
     /// How ready the platform is, as far as the capture shows it.
     pub readiness: Readiness,
+    /// What cannot be, and was withheld.
+    pub breaches: Vec<Breach>,
 }
 
 /// Why a rule about steps abstains on a capture in which none was found.
@@ -109,10 +114,13 @@ pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis 
     let mut findings = gain::merged(findings);
     gains.estimate(&mut findings);
     ranking::temper(&cx, &mut findings);
+    let mut breaches = invariants::enforce(&mut findings, analysis);
     ranking::settle(&mut findings, analysis, rules::CATALOGUE);
-    let verdict = verdict::judge(&cx, &findings, rules::CATALOGUE);
+    let explained = claims::settle(&mut findings, analysis);
+    let verdict = verdict::judge(&cx, &findings, rules::CATALOGUE, explained);
     let counterfactual = gains.together(&findings);
+    breaches.extend(invariants::examine(analysis, &counterfactual));
     let roofline = roofline::of(&cx);
     let readiness = readiness::assess(&cx, &findings, roofline.as_ref(), rules::CATALOGUE);
-    Diagnosis { findings, abstained, verdict, roofline, counterfactual, readiness }
+    Diagnosis { findings, abstained, verdict, roofline, counterfactual, readiness, breaches }
 }

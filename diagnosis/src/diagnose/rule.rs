@@ -138,6 +138,8 @@ impl Context<'_> {
             remedy: self.remedies(doc.id),
             verify: Message::plain(doc.verify),
             supersedes: Vec::new(),
+            explains: 0,
+            same_time_as: None,
         }
     }
 

@@ -1,13 +1,21 @@
 //! The answer in one sentence.
 
 mod case;
+mod doubts;
+mod first;
 mod gates;
 mod headline;
+mod place;
+mod statement;
 
 use super::{Assessment, Level, catalogue::Catalogue, finding::Finding, level, rule::Context};
 use crate::{analysis::Confidence, i18n::Message};
 
 use case::Case;
+pub use doubts::Unjudged;
+pub use first::First;
+pub use place::Place;
+pub use statement::Explained;
 pub(super) use gates::start_up::is_start_up;
 
 /// What the verdict blames.
@@ -39,6 +47,14 @@ pub struct Verdict {
     pub confidence: Confidence,
     /// Rules it rests on.
     pub because: Vec<&'static str>,
+    /// Where the time of a step is; `None` where no device work has times.
+    pub place: Option<Place>,
+    /// What to change first; `None` where nothing was found, or nothing may be said of the stack.
+    pub first: Option<First>,
+    /// What was not judged and would matter, the largest first.
+    pub unjudged: Vec<Unjudged>,
+    /// How much of each layer the findings explain.
+    pub explained: Vec<Explained>,
     /// Level reached; `None` when not even a device operation was seen.
     pub level: Option<Level>,
     /// What is missing for the next level, one sentence each.
@@ -47,12 +63,21 @@ pub struct Verdict {
     pub levels: Vec<Assessment>,
 }
 
-/// Judges a capture from the ranked findings of `rules`.
-pub fn judge(cx: &Context<'_>, findings: &[Finding], rules: Catalogue) -> Verdict {
+/// Judges a capture from the ranked findings of `rules`, which explain so much of each layer.
+pub fn judge(cx: &Context<'_>, findings: &[Finding], rules: Catalogue, explained: Vec<Explained>) -> Verdict {
     let levels = level::assess(cx);
     let (level, missing) = level::reached(&levels);
     let case = Case::new(cx, findings, rules, level);
-    let ruling = gates::REGISTRY.iter().find_map(|gate| gate(&case)).unwrap_or_else(gates::no_steps::ruling);
+    let place = case.longest.filter(|_| level.is_some()).and_then(|(rank, class)| Place::of(cx, rank, class));
+    let forbidden = gates::REGISTRY.iter().find_map(|gate| gate(&case));
+    let leading = case.leading();
+    // What may be nothing is no change to begin with, unless it is all there is: then it is a doubt.
+    let first = leading.sure.or(leading.first.filter(|_| leading.unsure.is_none()));
+    let first = first.filter(|_| forbidden.is_none()).map(|finding| First::of(&case, finding));
+    let unjudged = if place.is_some() { doubts::of(&case) } else { Vec::new() };
+    let ruling = forbidden
+        .or_else(|| statement::of(&case, place.as_ref(), first.as_ref(), &unjudged))
+        .unwrap_or_else(gates::no_steps::ruling);
     let case::Ruling { layer, headline, confidence, because } = ruling;
-    Verdict { layer, headline, confidence, because, level, missing, levels }
+    Verdict { layer, headline, confidence, because, place, first, unjudged, explained, level, missing, levels }
 }

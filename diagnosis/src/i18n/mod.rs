@@ -69,6 +69,8 @@ pub enum Value {
     Raw(String),
     /// A text that exists in every language.
     Text(Text),
+    /// A sentence inside a sentence.
+    Message(Box<Message>),
 }
 
 /// A text with the values for its placeholders.
@@ -84,6 +86,11 @@ impl Message {
     /// A message from its text and values.
     pub fn new(text: Text, args: impl IntoIterator<Item = (&'static str, Value)>) -> Self {
         Self { text, args: args.into_iter().collect() }
+    }
+
+    /// The message as a value of another one.
+    pub fn within(self) -> Value {
+        Value::Message(Box::new(self))
     }
 
     /// A message without placeholders.

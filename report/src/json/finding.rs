@@ -43,6 +43,10 @@ pub(super) struct Found {
     verify: String,
     /// Rules whose findings claim the same time.
     supersedes: Vec<&'static str>,
+    /// Time of which this finding is the first to speak, per step of the workload.
+    explains_ns: i64,
+    /// A finding before it that speaks of most of the same time.
+    same_time_as: Option<&'static str>,
 }
 
 /// What a finding speaks of.
@@ -171,6 +175,8 @@ pub(super) fn finding(capture: &Capture, finding: &Finding, lang: Lang) -> Found
             .collect(),
         verify: phrase::plain(&finding.verify, lang),
         supersedes: finding.supersedes.clone(),
+        explains_ns: finding.explains,
+        same_time_as: finding.same_time_as,
     }
 }
 
@@ -186,5 +192,6 @@ pub(super) fn quantity(value: &Value, lang: Lang) -> (Amount, &'static str) {
         Value::BytesPerSecond(rate) => (Amount::Real(*rate), "B/s"),
         Value::Raw(raw) => (Amount::Text(plain(raw)), "text"),
         Value::Text(text) => (Amount::Text(text.get(lang).to_owned()), "text"),
+        Value::Message(message) => (Amount::Text(plain(&phrase::plain(message, lang))), "text"),
     }
 }

@@ -1,17 +1,25 @@
 //! The answer: the verdict in a sentence, how good the evidence is, and which level the capture reached.
 
-use super::{Page, words};
+use super::{Page, findings, words};
 use crate::{
     Grade, cells,
     document::{Align, Document, Inlines, Table},
     inlines,
     model::Report,
-    phrase, text,
+    phrase, text, units,
 };
 use diagnosis::{
-    diagnose::rules,
+    analysis::Layer,
+    diagnose::{Place, Severity, rules},
     i18n::{Lang, Text, Value},
 };
+
+/// Findings on the first screen.
+const CHANGES: usize = 3;
+/// Share of the step from which a layer is told on the first screen.
+const LEAST_SHOWN: f64 = 0.005;
+/// Mean over median from which the slow steps have words of their own (decided form of the verdict).
+const SLOW_STEPS: f64 = 1.05;
 
 /// One row per capture, for reports on several.
 pub(super) fn overview(report: &Report, lang: Lang) -> Document {
@@ -53,12 +61,16 @@ pub(super) fn write(page: &mut Page<'_>) {
     }
     page.heading(Text::new("Verdict", "结论"));
     page.title(page.message(&verdict.headline));
-    let because: Vec<Inlines> = verdict.because.iter().map(|rule| rule_name(page, rule)).collect();
-    let layer = page.get(words::verdict_layer(verdict.layer));
-    let sure = page.sure(verdict.confidence);
-    let mut facts = vec![page.labelled(Text::new("Layer", "瓶颈层"), inlines![layer, sure])];
-    if !because.is_empty() {
-        facts.push(page.labelled(Text::new("Because of", "依据"), page.join(because)));
+    if let Some(place) = &verdict.place {
+        shares(page, place);
+    }
+    changes(page);
+    let mut facts = Vec::new();
+    if let Some(doubt) = verdict.unjudged.first() {
+        facts.push(page.labelled(Text::new("Not judged", "未判断"), page.message(&doubt.sentence) + page.stop()));
+    }
+    for breach in &capture.breaches {
+        facts.push(page.labelled(Text::new("Withheld", "未予采用"), page.message(&breach.sentence) + page.stop()));
     }
     let integrity = &capture.integrity;
     let lost = match capture.grade {
@@ -71,23 +83,62 @@ pub(super) fn write(page: &mut Page<'_>) {
         )),
         _ => Inlines::new(),
     };
+    let sure = page.sure(verdict.confidence);
+    let layer = page.get(words::verdict_layer(verdict.layer));
+    facts.push(page.labelled(Text::new("Layer", "瓶颈层"), inlines![layer, sure]));
     let grade = inlines![format!("{:?} — ", capture.grade), page.get(capture.grade.text()), lost];
     facts.push(page.labelled(Text::new("Evidence", "证据等级"), grade));
     facts.push(page.labelled(Text::new("Level reached", "达到的级别"), page.get(words::level(verdict.level))));
     page.list(facts);
-    if !verdict.missing.is_empty() {
-        page.paragraph(page.get(Text::new("Missing for the next level:", "要达到下一级别还缺少：")));
-        page.list(verdict.missing.iter().map(|m| page.message(m)).collect::<Vec<_>>());
+}
+
+/// The layers of the mean step, the largest first, and what its slow steps change in it.
+fn shares(page: &mut Page<'_>, place: &Place) {
+    let mut layers: Vec<(Layer, f64)> = Layer::ALL.into_iter().zip(place.layers).collect();
+    layers.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+    let visible = layers.into_iter().filter(|(_, share)| *share >= LEAST_SHOWN);
+    let each = visible.map(|(layer, share)| inlines![page.get(words::layer(layer)), " ", units::share(share)]);
+    let mut line = Inlines::joined(each.collect::<Vec<_>>(), " · ");
+    if place.mean as f64 > SLOW_STEPS * place.median as f64 && place.steps > 1 {
+        let slow = Text::new(
+            " — mean of {n} steps; the median is {median}, so some steps are much slower",
+            " — {n} 步的平均值；中位数为 {median}，即部分步明显更慢",
+        );
+        line = line + page.fill(slow, [("n", Value::Count(place.steps as u64)), ("median", Value::Ns(place.median))]);
     }
-    if capture.findings.is_empty() && verdict.because.is_empty() {
+    page.paragraph(line);
+}
+
+/// The first findings, one line each, with what a step becomes without the cost.
+fn changes(page: &mut Page<'_>) {
+    let capture = page.capture;
+    let worth = capture.findings.iter().filter(|f| f.layer != Layer::Measurement && f.severity > Severity::Info);
+    let lines: Vec<Inlines> = worth
+        .take(CHANGES)
+        .enumerate()
+        .map(|(n, finding)| {
+            let gain = findings::short_estimate(page, &finding.estimate);
+            let same = finding.same_time_as.map_or_else(Inlines::new, |rule| {
+                page.aside(page.fill(
+                    Text::new("the same time as {rule}", "与 {rule} 为同一段时间"),
+                    [("rule", Value::Raw(rule.to_owned()))],
+                ))
+            });
+            let number = Inlines::strong(format!("{}. {}", n + 1, finding.rule));
+            inlines![number, " ", page.message(&finding.claim), " ", gain, same]
+        })
+        .collect();
+    if lines.is_empty() {
+        let silent = capture.abstained.len() as u64;
         page.paragraph(page.fill(
             Text::new(
-                "No rule fired. Rules that could not decide: {n}; see below what they need.",
-                "没有规则触发。有 {n} 条规则无法判定，所需证据见下文。",
+                "No rule names a cause; {n} rules could not decide, and the section on what could not be decided says what they need.",
+                "没有规则指出原因；有 {n} 条规则无法判定，所需证据见“无法判定的内容”一节。",
             ),
-            [("n", Value::Count(capture.abstained.len() as u64))],
+            [("n", Value::Count(silent))],
         ));
     }
+    page.list(lines);
 }
 
 /// Id and title of a rule.

@@ -254,6 +254,14 @@ impl<T: Shown> Page<'_, T> {
         phrase::colon(self.lang)
     }
 
+    /// What ends a sentence.
+    pub(super) fn stop(&self) -> &'static str {
+        match self.lang {
+            Lang::En => ".",
+            Lang::Zh => "。",
+        }
+    }
+
     /// A label, a colon and what it labels.
     pub(super) fn labelled(&self, label: Text, what: impl Into<Inlines>) -> Inlines {
         inlines![Inlines::strong(self.get(label)), self.colon(), what]

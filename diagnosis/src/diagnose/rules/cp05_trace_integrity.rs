@@ -143,6 +143,8 @@ impl Rule for TraceIntegrity {
             remedy: cx.remedies(DOC.id),
             verify: Message::plain(DOC.verify),
             supersedes: Vec::new(),
+            explains: 0,
+            same_time_as: None,
         };
         if folds {
             // Whether the durations hold dispatch time is open, so the finding is no surer than that; and where nothing was

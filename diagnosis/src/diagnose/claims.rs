@@ -1,0 +1,168 @@
+//! Which nanoseconds each finding speaks of: each has one primary claimant, the first finding that names it, and what others
+//! say of the same time adds nothing.
+
+use model::{Ns, Span, TrackId};
+use rustc_hash::FxHashSet;
+
+use super::{
+    finding::Finding,
+    signals::reading::{merged, overlap},
+    verdict::Explained,
+};
+use crate::analysis::{Analysis, Bucket, Class, Edit, Layer, OpKind, Rank};
+
+/// Part of a finding's time that another one must name too for the two to speak of the same time; own value.
+const SAME: f64 = 0.5;
+
+/// Fills in what each finding explains beyond those before it, and says how much of each layer they explain together: of the
+/// rank and class that the first one speaks of.
+pub fn settle(findings: &mut [Finding], analysis: &Analysis) -> Vec<Explained> {
+    let longest = analysis.ranks.iter().filter_map(|rank| Some((rank, rank.main_class().filter(|c| c.steady > 0)?)));
+    let Some((rank, class)) = longest.max_by_key(|(rank, class)| (class.total, std::cmp::Reverse(rank.rank))) else {
+        return Vec::new();
+    };
+    let steps = class.steady.max(1) as Ns;
+    let windows: Vec<Span> = rank.steady_steps(class).map(|step| step.window).collect();
+    let (mut taken, mut said): (Vec<Span>, Vec<(&'static str, Vec<Span>)>) = (Vec::new(), Vec::new());
+    // Of a bound without a change only the amount is known, and the layer.
+    let mut amounts: Vec<(Layer, Ns)> = Vec::new();
+    for finding in findings.iter_mut().filter(|f| f.layer != Layer::Measurement) {
+        if finding.class != class.key || !finding.ranks.contains(&rank.rank) {
+            continue;
+        }
+        let changes = finding.changes.iter().filter(|(named, _)| *named == rank.rank);
+        let mut spans = Vec::new();
+        for edit in changes.clone().flat_map(|(_, change)| &change.edits) {
+            claim(rank, edit, &mut spans);
+        }
+        let spans = within(merged(spans), &windows);
+        let whole: Ns = spans.iter().map(|span| span.len()).sum();
+        if whole == 0 {
+            let most = (finding.estimate.from - finding.estimate.to_low).max(0);
+            finding.explains = most;
+            amounts.extend(changes.map(|(_, change)| (change.layer, most * steps)));
+            continue;
+        }
+        let common = overlap(&spans, &taken);
+        finding.explains = (whole - common) / steps;
+        let as_much = |other: &Vec<Span>| overlap(&spans, other) as f64 >= SAME * whole as f64;
+        finding.same_time_as = said.iter().find(|(_, other)| as_much(other)).map(|(rule, _)| *rule);
+        taken = merged(taken.into_iter().chain(spans.iter().copied()).collect());
+        said.push((finding.rule, spans));
+    }
+    let by_layer = layers(rank, &taken);
+    let explained = [Layer::Operator, Layer::Runtime, Layer::Communication].into_iter().map(|layer| {
+        let time = class.sum(|bucket| bucket.layer() == layer);
+        let amount: Ns = amounts.iter().filter(|(of, _)| *of == layer).map(|(_, ns)| *ns).max().unwrap_or(0);
+        let claimed = by_layer.iter().filter(|(of, _)| *of == layer).map(|(_, ns)| *ns).sum::<Ns>().max(amount);
+        Explained { layer, share: if time > 0 { (claimed as f64 / time as f64).min(1.0) } else { 0.0 } }
+    });
+    explained.collect()
+}
+
+/// The stretches of the device's time that a change concerns.
+fn claim(rank: &Rank, edit: &Edit, out: &mut Vec<Span>) {
+    let timeline = &rank.timeline;
+    let mut busy = |ops: &mut dyn Iterator<Item = u32>| {
+        out.extend(ops.filter_map(|op| timeline.ops.get(op as usize)).map(|op| Span::new(op.start, op.end)));
+    };
+    match edit {
+        Edit::Remove(ops) | Edit::Aside(ops) => busy(&mut ops.iter().copied()),
+        Edit::Resize(ops) | Edit::Transfer(ops) | Edit::Alone(ops) => busy(&mut ops.iter().map(|(op, _)| *op)),
+        Edit::Fuse(groups) => busy(&mut groups.iter().flat_map(|(ops, _)| ops.iter().copied())),
+        Edit::Graph(groups) => idle_before(rank, groups.iter().flatten().copied().collect(), out),
+        Edit::Gap(ops) | Edit::Lag(ops) => idle_before(rank, ops.iter().map(|(op, _)| *op).collect(), out),
+        Edit::Unblock(calls) => {
+            let calls = calls.iter().filter_map(|call| timeline.calls.get(*call as usize));
+            idle_during(rank, calls.map(|call| (call.track, Span::new(call.start, call.end))).collect(), out);
+        }
+        Edit::Host(track, spans) => idle_during(rank, spans.iter().map(|(span, _)| (*track, *span)).collect(), out),
+        Edit::OverlapSteps => out.extend(rank.gaps.iter().filter(|gap| gap.between_steps).map(|gap| gap.span)),
+        Edit::Hoped(edit) => claim(rank, edit, out),
+    }
+}
+
+/// The most that the changes of a finding could take away from a step of its class, ns; `None` where only a bound is known, and
+/// where the device is the host, whose work becomes faster by what is not done beside it.
+pub fn most(rank: &Rank, class: &Class, finding: &Finding) -> Option<Ns> {
+    let edits: Vec<&Edit> = finding.changes.iter().flat_map(|(_, change)| &change.edits).collect();
+    if edits.is_empty() || rank.timeline.on_host {
+        return None;
+    }
+    let sum = edits.into_iter().map(|edit| taken(rank, edit)).fold(0, Ns::saturating_add);
+    Some(sum / class.steady.max(1) as Ns)
+}
+
+/// The most that an edit could take away from the whole run, ns.
+fn taken(rank: &Rank, edit: &Edit) -> Ns {
+    let op = |op: &u32| rank.timeline.ops.get(*op as usize).map_or(0, |op| op.dur());
+    let idle = |op: &u32| rank.exclusive.get(*op as usize).map_or(0, |x| x.idle);
+    let gone = |ops: &[u32]| ops.iter().map(|one| op(one) + idle(one)).sum::<Ns>();
+    let gaps = |of: &dyn Fn(&crate::analysis::idle::Gap) -> bool| {
+        rank.gaps.iter().filter(|gap| of(gap)).map(|gap| gap.span.len()).sum::<Ns>()
+    };
+    match edit {
+        Edit::Remove(ops) | Edit::Aside(ops) => gone(ops),
+        Edit::Resize(ops) => ops.iter().map(|(one, to)| (op(one) - to).max(0)).sum(),
+        Edit::Transfer(ops) | Edit::Alone(ops) => ops.iter().map(|(one, _)| op(one) + idle(one)).sum(),
+        Edit::Fuse(groups) => groups.iter().map(|(ops, _)| gone(ops)).sum(),
+        Edit::Gap(ops) | Edit::Lag(ops) => ops.iter().map(|(one, _)| idle(one)).sum(),
+        // Work that is launched earlier moves every wait that follows.
+        Edit::Graph(_) | Edit::Unblock(_) => gaps(&|_| true),
+        Edit::Host(_, spans) => spans.iter().map(|(span, takes)| (span.len() - takes).max(0)).sum(),
+        Edit::OverlapSteps => gaps(&|gap| gap.between_steps || !gap.parts.is_empty()),
+        Edit::Hoped(edit) => taken(rank, edit),
+    }
+}
+
+/// Idle time that ends with one of these operations.
+fn idle_before(rank: &Rank, ops: FxHashSet<u32>, out: &mut Vec<Span>) {
+    let ends = |gap: &&crate::analysis::idle::Gap| gap.owner.is_some_and(|op| ops.contains(&op));
+    out.extend(rank.gaps.iter().filter(ends).map(|gap| gap.span));
+}
+
+/// Idle time during these stretches of the host's.
+fn idle_during(rank: &Rank, spans: Vec<(TrackId, Span)>, out: &mut Vec<Span>) {
+    let lag = rank.timeline.lag;
+    let host = merged(spans.into_iter().map(|(_, span)| Span::new(span.start - lag, span.end - lag)).collect());
+    let mut next = 0;
+    for gap in &rank.gaps {
+        while host.get(next).is_some_and(|span| span.end <= gap.span.start) {
+            next += 1;
+        }
+        let here = host.iter().skip(next).take_while(|span| span.start < gap.span.end);
+        out.extend(here.map(|span| span.clip(gap.span)).filter(|span| !span.is_empty()));
+    }
+}
+
+/// The parts of sorted spans that lie in sorted windows.
+fn within(spans: Vec<Span>, windows: &[Span]) -> Vec<Span> {
+    let (mut out, mut next) = (Vec::with_capacity(spans.len()), 0);
+    for window in windows {
+        while spans.get(next).is_some_and(|span| span.end <= window.start) {
+            next += 1;
+        }
+        let here = spans.iter().skip(next).take_while(|span| span.start < window.end);
+        out.extend(here.map(|span| span.clip(*window)).filter(|span| !span.is_empty()));
+    }
+    out
+}
+
+/// How much of sorted spans lies in each layer: idle time by what it is attributed to, busy time by what runs.
+fn layers(rank: &Rank, spans: &[Span]) -> Vec<(Layer, Ns)> {
+    let mut out: Vec<(Layer, Ns)> = Vec::new();
+    let parts = rank.gaps.iter().flat_map(|gap| gap.parts.iter().map(|(bucket, span)| (bucket.layer(), *span)));
+    for layer in Layer::ALL {
+        let idle: Vec<Span> = parts.clone().filter(|(of, _)| *of == layer).map(|(_, span)| span).collect();
+        out.push((layer, overlap(&merged(idle), spans)));
+        let of = |kind: OpKind| match kind {
+            OpKind::Compute => Layer::Operator,
+            OpKind::Comm => Layer::Communication,
+            OpKind::Copy(dir) => Bucket::Copy(dir).layer(),
+            OpKind::Opaque => Layer::Measurement,
+        };
+        let busy = rank.timeline.ops.iter().filter(|op| of(op.kind) == layer);
+        out.push((layer, overlap(&merged(busy.map(|op| Span::new(op.start, op.end)).collect()), spans)));
+    }
+    out
+}

@@ -1,0 +1,47 @@
+//! The third statement: what was not judged and would matter. One file and one line each; the largest doubt is told, with the
+//! one input that would decide it.
+
+mod collectives;
+mod demand;
+mod efficiency;
+mod pause;
+mod speculation;
+mod unexplained;
+
+use super::case::{Case, UNEXPLAINED};
+use crate::i18n::Message;
+
+/// Time that no rule could judge.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Unjudged {
+    /// Share of the step: the most that it could be worth.
+    pub share: f64,
+    /// What it is, and what would decide it.
+    pub sentence: Message,
+    /// Rules that would speak of it.
+    pub because: Vec<&'static str>,
+    /// Whether the layer to blame hangs on it: idle time that may be no fault, waits that may be transfers.
+    #[serde(skip)]
+    pub decides: bool,
+}
+
+/// One doubt: what was not judged, if anything.
+type Doubt = fn(&Case<'_>) -> Option<Unjudged>;
+
+/// Every doubt; of equal ones the first is told.
+const REGISTRY: &[Doubt] = &[
+    unexplained::ask,
+    collectives::ask,
+    demand::ask,
+    pause::ask,
+    efficiency::ask,
+    speculation::ask,
+];
+
+/// Everything that was not judged and would matter, the largest first.
+pub(super) fn of(case: &Case<'_>) -> Vec<Unjudged> {
+    let mut doubts: Vec<Unjudged> = REGISTRY.iter().filter_map(|doubt| doubt(case)).collect();
+    doubts.retain(|doubt| doubt.share >= UNEXPLAINED);
+    doubts.sort_by(|a, b| b.share.total_cmp(&a.share));
+    doubts
+}

@@ -1,0 +1,70 @@
+//! The second statement: what to change first, whatever layer it lies in.
+
+use model::Ns;
+
+use super::{VerdictLayer, case::Case};
+use crate::{
+    analysis::Confidence,
+    diagnose::{estimate::Estimate, finding::Finding},
+    i18n::{Message, Text, Value},
+};
+
+/// The change that gains the most for sure.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct First {
+    /// Rule that found it.
+    pub rule: &'static str,
+    /// Its title.
+    pub title: Text,
+    /// Layer in which the change is made.
+    pub layer: VerdictLayer,
+    /// Step now, and without the cost at best and at worst, ns.
+    pub from: Ns,
+    /// At best.
+    pub to_low: Ns,
+    /// At worst.
+    pub to_high: Ns,
+    /// How sure it is.
+    pub confidence: Confidence,
+}
+
+impl First {
+    pub(super) fn of(case: &Case<'_>, finding: &Finding) -> Self {
+        let Estimate { from, to_low, to_high, .. } = finding.estimate;
+        Self {
+            rule: finding.rule,
+            title: case.rules.doc(finding.rule).map_or(Text::new("", ""), |doc| doc.title),
+            layer: VerdictLayer::of(finding.layer),
+            from,
+            to_low,
+            to_high,
+            confidence: finding.confidence,
+        }
+    }
+
+    /// Rule and gain, for a sentence.
+    pub fn gain(&self) -> Message {
+        let share = |to: Ns| Value::Share((self.from - to) as f64 / self.from.max(1) as f64);
+        let args = [
+            ("rule", Value::Raw(self.rule.to_owned())),
+            ("title", Value::Text(self.title)),
+            ("from", Value::Ns(self.from)),
+            ("low", Value::Ns(self.to_low)),
+            ("high", Value::Ns(self.to_high)),
+            ("least", share(self.to_high)),
+            ("most", share(self.to_low)),
+        ];
+        let text = if self.to_high >= self.from {
+            Text::new(
+                "{rule} ({title}), {from} → {low} at best (−{most} at most)",
+                "{rule}（{title}），{from} → 最好 {low}（最多 −{most}）",
+            )
+        } else {
+            Text::new(
+                "{rule} ({title}), {from} → {low} to {high} (−{least} to −{most})",
+                "{rule}（{title}），{from} → {low} 至 {high}（−{least} 至 −{most}）",
+            )
+        };
+        Message::new(text, args)
+    }
+}

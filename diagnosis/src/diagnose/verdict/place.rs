@@ -1,0 +1,93 @@
+//! The first statement: where the time of a step is. It rests on counting alone, so it stands wherever device work has times.
+
+use model::Ns;
+
+use super::{VerdictLayer, headline::largest};
+use crate::{
+    analysis::{Class, Layer, Rank},
+    diagnose::rule::Context,
+    i18n::{Text, Value},
+};
+
+/// Where the time of the mean step of the workload is.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Place {
+    /// The layer with the most time; undecided where that is idle time whose cause the capture does not show.
+    pub layer: VerdictLayer,
+    /// Its share of the step.
+    pub share: f64,
+    /// Share of every layer, in the order of [`Layer::ALL`].
+    pub layers: [f64; 4],
+    /// Names of the largest bucket, and of those that are as large.
+    pub bucket: String,
+    /// Its share of the step.
+    pub part: f64,
+    /// Share of the step in which the device computes, copies or transfers.
+    pub busy: f64,
+    /// Rank that the statement is about: the one with the most time.
+    pub rank: u32,
+    /// Key of its class.
+    pub class: String,
+    /// Steps that count.
+    pub steps: usize,
+    /// Mean of their lengths, ns: what every share and gain of the report refers to.
+    pub mean: Ns,
+    /// Median of their lengths, ns.
+    pub median: Ns,
+}
+
+impl Place {
+    /// Where the time of a class is; `None` without a step that counts.
+    pub fn of(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Self> {
+        if class.total <= 0 || class.steady == 0 {
+            return None;
+        }
+        let layers = Layer::ALL.map(|layer| class.share(|bucket| bucket.layer() == layer));
+        let most = Layer::ALL.into_iter().zip(layers).rev().max_by(|(_, a), (_, b)| a.total_cmp(b));
+        let (layer, share) = most?;
+        let [(_, name), (_, part)] = largest(cx, class);
+        let (Value::Raw(bucket), Value::Share(part)) = (name, part) else { return None };
+        Some(Self {
+            layer: VerdictLayer::of(layer),
+            share,
+            layers,
+            bucket,
+            part,
+            busy: class.share(|bucket| !bucket.is_idle()),
+            rank: rank.rank,
+            class: class.key.clone(),
+            steps: class.steady,
+            mean: class.total / class.steady.max(1) as Ns,
+            median: class.p50,
+        })
+    }
+
+    /// Share of a layer.
+    pub fn of_layer(&self, layer: Layer) -> f64 {
+        Layer::ALL.into_iter().zip(self.layers).find(|(one, _)| *one == layer).map_or(0.0, |(_, share)| share)
+    }
+}
+
+impl VerdictLayer {
+    /// What a verdict on a layer is called: of what the measurement could not tell it is none.
+    pub fn of(layer: Layer) -> Self {
+        match layer {
+            Layer::Operator => Self::Operator,
+            Layer::Runtime => Self::Runtime,
+            Layer::Communication => Self::Communication,
+            Layer::Measurement => Self::Undecided,
+        }
+    }
+
+    /// Its name inside a sentence.
+    pub fn words(self) -> Text {
+        match self {
+            Self::Operator => Text::new("operator", "算子"),
+            Self::Runtime => Text::new("runtime", "运行时"),
+            Self::Communication => Text::new("communication", "通信"),
+            Self::Load => Text::new("load", "负载"),
+            Self::Undecided => Text::new("undecided", "无法判定"),
+            Self::None => Text::new("no layer", "无"),
+        }
+    }
+}

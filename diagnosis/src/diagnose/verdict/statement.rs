@@ -1,0 +1,121 @@
+//! The headline of a capture on which nothing forbids a verdict: where the time is, and what to change first.
+
+use model::EvidenceClass;
+
+use super::{
+    First, Place, VerdictLayer,
+    case::{BECAUSE, Case, Ruling},
+    doubts::Unjudged,
+    headline::subject,
+};
+use crate::{
+    analysis::{AnchorKind, Class, Confidence, Layer, Rank},
+    i18n::{Message, Text, Value},
+};
+
+/// Share of the step from which a layer is blamed whatever comes first (decided form of the verdict).
+const MOST: f64 = 0.60;
+
+/// Where the time is.
+const WHERE: Text = Text::new(
+    "{subject} ({class}): {lasts} {step}, and the device works for {busy} of it; {share} is {layer}, most of all {bucket} with {part}. {change}",
+    "{subject}（{class}）：{lasts} {step}，其中设备工作占 {busy}；{share} 在{layer}层，最大的一项是 {bucket}，占 {part}。{change}",
+);
+/// The same of time whose cause the capture does not show.
+const NOWHERE: Text = Text::new(
+    "{subject} ({class}): {lasts} {step}, and the device works for {busy} of it; for {share} nothing recorded says what it was, most of all {bucket} with {part}. {change}",
+    "{subject}（{class}）：{lasts} {step}，其中设备工作占 {busy}；{share} 没有任何记录能说明，最大的一项是 {bucket}，占 {part}。{change}",
+);
+/// What comes first lies where most of the time is.
+const SAME: Text = Text::new("First to change: {gain}.", "首先应改：{gain}。");
+/// It lies elsewhere, and most of the time has no finding.
+const ELSEWHERE: Text = Text::new(
+    "No rule names a cause there; first to change, in the {other} layer: {gain}.",
+    "该层没有规则指出原因；首先应改的在{other}层：{gain}。",
+);
+/// It lies elsewhere, and what was found where most of the time is gains less.
+const LESS: Text = Text::new(
+    "First to change, in the {other} layer: {gain}; what was found in the {layer} layer gains less.",
+    "首先应改的在{other}层：{gain}；{layer}层中的发现收益更小。",
+);
+/// Nothing was found.
+const NOTHING: Text = Text::new("No rule that could decide names a cause.", "能够判定的规则都没有指出原因。");
+/// Nothing was found, and nobody knows how fast the operators could be.
+const UNJUDGED: Text = Text::new(
+    "No rule that could decide names a cause; how efficient the operators are was not judged.",
+    "能够判定的规则都没有指出原因；算子本身的效率未作判断。",
+);
+
+/// What is said where no gate of the verdict forbids it; `None` without a step that counts.
+pub(super) fn of(case: &Case<'_>, place: Option<&Place>, first: Option<&First>, doubts: &[Unjudged]) -> Option<Ruling> {
+    let (rank, class) = case.longest?;
+    let place = place?;
+    let deciding = doubts.iter().find(|doubt| doubt.decides);
+    let blames_place = place.share >= MOST || first.is_some_and(|first| first.layer == place.layer);
+    let layer = match first {
+        _ if blames_place => place.layer,
+        _ if deciding.is_some() => VerdictLayer::Undecided,
+        Some(first) => first.layer,
+        None => VerdictLayer::None,
+    };
+    let own = case.weighty().filter(|f| first.is_some_and(|first| VerdictLayer::of(f.layer) == first.layer));
+    let mut because: Vec<&'static str> = Vec::new();
+    for rule in own.map(|f| f.rule).chain(deciding.filter(|_| first.is_none()).into_iter().flat_map(|d| d.because.iter().copied())) {
+        if !because.contains(&rule) && because.len() < BECAUSE {
+            because.push(rule);
+        }
+    }
+    // That no rule fired is weaker evidence than a rule that fired.
+    let confidence = match first {
+        Some(first) => first.confidence,
+        None if layer == VerdictLayer::Undecided => Confidence::Low,
+        None => case.cx.confidence(rank).min(Confidence::Medium),
+    };
+    Some(Ruling { layer, headline: headline(case, (rank, class), place, first), confidence, because })
+}
+
+fn headline(case: &Case<'_>, (rank, class): (&Rank, &Class), place: &Place, first: Option<&First>) -> Message {
+    let change = match first {
+        None if case.cx.analysis.evidence.has(EvidenceClass::Probes) || place.layer != VerdictLayer::Operator => {
+            Message::plain(NOTHING)
+        }
+        None => Message::plain(UNJUDGED),
+        Some(first) => {
+            let found = case.weighty().any(|f| VerdictLayer::of(f.layer) == place.layer);
+            let text = match () {
+                () if first.layer == place.layer => SAME,
+                () if found => LESS,
+                () => ELSEWHERE,
+            };
+            Message::new(text, [
+                ("gain", first.gain().within()),
+                ("other", Value::Text(first.layer.words())),
+                ("layer", Value::Text(place.layer.words())),
+            ])
+        }
+    };
+    let whole = rank.anchor.kind == AnchorKind::WholeCapture;
+    let lasts = if whole { Text::new("it lasts", "时长") } else { Text::new("a step takes", "每步平均") };
+    let args = [
+        ("subject", subject(rank, class)),
+        ("class", Value::Raw(class.key.clone())),
+        ("lasts", Value::Text(lasts)),
+        ("step", Value::Ns(place.mean)),
+        ("busy", Value::Share(place.busy)),
+        ("share", Value::Share(place.share)),
+        ("layer", Value::Text(place.layer.words())),
+        ("bucket", Value::Raw(place.bucket.clone())),
+        ("part", Value::Share(place.part)),
+        ("change", change.within()),
+    ];
+    Message::new(if place.layer == VerdictLayer::Undecided { NOWHERE } else { WHERE }, args)
+}
+
+/// Share of a layer that its findings explain.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+pub struct Explained {
+    /// The layer.
+    pub layer: Layer,
+    /// Claimed time over its time, in 0..=1.
+    pub share: f64,
+}
