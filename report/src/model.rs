@@ -15,7 +15,9 @@ use super::{
 };
 use diagnosis::{
     analysis::{Analysis, Anchor, Layer, Selection, job_sums::JobTotals, steps::Shadow},
-    diagnose::{Abstention, Breach, Counterfactual, Diagnosis, Finding, Readiness, Severity, Verdict, roofline::Roofline},
+    diagnose::{
+        Abstention, Breach, Counterfactual, Diagnosis, Finding, Readiness, Severity, Verdict, roofline::Roofline,
+    },
     i18n::Lang,
     platform::Stage,
 };

@@ -17,7 +17,8 @@ use diagnosis::{
     },
     diagnose::{
         Abstention, Assessment, Competing, Condition, Counterfactual, Estimate, Evidence, Explained, Finding, First,
-        Interaction, Level, Method, Over, Place, RankCheck, Readiness, Severity, Trigger, Unjudged, Verdict, VerdictLayer,
+        Interaction, Level, Method, Over, Place, RankCheck, Readiness, Severity, Trigger, Unjudged, Verdict,
+        VerdictLayer,
         finding::Remedy,
         readiness::{Cell, Fact, Next},
     },

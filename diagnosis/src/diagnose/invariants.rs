@@ -83,7 +83,10 @@ pub fn examine(analysis: &Analysis, counterfactual: &Counterfactual) -> Vec<Brea
         let absent = |layer: Layer| layer != Layer::Measurement && class.sum(|bucket| bucket.layer() == layer) == 0;
         if let Some((layer, _)) = path.layers.iter().find(|(layer, ns)| lone && *ns > 0 && absent(*layer)) {
             let sentence = Message::new(
-                Text::new("the critical path has time in the {layer} layer, which has none", "关键路径含有{layer}层的时间，而该层没有时间"),
+                Text::new(
+                    "the critical path has time in the {layer} layer, which has none",
+                    "关键路径含有{layer}层的时间，而该层没有时间",
+                ),
                 [("layer", Value::Raw(layer.key().to_owned()))],
             );
             out.push(Breach { law: Law::PathWithinTable, rule: None, sentence });

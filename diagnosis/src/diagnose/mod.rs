@@ -24,8 +24,8 @@ use model::Trace;
 
 pub use estimate::{Estimate, Intervention, Method};
 pub use finding::{Abstention, Competing, Evidence, Finding, Limits, Over, Severity, Trigger};
-pub use invariants::{Breach, Law};
 pub use gain::{Counterfactual, Interaction, Joint, RankCheck};
+pub use invariants::{Breach, Law};
 pub use level::{Assessment, Condition, Level};
 pub use readiness::Readiness;
 pub use rule::{Context, Doc, Outcome, Rule};

@@ -14,9 +14,9 @@ use crate::{analysis::Confidence, i18n::Message};
 use case::Case;
 pub use doubts::Unjudged;
 pub use first::First;
+pub(super) use gates::start_up::is_start_up;
 pub use place::Place;
 pub use statement::Explained;
-pub(super) use gates::start_up::is_start_up;
 
 /// What the verdict blames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -51,7 +51,7 @@ pub struct Verdict {
     pub place: Option<Place>,
     /// What to change first; `None` where nothing was found, or nothing may be said of the stack.
     pub first: Option<First>,
-    /// What was not judged and would matter, the largest first.
+    /// What was not judged and would matter, the weightiest first.
     pub unjudged: Vec<Unjudged>,
     /// How much of each layer the findings explain.
     pub explained: Vec<Explained>,

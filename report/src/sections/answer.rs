@@ -14,6 +14,8 @@ use diagnosis::{
     i18n::{Lang, Text, Value},
 };
 
+/// Doubts on the first screen.
+const DOUBTS: usize = 2;
 /// Findings on the first screen.
 const CHANGES: usize = 3;
 /// Share of the step from which a layer is told on the first screen.
@@ -66,7 +68,7 @@ pub(super) fn write(page: &mut Page<'_>) {
     }
     changes(page);
     let mut facts = Vec::new();
-    if let Some(doubt) = verdict.unjudged.first() {
+    for doubt in verdict.unjudged.iter().take(DOUBTS) {
         facts.push(page.labelled(Text::new("Not judged", "未判断"), page.message(&doubt.sentence) + page.stop()));
     }
     for breach in &capture.breaches {

@@ -152,21 +152,25 @@ pub(super) fn short_estimate(page: &Page<'_>, estimate: &Estimate) -> Inlines {
     let share = |to: i64| Value::Share((estimate.from as f64 - to as f64) / estimate.from.max(1) as f64);
     let text = match estimate.method {
         Method::None => return Inlines::new(),
-        _ if estimate.to_high >= estimate.from => {
-            Text::new("{from} → {low} at best (−{most} at most, modelled).", "{from} → 最好 {low}（最多 −{most}，建模值）。")
-        }
+        _ if estimate.to_high >= estimate.from => Text::new(
+            "{from} → {low} at best (−{most} at most, modelled).",
+            "{from} → 最好 {low}（最多 −{most}，建模值）。",
+        ),
         _ => Text::new(
             "{from} → {low} to {high} (−{least} to −{most}, modelled).",
             "{from} → {low} 至 {high}（−{least} 至 −{most}，建模值）。",
         ),
     };
-    page.fill(text, [
-        ("from", Value::Ns(estimate.from)),
-        ("low", Value::Ns(estimate.to_low)),
-        ("high", Value::Ns(estimate.to_high)),
-        ("least", share(estimate.to_high)),
-        ("most", share(estimate.to_low)),
-    ])
+    page.fill(
+        text,
+        [
+            ("from", Value::Ns(estimate.from)),
+            ("low", Value::Ns(estimate.to_low)),
+            ("high", Value::Ns(estimate.to_high)),
+            ("least", share(estimate.to_high)),
+            ("most", share(estimate.to_low)),
+        ],
+    )
 }
 
 /// What stands beside the estimate: the bounds of a replay, or why there is none.

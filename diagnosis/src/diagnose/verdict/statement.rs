@@ -59,8 +59,13 @@ pub(super) fn of(case: &Case<'_>, place: Option<&Place>, first: Option<&First>, 
         None => VerdictLayer::None,
     };
     let own = case.weighty().filter(|f| first.is_some_and(|first| VerdictLayer::of(f.layer) == first.layer));
+    let doubted = deciding.into_iter().flat_map(|doubt| doubt.because.iter().copied());
+    let rests: Vec<&'static str> = match first {
+        Some(_) if layer != VerdictLayer::Undecided => own.map(|f| f.rule).collect(),
+        _ => doubted.collect(),
+    };
     let mut because: Vec<&'static str> = Vec::new();
-    for rule in own.map(|f| f.rule).chain(deciding.filter(|_| first.is_none()).into_iter().flat_map(|d| d.because.iter().copied())) {
+    for rule in rests {
         if !because.contains(&rule) && because.len() < BECAUSE {
             because.push(rule);
         }
@@ -87,11 +92,14 @@ fn headline(case: &Case<'_>, (rank, class): (&Rank, &Class), place: &Place, firs
                 () if found => LESS,
                 () => ELSEWHERE,
             };
-            Message::new(text, [
-                ("gain", first.gain().within()),
-                ("other", Value::Text(first.layer.words())),
-                ("layer", Value::Text(place.layer.words())),
-            ])
+            Message::new(
+                text,
+                [
+                    ("gain", first.gain().within()),
+                    ("other", Value::Text(first.layer.words())),
+                    ("layer", Value::Text(place.layer.words())),
+                ],
+            )
         }
     };
     let whole = rank.anchor.kind == AnchorKind::WholeCapture;

@@ -43,8 +43,9 @@ fn advice_that_the_manifest_shows_to_be_followed_is_not_given() {
 #[test]
 fn operators_that_no_probe_judged_are_not_called_fine() {
     let d = diagnosis(&graph(12, |_, _| {}));
-    let headline = text(&d.verdict.headline);
-    assert!(headline.contains("operator-bound") && headline.contains("was not judged"), "{headline}");
+    let doubt = text(&d.verdict.unjudged[0].sentence);
+    assert!(doubt.contains("how fast") && doubt.contains("--model"), "{doubt}");
+    assert!(d.verdict.first.is_none());
 }
 
 #[test]

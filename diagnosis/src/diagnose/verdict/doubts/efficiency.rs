@@ -33,8 +33,7 @@ pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
     // Of what a finding claims already, something was judged.
     let claimed = case.weighty().filter(operator).map(|f| f.estimate.max_gain_share()).fold(0.0, f64::max);
     let replayed = rank.steady_steps(class).flat_map(|step| rank.ops_of(step)).take(1000).any(|op| op.in_graph);
-    let args =
-        [("bucket", Value::Raw(bucket.name(&case.cx.analysis.host_labels))), ("share", Value::Share(share))];
+    let args = [("bucket", Value::Raw(bucket.name(&case.cx.analysis.host_labels))), ("share", Value::Share(share))];
     let sentence = Message::new(if replayed { REPLAYED } else { SHAPELESS }, args);
     (share > claimed).then(|| Unjudged { share, sentence, because: Vec::new(), decides: false })
 }

@@ -29,19 +29,13 @@ pub struct Unjudged {
 type Doubt = fn(&Case<'_>) -> Option<Unjudged>;
 
 /// Every doubt; of equal ones the first is told.
-const REGISTRY: &[Doubt] = &[
-    unexplained::ask,
-    collectives::ask,
-    demand::ask,
-    pause::ask,
-    efficiency::ask,
-    speculation::ask,
-];
+const REGISTRY: &[Doubt] =
+    &[unexplained::ask, collectives::ask, demand::ask, pause::ask, efficiency::ask, speculation::ask];
 
-/// Everything that was not judged and would matter, the largest first.
+/// Everything that was not judged and would matter: first what the layer hangs on, then the largest.
 pub(super) fn of(case: &Case<'_>) -> Vec<Unjudged> {
     let mut doubts: Vec<Unjudged> = REGISTRY.iter().filter_map(|doubt| doubt(case)).collect();
     doubts.retain(|doubt| doubt.share >= UNEXPLAINED);
-    doubts.sort_by(|a, b| b.share.total_cmp(&a.share));
+    doubts.sort_by(|a, b| b.decides.cmp(&a.decides).then(b.share.total_cmp(&a.share)));
     doubts
 }
