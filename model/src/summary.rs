@@ -12,17 +12,20 @@ pub enum Conditions {
     Run,
     /// Alone: serialised, usually with cold caches and fixed clocks. Its duration is no duration of the run.
     Isolated,
+    /// As in the run, while counters were read: executions that stand on the time axis too.
+    Counted,
 }
 
 impl Conditions {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Run, Self::Isolated];
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Run, Self::Isolated, Self::Counted];
 
     /// Name in the capture file.
     pub fn name(self) -> &'static str {
         match self {
             Self::Run => "run",
             Self::Isolated => "isolated",
+            Self::Counted => "counted",
         }
     }
 }

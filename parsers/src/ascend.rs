@@ -32,6 +32,7 @@ use crate::{Format, Head, Match, Place, ReadError, ReadOptions, json::member, sq
 mod arrows;
 mod cluster;
 mod collective;
+mod counters;
 #[cfg(feature = "sqlite")]
 mod database;
 mod declined;

@@ -1,4 +1,4 @@
-//! Measurements of kernels that were run alone, joined to the kernels of a capture: by name, then by the shape of the
+//! Measurements of kernels, run alone or counted in the run, joined to the kernels of a capture: by name, then by the shape of the
 //! launch, then by order. The run's own durations stay what they are; a measurement says what a kernel used of the device.
 
 use model::{Conditions, Detail, KernelSummary, Ns, SliceId, StringId, Trace};
@@ -108,8 +108,8 @@ struct Candidates {
 
 impl Candidates {
     fn of(trace: &Trace, timelines: &[&Timeline]) -> Self {
-        let isolated = |s: &KernelSummary| s.conditions == Conditions::Isolated;
-        let all: Vec<u32> = (0..).zip(&trace.summaries).filter(|(_, s)| isolated(s)).map(|(at, _)| at).collect();
+        let single = |s: &KernelSummary| s.conditions != Conditions::Run;
+        let all: Vec<u32> = (0..).zip(&trace.summaries).filter(|(_, s)| single(s)).map(|(at, _)| at).collect();
         let mut whole: FxHashMap<String, Vec<u32>> = FxHashMap::default();
         let mut functions: FxHashMap<String, (FxHashSet<String>, Vec<u32>)> = FxHashMap::default();
         let mut identities: FxHashMap<StringId, Identity> = FxHashMap::default();

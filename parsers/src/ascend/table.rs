@@ -11,6 +11,7 @@ use std::{
 use model::{Category, Clock, Ns, ProcessId, Provenance, Severity, TraceSink, TrackKey, TrackKind};
 
 use super::{
+    counters::{self, Counted},
     facts::{self, Facts},
     import::{Collective, DeviceTask, Import, Place},
     layout::Layout,
@@ -42,6 +43,8 @@ const TYPES: &str = "task type|accelerator core|kernel_type";
 /// The columns that are read, in the order in which [`take`] counts them.
 const COLUMNS: [&str; 9] =
     [STARTS, DURATIONS, NAMES, TYPES, "device_id", "step id", "stream id|stream_id", "model id", "block num|block dim"];
+/// Columns of the counters, which stand after those in a row.
+const COUNTERS: usize = COLUMNS.len();
 /// Most steps that are told apart.
 const MAX_STEPS: usize = 1 << 16;
 
@@ -88,15 +91,20 @@ pub(super) fn read_layout(layout: &Layout, sink: &mut dyn TraceSink, progress: P
     import.sink.describe_process(process, said.pid, None, said.rank.or(around));
     let mut steps: BTreeMap<(i32, String), (Ns, Ns)> = BTreeMap::new();
     let (mut lost, mut broken, mut kept) = (0u64, 0u64, 0u64);
+    let mut counted = Counted::default();
     for path in &tables {
         let mut table = Table::open_lines(path, is_header)?;
-        table.select(&COLUMNS);
+        let columns: Vec<&str> = COLUMNS.iter().chain(counters::COLUMNS).copied().collect();
+        table.select(&columns);
         while let Some(row) = table.next(progress)? {
             let Some((device, start, end)) = take(&mut import, process, row) else {
                 lost += 1;
                 continue;
             };
             kept += 1;
+            if let Some(name) = row.text(2) {
+                counted.add(&name, row.int(8), end - start, row, COUNTERS);
+            }
             if let Some(step) = row.text(5).map(Cow::into_owned)
                 && (steps.len() < MAX_STEPS || steps.contains_key(&(device, step.clone())))
             {
@@ -125,6 +133,7 @@ pub(super) fn read_layout(layout: &Layout, sink: &mut dyn TraceSink, progress: P
     if lost > 0 {
         import.sink.ledger("rows without start or duration", lost, 0, 0, "not kept: incomplete");
     }
+    counted.tell(import.sink);
     import.stat("incomplete_row", Severity::DataLoss, lost, None);
     import.stat("broken_rows", Severity::DataLoss, broken, None);
     import.sink.clock(Clock::FromFirstSlice { unix_offset: Some(0) });

@@ -39,6 +39,8 @@ pub(super) struct Import<'a> {
     streams: FxHashMap<(u64, i64), (i32, i64)>,
     /// The dispatch whose counters are being read, and what they say so far.
     counted: Option<((Option<i64>, i64), KernelSummary)>,
+    /// Kernels that ran one after the other, with the mean times of several runs.
+    pub alone: u64,
 }
 
 impl<'a> Import<'a> {
@@ -50,6 +52,7 @@ impl<'a> Import<'a> {
             process: None,
             streams: FxHashMap::default(),
             counted: None,
+            alone: 0,
         }
     }
 
@@ -201,6 +204,10 @@ impl<'a> Import<'a> {
         self.agents.describe(&mut *self.sink, &mut self.lanes);
         hip::manifest(&mut *self.sink, "amd", "rocprofv3");
         self.sink.clock(Clock::FromFirstSlice { unix_offset: None });
+        if self.alone > 0 {
+            let why = "mean times of repeated runs, one kernel after the other: gaps between them say nothing of a run";
+            self.sink.stat("rocprofv3.kernels_run_alone", Severity::Notice, self.alone, Some(why));
+        }
         if self.lanes.crowded > 0 {
             self.sink.stat("rocprofv3.too_many_tracks", Severity::DataLoss, self.lanes.crowded, None);
         }

@@ -207,3 +207,17 @@ fn what_it_recognises_is_its_own() {
         assert_eq!(sure(other), Match::No, "{other}");
     }
 }
+
+#[test]
+fn kernels_of_repeated_runs_have_their_times_rounded_to_nanoseconds() {
+    let rows = "Dispatch_ID,GPU_ID,Grid_Size,Workgroup_Size,Kernel_Name,Correlation_ID,Start_Timestamp,End_Timestamp\n\
+                0,0,77824,256,__amd_rocclr_fillBufferAligned,1,41551790928449.54,41551790935219.08\n\
+                1,0,256,256,mm,2,41551790935300.5,41551790935400.25\n";
+    let files = directory(&[("pmc_perf.csv", rows)]);
+    let trace = import(&files.path().join("pmc_perf.csv")).unwrap();
+    let lanes = slices(&trace);
+    let kernels: Vec<_> =
+        lanes.iter().flat_map(|lane| &lane.3).map(|row| (row.3 - lanes[0].3[0].2, row.2, row.4)).collect();
+    assert_eq!((kernels.len(), lanes[0].3[0].3, lanes[0].3[1].3), (2, 6_769, 99));
+    assert_eq!(trace.stat("rocprofv3.kernels_run_alone"), 2);
+}

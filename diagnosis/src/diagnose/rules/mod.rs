@@ -38,6 +38,7 @@ mod op14_sampling;
 mod op15_cache_ops;
 mod op16_expert_padding;
 mod op17_attention_merge;
+mod op21_scalar_bound;
 mod rt01_no_graph;
 mod rt02_partial_graph;
 mod rt03_piecewise_graph;
@@ -98,6 +99,7 @@ pub const REGISTRY: &[&dyn Rule] = &[
     &op15_cache_ops::CacheOps,
     &op16_expert_padding::ExpertPadding,
     &op17_attention_merge::AttentionMerge,
+    &op21_scalar_bound::ScalarBound,
     &rt01_no_graph::NoGraph,
     &rt02_partial_graph::PartialGraph,
     &rt03_piecewise_graph::PiecewiseGraph,

@@ -91,3 +91,15 @@ fn op12_believes_the_units_that_were_measured() {
     let few = attention(&[(Metric::Memory, 14.0), (Metric::Compute, 10.0)]);
     assert!(fires("OP-12", &few) && check("OP-12", &few)[0].competing[1].refuted);
 }
+
+#[test]
+fn op21_names_kernels_in_which_only_the_scalar_unit_works() {
+    let (compute, memory) = (Metric::Compute, Metric::Memory);
+    let of = |scalar, memory_use| {
+        run(DECODE, SLOW, us(50), 64, &[(compute, 2.0), (memory, memory_use), (Metric::Scalar, scalar)])
+    };
+    let bound = of(99.0, 3.0);
+    assert!(fires("OP-21", &bound));
+    assert!(!diagnosis(&bound).findings.iter().any(|f| f.rule == "OP-11"), "the closer cause stands");
+    assert!(!fires("OP-21", &of(60.0, 3.0)) && !fires("OP-21", &of(85.0, 95.0)));
+}
