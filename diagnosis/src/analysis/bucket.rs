@@ -39,6 +39,8 @@ pub enum CopyDir {
     DtoH,
     DtoD,
     PtoP,
+    /// On one device, into or out of the memory that a collective works on.
+    Staging,
     HtoH,
     Memset,
     Unknown,
@@ -52,6 +54,7 @@ impl CopyDir {
             Self::DtoH => "copy.d2h",
             Self::DtoD => "copy.d2d",
             Self::PtoP => "copy.p2p",
+            Self::Staging => "copy.staging",
             Self::HtoH => "copy.h2h",
             Self::Memset => "copy.memset",
             Self::Unknown => "copy.unknown",
@@ -115,7 +118,7 @@ impl Bucket {
     pub fn layer(self) -> Layer {
         match self {
             Self::Compute(_) => Layer::Operator,
-            Self::CommTransfer | Self::CommWait | Self::Copy(CopyDir::PtoP) => Layer::Communication,
+            Self::CommTransfer | Self::CommWait | Self::Copy(CopyDir::PtoP | CopyDir::Staging) => Layer::Communication,
             Self::Prof | Self::GraphOpaque | Self::IdleUndecided | Self::Unattributed | Self::Unseen => {
                 Layer::Measurement
             }

@@ -4,6 +4,7 @@ use model::{Ns, Span};
 
 use super::{
     bucket::Bucket,
+    device_waits,
     host::HostStates,
     median,
     timeline::{Call, DeviceOp, Timeline},
@@ -70,6 +71,12 @@ impl<'a> Explainer<'a> {
 
     /// Explains the idle interval `span`, which ends where `owner` starts.
     pub fn explain(&self, span: Span, owner: Option<usize>) -> (Vec<(Bucket, Span)>, bool) {
+        let (parts, after_sync) = self.by_calls(span, owner);
+        (device_waits::overlay(parts, &self.timeline.waits), after_sync)
+    }
+
+    /// The same, as far as host calls and queues show.
+    fn by_calls(&self, span: Span, owner: Option<usize>) -> (Vec<(Bucket, Span)>, bool) {
         let mut parts = Vec::new();
         let Some((index, op)) = owner.and_then(|i| Some((i, self.timeline.ops.get(i)?))) else {
             return (vec![(Bucket::Unattributed, span)], false);

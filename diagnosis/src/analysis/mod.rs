@@ -40,6 +40,7 @@ pub mod bucket;
 mod classes;
 pub mod clock;
 pub mod collective;
+mod device_waits;
 pub mod dtype;
 pub mod edit;
 pub mod evidence;

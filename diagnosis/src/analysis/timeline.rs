@@ -1,12 +1,12 @@
 //! Device operations of one rank in order of start, each with the host call that launched it.
 
 use model::{Category, Columns, Detail, Ns, ProcessId, SliceId, Span, StringId, SyncKind, Trace, TrackId, TrackKind};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{
     bucket::CopyDir,
     graph_capture::{Tracks, capture_edge},
-    median,
+    device_waits, median,
     spans::union,
     task_queue::TaskQueue,
 };
@@ -93,6 +93,8 @@ pub struct Timeline {
     pub threads: Vec<TrackId>,
     /// Device operations by start.
     pub ops: Vec<DeviceOp>,
+    /// Times in which a queue did nothing but wait for another one or mark a place to wait for, disjoint and in order.
+    pub waits: Vec<Span>,
     /// Runtime and driver calls of the process by start.
     pub calls: Vec<Call>,
     /// Pairs of neighbours on one queue: how many gaps could be measured, and how many were at most 2 ns.
@@ -176,6 +178,7 @@ pub fn build(
         call_of.insert(call.slice, i as u32);
     }
     let captured = Tracks::of(trace);
+    let mut waiting: FxHashSet<SliceId> = FxHashSet::default();
     for (track, lane) in lanes(trace, process, TrackKind::DeviceQueue) {
         if trace.tracks[track.0 as usize].key.device != Some(device) {
             continue;
@@ -194,7 +197,13 @@ pub fn build(
                 }
             }
             latest = Some(latest.unwrap_or(Ns::MIN).max(lane.end(i)));
-            timeline.ops.push(device_op(trace, ops, lane, i, queue, &call_of));
+            let op = device_op(trace, ops, lane, i, queue, &call_of);
+            if op.kind == OpKind::Compute && op.op == CanonicalOp::Wait {
+                timeline.waits.push(Span::new(op.start, op.end));
+                waiting.extend(lane.link(i));
+            } else {
+                timeline.ops.push(op);
+            }
         }
     }
     timeline.ops.sort_by(|a, b| {
@@ -207,8 +216,10 @@ pub fn build(
     for (i, op) in timeline.ops.iter().enumerate().rev() {
         timeline.first_of_queue[op.queue as usize] = i as u32;
     }
+    timeline.waits = device_waits::merged(std::mem::take(&mut timeline.waits));
+    device_waits::mark_staging(trace, &mut timeline.ops, timeline.queues.len());
     timeline.capturing = captures(trace, &timeline.calls);
-    link(&mut timeline);
+    link(&mut timeline, &waiting);
     mark_blocking_copies(trace, process, &mut timeline);
     timeline
 }
@@ -296,15 +307,16 @@ fn touches_pinned(trace: &Trace, op: &DeviceOp) -> bool {
     [copy.src, copy.dst].into_iter().flatten().any(|kind| trace.strings.get(kind).eq_ignore_ascii_case("pinned"))
 }
 
-/// Ties operations and calls: fan-out of each call, the first operation of each, and what a graph launch caused.
-fn link(timeline: &mut Timeline) {
-    let mut waiting = vec![0u64; timeline.queues.len()];
+/// Ties operations and calls: fan-out of each call, the first operation of each, and what a graph launch caused. Calls in
+/// `waiting` had a wait of the device as their work.
+fn link(timeline: &mut Timeline, waiting: &FxHashSet<SliceId>) {
+    let mut unlinked = vec![0u64; timeline.queues.len()];
     let mut linked = vec![false; timeline.queues.len()];
     let mut lags = Vec::new();
     for op in &mut timeline.ops {
         let Some(call) = op.call.and_then(|c| timeline.calls.get_mut(c as usize)) else {
             timeline.unlinked += 1;
-            waiting[op.queue as usize] += u64::from(!linked[op.queue as usize]);
+            unlinked[op.queue as usize] += u64::from(!linked[op.queue as usize]);
             continue;
         };
         linked[op.queue as usize] = true;
@@ -325,7 +337,8 @@ fn link(timeline: &mut Timeline) {
         let span = capturing.get(capturing.partition_point(|span| span.end <= call.start));
         span.is_some_and(|span| span.start <= call.start)
     };
-    let silent = |call: &&Call| call.kind.is_launch() && call.ops == 0 && inside(call) && !captured(call);
+    let issued = |call: &Call| call.ops > 0 || waiting.contains(&call.slice);
+    let silent = |call: &&Call| call.kind.is_launch() && !issued(call) && inside(call) && !captured(call);
     let families = families(&timeline.calls);
     let mut unrecorded: FxHashMap<u32, bool> = FxHashMap::default();
     for (call, family) in timeline.calls.iter().filter(|call| issues(call)).zip(&families) {
@@ -333,7 +346,7 @@ fn link(timeline: &mut Timeline) {
         unrecorded.insert(*family, silent);
     }
     timeline.unrecorded = unrecorded.values().filter(|silent| **silent).count() as u64;
-    timeline.before_recording = waiting.iter().zip(&linked).filter(|(_, linked)| **linked).map(|(n, _)| n).sum();
+    timeline.before_recording = unlinked.iter().zip(&linked).filter(|(_, linked)| **linked).map(|(n, _)| n).sum();
 }
 
 /// Share of the linked operations that must start before their launch call for the clocks to disagree: own value. Single

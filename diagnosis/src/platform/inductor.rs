@@ -20,6 +20,12 @@ pub(super) struct InductorEntry {
     /// ATen operators of which at least one must be there.
     #[serde(default)]
     pub any: Vec<String>,
+    /// ATen operators of which none may be there.
+    #[serde(default)]
+    pub none: Vec<String>,
+    /// Kinds of generated kernels that it is for; all where empty.
+    #[serde(default)]
+    pub kinds: Vec<String>,
     /// The only ATen operators that may be there.
     #[serde(default)]
     pub only: Vec<String>,
@@ -39,7 +45,7 @@ pub(super) struct Inductor {
 impl Inductor {
     /// Adds a rule of a pack.
     pub fn add(&mut self, entry: InductorEntry, op: CanonicalOp, pack: &str) {
-        for name in entry.all.iter().chain(&entry.any).chain(&entry.only).filter(|name| name.contains('_')) {
+        for name in entry.all.iter().chain(&entry.any).chain(&entry.none).chain(&entry.only).filter(|name| name.contains('_')) {
             if !self.compound.contains(name) {
                 self.compound.push(name.clone());
             }
@@ -63,7 +69,9 @@ impl Inductor {
         self.rules
             .iter()
             .find(|(rule, ..)| {
-                rule.all.iter().all(has)
+                (rule.kinds.is_empty() || rule.kinds.iter().any(|k| k == kind))
+                    && rule.all.iter().all(has)
+                    && !rule.none.iter().any(has)
                     && (rule.any.is_empty() || rule.any.iter().any(has))
                     && (rule.only.is_empty()
                         || !atens.is_empty() && atens.iter().all(|a| rule.only.iter().any(|o| o == a)))

@@ -11,6 +11,7 @@ mod error;
 mod host;
 mod inductor;
 mod knowledge;
+mod name;
 mod op;
 mod pattern;
 mod remedy;

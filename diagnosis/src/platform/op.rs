@@ -38,11 +38,13 @@ macro_rules! canonical_ops {
 
 canonical_ops! {
     Gemm "gemm" Matrix "Dense matrix product, the lm_head included."
+    Conv "conv" Matrix "Convolution, forward or backward."
     GroupedGemm "grouped_gemm" Matrix "Matrix products of the experts of a mixture."
     AttnDecode "attn_decode" Attention "Attention of one new token over the KV cache."
     AttnPrefill "attn_prefill" Attention "Attention of a whole prompt or chunk."
     Attn "attn" Attention "Attention whose kernel serves both stages."
     AttnCombine "attn_combine" Attention "Merge of the partial results of split-KV attention."
+    Ssm "ssm" Attention "State-space or linear-attention layer: its scan, its state and its short convolution."
     Norm "norm" Norm "RMSNorm or LayerNorm."
     AddNorm "add_norm" Norm "Residual addition and norm in one kernel."
     Rope "rope" Rope "Rotary position embedding."
@@ -52,15 +54,20 @@ canonical_ops! {
     MoeRoute "moe_route" MoeRoute "Routing of tokens to experts: top-k, sorting, permutation, weighted sum."
     CommAllReduce "comm_allreduce" Comm "All-reduce."
     CommOther "comm_other" Comm "Any other collective or peer transfer by a kernel."
+    CommStaging "comm_staging" Comm "Copy into or out of the symmetric memory that a collective works on."
     Format "format" Format "Cast, copy, concatenation, transpose or layout conversion."
     Fill "fill" Fill "Fill with a constant."
-    Index "index" Index "Gather, scatter, index arithmetic, ranges."
+    Index "index" Index "Gather, scatter, masks, comparisons, index arithmetic, ranges."
+    Permute "permute" Index "Permutation of sparse features or jagged rows, as recommendation models have it."
     Sample "sample" Sample "Choice of the next token: penalties, top-k, sort, argmax."
     FusedAttnPre "fused_attn_pre" Matrix "Everything before attention in one kernel (MLA prolog, fused QK norm and rope)."
     Embedding "embedding" Index "Token or position embedding."
     Elementwise "elementwise" Elementwise "Elementwise arithmetic with no better name."
     Softmax "softmax" Elementwise "Softmax outside attention and sampling kernels."
     Reduce "reduce" Elementwise "Reduction with no better name."
+    Optimizer "optimizer" Elementwise "Update of parameters by an optimizer."
+    Loss "loss" Elementwise "Loss of a training step, forward or backward."
+    Wait "wait" Wait "Wait for another queue, or the mark that one waits for: no work."
     Copy "copy" Copy "Copy done by a copy engine or runtime."
     Other "other" Other "Unknown to every pack."
 }
@@ -83,6 +90,7 @@ pub enum OpClass {
     Fill,
     Index,
     Comm,
+    Wait,
     Copy,
     Other,
 }
@@ -105,6 +113,7 @@ impl OpClass {
             Self::Fill => "fill",
             Self::Index => "index",
             Self::Comm => "comm",
+            Self::Wait => "wait",
             Self::Copy => "copy",
             Self::Other => "other",
         }
@@ -140,7 +149,7 @@ mod tests {
         for op in CanonicalOp::ALL {
             assert_eq!(CanonicalOp::parse(op.name()), Some(*op));
         }
-        assert_eq!(CanonicalOp::ALL.len(), 26);
+        assert_eq!(CanonicalOp::ALL.len(), 33);
         assert_eq!(CanonicalOp::parse("Gemm"), None);
     }
 }

@@ -1,85 +1,18 @@
-//! Name patterns: exact, prefix, contains, glob and regex, in order of priority.
+//! Name patterns: exact, prefix, contains, glob, regex, words and functor, in order of priority.
 //!
-//! A kernel name is looked at in several forms, because exports differ: as written, and as the bare function name
-//! without return type, namespaces, template arguments and mangling. Literal patterns are compared directly, and only
-//! few patterns need the regex engine, so a name costs microseconds; it is asked once per distinct name.
+//! Literal patterns are compared directly, and only few patterns need the regex engine, so a name costs microseconds; it
+//! is asked once per distinct name.
 
 use regex::{Regex, RegexBuilder};
 use serde::Deserialize;
 
-/// Bytes of a name that are looked at. The functor that tells elementwise kernels of torch apart lies within the first
-/// 500 bytes; names of a megabyte exist in hostile traces only.
-const MAX_NAME: usize = 4096;
+pub(super) use super::name::Name;
 
 /// Size limit of one compiled regex in bytes, so that a pack cannot fill memory with `(a{999}){999}`.
 const REGEX_LIMIT: usize = 1 << 20;
 
-/// A name in the forms that patterns look at.
-pub(super) struct Name<'a> {
-    full: &'a str,
-    /// `full` and the shorter forms.
-    forms: Vec<&'a str>,
-    lower: String,
-}
-
-impl<'a> Name<'a> {
-    /// Prepares the forms of a kernel, op type or API name.
-    pub fn new(name: &'a str) -> Self {
-        let name = name.get(..name.floor_char_boundary(MAX_NAME)).unwrap_or(name).trim();
-        // rocprof appends the kernel descriptor's suffix to the symbol.
-        let full = name.trim_end_matches(" [clone .kd]").trim_end_matches(".kd");
-        let mut forms = vec![full];
-        match full.strip_prefix("_Z") {
-            Some(mangled) => forms.extend(mangled_base(mangled)),
-            None => forms.extend(plain_bases(full)),
-        }
-        Self { full, forms, lower: full.to_ascii_lowercase() }
-    }
-
-    /// The bare function name, or the whole name where there is no shorter one.
-    pub fn base(&self) -> &'a str {
-        self.forms.last().copied().unwrap_or(self.full)
-    }
-}
-
-/// The last identifier of an Itanium-mangled symbol without its template arguments.
-fn mangled_base(mangled: &str) -> Option<&str> {
-    let mut rest = mangled.strip_prefix('N').unwrap_or(mangled);
-    let mut base = None;
-    loop {
-        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-        let Some(Ok(len)) = rest.get(..digits).map(str::parse::<usize>) else { return base };
-        let Some(identifier) = rest.get(digits..digits.saturating_add(len)) else { return base };
-        base = Some(identifier);
-        rest = rest.get(digits.saturating_add(len)..).unwrap_or("");
-    }
-}
-
-/// Shorter forms of a demangled name: the function of a C++ signature, the op type of `aclnn<Api>_<OpType>_<Kernel>`,
-/// the node of a graph path such as `Default/network/MatMul-op123`.
-fn plain_bases(full: &str) -> Vec<&str> {
-    if let Some(api) = full.strip_prefix("aclnn") {
-        return api.split('_').skip(1).collect();
-    }
-    if full.contains('/') && !full.contains(['(', '<', ' ']) {
-        let node = full.rsplit('/').next().unwrap_or(full);
-        return vec![node.rsplit_once("-op").map_or(node, |(op, _)| op)];
-    }
-    let anonymous = ["(anonymous namespace)::", "<unnamed>::"];
-    let mut head = full.strip_prefix("void ").unwrap_or(full);
-    loop {
-        let end = head.find(['<', '(']).unwrap_or(head.len());
-        let tail = head.get(end..).unwrap_or("");
-        match anonymous.iter().find_map(|a| tail.strip_prefix(a)) {
-            Some(rest) => head = rest,
-            None => {
-                let path = head.get(..end).unwrap_or(head).trim();
-                let base = path.rsplit("::").next().unwrap_or(path);
-                return vec![base.rsplit(' ').next().unwrap_or(base)];
-            }
-        }
-    }
-}
+/// Kernels of torch that are one symbol for many functors.
+const FUNCTOR_KERNELS: [&str; 3] = ["elementwise", "reduce_kernel", "multi_tensor_apply"];
 
 /// An entry of a pack that gives names to patterns.
 #[derive(Clone, Debug, Deserialize)]
@@ -110,6 +43,12 @@ pub(super) struct PatternEntry {
     /// Matches the whole name as written.
     #[serde(default)]
     pub regex: Vec<String>,
+    /// Terms about the words of the bare function name, of which all must hold; see [`Term`].
+    #[serde(default)]
+    pub words: Vec<String>,
+    /// Occurs in the name of a kernel of torch that stands for many functors, and nowhere else.
+    #[serde(default)]
+    pub functor: Vec<String>,
     /// Where the entry comes from, if elsewhere than the rest of its pack.
     #[serde(default)]
     #[allow(dead_code)] // read by people, in the pack; required to be text here
@@ -133,17 +72,55 @@ enum Test {
     /// The literal pieces between the stars.
     Glob(Vec<String>),
     Regex(Regex),
+    Words(Vec<Term>),
+    Functor(String),
 }
 
 impl Test {
-    fn matches(&self, full: &str, forms: &[&str]) -> bool {
+    fn matches(&self, full: &str, forms: &[&str], words: &[String]) -> bool {
         match self {
             Self::Exact(text) => forms.contains(&text.as_str()),
             Self::Prefix(text) => forms.iter().any(|form| form.starts_with(text)),
             Self::Contains(text) => full.contains(text),
             Self::Glob(pieces) => forms.iter().any(|form| glob(pieces, form)),
             Self::Regex(regex) => regex.is_match(full),
+            Self::Words(terms) => words.iter().any(|text| terms.iter().all(|term| term.holds(text))),
+            Self::Functor(text) => full.contains(text) && FUNCTOR_KERNELS.iter().any(|kernel| full.contains(kernel)),
         }
+    }
+}
+
+/// What a bare name must hold, or must not: whole words one after the other, `*` for any text, `^` for the first word.
+/// `!quant*` holds where no word begins with `quant`.
+#[derive(Clone, Debug)]
+struct Term {
+    /// Texts in their order, with a `_` where a word must begin or end.
+    pieces: Vec<String>,
+    first: bool,
+    absent: bool,
+}
+
+impl Term {
+    fn new(text: &str) -> Self {
+        let (absent, text) = text.strip_prefix('!').map_or((false, text), |rest| (true, rest));
+        let (first, text) = text.strip_prefix('^').map_or((false, text), |rest| (true, rest));
+        let mut pieces: Vec<String> = text.split('*').map(str::to_owned).collect();
+        if let Some(piece) = pieces.first_mut().filter(|piece| !piece.is_empty()) {
+            piece.insert(0, '_');
+        }
+        if let Some(piece) = pieces.last_mut().filter(|piece| !piece.is_empty()) {
+            piece.push('_');
+        }
+        Self { pieces, first, absent }
+    }
+
+    fn holds(&self, words: &str) -> bool {
+        let begins = !self.first || self.pieces.first().is_some_and(|piece| words.starts_with(piece.as_str()));
+        let mut rest = Some(words);
+        for piece in &self.pieces {
+            rest = rest.and_then(|text| text.split_once(piece.as_str())).map(|(_, after)| after);
+        }
+        (begins && rest.is_some()) != self.absent
     }
 }
 
@@ -195,8 +172,10 @@ impl<T> PatternTable<T> {
         for pattern in &entry.regex {
             tests.push(Test::Regex(anchored(pattern, entry.ignore_case)?));
         }
+        tests.extend(entry.words.iter().map(|text| Test::Words(text.split_whitespace().map(Term::new).collect())));
+        tests.extend(entry.functor.iter().cloned().map(Test::Functor));
         if tests.is_empty() {
-            return Err("no pattern; give at least one of exact, prefix, contains, glob, regex".into());
+            return Err("no pattern; give at least one of exact, prefix, contains, glob, regex, words, functor".into());
         }
         let target_index = self.targets.len();
         self.targets.push(target);
@@ -216,12 +195,9 @@ impl<T> PatternTable<T> {
 
     /// What the first matching pattern stands for.
     pub fn find(&self, name: &Name<'_>) -> Option<&T> {
-        let offset = |form: &&str| form.as_ptr() as usize - name.full.as_ptr() as usize;
-        let lower: Vec<&str> =
-            name.forms.iter().filter_map(|form| name.lower.get(offset(form)..offset(form) + form.len())).collect();
         let hit = self.patterns.iter().find(|p| match p.ignore_case {
-            true => p.test.matches(&name.lower, &lower),
-            false => p.test.matches(name.full, &name.forms),
+            true => p.test.matches(name.lower(), &name.lower_forms(), name.words()),
+            false => p.test.matches(name.full(), name.forms(), name.words()),
         })?;
         self.targets.get(hit.target)
     }
@@ -233,27 +209,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-
-    #[test]
-    fn bases_of_every_spelling() {
-        for (name, base) in [
-            ("void vllm::rotary_embedding_kernel<c10::BFloat16, true>(long const*)", "rotary_embedding_kernel"),
-            ("void at::native::(anonymous namespace)::CatArrayBatchedCopy<float, 4>(float*)", "CatArrayBatchedCopy"),
-            ("void <unnamed>::softmax_warp_forward<float, (int)6>(T2 *)", "softmax_warp_forward"),
-            ("_ZN5aiter24add_rmsnorm_quant_kernelIDF16bDF16bLi64EEEvPT0_", "add_rmsnorm_quant_kernel"),
-            (
-                "_ZN2ck16tensor_operation6device12_GLOBAL__N_139kernel_grouped_conv_fwd_xdl_cshuffle_v3INS_2E",
-                "kernel_grouped_conv_fwd_xdl_cshuffle_v3",
-            ),
-            ("aclnnMatmul_MatMulCommon_MatMulV3", "MatMulV3"),
-            ("Default/network-Net/decoder/MatMul-op123", "MatMul"),
-            ("mul_mat_q<(ggml_type)2>(char const*) [clone .kd]", "mul_mat_q"),
-            ("nvjet_tst_64x8_64x16_2x1_v_bz_TNT", "nvjet_tst_64x8_64x16_2x1_v_bz_TNT"),
-            ("", ""),
-        ] {
-            assert_eq!(Name::new(name).base(), base, "{name}");
-        }
-    }
 
     fn entry(glob: &str) -> PatternEntry {
         toml::from_str(&format!("name = 'x'\nglob = ['{glob}']")).unwrap()
@@ -277,19 +232,30 @@ mod tests {
         }
     }
 
+    #[test]
+    fn words_are_looked_for_in_the_bare_name_only() {
+        for (pattern, name, expected) in [
+            ("rms_norm", "void vllm::rms_norm_kernel<c10::BFloat16>(c10::BFloat16*)", true),
+            ("rms_norm", "flashinfer::norm::FusedAddRMSNormKernel", true),
+            ("gemm*", "void fbgemm_gpu::permute_2D_data_kernel<true>(int)", false),
+            ("gemm*", "void foo<gemm_traits>(gemm_params)", false),
+            ("flash_attn_fwd*", "void cutlass::device_kernel<flash::enable_sm90_or_later<flash::FlashAttnFwdSm90<int>>>(P)", true),
+            ("rope", "_property_kernel", false),
+            ("rope*", "fused_ropes", true),
+            ("*rope", "my_mrope_kernel", true),
+            ("^tile*", "big_tile_kernel", false),
+            ("^tile*", "tile_kernel", true),
+            ("silu* !quant*", "silu_and_mul_kernel", true),
+            ("silu* !quant*", "silu_and_mul_quantize", false),
+            ("a*c", "a_b_c", true),
+        ] {
+            let mut table = PatternTable::default();
+            table.add(&toml::from_str(&format!("name = 'x'\nwords = ['{pattern}']")).unwrap(), ()).unwrap();
+            assert_eq!(table.find(&Name::new(name)).is_some(), expected, "{pattern} on {name}");
+        }
+    }
+
     proptest! {
-        #[test]
-        fn any_text_is_a_name(text in "\\PC{0,200}") {
-            let name = Name::new(&text);
-            prop_assert!(text.contains(name.base()));
-        }
-
-        #[test]
-        fn mangled_lengths_never_overrun(lengths in proptest::collection::vec(any::<u64>(), 0..6)) {
-            let text = lengths.iter().fold(String::from("_ZN"), |s, n| format!("{s}{n}abc"));
-            Name::new(&text);
-        }
-
         #[test]
         fn a_glob_of_its_own_pieces_matches(pieces in proptest::collection::vec("[a-c]{0,3}", 1..6), fill in "[a-c]{0,3}") {
             let text = pieces.join(&fill);

@@ -90,7 +90,7 @@ pub(super) struct StepEntry {
 }
 
 /// The packs built into the program, the generic ones last so that a platform's own names go first.
-const EMBEDDED: [(&str, &str); 17] = [
+const EMBEDDED: [(&str, &str); 18] = [
     ("cuda.toml", include_str!("packs/cuda.toml")),
     ("rocm.toml", include_str!("packs/rocm.toml")),
     ("rocm_advice.toml", include_str!("packs/rocm_advice.toml")),
@@ -105,6 +105,7 @@ const EMBEDDED: [(&str, &str); 17] = [
     ("chips.toml", include_str!("packs/chips.toml")),
     ("vendors.toml", include_str!("packs/vendors.toml")),
     ("generic.toml", include_str!("packs/generic.toml")),
+    ("operators.toml", include_str!("packs/operators.toml")),
     ("engines.toml", include_str!("packs/engines.toml")),
     ("logs.toml", include_str!("packs/logs.toml")),
     ("advice.toml", include_str!("packs/advice.toml")),

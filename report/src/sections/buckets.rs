@@ -36,6 +36,10 @@ pub fn meaning(name: &str) -> Text {
             Text::new("what the log does not show: it times the whole step", "日志未显示的部分：只给出整步时间")
         }
         "copy.p2p" => Text::new("a copy between devices runs alone", "设备间拷贝单独执行"),
+        "copy.staging" => Text::new(
+            "a copy into or out of the memory that a collective works on runs alone",
+            "拷入或拷出集合通信所用内存的拷贝单独执行",
+        ),
         "copy.memset" => Text::new("a fill runs alone", "填充单独执行"),
         name if name.starts_with("copy.") => Text::new("a copy runs alone", "拷贝单独执行"),
         "compute.format" => {
@@ -112,7 +116,12 @@ fn host(name: &str) -> Text {
 /// What kernels of an operator compute.
 fn compute(name: &str) -> Text {
     match name.trim_start_matches("compute.") {
-        "gemm" => Text::new("dense matrix products and convolutions", "稠密矩阵乘与卷积"),
+        "gemm" => Text::new("dense matrix products", "稠密矩阵乘"),
+        "conv" => Text::new("convolutions", "卷积"),
+        "ssm" => Text::new("scan and state of state-space or linear-attention layers", "状态空间或线性注意力层的扫描与状态"),
+        "permute" => Text::new("permutation of sparse features", "稀疏特征重排"),
+        "optimizer" => Text::new("parameter updates of an optimizer", "优化器的参数更新"),
+        "loss" => Text::new("loss of a training step", "训练步的损失计算"),
         "grouped_gemm" => Text::new("matrix products of several experts at once", "多个专家一起做的矩阵乘"),
         "attn" => Text::new("attention by a kernel of both stages", "两阶段通用内核的注意力"),
         "attn_combine" => Text::new("merge of split attention", "分块注意力的合并"),
@@ -166,6 +175,7 @@ mod tests {
             Unseen,
             Copy(CopyDir::HtoD),
             Copy(CopyDir::PtoP),
+            Copy(CopyDir::Staging),
             Copy(CopyDir::Memset),
             Host(HostLabel(0)),
         ];

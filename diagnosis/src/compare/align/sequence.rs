@@ -68,7 +68,7 @@ impl<'a> Reader<'a> {
                 Symbol { slots: known(op).unwrap_or(Slots::default().with(op.op)), ..Symbol::plain(op.op) }
             }
             OpKind::Comm if op.op == CanonicalOp::CommAllReduce => Symbol::plain(op.op),
-            OpKind::Comm | OpKind::Copy(CopyDir::PtoP) => Symbol::plain(CanonicalOp::CommOther),
+            OpKind::Comm | OpKind::Copy(CopyDir::PtoP | CopyDir::Staging) => Symbol::plain(CanonicalOp::CommOther),
             OpKind::Copy(CopyDir::Memset) => Symbol::plain(CanonicalOp::Fill),
             // Inside the device's memory a copy engine does what a copy kernel does elsewhere.
             OpKind::Copy(CopyDir::DtoD) => Symbol::plain(CanonicalOp::Format),

@@ -9,7 +9,7 @@ use crate::platform::CanonicalOp;
 
 /// A set of canonical operators.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Slots(u32);
+pub struct Slots(u64);
 
 impl Slots {
     /// The set of these.
@@ -20,7 +20,7 @@ impl Slots {
     /// With one more.
     #[must_use]
     pub const fn with(self, op: CanonicalOp) -> Self {
-        Self(self.0 | 1 << op as u32)
+        Self(self.0 | 1 << op as u64)
     }
 
     /// Both together.
@@ -111,6 +111,7 @@ fn made_of(op: CanonicalOp) -> (&'static [CanonicalOp], &'static [CanonicalOp]) 
         Quant => (&[Elementwise, Reduce, Format], &[Elementwise]),
         MoeRoute => (&[Sample, Softmax, Index, Elementwise, Reduce, Format, Fill], &[Sample, Index]),
         CommAllReduce => (&[CommOther, Elementwise, Reduce], &[CommOther]),
+        CanonicalOp::Conv => (&[Gemm, Format, Index, Fill, Reduce], &[Gemm]),
         Sample => (&[Softmax, Elementwise, Reduce, Index, Format, Fill], &[Reduce]),
         FusedAttnPre => (&[Gemm, Norm, Rope, KvWrite, Elementwise, Format], &[Gemm, Rope]),
         Embedding => (&[Index, Elementwise], &[Index]),

@@ -1,0 +1,104 @@
+//! What stands on a device queue and is no work of its own: waits for other queues, and copies that only carry data into or
+//! out of the memory that a collective works on.
+
+use model::{Ns, Span, Trace};
+
+use super::{
+    bucket::{Bucket, CopyDir},
+    spans::union,
+    timeline::{DeviceOp, OpKind},
+};
+use crate::platform::CanonicalOp;
+
+/// All-reduces over symmetric memory: their operands are copied into a buffer that every rank sees, and back.
+const SYMMETRIC: [&str; 4] = ["multimem_", "one_shot_all_reduce", "two_shot_all_reduce", "symm_mem"];
+
+/// Longest gap between such a collective and a copy that stages for it. Own value: twice what a copy kernel of a few
+/// megabytes takes to be launched and run.
+const BESIDE: Ns = 50_000;
+
+/// Marks the copies on one device that stand directly before or after a collective over symmetric memory on their queue.
+/// `ops` are in order of start.
+pub(super) fn mark_staging(trace: &Trace, ops: &mut [DeviceOp], queues: usize) {
+    let symmetric = |op: &DeviceOp| {
+        op.kind == OpKind::Comm && SYMMETRIC.iter().any(|part| trace.strings.get(op.name).contains(part))
+    };
+    let mut last: Vec<Option<usize>> = vec![None; queues];
+    let mut staged = Vec::new();
+    for i in 0..ops.len() {
+        let Some(op) = ops.get(i) else { break };
+        let Some(slot) = last.get_mut(op.queue as usize) else { continue };
+        if let Some((j, before)) = slot.and_then(|j| Some((j, ops.get(j)?))) {
+            let beside = op.start - before.end <= BESIDE;
+            let copies = |op: &DeviceOp| op.kind == OpKind::Copy(CopyDir::DtoD);
+            staged.extend((beside && copies(before) && symmetric(op)).then_some(j));
+            staged.extend((beside && symmetric(before) && copies(op)).then_some(i));
+        }
+        *slot = Some(i);
+    }
+    for i in staged {
+        if let Some(op) = ops.get_mut(i) {
+            (op.op, op.kind) = (CanonicalOp::CommStaging, OpKind::Copy(CopyDir::Staging));
+        }
+    }
+}
+
+/// Gives what lies inside a recorded wait of the device to that wait. `parts` tile a gap in order of time, `waits` are
+/// disjoint and in order.
+pub(super) fn overlay(parts: Vec<(Bucket, Span)>, waits: &[Span]) -> Vec<(Bucket, Span)> {
+    let (Some(first), Some(last)) = (parts.first(), parts.last()) else { return parts };
+    let from = waits.partition_point(|wait| wait.end <= first.1.start);
+    let to = waits.partition_point(|wait| wait.start < last.1.end);
+    let waits = waits.get(from..to.max(from)).unwrap_or(&[]);
+    if waits.is_empty() {
+        return parts;
+    }
+    let mut out: Vec<(Bucket, Span)> = Vec::with_capacity(parts.len() + 2 * waits.len());
+    let mut add = |bucket: Bucket, start: Ns, end: Ns| {
+        if start < end {
+            match out.last_mut() {
+                Some((before, span)) if *before == bucket => span.end = end,
+                _ => out.push((bucket, Span::new(start, end))),
+            }
+        }
+    };
+    for (bucket, part) in parts {
+        let mut at = part.start;
+        let within = waits.get(waits.partition_point(|wait| wait.end <= part.start)..).unwrap_or(&[]);
+        for wait in within.iter().take_while(|wait| wait.start < part.end) {
+            let (begin, end) = (wait.start.max(at), wait.end.min(part.end));
+            add(bucket, at, begin);
+            add(Bucket::DeviceDep, begin, end);
+            at = end.max(at);
+        }
+        add(bucket, at, part.end);
+    }
+    out
+}
+
+/// The recorded waits as disjoint times in order.
+pub(super) fn merged(waits: Vec<Span>) -> Vec<Span> {
+    union(waits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_inside_a_wait_is_the_waits() {
+        let span = Span::new;
+        let parts = vec![(Bucket::LaunchApi, span(0, 10)), (Bucket::Dispatch, span(10, 30))];
+        let found = overlay(parts.clone(), &[span(5, 12), span(20, 40)]);
+        let expected = vec![
+            (Bucket::LaunchApi, span(0, 5)),
+            (Bucket::DeviceDep, span(5, 12)),
+            (Bucket::Dispatch, span(12, 20)),
+            (Bucket::DeviceDep, span(20, 30)),
+        ];
+        assert_eq!(found, expected);
+        assert_eq!(overlay(parts.clone(), &[span(30, 50)]), parts);
+        assert_eq!(overlay(parts.clone(), &[]), parts);
+        assert_eq!(overlay(parts, &[span(-5, 100)]), vec![(Bucket::DeviceDep, span(0, 30))]);
+    }
+}
