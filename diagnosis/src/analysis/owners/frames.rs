@@ -107,10 +107,15 @@ impl<'a> Frames<'a> {
                 passes_on: has(&PASSES_ON),
                 waits: has(&WAITS),
                 marks_step: text.starts_with("ProfilerStep#") || packs.step_label(text).is_some(),
-                forward: text.starts_with("nn.Module: ")
-                    || text.trim_end_matches(['#', ' ']).ends_with("forward")
-                    || text.starts_with("Torch-Compiled Region"),
+                forward: is_forward(text),
             }
         })
     }
+}
+
+/// Whether a record of this name is the forward pass of a model or of a part of it.
+pub fn is_forward(name: &str) -> bool {
+    name.starts_with("nn.Module: ")
+        || name.trim_end_matches(['#', ' ']).ends_with("forward")
+        || name.starts_with("Torch-Compiled Region")
 }

@@ -13,7 +13,10 @@ mod nest;
 use model::{Category, Ns, SliceId, Span, StringId, Trace, TrackId};
 use rustc_hash::FxHashMap;
 
-pub use self::group::{Ending, Group};
+pub use self::{
+    frames::is_forward,
+    group::{Ending, Group},
+};
 use self::{follow::Threads, frames::Frames, group::Groups, nest::Nests};
 use super::{
     bucket::{Bucket, HostLabel},

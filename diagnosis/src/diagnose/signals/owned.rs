@@ -111,7 +111,9 @@ pub fn spoken(cx: &Context<'_>, rank: &Rank, name: StringId, ns: Ns) -> Spoken {
     let around = group.map_or(&[][..], |group| &group.around).iter().map(|name| text(*name));
     let place: Vec<String> = std::iter::once(text(name)).chain(around).collect();
     let children = group.map_or(&[][..], |group| &group.children).iter();
-    let children: Vec<String> = children.map(|(name, count, _)| format!("{count} × {}", text(*name))).collect();
+    let gaps = group.map_or(1, |group| group.count.max(1));
+    let children: Vec<String> =
+        children.map(|(name, count, _)| format!("{} × {}", (count / gaps).max(1), text(*name))).collect();
     Spoken { place: place.join(" ← "), children: children.join(", "), ns }
 }
 

@@ -38,6 +38,27 @@ pub fn idle(rank: &Rank, step: &Step, pick: impl Fn(&Gap, Bucket) -> bool) -> Ns
     gaps(rank, step).iter().map(parts).sum()
 }
 
+/// Idle time of each pause of the class's steps that count, ns: what `of` makes of a gap, where it is more than nothing. What
+/// comes again and again in one step is one pause of that step; where too few steps or none are marked, each gap is a pause.
+pub fn pauses(rank: &Rank, class: &Class, of: impl Fn(&Gap) -> Ns) -> Vec<Ns> {
+    let each = class.steady < LEAST_STEPS || rank.anchor.kind == AnchorKind::WholeCapture;
+    let mut out = Vec::new();
+    for step in rank.steady_steps(class) {
+        let times = gaps(rank, step).iter().map(&of).filter(|ns| *ns > 0);
+        if each {
+            out.extend(times);
+        } else {
+            out.extend(Some(times.sum::<Ns>()).filter(|ns| *ns > 0));
+        }
+    }
+    out
+}
+
+/// Idle time of a gap in the buckets that `pick` takes, ns.
+pub fn time_in(gap: &Gap, pick: impl Fn(Bucket) -> bool) -> Ns {
+    gap.parts.iter().filter(|(bucket, _)| pick(*bucket)).map(|(_, span)| span.len()).sum()
+}
+
 /// The operation that ends a gap.
 pub fn owner<'a>(rank: &'a Rank, gap: &Gap) -> Option<&'a DeviceOp> {
     rank.timeline.ops.get(gap.owner? as usize)
