@@ -5,7 +5,7 @@ use model::{Category, Ns, SliceId, Trace};
 use diagnosis::analysis::{Analysis, Rank, owners::Group};
 
 /// Groups of one rank that are told; the rest is one sum.
-const MOST: usize = 16;
+const MOST: usize = 24;
 /// Groups of a capture that are told.
 const IN_ALL: usize = 64;
 
@@ -43,7 +43,7 @@ pub struct IdleOwner {
 /// The owners of a capture's idle time, longest first.
 pub(super) fn of(trace: &Trace, analysis: &Analysis) -> Vec<IdleOwner> {
     let mut out: Vec<IdleOwner> = analysis.ranks.iter().flat_map(|rank| of_rank(trace, analysis, rank)).collect();
-    out.sort_by(|a, b| b.ns.cmp(&a.ns).then(a.rank.cmp(&b.rank)).then_with(|| a.owner.cmp(&b.owner)));
+    out.sort_by(|a, b| a.bucket.is_none().cmp(&b.bucket.is_none()).then(b.ns.cmp(&a.ns)).then(a.rank.cmp(&b.rank)).then_with(|| a.owner.cmp(&b.owner)));
     // A rank's sum must be exact: rows of what is left are kept.
     let mut told = 0;
     out.retain(|row| {

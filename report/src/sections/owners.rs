@@ -4,9 +4,9 @@ use super::Page;
 use crate::{
     cells,
     document::{Align, Inlines, Table},
-    inlines, kernel_name,
+    inlines,
     owners::IdleOwner,
-    units,
+    text, units,
 };
 use diagnosis::i18n::{Text, Value};
 
@@ -58,7 +58,7 @@ pub(super) fn write(page: &mut Page<'_>) {
 
 /// The owner, what it lies in, and what lies in it.
 fn doing(page: &Page<'_>, row: &IdleOwner) -> Inlines {
-    let name = |name: &String| Inlines::name(&kernel_name::short(&crate::text::cut(name, NAME)));
+    let name = |name: &String| Inlines::name(&text::cut(frame(name), NAME));
     let Some(owner) = &row.owner else {
         let device = row.bucket.as_deref().is_some_and(|bucket| !bucket.starts_with("rt.host"));
         return page.get(match device {
@@ -79,4 +79,10 @@ fn doing(page: &Page<'_>, row: &IdleOwner) -> Inlines {
         out.push(page.aside(inlines![inside, " ", units::count(*count), " × ", name(child)]));
     }
     out
+}
+
+/// A Python frame without the folders of its file.
+fn frame(name: &str) -> &str {
+    let folders = name.find(".py(").and_then(|file| name.get(..file)?.rfind('/'));
+    folders.and_then(|end| name.get(end + 1..)).unwrap_or(name)
 }

@@ -71,7 +71,7 @@ impl Rule for Recompile {
         let mut found = Vec::new();
         for (rank, class) in cx.analysis.ranks.iter().flat_map(|r| r.classes.iter().map(move |c| (r, c))) {
             let builds = reading::graph_builds(cx.trace, rank);
-            let pauses = reading::pauses(rank, class, |gap| compiling(gap, &builds));
+            let pauses = reading::pauses(rank, class, reading::Pause::Event, |gap| compiling(gap, &builds));
             let Some(cost) = stalling(class, &pauses, LEAST_GAIN) else { continue };
             let (rows, loads_once) = compile_calls(rank, class);
             let trigger = Trigger {

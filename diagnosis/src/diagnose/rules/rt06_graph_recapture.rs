@@ -82,7 +82,7 @@ fn rebuilt(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
         let host = gap.parts.iter().filter(|(b, _)| matches!(b, Bucket::Compile | Bucket::GraphUpdate)).map(|(_, s)| *s);
         reading::overlap(&host.collect::<Vec<Span>>(), &builds)
     };
-    let pauses = reading::pauses(rank, class, exposed);
+    let pauses = reading::pauses(rank, class, reading::Pause::Event, exposed);
     if pauses.is_empty() {
         return None;
     }

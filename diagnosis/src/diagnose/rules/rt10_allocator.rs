@@ -61,7 +61,7 @@ impl Rule for Allocator {
     fn check(&self, cx: &Context<'_>) -> Outcome {
         let mut found = Vec::new();
         for (rank, class) in cx.analysis.ranks.iter().flat_map(|r| r.classes.iter().map(move |c| (r, c))) {
-            let pauses = reading::pauses(rank, class, |gap| reading::time_in(gap, |b| b == Bucket::Alloc));
+            let pauses = reading::pauses(rank, class, reading::Pause::Call, |gap| reading::time_in(gap, |b| b == Bucket::Alloc));
             let Some(cost) = stalling(class, &pauses, LEAST_GAIN) else { continue };
             let calls = rank.steady_steps(class).flat_map(|s| reading::calls(rank, s));
             let allocs: Vec<&Call> = calls.filter(|c| matches!(c.kind, HostCall::Alloc | HostCall::Free)).collect();

@@ -1,6 +1,6 @@
 //! RT-14: the step goes at the pace of the host's launches.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use model::{
     Area, Category, Columns,
@@ -211,36 +211,11 @@ fn slowed(trace: &Trace) -> Competing {
     Competing { claim: Message::plain(claim), refuted: false, why }
 }
 
-/// Labels of host work that is the way from one launch to the next: the framework's and the model's own code, and time of which
-/// nothing is recorded. What else packs have a name for is a cause of its own.
-const LAUNCHING: [&str; 13] = [
-    "unknown",
-    "framework",
-    "python",
-    "range",
-    "library",
-    "runtime_call",
-    "other",
-    "forward",
-    "compiled_glue",
-    "triton_launch",
-    "collective_call",
-    "enqueue",
-    "dequeue",
-];
-
 /// Idle inside a step, in a pause short enough to be that between two launches, that a launch outside a graph owns.
 fn waits_for_launch<'a>(analysis: &'a Analysis, rank: &'a Rank) -> impl Fn(&Gap, Bucket) -> bool + 'a {
     |gap, bucket| {
-        let launch = match bucket {
-            Bucket::LaunchApi | Bucket::LaunchLatency => true,
-            Bucket::Host(_) => LAUNCHING.iter().any(|label| reading::is_host(analysis, bucket, label)),
-            _ => false,
-        };
-        launch
-            && !gap.between_steps
-            && gap.span.len() < owned::LONG
-            && reading::owner(rank, gap).is_some_and(|op| !op.in_graph)
+        let eager = || reading::owner(rank, gap).is_some_and(|op| !op.in_graph);
+        !gap.between_steps && owned::is_launching(analysis, gap, bucket) && eager()
     }
 }
 
@@ -277,6 +252,8 @@ struct Recorded {
     called: Vec<Span>,
     /// In these or in Python frames.
     any: Vec<Span>,
+    /// Whether framework operations are among them.
+    framework: bool,
 }
 
 impl Recorded {
@@ -291,7 +268,8 @@ impl Recorded {
             }
             out
         };
-        Self { called: spans(&is_call), any: spans(&|c| is_call(c) || c == Category::PythonFrame) }
+        let framework = lane.category.contains(&Category::FrameworkOp);
+        Self { called: spans(&is_call), any: spans(&|c| is_call(c) || c == Category::PythonFrame), framework }
     }
 }
 
@@ -299,31 +277,32 @@ fn is_call(category: Category) -> bool {
     matches!(category, Category::FrameworkOp | Category::HostApi | Category::LibraryApi)
 }
 
-/// Time of disjoint spans in order that lies in `span`, ns.
-fn inside(spans: &[Span], span: Span) -> i64 {
+/// What of disjoint spans in order lies in `span`.
+fn within(spans: &[Span], span: Span) -> impl Iterator<Item = Span> + '_ {
     let first = spans.partition_point(|s| s.end <= span.start);
-    spans.iter().skip(first).take_while(|s| s.start < span.end).map(|s| s.clip(span).len()).sum()
+    spans.iter().skip(first).take_while(move |s| s.start < span.end).map(move |s| s.clip(span))
 }
 
+/// The launches of a step. Threads take turns: the backward pass of training is launched by a thread of its own.
 fn chain(trace: &Trace, rank: &Rank, step: &Step, threads: &mut HashMap<TrackId, Recorded>) -> Option<Chain> {
-    let thread = reading::issuing_thread(rank, step)?;
-    let mine = || rank.ops_of(step).iter().filter_map(|op| rank.timeline.call(op)).filter(|c| c.track == thread);
-    let span = Span::new(mine().map(|c| c.start).min()?, mine().map(|c| c.end).max()?);
+    let calls = || rank.ops_of(step).iter().filter_map(|op| rank.timeline.call(op));
+    let span = Span::new(calls().map(|c| c.start).min()?, calls().map(|c| c.end).max()?);
     let launches = rank.ops_of(step).iter().filter(|op| op.first_of_call).count();
-    let lane = trace.lanes.get(thread.0 as usize)?;
-    let rows = lane.start.partition_point(|s| *s < span.start)..lane.start.partition_point(|s| *s < span.end);
-    let (mut end, mut holes, mut framework) = (span.start, 0i64, false);
-    for i in rows.filter(|i| is_call(lane.category[*i])) {
-        framework |= lane.category[i] == Category::FrameworkOp;
-        let quiet = lane.start[i] - end;
-        if quiet > HOLE {
-            holes += quiet;
-        }
-        end = end.max(lane.end(i));
+    let tracks: BTreeSet<TrackId> = calls().map(|c| c.track).collect();
+    let (mut called, mut any, mut framework) = (Vec::new(), Vec::new(), false);
+    for track in tracks {
+        let Some(lane) = trace.lanes.get(track.0 as usize) else { continue };
+        let recorded = threads.entry(track).or_insert_with(|| Recorded::of(lane));
+        framework |= recorded.framework;
+        called.extend(within(&recorded.called, span));
+        any.extend(within(&recorded.any, span));
     }
-    let recorded = threads.entry(thread).or_insert_with(|| Recorded::of(lane));
-    let called = inside(&recorded.called, span);
-    let python = inside(&recorded.any, span) - called;
-    let paced = mine().map(|c| c.start).max()? - span.start;
-    Some(Chain { launches, length: span.len(), paced, holes, called, python, framework })
+    let (called, any) = (reading::merged(called), reading::merged(any));
+    let time = |spans: &[Span]| spans.iter().map(|s| s.len()).sum::<i64>();
+    let ends = std::iter::once(span.start).chain(called.iter().map(|s| s.end));
+    let quiet = ends.zip(called.iter().map(|s| s.start).chain([span.end])).map(|(end, next)| next - end);
+    let holes = quiet.filter(|quiet| *quiet > HOLE).sum();
+    let paced = calls().map(|c| c.start).max()? - span.start;
+    let (called, any) = (time(&called), time(&any));
+    Some(Chain { launches, length: span.len(), paced, holes, called, python: any - called, framework })
 }

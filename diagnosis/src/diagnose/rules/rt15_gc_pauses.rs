@@ -70,7 +70,7 @@ impl Rule for GcPauses {
 
 fn recorded(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
     let collecting = |b: Bucket| reading::is_host(cx.analysis, b, "gc");
-    let pauses = reading::pauses(rank, class, |gap| reading::time_in(gap, collecting));
+    let pauses = reading::pauses(rank, class, reading::Pause::Call, |gap| reading::time_in(gap, collecting));
     let rows = rank.steady_steps(class).flat_map(|s| reading::host_slices(cx.trace, rank, s.window, Category::Gc));
     let fact = Evidence::new(
         Text::new("pauses for a collection", "因回收而停顿的次数"),

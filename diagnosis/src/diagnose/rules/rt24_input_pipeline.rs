@@ -95,7 +95,7 @@ fn fed_late(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
         formula: Text::new("idle time of the input pipeline / mean step", "输入流水线造成的空闲 / 平均步时"),
         claim,
         more: vec![("owner", Value::Raw(place)), ("mean", Value::Ns(class.total / class.steady.max(1) as i64))],
-        change: Intervention { removes: per_step, layer: Layer::Runtime, edits: input.half_gone() },
+        change: Intervention { removes: per_step, layer: Layer::Runtime, edits: input.gone() },
     };
     Exposed { cx, doc: &DOC, rank, class }
         .finding(SHARE, &cost, saying)

@@ -85,7 +85,7 @@ fn late_start(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
             "{class} 中主机已进入前向但尚未下发，设备等待 {idle}，步时 {step}（{share}）：{owner}。",
         ),
         more: vec![("owner", Value::Raw(spoken.place.clone()))],
-        change: Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: prologue.half_gone() },
+        change: Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: prologue.gone() },
     };
     let mut finding = Exposed { cx, doc: &DOC, rank, class }.finding(SHARE, &cost, saying).with(Evidence::new(
         Text::new("idle per step before the first launch of the forward pass", "每步前向首次下发之前的空闲"),

@@ -5,7 +5,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{change, reading};
 use crate::{
-    analysis::{Bucket, Class, Edit, Owner, Rank, Step, idle::Gap},
+    analysis::{Analysis, Bucket, Class, Edit, Owner, Rank, Step, idle::Gap},
     diagnose::{Context, Intervention},
 };
 
@@ -13,9 +13,28 @@ use crate::{
 /// sound.
 const INPUT: [&str; 3] = ["load_batch", "tokenizer", "preprocess"];
 
-/// Pauses from which idle time is no matter of launching one operation after the other, ns; own value, a hundred times what an
-/// eager framework takes per operation.
-pub const LONG: Ns = 1_000_000;
+/// Labels of host work that is the way from one launch to the next: the framework's and the model's own code, and time of which
+/// nothing is recorded. What else packs have a name for is a cause of its own.
+const LAUNCHING: [&str; 13] = [
+    "unknown",
+    "framework",
+    "python",
+    "range",
+    "library",
+    "runtime_call",
+    "other",
+    "forward",
+    "compiled_glue",
+    "triton_launch",
+    "collective_call",
+    "enqueue",
+    "dequeue",
+];
+
+/// What stays of host work that is moved off the launching thread or done once for all steps, in percent; own value: the same
+/// model's forward pass on a healthy stack needs 2 % of the time that one with a slow prologue does, and something else must
+/// still hand over what was made ready.
+const LEFT: Ns = 20;
 
 /// Host time in the gaps of steps that one rule claims.
 #[derive(Default)]
@@ -91,10 +110,10 @@ impl Owned {
         Some(spoken(cx, rank, *name, *ns))
     }
 
-    /// Half of the time is not spent any more; hopefully none of it is.
-    pub fn half_gone(&self) -> Vec<Edit> {
+    /// Most of the time is not spent any more; hopefully none of it is.
+    pub fn gone(&self) -> Vec<Edit> {
         let to = |percent| change::shortened(self.spans.iter().copied(), percent);
-        to(50).into_iter().chain(change::hoped(to(0))).collect()
+        to(LEFT).into_iter().chain(change::hoped(to(0))).collect()
     }
 
     /// Share of the time that lies in `spans`, which are disjoint and in order.
@@ -106,9 +125,9 @@ impl Owned {
 
 /// How an owner is called.
 pub fn spoken(cx: &Context<'_>, rank: &Rank, name: StringId, ns: Ns) -> Spoken {
-    let text = |name: StringId| cx.trace.strings.get(name).to_owned();
+    let text = |name: StringId| short(cx.trace.strings.get(name)).to_owned();
     let group = rank.owners.groups.iter().find(|group| group.owner == Some(name));
-    let around = group.map_or(&[][..], |group| &group.around).iter().map(|name| text(*name));
+    let around = group.map_or(&[][..], |group| &group.around).iter().take(2).map(|name| text(*name));
     let place: Vec<String> = std::iter::once(text(name)).chain(around).collect();
     let children = group.map_or(&[][..], |group| &group.children).iter();
     let gaps = group.map_or(1, |group| group.count.max(1));
@@ -117,11 +136,28 @@ pub fn spoken(cx: &Context<'_>, rank: &Rank, name: StringId, ns: Ns) -> Spoken {
     Spoken { place: place.join(" ← "), children: children.join(", "), ns }
 }
 
+/// A frame without the folders of its file.
+fn short(name: &str) -> &str {
+    let folders = name.find(".py(").and_then(|file| name.get(..file)?.rfind('/'));
+    folders.and_then(|end| name.get(end + 1..)).unwrap_or(name)
+}
+
 /// Whether a part of a gap goes to the input pipeline: by its own label, or by what owns the host's time.
 pub fn is_input(cx: &Context<'_>, owner: Option<&Owner>, bucket: Bucket) -> bool {
     let input = |bucket| INPUT.iter().any(|label| reading::is_host(cx.analysis, bucket, label));
     let by_owner = || owner.and_then(|o| o.activity).is_some_and(|label| input(Bucket::Host(label)));
     input(bucket) || (is_code(cx, bucket) && by_owner())
+}
+
+/// Whether a part of a gap is the host's way from one launch to the next: launch calls, launch latency, and code between them, in
+/// a pause that is short enough.
+pub fn is_launching(analysis: &Analysis, gap: &Gap, bucket: Bucket) -> bool {
+    let launch = match bucket {
+        Bucket::LaunchApi | Bucket::LaunchLatency => true,
+        Bucket::Host(_) => LAUNCHING.iter().any(|label| reading::is_host(analysis, bucket, label)),
+        _ => false,
+    };
+    launch && gap.span.len() < reading::LONG
 }
 
 /// Whether a part of a gap is code that the host runs, and nothing that stops it.
@@ -150,7 +186,7 @@ fn claim(rank: &Rank, edit: &Edit, spans: &mut Vec<Span>) {
         }
         Edit::Graph(groups) => {
             let ops: FxHashSet<u32> = groups.iter().flatten().copied().collect();
-            let launched = |gap: &&Gap| gap.span.len() < LONG && gap.owner.is_some_and(|op| ops.contains(&op));
+            let launched = |gap: &&Gap| gap.span.len() < reading::LONG && gap.owner.is_some_and(|op| ops.contains(&op));
             spans.extend(rank.gaps.iter().filter(launched).map(|gap| gap.span));
         }
         _ => {}

@@ -22,6 +22,10 @@ pub fn marked<'a>(cx: &'a Context<'_>) -> impl Iterator<Item = (&'a Rank, &'a Cl
     cx.main_classes().filter(|(rank, _)| rank.anchor.kind != AnchorKind::WholeCapture)
 }
 
+/// Pauses from which idle time is no matter of launching one operation after the other, ns; own value, a hundred times what an
+/// eager framework takes per operation.
+pub const LONG: Ns = 1_000_000;
+
 /// Rows that one fact names at most.
 pub const MOST_ROWS: usize = 16;
 
@@ -38,10 +42,20 @@ pub fn idle(rank: &Rank, step: &Step, pick: impl Fn(&Gap, Bucket) -> bool) -> Ns
     gaps(rank, step).iter().map(parts).sum()
 }
 
-/// Idle time of each pause of the class's steps that count, ns: what `of` makes of a gap, where it is more than nothing. What
-/// comes again and again in one step is one pause of that step; where too few steps or none are marked, each gap is a pause.
-pub fn pauses(rank: &Rank, class: &Class, of: impl Fn(&Gap) -> Ns) -> Vec<Ns> {
-    let each = class.steady < LEAST_STEPS || rank.anchor.kind == AnchorKind::WholeCapture;
+/// What is one pause of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pause {
+    /// All that happens in the step: one event that comes in several parts.
+    Event,
+    /// Each gap, where the steps are too few to show what recurs: a call that a step makes again and again recurs by itself.
+    Call,
+}
+
+/// Idle time of each pause of the class's steps that count, ns: what `of` makes of a gap, where it is more than nothing. Where
+/// nothing marks the steps, each gap is a pause.
+pub fn pauses(rank: &Rank, class: &Class, one: Pause, of: impl Fn(&Gap) -> Ns) -> Vec<Ns> {
+    let few = one == Pause::Call && class.steady < LEAST_STEPS;
+    let each = few || rank.anchor.kind == AnchorKind::WholeCapture;
     let mut out = Vec::new();
     for step in rank.steady_steps(class) {
         let times = gaps(rank, step).iter().map(&of).filter(|ns| *ns > 0);
