@@ -12,6 +12,7 @@ mod job_sums;
 mod judgement;
 mod level;
 mod losses;
+mod owners;
 pub(super) mod readiness;
 mod replay;
 mod roofline;
@@ -61,6 +62,7 @@ pub(super) fn document(report: &Report, lang: Lang) -> Diagnosis {
         workload: leading.and_then(judgement::workload),
         steps: leading.and_then(Capture::leading_rank).map(steps::steps),
         attribution: captures().flat_map(attribution::attribution).collect(),
+        idle_owners: captures().flat_map(owners::owners).collect(),
         verdict: leading.map(|c| verdict(c, lang)),
         findings: captures().flat_map(|c| c.findings.iter().map(move |f| finding::finding(c, f, lang))).collect(),
         abstained: captures().flat_map(|c| losses::abstained(c, lang)).collect(),
@@ -92,6 +94,8 @@ pub(super) struct Diagnosis {
     steps: Option<steps::Steps>,
     /// Where the time of each step class went.
     attribution: Vec<attribution::Attribution>,
+    /// Who owns the idle time, longest first.
+    idle_owners: Vec<owners::IdleOwner>,
     /// Verdict on the leading capture.
     verdict: Option<Judgement>,
     findings: Vec<finding::Found>,

@@ -8,6 +8,7 @@
 //! | [`replayed`] | what launched replayed kernels when their graph was captured |
 //! | [`grade`] | how far a capture's evidence reaches |
 //! | [`idle`] | where the idle time lies |
+//! | [`owners`] | what the host was doing in it |
 //! | [`readiness`] | how ready a platform is, in words |
 //! | [`diff`] | two captures beside each other |
 //! | [`sections`] | the report for people, section by section |
@@ -42,6 +43,7 @@ mod ledger_note;
 pub mod manifest;
 pub mod markdown;
 pub mod model;
+pub mod owners;
 pub mod perfetto;
 pub mod phrase;
 pub mod plan;

@@ -8,6 +8,7 @@ use super::{
     grade::Grade,
     idle::Idle,
     job::{JobPart, Moved},
+    owners::IdleOwner,
     replayed::Replayed,
     sections,
     summaries::Summaries,
@@ -72,6 +73,8 @@ pub struct Capture {
     pub job_sums: JobTotals,
     /// Each accelerator as one process drove it.
     pub ranks: Vec<RankPart>,
+    /// Who owns the idle time of the steps that count, longest first.
+    pub owners: Vec<IdleOwner>,
     /// What the ranks did together; absent for a capture of one rank.
     pub job: Option<JobPart>,
     /// The answer.

@@ -6,6 +6,7 @@ use super::{
     grade::Grade,
     idle::Idle,
     model::{BucketRow, Capture, Chip, ClassPart, Copies, DeviceGroup, Mapping, RankPart, Report, Slow},
+    owners::IdleOwner,
     work::Work,
 };
 use diagnosis::{
@@ -29,6 +30,24 @@ use diagnosis::{
 /// A launch-bound decode run of three steps that count.
 pub(super) fn report(simulated: bool) -> Report {
     Report { captures: vec![capture(simulated)] }
+}
+
+fn owner() -> IdleOwner {
+    IdleOwner {
+        rank: 0,
+        bucket: Some("rt.host.python".into()),
+        owner: Some("model.py(7): forward".into()),
+        kind: Some("python_frame"),
+        wraps: false,
+        around: vec!["nn.Module: Model_0".into()],
+        children: vec![("<built-in method __getitem__ of dict>".into(), 1_207)],
+        ended_by: Some("gemm".into()),
+        per_step: 1.0,
+        ns: 5_000_000,
+        share: 0.5,
+        longest: 5_100_000,
+        slices: vec![SliceId(7)],
+    }
 }
 
 fn capture(simulated: bool) -> Capture {
@@ -76,6 +95,7 @@ fn capture(simulated: bool) -> Capture {
         summaries: Default::default(),
         job_sums: job_sums(),
         ranks: vec![rank()],
+        owners: vec![owner()],
         job: None,
         readiness: readiness(),
         verdict: Verdict {

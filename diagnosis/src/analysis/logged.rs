@@ -120,6 +120,7 @@ fn build(trace: &Trace, options: &Options, rank: u32, process: ProcessId, mut lo
         rank,
         process,
         device: 0,
+        owners: Default::default(),
         collectives: Split::estimate(trace, &timeline),
         timeline,
         anchor: Anchor { kind: AnchorKind::Log, name: ENGINE.into(), confidence: Confidence::Low, without_work: 0 },

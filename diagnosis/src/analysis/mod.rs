@@ -13,7 +13,8 @@
 //! | [`pipeline`] | who orders the analysis; the windows of the steps |
 //! | `classes` | classes of steps, warm-up and steady state |
 //! | [`attribution`] | the sweep that gives every nanosecond one bucket |
-//! | [`idle`] | who owns an idle gap, and why |
+//! | [`idle`] | which operation ends an idle gap, and why the gap was there |
+//! | [`owners`] | what the host was doing in it: the record that owns it |
 //! | [`collective`] | transfer and wait on one rank |
 //! | [`notify`] | waits that a source reports inside its collectives |
 //! | [`job`] | what several ranks did together: collectives matched across ranks |
@@ -60,6 +61,7 @@ pub mod median;
 pub mod model;
 pub mod notify;
 pub mod op_shapes;
+pub mod owners;
 pub mod period;
 pub mod pipeline;
 pub mod replay;
@@ -79,6 +81,7 @@ pub use edit::Edit;
 pub use job::Job;
 pub use measured::{Joined, Measured};
 pub use median::median;
+pub use owners::{Owner, Owners};
 pub use period::Period;
 pub use pipeline::{analyze, places, rank_count};
 pub use scheduler::{RankCounter, Scheduler};

@@ -14,6 +14,7 @@ use super::{
     idle::Gap,
     job::Job,
     measured::Measured,
+    owners::{Owner, Owners},
     period::Period,
     timeline::{DeviceOp, Timeline},
 };
@@ -142,6 +143,8 @@ pub struct Rank {
     pub period: Option<Period>,
     /// Whether transfer and wait of collectives were told apart, and how.
     pub collectives: Split,
+    /// What the host was doing in the gaps of the steps that count.
+    pub owners: Owners,
 }
 
 impl Rank {
@@ -154,6 +157,18 @@ impl Rank {
     /// The steps of a class that count.
     pub fn steady_steps<'a>(&'a self, class: &'a Class) -> impl Iterator<Item = &'a Step> {
         self.steps.iter().filter(move |s| s.class == class.index && s.selection == Selection::Steady)
+    }
+
+    /// The steps that count of the stage that the verdict is about, in order of time.
+    pub fn counted_steps(&self) -> impl Iterator<Item = &Step> {
+        let stage = self.main_class().map(|class| class.stage);
+        let of_stage = move |step: &&Step| self.classes.get(step.class).is_some_and(|c| Some(c.stage) == stage);
+        self.steps.iter().filter(|step| step.selection == Selection::Steady).filter(of_stage)
+    }
+
+    /// The record of the host that owns the host's own time in a gap.
+    pub fn owner_of(&self, gap: &Gap) -> Option<&Owner> {
+        self.owners.of(self.gaps.partition_point(|other| other.span.start < gap.span.start))
     }
 
     /// The device operations of a step.

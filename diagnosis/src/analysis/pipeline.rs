@@ -16,6 +16,7 @@ use super::{
     launch_shape, logged, matching,
     measured::Measured,
     model::{Analysis, Integrity, Options, Place, Rank, Selection, Step},
+    owners::{self, Owners, Window},
     period,
     scheduler::{self, RankCounter},
     segments::Segments,
@@ -208,7 +209,11 @@ fn analyze_rank(
         exclusive: attribution.exclusive,
         period: None,
         collectives,
+        owners: Owners::default(),
     };
+    let window = |step: &Step| Window { index: step.index, span: step.window, host: step.host };
+    let windows: Vec<Window> = result.counted_steps().map(window).collect();
+    result.owners = owners::find(trace, packs, &result.timeline, &result.gaps, &windows, labels);
     result.period = layer_period(&result);
     (result, attribution.segments)
 }

@@ -83,6 +83,14 @@ fn no_steps(cx: &Context<'_>) -> Text {
     }
 }
 
+/// What the rules say that speak of what all others leave.
+fn rest(cx: &Context<'_>, found: &[Finding]) -> Vec<Finding> {
+    let is_told = |doc: &Doc| cx.analysis.evidence.missing(doc.needs).is_empty();
+    let rules = rules::REGISTRY.iter().filter(|rule| is_told(rule.doc()));
+    let outcomes = rules.map(|rule| rule.check_rest(cx, found));
+    gain::merged(outcomes.flat_map(|outcome| if let Outcome::Found(found) = outcome { found } else { Vec::new() }).collect())
+}
+
 /// Runs every rule over a capture.
 pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis {
     let cx = Context { trace, analysis, packs, estimator: &estimate::Bounds };
@@ -113,6 +121,7 @@ pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis 
     let gains = gain::Gains::new(analysis);
     let mut findings = gain::merged(findings);
     gains.estimate(&mut findings);
+    findings.extend(rest(&cx, &findings));
     ranking::temper(&cx, &mut findings);
     let mut breaches = invariants::enforce(&mut findings, analysis);
     ranking::settle(&mut findings, analysis, rules::CATALOGUE);

@@ -89,6 +89,11 @@ pub trait Rule: Sync {
 
     /// Looks at one capture.
     fn check(&self, cx: &Context<'_>) -> Outcome;
+
+    /// Looks at what the other rules leave: asked after all of them, with what they found.
+    fn check_rest(&self, _: &Context<'_>, _: &[Finding]) -> Outcome {
+        Outcome::Quiet
+    }
 }
 
 impl Context<'_> {

@@ -73,6 +73,10 @@ pub fn meaning(name: &str) -> Text {
 /// What the host does meanwhile, for labels of the platform packs and of categories without one.
 fn host(name: &str) -> Text {
     match name.trim_start_matches("rt.host.") {
+        "preprocess" => Text::new(
+            "device idle, host decodes or scales images or sound for the model",
+            "设备空闲，主机在为模型解码或缩放图像、声音",
+        ),
         "prepare_inputs" => {
             Text::new("device idle, host prepares the inputs of the step", "设备空闲，主机在准备本步输入")
         }

@@ -9,6 +9,7 @@ mod held;
 mod job;
 mod job_sums;
 mod levels;
+mod owners;
 mod readiness;
 mod replay;
 mod replayed;
@@ -58,6 +59,8 @@ pub enum Part {
     Steps,
     /// Where their time went.
     Time,
+    /// What the host was doing where it was idle.
+    Owners,
     /// Which operators and kernels took it.
     Work,
     /// Operators beside what the device was measured to do.
@@ -84,11 +87,12 @@ pub enum Part {
 
 impl Part {
     /// All parts in the order on the page.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Answer,
         Self::Capture,
         Self::Steps,
         Self::Time,
+        Self::Owners,
         Self::Work,
         Self::Held,
         Self::Replayed,
@@ -108,6 +112,7 @@ impl Part {
             Self::Capture => capture::write(page),
             Self::Steps => steps::write(page),
             Self::Time => time::write(page),
+            Self::Owners => owners::write(page),
             Self::Work => work::write(page),
             Self::Held => held::write(page),
             Self::Replayed => replayed::write(page),

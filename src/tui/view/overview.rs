@@ -46,7 +46,9 @@ pub(super) fn lines(scene: &Scene<'_>, width: usize) -> Laid {
     apart(&mut out);
     out.extend(ready(scene, capture, width));
     apart(&mut out);
-    out.extend(prose::lines(&Part::Time.of(capture, scene.lang), width));
+    for part in [Part::Time, Part::Owners] {
+        out.extend(prose::lines(&part.of(capture, scene.lang), width));
+    }
     Laid { lines: out, findings: told }
 }
 

@@ -39,14 +39,14 @@ pub fn recurring(rank: &Rank, class: &Class, threshold: f64, of: impl Fn(&Step) 
 }
 
 /// The cost of pauses, if they are more than one or one of them is longer than five steps. `pauses` are those of the
-/// steps of `class` that count.
+/// steps of `class` that count, as [`reading::pauses`](super::reading::pauses) tells them apart.
 pub fn stalling(class: &Class, pauses: &[Ns], threshold: f64) -> Option<Cost> {
     let long = pauses.iter().any(|p| *p > class.p50.saturating_mul(STALL_STEPS));
     if pauses.len() < 2 && !long {
         return None;
     }
     let total: Ns = pauses.iter().sum();
-    let most = if class.steady < LEAST_STEPS { Confidence::Low } else { Confidence::High };
+    let most = if class.steady.max(pauses.len()) < LEAST_STEPS { Confidence::Low } else { Confidence::High };
     let per_step = total / (class.steady.max(1) as Ns);
     let share = if class.p50 > 0 { per_step as f64 / class.p50 as f64 } else { return None };
     (per_step > 0 && share >= threshold).then_some(Cost { per_step, share, most })

@@ -62,6 +62,9 @@ mod rt20_preemption;
 mod rt21_speculation;
 mod rt22_jitter;
 mod rt23_warm_up;
+mod rt24_input_pipeline;
+mod rt25_forward_prologue;
+mod rt26_host_code;
 mod share_of_step;
 mod uneven;
 
@@ -76,7 +79,7 @@ use super::{
     rule::Rule,
     signals::{
         beside, change, composite, excess, fallback, fine_op, graph_sizes, host_op, late, launch_shape, machine,
-        measured, reading, speculation, unfused,
+        measured, owned, reading, speculation, unfused,
     },
 };
 
@@ -123,6 +126,9 @@ pub const REGISTRY: &[&dyn Rule] = &[
     &rt21_speculation::Speculation,
     &rt22_jitter::Jitter,
     &rt23_warm_up::WarmUp,
+    &rt24_input_pipeline::InputPipeline,
+    &rt25_forward_prologue::ForwardPrologue,
+    &rt26_host_code::HostCode,
     &cm01_late_rank::LateRank,
     &cm05_missing_overlap::MissingOverlap,
     &cm06_redundant_collectives::RedundantCollectives,

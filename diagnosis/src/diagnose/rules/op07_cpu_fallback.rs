@@ -37,13 +37,13 @@ static DOC: Doc = Doc {
         "这样的算子比在计算核心上慢几十倍，且其后的一切都要等待。",
     ),
     trigger: Text::new(
-        "An AI CPU operator longer than 20 µs in a step, or a device-to-host copy followed directly by a host-to-device copy, or an operator that the host computes after a blocking call, launching nothing, while the device idles; both with matrix work before and after, and longer than 20 µs with all that the device waits.",
-        "步内有超过 20 µs 的 AI CPU 算子；或一次设备到主机拷贝后紧跟主机到设备拷贝；或主机在阻塞调用之后自行计算算子且不下发任何工作，期间设备空闲。后两者前后均有矩阵计算，连同设备的等待合计超过 20 µs。",
+        "An AI CPU operator longer than 20 µs in a step, or a device-to-host copy followed directly by a host-to-device copy, between which the host computes an operator where operators are recorded, or an operator that the host computes after a blocking call, launching nothing, while the device idles; both with matrix work before and after, and longer than 20 µs with all that the device waits.",
+        "步内有超过 20 µs 的 AI CPU 算子；或一次设备到主机拷贝后紧跟主机到设备拷贝，且在记录了算子时其间主机计算了算子；或主机在阻塞调用之后自行计算算子且不下发任何工作，期间设备空闲。后两者前后均有矩阵计算，连同设备的等待合计超过 20 µs。",
     ),
     source: Text::new("20 µs: limit of the Ascend advisor.", "20 µs：昇腾 advisor 的限值。"),
     guards: Text::new(
-        "Collectives that the AI CPU expands are not fallbacks. The readback of the token is not in the middle of the forward pass. Of the host's operators only matrix products, attention, norms, rotary embeddings, activations and routing count: small work on elements and indices is the host's own.",
-        "由 AI CPU 展开的集合通信不算回退。token 读回不在前向中途。主机算子只计矩阵乘、注意力、归一化、旋转位置编码、激活与路由：零碎的逐元素与索引操作本属主机。",
+        "Collectives that the AI CPU expands are not fallbacks. The readback of the token is not in the middle of the forward pass, and neither is the input pipeline between two inferences (RT-24). Of the host's operators only matrix products, attention, norms, rotary embeddings, activations and routing count: small work on elements and indices is the host's own.",
+        "由 AI CPU 展开的集合通信不算回退。token 读回不在前向中途，两次推理之间的输入流水线也不是（RT-24）。主机算子只计矩阵乘、注意力、归一化、旋转位置编码、激活与路由：零碎的逐元素与索引操作本属主机。",
     ),
     verify: Text::new(
         "Change the dtype or the API so that the operator has a device kernel: no such operator or round trip is left in the step.",

@@ -8,7 +8,7 @@ use model::{
 use super::{
     change,
     exposed::{Exposed, Saying},
-    reading,
+    owned, reading,
 };
 use crate::{
     analysis::{Bucket, Class, Confidence, GraphMode, Layer, Rank, idle::Gap},
@@ -64,8 +64,8 @@ static DOC: Doc = Doc {
         "10%：NVIDIA 排查指南；TraceLens 的空闲阈值为 15%。短步 5% 与 95%：自定值。",
     ),
     guards: Text::new(
-        "Idle time between steps does not count: a graph does not remove scheduling. Where the device is the host's own processors, the wait of a step's first operation for the core on which the host launches the rest does count. A step that keeps the device busy gains nothing. Eager mode may be deliberate, for debugging. A capture in which nothing marks the steps is not judged.",
-        "步间空闲不计入：图执行不能消除调度开销。若设备就是主机自身的处理器，则步的首个算子等待主机（仍在下发其余算子）让出核心的时间计入。设备已饱和的步没有收益。eager 模式也可能是有意为之（调试）。没有步标记的采集不作判断。",
+        "Idle time between steps does not count: a graph does not remove scheduling. Nor do pauses of 1 ms and more, and work with a name of its own (data loading, tokenizing, input preparation, sampling). Where the device is the host's own processors, the wait of a step's first operation for the core on which the host launches the rest does count. A step that keeps the device busy gains nothing. Eager mode may be deliberate, for debugging. A capture in which nothing marks the steps is not judged.",
+        "步间空闲不计入：图执行不能消除调度开销。不短于 1 ms 的停顿，以及另有名目的工作（数据加载、分词、输入准备、采样）也不计入。若设备就是主机自身的处理器，则步的首个算子等待主机（仍在下发其余算子）让出核心的时间计入。设备已饱和的步没有收益。eager 模式也可能是有意为之（调试）。没有步标记的采集不作判断。",
     ),
     verify: Text::new(
         "Run the same batch with graphs on: the step holds one graph launch, and the idle time inside the forward pass disappears.",
@@ -96,7 +96,7 @@ fn starved(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
         return None;
     }
     let known = if class.stage == Stage::Decode { Confidence::High } else { Confidence::Low };
-    let counts = |gap: &Gap, bucket| counts(rank, gap, bucket);
+    let counts = |gap: &Gap, bucket| counts(cx, rank, gap, bucket);
     let idle = Exposed { cx, doc: &DOC, rank, class };
     let threshold = if class.p50 < SHORT { IDLE_SHARE_SHORT } else { IDLE_SHARE };
     let (finding, cost) = idle.recurring(threshold, |s| reading::idle(rank, s, counts), |cost| Saying {
@@ -143,7 +143,7 @@ fn eager_steps(rank: &Rank, class: &Class) -> (usize, usize) {
         .fold((0, 0), |(eager, all), c| (eager + if c.graph == GraphMode::Eager { c.count } else { 0 }, all + c.count))
 }
 
-fn counts(rank: &Rank, gap: &Gap, bucket: Bucket) -> bool {
-    let waits = matches!(bucket, Bucket::LaunchApi | Bucket::LaunchLatency | Bucket::Host(_));
+fn counts(cx: &Context<'_>, rank: &Rank, gap: &Gap, bucket: Bucket) -> bool {
+    let waits = owned::is_launching(cx.analysis, gap, bucket);
     !gap.between_steps && waits || reading::is_crowded_out(rank, gap, bucket)
 }

@@ -8,7 +8,7 @@ use model::{
 use super::{
     exposed::{Exposed, Saying},
     gate::{Cost, LEAST_STEPS},
-    graph_sizes, reading,
+    graph_sizes, owned, reading,
 };
 use crate::{
     analysis::{Bucket, Class, Confidence, Edit, GraphMode, Layer, Rank, idle::Gap},
@@ -121,7 +121,7 @@ fn partial(cx: &Context<'_>, rank: &Rank) -> Option<Finding> {
     let largest = graphs().map(|(b, _)| *b).max()?;
     let per_step = match next {
         Some((_, graph)) => class.p50 - graph.p50,
-        None => rank.steady_steps(class).map(|s| reading::idle(rank, s, waits)).sum::<i64>() / class.steady as i64,
+        None => rank.steady_steps(class).map(|s| reading::idle(rank, s, |g, b| waits(cx, g, b))).sum::<i64>() / class.steady as i64,
     };
     if per_step <= 0 || class.p50 <= 0 {
         return None;
@@ -191,8 +191,8 @@ fn partial(cx: &Context<'_>, rank: &Rank) -> Option<Finding> {
 }
 
 /// Idle inside the forward pass that a graph would take away.
-fn waits(gap: &Gap, bucket: Bucket) -> bool {
-    !gap.between_steps && matches!(bucket, Bucket::LaunchApi | Bucket::LaunchLatency | Bucket::Host(_))
+fn waits(cx: &Context<'_>, gap: &Gap, bucket: Bucket) -> bool {
+    !gap.between_steps && owned::is_launching(cx.analysis, gap, bucket)
 }
 
 fn listed(batches: impl Iterator<Item = u32>) -> String {

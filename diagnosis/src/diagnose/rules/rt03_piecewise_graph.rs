@@ -3,6 +3,7 @@
 use model::{
     Area,
     EvidenceClass::{Device, Graph, HostApi},
+    SliceId,
 };
 
 use super::{
@@ -43,13 +44,13 @@ static DOC: Doc = Doc {
         "每段都要付一次图下发的代价，段间还留有 eager 算子；整图只付一次。",
     ),
     trigger: Text::new(
-        "At least 8 graph launches in a step, and idle time before pieces and between them of at least 5 % of the median step.",
-        "每步至少 8 次图下发，且段前与段间的空闲至少占中位步时的 5%。",
+        "At least 8 graph launches in a step, and idle time between the first piece and the last of at least 5 % of the median step.",
+        "每步至少 8 次图下发，且首段与末段之间的空闲至少占中位步时的 5%。",
     ),
     source: Text::new("8 pieces and 5 %: own values.", "8 段与 5%：自定值。"),
     guards: Text::new(
-        "Gaps between the nodes of one piece do not count (RT-18). Pieces that hide behind device work cost nothing.",
-        "同一段内节点之间的间隙不计入（见 RT-18）。被设备工作掩盖的段没有代价。",
+        "Gaps between the nodes of one piece do not count (RT-18), nor what the host does before the first piece (RT-08, RT-25). Pieces that hide behind device work cost nothing.",
+        "同一段内节点之间的间隙不计入（见 RT-18），首段之前的主机工作也不计入（见 RT-08、RT-25）。被设备工作掩盖的段没有代价。",
     ),
     verify: Text::new(
         "Run with a full graph: one graph launch per step, and the idle time between pieces disappears.",
@@ -77,8 +78,8 @@ fn cut_up(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
     let idle = Exposed { cx, doc: &DOC, rank, class };
     let (finding, cost) = idle.recurring(SHARE, exposed, |cost| Saying {
         formula: Text::new(
-            "idle before and between graph pieces / median step, with at least 8 pieces",
-            "段前与段间空闲 / 中位步时，且不少于 8 段",
+            "idle between graph pieces / median step, with at least 8 pieces",
+            "段间空闲 / 中位步时，且不少于 8 段",
         ),
         claim: Text::new(
             "A step of {class} is {pieces} graph pieces; getting from one to the next leaves the device idle for {idle} of {step} ({share}).",
@@ -100,9 +101,9 @@ fn cut_up(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
             reading::sample(launches),
         ))
         .with(Evidence::new(
-            Text::new("idle per step before and between pieces", "每步段前与段间的空闲"),
+            Text::new("idle per step between pieces", "每步段间的空闲"),
             Value::Ns(cost.per_step),
-            reading::gap_rows(rank, rank.steady_steps(class), at_piece(rank)),
+            rows(rank, class),
         ))
         .against(Competing::open(
             Text::new("the operations between the pieces cannot be captured", "段间的算子无法被捕获进图"),
@@ -119,17 +120,29 @@ fn pieces(rank: &Rank, step: &Step) -> usize {
 }
 
 fn between(rank: &Rank, step: &Step) -> i64 {
-    reading::idle(rank, step, at_piece(rank))
+    reading::idle(rank, step, at_piece(rank, step))
 }
 
-/// Idle inside the forward pass that ends with the first operation of a launch: a piece, or an eager operation between
-/// two pieces.
-fn at_piece(rank: &Rank) -> impl Fn(&Gap, Bucket) -> bool + Copy + '_ {
-    |gap, bucket| {
-        !gap.between_steps
+/// Idle between the first and the last piece of a step that ends with the first operation of a launch: a piece, or an eager
+/// operation between two pieces. What lies before the first piece is no matter of how many there are.
+fn at_piece<'a>(rank: &'a Rank, step: &Step) -> impl Fn(&Gap, Bucket) -> bool + Copy + 'a {
+    let ops = rank.ops_of(step);
+    let place = |at: Option<usize>| at.map(|at| step.ops.start + at);
+    let first = place(ops.iter().position(|op| op.in_graph));
+    let last = place(ops.iter().rposition(|op| op.in_graph));
+    move |gap, bucket| {
+        let owner = gap.owner.map(|op| op as usize);
+        let between = owner > first && owner <= last && first.is_some();
+        between
             && bucket != Bucket::GraphInternal
             && reading::owner(rank, gap).is_some_and(|op| op.first_of_call)
     }
+}
+
+/// Operations that end such gaps.
+fn rows(rank: &Rank, class: &Class) -> Vec<SliceId> {
+    let of = |step| reading::gap_rows(rank, std::iter::once(step), at_piece(rank, step));
+    reading::sample(rank.steady_steps(class).take(reading::MOST_ROWS).flat_map(of))
 }
 
 /// All pieces of a step and what lies between them become one graph.

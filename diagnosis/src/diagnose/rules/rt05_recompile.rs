@@ -4,7 +4,7 @@ use model::{Area, EvidenceClass::HostApi, SliceId, Span};
 
 use super::{change, gate::stalling, reading};
 use crate::{
-    analysis::{Bucket, Call, Class, Confidence, Edit, Layer, Rank, Step, idle::Gap},
+    analysis::{Bucket, Call, Class, Confidence, Edit, Layer, Rank, idle::Gap},
     diagnose::{
         Competing, Evidence, Intervention, Trigger,
         estimate::LEAST_GAIN,
@@ -34,8 +34,8 @@ static DOC: Doc = Doc {
         "触发编译的新形状会让整批序列停顿，往往相当于很多个步的时间。",
     ),
     trigger: Text::new(
-        "Any compilation in a step that counts: at least two, or one longer than 5 median steps; together at least 1 % of the class's time.",
-        "计入统计的步中出现编译：至少两次，或单次超过 5 个中位步时；合计至少占该类时间的 1%。",
+        "Any compilation in a step that counts: at least two such steps (without marked steps, two such pauses), or one longer than 5 median steps; together at least 1 % of the class's time.",
+        "计入统计的步中出现编译：至少两个这样的步（无步标记时为两次这样的停顿），或单次超过 5 个中位步时；合计至少占该类时间的 1%。",
     ),
     source: Text::new(
         "Structural: a steady run compiles nothing. The two-or-five-steps gate is the common gate for stalls.",
@@ -71,8 +71,7 @@ impl Rule for Recompile {
         let mut found = Vec::new();
         for (rank, class) in cx.analysis.ranks.iter().flat_map(|r| r.classes.iter().map(move |c| (r, c))) {
             let builds = reading::graph_builds(cx.trace, rank);
-            let pauses: Vec<i64> =
-                rank.steady_steps(class).map(|s| compiling(rank, s, &builds)).filter(|ns| *ns > 0).collect();
+            let pauses = reading::pauses(rank, class, reading::Pause::Event, |gap| compiling(gap, &builds));
             let Some(cost) = stalling(class, &pauses, LEAST_GAIN) else { continue };
             let (rows, loads_once) = compile_calls(rank, class);
             let trigger = Trigger {
@@ -85,8 +84,8 @@ impl Rule for Recompile {
             };
             let claim = Message::new(
                 Text::new(
-                    "{stalls} steady steps of {class} stop for compilation or module load: {cost} per step on average ({share}), the longest {longest}.",
-                    "{class} 有 {stalls} 个稳态步因编译或模块加载而停顿：平均每步 {cost}（{share}），最长 {longest}。",
+                    "{class} stops {stalls} times for compilation or module load in its steady steps: {cost} per step on average ({share}), the longest {longest}.",
+                    "{class} 在稳态步中因编译或模块加载停顿 {stalls} 次：平均每步 {cost}（{share}），最长 {longest}。",
                 ),
                 [
                     ("class", Value::Raw(class.key.clone())),
@@ -124,10 +123,9 @@ impl Rule for Recompile {
     }
 }
 
-/// Idle time of a step in compilation that is no construction of a graph.
-fn compiling(rank: &Rank, step: &Step, builds: &[Span]) -> i64 {
-    let parts = reading::gaps(rank, step).iter().flat_map(|g| &g.parts);
-    let spans: Vec<Span> = parts.filter(|(b, _)| *b == Bucket::Compile).map(|(_, s)| *s).collect();
+/// Idle time of a gap in compilation that is no construction of a graph.
+fn compiling(gap: &Gap, builds: &[Span]) -> i64 {
+    let spans: Vec<Span> = gap.parts.iter().filter(|(b, _)| *b == Bucket::Compile).map(|(_, s)| *s).collect();
     spans.iter().map(|s| s.len()).sum::<i64>() - reading::overlap(&spans, builds)
 }
 

@@ -9,7 +9,7 @@ use super::{
     reading,
 };
 use crate::{
-    analysis::{Bucket, Class, Layer, Rank, Step},
+    analysis::{Bucket, Class, Layer, Rank, Step, idle::Gap},
     diagnose::{
         Competing, Evidence, Finding, Intervention,
         estimate::LEAST_GAIN,
@@ -78,12 +78,11 @@ impl Rule for GraphRecapture {
 
 fn rebuilt(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
     let builds = reading::graph_builds(cx.trace, rank);
-    let exposed = |step| {
-        let parts = reading::gaps(rank, step).iter().flat_map(|g| &g.parts);
-        let host = parts.filter(|(b, _)| matches!(b, Bucket::Compile | Bucket::GraphUpdate)).map(|(_, s)| *s);
+    let exposed = |gap: &Gap| {
+        let host = gap.parts.iter().filter(|(b, _)| matches!(b, Bucket::Compile | Bucket::GraphUpdate)).map(|(_, s)| *s);
         reading::overlap(&host.collect::<Vec<Span>>(), &builds)
     };
-    let pauses: Vec<i64> = rank.steady_steps(class).map(exposed).filter(|ns| *ns > 0).collect();
+    let pauses = reading::pauses(rank, class, reading::Pause::Event, exposed);
     if pauses.is_empty() {
         return None;
     }
@@ -102,8 +101,8 @@ fn rebuilt(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
         Exposed { cx, doc: &DOC, rank, class }.stalling(LEAST_GAIN, &pauses, |cost| Saying {
             formula: Text::new("idle time in graph construction / class time", "图构建造成的空闲 / 该类总时间"),
             claim: Text::new(
-                "{stalls} steady steps of {class} stop to build or rebuild a graph: {idle} per step on average ({share}), the longest {longest}.",
-                "{class} 有 {stalls} 个稳态步因构建或重建图而停顿：平均每步 {idle}（{share}），最长 {longest}。",
+                "{class} stops {stalls} times to build or rebuild a graph in its steady steps: {idle} per step on average ({share}), the longest {longest}.",
+                "{class} 在稳态步中因构建或重建图停顿 {stalls} 次：平均每步 {idle}（{share}），最长 {longest}。",
             ),
             more: vec![
                 ("stalls", Value::Count(pauses.len() as u64)),

@@ -11,7 +11,7 @@ use super::{
     reading,
 };
 use crate::{
-    analysis::{Analysis, Bucket, Class, CopyDir, Edit, Layer, OpKind, Rank, Step, idle::Gap},
+    analysis::{Analysis, Bucket, Class, CopyDir, DeviceOp, Edit, Layer, OpKind, Rank, Step, idle::Gap},
     diagnose::{
         Competing, Evidence, Intervention,
         relations::{Advice, Feeds, Relations},
@@ -44,13 +44,13 @@ static DOC: Doc = Doc {
         "图执行省下前向内部的下发，省不掉它之前的准备；步越短，准备占比越大。",
     ),
     trigger: Text::new(
-        "Idle time labelled as input preparation or graph update, at least 5 % of the median step. In a class that replays graphs idle time and host-to-device copies from the start of the window to the first graph operation count too.",
-        "标注为输入准备或图更新的空闲至少占中位步时的 5%。对重放图的步类，窗口起点到第一个图内算子之间的空闲与主机到设备拷贝也计入。",
+        "Idle time labelled as input preparation or graph update, at least 5 % of the median step. In a class that replays graphs host-to-device copies from the start of the window to the first graph operation count too, with the time at them that nothing else explains.",
+        "标注为输入准备或图更新的空闲至少占中位步时的 5%。对重放图的步类，窗口起点到第一个图内算子之间的主机到设备拷贝及其处无其他解释的空闲也计入。",
     ),
     source: Text::new("5 %: own value.", "5%：自定值。"),
     guards: Text::new(
-        "Preparation that runs while the device still works on the previous step costs nothing and is not counted. Scheduling between steps belongs to RT-12.",
-        "与上一步设备计算重叠的准备没有代价，不计入。步间调度归 RT-12。",
+        "Preparation that runs while the device still works on the previous step costs nothing and is not counted. Scheduling between steps belongs to RT-12, what the model's own code does before its first launch to RT-25.",
+        "与上一步设备计算重叠的准备没有代价，不计入。步间调度归 RT-12，模型自身代码在首次下发前的工作归 RT-25。",
     ),
     verify: Text::new(
         "Build the metadata on the device or one step ahead: the time from the token to the first launch shrinks.",
@@ -82,12 +82,13 @@ impl Rule for UpdateBeforeReplay {
                 more: Vec::new(),
                 change: Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: prepared(cx.analysis, rank, class) },
             })?;
-            let waits = |g: &Gap, b: Bucket| reading::is_host(cx.analysis, b, PREPARE) || g.between_steps;
+            let rows = |s| reading::gap_rows(rank, std::iter::once(s), prepares(cx.analysis, rank, first_node(rank, s)));
+            let rows = rank.steady_steps(class).take(reading::MOST_ROWS).flat_map(rows);
             finding
                 .with(Evidence::new(
                     Text::new("exposed per step before the forward pass", "每步前向之前的暴露时间"),
                     Value::Ns(cost.per_step),
-                    reading::gap_rows(rank, rank.steady_steps(class), waits),
+                    reading::sample(rows),
                 ))
                 .against(Competing::open(
                     Text::new("the next batch depends on the token just sampled", "下一批依赖刚采样的 token"),
@@ -104,7 +105,7 @@ impl Rule for UpdateBeforeReplay {
 
 fn exposed(analysis: &Analysis, rank: &Rank, step: &Step) -> i64 {
     let first = first_node(rank, step);
-    let waits = reading::idle(rank, step, prepares(analysis, first));
+    let waits = reading::idle(rank, step, prepares(analysis, rank, first));
     let copied = |kind: OpKind| kind == OpKind::Copy(CopyDir::HtoD);
     let ops = reading::accounted(rank, step).filter(|(_, op, _)| op.end <= first && copied(op.kind));
     waits + ops.map(|(_, _, x)| x.busy).sum::<i64>()
@@ -115,11 +116,26 @@ fn first_node(rank: &Rank, step: &Step) -> i64 {
     rank.ops_of(step).iter().find(|op| op.in_graph).map_or(step.window.start, |op| op.start)
 }
 
-/// Idle time spent on inputs and metadata: by its label, or before the first graph node.
-fn prepares(analysis: &Analysis, first: i64) -> impl Fn(&Gap, Bucket) -> bool + Copy + '_ {
+/// Idle time spent on inputs and metadata: by its label or owner, or at a copy of inputs before the first graph node. Of time
+/// before such a copy of which nothing is recorded nobody says anything else; what is recorded speaks for itself.
+fn prepares<'a>(
+    analysis: &'a Analysis,
+    rank: &'a Rank,
+    first: i64,
+) -> impl Fn(&Gap, Bucket) -> bool + Copy + 'a {
     move |gap, bucket| {
-        let host = matches!(bucket, Bucket::Host(_) | Bucket::LaunchApi | Bucket::LaunchLatency);
-        bucket == Bucket::GraphUpdate || reading::is_host(analysis, bucket, PREPARE) || (gap.span.end <= first && host)
+        let labelled = |bucket| reading::is_host(analysis, bucket, PREPARE);
+        let owned = || rank.owner_of(gap).and_then(|owner| owner.activity).is_some_and(|a| labelled(Bucket::Host(a)));
+        let silent = matches!(bucket, Bucket::LaunchApi | Bucket::LaunchLatency)
+            || reading::is_host(analysis, bucket, "unknown");
+        let copies = || {
+            let copy = |op: &DeviceOp| op.kind == OpKind::Copy(CopyDir::HtoD);
+            gap.span.end <= first && reading::owner(rank, gap).is_some_and(copy)
+        };
+        bucket == Bucket::GraphUpdate
+            || labelled(bucket)
+            || (matches!(bucket, Bucket::Host(_)) && owned())
+            || (silent && copies())
     }
 }
 
@@ -128,7 +144,7 @@ fn prepared(analysis: &Analysis, rank: &Rank, class: &Class) -> Vec<Edit> {
     let to = |percent| -> Vec<Edit> {
         let steps = rank.steady_steps(class);
         steps
-            .flat_map(|s| change::host_time(rank, std::iter::once(s), prepares(analysis, first_node(rank, s)), percent))
+            .flat_map(|s| change::host_time(rank, std::iter::once(s), prepares(analysis, rank, first_node(rank, s)), percent))
             .collect()
     };
     to(50).into_iter().chain(change::hoped(to(0))).collect()

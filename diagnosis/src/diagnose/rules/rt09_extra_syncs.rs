@@ -7,7 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::{
     exposed::{Exposed, Saying},
     host_op::{self, HostOp},
-    reading,
+    owned, reading,
 };
 use crate::{
     analysis::{Bucket, Call, Class, Edit, Layer, Rank, Step, idle::Gap},
@@ -51,8 +51,8 @@ static DOC: Doc = Doc {
         "每步一次是结构性的（读取 token）。2%：自定值，高于重复运行噪声。",
     ),
     guards: Text::new(
-        "The count alone is never a cost: fixes that only removed waits were neutral in several public cases, because the host work behind the wait stayed. A capture in which nothing marks the steps is not judged.",
-        "次数本身不是代价：多个公开案例中仅去掉等待并无收益，因为等待之后的主机工作仍在。没有步标记的采集不作判断。",
+        "The count alone is never a cost: fixes that only removed waits were neutral in several public cases, because the host work behind the wait stayed. The input pipeline behind a wait is RT-24. A capture in which nothing marks the steps is not judged.",
+        "次数本身不是代价：多个公开案例中仅去掉等待并无收益，因为等待之后的主机工作仍在。等待之后的输入流水线归 RT-24。没有步标记的采集不作判断。",
     ),
     verify: Text::new(
         "Remove `.item()`, `nonzero` and prints from the step: one blocking call per step is left, and the device does not drain inside it.",
@@ -81,7 +81,7 @@ fn drained(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
         let needed = of(&on_host, s);
         if blocking(rank, s).count() > STRUCTURAL + needed.len() {
             let is_needed = |g: &Gap| needed.iter().any(|op| Some(op.next) == g.owner);
-            reading::idle(rank, s, |g, b| (waits(g, b) || restarts(g, b)) && !is_needed(g))
+            reading::idle(rank, s, |g, b| (waits(g, b) || restarts(cx, rank, g, b)) && !is_needed(g))
         } else {
             0
         }
@@ -101,6 +101,7 @@ fn drained(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
         more: vec![("count", Value::Ratio(calls))],
         change: Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: vec![Edit::Unblock(extra(rank, class, &on_host))] },
     })?;
+    let restarts = |g: &Gap, b: Bucket| restarts(cx, rank, g, b);
     let restart = rank.steady_steps(class).map(|s| reading::idle(rank, s, restarts)).sum::<i64>() / steps as i64;
     let rows = rank.steady_steps(class).flat_map(|s| blocking(rank, s)).map(|c| c.slice);
     finding
@@ -147,11 +148,13 @@ fn waits(gap: &Gap, bucket: Bucket) -> bool {
     bucket == Bucket::SyncIdle || (bucket == Bucket::SyncTail && !gap.between_steps)
 }
 
-/// Host work that a wait inside the step exposed.
-fn restarts(gap: &Gap, bucket: Bucket) -> bool {
+/// Host work that a wait inside the step exposed. The input pipeline is no work to start again: it has to be done wherever the
+/// wait is.
+fn restarts(cx: &Context<'_>, rank: &Rank, gap: &Gap, bucket: Bucket) -> bool {
     gap.after_sync
         && !gap.between_steps
         && matches!(bucket, Bucket::Host(_) | Bucket::LaunchApi | Bucket::LaunchLatency)
+        && !owned::is_input(cx, rank.owner_of(gap), bucket)
 }
 
 /// Operators of the host in a step.

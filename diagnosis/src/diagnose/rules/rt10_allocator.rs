@@ -1,10 +1,12 @@
 //! RT-10: device memory is allocated or freed in the steady part of the run.
 
+use std::collections::BTreeMap;
+
 use model::EvidenceClass::HostApi;
 
 use super::{change, gate::stalling, reading};
 use crate::{
-    analysis::{Bucket, Layer},
+    analysis::{Bucket, Call, Layer},
     diagnose::{
         Competing, Evidence, Intervention, Trigger,
         estimate::LEAST_GAIN,
@@ -34,8 +36,8 @@ static DOC: Doc = Doc {
         "驱动分配需要数百微秒，并可能等待整个设备；预热好的内存池不需要它。",
     ),
     trigger: Text::new(
-        "Device allocations or frees in steps that count, at least two or one longer than 5 median steps, exposed for at least 1 % of the class's time.",
-        "计入统计的步中有设备内存分配或释放，至少两次或单次超过 5 个中位步时，暴露时间至少占该类时间的 1%。",
+        "Device allocations or frees in steps that count, in at least two of them (without marked steps, two such pauses) or one longer than 5 median steps, exposed for at least 1 % of the class's time.",
+        "计入统计的步中有设备内存分配或释放，至少出现在两步（无步标记时为两次停顿）或单次超过 5 个中位步时，暴露时间至少占该类时间的 1%。",
     ),
     source: Text::new(
         "1 %: own value. The Ascend advisor's limit of 10 ms in total is not used: below 1 % of the step it is no gain.",
@@ -59,11 +61,10 @@ impl Rule for Allocator {
     fn check(&self, cx: &Context<'_>) -> Outcome {
         let mut found = Vec::new();
         for (rank, class) in cx.analysis.ranks.iter().flat_map(|r| r.classes.iter().map(move |c| (r, c))) {
-            let exposed = |s| reading::idle(rank, s, |_, b| b == Bucket::Alloc);
-            let pauses: Vec<i64> = rank.steady_steps(class).map(exposed).filter(|ns| *ns > 0).collect();
+            let pauses = reading::pauses(rank, class, reading::Pause::Call, |gap| reading::time_in(gap, |b| b == Bucket::Alloc));
             let Some(cost) = stalling(class, &pauses, LEAST_GAIN) else { continue };
             let calls = rank.steady_steps(class).flat_map(|s| reading::calls(rank, s));
-            let allocs: Vec<_> = calls.filter(|c| matches!(c.kind, HostCall::Alloc | HostCall::Free)).collect();
+            let allocs: Vec<&Call> = calls.filter(|c| matches!(c.kind, HostCall::Alloc | HostCall::Free)).collect();
             let trigger = Trigger {
                 formula: Text::new("idle time in allocator calls / class time", "分配器调用造成的空闲 / 该类总时间"),
                 value: cost.share,
@@ -71,12 +72,13 @@ impl Rule for Allocator {
             };
             let claim = Message::new(
                 Text::new(
-                    "{steps} steady steps of {class} wait for the device allocator: {cost} per step on average ({share} of {step}).",
-                    "{class} 有 {steps} 个稳态步等待设备内存分配：平均每步 {cost}（{step} 的 {share}）。",
+                    "{class} waits for the device allocator, in {calls} calls, most of them {name}: {cost} per step on average ({share} of {step}).",
+                    "{class} 等待设备内存分配，共 {calls} 次调用，以 {name} 居多：平均每步 {cost}（{step} 的 {share}）。",
                 ),
                 [
                     ("class", Value::Raw(class.key.clone())),
-                    ("steps", Value::Count(pauses.len() as u64)),
+                    ("calls", Value::Count(allocs.len() as u64)),
+                    ("name", Value::Raw(most_time(cx, &allocs))),
                     ("cost", Value::Ns(cost.per_step)),
                     ("share", Value::Share(cost.share)),
                     ("step", Value::Ns(class.p50)),
@@ -99,4 +101,13 @@ impl Rule for Allocator {
         }
         found.into_iter().collect()
     }
+}
+
+/// Name of the calls that take the most time together.
+fn most_time(cx: &Context<'_>, calls: &[&Call]) -> String {
+    let mut names: BTreeMap<&str, i64> = BTreeMap::new();
+    for call in calls {
+        *names.entry(cx.trace.strings.get(call.name)).or_default() += call.end - call.start;
+    }
+    names.into_iter().max_by_key(|(_, ns)| *ns).map_or_else(String::new, |(name, _)| name.to_owned())
 }

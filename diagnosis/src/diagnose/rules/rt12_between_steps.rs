@@ -8,6 +8,7 @@ use model::{
 use super::{
     change,
     exposed::{Exposed, Saying},
+    owned::{self, Owned},
     reading,
 };
 use crate::{
@@ -92,16 +93,29 @@ impl Rule for BetweenSteps {
             let idle = Exposed { cx, doc: &DOC, rank, class };
             let empty = Scheduler::of_rank(cx.trace, rank.process);
             let counts = |g: &Gap, b: Bucket| counts(&empty, g, b) && !reading::is_crowded_out(rank, g, b);
+            let waits = Owned::of(rank, rank.steady_steps(class), |g, _, b, part| {
+                (counts(g, b) && owned::is_code(cx, b)).then_some(part)
+            });
+            // One owner of half of it is what the host does there.
+            let spoken = waits.spoken(cx, rank).filter(|spoken| 2 * spoken.ns >= waits.total);
+            let claim = match spoken {
+                Some(_) => Text::new(
+                    "Between two steps of {class} the device waits {idle} of {step} ({share}) for the host, mostly for {owner}.",
+                    "{class} 的两步之间设备等待主机 {idle}，步时 {step}（{share}），主要在等待 {owner}。",
+                ),
+                None => Text::new(
+                    "Between two steps of {class} the device waits {idle} of {step} ({share}) for the host.",
+                    "{class} 的两步之间设备等待主机 {idle}，步时 {step}（{share}）。",
+                ),
+            };
+            let more = spoken.map(|spoken| ("owner", Value::Raw(spoken.place))).into_iter().collect();
             let (finding, cost) = idle.recurring(
                 threshold,
                 |s| reading::idle(rank, s, counts),
                 |cost| Saying {
                     formula: Text::new("idle between steps / median step", "步间空闲 / 中位步时"),
-                    claim: Text::new(
-                        "Between two steps of {class} the device waits {idle} of {step} ({share}) for the host.",
-                        "{class} 的两步之间设备等待主机 {idle}，步时 {step}（{share}）。",
-                    ),
-                    more: Vec::new(),
+                    claim,
+                    more,
                     change: Intervention {
                         removes: cost.per_step,
                         layer: Layer::Runtime,

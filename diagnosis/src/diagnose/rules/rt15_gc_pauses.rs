@@ -11,7 +11,7 @@ use super::{
     reading,
 };
 use crate::{
-    analysis::{Bucket, Class, Confidence, Edit, Layer, Rank, Step, idle::Gap},
+    analysis::{Bucket, Class, Confidence, Edit, Layer, Rank, idle::Gap},
     diagnose::{
         Competing, Evidence, Finding, Intervention, Trigger,
         estimate::LEAST_GAIN,
@@ -69,11 +69,11 @@ impl Rule for GcPauses {
 }
 
 fn recorded(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
-    let exposed = |s: &Step| reading::idle(rank, s, |_, b| reading::is_host(cx.analysis, b, "gc"));
-    let pauses: Vec<i64> = rank.steady_steps(class).map(exposed).filter(|ns| *ns > 0).collect();
+    let collecting = |b: Bucket| reading::is_host(cx.analysis, b, "gc");
+    let pauses = reading::pauses(rank, class, reading::Pause::Call, |gap| reading::time_in(gap, collecting));
     let rows = rank.steady_steps(class).flat_map(|s| reading::host_slices(cx.trace, rank, s.window, Category::Gc));
     let fact = Evidence::new(
-        Text::new("steps that a collection stopped", "被回收打断的步数"),
+        Text::new("pauses for a collection", "因回收而停顿的次数"),
         Value::Count(pauses.len() as u64),
         reading::sample(rows.map(|(id, _)| id)),
     );
@@ -145,8 +145,8 @@ fn finding(
         )
     } else {
         Text::new(
-            "Garbage collection stops {pauses} steps of {class}: {cost} per step on average ({share}), the longest {longest}.",
-            "垃圾回收使 {class} 的 {pauses} 个步停顿：平均每步 {cost}（{share}），最长 {longest}。",
+            "Garbage collection stops {class} {pauses} times: {cost} per step on average ({share}), the longest {longest}.",
+            "垃圾回收使 {class} 停顿 {pauses} 次：平均每步 {cost}（{share}），最长 {longest}。",
         )
     };
     let claim = Message::new(

@@ -123,14 +123,29 @@ pub fn job_wide(cx: &Context<'_>, found: Vec<Finding>, edits: impl Fn(&Rank, &Cl
 }
 
 /// Each step's operations up to the last matrix product, which engines leave outside as the head of the model, become one
-/// graph. Copies stay outside.
+/// graph. Copies stay outside. A pause that is no matter of launching parts two graphs: what the host does in it comes before the
+/// second.
 pub fn forward_graph(rank: &Rank, class: &Class) -> Edit {
-    let group = |step: &Step| {
+    let parts = |step: &Step| {
+        let long = reading::gaps(rank, step).iter().filter(|gap| gap.span.len() >= reading::LONG);
+        let pauses: FxHashSet<u32> = long.filter_map(|gap| gap.owner).collect();
         let ops = rank.ops_of(step);
         let head = ops.iter().rposition(|op| op.op.class() == OpClass::Matrix).filter(|i| *i > 1);
-        let inside = |(_, op): &(usize, &DeviceOp)| !matches!(op.kind, OpKind::Copy(_)) && op.call.is_some();
-        let taken = ops.iter().enumerate().take(head.unwrap_or(ops.len())).filter(inside);
-        taken.map(|(i, _)| (step.ops.start + i) as u32).collect::<Vec<u32>>()
+        let inside = |op: &DeviceOp| !matches!(op.kind, OpKind::Copy(_)) && op.call.is_some();
+        let (mut groups, mut parted) = (Vec::<Vec<u32>>::new(), true);
+        for (i, op) in ops.iter().enumerate().take(head.unwrap_or(ops.len())) {
+            let index = (step.ops.start + i) as u32;
+            parted |= pauses.contains(&index);
+            match groups.last_mut().filter(|_| !parted) {
+                Some(group) if inside(op) => group.push(index),
+                None if inside(op) => {
+                    groups.push(vec![index]);
+                    parted = false;
+                }
+                _ => {}
+            }
+        }
+        groups
     };
-    Edit::Graph(rank.steady_steps(class).map(group).filter(|g| g.len() > 1).collect())
+    Edit::Graph(rank.steady_steps(class).flat_map(parts).filter(|g| g.len() > 1).collect())
 }

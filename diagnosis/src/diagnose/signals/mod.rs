@@ -13,6 +13,7 @@ pub mod late;
 pub mod launch_shape;
 pub mod machine;
 pub mod measured;
+pub mod owned;
 pub mod reading;
 pub mod speculation;
 pub mod unfused;

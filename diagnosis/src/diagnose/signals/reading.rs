@@ -22,6 +22,10 @@ pub fn marked<'a>(cx: &'a Context<'_>) -> impl Iterator<Item = (&'a Rank, &'a Cl
     cx.main_classes().filter(|(rank, _)| rank.anchor.kind != AnchorKind::WholeCapture)
 }
 
+/// Pauses from which idle time is no matter of launching one operation after the other, ns; own value, a hundred times what an
+/// eager framework takes per operation.
+pub const LONG: Ns = 1_000_000;
+
 /// Rows that one fact names at most.
 pub const MOST_ROWS: usize = 16;
 
@@ -36,6 +40,37 @@ pub fn gaps<'a>(rank: &'a Rank, step: &Step) -> &'a [Gap] {
 pub fn idle(rank: &Rank, step: &Step, pick: impl Fn(&Gap, Bucket) -> bool) -> Ns {
     let parts = |g: &Gap| g.parts.iter().filter(|(b, _)| pick(g, *b)).map(|(_, s)| s.len()).sum::<Ns>();
     gaps(rank, step).iter().map(parts).sum()
+}
+
+/// What is one pause of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pause {
+    /// All that happens in the step: one event that comes in several parts.
+    Event,
+    /// Each gap, where the steps are too few to show what recurs: a call that a step makes again and again recurs by itself.
+    Call,
+}
+
+/// Idle time of each pause of the class's steps that count, ns: what `of` makes of a gap, where it is more than nothing. Where
+/// nothing marks the steps, each gap is a pause.
+pub fn pauses(rank: &Rank, class: &Class, one: Pause, of: impl Fn(&Gap) -> Ns) -> Vec<Ns> {
+    let few = one == Pause::Call && class.steady < LEAST_STEPS;
+    let each = few || rank.anchor.kind == AnchorKind::WholeCapture;
+    let mut out = Vec::new();
+    for step in rank.steady_steps(class) {
+        let times = gaps(rank, step).iter().map(&of).filter(|ns| *ns > 0);
+        if each {
+            out.extend(times);
+        } else {
+            out.extend(Some(times.sum::<Ns>()).filter(|ns| *ns > 0));
+        }
+    }
+    out
+}
+
+/// Idle time of a gap in the buckets that `pick` takes, ns.
+pub fn time_in(gap: &Gap, pick: impl Fn(Bucket) -> bool) -> Ns {
+    gap.parts.iter().filter(|(bucket, _)| pick(*bucket)).map(|(_, span)| span.len()).sum()
 }
 
 /// The operation that ends a gap.

@@ -1,0 +1,151 @@
+//! RT-26: the device idles while the host runs code that no other rule speaks of.
+
+use model::{
+    EvidenceClass::{Correlation, Device, HostApi},
+    Span, StringId,
+};
+use rustc_hash::FxHashMap;
+
+use super::{
+    exposed::{Exposed, Saying},
+    gate::Cost,
+    owned::{self, Owned},
+    reading,
+};
+use crate::{
+    analysis::{Class, Confidence, Layer, Rank},
+    diagnose::{
+        Competing, Evidence, Finding, Intervention,
+        relations::{Advice, Relations},
+        rule::{Context, Doc, Outcome, Rule},
+    },
+    i18n::{Message, Text, Value},
+};
+
+/// Share of the idle time that one owner has; own value.
+const OF_IDLE: f64 = 1.0 / 3.0;
+/// Share of the step; own value.
+const OF_STEP: f64 = 0.10;
+/// Share of the owner's time from which another rule speaks of it; own value, that of all rules that claim the same time.
+const CLAIMED: f64 = 0.5;
+
+/// The rule.
+pub struct HostCode;
+
+static DOC: Doc = Doc {
+    id: "RT-26",
+    title: Text::new("Idle while the host runs other code", "主机执行其他代码时设备空闲"),
+    layer: Layer::Runtime,
+    needs: &[Device, HostApi, Correlation],
+    advice: Advice::Host,
+    relations: Relations::NONE,
+    sees: Text::new(
+        "One function, range or operator of the host owns much of the idle time, and no other rule speaks of it.",
+        "主机上的某个函数、区间或算子占有大部分空闲，且没有其他规则涉及它。",
+    ),
+    matters: Text::new(
+        "Where the time is lost is known, even where why is not: that is the place to look at first.",
+        "即使原因未知，时间损失的位置是已知的：应首先查看该处。",
+    ),
+    trigger: Text::new(
+        "An owner of at least a third of the idle time and of at least 10 % of the mean step, of whose time other findings claim less than half.",
+        "某归属者占空闲至少三分之一、占平均步时至少 10%，且其他结论主张的不足其一半。",
+    ),
+    source: Text::new("A third, 10 % and half: own values.", "三分之一、10% 与一半：自定值。"),
+    guards: Text::new(
+        "Records that span the whole step own nothing. The estimate is a bound: nothing says how much of the code is needed.",
+        "跨越整步的记录不作归属。估计只是上界：没有信息说明这些代码有多少是必需的。",
+    ),
+    verify: Text::new(
+        "Shorten or move the named code and record again: its group of idle time shrinks.",
+        "缩短或移走所指代码后重新采集：对应的空闲组缩小。",
+    ),
+};
+
+impl Rule for HostCode {
+    fn doc(&self) -> &'static Doc {
+        &DOC
+    }
+
+    fn check(&self, _: &Context<'_>) -> Outcome {
+        Outcome::Quiet
+    }
+
+    fn check_rest(&self, cx: &Context<'_>, found: &[Finding]) -> Outcome {
+        cx.main_classes().filter_map(|(rank, class)| unclaimed(cx, found, rank, class)).collect()
+    }
+}
+
+fn unclaimed(cx: &Context<'_>, found: &[Finding], rank: &Rank, class: &Class) -> Option<Finding> {
+    let name = largest(cx, rank, class)?;
+    let own = Owned::of(rank, rank.steady_steps(class), |_, owner, bucket, part| {
+        (owned::is_code(cx, bucket) && owner.is_some_and(|owner| owner.name == name && !owner.wraps)).then_some(part)
+    });
+    let idle = class.sum(|bucket| bucket.is_idle());
+    let share = own.total as f64 / class.total.max(1) as f64;
+    if share < OF_STEP || (own.total as f64) < OF_IDLE * idle as f64 {
+        return None;
+    }
+    let claims = found.iter().filter(|f| f.layer == Layer::Runtime && f.class == class.key);
+    let changes = claims.flat_map(|f| &f.changes).filter(|(of, _)| *of == rank.rank);
+    let spans: Vec<Span> = changes.flat_map(|(_, change)| owned::claimed(rank, change)).collect();
+    if own.share_in(&reading::merged(spans)) >= CLAIMED {
+        return None;
+    }
+    let spoken = own.spoken(cx, rank)?;
+    let per_step = own.per_step(class);
+    let cost = Cost { per_step, share, most: Confidence::Medium };
+    let saying = Saying {
+        formula: Text::new("idle time of one owner / mean step", "单一归属者的空闲 / 平均步时"),
+        claim: Text::new(
+            "In {class} the device is idle for {idle} of {mean} ({share}) while the host runs {owner}.",
+            "{class} 中主机执行 {owner} 时设备空闲 {idle}，平均步时 {mean}（{share}）。",
+        ),
+        more: vec![
+            ("owner", Value::Raw(spoken.place.clone())),
+            ("mean", Value::Ns(class.total / class.steady.max(1) as i64)),
+        ],
+        change: Intervention { removes: per_step, layer: Layer::Runtime, edits: Vec::new() },
+    };
+    let mut finding = Exposed { cx, doc: &DOC, rank, class }
+        .finding(OF_STEP, &cost, saying)
+        .with(Evidence::new(
+            Text::new("idle per step that it owns", "每步归属于它的空闲"),
+            Value::Ns(per_step),
+            reading::sample(own.rows.iter().copied()),
+        ))
+        .with(Evidence::new(
+            Text::new("share of all idle time", "占全部空闲的比例"),
+            Value::Share(own.total as f64 / idle.max(1) as f64),
+            Vec::new(),
+        ))
+        .with(Evidence::new(Text::new("the longest gap", "最长的间隙"), Value::Ns(own.longest()), Vec::new()));
+    if !spoken.children.is_empty() {
+        finding = finding.with(Evidence {
+            what: Message::new(
+                Text::new("gaps; inside it {children}", "间隙数；其内有 {children}"),
+                [("children", Value::Raw(spoken.children))],
+            ),
+            value: Value::Count(own.pauses.len() as u64),
+            rows: Vec::new(),
+        });
+    }
+    finding
+        .against(Competing::open(
+            Text::new("what comes next needs the result of this code", "后续工作需要这段代码的结果"),
+            Text::new("the code itself decides", "查看代码本身可以判定"),
+        ))
+        .gated(cost.most)
+}
+
+/// The owner of the most idle time of the steps that count.
+fn largest(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<StringId> {
+    let mut names: FxHashMap<StringId, i64> = FxHashMap::default();
+    for gap in rank.steady_steps(class).flat_map(|step| reading::gaps(rank, step)) {
+        if let Some(owner) = rank.owner_of(gap).filter(|owner| !owner.wraps) {
+            *names.entry(owner.name).or_default() += owner.ns;
+        }
+    }
+    let text = |name: StringId| cx.trace.strings.get(name);
+    names.into_iter().max_by_key(|(name, ns)| (*ns, std::cmp::Reverse(text(*name)))).map(|(name, _)| name)
+}

@@ -1,0 +1,194 @@
+//! Idle time by what the host was doing: which gaps an owner has, how it is called, and what would be without it.
+
+use model::{Ns, SliceId, Span, StringId};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::{change, reading};
+use crate::{
+    analysis::{Analysis, Bucket, Class, Edit, Owner, Rank, Step, idle::Gap},
+    diagnose::{Context, Intervention},
+};
+
+/// Activities that turn what arrives into what the model takes: data loading, tokenizing, decoding and scaling of images and
+/// sound.
+const INPUT: [&str; 3] = ["load_batch", "tokenizer", "preprocess"];
+
+/// Labels of host work that is the way from one launch to the next: the framework's and the model's own code, and time of which
+/// nothing is recorded. What else packs have a name for is a cause of its own.
+const LAUNCHING: [&str; 13] = [
+    "unknown",
+    "framework",
+    "python",
+    "range",
+    "library",
+    "runtime_call",
+    "other",
+    "forward",
+    "compiled_glue",
+    "triton_launch",
+    "collective_call",
+    "enqueue",
+    "dequeue",
+];
+
+/// What stays of host work that is moved off the launching thread or done once for all steps, in percent; own value: the same
+/// model's forward pass on a healthy stack needs 2 % of the time that one with a slow prologue does, and something else must
+/// still hand over what was made ready.
+const LEFT: Ns = 20;
+
+/// Host time in the gaps of steps that one rule claims.
+#[derive(Default)]
+pub struct Owned {
+    /// The parts, each on its thread.
+    spans: Vec<(model::TrackId, Span)>,
+    /// Time by the owner's name.
+    names: FxHashMap<StringId, (Ns, u64)>,
+    /// Time of all of them, ns.
+    pub total: Ns,
+    /// The time of each gap, ns.
+    pub pauses: Vec<Ns>,
+    /// Operations that end the gaps, in order of time.
+    pub rows: Vec<SliceId>,
+}
+
+/// What idle time an owner has most of, in words.
+pub struct Spoken {
+    /// The owner's name and the records around it: `inner ← outer`.
+    pub place: String,
+    /// The most frequent records inside it, such as `1207 × dict.__getitem__`; empty where it has none.
+    pub children: String,
+    /// Its time, ns.
+    pub ns: Ns,
+}
+
+impl Owned {
+    /// The parts of the gaps of `steps` that `pick` takes, each cut to what of it counts.
+    pub fn of<'a>(
+        rank: &Rank,
+        steps: impl Iterator<Item = &'a Step>,
+        pick: impl Fn(&Gap, Option<&Owner>, Bucket, Span) -> Option<Span>,
+    ) -> Self {
+        let mut owned = Self::default();
+        for gap in steps.flat_map(|step| reading::gaps(rank, step)) {
+            let owner = rank.owner_of(gap);
+            let parts = gap.parts.iter().filter_map(|(bucket, part)| pick(gap, owner, *bucket, *part));
+            let parts: Vec<Span> = parts.filter(|part| !part.is_empty()).collect();
+            let ns: Ns = parts.iter().map(|part| part.len()).sum();
+            if ns == 0 {
+                continue;
+            }
+            owned.total += ns;
+            owned.pauses.push(ns);
+            let op = reading::owner(rank, gap);
+            owned.rows.extend(op.map(|op| op.slice));
+            let track = owner.map(|o| o.track).or_else(|| Some(rank.timeline.call(op?)?.track));
+            owned.spans.extend(parts.into_iter().filter_map(|part| Some((track?, part))));
+            if let Some(owner) = owner.filter(|owner| !owner.wraps) {
+                let (sum, count) = owned.names.entry(owner.name).or_default();
+                *sum += ns;
+                *count += 1;
+            }
+        }
+        owned
+    }
+
+    /// Mean of the steps that count, ns per step.
+    pub fn per_step(&self, class: &Class) -> Ns {
+        self.total / class.steady.max(1) as Ns
+    }
+
+    /// The longest of the gaps, ns.
+    pub fn longest(&self) -> Ns {
+        self.pauses.iter().copied().max().unwrap_or(0)
+    }
+
+    /// The owner with the most of the time.
+    pub fn spoken(&self, cx: &Context<'_>, rank: &Rank) -> Option<Spoken> {
+        let text = |name: StringId| cx.trace.strings.get(name);
+        let most = self.names.iter().max_by_key(|(name, (ns, _))| (*ns, std::cmp::Reverse(text(**name))));
+        let (name, (ns, _)) = most?;
+        Some(spoken(cx, rank, *name, *ns))
+    }
+
+    /// Most of the time is not spent any more; hopefully none of it is.
+    pub fn gone(&self) -> Vec<Edit> {
+        let to = |percent| change::shortened(self.spans.iter().copied(), percent);
+        to(LEFT).into_iter().chain(change::hoped(to(0))).collect()
+    }
+
+    /// Share of the time that lies in `spans`, which are disjoint and in order.
+    pub fn share_in(&self, spans: &[Span]) -> f64 {
+        let own = reading::merged(self.spans.iter().map(|(_, span)| *span).collect());
+        reading::overlap(&own, spans) as f64 / self.total.max(1) as f64
+    }
+}
+
+/// How an owner is called.
+pub fn spoken(cx: &Context<'_>, rank: &Rank, name: StringId, ns: Ns) -> Spoken {
+    let text = |name: StringId| short(cx.trace.strings.get(name)).to_owned();
+    let group = rank.owners.groups.iter().find(|group| group.owner == Some(name));
+    let around = group.map_or(&[][..], |group| &group.around).iter().take(2).map(|name| text(*name));
+    let place: Vec<String> = std::iter::once(text(name)).chain(around).collect();
+    let children = group.map_or(&[][..], |group| &group.children).iter();
+    let gaps = group.map_or(1, |group| group.count.max(1));
+    let children: Vec<String> =
+        children.map(|(name, count, _)| format!("{} × {}", (count / gaps).max(1), text(*name))).collect();
+    Spoken { place: place.join(" ← "), children: children.join(", "), ns }
+}
+
+/// A frame without the folders of its file.
+fn short(name: &str) -> &str {
+    let folders = name.find(".py(").and_then(|file| name.get(..file)?.rfind('/'));
+    folders.and_then(|end| name.get(end + 1..)).unwrap_or(name)
+}
+
+/// Whether a part of a gap goes to the input pipeline: by its own label, or by what owns the host's time.
+pub fn is_input(cx: &Context<'_>, owner: Option<&Owner>, bucket: Bucket) -> bool {
+    let input = |bucket| INPUT.iter().any(|label| reading::is_host(cx.analysis, bucket, label));
+    let by_owner = || owner.and_then(|o| o.activity).is_some_and(|label| input(Bucket::Host(label)));
+    input(bucket) || (is_code(cx, bucket) && by_owner())
+}
+
+/// Whether a part of a gap is the host's way from one launch to the next: launch calls, launch latency, and code between them, in
+/// a pause that is short enough.
+pub fn is_launching(analysis: &Analysis, gap: &Gap, bucket: Bucket) -> bool {
+    let launch = match bucket {
+        Bucket::LaunchApi | Bucket::LaunchLatency => true,
+        Bucket::Host(_) => LAUNCHING.iter().any(|label| reading::is_host(analysis, bucket, label)),
+        _ => false,
+    };
+    launch && gap.span.len() < reading::LONG
+}
+
+/// Whether a part of a gap is code that the host runs, and nothing that stops it.
+pub fn is_code(cx: &Context<'_>, bucket: Bucket) -> bool {
+    let stopped = ["gc", "offcpu", "blocked"].iter().any(|label| reading::is_host(cx.analysis, bucket, label));
+    matches!(bucket, Bucket::Host(_)) && !stopped
+}
+
+/// The idle time that a change is about, as disjoint spans in order of time.
+pub fn claimed(rank: &Rank, change: &Intervention) -> Vec<Span> {
+    let mut spans = Vec::new();
+    change.edits.iter().for_each(|edit| claim(rank, edit, &mut spans));
+    reading::merged(spans)
+}
+
+fn claim(rank: &Rank, edit: &Edit, spans: &mut Vec<Span>) {
+    match edit {
+        Edit::Host(_, stretches) => spans.extend(stretches.iter().map(|(span, _)| *span)),
+        Edit::Hoped(edit) => claim(rank, edit, spans),
+        Edit::OverlapSteps => spans.extend(rank.gaps.iter().filter(|gap| gap.between_steps).map(|gap| gap.span)),
+        Edit::Unblock(calls) => {
+            let calls = calls.iter().filter_map(|call| rank.timeline.calls.get(*call as usize));
+            let calls = reading::merged(calls.map(|call| Span::new(call.start, call.end)).collect());
+            let meets = |gap: &&Gap| reading::overlap(&[gap.span], &calls) > 0;
+            spans.extend(rank.gaps.iter().filter(meets).map(|gap| gap.span));
+        }
+        Edit::Graph(groups) => {
+            let ops: FxHashSet<u32> = groups.iter().flatten().copied().collect();
+            let launched = |gap: &&Gap| gap.span.len() < reading::LONG && gap.owner.is_some_and(|op| ops.contains(&op));
+            spans.extend(rank.gaps.iter().filter(launched).map(|gap| gap.span));
+        }
+        _ => {}
+    }
+}
