@@ -7,6 +7,7 @@ use crate::{
     fault::FaultKind,
     forward::{Task, shape},
     kernel::Slot,
+    meeting::{Arrival, Party},
     random::Of,
     record::{Bound, DeviceOp, Direction, HostEvent, HostKind, Inputs, Work},
 };
@@ -49,7 +50,8 @@ impl Machine<'_> {
             _ => Bound::Stream,
         };
         if let (Work::Collective { wait, .. }, Some(meeting)) = (&mut op.work, self.meeting) {
-            *wait = meeting.suspend(op.start) - op.start;
+            let party = Party::of(self.seat.rank, op.peer);
+            *wait = meeting.suspend(Arrival { party, at: op.start }) - op.start;
         }
         op.end = op.start + op.work.wait() + ns.max(1);
         if matches!(op.work, Work::Compute(_)) {
@@ -87,6 +89,8 @@ impl Machine<'_> {
             bound,
             bytes,
             blocks: task.blocks,
+            name: task.name,
+            peer: task.peer,
             step: self.step,
         }
     }
@@ -247,6 +251,8 @@ impl Machine<'_> {
                 bound: Bound::Launch,
                 bytes,
                 blocks: 0,
+                name: None,
+                peer: None,
                 step: machine.step,
             };
             machine.place(op, 900 + bytes / rate, &Ready { launch, gap, dependency });
@@ -278,6 +284,8 @@ impl Machine<'_> {
                 bound,
                 bytes,
                 blocks: 0,
+                name: None,
+                peer: None,
                 step,
             };
             machine.place(op, 800 + bytes / 1000, &Ready { launch, gap, dependency: None });
