@@ -19,6 +19,11 @@ macro_rules! kinds {
             /// Faults that only a run has which serves.
             pub const OF_SERVING: &'static [Self] = &[$(Self::$served,)*];
 
+            /// Its name on the command line and in reports; the serialised one.
+            pub fn key(self) -> String {
+                crate::texts::snake(&format!("{self:?}"))
+            }
+
             /// Rules that name this fault, the expected one first.
             pub fn rules(self) -> &'static [&'static str] {
                 match self { $(Self::$kind => &[$($rule),+],)* $(Self::$served => &[$($says),+],)* }

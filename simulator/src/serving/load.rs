@@ -113,14 +113,7 @@ pub const CALL_FOR: [(FaultKind, &[Load]); 11] = {
 impl Load {
     /// Its name in reports and on the command line; the serialised one.
     pub fn key(self) -> String {
-        let mut out = String::new();
-        for c in format!("{self:?}").chars() {
-            if c.is_ascii_uppercase() && !out.is_empty() {
-                out.push('_');
-            }
-            out.push(c.to_ascii_lowercase());
-        }
-        out
+        crate::texts::snake(&format!("{self:?}"))
     }
 
     /// One in which `fault` shows.

@@ -84,7 +84,7 @@ impl Case {
         if self.faults.is_empty() {
             return format!("healthy-{load}-{churn}-{}", self.seed);
         }
-        let faults: Vec<String> = self.faults.iter().map(|kind| format!("{kind:?}")).collect();
+        let faults: Vec<String> = self.faults.iter().map(|kind| kind.key()).collect();
         format!("{}-{}-{load}-{churn}-{}", faults.join("+"), self.strength.key(), self.seed)
     }
 }

@@ -24,6 +24,18 @@ fn rate(share: Share) -> String {
     percent(share.value())
 }
 
+/// The figures of serving and nothing else, of runs that began at `seed`.
+pub fn alone(score: &Score, seed: u64, lang: Lang) -> Document {
+    let mut out = Document::new();
+    out.heading(1, phrase::text(Text::new("Self-test", "自检"), lang));
+    out.paragraph(match lang {
+        Lang::En => format!("{} simulated runs, first seed {seed}.", score.runs),
+        Lang::Zh => format!("共 {} 次模拟运行，首个种子 {seed}。", score.runs),
+    });
+    write(&mut out, score, lang);
+    out
+}
+
 /// Adds the section.
 pub fn write(out: &mut Document, score: &Score, lang: Lang) {
     let get = |text: Text| phrase::text(text, lang);
@@ -39,7 +51,8 @@ pub fn write(out: &mut Document, score: &Score, lang: Lang) {
 }
 
 fn label(key: Key, lang: Lang) -> String {
-    let churn = |on: bool| if on { Text::new("churn", "批次变化") } else { Text::new("fixed batch", "批次不变") };
+    let churn =
+        |on: bool| if on { Text::new("churn", "批次变化") } else { Text::new("fixed batch", "批次不变") };
     let strength = |strength: simulator::Strength| match strength {
         simulator::Strength::Weak => Text::new("weak", "弱"),
         simulator::Strength::Medium => Text::new("medium", "中"),
@@ -48,7 +61,7 @@ fn label(key: Key, lang: Lang) -> String {
     match key {
         Key::Plain(on) => format!("{}, {}", churn(on).get(lang), Text::new("medium and strong", "中和强").get(lang)),
         Key::Strength(on, size) => format!("{}, {}", churn(on).get(lang), strength(size).get(lang)),
-        Key::Fault(kind, on) => format!("{kind:?}, {}", churn(on).get(lang)),
+        Key::Fault(kind, on) => format!("{}, {}", kind.key(), churn(on).get(lang)),
     }
 }
 
@@ -158,7 +171,11 @@ pub fn json(score: &Score) -> Value {
     };
     let word = |churn: &bool| if *churn { "churn" } else { "fixed" };
     let by_churn = |values: Vec<(&bool, Value)>| -> Value {
-        values.into_iter().map(|(churn, value)| (word(churn).to_owned(), value)).collect::<serde_json::Map<_, _>>().into()
+        values
+            .into_iter()
+            .map(|(churn, value)| (word(churn).to_owned(), value))
+            .collect::<serde_json::Map<_, _>>()
+            .into()
     };
     json!({
         "runs": score.runs,

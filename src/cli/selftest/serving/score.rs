@@ -83,7 +83,7 @@ impl Key {
         match self {
             Self::Plain(on) => churn(on).to_owned(),
             Self::Strength(on, strength) => format!("{}.{}", churn(on), strength.key()),
-            Self::Fault(kind, on) => format!("{kind:?}.{}", churn(on)),
+            Self::Fault(kind, on) => format!("{}.{}", kind.key(), churn(on)),
         }
     }
 }
