@@ -101,7 +101,7 @@ impl Program<'_> {
         let machine = &mut self.machine;
         let config = machine.config;
         machine.at(place::SCHEDULE);
-        let ranges = config.annotation == Annotation::Vllm;
+        let ranges = config.annotation == Annotation::Vllm && names_host(config);
         machine.record_if(ranges, HostKind::UserRange, "schedule: allocate_slots", |machine| {
             machine.work(config.schedule_ns);
             engine::count(machine, step);
@@ -112,21 +112,8 @@ impl Program<'_> {
         let measured = step.index - config.warmup_steps;
         if measured < 0 {
             machine.compile(config.estimate() * (config.warmup_steps - step.index));
-        } else if due(measured, config.serving.map_or(8, |serving| serving.event_every)) {
-            // Pauses this much longer than a step are five steps long even at the least magnitude.
-            let pause = 16 * config.estimate();
-            let compile = config.dose(FaultKind::Recompile, pause);
-            if compile > 0 {
-                machine.compile(compile);
-            }
-            let recapture = config.dose(FaultKind::Recapture, pause);
-            if recapture > 0 {
-                machine.recapture(recapture);
-            }
-            let collect = config.dose(FaultKind::Gc, pause);
-            if collect > 0 {
-                collect_garbage(machine, collect);
-            }
+        } else if !interrupts_forward(config) {
+            interrupt(machine, step);
         }
         if machine.seat.own.chance(Of::Stall, [step.index, 0, 0], 80) && measured >= 0 {
             machine.pause(config.dose(FaultKind::Stalls, 3 * config.estimate()));
@@ -137,7 +124,8 @@ impl Program<'_> {
                 collect_garbage(machine, collect);
             }
         }
-        machine.pause(hiccup(machine, step));
+        let hiccup = hiccup(machine, step);
+        machine.pause(if step.index % 2 == 0 { hiccup } else { 0 });
         let noise = config.dose(FaultKind::RankNoise, config.estimate() / 4);
         machine.pause(machine.seat.own.tail(Of::Noise, [step.index, 0, 0], noise));
         engine::await_requests(machine, step);
@@ -156,6 +144,39 @@ fn hiccup(machine: &Machine<'_>, step: Step) -> i64 {
     if stalls { dice.uniform(Of::Hiccup, [step.index, 1, 0], 1_000_000, 5_000_000) } else { 0 }
 }
 
+/// Whether the program names what its host does beside the forward passes.
+fn names_host(config: &Config) -> bool {
+    config.serving.is_none_or(|serving| serving.named_host)
+}
+
+/// Whether rare events happen within the range of a step, rather than before it.
+fn interrupts_forward(config: &Config) -> bool {
+    config.serving.is_some() && config.seed % 2 == 1
+}
+
+/// What keeps the host from its work now and then, in the steady state.
+fn interrupt(machine: &mut Machine<'_>, step: Step) {
+    let (config, measured) = (machine.config, step.index - machine.config.warmup_steps);
+    if measured < 0 || !due(measured, config.serving.map_or(8, |serving| serving.event_every)) {
+        return;
+    }
+    machine.at(place::FAULT);
+    // Pauses this much longer than a step are five steps long even at the least magnitude.
+    let pause = 16 * config.estimate();
+    let compile = config.dose(FaultKind::Recompile, pause);
+    if compile > 0 {
+        machine.compile(compile);
+    }
+    let recapture = config.dose(FaultKind::Recapture, pause);
+    if recapture > 0 {
+        machine.recapture(recapture);
+    }
+    let collect = config.dose(FaultKind::Gc, pause);
+    if collect > 0 {
+        collect_garbage(machine, collect);
+    }
+}
+
 fn collect_garbage(machine: &mut Machine<'_>, ns: i64) {
     let frames = machine.config.python_frames;
     machine.record_if(frames, HostKind::Gc, "<built-in function collect>", |machine| machine.pause(ns));
@@ -169,8 +190,14 @@ fn sequences(config: &Config, step: Step) -> i64 {
 /// Inputs: host work, copies to the device, small kernels.
 fn prepare(machine: &mut Machine<'_>, step: Step) {
     let config = machine.config;
+    if interrupts_forward(config) {
+        interrupt(machine, step);
+    }
     machine.at(place::PREPARE);
-    machine.record_if(config.framework_ops, HostKind::FrameworkOp, "gpu_model_runner: preprocess", |machine| {
+    let hiccup = hiccup(machine, step);
+    machine.pause(if step.index % 2 == 0 { 0 } else { hiccup });
+    let named = config.framework_ops && names_host(config);
+    machine.record_if(named, HostKind::FrameworkOp, "gpu_model_runner: preprocess", |machine| {
         machine.work(config.prepare_ns);
         machine.pause(config.dose(FaultKind::HostUpdate, (config.estimate() / 4).max(250_000)));
         machine.pause(machine.seat.dose(FaultKind::HostStraggler, 500_000));
@@ -226,11 +253,18 @@ fn model(machine: &mut Machine<'_>, step: Step) {
             let frame = "vllm/compilation/cuda_graph.py(121): __call__";
             machine.record_if(config.python_frames, HostKind::PythonFrame, frame, |machine| {
                 machine.work(config.framework_ns);
-                machine.launch_graph(1, &tasks);
+                machine.launch_graph(graph_of(config, step, 1), &tasks);
             });
         }
-        Mode::Piecewise { pieces } => piecewise(machine, &tasks, pieces.clamp(1, config.layers + 1)),
+        Mode::Piecewise { pieces } => {
+            piecewise(machine, &tasks, pieces.clamp(1, config.layers + 1), graph_of(config, step, 0));
+        }
     }
+}
+
+/// Number of a graph; each size that serving captures has its own.
+fn graph_of(config: &Config, step: Step, first: i64) -> i64 {
+    if config.serving.is_some() { 100 * step.rows + first } else { first }
 }
 
 fn eager(machine: &mut Machine<'_>, tasks: &[Task]) {
@@ -290,9 +324,9 @@ fn draft(machine: &mut Machine<'_>, step: Step) {
 }
 
 /// Cuts the pass at the attention of evenly spread layers and issues the attention there by itself.
-fn piecewise(machine: &mut Machine<'_>, tasks: &[Task], pieces: i64) {
+fn piecewise(machine: &mut Machine<'_>, tasks: &[Task], pieces: i64, first: i64) {
     let config = machine.config;
-    let (mut graph, mut from) = (0, 0);
+    let (mut graph, mut from) = (first, 0);
     for (at, task) in tasks.iter().enumerate() {
         let crosses =
             task.layer * (pieces - 1) / config.layers.max(1) != (task.layer + 1) * (pieces - 1) / config.layers.max(1);

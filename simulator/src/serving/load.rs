@@ -175,6 +175,7 @@ impl Config {
             stages: 1,
             event_every: pick(25, 6, 14),
             weight_bytes: 2,
+            named_host: pick(26, 0, 2) == 0,
         }
     }
 

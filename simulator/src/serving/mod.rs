@@ -44,6 +44,8 @@ pub struct Serving {
     pub event_every: i64,
     /// Bytes of a weight.
     pub weight_bytes: i64,
+    /// Whether the program names what it does between and before the forward passes.
+    pub named_host: bool,
 }
 
 /// How requests come and go.
