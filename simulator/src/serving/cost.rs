@@ -102,7 +102,8 @@ mod tests {
     #[test]
     fn padding_costs_nothing_and_attention_grows_with_its_context() {
         let config = Config::serve(5, Load::OddBatch, false, &[]);
-        let serving = config.serving.unwrap();
+        assert!(config.serving.is_some());
+        let Some(serving) = config.serving else { return };
         let step = Step::of(&Seat::new(&config, 0), 0);
         assert!(step.rows > step.batch, "{} {}", step.rows, step.batch);
         let exact = Step { rows: step.batch, ..step };

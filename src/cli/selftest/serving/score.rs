@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use diagnosis::diagnose::{Severity, VerdictLayer};
 use serde::Serialize;
 use simulator::{FaultKind, Load, Strength};
 
@@ -125,8 +126,14 @@ pub struct Miss {
     pub shares: Vec<f64>,
     /// What the findings that name them promise.
     pub promised: Vec<Option<(f64, f64)>>,
+    /// Mean step, ns.
+    pub step_ns: i64,
+    /// The verdict.
+    pub verdict: VerdictLayer,
     /// Rules of its findings.
     pub said: Vec<&'static str>,
+    /// Of a healthy run, what nothing bears out, with its severity.
+    pub accused: Vec<(&'static str, Severity)>,
 }
 
 impl Healthy {
@@ -151,7 +158,10 @@ impl Score {
                     run: run.case.name(),
                     shares: run.heard.iter().map(|heard| heard.share).collect(),
                     promised: run.heard.iter().map(|heard| heard.promised).collect(),
+                    step_ns: run.step,
+                    verdict: run.verdict,
                     said: run.said.clone(),
+                    accused: run.accused.iter().filter(|a| !a.founded).map(|a| (a.rule, a.severity)).collect(),
                 });
             }
         }
