@@ -8,6 +8,7 @@ use crate::{
     fault::{Fault, FaultKind},
     kernel::{CARDS, Slot, Vendor},
     random::{Dice, Of},
+    serving::Serving,
 };
 
 /// How the decode forward pass is issued.
@@ -170,6 +171,9 @@ pub struct Config {
     pub counters: bool,
     /// Whether framework operators are recorded with the shapes of their inputs.
     pub record_shapes: bool,
+    /// The serving that the run is a part of; without it the batch never changes and kernels take what was drawn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub serving: Option<Serving>,
     /// What is wrong with the run.
     pub faults: Vec<Fault>,
 }
@@ -206,6 +210,8 @@ impl Config {
         let mut kernel_ns: BTreeMap<Slot, i64> =
             first.iter().map(|card| (card.slot, pick(card.range.0, card.range.1))).collect();
         let by_address = |place: i64, lo: i64, hi: i64| dice.uniform(Of::Config, [0, place, 0], lo, hi);
+        // The slots after these have no duration of their own.
+        let later = later.split(|card| card.slot == Slot::Send).next().unwrap_or(later);
         kernel_ns.extend(
             later.iter().map(|card| (card.slot, by_address(100 + card.slot as i64, card.range.0, card.range.1))),
         );
@@ -268,6 +274,7 @@ impl Config {
             idle_syncs: 0,
             counters: by_address(14, 0, 1) == 0,
             record_shapes: by_address(15, 0, 1) == 0,
+            serving: None,
             faults: Vec::new(),
         }
     }

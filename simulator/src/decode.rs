@@ -1,7 +1,7 @@
 //! The program that the host runs: schedule, prepare, forward, sample, return the token, again.
 
 use crate::{
-    config::{Annotation, Mode, TokenReturn},
+    config::{Annotation, Config, Mode, TokenReturn},
     engine,
     fault::FaultKind,
     forward::{self, COPIES, MAIN, Task},
@@ -11,8 +11,13 @@ use crate::{
     random::Of,
     record::{Direction, HostKind, SyncOn},
     seat::Seat,
-    step::{PROMPT_TOKENS, Step},
+    step::Step,
 };
+
+mod interrupt;
+mod stage;
+
+use interrupt::{collect_garbage, due, hiccup, interrupt, interrupts_forward};
 
 /// Places of the program, by which costs are addressed.
 mod place {
@@ -24,6 +29,7 @@ mod place {
     pub(super) const DETOKENIZE: i64 = 6;
     pub(super) const FAULT: i64 = 7;
     pub(super) const IDLE: i64 = 8;
+    pub(super) const LOGITS: i64 = 9;
     pub(super) const FALLBACK: i64 = 100_000;
 }
 
@@ -47,11 +53,6 @@ struct Program<'c> {
     awaited: Option<i64>,
 }
 
-/// Whether something that happens every `n` steps, in the middle of them, happens in step `index`; never for 0.
-fn due(index: i64, n: i64) -> bool {
-    n > 0 && index % n == n / 2
-}
-
 impl Program<'_> {
     fn step(&mut self, step: Step) {
         let config = self.machine.config;
@@ -59,10 +60,14 @@ impl Program<'_> {
         self.schedule(step);
         let name = match config.annotation {
             Annotation::None => String::new(),
-            Annotation::Vllm if step.prefill => format!("execute_context_1({PROMPT_TOKENS})_generation_0(0)"),
+            Annotation::Vllm if step.prefill => format!("execute_context_1({})_generation_0(0)", step.rows),
+            Annotation::Vllm if step.prompt > 0 => {
+                format!("execute_context_1({})_generation_{1}({1})", step.prompt, step.batch)
+            }
             Annotation::Vllm if step.recompute => format!("execute_context_1(512)_generation_{0}({0})", step.batch),
             Annotation::Vllm => format!("execute_context_0(0)_generation_{0}({0})", step.batch),
-            Annotation::Sglang if step.prefill => format!("step[EXTEND bs=1 toks={PROMPT_TOKENS}]"),
+            Annotation::Sglang if step.prefill => format!("step[EXTEND bs=1 toks={}]", step.rows),
+            Annotation::Sglang if step.prompt > 0 => format!("step[MIXED bs={} toks={}]", step.batch + 1, step.rows),
             Annotation::Sglang if step.recompute => format!("step[MIXED bs={} toks=512]", step.batch + 1),
             Annotation::Sglang => format!("step[DECODE bs={}]", step.batch),
         };
@@ -71,11 +76,16 @@ impl Program<'_> {
         self.machine.record_if(config.python_frames, HostKind::PythonFrame, frame, |machine| {
             machine.record_if(config.annotation != Annotation::None, HostKind::UserRange, name, |machine| {
                 prepare(machine, step);
+                stage::receive(machine, step);
                 model(machine, step);
-                for task in forward::sample(machine.seat, step) {
-                    machine.launch(&task);
+                if machine.seat.is_last() {
+                    for task in forward::sample(machine.seat, step) {
+                        machine.launch(&task);
+                    }
+                    return_logits(machine, step);
                 }
-                awaited = return_token(machine, awaited);
+                stage::send(machine, step);
+                awaited = return_token(machine, step, awaited);
                 draft(machine, step);
             });
         });
@@ -89,7 +99,7 @@ impl Program<'_> {
         let machine = &mut self.machine;
         let config = machine.config;
         machine.at(place::SCHEDULE);
-        let ranges = config.annotation == Annotation::Vllm;
+        let ranges = config.annotation == Annotation::Vllm && names_host(config);
         machine.record_if(ranges, HostKind::UserRange, "schedule: allocate_slots", |machine| {
             machine.work(config.schedule_ns);
             engine::count(machine, step);
@@ -100,31 +110,20 @@ impl Program<'_> {
         let measured = step.index - config.warmup_steps;
         if measured < 0 {
             machine.compile(config.estimate() * (config.warmup_steps - step.index));
-        } else if due(measured, 8) {
-            // Pauses this much longer than a step are five steps long even at the least magnitude.
-            let pause = 16 * config.estimate();
-            let compile = config.dose(FaultKind::Recompile, pause);
-            if compile > 0 {
-                machine.compile(compile);
-            }
-            let recapture = config.dose(FaultKind::Recapture, pause);
-            if recapture > 0 {
-                machine.recapture(recapture);
-            }
-            let collect = config.dose(FaultKind::Gc, pause);
-            if collect > 0 {
-                collect_garbage(machine, collect);
-            }
+        } else if !interrupts_forward(config) {
+            interrupt(machine, step);
         }
         if machine.seat.own.chance(Of::Stall, [step.index, 0, 0], 80) && measured >= 0 {
             machine.pause(config.dose(FaultKind::Stalls, 3 * config.estimate()));
         }
-        if due(measured, 4) {
+        if due(measured, config.serving.map_or(4, |serving| serving.event_every)) {
             let collect = machine.seat.dose(FaultKind::RankGc, 4 * config.estimate());
             if collect > 0 {
                 collect_garbage(machine, collect);
             }
         }
+        let hiccup = hiccup(machine, step);
+        machine.pause(if step.index % 2 == 0 { hiccup } else { 0 });
         let noise = config.dose(FaultKind::RankNoise, config.estimate() / 4);
         machine.pause(machine.seat.own.tail(Of::Noise, [step.index, 0, 0], noise));
         engine::await_requests(machine, step);
@@ -135,27 +134,38 @@ impl Program<'_> {
     }
 }
 
-fn collect_garbage(machine: &mut Machine<'_>, ns: i64) {
-    let frames = machine.config.python_frames;
-    machine.record_if(frames, HostKind::Gc, "<built-in function collect>", |machine| machine.pause(ns));
+/// Whether the program names what its host does beside the forward passes.
+fn names_host(config: &Config) -> bool {
+    config.serving.is_none_or(|serving| serving.named_host)
+}
+
+/// Sequences whose inputs and tokens are copied.
+fn sequences(config: &Config, step: Step) -> i64 {
+    if config.serving.is_some() { step.batch } else { config.batch }
 }
 
 /// Inputs: host work, copies to the device, small kernels.
 fn prepare(machine: &mut Machine<'_>, step: Step) {
     let config = machine.config;
+    if interrupts_forward(config) {
+        interrupt(machine, step);
+    }
     machine.at(place::PREPARE);
-    machine.record_if(config.framework_ops, HostKind::FrameworkOp, "gpu_model_runner: preprocess", |machine| {
+    let hiccup = hiccup(machine, step);
+    machine.pause(if step.index % 2 == 0 { 0 } else { hiccup });
+    let named = config.framework_ops && names_host(config);
+    machine.record_if(named, HostKind::FrameworkOp, "gpu_model_runner: preprocess", |machine| {
         machine.work(config.prepare_ns);
         machine.pause(config.dose(FaultKind::HostUpdate, (config.estimate() / 4).max(250_000)));
         machine.pause(machine.seat.dose(FaultKind::HostStraggler, 500_000));
         for copy in 0..config.input_copies {
-            let bytes = 256 * config.batch * (copy + 1);
+            let bytes = 256 * sequences(config, step) * (copy + 1);
             machine.record_if(config.framework_ops, HostKind::FrameworkOp, "aten::copy_", |machine| {
                 machine.work(config.framework_ns / 2);
                 machine.copy(Direction::HostToDevice, bytes, MAIN, None, false);
             });
         }
-        machine.memset(4 * config.batch, MAIN);
+        machine.memset(4 * sequences(config, step), MAIN);
     });
     for task in forward::prepare(machine.seat, step) {
         machine.launch(&task);
@@ -200,11 +210,18 @@ fn model(machine: &mut Machine<'_>, step: Step) {
             let frame = "vllm/compilation/cuda_graph.py(121): __call__";
             machine.record_if(config.python_frames, HostKind::PythonFrame, frame, |machine| {
                 machine.work(config.framework_ns);
-                machine.launch_graph(1, &tasks);
+                machine.launch_graph(graph_of(config, step, 1), &tasks);
             });
         }
-        Mode::Piecewise { pieces } => piecewise(machine, &tasks, pieces.clamp(1, config.layers + 1)),
+        Mode::Piecewise { pieces } => {
+            piecewise(machine, &tasks, pieces.clamp(1, config.layers + 1), graph_of(config, step, 0));
+        }
     }
+}
+
+/// Number of a graph; each size that serving captures has its own.
+fn graph_of(config: &Config, step: Step, first: i64) -> i64 {
+    if config.serving.is_some() { 100 * step.rows + first } else { first }
 }
 
 fn eager(machine: &mut Machine<'_>, tasks: &[Task]) {
@@ -264,9 +281,9 @@ fn draft(machine: &mut Machine<'_>, step: Step) {
 }
 
 /// Cuts the pass at the attention of evenly spread layers and issues the attention there by itself.
-fn piecewise(machine: &mut Machine<'_>, tasks: &[Task], pieces: i64) {
+fn piecewise(machine: &mut Machine<'_>, tasks: &[Task], pieces: i64, first: i64) {
     let config = machine.config;
-    let (mut graph, mut from) = (0, 0);
+    let (mut graph, mut from) = (first, 0);
     for (at, task) in tasks.iter().enumerate() {
         let crosses =
             task.layer * (pieces - 1) / config.layers.max(1) != (task.layer + 1) * (pieces - 1) / config.layers.max(1);
@@ -292,13 +309,26 @@ fn piece(machine: &mut Machine<'_>, graph: i64, tasks: &[Task]) {
     machine.launch_graph(graph, tasks);
 }
 
+/// Brings all logits to the host, by a copy that blocks.
+fn return_logits(machine: &mut Machine<'_>, step: Step) {
+    let config = machine.config;
+    let vocabulary = config.serving.map_or(128_256, |serving| serving.model.vocab);
+    let bytes = config.dose(FaultKind::LogitsCopy, 4 * vocabulary * step.batch.max(1));
+    if bytes > 0 {
+        machine.at(place::LOGITS);
+        machine.record_if(config.framework_ops, HostKind::FrameworkOp, "aten::to", |machine| {
+            machine.copy(Direction::DeviceToHost, bytes, MAIN, None, true);
+        });
+    }
+}
+
 /// Brings the token back. Asynchronous scheduling waits for the token of the step before instead.
-fn return_token(machine: &mut Machine<'_>, awaited: Option<i64>) -> Option<i64> {
+fn return_token(machine: &mut Machine<'_>, step: Step, awaited: Option<i64>) -> Option<i64> {
     let config = machine.config;
     machine.at(place::RETURN);
     machine.work(config.framework_ns);
     let blocking = config.token_return == TokenReturn::BlockingCopy && !config.async_scheduling;
-    machine.copy(Direction::DeviceToHost, 8 * config.batch, MAIN, None, blocking);
+    machine.copy(Direction::DeviceToHost, 8 * sequences(config, step), MAIN, None, blocking);
     if config.async_scheduling {
         if let Some(end) = awaited {
             machine.sync(SyncOn::Event, MAIN, Some(end));

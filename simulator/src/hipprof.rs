@@ -79,7 +79,7 @@ impl Run {
                 Work::Copy { direction, .. } => (COPIES, copy(direction)),
                 Work::Memset => (DEVICES + self.device(), "FillBuffer"),
                 Work::Compute(_) | Work::Collective { .. } => {
-                    let name = op.slot.map_or("unknown", |slot| slot.kernel(self.config.vendor));
+                    let name = op.kernel(self.config.vendor);
                     (DEVICES + self.device(), name)
                 }
             };

@@ -75,7 +75,8 @@ impl Job {
     /// All collectives in order.
     pub fn collectives(&self) -> Vec<CollectiveTruth> {
         let of = |run: &Run| -> Vec<DeviceOp> {
-            run.ops.iter().filter(|op| matches!(op.work, Work::Collective { .. })).cloned().collect()
+            let of_all = |op: &&DeviceOp| matches!(op.work, Work::Collective { .. }) && op.peer.is_none();
+            run.ops.iter().filter(of_all).cloned().collect()
         };
         let ranks: Vec<Vec<DeviceOp>> = self.ranks.iter().map(of).collect();
         let all = ranks.iter().map(Vec::len).min().unwrap_or(0);

@@ -280,6 +280,14 @@ slots! {
         "void at::native::(anonymous namespace)::CatArrayBatchedCopy<at::native::(anonymous namespace)::OpaqueType<2u>, unsigned int, 4, 64, 64>(at::native::(anonymous namespace)::OpaqueType<2u>*)",
         "void at::native::(anonymous namespace)::CatArrayBatchedCopy<at::native::(anonymous namespace)::OpaqueType<2u>, unsigned int, 4, 64, 64>(at::native::(anonymous namespace)::OpaqueType<2u>*)",
         "aclnnCat_ConcatD_ConcatD";
+    Send None, "c10d::send", 10_000..30_000,
+        "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)",
+        "ncclDevKernel_Generic_3(ncclDevKernelArgsStorage<4096ul>)",
+        "hcom_send_";
+    Recv None, "c10d::recv_", 10_000..30_000,
+        "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)",
+        "ncclDevKernel_Generic_3(ncclDevKernelArgsStorage<4096ul>)",
+        "hcom_receive_";
 }
 
 impl Slot {

@@ -82,19 +82,21 @@ impl Run {
 
     fn kineto(&self, out: &mut impl Write) -> io::Result<()> {
         let cuda = self.config.vendor == Vendor::Cuda;
-        let (name, warp) = if cuda { ("SIMULATED GPU (CUDA)", 32) } else { ("SIMULATED GPU (ROCm)", 64) };
+        let (name, warp) = (self.device_name(), if cuda { 32 } else { 64 });
+        let (major, minor) = self.config.serving.map_or((9, 0), |serving| serving.accelerator.ability().capability);
         let device = json!({
-            "id": self.rank, "name": name, "totalGlobalMem": 85_899_345_920_i64, "computeMajor": 9, "computeMinor": 0,
+            "id": self.rank, "name": name, "totalGlobalMem": 85_899_345_920_i64, "computeMajor": major, "computeMinor": minor,
             "maxThreadsPerBlock": 1024, "maxThreadsPerMultiprocessor": 2048, "regsPerBlock": 65536, "warpSize": warp,
-            "sharedMemPerBlock": 49152, "numSms": 132,
+            "sharedMemPerBlock": 49152, "numSms": shape::cores(&self.config),
         });
         write!(out, "{{\n\"schemaVersion\": 1,\n\"stratoSimulated\": true,\n\"deviceProperties\": [{device}],\n")?;
-        if self.config.tensor_parallel > 1 {
-            let ranks: Vec<i64> = (0..self.config.tensor_parallel).collect();
+        let (world, group) = self.group();
+        if world > 1 {
+            let ranks: Vec<i64> = (0..world).collect();
             let info = json!({
-                "backend": "nccl", "rank": self.rank, "world_size": self.config.tensor_parallel, "pg_count": 1,
-                "pg_config": [{"pg_name": "tp:0", "pg_desc": "tp", "backend_config": "cuda:nccl",
-                    "pg_size": self.config.tensor_parallel, "ranks": ranks}],
+                "backend": "nccl", "rank": self.rank, "world_size": world, "pg_count": 1,
+                "pg_config": [{"pg_name": format!("{group}:0"), "pg_desc": group, "backend_config": "cuda:nccl",
+                    "pg_size": world, "ranks": ranks}],
             });
             writeln!(out, "\"distributedInfo\": {info},")?;
         }
@@ -152,9 +154,7 @@ impl Run {
     fn kineto_device(&self, rows: &mut Rows<impl Write>) -> io::Result<()> {
         for op in self.kept() {
             let (cat, name) = match op.work {
-                Work::Compute(_) | Work::Collective { .. } => {
-                    ("kernel", op.slot.map_or("unknown", |slot| slot.kernel(self.config.vendor)).to_owned())
-                }
+                Work::Compute(_) | Work::Collective { .. } => ("kernel", op.kernel(self.config.vendor).to_owned()),
                 Work::Copy { direction, pageable } => ("gpu_memcpy", self.copy_name(direction, pageable)),
                 Work::Memset => ("gpu_memset", "Memset (Device)".to_owned()),
             };
@@ -221,16 +221,19 @@ impl Run {
             let name = match operator {
                 "c10d::_allgather_base_" => "_allgather_base",
                 "c10d::alltoall_base_" => "all_to_all",
+                "c10d::send" => "send",
+                "c10d::recv_" => "recv",
                 _ => "allreduce",
             };
             set("Collective name", json!(name));
             set("dtype", json!("BFloat16"));
             set("In msg nelems", json!(op.bytes / 2));
             set("Out msg nelems", json!(op.bytes / 2));
-            set("Group size", json!(self.config.tensor_parallel));
-            set("Process Group Name", json!("tp:0"));
-            set("Process Group Description", json!("tp"));
-            set("Process Group Ranks", json!(format!("{:?}", (0..self.config.tensor_parallel).collect::<Vec<_>>())));
+            let (world, group) = self.group();
+            set("Group size", json!(world));
+            set("Process Group Name", json!(format!("{group}:0")));
+            set("Process Group Description", json!(group));
+            set("Process Group Ranks", json!(format!("{:?}", (0..world).collect::<Vec<_>>())));
             set("Rank", json!(self.rank));
             set("Seq", json!(seq));
         }
@@ -298,6 +301,21 @@ impl Run {
             r#"{{"ph": "i", "cat": "", "s": "g", "name": "Record Window End", "pid": "", "tid": "", "ts": {}}}"#,
             micros(end)
         ))
+    }
+
+    /// Ranks that it works with, and what for.
+    fn group(&self) -> (i64, &'static str) {
+        let stages = self.config.serving.map_or(1, |serving| serving.stages);
+        if stages > 1 { (i64::try_from(stages).unwrap_or(1), "pp") } else { (self.config.tensor_parallel, "tp") }
+    }
+
+    /// Name of its device.
+    pub(crate) fn device_name(&self) -> &'static str {
+        match (self.config.serving, self.config.vendor) {
+            (Some(serving), _) => serving.accelerator.ability().name,
+            (None, Vendor::Cuda) => "SIMULATED GPU (CUDA)",
+            (None, _) => "SIMULATED GPU (ROCm)",
+        }
     }
 
     /// Number of its device.

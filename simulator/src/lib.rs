@@ -11,6 +11,7 @@
 //! | [`record`] | host events and device operations |
 //! | [`run`] | one rank's run, its truth and its files |
 //! | [`samples`] | the captures that the repository carries |
+//! | [`serving`] | what real serving adds: churn, prompts, shapes, stages |
 //! | [`truth`] | the exclusive attribution of a run |
 //!
 //! ```
@@ -42,12 +43,14 @@ mod rocpd;
 pub mod run;
 pub mod samples;
 mod seat;
+pub mod serving;
 mod step;
 mod texts;
 pub mod truth;
 
 pub use ascend::Form as AscendForm;
 pub use config::Config;
-pub use fault::{Control, Fault, FaultKind, Layer, MAGNITUDES};
+pub use fault::{Control, Fault, FaultKind, Layer, MAGNITUDES, Strength};
 pub use job::{CollectiveTruth, Job, JobTruth, simulate_job};
 pub use run::{Run, Truth, WriteError, simulate};
+pub use serving::{Load, Serving};

@@ -146,7 +146,7 @@ impl Run {
         match op.work {
             Work::Compute(_) | Work::Collective { .. } => {
                 let class = op.slot.and_then(|slot| slot.card().class);
-                let name = op.slot.map_or("unknown", |slot| slot.kernel(self.config.vendor));
+                let name = op.kernel(self.config.vendor);
                 let (id, short) = (texts.id(name), texts.id(&short(name)));
                 let (threads, memory) = (shape::threads(class), shape::shared_memory(class));
                 inserts.row(
@@ -205,11 +205,19 @@ impl Run {
     /// The process and its device.
     async fn whereabouts(&self, db: &mut SqliteConnection, texts: &mut Texts) -> sqlx::Result<()> {
         let device = "INSERT INTO TARGET_INFO_GPU VALUES \
-             (1, ?1, 'SIMULATED GPU (CUDA)', '0000:0' || ?1 || ':00.0', 1, 85899345920, 132, 'simulated-' || ?1, 'SIMULATED', ?1, 9, 0)";
-        sqlx::query(device).bind(self.device()).execute(&mut *db).await?;
-        sqlx::query("INSERT INTO TARGET_INFO_CUDA_DEVICE VALUES (?1, ?1, ?2, 'simulated-' || ?1, 132)")
+             (1, ?1, ?2, '0000:0' || ?1 || ':00.0', 1, 85899345920, ?3, 'simulated-' || ?1, 'SIMULATED', ?1, ?4, 0)";
+        let major = self.config.serving.map_or(9, |serving| serving.accelerator.ability().capability.0);
+        sqlx::query(device)
+            .bind(self.device())
+            .bind(self.device_name())
+            .bind(shape::cores(&self.config))
+            .bind(major)
+            .execute(&mut *db)
+            .await?;
+        sqlx::query("INSERT INTO TARGET_INFO_CUDA_DEVICE VALUES (?1, ?1, ?2, 'simulated-' || ?1, ?3)")
             .bind(self.device())
             .bind(self.pid())
+            .bind(shape::cores(&self.config))
             .execute(&mut *db)
             .await?;
         for stream in STREAM_IDS.iter().take(self.config.streams) {

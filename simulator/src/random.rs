@@ -31,6 +31,12 @@ pub(crate) enum Of {
     Arrival,
     Accepted,
     Cache,
+    Serving,
+    Leave,
+    Join,
+    Prompt,
+    Context,
+    Hiccup,
 }
 
 /// The source of all numbers of a run.
@@ -80,6 +86,16 @@ impl Dice {
         (value + value.saturating_mul(permille) / 1000 * swing / 0x1_0000).max(1)
     }
 
+    /// `value` times a lognormal factor whose logarithm has the standard deviation `permille`; at least 1.
+    pub(crate) fn lognormal(self, of: Of, key: [i64; 3], value: i64, permille: i64) -> i64 {
+        let word = self.word(of, key);
+        // The sum of four uniform numbers is near enough to a normal one; its deviation is the root of a third.
+        let sum: i64 = (0..4).map(|part| ((word >> (16 * part)) & 0xffff).cast_signed() - 0x8000).sum();
+        let s = permille * sum * 1_732 / 1000 / 0x1_0000;
+        let factor = 1_000_000 + 1000 * s + s * s / 2 + s * s * s / 6000;
+        (value.saturating_mul(factor) / 1_000_000).max(1)
+    }
+
     /// A long-tailed value of mean `mean` that lies in `0..4 * mean`.
     pub(crate) fn tail(self, of: Of, key: [i64; 3], mean: i64) -> i64 {
         let word = self.word(of, key);
@@ -91,6 +107,17 @@ impl Dice {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lognormal_values_keep_their_middle_and_scatter_as_asked() {
+        let dice = Dice::new(9);
+        let mut values: Vec<i64> = (0..4096).map(|k| dice.lognormal(Of::Duration, [k, 0, 0], 100_000, 40)).collect();
+        values.sort_unstable();
+        assert!((99_000..101_000).contains(&values[2048]), "{}", values[2048]);
+        // One standard deviation below and above.
+        assert!((95_000..97_000).contains(&values[650]), "{}", values[650]);
+        assert!((103_000..105_200).contains(&values[3446]), "{}", values[3446]);
+    }
 
     #[test]
     fn numbers_depend_on_purpose_and_key_only_and_stay_in_range() {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::kernel::{Class, Slot};
+use crate::kernel::{Class, Slot, Vendor};
 
 /// What a synchronisation waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,6 +173,17 @@ pub struct DeviceOp {
     pub bytes: i64,
     /// Thread blocks, of kernels.
     pub blocks: i64,
+    /// Name, of kernels whose name is not that of their slot.
+    pub name: Option<&'static str>,
+    /// The other rank, of what two ranks do.
+    pub peer: Option<usize>,
     /// Step it belongs to.
     pub step: i64,
+}
+
+impl DeviceOp {
+    /// Name of a kernel under `vendor`'s stack.
+    pub(crate) fn kernel(&self, vendor: Vendor) -> &'static str {
+        self.name.or(self.slot.map(|slot| slot.kernel(vendor))).unwrap_or("unknown")
+    }
 }

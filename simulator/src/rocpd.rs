@@ -173,7 +173,7 @@ impl Run {
             Work::Memset => (FILL, 256),
             Work::Compute(_) | Work::Collective { .. } => {
                 let class = op.slot.and_then(|slot| slot.card().class);
-                (op.slot.map_or("unknown", |slot| slot.kernel(self.config.vendor)), shape::threads(class))
+                (op.kernel(self.config.vendor), shape::threads(class))
             }
         };
         let event = rows.event("KERNEL_DISPATCH", stack, "{}");

@@ -12,7 +12,7 @@ use crate::{
     kernel::Vendor,
     record::{DeviceOp, HostEvent},
     seat::Seat,
-    step::{Step, is_prefill},
+    step::{Step, is_decode},
     truth::{Buckets, attribute},
 };
 
@@ -167,7 +167,7 @@ impl Run {
     }
 
     fn steady_decode(&self) -> impl Fn(i64) -> bool + '_ {
-        |index| index >= self.config.warmup_steps && !is_prefill(&self.config, index)
+        |index| index >= self.config.warmup_steps && is_decode(&self.config, index)
     }
 
     /// Median and mean of the steady decode steps' windows.

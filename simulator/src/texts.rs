@@ -1,6 +1,18 @@
-//! The table of texts of a database: each once, and its number wherever it is meant.
+//! Texts: names of variants, and the table of texts of a database, each once, and its number wherever it is meant.
 
 use std::collections::BTreeMap;
+
+/// A name of a variant as it is serialised.
+pub(crate) fn snake(variant: &str) -> String {
+    let mut out = String::new();
+    for c in variant.chars() {
+        if c.is_ascii_uppercase() && !out.is_empty() {
+            out.push('_');
+        }
+        out.push(c.to_ascii_lowercase());
+    }
+    out
+}
 
 /// Texts and their numbers.
 #[derive(Default)]

@@ -202,7 +202,21 @@ mod tests {
     }
 
     fn op(work: Work, stream: usize, start: i64, end: i64, call: usize, bound: Bound) -> DeviceOp {
-        DeviceOp { work, slot: None, stream, start, end, call, node: None, bound, bytes: 0, blocks: 0, step: 0 }
+        DeviceOp {
+            work,
+            slot: None,
+            stream,
+            start,
+            end,
+            call,
+            node: None,
+            bound,
+            bytes: 0,
+            blocks: 0,
+            name: None,
+            peer: None,
+            step: 0,
+        }
     }
 
     fn told(ops: &[DeviceOp], host: &[HostEvent], end: i64) -> Vec<(String, i64)> {

@@ -136,7 +136,7 @@ impl Device {
             let task = |what| Task { what, start: op.start, end: op.end, stream, connection, model };
             match op.work {
                 Work::Compute(class) => {
-                    let name = op.slot.map_or("unknown", |slot| slot.kernel(run.config.vendor));
+                    let name = op.kernel(run.config.vendor);
                     device.tasks.push(task(What::Kernel { class, name, blocks: op.blocks.min(CORES) }));
                 }
                 Work::Copy { direction, .. } => device.tasks.push(task(What::Copy { direction, bytes: op.bytes })),

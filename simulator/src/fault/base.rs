@@ -18,11 +18,16 @@ impl Config {
     /// A drawn configuration that suits all of `faults`, with them in it.
     pub fn draw_with(seed: u64, faults: &[Fault]) -> Self {
         let mut config = Self::draw(seed);
-        for fault in faults {
-            config.suit(*fault);
-        }
-        config.faults = faults.to_vec();
+        config.suit_all(faults);
         config
+    }
+
+    /// Turns the configuration into one where `faults` show, with them in it.
+    pub(crate) fn suit_all(&mut self, faults: &[Fault]) {
+        for fault in faults {
+            self.suit(*fault);
+        }
+        self.faults = faults.to_vec();
     }
 
     fn suit(&mut self, fault: Fault) {
@@ -55,6 +60,7 @@ impl Config {
             F::ExtraCollective | F::SlowCollective | F::WrongAlgorithm => {
                 self.tensor_parallel = self.tensor_parallel.max(2);
             }
+            F::LowBandwidth if self.serving.is_some() => self.gather(2),
             F::LowBandwidth => {
                 self.tensor_parallel = self.tensor_parallel.max(2);
                 // 2 MiB and more, which takes the wire some time.
@@ -118,6 +124,9 @@ impl Config {
             | F::WaveTail
             | F::LowClock
             | F::SlowScatter
+            | F::FewBlocks
+            | F::LogitsCopy
+            | F::SlowPeer
             | F::KvTransfer => {}
         }
         self.schedule_for(fault.kind);
@@ -140,6 +149,7 @@ impl Config {
                 | F::SlowGraphLaunch
                 | F::LoadLimited
                 | F::LowAcceptance
+                | F::LogitsCopy
         );
         // Issued ahead, such work would hide under the step before.
         self.async_scheduling &= !host_work_overlaps;
@@ -166,6 +176,10 @@ impl Config {
 
     /// Simulates all ranks of the group, of which there are then `ranks`.
     fn gather(&mut self, ranks: usize) {
+        // Serving on several ranks has as many as it was drawn with.
+        if self.serving.is_some() && self.ranks > 1 {
+            return;
+        }
         *self = self.clone().gathered(ranks);
     }
 }

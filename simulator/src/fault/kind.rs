@@ -5,29 +5,38 @@ use serde::{Deserialize, Serialize};
 use super::Layer;
 
 macro_rules! kinds {
-    ($($(#[doc = $text:literal])+ $kind:ident $layer:ident [$($rule:literal),+] $($one:ident)?;)*) => {
+    ($($(#[doc = $text:literal])+ $kind:ident $layer:ident [$($rule:literal),+] $($one:ident)?;)*
+     of serving: $($(#[doc = $of:literal])+ $served:ident $at:ident [$($says:literal),+];)*) => {
         /// A kind of fault.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[serde(rename_all = "snake_case")]
-        pub enum FaultKind { $($(#[doc = $text])+ $kind,)* }
+        pub enum FaultKind { $($(#[doc = $text])+ $kind,)* $($(#[doc = $of])+ $served,)* }
 
         impl FaultKind {
-            /// All faults.
+            /// All faults that a run may have whether it serves or not.
             pub const ALL: &'static [Self] = &[$(Self::$kind,)*];
+
+            /// Faults that only a run has which serves.
+            pub const OF_SERVING: &'static [Self] = &[$(Self::$served,)*];
+
+            /// Its name on the command line and in reports; the serialised one.
+            pub fn key(self) -> String {
+                crate::texts::snake(&format!("{self:?}"))
+            }
 
             /// Rules that name this fault, the expected one first.
             pub fn rules(self) -> &'static [&'static str] {
-                match self { $(Self::$kind => &[$($rule),+],)* }
+                match self { $(Self::$kind => &[$($rule),+],)* $(Self::$served => &[$($says),+],)* }
             }
 
             /// Layer of the cause.
             pub fn layer(self) -> Layer {
-                match self { $(Self::$kind => Layer::$layer,)* }
+                match self { $(Self::$kind => Layer::$layer,)* $(Self::$served => Layer::$at,)* }
             }
 
             /// Whether a single rank suffers from it, and the others only wait.
             pub fn of_one_rank(self) -> bool {
-                match self { $(Self::$kind => kinds!(@one $($one)?),)* }
+                match self { $(Self::$kind => kinds!(@one $($one)?),)* $(Self::$served => false,)* }
             }
         }
     };
@@ -145,6 +154,13 @@ kinds! {
     BatchMismatch Communication ["CM-10", "CM-01"] one;
     /// KV blocks come from another device before each step.
     KvTransfer Communication ["CM-13"];
+    of serving:
+    /// One product of each layer runs with a tile so large that most cores have none.
+    FewBlocks Operator ["OP-19", "OP-10", "OP-01", "OP-02"];
+    /// All logits come to the host in each step, by a copy that blocks.
+    LogitsCopy Runtime ["RT-11", "RT-09"];
+    /// What a stage sends to the next takes long.
+    SlowPeer Communication ["CM-13"];
 }
 
 #[cfg(test)]
@@ -154,7 +170,7 @@ mod tests {
     #[test]
     fn each_fault_names_rules_and_ranks_only_where_there_are_some() {
         assert!(FaultKind::ALL.len() >= 45);
-        for kind in FaultKind::ALL {
+        for kind in FaultKind::ALL.iter().chain(FaultKind::OF_SERVING) {
             assert!(kind.rules().iter().all(|rule| rule.len() == 5), "{kind:?}");
             assert!(!kind.of_one_rank() || kind.rules().contains(&"CM-01"), "{kind:?}");
         }

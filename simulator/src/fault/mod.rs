@@ -10,9 +10,11 @@ use crate::{
 mod base;
 mod control;
 mod kind;
+mod strength;
 
 pub use control::Control;
 pub use kind::FaultKind;
+pub use strength::Strength;
 
 /// Layer a diagnosis should name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

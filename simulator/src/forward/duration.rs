@@ -5,6 +5,7 @@ use crate::{
     fault::FaultKind,
     kernel::{Class, Slot},
     random::{Dice, Of},
+    serving::cost,
 };
 
 /// Steps that share one value of the drift.
@@ -43,6 +44,7 @@ impl Builder<'_> {
                 let wave = matches!(slot, Slot::GateUp | Slot::Down);
                 let tile = slot != Slot::LmHead;
                 dose(FaultKind::SlowGemm, 600)
+                    + if slot == Slot::Down { dose(FaultKind::FewBlocks, 1500) } else { 0 }
                     + if wave { dose(FaultKind::WaveTail, 600).min(TAIL_PERMILLE) } else { 0 }
                     + if tile { dose(FaultKind::PrefillTile, 1000) + self.padding() } else { 0 }
             }
@@ -53,6 +55,9 @@ impl Builder<'_> {
             _ if slot.card().class.is_some() => self.padding(),
             _ => {
                 let key = [self.step.index, layer, slot as i64];
+                if matches!(slot, Slot::Send | Slot::Recv) {
+                    return dose(FaultKind::SlowPeer, 4000);
+                }
                 let bad = self.seat.common.chance(Of::BadLink, key, 300);
                 dose(FaultKind::WrongAlgorithm, 700)
                     + dose(FaultKind::LowBandwidth, 3000)
@@ -86,13 +91,23 @@ impl Builder<'_> {
     }
 
     pub(super) fn duration(&self, slot: Slot, layer: i64, nth: i64) -> i64 {
+        // What is sent takes as long as what is received.
+        let slot = if slot == Slot::Recv { Slot::Send } else { slot };
         let collective = slot.card().class.is_none();
         // A transfer takes as long on every rank.
         let (dice, slowed) = if collective { (self.seat.common, 0) } else { (self.seat.own, self.slowed()) };
-        let base = self.config.kernel(slot) * (self.pace(dice) + slowed) / 1000;
-        let heavier = if self.step.prefill { prefill_factor(slot) } else { 1 };
-        let base = base * heavier * (1000 + self.worse(slot, layer)) / 1000;
+        let pace = self.pace(dice) + slowed;
+        let base = match self.config.serving {
+            Some(serving) => cost::ns(self.config, &serving, &self.step, slot) * pace / 1000,
+            None if self.step.prefill => self.config.kernel(slot) * pace / 1000 * prefill_factor(slot),
+            None => self.config.kernel(slot) * pace / 1000,
+        };
+        let base = base * (1000 + self.worse(slot, layer)) / 1000;
         let late = if collective { self.config.dose(FaultKind::SlowCollective, 35_000) } else { 0 };
+        if let Some(serving) = self.config.serving {
+            let key = self.key(slot, layer, nth);
+            return dice.lognormal(Of::Duration, key, base, serving.sigma_permille) + late;
+        }
         dice.around(Of::Duration, self.key(slot, layer, nth), base, self.config.jitter_permille) + late
     }
 }

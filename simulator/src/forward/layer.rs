@@ -1,7 +1,7 @@
 //! The kernels of one decoder layer.
 
 use super::{Builder, MAIN, SIDE, shape};
-use crate::{fault::FaultKind, kernel::Slot, random::Of};
+use crate::{fault::FaultKind, kernel::Slot, random::Of, serving::names};
 
 /// The kernels of a norm that is not fused, by how many they are: at least the square, its mean, the root and the product;
 /// in turn the epsilon, the residual, the product with the weight and a second one.
@@ -63,14 +63,22 @@ impl Builder<'_> {
             let ns = self.seat.own.around(Of::Duration, key, transpose, config.jitter_permille);
             self.push(Slot::Transpose, layer, place).ns = ns;
         }
-        let prompt = self.step.prefill;
+        // Serving has the tile that fits the rows.
+        let prompt = self.step.prefill && config.serving.is_none();
+        let few = slot == Slot::Down && config.dose(FaultKind::FewBlocks, 1000) > 0;
         let task = self.push(slot, layer, 0);
+        if few {
+            let name = config.serving.as_ref().and_then(names::few_blocks);
+            (task.name, task.blocks) =
+                (name.or(task.name), ((config.hidden + 255) / 256 * ((task.rows + 127) / 128)).max(1));
+        }
         if prompt || config.has(FaultKind::PrefillTile) && config.dose(FaultKind::PrefillTile, 1000) > 0 {
-            task.kernel = Slot::PrefillTile;
+            (task.kernel, task.name) = (Slot::PrefillTile, None);
             task.blocks = shape::weight(config, slot).map_or(1, |(_, outer)| (outer + 127) / 128);
         }
         if config.dose(FaultKind::WaveTail, 1000) > 0 && matches!(slot, Slot::GateUp | Slot::Down) {
-            task.blocks = shape::CORES + shape::CORES / 20;
+            let cores = shape::cores(config);
+            task.blocks = cores + cores / 20;
         }
         let small = config.dose(FaultKind::SmallOps, 4);
         self.several(Slot::Small, layer, place * 64, small);
@@ -112,7 +120,7 @@ impl Builder<'_> {
         let task = self.push(Slot::Attention, layer, 0);
         if prompt || config.dose(FaultKind::NoSplitKv, 1000) > 0 {
             task.kernel = Slot::AttentionWhole;
-            task.blocks = shape::unsplit(rows);
+            task.blocks = shape::unsplit(config, rows);
             return;
         }
         if config.split_attention {

@@ -1,6 +1,6 @@
 //! The device work of one step, in the order the model issues it, with durations drawn and faults applied.
 
-use crate::{config::Config, fault::FaultKind, kernel::Slot, random::Of, seat::Seat, step::Step};
+use crate::{config::Config, fault::FaultKind, kernel::Slot, random::Of, seat::Seat, serving::names, step::Step};
 
 mod duration;
 mod layer;
@@ -34,6 +34,10 @@ pub(crate) struct Task {
     pub(crate) rows: i64,
     /// Thread blocks.
     pub(crate) blocks: i64,
+    /// Name of the kernel, where it is not that of its slot.
+    pub(crate) name: Option<&'static str>,
+    /// The one rank that takes part in it beside its own; all do otherwise.
+    pub(crate) peer: Option<usize>,
 }
 
 struct Builder<'c> {
@@ -61,7 +65,9 @@ impl<'c> Builder<'c> {
         let blocks = shape::blocks(self.config, slot, self.step.rows);
         let at = self.tasks.len();
         let rows = self.step.rows;
-        self.tasks.push(Task { slot, kernel: slot, layer, nth, ns, wait, stream: MAIN, after: None, rows, blocks });
+        let name = self.config.serving.and_then(|serving| names::of(self.config, &serving, slot, rows));
+        let (stream, after, peer) = (MAIN, None, None);
+        self.tasks.push(Task { slot, kernel: slot, layer, nth, ns, wait, stream, after, rows, blocks, name, peer });
         &mut self.tasks[at]
     }
 
@@ -75,23 +81,35 @@ impl<'c> Builder<'c> {
 /// Kernels of the forward pass.
 pub(crate) fn forward(seat: Seat<'_>, step: Step) -> Vec<Task> {
     let mut builder = Builder::new(seat, step);
-    builder.push(Slot::Embedding, -1, 0);
+    if seat.is_first() {
+        builder.push(Slot::Embedding, -1, 0);
+    }
     for layer in 0..seat.config.layers {
         builder.layer(layer);
     }
-    builder.norm(Slot::FinalNorm, seat.config.layers, 0);
+    if seat.is_last() {
+        builder.norm(Slot::FinalNorm, seat.config.layers, 0);
+    }
     builder.move_aside();
     builder.tasks
 }
 
 /// Kernels of the logits and the sampler.
 pub(crate) fn sample(seat: Seat<'_>, step: Step) -> Vec<Task> {
-    // Of a prompt only the last token is sampled.
-    let step = if step.prefill { Step { rows: 1, ..step } } else { step };
+    // Of a prompt only the last token is sampled, and no row that only fills up a graph is.
+    let step = match seat.config.serving {
+        Some(_) => Step { rows: step.batch.max(1), ..step },
+        None if step.prefill => Step { rows: 1, ..step },
+        None => step,
+    };
     let mut builder = Builder::new(seat, step);
     let config = seat.config;
     let layer = config.layers + 1;
     builder.push(Slot::LmHead, layer, 0);
+    if config.serving.is_some() && config.tensor_parallel > 1 {
+        // Each rank has the logits of its part of the vocabulary.
+        builder.push(Slot::ExtraGather, layer, 0);
+    }
     builder.push(Slot::LogitsCast, layer, 0);
     if config.has(FaultKind::FullSort) {
         let each = config.kernel(Slot::Sort);
@@ -122,6 +140,14 @@ pub(crate) fn draft(seat: Seat<'_>, step: Step, nth: i64) -> Vec<Task> {
     ] {
         builder.push(slot, layer, 0);
     }
+    builder.tasks
+}
+
+/// What a stage of a pipeline sends to `peer` or receives from it.
+pub(crate) fn pass(seat: Seat<'_>, step: Step, slot: Slot, peer: usize, nth: i64) -> Vec<Task> {
+    // Tokens are few beside activations.
+    let mut builder = Builder::new(seat, if nth > 0 { Step { rows: 1, ..step } } else { step });
+    builder.push(slot, -3, nth).peer = Some(peer);
     builder.tasks
 }
 

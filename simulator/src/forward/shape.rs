@@ -3,10 +3,11 @@
 use crate::{
     config::Config,
     kernel::{Class, Slot},
+    serving::geometry,
 };
 
-/// Cores of the simulated device.
-pub(crate) const CORES: i64 = 132;
+/// Cores of the simulated device, where no real one is meant.
+const CORES: i64 = 132;
 /// Bytes that a healthy matrix product reads per nanosecond: 84 % of 3.35 TB/s.
 const BYTES_PER_NS: i64 = 2_800;
 /// Key and value heads of a rank.
@@ -16,6 +17,9 @@ const SHORT_CONTEXT: i64 = 1_024;
 
 /// Thread blocks of a healthy kernel.
 pub(crate) fn blocks(config: &Config, slot: Slot, rows: i64) -> i64 {
+    if let Some(serving) = &config.serving {
+        return geometry::blocks(config, serving, slot, rows);
+    }
     match slot.card().class {
         None => 16,
         // Persistent kernels fill the device once.
@@ -34,8 +38,14 @@ fn whole_waves(rows: i64) -> i64 {
 }
 
 /// Blocks of attention that gives each head of each sequence one block.
-pub(crate) fn unsplit(rows: i64) -> i64 {
-    rows * KV_HEADS
+pub(crate) fn unsplit(config: &Config, rows: i64) -> i64 {
+    let served = |serving: &crate::Serving| (serving.model.kv_heads / config.tensor_parallel.max(1)).max(1);
+    rows * config.serving.as_ref().map_or(KV_HEADS, served)
+}
+
+/// Cores of the device.
+pub(crate) fn cores(config: &Config) -> i64 {
+    config.serving.map_or(CORES, |serving| serving.accelerator.ability().cores)
 }
 
 /// Threads of a block.
@@ -59,6 +69,9 @@ pub(crate) fn shared_memory(class: Option<Class>) -> i64 {
 
 /// Inner and outer size of a matrix product's weight, from the time that reading it takes.
 pub(crate) fn weight(config: &Config, slot: Slot) -> Option<(i64, i64)> {
+    if let Some(serving) = &config.serving {
+        return geometry::weight(config, serving, slot);
+    }
     if slot.card().class != Some(Class::Gemm) {
         return None;
     }
@@ -74,7 +87,7 @@ mod tests {
     fn split_attention_leaves_no_wave_half_empty() {
         for rows in 1..300 {
             assert_eq!(whole_waves(rows) % CORES, 0);
-            assert!(whole_waves(rows) >= unsplit(rows));
+            assert!(whole_waves(rows) >= rows * KV_HEADS);
         }
     }
 }

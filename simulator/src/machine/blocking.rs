@@ -43,14 +43,24 @@ impl Machine<'_> {
         self.record(HostKind::Compile, name, |machine| {
             let name = machine.api("cudaStreamBeginCapture", "hipStreamBeginCapture", "aclmdlRICaptureBegin");
             machine.call(HostKind::Capture, name, None, |machine, _| machine.pause(ns / 8));
-            // The program runs the pass that is captured.
-            machine.pause(ns * 3 / 8);
+            machine.captured(ns * 3 / 8);
             let name = machine.api("cudaStreamEndCapture", "hipStreamEndCapture", "aclmdlRICaptureEnd");
             machine.call(HostKind::Capture, name, None, |machine, _| machine.pause(ns / 8));
             let name = machine.api("cudaGraphInstantiate", "hipGraphInstantiate", "aclmdlRIBuildEnd");
             machine.call(HostKind::Capture, name, None, |machine, _| machine.pause(ns * 3 / 8));
         });
         self.captures += 1;
+    }
+
+    /// The pass that is captured: launches that put nothing on the device, where they are recorded.
+    fn captured(&mut self, ns: i64) {
+        let launches = if self.config.serving.is_some() { self.config.layers * 10 } else { 0 };
+        let name = self.api("cudaLaunchKernel", "hipLaunchKernel", "launch");
+        for _ in 0..launches {
+            self.call(HostKind::Launch, name.clone(), None, |machine, _| machine.pause(ns / (2 * launches)));
+            self.pause(ns / (2 * launches));
+        }
+        self.pause(if launches == 0 { ns } else { 0 });
     }
 
     /// Compiles for `ns`, module load included.

@@ -7,6 +7,7 @@ use crate::{
     fault::FaultKind,
     forward::{Task, shape},
     kernel::Slot,
+    meeting::{Arrival, Party},
     random::Of,
     record::{Bound, DeviceOp, Direction, HostEvent, HostKind, Inputs, Work},
 };
@@ -19,6 +20,11 @@ struct Ready {
     launch: i64,
     gap: i64,
     dependency: Option<i64>,
+}
+
+/// Whether a kernel works on logits in 32 bits.
+fn is_sampling(slot: Slot) -> bool {
+    matches!(slot, Slot::Softmax | Slot::Argmax | Slot::Sort)
 }
 
 impl Machine<'_> {
@@ -49,7 +55,8 @@ impl Machine<'_> {
             _ => Bound::Stream,
         };
         if let (Work::Collective { wait, .. }, Some(meeting)) = (&mut op.work, self.meeting) {
-            *wait = meeting.suspend(op.start) - op.start;
+            let party = Party::of(self.seat.rank, op.peer);
+            *wait = meeting.suspend(Arrival { party, at: op.start }) - op.start;
         }
         op.end = op.start + op.work.wait() + ns.max(1);
         if matches!(op.work, Work::Compute(_)) {
@@ -87,6 +94,8 @@ impl Machine<'_> {
             bound,
             bytes,
             blocks: task.blocks,
+            name: task.name,
+            peer: task.peer,
             step: self.step,
         }
     }
@@ -127,12 +136,29 @@ impl Machine<'_> {
         }
         let shapes = match shape::weight(config, task.slot) {
             Some((inner, outer)) => vec![[task.rows, inner], [inner, outer]],
-            None => vec![[task.rows, config.hidden]],
+            None => vec![[task.rows, self.width(task.slot)]],
         };
-        let dtype = if task.kernel == Slot::CastDown { "float" } else { "c10::BFloat16" };
+        let float = task.kernel == Slot::CastDown || config.serving.is_some() && is_sampling(task.slot);
+        let dtype = if float { "float" } else { "c10::BFloat16" };
         if let Some(event) = self.host.last_mut() {
             event.inputs = Some(Inputs { shapes, dtype });
         }
+    }
+
+    /// Width of what a kernel that is no product works on.
+    fn width(&self, slot: Slot) -> i64 {
+        match self.config.serving {
+            Some(serving) if slot == Slot::LogitsCast || is_sampling(slot) => serving.model.vocab,
+            _ => self.config.hidden,
+        }
+    }
+
+    /// `ns` of a copy or fill, which scatter as kernels do where the run serves.
+    fn scattered(&mut self, ns: i64) -> i64 {
+        // Without serving nothing is drawn here, so that no other draw moves.
+        let Some(serving) = self.config.serving else { return ns };
+        let key = self.key();
+        self.seat.own.lognormal(Of::Bytes, key, ns, serving.sigma_permille)
     }
 
     /// Waits while another thread of the interpreter holds its lock.
@@ -185,7 +211,7 @@ impl Machine<'_> {
 
     /// Launches a graph of `tasks`; `graph` is its id.
     pub(crate) fn launch_graph(&mut self, graph: i64, tasks: &[Task]) {
-        let graph = graph + 100 * self.captures;
+        let graph = graph + if self.config.serving.is_some() { 100_000 } else { 100 } * self.captures;
         let name = self.api("cudaGraphLaunch", "hipGraphLaunch", "aclmdlRIExecuteAsync");
         self.call(HostKind::GraphLaunch, name, Some(crate::forward::MAIN), |machine, call| {
             machine.await_room();
@@ -247,9 +273,12 @@ impl Machine<'_> {
                 bound: Bound::Launch,
                 bytes,
                 blocks: 0,
+                name: None,
+                peer: None,
                 step: machine.step,
             };
-            machine.place(op, 900 + bytes / rate, &Ready { launch, gap, dependency });
+            let ns = machine.scattered(900 + bytes / rate);
+            machine.place(op, ns, &Ready { launch, gap, dependency });
             machine.outstanding.push(Reverse(machine.tails[stream]));
             let cost = machine.launch_cost();
             machine.pause(cost);
@@ -278,9 +307,12 @@ impl Machine<'_> {
                 bound,
                 bytes,
                 blocks: 0,
+                name: None,
+                peer: None,
                 step,
             };
-            machine.place(op, 800 + bytes / 1000, &Ready { launch, gap, dependency: None });
+            let ns = machine.scattered(800 + bytes / 1000);
+            machine.place(op, ns, &Ready { launch, gap, dependency: None });
             machine.outstanding.push(Reverse(machine.tails[stream]));
             let cost = machine.launch_cost();
             machine.pause(cost);

@@ -3,7 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use super::score::{Key, Named, Rate, Score};
+use super::{
+    score::{Key, Named, Rate, Score},
+    serving,
+};
 
 /// One figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -66,6 +69,12 @@ pub fn of(score: &Score) -> BTreeMap<String, Figure> {
         put(format!("without_{name}.wrong"), selective.wrong.share(), selective.wrong.of, false);
     }
     figures
+}
+
+/// Every figure of runs that serve by its name.
+pub fn of_serving(score: &serving::score::Score) -> BTreeMap<String, Figure> {
+    let named = |(name, value, of, more_is_better)| (name, Figure { value, more_is_better, of });
+    score.figures().into_iter().map(named).collect()
 }
 
 /// A figure that differs from the one of the file.

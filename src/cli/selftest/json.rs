@@ -1,21 +1,28 @@
 //! The scores as JSON, `strato.selftest/1`.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
-use super::{figures, score::Score};
+use super::{figures::Figure, score::Score, serving};
 
 /// A share to six decimals: what is beyond them is noise of the last bit.
 fn rounded(value: f64) -> f64 {
     (value * 1e6).round() / 1e6
 }
 
-/// The scores of runs that began at `seed`.
+/// The scores of runs that began at `seed`, those of serving where some served.
 ///
 /// # Errors
 /// None that this content can cause.
-pub fn render(score: &Score, seed: u64) -> serde_json::Result<String> {
+pub fn render(
+    score: &Score,
+    serving: Option<&serving::score::Score>,
+    figures: &BTreeMap<String, Figure>,
+    seed: u64,
+) -> serde_json::Result<String> {
     let figures: serde_json::Map<String, Value> =
-        figures::of(score).iter().map(|(name, figure)| (name.clone(), json!(rounded(figure.value)))).collect();
+        figures.iter().map(|(name, figure)| (name.clone(), json!(rounded(figure.value)))).collect();
     let group = |(key, group): (&super::score::Key, &super::score::Group)| {
         let mut value = json!(group);
         let error = |q| group.error(q).map(rounded);
@@ -43,6 +50,7 @@ pub fn render(score: &Score, seed: u64) -> serde_json::Result<String> {
         "misses": score.misses,
         "wrong_layer": score.blames,
         "far_gain": score.far,
+        "serving": serving.map(serving::page::json),
     });
     let mut text = serde_json::to_string_pretty(&value)?;
     text.push('\n');

@@ -11,6 +11,7 @@
 //! | [`score`] | scores of many runs |
 //! | [`miss`] | what was said that is not so |
 //! | [`calibrate`] | false alarms of each rule as its threshold rises |
+//! | [`serving`] | runs that serve, with churn and without |
 //! | [`figures`] | scores by name, and what changed since a file of them |
 //! | [`page`], [`json`] | the two forms |
 
@@ -24,6 +25,7 @@ mod miss;
 mod page;
 mod plan;
 mod score;
+mod serving;
 mod subject;
 mod worth;
 
@@ -48,6 +50,12 @@ use examine::{Depth, Examined};
 use plan::{Case, Wish};
 use report::units;
 use score::Score;
+
+/// Rounds of serving: a hundred healthy runs and more. And those with `--full`.
+const SERVING: usize = 2;
+const FULL_SERVING: usize = 20;
+/// What stands for serving alone.
+const SERVING_KEY: &str = "serving";
 
 /// Rounds without `--full`.
 const ROUNDS: usize = 1;
@@ -75,9 +83,14 @@ pub struct Arguments {
     /// Rounds: each has every fault at every magnitude once [default: 1, with --full 60].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     rounds: Option<u32>,
-    /// Only this fault, such as layer_sync, these together, such as gc+full_sort, or 'healthy' (may be given several times).
-    #[arg(long, value_name = "FAULT", value_parser = kinds)]
-    only: Vec<Kinds>,
+    /// Only this fault, such as layer_sync, these together, such as gc+full_sort, 'healthy', or 'serving' for the runs with
+    /// requests that come and go and nothing else (may be given several times).
+    #[arg(long, value_name = "FAULT", value_parser = only)]
+    only: Vec<Only>,
+    /// Rounds of serving, each with every kind of healthy serving and every fault of it, with churn and without [default: 2,
+    /// with --full 20, none with --runs, --rounds or a fault in --only].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    serving: Option<u32>,
     /// Ranks of every run [default: 1, 2 and 4 in turn].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     ranks: Option<u16>,
@@ -117,8 +130,10 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     let lang = global.lang();
     let before = arguments.against.as_deref().map(baseline).transpose()?;
     let packs = Packs::embedded().map_err(|e| Usage(e.to_string()))?;
+    let only: Vec<Vec<FaultKind>> = arguments.only.iter().filter_map(Only::faults).collect();
+    let serving_alone = arguments.only.contains(&Only::Serving) && only.is_empty();
     let cases = plan::rounds(&Wish {
-        only: arguments.only.iter().map(|kinds| kinds.0.clone()).collect(),
+        only,
         seed: arguments.seed,
         ranks: arguments.ranks.map(usize::from),
         rounds: arguments.rounds.map_or(if arguments.full { FULL_ROUNDS } else { ROUNDS }, |n| n as usize),
@@ -126,20 +141,32 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     });
     let chosen = arguments.full || arguments.rounds.is_some() || !arguments.only.is_empty();
     let runs = arguments.runs.map_or(if chosen { usize::MAX } else { RUNS }, |n| n as usize);
-    let cases = evenly(cases, runs);
+    let cases = if serving_alone { Vec::new() } else { evenly(cases, runs) };
     let start = Instant::now();
     let runs = examine_all(&cases, &arguments, &packs)?;
+    let served = serve(&arguments, &packs)?;
     tracing::info!(target: "strato", "{} runs in {:.1} s", runs.len(), start.elapsed().as_secs_f64());
     let score = Score::of(&runs);
-    let text = match arguments.format {
-        Form::Md => Output::Document(page::document(&score, arguments.seed, lang)),
-        Form::Json => Output::Data(json::render(&score, arguments.seed)?),
+    let mut figures = figures::of(&score);
+    figures.extend(served.as_ref().map(figures::of_serving).unwrap_or_default());
+    let text = match (arguments.format, &served) {
+        (Form::Md, Some(served)) if serving_alone => {
+            Output::Document(serving::page::alone(served, arguments.seed, lang))
+        }
+        (Form::Md, served) => {
+            let mut document = page::document(&score, arguments.seed, lang);
+            if let Some(served) = served {
+                serving::page::write(&mut document, served, lang);
+            }
+            Output::Document(document)
+        }
+        (Form::Json, served) => Output::Data(json::render(&score, served.as_ref(), &figures, arguments.seed)?),
     };
     if let Some(path) = &arguments.calibrate {
         output::write(path, &calibrate::curves(&runs, arguments.seed, &today()))?;
     }
     global.deliver(&text, arguments.output.as_deref())?;
-    let changes = before.map_or_else(Vec::new, |before| figures::changes(&before, &figures::of(&score)));
+    let changes = before.map_or_else(Vec::new, |before| figures::changes(&before, &figures));
     for change in &changes {
         let now = change.now.map_or_else(|| "gone".to_owned(), |now| format!("{now:.4}"));
         let how = if change.fell {
@@ -178,6 +205,24 @@ fn examine_all(cases: &[Case], arguments: &Arguments, packs: &Packs) -> anyhow::
     cases.par_iter().enumerate().map(one).collect()
 }
 
+/// Examines the runs that serve, if any are asked for.
+fn serve(arguments: &Arguments, packs: &Packs) -> anyhow::Result<Option<serving::score::Score>> {
+    let others = arguments.runs.is_some() || arguments.rounds.is_some() || !arguments.only.is_empty();
+    let rounds = match arguments.serving {
+        Some(rounds) => rounds as usize,
+        None if others && !arguments.only.contains(&Only::Serving) => 0,
+        None if arguments.full => FULL_SERVING,
+        None => SERVING,
+    };
+    if rounds == 0 {
+        return Ok(None);
+    }
+    let cases = serving::rounds(arguments.seed, rounds);
+    let one = |case: &serving::Case| serving::examine::examine(case, arguments.keep.as_deref(), packs);
+    let runs: Vec<_> = cases.par_iter().map(one).collect::<anyhow::Result<_>>()?;
+    Ok(Some(serving::score::Score::of(&runs)))
+}
+
 /// The figures of an earlier report.
 fn baseline(path: &Path) -> anyhow::Result<BTreeMap<String, f64>> {
     #[derive(serde::Deserialize)]
@@ -193,18 +238,33 @@ fn baseline(path: &Path) -> anyhow::Result<BTreeMap<String, f64>> {
     Ok(earlier.figures)
 }
 
-/// Faults that a run has together.
-#[derive(Clone, Debug)]
-struct Kinds(Vec<FaultKind>);
+/// What is asked for alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Only {
+    /// Faults that a run has together; none for healthy runs.
+    Faults(Vec<FaultKind>),
+    /// Runs that serve.
+    Serving,
+}
 
-fn kinds(text: &str) -> Result<Kinds, String> {
+impl Only {
+    fn faults(&self) -> Option<Vec<FaultKind>> {
+        match self {
+            Self::Faults(kinds) => Some(kinds.clone()),
+            Self::Serving => None,
+        }
+    }
+}
+
+fn only(text: &str) -> Result<Only, String> {
     let known = || FaultKind::ALL.iter().map(|kind| plan::kind_key(*kind));
     let kind = |word: &str| {
         let found = FaultKind::ALL.iter().copied().find(|kind| plan::kind_key(*kind) == word);
         found.ok_or_else(|| format!("there is no fault '{word}'; known are {}", known().collect::<Vec<_>>().join(", ")))
     };
-    if text == plan::HEALTHY_KEY {
-        return Ok(Kinds(Vec::new()));
+    match text {
+        plan::HEALTHY_KEY => Ok(Only::Faults(Vec::new())),
+        SERVING_KEY => Ok(Only::Serving),
+        _ => text.split('+').map(kind).collect::<Result<_, _>>().map(Only::Faults),
     }
-    text.split('+').map(kind).collect::<Result<_, _>>().map(Kinds)
 }

@@ -25,14 +25,7 @@ pub const HEALTHY_KEY: &str = "healthy";
 
 /// A kind of fault in the word that `--only` takes.
 pub fn kind_key(kind: FaultKind) -> String {
-    let mut out = String::new();
-    for c in format!("{kind:?}").chars() {
-        if c.is_ascii_uppercase() && !out.is_empty() {
-            out.push('_');
-        }
-        out.push(c.to_ascii_lowercase());
-    }
-    out
+    kind.key()
 }
 
 /// How decode is meant to be issued.
