@@ -148,7 +148,7 @@ impl<'a> Gains<'a> {
         }
         let (estimate, limits) = self.joint(&[finding], place);
         finding.estimate = estimate;
-        finding.severity = Severity::of(estimate.mid_gain_share());
+        finding.severity = Severity::of_estimate(&estimate);
         finding.limits = Some(limits);
     }
 
@@ -219,7 +219,7 @@ impl<'a> Gains<'a> {
     /// Step time of a place with all the findings' changes, and what it cannot fall below.
     fn joint(&self, findings: &[&Finding], (i, rank, class): Place<'_>) -> (Estimate, Limits) {
         let edits = self.edits(findings);
-        let over = findings.iter().map(|f| f.over).max().unwrap_or(Over::Class);
+        let over = findings.iter().map(|f| f.over).max().unwrap_or(Over::Workload);
         let steps = || over.steps(rank, class);
         let (from, count) = over.mean(rank, class);
         let now = self.unedited.get(i).map_or(from, |w| replay::mean(steps(), w));

@@ -114,7 +114,7 @@ impl Rule for WarmUp {
                 ));
             // Measured, not modelled: what the mean of the recorded steps is above that of the settled ones.
             finding.estimate = Estimate::gaining(mean, (gain, gain), Method::Bound);
-            finding.severity = Severity::of(finding.estimate.mid_gain_share());
+            finding.severity = Severity::of_estimate(&finding.estimate);
             found.extend(finding.gated(Confidence::Medium));
         }
         found.into_iter().collect()
