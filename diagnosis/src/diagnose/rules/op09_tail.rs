@@ -44,8 +44,8 @@ static DOC: Doc = Doc {
         "最忙的核心决定内核何时结束。1.05 波时它要做两块，而多数核心只做一块。",
     ),
     trigger: Text::new(
-        "Waves w = blocks / cores above 1 and below 4, tail 1 − w/⌈w⌉ at least 0.3, and the time of the tails at least 2 % of the median step. Kernels of at least 10 µs count. How many blocks a core holds at once is not recorded; with one at a time the tail is the least that the imbalance costs. Where the kernel was measured, the tail is the share of its cycles in which the mean core had no work.",
-        "波数 w = 块数 / 核心数大于 1 且小于 4，尾部 1 − w/⌈w⌉ 至少 0.3，且尾部时间合计至少占中位步时的 2%。只计 10 µs 以上的内核。采集未记录每核同时驻留的块数；按一次一块计算，得到不均衡的最小代价。内核有测量值时，尾部取核心平均空闲周期占比。",
+        "Waves w = blocks / cores above 1 and below 4, tail 1 − w/⌈w⌉ at least 0.3, and the time of the tails at least 2 % of the mean step. Kernels of at least 10 µs count. How many blocks a core holds at once is not recorded; with one at a time the tail is the least that the imbalance costs. Where the kernel was measured, the tail is the share of its cycles in which the mean core had no work.",
+        "波数 w = 块数 / 核心数大于 1 且小于 4，尾部 1 − w/⌈w⌉ 至少 0.3，且尾部时间合计至少占平均步时的 2%。只计 10 µs 以上的内核。采集未记录每核同时驻留的块数；按一次一块计算，得到不均衡的最小代价。内核有测量值时，尾部取核心平均空闲周期占比。",
     ),
     source: Text::new(
         "Four waves and 0.3: own values, from the arithmetic of waves.",
@@ -65,7 +65,7 @@ static KIND: Kind = Kind {
     doc: &DOC,
     share: 0.02,
     per_layer: None,
-    formula: Text::new("sum of duration x tail / median step", "时长 × 尾部占比之和 / 中位步时"),
+    formula: Text::new("sum of duration x tail / mean step", "时长 × 尾部占比之和 / 平均步时"),
     claim: Text::new(
         "{count} kernels per step of {class} end with a wave that leaves most cores idle; of their {busy} the tails are {time}, {share} of the step of {step}.",
         "{class} 每步有 {count} 个内核的最后一波使多数核心空闲；其 {busy} 中尾部占 {time}，为步时 {step} 的 {share}。",

@@ -150,7 +150,7 @@ fn finding(cx: &Context<'_>, run: &Run<'_>, slow: &Slow, claim: Text) -> Option<
             ("speed", Value::Share(speed)),
             ("slots", Value::Count(slow.slots as u64)),
             ("time", Value::Ns(removes)),
-            ("step", Value::Ns(class.p50)),
+            ("step", Value::Ns(class.mean())),
         ],
     );
     let trigger = Trigger {

@@ -207,7 +207,7 @@ fn wasted(cx: &Context<'_>, rank: &Rank, size: &Size<'_>, sizes: &[Size<'_>]) ->
         let slope = (compute(class) - compute(other.class)) as f64 / (f64::from(size.padded) - f64::from(other.padded));
         (slope * f64::from(size.padded - size.real)) as Ns
     });
-    if removes.is_some_and(|ns| (ns as f64) < LEAST_GAIN * class.p50 as f64) {
+    if removes.is_some_and(|ns| (ns as f64) < LEAST_GAIN * class.mean() as f64) {
         return None;
     }
     let ratio = f64::from(size.padded) / f64::from(size.real.max(1));
@@ -221,7 +221,7 @@ fn wasted(cx: &Context<'_>, rank: &Rank, size: &Size<'_>, sizes: &[Size<'_>]) ->
         }
         (None, None) => ((compute(class) as f64 * (1.0 - 1.0 / ratio)) as Ns, Vec::new()),
     };
-    if narrowed.is_some() && (removes as f64) < LEAST_GAIN * class.p50 as f64 {
+    if narrowed.is_some() && (removes as f64) < LEAST_GAIN * class.mean() as f64 {
         return None;
     }
     let change = Intervention { removes, layer: Layer::Operator, edits };

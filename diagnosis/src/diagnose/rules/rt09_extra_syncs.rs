@@ -43,8 +43,8 @@ static DOC: Doc = Doc {
         "每次等待之后队列为空，主机到下一次下发之前所做的一切都会暴露。",
     ),
     trigger: Text::new(
-        "More than one blocking call per step, and synchronisation on an idle device, its tail inside the step and the restart after it together at least 2 % of the median step.",
-        "每步阻塞调用多于一次，且空闲设备上的同步、步内同步尾部与其后的重启工作合计至少占中位步时的 2%。",
+        "More than one blocking call per step, and synchronisation on an idle device, its tail inside the step and the restart after it together at least 2 % of the mean step.",
+        "每步阻塞调用多于一次，且空闲设备上的同步、步内同步尾部与其后的重启工作合计至少占平均步时的 2%。",
     ),
     source: Text::new(
         "One per step is structural: the token. 2 %: own value, above run-to-run noise.",
@@ -91,8 +91,8 @@ fn drained(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
     let idle = Exposed { cx, doc: &DOC, rank, class };
     let (finding, cost) = idle.recurring(SHARE, both, |cost| Saying {
         formula: Text::new(
-            "(synchronisation on an idle device + restart work) / median step, with more than one blocking call",
-            "（空闲设备上的同步 + 重启工作）/ 中位步时，且阻塞调用多于一次",
+            "(synchronisation on an idle device + restart work) / mean step, with more than one blocking call",
+            "（空闲设备上的同步 + 重启工作）/ 平均步时，且阻塞调用多于一次",
         ),
         claim: Text::new(
             "A step of {class} blocks {count}; waits that drain the device and the restarts after them cost {idle} of {step} ({share}).",

@@ -46,8 +46,8 @@ static DOC: Doc = Doc {
         "可换页拷贝由驱动在调用线程上中转：主机与设备都无法前进。",
     ),
     trigger: Text::new(
-        "Copies of that kind other than the readback of the token: their own exposed time and the idle time during their calls are at least 1 % of the median step.",
-        "除读回 token 之外的此类拷贝：自身暴露时间与其调用期间的设备空闲合计至少占中位步时的 1%。",
+        "Copies of that kind other than the readback of the token: their own exposed time and the idle time during their calls are at least 1 % of the mean step.",
+        "除读回 token 之外的此类拷贝：自身暴露时间与其调用期间的设备空闲合计至少占平均步时的 1%。",
     ),
     source: Text::new(
         "The expert rules of Nsight Systems flag any such copy; the 1 % gate is our own.",
@@ -76,8 +76,8 @@ impl Rule for BlockingCopy {
             let pageable = copies.iter().filter(|(_, op, _)| is_pageable(cx.trace, op)).count();
             let trigger = Trigger {
                 formula: Text::new(
-                    "exposed time of blocking or pageable copies / median step",
-                    "阻塞或可分页内存拷贝的暴露时间 / 中位步时",
+                    "exposed time of blocking or pageable copies / mean step",
+                    "阻塞或可分页内存拷贝的暴露时间 / 平均步时",
                 ),
                 value: cost.share,
                 threshold: SHARE,
@@ -90,7 +90,7 @@ impl Rule for BlockingCopy {
                 [
                     ("class", Value::Raw(class.key.clone())),
                     ("cost", Value::Ns(cost.per_step)),
-                    ("step", Value::Ns(class.p50)),
+                    ("step", Value::Ns(class.mean())),
                     ("share", Value::Share(cost.share)),
                 ],
             );
