@@ -1,6 +1,8 @@
 //! What steps of unequal work would take by their work alone: a robust line through batch, prompt and context. A step that
 //! takes longer than this is slow; one that merely has more sequences is not.
 
+use std::collections::BTreeMap;
+
 use model::Ns;
 
 use super::model::{Facts, Step};
@@ -36,14 +38,38 @@ const MEASURES: [fn(&Facts) -> Option<f64>; 3] = [
     |facts| Some(facts.context? as f64 * f64::from(facts.batch?)),
 ];
 
+/// A value of a step, with what the step worked on: its facts and the rows of its kernels, padding included.
+pub type Value = (Facts, Option<u64>, Ns);
+
+/// Steps of equal rows that are enough for a line of their own: a graph pads its rows to the next captured size, and what
+/// steps take jumps there.
+const OWN_LINE: usize = 5;
+
 /// What each of some values of steps would be by the step's work alone. Where the work is the same in all steps, or unknown,
 /// that is the median of the values for all of them.
-pub fn expected(steps: &[(Facts, Ns)]) -> Vec<f64> {
-    let mut rest: Vec<f64> = steps.iter().map(|(_, ns)| *ns as f64).collect();
+pub fn expected(steps: &[Value]) -> Vec<f64> {
+    let mut out = line(steps);
+    let mut by_rows: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+    for (i, (_, rows, _)) in steps.iter().enumerate() {
+        by_rows.entry(rows.unwrap_or(0)).or_default().push(i);
+    }
+    for group in by_rows.values().filter(|group| group.len() >= OWN_LINE) {
+        let own: Vec<Value> = group.iter().filter_map(|i| steps.get(*i).copied()).collect();
+        for (i, expected) in group.iter().zip(line(&own)) {
+            if let Some(known) = out.get_mut(*i) {
+                *known = expected;
+            }
+        }
+    }
+    out
+}
+
+fn line(steps: &[Value]) -> Vec<f64> {
+    let mut rest: Vec<f64> = steps.iter().map(|(.., ns)| *ns as f64).collect();
     let mut slopes = [0.0; MEASURES.len()];
     for _ in 0..ROUNDS {
         for (measure, known) in MEASURES.iter().zip(&mut slopes) {
-            let x: Option<Vec<f64>> = steps.iter().map(|(facts, _)| measure(facts)).collect();
+            let x: Option<Vec<f64>> = steps.iter().map(|(facts, ..)| measure(facts)).collect();
             let Some(x) = x else { continue };
             let points: Vec<(f64, f64)> = x.iter().copied().zip(rest.iter().copied()).collect();
             // More work never takes less time.
@@ -53,15 +79,15 @@ pub fn expected(steps: &[(Facts, Ns)]) -> Vec<f64> {
         }
     }
     let base = middle(rest.clone()).unwrap_or(0.0);
-    steps.iter().zip(rest).map(|((_, ns), rest)| *ns as f64 - rest + base).collect()
+    steps.iter().zip(rest).map(|((.., ns), rest)| *ns as f64 - rest + base).collect()
 }
 
 /// The values of steps as if all of them did the work of the middle one: what is left to compare once their work is taken
 /// out.
-pub fn evened(steps: &[(Facts, Ns)]) -> Vec<Ns> {
+pub fn evened(steps: &[Value]) -> Vec<Ns> {
     let expected = expected(steps);
     let usual = middle(expected.clone()).unwrap_or(0.0);
-    let even = |((_, ns), expected): (&(Facts, Ns), &f64)| {
+    let even = |((.., ns), expected): (&Value, &f64)| {
         if *expected > 0.0 { (*ns as f64 * usual / expected).round() as Ns } else { *ns }
     };
     steps.iter().zip(&expected).map(even).collect()
@@ -69,10 +95,13 @@ pub fn evened(steps: &[(Facts, Ns)]) -> Vec<Ns> {
 
 /// The windows of steps, evened where their work churns.
 pub fn windows(steps: &[&Step], churns: bool) -> Vec<Ns> {
-    if !churns {
-        return steps.iter().map(|step| step.window.len()).collect();
-    }
-    evened(&steps.iter().map(|step| (step.facts, step.window.len())).collect::<Vec<_>>())
+    of(steps, churns, |step| step.window.len())
+}
+
+/// A value of each step, evened where their work churns.
+pub fn of(steps: &[&Step], churns: bool, value: impl Fn(&Step) -> Ns) -> Vec<Ns> {
+    let values: Vec<Value> = steps.iter().map(|step| (step.facts, step.rows, value(step))).collect();
+    if churns { evened(&values) } else { values.into_iter().map(|(.., ns)| ns).collect() }
 }
 
 #[cfg(test)]
@@ -80,28 +109,29 @@ mod tests {
     use super::*;
     use crate::platform::Stage;
 
-    fn step(batch: u32, ns: Ns) -> (Facts, Ns) {
-        (Facts { stage: Stage::Decode, batch: Some(batch), ..Facts::UNKNOWN }, ns)
+    fn step(batch: u32, ns: Ns) -> Value {
+        (Facts { stage: Stage::Decode, batch: Some(batch), ..Facts::UNKNOWN }, Some(u64::from(batch).div_ceil(8) * 8), ns)
     }
 
     #[test]
     fn work_is_taken_out_and_pauses_stay() {
-        let steps: Vec<(Facts, Ns)> = (0..30u32)
+        let steps: Vec<Value> = (0..60u32)
             .map(|i| {
                 let batch = 20 + (i * 7) % 13;
-                step(batch, 1_000 + 50 * Ns::from(batch) + if i % 8 == 3 { 5_000 } else { 0 })
+                let padded = Ns::from(batch.div_ceil(8) * 8);
+                step(batch, 5_000 + 100 * padded + 10 * Ns::from(batch) + if i % 9 == 4 { 20_000 } else { 0 })
             })
             .collect();
         let even = evened(&steps);
         let usual = even[0];
         for (i, ns) in even.iter().enumerate() {
-            assert!(if i % 8 == 3 { *ns > 2 * usual } else { (ns - usual).abs() < usual / 100 }, "{i}: {ns} of {usual}");
+            assert!(if i % 9 == 4 { *ns > 2 * usual } else { (ns - usual).abs() < usual / 50 }, "{i}: {ns} of {usual}");
         }
     }
 
     #[test]
     fn equal_work_is_its_median() {
-        let steps: Vec<(Facts, Ns)> = [5, 7, 9].into_iter().map(|ns| step(4, ns)).collect();
+        let steps: Vec<Value> = [5, 7, 9].into_iter().map(|ns| step(4, ns)).collect();
         assert_eq!(expected(&steps), [7.0; 3]);
         assert!(expected(&[]).is_empty());
     }
