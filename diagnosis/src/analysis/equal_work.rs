@@ -45,6 +45,9 @@ pub type Value = (Facts, Option<u64>, Ns);
 /// steps take jumps there.
 const OWN_LINE: usize = 5;
 
+/// How far steps of rows that few others have may be off the line of all and still be as usual; own value.
+const ROUGH: f64 = 0.1;
+
 /// What each of some values of steps would be by the step's work alone. Where the work is the same in all steps, or unknown,
 /// that is the median of the values for all of them.
 pub fn expected(steps: &[Value]) -> Vec<f64> {
@@ -52,6 +55,15 @@ pub fn expected(steps: &[Value]) -> Vec<f64> {
     let mut by_rows: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
     for (i, (_, rows, _)) in steps.iter().enumerate() {
         by_rows.entry(rows.unwrap_or(0)).or_default().push(i);
+    }
+    // Of rows that few steps have nobody knows exactly what they take.
+    if by_rows.len() > 1 {
+        for i in by_rows.values().filter(|group| group.len() < OWN_LINE).flatten() {
+            if let Some((known, (.., ns))) = out.get_mut(*i).zip(steps.get(*i)) {
+                let is_near = (*ns as f64 - *known).abs() <= ROUGH * *known;
+                *known = if is_near { *ns as f64 } else { *known };
+            }
+        }
     }
     for group in by_rows.values().filter(|group| group.len() >= OWN_LINE) {
         let own: Vec<Value> = group.iter().filter_map(|i| steps.get(*i).copied()).collect();

@@ -95,10 +95,10 @@ fn drained(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
             "（空闲设备上的同步 + 重启工作）/ 平均步时，且阻塞调用多于一次",
         ),
         claim: Text::new(
-            "A step of {class} blocks {count}; waits that drain the device and the restarts after them cost {idle} of {step} ({share}).",
-            "{class} 每步阻塞 {count}；排空设备的等待及其后的重启耗时 {idle}，步时 {step}（{share}）。",
+            "The host waits {count} times per step of {class}; waits that drain the device and the restarts after them cost {idle} of {step} ({share}).",
+            "{class} 每步主机阻塞 {count} 次；排空设备的等待及其后的重启耗时 {idle}，步时 {step}（{share}）。",
         ),
-        more: vec![("count", Value::Ratio(calls))],
+        more: vec![("count", Value::Number((calls * 10.0).round() / 10.0))],
         change: Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: vec![Edit::Unblock(extra(rank, class, &on_host))] },
     })?;
     let restart = rank.steady_steps(class).map(|s| reading::idle(rank, s, restarts)).sum::<i64>() / steps as i64;

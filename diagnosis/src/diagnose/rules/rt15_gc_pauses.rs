@@ -26,7 +26,7 @@ static DOC: Doc = Doc {
     layer: Layer::Runtime,
     needs: &[Device, HostApi],
     advice: Advice::Host,
-    relations: Relations { yields_to: &["RT-19"], ..Relations::NONE },
+    relations: Relations { yields_to: &["RT-19"], precedes: &["CM-01"], ..Relations::NONE },
     sees: Text::new(
         "The device is idle while the interpreter collects garbage, or for several steps' worth of time in which the host calls nothing at all.",
         "解释器回收垃圾时设备空闲；或主机在相当于数步的时间里没有任何调用。",
