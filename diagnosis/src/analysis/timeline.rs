@@ -111,6 +111,10 @@ pub struct Timeline {
     /// Calls that issued device work, of which no record exists although earlier and later calls have theirs. A call inside
     /// another one is part of it.
     pub unrecorded: u64,
+    /// When graphs were launched of whose work no record exists, in order of time.
+    pub unrecorded_graphs: Vec<Ns>,
+    /// Graph launches in all.
+    pub graph_launches: u64,
     /// Threads that hand work to another one, which launches it.
     pub tasks: TaskQueue,
     /// How far the device's clock lags behind the host's: by so much earlier, the calls all come before their work. 0 where
@@ -346,6 +350,11 @@ fn link(timeline: &mut Timeline, waiting: &FxHashSet<SliceId>) {
         unrecorded.insert(*family, silent);
     }
     timeline.unrecorded = unrecorded.values().filter(|silent| **silent).count() as u64;
+    let lost = |family: &u32| unrecorded.get(family).copied().unwrap_or(false);
+    let issuing = || timeline.calls.iter().filter(|call| issues(call)).zip(0u32..).zip(&families);
+    let graphs = || issuing().filter(|((call, own), family)| call.kind == HostCall::GraphLaunch && own == *family);
+    let (lost, all) = (graphs().filter(|(_, f)| lost(f)).map(|((call, _), _)| call.start).collect(), graphs().count());
+    (timeline.unrecorded_graphs, timeline.graph_launches) = (lost, all as u64);
     timeline.before_recording = unlinked.iter().zip(&linked).filter(|(_, linked)| **linked).map(|(n, _)| n).sum();
 }
 

@@ -119,7 +119,7 @@ pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis 
     }
     ranking::screen(&mut findings, analysis);
     let gains = gain::Gains::new(analysis);
-    let mut findings = gain::merged(findings);
+    let mut findings = gain::merged(findings, analysis);
     gains.estimate(&mut findings);
     findings.extend(rest(&cx, &findings));
     ranking::temper(&cx, &mut findings);

@@ -96,7 +96,7 @@ pub fn compare<'a>(cx: &'a Context<'_>, load: impl Fn(&Rank, &Step) -> Option<f6
     let (i, (_, waited)) = sums.iter().enumerate().max_by_key(|(_, (_, waited))| *waited)?;
     let (_, rank, class) = *ranks.get(i)?;
     let wait = *waited / steps.len() as Ns;
-    let share = wait as f64 / class.p50.max(1) as f64;
+    let share = wait as f64 / class.mean().max(1) as f64;
     (ratio >= RATIO && correlation >= CORRELATION && share >= SHARE).then_some(Uneven {
         waiting: rank.rank,
         loaded: *ranks.get(loaded)?,

@@ -7,7 +7,7 @@ use rustc_hash::FxHashSet;
 
 use crate::{
     analysis::{
-        Analysis, AnchorKind, Bucket, Call, Class, DeviceOp, Edit, Rank, Step, attribution::Exclusive, idle::Gap,
+        Analysis, AnchorKind, Bucket, Call, Class, DeviceOp, Edit, Rank, Step, Workload, attribution::Exclusive, idle::Gap,
     },
     diagnose::rule::Context,
     platform::HostCall,
@@ -51,13 +51,14 @@ pub enum Pause {
     Call,
 }
 
-/// Idle time of each pause of the class's steps that count, ns: what `of` makes of a gap, where it is more than nothing. Where
+/// Idle time of each pause of the workload's steps that count, ns: what `of` makes of a gap, where it is more than nothing. Where
 /// nothing marks the steps, each gap is a pause.
-pub fn pauses(rank: &Rank, class: &Class, one: Pause, of: impl Fn(&Gap) -> Ns) -> Vec<Ns> {
-    let few = one == Pause::Call && class.steady < LEAST_STEPS;
+pub fn pauses(workload: &Workload<'_>, one: Pause, of: impl Fn(&Gap) -> Ns) -> Vec<Ns> {
+    let rank = workload.rank;
+    let few = one == Pause::Call && workload.steady() < LEAST_STEPS;
     let each = few || rank.anchor.kind == AnchorKind::WholeCapture;
     let mut out = Vec::new();
-    for step in rank.steady_steps(class) {
+    for step in workload.steps() {
         let times = gaps(rank, step).iter().map(&of).filter(|ns| *ns > 0);
         if each {
             out.extend(times);

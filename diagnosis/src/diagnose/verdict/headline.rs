@@ -1,7 +1,11 @@
 //! The words that the sentences of a verdict share: what the class is, how long its step takes, and what is largest in it.
 
+use std::collections::BTreeMap;
+
+use model::Ns;
+
 use crate::{
-    analysis::{AnchorKind, Bucket, Class, Rank},
+    analysis::{AnchorKind, Bucket, Class, Rank, Workload},
     diagnose::rule::Context,
     i18n::{Text, Value},
     platform::Stage,
@@ -35,20 +39,21 @@ pub(super) fn step_args(rank: &Rank, class: &Class) -> [(&'static str, Value); 4
     [
         ("subject", subject(rank, class)),
         ("class", Value::Raw(class.key.clone())),
-        ("step", Value::Ns(class.p50)),
+        ("step", Value::Ns(rank.workload(class).mean())),
         ("lasts", Value::Text(lasts)),
     ]
 }
 
-/// The bucket with the most time and its share: what a person asks for next. Equals are all named.
-pub(super) fn largest(cx: &Context<'_>, class: &Class) -> [(&'static str, Value); 2] {
-    let order = |bucket: Bucket| (bucket.layer(), bucket.name(&cx.analysis.host_labels));
-    let most = class.buckets.iter().max_by_key(|(bucket, ns)| (*ns, std::cmp::Reverse(order(*bucket))));
-    let equal = class.buckets.iter().filter(|(_, ns)| most.is_some_and(|(_, longest)| ns == longest));
-    let mut equal: Vec<Bucket> = equal.map(|(bucket, _)| *bucket).collect();
-    equal.sort_by_key(|bucket| order(*bucket));
-    let names: Vec<String> = equal.iter().map(|bucket| bucket.name(&cx.analysis.host_labels)).collect();
-    let name = names.join(" = ");
-    let share = most.map_or(0.0, |(bucket, _)| class.share(|b| b == *bucket));
-    [("bucket", Value::Raw(name)), ("part", Value::Share(share))]
+/// The bucket with the most time of a workload and its share: what a person asks for next. Equals are all named.
+pub(super) fn largest(cx: &Context<'_>, workload: &Workload<'_>) -> (String, f64) {
+    let mut sums: BTreeMap<Bucket, Ns> = BTreeMap::new();
+    for (bucket, ns) in workload.classes.iter().flat_map(|class| &class.buckets) {
+        *sums.entry(*bucket).or_default() += ns;
+    }
+    let most = sums.values().copied().max().unwrap_or(0);
+    let name = |bucket: Bucket| bucket.name(&cx.analysis.host_labels);
+    let mut equal: Vec<Bucket> = sums.into_iter().filter(|(_, ns)| *ns == most).map(|(bucket, _)| bucket).collect();
+    equal.sort_by_key(|bucket| (bucket.layer(), name(*bucket)));
+    let names: Vec<String> = equal.into_iter().map(name).collect();
+    (names.join(" = "), most as f64 / workload.total().max(1) as f64)
 }

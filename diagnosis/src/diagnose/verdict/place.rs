@@ -4,9 +4,9 @@ use model::Ns;
 
 use super::{VerdictLayer, headline::largest};
 use crate::{
-    analysis::{Class, Layer, Rank},
+    analysis::{Bucket, Class, Layer, Rank},
     diagnose::rule::Context,
-    i18n::{Text, Value},
+    i18n::Text,
 };
 
 /// Where the time of the mean step of the workload is.
@@ -39,26 +39,29 @@ pub struct Place {
 impl Place {
     /// Where the time of a class is; `None` without a step that counts.
     pub fn of(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Self> {
-        if class.total <= 0 || class.steady == 0 {
+        let workload = rank.workload(class);
+        let total = workload.total();
+        if total <= 0 || workload.steady() == 0 {
             return None;
         }
-        let layers = Layer::ALL.map(|layer| class.share(|bucket| bucket.layer() == layer));
-        let most = Layer::ALL.into_iter().zip(layers).rev().max_by(|(_, a), (_, b)| a.total_cmp(b));
-        let (layer, share) = most?;
-        let [(_, name), (_, part)] = largest(cx, class);
-        let (Value::Raw(bucket), Value::Share(part)) = (name, part) else { return None };
+        let share = |pick: &dyn Fn(Bucket) -> bool| {
+            workload.classes.iter().map(|class| class.sum(pick)).sum::<Ns>() as f64 / total as f64
+        };
+        let layers = Layer::ALL.map(|layer| share(&|bucket| bucket.layer() == layer));
+        let (layer, most) = Layer::ALL.into_iter().zip(layers).rev().max_by(|(_, a), (_, b)| a.total_cmp(b))?;
+        let (bucket, part) = largest(cx, &workload);
         Some(Self {
             layer: VerdictLayer::of(layer),
-            share,
+            share: most,
             layers,
             bucket,
             part,
-            busy: class.share(|bucket| !bucket.is_idle()),
+            busy: share(&|bucket| !bucket.is_idle()),
             rank: rank.rank,
             class: class.key.clone(),
-            steps: class.steady,
-            mean: class.total / class.steady.max(1) as Ns,
-            median: class.p50,
+            steps: workload.steady(),
+            mean: workload.mean(),
+            median: workload.median(),
         })
     }
 

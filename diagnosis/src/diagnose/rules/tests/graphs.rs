@@ -61,7 +61,7 @@ fn rt02_promises_what_the_run_gains_and_not_what_its_eager_steps_do() {
     let mean = steps.iter().map(|c| c.total).sum::<i64>() / steps.iter().map(|c| c.steady as i64).sum::<i64>();
     let found = diagnosis(&off_grid);
     for f in check("RT-02", &off_grid).iter().chain(found.findings.iter().filter(|f| f.rule == "RT-02")) {
-        assert_eq!((f.over, f.estimate.from), (Over::Decode, mean));
+        assert_eq!((f.over, f.estimate.from), (Over::Workload, mean));
         // An eager step takes some 240 us longer, and every fourth is one.
         let most = f.estimate.from - f.estimate.to_low;
         assert!((us(50)..=us(80)).contains(&most), "{most}");

@@ -125,7 +125,7 @@ fn rt20_promises_what_the_run_gains_and_not_what_its_mixed_steps_do() {
     });
     let found = check("RT-20", &run);
     let estimate = found[0].estimate;
-    assert_eq!(found[0].over, Over::Decode);
+    assert_eq!(found[0].over, Over::Workload);
     let (least, most) = (estimate.from - estimate.to_high, estimate.from - estimate.to_low);
     assert!(
         us(60) <= least && least <= us(102) && us(102) <= most && most <= us(120),

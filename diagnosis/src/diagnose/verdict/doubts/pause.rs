@@ -1,13 +1,11 @@
 //! The host does nothing known between steps, and nothing recorded says whether it had requests to work on.
 
-use model::Ns;
-
 use super::{
-    super::case::{RIVAL, awaited},
+    super::case::{RIVAL, awaited, doubtful_idle},
     Case, Unjudged,
 };
 use crate::{
-    analysis::{Bucket, Class, Rank, Scheduler, idle::Gap},
+    analysis::{Bucket, Class, Rank},
     diagnose::{relations::Role, rule::Context, signals::reading},
     i18n::{Message, Text, Value},
 };
@@ -32,11 +30,6 @@ pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
 
 /// Share of a class in which the host does nothing known between steps, while nothing says whether it had anything to do.
 fn pause_without_demand(cx: &Context<'_>, rank: &Rank, class: &Class) -> f64 {
-    if Scheduler::of(cx.trace).knows_demand() {
-        return 0.0;
-    }
     let unknown = |b: Bucket| reading::is_host(cx.analysis, b, "unknown");
-    let between = |gap: &Gap, b: Bucket| gap.between_steps && unknown(b);
-    let pause: Ns = rank.steady_steps(class).map(|step| reading::idle(rank, step, between)).sum();
-    pause as f64 / class.total.max(1) as f64 - awaited(cx, rank, class, unknown)
+    doubtful_idle(cx, rank, class) - awaited(cx, rank, class, unknown)
 }
