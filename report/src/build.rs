@@ -51,6 +51,7 @@ impl Capture {
             readiness: diagnosis.readiness.clone(),
             findings: diagnosis.findings.clone(),
             held: diagnosis.roofline.clone(),
+            limits: diagnosis.limits.clone(),
             counterfactual: diagnosis.counterfactual.clone(),
             abstained: diagnosis.abstained.clone(),
             mapping: mapping(trace, analysis),

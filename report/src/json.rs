@@ -10,6 +10,7 @@ mod finding;
 mod job;
 mod job_sums;
 mod level;
+mod limits;
 mod losses;
 pub(super) mod readiness;
 mod replay;
@@ -58,6 +59,8 @@ pub(super) fn document(report: &Report, lang: Lang) -> Diagnosis {
         steps: leading.and_then(Capture::leading_rank).map(steps::steps),
         attribution: captures().flat_map(attribution::attribution).collect(),
         verdict: leading.map(|c| verdict(c, lang)),
+        floor: leading.and_then(|c| limits::floor(c, lang)),
+        rates: captures().flat_map(|c| limits::rates(c, lang)).collect(),
         findings: captures().flat_map(|c| c.findings.iter().map(move |f| finding::finding(c, f, lang))).collect(),
         abstained: captures().flat_map(|c| losses::abstained(c, lang)).collect(),
         import: captures().flat_map(losses::import).collect(),
@@ -88,6 +91,10 @@ pub(super) struct Diagnosis {
     attribution: Vec<attribution::Attribution>,
     /// Verdict on the leading capture.
     verdict: Option<Judgement>,
+    /// The least that a step of the leading capture takes on its device.
+    floor: Option<limits::Floor>,
+    /// Operators beside what the device can do, the longest first.
+    rates: Vec<limits::RateRow>,
     findings: Vec<finding::Found>,
     /// Rules that could not decide.
     abstained: Vec<losses::Abstained>,

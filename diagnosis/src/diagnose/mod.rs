@@ -8,6 +8,7 @@ pub mod estimate;
 pub mod finding;
 pub mod gain;
 pub mod level;
+pub mod limits;
 pub mod ranking;
 pub mod readiness;
 pub mod relations;
@@ -45,6 +46,8 @@ pub struct Diagnosis {
     pub verdict: Verdict,
     /// The steps with the most time, held against what the device was measured to be able to do.
     pub roofline: Option<roofline::Roofline>,
+    /// How far the operators of the steps with the most time are from what the device can do, and the least that such a step takes.
+    pub limits: limits::Limits,
     /// How far the replay can be trusted, and what the first findings gain together.
     pub counterfactual: Counterfactual,
     /// How ready the platform is, as far as the capture shows it.
@@ -113,6 +116,7 @@ pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis 
     let verdict = verdict::judge(&cx, &findings, rules::CATALOGUE);
     let counterfactual = gains.together(&findings);
     let roofline = roofline::of(&cx);
+    let limits = limits::of(&cx);
     let readiness = readiness::assess(&cx, &findings, roofline.as_ref(), rules::CATALOGUE);
-    Diagnosis { findings, abstained, verdict, roofline, counterfactual, readiness }
+    Diagnosis { findings, abstained, verdict, roofline, limits, counterfactual, readiness }
 }

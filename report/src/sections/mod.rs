@@ -9,6 +9,7 @@ mod held;
 mod job;
 mod job_sums;
 mod levels;
+mod limits;
 mod readiness;
 mod replay;
 mod replayed;
@@ -62,6 +63,8 @@ pub enum Part {
     Work,
     /// Operators beside what the device was measured to do.
     Held,
+    /// Operators beside what the device can do, and the least that a step takes.
+    Limits,
     /// What launched the replayed kernels.
     Replayed,
     /// What is said of kernels without saying when they ran.
@@ -84,13 +87,14 @@ pub enum Part {
 
 impl Part {
     /// All parts in the order on the page.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Answer,
         Self::Capture,
         Self::Steps,
         Self::Time,
         Self::Work,
         Self::Held,
+        Self::Limits,
         Self::Replayed,
         Self::Summaries,
         Self::JobSums,
@@ -110,6 +114,7 @@ impl Part {
             Self::Time => time::write(page),
             Self::Work => work::write(page),
             Self::Held => held::write(page),
+            Self::Limits => limits::write(page),
             Self::Replayed => replayed::write(page),
             Self::Summaries => summaries::write(page),
             Self::JobSums => job_sums::write(page),
