@@ -31,7 +31,7 @@ impl Tile {
         static SIDES: OnceLock<Option<Regex>> = OnceLock::new();
         static SPLITS: OnceLock<Option<Regex>> = OnceLock::new();
         let sides = SIDES.get_or_init(|| {
-            Regex::new(r"(?:_MT|tilesize|gemm(?:_[a-z0-9]*[a-z][a-z0-9]*)*_|nvjet_[a-z0-9]+_)(\d{1,4})x(\d{1,4})").ok()
+            Regex::new(r"(?:_MT|tilesize|gemm(?:_[a-z0-9]*[a-z][a-z0-9]*)*?_|nvjet_[a-z0-9]+_)(\d{1,4})x(\d{1,4})").ok()
         });
         let found = sides.as_ref()?.captures(name)?;
         let side = |group| found.get(group)?.as_str().parse::<u64>().ok().filter(|n| *n >= 4);
