@@ -112,6 +112,7 @@ pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis 
     let mut findings = gain::merged(findings);
     gains.estimate(&mut findings);
     ranking::temper(&cx, &mut findings);
+    ranking::assure(&mut findings);
     ranking::settle(&mut findings, analysis, rules::CATALOGUE);
     let verdict = verdict::judge(&cx, &findings, rules::CATALOGUE);
     let counterfactual = gains.together(&findings);

@@ -137,7 +137,8 @@ pub(super) fn of(cx: &Context<'_>, rank: &Rank, class: &Class, ceilings: &Ceilin
     Some(floor)
 }
 
-fn is_product(rate: &Rate) -> bool {
+/// Whether a rate is that of a matrix product of known size.
+pub(super) fn is_product(rate: &Rate) -> bool {
     matches!(rate.operator, "gemm" | "grouped_gemm") && rate.flops > 0.0
 }
 

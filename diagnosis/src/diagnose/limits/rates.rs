@@ -26,6 +26,10 @@ pub const MOST: usize = 200;
 const START: f64 = 2_000.0;
 /// Share of the limit from which there is nothing left to explain (latency mark of Nsight Compute's speed-of-light texts).
 const NEAR: f64 = 0.6;
+/// Share of the limit above which its model is wrong; own value.
+const ABOVE: f64 = 1.02;
+/// Share of the bandwidth from which memory is named first; own value.
+const USED: f64 = 0.1;
 /// Executions of one operator whose device operations are looked at; the rest of a capture has the same.
 const MOST_EXECUTIONS: usize = 2_000_000;
 
@@ -164,25 +168,37 @@ struct Execution {
 /// The rates of a class, the longest in total first.
 pub fn of(cx: &Context<'_>, rank: &Rank, class: &Class, ceilings: &Ceilings<'_>) -> Vec<Rate> {
     let mut executions: FxHashMap<SliceId, Execution> = FxHashMap::default();
-    for step in rank.steady_steps(class) {
-        for (_, op, _) in reading::accounted(rank, step).filter(|(_, op, _)| op.dur() > 0) {
-            if executions.len() >= MOST_EXECUTIONS {
-                break;
+    let mut copies: Vec<(&DeviceOp, Option<SliceId>)> = Vec::new();
+    let all = rank.steady_steps(class).flat_map(|step| reading::accounted(rank, step));
+    for (_, op, _) in all.filter(|(_, op, _)| op.dur() > 0) {
+        if executions.len() + copies.len() >= MOST_EXECUTIONS {
+            break;
+        }
+        let operator = match op.kind {
+            OpKind::Compute | OpKind::Copy(_) => op_shapes::operator(cx.trace, rank, op),
+            _ => continue,
+        };
+        if matches!(op.kind, OpKind::Copy(_)) {
+            copies.push((op, operator.map(|operator| operator.slice)));
+            continue;
+        }
+        let Some(operator) = operator else { continue };
+        match executions.get_mut(&operator.slice) {
+            Some(execution) => execution.also(cx.trace, op),
+            None => {
+                if let Some(work) = work::of(cx.trace.strings.get(operator.name), &operator.inputs, op.op) {
+                    executions.insert(operator.slice, Execution::new(cx.trace, op, work));
+                }
             }
-            if let Some(work) = copied(cx.trace, op) {
-                executions.insert(op.slice, Execution::new(cx.trace, op, work));
-                continue;
-            }
-            if !matches!(op.kind, OpKind::Compute | OpKind::Copy(_)) {
-                continue;
-            }
-            let Some(operator) = op_shapes::operator(cx.trace, rank, op) else { continue };
-            match executions.get_mut(&operator.slice) {
-                Some(execution) => execution.also(cx.trace, op),
-                None => {
-                    if let Some(work) = work::of(cx.trace.strings.get(operator.name), &operator.inputs, op.op) {
-                        executions.insert(operator.slice, Execution::new(cx.trace, op, work));
-                    }
+        }
+    }
+    for (op, operator) in copies {
+        // What a product clears or copies for itself is part of it.
+        match operator.and_then(|slice| executions.get_mut(&slice)).filter(|execution| execution.work.flops > 0.0) {
+            Some(execution) => execution.also(cx.trace, op),
+            None => {
+                if let Some(work) = copied(cx.trace, op) {
+                    executions.insert(op.slice, Execution::new(cx.trace, op, work));
                 }
             }
         }
@@ -192,7 +208,13 @@ pub fn of(cx: &Context<'_>, rank: &Rank, class: &Class, ceilings: &Ceilings<'_>)
         groups.entry(execution.key.clone()).or_default().push(execution);
     }
     let steps = class.steady.max(1) as Ns;
-    let mut rates: Vec<Rate> = groups.into_values().filter_map(|group| rate(cx, ceilings, &group, steps)).collect();
+    let of_group = |group: Vec<Execution>| {
+        let first = group.first()?;
+        let time = group.iter().fold(0, |sum: Ns, execution| sum.saturating_add(execution.time));
+        let sums = Sums { time, count: group.len() as u64, kernel: first.kernel, blocks: first.blocks };
+        Some(rate(cx, ceilings, (first.key.0, &first.work), sums, steps))
+    };
+    let mut rates: Vec<Rate> = groups.into_values().filter_map(of_group).collect();
     rates.sort_by(|a, b| b.per_step.cmp(&a.per_step).then_with(|| (&a.kernel, &a.shape).cmp(&(&b.kernel, &b.shape))));
     rates.truncate(MOST);
     rates
@@ -242,45 +264,68 @@ fn copied(trace: &Trace, op: &DeviceOp) -> Option<Work> {
 /// Bytes from which a copy is more than its start.
 const LEAST_COPY: i64 = 1 << 20;
 
-fn rate(cx: &Context<'_>, ceilings: &Ceilings<'_>, group: &[Execution], steps: Ns) -> Option<Rate> {
-    let first = group.first()?;
-    let (work, count) = (&first.work, group.len());
-    let total = group.iter().fold(0, |sum: Ns, execution| sum.saturating_add(execution.time));
-    let ns = total as f64 / count as f64;
+/// Executions of one work, summed.
+pub(super) struct Sums {
+    /// Their time, ns.
+    pub time: Ns,
+    /// How many.
+    pub count: u64,
+    /// Their kernel.
+    pub kernel: StringId,
+    /// Blocks of its launch.
+    pub blocks: Option<u64>,
+}
+
+/// The number format that a manifest names, in the words of operators.
+pub(super) fn dtype_of(said: &str) -> Option<&'static str> {
+    ["bf16", "f16", "f32", "int8", "fp8 e4m3", "fp8 e5m2"].into_iter().find(|known| *known == said)
+}
+
+/// The rate of a work over so many steps.
+pub(super) fn rate(
+    cx: &Context<'_>,
+    ceilings: &Ceilings<'_>,
+    (op, work): (CanonicalOp, &Work),
+    sums: Sums,
+    steps: Ns,
+) -> Rate {
+    let ns = sums.time as f64 / sums.count.max(1) as f64;
     let memory = ceilings.bandwidth();
     let arithmetic = if work.flops > 0.0 { ceilings.arithmetic(work.dtype) } else { None };
-    let kernel = cx.trace.strings.get(first.kernel);
+    let kernel = cx.trace.strings.get(sums.kernel);
     let limit = Limit::of(work, ns, memory, arithmetic);
     let mut why = Vec::new();
     if let Some(gemm) = work.gemm.filter(|_| limit.share.is_none_or(|share| share < NEAR)) {
         let cores = ceilings.chip().and_then(|chip| chip.cores);
-        why = tile::reasons(kernel, gemm, first.blocks, cores);
+        why = tile::reasons(kernel, gemm, sums.blocks, cores);
     }
     if let (Some(Bound::Memory), Some(memory), Some(arithmetic)) = (limit.bound, memory, arithmetic) {
         let text = Text::new(
-            "bound by memory: {n} operations per byte, and the device computes {ridge} in the time of one",
-            "受访存限制：每字节 {n} 次运算，而设备在读一字节的时间内可做 {ridge} 次",
+            "memory side of the roofline: {n} operations per byte, below the {ridge} that the device does in the time of one",
+            "位于 roofline 的访存一侧：每字节 {n} 次运算，低于设备在读一字节的时间内可做的 {ridge} 次",
         );
         let whole = |n: f64| Value::Number((10.0 * n).round() / 10.0);
         let ridge = arithmetic.best / memory.best;
-        why.insert(0, Message::new(text, [("n", whole(work.flops / work.bytes.max(1.0))), ("ridge", whole(ridge))]));
+        let args = [("n", whole(work.flops / work.bytes.max(1.0))), ("ridge", whole(ridge))];
+        // Where next to nothing of the bandwidth is used, something else leads.
+        let first = if limit.share.is_some_and(|share| share >= USED) { 0 } else { why.len() };
+        why.insert(first, Message::new(text, args));
     }
-    if limit.share.is_some_and(|share| share > 1.02) {
+    if limit.share.is_some_and(|share| share > ABOVE) {
         why.push(Message::plain(Text::new(
             "above the limit: the operands lay in a cache, or the shapes name more than was read",
             "高于上限：操作数位于缓存中，或形状所示多于实际读取",
         )));
     }
-    let slot = None;
-    Some(Rate {
-        operator: if matches!(first.key.0, CanonicalOp::Other) { CanonicalOp::Copy.name() } else { first.key.0.name() },
-        slot,
+    Rate {
+        operator: if op == CanonicalOp::Other { CanonicalOp::Copy.name() } else { op.name() },
+        slot: None,
         kernel: kernel.to_owned(),
         shape: work.shape.clone(),
         dtype: work.dtype,
-        count: count as u64,
+        count: sums.count,
         ns,
-        per_step: total / steps,
+        per_step: sums.time / steps.max(1),
         flops: work.flops,
         bytes: work.bytes,
         operands: work.operands,
@@ -290,7 +335,7 @@ fn rate(cx: &Context<'_>, ceilings: &Ceilings<'_>, group: &[Execution], steps: N
         peak: limit.peak,
         peak_source: limit.source,
         why,
-    })
+    }
 }
 
 /// The limit that binds an operation.

@@ -196,6 +196,10 @@ impl<'a> Ceilings<'a> {
                 ),
             };
             facts.push(fact(Message::plain(what), Value::Number(ceiling.usual)));
+            if let Some(chip) = self.chip.filter(|_| ceiling.origin == Origin::Published) {
+                let what = Text::new("device whose published peaks serve", "所用公布峰值的设备");
+                facts.push(fact(Message::plain(what), Value::Raw(chip.name.clone())));
+            }
         }
         facts.extend(self.disturbed());
         facts
