@@ -53,6 +53,7 @@ impl Capture {
             readiness: diagnosis.readiness.clone(),
             findings: diagnosis.findings.clone(),
             held: diagnosis.roofline.clone(),
+            limits: diagnosis.limits.clone(),
             counterfactual: diagnosis.counterfactual.clone(),
             breaches: diagnosis.breaches.clone(),
             abstained: diagnosis.abstained.clone(),

@@ -11,6 +11,7 @@ mod job;
 mod job_sums;
 mod judgement;
 mod level;
+mod limits;
 mod losses;
 mod owners;
 pub(super) mod readiness;
@@ -64,6 +65,8 @@ pub(super) fn document(report: &Report, lang: Lang) -> Diagnosis {
         attribution: captures().flat_map(attribution::attribution).collect(),
         idle_owners: captures().flat_map(owners::owners).collect(),
         verdict: leading.map(|c| verdict(c, lang)),
+        floor: leading.and_then(|c| limits::floor(c, lang)),
+        rates: captures().flat_map(|c| limits::rates(c, lang)).collect(),
         findings: captures().flat_map(|c| c.findings.iter().map(move |f| finding::finding(c, f, lang))).collect(),
         abstained: captures().flat_map(|c| losses::abstained(c, lang)).collect(),
         import: captures().flat_map(losses::import).collect(),
@@ -98,6 +101,10 @@ pub(super) struct Diagnosis {
     idle_owners: Vec<owners::IdleOwner>,
     /// Verdict on the leading capture.
     verdict: Option<Judgement>,
+    /// The least that a step of the leading capture takes on its device.
+    floor: Option<limits::Floor>,
+    /// Operators beside what the device can do, the longest first.
+    rates: Vec<limits::RateRow>,
     findings: Vec<finding::Found>,
     /// Rules that could not decide.
     abstained: Vec<losses::Abstained>,

@@ -17,7 +17,8 @@ use super::{
 use diagnosis::{
     analysis::{Analysis, Anchor, Layer, Selection, job_sums::JobTotals, steps::Shadow},
     diagnose::{
-        Abstention, Breach, Counterfactual, Diagnosis, Finding, Readiness, Severity, Verdict, roofline::Roofline,
+        Abstention, Breach, Counterfactual, Diagnosis, Finding, Readiness, Severity, Verdict, limits::Limits,
+        roofline::Roofline,
     },
     i18n::Lang,
     platform::Stage,
@@ -85,6 +86,8 @@ pub struct Capture {
     pub findings: Vec<Finding>,
     /// The steps with the most time beside what the device was measured to be able to do.
     pub held: Option<Roofline>,
+    /// Operators beside what the device can do, and the least that a step takes.
+    pub limits: Limits,
     /// What the replay says beside the single estimates.
     pub counterfactual: Counterfactual,
     /// What cannot be, and was withheld.

@@ -21,6 +21,7 @@ use diagnosis::{
         Interaction, Level, Method, Over, Place, RankCheck, Readiness, Severity, Trigger, Unjudged, Verdict,
         VerdictLayer,
         finding::Remedy,
+        limits::{Basis, Bound, Floor, Limits, PeakSource, Rate, RateUnit},
         readiness::{Cell, Fact, Next},
     },
     i18n::{Message, Text, Value},
@@ -127,6 +128,7 @@ fn capture(simulated: bool) -> Capture {
         },
         findings: vec![finding()],
         held: None,
+        limits: limits(),
         counterfactual: Counterfactual {
             checks: vec![RankCheck {
                 rank: 0,
@@ -362,6 +364,53 @@ fn first() -> First {
         to_low: 6_000_000,
         to_high: 8_000_000,
         confidence: Confidence::Medium,
+    }
+}
+
+/// Rates of a product and of a copy, and the floor of a step.
+fn limits() -> Limits {
+    let rate = |operator, kernel: &str, shape: &str, (flops, bytes): (f64, f64), bound_by| Rate {
+        operator,
+        slot: None,
+        kernel: kernel.into(),
+        shape: shape.into(),
+        dtype: (flops > 0.0).then_some("bf16"),
+        count: 96,
+        ns: 50_000.0,
+        per_step: 1_600_000,
+        flops,
+        bytes,
+        operands: bytes,
+        bound_by,
+        achieved: bytes / 50_000.0 * 1e9,
+        unit: RateUnit::Bytes,
+        peak: bound_by.map(|_| 3.35e12),
+        peak_source: bound_by.map(|_| PeakSource::Published),
+        why: vec![Message::new(
+            Text::new("tile padding: {share}", "tile 填充：{share}"),
+            [("share", Value::Share(0.25))],
+        )],
+    };
+    Limits {
+        rates: vec![
+            rate("gemm", "nvjet|<b>\u{1b}[2J", "8×4096×4096", (2.7e8, 3.4e7), Some(Bound::Memory)),
+            rate("copy", "Memcpy DtoD", "1048576 B", (0.0, 2.1e6), None),
+        ],
+        class: Some((0, "decode b=8 graph=eager".into())),
+        floor: Some(Floor {
+            rank: 0,
+            class: "decode b=8 graph=eager".into(),
+            step: 10_000_000,
+            ns: Some(2_000_000),
+            weights: 6.7e9,
+            cache: None,
+            flops: 1e11,
+            bound_by: Some(Bound::Memory),
+            peak: Some(3.35e12),
+            unit: RateUnit::Bytes,
+            peak_source: Some(PeakSource::Published),
+            basis: Basis::Shapes(0.98),
+        }),
     }
 }
 

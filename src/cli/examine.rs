@@ -27,9 +27,10 @@ pub struct Examine {
     /// Look at the simulated samples that come with the program.
     #[arg(long, conflicts_with = "paths")]
     samples: bool,
-    /// Model that the engine runs where no PATH is given: a named shape or the directory of a checkpoint [default: what fits
-    /// the memory].
-    #[arg(long, value_name = "NAME|DIR", conflicts_with_all = ["paths", "samples"])]
+    /// Model that ran: the name of a known one, its config.json, or the directory that holds it; says what a step must read.
+    /// Where no PATH is given, the model that the engine runs: a named shape or the directory of a checkpoint [default: what
+    /// fits the memory].
+    #[arg(long, value_name = "NAME|PATH")]
     model: Option<String>,
     #[command(flatten)]
     narrowed: Narrowed,
@@ -55,7 +56,7 @@ pub struct Narrowed {
 impl Narrowed {
     /// What a session is told of it.
     pub fn options(&self) -> Options {
-        Options { steps: self.steps, rank: self.rank }
+        Options { steps: self.steps, rank: self.rank, ..Options::default() }
     }
 }
 
@@ -65,6 +66,7 @@ impl Examine {
         Reading {
             kernel_metrics: self.kernel_metrics.files.clone(),
             probes: self.probed.file.clone(),
+            model: self.model.clone().filter(|_| self.reads_files()),
             ..self.source.reading()
         }
     }

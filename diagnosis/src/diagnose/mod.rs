@@ -10,6 +10,7 @@ pub mod finding;
 pub mod gain;
 pub mod invariants;
 pub mod level;
+pub mod limits;
 pub mod ranking;
 pub mod readiness;
 pub mod relations;
@@ -48,6 +49,8 @@ pub struct Diagnosis {
     pub verdict: Verdict,
     /// The steps with the most time, held against what the device was measured to be able to do.
     pub roofline: Option<roofline::Roofline>,
+    /// How far the operators of the steps with the most time are from what the device can do, and the least that such a step takes.
+    pub limits: limits::Limits,
     /// How far the replay can be trusted, and what the first findings gain together.
     pub counterfactual: Counterfactual,
     /// How ready the platform is, as far as the capture shows it.
@@ -123,6 +126,7 @@ pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis 
     gains.estimate(&mut findings);
     findings.extend(rest(&cx, &findings));
     ranking::temper(&cx, &mut findings);
+    ranking::assure(&mut findings);
     let mut breaches = invariants::enforce(&mut findings, analysis);
     ranking::settle(&mut findings, analysis, rules::CATALOGUE);
     let explained = claims::settle(&mut findings, analysis);
@@ -130,6 +134,7 @@ pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis 
     let counterfactual = gains.together(&findings);
     breaches.extend(invariants::examine(analysis, &counterfactual));
     let roofline = roofline::of(&cx);
+    let limits = limits::of(&cx);
     let readiness = readiness::assess(&cx, &findings, roofline.as_ref(), rules::CATALOGUE);
-    Diagnosis { findings, abstained, verdict, roofline, counterfactual, readiness, breaches }
+    Diagnosis { findings, abstained, verdict, roofline, limits, counterfactual, readiness, breaches }
 }

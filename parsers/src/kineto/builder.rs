@@ -122,7 +122,7 @@ impl<'a> BatchBuilder<'a> {
         let row = Row {
             start,
             dur,
-            correlation: event.args.correlation.filter(|_| carries_correlation(category)),
+            correlation: event.args.correlation.filter(|_| carries_correlation(category)).or_else(|| traced(event, category)),
             track,
             name: self.text(event.name.unwrap_or(Text { raw: b"", escaped: false })),
             detail,
@@ -376,6 +376,18 @@ fn refine(category: Category, event: &Event<'_>) -> Category {
         Category::Overhead => overhead::category(&String::from_utf8_lossy(event.name.map_or(b"", |name| name.raw))),
         other => other,
     }
+}
+
+/// The id that a call and its device rows share where Kineto wrote what roctracer saw and had no other word for it. Rows of
+/// other writers that lack a correlation name their device or stream, and their external id is that of an operator.
+fn traced(event: &Event<'_>, category: Category) -> Option<i64> {
+    let args = &event.args;
+    let fits = match category {
+        Category::HostApi => event.name.is_some_and(|name| name.raw.starts_with(b"hip")),
+        Category::Kernel | Category::Memcpy | Category::Memset => args.device.is_none() && args.stream.is_none(),
+        _ => false,
+    };
+    args.external.filter(|_| fits && args.correlation.is_none())
 }
 
 /// Operators and ranges carry ids of other scopes under the same name; only launches and device rows share this one.

@@ -67,6 +67,7 @@ pub(super) struct Args<'a> {
     /// The object as a whole.
     pub raw: Option<&'a [u8]>,
     pub correlation: Option<i64>,
+    pub external: Option<i64>,
     pub device: Option<i64>,
     pub context: Option<i64>,
     pub stream: Option<i64>,
@@ -143,6 +144,7 @@ impl<'a> Args<'a> {
     fn member(&mut self, key: Text<'a>, value: Value<'a>) {
         let field = match key.raw {
             b"correlation" => &mut self.correlation,
+            b"External id" => &mut self.external,
             b"device" => &mut self.device,
             b"context" | b"Context" => &mut self.context,
             b"stream" => &mut self.stream,

@@ -158,6 +158,28 @@ fn device_rows_that_are_no_work() {
 }
 
 #[test]
+fn calls_of_roctracer_without_correlation_find_their_kernels_by_the_external_id() {
+    let t = trace(
+        &[
+            r#"{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 5, "tid": 5, "ts": 1, "dur": 9, "args": {"External id": 25}}"#,
+            r#"{"ph": "X", "cat": "cuda_runtime", "name": "hipExtModuleLaunchKernel", "pid": 5, "tid": 5, "ts": 2, "dur": 1,
+                "args": {"External id": 25, "stream": "0x0", "grid dim": [512, 4, 1]}}"#,
+            r#"{"ph": "X", "cat": "kernel", "name": "Cijk", "pid": 2, "tid": 0, "ts": 4, "dur": 8, "args": {"External id": 25}}"#,
+            r#"{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 5, "tid": 5, "ts": 6, "dur": 1,
+                "args": {"External id": 7}}"#,
+            r#"{"ph": "X", "cat": "kernel", "name": "other", "pid": 0, "tid": 7, "ts": 13, "dur": 1,
+                "args": {"External id": 7, "device": 0, "stream": 7}}"#,
+        ]
+        .join(","),
+        "",
+    );
+    let of = |name: &str| rows(&t).into_iter().find(|row| row.contains(name)).unwrap();
+    assert!(of("hipExt").ends_with(" 25") && of("Cijk").ends_with(" 25"), "{:?}", rows(&t));
+    // What another writer calls so is the id of an operator.
+    assert!(of("aten::mm").ends_with(" -") && of("cudaLaunch").ends_with(" -") && of("other").ends_with(" -"));
+}
+
+#[test]
 fn rocm_mtia_and_forks() {
     let t = trace(
         &[

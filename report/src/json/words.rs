@@ -12,7 +12,10 @@ use diagnosis::{
         contract::{Claim, Force, Verdict},
         waterfall::Cause,
     },
-    diagnose::{Level, Method, Severity, VerdictLayer},
+    diagnose::{
+        Level, Method, Severity, VerdictLayer,
+        limits::{Bound, PeakSource, RateUnit},
+    },
 };
 use model::{Area, EvidenceClass, Light, Maturity, Metric, Provenance, StepPart, manifest::Control};
 
@@ -92,6 +95,21 @@ pub fn grade(_: &mut SchemaGenerator) -> Schema {
 /// What an estimate was modelled by.
 pub fn method(_: &mut SchemaGenerator) -> Schema {
     one_of(&[Method::Replay, Method::Bound, Method::None])
+}
+
+/// What a rate counts.
+pub fn rate_unit(_: &mut SchemaGenerator) -> Schema {
+    one_of(&[RateUnit::Flops, RateUnit::Bytes])
+}
+
+/// Where a peak is from.
+pub fn peak_source(_: &mut SchemaGenerator) -> Schema {
+    one_of_or_null(&[PeakSource::Measured, PeakSource::Published])
+}
+
+/// What binds an operator.
+pub fn bound_by(_: &mut SchemaGenerator) -> Schema {
+    one_of_or_null(&[Bound::Memory, Bound::Compute, Bound::Latency, Bound::Link])
 }
 
 /// Where a fact is from.

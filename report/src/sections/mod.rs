@@ -9,6 +9,7 @@ mod held;
 mod job;
 mod job_sums;
 mod levels;
+mod limits;
 mod owners;
 mod readiness;
 mod replay;
@@ -65,6 +66,8 @@ pub enum Part {
     Work,
     /// Operators beside what the device was measured to do.
     Held,
+    /// Operators beside what the device can do, and the least that a step takes.
+    Limits,
     /// What launched the replayed kernels.
     Replayed,
     /// What is said of kernels without saying when they ran.
@@ -95,6 +98,7 @@ impl Part {
         Self::Owners,
         Self::Work,
         Self::Held,
+        Self::Limits,
         Self::Replayed,
         Self::Summaries,
         Self::JobSums,
@@ -115,6 +119,7 @@ impl Part {
             Self::Owners => owners::write(page),
             Self::Work => work::write(page),
             Self::Held => held::write(page),
+            Self::Limits => limits::write(page),
             Self::Replayed => replayed::write(page),
             Self::Summaries => summaries::write(page),
             Self::JobSums => job_sums::write(page),

@@ -8,7 +8,7 @@ use clap::ValueEnum;
 
 use diagnosis::i18n::Lang;
 use report::diff::json;
-use session::Pair;
+use session::{Pair, Reading};
 
 use super::{
     Global,
@@ -49,6 +49,9 @@ pub struct Arguments {
     quiet: bool,
     #[command(flatten)]
     narrowed: Narrowed,
+    /// Model that ran on both sides: the name of a known one, or its config.json.
+    #[arg(long, value_name = "NAME|PATH")]
+    model: Option<String>,
     #[command(flatten)]
     source: Source,
 }
@@ -69,7 +72,8 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     let baseline = arguments.gate.baseline()?;
     let bar = Bar::new(global.lang());
     let terms = arguments.terms.read()?;
-    let pair = Pair::open(&inputs, &arguments.source.reading(), &arguments.narrowed.options(), &terms)?;
+    let reading = Reading { model: arguments.model.clone(), ..arguments.source.reading() };
+    let pair = Pair::open(&inputs, &reading, &arguments.narrowed.options(), &terms)?;
     for source in pair.twice() {
         say(&format!("strato: {}", twice(source, Lang::En)));
     }

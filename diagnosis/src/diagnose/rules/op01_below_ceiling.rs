@@ -1,6 +1,9 @@
 //! OP-01: matrix products far below what the device reaches.
 
-use model::EvidenceClass::{Device, Shapes};
+use model::{
+    EvidenceClass::{Device, Shapes},
+    StringId,
+};
 
 use super::{
     ceilings::{Ceilings, NEAR, Origin},
@@ -9,13 +12,17 @@ use super::{
     share_of_step::{self, Kind, Part},
 };
 use crate::{
-    analysis::{Class, Confidence, DeviceOp, Layer, OpKind, Rank, op_shapes},
+    analysis::{
+        Class, Confidence, DeviceOp, Layer, OpKind, Rank,
+        op_shapes::{self, Gemm},
+    },
     diagnose::{
-        Finding,
+        Evidence, Finding,
+        limits::rates,
         relations::{Advice, Relations},
         rule::{Context, Doc, Outcome, Rule},
     },
-    i18n::{Message, Text},
+    i18n::{Message, Text, Value},
     platform::CanonicalOp,
 };
 
@@ -27,6 +34,13 @@ const MODEL_WRONG: f64 = 1.1;
 const FLOORS: i64 = 3;
 /// The same where the floor was not probed, ns (short kernels of TraceLens and KernelPro).
 const SHORT: i64 = 10_000;
+
+/// Kinds of products that are held against each other.
+const KINDS: usize = 1_000;
+/// Products whose reasons are named.
+const NAMED: usize = 2;
+/// Reasons that are named.
+const MOST_REASONS: usize = 4;
 
 /// The rule.
 pub struct BelowCeiling;
@@ -47,12 +61,12 @@ static DOC: Doc = Doc {
         "内核与其上限之间的差距，是更好的内核唯一能够收回的时间。",
     ),
     trigger: Text::new(
-        "The ceiling of a product is the longer of its bytes over the read bandwidth and its operations over the arithmetic of its type. Products below 0.6 of it count, and what they take beyond their ceiling over 0.8 is at least 2 % of the mean step. Bandwidth and arithmetic are measured by probes; without them the published bandwidth at 92 % serves, for products of at most 16 rows.",
-        "矩阵乘的上限时间取“字节数除以读取带宽”与“运算量除以该类型算力”的较大者。低于上限 0.6 的矩阵乘计入；它们超出“上限时间除以 0.8”的部分至少占平均步时的 2%。带宽与算力由探针实测；没有探针时以公布带宽的 92% 代替，且只判断不超过 16 行的矩阵乘。",
+        "The ceiling of a product is the longer of its bytes over the read bandwidth and its operations over the arithmetic of its type. Products below 0.6 of it count, and what they take beyond their ceiling over 0.8 is at least 2 % of the mean step. Bandwidth and arithmetic are measured by probes; without them 92 % of the published bandwidth and 75 % of the published arithmetic serve. Then the gain is only bounded by what is published, and assured as far as another product of the capture of like shape reaches more.",
+        "矩阵乘的上限时间取“字节数除以读取带宽”与“运算量除以该类型算力”的较大者。低于上限 0.6 的矩阵乘计入；它们超出“上限时间除以 0.8”的部分至少占平均步时的 2%。带宽与算力由探针实测；没有探针时以公布带宽的 92% 与公布算力的 75% 代替，此时收益仅以公布值为上界，只有当采集中另一个形状相近的矩阵乘更快时才有保证的部分。",
     ),
     source: Text::new(
-        "0.6 and 0.8: latency and near-limit marks of Nsight Compute's speed-of-light texts, pipe limits of the Ascend advisor. 2 %: own value. 92 %: what BabelStream reaches of the data sheets of A100, H100 and H200.",
-        "0.6 与 0.8：Nsight Compute speed-of-light 文本的延迟与接近上限标记，以及昇腾 advisor 的流水线限值。2%：自定值。92%：BabelStream 在 A100、H100、H200 上达到的公布值比例。",
+        "0.6 and 0.8: latency and near-limit marks of Nsight Compute's speed-of-light texts, pipe limits of the Ascend advisor. 2 %: own value. 92 %: what BabelStream reaches of the data sheets of A100, H100 and H200. 75 %: what cuBLAS and hipBLASLt reach of those of H100 and MI300X with large products.",
+        "0.6 与 0.8：Nsight Compute speed-of-light 文本的延迟与接近上限标记，以及昇腾 advisor 的流水线限值。2%：自定值。92%：BabelStream 在 A100、H100、H200 上达到的公布值比例。75%：cuBLAS 与 hipBLASLt 的大矩阵乘在 H100、MI300X 上达到的公布值比例。",
     ),
     guards: Text::new(
         "A product above 1.1 of its ceiling has its operands in a cache: its model is wrong and it does not count. One below three times the device's floor (10 µs where no probe measured it) is bound by starting (OP-08). The median of the probe is what headroom is judged by, its best repeat bounds the gain. Where probes of the very shapes exist, OP-02 tells a poor choice of kernel from a limit of the library; where a probe ran the very kernel of the run, that kernel is judged by the probe, and what it took longer is the device's (OP-13). A wrong tile (OP-10) or a tail (OP-09) shows here too.",
@@ -97,12 +111,21 @@ const KIND: Kind = Kind {
 /// Where only the maker says what the device reaches.
 const PUBLISHED: Kind = Kind {
     claim: Text::new(
-        "{count} matrix products per step of {class} run below 60 % of the bandwidth that is published of this device, not measured; they take {busy}, and would save {time} of {step} ({share}) at 80 %.",
-        "{class} 每步有 {count} 个矩阵乘低于该设备公布带宽（未实测）的 60%；耗时 {busy}，达到 80% 可省 {time}，步时 {step}（{share}）。",
+        "{count} matrix products per step of {class} stay below 60 % of what good kernels reach of this device's published peaks (nothing was measured); they take {busy}, and at best {time} of {step} ({share}) could go.",
+        "{class} 每步有 {count} 个矩阵乘低于优秀内核在该设备公布峰值（未实测）上可达水平的 60%；耗时 {busy}，最多可省 {time}，步时 {step}（{share}）。",
+    ),
+    formula: Text::new(
+        "time of products beyond what published peaks allow, of those below 0.6 of it / median step",
+        "低于公布峰值可达水平 0.6 的矩阵乘超出该水平的时间 / 中位步时",
     ),
     most: Confidence::Low,
     ..KIND
 };
+
+/// A like product must come so many times closer to its ceiling before anything is assured: below it is noise; own value.
+const CLOSER: f64 = 1.15;
+/// Sizes of like products differ by so much at most; own value.
+const LIKE: i64 = 2;
 
 impl Rule for BelowCeiling {
     fn doc(&self) -> &'static Doc {
@@ -115,8 +138,10 @@ impl Rule for BelowCeiling {
             let ceilings = Ceilings::of(cx, rank);
             let Some(bandwidth) = ceilings.bandwidth() else { continue };
             limited = true;
-            let kind = if bandwidth.origin == Origin::Measured { &KIND } else { &PUBLISHED };
-            found.extend(finding(cx, kind, rank, class, &ceilings));
+            found.extend(match bandwidth.origin {
+                Origin::Measured => finding(cx, rank, class, &ceilings),
+                Origin::Published => bounded(cx, rank, class, &ceilings),
+            });
             judged |= rank
                 .steady_steps(class)
                 .take(1)
@@ -127,8 +152,8 @@ impl Rule for BelowCeiling {
         }
         Outcome::Abstain(Message::plain(if limited {
             Text::new(
-                "no matrix product could be held against its ceiling: record the sizes and types of both operands; of more than 16 rows a probe must have measured the arithmetic too",
-                "没有矩阵乘可与其上限比较：请记录两个操作数的尺寸与类型；超过 16 行者还须有探针实测的算力",
+                "no matrix product could be held against its ceiling: record the sizes and types of both operands; of more than 16 rows the arithmetic of the type must be known too, published or by a probe",
+                "没有矩阵乘可与其上限比较：请记录两个操作数的尺寸与类型；超过 16 行者还须知道该类型的算力（公布或实测）",
             )
         } else {
             Text::new(
@@ -139,22 +164,27 @@ impl Rule for BelowCeiling {
     }
 }
 
-/// The time that a product takes at best and as a rule, ns.
-fn time(cx: &Context<'_>, rank: &Rank, op: &DeviceOp, ceilings: &Ceilings<'_>) -> Option<(f64, f64)> {
+/// A product, and the time that it takes at best and as a rule, ns.
+fn time(cx: &Context<'_>, rank: &Rank, op: &DeviceOp, ceilings: &Ceilings<'_>) -> Option<(Gemm, f64, f64)> {
     if op.kind != OpKind::Compute || op.op != CanonicalOp::Gemm {
         return None;
     }
     let gemm = op_shapes::gemm(&op_shapes::inputs(cx.trace, rank, op))?;
     let (best, usual, _) = ceilings.time(gemm)?;
-    Some((best, usual))
+    Some((gemm, best, usual))
 }
 
-fn finding(cx: &Context<'_>, kind: &Kind, rank: &Rank, class: &Class, ceilings: &Ceilings<'_>) -> Option<Finding> {
-    let shortest = ceilings.floor().map_or(SHORT, |floor| FLOORS.saturating_mul(floor));
-    let finding = share_of_step::of_class(cx, kind, rank, class, |step| {
+fn shortest(ceilings: &Ceilings<'_>) -> i64 {
+    ceilings.floor().map_or(SHORT, |floor| FLOORS.saturating_mul(floor))
+}
+
+/// Products far below measured ceilings.
+fn finding(cx: &Context<'_>, rank: &Rank, class: &Class, ceilings: &Ceilings<'_>) -> Option<Finding> {
+    let shortest = shortest(ceilings);
+    let finding = share_of_step::of_class(cx, &KIND, rank, class, |step| {
         let ops = reading::accounted(rank, step).filter(|(_, op, _)| op.dur() >= shortest);
         ops.filter_map(|part| {
-            let (best, usual) = time(cx, rank, part.1, ceilings)?;
+            let (_, best, usual) = time(cx, rank, part.1, ceilings)?;
             // What the very kernel took alone is the kernel's; what it takes longer than that is the device's (OP-13).
             let alone = probed(cx, rank, part.1, ceilings).filter(|probed| probed.same).map(|probed| probed.ns as i64);
             let beyond = alone.map_or(0, |alone| (part.1.dur() - alone).max(0));
@@ -169,6 +199,81 @@ fn finding(cx: &Context<'_>, kind: &Kind, rank: &Rank, class: &Class, ceilings: 
     })?;
     let finding = ceilings.evidence().into_iter().fold(finding, Finding::with);
     // A machine that was busy while it was probed was likely so during the run, and then every kernel looks slow.
-    let most = if ceilings.noise().is_some() { Confidence::Low } else { kind.most };
+    let most = if ceilings.noise().is_some() { Confidence::Low } else { KIND.most };
     finding.gated(most)
+}
+
+/// Products of one kernel and shape: how much of their ceiling they reach, in the mean.
+struct Reached {
+    gemm: Gemm,
+    kernel: StringId,
+    usual: f64,
+    time: i64,
+    count: i64,
+}
+
+impl Reached {
+    fn share(&self) -> f64 {
+        (self.usual * self.count as f64 / self.time.max(1) as f64).min(1.0)
+    }
+
+    /// Whether another product is like this one: of the same type, and each size within a factor.
+    fn is_like(&self, gemm: Gemm) -> bool {
+        let near = |a: i64, b: i64| a <= b.saturating_mul(LIKE) && b <= a.saturating_mul(LIKE);
+        self.gemm.types == gemm.types
+            && near(self.gemm.rows, gemm.rows)
+            && near(self.gemm.outputs, gemm.outputs)
+            && near(self.gemm.inputs, gemm.inputs)
+    }
+}
+
+/// Products far below what good kernels reach of published peaks: how much could be gained is only bounded, unless a like one
+/// shows it.
+fn bounded(cx: &Context<'_>, rank: &Rank, class: &Class, ceilings: &Ceilings<'_>) -> Option<Finding> {
+    let shortest = shortest(ceilings);
+    let mut kinds: Vec<Reached> = Vec::new();
+    for (_, op, _) in rank.steady_steps(class).flat_map(|step| reading::accounted(rank, step)) {
+        let Some((gemm, best, usual)) = time(cx, rank, op, ceilings).filter(|_| op.dur() >= shortest) else { continue };
+        if best > MODEL_WRONG * op.dur() as f64 {
+            continue;
+        }
+        let known = kinds.iter().position(|kind| kind.gemm == gemm && kind.kernel == op.name);
+        let at = known.unwrap_or(kinds.len());
+        if at == kinds.len() && at < KINDS {
+            kinds.push(Reached { gemm, kernel: op.name, usual, time: 0, count: 0 });
+        }
+        if let Some(kind) = kinds.get_mut(at) {
+            (kind.time, kind.count) = (kind.time.saturating_add(op.dur()), kind.count + 1);
+        }
+    }
+    let finding = share_of_step::of_class(cx, &PUBLISHED, rank, class, |step| {
+        let ops = reading::accounted(rank, step).filter(|(_, op, _)| op.dur() >= shortest);
+        ops.filter_map(|part| {
+            let (gemm, best, usual) = time(cx, rank, part.1, ceilings)?;
+            let dur = part.1.dur();
+            let reached = usual / dur as f64;
+            (reached < FAR && best <= MODEL_WRONG * dur as f64).then(|| {
+                let own = kinds.iter().find(|kind| kind.gemm == gemm && kind.kernel == part.1.name);
+                let own = own.map_or(reached, Reached::share);
+                let like = kinds.iter().filter(|kind| kind.is_like(gemm)).map(Reached::share).fold(0.0, f64::max);
+                let assured = if like >= CLOSER * own { (usual / like) as i64 } else { dur };
+                Part::gone(part).to(usual as i64).within(usual as i64, assured)
+            })
+        })
+        .collect()
+    })?;
+    let mut finding = ceilings.evidence().into_iter().fold(finding, Finding::with);
+    finding = reasons(cx, rank, class, ceilings).into_iter().fold(finding, Finding::with);
+    finding.gated(PUBLISHED.most)
+}
+
+/// What keeps the slowest of these products below their ceilings, as far as shape and launch tell.
+fn reasons(cx: &Context<'_>, rank: &Rank, class: &Class, ceilings: &Ceilings<'_>) -> Vec<Evidence> {
+    let rates = rates::of(cx, rank, class, ceilings).into_iter();
+    let slow = rates.filter(|rate| rate.operator == CanonicalOp::Gemm.name() && rate.share().is_some_and(|s| s < FAR));
+    let said = slow.take(NAMED).flat_map(|rate| {
+        let shape = rate.shape;
+        rate.why.into_iter().map(move |what| Evidence { what, value: Value::Raw(shape.clone()), rows: Vec::new() })
+    });
+    said.take(MOST_REASONS).collect()
 }

@@ -17,6 +17,22 @@ pub const PROBES: [&str; 5] = ["launch", "replay", "read", "gemm", "product"];
 pub const NEAR: f64 = 0.8;
 /// Share of the published bandwidth of a memory that good kernels reach (BabelStream on A100, H100 and H200: 90 to 93 %).
 const REACHED: f64 = 0.92;
+/// Share of the published arithmetic that good kernels of large products reach (cuBLAS and hipBLASLt on H100 and MI300X: 65 to
+/// 80 %; the clock falls under load).
+const COMPUTED: f64 = 0.75;
+
+/// What names of kernels tell of the device that they were built for, and the word by which packs know its chips. Older
+/// architectures are left out: newer devices run their kernels too.
+const BUILT_FOR: [(&str, &str); 8] = [
+    ("ISA942", "gfx942"),
+    ("gfx942", "gfx942"),
+    ("ISA950", "gfx950"),
+    ("gfx950", "gfx950"),
+    ("ISA90a", "gfx90a"),
+    ("gfx928", "gfx928"),
+    ("gfx936", "gfx936"),
+    ("sm90_", "sm_90"),
+];
 
 /// Where a ceiling comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,10 +74,15 @@ impl<'a> Ceilings<'a> {
         let name = device.and_then(|d| d.name).map(|name| cx.trace.strings.get(name));
         Self {
             run: &cx.trace.probes,
-            chip: name.and_then(|name| cx.packs.chip(name)),
+            chip: name.and_then(|name| cx.packs.chip(name)).or_else(|| built_for(cx)),
             threads: device.and_then(|d| d.cores).filter(|_| is_cpu).map(i64::from),
             dtype: cx.trace.manifest.value("precision.weights"),
         }
+    }
+
+    /// What is published of the device.
+    pub fn chip(&self) -> Option<&'a Chip> {
+        self.chip
     }
 
     /// What disturbed the probes, if anything did.
@@ -97,11 +118,15 @@ impl<'a> Ceilings<'a> {
         })
     }
 
-    /// Floating-point operations per ns of products of the run's weights.
-    fn arithmetic(&self) -> Option<Ceiling> {
-        let dtype = self.dtype?;
+    /// Operations per ns of products of a type, or of the run's weights where the operation does not say its own.
+    pub fn arithmetic(&self, dtype: Option<&str>) -> Option<Ceiling> {
+        let dtype = dtype.or(self.dtype)?;
         let rows = self.rows("gemm", "arithmetic").filter(|(setting, _)| setting.get(Setting::DTYPE) == Some(dtype));
-        Self::highest(rows.map(|(_, statistic)| statistic))
+        Self::highest(rows.map(|(_, statistic)| statistic)).or_else(|| {
+            // 10¹² operations per second are a thousand per nanosecond.
+            let nominal = 1e3 * self.chip?.peaks.of(dtype)?;
+            Some(Ceiling { usual: COMPUTED * nominal, best: nominal, origin: Origin::Published })
+        })
     }
 
     /// The least time that any operation takes, ns.
@@ -122,17 +147,20 @@ impl<'a> Ceilings<'a> {
     pub fn time(&self, gemm: Gemm) -> Option<(f64, f64, Origin)> {
         let memory = self.bandwidth()?;
         let bytes = gemm.bytes? as f64;
-        let (mut best, mut usual) = (bytes / memory.best, bytes / memory.usual);
-        match self.arithmetic() {
+        let (mut best, mut usual, mut origin) = (bytes / memory.best, bytes / memory.usual, memory.origin);
+        match self.arithmetic(gemm.types.map(|[_, weights]| weights)) {
             Some(arithmetic) => {
                 let operations = 2.0 * gemm.rows as f64 * gemm.outputs as f64 * gemm.inputs as f64;
+                if operations / arithmetic.usual > usual {
+                    origin = arithmetic.origin;
+                }
                 best = best.max(operations / arithmetic.best);
                 usual = usual.max(operations / arithmetic.usual);
             }
             None if gemm.rows > i64::from(MEMORY_BOUND_ROWS) => return None,
             None => {}
         }
-        Some((best, usual, memory.origin))
+        Some((best, usual, origin))
     }
 
     /// What the best kernels at hand take for the very shape of a product, ns, and what they were built for if the probe says so.
@@ -168,6 +196,10 @@ impl<'a> Ceilings<'a> {
                 ),
             };
             facts.push(fact(Message::plain(what), Value::Number(ceiling.usual)));
+            if let Some(chip) = self.chip.filter(|_| ceiling.origin == Origin::Published) {
+                let what = Text::new("device whose published peaks serve", "所用公布峰值的设备");
+                facts.push(fact(Message::plain(what), Value::Raw(chip.name.clone())));
+            }
         }
         facts.extend(self.disturbed());
         facts
@@ -182,4 +214,11 @@ impl<'a> Ceilings<'a> {
         );
         Some(Evidence { what: Message::plain(what), value: Value::Raw(noise.to_owned()), rows: Vec::new() })
     }
+}
+
+/// The chip that the kernels of a capture were built for, where no device is named that packs know.
+fn built_for<'a>(cx: &Context<'a>) -> Option<&'a Chip> {
+    let names = || cx.analysis.ops.keys().map(|name| cx.trace.strings.get(*name));
+    let mark = BUILT_FOR.iter().find(|(mark, _)| names().any(|name| name.contains(mark)))?;
+    cx.packs.chip(mark.1)
 }

@@ -6,12 +6,14 @@ use model::{EvidenceClass, Ns, ProbeRow, ProbeUnit, Provenance, Reading, Setting
 use super::super::testing::{GEMM, NORM, Run, check, diagnosis, fires, us};
 use crate::{
     analysis::{Analysis, Confidence},
-    diagnose::Finding,
+    diagnose::{Finding, Severity},
     i18n::Lang,
 };
 
 /// Outputs and inputs of three products; each with its share of the time that `run` gives.
 const SHAPES: [(i64, i64); 3] = [(4096, 4096), (8192, 4096), (4096, 8192)];
+/// A kernel whose name does not tell what device it was built for.
+const ANYWHERE: &str = "Cijk_Alik_Bljk_BBS_BH_MT64x64x64_MI16x16x1";
 const ELEMENTWISE: &str = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctorOnSelf_add<float>>";
 
 /// Steps of four layers, each with a product of every shape of so many rows that takes `ns`.
@@ -94,7 +96,7 @@ fn op01_counts_no_product_that_its_floor_or_its_arithmetic_bounds() {
     // 2 x 4 x 4096 x 4096 operations: 67 µs at 2 Tflop/s.
     assert!(!fires("OP-01", &probed(slow(), vec![bandwidth(), arithmetic(2e12)])), "bound by arithmetic");
     assert!(fires("OP-01", &probed(slow(), vec![bandwidth(), arithmetic(2e14)])));
-    let prompt = probed(run(64, [us(100), us(200), us(200)]), vec![bandwidth()]);
+    let prompt = probed(run_of(ANYWHERE, 64, [us(100), us(200), us(200)]), vec![bandwidth()]);
     assert!(!fires("OP-01", &prompt) && abstains("OP-01", &prompt).is_some(), "nobody measured the arithmetic");
 }
 
@@ -149,7 +151,7 @@ fn rt04_judges_padding_by_what_probes_measured_where_all_steps_have_one_size() {
 
 #[test]
 fn op01_takes_published_bandwidth_as_second_best_and_says_so() {
-    let unknown = run(4, [us(40), us(80), us(80)]);
+    let unknown = run_of(ANYWHERE, 4, [us(40), us(80), us(80)]);
     assert!(abstains("OP-01", &unknown).unwrap().contains("no probe measured it"));
     let (mut trace, analysis) = unknown;
     let name = trace.strings.intern("NVIDIA H100 80GB HBM3");
@@ -157,8 +159,31 @@ fn op01_takes_published_bandwidth_as_second_best_and_says_so() {
     let capture = (trace, analysis);
     assert!(fires("OP-01", &capture));
     let found = &check("OP-01", &capture)[0];
-    assert!(claim(found).contains("published of this device, not measured"), "{}", claim(found));
+    assert!(claim(found).contains("published peaks (nothing was measured)"), "{}", claim(found));
     assert_eq!(found.confidence, Confidence::Low);
+}
+
+/// Of 4096 rows the first product has 137 GFLOP: 139 µs at the published 989 TFLOP/s.
+#[test]
+fn op01_judges_products_of_many_rows_by_published_arithmetic_and_promises_only_what_a_like_one_reaches() {
+    let h100 = |ns: [Ns; 3]| {
+        let (mut trace, analysis) = run(4096, ns);
+        trace.devices[0].name = Some(trace.strings.intern("NVIDIA H100 80GB HBM3"));
+        (trace, analysis)
+    };
+    let estimate = |capture: &(Trace, Analysis)| {
+        let found = diagnosis(capture).findings.into_iter().find(|finding| finding.rule == "OP-01")?;
+        Some((found.severity, found.estimate.from - found.estimate.to_high, found.estimate.from - found.estimate.to_low))
+    };
+    // Two thirds of what good kernels reach.
+    assert_eq!(estimate(&h100([us(280), us(560), us(560)])), None);
+    // All alike at a quarter of the peak: the gain is bounded, and nothing is promised.
+    let (severity, least, most) = estimate(&h100([us(600), us(1_200), us(1_200)])).unwrap();
+    assert!(severity <= Severity::Low && least == 0, "{severity:?} {least}");
+    assert!(most > us(6_000) && most < us(9_500), "{most}");
+    // The second and third are as fast as good kernels are, and like the first but for one size twice as large.
+    let (severity, least, most) = estimate(&h100([us(600), us(380), us(380)])).unwrap();
+    assert!(severity >= Severity::High && us(1_400) < least && least <= most, "{severity:?} {least} {most}");
 }
 
 #[test]

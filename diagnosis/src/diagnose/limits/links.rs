@@ -1,0 +1,110 @@
+//! How fast collectives move what they say they move: bus bandwidth as nccl-tests counts it, beside the published link.
+
+use model::{Detail, Ns, StringId};
+use rustc_hash::FxHashMap;
+
+use super::rates::{Bound, PeakSource, Rate, RateUnit};
+use crate::{
+    analysis::{Class, DeviceOp, OpKind, Rank},
+    diagnose::{rule::Context, signals::ceilings::Ceilings},
+    platform::CanonicalOp,
+};
+
+/// Bytes from which a collective is more than its start; own value.
+const LEAST: i64 = 1 << 20;
+
+/// Bytes on the links over bytes of the payload (the larger of input and output), as nccl-tests has it.
+fn factor(op: &str, ranks: u32) -> Option<f64> {
+    let n = f64::from(ranks);
+    let op = op.to_ascii_lowercase().replace('_', "");
+    if ranks < 2 {
+        return None;
+    }
+    [
+        ("allreduce", 2.0 * (n - 1.0) / n),
+        ("reducescatter", (n - 1.0) / n),
+        ("allgather", (n - 1.0) / n),
+        ("alltoall", (n - 1.0) / n),
+        ("broadcast", 1.0),
+        ("reduce", 1.0),
+        ("sendrecv", 1.0),
+        ("send", 1.0),
+    ]
+    .into_iter()
+    .find(|(name, _)| op.contains(name))
+    .map(|(_, factor)| factor)
+}
+
+/// Collectives of one kernel, payload and group.
+type Key = (StringId, i64, u32);
+
+/// The rates of a class's collectives whose size is known.
+pub(super) fn of(cx: &Context<'_>, rank: &Rank, class: &Class, ceilings: &Ceilings<'_>) -> Vec<Rate> {
+    let mut groups: FxHashMap<Key, (f64, Ns, u64)> = FxHashMap::default();
+    for step in rank.steady_steps(class) {
+        for op in rank.ops_of(step).iter().filter(|op| op.kind == OpKind::Comm && op.dur() > 0) {
+            let Some((key, factor)) = called(cx, op) else { continue };
+            let sums = groups.entry(key).or_insert((factor, 0, 0));
+            // Waiting for the others is no transfer.
+            sums.1 = sums.1.saturating_add(rank.collectives.transfer_of(cx.trace, op).max(1));
+            sums.2 += 1;
+        }
+    }
+    let link = ceilings.chip().and_then(|chip| chip.link_gb_per_s).map(|link| f64::from(link) * 1e9);
+    let steps = class.steady.max(1) as Ns;
+    let rate = |((name, bytes, ranks), (factor, time, count)): (Key, (f64, Ns, u64))| {
+        let ns = time as f64 / count as f64;
+        let kernel = cx.trace.strings.get(name).to_owned();
+        let reduces = kernel.to_ascii_lowercase().replace('_', "").contains("allreduce");
+        let operator = if reduces { CanonicalOp::CommAllReduce } else { CanonicalOp::CommOther };
+        Rate {
+            operator: operator.name(),
+            slot: None,
+            kernel,
+            shape: format!("{bytes} B, {ranks} ranks"),
+            dtype: None,
+            count,
+            ns,
+            per_step: time / steps,
+            flops: 0.0,
+            bytes: bytes as f64,
+            operands: 0.0,
+            bound_by: link.map(|_| Bound::Link),
+            achieved: factor * bytes as f64 / ns * 1e9,
+            unit: RateUnit::Bytes,
+            peak: link,
+            peak_source: link.map(|_| PeakSource::Published),
+            why: Vec::new(),
+        }
+    };
+    groups.into_iter().map(rate).collect()
+}
+
+fn called(cx: &Context<'_>, op: &DeviceOp) -> Option<(Key, f64)> {
+    let (track, row) = cx.trace.locate(op.slice)?;
+    let Some(Detail::Kernel(kernel)) = cx.trace.detail(cx.trace.lanes.get(track.0 as usize)?, row) else { return None };
+    let call = kernel.collective.as_ref()?;
+    let (bytes, ranks) = (call.bytes.filter(|bytes| *bytes >= LEAST)?, call.group_size?);
+    let name = call.op.map_or_else(|| cx.trace.strings.get(op.name), |op| cx.trace.strings.get(op));
+    Some(((op.name, bytes, ranks), factor(name, ranks)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_on_the_links_are_those_of_nccl_tests() {
+        for (op, ranks, bus) in [
+            ("allreduce", 8, Some(1.75)),
+            ("ncclDevKernel_AllReduce_Sum_bf16_RING_LL", 2, Some(1.0)),
+            ("_allgather_base", 4, Some(0.75)),
+            ("reduce_scatter", 4, Some(0.75)),
+            ("broadcast", 4, Some(1.0)),
+            ("allreduce", 1, None),
+            ("barrier", 8, None),
+        ] {
+            assert_eq!(factor(op, ranks), bus, "{op}");
+        }
+    }
+}

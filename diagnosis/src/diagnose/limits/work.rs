@@ -1,0 +1,230 @@
+//! What an operator has to do, by the shapes of what went into it: arithmetic and bytes.
+
+use crate::{
+    analysis::op_shapes::{self, Gemm, Tensor},
+    platform::{CanonicalOp, OpClass},
+};
+
+/// What an execution of an operator has to do at least.
+#[derive(Clone, Debug)]
+pub struct Work {
+    /// Operations; a multiply-add is two.
+    pub flops: f64,
+    /// Bytes read and written where nothing is read twice.
+    pub bytes: f64,
+    /// Bytes of the weights of a product, or of its second operand; 0 of what is none.
+    pub operands: f64,
+    /// Number format of the arithmetic, where it is that of matrix units.
+    pub dtype: Option<&'static str>,
+    /// Its sizes, in a few characters.
+    pub shape: String,
+    /// The matrix product, where it is one.
+    pub gemm: Option<Gemm>,
+    /// Kinds of device operations that carry it out; what else the operator launches only prepares it.
+    pub done_by: fn(CanonicalOp) -> bool,
+}
+
+/// Most experts per token in any model; a longer last dimension is no list of them.
+const MOST_PER_TOKEN: i64 = 64;
+
+/// The work of an operator of this name; `None` where its inputs do not say it.
+pub fn of(name: &str, inputs: &[Tensor], by: CanonicalOp) -> Option<Work> {
+    let base = name.rsplit("::").next().unwrap_or(name);
+    match by.class() {
+        OpClass::Matrix if by == CanonicalOp::GroupedGemm => experts(inputs),
+        OpClass::Matrix if by == CanonicalOp::Gemm => experts(inputs).or_else(|| product(base, inputs)),
+        OpClass::Attention => attention(base, inputs),
+        OpClass::Norm | OpClass::Act | OpClass::Elementwise | OpClass::Format | OpClass::Rope | OpClass::Quant => {
+            moved(name, base, inputs)
+        }
+        _ => None,
+    }
+}
+
+fn dims(tensor: &Tensor) -> String {
+    tensor.dims.iter().map(i64::to_string).collect::<Vec<_>>().join("×")
+}
+
+/// Both operands of a product. Operators that add begin with what is added, and custom ones with their output.
+fn operands<'a>(base: &str, inputs: &'a [Tensor]) -> Option<(Gemm, &'a [Tensor])> {
+    let adds = base.starts_with("addmm") || base.starts_with("baddbmm") || base == "addbmm";
+    let (added, inputs) = if adds { inputs.split_at(inputs.len().min(1)) } else { inputs.split_at(0) };
+    let wide: Vec<&Tensor> = inputs.iter().filter(|t| t.dims.len() >= 2).collect();
+    if let [out, a, b, ..] = wide.as_slice() {
+        let inner = op_shapes::gemm(&[(*a).clone(), (*b).clone()]);
+        let is_out = |gemm: &Gemm| {
+            out.dims.last() == Some(&gemm.outputs) && out.elements() == gemm.rows.saturating_mul(gemm.outputs)
+        };
+        if let Some(gemm) = inner.filter(is_out) {
+            return Some((gemm, added));
+        }
+    }
+    Some((op_shapes::gemm(inputs)?, added))
+}
+
+fn product(base: &str, inputs: &[Tensor]) -> Option<Work> {
+    let (gemm, added) = operands(base, inputs)?;
+    let [rows, outputs, inner] = [gemm.rows, gemm.outputs, gemm.inputs].map(|n| n as f64);
+    // What is narrower than 16 bits gives 16 bits.
+    let element = gemm.element.unwrap_or(2).max(2) as f64;
+    let added: f64 = added.iter().filter_map(Tensor::bytes).map(|bytes| bytes as f64).sum();
+    Some(Work {
+        flops: 2.0 * rows * outputs * inner,
+        bytes: gemm.bytes? as f64 + rows * outputs * element + added,
+        operands: (gemm.bytes? as f64 - rows * inner * gemm.element.unwrap_or(2) as f64).max(0.0),
+        dtype: gemm.types.map(|[_, weights]| weights),
+        shape: format!("{}×{}×{}", gemm.rows, gemm.outputs, gemm.inputs),
+        gemm: Some(gemm),
+        done_by: |_| true,
+    })
+}
+
+/// Products of the experts of a layer: activations, both weights of the experts, and the experts of each token.
+fn experts(inputs: &[Tensor]) -> Option<Work> {
+    let at = inputs.windows(2).position(|pair| match pair.iter().map(|t| t.dims.as_slice()).collect::<Vec<_>>()[..] {
+        [[e1, _, hidden1], [e2, hidden2, _]] => e1 == e2 && hidden1 == hidden2 && *e1 > 1,
+        _ => false,
+    })?;
+    let (up, down) = (inputs.get(at)?, inputs.get(at + 1)?);
+    let &[experts, wide, hidden] = up.dims.as_slice() else { return None };
+    let inner = *down.dims.last()?;
+    let of_tokens = |t: &&Tensor| t.dims.len() == 2 && t.dims.last() == Some(&hidden);
+    let tokens = *inputs.get(..at)?.iter().find(of_tokens)?.dims.first()?;
+    let chosen = |t: &&Tensor| matches!(t.dims[..], [rows, n] if rows == tokens && (1..=MOST_PER_TOKEN).contains(&n));
+    let per_token = *inputs.get(at + 2..)?.iter().find(chosen)?.dims.last()?;
+    let [experts, wide, hidden, inner, tokens, each] =
+        [experts, wide, hidden, inner, tokens, per_token].map(|n| n as f64);
+    let of_expert = wide * hidden + hidden * inner;
+    // Tokens that are spread evenly miss an expert with this probability.
+    let missed = (1.0 - each / experts).clamp(0.0, 1.0).powf(tokens);
+    let weights = experts * (1.0 - missed) * of_expert * up.element? as f64;
+    Some(Work {
+        flops: 2.0 * tokens * each * of_expert,
+        bytes: weights + 4.0 * tokens * hidden,
+        operands: weights,
+        dtype: up.dtype,
+        shape: format!("{tokens}×{each} of {experts}, {wide}×{hidden}"),
+        gemm: None,
+        done_by: |op| matches!(op, CanonicalOp::GroupedGemm | CanonicalOp::Gemm),
+    })
+}
+
+/// Attention over whole sequences; the lengths in a paged cache are in no shape. Counted without a causal mask.
+fn attention(base: &str, inputs: &[Tensor]) -> Option<Work> {
+    let mut tensors = inputs.iter().filter_map(|t| Some((<[i64; 4]>::try_from(t.dims.as_slice()).ok()?, t)));
+    let ((q, query), (k, key), (v, value)) = (tensors.next()?, tensors.next()?, tensors.next()?);
+    // (sequences, heads, length, size) in `scaled_dot_product_attention`; its kernels' own operators have heads third.
+    let order = |[batch, x, y, size]: [i64; 4]| {
+        if base.contains("scaled_dot_product") { [batch, x, y, size] } else { [batch, y, x, size] }
+    };
+    let ([batch, heads, queries, size], [_, _, keys, _], [_, _, _, out]) = (order(q), order(k), order(v));
+    if batch <= 0 || size <= 0 || order(k)[3] != size || !(base.contains("attention") || base.contains("flash")) {
+        return None;
+    }
+    let bytes = read(&[query, key, value])?;
+    let shape = format!("{batch}×{heads} heads, {queries} on {keys}×{size}");
+    let element = query.element? as f64;
+    let [batch, heads, queries, keys, size, out] = [batch, heads, queries, keys, size, out].map(|n| n as f64);
+    Some(Work {
+        flops: 2.0 * batch * heads * queries * keys * (size + out),
+        bytes: bytes + batch * heads * queries * out * element,
+        operands: 0.0,
+        dtype: query.dtype,
+        shape,
+        gemm: None,
+        done_by: |op| op.class() == OpClass::Attention,
+    })
+}
+
+/// Bytes of tensors, if all their types are known.
+fn read(tensors: &[&Tensor]) -> Option<f64> {
+    tensors.iter().map(|t| Some(t.bytes()? as f64)).sum()
+}
+
+/// Reductions of PyTorch, whose results are small.
+const REDUCTIONS: [&str; 14] =
+    ["sum", "mean", "max", "min", "amax", "amin", "any", "all", "argmax", "argmin", "norm", "var", "prod", "linalg_vector_norm"];
+
+/// Operators that only move or change each element: what they read and write.
+fn moved(name: &str, base: &str, inputs: &[Tensor]) -> Option<Work> {
+    let read = read(&inputs.iter().collect::<Vec<_>>())?;
+    let largest = inputs.iter().max_by_key(|t| t.elements())?;
+    let bytes = match () {
+        // Own operators take their output as an input.
+        () if !name.starts_with("aten::") => read,
+        () if base == "copy_" => read,
+        () if base.ends_with('_') => read + inputs.first()?.bytes()? as f64,
+        () if ["cat", "stack"].contains(&base) => 2.0 * read,
+        () if REDUCTIONS.contains(&base) => read,
+        () => read + largest.bytes()? as f64,
+    };
+    (bytes > 0.0).then(|| Work { flops: 0.0, bytes, operands: 0.0, dtype: None, shape: dims(largest), gemm: None, done_by: |_| true })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+
+    fn tensor(dims: &[i64]) -> Tensor {
+        Tensor { dims: dims.to_vec(), element: Some(2), dtype: Some("bf16") }
+    }
+
+    fn work(name: &str, shapes: &[&[i64]], by: CanonicalOp) -> Option<Work> {
+        let inputs: Vec<Tensor> = shapes.iter().map(|dims| tensor(dims)).collect();
+        of(name, &inputs, by)
+    }
+
+    /// TraceLens has 3.43505859375 MiB for the first; of its operations it counts those that add the bias too, 788 × 768.
+    #[test]
+    fn products_count_operands_bias_and_result() {
+        let gemm = CanonicalOp::Gemm;
+        let added = work("aten::addmm", &[&[768], &[788, 768], &[768, 768]], gemm).unwrap();
+        assert_eq!((added.flops, added.bytes / 1048576.0), (930_167_808.0 - 788.0 * 768.0, 3.43505859375));
+        // A bias as large as the result is not the first operand, and an output that comes first neither.
+        let full = work("aten::addmm", &[&[64, 512], &[64, 512], &[512, 512]], gemm).unwrap();
+        assert_eq!(full.flops, 2.0 * 64.0 * 512.0 * 512.0);
+        let custom = work("_C::cutlass_scaled_mm", &[&[8, 4096], &[8, 4096], &[4096, 4096]], gemm).unwrap();
+        assert_eq!((custom.flops, custom.gemm.unwrap().rows), (2.0 * 8.0 * 4096.0 * 4096.0, 8));
+        let batched = work("aten::bmm", &[&[16, 64, 128], &[16, 128, 32]], gemm).unwrap();
+        assert_eq!(batched.flops, 2.0 * 16.0 * 64.0 * 128.0 * 32.0);
+        assert!(work("aten::mm", &[&[64, 128], &[100, 32]], gemm).is_none());
+    }
+
+    #[test]
+    fn attention_counts_both_products_and_paged_ones_are_left_out() {
+        let of_sdpa = |name| work(name, &[&[16, 16, 559, 64], &[16, 16, 559, 64], &[16, 16, 559, 64]], CanonicalOp::Attn);
+        let sdpa = of_sdpa("aten::_scaled_dot_product_flash_attention").unwrap();
+        // TraceLens has 10.239 GFLOP, with half of it masked, and 69.875 MiB.
+        assert_eq!((sdpa.flops / 2e9, sdpa.bytes / 1048576.0), (10.239377408, 69.875));
+        let other = work("aten::_efficient_attention_forward", &[&[2, 10, 4, 64], &[2, 20, 4, 64], &[2, 20, 4, 64]], CanonicalOp::Attn);
+        assert_eq!(other.unwrap().flops, 4.0 * 2.0 * 4.0 * 10.0 * 20.0 * 64.0);
+        let paged = work("vllm::unified_attention", &[&[16, 32, 128], &[16, 8, 128], &[16, 8, 128]], CanonicalOp::Attn);
+        assert!(paged.is_none());
+    }
+
+    #[test]
+    fn experts_read_only_what_their_tokens_need() {
+        let shapes: [&[i64]; 5] = [&[4, 2048], &[128, 1536, 2048], &[128, 2048, 768], &[4, 8], &[4, 8]];
+        let moe = work("vllm::inplace_fused_experts", &shapes, CanonicalOp::GroupedGemm).unwrap();
+        let of_expert = 3.0 * 768.0 * 2048.0;
+        assert_eq!(moe.flops, 2.0 * 4.0 * 8.0 * of_expert);
+        let read = moe.bytes / (2.0 * of_expert);
+        assert!((28.0..32.1).contains(&read), "{read} experts of 32 at most");
+        assert!(work("x", &shapes[..3], CanonicalOp::GroupedGemm).is_none(), "nobody says which experts");
+    }
+
+    #[test]
+    fn what_only_moves_bytes_counts_reads_and_writes() {
+        let by = CanonicalOp::Elementwise;
+        let bytes = |name: &str, shapes: &[&[i64]]| work(name, shapes, by).map(|w| w.bytes);
+        assert_eq!(bytes("aten::add", &[&[4, 100], &[4, 100]]), Some(2400.0));
+        assert_eq!(bytes("aten::copy_", &[&[4, 100], &[4, 100]]), Some(1600.0));
+        assert_eq!(bytes("aten::mul_", &[&[4, 100], &[100]]), Some(1800.0));
+        assert_eq!(bytes("aten::sum", &[&[4, 100]]), Some(800.0));
+        assert_eq!(bytes("_C::silu_and_mul", &[&[4, 100], &[4, 200]]), Some(2400.0));
+        assert_eq!(bytes("aten::add", &[&[0, 100]]), None);
+        let huge: &[i64] = &[i64::MAX, i64::MAX];
+        assert!(bytes("aten::add", &[huge, huge]).is_none_or(f64::is_finite));
+    }
+}

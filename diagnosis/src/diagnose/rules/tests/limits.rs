@@ -1,0 +1,115 @@
+//! Rates, floors and slots of a run of known shapes.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::sync::Arc;
+
+use model::{Provenance, Trace};
+
+use super::super::testing::{GEMM, NORM, Run, diagnosis, us};
+use crate::{
+    analysis::Analysis,
+    diagnose::limits::{Basis, Bound, Limits, PeakSource, RateUnit},
+    platform::Packs,
+};
+
+const ATTENTION: &str = "void flash::flash_fwd_splitkv_kernel<Flash_fwd_kernel_traits<128, 64, 128, 4>>";
+
+fn on(device: &str, (mut trace, analysis): (Trace, Analysis)) -> (Trace, Analysis) {
+    trace.devices[0].name = Some(trace.strings.intern(device));
+    (trace, analysis)
+}
+
+fn limits(capture: &(Trace, Analysis)) -> Limits {
+    diagnosis(capture).limits
+}
+
+/// Decode steps of four layers, each with a product of 4 rows, 4096 outputs and 4096 inputs that takes 20 µs.
+fn shaped() -> (Trace, Analysis) {
+    Run::steps(6, |r, _| {
+        for _ in 0..4 {
+            r.shaped(GEMM, us(20), "[[4, 4096], [4096, 4096]]", r#"["c10::BFloat16", "c10::BFloat16"]"#);
+            r.launch(NORM, us(5));
+        }
+        r.token();
+    })
+}
+
+#[test]
+fn recorded_shapes_give_rates_beside_published_peaks_and_the_floor_of_the_step() {
+    let limits = limits(&on("NVIDIA H100 80GB HBM3", shaped()));
+    let [rate] = limits.rates.as_slice() else { panic!("{:?}", limits.rates) };
+    assert_eq!((rate.operator, rate.shape.as_str(), rate.count, rate.per_step), ("gemm", "4×4096×4096", 24, us(80)));
+    let bytes = 2.0 * (4096.0 * 4096.0 + 2.0 * 4.0 * 4096.0);
+    assert_eq!((rate.flops, rate.bytes), (2.0 * 4.0 * 4096.0 * 4096.0, bytes));
+    assert_eq!((rate.bound_by, rate.unit, rate.peak), (Some(Bound::Memory), RateUnit::Bytes, Some(3.35e12)));
+    assert_eq!(rate.peak_source, Some(PeakSource::Published));
+    assert!((rate.achieved - bytes / 20e-6).abs() < 1.0, "{}", rate.achieved);
+    assert!(rate.why[0].text.en.contains("memory side of the roofline"), "{:?}", rate.why);
+    let floor = limits.floor.unwrap();
+    // Four times 33.6 MB of weights at 3350 bytes per ns.
+    assert_eq!((floor.ns, floor.basis.clone()), (Some(40_065), Basis::Shapes(1.0)));
+    assert!(floor.ratio().unwrap() > 2.0 && floor.cache.is_none());
+}
+
+#[test]
+fn without_a_known_device_rates_stand_without_a_peak() {
+    let known = |device| limits(&on(device, shaped()));
+    let rate = &known("SIMULATED GPU").rates[0];
+    // The kernel itself was built for devices of compute capability 9.0: the largest of them serves.
+    assert_eq!(rate.peak, Some(4.9e12));
+    let (mut trace, analysis) = shaped();
+    trace.manifest.set("precision.weights", "bf16", Provenance::Observed);
+    let other = Run::steps(6, |r, _| {
+        r.shaped("MatMulV2", us(20), "[[64, 4096], [4096, 4096]]", r#"["c10::BFloat16", "c10::BFloat16"]"#).token();
+    });
+    let limits = limits(&other);
+    assert_eq!((limits.rates[0].bound_by, limits.rates[0].peak), (None, None));
+    assert!(matches!(limits.floor.unwrap().basis, Basis::Nothing(_)));
+    drop(analysis);
+}
+
+/// Steps of the dense model's layers as graphs replay them: no shapes, launch grids as tiles of 64×64 of each product need.
+fn replayed(blocks: [u32; 4]) -> (Trace, Analysis) {
+    let packs = Packs::embedded().unwrap();
+    let model = packs.model("Qwen3-8B").unwrap().clone();
+    let (trace, mut analysis) = Run::steps(4, |r, _| {
+        for _ in 0..36 {
+            r.launch(NORM, us(2)).launch_blocks(GEMM, us(30), blocks[0]).launch(ATTENTION, us(10));
+            r.launch_blocks(GEMM, us(20), blocks[1]).launch(NORM, us(2));
+            r.launch_blocks(GEMM, us(80), blocks[2]).launch("void vllm::act_and_mul_kernel<c10::BFloat16>", us(3));
+            r.launch_blocks(GEMM, us(40), blocks[3]);
+        }
+        r.token();
+    });
+    analysis.model = Some(Arc::new(model));
+    on("NVIDIA H100 80GB HBM3", (trace, analysis))
+}
+
+#[test]
+fn a_model_names_the_products_of_replayed_layers_where_launches_agree_and_only_there() {
+    // 6144, 4096, 24576 and 4096 outputs, four rows.
+    let known = limits(&replayed([96, 64, 384, 64]));
+    let slots: Vec<_> = known.rates.iter().map(|rate| (rate.slot, rate.shape.as_str())).collect();
+    assert_eq!(
+        slots,
+        [
+            (Some("gate_up"), "4×24576×4096"),
+            (Some("down"), "4×4096×12288"),
+            (Some("qkv"), "4×6144×4096"),
+            (Some("o"), "4×4096×4096"),
+        ]
+    );
+    let floor = known.floor.unwrap();
+    assert_eq!(floor.basis, Basis::Model("Qwen/Qwen3-8B".into()));
+    // 7.57 billion weights without the embedding's rows: 15.1 GB at 3350 bytes per ns.
+    assert!((4_400_000..4_600_000).contains(&floor.ns.unwrap()), "{:?}", floor.ns);
+    assert!(limits(&replayed([96, 64, 385, 64])).rates.is_empty(), "another product");
+}
+
+#[test]
+fn a_decode_step_of_unknown_shapes_says_what_would_give_its_floor() {
+    let (trace, mut analysis) = replayed([96, 64, 384, 64]);
+    analysis.model = None;
+    let Basis::Nothing(needs) = limits(&(trace, analysis)).floor.unwrap().basis else { panic!("a basis") };
+    assert!(needs.en.contains("--model"), "{}", needs.en);
+}
