@@ -1,12 +1,12 @@
 //! Captures on their way from columns to a report.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
 use diagnosis::{
     analysis::{self, Analysis, Options, manifest_inference::Inferred},
     compare::second_run,
     diagnose::{self, Diagnosis},
-    platform::Packs,
+    platform::{ModelShape, Packs},
 };
 use model::{EvidenceClass, Trace};
 use report::Report;
@@ -22,6 +22,7 @@ const MAX_RANKS: usize = 1024;
 pub struct Session {
     captures: Vec<Trace>,
     packs: Packs,
+    model: Option<Arc<ModelShape>>,
     cancel: Cancel,
 }
 
@@ -33,13 +34,14 @@ impl Session {
     /// The first path that gives nothing, and what `reading` names and does not fit; [`Error::Cancelled`].
     pub fn open(paths: &[PathBuf], reading: &Reading) -> Result<Self, Error> {
         let packs = reading.packs()?;
+        let model = reading.model(&packs)?;
         let captures = reading.cancel.watch(|| Importer::new(reading, &packs)?.open(paths))?;
-        Ok(Self { captures, packs, cancel: reading.cancel.clone() })
+        Ok(Self { captures, packs, model, cancel: reading.cancel.clone() })
     }
 
     /// A session on captures that are in memory, such as those of a run that has just ended.
     pub fn of(captures: Vec<Trace>, packs: Packs) -> Self {
-        Self { captures, packs, cancel: Cancel::default() }
+        Self { captures, packs, model: None, cancel: Cancel::default() }
     }
 
     /// The session, called off by `cancel`.
@@ -91,7 +93,8 @@ impl Session {
     /// # Errors
     /// A capture of more ranks than a report has room for, and a rank that no capture has; [`Error::Cancelled`].
     pub fn examine(self, options: &Options) -> Result<Examined, Error> {
-        let Self { captures, packs, cancel } = self;
+        let Self { captures, packs, model, cancel } = self;
+        let options = &Options { model: model.or_else(|| options.model.clone()), ..options.clone() };
         cancel.clone().watch(|| {
             let captures = captures.into_iter().map(|trace| {
                 cancel.check();

@@ -1,8 +1,13 @@
 //! What a session reads, and how.
 
-use std::path::PathBuf;
+use std::{
+    fs::File,
+    io::{self, Read},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
-use diagnosis::platform::Packs;
+use diagnosis::platform::{MAX_CONFIG, ModelShape, Packs};
 use model::Ns;
 
 use crate::{Cancel, Error};
@@ -20,6 +25,8 @@ pub struct Reading {
     pub kernel_metrics: Vec<PathBuf>,
     /// Measured ceilings of the machine.
     pub probes: Option<PathBuf>,
+    /// The model that ran: the name of a known one, or the path of its `config.json`.
+    pub model: Option<String>,
     /// What makes Unix nanoseconds of the times of files that do not say it.
     pub unix_offset: Option<Ns>,
     /// Calls the session off.
@@ -33,5 +40,34 @@ impl Reading {
     /// When a pack cannot be used.
     pub fn packs(&self) -> Result<Packs, Error> {
         Packs::load(&self.packs).map_err(|e| Error::request(e.to_string()))
+    }
+
+    /// The shape of the model that ran, if it is said.
+    ///
+    /// # Errors
+    /// A name that no pack knows, and a file that is no configuration of a model.
+    pub(crate) fn model(&self, packs: &Packs) -> Result<Option<Arc<ModelShape>>, Error> {
+        let Some(said) = &self.model else { return Ok(None) };
+        if let Some(known) = packs.model(said).filter(|_| !Path::new(said).exists()) {
+            return Ok(Some(Arc::new(known.clone())));
+        }
+        let mut path = PathBuf::from(said);
+        if path.is_dir() {
+            path.push("config.json");
+        }
+        let refused = |why: String| Error::Request(format!("'{}' says no model's shape: {why}", path.display()));
+        let mut text = String::new();
+        let read = File::open(&path).and_then(|file| file.take(MAX_CONFIG as u64 + 1).read_to_string(&mut text));
+        match read {
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(Error::Request(format!(
+                    "no model is known as '{said}', and no such file is there; give the path of its config.json"
+                )));
+            }
+            Err(error) => return Err(refused(error.to_string())),
+        }
+        let shape = ModelShape::from_config(said, &text).map_err(|error| refused(error.to_string()))?;
+        Ok(Some(Arc::new(shape)))
     }
 }

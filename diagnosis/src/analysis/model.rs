@@ -1,7 +1,7 @@
 //! What an analysis says of a capture: its ranks, their steps, the classes of these, and what is wrong with the trace.
 //! Types only; [`super::pipeline`] fills them.
 
-use std::ops::Range;
+use std::{ops::Range, sync::Arc};
 
 use model::{Evidence, Ns, ProcessId, Span, StringId};
 use rustc_hash::FxHashMap;
@@ -17,7 +17,7 @@ use super::{
     period::Period,
     timeline::{DeviceOp, Timeline},
 };
-use crate::platform::{Chip, OpMatch, SemanticsCard, Stage};
+use crate::platform::{Chip, ModelShape, OpMatch, SemanticsCard, Stage};
 
 /// What the user may narrow down.
 #[derive(Clone, Debug, Default)]
@@ -26,6 +26,8 @@ pub struct Options {
     pub steps: Option<(u32, u32)>,
     /// Only this rank.
     pub rank: Option<u32>,
+    /// The model that ran, if somebody said it.
+    pub model: Option<Arc<ModelShape>>,
 }
 
 /// Everything known about one capture.
@@ -40,6 +42,8 @@ pub struct Analysis {
     pub card: SemanticsCard,
     /// What is published of the chips that the names of its devices are known for.
     pub chips: FxHashMap<StringId, Chip>,
+    /// The model that ran, if somebody said it.
+    pub model: Option<Arc<ModelShape>>,
     /// Names behind [`super::HostLabel`].
     pub host_labels: Vec<String>,
     /// Canonical operator of each device name.

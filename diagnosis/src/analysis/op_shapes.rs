@@ -1,6 +1,6 @@
 //! Shapes of the framework operator behind a device operation, and what follows from them: rows, bytes, rates.
 
-use model::{Category, Detail, OpDetail, Trace};
+use model::{Category, Columns, Detail, OpDetail, SliceId, StringId, Trace};
 
 use super::{CopyDir, DeviceOp, OpKind, Rank, dtype, graph_capture};
 
@@ -33,30 +33,42 @@ impl Tensor {
     }
 }
 
+/// The operator that launched a device operation, with what went into it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Operator {
+    /// Its record: device operations with the same one are one execution.
+    pub slice: SliceId,
+    /// Its name.
+    pub name: StringId,
+    /// Its tensors, at least one.
+    pub inputs: Vec<Tensor>,
+}
+
 /// The tensors that went into the innermost operator around the launch of `op`; empty where nothing was recorded. The launch
 /// of a graph stands for all its nodes; what each of them worked on only the capture of the graph can tell.
 pub fn inputs(trace: &Trace, rank: &Rank, op: &DeviceOp) -> Vec<Tensor> {
+    operator(trace, rank, op).map(|operator| operator.inputs).unwrap_or_default()
+}
+
+/// The innermost operator around the launch of `op` of which tensors were recorded.
+pub fn operator(trace: &Trace, rank: &Rank, op: &DeviceOp) -> Option<Operator> {
+    let of_row = |lane: &Columns, row: usize| {
+        let Some(Detail::Op(detail)) = trace.detail(lane, row) else { return None };
+        let inputs = tensors(trace, detail);
+        (!inputs.is_empty()).then(|| Operator { slice: lane.id(row), name: lane.name[row], inputs })
+    };
     if op.in_graph {
-        let track = rank.timeline.operators.get(op.queue as usize).copied().flatten();
-        let operator = track.and_then(|track| graph_capture::range_at(trace, track, op.start));
-        return match operator.and_then(|(lane, row)| trace.detail(lane, row)) {
-            Some(Detail::Op(detail)) => tensors(trace, detail),
-            _ => Vec::new(),
-        };
+        let track = rank.timeline.operators.get(op.queue as usize).copied().flatten()?;
+        let (lane, row) = graph_capture::range_at(trace, track, op.start)?;
+        return of_row(lane, row);
     }
-    let Some(call) = rank.timeline.call(op) else { return Vec::new() };
-    let Some(lane) = trace.lanes.get(call.track.0 as usize) else { return Vec::new() };
+    let call = rank.timeline.call(op)?;
+    let lane = trace.lanes.get(call.track.0 as usize)?;
     let before = lane.start.partition_point(|s| *s <= call.start);
-    let around = (before.saturating_sub(NEAR)..before)
+    let mut around = (before.saturating_sub(NEAR)..before)
         .rev()
         .filter(|i| lane.category[*i] == Category::FrameworkOp && lane.end(*i) >= call.end);
-    around
-        .filter_map(|i| match trace.detail(lane, i) {
-            Some(Detail::Op(detail)) => Some(tensors(trace, detail)),
-            _ => None,
-        })
-        .find(|tensors| !tensors.is_empty())
-        .unwrap_or_default()
+    around.find_map(|row| of_row(lane, row))
 }
 
 /// The tensors among recorded inputs: scalars and lists have no sizes.

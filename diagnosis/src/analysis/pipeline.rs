@@ -116,6 +116,7 @@ pub fn analyze(trace: &Trace, packs: &Packs, options: &Options) -> Analysis {
         evidence: evidence::of(trace, &ranks, &measured),
         card: packs.card(&trace.format, vendor).clone(),
         chips: chips(trace, packs),
+        model: options.model.clone(),
         host_labels: labels.into_names(),
         ops: names.ops,
         job,

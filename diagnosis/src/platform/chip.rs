@@ -1,10 +1,10 @@
-//! Facts of chips as their makers publish them, so that a reader knows what device a capture is of. Nothing of them is
-//! measured, and no finding rests on them: a ceiling comes from a probe.
+//! Facts of chips as their makers publish them: what a device is, and the most that it can do. Nothing of them is measured, so
+//! a bound by them says what is possible and never what a kernel reaches.
 
 use serde::Deserialize;
 
 /// What is published of a chip.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Chip {
     /// Product.
@@ -21,10 +21,50 @@ pub struct Chip {
     /// Nominal bandwidth of the memory, 10⁹ B/s.
     #[serde(default)]
     pub memory_gb_per_s: Option<u32>,
+    /// Nominal bandwidth of all its links to other devices together, in one direction, 10⁹ B/s.
+    #[serde(default)]
+    pub link_gb_per_s: Option<u32>,
+    /// Dense arithmetic.
+    #[serde(default)]
+    pub peaks: Peaks,
     /// Where this is published.
     pub source: String,
     /// When it was last checked, `YYYY-MM`.
     pub date: String,
+}
+
+/// Peaks of dense arithmetic by type, 10¹² operations per second; a multiply-add is two.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[allow(missing_docs)] // the names are the types
+pub struct Peaks {
+    pub fp64: Option<f64>,
+    pub fp32: Option<f64>,
+    pub tf32: Option<f64>,
+    pub fp16: Option<f64>,
+    pub bf16: Option<f64>,
+    pub fp8: Option<f64>,
+    pub fp4: Option<f64>,
+    pub int8: Option<f64>,
+}
+
+impl Peaks {
+    /// The peak of a type in the words of captures and manifests (`bf16`, `f16`, `fp8 e4m3`, `int8`, …), 10¹² operations per
+    /// second. Of 32 bits the larger one of what the units take as such and what they take as TF32.
+    pub fn of(&self, dtype: &str) -> Option<f64> {
+        match dtype {
+            "f64" => self.fp64,
+            "f32" => [self.fp32, self.tf32].into_iter().flatten().reduce(f64::max),
+            "fp32" => self.fp32,
+            "tf32" => self.tf32,
+            "f16" => self.fp16,
+            "bf16" => self.bf16,
+            "int8" => self.int8,
+            fp8 if fp8.starts_with("fp8") => self.fp8,
+            fp4 if fp4.contains("fp4") => self.fp4,
+            _ => None,
+        }
+    }
 }
 
 impl Chip {

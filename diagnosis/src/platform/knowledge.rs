@@ -6,6 +6,7 @@ use super::{
     error::PackError,
     host::HostCall,
     inductor::Inductor,
+    model_shape::{ModelEntry, ModelShape},
     op::{CanonicalOp, OpMatch},
     pattern::{PatternTable, anchored},
     remedy::Remedy,
@@ -26,6 +27,7 @@ pub(super) struct Knowledge {
     /// The card of sources that no other card describes.
     pub fallback: SemanticsCard,
     pub chips: Vec<Chip>,
+    pub models: Vec<ModelShape>,
     pub remedies: Vec<RuleRemedy>,
     /// Engine and regex of log lines.
     pub logs: Vec<(String, String)>,
@@ -57,6 +59,7 @@ impl Knowledge {
             cards: Vec::new(),
             fallback,
             chips: Vec::new(),
+            models: Vec::new(),
             remedies: Vec::new(),
             logs: Vec::new(),
             vendors: Vec::new(),
@@ -100,6 +103,9 @@ impl Knowledge {
         }
         self.cards.extend(pack.card.into_iter().filter(|card| !card.formats.is_empty()));
         self.chips.extend(pack.chip);
+        for (i, entry) in pack.model.into_iter().enumerate() {
+            self.models.push(ModelEntry::shape(entry).map_err(wrong("model", i))?);
+        }
         self.vendors.extend(pack.vendor);
         self.logs.extend(pack.log.into_iter().map(|entry| (entry.engine, entry.regex)));
         for entry in pack.device_name {

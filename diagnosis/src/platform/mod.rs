@@ -11,6 +11,7 @@ mod error;
 mod host;
 mod inductor;
 mod knowledge;
+mod model_shape;
 mod op;
 mod pattern;
 mod remedy;
@@ -26,9 +27,10 @@ use std::{
 };
 
 pub use card::{Granularity, SemanticsCard, Trust};
-pub use chip::Chip;
+pub use chip::{Chip, Peaks};
 pub use error::PackError;
 pub use host::HostCall;
+pub use model_shape::{Experts, Latent, LinearAttention, MAX_CONFIG, ModelShape, ShapeError};
 pub use op::{CanonicalOp, OpClass, OpMatch};
 pub use remedy::Remedy;
 pub use step::{Stage, StepLabel};
@@ -132,6 +134,16 @@ impl Packs {
         let fitting = self.0.chips.iter().filter_map(|chip| Some((chip.fit(&device)?, chip)));
         // The first of equals wins: user packs come first.
         fitting.reduce(|best, next| if next.0 > best.0 { next } else { best }).map(|(_, chip)| chip)
+    }
+
+    /// The shape of a model by the name that it or its quantised or tuned versions have; the organisation may be left out.
+    pub fn model(&self, name: &str) -> Option<&ModelShape> {
+        self.0.models.iter().find(|model| model.is(name))
+    }
+
+    /// Models whose shapes are known.
+    pub fn models(&self) -> &[ModelShape] {
+        &self.0.models
     }
 
     /// What to do about a finding of a rule, the platform's own advice first, then the generic one.

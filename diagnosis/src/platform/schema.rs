@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use serde::Deserialize;
 
 use super::{
-    card::SemanticsCard, chip::Chip, error::PackError, inductor::InductorEntry, pattern::PatternEntry,
-    remedy::RemedyEntry, step::Stage, vendor::Vendor,
+    card::SemanticsCard, chip::Chip, error::PackError, inductor::InductorEntry, model_shape::ModelEntry,
+    pattern::PatternEntry, remedy::RemedyEntry, step::Stage, vendor::Vendor,
 };
 
 /// One pack as it is written.
@@ -36,6 +36,8 @@ pub(super) struct PackFile {
     pub card: Vec<SemanticsCard>,
     #[serde(default)]
     pub chip: Vec<Chip>,
+    #[serde(default)]
+    pub model: Vec<ModelEntry>,
     #[serde(default)]
     pub remedy: Vec<RemedyEntry>,
     #[serde(default)]
@@ -90,7 +92,7 @@ pub(super) struct StepEntry {
 }
 
 /// The packs built into the program, the generic ones last so that a platform's own names go first.
-const EMBEDDED: [(&str, &str); 17] = [
+const EMBEDDED: [(&str, &str); 18] = [
     ("cuda.toml", include_str!("packs/cuda.toml")),
     ("rocm.toml", include_str!("packs/rocm.toml")),
     ("rocm_advice.toml", include_str!("packs/rocm_advice.toml")),
@@ -103,6 +105,7 @@ const EMBEDDED: [(&str, &str); 17] = [
     ("metax.toml", include_str!("packs/metax.toml")),
     ("mtia.toml", include_str!("packs/mtia.toml")),
     ("chips.toml", include_str!("packs/chips.toml")),
+    ("models.toml", include_str!("packs/models.toml")),
     ("vendors.toml", include_str!("packs/vendors.toml")),
     ("generic.toml", include_str!("packs/generic.toml")),
     ("engines.toml", include_str!("packs/engines.toml")),
