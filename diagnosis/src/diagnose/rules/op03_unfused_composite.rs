@@ -27,8 +27,8 @@ const BY_LONGEST: Text = Text::new(
 );
 /// What is said where the arithmetic of the fused operation is known.
 const BY_ARITHMETIC: Text = Text::new(
-    "{count} composites per step of {class} run unfused ({kinds}); fused kernels would save about {saved} of {step} ({share}; modelled: the arithmetic of the products at half of the best rate that products of this capture reach).",
-    "{class} 每步有 {count} 个复合算子未融合（{kinds}）；融合内核约可省 {saved}，步时 {step}（{share}；模型：其中矩阵乘的运算量按本采集最佳矩阵乘速率的一半计）。",
+    "{count} composites per step of {class} run unfused ({kinds}); fused kernels would save about {saved} of {step} ({share}; modelled: the arithmetic of the products at a third of the best rate that products of this capture reach).",
+    "{class} 每步有 {count} 个复合算子未融合（{kinds}）；融合内核约可省 {saved}，步时 {step}（{share}；模型：其中矩阵乘的运算量按本采集最佳矩阵乘速率的三分之一计）。",
 );
 
 /// The rule.
@@ -54,12 +54,12 @@ static DOC: Doc = Doc {
         "每个基本内核都要读写整个张量；融合内核只读写一次。",
     ),
     trigger: Text::new(
-        "At least one matched composite per layer (two per step where no layer structure is known); its kernels and the device's gaps between them, less what the fused kernel takes, add up to at least 1 % of the median step. The fused kernel takes its longest kernel over 0.85, at best the longest product; where the shapes of its products are recorded, as in attention, the arithmetic of these at half of the best rate of the capture's products, at best at all of it.",
-        "每层至少匹配一个复合算子（未知层结构时每步两个）；其各内核与内核间设备间隙之和，减去融合内核耗时，至少占中位步时的 1%。融合内核耗时按最长内核除以 0.85 计，最好为其中最长的矩阵乘；记录了其中矩阵乘形状时（如注意力），按其运算量与本采集最佳矩阵乘速率的一半计，最好达到该速率。",
+        "At least one matched composite per layer (two per step where no layer structure is known); its kernels and the device's gaps between them, less what the fused kernel takes, add up to at least 1 % of the median step. The fused kernel takes its longest kernel over 0.85, at best the longest product; where the shapes of its products are recorded, as in attention, the arithmetic of these at a third of the best rate of the capture's products, at best at three quarters of it.",
+        "每层至少匹配一个复合算子（未知层结构时每步两个）；其各内核与内核间设备间隙之和，减去融合内核耗时，至少占中位步时的 1%。融合内核耗时按最长内核除以 0.85 计，最好为其中最长的矩阵乘；记录了其中矩阵乘形状时（如注意力），按其运算量与本采集最佳矩阵乘速率的三分之一计，最好达到四分之三。",
     ),
     source: Text::new(
-        "0.85 and at most 15 kernels: fusion estimator of TraceLens. Half of the rate: FlashAttention papers, 50 to 75 % of peak. 1 %: common gate.",
-        "0.85 与至多 15 个内核：TraceLens 的融合估计。一半速率：FlashAttention 论文（峰值的 50–75%）。1%：通用门槛。",
+        "0.85 and at most 15 kernels: fusion estimator of TraceLens. A third and three quarters: FlashAttention papers, 35 to 75 % of peak on H100. 1 %: common gate.",
+        "0.85 与至多 15 个内核：TraceLens 的融合估计。三分之一与四分之三：FlashAttention 论文（H100 上峰值的 35–75%）。1%：通用门槛。",
     ),
     guards: Text::new(
         "Matches never overlap. An intermediate result that something else reads must still be written. In a launch-bound step the gain is mostly launches, which RT-14 counts; idle time that the host causes is not counted here.",

@@ -22,6 +22,8 @@ const ARCHITECTURES: [(u32, &[&str]); 3] = [
     (90, &["H100", "H200", "H800", "H20", "GH200"]),
     (80, &["A100", "A800", "A30"]),
 ];
+/// Parts of names of kernels that run on one architecture only, newest first; cuBLAS has nvjet for no older one than Hopper.
+const ONLY_ON: [(u32, &[&str]); 2] = [(100, &["sm100"]), (90, &["sm90_", "nvjet_"])];
 /// Architecture for which FlashAttention-3 is written.
 const HOPPER: u32 = 90;
 
@@ -159,10 +161,15 @@ impl Rule for OlderKernel {
     }
 }
 
-/// Compute capability of the device of a rank, times ten, as far as it matters here.
+/// Compute capability of the device of a rank, times ten, as far as it matters here: from its name, else from kernels that run
+/// on one architecture only.
 fn architecture(cx: &Context<'_>, rank: &Rank) -> Option<u32> {
     let own = cx.trace.devices.iter().find(|d| d.process == rank.process && d.ordinal == rank.device);
-    let name = cx.trace.strings.get(own.or(cx.trace.devices.first())?.name?);
+    let name = own.or(cx.trace.devices.first()).and_then(|device| device.name);
+    let Some(name) = name.map(|name| cx.trace.strings.get(name)) else {
+        let runs = |marks: &[&str]| !reading::named(cx, |name| marks.iter().any(|mark| name.contains(mark))).is_empty();
+        return ONLY_ON.iter().find(|(_, marks)| runs(marks)).map(|(number, _)| *number);
+    };
     let words: Vec<&str> = name.split(|c: char| !c.is_ascii_alphanumeric()).collect();
     ARCHITECTURES.iter().find(|(_, known)| known.iter().any(|one| words.contains(one))).map(|(number, _)| *number)
 }

@@ -13,6 +13,8 @@ use crate::{
 const NODE: u32 = 8;
 /// Operations looked back upon for the product whose parts an all-reduce sums; own value.
 const BEFORE: usize = 4;
+/// Bandwidth below which a link is a bus, bytes per ns: PCIe of the fifth generation has 64 GB/s.
+const OWN: f64 = 100.0;
 /// Columns from which a product is that of the vocabulary.
 const VOCABULARY: i64 = 16_000;
 
@@ -124,14 +126,18 @@ impl Link {
     pub fn of(cx: &Context<'_>, rank: &Rank) -> Option<Self> {
         let own = cx.trace.devices.iter().find(|d| d.process == rank.process && d.ordinal == rank.device);
         let device = own.or(cx.trace.devices.first())?;
-        let chip = cx.packs.chip(cx.trace.strings.get(device.name?))?;
-        let bandwidth = f64::from(chip.link_gb_per_s?);
+        let name = cx.trace.strings.get(device.name?);
+        let bandwidth = f64::from(cx.packs.chip(name)?.link_gb_per_s?);
+        // A card for PCIe may have a bridge to another one, and a bus is shared with whatever else hangs on it.
+        if bandwidth < OWN || name.to_ascii_lowercase().contains("pcie") {
+            return None;
+        }
         let (protocols, mesh): (&[Protocol], bool) = match device.vendor.map(|vendor| cx.trace.strings.get(vendor)) {
             Some("nvidia") => (&NCCL, false),
             Some("amd") => (&RCCL, true),
             _ => return None,
         };
-        (bandwidth > 0.0).then_some(Self { bandwidth, protocols, mesh })
+        Some(Self { bandwidth, protocols, mesh })
     }
 
     /// The least time that the library's model gives a collective, ns, and by which protocol.
