@@ -16,7 +16,8 @@ pub struct Job {
     pub groups: Vec<Group>,
     /// Collectives of which no other rank's part was found.
     pub unmatched: u64,
-    /// Broadcasts, reductions to one rank, sends and receives: not matched, because their ranks do not leave together.
+    /// Not matched: broadcasts and reductions to one rank, because their ranks do not leave together, and sends and receives of
+    /// which the other end was not found.
     pub one_sided: u64,
     /// Why each rank waited, rank by rank in the order of its operations.
     pub waits: Vec<Wait>,
@@ -33,6 +34,9 @@ pub struct Group {
     pub size: Option<u32>,
     /// Whether ranks of the job are missing in the capture, any of which may belong to the group.
     pub open: bool,
+    /// Whether it is two ranks that send to each other, as the stages of a pipeline do: that one waits for the other lies in the
+    /// nature of the pipeline.
+    pub is_pair: bool,
     /// Its ranks in this capture, as indices into the analysis' ranks.
     pub ranks: Vec<usize>,
     /// Matched collectives.

@@ -53,6 +53,18 @@ pub(super) fn run(trace: &Trace, timelines: &[Timeline], splits: &[Split]) -> Jo
     }
     let recorded = record(trace, timelines);
     job.one_sided = recorded.one_sided;
+    for (name, recorded) in recorded.pairs {
+        let all: usize = recorded.calls.values().map(Vec::len).sum();
+        let before: usize = job.instances.iter().map(|i| i.members.len()).sum();
+        // Of more than two ranks nobody says which of them a call speaks to.
+        if recorded.calls.len() == 2 {
+            let (name, first) = (name.map(|id| trace.strings.get(id).to_owned()), job.groups.len());
+            by_order(&mut job, name, Recorded { size: Some(2), ..recorded });
+            job.groups.iter_mut().skip(first).for_each(|group| group.is_pair = true);
+        }
+        let matched = job.instances.iter().map(|i| i.members.len()).sum::<usize>() - before;
+        job.one_sided += all.saturating_sub(matched) as u64;
+    }
     for (name, recorded) in recorded.groups {
         let name = name.map(|id| trace.strings.get(id).to_owned());
         let all: usize = recorded.calls.values().map(Vec::len).sum();
@@ -69,7 +81,8 @@ pub(super) fn run(trace: &Trace, timelines: &[Timeline], splits: &[Split]) -> Jo
     }
     let world = trace.manifest.value("parallel.world_size").and_then(|v| v.parse::<u64>().ok());
     let open = world.is_some_and(|world| world > timelines.len() as u64);
-    job.groups.iter_mut().for_each(|group| group.open = open);
+    // Both ends of a send are there.
+    job.groups.iter_mut().for_each(|group| group.open = open && !group.is_pair);
     order(&mut job, timelines);
     tell_apart(&mut job, timelines, &recorded.without_payload);
     settle(trace, &mut job, timelines, splits);
@@ -80,6 +93,8 @@ pub(super) fn run(trace: &Trace, timelines: &[Timeline], splits: &[Split]) -> Jo
 struct AllRecorded {
     /// Collectives by group and rank.
     groups: BTreeMap<Option<StringId>, Recorded>,
+    /// Sends and receives between two ranks, by group and rank.
+    pairs: BTreeMap<Option<StringId>, Recorded>,
     /// How many were left out because their ranks do not leave together.
     one_sided: u64,
     /// Kinds whose payload is not known.
@@ -88,6 +103,8 @@ struct AllRecorded {
 
 fn record(trace: &Trace, timelines: &[Timeline]) -> AllRecorded {
     let mut groups: BTreeMap<Option<StringId>, Recorded> = BTreeMap::new();
+    let mut pairs: BTreeMap<Option<StringId>, Recorded> = BTreeMap::new();
+    let mut send = None;
     let mut symbols: FxHashMap<(StringId, Option<i64>), u32> = FxHashMap::default();
     let mut shapes: FxHashMap<StringId, Shape> = FxHashMap::default();
     let mut one_sided = 0;
@@ -107,9 +124,12 @@ fn record(trace: &Trace, timelines: &[Timeline]) -> AllRecorded {
                 continue;
             }
             // Each rank has its own share of an uneven exchange.
-            let bytes = call.and_then(|c| c.bytes).filter(|_| shape == Shape::Even);
+            let bytes = call.and_then(|c| c.bytes).filter(|_| shape != Shape::Uneven);
+            // The send of one rank is the receive of the other.
+            let name = if shape == Shape::Pair { *send.get_or_insert(name) } else { name };
             let next = symbols.len() as u32;
             let symbol = *symbols.entry((name, bytes)).or_insert(next);
+            let groups = if shape == Shape::Pair { &mut pairs } else { &mut groups };
             let recorded = groups.entry(call.and_then(|c| c.group)).or_default();
             recorded.size = recorded.size.max(call.and_then(|c| c.group_size));
             let item = Item { symbol, end: op.end };
@@ -117,9 +137,10 @@ fn record(trace: &Trace, timelines: &[Timeline]) -> AllRecorded {
         }
     }
     // Operations lie in order of start; what follows a queue is ordered by end as well, and so must be what is aligned.
-    groups.values_mut().flat_map(|g| g.calls.values_mut()).for_each(|calls| calls.sort_by_key(|c| (c.item.end, c.op)));
+    let all = groups.values_mut().chain(pairs.values_mut());
+    all.flat_map(|g| g.calls.values_mut()).for_each(|calls| calls.sort_by_key(|c| (c.item.end, c.op)));
     let without_payload = symbols.iter().filter(|((_, bytes), _)| bytes.is_none()).map(|(_, kind)| *kind).collect();
-    AllRecorded { groups, one_sided, without_payload }
+    AllRecorded { groups, pairs, one_sided, without_payload }
 }
 
 fn description<'a>(trace: &'a Trace, op: &DeviceOp) -> Option<&'a CollectiveCall> {
@@ -138,7 +159,10 @@ enum Shape {
     Even,
     /// Together, each with its own payload.
     Uneven,
-    /// The receiving side leaves when the data is there, the sending one does not wait for it.
+    /// A send and its receive: the receiving side leaves when the data is there, and so does the sending one where the payload
+    /// is no small one. Where it leaves before, the shorter of the two is the transfer all the same.
+    Pair,
+    /// One rank with many: the receiving side leaves when the data is there, the sending one does not wait for it.
     OneSided,
 }
 
@@ -147,7 +171,7 @@ impl Shape {
     /// the library runs it by the same kernel. Everywhere else the kernel's name stands for what it says, and only the
     /// receiving side leaves when the data is there (method §2.5).
     fn of_experts(self, kernel: &str) -> Self {
-        if self == Self::OneSided && kernel.to_ascii_lowercase().contains("sendrecv") { Self::Uneven } else { self }
+        if self == Self::Pair && kernel.to_ascii_lowercase().contains("sendrecv") { Self::Uneven } else { self }
     }
 
     /// From the name of the operation or of its kernel.
@@ -158,7 +182,9 @@ impl Shape {
             Self::Uneven
         } else if has("allreduce") || has("reducescatter") || has("allgather") || has("crossdevicereduce") {
             Self::Even
-        } else if ["send", "recv", "broadcast", "bcast", "scatter", "gather", "reduce"].iter().any(|part| has(part)) {
+        } else if has("send") || has("recv") {
+            Self::Pair
+        } else if ["broadcast", "bcast", "scatter", "gather", "reduce"].iter().any(|part| has(part)) {
             Self::OneSided
         } else {
             Self::Even
@@ -229,7 +255,7 @@ fn add(job: &mut Job, name: Option<String>, size: Option<u32>, found: Vec<Found>
         return;
     }
     let group = job.groups.len();
-    job.groups.push(Group { name, size, open: false, ranks, instances: 0 });
+    job.groups.push(Group { name, size, open: false, is_pair: false, ranks, instances: 0 });
     job.instances.extend(found.into_iter().map(|(kind, mut members)| {
         members.sort_by_key(|m| m.rank);
         Instance { members, transfer: 0, group, kind, slow: false }

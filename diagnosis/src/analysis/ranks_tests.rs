@@ -137,8 +137,8 @@ fn sends_that_nothing_describes_are_the_exchange_of_a_model_of_experts() {
     };
     let route = "void vllm::moe::topkGatingSoftmax<8, 64, 4, 16>(float const*, bool const*)";
     assert_eq!(matched(route, "1"), (12, 0));
-    assert_eq!(matched(GEMM, "1"), (0, 24), "sends between pipeline stages are not matched");
-    assert_eq!(matched(route, "2"), (0, 24), "nor are those of a model of experts that has stages");
+    assert_eq!(matched(GEMM, "1"), (12, 0), "sends between two ranks are matched as pairs");
+    assert_eq!(matched(route, "2"), (12, 0), "so are those of a model of experts that has stages");
 }
 
 #[test]

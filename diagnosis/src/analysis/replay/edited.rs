@@ -211,7 +211,15 @@ impl<'a> Edited<'a> {
     fn remove(&mut self, o: u32) {
         let Some(row) = self.ops.get(o as usize).filter(|row| row.fate != Fate::Removed) else { return };
         let call = row.call;
-        self.op(o, |row| row.fate = Fate::Removed);
+        let in_graph = self.rank.timeline.ops.get(o as usize).is_some_and(|op| op.in_graph);
+        let typical = &self.model.typical;
+        let usual = typical.node_gap.filter(|_| in_graph).unwrap_or(typical.gap).max(0);
+        if (call == NONE || in_graph) && row.gap > 2 * usual {
+            // Far more than usual has other reasons than this operation: idle time that nothing explains stays.
+            self.op(o, |row| (row.dur, row.gap) = (0, row.gap - usual));
+        } else {
+            self.op(o, |row| row.fate = Fate::Removed);
+        }
         if call == NONE {
             return;
         }

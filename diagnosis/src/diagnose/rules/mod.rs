@@ -1,6 +1,9 @@
 //! The rule catalogue: one file and one line per rule.
 
 mod cm01_late_rank;
+mod cm02_below_link;
+mod cm03_small_messages;
+mod cm04_wrong_algorithm;
 mod cm05_missing_overlap;
 mod cm06_redundant_collectives;
 mod cm07_slow_link;
@@ -38,6 +41,8 @@ mod op14_sampling;
 mod op15_cache_ops;
 mod op16_expert_padding;
 mod op17_attention_merge;
+mod op19_few_blocks;
+mod op20_older_kernel;
 mod op21_scalar_bound;
 mod rt01_no_graph;
 mod rt02_partial_graph;
@@ -78,8 +83,8 @@ use super::{
     catalogue::Catalogue,
     rule::Rule,
     signals::{
-        beside, change, composite, demand, excess, fallback, fine_op, graph_sizes, host_op, late, launch_shape, machine,
-        measured, owned, pauses, reading, speculation, unfused,
+        beside, change, composite, demand, excess, fallback, fine_op, graph_sizes, host_op, late, launch_shape, link,
+        machine, measured, owned, pauses, product, reading, speculation, transfers, unfused,
     },
 };
 
@@ -102,6 +107,8 @@ pub const REGISTRY: &[&dyn Rule] = &[
     &op15_cache_ops::CacheOps,
     &op16_expert_padding::ExpertPadding,
     &op17_attention_merge::AttentionMerge,
+    &op19_few_blocks::FewBlocks,
+    &op20_older_kernel::OlderKernel,
     &op21_scalar_bound::ScalarBound,
     &rt01_no_graph::NoGraph,
     &rt02_partial_graph::PartialGraph,
@@ -130,6 +137,9 @@ pub const REGISTRY: &[&dyn Rule] = &[
     &rt25_forward_prologue::ForwardPrologue,
     &rt26_host_code::HostCode,
     &cm01_late_rank::LateRank,
+    &cm02_below_link::BelowLink,
+    &cm03_small_messages::SmallMessages,
+    &cm04_wrong_algorithm::WrongAlgorithm,
     &cm05_missing_overlap::MissingOverlap,
     &cm06_redundant_collectives::RedundantCollectives,
     &cm07_slow_link::SlowLink,

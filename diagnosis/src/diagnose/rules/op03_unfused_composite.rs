@@ -20,6 +20,17 @@ use crate::{
     i18n::{Message, Text, Value},
 };
 
+/// What is said where the longest kernel stands for the fused one.
+const BY_LONGEST: Text = Text::new(
+    "{count} composites per step of {class} run unfused ({kinds}); fused kernels would save about {saved} of {step} ({share}; modelled: longest kernel / 0.85).",
+    "{class} 每步有 {count} 个复合算子未融合（{kinds}）；融合内核约可省 {saved}，步时 {step}（{share}；模型：最长内核 / 0.85）。",
+);
+/// What is said where the arithmetic of the fused operation is known.
+const BY_ARITHMETIC: Text = Text::new(
+    "{count} composites per step of {class} run unfused ({kinds}); fused kernels would save about {saved} of {step} ({share}; modelled: the arithmetic of the products at a third of the best rate that products of this capture reach).",
+    "{class} 每步有 {count} 个复合算子未融合（{kinds}）；融合内核约可省 {saved}，步时 {step}（{share}；模型：其中矩阵乘的运算量按本采集最佳矩阵乘速率的三分之一计）。",
+);
+
 /// The rule.
 pub struct UnfusedComposite;
 
@@ -43,12 +54,12 @@ static DOC: Doc = Doc {
         "每个基本内核都要读写整个张量；融合内核只读写一次。",
     ),
     trigger: Text::new(
-        "At least one matched composite per layer (two per step where no layer structure is known); its kernels and the device's gaps between them, less its longest kernel over 0.85, add up to at least 1 % of the mean step.",
-        "每层至少匹配一个复合算子（未知层结构时每步两个）；其各内核与内核间设备间隙之和，减去最长内核除以 0.85，至少占平均步时的 1%。",
+        "At least one matched composite per layer (two per step where no layer structure is known); its kernels and the device's gaps between them, less what the fused kernel takes, add up to at least 1 % of the mean step. The fused kernel takes its longest kernel over 0.85, at best the longest product; where the shapes of its products are recorded, as in attention, the arithmetic of these at a third of the best rate of the capture's products, at best at three quarters of it.",
+        "每层至少匹配一个复合算子（未知层结构时每步两个）；其各内核与内核间设备间隙之和，减去融合内核耗时，至少占平均步时的 1%。融合内核耗时按最长内核除以 0.85 计，最好为其中最长的矩阵乘；记录了其中矩阵乘形状时（如注意力），按其运算量与本采集最佳矩阵乘速率的三分之一计，最好达到四分之三。",
     ),
     source: Text::new(
-        "0.85 and at most 15 kernels: fusion estimator of TraceLens. 1 %: common gate.",
-        "0.85 与至多 15 个内核：TraceLens 的融合估计。1%：通用门槛。",
+        "0.85 and at most 15 kernels: fusion estimator of TraceLens. A third and three quarters: FlashAttention papers, 35 to 75 % of peak on H100. 1 %: common gate.",
+        "0.85 与至多 15 个内核：TraceLens 的融合估计。三分之一与四分之三：FlashAttention 论文（H100 上峰值的 35–75%）。1%：通用门槛。",
     ),
     guards: Text::new(
         "Matches never overlap. An intermediate result that something else reads must still be written. In a launch-bound step the gain is mostly launches, which RT-14 counts; idle time that the host causes is not counted here.",
@@ -88,11 +99,9 @@ impl Rule for UnfusedComposite {
                 threshold: LEAST_GAIN,
             };
             let kinds = tally(of(step));
+            let computed = of(step).iter().any(|c| c.computed);
             let claim = Message::new(
-                Text::new(
-                    "{count} composites per step of {class} run unfused ({kinds}); fused kernels would save about {saved} of {step} ({share}; modelled: longest kernel / 0.85).",
-                    "{class} 每步有 {count} 个复合算子未融合（{kinds}）；融合内核约可省 {saved}，步时 {step}（{share}；模型：最长内核 / 0.85）。",
-                ),
+                if computed { BY_ARITHMETIC } else { BY_LONGEST },
                 [
                     ("count", Value::Count(of(step).len() as u64)),
                     ("class", Value::Raw(class.key.clone())),
@@ -104,12 +113,15 @@ impl Rule for UnfusedComposite {
             );
             let all = || rank.steady_steps(class).flat_map(&of);
             // The model is off by as much to either side: at best the fused kernel takes what its longest member does.
-            let fused = all().map(|c| (c.ops.clone(), (c.fused as f64 / FUSION_EFFICIENCY) as i64)).collect();
-            let hoped = all().filter_map(|c| Some((*c.ops.first()?, c.longest))).collect();
+            let worst = |c: &Composite| if c.computed { c.fused } else { (c.fused as f64 / FUSION_EFFICIENCY) as i64 };
+            // A fusion that would not gain is not made.
+            let gains = || all().filter(|c| c.saved > 0);
+            let fused = gains().map(|c| (c.ops.clone(), worst(c))).collect();
+            let hoped = gains().filter_map(|c| Some((*c.ops.first()?, c.best.min(worst(c))))).collect();
             let edits = vec![Edit::Fuse(fused), Edit::Hoped(Box::new(Edit::Resize(hoped)))];
             let change = Intervention { removes: cost.per_step, layer: Layer::Operator, edits };
             let most = if layers.is_some() { cost.most } else { cost.most.min(Confidence::Medium) };
-            let finding = cx
+            let mut finding = cx
                 .finding(&DOC, rank, class, claim, trigger, change)
                 .with(Evidence::new(
                     Text::new("kernels of the composites in a step", "每步复合算子包含的内核数"),
@@ -123,6 +135,8 @@ impl Rule for UnfusedComposite {
                         "模型代码或换用融合内核再跑可以判定",
                     ),
                 ));
+            let names: Vec<&str> = of(step).iter().map(|c| c.name).collect();
+            finding.remedy.retain(|remedy| remedy.is_about(names.iter().copied()));
             found.extend(finding.gated(most));
         }
         found.into_iter().collect()

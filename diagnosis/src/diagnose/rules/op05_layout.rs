@@ -13,7 +13,7 @@ use crate::{
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::Text,
-    platform::CanonicalOp,
+    platform::{CanonicalOp, Stage},
 };
 
 /// The rule.
@@ -35,8 +35,8 @@ static DOC: Doc = Doc {
         "转换不做计算：只因两个算子对布局意见不一，就把张量在内存里搬一遍。",
     ),
     trigger: Text::new(
-        "Exclusive time of conversion kernels at least 2 % of the mean step, or at least one per layer and 1 %.",
-        "转换内核的独占时间至少占平均步时的 2%；或每层至少一次且占 1%。",
+        "Exclusive time of conversion kernels at least 2 % of the mean step, or, where tokens are served, at least one per layer and 1 %.",
+        "转换内核的独占时间至少占平均步时的 2%；推理时或每层至少一次且占 1%。",
     ),
     source: Text::new(
         "2 %: own value, above run-to-run noise. One per layer is structural.",
@@ -52,7 +52,7 @@ static DOC: Doc = Doc {
     ),
 };
 
-static KIND: Kind = Kind {
+const KIND: Kind = Kind {
     doc: &DOC,
     share: 0.02,
     per_layer: Some(1),
@@ -69,6 +69,10 @@ static KIND: Kind = Kind {
     most: Confidence::High,
 };
 
+static SERVING: Kind = KIND;
+/// In training the backward pass has transposes of its own: one per layer is nothing out of the ordinary.
+static TRAINING: Kind = Kind { per_layer: None, ..KIND };
+
 impl Rule for Layout {
     fn doc(&self) -> &'static Doc {
         &DOC
@@ -78,10 +82,12 @@ impl Rule for Layout {
         let casts = reading::named(cx, is_cast);
         let conversion =
             |op: &DeviceOp| op.kind == OpKind::Compute && op.op == CanonicalOp::Format && !casts.contains(&op.name);
-        share_of_step::check(cx, &KIND, |rank, _, step| {
-            reading::accounted(rank, step).filter(|(_, op, _)| conversion(op)).map(Part::gone).collect()
-        })
-        .into_iter()
-        .collect()
+        let found = cx.main_classes().filter_map(|(rank, class)| {
+            let kind = if class.stage == Stage::Train { &TRAINING } else { &SERVING };
+            share_of_step::of_class(cx, kind, rank, class, |step| {
+                reading::accounted(rank, step).filter(|(_, op, _)| conversion(op)).map(Part::gone).collect()
+            })
+        });
+        found.collect()
     }
 }

@@ -20,6 +20,9 @@ use crate::{
 /// Fragments of names of kernels by which libraries clear memory: MIOpen's, and the runtime's own on ROCm.
 const WORKSPACES: &[&str] = &["SubTensorOpWithScalar", "rocclr_fillBuffer"];
 
+/// Operations looked back upon for the one before on the same queue; own value.
+const NEAR: usize = 16;
+
 /// The rule.
 pub struct Fills;
 
@@ -47,8 +50,8 @@ static DOC: Doc = Doc {
         "2%：自定值，高于重复运行噪声。每层一次为结构性判据：健康的稠密层为零次。",
     ),
     guards: Text::new(
-        "A memset directly before a matrix product or an attention kernel on its queue clears that kernel's own workspace (split-K) and does not count. Training clears gradients in every step and is left alone. Copies by elementwise kernels are conversions (OP-05). Fills of padding slots may be needed for correct results.",
-        "同一队列上紧接在矩阵乘或注意力内核之前的 memset 是为该内核清零工作区（split-K），不计入。训练每步清零梯度，不作检查。由逐元素内核完成的拷贝属于转换（OP-05）。填充补齐槽位可能是正确性所需。",
+        "A memset directly before a matrix product or an attention kernel on its queue clears that kernel's own workspace (split-K) and does not count. A copy directly before or after a collective on its queue stages that collective's buffer and does not count. Training clears gradients in every step and is left alone. Copies by elementwise kernels are conversions (OP-05). Fills of padding slots may be needed for correct results.",
+        "同一队列上紧接在矩阵乘或注意力内核之前的 memset 是为该内核清零工作区（split-K），不计入。同一队列上紧邻集合通信的拷贝是在为其中转缓冲区，不计入。训练每步清零梯度，不作检查。由逐元素内核完成的拷贝属于转换（OP-05）。填充补齐槽位可能是正确性所需。",
     ),
     verify: Text::new(
         "Allocate the buffers once and write into them: the number of fills and copies per layer falls to zero, and the results stay the same.",
@@ -102,16 +105,23 @@ fn fills(rank: &Rank, step: &Step, workspaces: &FxHashSet<StringId>) -> Vec<Part
     // The next operation of the same queue, from the last one backwards.
     let mut next: Vec<Option<&DeviceOp>> = vec![None; rank.timeline.queues.len()];
     let mut out = Vec::new();
-    for part in ops.into_iter().rev() {
+    for (at, part) in ops.iter().copied().enumerate().rev() {
         let (_, op, _) = part;
         let Some(after) = next.get_mut(op.queue as usize) else { continue };
-        if is_fill(op) && !is_workspace(op, *after, workspaces) {
+        let before = || ops.iter().take(at).rev().take(NEAR).map(|(_, op, _)| *op).find(|o| o.queue == op.queue);
+        let stages = is_copy(op) && [*after, before()].into_iter().flatten().any(|o| o.kind == OpKind::Comm);
+        if is_fill(op) && !stages && !is_workspace(op, *after, workspaces) {
             out.push(Part::gone(part));
         }
         *after = Some(op);
     }
     out.reverse();
     out
+}
+
+/// Copies into and out of the memory that ranks share are part of the collective between them.
+fn is_copy(op: &DeviceOp) -> bool {
+    op.kind == OpKind::Copy(CopyDir::DtoD) || (op.kind == OpKind::Compute && op.op == CanonicalOp::Copy)
 }
 
 fn is_fill(op: &DeviceOp) -> bool {

@@ -60,7 +60,8 @@ struct Seen {
     waiting: usize,
 }
 
-/// The waiting of every group with matched collectives, over the main classes of its ranks.
+/// The waiting of every group with matched collectives, over the main classes of its ranks. That a stage of a pipeline waits
+/// for the one before it makes none of them late.
 pub fn waiting(cx: &Context<'_>) -> Vec<Waiting> {
     let analysis = cx.analysis;
     let mut groups: Vec<Waiting> = analysis
@@ -80,6 +81,9 @@ pub fn waiting(cx: &Context<'_>) -> Vec<Waiting> {
         let mut own = vec![0; groups.len()];
         for wait in rank.steady_steps(class).flat_map(|step| analysis.job.waits_in(index, &step.ops)) {
             let Some(g) = analysis.job.instances.get(wait.instance).map(|i| i.group) else { continue };
+            if analysis.job.groups.get(g).is_some_and(|group| group.is_pair) {
+                continue;
+            }
             let (Some(group), Some(seen)) = (groups.get_mut(g), seen.get_mut(g)) else { continue };
             own[g] += wait.ns;
             let instance = seen.entry(wait.instance).or_default();

@@ -9,10 +9,20 @@ use super::{
     fine_op::{FineOp, fine_op},
     reading,
 };
-use crate::analysis::{Bucket, CopyDir, DeviceOp, OpKind, Rank, Step};
+use crate::{
+    analysis::{Bucket, CopyDir, DeviceOp, OpKind, Rank, Step, op_shapes},
+    platform::OpClass,
+};
 
 /// What a fused kernel reaches of the time of its longest member (fusion estimator of TraceLens).
 pub const FUSION_EFFICIENCY: f64 = 0.85;
+
+/// Share of the rate of the capture's best products that a fused attention reaches, at worst and at best: between its products
+/// it computes exponentials (FlashAttention papers, on H100: version 2 reaches 35 %, version 3 up to 75 % of peak, where
+/// library products reach 70 to 80 %; narrow heads and odd lengths less).
+const ATTENTION_REACHES: (f64, f64) = (1.0 / 3.0, 0.75);
+/// Least operations of a product whose rate tells what the device computes; smaller ones are all start and end.
+const LEAST_OPERATIONS: f64 = 1e9;
 
 /// A composite of one step.
 pub struct Composite {
@@ -26,8 +36,10 @@ pub struct Composite {
     pub ops: Vec<u32>,
     /// Time of the fused kernel, as modelled, ns.
     pub fused: i64,
-    /// Time of the longest of the kernels, ns.
-    pub longest: i64,
+    /// Time of the fused kernel at best, ns.
+    pub best: i64,
+    /// Whether these follow from the arithmetic of the fused operation, not from the longest kernel.
+    pub computed: bool,
     /// What a fused kernel would save, ns.
     pub saved: i64,
 }
@@ -45,6 +57,7 @@ pub fn composites(trace: &Trace, rank: &Rank, step: &Step, names: &mut HashMap<S
     for (i, op, x) in reading::accounted(rank, step) {
         queues.entry(op.queue).or_default().push((i, op, x.busy));
     }
+    let rate = fastest_product(trace, rank, step);
     let mut out = Vec::new();
     for ops in queues.values() {
         let fine: Vec<FineOp> = ops.iter().map(|(_, op, _)| fine(trace, op, names)).collect();
@@ -54,7 +67,20 @@ pub fn composites(trace: &Trace, rank: &Rank, step: &Step, names: &mut HashMap<S
             let busy: i64 = members.iter().map(|(.., ns)| ns).sum();
             let longest = members.iter().map(|(.., ns)| *ns).max().unwrap_or(0);
             let gaps: i64 = members.iter().skip(1).filter_map(|(i, ..)| device_gaps.get(&(*i as u32))).sum();
-            let fused = (longest as f64 / FUSION_EFFICIENCY) as i64;
+            let products = members.iter().zip(fine.get(m.start..m.end).unwrap_or(&[]));
+            let products = products.filter(|(_, fine)| **fine == FineOp::Matmul).map(|((_, op, _), _)| *op);
+            let floor = rate.and_then(|rate| {
+                // All of its arithmetic stays, and of its kernels only the products compute much.
+                let all: Option<f64> = products.clone().map(|op| operations(trace, rank, op)).sum();
+                Some(all.filter(|n| *n > 0.0)? / rate)
+            });
+            // What a fusion keeps is at best its longest product: the softmax goes with the fusion.
+            let kept = products.map(DeviceOp::dur).max().map_or(longest, |product| product.min(longest));
+            let modelled = (longest as f64 / FUSION_EFFICIENCY) as i64;
+            let (fused, best) = match floor {
+                Some(floor) => ((floor / ATTENTION_REACHES.0) as i64, (floor / ATTENTION_REACHES.1) as i64),
+                None => (modelled, kept),
+            };
             let saved = (busy + gaps - fused).max(0);
             let ops = members.iter().map(|(i, ..)| *i as u32).collect();
             out.push(Composite {
@@ -63,7 +89,8 @@ pub fn composites(trace: &Trace, rank: &Rank, step: &Step, names: &mut HashMap<S
                 kernels: members.len(),
                 ops,
                 fused,
-                longest,
+                best: best.min(busy),
+                computed: floor.is_some(),
                 saved,
             });
         }
@@ -79,6 +106,22 @@ pub fn realised(trace: &Trace, rank: &Rank, step: &Step) -> [usize; 2] {
     let inside: usize = composites.iter().map(|composite| composite.kernels).sum();
     let computes = reading::accounted(rank, step).filter(|(_, op, _)| op.kind == OpKind::Compute).count();
     [computes.saturating_sub(inside), composites.len()]
+}
+
+/// Floating-point operations of a product whose shape is recorded.
+fn operations(trace: &Trace, rank: &Rank, op: &DeviceOp) -> Option<f64> {
+    let gemm = op_shapes::gemm(&op_shapes::inputs(trace, rank, op))?;
+    Some(2.0 * gemm.rows as f64 * gemm.outputs as f64 * gemm.inputs as f64)
+}
+
+/// The highest rate of a product of a step, operations per ns.
+fn fastest_product(trace: &Trace, rank: &Rank, step: &Step) -> Option<f64> {
+    let products = rank.ops_of(step).iter().filter(|op| op.op.class() == OpClass::Matrix && op.dur() > 0);
+    let rates = products.filter_map(|op| {
+        let operations = operations(trace, rank, op).filter(|n| *n >= LEAST_OPERATIONS)?;
+        Some(operations / op.dur() as f64)
+    });
+    rates.reduce(f64::max)
 }
 
 fn fine(trace: &Trace, op: &DeviceOp, names: &mut HashMap<StringId, FineOp>) -> FineOp {
