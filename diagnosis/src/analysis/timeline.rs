@@ -5,8 +5,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{
     bucket::CopyDir,
+    device_waits,
     graph_capture::{Tracks, capture_edge},
-    device_waits, median,
+    median,
     spans::union,
     task_queue::TaskQueue,
 };

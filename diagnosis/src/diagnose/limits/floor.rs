@@ -87,7 +87,13 @@ const NEEDS_PEAK: Text = Text::new(
 );
 
 /// The floor of a class; `None` where it is neither of decode nor has recorded shapes.
-pub(super) fn of(cx: &Context<'_>, rank: &Rank, class: &Class, ceilings: &Ceilings<'_>, rates: &[Rate]) -> Option<Floor> {
+pub(super) fn of(
+    cx: &Context<'_>,
+    rank: &Rank,
+    class: &Class,
+    ceilings: &Ceilings<'_>,
+    rates: &[Rate],
+) -> Option<Floor> {
     let step = class.total / class.steady.max(1) as Ns;
     let decodes = class.stage == Stage::Decode;
     let covered = covered(rank, class, rates);

@@ -99,7 +99,10 @@ const KIND: Kind = Kind {
     what: Text::new("time of the older kernels per step", "每步旧内核耗时"),
     rivals: &[(
         Text::new("the newer kernel does not serve this shape, type or mask", "新内核不支持该形状、类型或掩码"),
-        Text::new("the library's table of supported cases, or a run with it, decides", "查看库的支持列表或换用后重跑可以判定"),
+        Text::new(
+            "the library's table of supported cases, or a run with it, decides",
+            "查看库的支持列表或换用后重跑可以判定",
+        ),
     )],
     most: Confidence::Medium,
 };
@@ -117,7 +120,10 @@ static UNALIGNED: Kind = Kind {
         "{class} 每步有 {count} 个矩阵乘使用面向未对齐操作数的内核（align1、align2）：某一维不是 8 的倍数。耗时 {busy}；对齐后最多可省 {time}，步时 {step}（{share}）。",
     ),
     rivals: &[(
-        Text::new("the odd dimension is the data's own and padding costs a copy", "奇数维来自数据本身，补齐需要额外拷贝"),
+        Text::new(
+            "the odd dimension is the data's own and padding costs a copy",
+            "奇数维来自数据本身，补齐需要额外拷贝",
+        ),
         Text::new("a run with the padded dimension decides", "补齐该维后重跑可以判定"),
     )],
     ..KIND

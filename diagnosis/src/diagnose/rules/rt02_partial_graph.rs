@@ -121,7 +121,10 @@ fn partial(cx: &Context<'_>, rank: &Rank) -> Option<Finding> {
     let largest = graphs().map(|(b, _)| *b).max()?;
     let per_step = match next {
         Some((_, graph)) => class.p50 - graph.p50,
-        None => rank.steady_steps(class).map(|s| reading::idle(rank, s, |g, b| waits(cx, g, b))).sum::<i64>() / class.steady as i64,
+        None => {
+            rank.steady_steps(class).map(|s| reading::idle(rank, s, |g, b| waits(cx, g, b))).sum::<i64>()
+                / class.steady as i64
+        }
     };
     if per_step <= 0 || class.p50 <= 0 {
         return None;

@@ -133,9 +133,7 @@ fn at_piece<'a>(rank: &'a Rank, step: &Step) -> impl Fn(&Gap, Bucket) -> bool + 
     move |gap, bucket| {
         let owner = gap.owner.map(|op| op as usize);
         let between = owner > first && owner <= last && first.is_some();
-        between
-            && bucket != Bucket::GraphInternal
-            && reading::owner(rank, gap).is_some_and(|op| op.first_of_call)
+        between && bucket != Bucket::GraphInternal && reading::owner(rank, gap).is_some_and(|op| op.first_of_call)
     }
 }
 

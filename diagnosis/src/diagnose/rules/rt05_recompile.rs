@@ -4,7 +4,7 @@ use model::{Area, EvidenceClass::HostApi, SliceId, Span};
 
 use super::{change, gate::interrupting, reading};
 use crate::{
-    analysis::{Bucket, Call, Confidence, Edit, Layer, Rank, Workload, idle::Gap},
+    analysis::{Bucket, Call, Confidence, Edit, Layer, Workload, idle::Gap},
     diagnose::{
         Competing, Evidence, Intervention, Trigger,
         estimate::LEAST_GAIN,

@@ -82,7 +82,8 @@ impl Rule for UpdateBeforeReplay {
                 more: Vec::new(),
                 change: Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: prepared(cx.analysis, rank, class) },
             })?;
-            let rows = |s| reading::gap_rows(rank, std::iter::once(s), prepares(cx.analysis, rank, first_node(rank, s)));
+            let rows =
+                |s| reading::gap_rows(rank, std::iter::once(s), prepares(cx.analysis, rank, first_node(rank, s)));
             let rows = rank.steady_steps(class).take(reading::MOST_ROWS).flat_map(rows);
             finding
                 .with(Evidence::new(
@@ -118,11 +119,7 @@ fn first_node(rank: &Rank, step: &Step) -> i64 {
 
 /// Idle time spent on inputs and metadata: by its label or owner, or at a copy of inputs before the first graph node. Of time
 /// before such a copy of which nothing is recorded nobody says anything else; what is recorded speaks for itself.
-fn prepares<'a>(
-    analysis: &'a Analysis,
-    rank: &'a Rank,
-    first: i64,
-) -> impl Fn(&Gap, Bucket) -> bool + Copy + 'a {
+fn prepares<'a>(analysis: &'a Analysis, rank: &'a Rank, first: i64) -> impl Fn(&Gap, Bucket) -> bool + Copy + 'a {
     move |gap, bucket| {
         let labelled = |bucket| reading::is_host(analysis, bucket, PREPARE);
         let owned = || rank.owner_of(gap).and_then(|owner| owner.activity).is_some_and(|a| labelled(Bucket::Host(a)));
@@ -144,7 +141,9 @@ fn prepared(analysis: &Analysis, rank: &Rank, class: &Class) -> Vec<Edit> {
     let to = |percent| -> Vec<Edit> {
         let steps = rank.steady_steps(class);
         steps
-            .flat_map(|s| change::host_time(rank, std::iter::once(s), prepares(analysis, rank, first_node(rank, s)), percent))
+            .flat_map(|s| {
+                change::host_time(rank, std::iter::once(s), prepares(analysis, rank, first_node(rank, s)), percent)
+            })
             .collect()
     };
     to(50).into_iter().chain(change::hoped(to(0))).collect()

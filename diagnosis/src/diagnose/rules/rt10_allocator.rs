@@ -6,7 +6,7 @@ use model::EvidenceClass::HostApi;
 
 use super::{change, gate::interrupting, reading};
 use crate::{
-    analysis::{Bucket, Call, Layer},
+    analysis::{Bucket, Call, Layer, idle::Gap},
     diagnose::{
         Competing, Evidence, Intervention, Trigger,
         estimate::LEAST_GAIN,

@@ -7,7 +7,8 @@ use rustc_hash::FxHashSet;
 
 use crate::{
     analysis::{
-        Analysis, AnchorKind, Bucket, Call, Class, DeviceOp, Edit, Rank, Step, Workload, attribution::Exclusive, idle::Gap,
+        Analysis, AnchorKind, Bucket, Call, Class, DeviceOp, Edit, Rank, Step, Workload, attribution::Exclusive,
+        idle::Gap,
     },
     diagnose::rule::Context,
     platform::HostCall,
