@@ -90,7 +90,7 @@ pub enum Part {
 
 impl Part {
     /// All parts in the order on the page.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Answer,
         Self::Capture,
         Self::Steps,
