@@ -45,7 +45,9 @@ pub(super) struct Inductor {
 impl Inductor {
     /// Adds a rule of a pack.
     pub fn add(&mut self, entry: InductorEntry, op: CanonicalOp, pack: &str) {
-        for name in entry.all.iter().chain(&entry.any).chain(&entry.none).chain(&entry.only).filter(|name| name.contains('_')) {
+        for name in
+            entry.all.iter().chain(&entry.any).chain(&entry.none).chain(&entry.only).filter(|name| name.contains('_'))
+        {
             if !self.compound.contains(name) {
                 self.compound.push(name.clone());
             }

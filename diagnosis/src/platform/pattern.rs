@@ -239,7 +239,11 @@ mod tests {
             ("rms_norm", "flashinfer::norm::FusedAddRMSNormKernel", true),
             ("gemm*", "void fbgemm_gpu::permute_2D_data_kernel<true>(int)", false),
             ("gemm*", "void foo<gemm_traits>(gemm_params)", false),
-            ("flash_attn_fwd*", "void cutlass::device_kernel<flash::enable_sm90_or_later<flash::FlashAttnFwdSm90<int>>>(P)", true),
+            (
+                "flash_attn_fwd*",
+                "void cutlass::device_kernel<flash::enable_sm90_or_later<flash::FlashAttnFwdSm90<int>>>(P)",
+                true,
+            ),
             ("rope", "_property_kernel", false),
             ("rope*", "fused_ropes", true),
             ("*rope", "my_mrope_kernel", true),

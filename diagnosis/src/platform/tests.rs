@@ -84,7 +84,10 @@ fn kernels_that_were_called_wrongly() {
             "elementwise",
         ),
         ("void moe::dev::finalize::finalizeKernelVecLoad<moe::dev::finalize::KernelParams<int>>(int)", "moe_route"),
-        ("void tensorrt_llm::kernels::quantize_with_block_size<(tensorrt_llm::BlockScaleQuantizationType)2>(int)", "quant"),
+        (
+            "void tensorrt_llm::kernels::quantize_with_block_size<(tensorrt_llm::BlockScaleQuantizationType)2>(int)",
+            "quant",
+        ),
         (
             "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<TensorListMetadata<4>, AdamFunctor<float>, float>(int)",
             "optimizer",

@@ -118,7 +118,9 @@ fn compute(name: &str) -> Text {
     match name.trim_start_matches("compute.") {
         "gemm" => Text::new("dense matrix products", "稠密矩阵乘"),
         "conv" => Text::new("convolutions", "卷积"),
-        "ssm" => Text::new("scan and state of state-space or linear-attention layers", "状态空间或线性注意力层的扫描与状态"),
+        "ssm" => {
+            Text::new("scan and state of state-space or linear-attention layers", "状态空间或线性注意力层的扫描与状态")
+        }
         "permute" => Text::new("permutation of sparse features", "稀疏特征重排"),
         "optimizer" => Text::new("parameter updates of an optimizer", "优化器的参数更新"),
         "loss" => Text::new("loss of a training step", "训练步的损失计算"),
