@@ -5,8 +5,7 @@ use model::{Ns, Span, Trace};
 
 use super::{
     bucket::{Bucket, CopyDir},
-    spans::union,
-    timeline::{DeviceOp, OpKind},
+    timeline::{DeviceOp, OpKind, Timeline},
 };
 use crate::platform::CanonicalOp;
 
@@ -18,8 +17,8 @@ const SYMMETRIC: [&str; 4] = ["multimem_", "one_shot_all_reduce", "two_shot_all_
 const BESIDE: Ns = 50_000;
 
 /// Marks the copies on one device that stand directly before or after a collective over symmetric memory on their queue.
-/// `ops` are in order of start.
-pub(super) fn mark_staging(trace: &Trace, ops: &mut [DeviceOp], queues: usize) {
+pub(super) fn mark_staging(trace: &Trace, timeline: &mut Timeline) {
+    let (ops, queues) = (&mut timeline.ops, timeline.queues.len());
     let symmetric = |op: &DeviceOp| {
         op.kind == OpKind::Comm && SYMMETRIC.iter().any(|part| trace.strings.get(op.name).contains(part))
     };
@@ -76,14 +75,53 @@ pub(super) fn overlay(parts: Vec<(Bucket, Span)>, waits: &[Span]) -> Vec<(Bucket
     out
 }
 
-/// The recorded waits as disjoint times in order.
-pub(super) fn merged(waits: Vec<Span>) -> Vec<Span> {
-    union(waits)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analysis::script::{Script, named};
+
+    const GEMM: &str = "nvjet_tst_64x8_64x16_4x1_v_bz_TNT";
+
+    fn buckets(script: Script) -> Vec<(String, Ns)> {
+        let (_, analysis) = script.analyze();
+        let mut found = analysis
+            .ranks
+            .first()
+            .and_then(|rank| rank.steps.first())
+            .map(|step| named(&analysis, &step.buckets))
+            .unwrap_or_default();
+        found.sort();
+        found
+    }
+
+    #[test]
+    fn a_wait_on_a_queue_is_no_work_of_an_operator() {
+        let mut s = Script::default();
+        s.launch((0, 10), GEMM, (10, 100));
+        s.launch((12, 14), "event_wait", (100, 160));
+        s.launch((16, 18), GEMM, (160, 200));
+        let found = buckets(s);
+        assert_eq!(found, [("compute.gemm".into(), 130), ("rt.device_dep".into(), 60)]);
+    }
+
+    #[test]
+    fn copies_beside_a_collective_over_symmetric_memory_are_communication() {
+        const REDUCE: &str = "void multimem_all_reduce_kernel<c10::BFloat16, 16>(c10::BFloat16*, unsigned long)";
+        let script = |name: &str| {
+            let mut s = Script::default();
+            s.launch((0, 10), GEMM, (10, 100));
+            s.copy("cudaMemcpyAsync", (12, 14), "DtoD", "device", 1_024, (100, 120));
+            s.launch((16, 18), name, (120, 150));
+            s.copy("cudaMemcpyAsync", (20, 22), "DtoD", "device", 1_024, (150, 160));
+            s
+        };
+        let of = |name: &str| -> Vec<String> {
+            let copies = buckets(script(name)).into_iter().filter(|(bucket, _)| bucket.starts_with("copy."));
+            copies.map(|(bucket, ns)| format!("{bucket} {ns}")).collect()
+        };
+        assert_eq!(of(REDUCE), ["copy.staging 30"]);
+        assert_eq!(of(GEMM), ["copy.d2d 30"]);
+    }
 
     #[test]
     fn what_lies_inside_a_wait_is_the_waits() {

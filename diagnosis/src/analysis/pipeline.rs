@@ -10,7 +10,7 @@ use super::{
     anchor::{self, AnchorKind, Mark},
     attribution, classes, clock,
     collective::Split,
-    evidence,
+    device_waits, evidence,
     host::{HostStates, Labels},
     idle::Explainer,
     launch_shape, logged, matching,
@@ -83,7 +83,8 @@ pub fn analyze(trace: &Trace, packs: &Packs, options: &Options) -> Analysis {
     let wanted = |place: &Place| options.rank.is_none_or(|wanted| wanted == place.rank);
     let places: Vec<Place> = worked(trace).filter(wanted).collect();
     let build = |place: &Place| {
-        let timeline = timeline::build(trace, packs, &names.ops, place.process, place.device);
+        let mut timeline = timeline::build(trace, packs, &names.ops, place.process, place.device);
+        device_waits::mark_staging(trace, &mut timeline);
         let split = Split::estimate(trace, &timeline);
         (timeline, split)
     };

@@ -221,8 +221,7 @@ pub fn build(
     for (i, op) in timeline.ops.iter().enumerate().rev() {
         timeline.first_of_queue[op.queue as usize] = i as u32;
     }
-    timeline.waits = device_waits::merged(std::mem::take(&mut timeline.waits));
-    device_waits::mark_staging(trace, &mut timeline.ops, timeline.queues.len());
+    timeline.waits = union(std::mem::take(&mut timeline.waits));
     timeline.capturing = captures(trace, &timeline.calls);
     link(&mut timeline, &waiting);
     mark_blocking_copies(trace, process, &mut timeline);

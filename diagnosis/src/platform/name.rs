@@ -83,7 +83,9 @@ impl<'a> Name<'a> {
 
     /// The bare function name, or the whole name where there is no shorter one.
     pub fn base(&self) -> &'a str {
-        self.forms.get(1).copied().unwrap_or(self.full)
+        // Of `aclnn<Api>_<OpType>_<Kernel>` the kernel, of a wrapper itself.
+        let base = if self.full.starts_with("aclnn") { self.forms.last() } else { self.forms.get(1) };
+        base.copied().unwrap_or(self.full)
     }
 }
 

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
+mod labelled;
 mod names;
 
 use names::NAMES;

@@ -79,7 +79,7 @@ const WORDS: &[(&str, FineOp)] = &[
 
 /// The elementary operation of a device kernel by its name and canonical operator.
 pub fn fine_op(name: &str, op: CanonicalOp) -> FineOp {
-    if op.class() == OpClass::Matrix {
+    if op.class() == OpClass::Matrix && op != CanonicalOp::Conv {
         return FineOp::Matmul;
     }
     let name = name.to_ascii_lowercase();

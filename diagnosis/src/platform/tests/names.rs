@@ -34,13 +34,13 @@ pub const NAMES: &[(&str, &str)] = &[
     ("Default/network-LLM/layers/MatMul-op123", "gemm"),
     ("MLUUnion1KernelGemmBf16", "gemm"),
     ("Default/network-LLM/FusionOp_BatchMatMul_Add-op7", "gemm"),
-    ("Gradients/Default/network-WithLossCell/gradReLU-expand/FusionOp_Conv2DBackpropInputD_ReluGradV2-op528", "gemm"),
+    ("Gradients/Default/network-WithLossCell/gradReLU-expand/FusionOp_Conv2DBackpropInputD_ReluGradV2-op528", "conv"),
     // gemm: MTIA, cuDNN
     ("fc-dtype_Float", "gemm"),
     ("batch_matmul-dtype_Float-extraKey_2", "gemm"),
     (
         "void fft2d_c2r_32x32<float, false, false, 0u, false, false>(float*, float2 const*, int, int, cudnn::reduced_divisor)",
-        "gemm",
+        "conv",
     ),
     // grouped_gemm
     ("fused_moe_kernel", "grouped_gemm"),
@@ -179,7 +179,7 @@ pub const NAMES: &[(&str, &str)] = &[
     ),
     ("triton_poi_fused_embedding_0", "embedding"),
     // training steps of MindSpore and MTIA, what graph engines insert, and a roofline
-    ("Default/optimizer-Momentum/FusedMulApplyMomentum-op292", "elementwise"),
+    ("Default/optimizer-Momentum/FusedMulApplyMomentum-op292", "optimizer"),
     ("Gradients/Default/network-WithLossCell/gradBiasAdd-expand/BiasAddGrad-op191", "reduce"),
     ("Default/network-WithLossCell/_backbone-AlexNet/FusionOp_BiasAdd_ReluV2-op532", "act"),
     ("trans_TransData_12", "format"),
