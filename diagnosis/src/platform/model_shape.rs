@@ -107,7 +107,7 @@ pub struct ModelShape {
     pub mla: Option<Latent>,
     /// Linear attention in some of the layers.
     pub linear: Option<LinearAttention>,
-    /// Bytes of a weight, where the configuration says how they are kept.
+    /// Mean bytes of a weight, where it is known how they are kept.
     pub weight_bytes: Option<f64>,
     /// Published number of parameters; 0 where nobody said it.
     pub published: f64,
@@ -136,6 +136,7 @@ pub(super) struct ModelEntry {
     moe: Option<Experts>,
     mla: Option<Latent>,
     linear: Option<LinearAttention>,
+    weight_bytes: Option<f64>,
     parameters: f64,
     source: String,
 }
@@ -158,7 +159,7 @@ impl ModelEntry {
             moe: self.moe,
             mla: self.mla,
             linear: self.linear,
-            weight_bytes: None,
+            weight_bytes: self.weight_bytes,
             published: self.parameters,
             source: self.source,
         };
