@@ -16,7 +16,8 @@ use super::{
 use diagnosis::{
     analysis::{Analysis, Anchor, Layer, Selection, job_sums::JobTotals, steps::Shadow},
     diagnose::{
-        Abstention, Counterfactual, Diagnosis, Finding, Readiness, Severity, Verdict, limits::Limits, roofline::Roofline,
+        Abstention, Counterfactual, Diagnosis, Finding, Readiness, Severity, Verdict, limits::Limits,
+        roofline::Roofline,
     },
     i18n::Lang,
 };

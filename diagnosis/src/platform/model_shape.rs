@@ -76,6 +76,16 @@ pub struct LinearAttention {
     pub value_dim: u64,
 }
 
+/// Layers that attend to the last tokens of a sequence only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sliding {
+    /// How many of the layers.
+    pub layers: u64,
+    /// Tokens that they attend to.
+    pub window: u64,
+}
+
 /// The shape of a decoder.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelShape {
@@ -107,6 +117,8 @@ pub struct ModelShape {
     pub mla: Option<Latent>,
     /// Linear attention in some of the layers.
     pub linear: Option<LinearAttention>,
+    /// A sliding window in some of the layers.
+    pub sliding: Option<Sliding>,
     /// Mean bytes of a weight, where it is known how they are kept.
     pub weight_bytes: Option<f64>,
     /// Published number of parameters; 0 where nobody said it.
@@ -136,6 +148,7 @@ pub(super) struct ModelEntry {
     moe: Option<Experts>,
     mla: Option<Latent>,
     linear: Option<LinearAttention>,
+    sliding: Option<Sliding>,
     weight_bytes: Option<f64>,
     parameters: f64,
     source: String,
@@ -159,6 +172,7 @@ impl ModelEntry {
             moe: self.moe,
             mla: self.mla,
             linear: self.linear,
+            sliding: self.sliding,
             weight_bytes: self.weight_bytes,
             published: self.parameters,
             source: self.source,
@@ -170,9 +184,38 @@ impl ModelEntry {
 
 /// Words in names of models that say nothing of their shape.
 const NOISE: [&str; 32] = [
-    "meta", "hf", "instruct", "chat", "base", "it", "pt", "fp8", "bf16", "fp16", "awq", "gptq", "int8", "int4", "w8a8", "w4a16",
-    "nvfp4", "mxfp4", "fp4", "quantized", "dynamic", "thinking", "2507", "0905", "0528", "0324", "0711", "preview", "gguf", "static",
-    "4bit", "8bit",
+    "meta",
+    "hf",
+    "instruct",
+    "chat",
+    "base",
+    "it",
+    "pt",
+    "fp8",
+    "bf16",
+    "fp16",
+    "awq",
+    "gptq",
+    "int8",
+    "int4",
+    "w8a8",
+    "w4a16",
+    "nvfp4",
+    "mxfp4",
+    "fp4",
+    "quantized",
+    "dynamic",
+    "thinking",
+    "2507",
+    "0905",
+    "0528",
+    "0324",
+    "0711",
+    "preview",
+    "gguf",
+    "static",
+    "4bit",
+    "8bit",
 ];
 
 /// The words of a model's name that tell its shape.
@@ -198,8 +241,13 @@ impl ModelShape {
             dense_layers: 0,
         });
         let mla = self.mla.unwrap_or(Latent { q_rank: 0, kv_rank: 1, nope: 1, rope: 0, value: 1 });
-        let linear =
-            self.linear.unwrap_or(LinearAttention { layers: 0, key_heads: 1, value_heads: 1, key_dim: 1, value_dim: 1 });
+        let linear = self.linear.unwrap_or(LinearAttention {
+            layers: 0,
+            key_heads: 1,
+            value_heads: 1,
+            key_dim: 1,
+            value_dim: 1,
+        });
         for (name, size, least, most) in [
             ("hidden_size", self.hidden, 1, MAX_DIM),
             ("num_hidden_layers", self.layers, 1, MAX_LAYERS),
@@ -222,7 +270,12 @@ impl ModelShape {
             ("linear_num_value_heads", linear.value_heads, 1, MAX_DIM),
             ("linear_key_head_dim", linear.key_dim, 1, MAX_DIM),
             ("linear_value_head_dim", linear.value_dim, 1, MAX_DIM),
-            ("layer_types", linear.layers, 0, self.layers),
+            (
+                "layer_types",
+                linear.layers + self.sliding.map_or(0, |sliding| sliding.layers.min(MAX_DIM)),
+                0,
+                self.layers,
+            ),
         ] {
             if !(least..=most).contains(&size) {
                 return Err(ShapeError::Size(name, size));
@@ -306,6 +359,7 @@ impl ModelShape {
             moe,
             mla,
             linear,
+            sliding: sliding(config, layers),
             weight_bytes: weight_bytes(config, whole),
             published: 0.0,
             source: "config.json".to_owned(),
@@ -330,7 +384,8 @@ impl ModelShape {
     /// Weights of the attention of a layer with linear attention.
     pub fn linear_attention(&self) -> f64 {
         let Some(linear) = self.linear else { return 0.0 };
-        let [keys, values] = [linear.key_heads * linear.key_dim, linear.value_heads * linear.value_dim].map(|n| n as f64);
+        let [keys, values] =
+            [linear.key_heads * linear.key_dim, linear.value_heads * linear.value_dim].map(|n| n as f64);
         let hidden = self.hidden as f64;
         hidden * (2.0 * keys + 2.0 * values + 2.0 * linear.value_heads as f64) + values * hidden
     }
@@ -378,12 +433,32 @@ impl ModelShape {
         self.body(experts) + embeddings + 2.0 * (self.hidden * self.layers) as f64
     }
 
-    /// Elements that the cache of a token holds over all layers with softmax attention.
-    pub fn cache(&self) -> f64 {
-        let layers = (self.layers - self.linear.map_or(0, |linear| linear.layers)) as f64;
-        let of_layer = self.mla.map_or(2 * self.kv_heads * self.head_dim, |mla| mla.kv_rank + mla.rope);
-        layers * of_layer as f64
+    /// Elements of the cache that so many sequences of so many tokens together are read of, over all layers with softmax
+    /// attention.
+    pub fn cache(&self, tokens: f64, sequences: f64) -> f64 {
+        let sliding = self.sliding.unwrap_or(Sliding { layers: 0, window: 0 });
+        let whole =
+            self.layers - self.linear.map_or(0, |linear| linear.layers).saturating_add(sliding.layers).min(self.layers);
+        let of_layer = self.mla.map_or(2 * self.kv_heads * self.head_dim, |mla| mla.kv_rank + mla.rope) as f64;
+        let recent = tokens.min(sequences * sliding.window as f64);
+        of_layer * (whole as f64 * tokens + sliding.layers as f64 * recent)
     }
+}
+
+/// Layers with a sliding window as the configuration says it.
+fn sliding(config: &serde_json::Map<String, Value>, layers: u64) -> Option<Sliding> {
+    let number = |key: &str| config.get(key).and_then(Value::as_u64);
+    let window = number("sliding_window").or(number("attention_chunk_size"))?.min(MAX_DIM);
+    if config.get("use_sliding_window").and_then(Value::as_bool) == Some(false) {
+        return None;
+    }
+    if let Some(types) = config.get("layer_types").and_then(Value::as_array) {
+        let slides =
+            |kind: &&Value| kind.as_str().is_some_and(|kind| kind.contains("sliding") || kind.contains("chunked"));
+        return Some(Sliding { layers: (types.iter().filter(slides).count() as u64).min(layers), window });
+    }
+    let every = number("sliding_window_pattern").filter(|every| *every > 0);
+    Some(Sliding { layers: every.map_or(layers, |every| layers - layers / every), window })
 }
 
 /// Bytes of a weight as the configuration says it.

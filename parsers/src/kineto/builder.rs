@@ -122,7 +122,11 @@ impl<'a> BatchBuilder<'a> {
         let row = Row {
             start,
             dur,
-            correlation: event.args.correlation.filter(|_| carries_correlation(category)).or_else(|| traced(event, category)),
+            correlation: event
+                .args
+                .correlation
+                .filter(|_| carries_correlation(category))
+                .or_else(|| traced(event, category)),
             track,
             name: self.text(event.name.unwrap_or(Text { raw: b"", escaped: false })),
             detail,

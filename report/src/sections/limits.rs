@@ -60,7 +60,8 @@ pub(super) fn write(page: &mut Page<'_>) {
         }),
         table,
     );
-    let reasons: Vec<Inlines> = shown.iter().filter(|rate| !rate.why.is_empty()).map(|rate| reason(page, rate)).collect();
+    let reasons: Vec<Inlines> =
+        shown.iter().filter(|rate| !rate.why.is_empty()).map(|rate| reason(page, rate)).collect();
     page.list(reasons);
     if published {
         page.paragraph(page.get(Text::new(
@@ -120,10 +121,8 @@ fn floor_line(page: &Page<'_>, floor: &Floor) -> Inlines {
         _ => Text::new("published", "公布"),
     };
     let basis = match &floor.basis {
-        Basis::Model(name) => page.fill(
-            Text::new("by the shape of {model}", "依据 {model} 的形状"),
-            [("model", Value::Raw(name.clone()))],
-        ),
+        Basis::Model(name) => page
+            .fill(Text::new("by the shape of {model}", "依据 {model} 的形状"), [("model", Value::Raw(name.clone()))]),
         Basis::Shapes(share) => page.fill(
             Text::new(
                 "by recorded shapes, which cover {share} of the time of matrix products",

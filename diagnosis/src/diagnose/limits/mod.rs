@@ -18,7 +18,6 @@ mod slots;
 pub mod tile;
 pub mod work;
 
-
 pub use floor::{Basis, Floor};
 pub use rates::{Bound, PeakSource, Rate, RateUnit};
 

@@ -258,7 +258,15 @@ fn copied(trace: &Trace, op: &DeviceOp) -> Option<Work> {
     let Some(Detail::Copy(copy)) = trace.detail(trace.lanes.get(track.0 as usize)?, row) else { return None };
     let bytes = copy.bytes.filter(|bytes| *bytes >= LEAST_COPY)?;
     let shape = format!("{bytes} B");
-    Some(Work { flops: 0.0, bytes: times * bytes as f64, operands: 0.0, dtype: None, shape, gemm: None, done_by: |_| false })
+    Some(Work {
+        flops: 0.0,
+        bytes: times * bytes as f64,
+        operands: 0.0,
+        dtype: None,
+        shape,
+        gemm: None,
+        done_by: |_| false,
+    })
 }
 
 /// Bytes from which a copy is more than its start.

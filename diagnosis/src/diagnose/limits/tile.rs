@@ -35,7 +35,8 @@ impl Tile {
         });
         let found = sides.as_ref()?.captures(name)?;
         let side = |group| found.get(group)?.as_str().parse::<u64>().ok().filter(|n| *n >= 4);
-        let splits = SPLITS.get_or_init(|| Regex::new(r"(?i)(?:_GSU|splitK_?|split_k_?|sliced1x)(\d{1,3})(?:_|$|\D)").ok());
+        let splits =
+            SPLITS.get_or_init(|| Regex::new(r"(?i)(?:_GSU|splitK_?|split_k_?|sliced1x)(\d{1,3})(?:_|$|\D)").ok());
         let splits = splits.as_ref()?.captures(name).and_then(|found| found.get(1)?.as_str().parse::<u64>().ok());
         Some(Self { sides: [side(1)?, side(2)?], splits: splits.filter(|n| *n > 0).unwrap_or(1) })
     }
@@ -121,7 +122,11 @@ mod tests {
         for (name, sides, splits) in [
             ("Cijk_Ailk_Bljk_BBS_BH_MT256x128x64_MI16x16x16x1_SN_GSU2_GSUAMB_ISA942", [256, 128], 2),
             ("sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x64x64_warpgroupsize1x1x1", [128, 64], 1),
-            ("void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_relu_bf16_128x64_64x6_tn_align8>(P)", [128, 64], 1),
+            (
+                "void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_relu_bf16_128x64_64x6_tn_align8>(P)",
+                [128, 64],
+                1,
+            ),
             ("ampere_fp16_s16816gemm_fp16_64x64_ldg8_stages_64x5_tn", [64, 64], 1),
             ("ampere_sgemm_32x32_sliced1x4_tn", [32, 32], 4),
             ("nvjet_tst_64x8_64x16_4x1_v_bz_TNT", [64, 8], 1),
@@ -141,7 +146,10 @@ mod tests {
     #[test]
     fn what_a_shape_leaves_unused_is_said_and_a_fitting_one_says_nothing() {
         assert_eq!(said("Cijk_MT256x128x64_GSU2_", (256, 512, 131_072), Some(304)), ["too few tiles"]);
-        assert_eq!(said("Cijk_MT128x64x64_GSU1_", (1025, 1025, 8192), Some(304)), ["too few tiles", "tile padding", "alignment"]);
+        assert_eq!(
+            said("Cijk_MT128x64x64_GSU1_", (1025, 1025, 8192), Some(304)),
+            ["too few tiles", "tile padding", "alignment"]
+        );
         assert_eq!(said("Cijk_MT128x128x64_GSU1_", (4096, 4096, 4096), Some(128)), [""; 0]);
         assert_eq!(said("Cijk_MT128x128x64_GSU1_", (4096, 4224, 4096), Some(512)), ["tail"]);
         assert_eq!(said("MatMulV2", (4096, 4096, 4097), None), ["alignment"]);

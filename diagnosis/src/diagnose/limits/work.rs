@@ -81,10 +81,11 @@ fn product(base: &str, inputs: &[Tensor]) -> Option<Work> {
 
 /// Products of the experts of a layer: activations, both weights of the experts, and the experts of each token.
 fn experts(inputs: &[Tensor]) -> Option<Work> {
-    let at = inputs.windows(2).position(|pair| match pair.iter().map(|t| t.dims.as_slice()).collect::<Vec<_>>()[..] {
-        [[e1, _, hidden1], [e2, hidden2, _]] => e1 == e2 && hidden1 == hidden2 && *e1 > 1,
-        _ => false,
-    })?;
+    let at =
+        inputs.windows(2).position(|pair| match pair.iter().map(|t| t.dims.as_slice()).collect::<Vec<_>>()[..] {
+            [[e1, _, hidden1], [e2, hidden2, _]] => e1 == e2 && hidden1 == hidden2 && *e1 > 1,
+            _ => false,
+        })?;
     let (up, down) = (inputs.get(at)?, inputs.get(at + 1)?);
     let &[experts, wide, hidden] = up.dims.as_slice() else { return None };
     let inner = *down.dims.last()?;
@@ -142,8 +143,22 @@ fn read(tensors: &[&Tensor]) -> Option<f64> {
 }
 
 /// Reductions of PyTorch, whose results are small.
-const REDUCTIONS: [&str; 14] =
-    ["sum", "mean", "max", "min", "amax", "amin", "any", "all", "argmax", "argmin", "norm", "var", "prod", "linalg_vector_norm"];
+const REDUCTIONS: [&str; 14] = [
+    "sum",
+    "mean",
+    "max",
+    "min",
+    "amax",
+    "amin",
+    "any",
+    "all",
+    "argmax",
+    "argmin",
+    "norm",
+    "var",
+    "prod",
+    "linalg_vector_norm",
+];
 
 /// Operators that only move or change each element: what they read and write.
 fn moved(name: &str, base: &str, inputs: &[Tensor]) -> Option<Work> {
@@ -158,7 +173,15 @@ fn moved(name: &str, base: &str, inputs: &[Tensor]) -> Option<Work> {
         () if REDUCTIONS.contains(&base) => read,
         () => read + largest.bytes()? as f64,
     };
-    (bytes > 0.0).then(|| Work { flops: 0.0, bytes, operands: 0.0, dtype: None, shape: dims(largest), gemm: None, done_by: |_| true })
+    (bytes > 0.0).then(|| Work {
+        flops: 0.0,
+        bytes,
+        operands: 0.0,
+        dtype: None,
+        shape: dims(largest),
+        gemm: None,
+        done_by: |_| true,
+    })
 }
 
 #[cfg(test)]
@@ -193,11 +216,16 @@ mod tests {
 
     #[test]
     fn attention_counts_both_products_and_paged_ones_are_left_out() {
-        let of_sdpa = |name| work(name, &[&[16, 16, 559, 64], &[16, 16, 559, 64], &[16, 16, 559, 64]], CanonicalOp::Attn);
+        let of_sdpa =
+            |name| work(name, &[&[16, 16, 559, 64], &[16, 16, 559, 64], &[16, 16, 559, 64]], CanonicalOp::Attn);
         let sdpa = of_sdpa("aten::_scaled_dot_product_flash_attention").unwrap();
         // TraceLens has 10.239 GFLOP, with half of it masked, and 69.875 MiB.
         assert_eq!((sdpa.flops / 2e9, sdpa.bytes / 1048576.0), (10.239377408, 69.875));
-        let other = work("aten::_efficient_attention_forward", &[&[2, 10, 4, 64], &[2, 20, 4, 64], &[2, 20, 4, 64]], CanonicalOp::Attn);
+        let other = work(
+            "aten::_efficient_attention_forward",
+            &[&[2, 10, 4, 64], &[2, 20, 4, 64], &[2, 20, 4, 64]],
+            CanonicalOp::Attn,
+        );
         assert_eq!(other.unwrap().flops, 4.0 * 2.0 * 4.0 * 10.0 * 20.0 * 64.0);
         let paged = work("vllm::unified_attention", &[&[16, 32, 128], &[16, 8, 128], &[16, 8, 128]], CanonicalOp::Attn);
         assert!(paged.is_none());

@@ -173,7 +173,11 @@ fn op01_judges_products_of_many_rows_by_published_arithmetic_and_promises_only_w
     };
     let estimate = |capture: &(Trace, Analysis)| {
         let found = diagnosis(capture).findings.into_iter().find(|finding| finding.rule == "OP-01")?;
-        Some((found.severity, found.estimate.from - found.estimate.to_high, found.estimate.from - found.estimate.to_low))
+        Some((
+            found.severity,
+            found.estimate.from - found.estimate.to_high,
+            found.estimate.from - found.estimate.to_low,
+        ))
     };
     // Two thirds of what good kernels reach.
     assert_eq!(estimate(&h100([us(280), us(560), us(560)])), None);
