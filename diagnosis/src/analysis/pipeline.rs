@@ -1,6 +1,6 @@
 //! Who orders the analysis: names, what each rank's device did, what the ranks did together, then steps and attribution.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use model::{Category, Ns, ProcessId, Span, StringId, Trace, TrackKind};
 use rayon::prelude::*;
@@ -120,7 +120,10 @@ pub fn analyze(trace: &Trace, packs: &Packs, options: &Options) -> Analysis {
         evidence: evidence::of(trace, &ranks, &measured),
         card: packs.card(&trace.format, vendor).clone(),
         chips: chips(trace, packs),
-        model: options.model.clone(),
+        model: options.model.clone().or_else(|| {
+            let named = trace.manifest.value("model.name").and_then(|name| packs.model(name));
+            named.cloned().map(Arc::new)
+        }),
         host_labels: labels.into_names(),
         ops: names.ops,
         job,

@@ -159,7 +159,8 @@ impl Gemms {
                     continue;
                 }
                 let gemm = op_shapes::gemm(&op_shapes::inputs(cx.trace, rank, op));
-                let known = gemm.and_then(|gemm| Some((gemm.bytes?, ceilings.time(gemm)?.1)));
+                let measured = |gemm| ceilings.time(gemm).filter(|(_, _, origin)| *origin == Origin::Measured);
+                let known = gemm.and_then(|gemm| Some((gemm.bytes?, measured(gemm)?.1)));
                 if let Some((bytes, least)) = known {
                     sums.busy = sums.busy.saturating_add(exclusive.busy);
                     sums.bytes = sums.bytes.saturating_add(bytes);

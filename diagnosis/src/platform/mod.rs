@@ -31,7 +31,7 @@ pub use card::{Granularity, SemanticsCard, Trust};
 pub use chip::{Chip, Peaks};
 pub use error::PackError;
 pub use host::HostCall;
-pub use model_shape::{Experts, Latent, LinearAttention, MAX_CONFIG, ModelShape, ShapeError};
+pub use model_shape::{Experts, Latent, LinearAttention, MAX_CONFIG, ModelShape, ShapeError, Sliding};
 pub use op::{CanonicalOp, OpClass, OpMatch};
 pub use remedy::Remedy;
 pub use step::{Stage, StepLabel};

@@ -1,7 +1,8 @@
-//! Shapes of models: from a pack by name, or from the `config.json` of a checkpoint, which is untrusted input.
+//! Shapes of models, from a pack by name or from a `config.json`, and what follows from them: weights, parameters, cache.
+
+mod config;
 
 use serde::Deserialize;
-use serde_json::Value;
 
 /// Longest `config.json` that is read, in bytes; the longest ones list the type of each layer and have some 20 KiB.
 pub const MAX_CONFIG: usize = 1 << 20;
@@ -76,6 +77,16 @@ pub struct LinearAttention {
     pub value_dim: u64,
 }
 
+/// Layers that attend to the last tokens of a sequence only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sliding {
+    /// How many of the layers.
+    pub layers: u64,
+    /// Tokens that they attend to.
+    pub window: u64,
+}
+
 /// The shape of a decoder.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelShape {
@@ -107,7 +118,9 @@ pub struct ModelShape {
     pub mla: Option<Latent>,
     /// Linear attention in some of the layers.
     pub linear: Option<LinearAttention>,
-    /// Bytes of a weight, where the configuration says how they are kept.
+    /// A sliding window in some of the layers.
+    pub sliding: Option<Sliding>,
+    /// Mean bytes of a weight, where it is known how they are kept.
     pub weight_bytes: Option<f64>,
     /// Published number of parameters; 0 where nobody said it.
     pub published: f64,
@@ -136,6 +149,8 @@ pub(super) struct ModelEntry {
     moe: Option<Experts>,
     mla: Option<Latent>,
     linear: Option<LinearAttention>,
+    sliding: Option<Sliding>,
+    weight_bytes: Option<f64>,
     parameters: f64,
     source: String,
 }
@@ -158,7 +173,8 @@ impl ModelEntry {
             moe: self.moe,
             mla: self.mla,
             linear: self.linear,
-            weight_bytes: None,
+            sliding: self.sliding,
+            weight_bytes: self.weight_bytes,
             published: self.parameters,
             source: self.source,
         };
@@ -255,96 +271,18 @@ impl ModelShape {
             ("linear_num_value_heads", linear.value_heads, 1, MAX_DIM),
             ("linear_key_head_dim", linear.key_dim, 1, MAX_DIM),
             ("linear_value_head_dim", linear.value_dim, 1, MAX_DIM),
-            ("layer_types", linear.layers, 0, self.layers),
+            (
+                "layer_types",
+                linear.layers + self.sliding.map_or(0, |sliding| sliding.layers.min(MAX_DIM)),
+                0,
+                self.layers,
+            ),
         ] {
             if !(least..=most).contains(&size) {
                 return Err(ShapeError::Size(name, size));
             }
         }
         Ok(())
-    }
-
-    /// The shape that the text of a `config.json` describes.
-    ///
-    /// # Errors
-    /// A text that is no configuration, or one with a size that no model has.
-    pub fn from_config(name: &str, text: &str) -> Result<Self, ShapeError> {
-        if text.len() > MAX_CONFIG {
-            return Err(ShapeError::TooLong(text.len()));
-        }
-        let whole: Value = serde_json::from_str(text).map_err(|error| ShapeError::NoJson(error.to_string()))?;
-        let whole = whole.as_object().ok_or_else(|| ShapeError::NoJson("another value".to_owned()))?;
-        // Models that see or hear keep what concerns the text apart.
-        let config = whole.get("text_config").and_then(Value::as_object).unwrap_or(whole);
-        let find = |keys: &[&str]| keys.iter().find_map(|key| config.get(*key).and_then(Value::as_u64));
-        let need = |keys: &[&'static str]| {
-            find(keys).ok_or_else(|| ShapeError::Absent(keys.first().copied().unwrap_or_default()))
-        };
-        let flag = |key: &str| [config, whole].iter().find_map(|at| at.get(key).and_then(Value::as_bool));
-        let hidden = need(&["hidden_size", "n_embd", "d_model"])?;
-        let layers = need(&["num_hidden_layers", "n_layer", "num_layers"])?;
-        let heads = need(&["num_attention_heads", "n_head"])?;
-        let experts = find(&["n_routed_experts", "num_local_experts", "num_experts"]).filter(|experts| *experts > 1);
-        let mla = find(&["kv_lora_rank"]).map(|kv_rank| Latent {
-            q_rank: find(&["q_lora_rank"]).unwrap_or(0),
-            kv_rank,
-            nope: find(&["qk_nope_head_dim"]).unwrap_or(0),
-            rope: find(&["qk_rope_head_dim"]).unwrap_or(64),
-            value: find(&["v_head_dim"]).unwrap_or(1),
-        });
-        let intermediate = find(&["intermediate_size", "n_inner", "ffn_hidden_size"]);
-        let moe = match experts {
-            None => None,
-            Some(experts) => {
-                let inner = find(&["moe_intermediate_size"]).or(intermediate);
-                let inner = inner.ok_or(ShapeError::Absent("moe_intermediate_size"))?;
-                let shared = find(&["shared_expert_intermediate_size", "shared_intermediate_size"]);
-                let shared = shared.or(find(&["n_shared_experts"]).map(|n| n.saturating_mul(inner)));
-                Some(Experts {
-                    experts,
-                    per_token: need(&["num_experts_per_tok", "moe_topk", "top_k_experts"])?,
-                    intermediate: inner,
-                    shared_intermediate: shared.unwrap_or(0),
-                    dense_layers: find(&["first_k_dense_replace"]).unwrap_or(0),
-                })
-            }
-        };
-        let linear = match (find(&["linear_num_key_heads"]), find(&["full_attention_interval"])) {
-            (Some(key_heads), Some(every)) if every > 0 => Some(LinearAttention {
-                layers: layers - layers / every,
-                key_heads,
-                value_heads: find(&["linear_num_value_heads"]).unwrap_or(key_heads),
-                key_dim: find(&["linear_key_head_dim"]).unwrap_or(128),
-                value_dim: find(&["linear_value_head_dim"]).unwrap_or(128),
-            }),
-            _ => None,
-        };
-        let head_dim = mla.map(|mla| mla.nope.saturating_add(mla.rope)).or(find(&["head_dim"]));
-        let shape = Self {
-            name: name.to_owned(),
-            hidden,
-            layers,
-            heads,
-            kv_heads: if mla.is_some() { heads } else { find(&["num_key_value_heads"]).unwrap_or(heads) },
-            head_dim: head_dim.unwrap_or(hidden / heads.max(1)),
-            intermediate: match moe {
-                Some(moe) if moe.dense_layers == 0 => 0,
-                _ => intermediate.ok_or(ShapeError::Absent("intermediate_size"))?,
-            },
-            vocab: need(&["vocab_size"])?,
-            tied: flag("tie_word_embeddings").unwrap_or(false),
-            plain_mlp: ["gpt2", "opt", "phi", "starcoder2", "gpt_neox", "falcon"]
-                .contains(&config.get("model_type").and_then(Value::as_str).unwrap_or_default()),
-            gated_attention: linear.is_some(),
-            moe,
-            mla,
-            linear,
-            weight_bytes: weight_bytes(config, whole),
-            published: 0.0,
-            source: "config.json".to_owned(),
-        };
-        shape.bounded()?;
-        Ok(shape)
     }
 
     /// Weights of the attention of a layer with softmax attention.
@@ -412,31 +350,15 @@ impl ModelShape {
         self.body(experts) + embeddings + 2.0 * (self.hidden * self.layers) as f64
     }
 
-    /// Elements that the cache of a token holds over all layers with softmax attention.
-    pub fn cache(&self) -> f64 {
-        let layers = (self.layers - self.linear.map_or(0, |linear| linear.layers)) as f64;
-        let of_layer = self.mla.map_or(2 * self.kv_heads * self.head_dim, |mla| mla.kv_rank + mla.rope);
-        layers * of_layer as f64
-    }
-}
-
-/// Bytes of a weight as the configuration says it.
-fn weight_bytes(config: &serde_json::Map<String, Value>, whole: &serde_json::Map<String, Value>) -> Option<f64> {
-    let at = |key: &str| config.get(key).or_else(|| whole.get(key));
-    if let Some(quantized) = at("quantization_config").and_then(Value::as_object) {
-        let method = quantized.get("quant_method").and_then(Value::as_str).unwrap_or_default();
-        let bits = quantized.get("bits").and_then(Value::as_u64).filter(|bits| (1..=16).contains(bits));
-        return match (method, bits) {
-            (_, Some(bits)) => Some(bits as f64 / 8.0),
-            ("fp8" | "fbgemm_fp8", None) => Some(1.0),
-            ("mxfp4", None) => Some(0.53),
-            _ => None,
-        };
-    }
-    match at("torch_dtype").or_else(|| at("dtype")).and_then(Value::as_str)? {
-        "bfloat16" | "float16" => Some(2.0),
-        "float32" => Some(4.0),
-        _ => None,
+    /// Elements of the cache that so many sequences of so many tokens together are read of, over all layers with softmax
+    /// attention.
+    pub fn cache(&self, tokens: f64, sequences: f64) -> f64 {
+        let sliding = self.sliding.unwrap_or(Sliding { layers: 0, window: 0 });
+        let whole =
+            self.layers - self.linear.map_or(0, |linear| linear.layers).saturating_add(sliding.layers).min(self.layers);
+        let of_layer = self.mla.map_or(2 * self.kv_heads * self.head_dim, |mla| mla.kv_rank + mla.rope) as f64;
+        let recent = tokens.min(sequences * sliding.window as f64);
+        of_layer * (whole as f64 * tokens + sliding.layers as f64 * recent)
     }
 }
 

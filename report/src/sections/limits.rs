@@ -43,7 +43,7 @@ pub(super) fn write(page: &mut Page<'_>) {
     for (rate, kernel) in shown.iter().zip(&kernels) {
         let share = rate.share().map_or_else(|| "–".to_owned(), units::share);
         table.row(cells![
-            inlines![rate.operator, " ", text::cut(&rate.shape, 40)],
+            named(rate),
             Inlines::name(kernel),
             units::time(rate.per_step),
             per_second(rate.achieved, rate.unit),
@@ -74,7 +74,13 @@ pub(super) fn write(page: &mut Page<'_>) {
 
 fn reason(page: &Page<'_>, rate: &Rate) -> Inlines {
     let why = page.join_long(rate.why.iter().map(|why| page.message(why)));
-    inlines![rate.operator, " ", text::cut(&rate.shape, 40), page.colon(), why]
+    inlines![named(rate), page.colon(), why]
+}
+
+/// The operator with its sizes.
+fn named(rate: &Rate) -> Inlines {
+    let slot = rate.slot.map(|slot| format!(" {slot}")).unwrap_or_default();
+    Inlines::name(&format!("{}{slot} {}", rate.operator, text::cut(&rate.shape, 40)))
 }
 
 fn per_second(rate: f64, unit: RateUnit) -> String {

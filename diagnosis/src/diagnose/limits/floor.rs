@@ -13,7 +13,7 @@ use crate::{
     platform::{ModelShape, OpClass, Stage},
 };
 
-/// Share of the time of matrix products whose shapes must be known for a step other than decode; own value.
+/// Share of the time of matrix products whose shapes must be known; own value.
 const COVERED: f64 = 0.5;
 
 /// What a floor rests on.
@@ -74,8 +74,8 @@ struct Need {
 
 /// Why nothing is known.
 const NEEDS_MODEL: Text = Text::new(
-    "no shapes were recorded; --model config.json|NAME says what a step must read",
-    "未记录形状；--model config.json|NAME 可说明一步必须读取的数据",
+    "shapes of its matrix products were not recorded; --model config.json|NAME says what a step must read",
+    "未记录其矩阵乘的形状；--model config.json|NAME 可说明一步必须读取的数据",
 );
 const NEEDS_RANKS: Text = Text::new(
     "among how many ranks the model is divided is not known; declare parallel.tp",
@@ -97,7 +97,7 @@ pub(super) fn of(
     let step = class.total / class.steady.max(1) as Ns;
     let decodes = class.stage == Stage::Decode;
     let covered = covered(rank, class, rates);
-    let shaped = rates.iter().any(is_product) && (covered >= COVERED || decodes && covered > 0.0);
+    let shaped = covered >= COVERED;
     let (need, basis) = match &cx.analysis.model {
         Some(model) if decodes => match (Parts::of(cx, rank), tokens(class)) {
             (Some(parts), tokens) => {
@@ -173,11 +173,12 @@ fn from_shapes(class: &Class, rates: &[Rate]) -> Need {
     Need { weights: sum(|rate| rate.operands), cache: None, flops: sum(|rate| rate.flops) }
 }
 
-/// Among how many ranks a model is divided.
+/// Among how many ranks a model is divided; where only the number of ranks is known, among all of them, which leaves each the
+/// least to do.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Parts {
+pub(super) struct Parts {
     /// Parts of attention and dense layers.
-    tensor: f64,
+    pub tensor: f64,
     /// Parts of the experts.
     experts: f64,
     /// Parts of the layers.
@@ -185,10 +186,10 @@ struct Parts {
 }
 
 impl Parts {
-    fn of(cx: &Context<'_>, rank: &Rank) -> Option<Self> {
+    pub fn of(cx: &Context<'_>, rank: &Rank) -> Option<Self> {
         let said = |key: &str| cx.trace.manifest.count(key).filter(|n| (1..=65_536).contains(n)).map(|n| n as f64);
         let alone = !rank.timeline.ops.iter().any(|op| op.kind == OpKind::Comm);
-        let tensor = said("parallel.tp").or(alone.then_some(1.0))?;
+        let tensor = said("parallel.tp").or(alone.then_some(1.0)).or_else(|| said("parallel.world_size"))?;
         let experts = said("parallel.ep").map_or(tensor, |experts| experts.max(tensor));
         Some(Self { tensor, experts, pipeline: said("parallel.pp").unwrap_or(1.0) })
     }
@@ -233,7 +234,7 @@ fn from_model(
     let each = model.moe.map_or(0.0, |moe| moe.per_token as f64);
     Need {
         weights: (shared(met) / parts.pipeline + head) * weight,
-        cache: context.map(|tokens| tokens * model.cache() * cached / heads / parts.pipeline),
+        cache: context.map(|tokens| model.cache(tokens, batch) * cached / heads / parts.pipeline),
         flops: 2.0 * batch * (shared(each) / parts.pipeline + head),
     }
 }

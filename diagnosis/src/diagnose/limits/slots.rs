@@ -4,6 +4,7 @@
 use model::Ns;
 
 use super::{
+    floor::Parts,
     rates::{self, Rate},
     tile::Tile,
     work::Work,
@@ -34,7 +35,7 @@ fn shapes(model: &ModelShape, parts: u64) -> [(u64, u64); 4] {
 }
 
 /// Kernels of a step in the order in which layers were looked for.
-fn kernels<'a>(rank: &'a Rank, ops: std::ops::Range<usize>) -> Vec<&'a DeviceOp> {
+fn kernels(rank: &Rank, ops: std::ops::Range<usize>) -> Vec<&DeviceOp> {
     let ops = rank.timeline.ops.get(ops).unwrap_or(&[]);
     ops.iter().filter(|op| matches!(op.kind, OpKind::Compute | OpKind::Comm)).collect()
 }
@@ -62,10 +63,7 @@ fn placed(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Vec<Slot>> {
     if products.len() != SLOTS.len() || period.repeats > layers || period.repeats + 2 < layers {
         return None;
     }
-    let parts = cx.trace.manifest.count("parallel.tp").filter(|n| (1..=1024).contains(n)).or_else(|| {
-        let alone = !rank.timeline.ops.iter().any(|op| op.kind == OpKind::Comm);
-        alone.then_some(1)
-    })?;
+    let parts = Parts::of(cx, rank)?.tensor as u64;
     if model.heads % parts != 0 || model.intermediate % parts != 0 {
         return None;
     }

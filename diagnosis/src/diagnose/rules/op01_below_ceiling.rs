@@ -164,14 +164,15 @@ impl Rule for BelowCeiling {
     }
 }
 
-/// A product, and the time that it takes at best and as a rule, ns.
+/// A product, and the time that it takes at best and as a rule, ns, by ceilings that were measured if the bandwidth was.
 fn time(cx: &Context<'_>, rank: &Rank, op: &DeviceOp, ceilings: &Ceilings<'_>) -> Option<(Gemm, f64, f64)> {
     if op.kind != OpKind::Compute || op.op != CanonicalOp::Gemm {
         return None;
     }
     let gemm = op_shapes::gemm(&op_shapes::inputs(cx.trace, rank, op))?;
-    let (best, usual, _) = ceilings.time(gemm)?;
-    Some((gemm, best, usual))
+    let (best, usual, origin) = ceilings.time(gemm)?;
+    let alike = ceilings.bandwidth().is_some_and(|bandwidth| bandwidth.origin == Origin::Published);
+    (alike || origin == Origin::Measured).then_some((gemm, best, usual))
 }
 
 fn shortest(ceilings: &Ceilings<'_>) -> i64 {

@@ -51,7 +51,8 @@ fn a_configuration_gives_the_shape_of_the_pack() {
     let packs = Packs::embedded().unwrap();
     let read = ModelShape::from_config("x", QWEN3).unwrap();
     let known = packs.model("Qwen3-8B").unwrap();
-    assert_eq!((read.parameters(), read.cache()), (known.parameters(), known.cache()));
+    assert_eq!((read.parameters(), read.cache(7.0, 1.0)), (known.parameters(), known.cache(7.0, 1.0)));
+    assert_eq!(known.cache(1.0, 1.0), 36.0 * 2.0 * 8.0 * 128.0);
     assert_eq!(read.weight_bytes, Some(2.0));
     let moe = r#"{"text_config":{"hidden_size":2048,"num_hidden_layers":48,"num_attention_heads":32,"num_key_value_heads":4,
         "head_dim":128,"intermediate_size":6144,"vocab_size":151936,"num_experts":128,"num_experts_per_tok":8,
@@ -81,4 +82,19 @@ fn a_configuration_that_cannot_be_is_refused_and_no_number_overflows() {
         1,
     );
     assert!(ModelShape::from_config("x", &experts).is_err());
+}
+
+#[test]
+fn layers_with_a_window_read_no_more_than_it() {
+    let packs = Packs::embedded().unwrap();
+    let oss = packs.model("gpt-oss-20b").unwrap();
+    let layer = 2.0 * 8.0 * 64.0;
+    assert_eq!(oss.cache(32_000.0, 32.0), layer * (12.0 * 32_000.0 + 12.0 * 4_096.0));
+    assert_eq!(oss.cache(32.0, 32.0), layer * 24.0 * 32.0);
+    let slid = QWEN3.replacen('{', "{\"sliding_window\":512,\"sliding_window_pattern\":6,", 1);
+    assert_eq!(ModelShape::from_config("x", &slid).unwrap().sliding, Some(Sliding { layers: 30, window: 512 }));
+    let off = slid.replacen('{', "{\"use_sliding_window\":false,", 1);
+    assert_eq!(ModelShape::from_config("x", &off).unwrap().sliding, None);
+    let listed = slid.replacen('{', "{\"layer_types\":[\"full_attention\",\"sliding_attention\"],", 1);
+    assert_eq!(ModelShape::from_config("x", &listed).unwrap().sliding, Some(Sliding { layers: 1, window: 512 }));
 }
