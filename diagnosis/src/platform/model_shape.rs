@@ -169,9 +169,38 @@ impl ModelEntry {
 
 /// Words in names of models that say nothing of their shape.
 const NOISE: [&str; 32] = [
-    "meta", "hf", "instruct", "chat", "base", "it", "pt", "fp8", "bf16", "fp16", "awq", "gptq", "int8", "int4", "w8a8", "w4a16",
-    "nvfp4", "mxfp4", "fp4", "quantized", "dynamic", "thinking", "2507", "0905", "0528", "0324", "0711", "preview", "gguf", "static",
-    "4bit", "8bit",
+    "meta",
+    "hf",
+    "instruct",
+    "chat",
+    "base",
+    "it",
+    "pt",
+    "fp8",
+    "bf16",
+    "fp16",
+    "awq",
+    "gptq",
+    "int8",
+    "int4",
+    "w8a8",
+    "w4a16",
+    "nvfp4",
+    "mxfp4",
+    "fp4",
+    "quantized",
+    "dynamic",
+    "thinking",
+    "2507",
+    "0905",
+    "0528",
+    "0324",
+    "0711",
+    "preview",
+    "gguf",
+    "static",
+    "4bit",
+    "8bit",
 ];
 
 /// The words of a model's name that tell its shape.
@@ -197,8 +226,13 @@ impl ModelShape {
             dense_layers: 0,
         });
         let mla = self.mla.unwrap_or(Latent { q_rank: 0, kv_rank: 1, nope: 1, rope: 0, value: 1 });
-        let linear =
-            self.linear.unwrap_or(LinearAttention { layers: 0, key_heads: 1, value_heads: 1, key_dim: 1, value_dim: 1 });
+        let linear = self.linear.unwrap_or(LinearAttention {
+            layers: 0,
+            key_heads: 1,
+            value_heads: 1,
+            key_dim: 1,
+            value_dim: 1,
+        });
         for (name, size, least, most) in [
             ("hidden_size", self.hidden, 1, MAX_DIM),
             ("num_hidden_layers", self.layers, 1, MAX_LAYERS),
@@ -329,7 +363,8 @@ impl ModelShape {
     /// Weights of the attention of a layer with linear attention.
     pub fn linear_attention(&self) -> f64 {
         let Some(linear) = self.linear else { return 0.0 };
-        let [keys, values] = [linear.key_heads * linear.key_dim, linear.value_heads * linear.value_dim].map(|n| n as f64);
+        let [keys, values] =
+            [linear.key_heads * linear.key_dim, linear.value_heads * linear.value_dim].map(|n| n as f64);
         let hidden = self.hidden as f64;
         hidden * (2.0 * keys + 2.0 * values + 2.0 * linear.value_heads as f64) + values * hidden
     }

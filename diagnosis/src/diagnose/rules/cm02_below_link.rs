@@ -97,7 +97,10 @@ fn judge(cx: &Context<'_>, index: usize, rank: &Rank, class: &Class) -> Option<F
     let all: Ns = far.iter().map(|t| t.ns).sum();
     let count = far.len().max(1) as Ns;
     let moved: f64 = far.iter().filter_map(|t| t.message).map(|m| m.rate(1)).sum();
-    let (rate, usable) = (moved / all.max(1) as f64, far.iter().filter_map(|t| t.message).map(|m| link.usable(m.ranks)).fold(0.0, f64::max));
+    let (rate, usable) = (
+        moved / all.max(1) as f64,
+        far.iter().filter_map(|t| t.message).map(|m| link.usable(m.ranks)).fold(0.0, f64::max),
+    );
     let expected = far.iter().map(|t| healthy(t).0).sum::<Ns>() / count;
     let modelled = far.iter().any(|t| t.message.is_some_and(|m| m.modelled));
     let mut sizes: Vec<i64> = far.iter().filter_map(|t| t.message).map(|m| m.bytes).collect();
@@ -122,7 +125,8 @@ fn judge(cx: &Context<'_>, index: usize, rank: &Rank, class: &Class) -> Option<F
         ("size", Value::Bytes(size)),
     ];
     let takes = |of: fn((Ns, Ns)) -> Ns| far.iter().map(|t| (t.op, of(healthy(t)))).collect::<Vec<_>>();
-    let edits = vec![Edit::Transfer(takes(|(_, worst)| worst)), Edit::Hoped(Box::new(Edit::Transfer(takes(|(best, _)| best))))];
+    let edits =
+        vec![Edit::Transfer(takes(|(_, worst)| worst)), Edit::Hoped(Box::new(Edit::Transfer(takes(|(best, _)| best))))];
     let (finding, cost) = Exposed { cx, doc: &DOC, rank, class }.recurring(SHARE, of, |cost| Saying {
         formula: Text::new(
             "transfer beyond twice the library's model on the published link / median step",
@@ -144,7 +148,10 @@ fn judge(cx: &Context<'_>, index: usize, rank: &Rank, class: &Class) -> Option<F
             Value::Ns(expected),
         ))
         .with(fact(
-            Text::new("bus bandwidth reached, GB/s (as nccl-tests counts it)", "达到的总线带宽 GB/s（按 nccl-tests 口径）"),
+            Text::new(
+                "bus bandwidth reached, GB/s (as nccl-tests counts it)",
+                "达到的总线带宽 GB/s（按 nccl-tests 口径）",
+            ),
             Value::Number(rate),
         ))
         .with(fact(

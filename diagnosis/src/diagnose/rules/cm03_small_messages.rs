@@ -98,9 +98,7 @@ fn judge(cx: &Context<'_>, index: usize, rank: &Rank, class: &Class) -> Option<F
     });
     let mut small = transfers::of(cx, index, rank, class);
     small.retain(|t| {
-        let is_small = |m: Size| {
-            m.what == Collective::AllReduce && m.bytes <= LARGEST && link.latency(m) >= LATENCY
-        };
+        let is_small = |m: Size| m.what == Collective::AllReduce && m.bytes <= LARGEST && link.latency(m) >= LATENCY;
         general.contains(&t.name) && t.best.is_some() && t.message.is_some_and(is_small)
     });
     let steps = class.steady.max(1);
@@ -137,7 +135,10 @@ fn judge(cx: &Context<'_>, index: usize, rank: &Rank, class: &Class) -> Option<F
     })?;
     finding
         .with(Evidence::new(
-            Text::new("transfer of a small all-reduce, shortest over the ranks, mean", "小消息 all-reduce 的传输时间（各 rank 最短）均值"),
+            Text::new(
+                "transfer of a small all-reduce, shortest over the ranks, mean",
+                "小消息 all-reduce 的传输时间（各 rank 最短）均值",
+            ),
             Value::Ns(took),
             reading::sample(small.iter().map(|t| t.row)),
         ))

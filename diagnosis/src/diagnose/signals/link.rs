@@ -39,8 +39,7 @@ const NCCL: [Protocol; 3] = [
     protocol("SIMPLE", 8_400.0, 3_400.0, 1.0),
 ];
 /// Those of RCCL (its tuning model, `src/graph/tuning.cc`).
-const RCCL: [Protocol; 2] =
-    [protocol("LL", 20_500.0, 2_300.0, 0.2), protocol("SIMPLE", 27_900.0, 2_700.0, 1.0)];
+const RCCL: [Protocol; 2] = [protocol("LL", 20_500.0, 2_300.0, 0.2), protocol("SIMPLE", 27_900.0, 2_700.0, 1.0)];
 
 /// Peers that a device of a mesh has a link of its own to, where no switch joins all of them (the nodes of AMD).
 const MESH: f64 = 7.0;

@@ -9,7 +9,13 @@ fn the_parameters_of_every_known_model_follow_from_its_shape() {
     assert!(packs.models().len() >= 60, "{}", packs.models().len());
     for model in packs.models() {
         let off = model.parameters() / model.published - 1.0;
-        assert!(off.abs() < 0.03, "{}: {:.3e} by its shape, {:.3e} published", model.name, model.parameters(), model.published);
+        assert!(
+            off.abs() < 0.03,
+            "{}: {:.3e} by its shape, {:.3e} published",
+            model.name,
+            model.parameters(),
+            model.published
+        );
         assert!(model.source.contains("config.json"), "{}", model.name);
         let same = packs.models().iter().filter(|other| other.is(&model.name));
         assert_eq!(same.count(), 1, "{}: two models have one name", model.name);
@@ -69,6 +75,10 @@ fn a_configuration_that_cannot_be_is_refused_and_no_number_overflows() {
     }
     let long = " ".repeat(MAX_CONFIG + 1);
     assert_eq!(ModelShape::from_config("x", &long).unwrap_err(), ShapeError::TooLong(MAX_CONFIG + 1));
-    let experts = QWEN3.replacen('{', "{\"num_experts\":16777216,\"num_experts_per_tok\":16777216,\"n_shared_experts\":99999999999,", 1);
+    let experts = QWEN3.replacen(
+        '{',
+        "{\"num_experts\":16777216,\"num_experts_per_tok\":16777216,\"n_shared_experts\":99999999999,",
+        1,
+    );
     assert!(ModelShape::from_config("x", &experts).is_err());
 }
