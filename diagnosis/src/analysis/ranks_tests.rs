@@ -142,6 +142,53 @@ fn sends_that_nothing_describes_are_the_exchange_of_a_model_of_experts() {
 }
 
 #[test]
+fn a_receive_waits_for_its_send_and_the_send_for_nobody() {
+    let kernel = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)";
+    let mut s = Script::default();
+    for (rank, name, waits) in [(0, "send", 0), (1, "recv", 40_000)] {
+        s.rank(rank);
+        for step in 0..12 {
+            let t = step * 100_000;
+            s.launch((t, t + 1_000), GEMM, (t + 2_000, t + 10_000));
+            s.exchange(
+                (t + 1_000, t + 2_000),
+                (name, kernel, 131_072),
+                ("pp", 4),
+                None,
+                (t + 50_000 - waits, t + 60_000),
+            );
+        }
+    }
+    let (trace, a) = s.analyze();
+    assert_eq!((a.job.instances.len(), a.job.one_sided, a.job.groups.len()), (12, 0, 1));
+    assert!(a.job.groups[0].is_pair && a.job.groups[0].is_complete(), "both ends are there, whatever the group's size");
+    assert!(a.job.instances.iter().all(|i| i.transfer == 10_000));
+    assert!(a.job.waits.iter().all(|w| (w.rank, w.late, w.ns) == (1, 0, 40_000)), "{:?}", a.job.waits);
+    let of = |rank: usize, bucket: Bucket| -> Ns {
+        let buckets = a.ranks[rank].steps.iter().flat_map(|s| &s.buckets);
+        buckets.filter(|(b, _)| *b == bucket).map(|(_, ns)| ns).sum()
+    };
+    assert_eq!((of(0, Bucket::CommWait), of(1, Bucket::CommWait)), (0, 12 * 40_000));
+    let received = a.ranks[1].timeline.ops.last().unwrap();
+    assert_eq!(a.ranks[1].collectives.transfer_of(&trace, received), 10_000);
+}
+
+#[test]
+fn sends_among_more_than_two_ranks_are_not_guessed_at() {
+    let kernel = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)";
+    let mut s = Script::default();
+    for rank in 0..4 {
+        s.rank(rank);
+        for step in 0..12 {
+            let t = step * 100_000;
+            s.exchange((t + 1_000, t + 2_000), ("send", kernel, 131_072), ("pp", 4), None, (t + 50_000, t + 60_000));
+        }
+    }
+    let (_, a) = s.analyze();
+    assert_eq!((a.job.instances.len(), a.job.one_sided), (0, 48));
+}
+
+#[test]
 fn collectives_without_a_payload_are_compared_in_their_place_of_the_model() {
     let all_reduce = "ncclDevKernel_Generic_1(ncclDevKernelArgsStorage<4096ul>)";
     let slow = |after: [&str; 2]| {

@@ -50,19 +50,38 @@ impl Script {
         self
     }
 
+    /// The device is of this name.
+    pub fn chip(&mut self, name: &str) -> &mut Self {
+        let (process, name) = (self.process, Some(self.builder.intern(name)));
+        self.builder.device(Device { process, ordinal: 0, name, vendor: None, cores: None, memory_bytes: None });
+        self
+    }
+
     /// A collective of a process group of `size` ranks, launched by `call`.
     pub fn collective(&mut self, call: (Ns, Ns), group: (&str, u32), seq: Option<i64>, span: (Ns, Ns)) -> &mut Self {
+        self.exchange(call, ("allreduce", "ncclDevKernel_AllReduce_Sum_bf16_RING_LL", 65_536), group, seq, span)
+    }
+
+    /// The same of any kind: what the source calls it, its kernel, and its payload in bytes.
+    pub fn exchange(
+        &mut self,
+        call: (Ns, Ns),
+        (op, kernel, bytes): (&str, &str, i64),
+        group: (&str, u32),
+        seq: Option<i64>,
+        span: (Ns, Ns),
+    ) -> &mut Self {
         let id = self.issue("cudaLaunchKernel", call);
         let description = CollectiveCall {
-            op: Some(self.builder.intern("allreduce")),
+            op: Some(self.builder.intern(op)),
             group: Some(self.builder.intern(group.0)),
             group_size: Some(group.1),
             seq,
-            bytes: Some(65_536),
+            bytes: Some(bytes),
             dtype: None,
         };
         let detail = KernelDetail { collective: Some(Box::new(description)), ..KernelDetail::default() };
-        self.kernel(7, "ncclDevKernel_AllReduce_Sum_bf16_RING_LL", span, Some(id), Some(Detail::Kernel(detail)));
+        self.kernel(7, kernel, span, Some(id), Some(Detail::Kernel(detail)));
         self
     }
 

@@ -3,6 +3,7 @@
 use model::{Category, Ns};
 
 use super::super::testing::{CONTIGUOUS, GEMM, NORM, Run, SORT, check, diagnosis, fires, us};
+use crate::analysis::Edit;
 
 const ELEMENTWISE: [&str; 5] = [
     "void at::native::vectorized_elementwise_kernel<4, at::native::pow_tensor_scalar_kernel_impl<float, float>>",
@@ -27,6 +28,45 @@ fn op03_finds_composites_and_leaves_fused_kernels_alone() {
     assert!(fires("OP-03", &layers(&ELEMENTWISE)));
     assert!(!fires("OP-03", &layers(&[NORM])));
     assert!(!fires("OP-03", &layers(&[ELEMENTWISE[0], ELEMENTWISE[1], ELEMENTWISE[4], ELEMENTWISE[3]])));
+}
+
+#[test]
+fn op03_promises_of_attention_what_its_arithmetic_takes_and_advises_attention() {
+    const SOFTMAX: &str = "void at::native::(anonymous namespace)::cunn_SoftMaxForward<8, c10::BFloat16, float>";
+    let types = r#"["c10::BFloat16","c10::BFloat16"]"#;
+    let run = |recorded: bool| {
+        Run::steps(12, move |r, _| {
+            // A product at 344 TFLOP/s, and an attention of an eighth of its arithmetic.
+            for _ in 0..4 {
+                let (scores, values) = ("[[64,512,64],[64,64,512]]", "[[64,512,512],[64,512,64]]");
+                let none = "[]";
+                r.shaped(GEMM, us(100), "[[2048,2048],[2048,4096]]", types);
+                r.shaped(GEMM, us(60), if recorded { scores } else { none }, types).launch(SOFTMAX, us(300));
+                r.shaped(GEMM, us(60), if recorded { values } else { none }, types);
+            }
+            r.token();
+        })
+    };
+    let ends = |recorded: bool| {
+        let found = check("OP-03", &run(recorded));
+        assert!(fires("OP-03", &run(recorded)));
+        assert!(found[0].remedy.iter().all(|r| r.text_en.contains("attention")), "{:?}", found[0].remedy);
+        match &found[0].changes[0].1.edits[..] {
+            [Edit::Fuse(fused), Edit::Hoped(best)] => match &**best {
+                Edit::Resize(best) => (fused[0].1, best[0].1),
+                other => panic!("{other:?}"),
+            },
+            other => panic!("{other:?}"),
+        }
+    };
+    // 4.3 GFLOP at 344 TFLOP/s are 12.5 µs.
+    let (worst, best) = ends(true);
+    assert!((worst - 37_500).abs() < 500 && (best - 16_667).abs() < 500, "{worst} {best}");
+    let (worst, best) = ends(false);
+    assert!(
+        worst > us(300) && best == us(60),
+        "of unknown arithmetic the softmax may stay, at best its products: {worst} {best}"
+    );
 }
 
 #[test]
