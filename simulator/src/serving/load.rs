@@ -94,7 +94,7 @@ loads! {
 }
 
 /// Kinds of serving in which a fault shows, for those that are not at home everywhere.
-pub const CALL_FOR: [(FaultKind, &[Load]); 11] = {
+pub const CALL_FOR: [(FaultKind, &[Load]); 14] = {
     use FaultKind as F;
     use Load as L;
     const RANKS: &[Load] = &[L::TensorTwo, L::TensorFour, L::ClockDrift];
@@ -105,6 +105,9 @@ pub const CALL_FOR: [(FaultKind, &[Load]); 11] = {
         (F::HostStraggler, RANKS),
         (F::RankGc, RANKS),
         (F::ThrottledRank, RANKS),
+        (F::RankScheduling, RANKS),
+        (F::HostUpdate, AWAITED),
+        (F::NoSplitKv, &[L::LongContext, L::Single]),
         (F::Scheduling, AWAITED),
         (F::LogitsCopy, AWAITED),
         (F::FewBlocks, &[L::Dozens, L::Few, L::OddBatch, L::Sync, L::LongContext, L::Ampere, L::Piecewise]),
