@@ -36,7 +36,7 @@ mod place {
 /// Runs all steps of the rank that sits there. Without a meeting its waits for other ranks are drawn.
 pub(crate) fn run<'c>(seat: Seat<'c>, meeting: Option<&'c Meeting>) -> Machine<'c> {
     let config = seat.config;
-    let mut program = Program { machine: Machine::new(seat, meeting), awaited: None };
+    let mut program = Program { machine: Machine::new(seat, meeting), awaited: None, tokens: Vec::new() };
     for index in 0..config.warmup_steps + config.steps {
         program.step(Step::of(&seat, index));
     }
@@ -51,12 +51,15 @@ struct Program<'c> {
     machine: Machine<'c>,
     /// End of the token copy that asynchronous scheduling has yet to wait for.
     awaited: Option<i64>,
+    /// When the host had the tokens of each step.
+    tokens: Vec<i64>,
 }
 
 impl Program<'_> {
     fn step(&mut self, step: Step) {
         let config = self.machine.config;
         self.machine.step = step.index;
+        stage::await_tokens(&mut self.machine, step, &self.tokens);
         self.schedule(step);
         let name = match config.annotation {
             Annotation::None => String::new(),
@@ -90,6 +93,7 @@ impl Program<'_> {
             });
         });
         self.awaited = awaited;
+        self.tokens.push(self.machine.now);
         self.machine.at(place::DETOKENIZE);
         self.machine.work(config.detokenize_ns);
     }
@@ -325,6 +329,9 @@ fn return_logits(machine: &mut Machine<'_>, step: Step) {
 /// Brings the token back. Asynchronous scheduling waits for the token of the step before instead.
 fn return_token(machine: &mut Machine<'_>, step: Step, awaited: Option<i64>) -> Option<i64> {
     let config = machine.config;
+    if !stage::returns_tokens(&machine.seat) {
+        return None;
+    }
     machine.at(place::RETURN);
     machine.work(config.framework_ns);
     let blocking = config.token_return == TokenReturn::BlockingCopy && !config.async_scheduling;

@@ -151,6 +151,34 @@ fn a_stage_asks_early_for_what_the_other_sends_and_both_leave_together() {
 }
 
 #[test]
+fn two_batches_under_way_keep_both_stages_busy() {
+    let busy = |load: Load| {
+        let config = Config { steps: 16, ..Config::serve(12, load, false, &[]) };
+        let job = simulate_job(&config);
+        let ops = |rank: usize| job.ranks[rank].ops.iter().filter(|op| matches!(op.work, Work::Compute(_)));
+        let ns: i64 = (0..2).flat_map(ops).map(|op| op.end - op.start).sum();
+        let bounds = job.ranks[0].bounds();
+        ns * 1000 / (2 * (bounds.last().unwrap() - bounds[0]))
+    };
+    let (one, two) = (busy(Load::PipelineTwo), busy(Load::PipelineBusy));
+    assert!(one < 550 && two > one + 250, "{one} {two}");
+}
+
+#[test]
+fn four_stages_hand_on_in_turn_and_the_tokens_close_the_ring() {
+    let job = simulate_job(&short(12, Load::PipelineFour, true, &[]));
+    for rank in 0..4 {
+        let passed = |from: usize, to: usize, slot: Slot| -> Vec<i64> {
+            let of = |op: &&DeviceOp| op.slot == Some(slot) && op.peer == Some(to);
+            job.ranks[from].ops.iter().filter(of).map(|op| op.end).collect()
+        };
+        let next = (rank + 1) % 4;
+        let (sent, received) = (passed(rank, next, Slot::Send), passed(next, rank, Slot::Recv));
+        assert!(sent.len() as i64 == job.config.steps && sent == received, "{rank} to {next}");
+    }
+}
+
+#[test]
 fn all_reduces_of_serving_end_together() {
     let job = simulate_job(&short(13, Load::TensorFour, true, &[]));
     let of = |rank: usize| job.ranks[rank].ops.iter().filter(|op| matches!(op.work, Work::Collective { .. }));
@@ -182,5 +210,18 @@ fn every_fault_can_be_had_with_churn_and_without() {
             let ends = |config: &Config| simulate(config).ops.iter().map(|op| (op.start, op.end)).collect::<Vec<_>>();
             assert!(ends(&config) != ends(&config.twin()), "{kind:?} churn {churn}");
         }
+    }
+}
+
+#[test]
+fn keys_are_the_serialised_names() {
+    for load in Load::ALL {
+        assert_eq!(serde_json::to_value(load).unwrap(), load.key());
+    }
+    for kind in FaultKind::ALL.iter().chain(FaultKind::OF_SERVING) {
+        assert_eq!(serde_json::to_value(kind).unwrap(), kind.key());
+    }
+    for strength in Strength::ALL {
+        assert_eq!(serde_json::to_value(strength).unwrap(), strength.key());
     }
 }

@@ -2,6 +2,7 @@
 
 use super::Machine;
 use crate::{
+    meeting::{Arrival, Party},
     random::Of,
     record::{HostKind, SyncOn},
 };
@@ -26,6 +27,23 @@ impl Machine<'_> {
             machine.work(machine.config.sync_call_ns);
             machine.await_end(end.unwrap_or(machine.tails[stream]));
         });
+    }
+
+    /// Waits until a message from `rank` is there, which takes `ns`.
+    pub(crate) fn await_message(&mut self, rank: usize, ns: i64) {
+        let party = Party::of(self.seat.rank, Some(rank));
+        if let Some(meeting) = self.meeting {
+            let sent = meeting.suspend(Arrival { party, at: self.now - ns });
+            self.now = self.now.max(sent + ns);
+        }
+    }
+
+    /// Sends a message to `rank` that was ready `at`, and goes on.
+    pub(crate) fn send_message(&mut self, rank: usize, at: i64) {
+        let party = Party::of(self.seat.rank, Some(rank));
+        if let Some(meeting) = self.meeting {
+            meeting.suspend(Arrival { party, at });
+        }
     }
 
     /// Allocates device memory and frees it.

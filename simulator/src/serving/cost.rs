@@ -76,6 +76,7 @@ pub(crate) fn ns(config: &Config, serving: &Serving, step: &Step, slot: Slot) ->
         Slot::Send | Slot::Recv => 11_000 + rows * model.hidden * HALF / (ability.link * LINK / 1000).max(1),
         Slot::LogitsCast | Slot::Softmax => small(3_500, logits * 8),
         Slot::Argmax => small(5_000, logits * 4),
+        Slot::Sort => small(9_000, logits * 8),
         _ => match geometry::weight(config, serving, slot) {
             Some((inner, outer)) => {
                 product(serving, if slot == Slot::LmHead { step.batch } else { rows }, inner, outer)

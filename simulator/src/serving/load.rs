@@ -59,6 +59,10 @@ loads! {
     ClockDrift;
     /// Two stages of a pipeline, one batch under way.
     PipelineTwo;
+    /// Two stages that each have a batch to work on.
+    PipelineBusy;
+    /// Four stages.
+    PipelineFour;
     /// Pieces of a graph with attention between them.
     Piecewise;
     /// Large kernels launched one by one, well ahead of the device.
@@ -90,17 +94,20 @@ loads! {
 }
 
 /// Kinds of serving in which a fault shows, for those that are not at home everywhere.
-pub const CALL_FOR: [(FaultKind, &[Load]); 11] = {
+pub const CALL_FOR: [(FaultKind, &[Load]); 14] = {
     use FaultKind as F;
     use Load as L;
     const RANKS: &[Load] = &[L::TensorTwo, L::TensorFour, L::ClockDrift];
     const AWAITED: &[Load] = &[L::Sync, L::Few, L::Dozens, L::OddBatch, L::ShortContext, L::Quantized, L::Hiccups];
     [
-        (F::SlowPeer, &[L::PipelineTwo]),
+        (F::SlowPeer, &[L::PipelineTwo, L::PipelineTwo, L::PipelineFour]),
         (F::LowBandwidth, RANKS),
         (F::HostStraggler, RANKS),
         (F::RankGc, RANKS),
         (F::ThrottledRank, RANKS),
+        (F::RankScheduling, RANKS),
+        (F::HostUpdate, AWAITED),
+        (F::NoSplitKv, &[L::LongContext, L::Single]),
         (F::Scheduling, AWAITED),
         (F::LogitsCopy, AWAITED),
         (F::FewBlocks, &[L::Dozens, L::Few, L::OddBatch, L::Sync, L::LongContext, L::Ampere, L::Piecewise]),
@@ -118,7 +125,16 @@ impl Load {
 
     /// One in which `fault` shows.
     pub fn suiting(fault: FaultKind, seed: u64) -> Self {
-        const USUAL: &[Load] = &[Load::Dozens, Load::Few, Load::OddBatch, Load::Sync, Load::ShortContext, Load::Ampere];
+        const USUAL: &[Load] = &[
+            Load::Dozens,
+            Load::Few,
+            Load::OddBatch,
+            Load::Sync,
+            Load::ShortContext,
+            Load::FastChurn,
+            Load::Piecewise,
+            Load::Ampere,
+        ];
         let fit = CALL_FOR.iter().find(|(kind, _)| *kind == fault).map_or(USUAL, |(_, loads)| loads);
         let last = i64::try_from(fit.len()).unwrap_or(1) - 1;
         let at = Dice::new(seed).uniform(Of::Serving, [0, 0, 0], 0, last);
@@ -173,6 +189,7 @@ impl Config {
             sigma_permille: pick(23, 20, 60),
             hiccup_permille: if pick(24, 0, 2) == 0 { 15 } else { 0 },
             stages: 1,
+            in_flight: 1,
             event_every: pick(25, 6, 14),
             weight_bytes: 2,
             named_host: pick(26, 0, 2) == 0,
@@ -207,9 +224,13 @@ impl Config {
                 *self = self.clone().gathered(2);
                 (self.clock_offset_ns, self.clock_drift_ppm) = (20_000_000, 60);
             }
-            Load::PipelineTwo => {
-                *self = self.clone().gathered(2);
-                (self.tensor_parallel, serving.stages, self.async_scheduling) = (1, 2, false);
+            Load::PipelineTwo | Load::PipelineBusy | Load::PipelineFour => {
+                serving.stages = if load == Load::PipelineFour { 4 } else { 2 };
+                serving.in_flight = if load == Load::PipelineBusy { 2 } else { 1 };
+                *self = self.clone().gathered(serving.stages);
+                (self.tensor_parallel, self.async_scheduling) = (1, false);
+                // The layers lie on all stages.
+                serving.model.layers = serving.model.layers * 3 / 2 / serving.stages as i64;
             }
             Load::Piecewise => self.mode = Mode::Piecewise { pieces: serving.model.layers + 1 },
             Load::EagerLarge => {

@@ -40,6 +40,8 @@ pub struct Serving {
     pub hiccup_permille: i64,
     /// Stages of the pipeline; 1 for none.
     pub stages: usize,
+    /// Batches that are under way in them at a time.
+    pub in_flight: usize,
     /// Steps from one to the next of a fault's rare events.
     pub event_every: i64,
     /// Bytes of a weight.

@@ -33,6 +33,22 @@ pub const FAULTS: [FaultKind; 12] = {
     ]
 };
 
+/// Faults that do not depend on serving, and shall be named in it all the same: one strength of each in a round.
+pub const EVERYWHERE: [FaultKind; 9] = {
+    use FaultKind as F;
+    [
+        F::Transposes,
+        F::FullSort,
+        F::PageableCopy,
+        F::AllocStall,
+        F::HostUpdate,
+        F::NodeGap,
+        F::NoSplitKv,
+        F::SlowScatter,
+        F::RankScheduling,
+    ]
+};
+
 /// Pairs of faults whose costs add up and which show in the same kind of serving.
 const PAIRS: [([FaultKind; 2], Load); 8] = {
     use FaultKind as F;
@@ -89,7 +105,7 @@ impl Case {
     }
 }
 
-/// The runs of `rounds` rounds from `seed` on: every fault at every strength, eight pairs and every kind of healthy serving,
+/// The runs of `rounds` rounds from `seed` on: every fault of serving at every strength, the others at one, eight pairs and every kind of healthy serving,
 /// all with churn and without. The two share a seed.
 pub fn rounds(seed: u64, rounds: usize) -> Vec<Case> {
     let mut cases = Vec::new();
@@ -102,6 +118,11 @@ pub fn rounds(seed: u64, rounds: usize) -> Vec<Case> {
                     let load = Load::suiting(*kind, seed);
                     cases.push(Case { load, churn, faults: vec![*kind], strength, seed });
                 }
+            }
+            for (at, (kind, strength)) in EVERYWHERE.iter().zip(Strength::ALL.iter().cycle().skip(round)).enumerate() {
+                let seed = base + 500 + at as u64;
+                let load = Load::suiting(*kind, seed);
+                cases.push(Case { load, churn, faults: vec![*kind], strength: *strength, seed });
             }
             for (at, (pair, load)) in PAIRS.iter().enumerate() {
                 let seed = base + 1_000 + at as u64;

@@ -101,17 +101,18 @@ fn healthy(score: &Score, lang: Lang) -> String {
         let (healthy, pairs) = (score.healthy.get(&churn), score.pairs.get(&churn).copied().unwrap_or_default());
         let (accused, of) = healthy.map_or((0, 0), |healthy| (healthy.accused.hits, healthy.accused.of));
         let share = rate(healthy.map(|healthy| healthy.accused).unwrap_or_default());
-        (accused, of, share, rate(pairs), pairs.of)
+        let any = healthy.map_or(0, |healthy| healthy.spoken_of.hits);
+        (accused, of, share, any, rate(pairs), pairs.of)
     };
-    let ((a, b, c, d, e), (f, g, h, i, j)) = (part(true), part(false));
+    let ((a, b, c, any, d, e), (f, g, h, other, i, j)) = (part(true), part(false));
     let rules: Vec<String> = score.rules.iter().map(|(rule, runs)| format!("{rule} {runs}")).collect();
     let rules = if rules.is_empty() { "–".to_owned() } else { rules.join(", ") };
     match lang {
         Lang::En => format!(
-            "Healthy runs accused (a finding of medium severity or above that improving the thing does not bear out): {a} of {b} with churn ({c}), {f} of {g} without ({h}). By rule: {rules}. Both faults of a pair among the first three: {d} of {e} with churn, {i} of {j} without."
+            "Healthy runs accused (a finding of medium severity or above that improving the thing does not bear out): {a} of {b} with churn ({c}), {f} of {g} without ({h}); with any finding of that severity: {any} and {other}. By rule: {rules}. Both faults of a pair among the first three: {d} of {e} with churn, {i} of {j} without."
         ),
         Lang::Zh => format!(
-            "健康运行被误报（出现中等及以上、但改进该项并不见效的发现）：批次变化时 {b} 次中 {a} 次（{c}），批次不变时 {g} 次中 {f} 次（{h}）。按规则：{rules}。两个故障同时存在时均排进前三：批次变化 {e} 次中 {d}，批次不变 {j} 次中 {i}。"
+            "健康运行被误报（出现中等及以上、但改进该项并不见效的发现）：批次变化时 {b} 次中 {a} 次（{c}），批次不变时 {g} 次中 {f} 次（{h}）；出现任何此级发现的：{any} 次与 {other} 次。按规则：{rules}。两个故障同时存在时均排进前三：批次变化 {e} 次中 {d}，批次不变 {j} 次中 {i}。"
         ),
     }
 }
@@ -122,7 +123,7 @@ fn loads(score: &Score, lang: Lang) -> Table {
         (Text::new("healthy serving", "健康负载"), Left),
         (Text::new("runs", "运行"), Right),
         (Text::new("accused", "误报"), Right),
-        (Text::new("with true headroom", "含真实提升空间"), Right),
+        (Text::new("any finding", "有发现"), Right),
     ];
     let mut table = table(lang, columns);
     for (load, healthy) in score.loads.iter().filter(|(_, healthy)| healthy.spoken_of.hits > 0) {

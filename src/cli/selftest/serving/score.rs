@@ -216,7 +216,9 @@ impl Score {
             put(format!("serving.{}.pairs", word(*churn)), share.value(), share.of, true);
         }
         for (churn, healthy) in &self.healthy {
-            put(format!("serving.{}.accused", word(*churn)), healthy.accused.value(), healthy.accused.of, false);
+            let (accused, any) = (healthy.accused, healthy.spoken_of);
+            put(format!("serving.{}.accused", word(*churn)), accused.value(), accused.of, false);
+            put(format!("serving.{}.spoken_of", word(*churn)), any.value(), any.of, false);
         }
         figures
     }
