@@ -7,8 +7,7 @@ use super::{
     idle,
     job::{JobPart, Moved},
     model::{BucketRow, Capture, Chip, ClassPart, DeviceGroup, Mapping, P95_STEPS, P99_STEPS, RankPart, Slow},
-    owners,
-    replayed,
+    owners, replayed,
     summaries::Summaries,
     work,
 };

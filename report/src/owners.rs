@@ -43,7 +43,14 @@ pub struct IdleOwner {
 /// The owners of a capture's idle time, longest first.
 pub(super) fn of(trace: &Trace, analysis: &Analysis) -> Vec<IdleOwner> {
     let mut out: Vec<IdleOwner> = analysis.ranks.iter().flat_map(|rank| of_rank(trace, analysis, rank)).collect();
-    out.sort_by(|a, b| a.bucket.is_none().cmp(&b.bucket.is_none()).then(b.ns.cmp(&a.ns)).then(a.rank.cmp(&b.rank)).then_with(|| a.owner.cmp(&b.owner)));
+    out.sort_by(|a, b| {
+        a.bucket
+            .is_none()
+            .cmp(&b.bucket.is_none())
+            .then(b.ns.cmp(&a.ns))
+            .then(a.rank.cmp(&b.rank))
+            .then_with(|| a.owner.cmp(&b.owner))
+    });
     // A rank's sum must be exact: rows of what is left are kept.
     let mut told = 0;
     out.retain(|row| {
@@ -66,7 +73,11 @@ fn of_rank(trace: &Trace, analysis: &Analysis, rank: &Rank) -> Vec<IdleOwner> {
         kind: group.kind.map(Category::name),
         wraps: group.wraps,
         around: group.around.iter().map(|id| text(*id)).collect(),
-        children: group.children.iter().map(|(id, count, _)| (text(*id), (count / group.count.max(1)).max(1))).collect(),
+        children: group
+            .children
+            .iter()
+            .map(|(id, count, _)| (text(*id), (count / group.count.max(1)).max(1)))
+            .collect(),
         ended_by: group.ended_by.map(|ending| ending.name()),
         per_step: group.count as f64 / steps as f64,
         ns: group.ns / steps as Ns,

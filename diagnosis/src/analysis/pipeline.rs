@@ -15,11 +15,12 @@ use super::{
     idle::Explainer,
     launch_shape, logged, matching,
     measured::Measured,
-    model::{Analysis, Integrity, Options, Place, Rank, Selection, Step},
+    model::{Analysis, Facts, Integrity, Options, Place, Rank, Selection, Step},
     owners::{self, Owners, Window},
     period,
     scheduler::{self, RankCounter},
     segments::Segments,
+    step_facts::{Draft, Launched},
     timeline::{self, DeviceOp, OpKind, Timeline},
     training, wait,
 };
@@ -96,6 +97,12 @@ pub fn analyze(trace: &Trace, packs: &Packs, options: &Options) -> Analysis {
             analyze_rank(trace, packs, options, &mut labels, place, (timeline, split, std::mem::take(cuts)));
         ranks.push(rank);
         segments.push(parts);
+    }
+    classes::agree(&mut ranks);
+    for rank in &mut ranks {
+        let window = |step: &Step| Window { index: step.index, span: step.window, host: step.host };
+        let windows: Vec<Window> = rank.counted_steps().map(window).collect();
+        rank.owners = owners::find(trace, packs, &rank.timeline, &rank.gaps, &windows, &mut labels);
     }
     let known: FxHashSet<ProcessId> = ranks.iter().map(|rank| rank.process).collect();
     let logged = logged::ranks(trace, packs, options, &known);
@@ -175,8 +182,8 @@ fn analyze_rank(
         let ops = mark.op..end.max(mark.op);
         let here = timeline.ops.get(ops.clone()).unwrap_or(&[]);
         let whole = anchor.kind == AnchorKind::WholeCapture;
-        let rows = if by_core { None } else { launch_shape::rows(trace, here) };
-        drafts.push(classes::Draft::new(mark, (here, rows), &timeline, tokens.as_ref(), usual, whole));
+        let launched = if by_core { Launched::default() } else { launch_shape::launched(trace, here) };
+        drafts.push(Draft::new(mark, (here, launched), &timeline, tokens.as_ref(), usual, whole));
         steps.push(Step {
             index: i as u32,
             window: *window,
@@ -184,12 +191,14 @@ fn analyze_rank(
             class: 0,
             label: mark.name.clone(),
             ops,
-            rows,
+            facts: Facts::UNKNOWN,
+            rows: launched.rows,
             selection: Selection::Steady,
             buckets: partition.buckets,
             shadow: partition.shadow,
         });
     }
+    steps.iter_mut().zip(&drafts).for_each(|(step, draft)| step.facts = draft.facts);
     let compiling = |step: &Step| {
         let calls = timeline.calls_between(step.window.start, step.window.end);
         calls.iter().any(|c| c.kind.is_compile() && c.kind != HostCall::ModuleLoad)
@@ -211,9 +220,6 @@ fn analyze_rank(
         collectives,
         owners: Owners::default(),
     };
-    let window = |step: &Step| Window { index: step.index, span: step.window, host: step.host };
-    let windows: Vec<Window> = result.counted_steps().map(window).collect();
-    result.owners = owners::find(trace, packs, &result.timeline, &result.gaps, &windows, labels);
     result.period = layer_period(&result);
     (result, attribution.segments)
 }

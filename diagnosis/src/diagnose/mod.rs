@@ -83,7 +83,8 @@ fn rest(cx: &Context<'_>, found: &[Finding]) -> Vec<Finding> {
     let is_told = |doc: &Doc| cx.analysis.evidence.missing(doc.needs).is_empty();
     let rules = rules::REGISTRY.iter().filter(|rule| is_told(rule.doc()));
     let outcomes = rules.map(|rule| rule.check_rest(cx, found));
-    gain::merged(outcomes.flat_map(|outcome| if let Outcome::Found(found) = outcome { found } else { Vec::new() }).collect())
+    let found = outcomes.filter_map(|outcome| if let Outcome::Found(found) = outcome { Some(found) } else { None });
+    gain::merged(found.flatten().collect(), cx.analysis)
 }
 
 /// Runs every rule over a capture.
@@ -114,7 +115,7 @@ pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis 
     }
     ranking::screen(&mut findings, analysis);
     let gains = gain::Gains::new(analysis);
-    let mut findings = gain::merged(findings);
+    let mut findings = gain::merged(findings, analysis);
     gains.estimate(&mut findings);
     findings.extend(rest(&cx, &findings));
     ranking::temper(&cx, &mut findings);

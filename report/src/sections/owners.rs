@@ -44,7 +44,8 @@ pub(super) fn write(page: &mut Page<'_>) {
     for row in named.clone().take(SHOWN) {
         let bucket = row.bucket.as_deref().map(Inlines::name).unwrap_or_default();
         let ended = row.ended_by.as_deref().map(Inlines::name).unwrap_or_default();
-        let numbers = [units::number(row.per_step), units::micros(row.ns), units::share(row.share), units::micros(row.longest)];
+        let numbers =
+            [units::number(row.per_step), units::micros(row.ns), units::share(row.share), units::micros(row.longest)];
         let cells = cells![doing(page, row), bucket, ended];
         table.row(cells.into_iter().chain(numbers.map(Inlines::from)));
     }

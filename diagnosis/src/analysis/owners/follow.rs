@@ -20,9 +20,8 @@ impl Threads {
         let says = |track: &&TrackId| {
             launches.contains_key(track)
                 || trace.lanes.get(track.0 as usize).is_some_and(|lane| {
-                    let own = |c: &Category| {
-                        matches!(c, Category::FrameworkOp | Category::PythonFrame | Category::UserRange)
-                    };
+                    let own =
+                        |c: &Category| matches!(c, Category::FrameworkOp | Category::PythonFrame | Category::UserRange);
                     lane.category.iter().any(own)
                 })
         };

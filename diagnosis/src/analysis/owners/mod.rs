@@ -13,11 +13,11 @@ mod nest;
 use model::{Category, Ns, SliceId, Span, StringId, Trace, TrackId};
 use rustc_hash::FxHashMap;
 
+use self::{follow::Threads, frames::Frames, group::Groups, nest::Nests};
 pub use self::{
     frames::is_forward,
     group::{Ending, Group},
 };
-use self::{follow::Threads, frames::Frames, group::Groups, nest::Nests};
 use super::{
     bucket::{Bucket, HostLabel},
     host::Labels,
@@ -250,7 +250,9 @@ impl Search<'_> {
             children = inside.iter().map(|(child, ns)| (lane.name[*child], *ns)).collect();
             // A frame that only passes a call on says less than the one around it.
             while self.frames.passes_on(lane.name[row]) {
-                let Some(outer) = around.first().copied().filter(|outer| !wraps(&mut self.frames, *outer)) else { break };
+                let Some(outer) = around.first().copied().filter(|outer| !wraps(&mut self.frames, *outer)) else {
+                    break;
+                };
                 around.remove(0);
                 row = outer;
             }
@@ -261,15 +263,8 @@ impl Search<'_> {
         let activity = narrow.iter().find_map(|row| self.frames.activity(lane.name[*row]));
         let forward = narrow.iter().rev().find(|row| self.frames.is_forward(lane.name[**row]));
         let forward = forward.map(|row| time(*row).start).filter(|start| self.launches_first(track, *start, call));
-        let owner = Owner {
-            slice: lane.id(row),
-            track,
-            name,
-            activity,
-            wraps: narrow.is_empty(),
-            forward,
-            ns: span.len(),
-        };
+        let owner =
+            Owner { slice: lane.id(row), track, name, activity, wraps: narrow.is_empty(), forward, ns: span.len() };
         let around = narrow.iter().skip(1).map(|row| lane.name[*row]).filter(|name| !self.frames.passes_on(*name));
         Some(Found { owner, category: lane.category[row], around: around.take(group::PATH).collect(), children })
     }
@@ -284,7 +279,8 @@ impl Search<'_> {
                 (*longest, *most) = (*row, *ns);
             }
         }
-        let most = names.into_iter().max_by_key(|(name, (sum, ..))| (*sum, std::cmp::Reverse(self.trace.strings.get(*name))));
+        let most =
+            names.into_iter().max_by_key(|(name, (sum, ..))| (*sum, std::cmp::Reverse(self.trace.strings.get(*name))));
         most.filter(|(_, (sum, ..))| 2 * sum >= span.len()).map(|(_, (_, longest, _))| longest)
     }
 

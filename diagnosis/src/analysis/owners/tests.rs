@@ -86,7 +86,12 @@ fn what_spans_the_whole_step_owns_nothing_narrower() {
 fn a_thread_that_waits_for_another_ones_launches_idles_for_what_that_one_does() {
     let mut s = pause();
     s.host(Category::PythonFrame, "<built-in method run_backward of torch._C._EngineBase>", (us(20), us(1_085)));
-    s.host_on(2, Category::FrameworkOp, "autograd::engine::evaluate_function: ConvolutionBackward0", (us(90), us(1_080)));
+    s.host_on(
+        2,
+        Category::FrameworkOp,
+        "autograd::engine::evaluate_function: ConvolutionBackward0",
+        (us(90), us(1_080)),
+    );
     assert!(owner_names(&s.analyze())[0].0.starts_with("autograd::engine"));
 }
 

@@ -39,8 +39,8 @@ static DOC: Doc = Doc {
         "解码步等待新请求的缓存，会拖慢批内所有其他序列。",
     ),
     trigger: Text::new(
-        "Exposed time of copies from device to device and of send and receive kernels at least 3 % of the median step.",
-        "设备间拷贝与收发内核的暴露时间至少占中位步时的 3%。",
+        "Exposed time of copies from device to device and of send and receive kernels at least 3 % of the mean step.",
+        "设备间拷贝与收发内核的暴露时间至少占平均步时的 3%。",
     ),
     source: Text::new("3 %: own value.", "3%：自定值。"),
     guards: Text::new(
@@ -83,7 +83,7 @@ fn exposed(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
     // What is hidden stays.
     let hidden = || ops().map(|(i, op, x)| (i as u32, (op.dur() - x.busy).max(0)));
     let (finding, cost) = Exposed { cx, doc: &DOC, rank, class }.recurring(SHARE, shown, |cost| Saying {
-        formula: Text::new("exposed point-to-point transfer / median step", "暴露的点对点传输 / 中位步时"),
+        formula: Text::new("exposed point-to-point transfer / mean step", "暴露的点对点传输 / 平均步时"),
         claim: Text::new(
             "Point-to-point transfers of {class} run for {idle} of {step} ({share}) with no computation beside them.",
             "{class} 的点对点传输有 {idle} 没有计算并行，步时 {step}（{share}）。",

@@ -77,8 +77,8 @@ use super::{
     catalogue::Catalogue,
     rule::Rule,
     signals::{
-        beside, change, composite, excess, fallback, fine_op, graph_sizes, host_op, late, launch_shape, machine,
-        measured, owned, reading, speculation, unfused,
+        beside, change, composite, demand, excess, fallback, fine_op, graph_sizes, host_op, late, launch_shape,
+        machine, measured, owned, pauses, reading, speculation, unfused,
     },
 };
 

@@ -43,8 +43,8 @@ static DOC: Doc = Doc {
         "每个基本内核都要读写整个张量；融合内核只读写一次。",
     ),
     trigger: Text::new(
-        "At least one matched composite per layer (two per step where no layer structure is known); its kernels and the device's gaps between them, less its longest kernel over 0.85, add up to at least 1 % of the median step.",
-        "每层至少匹配一个复合算子（未知层结构时每步两个）；其各内核与内核间设备间隙之和，减去最长内核除以 0.85，至少占中位步时的 1%。",
+        "At least one matched composite per layer (two per step where no layer structure is known); its kernels and the device's gaps between them, less its longest kernel over 0.85, add up to at least 1 % of the mean step.",
+        "每层至少匹配一个复合算子（未知层结构时每步两个）；其各内核与内核间设备间隙之和，减去最长内核除以 0.85，至少占平均步时的 1%。",
     ),
     source: Text::new(
         "0.85 and at most 15 kernels: fusion estimator of TraceLens. 1 %: common gate.",
@@ -81,8 +81,8 @@ impl Rule for UnfusedComposite {
             let Some(step) = rank.steady_steps(class).max_by_key(|s| of(s).len()) else { continue };
             let trigger = Trigger {
                 formula: Text::new(
-                    "(kernels + device gaps - longest kernel / 0.85) of the composites / median step",
-                    "组合算子的（内核 + 设备间隙 − 最长内核 / 0.85）/ 中位步时",
+                    "(kernels + device gaps - longest kernel / 0.85) of the composites / mean step",
+                    "组合算子的（内核 + 设备间隙 − 最长内核 / 0.85）/ 平均步时",
                 ),
                 value: cost.share,
                 threshold: LEAST_GAIN,
@@ -98,7 +98,7 @@ impl Rule for UnfusedComposite {
                     ("class", Value::Raw(class.key.clone())),
                     ("kinds", Value::Raw(kinds)),
                     ("saved", Value::Ns(cost.per_step)),
-                    ("step", Value::Ns(class.p50)),
+                    ("step", Value::Ns(class.mean())),
                     ("share", Value::Share(cost.share)),
                 ],
             );

@@ -121,7 +121,10 @@ fn partial(cx: &Context<'_>, rank: &Rank) -> Option<Finding> {
     let largest = graphs().map(|(b, _)| *b).max()?;
     let per_step = match next {
         Some((_, graph)) => class.p50 - graph.p50,
-        None => rank.steady_steps(class).map(|s| reading::idle(rank, s, |g, b| waits(cx, g, b))).sum::<i64>() / class.steady as i64,
+        None => {
+            rank.steady_steps(class).map(|s| reading::idle(rank, s, |g, b| waits(cx, g, b))).sum::<i64>()
+                / class.steady as i64
+        }
     };
     if per_step <= 0 || class.p50 <= 0 {
         return None;
@@ -157,11 +160,11 @@ fn partial(cx: &Context<'_>, rank: &Rank) -> Option<Finding> {
     // Only the eager steps gain; the run gains it on their part of its steps.
     let total: i64 = decode.iter().map(|(_, c)| c.total).sum();
     let part = eager.iter().map(|(_, c)| c.total).sum::<i64>() as f64 / total.max(1) as f64;
-    finding.over = Over::Decode;
+    finding.over = Over::Workload;
     let (from, count) = finding.over.mean(rank, class);
     let gain = (finding.estimate.from - finding.estimate.to_low).saturating_mul(off as i64) / count;
     finding.estimate = Estimate { from, to_low: from - gain.clamp(0, from), to_high: from, method: Method::Bound };
-    finding.severity = Severity::of(finding.estimate.mid_gain_share());
+    finding.severity = Severity::of_estimate(&finding.estimate);
     let rows = rank.steady_steps(class).filter_map(|s| rank.ops_of(s).first()).map(|op| op.slice);
     let captured = graph_sizes::declared(cx.trace).unwrap_or_else(|| graphs().map(|(b, _)| *b).collect());
     finding

@@ -44,8 +44,8 @@ static DOC: Doc = Doc {
         "每段都要付一次图下发的代价，段间还留有 eager 算子；整图只付一次。",
     ),
     trigger: Text::new(
-        "At least 8 graph launches in a step, and idle time between the first piece and the last of at least 5 % of the median step.",
-        "每步至少 8 次图下发，且首段与末段之间的空闲至少占中位步时的 5%。",
+        "At least 8 graph launches in a step, and idle time between the first piece and the last of at least 5 % of the mean step.",
+        "每步至少 8 次图下发，且首段与末段之间的空闲至少占平均步时的 5%。",
     ),
     source: Text::new("8 pieces and 5 %: own values.", "8 段与 5%：自定值。"),
     guards: Text::new(
@@ -78,8 +78,8 @@ fn cut_up(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
     let idle = Exposed { cx, doc: &DOC, rank, class };
     let (finding, cost) = idle.recurring(SHARE, exposed, |cost| Saying {
         formula: Text::new(
-            "idle between graph pieces / median step, with at least 8 pieces",
-            "段间空闲 / 中位步时，且不少于 8 段",
+            "idle between graph pieces / mean step, with at least 8 pieces",
+            "段间空闲 / 平均步时，且不少于 8 段",
         ),
         claim: Text::new(
             "A step of {class} is {pieces} graph pieces; getting from one to the next leaves the device idle for {idle} of {step} ({share}).",
@@ -133,9 +133,7 @@ fn at_piece<'a>(rank: &'a Rank, step: &Step) -> impl Fn(&Gap, Bucket) -> bool + 
     move |gap, bucket| {
         let owner = gap.owner.map(|op| op as usize);
         let between = owner > first && owner <= last && first.is_some();
-        between
-            && bucket != Bucket::GraphInternal
-            && reading::owner(rank, gap).is_some_and(|op| op.first_of_call)
+        between && bucket != Bucket::GraphInternal && reading::owner(rank, gap).is_some_and(|op| op.first_of_call)
     }
 }
 

@@ -44,8 +44,8 @@ static DOC: Doc = Doc {
         "图执行省下前向内部的下发，省不掉它之前的准备；步越短，准备占比越大。",
     ),
     trigger: Text::new(
-        "Idle time labelled as input preparation or graph update, at least 5 % of the median step. In a class that replays graphs host-to-device copies from the start of the window to the first graph operation count too, with the time at them that nothing else explains.",
-        "标注为输入准备或图更新的空闲至少占中位步时的 5%。对重放图的步类，窗口起点到第一个图内算子之间的主机到设备拷贝及其处无其他解释的空闲也计入。",
+        "Idle time labelled as input preparation or graph update, at least 5 % of the mean step. In a class that replays graphs host-to-device copies from the start of the window to the first graph operation count too, with the time at them that nothing else explains.",
+        "标注为输入准备或图更新的空闲至少占平均步时的 5%。对重放图的步类，窗口起点到第一个图内算子之间的主机到设备拷贝及其处无其他解释的空闲也计入。",
     ),
     source: Text::new("5 %: own value.", "5%：自定值。"),
     guards: Text::new(
@@ -72,8 +72,8 @@ impl Rule for UpdateBeforeReplay {
             let waits = Exposed { cx, doc: &DOC, rank, class };
             let (finding, cost) = waits.recurring(SHARE, |s| exposed(cx.analysis, rank, s), |cost| Saying {
                 formula: Text::new(
-                    "exposed preparation before the forward pass / median step",
-                    "前向之前暴露的准备时间 / 中位步时",
+                    "exposed preparation before the forward pass / mean step",
+                    "前向之前暴露的准备时间 / 平均步时",
                 ),
                 claim: Text::new(
                     "Before each forward pass of {class} the device waits {idle} of {step} ({share}) for inputs and metadata.",
@@ -82,7 +82,8 @@ impl Rule for UpdateBeforeReplay {
                 more: Vec::new(),
                 change: Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: prepared(cx.analysis, rank, class) },
             })?;
-            let rows = |s| reading::gap_rows(rank, std::iter::once(s), prepares(cx.analysis, rank, first_node(rank, s)));
+            let rows =
+                |s| reading::gap_rows(rank, std::iter::once(s), prepares(cx.analysis, rank, first_node(rank, s)));
             let rows = rank.steady_steps(class).take(reading::MOST_ROWS).flat_map(rows);
             finding
                 .with(Evidence::new(
@@ -118,11 +119,7 @@ fn first_node(rank: &Rank, step: &Step) -> i64 {
 
 /// Idle time spent on inputs and metadata: by its label or owner, or at a copy of inputs before the first graph node. Of time
 /// before such a copy of which nothing is recorded nobody says anything else; what is recorded speaks for itself.
-fn prepares<'a>(
-    analysis: &'a Analysis,
-    rank: &'a Rank,
-    first: i64,
-) -> impl Fn(&Gap, Bucket) -> bool + Copy + 'a {
+fn prepares<'a>(analysis: &'a Analysis, rank: &'a Rank, first: i64) -> impl Fn(&Gap, Bucket) -> bool + Copy + 'a {
     move |gap, bucket| {
         let labelled = |bucket| reading::is_host(analysis, bucket, PREPARE);
         let owned = || rank.owner_of(gap).and_then(|owner| owner.activity).is_some_and(|a| labelled(Bucket::Host(a)));
@@ -144,7 +141,9 @@ fn prepared(analysis: &Analysis, rank: &Rank, class: &Class) -> Vec<Edit> {
     let to = |percent| -> Vec<Edit> {
         let steps = rank.steady_steps(class);
         steps
-            .flat_map(|s| change::host_time(rank, std::iter::once(s), prepares(analysis, rank, first_node(rank, s)), percent))
+            .flat_map(|s| {
+                change::host_time(rank, std::iter::once(s), prepares(analysis, rank, first_node(rank, s)), percent)
+            })
             .collect()
     };
     to(50).into_iter().chain(change::hoped(to(0))).collect()

@@ -4,9 +4,13 @@ use std::collections::BTreeMap;
 
 use model::EvidenceClass::HostApi;
 
-use super::{change, gate::stalling, reading};
+use super::{
+    change,
+    gate::interrupting,
+    reading::{self, Recurs},
+};
 use crate::{
-    analysis::{Bucket, Call, Layer},
+    analysis::{Bucket, Call, Layer, idle::Gap},
     diagnose::{
         Competing, Evidence, Intervention, Trigger,
         estimate::LEAST_GAIN,
@@ -60,10 +64,12 @@ impl Rule for Allocator {
 
     fn check(&self, cx: &Context<'_>) -> Outcome {
         let mut found = Vec::new();
-        for (rank, class) in cx.analysis.ranks.iter().flat_map(|r| r.classes.iter().map(move |c| (r, c))) {
-            let pauses = reading::pauses(rank, class, reading::Pause::Call, |gap| reading::time_in(gap, |b| b == Bucket::Alloc));
-            let Some(cost) = stalling(class, &pauses, LEAST_GAIN) else { continue };
-            let calls = rank.steady_steps(class).flat_map(|s| reading::calls(rank, s));
+        for workload in cx.workloads() {
+            let (rank, class) = (workload.rank, workload.class);
+            let exposed = |gap: &Gap| reading::time_in(gap, |bucket| bucket == Bucket::Alloc);
+            let pauses = reading::pauses(&workload, Recurs::Call, exposed);
+            let Some(cost) = interrupting(&workload, &pauses, LEAST_GAIN) else { continue };
+            let calls = workload.steps().flat_map(|s| reading::calls(rank, s));
             let allocs: Vec<&Call> = calls.filter(|c| matches!(c.kind, HostCall::Alloc | HostCall::Free)).collect();
             let trigger = Trigger {
                 formula: Text::new("idle time in allocator calls / class time", "分配器调用造成的空闲 / 该类总时间"),
@@ -81,13 +87,15 @@ impl Rule for Allocator {
                     ("name", Value::Raw(most_time(cx, &allocs))),
                     ("cost", Value::Ns(cost.per_step)),
                     ("share", Value::Share(cost.share)),
-                    ("step", Value::Ns(class.p50)),
+                    ("step", Value::Ns(workload.mean())),
                 ],
             );
-            let edits = change::without_calls(rank, class, |c| matches!(c.kind, HostCall::Alloc | HostCall::Free));
+            let allocates = |c: &Call| matches!(c.kind, HostCall::Alloc | HostCall::Free);
+            let edits =
+                workload.classes.iter().flat_map(|class| change::without_calls(rank, class, allocates)).collect();
             let change = Intervention { removes: cost.per_step, layer: Layer::Runtime, edits };
             let finding = cx
-                .finding(&DOC, rank, class, claim, trigger, change)
+                .event(&DOC, &workload, claim, trigger, change)
                 .with(Evidence::new(
                     Text::new("allocator calls in the steps that count", "计入统计的步中的分配调用数"),
                     Value::Count(allocs.len() as u64),

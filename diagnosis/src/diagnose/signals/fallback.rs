@@ -107,7 +107,8 @@ impl<'a> Fallbacks<'a> {
     fn moved(&self, class: &Class) -> Vec<Edit> {
         let Self { cx, rank, .. } = self;
         let slow = change::ops(rank, class, |op| is_slow(cx.trace, op));
-        let tenth = slow.iter().filter_map(|o| Some((*o, rank.timeline.ops.get(*o as usize)?.dur() / FASTER))).collect();
+        let tenth =
+            slow.iter().filter_map(|o| Some((*o, rank.timeline.ops.get(*o as usize)?.dur() / FASTER))).collect();
         let trips: Vec<usize> = rank.steady_steps(class).flat_map(|s| self.trips(s)).collect();
         let (mut waits, mut between) = (Vec::new(), Vec::new());
         for down in &trips {

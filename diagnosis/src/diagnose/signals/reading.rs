@@ -7,7 +7,8 @@ use rustc_hash::FxHashSet;
 
 use crate::{
     analysis::{
-        Analysis, AnchorKind, Bucket, Call, Class, DeviceOp, Edit, Rank, Step, attribution::Exclusive, idle::Gap,
+        Analysis, AnchorKind, Bucket, Call, Class, DeviceOp, Edit, Rank, Step, Workload, attribution::Exclusive,
+        idle::Gap,
     },
     diagnose::rule::Context,
     platform::HostCall,
@@ -42,22 +43,23 @@ pub fn idle(rank: &Rank, step: &Step, pick: impl Fn(&Gap, Bucket) -> bool) -> Ns
     gaps(rank, step).iter().map(parts).sum()
 }
 
-/// What is one pause of a step.
+/// What comes again by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pause {
-    /// All that happens in the step: one event that comes in several parts.
-    Event,
-    /// Each gap, where the steps are too few to show what recurs: a call that a step makes again and again recurs by itself.
+pub enum Recurs {
+    /// Another step that has it: what one step has may be one event in several parts.
+    Step,
+    /// Another call, where the steps are too few to show it.
     Call,
 }
 
-/// Idle time of each pause of the class's steps that count, ns: what `of` makes of a gap, where it is more than nothing. Where
-/// nothing marks the steps, each gap is a pause.
-pub fn pauses(rank: &Rank, class: &Class, one: Pause, of: impl Fn(&Gap) -> Ns) -> Vec<Ns> {
-    let few = one == Pause::Call && class.steady < LEAST_STEPS;
+/// Idle time of each pause of a workload, ns: what `of` makes of the gaps of a step, where it is more than nothing. Where nothing
+/// marks the steps, each gap is a pause.
+pub fn pauses(workload: &Workload<'_>, again: Recurs, of: impl Fn(&Gap) -> Ns) -> Vec<Ns> {
+    let rank = workload.rank;
+    let few = again == Recurs::Call && workload.steady() < LEAST_STEPS;
     let each = few || rank.anchor.kind == AnchorKind::WholeCapture;
     let mut out = Vec::new();
-    for step in rank.steady_steps(class) {
+    for step in workload.steps() {
         let times = gaps(rank, step).iter().map(&of).filter(|ns| *ns > 0);
         if each {
             out.extend(times);
