@@ -154,6 +154,9 @@ fn step_annotations_of_every_engine() {
         ("Decode", ("generic", Decode, None, None, None, None, None)),
         ("## prefill ##", ("generic", Prefill, None, None, None, None, None)),
         ("ProfilerStep#1009", ("torch", Unknown, None, None, None, None, Some(1009))),
+        ("Optimizer.step#AdamW.step", ("torch", Train, None, None, None, None, None)),
+        ("[pl][profile]run_training_batch", ("lightning", Train, None, None, None, None, None)),
+        ("train_step 7", ("generic", Train, None, None, None, None, Some(7))),
         // Digits beyond any count are absent, not wrong.
         ("step[DECODE bs=99999999999999]", ("sglang", Decode, None, None, None, None, None)),
     ];

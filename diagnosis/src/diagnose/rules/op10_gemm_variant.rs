@@ -113,7 +113,7 @@ impl Rule for GemmVariant {
         for (rank, class) in cx.main_classes() {
             let fastest = op_shapes::fastest(cx.trace, rank);
             let finding = share_of_step::of_class(cx, &KIND, rank, class, |step| {
-                let decoded = class.batch.filter(|_| class.stage == Stage::Decode).map(i64::from);
+                let decoded = step.facts.batch.filter(|_| class.stage == Stage::Decode).map(i64::from);
                 let rows = decoded.or_else(|| i64::try_from(step.rows?).ok());
                 let target = |op: &DeviceOp| target(cx, rank, (op, rows), fastest, prompt.contains(&op.name));
                 let ops = reading::accounted(rank, step).filter(|(_, op, _)| suspect(op));
