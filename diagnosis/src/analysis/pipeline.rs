@@ -200,7 +200,8 @@ fn analyze_rank(
         calls.iter().any(|c| c.kind.is_compile() && c.kind != HostCall::ModuleLoad)
     };
     classes::select(&mut steps, &drafts, &compiling, options);
-    classes::leave_unfinished(&mut steps, begins_whole(&timeline, &steps));
+    let whole = begins_whole(&timeline, &steps);
+    classes::leave_unfinished(&mut steps, whole);
     let classes = classes::summarize(&mut steps, &drafts);
     let mut result = Rank {
         rank,
