@@ -352,6 +352,12 @@ impl Class {
         self.batches.zip(other.batches).is_none_or(|(a, b)| a.0 <= b.1 && b.0 <= a.1)
     }
 
+    /// Whether steps of another run are of this kind: of the same work, or of a population that churns about it.
+    pub fn is_like(&self, other: &Self) -> bool {
+        let churns = self.churns || other.churns;
+        self.key == other.key || (churns && (self.stage, self.graph) == (other.stage, other.graph) && self.may_equal(other))
+    }
+
     /// Mean of the buckets that `pick` takes over the steps that count, ns per step.
     pub fn per_step(&self, pick: impl Fn(Bucket) -> bool) -> Ns {
         self.sum(pick) / (self.steady.max(1) as Ns)

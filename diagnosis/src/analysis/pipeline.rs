@@ -15,12 +15,13 @@ use super::{
     idle::Explainer,
     launch_shape, logged, matching,
     measured::Measured,
+    median::median,
     model::{Analysis, Facts, Integrity, Options, Place, Rank, Selection, Step},
     owners::{self, Owners, Window},
     period,
     scheduler::{self, RankCounter},
     segments::Segments,
-    step_facts::{Draft, Launched},
+    step_facts::{self, Draft, Launched},
     timeline::{self, DeviceOp, OpKind, Timeline},
     training, wait,
 };
@@ -198,13 +199,15 @@ fn analyze_rank(
             shadow: partition.shadow,
         });
     }
+    step_facts::settle(&mut drafts);
     steps.iter_mut().zip(&drafts).for_each(|(step, draft)| step.facts = draft.facts);
     let compiling = |step: &Step| {
         let calls = timeline.calls_between(step.window.start, step.window.end);
         calls.iter().any(|c| c.kind.is_compile() && c.kind != HostCall::ModuleLoad)
     };
     classes::select(&mut steps, &drafts, &compiling, options);
-    classes::leave_unfinished(&mut steps);
+    let whole = begins_whole(&timeline, &steps);
+    classes::leave_unfinished(&mut steps, whole);
     let classes = classes::summarize(&mut steps, &drafts);
     let mut result = Rank {
         rank,
@@ -222,6 +225,21 @@ fn analyze_rank(
     };
     result.period = layer_period(&result);
     (result, attribution.segments)
+}
+
+/// Whether what precedes the first mark is a whole step: the host was recorded before it launched anything, nothing runs whose
+/// launch came before the recording, and it writes the cache as often as each step after it does.
+fn begins_whole(timeline: &Timeline, steps: &[Step]) -> bool {
+    let Some((first, rest)) = steps.split_first() else { return false };
+    let launched = timeline.ops.first().and_then(|op| timeline.call(op)).map(|call| call.start);
+    let recorded = timeline.recorded_from;
+    let writes = |step: &Step| {
+        let ops = timeline.ops.get(step.ops.clone()).unwrap_or(&[]);
+        ops.iter().filter(|op| op.op == CanonicalOp::KvWrite).count() as Ns
+    };
+    let usual = median(rest.iter().map(writes).collect()).unwrap_or(0);
+    let before = launched.zip(recorded).is_some_and(|(launched, recorded)| launched > recorded);
+    before && timeline.before_recording == 0 && usual > 0 && writes(first) >= usual
 }
 
 /// Windows tile the run from mark to mark; the last one ends with the last operation that belongs to it.

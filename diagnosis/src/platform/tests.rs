@@ -129,7 +129,7 @@ type Expected = (&'static str, Stage, Option<u32>, Option<u32>, Option<u32>, Opt
 
 #[test]
 fn step_annotations_of_every_engine() {
-    use Stage::{Decode, Mixed, Prefill, Unknown};
+    use Stage::{Decode, Mixed, Prefill, Train, Unknown};
     let cases: [(&str, Expected); 15] = [
         (
             "execute_32_context_0(sq0sk0sqsq0sqsk0)_generation_32(sq32sk55086sqsq32sqsk55086)",
@@ -167,7 +167,7 @@ fn step_annotations_of_every_engine() {
         assert_eq!(found, (pr, pt, dr, ctx), "{text}");
     }
     for text in
-        ["", "capture_32_FULL", "aten::add, op_id = 317", "Optimizer.step#SGD.step", "decoder_layer", "stepping"]
+        ["", "capture_32_FULL", "aten::add, op_id = 317", "Optimizer.zero_grad#SGD", "decoder_layer", "stepping"]
     {
         assert_eq!(PACKS.step_label(text), None, "{text}");
     }

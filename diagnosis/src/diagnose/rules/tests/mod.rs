@@ -15,3 +15,4 @@ mod ranks;
 mod runtime;
 mod scheduler;
 mod whole;
+mod workload;
