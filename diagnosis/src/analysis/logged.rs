@@ -60,8 +60,7 @@ pub(super) fn ranks(trace: &Trace, packs: &Packs, options: &Options, known: &FxH
 fn build(trace: &Trace, options: &Options, rank: u32, process: ProcessId, mut logged: Logged) -> Rank {
     logged.steps.sort_by_key(|(span, _, _, slice)| (span.start, *slice));
     logged.stalls.sort_unstable_by_key(|(span, _)| *span);
-    let drafts: Vec<_> =
-        logged.steps.iter().map(|(_, _, label, _)| Draft::logged(label, mode(label))).collect();
+    let drafts: Vec<_> = logged.steps.iter().map(|(_, _, label, _)| Draft::logged(label, mode(label))).collect();
     let mut steps: Vec<Step> = logged
         .steps
         .iter()

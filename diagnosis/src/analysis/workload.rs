@@ -26,7 +26,8 @@ impl Rank {
     /// whichever of them replay graphs; of another stage, and of a sweep that holds each batch for long, the class alone.
     pub fn workload<'a>(&'a self, class: &'a Class) -> Workload<'a> {
         let serves = |c: &Class| c.steady > 0 && matches!(c.stage, Stage::Decode | Stage::Mixed);
-        let alike = |c: &Class| self.classes.iter().filter(|o| serves(o) && (o.stage, o.graph) == (c.stage, c.graph)).count();
+        let alike =
+            |c: &Class| self.classes.iter().filter(|o| serves(o) && (o.stage, o.graph) == (c.stage, c.graph)).count();
         let joins = |c: &Class| serves(c) && alike(c) == 1;
         if !joins(class) {
             return Workload { rank: self, class, classes: vec![class] };
@@ -39,7 +40,10 @@ impl Rank {
     /// Every workload of the rank, each class with steps that count in one of them.
     pub fn workloads(&self) -> impl Iterator<Item = Workload<'_>> {
         let counted = self.classes.iter().filter(|class| class.steady > 0);
-        counted.map(|class| (class, self.workload(class))).filter(|(class, of)| of.class.index == class.index).map(|(_, of)| of)
+        counted
+            .map(|class| (class, self.workload(class)))
+            .filter(|(class, of)| of.class.index == class.index)
+            .map(|(_, of)| of)
     }
 }
 

@@ -74,8 +74,8 @@ use super::{
     catalogue::Catalogue,
     rule::Rule,
     signals::{
-        beside, change, composite, demand, excess, fallback, fine_op, graph_sizes, host_op, late, launch_shape, machine,
-        measured, pauses, reading, speculation, unfused,
+        beside, change, composite, demand, excess, fallback, fine_op, graph_sizes, host_op, late, launch_shape,
+        machine, measured, pauses, reading, speculation, unfused,
     },
 };
 

@@ -72,8 +72,7 @@ impl Rule for Recompile {
         for workload in cx.workloads() {
             let (rank, class) = (workload.rank, workload.class);
             let builds = reading::graph_builds(cx.trace, rank);
-            let pauses: Vec<i64> =
-                workload.steps().map(|s| compiling(rank, s, &builds)).filter(|ns| *ns > 0).collect();
+            let pauses: Vec<i64> = workload.steps().map(|s| compiling(rank, s, &builds)).filter(|ns| *ns > 0).collect();
             let Some(cost) = interrupting(&workload, &pauses, LEAST_GAIN) else { continue };
             let (rows, loads_once) = compile_calls(&workload);
             let trigger = Trigger {

@@ -98,19 +98,18 @@ fn rebuilt(cx: &Context<'_>, workload: &Workload<'_>) -> Option<Finding> {
     };
     let stretches: Vec<Span> = workload.steps().flat_map(inside).collect();
     let edits = reading::host_takes(threads.iter().flat_map(|t| stretches.iter().map(|span| (*t, *span, 0))));
-    let (finding, cost) =
-        Exposed::interrupting((cx, &DOC, workload), LEAST_GAIN, &pauses, |cost| Saying {
-            formula: Text::new("idle time in graph construction / class time", "图构建造成的空闲 / 该类总时间"),
-            claim: Text::new(
-                "{stalls} steady steps of {class} stop to build or rebuild a graph: {idle} per step on average ({share}), the longest {longest}.",
-                "{class} 有 {stalls} 个稳态步因构建或重建图而停顿：平均每步 {idle}（{share}），最长 {longest}。",
-            ),
-            more: vec![
-                ("stalls", Value::Count(pauses.len() as u64)),
-                ("longest", Value::Ns(pauses.iter().copied().max().unwrap_or(0))),
-            ],
-            change: Intervention { removes: cost.per_step, layer: Layer::Runtime, edits },
-        })?;
+    let (finding, cost) = Exposed::interrupting((cx, &DOC, workload), LEAST_GAIN, &pauses, |cost| Saying {
+        formula: Text::new("idle time in graph construction / class time", "图构建造成的空闲 / 该类总时间"),
+        claim: Text::new(
+            "{stalls} steady steps of {class} stop to build or rebuild a graph: {idle} per step on average ({share}), the longest {longest}.",
+            "{class} 有 {stalls} 个稳态步因构建或重建图而停顿：平均每步 {idle}（{share}），最长 {longest}。",
+        ),
+        more: vec![
+            ("stalls", Value::Count(pauses.len() as u64)),
+            ("longest", Value::Ns(pauses.iter().copied().max().unwrap_or(0))),
+        ],
+        change: Intervention { removes: cost.per_step, layer: Layer::Runtime, edits },
+    })?;
     finding
         .with(Evidence::new(
             Text::new("idle per step in graph construction", "每步图构建造成的空闲"),
