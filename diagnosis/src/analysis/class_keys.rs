@@ -157,10 +157,12 @@ fn by_churn(drafts: &[Draft], mut keys: Vec<Key>) -> Vec<Key> {
     rows.sort_unstable();
     rows.dedup();
     // Rows alone do not tell prompts from decoding: only those that a graph's next size explains are one population.
-    let size = |key: &Key| key.rows.map(|(of, _)| {
-        let steps = rows.windows(2).filter(|w| w.last() <= Some(&of) && w[1] > NEXT_SIZE * w[0]);
-        steps.count()
-    });
+    let size = |key: &Key| {
+        key.rows.map(|(of, _)| {
+            let steps = rows.windows(2).filter(|w| w.last() <= Some(&of) && w[1] > NEXT_SIZE * w[0]);
+            steps.count()
+        })
+    };
     let mut populations: BTreeMap<(Key, bool, Option<usize>), Vec<usize>> = BTreeMap::new();
     for (i, (draft, key)) in drafts.iter().zip(&keys).enumerate() {
         populations.entry((Key::kind(draft), key.batches.is_some(), size(key))).or_default().push(i);
@@ -204,9 +206,10 @@ fn churns(drafts: &[Draft], keys: &[Key], runs: &[Vec<usize>]) -> bool {
     // The first and the last run may be cut off by the capture.
     let held = |least: usize| lengths.iter().filter(|n| **n >= least).count() * 2 > lengths.len();
     let last_to_first = |w: &[Vec<usize>]| Some((*w.first()?.last()?, *w.get(1)?.first()?));
-    let near = runs.windows(2).filter_map(last_to_first).filter(|(a, b)| {
-        drafts.get(*a).zip(drafts.get(*b)).is_some_and(|(a, b)| are_near(a, b))
-    });
+    let near = runs
+        .windows(2)
+        .filter_map(last_to_first)
+        .filter(|(a, b)| drafts.get(*a).zip(drafts.get(*b)).is_some_and(|(a, b)| are_near(a, b)));
     let near = 2 * near.count() >= runs.len() - 1;
     let sweeps = !returns && (held(LONG) || (held(HELD) && !near));
     // A server that returns to a batch after a long time has two populations at most: what it held for long stays apart.
@@ -257,7 +260,8 @@ fn needs_size(draft: &Draft) -> bool {
 
 /// Populations of several ranks, each named for all that are of its kind.
 pub fn common(keys: &[&Key]) -> Vec<Key> {
-    let kind = |key: &Key| Key { batches: None, requests: None, tokens: None, context: None, rows: None, ..key.clone() };
+    let kind =
+        |key: &Key| Key { batches: None, requests: None, tokens: None, context: None, rows: None, ..key.clone() };
     let mut all: BTreeMap<Key, Key> = BTreeMap::new();
     for key in keys {
         all.entry(kind(key)).and_modify(|all| *all = all.joined(key)).or_insert_with(|| (*key).clone());

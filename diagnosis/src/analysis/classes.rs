@@ -7,8 +7,7 @@ use model::Ns;
 use super::{
     bucket::{Bucket, Shadow},
     class_keys::{self, Key},
-    equal_work,
-    jitter,
+    equal_work, jitter,
     model::{Class, Options, Rank, Selection, Step},
     step_facts::Draft,
 };
@@ -119,10 +118,8 @@ pub fn summarize(steps: &mut [Step], drafts: &[Draft]) -> Vec<Class> {
     for (i, step) in steps.iter().enumerate() {
         groups.entry(step.class).or_default().push(i);
     }
-    let mut classes: Vec<Class> = groups
-        .into_iter()
-        .map(|(index, members)| class_of(index, &keys[members[0]], steps, &members))
-        .collect();
+    let mut classes: Vec<Class> =
+        groups.into_iter().map(|(index, members)| class_of(index, &keys[members[0]], steps, &members)).collect();
     classes.sort_by_key(|c| (std::cmp::Reverse(c.total), c.index));
     let place: BTreeMap<usize, usize> = classes.iter().enumerate().map(|(new, c)| (c.index, new)).collect();
     for step in steps.iter_mut() {
@@ -169,7 +166,8 @@ fn class_of(index: usize, key: &Key, steps: &[Step], members: &[usize]) -> Class
 
 /// Ranks of one job name a population alike, though requests join and leave on each at other times.
 pub fn agree(ranks: &mut [Rank]) {
-    let mut classes: Vec<&mut Class> = ranks.iter_mut().flat_map(|rank| &mut rank.classes).filter(|c| c.churns).collect();
+    let mut classes: Vec<&mut Class> =
+        ranks.iter_mut().flat_map(|rank| &mut rank.classes).filter(|c| c.churns).collect();
     let keys: Vec<&Key> = classes.iter().map(|class| &class.work).collect();
     let common = class_keys::common(&keys);
     for (class, key) in classes.iter_mut().zip(common) {

@@ -122,7 +122,11 @@ mod tests {
     use crate::platform::Stage;
 
     fn step(batch: u32, ns: Ns) -> Value {
-        (Facts { stage: Stage::Decode, batch: Some(batch), ..Facts::UNKNOWN }, Some(u64::from(batch).div_ceil(8) * 8), ns)
+        (
+            Facts { stage: Stage::Decode, batch: Some(batch), ..Facts::UNKNOWN },
+            Some(u64::from(batch).div_ceil(8) * 8),
+            ns,
+        )
     }
 
     #[test]

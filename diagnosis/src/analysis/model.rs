@@ -355,7 +355,8 @@ impl Class {
     /// Whether steps of another run are of this kind: of the same work, or of a population that churns about it.
     pub fn is_like(&self, other: &Self) -> bool {
         let churns = self.churns || other.churns;
-        self.key == other.key || (churns && (self.stage, self.graph) == (other.stage, other.graph) && self.may_equal(other))
+        self.key == other.key
+            || (churns && (self.stage, self.graph) == (other.stage, other.graph) && self.may_equal(other))
     }
 
     /// Mean of the buckets that `pick` takes over the steps that count, ns per step.

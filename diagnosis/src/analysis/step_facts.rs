@@ -88,7 +88,10 @@ impl Draft {
                     .and_then(|l| l.prefill_tokens)
                     .filter(|n| *n > 0)
                     .or_else(|| u32::try_from(read?.0).ok()),
-                context: label.and_then(|l| l.context_tokens).zip(batch).map(|(tokens, batch)| tokens / u64::from(batch)),
+                context: label
+                    .and_then(|l| l.context_tokens)
+                    .zip(batch)
+                    .map(|(tokens, batch)| tokens / u64::from(batch)),
                 graph: graph_mode(ops, timeline, mark),
             },
             ops: ops.len(),

@@ -13,7 +13,8 @@ pub(super) fn infer(view: &View<'_>, inferred: &mut Inferred) {
     inferred.put("software.graph_mode", By::Calls, graph_mode(view));
     inferred.put("warmup.compile_done", By::Calls, compiled(view));
     if view.class.batches.is_some() && view.class.stage == Stage::Decode {
-        let decode = view.rank.steps.iter().filter(|s| s.selection == Selection::Steady && s.facts.stage == Stage::Decode);
+        let decode =
+            view.rank.steps.iter().filter(|s| s.selection == Selection::Steady && s.facts.stage == Stage::Decode);
         inferred.put("caps.batch", By::Marks, one(decode.filter_map(|step| step.facts.batch), Why::NoSteps));
     }
 }

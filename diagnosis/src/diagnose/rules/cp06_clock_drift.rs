@@ -141,7 +141,9 @@ fn alike(rank: &Rank, class: &Class) -> Option<f64> {
     // Drift and time of every kernel that ran equally often in both thirds.
     let mut drifts: Vec<(f64, Ns)> = Vec::new();
     for (name, before) in early {
-        let alike = |after: &Vec<Ns>| if class.churns { after.len().min(before.len()) >= SAMPLES } else { after.len() == before.len() };
+        let alike = |after: &Vec<Ns>| {
+            if class.churns { after.len().min(before.len()) >= SAMPLES } else { after.len() == before.len() }
+        };
         let Some(after) = late.remove(&name).filter(alike) else { continue };
         let time = before.iter().sum();
         if let (Some(a @ 1..), Some(b)) = (median(before), median(after)) {

@@ -60,7 +60,8 @@ impl<'a> Exposed<'a> {
     ) -> Option<(Finding, Cost)> {
         let cost = interrupting(workload, pauses, threshold)?;
         let saying = say(&cost);
-        let claim = Message::new(saying.claim, values(workload.class, workload.mean(), &cost).into_iter().chain(saying.more));
+        let claim =
+            Message::new(saying.claim, values(workload.class, workload.mean(), &cost).into_iter().chain(saying.more));
         let trigger = Trigger { formula: saying.formula, value: cost.share, threshold };
         Some((cx.event(doc, workload, claim, trigger, saying.change), cost))
     }

@@ -162,7 +162,11 @@ fn finding(cx: &Context<'_>, run: &Run<'_>, slow: &Slow, claim: Text) -> Option<
         value: speed,
         threshold: SPEED,
     };
-    let change = Intervention { removes, layer: Layer::Operator, edits: vec![Edit::Resize(resized), Edit::Hoped(Box::new(Edit::Resize(attention)))] };
+    let change = Intervention {
+        removes,
+        layer: Layer::Operator,
+        edits: vec![Edit::Resize(resized), Edit::Hoped(Box::new(Edit::Resize(attention)))],
+    };
     let first = run.steps.get(slow.steps.first()?.0)?;
     let rows = rank.ops_of(first).iter().filter(|op| slow.covers(op)).map(|op| op.slice);
     let most = if slow.matrix_only { Confidence::Low } else { Confidence::Medium };

@@ -16,8 +16,8 @@ use super::{
 };
 use crate::{
     analysis::{
-        Confidence, DeviceOp, Edit, GraphMode, Layer, OpKind, Rank, RankCounter, Selection, Step,
-        Workload, launch_shape::norm_rows, median, op_shapes, scheduler::Series,
+        Confidence, DeviceOp, Edit, GraphMode, Layer, OpKind, Rank, RankCounter, Selection, Step, Workload,
+        launch_shape::norm_rows, median, op_shapes, scheduler::Series,
     },
     diagnose::{
         Competing, Evidence, Finding, Intervention, Trigger,
@@ -216,7 +216,9 @@ impl<'s, 'a> Waste<'s, 'a> {
             let time = &work(of);
             let less = ((slope * f64::from(of.padded - of.real)) as Ns).min(*time);
             total += less;
-            let shorter = |(i, op): (usize, &DeviceOp)| ((of.step.ops.start + i) as u32, change::scale(op.dur(), time - less, *time));
+            let shorter = |(i, op): (usize, &DeviceOp)| {
+                ((of.step.ops.start + i) as u32, change::scale(op.dur(), time - less, *time))
+            };
             resized.extend(self.rank.ops_of(of.step).iter().enumerate().filter(|(_, op)| is_padded(op)).map(shorter));
         }
         let visible = total as f64 >= LEAST_GAIN * workload.total() as f64;
