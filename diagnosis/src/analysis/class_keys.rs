@@ -17,6 +17,8 @@ const HELD: usize = 3;
 /// Two works are neighbours, as requests join and leave one by one, if neither has more than so many times what the other
 /// has; own value.
 const NEAR: f64 = 1.25;
+/// Rows of the next captured size of a graph over those of the one before, at most.
+const NEXT_SIZE: u64 = 2;
 /// Step sizes within this factor of each other are one kind of step where no annotation says more.
 const SAME_SIZE: f64 = 1.15;
 
@@ -151,9 +153,19 @@ pub fn of(drafts: &[Draft]) -> Vec<Key> {
 /// Steps of one stage and graph mode that the capture does not tell apart by anything else are one class, if their work
 /// churns.
 fn by_churn(drafts: &[Draft], mut keys: Vec<Key>) -> Vec<Key> {
-    let mut populations: BTreeMap<(Key, bool), Vec<usize>> = BTreeMap::new();
+    let mut rows: Vec<u64> = keys.iter().filter_map(|key| Some(key.rows?.0)).collect();
+    rows.sort_unstable();
+    rows.dedup();
+    // Rows alone do not tell prompts from decoding: only those that a graph's next size explains are one population.
+    let size = |key: &Key| {
+        key.rows.map(|(of, _)| {
+            let steps = rows.windows(2).filter(|w| w.last() <= Some(&of) && w[1] > NEXT_SIZE * w[0]);
+            steps.count()
+        })
+    };
+    let mut populations: BTreeMap<(Key, bool, Option<usize>), Vec<usize>> = BTreeMap::new();
     for (i, (draft, key)) in drafts.iter().zip(&keys).enumerate() {
-        populations.entry((Key::kind(draft), key.batches.is_some())).or_default().push(i);
+        populations.entry((Key::kind(draft), key.batches.is_some(), size(key))).or_default().push(i);
     }
     for steps in populations.values() {
         let runs = runs(&keys, steps);

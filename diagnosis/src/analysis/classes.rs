@@ -33,12 +33,13 @@ pub fn select(steps: &mut [Step], drafts: &[Draft], compiling: &dyn Fn(&Step) ->
     }
 }
 
-/// Takes out what precedes the first mark and what follows the last one where the windows go from mark to mark.
-pub fn leave_unfinished(steps: &mut [Step]) {
+/// Takes out what precedes the first mark, unless that `begins_whole`, and what follows the last one where the windows go from
+/// mark to mark.
+pub fn leave_unfinished(steps: &mut [Step], begins_whole: bool) {
     let last = steps.len().saturating_sub(1);
     for (i, step) in steps.iter_mut().enumerate() {
         // Before the first mark there is no complete step either.
-        let partial = i == 0 && last > 0 && step.label == "before the first mark";
+        let partial = i == 0 && last > 0 && !begins_whole && step.label == "before the first mark";
         if partial && step.selection == Selection::Steady {
             step.selection = Selection::Unfinished;
         }

@@ -164,13 +164,6 @@ impl Rank {
         self.steps.iter().filter(move |s| s.class == class.index && s.selection == Selection::Steady)
     }
 
-    /// The steps that count of the stage that the verdict is about, in order of time.
-    pub fn counted_steps(&self) -> impl Iterator<Item = &Step> {
-        let stage = self.main_class().map(|class| class.stage);
-        let of_stage = move |step: &&Step| self.classes.get(step.class).is_some_and(|c| Some(c.stage) == stage);
-        self.steps.iter().filter(|step| step.selection == Selection::Steady).filter(of_stage)
-    }
-
     /// The record of the host that owns the host's own time in a gap.
     pub fn owner_of(&self, gap: &Gap) -> Option<&Owner> {
         self.owners.of(self.gaps.partition_point(|other| other.span.start < gap.span.start))
@@ -361,6 +354,13 @@ impl Class {
     /// Whether two classes may hold steps of equal work: their numbers of sequences meet, as far as both are known.
     pub fn may_equal(&self, other: &Self) -> bool {
         self.batches.zip(other.batches).is_none_or(|(a, b)| a.0 <= b.1 && b.0 <= a.1)
+    }
+
+    /// Whether steps of another run are of this kind: of the same work, or of a population that churns about it.
+    pub fn is_like(&self, other: &Self) -> bool {
+        let churns = self.churns || other.churns;
+        self.key == other.key
+            || (churns && (self.stage, self.graph) == (other.stage, other.graph) && self.may_equal(other))
     }
 
     /// Mean of the buckets that `pick` takes over the steps that count, ns per step.

@@ -15,12 +15,13 @@ use super::{
     idle::Explainer,
     launch_shape, logged, matching,
     measured::Measured,
+    median::median,
     model::{Analysis, Facts, Integrity, Options, Place, Rank, Selection, Step},
     owners::{self, Owners, Window},
     period,
     scheduler::{self, RankCounter},
     segments::Segments,
-    step_facts::{Draft, Launched},
+    step_facts::{self, Draft, Launched},
     timeline::{self, DeviceOp, OpKind, Timeline},
     training, wait,
 };
@@ -100,6 +101,11 @@ pub fn analyze(trace: &Trace, packs: &Packs, options: &Options) -> Analysis {
         segments.push(parts);
     }
     classes::agree(&mut ranks);
+    for rank in &mut ranks {
+        let window = |step: &Step| Window { index: step.index, span: step.window, host: step.host };
+        let windows: Vec<Window> = rank.counted_steps().map(window).collect();
+        rank.owners = owners::find(trace, packs, &rank.timeline, &rank.gaps, &windows, &mut labels);
+    }
     let known: FxHashSet<ProcessId> = ranks.iter().map(|rank| rank.process).collect();
     let logged = logged::ranks(trace, packs, options, &known);
     job.clocks = clock::offsets(&job, &ranks);
@@ -198,13 +204,15 @@ fn analyze_rank(
             shadow: partition.shadow,
         });
     }
+    step_facts::settle(&mut drafts);
     steps.iter_mut().zip(&drafts).for_each(|(step, draft)| step.facts = draft.facts);
     let compiling = |step: &Step| {
         let calls = timeline.calls_between(step.window.start, step.window.end);
         calls.iter().any(|c| c.kind.is_compile() && c.kind != HostCall::ModuleLoad)
     };
     classes::select(&mut steps, &drafts, &compiling, options);
-    classes::leave_unfinished(&mut steps);
+    let whole = begins_whole(&timeline, &steps);
+    classes::leave_unfinished(&mut steps, whole);
     let classes = classes::summarize(&mut steps, &drafts);
     let mut result = Rank {
         rank,
@@ -220,11 +228,23 @@ fn analyze_rank(
         collectives,
         owners: Owners::default(),
     };
-    let window = |step: &Step| Window { index: step.index, span: step.window, host: step.host };
-    let windows: Vec<Window> = result.counted_steps().map(window).collect();
-    result.owners = owners::find(trace, packs, &result.timeline, &result.gaps, &windows, labels);
     result.period = layer_period(&result);
     (result, attribution.segments)
+}
+
+/// Whether what precedes the first mark is a whole step: the host was recorded before it launched anything, nothing runs whose
+/// launch came before the recording, and it writes the cache as often as each step after it does.
+fn begins_whole(timeline: &Timeline, steps: &[Step]) -> bool {
+    let Some((first, rest)) = steps.split_first() else { return false };
+    let launched = timeline.ops.first().and_then(|op| timeline.call(op)).map(|call| call.start);
+    let recorded = timeline.recorded_from;
+    let writes = |step: &Step| {
+        let ops = timeline.ops.get(step.ops.clone()).unwrap_or(&[]);
+        ops.iter().filter(|op| op.op == CanonicalOp::KvWrite).count() as Ns
+    };
+    let usual = median(rest.iter().map(writes).collect()).unwrap_or(0);
+    let before = launched.zip(recorded).is_some_and(|(launched, recorded)| launched > recorded);
+    before && timeline.before_recording == 0 && usual > 0 && writes(first) >= usual
 }
 
 /// Windows tile the run from mark to mark; the last one ends with the last operation that belongs to it.

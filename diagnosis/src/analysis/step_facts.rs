@@ -24,6 +24,18 @@ pub struct Draft {
     pub(super) ops: usize,
     /// Rows that the kernels work on, padding included.
     pub(super) rows: Option<u64>,
+    /// Sequences, where the launches of a step that decodes show as many as tokens.
+    sequences: Option<u32>,
+}
+
+/// Takes the sequences of steps that decode from their launches, where no step of the run says how many they are and all of
+/// them show it: a batch that is known of some steps only would tell apart what is alike.
+pub fn settle(drafts: &mut [Draft]) {
+    let decodes = |draft: &&mut Draft| draft.facts.stage == Stage::Decode;
+    let all = drafts.iter_mut().filter(decodes).all(|draft| draft.facts.batch.is_none() && draft.sequences.is_some());
+    for draft in drafts.iter_mut().filter(|draft| all && decodes(draft)) {
+        draft.facts.batch = draft.sequences;
+    }
 }
 
 /// What the launches of a step show: the rows of its kernels, and its tokens and sequences where these tell them.
@@ -84,6 +96,7 @@ impl Draft {
             },
             ops: ops.len(),
             rows: launched.rows,
+            sequences: launched.work.filter(|(tokens, all)| tokens == all).and_then(|(n, _)| u32::try_from(n).ok()),
         }
     }
 
@@ -103,6 +116,7 @@ impl Draft {
             },
             ops: 0,
             rows: None,
+            sequences: None,
         }
     }
 }
@@ -140,8 +154,6 @@ fn captures_graphs(ops: &[DeviceOp], timeline: &Timeline) -> bool {
 /// Share of a step's kernels that a single graph launch must hold for the step to count as one full graph; sampling and
 /// input copies stay outside even then.
 const FULL_GRAPH_SHARE: f64 = 0.8;
-/// Share from which graph launches matter at all.
-const PIECEWISE_SHARE: f64 = 0.2;
 
 /// How much of a step its graph launches hold: by the launches that are linked, else by the node ids of the operations. A
 /// graph launch of whose work nothing was recorded is a graph launch all the same: without its operations nobody can say what
@@ -172,7 +184,7 @@ fn graph_mode(ops: &[DeviceOp], timeline: &Timeline, mark: &Mark) -> GraphMode {
         () if share(largest) >= FULL_GRAPH_SHARE || (by_call.is_empty() && share(nodes) >= FULL_GRAPH_SHARE) => {
             GraphMode::Full
         }
-        () if share(all) >= PIECEWISE_SHARE || unseen() => GraphMode::Piecewise,
+        () if all > 0 || unseen() => GraphMode::Piecewise,
         () => GraphMode::Eager,
     }
 }

@@ -112,6 +112,8 @@ pub struct Timeline {
     /// Calls that issued device work, of which no record exists although earlier and later calls have theirs. A call inside
     /// another one is part of it.
     pub unrecorded: u64,
+    /// When the process's first host record begins.
+    pub recorded_from: Option<Ns>,
     /// When graphs were launched of whose work no record exists, in order of time.
     pub unrecorded_graphs: Vec<Ns>,
     /// Graph launches in all.
@@ -170,6 +172,7 @@ pub fn build(
     let mut call_of: FxHashMap<SliceId, u32> = FxHashMap::default();
     for (track, lane) in lanes(trace, process, TrackKind::HostThread) {
         timeline.threads.push(track);
+        timeline.recorded_from = timeline.recorded_from.into_iter().chain(lane.start.first().copied()).min();
         for i in (0..lane.len()).filter(|i| lane.category[*i] == Category::HostApi) {
             let name = lane.name[i];
             let kind = *kinds.entry(name).or_insert_with(|| packs.host_call(trace.strings.get(name)));

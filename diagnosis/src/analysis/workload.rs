@@ -37,6 +37,11 @@ impl Rank {
         Workload { rank: self, class: decodes.unwrap_or(class), classes }
     }
 
+    /// The steps of the workload that the verdict is about, in order of time.
+    pub fn counted_steps(&self) -> impl Iterator<Item = &Step> {
+        self.main_class().map(|class| self.workload(class)).into_iter().flat_map(|workload| workload.steps())
+    }
+
     /// Every workload of the rank, each class with steps that count in one of them.
     pub fn workloads(&self) -> impl Iterator<Item = Workload<'_>> {
         let counted = self.classes.iter().filter(|class| class.steady > 0);

@@ -91,8 +91,8 @@ fn rest(cx: &Context<'_>, found: &[Finding]) -> Vec<Finding> {
     let is_told = |doc: &Doc| cx.analysis.evidence.missing(doc.needs).is_empty();
     let rules = rules::REGISTRY.iter().filter(|rule| is_told(rule.doc()));
     let outcomes = rules.map(|rule| rule.check_rest(cx, found));
-    let found = outcomes.flat_map(|outcome| if let Outcome::Found(found) = outcome { found } else { Vec::new() });
-    gain::merged(found.collect(), cx.analysis)
+    let found = outcomes.filter_map(|outcome| if let Outcome::Found(found) = outcome { Some(found) } else { None });
+    gain::merged(found.flatten().collect(), cx.analysis)
 }
 
 /// Runs every rule over a capture.

@@ -118,7 +118,7 @@ impl Rule for GemmVariant {
             let fastest = op_shapes::fastest(cx.trace, rank);
             let products = Products::of(cx, rank, class);
             let finding = share_of_step::of_class(cx, &KIND, rank, class, |step| {
-                let decoded = class.batch.filter(|_| class.stage == Stage::Decode).map(i64::from);
+                let decoded = step.facts.batch.filter(|_| class.stage == Stage::Decode).map(i64::from);
                 let rows = decoded.or_else(|| i64::try_from(step.rows?).ok());
                 let target =
                     |op: &DeviceOp| target(cx, &products, rank, (op, rows), fastest, prompt.contains(&op.name));

@@ -103,7 +103,8 @@ impl Rule for ExpertPadding {
         for (rank, class) in cx.main_classes().filter(|(_, c)| !matches!(c.stage, Stage::Prefill | Stage::Train)) {
             let measured = measured(cx.trace, rank);
             let aligned = alignment(cx.trace, rank, class);
-            let decoded = class.batch.filter(|_| class.stage == Stage::Decode).map(i64::from);
+            // Of several batches the smallest has the most padding; the largest promises least.
+            let decoded = class.batches.filter(|_| class.stage == Stage::Decode).map(|(_, most)| i64::from(most));
             let tokens = aligned.map(|(_, tokens)| tokens).or(decoded);
             let rows = |op: &DeviceOp| {
                 let named = tile(cx.trace.strings.get(op.name)).map(|(a, b)| i64::from(a.min(b)));

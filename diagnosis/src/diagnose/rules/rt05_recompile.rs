@@ -2,7 +2,11 @@
 
 use model::{Area, EvidenceClass::HostApi, SliceId, Span};
 
-use super::{change, gate::interrupting, reading};
+use super::{
+    change,
+    gate::interrupting,
+    reading::{self, Recurs},
+};
 use crate::{
     analysis::{Bucket, Call, Confidence, Edit, Layer, Workload, idle::Gap},
     diagnose::{
@@ -34,8 +38,8 @@ static DOC: Doc = Doc {
         "触发编译的新形状会让整批序列停顿，往往相当于很多个步的时间。",
     ),
     trigger: Text::new(
-        "Any compilation in a step that counts, of whatever batch: at least two, or one longer than 5 median steps; together at least 1 % of the time of the workload.",
-        "计入统计的步（不论批大小）中出现编译：至少两次，或单次超过 5 个中位步时；合计至少占该工作负载时间的 1%。",
+        "Any compilation in a step that counts, of whatever batch: at least two such steps (without marked steps, two such pauses), or one longer than 5 median steps; together at least 1 % of the time of the workload.",
+        "计入统计的步（不论批大小）中出现编译：至少两个这样的步（无步标记时为两次这样的停顿），或单次超过 5 个中位步时；合计至少占该工作负载时间的 1%。",
     ),
     source: Text::new(
         "Structural: a steady run compiles nothing. The two-or-five-steps gate is the common gate for stalls.",
@@ -72,7 +76,7 @@ impl Rule for Recompile {
         for workload in cx.workloads() {
             let (rank, class) = (workload.rank, workload.class);
             let builds = reading::graph_builds(cx.trace, rank);
-            let pauses = reading::pauses(&workload, reading::Pause::Event, |gap| compiling(gap, &builds));
+            let pauses = reading::pauses(&workload, Recurs::Step, |gap| compiling(gap, &builds));
             let Some(cost) = interrupting(&workload, &pauses, LEAST_GAIN) else { continue };
             let (rows, loads_once) = compile_calls(&workload);
             let trigger = Trigger {

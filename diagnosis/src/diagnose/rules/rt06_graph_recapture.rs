@@ -6,7 +6,7 @@ use model::{Area, EvidenceClass::HostApi, Span, TrackId};
 
 use super::{
     exposed::{Exposed, Saying},
-    reading,
+    reading::{self, Recurs},
 };
 use crate::{
     analysis::{Bucket, Layer, Step, Workload, idle::Gap},
@@ -83,7 +83,7 @@ fn rebuilt(cx: &Context<'_>, workload: &Workload<'_>) -> Option<Finding> {
             gap.parts.iter().filter(|(b, _)| matches!(b, Bucket::Compile | Bucket::GraphUpdate)).map(|(_, s)| *s);
         reading::overlap(&host.collect::<Vec<Span>>(), &builds)
     };
-    let pauses = reading::pauses(workload, reading::Pause::Event, exposed);
+    let pauses = reading::pauses(workload, Recurs::Step, exposed);
     if pauses.is_empty() {
         return None;
     }

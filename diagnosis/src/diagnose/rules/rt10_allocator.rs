@@ -4,7 +4,11 @@ use std::collections::BTreeMap;
 
 use model::EvidenceClass::HostApi;
 
-use super::{change, gate::interrupting, reading};
+use super::{
+    change,
+    gate::interrupting,
+    reading::{self, Recurs},
+};
 use crate::{
     analysis::{Bucket, Call, Layer, idle::Gap},
     diagnose::{
@@ -62,8 +66,8 @@ impl Rule for Allocator {
         let mut found = Vec::new();
         for workload in cx.workloads() {
             let (rank, class) = (workload.rank, workload.class);
-            let alloc = |gap: &Gap| reading::time_in(gap, |b| b == Bucket::Alloc);
-            let pauses = reading::pauses(&workload, reading::Pause::Call, alloc);
+            let exposed = |gap: &Gap| reading::time_in(gap, |bucket| bucket == Bucket::Alloc);
+            let pauses = reading::pauses(&workload, Recurs::Call, exposed);
             let Some(cost) = interrupting(&workload, &pauses, LEAST_GAIN) else { continue };
             let calls = workload.steps().flat_map(|s| reading::calls(rank, s));
             let allocs: Vec<&Call> = calls.filter(|c| matches!(c.kind, HostCall::Alloc | HostCall::Free)).collect();
@@ -86,8 +90,9 @@ impl Rule for Allocator {
                     ("step", Value::Ns(workload.mean())),
                 ],
             );
-            let frees = |c: &Call| matches!(c.kind, HostCall::Alloc | HostCall::Free);
-            let edits = workload.classes.iter().flat_map(|class| change::without_calls(rank, class, frees)).collect();
+            let allocates = |c: &Call| matches!(c.kind, HostCall::Alloc | HostCall::Free);
+            let edits =
+                workload.classes.iter().flat_map(|class| change::without_calls(rank, class, allocates)).collect();
             let change = Intervention { removes: cost.per_step, layer: Layer::Runtime, edits };
             let finding = cx
                 .event(&DOC, &workload, claim, trigger, change)

@@ -5,7 +5,12 @@ use model::{
     EvidenceClass::{Device, HostApi},
 };
 
-use super::{change, gate::interrupting, pauses, reading};
+use super::{
+    change,
+    gate::interrupting,
+    pauses,
+    reading::{self, Recurs},
+};
 use crate::{
     analysis::{Bucket, Confidence, Edit, Layer, Workload},
     diagnose::{
@@ -66,7 +71,7 @@ impl Rule for GcPauses {
 fn recorded(cx: &Context<'_>, workload: &Workload<'_>) -> Option<Finding> {
     let rank = workload.rank;
     let collecting = |b: Bucket| reading::is_host(cx.analysis, b, "gc");
-    let pauses = reading::pauses(workload, reading::Pause::Call, |gap| reading::time_in(gap, collecting));
+    let pauses = reading::pauses(workload, Recurs::Call, |gap| reading::time_in(gap, collecting));
     let rows = workload.steps().flat_map(|s| reading::host_slices(cx.trace, rank, s.window, Category::Gc));
     let fact = Evidence::new(
         Text::new("pauses for a collection", "因回收而停顿的次数"),

@@ -46,8 +46,8 @@ static DOC: Doc = Doc {
         "每一步都要付出，且更快的算子或更大的图都不能缩短它：它位于首次下发之前。",
     ),
     trigger: Text::new(
-        "Host code from the beginning of the outermost forward record to the first launch inside it, at least 100 µs of idle time each, together at least 5 % of the median step.",
-        "从最外层前向记录开始到其中首次下发之间的主机代码，每次空闲不少于 100 µs，合计至少占中位步时的 5%。",
+        "Host code from the beginning of the outermost forward record to the first launch inside it, at least 100 µs of idle time each, together at least 5 % of the mean step.",
+        "从最外层前向记录开始到其中首次下发之间的主机代码，每次空闲不少于 100 µs，合计至少占平均步时的 5%。",
     ),
     source: Text::new("100 µs and 5 %: own values.", "100 µs 与 5%：自定值。"),
     guards: Text::new(
@@ -77,8 +77,8 @@ fn late_start(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
     let spoken = prologue.spoken(cx, rank)?;
     let saying = Saying {
         formula: Text::new(
-            "idle from the beginning of the forward pass to its first launch / median step",
-            "从前向开始到首次下发的空闲 / 中位步时",
+            "idle from the beginning of the forward pass to its first launch / mean step",
+            "从前向开始到首次下发的空闲 / 平均步时",
         ),
         claim: Text::new(
             "In {class} the device waits {idle} of {step} ({share}) while the host is inside the forward pass and has launched nothing yet: {owner}.",

@@ -13,7 +13,7 @@ use super::{
     reading,
 };
 use crate::{
-    analysis::{Class, Confidence, Layer, Rank},
+    analysis::{Bucket, Class, Confidence, Layer, Owner, Rank, idle::Gap},
     diagnose::{
         Competing, Evidence, Finding, Intervention,
         relations::{Advice, Relations},
@@ -78,8 +78,8 @@ impl Rule for HostCode {
 
 fn unclaimed(cx: &Context<'_>, found: &[Finding], rank: &Rank, class: &Class) -> Option<Finding> {
     let name = largest(cx, rank, class)?;
-    let own = Owned::of(rank, rank.steady_steps(class), |_, owner, bucket, part| {
-        (owned::is_code(cx, bucket) && owner.is_some_and(|owner| owner.name == name && !owner.wraps)).then_some(part)
+    let own = Owned::of(rank, rank.steady_steps(class), |gap, owner, bucket, part| {
+        (doing(cx, rank, gap, owner, bucket) == Some(name)).then_some(part)
     });
     let idle = class.sum(|bucket| bucket.is_idle());
     let share = own.total as f64 / class.total.max(1) as f64;
@@ -92,7 +92,7 @@ fn unclaimed(cx: &Context<'_>, found: &[Finding], rank: &Rank, class: &Class) ->
     if own.share_in(&reading::merged(spans)) >= CLAIMED {
         return None;
     }
-    let spoken = own.spoken(cx, rank)?;
+    let spoken = owned::spoken(cx, rank, name, own.total);
     let per_step = own.per_step(class);
     let cost = Cost { per_step, share, most: Confidence::Medium };
     let saying = Saying {
@@ -138,12 +138,22 @@ fn unclaimed(cx: &Context<'_>, found: &[Finding], rank: &Rank, class: &Class) ->
         .gated(cost.most)
 }
 
+/// What the host does in a part of a gap: the owner of its own code, or a launch call that takes long by itself.
+fn doing(cx: &Context<'_>, rank: &Rank, gap: &Gap, owner: Option<&Owner>, bucket: Bucket) -> Option<StringId> {
+    if matches!(bucket, Bucket::LaunchApi | Bucket::GraphLaunch) && gap.span.len() >= reading::LONG {
+        return Some(rank.timeline.call(reading::owner(rank, gap)?)?.name);
+    }
+    owner.filter(|owner| owned::is_code(cx, bucket) && !owner.wraps).map(|owner| owner.name)
+}
+
 /// The owner of the most idle time of the steps that count.
 fn largest(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<StringId> {
     let mut names: FxHashMap<StringId, i64> = FxHashMap::default();
     for gap in rank.steady_steps(class).flat_map(|step| reading::gaps(rank, step)) {
-        if let Some(owner) = rank.owner_of(gap).filter(|owner| !owner.wraps) {
-            *names.entry(owner.name).or_default() += owner.ns;
+        for (bucket, part) in &gap.parts {
+            if let Some(name) = doing(cx, rank, gap, rank.owner_of(gap), *bucket) {
+                *names.entry(name).or_default() += part.len();
+            }
         }
     }
     let text = |name: StringId| cx.trace.strings.get(name);

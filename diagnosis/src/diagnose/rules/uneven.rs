@@ -51,7 +51,7 @@ pub struct Uneven<'a> {
 pub fn batch<'a>(cx: &Context<'_>, rank: &'a Rank) -> impl Fn(&Step) -> Option<f64> + use<'a> {
     let tokens = RankCounter::Tokens.of(cx.trace, rank.process);
     move |step| {
-        let said = rank.classes.get(step.class).and_then(|c| c.batch).map(f64::from);
+        let said = step.facts.batch.map(f64::from);
         let counted = || tokens.as_ref()?.of_step(&rank.timeline, rank.ops_of(step));
         let shown = || step.rows.map(|rows| rows as f64);
         let batch = said.or_else(counted).or_else(shown);

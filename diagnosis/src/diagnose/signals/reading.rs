@@ -43,20 +43,20 @@ pub fn idle(rank: &Rank, step: &Step, pick: impl Fn(&Gap, Bucket) -> bool) -> Ns
     gaps(rank, step).iter().map(parts).sum()
 }
 
-/// What is one pause of a step.
+/// What comes again by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pause {
-    /// All that happens in the step: one event that comes in several parts.
-    Event,
-    /// Each gap, where the steps are too few to show what recurs: a call that a step makes again and again recurs by itself.
+pub enum Recurs {
+    /// Another step that has it: what one step has may be one event in several parts.
+    Step,
+    /// Another call, where the steps are too few to show it.
     Call,
 }
 
-/// Idle time of each pause of the workload's steps that count, ns: what `of` makes of a gap, where it is more than nothing. Where
-/// nothing marks the steps, each gap is a pause.
-pub fn pauses(workload: &Workload<'_>, one: Pause, of: impl Fn(&Gap) -> Ns) -> Vec<Ns> {
+/// Idle time of each pause of a workload, ns: what `of` makes of the gaps of a step, where it is more than nothing. Where nothing
+/// marks the steps, each gap is a pause.
+pub fn pauses(workload: &Workload<'_>, again: Recurs, of: impl Fn(&Gap) -> Ns) -> Vec<Ns> {
     let rank = workload.rank;
-    let few = one == Pause::Call && workload.steady() < LEAST_STEPS;
+    let few = again == Recurs::Call && workload.steady() < LEAST_STEPS;
     let each = few || rank.anchor.kind == AnchorKind::WholeCapture;
     let mut out = Vec::new();
     for step in workload.steps() {

@@ -16,3 +16,4 @@ mod ranks;
 mod runtime;
 mod scheduler;
 mod whole;
+mod workload;
