@@ -130,7 +130,7 @@ type Expected = (&'static str, Stage, Option<u32>, Option<u32>, Option<u32>, Opt
 #[test]
 fn step_annotations_of_every_engine() {
     use Stage::{Decode, Mixed, Prefill, Train, Unknown};
-    let cases: [(&str, Expected); 15] = [
+    let cases: [(&str, Expected); 18] = [
         (
             "execute_32_context_0(sq0sk0sqsq0sqsk0)_generation_32(sq32sk55086sqsq32sqsk55086)",
             ("vllm", Decode, Some(0), Some(0), Some(32), Some(55086), None),
