@@ -182,7 +182,7 @@ impl Shape {
             Self::Uneven
         } else if has("allreduce") || has("reducescatter") || has("allgather") || has("crossdevicereduce") {
             Self::Even
-        } else if has("send") || has("recv") {
+        } else if has("send") || has("recv") || has("receive") {
             Self::Pair
         } else if ["broadcast", "bcast", "scatter", "gather", "reduce"].iter().any(|part| has(part)) {
             Self::OneSided

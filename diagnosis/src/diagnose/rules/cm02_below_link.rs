@@ -1,5 +1,7 @@
 //! CM-02: collectives take far longer than their bytes take on the link between the devices.
 
+use std::collections::BTreeMap;
+
 use model::{Area, EvidenceClass, Ns};
 
 use super::{
@@ -51,16 +53,16 @@ static DOC: Doc = Doc {
         "每次传输所有 rank 都要等完：绕行 PCIe 或主机、链路断开、或通信库未识别拓扑，都会让每一步的每一层付出代价。",
     ),
     trigger: Text::new(
-        "Transfer (the shortest duration over the ranks) above 2.5 times what the library's own model gives the message on the published link: base latency, a latency per hop of the ring, and bytes times 2(n−1)/n (all-reduce) or (n−1)/n (all-gather, reduce-scatter) over the bandwidth, by the fastest protocol. What lies beyond 2 times the model is at least 3 % of the median step.",
-        "传输时间（各 rank 中的最短时长）超过通信库自身模型在公布链路上所给时间的 2.5 倍；模型为：基础延迟、环的每跳延迟，以及字节乘 2(n−1)/n（all-reduce）或 (n−1)/n（all-gather、reduce-scatter）除以带宽，取最快协议。超出模型 2 倍的部分至少占中位步时的 3%。",
+        "Transfer (the shortest duration over the ranks) above 2.5 times, even for the fast ones of its kind (5th percentile), what the library's own model gives the message on the published link: base latency, a latency per hop of the ring, and bytes times 2(n−1)/n (all-reduce) or (n−1)/n (all-gather, reduce-scatter) over the bandwidth, by the fastest protocol. What lies beyond 2 times the model is at least 3 % of the median step.",
+        "传输时间（各 rank 中的最短时长），即使取同类中较快者（第 5 百分位），也超过通信库自身模型在公布链路上所给时间的 2.5 倍；模型为：基础延迟、环的每跳延迟，以及字节乘 2(n−1)/n（all-reduce）或 (n−1)/n（all-gather、reduce-scatter）除以带宽，取最快协议。超出模型 2 倍的部分至少占中位步时的 3%。",
     ),
     source: Text::new(
         "Latencies and protocol efficiencies: tuning models of NCCL and RCCL (src/graph/tuning.cc). Bus bandwidth: nccl-tests. 2.5, 2 and 3 %: own values.",
         "延迟与协议效率：NCCL 与 RCCL 的调优模型（src/graph/tuning.cc）。总线带宽：nccl-tests。2.5、2 与 3%：自定值。",
     ),
     guards: Text::new(
-        "Only groups of which every rank is in the capture and that fit into one node, on chips whose link is published. Waiting for a late rank is no transfer. Sizes come from the capture; where it holds none, those of all-reduces after a product are the hidden size times the rows of the step, and the claim says so. Whether the published link joins these very devices the capture does not show.",
-        "只判断全部 rank 均在采集中且能置于一个节点内的通信组，且该芯片的链路带宽已公布。等待迟到的 rank 不算传输。消息大小取自采集；若无，则矩阵乘之后的 all-reduce 按“隐藏维度 × 该步行数”推算，并在结论中注明。采集无法显示这些设备之间是否就是公布的链路。",
+        "Only groups of which every rank is in the capture and that fit into one node, on chips whose link is published. Waiting for a late rank is no transfer. A kind of which some are fast is CM-07's. Sizes come from the capture; where it holds none, those of all-reduces after a product are the hidden size times the rows of the step, and the claim says so. Whether the published link joins these very devices the capture does not show.",
+        "只判断全部 rank 均在采集中且能置于一个节点内的通信组，且该芯片的链路带宽已公布。等待迟到的 rank 不算传输。同类中有快有慢者归 CM-07。消息大小取自采集；若无，则矩阵乘之后的 all-reduce 按“隐藏维度 × 该步行数”推算，并在结论中注明。采集无法显示这些设备之间是否就是公布的链路。",
     ),
     verify: Text::new(
         "Measure the same size between the same devices alone (nccl-tests, rccl-tests) and read the topology (nvidia-smi topo -m, rocm-smi --showtopo); after the repair the transfer falls to the model's time.",
@@ -84,11 +86,26 @@ fn healthy(transfer: &Transfer) -> (Ns, Ns) {
     ((best as Ns).min(transfer.ns), ((HEALTHY * best) as Ns).min(transfer.ns))
 }
 
+/// How many times the model the fast transfers of each kind take: the 5th percentile.
+fn fastest(transfers: &[Transfer]) -> BTreeMap<(usize, u32), f64> {
+    let mut kinds: BTreeMap<(usize, u32), Vec<f64>> = BTreeMap::new();
+    for transfer in transfers {
+        kinds.entry(transfer.kind).or_default().extend(transfer.ratio());
+    }
+    let fast = |mut ratios: Vec<f64>| {
+        ratios.sort_unstable_by(f64::total_cmp);
+        ratios.get(ratios.len() / 20).copied()
+    };
+    kinds.into_iter().filter_map(|(kind, ratios)| Some((kind, fast(ratios)?))).collect()
+}
+
 fn judge(cx: &Context<'_>, index: usize, rank: &Rank, class: &Class) -> Option<Finding> {
     let link = Link::of(cx, rank)?;
     let mut far = transfers::of(cx, index, rank, class);
-    // What stages send to each other is rule CM-13's.
-    far.retain(|t| !t.is_pair && t.ratio().is_some_and(|ratio| ratio > FAR));
+    // What stages send to each other is rule CM-13's, and kinds of which some are fast rule CM-07's.
+    far.retain(|t| !t.is_pair && t.ratio().is_some());
+    let usual = fastest(&far);
+    far.retain(|t| usual.get(&t.kind).is_some_and(|ratio| *ratio > FAR) && t.ratio().is_some_and(|r| r > HEALTHY));
     let lost = |t: &Transfer| (t.ns - healthy(t).1).min(t.exposed).max(0);
     let of = |step: &Step| {
         let inside = far.partition_point(|t| (t.op as usize) < step.ops.start);

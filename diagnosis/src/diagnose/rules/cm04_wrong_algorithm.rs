@@ -12,7 +12,7 @@ use super::{
     transfers::{self, Transfer},
 };
 use crate::{
-    analysis::{Class, Confidence, Edit, Layer, Rank, Step},
+    analysis::{Class, Confidence, Edit, Layer, Rank, Step, median},
     diagnose::{
         Competing, Evidence, Finding, Intervention,
         relations::{Advice, Feeds, Relations},
@@ -77,21 +77,37 @@ impl Rule for WrongAlgorithm {
 /// A transfer with the time that a fitting choice would take, at worst and at best, ns.
 type Better = (Transfer, Ns, Ns);
 
-/// Median transfers of one group by kernel, operation and size.
-fn medians(transfers: &[Transfer]) -> Vec<(usize, StringId, Collective, i64, Ns)> {
-    let mut by: BTreeMap<(usize, StringId, u8, i64), (Collective, Vec<Ns>)> = BTreeMap::new();
-    for t in transfers {
-        let Some(message) = t.message.filter(|m| !m.modelled && m.what != Collective::Pair) else { continue };
-        let entry = by.entry((t.kind.0, t.name, message.what as u8, message.bytes));
-        entry.or_insert_with(|| (message.what, Vec::new())).1.push(t.ns);
+/// Messages of one size that one kernel carries in one group.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Kind {
+    group: usize,
+    name: StringId,
+    what: Collective,
+    bytes: i64,
+}
+
+impl Kind {
+    fn of(transfer: &Transfer) -> Option<Self> {
+        let message = transfer.message.filter(|m| !m.modelled && m.what != Collective::Pair)?;
+        Some(Self { group: transfer.kind.0, name: transfer.name, what: message.what, bytes: message.bytes })
     }
-    let known = by.into_iter().filter(|(_, (_, times))| times.len() >= INSTANCES);
-    known
-        .filter_map(|((group, name, _, bytes), (what, mut times))| {
-            times.sort_unstable();
-            Some((group, name, what, bytes, *times.get(times.len() / 2)?))
-        })
-        .collect()
+
+    /// Whether another kernel of the same group carries as much or more of the same.
+    fn is_carried_by(self, other: Self) -> bool {
+        (other.group, other.what) == (self.group, self.what) && other.name != self.name && other.bytes >= self.bytes
+    }
+}
+
+/// Median transfers of the kinds of which there are enough, ns.
+fn medians(transfers: &[Transfer]) -> BTreeMap<Kind, Ns> {
+    let mut by: BTreeMap<Kind, Vec<Ns>> = BTreeMap::new();
+    for transfer in transfers {
+        if let Some(kind) = Kind::of(transfer) {
+            by.entry(kind).or_default().push(transfer.ns);
+        }
+    }
+    let known = by.into_iter().filter(|(_, times)| times.len() >= INSTANCES);
+    known.filter_map(|(kind, times)| Some((kind, median(times)?))).collect()
 }
 
 /// The protocol that a kernel's name shows, where the name is not the one that all protocols share.
@@ -105,10 +121,10 @@ fn judge(cx: &Context<'_>, index: usize, rank: &Rank, class: &Class) -> Option<F
     let all = transfers::of(cx, index, rank, class);
     let (medians, link) = (medians(&all), Link::of(cx, rank));
     let by_size = |t: &Transfer| {
-        let message = t.message.filter(|m| !m.modelled)?;
-        let own = medians.iter().find(|m| (m.0, m.1, m.2, m.3) == (t.kind.0, t.name, message.what, message.bytes))?;
-        let others = medians.iter().filter(|m| m.0 == own.0 && m.1 != own.1 && m.2 == own.2 && m.3 >= own.3);
-        let best = others.map(|m| m.4).min().filter(|best| *best as f64 <= BETTER * own.4 as f64)?;
+        let kind = Kind::of(t)?;
+        let own = medians.get(&kind)?;
+        let others = medians.iter().filter(|(other, _)| kind.is_carried_by(**other));
+        let best = others.map(|(_, ns)| *ns).min().filter(|best| *best as f64 <= BETTER * *own as f64)?;
         Some((*t, best.min(t.ns), best.min(t.ns)))
     };
     let by_name = |t: &Transfer| {

@@ -66,7 +66,8 @@ impl Rule for KvTransfer {
         // Training exchanges gradients and embeddings; a cache is handed over only where tokens are served.
         let serves = |c: &Class| matches!(c.stage, Stage::Decode | Stage::Prefill | Stage::Mixed);
         let served = || counted(cx).filter(|(.., class)| serves(class));
-        let caches = served().filter_map(|(_, rank, class)| cache(cx, rank, class));
+        let connected = served().next().is_some() && is_connected(cx);
+        let caches = served().filter_map(|(_, rank, class)| cache(cx, rank, class, connected));
         let stages = served().filter_map(|(index, rank, class)| stages(cx, index, rank, class));
         caches.chain(stages).collect()
     }
@@ -98,8 +99,14 @@ enum Shown {
     Copies,
 }
 
+/// Whether any record bears the name of a connector.
+fn is_connected(cx: &Context<'_>) -> bool {
+    let holds = |text: &str| CONNECTORS.iter().any(|part| text.contains(part));
+    cx.trace.strings.iter().any(|(_, text)| holds(&text.to_ascii_lowercase()))
+}
+
 /// Transfers of a KV cache: copies from device to device, and sends of which something shows what they carry.
-fn cache(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
+fn cache(cx: &Context<'_>, rank: &Rank, class: &Class, connected: bool) -> Option<Finding> {
     let says = |key: &str| cx.trace.manifest.value(key);
     let pipeline = says("parallel.pp").and_then(|v| v.trim().parse::<u32>().ok()).is_some_and(|n| n > 1);
     let experts = rank
@@ -108,10 +115,6 @@ fn cache(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
         .any(|op| matches!(op.op, CanonicalOp::GroupedGemm | CanonicalOp::MoeRoute));
     let separate =
         says("parallel.pd_separation").is_some_and(|v| !matches!(v.trim(), "" | "0" | "no" | "none" | "false"));
-    let connected = || {
-        let holds = |text: &str| CONNECTORS.iter().any(|part| text.contains(part));
-        cx.trace.strings.iter().any(|(_, text)| holds(&text.to_ascii_lowercase()))
-    };
     let layers = rank.period.as_ref().map(|period| period.repeats).filter(|layers| *layers > 1);
     let is_layerwise = |step: &Step| {
         let sends = rank.ops_of(step).iter().filter(|op| is_send(cx.trace, op)).count();
@@ -119,7 +122,7 @@ fn cache(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
     };
     let shown = if separate {
         Shown::Said
-    } else if connected() {
+    } else if connected {
         Shown::Named
     } else if rank.steady_steps(class).all(is_layerwise) {
         Shown::PerLayer
@@ -240,7 +243,7 @@ fn is_send(trace: &Trace, op: &DeviceOp) -> bool {
     });
     match said {
         // An exchange of all with all runs as the same kernel.
-        Some(call) => (call.contains("send") || call.contains("recv")) && !call.contains("all"),
+        Some(call) => ["send", "recv", "receive"].iter().any(|part| call.contains(part)) && !call.contains("all"),
         None => lower(trace.strings.get(op.name)).contains("sendrecv"),
     }
 }

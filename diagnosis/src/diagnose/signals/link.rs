@@ -45,7 +45,7 @@ const RCCL: [Protocol; 2] = [protocol("LL", 20_500.0, 2_300.0, 0.2), protocol("S
 const MESH: f64 = 7.0;
 
 /// What is done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Collective {
     /// Every rank gets the sum.
     AllReduce,
@@ -67,7 +67,7 @@ impl Collective {
         } else if has("allgather") || has("reducescatter") {
             Some(Self::Half)
         } else {
-            (has("send") || has("recv")).then_some(Self::Pair)
+            (has("send") || has("recv") || has("receive")).then_some(Self::Pair)
         }
     }
 
@@ -263,6 +263,7 @@ mod tests {
             ("_allgather_base", Some(Collective::Half)),
             ("hcom_reduceScatter__123_0", Some(Collective::Half)),
             ("ncclDevKernel_SendRecv", Some(Collective::Pair)),
+            ("hcom_receive__612_0", Some(Collective::Pair)),
             ("all_to_all", None),
             ("broadcast", None),
         ] {

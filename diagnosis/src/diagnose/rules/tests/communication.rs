@@ -232,6 +232,8 @@ fn cm02_holds_transfers_of_known_size_against_the_published_link() {
     assert!(!fires("CM-02", &run(us(25), H100)), "a healthy transfer");
     assert!(!fires("CM-02", &run(us(100), "NVIDIA L40S")), "a bus that others share");
     assert!(!fires("CM-02", &run(us(100), "some device")), "nothing is published");
+    let some = [("allreduce", RING, 524_288, us(25)), ("allreduce", RING, 524_288, us(100))];
+    assert!(!fires("CM-02", &linked(&some, H100)), "some are fast: rule CM-07's");
     let found = check("CM-02", &run(us(100), H100));
     let [Edit::Transfer(worst), Edit::Hoped(best)] = &found[0].changes[0].1.edits[..] else { panic!("{found:?}") };
     let Edit::Transfer(best) = &**best else { panic!("{best:?}") };
