@@ -111,16 +111,20 @@ fn percentile(values: &mut [Ns], p: usize) -> Ns {
     values.get(rank - 1).copied().unwrap_or(0)
 }
 
-/// Statistics per class, ordered by total time; step class indices are renumbered to that order.
-pub fn summarize(steps: &mut [Step], drafts: &[Draft]) -> Vec<Class> {
+/// Statistics per class, ordered by total time, with the keys of the classes; step class indices are renumbered to that order.
+pub fn summarize(steps: &mut [Step], drafts: &[Draft]) -> (Vec<Class>, Vec<Key>) {
     let keys = class_keys::of(drafts);
     let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (i, step) in steps.iter().enumerate() {
         groups.entry(step.class).or_default().push(i);
     }
-    let mut classes: Vec<Class> =
-        groups.into_iter().map(|(index, members)| class_of(index, &keys[members[0]], steps, &members)).collect();
-    classes.sort_by_key(|c| (std::cmp::Reverse(c.total), c.index));
+    let class = |(index, members): (usize, Vec<usize>)| {
+        let key = &keys[members[0]];
+        (class_of(index, key, steps, &members), key.clone())
+    };
+    let mut classes: Vec<(Class, Key)> = groups.into_iter().map(class).collect();
+    classes.sort_by_key(|(c, _)| (std::cmp::Reverse(c.total), c.index));
+    let (mut classes, keys): (Vec<Class>, Vec<Key>) = classes.into_iter().unzip();
     let place: BTreeMap<usize, usize> = classes.iter().enumerate().map(|(new, c)| (c.index, new)).collect();
     for step in steps.iter_mut() {
         step.class = place.get(&step.class).copied().unwrap_or(0);
@@ -128,7 +132,7 @@ pub fn summarize(steps: &mut [Step], drafts: &[Draft]) -> Vec<Class> {
     for (new, class) in classes.iter_mut().enumerate() {
         class.index = new;
     }
-    classes
+    (classes, keys)
 }
 
 fn class_of(index: usize, key: &Key, steps: &[Step], members: &[usize]) -> Class {
@@ -146,7 +150,6 @@ fn class_of(index: usize, key: &Key, steps: &[Step], members: &[usize]) -> Class
     Class {
         index,
         key: key.text(),
-        work: key.clone(),
         stage: key.stage,
         batch: key.batches.filter(|(least, most)| least == most).map(|(least, _)| least),
         batches: key.batches,
@@ -164,13 +167,12 @@ fn class_of(index: usize, key: &Key, steps: &[Step], members: &[usize]) -> Class
     }
 }
 
-/// Ranks of one job name a population alike, though requests join and leave on each at other times.
-pub fn agree(ranks: &mut [Rank]) {
-    let mut classes: Vec<&mut Class> =
-        ranks.iter_mut().flat_map(|rank| &mut rank.classes).filter(|c| c.churns).collect();
-    let keys: Vec<&Key> = classes.iter().map(|class| &class.work).collect();
-    let common = class_keys::common(&keys);
-    for (class, key) in classes.iter_mut().zip(common) {
+/// Ranks of one job name a population alike, though requests join and leave on each at other times. `keys` are those of the
+/// classes of all ranks.
+pub fn agree(ranks: &mut [Rank], keys: &[Key]) {
+    let classes = ranks.iter_mut().flat_map(|rank| &mut rank.classes).zip(keys).filter(|(class, _)| class.churns);
+    let (mut classes, keys): (Vec<&mut Class>, Vec<&Key>) = classes.unzip();
+    for (class, key) in classes.iter_mut().zip(class_keys::common(&keys)) {
         class.key = key.text();
     }
 }

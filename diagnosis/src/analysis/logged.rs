@@ -116,7 +116,7 @@ fn build(trace: &Trace, options: &Options, rank: u32, process: ProcessId, mut lo
     }
     let compiles = |step: &Step| compiling.get(step.index as usize).copied().unwrap_or(false);
     classes::select(&mut steps, &drafts, &compiles, options);
-    let classes = classes::summarize(&mut steps, &drafts);
+    let (classes, _) = classes::summarize(&mut steps, &drafts);
     let captures = logged.stalls.iter().filter(|(_, call)| *call == HostCall::GraphCapture).map(|(span, _)| *span);
     let timeline = Timeline { capturing: captures.collect(), ..Timeline::default() };
     Rank {

@@ -10,7 +10,6 @@ use super::{
     anchor::Anchor,
     attribution::Exclusive,
     bucket::{Bucket, Shadow},
-    class_keys::Key,
     collective::Split,
     idle::Gap,
     job::Job,
@@ -299,8 +298,6 @@ pub struct Class {
     pub index: usize,
     /// Key such as `decode b=32 graph=full`, or `decode b=12…16 graph=full` where requests join and leave.
     pub key: String,
-    /// The same in parts.
-    pub(super) work: Key,
     /// Stage.
     pub stage: Stage,
     /// Sequences decoded in a step, if known and the same in all of them.

@@ -8,7 +8,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{
     anchor::{self, AnchorKind, Mark},
-    attribution, classes, clock,
+    attribution,
+    class_keys::Key,
+    classes, clock,
     collective::Split,
     evidence,
     host::{HostStates, Labels},
@@ -92,14 +94,15 @@ pub fn analyze(trace: &Trace, packs: &Packs, options: &Options) -> Analysis {
     let mut job = matching::run(trace, &timelines, &splits);
     let mut cuts = job.settle(trace, &timelines, &mut splits);
     let mut labels = Labels::default();
-    let (mut ranks, mut segments) = (Vec::new(), Vec::new());
+    let (mut ranks, mut segments, mut keys) = (Vec::new(), Vec::new(), Vec::new());
     for (((place, timeline), split), cuts) in places.into_iter().zip(timelines).zip(splits).zip(&mut cuts) {
-        let (rank, parts) =
+        let (rank, parts, own) =
             analyze_rank(trace, packs, options, &mut labels, place, (timeline, split, std::mem::take(cuts)));
         ranks.push(rank);
         segments.push(parts);
+        keys.extend(own);
     }
-    classes::agree(&mut ranks);
+    classes::agree(&mut ranks, &keys);
     for rank in &mut ranks {
         let window = |step: &Step| Window { index: step.index, span: step.window, host: step.host };
         let windows: Vec<Window> = rank.counted_steps().map(window).collect();
@@ -162,7 +165,7 @@ fn analyze_rank(
     labels: &mut Labels,
     Place { rank, process, device }: Place,
     (timeline, collectives, cuts): (Timeline, Split, Vec<Ns>),
-) -> (Rank, Segments) {
+) -> (Rank, Segments, Vec<Key>) {
     let (anchor, marks) = anchor::find(trace, packs, &timeline, process, device);
     let windows = windows(&timeline, &marks, anchor.kind);
     let states = HostStates::build(trace, packs, process, &timeline, labels);
@@ -208,7 +211,7 @@ fn analyze_rank(
     classes::select(&mut steps, &drafts, &compiling, options);
     let whole = begins_whole(&timeline, &steps);
     classes::leave_unfinished(&mut steps, whole);
-    let classes = classes::summarize(&mut steps, &drafts);
+    let (classes, keys) = classes::summarize(&mut steps, &drafts);
     let mut result = Rank {
         rank,
         process,
@@ -224,7 +227,7 @@ fn analyze_rank(
         owners: Owners::default(),
     };
     result.period = layer_period(&result);
-    (result, attribution.segments)
+    (result, attribution.segments, keys)
 }
 
 /// Whether what precedes the first mark is a whole step: the host was recorded before it launched anything, nothing runs whose

@@ -64,12 +64,17 @@ impl Draft {
         let label = mark.label.as_ref();
         let said = label.map_or(Stage::Unknown, |l| l.stage);
         let batch = label.and_then(|l| l.decode_requests).filter(|n| *n > 0);
+        let graph = graph_mode(ops, timeline, mark);
+        // Prompts have any length: one graph holds a whole step only where each sequence has a token.
+        let replays = || (graph == GraphMode::Full && launched.rows.is_some()).then_some(Stage::Decode);
         let stage = match said {
             Stage::Unknown if usual == Stage::Train => usual,
-            Stage::Unknown => match stage_of_launches(launched.work).unwrap_or_else(|| stage_of_kernels(ops)) {
-                Stage::Unknown => usual,
-                told => told,
-            },
+            Stage::Unknown => {
+                match stage_of_launches(launched.work).or_else(replays).unwrap_or_else(|| stage_of_kernels(ops)) {
+                    Stage::Unknown => usual,
+                    told => told,
+                }
+            }
             known => known,
         };
         // A step of decode only has a token per sequence.
@@ -92,7 +97,7 @@ impl Draft {
                     .and_then(|l| l.context_tokens)
                     .zip(batch)
                     .map(|(tokens, batch)| tokens / u64::from(batch)),
-                graph: graph_mode(ops, timeline, mark),
+                graph,
             },
             ops: ops.len(),
             rows: launched.rows,

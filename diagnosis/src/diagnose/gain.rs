@@ -89,7 +89,10 @@ pub fn merged(findings: Vec<Finding>, analysis: &Analysis) -> Vec<Finding> {
     for f in findings {
         let same = |o: &&mut Finding| {
             let shared = o.ranks.iter().any(|r| f.ranks.contains(r));
-            let alike = if o.class == f.class { !shared } else { is_one_workload(o, &f, analysis) };
+            let alike = match shared {
+                true => o.class != f.class && is_one_workload(o, &f, analysis),
+                false => o.class == f.class || is_one_workload(o, &f, analysis) || are_of_one_kind(o, &f, analysis),
+            };
             o.layer != Layer::Measurement && (o.rule, o.layer) == (f.rule, f.layer) && alike
         };
         let Some(other) = out.iter_mut().find(same) else {
@@ -123,6 +126,15 @@ fn is_one_workload(a: &Finding, b: &Finding, analysis: &Analysis) -> bool {
     let ranks = analysis.ranks.iter().filter(|rank| a.ranks.contains(&rank.rank));
     let mut workloads = ranks.filter_map(|rank| Some(rank.workload(rank.classes.iter().find(|c| c.key == a.class)?)));
     mean_of_it(a) && mean_of_it(b) && workloads.any(|of| of.classes.iter().any(|class| class.key == b.class))
+}
+
+/// Whether two findings of different ranks speak of populations of one kind, though other batches met on each.
+fn are_of_one_kind(a: &Finding, b: &Finding, analysis: &Analysis) -> bool {
+    let class = |f: &Finding| {
+        let ranks = analysis.ranks.iter().filter(|rank| f.ranks.contains(&rank.rank));
+        ranks.flat_map(|rank| &rank.classes).find(|class| class.key == f.class)
+    };
+    class(a).zip(class(b)).is_some_and(|(a, b)| a.is_like(b))
 }
 
 /// Estimates by replay of one capture.
