@@ -8,7 +8,10 @@ use crate::{
     owners::IdleOwner,
     text, units,
 };
-use diagnosis::i18n::{Text, Value};
+use diagnosis::{
+    analysis::owners::short,
+    i18n::{Text, Value},
+};
 
 /// Groups that are shown.
 const SHOWN: usize = 5;
@@ -40,12 +43,12 @@ pub(super) fn write(page: &mut Page<'_>) {
         (page.get(Text::new("share", "占比")), Align::Right),
         (page.get(Text::new("longest, µs", "最长 µs")), Align::Right),
     ]);
+    let micros = |ns| units::tenths(units::mean_tenths(ns, 1));
     let named = rows.iter().copied().filter(|row| row.bucket.is_some());
     for row in named.clone().take(SHOWN) {
         let bucket = row.bucket.as_deref().map(Inlines::name).unwrap_or_default();
         let ended = row.ended_by.as_deref().map(Inlines::name).unwrap_or_default();
-        let numbers =
-            [units::number(row.per_step), units::micros(row.ns), units::share(row.share), units::micros(row.longest)];
+        let numbers = [units::number(row.per_step), micros(row.ns), units::share(row.share), micros(row.longest)];
         let cells = cells![doing(page, row), bucket, ended];
         table.row(cells.into_iter().chain(numbers.map(Inlines::from)));
     }
@@ -59,7 +62,7 @@ pub(super) fn write(page: &mut Page<'_>) {
 
 /// The owner, what it lies in, and what lies in it.
 fn doing(page: &Page<'_>, row: &IdleOwner) -> Inlines {
-    let name = |name: &String| Inlines::name(&text::cut(frame(name), NAME));
+    let name = |name: &String| Inlines::name(&text::cut(&short(name), NAME));
     let Some(owner) = &row.owner else {
         let device = row.bucket.as_deref().is_some_and(|bucket| !bucket.starts_with("rt.host"));
         return page.get(match device {
@@ -80,10 +83,4 @@ fn doing(page: &Page<'_>, row: &IdleOwner) -> Inlines {
         out.push(page.aside(inlines![inside, " ", units::count(*count), " × ", name(child)]));
     }
     out
-}
-
-/// A Python frame without the folders of its file.
-fn frame(name: &str) -> &str {
-    let folders = name.find(".py(").and_then(|file| name.get(..file)?.rfind('/'));
-    folders.and_then(|end| name.get(end + 1..)).unwrap_or(name)
 }

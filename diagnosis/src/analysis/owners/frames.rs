@@ -119,3 +119,23 @@ pub fn is_forward(name: &str) -> bool {
         || name.trim_end_matches(['#', ' ']).ends_with("forward")
         || name.starts_with("Torch-Compiled Region")
 }
+
+/// A record's name as people say it: a frame without the folders of its file, an object without its address.
+pub fn short(name: &str) -> String {
+    let folders = name.find(".py(").and_then(|file| name.get(..file)?.rfind('/'));
+    let name = folders.and_then(|end| name.get(end + 1..)).unwrap_or(name);
+    let Some((before, address)) = name.split_once(" object at 0x") else { return name.to_owned() };
+    before.to_owned() + address.trim_start_matches(|c: char| c.is_ascii_hexdigit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::short;
+
+    #[test]
+    fn names_lose_folders_and_addresses() {
+        assert_eq!(short("a/b/model.py(7): forward"), "model.py(7): forward");
+        assert_eq!(short("<built-in method get of dict object at 0x7fac6a>"), "<built-in method get of dict>");
+        assert_eq!(short("aten::mm"), "aten::mm");
+    }
+}

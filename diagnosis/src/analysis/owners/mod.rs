@@ -15,7 +15,7 @@ use rustc_hash::FxHashMap;
 
 use self::{follow::Threads, frames::Frames, group::Groups, nest::Nests};
 pub use self::{
-    frames::is_forward,
+    frames::{is_forward, short},
     group::{Ending, Group},
 };
 use super::{

@@ -36,7 +36,7 @@ static DOC: Doc = Doc {
     layer: Layer::Runtime,
     needs: &[Device, HostApi, Correlation],
     advice: Advice::Host,
-    relations: Relations { precedes: &["RT-12", "RT-03", "RT-01"], shares_time_with: &["RT-16"], ..Relations::NONE },
+    relations: Relations { precedes: &["RT-12"], shares_time_with: &["RT-01", "RT-16"], ..Relations::NONE },
     sees: Text::new(
         "The model's forward pass has begun on the host and launches nothing yet, while the device is idle: guards of compiled code, look-ups of parameters, Python glue.",
         "模型的前向已在主机上开始但尚未下发任何工作，设备空闲：编译代码的守卫检查、参数查找、Python 胶水代码。",

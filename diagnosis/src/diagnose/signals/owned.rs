@@ -5,7 +5,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{change, reading};
 use crate::{
-    analysis::{Analysis, Bucket, Class, Edit, Owner, Rank, Step, idle::Gap},
+    analysis::{Analysis, Bucket, Class, Edit, Owner, Rank, Step, idle::Gap, owners::short},
     diagnose::{Context, Intervention},
 };
 
@@ -125,7 +125,7 @@ impl Owned {
 
 /// How an owner is called.
 pub fn spoken(cx: &Context<'_>, rank: &Rank, name: StringId, ns: Ns) -> Spoken {
-    let text = |name: StringId| short(cx.trace.strings.get(name)).to_owned();
+    let text = |name: StringId| short(cx.trace.strings.get(name));
     let group = rank.owners.groups.iter().find(|group| group.owner == Some(name));
     let around = group.map_or(&[][..], |group| &group.around).iter().take(2).map(|name| text(*name));
     let place: Vec<String> = std::iter::once(text(name)).chain(around).collect();
@@ -134,12 +134,6 @@ pub fn spoken(cx: &Context<'_>, rank: &Rank, name: StringId, ns: Ns) -> Spoken {
     let children: Vec<String> =
         children.map(|(name, count, _)| format!("{} × {}", (count / gaps).max(1), text(*name))).collect();
     Spoken { place: place.join(" ← "), children: children.join(", "), ns }
-}
-
-/// A frame without the folders of its file.
-fn short(name: &str) -> &str {
-    let folders = name.find(".py(").and_then(|file| name.get(..file)?.rfind('/'));
-    folders.and_then(|end| name.get(end + 1..)).unwrap_or(name)
 }
 
 /// Whether a part of a gap goes to the input pipeline: by its own label, or by what owns the host's time.

@@ -96,6 +96,23 @@ fn rt26_names_the_owner_of_idle_time_that_no_rule_claims() {
 }
 
 #[test]
+fn rt26_names_a_launch_call_that_takes_long_by_itself() {
+    let run = |call: Ns| {
+        Run::steps(12, move |r, _| {
+            r.launch(NORM, us(5));
+            let span = (r.host, r.host + call);
+            r.script.launch(span, GEMM, (span.1 + us(2), span.1 + us(300)));
+            (r.host, r.device) = (span.1, span.1 + us(300));
+            r.token();
+        })
+    };
+    let found = diagnosis(&run(us(4_000))).findings;
+    let host = found.iter().find(|f| f.rule == "RT-26").expect("nobody else speaks of it");
+    assert!(said(host).contains("cudaLaunchKernel"), "{}", said(host));
+    assert!(diagnosis(&run(us(50))).findings.iter().all(|f| f.rule != "RT-26"));
+}
+
+#[test]
 fn rt10_counts_calls_where_nothing_marks_the_steps() {
     let mut run = Run { script: Default::default(), host: 0, device: 0 };
     for _ in 0..10 {
