@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     analysis::Edit,
-    diagnose::{Method, Over, VerdictLayer},
+    diagnose::{Over, VerdictLayer},
 };
 
 #[test]
