@@ -1,13 +1,13 @@
 //! What each host thread was doing: a partition of its time into states, the strongest state first.
 
-use model::{Category, Ns, ProcessId, Span, StringId, Trace, TrackId};
-use rustc_hash::FxHashMap;
+use model::{Category, Ns, ProcessId, SliceId, Span, StringId, Trace, TrackId};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{
-    bucket::{Bucket, HostLabel},
+    bucket::{Bucket, CopyDir, HostLabel},
     spans::union,
     task_queue::TaskQueue,
-    timeline::Timeline,
+    timeline::{Call, OpKind, Timeline},
 };
 use crate::platform::{HostCall, Packs};
 
@@ -22,6 +22,8 @@ pub enum State {
     Alloc,
     /// Blocked in a synchronisation or copy.
     Sync,
+    /// Blocked in a copy of which the capture, that has no copies, holds no record: the device copies meanwhile.
+    Copy,
     /// Garbage collection.
     Gc,
     /// Taken off the processor.
@@ -106,8 +108,15 @@ impl HostStates {
             off_cpu_label: labels.id("offcpu"),
         };
         let mut classes = Classes { packs, cache: FxHashMap::default() };
-        let blocking: std::collections::HashSet<_> =
-            timeline.calls.iter().filter(|c| c.blocking).map(|c| c.slice).collect();
+        let blocking: FxHashSet<SliceId> = timeline.calls.iter().filter(|c| c.blocking).map(|c| c.slice).collect();
+        // Where copies are recorded, a copy call without one moved nothing on the device.
+        let traced = timeline.ops.iter().any(|op| matches!(op.kind, OpKind::Copy(_)));
+        let copies = |call: &&Call| !traced && call.ops == 0 && call.kind == HostCall::CopySync;
+        let unseen: FxHashSet<SliceId> = timeline.calls.iter().filter(copies).map(|c| c.slice).collect();
+        let waits = |id: SliceId| match () {
+            () if unseen.contains(&id) => Some(State::Copy),
+            () => blocking.contains(&id).then_some(State::Sync),
+        };
         let mut launching: Vec<TrackId> = timeline.calls.iter().filter(|c| c.ops > 0).map(|c| c.track).collect();
         launching.extend(timeline.tasks.feeders());
         launching.sort_unstable();
@@ -115,7 +124,7 @@ impl HostStates {
         let first = timeline.ops.first().map_or(0, |op| op.start);
         let busy = Span::new(first, timeline.ops.iter().map(|op| op.end).max().unwrap_or(first));
         for track in launching {
-            let segments = partition(trace, track, busy, &mut classes, labels, |id| blocking.contains(&id));
+            let segments = partition(trace, track, busy, &mut classes, labels, &waits);
             states.threads.insert(track, segments);
         }
         states
@@ -173,6 +182,7 @@ impl HostStates {
             State::Alloc => Bucket::Alloc,
             State::Sync if since <= drained => Bucket::SyncTail,
             State::Sync => Bucket::SyncIdle,
+            State::Copy => Bucket::Copy(CopyDir::Unknown),
             State::GraphUpdate => Bucket::GraphUpdate,
             State::Gc => Bucket::Host(self.gc_label),
             State::OffCpu => Bucket::Host(self.off_cpu_label),
@@ -289,7 +299,7 @@ fn partition(
     busy: Span,
     classes: &mut Classes<'_>,
     labels: &mut Labels,
-    is_blocking: impl Fn(model::SliceId) -> bool,
+    waits: impl Fn(SliceId) -> Option<State>,
 ) -> Vec<Segment> {
     let lane = &trace.lanes[track.0 as usize];
     let (mut out, mut open) = (Vec::new(), Vec::<Open>::new());
@@ -301,8 +311,10 @@ fn partition(
         if named && lane.start[i] <= busy.start && busy.end <= lane.end(i) {
             (state, named) = (State::Work(labels.id(fallback_label(lane.category[i]))), false);
         }
-        if state == State::Launch && is_blocking(lane.id(i)) {
-            state = State::Sync;
+        if state == State::Launch
+            && let Some(wait) = waits(lane.id(i))
+        {
+            state = wait;
         }
         let (start, mut since) = (lane.start[i], lane.start[i]);
         close(&mut out, &mut open, &mut cursor, start);

@@ -404,3 +404,17 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn a_blocking_copy_that_was_not_recorded_is_a_copy_where_none_was() {
+    let copy_time = || {
+        let mut s = Script::default();
+        s.launch((0, 5_000), GEMM, (10_000, 50_000));
+        s.call("hipMemcpy", (50_000, 150_000));
+        s.launch((200_000, 205_000), GEMM, (210_000, 250_000));
+        let (_, analysis) = s.analyze();
+        let class = analysis.ranks[0].main_class().unwrap();
+        class.sum(|bucket| bucket == crate::analysis::Bucket::Copy(crate::analysis::CopyDir::Unknown))
+    };
+    assert_eq!(copy_time(), 100_000);
+}

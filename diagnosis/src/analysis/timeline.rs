@@ -5,7 +5,6 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{
     bucket::CopyDir,
-    device_waits,
     graph_capture::{Tracks, capture_edge},
     median,
     spans::union,
