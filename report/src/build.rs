@@ -9,7 +9,7 @@ use super::{
     model::{BucketRow, Capture, Chip, ClassPart, DeviceGroup, Mapping, P95_STEPS, P99_STEPS, RankPart, Slow},
     replayed,
     summaries::Summaries,
-    work,
+    work, workload,
 };
 use diagnosis::{
     analysis::{Analysis, Class, Jitter, Rank, Selection, job_sums::JobTotals, sequences},
@@ -78,6 +78,7 @@ impl RankPart {
             replayed: main.map(|class| replayed::of(trace, rank, class)).unwrap_or_default(),
             outside: outside(rank),
             awaited: awaited(trace, rank).filter(|(_, ns)| *ns > 2 * outside(rank)[0]),
+            workload: main.and_then(|class| workload::of(analysis, rank, class)),
             copies: main.map(|class| work::copies(trace, rank, class)).unwrap_or_default(),
             collectives: (rank.collectives.instances, rank.collectives.estimated),
         }

@@ -57,6 +57,7 @@ pub mod timeline;
 pub mod track_name;
 pub mod units;
 pub mod work;
+pub mod workload;
 
 #[cfg(test)]
 mod sample;

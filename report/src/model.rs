@@ -12,6 +12,7 @@ use super::{
     sections,
     summaries::Summaries,
     work::Work,
+    workload::WorkloadPart,
 };
 use diagnosis::{
     analysis::{Analysis, Anchor, Layer, Selection, job_sums::JobTotals, steps::Shadow},
@@ -151,6 +152,8 @@ pub struct RankPart {
     /// The call in which the host waited longest before the first step for work that was not recorded, and for how long, ns;
     /// `None` where that is little beside the steps.
     pub awaited: Option<(String, Ns)>,
+    /// The steps whose mean every share and gain refers to.
+    pub workload: Option<WorkloadPart>,
     /// Copies of the main class by direction.
     pub copies: Vec<Copies>,
     /// Collectives seen, and those whose transfer had to be estimated.

@@ -234,6 +234,7 @@ fn rank() -> RankPart {
             work("gemm", "gemm", 120, 10_000_000, 9_000_000),
             work("norm", "norm", 60, 5_000_000, 3_000_000),
         ],
+        workload: None,
         replayed: Vec::new(),
         kernels: vec![
             work("nvjet_tst_64x8", "gemm", 120, 10_000_000, 9_000_000),

@@ -102,7 +102,10 @@ impl Side {
     fn facts(&self, chosen: &Repeat) -> Facts {
         let Repeat { trace, analysis, .. } = chosen;
         // A launch without steps of the kind that is compared is none for this comparison, whatever a manifest says of others.
-        let same_kind = |other: &&Repeat| main_class(&other.analysis) == main_class(analysis);
+        let same_kind = |other: &&Repeat| match (counted(&other.analysis), counted(analysis)) {
+            (Some(one), Some(other)) => one.is_like(other),
+            (one, other) => one.is_none() && other.is_none(),
+        };
         let runs = self.repeats.iter().filter(same_kind).count() as u64;
         let noise = runs > 1 || trace.manifest.value(Floor::FACT).is_some_and(|text| Floor::read(text).is_some());
         Facts { runs: Some(runs), noise, ..Facts::of(trace, analysis) }
@@ -208,11 +211,6 @@ impl Pair {
 /// The main class of a capture, where it has steps that count.
 fn counted(analysis: &Analysis) -> Option<&diagnosis::analysis::Class> {
     analysis.ranks.iter().find_map(|rank| rank.main_class().filter(|class| class.steady > 0))
-}
-
-/// The key of the class that a capture is about.
-fn main_class(analysis: &Analysis) -> Option<&str> {
-    counted(analysis).map(|class| class.key.as_str())
 }
 
 /// The median step of that class, ns.

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{Category, Ns, ProcessId, Span, StringId, Trace, TrackKind};
+use model::{Category, Detail, Ns, ProcessId, Span, StringId, Trace, TrackKind};
 use rustc_hash::FxHashMap;
 
 use super::{
@@ -89,7 +89,7 @@ const MIN_MARKS: usize = 3;
 /// Finds the steps of a rank; marks are strictly increasing in their operation.
 pub fn find(trace: &Trace, packs: &Packs, timeline: &Timeline, process: ProcessId, device: i32) -> (Anchor, Vec<Mark>) {
     user_ranges(trace, packs, timeline, process, device)
-        .or_else(|| token_readbacks(timeline))
+        .or_else(|| token_readbacks(trace, timeline))
         .or_else(|| graph_launches(trace, timeline))
         .or_else(|| sampling(trace, timeline))
         .unwrap_or_else(|| {
@@ -212,13 +212,13 @@ fn launches_by_time(timeline: &Timeline) -> Vec<(Ns, usize)> {
 }
 
 /// The end of a blocking copy to the host that follows a sampling operation is where the host learns the token.
-fn token_readbacks(timeline: &Timeline) -> Option<(Anchor, Vec<Mark>)> {
+fn token_readbacks(trace: &Trace, timeline: &Timeline) -> Option<(Anchor, Vec<Mark>)> {
     /// Operations between sampling and the copy of its result: casts, gathers, a stack of results.
     const LOOK_BACK: usize = 8;
     let launched = launches_by_time(timeline);
     let mut marks = Vec::new();
     for (i, op) in timeline.ops.iter().enumerate() {
-        if op.kind != OpKind::Copy(CopyDir::DtoH) {
+        if op.kind != OpKind::Copy(CopyDir::DtoH) || bytes(trace, op) > MOST_BYTES {
             continue;
         }
         let Some(call) = timeline.call(op) else { continue };
@@ -243,6 +243,18 @@ fn token_readbacks(timeline: &Timeline) -> Option<(Anchor, Vec<Mark>)> {
         };
         (anchor, marks)
     })
+}
+
+/// Most bytes that sampled tokens take, 8 each: logits are more.
+const MOST_BYTES: i64 = 131_072;
+
+/// Bytes of a copy; 0 where the capture does not say.
+fn bytes(trace: &Trace, op: &DeviceOp) -> i64 {
+    let Some((track, row)) = trace.locate(op.slice) else { return 0 };
+    match trace.lanes.get(track.0 as usize).and_then(|lane| trace.detail(lane, row)) {
+        Some(Detail::Copy(copy)) => copy.bytes.unwrap_or(0),
+        _ => 0,
+    }
 }
 
 /// When the host is known to have the result of a copy: the end of the copy call if it blocked, else the end of the next

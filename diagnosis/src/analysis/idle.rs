@@ -52,6 +52,9 @@ const DEFAULT_LATENCY_NS: Ns = 5_000;
 /// something that the capture does not hold.
 const UNRECORDED_LATENCIES: Ns = 10;
 
+/// Between the launch of a graph and its work, or between its nodes, a device idles for microseconds; own value.
+const UNRECORDED_REPLAY: Ns = 1_000_000;
+
 impl<'a> Explainer<'a> {
     /// Calibrates the explanation on the rank's own launches.
     pub fn new(timeline: &'a Timeline, states: &'a HostStates) -> Self {
@@ -79,6 +82,10 @@ impl<'a> Explainer<'a> {
             return (vec![(bucket, span)], false);
         };
         let graph = call.kind == HostCall::GraphLaunch;
+        if graph && span.len() > self.unrecorded_ns() && call.end - self.timeline.lag <= span.start {
+            // No replay waits so long for itself: what it did meanwhile was not recorded.
+            return (vec![(Bucket::Unattributed, span)], false);
+        }
         if graph && !op.first_of_call && (call.end - self.timeline.lag <= span.start || span.len() <= self.node_gap_ns)
         {
             return (vec![(Bucket::GraphInternal, span)], false);
@@ -110,6 +117,11 @@ impl<'a> Explainer<'a> {
         add(after, waited);
         let after_sync = begun > span.start && self.states.blocked_at(call.track, before.start);
         (parts, after_sync)
+    }
+
+    /// An idle gap of a replay beyond which the capture lacks some of its work, ns.
+    fn unrecorded_ns(&self) -> Ns {
+        UNRECORDED_REPLAY.max(UNRECORDED_LATENCIES * self.latency_ns).max(UNRECORDED_LATENCIES * self.node_gap_ns)
     }
 
     /// Whether the capture holds nothing that ran on the queue before: what it waited for may not have been recorded.

@@ -2,7 +2,10 @@
 
 use model::{Detail, Trace};
 
-use super::timeline::{DeviceOp, OpKind};
+use super::{
+    step_facts::Launched,
+    timeline::{DeviceOp, OpKind},
+};
 use crate::platform::{CanonicalOp, OpClass, Packs};
 
 /// Blocks that a kernel was launched with, if the source says so.
@@ -18,6 +21,23 @@ pub fn names_cores(trace: &Trace, packs: &Packs) -> bool {
     let vendors = trace.devices.iter().filter_map(|device| device.vendor);
     let mut known = vendors.filter_map(|vendor| packs.vendor(trace.strings.get(vendor)));
     known.any(|vendor| vendor.launches_name_cores)
+}
+
+/// What the launches of a step show of its work.
+pub(super) fn launched(trace: &Trace, ops: &[DeviceOp]) -> Launched {
+    Launched { rows: rows(trace, ops), work: work(trace, ops) }
+}
+
+/// Tokens and sequences of a step, as far as its launches tell them: the cache is written with a block per token, and of each
+/// sequence one row is sampled. One token is one sequence.
+fn work(trace: &Trace, ops: &[DeviceOp]) -> Option<(u64, u64)> {
+    let tokens = common_blocks(trace, ops, |op| op.op == CanonicalOp::KvWrite)?;
+    if tokens == 1 {
+        return Some((1, 1));
+    }
+    let samples = ops.iter().filter(|op| op.kind == OpKind::Compute && op.op == CanonicalOp::Sample);
+    let sequences = samples.filter_map(|op| blocks(trace, op)).filter(|blocks| *blocks <= tokens).max()?;
+    Some((tokens, sequences))
 }
 
 /// Rows that the kernels of a step work on, padding included, as their launches show it: cache writes and norms give each

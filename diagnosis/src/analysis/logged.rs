@@ -8,10 +8,12 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::{
     anchor::{Anchor, AnchorKind, Confidence},
     bucket::Bucket,
+    class_keys::Key,
     classes,
     collective::Split,
     idle::Gap,
-    model::{GraphMode, Options, Rank, Selection, Step},
+    model::{Facts, GraphMode, Options, Rank, Selection, Step},
+    step_facts::Draft,
     timeline::Timeline,
 };
 use crate::platform::{HostCall, Packs, StepLabel};
@@ -58,8 +60,7 @@ pub(super) fn ranks(trace: &Trace, packs: &Packs, options: &Options, known: &FxH
 fn build(trace: &Trace, options: &Options, rank: u32, process: ProcessId, mut logged: Logged) -> Rank {
     logged.steps.sort_by_key(|(span, _, _, slice)| (span.start, *slice));
     logged.stalls.sort_unstable_by_key(|(span, _)| *span);
-    let drafts: Vec<_> =
-        logged.steps.iter().map(|(_, _, label, _)| classes::Draft::logged(label, mode(label))).collect();
+    let drafts: Vec<_> = logged.steps.iter().map(|(_, _, label, _)| Draft::logged(label, mode(label))).collect();
     let mut steps: Vec<Step> = logged
         .steps
         .iter()
@@ -70,6 +71,7 @@ fn build(trace: &Trace, options: &Options, rank: u32, process: ProcessId, mut lo
             host: Some(*span),
             class: 0,
             label: trace.strings.get(*name).to_owned(),
+            facts: Facts::UNKNOWN,
             ops: 0..0,
             rows: None,
             selection: Selection::Steady,
@@ -77,10 +79,11 @@ fn build(trace: &Trace, options: &Options, rank: u32, process: ProcessId, mut lo
             shadow: Vec::new(),
         })
         .collect();
+    steps.iter_mut().zip(&drafts).for_each(|(step, draft)| step.facts = draft.facts);
     let mut gaps = Vec::new();
     let mut compiling = vec![false; steps.len()];
     let usual = usual(&logged, &drafts);
-    let kinds = drafts.iter().map(classes::Draft::kind);
+    let kinds = drafts.iter().map(Key::exact);
     let mut stalls = logged.stalls.iter().peekable();
     for (((step, (_, _, label, _)), compiles), kind) in
         steps.iter_mut().zip(&logged.steps).zip(&mut compiling).zip(kinds)
@@ -113,7 +116,7 @@ fn build(trace: &Trace, options: &Options, rank: u32, process: ProcessId, mut lo
     }
     let compiles = |step: &Step| compiling.get(step.index as usize).copied().unwrap_or(false);
     classes::select(&mut steps, &drafts, &compiles, options);
-    let classes = classes::summarize(&mut steps, &drafts);
+    let (classes, _) = classes::summarize(&mut steps, &drafts);
     let captures = logged.stalls.iter().filter(|(_, call)| *call == HostCall::GraphCapture).map(|(span, _)| *span);
     let timeline = Timeline { capturing: captures.collect(), ..Timeline::default() };
     Rank {
@@ -132,11 +135,11 @@ fn build(trace: &Trace, options: &Options, rank: u32, process: ProcessId, mut lo
 }
 
 /// Median time of the steps that found compiled code, by class, ns.
-fn usual(logged: &Logged, drafts: &[classes::Draft]) -> FxHashMap<String, Ns> {
-    let mut times: FxHashMap<String, Vec<Ns>> = FxHashMap::default();
+fn usual(logged: &Logged, drafts: &[Draft]) -> BTreeMap<Key, Ns> {
+    let mut times: BTreeMap<Key, Vec<Ns>> = BTreeMap::new();
     for ((span, _, label, _), draft) in logged.steps.iter().zip(drafts) {
         if label.compile_hit == Some(true) {
-            times.entry(draft.kind()).or_default().push(span.len());
+            times.entry(Key::exact(draft)).or_default().push(span.len());
         }
     }
     times.into_iter().map(|(kind, times)| (kind, classes::median(&times))).collect()

@@ -12,6 +12,10 @@
 //! | [`model`](mod@self::model) | ranks, steps, classes: what an analysis says |
 //! | [`pipeline`] | who orders the analysis; the windows of the steps |
 //! | `classes` | classes of steps, warm-up and steady state |
+//! | `step_facts` | what is known of the work of a step |
+//! | `class_keys` | which steps are one class, and what it is called |
+//! | [`workload`] | the steps that belong together however their batch changes |
+//! | [`equal_work`] | what steps of unequal work would take by their work alone |
 //! | [`attribution`] | the sweep that gives every nanosecond one bucket |
 //! | [`idle`] | who owns an idle gap, and why |
 //! | [`collective`] | transfer and wait on one rank |
@@ -37,11 +41,13 @@ mod align;
 pub mod anchor;
 pub mod attribution;
 pub mod bucket;
+mod class_keys;
 mod classes;
 pub mod clock;
 pub mod collective;
 pub mod dtype;
 pub mod edit;
+pub mod equal_work;
 pub mod evidence;
 pub mod graph_capture;
 pub mod host;
@@ -66,12 +72,14 @@ pub mod scheduler;
 mod segments;
 pub mod sequences;
 mod spans;
+mod step_facts;
 pub mod task_queue;
 pub mod timeline;
 mod training;
 pub mod wait;
+pub mod workload;
 
-pub use self::model::{Analysis, Class, GraphMode, Integrity, Jitter, Options, Place, Rank, Selection, Step};
+pub use self::model::{Analysis, Class, Facts, GraphMode, Integrity, Jitter, Options, Place, Rank, Selection, Step};
 pub use anchor::{Anchor, AnchorKind, Confidence};
 pub use bucket::{Bucket, CopyDir, HostLabel, Layer, Shadow};
 pub use edit::Edit;
@@ -82,6 +90,7 @@ pub use period::Period;
 pub use pipeline::{analyze, places, rank_count};
 pub use scheduler::{RankCounter, Scheduler};
 pub use timeline::{Call, DeviceOp, OpKind, Timeline};
+pub use workload::Workload;
 
 /// The path by which reports name [`Shadow`].
 pub mod steps {

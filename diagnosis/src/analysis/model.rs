@@ -244,6 +244,8 @@ pub struct Step {
     pub class: usize,
     /// Annotation or other name.
     pub label: String,
+    /// What it worked on.
+    pub facts: Facts,
     /// Device operations whose start lies in the window.
     pub ops: Range<usize>,
     /// Rows that these work on, padding included, where their launches show it.
@@ -256,17 +258,50 @@ pub struct Step {
     pub shadow: Vec<(Shadow, Ns)>,
 }
 
-/// Steps of one kind; statistics never mix classes.
+/// What is known of the work of a step, whatever class it is counted in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// Stage.
+    pub stage: Stage,
+    /// Graph mode.
+    pub graph: GraphMode,
+    /// Sequences decoded.
+    pub batch: Option<u32>,
+    /// Requests in prefill.
+    pub prefill_requests: Option<u32>,
+    /// New tokens of the requests in prefill.
+    pub prefill_tokens: Option<u32>,
+    /// Tokens of KV cache attended to, per sequence.
+    pub context: Option<u64>,
+}
+
+impl Facts {
+    /// Nothing is known.
+    pub const UNKNOWN: Self = Self {
+        stage: Stage::Unknown,
+        graph: GraphMode::Unknown,
+        batch: None,
+        prefill_requests: None,
+        prefill_tokens: None,
+        context: None,
+    };
+}
+
+/// Steps of one kind: the same work, or a population in which the work changes every few steps as requests join and leave.
 #[derive(Clone, Debug)]
 pub struct Class {
     /// Its own index.
     pub index: usize,
-    /// Key such as `decode b=32 graph=full`.
+    /// Key such as `decode b=32 graph=full`, or `decode b=12…16 graph=full` where requests join and leave.
     pub key: String,
     /// Stage.
     pub stage: Stage,
-    /// Sequences decoded in a step, if known.
+    /// Sequences decoded in a step, if known and the same in all of them.
     pub batch: Option<u32>,
+    /// Fewest and most sequences decoded in a step, if known of all of them.
+    pub batches: Option<(u32, u32)>,
+    /// Whether the work changes from step to step, so that steps are compared at equal work only.
+    pub churns: bool,
     /// Graph mode.
     pub graph: GraphMode,
     /// Steps of the class.
@@ -298,6 +333,23 @@ impl Class {
     /// Nanoseconds of the buckets that `pick` takes, over the steps that count.
     pub fn sum(&self, pick: impl Fn(Bucket) -> bool) -> Ns {
         self.buckets.iter().filter(|(b, _)| pick(*b)).map(|(_, ns)| ns).sum()
+    }
+
+    /// Mean of the windows that count, ns: what every share, gain and headline refers to.
+    pub fn mean(&self) -> Ns {
+        if self.steady == 0 { self.p50 } else { self.total / self.steady as Ns }
+    }
+
+    /// Whether two classes may hold steps of equal work: their numbers of sequences meet, as far as both are known.
+    pub fn may_equal(&self, other: &Self) -> bool {
+        self.batches.zip(other.batches).is_none_or(|(a, b)| a.0 <= b.1 && b.0 <= a.1)
+    }
+
+    /// Whether steps of another run are of this kind: of the same work, or of a population that churns about it.
+    pub fn is_like(&self, other: &Self) -> bool {
+        let churns = self.churns || other.churns;
+        self.key == other.key
+            || (churns && (self.stage, self.graph) == (other.stage, other.graph) && self.may_equal(other))
     }
 
     /// Mean of the buckets that `pick` takes over the steps that count, ns per step.

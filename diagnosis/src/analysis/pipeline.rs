@@ -8,17 +8,21 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{
     anchor::{self, AnchorKind, Mark},
-    attribution, classes, clock,
+    attribution,
+    class_keys::Key,
+    classes, clock,
     collective::Split,
     evidence,
     host::{HostStates, Labels},
     idle::Explainer,
     launch_shape, logged, matching,
     measured::Measured,
-    model::{Analysis, Integrity, Options, Place, Rank, Selection, Step},
+    median::median,
+    model::{Analysis, Facts, Integrity, Options, Place, Rank, Selection, Step},
     period,
     scheduler::{self, RankCounter},
     segments::Segments,
+    step_facts::{self, Draft, Launched},
     timeline::{self, DeviceOp, OpKind, Timeline},
     training, wait,
 };
@@ -89,13 +93,15 @@ pub fn analyze(trace: &Trace, packs: &Packs, options: &Options) -> Analysis {
     let mut job = matching::run(trace, &timelines, &splits);
     let mut cuts = job.settle(trace, &timelines, &mut splits);
     let mut labels = Labels::default();
-    let (mut ranks, mut segments) = (Vec::new(), Vec::new());
+    let (mut ranks, mut segments, mut keys) = (Vec::new(), Vec::new(), Vec::new());
     for (((place, timeline), split), cuts) in places.into_iter().zip(timelines).zip(splits).zip(&mut cuts) {
-        let (rank, parts) =
+        let (rank, parts, own) =
             analyze_rank(trace, packs, options, &mut labels, place, (timeline, split, std::mem::take(cuts)));
         ranks.push(rank);
         segments.push(parts);
+        keys.extend(own);
     }
+    classes::agree(&mut ranks, &keys);
     let known: FxHashSet<ProcessId> = ranks.iter().map(|rank| rank.process).collect();
     let logged = logged::ranks(trace, packs, options, &known);
     job.clocks = clock::offsets(&job, &ranks);
@@ -154,7 +160,7 @@ fn analyze_rank(
     labels: &mut Labels,
     Place { rank, process, device }: Place,
     (timeline, collectives, cuts): (Timeline, Split, Vec<Ns>),
-) -> (Rank, Segments) {
+) -> (Rank, Segments, Vec<Key>) {
     let (anchor, marks) = anchor::find(trace, packs, &timeline, process, device);
     let windows = windows(&timeline, &marks, anchor.kind);
     let states = HostStates::build(trace, packs, process, &timeline, labels);
@@ -175,8 +181,8 @@ fn analyze_rank(
         let ops = mark.op..end.max(mark.op);
         let here = timeline.ops.get(ops.clone()).unwrap_or(&[]);
         let whole = anchor.kind == AnchorKind::WholeCapture;
-        let rows = if by_core { None } else { launch_shape::rows(trace, here) };
-        drafts.push(classes::Draft::new(mark, (here, rows), &timeline, tokens.as_ref(), usual, whole));
+        let launched = if by_core { Launched::default() } else { launch_shape::launched(trace, here) };
+        drafts.push(Draft::new(mark, (here, launched), &timeline, tokens.as_ref(), usual, whole));
         steps.push(Step {
             index: i as u32,
             window: *window,
@@ -184,19 +190,23 @@ fn analyze_rank(
             class: 0,
             label: mark.name.clone(),
             ops,
-            rows,
+            facts: Facts::UNKNOWN,
+            rows: launched.rows,
             selection: Selection::Steady,
             buckets: partition.buckets,
             shadow: partition.shadow,
         });
     }
+    step_facts::settle(&mut drafts);
+    steps.iter_mut().zip(&drafts).for_each(|(step, draft)| step.facts = draft.facts);
     let compiling = |step: &Step| {
         let calls = timeline.calls_between(step.window.start, step.window.end);
         calls.iter().any(|c| c.kind.is_compile() && c.kind != HostCall::ModuleLoad)
     };
     classes::select(&mut steps, &drafts, &compiling, options);
-    classes::leave_unfinished(&mut steps);
-    let classes = classes::summarize(&mut steps, &drafts);
+    let whole = begins_whole(&timeline, &steps);
+    classes::leave_unfinished(&mut steps, whole);
+    let (classes, keys) = classes::summarize(&mut steps, &drafts);
     let mut result = Rank {
         rank,
         process,
@@ -211,7 +221,22 @@ fn analyze_rank(
         collectives,
     };
     result.period = layer_period(&result);
-    (result, attribution.segments)
+    (result, attribution.segments, keys)
+}
+
+/// Whether what precedes the first mark is a whole step: the host was recorded before it launched anything, nothing runs whose
+/// launch came before the recording, and it writes the cache as often as each step after it does.
+fn begins_whole(timeline: &Timeline, steps: &[Step]) -> bool {
+    let Some((first, rest)) = steps.split_first() else { return false };
+    let launched = timeline.ops.first().and_then(|op| timeline.call(op)).map(|call| call.start);
+    let recorded = timeline.recorded_from;
+    let writes = |step: &Step| {
+        let ops = timeline.ops.get(step.ops.clone()).unwrap_or(&[]);
+        ops.iter().filter(|op| op.op == CanonicalOp::KvWrite).count() as Ns
+    };
+    let usual = median(rest.iter().map(writes).collect()).unwrap_or(0);
+    let before = launched.zip(recorded).is_some_and(|(launched, recorded)| launched > recorded);
+    before && timeline.before_recording == 0 && usual > 0 && writes(first) >= usual
 }
 
 /// Windows tile the run from mark to mark; the last one ends with the last operation that belongs to it.

@@ -109,6 +109,12 @@ pub struct Timeline {
     /// Calls that issued device work, of which no record exists although earlier and later calls have theirs. A call inside
     /// another one is part of it.
     pub unrecorded: u64,
+    /// When the process's first host record begins.
+    pub recorded_from: Option<Ns>,
+    /// When graphs were launched of whose work no record exists, in order of time.
+    pub unrecorded_graphs: Vec<Ns>,
+    /// Graph launches in all.
+    pub graph_launches: u64,
     /// Threads that hand work to another one, which launches it.
     pub tasks: TaskQueue,
     /// How far the device's clock lags behind the host's: by so much earlier, the calls all come before their work. 0 where
@@ -163,6 +169,7 @@ pub fn build(
     let mut call_of: FxHashMap<SliceId, u32> = FxHashMap::default();
     for (track, lane) in lanes(trace, process, TrackKind::HostThread) {
         timeline.threads.push(track);
+        timeline.recorded_from = timeline.recorded_from.into_iter().chain(lane.start.first().copied()).min();
         for i in (0..lane.len()).filter(|i| lane.category[*i] == Category::HostApi) {
             let name = lane.name[i];
             let kind = *kinds.entry(name).or_insert_with(|| packs.host_call(trace.strings.get(name)));
@@ -333,6 +340,11 @@ fn link(timeline: &mut Timeline) {
         unrecorded.insert(*family, silent);
     }
     timeline.unrecorded = unrecorded.values().filter(|silent| **silent).count() as u64;
+    let lost = |family: &u32| unrecorded.get(family).copied().unwrap_or(false);
+    let issuing = || timeline.calls.iter().filter(|call| issues(call)).zip(0u32..).zip(&families);
+    let graphs = || issuing().filter(|((call, own), family)| call.kind == HostCall::GraphLaunch && own == *family);
+    let (lost, all) = (graphs().filter(|(_, f)| lost(f)).map(|((call, _), _)| call.start).collect(), graphs().count());
+    (timeline.unrecorded_graphs, timeline.graph_launches) = (lost, all as u64);
     timeline.before_recording = waiting.iter().zip(&linked).filter(|(_, linked)| **linked).map(|(n, _)| n).sum();
 }
 

@@ -44,7 +44,7 @@ impl<'a> Chosen<'a> {
     pub fn work(&self) -> Work {
         match self.class.stage {
             Stage::Prefill => Work::Dense,
-            Stage::Decode if self.class.batch.is_some_and(|rows| rows <= MEMORY_BOUND_ROWS) => Work::Streaming,
+            Stage::Decode if self.class.batches.is_some_and(|(_, rows)| rows <= MEMORY_BOUND_ROWS) => Work::Streaming,
             _ => Work::Between,
         }
     }
@@ -81,11 +81,10 @@ fn classes<'a>(a: &'a Rank, b: &'a Rank, any_batch: bool) -> Option<(&'a Class, 
         (i128::from(class.total) * 1_000_000 / i128::from(all.max(1))) as i64
     };
     let pairs = counted(a).flat_map(|x| counted(b).map(move |y| (x, y))).filter(|(x, y)| x.stage == y.stage);
-    let same = |x: &Class, y: &Class| x.batch.zip(y.batch).is_none_or(|(x, y)| x == y);
-    let pairs = pairs.filter(|(x, y)| any_batch || same(x, y));
+    let pairs = pairs.filter(|(x, y)| any_batch || x.may_equal(y));
     let rank_of = |(x, y): &(&Class, &Class)| {
         let graph = x.graph == y.graph && x.graph != GraphMode::Unknown;
-        (x.stage == Stage::Decode, x.batch == y.batch, graph, share(a, x).min(share(b, y)))
+        (x.stage == Stage::Decode, x.batches == y.batches, graph, share(a, x).min(share(b, y)))
     };
     // Of equals the first in the order of both sides together: exchanging them does not exchange that.
     pairs.max_by_key(|pair| (rank_of(pair), std::cmp::Reverse(pair.0.index + pair.1.index)))

@@ -2,12 +2,13 @@
 
 use model::Ns;
 
-use crate::analysis::{Bucket, Class, Edit, Layer, Rank};
+use crate::analysis::{Bucket, Class, Edit, Layer, Workload};
 
 /// Least gain that is reported, as a share of the step (diagnosis method, common gate).
 pub const LEAST_GAIN: f64 = 0.01;
 
-/// A change to the run whose effect is asked for. Times are ns per step of the class, means over the steps that count.
+/// A change to the run whose effect is asked for. Times are ns per step, means over the steps that count of the class or of the
+/// workload that the finding speaks of.
 #[derive(Clone, Debug)]
 pub struct Intervention {
     /// Time that the change takes away from the step if nothing else takes its place.
@@ -56,7 +57,7 @@ const ERROR: Ns = 20;
 /// reported (1 %, common gate).
 const APART: Ns = 100;
 
-/// From X to Y: ns per step of the class.
+/// From X to Y: ns per step, mean over the steps that count of the workload.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Estimate {
     /// Mean step time now.
@@ -92,6 +93,21 @@ impl Estimate {
         (self.from as f64 - (self.to_low as f64 + self.to_high as f64) / 2.0) / self.from as f64
     }
 
+    /// The gain that is sure, as a share of the step time: the lower end of the interval.
+    pub fn least_gain_share(&self) -> f64 {
+        if self.from <= 0 { 0.0 } else { ((self.from - self.to_high) as f64 / self.from as f64).max(0.0) }
+    }
+
+    /// The same estimate for a mean over more steps, of which only `part` of `all` gain.
+    #[must_use]
+    pub fn spread(self, from: Ns, part: usize, all: usize) -> Self {
+        let share = |to: Ns| {
+            let gain = i128::from(self.from - to) * part as i128 / all.max(1) as i128;
+            (from - Ns::try_from(gain).unwrap_or(0)).clamp(0, from.max(0))
+        };
+        Self { from, to_low: share(self.to_low), to_high: share(self.to_high), method: self.method }
+    }
+
     /// Largest gain as a share of the step time.
     pub fn max_gain_share(&self) -> f64 {
         if self.from <= 0 { 0.0 } else { (self.from - self.to_low) as f64 / self.from as f64 }
@@ -100,8 +116,8 @@ impl Estimate {
 
 /// Something that can say what a change would bring.
 pub trait Estimator {
-    /// Estimates the step time of `class` after `change`.
-    fn estimate(&self, rank: &Rank, class: &Class, change: &Intervention) -> Estimate;
+    /// Estimates the mean step of `classes` after `change`.
+    fn estimate(&self, classes: &[&Class], change: &Intervention) -> Estimate;
 }
 
 /// Bounds only: no change gains more than the time it removes (Amdahl), no runtime change makes the step shorter than the
@@ -109,17 +125,25 @@ pub trait Estimator {
 pub struct Bounds;
 
 impl Estimator for Bounds {
-    fn estimate(&self, _rank: &Rank, class: &Class, change: &Intervention) -> Estimate {
-        let from = class.total / class.steady.max(1) as Ns;
+    fn estimate(&self, classes: &[&Class], change: &Intervention) -> Estimate {
+        let steady = classes.iter().map(|class| class.steady).sum::<usize>().max(1) as Ns;
+        let from = classes.iter().map(|class| class.total).sum::<Ns>() / steady;
+        let per_step = |pick: &dyn Fn(Bucket) -> bool| classes.iter().map(|class| class.sum(pick)).sum::<Ns>() / steady;
         // Of a logged step nobody knows the device's own part.
-        let busy = class.per_step(|b| !b.is_idle() && b != Bucket::Unseen);
+        let busy = per_step(&|b| !b.is_idle() && b != Bucket::Unseen);
         let floor = match change.layer {
-            Layer::Runtime => busy.min(from) - class.per_step(|b| matches!(b, Bucket::Copy(_))).min(busy),
+            Layer::Runtime => busy.min(from) - per_step(&|b| matches!(b, Bucket::Copy(_))).min(busy),
             _ => 0,
         };
         let to_low = (from - change.removes.clamp(0, from)).max(floor).min(from);
         Estimate { from, to_low, to_high: from, method: Method::Bound }
     }
+}
+
+/// What a change of one class of a workload brings to its mean step.
+pub fn of_class(estimator: &dyn Estimator, workload: &Workload<'_>, class: &Class, change: &Intervention) -> Estimate {
+    let own = estimator.estimate(&[class], change);
+    if workload.classes.len() < 2 { own } else { own.spread(workload.mean(), class.steady, workload.steady()) }
 }
 
 #[cfg(test)]

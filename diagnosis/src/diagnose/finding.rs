@@ -6,13 +6,12 @@ pub use crate::platform::Remedy;
 
 use super::estimate::{Estimate, Intervention};
 use crate::{
-    analysis::{Class, Confidence, Layer, Rank, Step},
+    analysis::{Class, Confidence, Layer, Rank, Step, Workload},
     i18n::{Message, Text, Value},
-    platform::Stage,
 };
 
-/// How much a finding matters, from the middle of its estimated gain over the step time: critical from 20 %, high from
-/// 10 %, medium from 3 %, low below (diagnosis method, common gate).
+/// How much a finding matters, from the gain that is sure (the lower end of its estimate) over the mean step of the workload:
+/// critical from 20 %, high from 10 %, medium from 3 %, low below. What promises nothing from below is low at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
@@ -38,6 +37,12 @@ impl Severity {
             s if s >= 0.01 => Self::Low,
             _ => Self::Info,
         }
+    }
+
+    /// Severity of an estimate: that of the gain which is sure, and low where a gain is likely but not sure.
+    pub fn of_estimate(estimate: &Estimate) -> Self {
+        let likely = Self::of(estimate.mid_gain_share()).min(Self::Low);
+        Self::of(estimate.least_gain_share()).max(likely)
     }
 
     /// Key in JSON and on the command line.
@@ -110,19 +115,18 @@ impl Competing {
 pub enum Over {
     /// The steady steps of the finding's class.
     Class,
-    /// Those of all classes that decode, mixed ones included: the finding says that some of these steps are not like the
-    /// others.
-    Decode,
+    /// Those of the workload that its class belongs to.
+    Workload,
 }
 
 impl Over {
     /// The steps of a rank that count for a finding about `class`.
     pub fn steps<'a>(self, rank: &'a Rank, class: &'a Class) -> impl Iterator<Item = &'a Step> {
-        let classes = rank.classes.iter().filter(move |c| match self {
-            Self::Class => c.index == class.index,
-            Self::Decode => matches!(c.stage, Stage::Decode | Stage::Mixed),
-        });
-        classes.flat_map(|c| rank.steady_steps(c))
+        let workload = match self {
+            Self::Class => Workload { rank, class, classes: vec![class] },
+            Self::Workload => rank.workload(class),
+        };
+        workload.steps()
     }
 
     /// Mean of those steps, ns, and how many they are, at least one.

@@ -81,30 +81,60 @@ pub struct Interaction {
     pub ns: Ns,
 }
 
-/// Makes one finding of those of the same rule, layer and class that speak of different ranks. The rank on which it could
-/// gain most gives claim and evidence.
-pub fn merged(findings: Vec<Finding>) -> Vec<Finding> {
+/// Makes one finding of those of the same rule and layer that speak of different ranks, or of different classes of one
+/// workload: they have one cause. The one that could gain most gives claim and evidence. What the classes of a rank gain adds
+/// up; of ranks the slowest counts.
+pub fn merged(findings: Vec<Finding>, analysis: &Analysis) -> Vec<Finding> {
     let mut out: Vec<Finding> = Vec::new();
     for f in findings {
         let same = |o: &&mut Finding| {
-            o.layer != Layer::Measurement
-                && (o.rule, o.layer, &o.class) == (f.rule, f.layer, &f.class)
-                && !o.ranks.iter().any(|r| f.ranks.contains(r))
+            let shared = o.ranks.iter().any(|r| f.ranks.contains(r));
+            let alike = match shared {
+                true => o.class != f.class && is_one_workload(o, &f, analysis),
+                false => o.class == f.class || is_one_workload(o, &f, analysis) || are_of_one_kind(o, &f, analysis),
+            };
+            o.layer != Layer::Measurement && (o.rule, o.layer) == (f.rule, f.layer) && alike
         };
         let Some(other) = out.iter_mut().find(same) else {
             out.push(f);
             continue;
         };
+        let shared = other.ranks.iter().any(|r| f.ranks.contains(r));
         let gain = |f: &Finding| f.estimate.max_gain_share();
         let (mut worst, rest) = if gain(&f) > gain(other) { (f, other.clone()) } else { (other.clone(), f) };
+        if shared {
+            let Estimate { from, to_low, to_high, .. } = rest.estimate;
+            let estimate = &mut worst.estimate;
+            estimate.to_low = (estimate.to_low - (from - to_low)).clamp(0, estimate.from);
+            estimate.to_high = (estimate.to_high - (from - to_high)).clamp(estimate.to_low, estimate.from);
+            worst.severity = Severity::of_estimate(&worst.estimate).max(worst.severity);
+        }
         worst.ranks.extend(rest.ranks);
         worst.ranks.sort_unstable();
+        worst.ranks.dedup();
         worst.changes.extend(rest.changes);
         worst.changes.sort_by_key(|(rank, _)| *rank);
         worst.confidence = worst.confidence.min(rest.confidence);
         *other = worst;
     }
     out
+}
+
+/// Whether two findings speak of one workload of a rank, each by another of its classes.
+fn is_one_workload(a: &Finding, b: &Finding, analysis: &Analysis) -> bool {
+    let mean_of_it = |f: &Finding| f.over == Over::Workload && f.estimate.method != Method::None;
+    let ranks = analysis.ranks.iter().filter(|rank| a.ranks.contains(&rank.rank));
+    let mut workloads = ranks.filter_map(|rank| Some(rank.workload(rank.classes.iter().find(|c| c.key == a.class)?)));
+    mean_of_it(a) && mean_of_it(b) && workloads.any(|of| of.classes.iter().any(|class| class.key == b.class))
+}
+
+/// Whether two findings of different ranks speak of populations of one kind, though other batches met on each.
+fn are_of_one_kind(a: &Finding, b: &Finding, analysis: &Analysis) -> bool {
+    let class = |f: &Finding| {
+        let ranks = analysis.ranks.iter().filter(|rank| f.ranks.contains(&rank.rank));
+        ranks.flat_map(|rank| &rank.classes).find(|class| class.key == f.class)
+    };
+    class(a).zip(class(b)).is_some_and(|(a, b)| a.is_like(b))
 }
 
 /// Estimates by replay of one capture.
@@ -148,7 +178,7 @@ impl<'a> Gains<'a> {
         }
         let (estimate, limits) = self.joint(&[finding], place);
         finding.estimate = estimate;
-        finding.severity = Severity::of(estimate.mid_gain_share());
+        finding.severity = Severity::of_estimate(&estimate);
         finding.limits = Some(limits);
     }
 
@@ -219,7 +249,7 @@ impl<'a> Gains<'a> {
     /// Step time of a place with all the findings' changes, and what it cannot fall below.
     fn joint(&self, findings: &[&Finding], (i, rank, class): Place<'_>) -> (Estimate, Limits) {
         let edits = self.edits(findings);
-        let over = findings.iter().map(|f| f.over).max().unwrap_or(Over::Class);
+        let over = findings.iter().map(|f| f.over).max().unwrap_or(Over::Workload);
         let steps = || over.steps(rank, class);
         let (from, count) = over.mean(rank, class);
         let now = self.unedited.get(i).map_or(from, |w| replay::mean(steps(), w));

@@ -106,7 +106,7 @@ pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis 
     }
     ranking::screen(&mut findings, analysis);
     let gains = gain::Gains::new(analysis);
-    let mut findings = gain::merged(findings);
+    let mut findings = gain::merged(findings, analysis);
     gains.estimate(&mut findings);
     ranking::temper(&cx, &mut findings);
     ranking::settle(&mut findings, analysis, rules::CATALOGUE);

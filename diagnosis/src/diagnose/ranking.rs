@@ -55,11 +55,14 @@ pub fn settle(findings: &mut Vec<Finding>, analysis: &Analysis, rules: Catalogue
     let best = best.fold(0.0, f64::max);
     let idle = |f: &Finding| rules.plays(f.rule, Role::LoadLimited) && f.trigger.value >= best;
     findings.sort_by(|a, b| {
+        // What is sure comes first; below what counts it is as good as nothing, and the middle decides.
+        let sure = |f: &Finding| Some(f.estimate.least_gain_share()).filter(|gain| *gain >= LEAST_GAIN).unwrap_or(0.0);
         let gain = |f: &Finding| f.estimate.mid_gain_share();
         let gate = |f: &Finding| f.layer == Layer::Measurement;
         (gate(a).cmp(&gate(b)))
             .then(idle(b).cmp(&idle(a)))
             .then(b.severity.cmp(&a.severity))
+            .then(sure(b).total_cmp(&sure(a)))
             .then(gain(b).total_cmp(&gain(a)))
             .then(b.confidence.cmp(&a.confidence))
             .then(a.rule.cmp(b.rule))

@@ -3,12 +3,12 @@
 use model::{EvidenceClass, Trace};
 
 use super::{
-    estimate::{Estimator, Intervention},
+    estimate::{self, Estimate, Estimator, Intervention},
     finding::{Competing, Evidence, Finding, Over, Remedy, Severity, Trigger},
     relations::{Advice, Relations},
 };
 use crate::{
-    analysis::{Analysis, AnchorKind, Class, Confidence, Layer, Rank},
+    analysis::{Analysis, AnchorKind, Class, Confidence, Layer, Rank, Workload},
     i18n::{Message, Text},
     platform::{Packs, StepLabel},
 };
@@ -118,11 +118,35 @@ impl Context<'_> {
         trigger: Trigger,
         change: Intervention,
     ) -> Finding {
-        let estimate = self.estimator.estimate(rank, class, &change);
+        let estimate = estimate::of_class(self.estimator, &rank.workload(class), class, &change);
+        self.drafted(doc, rank, class, (claim, trigger, change), estimate)
+    }
+
+    /// The same about something that happens to a whole workload: what the change removes is a mean over all its steps.
+    pub fn event(
+        &self,
+        doc: &'static Doc,
+        workload: &Workload<'_>,
+        claim: Message,
+        trigger: Trigger,
+        change: Intervention,
+    ) -> Finding {
+        let estimate = self.estimator.estimate(&workload.classes, &change);
+        self.drafted(doc, workload.rank, workload.class, (claim, trigger, change), estimate)
+    }
+
+    fn drafted(
+        &self,
+        doc: &'static Doc,
+        rank: &Rank,
+        class: &Class,
+        (claim, trigger, change): (Message, Trigger, Intervention),
+        estimate: Estimate,
+    ) -> Finding {
         Finding {
             rule: doc.id,
             layer: doc.layer,
-            severity: Severity::of(estimate.mid_gain_share()),
+            severity: Severity::of_estimate(&estimate),
             confidence: self.confidence(rank),
             claim,
             class: class.key.clone(),
@@ -130,7 +154,7 @@ impl Context<'_> {
             evidence: Vec::new(),
             trigger,
             estimate,
-            over: Over::Class,
+            over: Over::Workload,
             limits: None,
             unreplayed: None,
             changes: vec![(rank.rank, change)],
@@ -167,6 +191,11 @@ impl Context<'_> {
         names.sort_unstable();
         names.dedup();
         names.into_iter().filter_map(|name| self.packs.step_label(name)).any(|label| of(&label))
+    }
+
+    /// Every workload of every rank: what rules about events look at.
+    pub fn workloads(&self) -> impl Iterator<Item = Workload<'_>> {
+        self.analysis.ranks.iter().flat_map(Rank::workloads)
     }
 
     /// Every rank with its main class, if that class has steps that count.

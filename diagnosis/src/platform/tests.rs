@@ -129,8 +129,8 @@ type Expected = (&'static str, Stage, Option<u32>, Option<u32>, Option<u32>, Opt
 
 #[test]
 fn step_annotations_of_every_engine() {
-    use Stage::{Decode, Mixed, Prefill, Unknown};
-    let cases: [(&str, Expected); 15] = [
+    use Stage::{Decode, Mixed, Prefill, Train, Unknown};
+    let cases: [(&str, Expected); 18] = [
         (
             "execute_32_context_0(sq0sk0sqsq0sqsk0)_generation_32(sq32sk55086sqsq32sqsk55086)",
             ("vllm", Decode, Some(0), Some(0), Some(32), Some(55086), None),
@@ -154,6 +154,9 @@ fn step_annotations_of_every_engine() {
         ("Decode", ("generic", Decode, None, None, None, None, None)),
         ("## prefill ##", ("generic", Prefill, None, None, None, None, None)),
         ("ProfilerStep#1009", ("torch", Unknown, None, None, None, None, Some(1009))),
+        ("Optimizer.step#AdamW.step", ("torch", Train, None, None, None, None, None)),
+        ("[pl][profile]run_training_batch", ("lightning", Train, None, None, None, None, None)),
+        ("train_step 7", ("generic", Train, None, None, None, None, Some(7))),
         // Digits beyond any count are absent, not wrong.
         ("step[DECODE bs=99999999999999]", ("sglang", Decode, None, None, None, None, None)),
     ];
@@ -164,7 +167,7 @@ fn step_annotations_of_every_engine() {
         assert_eq!(found, (pr, pt, dr, ctx), "{text}");
     }
     for text in
-        ["", "capture_32_FULL", "aten::add, op_id = 317", "Optimizer.step#SGD.step", "decoder_layer", "stepping"]
+        ["", "capture_32_FULL", "aten::add, op_id = 317", "Optimizer.zero_grad#SGD", "decoder_layer", "stepping"]
     {
         assert_eq!(PACKS.step_label(text), None, "{text}");
     }

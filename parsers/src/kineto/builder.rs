@@ -373,6 +373,8 @@ fn refine(category: Category, event: &Event<'_>) -> Category {
         Category::Kernel if starts(b"dma_request") => Category::Memcpy,
         // The only spelling by which PyTorch marks collections of the interpreter.
         Category::PythonFrame if starts(b"Python GC") => Category::Gc,
+        // Profilers before the category `user_annotation` wrote the marks of iterations as operators.
+        Category::FrameworkOp if starts(b"ProfilerStep#") || starts(b"Optimizer.step#") => Category::UserRange,
         Category::Overhead => overhead::category(&String::from_utf8_lossy(event.name.map_or(b"", |name| name.raw))),
         other => other,
     }

@@ -86,6 +86,18 @@ fn a_launch_and_its_kernel() {
 }
 
 #[test]
+fn marks_of_iterations_are_ranges_in_the_files_of_2021_too() {
+    let t = trace(
+        r#"{"ph": "X", "cat": "Operator", "name": "ProfilerStep#2", "pid": 9, "tid": "9", "ts": 1, "dur": 25, "args": {}},
+        {"ph": "X", "cat": "Operator", "name": "Optimizer.step#SGD.step", "pid": 9, "tid": "9", "ts": 2, "dur": 5, "args": {}},
+        {"ph": "X", "cat": "Operator", "name": "enumerate(DataLoader)#x", "pid": 9, "tid": "9", "ts": 8, "dur": 5, "args": {}}"#,
+        "",
+    );
+    let kinds: Vec<Category> = t.lanes.iter().flat_map(|lane| lane.category.iter().copied()).collect();
+    assert_eq!(kinds, [Category::UserRange, Category::UserRange, Category::FrameworkOp]);
+}
+
+#[test]
 fn the_files_of_2021() {
     let t = trace(
         r#"{"ph": "X", "cat": "Operator", "name": "aten::empty", "pid": 9, "tid": "9", "ts": 1623142623460111, "dur": 25,

@@ -31,6 +31,21 @@ pub(super) struct Steps {
     awaited: Option<Awaited>,
     count: usize,
     classes: Vec<Class>,
+    /// The steps whose mean every share and gain refers to.
+    workload: Option<Workload>,
+}
+
+/// The steps that count of the workload of a rank.
+#[derive(Serialize, JsonSchema)]
+struct Workload {
+    steps: usize,
+    mean_ns: i64,
+    median_ns: i64,
+    stage: &'static str,
+    /// Fewest and most sequences decoded in a step.
+    sequences: Option<[u32; 2]>,
+    /// Fewest and most tokens of a step, prompts included.
+    tokens: Option<[u32; 2]>,
 }
 
 /// Device work in no step, ns.
@@ -85,5 +100,13 @@ pub(super) fn steps(rank: &RankPart) -> Steps {
         awaited: rank.awaited.as_ref().map(|(call, ns)| Awaited { call: plain(call), ns: *ns }),
         count: rank.steps,
         classes: rank.classes.iter().map(class).collect(),
+        workload: rank.workload.as_ref().map(|of| Workload {
+            steps: of.steps,
+            mean_ns: of.mean,
+            median_ns: of.median,
+            stage: of.stage.name(),
+            sequences: of.sequences.map(|(least, most)| [least, most]),
+            tokens: of.tokens.map(|(least, most)| [least, most]),
+        }),
     }
 }

@@ -9,6 +9,7 @@ use crate::{
     inlines, kernel_name,
     model::{ClassPart, P95_STEPS, P99_STEPS, RankPart},
     units,
+    workload::{self, WorkloadPart},
 };
 use diagnosis::{
     analysis::AnchorKind,
@@ -57,6 +58,7 @@ pub(super) fn write(page: &mut Page<'_>) {
     table(page);
     for rank in &page.capture.ranks {
         attended(page, rank);
+        mean(page, rank);
         slow(page, rank);
     }
 }
@@ -199,6 +201,29 @@ fn attended(page: &mut Page<'_>, rank: &RankPart) {
         )
     };
     page.paragraph(page.fill(text, [("queries", Value::Count(queries)), ("keys", Value::Count(keys))]));
+}
+
+/// That the mean is not what most steps take, and what the slow ones have more.
+fn mean(page: &mut Page<'_>, rank: &RankPart) {
+    let uneven = |w: &&WorkloadPart| w.mean as f64 > workload::APART * w.median as f64 && w.slow.0 > 0;
+    let Some(of) = rank.workload.as_ref().filter(uneven) else { return };
+    let parts = of.slow.1.iter().take(3).map(|(name, ns)| inlines![Inlines::name(name), " +", units::time(*ns)]);
+    let parts = page.join(parts);
+    let text = page.fill(
+        Text::new(
+            "The mean step of rank {rank} takes {mean}, the median one {median}: slow steps, of {all} that count, are {slow}. What each of them has more than the median step: ",
+            "rank {rank} 的平均步时为 {mean}，中位步时为 {median}：计入统计的 {all} 步中有 {slow} 个慢步。每个慢步比中位步平均多出：",
+        ),
+        [
+            ("rank", Value::Count(u64::from(rank.rank))),
+            ("mean", Value::Ns(of.mean)),
+            ("median", Value::Ns(of.median)),
+            ("slow", Value::Count(of.slow.0 as u64)),
+            ("all", Value::Count(of.steps as u64)),
+        ],
+    );
+    let nothing = page.get(Text::new("nothing", "无"));
+    page.paragraph(text + if parts.is_empty() { nothing } else { parts });
 }
 
 fn slow(page: &mut Page<'_>, rank: &RankPart) {

@@ -4,7 +4,7 @@ use model::EvidenceClass;
 
 use super::{By, Inferred, View, Why, one};
 use crate::{
-    analysis::{AnchorKind, GraphMode, OpKind},
+    analysis::{AnchorKind, GraphMode, OpKind, Selection},
     platform::Stage,
 };
 
@@ -12,9 +12,10 @@ pub(super) fn infer(view: &View<'_>, inferred: &mut Inferred) {
     inferred.put("measurement.metric", By::Steps, metric(view));
     inferred.put("software.graph_mode", By::Calls, graph_mode(view));
     inferred.put("warmup.compile_done", By::Calls, compiled(view));
-    if view.class.batch.is_some() && view.class.stage == Stage::Decode {
-        let decode = view.rank.classes.iter().filter(|class| class.stage == Stage::Decode && class.steady > 0);
-        inferred.put("caps.batch", By::Marks, one(decode.filter_map(|class| class.batch), Why::NoSteps));
+    if view.class.batches.is_some() && view.class.stage == Stage::Decode {
+        let decode =
+            view.rank.steps.iter().filter(|s| s.selection == Selection::Steady && s.facts.stage == Stage::Decode);
+        inferred.put("caps.batch", By::Marks, one(decode.filter_map(|step| step.facts.batch), Why::NoSteps));
     }
 }
 

@@ -19,7 +19,7 @@ use crate::{
     i18n::{Message, Text, Value},
 };
 
-/// Share of the median step that the others must wait (method §5.3).
+/// Share of the mean step that the others must wait (method §5.3).
 const SHARE: f64 = 0.03;
 /// Waits in doubt above which the finding is less sure; own value.
 const DOUBT: f64 = 0.2;
@@ -48,8 +48,8 @@ static DOC: Doc = Doc {
         "最慢的 rank 决定全体的节奏。这段时间在除肇因者外的所有 rank 上都表现为通信，因此更快的链路没有收益。",
     ),
     trigger: Text::new(
-        "Of the instances that hold 80 % of the waiting and those half as long as the shortest of them (at least four) one rank is last in more than half, with a chance below 0.001 if each rank were last equally often; it causes at least half of the waiting (with two ranks three quarters); and the waiting is at least 3 % of the median step.",
-        "在占全部等待 80% 的实例及不短于其中最短者一半的实例中（至少四个），某个 rank 有一半以上最后到达，且若各 rank 机会均等其概率低于 0.001；它造成至少一半的等待（两个 rank 时为四分之三）；等待至少占中位步时的 3%。",
+        "Of the instances that hold 80 % of the waiting and those half as long as the shortest of them (at least four) one rank is last in more than half, with a chance below 0.001 if each rank were last equally often; it causes at least half of the waiting (with two ranks three quarters); and the waiting is at least 3 % of the mean step.",
+        "在占全部等待 80% 的实例及不短于其中最短者一半的实例中（至少四个），某个 rank 有一半以上最后到达，且若各 rank 机会均等其概率低于 0.001；它造成至少一半的等待（两个 rank 时为四分之三）；等待至少占平均步时的 3%。",
     ),
     source: Text::new(
         "Binomial test and 3 %: detector of the diagnosis method. 80 %, half and three quarters: own values. Public cases: sglang #28067 (garbage collection on one rank), vllm #5792.",

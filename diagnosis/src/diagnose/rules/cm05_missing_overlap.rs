@@ -49,8 +49,8 @@ static DOC: Doc = Doc {
         "共享专家之类的独立计算只要先于传输下发，就能无代价地掩盖传输。",
     ),
     trigger: Text::new(
-        "Exposed transfers that independent computation of the same step could hide at least 5 % of the median step, and at least half of all exposed transfers. A computation is independent if it runs on another queue after the transfer, that queue had nothing to do since before the transfer began, and no event recorded after the launch of the transfer was waited for on the way. Or at least 1 % of the median step that kernels take directly before an exposed collective, after the matrix product that it needs, while the same kernel, as long within a quarter, runs beside another collective of the steps.",
-        "可被同一步独立计算掩盖的暴露传输至少占中位步时的 5%，且至少占全部暴露传输的一半。独立计算指：在另一队列上于传输之后执行，该队列自传输开始前就已空闲，且其间没有等待过传输下发之后记录的事件。或者：在集合通信所需的矩阵乘之后、紧接暴露的集合通信之前执行的内核至少占中位步时的 1%，而同一内核（时长相差不超过四分之一）在这些步的其他集合通信旁并行执行。",
+        "Exposed transfers that independent computation of the same step could hide at least 5 % of the mean step, and at least half of all exposed transfers. A computation is independent if it runs on another queue after the transfer, that queue had nothing to do since before the transfer began, and no event recorded after the launch of the transfer was waited for on the way. Or at least 1 % of the mean step that kernels take directly before an exposed collective, after the matrix product that it needs, while the same kernel, as long within a quarter, runs beside another collective of the steps.",
+        "可被同一步独立计算掩盖的暴露传输至少占平均步时的 5%，且至少占全部暴露传输的一半。独立计算指：在另一队列上于传输之后执行，该队列自传输开始前就已空闲，且其间没有等待过传输下发之后记录的事件。或者：在集合通信所需的矩阵乘之后、紧接暴露的集合通信之前执行的内核至少占平均步时的 1%，而同一内核（时长相差不超过四分之一）在这些步的其他集合通信旁并行执行。",
     ),
     source: Text::new(
         "5 %: exposed communication of TraceLens. Half: rule catalogue. 1 %: common gate. A quarter: own value.",
@@ -76,7 +76,7 @@ impl Rule for MissingOverlap {
         for (rank, class) in cx.main_classes() {
             let beside = Beside::of(rank, class);
             let comm = class.per_step(|b| matches!(b, Bucket::CommTransfer));
-            unknown |= !beside.overlaps && comm as f64 >= SHARE * class.p50 as f64;
+            unknown |= !beside.overlaps && comm as f64 >= SHARE * class.mean() as f64;
             let several = rank.timeline.queues.len() > 1;
             let late = several.then(|| exposed(cx, rank, class)).flatten();
             found.extend(late.or_else(|| serial(cx, rank, class, &beside)));
@@ -108,8 +108,8 @@ fn serial(cx: &Context<'_>, rank: &Rank, class: &Class, beside: &Beside) -> Opti
         |step| beside.hidden(step),
         |cost| Saying {
             formula: Text::new(
-                "time that kernels before collectives would hide beside them / median step",
-                "集合通信之前的内核改为并行可掩盖的时间 / 中位步时",
+                "time that kernels before collectives would hide beside them / mean step",
+                "集合通信之前的内核改为并行可掩盖的时间 / 平均步时",
             ),
             claim,
             more: vec![("n", Value::Count(beside.serial.len() as u64))],
@@ -167,8 +167,8 @@ fn exposed(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
         |s| slack(rank, s).hidden,
         |cost| Saying {
             formula: Text::new(
-                "exposed transfer that independent work could hide / median step",
-                "独立计算可掩盖的暴露传输 / 中位步时",
+                "exposed transfer that independent work could hide / mean step",
+                "独立计算可掩盖的暴露传输 / 平均步时",
             ),
             claim,
             more: vec![("all", Value::Ns(all))],

@@ -40,8 +40,8 @@ static DOC: Doc = Doc {
         "解码步的集合通信几乎全是时延；每多一次，每层每个 token 都要付出。",
     ),
     trigger: Text::new(
-        "Collectives per step above 2 per layer (4 with experts) plus 2, and the exposed time of as many average collectives as are too many at least 1 % of the median step.",
-        "每步集合通信次数超过每层 2 次（含专家时 4 次）再加 2 次，且超出次数乘以平均暴露时间至少占中位步时的 1%。",
+        "Collectives per step above 2 per layer (4 with experts) plus 2, and the exposed time of as many average collectives as are too many at least 1 % of the mean step.",
+        "每步集合通信次数超过每层 2 次（含专家时 4 次）再加 2 次，且超出次数乘以平均暴露时间至少占平均步时的 1%。",
     ),
     source: Text::new(
         "Structural: tensor parallelism reduces after attention and after the MLP, expert parallelism dispatches and combines; embedding and logits add one each.",

@@ -16,7 +16,7 @@ use crate::{
     i18n::{Message, Text, Value},
 };
 
-/// Share of the median step; own value, that of rule CM-13 for exposed transfers.
+/// Share of the mean step; own value, that of rule CM-13 for exposed transfers.
 const SHARE: f64 = 0.03;
 /// A transfer is slow above so many times the usual one (method §5.3).
 const SLOWER: (Ns, Ns) = (3, 2);
@@ -42,8 +42,8 @@ static DOC: Doc = Doc {
         "链路退化或拥塞、路由错误或同一交换机上的邻居，会使组内每个 rank 都慢同样的时间。",
     ),
     trigger: Text::new(
-        "Shortest duration over the ranks above 1.5 times the 5th percentile of the same operation and payload in the group (at least three times in the steps that count), or the group's median above 1.5 times that of the other groups; the excess is at least 3 % of the median step.",
-        "各 rank 中的最短时长超过组内同一操作同一负载第 5 百分位的 1.5 倍（在采用的步中至少三次），或该组的中位数超过其他组的 1.5 倍；超出部分至少占中位步时的 3%。",
+        "Shortest duration over the ranks above 1.5 times the 5th percentile of the same operation and payload in the group (at least three times in the steps that count), or the group's median above 1.5 times that of the other groups; the excess is at least 3 % of the mean step.",
+        "各 rank 中的最短时长超过组内同一操作同一负载第 5 百分位的 1.5 倍（在采用的步中至少三次），或该组的中位数超过其他组的 1.5 倍；超出部分至少占平均步时的 3%。",
     ),
     source: Text::new("1.5: detector of the diagnosis method. 3 %: own value.", "1.5：诊断方法的检测器。3%：自定值。"),
     guards: Text::new(
@@ -116,7 +116,7 @@ fn judge(cx: &Context<'_>, group: usize, usual: &BTreeMap<(usize, u32), Usual>) 
     }
     let excess: Ns = slow.iter().map(|(.., took, expected)| took - expected).sum();
     let per_step = excess / class.steady.max(1) as Ns;
-    let share = per_step as f64 / class.p50.max(1) as f64;
+    let share = per_step as f64 / class.mean().max(1) as f64;
     if slow.len() < RECURS || share < SHARE {
         return None;
     }

@@ -153,7 +153,7 @@ fn by_time(cx: &Context<'_>, group: &Waiting) -> Option<(usize, Finding)> {
     let ratio = excess.ratio().filter(|ratio| *ratio >= uneven::RATIO)?;
     let waiting = (group.ranks.len() as Ns - 1).max(1);
     let wait = late.wait / class.steady.max(1) as Ns / waiting;
-    let share = wait as f64 / class.p50.max(1) as f64;
+    let share = wait as f64 / class.mean().max(1) as f64;
     if (excess.total as f64) < ALONE * all.total as f64 || share < uneven::SHARE {
         return None;
     }
@@ -167,7 +167,7 @@ fn by_time(cx: &Context<'_>, group: &Waiting) -> Option<(usize, Finding)> {
             ("rank", Value::Count(u64::from(rank.rank))),
             ("ratio", Value::Ratio(ratio)),
             ("wait", Value::Ns(wait)),
-            ("step", Value::Ns(class.p50)),
+            ("step", Value::Ns(class.mean())),
         ],
     );
     let formula = Text::new("time of a rank's experts / median of the others", "rank 的专家时间 / 其余 rank 的中位数");

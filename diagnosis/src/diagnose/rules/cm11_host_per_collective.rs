@@ -43,8 +43,8 @@ static DOC: Doc = Doc {
         "框架的进程组层每次调用要数十微秒；解码每层两次。",
     ),
     trigger: Text::new(
-        "Idle time owned by collectives outside graphs and spent on the host at least 2 % of the median step, and at least twice as long per collective as per other launched operation.",
-        "图外集合通信之前由主机造成的空闲至少占中位步时的 2%，且单次至少为其他下发算子的两倍。",
+        "Idle time owned by collectives outside graphs and spent on the host at least 2 % of the mean step, and at least twice as long per collective as per other launched operation.",
+        "图外集合通信之前由主机造成的空闲至少占平均步时的 2%，且单次至少为其他下发算子的两倍。",
     ),
     source: Text::new(
         "2 %: own value; PocketLLM #273 is a public case. Twice: own value.",
@@ -76,7 +76,7 @@ impl Rule for HostPerCollective {
                 continue;
             }
             let trigger = Trigger {
-                formula: Text::new("host idle before collectives / median step", "集合通信之前的主机侧空闲 / 中位步时"),
+                formula: Text::new("host idle before collectives / mean step", "集合通信之前的主机侧空闲 / 平均步时"),
                 value: cost.share,
                 threshold: SHARE,
             };
@@ -89,7 +89,7 @@ impl Rule for HostPerCollective {
                     ("class", Value::Raw(class.key.clone())),
                     ("each", Value::Ns(collective)),
                     ("idle", Value::Ns(cost.per_step)),
-                    ("step", Value::Ns(class.p50)),
+                    ("step", Value::Ns(class.mean())),
                     ("share", Value::Share(cost.share)),
                 ],
             );

@@ -19,9 +19,9 @@ use crate::{
     i18n::{Message, Text, Value},
 };
 
-/// Share of the median step that is waited (method §5.3).
+/// Share of the mean step that is waited (method §5.3).
 const SHARE: f64 = 0.05;
-/// Share of the median step that is lost by it; own value, the limit of medium severity.
+/// Share of the mean step that is lost by it; own value, the limit of medium severity.
 const LOST: f64 = 0.03;
 
 /// The rule.
@@ -47,8 +47,8 @@ static DOC: Doc = Doc {
         "每步有多次集合通信时，每次都由最慢的 rank 决定，因此各 rank 的小随机延迟会累加。",
     ),
     trigger: Text::new(
-        "Mean wait of a rank at least 5 % of the median step, no rank causes half of the waiting (with two ranks three quarters), and, where the hosts set the pace, the mean wait less that of the rank that waits least, step by step, at least 3 % of the median step.",
-        "每个 rank 的平均等待至少占中位步时的 5%，没有任何 rank 造成一半以上的等待（两个 rank 时为四分之三），且在节奏由主机决定时，逐步计算的平均等待减去等待最少的 rank 的等待至少占中位步时的 3%。",
+        "Mean wait of a rank at least 5 % of the mean step, no rank causes half of the waiting (with two ranks three quarters), and, where the hosts set the pace, the mean wait less that of the rank that waits least, step by step, at least 3 % of the mean step.",
+        "每个 rank 的平均等待至少占平均步时的 5%，没有任何 rank 造成一半以上的等待（两个 rank 时为四分之三），且在节奏由主机决定时，逐步计算的平均等待减去等待最少的 rank 的等待至少占平均步时的 3%。",
     ),
     source: Text::new(
         "5 %: detector of the diagnosis method; vllm RFC #52911 is a public case. Three quarters and 3 %: own values.",
@@ -95,7 +95,7 @@ fn spread(cx: &Context<'_>, group: &Waiting) -> Option<Finding> {
         group.ranks.iter().filter_map(|r| waits(*r)).max_by_key(|(ns, r, _)| (*ns, std::cmp::Reverse(r.rank)))?;
     let uneven = uneven(group);
     let layer = if uneven { Layer::Operator } else { Layer::Runtime };
-    let removes = (group.share * class.p50 as f64) as Ns;
+    let removes = (group.share * class.mean() as f64) as Ns;
     let latest = group.latest().map_or(0.0, |l| group.share_of(l));
     let claim = Message::new(
         Text::new(
@@ -105,17 +105,17 @@ fn spread(cx: &Context<'_>, group: &Waiting) -> Option<Finding> {
         [
             ("class", Value::Raw(class.key.clone())),
             ("wait", Value::Ns(removes)),
-            ("step", Value::Ns(class.p50)),
+            ("step", Value::Ns(class.mean())),
             ("share", Value::Share(group.share)),
             ("most", Value::Share(latest)),
         ],
     );
     let trigger = Trigger {
         formula: match uneven {
-            true => Text::new("mean wait of a rank / median step", "rank 的平均等待 / 中位步时"),
+            true => Text::new("mean wait of a rank / mean step", "rank 的平均等待 / 平均步时"),
             false => Text::new(
-                "(mean wait of a rank - least wait of a rank) / median step",
-                "（rank 的平均等待 − rank 的最少等待）/ 中位步时",
+                "(mean wait of a rank - least wait of a rank) / mean step",
+                "（rank 的平均等待 − rank 的最少等待）/ 平均步时",
             ),
         },
         value: lost(cx, group),
@@ -178,7 +178,7 @@ fn uneven(group: &Waiting) -> bool {
     known(Layer::Operator) > known(Layer::Runtime) + known(Layer::Measurement)
 }
 
-/// What the ranks of a group lose by waiting, as a share of the median step. A device that waits is a device that does not
+/// What the ranks of a group lose by waiting, as a share of the mean step. A device that waits is a device that does not
 /// work: where their work is uneven they lose all of it. Where the hosts set the pace they go on meanwhile, and a rank that
 /// waits as long as the others is late as often as they and gets back what it loses: what is lost is the mean wait of a
 /// step's ranks above that of the rank that waits least.
@@ -189,9 +189,9 @@ fn lost(cx: &Context<'_>, group: &Waiting) -> f64 {
     let job = &cx.analysis.job;
     // Steps by their position in the run: the waits of each rank.
     let mut steps: BTreeMap<u32, Vec<Ns>> = BTreeMap::new();
-    let mut median: Ns = 0;
+    let mut mean: Ns = 0;
     for (index, rank, class) in late::counted(cx).filter(|(index, ..)| group.ranks.contains(index)) {
-        median = median.max(class.p50);
+        mean = mean.max(class.mean());
         for step in rank.steady_steps(class) {
             let wait = job.waits_in(index, &step.ops).iter().map(|w| w.ns).sum();
             steps.entry(step.index).or_default().push(wait);
@@ -203,7 +203,7 @@ fn lost(cx: &Context<'_>, group: &Waiting) -> f64 {
         waits.iter().map(|wait| wait - least).sum::<Ns>() / waits.len().max(1) as Ns
     };
     let all: Ns = steps.values().map(above).sum();
-    all as f64 / steps.len().max(1) as f64 / median.max(1) as f64
+    all as f64 / steps.len().max(1) as f64 / mean.max(1) as f64
 }
 
 /// The stretches in which the device waits for its host in a step, with what they take if all of them together take

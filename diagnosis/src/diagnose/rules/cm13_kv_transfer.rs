@@ -43,8 +43,8 @@ static DOC: Doc = Doc {
         "解码步等待新请求的缓存会拖慢批内所有其他序列；阶段间传输慢则每一步都要多花这段时间。",
     ),
     trigger: Text::new(
-        "Exposed time at least 3 % of the median step: of copies from device to device and, where something shows that they carry a cache (the run says so, a connector's name, one per layer), of send and receive kernels; or of the transfers of sends whose both ends are in the capture, each as long as the shorter of the two.",
-        "暴露时间至少占中位步时的 3%：设备间拷贝；有证据表明搬运的是缓存时（运行声明、连接器名称、每层一次）的收发内核；或两端均在采集中的收发，取两端中较短者为传输时间。",
+        "Exposed time at least 3 % of the mean step: of copies from device to device and, where something shows that they carry a cache (the run says so, a connector's name, one per layer), of send and receive kernels; or of the transfers of sends whose both ends are in the capture, each as long as the shorter of the two.",
+        "暴露时间至少占平均步时的 3%：设备间拷贝；有证据表明搬运的是缓存时（运行声明、连接器名称、每层一次）的收发内核；或两端均在采集中的收发，取两端中较短者为传输时间。",
     ),
     source: Text::new("3 %: own value.", "3%：自定值。"),
     guards: Text::new(
@@ -137,7 +137,7 @@ fn cache(cx: &Context<'_>, rank: &Rank, class: &Class, connected: bool) -> Optio
     // What is hidden stays.
     let hidden = || ops().map(|(i, op, x)| (i as u32, (op.dur() - x.busy).max(0)));
     let (mut finding, cost) = Exposed { cx, doc: &DOC, rank, class }.recurring(SHARE, exposed, |cost| Saying {
-        formula: Text::new("exposed point-to-point transfer / median step", "暴露的点对点传输 / 中位步时"),
+        formula: Text::new("exposed point-to-point transfer / mean step", "暴露的点对点传输 / 平均步时"),
         claim: Text::new(
             "Point-to-point transfers of {class} run for {idle} of {step} ({share}) with no computation beside them.",
             "{class} 的点对点传输有 {idle} 没有计算并行，步时 {step}（{share}）。",
@@ -192,7 +192,7 @@ fn stages(cx: &Context<'_>, index: usize, rank: &Rank, class: &Class) -> Option<
     let waits: Ns = sent.iter().filter_map(|t| Some(rank.timeline.ops.get(t.op as usize)?.dur() - t.ns)).sum();
     let steps = class.steady.max(1) as Ns;
     let (mut finding, cost) = Exposed { cx, doc: &DOC, rank, class }.recurring(SHARE, of, |cost| Saying {
-        formula: Text::new("exposed transfer between stages / median step", "阶段间暴露的传输 / 中位步时"),
+        formula: Text::new("exposed transfer between stages / mean step", "阶段间暴露的传输 / 平均步时"),
         claim: Text::new(
             "Transfers between pipeline stages of {class} take {idle} of {step} ({share}) with both ends there and no computation beside them; waiting for the other stage ({waits} per step) is not counted.",
             "{class} 的流水线阶段间传输在两端到齐且没有计算并行时耗时 {idle}，步时 {step}（{share}）；等待另一阶段的时间（每步 {waits}）不计入。",

@@ -13,7 +13,7 @@ use crate::{
     i18n::{Message, Text, Value},
 };
 
-/// Share of the median step that is waited, as in CM-12 (method §5.3).
+/// Share of the mean step that is waited, as in CM-12 (method §5.3).
 const SHARE: f64 = 0.05;
 
 /// The rule.
@@ -35,8 +35,8 @@ static DOC: Doc = Doc {
         "这段时间没有计算可以掩盖，步时因此全额变长。等待出现在这里，原因在另一个 rank 上。",
     ),
     trigger: Text::new(
-        "Waits of collectives that nothing hides are at least 5 % of the median step, and the rank waited for longest is not in the capture.",
-        "未被掩盖的集合通信等待至少占中位步时的 5%，且等待最久的 rank 不在采集中。",
+        "Waits of collectives that nothing hides are at least 5 % of the mean step, and the rank waited for longest is not in the capture.",
+        "未被掩盖的集合通信等待至少占平均步时的 5%，且等待最久的 rank 不在采集中。",
     ),
     source: Text::new(
         "5 %: as for waits between captured ranks. Ascend's profiler records a notify wait with the rank at its other end.",
@@ -83,13 +83,13 @@ fn wait(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
             ("class", Value::Raw(class.key.clone())),
             ("rank", Value::Raw(rank.rank.to_string())),
             ("wait", Value::Ns(cost.per_step)),
-            ("step", Value::Ns(class.p50)),
+            ("step", Value::Ns(class.mean())),
             ("share", Value::Share(cost.share)),
             ("peer", Value::Raw(peer.to_string())),
         ],
     );
     let trigger = Trigger {
-        formula: Text::new("exposed waits of collectives / median step", "未被掩盖的集合通信等待 / 中位步时"),
+        formula: Text::new("exposed waits of collectives / mean step", "未被掩盖的集合通信等待 / 平均步时"),
         value: cost.share,
         threshold: SHARE,
     };

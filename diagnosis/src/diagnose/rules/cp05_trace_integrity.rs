@@ -2,8 +2,9 @@
 
 use model::{EvidenceClass::Device, Severity as Loss};
 
+use super::reading;
 use crate::{
-    analysis::{Confidence, Integrity, Layer},
+    analysis::{Bucket, Confidence, Integrity, Layer, idle::Gap},
     diagnose::{
         Competing, Evidence, Finding, Over, Severity, Trigger,
         estimate::Estimate,
@@ -11,6 +12,7 @@ use crate::{
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
+    platform::HostCall,
 };
 
 /// Gaps below which their distribution says nothing.
@@ -92,6 +94,14 @@ impl Rule for TraceIntegrity {
             );
             fact(what, Value::Share(silent), silent, Integrity::LOST);
         }
+        let graphs = lost_replays(cx);
+        if graphs > Integrity::LOST {
+            let what = Text::new(
+                "share of the graph launches of which no work is recorded, or only work that begins long after an idle device could have begun it",
+                "没有任何执行记录的图下发占比（含设备空闲却在很久之后才出现首个记录者）",
+            );
+            fact(what, Value::Share(graphs), graphs, Integrity::LOST);
+        }
         if folded > Integrity::FOLDED && i.gaps >= FEW_GAPS {
             let what = Text::new(
                 "share of gaps between operations that are at most 2 ns, so that durations may hold the dispatch time",
@@ -160,4 +170,19 @@ impl Rule for TraceIntegrity {
         }
         Outcome::Found(vec![finding])
     }
+}
+
+/// Share of the graph launches whose work the capture lacks, wholly or in part.
+fn lost_replays(cx: &Context<'_>) -> f64 {
+    let (mut lost, mut all) = (0, 0);
+    for rank in &cx.analysis.ranks {
+        let replays = |gap: &&Gap| {
+            let call = reading::owner(rank, gap).and_then(|op| rank.timeline.call(op));
+            call.is_some_and(|call| call.kind == HostCall::GraphLaunch)
+                && gap.parts.iter().any(|(bucket, _)| *bucket == Bucket::Unattributed)
+        };
+        lost += rank.timeline.unrecorded_graphs.len() + rank.gaps.iter().filter(replays).count();
+        all += rank.timeline.graph_launches;
+    }
+    lost as f64 / all.max(1) as f64
 }

@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 
 use super::{measurement::about, reading};
 use crate::{
-    analysis::{Class, Confidence, Layer, OpKind, Rank, median},
+    analysis::{Class, Confidence, Layer, OpKind, Rank, Step, median},
     diagnose::{
         Competing, Evidence, Finding, Trigger,
         relations::{Advice, Relations},
@@ -123,14 +123,16 @@ fn clock(trace: &Trace, rank: &Rank, thirds: [Span; 2]) -> Option<(String, f64)>
 
 /// By how much the same kernels all took longer in the last third, if they drift alike.
 fn alike(rank: &Rank, class: &Class) -> Option<f64> {
-    let steps: Vec<_> = rank.steady_steps(class).collect();
+    let steps: Vec<&Step> = rank.steady_steps(class).collect();
     let third = steps.len() / 3;
-    let durations = |part: &[&crate::analysis::Step]| {
-        let mut by_name: FxHashMap<StringId, Vec<Ns>> = FxHashMap::default();
+    // With other rows the same kernel has other work: each number of rows is compared with itself.
+    let rows = |step: &Step| step.rows.or(step.facts.batch.map(u64::from)).filter(|_| class.churns);
+    let durations = |part: &[&Step]| {
+        let mut by_name: FxHashMap<(StringId, Option<u64>), Vec<Ns>> = FxHashMap::default();
         let attention = |op: CanonicalOp| matches!(op, CanonicalOp::AttnDecode | CanonicalOp::AttnPrefill);
-        for op in part.iter().flat_map(|s| rank.ops_of(s)) {
+        for (rows, op) in part.iter().flat_map(|s| rank.ops_of(s).iter().map(move |op| (rows(s), op))) {
             if op.kind == OpKind::Compute && !attention(op.op) {
-                by_name.entry(op.name).or_default().push(op.dur());
+                by_name.entry((op.name, rows)).or_default().push(op.dur());
             }
         }
         by_name
@@ -139,7 +141,10 @@ fn alike(rank: &Rank, class: &Class) -> Option<f64> {
     // Drift and time of every kernel that ran equally often in both thirds.
     let mut drifts: Vec<(f64, Ns)> = Vec::new();
     for (name, before) in early {
-        let Some(after) = late.remove(&name).filter(|after| after.len() == before.len()) else { continue };
+        let alike = |after: &Vec<Ns>| {
+            if class.churns { after.len().min(before.len()) >= SAMPLES } else { after.len() == before.len() }
+        };
+        let Some(after) = late.remove(&name).filter(alike) else { continue };
         let time = before.iter().sum();
         if let (Some(a @ 1..), Some(b)) = (median(before), median(after)) {
             drifts.push((b as f64 / a as f64 - 1.0, time));
@@ -184,8 +189,8 @@ fn counted(cx: &Context<'_>, rank: &Rank, class: &Class, name: &str, drift: f64)
 fn conjectured(cx: &Context<'_>, rank: &Rank, class: &Class, drift: f64) -> Finding {
     let claim = Message::new(
         Text::new(
-            "The same kernels of {class} all take {drift} more time in the last third of the steps than in the first: the device's clock or power state changed.",
-            "{class} 的同样内核在后三分之一步的耗时全部比前三分之一多 {drift}：设备的时钟或功耗状态发生了变化。",
+            "The same kernels of {class} all take {drift} other time in the last third of the steps than in the first: the device's clock or power state changed.",
+            "{class} 的同样内核在后三分之一步的耗时与前三分之一相比全部变化 {drift}：设备的时钟或功耗状态发生了变化。",
         ),
         [("class", Value::Raw(class.key.clone())), ("drift", Value::Share(drift))],
     );

@@ -2,9 +2,9 @@
 
 use model::Ns;
 
-use super::gate::{Cost, recurring, stalling};
+use super::gate::{Cost, interrupting, recurring, stalling};
 use crate::{
-    analysis::{Class, Rank, Step},
+    analysis::{Class, Rank, Step, Workload},
     diagnose::{
         Finding, Intervention, Trigger,
         rule::{Context, Doc},
@@ -25,7 +25,7 @@ pub struct Exposed<'a> {
 pub struct Saying {
     /// The trigger in words.
     pub formula: Text,
-    /// The claim; `{class}`, `{idle}` (per step), `{step}` (the median one) and `{share}` are filled in.
+    /// The claim; `{class}`, `{idle}` (per step), `{step}` (the mean one) and `{share}` are filled in.
     pub claim: Text,
     /// Further values of the claim.
     pub more: Vec<(&'static str, Value)>,
@@ -34,7 +34,7 @@ pub struct Saying {
 }
 
 impl<'a> Exposed<'a> {
-    /// The finding and what it costs, if the time `of` a step reaches `threshold` of the median step in enough steps.
+    /// The finding and what it costs, if the time `of` a step reaches `threshold` of the mean step in enough steps.
     pub fn recurring(
         self,
         threshold: f64,
@@ -51,16 +51,35 @@ impl<'a> Exposed<'a> {
         Some((self.finding(threshold, &cost, say(&cost)), cost))
     }
 
+    /// The same for those of a whole workload.
+    pub fn interrupting(
+        (cx, doc, workload): (&'a Context<'a>, &'static Doc, &Workload<'a>),
+        threshold: f64,
+        pauses: &[Ns],
+        say: impl FnOnce(&Cost) -> Saying,
+    ) -> Option<(Finding, Cost)> {
+        let cost = interrupting(workload, pauses, threshold)?;
+        let saying = say(&cost);
+        let claim =
+            Message::new(saying.claim, values(workload.class, workload.mean(), &cost).into_iter().chain(saying.more));
+        let trigger = Trigger { formula: saying.formula, value: cost.share, threshold };
+        Some((cx.event(doc, workload, claim, trigger, saying.change), cost))
+    }
+
     /// The same for a cost that the rule has judged itself.
     pub fn finding(self, threshold: f64, cost: &Cost, saying: Saying) -> Finding {
-        let values = [
-            ("class", Value::Raw(self.class.key.clone())),
-            ("idle", Value::Ns(cost.per_step)),
-            ("step", Value::Ns(self.class.p50)),
-            ("share", Value::Share(cost.share)),
-        ];
+        let values = values(self.class, self.class.mean(), cost);
         let claim = Message::new(saying.claim, values.into_iter().chain(saying.more));
         let trigger = Trigger { formula: saying.formula, value: cost.share, threshold };
         self.cx.finding(self.doc, self.rank, self.class, claim, trigger, saying.change)
     }
+}
+
+fn values(class: &Class, step: Ns, cost: &Cost) -> [(&'static str, Value); 4] {
+    [
+        ("class", Value::Raw(class.key.clone())),
+        ("idle", Value::Ns(cost.per_step)),
+        ("step", Value::Ns(step)),
+        ("share", Value::Share(cost.share)),
+    ]
 }

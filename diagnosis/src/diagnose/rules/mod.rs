@@ -79,8 +79,8 @@ use super::{
     catalogue::Catalogue,
     rule::Rule,
     signals::{
-        beside, change, composite, excess, fallback, fine_op, graph_sizes, host_op, late, launch_shape, link, machine,
-        measured, product, reading, speculation, transfers, unfused,
+        beside, change, composite, demand, excess, fallback, fine_op, graph_sizes, host_op, late, launch_shape, link,
+        machine, measured, pauses, product, reading, speculation, transfers, unfused,
     },
 };
 

@@ -47,8 +47,8 @@ static DOC: Doc = Doc {
         "内核与其上限之间的差距，是更好的内核唯一能够收回的时间。",
     ),
     trigger: Text::new(
-        "The ceiling of a product is the longer of its bytes over the read bandwidth and its operations over the arithmetic of its type. Products below 0.6 of it count, and what they take beyond their ceiling over 0.8 is at least 2 % of the median step. Bandwidth and arithmetic are measured by probes; without them the published bandwidth at 92 % serves, for products of at most 16 rows.",
-        "矩阵乘的上限时间取“字节数除以读取带宽”与“运算量除以该类型算力”的较大者。低于上限 0.6 的矩阵乘计入；它们超出“上限时间除以 0.8”的部分至少占中位步时的 2%。带宽与算力由探针实测；没有探针时以公布带宽的 92% 代替，且只判断不超过 16 行的矩阵乘。",
+        "The ceiling of a product is the longer of its bytes over the read bandwidth and its operations over the arithmetic of its type. Products below 0.6 of it count, and what they take beyond their ceiling over 0.8 is at least 2 % of the mean step. Bandwidth and arithmetic are measured by probes; without them the published bandwidth at 92 % serves, for products of at most 16 rows.",
+        "矩阵乘的上限时间取“字节数除以读取带宽”与“运算量除以该类型算力”的较大者。低于上限 0.6 的矩阵乘计入；它们超出“上限时间除以 0.8”的部分至少占平均步时的 2%。带宽与算力由探针实测；没有探针时以公布带宽的 92% 代替，且只判断不超过 16 行的矩阵乘。",
     ),
     source: Text::new(
         "0.6 and 0.8: latency and near-limit marks of Nsight Compute's speed-of-light texts, pipe limits of the Ascend advisor. 2 %: own value. 92 %: what BabelStream reaches of the data sheets of A100, H100 and H200.",
@@ -69,8 +69,8 @@ const KIND: Kind = Kind {
     share: 0.02,
     per_layer: None,
     formula: Text::new(
-        "time of products beyond their ceiling / 0.8, of those below 0.6 of it / median step",
-        "低于上限 0.6 的矩阵乘超出“上限时间 / 0.8”的时间 / 中位步时",
+        "time of products beyond their ceiling / 0.8, of those below 0.6 of it / mean step",
+        "低于上限 0.6 的矩阵乘超出“上限时间 / 0.8”的时间 / 平均步时",
     ),
     claim: Text::new(
         "{count} matrix products per step of {class} run below 60 % of what this device was measured to reach; they take {busy}, and would save {time} of {step} ({share}) at 80 %.",

@@ -49,8 +49,8 @@ static DOC: Doc = Doc {
         "库本身具备能力，只是选择不当：调整设置即可收回，无需编写新内核。",
     ),
     trigger: Text::new(
-        "A probe measured products of the same rows, outputs, inputs and type with cold weights and as many threads. Products of 1.3 times its median time and more count, and what they take beyond it is at least 1 % of the median step.",
-        "探针以冷权重、相同线程数测量了行数、输出、输入与类型均相同的矩阵乘。耗时达到其中位数 1.3 倍及以上者计入；超出部分至少占中位步时的 1%。",
+        "A probe measured products of the same rows, outputs, inputs and type with cold weights and as many threads. Products of 1.3 times its median time and more count, and what they take beyond it is at least 1 % of the mean step.",
+        "探针以冷权重、相同线程数测量了行数、输出、输入与类型均相同的矩阵乘。耗时达到其中位数 1.3 倍及以上者计入；超出部分至少占平均步时的 1%。",
     ),
     source: Text::new(
         "1.3: own value, above the noise of a best of many; rocm-libraries #9985 reports losses of more than 10 % by default selection on most shapes. 1 %: the least gain that is reported.",
@@ -71,8 +71,8 @@ static KIND: Kind = Kind {
     share: 0.01,
     per_layer: None,
     formula: Text::new(
-        "time of products beyond the probed time of their shape, of those at 1.3 times it and more / median step",
-        "达到探针耗时 1.3 倍以上的矩阵乘超出该耗时的时间 / 中位步时",
+        "time of products beyond the probed time of their shape, of those at 1.3 times it and more / mean step",
+        "达到探针耗时 1.3 倍以上的矩阵乘超出该耗时的时间 / 平均步时",
     ),
     claim: Text::new(
         "{count} matrix products per step of {class} take 1.3 times and more what the best kernel at hand took for the same shape; they take {busy}, with that kernel they would save {time} of {step} ({share}).",

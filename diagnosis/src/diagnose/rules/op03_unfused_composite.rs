@@ -54,8 +54,8 @@ static DOC: Doc = Doc {
         "每个基本内核都要读写整个张量；融合内核只读写一次。",
     ),
     trigger: Text::new(
-        "At least one matched composite per layer (two per step where no layer structure is known); its kernels and the device's gaps between them, less what the fused kernel takes, add up to at least 1 % of the median step. The fused kernel takes its longest kernel over 0.85, at best the longest product; where the shapes of its products are recorded, as in attention, the arithmetic of these at a third of the best rate of the capture's products, at best at three quarters of it.",
-        "每层至少匹配一个复合算子（未知层结构时每步两个）；其各内核与内核间设备间隙之和，减去融合内核耗时，至少占中位步时的 1%。融合内核耗时按最长内核除以 0.85 计，最好为其中最长的矩阵乘；记录了其中矩阵乘形状时（如注意力），按其运算量与本采集最佳矩阵乘速率的三分之一计，最好达到四分之三。",
+        "At least one matched composite per layer (two per step where no layer structure is known); its kernels and the device's gaps between them, less what the fused kernel takes, add up to at least 1 % of the mean step. The fused kernel takes its longest kernel over 0.85, at best the longest product; where the shapes of its products are recorded, as in attention, the arithmetic of these at a third of the best rate of the capture's products, at best at three quarters of it.",
+        "每层至少匹配一个复合算子（未知层结构时每步两个）；其各内核与内核间设备间隙之和，减去融合内核耗时，至少占平均步时的 1%。融合内核耗时按最长内核除以 0.85 计，最好为其中最长的矩阵乘；记录了其中矩阵乘形状时（如注意力），按其运算量与本采集最佳矩阵乘速率的三分之一计，最好达到四分之三。",
     ),
     source: Text::new(
         "0.85 and at most 15 kernels: fusion estimator of TraceLens. A third and three quarters: FlashAttention papers, 35 to 75 % of peak on H100. 1 %: common gate.",
@@ -92,8 +92,8 @@ impl Rule for UnfusedComposite {
             let Some(step) = rank.steady_steps(class).max_by_key(|s| of(s).len()) else { continue };
             let trigger = Trigger {
                 formula: Text::new(
-                    "(kernels + device gaps - longest kernel / 0.85) of the composites / median step",
-                    "组合算子的（内核 + 设备间隙 − 最长内核 / 0.85）/ 中位步时",
+                    "(kernels + device gaps - longest kernel / 0.85) of the composites / mean step",
+                    "组合算子的（内核 + 设备间隙 − 最长内核 / 0.85）/ 平均步时",
                 ),
                 value: cost.share,
                 threshold: LEAST_GAIN,
@@ -107,7 +107,7 @@ impl Rule for UnfusedComposite {
                     ("class", Value::Raw(class.key.clone())),
                     ("kinds", Value::Raw(kinds)),
                     ("saved", Value::Ns(cost.per_step)),
-                    ("step", Value::Ns(class.p50)),
+                    ("step", Value::Ns(class.mean())),
                     ("share", Value::Share(cost.share)),
                 ],
             );

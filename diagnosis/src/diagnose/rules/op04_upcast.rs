@@ -54,8 +54,8 @@ static DOC: Doc = Doc {
         "解码受读取字节数限制：32 位操作数使其翻倍，而类型转换只是搬运数据。",
     ),
     trigger: Text::new(
-        "Time of casts, with half the time of 32-bit matrix products where these take at least 5 % of the step, at least 1 % of the median step. A model counts as 16-bit if at least half of its matrix time with a known type is, or if the manifest says that its weights were published so and converted.",
-        "类型转换的时间，加上 32 位矩阵乘时间的一半（仅当其至少占该步 5% 时），至少占中位步时的 1%。已知类型的矩阵时间至少一半为 16 位或更窄，或清单说明其权重以此发布后又经转换时，模型按 16 位计。",
+        "Time of casts, with half the time of 32-bit matrix products where these take at least 5 % of the step, at least 1 % of the mean step. A model counts as 16-bit if at least half of its matrix time with a known type is, or if the manifest says that its weights were published so and converted.",
+        "类型转换的时间，加上 32 位矩阵乘时间的一半（仅当其至少占该步 5% 时），至少占平均步时的 1%。已知类型的矩阵时间至少一半为 16 位或更窄，或清单说明其权重以此发布后又经转换时，模型按 16 位计。",
     ),
     source: Text::new("5 % of the bytes and 1 % of the time: own values.", "字节 5% 与时间 1%：自定值。"),
     guards: Text::new(
@@ -73,8 +73,8 @@ static KIND: Kind = Kind {
     share: LEAST_GAIN,
     per_layer: None,
     formula: Text::new(
-        "(casts + half of the 32-bit matrix products) / median step",
-        "（类型转换 + 32 位矩阵乘的一半）/ 中位步时",
+        "(casts + half of the 32-bit matrix products) / mean step",
+        "（类型转换 + 32 位矩阵乘的一半）/ 平均步时",
     ),
     claim: Text::new(
         "{count} casts and 32-bit matrix products per step of {class} take {busy}; without the upcast the step of {step} loses up to {time} ({share}).",
@@ -101,7 +101,7 @@ impl Rule for Upcast {
         let fine: FxHashMap<StringId, FineOp> =
             cx.analysis.ops.iter().map(|(n, m)| (*n, fine_op(cx.trace.strings.get(*n), m.op))).collect();
         share_of_step::check(cx, &KIND, |rank, class, step| {
-            let limit = (SINGLE_SHARE * class.p50 as f64) as Ns;
+            let limit = (SINGLE_SHARE * class.mean() as f64) as Ns;
             let mut out = loose_casts(rank, step, &casts, &fine);
             out.extend(singles(cx, rank, step).filter(|(_, ns)| *ns >= limit).map_or(Vec::new(), |(parts, _)| parts));
             out

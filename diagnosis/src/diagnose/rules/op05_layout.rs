@@ -35,8 +35,8 @@ static DOC: Doc = Doc {
         "转换不做计算：只因两个算子对布局意见不一，就把张量在内存里搬一遍。",
     ),
     trigger: Text::new(
-        "Exclusive time of conversion kernels at least 2 % of the median step, or, where tokens are served, at least one per layer and 1 %.",
-        "转换内核的独占时间至少占中位步时的 2%；推理时或每层至少一次且占 1%。",
+        "Exclusive time of conversion kernels at least 2 % of the mean step, or, where tokens are served, at least one per layer and 1 %.",
+        "转换内核的独占时间至少占平均步时的 2%；推理时或每层至少一次且占 1%。",
     ),
     source: Text::new(
         "2 %: own value, above run-to-run noise. One per layer is structural.",
@@ -56,7 +56,7 @@ const KIND: Kind = Kind {
     doc: &DOC,
     share: 0.02,
     per_layer: Some(1),
-    formula: Text::new("time of conversion kernels / median step", "转换内核时间 / 中位步时"),
+    formula: Text::new("time of conversion kernels / mean step", "转换内核时间 / 平均步时"),
     claim: Text::new(
         "Layout and format conversions take {time} of {step} in {class} ({share}), {count} kernels per step.",
         "{class} 的布局与格式转换耗时 {time}，步时 {step}（{share}），每步 {count} 个内核。",

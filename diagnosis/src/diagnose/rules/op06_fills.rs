@@ -42,8 +42,8 @@ static DOC: Doc = Doc {
         "健康的解码层没有填充与拷贝：跨步常驻的缓冲区不需要它们，而每一次至少花费一次下发与一遍内存访问。",
     ),
     trigger: Text::new(
-        "Exclusive time of fills, memsets and device-to-device copies at least 2 % of the median step, or at least one per layer and 1 %.",
-        "填充、memset 与设备内拷贝的独占时间至少占中位步时的 2%；或每层至少一次且占 1%。",
+        "Exclusive time of fills, memsets and device-to-device copies at least 2 % of the mean step, or at least one per layer and 1 %.",
+        "填充、memset 与设备内拷贝的独占时间至少占平均步时的 2%；或每层至少一次且占 1%。",
     ),
     source: Text::new(
         "2 %: own value, above run-to-run noise. One per layer is structural: a healthy dense layer has none.",
@@ -63,7 +63,7 @@ static KIND: Kind = Kind {
     doc: &DOC,
     share: 0.02,
     per_layer: Some(1),
-    formula: Text::new("time of fills and device-to-device copies / median step", "填充与设备内拷贝时间 / 中位步时"),
+    formula: Text::new("time of fills and device-to-device copies / mean step", "填充与设备内拷贝时间 / 平均步时"),
     claim: Text::new(
         "Fills and copies inside the device's memory take {time} of {step} in {class} ({share}), {count} per step.",
         "{class} 的填充与设备内拷贝耗时 {time}，步时 {step}（{share}），每步 {count} 次。",

@@ -80,7 +80,7 @@ impl Rule for CpuFallback {
                 [
                     ("class", Value::Raw(class.key.clone())),
                     ("time", Value::Ns(cost.per_step)),
-                    ("step", Value::Ns(class.p50)),
+                    ("step", Value::Ns(class.mean())),
                     ("share", Value::Share(cost.share)),
                     ("longest", Value::Ns(longest)),
                 ],

@@ -46,8 +46,8 @@ static DOC: Doc = Doc {
         "短算子付的是启停下限而不是工作量。与相邻算子融合后，大部分下限消失。",
     ),
     trigger: Text::new(
-        "More than 50 % of the compute operations shorter than 10 µs, and their time with the device's own gaps before them at least 15 % of the median step; and at least 20 % of the compute operations both that short and elementary (elementwise arithmetic or fills). Where a probe measured the floor of the device, the limit is the larger of 10 µs and three times that floor.",
-        "超过 50% 的计算算子短于 10 µs，且它们的时间与其前设备自身间隙合计至少占中位步时的 15%；并且至少 20% 的计算算子既短于 10 µs 又属基本运算（逐元素运算或填充）。若探针实测了设备下限，则限值取 10 µs 与三倍下限中较大者。",
+        "More than 50 % of the compute operations shorter than 10 µs, and their time with the device's own gaps before them at least 15 % of the mean step; and at least 20 % of the compute operations both that short and elementary (elementwise arithmetic or fills). Where a probe measured the floor of the device, the limit is the larger of 10 µs and three times that floor.",
+        "超过 50% 的计算算子短于 10 µs，且它们的时间与其前设备自身间隙合计至少占平均步时的 15%；并且至少 20% 的计算算子既短于 10 µs 又属基本运算（逐元素运算或填充）。若探针实测了设备下限，则限值取 10 µs 与三倍下限中较大者。",
     ),
     source: Text::new(
         "10 µs: short kernels of TraceLens and KernelPro. 50 %: the tiny flag of kernel-roofline tools. 15 % and 20 %: own values.",
@@ -90,8 +90,8 @@ impl Rule for SmallOps {
             let steps = class.steady.max(1);
             let trigger = Trigger {
                 formula: Text::new(
-                    "time of small operations with the device's gaps before them / median step",
-                    "小算子及其之前设备间隙的时间 / 中位步时",
+                    "time of small operations with the device's gaps before them / mean step",
+                    "小算子及其之前设备间隙的时间 / 平均步时",
                 ),
                 value: cost.share,
                 threshold: SHARE,
@@ -107,7 +107,7 @@ impl Rule for SmallOps {
                     ("small", Value::Count((sums.small / steps) as u64)),
                     ("all", Value::Count((sums.all / steps) as u64)),
                     ("time", Value::Ns(cost.per_step)),
-                    ("step", Value::Ns(class.p50)),
+                    ("step", Value::Ns(class.mean())),
                     ("share", Value::Share(cost.share)),
                 ],
             );

@@ -9,19 +9,22 @@ use super::{
     share_of_step::{self, Kind, Part},
 };
 use crate::{
-    analysis::{Confidence, Layer, OpKind, Rank, Step, launch_shape::blocks},
+    analysis::{Confidence, DeviceOp, Layer, OpKind, Rank, Step, launch_shape::blocks, op_shapes},
     diagnose::{
         relations::{Advice, Relations},
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text},
-    platform::OpClass,
+    platform::{OpClass, Stage},
 };
 
 /// Waves from which a tail no longer matters.
 const WAVES: u64 = 4;
 /// Least share of the cores' time that the tail leaves idle.
 const TAIL: f64 = 0.3;
+/// Rows of a product from which arithmetic bounds it and not the memory that holds its weights: the published peaks of the
+/// accelerators at hand meet between 120 and 300 operations per byte.
+const ARITHMETIC_ROWS: u64 = 256;
 /// A kernel below this is bound by starting and ending (OP-08), ns.
 const SHORTEST: Ns = 10_000;
 
@@ -44,16 +47,16 @@ static DOC: Doc = Doc {
         "最忙的核心决定内核何时结束。1.05 波时它要做两块，而多数核心只做一块。",
     ),
     trigger: Text::new(
-        "Waves w = blocks / cores above 1 and below 4, tail 1 − w/⌈w⌉ at least 0.3, and the time of the tails at least 2 % of the median step. Kernels of at least 10 µs count. How many blocks a core holds at once is not recorded; with one at a time the tail is the least that the imbalance costs. Where the kernel was measured, the tail is the share of its cycles in which the mean core had no work.",
-        "波数 w = 块数 / 核心数大于 1 且小于 4，尾部 1 − w/⌈w⌉ 至少 0.3，且尾部时间合计至少占中位步时的 2%。只计 10 µs 以上的内核。采集未记录每核同时驻留的块数；按一次一块计算，得到不均衡的最小代价。内核有测量值时，尾部取核心平均空闲周期占比。",
+        "Waves w = blocks / cores above 1 and below 4, tail 1 − w/⌈w⌉ at least 0.3, and the time of the tails at least 2 % of the mean step. Kernels of at least 10 µs count. How many blocks a core holds at once is not recorded; with one at a time the tail is the least that the imbalance costs. Where the kernel was measured, the tail is the share of its cycles in which the mean core had no work. Else products of fewer than 256 rows and the attention of steps that decode do not count.",
+        "波数 w = 块数 / 核心数大于 1 且小于 4，尾部 1 − w/⌈w⌉ 至少 0.3，且尾部时间合计至少占平均步时的 2%。只计 10 µs 以上的内核。采集未记录每核同时驻留的块数；按一次一块计算，得到不均衡的最小代价。内核有测量值时，尾部取核心平均空闲周期占比。否则少于 256 行的矩阵乘与解码步的注意力不计。",
     ),
     source: Text::new(
-        "Four waves and 0.3: own values, from the arithmetic of waves.",
-        "四波与 0.3：自定值，由波数算术得出。",
+        "Four waves and 0.3: own values, from the arithmetic of waves. 256 rows: published peaks of arithmetic over bandwidth.",
+        "四波与 0.3：自定值，由波数算术得出。256 行：公布的算力峰值与带宽之比。",
     ),
     guards: Text::new(
-        "Fewer blocks than cores are no tail (OP-12 looks at attention). A kernel that saturates memory with part of the cores loses less than the tail; a measurement of the kernel that shows the memory system used to 80 % rules the tail out, else only a bandwidth probe by number of blocks can tell.",
-        "块数少于核心数不算尾波（注意力由 OP-12 检查）。用部分核心就能占满显存带宽的内核损失小于尾部；若内核测量显示存储系统利用率达 80% 则排除尾波，否则只有按块数的带宽探测能够区分。",
+        "Fewer blocks than cores are no tail (OP-12 looks at attention). A kernel that saturates memory with part of the cores loses less than the tail: products of few rows and attention of decode steps are left out; a measurement of the kernel that shows the memory system used to 80 % rules the tail out, else only a bandwidth probe by number of blocks can tell.",
+        "块数少于核心数不算尾波（注意力由 OP-12 检查）。用部分核心就能占满显存带宽的内核损失小于尾部：行数少的矩阵乘与解码步的注意力不计；若内核测量显示存储系统利用率达 80% 则排除尾波，否则只有按块数的带宽探测能够区分。",
     ),
     verify: Text::new(
         "Choose another tile or split, or a kernel that streams (stream-K): the same product ends sooner with blocks that fill whole waves.",
@@ -65,7 +68,7 @@ static KIND: Kind = Kind {
     doc: &DOC,
     share: 0.02,
     per_layer: None,
-    formula: Text::new("sum of duration x tail / median step", "时长 × 尾部占比之和 / 中位步时"),
+    formula: Text::new("sum of duration x tail / mean step", "时长 × 尾部占比之和 / 平均步时"),
     claim: Text::new(
         "{count} kernels per step of {class} end with a wave that leaves most cores idle; of their {busy} the tails are {time}, {share} of the step of {step}.",
         "{class} 每步有 {count} 个内核的最后一波使多数核心空闲；其 {busy} 中尾部占 {time}，为步时 {step} 的 {share}。",
@@ -105,7 +108,7 @@ impl Rule for Tail {
                             return None;
                         }
                         Some(summary) => summary.metric(Metric::CoresBusy).map_or(Some(tail), idle)?,
-                        None => tail,
+                        None => Some(tail).filter(|_| costs(cx, rank, step, part.1))?,
                     };
                     let ns = part.1.dur() as f64 * (1.0 - tail);
                     // Where memory is saturated all the same, the tail costs nothing.
@@ -119,6 +122,22 @@ impl Rule for Tail {
         });
         found.collect()
     }
+}
+
+/// Whether the tail of an operation takes time: where arithmetic bounds it. What reads weights or cache from memory has
+/// saturated that before its tail begins.
+fn costs(cx: &Context<'_>, rank: &Rank, step: &Step, op: &DeviceOp) -> bool {
+    let facts = &step.facts;
+    let decodes = matches!(facts.stage, Stage::Decode | Stage::Mixed);
+    if op.op.class() != OpClass::Matrix {
+        return !decodes;
+    }
+    let shaped = op_shapes::gemm(&op_shapes::inputs(cx.trace, rank, op)).and_then(|gemm| u64::try_from(gemm.rows).ok());
+    let told = || match (facts.batch, facts.prefill_tokens) {
+        (None, None) => step.rows,
+        (batch, tokens) => Some(u64::from(batch.unwrap_or(0)) + u64::from(tokens.unwrap_or(0))),
+    };
+    shaped.or_else(told).map_or(!decodes, |rows| rows >= ARITHMETIC_ROWS)
 }
 
 /// Why saturated memory is ruled out.

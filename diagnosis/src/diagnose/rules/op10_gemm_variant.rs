@@ -54,8 +54,8 @@ static DOC: Doc = Doc {
         "这样的分块大部分是补齐，且块数太少，喂不满显存；为少行设计的内核（gemv、split-K、skinny）能以全速读取权重。",
     ),
     trigger: Text::new(
-        "At most half as many rows (from the recorded shapes, else the decoded sequences of the step, else the blocks that its norms and cache writes were launched with) as the smaller side of the tile in the kernel's name, which is at least 64, and the operands read at less than 0.6 of the best rate seen in the capture, or less than 0.8 where both sides are at least 128. Where the shapes are not recorded: both sides at least 128 and at most 16 rows, or fewer blocks than cores and, at most, half of the rate of memory (see OP-19). Where the kernel was measured, the measured use of the memory system takes the place of the rate. What a fitting kernel would save is at least 2 % of the median step.",
-        "行数（取自采集的形状，否则取该步解码序列数，再否则取归一化与缓存写入内核的块数）不超过内核名中分块较短边的一半，该边不小于 64，且读取操作数的速率低于采集中最佳速率的 0.6（两边均不小于 128 时为 0.8）。未采集形状时：两边均不小于 128 且不超过 16 行，或块数少于核心数且读取速率至多为显存速率的一半（见 OP-19）。内核有测量值时，以实测存储系统利用率代替速率。换用合适内核可省的时间至少占中位步时的 2%。",
+        "At most half as many rows (from the recorded shapes, else the decoded sequences of the step, else the blocks that its norms and cache writes were launched with) as the smaller side of the tile in the kernel's name, which is at least 64, and the operands read at less than 0.6 of the best rate seen in the capture, or less than 0.8 where both sides are at least 128. Where the shapes are not recorded: both sides at least 128 and at most 16 rows, or fewer blocks than cores and, at most, half of the rate of memory (see OP-19). Where the kernel was measured, the measured use of the memory system takes the place of the rate. What a fitting kernel would save is at least 2 % of the mean step.",
+        "行数（取自采集的形状，否则取该步解码序列数，再否则取归一化与缓存写入内核的块数）不超过内核名中分块较短边的一半，该边不小于 64，且读取操作数的速率低于采集中最佳速率的 0.6（两边均不小于 128 时为 0.8）。未采集形状时：两边均不小于 128 且不超过 16 行，或块数少于核心数且读取速率至多为显存速率的一半（见 OP-19）。内核有测量值时，以实测存储系统利用率代替速率。换用合适内核可省的时间至少占平均步时的 2%。",
     ),
     source: Text::new(
         "Half, 16 rows and 64: own values after vllm.cpp #487, where such a kernel took 77 % of the time. 0.6 and 0.8: latency and near-limit marks of Nsight Compute's speed-of-light texts.",
@@ -76,8 +76,8 @@ static KIND: Kind = Kind {
     share: 0.02,
     per_layer: None,
     formula: Text::new(
-        "time of ill-fitting matrix kernels beyond a fitting one / median step",
-        "不适配的矩阵内核超出适配内核的时间 / 中位步时",
+        "time of ill-fitting matrix kernels beyond a fitting one / mean step",
+        "不适配的矩阵内核超出适配内核的时间 / 平均步时",
     ),
     claim: Text::new(
         "{count} matrix products per step of {class} have few rows and run kernels with tiles for 64 or more and at least twice as many; they take {busy}, fitting kernels would save up to {time} of {step} ({share}).",
@@ -118,7 +118,7 @@ impl Rule for GemmVariant {
             let fastest = op_shapes::fastest(cx.trace, rank);
             let products = Products::of(cx, rank, class);
             let finding = share_of_step::of_class(cx, &KIND, rank, class, |step| {
-                let decoded = class.batch.filter(|_| class.stage == Stage::Decode).map(i64::from);
+                let decoded = step.facts.batch.filter(|_| class.stage == Stage::Decode).map(i64::from);
                 let rows = decoded.or_else(|| i64::try_from(step.rows?).ok());
                 let target =
                     |op: &DeviceOp| target(cx, &products, rank, (op, rows), fastest, prompt.contains(&op.name));

@@ -41,8 +41,8 @@ static DOC: Doc = Doc {
         "这样的内核在等待自身的访存与依赖。更快的芯片或更大的带宽都无济于事，需要更多并行中的工作。",
     ),
     trigger: Text::new(
-        "Kernels measured by Nsight Compute or msprof op, joined to the run by name, launch shape and order, that take more than 20 µs in the run and use the busiest unit to less than 0.6; what is left when they use it to 0.6 saves at least 3 % of the median step.",
-        "由 Nsight Compute 或 msprof op 测量、按名称、启动形状与顺序与运行对应的内核：在运行中超过 20 µs，且最忙单元利用率低于 0.6；提升到 0.6 所省时间至少占中位步时的 3%。",
+        "Kernels measured by Nsight Compute or msprof op, joined to the run by name, launch shape and order, that take more than 20 µs in the run and use the busiest unit to less than 0.6; what is left when they use it to 0.6 saves at least 3 % of the mean step.",
+        "由 Nsight Compute 或 msprof op 测量、按名称、启动形状与顺序与运行对应的内核：在运行中超过 20 µs，且最忙单元利用率低于 0.6；提升到 0.6 所省时间至少占平均步时的 3%。",
     ),
     source: Text::new(
         "0.6: latency mark of Nsight Compute's speed-of-light texts. 20 µs: the Ascend advisor's limit for operators that no unit bounds.",
@@ -63,8 +63,8 @@ static KIND: Kind = Kind {
     share: 0.03,
     per_layer: None,
     formula: Text::new(
-        "sum of duration x (1 - use of the busiest unit / 0.6) / median step",
-        "时长 ×（1 − 最忙单元利用率 / 0.6）之和 / 中位步时",
+        "sum of duration x (1 - use of the busiest unit / 0.6) / mean step",
+        "时长 ×（1 − 最忙单元利用率 / 0.6）之和 / 平均步时",
     ),
     claim: Text::new(
         "{count} kernels per step of {class} leave every unit of the device below 60 %; they take {busy}, and would save {time} of {step} ({share}) if they used one of them that far.",

@@ -51,8 +51,8 @@ static DOC: Doc = Doc {
         "每个序列与头由一块独自走完整个上下文，其余核心空等；沿上下文切分后所有核心同时读取缓存。",
     ),
     trigger: Text::new(
-        "Decode attention with blocks < 0.5 × cores and at least 4096 tokens of context per sequence, and what a split would save at least 2 % of the median step. Where the context is unknown: kernels of at least 20 µs and at least 10 % of the step, no combine kernel among them. Where the kernel was measured: memory system used to less than 0.4 and no compute unit to 0.6.",
-        "解码注意力的块数 < 0.5 × 核心数，且每序列上下文至少 4096 个 token，切分可省的时间至少占中位步时的 2%。上下文未知时：内核至少 20 µs，至少占该步 10%，且该步没有合并内核。内核有测量值时：存储系统利用率低于 0.4，且计算单元均低于 0.6。",
+        "Decode attention with blocks < 0.5 × cores and at least 4096 tokens of context per sequence, and what a split would save at least 2 % of the mean step. Where the context is unknown: kernels of at least 20 µs and at least 10 % of the step, no combine kernel among them. Where the kernel was measured: memory system used to less than 0.4 and no compute unit to 0.6.",
+        "解码注意力的块数 < 0.5 × 核心数，且每序列上下文至少 4096 个 token，切分可省的时间至少占平均步时的 2%。上下文未知时：内核至少 20 µs，至少占该步 10%，且该步没有合并内核。内核有测量值时：存储系统利用率低于 0.4，且计算单元均低于 0.6。",
     ),
     source: Text::new(
         "Half the cores: sglang #27786 and its like (1.2 to 3.5 times faster when split). 0.7 of the bandwidth: what split attention reaches. 10 % without known context: own value.",
@@ -73,8 +73,8 @@ const KIND: Kind = Kind {
     share: 0.02,
     per_layer: None,
     formula: Text::new(
-        "attention time x (1 - blocks / cores / 0.7) / median step",
-        "注意力时间 ×（1 − 线程块数 / 核心数 / 0.7）/ 中位步时",
+        "attention time x (1 - blocks / cores / 0.7) / mean step",
+        "注意力时间 ×（1 − 线程块数 / 核心数 / 0.7）/ 平均步时",
     ),
     claim: Text::new(
         "{count} attention kernels per step of {class} use less than half of the device's cores; of their {busy}, splitting along the context would save up to {time} of {step} ({share}).",
@@ -151,7 +151,7 @@ impl Rule for SplitKv {
                     .filter(|(_, op, _)| context.is_some() || op.dur() >= LONG);
                 let attention: Vec<_> = attention.collect();
                 let busy: Ns = attention.iter().map(|(.., x)| x.busy).sum();
-                let unsure = (busy as f64) < SHARE_UNKNOWN * class.p50 as f64 || combines(rank, step);
+                let unsure = (busy as f64) < SHARE_UNKNOWN * class.mean() as f64 || combines(rank, step);
                 if context.is_none() && unsure {
                     return Vec::new();
                 }

@@ -128,13 +128,17 @@ const OF_SAME: Text = Text::new(
 
 fn finding(cx: &Context<'_>, run: &Run<'_>, slow: &Slow, claim: Text) -> Option<Finding> {
     let (rank, class) = (run.rank, run.class);
-    let mut resized = Vec::new();
+    // Attention waits for the memory of the cache, and need not follow the clock as far as the rest does.
+    let (mut resized, mut attention) = (Vec::new(), Vec::new());
     let mut removes: Ns = 0;
-    for (at, factor) in &slow.steps {
-        for (i, op, x) in reading::accounted(rank, run.steps.get(*at)?).filter(|(_, op, _)| slow.covers(op)) {
+    let own = slow.steps.iter().filter_map(|(at, factor)| Some((*run.steps.get(*at)?, *factor)));
+    // Steps of other work between two slow ones are slow too: they have no like to be compared with.
+    for (step, factor) in own.chain(run.between(slow)) {
+        for (i, op, x) in reading::accounted(rank, step).filter(|(_, op, _)| slow.covers(op)) {
             let to = (op.dur() as f64 / factor) as Ns;
             removes += (op.dur() - to).clamp(0, x.busy);
-            resized.push((i as u32, to));
+            let follows = op.op.class() != OpClass::Attention;
+            if follows { resized.push((i as u32, to)) } else { attention.push((i as u32, to)) }
         }
     }
     let removes = removes / class.steady.max(1) as Ns;
@@ -150,7 +154,7 @@ fn finding(cx: &Context<'_>, run: &Run<'_>, slow: &Slow, claim: Text) -> Option<
             ("speed", Value::Share(speed)),
             ("slots", Value::Count(slow.slots as u64)),
             ("time", Value::Ns(removes)),
-            ("step", Value::Ns(class.p50)),
+            ("step", Value::Ns(class.mean())),
         ],
     );
     let trigger = Trigger {
@@ -158,7 +162,11 @@ fn finding(cx: &Context<'_>, run: &Run<'_>, slow: &Slow, claim: Text) -> Option<
         value: speed,
         threshold: SPEED,
     };
-    let change = Intervention { removes, layer: Layer::Operator, edits: vec![Edit::Resize(resized)] };
+    let change = Intervention {
+        removes,
+        layer: Layer::Operator,
+        edits: vec![Edit::Resize(resized), Edit::Hoped(Box::new(Edit::Resize(attention)))],
+    };
     let first = run.steps.get(slow.steps.first()?.0)?;
     let rows = rank.ops_of(first).iter().filter(|op| slow.covers(op)).map(|op| op.slice);
     let most = if slow.matrix_only { Confidence::Low } else { Confidence::Medium };
@@ -227,6 +235,24 @@ impl<'a> Run<'a> {
         let mut batches: Vec<f64> = rank.steady_steps(class).filter_map(uneven::batch(cx, rank)).collect();
         batches.sort_by(f64::total_cmp);
         Some(Self { rank, class, steps, batch: quantile(&batches, 0.5), kernels, matrix, durations })
+    }
+
+    /// The steps of the class that count, are none of the run's, and lie between two slow ones of it, with the mean of the
+    /// factors of these.
+    fn between(&self, slow: &Slow) -> Vec<(&'a Step, f64)> {
+        let at = |(i, factor): &(usize, f64)| Some((self.steps.get(*i)?.index, *factor));
+        let slow: Vec<(u32, f64)> = slow.steps.iter().filter_map(at).collect();
+        let own = |step: &Step| self.steps.iter().any(|s| s.index == step.index);
+        let counted = self.rank.steady_steps(self.class).filter(|step| !own(step));
+        counted
+            .filter_map(|step| {
+                let next = slow.partition_point(|(index, _)| *index < step.index);
+                let (before, after) = (slow.get(next.checked_sub(1)?)?, slow.get(next)?);
+                // Of the run itself no step between them may be at full speed.
+                let fast = |s: &&&Step| (before.0 + 1..after.0).contains(&s.index);
+                self.steps.iter().find(fast).is_none().then_some((step, (before.1 + after.1) / 2.0))
+            })
+            .collect()
     }
 
     /// A quantile of each kernel's durations over the steps.

@@ -37,8 +37,8 @@ static DOC: Doc = Doc {
         "对整个词表排序比小模型的几层还贵，而实际只在少数 token 中选择。",
     ),
     trigger: Text::new(
-        "Exclusive time of sampling kernels, and of softmax, reduction, index and elementwise kernels after the last matrix product of the step, at least 5 % of the median step. Of sort kernels after the last matrix product 1 % is enough: no choice of a few tokens needs a sorted vocabulary.",
-        "采样内核，以及步内最后一次矩阵乘之后的 softmax、规约、索引与逐元素内核的独占时间，至少占中位步时的 5%。最后一次矩阵乘之后的排序内核只需 1%：选取少数 token 并不需要对词表排序。",
+        "Exclusive time of sampling kernels, and of softmax, reduction, index and elementwise kernels after the last matrix product of the step, at least 5 % of the mean step. Of sort kernels after the last matrix product 1 % is enough: no choice of a few tokens needs a sorted vocabulary.",
+        "采样内核，以及步内最后一次矩阵乘之后的 softmax、规约、索引与逐元素内核的独占时间，至少占平均步时的 5%。最后一次矩阵乘之后的排序内核只需 1%：选取少数 token 并不需要对词表排序。",
     ),
     source: Text::new("5 %: own value. 1 %: the least gain that is reported.", "5%：自定值。1%：报告的最小收益。"),
     guards: Text::new(
@@ -55,7 +55,7 @@ const KIND: Kind = Kind {
     doc: &DOC,
     share: 0.05,
     per_layer: None,
-    formula: Text::new("time of sampling kernels / median step", "采样内核时间 / 中位步时"),
+    formula: Text::new("time of sampling kernels / mean step", "采样内核时间 / 平均步时"),
     claim: Text::new(
         "Sampling takes {time} of {step} in {class} ({share}), {count} kernels beside the lm_head product.",
         "{class} 的采样耗时 {time}，步时 {step}（{share}），除 lm_head 外共 {count} 个内核。",
@@ -74,7 +74,7 @@ const KIND: Kind = Kind {
 /// The sorts alone, which are work to avoid however little they take.
 const SORTS: Kind = Kind {
     share: LEAST_GAIN,
-    formula: Text::new("time of sort kernels / median step", "排序内核时间 / 中位步时"),
+    formula: Text::new("time of sort kernels / mean step", "排序内核时间 / 平均步时"),
     claim: Text::new(
         "Sampling sorts the vocabulary: the sorts take {time} of {step} in {class} ({share}), {count} kernels.",
         "采样对词表排序：{class} 的排序耗时 {time}，步时 {step}（{share}），共 {count} 个内核。",

@@ -45,8 +45,8 @@ static DOC: Doc = Doc {
         "一个新 token 的 K、V 字节数不超过其隐藏向量；通用 scatter 却逐元素写入，或触碰整个缓存。",
     ),
     trigger: Text::new(
-        "A cache write or scatter that runs at least once per layer (twice per step where no layers are known) takes more than three times its yardstick, and what is beyond two yardsticks adds up to at least 1 % of the median step. The yardstick is twice the bytes of its inputs without the cache, over the best rate seen in the capture, and at least the shortest norm, rotary embedding or activation of the step; without recorded shapes it is the smallest of the medians of those three kinds.",
-        "每层至少执行一次（未知层结构时每步两次）的缓存写入或 scatter 超过其标尺的三倍，且超出两倍标尺的部分合计至少占中位步时的 1%。标尺为除缓存外输入字节的两倍除以采集中最佳速率，且不小于该步最短的归一化、旋转编码或激活；未采集形状时取这三类各自中位数中的最小者。",
+        "A cache write or scatter that runs at least once per layer (twice per step where no layers are known) takes more than three times its yardstick, and what is beyond two yardsticks adds up to at least 1 % of the mean step. The yardstick is twice the bytes of its inputs without the cache, over the best rate seen in the capture, and at least the shortest norm, rotary embedding or activation of the step; without recorded shapes it is the smallest of the medians of those three kinds.",
+        "每层至少执行一次（未知层结构时每步两次）的缓存写入或 scatter 超过其标尺的三倍，且超出两倍标尺的部分合计至少占平均步时的 1%。标尺为除缓存外输入字节的两倍除以采集中最佳速率，且不小于该步最短的归一化、旋转编码或激活；未采集形状时取这三类各自中位数中的最小者。",
     ),
     source: Text::new(
         "Three times, half as long again as a good one of two: own values; vllm-ascend #4154 won 26 ms per token by a dedicated cache write.",
@@ -67,8 +67,8 @@ static KIND: Kind = Kind {
     share: LEAST_GAIN,
     per_layer: None,
     formula: Text::new(
-        "time of cache operations beyond two yardsticks / median step",
-        "缓存操作超出两倍标尺的时间 / 中位步时",
+        "time of cache operations beyond two yardsticks / mean step",
+        "缓存操作超出两倍标尺的时间 / 平均步时",
     ),
     claim: Text::new(
         "{count} cache writes or scatters per step of {class} take {busy}, more than three times what their bytes need; good ones would save {time} of {step} ({share}).",

@@ -51,8 +51,8 @@ static DOC: Doc = Doc {
         "每个激活的专家都补齐到整块。同一 token 去往不同专家，因此解码时单个专家的行数不超过 token 数，大分块算的都是补齐。",
     ),
     trigger: Text::new(
-        "Rows computed over rows of the experts at least 1.25, where the engine counts both. Else at least 1.5 for rows of whole tiles over rows of whole 16-row tiles, for as many tokens as the step has: no distribution of the tokens pads less. The time that would go with the padding is at least 1 % of the median step. The tile comes from the kernel's name or from the recorded shapes of the block alignment, the tokens from there or from the step.",
-        "引擎同时计数时，专家计算行数与实际行数之比至少 1.25。否则以该步 token 数计整块行数与 16 行整块行数之比至少 1.5：无论 token 如何分布，补齐都不会更少。随补齐而去的时间至少占中位步时的 1%。分块取自内核名或块对齐算子的形状，token 数取自该形状或步标注。",
+        "Rows computed over rows of the experts at least 1.25, where the engine counts both. Else at least 1.5 for rows of whole tiles over rows of whole 16-row tiles, for as many tokens as the step has: no distribution of the tokens pads less. The time that would go with the padding is at least 1 % of the mean step. The tile comes from the kernel's name or from the recorded shapes of the block alignment, the tokens from there or from the step.",
+        "引擎同时计数时，专家计算行数与实际行数之比至少 1.25。否则以该步 token 数计整块行数与 16 行整块行数之比至少 1.5：无论 token 如何分布，补齐都不会更少。随补齐而去的时间至少占平均步时的 1%。分块取自内核名或块对齐算子的形状，token 数取自该形状或步标注。",
     ),
     source: Text::new(
         "1.25: as for the padding of graphs (RT-04). 1.5: own value. 16: rows of the matrix instructions.",
@@ -73,8 +73,8 @@ const KIND: Kind = Kind {
     share: LEAST_GAIN,
     per_layer: None,
     formula: Text::new(
-        "time of expert products x (1 - 1 / padding) / median step",
-        "专家矩阵乘时间 ×（1 − 1 / 填充比）/ 中位步时",
+        "time of expert products x (1 - 1 / padding) / mean step",
+        "专家矩阵乘时间 ×（1 − 1 / 填充比）/ 平均步时",
     ),
     claim: Text::new(
         "{count} expert products per step of {class} take {busy} with tiles far larger than the tokens of an expert; without the padding up to {time} of {step} would go ({share}).",
@@ -103,7 +103,8 @@ impl Rule for ExpertPadding {
         for (rank, class) in cx.main_classes().filter(|(_, c)| !matches!(c.stage, Stage::Prefill | Stage::Train)) {
             let measured = measured(cx.trace, rank);
             let aligned = alignment(cx.trace, rank, class);
-            let decoded = class.batch.filter(|_| class.stage == Stage::Decode).map(i64::from);
+            // Of several batches the smallest has the most padding; the largest promises least.
+            let decoded = class.batches.filter(|_| class.stage == Stage::Decode).map(|(_, most)| i64::from(most));
             let tokens = aligned.map(|(_, tokens)| tokens).or(decoded);
             let rows = |op: &DeviceOp| {
                 let named = tile(cx.trace.strings.get(op.name)).map(|(a, b)| i64::from(a.min(b)));

@@ -41,7 +41,7 @@ static DOC: Doc = Doc {
         "单个 token 的部分结果只有几千字节：一个内核就能合并，耗时相当于链中的一个内核。",
     ),
     trigger: Text::new(
-        "At least five kernels between attention and the next matrix product, or at least two, a combine kernel among them, that take 20 % of the attention's time with theirs; merged into one they save at least 1 % of the median step.",
+        "At least five kernels between attention and the next matrix product, or at least two, a combine kernel among them, that take 20 % of the attention's time with theirs; merged into one they save at least 1 % of the mean step.",
         "注意力与下一次矩阵乘之间至少五个内核，或至少两个（其中含合并内核）且占注意力与其合计时间的 20%；合为一个可省至少中位步时的 1%。",
     ),
     source: Text::new(
@@ -80,13 +80,13 @@ impl Rule for AttentionMerge {
                     ("kernels", Value::Count((kernels / all.len().max(1)) as u64)),
                     ("merges", Value::Count((all.len() / class.steady.max(1)) as u64)),
                     ("saved", Value::Ns(cost.per_step)),
-                    ("step", Value::Ns(class.p50)),
+                    ("step", Value::Ns(class.mean())),
                     ("share", Value::Share(cost.share)),
                 ],
             );
             let formula = Text::new(
-                "(merge kernels + device gaps - longest / 0.85) / median step",
-                "（合并内核 + 设备间隙 − 最长者 / 0.85）/ 中位步时",
+                "(merge kernels + device gaps - longest / 0.85) / mean step",
+                "（合并内核 + 设备间隙 − 最长者 / 0.85）/ 平均步时",
             );
             let trigger = Trigger { formula, value: cost.share, threshold: LEAST_GAIN };
             let edits = vec![Edit::Fuse(all.iter().map(Merge::fused).collect())];

@@ -56,8 +56,8 @@ static DOC: Doc = Doc {
         "一个解码步包含数百个短算子。图执行用一次调用下发全部算子，主机不再决定节奏。",
     ),
     trigger: Text::new(
-        "More than 95 % of the steps of the stage replay no graph, and idle time inside the forward pass spent in launch calls, launch latency or host code is at least 10 % of the median step, or 5 % if the step is shorter than 10 ms.",
-        "该阶段超过 95% 的步没有图重放，且前向内部耗在下发调用、下发延迟或主机代码上的空闲至少占中位步时的 10%；步时短于 10 ms 时为 5%。",
+        "More than 95 % of the steps of the stage replay no graph, and idle time inside the forward pass spent in launch calls, launch latency or host code is at least 10 % of the mean step, or 5 % if the step is shorter than 10 ms.",
+        "该阶段超过 95% 的步没有图重放，且前向内部耗在下发调用、下发延迟或主机代码上的空闲至少占平均步时的 10%；步时短于 10 ms 时为 5%。",
     ),
     source: Text::new(
         "10 %: NVIDIA's triage guide; the idle flag of TraceLens is 15 %. 5 % for short steps and 95 %: own values.",
@@ -98,11 +98,11 @@ fn starved(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
     let known = if class.stage == Stage::Decode { Confidence::High } else { Confidence::Low };
     let counts = |gap: &Gap, bucket| counts(rank, gap, bucket);
     let idle = Exposed { cx, doc: &DOC, rank, class };
-    let threshold = if class.p50 < SHORT { IDLE_SHARE_SHORT } else { IDLE_SHARE };
+    let threshold = if class.mean() < SHORT { IDLE_SHARE_SHORT } else { IDLE_SHARE };
     let (finding, cost) = idle.recurring(threshold, |s| reading::idle(rank, s, counts), |cost| Saying {
         formula: Text::new(
-            "idle inside the forward pass in launch calls, launch latency and host code / median step",
-            "前向内部耗在下发调用、下发延迟与主机代码上的空闲 / 中位步时",
+            "idle inside the forward pass in launch calls, launch latency and host code / mean step",
+            "前向内部耗在下发调用、下发延迟与主机代码上的空闲 / 平均步时",
         ),
         claim: Text::new(
             "No step of {class} replays a graph, and the device waits {idle} of {step} ({share}) inside the forward pass for launches.",

@@ -1,8 +1,11 @@
 //! RT-02: some decode steps replay a graph and others do not, because their batch was not captured.
 
+use std::collections::BTreeMap;
+
 use model::{
     Area,
     EvidenceClass::{Device, Graph, HostApi},
+    Ns,
 };
 
 use super::{
@@ -11,7 +14,7 @@ use super::{
     graph_sizes, reading,
 };
 use crate::{
-    analysis::{Bucket, Class, Confidence, Edit, GraphMode, Layer, Rank, idle::Gap},
+    analysis::{Bucket, Confidence, Edit, GraphMode, Layer, Rank, Selection, Step, idle::Gap, median},
     diagnose::{
         Competing, Estimate, Evidence, Finding, Intervention, Method, Over, Severity,
         relations::{Advice, Feeds, Relations},
@@ -93,44 +96,63 @@ impl Rule for PartialGraph {
     }
 }
 
+/// The decode steps of a rank that count.
+fn decodes(rank: &Rank) -> impl Iterator<Item = &Step> {
+    rank.steps.iter().filter(|s| s.selection == Selection::Steady && s.facts.stage == Stage::Decode)
+}
+
 /// Whether a rank decodes with and without graphs in steps of unknown batch.
 fn blind(rank: &Rank) -> bool {
-    let decode = || rank.classes.iter().filter(|c| c.stage == Stage::Decode && c.steady > 0 && c.batch.is_none());
-    decode().any(|c| c.graph == GraphMode::Eager) && decode().any(|c| c.graph != GraphMode::Eager)
+    let unknown = || decodes(rank).filter(|step| step.facts.batch.is_none());
+    unknown().any(|s| s.facts.graph == GraphMode::Eager) && unknown().any(|s| s.facts.graph != GraphMode::Eager)
+}
+
+/// Steps by their batch.
+type Batches<'a> = BTreeMap<u32, Vec<&'a Step>>;
+
+/// Time of steps, ns.
+fn total(steps: &[&Step]) -> Ns {
+    steps.iter().map(|step| step.window.len()).sum()
+}
+
+fn usual(steps: &[&Step]) -> Option<Ns> {
+    median(steps.iter().map(|step| step.window.len()).collect())
 }
 
 fn partial(cx: &Context<'_>, rank: &Rank) -> Option<Finding> {
-    let decode: Vec<(u32, &Class)> = rank
-        .classes
-        .iter()
-        .filter(|c| c.stage == Stage::Decode && c.steady > 0 && c.graph != GraphMode::Unknown)
-        .filter_map(|c| Some((c.batch?, c)))
-        .collect();
-    let replayed = |batch: u32| decode.iter().any(|(b, c)| *b == batch && c.graph != GraphMode::Eager);
-    let eager: Vec<(u32, &Class)> =
-        decode.iter().filter(|(b, c)| c.graph == GraphMode::Eager && !replayed(*b)).copied().collect();
-    let steps = |classes: &[(u32, &Class)]| classes.iter().map(|(_, c)| c.steady).sum::<usize>();
-    let (off, all) = (steps(&eager), steps(&decode));
+    let (mut eager, mut graphs): (Batches<'_>, Batches<'_>) = (BTreeMap::new(), BTreeMap::new());
+    for step in decodes(rank).filter(|step| step.facts.graph != GraphMode::Unknown) {
+        let of = if step.facts.graph == GraphMode::Eager { &mut eager } else { &mut graphs };
+        of.entry(step.facts.batch?).or_default().push(step);
+    }
+    eager.retain(|batch, _| !graphs.contains_key(batch));
+    let count = |of: &Batches<'_>| of.values().map(Vec::len).sum::<usize>();
+    let off = count(&eager);
+    let all = decodes(rank).filter(|step| step.facts.graph != GraphMode::Unknown).count();
     let share = off as f64 / all.max(1) as f64;
     if !(SHARE..=1.0 - SHARE).contains(&share) {
         return None;
     }
-    let (batch, class) = *eager.iter().max_by_key(|(b, c)| (c.total, *b))?;
-    let graphs = || decode.iter().filter(|(_, c)| c.graph != GraphMode::Eager);
-    let next = graphs().filter(|(b, _)| *b > batch).min_by_key(|(b, c)| (*b, std::cmp::Reverse(c.steady)));
-    let largest = graphs().map(|(b, _)| *b).max()?;
+    let (&batch, steps) = eager.iter().max_by_key(|(batch, steps)| (total(steps), **batch))?;
+    let class = rank.classes.get(steps.first()?.class)?;
+    let next = graphs.range(batch + 1..).next().and_then(|(batch, steps)| Some((*batch, usual(steps)?)));
+    let largest = *graphs.keys().next_back()?;
+    let now = usual(steps)?;
     let per_step = match next {
-        Some((_, graph)) => class.p50 - graph.p50,
-        None => rank.steady_steps(class).map(|s| reading::idle(rank, s, waits)).sum::<i64>() / class.steady as i64,
+        Some((_, graph)) => now - graph,
+        None => steps.iter().map(|s| reading::idle(rank, s, waits)).sum::<Ns>() / steps.len() as Ns,
     };
-    if per_step <= 0 || class.p50 <= 0 {
+    if per_step <= 0 {
         return None;
     }
-    let most = if class.steady < LEAST_STEPS { Confidence::Low } else { Confidence::High };
+    let most = if steps.len() < LEAST_STEPS { Confidence::Low } else { Confidence::High };
     let cost = Cost { per_step, share, most };
-    let all_eager = eager.iter().flat_map(|(_, c)| rank.steady_steps(c));
-    let groups = all_eager.map(|s| (s.ops.start as u32..s.ops.end as u32).collect());
+    let groups = eager.values().flatten().map(|s| (s.ops.start as u32..s.ops.end as u32).collect());
     let change = Intervention { removes: per_step, layer: Layer::Runtime, edits: vec![Edit::Graph(groups.collect())] };
+    let most_gain = {
+        let own = cx.estimator.estimate(&[class], &change);
+        own.from - own.to_low
+    };
     let claim = match next {
         Some(_) => Text::new(
             "{off} of {all} decode steps ({share}) replay no graph, because their batches ({batches}) are not captured: a step of {class} takes {step}, one of the next captured batch ({next}) {graph}.",
@@ -144,9 +166,9 @@ fn partial(cx: &Context<'_>, rank: &Rank) -> Option<Finding> {
     let more = vec![
         ("off", Value::Count(off as u64)),
         ("all", Value::Count(all as u64)),
-        ("batches", Value::Raw(listed(eager.iter().map(|(b, _)| *b)))),
-        ("next", Value::Count(u64::from(next.map_or(largest, |(b, _)| *b)))),
-        ("graph", Value::Ns(next.map_or(0, |(_, c)| c.p50))),
+        ("batches", Value::Raw(listed(eager.keys().copied()))),
+        ("next", Value::Count(u64::from(next.map_or(largest, |(batch, _)| batch)))),
+        ("graph", Value::Ns(next.map_or(0, |(_, graph)| graph))),
     ];
     let formula = Text::new(
         "decode steps without a graph at a batch that is never replayed / decode steps",
@@ -155,15 +177,15 @@ fn partial(cx: &Context<'_>, rank: &Rank) -> Option<Finding> {
     let exposed = Exposed { cx, doc: &DOC, rank, class };
     let mut finding = exposed.finding(SHARE, &cost, Saying { formula, claim, more, change });
     // Only the eager steps gain; the run gains it on their part of its steps.
-    let total: i64 = decode.iter().map(|(_, c)| c.total).sum();
-    let part = eager.iter().map(|(_, c)| c.total).sum::<i64>() as f64 / total.max(1) as f64;
-    finding.over = Over::Decode;
+    let eager_time: Ns = eager.values().map(|steps| total(steps)).sum();
+    let part = eager_time as f64 / total(&decodes(rank).collect::<Vec<_>>()).max(1) as f64;
+    finding.over = Over::Workload;
     let (from, count) = finding.over.mean(rank, class);
-    let gain = (finding.estimate.from - finding.estimate.to_low).saturating_mul(off as i64) / count;
+    let gain = most_gain.saturating_mul(off as i64) / count;
     finding.estimate = Estimate { from, to_low: from - gain.clamp(0, from), to_high: from, method: Method::Bound };
-    finding.severity = Severity::of(finding.estimate.mid_gain_share());
-    let rows = rank.steady_steps(class).filter_map(|s| rank.ops_of(s).first()).map(|op| op.slice);
-    let captured = graph_sizes::declared(cx.trace).unwrap_or_else(|| graphs().map(|(b, _)| *b).collect());
+    finding.severity = Severity::of_estimate(&finding.estimate);
+    let rows = eager.values().flatten().filter_map(|s| rank.ops_of(s).first()).map(|op| op.slice);
+    let captured = graph_sizes::declared(cx.trace).unwrap_or_else(|| graphs.keys().copied().collect());
     finding
         .with(Evidence::new(
             Text::new("decode steps without a graph at such a batch", "此类批大小的无图解码步数"),

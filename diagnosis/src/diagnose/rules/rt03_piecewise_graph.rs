@@ -43,8 +43,8 @@ static DOC: Doc = Doc {
         "每段都要付一次图下发的代价，段间还留有 eager 算子；整图只付一次。",
     ),
     trigger: Text::new(
-        "At least 8 graph launches in a step, and idle time before pieces and between them of at least 5 % of the median step.",
-        "每步至少 8 次图下发，且段前与段间的空闲至少占中位步时的 5%。",
+        "At least 8 graph launches in a step, and idle time before pieces and between them of at least 5 % of the mean step.",
+        "每步至少 8 次图下发，且段前与段间的空闲至少占平均步时的 5%。",
     ),
     source: Text::new("8 pieces and 5 %: own values.", "8 段与 5%：自定值。"),
     guards: Text::new(
@@ -77,8 +77,8 @@ fn cut_up(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
     let idle = Exposed { cx, doc: &DOC, rank, class };
     let (finding, cost) = idle.recurring(SHARE, exposed, |cost| Saying {
         formula: Text::new(
-            "idle before and between graph pieces / median step, with at least 8 pieces",
-            "段前与段间空闲 / 中位步时，且不少于 8 段",
+            "idle before and between graph pieces / mean step, with at least 8 pieces",
+            "段前与段间空闲 / 平均步时，且不少于 8 段",
         ),
         claim: Text::new(
             "A step of {class} is {pieces} graph pieces; getting from one to the next leaves the device idle for {idle} of {step} ({share}).",

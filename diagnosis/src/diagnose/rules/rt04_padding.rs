@@ -11,23 +11,22 @@ use model::{
 use super::{
     ceilings::{Ceilings, NEAR, Origin},
     change,
-    exposed::{Exposed, Saying},
-    gate::{Cost, LEAST_STEPS},
+    gate::LEAST_STEPS,
     graph_sizes, reading,
 };
 use crate::{
     analysis::{
-        Bucket, Class, Confidence, Edit, GraphMode, Layer, OpKind, Rank, RankCounter, Step, op_shapes,
-        scheduler::Series,
+        Confidence, DeviceOp, Edit, GraphMode, Layer, OpKind, Rank, RankCounter, Selection, Step, Workload,
+        launch_shape::norm_rows, median, op_shapes, scheduler::Series,
     },
     diagnose::{
-        Competing, Evidence, Finding, Intervention,
+        Competing, Evidence, Finding, Intervention, Trigger,
         estimate::LEAST_GAIN,
         relations::{Advice, Feeds, Relations},
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
-    platform::Stage,
+    platform::{OpClass, Stage},
 };
 
 /// Padded over real tokens; own value.
@@ -52,8 +51,8 @@ static DOC: Doc = Doc {
         "捕获批大小过于稀疏时，每个批都要填充到下一档。若内核随 token 数变慢，每步都要付出填充的代价。",
     ),
     trigger: Text::new(
-        "Padded over real tokens of a decode step at least 1.25. The gain is what the compute time of two captured sizes, interpolated, says the padding costs; with one size only it is what the matrix products take beyond what probes of the step's own tokens took, else beyond 0.8 of their measured ceilings there; without probes at most the padding's share of the compute time, at low confidence.",
-        "解码步的填充后与实际 token 数之比至少 1.25。收益由两个捕获批的计算时间插值得出；只有一个批大小时，收益为矩阵乘超出实际 token 数下探针耗时的部分，没有该探针时为超出其实测上限 0.8 的部分；没有探针时以填充部分占计算时间的比例为上界，且置信度为低。",
+        "Padded over real tokens of decode steps at least 1.25, and time that grows with the padded rows: of steps close to each other that replay different sizes, the median change per row of the time of what works on every row (not of attention, cache writes and sampling, which follow the real tokens); or, with one size only, what the matrix products take beyond what probes of the step's own tokens took, else beyond 0.8 of their measured ceilings there. Without either the rule abstains.",
+        "解码步的填充后与实际 token 数之比至少 1.25，且耗时随填充后的行数增长：取彼此相近、重放不同大小的步，比较处理全部行的内核（不含随实际 token 数变化的注意力、缓存写入与采样）每行耗时变化的中位数；只有一个批大小时，取矩阵乘超出实际 token 数下探针耗时的部分，没有该探针时为超出其实测上限 0.8 的部分。两者皆无则不作判断。",
     ),
     source: Text::new("1.25: own value.", "1.25：自定值。"),
     guards: Text::new(
@@ -76,216 +75,282 @@ impl Rule for Padding {
     }
 
     fn check(&self, cx: &Context<'_>) -> Outcome {
-        let (mut found, mut known, mut graphs) = (Vec::new(), false, false);
+        let (mut found, mut sized, mut unknown, mut judged) = (Vec::new(), false, false, true);
         for rank in &cx.analysis.ranks {
-            graphs |= replays(rank).next().is_some();
             let sizes = padded(cx, rank);
-            known |= !sizes.is_empty();
-            let wasteful = sizes.iter().filter(|s| s.padded as f64 >= RATIO * f64::from(s.real));
-            // The class with the most time stands for the rank.
-            let worst = wasteful.max_by_key(|s| (s.class.total, s.real));
-            found.extend(worst.and_then(|s| wasted(cx, rank, s, &sizes)));
+            sized |= !sizes.is_empty();
+            unknown |= sizes.is_empty() && decodes(rank).any(replays);
+            for workload in rank.workloads() {
+                let Some(waste) = Waste::of(&workload, &sizes) else { continue };
+                match waste.by_size(&workload).or_else(|| waste.by_probes(cx, &workload)) {
+                    Some(cost) => found.extend(wasted(cx, &workload, &waste, cost)),
+                    None => judged = false,
+                }
+            }
         }
-        if graphs && !known {
+        if unknown && !sized {
             return Outcome::Abstain(Message::plain(Text::new(
                 "nothing says for how many tokens the graphs were captured; declare caps.graph_sizes, or record the engine's counters num_scheduled_tokens and num_padded_tokens",
                 "没有信息说明图按多少 token 捕获；请声明 caps.graph_sizes，或记录引擎计数器 num_scheduled_tokens 与 num_padded_tokens",
+            )));
+        }
+        if found.is_empty() && !judged {
+            return Outcome::Abstain(Message::plain(Text::new(
+                "all steps compute the same number of rows, so nothing shows whether the padding takes time; probes of this platform, or steps that replay another size, decide",
+                "所有步计算的行数相同，无法看出填充是否耗时；可由本平台探针或重放其他大小的步判定",
             )));
         }
         found.into_iter().collect()
     }
 }
 
-/// A class of decode steps, its tokens, and those of its graph.
-struct Size<'a> {
-    class: &'a Class,
+/// A decode step, its tokens, and the rows that it computes.
+#[derive(Clone, Copy)]
+struct Sized<'a> {
+    step: &'a Step,
     real: u32,
     padded: u32,
 }
 
-fn replays(rank: &Rank) -> impl Iterator<Item = &Class> {
-    rank.classes.iter().filter(|c| c.stage == Stage::Decode && c.graph != GraphMode::Eager && c.steady > 0)
+impl Sized<'_> {
+    fn is_wasteful(&self) -> bool {
+        self.padded as f64 >= RATIO * f64::from(self.real)
+    }
 }
 
-fn padded<'a>(cx: &Context<'_>, rank: &'a Rank) -> Vec<Size<'a>> {
+fn replays(step: &Step) -> bool {
+    step.facts.stage == Stage::Decode && step.facts.graph != GraphMode::Eager
+}
+
+fn decodes(rank: &Rank) -> impl Iterator<Item = &Step> {
+    rank.steps.iter().filter(|s| s.selection == Selection::Steady && s.facts.stage == Stage::Decode)
+}
+
+fn padded<'a>(cx: &Context<'_>, rank: &'a Rank) -> Vec<Sized<'a>> {
     // What the engine counts of its steps holds however they are launched.
-    let decodes = rank.classes.iter().filter(|c| c.stage == Stage::Decode && c.steady > 0);
-    let counted: Vec<Size<'a>> = decodes.filter_map(|class| counted(cx, rank, class)).collect();
-    if !counted.is_empty() {
-        return counted;
+    let tokens = RankCounter::Tokens.of(cx.trace, rank.process);
+    if let Some((tokens, rows)) = tokens.zip(RankCounter::PaddedTokens.of(cx.trace, rank.process)) {
+        let of = |series: &Series, step: &Step| {
+            let said = series.of_step(&rank.timeline, rank.ops_of(step));
+            said.filter(|n| (1.0..1e9).contains(n)).map(|n| n as u32)
+        };
+        let sized = |step| Some(Sized { step, real: of(&tokens, step)?, padded: of(&rows, step)? });
+        return decodes(rank).filter_map(sized).filter(|of| of.padded >= of.real).collect();
     }
-    let batches = || replays(rank).filter_map(|c| Some((c, c.batch?)));
+    let batches = || decodes(rank).filter(|step| replays(step)).filter_map(|step| Some((step, step.facts.batch?)));
     if let Some(grid) = graph_sizes::declared(cx.trace) {
-        let size = |(class, real): (&'a Class, u32)| {
-            let padded = *grid.get(grid.partition_point(|n| *n < real))?;
-            Some(Size { class, real, padded })
+        let size = |(step, real): (&'a Step, u32)| {
+            Some(Sized { step, real, padded: *grid.get(grid.partition_point(|n| *n < real))? })
         };
         return batches().filter_map(size).collect();
     }
-    let rows = |(class, real): (&'a Class, u32)| {
-        Some(Size { class, real, padded: graph_sizes::rows_of_graph(cx.trace, rank, class)? })
+    let rows = |(step, real): (&'a Step, u32)| {
+        Some(Sized { step, real, padded: u32::try_from(norm_rows(cx.trace, rank.ops_of(step))?).ok()? })
     };
-    let sizes: Vec<Size<'a>> = batches().filter_map(rows).collect();
-    // That a norm has a block per token is shown by a class without padding, or by cache writes with as many; fewer rows than
+    let sizes: Vec<Sized<'a>> = batches().filter_map(rows).collect();
+    // That a norm has a block per token is shown by a step without padding, or by cache writes with as many; fewer rows than
     // tokens refute it.
-    let written = |s: &Size<'_>| rank.steady_steps(s.class).all(|step| step.rows == Some(u64::from(s.padded)));
+    let written = |s: &Sized<'_>| s.step.rows == Some(u64::from(s.padded));
     let shown = sizes.iter().any(|s| s.padded == s.real) || sizes.iter().all(written);
     if shown && sizes.iter().all(|s| s.padded >= s.real) { sizes } else { Vec::new() }
 }
 
-/// The tokens and padded tokens that the engine counted in most steps of a class.
-fn counted<'a>(cx: &Context<'_>, rank: &Rank, class: &'a Class) -> Option<Size<'a>> {
-    let tokens = RankCounter::Tokens.of(cx.trace, rank.process)?;
-    let rows = RankCounter::PaddedTokens.of(cx.trace, rank.process)?;
-    let of = |series: &Series, step: &Step| {
-        let said = series.of_step(&rank.timeline, rank.ops_of(step));
-        said.filter(|n| (1.0..1e9).contains(n)).map(|n| n as u32)
-    };
-    let mut pairs: BTreeMap<(u32, u32), usize> = BTreeMap::new();
-    for pair in rank.steady_steps(class).filter_map(|s| of(&tokens, s).zip(of(&rows, s))) {
-        *pairs.entry(pair).or_default() += 1;
+/// Steps that lie at most so far from each other in the run are compared: a clock that drifts changes little between them;
+/// own value.
+const CLOSE: usize = 8;
+
+/// The decode steps of a rank, with those of one workload that have too much padding.
+struct Waste<'s, 'a> {
+    rank: &'a Rank,
+    sizes: &'s [Sized<'a>],
+    classes: Vec<usize>,
+}
+
+/// What the padding costs.
+struct Cost {
+    /// Over all wasteful steps, ns.
+    total: Ns,
+    edits: Vec<Edit>,
+    /// Pairs of steps of different sizes, where these show it.
+    pairs: Option<usize>,
+}
+
+/// Whether an operation works on every row that the step computes, padding included. Attention, cache writes and sampling
+/// follow the real sequences.
+fn is_padded(op: &DeviceOp) -> bool {
+    let follows = matches!(op.op.class(), OpClass::Attention | OpClass::CacheWrite | OpClass::Sample);
+    op.kind == OpKind::Compute && !follows
+}
+
+impl<'s, 'a> Waste<'s, 'a> {
+    fn of(workload: &Workload<'a>, sizes: &'s [Sized<'a>]) -> Option<Self> {
+        let classes = workload.classes.iter().map(|class| class.index).collect();
+        let waste = Self { rank: workload.rank, sizes, classes };
+        let wasteful = waste.wasteful().count();
+        (wasteful > 0).then_some(waste)
     }
-    let ((real, padded), steps) = pairs.into_iter().max_by_key(|(_, steps)| *steps)?;
-    (2 * steps > class.steady).then_some(Size { class, real, padded })
-}
 
-fn compute(class: &Class) -> Ns {
-    class.per_step(|b| matches!(b, Bucket::Compute(_)))
-}
+    fn wasteful(&self) -> impl Iterator<Item = &Sized<'a>> {
+        self.sizes.iter().filter(|size| size.is_wasteful() && self.classes.contains(&size.step.class))
+    }
 
-/// Every computing operation of a class, shorter so that each of its steps computes `ns` less.
-fn resized(rank: &Rank, class: &Class, ns: Ns) -> Vec<(u32, Ns)> {
-    let all = compute(class).max(1);
-    let cheaper = |dur: Ns| (i128::from(dur) * i128::from((all - ns).max(0)) / i128::from(all)) as Ns;
-    let ops = rank.steady_steps(class).flat_map(|s| s.ops.clone());
-    let computes = ops.filter_map(|i| Some((i, rank.timeline.ops.get(i)?)));
-    computes.filter(|(_, op)| op.kind == OpKind::Compute).map(|(i, op)| (i as u32, cheaper(op.dur()))).collect()
-}
-
-/// What matrix products would take without padding, by what was measured of the device.
-struct Narrowed {
-    /// Products and what they would take at worst, ns.
-    worst: Vec<(u32, Ns)>,
-    /// The same at best, where all that is no product has as many times less to do as there are fewer tokens.
-    best: Vec<(u32, Ns)>,
-    /// What is saved at worst, ns per step.
-    removes: Ns,
-}
-
-/// The products that compute the padding, at the step's own tokens.
-fn narrowed(cx: &Context<'_>, rank: &Rank, size: &Size<'_>) -> Option<Narrowed> {
-    let ceilings = Ceilings::of(cx, rank);
-    let (mut worst, mut best, mut saved) = (Vec::new(), Vec::new(), 0);
-    for (index, op, busy) in rank.steady_steps(size.class).flat_map(|step| reading::accounted(rank, step)) {
-        let gemm = op_shapes::gemm(&op_shapes::inputs(cx.trace, rank, op));
-        let Some(gemm) = gemm.filter(|gemm| gemm.rows == i64::from(size.padded)) else {
-            if op.kind == OpKind::Compute && gemm.is_none() {
-                best.push((index as u32, change::scale(op.dur(), size.real.into(), size.padded.into())));
-            }
-            continue;
+    /// What steps of different sizes say: the time that each further row takes.
+    fn by_size(&self, workload: &Workload<'_>) -> Option<Cost> {
+        let work = |of: &Sized<'_>| -> Ns {
+            reading::accounted(self.rank, of.step).filter(|(_, op, _)| is_padded(op)).map(|(.., own)| own.busy).sum()
         };
-        let own = gemm.of_rows(i64::from(size.real));
-        let (least, most) = match (ceilings.probed(own), ceilings.time(own)) {
-            (Some((probed, _)), _) => (probed.min, probed.median),
-            (None, Some((least, usual, Origin::Measured))) => (least, usual / NEAR),
-            (None, _) => continue,
-        };
-        let most = (most as Ns).min(op.dur());
-        worst.push((index as u32, most));
-        best.push((index as u32, (least as Ns).min(most)));
-        saved += (op.dur() - most).clamp(0, busy.busy);
-    }
-    let removes = saved / (size.class.steady.max(1) as Ns);
-    (!worst.is_empty()).then_some(Narrowed { worst, best, removes })
-}
-
-fn wasted(cx: &Context<'_>, rank: &Rank, size: &Size<'_>, sizes: &[Size<'_>]) -> Option<Finding> {
-    let class = size.class;
-    let other = sizes.iter().filter(|s| s.padded != size.padded).max_by_key(|s| s.class.steady);
-    // Compute time per token of padding, from two sizes of graph.
-    let removes = other.map(|other| {
-        let slope = (compute(class) - compute(other.class)) as f64 / (f64::from(size.padded) - f64::from(other.padded));
-        (slope * f64::from(size.padded - size.real)) as Ns
-    });
-    if removes.is_some_and(|ns| (ns as f64) < LEAST_GAIN * class.p50 as f64) {
-        return None;
-    }
-    let ratio = f64::from(size.padded) / f64::from(size.real.max(1));
-    let narrowed = if removes.is_none() { narrowed(cx, rank, size) } else { None };
-    // The kernels become shorter, and the device's own work with them.
-    let (removes, edits) = match (removes, &narrowed) {
-        (Some(ns), _) => (ns, vec![Edit::Resize(resized(rank, class, ns))]),
-        (None, Some(narrowed)) => {
-            let hoped = Edit::Hoped(Box::new(Edit::Resize(narrowed.best.clone())));
-            (narrowed.removes, vec![Edit::Resize(narrowed.worst.clone()), hoped])
+        let times: Vec<Ns> = self.sizes.iter().map(work).collect();
+        let mut slopes = Vec::new();
+        for (i, (a, before)) in self.sizes.iter().zip(&times).enumerate() {
+            let near = self.sizes.iter().zip(&times).skip(i + 1).take(CLOSE).filter(|(b, _)| b.padded != a.padded);
+            slopes.extend(near.map(|(b, after)| (after - before) as f64 / (f64::from(b.padded) - f64::from(a.padded))));
         }
-        (None, None) => ((compute(class) as f64 * (1.0 - 1.0 / ratio)) as Ns, Vec::new()),
-    };
-    if narrowed.is_some() && (removes as f64) < LEAST_GAIN * class.p50 as f64 {
+        if slopes.len() < LEAST_STEPS {
+            slopes = self.between_groups(&times);
+        }
+        let pairs = slopes.len();
+        slopes.sort_by(f64::total_cmp);
+        let slope = slopes.get(pairs / 2)?.max(0.0);
+        let (mut total, mut resized) = (0, Vec::new());
+        for of in self.wasteful() {
+            let time = &work(of);
+            let less = ((slope * f64::from(of.padded - of.real)) as Ns).min(*time);
+            total += less;
+            let shorter = |(i, op): (usize, &DeviceOp)| {
+                ((of.step.ops.start + i) as u32, change::scale(op.dur(), time - less, *time))
+            };
+            resized.extend(self.rank.ops_of(of.step).iter().enumerate().filter(|(_, op)| is_padded(op)).map(shorter));
+        }
+        let visible = total as f64 >= LEAST_GAIN * workload.total() as f64;
+        Some(Cost { total: if visible { total } else { 0 }, edits: vec![Edit::Resize(resized)], pairs: Some(pairs) })
+    }
+
+    /// The same of sizes that the run holds for long, one after the other: from the median of each that has enough steps.
+    fn between_groups(&self, times: &[Ns]) -> Vec<f64> {
+        let mut groups: BTreeMap<u32, Vec<Ns>> = BTreeMap::new();
+        for (of, time) in self.sizes.iter().zip(times) {
+            groups.entry(of.padded).or_default().push(*time);
+        }
+        let usual = groups.into_iter().filter(|(_, times)| times.len() >= LEAST_STEPS);
+        let usual: Vec<(u32, Ns)> = usual.filter_map(|(padded, times)| Some((padded, median(times)?))).collect();
+        usual.windows(2).map(|w| (w[1].1 - w[0].1) as f64 / f64::from(w[1].0 - w[0].0)).collect()
+    }
+
+    /// What matrix products would take at the steps' own tokens, by what was measured of the device. At best, where all that
+    /// is no product has as many times less to do as there are fewer tokens.
+    fn by_probes(&self, cx: &Context<'_>, workload: &Workload<'_>) -> Option<Cost> {
+        let ceilings = Ceilings::of(cx, self.rank);
+        let (mut worst, mut best, mut saved) = (Vec::new(), Vec::new(), 0);
+        for size in self.wasteful() {
+            for (index, op, busy) in reading::accounted(self.rank, size.step) {
+                let gemm = op_shapes::gemm(&op_shapes::inputs(cx.trace, self.rank, op));
+                let Some(gemm) = gemm.filter(|gemm| gemm.rows == i64::from(size.padded)) else {
+                    if op.kind == OpKind::Compute && gemm.is_none() {
+                        best.push((index as u32, change::scale(op.dur(), size.real.into(), size.padded.into())));
+                    }
+                    continue;
+                };
+                let own = gemm.of_rows(i64::from(size.real));
+                let (least, most) = match (ceilings.probed(own), ceilings.time(own)) {
+                    (Some((probed, _)), _) => (probed.min, probed.median),
+                    (None, Some((least, usual, Origin::Measured))) => (least, usual / NEAR),
+                    (None, _) => continue,
+                };
+                let most = (most as Ns).min(op.dur());
+                worst.push((index as u32, most));
+                best.push((index as u32, (least as Ns).min(most)));
+                saved += (op.dur() - most).clamp(0, busy.busy);
+            }
+        }
+        let visible = saved as f64 >= LEAST_GAIN * workload.total() as f64;
+        let hoped = Edit::Hoped(Box::new(Edit::Resize(best)));
+        let total = if visible { saved } else { 0 };
+        (!worst.is_empty()).then(|| Cost { total, edits: vec![Edit::Resize(worst), hoped], pairs: None })
+    }
+
+    /// Mean over the wasteful steps of what `of` a step.
+    fn mean(&self, of: impl Fn(&Sized<'a>) -> u32) -> u64 {
+        let count = self.wasteful().count().max(1) as u64;
+        (self.wasteful().map(|size| u64::from(of(size))).sum::<u64>() + count / 2) / count
+    }
+}
+
+fn wasted(cx: &Context<'_>, workload: &Workload<'_>, waste: &Waste<'_, '_>, cost: Cost) -> Option<Finding> {
+    if cost.total <= 0 {
         return None;
     }
-    let change = Intervention { removes, layer: Layer::Operator, edits };
-    let is_known = other.is_some() || narrowed.is_some();
-    let most = if is_known && class.steady >= LEAST_STEPS { Confidence::Medium } else { Confidence::Low };
-    let cost = Cost { per_step: if is_known { removes } else { 0 }, share: ratio, most };
-    let saying = Saying {
-        formula: Text::new("tokens of the replayed graph / tokens of the step", "重放图的 token 数 / 本步的 token 数"),
-        claim: if class.graph == GraphMode::Eager {
+    let rank = workload.rank;
+    let steps = waste.wasteful().count();
+    let (real, padded) = (waste.mean(|size| size.real), waste.mean(|size| size.padded));
+    let ratio = padded as f64 / real.max(1) as f64;
+    let per_step = cost.total / workload.steady().max(1) as Ns;
+    let is_graph = waste.wasteful().any(|size| replays(size.step));
+    let claim = Message::new(
+        if is_graph {
             Text::new(
-                "A step of {class} decodes {real} tokens and computes {padded} ({ratio}).",
-                "{class} 每步解码 {real} 个 token，却计算 {padded} 个（{ratio}）。",
+                "{steps} steps of {class} decode {real} tokens and replay a graph for {padded} ({ratio}), and the rows too many take time.",
+                "{class} 有 {steps} 步解码 {real} 个 token，却重放 {padded} 个 token 的图（{ratio}），多余的行确实耗时。",
             )
         } else {
             Text::new(
-                "A step of {class} decodes {real} tokens and replays a graph for {padded} ({ratio}).",
-                "{class} 每步解码 {real} 个 token，却重放 {padded} 个 token 的图（{ratio}）。",
+                "{steps} steps of {class} decode {real} tokens and compute {padded} ({ratio}), and the rows too many take time.",
+                "{class} 有 {steps} 步解码 {real} 个 token，却计算 {padded} 个（{ratio}），多余的行确实耗时。",
             )
         },
-        more: vec![
-            ("real", Value::Count(u64::from(size.real))),
-            ("padded", Value::Count(u64::from(size.padded))),
+        [
+            ("steps", Value::Count(steps as u64)),
+            ("class", Value::Raw(workload.class.key.clone())),
+            ("real", Value::Count(real)),
+            ("padded", Value::Count(padded)),
             ("ratio", Value::Ratio(ratio)),
         ],
-        change,
+    );
+    let trigger = Trigger {
+        formula: Text::new("tokens of the replayed graph / tokens of the step", "重放图的 token 数 / 本步的 token 数"),
+        value: ratio,
+        threshold: RATIO,
     };
-    let rows = rank.steady_steps(class).flat_map(|s| reading::graph_launches(rank, s)).map(|c| c.slice);
-    let mut finding = Exposed { cx, doc: &DOC, rank, class }.finding(RATIO, &cost, saying).with(Evidence::new(
-        if class.graph == GraphMode::Eager {
-            Text::new("tokens that the step computes, by the engine's count", "本步计算的 token 数（引擎计数）")
-        } else {
+    // The kernels become shorter, and the device's own work with them.
+    let change = Intervention { removes: per_step, layer: Layer::Operator, edits: cost.edits };
+    let rows = waste.wasteful().flat_map(|s| reading::graph_launches(rank, s.step)).map(|call| call.slice);
+    let mut finding = cx.event(&DOC, workload, claim, trigger, change).with(Evidence::new(
+        if is_graph {
             Text::new("tokens that the replayed graph was captured for", "重放的图捕获时的 token 数")
+        } else {
+            Text::new("tokens that the step computes, by the engine's count", "本步计算的 token 数（引擎计数）")
         },
-        Value::Count(u64::from(size.padded)),
+        Value::Count(padded),
         reading::sample(rows),
     ));
+    let most = if steps >= LEAST_STEPS { Confidence::Medium } else { Confidence::Low };
     finding.confidence = finding.confidence.min(most);
     let bound = Text::new("the kernels are memory-bound and do not mind the padding", "内核受访存限制，填充没有代价");
-    Some(match (other, narrowed) {
-        (Some(other), _) => finding
+    Some(match cost.pairs {
+        Some(pairs) => finding
             .with(Evidence::new(
-                Text::new(
-                    "compute time per step that the padding costs, interpolated",
-                    "填充造成的每步计算时间（插值）",
-                ),
-                Value::Ns(removes),
+                Text::new("compute time per step that the padding costs", "填充造成的每步计算时间"),
+                Value::Ns(per_step),
                 Vec::new(),
             ))
             .with(Evidence::new(
-                Text::new("tokens of the other graph compared with", "用于比较的另一张图的 token 数"),
-                Value::Count(u64::from(other.padded)),
+                Text::new("pairs of steps of different sizes that show it", "体现这一点的不同大小的步对数"),
+                Value::Count(pairs as u64),
                 Vec::new(),
             ))
             .against(Competing::refuted(
                 bound,
-                Text::new("two graph sizes of the run take different compute time", "本次运行的两个图大小计算时间不同"),
+                Text::new(
+                    "steps of other sizes, close by, take other times for what works on every row",
+                    "相近的其他大小的步，处理全部行的内核耗时不同",
+                ),
             )),
-        (None, Some(_)) => finding
+        None => finding
             .with(Evidence::new(
                 Text::new(
                     "time per step of matrix products beyond what probes allow at the step's own tokens",
                     "每步矩阵乘超出探针所示实际 token 数下耗时的时间",
                 ),
-                Value::Ns(removes),
+                Value::Ns(per_step),
                 Vec::new(),
             ))
             .against(Competing::refuted(
@@ -295,9 +360,5 @@ fn wasted(cx: &Context<'_>, rank: &Rank, size: &Size<'_>, sizes: &[Size<'_>]) ->
                     "按探针实测，在该设备上读取这些权重所需时间更短",
                 ),
             )),
-        (None, None) => finding.against(Competing::open(
-            bound,
-            Text::new("a run with a graph of the step's own size decides", "用与本步大小一致的图再跑一次可以判定"),
-        )),
     })
 }

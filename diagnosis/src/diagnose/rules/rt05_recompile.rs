@@ -2,9 +2,9 @@
 
 use model::{Area, EvidenceClass::HostApi, SliceId, Span};
 
-use super::{change, gate::stalling, reading};
+use super::{change, gate::interrupting, reading};
 use crate::{
-    analysis::{Bucket, Call, Class, Confidence, Edit, Layer, Rank, Step, idle::Gap},
+    analysis::{Bucket, Call, Confidence, Edit, Layer, Rank, Step, Workload, idle::Gap},
     diagnose::{
         Competing, Evidence, Intervention, Trigger,
         estimate::LEAST_GAIN,
@@ -34,8 +34,8 @@ static DOC: Doc = Doc {
         "触发编译的新形状会让整批序列停顿，往往相当于很多个步的时间。",
     ),
     trigger: Text::new(
-        "Any compilation in a step that counts: at least two, or one longer than 5 median steps; together at least 1 % of the class's time.",
-        "计入统计的步中出现编译：至少两次，或单次超过 5 个中位步时；合计至少占该类时间的 1%。",
+        "Any compilation in a step that counts, of whatever batch: at least two, or one longer than 5 median steps; together at least 1 % of the time of the workload.",
+        "计入统计的步（不论批大小）中出现编译：至少两次，或单次超过 5 个中位步时；合计至少占该工作负载时间的 1%。",
     ),
     source: Text::new(
         "Structural: a steady run compiles nothing. The two-or-five-steps gate is the common gate for stalls.",
@@ -69,12 +69,12 @@ impl Rule for Recompile {
             )));
         }
         let mut found = Vec::new();
-        for (rank, class) in cx.analysis.ranks.iter().flat_map(|r| r.classes.iter().map(move |c| (r, c))) {
+        for workload in cx.workloads() {
+            let (rank, class) = (workload.rank, workload.class);
             let builds = reading::graph_builds(cx.trace, rank);
-            let pauses: Vec<i64> =
-                rank.steady_steps(class).map(|s| compiling(rank, s, &builds)).filter(|ns| *ns > 0).collect();
-            let Some(cost) = stalling(class, &pauses, LEAST_GAIN) else { continue };
-            let (rows, loads_once) = compile_calls(rank, class);
+            let pauses: Vec<i64> = workload.steps().map(|s| compiling(rank, s, &builds)).filter(|ns| *ns > 0).collect();
+            let Some(cost) = interrupting(&workload, &pauses, LEAST_GAIN) else { continue };
+            let (rows, loads_once) = compile_calls(&workload);
             let trigger = Trigger {
                 formula: Text::new(
                     "idle time in compilation or module load / class time",
@@ -97,7 +97,7 @@ impl Rule for Recompile {
                 ],
             );
             let change =
-                Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: compiled(rank, class, &builds) };
+                Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: compiled(&workload, &builds) };
             let once = Text::new("a module was loaded lazily, once", "仅一次惰性加载模块");
             let rival = if loads_once {
                 Competing::open(
@@ -111,7 +111,7 @@ impl Rule for Recompile {
                 Competing::refuted(once, Text::new("it happens more than once, or compiles", "不止一次，或确有编译"))
             };
             let finding = cx
-                .finding(&DOC, rank, class, claim, trigger, change)
+                .event(&DOC, &workload, claim, trigger, change)
                 .with(Evidence::new(
                     Text::new("idle per step in compilation", "每步编译造成的空闲"),
                     Value::Ns(cost.per_step),
@@ -132,20 +132,20 @@ fn compiling(rank: &Rank, step: &Step, builds: &[Span]) -> i64 {
 }
 
 /// Compile calls of the steps that count, and whether all there is is one module load.
-fn compile_calls(rank: &Rank, class: &Class) -> (Vec<SliceId>, bool) {
-    let calls = || rank.steady_steps(class).flat_map(|s| reading::calls(rank, s)).filter(|c| is_compile(c.kind));
+fn compile_calls(workload: &Workload<'_>) -> (Vec<SliceId>, bool) {
+    let calls = || workload.steps().flat_map(|s| reading::calls(workload.rank, s)).filter(|c| is_compile(c.kind));
     let mut kinds = calls().map(|c| c.kind);
     let loads_once = kinds.next() == Some(HostCall::ModuleLoad) && kinds.next().is_none();
     (reading::sample(calls().map(|c| c.slice)), loads_once)
 }
 
 /// Nothing is compiled or loaded any more; what builds a graph stays.
-fn compiled(rank: &Rank, class: &Class, builds: &[Span]) -> Vec<Edit> {
+fn compiled(workload: &Workload<'_>, builds: &[Span]) -> Vec<Edit> {
     let building = |span: Span| reading::overlap(&[span], builds) > 0;
     let compiles = |gap: &Gap, b: Bucket| b == Bucket::Compile && !building(gap.span);
-    let mut edits = change::host_time(rank, rank.steady_steps(class), compiles, 0);
+    let mut edits = change::host_time(workload.rank, workload.steps(), compiles, 0);
     let calls = |c: &Call| is_compile(c.kind) && !building(Span::new(c.start, c.end));
-    edits.extend(change::without_calls(rank, class, calls));
+    edits.extend(workload.classes.iter().flat_map(|class| change::without_calls(workload.rank, class, calls)));
     edits
 }
 

@@ -9,7 +9,7 @@ use super::{
     reading,
 };
 use crate::{
-    analysis::{Bucket, Class, Layer, Rank, Step},
+    analysis::{Bucket, Layer, Step, Workload},
     diagnose::{
         Competing, Evidence, Finding, Intervention,
         estimate::LEAST_GAIN,
@@ -38,8 +38,8 @@ static DOC: Doc = Doc {
         "图只有被重放才划算。缓冲区地址、掩码形状或步长一变，引擎就要重新构建，该步只能等待。",
     ),
     trigger: Text::new(
-        "Graph construction in the steps that count: at least two, or one longer than 5 median steps; the idle time in it at least 1 % of the class's time.",
-        "计入统计的步中出现图构建：至少两次，或单次超过 5 个中位步时；其间的空闲至少占该类时间的 1%。",
+        "Graph construction in the steps that count, of whatever batch: at least two, or one longer than 5 median steps; the idle time in it at least 1 % of the time of the workload.",
+        "计入统计的步（不论批大小）中出现图构建：至少两次，或单次超过 5 个中位步时；其间的空闲至少占该工作负载时间的 1%。",
     ),
     source: Text::new(
         "Structural: a steady run builds no graph. Cases: HF transformers #32227, #29114.",
@@ -71,23 +71,23 @@ impl Rule for GraphRecapture {
                 "日志中没有图捕获记录；请在引擎捕获图时记录 capture_ms",
             )));
         }
-        let pairs = cx.analysis.ranks.iter().flat_map(|r| r.classes.iter().map(move |c| (r, c)));
-        pairs.filter_map(|(rank, class)| rebuilt(cx, rank, class)).collect()
+        cx.workloads().filter_map(|workload| rebuilt(cx, &workload)).collect()
     }
 }
 
-fn rebuilt(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
+fn rebuilt(cx: &Context<'_>, workload: &Workload<'_>) -> Option<Finding> {
+    let rank = workload.rank;
     let builds = reading::graph_builds(cx.trace, rank);
     let exposed = |step| {
         let parts = reading::gaps(rank, step).iter().flat_map(|g| &g.parts);
         let host = parts.filter(|(b, _)| matches!(b, Bucket::Compile | Bucket::GraphUpdate)).map(|(_, s)| *s);
         reading::overlap(&host.collect::<Vec<Span>>(), &builds)
     };
-    let pauses: Vec<i64> = rank.steady_steps(class).map(exposed).filter(|ns| *ns > 0).collect();
+    let pauses: Vec<i64> = workload.steps().map(exposed).filter(|ns| *ns > 0).collect();
     if pauses.is_empty() {
         return None;
     }
-    let all = || rank.steady_steps(class).flat_map(|s| reading::calls(rank, s));
+    let all = || workload.steps().flat_map(|s| reading::calls(rank, s));
     let calls = || all().filter(|c| reading::builds_graph(cx.trace, c));
     // From the begin of a capture to its end the thread does nothing but record.
     let threads: BTreeSet<TrackId> = calls().map(|c| c.track).collect();
@@ -96,21 +96,20 @@ fn rebuilt(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
         let window = step.window;
         builds.iter().skip(from).take_while(move |b| b.start < window.end).map(move |b| b.clip(window))
     };
-    let stretches: Vec<Span> = rank.steady_steps(class).flat_map(inside).collect();
+    let stretches: Vec<Span> = workload.steps().flat_map(inside).collect();
     let edits = reading::host_takes(threads.iter().flat_map(|t| stretches.iter().map(|span| (*t, *span, 0))));
-    let (finding, cost) =
-        Exposed { cx, doc: &DOC, rank, class }.stalling(LEAST_GAIN, &pauses, |cost| Saying {
-            formula: Text::new("idle time in graph construction / class time", "图构建造成的空闲 / 该类总时间"),
-            claim: Text::new(
-                "{stalls} steady steps of {class} stop to build or rebuild a graph: {idle} per step on average ({share}), the longest {longest}.",
-                "{class} 有 {stalls} 个稳态步因构建或重建图而停顿：平均每步 {idle}（{share}），最长 {longest}。",
-            ),
-            more: vec![
-                ("stalls", Value::Count(pauses.len() as u64)),
-                ("longest", Value::Ns(pauses.iter().copied().max().unwrap_or(0))),
-            ],
-            change: Intervention { removes: cost.per_step, layer: Layer::Runtime, edits },
-        })?;
+    let (finding, cost) = Exposed::interrupting((cx, &DOC, workload), LEAST_GAIN, &pauses, |cost| Saying {
+        formula: Text::new("idle time in graph construction / class time", "图构建造成的空闲 / 该类总时间"),
+        claim: Text::new(
+            "{stalls} steady steps of {class} stop to build or rebuild a graph: {idle} per step on average ({share}), the longest {longest}.",
+            "{class} 有 {stalls} 个稳态步因构建或重建图而停顿：平均每步 {idle}（{share}），最长 {longest}。",
+        ),
+        more: vec![
+            ("stalls", Value::Count(pauses.len() as u64)),
+            ("longest", Value::Ns(pauses.iter().copied().max().unwrap_or(0))),
+        ],
+        change: Intervention { removes: cost.per_step, layer: Layer::Runtime, edits },
+    })?;
     finding
         .with(Evidence::new(
             Text::new("idle per step in graph construction", "每步图构建造成的空闲"),

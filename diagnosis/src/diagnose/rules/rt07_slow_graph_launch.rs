@@ -47,8 +47,8 @@ static DOC: Doc = Doc {
         "图每步下发一次，且先于其全部工作：若每步都等待 token，整个调用都在关键路径上。",
     ),
     trigger: Text::new(
-        "Idle time inside graph launches that last more than twice the known cost (15 µs and 60 ns per node) is at least 2 % of the median step.",
-        "时长超过已知开销（15 µs 加每节点 60 ns）两倍的图下发调用内的空闲，至少占中位步时的 2%。",
+        "Idle time inside graph launches that last more than twice the known cost (15 µs and 60 ns per node) is at least 2 % of the mean step.",
+        "时长超过已知开销（15 µs 加每节点 60 ns）两倍的图下发调用内的空闲，至少占平均步时的 2%。",
     ),
     source: Text::new(
         "Twice and 2 %: rule catalogue, own values. Known cost: NVIDIA reports 2.5 µs and about 1 ns per node from CUDA 12.6 on, up to 200 ns per node before; captures of current engines.",
@@ -97,7 +97,7 @@ fn slow(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
         reading::host_takes(calls().map(better))
     };
     let (finding, cost) = frame.recurring(SHARE, |s: &Step| reading::idle(rank, s, inside), |cost| Saying {
-        formula: Text::new("idle inside slow graph launches / median step", "慢图下发调用内的空闲 / 中位步时"),
+        formula: Text::new("idle inside slow graph launches / mean step", "慢图下发调用内的空闲 / 平均步时"),
         claim: Text::new(
             "A graph launch of {class} takes {takes} for {nodes} nodes, and the device waits {idle} of {step} ({share}) inside such calls.",
             "{class} 的一次图下发为 {nodes} 个节点用了 {takes}，设备在这类调用内等待 {idle}，步时 {step}（{share}）。",

@@ -44,8 +44,8 @@ static DOC: Doc = Doc {
         "图执行省下前向内部的下发，省不掉它之前的准备；步越短，准备占比越大。",
     ),
     trigger: Text::new(
-        "Idle time labelled as input preparation or graph update, at least 5 % of the median step. In a class that replays graphs idle time and host-to-device copies from the start of the window to the first graph operation count too.",
-        "标注为输入准备或图更新的空闲至少占中位步时的 5%。对重放图的步类，窗口起点到第一个图内算子之间的空闲与主机到设备拷贝也计入。",
+        "Idle time labelled as input preparation or graph update, at least 5 % of the mean step. In a class that replays graphs idle time and host-to-device copies from the start of the window to the first graph operation count too.",
+        "标注为输入准备或图更新的空闲至少占平均步时的 5%。对重放图的步类，窗口起点到第一个图内算子之间的空闲与主机到设备拷贝也计入。",
     ),
     source: Text::new("5 %: own value.", "5%：自定值。"),
     guards: Text::new(
@@ -72,8 +72,8 @@ impl Rule for UpdateBeforeReplay {
             let waits = Exposed { cx, doc: &DOC, rank, class };
             let (finding, cost) = waits.recurring(SHARE, |s| exposed(cx.analysis, rank, s), |cost| Saying {
                 formula: Text::new(
-                    "exposed preparation before the forward pass / median step",
-                    "前向之前暴露的准备时间 / 中位步时",
+                    "exposed preparation before the forward pass / mean step",
+                    "前向之前暴露的准备时间 / 平均步时",
                 ),
                 claim: Text::new(
                     "Before each forward pass of {class} the device waits {idle} of {step} ({share}) for inputs and metadata.",

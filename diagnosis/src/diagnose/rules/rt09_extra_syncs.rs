@@ -43,8 +43,8 @@ static DOC: Doc = Doc {
         "每次等待之后队列为空，主机到下一次下发之前所做的一切都会暴露。",
     ),
     trigger: Text::new(
-        "More than one blocking call per step, and synchronisation on an idle device, its tail inside the step and the restart after it together at least 2 % of the median step.",
-        "每步阻塞调用多于一次，且空闲设备上的同步、步内同步尾部与其后的重启工作合计至少占中位步时的 2%。",
+        "More than one blocking call per step, and synchronisation on an idle device, its tail inside the step and the restart after it together at least 2 % of the mean step.",
+        "每步阻塞调用多于一次，且空闲设备上的同步、步内同步尾部与其后的重启工作合计至少占平均步时的 2%。",
     ),
     source: Text::new(
         "One per step is structural: the token. 2 %: own value, above run-to-run noise.",
@@ -91,14 +91,14 @@ fn drained(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
     let idle = Exposed { cx, doc: &DOC, rank, class };
     let (finding, cost) = idle.recurring(SHARE, both, |cost| Saying {
         formula: Text::new(
-            "(synchronisation on an idle device + restart work) / median step, with more than one blocking call",
-            "（空闲设备上的同步 + 重启工作）/ 中位步时，且阻塞调用多于一次",
+            "(synchronisation on an idle device + restart work) / mean step, with more than one blocking call",
+            "（空闲设备上的同步 + 重启工作）/ 平均步时，且阻塞调用多于一次",
         ),
         claim: Text::new(
-            "A step of {class} blocks {count}; waits that drain the device and the restarts after them cost {idle} of {step} ({share}).",
-            "{class} 每步阻塞 {count}；排空设备的等待及其后的重启耗时 {idle}，步时 {step}（{share}）。",
+            "The host waits {count} times per step of {class}; waits that drain the device and the restarts after them cost {idle} of {step} ({share}).",
+            "{class} 每步主机阻塞 {count} 次；排空设备的等待及其后的重启耗时 {idle}，步时 {step}（{share}）。",
         ),
-        more: vec![("count", Value::Ratio(calls))],
+        more: vec![("count", Value::Number((calls * 10.0).round() / 10.0))],
         change: Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: vec![Edit::Unblock(extra(rank, class, &on_host))] },
     })?;
     let restart = rank.steady_steps(class).map(|s| reading::idle(rank, s, restarts)).sum::<i64>() / steps as i64;

@@ -79,7 +79,7 @@ impl Rule for Allocator {
                     ("steps", Value::Count(pauses.len() as u64)),
                     ("cost", Value::Ns(cost.per_step)),
                     ("share", Value::Share(cost.share)),
-                    ("step", Value::Ns(class.p50)),
+                    ("step", Value::Ns(class.mean())),
                 ],
             );
             let edits = change::without_calls(rank, class, |c| matches!(c.kind, HostCall::Alloc | HostCall::Free));

@@ -27,6 +27,10 @@ const SHARE: f64 = 0.01;
 /// transfers.
 const PINNED: i64 = 50;
 
+/// Bytes to the host that are more than sampled tokens, 8 bytes each, of the largest batches: logits or hidden states, which a
+/// host need not see.
+const MORE_THAN_TOKENS: i64 = 131_072;
+
 /// The rule.
 pub struct BlockingCopy;
 
@@ -46,16 +50,16 @@ static DOC: Doc = Doc {
         "可换页拷贝由驱动在调用线程上中转：主机与设备都无法前进。",
     ),
     trigger: Text::new(
-        "Copies of that kind other than the readback of the token: their own exposed time and the idle time during their calls are at least 1 % of the median step.",
-        "除读回 token 之外的此类拷贝：自身暴露时间与其调用期间的设备空闲合计至少占中位步时的 1%。",
+        "Copies of that kind other than the readback of the token: their own exposed time and the idle time during their calls are at least 1 % of the mean step.",
+        "除读回 token 之外的此类拷贝：自身暴露时间与其调用期间的设备空闲合计至少占平均步时的 1%。",
     ),
     source: Text::new(
         "The expert rules of Nsight Systems flag any such copy; the 1 % gate is our own.",
         "Nsight Systems 的专家规则对此类拷贝一律告警；1% 门槛为自定。",
     ),
     guards: Text::new(
-        "The last device-to-host copy of a step is the token itself and does not count. No copy is faster than the link's latency.",
-        "每步最后一次设备到主机拷贝即 token 本身，不计入。任何拷贝都不会快于链路时延。",
+        "The last device-to-host copy of less than 128 KiB in a step is the token itself and does not count. A larger one holds more than tokens, such as logits, which may be sampled on the device: at best it goes away. No copy is faster than the link's latency.",
+        "每步最后一次小于 128 KiB 的设备到主机拷贝即 token 本身，不计入。更大的拷贝不只是 token（如 logits，可在设备上采样），最好的情况是完全不需要。任何拷贝都不会快于链路时延。",
     ),
     verify: Text::new(
         "Use pinned memory and asynchronous copies: the copies run beside device work and their calls return at once.",
@@ -76,8 +80,8 @@ impl Rule for BlockingCopy {
             let pageable = copies.iter().filter(|(_, op, _)| is_pageable(cx.trace, op)).count();
             let trigger = Trigger {
                 formula: Text::new(
-                    "exposed time of blocking or pageable copies / median step",
-                    "阻塞或可分页内存拷贝的暴露时间 / 中位步时",
+                    "exposed time of blocking or pageable copies / mean step",
+                    "阻塞或可分页内存拷贝的暴露时间 / 平均步时",
                 ),
                 value: cost.share,
                 threshold: SHARE,
@@ -90,7 +94,7 @@ impl Rule for BlockingCopy {
                 [
                     ("class", Value::Raw(class.key.clone())),
                     ("cost", Value::Ns(cost.per_step)),
-                    ("step", Value::Ns(class.p50)),
+                    ("step", Value::Ns(class.mean())),
                     ("share", Value::Share(cost.share)),
                 ],
             );
@@ -127,12 +131,22 @@ impl Rule for BlockingCopy {
 /// Copies of a step that are pageable or whose call waited, without the readback of the token; with their exposed time.
 fn blocking<'a>(trace: &'a Trace, rank: &'a Rank, step: &Step) -> impl Iterator<Item = (usize, &'a DeviceOp, i64)> {
     let to_host = |op: &DeviceOp| op.kind == OpKind::Copy(CopyDir::DtoH);
-    let token = reading::accounted(rank, step).filter(|(_, op, _)| to_host(op)).map(|(i, ..)| i).last();
+    let read = reading::accounted(rank, step).filter(|(_, op, _)| to_host(op) && bytes(trace, op) < MORE_THAN_TOKENS);
+    let token = read.map(|(i, ..)| i).last();
     reading::accounted(rank, step).filter_map(move |(i, op, x)| {
         let crosses = to_host(op) || op.kind == OpKind::Copy(CopyDir::HtoD);
         let waits = rank.timeline.call(op).is_some_and(|c| c.blocking || c.kind == HostCall::CopySync);
         (crosses && !op.in_graph && Some(i) != token && (waits || is_pageable(trace, op))).then_some((i, op, x.busy))
     })
+}
+
+/// Bytes of a copy; 0 where the capture does not say.
+fn bytes(trace: &Trace, op: &DeviceOp) -> i64 {
+    let Some((track, row)) = trace.locate(op.slice) else { return 0 };
+    match trace.lanes.get(track.0 as usize).and_then(|lane| trace.detail(lane, row)) {
+        Some(Detail::Copy(copy)) => copy.bytes.unwrap_or(0),
+        _ => 0,
+    }
 }
 
 fn exposed(trace: &Trace, rank: &Rank, step: &Step) -> i64 {
@@ -171,7 +185,7 @@ fn touches(trace: &Trace, op: &DeviceOp, kind: &str) -> bool {
 }
 
 /// The calls no longer wait, and copies from pageable memory run from pinned memory; hopefully the copies also run beside
-/// the computation.
+/// the computation, and what the host need not see is not copied at all.
 fn unblocked(trace: &Trace, rank: &Rank, class: &Class) -> Vec<Edit> {
     let copies: Vec<(usize, &DeviceOp, i64)> =
         rank.steady_steps(class).flat_map(|s| blocking(trace, rank, s)).collect();
@@ -179,6 +193,12 @@ fn unblocked(trace: &Trace, rank: &Rank, class: &Class) -> Vec<Edit> {
     // What waits and is not recorded as pinned is pageable, whether or not the capture names its memory.
     let pageable = copies.iter().filter(|(_, op, _)| !touches(trace, op, "pinned"));
     let pinned = pageable.map(|(i, op, _)| (*i as u32, op.dur() * PINNED / 100)).collect();
-    let beside = Edit::Aside(copies.iter().map(|(i, ..)| *i as u32).collect());
-    vec![Edit::Unblock(calls), Edit::Resize(pinned), Edit::Hoped(Box::new(beside))]
+    let needless = |(_, op, _): &&(usize, &DeviceOp, i64)| {
+        op.kind == OpKind::Copy(CopyDir::DtoH) && bytes(trace, op) >= MORE_THAN_TOKENS
+    };
+    let (gone, needed): (Vec<_>, Vec<_>) = copies.iter().partition(needless);
+    let index = |copies: &[&(usize, &DeviceOp, i64)]| copies.iter().map(|(i, ..)| *i as u32).collect::<Vec<u32>>();
+    let gone = (!gone.is_empty()).then(|| Edit::Hoped(Box::new(Edit::Remove(index(&gone)))));
+    let beside = (!needed.is_empty()).then(|| Edit::Hoped(Box::new(Edit::Aside(index(&needed)))));
+    [Edit::Unblock(calls), Edit::Resize(pinned)].into_iter().chain(beside).chain(gone).collect()
 }

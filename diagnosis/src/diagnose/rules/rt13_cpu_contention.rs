@@ -96,8 +96,8 @@ fn off_cpu(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
     });
     let (finding, cost) = Exposed { cx, doc: &DOC, rank, class }.stalling(SHARE, &pauses, |cost| Saying {
         formula: Text::new(
-            "idle while the launching thread is off the processor / median step",
-            "下发线程不在处理器上时的空闲 / 中位步时",
+            "idle while the launching thread is off the processor / mean step",
+            "下发线程不在处理器上时的空闲 / 平均步时",
         ),
         claim: Text::new(
             "The launching thread of {class} is off the processor while the device waits: {idle} of {step} ({share}), {part} of what the host keeps the device waiting.",
@@ -153,8 +153,8 @@ fn slow(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
     let takes = |c: &Call| (c.track, Span::new(c.start, c.end), usual.get(&c.name).copied().unwrap_or(0));
     let (finding, cost) = Exposed { cx, doc: &DOC, rank, class }.stalling(SHARE, &pauses, |cost| Saying {
         formula: Text::new(
-            "idle in launch calls of at least 5 medians / median step, with p99 / p50 of the calls at least 5",
-            "耗时不少于 5 个中位数的下发调用造成的空闲 / 中位步时，且调用时长 p99/p50 不小于 5",
+            "idle in launch calls of at least 5 medians / mean step, with p99 / p50 of the calls at least 5",
+            "耗时不少于 5 个中位数的下发调用造成的空闲 / 平均步时，且调用时长 p99/p50 不小于 5",
         ),
         claim: Text::new(
             "{count} launch calls in the steps of {class} take at least 5 times their usual time (p99 is {p99} the median), and the device waits {idle} of {step} ({share}) in them.",

@@ -55,8 +55,8 @@ static DOC: Doc = Doc {
         "主机下发速度赶不上设备执行速度：在下发变少或变便宜之前，更快的算子没有收益。",
     ),
     trigger: Text::new(
-        "Idle time inside the step owned by launches outside graphs (launch calls, launch latency, framework code before a launch) at least 15 % of the median step, holes in the chain of launches at most 20 % of it, and at most 1 ms from launch to launch on average. A hole is more than 100 µs between two launches in which the thread recorded no call, framework operation or library call.",
-        "步内由图外下发造成的空闲（下发调用、下发延迟、下发前的框架代码）至少占中位步时的 15%，下发链中的空洞不超过链长的 20%，且平均下发间隔不超过 1 ms。空洞指两次下发之间超过 100 µs 且线程没有任何调用、框架算子或库调用记录的时间。",
+        "Idle time inside the step owned by launches outside graphs (launch calls, launch latency, framework code before a launch) at least 15 % of the mean step, holes in the chain of launches at most 20 % of it, and at most 1 ms from launch to launch on average. A hole is more than 100 µs between two launches in which the thread recorded no call, framework operation or library call.",
+        "步内由图外下发造成的空闲（下发调用、下发延迟、下发前的框架代码）至少占平均步时的 15%，下发链中的空洞不超过链长的 20%，且平均下发间隔不超过 1 ms。空洞指两次下发之间超过 100 µs 且线程没有任何调用、框架算子或库调用记录的时间。",
     ),
     source: Text::new(
         "15 %: idle flag of TraceLens. A launch call takes 5 to 20 µs (HTA), at least about 4.7 µs (TaxBreak). Holes and 1 ms: own values.",
@@ -99,8 +99,8 @@ fn launch_bound(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding>
     let launches = all / chains.len().max(1);
     let trigger = Trigger {
         formula: Text::new(
-            "idle inside the step owned by launches outside graphs / median step, chain of launches unbroken",
-            "步内由图外下发造成的空闲 / 中位步时，且下发链不断",
+            "idle inside the step owned by launches outside graphs / mean step, chain of launches unbroken",
+            "步内由图外下发造成的空闲 / 平均步时，且下发链不断",
         ),
         value: cost.share,
         threshold: SHARE,
@@ -122,7 +122,7 @@ fn launch_bound(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding>
             ("class", Value::Raw(class.key.clone())),
             ("launches", Value::Count(launches as u64)),
             ("idle", Value::Ns(cost.per_step)),
-            ("step", Value::Ns(class.p50)),
+            ("step", Value::Ns(class.mean())),
             ("share", Value::Share(cost.share)),
         ],
     );

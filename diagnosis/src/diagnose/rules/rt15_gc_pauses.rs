@@ -5,13 +5,9 @@ use model::{
     EvidenceClass::{Device, HostApi},
 };
 
-use super::{
-    change,
-    gate::{STALL_STEPS, stalling},
-    reading,
-};
+use super::{change, gate::interrupting, pauses, reading};
 use crate::{
-    analysis::{Bucket, Class, Confidence, Edit, Layer, Rank, Step, idle::Gap},
+    analysis::{Confidence, Edit, Layer, Step, Workload},
     diagnose::{
         Competing, Evidence, Finding, Intervention, Trigger,
         estimate::LEAST_GAIN,
@@ -30,7 +26,7 @@ static DOC: Doc = Doc {
     layer: Layer::Runtime,
     needs: &[Device, HostApi],
     advice: Advice::Host,
-    relations: Relations { yields_to: &["RT-19"], ..Relations::NONE },
+    relations: Relations { yields_to: &["RT-19"], precedes: &["CM-01"], ..Relations::NONE },
     sees: Text::new(
         "The device is idle while the interpreter collects garbage, or for several steps' worth of time in which the host calls nothing at all.",
         "解释器回收垃圾时设备空闲；或主机在相当于数步的时间里没有任何调用。",
@@ -40,16 +36,16 @@ static DOC: Doc = Doc {
         "大堆的一次完整回收需要数十到数百毫秒；张量并行下一个 rank 的停顿会拖住所有 rank。",
     ),
     trigger: Text::new(
-        "Recorded collections with exposed idle time (two, or one longer than 5 median steps), or at least two pauses of at least 5 median steps without any host call; together at least 1 % of the class's time.",
-        "有记录的回收且造成暴露空闲（两次，或单次超过 5 个中位步时）；或至少两次不少于 5 个中位步时且没有任何主机调用的停顿；合计至少占该类时间的 1%。",
+        "Recorded collections with exposed idle time (two, or one longer than 5 median steps), or at least two pauses without any host call, in at most one step of three, that are longer than what the median step has by 1 ms and by a tenth of it; together at least 1 % of the time of the workload. Where nothing says that there was a request, only pauses of 5 median steps count.",
+        "有记录的回收且造成暴露空闲（两次，或单次超过 5 个中位步时）；或至少两次没有任何主机调用的停顿：至多出现在三分之一的步中，且比中位步的同类空闲长 1 ms 以及步时的十分之一；合计至少占该工作负载时间的 1%。若无法说明当时有请求，则只计不少于 5 个中位步时的停顿。",
     ),
     source: Text::new(
-        "msprof conjectures a collection from 200 ms of quiet, its advisor reports collections from 1 ms; 5 steps: common gate for stalls.",
-        "msprof 以 200 ms 静默推断回收，其 advisor 从 1 ms 起报告；5 步为停顿类规则的通用门槛。",
+        "msprof conjectures a collection from 200 ms of quiet, its advisor reports collections from 1 ms; a tenth and one in three: own values; 5 steps: common gate for stalls.",
+        "msprof 以 200 ms 静默推断回收，其 advisor 从 1 ms 起报告；十分之一与三分之一为自定值；5 步为停顿类规则的通用门槛。",
     ),
     guards: Text::new(
-        "Pauses without a recorded collection may also be a wait for requests or another process; the confidence is low then.",
-        "没有回收记录的停顿也可能是等待请求或其他进程；此时置信度为低。",
+        "A pause without a recorded collection may also be another process's doing. Between two steps that decode the same sequences it is no wait for requests; elsewhere it may be, and the confidence is low then.",
+        "没有回收记录的停顿也可能由其他进程造成。若前后两步解码的是同一批序列，则不是在等待请求；否则可能是，此时置信度为低。",
     ),
     verify: Text::new(
         "Freeze or disable the collector after warm-up: the pauses disappear from the slow steps.",
@@ -63,15 +59,15 @@ impl Rule for GcPauses {
     }
 
     fn check(&self, cx: &Context<'_>) -> Outcome {
-        let pairs = cx.analysis.ranks.iter().flat_map(|r| r.classes.iter().map(move |c| (r, c)));
-        pairs.filter_map(|(rank, class)| recorded(cx, rank, class).or_else(|| conjectured(cx, rank, class))).collect()
+        cx.workloads().filter_map(|of| recorded(cx, &of).or_else(|| conjectured(cx, &of))).collect()
     }
 }
 
-fn recorded(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
+fn recorded(cx: &Context<'_>, workload: &Workload<'_>) -> Option<Finding> {
+    let rank = workload.rank;
     let exposed = |s: &Step| reading::idle(rank, s, |_, b| reading::is_host(cx.analysis, b, "gc"));
-    let pauses: Vec<i64> = rank.steady_steps(class).map(exposed).filter(|ns| *ns > 0).collect();
-    let rows = rank.steady_steps(class).flat_map(|s| reading::host_slices(cx.trace, rank, s.window, Category::Gc));
+    let pauses: Vec<i64> = workload.steps().map(exposed).filter(|ns| *ns > 0).collect();
+    let rows = workload.steps().flat_map(|s| reading::host_slices(cx.trace, rank, s.window, Category::Gc));
     let fact = Evidence::new(
         Text::new("steps that a collection stopped", "被回收打断的步数"),
         Value::Count(pauses.len() as u64),
@@ -81,55 +77,65 @@ fn recorded(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
         Text::new("the host waited for something else", "主机在等待其他事物"),
         Text::new("the collections are recorded and cover the idle time", "回收有记录且覆盖了该空闲"),
     );
-    let slices = rank.steady_steps(class).flat_map(|s| {
+    let slices = workload.steps().flat_map(|s| {
         let thread = reading::issuing_thread(rank, s);
         reading::host_slices(cx.trace, rank, s.window, Category::Gc).filter_map(move |(_, span)| Some((thread?, span)))
     });
     let edits = change::shortened(slices, 0);
-    finding(cx, rank, class, (&pauses, Confidence::High, edits), fact, rival)
+    finding(cx, workload, (&pauses, Confidence::High, edits), fact, rival)
 }
 
-/// Long pauses in which the host called nothing.
-fn conjectured(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
-    let long = class.p50.saturating_mul(STALL_STEPS);
-    // Interpreter frames and annotated ranges enclose the pause; they are no sign of work.
-    let quiet = |b: Bucket| ["unknown", "python", "range"].iter().any(|l| reading::is_host(cx.analysis, b, l));
-    let stalls = || {
-        let gaps = rank.steady_steps(class).flat_map(|s| reading::gaps(rank, s));
-        gaps.filter_map(|g| {
-            let silent: i64 = g.parts.iter().filter(|(b, _)| quiet(*b)).map(|(_, s)| s.len()).sum();
-            (silent >= long).then_some((g, silent))
-        })
-    };
-    let pauses: Vec<i64> = stalls().map(|(_, ns)| ns).collect();
-    if class.p50 <= 0 || pauses.len() < 2 {
+/// Pauses in which the host called nothing.
+fn conjectured(cx: &Context<'_>, workload: &Workload<'_>) -> Option<Finding> {
+    let rank = workload.rank;
+    let found = pauses::of(cx, workload);
+    if found.len() < 2 {
         return None;
     }
+    let lengths: Vec<i64> = found.iter().map(|pause| pause.silent).collect();
     let fact = Evidence::new(
-        Text::new("pauses of at least 5 median steps without any host call", "不少于 5 个中位步时且无主机调用的停顿"),
-        Value::Count(pauses.len() as u64),
-        reading::sample(stalls().filter_map(|(g, _)| reading::owner(rank, g)).map(|op| op.slice)),
+        Text::new("pauses without any host call, far beyond what every step has", "无任何主机调用、远超各步常态的停顿"),
+        Value::Count(found.len() as u64),
+        reading::sample(found.iter().filter_map(|pause| reading::owner(rank, pause.gap)).map(|op| op.slice)),
     );
-    let rival = Competing::open(
-        Text::new("the host waited for requests or was not scheduled", "主机在等待请求或未被调度"),
-        Text::new("record the collector (gc callbacks) or context switches", "请记录回收器（gc 回调）或上下文切换"),
-    );
-    let silent = |g: &Gap, b: Bucket| {
-        quiet(b) && g.parts.iter().filter(|(b, _)| quiet(*b)).map(|(_, s)| s.len()).sum::<i64>() >= long
+    let in_doubt = found.iter().any(|pause| pause.in_doubt);
+    let rival = if in_doubt {
+        Competing::open(
+            Text::new("the host waited for requests or was not scheduled", "主机在等待请求或未被调度"),
+            Text::new("record the collector (gc callbacks) or context switches", "请记录回收器（gc 回调）或上下文切换"),
+        )
+    } else {
+        Competing::refuted(
+            Text::new("the host waited for requests", "主机在等待请求"),
+            Text::new(
+                "the step after each pause decodes sequences that were there before it, and needs no new request",
+                "每次停顿之后的步仍在解码此前已有的序列，不需要新请求",
+            ),
+        )
     };
-    let edits = change::host_time(rank, rank.steady_steps(class), silent, 0);
-    finding(cx, rank, class, (&pauses, Confidence::Low, edits), fact, rival)
+    let stretches = found.iter().filter_map(|pause| {
+        let track = reading::owner(rank, pause.gap).and_then(|op| rank.timeline.call(op))?.track;
+        let parts = pause.gap.parts.iter().filter(|(b, _)| pauses::is_silent(cx, *b));
+        Some(parts.map(move |(_, span)| (track, *span)).collect::<Vec<_>>())
+    });
+    let edits = change::shortened(stretches.flatten(), 0);
+    let most = if in_doubt { Confidence::Low } else { Confidence::Medium };
+    let found = finding(cx, workload, (&lengths, most, edits), fact, rival)?;
+    Some(found.against(Competing::open(
+        Text::new("another process or the machine's management held the host up", "其他进程或机器管理任务拖住了主机"),
+        Text::new("record the collector (gc callbacks) or context switches", "请记录回收器（gc 回调）或上下文切换"),
+    )))
 }
 
 fn finding(
     cx: &Context<'_>,
-    rank: &Rank,
-    class: &Class,
+    workload: &Workload<'_>,
     (pauses, most, edits): (&[i64], Confidence, Vec<Edit>),
     fact: Evidence,
     rival: Competing,
 ) -> Option<Finding> {
-    let cost = stalling(class, pauses, LEAST_GAIN)?;
+    let (rank, class) = (workload.rank, workload.class);
+    let cost = interrupting(workload, pauses, LEAST_GAIN)?;
     let trigger = Trigger {
         formula: Text::new(
             "idle time in collections or pauses without a call / class time",
@@ -138,21 +144,22 @@ fn finding(
         value: cost.share,
         threshold: LEAST_GAIN,
     };
-    let text = if most == Confidence::Low {
+    let text = if most < Confidence::High {
         Text::new(
-            "{pauses} pauses without any host call stop {class}: {cost} per step on average ({share}), the longest {longest}; garbage collection is the usual cause.",
-            "{class} 有 {pauses} 次无任何主机调用的停顿：平均每步 {cost}（{share}），最长 {longest}；常见原因是垃圾回收。",
+            "{pauses} pauses of rank {rank} without any host call stop {class}: {cost} per step on average ({share}), the longest {longest}; garbage collection is the usual cause.",
+            "rank {rank} 的 {pauses} 次无任何主机调用的停顿使 {class} 停下：平均每步 {cost}（{share}），最长 {longest}；常见原因是垃圾回收。",
         )
     } else {
         Text::new(
-            "Garbage collection stops {pauses} steps of {class}: {cost} per step on average ({share}), the longest {longest}.",
-            "垃圾回收使 {class} 的 {pauses} 个步停顿：平均每步 {cost}（{share}），最长 {longest}。",
+            "Garbage collection on rank {rank} stops {pauses} steps of {class}: {cost} per step on average ({share}), the longest {longest}.",
+            "rank {rank} 上的垃圾回收使 {class} 的 {pauses} 个步停顿：平均每步 {cost}（{share}），最长 {longest}。",
         )
     };
     let claim = Message::new(
         text,
         [
             ("class", Value::Raw(class.key.clone())),
+            ("rank", Value::Count(u64::from(rank.rank))),
             ("pauses", Value::Count(pauses.len() as u64)),
             ("cost", Value::Ns(cost.per_step)),
             ("share", Value::Share(cost.share)),
@@ -160,5 +167,5 @@ fn finding(
         ],
     );
     let change = Intervention { removes: cost.per_step, layer: Layer::Runtime, edits };
-    cx.finding(&DOC, rank, class, claim, trigger, change).with(fact).against(rival).gated(cost.most.min(most))
+    cx.event(&DOC, workload, claim, trigger, change).with(fact).against(rival).gated(cost.most.min(most))
 }

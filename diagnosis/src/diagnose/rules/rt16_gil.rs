@@ -48,8 +48,8 @@ static DOC: Doc = Doc {
         "同一解释器同一时刻只有一个线程执行 Python 代码：其他线程在算什么，下发线程就在等什么。",
     ),
     trigger: Text::new(
-        "Another thread of the process has an innermost Python frame that does not wait, for at least 10 % of the host's part of the idle time, and that is at least 1 % of the median step.",
-        "主机侧空闲中至少 10% 的时间里，本进程另一线程的最内层 Python 栈帧不是等待，且这段时间至少占中位步时的 1%。",
+        "Another thread of the process has an innermost Python frame that does not wait, for at least 10 % of the host's part of the idle time, and that is at least 1 % of the mean step.",
+        "主机侧空闲中至少 10% 的时间里，本进程另一线程的最内层 Python 栈帧不是等待，且这段时间至少占平均步时的 1%。",
     ),
     source: Text::new("10 %: own value.", "10%：自定值。"),
     guards: Text::new(
@@ -155,8 +155,8 @@ fn contended(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
     let blocked = class.sum(|b| reading::is_host(cx.analysis, b, "blocked"));
     let (finding, cost) = Exposed { cx, doc: &DOC, rank, class }.recurring(LEAST_GAIN, contended, |cost| Saying {
         formula: Text::new(
-            "idle of the host's part while another Python thread works / median step",
-            "其他 Python 线程工作时的主机侧空闲 / 中位步时",
+            "idle of the host's part while another Python thread works / mean step",
+            "其他 Python 线程工作时的主机侧空闲 / 平均步时",
         ),
         claim: Text::new(
             "In {part} of the time that the host keeps the device of {class} waiting, a Python thread that launches nothing is at work: {idle} of {step} ({share}).",

@@ -45,8 +45,8 @@ static DOC: Doc = Doc {
         "第二条流只有在掩盖的时间多于事件开销时才划算；否则单流更快。",
     ),
     trigger: Text::new(
-        "Idle time that waits for an event of another queue at least 3 % of the median step, and more than the time in which two operations ran at once.",
-        "等待其他队列事件的空闲至少占中位步时的 3%，且多于两个操作同时执行的时间。",
+        "Idle time that waits for an event of another queue at least 3 % of the mean step, and more than the time in which two operations ran at once.",
+        "等待其他队列事件的空闲至少占平均步时的 3%，且多于两个操作同时执行的时间。",
     ),
     source: Text::new(
         "3 %: own value. sglang #29642: a copy stream helps on CUDA and loses 10 to 20 % on ROCm.",
@@ -102,8 +102,8 @@ fn serial(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
     let usual = usual_gap(rank, class);
     let (finding, cost) = Exposed { cx, doc: &DOC, rank, class }.recurring(SHARE, waits, |cost| Saying {
         formula: Text::new(
-            "idle at events of other queues / median step, more than the overlap gained",
-            "等待其他队列事件的空闲 / 中位步时，且多于获得的重叠",
+            "idle at events of other queues / mean step, more than the overlap gained",
+            "等待其他队列事件的空闲 / 平均步时，且多于获得的重叠",
         ),
         claim: Text::new(
             "The queues of {class} wait for one another for {idle} of {step} ({share}) with the device idle, and work at once for only {overlap}.",

@@ -51,8 +51,8 @@ static DOC: Doc = Doc {
         "每条边约一微秒属正常；含数百个短节点的步要付数百次。",
     ),
     trigger: Text::new(
-        "Idle time between nodes is at least 10 % of the median step, no gap counting for more than ten medians. With a probe of this device, a median gap above twice what an empty node took is a fault; without one, a median gap above 2 µs is. Shorter gaps are stated as a fact without a gain.",
-        "节点间空闲至少占中位步时的 10%，单个间隙最多按中位数的十倍计。若有该设备的探针，中位间隙超过空节点耗时的两倍即为故障；没有探针时以中位间隙超过 2 µs 为准。更短的间隙只作为事实陈述，不估计收益。",
+        "Idle time between nodes is at least 10 % of the mean step, no gap counting for more than ten medians. With a probe of this device, a median gap above twice what an empty node took is a fault; without one, a median gap above 2 µs is. Shorter gaps are stated as a fact without a gain.",
+        "节点间空闲至少占平均步时的 10%，单个间隙最多按中位数的十倍计。若有该设备的探针，中位间隙超过空节点耗时的两倍即为故障；没有探针时以中位间隙超过 2 µs 为准。更短的间隙只作为事实陈述，不估计收益。",
     ),
     source: Text::new(
         "10 %, 2 µs, ten medians and twice the probe: own values. Known gaps: about 1 µs on CUDA, 1.67 µs per operation on gfx936.",
@@ -103,7 +103,7 @@ impl Rule for NodeGap {
             let idle = |s: &Step| between_nodes(rank, s).map(|gap| gap.min(most)).sum();
             let Some(cost) = recurring(rank, class, SHARE, idle) else { continue };
             let trigger = Trigger {
-                formula: Text::new("idle between graph nodes / median step", "图节点间空闲 / 中位步时"),
+                formula: Text::new("idle between graph nodes / mean step", "图节点间空闲 / 平均步时"),
                 value: cost.share,
                 threshold: SHARE,
             };
@@ -114,7 +114,7 @@ impl Rule for NodeGap {
                 [
                     ("class", Value::Raw(class.key.clone())),
                     ("idle", Value::Ns(cost.per_step)),
-                    ("step", Value::Ns(class.p50)),
+                    ("step", Value::Ns(class.mean())),
                     ("share", Value::Share(cost.share)),
                     ("median", Value::Ns(median)),
                 ],

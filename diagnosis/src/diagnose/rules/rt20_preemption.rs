@@ -173,12 +173,12 @@ fn full(
     // Only the mixed steps gain; the run gains it on their part of its steps. Nobody tells which of the mixed steps compute
     // preempted requests again: all of them at best, and in doubt as many as there were preemptions.
     finding.ranks = cx.main_classes().map(|(rank, _)| rank.rank).collect();
-    finding.over = Over::Decode;
+    finding.over = Over::Workload;
     let (from, count) = finding.over.mean(rank, class);
     let share = |steps: usize| removes.saturating_mul(steps as Ns) / count;
     let (least, most) = again.as_ref().map_or((0, 0), |again| (share(again.least), share(again.steps)));
     finding.estimate = Estimate::gaining(from, (least, most), Method::Bound);
-    finding.severity = Severity::of(finding.estimate.mid_gain_share());
+    finding.severity = Severity::of_estimate(&finding.estimate);
     if removes == 0 {
         finding.estimate = Estimate::none(finding.estimate.from);
         finding.severity = Severity::Info;

@@ -134,7 +134,7 @@ fn judge(cx: &Context<'_>, scheduler: &Scheduler, rank: &Rank, class: &Class) ->
     // The step becomes shorter by all that the draft adds; for as many tokens as before the gain is what is not earned.
     let from = finding.estimate.from;
     finding.estimate.to_high = from - (step - earned).min(from - finding.estimate.to_low);
-    finding.severity = Severity::of(finding.estimate.mid_gain_share());
+    finding.severity = Severity::of_estimate(&finding.estimate);
     let how = if plain.measured {
         Text::new("median step without drafts at the same batch", "相同批大小、无草稿的中位步时")
     } else {

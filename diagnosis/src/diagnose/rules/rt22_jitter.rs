@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use model::EvidenceClass::Device;
 
-use super::{change, reading};
+use super::{change, demand, reading};
 use crate::{
-    analysis::{self, Bucket, Class, Confidence, Edit, Layer, Rank, Scheduler, Step},
+    analysis::{self, Bucket, Class, Confidence, Edit, Layer, Rank, Scheduler, Step, equal_work, idle::Gap},
     diagnose::{
         Competing, Evidence, Finding, Intervention, Trigger,
         relations::{Advice, Relations},
@@ -58,8 +58,8 @@ static DOC: Doc = Doc {
     ),
     source: Text::new("1.5: own value, from the demand for low jitter.", "1.5：自定值，源于低抖动需求。"),
     guards: Text::new(
-        "Steps of different classes are never mixed. The mean gain may be below 1 %: then the finding is a fact about the tail, not about throughput. The layer is that of the largest excess. A rank that only waits in its slow steps is not named. Where most of the excess is waiting for other ranks of which nothing recorded says what held them up, idle time of which nothing recorded says who caused it, or idle time between steps while it is not known whether there was a request, the rule abstains.",
-        "不同类的步不混合统计。平均收益可能低于 1%：此时结论说的是尾延迟而非吞吐。归属层取超出最大的时间桶所在层。慢步中只是等待的 rank 不列入。若超出部分大多是对其他 rank 的等待且没有记录说明后者被什么拖住、没有记录能说明原因的空闲，或是不知有无请求时的步间空闲，则不作判断。",
+        "Steps of different classes are never mixed. The mean gain may be below 1 %: then the finding is a fact about the tail, not about throughput. The layer is that of the largest excess. A rank that only waits in its slow steps is not named. Where most of the excess is waiting for other ranks of which nothing recorded says what held them up, idle time of which nothing recorded says who caused it, or idle time between steps while it is not known whether there was a request (a step that decodes the sequences of the step before it needs none), the rule abstains. Where the batch changes, a step is slow that takes longer than its work does.",
+        "不同类的步不混合统计。平均收益可能低于 1%：此时结论说的是尾延迟而非吞吐。归属层取超出最大的时间桶所在层。慢步中只是等待的 rank 不列入。若超出部分大多是对其他 rank 的等待且没有记录说明后者被什么拖住、没有记录能说明原因的空闲，或是不知有无请求时的步间空闲（解码上一步已有序列的步不需要新请求），则不作判断。批大小变化时，耗时超过其工作量者才算慢步。",
     ),
     verify: Text::new(
         "Remove the cause of the largest excess: p99 over p50 falls below 1.5.",
@@ -177,13 +177,15 @@ fn nobody_knows(cx: &Context<'_>, (rank, class): (&Rank, &Class), jitter: &analy
     if is_unexplained(worst) || worst == Bucket::CommWait {
         return true;
     }
-    if !reading::is_host(cx.analysis, worst, "unknown") || Scheduler::of(cx.trace).knows_demand() {
+    let scheduler = Scheduler::of(cx.trace);
+    if !reading::is_host(cx.analysis, worst, "unknown") || scheduler.knows_demand() {
         return false;
     }
     let step = |i: &u32| rank.steps.binary_search_by_key(i, |s| s.index).ok().and_then(|at| rank.steps.get(at));
     let slow = || jitter.slow.iter().filter_map(step);
     let idle = |between: bool| -> i64 {
-        let of = |s: &Step| reading::idle(rank, s, |g, b| b == worst && (g.between_steps || !between));
+        let doubt = |g: &Gap| demand::in_doubt(rank, g, &scheduler);
+        let of = |s: &Step| reading::idle(rank, s, |g, b| b == worst && (!between || doubt(g)));
         slow().map(of).sum()
     };
     let of = |bucket: Bucket| alike(cx, class).map(|c| excess_of(c, bucket)).sum::<i64>();
@@ -228,7 +230,9 @@ fn length(worst: Bucket) -> Competing {
 /// Steps well above the median one lose what their host does longer than that of the median step; of excess on the device
 /// there is no edit.
 fn steadied(rank: &Rank, class: &Class, jitter: &analysis::Jitter) -> Vec<Edit> {
-    let slow = |s: &&Step| s.window.len() as f64 > SLOW * class.p50 as f64;
+    let steps: Vec<&Step> = rank.steady_steps(class).collect();
+    let evened = equal_work::windows(&steps, class.churns);
+    let slow = steps.iter().zip(evened).filter(|(_, ns)| *ns as f64 > SLOW * class.p50 as f64).map(|(step, _)| *step);
     let Some(median) = rank.steady_steps(class).find(|s| s.index == jitter.median) else { return Vec::new() };
     // Of the slowest few alone not every rank need have paused in one.
     let host = class.buckets.iter().map(|(bucket, _)| *bucket).filter(|bucket| bucket.is_host_side());
@@ -236,5 +240,5 @@ fn steadied(rank: &Rank, class: &Class, jitter: &analysis::Jitter) -> Vec<Edit> 
         let ns = reading::idle(rank, median, |_, b| b == bucket);
         (bucket, (ns, ns))
     });
-    change::steadied(rank, rank.steady_steps(class).filter(slow), &usual.collect())
+    change::steadied(rank, slow, &usual.collect())
 }

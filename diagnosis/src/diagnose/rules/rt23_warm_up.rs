@@ -3,9 +3,9 @@
 use model::{EvidenceClass::Device, Ns};
 
 use crate::{
-    analysis::{Bucket, Class, Confidence, Layer, Rank, Selection, Step},
+    analysis::{Bucket, Class, Confidence, Layer, Rank, Selection, Step, equal_work},
     diagnose::{
-        Competing, Evidence, Severity, Trigger,
+        Competing, Evidence, Over, Severity, Trigger,
         estimate::{Estimate, Intervention, Method},
         relations::{Advice, Relations},
         rule::{Context, Doc, Outcome, Rule},
@@ -59,8 +59,8 @@ static DOC: Doc = Doc {
         "前 20% 的 3% 趋势：自定值。Kendall τ：Mann，1945；0.5 的限值：自定值。",
     ),
     guards: Text::new(
-        "Steps that get slower are not warm-up but growing contexts. A first step or two that is slow is no trend, and one above 1.25 times the median of the five after it is left out. Waiting for the host, for another rank or for a request is no work and does not count, nor do transfers. At least 15 steps are needed. Steps that were set aside as warm-up count here and in no other rule.",
-        "越来越慢不是预热，而是上下文增长。仅头一两步慢不算趋势；开头超过其后五步中位数 1.25 倍的步不计入。等待主机、其他 rank 或请求不算工作，不计入，传输也不计入。至少需要 15 步。被划为预热的步只在本规则中计入。",
+        "Where the batch changes, the steps are compared as if all had the same. Steps that get slower are not warm-up but growing contexts. A first step or two that is slow is no trend, and one above 1.25 times the median of the five after it is left out. Waiting for the host, for another rank or for a request is no work and does not count, nor do transfers. At least 15 steps are needed. Steps that were set aside as warm-up count here and in no other rule.",
+        "批大小变化时，按相同工作量折算后再比较。越来越慢不是预热，而是上下文增长。仅头一两步慢不算趋势；开头超过其后五步中位数 1.25 倍的步不计入。等待主机、其他 rank 或请求不算工作，不计入，传输也不计入。至少需要 15 步。被划为预热的步只在本规则中计入。",
     ),
     verify: Text::new(
         "Discard more steps or warm up longer: the trend disappears.",
@@ -113,8 +113,9 @@ impl Rule for WarmUp {
                     Text::new("batch and context of each step decide", "每步的批大小与上下文长度可以判定"),
                 ));
             // Measured, not modelled: what the mean of the recorded steps is above that of the settled ones.
+            finding.over = Over::Class;
             finding.estimate = Estimate::gaining(mean, (gain, gain), Method::Bound);
-            finding.severity = Severity::of(finding.estimate.mid_gain_share());
+            finding.severity = Severity::of_estimate(&finding.estimate);
             found.extend(finding.gated(Confidence::Medium));
         }
         found.into_iter().collect()
@@ -140,7 +141,8 @@ struct Trend {
 fn trend(rank: &Rank, class: &Class) -> Option<Trend> {
     let counts = |s: &&Step| s.class == class.index && matches!(s.selection, Selection::Steady | Selection::WarmUp);
     let steps: Vec<&Step> = rank.steps.iter().filter(counts).collect();
-    let windows: Vec<Ns> = steps.iter().map(|s| s.window.len()).collect();
+    // Fewer sequences or shorter prompts are no warmth.
+    let windows = equal_work::windows(&steps, class.churns);
     // What happens once, such as loading or compilation, is no part of the trend.
     let once = windows.windows(1 + NEXT).take_while(|w| is_alone(w)).count();
     let (steps, windows) = (steps.get(once..)?, windows.get(once..)?);
@@ -148,8 +150,8 @@ fn trend(rank: &Rank, class: &Class) -> Option<Trend> {
         return None;
     }
     let works = |b: Bucket| !b.is_idle() && !matches!(b, Bucket::CommTransfer | Bucket::CommWait);
-    let work = |s: &&Step| s.buckets.iter().filter(|(b, _)| works(*b)).map(|(_, ns)| ns).sum::<Ns>();
-    let work: Vec<Ns> = steps.iter().map(work).collect();
+    let work = |s: &Step| s.buckets.iter().filter(|(b, _)| works(*b)).map(|(_, ns)| ns).sum::<Ns>();
+    let work = equal_work::of(steps, class.churns, work);
     let (first, rest) = work.split_at(work.len() / 5);
     let (early, late, upper) = (quantile(first, 2)?, quantile(rest, 2)?, quantile(rest, 3)?);
     let stands_out = |w: &&Ns| **w > upper && **w as f64 > late as f64 * (1.0 + TREND);

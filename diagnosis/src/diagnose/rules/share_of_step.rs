@@ -54,7 +54,7 @@ impl Part {
 pub struct Kind {
     /// The rule's text.
     pub doc: &'static Doc,
-    /// Least time that the change takes away, as a share of the median step.
+    /// Least time that the change takes away, as a share of the mean step.
     pub share: f64,
     /// So many per layer are structural: the least gain is enough then.
     pub per_layer: Option<usize>,
@@ -93,7 +93,7 @@ pub fn of_class(
         kind.claim,
         [
             ("class", Value::Raw(class.key.clone())),
-            ("step", Value::Ns(class.p50)),
+            ("step", Value::Ns(class.mean())),
             ("busy", Value::Ns(busy)),
             ("time", Value::Ns(cost.per_step)),
             ("share", Value::Share(cost.share)),

@@ -51,7 +51,7 @@ pub struct Uneven<'a> {
 pub fn batch<'a>(cx: &Context<'_>, rank: &'a Rank) -> impl Fn(&Step) -> Option<f64> + use<'a> {
     let tokens = RankCounter::Tokens.of(cx.trace, rank.process);
     move |step| {
-        let said = rank.classes.get(step.class).and_then(|c| c.batch).map(f64::from);
+        let said = step.facts.batch.map(f64::from);
         let counted = || tokens.as_ref()?.of_step(&rank.timeline, rank.ops_of(step));
         let shown = || step.rows.map(|rows| rows as f64);
         let batch = said.or_else(counted).or_else(shown);
@@ -96,7 +96,7 @@ pub fn compare<'a>(cx: &'a Context<'_>, load: impl Fn(&Rank, &Step) -> Option<f6
     let (i, (_, waited)) = sums.iter().enumerate().max_by_key(|(_, (_, waited))| *waited)?;
     let (_, rank, class) = *ranks.get(i)?;
     let wait = *waited / steps.len() as Ns;
-    let share = wait as f64 / class.p50.max(1) as f64;
+    let share = wait as f64 / class.mean().max(1) as f64;
     (ratio >= RATIO && correlation >= CORRELATION && share >= SHARE).then_some(Uneven {
         waiting: rank.rank,
         loaded: *ranks.get(loaded)?,

@@ -1,10 +1,8 @@
-//! Which batch sizes a run has graphs for, and to how many tokens a replay pads.
+//! Which batch sizes a run has graphs for.
 
 use std::collections::BTreeSet;
 
 use model::Trace;
-
-use crate::analysis::{Class, Rank, launch_shape::norm_rows};
 
 /// The captured sizes as the run's manifest says them, in ascending order.
 pub fn declared(trace: &Trace) -> Option<Vec<u32>> {
@@ -12,14 +10,6 @@ pub fn declared(trace: &Trace) -> Option<Vec<u32>> {
     let numbers = text.split(|c: char| !c.is_ascii_digit()).filter(|part| !part.is_empty());
     let sizes: BTreeSet<u32> = numbers.filter_map(|part| part.parse().ok()).filter(|n| *n > 0).collect();
     (!sizes.is_empty()).then(|| sizes.into_iter().collect())
-}
-
-/// Rows that the norms of a step's graph work on, one block each, if they all agree: the tokens that the graph was captured
-/// for, where the kernels take one block per token.
-pub fn rows_of_graph(trace: &Trace, rank: &Rank, class: &Class) -> Option<u32> {
-    let mut steps = rank.steady_steps(class).map(|step| norm_rows(trace, rank.ops_of(step)));
-    let first = steps.next()??;
-    steps.all(|rows| rows == Some(first)).then(|| u32::try_from(first).ok())?
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ pub struct Waiting {
     pub ranks: Vec<usize>,
     /// All waiting over the steps that count and all ranks, ns.
     pub total: Ns,
-    /// Mean wait of a rank per step, as a share of the median step.
+    /// Mean wait of a rank per step, as a share of the mean step.
     pub share: f64,
     /// Instances that hold most of the waiting.
     pub decisive: usize,
@@ -98,7 +98,7 @@ pub fn waiting(cx: &Context<'_>) -> Vec<Waiting> {
                 keep_longest(&mut late.rows);
             }
         }
-        let step = (class.steady.max(1) as f64) * class.p50.max(1) as f64;
+        let step = (class.steady.max(1) as f64) * class.mean().max(1) as f64;
         for (group, own) in groups.iter_mut().zip(own) {
             group.total += own;
             group.share += own as f64 / step / group.ranks.len().max(1) as f64;

@@ -40,10 +40,10 @@ pub struct Drafts {
 impl Drafts {
     /// Those of a class; `None` where its batch or its plain step is not known.
     pub fn of(cx: &Context<'_>, scheduler: &Scheduler, rank: &Rank, class: &Class) -> Option<Self> {
-        let batch = class.batch.filter(|b| *b > 0)?;
+        let batches = rank.steady_steps(class).map(|s| s.facts.batch).sum::<Option<u32>>().filter(|sum| *sum > 0)?;
         let counts = || rank.steady_steps(class).filter_map(|s| counted(scheduler, s));
         let (drafted, accepted) = counts().fold((0.0, 0.0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
-        let sequences = class.steady.max(1) as f64 * f64::from(batch);
+        let sequences = f64::from(batches);
         let each = (drafted / sequences).round().clamp(0.0, 1e3) as usize;
         let plain = plain(cx, scheduler, (rank, class), each)?;
         Some(Self { drafted, accepted, per_sequence: accepted / sequences, plain })
@@ -55,7 +55,7 @@ fn plain(cx: &Context<'_>, scheduler: &Scheduler, (rank, class): (&Rank, &Class)
         let drafted = |s: &Step| counted(scheduler, s).is_some_and(|(drafted, _)| drafted > 0.0);
         c.steady >= LEAST_STEPS && !rank.steady_steps(c).any(drafted)
     };
-    let same = |c: &&Class| c.index != class.index && c.batch == class.batch && c.stage == class.stage;
+    let same = |c: &&Class| c.index != class.index && c.may_equal(class) && c.stage == class.stage;
     if let Some(plain) = rank.classes.iter().filter(same).filter(without).max_by_key(|c| c.steady) {
         return Some(Plain { takes: plain.p50, measured: true });
     }

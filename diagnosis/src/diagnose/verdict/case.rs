@@ -1,14 +1,17 @@
 //! What the gates of the verdict are asked about.
 
+use model::Ns;
+
 use super::{Level, VerdictLayer};
 use crate::{
     analysis::{Bucket, Class, Confidence, Layer, Rank, Scheduler},
     diagnose::{
         catalogue::Catalogue,
+        estimate::LEAST_GAIN,
         finding::{Finding, Severity},
         relations::Role,
         rule::Context,
-        signals::{late, reading},
+        signals::{demand, late, reading},
     },
     i18n::Message,
 };
@@ -115,8 +118,19 @@ fn may_lack_requests(case: &Case<'_>, first: &Finding, rank: &Rank, class: &Clas
     let cx = case.cx;
     let unknown = |b: Bucket| reading::is_host(cx.analysis, b, "unknown");
     case.plays(first, Role::BetweenSteps)
-        && !Scheduler::of(cx.trace).knows_demand()
-        && class.share(unknown) - awaited(cx, rank, class, unknown) >= IDLE_HOST * first.estimate.mid_gain_share()
+        && doubtful_idle(cx, rank, class) - awaited(cx, rank, class, unknown)
+            >= IDLE_HOST * first.estimate.mid_gain_share().max(LEAST_GAIN)
+}
+
+/// Share of a class in which the host does nothing known between steps, while nothing says whether it had anything to do.
+pub(super) fn doubtful_idle(cx: &Context<'_>, rank: &Rank, class: &Class) -> f64 {
+    let scheduler = Scheduler::of(cx.trace);
+    let unknown = |b: Bucket| reading::is_host(cx.analysis, b, "unknown");
+    let idle: Ns = rank
+        .steady_steps(class)
+        .map(|step| reading::idle(rank, step, |gap, b| unknown(b) && demand::in_doubt(rank, gap, &scheduler)))
+        .sum();
+    idle as f64 / class.total.max(1) as f64
 }
 
 /// Share of a class in which another rank waits for what the host does on the buckets that `pick` takes: that there was

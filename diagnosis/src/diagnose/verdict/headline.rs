@@ -35,7 +35,7 @@ pub(super) fn step_args(rank: &Rank, class: &Class) -> [(&'static str, Value); 4
     [
         ("subject", subject(rank, class)),
         ("class", Value::Raw(class.key.clone())),
-        ("step", Value::Ns(class.p50)),
+        ("step", Value::Ns(rank.workload(class).mean())),
         ("lasts", Value::Text(lasts)),
     ]
 }

@@ -14,6 +14,7 @@ const SLOW: &str = "void my::scan_kernel<float, 4>(float*)";
 const ATTENTION: &str = "void vllm::paged_attention_v1_kernel<__nv_bfloat16, 128, 16>";
 const PROMPT: &str = "ampere_bf16_s16816gemm_bf16_128x128_ldg8_f2f_stages_32x5_tn";
 const DECODE: &str = "execute_context_0(0)_generation_4(4)";
+const PREFILL: &str = "execute_context_1(2048)_generation_0(0)";
 const LONG_CONTEXT: &str = "execute_0_context_0(sq0sk0)_generation_4(sq4sk65536)";
 
 /// Four kernels of so many blocks per step beside a product, and what was measured of such a kernel.
@@ -64,8 +65,9 @@ fn op11_abstains_without_measurements_of_this_captures_kernels() {
 
 #[test]
 fn op09_believes_the_cores_that_were_measured() {
-    let tail = |measured: &[(Metric, f64)]| run(DECODE, GEMM, us(50), 139, measured);
+    let tail = |measured: &[(Metric, f64)]| run(PREFILL, GEMM, us(50), 139, measured);
     assert!(fires("OP-09", &tail(&[])));
+    assert!(!fires("OP-09", &run(DECODE, GEMM, us(50), 139, &[])), "four rows wait for memory, tail or not");
     assert!(!fires("OP-09", &tail(&[(Metric::CoresBusy, 90.0)])), "the cores share the last wave");
     assert!(!fires("OP-09", &tail(&[(Metric::Memory, 85.0)])), "memory is saturated all the same");
     let idle = tail(&[(Metric::CoresBusy, 55.0), (Metric::Memory, 40.0)]);

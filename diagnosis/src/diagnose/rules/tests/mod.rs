@@ -14,3 +14,4 @@ mod ranks;
 mod runtime;
 mod scheduler;
 mod whole;
+mod workload;

@@ -72,15 +72,17 @@ fn op06_counts_fills_but_not_the_workspace_of_a_product() {
 
 #[test]
 fn op09_sees_one_wave_and_a_bit() {
-    let blocks = |blocks: u32, ns: Ns| {
-        Run::steps(12, move |r, _| {
+    let read = |tokens: u32, blocks: u32, ns: Ns| {
+        Run::labelled(&format!("execute_context_1({tokens})_generation_0(0)"), 12, move |r, _| {
             (0..4).for_each(|_| {
                 r.launch_blocks(GEMM, ns, blocks);
             });
             r.token();
         })
     };
+    let blocks = |blocks: u32, ns: Ns| read(2_048, blocks, ns);
     assert!(fires("OP-09", &blocks(139, us(50))));
+    assert!(!fires("OP-09", &read(64, 139, us(50))), "so few rows are bound by memory");
     assert!(!fires("OP-09", &blocks(132, us(50))), "a whole wave");
     assert!(!fires("OP-09", &blocks(66, us(50))), "no tail without a wave");
     assert!(!fires("OP-09", &blocks(139, us(8))), "bound by its floor");

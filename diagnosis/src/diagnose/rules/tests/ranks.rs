@@ -117,14 +117,13 @@ fn cm12_promises_what_hosts_without_disturbances_bring_and_not_only_the_waiting(
 }
 
 #[test]
-fn rt22_does_not_blame_hosts_that_may_have_had_no_request() {
-    // Now and then all ranks pause at once, as they do while no request is there.
+fn hosts_that_pause_all_at_once_while_they_decode_the_same_had_their_requests() {
+    // Now and then all ranks pause at once, between steps that decode the same sequences.
     let pauses = |c: usize| (us(60), us(5) + if c.is_multiple_of(LAYERS) && c / LAYERS % 8 == 5 { us(800) } else { 0 });
     let work = |_| (0..LAYERS * 48).map(pauses).collect();
     let d = diagnosis(&Run::new((0..4).map(work).collect(), LAYERS).analyze());
-    assert!(d.findings.iter().all(|f| f.rule != "RT-22"));
-    assert!(d.abstained.iter().any(|a| a.rule == "RT-22" && a.why.is_some()));
-    assert_eq!((d.verdict.layer, d.verdict.because.as_slice()), (VerdictLayer::Undecided, &["RT-19"][..]));
+    assert!(d.findings.iter().any(|f| ["RT-15", "RT-22"].contains(&f.rule)));
+    assert_eq!(d.verdict.layer, VerdictLayer::Runtime);
 }
 
 #[test]

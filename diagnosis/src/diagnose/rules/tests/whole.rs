@@ -40,7 +40,7 @@ fn between_step_scheduling_is_the_verdict_where_it_costs_most_and_is_seen() {
         for _ in 0..12 {
             let from = run.host;
             run.graph(&[(GEMM, us(50)); 10], us(1)).token();
-            let label = "execute_context_0(0)_generation_4(4)";
+            let label = "decode";
             run.script.host(model::Category::UserRange, label, (from, run.host));
             if seen {
                 run.work(model::Category::FrameworkOp, "aten::to", us(300));

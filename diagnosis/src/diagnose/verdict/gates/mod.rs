@@ -19,7 +19,7 @@ mod unexplained;
 
 use super::{
     VerdictLayer,
-    case::{BECAUSE, Case, OPAQUE, RIVAL, Ruling, UNEXPLAINED, awaited, opaque},
+    case::{BECAUSE, Case, OPAQUE, RIVAL, Ruling, UNEXPLAINED, awaited, doubtful_idle, opaque},
     headline::{largest, step_args, subject},
 };
 

@@ -1,11 +1,9 @@
 //! For more of the time than anything would gain the host does nothing known between steps, and nothing recorded says whether
 //! it had requests to work on.
 
-use model::Ns;
-
-use super::{Case, RIVAL, Ruling, awaited, step_args};
+use super::{Case, RIVAL, Ruling, awaited, doubtful_idle, step_args};
 use crate::{
-    analysis::{Bucket, Class, Rank, Scheduler, idle::Gap},
+    analysis::{Bucket, Class, Rank},
     diagnose::{relations::Role, rule::Context, signals::reading},
     i18n::{Message, Text, Value},
 };
@@ -29,11 +27,6 @@ pub(super) fn decide(case: &Case<'_>) -> Option<Ruling> {
 
 /// Share of a class in which the host does nothing known between steps, while nothing says whether it had anything to do.
 fn pause_without_demand(cx: &Context<'_>, rank: &Rank, class: &Class) -> f64 {
-    if Scheduler::of(cx.trace).knows_demand() {
-        return 0.0;
-    }
     let unknown = |b: Bucket| reading::is_host(cx.analysis, b, "unknown");
-    let between = |gap: &Gap, b: Bucket| gap.between_steps && unknown(b);
-    let pause: Ns = rank.steady_steps(class).map(|step| reading::idle(rank, step, between)).sum();
-    pause as f64 / class.total.max(1) as f64 - awaited(cx, rank, class, unknown)
+    doubtful_idle(cx, rank, class) - awaited(cx, rank, class, unknown)
 }
