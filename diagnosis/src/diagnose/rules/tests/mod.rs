@@ -10,6 +10,7 @@ mod measured;
 mod measurement;
 mod operator;
 mod operator_launch;
+mod products;
 mod ranks;
 mod runtime;
 mod scheduler;
