@@ -52,5 +52,5 @@ fn a_replay_of_which_most_was_not_recorded_is_a_graph_and_its_idle_time_unattrib
     assert_eq!(a.ranks[0].classes[0].graph, GraphMode::Piecewise);
     let buckets = &a.ranks[0].classes[0].buckets;
     assert!(buckets.iter().all(|(bucket, _)| *bucket != Bucket::Dispatch), "{buckets:?}");
-    assert!(a.ranks[0].classes[0].share(|bucket| bucket == Bucket::Unattributed) > 0.5);
+    assert!(a.ranks[0].classes[0].share(|bucket| bucket == Bucket::Unattributed) > 0.5, "{buckets:?}");
 }

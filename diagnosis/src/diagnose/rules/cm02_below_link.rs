@@ -21,7 +21,7 @@ use crate::{
     i18n::{Message, Text, Value},
 };
 
-/// Share of the median step; own value, that of rule CM-13 for exposed transfers.
+/// Share of the mean step; own value, that of rule CM-13 for exposed transfers.
 const SHARE: f64 = 0.03;
 /// So many times what the library's model gives the size on the published link is far below the link. Own value: healthy
 /// transfers of serving lie at 0.8 to 2 times the model.
@@ -53,8 +53,8 @@ static DOC: Doc = Doc {
         "每次传输所有 rank 都要等完：绕行 PCIe 或主机、链路断开、或通信库未识别拓扑，都会让每一步的每一层付出代价。",
     ),
     trigger: Text::new(
-        "Transfer (the shortest duration over the ranks) above 2.5 times, even for the fast ones of its kind (5th percentile), what the library's own model gives the message on the published link: base latency, a latency per hop of the ring, and bytes times 2(n−1)/n (all-reduce) or (n−1)/n (all-gather, reduce-scatter) over the bandwidth, by the fastest protocol. What lies beyond 2 times the model is at least 3 % of the median step.",
-        "传输时间（各 rank 中的最短时长），即使取同类中较快者（第 5 百分位），也超过通信库自身模型在公布链路上所给时间的 2.5 倍；模型为：基础延迟、环的每跳延迟，以及字节乘 2(n−1)/n（all-reduce）或 (n−1)/n（all-gather、reduce-scatter）除以带宽，取最快协议。超出模型 2 倍的部分至少占中位步时的 3%。",
+        "Transfer (the shortest duration over the ranks) above 2.5 times, even for the fast ones of its kind (5th percentile), what the library's own model gives the message on the published link: base latency, a latency per hop of the ring, and bytes times 2(n−1)/n (all-reduce) or (n−1)/n (all-gather, reduce-scatter) over the bandwidth, by the fastest protocol. What lies beyond 2 times the model is at least 3 % of the mean step.",
+        "传输时间（各 rank 中的最短时长），即使取同类中较快者（第 5 百分位），也超过通信库自身模型在公布链路上所给时间的 2.5 倍；模型为：基础延迟、环的每跳延迟，以及字节乘 2(n−1)/n（all-reduce）或 (n−1)/n（all-gather、reduce-scatter）除以带宽，取最快协议。超出模型 2 倍的部分至少占平均步时的 3%。",
     ),
     source: Text::new(
         "Latencies and protocol efficiencies: tuning models of NCCL and RCCL (src/graph/tuning.cc). Bus bandwidth: nccl-tests. 2.5, 2 and 3 %: own values.",
@@ -146,8 +146,8 @@ fn judge(cx: &Context<'_>, index: usize, rank: &Rank, class: &Class) -> Option<F
         vec![Edit::Transfer(takes(|(_, worst)| worst)), Edit::Hoped(Box::new(Edit::Transfer(takes(|(best, _)| best))))];
     let (finding, cost) = Exposed { cx, doc: &DOC, rank, class }.recurring(SHARE, of, |cost| Saying {
         formula: Text::new(
-            "transfer beyond twice the library's model on the published link / median step",
-            "超出通信库模型两倍（按公布链路）的传输时间 / 中位步时",
+            "transfer beyond twice the library's model on the published link / mean step",
+            "超出通信库模型两倍（按公布链路）的传输时间 / 平均步时",
         ),
         claim,
         more,

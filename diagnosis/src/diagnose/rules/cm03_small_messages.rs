@@ -19,7 +19,7 @@ use crate::{
     i18n::{Text, Value},
 };
 
-/// Share of the median step; own value, that of rule CM-13 for exposed transfers.
+/// Share of the mean step; own value, that of rule CM-13 for exposed transfers.
 const SHARE: f64 = 0.03;
 /// Part of the library's time of a message from which it is all latency; own value.
 const LATENCY: f64 = 0.6;
@@ -54,8 +54,8 @@ static DOC: Doc = Doc {
         "无论大小，环形算法都要在 rank 间传递 2(n−1) 次。让每个 rank 直接读取其他 rank 显存的内核只需一次；与相邻算子融合的集合通信则无需单独一次。",
     ),
     trigger: Text::new(
-        "At least 8 all-reduces of at most 512 KiB per step by NCCL or RCCL, of whose modelled time at least 60 % is latency; their exposed transfers are at least 3 % of the median step.",
-        "每步至少 8 次不超过 512 KiB 的 NCCL 或 RCCL all-reduce，其模型时间中延迟至少占 60%；暴露的传输时间至少占中位步时的 3%。",
+        "At least 8 all-reduces of at most 512 KiB per step by NCCL or RCCL, of whose modelled time at least 60 % is latency; their exposed transfers are at least 3 % of the mean step.",
+        "每步至少 8 次不超过 512 KiB 的 NCCL 或 RCCL all-reduce，其模型时间中延迟至少占 60%；暴露的传输时间至少占平均步时的 3%。",
     ),
     source: Text::new(
         "512 KiB: limit of vLLM's custom all-reduce; crossover 384 KiB measured by SGLang on V100, with 4 µs beside 20 µs. 8, 60 % and 3 %: own values.",
@@ -125,7 +125,7 @@ fn judge(cx: &Context<'_>, index: usize, rank: &Rank, class: &Class) -> Option<F
     ];
     let edits = vec![Edit::Hoped(Box::new(Edit::Transfer(hoped)))];
     let (finding, cost) = Exposed { cx, doc: &DOC, rank, class }.recurring(SHARE, of, |cost| Saying {
-        formula: Text::new("exposed transfers of small all-reduces / median step", "小消息 all-reduce 的暴露传输 / 中位步时"),
+        formula: Text::new("exposed transfers of small all-reduces / mean step", "小消息 all-reduce 的暴露传输 / 平均步时"),
         claim: Text::new(
             "{n} all-reduces of {size} per step of {class} go through the general library and take {took} each, nearly all of it latency: {idle} of {step} ({share}). A kernel of one shot may take {best}.",
             "{class} 每步有 {n} 次 {size} 的 all-reduce 经由通用通信库，各需 {took}，几乎全是延迟：合计 {idle}，步时 {step}（{share}）。单次（one-shot）内核可能只需 {best}。",

@@ -21,7 +21,7 @@ use crate::{
     i18n::{Text, Value},
 };
 
-/// Least share of the median step that a fitting choice would save; own value.
+/// Least share of the mean step that a fitting choice would save; own value.
 const SHARE: f64 = 0.02;
 /// Share of the time of one choice below which the other is the right one (rule catalogue).
 const BETTER: f64 = 0.7;
@@ -47,8 +47,8 @@ static DOC: Doc = Doc {
         "面向大消息的协议在小消息的每一跳都付出延迟；面向小消息的协议则使大消息带宽减到一半或四分之一。",
     ),
     trigger: Text::new(
-        "By evidence of the capture: the median transfer of a size at most 0.7 of that of a smaller or equal one of the same collective and group by another kernel, at least 8 of each. By names: a protocol (SIMPLE, LL128) whose modelled time is at least 1/0.7 of the best one's, and a transfer that is at least as long as it gives. What the fitting choice would save is at least 2 % of the median step.",
-        "依据采集：同一集合操作、同一通信组中，另一内核传输同等或更大消息的中位时间不超过其 0.7 倍，双方各至少 8 次。依据名称：所示协议（SIMPLE、LL128）的模型时间至少为最佳协议的 1/0.7，且实际传输不短于该模型时间。换用合适选择可省的时间至少占中位步时的 2%。",
+        "By evidence of the capture: the median transfer of a size at most 0.7 of that of a smaller or equal one of the same collective and group by another kernel, at least 8 of each. By names: a protocol (SIMPLE, LL128) whose modelled time is at least 1/0.7 of the best one's, and a transfer that is at least as long as it gives. What the fitting choice would save is at least 2 % of the mean step.",
+        "依据采集：同一集合操作、同一通信组中，另一内核传输同等或更大消息的中位时间不超过其 0.7 倍，双方各至少 8 次。依据名称：所示协议（SIMPLE、LL128）的模型时间至少为最佳协议的 1/0.7，且实际传输不短于该模型时间。换用合适选择可省的时间至少占平均步时的 2%。",
     ),
     source: Text::new(
         "0.7: rule catalogue (MiaAI #163, SGLang on V100). Models of protocols: src/graph/tuning.cc of NCCL and RCCL.",
@@ -159,8 +159,8 @@ fn judge(cx: &Context<'_>, index: usize, rank: &Rank, class: &Class) -> Option<F
     let edits = vec![Edit::Transfer(takes(|b| b.1)), Edit::Hoped(Box::new(Edit::Transfer(takes(|b| b.2))))];
     let (finding, cost) = Exposed { cx, doc: &DOC, rank, class }.recurring(SHARE, of, |cost| Saying {
         formula: Text::new(
-            "transfer beyond that of the fitting choice / median step",
-            "超出合适选择的传输时间 / 中位步时",
+            "transfer beyond that of the fitting choice / mean step",
+            "超出合适选择的传输时间 / 平均步时",
         ),
         claim: Text::new(
             "{n} collectives per step of {class} by {kernel} ({size}) take {took} each; another algorithm or protocol takes {better} for that much. That is {idle} of {step} ({share}).",

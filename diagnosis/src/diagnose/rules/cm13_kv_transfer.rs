@@ -192,7 +192,7 @@ fn stages(cx: &Context<'_>, index: usize, rank: &Rank, class: &Class) -> Option<
     let waits: Ns = sent.iter().filter_map(|t| Some(rank.timeline.ops.get(t.op as usize)?.dur() - t.ns)).sum();
     let steps = class.steady.max(1) as Ns;
     let (mut finding, cost) = Exposed { cx, doc: &DOC, rank, class }.recurring(SHARE, of, |cost| Saying {
-        formula: Text::new("exposed transfer between stages / median step", "阶段间暴露的传输 / 中位步时"),
+        formula: Text::new("exposed transfer between stages / mean step", "阶段间暴露的传输 / 平均步时"),
         claim: Text::new(
             "Transfers between pipeline stages of {class} take {idle} of {step} ({share}) with both ends there and no computation beside them; waiting for the other stage ({waits} per step) is not counted.",
             "{class} 的流水线阶段间传输在两端到齐且没有计算并行时耗时 {idle}，步时 {step}（{share}）；等待另一阶段的时间（每步 {waits}）不计入。",

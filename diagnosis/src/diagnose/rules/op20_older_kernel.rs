@@ -73,8 +73,8 @@ static DOC: Doc = Doc {
         "旧内核用不上新的计算与搬运单元；未对齐内核每次只加载一两个元素而不是八个。",
     ),
     trigger: Text::new(
-        "By kernel names: flash_fwd, flash_fwd_splitkv or flash_bwd on Hopper; cutlass_75, cutlass_80, ampere, turing or volta tensor kernels on a newer architecture; align1 and align2, or Tensile's AF0EM1 with AF1EM1, of a product with a dimension that is no multiple of 8 (where shapes are recorded; Tensile's only there). What the ratios below give at best is at least 2 % of the median step.",
-        "依据内核名：Hopper 上的 flash_fwd、flash_fwd_splitkv、flash_bwd；更新架构上的 cutlass_75、cutlass_80、ampere、turing、volta 张量内核；align1、align2，或 Tensile 的 AF0EM1 与 AF1EM1，且矩阵乘有一维不是 8 的倍数（采集了形状时；Tensile 仅在此时判断）。按下列比值最多可省的时间至少占中位步时的 2%。",
+        "By kernel names: flash_fwd, flash_fwd_splitkv or flash_bwd on Hopper; cutlass_75, cutlass_80, ampere, turing or volta tensor kernels on a newer architecture; align1 and align2, or Tensile's AF0EM1 with AF1EM1, of a product with a dimension that is no multiple of 8 (where shapes are recorded; Tensile's only there). What the ratios below give at best is at least 2 % of the mean step.",
+        "依据内核名：Hopper 上的 flash_fwd、flash_fwd_splitkv、flash_bwd；更新架构上的 cutlass_75、cutlass_80、ampere、turing、volta 张量内核；align1、align2，或 Tensile 的 AF0EM1 与 AF1EM1，且矩阵乘有一维不是 8 的倍数（采集了形状时；Tensile 仅在此时判断）。按下列比值最多可省的时间至少占平均步时的 2%。",
     ),
     source: Text::new(
         "FlashAttention-3 paper: 1.5 to 2.0 times FlashAttention-2 forward and 1.5 to 1.75 backward on H100. Luo et al. 2024: instructions of Ampere reach 62.9 % of Hopper's own rate. Alignment: NVIDIA's matrix multiplication guide; nanoGPT's padded vocabulary.",
@@ -94,7 +94,7 @@ const KIND: Kind = Kind {
     doc: &DOC,
     share: 0.02,
     per_layer: None,
-    formula: Text::new("time that newer kernels save at best / median step", "换用新内核最多可省的时间 / 中位步时"),
+    formula: Text::new("time that newer kernels save at best / mean step", "换用新内核最多可省的时间 / 平均步时"),
     claim: Text::new(
         "{count} attention kernels per step of {class} are FlashAttention-2 (flash_fwd, flash_bwd) on a Hopper device; they take {busy}. FlashAttention-3 would take up to {time} of {step} less ({share}).",
         "{class} 每步有 {count} 个注意力内核是 Hopper 设备上的 FlashAttention-2（flash_fwd、flash_bwd）；耗时 {busy}。FlashAttention-3 最多可省 {time}，步时 {step}（{share}）。",

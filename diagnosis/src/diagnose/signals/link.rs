@@ -186,7 +186,7 @@ pub fn description<'a>(cx: &Context<'a>, op: &DeviceOp) -> Option<&'a Collective
 pub struct Sizes<'c, 'a> {
     cx: &'c Context<'a>,
     rank: &'c Rank,
-    decoded: Option<u64>,
+    decodes: bool,
     /// Hidden size and bytes of an element.
     hidden: Option<(i64, i64)>,
 }
@@ -194,8 +194,7 @@ pub struct Sizes<'c, 'a> {
 impl<'c, 'a> Sizes<'c, 'a> {
     /// Of a class of a rank.
     pub fn of(cx: &'c Context<'a>, rank: &'c Rank, class: &Class) -> Self {
-        let decoded = class.batch.filter(|_| class.stage == Stage::Decode).map(u64::from);
-        Self { cx, rank, decoded, hidden: hidden(cx, rank, class) }
+        Self { cx, rank, decodes: class.stage == Stage::Decode, hidden: hidden(cx, rank, class) }
     }
 
     /// The message of an operation of a step whose collective `group` ranks share; `None` where nothing tells its size.
@@ -214,7 +213,8 @@ impl<'c, 'a> Sizes<'c, 'a> {
         }
         let (hidden, element) = self.hidden?;
         let ops = self.rank.ops_of(step);
-        let rows = step.rows.or_else(|| launch_shape::norm_rows(self.cx.trace, ops)).or(self.decoded)?;
+        let decoded = || step.facts.batch.filter(|_| self.decodes).map(u64::from);
+        let rows = step.rows.or_else(|| launch_shape::norm_rows(self.cx.trace, ops)).or_else(decoded)?;
         let bytes = i64::try_from(rows).ok()?.checked_mul(hidden)?.checked_mul(element)?;
         (bytes > 0).then_some(Message { what, bytes, ranks, modelled: true })
     }

@@ -12,6 +12,7 @@ mod measurement;
 mod operator;
 mod operator_launch;
 mod owned;
+mod products;
 mod ranks;
 mod runtime;
 mod scheduler;

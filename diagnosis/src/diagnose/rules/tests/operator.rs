@@ -70,6 +70,22 @@ fn op03_promises_of_attention_what_its_arithmetic_takes_and_advises_attention() 
 }
 
 #[test]
+fn idle_time_that_nothing_explains_does_not_go_with_the_conversion_after_it() {
+    // A device of which no launch was recorded: 60 µs of idle time before each conversion of 10 µs.
+    let mut s = crate::analysis::script::Script::default();
+    for step in 0..24 {
+        let t = us(300) * step;
+        for (name, from, to) in [(GEMM, 0, 100), (CONTIGUOUS, 160, 170), (GEMM, 171, 280)] {
+            s.kernel(7, name, (t + us(from), t + us(to)), None, None);
+        }
+    }
+    let all = diagnosis(&s.analyze());
+    let found: Vec<_> = all.findings.iter().filter(|f| f.rule == "OP-05").collect();
+    assert!(!found.is_empty());
+    assert!(found.iter().all(|f| f.estimate.max_gain_share() < 0.06), "{}", found[0].estimate.max_gain_share());
+}
+
+#[test]
 fn op05_counts_conversions_between_operators() {
     let conversions = |ns: Ns| {
         Run::steps(12, move |r, _| {
