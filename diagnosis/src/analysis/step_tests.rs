@@ -43,7 +43,7 @@ fn a_replay_of_which_most_was_not_recorded_is_a_graph_and_its_idle_time_unattrib
         s.host(Category::UserRange, "ProfilerStep#1", (t, t + 9_000_000));
         (0..8).for_each(|k| {
             let at = t + k * 10_000;
-            s.launch((at, at + 5_000), NORM, (at + 8_000, at + 20_000));
+            s.launch((at, at + 5_000), NORM, (at + 8_000, at + 9_000));
         });
         // Of the whole replay one node is there, long after the launch.
         s.graph((t + 90_000, t + 95_000), &[(GEMM, (t + 6_000_000, t + 6_100_000))]);
