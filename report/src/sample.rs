@@ -115,10 +115,10 @@ fn capture(simulated: bool) -> Capture {
             first: Some(first()),
             unjudged: vec![Unjudged {
                 share: 0.5,
-                sentence: Message::plain(Text::new(
-                    "how fast compute.gemm could be: record shapes",
-                    "compute.gemm 还能快多少：请采集形状",
-                )),
+                sentence: Message::new(
+                    Text::new("how fast {bucket} could be: record shapes", "{bucket} 还能快多少：请采集形状"),
+                    [("bucket", Value::Raw("compute.gemm".into()))],
+                ),
                 because: Vec::new(),
                 decides: false,
             }],
