@@ -4,7 +4,7 @@ mod damage;
 
 use std::io::Write;
 
-use model::{Detail, SyncKind, Trace, TraceBuilder, trace::NO_CORRELATION};
+use model::{Category, Detail, SyncKind, Trace, TraceBuilder, trace::NO_CORRELATION};
 
 use super::FORMAT;
 use crate::ReadError;

@@ -60,7 +60,7 @@ pub struct Kind {
     pub per_layer: Option<usize>,
     /// Formula of the trigger.
     pub formula: Text,
-    /// The claim, from `class`, `step` (median), `busy` (what they take), `time` (what the change takes away), `share`
+    /// The claim, from `class`, `step` (mean), `busy` (what they take), `time` (what the change takes away), `share`
     /// (of the latter) and `count` (operations per step).
     pub claim: Text,
     /// What the sum of their time is.
