@@ -8,6 +8,7 @@ use super::{
     model::{BucketRow, Capture, Chip, ClassPart, Copies, DeviceGroup, Mapping, RankPart, Report, Slow},
     owners::IdleOwner,
     work::Work,
+    workload::WorkloadPart,
 };
 use diagnosis::{
     analysis::{
@@ -23,6 +24,7 @@ use diagnosis::{
         readiness::{Cell, Fact, Next},
     },
     i18n::{Message, Text, Value},
+    platform::Stage,
 };
 
 /// A launch-bound decode run of three steps that count.
@@ -254,7 +256,15 @@ fn rank() -> RankPart {
             work("gemm", "gemm", 120, 10_000_000, 9_000_000),
             work("norm", "norm", 60, 5_000_000, 3_000_000),
         ],
-        workload: None,
+        workload: Some(WorkloadPart {
+            steps: 4,
+            mean: 1_000_000,
+            median: 900_000,
+            stage: Stage::Decode,
+            sequences: Some((4, 4)),
+            tokens: Some((4, 4)),
+            slow: (1, vec![("rt.compile".into(), 400_000)]),
+        }),
         replayed: Vec::new(),
         kernels: vec![
             work("nvjet_tst_64x8", "gemm", 120, 10_000_000, 9_000_000),

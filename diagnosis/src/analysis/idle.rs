@@ -112,7 +112,8 @@ impl<'a> Explainer<'a> {
         self.states.split(call.track, before, before.start, &mut add_before);
         add(if graph { Bucket::GraphLaunch } else { Bucket::LaunchApi }, Span::new(begun, returned));
         let waited = Span::new(returned, span.end);
-        let unexplained = waited.len() > UNRECORDED_LATENCIES * self.latency_ns && self.is_first_of_queue(op, index);
+        let is_first = waited.len() > UNRECORDED_LATENCIES * self.latency_ns && self.is_first_of_queue(op, index);
+        let unexplained = is_first || (graph && waited.len() > self.unrecorded_ns());
         let after = if unexplained { Bucket::Unattributed } else { self.after_return(op, index, end, span.start) };
         add(after, waited);
         let after_sync = begun > span.start && self.states.blocked_at(call.track, before.start);

@@ -109,4 +109,6 @@ mod ranks_tests;
 #[cfg(any(test, feature = "script"))]
 pub mod script;
 #[cfg(test)]
+mod step_tests;
+#[cfg(test)]
 mod tests;

@@ -102,7 +102,9 @@ fn recorded(page: &Page<'_>, unknown: &Inlines) -> Inlines {
 /// The time that the steps, or the window in their place, cover.
 fn covered(page: &Page<'_>, unknown: &Inlines) -> Inlines {
     let Some(rank) = page.capture.leading_rank() else { return unknown.clone() };
-    let share = page.capture.window.map(|all| page.aside(units::share_of(rank.covered, all)));
+    // A window that ends before the work it launched has is no whole that the steps could be a part of.
+    let all = page.capture.window.filter(|all| rank.covered <= *all);
+    let share = all.map(|all| page.aside(units::share_of(rank.covered, all)));
     inlines![units::time(rank.covered), share.unwrap_or_default()]
 }
 

@@ -211,8 +211,8 @@ fn mean(page: &mut Page<'_>, rank: &RankPart) {
     let parts = page.join(parts);
     let text = page.fill(
         Text::new(
-            "The mean step of rank {rank} takes {mean}, the median one {median}: slow steps, of {all} that count, are {slow}. What each of them has more than the median step: ",
-            "rank {rank} 的平均步时为 {mean}，中位步时为 {median}：计入统计的 {all} 步中有 {slow} 个慢步。每个慢步比中位步平均多出：",
+            "The mean step of rank {rank} takes {mean}, the median one {median}: {slow} of the {all} steps that count are slow. What each of these has more than the median step: ",
+            "rank {rank} 的平均步时为 {mean}，中位步时为 {median}：计入统计的 {all} 步中有 {slow} 个慢步，每个比中位步平均多出：",
         ),
         [
             ("rank", Value::Count(u64::from(rank.rank))),

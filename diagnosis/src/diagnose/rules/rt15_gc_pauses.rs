@@ -22,6 +22,9 @@ use crate::{
     i18n::{Message, Text, Value},
 };
 
+/// Pauses from which they are no accident; own value.
+const RECUR: usize = 4;
+
 /// The rule.
 pub struct GcPauses;
 
@@ -41,8 +44,8 @@ static DOC: Doc = Doc {
         "大堆的一次完整回收需要数十到数百毫秒；张量并行下一个 rank 的停顿会拖住所有 rank。",
     ),
     trigger: Text::new(
-        "Recorded collections with exposed idle time (two, or one longer than 5 median steps), or at least two pauses without any host call, in at most one step of three, that are longer than what the median step has by 1 ms and by a tenth of it; together at least 1 % of the time of the workload. Where nothing says that there was a request, only pauses of 5 median steps count.",
-        "有记录的回收且造成暴露空闲（两次，或单次超过 5 个中位步时）；或至少两次没有任何主机调用的停顿：至多出现在三分之一的步中，且比中位步的同类空闲长 1 ms 以及步时的十分之一；合计至少占该工作负载时间的 1%。若无法说明当时有请求，则只计不少于 5 个中位步时的停顿。",
+        "Recorded collections with exposed idle time (two, or one longer than 5 median steps), or at least two pauses without any host call, in at most one step of three, that are longer than what the median step has by 1 ms and by a tenth of it; together at least 1 % of the time of the workload. Fewer than four that are shorter than 5 median steps promise nothing from below. Where nothing says that there was a request, only pauses of 5 median steps count.",
+        "有记录的回收且造成暴露空闲（两次，或单次超过 5 个中位步时）；或至少两次没有任何主机调用的停顿：至多出现在三分之一的步中，且比中位步的同类空闲长 1 ms 以及步时的十分之一；合计至少占该工作负载时间的 1%。不足四次且短于 5 个中位步时的停顿不保证下限收益。若无法说明当时有请求，则只计不少于 5 个中位步时的停顿。",
     ),
     source: Text::new(
         "msprof conjectures a collection from 200 ms of quiet, its advisor reports collections from 1 ms; a tenth and one in three: own values; 5 steps: common gate for stalls.",
@@ -118,12 +121,18 @@ fn conjectured(cx: &Context<'_>, workload: &Workload<'_>) -> Option<Finding> {
             ),
         )
     };
-    let stretches = found.iter().filter_map(|pause| {
-        let track = reading::owner(rank, pause.gap).and_then(|op| rank.timeline.call(op))?.track;
-        let parts = pause.gap.parts.iter().filter(|(b, _)| pauses::is_silent(cx, *b));
-        Some(parts.map(move |(_, span)| (track, *span)).collect::<Vec<_>>())
-    });
-    let edits = change::shortened(stretches.flatten(), 0);
+    let stretches = |of: &[&pauses::Pause<'_>]| {
+        let silent = of.iter().filter_map(|pause| {
+            let track = reading::owner(rank, pause.gap).and_then(|op| rank.timeline.call(op))?.track;
+            let parts = pause.gap.parts.iter().filter(|(b, _)| pauses::is_silent(cx, *b));
+            Some(parts.map(move |(_, span)| (track, *span)).collect::<Vec<_>>())
+        });
+        change::shortened(silent.flatten(), 0)
+    };
+    // A few short ones are what every host has now and then: nobody promises that they go away.
+    let recurs = |pause: &&pauses::Pause<'_>| found.len() >= RECUR || pause.is_long;
+    let (certain, rest): (Vec<_>, Vec<_>) = found.iter().partition(recurs);
+    let edits = stretches(&certain).into_iter().chain(change::hoped(stretches(&rest))).collect();
     let most = if in_doubt { Confidence::Low } else { Confidence::Medium };
     let found = finding(cx, workload, (&lengths, most, edits), fact, rival)?;
     Some(found.against(Competing::open(

@@ -28,6 +28,9 @@ const MANY: usize = 100;
 const WAITS: i64 = 10;
 /// A host that others wait for had a request. They wait that long or longer, but for noise; own value.
 const AWAITED: i64 = 2;
+/// Slow steps from which they are no accident, unless one is so many times the median; own values.
+const RECUR: usize = 4;
+const LONG: i64 = 5;
 /// Buckets that the finding names.
 const NAMED: usize = 3;
 
@@ -240,5 +243,9 @@ fn steadied(rank: &Rank, class: &Class, jitter: &analysis::Jitter) -> Vec<Edit> 
         let ns = reading::idle(rank, median, |_, b| b == bucket);
         (bucket, (ns, ns))
     });
-    change::steadied(rank, slow, &usual.collect())
+    let slow: Vec<&Step> = slow.collect();
+    let long = slow.iter().any(|s| s.window.len() > LONG * class.p50);
+    let edits = change::steadied(rank, slow.iter().copied(), &usual.collect());
+    // A few that are somewhat slow are what every host has now and then: nobody promises that they go away.
+    if slow.len() >= RECUR || long { edits } else { change::hoped(edits).collect() }
 }

@@ -23,6 +23,8 @@ pub struct Pause<'a> {
     pub gap: &'a Gap,
     /// Time in it in which the host called nothing, ns.
     pub silent: Ns,
+    /// Whether it is longer than [`LONG_STEPS`] median steps.
+    pub is_long: bool,
     /// Whether the engine may have lacked a request meanwhile.
     pub in_doubt: bool,
 }
@@ -45,9 +47,12 @@ pub fn of<'a>(cx: &Context<'_>, workload: &Workload<'a>) -> Vec<Pause<'a>> {
     let pauses: Vec<Pause<'a>> = workload
         .steps()
         .flat_map(|step| reading::gaps(rank, step))
-        .map(|gap| Pause { gap, silent: silent(gap), in_doubt: demand::in_doubt(rank, gap, &scheduler) })
+        .map(|gap| {
+            let silent = silent(gap);
+            Pause { gap, silent, is_long: silent >= long, in_doubt: demand::in_doubt(rank, gap, &scheduler) }
+        })
         .filter(|pause| pause.silent >= least && !scheduler.was_empty(pause.gap.span))
-        .filter(|pause| !pause.in_doubt || pause.silent >= long)
+        .filter(|pause| !pause.in_doubt || pause.is_long)
         .collect();
     if median_step <= 0 || RARE * pauses.len() > workload.steady() { Vec::new() } else { pauses }
 }

@@ -227,3 +227,25 @@ fn cp13_leaves_no_verdict_on_a_run_that_had_too_little_of_its_machine() {
     assert_eq!(beside_free_cores.verdict.layer, VerdictLayer::Runtime);
     assert!(found(&beside_free_cores).0 > Severity::Low);
 }
+
+#[test]
+fn cp05_misses_the_work_of_replays_that_was_not_recorded() {
+    // Of each replay one node is there: right after the launch, or long after it on an idle device.
+    let replay = |late: i64| {
+        Run::steps(12, move |r, _| {
+            (0..8).for_each(|_| _ = r.launch(GEMM, us(10)));
+            let call = (r.host, r.host + us(5));
+            let at = r.device.max(call.1) + us(2) + late;
+            r.script.graph(call, &[(GEMM, (at, at + us(100)))]);
+            (r.host, r.device) = (call.1, at + us(100));
+            r.token();
+        })
+    };
+    let says = |capture: &_| {
+        check("CP-05", capture)
+            .iter()
+            .any(|f| f.claim.render(crate::i18n::Lang::En, |v| format!("{v:?}")).contains("graph launches"))
+    };
+    assert!(says(&replay(us(6_000))));
+    assert!(!says(&replay(0)));
+}

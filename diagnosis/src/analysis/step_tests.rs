@@ -1,0 +1,56 @@
+//! What a step is: whether it is whole, its stage, its graphs.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use model::{Category, Ns};
+
+use super::{Bucket, GraphMode, script::Script};
+
+const GEMM: &str = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize64x64x64";
+const NORM: &str = "void vllm::rms_norm_kernel<c10::BFloat16>(c10::BFloat16*, c10::BFloat16 const*)";
+const ARGMAX: &str = "void at::native::reduce_kernel<512, 1, at::native::ArgMaxOps<float>>";
+
+/// Steps that a readback ends: a cache write of `tokens` rows, a product, a sample and its copy.
+fn read_back(tokens: &[u32], from: Ns) -> Script {
+    const WRITE: &str = "void vllm::reshape_and_cache_flash_kernel<__nv_bfloat16, __nv_bfloat16>";
+    let mut s = Script::default();
+    s.host(Category::FrameworkOp, "aten::embedding", (from, 10));
+    for (i, tokens) in tokens.iter().enumerate() {
+        let t = i as Ns * 1_000_000;
+        s.launch_blocks((t, t + 1_000), WRITE, (t + 2_000, t + 10_000), *tokens);
+        s.launch((t + 1_000, t + 2_000), GEMM, (t + 10_000, t + 500_000));
+        s.launch_blocks((t + 2_000, t + 3_000), ARGMAX, (t + 500_000, t + 540_000), 1);
+        s.copy("cudaMemcpyAsync", (t + 3_000, t + 600_000), "DtoH", "pageable", 8, (t + 545_000, t + 560_000));
+    }
+    s
+}
+
+#[test]
+fn a_first_step_that_begins_after_the_recording_is_whole_and_its_launches_tell_its_stage() {
+    let found = |from: Ns| -> Vec<(String, usize)> {
+        let (_, a) = read_back(&[1_049, 1, 1, 1, 1, 1], from).analyze();
+        a.ranks[0].classes.iter().map(|class| (class.key.clone(), class.steady)).collect()
+    };
+    let whole = [("decode b=1 graph=eager".to_owned(), 4), ("prefill tokens=1049 graph=eager".to_owned(), 1)];
+    assert_eq!(found(-500), whole);
+    assert_eq!(found(0)[1].1, 0, "the recording begins with its first launch: what came before is unknown");
+}
+
+#[test]
+fn a_replay_of_which_most_was_not_recorded_is_a_graph_and_its_idle_time_unattributed() {
+    let mut s = Script::default();
+    for i in 0..12 {
+        let t = i * 10_000_000;
+        s.host(Category::UserRange, "ProfilerStep#1", (t, t + 9_000_000));
+        (0..8).for_each(|k| {
+            let at = t + k * 10_000;
+            s.launch((at, at + 5_000), NORM, (at + 8_000, at + 9_000));
+        });
+        // Of the whole replay one node is there, long after the launch.
+        s.graph((t + 90_000, t + 95_000), &[(GEMM, (t + 6_000_000, t + 6_100_000))]);
+    }
+    let (_, a) = s.analyze();
+    assert_eq!(a.ranks[0].classes[0].graph, GraphMode::Piecewise);
+    let buckets = &a.ranks[0].classes[0].buckets;
+    assert!(buckets.iter().all(|(bucket, _)| *bucket != Bucket::Dispatch), "{buckets:?}");
+    assert!(a.ranks[0].classes[0].share(|bucket| bucket == Bucket::Unattributed) > 0.5);
+}
