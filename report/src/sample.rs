@@ -397,7 +397,7 @@ fn limits() -> Limits {
         peak: bound_by.map(|_| 3.35e12),
         peak_source: bound_by.map(|_| PeakSource::Published),
         why: vec![Message::new(
-            Text::new("tile padding: {share}", "tile 填充：{share}"),
+            Text::new("tile padding: {share}", "分块填充：{share}"),
             [("share", Value::Share(0.25))],
         )],
     };

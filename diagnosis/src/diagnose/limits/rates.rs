@@ -310,7 +310,7 @@ pub(super) fn rate(
     if let (Some(Bound::Memory), Some(memory), Some(arithmetic)) = (limit.bound, memory, arithmetic) {
         let text = Text::new(
             "memory side of the roofline: {n} operations per byte, below the {ridge} that the device does in the time of one",
-            "位于 roofline 的访存一侧：每字节 {n} 次运算，低于设备在读一字节的时间内可做的 {ridge} 次",
+            "位于屋顶线的访存一侧：每字节 {n} 次运算，低于设备在读一字节的时间内可做的 {ridge} 次",
         );
         let whole = |n: f64| Value::Number((10.0 * n).round() / 10.0);
         let ridge = arithmetic.best / memory.best;

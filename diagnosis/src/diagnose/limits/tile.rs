@@ -67,7 +67,7 @@ pub fn reasons(name: &str, gemm: Gemm, blocks: Option<u64>, cores: Option<u32>) 
         if waves < FULL {
             let text = Text::new(
                 "too few tiles: {blocks} blocks for {cores} cores, so that at most {share} of them have work",
-                "tile 过少：{blocks} 个线程块对 {cores} 个核心，最多 {share} 的核心有活",
+                "分块过少：{blocks} 个线程块对 {cores} 个核心，最多 {share} 的核心有活",
             );
             out.push(Message::new(text, args.into_iter().chain([("share", Value::Share(waves))])));
         } else if waves / waves.ceil() < FULL {
@@ -82,7 +82,7 @@ pub fn reasons(name: &str, gemm: Gemm, blocks: Option<u64>, cores: Option<u32>) 
     if let Some((tile, (_, area))) = covered.filter(|(_, (_, area))| area - 1.0 > PADDED) {
         let text = Text::new(
             "tile padding: {share} of what tiles of {tile} compute lies outside of a result of {rows}×{columns}",
-            "tile 填充：{tile} 的 tile 所算内容有 {share} 落在 {rows}×{columns} 的结果之外",
+            "分块填充：{tile} 的分块所算内容有 {share} 落在 {rows}×{columns} 的结果之外",
         );
         let [a, b] = tile.sides;
         out.push(Message::new(
