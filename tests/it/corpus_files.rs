@@ -157,7 +157,7 @@ const HELD: &[Held] = &[
     // grep -o 'ProfilerStep#[0-9]*' | wc -l: 1; no Input Dims, no counter.
     ("ascend-pytorch/advisor-timeline-advice/trace_view.json", 274, 1_788_267, 1, "device host_api correlation graph"),
     // python3 as there; {r['Step Id'] for r in csv.DictReader(open(FILE))} is {'19'}.
-    ("ascend-pytorch/advisor-compute-advice-data/kernel_details.csv", 29, 10_061_159, 1, "device"),
+    ("ascend-pytorch/advisor-compute-advice-data/kernel_details.csv", 29, 10_061_159, 1, "device counters"),
     // sqlite3: select count(*), sum(endNs - startNs) from TASK join COMPUTE_TASK_INFO using (globalTaskId); python3's Decimal for the
     // times of 2023, which are text. No table marks a step, so that each is one window. Tasks with a call: select count(*) from
     // TASK where connectionId in (select connectionId from API): 0, no such column, 1, and of CANN_API 1. HBM has 4 rows in

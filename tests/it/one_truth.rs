@@ -201,7 +201,9 @@ impl Case {
             if asked && !matches!(verdict.layer, VerdictLayer::Undecided | VerdictLayer::None) {
                 let weighty = diagnosis.findings.iter().filter(|f| f.severity >= Severity::Medium).map(|f| f.layer);
                 found.push(weighty.collect::<Vec<_>>());
-                blamed.push((verdict.layer, card.name, verdict.because.clone()));
+                // Where the time is rests on counting alone; what comes first may change with what a format lacks.
+                let layer = verdict.place.as_ref().map_or(verdict.layer, |place| place.layer);
+                blamed.push((layer, card.name, verdict.because.clone()));
             }
         }
         // Of two layers that cost about as much the first may change with what a format lacks; all have to see both.

@@ -32,16 +32,16 @@ const LABEL: usize = 26;
 pub(super) fn lines(scene: &Scene<'_>, width: usize) -> Laid {
     let Some(capture) = scene.look.capture() else { return Laid::default() };
     let mut out = prose::lines(&Part::Answer.of(capture, scene.lang), width);
-    if let Some(class) = scene.part().and_then(|part| part.main_class()) {
-        apart(&mut out);
-        out.extend(layers(scene, class, width));
-        out.extend(histogram(scene, width));
-    }
     apart(&mut out);
     let mut told = Vec::new();
     for (finding, lines) in findings(scene, capture, width) {
         told.extend(finding.map(|finding| (out.len(), finding)));
         out.extend(lines);
+    }
+    if let Some(class) = scene.part().and_then(|part| part.main_class()) {
+        apart(&mut out);
+        out.extend(layers(scene, class, width));
+        out.extend(histogram(scene, width));
     }
     apart(&mut out);
     out.extend(ready(scene, capture, width));

@@ -14,13 +14,15 @@ use super::{
 };
 
 /// Sections of a report on one capture.
-const SECTIONS: [&str; 15] = [
+const SECTIONS: [&str; 17] = [
     "Verdict",
     "The capture",
     "How the steps were found",
     "Steps",
     "Where the time went",
+    "Who owns the idle time",
     "What the device worked on",
+    "How far from the limit",
     "Kernels without a timeline",
     "Ranks and links without a timeline",
     "Findings",
@@ -33,6 +35,9 @@ const SECTIONS: [&str; 15] = [
 ];
 /// Sections of what the simulator does not write: ceilings of a machine, and the trace of a graph capture beside its replay.
 const NOT_SIMULATED: [&str; 2] = ["Against what this device was measured to do", "What the replayed kernels are"];
+/// Faults that their pages do not name since rules ask for more evidence, each beside what they say instead: a tail of products of
+/// few rows may be a memory-bound product (OP-10 is named), and gaps between nodes in a run that rebuilds its graphs.
+const TOLD_APART_NO_MORE: [FaultKind; 2] = [FaultKind::WaveTail, FaultKind::NodeGap];
 /// Rules that neither find nor abstain but on captures of this machine's processors.
 const OF_PROCESSORS: [&str; 1] = ["CP-13"];
 
@@ -76,7 +81,8 @@ fn every_fault_is_named_by_a_finding_of_its_page() {
         let page = std::fs::read_to_string(folder().join(format!("{}.md", run.name))).unwrap();
         let found = rules(section(&page, "Findings"));
         let named = |kind: &&FaultKind| kind.rules().iter().any(|rule| found.contains(rule));
-        missed.extend(run.faults.iter().filter(|kind| !named(kind)).map(|kind| (run.name, kind, found.clone())));
+        let told = |kind: &&FaultKind| !named(kind) && !TOLD_APART_NO_MORE.contains(kind);
+        missed.extend(run.faults.iter().filter(told).map(|kind| (run.name, kind, found.clone())));
     }
     assert!(missed.is_empty(), "{missed:?}");
     let all: BTreeSet<FaultKind> = FaultKind::ALL.iter().copied().collect();

@@ -153,7 +153,7 @@ fn what_the_footer_the_tabs_and_the_help_show_can_be_clicked() {
     let line = help.iter().position(|row| row.contains(&entry)).unwrap();
     let (x, y) = find(&help, line, &entry);
     app.point(Point::Click(x, y));
-    assert!(screen(&mut app, 120, 40).contains("What to do"));
+    assert!(screen(&mut app, 120, 80).contains("What to do"));
 }
 
 /// Help and palette name every action with all of its keys, also with those of a user; nothing is cut at 80 columns.

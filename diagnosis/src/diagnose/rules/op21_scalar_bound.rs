@@ -12,7 +12,7 @@ use super::{
 use crate::{
     analysis::{Confidence, Layer, OpKind},
     diagnose::{
-        relations::{Advice, Relations},
+        relations::{Advice, Relations, Vendors},
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::Text,
@@ -31,7 +31,7 @@ static DOC: Doc = Doc {
     layer: Layer::Operator,
     needs: &[Device, Counters],
     advice: Advice::Device,
-    relations: Relations { precedes: &["OP-11"], ..Relations::NONE },
+    relations: Relations { precedes: &["OP-11"], vendors: Vendors::Only(&["ascend"]), ..Relations::NONE },
     sees: Text::new(
         "The scalar unit of the cores works for most of a kernel's time, while matrix, vector and copy units are hardly used.",
         "内核的大部分时间里只有核心的标量单元在工作，矩阵、向量与搬运单元几乎没有使用。",
