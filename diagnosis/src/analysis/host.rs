@@ -124,7 +124,7 @@ impl HostStates {
         let first = timeline.ops.first().map_or(0, |op| op.start);
         let busy = Span::new(first, timeline.ops.iter().map(|op| op.end).max().unwrap_or(first));
         for track in launching {
-            let segments = partition(trace, track, busy, &mut classes, labels, &waits);
+            let segments = partition(trace, track, busy, &mut classes, labels, waits);
             states.threads.insert(track, segments);
         }
         states

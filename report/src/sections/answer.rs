@@ -106,7 +106,7 @@ fn shares(page: &mut Page<'_>, place: &Place) {
             " — mean of {n} steps; the median is {median}, so some steps are much slower",
             " — {n} 步的平均值；中位数为 {median}，即部分步明显更慢",
         );
-        line = line + page.fill(slow, [("n", Value::Count(place.steps as u64)), ("median", Value::Ns(place.median))]);
+        line += page.fill(slow, [("n", Value::Count(place.steps as u64)), ("median", Value::Ns(place.median))]);
     }
     page.paragraph(line);
 }
