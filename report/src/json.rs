@@ -60,7 +60,7 @@ pub(super) fn document(report: &Report, lang: Lang) -> Diagnosis {
         schema: SCHEMA,
         simulated: report.simulated(),
         captures: captures().map(|c| capture::capture(c, lang)).collect(),
-        workload: leading.and_then(judgement::workload),
+        workload: leading.and_then(judgement::base),
         steps: leading.and_then(Capture::leading_rank).map(steps::steps),
         attribution: captures().flat_map(attribution::attribution).collect(),
         idle_owners: captures().flat_map(owners::owners).collect(),
@@ -92,7 +92,7 @@ pub(super) struct Diagnosis {
     simulated: bool,
     captures: Vec<capture::CaptureReport>,
     /// The steps that every share and gain of the leading capture refers to.
-    workload: Option<judgement::Workload>,
+    workload: Option<judgement::Base>,
     /// Steps of the leading rank of the leading capture.
     steps: Option<steps::Steps>,
     /// Where the time of each step class went.

@@ -273,7 +273,12 @@ impl Report {
         Self { captures: captures.collect() }
     }
 
-    /// The report as a document.
+    /// The report as it is read first: what a page or two can hold.
+    pub fn brief(&self, lang: Lang) -> Document {
+        sections::brief(self, lang)
+    }
+
+    /// The whole report as a document.
     pub fn document(&self, lang: Lang) -> Document {
         sections::report(self, lang)
     }

@@ -1,11 +1,13 @@
 //! A report written by hand, small and with something in every part.
 
+mod limits;
+
 use model::{Area, EvidenceClass, ImportStat, LedgerRow, Light, Maturity, Provenance, SliceId, StepPart};
 
 use super::{
     grade::Grade,
     idle::Idle,
-    model::{BucketRow, Capture, Chip, ClassPart, Copies, DeviceGroup, Mapping, RankPart, Report, Slow},
+    model::{BucketRow, Capture, ClassPart, Copies, DeviceGroup, Mapping, RankPart, Report, Slow},
     owners::IdleOwner,
     work::Work,
     workload::WorkloadPart,
@@ -22,7 +24,6 @@ use diagnosis::{
         Interaction, Level, Method, Over, Place, RankCheck, Readiness, Severity, Trigger, Unjudged, Verdict,
         VerdictLayer,
         finding::Remedy,
-        limits::{Basis, Bound, Floor, Limits, PeakSource, Rate, RateUnit},
         readiness::{Cell, Fact, Next},
     },
     i18n::{Message, Text, Value},
@@ -80,7 +81,7 @@ fn capture(simulated: bool) -> Capture {
             vendor: Some("nvidia".into()),
             name: Some("NVIDIA H100".into()),
             count: 2,
-            chip: Some(chip()),
+            chip: Some(limits::chip()),
         }],
         facts: vec![
             ("parallel.world_size".into(), "2".into(), Provenance::Observed),
@@ -129,7 +130,7 @@ fn capture(simulated: bool) -> Capture {
         },
         findings: vec![finding()],
         held: None,
-        limits: limits(),
+        limits: limits::limits(),
         counterfactual: Counterfactual {
             checks: vec![RankCheck {
                 rank: 0,
@@ -275,9 +276,9 @@ fn rank() -> RankPart {
             work("norm", "norm", 60, 5_000_000, 3_000_000),
         ],
         workload: Some(WorkloadPart {
-            steps: 4,
-            mean: 1_000_000,
-            median: 900_000,
+            steps: 3,
+            mean: 10_000_000,
+            median: 9_000_000,
             stage: Stage::Decode,
             sequences: Some((4, 4)),
             tokens: Some((4, 4)),
@@ -361,7 +362,7 @@ fn place() -> Place {
         class: "decode b=8 graph=eager".into(),
         steps: 3,
         mean: 10_000_000,
-        median: 10_000_000,
+        median: 9_000_000,
     }
 }
 
@@ -374,64 +375,6 @@ fn first() -> First {
         to_low: 6_000_000,
         to_high: 8_000_000,
         confidence: Confidence::Medium,
-    }
-}
-
-/// Rates of a product and of a copy, and the floor of a step.
-fn limits() -> Limits {
-    let rate = |operator, kernel: &str, shape: &str, (flops, bytes): (f64, f64), bound_by| Rate {
-        operator,
-        slot: None,
-        kernel: kernel.into(),
-        shape: shape.into(),
-        dtype: (flops > 0.0).then_some("bf16"),
-        count: 96,
-        ns: 50_000.0,
-        per_step: 1_600_000,
-        flops,
-        bytes,
-        operands: bytes,
-        bound_by,
-        achieved: bytes / 50_000.0 * 1e9,
-        unit: RateUnit::Bytes,
-        peak: bound_by.map(|_| 3.35e12),
-        peak_source: bound_by.map(|_| PeakSource::Published),
-        why: vec![Message::new(
-            Text::new("tile padding: {share}", "分块填充：{share}"),
-            [("share", Value::Share(0.25))],
-        )],
-    };
-    Limits {
-        rates: vec![
-            rate("gemm", "nvjet|<b>\u{1b}[2J", "8×4096×4096", (2.7e8, 3.4e7), Some(Bound::Memory)),
-            rate("copy", "Memcpy DtoD", "1048576 B", (0.0, 2.1e6), None),
-        ],
-        class: Some((0, "decode b=8 graph=eager".into())),
-        floor: Some(Floor {
-            rank: 0,
-            class: "decode b=8 graph=eager".into(),
-            step: 10_000_000,
-            ns: Some(2_000_000),
-            weights: 6.7e9,
-            cache: None,
-            flops: 1e11,
-            bound_by: Some(Bound::Memory),
-            peak: Some(3.35e12),
-            unit: RateUnit::Bytes,
-            peak_source: Some(PeakSource::Published),
-            basis: Basis::Shapes(0.98),
-        }),
-    }
-}
-
-fn chip() -> Chip {
-    Chip {
-        name: "NVIDIA H100 SXM".into(),
-        cores: Some(132),
-        memory_gb: Some(80),
-        memory_gb_per_s: None,
-        source: "vendor guide".into(),
-        date: "2026-11".into(),
     }
 }
 

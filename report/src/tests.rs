@@ -20,6 +20,28 @@ fn markdown_in_chinese() {
     insta::assert_snapshot!("markdown_zh", sample::report(false).document(Lang::Zh).markdown());
 }
 
+/// What promises a gain stands in the brief report as it does in the whole one; of the rest it says how much it is.
+#[test]
+fn the_brief_report_leaves_out_nothing_in_silence() {
+    let report = sample::report(false);
+    for lang in [Lang::En, Lang::Zh] {
+        let (brief, whole) = (report.brief(lang).markdown(), report.document(lang).markdown());
+        assert!(brief.lines().count() < whole.lines().count() / 2, "{brief}");
+        let headings = |page: &str| page.lines().filter(|line| line.starts_with("### ")).map(str::to_owned).collect();
+        let (short, long): (Vec<String>, Vec<String>) = (headings(&brief), headings(&whole));
+        assert!(!short.is_empty() && short.iter().all(|heading| long.contains(heading)), "{short:?}");
+        assert!(brief.contains("--full"));
+        for finding in report.captures.iter().flat_map(|capture| &capture.findings) {
+            assert!(brief.contains(finding.rule), "{}", finding.rule);
+        }
+        for stat in report.captures.iter().flat_map(|capture| &capture.stats) {
+            assert!(brief.contains(&stat.name), "{}", stat.name);
+        }
+    }
+    insta::assert_snapshot!("brief_en", report.brief(Lang::En).markdown());
+    insta::assert_snapshot!("brief_zh", report.brief(Lang::Zh).markdown());
+}
+
 #[test]
 fn json_holds_what_the_page_says_of_host_idle_attention_and_copies() {
     let document = json_of(&sample::report(false));

@@ -25,6 +25,9 @@ pub struct Arguments {
     /// Form of the report.
     #[arg(long, value_enum, default_value_t = Form::Md)]
     format: Form,
+    /// Show the whole report: also the capture, operators and kernels, the replay, readiness, missing evidence, the import ledger.
+    #[arg(long)]
+    full: bool,
     /// Write the report to this file instead of the terminal.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -64,7 +67,8 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     }
     let (report, inputs) = build(global, &arguments, lang)?;
     let text = match arguments.format {
-        Form::Md => Output::Document(report.document(lang)),
+        Form::Md if arguments.full => Output::Document(report.document(lang)),
+        Form::Md => Output::Document(report.brief(lang)),
         Form::Json => Output::Data(json::render(&report, lang)?),
         Form::Html => {
             let mut page = Vec::new();

@@ -49,9 +49,9 @@ fn every_replayed_kernel_finds_its_launch_and_the_report_shows_it() {
     }
     // A run that was imported with its capture reads the same as both given to the diagnosis.
     let text = |args: &[&str]| String::from_utf8(strato(args).stdout).unwrap();
-    let at_once = text(&["diagnose", &run, "--graph-capture", &capture, "--lang", "en"]);
+    let at_once = text(&["diagnose", &run, "--graph-capture", &capture, "--full", "--lang", "en"]);
     assert!(at_once.contains("421 of 421 replayed kernels (100.0 %)"));
-    assert_eq!(text(&["diagnose", file, "--lang", "en"]), at_once);
+    assert_eq!(text(&["diagnose", file, "--full", "--lang", "en"]), at_once);
 }
 
 #[test]

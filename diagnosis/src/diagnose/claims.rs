@@ -2,32 +2,39 @@
 //! say of the same time adds nothing.
 
 use model::{Ns, Span, TrackId};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{
     finding::Finding,
     signals::reading::{merged, overlap},
     verdict::Explained,
 };
-use crate::analysis::{Analysis, Bucket, Class, Edit, Layer, OpKind, Rank};
+use crate::analysis::{Analysis, Bucket, Edit, Layer, OpKind, Rank};
 
 /// Part of a finding's time that another one must name too for the two to speak of the same time; own value.
 const SAME: f64 = 0.5;
+/// Longest time of a host between two launches that belongs to the launching, ns (decided form of the verdict, what launch-bound
+/// is).
+const BETWEEN_LAUNCHES: Ns = 1_000_000;
 
 /// Fills in what each finding explains beyond those before it, and says how much of each layer they explain together: of the
-/// rank and class that the first one speaks of.
+/// rank whose workload takes the longest.
 pub fn settle(findings: &mut [Finding], analysis: &Analysis) -> Vec<Explained> {
-    let longest = analysis.ranks.iter().filter_map(|rank| Some((rank, rank.main_class().filter(|c| c.steady > 0)?)));
-    let Some((rank, class)) = longest.max_by_key(|(rank, class)| (class.total, std::cmp::Reverse(rank.rank))) else {
+    let workloads = analysis.ranks.iter().filter_map(|rank| Some(rank.workload(rank.main_class()?)));
+    let counted = workloads.filter(|workload| workload.steady() > 0);
+    let longest = counted.max_by_key(|workload| (workload.total(), std::cmp::Reverse(workload.rank.rank)));
+    let Some(workload) = longest else {
         return Vec::new();
     };
-    let steps = class.steady.max(1) as Ns;
-    let windows: Vec<Span> = rank.steady_steps(class).map(|step| step.window).collect();
+    let rank = workload.rank;
+    let steps = workload.steady() as Ns;
+    let windows: Vec<Span> = workload.steps().map(|step| step.window).collect();
     let (mut taken, mut said): (Vec<Span>, Vec<(&'static str, Vec<Span>)>) = (Vec::new(), Vec::new());
     // Of a bound without a change only the amount is known, and the layer.
     let mut amounts: Vec<(Layer, Ns)> = Vec::new();
     for finding in findings.iter_mut().filter(|f| f.layer != Layer::Measurement) {
-        if finding.class != class.key || !finding.ranks.contains(&rank.rank) {
+        let of_it = workload.classes.iter().any(|class| class.key == finding.class);
+        if !of_it || !finding.ranks.contains(&rank.rank) {
             continue;
         }
         let changes = finding.changes.iter().filter(|(named, _)| *named == rank.rank);
@@ -52,7 +59,7 @@ pub fn settle(findings: &mut [Finding], analysis: &Analysis) -> Vec<Explained> {
     }
     let by_layer = layers(rank, &taken);
     let explained = [Layer::Operator, Layer::Runtime, Layer::Communication].into_iter().map(|layer| {
-        let time = class.sum(|bucket| bucket.layer() == layer);
+        let time = workload.per_step(|bucket| bucket.layer() == layer) * steps;
         let amount: Ns = amounts.iter().filter(|(of, _)| *of == layer).map(|(_, ns)| *ns).max().unwrap_or(0);
         let claimed = by_layer.iter().filter(|(of, _)| *of == layer).map(|(_, ns)| *ns).sum::<Ns>().max(amount);
         Explained { layer, share: if time > 0 { (claimed as f64 / time as f64).min(1.0) } else { 0.0 } }
@@ -82,25 +89,38 @@ fn claim(rank: &Rank, edit: &Edit, out: &mut Vec<Span>) {
     }
 }
 
-/// The most that the changes of a finding could take away from a step of its class, ns; `None` where only a bound is known, and
-/// where the device is the host, whose work becomes faster by what is not done beside it.
-pub fn most(rank: &Rank, class: &Class, finding: &Finding) -> Option<Ns> {
+/// The most that the changes of a finding could take away from one of `steps` steps, ns; `None` where only a bound is known.
+pub fn most(rank: &Rank, steps: Ns, finding: &Finding) -> Option<Ns> {
     let edits: Vec<&Edit> = finding.changes.iter().flat_map(|(_, change)| &change.edits).collect();
-    if edits.is_empty() || rank.timeline.on_host {
+    if edits.is_empty() {
         return None;
     }
-    let sum = edits.into_iter().map(|edit| taken(rank, edit)).fold(0, Ns::saturating_add);
-    Some(sum / class.steady.max(1) as Ns)
+    let launching = launching(rank);
+    let sum = edits.into_iter().map(|edit| taken(rank, &launching, edit)).fold(0, Ns::saturating_add);
+    Some(sum / steps.max(1))
 }
 
-/// The most that an edit could take away from the whole run, ns.
-fn taken(rank: &Rank, edit: &Edit) -> Ns {
+/// Time of the host that goes along with each call: from the end of its thread's call before, the call itself included.
+fn launching(rank: &Rank) -> Vec<Ns> {
+    let mut ends: FxHashMap<TrackId, Ns> = FxHashMap::default();
+    let calls = rank.timeline.calls.iter().map(|call| {
+        let before = ends.get(&call.track).copied().unwrap_or(call.start);
+        ends.insert(call.track, before.max(call.end));
+        (call.end - before).clamp(0, BETWEEN_LAUNCHES)
+    });
+    calls.collect()
+}
+
+/// The most that an edit could take away from the whole run, ns. What is not done takes its own time along, and either the idle
+/// time before it or the host's time for its launch: of the two the device sees the longer one.
+fn taken(rank: &Rank, launching: &[Ns], edit: &Edit) -> Ns {
     let op = |op: &u32| rank.timeline.ops.get(*op as usize).map_or(0, |op| op.dur());
     let idle = |op: &u32| rank.exclusive.get(*op as usize).map_or(0, |x| x.idle);
-    let gone = |ops: &[u32]| ops.iter().map(|one| op(one) + idle(one)).sum::<Ns>();
-    let gaps = |of: &dyn Fn(&crate::analysis::idle::Gap) -> bool| {
-        rank.gaps.iter().filter(|gap| of(gap)).map(|gap| gap.span.len()).sum::<Ns>()
+    let launch = |op: &u32| {
+        let call = rank.timeline.ops.get(*op as usize).and_then(|op| op.call);
+        call.and_then(|call| launching.get(call as usize)).copied().unwrap_or(0)
     };
+    let gone = |ops: &[u32]| ops.iter().map(|one| op(one) + idle(one).max(launch(one))).sum::<Ns>();
     match edit {
         Edit::Remove(ops) | Edit::Aside(ops) => gone(ops),
         Edit::Resize(ops) => ops.iter().map(|(one, to)| (op(one) - to).max(0)).sum(),
@@ -108,10 +128,9 @@ fn taken(rank: &Rank, edit: &Edit) -> Ns {
         Edit::Fuse(groups) => groups.iter().map(|(ops, _)| gone(ops)).sum(),
         Edit::Gap(ops) | Edit::Lag(ops) => ops.iter().map(|(one, _)| idle(one)).sum(),
         // Work that is launched earlier moves every wait that follows.
-        Edit::Graph(_) | Edit::Unblock(_) => gaps(&|_| true),
+        Edit::Graph(_) | Edit::Unblock(_) | Edit::OverlapSteps => rank.gaps.iter().map(|gap| gap.span.len()).sum(),
         Edit::Host(_, spans) => spans.iter().map(|(span, takes)| (span.len() - takes).max(0)).sum(),
-        Edit::OverlapSteps => gaps(&|gap| gap.between_steps || !gap.parts.is_empty()),
-        Edit::Hoped(edit) => taken(rank, edit),
+        Edit::Hoped(edit) => taken(rank, launching, edit),
     }
 }
 

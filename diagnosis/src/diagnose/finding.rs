@@ -120,13 +120,17 @@ pub enum Over {
 }
 
 impl Over {
-    /// The steps of a rank that count for a finding about `class`.
-    pub fn steps<'a>(self, rank: &'a Rank, class: &'a Class) -> impl Iterator<Item = &'a Step> {
-        let workload = match self {
+    /// What a finding about `class` is the mean of.
+    pub fn workload<'a>(self, rank: &'a Rank, class: &'a Class) -> Workload<'a> {
+        match self {
             Self::Class => Workload { rank, class, classes: vec![class] },
             Self::Workload => rank.workload(class),
-        };
-        workload.steps()
+        }
+    }
+
+    /// The steps of a rank that count for a finding about `class`.
+    pub fn steps<'a>(self, rank: &'a Rank, class: &'a Class) -> impl Iterator<Item = &'a Step> {
+        self.workload(rank, class).steps()
     }
 
     /// Mean of those steps, ns, and how many they are, at least one.

@@ -5,8 +5,8 @@ use model::Ns;
 
 use super::{
     claims,
-    estimate::{Estimate, LEAST_GAIN},
-    finding::{Finding, Over, Severity},
+    estimate::{Estimate, LEAST_GAIN, Method},
+    finding::{Finding, Severity},
     gain::Counterfactual,
 };
 use crate::{
@@ -31,6 +31,8 @@ pub struct Breach {
 pub enum Law {
     /// A change gains no more than the time that it concerns.
     GainWithinClaim,
+    /// A bound is no larger than the time of the layer in which the change is made.
+    GainWithinLayer,
     /// A gain refers to the mean step that everything refers to.
     OneBase,
     /// A step without a cost is no longer than the step.
@@ -123,20 +125,35 @@ fn broken(finding: &Finding, analysis: &Analysis) -> Option<Law> {
     let classes = || ranks().flat_map(|rank| rank.classes.iter().map(move |class| (rank, class)));
     let own: Vec<(&Rank, &Class)> =
         classes().filter(|(_, class)| class.key == finding.class && class.steady > 0).collect();
-    if finding.over == Over::Class && !own.is_empty() && from > 0 {
-        let mean = |(_, class): &(&Rank, &Class)| class.total / class.steady.max(1) as Ns;
-        if !own.iter().any(|place| (mean(place) - from).abs() <= ROUNDING) {
+    if !own.is_empty() && from > 0 && finding.estimate.method != Method::None {
+        let is_base = |(rank, class): &(&Rank, &Class)| (finding.over.mean(rank, class).0 - from).abs() <= ROUNDING;
+        if !own.iter().any(is_base) {
             return Some(Law::OneBase);
         }
     }
-    // What one rank changes may end another one's waiting: a job of several ranks has no such bound.
+    // What one rank changes may end another one's waiting, and a device that is the host becomes faster by what is not done
+    // beside it: neither has such bounds.
     let [(rank, class)] = own[..] else { return None };
-    if analysis.ranks.len() > 1 || finding.over != Over::Class {
+    if analysis.ranks.len() > 1 || rank.timeline.on_host {
         return None;
     }
-    let most = claims::most(rank, class, finding)?;
+    let (_, steps) = finding.over.mean(rank, class);
+    let Some(most) = claims::most(rank, steps, finding) else {
+        return (from - to_low > layer_time(finding, rank, class) + ROUNDING).then_some(Law::GainWithinLayer);
+    };
     let bound = most as f64 * (1.0 + SLACK) + from as f64 * 2.0 * LEAST_GAIN;
     ((from - to_low) as f64 > bound).then_some(Law::GainWithinClaim)
+}
+
+/// Time of the finding's layer, ns per step of those that it is the mean of. A device that waits for an operation of the host's
+/// is idle in the runtime's layer, and a rank that computes for too long is waited for in that of communication: only what the
+/// runtime costs has its layer to itself.
+fn layer_time(finding: &Finding, rank: &Rank, class: &Class) -> Ns {
+    let workload = finding.over.workload(rank, class);
+    match finding.layer {
+        Layer::Runtime => workload.per_step(|bucket| matches!(bucket.layer(), Layer::Runtime | Layer::Measurement)),
+        _ => workload.mean(),
+    }
 }
 
 impl Law {
@@ -145,6 +162,7 @@ impl Law {
             Self::GainWithinClaim => {
                 Text::new("it is more than the time that the change concerns", "它超过了该改动所涉及的时间")
             }
+            Self::GainWithinLayer => Text::new("its layer has less time than that", "该层的时间没有那么多"),
             Self::OneBase => Text::new("it refers to another step than the report", "其基准步与报告不一致"),
             Self::ShorterWithout => {
                 Text::new("a step without a cost cannot be longer than the step", "去除开销后的步不可能更长")

@@ -3,7 +3,11 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{plain, words};
+use super::{
+    plain,
+    steps::{self, Workload},
+    words,
+};
 use crate::{model::Capture, phrase};
 use diagnosis::{
     diagnose::{self, Place, Verdict, VerdictLayer},
@@ -48,17 +52,14 @@ pub(super) struct Unjudged {
     sentence: String,
 }
 
-/// The steps that everything refers to.
+/// The steps that everything refers to, and whose they are.
 #[derive(Serialize, JsonSchema)]
-pub(super) struct Workload {
+pub(super) struct Base {
     capture: usize,
     rank: u32,
     class: String,
-    /// Steps that count.
-    steps: usize,
-    mean_ns: i64,
-    median_ns: i64,
-    stage: String,
+    #[serde(flatten)]
+    workload: Workload,
 }
 
 const STATEMENTS: [&str; 3] = ["where", "first", "unjudged"];
@@ -103,16 +104,9 @@ pub(super) fn unjudged(doubt: &diagnose::Unjudged, lang: Lang) -> Unjudged {
     Unjudged { share: doubt.share, sentence: phrase::plain(&doubt.sentence, lang) }
 }
 
-pub(super) fn workload(capture: &Capture) -> Option<Workload> {
+pub(super) fn base(capture: &Capture) -> Option<Base> {
     let place = capture.verdict.place.as_ref()?;
-    let class = capture.ranks.iter().flat_map(|rank| &rank.classes).find(|class| class.key == place.class)?;
-    Some(Workload {
-        capture: capture.id,
-        rank: place.rank,
-        class: plain(&place.class),
-        steps: place.steps,
-        mean_ns: place.mean,
-        median_ns: place.median,
-        stage: class.stage.name().to_owned(),
-    })
+    let rank = capture.ranks.iter().find(|rank| rank.rank == place.rank)?;
+    let workload = steps::workload(rank.workload.as_ref()?);
+    Some(Base { capture: capture.id, rank: place.rank, class: plain(&place.class), workload })
 }

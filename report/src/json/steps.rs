@@ -7,6 +7,7 @@ use super::{plain, words};
 use crate::{
     model::{ClassPart, RankPart},
     units,
+    workload::WorkloadPart,
 };
 
 /// A rank and its steps.
@@ -37,7 +38,7 @@ pub(super) struct Steps {
 
 /// The steps that count of the workload of a rank.
 #[derive(Serialize, JsonSchema)]
-struct Workload {
+pub(super) struct Workload {
     steps: usize,
     mean_ns: i64,
     median_ns: i64,
@@ -100,13 +101,17 @@ pub(super) fn steps(rank: &RankPart) -> Steps {
         awaited: rank.awaited.as_ref().map(|(call, ns)| Awaited { call: plain(call), ns: *ns }),
         count: rank.steps,
         classes: rank.classes.iter().map(class).collect(),
-        workload: rank.workload.as_ref().map(|of| Workload {
-            steps: of.steps,
-            mean_ns: of.mean,
-            median_ns: of.median,
-            stage: of.stage.name(),
-            sequences: of.sequences.map(|(least, most)| [least, most]),
-            tokens: of.tokens.map(|(least, most)| [least, most]),
-        }),
+        workload: rank.workload.as_ref().map(workload),
+    }
+}
+
+pub(super) fn workload(of: &WorkloadPart) -> Workload {
+    Workload {
+        steps: of.steps,
+        mean_ns: of.mean,
+        median_ns: of.median,
+        stage: of.stage.name(),
+        sequences: of.sequences.map(|(least, most)| [least, most]),
+        tokens: of.tokens.map(|(least, most)| [least, most]),
     }
 }

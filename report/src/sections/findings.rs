@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use model::{EvidenceClass, SliceId};
 
-use super::{Page, answer::rule_name, words};
+use super::{Page, answer::rule_name, rest, words};
 use crate::{
     cells,
     document::{About, Align, Inlines, Table, notation},
@@ -24,18 +24,29 @@ const FEW: u64 = 3;
 
 /// Writes the findings.
 pub(super) fn write(page: &mut Page<'_>) {
+    list(page, |_| true);
+}
+
+/// Writes those that promise a gain.
+pub(super) fn write_gains(page: &mut Page<'_>) {
+    list(page, |finding| !rest::is_aside(finding));
+}
+
+fn list(page: &mut Page<'_>, shown: fn(&Finding) -> bool) {
     page.heading(Text::new("Findings", "发现"));
     let capture = page.capture;
-    if capture.findings.is_empty() {
-        page.paragraph(page.get(Text::new(
-            "None: no rule that could decide found its trigger met.",
-            "无：能够判定的规则都没有触发。",
-        )));
-    }
-    if capture.simulated && !capture.findings.is_empty() {
+    if !capture.findings.iter().any(shown) {
+        page.paragraph(match capture.findings.is_empty() {
+            true => page.get(Text::new(
+                "None: no rule that could decide found its trigger met.",
+                "无：能够判定的规则都没有触发。",
+            )),
+            false => page.get(Text::new("None that promises a gain.", "没有能带来收益的发现。")),
+        });
+    } else if capture.simulated {
         page.paragraph(page.get(Text::new("All numbers below are **simulated**.", "以下所有数字均为**模拟数据**。")));
     }
-    for (n, finding) in capture.findings.iter().enumerate() {
+    for (n, finding) in capture.findings.iter().enumerate().filter(|(_, finding)| shown(finding)) {
         one(page, n, finding);
     }
 }

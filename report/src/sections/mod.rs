@@ -14,6 +14,7 @@ mod owners;
 mod readiness;
 mod replay;
 mod replayed;
+mod rest;
 mod source;
 mod steps;
 mod summaries;
@@ -37,6 +38,13 @@ pub fn report(report: &Report, lang: Lang) -> Document {
     let overview = (report.captures.len() > 1).then(|| overview(report, lang));
     let captures = report.captures.iter().map(|report| capture(report, lang));
     overview.into_iter().chain(captures).collect()
+}
+
+/// The report as it is read first: the answer, where the time went, what to change.
+pub fn brief(report: &Report, lang: Lang) -> Document {
+    let overview = (report.captures.len() > 1).then(|| overview(report, lang));
+    let parts = report.captures.iter().flat_map(|capture| Part::BRIEF.map(|part| part.of(capture, lang)));
+    overview.into_iter().chain(parts).collect()
 }
 
 /// The whole report on one capture.
@@ -86,10 +94,14 @@ pub enum Part {
     Abstained,
     /// What was read and what was lost.
     Source,
+    /// In the brief report, the findings that promise a gain.
+    Gains,
+    /// In the brief report, what it leaves out.
+    Rest,
 }
 
 impl Part {
-    /// All parts in the order on the page.
+    /// All parts of the whole report in the order on the page.
     pub const ALL: [Self; 17] = [
         Self::Answer,
         Self::Capture,
@@ -110,6 +122,10 @@ impl Part {
         Self::Source,
     ];
 
+    /// The parts of the brief report.
+    const BRIEF: [Self; 8] =
+        [Self::Answer, Self::Time, Self::Owners, Self::Limits, Self::Summaries, Self::JobSums, Self::Gains, Self::Rest];
+
     fn write(self, page: &mut Page<'_>) {
         match self {
             Self::Answer => answer::write(page),
@@ -129,6 +145,8 @@ impl Part {
             Self::Readiness => readiness::write(page),
             Self::Abstained => findings::write_abstained(page),
             Self::Source => source::write(page),
+            Self::Gains => findings::write_gains(page),
+            Self::Rest => rest::write(page),
         }
     }
 

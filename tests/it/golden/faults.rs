@@ -31,7 +31,8 @@ pub(super) const RUNS: &[Run] = &[
     run("no-graph", 6, &[F::GraphOff]),
     run("graph-sizes", 7, &[F::OffGrid, F::PaddedGraph]),
     run("graph-pieces", 8, &[F::ManyPieces, F::HostUpdate]),
-    run("graph-captures", 9, &[F::Recapture, F::SlowGraphLaunch, F::NodeGap]),
+    run("graph-captures", 9, &[F::Recapture, F::SlowGraphLaunch]),
+    run("graph-gaps", 9, &[F::NodeGap]),
     run("compilations", 9, &[F::Recompile]),
     run("host", 10, &[F::HostContention, F::Gil, F::SlowLaunch, F::Profiler]),
     run("pauses", 11, &[F::Gc, F::Stalls]),
@@ -65,7 +66,7 @@ impl Run {
     fn page(&self, directory: &Path) -> String {
         let drawn = simulate_job(&self.config());
         drawn.write_kineto(&directory.join(self.name)).unwrap();
-        let report = report(directory, self.name, &[]);
+        let report = report(directory, self.name, &["--full"]);
         let mut sections = report.split("\n## ");
         let title = sections.next().unwrap().to_owned();
         let about = ["Verdict\n", "Findings\n", "What could not be decided\n"];

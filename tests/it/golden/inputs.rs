@@ -13,14 +13,14 @@ use crate::{
 type Page = (&'static str, fn(&Path) -> String);
 
 pub(super) const PAGES: &[Page] = &[
-    ("sample-healthy", |_| report(&samples(), "healthy-full-graph.json.gz", &[])),
+    ("sample-healthy", |_| report(&samples(), "healthy-full-graph.json.gz", &["--full"])),
     ("sample-measured", |directory| {
         std::fs::write(directory.join("page.csv"), PAGE).unwrap();
         let page = directory.join("page.csv");
-        report(&samples(), "launch-bound-eager.json.gz", &["--kernel-metrics", page.to_str().unwrap()])
+        report(&samples(), "launch-bound-eager.json.gz", &["--full", "--kernel-metrics", page.to_str().unwrap()])
     }),
-    ("sample-nsys", |_| report(&samples(), "sync-per-layer.sqlite", &[])),
-    ("sample-rocm", |_| report(&samples(), "tensor-parallel-rocm.json.gz", &[])),
+    ("sample-nsys", |_| report(&samples(), "sync-per-layer.sqlite", &["--full"])),
+    ("sample-rocm", |_| report(&samples(), "tensor-parallel-rocm.json.gz", &["--full"])),
     ("sums", |directory| of_format(directory, "nsys-stats")),
     ("cluster", |directory| of_format(directory, "ascend-cluster")),
     ("log", |directory| of_format(directory, "log")),
@@ -33,7 +33,7 @@ fn of_format(directory: &Path, format: &str) -> String {
     std::fs::create_dir(&folder).unwrap();
     let input = files.next_back().unwrap();
     std::fs::write(folder.join(input.name), &input.bytes).unwrap();
-    printed(&["diagnose", "--lang", "en", input.name], &folder)
+    printed(&["diagnose", "--full", "--lang", "en", input.name], &folder)
 }
 
 #[test]

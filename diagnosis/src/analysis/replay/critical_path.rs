@@ -1,7 +1,7 @@
 //! The critical path of a step: the chain of work and waiting that no part of can shrink without the step getting shorter
 //! (method §2.10). It explains; what a change brings is for the replay to say, because the next path is not far away.
 
-use ::model::Ns;
+use ::model::{Ns, Span};
 
 use super::{
     Replay,
@@ -150,7 +150,7 @@ fn cause(model: &Model, rank: &Rank, o: u32, way: &mut Way) -> Option<At> {
     let ended = |p: u32, after: Ns| model.ends.get(p as usize).is_some_and(|end| end + after == start);
     for (p, after) in [(row.pred, row.gap), (row.dep, row.lag)] {
         if ended(p, after) {
-            way.charge(Layer::Runtime, after);
+            wait(rank, Span::new(start - after.max(0), start), way);
             return Some(At::End(p, (-after).max(0)));
         }
     }
@@ -159,6 +159,21 @@ fn cause(model: &Model, rank: &Rank, o: u32, way: &mut Way) -> Option<At> {
     way.charge(Layer::Runtime, start - t);
     let thread = model.calls.get(row.call as usize)?.thread as usize;
     position(model, thread, t, node).map(|point| At::Host(thread, point))
+}
+
+/// Charges what an operation waited for: idle time to the layer that it is attributed to; beside other work of the device, to
+/// the runtime, which orders the queues, unless nothing of the host was recorded.
+fn wait(rank: &Rank, span: Span, way: &mut Way) {
+    let first = rank.gaps.partition_point(|gap| gap.span.end <= span.start);
+    let gaps = rank.gaps.iter().skip(first).take_while(|gap| gap.span.start < span.end);
+    let mut busy = span.len();
+    for (bucket, part) in gaps.flat_map(|gap| &gap.parts) {
+        let ns = part.clip(span).len().max(0);
+        busy -= ns;
+        way.charge(bucket.layer(), ns);
+    }
+    let host = if rank.timeline.calls.is_empty() { Layer::Measurement } else { Layer::Runtime };
+    way.charge(host, busy);
 }
 
 /// Position of a point of a thread.

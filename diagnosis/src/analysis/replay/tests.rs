@@ -5,13 +5,14 @@ use proptest::prelude::*;
 
 use super::{Replay, Variant};
 use crate::analysis::{
-    Analysis, Edit, Job,
+    Analysis, Edit, Job, Layer,
     job::{Instance, Member},
     script::Script,
 };
 
 const GEMM: &str = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize64x64x64";
 const ALL_REDUCE: &str = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)";
+const SAMPLE: &str = "void at::native::radixSortKVInPlace<2, -1, 128, 32, float, long, unsigned int>";
 const STEP: &str = "execute_context_0(0)_generation_4(4)";
 const STEPS: Ns = 6;
 /// Period of the two ranks, and how much later than rank 0 the host of rank 1 is in each step, ns.
@@ -192,6 +193,26 @@ fn the_path_of_the_waiting_rank_goes_over_to_the_late_one() {
     let alone = rank(0, 10_000);
     let path = Replay::new(&alone).critical_path(0).unwrap();
     assert_eq!((path.hops, path.length), (0, PERIOD));
+}
+
+/// Without a record of the host's calls nobody knows what the device waited for between its operations.
+#[test]
+fn the_path_has_no_time_in_the_runtime_where_the_table_has_none() {
+    let mut script = Script::default();
+    let mut t = 10_000;
+    for _ in 0..STEPS {
+        for name in [GEMM; 20].into_iter().chain([SAMPLE]) {
+            script.kernel(7, name, (t, t + 8_000), None, None);
+            t += 11_000;
+        }
+    }
+    let analysis = script.analyze().1;
+    let class = analysis.ranks[0].main_class().unwrap();
+    let path = Replay::new(&analysis).critical_path(0).unwrap();
+    let of = |layer: Layer| path.layers.iter().find(|(l, _)| *l == layer).unwrap().1;
+    assert_eq!(class.sum(|bucket| bucket.layer() == Layer::Runtime), 0);
+    assert_eq!(of(Layer::Runtime), 0, "{:?}", path.layers);
+    assert_eq!(of(Layer::Operator) + of(Layer::Measurement), path.length);
 }
 
 /// A host that waits after every launch never shows how soon one operation follows another on this device.

@@ -80,8 +80,8 @@ static KIND: Kind = Kind {
         "不适配的矩阵内核超出适配内核的时间 / 平均步时",
     ),
     claim: Text::new(
-        "{count} matrix products per step of {class} have few rows and run kernels with tiles for 64 or more and at least twice as many; they take {busy}, fitting kernels would save up to {time} of {step} ({share}).",
-        "{class} 每步有 {count} 个少行的矩阵乘使用了 64 行以上、且至少为行数两倍的分块；耗时 {busy}，换用合适内核最多可省 {time}，步时 {step}（{share}）。",
+        "{count} matrix products per step of {class} have few rows and run kernels with tiles for 64 or more and at least twice as many; they take {busy}, fitting kernels would save at least {time} of {step} ({share}).",
+        "{class} 每步有 {count} 个少行的矩阵乘使用了 64 行以上、且至少为行数两倍的分块；耗时 {busy}，换用合适内核至少可省 {time}，步时 {step}（{share}）。",
     ),
     what: Text::new("time of matrix kernels with too large tiles per step", "每步分块过大的矩阵内核耗时"),
     rivals: &[

@@ -64,11 +64,6 @@ impl Place {
             median: workload.median(),
         })
     }
-
-    /// Share of a layer.
-    pub fn of_layer(&self, layer: Layer) -> f64 {
-        Layer::ALL.into_iter().zip(self.layers).find(|(one, _)| *one == layer).map_or(0.0, |(_, share)| share)
-    }
 }
 
 impl VerdictLayer {

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use diagnosis::{
     analysis::{Layer, Options},
-    diagnose::{Diagnosis, Finding, Method, Severity, VerdictLayer},
+    diagnose::{Breach, Diagnosis, Finding, Method, Severity, VerdictLayer},
     platform::Packs,
 };
 use session::Session;
@@ -73,6 +73,8 @@ pub struct Examined {
     pub said: Vec<&'static str>,
     /// Of a healthy run, the findings of medium severity and above.
     pub accused: Vec<Accused>,
+    /// What could not be and was withheld.
+    pub breaches: Vec<Breach>,
 }
 
 impl Heard {
@@ -169,5 +171,6 @@ pub fn examine(case: &Case, keep: Option<&Path>, packs: &Packs) -> anyhow::Resul
         verdict: diagnosis.verdict.layer,
         said: found.iter().map(|finding| finding.rule).collect(),
         accused,
+        breaches: diagnosis.breaches,
     })
 }

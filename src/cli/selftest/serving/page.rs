@@ -7,7 +7,7 @@ use report::{
 };
 use serde_json::{Value, json};
 
-use super::score::{Group, Key, Score, Share};
+use super::score::{Group, Key, Score, Share, Withheld};
 
 /// Misses that are listed; the JSON form has all of them.
 const LISTED: usize = 30;
@@ -47,6 +47,7 @@ pub fn write(out: &mut Document, score: &Score, lang: Lang) {
     out.table(faults(score, lang));
     out.paragraph(healthy(score, lang));
     out.table(loads(score, lang));
+    out.paragraph(withheld(score, lang));
     misses(out, score, lang);
 }
 
@@ -137,6 +138,21 @@ fn loads(score: &Score, lang: Lang) -> Table {
     table
 }
 
+/// What was to be said that cannot be.
+fn withheld(score: &Score, lang: Lang) -> String {
+    let broken = |b: &Withheld| format!("{} {:?} ({})", b.rule.unwrap_or("–"), b.law, b.run);
+    let listed: Vec<String> = score.breaches.iter().take(LISTED).map(broken).collect();
+    let (n, runs, listed) = (score.breaches.len(), score.runs, listed.join(", "));
+    match (lang, n) {
+        (Lang::En, 0) => {
+            format!("Statements that cannot be (a gain above the time it concerns, …): none in {runs} runs.")
+        }
+        (Lang::Zh, 0) => format!("不可能成立的陈述（收益超过所涉时间等）：{runs} 次运行中没有。"),
+        (Lang::En, _) => format!("Statements that cannot be, and were withheld, in {runs} runs: {n}: {listed}."),
+        (Lang::Zh, _) => format!("不可能成立、已被扣下的陈述：{runs} 次运行中 {n} 处：{listed}。"),
+    }
+}
+
 fn misses(out: &mut Document, score: &Score, lang: Lang) {
     use Align::{Left, Right};
     if score.misses.is_empty() {
@@ -185,6 +201,7 @@ pub fn json(score: &Score) -> Value {
         "healthy": by_churn(score.healthy.iter().map(|(churn, healthy)| (churn, json!(healthy))).collect()),
         "loads": score.loads.iter().map(|(load, healthy)| (load.key(), json!(healthy))).collect::<serde_json::Map<String, Value>>(),
         "accusing_rules": score.rules,
+        "withheld": score.breaches,
         "misses": score.misses,
     })
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use diagnosis::diagnose::{Severity, VerdictLayer};
+use diagnosis::diagnose::{Breach, Law, Severity, VerdictLayer};
 use serde::Serialize;
 use simulator::{FaultKind, Load, Strength};
 
@@ -113,8 +113,21 @@ pub struct Score {
     pub loads: BTreeMap<Load, Healthy>,
     /// Healthy runs that a rule accuses without cause.
     pub rules: BTreeMap<&'static str, u64>,
+    /// Runs of which something was to be said that cannot be, each with the rule and the law that it broke.
+    pub breaches: Vec<Withheld>,
     /// Runs of which something else was said than is true.
     pub misses: Vec<Miss>,
+}
+
+/// Something that cannot be and was withheld.
+#[derive(Clone, Debug, Serialize)]
+pub struct Withheld {
+    /// Name of the run.
+    pub run: String,
+    /// Rule that would have said it, if one would.
+    pub rule: Option<&'static str>,
+    /// What it broke.
+    pub law: Law,
 }
 
 /// A run of which something else was said than is true.
@@ -148,6 +161,8 @@ impl Score {
     pub fn of(runs: &[Examined]) -> Self {
         let mut score = Self { runs: runs.len() as u64, ..Self::default() };
         for run in runs {
+            let withheld = |breach: &Breach| Withheld { run: run.case.name(), rule: breach.rule, law: breach.law };
+            score.breaches.extend(run.breaches.iter().map(withheld));
             let wrong = match run.heard.as_slice() {
                 [] => score.healthy(run),
                 [heard] => score.fault(run, heard),

@@ -5,6 +5,7 @@ mod claims;
 mod communication;
 mod graphs;
 mod host;
+mod invariants;
 mod limits;
 mod logged;
 mod measured;
