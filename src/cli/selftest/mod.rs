@@ -91,6 +91,9 @@ pub struct Arguments {
     /// with --full 20, none with --runs, --rounds or a fault in --only].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=10_000))]
     serving: Option<u32>,
+    /// Of the runs that serve, only those with this in their name, such as low_clock-medium-ampere or healthy.
+    #[arg(long, value_name = "TEXT")]
+    named: Option<String>,
     /// Ranks of every run [default: 1, 2 and 4 in turn].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     ranks: Option<u16>,
@@ -217,7 +220,15 @@ fn serve(arguments: &Arguments, packs: &Packs) -> anyhow::Result<Option<serving:
     if rounds == 0 {
         return Ok(None);
     }
-    let cases = serving::rounds(arguments.seed, rounds);
+    let mut cases = serving::rounds(arguments.seed, rounds);
+    if let Some(named) = &arguments.named {
+        cases.retain(|case| case.name().contains(named.as_str()));
+        if cases.is_empty() {
+            let all = serving::rounds(arguments.seed, 1);
+            let like = all.first().map(serving::Case::name).unwrap_or_default();
+            return Err(Usage(format!("no run that serves has '{named}' in its name; names look like '{like}'")).into());
+        }
+    }
     let one = |case: &serving::Case| serving::examine::examine(case, arguments.keep.as_deref(), packs);
     let runs: Vec<_> = cases.par_iter().map(one).collect::<anyhow::Result<_>>()?;
     Ok(Some(serving::score::Score::of(&runs)))

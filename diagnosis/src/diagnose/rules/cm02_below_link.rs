@@ -61,8 +61,8 @@ static DOC: Doc = Doc {
         "延迟与协议效率：NCCL 与 RCCL 的调优模型（src/graph/tuning.cc）。总线带宽：nccl-tests。2.5、2 与 3%：自定值。",
     ),
     guards: Text::new(
-        "Only groups of which every rank is in the capture and that fit into one node, on chips whose link is published. Waiting for a late rank is no transfer. A kind of which some are fast is CM-07's. Sizes come from the capture; where it holds none, those of all-reduces after a product are the hidden size times the rows of the step, and the claim says so. Whether the published link joins these very devices the capture does not show.",
-        "只判断全部 rank 均在采集中且能置于一个节点内的通信组，且该芯片的链路带宽已公布。等待迟到的 rank 不算传输。同类中有快有慢者归 CM-07。消息大小取自采集；若无，则矩阵乘之后的 all-reduce 按“隐藏维度 × 该步行数”推算，并在结论中注明。采集无法显示这些设备之间是否就是公布的链路。",
+        "Only groups of which every rank is in the capture and that fit into one node, on chips whose link is published. Waiting for a late rank is no transfer. A kind of which some are fast is CM-07's. Sizes come from the capture; where it holds none, those of all-reduces after a product are the hidden size (the model's, else the most columns that the blocks of these products cover) times the rows of the step, and the claim says so. Whether the published link joins these very devices the capture does not show.",
+        "只判断全部 rank 均在采集中且能置于一个节点内的通信组，且该芯片的链路带宽已公布。等待迟到的 rank 不算传输。同类中有快有慢者归 CM-07。消息大小取自采集；若无，则矩阵乘之后的 all-reduce 按“隐藏维度（取自模型，否则取这些矩阵乘的块最多覆盖的列数）× 该步行数”推算，并在结论中注明。采集无法显示这些设备之间是否就是公布的链路。",
     ),
     verify: Text::new(
         "Measure the same size between the same devices alone (nccl-tests, rccl-tests) and read the topology (nvidia-smi topo -m, rocm-smi --showtopo); after the repair the transfer falls to the model's time.",

@@ -41,8 +41,8 @@ static DOC: Doc = Doc {
         "少数核心的计算与读取速度远低于全部核心。更小的分块或切分内积维（split-K、stream-K）能让每个核心都有工作。",
     ),
     trigger: Text::new(
-        "Blocks at most half of the cores (of the launch, else tiles of the recorded size), at least 10 µs, whatever the rows; and the product reads at less than half of the rate of memory (the bandwidth measured or published, else the best rate of the capture). Where sizes are not recorded, it reads at most the columns that blocks and tile give times the widest activation of a layer. What filling the device would save is at least 2 % of the mean step.",
-        "块数（取自下发，否则为采集尺寸对应的分块数）不超过核心数的一半，至少 10 µs，不限行数；且读取速率低于显存速率的一半（实测或公布带宽，否则采集中最佳速率）。未采集尺寸时，其读取量不超过“块数与分块给出的列数 × 层内最宽激活”。占满设备可省的时间至少占平均步时的 2%。",
+        "Blocks at most half of the cores (of the launch, else tiles of the recorded size), at least 10 µs, whatever the rows; and the product reads at less than half of the rate of memory (the bandwidth measured or published, else the best rate of the capture). Where sizes are not recorded, it reads at most the columns that blocks and tile give times its input (half of what a gated activation was given, else the widest activation of a layer). What filling the device would save is at least 2 % of the mean step.",
+        "块数（取自下发，否则为采集尺寸对应的分块数）不超过核心数的一半，至少 10 µs，不限行数；且读取速率低于显存速率的一半（实测或公布带宽，否则采集中最佳速率）。未采集尺寸时，其读取量不超过“块数与分块给出的列数 × 其输入（门控激活之后为其输入的一半，否则为层内最宽激活）”。占满设备可省的时间至少占平均步时的 2%。",
     ),
     source: Text::new(
         "Wave arithmetic of the rule catalogue. Half of the cores, half of the rate: own values. Four times its share of the rate is the most that one core is trusted to reach.",

@@ -3,6 +3,7 @@
 
 use model::{CollectiveCall, Detail, Ns};
 
+use super::{launch_shape::cores, product};
 use crate::{
     analysis::{Class, DeviceOp, OpKind, Rank, Step, job::Instance, launch_shape, op_shapes},
     diagnose::rule::Context,
@@ -17,6 +18,9 @@ const BEFORE: usize = 4;
 const OWN: f64 = 100.0;
 /// Columns from which a product is that of the vocabulary.
 const VOCABULARY: i64 = 16_000;
+/// Share of the cores below which a launch has a block for each of its tiles: persistent kernels have one for each core, or
+/// for most of them where they run in clusters, and work on several tiles with it.
+const PERSISTENT: f64 = 0.9;
 
 /// How a library moves data: base latency and latency of a hop, ns, and the share of the bus bandwidth that it leaves.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -240,8 +244,26 @@ fn hidden(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<(i64, i64)> {
     match (said, seen) {
         (Some(said), seen) => Some((said, seen.map_or(2, |(.., element)| element))),
         (None, Some((inputs, outputs, element))) => (outputs >= VOCABULARY).then_some((inputs, element)),
-        (None, None) => None,
+        (None, None) => Some((launched(cx, rank, step)?, 2)),
     }
+}
+
+/// The hidden size at most, from the launches of the products whose parts all-reduces sum: each has the columns of the hidden
+/// size, and its blocks cover no more than their tiles.
+fn launched(cx: &Context<'_>, rank: &Rank, step: &Step) -> Option<i64> {
+    let ops = rank.ops_of(step);
+    let cores = cores(cx.trace, rank)? as f64;
+    let sums = |op: &DeviceOp| {
+        Collective::of(cx.trace.strings.get(description(cx, op).and_then(|c| c.op).unwrap_or(op.name)))
+            == Some(Collective::AllReduce)
+    };
+    let reduces = (0..).zip(ops).filter(|(_, op)| op.kind == OpKind::Comm && sums(op));
+    let before = reduces.filter_map(|(at, _): (usize, _)| {
+        let computed = ops.get(at.saturating_sub(BEFORE)..at)?.iter().rev().find(|op| op.kind == OpKind::Compute);
+        computed.filter(|op| op.op == CanonicalOp::Gemm)
+    });
+    let whole = |op: &&DeviceOp| launch_shape::blocks(cx.trace, op).is_some_and(|n| (n as f64) < PERSISTENT * cores);
+    before.filter(whole).filter_map(|op| product::columns(cx, op)).reduce(f64::min).map(|columns| columns as i64)
 }
 
 /// Whether the ranks of an instance may be those of one node: as many as one holds, and numbered together.

@@ -1,6 +1,7 @@
 //! How much of the device a matrix product fills, and what it would take at best and at worst if it filled it.
 
-use model::Ns;
+use model::{Ns, SliceId};
+use rustc_hash::FxHashMap;
 
 use super::{
     ceilings::{Ceilings, NEAR},
@@ -42,6 +43,8 @@ pub struct Products<'c, 'a> {
     rate: Option<f64>,
     /// Columns of the widest product of a layer: no activation is wider.
     widest: Option<f64>,
+    /// Columns of the product whose halves a gated activation multiplies, by the product that reads their result.
+    gated: FxHashMap<SliceId, f64>,
 }
 
 impl<'c, 'a> Products<'c, 'a> {
@@ -55,7 +58,8 @@ impl<'c, 'a> Products<'c, 'a> {
             let layers = gemms.get(..gemms.len().saturating_sub(1))?.iter();
             layers.filter_map(|op| columns(cx, op)).reduce(f64::max)
         });
-        Self { cx, rank, rate, widest }
+        let gated = rank.steady_steps(class).flat_map(|step| gated(cx, rank.ops_of(step))).collect();
+        Self { cx, rank, rate, widest, gated }
     }
 
     /// How much of the device a product fills.
@@ -71,13 +75,17 @@ impl<'c, 'a> Products<'c, 'a> {
 
     /// Time that a product takes at best and at worst once its blocks fill the device, ns; `None` where it keeps up with memory
     /// all the same, or where nothing tells how much it reads at most. Without recorded sizes it reads at most its columns,
-    /// which blocks and tile give, times the widest activation of a layer.
+    /// which blocks and tile give, times its input: half of what a gated activation was given, else the widest activation of a
+    /// layer.
     pub fn filling(&self, op: &DeviceOp) -> Option<(Ns, Ns)> {
         let Filled { blocks, cores } = self.filled(op).filter(|filled| filled.blocks < filled.cores)?;
         let took = op.dur() as f64;
         let bytes = match self.shape(op).map(|gemm| gemm.bytes) {
             Some(bytes) => bytes? as f64,
-            None => columns(self.cx, op)? * self.widest? * ELEMENT,
+            None => {
+                let halves = self.gated.get(&op.slice).map(|columns| columns / 2.0);
+                columns(self.cx, op)? * halves.or(self.widest)? * ELEMENT
+            }
         };
         let rate = self.rate?;
         if bytes >= KEEPS_UP * rate * took {
@@ -92,13 +100,32 @@ impl<'c, 'a> Products<'c, 'a> {
     }
 }
 
+/// The products that read what a gated activation made of the halves of one product, with the columns of that one. Two products
+/// in a row give it a half each.
+fn gated(cx: &Context<'_>, ops: &[DeviceOp]) -> Vec<(SliceId, f64)> {
+    let computed: Vec<&DeviceOp> = ops.iter().filter(|op| op.kind == OpKind::Compute).collect();
+    let read = |window: &[&DeviceOp]| {
+        let [earlier, halves, act, reader] = window else { return None };
+        let gate = act.op == CanonicalOp::Act && is_gated(cx.trace.strings.get(act.name));
+        let fits = gate && is_product(halves) && is_product(reader) && !is_product(earlier);
+        Some((reader.slice, columns(cx, halves).filter(|_| fits)?))
+    };
+    computed.windows(4).filter_map(read).collect()
+}
+
+/// Whether an activation multiplies one half of its input with the other, by its name.
+fn is_gated(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    ["glu", "gated", "and_mul", "mul_silu", "silu_mul", "mul_gelu", "gelu_mul"].iter().any(|part| name.contains(part))
+}
+
 /// Whether an operation is a dense product.
 pub fn is_product(op: &DeviceOp) -> bool {
     op.kind == OpKind::Compute && op.op == CanonicalOp::Gemm
 }
 
 /// The most columns that a product's blocks can cover, one row of tiles each.
-fn columns(cx: &Context<'_>, op: &DeviceOp) -> Option<f64> {
+pub fn columns(cx: &Context<'_>, op: &DeviceOp) -> Option<f64> {
     let (a, b) = tile(cx.trace.strings.get(op.name))?;
     Some(blocks(cx.trace, op)? as f64 * f64::from(a.max(b)))
 }
@@ -133,7 +160,19 @@ pub fn of_step<'a>(
 
 #[cfg(test)]
 mod tests {
-    use super::split;
+    use super::{is_gated, split};
+
+    #[test]
+    fn a_name_tells_the_gate() {
+        for (name, gate) in [
+            ("void vllm::act_and_mul_kernel<c10::BFloat16, &vllm::silu_kernel<c10::BFloat16>>", true),
+            ("triton_poi_fused_mul_silu_slice_1", true),
+            ("aclnnSwiGlu_SwiGluAiCore_SwiGlu", true),
+            ("void at::native::vectorized_elementwise_kernel<4, at::native::GeluCUDAKernelImpl>", false),
+        ] {
+            assert_eq!(is_gated(name), gate, "{name}");
+        }
+    }
 
     #[test]
     fn a_name_tells_the_split() {
