@@ -67,14 +67,15 @@ fn select_class(steps: &mut [Step], members: &[usize], churns: bool, compiling: 
         rest = &rest[1..];
     }
     let times = equal_work::windows(&rest.iter().map(|i| &steps[*i]).collect::<Vec<_>>(), churns);
-    for i in rest.iter().take(warm_up(&times, churns)) {
+    for i in rest.iter().take(warm_up(&times)) {
         steps[*i].selection = Selection::WarmUp;
     }
 }
 
 /// Number of leading steps before the step time settles: the first position from which a block's median lies within 3 %
-/// (or within the spread) of the median of the second half. At most half of the steps.
-fn warm_up(times: &[Ns], churns: bool) -> usize {
+/// (or within the spread) above the median of the second half. At most half of the steps. Steps that are faster than the
+/// later ones are none of a warm-up: they had less to do, or the run became slower, which is a finding.
+fn warm_up(times: &[Ns]) -> usize {
     let n = times.len();
     if n < 3 {
         return 0;
@@ -92,9 +93,7 @@ fn warm_up(times: &[Ns], churns: bool) -> usize {
     (0..n / 2)
         .find(|k| {
             let ahead = median(&times[*k..(*k + block).min(n)]) as f64;
-            // What the work of steps makes of their time is known roughly: faster ones had less to do.
-            let off = if churns { ahead - settled } else { (ahead - settled).abs() };
-            off <= tolerance && (times[*k] as f64 - settled) <= settled * (SLOW_START - 1.0)
+            ahead - settled <= tolerance && (times[*k] as f64 - settled) <= settled * (SLOW_START - 1.0)
         })
         .unwrap_or(n / 2)
 }

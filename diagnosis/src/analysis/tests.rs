@@ -358,6 +358,20 @@ fn warm_up_steps_are_left_out_by_their_change_point() {
     assert_eq!(warm, [0, 1, 2, 3]);
 }
 
+#[test]
+fn a_run_that_slows_down_keeps_its_fast_steps() {
+    let mut s = Script::default();
+    let mut t = 0;
+    for i in 0..20 {
+        let dur = if i < 10 { 1_000 } else { 1_300 };
+        s.host(Category::UserRange, "execute_context_0(0)_generation_4(4)", (t, t + dur - 10));
+        s.launch((t + 10, t + 20), GEMM, (t + 40, t + dur - 20));
+        t += dur;
+    }
+    let (_, a) = s.analyze();
+    assert!(a.ranks[0].steps.iter().all(|s| s.selection != Selection::WarmUp));
+}
+
 fn random_trace(events: &[(u8, i64, i64, i64)]) -> Trace {
     let mut s = Script::default();
     for (kind, start, len, lag) in events {

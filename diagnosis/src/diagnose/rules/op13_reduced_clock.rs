@@ -35,6 +35,8 @@ const FASTEST: f64 = 0.10;
 const LEAST_SHAPES: usize = 3;
 /// Slow steps in a row that are no accident.
 const IN_A_ROW: usize = 3;
+/// How often the full speed is taken anew from the steps that are not slow: which these are depends on it.
+const PASSES: usize = 2;
 
 /// The rule.
 pub struct ReducedClock;
@@ -55,8 +57,8 @@ static DOC: Doc = Doc {
         "所有内核同步变慢说明内核本身没有问题：设备频率或功耗受限，或设备被共享。原因在环境，优化内核无济于事。",
     ),
     trigger: Text::new(
-        "Steps of equal kernels: at least 80 % of their compute kernels of 5 µs or more are slower than the reference, the median factor is at least 1/0.95, and the quartiles of the kernels' factors, each its median over these steps, lie within 3 %. The reference of a kernel is its lowest decile over the steps, three slow steps in a row being needed; or the median of the other ranks; or, of matrix products of three or more shapes, what probes of the device measured for each shape. Where not all kernels agree, the matrix products alone. Where the probes ran the very kernels of the run, these need not agree: their times over those of the probes are at least 1/0.85 in half of the steps.",
-        "在内核序列相同的各步中：5 µs 以上的计算内核至少 80% 慢于参考，倍数中位数至少为 1/0.95，且各内核倍数（取其在这些步中的中位数）的四分位差在 3% 以内。参考值取该内核在各步的最低十分位（须连续三步变慢），或其他 rank 的中位数；对三种以上形状的矩阵乘，也可取该设备探针对各形状的实测值。若并非全部内核一致，则只看矩阵乘。若探针所用内核与运行相同，则不要求一致：半数以上的步中其总耗时至少为探针的 1/0.85。",
+        "Steps of equal kernels: at least 80 % of their compute kernels of 5 µs or more are slower than the reference, the median factor is at least 1/0.95, and the quartiles of the kernels' factors, each its median over these steps, lie within 3 % and what their scatter leaves in these medians. The reference of a kernel is its median over the steps that are not slow, which its lowest decile tells, three slow steps in a row being needed; or the median of the other ranks; or, of matrix products of three or more shapes, what probes of the device measured for each shape. Where not all kernels agree, the matrix products alone. Where the probes ran the very kernels of the run, these need not agree: their times over those of the probes are at least 1/0.85 in half of the steps.",
+        "在内核序列相同的各步中：5 µs 以上的计算内核至少 80% 慢于参考，倍数中位数至少为 1/0.95，且各内核倍数（取其在这些步中的中位数）的四分位差在 3% 与中位数自身的抽样误差以内。参考值取该内核在不慢各步的中位数，哪些步慢由最低十分位判定（须连续三步变慢），或其他 rank 的中位数；对三种以上形状的矩阵乘，也可取该设备探针对各形状的实测值。若并非全部内核一致，则只看矩阵乘。若探针所用内核与运行相同，则不要求一致：半数以上的步中其总耗时至少为探针的 1/0.85。",
     ),
     source: Text::new(
         "5 %: frequency rule of the Ascend advisor. 3 %: noise of repeated runs. club-3090 #585 saw a uniform 0.90. 0.85: own value.",
@@ -238,7 +240,7 @@ impl<'a> Run<'a> {
     }
 
     /// The steps of the class that count, are none of the run's, and lie between two slow ones of it, with the mean of the
-    /// factors of these.
+    /// factors of these, or beyond the last one of the run, or before the first, if that is slow.
     fn between(&self, slow: &Slow) -> Vec<(&'a Step, f64)> {
         let at = |(i, factor): &(usize, f64)| Some((self.steps.get(*i)?.index, *factor));
         let slow: Vec<(u32, f64)> = slow.steps.iter().filter_map(at).collect();
@@ -247,10 +249,12 @@ impl<'a> Run<'a> {
         counted
             .filter_map(|step| {
                 let next = slow.partition_point(|(index, _)| *index < step.index);
-                let (before, after) = (slow.get(next.checked_sub(1)?)?, slow.get(next)?);
+                let (before, after) = (next.checked_sub(1).and_then(|i| slow.get(i)), slow.get(next));
                 // Of the run itself no step between them may be at full speed.
-                let fast = |s: &&&Step| (before.0 + 1..after.0).contains(&s.index);
-                self.steps.iter().find(fast).is_none().then_some((step, (before.1 + after.1) / 2.0))
+                let (from, to) = (before.map_or(0, |b| b.0 + 1), after.map_or(u32::MAX, |a| a.0));
+                let fast = |s: &&&Step| (from..to).contains(&s.index);
+                let factor = (before.or(after)?.1 + after.or(before)?.1) / 2.0;
+                self.steps.iter().find(fast).is_none().then_some((step, factor))
             })
             .collect()
     }
@@ -265,11 +269,34 @@ impl<'a> Run<'a> {
         (0..self.matrix.len()).map(slot).collect()
     }
 
-    /// Slow steps against the fastest ones of the same run.
+    /// Slow steps against the fastest ones of the same run. The fastest tell which steps are slow; how slow these are the
+    /// medians of the others tell, as the fastest of kernels that scatter are faster than the device is.
     fn within(&self) -> Option<Slow> {
-        let slow = self.slow(&self.each(FASTEST))?;
         let row = |w: &[(usize, f64)]| w.first().zip(w.last()).is_some_and(|(a, b)| b.0 - a.0 + 1 == IN_A_ROW);
+        let slow = [false, true].into_iter().find_map(|matrix_only| {
+            let mut reference = self.each(FASTEST);
+            let mut slow = self.slower(&reference, matrix_only);
+            for _ in 0..PASSES {
+                let Some(full) = self.median_beside(&slow) else { break };
+                reference = full;
+                slow = self.slower(&reference, matrix_only);
+            }
+            self.is_uniform(&slow, &reference).then_some(slow)
+        })?;
         slow.steps.windows(IN_A_ROW).any(row).then_some(slow)
+    }
+
+    /// The median of each kernel's durations over the steps that are not among these; `None` where these are too few.
+    fn median_beside(&self, slow: &Slow) -> Option<Vec<Ns>> {
+        let is_slow = |i: usize| slow.steps.iter().any(|(at, _)| *at == i);
+        let others: Vec<&Vec<Ns>> =
+            self.durations.iter().enumerate().filter(|(i, _)| !is_slow(*i)).map(|(_, d)| d).collect();
+        let slot = |k: usize| {
+            let mut values: Vec<Ns> = others.iter().filter_map(|d| d.get(k).copied()).collect();
+            values.sort_unstable();
+            quantile(&values, 0.5).unwrap_or(0)
+        };
+        (others.len() >= IN_A_ROW && !slow.steps.is_empty()).then(|| (0..self.matrix.len()).map(slot).collect())
     }
 
     /// Slow steps against other ranks that run the same kernels.
@@ -322,38 +349,53 @@ impl<'a> Run<'a> {
         (steps.len() >= IN_A_ROW).then_some(Slow { steps, slots: slots.len(), matrix_only: true })
     }
 
+    /// Steps that are slower than a reference by one factor.
     fn slow(&self, reference: &[Ns]) -> Option<Slow> {
-        let compared = |matrix_only: bool| -> Vec<usize> {
-            let counts = |k: &usize| {
-                reference.get(*k).is_some_and(|ns| *ns >= SHORTEST)
-                    && (!matrix_only || self.matrix.get(*k).is_some_and(|m| *m))
-            };
-            (0..reference.len()).filter(counts).collect()
+        let both = [false, true].into_iter().map(|matrix_only| self.slower(reference, matrix_only));
+        both.into_iter().find(|slow| self.is_uniform(slow, reference))
+    }
+
+    /// The kernels that are compared with a reference.
+    fn compared(&self, reference: &[Ns], matrix_only: bool) -> Vec<usize> {
+        let counts = |k: &usize| {
+            reference.get(*k).is_some_and(|ns| *ns >= SHORTEST)
+                && (!matrix_only || self.matrix.get(*k).is_some_and(|m| *m))
         };
-        [false, true].into_iter().find_map(|matrix_only| {
-            let slots = compared(matrix_only);
-            let factor = |durations: &Vec<Ns>| common_factor(durations, reference, &slots);
-            let steady = |i: usize| self.steps.get(i).is_some_and(|s| s.selection == Selection::Steady);
-            let all = self.durations.iter().enumerate().filter(|(i, _)| steady(*i));
-            let steps: Vec<(usize, f64)> = all.filter_map(|(i, d)| Some((i, factor(d)?))).collect();
-            let uniform = steps.len() >= IN_A_ROW && self.is_uniform(&steps, reference, &slots);
-            uniform.then_some(Slow { steps, slots: slots.len(), matrix_only })
-        })
+        (0..reference.len()).filter(counts).collect()
+    }
+
+    /// Steps nearly all of whose kernels are slower than a reference.
+    fn slower(&self, reference: &[Ns], matrix_only: bool) -> Slow {
+        let slots = self.compared(reference, matrix_only);
+        let steady = |i: usize| self.steps.get(i).is_some_and(|s| s.selection == Selection::Steady);
+        let all = self.durations.iter().enumerate().filter(|(i, _)| steady(*i));
+        let steps = all.filter_map(|(i, d)| Some((i, common_factor(d, reference, &slots)?))).collect();
+        Slow { steps, slots: slots.len(), matrix_only }
     }
 
     /// Whether the kernels are slower by one factor in these steps: each by its median over them, as a single duration varies
-    /// by more than the factors may.
-    fn is_uniform(&self, steps: &[(usize, f64)], reference: &[Ns], slots: &[usize]) -> bool {
-        let ratio = |k: &usize| {
+    /// by more than the factors may. What the scatter of a kernel's durations leaves in its median counts with them: the
+    /// standard error of a median is 1.25 times that of a mean.
+    fn is_uniform(&self, slow: &Slow, reference: &[Ns]) -> bool {
+        if slow.steps.len() < IN_A_ROW {
+            return false;
+        }
+        let ratio = |k: usize| {
             let mut values: Vec<Ns> =
-                steps.iter().filter_map(|(i, _)| self.durations.get(*i)?.get(*k).copied()).collect();
+                slow.steps.iter().filter_map(|(i, _)| self.durations.get(*i)?.get(k).copied()).collect();
             values.sort_unstable();
-            Some(quantile(&values, 0.5)? as f64 / *reference.get(*k)? as f64)
+            let middle = quantile(&values, 0.5)? as f64;
+            let scatter = (quantile(&values, 0.75)? - quantile(&values, 0.25)?) as f64 / middle;
+            Some((middle / *reference.get(k)? as f64, scatter))
         };
-        let mut ratios: Vec<f64> = slots.iter().filter_map(ratio).collect();
+        let (mut ratios, mut scatters): (Vec<f64>, Vec<f64>) =
+            self.compared(reference, slow.matrix_only).into_iter().filter_map(ratio).unzip();
         ratios.sort_by(f64::total_cmp);
+        scatters.sort_by(f64::total_cmp);
+        let noise =
+            quantile(&scatters, 0.5).map(|s| 1.25 * std::f64::consts::SQRT_2 * s / (slow.steps.len() as f64).sqrt());
         let quartiles = quantile(&ratios, 0.25).zip(quantile(&ratios, 0.5)).zip(quantile(&ratios, 0.75));
-        quartiles.is_some_and(|((low, factor), high)| high - low <= SPREAD * factor)
+        quartiles.zip(noise).is_some_and(|(((low, factor), high), noise)| high - low <= SPREAD.hypot(noise) * factor)
     }
 }
 
