@@ -90,6 +90,15 @@ fn one_shot(link: &Link, transfer: &Transfer) -> Ns {
     (ns as Ns).min(transfer.ns)
 }
 
+const RECORDED: Text = Text::new(
+    "{n} all-reduces of {size} per step of {class} go through the general library and take {took} each, nearly all of it latency: {idle} of {step} ({share}). A kernel of one shot may take {best}.",
+    "{class} 每步有 {n} 次 {size} 的 all-reduce 经由通用通信库，各需 {took}，几乎全是延迟：合计 {idle}，步时 {step}（{share}）。单次（one-shot）内核可能只需 {best}。",
+);
+const MODELLED: Text = Text::new(
+    "{n} all-reduces of {size} (modelled: hidden size times rows) per step of {class} go through the general library and take {took} each, nearly all of it latency: {idle} of {step} ({share}). A kernel of one shot may take {best}.",
+    "{class} 每步有 {n} 次 {size}（推算：隐藏维度 × 行数）的 all-reduce 经由通用通信库，各需 {took}，几乎全是延迟：合计 {idle}，步时 {step}（{share}）。单次（one-shot）内核可能只需 {best}。",
+);
+
 fn judge(cx: &Context<'_>, index: usize, rank: &Rank, class: &Class) -> Option<Finding> {
     let link = Link::of(cx, rank)?;
     let general = reading::named(cx, |name| {
@@ -117,6 +126,7 @@ fn judge(cx: &Context<'_>, index: usize, rank: &Rank, class: &Class) -> Option<F
     let mut sizes: Vec<i64> = small.iter().filter_map(|t| t.message).map(|m| m.bytes).collect();
     sizes.sort_unstable();
     let size = sizes.get(sizes.len() / 2).copied()?;
+    let modelled = small.iter().any(|t| t.message.is_some_and(|m| m.modelled));
     let more = vec![
         ("n", Value::Count(small.len() as u64 / steps as u64)),
         ("size", Value::Bytes(size)),
@@ -125,11 +135,11 @@ fn judge(cx: &Context<'_>, index: usize, rank: &Rank, class: &Class) -> Option<F
     ];
     let edits = vec![Edit::Hoped(Box::new(Edit::Transfer(hoped)))];
     let (finding, cost) = Exposed { cx, doc: &DOC, rank, class }.recurring(SHARE, of, |cost| Saying {
-        formula: Text::new("exposed transfers of small all-reduces / mean step", "小消息 all-reduce 的暴露传输 / 平均步时"),
-        claim: Text::new(
-            "{n} all-reduces of {size} per step of {class} go through the general library and take {took} each, nearly all of it latency: {idle} of {step} ({share}). A kernel of one shot may take {best}.",
-            "{class} 每步有 {n} 次 {size} 的 all-reduce 经由通用通信库，各需 {took}，几乎全是延迟：合计 {idle}，步时 {step}（{share}）。单次（one-shot）内核可能只需 {best}。",
+        formula: Text::new(
+            "exposed transfers of small all-reduces / mean step",
+            "小消息 all-reduce 的暴露传输 / 平均步时",
         ),
+        claim: if modelled { MODELLED } else { RECORDED },
         more,
         change: Intervention { removes: cost.per_step, layer: Layer::Communication, edits },
     })?;
