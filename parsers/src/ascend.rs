@@ -7,6 +7,7 @@
 //! | `task` | what the device's task types are to us |
 //! | `collective` | names of collectives and sizes of their elements |
 //! | `import` | what both forms write to the sink, so that one capture reads the same from either |
+//! | `inside` | tasks that lie inside a collective by time alone |
 //! | `timeline` | the text form: events of the timeline |
 //! | `arrows` | calls of tasks whose own calls were left out |
 //! | `layer` | whose an event of the timeline is |
@@ -38,6 +39,7 @@ mod database;
 mod declined;
 mod facts;
 mod import;
+mod inside;
 mod kernels;
 mod layer;
 mod layout;

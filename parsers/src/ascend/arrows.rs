@@ -1,6 +1,7 @@
 //! Calls of tasks whose own calls were left out of a timeline: below some level of detail the exporter drops the lower layers
 //! of CANN and keeps the arrows (`HostToDevice`) that began in them. An arrow begins on a thread at a time; the innermost call
-//! there is the one that made the task, or the one within which it was made.
+//! there is the one that made the task, or the one within which it was made. At level 0 no call of CANN is left at all: then the
+//! beginning of the arrow is all that is known of the launch, a moment on a thread.
 
 use model::Ns;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -59,14 +60,17 @@ impl Arrows {
     }
 
     /// The connection of the call of each task, by the task's stream and start; none where tasks have their own calls.
-    pub fn settle(self, names: &Names) -> FxHashMap<(Thread, Ns), i64> {
+    pub fn settle(self, names: &Names) -> Calls {
         let full = self.events.len().max(self.begin.len()).max(self.end.len()) >= MOST;
         let of = |layer| self.events.iter().filter(move |(thread, ..)| names.layer(thread.0) == layer);
         let called: FxHashSet<i64> = of(Layer::Cann).map(|(.., id)| *id).collect();
         let tasks = of(Layer::Hardware).count();
         let lacking = of(Layer::Hardware).filter(|(.., id)| !called.contains(id)).count();
         if full || lacking == 0 || lacking < tasks.div_ceil(LACKING) {
-            return FxHashMap::default();
+            return Calls::default();
+        }
+        if called.is_empty() {
+            return self.moments();
         }
         let mut calls: Vec<_> = of(Layer::Cann).collect();
         calls.sort_unstable();
@@ -76,6 +80,25 @@ impl Arrows {
             before.take_while(|(other, ..)| *other == thread).find(|(_, _, end, _)| *end > time).map(|(.., id)| *id)
         };
         let call_of = |(id, task, start): &(i64, Thread, Ns)| Some(((*task, *start), innermost(*self.begin.get(id)?)?));
-        self.end.iter().filter_map(call_of).collect()
+        Calls { of: self.end.iter().filter_map(call_of).collect(), moments: Vec::new() }
     }
+
+    /// Every arrow as a launch of its own.
+    fn moments(self) -> Calls {
+        let of = self.end.iter().filter(|(id, ..)| self.begin.contains_key(id));
+        let of = of.map(|(id, task, start)| ((*task, *start), *id)).collect();
+        let mut moments: Vec<(i64, Ns, i64)> =
+            self.begin.iter().map(|(id, (thread, time))| (thread.1, *time, *id)).collect();
+        moments.sort_unstable();
+        Calls { of, moments }
+    }
+}
+
+/// Calls of tasks whose own calls were left out.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    /// The connection of each task's call, by the task's stream and start.
+    pub of: FxHashMap<(Thread, Ns), i64>,
+    /// Launches of which only the moment is known: thread, time and connection.
+    pub moments: Vec<(i64, Ns, i64)>,
 }
