@@ -7,6 +7,7 @@ use model::Ns;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::layer::{Event, Layer, Names};
+use crate::json::Value;
 
 /// Category of the arrows from calls to tasks.
 pub(super) const CATEGORY: &[u8] = b"HostToDevice";
@@ -26,8 +27,8 @@ type Thread = (i64, i64);
 pub(super) struct Arrows {
     /// Thread, start, end and connection.
     events: Vec<(Thread, Ns, Ns, i64)>,
-    begin: FxHashMap<i64, (Thread, Ns)>,
-    end: Vec<(i64, Thread, Ns)>,
+    begin: FxHashMap<u128, (Thread, Ns)>,
+    end: Vec<(u128, Thread, Ns)>,
 }
 
 impl Arrows {
@@ -49,7 +50,7 @@ impl Arrows {
                 self.events.extend(times.map(|((start, end), id)| (thread, start, end, id)));
             }
             b's' | b'f' if event.category() == CATEGORY => {
-                let (Some(id), Some(time)) = (event.id.and_then(|id| id.int()), event.time()) else { return };
+                let (Some(id), Some(time)) = (event.id.and_then(number), event.time()) else { return };
                 match event.phase {
                     b's' => drop(self.begin.insert(id, (thread, time))),
                     _ => self.end.push((id, thread, time)),
@@ -79,19 +80,24 @@ impl Arrows {
             let before = calls.get(after.saturating_sub(NESTED)..after)?.iter().rev();
             before.take_while(|(other, ..)| *other == thread).find(|(_, _, end, _)| *end > time).map(|(.., id)| *id)
         };
-        let call_of = |(id, task, start): &(i64, Thread, Ns)| Some(((*task, *start), innermost(*self.begin.get(id)?)?));
+        let call_of = |(id, task, start): &(u128, Thread, Ns)| Some(((*task, *start), innermost(*self.begin.get(id)?)?));
         Calls { of: self.end.iter().filter_map(call_of).collect(), moments: Vec::new() }
     }
 
-    /// Every arrow as a launch of its own.
+    /// Every arrow as a launch of its own. Connections below zero are nobody else's.
     fn moments(self) -> Calls {
-        let of = self.end.iter().filter(|(id, ..)| self.begin.contains_key(id));
-        let of = of.map(|(id, task, start)| ((*task, *start), *id)).collect();
-        let mut moments: Vec<(i64, Ns, i64)> =
-            self.begin.iter().map(|(id, (thread, time))| (thread.1, *time, *id)).collect();
-        moments.sort_unstable();
-        Calls { of, moments }
+        let mut begun: Vec<(Ns, i64, u128)> = self.begin.iter().map(|(id, (thread, t))| (*t, thread.1, *id)).collect();
+        begun.sort_unstable();
+        let connection: FxHashMap<u128, i64> = begun.iter().zip(2..).map(|((.., id), n)| (*id, -n)).collect();
+        let of = self.end.iter().filter_map(|(id, task, start)| Some(((*task, *start), *connection.get(id)?))).collect();
+        let moments = begun.iter().filter_map(|(time, thread, id)| Some((*thread, *time, *connection.get(id)?)));
+        Calls { of, moments: moments.collect() }
     }
+}
+
+/// The number of an arrow. Early ones are connections shifted by 32 bits and more, beyond what 64 bits hold.
+fn number(id: Value<'_>) -> Option<u128> {
+    std::str::from_utf8(id.number()?).ok()?.trim().parse().ok()
 }
 
 /// Calls of tasks whose own calls were left out.
