@@ -70,13 +70,7 @@ pub(super) fn run(trace: &Trace, timelines: &[Timeline], splits: &[Split]) -> Jo
         let name = name.map(|id| trace.strings.get(id).to_owned());
         let all: usize = recorded.calls.values().map(Vec::len).sum();
         let before: usize = job.instances.iter().map(|i| i.members.len()).sum();
-        let numbered = recorded.calls.values().flatten().all(|c| c.seq.is_some());
-        if numbered {
-            let found = by_sequence(&recorded);
-            add(&mut job, name, recorded.size, found);
-        } else {
-            by_order(&mut job, name, recorded);
-        }
+        by_number_or_order(&mut job, name, recorded);
         let matched = job.instances.iter().map(|i| i.members.len()).sum::<usize>() - before;
         job.unmatched += all.saturating_sub(matched) as u64;
     }
@@ -200,6 +194,15 @@ impl Shape {
 
 /// Members of one instance, and its kind.
 type Found = (u32, Vec<Member>);
+
+fn by_number_or_order(job: &mut Job, name: Option<String>, recorded: Recorded) {
+    if recorded.calls.values().flatten().all(|call| call.seq.is_some()) {
+        let found = by_sequence(&recorded);
+        add(job, name, recorded.size, found);
+    } else {
+        by_order(job, name, recorded);
+    }
+}
 
 fn by_sequence(recorded: &Recorded) -> Vec<Found> {
     let mut found: BTreeMap<(i64, u32, u32), Vec<Member>> = BTreeMap::new();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashSet;
 
-use super::{Call, Recorded, by_order};
+use super::{Call, Recorded, by_number_or_order, by_order};
 use crate::analysis::job::Job;
 
 /// Whether the name of an operation says that it sends, or that it receives; `None` for one that does both.
@@ -19,7 +19,7 @@ pub(super) fn sends(name: &str) -> Option<bool> {
 /// leave together.
 pub(super) fn match_all(job: &mut Job, name: Option<String>, recorded: Recorded) {
     if recorded.calls.len() == 2 {
-        by_order(job, name, Recorded { size: Some(2), ..recorded });
+        by_number_or_order(job, name, Recorded { size: Some(2), ..recorded });
     } else if recorded.calls.len() > 2 {
         neighbours(job, name, recorded.calls);
     }
