@@ -100,7 +100,9 @@ fn kind(trace: &Trace, ranks: &[u32]) -> Option<Kind> {
 fn nearest<'a>(jobs: &'a mut [Job], kind: &Kind, ranks: &[u32], start: Option<Ns>) -> Option<&'a mut Job> {
     let apart = |job: &Job| job.start.zip(start).map_or(0, |(a, b)| a.saturating_sub(b).saturating_abs());
     let fits = |job: &&mut Job| {
-        job.kind.as_ref().is_some_and(|known| known.is_of(kind)) && !ranks.iter().any(|r| job.ranks.contains(r)) && apart(job) <= TOGETHER
+        job.kind.as_ref().is_some_and(|known| known.is_of(kind))
+            && !ranks.iter().any(|r| job.ranks.contains(r))
+            && apart(job) <= TOGETHER
     };
     jobs.iter_mut().rev().filter(fits).min_by_key(|job| apart(job))
 }

@@ -25,7 +25,8 @@ pub(super) fn is_training(trace: &Trace, process: ProcessId) -> bool {
 
 fn is_backward(kernel: &str) -> bool {
     // Operators of CANN are words in mixed case: `FlashAttentionScoreGrad`, `RmsNormGrad`, `SoftmaxGradExt`.
-    let gradient = kernel.match_indices("Grad").any(|(at, _)| kernel.get(..at).is_some_and(|before| !before.is_empty()));
+    let gradient =
+        kernel.match_indices("Grad").any(|(at, _)| kernel.get(..at).is_some_and(|before| !before.is_empty()));
     let kernel = kernel.to_ascii_lowercase();
     gradient || BACKWARD.iter().any(|part| kernel.contains(part))
 }

@@ -80,7 +80,8 @@ impl Arrows {
             let before = calls.get(after.saturating_sub(NESTED)..after)?.iter().rev();
             before.take_while(|(other, ..)| *other == thread).find(|(_, _, end, _)| *end > time).map(|(.., id)| *id)
         };
-        let call_of = |(id, task, start): &(u128, Thread, Ns)| Some(((*task, *start), innermost(*self.begin.get(id)?)?));
+        let call_of =
+            |(id, task, start): &(u128, Thread, Ns)| Some(((*task, *start), innermost(*self.begin.get(id)?)?));
         Calls { of: self.end.iter().filter_map(call_of).collect(), moments: Vec::new() }
     }
 
@@ -89,7 +90,8 @@ impl Arrows {
         let mut begun: Vec<(Ns, i64, u128)> = self.begin.iter().map(|(id, (thread, t))| (*t, thread.1, *id)).collect();
         begun.sort_unstable();
         let connection: FxHashMap<u128, i64> = begun.iter().zip(2..).map(|((.., id), n)| (*id, -n)).collect();
-        let of = self.end.iter().filter_map(|(id, task, start)| Some(((*task, *start), *connection.get(id)?))).collect();
+        let of =
+            self.end.iter().filter_map(|(id, task, start)| Some(((*task, *start), *connection.get(id)?))).collect();
         let moments = begun.iter().filter_map(|(time, thread, id)| Some((*thread, *time, *connection.get(id)?)));
         Calls { of, moments: moments.collect() }
     }

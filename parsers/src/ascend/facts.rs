@@ -125,9 +125,10 @@ impl Facts {
 
 /// Ranks of the group that holds every rank of the job, in what torch_npu notes of the process groups.
 pub(super) fn ranks_of_all(groups: &Value) -> Option<i64> {
-    let all = groups.as_object()?.values().find(|group| {
-        group.get("group_name").and_then(Value::as_str) == Some("default_group")
-    })?;
+    let all = groups
+        .as_object()?
+        .values()
+        .find(|group| group.get("group_name").and_then(Value::as_str) == Some("default_group"))?;
     i64::try_from(all.get("global_ranks")?.as_array()?.len()).ok().filter(|ranks| *ranks > 0)
 }
 

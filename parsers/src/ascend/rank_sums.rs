@@ -87,12 +87,8 @@ fn steps(layout: &Layout, rank: Option<u32>, sink: &mut dyn TraceSink) -> Vec<St
             found.push((row.text(0).unwrap_or_default().into_owned(), parts));
         }
     }
-    let steps = found.iter().map(|(name, parts)| StepSum {
-        step: sink.intern(name),
-        rank,
-        stage: None,
-        parts: parts.clone(),
-    });
+    let steps =
+        found.iter().map(|(name, parts)| StepSum { step: sink.intern(name), rank, stage: None, parts: parts.clone() });
     let steps = steps.collect();
     sink.job_sums(JobSums { steps, links: Vec::new() });
     found.into_iter().map(|(name, _)| name).collect()

@@ -47,8 +47,7 @@ impl Task {
             Self::NotifyWait
         } else if either("EVENT_RECORD") || either("NOTIFY_RECORD") || either("WRITE_VALUE") || either("EVENT_RESET") {
             Self::Record
-        } else if COMPUTE.iter().any(|part| task_type.starts_with(part))
-            || Self::is_untyped(&task_type) && is_operator
+        } else if COMPUTE.iter().any(|part| task_type.starts_with(part)) || Self::is_untyped(&task_type) && is_operator
         {
             Self::Kernel
         } else {

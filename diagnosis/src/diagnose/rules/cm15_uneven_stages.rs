@@ -102,12 +102,12 @@ fn uneven(cx: &Context<'_>, stages: &[Stage<'_>]) -> Option<Finding> {
     let mut finding = said(cx, stages, (at, own), (waiting, &cost), ratio, &beyond);
     finding.changes = edits(stages, (even, certain), slow.compute());
     let most = finding.changes.first().map(|(_, change)| change.removes);
-    finding.estimate =
-        crate::diagnose::estimate::of_class(cx.estimator, &own.rank.workload(own.class), own.class, &Intervention {
-            removes: most.unwrap_or(0),
-            layer: Layer::Communication,
-            edits: Vec::new(),
-        });
+    finding.estimate = crate::diagnose::estimate::of_class(
+        cx.estimator,
+        &own.rank.workload(own.class),
+        own.class,
+        &Intervention { removes: most.unwrap_or(0), layer: Layer::Communication, edits: Vec::new() },
+    );
     finding.severity = crate::diagnose::Severity::of_estimate(&finding.estimate);
     for (nr, stage) in stages.iter().enumerate() {
         finding = finding.with(Evidence {
@@ -186,10 +186,7 @@ fn said(
         ],
     );
     let trigger = Trigger {
-        formula: Text::new(
-            "compute of the slowest stage / mean of the others",
-            "最慢阶段的计算 / 其他阶段的均值",
-        ),
+        formula: Text::new("compute of the slowest stage / mean of the others", "最慢阶段的计算 / 其他阶段的均值"),
         value: ratio,
         threshold: RATIO,
     };
