@@ -7,6 +7,7 @@
 //! | `task` | what the device's task types are to us |
 //! | `collective` | names of collectives and sizes of their elements |
 //! | `import` | what both forms write to the sink, so that one capture reads the same from either |
+//! | `inside` | tasks that lie inside a collective by time alone |
 //! | `timeline` | the text form: events of the timeline |
 //! | `arrows` | calls of tasks whose own calls were left out |
 //! | `layer` | whose an event of the timeline is |
@@ -16,6 +17,7 @@
 //! | `totals` | sums by operator on their own |
 //! | `sums` | sums that the profiler made beside the capture |
 //! | `times` | waits and transfers of collectives that the profiler summed |
+//! | `rank_sums` | a rank of which only sums were kept |
 //! | `cluster` | sums of all ranks of a job, made by a tool after the run |
 //! | `declined` | files of sums that say nothing without the capture they were made from |
 //! | `facts` | what the files beside them say of the run |
@@ -38,9 +40,11 @@ mod database;
 mod declined;
 mod facts;
 mod import;
+mod inside;
 mod kernels;
 mod layer;
 mod layout;
+mod rank_sums;
 mod sums;
 mod table;
 mod task;
@@ -117,7 +121,7 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
         table::read_layout(&layout, sink, options.progress)?;
     } else if layout.database.is_some() {
         return Err(ReadError::WithoutSqlite { path: path.to_owned() });
-    } else {
+    } else if !rank_sums::read(&layout, sink) {
         return Err(not_exported(path));
     }
     if let Some(database) = &layout.database {

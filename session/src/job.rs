@@ -1,20 +1,45 @@
 //! Which captures are ranks of one job, so that they are read as one.
 //!
-//! A rank says so itself: its number, the size of the job, the library that connects it. Captures of the same job were
-//! started together; a second capture of a rank belongs to another run.
+//! A rank says so itself: its number, the size of the job, the library that connects it. Where nothing says how large the job
+//! is, ranks that name the same communicator belong together. Captures of the same job were started together; a second capture
+//! of a rank belongs to another run.
 
-use model::{Ns, Trace, trace};
+use std::collections::BTreeSet;
+
+use model::{Detail, Ns, Trace, trace};
 
 /// Captures of one job start within this time of each other, ns: own value, ten minutes. It only has to tell runs apart that
 /// lie in one directory; ranks are usually started within seconds, but host clocks may disagree.
 const TOGETHER: Ns = 600 * 1_000_000_000;
 
 /// What ranks of one job have in common.
-#[derive(PartialEq, Eq)]
 struct Kind {
     format: String,
     simulated: bool,
     facts: Vec<Option<String>>,
+    /// Communicators that its collectives name, where nothing says how many ranks there are.
+    communicators: Option<BTreeSet<String>>,
+}
+
+impl Kind {
+    fn is_of(&self, other: &Self) -> bool {
+        let common = match (&self.communicators, &other.communicators) {
+            (Some(a), Some(b)) => !a.is_disjoint(b),
+            (None, None) => true,
+            _ => false,
+        };
+        common && self.format == other.format && self.simulated == other.simulated && self.facts == other.facts
+    }
+}
+
+/// The communicators that collectives of a capture name.
+fn communicators(trace: &Trace) -> BTreeSet<String> {
+    let groups = trace.details.iter().filter_map(|detail| match detail {
+        Detail::Kernel(kernel) => kernel.collective.as_ref()?.group,
+        Detail::Collective(call) => call.group,
+        _ => None,
+    });
+    groups.map(|group| trace.strings.get(group).to_owned()).collect()
 }
 
 /// Facts that are the same on every rank of a job.
@@ -59,12 +84,15 @@ pub fn are_one_job(a: &Trace, b: &Trace) -> bool {
 
 /// What the capture says of its job; `None` for one that is no rank of a larger job.
 fn kind(trace: &Trace, ranks: &[u32]) -> Option<Kind> {
-    let world: u32 = trace.manifest.value("parallel.world_size")?.parse().ok()?;
-    let part = !ranks.is_empty() && (ranks.len() as u64) < u64::from(world) && ranks.iter().all(|r| *r < world);
-    part.then(|| Kind {
+    let world: Option<u32> = trace.manifest.value("parallel.world_size").and_then(|world| world.parse().ok());
+    let communicators = world.is_none().then(|| communicators(trace));
+    let fits = |world: u32| (ranks.len() as u64) < u64::from(world) && ranks.iter().all(|r| *r < world);
+    let part = world.map_or_else(|| communicators.as_ref().is_some_and(|named| !named.is_empty()), fits);
+    (part && !ranks.is_empty()).then(|| Kind {
         format: trace.format.clone(),
         simulated: trace.simulated,
         facts: SHARED.iter().map(|key| trace.manifest.value(key).map(str::to_owned)).collect(),
+        communicators,
     })
 }
 
@@ -72,7 +100,9 @@ fn kind(trace: &Trace, ranks: &[u32]) -> Option<Kind> {
 fn nearest<'a>(jobs: &'a mut [Job], kind: &Kind, ranks: &[u32], start: Option<Ns>) -> Option<&'a mut Job> {
     let apart = |job: &Job| job.start.zip(start).map_or(0, |(a, b)| a.saturating_sub(b).saturating_abs());
     let fits = |job: &&mut Job| {
-        job.kind.as_ref() == Some(kind) && !ranks.iter().any(|r| job.ranks.contains(r)) && apart(job) <= TOGETHER
+        job.kind.as_ref().is_some_and(|known| known.is_of(kind))
+            && !ranks.iter().any(|r| job.ranks.contains(r))
+            && apart(job) <= TOGETHER
     };
     jobs.iter_mut().rev().filter(fits).min_by_key(|job| apart(job))
 }

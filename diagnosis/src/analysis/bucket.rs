@@ -109,7 +109,8 @@ pub enum Bucket {
     IdleUndecided,
     /// Idle, and the operation that ended it has no usable launch.
     Unattributed,
-    /// Part of a step that a log times: on what it was spent, nothing was recorded.
+    /// Time of which nothing was recorded: of a step that a log times, or between the collectives of a rank of which only those were
+    /// kept.
     Unseen,
 }
 

@@ -80,6 +80,9 @@ impl<'a> Explainer<'a> {
 
     /// The same, as far as host calls and queues show.
     fn by_calls(&self, span: Span, owner: Option<usize>) -> (Vec<(Bucket, Span)>, bool) {
+        if self.timeline.collectives_only {
+            return (vec![(Bucket::Unseen, span)], false);
+        }
         let mut parts = Vec::new();
         let Some((index, op)) = owner.and_then(|i| Some((i, self.timeline.ops.get(i)?))) else {
             return (vec![(Bucket::Unattributed, span)], false);

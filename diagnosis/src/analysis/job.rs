@@ -34,6 +34,8 @@ pub struct Group {
     pub size: Option<u32>,
     /// Whether ranks of the job are missing in the capture, any of which may belong to the group.
     pub open: bool,
+    /// Whether the source says how many ranks the group or the job has.
+    pub counted: bool,
     /// Whether it is two ranks that send to each other, as the stages of a pipeline do: that one waits for the other lies in the
     /// nature of the pipeline.
     pub is_pair: bool,

@@ -16,6 +16,8 @@ use super::{
 };
 use crate::platform::CanonicalOp;
 
+mod pairs;
+
 /// Groups without a name that are told apart by their ranks leaving together; further ranks stay unmatched.
 const UNNAMED: usize = 16;
 /// Share of pairs that must leave together for ranks to be taken for one group.
@@ -35,6 +37,8 @@ struct Call {
     op: u32,
     item: Item,
     seq: Option<i64>,
+    /// Whether it sends or receives, where its name says one of the two.
+    sends: Option<bool>,
 }
 
 /// The collectives of one group as each rank recorded them.
@@ -56,12 +60,9 @@ pub(super) fn run(trace: &Trace, timelines: &[Timeline], splits: &[Split]) -> Jo
     for (name, recorded) in recorded.pairs {
         let all: usize = recorded.calls.values().map(Vec::len).sum();
         let before: usize = job.instances.iter().map(|i| i.members.len()).sum();
-        // Of more than two ranks nobody says which of them a call speaks to.
-        if recorded.calls.len() == 2 {
-            let (name, first) = (name.map(|id| trace.strings.get(id).to_owned()), job.groups.len());
-            by_order(&mut job, name, Recorded { size: Some(2), ..recorded });
-            job.groups.iter_mut().skip(first).for_each(|group| group.is_pair = true);
-        }
+        let (name, first) = (name.map(|id| trace.strings.get(id).to_owned()), job.groups.len());
+        pairs::match_all(&mut job, name, recorded);
+        job.groups.iter_mut().skip(first).for_each(|group| group.is_pair = true);
         let matched = job.instances.iter().map(|i| i.members.len()).sum::<usize>() - before;
         job.one_sided += all.saturating_sub(matched) as u64;
     }
@@ -69,20 +70,17 @@ pub(super) fn run(trace: &Trace, timelines: &[Timeline], splits: &[Split]) -> Jo
         let name = name.map(|id| trace.strings.get(id).to_owned());
         let all: usize = recorded.calls.values().map(Vec::len).sum();
         let before: usize = job.instances.iter().map(|i| i.members.len()).sum();
-        let numbered = recorded.calls.values().flatten().all(|c| c.seq.is_some());
-        if numbered {
-            let found = by_sequence(&recorded);
-            add(&mut job, name, recorded.size, found);
-        } else {
-            by_order(&mut job, name, recorded);
-        }
+        by_number_or_order(&mut job, name, recorded);
         let matched = job.instances.iter().map(|i| i.members.len()).sum::<usize>() - before;
         job.unmatched += all.saturating_sub(matched) as u64;
     }
     let world = trace.manifest.value("parallel.world_size").and_then(|v| v.parse::<u64>().ok());
     let open = world.is_some_and(|world| world > timelines.len() as u64);
-    // Both ends of a send are there.
-    job.groups.iter_mut().for_each(|group| group.open = open && !group.is_pair);
+    for group in &mut job.groups {
+        // Both ends of a send are there.
+        group.open = open && !group.is_pair;
+        group.counted = group.is_pair || group.size.is_some() || world.is_some();
+    }
     order(&mut job, timelines);
     tell_apart(&mut job, timelines, &recorded.without_payload);
     settle(trace, &mut job, timelines, splits);
@@ -125,6 +123,7 @@ fn record(trace: &Trace, timelines: &[Timeline]) -> AllRecorded {
             }
             // Each rank has its own share of an uneven exchange.
             let bytes = call.and_then(|c| c.bytes).filter(|_| shape != Shape::Uneven);
+            let sends = pairs::sends(trace.strings.get(name));
             // The send of one rank is the receive of the other.
             let name = if shape == Shape::Pair { *send.get_or_insert(name) } else { name };
             let next = symbols.len() as u32;
@@ -133,7 +132,8 @@ fn record(trace: &Trace, timelines: &[Timeline]) -> AllRecorded {
             let recorded = groups.entry(call.and_then(|c| c.group)).or_default();
             recorded.size = recorded.size.max(call.and_then(|c| c.group_size));
             let item = Item { symbol, end: op.end };
-            recorded.calls.entry(rank).or_default().push(Call { op: i as u32, item, seq: call.and_then(|c| c.seq) });
+            let seq = call.and_then(|c| c.seq);
+            recorded.calls.entry(rank).or_default().push(Call { op: i as u32, item, seq, sends });
         }
     }
     // Operations lie in order of start; what follows a queue is ordered by end as well, and so must be what is aligned.
@@ -195,6 +195,15 @@ impl Shape {
 /// Members of one instance, and its kind.
 type Found = (u32, Vec<Member>);
 
+fn by_number_or_order(job: &mut Job, name: Option<String>, recorded: Recorded) {
+    if recorded.calls.values().flatten().all(|call| call.seq.is_some()) {
+        let found = by_sequence(&recorded);
+        add(job, name, recorded.size, found);
+    } else {
+        by_order(job, name, recorded);
+    }
+}
+
 fn by_sequence(recorded: &Recorded) -> Vec<Found> {
     let mut found: BTreeMap<(i64, u32, u32), Vec<Member>> = BTreeMap::new();
     for (rank, calls) in &recorded.calls {
@@ -255,7 +264,7 @@ fn add(job: &mut Job, name: Option<String>, size: Option<u32>, found: Vec<Found>
         return;
     }
     let group = job.groups.len();
-    job.groups.push(Group { name, size, open: false, is_pair: false, ranks, instances: 0 });
+    job.groups.push(Group { name, size, open: false, counted: false, is_pair: false, ranks, instances: 0 });
     job.instances.extend(found.into_iter().map(|(kind, mut members)| {
         members.sort_by_key(|m| m.rank);
         Instance { members, transfer: 0, group, kind, slow: false }
@@ -341,9 +350,12 @@ fn settle(trace: &Trace, job: &mut Job, timelines: &[Timeline], splits: &[Split]
         group.instances += 1;
         let ops =
             || instance.members.iter().filter_map(|m| Some((m.rank, timelines.get(m.rank)?.ops.get(m.op as usize)?)));
-        // Even the rank that was last among those captured may have waited for another one.
+        // Where nobody says that all ranks of the group are here, even the last of these may have waited for another one:
+        // then what it recorded of its own waiting tells. Where all are here, the last one waits for nobody.
+        let whole = group.counted && group.is_complete();
         let own = |(rank, op): (usize, &DeviceOp)| {
-            splits.get(rank).and_then(|split| split.reported(op)).map_or(op.dur(), |told| told.min(op.dur()))
+            let told = splits.get(rank).and_then(|split| split.reported(op)).filter(|_| !whole);
+            told.map_or(op.dur(), |told| told.min(op.dur()))
         };
         instance.transfer = ops().map(own).min().unwrap_or(0);
         if !group.is_complete() {

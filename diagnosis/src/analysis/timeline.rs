@@ -122,6 +122,8 @@ pub struct Timeline {
     /// How far the device's clock lags behind the host's: by so much earlier, the calls all come before their work. 0 where
     /// hardly any operation starts before its launch.
     pub lag: Ns,
+    /// Whether nothing but collectives was recorded of the rank, so that what it did between them is not known.
+    pub collectives_only: bool,
     /// Whether the device is the host's own processors, which the thread that launches needs too.
     pub on_host: bool,
 }
@@ -224,6 +226,8 @@ pub fn build(
         timeline.first_of_queue[op.queue as usize] = i as u32;
     }
     timeline.waits = union(std::mem::take(&mut timeline.waits));
+    let collectives = timeline.ops.iter().all(|op| op.kind == OpKind::Comm);
+    timeline.collectives_only = collectives && timeline.calls.is_empty() && timeline.recorded_from.is_none();
     timeline.capturing = captures(trace, &timeline.calls);
     link(&mut timeline, &waiting);
     mark_blocking_copies(trace, process, &mut timeline);

@@ -4,8 +4,8 @@ use model::{Category, ProcessId, Trace, TrackKind};
 use rustc_hash::FxHashMap;
 
 /// Parts of kernel names of backward passes in PyTorch, MIOpen, cuDNN and FlashAttention (`_bwd`: gradients of inputs,
-/// `_wrw` and `wgrad`: gradients of weights), in lower case.
-const BACKWARD: [&str; 5] = ["backward", "_bwd", "_wrw", "wgrad", "dgrad"];
+/// `_wrw` and `wgrad`: gradients of weights), in lower case; those of CANN end in `Grad`, and its optimisers begin with `Apply`.
+const BACKWARD: [&str; 7] = ["backward", "backprop", "_bwd", "_wrw", "wgrad", "dgrad", "applyadam"];
 
 /// Whether the program annotates an optimiser's step or runs kernels of a backward pass.
 pub(super) fn is_training(trace: &Trace, process: ProcessId) -> bool {
@@ -24,8 +24,11 @@ pub(super) fn is_training(trace: &Trace, process: ProcessId) -> bool {
 }
 
 fn is_backward(kernel: &str) -> bool {
+    // Operators of CANN are words in mixed case: `FlashAttentionScoreGrad`, `RmsNormGrad`, `SoftmaxGradExt`.
+    let gradient =
+        kernel.match_indices("Grad").any(|(at, _)| kernel.get(..at).is_some_and(|before| !before.is_empty()));
     let kernel = kernel.to_ascii_lowercase();
-    BACKWARD.iter().any(|part| kernel.contains(part))
+    gradient || BACKWARD.iter().any(|part| kernel.contains(part))
 }
 
 #[cfg(test)]

@@ -202,12 +202,14 @@ impl Context<'_> {
 
     /// Every workload of every rank: what rules about events look at.
     pub fn workloads(&self) -> impl Iterator<Item = Workload<'_>> {
-        self.analysis.ranks.iter().flat_map(Rank::workloads)
+        self.analysis.ranks.iter().filter(|r| !r.timeline.collectives_only).flat_map(Rank::workloads)
     }
 
-    /// Every rank with its main class, if that class has steps that count.
+    /// Every rank with its main class, if that class has steps that count; but for ranks of which nothing was recorded beside
+    /// their collectives.
     pub fn main_classes(&self) -> impl Iterator<Item = (&Rank, &Class)> {
-        self.analysis.ranks.iter().filter_map(|r| Some((r, r.main_class().filter(|c| c.steady > 0)?)))
+        let recorded = self.analysis.ranks.iter().filter(|r| !r.timeline.collectives_only);
+        recorded.filter_map(|r| Some((r, r.main_class().filter(|c| c.steady > 0)?)))
     }
 }
 

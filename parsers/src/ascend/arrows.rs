@@ -1,11 +1,13 @@
 //! Calls of tasks whose own calls were left out of a timeline: below some level of detail the exporter drops the lower layers
 //! of CANN and keeps the arrows (`HostToDevice`) that began in them. An arrow begins on a thread at a time; the innermost call
-//! there is the one that made the task, or the one within which it was made.
+//! there is the one that made the task, or the one within which it was made. At level 0 no call of CANN is left at all: then the
+//! beginning of the arrow is all that is known of the launch, a moment on a thread.
 
 use model::Ns;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::layer::{Event, Layer, Names};
+use crate::json::Value;
 
 /// Category of the arrows from calls to tasks.
 pub(super) const CATEGORY: &[u8] = b"HostToDevice";
@@ -25,8 +27,8 @@ type Thread = (i64, i64);
 pub(super) struct Arrows {
     /// Thread, start, end and connection.
     events: Vec<(Thread, Ns, Ns, i64)>,
-    begin: FxHashMap<i64, (Thread, Ns)>,
-    end: Vec<(i64, Thread, Ns)>,
+    begin: FxHashMap<u128, (Thread, Ns)>,
+    end: Vec<(u128, Thread, Ns)>,
 }
 
 impl Arrows {
@@ -48,7 +50,7 @@ impl Arrows {
                 self.events.extend(times.map(|((start, end), id)| (thread, start, end, id)));
             }
             b's' | b'f' if event.category() == CATEGORY => {
-                let (Some(id), Some(time)) = (event.id.and_then(|id| id.int()), event.time()) else { return };
+                let (Some(id), Some(time)) = (event.id.and_then(number), event.time()) else { return };
                 match event.phase {
                     b's' => drop(self.begin.insert(id, (thread, time))),
                     _ => self.end.push((id, thread, time)),
@@ -59,14 +61,17 @@ impl Arrows {
     }
 
     /// The connection of the call of each task, by the task's stream and start; none where tasks have their own calls.
-    pub fn settle(self, names: &Names) -> FxHashMap<(Thread, Ns), i64> {
+    pub fn settle(self, names: &Names) -> Calls {
         let full = self.events.len().max(self.begin.len()).max(self.end.len()) >= MOST;
         let of = |layer| self.events.iter().filter(move |(thread, ..)| names.layer(thread.0) == layer);
         let called: FxHashSet<i64> = of(Layer::Cann).map(|(.., id)| *id).collect();
         let tasks = of(Layer::Hardware).count();
         let lacking = of(Layer::Hardware).filter(|(.., id)| !called.contains(id)).count();
         if full || lacking == 0 || lacking < tasks.div_ceil(LACKING) {
-            return FxHashMap::default();
+            return Calls::default();
+        }
+        if called.is_empty() {
+            return self.moments();
         }
         let mut calls: Vec<_> = of(Layer::Cann).collect();
         calls.sort_unstable();
@@ -75,7 +80,33 @@ impl Arrows {
             let before = calls.get(after.saturating_sub(NESTED)..after)?.iter().rev();
             before.take_while(|(other, ..)| *other == thread).find(|(_, _, end, _)| *end > time).map(|(.., id)| *id)
         };
-        let call_of = |(id, task, start): &(i64, Thread, Ns)| Some(((*task, *start), innermost(*self.begin.get(id)?)?));
-        self.end.iter().filter_map(call_of).collect()
+        let call_of =
+            |(id, task, start): &(u128, Thread, Ns)| Some(((*task, *start), innermost(*self.begin.get(id)?)?));
+        Calls { of: self.end.iter().filter_map(call_of).collect(), moments: Vec::new() }
     }
+
+    /// Every arrow as a launch of its own. Connections below zero are nobody else's.
+    fn moments(self) -> Calls {
+        let mut begun: Vec<(Ns, i64, u128)> = self.begin.iter().map(|(id, (thread, t))| (*t, thread.1, *id)).collect();
+        begun.sort_unstable();
+        let connection: FxHashMap<u128, i64> = begun.iter().zip(2..).map(|((.., id), n)| (*id, -n)).collect();
+        let of =
+            self.end.iter().filter_map(|(id, task, start)| Some(((*task, *start), *connection.get(id)?))).collect();
+        let moments = begun.iter().filter_map(|(time, thread, id)| Some((*thread, *time, *connection.get(id)?)));
+        Calls { of, moments: moments.collect() }
+    }
+}
+
+/// The number of an arrow. Early ones are connections shifted by 32 bits and more, beyond what 64 bits hold.
+fn number(id: Value<'_>) -> Option<u128> {
+    std::str::from_utf8(id.number()?).ok()?.trim().parse().ok()
+}
+
+/// Calls of tasks whose own calls were left out.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    /// The connection of each task's call, by the task's stream and start.
+    pub of: FxHashMap<(Thread, Ns), i64>,
+    /// Launches of which only the moment is known: thread, time and connection.
+    pub moments: Vec<(i64, Ns, i64)>,
 }

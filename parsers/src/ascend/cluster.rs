@@ -27,6 +27,7 @@ mod steps;
 mod tests;
 
 use gathered::Gathered;
+pub(super) use steps::PARTS;
 
 /// The format.
 pub const FORMAT: Format = Format {

@@ -67,6 +67,7 @@ impl Facts {
         self.framework = self.framework.take().or(text("/ms_version").map(|v| format!("MindSpore {v}")));
         self.toolkit = self.toolkit.take().or(text("/cann_version").map(|v| format!("CANN {v}")));
         self.world = self.world.or(number("/distributed_args/world_size"));
+        self.world = self.world.or(value.get("parallel_group_info").and_then(ranks_of_all));
         const SIZES: [(&str, &str); 5] = [
             ("/distributed_args/tensor_model_parallel_size", "parallel.tp"),
             ("/distributed_args/pipeline_model_parallel_size", "parallel.pp"),
@@ -120,6 +121,15 @@ impl Facts {
             sink.stat("ascend.redacted_environment", Severity::Info, self.environment.redacted, None);
         }
     }
+}
+
+/// Ranks of the group that holds every rank of the job, in what torch_npu notes of the process groups.
+pub(super) fn ranks_of_all(groups: &Value) -> Option<i64> {
+    let all = groups
+        .as_object()?
+        .values()
+        .find(|group| group.get("group_name").and_then(Value::as_str) == Some("default_group"))?;
+    i64::try_from(all.get("global_ranks")?.as_array()?.len()).ok().filter(|ranks| *ranks > 0)
 }
 
 fn object(path: &Path) -> Result<Value, String> {

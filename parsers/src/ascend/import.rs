@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 
 use super::{
     collective::{Name, element_bytes},
+    inside::Inside,
     task::Task,
     times::{Recorded, Times},
 };
@@ -96,6 +97,8 @@ pub(super) struct Import<'a> {
     summed: Vec<Recorded>,
     /// Devices whose tasks inside collectives were recorded.
     inside: BTreeSet<(ProcessId, i32)>,
+    /// Tasks of which only time tells that they lie inside a collective.
+    loose: Inside,
 }
 
 impl<'a> Import<'a> {
@@ -109,6 +112,7 @@ impl<'a> Import<'a> {
             times: Times::default(),
             summed: Vec::new(),
             inside: BTreeSet::new(),
+            loose: Inside::default(),
         }
     }
 
@@ -171,6 +175,7 @@ impl<'a> Import<'a> {
 
     /// Adds a task of the device; `table` is where it stands.
     pub fn task(&mut self, table: &str, task: &DeviceTask<'_>) {
+        self.loose.note(task);
         let DeviceTask { place, start, end, connection, .. } = *task;
         let category = task.task.category();
         let kind = match category {
@@ -213,15 +218,16 @@ impl<'a> Import<'a> {
         let Collective { process, device, start, end, .. } = *call;
         self.devices.insert((process, device));
         let name = Name::parse(call.name);
-        if let Some(sums) = self.times.of(call.name, start) {
-            self.summed.push(Recorded { process, device, start, end, sums });
-        }
+        let sums = self.times.of(call.name, start).cloned();
+        let group = call.group.map(str::to_owned).or_else(|| sums.as_ref()?.group.as_deref().map(str::to_owned));
+        self.summed.extend(sums.map(|sums| Recorded { process, device, start, end, sums }));
+        self.loose.collective(process, device, (start, end));
         let track = self.group(process, device);
         let bytes = call.dtype.and_then(element_bytes).zip(call.count).and_then(|(b, n)| b.checked_mul(n));
         let text = |sink: &mut dyn TraceSink, text: Option<&str>| text.map(|text| sink.intern(text));
         let described = CollectiveCall {
             op: Some(self.sink.intern(name.op)),
-            group: text(self.sink, call.group.or(name.group)),
+            group: text(self.sink, group.as_deref().or(name.group)),
             group_size: call.group_size,
             seq: name.seq,
             bytes: bytes.filter(|bytes| *bytes > 0),
@@ -280,13 +286,18 @@ impl<'a> Import<'a> {
                 continue;
             }
             placed += 1;
-            // Data move once the last rank has come: the wait lies first (as with waits that ranks tell of each other).
-            let moves = end.saturating_sub(sums.transit).clamp(*start, *end);
+            // Data move once the last rank has come: the wait lies first (as with waits that ranks tell of each other). What
+            // lies between the two was not recorded.
+            let (waited, moves) = (start.saturating_add(sums.wait), end.saturating_sub(sums.transit));
+            let moves = moves.clamp(*start, *end);
             let track = self.group(*process, *device);
             for (name, category, span) in [
-                ("Notify_Wait", Category::DeviceSync, (*start, moves)),
+                ("Notify_Wait", Category::DeviceSync, (*start, waited.clamp(*start, moves))),
                 ("Memcpy", Category::DeviceOther, (moves, *end)),
             ] {
+                if span.0 == span.1 {
+                    continue;
+                }
                 let name = self.sink.intern(name);
                 self.slice(track, span, name, category, None, None);
             }
@@ -303,6 +314,8 @@ impl<'a> Import<'a> {
 
     /// Tells the devices, whose names `product` gives, and what the transfers say of the size of the job.
     pub fn settle(&mut self, product: &dyn Fn(i32) -> Option<String>, world: Option<i64>) {
+        let known = self.inside.clone();
+        std::mem::take(&mut self.loose).settle(&known, |part| self.part("inside a collective by time", part));
         self.settle_collectives();
         let vendor = self.sink.intern("ascend");
         for (process, ordinal) in std::mem::take(&mut self.devices) {

@@ -47,13 +47,17 @@ impl Task {
             Self::NotifyWait
         } else if either("EVENT_RECORD") || either("NOTIFY_RECORD") || either("WRITE_VALUE") || either("EVENT_RESET") {
             Self::Record
-        } else if COMPUTE.iter().any(|part| task_type.starts_with(part))
-            || UNTYPED.contains(&task_type.as_str()) && is_operator
+        } else if COMPUTE.iter().any(|part| task_type.starts_with(part)) || Self::is_untyped(&task_type) && is_operator
         {
             Self::Kernel
         } else {
             Self::Pseudo
         }
+    }
+
+    /// Whether a type says nothing.
+    pub fn is_untyped(task_type: &str) -> bool {
+        UNTYPED.contains(&task_type.to_ascii_uppercase().replace(' ', "_").as_str())
     }
 
     /// The category of its slice.

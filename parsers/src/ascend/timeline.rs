@@ -5,10 +5,10 @@ use std::path::Path;
 
 use model::{Category, Clock, Detail, Ns, OpDetail, Provenance, Severity, TraceSink, TrackKey, TrackKind};
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 
 use super::{
-    arrows::{self, Arrows},
+    arrows::{self, Arrows, Calls},
     facts::Facts,
     import::{self, Collective, DeviceTask, Import, Part, Place},
     kernels::Kernels,
@@ -41,7 +41,7 @@ pub(super) fn read(layout: &Layout, sink: &mut dyn TraceSink, progress: Progress
         names: Names::default(),
         kernels,
         parts: FxHashSet::default(),
-        calls: FxHashMap::default(),
+        calls: Calls::default(),
         file: String::new(),
     };
     reader.import.times = times;
@@ -75,6 +75,7 @@ pub(super) fn read(layout: &Layout, sink: &mut dyn TraceSink, progress: Progress
         reader.calls = arrows.settle(&reader.names);
         facts.simulated |= reader.names.simulated;
         reader.describe(&facts);
+        reader.moments();
         let damage = events::scan(path, &|done, total| part(1, done, total), &mut |cursor| {
             let event = Event::read(cursor)?;
             reader.event(&event);
@@ -106,7 +107,7 @@ struct Reader<'s> {
     /// When the tasks inside collectives start. The device shows them a second time, copies as if they were any copy.
     parts: FxHashSet<Ns>,
     /// Connections of the calls of tasks whose own calls were left out.
-    calls: FxHashMap<((i64, i64), Ns), i64>,
+    calls: Calls,
     file: String,
 }
 
@@ -115,6 +116,25 @@ impl Reader<'_> {
         let process = self.import.sink.process(0);
         let pid = self.names.host_pid().or(facts.pid);
         self.import.sink.describe_process(process, pid, None, facts.rank);
+    }
+
+    /// The connection of the call that an arrow says an event's work was caused by.
+    fn arrow(&self, event: &Event<'_>, pid: i64, start: Ns) -> Option<i64> {
+        self.calls.of.get(&((pid, event.tid.unwrap_or(0)), start)).copied()
+    }
+
+    /// Launches of which only the moment is left.
+    fn moments(&mut self) {
+        let moments = std::mem::take(&mut self.calls.moments);
+        let (process, name) = (self.import.sink.process(0), self.import.sink.intern("launch"));
+        for (thread, time, connection) in &moments {
+            let track = self.import.thread(process, *thread);
+            self.import.slice(track, (*time, *time), name, Category::HostApi, Some(*connection), None);
+        }
+        if !moments.is_empty() {
+            let note = "host_api without duration: the beginnings of arrows whose calls the profiler left out";
+            self.import.sink.ledger("launches", moments.len() as u64, moments.len() as u64, 0, note);
+        }
     }
 
     fn tell(&mut self, damage: &Damage) {
@@ -147,7 +167,7 @@ impl Reader<'_> {
             }
             b'C' => self.counter(event, pid),
             b'M' => self.count("metadata", "names"),
-            b's' | b'f' if event.category() == arrows::CATEGORY && !self.calls.is_empty() => {
+            b's' | b'f' if event.category() == arrows::CATEGORY && !self.calls.of.is_empty() => {
                 self.import.sink.ledger("flow HostToDevice", 1, 1, 0, "links of tasks whose own calls were left out");
             }
             b's' | b't' | b'f' => {
@@ -250,7 +270,7 @@ impl Reader<'_> {
             b"operation" | b"memcpy direction" => direction = value.text(),
             _ => {}
         });
-        let connection = self.calls.get(&((pid, event.tid.unwrap_or(0)), span.0)).copied().or(connection);
+        let connection = self.arrow(event, pid, span.0).or(connection);
         let text = |text: Option<Text<'_>>| text.map(|text| text.decode().0.into_owned());
         let (task_type, direction) = (text(task_type).unwrap_or_else(|| "no type".to_owned()), text(direction));
         let task = DeviceTask {
@@ -306,6 +326,7 @@ impl Reader<'_> {
             b"data_type" => dtype = value.text(),
             _ => {}
         });
+        let connection = self.arrow(event, pid, start).or(connection);
         let dtype = dtype.map(|dtype: Text<'_>| dtype.decode().0.into_owned());
         let group_size = size.and_then(|size| u32::try_from(size).ok()).filter(|size| *size > 0);
         let dtype = dtype.as_deref();

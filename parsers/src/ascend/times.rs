@@ -35,16 +35,20 @@ const TABLE: &str = "CommAnalyzerTime";
 /// Key of the sum over all collectives of a step.
 const TOTAL: &str = "Total Op Info";
 
-/// Sums of one collective, ns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Sums of one collective, ns. What of the elapsed time is neither transfer nor wait was not recorded: the work of units
+/// that the profiler does not see.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Sums {
     pub start: Ns,
     pub elapse: Ns,
     pub transit: Ns,
+    pub wait: Ns,
+    /// The group's whole name.
+    pub group: Option<Box<str>>,
 }
 
 /// A collective of the capture and what was summed of it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Recorded {
     pub process: ProcessId,
     pub device: i32,
@@ -86,12 +90,12 @@ impl Times {
     }
 
     /// The sums of the collective of this name that started about then.
-    pub fn of(&self, name: &str, start: Ns) -> Option<Sums> {
+    pub fn of(&self, name: &str, start: Ns) -> Option<&Sums> {
         let known = self.by_name.get(bare(name))?;
         let after = known.partition_point(|sums| sums.start < start);
         let around = [after.checked_sub(1), Some(after)].into_iter().flatten().filter_map(|at| known.get(at));
         let nearest = around.min_by_key(|sums| sums.start.abs_diff(start))?;
-        (nearest.start.abs_diff(start) <= NEAR).then_some(*nearest)
+        (nearest.start.abs_diff(start) <= NEAR).then_some(nearest)
     }
 
     /// The file, and how many collectives it told of.
@@ -99,7 +103,17 @@ impl Times {
         self.file.as_deref().map(|file| (file, self.read))
     }
 
-    fn add(&mut self, name: &str, start: Option<Ns>, elapse: Option<Ns>, transit: Option<Ns>) {
+    /// Every collective that was summed, in order of start.
+    pub fn all(&self) -> Vec<(&str, &Sums)> {
+        let mut all: Vec<(&str, &Sums)> =
+            self.by_name.iter().flat_map(|(name, sums)| sums.iter().map(move |sums| (name.as_str(), sums))).collect();
+        all.sort_by_key(|(name, sums)| (sums.start, *name));
+        all
+    }
+
+    /// Takes start, elapsed time, transfer and wait of a collective, ns. Early files do not say how long it waited: then
+    /// that is what it did not transfer.
+    fn add(&mut self, name: &str, group: Option<&str>, [start, elapse, transit, wait]: [Option<Ns>; 4]) {
         if name == TOTAL {
             return;
         }
@@ -108,7 +122,11 @@ impl Times {
         match (within(start), within(elapse), within(transit)) {
             (Some(start), Some(elapse), Some(transit)) if self.read < MAX_COLLECTIVES as u64 => {
                 self.read += 1;
-                self.by_name.entry(bare(name).to_owned()).or_default().push(Sums { start, elapse, transit });
+                let rest = elapse.saturating_sub(transit).max(0);
+                let wait = within(wait).map_or(rest, |wait| wait.min(rest));
+                let group = group.or(name.split_once('@').map(|(_, group)| group)).map(Box::from);
+                let sums = Sums { start, elapse, transit, wait, group };
+                self.by_name.entry(bare(name).to_owned()).or_default().push(sums);
             }
             _ => self.lost += 1,
         }
@@ -125,7 +143,8 @@ impl Times {
             let ns = |value: Option<Box<RawValue>>, exponent| {
                 model::time::parse_decimal(value?.get().as_bytes(), exponent).ok().map(|(ns, _)| ns)
             };
-            self.add(&name, ns(time.start, 3), ns(time.elapse, 6), ns(time.transit, 6));
+            let times = [ns(time.start, 3), ns(time.elapse, 6), ns(time.transit, 6), ns(time.wait, 6)];
+            self.add(&name, None, times);
         }
         Ok(())
     }
@@ -162,15 +181,22 @@ impl Times {
                 self.lost += 1;
                 continue;
             };
-            self.add(name, ns(1, row, 1e3), ns(2, row, 1e6), ns(3, row, 1e6));
+            let times = [ns(1, row, 1e3), ns(2, row, 1e6), ns(3, row, 1e6), ns(4, row, 1e6)];
+            self.add(name, page.inline(5, row).filter(|group| !group.is_empty()), times);
         }
     }
 }
 
 /// `CommAnalyzerTime`: µs and ms.
 #[cfg(feature = "sqlite")]
-const COLUMNS: &[Column] =
-    &[Text("hccl_op_name", None), Real("start_timestamp"), Real("elapse_time"), Real("transit_time")];
+const COLUMNS: &[Column] = &[
+    Text("hccl_op_name", None),
+    Real("start_timestamp"),
+    Real("elapse_time"),
+    Real("transit_time"),
+    Real("wait_time"),
+    Text("group_name", None),
+];
 
 /// By step, then `p2p` or `collective`, then name and group of the collective.
 type Steps = HashMap<String, HashMap<String, HashMap<String, Op>>>;
@@ -189,6 +215,8 @@ struct TimeInfo {
     elapse: Option<Box<RawValue>>,
     #[serde(rename = "Transit Time(ms)")]
     transit: Option<Box<RawValue>>,
+    #[serde(rename = "Wait Time(ms)")]
+    wait: Option<Box<RawValue>>,
 }
 
 /// A collective's name without its group.

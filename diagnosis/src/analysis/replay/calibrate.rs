@@ -41,7 +41,6 @@ pub(super) fn calibrate(rank: &Rank, instances: &FxHashMap<u32, u32>) -> Model {
         starts: timeline.ops.iter().map(|op| op.start).collect(),
         ends: timeline.ops.iter().map(|op| op.end).collect(),
         typical,
-        main,
     }
 }
 
@@ -104,18 +103,29 @@ fn order(timeline: &Timeline, threads: &mut [Thread], instances: &FxHashMap<u32,
 fn host_leads(timeline: &Timeline, threads: &[Thread], main: usize, nodes: &[Node]) -> Vec<CallRow> {
     let position: FxHashMap<TrackId, usize> = threads.iter().enumerate().map(|(i, t)| (t.track, i)).collect();
     let mut cursor: Vec<Ns> = threads.iter().map(Thread::origin).collect();
-    let blank = CallRow { thread: 0, follows: false, awaits: NONE, before: 0, own: 0, tail: 0 };
+    let blank = CallRow { thread: 0, follows: NONE, awaits: NONE, before: 0, own: 0, tail: 0 };
     let mut rows = vec![blank; timeline.calls.len()];
+    let feeders = timeline.tasks.feeders();
     for node in nodes {
         let (Node::Begin(c) | Node::End(c)) = node else { continue };
         let (Some(call), Some(row)) = (timeline.calls.get(*c as usize), rows.get_mut(*c as usize)) else { continue };
         let at = position.get(&call.track).copied().unwrap_or(0);
         let launching = cursor.get(main).copied().unwrap_or(0);
+        // A thread that launches what another one hands to it cannot be before it.
+        let own = cursor.get(at).copied().unwrap_or(0);
+        let feeder = timeline.tasks.awaited(call.track, own).and_then(|feeder| position.get(&feeder).copied());
+        let handed = feeder.filter(|feeder| *feeder != at).and_then(|feeder| Some((feeder, *cursor.get(feeder)?)));
         let Some(last) = cursor.get_mut(at) else { continue };
         if matches!(node, Node::Begin(_)) {
             row.thread = at as u32;
-            row.follows = at != main && call.start - *last > IDLE_THREAD && launching > *last;
-            row.before = (call.start - if row.follows { launching } else { *last }).max(0);
+            let idle = call.start - *last > IDLE_THREAD && launching > *last;
+            let (leader, from) = match handed {
+                Some((feeder, t)) if t > *last => (feeder as u32, t),
+                None if at != main && idle && !feeders.contains(&call.track) => (main as u32, launching),
+                _ => (NONE, *last),
+            };
+            row.follows = leader;
+            row.before = (call.start - from).max(0);
             *last = call.start.max(*last);
         } else {
             row.own = (call.end - *last).max(0);

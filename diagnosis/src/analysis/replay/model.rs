@@ -64,8 +64,9 @@ pub(super) struct OpRow {
 pub(super) struct CallRow {
     /// Thread, as an index into the model's threads.
     pub thread: u32,
-    /// Whether `before` counts from the launching thread's last point rather than from this thread's own.
-    pub follows: bool,
+    /// Thread from whose last point `before` counts, where it is not this thread's own: the one that launches most, or the one
+    /// that hands over what is launched here.
+    pub follows: u32,
     /// Operation whose end the call waits for.
     pub awaits: u32,
     /// Host time before the call.
@@ -117,8 +118,6 @@ pub(super) struct Model {
     pub ends: Vec<Ns>,
     /// Medians.
     pub typical: Typical,
-    /// The thread that launches most, as an index into `threads`.
-    pub main: usize,
 }
 
 /// One host thread.

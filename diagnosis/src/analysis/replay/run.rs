@@ -104,7 +104,7 @@ impl<'a> Walk<'a> {
     fn begin(&mut self, c: usize) {
         let Some(row) = self.edited.calls().get(c) else { return };
         let thread = row.thread as usize;
-        let from = if row.follows { self.model.main } else { thread };
+        let from = if row.follows == NONE { thread } else { row.follows as usize };
         let own = self.cursor.get(thread).copied().unwrap_or(0);
         let t = self.cursor.get(from).map_or(own, |t| (t + row.before).max(own));
         self.settle(thread, t);

@@ -13,6 +13,7 @@ mod cm11_host_per_collective;
 mod cm12_jitter_wait;
 mod cm13_kv_transfer;
 mod cm14_recorded_wait;
+mod cm15_uneven_stages;
 mod cp04_tracing_inflation;
 mod cp05_trace_integrity;
 mod cp06_clock_drift;
@@ -84,7 +85,7 @@ use super::{
     rule::Rule,
     signals::{
         beside, change, composite, demand, excess, fallback, fine_op, graph_sizes, host_op, late, launch_shape, link,
-        machine, measured, owned, pauses, product, reading, speculation, transfers, unfused,
+        machine, measured, owned, pauses, product, reading, speculation, stages, transfers, unfused,
     },
 };
 
@@ -149,6 +150,7 @@ pub const REGISTRY: &[&dyn Rule] = &[
     &cm12_jitter_wait::JitterWait,
     &cm13_kv_transfer::KvTransfer,
     &cm14_recorded_wait::RecordedWait,
+    &cm15_uneven_stages::UnevenStages,
     &cp04_tracing_inflation::TracingInflation,
     &cp05_trace_integrity::TraceIntegrity,
     &cp06_clock_drift::ClockDrift,

@@ -20,5 +20,6 @@ pub mod pauses;
 pub mod product;
 pub mod reading;
 pub mod speculation;
+pub mod stages;
 pub mod transfers;
 pub mod unfused;

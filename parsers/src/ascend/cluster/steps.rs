@@ -17,7 +17,7 @@ const MARKS: [&str; 5] = ["step", "type", "index", "computing", "free"];
 
 /// Parts of a step, by the column of the table and that of the database. Both are µs; the parts are defined in torch_npu's
 /// documentation of `step_trace_time.csv`.
-pub(super) const PARTS: [(StepPart, &str, &str); 9] = [
+pub(in crate::ascend) const PARTS: [(StepPart, &str, &str); 9] = [
     (StepPart::Computing, "computing", "computing"),
     (StepPart::ExposedCommunication, "communication(not overlapped)", "communication_not_overlapped"),
     (StepPart::Free, "free", "free"),

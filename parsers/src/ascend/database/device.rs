@@ -73,7 +73,9 @@ pub(super) fn tasks(state: &mut State<'_>, page: &Page) -> Kept {
         };
         state.import.task("TASK", &task);
         if let Some(part) = part {
-            let name = state.text(part.task_type);
+            // At level 0 the table of parts does not type them; the task itself has a type at every level.
+            let said = state.text(part.task_type);
+            let name = if Task::is_untyped(&said) { task_type.clone() } else { said };
             let (peer, own, plane) = (part.peer, part.own, part.plane);
             let part = Part { process, device, plane, start, end, name: &name, peer, own };
             state.import.part("COMMUNICATION_TASK_INFO", &part);

@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use super::state::{Kept, State};
+use super::{
+    super::facts,
+    state::{Kept, State},
+};
 use crate::{
     simulated,
     sqlite::page::{
@@ -87,6 +90,10 @@ pub(super) fn meta(state: &mut State<'_>, page: &Page) -> Kept {
             "distributed_args" => {
                 let arguments: Value = serde_json::from_str(value).unwrap_or_default();
                 state.facts.world = state.facts.world.or(arguments.get("world_size").and_then(Value::as_i64));
+            }
+            "parallel_group_info" => {
+                let groups: Value = serde_json::from_str(value).unwrap_or_default();
+                state.facts.world = state.facts.world.or_else(|| facts::ranks_of_all(&groups));
             }
             _ => {}
         }

@@ -1,0 +1,95 @@
+//! A rank of which only sums were kept: `communication.json` or `analysis.db` say when each collective began and how long it
+//! took, `step_trace_time.csv` how long the rank computed. That places the rank among the others, who may have waited for it or
+//! it for them; what it did between its collectives was not recorded.
+
+use std::path::PathBuf;
+
+use model::{Category, Clock, JobSums, Ns, Provenance, Severity, StepPart, StepSum, TraceSink, TrackKey, TrackKind};
+
+use super::{
+    cluster::PARTS,
+    facts::Facts,
+    import::{Collective, Import},
+    layout::{self, Layout},
+    times::Times,
+};
+use crate::csv_table::Table;
+
+/// What the manifest says of such a capture's form.
+const FORM: &str = "sums of collectives";
+
+/// Reads the sums of a rank; whether they hold any collective.
+pub(super) fn read(layout: &Layout, sink: &mut dyn TraceSink) -> bool {
+    let Some(times) = layout.communication.as_deref().map(|path| Times::read(path, sink)) else { return false };
+    let calls: Vec<(String, Ns, Ns)> = times
+        .all()
+        .into_iter()
+        .filter_map(|(name, sums)| Some((name.to_owned(), sums.start, sums.start.checked_add(sums.elapse)?)))
+        .collect();
+    let Some(span) = calls.iter().map(|(_, start, end)| (*start, *end)).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
+    else {
+        return false;
+    };
+    let facts = Facts::read(layout, sink);
+    let mut import = Import::new(sink);
+    import.times = times;
+    let (process, device) = (import.sink.process(0), 0);
+    import.sink.describe_process(process, facts.pid, None, facts.rank);
+    for (name, start, end) in &calls {
+        import.collective(
+            "collective",
+            &Collective {
+                process,
+                device,
+                group: None,
+                start: *start,
+                end: *end,
+                name,
+                connection: None,
+                dtype: None,
+                count: None,
+                group_size: None,
+            },
+        );
+    }
+    let steps = steps(layout, facts.rank, import.sink);
+    if let [step] = steps.as_slice() {
+        let kind = TrackKind::DeviceAnnotation;
+        let key = TrackKey { kind, process, device: Some(device), context: Some(2), id: 0 };
+        let track = import.track(key, Some("steps"));
+        let name = format!("step {step}");
+        let name = import.sink.intern(&name);
+        import.slice(track, span, name, Category::DeviceRange, None, None);
+    }
+    import.stat("rank_of_sums_only", Severity::Notice, 1, layout.root.to_str());
+    import.sink.clock(Clock::FromFirstSlice { unix_offset: Some(0) });
+    import.settle(&|_| None, facts.world);
+    facts.tell(import.sink);
+    import.sink.manifest("ascend.form", FORM, Provenance::Observed);
+    true
+}
+
+/// Tells the parts of the rank's steps; the names of the steps.
+fn steps(layout: &Layout, rank: Option<u32>, sink: &mut dyn TraceSink) -> Vec<String> {
+    let Some(rank) = rank else { return Vec::new() };
+    let of_steps = |path: &&PathBuf| layout::name(path).starts_with("step_trace_time");
+    let Some(path) = layout.sums.iter().find(of_steps) else { return Vec::new() };
+    let columns: Vec<&str> = std::iter::once("step").chain(PARTS.map(|(_, column, _)| column)).collect();
+    let Ok(mut table) = Table::open_lines(path, |header| header.iter().any(|column| column == "computing")) else {
+        return Vec::new();
+    };
+    table.select(&columns);
+    let mut found: Vec<(String, Vec<(StepPart, Ns)>)> = Vec::new();
+    while let Ok(Some(row)) = table.next(&|_, _| {}) {
+        let parts = (1..).zip(PARTS).filter_map(|(cell, (part, ..))| Some((part, row.decimal(cell, 3)?)));
+        let parts: Vec<(StepPart, Ns)> = parts.filter(|(_, ns)| *ns >= 0).collect();
+        if !parts.is_empty() {
+            found.push((row.text(0).unwrap_or_default().into_owned(), parts));
+        }
+    }
+    let steps =
+        found.iter().map(|(name, parts)| StepSum { step: sink.intern(name), rank, stage: None, parts: parts.clone() });
+    let steps = steps.collect();
+    sink.job_sums(JobSums { steps, links: Vec::new() });
+    found.into_iter().map(|(name, _)| name).collect()
+}
