@@ -9,8 +9,9 @@ use diagnosis::{
         chosen::{self, Captured},
         contract::{self, Facts, Subject},
         statistics::Floor,
+        work::Profile,
     },
-    diagnose::{Diagnosis, Readiness},
+    diagnose::{Diagnosis, Readiness, VerdictLayer},
     platform::Packs,
 };
 use model::{Ns, Trace, manifest::Field};
@@ -99,7 +100,8 @@ impl Side {
         Ok(())
     }
 
-    fn facts(&self, chosen: &Repeat) -> Facts {
+    /// The facts of a side, with the work of the steps that are compared where any are.
+    fn facts(&self, chosen: &Repeat, work: Option<Profile>, packs: &Packs) -> Facts {
         let Repeat { trace, analysis, .. } = chosen;
         // A launch without steps of the kind that is compared is none for this comparison, whatever a manifest says of others.
         let same_kind = |other: &&Repeat| match (counted(&other.analysis), counted(analysis)) {
@@ -108,7 +110,11 @@ impl Side {
         };
         let runs = self.repeats.iter().filter(same_kind).count() as u64;
         let noise = runs > 1 || trace.manifest.value(Floor::FACT).is_some_and(|text| Floor::read(text).is_some());
-        Facts { runs: Some(runs), noise, ..Facts::of(trace, analysis) }
+        let own = Facts::of(trace, analysis);
+        let verdict = &chosen.diagnosis(packs).verdict;
+        let shared = verdict.layer == VerdictLayer::Undecided && verdict.because.contains(&"CP-13");
+        let idle = verdict.layer == VerdictLayer::Load;
+        Facts { runs: Some(runs), noise, shared, idle, work: work.or(own.work), ..own }
     }
 
     fn captured(&self) -> Vec<Captured<'_>> {
@@ -178,13 +184,18 @@ impl Pair {
         let [a, b] = &self.sides;
         let (of_a, of_b) = (a.chosen()?, b.chosen()?);
         let _stage = Stage::Comparing.span("").entered();
-        let (facts_a, facts_b) = (a.facts(of_a), b.facts(of_b));
+        let per_token = terms.study.iter().any(|field| field.key == "caps.batch");
+        let chosen = chosen::pair((&of_a.trace, &of_a.analysis), (&of_b.trace, &of_b.analysis), per_token);
+        let [work_a, work_b] = match chosen {
+            Some(sides) => sides.map(|side| Profile::of(&side)),
+            None => [None, None],
+        };
+        let (facts_a, facts_b) = (a.facts(of_a, work_a, &self.packs), b.facts(of_b, work_b, &self.packs));
         let contract = contract::judge(
             Subject { manifest: &of_a.trace.manifest, facts: &facts_a },
             Subject { manifest: &of_b.trace.manifest, facts: &facts_b },
             &terms.study,
         );
-        let per_token = terms.study.iter().any(|field| field.key == "caps.batch");
         let report = DiffReport::build(
             [head(&of_a.trace), head(&of_b.trace)],
             contract,

@@ -96,6 +96,20 @@ pub fn format_of_name(name: &str) -> Option<&'static str> {
     }
 }
 
+/// Number format of the weights that a matrix kernel reads by its name, `quantised` where these are narrower than 16 bits;
+/// `None` where the name does not say. cuBLAS's `nvjet` names its operands first: `q` of 8 bits, `t` bfloat16, `h` half.
+pub fn format_of_product(name: &str) -> Option<&'static str> {
+    let lower = name.to_ascii_lowercase();
+    if lower.contains("nvjet_q") || QUANTIZED.iter().any(|fragment| lower.contains(fragment)) {
+        return Some("quantised");
+    }
+    match () {
+        () if lower.contains("nvjet_t") => Some("bf16"),
+        () if lower.contains("nvjet_h") => Some("f16"),
+        () => format_of_name(name),
+    }
+}
+
 /// Number format of the cache by the name of vLLM's kernels that write it: the second of their template's types, and half
 /// stands there as `uint16_t` (csrc/quantization/fp8: `DISPATCH_BY_KV_CACHE_DTYPE`).
 pub fn format_of_cache(name: &str) -> Option<&'static str> {
@@ -105,6 +119,8 @@ pub fn format_of_cache(name: &str) -> Option<&'static str> {
     }
     match arguments.split(',').nth(1)?.trim() {
         "uint16_t" => Some("f16"),
+        // The cache's own type is one of bytes; what they hold the next argument says.
+        "uint8_t" | "unsigned char" => Some("fp8"),
         other => format_of(other),
     }
 }

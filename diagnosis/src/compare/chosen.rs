@@ -80,11 +80,14 @@ fn classes<'a>(a: &'a Rank, b: &'a Rank, any_batch: bool) -> Option<(&'a Class, 
         let all: i64 = counted_total(rank);
         (i128::from(class.total) * 1_000_000 / i128::from(all.max(1))) as i64
     };
-    let pairs = counted(a).flat_map(|x| counted(b).map(move |y| (x, y))).filter(|(x, y)| x.stage == y.stage);
+    let pairs = counted(a).flat_map(|x| counted(b).map(move |y| (x, y))).filter(|(x, y)| {
+        // What one side does not tell the work of the two has to show.
+        x.stage == y.stage || [x.stage, y.stage].contains(&Stage::Unknown)
+    });
     let pairs = pairs.filter(|(x, y)| any_batch || x.may_equal(y));
     let rank_of = |(x, y): &(&Class, &Class)| {
         let graph = x.graph == y.graph && x.graph != GraphMode::Unknown;
-        (x.stage == Stage::Decode, x.batches == y.batches, graph, share(a, x).min(share(b, y)))
+        (x.stage == y.stage, x.stage == Stage::Decode, x.batches == y.batches, graph, share(a, x).min(share(b, y)))
     };
     // Of equals the first in the order of both sides together: exchanging them does not exchange that.
     pairs.max_by_key(|pair| (rank_of(pair), std::cmp::Reverse(pair.0.index + pair.1.index)))

@@ -4,6 +4,7 @@
 //! | module | owns |
 //! | --- | --- |
 //! | [`contract`] | whether they may be compared, for which claims, and what would have to change |
+//! | [`work`] | whether both do the same work, by what their traces show |
 //! | [`chosen`] | which steps of each capture are compared |
 //! | [`align`] | which operation of one side is which of the other |
 //! | [`waterfall`] | where the time between the two lies, and what it comes from |
@@ -23,6 +24,7 @@ pub mod readiness;
 pub mod second_run;
 pub mod statistics;
 pub mod waterfall;
+pub mod work;
 
 pub use difference::Difference;
 pub use statistics::Statistics;

@@ -49,7 +49,7 @@ mod tests {
             force,
             claims: Claim::ALL.to_vec(),
         };
-        Contract { controls: Vec::new(), reasons: force.map(reason).into_iter().collect() }
+        Contract { controls: Vec::new(), reasons: force.map(reason).into_iter().collect(), work: None }
     }
 
     #[test]

@@ -6,10 +6,11 @@ use crate::grade;
 use diagnosis::{
     compare::{
         Side,
-        align::{Move, Part},
+        align::{self, Move},
         contract::{About, Claim, Code, Reason, Verdict},
         path::{Feature, Reading},
         waterfall::Cause,
+        work::Part,
     },
     i18n::{Message, Text, Value},
 };
@@ -43,7 +44,8 @@ pub fn side(side: Side) -> Text {
 }
 
 /// What a part of the step is called.
-pub fn part(part: Part) -> Text {
+pub fn part(part: align::Part) -> Text {
+    use align::Part;
     match part {
         Part::Before => Text::new("before the layers", "各层之前"),
         Part::Layer => Text::new("in the layers", "各层内"),
@@ -156,6 +158,13 @@ pub fn reason(reason: &Reason, values: Option<[String; 2]>) -> Message {
             Text::new("{field} differs: A has {a}, B has {b}", "{field} 不同：A 为 {a}，B 为 {b}"),
             [("field", field(f)), ("a", a), ("b", b)],
         ),
+        (About::Work(part), _) => Message::new(
+            Text::new(
+                "the traces show other work: {what}: A {a}, B {b}",
+                "采集显示所做的工作不同：{what}：A 为 {a}，B 为 {b}",
+            ),
+            [("what", Value::Text(work(part))), ("a", a), ("b", b)],
+        ),
         (About::Losses(n), _) => Message::new(
             Text::new("{n} records of {side} were lost or wrong", "{side} 有 {n} 条记录丢失或错误"),
             [("n", Value::Count(n)), ("side", of)],
@@ -178,6 +187,33 @@ pub fn reason(reason: &Reason, values: Option<[String; 2]>) -> Message {
 
 fn evidence(class: EvidenceClass) -> Text {
     grade::name(class)
+}
+
+/// What a part of the work is called.
+pub fn work(part: Part) -> Text {
+    match part {
+        Part::Stage => Text::new("what the steps are for", "步的用途"),
+        Part::Sequences => Text::new("sequences of a step", "每步序列数"),
+        Part::Tokens => Text::new("tokens of a step", "每步 token 数"),
+        Part::Layers => Text::new("layers", "层数"),
+        Part::Attention => Text::new("attentions of a step", "每步注意力次数"),
+        Part::Width => Text::new("the widest matrix product", "最宽的矩阵乘"),
+        Part::Weights => Text::new("weights that products read, in million elements", "矩阵乘读取的权重（百万元素）"),
+        Part::CacheWidth => Text::new("elements of a token in the cache", "缓存中每 token 的元素数"),
+        Part::Experts => Text::new("products of experts", "专家矩阵乘"),
+        Part::Formats => Text::new("number formats of the products", "矩阵乘的数值格式"),
+        Part::Cache => Text::new("number format of the cache", "缓存的数值格式"),
+        Part::Context => {
+            Text::new("context of a sequence (blocks of its table, or keys)", "每序列上下文（块表长度或键数）")
+        }
+        Part::Grids => Text::new("blocks that the same kernels were launched with", "相同内核下发的块数"),
+        Part::Exchange => Text::new("exchange with other ranks", "与其他 rank 的通信"),
+        Part::Adapters => Text::new("adapters beside the weights", "权重之外的适配器"),
+        Part::Operations => Text::new("products and attentions of a step", "每步矩阵乘与注意力次数"),
+        Part::Mix => Text::new("what the kernels' time goes to", "内核时间的构成"),
+        Part::Requests => Text::new("share of the time in which the host waits for requests", "主机等待请求的时间占比"),
+        Part::Recording => Text::new("what else was recorded, which slows the host", "同时记录且拖慢主机的内容"),
+    }
 }
 
 /// Reasons that need no value but their side.
@@ -203,6 +239,15 @@ pub fn plain(about: About) -> Text {
         About::Steps => Text::new("no step of {side} counts", "{side} 没有可采用的步"),
         About::Device => Text::new("no work of a device is seen in {side}", "{side} 没有设备执行记录"),
         About::Power => Text::new("the power that {side} drew was not sampled", "未采样 {side} 的功耗"),
+        About::Shared => Text::new(
+            "other processes had so much of the machine of {side} that its run says little of itself; run it again on a quiet one",
+            "{side} 的机器被其他进程大量占用，其运行说明不了自身；请在空闲机器上重跑",
+        ),
+        About::Idle => Text::new(
+            "{side} was limited by its requests: its steps show when these came",
+            "{side} 受请求限制：其步时反映的是请求到达",
+        ),
+        About::Work(_) => Text::new("the two did different work", "两者所做的工作不同"),
         About::Field(_) | About::Losses(_) | About::Inflation(_) | About::Lacks(_) => Text::new("", ""),
     }
 }

@@ -4,20 +4,26 @@
 use std::ops::Range;
 
 use super::symbol::{Slots, Symbol};
+use crate::platform::{CanonicalOp, OpClass};
 
-/// Costs in halves of the method's unit.
+/// Costs in quarters of the method's unit.
 mod cost {
+    /// Same operator, but a kernel that the other side has elsewhere: decides only between equals.
+    pub const OTHER_NAME: u32 = 1;
     /// Same operator, but another caller: the method's shape penalty, for what callers tell.
-    pub const OTHER_CALL: u32 = 1;
+    pub const OTHER_CALL: u32 = 2;
     /// Another operator of the same family.
-    pub const SUBSTITUTE: u32 = 2;
+    pub const SUBSTITUTE: u32 = 4;
     /// Kernels that do together what others do together.
-    pub const GROUP: u32 = 1;
+    pub const GROUP: u32 = 2;
     /// First operation of a run that only one side has.
-    pub const OPEN: u32 = 4;
+    pub const OPEN: u32 = 8;
     /// Every further one.
-    pub const EXTEND: u32 = 2;
+    pub const EXTEND: u32 = 4;
 }
+
+/// What an operation costs that differs from the body of its layer: as much as one that only one side has.
+pub const FLAW: u32 = cost::OPEN;
 
 /// Kernels that one fused kernel may stand for (the fusion estimator of TraceLens uses the same limit).
 pub const LONGEST_GROUP: usize = 15;
@@ -69,6 +75,10 @@ pub fn align(a: &[Symbol], b: &[Symbol]) -> Option<(u32, Vec<Column>)> {
     if a.len().checked_mul(b.len())? > MAX_CELLS {
         return None;
     }
+    if a == b {
+        let same = |i: usize| Column { a: i..i + 1, b: i..i + 1, by: Move::Match };
+        return Some((0, (0..a.len()).map(same).collect()));
+    }
     // Of several cheapest alignments the trace-back takes one; which one must not depend on who is called first.
     if a <= b {
         return Some(Table::fill(a, b).trace());
@@ -80,21 +90,35 @@ pub fn align(a: &[Symbol], b: &[Symbol]) -> Option<(u32, Vec<Column>)> {
 /// What it costs to lay two operations beside each other; `None` where they have nothing to do with each other.
 pub(super) fn pair(a: Symbol, b: Symbol) -> Option<(u32, Move)> {
     let call = if a.calls_differ(b) { cost::OTHER_CALL } else { 0 };
-    let unknown = a.op == crate::platform::CanonicalOp::Other;
+    let name = if a.names_differ(b) { cost::OTHER_NAME } else { 0 };
+    let unknown = a.op == CanonicalOp::Other;
     match () {
-        () if a.op == b.op && !unknown => Some((call, Move::Match)),
-        () if a.op.class() == b.op.class() => Some((cost::SUBSTITUTE + call, Move::Substitute)),
+        () if a == b => Some((0, Move::Match)),
+        // What no pack knows is the same where it has the same name.
+        () if a.op == b.op && (!unknown || (a.name.is_some() && a.name == b.name)) => Some((call + name, Move::Match)),
+        () if a.op.class() == b.op.class() => Some((cost::SUBSTITUTE + call + name, Move::Substitute)),
         () => None,
     }
 }
 
+/// Whether a cast or copy lies beside a kernel that does the whole operator alone: then it is work of its own and no part of it.
+fn pads(whole: Symbol, kernels: impl Iterator<Item = CanonicalOp> + Clone) -> bool {
+    let alone = kernels.clone().any(|op| op.class() == whole.op.class());
+    alone && kernels.into_iter().any(|op| op.class() == OpClass::Format)
+}
+
 /// What it costs that these operations do together what those do; `None` where they do not.
 pub(super) fn group(a: &[Symbol], b: &[Symbol]) -> Option<u32> {
+    if a.iter().chain(b).any(|s| s.op == CanonicalOp::Other) {
+        return None;
+    }
     let set = |side: &[Symbol]| side.iter().fold(Slots::default(), |all, s| all.union(s.slots));
     let fits = match (a, b) {
         ([one], many) | (many, [one]) if (2..=LONGEST_GROUP).contains(&many.len()) => {
             let kernels = set(many);
-            kernels.is_within(one.parts()) && one.makers().all(|makers| makers.meets(kernels))
+            kernels.is_within(one.parts())
+                && !pads(*one, many.iter().map(|s| s.op))
+                && one.makers().all(|makers| makers.meets(kernels))
         }
         (a, b) if (2..=CROSSED).contains(&a.len()) && (2..=CROSSED).contains(&b.len()) => {
             let fuses = |side: &[Symbol]| side.iter().any(|s| s.slots.len() > 1);
@@ -125,9 +149,13 @@ impl Whole {
             if !symbol.slots.is_within(self.parts) {
                 return;
             }
+            if self.symbol.op == CanonicalOp::Other || symbol.op == CanonicalOp::Other {
+                return;
+            }
             kernels = kernels.union(symbol.slots);
             strangers &= self.symbol.calls_differ(*symbol);
-            if n > 1 && self.makers.iter().all(|makers| makers.meets(kernels)) {
+            let padded = || pads(self.symbol, before.iter().rev().take(n).map(|s| s.op));
+            if n > 1 && !padded() && self.makers.iter().all(|makers| makers.meets(kernels)) {
                 found(n, cost::GROUP + if strangers { cost::OTHER_CALL } else { 0 });
             }
         }

@@ -5,6 +5,9 @@ use std::{cmp::Reverse, collections::HashMap, ops::Range};
 use super::symbol::Symbol;
 use crate::{analysis::period, platform::CanonicalOp};
 
+/// Places at which a body is cut at most: a layer has two norms, several layers mined as one have more.
+const MOST_CUTS: usize = 8;
+
 /// Copies of one body in a sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Layers {
@@ -17,11 +20,21 @@ pub struct Layers {
 }
 
 impl Layers {
-    /// The layers of a sequence, if it has any.
-    pub fn mine(symbols: &[Symbol]) -> Option<Self> {
+    /// The layers of a sequence, if it has any, by every place at which they may be cut; the first is the one that is mined.
+    pub fn cuts(symbols: &[Symbol]) -> Vec<Self> {
         let ops: Vec<u32> = symbols.iter().map(|s| s.op as u32).collect();
-        let found = period::mine(&ops, &[CanonicalOp::AddNorm as u32, CanonicalOp::Norm as u32])?;
-        Some(Self { start: found.start, len: found.len, repeats: found.repeats })
+        let norms = [CanonicalOp::AddNorm as u32, CanonicalOp::Norm as u32];
+        let Some(found) = period::mine(&ops, &norms) else { return Vec::new() };
+        let own = |p: &period::Period| Self { start: p.start, len: p.len, repeats: p.repeats };
+        found.cuts(&ops, &norms).iter().take(MOST_CUTS).map(own).collect()
+    }
+
+    /// Operations of the copies that differ from the majority of their column.
+    pub fn flaws(&self, symbols: &[Symbol]) -> u32 {
+        let body = self.consensus(symbols);
+        let own = symbols.get(self.start..self.end()).unwrap_or(&[]).iter().enumerate();
+        let odd = own.filter(|(i, symbol)| body.get(i % self.len.max(1)).is_some_and(|usual| usual.op != symbol.op));
+        u32::try_from(odd.count()).unwrap_or(u32::MAX)
     }
 
     /// First operation after the last copy.

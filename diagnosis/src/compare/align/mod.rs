@@ -12,7 +12,7 @@ mod sequence;
 mod slot;
 mod symbol;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use model::Ns;
 
@@ -90,11 +90,10 @@ const CALLED: f64 = 0.9;
 impl Alignment {
     /// Aligns two sides.
     pub fn of(sides: &[Chosen<'_>; 2]) -> Self {
-        let mut callers = sequence::Callers::default();
         let mut sequences = sides.map(|side| {
             let reader = Reader::new(side);
             let mut sequence = reference(&side, &reader).map(|step| reader.read(step)).unwrap_or_default();
-            reader.name_callers(&mut sequence, &mut callers);
+            reader.name(&mut sequence);
             sequence.symbols
         });
         let called = |symbols: &Vec<Symbol>| {
@@ -105,15 +104,21 @@ impl Alignment {
         if !told {
             sequences.iter_mut().flatten().for_each(|s| s.call = None);
         }
+        share_names(&mut sequences);
         Self::build(sequences, told)
     }
 
     fn build(sequences: [Vec<Symbol>; 2], callers: bool) -> Self {
         let [a, b] = &sequences;
-        let found = [Layers::mine(a), Layers::mine(b)];
+        let cuts = [Layers::cuts(a), Layers::cuts(b)];
+        let mut found = [cuts[0].first().copied(), cuts[1].first().copied()];
         let mut slots = Vec::new();
-        let (way, layers, places) = match layered(a, b, found, &mut slots) {
-            Some((layers, places)) => (Way::Layers, layers, places),
+        let cut = common_cut(a, b, &cuts);
+        let (way, layers, places) = match cut.and_then(|cut| layered(a, b, cut, &mut slots)) {
+            Some((layers, places)) => {
+                found = cut.map_or(found, |cut| cut.map(Some));
+                (Way::Layers, layers, places)
+            }
             None => match lay(Part::Whole, &mut slots, a, b) {
                 Some(places) => (Way::Whole, 0, places.map(|side| side.into_iter().map(outside).collect())),
                 None => (Way::Operators, 0, [a, b].map(|side| vec![UNPLACED; side.len()])),
@@ -131,7 +136,7 @@ impl Alignment {
         slots.push(Slot { part: Part::Step, name: Part::Step.key().to_owned(), a: vec![], b: vec![], by: None });
         let mut places = places.into_iter();
         let references = sequences.map(|mut symbols| {
-            symbols.iter_mut().for_each(|s| s.call = None);
+            symbols.iter_mut().for_each(Symbol::forget);
             let placed = places.next().unwrap_or_default();
             let by_op = |(symbol, place): (&Symbol, Place)| match place {
                 UNPLACED => anywhere(by_operator, symbol),
@@ -173,11 +178,50 @@ fn lay(part: Part, slots: &mut Vec<Slot>, a: &[Symbol], b: &[Symbol]) -> Option<
     Some(places)
 }
 
+/// Names that only one side has say nothing beside the other's; an operation that no pack knows keeps its own.
+fn share_names(sequences: &mut [Vec<Symbol>; 2]) {
+    let [a, b] = &*sequences;
+    let of = |side: &[Symbol]| side.iter().filter_map(|s| s.name).collect::<HashSet<u64>>();
+    let (of_a, of_b) = (of(a), of(b));
+    let shared: HashSet<u64> = of_a.intersection(&of_b).copied().collect();
+    for symbol in sequences.iter_mut().flatten().filter(|s| s.op != CanonicalOp::Other) {
+        symbol.name = symbol.name.filter(|name| shared.contains(name));
+    }
+}
+
+/// The cuts of both sides at the same place in a layer: of all pairs the one by which the whole steps are laid beside each other
+/// at the least cost, flaws included; of equal ones those with the most copies, then the earliest. Which side is the first
+/// decides nothing.
+fn common_cut(a: &[Symbol], b: &[Symbol], cuts: &[Vec<Layers>; 2]) -> Option<[Layers; 2]> {
+    let [of_a, of_b] = cuts;
+    let turned = a > b;
+    let price = |x: Layers, y: Layers| -> Option<(u32, std::cmp::Reverse<usize>, usize, usize)> {
+        let (mut p, mut q) = (x, y);
+        layers::agree(&mut p, &mut q, (a.len(), b.len()));
+        let (body, _) = global::align(&p.consensus(a), &q.consensus(b))?;
+        let outside = |from: fn(&Layers) -> usize, to: &dyn Fn(&Layers, usize) -> usize| -> Option<u32> {
+            let a = a.get(from(&p)..to(&p, a.len()))?;
+            let b = b.get(from(&q)..to(&q, b.len()))?;
+            Some(global::align(a, b)?.0)
+        };
+        let before = outside(|_| 0, &|own, _| own.start).unwrap_or(0);
+        let after = outside(Layers::end, &|_, len| len).unwrap_or(0);
+        let flaws = p.flaws(a).saturating_add(q.flaws(b)).saturating_mul(global::FLAW);
+        let repeats = p.repeats.min(q.repeats);
+        let whole = body.saturating_mul(u32::try_from(repeats).unwrap_or(u32::MAX));
+        let cost = whole.saturating_add(before).saturating_add(after).saturating_add(flaws);
+        let first = if turned { q.start } else { p.start };
+        (repeats > 0).then_some((cost, std::cmp::Reverse(repeats), p.start + q.start, first))
+    };
+    let pairs = of_a.iter().flat_map(|x| of_b.iter().map(move |y| (*x, *y)));
+    let priced = pairs.filter_map(|(x, y)| Some((price(x, y)?, [x, y])));
+    priced.min_by_key(|(price, _)| *price).map(|(_, pair)| pair)
+}
+
 type Places = [Vec<Place>; 2];
 
 /// Slots by layer: how many layers both sides have, and the place of every operation of both.
-fn layered(a: &[Symbol], b: &[Symbol], found: [Option<Layers>; 2], slots: &mut Vec<Slot>) -> Option<(usize, Places)> {
-    let [mut x, mut y] = [found[0]?, found[1]?];
+fn layered(a: &[Symbol], b: &[Symbol], [mut x, mut y]: [Layers; 2], slots: &mut Vec<Slot>) -> Option<(usize, Places)> {
     layers::agree(&mut x, &mut y, (a.len(), b.len()));
     if x.repeats == 0 {
         return None;

@@ -1,12 +1,10 @@
 //! The canonical sequence of a step (method §6.2): its device operations in the order of the critical queue, those of other
 //! queues where the critical one joins them.
 
-use std::collections::HashMap;
-
 use model::{Category, Ns, StringId};
 use rustc_hash::FxHashMap;
 
-use super::symbol::{Slots, Symbol};
+use super::symbol::{Slots, Symbol, number};
 use crate::{
     analysis::{CopyDir, DeviceOp, OpKind, Step},
     compare::chosen::Chosen,
@@ -23,19 +21,6 @@ pub struct Sequence {
     pub symbols: Vec<Symbol>,
     /// Which they are, as indices into the timeline's operations.
     pub ops: Vec<usize>,
-}
-
-/// Numbers for the names of callers, the same on both sides.
-#[derive(Debug, Default)]
-pub struct Callers {
-    numbers: HashMap<String, u32>,
-}
-
-impl Callers {
-    fn number(&mut self, name: &str) -> u32 {
-        let next = self.numbers.len() as u32;
-        *self.numbers.entry(name.to_owned()).or_insert(next)
-    }
 }
 
 /// Reads the operations of a side's steps.
@@ -60,8 +45,14 @@ impl<'a> Reader<'a> {
         Self { side, slots, critical: critical.map(|(queue, _)| queue) }
     }
 
-    /// What an operation is, without its caller.
+    /// What an operation is, without its caller; one that no pack knows is told by its name.
     fn symbol(&self, op: &DeviceOp) -> Symbol {
+        let symbol = self.operator(op);
+        let name = (symbol.op == CanonicalOp::Other).then(|| number(self.side.trace.strings.get(op.name)));
+        Symbol { name, ..symbol }
+    }
+
+    fn operator(&self, op: &DeviceOp) -> Symbol {
         let known = |op: &DeviceOp| self.slots.get(&op.name).copied().filter(|slots| !slots.is_empty());
         match op.kind {
             OpKind::Compute => {
@@ -93,11 +84,12 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Adds to each symbol the framework operator, the outermost one, that launched it.
-    pub fn name_callers(&self, sequence: &mut Sequence, callers: &mut Callers) {
+    /// Adds to each symbol its name and the framework operator, the outermost one, that launched it.
+    pub fn name(&self, sequence: &mut Sequence) {
         for (symbol, op) in sequence.symbols.iter_mut().zip(&sequence.ops) {
             let op = self.side.rank.timeline.ops.get(*op);
-            symbol.call = op.and_then(|op| self.caller(op)).map(|name| callers.number(name));
+            symbol.call = op.and_then(|op| self.caller(op)).map(number);
+            symbol.name = op.map(|op| number(self.side.trace.strings.get(op.name)));
         }
     }
 

@@ -63,13 +63,36 @@ pub struct Symbol {
     /// The operators it stands for; several for a fused kernel.
     pub slots: Slots,
     /// What called it: a number that is the same for the same name on both sides, `None` where it was not recorded.
-    pub call: Option<u32>,
+    pub call: Option<u64>,
+    /// A number of its kernel's name, the same for the same name on both sides: of kernels that no pack knows, and of those
+    /// that both sides have.
+    pub name: Option<u64>,
+}
+
+/// A number for a text that does not depend on what was numbered before.
+pub fn number(text: &str) -> u64 {
+    let mut hasher = rustc_hash::FxHasher::default();
+    std::hash::Hash::hash(text, &mut hasher);
+    std::hash::Hasher::finish(&hasher)
 }
 
 impl Symbol {
     /// A kernel of one operator whose caller is not known.
     pub fn plain(op: CanonicalOp) -> Self {
-        Self { op, slots: Slots::default().with(op), call: None }
+        Self { op, slots: Slots::default().with(op), call: None, name: None }
+    }
+
+    /// Forgets what only tells equal operators of the two sides apart.
+    pub(super) fn forget(&mut self) {
+        self.call = None;
+        if self.op != CanonicalOp::Other {
+            self.name = None;
+        }
+    }
+
+    /// Whether one of them is a kernel that has its like elsewhere.
+    pub fn names_differ(self, other: Self) -> bool {
+        self.name != other.name
     }
 
     /// Whether both callers are known and differ.

@@ -43,30 +43,9 @@ impl Claim {
     }
 }
 
-/// Fields without which no operator can be compared.
-const OPERATOR: &[&str] = &[
-    "model.name",
-    "model.layers",
-    "precision.weights",
-    "precision.activations",
-    "precision.kv",
-    "workload.prompt_len",
-    "parallel.tp",
-    "caps.batch",
-    "measurement.traced",
-    "tuning.class",
-];
-/// Fields without which no decode step can be compared.
-const STEP: &[&str] = &[
-    "workload.speculative",
-    "warmup.compile_done",
-    "warmup.change_point",
-    "parallel.pp",
-    "parallel.dp",
-    "parallel.ep",
-    "parallel.world_size",
-    "measurement.metric",
-];
+/// Fields without which no operator can be compared, where the work itself does not show them: which model, over how long a
+/// context, in which batch, on how many ranks. What else is unknown goes with every number.
+const OPERATOR: &[&str] = &["model.name", "workload.prompt_len", "caps.batch", "parallel.tp"];
 /// Fields of the requests, which a single operator does not see.
 const REQUESTS: &[&str] = &[
     "workload.dataset",
@@ -84,13 +63,7 @@ const REQUESTS: &[&str] = &[
 
 /// Claims that are refused while a hard field is unknown.
 pub fn refused_unknown(field: &Field) -> Vec<Claim> {
-    let from = if OPERATOR.contains(&field.key) {
-        Claim::Op
-    } else if STEP.contains(&field.key) {
-        Claim::Step
-    } else {
-        Claim::E2e
-    };
+    let from = if OPERATOR.contains(&field.key) { Claim::Op } else { Claim::E2e };
     from.and_wider()
 }
 

@@ -2,7 +2,10 @@
 
 use model::{EvidenceClass, manifest::Field, manifest::Group};
 
-use super::{super::Side, claim::Claim};
+use super::{
+    super::{Side, work::Part},
+    claim::Claim,
+};
 
 /// Kind of reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -33,6 +36,10 @@ pub enum Code {
     Cache,
     /// Devices of several vendors in one group.
     MixedVendor,
+    /// The traces show other work.
+    Work,
+    /// A side's own diagnosis allows no verdict.
+    Withheld,
     /// The trace cannot be taken at face value.
     Integrity,
     /// Not known.
@@ -72,6 +79,8 @@ impl Code {
             Self::Quality => "QUALITY",
             Self::Cache => "CACHE",
             Self::MixedVendor => "MIXEDVENDOR",
+            Self::Work => "WORK",
+            Self::Withheld => "WITHHELD",
             Self::Integrity => "INTEGRITY",
             Self::Unknown => "UNKNOWN",
             Self::Different => "DIFFERENT",
@@ -112,6 +121,12 @@ pub enum About {
     Field(&'static Field),
     /// Devices of several vendors in one group.
     Vendors,
+    /// A part of the work, as both traces show it.
+    Work(Part),
+    /// A run on a machine that others had.
+    Shared,
+    /// A server without requests.
+    Idle,
     /// Launches without their operation, or operations without their launch.
     Links,
     /// Records that the import counted as lost or wrong.
@@ -170,6 +185,7 @@ impl Reason {
             (Code::Unknown | Code::Different | Code::Studied, About::Field(field)) => {
                 format!("{}({})", self.code.word(), field.key)
             }
+            (Code::Work, About::Work(part)) => format!("{}({})", self.code.word(), part.key()),
             _ => self.code.word().to_owned(),
         }
     }

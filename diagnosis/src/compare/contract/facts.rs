@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use model::{Evidence, EvidenceClass, Severity, Trace};
 
-use crate::analysis::Analysis;
+use crate::{analysis::Analysis, compare::work::Profile};
 
 /// What the contract needs to know of a capture.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -26,6 +26,12 @@ pub struct Facts {
     pub runs: Option<u64>,
     /// Whether the noise of this side against itself is known: from several launches of it, here or in an earlier A/A run.
     pub noise: bool,
+    /// What its steps do, by its trace.
+    pub work: Option<Profile>,
+    /// Whether other processes had so much of the machine that the run says little of itself.
+    pub shared: bool,
+    /// Whether the run was limited by its requests.
+    pub idle: bool,
     /// A number that captures of the same content share.
     pub digest: Option<u64>,
 }
@@ -42,6 +48,9 @@ impl Facts {
             broken: analysis.integrity.is_broken(),
             lost: lost.fold(0, u64::saturating_add),
             power: trace.counters.iter().any(|counter| watts(&counter.unit)),
+            work: Profile::of_capture((trace, analysis)),
+            shared: false,
+            idle: false,
             runs: None,
             noise: false,
             digest: Some(digest(trace)),

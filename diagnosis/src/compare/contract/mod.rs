@@ -27,7 +27,7 @@ use model::{
     manifest::{Control as Weight, Entry, FIELDS, Field, Manifest, REPEATS},
 };
 
-use super::Side;
+use super::{Side, work::Distance};
 use crate::analysis::inflation;
 
 pub use change::Change;
@@ -110,6 +110,8 @@ pub struct Contract {
     pub controls: Vec<Control>,
     /// Every reason, refusals first.
     pub reasons: Vec<Reason>,
+    /// How far the work of the two is apart, as far as the traces show it.
+    pub work: Option<Distance>,
 }
 
 impl Contract {
@@ -154,12 +156,19 @@ pub fn judge(a: Subject<'_>, b: Subject<'_>, studied: &[&'static Field]) -> Cont
     let (of_a, of_b) = (implied::completed(a.manifest), implied::completed(b.manifest));
     // Two readings of one capture are equal in everything, also in what neither of them knows.
     let same = a.facts.digest.is_some() && a.facts.digest == b.facts.digest && a.manifest == b.manifest;
+    let both = a.facts.work.as_ref().zip(b.facts.work.as_ref());
+    let work = both.map(|(of_a, of_b)| Distance::of(of_a, of_b));
+    let shown = |field: &Field| {
+        let work = work.as_ref()?;
+        if work.asks(field) { work.shows(field).then_some(Rule::SameWork) } else { Some(Rule::Meaningless) }
+    };
     let controls: Vec<Control> = FIELDS
         .iter()
         .map(|field| {
             let mut status = rule::status(field, of_a.value(field.key), of_b.value(field.key));
             if status == Status::Unknown {
                 let proof = rule::proof(field, &of_a, &of_b).map(Rule::Proved).or(same.then_some(Rule::SameCapture));
+                let proof = proof.or_else(|| shown(field));
                 status = proof.map_or(status, Status::Equivalent);
             }
             let studied = status == Status::Different && studied.iter().any(|one| one.key == field.key);
@@ -168,6 +177,7 @@ pub fn judge(a: Subject<'_>, b: Subject<'_>, studied: &[&'static Field]) -> Cont
         })
         .collect();
     let mut reasons: Vec<Reason> = controls.iter().flat_map(of_field).collect();
+    reasons.extend(work.iter().flat_map(|work| of_work(work, studied)));
     for (side, subject) in Side::BOTH.into_iter().zip([a, b]) {
         reasons.extend(of_capture(side, subject));
     }
@@ -178,7 +188,7 @@ pub fn judge(a: Subject<'_>, b: Subject<'_>, studied: &[&'static Field]) -> Cont
         }
     }
     reasons.sort_by_key(|reason| reason.force != Force::Refuses);
-    Contract { controls, reasons }
+    Contract { controls, reasons, work }
 }
 
 /// What the values of a field do: at most one refusal, and a caveat for the claims that stand.
@@ -209,6 +219,16 @@ fn of_field(control: &Control) -> Vec<Reason> {
         .collect()
 }
 
+/// What the work of the two does: other work is refused whatever was declared of it, unless it is what the pair studies.
+fn of_work(work: &Distance, studied: &[&'static Field]) -> Vec<Reason> {
+    let reason = |own: &super::work::Parted| {
+        let meant = studied.iter().any(|field| own.part.studied_by().contains(&field.key));
+        let force = if meant { Force::Limits } else { Force::Refuses };
+        Reason { code: Code::Work, about: About::Work(own.part), side: None, force, claims: Claim::ALL.to_vec() }
+    };
+    work.differing().map(reason).collect()
+}
+
 /// What a capture shows that forbids taking it at face value.
 fn of_capture(side: Side, subject: Subject<'_>) -> Vec<Reason> {
     let facts = subject.facts;
@@ -225,6 +245,12 @@ fn of_capture(side: Side, subject: Subject<'_>) -> Vec<Reason> {
     }
     if let Some(ratio) = inflation::ratio(subject.manifest).filter(|ratio| *ratio > inflation::REFUSED) {
         refuse(Code::Traced, About::Inflation(ratio), Claim::ALL.to_vec());
+    }
+    if facts.shared {
+        refuse(Code::Withheld, About::Shared, Claim::ALL.to_vec());
+    }
+    if facts.idle {
+        refuse(Code::Withheld, About::Idle, Claim::Step.and_wider());
     }
     if !facts.has(EvidenceClass::Device) {
         refuse(Code::Unknown, About::Device, vec![Claim::Op]);

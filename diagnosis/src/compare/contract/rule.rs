@@ -22,10 +22,16 @@ pub enum Rule {
     BothTraced,
     /// Both step times are known to have settled.
     BothSettled,
+    /// The same time of steps, whose stage one side does not tell.
+    SameSteps,
     /// Neither run's numbers diverge from those of its reference.
     BothExact,
     /// Unknown, and another field that is equal leaves no choice.
     Proved(&'static str),
+    /// Unknown, and the work of both sides shows that it is the same.
+    SameWork,
+    /// Unknown, and without meaning for work of this kind.
+    Meaningless,
     /// Unknown in two readings of one capture.
     SameCapture,
 }
@@ -70,6 +76,7 @@ pub fn status(field: &Field, a: Option<&str>, b: Option<&str>) -> Status {
         ("workload.prompt_len", _) => holds(Rule::Within(PROMPT), within(PROMPT, a, b)),
         ("workload.output_len" | "quality.generated_tokens", _) => holds(Rule::Within(OUTPUT), within(OUTPUT, a, b)),
         ("quality.accuracy" | "quality.token_agreement", _) => holds(Rule::Within(ACCURACY), within(ACCURACY, a, b)),
+        ("measurement.metric", _) => holds(Rule::SameSteps, same_steps(a, b)),
         ("measurement.traced", _) => holds(Rule::BothTraced, traced(a) && traced(b)),
         ("warmup.change_point", _) => holds(Rule::BothSettled, a.starts_with(SETTLED) && b.starts_with(SETTLED)),
         _ => None,
@@ -104,6 +111,13 @@ pub fn proof(field: &Field, a: &Manifest, b: &Manifest) -> Option<&'static str> 
 #[cfg(test)]
 pub fn proved_by(key: &str) -> &'static [&'static str] {
     PROOFS.iter().find(|(by, _)| *by == key).map_or(&[], |(_, proved)| proved)
+}
+
+/// Whether two definitions are of the same time, of steps whose stage one of them does not name.
+fn same_steps(a: &str, b: &str) -> bool {
+    let parts = |text: &'_ str| text.split_once(' ').map(|(stage, rest)| (stage.to_owned(), rest.to_owned()));
+    let open = |stage: &str| matches!(stage, "step" | "mixed");
+    parts(a).zip(parts(b)).is_some_and(|((x, of_a), (y, of_b))| of_a == of_b && (open(&x) || open(&y)))
 }
 
 /// Whether a value of `measurement.traced` says that a profiler ran.

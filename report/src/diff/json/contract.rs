@@ -12,6 +12,7 @@ use diagnosis::{
     compare::{
         Side,
         contract::{About, Change, Claim, Contract, Control, Force, MAIN, Reason},
+        work::{Distance, Parted},
     },
     i18n::Lang,
 };
@@ -29,6 +30,50 @@ pub(super) struct Comparability {
     reasons: Vec<Why>,
     /// The smallest changes that would make the two comparable.
     changes: Vec<Needed>,
+    /// How far the work of the two is apart, by what their traces show.
+    work: Option<Work>,
+}
+
+/// The work of both, held against each other.
+#[derive(Serialize, JsonSchema)]
+struct Work {
+    /// From 0, other work, to 1, the same as far as both show it; null where they show nothing in common.
+    comparability: Option<f64>,
+    /// Share of the parts that both show.
+    shown: f64,
+    parts: Vec<WorkPart>,
+}
+
+/// A part of the work.
+#[derive(Serialize, JsonSchema)]
+struct WorkPart {
+    /// Such as `layers` or `tokens`.
+    part: &'static str,
+    a: Option<String>,
+    b: Option<String>,
+    /// From 0, equal, upwards; null where a side does not show it.
+    distance: Option<f64>,
+    /// The most that the same work may be apart.
+    limit: f64,
+    /// Whether this is other work.
+    differs: bool,
+}
+
+fn work(work: &Distance) -> Work {
+    let rounded = |n: f64| (n * 1e4).round() / 1e4;
+    let part = |own: &Parted| WorkPart {
+        part: own.part.key(),
+        a: own.a.as_deref().map(plain),
+        b: own.b.as_deref().map(plain),
+        distance: own.distance.map(rounded),
+        limit: own.limit,
+        differs: own.differs(),
+    };
+    Work {
+        comparability: work.comparability().map(rounded),
+        shown: rounded(work.shown()),
+        parts: work.parts.iter().map(part).collect(),
+    }
 }
 
 /// A field of the manifest as both sides state it.
@@ -114,6 +159,7 @@ pub(super) fn comparability(contract: &Contract, lang: Lang) -> Comparability {
         controls: contract.controls.iter().map(|control| held(contract, control)).collect(),
         reasons: reasons.collect(),
         changes: contract.changes(MAIN).iter().map(|c| change(c, lang)).collect(),
+        work: contract.work.as_ref().map(work),
     }
 }
 

@@ -116,6 +116,13 @@ fn line(page: &DiffPage<'_>, reason: &Reason) -> Inlines {
         About::Field(field) => page.capture.contract.control(field.key).map(|control| {
             Side::BOTH.map(|side| control.entry(side).map(|entry| entry.value.clone()).unwrap_or_default())
         }),
+        About::Work(part) => page
+            .capture
+            .contract
+            .work
+            .as_ref()
+            .and_then(|work| work.part(part))
+            .map(|own| [&own.a, &own.b].map(|side| side.clone().unwrap_or_else(|| "–".to_owned()))),
         _ => None,
     };
     inlines![Inlines::code(reason.text()), page.colon(), page.message(&words::reason(reason, values))]

@@ -67,7 +67,11 @@ fn symbol() -> impl Strategy<Value = Symbol> {
         1 => Just(fused(FusedAttnPre, &[Gemm, Norm, Rope])),
         1 => Just(fused(AddNorm, &[Elementwise, Norm])),
     ];
-    (kinds, prop::option::of(0u32..2)).prop_map(|(symbol, call)| Symbol { call, ..symbol })
+    (kinds, prop::option::of(0u64..2), prop::option::of(0u64..2)).prop_map(|(symbol, call, name)| Symbol {
+        call,
+        name,
+        ..symbol
+    })
 }
 
 proptest! {
