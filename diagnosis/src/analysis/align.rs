@@ -16,7 +16,7 @@ pub(super) struct Item {
 }
 
 /// Ranks leave a collective within this time of each other, ns (method §2.6).
-const LEAVE: Ns = 5_000;
+pub(super) const LEAVE: Ns = 5_000;
 /// Positions by which all offsets between two captures are compared, and those by which the best of them are.
 const HEAD: usize = 12;
 const WINDOW: usize = 256;

@@ -2,10 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use model::Ns;
 use rustc_hash::FxHashSet;
 
-use super::{Call, Recorded, by_number_or_order, by_order};
-use crate::analysis::job::Job;
+use super::{Call, Found, Recorded, add, align::LEAVE, by_number_or_order, by_order};
+use crate::analysis::job::{Job, Member};
+
+/// Places by which the counterpart of a call may lie before or after it among those of the other rank.
+const NEAR: usize = 8;
 
 /// Whether the name of an operation says that it sends, or that it receives; `None` for one that does both.
 pub(super) fn sends(name: &str) -> Option<bool> {
@@ -28,8 +32,10 @@ pub(super) fn match_all(job: &mut Job, name: Option<String>, recorded: Recorded)
 fn neighbours(job: &mut Job, name: Option<String>, calls: BTreeMap<usize, Vec<Call>>) {
     let ranks: Vec<usize> = calls.keys().copied().collect();
     let mut taken: FxHashSet<(usize, u32)> = FxHashSet::default();
-    for (pair, forward) in ranks.windows(2).flat_map(|pair| [(pair, true), (pair, false)]) {
-        let [a, b] = *pair else { continue };
+    // The last stage hands tokens back to the first one.
+    let around = ranks.last().zip(ranks.first()).map(|(last, first)| [*last, *first]);
+    let next = ranks.windows(2).filter_map(|pair| <[usize; 2]>::try_from(pair).ok()).chain(around);
+    for ([a, b], forward) in next.flat_map(|pair| [(pair, true), (pair, false)]) {
         let of = |rank: usize, sends: bool| -> Vec<Call> {
             let own = calls.get(&rank).into_iter().flatten();
             let fits = |call: &&Call| call.sends.is_none_or(|it| it == sends) && !taken.contains(&(rank, call.op));
@@ -37,7 +43,9 @@ fn neighbours(job: &mut Job, name: Option<String>, calls: BTreeMap<usize, Vec<Ca
         };
         let calls = BTreeMap::from([(a, of(a, forward)), (b, of(b, !forward))]);
         let (groups, instances) = (job.groups.len(), job.instances.len());
-        if calls.values().all(|calls| !calls.is_empty()) {
+        if calls.values().flatten().any(|call| call.sends.is_none()) {
+            add(job, None, Some(2), leaving_together((a, calls.get(&a)), (b, calls.get(&b))));
+        } else if calls.values().all(|calls| !calls.is_empty()) {
             // Without a name, so that leaving together is what makes them one.
             by_order(job, None, Recorded { size: Some(2), calls });
         }
@@ -45,4 +53,45 @@ fn neighbours(job: &mut Job, name: Option<String>, calls: BTreeMap<usize, Vec<Ca
         let members = job.instances.iter().skip(instances).flat_map(|instance| &instance.members);
         taken.extend(members.map(|member| (member.rank, member.op)));
     }
+}
+
+/// The calls of two ranks that end together. Where a name says neither, a send of one rank may as well lie between two of its
+/// receives, so that the order tells nothing; what tells is that the two ends of one leave at one time. Between the clocks lies
+/// what most of the calls nearby have between their ends.
+fn leaving_together((a, own): (usize, Option<&Vec<Call>>), (b, others): (usize, Option<&Vec<Call>>)) -> Vec<Found> {
+    let (Some(own), Some(others)) = (own, others) else { return Vec::new() };
+    let near = |i: usize| others.iter().skip(i.saturating_sub(NEAR)).take(2 * NEAR + 1);
+    let ends = |call: &Call| call.item.end;
+    let mut apart: Vec<Ns> = Vec::with_capacity(own.len() * (2 * NEAR + 1));
+    for (i, call) in own.iter().enumerate() {
+        apart.extend(near(i).map(|other| ends(other).saturating_sub(ends(call))));
+    }
+    apart.sort_unstable();
+    // How many ends lie so far apart, and how much the middle half of them differ.
+    let close = |from: Ns| {
+        let first = apart.partition_point(|x| *x < from);
+        let count = apart.partition_point(|x| *x <= from.saturating_add(2 * LEAVE)) - first;
+        let quarter = |q: usize| apart.get(first + q * count / 4).copied().unwrap_or(from);
+        (count, quarter(3).saturating_sub(quarter(1)))
+    };
+    let most = apart.iter().map(|from| close(*from).0).max().unwrap_or(0);
+    // Stages of equal length fit when shifted by one, too, and then sends as well as receives; but these times scatter.
+    let likely = apart.iter().map(|from| (*from, close(*from))).filter(|(_, (count, _))| 5 * count >= 2 * most);
+    let Some((from, _)) = likely.min_by_key(|(from, (_, scatter))| (*scatter, from.saturating_abs())) else {
+        return Vec::new();
+    };
+    let between = from.saturating_add(LEAVE);
+    let mut found = Vec::new();
+    let mut next = 0;
+    for call in own {
+        let here = ends(call).saturating_add(between);
+        while others.get(next).is_some_and(|other| ends(other) < here.saturating_sub(LEAVE)) {
+            next += 1;
+        }
+        if let Some(other) = others.get(next).filter(|other| ends(other) <= here.saturating_add(LEAVE)) {
+            found.push((call.item.symbol, vec![Member { rank: a, op: call.op }, Member { rank: b, op: other.op }]));
+            next += 1;
+        }
+    }
+    found
 }
