@@ -262,7 +262,10 @@ fn launched(cx: &Context<'_>, rank: &Rank, step: &Step) -> Option<i64> {
         let computed = ops.get(at.saturating_sub(BEFORE)..at)?.iter().rev().find(|op| op.kind == OpKind::Compute);
         computed.filter(|op| op.op == CanonicalOp::Gemm)
     });
-    let whole = |op: &&DeviceOp| launch_shape::blocks(cx.trace, op).is_some_and(|n| (n as f64) < PERSISTENT * cores);
+    // What splits its inner dimension has a block for each part.
+    let splits = |op: &DeviceOp| cx.trace.strings.get(op.name).to_ascii_lowercase().contains("splitk");
+    let few = |op: &DeviceOp| launch_shape::blocks(cx.trace, op).is_some_and(|n| (n as f64) < PERSISTENT * cores);
+    let whole = |op: &&DeviceOp| splits(op) || few(op);
     before.filter(whole).filter_map(|op| product::columns(cx, op)).reduce(f64::min).map(|columns| columns as i64)
 }
 
