@@ -66,6 +66,7 @@ pub fn cause(cause: Cause) -> Text {
         Cause::Maturity => Text::new("maturity", "成熟度"),
         Cause::Mechanism => Text::new("mechanism", "机制"),
         Cause::Configuration => Text::new("configuration", "配置"),
+        Cause::Slower => Text::new("the same, slower", "同样的工作更慢"),
         Cause::Unexplained => Text::new("unexplained", "未解释"),
     }
 }
@@ -84,6 +85,10 @@ pub fn cause_meaning(cause: Cause) -> Text {
         Cause::Configuration => Text::new(
             "a setting that differs, stated by both or seen in how they use graphs",
             "不同的设置：两侧均声明，或从图的使用方式看出",
+        ),
+        Cause::Slower => Text::new(
+            "the same kernel, or the same code of the host, as often, takes longer or less long",
+            "相同的内核或相同的主机代码，次数相同，耗时不同",
         ),
         Cause::Unexplained => Text::new("no measured factor covers it", "没有实测因素覆盖"),
     }
