@@ -37,6 +37,15 @@ pub struct Amount {
     pub count: u64,
 }
 
+/// What goes into the operations of a slot.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Shape {
+    /// The sizes of its inputs, such as `[32,4096]×[4096,6144]`.
+    pub text: String,
+    /// Bytes that a product has to read, where types are known.
+    pub bytes: Option<f64>,
+}
+
 /// The account of one side.
 #[derive(Clone, Debug, Default)]
 pub struct Account {
@@ -51,7 +60,7 @@ pub struct Account {
     /// Kernels by slot and name.
     pub kernels: FxHashMap<(u32, StringId), Amount>,
     /// Shapes of what went into the operations of a slot, where they were recorded.
-    pub shapes: BTreeMap<u32, String>,
+    pub shapes: BTreeMap<u32, Shape>,
     /// How much of its device time has a slot.
     pub coverage: Coverage,
 }
@@ -155,14 +164,19 @@ impl Sums<'_> {
 
     /// What went into the operations of a step, by slot: of several shapes the most frequent.
     fn shapes(&mut self, step: &Step, places: &[Place]) {
-        let mut seen: BTreeMap<u32, BTreeMap<String, usize>> = BTreeMap::new();
+        let mut seen: BTreeMap<u32, BTreeMap<String, (usize, Option<f64>)>> = BTreeMap::new();
         for (op, place) in self.side.rank.ops_of(step).iter().zip(places) {
             let inputs = op_shapes::inputs(self.side.trace, self.side.rank, op);
             if !inputs.is_empty() {
-                *seen.entry(place.slot).or_default().entry(told(&inputs, op.op)).or_default() += 1;
+                let bytes = op_shapes::gemm(&inputs).filter(|_| op.op.class() == OpClass::Matrix).and_then(|g| g.bytes);
+                let own = seen.entry(place.slot).or_default().entry(told(&inputs, op.op)).or_default();
+                *own = (own.0 + 1, bytes.map(|n| n as f64));
             }
         }
-        let most = |of: BTreeMap<String, usize>| of.into_iter().max_by_key(|(_, n)| *n).map(|(text, _)| text);
+        let most = |of: BTreeMap<String, (usize, Option<f64>)>| {
+            let (text, (_, bytes)) = of.into_iter().max_by_key(|(_, (n, _))| *n)?;
+            Some(Shape { text, bytes })
+        };
         self.out.shapes = seen.into_iter().filter_map(|(slot, of)| Some((slot, most(of)?))).collect();
     }
 

@@ -99,6 +99,11 @@ fn chip<'a>(side: &Chosen<'a>) -> Option<&'a Chip> {
     side.analysis.chips.get(&side.trace.devices.iter().find(own)?.name?)
 }
 
+/// Bandwidth of the memory of a side's device as its data sheet says it, bytes per ns.
+pub fn published_bandwidth(side: &Chosen<'_>) -> Option<f64> {
+    chip(side)?.memory_gb_per_s.map(f64::from)
+}
+
 /// Time to read a byte and time of an operation of the run's products by the data sheets of two devices of different name. Of
 /// equal devices nothing differs.
 fn published(sides: &[Chosen<'_>; 2]) -> (Cost, Cost) {

@@ -13,10 +13,10 @@ use std::collections::BTreeMap;
 
 use model::Ns;
 
-pub use account::{Account, account};
+pub use account::{Account, Shape, account};
 use apportion::apportion;
 pub use cause::{Cause, Mean, Setup, Twin};
-pub use ceilings::Ceilings;
+pub use ceilings::{Ceilings, published_bandwidth};
 
 use super::{
     align::{Alignment, Coverage, Part},
@@ -94,7 +94,7 @@ pub struct Waterfall {
     /// Kernels of each side by slot, the longest first.
     pub kernels: [BTreeMap<u32, Vec<Kernel>>; 2],
     /// Shapes of what went into the operations of each side, by slot.
-    pub shapes: [BTreeMap<u32, String>; 2],
+    pub shapes: [BTreeMap<u32, Shape>; 2],
     /// What the causes rest on.
     pub setup: Setup,
 }
