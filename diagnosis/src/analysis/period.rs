@@ -55,11 +55,15 @@ pub struct Period {
 }
 
 impl Period {
-    /// The same repeats cut elsewhere: before every symbol of `cut_before` that the body holds, this cut among them. Which of
-    /// two norms of a layer comes first the repeats do not say.
-    pub fn cuts(&self, symbols: &[u32], cut_before: &[u32]) -> Vec<Self> {
+    /// The same repeats cut elsewhere: before every symbol of `cut_before` that the body holds, and before one of `with` that
+    /// belongs to it, this cut first. Which of two norms of a layer comes first the repeats do not say.
+    pub fn cuts(&self, symbols: &[u32], cut_before: &[u32], with: &[u32]) -> Vec<Self> {
         let rotated = |offset: usize| self.body.iter().copied().cycle().skip(offset).take(self.len).collect();
-        let preferred = self.body.iter().enumerate().filter(|(n, symbol)| *n > 0 && cut_before.contains(symbol));
+        let after = self.body.iter().cycle().skip(1);
+        let begins = |symbol: &u32, next: &u32| {
+            cut_before.contains(symbol) || (with.contains(symbol) && cut_before.contains(next))
+        };
+        let preferred = self.body.iter().zip(after).enumerate().filter(|(n, (own, next))| *n > 0 && begins(own, next));
         let others = preferred.filter_map(|(offset, _)| place(symbols, self.start + offset, rotated(offset)));
         std::iter::once(self.clone()).chain(others).collect()
     }

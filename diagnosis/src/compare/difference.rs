@@ -6,6 +6,7 @@ use super::{
     align::Alignment,
     chosen::{self, Captured},
     path::Signatures,
+    terms::{self, Term},
     waterfall::Waterfall,
 };
 use crate::{
@@ -75,6 +76,8 @@ pub struct Difference {
     pub alignment: Alignment,
     /// From the first to the second.
     pub waterfall: Waterfall,
+    /// What the difference is made of, the largest term first.
+    pub terms: Vec<Term>,
     /// Paths and settings.
     pub signatures: Signatures,
 }
@@ -85,7 +88,8 @@ impl Difference {
         let sides = chosen::pair(a, b, per_token)?;
         let alignment = Alignment::of(&sides);
         let waterfall = Waterfall::of(&sides, &alignment, per_token);
+        let terms = terms::terms(&sides, &alignment, &waterfall);
         let signatures = Signatures::of(&sides, &alignment);
-        Some(Self { sides: sides.map(|side| Compared::of(&side)), alignment, waterfall, signatures })
+        Some(Self { sides: sides.map(|side| Compared::of(&side)), alignment, waterfall, terms, signatures })
     }
 }

@@ -8,6 +8,7 @@
 //! | [`chosen`] | which steps of each capture are compared |
 //! | [`align`] | which operation of one side is which of the other |
 //! | [`waterfall`] | where the time between the two lies, and what it comes from |
+//! | [`terms`] | what the difference is made of, as a person would name it |
 //! | [`path`] | whether they went different ways or only had different settings |
 //! | [`difference`] | all of these of two captures |
 //! | [`plan`] | what to run so that two platforms can be compared |
@@ -23,6 +24,7 @@ pub mod plan;
 pub mod readiness;
 pub mod second_run;
 pub mod statistics;
+pub mod terms;
 pub mod waterfall;
 pub mod work;
 

@@ -5,6 +5,7 @@
 //! each side. The deltas of `waterfall.terms` add up to `to_ns − from_ns` exactly.
 
 mod alignment;
+mod answer;
 mod contract;
 mod path;
 mod statistics;
@@ -57,6 +58,8 @@ pub(crate) struct Diff {
     simulated: bool,
     a: Captured,
     b: Captured,
+    /// What B takes longer than A and why, in short; null where the contract refuses the comparison.
+    answer: Option<answer::Answer>,
     contract: contract::Comparability,
     /// The steps that are compared.
     steps: Option<Pair<ComparedSteps>>,
@@ -140,6 +143,7 @@ pub(crate) fn document(report: &DiffReport, lang: Lang) -> Diff {
         simulated: report.is_simulated(),
         a: head(&report.heads[0]),
         b: head(&report.heads[1]),
+        answer: difference.map(|d| answer::answer(d, report)),
         contract: contract::comparability(&report.contract, lang),
         steps: difference.map(|d| Pair::of(|n| steps(&d.sides[n]))),
         alignment: difference.map(alignment::aligned),

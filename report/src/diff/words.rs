@@ -9,6 +9,7 @@ use diagnosis::{
         align::{self, Move},
         contract::{About, Claim, Code, Reason, Verdict},
         path::{Feature, Reading},
+        terms::How,
         waterfall::Cause,
         work::Part,
     },
@@ -66,6 +67,7 @@ pub fn cause(cause: Cause) -> Text {
         Cause::Maturity => Text::new("maturity", "成熟度"),
         Cause::Mechanism => Text::new("mechanism", "机制"),
         Cause::Configuration => Text::new("configuration", "配置"),
+        Cause::Slower => Text::new("the same, slower", "同样的工作更慢"),
         Cause::Unexplained => Text::new("unexplained", "未解释"),
     }
 }
@@ -85,6 +87,10 @@ pub fn cause_meaning(cause: Cause) -> Text {
             "a setting that differs, stated by both or seen in how they use graphs",
             "不同的设置：两侧均声明，或从图的使用方式看出",
         ),
+        Cause::Slower => Text::new(
+            "the same kernel, or the same code of the host, as often, takes longer or less long",
+            "相同的内核或相同的主机代码，次数相同，耗时不同",
+        ),
         Cause::Unexplained => Text::new("no measured factor covers it", "没有实测因素覆盖"),
     }
 }
@@ -97,6 +103,21 @@ pub fn moved(by: Option<Move>) -> Text {
         Some(Move::Group) => Text::new("split otherwise", "切分不同"),
         Some(Move::Gap) => Text::new("on one side only", "仅一侧有"),
         None => Text::new("by operator", "按算子"),
+    }
+}
+
+/// How two sides differ in a term.
+pub fn how(how: How) -> Text {
+    match how {
+        How::SameKernel => Text::new("the same kernel as often", "相同内核、相同次数"),
+        How::OtherCalls => Text::new("the same kernel, another number of calls", "相同内核、次数不同"),
+        How::OtherKernel => Text::new("another kernel for the same slot", "同一槽位的不同内核"),
+        How::Fused => Text::new("fused on one side and not on the other", "一侧融合，另一侧未融合"),
+        How::OnlyA => Text::new("only A has it", "仅 A 有"),
+        How::OnlyB => Text::new("only B has it", "仅 B 有"),
+        How::SameOwner => Text::new("the device waits for the same", "设备等待的对象相同"),
+        How::OtherOwner => Text::new("the device waits for something else", "设备等待的对象不同"),
+        How::Unseen => Text::new("one side does not show what it is", "一侧没有显示其内容"),
     }
 }
 

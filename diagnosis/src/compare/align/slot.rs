@@ -67,6 +67,17 @@ impl Slot {
         }
     }
 
+    /// The operator that the kernels of both sides stand for: that of the side that needs fewer of them. `None` where only one
+    /// side has any.
+    pub fn stands_for(&self) -> Option<CanonicalOp> {
+        let (a, b) = (self.a.first()?, self.b.first()?);
+        Some(match self.a.len().cmp(&self.b.len()) {
+            std::cmp::Ordering::Less => *a,
+            std::cmp::Ordering::Equal => *a.min(b),
+            std::cmp::Ordering::Greater => *b,
+        })
+    }
+
     /// The operator without its number.
     pub fn operator(&self) -> &str {
         self.name.split('#').next().unwrap_or(&self.name)

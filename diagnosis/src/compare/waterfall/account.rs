@@ -6,11 +6,15 @@ use model::{Ns, StringId};
 use rustc_hash::FxHashMap;
 
 use crate::{
-    analysis::{Bucket, DeviceOp, OpKind, Step},
+    analysis::{
+        Bucket, DeviceOp, OpKind, Step,
+        op_shapes::{self, Tensor},
+    },
     compare::{
-        align::{Alignment, Coverage, Part, Place, Placer, Reader},
+        align::{Alignment, Coverage, Part, Place, Placer, Reader, Slot},
         chosen::Chosen,
     },
+    platform::{CanonicalOp, OpClass},
 };
 
 /// What a nanosecond of a side is accounted under.
@@ -33,6 +37,15 @@ pub struct Amount {
     pub count: u64,
 }
 
+/// What goes into the operations of a slot.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Shape {
+    /// The sizes of its inputs, such as `[32,4096]×[4096,6144]`.
+    pub text: String,
+    /// Bytes that a product has to read, where types are known.
+    pub bytes: Option<f64>,
+}
+
 /// The account of one side.
 #[derive(Clone, Debug, Default)]
 pub struct Account {
@@ -46,6 +59,8 @@ pub struct Account {
     pub layers: BTreeMap<(Part, Option<u32>), Ns>,
     /// Kernels by slot and name.
     pub kernels: FxHashMap<(u32, StringId), Amount>,
+    /// Shapes of what went into the operations of a slot, where they were recorded.
+    pub shapes: BTreeMap<u32, Shape>,
     /// How much of its device time has a slot.
     pub coverage: Coverage,
 }
@@ -82,6 +97,15 @@ impl Sums<'_> {
         *self.layers.entry((part, place.layer)).or_default() += ns;
     }
 
+    /// The bucket under which work in a slot of both sides stands: one for both, whatever kernels they need for it.
+    fn told(&self, place: Place, bucket: Bucket) -> Bucket {
+        let slot = self.alignment.slots.get(place.slot as usize);
+        match (bucket, slot.and_then(Slot::stands_for)) {
+            (Bucket::Compute(_), Some(op)) => Bucket::Compute(op),
+            _ => bucket,
+        }
+    }
+
     /// One step. Whatever no operation accounts for is the step's own: the time up to the next step, work that runs on into
     /// it, and what sharing a nanosecond among several operations leaves over.
     fn step(&mut self, step: &Step, places: &[Place]) {
@@ -92,11 +116,14 @@ impl Sums<'_> {
             inside.and_then(|i| places.get(i)).copied().unwrap_or(own)
         };
         self.out.steps += 1;
+        if self.out.steps == 1 {
+            self.shapes(step, places);
+        }
         self.out.total += step.window.len();
         let mut rest: BTreeMap<Bucket, Ns> = step.buckets.iter().copied().collect();
         let mut add = |sums: &mut Self, place: Place, bucket: Bucket, ns: Ns| {
             *rest.entry(bucket).or_default() -= ns;
-            sums.add(place, bucket, false, ns, 1);
+            sums.add(place, sums.told(place, bucket), false, ns, 1);
         };
         let exclusive = rank.exclusive.get(step.ops.clone()).unwrap_or(&[]);
         for ((op, exclusive), place) in rank.ops_of(step).iter().zip(exclusive).zip(places) {
@@ -135,6 +162,24 @@ impl Sums<'_> {
         }
     }
 
+    /// What went into the operations of a step, by slot: of several shapes the most frequent.
+    fn shapes(&mut self, step: &Step, places: &[Place]) {
+        let mut seen: BTreeMap<u32, BTreeMap<String, (usize, Option<f64>)>> = BTreeMap::new();
+        for (op, place) in self.side.rank.ops_of(step).iter().zip(places) {
+            let inputs = op_shapes::inputs(self.side.trace, self.side.rank, op);
+            if !inputs.is_empty() {
+                let bytes = op_shapes::gemm(&inputs).filter(|_| op.op.class() == OpClass::Matrix).and_then(|g| g.bytes);
+                let own = seen.entry(place.slot).or_default().entry(told(&inputs, op.op)).or_default();
+                *own = (own.0 + 1, bytes.map(|n| n as f64));
+            }
+        }
+        let most = |of: BTreeMap<String, (usize, Option<f64>)>| {
+            let (text, (_, bytes)) = of.into_iter().max_by_key(|(_, (n, _))| *n)?;
+            Some(Shape { text, bytes })
+        };
+        self.out.shapes = seen.into_iter().filter_map(|(slot, of)| Some((slot, most(of)?))).collect();
+    }
+
     fn kernel(&mut self, op: &DeviceOp, place: Place, busy: Ns) {
         let kernel = self.out.kernels.entry((place.slot, op.name)).or_default();
         *kernel = Amount { ns: kernel.ns + busy, count: kernel.count + 1 };
@@ -148,4 +193,17 @@ impl Sums<'_> {
             coverage.shared += if both { busy } else { 0 };
         }
     }
+}
+
+/// Inputs that are told of an operator; the rest is counted by dots.
+const INPUTS: usize = 3;
+
+/// Shapes of inputs as people write them: `[32,4096]×[4096,6144]` of a product, with commas of anything else.
+fn told(inputs: &[Tensor], op: CanonicalOp) -> String {
+    let wide: Vec<&Tensor> = inputs.iter().filter(|t| t.dims.len() >= 2).collect();
+    let product = op.class() == OpClass::Matrix && wide.len() >= 2;
+    let shown: Vec<&Tensor> = if product { wide.into_iter().take(2).collect() } else { inputs.iter().collect() };
+    let one = |t: &&Tensor| format!("[{}]", t.dims.iter().map(i64::to_string).collect::<Vec<_>>().join(","));
+    let text = shown.iter().take(INPUTS).map(one).collect::<Vec<_>>().join(if product { "×" } else { ", " });
+    if shown.len() > INPUTS { text + ", …" } else { text }
 }

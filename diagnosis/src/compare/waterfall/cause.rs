@@ -1,7 +1,7 @@
 //! What a difference in one slot and bucket comes from (method §6.4): the same time as a product of measured factors on each
 //! side, and the difference divided among the factors by their logarithms (LMDI), exactly and to the nanosecond.
 
-use model::{Ns, manifest::field};
+use model::{EvidenceClass, Ns, manifest::field};
 
 use super::ceilings::Ceilings;
 use crate::{
@@ -24,14 +24,16 @@ pub enum Cause {
     Mechanism,
     /// A setting that differs.
     Configuration,
+    /// The same, as often, takes longer: the same kernel on the same work, or the same code of the host.
+    Slower,
     /// No measured factor covers it.
     Unexplained,
 }
 
 impl Cause {
     /// All causes in report order.
-    pub const ALL: [Self; 5] =
-        [Self::Environment, Self::Maturity, Self::Mechanism, Self::Configuration, Self::Unexplained];
+    pub const ALL: [Self; 6] =
+        [Self::Environment, Self::Maturity, Self::Mechanism, Self::Configuration, Self::Slower, Self::Unexplained];
 
     /// Key in JSON.
     pub fn key(self) -> &'static str {
@@ -40,9 +42,24 @@ impl Cause {
             Self::Maturity => "maturity",
             Self::Mechanism => "mechanism",
             Self::Configuration => "configuration",
+            Self::Slower => "slower",
             Self::Unexplained => "unexplained",
         }
     }
+}
+
+/// What is known of a slot or of a stretch of the host's time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Twin {
+    /// Nothing.
+    #[default]
+    Unknown,
+    /// Both sides run the same kernels there, or the same host's code.
+    Same,
+    /// They run other kernels for the same slot.
+    Other,
+    /// Nobody saw what it was.
+    Hidden,
 }
 
 /// What is known of the pair as a whole.
@@ -62,6 +79,8 @@ pub struct Setup {
     pub replays_hide: bool,
     /// Only one of the sources counts the way from one operation to the next into the durations of operations.
     pub gaps_differ: bool,
+    /// Only one of the sources holds calls of the host and what they launched: why the other's device waited nobody can tell.
+    pub host_hidden: bool,
 }
 
 /// Settings that change how the same work is run. Variables of the environment are not among them: those of two vendors
@@ -116,13 +135,22 @@ impl Setup {
                 a != b
             },
             gaps_differ: a != b,
+            host_hidden: {
+                let has = |class| sides.map(|side| side.analysis.evidence.has(class));
+                [EvidenceClass::HostApi, EvidenceClass::Correlation]
+                    .into_iter()
+                    .any(|class| has(class) == [true, false] || has(class) == [false, true])
+            },
         }
     }
 
     /// What is left once hardware and number are taken out.
-    fn residual(&self, bounded: bool) -> Cause {
+    fn residual(&self, bounded: bool, twin: Twin) -> Cause {
         match () {
+            () if twin == Twin::Hidden => Cause::Unexplained,
             () if self.same_platform && self.settings_differ => Cause::Configuration,
+            () if twin == Twin::Same => Cause::Slower,
+            () if twin == Twin::Other => Cause::Maturity,
             () if self.same_platform => Cause::Unexplained,
             () if bounded => Cause::Maturity,
             () => Cause::Unexplained,
@@ -152,7 +180,7 @@ pub struct Mean {
 }
 
 /// Divides `b.ns - a.ns` among causes; the parts add up to it exactly, and for the two exchanged they are the same negated.
-pub fn split(setup: &Setup, bucket: Bucket, waited: bool, a: Mean, b: Mean) -> Vec<(Cause, Ns)> {
+pub fn split(setup: &Setup, bucket: Bucket, waited: bool, twin: Twin, a: Mean, b: Mean) -> Vec<(Cause, Ns)> {
     let delta = b.ns - a.ns;
     if delta == 0 {
         return Vec::new();
@@ -166,16 +194,20 @@ pub fn split(setup: &Setup, bucket: Bucket, waited: bool, a: Mean, b: Mean) -> V
     if setup.replays_hide && in_replay(bucket) {
         return vec![(Cause::Unexplained, delta)];
     }
+    // Evidence that one side lacks is no setting and no other path.
+    if twin == Twin::Hidden || (setup.host_hidden && bucket.is_idle()) {
+        return vec![(Cause::Unexplained, delta)];
+    }
     if let Some(whole) = undivided(setup, bucket) {
         return vec![(whole, delta)];
     }
     let number = setup.number(bucket);
-    if let Some(parts) = between(setup, bucket, waited, a, b) {
+    if let Some(parts) = between(setup, bucket, waited, twin, a, b) {
         return parts;
     }
     // A wait has the cause of the late rank's work; how often ranks met says nothing of it.
     if a.exact <= 0.0 || b.exact <= 0.0 {
-        let alone = if waited { setup.residual(false) } else { number };
+        let alone = if waited { setup.residual(false, Twin::Unknown) } else { number };
         return vec![(alone, delta)];
     }
     let mean = logarithmic_mean(a.exact, b.exact);
@@ -194,13 +226,13 @@ pub fn split(setup: &Setup, bucket: Bucket, waited: bool, a: Mean, b: Mean) -> V
     }
     let mut out: Vec<(Cause, Ns)> = parts.into_iter().map(|(cause, ns)| (cause, ns.round() as Ns)).collect();
     let rest = delta - out.iter().map(|(_, ns)| ns).sum::<Ns>();
-    out.push((setup.residual(bound.is_some()), rest));
+    out.push((setup.residual(bound.is_some(), twin), rest));
     merge(out)
 }
 
 /// The way from one operation to the next: what it takes at least on each side, as far as that much was spent, and the rest.
 /// `None` where that is no question, or nobody measured it.
-fn between(setup: &Setup, bucket: Bucket, waited: bool, a: Mean, b: Mean) -> Option<Vec<(Cause, Ns)>> {
+fn between(setup: &Setup, bucket: Bucket, waited: bool, twin: Twin, a: Mean, b: Mean) -> Option<Vec<(Cause, Ns)>> {
     let gaps = setup.ceilings.gap.filter(|_| bucket == Bucket::Dispatch && !waited && !setup.same_platform)?;
     let least = |side: Mean, gap: f64| (side.count * gap).min(side.exact);
     // Where both had the same number of gaps, theirs; the others come from the number.
@@ -214,7 +246,7 @@ fn between(setup: &Setup, bucket: Bucket, waited: bool, a: Mean, b: Mean) -> Opt
     }
     let mut parts = vec![(Cause::Environment, environment.round() as Ns), (setup.number(bucket), number.round() as Ns)];
     let rest = (b.ns - a.ns) - parts.iter().map(|(_, ns)| ns).sum::<Ns>();
-    parts.push((setup.residual(true), rest));
+    parts.push((setup.residual(true, twin), rest));
     Some(merge(parts))
 }
 
@@ -284,7 +316,7 @@ mod tests {
     #[test]
     fn twice_the_time_at_twice_the_ceiling_is_hardware_alone() {
         let act = Bucket::Compute(CanonicalOp::Act);
-        let split = |setup: &Setup, a, b| split(setup, act, false, mean(a, 1.0), mean(b, 1.0));
+        let split = |setup: &Setup, a, b| split(setup, act, false, Twin::Unknown, mean(a, 1.0), mean(b, 1.0));
         assert_eq!(split(&probed([1.0, 2.0]), 1_000, 2_000), [(Cause::Environment, 1_000)]);
         assert_eq!(split(&probed([1.0, 1.0]), 1_000, 2_000), [(Cause::Maturity, 1_000)]);
         // Hardware that is twice as slow, used twice as well.
@@ -296,10 +328,11 @@ mod tests {
 
     #[test]
     fn another_number_of_events_is_another_path_unless_a_setting_says_so() {
-        let split = |setup: Setup| split(&setup, Bucket::LaunchApi, false, mean(1_000, 10.0), mean(100, 1.0));
+        let split =
+            |setup: Setup| split(&setup, Bucket::LaunchApi, false, Twin::Unknown, mean(1_000, 10.0), mean(100, 1.0));
         assert_eq!(split(Setup::default()), [(Cause::Mechanism, -900)]);
         assert_eq!(split(Setup { graphs_differ: true, ..Setup::default() }), [(Cause::Configuration, -900)]);
-        let only = super::split(&Setup::default(), GEMM, false, mean(0, 0.0), mean(70, 2.0));
+        let only = super::split(&Setup::default(), GEMM, false, Twin::Unknown, mean(0, 0.0), mean(70, 2.0));
         assert_eq!(only, [(Cause::Maturity, 70)]);
     }
 
@@ -314,7 +347,7 @@ mod tests {
     fn a_gap_is_what_the_device_takes_at_least_and_the_rest_and_no_product() {
         let split = |gap, a, b| {
             let ceilings = Ceilings { gap: Some(gap), ..Ceilings::default() };
-            split(&Setup { ceilings, ..Setup::default() }, Bucket::Dispatch, false, a, b)
+            split(&Setup { ceilings, ..Setup::default() }, Bucket::Dispatch, false, Twin::Unknown, a, b)
         };
         // Three times the least time, of a hundredth of the gap.
         let both = split([1.0, 3.0], mean(10_000, 100.0), mean(30_000, 100.0));
@@ -330,7 +363,7 @@ mod tests {
         let act = Bucket::Compute(CanonicalOp::Act);
         for memory in [[f64::MIN_POSITIVE, f64::MAX], [1.0, f64::INFINITY], [0.0, 1.0]] {
             let (a, b) = (mean(1 << 55, 1.0), mean(1 << 56, 1e300));
-            let parts = split(&probed(memory), act, false, a, b);
+            let parts = split(&probed(memory), act, false, Twin::Unknown, a, b);
             assert_eq!(parts, [(Cause::Unexplained, b.ns - a.ns)], "{memory:?}");
         }
     }
@@ -348,11 +381,11 @@ mod tests {
             };
             let (a, b) = (mean(a, counts[0].into()), mean(b, counts[1].into()));
             for bucket in [GEMM, Bucket::CommWait, Bucket::LaunchApi, Bucket::Dispatch, Bucket::CommTransfer, Bucket::Alloc] {
-                for waited in [false, true] {
-                    let there = split(&setup, bucket, waited, a, b);
+                for (waited, twin) in [(false, Twin::Same), (false, Twin::Other), (true, Twin::Unknown), (false, Twin::Hidden)] {
+                    let there = split(&setup, bucket, waited, twin, a, b);
                     prop_assert_eq!(there.iter().map(|(_, ns)| ns).sum::<Ns>(), b.ns - a.ns);
                     let negated: Vec<_> = there.into_iter().map(|(cause, ns)| (cause, -ns)).collect();
-                    let back = split(&exchanged(setup), bucket, waited, b, a);
+                    let back = split(&exchanged(setup), bucket, waited, twin, b, a);
                     prop_assert_eq!(negated, back);
                 }
             }

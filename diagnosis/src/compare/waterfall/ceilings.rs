@@ -2,7 +2,8 @@
 //!
 //! Ratios are used, of the same quantity under the same setting, so that a probe which is a few percent off on every device is
 //! off by nothing here. Only of the way from one operation to the next it is the time itself: a gap is that and what else holds
-//! the device up, and the two have nothing to be multiplied by. Data sheets are no ceilings: no kernel reaches them. Two probes that
+//! the device up, and the two have nothing to be multiplied by. Where nobody probed both, the ratio is that of the data sheets,
+//! and marked so: no kernel reaches them, but each device's falls short of its own by about as much. Two probes that
 //! are nearer to each other than their own repeats are one ceiling.
 
 use model::{ProbeRun, Setting};
@@ -10,7 +11,7 @@ use model::{ProbeRun, Setting};
 use crate::{
     analysis::Bucket,
     compare::chosen::{Chosen, Work},
-    platform::OpClass,
+    platform::{Chip, OpClass, Stage},
 };
 
 /// Natural logarithms of what the same work costs at best on each side; `None` where it was not measured on both.
@@ -41,6 +42,10 @@ pub struct Ceilings {
     pub streaming: bool,
     /// Whether both read prompts, whose products arithmetic bounds.
     pub dense: bool,
+    /// Whether both decode: attention then reads the cache once for each sequence, and memory bounds it.
+    pub decode: bool,
+    /// Whether time to read a byte, or that of an operation, is by data sheets: what nobody probed on both sides.
+    pub published: bool,
 }
 
 impl Ceilings {
@@ -52,13 +57,17 @@ impl Ceilings {
             let own = sides.get(side).and_then(|side| side.trace.manifest.value("precision.weights"));
             own.is_some() && setting.get(Setting::DTYPE) == own
         };
+        let (probed, computed) = (memory(&runs), best("gemm", "arithmetic", &dtype));
+        let sheet = published(sides);
         Self {
-            memory: memory(&runs),
-            arithmetic: best("gemm", "arithmetic", &dtype),
+            memory: probed.or(sheet.0),
+            arithmetic: computed.or(sheet.1),
+            decode: sides.iter().all(|side| side.class.stage == Stage::Decode),
+            published: (probed.is_none() && sheet.0.is_some()) || (computed.is_none() && sheet.1.is_some()),
             launch: best("launch", "floor", &|_, _| true),
             node: best("replay", "node", &|_, _| true),
             gap: best("launch", "gap", &|_, _| true).map(|both| both.map(f64::exp)),
-            streaming: sides.iter().all(|side| side.work() == Work::Streaming),
+            streaming: sides.iter().all(|side| side.work() == Work::Streaming || below_ridge(side)),
             dense: sides.iter().all(|side| side.work() == Work::Dense),
         }
     }
@@ -75,13 +84,54 @@ impl Ceilings {
             // Decode of more rows lies below the ridge of one device and above that of another.
             Bucket::Compute(op) if op.class() == OpClass::Matrix && !self.streaming => None,
             // Attention over long sequences is bound by either, and nobody knows by which.
-            Bucket::Compute(op) if op.class() == OpClass::Attention && !self.streaming => None,
+            Bucket::Compute(op) if op.class() == OpClass::Attention && !self.streaming && !self.decode => None,
             Bucket::Compute(_) => self.memory,
             Bucket::LaunchApi | Bucket::LaunchLatency | Bucket::GraphLaunch => self.launch,
             Bucket::GraphInternal => self.node,
             _ => None,
         }
     }
+}
+
+/// What is published of the device of a side.
+fn chip<'a>(side: &Chosen<'a>) -> Option<&'a Chip> {
+    let own = |device: &&model::Device| device.process == side.rank.process && device.ordinal == side.rank.device;
+    side.analysis.chips.get(&side.trace.devices.iter().find(own)?.name?)
+}
+
+/// Bandwidth of the memory of a side's device as its data sheet says it, bytes per ns.
+pub fn published_bandwidth(side: &Chosen<'_>) -> Option<f64> {
+    chip(side)?.memory_gb_per_s.map(f64::from)
+}
+
+/// Time to read a byte and time of an operation of the run's products by the data sheets of two devices of different name. Of
+/// equal devices nothing differs.
+fn published(sides: &[Chosen<'_>; 2]) -> (Cost, Cost) {
+    let [Some(a), Some(b)] = sides.each_ref().map(chip) else { return (None, None) };
+    if a.name == b.name {
+        return (None, None);
+    }
+    let cost = |rate: Option<f64>| rate.filter(|rate| *rate > 0.0).map(|rate| -rate.ln());
+    let both = |of: [Option<f64>; 2]| cost(of[0]).zip(cost(of[1])).map(|(a, b)| [a, b]);
+    let format = |n: usize| sides[n].trace.manifest.value("precision.weights");
+    let peak = |n: usize, chip: &Chip| chip.peaks.of(format(n)?);
+    let memory = both([a, b].map(|chip| chip.memory_gb_per_s.map(f64::from)));
+    (memory, both([peak(0, a), peak(1, b)]))
+}
+
+/// Part of the rows at which arithmetic and memory take the same time, below which memory bounds a product; own value.
+const BELOW: f64 = 0.5;
+
+/// Whether the steps decode so few rows that by the data sheet memory bounds their products of 16 bits: a row is an operation
+/// for each byte of the weights.
+fn below_ridge(side: &Chosen<'_>) -> bool {
+    let ridge = || {
+        let own = chip(side)?;
+        let peak = own.peaks.bf16.or(own.peaks.fp16)? * 1e12;
+        Some(peak / (f64::from(own.memory_gb_per_s?) * 1e9))
+    };
+    let rows = side.class.batches.filter(|_| side.class.stage == Stage::Decode).map(|(_, rows)| f64::from(rows));
+    rows.zip(ridge()).is_some_and(|(rows, ridge)| rows < BELOW * ridge)
 }
 
 /// Probes of a side, and the threads of its run on processors.

@@ -13,16 +13,16 @@ use std::collections::BTreeMap;
 
 use model::Ns;
 
-pub use account::{Account, account};
+pub use account::{Account, Shape, account};
 use apportion::apportion;
-pub use cause::{Cause, Mean, Setup};
-pub use ceilings::Ceilings;
+pub use cause::{Cause, Mean, Setup, Twin};
+pub use ceilings::{Ceilings, published_bandwidth};
 
 use super::{
     align::{Alignment, Coverage, Part},
     chosen::Chosen,
 };
-use crate::analysis::Layer;
+use crate::analysis::{Bucket, Layer};
 
 /// What a mean is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -93,6 +93,8 @@ pub struct Waterfall {
     pub coverage: [Coverage; 2],
     /// Kernels of each side by slot, the longest first.
     pub kernels: [BTreeMap<u32, Vec<Kernel>>; 2],
+    /// Shapes of what went into the operations of each side, by slot.
+    pub shapes: [BTreeMap<u32, Shape>; 2],
     /// What the causes rest on.
     pub setup: Setup,
 }
@@ -110,7 +112,8 @@ impl Waterfall {
         };
         let divisors = [divisor(0), divisor(1)];
         let setup = Setup::of(sides);
-        let rows = rows(sides, &accounts, divisors, &setup);
+        let kernels = [0, 1].map(|n| kernels(&sides[n], &accounts[n], divisors[n]));
+        let rows = rows(sides, alignment, &accounts, &kernels, divisors, &setup);
         let sum = |pick: fn(&Row) -> Ns| rows.iter().map(pick).sum();
         Self {
             basis: if uneven { Basis::Token } else { Basis::Step },
@@ -119,7 +122,8 @@ impl Waterfall {
             steps: [accounts[0].steps, accounts[1].steps],
             parts: parts(&accounts, divisors),
             coverage: [accounts[0].coverage, accounts[1].coverage],
-            kernels: [0, 1].map(|n| kernels(&sides[n], &accounts[n], divisors[n])),
+            kernels,
+            shapes: accounts.each_ref().map(|account| account.shapes.clone()),
             rows,
             setup,
         }
@@ -139,7 +143,7 @@ impl Waterfall {
     }
 
     /// The difference by cause, in the order of [`Cause::ALL`]; adds up to it.
-    pub fn causes(&self) -> [(Cause, Ns); 5] {
+    pub fn causes(&self) -> [(Cause, Ns); 6] {
         Cause::ALL.map(|cause| {
             let parts = self.rows.iter().flat_map(|row| &row.causes).filter(|(c, _)| *c == cause);
             (cause, parts.map(|(_, ns)| ns).sum())
@@ -148,12 +152,19 @@ impl Waterfall {
 }
 
 /// The rows of both sides in the order of slots.
-fn rows(sides: &[Chosen<'_>; 2], accounts: &[Account; 2], divisors: [u64; 2], setup: &Setup) -> Vec<Row> {
+fn rows(
+    sides: &[Chosen<'_>; 2],
+    alignment: &Alignment,
+    accounts: &[Account; 2],
+    names: &[BTreeMap<u32, Vec<Kernel>>; 2],
+    divisors: [u64; 2],
+    setup: &Setup,
+) -> Vec<Row> {
     // Labels of host work are numbered by each analysis for itself, so sides meet under names.
-    let mut found: BTreeMap<(u32, String, bool), (crate::analysis::Bucket, [Mean; 2])> = BTreeMap::new();
+    let mut found: BTreeMap<(u32, String, bool), (Bucket, [Mean; 2])> = BTreeMap::new();
     for (n, (account, divisor)) in accounts.iter().zip(divisors).enumerate() {
         let labels = &sides[n].analysis.host_labels;
-        let mut named: BTreeMap<(u32, String, bool), (crate::analysis::Bucket, account::Amount)> = BTreeMap::new();
+        let mut named: BTreeMap<(u32, String, bool), (Bucket, account::Amount)> = BTreeMap::new();
         for (key, amount) in &account.cells {
             let name = (key.slot, key.bucket.name(labels), key.waited);
             let (_, sum) = named.entry(name).or_insert((key.bucket, account::Amount::default()));
@@ -169,12 +180,41 @@ fn rows(sides: &[Chosen<'_>; 2], accounts: &[Account; 2], divisors: [u64; 2], se
     found
         .into_iter()
         .map(|((slot, name, waited), (bucket, [a, b]))| {
-            let causes = cause::split(setup, bucket, waited, a, b);
+            let shared = alignment.slots.get(slot as usize).filter(|_| matches!(bucket, Bucket::Compute(_)));
+            // Several kernels that do together what one does are one call of it.
+            let calls = |mean: Mean, kernels: usize| Mean { count: mean.count / kernels.max(1) as f64, ..mean };
+            let (a, b) = match shared {
+                Some(own) if own.by.is_some() => (calls(a, own.a.len()), calls(b, own.b.len())),
+                _ => (a, b),
+            };
+            let causes = cause::split(setup, bucket, waited, twin(&name, bucket, slot, names), a, b);
             let replayed = setup.replays_hide && cause::in_replay(bucket);
             Row { slot, bucket: name, layer: bucket.layer(), waited, replayed, a, b, causes }
         })
         .collect()
 }
+
+/// Share of the time of a slot's kernels whose names both sides have from which on they are the same kernels; own value.
+const SAME: f64 = 0.5;
+
+/// Whether both sides run the same there.
+fn twin(name: &str, bucket: Bucket, slot: u32, kernels: &[BTreeMap<u32, Vec<Kernel>>; 2]) -> Twin {
+    if bucket.is_idle() {
+        return if name == UNKNOWN_HOST { Twin::Hidden } else { Twin::Same };
+    }
+    if !matches!(bucket, Bucket::Compute(_) | Bucket::Copy(_)) {
+        return Twin::Unknown;
+    }
+    let [Some(a), Some(b)] = kernels.each_ref().map(|of| of.get(&slot)) else { return Twin::Unknown };
+    let common = |own: &[Kernel], other: &[Kernel]| {
+        let shared = own.iter().filter(|k| other.iter().any(|o| o.name == k.name)).map(|k| k.ns).sum::<f64>();
+        shared >= SAME * own.iter().map(|k| k.ns).sum::<f64>()
+    };
+    if common(a, b) && common(b, a) { Twin::Same } else { Twin::Other }
+}
+
+/// The bucket of the host's time in which nothing was recorded.
+const UNKNOWN_HOST: &str = "rt.host.unknown";
 
 fn parts(accounts: &[Account; 2], divisors: [u64; 2]) -> Vec<(Part, Option<u32>, [Ns; 2])> {
     let mut found: BTreeMap<(Part, Option<u32>), [Ns; 2]> = BTreeMap::new();

@@ -1,12 +1,13 @@
 //! Title and answer: what takes how much longer, where, and why.
 
 use super::{
-    super::{Head, Mover, What, is_large, movers::movers, words},
+    super::{Head, Mover, What, is_large, words},
     DiffPage,
 };
 use crate::{
     document::Inlines,
     inlines,
+    kernel_name::short,
     sections::{Shown, words as common},
     text, units,
 };
@@ -14,6 +15,7 @@ use diagnosis::{
     compare::{
         Difference,
         statistics::Outcome,
+        terms::{Held, Term},
         waterfall::{Basis, Cause},
     },
     i18n::{Text, Value},
@@ -75,21 +77,11 @@ pub(super) fn write(page: &mut DiffPage<'_>, difference: &Difference) {
         ];
         page.fill(text, args) + ratio + page.get(Text::new(".", "。"))
     };
-    let mut sentence = head;
-    let movers = movers(difference);
-    let same_way = |m: &&Mover| m.delta() != 0 && delta != 0 && (m.delta() > 0) == (delta > 0);
-    if let Some(first) = movers.iter().find(same_way) {
-        sentence += page.get(Text::new(" Most of it: ", "其中最大的一项："));
-        sentence += told(page, first);
-    }
-    if let Some(first) = movers.iter().find(|m| m.delta() != 0 && !same_way(m)) {
-        sentence += page.get(match delta {
-            0 => Text::new(" The largest change inside: ", "内部最大的变化："),
-            _ => Text::new(" Against it: ", "方向相反的最大一项："),
-        });
-        sentence += told(page, first);
-    }
-    page.title(sentence);
+    page.title(head);
+    let terms: Vec<&Term> = difference.terms.iter().filter(|term| term.delta() != 0).take(FIRST).collect();
+    let told: Vec<Inlines> = terms.iter().map(|term| told(page, term)).collect();
+    page.list(told);
+    sources(page, difference);
     if noise {
         page.paragraph(page.get(Text::new(
             "Launches of one side differ among themselves by as much: no difference is shown, and no ratio.",
@@ -110,20 +102,119 @@ pub(super) fn write(page: &mut DiffPage<'_>, difference: &Difference) {
     }
 }
 
-/// A sentence on a mover.
-fn told(page: &DiffPage<'_>, mover: &Mover) -> Inlines {
-    let by = match mover.delta() > 0 {
-        true => Text::new("{what} ({layer} layer), {by} more, {cause}.", "{what}（{layer}层），多 {by}，{cause}。"),
-        false => Text::new("{what} ({layer} layer), {by} less, {cause}.", "{what}（{layer}层），少 {by}，{cause}。"),
+/// Terms in the answer.
+const FIRST: usize = 3;
+
+/// A term in a line: how much, where, how the two differ in it, and by which kernels.
+fn told(page: &DiffPage<'_>, term: &Term) -> Inlines {
+    let [a, b] = &term.sides;
+    let more = term.delta() > 0;
+    let by = page.fill(
+        if more { Text::new("{by} more", "多 {by}") } else { Text::new("{by} less", "少 {by}") },
+        [("by", Value::Ns(term.delta().abs()))],
+    );
+    let layer = page.get(common::layer(term.layer));
+    let what = page.compose(
+        Text::new("{by}: {what} ({layer} layer), {a} → {b}", "{by}：{what}（{layer}层），{a} → {b}"),
+        [
+            ("by", by),
+            ("what", Inlines::name(&term.name)),
+            ("layer", layer),
+            ("a", units::time(a.ns).into()),
+            ("b", units::time(b.ns).into()),
+        ],
+    );
+    let mut line = what + page.get(Text::new("; ", "；")) + page.get(words::how(term.how));
+    let mut add = |part: Inlines| {
+        line += page.get(Text::new("; ", "；"));
+        line += part;
     };
-    let cause = match mover.causes.first() {
-        Some((cause, _)) if *cause != Cause::Unexplained => page
-            .fill(Text::new("which comes from {cause}", "来自{cause}"), [("cause", Value::Text(words::cause(*cause)))]),
-        _ => page.get(Text::new("and what that comes from was not measured", "其来源没有实测依据")),
+    if term.operator.is_some() {
+        let per = |side: &Held| {
+            let per = side.per_call().map(|ns| units::time(ns.round() as i64)).unwrap_or_else(|| "–".to_owned());
+            format!("{} × {per}", units::number(side.calls))
+        };
+        add(page.fill(
+            Text::new("calls A {a}, B {b}", "调用 A {a}，B {b}"),
+            [("a", Value::Raw(per(a))), ("b", Value::Raw(per(b)))],
+        ));
+    }
+    let name = |side: &Held| {
+        let short = side.name.as_deref().map(|name| if term.operator.is_some() { short(name) } else { owner(name) });
+        short.map_or_else(|| Inlines::from("–"), |name| Inlines::name(&name))
     };
-    let layer = page.get(common::layer(mover.layer));
-    let time = units::time(mover.delta().abs()).into();
-    page.compose(by, [("what", name(page, mover)), ("cause", cause), ("layer", layer), ("by", time)])
+    match (&a.name, &b.name) {
+        (None, None) => {}
+        (Some(one), Some(other)) if one == other => add(name(a)),
+        _ => add(inlines!["A ", name(a), ", B ", name(b)]),
+    }
+    match (&a.shape, &b.shape) {
+        (None, None) => {}
+        (Some(one), Some(other)) if one == other => add(Inlines::name(one)),
+        _ => {
+            let shape = |side: &Held| side.shape.as_deref().map_or_else(|| Inlines::from("–"), Inlines::name);
+            add(inlines!["A ", shape(a), ", B ", shape(b)]);
+        }
+    }
+    if a.rate().is_some() || b.rate().is_some() {
+        let rate = |side: &Held| side.rate().map_or_else(|| "–".to_owned(), units::number);
+        let floor = |side: &Held| side.floor.map_or_else(|| "–".to_owned(), |ns| units::time(ns.round() as i64));
+        add(page.fill(
+            Text::new(
+                "reads at {a} and {b} GB/s (by the data sheets it takes at least {fa} and {fb})",
+                "读取速率 {a} 与 {b} GB/s（按数据手册至少需 {fa} 与 {fb}）",
+            ),
+            [
+                ("a", Value::Raw(rate(a))),
+                ("b", Value::Raw(rate(b))),
+                ("fa", Value::Raw(floor(a))),
+                ("fb", Value::Raw(floor(b))),
+            ],
+        ));
+    }
+    let cause = match term.causes.first() {
+        Some((cause, _)) if *cause != Cause::Unexplained => {
+            page.fill(Text::new("from {cause}", "来自{cause}"), [("cause", Value::Text(words::cause(*cause)))])
+        }
+        _ => page.get(Text::new("nothing measured says from what", "其来源没有实测依据")),
+    };
+    add(cause);
+    line + page.get(Text::new(".", "。"))
+}
+
+fn owner(name: &str) -> String {
+    diagnosis::analysis::owners::short(name)
+}
+
+/// What the whole difference comes from, and how much of it nobody can say.
+fn sources(page: &mut DiffPage<'_>, difference: &Difference) {
+    let mass = |pick: fn(Cause) -> bool| -> i64 {
+        let rows = difference.waterfall.rows.iter().flat_map(|row| &row.causes);
+        rows.filter(|(cause, _)| pick(*cause)).map(|(_, ns)| ns.abs()).sum()
+    };
+    let (all, open) = (mass(|_| true), mass(|cause| cause == Cause::Unexplained));
+    if all == 0 {
+        return;
+    }
+    let causes = difference.waterfall.causes().into_iter().filter(|(_, ns)| *ns != 0);
+    let listed = page.join(causes.map(|(cause, ns)| {
+        inlines![page.get(words::cause(cause)), " ", if ns > 0 { "+" } else { "−" }, units::time(ns.abs())]
+    }));
+    let open = page.fill(
+        Text::new("{share} of what moved is unexplained", "变动中有 {share} 未解释"),
+        [("share", Value::Share(open as f64 / all as f64))],
+    );
+    let line = page.compose(
+        Text::new("It comes from: {causes}; {open}.", "来源：{causes}；{open}。"),
+        [("causes", listed), ("open", open)],
+    );
+    page.paragraph(line);
+    if difference.waterfall.setup.ceilings.published {
+        page.paragraph(page.get(Text::new(
+            "What is environment is the ratio of the data sheets of the two devices (published, not measured).",
+            "“环境”一项取两种设备数据手册之比（公布值，非实测）。",
+        )));
+    }
 }
 
 /// What a mover is called.

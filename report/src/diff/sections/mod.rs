@@ -1,5 +1,5 @@
-//! The comparison for people. The order on the page: whether the two may be compared, the answer in a sentence, what
-//! repeats say of it, each side's step beside the other's, what makes the difference, the layer kernel by kernel, path against settings, what is not known.
+//! The comparison for people. The order on the page: the answer, what repeats say of it, whether the two may be
+//! compared, each side's step beside the other's, what makes the difference, the layer kernel by kernel, path against settings, what is not known.
 
 mod answer;
 mod contract;
@@ -68,12 +68,12 @@ impl Part {
     /// All parts in the order on the page.
     pub const ALL: [Self; 14] = [
         Self::Title,
+        Self::Answer,
+        Self::Repeats,
         Self::Verdict,
         Self::Claims,
         Self::Reasons,
         Self::Change,
-        Self::Answer,
-        Self::Repeats,
         Self::Steps,
         Self::Waterfall,
         Self::Layer,

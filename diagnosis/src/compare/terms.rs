@@ -1,0 +1,330 @@
+//! What the difference is made of, as a person would name it: slots of the device with their kernels, and what the device waited
+//! for, each with how it differs. The terms add up to the difference.
+
+use std::{cmp::Reverse, collections::BTreeMap};
+
+use model::Ns;
+
+use super::{
+    Side,
+    align::{Alignment, Move, Part, Slot},
+    chosen::Chosen,
+    waterfall::{Basis, Cause, Kernel, Row, Waterfall},
+};
+use crate::{
+    analysis::{Layer, owners},
+    platform::{CanonicalOp, OpClass},
+};
+
+/// How the two sides differ in a term.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum How {
+    /// The same kernel, as often, for another time.
+    SameKernel,
+    /// The same kernel more or less often.
+    OtherCalls,
+    /// Another kernel for the same slot.
+    OtherKernel,
+    /// As several kernels on one side, and fewer on the other.
+    Fused,
+    /// Kernels that only A has.
+    OnlyA,
+    /// Kernels that only B has.
+    OnlyB,
+    /// The device waits longer for the same owner.
+    SameOwner,
+    /// The device waits for another owner of its idle time.
+    OtherOwner,
+    /// What nobody saw on one side.
+    Unseen,
+}
+
+impl How {
+    /// All, in the order of the list.
+    pub const ALL: [Self; 9] = [
+        Self::SameKernel,
+        Self::OtherCalls,
+        Self::OtherKernel,
+        Self::Fused,
+        Self::OnlyA,
+        Self::OnlyB,
+        Self::SameOwner,
+        Self::OtherOwner,
+        Self::Unseen,
+    ];
+
+    /// Key in JSON.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::SameKernel => "same_kernel",
+            Self::OtherCalls => "other_calls",
+            Self::OtherKernel => "other_kernel",
+            Self::Fused => "fused",
+            Self::OnlyA => "only_a",
+            Self::OnlyB => "only_b",
+            Self::SameOwner => "same_owner",
+            Self::OtherOwner => "other_owner",
+            Self::Unseen => "unseen",
+        }
+    }
+}
+
+/// One side of a term.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
+pub struct Held {
+    /// Time, ns per step.
+    pub ns: Ns,
+    /// Calls of kernels, or idle stretches, per step.
+    pub calls: f64,
+    /// The kernel with most of the time, or the owner of most of the idle time.
+    pub name: Option<String>,
+    /// Shapes of what went into it.
+    pub shape: Option<String>,
+    /// Bytes that a call has to read at least, where shapes and types say it.
+    pub bytes: Option<f64>,
+    /// The least time of these calls by the published bandwidth of the device's memory, ns per step.
+    pub floor: Option<f64>,
+}
+
+impl Held {
+    /// Time of a call, ns.
+    pub fn per_call(&self) -> Option<f64> {
+        (self.calls > 0.0).then(|| self.ns as f64 / self.calls)
+    }
+
+    /// Bytes per ns that the calls achieve: 10⁹ B/s.
+    pub fn rate(&self) -> Option<f64> {
+        self.bytes.zip(self.per_call()).filter(|(_, ns)| *ns > 0.0).map(|(bytes, ns)| bytes / ns)
+    }
+}
+
+/// A term of the difference.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Term {
+    /// What it is called: a slot such as `layer.gemm#2`, or a bucket such as `rt.host.forward`.
+    pub name: String,
+    /// Operator of its slots; absent for what the device waits for.
+    pub operator: Option<String>,
+    /// Part of the step; absent where it is spread over it.
+    pub part: Option<Part>,
+    /// Its slots, as indices into [`Alignment::slots`]; empty for what the device waits for.
+    pub slots: Vec<u32>,
+    /// Layer of the stack.
+    pub layer: Layer,
+    /// How the two differ in it.
+    pub how: How,
+    /// Both sides.
+    pub sides: [Held; 2],
+    /// What it comes from, the largest part first; adds up to the difference.
+    pub causes: Vec<(Cause, Ns)>,
+}
+
+impl Term {
+    /// How much more the second side takes, ns.
+    pub fn delta(&self) -> Ns {
+        self.sides[1].ns - self.sides[0].ns
+    }
+}
+
+/// What terms are gathered by.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Key {
+    /// One slot.
+    Slot(u32),
+    /// Slots of one operator in one part that differ in the same way, with the kernels of both.
+    Alike(Part, String, How, bool, [Option<String>; 2]),
+    /// A bucket, and whether it is what a late rank did.
+    Bucket(String, bool),
+    /// What a replay hides.
+    Replayed,
+}
+
+/// All terms, the largest difference first; they add up to the difference.
+pub fn terms(sides: &[Chosen<'_>; 2], alignment: &Alignment, waterfall: &Waterfall) -> Vec<Term> {
+    let mut drafts: BTreeMap<Key, Draft> = BTreeMap::new();
+    let net = net(waterfall);
+    for row in &waterfall.rows {
+        let slot = alignment.slots.get(row.slot as usize);
+        let works = !row.waited && (row.layer == Layer::Operator || WORKS.iter().any(|b| row.bucket.starts_with(b)));
+        let key = match slot.filter(|_| works) {
+            _ if row.replayed => Key::Replayed,
+            Some(slot) => key(slot, row.slot, waterfall, net.get(&row.slot).copied().unwrap_or(0)),
+            None => Key::Bucket(row.bucket.clone(), row.waited),
+        };
+        drafts.entry(key).or_default().add(row);
+    }
+    let mut out: Vec<Term> =
+        drafts.into_iter().map(|(key, draft)| draft.finish(&key, sides, alignment, waterfall)).collect();
+    out.sort_by(|a, b| {
+        let weight = |term: &Term| (Reverse(term.delta().abs()), Reverse(term.sides[0].ns.max(term.sides[1].ns)));
+        weight(a).cmp(&weight(b)).then_with(|| a.name.cmp(&b.name))
+    });
+    out
+}
+
+/// Buckets beside those of operators in which a device works.
+const WORKS: [&str; 2] = ["comm.transfer", "copy."];
+
+/// Difference of each slot's work, ns.
+fn net(waterfall: &Waterfall) -> BTreeMap<u32, Ns> {
+    let mut net: BTreeMap<u32, Ns> = BTreeMap::new();
+    for row in waterfall.rows.iter().filter(|row| !row.waited && row.layer == Layer::Operator) {
+        *net.entry(row.slot).or_default() += row.delta();
+    }
+    net
+}
+
+/// Slots of one operator are one term where they differ in the same way by the same kernels. Products and attentions never are:
+/// each has a shape of its own.
+fn key(slot: &Slot, index: u32, waterfall: &Waterfall, delta: Ns) -> Key {
+    let op = slot.stands_for().or_else(|| slot.a.first().or(slot.b.first()).copied());
+    let alone = op.is_none_or(|op| {
+        matches!(op.class(), OpClass::Matrix | OpClass::Attention | OpClass::Comm) || op == CanonicalOp::Other
+    });
+    if alone || slot.part == Part::Anywhere {
+        return Key::Slot(index);
+    }
+    let first = |n: usize| waterfall.kernels[n].get(&index).and_then(|list| list.first()).map(|k| k.name.clone());
+    let how = how(slot, index, waterfall);
+    // What only one side has is one thing, whichever of a library's kernels does it.
+    let kernels = if alone_in(how).is_some() { [None, None] } else { [first(0), first(1)] };
+    Key::Alike(slot.part, slot.operator().to_owned(), how, delta < 0, kernels)
+}
+
+/// Calls that are as many: a step more or less at the ends of a capture is none.
+fn as_many(a: f64, b: f64) -> bool {
+    (a - b).abs() <= 0.02 * a.max(b)
+}
+
+/// How two sides differ in a slot.
+fn how(slot: &Slot, index: u32, waterfall: &Waterfall) -> How {
+    let [a, b] = [0, 1].map(|n| waterfall.kernels[n].get(&index).map_or(&[][..], Vec::as_slice));
+    let calls = |list: &[Kernel]| list.iter().map(|kernel| kernel.count).sum::<f64>();
+    let same = a.first().zip(b.first()).is_some_and(|(a, b)| a.name == b.name);
+    match () {
+        () if b.is_empty() => How::OnlyA,
+        () if a.is_empty() => How::OnlyB,
+        () if slot.by == Some(Move::Group) => How::Fused,
+        () if same && as_many(calls(a), calls(b)) => How::SameKernel,
+        () if same => How::OtherCalls,
+        () => How::OtherKernel,
+    }
+}
+
+/// A term while it is gathered.
+#[derive(Default)]
+struct Draft {
+    slots: Vec<u32>,
+    ns: [Ns; 2],
+    calls: [f64; 2],
+    causes: BTreeMap<Cause, Ns>,
+    layer: Option<Layer>,
+}
+
+impl Draft {
+    fn add(&mut self, row: &Row) {
+        if !self.slots.contains(&row.slot) {
+            self.slots.push(row.slot);
+        }
+        for (n, side) in [row.a, row.b].into_iter().enumerate() {
+            self.ns[n] += side.ns;
+            self.calls[n] += side.count;
+        }
+        row.causes.iter().for_each(|(cause, ns)| *self.causes.entry(*cause).or_default() += ns);
+        self.layer = self.layer.or(Some(row.layer));
+    }
+
+    fn finish(self, key: &Key, sides: &[Chosen<'_>; 2], alignment: &Alignment, waterfall: &Waterfall) -> Term {
+        let slots: Vec<&Slot> = self.slots.iter().filter_map(|i| alignment.slots.get(*i as usize)).collect();
+        let mut causes: Vec<(Cause, Ns)> =
+            self.causes.iter().map(|(c, ns)| (*c, *ns)).filter(|(_, ns)| *ns != 0).collect();
+        causes.sort_by_key(|(cause, ns)| (Reverse(ns.abs()), *cause));
+        let layer = self.layer.unwrap_or(Layer::Measurement);
+        let (name, held, how) = match key {
+            Key::Slot(_) | Key::Alike(..) => {
+                let name = match (key, slots.first()) {
+                    (Key::Alike(part, operator, ..), _) if slots.len() > 1 => format!("{}.{operator}", part.key()),
+                    (_, Some(slot)) => slot.key(),
+                    (_, None) => String::new(),
+                };
+                let first = slots.first().zip(self.slots.first());
+                let how = first.map_or(How::Unseen, |(slot, index)| how(slot, *index, waterfall));
+                (name, [0, 1].map(|n| self.kernels(n, sides, waterfall)), how)
+            }
+            Key::Bucket(bucket, _) => {
+                let held = [0, 1].map(|n| self.idle(n, &sides[n], bucket));
+                let how = match (&held[0].name, &held[1].name) {
+                    (Some(a), Some(b)) if placeless(a) == placeless(b) => How::SameOwner,
+                    (None, None) => How::SameOwner,
+                    // Calls of one kind are the same however two vendors name them.
+                    _ if !bucket.starts_with("rt.host.") => How::SameOwner,
+                    _ => How::OtherOwner,
+                };
+                let unseen = layer == Layer::Measurement || waterfall.setup.host_hidden;
+                (bucket.clone(), held, if unseen { How::Unseen } else { how })
+            }
+            Key::Replayed => {
+                let held = [0, 1].map(|n| Held { ns: self.ns[n], calls: self.calls[n], ..Held::default() });
+                ("replayed".to_owned(), held, How::Unseen)
+            }
+        };
+        let works = matches!(key, Key::Slot(_) | Key::Alike(..));
+        Term {
+            name,
+            operator: slots.first().filter(|_| works).map(|slot| slot.operator().to_owned()),
+            part: slots.first().filter(|_| works).map(|slot| slot.part),
+            slots: if works { self.slots } else { Vec::new() },
+            layer: if *key == Key::Replayed { Layer::Measurement } else { layer },
+            how,
+            sides: held,
+            causes,
+        }
+    }
+
+    /// The kernels of one side in the slots of a term.
+    fn kernels(&self, n: usize, sides: &[Chosen<'_>; 2], waterfall: &Waterfall) -> Held {
+        let lists = || self.slots.iter().filter_map(|slot| waterfall.kernels[n].get(slot));
+        let calls: f64 = lists().flatten().map(|kernel| kernel.count).fold(0.0, |sum, n| sum + n);
+        let longest = lists().filter_map(|list| list.first()).max_by(|a, b| a.ns.total_cmp(&b.ns));
+        let shape = |slot: &u32| waterfall.shapes[n].get(slot);
+        let known = self.slots.iter().find_map(shape);
+        let bytes = known.and_then(|shape| shape.bytes);
+        let bandwidth = super::waterfall::published_bandwidth(&sides[n]).filter(|_| waterfall.basis == Basis::Step);
+        Held {
+            ns: self.ns[n],
+            calls,
+            name: longest.map(|kernel| kernel.name.clone()),
+            shape: known.map(|shape| shape.text.clone()),
+            bytes,
+            floor: bytes.zip(bandwidth).map(|(bytes, rate)| calls * bytes / rate),
+        }
+    }
+
+    /// What a side's device waited for, and who owned most of it.
+    fn idle(&self, n: usize, side: &Chosen<'_>, bucket: &str) -> Held {
+        let labels = &side.analysis.host_labels;
+        let own = side.rank.owners.groups.iter().filter(|group| group.bucket.name(labels) == bucket);
+        let first = own.filter(|group| group.owner.is_some()).max_by_key(|group| group.ns);
+        let name = first.and_then(|group| group.owner).map(|name| side.trace.strings.get(name).to_owned());
+        Held { ns: self.ns[n], calls: self.calls[n], name: name.filter(|_| self.ns[n] != 0), ..Held::default() }
+    }
+}
+
+/// The name of an owner without folders and without the line of its file, which versions of one program move.
+fn placeless(name: &str) -> String {
+    let name = owners::short(name);
+    match name.split_once('(').and_then(|(file, rest)| Some((file.to_owned(), rest.split_once(')')?.1.to_owned()))) {
+        Some((file, rest)) => file + &rest,
+        None => name,
+    }
+}
+
+/// The side that alone has the kernels of a term.
+pub fn alone_in(how: How) -> Option<Side> {
+    match how {
+        How::OnlyA => Some(Side::A),
+        How::OnlyB => Some(Side::B),
+        _ => None,
+    }
+}
