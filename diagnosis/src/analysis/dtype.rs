@@ -189,7 +189,7 @@ mod tests {
             ))
         };
         assert_eq!(cache("__hip_bfloat16, __hip_bfloat16"), Some("bf16"));
-        assert_eq!((cache("uint16_t, uint16_t"), cache("float, uint8_t")), (Some("f16"), None));
+        assert_eq!((cache("uint16_t, uint16_t"), cache("float, uint8_t")), (Some("f16"), Some("fp8")));
         assert_eq!(format_of_cache("store_kvcache<2048l, 4>"), None);
         assert_eq!((format_of("c10::BFloat16"), format_of("long int")), (Some("bf16"), None));
     }
