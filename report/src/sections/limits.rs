@@ -70,6 +70,14 @@ pub(super) fn write(page: &mut Page<'_>) {
             "公布的峰值是可能达到的上界：优秀的大矩阵乘内核约达算力的四分之三，访存约达带宽的九成。",
         )));
     }
+    let attends = |rate: &&Rate| rate.operator.starts_with("attn") && rate.unit == RateUnit::Flops;
+    if shown.iter().any(|rate| attends(&rate)) {
+        page.paragraph(page.get(Text::new(
+            "Attention is counted without a mask, which captures do not record: under a causal one the rate of a prompt is half \
+             of what stands here.",
+            "注意力按无掩码计算，因为采集不记录掩码：若为因果掩码，prompt 的速率只有表中的一半。",
+        )));
+    }
 }
 
 fn reason(page: &Page<'_>, rate: &Rate) -> Inlines {
