@@ -268,6 +268,10 @@ pub fn plain(about: About) -> Text {
             "{side} was limited by its requests: its steps show when these came",
             "{side} 受请求限制：其步时反映的是请求到达",
         ),
+        About::Unseen => Text::new(
+            "the traces show nothing in common of how much work the two do",
+            "采集未显示两者工作量的任何共同信息",
+        ),
         About::Work(_) => Text::new("the two did different work", "两者所做的工作不同"),
         About::Field(_) | About::Losses(_) | About::Inflation(_) | About::Lacks(_) => Text::new("", ""),
     }

@@ -123,6 +123,8 @@ pub enum About {
     Vendors,
     /// A part of the work, as both traces show it.
     Work(Part),
+    /// Nothing in common that both traces show of their work.
+    Unseen,
     /// A run on a machine that others had.
     Shared,
     /// A server without requests.

@@ -177,7 +177,7 @@ pub fn judge(a: Subject<'_>, b: Subject<'_>, studied: &[&'static Field]) -> Cont
         })
         .collect();
     let mut reasons: Vec<Reason> = controls.iter().flat_map(of_field).collect();
-    reasons.extend(work.iter().flat_map(|work| of_work(work, studied)));
+    reasons.extend(work.iter().filter(|_| !same).flat_map(|work| of_work(work, studied)));
     for (side, subject) in Side::BOTH.into_iter().zip([a, b]) {
         reasons.extend(of_capture(side, subject));
     }
@@ -226,7 +226,12 @@ fn of_work(work: &Distance, studied: &[&'static Field]) -> Vec<Reason> {
         let force = if meant { Force::Limits } else { Force::Refuses };
         Reason { code: Code::Work, about: About::Work(own.part), side: None, force, claims: Claim::ALL.to_vec() }
     };
-    work.differing().map(reason).collect()
+    let mut reasons: Vec<Reason> = work.differing().map(reason).collect();
+    if !work.is_seen() {
+        let claims = Claim::ALL.to_vec();
+        reasons.push(Reason { code: Code::Unknown, about: About::Unseen, side: None, force: Force::Refuses, claims });
+    }
+    reasons
 }
 
 /// What a capture shows that forbids taking it at face value.

@@ -56,6 +56,11 @@ impl Distance {
         Some(known().map(left).product())
     }
 
+    /// Whether both show anything of how much work they do.
+    pub fn is_seen(&self) -> bool {
+        self.parts.iter().any(|own| own.part.is_structure() && own.distance.is_some())
+    }
+
     /// Share of the parts that both show, in 0..=1.
     pub fn shown(&self) -> f64 {
         let known = self.parts.iter().filter(|own| own.distance.is_some()).count();

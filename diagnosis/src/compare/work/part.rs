@@ -100,18 +100,39 @@ impl Part {
 
     /// Distance from which on it is other work; own values. Counts that each layer has once leave no choice, rows may be padded
     /// to the next size of a graph, a population of requests varies by some.
-    pub fn limit(self, whole: bool) -> f64 {
+    fn limit(self, p: &Profile, q: &Profile) -> f64 {
+        let layered = p.layers().is_some() && q.layers().is_some();
         match self {
+            // A graph pads the rows of as many sequences to the next size that was captured.
+            Self::Tokens if p.sequences.is_some() && p.sequences == q.sequences => 0.45,
             Self::Tokens => 0.15,
             Self::Attention => 0.5,
             Self::Layers => 0.02,
             Self::Weights | Self::Formats | Self::Requests | Self::Recording => 0.1,
             Self::Context | Self::Grids => 0.2,
-            Self::Operations if whole => 0.05,
-            Self::Operations => 0.5,
-            Self::Mix => 0.7,
+            // Where layers are counted, products may be fused otherwise on the other side.
+            Self::Operations if layered && !(p.whole && q.whole) => 0.5,
+            Self::Operations if p.whole && q.whole => 0.05,
+            Self::Operations => 0.1,
+            Self::Mix if layered => 0.85,
+            Self::Mix => 0.6,
             _ => 0.0,
         }
+    }
+
+    /// Whether it says how much work of which kind there is; what it was recorded with and what there is none of does not.
+    pub fn is_structure(self) -> bool {
+        matches!(
+            self,
+            Self::Sequences
+                | Self::Tokens
+                | Self::Layers
+                | Self::Width
+                | Self::Weights
+                | Self::Grids
+                | Self::Operations
+                | Self::Mix
+        )
     }
 
     /// Fields that are the same on both sides where this part is.
@@ -165,7 +186,7 @@ impl Parted {
     /// A part of two profiles; `None` where neither shows it.
     pub fn of(part: Part, p: &Profile, q: &Profile) -> Option<Self> {
         let (a, b, distance) = measure(part, p, q);
-        let limit = part.limit(p.whole && q.whole);
+        let limit = part.limit(p, q);
         (a.is_some() || b.is_some()).then_some(Self { part, a, b, distance, limit })
     }
 
@@ -253,7 +274,8 @@ fn measure(part: Part, p: &Profile, q: &Profile) -> Measured {
         }
         Part::Operations => both(&|own| {
             let calls = own.kernels.calls(|op| op.class() == OpClass::Matrix || super::profile::attends(op));
-            (calls > 0).then_some(calls)
+            let any = || own.kernels.calls(|_| true);
+            if calls > 0 { Some(calls) } else { Some(any()).filter(|n| *n > 0 && own.whole) }
         }),
         Part::Mix => mix(p, q),
         Part::Requests => {
