@@ -30,6 +30,12 @@ pub struct Terms {
     pub declared: Declaration,
     /// Fields that differ on purpose: what the pair was made to find out.
     pub study: Vec<&'static Field>,
+    /// Whether the numbers are asked for although the contract refuses them.
+    pub force: bool,
+    /// Whether the two are meant to do unequal amounts of work.
+    pub work_differs: bool,
+    /// The stage of the steps that are compared, where somebody says it.
+    pub stage: Option<diagnosis::platform::Stage>,
     /// Measured ceilings of the machines of A and B.
     pub probes: [Option<PathBuf>; 2],
 }
@@ -184,27 +190,32 @@ impl Pair {
         let [a, b] = &self.sides;
         let (of_a, of_b) = (a.chosen()?, b.chosen()?);
         let _stage = Stage::Comparing.span("").entered();
-        let per_token = terms.study.iter().any(|field| field.key == "caps.batch");
-        let chosen = chosen::pair((&of_a.trace, &of_a.analysis), (&of_b.trace, &of_b.analysis), per_token);
+        let per_token = terms.work_differs || terms.study.iter().any(|field| field.key == "caps.batch");
+        let captured = [of_a, of_b].map(|own| (&own.trace, &own.analysis));
+        let chosen = chosen::pair_of(captured[0], captured[1], per_token || terms.force, terms.stage);
         let [work_a, work_b] = match chosen {
             Some(sides) => sides.map(|side| Profile::of(&side)),
             None => [None, None],
         };
         let (facts_a, facts_b) = (a.facts(of_a, work_a, &self.packs), b.facts(of_b, work_b, &self.packs));
-        let contract = contract::judge(
+        let mut contract = contract::judge(
             Subject { manifest: &of_a.trace.manifest, facts: &facts_a },
             Subject { manifest: &of_b.trace.manifest, facts: &facts_b },
             &terms.study,
         );
+        if terms.work_differs {
+            contract.allow_unequal();
+        }
         let report = DiffReport::build(
             [head(&of_a.trace), head(&of_b.trace)],
             contract,
-            || Difference::of((&of_a.trace, &of_a.analysis), (&of_b.trace, &of_b.analysis), per_token),
+            terms.force,
+            || Some(Difference::of_sides(chosen?, per_token)),
             |difference| Statistics::of(difference, [&a.captured(), &b.captured()]),
             || [a.report(&self.packs), b.report(&self.packs)],
         );
         let readiness: [Readiness; 2] = [of_a, of_b].map(|chosen| chosen.diagnosis(&self.packs).readiness.clone());
-        Ok(report.with_readiness(readiness))
+        Ok(report.with_readiness(readiness).of_unequal_work(terms.work_differs))
     }
 
     /// The captures of both sides, diagnosed, and the places of those that stand for A and B among them.

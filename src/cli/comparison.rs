@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use diagnosis::{
     compare::contract::claim,
     i18n::{Lang, Text},
+    platform::Stage,
 };
 use model::manifest::{self, Field};
 use session::Declaration;
@@ -15,12 +16,21 @@ use super::exit::Usage;
 #[derive(Debug, Default, clap::Args)]
 pub struct Terms {
     /// What is known of the captures and they do not say: a TOML file with tables [both], [a] and [b], whose keys are fields
-    /// of the manifest.
+    /// of the manifest; '-' is standard input. 'strato diff A B --format toml' writes one to fill in.
     #[arg(long, value_name = "FILE")]
     declare: Option<PathBuf>,
     /// Field that differs on purpose: what the pair was made to find out (may be given several times).
     #[arg(long, value_name = "FIELD", value_parser = studied)]
     study: Vec<&'static Field>,
+    /// Show the numbers although the two may not be compared; every form of the report says so first.
+    #[arg(long)]
+    force: bool,
+    /// The two do unequal amounts of work on purpose: compare by token where both say how many sequences a step has.
+    #[arg(long)]
+    work_differs: bool,
+    /// Compare steps of this stage: what the captures do not say of theirs.
+    #[arg(long, value_name = "STAGE", value_enum)]
+    stage: Option<Asked>,
     /// Measured ceilings of the machine of A: what 'strato probe --save' wrote there.
     #[arg(long, value_name = "FILE")]
     probe_a: Option<PathBuf>,
@@ -29,10 +39,37 @@ pub struct Terms {
     probe_b: Option<PathBuf>,
 }
 
+/// A stage that may be asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Asked {
+    /// Prompts.
+    Prefill,
+    /// One token of each sequence.
+    Decode,
+    /// Both in one step.
+    Mixed,
+    /// Training.
+    Train,
+}
+
+impl Asked {
+    fn stage(self) -> Stage {
+        match self {
+            Self::Prefill => Stage::Prefill,
+            Self::Decode => Stage::Decode,
+            Self::Mixed => Stage::Mixed,
+            Self::Train => Stage::Train,
+        }
+    }
+}
+
 impl Terms {
     /// Whether any was given.
     pub fn is_given(&self) -> bool {
-        !self.study.is_empty() || [&self.declare, &self.probe_a, &self.probe_b].into_iter().any(Option::is_some)
+        let asked = self.force || self.work_differs || self.stage.is_some();
+        asked
+            || !self.study.is_empty()
+            || [&self.declare, &self.probe_a, &self.probe_b].into_iter().any(Option::is_some)
     }
 
     /// What a session is told of them.
@@ -43,6 +80,9 @@ impl Terms {
         Ok(session::Terms {
             declared: self.declare.as_deref().map(Declaration::read).transpose()?.unwrap_or_default(),
             study: self.study.clone(),
+            force: self.force,
+            work_differs: self.work_differs,
+            stage: self.stage.map(Asked::stage),
             probes: [self.probe_a.clone(), self.probe_b.clone()],
         })
     }

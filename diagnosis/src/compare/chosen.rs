@@ -63,19 +63,25 @@ pub type Captured<'a> = (&'a Trace, &'a Analysis);
 /// `any_batch`, where the same is still preferred. Ranks of one number are taken, the first that both have.
 /// `None` where no stage and batch is on both sides. The answer for the two exchanged is the same pair exchanged.
 pub fn pair<'a>(a: Captured<'a>, b: Captured<'a>, any_batch: bool) -> Option<[Chosen<'a>; 2]> {
+    pair_of(a, b, any_batch, None)
+}
+
+/// The same of steps of one stage, or of steps that do not say theirs.
+pub fn pair_of<'a>(a: Captured<'a>, b: Captured<'a>, any_batch: bool, stage: Option<Stage>) -> Option<[Chosen<'a>; 2]> {
     let ranks = |(_, analysis): Captured<'a>| analysis.ranks.iter().enumerate();
     let pairs = ranks(a).flat_map(|x| ranks(b).map(move |y| (x, y)));
     let common = pairs.filter(|((_, x), (_, y))| x.rank == y.rank).min_by_key(|((_, x), _)| x.rank);
     // Numbers of ranks that do not meet are those of other jobs: the first of each then.
     let ((i, x), (j, y)) = common.or_else(|| ranks(a).next().zip(ranks(b).next()))?;
-    let (p, q) = classes(x, y, any_batch)?;
+    let (p, q) = classes(x, y, any_batch, stage)?;
     let side = |(trace, analysis): Captured<'a>, index, rank, class| Chosen { trace, analysis, index, rank, class };
     Some([side(a, i, x, p), side(b, j, y, q)])
 }
 
 /// The best pair of classes of two ranks.
-fn classes<'a>(a: &'a Rank, b: &'a Rank, any_batch: bool) -> Option<(&'a Class, &'a Class)> {
-    let counted = |rank: &'a Rank| rank.classes.iter().filter(|class| class.steady > 0);
+fn classes<'a>(a: &'a Rank, b: &'a Rank, any_batch: bool, stage: Option<Stage>) -> Option<(&'a Class, &'a Class)> {
+    let asked = move |class: &&Class| stage.is_none_or(|stage| class.stage == stage || class.stage == Stage::Unknown);
+    let counted = |rank: &'a Rank| rank.classes.iter().filter(|class| class.steady > 0).filter(asked);
     let share = |rank: &Rank, class: &Class| {
         let all: i64 = counted_total(rank);
         (i128::from(class.total) * 1_000_000 / i128::from(all.max(1))) as i64

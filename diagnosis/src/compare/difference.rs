@@ -85,11 +85,15 @@ pub struct Difference {
 impl Difference {
     /// Of two captures; `None` where they have no steps of one stage and batch. `per_token` as in [`Waterfall::of`].
     pub fn of(a: Captured<'_>, b: Captured<'_>, per_token: bool) -> Option<Self> {
-        let sides = chosen::pair(a, b, per_token)?;
+        Some(Self::of_sides(chosen::pair(a, b, per_token)?, per_token))
+    }
+
+    /// Of steps that are chosen.
+    pub fn of_sides(sides: [chosen::Chosen<'_>; 2], per_token: bool) -> Self {
         let alignment = Alignment::of(&sides);
         let waterfall = Waterfall::of(&sides, &alignment, per_token);
         let terms = terms::terms(&sides, &alignment, &waterfall);
         let signatures = Signatures::of(&sides, &alignment);
-        Some(Self { sides: sides.map(|side| Compared::of(&side)), alignment, waterfall, terms, signatures })
+        Self { sides: sides.map(|side| Compared::of(&side)), alignment, waterfall, terms, signatures }
     }
 }

@@ -56,6 +56,10 @@ pub(crate) struct Diff {
     schema: &'static str,
     /// Whether a number of either side is simulated rather than measured.
     simulated: bool,
+    /// What goes before every number: that the contract refuses these, or that the work of the two is unequal.
+    banners: Vec<String>,
+    /// Whether the contract refuses the comparison and the numbers were asked for all the same.
+    forced: bool,
     a: Captured,
     b: Captured,
     /// What B takes longer than A and why, in short; null where the contract refuses the comparison.
@@ -141,10 +145,12 @@ pub(crate) fn document(report: &DiffReport, lang: Lang) -> Diff {
     Diff {
         schema: SCHEMA,
         simulated: report.is_simulated(),
+        banners: report.banners().iter().map(|banner| phrase::plain(banner, lang)).collect(),
+        forced: report.forced,
         a: head(&report.heads[0]),
         b: head(&report.heads[1]),
         answer: difference.map(|d| answer::answer(d, report)),
-        contract: contract::comparability(&report.contract, lang),
+        contract: contract::comparability(report, lang),
         steps: difference.map(|d| Pair::of(|n| steps(&d.sides[n]))),
         alignment: difference.map(alignment::aligned),
         waterfall: difference.map(|d| waterfall::terms(d, report)),

@@ -3,6 +3,7 @@
 //! Where the contract forbids to set one beside the other the difference is not there at all: no format can show what
 //! nobody computed.
 
+pub mod declaration;
 pub mod json;
 mod movers;
 pub mod sections;
@@ -16,11 +17,11 @@ use super::{Report, document::Document, sections::Shown};
 use diagnosis::{
     compare::{
         Difference, Statistics,
-        contract::{Contract, MAIN, Verdict},
+        contract::{Contract, MAIN, Reason, Verdict},
         statistics::Outcome,
     },
     diagnose::Readiness,
-    i18n::Lang,
+    i18n::{Lang, Message, Value},
 };
 
 pub use movers::{Mover, What, movers};
@@ -50,6 +51,10 @@ pub struct DiffReport {
     pub contract: Contract,
     /// The difference; `None` where the contract refuses it, or where the two have no steps of one kind.
     pub difference: Option<Difference>,
+    /// Whether the contract refuses the comparison and somebody asked for the numbers all the same.
+    pub forced: bool,
+    /// Whether the two do unequal amounts of work and are compared by what they take for a unit of it.
+    pub unequal: bool,
     /// What repeated launches say of it; the difference itself is that of the middle launch of each side.
     pub statistics: Option<Statistics>,
     /// The report on each side by itself, where there is no difference to show.
@@ -64,20 +69,42 @@ impl DiffReport {
     pub fn build(
         heads: [Head; 2],
         contract: Contract,
+        force: bool,
         difference: impl FnOnce() -> Option<Difference>,
         statistics: impl FnOnce(&Difference) -> Statistics,
         apart: impl FnOnce() -> [Report; 2],
     ) -> Self {
-        let difference = if contract.verdict() == Verdict::NotComparable { None } else { difference() };
+        let refused = contract.verdict() == Verdict::NotComparable;
+        let difference = if refused && !force { None } else { difference() };
+        let forced = refused && difference.is_some();
         let apart = if difference.is_none() { Some(apart()) } else { None };
         let statistics = difference.as_ref().map(statistics);
-        Self { heads, contract, difference, statistics, apart, readiness: None }
+        Self { heads, contract, difference, forced, unequal: false, statistics, apart, readiness: None }
     }
 
     /// The same with how ready each side's platform is.
     #[must_use]
     pub fn with_readiness(self, sides: [Readiness; 2]) -> Self {
         Self { readiness: Some(sides), ..self }
+    }
+
+    /// What no format may leave out: that the contract refuses these numbers, or that they are of unequal work.
+    pub fn banners(&self) -> Vec<Message> {
+        let codes = || {
+            let mut codes: Vec<String> = self.contract.refusals(MAIN).map(Reason::text).collect();
+            codes.sort();
+            codes.dedup();
+            codes.join(", ")
+        };
+        let forced = self.forced.then(|| Message::new(words::FORCED, [("codes", Value::Raw(codes()))]));
+        let unequal = (self.unequal && self.difference.is_some()).then(|| Message::plain(words::UNEQUAL));
+        forced.into_iter().chain(unequal).collect()
+    }
+
+    /// The same with the word that the work of the two is unequal.
+    #[must_use]
+    pub fn of_unequal_work(self, unequal: bool) -> Self {
+        Self { unequal, ..self }
     }
 
     /// The comparison as a document.
@@ -99,9 +126,9 @@ impl DiffReport {
     }
 
     /// How much longer the second side takes, as a share of the first: nothing where that is no more than noise. `None` where
-    /// there is no difference to judge.
+    /// there is no difference to judge, or only one that the contract refuses.
     pub fn slowdown(&self) -> Option<f64> {
-        let waterfall = &self.difference.as_ref()?.waterfall;
+        let waterfall = &self.difference.as_ref().filter(|_| !self.forced)?.waterfall;
         if self.outcome() == Outcome::NotSignificant {
             return Some(0.0);
         }

@@ -210,6 +210,17 @@ fn evidence(class: EvidenceClass) -> Text {
     grade::name(class)
 }
 
+/// Said of numbers that the contract refuses.
+pub const FORCED: Text = Text::new(
+    "FORCED: the two may not be compared ({codes}), and these numbers were asked for all the same: they compare different things or things that nobody knows to be equal, and are no result.",
+    "强制对比：两者不可比（{codes}），这些数字仍按要求给出：所比对象不同，或无人知道其相同，不构成结论。",
+);
+/// Said of numbers of unequal work.
+pub const UNEQUAL: Text = Text::new(
+    "UNEQUAL WORK: the two do different amounts of work; where both say how many sequences a step has, every time is that of a token of a sequence, else that of a step of each side's own size.",
+    "工作量不同：两者的工作量不同；若两侧都说明每步的序列数，则各时间均为每序列一个 token 的时间，否则为各自规模的一步。",
+);
+
 /// What a part of the work is called.
 pub fn work(part: Part) -> Text {
     match part {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 
 use diagnosis::i18n::Lang;
-use report::diff::json;
+use report::diff::{declaration, json};
 use session::{Pair, Reading};
 
 use super::{
@@ -62,6 +62,8 @@ enum Form {
     Md,
     /// JSON, for scripts.
     Json,
+    /// A declaration file with what is known of the two and what is still open.
+    Toml,
 }
 
 pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit> {
@@ -83,6 +85,7 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     let text = match arguments.format {
         Form::Md => Output::Document(report.document(lang)),
         Form::Json => Output::Data(json::render(&report, lang)?),
+        Form::Toml => Output::Data(declaration::render(&report, lang)),
     };
     if arguments.output.is_some() || !arguments.quiet {
         global.deliver(&text, arguments.output.as_deref())?;

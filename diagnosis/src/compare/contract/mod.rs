@@ -64,6 +64,9 @@ impl Verdict {
     }
 }
 
+/// Fields that say how much work there is, and not which.
+const AMOUNTS: [&str; 4] = ["caps.batch", "model.layers", "workload.prompt_len", "workload.concurrency"];
+
 /// One side of a comparison.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
@@ -138,6 +141,32 @@ impl Contract {
     /// What goes with every number of a claim.
     pub fn caveats(&self, claim: Claim) -> impl Iterator<Item = &Reason> {
         self.reasons.iter().filter(move |reason| reason.force == Force::Limits && reason.claims.contains(&claim))
+    }
+
+    /// Lets sides of unequal amounts of work be compared by what they take for a unit of it: what refuses because of an amount goes
+    /// with every number instead. Work of another kind stays refused.
+    pub fn allow_unequal(&mut self) {
+        let amount = |about: About| match about {
+            About::Work(part) => part.is_amount(),
+            About::Field(field) => AMOUNTS.contains(&field.key),
+            _ => false,
+        };
+        let meant = |reason: &&mut Reason| reason.code != Code::Unknown && amount(reason.about);
+        for reason in self.reasons.iter_mut().filter(meant) {
+            reason.force = Force::Limits;
+        }
+        self.reasons.sort_by_key(|reason| reason.force != Force::Refuses);
+    }
+
+    /// Fields that nobody knows and without which a claim is refused.
+    pub fn open(&self, claim: Claim) -> Vec<&'static Field> {
+        let field = |reason: &Reason| match reason.about {
+            About::Field(field) if reason.code == Code::Unknown => Some(field),
+            _ => None,
+        };
+        let mut open: Vec<&'static Field> = self.refusals(claim).filter_map(field).collect();
+        open.dedup_by_key(|field| field.key);
+        open
     }
 
     /// The control of a field.

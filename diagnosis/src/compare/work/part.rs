@@ -135,6 +135,21 @@ impl Part {
         )
     }
 
+    /// Whether it is an amount of work, by which times can be divided, and no kind of work.
+    pub fn is_amount(self) -> bool {
+        matches!(
+            self,
+            Self::Sequences
+                | Self::Tokens
+                | Self::Layers
+                | Self::Attention
+                | Self::Weights
+                | Self::Context
+                | Self::Grids
+                | Self::Operations
+        )
+    }
+
     /// Fields that are the same on both sides where this part is.
     pub fn proves(self) -> &'static [&'static str] {
         match self {

@@ -6,12 +6,15 @@ use model::manifest::{Control as Class, Field, Provenance};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{super::words as said, plain};
+use super::{
+    super::{DiffReport, declaration, words as said},
+    plain,
+};
 use crate::json::words;
 use diagnosis::{
     compare::{
         Side,
-        contract::{About, Change, Claim, Contract, Control, Force, MAIN, Reason},
+        contract::{About, Change, Claim, Contract, Control, Force, MAIN, Reason, Verdict},
         work::{Distance, Parted},
     },
     i18n::Lang,
@@ -32,6 +35,8 @@ pub(super) struct Comparability {
     changes: Vec<Needed>,
     /// How far the work of the two is apart, by what their traces show.
     work: Option<Work>,
+    /// A declaration file with what is known and the open fields commented out, where the comparison is refused.
+    declaration: Option<String>,
 }
 
 /// The work of both, held against each other.
@@ -146,7 +151,9 @@ enum Needed {
     },
 }
 
-pub(super) fn comparability(contract: &Contract, lang: Lang) -> Comparability {
+pub(super) fn comparability(report: &DiffReport, lang: Lang) -> Comparability {
+    let contract = &report.contract;
+    let refused = contract.verdict() == Verdict::NotComparable;
     let reasons = contract.reasons.iter().map(|reason| Why {
         code: reason.text(),
         force: reason.force,
@@ -160,6 +167,7 @@ pub(super) fn comparability(contract: &Contract, lang: Lang) -> Comparability {
         reasons: reasons.collect(),
         changes: contract.changes(MAIN).iter().map(|c| change(c, lang)).collect(),
         work: contract.work.as_ref().map(work),
+        declaration: refused.then(|| declaration::render(report, lang)),
     }
 }
 

@@ -8,6 +8,7 @@ use crate::{
     document::Inlines,
     inlines,
     kernel_name::short,
+    phrase,
     sections::{Shown, words as common},
     text, units,
 };
@@ -31,6 +32,7 @@ pub(super) fn title(page: &mut DiffPage<'_>) {
     };
     let lines: Vec<Inlines> = ["A", "B"].into_iter().zip(&page.capture.heads).map(line).collect();
     page.list(lines);
+    banners(page);
     if page.capture.is_simulated() {
         page.out.notice(page.get(Text::new(
             "**simulated**: at least one of the two was written by a simulator and not measured on a device.",
@@ -39,9 +41,17 @@ pub(super) fn title(page: &mut DiffPage<'_>) {
     }
 }
 
+/// What no reader may miss.
+fn banners(page: &mut DiffPage<'_>) {
+    for banner in page.capture.banners() {
+        page.out.notice(Inlines::strong(phrase::plain(&banner, page.lang)));
+    }
+}
+
 /// The answer.
 pub(super) fn write(page: &mut DiffPage<'_>, difference: &Difference) {
     page.heading(Text::new("The answer", "结论"));
+    banners(page);
     let waterfall = &difference.waterfall;
     let (from, to, delta) = (waterfall.from, waterfall.to, waterfall.delta());
     let work = match waterfall.basis {

@@ -37,6 +37,10 @@ pub(super) fn verdict(page: &mut DiffPage<'_>) {
             "Yes, with caveats: what must be equal is, and what else differs or is unknown goes with every number.",
             "有保留地可以：必须一致的条件一致，其余不同或未知之处随每个数字给出。",
         ),
+        Verdict::NotComparable if page.capture.forced => Text::new(
+            "No. The numbers on this page were asked for all the same; the reason and the smallest change follow.",
+            "不可以。本页数字是按要求强制给出的；下面给出原因与最小改动。",
+        ),
         Verdict::NotComparable => Text::new(
             "No. Nothing on this page sets one beside the other; the reason and the smallest change follow, then the report on each side by itself.",
             "不可以。本页不把两者并列；下面给出原因与最小改动，随后是两侧各自的报告。",
@@ -72,6 +76,15 @@ pub(super) fn changes(page: &mut DiffPage<'_>) {
         let changes: Vec<Inlines> = contract.changes(MAIN).iter().map(|change| changed(page, change)).collect();
         page.title(page.get(Text::new("The smallest change", "最小改动")));
         page.list(changes);
+        let open = page.capture.contract.open(MAIN);
+        if !open.is_empty() {
+            page.paragraph(page.get(Text::new(
+                "A file to fill in: `strato diff A B --format toml > pair.toml`; then `strato diff A B --declare pair.toml`. What is open:",
+                "可填写的文件：`strato diff A B --format toml > pair.toml`，再运行 `strato diff A B --declare pair.toml`。待填：",
+            )));
+            let lines = open.iter().map(|field| format!("\"{}\" = \"\"  # {}", field.key, field.what));
+            page.out.listing(std::iter::once("[both]".to_owned()).chain(lines).collect::<Vec<_>>().join("\n"));
+        }
     }
 }
 
