@@ -24,6 +24,9 @@ pub struct Chip {
     /// Nominal bandwidth of all its links to other devices together, in one direction, 10⁹ B/s.
     #[serde(default)]
     pub link_gb_per_s: Option<u32>,
+    /// Bandwidth between the device and its host in one direction, 10⁹ B/s, nominal.
+    #[serde(default)]
+    pub host_gb_per_s: Option<u32>,
     /// Dense arithmetic.
     #[serde(default)]
     pub peaks: Peaks,

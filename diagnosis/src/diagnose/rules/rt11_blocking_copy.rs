@@ -8,7 +8,7 @@ use model::{
     Span, Trace,
 };
 
-use super::{gate::recurring, reading};
+use super::{ceilings::Ceilings, gate::recurring, reading};
 use crate::{
     analysis::{Class, CopyDir, DeviceOp, Edit, Layer, OpKind, Rank, Step},
     diagnose::{
@@ -26,6 +26,12 @@ const SHARE: f64 = 0.01;
 /// Time of a copy from pinned memory in percent of the same copy from pageable memory: about half in NVIDIA's guide to data
 /// transfers.
 const PINNED: i64 = 50;
+
+/// Share of the published bandwidth to the host that copies from pinned memory reach at least; own value: four fifths are usual,
+/// and switches are shared.
+const REACHED: f64 = 0.6;
+/// What a copy takes besides its bytes, ns: the link's latency and the start of the engine, generously.
+const START: i64 = 10_000;
 
 /// Bytes to the host that are more than sampled tokens, 8 bytes each, of the largest batches: logits or hidden states, which a
 /// host need not see.
@@ -54,8 +60,8 @@ static DOC: Doc = Doc {
         "除读回 token 之外的此类拷贝：自身暴露时间与其调用期间的设备空闲合计至少占平均步时的 1%。",
     ),
     source: Text::new(
-        "The expert rules of Nsight Systems flag any such copy; the 1 % gate is our own.",
-        "Nsight Systems 的专家规则对此类拷贝一律告警；1% 门槛为自定。",
+        "The expert rules of Nsight Systems flag any such copy; the 1 % gate is our own. From pinned memory: half the time (NVIDIA's guide to data transfers), or 0.6 of the published bandwidth to the host if that is faster.",
+        "Nsight Systems 的专家规则对此类拷贝一律告警；1% 门槛为自定。锁页内存：耗时减半（NVIDIA 数据传输指南），或按公布主机带宽的 0.6 计算，取更快者。",
     ),
     guards: Text::new(
         "The last device-to-host copy of less than 128 KiB in a step is the token itself and does not count. A larger one holds more than tokens, such as logits, which may be sampled on the device: at best it goes away. No copy is faster than the link's latency.",
@@ -99,7 +105,7 @@ impl Rule for BlockingCopy {
                 ],
             );
             let change =
-                Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: unblocked(cx.trace, rank, class) };
+                Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: unblocked(cx, rank, class) };
             let finding = cx
                 .finding(&DOC, rank, class, claim, trigger, change)
                 .with(Evidence::new(
@@ -186,13 +192,21 @@ fn touches(trace: &Trace, op: &DeviceOp, kind: &str) -> bool {
 
 /// The calls no longer wait, and copies from pageable memory run from pinned memory; hopefully the copies also run beside
 /// the computation, and what the host need not see is not copied at all.
-fn unblocked(trace: &Trace, rank: &Rank, class: &Class) -> Vec<Edit> {
+fn unblocked(cx: &Context<'_>, rank: &Rank, class: &Class) -> Vec<Edit> {
+    let trace = cx.trace;
+    let link = Ceilings::of(cx, rank)
+        .chip()
+        .and_then(|chip| chip.host_gb_per_s)
+        .map(|published| REACHED * f64::from(published));
     let copies: Vec<(usize, &DeviceOp, i64)> =
         rank.steady_steps(class).flat_map(|s| blocking(trace, rank, s)).collect();
     let calls = copies.iter().filter_map(|(_, op, _)| op.call).collect();
     // What waits and is not recorded as pinned is pageable, whether or not the capture names its memory.
     let pageable = copies.iter().filter(|(_, op, _)| !touches(trace, op, "pinned"));
-    let pinned = pageable.map(|(i, op, _)| (*i as u32, op.dur() * PINNED / 100)).collect();
+    let on_link =
+        |op: &DeviceOp| Some(START + (bytes(trace, op) as f64 / link?) as i64).filter(|_| bytes(trace, op) > 0);
+    let pinned = |op: &DeviceOp| (op.dur() * PINNED / 100).min(on_link(op).unwrap_or(i64::MAX));
+    let pinned = pageable.map(|(i, op, _)| (*i as u32, pinned(op))).collect();
     let needless = |(_, op, _): &&(usize, &DeviceOp, i64)| {
         op.kind == OpKind::Copy(CopyDir::DtoH) && bytes(trace, op) >= MORE_THAN_TOKENS
     };
