@@ -39,6 +39,8 @@ pub(super) struct Causes<'a> {
     issued: Vec<Vec<(Ns, u32)>>,
     /// Launching calls before which their thread made a stream wait.
     ordered: Vec<bool>,
+    /// Whether calls that make a stream wait were recorded: they tell more than how long it stood.
+    orders: bool,
 }
 
 impl<'a> Causes<'a> {
@@ -66,7 +68,9 @@ impl<'a> Causes<'a> {
         let launched = timeline.calls.iter().filter(|c| c.ops > 0).map(|c| c.start).collect();
         let mut done: Vec<Ns> = last_of_call.iter().filter(|o| **o != NONE).map(end).collect();
         done.sort_unstable();
-        Self { timeline, by_end, tokens, last_of_call, launched, done, issued, ordered: ordered(timeline) }
+        let orders = timeline.calls.iter().any(|call| call.kind == HostCall::StreamWaitEvent);
+        let ordered = ordered(timeline);
+        Self { timeline, by_end, tokens, last_of_call, launched, done, issued, ordered, orders }
     }
 
     fn op(&self, o: u32) -> Option<&'a DeviceOp> {
@@ -121,7 +125,9 @@ impl<'a> Causes<'a> {
             return NONE;
         }
         let Some(op) = self.timeline.ops.get(o) else { return NONE };
-        if let Some(found) = self.stood_for(op, pred) {
+        if !self.orders
+            && let Some(found) = self.stood_for(op, pred)
+        {
             return found;
         }
         let Some((c, call)) = op.call.and_then(|c| Some((c, self.timeline.calls.get(c as usize)?))) else {
