@@ -1,7 +1,7 @@
 //! What stands on a device queue and is no work of its own: waits for other queues, and copies that only carry data into or
 //! out of the memory that a collective works on.
 
-use model::{Ns, Span, Trace};
+use model::{Detail, Ns, Span, SyncKind, Trace, TrackId, TrackKey, TrackKind};
 
 use super::{
     bucket::{Bucket, CopyDir},
@@ -15,6 +15,9 @@ const SYMMETRIC: [&str; 4] = ["multimem_", "one_shot_all_reduce", "two_shot_all_
 /// Longest gap between such a collective and a copy that stages for it. Own value: twice what a copy kernel of a few
 /// megabytes takes to be launched and run.
 const BESIDE: Ns = 50_000;
+
+/// Shortest wait for an event by which a queue stood still, ns: own value, above what an event that has come already takes.
+const STOOD: Ns = 5_000;
 
 /// Marks the copies on one device that stand directly before or after a collective over symmetric memory on their queue.
 pub(super) fn mark_staging(trace: &Trace, timeline: &mut Timeline) {
@@ -40,6 +43,22 @@ pub(super) fn mark_staging(trace: &Trace, timeline: &mut Timeline) {
             (op.op, op.kind) = (CanonicalOp::CommStaging, OpKind::Copy(CopyDir::Staging));
         }
     }
+}
+
+/// The waits for events that the device itself recorded on each of `queues`, by start: how long the queue stood still for another
+/// one.
+pub(super) fn recorded(trace: &Trace, queues: &[TrackId]) -> Vec<Vec<Span>> {
+    let of = |queue: &TrackId| {
+        let Some(own) = trace.tracks.get(queue.0 as usize).map(|track| track.key) else { return Vec::new() };
+        let key = TrackKey { kind: TrackKind::DeviceSync, ..own };
+        let lane = trace.tracks.iter().zip(&trace.lanes).find(|(track, _)| track.key == key).map(|(_, lane)| lane);
+        let waits = lane.into_iter().flat_map(|lane| {
+            let is_wait = |i: &usize| trace.detail(lane, *i) == Some(&Detail::Sync(SyncKind::StreamWaitEvent));
+            (0..lane.len()).filter(is_wait).map(|i| Span::new(lane.start[i], lane.end(i)))
+        });
+        waits.filter(|wait| wait.len() >= STOOD).collect()
+    };
+    queues.iter().map(of).collect()
 }
 
 /// Gives what lies inside a recorded wait of the device to that wait. `parts` tile a gap in order of time, `waits` are

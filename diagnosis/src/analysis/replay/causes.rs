@@ -17,6 +17,9 @@ const LOOKBACK: usize = 64;
 /// A token copy that ended so many ns before a wait for an event returned is what the event marked; own value, above the
 /// wake-up times that runtimes show.
 const WAKE_UP: Ns = 50_000;
+/// From the end of what an event marks to the end of the wait for it, and from there to the next operation, ns: own value, some
+/// times what events take on current devices.
+const EVENT: Ns = 20_000;
 /// Queues looked through for the other end of an event.
 const QUEUES: usize = 16;
 
@@ -36,6 +39,8 @@ pub(super) struct Causes<'a> {
     issued: Vec<Vec<(Ns, u32)>>,
     /// Launching calls before which their thread made a stream wait.
     ordered: Vec<bool>,
+    /// Whether calls that make a stream wait were recorded: they tell more than how long it stood.
+    orders: bool,
 }
 
 impl<'a> Causes<'a> {
@@ -63,7 +68,9 @@ impl<'a> Causes<'a> {
         let launched = timeline.calls.iter().filter(|c| c.ops > 0).map(|c| c.start).collect();
         let mut done: Vec<Ns> = last_of_call.iter().filter(|o| **o != NONE).map(end).collect();
         done.sort_unstable();
-        Self { timeline, by_end, tokens, last_of_call, launched, done, issued, ordered: ordered(timeline) }
+        let orders = timeline.calls.iter().any(|call| call.kind == HostCall::StreamWaitEvent);
+        let ordered = ordered(timeline);
+        Self { timeline, by_end, tokens, last_of_call, launched, done, issued, ordered, orders }
     }
 
     fn op(&self, o: u32) -> Option<&'a DeviceOp> {
@@ -118,6 +125,11 @@ impl<'a> Causes<'a> {
             return NONE;
         }
         let Some(op) = self.timeline.ops.get(o) else { return NONE };
+        if !self.orders
+            && let Some(found) = self.stood_for(op, pred)
+        {
+            return found;
+        }
         let Some((c, call)) = op.call.and_then(|c| Some((c, self.timeline.calls.get(c as usize)?))) else {
             return NONE;
         };
@@ -134,6 +146,20 @@ impl<'a> Causes<'a> {
             queue.is_none_or(|p| found.end > p.end)
         };
         self.op(found).filter(|found| later(found)).map_or(NONE, |_| found)
+    }
+
+    /// The operation of another queue for which the queue of `op` stood still until right before it started, where the device
+    /// recorded that it did.
+    fn stood_for(&self, op: &DeviceOp, pred: u32) -> Option<u32> {
+        let waits = self.timeline.stood.get(op.queue as usize)?;
+        let wait = waits.get(waits.partition_point(|wait| wait.end <= op.start).checked_sub(1)?)?;
+        let since = self.op(pred).map_or(Ns::MIN, |pred| pred.end);
+        let near = op.start - wait.end <= EVENT && wait.end > since;
+        let to = self.by_end.partition_point(|o| self.op(*o).is_some_and(|other| other.end <= wait.end));
+        let before = self.by_end.get(..to)?.iter().rev().take(LOOKBACK);
+        let mut others = before.filter(|o| self.op(**o).is_some_and(|other| other.queue != op.queue));
+        let found = others.next().filter(|_| near)?;
+        self.op(*found).filter(|other| wait.end - other.end <= EVENT && other.end > wait.start).map(|_| *found)
     }
 
     /// The node of the same graph launch on another queue that ended last before `o` started.

@@ -1,13 +1,15 @@
 //! CM-15: the stages of a pipeline compute for unequal times, and the others stand still for the slow one.
 
-use model::{Area, EvidenceClass, Ns};
+use std::collections::BTreeMap;
+
+use model::{Area, EvidenceClass, Ns, Span, TrackId};
 
 use super::{
     change, gate,
     stages::{self, Beyond, Member, Stage},
 };
 use crate::{
-    analysis::{Confidence, Edit, Layer, OpKind, Step},
+    analysis::{Call, Confidence, Edit, Layer, OpKind, Step},
     diagnose::{
         Competing, Evidence, Finding, Intervention, Trigger,
         relations::{Advice, Feeds, Relations},
@@ -23,6 +25,9 @@ const RATIO: f64 = 1.2;
 const SHARE: f64 = 0.05;
 /// Layers of a stage over those of another from which the layers are uneven; own value: a layer more on fourteen is not.
 const LAYERS: f64 = 1.15;
+
+/// Calls looked back upon for the last one of a thread before a step.
+const LOOKBACK: usize = 64;
 
 /// The rule.
 pub struct UnevenStages;
@@ -100,7 +105,7 @@ fn uneven(cx: &Context<'_>, stages: &[Stage<'_>]) -> Option<Finding> {
     let even = stages.iter().map(Stage::compute).sum::<Ns>() / (stages.len().max(1) as Ns);
     let certain = moved(slow.compute(), even, &beyond, stages.len());
     let mut finding = said(cx, stages, (at, own), (waiting, &cost), ratio, &beyond);
-    finding.changes = edits(stages, (even, certain), slow.compute());
+    finding.changes = edits(stages, &beyond, (even, certain), slow.compute());
     let most = finding.changes.first().map(|(_, change)| change.removes);
     finding.estimate = crate::diagnose::estimate::of_class(
         cx.estimator,
@@ -160,6 +165,19 @@ fn moved(slow: Ns, even: Ns, beyond: &Beyond, stages: usize) -> Ns {
     even + (slow - even) / 2
 }
 
+/// What another stage comes to: its share of what the slow one gives away, and where the layers are uneven as many as all have, at
+/// the time that the slow stage needs for each.
+fn gained(own: Ns, given: Ns, beyond: &Beyond, stages: usize) -> Ns {
+    let others = stages.saturating_sub(1).max(1) as f64;
+    let share = given as f64 / others;
+    if beyond.layers > LAYERS && beyond.in_layers > 0 {
+        // Its own layers become `(ratio + others) / (others + 1)` times as many.
+        let more = (beyond.layers + others) / (others + 1.0) - 1.0;
+        return own + (beyond.in_layers as f64 / beyond.layers * more).max(share) as Ns;
+    }
+    own + share as Ns
+}
+
 fn said(
     cx: &Context<'_>,
     stages: &[Stage<'_>],
@@ -190,7 +208,7 @@ fn said(
         value: ratio,
         threshold: RATIO,
     };
-    let nothing = Intervention { removes: 0, layer: Layer::Communication, edits: Vec::new() };
+    let nothing = Intervention { removes: 0, layer: Layer::Operator, edits: Vec::new() };
     let mut finding = cx.finding(&DOC, own.rank, own.class, claim, trigger, nothing);
     finding.ranks = stages.get(at).map(|s| s.members.iter().map(|m| m.rank.rank).collect()).unwrap_or_default();
     if beyond.layers > LAYERS {
@@ -242,8 +260,7 @@ fn reason(at: usize, stages: usize, beyond: &Beyond) -> Text {
 
 /// Brings every stage to the even time, cautiously no further than what is sure. A rank of sums alone has no kernels: what lies
 /// between its collectives is as much shorter.
-fn edits(stages: &[Stage<'_>], (even, certain): (Ns, Ns), slowest: Ns) -> Vec<(u32, Intervention)> {
-    let spare = (slowest - certain) / (stages.len().saturating_sub(1).max(1) as Ns);
+fn edits(stages: &[Stage<'_>], beyond: &Beyond, (even, certain): (Ns, Ns), slowest: Ns) -> Vec<(u32, Intervention)> {
     let scaled = |member: &Member<'_>, to: Ns| -> Edit {
         let times = |ns: Ns| (i128::from(ns) * i128::from(to) / i128::from(member.compute.max(1))) as Ns;
         let ops = member.rank.timeline.ops.iter().enumerate();
@@ -261,13 +278,40 @@ fn edits(stages: &[Stage<'_>], (even, certain): (Ns, Ns), slowest: Ns) -> Vec<(u
     let mut slow_first: Vec<&Stage<'_>> = stages.iter().collect();
     slow_first.sort_by_key(|stage| std::cmp::Reverse(stage.compute()));
     for (nr, stage) in slow_first.into_iter().enumerate() {
-        let sure = if nr == 0 { certain } else { (stage.compute() + spare).min(certain.max(stage.compute())) };
+        let sure = if nr == 0 { certain } else { gained(stage.compute(), slowest - certain, beyond, stages.len()) };
         for member in &stage.members {
-            let edits: Vec<Edit> =
-                std::iter::once(scaled(member, sure)).chain(change::hoped(vec![scaled(member, even)])).collect();
+            let to = |to: Ns, saved: Ns| std::iter::once(scaled(member, to)).chain(earlier(member, saved));
+            let hoped = to(even, certain - even).collect();
+            let edits: Vec<Edit> = to(sure, slowest - certain).chain(change::hoped(hoped)).collect();
             let removes = (stage.compute() - even).max(0);
-            changes.push((member.rank.rank, Intervention { removes, layer: Layer::Communication, edits }));
+            changes.push((member.rank.rank, Intervention { removes, layer: Layer::Operator, edits }));
         }
     }
     changes
+}
+
+/// The host of a stage comes to its next step when the pipeline has room for it: where it stood still between two steps for longer
+/// than what the slow stage would save, it comes earlier by that much.
+fn earlier(member: &Member<'_>, saved: Ns) -> Option<Edit> {
+    let timeline = &member.rank.timeline;
+    let mut spans: BTreeMap<TrackId, Vec<(Span, Ns)>> = BTreeMap::new();
+    for step in &member.rank.steps {
+        let launches = timeline.ops.get(step.ops.clone()).unwrap_or(&[]).iter().filter_map(|op| op.call);
+        let Some((at, call)) = launches.min().and_then(|at| Some((at, timeline.calls.get(at as usize)?))) else {
+            continue;
+        };
+        let before = timeline.calls.get(..at as usize).unwrap_or(&[]).iter().rev().take(LOOKBACK);
+        let Some(last) = before.filter(|other| other.track == call.track).map(|other| other.end).max() else {
+            continue;
+        };
+        // A wait for the device in between is the device's.
+        let waits = |other: &&Call| other.blocking && other.start < call.start && other.end > last;
+        let near = timeline.calls.get((at as usize).saturating_sub(LOOKBACK)..at as usize).unwrap_or(&[]);
+        // And one that launches what another thread hands to it comes when that does.
+        let follows = timeline.tasks.awaited(call.track, last).is_some();
+        if saved > 0 && call.start - last > saved && !follows && !near.iter().any(|other| waits(&other)) {
+            spans.entry(call.track).or_default().push((Span::new(last, call.start), call.start - last - saved));
+        }
+    }
+    spans.into_iter().max_by_key(|(_, spans)| spans.len()).map(|(track, spans)| Edit::Host(track, spans))
 }
