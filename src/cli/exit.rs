@@ -1,5 +1,6 @@
 //! Exit codes, which are a contract: 0 done, 1 done with findings, 2 usage or configuration, 3 an input could not be
-//! read, 4 the tool or device asked for is not there.
+//! read, 4 the tool or device asked for is not there, 5 a gate was asked of two captures that may not be compared, 6 of two that
+//! have nothing to be judged by.
 
 use parsers::ReadError;
 
@@ -10,6 +11,10 @@ pub enum Exit {
     Done,
     /// Done, and there are findings at or above the level asked for.
     Findings,
+    /// A gate was asked of two captures that may not be compared.
+    Refused,
+    /// A gate was asked of two captures that have nothing to be judged by.
+    Unjudged,
     /// Done, and a command that was run for it ended with this.
     Command(u8),
 }
@@ -20,6 +25,8 @@ impl Exit {
         match self {
             Self::Done => 0,
             Self::Findings => 1,
+            Self::Refused => 5,
+            Self::Unjudged => 6,
             Self::Command(code) => code,
         }
     }

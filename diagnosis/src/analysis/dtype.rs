@@ -190,6 +190,10 @@ mod tests {
         };
         assert_eq!(cache("__hip_bfloat16, __hip_bfloat16"), Some("bf16"));
         assert_eq!((cache("uint16_t, uint16_t"), cache("float, uint8_t")), (Some("f16"), Some("fp8")));
+        let product = |name: &str| format_of_product(name);
+        assert_eq!(product("nvjet_tst_64x32_64x12_4x1_v_bz_TNT"), Some("bf16"));
+        assert_eq!(product("nvjet_qqtst_64x32_64x12_4x1_v_bz_TNT"), Some("quantised"));
+        assert_eq!((product("nvjet_hsh_64x8"), product("MatMulV2")), (Some("f16"), None));
         assert_eq!(format_of_cache("store_kvcache<2048l, 4>"), None);
         assert_eq!((format_of("c10::BFloat16"), format_of("long int")), (Some("bf16"), None));
     }

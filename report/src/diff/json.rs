@@ -15,7 +15,11 @@ use model::{Area, Light};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{DiffReport, Head, unknown};
+use super::{
+    DiffReport, Head,
+    gate::{Ends, Gate},
+    unknown,
+};
 use crate::{
     json::{self as single, readiness::Ready, words},
     phrase,
@@ -60,6 +64,8 @@ pub(crate) struct Diff {
     banners: Vec<String>,
     /// Whether the contract refuses the comparison and the numbers were asked for all the same.
     forced: bool,
+    /// What a pipeline asked with `--fail-on`; null where it did not.
+    gate: Option<Gated>,
     a: Captured,
     b: Captured,
     /// What B takes longer than A and why, in short; null where the contract refuses the comparison.
@@ -80,6 +86,39 @@ pub(crate) struct Diff {
     readiness: Option<ReadyPair>,
     /// The report on each side, where there is no difference to show.
     reports: Option<Pair<single::Diagnosis>>,
+}
+
+/// The gate of a build pipeline.
+#[derive(Serialize, JsonSchema)]
+struct Gated {
+    /// How it ends.
+    ends: Ends,
+    /// The least severity that fails.
+    limit: &'static str,
+    /// How much slower B is, as a share of A; null where nobody can say.
+    slowdown: Option<f64>,
+    /// How much of that was accepted before.
+    accepted: f64,
+    /// Slots and buckets that are slower than accepted by as much as fails.
+    slower: Vec<SlowerTerm>,
+}
+
+/// A slot or bucket that is slower.
+#[derive(Serialize, JsonSchema)]
+struct SlowerTerm {
+    name: String,
+    by_ns: i64,
+}
+
+fn gated(gate: &Gate) -> Gated {
+    let slower = gate.slower.iter().map(|(name, ns)| SlowerTerm { name: plain(name), by_ns: *ns });
+    Gated {
+        ends: gate.ends,
+        limit: gate.limit.key(),
+        slowdown: gate.slowdown,
+        accepted: gate.accepted,
+        slower: slower.collect(),
+    }
 }
 
 fn name(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
@@ -147,6 +186,7 @@ pub(crate) fn document(report: &DiffReport, lang: Lang) -> Diff {
         simulated: report.is_simulated(),
         banners: report.banners().iter().map(|banner| phrase::plain(banner, lang)).collect(),
         forced: report.forced,
+        gate: report.gate.as_ref().map(gated),
         a: head(&report.heads[0]),
         b: head(&report.heads[1]),
         answer: difference.map(|d| answer::answer(d, report)),

@@ -4,6 +4,7 @@
 //! nobody computed.
 
 pub mod declaration;
+pub mod gate;
 pub mod json;
 mod movers;
 pub mod sections;
@@ -55,6 +56,8 @@ pub struct DiffReport {
     pub forced: bool,
     /// Whether the two do unequal amounts of work and are compared by what they take for a unit of it.
     pub unequal: bool,
+    /// What a pipeline asked, and the answer to it.
+    pub gate: Option<gate::Gate>,
     /// What repeated launches say of it; the difference itself is that of the middle launch of each side.
     pub statistics: Option<Statistics>,
     /// The report on each side by itself, where there is no difference to show.
@@ -79,7 +82,7 @@ impl DiffReport {
         let forced = refused && difference.is_some();
         let apart = if difference.is_none() { Some(apart()) } else { None };
         let statistics = difference.as_ref().map(statistics);
-        Self { heads, contract, difference, forced, unequal: false, statistics, apart, readiness: None }
+        Self { heads, contract, difference, forced, unequal: false, gate: None, statistics, apart, readiness: None }
     }
 
     /// The same with how ready each side's platform is.
@@ -105,6 +108,13 @@ impl DiffReport {
     #[must_use]
     pub fn of_unequal_work(self, unequal: bool) -> Self {
         Self { unequal, ..self }
+    }
+
+    /// The device of each side and the model of both, as far as they are known: by what an accepted comparison is recognised.
+    pub fn identity(&self) -> [Option<String>; 3] {
+        let model = self.contract.control("model.name").and_then(|own| own.a.as_ref().or(own.b.as_ref()));
+        let [a, b] = self.heads.each_ref().map(|head| head.device.clone());
+        [a, b, model.map(|entry| entry.value.clone())]
     }
 
     /// The comparison as a document.

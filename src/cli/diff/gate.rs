@@ -5,43 +5,78 @@ use std::path::{Path, PathBuf};
 use crate::cli::{
     exit::{Exit, Usage},
     fail_on::FailOn,
+    say,
 };
 use diagnosis::diagnose::Severity;
-use report::diff::{DiffReport, json::SCHEMA};
+use report::diff::{
+    DiffReport,
+    gate::{Accepted, Ends},
+    json::SCHEMA,
+};
 
 /// Options of the gate.
 #[derive(Debug, clap::Args)]
 pub struct Gate {
-    /// End with exit code 1 when B is slower than A by so much (low 1 %, medium 3 %, high 10 %, critical 20 % of the step),
-    /// or when the two may not be compared.
+    /// End with exit code 1 when B is slower than A by so much (low 1 %, medium 3 %, high 10 %, critical 20 % of the step; of one
+    /// launch each from 2 % on), with 5 when the two may not be compared, with 6 when nothing of them can be judged.
     #[arg(long, value_enum, value_name = "SEVERITY")]
     fail_on: Option<FailOn>,
-    /// Difference that is accepted: the JSON report of an earlier comparison. Only what is slower than that counts.
+    /// Difference that is accepted: the JSON report of an earlier comparison of the same devices and model. Only what is slower
+    /// than that counts, as a whole and slot by slot.
     #[arg(long, value_name = "FILE", requires = "fail_on")]
     baseline: Option<PathBuf>,
 }
 
 impl Gate {
-    /// How much slower B may be, as a share of A: nothing without a baseline.
+    /// What an earlier comparison accepted: nothing without a baseline.
     ///
     /// # Errors
     /// When the baseline is no comparison.
-    pub fn baseline(&self) -> Result<f64, Usage> {
-        self.baseline.as_deref().map_or(Ok(0.0), accepted)
+    pub fn baseline(&self) -> Result<Accepted, Usage> {
+        self.baseline.as_deref().map_or_else(|| Ok(Accepted::default()), accepted)
+    }
+
+    /// Asks the gate; the report says what it decided.
+    ///
+    /// # Errors
+    /// A baseline of other machines or another model.
+    pub fn ask(&self, report: DiffReport, accepted: &Accepted) -> Result<DiffReport, Usage> {
+        let Some(limit) = self.fail_on.map(Severity::from) else { return Ok(report) };
+        let own = report.identity();
+        let other = accepted.identity.iter().zip(&own).find_map(|(was, is)| match (was, is) {
+            (Some(was), Some(is)) if was != is => Some((was.clone(), is.clone())),
+            _ => None,
+        });
+        if let Some((was, is)) = other {
+            return Err(Usage(format!(
+                "the baseline is of '{was}' and this comparison of '{is}'; give the baseline of this pair, or none"
+            )));
+        }
+        let gate = report::diff::gate::Gate::of(&report, limit, accepted);
+        Ok(DiffReport { gate: Some(gate), ..report })
     }
 
     /// How the command ends.
-    pub fn judge(&self, report: &DiffReport, accepted: f64) -> Exit {
-        let Some(limit) = self.fail_on.map(Severity::from) else { return Exit::Done };
-        match report.slowdown() {
-            Some(slower) if Severity::of(slower - accepted) < limit => Exit::Done,
+    pub fn judge(report: &DiffReport) -> Exit {
+        let Some(gate) = &report.gate else { return Exit::Done };
+        let by = gate.slowdown.map_or_else(String::new, |share| format!(", B takes {:+.1} % against A", 100.0 * share));
+        let slots: Vec<&str> = gate.slower.iter().take(NAMED).map(|(name, _)| name.as_str()).collect();
+        let slots = if slots.is_empty() { String::new() } else { format!(": {}", slots.join(", ")) };
+        say(&format!("strato: gate: {} (fails from {} on){by}{slots}", gate.ends.word(), gate.limit.key()));
+        match gate.ends {
+            Ends::Pass => Exit::Done,
+            Ends::Slower => Exit::Findings,
             // What cannot be judged must not pass.
-            _ => Exit::Findings,
+            Ends::Refused => Exit::Refused,
+            Ends::Unjudged => Exit::Unjudged,
         }
     }
 }
 
-fn accepted(file: &Path) -> Result<f64, Usage> {
+/// Slots that are named on the command line.
+const NAMED: usize = 3;
+
+fn accepted(file: &Path) -> Result<Accepted, Usage> {
     let refused = |what: &str| {
         Usage(format!("baseline '{}': {what}; give what 'strato diff --format json' wrote", file.display()))
     };
@@ -50,9 +85,22 @@ fn accepted(file: &Path) -> Result<f64, Usage> {
     if document["schema"] != SCHEMA {
         return Err(refused(&format!("it is no comparison ('schema' is not {SCHEMA})")));
     }
+    if document["forced"] == true {
+        return Err(refused("its numbers were forced and are no result"));
+    }
     let time = |key: &str| document["waterfall"][key].as_i64().filter(|ns| *ns > 0);
     let (from, to) = time("from_ns").zip(time("to_ns")).ok_or_else(|| refused("it compares nothing"))?;
-    Ok((to - from) as f64 / from as f64)
+    let terms = document["answer"]["terms"].as_array().into_iter().flatten();
+    let term = |term: &serde_json::Value| Some((term["name"].as_str()?.to_owned(), term["delta_ns"].as_i64()?));
+    let device = |side: &str| document[side]["device"].as_str().map(str::to_owned);
+    let controls = document["contract"]["controls"].as_array();
+    let model = controls.and_then(|all| all.iter().find(|own| own["field"] == "model.name"));
+    let model = model.and_then(|own| own["a"]["value"].as_str().or_else(|| own["b"]["value"].as_str()));
+    Ok(Accepted {
+        share: (to - from) as f64 / from as f64,
+        terms: terms.filter_map(term).collect(),
+        identity: [device("a"), device("b"), model.map(str::to_owned)],
+    })
 }
 
 #[cfg(test)]
@@ -69,7 +117,7 @@ mod tests {
             accepted(&file)
         };
         let good = r#"{"schema":"strato.diff/2","waterfall":{"from_ns":1000,"to_ns":1250}}"#;
-        assert_eq!(read(good).unwrap(), 0.25);
+        assert_eq!(read(good).unwrap().share, 0.25);
         for (bad, said) in [
             ("{", "EOF"),
             (r#"{"schema":"strato.diagnosis/2"}"#, "no comparison"),

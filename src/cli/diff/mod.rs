@@ -79,7 +79,7 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     for source in pair.twice() {
         say(&format!("strato: {}", twice(source, Lang::En)));
     }
-    let report = pair.compare(&terms)?;
+    let report = arguments.gate.ask(pair.compare(&terms)?, &baseline)?;
     drop(bar);
     let lang = global.lang();
     let text = match arguments.format {
@@ -90,5 +90,5 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     if arguments.output.is_some() || !arguments.quiet {
         global.deliver(&text, arguments.output.as_deref())?;
     }
-    Ok(arguments.gate.judge(&report, baseline))
+    Ok(gate::Gate::judge(&report))
 }

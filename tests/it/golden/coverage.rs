@@ -35,8 +35,8 @@ const SECTIONS: [&str; 17] = [
 ];
 /// Sections of what the simulator does not write: ceilings of a machine, and the trace of a graph capture beside its replay.
 const NOT_SIMULATED: [&str; 2] = ["Against what this device was measured to do", "What the replayed kernels are"];
-/// Faults that their pages do not name since rules ask for more evidence, each beside what they say instead: a tail of products of
-/// few rows may be a memory-bound product (OP-10 is named), and gaps between nodes in a run that rebuilds its graphs.
+/// Faults that their pages do not name since rules ask for more evidence, beside what they say instead: a tail of products of
+/// few rows may be a memory-bound product (OP-10 is named).
 const TOLD_APART_NO_MORE: [FaultKind; 1] = [FaultKind::WaveTail];
 /// Rules that neither find nor abstain but on captures of this machine's processors.
 const OF_PROCESSORS: [&str; 1] = ["CP-13"];

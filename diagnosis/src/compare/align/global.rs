@@ -22,8 +22,8 @@ mod cost {
     pub const EXTEND: u32 = 4;
 }
 
-/// What an operation costs that differs from the body of its layer: as much as one that only one side has.
-pub const FLAW: u32 = cost::OPEN;
+/// What an operation costs that differs from the body of its layer: less than one that only one side has, since its place is known.
+pub const FLAW: u32 = cost::EXTEND;
 
 /// Kernels that one fused kernel may stand for (the fusion estimator of TraceLens uses the same limit).
 pub const LONGEST_GROUP: usize = 15;

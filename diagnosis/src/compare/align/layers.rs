@@ -26,7 +26,12 @@ impl Layers {
         let norms = [CanonicalOp::AddNorm as u32, CanonicalOp::Norm as u32];
         let Some(found) = period::mine(&ops, &norms) else { return Vec::new() };
         let own = |p: &period::Period| Self { start: p.start, len: p.len, repeats: p.repeats };
-        found.cuts(&ops, &norms, &[CanonicalOp::Elementwise as u32]).iter().take(MOST_CUTS).map(own).collect()
+        found
+            .cuts(&ops, &norms, &[CanonicalOp::Elementwise as u32, CanonicalOp::Format as u32])
+            .iter()
+            .take(MOST_CUTS)
+            .map(own)
+            .collect()
     }
 
     /// Operations of the copies that differ from the majority of their column.

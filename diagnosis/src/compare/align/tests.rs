@@ -74,3 +74,71 @@ fn without_layers_short_steps_are_compared_as_a_whole_and_long_ones_by_operator(
     let place = Placer::new(&alignment, 1).place(&odd)[7];
     assert_eq!(alignment.slots[place.slot as usize].key(), "anywhere.gemm");
 }
+
+/// How many operations of either side have a place that only one side has.
+fn alone(alignment: &Alignment) -> usize {
+    alignment.slots.iter().filter(|slot| slot.by == Some(Move::Gap)).count()
+}
+
+/// D2: two neighbours exchanged in one of 80 layers moved the cut of all others from one norm to the other.
+#[test]
+fn d2_one_flaw_in_one_layer_moves_nothing_else() {
+    let layer = [AddNorm, Gemm, Rope, KvWrite, Attn, Gemm, CommAllReduce, AddNorm, Gemm, Act, Gemm, CommAllReduce];
+    let base = step(&[Embedding], &layer, 80, &[AddNorm, Gemm, Sample]);
+    for at in 0..layer.len() - 1 {
+        for of in [0, 1, 40, 79] {
+            let mut odd = base.clone();
+            odd.swap(1 + of * layer.len() + at, 2 + of * layer.len() + at);
+            let alignment = Alignment::build([base.clone(), odd.clone()], false);
+            let found = alignment.found.map(Option::unwrap);
+            assert_eq!(found[0].start % 12, found[1].start % 12, "cut at one place: {at} of layer {of}");
+            assert_eq!(alone(&alignment), 0, "{at} of layer {of}");
+            let exchanged = Alignment::build([odd, base.clone()], false);
+            assert_eq!(exchanged.slots.len(), alignment.slots.len());
+        }
+    }
+}
+
+/// D2: a fused norm as two kernels in every layer is a difference of the norm and of nothing else.
+#[test]
+fn d2_a_norm_in_two_kernels_stays_a_norm() {
+    let layer = [AddNorm, Gemm, Rope, KvWrite, Attn, Gemm, AddNorm, Gemm, Act, Gemm];
+    let split: Vec<CanonicalOp> =
+        layer.iter().flat_map(|op| if *op == AddNorm { vec![Elementwise, Norm] } else { vec![*op] }).collect();
+    let a = step(&[Embedding], &layer, 18, &[AddNorm, Gemm, Sample]);
+    let b = step(&[Embedding], &split, 18, &[Elementwise, Norm, Gemm, Sample]);
+    for sides in [[a.clone(), b.clone()], [b, a]] {
+        let alignment = Alignment::build(sides, false);
+        assert_eq!(alone(&alignment), 0, "{:?}", alignment.slots);
+        let groups = alignment.slots.iter().filter(|slot| slot.by == Some(Move::Group));
+        assert!(groups.map(Slot::operator).all(|name| name == "add_norm"));
+    }
+}
+
+fn unnamed(name: &str) -> Symbol {
+    Symbol { name: Some(symbol::number(name)), ..Symbol::plain(Other) }
+}
+
+/// D3: kernels that no pack knows were told apart by nothing and laid beside each other in heaps.
+#[test]
+fn d3_unnamed_kernels_match_by_name_and_a_side_beside_itself_is_itself() {
+    let body: Vec<Symbol> = (0..12).map(|i| unnamed(&format!("kernel_{}", i % 5))).collect();
+    let alignment = Alignment::build([body.clone(), body.clone()], false);
+    assert!(alignment.slots.iter().all(|slot| slot.by.is_none_or(|by| by == Move::Match)));
+    let one: Vec<Symbol> = std::iter::once(unnamed("new")).chain(body.clone()).collect();
+    let alignment = Alignment::build([body, one], false);
+    let by = |by: Move| alignment.slots.iter().filter(|slot| slot.by == Some(by)).count();
+    assert_eq!((by(Move::Match), by(Move::Gap), by(Move::Group)), (12, 1, 0));
+}
+
+/// What lies beside a kernel that does the whole operator is no part of it.
+#[test]
+fn a_cast_beside_a_norm_is_a_cast_and_no_norm() {
+    let a = step(&[], &LAYER, 6, &[Sample]);
+    let cast = [Format, AddNorm, Gemm, Rope, KvWrite, AttnDecode, Gemm, Act, Format, Gemm];
+    let b = step(&[], &cast, 6, &[Sample]);
+    let alignment = Alignment::build([a, b], false);
+    let gaps: Vec<&str> = alignment.slots.iter().filter(|s| s.by == Some(Move::Gap)).map(Slot::operator).collect();
+    assert_eq!(gaps.iter().filter(|name| **name == "format").count(), gaps.len(), "{gaps:?}");
+    assert!(!gaps.is_empty());
+}

@@ -267,3 +267,41 @@ fn a_capture_is_comparable_with_itself_whatever_it_knows() {
     let contract = judge(subject, Subject { manifest: &nothing, facts: &elsewhere }, &[]);
     assert_eq!(contract.verdict(), Verdict::NotComparable);
 }
+
+/// D1: a run on a machine that others had was compared, and told to be 1.6 times slower.
+#[test]
+fn d1_what_the_diagnosis_withholds_is_refused() {
+    let manifest = whole();
+    let judged = |facts: Facts| {
+        let clean = sound();
+        let a = Subject { manifest: &manifest, facts: &clean };
+        judge(a, Subject { manifest: &manifest, facts: &facts }, &[])
+    };
+    for facts in [Facts { shared: true, ..sound() }, Facts { idle: true, ..sound() }] {
+        let contract = judged(facts);
+        assert_eq!(contract.verdict(), Verdict::NotComparable);
+        assert!(contract.refusals(Claim::Step).all(|r| r.text() == "WITHHELD" && r.side == Some(Side::B)));
+    }
+}
+
+/// D4: the stage of one side's steps that a kernel's name told made two metrics of one.
+#[test]
+fn d4_the_same_time_of_steps_is_one_metric_whoever_tells_their_stage() {
+    let metric = |stage: &str| format!("{stage} time on the device, from a step's first operation to the next step's");
+    let status = |a: &str, b: &str| {
+        of(&with("measurement.metric", &metric(a)), &with("measurement.metric", &metric(b)))
+            .control("measurement.metric")
+            .unwrap()
+            .status
+    };
+    assert_eq!(status("step", "decode"), Status::Equivalent(Rule::SameSteps));
+    assert_eq!(status("prefill", "decode"), Status::Different);
+}
+
+/// D11: what nobody can know, or what means nothing to a step, was asked for before any number.
+#[test]
+fn d11_a_step_asks_for_few_fields() {
+    let asked: Vec<&str> =
+        FIELDS.iter().filter(|field| refused_unknown(field).contains(&Claim::Step)).map(|field| field.key).collect();
+    assert_eq!(asked, ["model.name", "workload.prompt_len", "parallel.tp", "caps.batch"]);
+}

@@ -336,6 +336,20 @@ mod tests {
         assert_eq!(only, [(Cause::Maturity, 70)]);
     }
 
+    /// D9: the same kernel that takes longer was "unexplained", and what one side did not record came from "configuration".
+    #[test]
+    fn d9_the_same_but_slower_has_a_name_and_missing_evidence_is_no_setting() {
+        let split = |setup: &Setup, bucket, twin| split(setup, bucket, false, twin, mean(1_000, 4.0), mean(1_500, 4.0));
+        assert_eq!(split(&Setup::default(), GEMM, Twin::Same), [(Cause::Slower, 500)]);
+        assert_eq!(split(&Setup::default(), GEMM, Twin::Other), [(Cause::Maturity, 500)]);
+        let blind = Setup { host_hidden: true, settings_differ: true, graphs_differ: true, ..Setup::default() };
+        assert_eq!(split(&blind, Bucket::LaunchApi, Twin::Same), [(Cause::Unexplained, 500)]);
+        assert_eq!(
+            split(&blind, Bucket::Host(crate::analysis::HostLabel(0)), Twin::Hidden),
+            [(Cause::Unexplained, 500)]
+        );
+    }
+
     fn exchanged(setup: Setup) -> Setup {
         let turn = |cost: Option<[f64; 2]>| cost.map(|[a, b]| [b, a]);
         let c = setup.ceilings;

@@ -1,1 +1,117 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use model::{Category, Trace, manifest::field};
+
+use super::{Distance, Part, Profile};
+use crate::analysis::{Analysis, script::Script};
+
+const PRODUCT: &str = "nvjet_tst_64x32_64x12_4x1_v_bz_TNT";
+
+/// What the steps of a run do.
+#[derive(Clone, Copy)]
+struct Run {
+    layers: usize,
+    rows: u32,
+    hidden: u32,
+    context: u32,
+    product: &'static str,
+    experts: bool,
+    marked: bool,
+    steps: usize,
+}
+
+const RUN: Run =
+    Run { layers: 4, rows: 8, hidden: 512, context: 75, product: PRODUCT, experts: false, marked: true, steps: 6 };
+
+impl Run {
+    fn profile(self) -> Profile {
+        let (trace, analysis) = self.capture();
+        Profile::of_capture((&trace, &analysis)).unwrap()
+    }
+
+    fn capture(self) -> (Trace, Analysis) {
+        let Self { layers, rows, hidden, context, product, experts, marked, steps } = self;
+        let mut script = Script::default();
+        let mut at = 1_000;
+        let mut kernel = |s: &mut Script, op: &str, shapes: &str, types: &str, name: &str, at: &mut i64| {
+            s.operator(op, (*at, *at + 9), shapes, types);
+            s.launch_blocks((*at + 1, *at + 8), name, (*at + 20, *at + 60), rows);
+            *at += 100;
+        };
+        let both = "[\"c10::BFloat16\",\"c10::BFloat16\"]";
+        for _ in 0..steps {
+            let from = at;
+            for _ in 0..layers {
+                let norm = "void vllm::fused_add_rms_norm_kernel<c10::BFloat16, 8>(x)";
+                kernel(&mut script, "norm", &format!("[[{rows},{hidden}]]"), both, norm, &mut at);
+                let weights = format!("[[{rows},{hidden}],[{hidden},{}]]", 3 * hidden);
+                kernel(&mut script, "aten::mm", &weights, both, product, &mut at);
+                let write = "void vllm::reshape_and_cache_flash_kernel<__nv_bfloat16, __nv_bfloat16, (vllm::Fp8KVCacheDataType)0>(x)";
+                kernel(&mut script, "write", &format!("[[{rows},128],[{rows},128]]"), both, write, &mut at);
+                let types = "[\"c10::BFloat16\",\"c10::BFloat16\",\"int\"]";
+                let table = format!("[[{rows},{hidden}],[99,2048],[{rows},{context}]]");
+                kernel(&mut script, "attention", &table, types, "flash_fwd_splitkv_kernel", &mut at);
+                if experts {
+                    kernel(&mut script, "moe", "[]", "[]", "fused_moe_kernel", &mut at);
+                }
+                let act = "void vllm::act_and_mul_kernel<c10::BFloat16>(x)";
+                kernel(&mut script, "act", &format!("[[{rows},{hidden}]]"), both, act, &mut at);
+            }
+            if marked {
+                let name = format!("execute_context_0(0)_generation_{rows}({rows})");
+                script.host(Category::UserRange, &name, (from - 5, at - 5));
+            }
+        }
+        script.analyze()
+    }
+}
+
+fn between(a: Run, b: Run) -> Distance {
+    Distance::of(&a.profile(), &b.profile())
+}
+
+fn differing(a: Run, b: Run) -> Vec<&'static str> {
+    between(a, b).differing().map(|own| own.part.key()).collect()
+}
+
+#[test]
+fn the_same_work_is_at_no_distance_and_shows_what_nobody_needs_to_declare() {
+    let own = between(RUN, RUN);
+    assert_eq!(own.differing().count(), 0);
+    assert_eq!(own.comparability(), Some(1.0));
+    for key in ["model.layers", "caps.batch", "parallel.tp", "precision.weights", "precision.kv"] {
+        assert!(own.shows(field(key).unwrap()), "{key}");
+    }
+    assert!(own.asks(field("workload.prompt_len").unwrap()) && !own.shows(field("model.name").unwrap()));
+}
+
+/// D7: two works were "what must be equal is" once somebody had typed equal words.
+#[test]
+fn d7_other_work_differs_by_what_the_traces_show() {
+    let has = |other: Run, part: Part| {
+        for (a, b) in [(RUN, other), (other, RUN)] {
+            let own = differing(a, b);
+            assert!(own.contains(&part.key()), "{}: {own:?}", part.key());
+        }
+    };
+    has(Run { layers: 6, ..RUN }, Part::Layers);
+    has(Run { rows: 16, ..RUN }, Part::Tokens);
+    has(Run { rows: 16, ..RUN }, Part::Sequences);
+    has(Run { hidden: 640, ..RUN }, Part::Width);
+    has(Run { hidden: 640, ..RUN }, Part::Weights);
+    has(Run { context: 375, ..RUN }, Part::Context);
+    has(Run { product: "nvjet_qqtst_64x32_64x12_4x1_v_bz_TNT", ..RUN }, Part::Formats);
+    has(Run { experts: true, ..RUN }, Part::Experts);
+    assert_eq!(between(RUN, Run { layers: 6, ..RUN }).comparability(), Some(0.0));
+}
+
+/// D6: half a capture beside the whole of it was half as slow, "which comes from maturity".
+#[test]
+fn d6_whole_captures_of_unequal_work_are_other_work() {
+    let whole = Run { marked: false, steps: 1, layers: 40, ..RUN };
+    let same = differing(whole, whole);
+    assert!(same.is_empty(), "{same:?}");
+    let less = Run { layers: 34, ..whole };
+    assert!(whole.profile().whole && less.profile().whole);
+    assert!(differing(whole, less).contains(&"operations"));
+}

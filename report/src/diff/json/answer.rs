@@ -97,7 +97,7 @@ pub(super) fn answer(difference: &Difference, _: &DiffReport) -> Answer {
     let rest = moved.get(TERMS..).unwrap_or(&[]);
     let mass = |pick: &dyn Fn(Cause) -> bool| -> f64 {
         let rows = waterfall.rows.iter().flat_map(|row| &row.causes);
-        rows.filter(|(cause, _)| pick(*cause)).map(|(_, ns)| ns.abs() as f64).sum()
+        rows.filter(|(cause, _)| pick(*cause)).map(|(_, ns)| ns.abs() as f64).fold(0.0, |sum, ns| sum + ns)
     };
     Answer {
         from_ns: waterfall.from,
