@@ -33,7 +33,7 @@ impl Run {
         let Self { layers, rows, hidden, context, product, experts, marked, steps } = self;
         let mut script = Script::default();
         let mut at = 1_000;
-        let mut kernel = |s: &mut Script, op: &str, shapes: &str, types: &str, name: &str, at: &mut i64| {
+        let kernel = |s: &mut Script, op: &str, shapes: &str, types: &str, name: &str, at: &mut i64| {
             s.operator(op, (*at, *at + 9), shapes, types);
             s.launch_blocks((*at + 1, *at + 8), name, (*at + 20, *at + 60), rows);
             *at += 100;
