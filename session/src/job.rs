@@ -191,4 +191,25 @@ mod tests {
         assert_eq!(joined[0].stat("job.unaligned_clocks"), 1);
         assert!(joined[0].lanes.iter().all(|lane| lane.start[0] < 100));
     }
+
+    /// The profiler of level 0 says the rank and the communicator, and not how many ranks there are.
+    #[test]
+    fn ranks_that_name_one_communicator_are_one_job() {
+        let named = |number: u32, group: &str| {
+            let mut b = TraceBuilder::new(format!("rank{number}"), "ascend");
+            let process = b.process(0);
+            b.describe_process(process, None, None, Some(number));
+            let queue = TrackKey { kind: TrackKind::DeviceQueue, process, device: Some(0), context: None, id: 0 };
+            let (track, name, group) = (b.track(queue), b.intern("hcom_allReduce"), b.intern(group));
+            let collective = model::CollectiveCall { group: Some(group), ..model::CollectiveCall::default() };
+            let detail =
+                Detail::Kernel(model::KernelDetail { collective: Some(Box::new(collective)), ..Default::default() });
+            let (category, correlation) = (Category::Kernel, None);
+            b.slice(Slice { track, start: 0, dur: 10, name, category, correlation, detail: Some(&detail) });
+            b.finish()
+        };
+        assert_eq!(join(vec![named(0, "a"), named(1, "a")]).len(), 1);
+        assert_eq!(join(vec![named(0, "a"), named(1, "b")]).len(), 2, "another communicator");
+        assert_eq!(join(vec![named(0, "a"), named(0, "a")]).len(), 2, "the same rank twice");
+    }
 }

@@ -134,7 +134,9 @@ fn broken(finding: &Finding, analysis: &Analysis) -> Option<Law> {
     // What one rank changes may end another one's waiting, and a device that is the host becomes faster by what is not done
     // beside it: neither has such bounds.
     let [(rank, class)] = own[..] else { return None };
-    if analysis.ranks.len() > 1 || rank.timeline.on_host {
+    let at = analysis.ranks.iter().position(|other| std::ptr::eq(other, rank));
+    let meets = analysis.job.instances.iter().flat_map(|instance| &instance.members).any(|m| Some(m.rank) == at);
+    if meets || rank.timeline.on_host {
         return None;
     }
     let (_, steps) = finding.over.mean(rank, class);

@@ -60,6 +60,7 @@ const COLLECTIVES: &[Column] = &[
     Real("elapsed_time"),
     Real("transit_time"),
     Real("wait_time"),
+    Text("rank_set", None),
 ];
 const LINKS: &[Column] = &[
     Text("step", None),
@@ -70,6 +71,7 @@ const LINKS: &[Column] = &[
     Text("transport_type", None),
     Real("transit_size"),
     Real("transit_time"),
+    Text("rank_set", None),
 ];
 
 static SOURCES: [Source; 3] = [
@@ -166,9 +168,12 @@ fn rank(page: &Page, lane: usize, row: usize) -> Option<u32> {
     u32::try_from(page.int(lane, row)?).ok()
 }
 
-fn entry<'p>(page: &'p Page, row: usize) -> Entry<'p> {
+/// The entry of a row. Sums over all operations have no group of their own: they are those of the ranks in `ranks`, as the
+/// operations are.
+fn entry<'p>(page: &'p Page, row: usize, ranks: usize) -> Entry<'p> {
     let text = |lane| page.inline(lane, row).unwrap_or_default();
-    Entry { step: text(0), set: text(1), operation: text(2) }
+    let set = page.inline(ranks, row).filter(|set| !set.is_empty());
+    Entry { step: text(0), set: set.unwrap_or_else(|| text(1)), operation: text(2) }
 }
 
 fn step(gathered: &mut Gathered, page: &Page, row: usize) -> Taken {
@@ -192,7 +197,7 @@ fn collective(gathered: &mut Gathered, page: &Page, row: usize) -> Taken {
     let (Some(rank), Some(elapse), Some(transit), Some(wait)) = (rank(page, 3, row), ms(4), ms(5), ms(6)) else {
         return Taken::Incomplete;
     };
-    gathered.collective(entry(page, row), rank, [elapse, transit, wait]);
+    gathered.collective(entry(page, row, 7), rank, [elapse, transit, wait]);
     Taken::Kept(elapse)
 }
 
@@ -202,6 +207,6 @@ fn link(gathered: &mut Gathered, page: &Page, row: usize) -> Taken {
     let (Some((from, to)), Some(bytes), Some(time)) = (ranks, million(6), million(7)) else {
         return Taken::Incomplete;
     };
-    gathered.link(entry(page, row), from, to, page.inline(5, row).unwrap_or("unknown"), [bytes, time]);
+    gathered.link(entry(page, row, 8), from, to, page.inline(5, row).unwrap_or("unknown"), [bytes, time]);
     Taken::Kept(time)
 }

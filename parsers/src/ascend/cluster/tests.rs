@@ -177,3 +177,23 @@ fn the_database_and_the_text_say_the_same() {
         assert_eq!(steps(&import(directory.path())), steps(&expected), "{suffix}");
     }
 }
+
+/// A sum over all operations stands beside them without a group of its own: it was counted as one more group.
+#[test]
+fn sums_over_all_groups_of_a_set_of_ranks_are_counted_once() {
+    const SETS: &str = "CREATE TABLE ClusterComm$Time (rank_set TEXT, step TEXT, rank_id INTEGER, hccl_op_name TEXT, group_name TEXT,
+        elapsed_time NUMERIC, transit_time NUMERIC, wait_time NUMERIC);
+        INSERT INTO ClusterComm$Time VALUES ('(0,8)','step2',0,'hcom_send__1_0','7',2,1,0.5), ('(0,8)','step2',0,'hcom_send__2_0','9',4,3,1),
+        ('(0,8)','step2',0,'Total Op Info','',6,4,1.5);
+        CREATE TABLE ClusterComm$Matrix (rank_set TEXT, step TEXT, hccl_op_name TEXT, group_name TEXT, src_rank TEXT, dst_rank REAL,
+        transport_type TEXT, transit_size NUMERIC, transit_time NUMERIC);
+        INSERT INTO ClusterComm$Matrix VALUES ('(0,8)','step2','Total Op Info','','0',8,'RDMA',20,2),
+        ('(0,8)','step2','send-total','7','0',8,'RDMA',20,2);";
+    let directory = tempfile::tempdir().unwrap();
+    let trace = import(&database(directory.path(), "Analyzer", SETS));
+    let [step] = &trace.job_sums.steps[..] else { panic!("{:?}", trace.job_sums.steps) };
+    assert_eq!(step.part(model::StepPart::Transfer), Some(4_000_000));
+    assert_eq!(step.part(model::StepPart::Wait), Some(1_500_000));
+    let [link] = &trace.job_sums.links[..] else { panic!("{:?}", trace.job_sums.links) };
+    assert_eq!((link.bytes, link.time), (20_000_000, 2_000_000));
+}

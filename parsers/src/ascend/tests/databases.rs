@@ -151,3 +151,14 @@ fn what_msprof_analysed_lies_beside_what_it_exported() {
         .database("PROF_1/analyze/communication_analyzer.db", SUMS);
     assert_eq!(ledger(&read(&output.path("PROF_1")), "communication_analyzer.db"), (1, 1, 25_000));
 }
+
+/// At level 0 the table of parts does not type them: what waits was taken for a transfer.
+#[test]
+fn parts_without_a_type_have_that_of_their_task() {
+    let level0 = NOW.replace("VALUES (6,103,9,0,0,5,1)", "VALUES (6,103,15,4294967295,4294967295,4294967295,1)");
+    let strings = format!("{STRINGS} INSERT INTO STRING_IDS VALUES (15,'N/A');");
+    let output = Output::new().database("ascend_pytorch_profiler_3.db", &format!("{strings}{level0}"));
+    let trace = read(&output.path("ascend_pytorch_profiler_3.db"));
+    let inside = rows(&trace, TrackKind::DeviceQueue).into_iter().find(|row| row.1 == "Notify Wait").unwrap();
+    assert_eq!((inside.0, inside.3), (Category::DeviceSync, 20_000));
+}

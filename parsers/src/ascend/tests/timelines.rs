@@ -220,3 +220,41 @@ fn operators_of_a_type_that_the_scheduler_does_not_know_are_kernels() {
     );
     assert_eq!(rows(&trace, TrackKind::DeviceAnnotation)[0].1, "PLACE_HOLDER_SQE");
 }
+
+/// Level 0: no layer of CANN, no planes of collectives. Arrows say when each task was launched, numbers beyond 64 bits among
+/// them; what waits and moves on the library's stream while a collective runs lies inside it.
+#[test]
+fn level_0_keeps_its_links_and_what_lies_inside_collectives() {
+    let task = |name: &str, kind: &str, ts: &str, dur: u32, id: u32| {
+        format!(
+            r#"{{"name":"{name}","pid":3105,"tid":4,"ts":"1736408883000{ts}.000","dur":{dur},"args":{{"Task Type":"{kind}","connection_id":{id}}},"ph":"X"}}"#
+        )
+    };
+    let arrow = |id: &str, from: u32, (pid, tid): (u32, u32), to: u32| {
+        format!(
+            r#"{{"ph":"s","cat":"HostToDevice","id":"{id}","pid":3073,"tid":4,"ts":"1736408883000{from}.000"}},{{"ph":"f","cat":"HostToDevice","id":"{id}","pid":{pid},"tid":{tid},"ts":"1736408883000{to}.000"}}"#
+        )
+    };
+    let events = [
+        task("aclnnMm_MatMul", "AI_CORE", "200", 50, 7),
+        task("Notify Wait", "Notify Wait", "310", 60, 8),
+        task("SDMA", "SDMA", "372", 20, 8),
+        task("Notify Wait", "Notify Wait", "500", 5, 9),
+        r#"{"name":"hcom_allReduce__868_0_1","pid":3137,"tid":0,"ts":"1736408883000300.000","dur":100,"args":{"connection_id":8},"ph":"X"}"#.to_owned(),
+        arrow("40004912544273661951", 110, (3105, 4), 200),
+        arrow("5819680686079", 120, (3137, 0), 300),
+    ];
+    let names = r#"{"name":"process_name","pid":3105,"tid":0,"args":{"name":"Ascend Hardware"},"ph":"M"},
+{"name":"process_name","pid":3137,"tid":0,"args":{"name":"HCCL"},"ph":"M"},
+{"name":"process_name","pid":3,"tid":0,"args":{"name":"Python"},"ph":"M"},
+{"name":"thread_name","pid":3105,"tid":4,"args":{"name":"Stream 4"},"ph":"M"},
+{"name":"thread_name","pid":3137,"tid":0,"args":{"name":"Group 0 Communication"},"ph":"M"}"#;
+    let trace = timeline(&[names, &events.join(",")]);
+    let queues = rows(&trace, TrackKind::DeviceQueue);
+    let inside: Vec<_> =
+        queues.iter().filter(|row| row.0 != Category::Kernel).map(|row| (row.0, row.1.as_str(), row.3)).collect();
+    let expected = [(Category::DeviceSync, "Notify Wait", 60_000), (Category::DeviceOther, "SDMA", 20_000)];
+    assert_eq!(inside, expected, "and none of what waits outside of it");
+    let linked = trace.lanes.iter().flat_map(|lane| (0..lane.len()).filter_map(|i| lane.link(i))).count();
+    assert_eq!((linked, trace.stat("trace.device_work_without_launch")), (2, 0));
+}

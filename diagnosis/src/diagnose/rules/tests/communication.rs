@@ -338,3 +338,48 @@ fn cm14_names_the_rank_outside_the_capture_that_is_waited_for() {
     assert!(!fires("CM-14", &recorded(0, us(400))), "that rank is in the capture");
     assert!(!fires("CM-14", &recorded(5, us(5))), "too little");
 }
+
+/// Two stages of which the second computes `layers` times a layer of the first and, if so, a product of its own.
+fn pipeline(layers: i64, head: bool) -> (model::Trace, crate::analysis::Analysis) {
+    const SEND: &str = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)";
+    const HEAD: &str = "nvjet_tst_64x8_64x16_4x1_v_bz_TNT";
+    let mut s = crate::analysis::script::Script::default();
+    let layer = us(200);
+    let slow = layers * layer + if head { 3 * layer } else { 0 };
+    let period = slow.max(2 * layer) + us(50);
+    for rank in 0..2 {
+        s.rank(rank).chip("NVIDIA H100 80GB HBM3");
+        for step in 0..16 {
+            let t = step * period;
+            // The first stage is done early and waits until the second one takes what it sends.
+            let (begun, sent) = (t + period, t + period + us(20));
+            let own = if rank == 0 { t + us(30) } else { t + us(25) };
+            s.host(model::Category::UserRange, "execute_context_0(0)_generation_4(4)", (own - 8, own + us(20)));
+            let (count, first) = if rank == 0 { (2, own + us(1)) } else { (layers, own + us(1)) };
+            for i in 0..count {
+                s.launch((own + i, own + i + 1), GEMM, (first + i * layer, first + (i + 1) * layer));
+            }
+            let mut end = first + count * layer;
+            if rank == 1 && head {
+                s.launch((own + 50, own + 51), HEAD, (end, end + 3 * layer));
+                end += 3 * layer;
+            }
+            let (name, from) = if rank == 0 { ("send", end + 10) } else { ("recv", begun.max(end + 10)) };
+            s.exchange((own + 60, own + 61), (name, SEND, 4_096), ("pp", 2), Some(step), (from, sent));
+        }
+    }
+    s.analyze()
+}
+
+#[test]
+fn cm15_names_the_slow_stage_and_what_makes_it_slow() {
+    let said = |of: &(model::Trace, crate::analysis::Analysis)| -> Vec<(Vec<u32>, String)> {
+        let render = |f: &crate::diagnose::Finding| f.claim.render(crate::i18n::Lang::En, |v| format!("{v:?}"));
+        check("CM-15", of).iter().map(|f| (f.ranks.clone(), render(f))).collect()
+    };
+    let layers = said(&pipeline(6, false));
+    assert!(layers.len() == 1 && layers[0].0 == [1] && layers[0].1.contains("more layers"), "{layers:?}");
+    let head = said(&pipeline(2, true));
+    assert!(head.len() == 1 && head[0].0 == [1] && head[0].1.contains("LM head"), "{head:?}");
+    assert!(!fires("CM-15", &pipeline(2, false)), "even stages");
+}
