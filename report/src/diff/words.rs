@@ -67,7 +67,7 @@ pub fn cause(cause: Cause) -> Text {
         Cause::Maturity => Text::new("maturity", "成熟度"),
         Cause::Mechanism => Text::new("mechanism", "机制"),
         Cause::Configuration => Text::new("configuration", "配置"),
-        Cause::Slower => Text::new("the same at another speed", "同样的工作，快慢不同"),
+        Cause::Slower => Text::new("other speed", "快慢不同"),
         Cause::Unexplained => Text::new("unexplained", "未解释"),
     }
 }

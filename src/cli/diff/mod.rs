@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 
-use diagnosis::i18n::Lang;
+use diagnosis::{analysis::Options, i18n::Lang};
 use report::diff::{declaration, json};
 use session::{Pair, Reading};
 
@@ -49,6 +49,9 @@ pub struct Arguments {
     quiet: bool,
     #[command(flatten)]
     narrowed: Narrowed,
+    /// Only this step of both sides.
+    #[arg(long, value_name = "N", conflicts_with = "steps")]
+    iteration: Option<u32>,
     /// Model that ran on both sides: the name of a known one, or its config.json.
     #[arg(long, value_name = "NAME|PATH")]
     model: Option<String>,
@@ -75,7 +78,9 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     let bar = Bar::new(global.lang());
     let terms = arguments.terms.read()?;
     let reading = Reading { model: arguments.model.clone(), ..arguments.source.reading() };
-    let pair = Pair::open(&inputs, &reading, &arguments.narrowed.options(), &terms)?;
+    let narrowed = arguments.narrowed.options();
+    let options = Options { steps: arguments.iteration.map(|n| (n, n)).or(narrowed.steps), ..narrowed };
+    let pair = Pair::open(&inputs, &reading, &options, &terms)?;
     for source in pair.twice() {
         say(&format!("strato: {}", twice(source, Lang::En)));
     }

@@ -6,9 +6,11 @@
 //! | --- | --- |
 //! | [`profile`] | what the steps of one side do |
 //! | `kernels` | the kernels of a step: operators, launches, formats |
+//! | `measure` | how far two sides are apart in each |
 //! | [`part`] | the sides of work that are compared, and how far two may be apart |
 
 mod kernels;
+mod measure;
 pub mod part;
 mod profile;
 #[cfg(test)]
