@@ -70,8 +70,8 @@ pub(super) fn write(page: &mut Page<'_>) {
             "公布的峰值是可能达到的上界：优秀的大矩阵乘内核约达算力的四分之三，访存约达带宽的九成。",
         )));
     }
-    let attends = |rate: &&Rate| rate.operator.starts_with("attn") && rate.unit == RateUnit::Flops;
-    if shown.iter().any(|rate| attends(&rate)) {
+    let attends = |rate: &Rate| rate.operator.starts_with("attn") && rate.unit == RateUnit::Flops;
+    if shown.iter().any(|rate| attends(rate)) {
         page.paragraph(page.get(Text::new(
             "Attention is counted without a mask, which captures do not record: under a causal one the rate of a prompt is half \
              of what stands here.",
