@@ -2,11 +2,13 @@
 //!
 //! A rank says so itself: its number, the size of the job, the library that connects it. Where nothing says how large the job
 //! is, ranks that name the same communicator belong together. Captures of the same job were started together; a second capture
-//! of a rank belongs to another run.
+//! of a rank belongs to another run. Processes that say no rank at all are joined by what they did ([`machine`]).
 
 use std::collections::BTreeSet;
 
 use model::{Detail, Ns, Trace, trace};
+
+mod machine;
 
 /// Captures of one job start within this time of each other, ns: own value, ten minutes. It only has to tell runs apart that
 /// lie in one directory; ranks are usually started within seconds, but host clocks may disagree.
@@ -58,7 +60,7 @@ struct Job {
 /// rank, and its ranks are in order.
 pub(crate) fn join(traces: Vec<Trace>) -> Vec<Trace> {
     let mut jobs: Vec<Job> = Vec::new();
-    for part in traces {
+    for part in machine::join(traces) {
         let ranks: Vec<u32> = part.processes.iter().filter_map(|p| p.rank).collect();
         let (kind, start) = (kind(&part, &ranks), part.start_unix_ns);
         match kind.as_ref().and_then(|kind| nearest(&mut jobs, kind, &ranks, start)) {

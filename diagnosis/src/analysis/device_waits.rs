@@ -2,6 +2,7 @@
 //! out of the memory that a collective works on.
 
 use model::{Detail, Ns, Span, SyncKind, Trace, TrackId, TrackKey, TrackKind};
+use rustc_hash::FxHashMap;
 
 use super::{
     bucket::{Bucket, CopyDir},
@@ -48,10 +49,11 @@ pub(super) fn mark_staging(trace: &Trace, timeline: &mut Timeline) {
 /// The waits for events that the device itself recorded on each of `queues`, by start: how long the queue stood still for another
 /// one.
 pub(super) fn recorded(trace: &Trace, queues: &[TrackId]) -> Vec<Vec<Span>> {
+    let waits = trace.tracks.iter().zip(&trace.lanes).filter(|(track, _)| track.key.kind == TrackKind::DeviceSync);
+    let lanes: FxHashMap<TrackKey, _> = waits.map(|(track, lane)| (track.key, lane)).collect();
     let of = |queue: &TrackId| {
         let Some(own) = trace.tracks.get(queue.0 as usize).map(|track| track.key) else { return Vec::new() };
-        let key = TrackKey { kind: TrackKind::DeviceSync, ..own };
-        let lane = trace.tracks.iter().zip(&trace.lanes).find(|(track, _)| track.key == key).map(|(_, lane)| lane);
+        let lane = lanes.get(&TrackKey { kind: TrackKind::DeviceSync, ..own });
         let waits = lane.into_iter().flat_map(|lane| {
             let is_wait = |i: &usize| trace.detail(lane, *i) == Some(&Detail::Sync(SyncKind::StreamWaitEvent));
             (0..lane.len()).filter(is_wait).map(|i| Span::new(lane.start[i], lane.end(i)))

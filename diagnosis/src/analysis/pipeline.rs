@@ -87,6 +87,7 @@ pub fn analyze(trace: &Trace, packs: &Packs, options: &Options) -> Analysis {
     let places: Vec<Place> = worked(trace).filter(wanted).collect();
     let build = |place: &Place| {
         let mut timeline = timeline::build(trace, packs, &names.ops, place.process, place.device);
+        timeline.stood = device_waits::recorded(trace, &timeline.queues);
         device_waits::mark_staging(trace, &mut timeline);
         let split = Split::estimate(trace, &timeline);
         (timeline, split)

@@ -5,7 +5,6 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{
     bucket::CopyDir,
-    device_waits,
     graph_capture::{Tracks, capture_edge},
     median,
     spans::union,
@@ -96,7 +95,7 @@ pub struct Timeline {
     pub ops: Vec<DeviceOp>,
     /// Times in which a queue did nothing but wait for another one or mark a place to wait for, disjoint and in order.
     pub waits: Vec<Span>,
-    /// Waits for other queues that the device recorded on each queue, by start.
+    /// Waits for other queues that the device recorded on each queue, by start; filled after the timeline is built.
     pub stood: Vec<Vec<Span>>,
     /// Runtime and driver calls of the process by start.
     pub calls: Vec<Call>,
@@ -229,7 +228,6 @@ pub fn build(
         timeline.first_of_queue[op.queue as usize] = i as u32;
     }
     timeline.waits = union(std::mem::take(&mut timeline.waits));
-    timeline.stood = device_waits::recorded(trace, &timeline.queues);
     let collectives = timeline.ops.iter().all(|op| op.kind == OpKind::Comm);
     timeline.collectives_only = collectives && timeline.calls.is_empty() && timeline.recorded_from.is_none();
     timeline.capturing = captures(trace, &timeline.calls);
