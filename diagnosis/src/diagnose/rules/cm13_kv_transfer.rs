@@ -48,8 +48,8 @@ static DOC: Doc = Doc {
     ),
     source: Text::new("3 %: own value.", "3%：自定值。"),
     guards: Text::new(
-        "Training steps are not judged. That a stage waits for the one before it is no transfer: a send of which the other end is not in the capture says nothing, unless it carries a cache. In a step with experts sends are the exchange of tokens. Without a statement that prefill and decode are separate the confidence is low.",
-        "训练步不作判断。某一阶段等待前一阶段不算传输：另一端不在采集中的收发不作判断，除非其搬运缓存。含专家的步中收发是 token 交换。没有说明预填充与解码分离部署时置信度为低。",
+        "Training steps are not judged. What a healthy link needs is certain to stay: the library's model of the size on the published link; where no size is recorded, that of two tensors of the hidden size times the rows. That a stage waits for the one before it is no transfer: a send of which the other end is not in the capture says nothing, unless it carries a cache. In a step with experts sends are the exchange of tokens. Without a statement that prefill and decode are separate the confidence is low.",
+        "训练步不作判断。健康链路所需的时间必然保留：按公布链路上该大小的通信库模型计算；未记录大小时按两个“隐藏维度 × 行数”的张量计。某一阶段等待前一阶段不算传输：另一端不在采集中的收发不作判断，除非其搬运缓存。含专家的步中收发是 token 交换。没有说明预填充与解码分离部署时置信度为低。",
     ),
     verify: Text::new(
         "Push the cache layer by layer or ahead of the step, or put the stages on devices that are joined directly: the exposed time disappears.",
@@ -188,7 +188,8 @@ fn stages(cx: &Context<'_>, index: usize, rank: &Rank, class: &Class) -> Option<
     let certain: Vec<(u32, Ns)> = sent.iter().filter_map(|t| Some((t.op, healthy(t)?))).collect();
     let hoped: Vec<(u32, Ns)> = sent.iter().map(|t| (t.op, t.ns - t.exposed)).collect();
     let all: Ns = sent.iter().map(|t| t.ns).sum();
-    let known: Vec<f64> = sent.iter().filter_map(|t| t.message.map(|m| m.bytes as f64)).collect();
+    let known: Vec<f64> =
+        sent.iter().filter_map(|t| t.message.filter(|m| !m.modelled).map(|m| m.bytes as f64)).collect();
     let waits: Ns = sent.iter().filter_map(|t| Some(rank.timeline.ops.get(t.op as usize)?.dur() - t.ns)).sum();
     let steps = class.steady.max(1) as Ns;
     let (mut finding, cost) = Exposed { cx, doc: &DOC, rank, class }.recurring(SHARE, of, |cost| Saying {

@@ -7,7 +7,7 @@ use super::{launch_shape::cores, product};
 use crate::{
     analysis::{Class, DeviceOp, OpKind, Rank, Step, job::Instance, launch_shape, op_shapes},
     diagnose::rule::Context,
-    platform::{CanonicalOp, Stage},
+    platform::{CanonicalOp, OpClass, Stage},
 };
 
 /// Ranks of one node at most: beyond it a network lies between them, of which nothing is published with the chip.
@@ -16,6 +16,9 @@ const NODE: u32 = 8;
 const BEFORE: usize = 4;
 /// Bandwidth below which a link is a bus, bytes per ns: PCIe of the fifth generation has 64 GB/s.
 const OWN: f64 = 100.0;
+/// Tensors of the hidden size that a stage of a pipeline hands on at most: hidden states and residual (`IntermediateTensors` of
+/// vLLM; SGLang's proxy tensors are the same two).
+const HANDED_ON: i64 = 2;
 /// Columns from which a product is that of the vocabulary.
 const VOCABULARY: i64 = 16_000;
 /// Share of the cores below which a launch has a block for each of its tiles: persistent kernels have one for each core, or
@@ -185,8 +188,9 @@ pub fn description<'a>(cx: &Context<'a>, op: &DeviceOp) -> Option<&'a Collective
     }
 }
 
-/// The sizes of the collectives of one class of a rank: those that are recorded, and those of all-reduces that sum the parts of
-/// a product, which are the hidden size times the rows of the step.
+/// The sizes of the collectives of one class of a rank: those that are recorded; those of all-reduces that sum the parts of a
+/// product, which are the hidden size times the rows of the step; and those of what stages of a pipeline hand on, at most two
+/// tensors of that size.
 pub struct Sizes<'c, 'a> {
     cx: &'c Context<'a>,
     rank: &'c Rank,
@@ -212,14 +216,16 @@ impl<'c, 'a> Sizes<'c, 'a> {
         if let Some(bytes) = call.and_then(|c| c.bytes) {
             return (bytes > 0).then_some(Message { what, bytes, ranks, modelled: false });
         }
-        if what != Collective::AllReduce || !self.sums_a_product(at) {
-            return None;
-        }
+        let tensors = match what {
+            Collective::AllReduce if self.sums_a_product(at) => 1,
+            Collective::Pair => HANDED_ON,
+            _ => return None,
+        };
         let (hidden, element) = self.hidden?;
         let ops = self.rank.ops_of(step);
         let decoded = || step.facts.batch.filter(|_| self.decodes).map(u64::from);
         let rows = step.rows.or_else(|| launch_shape::norm_rows(self.cx.trace, ops)).or_else(decoded)?;
-        let bytes = i64::try_from(rows).ok()?.checked_mul(hidden)?.checked_mul(element)?;
+        let bytes = i64::try_from(rows).ok()?.checked_mul(hidden)?.checked_mul(element * tensors)?;
         (bytes > 0).then_some(Message { what, bytes, ranks, modelled: true })
     }
 
@@ -248,17 +254,19 @@ fn hidden(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<(i64, i64)> {
     }
 }
 
-/// The hidden size at most, from the launches of the products whose parts all-reduces sum: each has the columns of the hidden
-/// size, and its blocks cover no more than their tiles.
+/// The hidden size at most, from the launches of the products whose result an all-reduce sums or a norm reads: each has the columns
+/// of the hidden size, or more where the norm is that of queries and keys, and its blocks cover no more than their tiles.
 fn launched(cx: &Context<'_>, rank: &Rank, step: &Step) -> Option<i64> {
     let ops = rank.ops_of(step);
     let cores = cores(cx.trace, rank)? as f64;
     let sums = |op: &DeviceOp| {
-        Collective::of(cx.trace.strings.get(description(cx, op).and_then(|c| c.op).unwrap_or(op.name)))
-            == Some(Collective::AllReduce)
+        op.kind == OpKind::Comm
+            && Collective::of(cx.trace.strings.get(description(cx, op).and_then(|c| c.op).unwrap_or(op.name)))
+                == Some(Collective::AllReduce)
     };
-    let reduces = (0..).zip(ops).filter(|(_, op)| op.kind == OpKind::Comm && sums(op));
-    let before = reduces.filter_map(|(at, _): (usize, _)| {
+    let normalises = |op: &DeviceOp| op.kind == OpKind::Compute && op.op.class() == OpClass::Norm;
+    let readers = (0..).zip(ops).filter(|(_, op)| sums(op) || normalises(op));
+    let before = readers.filter_map(|(at, _): (usize, _)| {
         let computed = ops.get(at.saturating_sub(BEFORE)..at)?.iter().rev().find(|op| op.kind == OpKind::Compute);
         computed.filter(|op| op.op == CanonicalOp::Gemm)
     });
