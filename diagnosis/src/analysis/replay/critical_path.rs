@@ -150,7 +150,8 @@ fn cause(model: &Model, rank: &Rank, o: u32, way: &mut Way) -> Option<At> {
     let ended = |p: u32, after: Ns| model.ends.get(p as usize).is_some_and(|end| end + after == start);
     for (p, after) in [(row.pred, row.gap), (row.dep, row.lag)] {
         if ended(p, after) {
-            wait(rank, Span::new(start - after.max(0), start), way);
+            let is_launched = rank.timeline.calls.get(row.call as usize).is_some();
+            wait(rank, Span::new(start - after.max(0), start), is_launched, way);
             return Some(At::End(p, (-after).max(0)));
         }
     }
@@ -162,8 +163,8 @@ fn cause(model: &Model, rank: &Rank, o: u32, way: &mut Way) -> Option<At> {
 }
 
 /// Charges what an operation waited for: idle time to the layer that it is attributed to; beside other work of the device, to
-/// the runtime, which orders the queues, unless nothing of the host was recorded.
-fn wait(rank: &Rank, span: Span, way: &mut Way) {
+/// the runtime, which orders the queues, unless nothing shows what of the host launched the operation.
+fn wait(rank: &Rank, span: Span, is_launched: bool, way: &mut Way) {
     let first = rank.gaps.partition_point(|gap| gap.span.end <= span.start);
     let gaps = rank.gaps.iter().skip(first).take_while(|gap| gap.span.start < span.end);
     let mut busy = span.len();
@@ -172,8 +173,7 @@ fn wait(rank: &Rank, span: Span, way: &mut Way) {
         busy -= ns;
         way.charge(bucket.layer(), ns);
     }
-    let host = if rank.timeline.calls.is_empty() { Layer::Measurement } else { Layer::Runtime };
-    way.charge(host, busy);
+    way.charge(if is_launched { Layer::Runtime } else { Layer::Measurement }, busy);
 }
 
 /// Position of a point of a thread.

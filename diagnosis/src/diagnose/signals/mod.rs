@@ -19,6 +19,7 @@ pub mod owned;
 pub mod pauses;
 pub mod product;
 pub mod reading;
+pub mod slow_steps;
 pub mod speculation;
 pub mod stages;
 pub mod transfers;
