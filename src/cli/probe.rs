@@ -17,7 +17,7 @@ use tracing::info;
 use super::{
     Global,
     backend::On,
-    ceilings,
+    ceilings, ended,
     exit::{Exit, Usage},
     output::Output,
     progress::Bar,
@@ -108,7 +108,7 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
         Form::Json => Output::Data(format!("{:#}\n", document(&run))),
     };
     if let Some(save) = &arguments.save {
-        store::save(save, &[capture(run, &setup.target, &host)])?;
+        ended::whole(|| store::save(save, &[capture(run, &setup.target, &host)]))?;
         info!(target: "strato", "wrote {}", save.display());
     }
     if arguments.output.is_some() || !arguments.quiet {

@@ -8,7 +8,7 @@ mod mspti;
 mod prompt_ids;
 mod ranks;
 
-use std::time::Duration;
+use std::{sync::OnceLock, time::Duration};
 
 use collectors::host::Host;
 use diagnosis::diagnose::rules;
@@ -22,12 +22,14 @@ use probes::{Probe, Product, Setup};
 
 use super::{
     ceilings,
+    ended::Ended,
     exit::{Missing, Usage},
 };
 
 use args::RanksAre;
 pub(super) use args::{DecodeArgs, Weights};
 pub(super) use mspti::restart as restart_with_mspti;
+use ranks::Watched;
 pub(super) use ranks::{Live, obey};
 
 /// What a run gave.
@@ -63,9 +65,22 @@ pub(super) fn probed(
     Ok(ceilings::measured(&setup, &Host::read(), is_read, told))
 }
 
-/// Runs the engine and records it; `tell` is told of every step.
+/// Runs the engine and records it; `tell` is told of every step. Signals do what they always do.
 pub(super) fn capture(what: &DecodeArgs, mut tell: impl FnMut(&StepDone) + Send) -> anyhow::Result<Done> {
-    capture_watched(what, &mut tell, None)
+    captured(what, &mut tell, Watched::No)
+}
+
+/// Runs the engine and records it until its end or a signal that is to end the program, which `held` then has: whoever keeps
+/// the capture follows it afterwards.
+///
+/// # Errors
+/// Those of [`checked`], and of the run.
+pub(super) fn capture_until(
+    what: &DecodeArgs,
+    mut tell: impl FnMut(&StepDone) + Send,
+    held: &OnceLock<Ended>,
+) -> anyhow::Result<Done> {
+    captured(what, &mut tell, Watched::Signals(held))
 }
 
 /// Runs the engine and records it, watched by `live` from close by.
@@ -75,14 +90,22 @@ pub(super) fn capture(what: &DecodeArgs, mut tell: impl FnMut(&StepDone) + Send)
 pub(super) fn capture_watched(
     what: &DecodeArgs,
     tell: &mut (dyn FnMut(&StepDone) + Send),
-    live: Option<&dyn ranks::Live>,
+    live: &dyn ranks::Live,
+) -> anyhow::Result<Done> {
+    captured(what, tell, Watched::Live(live))
+}
+
+fn captured(
+    what: &DecodeArgs,
+    tell: &mut (dyn FnMut(&StepDone) + Send),
+    watched: Watched<'_>,
 ) -> anyhow::Result<Done> {
     let options = checked(what)?;
     let (config, _) = what.source()?;
     // Which experts several tokens go to, only the run knows.
     let is_known = config.experts.is_none() || options.batch == 1;
     let bytes = is_known.then(|| options.dtype.row_bytes(config.hidden) * (config.step_parameters() / config.hidden));
-    let (trace, steps) = ranks::run(what, tell, live)?;
+    let (trace, steps) = ranks::run(what, tell, watched)?;
     Ok(Done { trace, steps, options, bytes })
 }
 

@@ -3,16 +3,19 @@
 use std::{
     io::{self, IsTerminal, Write},
     path::PathBuf,
+    sync::OnceLock,
     time::{Duration, Instant},
 };
 
-use engine::{Target, inject};
+use engine::{Target, inject, run::StepDone};
 use model::{ProbeRun, Provenance};
+use rustix::process::Signal;
 
 use super::{
-    Global,
-    decode::{DecodeArgs, Done, capture, checked, milliseconds, obey, probed, restart_with_mspti},
+    Global, bound,
+    decode::{DecodeArgs, Done, capture_until, checked, milliseconds, obey, probed, restart_with_mspti},
     deviation,
+    ended::Ended,
     exit::{Exit, Usage},
     interface::Interface,
     say, target, terminal_text,
@@ -52,6 +55,9 @@ pub struct Arguments {
     /// Be one of so many launches.
     #[arg(long, hide = true, value_name = "N")]
     of_launches: Option<u16>,
+    /// The process that launched this one.
+    #[arg(long, hide = true, value_name = "PROCESS", requires = "of_launches")]
+    launched_by: Option<u32>,
     /// Measure what this machine can do at best before the run, and keep it in the capture: every probe that a diagnosis
     /// reads, under the run's own threads and shapes.
     #[arg(long)]
@@ -111,6 +117,7 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
         plan,
         repeats,
         of_launches,
+        launched_by,
         mut probe,
         json,
         tokens,
@@ -130,6 +137,10 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
             writeln!(out, "{:<18} {:<24} {}", injection.name, injection.arguments, injection.what)?;
         }
         return Ok(Exit::Done);
+    }
+    if let Some(parent) = launched_by {
+        // A launch keeps its capture, as for any signal.
+        bound::to(parent, Signal::TERM);
     }
     let mut repeats = repeats.unwrap_or(1);
     let mut further = Vec::new();
@@ -201,16 +212,24 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
         output: output.clone(),
         launches: of_launches,
     };
+    let held = OnceLock::new();
     let done = if is_seen {
         live::run(global, interface.settings(global)?, &what, finish)?
     } else {
         let mut told = Instant::now();
-        let done = capture(&what, |step| {
+        let tell = |step: &StepDone| {
             if loud && told.elapsed() > PROGRESS {
                 told = Instant::now();
                 say(&format!("step {}: {}", step.number, milliseconds(step.span.end - step.span.start)));
             }
-        })?;
+        };
+        let mut done = capture_until(&what, tell, &held)?;
+        if let Some(signal) = held.get().and_then(Ended::name) {
+            let steps = done.steps.len().saturating_sub(1);
+            let said = format!("{signal} after {steps} of {} decode steps", done.options.steps);
+            say(&format!("strato: {said}; the capture holds what was run until then"));
+            done.trace.manifest.set("run.ended", &said, Provenance::Observed);
+        }
         finish.write(done)?
     };
     if let Some(output) = &output {
