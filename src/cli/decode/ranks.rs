@@ -205,6 +205,10 @@ fn rank(
     if let Some(error) = failed {
         return Err(error.into());
     }
+    // Of logits that stay on the device the last ones tell: what is lost once goes on through the cache.
+    if let Some(last) = steps.last_mut().filter(|last| number == 0 && last.number > 0 && last.not_finite.is_none()) {
+        last.not_finite = engine.logits().ok().map(|logits| engine::run::not_finite(&logits));
+    }
     let (tasks, log) = mspti.finish(log);
     let (saw, log) = cupti.finish(&mut engine, log, what.at_most.is_none());
     logits.map(LogitsFile::finish).transpose()?;
@@ -312,6 +316,7 @@ struct Told {
     start: i64,
     end: i64,
     tokens: Vec<u32>,
+    not_finite: Option<u64>,
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -384,9 +389,9 @@ fn processes(
         let reader = scope.spawn(move || {
             let mut steps = Vec::new();
             for line in told.into_iter().flat_map(|told| BufReader::new(told).lines()).map_while(Result::ok) {
-                let Ok(Told { number, start, end, tokens }) = serde_json::from_str(&line) else { continue };
+                let Ok(Told { number, start, end, tokens, not_finite }) = serde_json::from_str(&line) else { continue };
                 has_begun.store(true, Ordering::Release);
-                let step = StepDone { number, span: Span { start, end }, tokens };
+                let step = StepDone { number, span: Span { start, end }, tokens, not_finite };
                 tell(&step);
                 steps.push(step);
             }
@@ -425,8 +430,13 @@ pub(in crate::cli) fn obey(order: &str) -> anyhow::Result<()> {
         &order.what,
         Some(ranks),
         &mut |step| {
-            let told =
-                Told { number: step.number, start: step.span.start, end: step.span.end, tokens: step.tokens.clone() };
+            let told = Told {
+                number: step.number,
+                start: step.span.start,
+                end: step.span.end,
+                tokens: step.tokens.clone(),
+                not_finite: step.not_finite,
+            };
             if order.rank == 0
                 && let Ok(line) = serde_json::to_string(&told)
             {

@@ -18,7 +18,8 @@ mod page;
 ///
 /// A and B are each described by words with commas between them: the type of the weights (f32, f16, bf16, q8), how operators
 /// are divided (composite, canonical, fused), the instruction set, how steps start (eager, graph), kv-block=N, threads=N,
-/// model=NAME|DIR. A is the reference: both get its tokens. Ends with code 1 when the runs diverge.
+/// model=NAME|DIR. A is the reference: both get its tokens. Ends with code 1 when the runs diverge, or when either gives NaN
+/// or infinity.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     /// The reference.
@@ -113,6 +114,6 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     global.deliver(&text, arguments.output.as_deref())?;
     Ok(match verdict {
         Verdict::Equal | Verdict::WithinPrecision => Exit::Done,
-        Verdict::Grown | Verdict::Faulty => Exit::Findings,
+        Verdict::Grown | Verdict::Faulty | Verdict::NotFinite => Exit::Findings,
     })
 }
