@@ -10,6 +10,7 @@ use engine::{
 use model::manifest::{DIVERGES, NOT_FINITE, PRECISE};
 
 use super::{
+    backend::On,
     decode::{DecodeArgs, checked},
     exit::Usage,
 };
@@ -100,12 +101,12 @@ const REPEATED: usize = 256;
 /// # Errors
 /// When the run cannot be repeated.
 pub(super) fn first_not_finite(what: &DecodeArgs, step: u32) -> anyhow::Result<Option<String>> {
-    let mut again = what.clone();
+    let mut again = what.side("eager")?;
     again.r#gen = usize::try_from(step).unwrap_or(usize::MAX).saturating_add(1);
     if again.r#gen > REPEATED + 1 {
         return Err(Usage(format!("it is too far to step {step} to repeat the run")).into());
     }
-    again.on = Default::default();
+    again.on = On::default();
     again.logits = None;
     // The weights are loaded once, for both sides.
     let (_, c) = compared(&[again.clone(), again], |_, _| ())?;

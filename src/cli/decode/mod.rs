@@ -2,6 +2,7 @@
 
 mod args;
 mod cupti;
+mod finite;
 mod logits;
 mod lost;
 mod mspti;
@@ -42,6 +43,8 @@ pub(super) struct Done {
     pub options: RunOptions,
     /// Bytes of weights that a decode step reads, where that is known.
     pub bytes: Option<usize>,
+    /// Where its numbers are NaN or infinite from, in a sentence; `None` where they are finite, or nobody looked.
+    pub not_finite: Option<String>,
 }
 
 /// What the machine can do at best under the conditions of a run: its threads, instruction set and matrix products. Only the
@@ -105,8 +108,9 @@ fn captured(
     // Which experts several tokens go to, only the run knows.
     let is_known = config.experts.is_none() || options.batch == 1;
     let bytes = is_known.then(|| options.dtype.row_bytes(config.hidden) * (config.step_parameters() / config.hidden));
-    let (trace, steps) = ranks::run(what, tell, watched)?;
-    Ok(Done { trace, steps, options, bytes })
+    let (mut trace, steps) = ranks::run(what, tell, watched)?;
+    let not_finite = finite::keep(what, &steps, &mut trace);
+    Ok(Done { trace, steps, options, bytes, not_finite })
 }
 
 /// What the engine is asked for, if this machine can do it.
