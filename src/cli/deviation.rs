@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use engine::{
-    Weights,
+    Footprint, Weights,
     numdiff::{Comparison, Row, Side, Verdict, compare},
     run::RunOptions,
 };
@@ -13,6 +13,7 @@ use super::{
     backend::On,
     decode::{DecodeArgs, checked},
     exit::Usage,
+    memory,
 };
 
 /// Compares two runs; `told` of every step that has been, and of how many there are.
@@ -22,8 +23,20 @@ pub(super) fn compared(
 ) -> anyhow::Result<([RunOptions; 2], Comparison)> {
     let options = [checked(&sides[0])?, checked(&sides[1])?];
     let (config, mut source) = sides[0].source()?;
+    let [one, other] = [Footprint::of(&config, &options[0], 1)?, Footprint::of(&config, &options[1], 1)?];
+    let shares = options[0].dtype == options[1].dtype && sides[0].model == sides[1].model;
+    let own = |side: Footprint| side.cache.saturating_add(side.buffers);
+    // Each side runs as it is, B once more on A's input, and A once more on B's weights where those are others.
+    let (weights, again) = if shares { (0, 0) } else { (other.weights, own(one)) };
+    let devices = [own(one), own(other), own(other), again].into_iter().fold(0, u64::saturating_add);
+    memory::check_total(
+        &format!("comparing two runs of '{}'", sides[0].model),
+        one.weights.saturating_add(weights).saturating_add(devices),
+        sides[0].max_memory,
+        "choose a smaller --model, smaller types or a shorter --prompt-len",
+    )?;
     let first = Arc::new(Weights::load(&config, options[0].dtype, &mut *source)?);
-    let second = if options[0].dtype == options[1].dtype && sides[0].model == sides[1].model {
+    let second = if shares {
         Arc::clone(&first)
     } else {
         let (other, mut source) = sides[1].source()?;

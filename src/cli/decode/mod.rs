@@ -14,7 +14,7 @@ use std::{sync::OnceLock, time::Duration};
 use collectors::host::Host;
 use diagnosis::diagnose::rules;
 use engine::{
-    Shard,
+    Shard, Target,
     cpu::Isa,
     run::{RunOptions, StepDone},
 };
@@ -25,6 +25,7 @@ use super::{
     ceilings,
     ended::Ended,
     exit::{Missing, Usage},
+    memory,
 };
 
 use args::RanksAre;
@@ -121,6 +122,11 @@ pub(super) fn checked(what: &DecodeArgs) -> anyhow::Result<RunOptions> {
     }
     options.observer.check(&options.target)?;
     options.target.check()?;
+    let (config, _) = what.source()?;
+    options.check_injections(&config, what.tp)?;
+    if options.target == Target::Cpu {
+        memory::check(&what.model, &config, &options, what.tp, what.max_memory)?;
+    }
     if !Isa::available().contains(&options.isa) {
         let isa = options.isa.name();
         return Err(Missing(format!("this processor has no {isa}; leave it out to use what it has")).into());

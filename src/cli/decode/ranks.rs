@@ -30,7 +30,7 @@ use engine::{
     record::{Log, Span},
     run::{Engine, StepDone},
 };
-use model::{Trace, TraceBuilder, TraceSink, trace};
+use model::{Provenance, Trace, TraceBuilder, TraceSink, trace};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -140,6 +140,10 @@ fn rank(
     // Ranks that are threads of one process have one machine and one process to look at.
     let looks = ranks.as_ref().is_none_or(|ranks| ranks.shard().rank == 0) || what.ranks == super::RanksAre::Processes;
     let mut engine = Engine::of_rank(config, &mut *source, options, ranks, &mut log)?;
+    let unused = source.unused();
+    if !unused.is_empty() && engine.shard().rank == 0 {
+        say(&format!("strato: the checkpoint has {}, which this kind of model does not use", named(&unused)));
+    }
     let mut logits = match &what.logits {
         // All ranks have the same.
         Some(file) if engine.shard().rank == 0 => Some(LogitsFile::create(file, &engine)?),
@@ -223,10 +227,20 @@ fn rank(
         cupti: saw.told(),
     };
     tasks.fields(&mut builder);
+    if !unused.is_empty() {
+        builder.manifest("model.unused_tensors", &named(&unused), Provenance::Observed);
+    }
     engine_run::collect(&engine, &log, facts, &mut builder);
     let process = builder.process(0);
     tasks.write(process, &mut builder);
     Ok((builder.finish(), steps))
+}
+
+/// How many tensors, and the first of them.
+fn named(tensors: &[String]) -> String {
+    let first = tensors.iter().take(3).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let more = if tensors.len() > 3 { ", …" } else { "" };
+    format!("{} more tensors ({first}{more})", tensors.len())
 }
 
 type Ran = (Vec<Trace>, Vec<StepDone>);

@@ -9,7 +9,7 @@ use engine::{
     run::RunOptions,
 };
 
-use super::{Global, decode::DecodeArgs, deviation::compared, exit::Exit, output::Output, say, target};
+use super::{Global, decode::DecodeArgs, deviation::compared, exit::Exit, memory, output::Output, say, target};
 
 mod json;
 mod page;
@@ -49,6 +49,10 @@ pub struct Arguments {
     /// Put a fault into B, NAME or NAME:key=value,…; 'strato run --inject help' lists them. Can be given several times.
     #[arg(long, value_name = "NAME")]
     inject: Vec<String>,
+    /// Bytes that the comparison may take of this machine's memory, such as 8G; one that needs more is refused before it begins
+    /// [default: what is free].
+    #[arg(long, value_name = "SIZE", value_parser = memory::size)]
+    max_memory: Option<u64>,
     /// List every operator of every layer.
     #[arg(long)]
     all: bool,
@@ -98,6 +102,7 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     }
     let mut common = DecodeArgs::plain(model, seed);
     (common.batch, common.prompt_len, common.prompt_ids, common.r#gen) = (batch, prompt_len, prompt_ids, r#gen);
+    common.max_memory = arguments.max_memory;
     let mut sides = [common.side(&a)?, common.side(&b)?];
     sides[1].inject = inject;
     if !arguments.quiet {
