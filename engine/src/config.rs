@@ -406,9 +406,8 @@ mod tests {
 
     #[test]
     fn a_file_with_both_spellings_is_read() {
-        let both = config(
-            r#""model_type": "llama", "rope_scaling": {"type": "linear", "rope_type": "linear", "factor": 2}"#,
-        );
+        let both =
+            config(r#""model_type": "llama", "rope_scaling": {"type": "linear", "rope_type": "linear", "factor": 2}"#);
         assert_eq!(both.unwrap().rope.scaling, RopeScaling::Linear { factor: 2.0 });
     }
 
@@ -454,7 +453,10 @@ mod tests {
             (r#""model_type": "qwen2", "use_sliding_window": true"#, "sliding"),
             (r#""model_type": "llama", "rope_scaling": {"rope_type": "yarn", "factor": 4}"#, "yarn"),
             (r#""model_type": "llama", "rope_scaling": {"rope_type": "linear"}"#, "factor"),
-            (r#""model_type": "llama", "rope_scaling": {"type": "linear", "rope_type": "dynamic", "factor": 2}"#, "'linear'"),
+            (
+                r#""model_type": "llama", "rope_scaling": {"type": "linear", "rope_type": "dynamic", "factor": 2}"#,
+                "'linear'",
+            ),
             (r#""model_type": "llama", "dtype": "float16", "torch_dtype": "bfloat16""#, "'bfloat16'"),
             (r#""model_type": "llama", "quantization_config": {"quant_method": "fp8"}"#, "fp8"),
             (r#""model_type": "llama", "num_key_value_heads": 3"#, "evenly"),

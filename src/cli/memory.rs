@@ -18,6 +18,11 @@ pub fn available() -> Option<u64> {
     Some(free.min(left) as u64)
 }
 
+/// What of it a run may take by itself: a sixteenth stays for what it records and for others; own value.
+fn spare() -> Option<u64> {
+    available().map(|bytes| bytes - bytes / 16)
+}
+
 /// A line of `/proc/meminfo`, in KiB.
 pub fn kibibytes(meminfo: &str, key: &str) -> Option<f64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
@@ -55,7 +60,7 @@ pub fn check(
     ranks: usize,
     most: Option<u64>,
 ) -> anyhow::Result<()> {
-    let Some(limit) = most.or_else(available) else { return Ok(()) };
+    let Some(limit) = most.or_else(spare) else { return Ok(()) };
     let need = Footprint::of(config, options, ranks)?;
     if need.total() <= limit {
         return Ok(());
@@ -79,10 +84,12 @@ pub fn check(
         ways.extend(prompt.map(|prompt| format!("--prompt-len {prompt}")));
     }
     if ways.is_empty() {
-        let smaller = |name: &&&str| preset(name).is_some_and(|config| {
-            config.part(Shard::WHOLE).is_ok()
-                && Footprint::of(&config, options, 1).is_ok_and(|need| need.total() <= limit)
-        });
+        let smaller = |name: &&&str| {
+            preset(name).is_some_and(|config| {
+                config.part(Shard::WHOLE).is_ok()
+                    && Footprint::of(&config, options, 1).is_ok_and(|need| need.total() <= limit)
+            })
+        };
         ways.extend(PRESETS.iter().rev().find(smaller).map(|name| format!("--model {name}")));
     }
     let ways = if ways.is_empty() { "a smaller model".to_owned() } else { ways.join(", ") };
@@ -107,7 +114,7 @@ pub fn check(
 /// # Errors
 /// [`Usage`] with the figures.
 pub fn check_total(what: &str, need: u64, most: Option<u64>, next: &str) -> Result<(), Usage> {
-    match most.or_else(available) {
+    match most.or_else(spare) {
         Some(limit) if need > limit => {
             Err(refused(&format!("{what} needs {} of memory", bytes(need)), (limit, most.is_some()), next))
         }
@@ -132,7 +139,10 @@ mod tests {
 
     #[test]
     fn sizes_are_powers_of_1024() {
-        assert_eq!((size("512M"), size("1G"), size("7"), size("2gib")), (Ok(512 << 20), Ok(1 << 30), Ok(7), Ok(2 << 30)));
+        assert_eq!(
+            (size("512M"), size("1G"), size("7"), size("2gib")),
+            (Ok(512 << 20), Ok(1 << 30), Ok(7), Ok(2 << 30))
+        );
         for wrong in ["", "G", "0", "1.5G", "-1G", "1X", "99999999999T", "1G1"] {
             assert!(size(wrong).is_err(), "{wrong}");
         }

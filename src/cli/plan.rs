@@ -114,9 +114,9 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     let ((trace_a, analysis_a), (trace_b, analysis_b)) = (read(a)?, read(b)?);
     drop(bar);
     let measured = [&trace_a, &trace_b].into_iter().filter_map(|trace| Floor::read(trace.manifest.value(Floor::FACT)?));
-    let measured = measured.map(|floor| 100.0 * floor.deviation).fold(None, |most: Option<f64>, one| {
-        Some(most.map_or(one, |most| most.max(one)))
-    });
+    let measured = measured
+        .map(|floor| 100.0 * floor.deviation)
+        .fold(None, |most: Option<f64>, one| Some(most.map_or(one, |most| most.max(one))));
     if let Some(measured) = measured.filter(|_| arguments.noise.is_none()) {
         say(&format!("strato: launches differ by {measured:.1} %, as the captures say; --noise sets another"));
     }

@@ -13,7 +13,9 @@ impl RunOptions {
             return Ok(());
         }
         let nothing = |name: &str, why: String| {
-            Err(Error::Request(format!("injection '{name}' changes nothing in this run: {why}; change it, or leave it out")))
+            Err(Error::Request(format!(
+                "injection '{name}' changes nothing in this run: {why}; change it, or leave it out"
+            )))
         };
         let numeric = &self.faults.numeric;
         for (name, layer) in [("stale_kv", numeric.stale_kv), ("nan_at", numeric.nan_at)] {
@@ -29,7 +31,10 @@ impl RunOptions {
         }
         if let Some((rank, factor)) = self.faults.rank.slow {
             if rank >= ranks {
-                return nothing("slow_rank", format!("it has {ranks} ranks, and {rank} is none of them"));
+                return nothing(
+                    "slow_rank",
+                    format!("its ranks are 0 to {}, and {rank} is none of them", ranks.saturating_sub(1)),
+                );
             }
             if factor <= 1.0 {
                 return nothing("slow_rank", "a factor of 1 is no slower".to_owned());
@@ -53,7 +58,9 @@ impl RunOptions {
     /// What is about operators needs such operators in the step.
     fn check_operators(&self, config: &Config, shard: Shard) -> Result<(), Error> {
         let nothing = |name: &str, why: &str| {
-            Err(Error::Request(format!("injection '{name}' changes nothing in this run: {why}; change it, or leave it out")))
+            Err(Error::Request(format!(
+                "injection '{name}' changes nothing in this run: {why}; change it, or leave it out"
+            )))
         };
         let plain = Self { changes: Vec::new(), ..self.clone() };
         let [_, step] = self.programs(config, shard)?;

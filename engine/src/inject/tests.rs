@@ -150,13 +150,16 @@ fn what_changes_nothing_is_refused() {
     let config = crate::preset("tiny").unwrap();
     let refused = |text: &str, ranks: usize| {
         let mut asked = RunOptions { steps: 3, ..options() };
-        inject(text, &mut asked).and_then(|()| asked.check_injections(&config, ranks)).err().map(|error| error.to_string())
+        inject(text, &mut asked)
+            .and_then(|()| asked.check_injections(&config, ranks))
+            .err()
+            .map(|error| error.to_string())
     };
     for (text, ranks, why) in [
         ("nan_at:layer=99", 1, "2 layers"),
         ("stale_kv:layer=2", 1, "2 layers"),
-        ("slow_rank", 1, "1 ranks"),
-        ("slow_rank:rank=2", 2, "2 ranks"),
+        ("slow_rank", 1, "0 to 0"),
+        ("slow_rank:rank=2", 2, "0 to 1"),
         ("slow_rank:factor=1", 2, "no slower"),
         ("rope_base_wrong:factor=1", 1, "as it is"),
         ("no_graph", 1, "--mode graph"),

@@ -73,7 +73,8 @@ impl Checkpoint {
                 return Err(damaged(format!("tensor '{name}' ends after the file does")));
             }
             let shape = info.shape.clone();
-            self.tensors.insert(name, Place { file: self.files.len(), dtype: info.dtype, shape, start, len, used: false });
+            self.tensors
+                .insert(name, Place { file: self.files.len(), dtype: info.dtype, shape, start, len, used: false });
         }
         self.files.push((path, file));
         Ok(())

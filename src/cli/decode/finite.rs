@@ -23,7 +23,9 @@ pub(super) fn keep(what: &DecodeArgs, steps: &[StepDone], trace: &mut Trace) -> 
     };
     let said = format!("no: of {} steps {}, from step {first} on ({count} logits)", seen.len(), lost.len());
     trace.manifest.set(FINITE, &said, Provenance::Observed);
-    say("strato: logits are NaN or infinite: repeating the run operator by operator to find the first one that gives such");
+    say(
+        "strato: logits are NaN or infinite: repeating the run operator by operator to find the first one that gives such",
+    );
     // The run is what it is; that it could not be repeated is said in the place of the operator.
     let place = match deviation::first_not_finite(what, first) {
         Ok(Some(place)) => place,

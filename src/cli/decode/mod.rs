@@ -99,11 +99,7 @@ pub(super) fn capture_watched(
     captured(what, tell, Watched::Live(live))
 }
 
-fn captured(
-    what: &DecodeArgs,
-    tell: &mut (dyn FnMut(&StepDone) + Send),
-    watched: Watched<'_>,
-) -> anyhow::Result<Done> {
+fn captured(what: &DecodeArgs, tell: &mut (dyn FnMut(&StepDone) + Send), watched: Watched<'_>) -> anyhow::Result<Done> {
     let options = checked(what)?;
     let (config, _) = what.source()?;
     // Which experts several tokens go to, only the run knows.

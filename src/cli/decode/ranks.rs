@@ -275,7 +275,8 @@ fn threads(
         });
         let mut ways = ways.into_iter();
         let first = ways.next();
-        let others: Vec<_> = ways.map(|way| scope.spawn(|| noted(rank(what, Some(way), &mut |_| (), watched)))).collect();
+        let others: Vec<_> =
+            ways.map(|way| scope.spawn(|| noted(rank(what, Some(way), &mut |_| (), watched)))).collect();
         let mut results: Vec<_> = first.map(|way| noted(rank(what, Some(way), tell, watched))).into_iter().collect();
         for other in others {
             let lost = |_| Err(anyhow::anyhow!("a rank of the engine panicked"));
@@ -334,12 +335,7 @@ struct Told {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn processes(
-    _: &DecodeArgs,
-    _: World,
-    _: &mut (dyn FnMut(&StepDone) + Send),
-    _: Watched<'_>,
-) -> anyhow::Result<Ran> {
+fn processes(_: &DecodeArgs, _: World, _: &mut (dyn FnMut(&StepDone) + Send), _: Watched<'_>) -> anyhow::Result<Ran> {
     Err(Missing("ranks as processes need Linux; use --ranks threads".to_owned()).into())
 }
 
