@@ -222,8 +222,11 @@ struct Raw {
     hidden_act: Option<String>,
     #[serde(default)]
     tie_word_embeddings: bool,
-    #[serde(alias = "torch_dtype")]
     dtype: Option<String>,
+    /// What `transformers` 4 calls it; files that went through both have both.
+    torch_dtype: Option<String>,
+    /// How the weights are quantized; of such nothing is read.
+    quantization_config: Option<RawQuantization>,
     #[serde(default)]
     attention_bias: bool,
     #[serde(default)]
@@ -245,13 +248,33 @@ struct Raw {
 
 #[derive(Clone, Default, Deserialize)]
 struct RawRope {
-    #[serde(alias = "type")]
     rope_type: Option<String>,
+    /// What older files call it; since 4.43 `transformers` writes both.
+    r#type: Option<String>,
     rope_theta: Option<f64>,
     factor: Option<f64>,
     low_freq_factor: Option<f64>,
     high_freq_factor: Option<f64>,
     original_max_position_embeddings: Option<f64>,
+}
+
+/// What is said of a quantization.
+#[derive(Deserialize)]
+struct RawQuantization {
+    quant_method: Option<String>,
+}
+
+/// What two spellings of one member say.
+///
+/// # Errors
+/// [`Error::Unsupported`] when they say two things.
+fn either<'r>(names: [&str; 2], a: Option<&'r str>, b: Option<&'r str>) -> Result<Option<&'r str>, Error> {
+    match (a, b) {
+        (Some(a), Some(b)) if a != b => {
+            Err(Error::Unsupported { what: format!("its {} is '{a}' and its {} '{b}'", names[0], names[1]) })
+        }
+        _ => Ok(a.or(b)),
+    }
 }
 
 /// What `transformers` assumes where a file does not say.
@@ -280,7 +303,15 @@ impl Raw {
         if self.num_attention_heads == 0 {
             return unsupported("num_attention_heads is 0");
         }
+        if let Some(quantization) = &self.quantization_config {
+            let method = quantization.quant_method.as_deref().unwrap_or("an unnamed method");
+            return unsupported(&format!(
+                "its weights are quantized by {method} (quantization_config), whose scales are not read; take the unquantized \
+                 checkpoint"
+            ));
+        }
         let (rope, experts) = (self.rope()?, self.experts()?);
+        let dtype = either(["dtype", "torch_dtype"], self.dtype.as_deref(), self.torch_dtype.as_deref())?;
         Config {
             family,
             vocab: self.vocab_size,
@@ -300,7 +331,7 @@ impl Raw {
             qkv_bias: family == Family::Qwen2,
             qk_norm: family == Family::Qwen3,
             experts,
-            published: match self.dtype.as_deref() {
+            published: match dtype {
                 Some("bfloat16") => Some(Dtype::Bf16),
                 Some("float16") => Some(Dtype::F16),
                 Some("float32") => Some(Dtype::F32),
@@ -330,7 +361,8 @@ impl Raw {
         let need = |value: Option<f64>, name: &str| {
             value.ok_or_else(|| Error::Unsupported { what: format!("its rope scaling has no {name}") })
         };
-        let scaling = match raw.rope_type.as_deref().unwrap_or("default") {
+        let kind = either(["rope_type", "rope scaling type"], raw.rope_type.as_deref(), raw.r#type.as_deref())?;
+        let scaling = match kind.unwrap_or("default") {
             "default" => RopeScaling::Default,
             "linear" => RopeScaling::Linear { factor: need(raw.factor, "factor")? },
             "dynamic" => RopeScaling::Dynamic { factor: need(raw.factor, "factor")? },
@@ -373,10 +405,18 @@ mod tests {
     }
 
     #[test]
+    fn a_file_with_both_spellings_is_read() {
+        let both =
+            config(r#""model_type": "llama", "rope_scaling": {"type": "linear", "rope_type": "linear", "factor": 2}"#);
+        assert_eq!(both.unwrap().rope.scaling, RopeScaling::Linear { factor: 2.0 });
+    }
+
+    #[test]
     fn both_spellings_of_the_published_type_are_read() {
         for (members, published) in [
             (r#""model_type": "llama", "torch_dtype": "bfloat16""#, Some(Dtype::Bf16)),
             (r#""model_type": "llama", "dtype": "float16""#, Some(Dtype::F16)),
+            (r#""model_type": "llama", "dtype": "float16", "torch_dtype": "float16""#, Some(Dtype::F16)),
             (r#""model_type": "llama", "dtype": "auto""#, None),
             (r#""model_type": "llama""#, None),
         ] {
@@ -413,6 +453,12 @@ mod tests {
             (r#""model_type": "qwen2", "use_sliding_window": true"#, "sliding"),
             (r#""model_type": "llama", "rope_scaling": {"rope_type": "yarn", "factor": 4}"#, "yarn"),
             (r#""model_type": "llama", "rope_scaling": {"rope_type": "linear"}"#, "factor"),
+            (
+                r#""model_type": "llama", "rope_scaling": {"type": "linear", "rope_type": "dynamic", "factor": 2}"#,
+                "'linear'",
+            ),
+            (r#""model_type": "llama", "dtype": "float16", "torch_dtype": "bfloat16""#, "'bfloat16'"),
+            (r#""model_type": "llama", "quantization_config": {"quant_method": "fp8"}"#, "fp8"),
             (r#""model_type": "llama", "num_key_value_heads": 3"#, "evenly"),
             (r#""model_type": "llama", "num_key_value_heads": 0"#, "num_key_value_heads"),
             (r#""model_type": "llama", "head_dim": 7"#, "even width"),

@@ -7,6 +7,7 @@ mod host;
 mod machine;
 mod numeric;
 mod rank;
+mod reach;
 mod shape;
 
 pub use crate::faults::{Faults, HostFaults, MachineFaults, NumericFaults, RankFaults};

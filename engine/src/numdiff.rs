@@ -98,6 +98,17 @@ pub enum Verdict {
     Grown,
     /// An operator makes a difference that is not explained.
     Faulty,
+    /// A side gives NaN or infinity, be it like the other or not: what follows is no number to be compared.
+    NotFinite,
+}
+
+/// Where a side first gives NaN or infinity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lost {
+    /// Step; the prompt is step 0.
+    pub step: u32,
+    /// Its row.
+    pub row: usize,
 }
 
 /// What two runs have come to.
@@ -107,6 +118,8 @@ pub struct Comparison {
     pub rows: Vec<Row>,
     /// The first row whose difference is not explained, by step and then by place.
     pub first: Option<usize>,
+    /// Where A and B first give NaN or infinity, by step and then by place.
+    pub not_finite: [Option<Lost>; 2],
     /// Decode steps.
     pub steps: u32,
     /// The type whose precision explains what is not a fault.
@@ -127,7 +140,9 @@ pub struct Comparison {
 impl Comparison {
     /// What it comes to.
     pub fn verdict(&self) -> Verdict {
-        if self.first.is_some() || self.unrepeated.iter().any(Option::is_some) {
+        if self.not_finite.iter().any(Option::is_some) {
+            Verdict::NotFinite
+        } else if self.first.is_some() || self.unrepeated.iter().any(Option::is_some) {
             Verdict::Faulty
         } else if self.rows.iter().all(|row| row.own.is_equal()) {
             Verdict::Equal
@@ -189,7 +204,7 @@ pub fn compare(config: &Config, sides: [Side<'_>; 2], mut each: impl FnMut(u32))
         let programs = [run.a.program(phase), run.b.program(phase)];
         let groups = align(programs, config)?;
         let rows = groups.iter().map(|group| row(programs, group, phase)).collect();
-        run.phases.push(Phase { groups, rows, first: None });
+        run.phases.push(Phase { groups, rows, first: None, lost: [None, None] });
     }
     let mut batch = a.options.first_batch(config.vocab);
     let (mut tokens, mut split, mut unrepeated) = ([0, 0], None, [None, None]);
@@ -250,6 +265,8 @@ struct Phase {
     rows: Vec<Row>,
     /// The first row with a fault, by step.
     first: Option<(u32, usize)>,
+    /// The first rows in which A and B are not finite, by step.
+    lost: [Option<(u32, usize)>; 2],
 }
 
 struct Run {
@@ -289,6 +306,11 @@ impl Run {
                 if let align::Value::Columns([_, id], _) = value {
                     errors.insert(*id, own.relative_l2());
                 }
+                for (lost, side) in phase.lost.iter_mut().zip([&own.a, &own.b]) {
+                    if side.nan + side.inf > 0 {
+                        lost.get_or_insert((step, at));
+                    }
+                }
                 row.own.merge(&own);
                 let replayed = b_on_a.read(number, batch, value, 1);
                 b_on_a.write(number, batch, value, 1, &given);
@@ -326,10 +348,13 @@ impl Run {
         unrepeated: [Option<u32>; 2],
     ) -> Comparison {
         let mut logits = Measure::default();
-        let (mut rows, mut first) = (Vec::new(), None);
+        let (mut rows, mut first, mut not_finite) = (Vec::new(), None, [None, None]);
         for phase in self.phases {
             // The prompt comes before every decode step.
             first = first.or(phase.first.map(|(_, at)| rows.len() + at));
+            for (all, own) in not_finite.iter_mut().zip(phase.lost) {
+                *all = all.or(own.map(|(step, at)| Lost { step, row: rows.len() + at }));
+            }
             let head = |row: &&Row| row.ops[1].last().is_some_and(|name| *name == "lm_head");
             if let Some(row) = phase.rows.iter().find(head) {
                 logits.merge(&row.own);
@@ -339,6 +364,7 @@ impl Run {
         Comparison {
             rows,
             first,
+            not_finite,
             steps: u32::try_from(steps).unwrap_or(u32::MAX),
             precision: self.judge.precision(),
             logits,

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::{
-    Backend, Config, Device, Error, PlanId, Shard, Source,
+    Backend, Config, Device, Error, PlanId, Shard, Source, Target,
     comm::Communicator,
     cpu::most_likely,
     hook::Thieves,
@@ -39,6 +39,16 @@ pub struct StepDone {
     pub span: Span,
     /// Next token of each sequence.
     pub tokens: Vec<u32>,
+    /// Logits that are NaN or infinite; `None` where the logits stayed on a device. The token that follows such logits means
+    /// nothing.
+    pub not_finite: Option<u64>,
+}
+
+/// How many of these numbers are NaN or infinite.
+pub fn not_finite(values: &[f32]) -> u64 {
+    // In parts that a counter of 32 bits holds, which the compiler counts many at a time.
+    let count = |part: &[f32]| part.iter().map(|value| u32::from(!value.is_finite())).sum::<u32>();
+    values.chunks(1 << 16).map(|part| u64::from(count(part))).sum()
 }
 
 impl Engine {
@@ -171,12 +181,14 @@ impl Engine {
             let (plan, program) = if step == 0 { &self.prefill } else { &self.decode };
             let mode = if step > 0 { self.options.mode } else { Mode::Eager };
             let mut tokens = self.backend.run(*plan, &batch, mode, log)?;
+            let mut lost = None;
             if self.options.sampling == Sampling::Host {
                 let width = program.buffer(program.logits).map_or(1, |logits| logits.width);
                 let logits = self.backend.values(*plan, program.logits, log)?;
                 let start = log.now();
                 tokens = most_likely(&logits, width);
                 log.push(Kind::Sample, Span { start, end: log.now() });
+                lost = Some(not_finite(&logits));
             }
             let ran = log.now();
             if step == 0 && self.options.logits == Logits::All {
@@ -188,10 +200,20 @@ impl Engine {
             tokens.truncate(self.options.batch);
             let span = Span { start, end: log.clock.now() };
             log.push(Kind::Step, span);
-            log.observe(|log| self.backend.drain(*plan, log));
+            log.observe(|log| {
+                self.backend.drain(*plan, log);
+                // They are on the host: no copy, and a look at them is a trifle beside the product that made them.
+                if lost.is_none() && self.options.target == Target::Cpu {
+                    let logits = self.backend.values(*plan, program.logits, &mut Log::off());
+                    lost = logits.ok().map(|logits| not_finite(&logits));
+                }
+            });
             let logits =
                 if wanted { self.backend.values(*plan, program.logits, &mut Log::off())? } else { Cow::default() };
-            let goes_on = each(&StepDone { number: log.step, span, tokens }, &logits, log);
+            if wanted {
+                lost = lost.or_else(|| Some(not_finite(&logits)));
+            }
+            let goes_on = each(&StepDone { number: log.step, span, tokens, not_finite: lost }, &logits, log);
             if self.backend.ends(log.step, goes_on) {
                 break;
             }

@@ -31,6 +31,11 @@ pub trait Source {
     fn sequence(&self, _name: &str) -> Option<Sequence> {
         None
     }
+
+    /// Names of what it has that nobody has asked for, in order.
+    fn unused(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// The weights of a decoder layer, wherever matrices and vectors lie. A matrix is `(outputs, inputs)`.

@@ -7,6 +7,16 @@ use std::collections::BTreeMap;
 pub const DIVERGES: &str = "diverges";
 /// How `precision.deviation` begins where the numbers do not diverge.
 pub const PRECISE: [&str; 2] = ["equal bit for bit", "within precision"];
+/// How `precision.deviation` begins where a run gave NaN or infinity.
+pub const NOT_FINITE: &str = "not finite";
+/// Fact that says whether the logits of a run are finite: it begins with `yes` or `no`.
+pub const FINITE: &str = "precision.finite";
+
+/// Whether a value of `precision.deviation` says that the numbers are wrong.
+pub fn is_wrong(deviation: &str) -> bool {
+    [DIVERGES, NOT_FINITE].iter().any(|begins| deviation.starts_with(begins))
+}
+
 /// How `warmup.change_point` begins where the step time is known to have settled before the steps that count.
 pub const SETTLED: &str = "settled";
 

@@ -61,6 +61,7 @@ pub fn colon(lang: Lang) -> &'static str {
 pub fn shown(value: &Value, lang: Lang) -> Inlines {
     match value {
         Value::Raw(raw) => Inlines::name(raw),
+        Value::Phrase(said) => Inlines::quoted(said, text::PHRASE),
         Value::Text(words) => text(*words, lang),
         Value::Message(message) => inlines(message, lang),
         value => show(value, lang).into(),
@@ -77,7 +78,7 @@ pub fn show(value: &Value, lang: Lang) -> String {
         Value::Count(n) => units::count(*n),
         Value::Bytes(n) => units::bytes(*n),
         Value::BytesPerSecond(rate) => units::probed(*rate, model::ProbeUnit::BytesPerSecond),
-        Value::Raw(raw) => text::plain(raw, text::PHRASE),
+        Value::Raw(raw) | Value::Phrase(raw) => text::plain(raw, text::PHRASE),
         Value::Text(text) => text.get(lang).to_owned(),
         Value::Message(message) => plain(message, lang),
     }

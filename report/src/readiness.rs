@@ -82,7 +82,7 @@ pub fn fact(fact: &Fact) -> Message {
         Fact::NothingRan => Message::plain(Text::new("no work of a device was recorded", "没有设备执行记录")),
         Fact::Reference { field, value } => Message::new(
             Text::new("held against a reference: {field} is {value}", "已与参考对照：{field} 为 {value}"),
-            [("field", raw(field)), ("value", raw(value))],
+            [("field", raw(field)), ("value", Value::Phrase(value.clone()))],
         ),
         Fact::NoReference => {
             Message::plain(Text::new("its numbers were held against no reference", "数值未与参考对照"))

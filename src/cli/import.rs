@@ -12,7 +12,7 @@ use session::{Reading, Session};
 use tracing::info;
 
 use super::{
-    Global,
+    Global, ended,
     exit::Exit,
     progress::Bar,
     results,
@@ -56,7 +56,7 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     bar.stage("writing", output.display());
     let named: Vec<Results> =
         traces.iter().map(|t| Results { ops: results::ops(t, &packs), ..Results::default() }).collect();
-    store::save_results(&output, &traces.iter().zip(&named).collect::<Vec<_>>())?;
+    ended::whole(|| store::save_results(&output, &traces.iter().zip(&named).collect::<Vec<_>>()))?;
     drop(bar);
     let slices: usize = traces.iter().map(Trace::slice_count).sum();
     let written = start.elapsed().saturating_sub(read);

@@ -1,6 +1,12 @@
-//! Memory of this machine that a run may take.
+//! Memory of this machine that a run may take, and whether it does: what would not fit is refused before its first byte, as the
+//! system otherwise ends whichever process it likes.
 
 use std::fs;
+
+use engine::{Config, Dtype, Footprint, PRESETS, Shard, preset, run::RunOptions};
+use report::units;
+
+use super::exit::Usage;
 
 /// Memory that a process may still take, bytes: what is available, and what the limit of its group leaves; `None` where the
 /// system does not say.
@@ -12,8 +18,152 @@ pub fn available() -> Option<u64> {
     Some(free.min(left) as u64)
 }
 
+/// What of it a run may take by itself: a sixteenth stays for what it records and for others; own value.
+fn spare() -> Option<u64> {
+    available().map(|bytes| bytes - bytes / 16)
+}
+
 /// A line of `/proc/meminfo`, in KiB.
 pub fn kibibytes(meminfo: &str, key: &str) -> Option<f64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
     line.trim().strip_suffix("kB")?.trim().parse().ok()
+}
+
+/// Reads a size in bytes, such as `512M` or `1G`: powers of 1024.
+///
+/// # Errors
+/// Text that is no such size.
+pub fn size(text: &str) -> Result<u64, String> {
+    let refuse = || format!("'{text}' is no size, such as 512M or 1G");
+    let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let shift = match text.get(number.len()..).map(str::to_ascii_uppercase).as_deref() {
+        Some("" | "B") => 0,
+        Some("K" | "KB" | "KIB") => 10,
+        Some("M" | "MB" | "MIB") => 20,
+        Some("G" | "GB" | "GIB") => 30,
+        Some("T" | "TB" | "TIB") => 40,
+        _ => return Err(refuse()),
+    };
+    let bytes = number.trim().parse::<u64>().ok().and_then(|n| n.checked_mul(1 << shift));
+    bytes.filter(|bytes| *bytes > 0).ok_or_else(refuse)
+}
+
+/// Refuses a run whose weights, cache and buffers are more than `most`, or without it than the machine has free; with the
+/// figures, and what would fit. Nothing is refused where the system does not say what is free.
+///
+/// # Errors
+/// [`Usage`] with all of that, and those of ranks that cannot have equal parts.
+pub fn check(
+    model: &str,
+    config: &Config,
+    options: &RunOptions,
+    ranks: usize,
+    most: Option<u64>,
+) -> anyhow::Result<()> {
+    let Some(limit) = most.or_else(spare) else { return Ok(()) };
+    let need = Footprint::of(config, options, ranks)?;
+    if need.total() <= limit {
+        return Ok(());
+    }
+    let fits = |options: &RunOptions| Footprint::of(config, options, ranks).is_ok_and(|need| need.total() <= limit);
+    let mut ways = Vec::new();
+    for dtype in [Dtype::Bf16, Dtype::Q8] {
+        let other = RunOptions { dtype, ..options.clone() };
+        if dtype.row_bytes(1 << 10) < options.dtype.row_bytes(1 << 10) && fits(&other) {
+            ways.push(format!("--dtype {} ({})", dtype.name(), bytes(Footprint::of(config, &other, ranks)?.total())));
+        }
+    }
+    if options.batch > 1 {
+        let batch = (1..options.batch).rev().find(|batch| fits(&RunOptions { batch: *batch, ..options.clone() }));
+        ways.extend(batch.map(|batch| format!("--batch {batch}")));
+    }
+    if options.ids.is_empty() {
+        let shorter = |prompt: usize| RunOptions { prompt, ..options.clone() };
+        let halves = std::iter::successors(Some(options.prompt / 2), |prompt| Some(prompt / 2));
+        let prompt = halves.take_while(|prompt| *prompt > 0).find(|prompt| fits(&shorter(*prompt)));
+        ways.extend(prompt.map(|prompt| format!("--prompt-len {prompt}")));
+    }
+    if ways.is_empty() {
+        let smaller = |name: &&&str| {
+            preset(name).is_some_and(|config| {
+                config.part(Shard::WHOLE).is_ok()
+                    && Footprint::of(&config, options, 1).is_ok_and(|need| need.total() <= limit)
+            })
+        };
+        ways.extend(PRESETS.iter().rev().find(smaller).map(|name| format!("--model {name}")));
+    }
+    let ways = if ways.is_empty() { "a smaller model".to_owned() } else { ways.join(", ") };
+    let together = if ranks > 1 { format!(" on {ranks} ranks of this machine") } else { String::new() };
+    Err(refused(
+        &format!(
+            "'{model}' as {}{together} needs {} of memory: {} of weights, {} of cache and {} of buffers",
+            options.dtype.name(),
+            bytes(need.total()),
+            bytes(need.weights),
+            bytes(need.cache),
+            bytes(need.buffers)
+        ),
+        (limit, most.is_some()),
+        &format!("what fits: {ways}"),
+    )
+    .into())
+}
+
+/// Refuses what needs `need` bytes, described by `what`, where there are fewer.
+///
+/// # Errors
+/// [`Usage`] with the figures.
+pub fn check_total(what: &str, need: u64, most: Option<u64>, next: &str) -> Result<(), Usage> {
+    match most.or_else(spare) {
+        Some(limit) if need > limit => {
+            Err(refused(&format!("{what} needs {} of memory", bytes(need)), (limit, most.is_some()), next))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn refused(what: &str, (limit, is_asked): (u64, bool), next: &str) -> Usage {
+    let limit = bytes(limit);
+    let limit = if is_asked { format!("--max-memory allows {limit}") } else { format!("{limit} are free") };
+    Usage(format!("{what}, and {limit}; {next}; --max-memory SIZE goes on with what you allow"))
+}
+
+fn bytes(bytes: u64) -> String {
+    units::bytes(i64::try_from(bytes).unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+
+    #[test]
+    fn sizes_are_powers_of_1024() {
+        assert_eq!(
+            (size("512M"), size("1G"), size("7"), size("2gib")),
+            (Ok(512 << 20), Ok(1 << 30), Ok(7), Ok(2 << 30))
+        );
+        for wrong in ["", "G", "0", "1.5G", "-1G", "1X", "99999999999T", "1G1"] {
+            assert!(size(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_with_figures_and_with_what_does() {
+        let config = preset("llama-3.1-8b").unwrap();
+        let options = RunOptions { dtype: Dtype::F32, ..RunOptions::default() };
+        let said = |options: &RunOptions, ranks, most| {
+            check("llama-3.1-8b", &config, options, ranks, Some(most)).err().map(|error| error.to_string())
+        };
+        let refused = said(&options, 1, 20 << 30).unwrap();
+        assert!(refused.contains("29.9 GiB of weights") && refused.contains("allows 20.0 GiB"), "{refused}");
+        assert!(refused.contains("--dtype bf16 (15.") && refused.contains("--dtype q8"), "{refused}");
+        assert_eq!(said(&options, 1, 40 << 30), None);
+        let long = RunOptions { prompt: 60_000, dtype: Dtype::Bf16, ..RunOptions::default() };
+        let refused = said(&long, 2, 24 << 30).unwrap();
+        assert!(refused.contains("--prompt-len") && refused.contains("on 2 ranks of this machine"), "{refused}");
+        let small = said(&options, 1, 1 << 30).unwrap();
+        assert!(small.contains("--model "), "{small}");
+        assert!(said(&options, 1, 1).unwrap().contains("a smaller model"));
+    }
 }

@@ -10,6 +10,7 @@ pub mod target;
 pub mod terminal_text;
 
 mod backend;
+mod bound;
 mod ceilings;
 mod comparison;
 mod completions;

@@ -16,10 +16,14 @@ use super::{
     output::Output,
     plan_file,
     progress::Bar,
+    say,
     source::Source,
     target, terminal_text,
 };
-use diagnosis::compare::plan::{self, Asked, Plan, Sought};
+use diagnosis::compare::{
+    plan::{self, Asked, Plan, Sought},
+    statistics::Floor,
+};
 use report::plan as page;
 
 /// Write the plan of an experiment on two platforms, from a first capture of each.
@@ -39,9 +43,10 @@ pub struct Arguments {
     /// Smallest difference of the step that must be found, in percent.
     #[arg(long, default_value_t = 5.0, value_name = "PERCENT", value_parser = percent)]
     effect: f64,
-    /// Standard deviation of launches of one side, in percent.
-    #[arg(long, default_value_t = 2.0, value_name = "PERCENT", value_parser = percent)]
-    noise: f64,
+    /// Standard deviation of launches of one side, in percent [default: what the captures say of their launches, the larger of
+    /// the two; else 2].
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    noise: Option<f64>,
     /// Form of the plan.
     #[arg(long, value_enum, default_value_t = Form::Md)]
     format: Form,
@@ -71,6 +76,9 @@ struct Check {
     #[command(flatten)]
     source: Source,
 }
+
+/// Standard deviation of launches where nobody has measured it, percent: what quiet machines show.
+const NOISE: f64 = 2.0;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Form {
@@ -105,7 +113,15 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     };
     let ((trace_a, analysis_a), (trace_b, analysis_b)) = (read(a)?, read(b)?);
     drop(bar);
-    let sought = Sought { effect: arguments.effect / 100.0, noise: arguments.noise / 100.0 };
+    let measured = [&trace_a, &trace_b].into_iter().filter_map(|trace| Floor::read(trace.manifest.value(Floor::FACT)?));
+    let measured = measured
+        .map(|floor| 100.0 * floor.deviation)
+        .fold(None, |most: Option<f64>, one| Some(most.map_or(one, |most| most.max(one))));
+    if let Some(measured) = measured.filter(|_| arguments.noise.is_none()) {
+        say(&format!("strato: launches differ by {measured:.1} %, as the captures say; --noise sets another"));
+    }
+    let noise = arguments.noise.or(measured).unwrap_or(NOISE);
+    let sought = Sought { effect: arguments.effect / 100.0, noise: noise / 100.0 };
     let plan = Plan::of((&trace_a, &analysis_a), (&trace_b, &analysis_b), sought).ok_or_else(|| {
         Usage("the two captures have no steps of one stage that count; record decode steps on both".to_owned())
     })?;
@@ -114,9 +130,9 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
         Form::Toml => {
             let asked = Asked::of(&plan).ok_or_else(|| {
                 Usage(format!(
-                    "no number of launches that a plan asks for shows {} % where launches differ by {} %; seek a larger \
+                    "no number of launches that a plan asks for shows {} % where launches differ by {noise:.1} %; seek a larger \
                      --effect, or make the machine quieter",
-                    arguments.effect, arguments.noise
+                    arguments.effect
                 ))
             })?;
             Output::Data(toml::to_string_pretty(&asked)?)

@@ -17,8 +17,9 @@ use tracing::info;
 use super::{
     Global,
     backend::On,
-    ceilings,
+    ceilings, ended,
     exit::{Exit, Usage},
+    memory,
     output::Output,
     progress::Bar,
     say, target,
@@ -53,6 +54,10 @@ pub struct Arguments {
     /// Threads [default: one per core].
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
+    /// Bytes that the probes of --like may take of this machine's memory, such as 8G; products that need more are refused
+    /// [default: what is free].
+    #[arg(long, value_name = "SIZE", value_parser = memory::size)]
+    max_memory: Option<u64>,
     /// Time for each probe, in milliseconds.
     #[arg(long, default_value_t = 2000, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=2000))]
     budget: u64,
@@ -95,6 +100,15 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     let setup = Setup { target, budget: Duration::from_millis(arguments.budget), ..Setup::default() };
     let products = arguments.like.as_deref().map(products).transpose()?.unwrap_or_default();
     let setup = Setup { threads: arguments.threads.unwrap_or(setup.threads), products, ..setup };
+    let largest = setup.products.iter().map(|product| {
+        let rows = product.dtype.row_bytes(product.inputs) as u64;
+        let results = (product.rows as u64).saturating_mul((product.inputs + product.outputs) as u64).saturating_mul(4);
+        rows.saturating_mul(product.outputs as u64).saturating_add(results)
+    });
+    if setup.target == Target::Cpu {
+        let next = "leave --like out, or name a capture of a smaller model";
+        memory::check_total("the largest product of --like", largest.max().unwrap_or(0), arguments.max_memory, next)?;
+    }
     let picks = |probe: &Probe| arguments.only.is_empty() || arguments.only.iter().any(|n| n == probe.name);
     let host = Host::read();
     let run = ceilings::measured(&setup, &host, picks, |probe, rows| {
@@ -108,7 +122,7 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
         Form::Json => Output::Data(format!("{:#}\n", document(&run))),
     };
     if let Some(save) = &arguments.save {
-        store::save(save, &[capture(run, &setup.target, &host)])?;
+        ended::whole(|| store::save(save, &[capture(run, &setup.target, &host)]))?;
         info!(target: "strato", "wrote {}", save.display());
     }
     if arguments.output.is_some() || !arguments.quiet {

@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, path::Path, sync::Arc};
 use model::{Category, StringId, Trace, TrackKind};
 use rustc_hash::FxHashSet;
 
+use super::ended;
 use diagnosis::{
     analysis::{Analysis, Bucket, Rank, Step},
     diagnose::{Diagnosis, Finding, Method},
@@ -35,7 +36,7 @@ pub(super) fn save(
     });
     let rows: Vec<Results> = rows.collect::<Result<_, serde_json::Error>>()?;
     let captures: Vec<_> = inputs.iter().map(|(trace, ..)| trace).zip(&rows).collect();
-    Ok(store::save_results(path, &captures)?)
+    Ok(ended::whole(|| store::save_results(path, &captures))?)
 }
 
 /// Canonical operators of the names of a capture's kernels; a name that no pack knows has none.

@@ -29,8 +29,11 @@ mod diagnose;
 mod diff;
 mod diff_reports;
 mod docs;
+#[cfg(target_os = "linux")]
+mod ending;
 mod engine_pairs;
 mod export;
+mod finite;
 mod golden;
 mod graph_capture;
 #[cfg(unix)]

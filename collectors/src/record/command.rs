@@ -12,13 +12,19 @@ use std::{
     path::Path,
     process::{Child, Command, ExitStatus},
     sync::atomic::{AtomicBool, Ordering},
-    time::Duration,
+    time::{Duration, Instant},
 };
+
+use signal_hook::consts::{SIGKILL, SIGTERM};
 
 use super::signals::{self, Signals};
 
 /// Between two looks whether a signal came.
 const LOOK: Duration = Duration::from_millis(50);
+/// How long a command that is recorded for nobody has to end by itself.
+const GRACE: Duration = Duration::from_secs(2);
+/// Beside the note: locked as long as somebody records.
+const RECORDING: &str = "recording";
 /// Bytes of the note.
 const LENGTH: usize = 256;
 /// What a shell ends with where a command cannot be started: there is none, or it is no program.
@@ -99,6 +105,17 @@ impl Note {
         note
     }
 
+    /// A file beside the note that is locked as long as it is open here, so that whoever waits for the command knows whether
+    /// somebody still records.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn recording(path: &Path) -> io::Result<File> {
+        let file = File::create_new(path.with_file_name(RECORDING))?;
+        file.lock()?;
+        Ok(file)
+    }
+
     /// Whether somebody still waits for the command.
     pub fn is_open(path: &Path) -> bool {
         // A file that cannot be opened is nobody's.
@@ -119,7 +136,7 @@ impl Note {
 }
 
 /// Runs a command with the streams of this process, and notes how it ends. What would end this process is handed on to the
-/// command, but for what a terminal sends to both.
+/// command, but for what a terminal sends to both; when whoever records is gone (killed, out of memory), the command is ended.
 ///
 /// # Errors
 /// When there is no note to write to; a command that cannot be started ends as a shell says it.
@@ -140,19 +157,29 @@ pub fn run(command: &[OsString], note: &Path) -> io::Result<End> {
     };
     let pid = i32::try_from(child.id()).ok();
     Note { pid, end: None }.write(&mut file)?;
-    let end = wait(&mut child, &signals)?;
+    let end = wait(&mut child, &signals, &note.with_file_name(RECORDING))?;
     Note { pid, end: Some(end) }.write(&mut file)?;
     Ok(end)
 }
 
-fn wait(child: &mut Child, signals: &Signals) -> io::Result<End> {
+fn wait(child: &mut Child, signals: &Signals, recording: &Path) -> io::Result<End> {
     let process = i32::try_from(child.id()).ok();
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let watch = scope.spawn(|| {
+            let mut alone = None::<Instant>;
             while !over.load(Ordering::Relaxed) {
                 for signal in signals.taken().into_iter().filter(|signal| !signals::is_of_terminal(*signal)) {
                     process.into_iter().for_each(|process| signals::send(process, signal));
+                }
+                // Where there is no such file, nobody has said that they record.
+                if recording.exists() && !Note::is_open(recording) {
+                    let signal = match alone {
+                        None => Some(SIGTERM),
+                        Some(since) => (since.elapsed() > GRACE).then_some(SIGKILL),
+                    };
+                    alone.get_or_insert_with(Instant::now);
+                    process.zip(signal).into_iter().for_each(|(process, signal)| signals::send(process, signal));
                 }
                 std::thread::park_timeout(LOOK);
             }

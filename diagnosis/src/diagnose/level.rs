@@ -2,7 +2,7 @@
 
 use model::{
     EvidenceClass,
-    manifest::{self, DIVERGES, REPEATS},
+    manifest::{self, REPEATS},
 };
 
 use super::rule::Context;
@@ -139,9 +139,9 @@ pub(super) fn held_to_reference<'a>(cx: &Context<'a>) -> Option<(&'static str, &
 fn numerics(cx: &Context<'_>) -> Condition {
     let known = held_to_reference(cx);
     let args =
-        |(key, value): (&str, &str)| [("key", Value::Raw(key.to_owned())), ("value", Value::Raw(value.to_owned()))];
+        |(key, value): (&str, &str)| [("key", Value::Raw(key.to_owned())), ("value", Value::Phrase(value.to_owned()))];
     match known {
-        Some(known) if known.1.starts_with(DIVERGES) => check(None, || {
+        Some(known) if manifest::is_wrong(known.1) => check(None, || {
             Message::new(
                 Text::new(
                     "numbers that are those of the reference: {key} is {value}",

@@ -126,7 +126,7 @@ pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis 
     let mut findings = gain::merged(findings, analysis);
     gains.estimate(&mut findings);
     findings.extend(rest(&cx, &findings));
-    ranking::temper(&cx, &mut findings);
+    ranking::temper(&cx, &mut findings, rules::CATALOGUE);
     ranking::assure(&mut findings);
     let mut breaches = invariants::enforce(&mut findings, analysis);
     ranking::settle(&mut findings, analysis, rules::CATALOGUE);

@@ -24,14 +24,15 @@ pub fn screen(findings: &mut Vec<Finding>, analysis: &Analysis) {
 }
 
 /// Lowers what is said of a run that had too little of its machine.
-pub fn temper(cx: &Context<'_>, findings: &mut [Finding]) {
+pub fn temper(cx: &Context<'_>, findings: &mut [Finding], rules: Catalogue) {
     let is_starved = |finding: &Finding| {
         let ranks = cx.analysis.ranks.iter().filter(|rank| finding.ranks.contains(&rank.rank));
         ranks
             .flat_map(|rank| rank.classes.iter().map(move |class| (rank, class)))
             .any(|(rank, class)| class.key == finding.class && machine::starved(cx, rank, class).is_some())
     };
-    for finding in findings.iter_mut().filter(|f| f.layer != Layer::Measurement) {
+    let is_of_time = |f: &Finding| f.layer != Layer::Measurement && !rules.plays(f.rule, Role::Numbers);
+    for finding in findings.iter_mut().filter(|f| is_of_time(f)) {
         if !is_starved(finding) {
             continue;
         }

@@ -65,6 +65,8 @@ pub enum Role {
     Unexplained,
     /// Other processes had the machine.
     SharedMachine,
+    /// What the run computes is wrong: nothing about its time.
+    Numbers,
 }
 
 /// Vendors of devices.

@@ -67,6 +67,8 @@ pub enum Value {
     BytesPerSecond(f64),
     /// Text from the capture: possibly hostile, escaped by the renderer.
     Raw(String),
+    /// A sentence of the capture, which is no name: shown whole up to the length of a sentence, and escaped as well.
+    Phrase(String),
     /// A text that exists in every language.
     Text(Text),
     /// A sentence inside a sentence.
@@ -155,7 +157,7 @@ mod tests {
             Message::new(Text::new("{a} of {b} in {}", ""), [("a", Value::Count(3)), ("b", Value::Raw("{a}".into()))]);
         let shown = m.render(Lang::En, |v| match v {
             Value::Count(n) => n.to_string(),
-            Value::Raw(s) => s.clone(),
+            Value::Raw(s) | Value::Phrase(s) => s.clone(),
             _ => String::new(),
         });
         assert_eq!(shown, "3 of {a} in {}");

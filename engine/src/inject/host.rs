@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::{Arguments, Injection};
 use crate::{
+    Error,
     faults::{Delay, Stall},
     program::OpName,
     run::{RunOptions, Sync},
@@ -27,11 +28,18 @@ pub(super) const EXTRA_SYNC: Injection = Injection {
     arguments: "every=op|layer",
     what: "the host waits for the device after every operator or layer",
     apply: |options, arguments| {
-        options.sync = match arguments.take::<String>("every")?.as_deref() {
+        let sync = match arguments.take::<String>("every")?.as_deref() {
             None | Some("op") => Sync::PerOp,
             Some("layer") => Sync::PerLayer,
             Some(other) => return Err(arguments.refuse(&format!("every={other}"))),
         };
+        if options.sync == sync || options.sync == Sync::PerOp {
+            return Err(Error::Request(
+                "injection 'extra_sync' changes nothing in this run: the host waits as often already; leave --sync out"
+                    .to_owned(),
+            ));
+        }
+        options.sync = sync;
         Ok(())
     },
 };

@@ -12,6 +12,12 @@ pub(super) const NO_GRAPH: Injection = Injection {
     arguments: "",
     what: "operators are launched one by one",
     apply: |options, _| {
+        if options.mode == Mode::Eager {
+            return Err(Error::Request(
+                "injection 'no_graph' changes nothing in this run: its operators are launched one by one; add --mode graph"
+                    .to_owned(),
+            ));
+        }
         options.mode = Mode::Eager;
         Ok(())
     },
@@ -47,6 +53,12 @@ pub(super) const LOW_PRECISION_OFF: Injection = Injection {
     arguments: "",
     what: "weights are single precision",
     apply: |options, _| {
+        if options.dtype == Dtype::F32 {
+            return Err(Error::Request(
+                "injection 'low_precision_off' changes nothing in this run: its weights are single precision; choose another type"
+                    .to_owned(),
+            ));
+        }
         options.dtype = Dtype::F32;
         Ok(())
     },
@@ -58,8 +70,8 @@ pub(super) const PADDING: Injection = Injection {
     what: "more sequences are computed than are asked for",
     apply: |options, arguments| {
         let to = arguments.take("to")?.unwrap_or(8);
-        if to < options.batch {
-            return Err(Error::Request(format!("a batch of {} cannot be padded to {to}", options.batch)));
+        if to <= options.batch {
+            return Err(Error::Request(format!("a batch of {} cannot be padded to {to}; choose more", options.batch)));
         }
         options.padded = Some(to);
         Ok(())

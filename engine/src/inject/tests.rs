@@ -14,7 +14,9 @@ fn options() -> RunOptions {
 }
 
 fn injected(text: &str) -> RunOptions {
-    let mut options = options();
+    // Only operators that are replayed can be launched one by one instead.
+    let mode = if text == "no_graph" { Mode::Graph } else { Mode::Eager };
+    let mut options = RunOptions { mode, ..options() };
     inject(text, &mut options).unwrap();
     options
 }
@@ -63,7 +65,11 @@ fn bottlenecks_change_no_token() {
     let (expected, ..) = run(options());
     for injection in REGISTRY.iter().filter(|i| !numeric(i.name) && i.name != "low_precision_off") {
         // What depends on the mode is whether the host launches every operator.
-        let modes = if injection.name == "cpu_fallback" { &[Mode::Eager, Mode::Graph][..] } else { &[Mode::Eager] };
+        let modes = match injection.name {
+            "cpu_fallback" => &[Mode::Eager, Mode::Graph][..],
+            "no_graph" => &[Mode::Graph],
+            _ => &[Mode::Eager],
+        };
         for mode in modes.iter().copied() {
             let mut options = RunOptions { mode, ..options() };
             inject(injection.name, &mut options).unwrap();
@@ -137,4 +143,51 @@ fn delays_and_slow_ranks_take_the_time_they_should() {
     };
     let (usual, slow) = (busy(&run(options()).1), busy(&run(injected("slow_rank:rank=0,factor=50")).1));
     assert!(slow > 10 * usual, "{slow} for {usual}");
+}
+
+#[test]
+fn what_changes_nothing_is_refused() {
+    let config = crate::preset("tiny").unwrap();
+    let refused = |text: &str, ranks: usize| {
+        let mut asked = RunOptions { steps: 3, ..options() };
+        inject(text, &mut asked)
+            .and_then(|()| asked.check_injections(&config, ranks))
+            .err()
+            .map(|error| error.to_string())
+    };
+    for (text, ranks, why) in [
+        ("nan_at:layer=99", 1, "2 layers"),
+        ("stale_kv:layer=2", 1, "2 layers"),
+        ("slow_rank", 1, "0 to 0"),
+        ("slow_rank:rank=2", 2, "0 to 1"),
+        ("slow_rank:factor=1", 2, "no slower"),
+        ("rope_base_wrong:factor=1", 1, "as it is"),
+        ("no_graph", 1, "--mode graph"),
+        ("padding:to=1", 1, "cannot be padded"),
+        ("host_delay:us=0", 1, "amount of 0"),
+        ("alloc_per_op:kib=0", 1, "amount of 0"),
+        ("blocking_copy:mib=0", 1, "amount of 0"),
+        ("gil_like_stall:hold_ms=0", 1, "amount of 0"),
+        ("bandwidth_thief:threads=0", 1, "amount of 0"),
+        ("cpu_fallback:op=qkv_proj", 1, "no operator qkv_proj"),
+        ("host_delay:op=qkv_proj", 1, "no operator qkv_proj"),
+        ("layout_cast:op=qkv_proj", 1, "none of those operators"),
+    ] {
+        let said = refused(text, ranks).unwrap_or_else(|| panic!("{text} is taken"));
+        assert!(said.contains(why), "{text}: {said}");
+    }
+    for (text, ranks) in [
+        ("nan_at:layer=1", 1),
+        ("stale_kv", 1),
+        ("slow_rank", 2),
+        ("slow_rank:rank=0", 1),
+        ("host_delay:us=0,jitter_us=5", 1),
+        ("layout_cast", 1),
+        ("cpu_fallback", 1),
+        ("padding", 1),
+        ("extra_sync", 1),
+        ("bandwidth_thief", 1),
+    ] {
+        assert_eq!(refused(text, ranks), None, "{text}");
+    }
 }

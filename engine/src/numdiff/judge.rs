@@ -86,7 +86,7 @@ impl Judge {
                 return Some(Cause::NotFinite { a: measure.lost[0], b: measure.lost[1] });
             }
         }
-        if !ops.is_empty() && ops.iter().all(|op| op.is_move()) && !local.is_equal() {
+        if !ops.is_empty() && ops.iter().all(|op| op.is_move()) && local.different > 0 {
             return Some(Cause::Moved { different: local.different, of: local.count });
         }
         let (error, tolerance) = (local.relative_l2(), self.arithmetic(ops));

@@ -91,6 +91,8 @@ pub struct Measure {
     pub ulps: [u64; 7],
     /// Elements that are finite on one side only, or infinite of different sign: A's and B's.
     pub lost: [u64; 2],
+    /// Elements that are not finite on either side, whether alike or not.
+    pub not_finite: u64,
     /// Values of A.
     pub a: Summary,
     /// Values of B.
@@ -125,6 +127,7 @@ impl Measure {
         self.a.add(a);
         self.b.add(b);
         if !(a.is_finite() && b.is_finite()) {
+            self.not_finite += 1;
             if !(a == b || a.is_nan() && b.is_nan()) {
                 self.lost[0] += u64::from(!a.is_finite());
                 self.lost[1] += u64::from(!b.is_finite());
@@ -157,6 +160,7 @@ impl Measure {
     pub fn merge(&mut self, other: &Self) {
         self.count += other.count;
         self.different += other.different;
+        self.not_finite += other.not_finite;
         self.max_abs = self.max_abs.max(other.max_abs);
         self.max_rel = self.max_rel.max(other.max_rel);
         let add = |to: &mut [u64], from: &[u64]| to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
@@ -171,8 +175,12 @@ impl Measure {
         self.squares[1] += other.squares[1];
     }
 
-    /// Norm of the difference over the greater of the two norms, which makes it at most 2 whichever side is nearly 0.
+    /// Norm of the difference over the greater of the two norms, which makes it at most 2 whichever side is nearly 0; not a
+    /// number where there are elements and none is finite on both sides.
     pub fn relative_l2(&self) -> f64 {
+        if self.count > 0 && self.not_finite == self.count {
+            return f64::NAN;
+        }
         let norm = self.squares[0].max(self.squares[1]);
         if self.errors == 0.0 { 0.0 } else { (self.errors / norm).sqrt() }
     }
@@ -189,9 +197,9 @@ impl Measure {
         (judged > 0.0).then(|| [thousandth / judged, five / judged])
     }
 
-    /// Whether all elements are equal bit for bit.
+    /// Whether all elements are numbers, and equal bit for bit: a NaN is equal to nothing.
     pub fn is_equal(&self) -> bool {
-        self.different == 0
+        self.different == 0 && self.not_finite == 0
     }
 
     /// Elements that one side has lost to NaN or infinity and the other has not.
@@ -206,10 +214,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_tensors_have_no_error_whatever_is_in_them() {
+    fn equal_tensors_have_no_error_and_are_not_equal_where_they_are_no_numbers() {
         let values = [0.0, -1.5, f32::NAN, f32::INFINITY, 2e10];
         let measure = Measure::of(&values, &values);
-        assert!(measure.is_equal() && !measure.is_lost());
+        assert!(Measure::of(&values[..2], &values[..2]).is_equal());
+        assert!(!measure.is_equal() && !measure.is_lost() && measure.not_finite == 2);
+        assert!(Measure::of(&values[2..3], &values[2..3]).relative_l2().is_nan());
         assert_eq!((measure.relative_l2(), measure.max_abs, measure.ulps[0]), (0.0, 0.0, 3));
         assert_eq!((measure.a.nan, measure.a.inf, measure.a.huge), (1, 1, 1));
         assert!((measure.cosine().unwrap() - 1.0).abs() < 1e-12);

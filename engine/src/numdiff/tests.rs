@@ -133,7 +133,8 @@ fn each_pair(fault: &str, mut check: impl FnMut(&Config, Level, &Comparison, &st
                 (RunOptions { level: one, ..options(a) }, RunOptions { level, mode: Mode::Graph, ..options(b) });
             let what = format!("{fault} {:?} seed {seed} {:?} {:?} {level:?}", config.family, a.dtype, b.dtype);
             let comparison = compared(config, seed, &a, &injected(fault, b));
-            assert_eq!(comparison.verdict(), Verdict::Faulty, "{what}");
+            let verdict = if fault.starts_with("nan_at") { Verdict::NotFinite } else { Verdict::Faulty };
+            assert_eq!(comparison.verdict(), verdict, "{what}");
             check(config, level, &comparison, &what);
         }
     }
@@ -188,6 +189,8 @@ fn a_nan_is_named_where_it_comes_into_being() {
             assert_eq!(faulty(comparison), [expected].into(), "{what}");
             let row = &comparison.rows[comparison.first.unwrap()];
             assert!(matches!(row.fault, Some((0, Cause::NotFinite { a: 0, b: 1.. }))), "{what}: {:?}", row.fault);
+            let lost = Lost { step: 0, row: comparison.first.unwrap() };
+            assert_eq!(comparison.not_finite, [None, Some(lost)], "{what}");
             // Everything after it is lost in the run as it is.
             let last = comparison.rows.iter().rfind(|row| row.name() == "lm_head").unwrap();
             assert!(last.own.b.nan > 0 && last.own.a.nan == 0, "{what}");

@@ -26,6 +26,8 @@ struct Place {
     start: u64,
     /// Length, bytes.
     len: u64,
+    /// Whether somebody has asked for it.
+    used: bool,
 }
 
 /// An open checkpoint.
@@ -71,7 +73,8 @@ impl Checkpoint {
                 return Err(damaged(format!("tensor '{name}' ends after the file does")));
             }
             let shape = info.shape.clone();
-            self.tensors.insert(name, Place { file: self.files.len(), dtype: info.dtype, shape, start, len });
+            self.tensors
+                .insert(name, Place { file: self.files.len(), dtype: info.dtype, shape, start, len, used: false });
         }
         self.files.push((path, file));
         Ok(())
@@ -113,7 +116,8 @@ impl Source for Checkpoint {
         each: &mut dyn FnMut(usize, &[f32]),
     ) -> Result<(), Error> {
         let wrong = |what: String| Error::Tensor { name: name.to_owned(), what };
-        let place = self.tensors.get(name).ok_or_else(|| wrong("is not in the checkpoint".to_owned()))?;
+        let place = self.tensors.get_mut(name).ok_or_else(|| wrong("is not in the checkpoint".to_owned()))?;
+        place.used = true;
         let fits = match *place.shape.as_slice() {
             [length] => rows == 1 && length == width,
             [height, length] => height == rows && length == width,
@@ -140,6 +144,13 @@ impl Source for Checkpoint {
             each(row, &values);
         }
         Ok(())
+    }
+
+    fn unused(&self) -> Vec<String> {
+        let mut names: Vec<String> =
+            self.tensors.iter().filter(|(_, place)| !place.used).map(|(name, _)| name.clone()).collect();
+        names.sort();
+        names
     }
 }
 

@@ -92,7 +92,7 @@ impl Weights<Recipe, Recipe> {
     ///
     /// # Errors
     /// [`Error::Request`] when the ranks cannot have equal parts.
-    fn of(config: &Config, shard: Shard) -> Result<Self, Error> {
+    pub(crate) fn of(config: &Config, shard: Shard) -> Result<Self, Error> {
         config.part(shard)?;
         let (hidden, q, kv, width) = (config.hidden, config.q_width(), config.kv_width(), config.intermediate);
         // Ranks have whole heads, of which queries have several per key.

@@ -18,7 +18,7 @@ use engine::{
 };
 
 use super::prompt_ids;
-use crate::cli::{backend::On, exit::Usage};
+use crate::cli::{backend::On, exit::Usage, memory};
 
 /// What is run.
 #[derive(Clone, Debug, clap::Args, serde::Serialize, serde::Deserialize)]
@@ -90,6 +90,11 @@ pub struct DecodeArgs {
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     #[serde(default)]
     pub(in crate::cli) tools: Vec<String>,
+    /// Bytes that the run may take of this machine's memory, such as 8G; one that needs more is refused before it begins
+    /// [default: what is free].
+    #[arg(long, value_name = "SIZE", value_parser = memory::size)]
+    #[serde(default)]
+    pub(in crate::cli) max_memory: Option<u64>,
     /// Time from the first token on after which a run of one rank ends, however many it has generated.
     #[arg(skip)]
     #[serde(skip)]
@@ -121,6 +126,7 @@ impl Default for DecodeArgs {
             observer: Watching::Device,
             inject: Vec::new(),
             tools: Vec::new(),
+            max_memory: None,
             at_most: None,
         }
     }

@@ -16,11 +16,18 @@ pub(super) const GRACE: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Waits for all processes; the first that failed, if any. Those that have not ended so long after it are killed.
-pub(super) fn wait(ranks: &mut [Child], region: &Region, grace: Duration) -> io::Result<Option<(usize, ExitStatus)>> {
+/// Between two looks `meanwhile` gets the processes.
+pub(super) fn wait(
+    ranks: &mut [Child],
+    region: &Region,
+    grace: Duration,
+    meanwhile: &mut dyn FnMut(&mut [Child]) -> io::Result<()>,
+) -> io::Result<Option<(usize, ExitStatus)>> {
     let mut failed = None;
     let mut since = None;
     let mut running = vec![true; ranks.len()];
     while running.contains(&true) {
+        meanwhile(ranks)?;
         for (number, (rank, running)) in ranks.iter_mut().zip(&mut running).enumerate().filter(|(_, (_, r))| **r) {
             if let Some(status) = rank.try_wait()? {
                 *running = false;
@@ -75,10 +82,10 @@ mod tests {
     fn a_process_that_waits_for_a_lost_one_is_killed_and_the_lost_one_is_named() {
         let child = |script: &str| Command::new("sh").args(["-c", script]).spawn().unwrap();
         let mut ranks = [child("exec sleep 1000"), child("exit 3")];
-        let (number, status) = wait(&mut ranks, &region(), SOON).unwrap().unwrap();
+        let (number, status) = wait(&mut ranks, &region(), SOON, &mut |_| Ok(())).unwrap().unwrap();
         assert_eq!((number, status.code()), (1, Some(3)));
         let mut quiet = [child("exit 0"), child("sleep 0.2")];
-        assert!(wait(&mut quiet, &region(), SOON).unwrap().is_none());
+        assert!(wait(&mut quiet, &region(), SOON, &mut |_| Ok(())).unwrap().is_none());
     }
 
     #[test]

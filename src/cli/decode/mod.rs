@@ -2,18 +2,19 @@
 
 mod args;
 mod cupti;
+mod finite;
 mod logits;
 mod lost;
 mod mspti;
 mod prompt_ids;
 mod ranks;
 
-use std::time::Duration;
+use std::{sync::OnceLock, time::Duration};
 
 use collectors::host::Host;
 use diagnosis::diagnose::rules;
 use engine::{
-    Shard,
+    Shard, Target,
     cpu::Isa,
     run::{RunOptions, StepDone},
 };
@@ -22,12 +23,15 @@ use probes::{Probe, Product, Setup};
 
 use super::{
     ceilings,
+    ended::Ended,
     exit::{Missing, Usage},
+    memory,
 };
 
 use args::RanksAre;
 pub(super) use args::{DecodeArgs, Weights};
 pub(super) use mspti::restart as restart_with_mspti;
+use ranks::Watched;
 pub(super) use ranks::{Live, obey};
 
 /// What a run gave.
@@ -40,6 +44,8 @@ pub(super) struct Done {
     pub options: RunOptions,
     /// Bytes of weights that a decode step reads, where that is known.
     pub bytes: Option<usize>,
+    /// Where its numbers are NaN or infinite from, in a sentence; `None` where they are finite, or nobody looked.
+    pub not_finite: Option<String>,
 }
 
 /// What the machine can do at best under the conditions of a run: its threads, instruction set and matrix products. Only the
@@ -63,9 +69,22 @@ pub(super) fn probed(
     Ok(ceilings::measured(&setup, &Host::read(), is_read, told))
 }
 
-/// Runs the engine and records it; `tell` is told of every step.
+/// Runs the engine and records it; `tell` is told of every step. Signals do what they always do.
 pub(super) fn capture(what: &DecodeArgs, mut tell: impl FnMut(&StepDone) + Send) -> anyhow::Result<Done> {
-    capture_watched(what, &mut tell, None)
+    captured(what, &mut tell, Watched::No)
+}
+
+/// Runs the engine and records it until its end or a signal that is to end the program, which `held` then has: whoever keeps
+/// the capture follows it afterwards.
+///
+/// # Errors
+/// Those of [`checked`], and of the run.
+pub(super) fn capture_until(
+    what: &DecodeArgs,
+    mut tell: impl FnMut(&StepDone) + Send,
+    held: &OnceLock<Ended>,
+) -> anyhow::Result<Done> {
+    captured(what, &mut tell, Watched::Signals(held))
 }
 
 /// Runs the engine and records it, watched by `live` from close by.
@@ -75,15 +94,20 @@ pub(super) fn capture(what: &DecodeArgs, mut tell: impl FnMut(&StepDone) + Send)
 pub(super) fn capture_watched(
     what: &DecodeArgs,
     tell: &mut (dyn FnMut(&StepDone) + Send),
-    live: Option<&dyn ranks::Live>,
+    live: &dyn ranks::Live,
 ) -> anyhow::Result<Done> {
+    captured(what, tell, Watched::Live(live))
+}
+
+fn captured(what: &DecodeArgs, tell: &mut (dyn FnMut(&StepDone) + Send), watched: Watched<'_>) -> anyhow::Result<Done> {
     let options = checked(what)?;
     let (config, _) = what.source()?;
     // Which experts several tokens go to, only the run knows.
     let is_known = config.experts.is_none() || options.batch == 1;
     let bytes = is_known.then(|| options.dtype.row_bytes(config.hidden) * (config.step_parameters() / config.hidden));
-    let (trace, steps) = ranks::run(what, tell, live)?;
-    Ok(Done { trace, steps, options, bytes })
+    let (mut trace, steps) = ranks::run(what, tell, watched)?;
+    let not_finite = finite::keep(what, &steps, &mut trace);
+    Ok(Done { trace, steps, options, bytes, not_finite })
 }
 
 /// What the engine is asked for, if this machine can do it.
@@ -94,6 +118,11 @@ pub(super) fn checked(what: &DecodeArgs) -> anyhow::Result<RunOptions> {
     }
     options.observer.check(&options.target)?;
     options.target.check()?;
+    let (config, _) = what.source()?;
+    options.check_injections(&config, what.tp)?;
+    if options.target == Target::Cpu {
+        memory::check(&what.model, &config, &options, what.tp, what.max_memory)?;
+    }
     if !Isa::available().contains(&options.isa) {
         let isa = options.isa.name();
         return Err(Missing(format!("this processor has no {isa}; leave it out to use what it has")).into());

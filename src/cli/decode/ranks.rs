@@ -4,9 +4,9 @@ use std::{
     io::{self, BufRead, BufReader, Write},
     os::fd::RawFd,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::{Child, Command, Stdio},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     time::Instant,
@@ -17,6 +17,7 @@ use collectors::{
     engine_run,
     engine_watch::{StepSums, Watch},
     host::Host,
+    record,
     telemetry::{
         self, Sampler,
         dcmi::Npu,
@@ -29,7 +30,7 @@ use engine::{
     record::{Log, Span},
     run::{Engine, StepDone},
 };
-use model::{Trace, TraceBuilder, TraceSink, trace};
+use model::{Provenance, Trace, TraceBuilder, TraceSink, trace};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -41,8 +42,10 @@ use super::{
 };
 use crate::{
     cli::{
+        bound,
         device_counters::{self, Sampling},
         devices,
+        ended::Ended,
         exit::{self, Missing, Usage},
         say,
     },
@@ -65,22 +68,50 @@ pub(in crate::cli) trait Live: Sync {
     fn listened(&self, collector: Box<dyn telemetry::Collector>) -> Box<dyn telemetry::Collector>;
 }
 
+/// Who may end a run early.
+#[derive(Clone, Copy)]
+pub(super) enum Watched<'w> {
+    /// Nobody: signals do what they always do.
+    No,
+    /// A person in front of a dashboard, which has the signals.
+    Live(&'w dyn Live),
+    /// Signals, from the first step on: before it there is nothing that could be kept.
+    Signals(&'w OnceLock<Ended>),
+}
+
+impl<'w> Watched<'w> {
+    fn live(self) -> Option<&'w dyn Live> {
+        match self {
+            Self::Live(live) => Some(live),
+            Self::No | Self::Signals(_) => None,
+        }
+    }
+
+    /// Signals, received from now on.
+    fn signals(self) -> Option<&'w Ended> {
+        match self {
+            Self::Signals(held) => Some(held.get_or_init(|| Ended::receive().unwrap_or_else(|_| Ended::never()))),
+            Self::No | Self::Live(_) => None,
+        }
+    }
+}
+
 /// Runs all ranks and joins what they recorded; `tell` is told of every step of the first. Ranks that are processes are not
 /// watched from close by.
 pub(super) fn run(
     what: &DecodeArgs,
     tell: &mut (dyn FnMut(&StepDone) + Send),
-    live: Option<&dyn Live>,
+    watched: Watched<'_>,
 ) -> anyhow::Result<(Trace, Vec<StepDone>)> {
     if what.tp == 1 {
-        return rank(what, None, tell, live);
+        return rank(what, None, tell, watched);
     }
     let options = what.options()?;
     let slot = Engine::largest_exchange(&what.source()?.0, &options, what.tp)?;
     let world = World { ranks: what.tp, workers: options.workers().max(1), slot };
     let (traces, steps) = match what.ranks {
-        super::RanksAre::Threads => threads(what, world, tell, live)?,
-        super::RanksAre::Processes => processes(what, world, tell)?,
+        super::RanksAre::Threads => threads(what, world, tell, watched)?,
+        super::RanksAre::Processes => processes(what, world, tell, watched)?,
     };
     let joined =
         trace::join(traces).map_err(|_| Usage("a capture cannot hold so many records; run fewer steps".into()))?;
@@ -92,8 +123,9 @@ fn rank(
     what: &DecodeArgs,
     ranks: Option<Communicator>,
     tell: &mut (dyn FnMut(&StepDone) + Send),
-    live: Option<&dyn Live>,
+    watched: Watched<'_>,
 ) -> anyhow::Result<(Trace, Vec<StepDone>)> {
+    let live = watched.live();
     let (config, mut source) = what.source()?;
     let mut options = what.options()?;
     let alone = ranks.is_none();
@@ -108,6 +140,10 @@ fn rank(
     // Ranks that are threads of one process have one machine and one process to look at.
     let looks = ranks.as_ref().is_none_or(|ranks| ranks.shard().rank == 0) || what.ranks == super::RanksAre::Processes;
     let mut engine = Engine::of_rank(config, &mut *source, options, ranks, &mut log)?;
+    let unused = source.unused();
+    if !unused.is_empty() && engine.shard().rank == 0 {
+        say(&format!("strato: the checkpoint has {}, which this kind of model does not use", named(&unused)));
+    }
     let mut logits = match &what.logits {
         // All ranks have the same.
         Some(file) if engine.shard().rank == 0 => Some(LogitsFile::create(file, &engine)?),
@@ -145,6 +181,7 @@ fn rank(
     let tools = Sampling::start(tools, device_counters::PERIOD, log.clock, place, listened).ok();
     let mut decodes = None;
     let number = engine.shard().rank;
+    let signals = watched.signals();
     let mut watch = live.map(|live| (live, Watch::new(engine.programs())));
     if let Some((live, watch)) = watch.as_ref().filter(|_| number == 0) {
         live.names(watch.names());
@@ -160,6 +197,7 @@ fn rank(
         steps.push(step.clone());
         failed = logits.as_mut().and_then(|file| file.add(step.number, values).err());
         let decodes: &Instant = decodes.get_or_insert_with(Instant::now);
+        let goes_on = goes_on && !signals.is_some_and(Ended::is);
         goes_on && failed.is_none() && what.at_most.is_none_or(|most| !alone || decodes.elapsed() < most)
     };
     let ran = engine.run_watched(&mut log, what.logits.is_some(), each);
@@ -170,6 +208,10 @@ fn rank(
     ran?;
     if let Some(error) = failed {
         return Err(error.into());
+    }
+    // Of logits that stay on the device the last ones tell: what is lost once goes on through the cache.
+    if let Some(last) = steps.last_mut().filter(|last| number == 0 && last.number > 0 && last.not_finite.is_none()) {
+        last.not_finite = engine.logits().ok().map(|logits| engine::run::not_finite(&logits));
     }
     let (tasks, log) = mspti.finish(log);
     let (saw, log) = cupti.finish(&mut engine, log, what.at_most.is_none());
@@ -185,10 +227,20 @@ fn rank(
         cupti: saw.told(),
     };
     tasks.fields(&mut builder);
+    if !unused.is_empty() {
+        builder.manifest("model.unused_tensors", &named(&unused), Provenance::Observed);
+    }
     engine_run::collect(&engine, &log, facts, &mut builder);
     let process = builder.process(0);
     tasks.write(process, &mut builder);
     Ok((builder.finish(), steps))
+}
+
+/// How many tensors, and the first of them.
+fn named(tensors: &[String]) -> String {
+    let first = tensors.iter().take(3).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let more = if tensors.len() > 3 { ", …" } else { "" };
+    format!("{} more tensors ({first}{more})", tensors.len())
 }
 
 type Ran = (Vec<Trace>, Vec<StepDone>);
@@ -197,7 +249,7 @@ fn threads(
     what: &DecodeArgs,
     world: World,
     tell: &mut (dyn FnMut(&StepDone) + Send),
-    live: Option<&dyn Live>,
+    watched: Watched<'_>,
 ) -> anyhow::Result<Ran> {
     let region = Arc::new(Region::of_threads(world)?);
     let ways: Vec<_> = (0..world.ranks)
@@ -223,8 +275,9 @@ fn threads(
         });
         let mut ways = ways.into_iter();
         let first = ways.next();
-        let others: Vec<_> = ways.map(|way| scope.spawn(|| noted(rank(what, Some(way), &mut |_| (), live)))).collect();
-        let mut results: Vec<_> = first.map(|way| noted(rank(what, Some(way), tell, live))).into_iter().collect();
+        let others: Vec<_> =
+            ways.map(|way| scope.spawn(|| noted(rank(what, Some(way), &mut |_| (), watched)))).collect();
+        let mut results: Vec<_> = first.map(|way| noted(rank(what, Some(way), tell, watched))).into_iter().collect();
         for other in others {
             let lost = |_| Err(anyhow::anyhow!("a rank of the engine panicked"));
             results.push(other.join().unwrap_or_else(lost));
@@ -267,6 +320,8 @@ pub(super) struct Order {
     fd: RawFd,
     /// Capture file to write.
     output: PathBuf,
+    /// The process that waits for the ranks.
+    parent: u32,
 }
 
 /// A step as the first rank tells it.
@@ -276,16 +331,23 @@ struct Told {
     start: i64,
     end: i64,
     tokens: Vec<u32>,
+    not_finite: Option<u64>,
 }
 
 #[cfg(not(target_os = "linux"))]
-fn processes(_: &DecodeArgs, _: World, _: &mut (dyn FnMut(&StepDone) + Send)) -> anyhow::Result<Ran> {
+fn processes(_: &DecodeArgs, _: World, _: &mut (dyn FnMut(&StepDone) + Send), _: Watched<'_>) -> anyhow::Result<Ran> {
     Err(Missing("ranks as processes need Linux; use --ranks threads".to_owned()).into())
 }
 
 #[cfg(target_os = "linux")]
-fn processes(what: &DecodeArgs, world: World, tell: &mut (dyn FnMut(&StepDone) + Send)) -> anyhow::Result<Ran> {
+fn processes(
+    what: &DecodeArgs,
+    world: World,
+    tell: &mut (dyn FnMut(&StepDone) + Send),
+    watched: Watched<'_>,
+) -> anyhow::Result<Ran> {
     use std::os::fd::AsRawFd;
+    let signals = watched.signals();
     let (region, fd) = Region::of_processes(world)?;
     let directory = tempfile::tempdir().context("cannot make a temporary directory for the ranks' captures")?;
     let program =
@@ -293,7 +355,14 @@ fn processes(what: &DecodeArgs, world: World, tell: &mut (dyn FnMut(&StepDone) +
     let mut ranks = Vec::new();
     let output = |rank: usize| directory.path().join(format!("{rank}.strato"));
     for rank in 0..world.ranks {
-        let order = Order { what: what.clone(), rank, slot: world.slot, fd: fd.as_raw_fd(), output: output(rank) };
+        let order = Order {
+            what: what.clone(),
+            rank,
+            slot: world.slot,
+            fd: fd.as_raw_fd(),
+            output: output(rank),
+            parent: std::process::id(),
+        };
         let child = Command::new(&program)
             .args(["run", "--as-rank", &serde_json::to_string(&order)?])
             .stdin(Stdio::null())
@@ -304,27 +373,48 @@ fn processes(what: &DecodeArgs, world: World, tell: &mut (dyn FnMut(&StepDone) +
             Err(error) => {
                 // Those that run already wait for this one.
                 region.lose(rank);
-                let _ = lost::wait(&mut ranks, &region, GRACE);
+                let _ = lost::wait(&mut ranks, &region, GRACE, &mut |_| Ok(()));
                 return Err(Missing(format!("cannot start rank {rank}: {error}")).into());
             }
         }
     }
     let told = ranks.first_mut().and_then(|first| first.stdout.take());
+    let has_begun = AtomicBool::new(false);
+    let mut passed_on = false;
+    // The first rank decides when all end; ranks that have run nothing have nothing to keep.
+    let mut pass_on = |ranks: &mut [Child]| -> io::Result<()> {
+        if !passed_on && signals.is_some_and(Ended::is) {
+            passed_on = true;
+            if !has_begun.load(Ordering::Acquire) {
+                return ranks.iter_mut().try_for_each(Child::kill);
+            }
+            if let Some(first) = ranks.first().and_then(|first| i32::try_from(first.id()).ok()) {
+                record::signals::send(first, signal_hook::consts::SIGTERM);
+            }
+        }
+        Ok(())
+    };
     let (steps, ended) = std::thread::scope(|scope| {
+        let has_begun = &has_begun;
         let reader = scope.spawn(move || {
             let mut steps = Vec::new();
             for line in told.into_iter().flat_map(|told| BufReader::new(told).lines()).map_while(Result::ok) {
-                let Ok(Told { number, start, end, tokens }) = serde_json::from_str(&line) else { continue };
-                let step = StepDone { number, span: Span { start, end }, tokens };
+                let Ok(Told { number, start, end, tokens, not_finite }) = serde_json::from_str(&line) else { continue };
+                has_begun.store(true, Ordering::Release);
+                let step = StepDone { number, span: Span { start, end }, tokens, not_finite };
                 tell(&step);
                 steps.push(step);
             }
             steps
         });
-        let ended = lost::wait(&mut ranks, &region, GRACE);
+        let ended = lost::wait(&mut ranks, &region, GRACE, &mut pass_on);
         (reader.join().unwrap_or_default(), ended)
     });
     if let Some((rank, status)) = ended? {
+        if let Some(ended) = signals.filter(|ended| ended.is()) {
+            drop(directory);
+            ended.follow();
+        }
         return Err(Usage(format!("rank {rank} ended with {status}; its own message is above")).into());
     }
     let mut traces = Vec::new();
@@ -339,6 +429,9 @@ fn processes(what: &DecodeArgs, world: World, tell: &mut (dyn FnMut(&StepDone) +
 pub(in crate::cli) fn obey(order: &str) -> anyhow::Result<()> {
     let order: Order =
         serde_json::from_str(order).map_err(|e| Usage(format!("--as-rank is for strato itself: {e}")))?;
+    bound::to(order.parent, rustix::process::Signal::KILL);
+    // A terminal sends ctrl-c to every process of the run; when it ends is the first one's to say, and the parent's.
+    let ended = OnceLock::from(Ended::patient().unwrap_or_else(|_| Ended::never()));
     let world = World { ranks: order.what.tp, workers: order.what.options()?.workers().max(1), slot: order.slot };
     let region = Arc::new(Region::inherited(world, order.fd)?);
     let ranks = Communicator::new(region, order.rank, PATIENCE)?;
@@ -347,8 +440,13 @@ pub(in crate::cli) fn obey(order: &str) -> anyhow::Result<()> {
         &order.what,
         Some(ranks),
         &mut |step| {
-            let told =
-                Told { number: step.number, start: step.span.start, end: step.span.end, tokens: step.tokens.clone() };
+            let told = Told {
+                number: step.number,
+                start: step.span.start,
+                end: step.span.end,
+                tokens: step.tokens.clone(),
+                not_finite: step.not_finite,
+            };
             if order.rank == 0
                 && let Ok(line) = serde_json::to_string(&told)
             {
@@ -356,7 +454,7 @@ pub(in crate::cli) fn obey(order: &str) -> anyhow::Result<()> {
                 let _ = writeln!(out, "{line}");
             }
         },
-        None,
+        Watched::Signals(&ended),
     )?;
     store::save(Path::new(&order.output), std::slice::from_ref(&trace))?;
     Ok(())

@@ -1,6 +1,6 @@
 //! The comparison for scripts, `strato.numdiff/1`.
 
-use engine::numdiff::{Comparison, Measure, Row, Summary, ULPS, Verdict};
+use engine::numdiff::{Comparison, Lost, Measure, Row, Summary, ULPS, Verdict};
 use serde_json::{Value, json};
 
 use super::{Done, described};
@@ -20,6 +20,7 @@ pub(super) fn document(done: &Done) -> Value {
         "verdict": verdict(c.verdict()),
         "precision": c.precision.name(),
         "first": c.first.and_then(|at| c.rows.get(at)).map(row),
+        "not_finite": { "a": lost(c, c.not_finite[0]), "b": lost(c, c.not_finite[1]) },
         "logits": { "own": measure(&c.logits), "tolerance": c.tolerance },
         "tokens": { "chosen": c.tokens[0], "equal": c.tokens[1] },
         "split": c.split.map(|split| json!({
@@ -39,7 +40,15 @@ fn verdict(verdict: Verdict) -> &'static str {
         Verdict::WithinPrecision => "within_precision",
         Verdict::Grown => "divergent_benign",
         Verdict::Faulty => "faulty",
+        Verdict::NotFinite => "not_finite",
     }
+}
+
+/// Where a side first gives NaN or infinity.
+fn lost(c: &Comparison, at: Option<Lost>) -> Option<Value> {
+    let at = at?;
+    let row = c.rows.get(at.row)?;
+    Some(json!({ "step": at.step, "layer": row.layer, "op": row.name() }))
 }
 
 fn operators(c: &Comparison) -> Vec<Value> {

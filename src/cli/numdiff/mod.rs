@@ -9,7 +9,7 @@ use engine::{
     run::RunOptions,
 };
 
-use super::{Global, decode::DecodeArgs, deviation::compared, exit::Exit, output::Output, say, target};
+use super::{Global, decode::DecodeArgs, deviation::compared, exit::Exit, memory, output::Output, say, target};
 
 mod json;
 mod page;
@@ -18,7 +18,8 @@ mod page;
 ///
 /// A and B are each described by words with commas between them: the type of the weights (f32, f16, bf16, q8), how operators
 /// are divided (composite, canonical, fused), the instruction set, how steps start (eager, graph), kv-block=N, threads=N,
-/// model=NAME|DIR. A is the reference: both get its tokens. Ends with code 1 when the runs diverge.
+/// model=NAME|DIR. A is the reference: both get its tokens. Ends with code 1 when the runs diverge, or when either gives NaN
+/// or infinity.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     /// The reference.
@@ -48,6 +49,10 @@ pub struct Arguments {
     /// Put a fault into B, NAME or NAME:key=value,…; 'strato run --inject help' lists them. Can be given several times.
     #[arg(long, value_name = "NAME")]
     inject: Vec<String>,
+    /// Bytes that the comparison may take of this machine's memory, such as 8G; one that needs more is refused before it begins
+    /// [default: what is free].
+    #[arg(long, value_name = "SIZE", value_parser = memory::size)]
+    max_memory: Option<u64>,
     /// List every operator of every layer.
     #[arg(long)]
     all: bool,
@@ -97,6 +102,7 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     }
     let mut common = DecodeArgs::plain(model, seed);
     (common.batch, common.prompt_len, common.prompt_ids, common.r#gen) = (batch, prompt_len, prompt_ids, r#gen);
+    common.max_memory = arguments.max_memory;
     let mut sides = [common.side(&a)?, common.side(&b)?];
     sides[1].inject = inject;
     if !arguments.quiet {
@@ -113,6 +119,6 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     global.deliver(&text, arguments.output.as_deref())?;
     Ok(match verdict {
         Verdict::Equal | Verdict::WithinPrecision => Exit::Done,
-        Verdict::Grown | Verdict::Faulty => Exit::Findings,
+        Verdict::Grown | Verdict::Faulty | Verdict::NotFinite => Exit::Findings,
     })
 }

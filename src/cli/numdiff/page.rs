@@ -94,9 +94,9 @@ fn error(value: f64) -> String {
     if value == 0.0 { "0".to_owned() } else { format!("{value:.1e}") }
 }
 
-/// The relative L2 of a comparison, or that one side has lost values to NaN or infinity, of which there is none.
+/// The relative L2 of a comparison, or that values are NaN or infinite, of which there is none.
 fn relative(measure: &Measure) -> String {
-    if measure.is_lost() { "NaN, inf".to_owned() } else { error(measure.relative_l2()) }
+    if measure.not_finite > 0 { "NaN, inf".to_owned() } else { error(measure.relative_l2()) }
 }
 
 fn raw(text: String) -> Value {
@@ -116,6 +116,7 @@ fn place(page: &Page, row: &Row) -> Inlines {
 fn verdict(page: &Page, c: &Comparison) -> Inlines {
     let precision = ("dtype", raw(c.precision.name().to_owned()));
     match (c.verdict(), c.first.and_then(|at| c.rows.get(at))) {
+        (Verdict::NotFinite, _) => not_finite(page, c),
         (Verdict::Equal, _) => page.get(Text::new("Equal bit for bit.", "逐位相等。")),
         (Verdict::WithinPrecision, _) => {
             page.fill(Message::new(Text::new("Within precision of {dtype}.", "在 {dtype} 的精度范围内。"), [precision]))
@@ -135,6 +136,32 @@ fn verdict(page: &Page, c: &Comparison) -> Inlines {
             "Operators agree one by one, but a whole step gives other numbers.",
             "逐算子一致，但整步启动的数值不同。",
         )),
+    }
+}
+
+/// Where each side first gives NaN or infinity.
+fn not_finite(page: &Page, c: &Comparison) -> Inlines {
+    let row = |side: usize| c.not_finite[side].and_then(|at| Some((at.step, c.rows.get(at.row)?)));
+    let begins = page.get(Text::new("NaN or infinity: ", "出现 NaN 或无穷："));
+    let stop = page.get(Text::new(".", "。"));
+    let at = |(step, row): (u32, &Row)| {
+        let text = Text::new(" from step {step} on", "，始于第 {step} 步");
+        let step = page.fill(Message::new(text, [("step", Value::Count(u64::from(step)))]));
+        inlines![place(page, row), step]
+    };
+    let same = |a: (u32, &Row), b: (u32, &Row)| (a.0, a.1.layer, a.1.name()) == (b.0, b.1.layer, b.1.name());
+    match (row(0), row(1)) {
+        (Some(a), Some(b)) if same(a, b) => {
+            inlines![begins, page.get(Text::new("both sides at ", "两侧均为")), at(b), stop]
+        }
+        (Some(a), Some(b)) => inlines![begins, "A", page.colon(), at(a), "; B", page.colon(), at(b), stop],
+        (Some(a), None) => {
+            inlines![begins, "A", page.colon(), at(a), page.get(Text::new(", and B nowhere", "，B 没有")), stop]
+        }
+        (None, Some(b)) => {
+            inlines![begins, "B", page.colon(), at(b), page.get(Text::new(", and A nowhere", "，A 没有")), stop]
+        }
+        (None, None) => begins,
     }
 }
 

@@ -129,6 +129,7 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
         Ok(traces) => {
             let slices: usize = traces.iter().map(Trace::slice_count).sum();
             told(written(global.lang(), &output, slices, ran.end));
+            ran.ended.follow();
             Ok(Exit::Command(code))
         }
         Err(error) => {

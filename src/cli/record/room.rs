@@ -2,6 +2,7 @@
 //! temporary files, which is often memory.
 
 use std::{
+    fs::File,
     io,
     path::{Path, PathBuf},
 };
@@ -22,6 +23,8 @@ const FULL: u64 = 1 << 20;
 pub(super) struct Room {
     own: Option<TempDir>,
     note: PathBuf,
+    /// Locked as long as this process is there.
+    _recording: File,
     reports: PathBuf,
     is_kept: bool,
 }
@@ -41,10 +44,11 @@ impl Room {
             let place = std::path::absolute(own.path())?;
             let (note, reports) = (place.join("note"), place.join("reports"));
             Note::make(&note)?;
+            let recording = Note::recording(&note)?;
             std::fs::create_dir(&reports)?;
-            Ok((own, note, reports))
+            Ok((own, note, recording, reports))
         };
-        let (own, note, mut reports) = made().map_err(|error| refused(beside, &error))?;
+        let (own, note, recording, mut reports) = made().map_err(|error| refused(beside, &error))?;
         if let Some(keep) = keep {
             let empty = || -> io::Result<bool> {
                 std::fs::create_dir_all(keep)?;
@@ -55,7 +59,7 @@ impl Room {
             }
             reports = std::path::absolute(keep).map_err(|error| refused(keep, &error))?;
         }
-        Ok(Self { own: Some(own), note, reports, is_kept: keep.is_some() })
+        Ok(Self { own: Some(own), note, _recording: recording, reports, is_kept: keep.is_some() })
     }
 
     /// The note of how the command ends.

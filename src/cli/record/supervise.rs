@@ -17,6 +17,7 @@ use collectors::record::{
 use super::{LOOK, Room};
 use crate::cli::{
     Lang,
+    ended::Ended,
     exit::{Missing, Unread},
 };
 use diagnosis::i18n::Text;
@@ -29,6 +30,8 @@ pub(super) struct Ran {
     has_begun: bool,
     /// How the command ended; `None` where nobody knows.
     pub end: Option<End>,
+    /// Signals since: what was recorded becomes the capture first.
+    pub ended: Ended,
 }
 
 impl Ran {
@@ -104,9 +107,11 @@ pub(super) fn run(
             std::thread::sleep(LOOK);
         }
     }
-    signals.give_back();
+    // Before the other is given back, so that none is lost between.
+    let ended = Ended::receive().map_err(lost)?;
+    drop(signals);
     let note = Note::read(room.note());
-    Ok(Ran { profiler: status, has_begun: note.pid.is_some(), end: note.end })
+    Ok(Ran { profiler: status, has_begun: note.pid.is_some(), end: note.end, ended })
 }
 
 fn wait(child: &mut Child, pass_on: &mut dyn FnMut()) -> io::Result<ExitStatus> {

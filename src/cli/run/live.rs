@@ -103,7 +103,7 @@ fn start(what: DecodeArgs, finish: Finish, watched: Watched) -> anyhow::Result<J
     let work = move || {
         let tell = |what| watched.feed.tell(what);
         tell(live::What::Phase(Phase::Preparing));
-        let done = capture_watched(&what, &mut |_| (), Some(&watched)).and_then(|mut done| {
+        let done = capture_watched(&what, &mut |_| (), &watched).and_then(|mut done| {
             tell(live::What::Phase(Phase::Writing));
             let said = format!("{} updates dropped", watched.feed.lost());
             done.trace.manifest.set("measurement.dashboard", &said, Provenance::Observed);
@@ -264,7 +264,7 @@ mod tests {
         let common = ["run", "--model", "tiny", "--prompt-len", "8", "--gen", "12", "--threads", "1"];
         let what = Line::parse_from(common.iter().chain(arguments)).what;
         let notes = Notes::default();
-        let done = capture_watched(&what, &mut |_| (), Some(&notes)).unwrap();
+        let done = capture_watched(&what, &mut |_| (), &notes).unwrap();
         let packs = Packs::embedded().unwrap();
         let examined = session::Session::of(vec![done.trace], packs).examine(&Options::default()).unwrap();
         let analysis = &examined.captures()[0].analysis;

@@ -2,17 +2,20 @@
 
 use std::{
     io::{self, IsTerminal, Write},
-    path::PathBuf,
+    path::{Path, PathBuf},
+    sync::OnceLock,
     time::{Duration, Instant},
 };
 
-use engine::{Target, inject};
+use engine::{Target, inject, run::StepDone};
 use model::{ProbeRun, Provenance};
+use rustix::process::Signal;
 
 use super::{
-    Global,
-    decode::{DecodeArgs, Done, capture, checked, milliseconds, obey, probed, restart_with_mspti},
+    Global, bound,
+    decode::{DecodeArgs, Done, capture_until, checked, milliseconds, obey, probed, restart_with_mspti},
     deviation,
+    ended::Ended,
     exit::{Exit, Usage},
     interface::Interface,
     say, target, terminal_text,
@@ -31,7 +34,10 @@ const PROGRESS: Duration = Duration::from_secs(2);
 /// Run the reference decode engine and leave a capture of it.
 ///
 /// The model is a named shape with weights made from the names of its tensors, or the directory of a Hugging Face
-/// checkpoint of Llama, Qwen2 or Qwen3. The same command gives the same tokens.
+/// checkpoint of Llama, Qwen2 or Qwen3. The same command gives the same tokens. Ends with code 1 when logits are NaN or
+/// infinite, and names the first operator that gives such a value. A signal (ctrl-c, TERM, HUP) ends the run after its step:
+/// what was run is kept as the capture, then the program ends by the signal (130, 143, 129 in a shell); a second one ends it
+/// at once.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     #[command(flatten)]
@@ -52,6 +58,9 @@ pub struct Arguments {
     /// Be one of so many launches.
     #[arg(long, hide = true, value_name = "N")]
     of_launches: Option<u16>,
+    /// The process that launched this one.
+    #[arg(long, hide = true, value_name = "PROCESS", requires = "of_launches")]
+    launched_by: Option<u32>,
     /// Measure what this machine can do at best before the run, and keep it in the capture: every probe that a diagnosis
     /// reads, under the run's own threads and shapes.
     #[arg(long)]
@@ -92,7 +101,8 @@ impl Finish {
     /// Completes the capture and writes it.
     fn write(self, mut done: Done) -> anyhow::Result<Done> {
         done.trace.probes = self.probes;
-        if let Some(deviation) = &self.deviation {
+        // That of the whole run stands already where it is not finite.
+        if let Some(deviation) = self.deviation.as_ref().filter(|_| done.not_finite.is_none()) {
             done.trace.manifest.set("precision.deviation", deviation, Provenance::Observed);
         }
         let launches = self.launches.unwrap_or(1);
@@ -111,6 +121,7 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
         plan,
         repeats,
         of_launches,
+        launched_by,
         mut probe,
         json,
         tokens,
@@ -130,6 +141,10 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
             writeln!(out, "{:<18} {:<24} {}", injection.name, injection.arguments, injection.what)?;
         }
         return Ok(Exit::Done);
+    }
+    if let Some(parent) = launched_by {
+        // A launch keeps its capture, as for any signal.
+        bound::to(parent, Signal::TERM);
     }
     let mut repeats = repeats.unwrap_or(1);
     let mut further = Vec::new();
@@ -201,38 +216,66 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
         output: output.clone(),
         launches: of_launches,
     };
+    let held = OnceLock::new();
     let done = if is_seen {
         live::run(global, interface.settings(global)?, &what, finish)?
     } else {
         let mut told = Instant::now();
-        let done = capture(&what, |step| {
+        let tell = |step: &StepDone| {
             if loud && told.elapsed() > PROGRESS {
                 told = Instant::now();
                 say(&format!("step {}: {}", step.number, milliseconds(step.span.end - step.span.start)));
             }
-        })?;
+        };
+        let mut done = capture_until(&what, tell, &held)?;
+        let steps = done.steps.len().saturating_sub(1);
+        if let Some(signal) = held.get().and_then(Ended::name).filter(|_| steps < done.options.steps) {
+            let said = format!("{signal} after {steps} of {} decode steps", done.options.steps);
+            say(&format!("strato: {said}; the capture holds what was run until then"));
+            done.trace.manifest.set("run.ended", &said, Provenance::Observed);
+        }
         finish.write(done)?
     };
     if let Some(output) = &output {
         tracing::info!(target: "strato", "wrote {}", output.display());
     }
-    if quiet {
-        return Ok(Exit::Done);
+    let exit = if done.not_finite.is_some() { Exit::Findings } else { Exit::Done };
+    let told = if quiet {
+        done.not_finite.iter().for_each(|said| say(&format!("strato: the numbers are {said}")));
+        Ok(())
+    } else {
+        tell(&what, &done, output.as_deref(), deviation.as_deref(), (json, tokens))
+    };
+    // The capture is kept; whoever hung up reads no more of it.
+    if let Some(ended) = held.get() {
+        ended.follow();
     }
+    told.map(|()| exit)
+}
+
+/// What the run was, on stdout.
+fn tell(
+    what: &DecodeArgs,
+    done: &Done,
+    output: Option<&Path>,
+    deviation: Option<&str>,
+    (json, tokens): (bool, bool),
+) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     if json {
-        writeln!(out, "{}", summary::summary(&what, &done))?;
+        writeln!(out, "{}", summary::summary(what, done))?;
     } else {
-        summary::lines(&mut out, &what, &done, output.as_deref())?;
-    }
-    if let Some(deviation) = deviation.filter(|_| !json) {
-        writeln!(out, "numbers  {}", terminal_text::plain(&deviation))?;
+        summary::lines(&mut out, what, done, output)?;
+        // What the whole run came to outweighs what its first steps did.
+        if let Some(said) = done.not_finite.as_deref().or(deviation) {
+            writeln!(out, "numbers  {}", terminal_text::plain(said))?;
+        }
     }
     if tokens {
-        for ids in summary::tokens(&what, &done) {
+        for ids in summary::tokens(what, done) {
             let ids: Vec<String> = ids.iter().map(u32::to_string).collect();
             writeln!(out, "tokens   {}", ids.join(","))?;
         }
     }
-    Ok(Exit::Done)
+    Ok(())
 }

@@ -3,16 +3,26 @@
 
 use std::{
     ffi::OsString,
+    io,
     path::{Path, PathBuf},
-    process::Command,
+    process::{Child, Command, ExitStatus},
+    time::Duration,
 };
+
+use collectors::record::signals;
 
 use model::{Provenance, Trace};
 
 use session::Session;
 
-use crate::cli::exit::{Missing, Usage};
+use crate::cli::{
+    ended::{self, Ended},
+    exit::{Missing, Usage},
+};
 use diagnosis::{analysis::Options, compare::statistics::Floor, platform::Packs};
+
+/// Between two looks whether a launch has ended.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// The capture of a launch: `NAME.2.strato` of `NAME.strato`.
 pub(super) fn file(output: &Path, launch: usize) -> PathBuf {
@@ -31,15 +41,20 @@ pub(super) fn launch(output: &Path, repeats: usize) -> anyhow::Result<Vec<PathBu
     let program = std::env::current_exe()
         .map_err(|e| Missing(format!("cannot find this program to launch it again: {e}; leave --repeats out")))?;
     let mut files = Vec::with_capacity(repeats);
+    let ended = Ended::receive().unwrap_or_else(|_| Ended::never());
+    let parent = std::process::id().to_string();
     for launch in 1..=repeats {
         let file = file(output, launch);
         // Of an option that is given twice the last one counts.
         let mut command = Command::new(&program);
         command.args(own_arguments(std::env::args_os().skip(1))).arg("--output").arg(&file);
-        command.args(["--repeats", "1", "--of-launches", &repeats.to_string()]);
+        command.args(["--repeats", "1", "--of-launches", &repeats.to_string(), "--launched-by", &parent]);
         let status = command
-            .status()
+            .spawn()
+            .and_then(|child| wait(child, &ended))
             .map_err(|e| Missing(format!("cannot launch '{}' again: {e}; leave --repeats out", program.display())))?;
+        // The launch has kept its capture.
+        ended.follow();
         if !status.success() {
             let said =
                 format!("launch {launch} of {repeats} ended with {status}; the launches before it left their captures");
@@ -48,6 +63,23 @@ pub(super) fn launch(output: &Path, repeats: usize) -> anyhow::Result<Vec<PathBu
         files.push(file);
     }
     Ok(files)
+}
+
+/// Waits for a launch. It gets the signals that this process gets, but for those that a terminal sends to both.
+fn wait(mut child: Child, ended: &Ended) -> io::Result<ExitStatus> {
+    let mut passed_on = false;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        if ended.is() && !std::mem::replace(&mut passed_on, true) {
+            let signal = ended.signal();
+            if let Some(process) = i32::try_from(child.id()).ok().filter(|_| !signals::is_of_terminal(signal)) {
+                signals::send(process, signal);
+            }
+        }
+        std::thread::sleep(LOOK);
+    }
 }
 
 /// The arguments of this command without those that write of its own work: each file is of one process.
@@ -93,7 +125,7 @@ pub(super) fn keep_noise(captures: &[PathBuf]) -> anyhow::Result<Option<Floor>> 
         for trace in &mut traces {
             trace.manifest.set(Floor::FACT, floor.text(), Provenance::Observed);
         }
-        store::save(capture, &traces)?;
+        ended::whole(|| store::save(capture, &traces))?;
     }
     Ok(Some(floor))
 }

@@ -51,6 +51,7 @@ pub(super) fn summary(what: &DecodeArgs, done: &Done) -> serde_json::Value {
         "step_ns": { "p50": percentile(&decode, 50), "p90": percentile(&decode, 90), "p99": percentile(&decode, 99) },
         "tokens_per_second": per_second,
         "weight_bytes_per_step": done.bytes,
+        "not_finite": done.not_finite,
     });
     if let Some(fields) = summary.as_object_mut().filter(|_| done.trace.simulated) {
         fields.insert("simulated".to_owned(), true.into());

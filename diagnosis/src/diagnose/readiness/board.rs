@@ -2,7 +2,7 @@
 
 use model::{
     Area, EvidenceClass, Light,
-    manifest::{Control, DIVERGES, FIELDS, PRECISE, REPEATS},
+    manifest::{self, Control, FIELDS, PRECISE, REPEATS},
 };
 
 use super::{
@@ -48,7 +48,7 @@ impl Seen<'_> {
         match level::held_to_reference(self.cx) {
             Some((field, value)) => {
                 facts.push(Fact::Reference { field, value: value.to_owned() });
-                if value.starts_with(DIVERGES) {
+                if manifest::is_wrong(value) {
                     wrong.push((Light::Red, Next::Diverges));
                 } else if !is_right(field, value) {
                     wrong.push((Light::Amber, Next::Reference));

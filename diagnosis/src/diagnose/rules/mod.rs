@@ -25,6 +25,7 @@ mod cp13_shared_machine;
 mod exposed;
 mod gate;
 mod measurement;
+mod nm01_not_finite;
 mod op01_below_ceiling;
 mod op02_library_choice;
 mod op03_unfused_composite;
@@ -137,6 +138,7 @@ pub const REGISTRY: &[&dyn Rule] = &[
     &rt24_input_pipeline::InputPipeline,
     &rt25_forward_prologue::ForwardPrologue,
     &rt26_host_code::HostCode,
+    &nm01_not_finite::NotFinite,
     &cm01_late_rank::LateRank,
     &cm02_below_link::BelowLink,
     &cm03_small_messages::SmallMessages,
