@@ -12,13 +12,15 @@ use crate::{
 };
 
 /// Requests of a simulation.
-const REQUESTS: usize = 1500;
+const REQUESTS: usize = 1000;
 /// Of these, the first ones that are not counted: the fleet is still filling.
-const WARMUP: usize = 300;
+const WARMUP: usize = 200;
 /// Steps after which a simulation is given up: a load that is not served.
 const STEPS: u64 = 4_000_000;
 /// Halvings of the range in which the highest rate lies.
-const HALVINGS: u32 = 12;
+const HALVINGS: u32 = 9;
+/// Batches that are tried: the largest that hold the target of a token by themselves. A smaller one serves less.
+const BATCHES: usize = 3;
 /// Seed of the arrivals.
 const SEED: u64 = 20_261;
 /// Chunks that are tried, tokens.
@@ -212,7 +214,9 @@ pub struct Best {
 /// The chunk and the batch with which a worker serves most within the targets; `None` where no rate holds them.
 pub fn best_together(costs: &Costs, work: &Work) -> Option<Best> {
     let mut best: Option<Best> = None;
-    for batch in batches(costs) {
+    let tpot = work.slo.most(Metric::Tpot);
+    let fitting = batches(costs).into_iter().rev().filter(|batch| costs.step(*batch as f64) <= tpot);
+    for batch in fitting.take(BATCHES) {
         // As fast as decode alone could be.
         let most = batch as f64 / (costs.step(batch as f64) * work.output.max(1.0)) * 1e3;
         let mut seen = false;
@@ -250,7 +254,7 @@ pub struct Apart {
 /// rate holds them.
 pub fn best_apart(costs: [&Costs; 2], work: &Work) -> Option<Apart> {
     let [prefill, decode] = costs;
-    let tpot = work.slo.targets.iter().find(|(metric, _)| *metric == Metric::Tpot).map_or(f64::INFINITY, |(_, ms)| *ms);
+    let tpot = work.slo.most(Metric::Tpot);
     let batch = batches(decode).into_iter().rev().find(|batch| decode.step(*batch as f64) <= tpot)?;
     let rate_of_decode = batch as f64 / (decode.step(batch as f64) * work.output.max(1.0)) * 1e3;
     // A worker for prefill alone: decode with room for everything.

@@ -60,6 +60,11 @@ impl Slo {
         if slo.targets.is_empty() { Err(wrong(text)) } else { Ok(slo) }
     }
 
+    /// The most that a time may be, ms; without a target there is no limit.
+    pub fn most(&self, metric: Metric) -> f64 {
+        self.targets.iter().filter(|(own, _)| *own == metric).map(|(_, ms)| *ms).fold(f64::INFINITY, f64::min)
+    }
+
     /// As it is written.
     pub fn text(&self) -> String {
         let targets = self.targets.iter().map(|(metric, ms)| format!("{}={ms}ms", metric.key()));

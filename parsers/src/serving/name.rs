@@ -56,9 +56,10 @@ pub(super) fn of(key: &str, seconds: bool) -> Option<(String, f64)> {
     if let Some((_, name)) = PLAIN.iter().find(|(spellings, _)| spellings.contains(&key)) {
         return Some(((*name).to_owned(), 1.0));
     }
-    let (said, time) = TIMES.iter().find(|(said, _)| key.contains(said))?;
+    let padded = format!("_{key}_");
+    let (said, time) = TIMES.iter().find(|(said, _)| padded.contains(&format!("_{said}_")))?;
     let (mut statistic, mut scale) = (None, if seconds { 1e3 } else { 1.0 });
-    for word in key.replacen(said, "_", 1).split('_').filter(|word| !word.is_empty()) {
+    for word in padded.replacen(&format!("_{said}_"), "_", 1).split('_').filter(|word| !word.is_empty()) {
         match word {
             "ms" | "msec" => scale = 1.0,
             "s" | "sec" => scale = 1e3,

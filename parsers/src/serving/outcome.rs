@@ -2,7 +2,7 @@
 
 use model::{Ns, time::parse_decimal};
 
-use crate::json::{Cursor, Fault, Text, Value};
+use crate::json::{Cursor, Fault, Text, Value, member};
 
 /// Facts kept of one result.
 const FACTS: usize = 96;
@@ -42,7 +42,9 @@ impl<'a> Outcome<'a> {
 
     /// Whether nothing at all was read.
     pub fn is_empty(&self) -> bool {
-        self.facts.is_empty() && self.objects.is_empty() && self.latencies.is_empty() && self.ttfts.is_empty() && self.itls.is_empty()
+        // Times of some tools are objects with a unit.
+        let timed = self.objects.iter().any(|(_, raw)| member::has_key(raw, "unit"));
+        self.facts.is_empty() && !timed && self.latencies.is_empty() && self.ttfts.is_empty() && self.itls.is_empty()
     }
 
     fn members(&mut self, json: &mut Cursor<'a>) -> Result<(), Fault> {
