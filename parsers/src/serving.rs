@@ -175,7 +175,9 @@ impl Import<'_> {
                 self.sink.manifest(&format!("load.{}.{name}", self.loads), &(number * scale).to_string(), Observed);
             }
         }
-        let Some(field) = name::field(key).filter(|_| !matches!(value, "auto" | "null" | "default" | "N/A")) else { return };
+        let Some(field) = name::field(key).filter(|_| !matches!(value, "auto" | "null" | "default" | "N/A")) else {
+            return;
+        };
         // Several loads of one file have no one concurrency; what differs from load to load is no field of all of them.
         if self.loads > 1 && matches!(field, "workload.concurrency" | "workload.arrival" | "workload.requests") {
             return;
@@ -203,7 +205,8 @@ impl Import<'_> {
                 further += 1;
                 continue;
             }
-            let cells: Vec<_> = (0..columns.len()).map(|cell| row.text(cell).map(std::borrow::Cow::into_owned)).collect();
+            let cells: Vec<_> =
+                (0..columns.len()).map(|cell| row.text(cell).map(std::borrow::Cow::into_owned)).collect();
             self.loads += 1;
             for (column, cell) in columns.iter().zip(cells) {
                 cell.into_iter().for_each(|cell| self.fact(column, &cell, false));
@@ -254,8 +257,7 @@ impl Import<'_> {
             n => format!(" of load {n}"),
         };
         let id = self.loads as i64 * 2;
-        let (requests, steps) =
-            (self.track(id - 1, &format!("requests{of}")), self.track(id, &format!("tokens{of}")));
+        let (requests, steps) = (self.track(id - 1, &format!("requests{of}")), self.track(id, &format!("tokens{of}")));
         let (mut firsts, mut tokens) = (Tally::default(), Tally::default());
         for i in 0..ttfts.len().max(itls.len()) {
             if let Some(dur) = ttfts.get(i).copied().flatten() {

@@ -39,7 +39,8 @@ impl Costs {
         let least = loads.iter().filter_map(concurrency).fold(f64::INFINITY, f64::min);
         let quiet = loads.iter().filter(|load| concurrency(load).is_some_and(|n| n <= least * 1.001));
         let middle = |load: &Load, metric| load.percentile(metric, 50.0).or_else(|| load.mean(metric));
-        let prefills: Vec<_> = quiet.filter_map(|load| Some((load.input_len()?, middle(load, Metric::Ttft)?))).collect();
+        let prefills: Vec<_> =
+            quiet.filter_map(|load| Some((load.input_len()?, middle(load, Metric::Ttft)?))).collect();
         let steps: Vec<_> = loads
             .iter()
             .filter_map(|load| Some((concurrency(load)?, load.mean(Metric::Tpot).or_else(|| load.mean(Metric::Itl))?)))

@@ -258,7 +258,10 @@ pub fn best_apart(costs: [&Costs; 2], work: &Work) -> Option<Apart> {
     let batch = batches(decode).into_iter().rev().find(|batch| decode.step(*batch as f64) <= tpot)?;
     let rate_of_decode = batch as f64 / (decode.step(batch as f64) * work.output.max(1.0)) * 1e3;
     // A worker for prefill alone: decode with room for everything.
-    let first = Slo { targets: work.slo.targets.iter().copied().filter(|(m, _)| *m == Metric::Ttft).collect(), ..work.slo.clone() };
+    let first = Slo {
+        targets: work.slo.targets.iter().copied().filter(|(m, _)| *m == Metric::Ttft).collect(),
+        ..work.slo.clone()
+    };
     let alone = |rate| prefill_alone(prefill, work, rate);
     let rate_of_prefill = highest(1e3 / prefill.prefill(work.input), &first, alone);
     if rate_of_prefill <= 0.0 {
@@ -293,7 +296,8 @@ fn ratio(wanted: f64) -> [u32; 2] {
 /// Batches that are tried: powers of two up to the largest that was measured, and that one.
 fn batches(costs: &Costs) -> Vec<usize> {
     let largest = costs.largest().max(1.0) as usize;
-    let mut all: Vec<usize> = std::iter::successors(Some(1usize), |n| n.checked_mul(2)).take_while(|n| *n < largest).collect();
+    let mut all: Vec<usize> =
+        std::iter::successors(Some(1usize), |n| n.checked_mul(2)).take_while(|n| *n < largest).collect();
     all.push(largest);
     all
 }

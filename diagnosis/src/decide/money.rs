@@ -43,7 +43,8 @@ impl Worth {
         // An hour made of a purchase, years and power is a model of it.
         let origin = if side.price.device_hour.is_some() { Origin::Declared } else { Origin::Modelled };
         let hour = hour.ok().map(|value| Number { value, origin });
-        let by = |other: Option<Number>, of: fn(f64, f64) -> f64| side.tokens.zip(other).and_then(|(t, o)| t.with(o, of));
+        let by =
+            |other: Option<Number>, of: fn(f64, f64) -> f64| side.tokens.zip(other).and_then(|(t, o)| t.with(o, of));
         let million = by(hour, |tokens, hour| hour / (tokens * 3600.0) * 1e6).map(modelled);
         Self {
             per_device: side.tokens,

@@ -33,7 +33,9 @@ fn costs_and_break_even_are_those_of_the_arithmetic() {
     assert!(near(balance.break_even_hour.unwrap(), 2.88, 1e-12), "0.8 of 3.6");
     assert!(near(balance.break_even_purchase.unwrap(), (2.88 - 0.3) * 17532.0, 1e-9));
     let cost = 1.3 / (800.0 * 3600.0) * 1e6;
-    assert!(near(balance.cost.unwrap(), cost, 1e-12) && balance.loser == 0 && near(balance.faster, 1.0 / cost - 1.0, 1e-9));
+    assert!(
+        near(balance.cost.unwrap(), cost, 1e-12) && balance.loser == 0 && near(balance.faster, 1.0 / cost - 1.0, 1e-9)
+    );
     assert!(near(balance.repaid_after.unwrap(), 1000.0 / ((1.0 - cost) / 1e6), 1e-9));
 }
 
@@ -41,7 +43,9 @@ fn costs_and_break_even_are_those_of_the_arithmetic() {
 fn what_is_not_declared_is_named_and_what_cannot_be_is_refused() {
     assert_eq!(price("[a]\npurchase = 1").unwrap().a.hour(None), Err("years"));
     assert_eq!(price("").unwrap().b.hour(None), Err("device_hour"));
-    for (wrong, said) in [("[a]\npue = 0.5", "pue"), ("[b]\nutilisation = 2", "utilisation"), ("[a]\nprise = 1", "prise")] {
+    for (wrong, said) in
+        [("[a]\npue = 0.5", "pue"), ("[b]\nutilisation = 2", "utilisation"), ("[a]\nprise = 1", "prise")]
+    {
         assert!(price(wrong).unwrap_err().contains(said), "{wrong}");
     }
 }

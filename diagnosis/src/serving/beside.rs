@@ -127,9 +127,9 @@ impl Pair {
         let mut rows = Vec::new();
         for metric in Metric::ALL {
             let mean = a.mean(metric).zip(b.mean(metric));
-            rows.extend(mean.and_then(|(of_a, of_b)| {
-                Row::of(Quantity::Mean(metric), [of_a, of_b], interval(&a, &b, metric))
-            }));
+            rows.extend(
+                mean.and_then(|(of_a, of_b)| Row::of(Quantity::Mean(metric), [of_a, of_b], interval(&a, &b, metric))),
+            );
             for percent in [50.0, 90.0, 95.0, 99.0] {
                 let both = a.percentile(metric, percent).zip(b.percentile(metric, percent));
                 rows.extend(both.and_then(|(a, b)| Row::of(Quantity::Percentile(metric, percent), [a, b], None)));

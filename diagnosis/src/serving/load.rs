@@ -145,7 +145,8 @@ impl Load {
 
     /// Requests answered each second.
     pub fn request_throughput(&self) -> Option<f64> {
-        self.number("request_throughput").or_else(|| Some(self.completed()? / self.number("duration_s").filter(|s| *s > 0.0)?))
+        self.number("request_throughput")
+            .or_else(|| Some(self.completed()? / self.number("duration_s").filter(|s| *s > 0.0)?))
     }
 
     /// Tokens of answers each second, of all devices.
@@ -226,7 +227,10 @@ pub fn of(trace: &Trace) -> Vec<Load> {
             None => drop(load.numbers.insert(name.to_owned(), value)),
         }
     }
-    let unlimited = trace.manifest.value("workload.arrival").is_some_and(|rate| rate.eq_ignore_ascii_case("infinity") || rate == "inf");
+    let unlimited = trace
+        .manifest
+        .value("workload.arrival")
+        .is_some_and(|rate| rate.eq_ignore_ascii_case("infinity") || rate == "inf");
     let source = trace.source.rsplit(['/', '\\']).next().unwrap_or_default();
     for (number, load) in &mut loads {
         load.source = source.to_owned();
@@ -265,9 +269,12 @@ fn requests(trace: &Trace, load: u32) -> Vec<Request> {
         let found = trace.tracks.iter().position(|track| named(track.name));
         found.and_then(|track| trace.lanes.iter().nth(track))
     };
-    let Some(firsts) = lane(format!("requests{suffix}")).filter(|_| trace.format == "serving") else { return Vec::new() };
+    let Some(firsts) = lane(format!("requests{suffix}")).filter(|_| trace.format == "serving") else {
+        return Vec::new();
+    };
     let tokens = lane(format!("tokens{suffix}"));
-    let mut tokens = tokens.into_iter().flat_map(|lane| lane.start.iter().copied().zip(lane.dur.iter().copied())).peekable();
+    let mut tokens =
+        tokens.into_iter().flat_map(|lane| lane.start.iter().copied().zip(lane.dur.iter().copied())).peekable();
     let ms = |ns: Ns| ns as f64 / 1e6;
     let mut found = Vec::new();
     for (row, (start, ttft)) in firsts.start.iter().zip(&firsts.dur).enumerate().take(REQUESTS) {

@@ -52,8 +52,10 @@ impl Slo {
             }
             let metric = Metric::ALL.into_iter().find(|metric| metric.key() == key).ok_or_else(|| wrong(part))?;
             let units = [("us", 1e-3), ("µs", 1e-3), ("ms", 1.0), ("s", 1e3), ("", 1.0)];
-            let (number, scale) =
-                units.iter().find_map(|(unit, scale)| Some((value.strip_suffix(unit)?, scale))).unwrap_or((value, &1.0));
+            let (number, scale) = units
+                .iter()
+                .find_map(|(unit, scale)| Some((value.strip_suffix(unit)?, scale)))
+                .unwrap_or((value, &1.0));
             let ms = number.trim().parse::<f64>().ok().map(|ms| ms * scale).filter(|ms| ms.is_finite() && *ms > 0.0);
             slo.targets.push((metric, ms.ok_or_else(|| wrong(part))?));
         }
@@ -80,7 +82,11 @@ impl Slo {
             if low >= asked { Some(true) } else { (high <= asked).then_some(false) }
         });
         let each: Vec<Option<bool>> = each.collect();
-        if each.contains(&Some(false)) { Some(false) } else { each.into_iter().collect::<Option<Vec<_>>>().map(|_| true) }
+        if each.contains(&Some(false)) {
+            Some(false)
+        } else {
+            each.into_iter().collect::<Option<Vec<_>>>().map(|_| true)
+        }
     }
 
     /// Requests per second that hold every target.

@@ -21,10 +21,7 @@ const PLAIN: [(&[&str], &str); 19] = [
         &["output_throughput", "output_token_throughput", "output_tokens_per_second", "output_throughput_tok_s"],
         "output_throughput",
     ),
-    (
-        &["total_throughput", "total_token_throughput", "tokens_per_second", "throughput_tok_s"],
-        "total_throughput",
-    ),
+    (&["total_throughput", "total_token_throughput", "tokens_per_second", "throughput_tok_s"], "total_throughput"),
     (&["output_tput_per_gpu"], "output_throughput_per_device"),
     (&["tput_per_gpu"], "total_throughput_per_device"),
     (&["request_goodput", "goodput"], "goodput"),

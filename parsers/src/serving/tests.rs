@@ -40,7 +40,9 @@ fn tokens_are_steps_and_infinity_is_kept_as_what_it_says() {
     );
     let fields = [("workload.arrival", "Infinity"), ("workload.requests", "2"), ("model.name", "m")];
     // The second result of the file is a load of its own.
-    for (key, value) in fields.into_iter().chain([("load.1.request_throughput", "1.5"), ("load.2.request_throughput", "2")]) {
+    for (key, value) in
+        fields.into_iter().chain([("load.1.request_throughput", "1.5"), ("load.2.request_throughput", "2")])
+    {
         assert_eq!(trace.manifest.value(key), Some(value), "{key}");
     }
     for (stat, count) in [("further_results", 0), ("not_a_number", 3), ("unreadable_time", 1), ("failed_requests", 1)] {
@@ -148,7 +150,8 @@ fn objects_with_a_unit_are_times() {
 
 #[test]
 fn a_table_has_a_row_for_each_load() {
-    let trace = read_text("concurrency,TTFT p50 (ms),tpot_ms,output_throughput,model\n1,20,5,180,m\n8,40,6,1100,m\n").unwrap();
+    let trace =
+        read_text("concurrency,TTFT p50 (ms),tpot_ms,output_throughput,model\n1,20,5,180,m\n8,40,6,1100,m\n").unwrap();
     for (key, value) in [("load.1.ttft.p50", "20"), ("load.2.tpot.mean", "6"), ("load.2.mean_concurrency", "8")] {
         assert_eq!(trace.manifest.value(key), Some(value), "{key}");
     }

@@ -180,7 +180,11 @@ fn side(decision: &Decision, n: usize) -> SideJson {
 
 pub(crate) fn document(decision: &Decision, lang: Lang) -> Decided {
     let words = |messages: &[diagnosis::i18n::Message]| messages.iter().map(|m| phrase::plain(m, lang)).collect();
-    let together = decision.together.iter().enumerate().filter(|(n, _)| decision.work.is_some() && decision.costs.get(*n).is_some_and(Option::is_some));
+    let together = decision
+        .together
+        .iter()
+        .enumerate()
+        .filter(|(n, _)| decision.work.is_some() && decision.costs.get(*n).is_some_and(Option::is_some));
     let mut fleets: Vec<FleetJson> = together
         .map(|(n, best)| FleetJson {
             prefill: letter(n),

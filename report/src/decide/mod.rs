@@ -115,7 +115,14 @@ pub struct Decision {
 
 impl Decision {
     /// Puts a decision together.
-    pub fn build(given: [Given; 2], prices: Option<Prices>, slo: Option<Slo>, refused: Vec<Message>, banners: Vec<Message>, gap: Option<Gap>) -> Self {
+    pub fn build(
+        given: [Given; 2],
+        prices: Option<Prices>,
+        slo: Option<Slo>,
+        refused: Vec<Message>,
+        banners: Vec<Message>,
+        gap: Option<Gap>,
+    ) -> Self {
         let declared = prices.clone().unwrap_or_default();
         let declared = [declared.a, declared.b];
         let from = given.each_ref().map(|own| from(own, slo.as_ref()));
@@ -127,7 +134,10 @@ impl Decision {
                 Some(Some(From::Load(load, _))) => load.devices(),
                 _ => None,
             };
-            let known = of_load.map(Number::measured).or(own.devices.map(Number::measured)).or(price.devices.map(Number::declared));
+            let known = of_load
+                .map(Number::measured)
+                .or(own.devices.map(Number::measured))
+                .or(price.devices.map(Number::declared));
             *one = known.is_none();
             let devices = known.unwrap_or(Number::declared(1.0));
             let tokens = match from.get(n) {
@@ -135,7 +145,10 @@ impl Decision {
                 Some(Some(From::Step(batch, ns))) => Some(f64::from(*batch) / *ns as f64 * 1e9),
                 _ => None,
             };
-            side.tokens = tokens.map(Number::measured).and_then(|t| t.with(devices, |t, n| t / n)).map(|n| Number::measured(n.value));
+            side.tokens = tokens
+                .map(Number::measured)
+                .and_then(|t| t.with(devices, |t, n| t / n))
+                .map(|n| Number::measured(n.value));
             let of_load = match from.get(n) {
                 Some(Some(From::Load(load, _))) => load.number("power_w").map(|watts| watts / devices.value),
                 _ => None,
@@ -157,7 +170,8 @@ impl Decision {
                 let found = fleet::best_apart([prefill, decode], work);
                 let hour = |side: usize| worth.get(side)?.hour.map(|hour| hour.value);
                 let cost = found.as_ref().and_then(|fleet| {
-                    let money = hour(pair[0])? * f64::from(fleet.workers[0]) + hour(pair[1])? * f64::from(fleet.workers[1]);
+                    let money =
+                        hour(pair[0])? * f64::from(fleet.workers[0]) + hour(pair[1])? * f64::from(fleet.workers[1]);
                     Some(money / (fleet.rate * work.output * 3600.0) * 1e6)
                 });
                 fleets.push((pair, found, cost));
@@ -204,11 +218,16 @@ fn from(given: &Given, slo: Option<&Slo>) -> Option<From> {
     let rated = |wanted: Option<bool>| {
         let holds = |load: &&Load| slo.is_none_or(|slo| slo.holds(load) == wanted);
         let fitting = given.loads.iter().filter(holds).filter(|load| load.output_throughput().is_some());
-        let most = |a: &&Load, b: &&Load| a.output_throughput().unwrap_or(0.0).total_cmp(&b.output_throughput().unwrap_or(0.0));
+        let most = |a: &&Load, b: &&Load| {
+            a.output_throughput().unwrap_or(0.0).total_cmp(&b.output_throughput().unwrap_or(0.0))
+        };
         fitting.max_by(most).map(|load| From::Load(Box::new(load.clone()), slo.and(wanted)))
     };
     let step = given.steps.iter().max_by_key(|(batch, _)| *batch);
-    rated(Some(true)).or_else(|| rated(None)).or_else(|| rated(Some(false))).or(step.map(|(batch, ns)| From::Step(*batch, *ns)))
+    rated(Some(true))
+        .or_else(|| rated(None))
+        .or_else(|| rated(Some(false)))
+        .or(step.map(|(batch, ns)| From::Step(*batch, *ns)))
 }
 
 fn costs(given: &Given) -> Option<Costs> {
@@ -218,8 +237,13 @@ fn costs(given: &Given) -> Option<Costs> {
 
 /// The prompts and answers of the load with most tokens per second, else those of the captures.
 fn work(given: &[Given; 2], slo: Slo) -> Option<Work> {
-    let most = |a: &&Load, b: &&Load| a.output_throughput().unwrap_or(0.0).total_cmp(&b.output_throughput().unwrap_or(0.0));
-    let load = given.iter().flat_map(|own| &own.loads).filter(|load| load.input_len().is_some() && load.output_len().is_some()).max_by(most);
+    let most =
+        |a: &&Load, b: &&Load| a.output_throughput().unwrap_or(0.0).total_cmp(&b.output_throughput().unwrap_or(0.0));
+    let load = given
+        .iter()
+        .flat_map(|own| &own.loads)
+        .filter(|load| load.input_len().is_some() && load.output_len().is_some())
+        .max_by(most);
     let said = |n: usize| given.iter().find_map(|own| *own.lengths.get(n)?);
     let input = load.and_then(Load::input_len).or_else(|| said(0))?;
     let output = load.and_then(Load::output_len).or_else(|| said(1))?;
@@ -232,7 +256,8 @@ fn checks(given: &[Given; 2], costs: &[Option<Costs>; 2]) -> Vec<Check> {
     for (side, (own, costs)) in given.iter().zip(costs).enumerate() {
         for (at, load) in own.loads.iter().enumerate().take(CHECKED) {
             let Some(Level::Concurrency(n)) = load.level() else { continue };
-            let others: Vec<Load> = own.loads.iter().enumerate().filter(|(i, _)| *i != at).map(|(_, load)| load.clone()).collect();
+            let others: Vec<Load> =
+                own.loads.iter().enumerate().filter(|(i, _)| *i != at).map(|(_, load)| load.clone()).collect();
             let left_out = Costs::of_loads(&others).filter(|left| left.largest() >= n && left.steps.len() > 1);
             let Some(costs) = left_out.as_ref().or(costs.as_ref()) else { continue };
             let (Some(input), Some(output)) = (load.input_len(), load.output_len()) else { continue };

@@ -26,7 +26,12 @@ pub(super) fn report(decision: &Decision, lang: Lang) -> Document {
     page.out.heading(1, page.get(Text::new("A or B", "选 A 还是 B")));
     let line = |(letter, head): (&str, &crate::diff::Head)| {
         let device = head.device.as_deref().map(|name| page.aside(Inlines::name(name)));
-        inlines![Inlines::strong(letter), page.colon(), Inlines::quoted(&head.name, text::PHRASE), device.unwrap_or_default()]
+        inlines![
+            Inlines::strong(letter),
+            page.colon(),
+            Inlines::quoted(&head.name, text::PHRASE),
+            device.unwrap_or_default()
+        ]
     };
     let lines: Vec<Inlines> = SIDES.into_iter().zip(&decision.heads).map(line).collect();
     page.list(lines);
@@ -97,7 +102,10 @@ fn answer(page: &mut DecisionPage<'_>) {
             ),
             [
                 ("hour", Value::Raw(money(hour, currency))),
-                ("own", Value::Raw(decision.worth[1].hour.map_or_else(|| "?".to_owned(), |own| money(own.value, currency)))),
+                (
+                    "own",
+                    Value::Raw(decision.worth[1].hour.map_or_else(|| "?".to_owned(), |own| money(own.value, currency))),
+                ),
             ],
         ));
     }
@@ -181,7 +189,13 @@ fn currency(decision: &Decision) -> &str {
 }
 
 fn money(value: f64, currency: &str) -> String {
-    let digits = if value.abs() >= 100.0 { 0 } else if value.abs() >= 0.01 { 3 } else { 6 };
+    let digits = if value.abs() >= 100.0 {
+        0
+    } else if value.abs() >= 0.01 {
+        3
+    } else {
+        6
+    };
     format!("{value:.digits$} {}", text::plain(currency, 16)).trim_end().to_owned()
 }
 
@@ -211,24 +225,45 @@ fn worth(page: &mut DecisionPage<'_>) {
     let cash = |n: f64| money(n, &currency);
     let rows: [(Text, Option<Number>, Option<Number>, &dyn Fn(f64) -> String, &'static str); 7] = [
         (Text::new("tokens/s of a device", "单设备 token/秒"), a.per_device, b.per_device, &plain, ""),
-        (Text::new("tokens/s of a rack unit", "每机架单位 token/秒"), a.per_rack_unit, b.per_rack_unit, &plain, "rack_units"),
+        (
+            Text::new("tokens/s of a rack unit", "每机架单位 token/秒"),
+            a.per_rack_unit,
+            b.per_rack_unit,
+            &plain,
+            "rack_units",
+        ),
         (Text::new("tokens/s of a watt", "每瓦 token/秒"), a.per_watt, b.per_watt, &plain, "power_w"),
         (Text::new("joules of a token", "每 token 焦耳"), a.joules, b.joules, &plain, "power_w"),
         (Text::new("hour of a device", "设备小时成本"), a.hour, b.hour, &cash, "device_hour"),
         (Text::new("a million tokens", "每百万 token 成本"), a.million, b.million, &cash, "device_hour"),
-        (Text::new("tokens for one unit of money", "每单位货币的 token"), a.per_money, b.per_money, &plain, "device_hour"),
+        (
+            Text::new("tokens for one unit of money", "每单位货币的 token"),
+            a.per_money,
+            b.per_money,
+            &plain,
+            "device_hour",
+        ),
     ];
     for (name, a, b, show, key) in rows {
         let cell = |side: Option<Number>| match side {
             Some(number) => inlines![show(number.value), page.aside(page.get(origin(number.origin)))],
             None if key.is_empty() => "–".into(),
-            None => inlines!["– ", page.aside(page.fill(Text::new("declare `{key}`", "请申报 `{key}`"), [("key", Value::Raw(key.to_owned()))]))],
+            None => inlines![
+                "– ",
+                page.aside(
+                    page.fill(Text::new("declare `{key}`", "请申报 `{key}`"), [("key", Value::Raw(key.to_owned()))])
+                )
+            ],
         };
-        let ratio = a.zip(b).filter(|_| decision.refused.is_empty()).map_or_else(|| "–".to_owned(), |(a, b)| units::ratio(b.value / a.value));
+        let ratio = a
+            .zip(b)
+            .filter(|_| decision.refused.is_empty())
+            .map_or_else(|| "–".to_owned(), |(a, b)| units::ratio(b.value / a.value));
         table.row(cells![page.get(name), cell(a), cell(b), ratio]);
     }
     page.table(page.get(Text::new("Output tokens", "输出 token")), table);
-    let recorded: Vec<&str> = SIDES.into_iter().zip(&decision.sides).filter(|(_, side)| side.power_w.is_none()).map(|(l, _)| l).collect();
+    let recorded: Vec<&str> =
+        SIDES.into_iter().zip(&decision.sides).filter(|(_, side)| side.power_w.is_none()).map(|(l, _)| l).collect();
     if !recorded.is_empty() {
         page.paragraph(page.fill(
             Text::new(
@@ -291,11 +326,22 @@ fn gap(page: &mut DecisionPage<'_>) {
         )));
         return;
     };
-    let of = |causes: &[Cause]| gap.causes.iter().filter(|(cause, _)| causes.contains(cause)).map(|(_, ns)| *ns).sum::<i64>();
+    let of = |causes: &[Cause]| {
+        gap.causes.iter().filter(|(cause, _)| causes.contains(cause)).map(|(_, ns)| *ns).sum::<i64>()
+    };
     let groups = [
         (Text::new("hardware (environment)", "硬件（环境）"), of(&[Cause::Environment])),
-        (Text::new("maturity (software that is less good, the same code slower)", "成熟度（软件效率、同一代码更慢）"), of(&[Cause::Maturity, Cause::Slower])),
-        (Text::new("configuration (settings, another path)", "配置（设置、路径）"), of(&[Cause::Configuration, Cause::Mechanism])),
+        (
+            Text::new(
+                "maturity (software that is less good, the same code slower)",
+                "成熟度（软件效率、同一代码更慢）",
+            ),
+            of(&[Cause::Maturity, Cause::Slower]),
+        ),
+        (
+            Text::new("configuration (settings, another path)", "配置（设置、路径）"),
+            of(&[Cause::Configuration, Cause::Mechanism]),
+        ),
         (Text::new("unexplained", "未解释"), of(&[Cause::Unexplained])),
     ];
     let all: i64 = groups.iter().map(|(_, ns)| ns.abs()).sum();
@@ -363,12 +409,25 @@ fn fleet(page: &mut DecisionPage<'_>) {
         if decision.costs.get(n).is_none_or(Option::is_none) {
             continue;
         }
-        let name = page.fill(Text::new("{side}, both on every worker", "{side}，每实例兼做两者"), [("side", Value::Raw(SIDES.get(n).copied().unwrap_or("?").to_owned()))]);
+        let name = page.fill(
+            Text::new("{side}, both on every worker", "{side}，每实例兼做两者"),
+            [("side", Value::Raw(SIDES.get(n).copied().unwrap_or("?").to_owned()))],
+        );
         match best {
             Some(best) => {
                 let hour = decision.worth.get(n).and_then(|own| own.hour);
-                let cost = hour.map_or_else(|| "–".to_owned(), |hour| money(hour.value / (best.rate * work.output * 3600.0) * 1e6, currency(decision)));
-                table.row(cells![name, "–", units::number(best.chunk), best.batch.to_string(), format!("{:.2}", best.rate), cost]);
+                let cost = hour.map_or_else(
+                    || "–".to_owned(),
+                    |hour| money(hour.value / (best.rate * work.output * 3600.0) * 1e6, currency(decision)),
+                );
+                table.row(cells![
+                    name,
+                    "–",
+                    units::number(best.chunk),
+                    best.batch.to_string(),
+                    format!("{:.2}", best.rate),
+                    cost
+                ]);
             }
             None => table.row(cells![name, none(), "", "", "", ""]),
         }
@@ -376,7 +435,8 @@ fn fleet(page: &mut DecisionPage<'_>) {
     for (pair, found, cost) in &decision.fleets {
         let letters = pair.map(|side| Value::Raw(SIDES.get(side).copied().unwrap_or("?").to_owned()));
         let [prefill, decode] = letters;
-        let name = page.fill(Text::new("prefill on {a}, decode on {b}", "{a} 预填充，{b} 解码"), [("a", prefill), ("b", decode)]);
+        let name = page
+            .fill(Text::new("prefill on {a}, decode on {b}", "{a} 预填充，{b} 解码"), [("a", prefill), ("b", decode)]);
         match found {
             Some(fleet) => {
                 let [p, d] = fleet.workers;
@@ -405,7 +465,11 @@ fn cost(page: &DecisionPage<'_>, n: usize) -> Inlines {
             [("side", side)],
         );
     };
-    let steps: Vec<String> = costs.steps.iter().map(|(n, time)| format!("{} × {}", units::number((n * 10.0).round() / 10.0), ms(*time))).collect();
+    let steps: Vec<String> = costs
+        .steps
+        .iter()
+        .map(|(n, time)| format!("{} × {}", units::number((n * 10.0).round() / 10.0), ms(*time)))
+        .collect();
     let alone = match costs.prompts.len() {
         1 => page.get(Text::new(
             "; one length was measured, so all of it is taken for time of the tokens",
@@ -447,13 +511,21 @@ fn checks(page: &mut DecisionPage<'_>) {
         let cell = |(measured, simulated): &(Option<f64>, f64), is_time: bool| {
             let show = |n: f64| if is_time { ms(n) } else { format!("{n:.2}") };
             match measured {
-                Some(own) => format!("{} / {} ({:+.0} %)", show(*own), show(*simulated), 100.0 * (simulated / own - 1.0)),
+                Some(own) => {
+                    format!("{} / {} ({:+.0} %)", show(*own), show(*simulated), 100.0 * (simulated / own - 1.0))
+                }
                 None => format!("– / {}", show(*simulated)),
             }
         };
         table.row(cells![name, cell(&values[0], true), cell(&values[1], true), cell(&values[2], false)]);
     }
-    page.table(page.get(Text::new("Simulated beside measured: measured / simulated (error)", "模拟与实测：实测 / 模拟（误差）")), table);
+    page.table(
+        page.get(Text::new(
+            "Simulated beside measured: measured / simulated (error)",
+            "模拟与实测：实测 / 模拟（误差）",
+        )),
+        table,
+    );
     page.paragraph(page.get(Text::new(
         "Each load is simulated from the others where they say enough of it, else from all.",
         "若其余负载足以说明，则每个负载由其余负载推算，否则由全部负载推算。",
@@ -466,9 +538,13 @@ fn declared(page: &mut DecisionPage<'_>) {
     page.heading(Text::new("Supply and risk", "供应与风险"));
     let mut lines = Vec::new();
     for (letter, side) in SIDES.into_iter().zip(&decision.sides) {
-        for (word, said) in [(Text::new("supply", "供应"), &side.price.supply), (Text::new("risk", "风险"), &side.price.risk)] {
+        for (word, said) in
+            [(Text::new("supply", "供应"), &side.price.supply), (Text::new("risk", "风险"), &side.price.risk)]
+        {
             let said = match said {
-                Some(said) => inlines![Inlines::quoted(said, text::PHRASE), page.aside(page.get(origin(Origin::Declared)))],
+                Some(said) => {
+                    inlines![Inlines::quoted(said, text::PHRASE), page.aside(page.get(origin(Origin::Declared)))]
+                }
                 None => page.get(Text::new("not declared", "未申报")),
             };
             lines.push(inlines![letter, ", ", page.get(word), page.colon(), said]);

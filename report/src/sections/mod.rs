@@ -126,8 +126,17 @@ impl Part {
     ];
 
     /// The parts of the brief report.
-    const BRIEF: [Self; 9] =
-        [Self::Answer, Self::Serving, Self::Time, Self::Owners, Self::Limits, Self::Summaries, Self::JobSums, Self::Gains, Self::Rest];
+    const BRIEF: [Self; 9] = [
+        Self::Answer,
+        Self::Serving,
+        Self::Time,
+        Self::Owners,
+        Self::Limits,
+        Self::Summaries,
+        Self::JobSums,
+        Self::Gains,
+        Self::Rest,
+    ];
 
     fn write(self, page: &mut Page<'_>) {
         match self {

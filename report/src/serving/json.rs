@@ -171,7 +171,14 @@ fn row(row: &Row) -> RowJson {
         Quantity::Goodput => "goodput".to_owned(),
     };
     let [a, b] = row.values;
-    RowJson { what, a, b, ratio: row.ratio(), interval: row.interval.map(|(low, high)| [low, high]), reading: row.reading }
+    RowJson {
+        what,
+        a,
+        b,
+        ratio: row.ratio(),
+        interval: row.interval.map(|(low, high)| [low, high]),
+        reading: row.reading,
+    }
 }
 
 pub(crate) fn document(report: &ServingReport) -> Serving {
@@ -182,8 +189,12 @@ pub(crate) fn document(report: &ServingReport) -> Serving {
         let [a, b] = &pair.loads;
         PairJson { a: one(a), b: one(b), rows: pair.rows.iter().map(row).collect() }
     };
-    let crossing =
-        |(metric, from, to, at): &(diagnosis::serving::Metric, f64, f64, f64)| CrossingJson { metric: metric.key(), from: *from, to: *to, at: *at };
+    let crossing = |(metric, from, to, at): &(diagnosis::serving::Metric, f64, f64, f64)| CrossingJson {
+        metric: metric.key(),
+        from: *from,
+        to: *to,
+        at: *at,
+    };
     let [alone_a, alone_b] = beside.alone.each_ref().map(|loads| loads.iter().map(one).collect());
     let [knee_a, knee_b] = beside.knees.each_ref().map(|knee| knee.as_ref().map(one));
     Serving {

@@ -61,16 +61,16 @@ fn answer(page: &mut ServingPage<'_>, pair: &Pair) {
     let differs = |row: Option<&Row>| row.is_some_and(|row| matches!(row.reading, Reading::More | Reading::Less));
     let equal = |row: Option<&Row>| row.is_some_and(|row| row.reading == Reading::Equal);
     let word = match () {
-        () if differs(first) && equal(after) => Text::new(
-            "TTFT is the only gap; time per token is equal",
-            "唯一差距是 TTFT；每 token 时间相同",
-        ),
-        () if equal(first) && differs(after) => Text::new(
-            "time per token is the only gap; TTFT is equal",
-            "唯一差距是每 token 时间；TTFT 相同",
-        ),
+        () if differs(first) && equal(after) => {
+            Text::new("TTFT is the only gap; time per token is equal", "唯一差距是 TTFT；每 token 时间相同")
+        }
+        () if equal(first) && differs(after) => {
+            Text::new("time per token is the only gap; TTFT is equal", "唯一差距是每 token 时间；TTFT 相同")
+        }
         () if equal(first) && equal(after) => Text::new("no difference is shown", "未见差异"),
-        () if differs(first) && differs(after) => Text::new("TTFT and time per token differ", "TTFT 与每 token 时间均不同"),
+        () if differs(first) && differs(after) => {
+            Text::new("TTFT and time per token differ", "TTFT 与每 token 时间均不同")
+        }
         () => Text::new("what was measured leaves it open", "测量结果不足以判断"),
     };
     page.title(inlines![load, page.colon(), page.get(word), page.stop()]);
@@ -98,10 +98,22 @@ fn signed(ms: f64) -> String {
 
 fn sentence(page: &ServingPage<'_>, row: &Row) -> Inlines {
     let [a, b] = row.values.map(|value| shown(row.what, value));
-    let interval = row.interval.map_or_else(Inlines::new, |(low, high)| {
-        page.aside(format!("{}–{}", units::ratio(low), units::ratio(high)))
-    });
-    inlines![what(page, row.what), page.colon(), "A ", a, ", B ", b, ", ", units::ratio(row.ratio()), interval, ", ", page.get(reading(row.reading))]
+    let interval = row
+        .interval
+        .map_or_else(Inlines::new, |(low, high)| page.aside(format!("{}–{}", units::ratio(low), units::ratio(high))));
+    inlines![
+        what(page, row.what),
+        page.colon(),
+        "A ",
+        a,
+        ", B ",
+        b,
+        ", ",
+        units::ratio(row.ratio()),
+        interval,
+        ", ",
+        page.get(reading(row.reading))
+    ]
 }
 
 fn shown(what: Quantity, value: f64) -> String {
@@ -141,9 +153,15 @@ fn table(page: &mut ServingPage<'_>, pair: &Pair) {
     ]);
     for row in &pair.rows {
         let [a, b] = row.values.map(|value| shown(row.what, value));
-        let interval =
-            row.interval.map_or_else(|| "–".to_owned(), |(low, high)| format!("{low:.3}–{high:.3}"));
-        table.row(cells![what(page, row.what), a, b, units::ratio(row.ratio()), interval, page.get(reading(row.reading))]);
+        let interval = row.interval.map_or_else(|| "–".to_owned(), |(low, high)| format!("{low:.3}–{high:.3}"));
+        table.row(cells![
+            what(page, row.what),
+            a,
+            b,
+            units::ratio(row.ratio()),
+            interval,
+            page.get(reading(row.reading))
+        ]);
     }
     let title = inlines![level(pair.level, page.lang), ", ", tokens(&pair.loads[0])];
     page.table(title, table);
@@ -161,7 +179,8 @@ fn table(page: &mut ServingPage<'_>, pair: &Pair) {
 
 /// Why not, or what had to be taken for equal.
 fn reasons(page: &mut ServingPage<'_>) {
-    let one = |reason: &Reason| match reason {
+    let one = |reason: &Reason| {
+        match reason {
         Reason::Differs(key, a, b) => page.fill(
             Text::new("{key} differs: {a}, {b}", "{key} 不同：{a}、{b}"),
             [("key", Value::Raw((*key).to_owned())), ("a", Value::Raw(a.clone())), ("b", Value::Raw(b.clone()))],
@@ -180,6 +199,7 @@ fn reasons(page: &mut ServingPage<'_>) {
             "no load is the same on both sides: requests, tokens of prompts and answers, and concurrency or rate have to be equal; run one side again with the load of the other",
             "没有相同的负载：请求数、提示与输出 token 数、并发或速率须相同；请按另一侧的负载重跑一侧",
         )),
+    }
     };
     let report = page.capture;
     let refused: Vec<Inlines> = report.beside.refused.iter().map(one).collect();
@@ -236,7 +256,17 @@ fn alone(page: &mut ServingPage<'_>) {
         let lang = page.lang;
         move |load: &Load| -> Inlines {
             let name = Inlines::name(&load.source);
-            inlines![letter, ": ", name, " ", level(load.level(), lang), ", ", tokens(load), ", n = ", load.completed().map_or_else(|| "?".to_owned(), units::number)]
+            inlines![
+                letter,
+                ": ",
+                name,
+                " ",
+                level(load.level(), lang),
+                ", ",
+                tokens(load),
+                ", n = ",
+                load.completed().map_or_else(|| "?".to_owned(), units::number)
+            ]
         }
     };
     let lines: Vec<Inlines> = a.iter().map(line("A")).chain(b.iter().map(line("B"))).collect();

@@ -59,7 +59,8 @@ pub(crate) fn write(page: &mut Page<'_>) {
         (page.get(Text::new("requests/s", "请求/秒")), Align::Right),
         (page.get(Text::new("tokens/s", "token/秒")), Align::Right),
     ];
-    let shown: Vec<Metric> = Metric::ALL.into_iter().filter(|m| loads.iter().any(|load| load.times.contains_key(m))).collect();
+    let shown: Vec<Metric> =
+        Metric::ALL.into_iter().filter(|m| loads.iter().any(|load| load.times.contains_key(m))).collect();
     let spread = page.get(Text::new("mean / p50 / p99", "均值 / p50 / p99"));
     titles.extend(shown.iter().map(|metric| (inlines![metric.name(), " ", spread.clone()], Align::Right)));
     if slo.is_some() {
