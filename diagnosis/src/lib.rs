@@ -6,12 +6,16 @@
 //! | [`analysis`] | pure functions from columns to steps, buckets and gaps |
 //! | [`diagnose`] | rules, findings, verdict |
 //! | [`compare`] | two captures side by side: whether they may be compared, and what differs |
+//! | [`serving`] | results of serving benchmarks: loads, targets, two results load by load |
+//! | [`decide`] | which of two platforms is the cheaper one, and how prefill and decode share a fleet |
 //! | [`i18n`] | text in the languages of the reports |
 //!
 //! It knows no terminal, no file format and no database.
 
 pub mod analysis;
 pub mod compare;
+pub mod decide;
 pub mod diagnose;
 pub mod i18n;
 pub mod platform;
+pub mod serving;

@@ -8,6 +8,7 @@ use super::{
     job::{JobPart, Moved},
     model::{BucketRow, Capture, Chip, ClassPart, DeviceGroup, Mapping, P95_STEPS, P99_STEPS, RankPart, Slow},
     owners, replayed,
+    serving::Loads,
     summaries::Summaries,
     work, workload,
 };
@@ -44,6 +45,7 @@ impl Capture {
             caveat: [analysis.card.note_en.clone(), analysis.card.note_zh.clone()],
             integrity: analysis.integrity.clone(),
             job_sums: JobTotals::of(trace),
+            serving: Loads::of(trace),
             summaries: Summaries::of(trace, analysis.measured.joined),
             ranks: (0..).zip(&analysis.ranks).map(|(i, rank)| RankPart::build(trace, analysis, i, rank)).collect(),
             owners: owners::of(trace, analysis),

@@ -11,6 +11,8 @@
 //! | [`owners`] | what the host was doing in it |
 //! | [`readiness`] | how ready a platform is, in words |
 //! | [`diff`] | two captures beside each other |
+//! | [`serving`] | serving results, one and two of them |
+//! | [`decide`] | which of two platforms to take |
 //! | [`sections`] | the report for people, section by section |
 //! | [`document`] | what a text says, before any format: blocks, inlines, tables |
 //! | [`markdown`] | a document as Markdown |
@@ -30,6 +32,7 @@
 
 mod build;
 pub mod columns;
+pub mod decide;
 pub mod diff;
 pub mod document;
 pub mod explain;
@@ -51,6 +54,7 @@ pub mod readiness;
 pub mod replayed;
 pub mod schema;
 pub mod sections;
+pub mod serving;
 pub mod summaries;
 pub mod svg;
 pub mod terminal;

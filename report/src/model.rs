@@ -11,6 +11,7 @@ use super::{
     owners::IdleOwner,
     replayed::Replayed,
     sections,
+    serving::Loads,
     summaries::Summaries,
     work::Work,
     workload::WorkloadPart,
@@ -73,6 +74,8 @@ pub struct Capture {
     pub summaries: Summaries,
     /// What it says of the steps and links of a job without a timeline.
     pub job_sums: JobTotals,
+    /// What a client measured of a server under load.
+    pub serving: Loads,
     /// Each accelerator as one process drove it.
     pub ranks: Vec<RankPart>,
     /// Who owns the idle time of the steps that count, longest first.

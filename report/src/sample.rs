@@ -97,6 +97,7 @@ fn capture(simulated: bool) -> Capture {
         integrity,
         summaries: Default::default(),
         job_sums: job_sums(),
+        serving: Default::default(),
         ranks: vec![rank()],
         owners: vec![owner()],
         job: None,

@@ -2,7 +2,7 @@
 
 use schemars::{JsonSchema, Schema, generate::SchemaSettings};
 
-use super::{diff, json};
+use super::{decide, diff, json, serving};
 
 /// The schema of what `strato diagnose --format json` says.
 pub fn diagnosis() -> Schema {
@@ -12,6 +12,16 @@ pub fn diagnosis() -> Schema {
 /// The schema of what `strato diff --format json` says.
 pub fn diff() -> Schema {
     of::<diff::json::Diff>("What strato diff --format json says")
+}
+
+/// The schema of what `strato diff --format json` says of two serving results.
+pub fn serving() -> Schema {
+    of::<serving::json::Serving>("What strato diff --format json says of two serving results")
+}
+
+/// The schema of what `strato decide --format json` says.
+pub fn decide() -> Schema {
+    of::<decide::json::Decided>("What strato decide --format json says")
 }
 
 fn of<T: JsonSchema>(title: &str) -> Schema {
@@ -35,7 +45,12 @@ mod tests {
     #[test]
     fn the_schemas_are_those_of_the_types() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/schema");
-        for (name, schema) in [("strato.diagnosis.json", diagnosis()), ("strato.diff.json", diff())] {
+        for (name, schema) in [
+            ("strato.diagnosis.json", diagnosis()),
+            ("strato.diff.json", diff()),
+            ("strato.serving.json", serving()),
+            ("strato.decide.json", decide()),
+        ] {
             let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";
             if std::env::var_os("STRATO_BLESS").is_some() {
                 fs::create_dir_all(&folder).unwrap();

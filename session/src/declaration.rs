@@ -1,5 +1,6 @@
 //! Declaration files: what a person says of captures that do not say it themselves. Tables `[both]`, `[a]` and `[b]` hold
-//! fields of the manifest; what a capture shows is never overridden, and saying otherwise is an error that names both.
+//! fields of the manifest; what a capture shows is never overridden, and saying otherwise is an error that names both. A table
+//! `[price]` says what the two cost.
 
 use std::{io::Read, path::Path};
 
@@ -10,7 +11,10 @@ use model::{
 use toml::{Table, Value};
 
 use crate::Error;
-use diagnosis::compare::contract::rule::{Status, status};
+use diagnosis::{
+    compare::contract::rule::{Status, status},
+    decide::price::Prices,
+};
 
 /// Bytes of a declaration that are read from standard input: some thousand lines.
 const LONGEST: u64 = 1 << 20;
@@ -19,6 +23,8 @@ const LONGEST: u64 = 1 << 20;
 #[derive(Debug, Default)]
 pub struct Declaration {
     sides: [Vec<(&'static Field, String)>; 2],
+    /// What the two cost, where that is said.
+    pub prices: Option<Prices>,
     file: String,
 }
 
@@ -49,7 +55,22 @@ impl Declaration {
                 "both" => &[0, 1],
                 "a" => &[0],
                 "b" => &[1],
-                _ => return Err(Error::Request(format!("'{file}': unknown table '{name}'; write [both], [a] or [b]"))),
+                "price" => {
+                    let Value::Table(table) = fields else {
+                        return Err(Error::Request(format!(
+                            "'{file}': 'price' is no table; write [price.a] above its fields"
+                        )));
+                    };
+                    let prices =
+                        Prices::read(table.clone()).map_err(|why| Error::Request(format!("'{file}': {why}")))?;
+                    declared.prices = Some(prices);
+                    continue;
+                }
+                _ => {
+                    return Err(Error::Request(format!(
+                        "'{file}': unknown table '{name}'; write [both], [a], [b] or [price]"
+                    )));
+                }
             };
             let Value::Table(fields) = fields else {
                 return Err(Error::Request(format!("'{file}': '{name}' is no table; write [{name}] above its fields")));

@@ -7,12 +7,13 @@ use diagnosis::{
     compare::second_run,
     diagnose::{self, Diagnosis},
     platform::{ModelShape, Packs},
+    serving::Slo,
 };
-use model::{EvidenceClass, Trace};
+use model::{EvidenceClass, Provenance, Trace};
 use report::Report;
 use tracing::{info, info_span};
 
-use crate::{Cancel, Error, Reading, open::Importer, progress::Stage};
+use crate::{Cancel, Error, Reading, open::Importer, progress::Stage, serving};
 
 /// Ranks of one capture that are diagnosed together. A file holds one rank, at most those of a machine; a report on many
 /// thousand has no reader and takes a time that grows with their square.
@@ -71,6 +72,22 @@ impl Session {
     pub fn edit(mut self, change: impl FnOnce(&mut Vec<Trace>) -> Result<(), Error>) -> Result<Self, Error> {
         change(&mut self.captures)?;
         Ok(self)
+    }
+
+    /// The session with targets of times declared of its serving results.
+    #[must_use]
+    pub fn with_targets(mut self, slo: &Slo) -> Self {
+        for trace in self.captures.iter_mut().filter(|trace| serving::is_result(trace)) {
+            trace.manifest.set("service.slo", slo.text(), Provenance::Declared);
+        }
+        self
+    }
+
+    /// The results of serving benchmarks among the captures, and the session without them.
+    pub fn split_serving(mut self) -> (Vec<Trace>, Self) {
+        let (results, others) = self.captures.into_iter().partition(serving::is_result);
+        self.captures = others;
+        (results, self)
     }
 
     /// The captures as they were opened.

@@ -7,6 +7,7 @@
 //! | [`job`] | which captures are ranks of one job |
 //! | `examined` | [`Session`] → [`Examined`] → [`Diagnosed`]: analysis with the manifest's completion, diagnosis, report |
 //! | `pair`, `repeats` | two sides: contract first, then difference |
+//! | `serving`, `decide` | results of serving benchmarks among the captures; which of two platforms to take |
 //! | [`declaration`] | what a person says of captures that do not say it themselves |
 //! | [`progress`] | stages, progress and notes as `tracing` spans and events; calling work off |
 //!
@@ -23,6 +24,7 @@
 //! ```
 
 mod attach;
+mod decide;
 pub mod declaration;
 mod error;
 mod examined;
@@ -32,7 +34,9 @@ mod pair;
 pub mod progress;
 mod reading;
 mod repeats;
+pub mod serving;
 
+pub use decide::decide;
 pub use declaration::Declaration;
 pub use diagnosis::analysis::Options;
 pub use error::Error;

@@ -13,6 +13,7 @@ use diagnosis::{
     },
     diagnose::{Diagnosis, Readiness, VerdictLayer},
     platform::Packs,
+    serving::Slo,
 };
 use model::{Ns, Trace, manifest::Field};
 use report::{
@@ -34,6 +35,8 @@ pub struct Terms {
     pub force: bool,
     /// Whether the two are meant to do unequal amounts of work.
     pub work_differs: bool,
+    /// What times of requests have to hold.
+    pub slo: Option<Slo>,
     /// The stage of the steps that are compared, where somebody says it.
     pub stage: Option<diagnosis::platform::Stage>,
     /// Measured ceilings of the machines of A and B.
@@ -149,12 +152,20 @@ impl Pair {
         options: &Options,
         terms: &Terms,
     ) -> Result<Self, Error> {
+        Self::of(Self::sessions(inputs, reading, terms)?, options, terms)
+    }
+
+    /// Opens both sides.
+    ///
+    /// # Errors
+    /// Those of [`Session::open`].
+    pub fn sessions(inputs: &[Vec<PathBuf>; 2], reading: &Reading, terms: &Terms) -> Result<[Session; 2], Error> {
         let [a, b] = inputs;
         let [probes_a, probes_b] = &terms.probes;
         let side = |paths: &[PathBuf], probes: &Option<PathBuf>| {
             Session::open(paths, &Reading { probes: probes.clone(), ..reading.clone() })
         };
-        Self::of([side(a, probes_a)?, side(b, probes_b)?], options, terms)
+        Ok([side(a, probes_a)?, side(b, probes_b)?])
     }
 
     /// Analyses both sides, which are in memory.
@@ -254,7 +265,7 @@ fn once(traces: &mut Vec<Trace>) -> Vec<String> {
     twice
 }
 
-fn head(trace: &Trace) -> Head {
+pub(crate) fn head(trace: &Trace) -> Head {
     Head {
         name: trace.source.rsplit(['/', '\\']).next().unwrap_or_default().to_owned(),
         device: chosen::device(trace),

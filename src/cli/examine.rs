@@ -6,7 +6,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use diagnosis::i18n::{Lang, Text};
+use diagnosis::{
+    i18n::{Lang, Text},
+    serving::Slo,
+};
 use session::{Cancel, Diagnosed, Options, Reading, Session};
 
 use super::{
@@ -32,6 +35,9 @@ pub struct Examine {
     /// fits the memory].
     #[arg(long, value_name = "NAME|PATH")]
     model: Option<String>,
+    /// What times of requests have to hold, such as ttft=200ms,tpot=50ms,p=99: for results of serving benchmarks.
+    #[arg(long, value_name = "TARGETS", value_parser = Slo::parse)]
+    slo: Option<Slo>,
     #[command(flatten)]
     narrowed: Narrowed,
     #[command(flatten)]
@@ -129,7 +135,11 @@ impl Examine {
             let capture = first_run::capture(self.model.as_deref(), quiet, lang)?;
             return Ok(Session::of(vec![capture], packs).attach(&reading)?);
         }
-        Ok(Session::open(&self.paths, &reading)?)
+        let session = Session::open(&self.paths, &reading)?;
+        Ok(match &self.slo {
+            Some(slo) => session.with_targets(slo),
+            None => session,
+        })
     }
 }
 

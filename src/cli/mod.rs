@@ -14,6 +14,7 @@ mod bound;
 mod ceilings;
 mod comparison;
 mod completions;
+mod decide;
 mod decode;
 mod deviation;
 mod device_counters;
@@ -129,6 +130,7 @@ impl Global {
 enum Command {
     Diagnose(diagnose::Arguments),
     Diff(diff::Arguments),
+    Decide(decide::Arguments),
     View(view::Arguments),
     Export(export::Arguments),
     Run(run::Arguments),
@@ -167,6 +169,7 @@ fn dispatch(global: &Global, command: Command) -> anyhow::Result<Exit> {
     match command {
         Command::Diagnose(arguments) => diagnose::run(global, arguments),
         Command::Diff(arguments) => diff::run(global, arguments),
+        Command::Decide(arguments) => decide::run(global, arguments),
         Command::View(arguments) => view::run(global, arguments),
         Command::Export(arguments) => export::run(global, arguments),
         Command::Run(arguments) => run::run(global, arguments),

@@ -10,6 +10,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("diagnosis/src/analysis", &["platform"]),
     ("diagnosis/src/diagnose", &["analysis", "platform", "i18n"]),
     ("diagnosis/src/compare", &["analysis", "platform"]),
+    ("diagnosis/src/serving", &["compare"]),
+    ("diagnosis/src/decide", &["serving", "compare"]),
     ("src/tui", &[]),
     ("src/cli", &["tui"]),
 ];

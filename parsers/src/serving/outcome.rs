@@ -2,16 +2,20 @@
 
 use model::{Ns, time::parse_decimal};
 
-use crate::json::{Cursor, Fault, Text, Value};
+use crate::json::{Cursor, Fault, Text, Value, member};
 
 /// Facts kept of one result.
 const FACTS: usize = 96;
+/// Objects kept of one result.
+const OBJECTS: usize = 64;
 
 /// What a result says.
 #[derive(Default)]
 pub struct Outcome<'a> {
     /// Numbers and texts by their key.
     pub facts: Vec<(String, std::borrow::Cow<'a, str>)>,
+    /// Objects by their key, with their brackets.
+    pub objects: Vec<(String, &'a [u8])>,
     /// Times of whole generations, ns; absent where unreadable.
     pub latencies: Vec<Option<Ns>>,
     /// Time to the first token of each request, ns.
@@ -38,7 +42,9 @@ impl<'a> Outcome<'a> {
 
     /// Whether nothing at all was read.
     pub fn is_empty(&self) -> bool {
-        self.facts.is_empty() && self.latencies.is_empty() && self.ttfts.is_empty() && self.itls.is_empty()
+        // Times of some tools are objects with a unit.
+        let timed = self.objects.iter().any(|(_, raw)| member::has_key(raw, "unit"));
+        self.facts.is_empty() && !timed && self.latencies.is_empty() && self.ttfts.is_empty() && self.itls.is_empty()
     }
 
     fn members(&mut self, json: &mut Cursor<'a>) -> Result<(), Fault> {
@@ -88,7 +94,12 @@ impl<'a> Outcome<'a> {
         let text = match value {
             Value::Text(text) => text.decode().0,
             Value::Scalar(raw) => String::from_utf8_lossy(raw),
-            Value::Container(_) => return,
+            Value::Container(raw) => {
+                if raw.starts_with(b"{") && self.objects.len() < OBJECTS {
+                    self.objects.push((key.decode().0.into_owned(), raw));
+                }
+                return;
+            }
         };
         if !value.is_absent() && self.facts.len() < FACTS {
             self.facts.push((key.decode().0.into_owned(), text));

@@ -38,10 +38,14 @@ fn tokens_are_steps_and_infinity_is_kept_as_what_it_says() {
             ("log step decode", 780 * ms + 1, 30 * ms),
         ]
     );
-    for (key, value) in [("workload.arrival", "Infinity"), ("workload.requests", "2"), ("model.name", "m")] {
+    let fields = [("workload.arrival", "Infinity"), ("workload.requests", "2"), ("model.name", "m")];
+    // The second result of the file is a load of its own.
+    for (key, value) in
+        fields.into_iter().chain([("load.1.request_throughput", "1.5"), ("load.2.request_throughput", "2")])
+    {
         assert_eq!(trace.manifest.value(key), Some(value), "{key}");
     }
-    for (stat, count) in [("further_results", 1), ("not_a_number", 3), ("unreadable_time", 1), ("failed_requests", 1)] {
+    for (stat, count) in [("further_results", 0), ("not_a_number", 3), ("unreadable_time", 1), ("failed_requests", 1)] {
         assert_eq!(trace.stat(&format!("serving.{stat}")), count, "{stat}");
     }
 }
@@ -78,4 +82,78 @@ fn what_is_no_result_is_refused_with_the_place() {
         let error = read(file.path(), &mut sink, &crate::ReadOptions::default()).unwrap_err().to_string();
         assert!(error.contains("at byte") && error.contains("copy the file again"), "{content}: {error}");
     }
+}
+
+#[test]
+fn d11_what_a_server_says_of_itself_and_what_was_asked_are_fields() {
+    let trace = read_text(
+        r#"{"mean_ttft_ms": 56.25, "request_throughput": 1, "max_concurrency": 4, "completed": 8, "total_input_tokens": 80,
+            "std_ttft_ms": 5, "server_info": {"model_path": "/c/models--O--M/snapshots/r1", "dtype": "bfloat16", "tp_size": 2,
+            "kv_cache_dtype": "auto", "quantization": null, "version": "0.5", "cuda_graph_bs": [1, 2]}}"#,
+    )
+    .unwrap();
+    for (key, value) in [
+        ("model.name", "O/M"),
+        ("model.revision", "r1"),
+        ("precision.weights", "bfloat16"),
+        ("parallel.tp", "2"),
+        ("software.engine", "sglang 0.5"),
+        ("workload.concurrency", "4"),
+        ("load.1.concurrency", "4"),
+        ("load.1.ttft.mean", "56.25"),
+        ("load.1.ttft.std", "5"),
+        ("load.1.completed", "8"),
+    ] {
+        assert_eq!(trace.manifest.value(key), Some(value), "{key}");
+    }
+    assert_eq!((trace.manifest.value("precision.kv"), trace.manifest.value("precision.quantization")), (None, None));
+}
+
+#[test]
+fn a_sweep_is_a_load_for_each_element_and_its_seconds_are_ms() {
+    let trace = read_text(
+        r#"[{"hw": "h200", "tp": 8, "conc": 4, "model": "m", "output_tput_per_gpu": 10, "tput_per_gpu": 20, "mean_ttft": 0.25},
+            {"hw": "h200", "tp": 8, "conc": 8, "model": "m", "output_tput_per_gpu": 15, "tput_per_gpu": 30, "mean_ttft": 0.5}]"#,
+    )
+    .unwrap();
+    for (key, value) in [
+        ("load.1.ttft.mean", "250"),
+        ("load.2.ttft.mean", "500"),
+        ("load.2.concurrency", "8"),
+        ("load.2.output_throughput_per_device", "15"),
+        ("hardware.device", "h200"),
+    ] {
+        assert_eq!(trace.manifest.value(key), Some(value), "{key}");
+    }
+    assert_eq!(trace.stat("serving.broken_value"), 0);
+}
+
+#[test]
+fn objects_with_a_unit_are_times() {
+    let trace = read_text(
+        r#"{"request_throughput": {"unit": "requests/sec", "avg": 2.5}, "time_to_first_token": {"unit": "ms", "avg": 20, "p50": 19,
+            "p99": 40, "std": 3}, "inter_token_latency": {"unit": "ms", "avg": 5}, "request_count": {"unit": "requests", "avg": 10},
+            "input_config": {"endpoint": {"model_names": ["m"]}, "loadgen": {"concurrency": 4}}}"#,
+    )
+    .unwrap();
+    for (key, value) in [
+        ("load.1.ttft.mean", "20"),
+        ("load.1.ttft.p99", "40"),
+        ("load.1.itl.mean", "5"),
+        ("load.1.request_throughput", "2.5"),
+        ("load.1.mean_concurrency", "4"),
+        ("model.name", "m"),
+    ] {
+        assert_eq!(trace.manifest.value(key), Some(value), "{key}");
+    }
+}
+
+#[test]
+fn a_table_has_a_row_for_each_load() {
+    let trace =
+        read_text("concurrency,TTFT p50 (ms),tpot_ms,output_throughput,model\n1,20,5,180,m\n8,40,6,1100,m\n").unwrap();
+    for (key, value) in [("load.1.ttft.p50", "20"), ("load.2.tpot.mean", "6"), ("load.2.mean_concurrency", "8")] {
+        assert_eq!(trace.manifest.value(key), Some(value), "{key}");
+    }
+    assert_eq!(trace.manifest.value("model.name"), Some("m"));
 }

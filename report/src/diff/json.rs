@@ -24,7 +24,7 @@ use crate::{
     json::{self as single, readiness::Ready, words},
     phrase,
     sections::Shown,
-    text,
+    serving, text,
 };
 use diagnosis::{
     compare::{Difference, difference::Compared, readiness::together},
@@ -81,6 +81,9 @@ pub(crate) struct Diff {
     path: Option<path::Path>,
     /// Which settings differ.
     configuration: Option<path::Configuration>,
+    /// What clients measured of both under load, where that was given too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    serving: Option<serving::json::Serving>,
     /// What the captures do not tell about their difference.
     unknown: Option<Vec<String>>,
     readiness: Option<ReadyPair>,
@@ -197,6 +200,7 @@ pub(crate) fn document(report: &DiffReport, lang: Lang) -> Diff {
         statistics: report.statistics.as_ref().map(statistics::repeats),
         path: difference.map(|d| path::path(&d.signatures)),
         configuration: difference.map(|d| path::configuration(&d.signatures)),
+        serving: report.serving.as_ref().map(serving::json::document),
         unknown: difference.map(sentences),
         readiness: readiness(report, lang),
         reports: report.apart.as_ref().map(|apart| Pair::of(|n| single::document(&apart[n], lang))),

@@ -3,6 +3,7 @@
 //! Where the contract forbids to set one beside the other the difference is not there at all: no format can show what
 //! nobody computed.
 
+pub mod ci;
 pub mod declaration;
 pub mod gate;
 pub mod json;
@@ -14,7 +15,7 @@ pub mod words;
 
 use model::Ns;
 
-use super::{Report, document::Document, sections::Shown};
+use super::{Report, document::Document, sections::Shown, serving::ServingReport};
 use diagnosis::{
     compare::{
         Difference, Statistics,
@@ -62,6 +63,8 @@ pub struct DiffReport {
     pub statistics: Option<Statistics>,
     /// The report on each side by itself, where there is no difference to show.
     pub apart: Option<[Report; 2]>,
+    /// What clients measured of both under load, where that was given too.
+    pub serving: Option<ServingReport>,
     /// How ready each side's platform is, where that was assessed.
     pub readiness: Option<[Readiness; 2]>,
 }
@@ -82,7 +85,18 @@ impl DiffReport {
         let forced = refused && difference.is_some();
         let apart = if difference.is_none() { Some(apart()) } else { None };
         let statistics = difference.as_ref().map(statistics);
-        Self { heads, contract, difference, forced, unequal: false, gate: None, statistics, apart, readiness: None }
+        Self {
+            heads,
+            contract,
+            difference,
+            forced,
+            unequal: false,
+            gate: None,
+            statistics,
+            apart,
+            serving: None,
+            readiness: None,
+        }
     }
 
     /// The same with how ready each side's platform is.
@@ -119,7 +133,8 @@ impl DiffReport {
 
     /// The comparison as a document.
     pub fn document(&self, lang: Lang) -> Document {
-        sections::report(self, lang)
+        let serving = self.serving.as_ref().map(|serving| serving.document(lang));
+        [sections::report(self, lang)].into_iter().chain(serving).collect()
     }
 
     /// What is said beside every number: codes of the caveats, each once.

@@ -22,6 +22,7 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use sha2::{Digest, Sha256};
 
 use super::{
+    document::Document,
     model::{Capture, Report},
     sections::{self, Part},
     svg::escape,
@@ -67,8 +68,20 @@ fn page(report: &Report, timelines: &[Option<Timeline>], lang: Lang) -> String {
     for (capture, i) in report.captures.iter().zip(0..) {
         body.push_str(&of_capture(capture, timelines.get(i).and_then(Option::as_ref), &mut contents, lang));
     }
-    let title =
-        report.leading().map_or_else(String::new, |c| escape(&super::text::plain(&c.source, super::text::NAME)));
+    let title = report.leading().map_or_else(String::new, |c| c.source.clone());
+    framed(&title, &contents.list(), &body, report.simulated(), lang)
+}
+
+/// A document as a page of its own, without figures and timelines.
+pub fn document(document: &Document, title: &str, simulated: bool, lang: Lang) -> String {
+    let mut contents = Contents::default();
+    let body = contents.section(document);
+    framed(title, &contents.list(), &body, simulated, lang)
+}
+
+/// The page around what stands in it.
+fn framed(title: &str, contents: &str, body: &str, simulated: bool, lang: Lang) -> String {
+    let title = escape(&super::text::plain(title, super::text::NAME));
     let code = match lang {
         Lang::En => "en",
         Lang::Zh => "zh-CN",
@@ -87,10 +100,9 @@ fn page(report: &Report, timelines: &[Option<Timeline>], lang: Lang) -> String {
          <meta name=\"referrer\" content=\"no-referrer\">\n\
          <title>Stratoscope · {title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n\
          <header class=\"bar\"><span class=\"brand\">Stratoscope</span>{badge}</header>\n\
-         <div class=\"sheet\">\n<nav aria-label=\"{contents_word}\"><p>{contents_word}</p>{}</nav>\n\
+         <div class=\"sheet\">\n<nav aria-label=\"{contents_word}\"><p>{contents_word}</p>{contents}</nav>\n\
          <main>\n{body}</main>\n</div>\n<script>{SCRIPT}</script>\n</body>\n</html>\n",
-        contents.list(),
-        badge = badge(report.simulated(), lang),
+        badge = badge(simulated, lang),
     )
 }
 

@@ -10,7 +10,7 @@ use super::{Judgement, job, job_sums, plain, readiness, replay, roofline, steps,
 use crate::{
     grade::Grade,
     model::{Capture, DeviceGroup},
-    summaries,
+    serving, summaries,
 };
 use diagnosis::i18n::Lang;
 
@@ -50,6 +50,9 @@ pub(super) struct CaptureReport {
     ranks: Vec<steps::Rank>,
     readiness: readiness::Ready,
     replay: replay::Replayed,
+    /// What a client measured of a server under load.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    serving: Option<serving::json::Single>,
     simulated: bool,
     /// File name of the source, without its folders.
     source: String,
@@ -206,6 +209,7 @@ pub(super) fn capture(capture: &Capture, lang: Lang) -> CaptureReport {
         ranks: capture.ranks.iter().map(steps::rank).collect(),
         readiness: readiness::readiness(&capture.readiness, lang),
         replay: replay::checks(&capture.counterfactual),
+        serving: (!capture.serving.loads.is_empty()).then(|| serving::json::single(&capture.serving)),
         simulated: capture.simulated,
         source: plain(&capture.source),
         start_unix_ns: capture.start_unix_ns,

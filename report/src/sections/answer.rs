@@ -6,7 +6,7 @@ use crate::{
     document::{Align, Document, Inlines, Table},
     inlines,
     model::Report,
-    phrase, text, units,
+    phrase, serving, text, units,
 };
 use diagnosis::{
     analysis::Layer,
@@ -62,7 +62,15 @@ pub(super) fn write(page: &mut Page<'_>) {
         )));
     }
     page.heading(Text::new("Verdict", "结论"));
-    page.title(page.message(&verdict.headline));
+    match serving::headline(page).filter(|_| capture.ranks.is_empty()) {
+        Some(headline) => {
+            page.title(headline);
+            // No step of the server is in it; what could not be judged of steps needs no list.
+            page.paragraph(page.get(Text::new("Two results of one load are compared by `strato diff A B`; `strato decide A B` weighs them with prices.", "`strato diff A B` 比较相同负载的两个结果；`strato decide A B` 结合价格作出比较。")));
+            return;
+        }
+        None => page.title(page.message(&verdict.headline)),
+    }
     if let Some(place) = &verdict.place {
         shares(page, place);
     }

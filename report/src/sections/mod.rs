@@ -26,7 +26,7 @@ use super::{
     document::{Document, Inlines, Table, notation},
     inlines,
     model::{Capture, Report},
-    phrase,
+    phrase, serving,
 };
 use diagnosis::{
     analysis::{AnchorKind, Confidence},
@@ -62,6 +62,8 @@ pub fn overview(report: &Report, lang: Lang) -> Document {
 pub enum Part {
     /// The verdict.
     Answer,
+    /// What a client measured of a server under load.
+    Serving,
     /// Facts about the capture.
     Capture,
     /// How the steps were found and how long they took.
@@ -102,8 +104,9 @@ pub enum Part {
 
 impl Part {
     /// All parts of the whole report in the order on the page.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Answer,
+        Self::Serving,
         Self::Capture,
         Self::Steps,
         Self::Time,
@@ -123,12 +126,22 @@ impl Part {
     ];
 
     /// The parts of the brief report.
-    const BRIEF: [Self; 8] =
-        [Self::Answer, Self::Time, Self::Owners, Self::Limits, Self::Summaries, Self::JobSums, Self::Gains, Self::Rest];
+    const BRIEF: [Self; 9] = [
+        Self::Answer,
+        Self::Serving,
+        Self::Time,
+        Self::Owners,
+        Self::Limits,
+        Self::Summaries,
+        Self::JobSums,
+        Self::Gains,
+        Self::Rest,
+    ];
 
     fn write(self, page: &mut Page<'_>) {
         match self {
             Self::Answer => answer::write(page),
+            Self::Serving => serving::write(page),
             Self::Capture => capture::write(page),
             Self::Steps => steps::write(page),
             Self::Time => time::write(page),

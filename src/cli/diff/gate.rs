@@ -8,10 +8,14 @@ use crate::cli::{
     say,
 };
 use diagnosis::diagnose::Severity;
-use report::diff::{
-    DiffReport,
-    gate::{Accepted, Ends},
-    json::SCHEMA,
+use report::{
+    diff::{
+        DiffReport,
+        ci::Check,
+        gate::{Accepted, Ends},
+        json::SCHEMA,
+    },
+    serving::ServingReport,
 };
 
 /// Options of the gate.
@@ -56,6 +60,27 @@ impl Gate {
         Ok(DiffReport { gate: Some(gate), ..report })
     }
 
+    /// What the gate says of two serving results.
+    pub fn serving_check(&self, report: &ServingReport) -> Check {
+        let slowdown = report.slowdown();
+        let limit = self.fail_on.map(Severity::from);
+        let ends = match (slowdown, limit) {
+            (None, _) => Ends::Refused,
+            (Some(share), Some(limit)) if Severity::of(share) >= limit => Ends::Slower,
+            _ => Ends::Pass,
+        };
+        let [a, b] = report.heads.each_ref().map(|head| head.name.clone());
+        Check { name: format!("{b} beside {a}"), ends, slowdown, details: Vec::new() }
+    }
+
+    /// How a comparison of two serving results ends.
+    pub fn judge_serving(&self, report: &ServingReport) -> Exit {
+        let Some(limit) = self.fail_on.map(Severity::from) else { return Exit::Done };
+        let check = self.serving_check(report);
+        say(&format!("strato: gate: {} (fails from {} on)", check.ends.word(), limit.key()));
+        exit(check.ends)
+    }
+
     /// How the command ends.
     pub fn judge(report: &DiffReport) -> Exit {
         let Some(gate) = &report.gate else { return Exit::Done };
@@ -63,13 +88,17 @@ impl Gate {
         let slots: Vec<&str> = gate.slower.iter().take(NAMED).map(|(name, _)| name.as_str()).collect();
         let slots = if slots.is_empty() { String::new() } else { format!(": {}", slots.join(", ")) };
         say(&format!("strato: gate: {} (fails from {} on){by}{slots}", gate.ends.word(), gate.limit.key()));
-        match gate.ends {
-            Ends::Pass => Exit::Done,
-            Ends::Slower => Exit::Findings,
-            // What cannot be judged must not pass.
-            Ends::Refused => Exit::Refused,
-            Ends::Unjudged => Exit::Unjudged,
-        }
+        exit(gate.ends)
+    }
+}
+
+/// The exit code of a gate. What cannot be judged must not pass.
+fn exit(ends: Ends) -> Exit {
+    match ends {
+        Ends::Pass => Exit::Done,
+        Ends::Slower => Exit::Findings,
+        Ends::Refused => Exit::Refused,
+        Ends::Unjudged => Exit::Unjudged,
     }
 }
 

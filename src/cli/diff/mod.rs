@@ -7,14 +7,21 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 
 use diagnosis::{analysis::Options, i18n::Lang};
-use report::diff::{declaration, json};
+use report::{
+    diff::{
+        DiffReport,
+        ci::{self, Check},
+        declaration, json,
+    },
+    serving::{self, ServingReport},
+};
 use session::{Pair, Reading};
 
 use super::{
     Global,
     comparison::{Terms, paths, twice},
     examine::Narrowed,
-    exit::Exit,
+    exit::{Exit, Usage},
     output::Output,
     progress::Bar,
     say,
@@ -65,8 +72,40 @@ enum Form {
     Md,
     /// JSON, for scripts.
     Json,
+    /// A JUnit report of the gate, for build pipelines.
+    Junit,
+    /// Annotations of GitHub workflows.
+    Github,
     /// A declaration file with what is known of the two and what is still open.
     Toml,
+}
+
+impl Form {
+    /// The gate in the words of a build pipeline.
+    fn checks(self, check: &Check) -> String {
+        if self == Self::Junit { ci::junit(check) } else { ci::github(check) }
+    }
+}
+
+impl Arguments {
+    /// Says what two serving results say of each other.
+    fn serving(&self, global: &Global, report: &ServingReport) -> anyhow::Result<Exit> {
+        let text = match self.format {
+            Form::Md => Output::Document(report.document(global.lang())),
+            Form::Json => Output::Data(serving::json::render(report)?),
+            Form::Junit | Form::Github => Output::Data(self.format.checks(&self.gate.serving_check(report))),
+            Form::Toml => {
+                return Err(Usage(
+                    "a declaration to fill in is written for captures; for results give --declare with [both] or [a] and [b]".into(),
+                )
+                .into());
+            }
+        };
+        if self.output.is_some() || !self.quiet {
+            global.deliver(&text, self.output.as_deref())?;
+        }
+        Ok(self.gate.judge_serving(report))
+    }
 }
 
 pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit> {
@@ -80,16 +119,34 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     let reading = Reading { model: arguments.model.clone(), ..arguments.source.reading() };
     let narrowed = arguments.narrowed.options();
     let options = Options { steps: arguments.iteration.map(|n| (n, n)).or(narrowed.steps), ..narrowed };
-    let pair = Pair::open(&inputs, &reading, &options, &terms)?;
+    let [a, b] = Pair::sessions(&inputs, &reading, &terms)?;
+    let ((mut results_a, a), (mut results_b, b)) = (a.split_serving(), b.split_serving());
+    let both = !results_a.is_empty() && !results_b.is_empty();
+    let serving = both.then(|| session::serving::compare([&mut results_a, &mut results_b], &terms)).transpose()?;
+    let captures = [&a, &b].map(|side| !side.captures().is_empty());
+    if captures != [true; 2] {
+        let Some(serving) = serving else {
+            return Err(Usage(
+                "a result of a serving benchmark has no steps; give a result, or a capture with steps, of both sides"
+                    .into(),
+            )
+            .into());
+        };
+        drop(bar);
+        return arguments.serving(global, &serving);
+    }
+    let pair = Pair::of([a, b], &options, &terms)?;
     for source in pair.twice() {
         say(&format!("strato: {}", twice(source, Lang::En)));
     }
-    let report = arguments.gate.ask(pair.compare(&terms)?, &baseline)?;
+    let report = DiffReport { serving, ..pair.compare(&terms)? };
+    let report = arguments.gate.ask(report, &baseline)?;
     drop(bar);
     let lang = global.lang();
     let text = match arguments.format {
         Form::Md => Output::Document(report.document(lang)),
         Form::Json => Output::Data(json::render(&report, lang)?),
+        Form::Junit | Form::Github => Output::Data(arguments.format.checks(&Check::of(&report, lang))),
         Form::Toml => Output::Data(declaration::render(&report, lang)),
     };
     if arguments.output.is_some() || !arguments.quiet {

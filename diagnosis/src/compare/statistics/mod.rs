@@ -17,7 +17,7 @@
 mod bootstrap;
 mod noise;
 mod quantile;
-mod random;
+pub(crate) mod random;
 mod rank_test;
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,103 @@
+//! Results of serving benchmarks: one result as a part of its report, and two of them load by load.
+
+pub mod json;
+mod page;
+mod single;
+
+use model::Trace;
+
+use super::{diff::Head, document::Document, sections::Shown};
+use diagnosis::{
+    i18n::{Lang, Text},
+    serving::{
+        self, Level, Load, Slo,
+        beside::{Beside, LEAST, Quantity, Reading},
+    },
+};
+
+pub(crate) use single::{headline, write};
+
+/// What a capture says of the load that a server was under.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Loads {
+    /// The loads, in the order of the source.
+    pub loads: Vec<Load>,
+    /// Targets, where they are stated.
+    pub slo: Option<Slo>,
+}
+
+impl Loads {
+    /// Of a capture: none of one that is no serving result.
+    pub fn of(trace: &Trace) -> Self {
+        let slo = trace.manifest.value("service.slo").and_then(|text| Slo::parse(text).ok());
+        Self { loads: serving::of(trace), slo }
+    }
+}
+
+impl serde::Serialize for Loads {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        json::single(self).serialize(serializer)
+    }
+}
+
+/// A report on two serving results.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServingReport {
+    /// The two sides.
+    pub heads: [Head; 2],
+    /// What is said of them.
+    pub beside: Beside,
+}
+
+impl ServingReport {
+    /// The comparison as a document.
+    pub fn document(&self, lang: Lang) -> Document {
+        page::report(self, lang)
+    }
+
+    /// How much longer B takes at most of what both measured, as a share: of mean times, and of tokens per second that are missing.
+    /// `None` where the two may not be compared.
+    pub fn slowdown(&self) -> Option<f64> {
+        let rows = self.beside.pairs.iter().flat_map(|pair| &pair.rows);
+        let slower = rows.filter_map(|row| match (row.what, row.reading) {
+            (Quantity::Mean(_), Reading::More) => Some(row.ratio() - 1.0),
+            (Quantity::Tokens | Quantity::Goodput, Reading::Less) => Some(1.0 / row.ratio() - 1.0),
+            _ => None,
+        });
+        (!self.beside.pairs.is_empty()).then(|| slower.fold(0.0, f64::max))
+    }
+}
+
+impl Shown for ServingReport {
+    fn is_simulated(&self) -> bool {
+        self.heads.iter().any(|head| head.simulated)
+    }
+}
+
+/// A time in ms, with digits that say something.
+pub(crate) fn ms(ms: f64) -> String {
+    if ms >= 100.0 { format!("{ms:.1} ms") } else { format!("{ms:.2} ms") }
+}
+
+/// A level in a cell.
+pub(crate) fn level(level: Option<Level>, lang: Lang) -> String {
+    match level {
+        Some(Level::Concurrency(n)) => {
+            format!("{} {}", super::units::number(n), Text::new("at a time", "并发").get(lang))
+        }
+        Some(Level::Rate(n)) => format!("{} {}", super::units::number(n), Text::new("req/s", "请求/秒").get(lang)),
+        Some(Level::Unlimited) => Text::new("all at once", "一次全部发出").get(lang).to_owned(),
+        None => "–".to_owned(),
+    }
+}
+
+/// The load that is asked of a server: prompt and answer.
+pub(crate) fn tokens(load: &Load) -> String {
+    let count = |n: Option<f64>| n.map_or_else(|| "?".to_owned(), |n| super::units::number((n * 10.0).round() / 10.0));
+    format!("{} → {}", count(load.input_len()), count(load.output_len()))
+}
+
+/// The share below which no difference is shown, as it is written.
+pub(crate) fn least() -> String {
+    super::units::share(LEAST)
+}

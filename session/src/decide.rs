@@ -1,0 +1,140 @@
+//! From two sides to the page on which one of them is chosen.
+
+use diagnosis::{
+    analysis::{Analysis, Options},
+    compare::contract::{MAIN, Reason},
+    decide::price::Prices,
+    diagnose::{Diagnosis, Method},
+    i18n::{Message, Text, Value},
+    platform::Stage,
+    serving,
+};
+use model::Trace;
+use report::{
+    decide::{Decision, Gap, Given},
+    diff::DiffReport,
+    serving::ServingReport,
+};
+
+use crate::{Error, Pair, Session, Terms, pair, serving as results};
+
+/// Weighs two sides, each of serving results, captures or both.
+///
+/// # Errors
+/// Those of [`Pair::of`], and sides that have nothing of one kind.
+pub fn decide(sessions: [Session; 2], options: &Options, terms: &Terms) -> Result<Decision, Error> {
+    let [a, b] = sessions;
+    let ((mut results_a, a), (mut results_b, b)) = (a.split_serving(), b.split_serving());
+    let served = !results_a.is_empty() && !results_b.is_empty();
+    let captured = !a.captures().is_empty() && !b.captures().is_empty();
+    if !served && !captured {
+        return Err(Error::request(
+            "the two sides have nothing of one kind; give a serving result, or a capture with decode steps, of both",
+        ));
+    }
+    let serving = served.then(|| results::compare([&mut results_a, &mut results_b], terms)).transpose()?;
+    let (mut given, mut refused, mut banners, mut gap) =
+        ([Given::default(), Given::default()], Vec::new(), Vec::new(), None);
+    if captured {
+        let pair = Pair::of([a, b], options, terms)?;
+        let report = pair.compare(terms)?;
+        refused.extend(refusal(&report));
+        banners.extend(report.banners());
+        gap = report.difference.as_ref().map(|difference| {
+            let waterfall = &difference.waterfall;
+            Gap { causes: waterfall.causes(), steps: [waterfall.from, waterfall.to] }
+        });
+        let (captures, places) = pair.diagnose();
+        for (own, place) in given.iter_mut().zip(places) {
+            if let Some((trace, analysis, diagnosis)) = captures.get(place) {
+                *own = of_capture(trace, analysis, diagnosis);
+            }
+        }
+    }
+    if let Some(serving) = &serving {
+        refused.extend(unequal(serving));
+        let sides = [&results_a, &results_b];
+        for ((own, traces), head) in given.iter_mut().zip(sides).zip(&serving.heads) {
+            own.loads = traces.iter().flat_map(serving::of).collect();
+            own.head = head.clone();
+            own.devices = own.devices.or_else(|| traces.iter().find_map(devices));
+        }
+    }
+    if terms.force {
+        refused.clear();
+    }
+    let prices: Option<Prices> = terms.declared.prices.clone();
+    Ok(Decision::build(given, prices, terms.slo.clone(), refused, banners, gap))
+}
+
+/// Why captures may not be compared.
+fn refusal(report: &DiffReport) -> Option<Message> {
+    let mut codes: Vec<String> = report.contract.refusals(MAIN).map(Reason::text).collect();
+    codes.sort();
+    codes.dedup();
+    (report.difference.is_none()).then(|| {
+        Message::new(
+            Text::new(
+                "the captures may not be compared ({codes}); `strato diff A B` says what would have to change, `--force` shows the numbers all the same",
+                "采集不可比（{codes}）；`strato diff A B` 说明须改变什么，`--force` 仍给出数字",
+            ),
+            [("codes", Value::Raw(codes.join(", ")))],
+        )
+    })
+}
+
+/// Why serving results may not be compared.
+fn unequal(report: &ServingReport) -> Option<Message> {
+    (!report.beside.refused.is_empty()).then(|| {
+        Message::plain(Text::new(
+            "the serving results are of other work; `strato diff A B` says in what, `--force` shows the numbers all the same",
+            "服务压测结果的工作不同；`strato diff A B` 说明何处不同，`--force` 仍给出数字",
+        ))
+    })
+}
+
+/// What a capture shows of prefill, decode and power.
+fn of_capture(trace: &Trace, analysis: &Analysis, diagnosis: &Diagnosis) -> Given {
+    let manifest = &trace.manifest;
+    let said = |key: &str| manifest.count(key).filter(|n| *n > 0);
+    let batch = |own: Option<u32>| own.or_else(|| said("caps.batch").and_then(|n| u32::try_from(n).ok()));
+    let prompt = said("workload.prompt_len").map(|n| n as f64);
+    let classes = || analysis.ranks.first().into_iter().flat_map(|rank| &rank.classes);
+    let of = |stage: Stage| classes().filter(move |class| class.stage == stage && class.p50 > 0);
+    let decode = of(Stage::Decode).filter(|class| class.steady > 0);
+    let prefill = of(Stage::Prefill).filter_map(|class| {
+        let tokens = prompt? * f64::from(batch(class.batch).unwrap_or(1));
+        Some((tokens, class.p50 as f64 / 1e6))
+    });
+    let estimates = diagnosis.findings.iter().filter(|finding| finding.estimate.method != Method::None);
+    let best = estimates.max_by_key(|finding| finding.estimate.from.saturating_sub(finding.estimate.to_low));
+    Given {
+        head: pair::head(trace),
+        loads: Vec::new(),
+        devices: devices(trace),
+        prefills: prefill.collect(),
+        steps: decode.filter_map(|class| Some((batch(class.batch)?, class.p50))).collect(),
+        lengths: [prompt, said("workload.output_len").map(|n| n as f64)],
+        power_w: power(trace),
+        winnable: best.map(|finding| (finding.rule, finding.estimate.from, finding.estimate.to_low)),
+    }
+}
+
+/// Devices that a run used, where it says so.
+fn devices(trace: &Trace) -> Option<f64> {
+    let count = |key: &str| trace.manifest.count(key).filter(|n| *n > 0);
+    count("hardware.count").or_else(|| count("parallel.world_size")).or_else(|| count("parallel.tp")).map(|n| n as f64)
+}
+
+/// Mean power of a device over the capture, W: from counters of devices in W.
+fn power(trace: &Trace) -> Option<f64> {
+    let counters = trace.counters.iter().filter(|counter| counter.unit == "W" && counter.device.is_some());
+    let means: Vec<f64> = counters
+        .filter_map(|counter| {
+            let good: Vec<f64> =
+                counter.value.iter().copied().filter(|watts| watts.is_finite() && *watts > 0.0).collect();
+            (!good.is_empty()).then(|| good.iter().sum::<f64>() / good.len() as f64)
+        })
+        .collect();
+    (!means.is_empty()).then(|| means.iter().sum::<f64>() / means.len() as f64)
+}

@@ -1,0 +1,83 @@
+//! `strato decide`: which of two platforms to take, by what each does for what it costs.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use report::{decide::json, html};
+use session::{Pair, Reading};
+
+use super::{
+    Global,
+    comparison::{Terms, paths},
+    examine::Narrowed,
+    exit::Exit,
+    output::Output,
+    progress::Bar,
+    source::Source,
+    target,
+};
+
+/// Say which of two platforms gives more tokens for what it costs, and what would have to change for the other to win.
+///
+/// A and B are results of serving benchmarks, captures with decode steps, or both with commas between them. Prices are declared: a
+/// table [price] of the file that --declare names.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// One platform.
+    #[arg(value_name = "A")]
+    a: String,
+    /// The other one.
+    #[arg(value_name = "B")]
+    b: String,
+    #[command(flatten)]
+    terms: Terms,
+    /// Form of the page.
+    #[arg(long, value_enum, default_value_t = Form::Md)]
+    format: Form,
+    /// Write the page to this file instead of the terminal.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Print nothing; --output is still written.
+    #[arg(short, long)]
+    quiet: bool,
+    #[command(flatten)]
+    narrowed: Narrowed,
+    #[command(flatten)]
+    source: Source,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// Markdown, for people.
+    Md,
+    /// JSON, for scripts.
+    Json,
+    /// A page for a browser.
+    Html,
+}
+
+pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit> {
+    let inputs = [paths(&arguments.a)?, paths(&arguments.b)?];
+    if let Some(output) = &arguments.output {
+        inputs.iter().try_for_each(|inputs| target::check(output, inputs))?;
+    }
+    let lang = global.lang();
+    let bar = Bar::new(lang);
+    let terms = arguments.terms.read()?;
+    let reading: Reading = arguments.source.reading();
+    let sessions = Pair::sessions(&inputs, &reading, &terms)?;
+    let decision = session::decide(sessions, &arguments.narrowed.options(), &terms)?;
+    drop(bar);
+    let text = match arguments.format {
+        Form::Md => Output::Document(decision.document(lang)),
+        Form::Json => Output::Data(json::render(&decision, lang)?),
+        Form::Html => {
+            let simulated = decision.heads.iter().any(|head| head.simulated);
+            Output::Data(html::document(&decision.document(lang), "A or B", simulated, lang))
+        }
+    };
+    if arguments.output.is_some() || !arguments.quiet {
+        global.deliver(&text, arguments.output.as_deref())?;
+    }
+    Ok(Exit::Done)
+}
