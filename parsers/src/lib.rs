@@ -42,9 +42,12 @@ mod overhead;
 pub mod rocprof;
 mod rocprof_stats;
 pub mod rocprofv3;
+#[cfg(feature = "sqlite")]
+pub mod rpd;
 pub mod serving;
 mod simulated;
 mod sqlite;
+pub mod xplane;
 
 pub use error::{Place, ReadError};
 pub use options::ReadOptions;
@@ -121,9 +124,13 @@ pub const REGISTRY: &[Format] = &[
     rocprof::FORMAT,
     rocprof_stats::FORMAT,
     rocprofv3::FORMAT,
+    // Before rocpd, whose tables have the same prefix.
+    #[cfg(feature = "sqlite")]
+    rpd::FORMAT,
     #[cfg(feature = "sqlite")]
     rocprofv3::DATABASE_FORMAT,
     hipprof::FORMAT,
+    xplane::FORMAT,
     log::FORMAT,
     serving::FORMAT,
     link_test::FORMAT,
