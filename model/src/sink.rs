@@ -3,6 +3,7 @@
 use crate::{
     job_sums::JobSums,
     manifest::Provenance,
+    probe::ProbeRow,
     slice::{Flow, Slice},
     stat::Severity,
     strings::StringId,
@@ -62,6 +63,9 @@ pub trait TraceSink {
 
     /// Adds what is said of executions of a kernel without saying when they ran.
     fn summary(&mut self, summary: KernelSummary);
+
+    /// Adds what a source measured its machine to be able to do.
+    fn probe(&mut self, row: ProbeRow);
 
     /// Adds what is said of a job's steps and links without a timeline.
     fn job_sums(&mut self, sums: JobSums);

@@ -82,6 +82,18 @@ pub enum ReadError {
         /// What to give instead.
         next: String,
     },
+    /// The file is of a kind that is known and not read.
+    #[error("'{path}' is {what}, which strato does not read: {why}; {next}")]
+    NotRead {
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        what: String,
+        /// Why it is not read.
+        why: String,
+        /// What to give instead, with the command that makes it.
+        next: String,
+    },
     /// The file is read through SQLite, and this build has none.
     #[error(
         "'{path}' is an SQLite export or read as one, and this build reads none; build stratoscope-parsers with its feature \

@@ -31,20 +31,26 @@ mod lanes;
 mod lines;
 pub mod link_test;
 pub mod log;
+pub mod mcprofiler;
 pub mod msprof_op;
 mod nccl;
 pub mod ncu;
+pub mod not_read;
 #[cfg(feature = "sqlite")]
 pub mod nsys;
 pub mod nsys_stats;
 mod options;
+pub mod otlp;
 mod overhead;
 pub mod rocprof;
 mod rocprof_stats;
 pub mod rocprofv3;
+#[cfg(feature = "sqlite")]
+pub mod rpd;
 pub mod serving;
 mod simulated;
 mod sqlite;
+pub mod xplane;
 
 pub use error::{Place, ReadError};
 pub use options::ReadOptions;
@@ -118,16 +124,25 @@ pub const REGISTRY: &[Format] = &[
     nsys_stats::FORMAT,
     ncu::FORMAT,
     msprof_op::FORMAT,
+    mcprofiler::FORMAT,
     rocprof::FORMAT,
+    #[cfg(feature = "sqlite")]
+    rocprof::DATABASE_FORMAT,
     rocprof_stats::FORMAT,
     rocprofv3::FORMAT,
+    // Before rocpd, whose tables have the same prefix.
+    #[cfg(feature = "sqlite")]
+    rpd::FORMAT,
     #[cfg(feature = "sqlite")]
     rocprofv3::DATABASE_FORMAT,
     hipprof::FORMAT,
+    xplane::FORMAT,
+    otlp::FORMAT,
     log::FORMAT,
     serving::FORMAT,
     link_test::FORMAT,
     ascend::DECLINED_FORMAT,
+    not_read::FORMAT,
 ];
 
 /// The format with this id.

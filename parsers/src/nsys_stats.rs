@@ -1,4 +1,4 @@
-//! The sums that `nsys stats --format csv` prints: how often each kernel, copy or call ran and how long in all. There is no
+//! The sums that `nsys stats` prints, as CSV or as text: how often each kernel, copy or call ran and how long in all. There is no
 //! timeline in them, so they are summaries and no slices.
 
 use std::path::Path;
@@ -6,14 +6,19 @@ use std::path::Path;
 use model::{Provenance, TraceSink};
 
 use crate::{
-    Format, Head, Match, ReadError, ReadOptions,
+    Format, Head, Match, ReadError, ReadOptions, container,
     csv_table::{self, Table},
     kernel_sums::{self, Columns, Sums},
 };
 
-/// The CSV reports of `nsys stats`.
+mod printed;
+
+/// The reports of `nsys stats`.
 pub const FORMAT: Format =
-    Format { id: "nsys-stats", name: "nsys stats CSV (sums per kernel)", matches, read, lead: crate::alone };
+    Format { id: "nsys-stats", name: "nsys stats CSV or text (sums per kernel)", matches, read, lead: crate::alone };
+
+/// Bytes that tell in which form a file is.
+const HEAD: usize = 64 << 10;
 
 /// Units that `--timeunit` may have chosen, as the names of columns carry them, with their power of ten in ns. The column
 /// of totals is what every report has.
@@ -35,10 +40,27 @@ fn is_device(header: &[String]) -> bool {
 }
 
 fn matches(head: &Head<'_>) -> Match {
-    if report(&csv_table::first_header(head.bytes)).is_some() { Match::Certain } else { Match::No }
+    let csv = report(&csv_table::first_header(head.bytes)).is_some();
+    if csv || printed::matches(head.bytes) { Match::Certain } else { Match::No }
 }
 
 fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Result<(), ReadError> {
+    if printed::matches(&container::head(path, HEAD)?) {
+        printed::read(path, sink, options.progress)?;
+    } else {
+        table(path, sink, options)?;
+    }
+    for (key, value) in [
+        ("hardware.vendor", "nvidia"),
+        ("measurement.traced", "nsys"),
+        ("software.profiler", "Nsight Systems, sums only"),
+    ] {
+        sink.manifest(key, value, Provenance::Observed);
+    }
+    Ok(())
+}
+
+fn table(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Result<(), ReadError> {
     let mut table = Table::open(path, |header| report(header).is_some())?;
     let (unit, exponent) = report(table.header()).unwrap_or(("ns", 0));
     let kernel: fn(&str) -> Option<&str> = if is_device(table.header()) { |name| Some(name) } else { |_| None };
@@ -52,15 +74,7 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
         block: "blockxyz",
     };
     let sums = Sums { format: FORMAT.id, becomes: "sums of kernels, copies and fills", unit: exponent, kernel };
-    kernel_sums::read(&mut table, &sums, columns, sink, options.progress)?;
-    for (key, value) in [
-        ("hardware.vendor", "nvidia"),
-        ("measurement.traced", "nsys"),
-        ("software.profiler", "Nsight Systems, sums only"),
-    ] {
-        sink.manifest(key, value, Provenance::Observed);
-    }
-    Ok(())
+    kernel_sums::read(&mut table, &sums, columns, sink, options.progress)
 }
 
 #[cfg(test)]
@@ -111,5 +125,28 @@ mod tests {
     fn calls_are_counted_and_not_kept() {
         let trace = import("Time (%),Total Time (ns),Num Calls,Avg (ns),Name\n90.0,10,2,5.0,cudaLaunchKernel\n");
         assert_eq!((rows(&trace), trace.ledger[0].read, trace.ledger[0].kept), (Vec::new(), 1, 0));
+    }
+
+    #[test]
+    fn printed_tables_are_read_by_the_dashes_under_their_columns() {
+        let trace = import(
+            "Processing [r.sqlite] with [cuda_gpu_kern_sum.py]...\n\n ** CUDA GPU Kernel Summary (cuda_gpu_kern_sum):\n\n\
+             \x20Time (%)  Total Time (ns)  Instances  Avg (ns)  Med (ns)  Min (ns)  Max (ns)  StdDev (ns)          Name         \n\
+             \x20--------  ---------------  ---------  --------  --------  --------  --------  -----------  ----------------------\n\
+             \x20    60.0            1,600          3     533.3     500.0       100       900          1.5  void gemm<int, 2>(T1)\n\
+             \x20    40.0              400          1     400.0     400.0       400       400          0.0  void  two  blanks\n\
+             \x20    40.0\n\n\
+             \x20** CUDA API Summary (cuda_api_sum):\n\n\
+             \x20Time (%)  Total Time (ns)  Num Calls  Avg (ns)          Name         \n\
+             \x20--------  ---------------  ---------  --------  ----------------------\n\
+             \x20    90.0               10          2       5.0  cudaLaunchKernel\n",
+        );
+        let expected = [
+            ("void gemm<int, 2>(T1)", 3, Some(1_600), Some((100, 900))),
+            ("void  two  blanks", 1, Some(400), Some((400, 400))),
+        ];
+        assert_eq!(rows(&trace), expected);
+        assert_eq!(trace.stat("nsys-stats.incomplete_row"), 1);
+        assert_eq!(trace.ledger.iter().map(|r| (r.read, r.kept)).collect::<Vec<_>>(), [(3, 2), (1, 0)]);
     }
 }

@@ -13,6 +13,12 @@ use crate::{
     lanes::{Account, Lanes},
 };
 
+#[cfg(feature = "sqlite")]
+mod database;
+
+#[cfg(feature = "sqlite")]
+pub use database::FORMAT as DATABASE_FORMAT;
+
 /// The output of rocprof v1.
 pub const FORMAT: Format = Format { id: "rocprof", name: "rocprof v1 CSV or JSON", matches, read, lead: crate::alone };
 

@@ -128,3 +128,37 @@ fn both_pages_of_nsight_compute_measure_the_same_kernels() {
     assert!(!raw.summaries[0].stalls.is_empty());
     assert_eq!(raw.manifest.value("hardware.device"), Some("NVIDIA H800"));
 }
+
+// Counted by a decoder of its own in Python: planes, lines and events of the message, ends rounded down to ns; links are
+// correlation_id of the stream's event among those of the lines "Host Threads/…".
+#[test]
+#[ignore = "needs STRATO_CORPUS, the folder of real captures"]
+fn profiles_of_xla_hold_what_a_decoder_counts() {
+    let folder = corpus().join("other/tl-jax-xplane");
+    for (file, devices, kernels, calls, other, links) in [
+        ("tw003", 8, (235, 28_137_077), (234, 18_453_619), (3_181, 1_893_369_552), 235),
+        ("934987a2fc2f", 1, (150, 12_133_585), (150, 3_697_277), (1_692, 9_770_786_526), 150),
+    ] {
+        let trace = read(&folder.join(format!("{file}.xplane.pb")), "xplane");
+        assert_eq!((sum(&trace, Category::Kernel), sum(&trace, Category::HostApi)), (kernels, calls), "{file}");
+        let host = [Category::FrameworkOp, Category::UserRange, Category::PythonFrame, Category::Gc];
+        let rest = host.map(|c| sum(&trace, c)).iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        assert_eq!((rest, linked(&trace), trace.devices.len()), (other, links, devices), "{file}");
+        assert_eq!(trace.stat("xplane.damaged_file") + trace.stat("xplane.incomplete_row"), 0);
+    }
+}
+
+// python3: sum(float(r["End_Timestamp"]) - float(r["Start_Timestamp"]) for r in csv.DictReader(open("pmc_perf.csv"))) is
+// 5 201 167 ns with fractions; statistics.median(float(r["HBMBw"]) for r in csv.DictReader(open("roofline.csv"))) is 4255.5083.
+#[test]
+#[ignore = "needs STRATO_CORPUS, the folder of real captures"]
+fn tables_of_rocprof_compute_are_one_capture_with_measured_ceilings() {
+    let folder = corpus().join("rocprof/bmm-rocprof-compute");
+    let trace = read(&folder.join("roofline.csv"), "rocprofv3");
+    assert_eq!(sum(&trace, Category::Kernel).0, 301);
+    assert_eq!((trace.manifest.value("hardware.device"), trace.ledger.len()), (Some("AMD Instinct MI300X"), 5));
+    let memory = trace.probes.measured("read", "bandwidth").next().unwrap().1;
+    assert!((memory.median / 1e9 - 4_255.508).abs() < 0.01 && memory.repeats == 8, "{memory:?}");
+    let products: Vec<_> = trace.probes.measured("gemm", "arithmetic").filter_map(|(s, _)| s.get("dtype")).collect();
+    assert_eq!(products, ["f16", "bf16", "f32", "f64"]);
+}

@@ -149,7 +149,7 @@ impl<'r> Importer<'r> {
             }
             match self.file(entry) {
                 Ok(trace) => traces.push(trace),
-                Err(e @ ReadError::Declined { .. }) => declined.push(e),
+                Err(e @ (ReadError::Declined { .. } | ReadError::NotRead { .. })) => declined.push(e),
                 Err(e) if e.is_foreign() => {
                     foreign.push(entry);
                     no_run = no_run.or(Some(e).filter(|e| !matches!(e, ReadError::UnknownFormat { .. })));

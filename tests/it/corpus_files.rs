@@ -50,7 +50,8 @@ const FATES: &[(&str, &str, &str)] = &[
     ("rocprof/", "_counter_collection.csv", "rocprofv3"),
     ("rocprof/", "results.csv", "rocprof"),
     ("rocprof/rpc-mi200/", "pmc_perf.csv", "rocprof"),
-    ("rocprof/bmm-rocprof-compute/", "pmc_perf.csv", "rocprofv3"),
+    // One capture, whichever of its tables is given.
+    ("rocprof/bmm-rocprof-compute/", ".csv", "rocprofv3"),
     ("rocprof/", "results.stats.csv", "rocprof-stats"),
     // Input of a viewer, made from the tables beside it.
     ("rocprof/", "_payload.json", "unknown"),

@@ -7,6 +7,7 @@ use super::{Columns, CounterTrack, NO_CORRELATION, NONE, Trace};
 use crate::{
     job_sums::JobSums,
     manifest::Provenance,
+    probe::ProbeRow,
     sink::{Clock, TraceSink},
     slice::{Category, Detail, Flow, Slice},
     stat::{ImportStat, LedgerRow, Severity},
@@ -326,6 +327,10 @@ impl TraceSink for TraceBuilder {
         });
         counters[index].t.push(t);
         counters[index].value.push(value);
+    }
+
+    fn probe(&mut self, row: ProbeRow) {
+        self.trace.probes.rows.push(row);
     }
 
     fn summary(&mut self, summary: KernelSummary) {

@@ -28,6 +28,9 @@ const ENDINGS: &[&str] = &[
     "scratch_memory_stats",
     "scratch_memory_trace",
 ];
+/// The tables that rocprof-compute (formerly omniperf) leaves in one directory; the first holds what ran.
+const COMPUTE: &[&str] =
+    &["pmc_perf.csv", "pmc_dispatch_info.csv", "pmc_kernel_top.csv", "roofline.csv", "sysinfo.csv"];
 /// Most files that are one capture; a machine runs some ten processes, each with a dozen files.
 const MAX_FILES: usize = 4096;
 
@@ -43,6 +46,9 @@ pub(super) struct File {
 /// a capture of its own, and so is the one that cannot be listed.
 pub(super) fn of_capture(path: &Path) -> Vec<File> {
     let alone = || vec![File { prefix: String::new(), path: path.to_owned() }];
+    if let Some(files) = of_compute(path) {
+        return files;
+    }
     let (Some(prefix), Some(directory)) = (prefix(path), path.parent()) else { return alone() };
     let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
     let Ok(entries) = directory.read_dir() else { return alone() };
@@ -59,6 +65,16 @@ pub(super) fn of_capture(path: &Path) -> Vec<File> {
         .collect();
     files.sort();
     if files.is_empty() { alone() } else { files }
+}
+
+/// The tables of rocprof-compute beside a table of it, if what ran is among them.
+fn of_compute(path: &Path) -> Option<Vec<File>> {
+    let (name, first) = (path.file_name()?.to_str()?, COMPUTE.first()?);
+    if !COMPUTE.contains(&name) || !path.with_file_name(first).is_file() {
+        return None;
+    }
+    let there = COMPUTE.iter().map(|name| path.with_file_name(name)).filter(|path| path.is_file());
+    Some(there.map(|path| File { prefix: String::new(), path }).collect())
 }
 
 /// Whether a prefix is a process id, as rocprofv3 names files unless told otherwise.
@@ -81,6 +97,19 @@ mod tests {
     fn names(directory: &Path, of: &str) -> Vec<String> {
         let files = of_capture(&directory.join(of));
         files.iter().map(|file| file.path.file_name().unwrap().to_str().unwrap().to_owned()).collect()
+    }
+
+    #[test]
+    fn the_tables_of_rocprof_compute_are_one_capture_led_by_what_ran() {
+        let directory = tempfile::tempdir().unwrap();
+        let write = |name: &str| std::fs::write(directory.path().join(name), "").unwrap();
+        ["roofline.csv", "sysinfo.csv", "other.csv"].iter().for_each(|name| write(name));
+        assert_eq!(names(directory.path(), "roofline.csv"), ["roofline.csv"], "nothing ran");
+        write("pmc_perf.csv");
+        for of in ["roofline.csv", "pmc_perf.csv"] {
+            assert_eq!(names(directory.path(), of), ["pmc_perf.csv", "roofline.csv", "sysinfo.csv"]);
+        }
+        assert_eq!(names(directory.path(), "other.csv"), ["other.csv"]);
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use model::{
-    Category, Clock, CollectiveCall, CopyDetail, Detail, KernelDetail, KernelSummary, Metric, Ns, Severity, Slice,
-    StringId, TraceSink, TrackId,
+    Category, Clock, CollectiveCall, CopyDetail, Detail, KernelDetail, KernelSummary, Metric, Ns, ProbeRow, ProbeUnit,
+    Reading, Setting, Severity, Slice, Statistic, StringId, TraceSink, TrackId,
 };
 use rustc_hash::FxHashMap;
 
@@ -23,6 +23,8 @@ use crate::{
 
 /// Context of the queues of copies whose stream ran no kernel: their numbers are those of streams, kernels give queues.
 const COPIES: Option<i64> = Some(1);
+/// Types of the products that a roofline measures, in the order of its columns.
+pub(super) const TYPES: [&str; 4] = ["f16", "bf16", "f32", "f64"];
 /// Most streams that are remembered; a process that makes one for every request has some hundred.
 const MAX_STREAMS: usize = 1 << 16;
 
@@ -39,6 +41,8 @@ pub(super) struct Import<'a> {
     streams: FxHashMap<(u64, i64), (i32, i64)>,
     /// The dispatch whose counters are being read, and what they say so far.
     counted: Option<((Option<i64>, i64), KernelSummary)>,
+    /// Of each device of a roofline: GB/s of the memory, and Gflop/s of products of the types in [`TYPES`].
+    pub ceilings: Vec<[Option<f64>; 1 + TYPES.len()]>,
     /// Kernels that ran one after the other, with the mean times of several runs.
     pub alone: u64,
 }
@@ -52,6 +56,7 @@ impl<'a> Import<'a> {
             process: None,
             streams: FxHashMap::default(),
             counted: None,
+            ceilings: Vec::new(),
             alone: 0,
         }
     }
@@ -198,10 +203,24 @@ impl<'a> Import<'a> {
         self.sink.slice(Slice { track, start, dur, name, category, correlation, detail });
     }
 
+    /// Tells the measured ceilings: the spread is that of the machine's devices.
+    fn measured(&mut self) {
+        let bandwidth = ("read", "bandwidth", ProbeUnit::BytesPerSecond, Setting::new().with("in", "memory"));
+        let products = TYPES
+            .map(|dtype| ("gemm", "arithmetic", ProbeUnit::FlopsPerSecond, Setting::new().with(Setting::DTYPE, dtype)));
+        for (place, (probe, metric, unit, setting)) in std::iter::once(bandwidth).chain(products).enumerate() {
+            let rates = self.ceilings.iter().filter_map(|device| device.get(place).copied().flatten());
+            let Some(statistic) = Statistic::of(rates.map(|rate| rate * 1e9)) else { continue };
+            let value = Reading::Value(statistic);
+            self.sink.probe(ProbeRow { probe: probe.to_owned(), metric: metric.to_owned(), unit, setting, value });
+        }
+    }
+
     /// Tells what is known at the end.
     pub fn settle(mut self) {
         self.end_counters();
         self.agents.describe(&mut *self.sink, &mut self.lanes);
+        self.measured();
         hip::manifest(&mut *self.sink, "amd", "rocprofv3");
         self.sink.clock(Clock::FromFirstSlice { unix_offset: None });
         if self.alone > 0 {

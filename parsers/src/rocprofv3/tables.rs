@@ -39,6 +39,8 @@ const fn counted(marks: &'static [&'static str], why: &'static str) -> Kind {
 /// Every kind of table.
 pub(super) const KINDS: &[Kind] = &[
     kind(&["node_id", "logical_node_id", "agent_type"], AGENT, "devices", agent),
+    kind(&["workload_name", "gpu_arch", "cu_per_gpu"], SYSTEM, "devices and versions", system),
+    kind(&["device", "hbmbw", "l2bw"], ROOFLINE, "measured ceilings", roofline),
     kind(
         &["domain", "function", "correlation_id", "start_timestamp"],
         CALL,
@@ -52,6 +54,8 @@ pub(super) const KINDS: &[Kind] = &[
     counted(&["operation", "allocation_size", "start_timestamp"], "not kept: the calls that allocated are host calls"),
     counted(&["operation", "alloc_flags", "start_timestamp"], "not kept: scratch memory, no work"),
     counted(&["name", "calls", "totaldurationns", "stddev"], "not kept: sums of other tables"),
+    counted(&["kernel_name", "count", "sum(ns)"], "not kept: sums of pmc_perf"),
+    counted(&["dispatch_id", "kernel_name", "gpu_id"], "not kept: the names stand in pmc_perf"),
 ];
 
 /// The kind of the table with this header, in lower case, and its place in the order of reading.
@@ -139,10 +143,43 @@ fn repeated(import: &mut Import<'_>, row: Row<'_>) -> Option<(Ns, Ns)> {
     let (times, name) = ((row.decimal(0, 0)?, row.decimal(1, 0)?), row.text(6)?);
     let [gpu, correlation, items, block] = row.ints(2);
     let total = |n: Option<i64>| [n, n.map(|_| 1), n.map(|_| 1)];
-    let device = gpu.and_then(|gpu| i32::try_from(gpu).ok());
+    let device = gpu.and_then(|gpu| import.agents.device(&format!("GPU {gpu}")));
     import.kernel(times, None, (device, None, None), correlation, (total(items), total(block)), &name);
     import.alone += 1;
     Some(times)
+}
+
+/// Columns of [`system`].
+const SYSTEM: &[&str] = &["cu_per_gpu", "gpu_model", "gpu_arch", "rocm_version"];
+/// Most GPUs of a machine.
+const MAX_GPUS: i64 = 64;
+
+/// `sysinfo` of rocprof-compute: one row for a machine whose GPUs are alike.
+fn system(import: &mut Import<'_>, row: Row<'_>) -> Option<(Ns, Ns)> {
+    let [cores] = row.ints(0);
+    let model = [1, 2].into_iter().find_map(|cell| row.text(cell))?;
+    // It adds the stepping to the model (`MI300X_A1`) and leaves away what other profilers begin with.
+    let model = model.split('_').next().unwrap_or_default();
+    let name = if model.starts_with("MI") { format!("AMD Instinct {model}") } else { model.to_owned() };
+    for of_kind in 0..MAX_GPUS {
+        let cores = cores.and_then(|n| u32::try_from(n).ok()).filter(|n| *n > 0);
+        let known = Agent { gpu: true, name: Some(name.clone()), cores, ..Agent::default() };
+        import.agents.add(Agent { of_kind: Some(of_kind), ..known });
+    }
+    if let Some(version) = row.text(3) {
+        import.sink.manifest("software.rocm", &version, model::Provenance::Observed);
+    }
+    Some((0, 0))
+}
+
+/// Columns of [`roofline`]: bandwidth in GB/s, then arithmetic of the matrix cores in Gflop/s.
+const ROOFLINE: &[&str] = &["hbmbw", "mfmaf16flops", "mfmabf16flops", "mfmaf32flops", "mfmaf64flops"];
+
+/// `roofline` of rocprof-compute, which its own micro-benchmarks measured: a row for each device of the machine.
+fn roofline(import: &mut Import<'_>, row: Row<'_>) -> Option<(Ns, Ns)> {
+    let measured = std::array::from_fn(|cell| row.number(cell).filter(|rate| *rate > 0.0));
+    measured.iter().any(Option::is_some).then(|| import.ceilings.push(measured))?;
+    Some((0, 0))
 }
 
 /// Columns of [`copy`].

@@ -6,8 +6,8 @@ use parsers::{REGISTRY, ReadError, detect};
 
 use super::INPUTS;
 
-/// Formats that read nothing: one asks a tool, the other declines.
-const WITHOUT: [&str; 2] = ["nsys-rep", "ascend-sums"];
+/// Formats that read nothing: one asks a tool, the others decline.
+const WITHOUT: [&str; 3] = ["nsys-rep", "ascend-sums", "not-read"];
 /// Most bytes of a seed: the fuzzer is quick with short ones.
 const SEED: usize = 16 << 10;
 /// Largest database that is taken, as a whole: without its end it holds little.

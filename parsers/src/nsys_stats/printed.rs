@@ -1,0 +1,134 @@
+//! The tables that `nsys stats` prints unless it is asked for CSV: a title, the names of the columns, a line of dashes that says
+//! how wide each is, and the rows. Several tables follow each other; those of the device are kept.
+
+use std::path::Path;
+
+use model::{Conditions, KernelSummary, Ns, Severity, TraceSink};
+
+use super::{is_device, report};
+use crate::{Place, Progress, ReadError, lanes::Account, lines::Lines};
+
+/// Longest line that is read whole: names of kernels have some KiB.
+const LINE: usize = 64 << 10;
+/// Most columns of a table; real ones have a dozen.
+const MAX_COLUMNS: usize = 64;
+
+/// A table under way: its columns' names with the characters from which to which each reaches.
+struct Columns {
+    names: Vec<String>,
+    spans: Vec<(usize, usize)>,
+    exponent: i32,
+    device: bool,
+}
+
+/// Whether a line is the dashes under the names of columns.
+fn dashes(line: &str) -> Option<Vec<(usize, usize)>> {
+    let mut spans: Vec<(usize, usize)> = Vec::new();
+    for (at, character) in line.chars().enumerate() {
+        let room = spans.len() < MAX_COLUMNS;
+        match (character, spans.last_mut().filter(|(_, end)| *end == at)) {
+            ('-', Some((_, end))) => *end = at + 1,
+            ('-', None) if room => spans.push((at, at + 1)),
+            (' ', _) => {}
+            _ => return None,
+        }
+    }
+    (spans.len() > 2).then_some(spans)
+}
+
+/// What stands between two characters of a line; of the last column what the line has left.
+fn cell(line: &str, (from, to): (usize, usize), last: bool) -> String {
+    let width = if last { usize::MAX } else { to - from };
+    line.chars().skip(from).take(width).collect::<String>().trim().to_owned()
+}
+
+impl Columns {
+    /// The columns under these names, if it is a table of sums.
+    fn of(names: &str, spans: Vec<(usize, usize)>) -> Option<Self> {
+        let last = spans.len() - 1;
+        let names: Vec<String> =
+            spans.iter().enumerate().map(|(i, span)| cell(names, *span, i == last).to_ascii_lowercase()).collect();
+        let (_, exponent) = report(&names)?;
+        let device = is_device(&names);
+        Some(Self { names, spans, exponent, device })
+    }
+
+    fn get(&self, line: &str, wanted: &[&str]) -> Option<String> {
+        let place = self.names.iter().position(|name| wanted.iter().any(|start| name.starts_with(start)))?;
+        let text = cell(line, *self.spans.get(place)?, place + 1 == self.spans.len());
+        (!text.is_empty()).then_some(text)
+    }
+
+    fn time(&self, line: &str, wanted: &[&str]) -> Option<Ns> {
+        let digits = self.get(line, wanted)?.replace(',', "");
+        model::time::parse_decimal(digits.as_bytes(), self.exponent).ok().map(|(ns, _)| ns)
+    }
+}
+
+/// Whether the first bytes of a file hold such a table.
+pub(super) fn matches(bytes: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(bytes);
+    let mut before = "";
+    text.lines().take(2000).any(|line| {
+        let found = dashes(line).is_some_and(|spans| Columns::of(before, spans).is_some());
+        before = line;
+        found
+    })
+}
+
+/// Reads every table of the file.
+pub(super) fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result<(), ReadError> {
+    let mut lines = Lines::open(path, LINE)?;
+    let (mut before, mut columns): (String, Option<Columns>) = (String::new(), None);
+    let (mut kernels, mut calls, mut tables) = (Account::default(), 0u64, 0u64);
+    while let Some(line) = lines.next()? {
+        let line = String::from_utf8_lossy(line).trim_end().to_owned();
+        if let Some(found) = dashes(&line).and_then(|spans| Columns::of(&before, spans)) {
+            columns = Some(found);
+            tables += 1;
+        } else if line.is_empty() {
+            // A table ends with an empty line.
+            columns = None;
+        } else if let Some(columns) = &columns {
+            if columns.device {
+                kernels.read += 1;
+                match summary(sink, columns, &line) {
+                    Some(time) => kernels.keep(0, time),
+                    None => kernels.incomplete += 1,
+                }
+            } else {
+                calls += 1;
+            }
+        }
+        before = line;
+        let (done, total) = lines.progress();
+        progress(done, total);
+    }
+    if tables == 0 {
+        return Err(ReadError::Malformed {
+            path: path.to_owned(),
+            place: Place::File,
+            expected: "a table of 'nsys stats' with the total time of each row".to_owned(),
+            next: "print it again with 'nsys stats --format csv REPORT'".to_owned(),
+        });
+    }
+    kernels.tell(sink, super::FORMAT.id, "kernels", "sums of kernels, copies and fills");
+    if calls > 0 {
+        sink.ledger("calls", calls, 0, 0, "not kept: sums of host calls");
+    }
+    if let Some(why) = lines.damage() {
+        sink.stat("nsys-stats.damaged_file", Severity::DataLoss, 1, Some(why));
+    }
+    Ok(())
+}
+
+/// Adds the summary of a row; its total time.
+fn summary(sink: &mut dyn TraceSink, columns: &Columns, line: &str) -> Option<Ns> {
+    let total = columns.time(line, &["total time"]).filter(|total| *total >= 0)?;
+    let count = columns.get(line, &["instances", "operations", "count"])?.replace(',', "").parse().ok()?;
+    let range = columns.time(line, &["min"]).zip(columns.time(line, &["max"]));
+    let name = columns.get(line, &["name", "operation"])?;
+    let known = KernelSummary::of(sink.intern(&name), Conditions::Run);
+    sink.summary(KernelSummary { count, total: Some(total), range, ..known });
+    Some(total)
+}

@@ -1,0 +1,266 @@
+//! Spans of OpenTelemetry as OTLP JSON, which the collector's file exporter writes (an export per line) and which traces of
+//! requests of vLLM and SGLang (`--otlp-traces-endpoint`) end in. A span says when a part of a request ran on the host and
+//! nothing of a device; spans of one request lie on a track of their own, since requests overlap. Times are ns of the wall
+//! clock. Source: `opentelemetry/proto/trace/v1/trace.proto` 1.3 and its JSON encoding. No file of a serving engine was at hand.
+
+use std::path::Path;
+
+use model::{Category, Clock, Ns, Provenance, Severity, Slice, TraceSink};
+use rustc_hash::FxHashMap;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::{
+    Format, Head, Match, Place, ReadError, ReadOptions, container,
+    json::member,
+    json_walk::{List, walk},
+    lanes::{Account, Lanes},
+    lines::Lines,
+};
+
+/// Spans of OpenTelemetry.
+pub const FORMAT: Format =
+    Format { id: "otlp", name: "OpenTelemetry spans of requests (OTLP JSON)", matches, read, lead: crate::alone };
+
+/// Bytes that tell whether a file has an export per line.
+const HEAD: usize = 64 << 10;
+/// Longest line: the exporter's batches have some hundred spans.
+const LINE: usize = 4 << 20;
+/// Most services and requests that are told apart.
+const MAX_KNOWN: usize = 1 << 16;
+
+fn matches(head: &Head<'_>) -> Match {
+    let has = |key: &str| member::has_key(head.bytes, key);
+    let object = head.bytes.trim_ascii_start().starts_with(b"{");
+    let spans = has("scopeSpans") || has("instrumentationLibrarySpans");
+    if object && member::has_value(head.bytes, "resourceSpans", b"[") && spans { Match::Certain } else { Match::No }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Span {
+    trace_id: String,
+    name: String,
+    start_time_unix_nano: Value,
+    end_time_unix_nano: Value,
+    attributes: Vec<Attribute>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Attribute {
+    key: String,
+    value: FxHashMap<String, Value>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Resource {
+    attributes: Vec<Attribute>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Scope {
+    spans: Vec<Span>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct ResourceSpans {
+    resource: Resource,
+    #[serde(alias = "instrumentationLibrarySpans")]
+    scope_spans: Vec<Scope>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Export {
+    resource_spans: Vec<ResourceSpans>,
+}
+
+impl Attribute {
+    fn text(&self) -> Option<String> {
+        match self.value.values().next()? {
+            Value::String(text) => Some(text.clone()),
+            value => Some(value.to_string()),
+        }
+    }
+}
+
+/// A time that is written as text, or as a number by some writers.
+fn nanos(value: &Value) -> Option<Ns> {
+    match value {
+        Value::String(text) => text.trim().parse().ok(),
+        value => value.as_i64(),
+    }
+}
+
+struct Import<'a> {
+    sink: &'a mut dyn TraceSink,
+    lanes: Lanes,
+    services: FxHashMap<String, u64>,
+    requests: FxHashMap<String, i64>,
+    models: Vec<String>,
+    account: Account,
+    unreadable: u64,
+}
+
+impl Import<'_> {
+    /// The number of a name, in the order of their first appearance; the names beyond the most share one number.
+    fn number<T: TryFrom<usize> + Copy + Default>(known: &mut FxHashMap<String, T>, name: &str) -> T {
+        let next = known.len();
+        match known.get(name) {
+            Some(number) => *number,
+            None if next >= MAX_KNOWN => T::default(),
+            None => {
+                let number = T::try_from(next + 1).unwrap_or_default();
+                known.insert(name.to_owned(), number);
+                number
+            }
+        }
+    }
+
+    fn spans(&mut self, spans: &ResourceSpans) {
+        let named = spans.resource.attributes.iter().find(|attribute| attribute.key == "service.name");
+        let service = named.and_then(Attribute::text).unwrap_or_default();
+        let key = Self::number(&mut self.services, &service);
+        let process = self.lanes.process(&mut *self.sink, key);
+        if !service.is_empty() {
+            self.sink.describe_process(process, None, Some(&service), None);
+        }
+        for span in spans.scope_spans.iter().flat_map(|scope| &scope.spans) {
+            self.account.read += 1;
+            match self.span(key, span) {
+                Some((start, end)) => self.account.keep(start, end),
+                None => self.account.incomplete += 1,
+            }
+        }
+    }
+
+    fn span(&mut self, process: u64, span: &Span) -> Option<(Ns, Ns)> {
+        let start = nanos(&span.start_time_unix_nano).filter(|start| *start > 0)?;
+        let end = nanos(&span.end_time_unix_nano).filter(|end| *end >= start)?;
+        let request = Self::number(&mut self.requests, &span.trace_id);
+        let track = self.lanes.thread(&mut *self.sink, process, request);
+        self.sink.name_track(track, &format!("request {}", span.trace_id));
+        let model =
+            span.attributes.iter().find(|a| matches!(a.key.as_str(), "gen_ai.response.model" | "gen_ai.request.model"));
+        if let Some(model) = model.and_then(Attribute::text).filter(|model| !self.models.contains(model))
+            && self.models.len() < 8
+        {
+            self.models.push(model);
+        }
+        let name = self.sink.intern(if span.name.is_empty() { "(unnamed)" } else { &span.name });
+        let (category, dur) = (Category::UserRange, end - start);
+        self.sink.slice(Slice { track, start, dur, name, category, correlation: None, detail: None });
+        Some((start, end))
+    }
+}
+
+fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Result<(), ReadError> {
+    let mut import = Import {
+        sink,
+        lanes: Lanes::default(),
+        services: FxHashMap::default(),
+        requests: FxHashMap::default(),
+        models: Vec::new(),
+        account: Account::default(),
+        unreadable: 0,
+    };
+    let mut damage = None;
+    if lines(&container::head(path, HEAD)?) {
+        let mut lines = Lines::open(path, LINE)?;
+        while let Some(line) = lines.next()? {
+            match serde_json::from_slice::<Export>(line) {
+                Ok(export) => export.resource_spans.iter().for_each(|spans| import.spans(spans)),
+                Err(_) if line.trim_ascii().is_empty() => {}
+                Err(_) => import.unreadable += 1,
+            }
+            let (done, total) = lines.progress();
+            (options.progress)(done, total);
+        }
+        damage = damage.or(lines.damage().map(str::to_owned));
+    } else {
+        let list = |place: &str| if place == "resourceSpans" { List::Give } else { List::Skip };
+        let take = &mut |_: usize, place: &str, raw: &str| {
+            if place == "resourceSpans" {
+                match serde_json::from_str::<ResourceSpans>(raw) {
+                    Ok(spans) => import.spans(&spans),
+                    Err(_) => import.unreadable += 1,
+                }
+            }
+        };
+        damage = walk(path, options.progress, &list, take)?;
+    }
+    if import.account.read == 0 {
+        return Err(ReadError::Malformed {
+            path: path.to_owned(),
+            place: Place::File,
+            expected: format!("spans of OpenTelemetry ({})", damage.as_deref().unwrap_or("none")),
+            next: "check that the collector's file exporter wrote it to the end".to_owned(),
+        });
+    }
+    let Import { sink, account, models, unreadable, lanes, .. } = import;
+    account.tell(sink, "otlp", "spans", "user_range, a track for each request");
+    if !models.is_empty() {
+        sink.manifest("model.name", &models.join(", "), Provenance::Observed);
+    }
+    sink.manifest("software.profiler", "OpenTelemetry", Provenance::Observed);
+    sink.clock(Clock::FromFirstSlice { unix_offset: Some(0) });
+    for (name, count) in [("otlp.unreadable_export", unreadable), ("otlp.too_many_tracks", lanes.crowded)] {
+        if count > 0 {
+            sink.stat(name, Severity::DataLoss, count, None);
+        }
+    }
+    if let Some(why) = damage {
+        sink.stat("otlp.damaged_file", Severity::DataLoss, 1, Some(&why));
+    }
+    Ok(())
+}
+
+/// Whether a file has an export on each of its lines: one of the first is whole.
+fn lines(head: &[u8]) -> bool {
+    let mut first = head.trim_ascii_start().split(|byte| *byte == b'\n').take(4);
+    first.any(|line| line.starts_with(b"{") && serde_json::from_slice::<serde::de::IgnoredAny>(line).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+    use model::{Trace, TraceBuilder};
+
+    const EXPORT: &str = r#"{"resourceSpans":[{"resource":{"attributes":[{"key":"service.name","value":{"stringValue":"vllm-server"}}]},"scopeSpans":[{"scope":{"name":"vllm.llm_engine"},"spans":[{"traceId":"aa","spanId":"1","name":"llm_request","kind":2,"startTimeUnixNano":"1700000000000000000","endTimeUnixNano":"1700000000000900000","attributes":[{"key":"gen_ai.response.model","value":{"stringValue":"m"}}]},{"traceId":"bb","spanId":"2","name":"llm_request","startTimeUnixNano":"1700000000000100000","endTimeUnixNano":"1700000000001000000"},{"traceId":"bb","spanId":"3","name":"open","startTimeUnixNano":"1700000000000100000"}]}]}]}"#;
+
+    fn import(text: &str) -> Trace {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("traces.json");
+        std::fs::write(&path, text).unwrap();
+        let mut builder = TraceBuilder::new("t", "otlp");
+        let format = crate::detect::read(&path, &mut builder, &ReadOptions::default()).unwrap();
+        assert_eq!(format.id, "otlp");
+        builder.finish()
+    }
+
+    #[test]
+    fn spans_are_ranges_on_a_track_for_each_request() {
+        let indented = serde_json::to_string_pretty(&serde_json::from_str::<Value>(EXPORT).unwrap()).unwrap();
+        for text in [EXPORT, &indented] {
+            let trace = import(text);
+            let rows: Vec<_> = trace.lanes.iter().map(|lane| (lane.start.clone(), lane.dur.clone())).collect();
+            assert_eq!(rows, [(vec![0], vec![900_000]), (vec![100_000], vec![900_000])]);
+            assert_eq!((trace.stat("otlp.incomplete_row"), trace.manifest.value("model.name")), (1, Some("m")));
+            assert_eq!(
+                trace.processes.iter().map(|p| p.name.map(|n| trace.strings.get(n))).collect::<Vec<_>>(),
+                [Some("vllm-server")]
+            );
+        }
+    }
+
+    #[test]
+    fn a_torn_line_costs_itself() {
+        let trace = import(&format!("{EXPORT}\n{}\n{EXPORT}\n", &EXPORT[..300]));
+        assert_eq!((trace.slice_count(), trace.stat("otlp.unreadable_export")), (4, 1));
+    }
+}

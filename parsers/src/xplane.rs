@@ -1,0 +1,109 @@
+//! The profile that JAX, XLA and TensorFlow write (`<host>.xplane.pb`, a message `XSpace`), plain or compressed.
+//!
+//! A space has planes (`/device:GPU:0`, `/host:CPU`), a plane has lines (a stream, a thread), a line has events, and names and
+//! facts of events stand in tables of their plane. An event begins an offset in picoseconds after its line. Both its ends are
+//! rounded down to whole nanoseconds, so that neighbours that met still meet. Source: `tsl/profiler/protobuf/xplane.proto`
+//! of OpenXLA (numbers of the fields), `xplane_schema.cc` beside it (names of planes, lines and facts), and two files of JAX
+//! on AMD. Planes of TPUs are read as the schema says; no file of one was at hand.
+
+use std::path::Path;
+
+use model::{Clock, Ns, Provenance, Severity, TraceSink};
+use rustc_hash::FxHashMap;
+
+use crate::{Format, Head, Match, Place, ReadError, ReadOptions, container, hip, lanes::Account};
+
+mod lines;
+mod plane;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+use lines::Import;
+use plane::Plane;
+use wire::Fields;
+
+/// A profile of XLA.
+pub const FORMAT: Format =
+    Format { id: "xplane", name: "JAX/XLA profile (.xplane.pb)", matches, read, lead: crate::alone };
+
+/// Fields of `XSpace` and of `XPlane`.
+const PLANES: u64 = 1;
+const PLANE_NAME: u64 = 2;
+/// Names that planes begin with, or have. Source: `xplane_schema.cc`.
+const PLANE_NAMES: [&str; 4] = ["/host:", "/device:", "Task Environment", "#Chip "];
+/// Most bytes of content: protocol buffers end at 2 GiB. A compressed file may inflate to so many for each of its own, and
+/// so many beside.
+const MOST: u64 = 2 << 30;
+const INFLATED: (u64, u64) = (64, 64 << 20);
+
+fn matches(head: &Head<'_>) -> Match {
+    let Some((PLANES, first)) = Fields::of(head.bytes).next() else { return Match::No };
+    let Some(plane) = first.bytes() else { return Match::No };
+    let mut name = Fields::of(plane).take(3).filter(|(field, _)| *field == PLANE_NAME).filter_map(|(_, v)| v.text());
+    let known = |name: &str| PLANE_NAMES.iter().any(|known| name.starts_with(known));
+    if name.next().is_some_and(known) { Match::Certain } else { Match::No }
+}
+
+/// The content, and what was wrong with it.
+fn content(path: &Path) -> Result<(Vec<u8>, Option<String>), ReadError> {
+    let size = std::fs::metadata(path).map_err(|source| ReadError::Io { path: path.to_owned(), source })?.len();
+    let most = size.saturating_mul(INFLATED.0).saturating_add(INFLATED.1).min(MOST);
+    let mut source = container::Source::open(path)?;
+    let mut bytes = Vec::new();
+    while source.append_to(&mut bytes)? {
+        if bytes.len() as u64 > most {
+            return Ok((bytes, Some(format!("more than {most} bytes"))));
+        }
+    }
+    let damage = source.damage().map(str::to_owned);
+    Ok((bytes, damage))
+}
+
+fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Result<(), ReadError> {
+    let (bytes, mut damage) = content(path)?;
+    let total = bytes.len() as u64;
+    let mut import = Import::new(sink);
+    let (mut planes, mut done) = (0u64, 0u64);
+    let mut space = Fields::of(&bytes);
+    while let Some((field, value)) = space.next() {
+        let Some(plane) = value.bytes().filter(|_| field == PLANES) else { continue };
+        done = done.saturating_add(plane.len() as u64);
+        let plane = Plane::of(plane);
+        planes += u64::from(!plane.name.is_empty());
+        import.plane(&plane);
+        (options.progress)(done, total);
+    }
+    if planes == 0 {
+        return Err(ReadError::Malformed {
+            path: path.to_owned(),
+            place: Place::File,
+            expected: format!("planes of a profile of XLA ({})", damage.as_deref().unwrap_or("none")),
+            next: "record again with 'jax.profiler.trace(DIRECTORY)' and give DIRECTORY/plugins/profile/*/*.xplane.pb"
+                .to_owned(),
+        });
+    }
+    if import.broken || space.broken {
+        damage.get_or_insert_with(|| "a message ends before its last field".to_owned());
+    }
+    import.settle();
+    if let Some(why) = damage {
+        sink.stat("xplane.damaged_file", Severity::DataLoss, 1, Some(&why));
+    }
+    Ok(())
+}
+
+/// What becomes of the events of one kind of line.
+type Accounts = FxHashMap<&'static str, (Account, &'static str)>;
+
+/// Tells what every such file says.
+fn tell_source(sink: &mut dyn TraceSink, vendor: Option<&str>, start: Option<Ns>, first: Option<Ns>) {
+    match vendor {
+        Some(vendor) => hip::manifest(sink, vendor, "xplane"),
+        None => sink.manifest("software.profiler", "xplane", Provenance::Observed),
+    }
+    // Lines count from the start of the profile; files of before 2023 count from the epoch.
+    let since_epoch = first.is_some_and(|first| first > start.map_or(1 << 60, |start| start / 2));
+    let unix_offset = if since_epoch { Some(0) } else { start };
+    sink.clock(Clock::FromFirstSlice { unix_offset });
+}
