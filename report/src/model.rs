@@ -65,6 +65,8 @@ pub struct Capture {
     pub evidence: Evidence,
     /// How far that evidence reaches.
     pub grade: Grade,
+    /// Whether the profiler's own sums contradict the rows, which lowered the grade.
+    pub contradicted: bool,
     /// Caveat about what the source's rows mean, in English and Chinese.
     pub caveat: [String; 2],
     /// What is wrong with the trace itself.
@@ -101,6 +103,14 @@ pub struct Capture {
     pub ledger: Vec<LedgerRow>,
     /// Import statistics, the worst first.
     pub stats: Vec<ImportStat>,
+}
+
+impl Capture {
+    /// Vendor of the devices, as the manifest names it; empty where nothing says it.
+    pub fn vendor(&self) -> &str {
+        let said = self.facts.iter().find(|(key, ..)| key == "hardware.vendor").map(|(_, value, _)| value.as_str());
+        said.or_else(|| self.devices.iter().find_map(|group| group.vendor.as_deref())).unwrap_or("")
+    }
 }
 
 /// Devices of one vendor and model.

@@ -19,6 +19,7 @@ mod ascend;
 mod cli;
 mod corpus_coverage;
 mod corpus_files;
+mod corpus_invariants;
 mod corpus_kernels;
 mod corpus_shown;
 mod corpus_sums;
@@ -31,6 +32,7 @@ mod diff_reports;
 mod docs;
 mod engine_pairs;
 mod export;
+mod format_defects;
 mod golden;
 mod graph_capture;
 #[cfg(unix)]
