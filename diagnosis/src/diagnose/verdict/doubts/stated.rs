@@ -29,19 +29,19 @@ fn words(what: Stated) -> Text {
     }
 }
 
-/// How far apart the two sums are, as a share of the larger.
-fn distance(of: &Contradiction) -> f64 {
-    let far = |a: f64, b: f64| (a - b).abs() / a.max(b).max(1.0);
-    let counts = of.counts.map_or(0.0, |(a, b)| far(a as f64, b as f64));
-    counts.max(far(of.stated as f64, of.read as f64))
+/// How far apart the two times are, ns, and the two counts.
+fn distance(of: &Contradiction) -> (u64, u64) {
+    (of.stated.abs_diff(of.read), of.counts.map_or(0, |(a, b)| a.abs_diff(b)))
 }
 
 pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
     let all = contradictions(case.cx.trace, &case.cx.analysis.ranks);
-    // The device's time comes first: it is what the verdict speaks of.
+    // The device's time comes first, and the rank that the verdict speaks of.
+    let spoken = |of: &Contradiction| case.longest.is_some_and(|(rank, _)| rank.rank == of.rank);
     let of_device = |of: &Contradiction| of.what != Stated::HostCalls;
     let worst = all.iter().max_by(|a, b| {
-        of_device(a).cmp(&of_device(b)).then(distance(a).total_cmp(&distance(b))).then(b.rank.cmp(&a.rank))
+        let key = |of: &Contradiction| (of_device(of), spoken(of), distance(of), std::cmp::Reverse(of.rank));
+        key(a).cmp(&key(b))
     })?;
     let by_count = worst.counts.filter(|(a, b)| a != b && matches!(worst.what, Stated::Kernels | Stated::HostCalls));
     let (text, stated, read) = match by_count {
