@@ -77,6 +77,11 @@ impl Evidence {
         self.0 & (1 << class as u16) != 0
     }
 
+    /// The manifest field that says in which columns or tables a source holds what is not read of a class.
+    pub fn unread(class: EvidenceClass) -> String {
+        format!("unread.{}", class.key())
+    }
+
     /// The classes of `needs` that are not held.
     pub fn missing(self, needs: &[EvidenceClass]) -> Vec<EvidenceClass> {
         needs.iter().copied().filter(|class| !self.has(*class)).collect()

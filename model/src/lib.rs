@@ -14,6 +14,7 @@
 //! | [`summary`] | what is said of kernels without saying when they ran |
 //! | [`job_sums`] | what is said of a job's steps and links without a timeline |
 //! | [`shared`] | rows that copies of a capture share |
+//! | [`stated`] | sums that a profiler left beside a capture |
 //! | [`sink`] | the trait a parser or collector writes to |
 //! | [`trace`] | a whole capture as columns, and its builder |
 //!
@@ -28,6 +29,7 @@ pub mod shared;
 pub mod sink;
 pub mod slice;
 pub mod stat;
+pub mod stated;
 pub mod strings;
 pub mod summary;
 pub mod time;
@@ -43,6 +45,7 @@ pub use shared::Shared;
 pub use sink::{Clock, TraceSink};
 pub use slice::{Category, CollectiveCall, CopyDetail, Detail, Flow, KernelDetail, OpDetail, Slice, SyncKind};
 pub use stat::{ImportStat, LedgerRow, Severity};
+pub use stated::{Stated, StatedSum};
 pub use strings::{StringId, Strings};
 pub use summary::{Conditions, KernelSummary, Metric};
 pub use time::{Ns, Span};

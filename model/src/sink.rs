@@ -6,6 +6,7 @@ use crate::{
     probe::ProbeRow,
     slice::{Flow, Slice},
     stat::Severity,
+    stated::StatedSum,
     strings::StringId,
     summary::KernelSummary,
     time::{Ns, Span},
@@ -69,6 +70,9 @@ pub trait TraceSink {
 
     /// Adds what is said of a job's steps and links without a timeline.
     fn job_sums(&mut self, sums: JobSums);
+
+    /// Adds a sum that the profiler made of the capture itself.
+    fn stated(&mut self, sum: StatedSum);
 
     /// Adds a link that correlation ids do not express.
     fn flow(&mut self, flow: Flow);

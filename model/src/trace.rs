@@ -10,6 +10,7 @@ use crate::{
     shared::Shared,
     slice::{Category, Detail, Flow},
     stat::{ImportStat, LedgerRow},
+    stated::StatedSum,
     strings::{StringId, Strings},
     summary::KernelSummary,
     time::{Ns, Span},
@@ -129,6 +130,8 @@ pub struct Trace {
     pub summaries: Vec<KernelSummary>,
     /// What is said of the steps and links of a whole job without a timeline.
     pub job_sums: JobSums,
+    /// What the profiler summed of the capture itself.
+    pub stated: Vec<StatedSum>,
     /// What the machine was measured to be able to do.
     pub probes: ProbeRun,
     /// Recorded links.

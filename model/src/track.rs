@@ -110,8 +110,9 @@ pub struct TrackKey {
     pub id: i64,
 }
 
-/// What a track beside a queue tells of the kernels that a graph replay runs on it: its ranges lie where the kernels do. The
-/// manifest field [`Beside::MATCH`] says how it is known; without the field there are no such tracks.
+/// What a track beside a queue tells of the kernels that run on it, from a graph's capture or from the profiler's own table: its
+/// ranges lie where the kernels do. The manifest fields [`Beside::MATCH`] and [`Beside::TOLD`] say how it is known; without
+/// either there are no such tracks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beside {
     /// Operators with their shapes.
@@ -123,6 +124,9 @@ pub enum Beside {
 impl Beside {
     /// Manifest field that tells how many replayed kernels are known, and from what.
     pub const MATCH: &str = "graph_capture.match";
+
+    /// Manifest field that tells of how many kernels the profiler's own table says the operator.
+    pub const TOLD: &str = "kernels.operators";
 
     /// The key of the track. Profilers number contexts from 0 on, so negative ones are free; the queue's own context stays
     /// recognisable, because two contexts may number their queues alike.

@@ -16,6 +16,7 @@
 //! | `table` | a table of tasks on its own |
 //! | `totals` | sums by operator on their own |
 //! | `sums` | sums that the profiler made beside the capture |
+//! | `told` | what a table says of each kernel's operator |
 //! | `times` | waits and transfers of collectives that the profiler summed |
 //! | `rank_sums` | a rank of which only sums were kept |
 //! | `cluster` | sums of all ranks of a job, made by a tool after the run |
@@ -52,6 +53,7 @@ mod task;
 mod tests;
 mod timeline;
 mod times;
+mod told;
 mod totals;
 
 use layout::Layout;
@@ -110,8 +112,9 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
         for timeline in &layout.timelines {
             sink.ledger(&layout::name(timeline), 0, 0, 0, "not read: the database holds the same");
         }
-        return beside(&layout, sink);
+        return beside(&layout, true, sink);
     }
+    let mut with_rows = true;
     if !layout.timelines.is_empty() {
         timeline::read(&layout, sink, options.progress)?;
         for table in &layout.tables {
@@ -121,19 +124,27 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
         table::read_layout(&layout, sink, options.progress)?;
     } else if layout.database.is_some() {
         return Err(ReadError::WithoutSqlite { path: path.to_owned() });
-    } else if !rank_sums::read(&layout, sink) {
+    } else if rank_sums::read(&layout, sink) {
+        with_rows = false;
+    } else {
         return Err(not_exported(path));
     }
     if let Some(database) = &layout.database {
         sink.ledger(&layout::name(database), 0, 0, 0, "not read: this build reads no SQLite");
     }
-    beside(&layout, sink)
+    beside(&layout, with_rows, sink)
 }
 
-/// Takes what lies beside the capture.
-fn beside(layout: &Layout, sink: &mut dyn TraceSink) -> Result<(), ReadError> {
+/// Takes what lies beside the capture; `with_rows` says whether the capture has the rows that the sums are of.
+fn beside(layout: &Layout, with_rows: bool, sink: &mut dyn TraceSink) -> Result<(), ReadError> {
     for path in &layout.sums {
-        sums::read(path, sink);
+        sums::read(path, with_rows, sink);
+    }
+    #[cfg(feature = "sqlite")]
+    if let Some(path) = layout.communication.as_deref().filter(|path| with_rows && times::is_database(path))
+        && !layout.sums.iter().any(|path| layout::name(path).starts_with("step_trace_time"))
+    {
+        sums::read_database(path, sink);
     }
     for (file, why) in &layout.not_read {
         sink.ledger(file, 0, 0, 0, why);

@@ -150,6 +150,11 @@ pub(crate) struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
+    /// Number of its cells, selected or not.
+    pub fn width(&self) -> usize {
+        self.record.len()
+    }
+
     /// The text of a selected cell; `None` when the table has no such column, or the cell is empty or says that there is no
     /// value.
     pub fn text(&self, cell: usize) -> Option<Cow<'a, str>> {

@@ -1,13 +1,47 @@
 //! What the profilers of HIP programs have in common: how they spell kernels, sizes and directions, and what they tell of
 //! the machine.
 
-use model::{Conditions, KernelSummary, Metric, Ns, Provenance, StringId, TraceSink};
+use std::path::Path;
+
+use model::{Conditions, KernelSummary, Metric, Ns, Provenance, Stated, StatedSum, StringId, TraceSink};
+
+use crate::csv_table::Table;
 
 /// A kernel's name without what the code object adds to it: `.kd` (kernel descriptor), also as the compiler's clone mark.
 pub(crate) fn kernel_name(name: &str) -> &str {
     let name = name.trim_end();
     let name = name.strip_suffix(" [clone .kd]").unwrap_or(name);
     name.strip_suffix(".kd").unwrap_or(name)
+}
+
+/// Names of sums by kernel, of how often and of the time: `pmc_kernel_top.csv`, `*_kernel_stats.csv`, `*.stats.csv`.
+const SUMS: [&str; 3] = ["kernel_name|name", "count|calls", "sum(ns)|totaldurationns"];
+/// What the names of host calls begin with; tables of their sums have the same columns.
+pub(crate) const CALLS: &[&str] = &["hip", "__hip", "hsa_", "roctx"];
+
+/// Tells what the profiler summed of the kernels in a table beside the capture, where it has one.
+pub(crate) fn tell_sums(path: &Path, sink: &mut dyn TraceSink) {
+    if !path.is_file() {
+        return;
+    }
+    let has = |header: &[String], names: &str| names.split('|').any(|name| header.iter().any(|column| column == name));
+    let Ok(mut table) = Table::open(path, |header| SUMS.iter().all(|names| has(header, names))) else { return };
+    table.select(&SUMS);
+    let (mut rows, mut count, mut time): (u64, u64, Ns) = (0, 0, 0);
+    while let Ok(Some(row)) = table.next(&|_, _| {}) {
+        let Some(name) = row.text(0).filter(|name| !CALLS.iter().any(|call| name.starts_with(call))) else { continue };
+        let Some((n, ns)) = row.int(1).and_then(|n| u64::try_from(n).ok()).zip(row.decimal(2, 0)) else { continue };
+        if crate::nccl::collective(&name).is_none() {
+            (count, time) = (count.saturating_add(n), time.saturating_add(ns.max(0)));
+        }
+        rows += 1;
+    }
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    sink.ledger(&name, rows, 0, time, "a sum that the profiler made, for comparison");
+    if rows > 0 {
+        let source = sink.intern(&name);
+        sink.stated(StatedSum { process: None, source, what: Stated::Kernels, name: None, count: Some(count), time });
+    }
 }
 
 /// Blocks of a launch. HIP's profilers give the grid in work items (the HSA packet's `grid_size`), CUDA's in blocks.

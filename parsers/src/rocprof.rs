@@ -62,6 +62,10 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
     }
     let becomes = if counters { "measurements of kernels" } else { "kernel" };
     account.tell(sink, "rocprof", "kernels", becomes);
+    let stem = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".csv"));
+    if let Some(stem) = stem.filter(|_| !counters) {
+        hip::tell_sums(&path.with_file_name(format!("{stem}.stats.csv")), sink);
+    }
     table.tell_damage(sink, "rocprof");
     if lanes.crowded > 0 {
         sink.stat("rocprof.too_many_tracks", Severity::DataLoss, lanes.crowded, None);

@@ -2,7 +2,7 @@
 //! have no times of their own, so they are summaries and no slices. Source: roctracer's `rpl_run.sh`, rocprofiler-sdk's
 //! `generateStats.cpp`; the newer one adds the shortest, the longest and the standard deviation.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use model::TraceSink;
 
@@ -15,7 +15,7 @@ use crate::{
 
 /// The tables of `rocprof --stats` and `rocprofv3 --stats`.
 pub const FORMAT: Format =
-    Format { id: "rocprof-stats", name: "rocprof statistics CSV (sums per kernel)", matches, read, lead: crate::alone };
+    Format { id: "rocprof-stats", name: "rocprof statistics CSV (sums per kernel)", matches, read, lead };
 
 /// Columns that only these tables have together.
 const MARKS: &[&str] = &["name", "calls", "totaldurationns", "averagens", "percentage"];
@@ -29,8 +29,12 @@ const COLUMNS: Columns<'_> = Columns {
     grid: "",
     block: "",
 };
-/// What the names of host calls begin with; their table (`*_hip_stats.csv`, `*_hsa_stats.csv`) has the same columns.
-const CALLS: &[&str] = &["hip", "__hip", "hsa_", "roctx"];
+/// The table of the kernels that are summed, which is read with these sums beside it.
+fn lead(path: &Path) -> Option<PathBuf> {
+    let name = path.file_name()?.to_str()?.strip_suffix(".stats.csv")?;
+    let lead = path.with_file_name(format!("{name}.csv"));
+    lead.is_file().then_some(lead)
+}
 
 fn matches(head: &Head<'_>) -> Match {
     if csv_table::has_all(&csv_table::first_header(head.bytes), MARKS) { Match::Certain } else { Match::No }
@@ -45,7 +49,7 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
 }
 
 fn kernel(name: &str) -> Option<&str> {
-    (!CALLS.iter().any(|prefix| name.starts_with(prefix))).then(|| hip::kernel_name(name))
+    (!hip::CALLS.iter().any(|prefix| name.starts_with(prefix))).then(|| hip::kernel_name(name))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use model::TraceSink;
 
-use crate::{Format, Head, Match, ReadError, ReadOptions, csv_table};
+use crate::{Format, Head, Match, ReadError, ReadOptions, csv_table, hip};
 
 mod agents;
 mod files;
@@ -48,6 +48,15 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
     if json::matches(&head) {
         json::read(path, sink, options.progress)
     } else {
-        import::read(path, sink, options.progress)
+        import::read(path, sink, options.progress)?;
+        // What rocprof-compute and rocprofv3 --stats sum of the kernels.
+        let named = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        if named(path) == "pmc_perf.csv" {
+            hip::tell_sums(&path.with_file_name("pmc_kernel_top.csv"), sink);
+        }
+        for file in files::of_capture(path).iter().filter(|file| named(&file.path).ends_with("kernel_stats.csv")) {
+            hip::tell_sums(&file.path, sink);
+        }
+        Ok(())
     }
 }

@@ -13,7 +13,7 @@ use super::{
     work, workload,
 };
 use diagnosis::{
-    analysis::{Analysis, Class, Jitter, Rank, Selection, job_sums::JobTotals, sequences},
+    analysis::{Analysis, Class, Jitter, Rank, Selection, job_sums::JobTotals, sequences, stated::contradictions},
     diagnose::Diagnosis,
 };
 
@@ -26,6 +26,7 @@ impl Capture {
         stats.sort_by(|a, b| b.severity.cmp(&a.severity).then_with(|| a.name.cmp(&b.name)));
         let mut ledger = trace.ledger.clone();
         ledger.sort_by(|a, b| a.category.cmp(&b.category));
+        let contradicted = !contradictions(trace, &analysis.ranks).is_empty();
         let nodes = analysis.ranks.iter().any(|r| r.timeline.ops.iter().any(|op| op.in_graph));
         let facts = trace.manifest.iter().map(|(k, e)| (k.to_owned(), e.value.clone(), e.provenance)).collect();
         Self {
@@ -41,7 +42,9 @@ impl Capture {
             start_unix_ns: trace.start_unix_ns,
             evidence: analysis.evidence,
             grade: Grade::of(analysis.evidence, &analysis.integrity, nodes)
-                .or_sums(!trace.summaries.is_empty() || !trace.job_sums.is_empty()),
+                .or_sums(!trace.summaries.is_empty() || !trace.job_sums.is_empty())
+                .contradicted(contradicted),
+            contradicted,
             caveat: [analysis.card.note_en.clone(), analysis.card.note_zh.clone()],
             integrity: analysis.integrity.clone(),
             job_sums: JobTotals::of(trace),

@@ -19,6 +19,12 @@ pub enum Grade {
     D,
 }
 
+/// What stands in place of a grade's text where the profiler's own sums contradict the rows.
+pub(crate) const CONTRADICTED: Text = Text::new(
+    "one step lower than what was recorded would allow: the profiler's own sums contradict the rows, so that no share of the time is certain",
+    "比所记录内容应有的等级低一级：分析器自身的汇总与表中的行矛盾，任何时间占比都不确定",
+);
+
 impl Grade {
     /// The grade that evidence and integrity allow; `nodes` says whether nodes of graph replays were recorded. That no graph
     /// was launched is evidence, but no detail.
@@ -36,6 +42,16 @@ impl Grade {
     /// The grade of a capture that holds sums or measurements (`sums`) beside what else it holds.
     pub fn or_sums(self, sums: bool) -> Self {
         if self == Self::D && sums { Self::Totals } else { self }
+    }
+
+    /// The grade of a capture whose rows the profiler's own sums contradict: one step lower.
+    pub fn contradicted(self, contradicted: bool) -> Self {
+        match self {
+            Self::A if contradicted => Self::B,
+            Self::B if contradicted => Self::C,
+            Self::C if contradicted => Self::D,
+            grade => grade,
+        }
     }
 
     /// What the grade allows to say.
@@ -83,8 +99,92 @@ pub fn name(class: EvidenceClass) -> Text {
     }
 }
 
-/// How to collect a class of evidence.
-pub fn how_to_collect(class: EvidenceClass) -> Text {
+/// How to collect a class of evidence on the devices of a vendor, with the tools of that vendor.
+pub fn how_to_collect(class: EvidenceClass, vendor: &str) -> Text {
+    let own = match vendor {
+        "ascend" => on_ascend(class),
+        "amd" => on_amd(class),
+        "" | "nvidia" => None,
+        _ => elsewhere(class),
+    };
+    own.unwrap_or_else(|| anywhere(class))
+}
+
+/// The same with CANN's tools: msprof's user guide and torch_npu's profiler, 2026-10.
+fn on_ascend(class: EvidenceClass) -> Option<Text> {
+    Some(match class {
+        EvidenceClass::Device => Text::new(
+            "record device activity (`torch_npu.profiler` with the NPU activity on, or `msprof`), and export it",
+            "记录设备活动（`torch_npu.profiler` 打开 NPU activity，或使用 `msprof`）并导出",
+        ),
+        EvidenceClass::HostApi => Text::new(
+            "record the host as well (`torch_npu.profiler` with CPU activity at level 1 or above, `msprof --ascendcl=on --runtime-api=on`), and give the timeline or the database, not a table alone",
+            "同时记录主机侧（`torch_npu.profiler` 打开 CPU activity 且级别不低于 level 1，或 `msprof --ascendcl=on --runtime-api=on`），并给出时间线或数据库，而不只是表",
+        ),
+        EvidenceClass::Graph => Text::new(
+            "record a run that uses graphs with `torch_npu.profiler` or `msprof`: tasks of a graph carry its model id",
+            "用 `torch_npu.profiler` 或 `msprof` 记录使用图的运行：图中的任务带有模型 id",
+        ),
+        EvidenceClass::Shapes => Text::new(
+            "record shapes (`record_shapes=True` in `torch_npu.profiler`, level 1 or above), or keep kernel_details.csv beside the timeline",
+            "记录形状（`torch_npu.profiler` 的 `record_shapes=True`，级别不低于 level 1），或在时间线旁保留 kernel_details.csv",
+        ),
+        EvidenceClass::Counters => Text::new(
+            "counters of the cores beside the kernels (`aic_metrics` in `torch_npu.profiler`, `msprof --aic-metrics`), or measurements of its kernels (msprof op) given with --kernel-metrics",
+            "内核旁的核计数器（`torch_npu.profiler` 的 `aic_metrics` 或 `msprof --aic-metrics`），或用 --kernel-metrics 提供的内核测量值（msprof op）",
+        ),
+        _ => return None,
+    })
+}
+
+/// The same with ROCm's tools: rocprofv3's user guide, 2026-10.
+fn on_amd(class: EvidenceClass) -> Option<Text> {
+    Some(match class {
+        EvidenceClass::Device => Text::new(
+            "record device activity (torch profiler with the device activity on, `rocprofv3 --kernel-trace --memory-copy-trace`)",
+            "记录设备活动（torch profiler 打开设备 activity，或 `rocprofv3 --kernel-trace --memory-copy-trace`）",
+        ),
+        EvidenceClass::HostApi => Text::new(
+            "record the runtime calls of the host as well (torch profiler with CPU activity, `rocprofv3 --hip-trace --kernel-trace`)",
+            "同时记录主机侧运行时调用（torch profiler 打开 CPU activity，或 `rocprofv3 --hip-trace --kernel-trace`）",
+        ),
+        EvidenceClass::Graph => Text::new(
+            "record calls and kernels together (`rocprofv3 --hip-trace --kernel-trace`), in a run that uses graphs",
+            "在使用图的运行中同时记录调用与内核（`rocprofv3 --hip-trace --kernel-trace`）",
+        ),
+        EvidenceClass::Counters => Text::new(
+            "device telemetry recorded next to the trace, or counters of its kernels (`rocprofv3 --pmc`, rocprof-compute) given with --kernel-metrics",
+            "与采集同时采集的设备遥测，或用 --kernel-metrics 提供的内核计数器（`rocprofv3 --pmc`、rocprof-compute）",
+        ),
+        _ => return None,
+    })
+}
+
+/// The same on devices whose profilers are not named here.
+fn elsewhere(class: EvidenceClass) -> Option<Text> {
+    Some(match class {
+        EvidenceClass::Device => Text::new(
+            "record device activity (torch profiler with the device activity on, or the vendor's profiler)",
+            "记录设备活动（torch profiler 打开设备 activity，或使用厂商的分析器）",
+        ),
+        EvidenceClass::HostApi => Text::new(
+            "record the runtime calls of the host as well (torch profiler with CPU activity, or the vendor's profiler)",
+            "同时记录主机侧运行时调用（torch profiler 打开 CPU activity，或使用厂商的分析器）",
+        ),
+        EvidenceClass::Graph => Text::new(
+            "record the nodes of graphs with the vendor's profiler, in a run that uses graphs",
+            "在使用图的运行中用厂商的分析器记录图节点",
+        ),
+        EvidenceClass::Counters => Text::new(
+            "device telemetry recorded next to the trace, or measurements of its kernels given with --kernel-metrics",
+            "与采集同时采集的设备遥测，或用 --kernel-metrics 提供的内核测量值",
+        ),
+        _ => return None,
+    })
+}
+
+/// The same where the vendor has no tool of its own for it, or is NVIDIA or unknown.
+fn anywhere(class: EvidenceClass) -> Text {
     match class {
         EvidenceClass::Device => Text::new(
             "record device activity (torch profiler with the device activity on, `nsys profile -t cuda`, or the vendor's equivalent)",
@@ -135,6 +235,29 @@ pub fn how_to_collect(class: EvidenceClass) -> Text {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// D13: reports on Ascend and AMD said `nsys profile`.
+    #[test]
+    fn advice_names_the_tools_of_the_vendor() {
+        use diagnosis::i18n::Lang;
+        for class in EvidenceClass::ALL {
+            for lang in [Lang::En, Lang::Zh] {
+                let text = |vendor| how_to_collect(class, vendor).get(lang);
+                for vendor in ["ascend", "amd", "metax"] {
+                    let said = text(vendor);
+                    assert!(!["nsys", "cuda", "Nsight"].iter().any(|word| said.contains(word)), "{vendor}: {said}");
+                }
+                assert!(!text("amd").contains("msprof") && !text("nvidia").contains("rocprof"));
+            }
+        }
+        assert!(how_to_collect(EvidenceClass::Graph, "nvidia").get(Lang::En).contains("--cuda-graph-trace=node"));
+    }
+
+    #[test]
+    fn a_contradicted_grade_is_one_step_lower() {
+        assert_eq!([Grade::A, Grade::B, Grade::C].map(|g| g.contradicted(true)), [Grade::B, Grade::C, Grade::D]);
+        assert_eq!([Grade::A, Grade::Totals].map(|g| g.contradicted(false)), [Grade::A, Grade::Totals]);
+    }
 
     #[test]
     fn a_run_without_graphs_and_shapes_has_no_detail() {

@@ -66,6 +66,8 @@ pub struct Capture {
     pub evidence: Evidence,
     /// How far that evidence reaches.
     pub grade: Grade,
+    /// Whether the profiler's own sums contradict the rows, which lowered the grade.
+    pub contradicted: bool,
     /// Caveat about what the source's rows mean, in English and Chinese.
     pub caveat: [String; 2],
     /// What is wrong with the trace itself.
@@ -104,6 +106,14 @@ pub struct Capture {
     pub ledger: Vec<LedgerRow>,
     /// Import statistics, the worst first.
     pub stats: Vec<ImportStat>,
+}
+
+impl Capture {
+    /// Vendor of the devices, as the manifest names it; empty where nothing says it.
+    pub fn vendor(&self) -> &str {
+        let said = self.facts.iter().find(|(key, ..)| key == "hardware.vendor").map(|(_, value, _)| value.as_str());
+        said.or_else(|| self.devices.iter().find_map(|group| group.vendor.as_deref())).unwrap_or("")
+    }
 }
 
 /// Devices of one vendor and model.
@@ -304,10 +314,14 @@ impl Report {
 }
 
 impl Capture {
-    /// The rank that the steps of the report are shown for: that of the first finding, else the first.
+    /// The rank that the steps of the report are shown for: that of the first finding, else the one that the verdict speaks of,
+    /// whose main class takes longest.
     pub fn leading_rank(&self) -> Option<&RankPart> {
-        let blamed = self.findings.first().and_then(|f| f.ranks.first());
-        self.ranks.iter().find(|r| Some(&r.rank) == blamed).or(self.ranks.first())
+        let blamed = self.findings.iter().find(|f| f.severity >= Severity::Low).and_then(|f| f.ranks.first());
+        self.ranks.iter().find(|r| Some(&r.rank) == blamed).or_else(|| {
+            let total = |rank: &RankPart| rank.main_class().map_or(0, |class| class.total);
+            self.ranks.iter().max_by_key(|rank| (total(rank), std::cmp::Reverse(rank.rank)))
+        })
     }
 }
 

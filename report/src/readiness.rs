@@ -48,8 +48,8 @@ pub fn maturity(maturity: Maturity) -> Text {
 /// What a cell of either is about, in words: board and matrix are laid out alike.
 pub fn rows(readiness: &Readiness) -> [Vec<(Text, Row<'_>)>; 2] {
     [
-        readiness.board.iter().map(|cell| (area(cell.of), Row::of(cell))).collect(),
-        readiness.matrix.iter().map(|cell| (maturity(cell.of), Row::of(cell))).collect(),
+        readiness.board.iter().map(|cell| (area(cell.of), Row::of(cell, &readiness.vendor))).collect(),
+        readiness.matrix.iter().map(|cell| (maturity(cell.of), Row::of(cell, &readiness.vendor))).collect(),
     ]
 }
 
@@ -62,11 +62,13 @@ pub struct Row<'a> {
     pub facts: &'a [Fact],
     /// What to do next.
     pub next: Option<&'a Next>,
+    /// Vendor of the devices.
+    pub vendor: &'a str,
 }
 
 impl<'a> Row<'a> {
-    fn of<K>(cell: &'a Cell<K>) -> Self {
-        Self { light: cell.light, facts: &cell.facts, next: cell.next.as_ref() }
+    fn of<K>(cell: &'a Cell<K>, vendor: &'a str) -> Self {
+        Self { light: cell.light, facts: &cell.facts, next: cell.next.as_ref(), vendor }
     }
 }
 
@@ -194,10 +196,10 @@ pub fn fact(fact: &Fact) -> Message {
     }
 }
 
-/// What to do next.
-pub fn next(next: &Next) -> Message {
+/// What to do next, with the tools of the vendor of the devices.
+pub fn next(next: &Next, vendor: &str) -> Message {
     let text = match next {
-        Next::Collect(class) => grade::how_to_collect(*class),
+        Next::Collect(class) => grade::how_to_collect(*class, vendor),
         Next::Remedy(rule) => {
             return Message::new(
                 Text::new(

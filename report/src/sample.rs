@@ -92,6 +92,7 @@ fn capture(simulated: bool) -> Capture {
         rows: Some(44_000_000),
         start_unix_ns: Some(1_700_000_000_000_000_000),
         evidence,
+        contradicted: false,
         grade: Grade::of(evidence, &integrity, true),
         caveat: ["Durations are taken as they are.".into(), "时长按原样使用。".into()],
         integrity,
@@ -384,6 +385,7 @@ fn readiness() -> Readiness {
     let cell = |of, light, facts, next| Cell { of, light, facts, next };
     let hostile = "diverges: <b>|\u{1b}[2J";
     Readiness {
+        vendor: "nvidia".to_owned(),
         board: vec![
             cell(
                 Area::Run,

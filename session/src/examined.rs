@@ -22,6 +22,8 @@ const MAX_RANKS: usize = 1024;
 /// Captures that were opened.
 pub struct Session {
     captures: Vec<Trace>,
+    /// What could not be read of inputs of which something could.
+    unread: Vec<String>,
     packs: Packs,
     model: Option<Arc<ModelShape>>,
     cancel: Cancel,
@@ -36,13 +38,17 @@ impl Session {
     pub fn open(paths: &[PathBuf], reading: &Reading) -> Result<Self, Error> {
         let packs = reading.packs()?;
         let model = reading.model(&packs)?;
-        let captures = reading.cancel.watch(|| Importer::new(reading, &packs)?.open(paths))?;
-        Ok(Self { captures, packs, model, cancel: reading.cancel.clone() })
+        let (captures, unread) = reading.cancel.watch(|| {
+            let importer = Importer::new(reading, &packs)?;
+            let captures = importer.open(paths)?;
+            Ok((captures, importer.into_unread()))
+        })?;
+        Ok(Self { captures, unread, packs, model, cancel: reading.cancel.clone() })
     }
 
     /// A session on captures that are in memory, such as those of a run that has just ended.
     pub fn of(captures: Vec<Trace>, packs: Packs) -> Self {
-        Self { captures, packs, model: None, cancel: Cancel::default() }
+        Self { captures, unread: Vec::new(), packs, model: None, cancel: Cancel::default() }
     }
 
     /// The session, called off by `cancel`.
@@ -95,6 +101,12 @@ impl Session {
         &self.captures
     }
 
+    /// What could not be read of inputs of which something could, each a sentence with the file: a rank of a job, a file of
+    /// which nothing could be kept.
+    pub fn unread(&self) -> &[String] {
+        &self.unread
+    }
+
     /// The captures, given away as they were opened.
     pub fn into_captures(self) -> Vec<Trace> {
         self.captures
@@ -110,7 +122,7 @@ impl Session {
     /// # Errors
     /// A capture of more ranks than a report has room for, and a rank that no capture has; [`Error::Cancelled`].
     pub fn examine(self, options: &Options) -> Result<Examined, Error> {
-        let Self { captures, packs, model, cancel } = self;
+        let Self { captures, packs, model, cancel, .. } = self;
         let options = &Options { model: model.or_else(|| options.model.clone()), ..options.clone() };
         cancel.clone().watch(|| {
             let captures = captures.into_iter().map(|trace| {

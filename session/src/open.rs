@@ -1,6 +1,7 @@
 //! From paths to captures in memory, whatever the paths are: trace files, profiler output directories, capture files.
 
 use std::{
+    cell::RefCell,
     path::{Path, PathBuf},
     sync::{Arc, OnceLock},
 };
@@ -21,6 +22,8 @@ pub(crate) struct Importer<'r> {
     reading: &'r Reading,
     packs: &'r Packs,
     patterns: Arc<Patterns>,
+    /// What could not be read of inputs of which something could, or of which nothing was kept, in sentences.
+    unread: RefCell<Vec<String>>,
 }
 
 /// The log lines that these packs know.
@@ -41,7 +44,12 @@ impl<'r> Importer<'r> {
     /// # Errors
     /// A pattern of a pack that cannot be used.
     pub fn new(reading: &'r Reading, packs: &'r Packs) -> Result<Self, Error> {
-        Ok(Self { reading, packs, patterns: patterns(packs)? })
+        Ok(Self { reading, packs, patterns: patterns(packs)?, unread: RefCell::default() })
+    }
+
+    /// What could not be read although the rest of its input could.
+    pub fn into_unread(self) -> Vec<String> {
+        self.unread.into_inner()
     }
 
     /// How files beside the captures are read: as what they are, whatever format was asked of the captures.
@@ -119,6 +127,20 @@ impl<'r> Importer<'r> {
         let format = parsers::detect::read(path, &mut builder, &options)?;
         let mut trace = builder.finish();
         trace.format = format.id.to_owned();
+        if holds_nothing(&trace) {
+            let sentence = format!(
+                "'{}' was read as {} and nothing in it could be kept; see what the import says of its rows, and record or export it again",
+                path.display(),
+                format.id
+            );
+            trace.stats.push(ImportStat {
+                name: "import.nothing_kept".to_owned(),
+                severity: Severity::Error,
+                count: 1,
+                example: Some(sentence.clone()),
+            });
+            self.unread.borrow_mut().push(sentence);
+        }
         Ok(trace)
     }
 
@@ -161,6 +183,7 @@ impl<'r> Importer<'r> {
             let why = failed.into_iter().chain(declined).chain(no_run).next();
             return Err(why.unwrap_or_else(|| nothing_in(path)).into());
         };
+        self.unread.borrow_mut().extend(failed.iter().map(ToString::to_string));
         let example = |errors: &[ReadError]| errors.first().map(ToString::to_string);
         let counted = [
             ("import.unreadable_file", Severity::Error, failed.len(), example(&failed)),
@@ -207,6 +230,16 @@ impl<'r> Importer<'r> {
         }
         Ok(())
     }
+}
+
+/// Whether nothing of a source was kept: no event, no sum, no measurement, no sample, and no row that became a fact.
+fn holds_nothing(trace: &Trace) -> bool {
+    trace.slice_count() == 0
+        && trace.summaries.is_empty()
+        && trace.job_sums.is_empty()
+        && trace.probes.rows.is_empty()
+        && trace.counters.iter().all(|counter| counter.t.is_empty())
+        && trace.ledger.iter().all(|row| row.kept == 0)
 }
 
 /// Whether a file is a capture file.

@@ -65,7 +65,7 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
             return Err(Usage(format!("--output and --save both name '{}'; choose two names", save.display())).into());
         }
     }
-    let (report, inputs) = build(global, &arguments, lang)?;
+    let (report, inputs, done) = build(global, &arguments, lang)?;
     let text = match arguments.format {
         Form::Md if arguments.full => Output::Document(report.document(lang)),
         Form::Md => Output::Document(report.brief(lang)),
@@ -80,7 +80,9 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
         global.deliver(&text, arguments.output.as_deref())?;
     }
     let gravest = arguments.fail_on.map(Severity::from).zip(report.gravest());
-    Ok(if gravest.is_some_and(|(limit, found)| found >= limit) { Exit::Findings } else { Exit::Done })
+    let grave = gravest.is_some_and(|(limit, found)| found >= limit);
+    // What was not read may hold a graver one, so that a gate must not take the findings for all there are.
+    Ok(if grave && done == Exit::Done { Exit::Findings } else { done })
 }
 
 /// A slip of the pen must not cost a trace: a report never replaces one.
@@ -96,13 +98,13 @@ fn refuse_trace(output: &Path) -> Result<(), Usage> {
     Ok(())
 }
 
-fn build(global: &Global, arguments: &Arguments, lang: Lang) -> anyhow::Result<(Report, Vec<page::Input>)> {
-    let diagnosed = arguments.examine.run(global, arguments.quiet)?;
+fn build(global: &Global, arguments: &Arguments, lang: Lang) -> anyhow::Result<(Report, Vec<page::Input>, Exit)> {
+    let (diagnosed, done) = arguments.examine.run(global, arguments.quiet)?;
     let report = diagnosed.report();
     if let Some(save) = &arguments.save {
         let bar = Bar::new(lang);
         bar.stage("writing", save.display());
         results::save(save, &diagnosed.captures, &report, &arguments.examine.reading().packs()?, lang)?;
     }
-    Ok((report, diagnosed.captures))
+    Ok((report, diagnosed.captures, done))
 }

@@ -14,11 +14,12 @@ use session::{Cancel, Diagnosed, Options, Reading, Session};
 
 use super::{
     Global,
-    exit::Usage,
+    exit::{Exit, Usage},
     first_run,
     progress::Bar,
     samples, say,
     source::{KernelMetrics, Probed, Source},
+    unread,
 };
 
 /// Options of every subcommand that diagnoses captures.
@@ -101,15 +102,18 @@ impl Examine {
         }
     }
 
-    /// Reads the captures and diagnoses them. Without a path the reference engine runs here, and what is being done is told
+    /// Reads the captures and diagnoses them, and says how that ends: what could not be read of an input is told on stderr. Without a path the reference engine runs here, and what is being done is told
     /// unless the run is to be `quiet`.
     ///
     /// # Errors
     /// What cannot be read, and a rank that no capture has.
-    pub fn run(&self, global: &Global, quiet: bool) -> anyhow::Result<Diagnosed> {
-        let _bar = Bar::new(global.lang());
+    pub fn run(&self, global: &Global, quiet: bool) -> anyhow::Result<(Diagnosed, Exit)> {
+        let bar = Bar::new(global.lang());
         let session = self.open(global.lang(), quiet, Cancel::default())?;
-        Ok(session.examine(&self.options())?.diagnose()?)
+        let unread = session.unread().to_vec();
+        let diagnosed = session.examine(&self.options())?.diagnose()?;
+        drop(bar);
+        Ok((diagnosed, unread::tell(&unread)))
     }
 
     /// Reads the captures.

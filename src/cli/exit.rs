@@ -15,6 +15,8 @@ pub enum Exit {
     Refused,
     /// A gate was asked of two captures that have nothing to be judged by.
     Unjudged,
+    /// Done with what could be read; of an input something could not.
+    Partly,
     /// Done, and a command that was run for it ended with this.
     Command(u8),
 }
@@ -25,6 +27,7 @@ impl Exit {
         match self {
             Self::Done => 0,
             Self::Findings => 1,
+            Self::Partly => 3,
             Self::Refused => 5,
             Self::Unjudged => 6,
             Self::Command(code) => code,

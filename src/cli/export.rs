@@ -66,7 +66,8 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
             return Err(Usage(format!("will not replace '{output}', which is a capture; choose another name")).into());
         }
     }
-    let inputs = arguments.examine.run(global, arguments.quiet)?.captures;
+    let (diagnosed, done) = arguments.examine.run(global, arguments.quiet)?;
+    let inputs = diagnosed.captures;
     let write = arguments.format.writer(inputs, lang);
     let told = match &arguments.output {
         Some(output) => whole_file::write(output, write)?,
@@ -80,7 +81,7 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     if !arguments.quiet {
         told.iter().for_each(|line| say(line));
     }
-    Ok(Exit::Done)
+    Ok(done)
 }
 
 impl Form {

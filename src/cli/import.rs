@@ -19,13 +19,14 @@ use super::{
     source::{KernelMetrics, Source},
     target,
     terminal_text::plain,
+    unread,
 };
 use store::{self, Results};
 
 /// Import traces into a capture file and show what was read and what was not.
 ///
 /// A directory is one profiler's output: every file of a known format in it is taken. The file appears only when it is
-/// whole.
+/// whole. Where a file or a rank of it cannot be read, or nothing of it can be kept, the rest is imported and the exit code is 3.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     /// Trace files, profiler output directories or capture files.
@@ -51,7 +52,9 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     let packs = reading.packs()?;
     let bar = Bar::new(global.lang());
     let start = Instant::now();
-    let traces = Session::open(&paths, &reading)?.into_captures();
+    let session = Session::open(&paths, &reading)?;
+    let done = unread::tell(session.unread());
+    let traces = session.into_captures();
     let read = start.elapsed();
     bar.stage("writing", output.display());
     let named: Vec<Results> =
@@ -62,7 +65,7 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     let written = start.elapsed().saturating_sub(read);
     info!(target: "strato", "{slices} slices read in {read:.2?}, written in {written:.2?}");
     if quiet {
-        return Ok(Exit::Done);
+        return Ok(done);
     }
     let stdout = io::stdout();
     let paint = global.paints(&stdout);
@@ -72,7 +75,7 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     }
     writeln!(out, "wrote {} ({slices} slices)", plain(&output.display().to_string()))?;
     out.flush()?;
-    Ok(Exit::Done)
+    Ok(done)
 }
 
 fn account(out: &mut dyn Write, number: usize, trace: &Trace, paint: bool) -> io::Result<()> {

@@ -49,6 +49,7 @@ mod selftest;
 mod showing;
 mod sql;
 mod top;
+mod unread;
 mod view;
 mod whole_file;
 

@@ -60,7 +60,7 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     let settings = arguments.interface.settings(global)?;
     // What has no path measures this machine, and says on stderr what it does; so does -v.
     if global.logging.is_verbose() || !arguments.examine.reads_files() {
-        let opened = Opened::new(arguments.examine.run(global, false)?.captures);
+        let opened = Opened::new(arguments.examine.run(global, false)?.0.captures);
         let mut session = Session::take(settings.mouse)?;
         let left = session.show(&mut App::new(opened, settings))?;
         showing::end(session, left);

@@ -33,6 +33,7 @@ pub mod results;
 mod rows;
 mod save;
 mod source;
+mod stated;
 mod statement;
 mod summary;
 
@@ -47,7 +48,7 @@ pub use save::{save, save_results};
 /// `application_id` of a capture file: `STRO` in ASCII.
 pub const APPLICATION_ID: u32 = u32::from_be_bytes(*b"STRO");
 /// `user_version` of the schema that this program writes; it reads those before, too.
-pub const SCHEMA_VERSION: u32 = 5;
+pub const SCHEMA_VERSION: u32 = 6;
 
 #[cfg(test)]
 mod tests;

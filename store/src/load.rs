@@ -18,7 +18,7 @@ use super::{
     open::Session,
     probe, rows, save,
     source::Source,
-    summary,
+    stated, summary,
 };
 
 /// All captures of a file, in the order they were saved.
@@ -122,6 +122,9 @@ impl<'a> Loader<'a> {
         }
         if version >= job_sums::SINCE {
             self.job_sums().await?;
+        }
+        if version >= stated::SINCE {
+            self.stated().await?;
         }
         if version >= probe::SINCE {
             self.probes().await?;
@@ -306,6 +309,14 @@ impl<'a> Loader<'a> {
         self.each("step_sum", job_sums::STEPS, |c, row| job_sums::step(row, &mut c.trace.job_sums.steps)).await?;
         self.each("link_sum", job_sums::LINKS, |c, row| {
             c.trace.job_sums.links.push(job_sums::link(row)?);
+            Ok(())
+        })
+        .await
+    }
+
+    async fn stated(&mut self) -> Result<(), Error> {
+        self.each("stated_sum", stated::ROWS, |c, row| {
+            c.trace.stated.push(stated::row(row)?);
             Ok(())
         })
         .await

@@ -16,6 +16,7 @@ const MIGRATIONS: [&[&str]; SCHEMA_VERSION as usize] = [
     &[include_str!("migrations/0003_summaries.sql")],
     &[include_str!("migrations/0004_probes.sql")],
     &[include_str!("migrations/0005_job_sums.sql")],
+    &[include_str!("migrations/0006_stated_sums.sql")],
 ];
 
 /// Length of the header of an SQLite file, which holds both numbers that we look at.

@@ -13,7 +13,7 @@ use super::{
     probe,
     replace::Replacement,
     results::{self, Results},
-    summary,
+    stated, summary,
 };
 
 /// Writes captures to a new file, which replaces a capture file of that name once it is whole.
@@ -116,6 +116,7 @@ impl Writer<'_, '_> {
         let Self { batch, trace, capture, bases } = self;
         summary::write(batch, *capture, (bases.summary, bases.string), &trace.summaries)?;
         job_sums::write(batch, *capture, bases.string, &trace.job_sums)?;
+        stated::write(batch, *capture, bases.string, &trace.stated)?;
         probe::write(batch, *capture, &trace.probes)?;
         self.account()
     }

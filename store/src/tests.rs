@@ -29,6 +29,7 @@ fn assert_same(a: &Trace, b: &Trace) {
     assert_eq!(a.counters, b.counters);
     assert_eq!(a.summaries, b.summaries);
     assert_eq!(a.job_sums, b.job_sums);
+    assert_eq!(a.stated, b.stated);
     assert_eq!(a.probes, b.probes);
     assert_eq!(a.flows, b.flows);
     assert_eq!(a.manifest, b.manifest);

@@ -19,6 +19,7 @@ mod ascend;
 mod cli;
 mod corpus_coverage;
 mod corpus_files;
+mod corpus_invariants;
 mod corpus_kernels;
 mod corpus_shown;
 mod corpus_sums;
@@ -34,6 +35,7 @@ mod ending;
 mod engine_pairs;
 mod export;
 mod finite;
+mod format_defects;
 mod golden;
 mod graph_capture;
 #[cfg(unix)]

@@ -41,13 +41,13 @@ pub fn width_of_name(name: &str) -> Option<Width> {
     }
 }
 
-/// Bytes of an element of a recorded input type, as PyTorch writes them; `None` for anything else.
+/// Bytes of an element of a recorded input type, as PyTorch and CANN (`DT_BF16`, `FLOAT16`) write them; `None` for anything else.
 pub fn bytes_of(dtype: &str) -> Option<i64> {
-    Some(match dtype.trim_start_matches("c10::").to_ascii_lowercase().as_str() {
-        "double" | "long" | "long int" => 8,
-        "f32" | "float" | "int" | "unsigned int" => 4,
-        "bf16" | "f16" | "bfloat16" | "half" | "short" => 2,
-        "q8" | "signed char" | "unsigned char" | "char" | "bool" => 1,
+    Some(match dtype.trim_start_matches("c10::").trim_start_matches("DT_").to_ascii_lowercase().as_str() {
+        "double" | "long" | "long int" | "int64" | "uint64" => 8,
+        "f32" | "float" | "int" | "unsigned int" | "int32" | "uint32" => 4,
+        "bf16" | "f16" | "bfloat16" | "half" | "float16" | "short" | "int16" | "uint16" => 2,
+        "q8" | "signed char" | "unsigned char" | "char" | "bool" | "int8" | "uint8" => 1,
         other if other.starts_with("float8") => 1,
         _ => return None,
     })
@@ -56,7 +56,8 @@ pub fn bytes_of(dtype: &str) -> Option<i64> {
 /// The number format of a recorded input type, in the words of the manifest; `None` for indices and anything else.
 pub fn format_of(dtype: &str) -> Option<&'static str> {
     let name =
-        dtype.trim_start_matches("c10::").trim_start_matches("__").trim_start_matches("hip_").to_ascii_lowercase();
+        dtype.trim_start_matches("c10::").trim_start_matches("__").trim_start_matches("hip_").trim_start_matches("DT_");
+    let name = name.to_ascii_lowercase();
     Some(match name.as_str() {
         "f32" | "float" => "f32",
         "bf16" | "bfloat16" | "nv_bfloat16" => "bf16",

@@ -75,6 +75,7 @@ pub mod scheduler;
 mod segments;
 pub mod sequences;
 mod spans;
+pub mod stated;
 mod step_facts;
 pub mod task_queue;
 pub mod timeline;

@@ -50,18 +50,27 @@ pub fn inputs(trace: &Trace, rank: &Rank, op: &DeviceOp) -> Vec<Tensor> {
     operator(trace, rank, op).map(|operator| operator.inputs).unwrap_or_default()
 }
 
-/// The innermost operator around the launch of `op` of which tensors were recorded.
+/// The innermost operator around the launch of `op` of which tensors were recorded, else what the profiler's table says of
+/// `op` itself.
 pub fn operator(trace: &Trace, rank: &Rank, op: &DeviceOp) -> Option<Operator> {
     let of_row = |lane: &Columns, row: usize| {
         let Some(Detail::Op(detail)) = trace.detail(lane, row) else { return None };
         let inputs = tensors(trace, detail);
         (!inputs.is_empty()).then(|| Operator { slice: lane.id(row), name: lane.name[row], inputs })
     };
-    if op.in_graph {
+    let beside = || {
         let track = rank.timeline.operators.get(op.queue as usize).copied().flatten()?;
         let (lane, row) = graph_capture::range_at(trace, track, op.start)?;
-        return of_row(lane, row);
+        of_row(lane, row)
+    };
+    if op.in_graph {
+        return beside();
     }
+    launching(trace, rank, op, of_row).or_else(beside)
+}
+
+/// The innermost operator around the launch of `op` that `of_row` takes.
+fn launching<T>(trace: &Trace, rank: &Rank, op: &DeviceOp, of_row: impl Fn(&Columns, usize) -> Option<T>) -> Option<T> {
     let call = rank.timeline.call(op)?;
     let lane = trace.lanes.get(call.track.0 as usize)?;
     let before = lane.start.partition_point(|s| *s <= call.start);

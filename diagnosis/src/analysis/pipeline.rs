@@ -13,6 +13,7 @@ use super::{
     classes, clock,
     collective::Split,
     device_waits, evidence,
+    graph_capture::{Tracks, range_at},
     host::{HostStates, Labels},
     idle::Explainer,
     launch_shape, logged, matching,
@@ -38,14 +39,27 @@ struct Names {
 
 fn canonical(trace: &Trace, packs: &Packs) -> Names {
     let mut time: FxHashMap<StringId, Ns> = FxHashMap::default();
+    let told = Tracks::of(trace);
+    // The operator of a name's first kernel, where the source says it beside the queue.
+    let mut types: FxHashMap<StringId, StringId> = FxHashMap::default();
     for (track, lane) in trace.tracks.iter().zip(&trace.lanes) {
         if track.key.kind == TrackKind::DeviceQueue {
+            let beside = told.operators(track.key);
             for i in (0..lane.len()).filter(|i| lane.category[*i] == Category::Kernel) {
                 *time.entry(lane.name[i]).or_default() += lane.dur[i];
+                if let Some((of, row)) = beside.and_then(|beside| range_at(trace, beside, lane.start[i])) {
+                    types.entry(lane.name[i]).or_insert(of.name[row]);
+                }
             }
         }
     }
-    let ops = time.par_iter().map(|(n, _)| (*n, packs.op(trace.strings.get(*n)))).collect::<FxHashMap<_, _>>();
+    // `Cast190` is an operator of a graph that no name says; that it casts its type does.
+    let op = |name: &StringId| {
+        let own = packs.op(trace.strings.get(*name));
+        let typed = types.get(name).filter(|_| !own.mapped).map(|op| packs.op(trace.strings.get(*op)));
+        typed.filter(|typed| typed.mapped).unwrap_or(own)
+    };
+    let ops = time.par_iter().map(|(name, _)| (*name, op(name))).collect::<FxHashMap<_, _>>();
     let total: Ns = time.values().sum();
     let mut unmapped: Vec<(StringId, Ns)> =
         time.into_iter().filter(|(name, _)| ops.get(name).is_none_or(|m| !m.mapped)).collect();

@@ -37,6 +37,8 @@ pub struct Readiness {
     pub board: Vec<Cell<Area>>,
     /// The matrix, in the order of [`Maturity::ALL`].
     pub matrix: Vec<Cell<Maturity>>,
+    /// Vendor of the devices, whose tools the next steps name; empty where nothing says it.
+    pub vendor: String,
 }
 
 /// One cell.
@@ -156,6 +158,7 @@ pub fn assess(cx: &Context<'_>, findings: &[Finding], roofline: Option<&Roofline
             seen.verify(),
         ],
         matrix: vec![seen.coverage(), seen.efficiency(), seen.ecosystem(), seen.community()],
+        vendor: cx.trace.manifest.value("hardware.vendor").unwrap_or_default().to_owned(),
     }
 }
 

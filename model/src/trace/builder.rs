@@ -11,6 +11,7 @@ use crate::{
     sink::{Clock, TraceSink},
     slice::{Category, Detail, Flow, Slice},
     stat::{ImportStat, LedgerRow, Severity},
+    stated::StatedSum,
     strings::StringId,
     summary::KernelSummary,
     time::{LONGEST, MOST_TIME, Ns, RANGE, Span},
@@ -351,6 +352,14 @@ impl TraceSink for TraceBuilder {
         let beyond: usize = most.into_iter().map(|n| n.saturating_sub(MAX_SUMMARIES)).sum();
         if beyond > 0 {
             self.stat("trace.too_many_summaries", Severity::DataLoss, beyond as u64, None);
+        }
+    }
+
+    fn stated(&mut self, sum: StatedSum) {
+        if self.trace.stated.len() < MAX_SUMMARIES {
+            self.trace.stated.push(sum);
+        } else {
+            self.stat("trace.too_many_summaries", Severity::DataLoss, 1, None);
         }
     }
 

@@ -7,6 +7,7 @@ use crate::{
     manifest::{Manifest, Provenance},
     slice::{CollectiveCall, Detail},
     stat::{ImportStat, Severity},
+    stated::StatedSum,
     strings::StringId,
     time::{MOST_TIME, Ns, Span},
     track::{ProcessId, TrackId},
@@ -40,6 +41,7 @@ pub fn join(parts: Vec<Trace>) -> Result<Trace, Vec<Trace>> {
         |part: &Trace| origin.zip(part.start_unix_ns).map_or(0, |(origin, start)| start.saturating_sub(origin));
     let shift = shift_of(&whole);
     shift_times(&mut whole, shift);
+    whole.stated = stated(&whole);
     for part in parts {
         let shift = shift_of(&part);
         take_in(&mut whole, part, shift);
@@ -63,6 +65,12 @@ pub fn join(parts: Vec<Trace>) -> Result<Trace, Vec<Trace>> {
     Ok(whole)
 }
 
+/// The sums of a part, each with its process: that of the part's devices where it holds one rank.
+fn stated(part: &Trace) -> Vec<StatedSum> {
+    let only = part.devices.first().map(|device| device.process);
+    part.stated.iter().map(|sum| StatedSum { process: sum.process.or(only), ..*sum }).collect()
+}
+
 fn take_in(whole: &mut Trace, mut part: Trace, shift: Ns) {
     shift_times(&mut part, shift);
     // Ranks of one job that bring ceilings bring those of like devices; the first that has any speaks for all.
@@ -75,12 +83,17 @@ fn take_in(whole: &mut Trace, mut part: Trace, shift: Ns) {
     sums.links.iter_mut().for_each(|sum| sum.transport = whole.strings.intern(part.strings.get(sum.transport)));
     whole.job_sums.steps.append(&mut sums.steps);
     whole.job_sums.links.append(&mut sums.links);
+    let sums = stated(&part);
     let strings: Vec<StringId> = part.strings.iter().map(|(_, text)| whole.strings.intern(text)).collect();
     let text = |id: StringId| strings.get(id.0 as usize).copied().unwrap_or(StringId(0));
     let name = |id: Option<StringId>| id.map(text);
     let (processes, tracks) = (whole.processes.len() as u32, whole.tracks.len() as u32);
     let (slices, details) = (whole.slice_count() as u32, whole.details.len() as u32);
     let process = |id: ProcessId| ProcessId(id.0.saturating_add(processes));
+    whole.stated.extend(sums.into_iter().map(|mut sum| {
+        (sum.process, sum.source, sum.name) = (sum.process.map(process), text(sum.source), name(sum.name));
+        sum
+    }));
     whole.processes.extend(part.processes.into_iter().map(|mut p| {
         p.name = name(p.name);
         p

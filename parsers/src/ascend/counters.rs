@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{Conditions, KernelSummary, Metric, Ns, Severity, TraceSink};
+use model::{Conditions, Evidence, EvidenceClass, KernelSummary, Metric, Ns, Provenance, Severity, TraceSink};
 
 use crate::csv_table::Row;
 
@@ -22,6 +22,10 @@ pub(super) const COLUMNS: &[&str] = &[
     "aiv_mte2_ratio",
     "aiv_mte3_ratio",
 ];
+/// What the names of columns of counters begin with, of the cube cores and of the vector cores.
+const CORES: [&str; 2] = ["aic_", "aiv_"];
+/// Most columns that are named.
+const NAMED: usize = 6;
 /// Most kernels that are told apart.
 const MOST: usize = 4096;
 
@@ -30,6 +34,8 @@ const MOST: usize = 4096;
 pub(super) struct Counted {
     kernels: BTreeMap<(String, Option<u32>), Sum>,
     beyond: u64,
+    /// Columns of counters that are none of [`COLUMNS`].
+    unread: Vec<String>,
 }
 
 /// Executions of one kernel; the shares of its units are weighted by its time.
@@ -45,6 +51,13 @@ struct Sum {
 }
 
 impl Counted {
+    /// Notes which counters a table has that are not read: it holds them all the same.
+    pub fn head(&mut self, header: &[String]) {
+        let read = |column: &str| COLUMNS.iter().any(|known| known.split('|').any(|known| known == column));
+        let counters = header.iter().filter(|column| CORES.iter().any(|core| column.starts_with(core)));
+        self.unread = counters.filter(|column| !read(column) && !column.ends_with("_total_cycles")).cloned().collect();
+    }
+
     /// Adds a kernel of so many ns, whose counters stand from cell `first` on; nothing where none was counted.
     pub fn add(&mut self, name: &str, blocks: Option<i64>, dur: Ns, row: Row<'_>, first: usize) {
         let cell = |at: usize| row.number(first + at).filter(|value| *value >= 0.0);
@@ -75,6 +88,14 @@ impl Counted {
 
     /// Hands the sums on.
     pub fn tell(self, sink: &mut dyn TraceSink) {
+        if self.kernels.is_empty() && !self.unread.is_empty() {
+            let mut names = self.unread.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+            if self.unread.len() > NAMED {
+                names.push_str(", …");
+            }
+            let key = Evidence::unread(EvidenceClass::Counters);
+            sink.manifest(&key, &names, Provenance::Observed);
+        }
         for ((name, blocks), sum) in self.kernels {
             let percent = |share: f64| 100.0 * share / sum.time.max(f64::MIN_POSITIVE);
             let kernel = sink.intern(&name);

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use model::{
-    Category, CollectiveCall, CopyDetail, Detail, Device, KernelDetail, Ns, ProcessId, Provenance, Severity, Slice,
-    StringId, SyncKind, TraceSink, TrackId, TrackKey, TrackKind,
+    Beside, Category, CollectiveCall, CopyDetail, Detail, Device, KernelDetail, Ns, ProcessId, Provenance, Severity,
+    Slice, StringId, SyncKind, TraceSink, TrackId, TrackKey, TrackKind,
 };
 use rustc_hash::FxHashMap;
 
@@ -14,6 +14,7 @@ use super::{
     inside::Inside,
     task::Task,
     times::{Recorded, Times},
+    told::Told,
 };
 
 /// Most tracks that are told apart; a track costs more memory than the event that asks for it.
@@ -46,6 +47,8 @@ pub(super) struct DeviceTask<'t> {
     pub model: Option<i64>,
     /// Cores it ran on.
     pub blocks: Option<u32>,
+    /// What a table says of a kernel's operator.
+    pub told: Option<Told>,
     /// Bytes of a copy.
     pub bytes: Option<i64>,
     /// Direction of a copy as the source spells it.
@@ -99,6 +102,8 @@ pub(super) struct Import<'a> {
     inside: BTreeSet<(ProcessId, i32)>,
     /// Tasks of which only time tells that they lie inside a collective.
     loose: Inside,
+    /// Kernels whose operator a table types, and those of which it tells shapes.
+    told: (u64, u64),
 }
 
 impl<'a> Import<'a> {
@@ -113,6 +118,7 @@ impl<'a> Import<'a> {
             summed: Vec::new(),
             inside: BTreeSet::new(),
             loose: Inside::default(),
+            told: (0, 0),
         }
     }
 
@@ -203,6 +209,9 @@ impl<'a> Import<'a> {
         let name = self.sink.intern(task.name);
         let connection = connection.filter(|id| *id != NONE);
         self.slice(track, (start, end), name, category, connection, detail.as_ref());
+        if let Some(told) = task.told.filter(|_| task.task == Task::Kernel) {
+            self.operator(place, (start, end), &told);
+        }
         let dur = end.saturating_sub(start).max(0);
         // What is no operator is called by its kind; operators have names of their own.
         let kind = match task.task {
@@ -211,6 +220,15 @@ impl<'a> Import<'a> {
             _ => task.name.to_owned(),
         };
         self.sink.ledger(&format!("{table}/{kind}"), 1, 1, dur, task.task.note());
+    }
+
+    /// Adds what a table says of a kernel's operator, beside the kernel's queue.
+    fn operator(&mut self, place: Place, span: (Ns, Ns), told: &Told) {
+        let Place { process, device, stream } = place;
+        let queue = TrackKey { kind: TrackKind::DeviceQueue, process, device: Some(device), context: None, id: stream };
+        let track = self.track(Beside::Operators.key(queue), Some("operators, as the profiler types them"));
+        self.slice(track, span, told.op, Category::DeviceRange, None, told.detail().as_ref());
+        self.told = (self.told.0 + 1, self.told.1 + u64::from(told.has_shapes()));
     }
 
     /// Adds a collective, which is one piece of work: its waits and transfers lie inside it.
@@ -325,6 +343,10 @@ impl<'a> Import<'a> {
             }
             let vendor = Some(vendor);
             self.sink.device(Device { process, ordinal, name, vendor, cores: None, memory_bytes: None });
+        }
+        if self.told.0 > 0 {
+            let said = format!("types of {} kernels, input shapes of {}", self.told.0, self.told.1);
+            self.sink.manifest(Beside::TOLD, &said, Provenance::Observed);
         }
         self.sink.manifest("hardware.vendor", "ascend", Provenance::Observed);
         // Ranks number the peers of every transfer, so the largest of them tells how many there are at least.

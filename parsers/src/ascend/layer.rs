@@ -141,6 +141,9 @@ pub(super) struct Process {
 pub(super) struct Names {
     pub processes: FxHashMap<i64, Process>,
     pub threads: FxHashMap<(i64, i64), String>,
+    /// The graph whose iterations a process's tasks make up, where there is one: a graph that the device runs as a whole
+    /// (whole-graph sink). Only such a run has a trace of its iterations, named after the model.
+    pub sunk: FxHashMap<i64, Option<i64>>,
     /// Whether an event of metadata says that no device was measured.
     pub simulated: bool,
     /// Device in whose directory the file lies, which every process of the device in it is then of.
@@ -176,6 +179,11 @@ impl Names {
             }
             kind if kind == simulated::LABEL.as_bytes() => self.simulated = text == "true",
             b"thread_name" => {
+                let model = text.strip_prefix("Step Trace(Model ID:").and_then(|rest| rest.strip_suffix(')'));
+                if let Some(model) = model.and_then(|model| model.trim().parse().ok()) {
+                    let known = self.sunk.entry(pid).or_insert(Some(model));
+                    *known = known.filter(|known| *known == model);
+                }
                 self.threads.insert((pid, event.tid.unwrap_or(0)), text);
             }
             _ => {}

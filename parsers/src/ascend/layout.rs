@@ -106,7 +106,11 @@ impl Layout {
         layout.timelines.retain(|path| exported(path) == newest || exported(path).is_none());
         // A table of operators says more of them than one of all tasks; of two exports the newest counts.
         let operators = layout.tables.iter().any(|path| name(path).starts_with("op_summary"));
-        layout.tables.retain(|path| !operators || name(path).starts_with("op_summary"));
+        let (read, summed) =
+            layout.tables.into_iter().partition(|path| !operators || name(path).starts_with("op_summary"));
+        layout.tables = read;
+        // What another table says of the same tasks is what they must add up to.
+        layout.sums.extend::<Vec<PathBuf>>(summed);
         let newest = layout.tables.iter().filter_map(|path| exported(path)).max();
         layout.tables.retain(|path| exported(path) == newest || exported(path).is_none());
         layout

@@ -14,9 +14,11 @@ use super::{
     counters::{self, Counted},
     facts::{self, Facts},
     import::{Collective, DeviceTask, Import, Place},
-    layout::Layout,
+    layout::{self, Layout},
+    sums,
     task::Task,
     times::Times,
+    told::{self, Told},
 };
 use crate::{
     Format, Head, Match, Place as Where, Progress, ReadError, ReadOptions,
@@ -29,22 +31,23 @@ pub const FORMAT: Format = Format {
     name: "Ascend table of tasks (op_summary, task_time, kernel_details)",
     matches,
     read,
-    lead: crate::alone,
+    lead,
 };
 
 /// Columns of the start of a task, old spelling and new.
 pub(super) const STARTS: &str = "task start time(us)|start time(us)|task_start(us)";
 /// Columns of its duration.
-const DURATIONS: &str = "task duration(us)|duration(us)|task_time(us)";
+pub(super) const DURATIONS: &str = "task duration(us)|duration(us)|task_time(us)";
 /// Columns of its name.
-const NAMES: &str = "op name|name|kernel_name";
+pub(super) const NAMES: &str = "op name|name|kernel_name";
 /// Columns of its type.
 const TYPES: &str = "task type|accelerator core|kernel_type";
 /// The columns that are read, in the order in which [`take`] counts them.
 const COLUMNS: [&str; 9] =
     [STARTS, DURATIONS, NAMES, TYPES, "device_id", "step id", "stream id|stream_id", "model id", "block num|block dim"];
-/// Columns of the counters, which stand after those in a row.
-const COUNTERS: usize = COLUMNS.len();
+/// What is said of operators stands after those in a row, then the counters.
+const TOLD: usize = COLUMNS.len();
+const COUNTERS: usize = TOLD + told::COLUMNS.len();
 /// Most steps that are told apart.
 const MAX_STEPS: usize = 1 << 16;
 
@@ -63,6 +66,13 @@ fn matches(head: &Head<'_>) -> Match {
     if is_header(&csv_table::first_header(head.bytes)) { Match::Certain } else { Match::No }
 }
 
+/// The table of operators of the same export, which says more of the tasks than that of all tasks.
+fn lead(path: &Path) -> Option<PathBuf> {
+    let rest = layout::name(path).strip_prefix("task_time")?.to_owned();
+    let lead = path.with_file_name(format!("op_summary{rest}"));
+    lead.is_file().then_some(lead)
+}
+
 fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Result<(), ReadError> {
     let beside = Layout::of_file(path);
     let layout = Layout {
@@ -72,7 +82,13 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
         root: beside.root,
         ..Layout::default()
     };
-    read_layout(&layout, sink, options.progress)
+    read_layout(&layout, sink, options.progress)?;
+    let name = layout::name(path);
+    let tasks = name.strip_prefix("op_summary").map(|rest| path.with_file_name(format!("task_time{rest}")));
+    if let Some(tasks) = tasks.filter(|tasks| tasks.is_file()) {
+        sums::read(&tasks, true, sink);
+    }
+    Ok(())
 }
 
 /// Reads the tables of a capture that has neither timeline nor database.
@@ -90,13 +106,22 @@ pub(super) fn read_layout(layout: &Layout, sink: &mut dyn TraceSink, progress: P
     let around = tables.iter().find_map(|path| facts::rank_around(path));
     import.sink.describe_process(process, said.pid, None, said.rank.or(around));
     let mut steps: BTreeMap<(i32, String), (Ns, Ns)> = BTreeMap::new();
-    let (mut lost, mut broken, mut kept) = (0u64, 0u64, 0u64);
+    let (mut lost, mut broken, mut kept, mut short) = (0u64, 0u64, 0u64, 0u64);
     let mut counted = Counted::default();
     for path in &tables {
         let mut table = Table::open_lines(path, is_header)?;
-        let columns: Vec<&str> = COLUMNS.iter().chain(counters::COLUMNS).copied().collect();
+        let columns: Vec<&str> = COLUMNS.iter().chain(&told::COLUMNS).chain(counters::COLUMNS).copied().collect();
         table.select(&columns);
+        counted.head(table.header());
+        let mut widest = 0;
         while let Some(row) = table.next(progress)? {
+            // A row that lacks a cell has the next column's value where another's should stand, and nobody knows from which
+            // on. Tables all of whose rows end early lack empty cells at the end.
+            widest = widest.max(row.width());
+            if row.width() < widest {
+                short += 1;
+                continue;
+            }
             let Some((device, start, end)) = take(&mut import, process, row) else {
                 lost += 1;
                 continue;
@@ -134,6 +159,10 @@ pub(super) fn read_layout(layout: &Layout, sink: &mut dyn TraceSink, progress: P
         import.sink.ledger("rows without start or duration", lost, 0, 0, "not kept: incomplete");
     }
     counted.tell(import.sink);
+    if short > 0 {
+        import.sink.ledger("rows that lack a cell", short, 0, 0, "not kept: their cells stand under other columns");
+    }
+    import.stat("short_row", Severity::DataLoss, short, None);
     import.stat("incomplete_row", Severity::DataLoss, lost, None);
     import.stat("broken_rows", Severity::DataLoss, broken, None);
     import.sink.clock(Clock::FromFirstSlice { unix_offset: Some(0) });
@@ -170,6 +199,9 @@ fn take(import: &mut Import<'_>, process: ProcessId, row: Row<'_>) -> Option<(i3
     }
     // At level 0 the type is not recorded; only operators are listed then.
     let task = task_type.as_deref().map_or(Task::Kernel, |task_type| Task::of(task_type, &name));
+    let [op, shapes, dtypes, formats] = [0, 1, 2, 3].map(|cell| row.text(TOLD + cell));
+    let inputs = [shapes.as_deref(), dtypes.as_deref(), formats.as_deref()];
+    let told = Told::of(import.sink, op.as_deref(), inputs);
     let task = DeviceTask {
         place: Place { process, device, stream: row.int(6).unwrap_or(0) },
         start,
@@ -180,6 +212,7 @@ fn take(import: &mut Import<'_>, process: ProcessId, row: Row<'_>) -> Option<(i3
         connection: None,
         model: row.int(7),
         blocks: row.int(8).and_then(|blocks| u32::try_from(blocks).ok()),
+        told,
         bytes: None,
         direction: None,
     };

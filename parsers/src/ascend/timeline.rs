@@ -270,6 +270,7 @@ impl Reader<'_> {
             b"operation" | b"memcpy direction" => direction = value.text(),
             _ => {}
         });
+        let model = model.or_else(|| self.names.sunk.get(&pid).copied().flatten());
         let connection = self.arrow(event, pid, span.0).or(connection);
         let text = |text: Option<Text<'_>>| text.map(|text| text.decode().0.into_owned());
         let (task_type, direction) = (text(task_type).unwrap_or_else(|| "no type".to_owned()), text(direction));
@@ -286,6 +287,7 @@ impl Reader<'_> {
             connection,
             model,
             blocks: self.kernels.blocks(span.0),
+            told: self.kernels.told(span.0),
             bytes,
             direction: direction.as_deref(),
         };

@@ -224,7 +224,7 @@ fn bare(name: &str) -> &str {
     name.split('@').next().unwrap_or(name)
 }
 
-fn is_database(path: &Path) -> bool {
+pub(super) fn is_database(path: &Path) -> bool {
     let mut head = [0; SIGNATURE.len()];
     let read = File::open(path).and_then(|mut file| std::io::Read::read_exact(&mut file, &mut head));
     read.is_ok() && head == *SIGNATURE

@@ -59,19 +59,19 @@ pub fn lights(of: &Readiness, lang: Lang) -> Ready {
 
 fn cells(of: &Readiness, has_evidence: bool, lang: Lang) -> Ready {
     let board = of.board.iter().map(|cell| {
-        let (evidence, next) = said(cell, has_evidence, lang);
+        let (evidence, next) = said(cell, has_evidence, &of.vendor, lang);
         BoardCell { area: cell.of, evidence, light: cell.light, next }
     });
     let matrix = of.matrix.iter().map(|cell| {
-        let (evidence, next) = said(cell, has_evidence, lang);
+        let (evidence, next) = said(cell, has_evidence, &of.vendor, lang);
         MatrixRow { evidence, light: cell.light, next, row: cell.of }
     });
     Ready { board: board.collect(), matrix: matrix.collect() }
 }
 
 /// What a cell rests on, and what to do next.
-fn said<K>(cell: &Cell<K>, has_evidence: bool, lang: Lang) -> (Option<Vec<String>>, Option<String>) {
+fn said<K>(cell: &Cell<K>, has_evidence: bool, vendor: &str, lang: Lang) -> (Option<Vec<String>>, Option<String>) {
     let facts = cell.facts.iter().map(|fact| phrase::plain(&readiness::fact(fact), lang));
-    let next = cell.next.as_ref().map(|next| phrase::plain(&readiness::next(next), lang));
+    let next = cell.next.as_ref().map(|next| phrase::plain(&readiness::next(next, vendor), lang));
     (has_evidence.then(|| facts.collect()), next)
 }

@@ -1,6 +1,6 @@
 //! Facts about the capture: device, format, ranks, software, and what its rows mean.
 
-use model::EvidenceClass;
+use model::{Evidence, EvidenceClass};
 
 use super::{Page, job, words};
 use crate::{
@@ -70,6 +70,15 @@ pub(super) fn write(page: &mut Page<'_>) {
         rows.insert(1, page.labelled(Text::new("Published, not measured", "公开规格（非实测）"), page.join(chips)));
     }
     rows.push(page.labelled(Text::new("Holds", "包含"), classes(page, true)));
+    let beyond: Vec<Inlines> = EvidenceClass::ALL.into_iter().filter_map(|class| unread(page, class)).collect();
+    if !beyond.is_empty() {
+        rows.push(
+            page.labelled(
+                Text::new("Holds, and this version does not read", "包含，但本版本不读取"),
+                page.join(beyond),
+            ),
+        );
+    }
     rows.push(page.labelled(Text::new("Does not hold", "不包含"), classes(page, false)));
     page.list(rows);
     job::groups(page);
@@ -108,8 +117,18 @@ fn covered(page: &Page<'_>, unknown: &Inlines) -> Inlines {
     inlines![units::time(rank.covered), share.unwrap_or_default()]
 }
 
+/// What of a class the source holds and nobody read, with its columns; `None` where what is held is read.
+fn unread(page: &Page<'_>, class: EvidenceClass) -> Option<Inlines> {
+    let key = Evidence::unread(class);
+    let (_, columns, _) = page.capture.facts.iter().find(|(known, ..)| *known == key)?;
+    let named = page.aside(text::cut(columns, 120));
+    (!page.capture.evidence.has(class)).then(|| inlines![page.get(grade::name(class)), named])
+}
+
 fn classes(page: &Page<'_>, held: bool) -> Inlines {
-    let all = EvidenceClass::ALL.into_iter().filter(|class| page.capture.evidence.has(*class) == held);
+    let has = |class: &EvidenceClass| page.capture.evidence.has(*class);
+    let there = |class: &EvidenceClass| has(class) || !held && unread(page, *class).is_some();
+    let all = EvidenceClass::ALL.into_iter().filter(|class| there(class) == held);
     let names: Vec<Inlines> = all.map(|class| page.get(grade::name(class))).collect();
     if names.is_empty() { page.get(Text::new("nothing", "无")) } else { page.join_long(names) }
 }

@@ -232,8 +232,9 @@ pub(super) fn write_abstained(page: &mut Page<'_>) {
             (page.get(Text::new("how to collect it", "如何采集")), Align::Left),
         ]);
         for (needs, rules) in &groups {
-            let each = |text: fn(EvidenceClass) -> Text| page.join_long(needs.iter().map(|n| page.get(text(*n))));
-            table.row(cells![each(grade::name), rules.join(", "), each(grade::how_to_collect)]);
+            let each = |text: &dyn Fn(EvidenceClass) -> Text| page.join_long(needs.iter().map(|n| page.get(text(*n))));
+            let how = each(&|class| grade::how_to_collect(class, page.capture.vendor()));
+            table.row(cells![each(&grade::name), rules.join(", "), how]);
         }
         page.out.table(table);
     }

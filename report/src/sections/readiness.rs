@@ -34,7 +34,7 @@ fn table(page: &mut Page<'_>, title: Text, of: Text, rows: &[(Text, Row<'_>)]) {
     ]);
     for (name, row) in rows {
         let facts = row.facts.iter().map(|fact| page.message(&readiness::fact(fact)));
-        let next = row.next.map_or_else(|| "–".into(), |next| page.message(&readiness::next(next)));
+        let next = row.next.map_or_else(|| "–".into(), |next| page.message(&readiness::next(next, row.vendor)));
         table.row(cells![
             page.get(*name),
             Inlines::strong(page.get(readiness::light(row.light))),

@@ -53,7 +53,7 @@ pub fn lines(title: Text, rows: &[(Text, Row<'_>)], lang: Lang, width: usize) ->
         }
         out.extend(rest);
         if let Some(next) = row.next {
-            let arrow = format!("→ {}", phrase::plain(&readiness::next(next), lang));
+            let arrow = format!("→ {}", phrase::plain(&readiness::next(next, row.vendor), lang));
             out.extend(prose::wrap(&[piece(arrow, Role::Text)], width, (&indent, &indent)));
         }
     }

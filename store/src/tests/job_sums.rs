@@ -57,3 +57,28 @@ fn damaged_sums_of_a_job_are_refused_in_words() {
         assert!(error.contains(told), "{sql}: {error}");
     }
 }
+
+#[test]
+fn sums_that_the_profiler_made_come_back_on_open_and_answer_sql() {
+    use model::{ProcessId, Stated, StatedSum};
+    let (_directory, path) = temporary();
+    let mut b = TraceBuilder::new("a", "ascend");
+    let (source, call) = (b.intern("api_statistic.csv"), b.intern("aclrtMalloc"));
+    b.stated(StatedSum {
+        process: Some(ProcessId(0)),
+        source,
+        what: Stated::HostCalls,
+        name: Some(call),
+        count: Some(3),
+        time: 5,
+    });
+    b.stated(StatedSum { process: None, source, what: Stated::Computing, name: None, count: None, time: 7 });
+    let trace = b.finish();
+    save(&path, std::slice::from_ref(&trace)).unwrap();
+    assert_eq!(load(&path).unwrap()[0].stated, trace.stated);
+    let rows = ask(&path, "SELECT source, what, name, count, ns FROM stated_sums ORDER BY ns").unwrap().1;
+    let first =
+        [text("api_statistic.csv"), text("host_calls"), text("aclrtMalloc"), Value::Integer(3), Value::Integer(5)];
+    assert_eq!(rows[0], first);
+    assert_eq!(rows[1][1..4], [text("computing"), Value::Null, Value::Null]);
+}

@@ -174,14 +174,14 @@ fn is(trace: &Trace, track: usize, kind: TrackKind) -> bool {
     trace.tracks.get(track).is_some_and(|track| track.key.kind == kind)
 }
 
-/// Tracks with what a graph capture gave to replayed kernels.
+/// Tracks with what a graph capture gave to replayed kernels, or the profiler's own table to all.
 #[derive(Clone, Debug, Default)]
 pub struct Tracks(FxHashMap<TrackKey, TrackId>);
 
 impl Tracks {
     /// Those of a capture.
     pub fn of(trace: &Trace) -> Self {
-        if trace.manifest.value(Beside::MATCH).is_none() {
+        if [Beside::MATCH, Beside::TOLD].iter().all(|field| trace.manifest.value(field).is_none()) {
             return Self::default();
         }
         let tracks = trace.tracks.iter().zip(0u32..).filter(|(track, _)| track.key.kind == TrackKind::DeviceAnnotation);

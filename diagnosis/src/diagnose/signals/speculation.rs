@@ -6,7 +6,7 @@ use super::reading::{self, LEAST_STEPS};
 use crate::{
     analysis::{AnchorKind, Class, OpKind, Rank, Scheduler, Step},
     diagnose::rule::Context,
-    platform::OpClass,
+    platform::{OpClass, Stage},
 };
 
 /// Host activity under which engines propose draft tokens.
@@ -85,7 +85,9 @@ pub fn is_unjudged(cx: &Context<'_>, rank: &Rank, class: &Class) -> bool {
     let scheduler = Scheduler::of(cx.trace);
     let counted = || rank.steady_steps(class).any(|s| counted(&scheduler, s).is_some_and(|(drafted, _)| drafted > 0.0));
     let marked = rank.anchor.kind != AnchorKind::WholeCapture;
+    // A training step runs several passes that are no drafts.
     marked
+        && class.stage != Stage::Train
         && 2 * rank.steady_steps(class).filter(drafts).count() > class.steady
         && !(counted() && Drafts::of(cx, &scheduler, rank, class).is_some())
 }

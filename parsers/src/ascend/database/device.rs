@@ -56,6 +56,7 @@ pub(super) fn tasks(state: &mut State<'_>, page: &Page) -> Kept {
                 other => (task_type.clone(), other),
             },
         };
+        let told = compute.and_then(|compute| state.told(compute.told));
         let copy = id.and_then(|id| state.infos.copies.get(&id)).copied();
         let direction = copy.and_then(|(_, operation)| COPIES.get(usize::try_from(operation?).ok()?).copied());
         let task = DeviceTask {
@@ -68,6 +69,7 @@ pub(super) fn tasks(state: &mut State<'_>, page: &Page) -> Kept {
             connection,
             model,
             blocks: compute.and_then(|compute| compute.blocks),
+            told,
             bytes: copy.and_then(|(bytes, _)| bytes),
             direction,
         };

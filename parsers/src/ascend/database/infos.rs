@@ -13,6 +13,8 @@ use crate::sqlite::page::{
 pub(super) struct Compute {
     pub name: Option<i64>,
     pub blocks: Option<u32>,
+    /// Strings that say the operator's type, and shapes, types and formats of its inputs.
+    pub told: [Option<i64>; 4],
 }
 
 /// A task inside a collective.
@@ -37,19 +39,26 @@ pub(super) struct Infos {
 
 /// Columns of [`compute`]. `blockNum` is the number of cores where it exists; `blockDim` then refers to a string. In 2023
 /// tasks were tied by `correlationId` and cores stood in `block_dim`.
-pub(super) const COMPUTE: &[Column] =
-    &[Int("name", &[]), Int("globalTaskId", &["correlationId"]), Int("blockNum", &["blockDim", "block_dim"])];
+pub(super) const COMPUTE: &[Column] = &[
+    Int("name", &[]),
+    Int("globalTaskId", &["correlationId"]),
+    Int("blockNum", &["blockDim", "block_dim"]),
+    Int("opType", &[]),
+    Int("inputShapes", &[]),
+    Int("inputDataTypes", &[]),
+    Int("inputFormats", &[]),
+];
 
 /// `COMPUTE_TASK_INFO`: the operators.
 pub(super) fn compute(state: &mut State<'_>, page: &Page) -> Kept {
     let mut kept = Kept::default();
     for row in 0..page.rows {
-        let [name, Some(id), blocks] = page.ints(row) else {
+        let [name, Some(id), blocks, op, shapes, dtypes, formats] = page.ints(row) else {
             kept.incomplete += 1;
             continue;
         };
         let blocks = blocks.and_then(|blocks| u32::try_from(blocks).ok());
-        state.infos.compute.insert(id, Compute { name, blocks });
+        state.infos.compute.insert(id, Compute { name, blocks, told: [op, shapes, dtypes, formats] });
         kept.rows += 1;
     }
     kept

@@ -4,7 +4,7 @@ use model::{Clock, Ns, ProcessId, Provenance, Severity, Span, StringId, TraceSin
 use rustc_hash::FxHashMap;
 
 use super::{
-    super::{facts::Facts, import::Import, layout::Layout},
+    super::{facts::Facts, import::Import, layout::Layout, told::Told},
     infos::Infos,
 };
 
@@ -110,6 +110,12 @@ impl<'a> State<'a> {
             self.interned.insert(id, name);
         }
         name
+    }
+
+    /// What the strings with these ids say of a kernel's operator. A name that no string has says nothing.
+    pub fn told(&mut self, ids: [Option<i64>; 4]) -> Option<Told> {
+        let [op, shapes, dtypes, formats] = ids.map(|id| self.strings.get(&id?).map(AsRef::as_ref));
+        Told::of(self.import.sink, op, [shapes, dtypes, formats])
     }
 
     /// The process with this number, that of the host where it is 0.

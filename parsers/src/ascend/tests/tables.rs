@@ -26,11 +26,72 @@ fn rows_become_tasks_collectives_and_steps() {
         ]
     );
     let step = (Category::DeviceRange, "step 7".to_owned(), 0, 727_088);
-    assert_eq!(rows(&trace, TrackKind::DeviceAnnotation), [step]);
+    // The row of the operator stands beside its queue, under the type that the table gives.
+    let operator = (Category::DeviceRange, "Add".to_owned(), 0, 185_504);
+    let beside = rows(&trace, TrackKind::DeviceAnnotation);
+    assert!(beside.len() == 2 && beside.contains(&step) && beside.contains(&operator), "{beside:?}");
     assert_eq!(kernel(&trace, "aclnnAdd_Add").grid, Some([40, 1, 1]));
     assert_eq!(kernel(&trace, "hcom_allReduce").collective.unwrap().seq, Some(0));
     assert_eq!(trace.devices[0].ordinal, 3);
     assert_eq!((trace.stat("ascend.incomplete_row"), ledger(&trace, "").0), (1, 3));
+}
+
+/// D3b: types and shapes of a table were not read, and called missing.
+#[test]
+fn types_and_shapes_of_a_table_stand_beside_the_kernels() {
+    let text = "Name,Type,Accelerator Core,Start Time(us),Duration(us),Block Dim,Input Shapes,Input Data Types,Input Formats,aic_mac_fp16_ratio\n\
+        Cast190,Cast,AI_CORE,1736413971558972.912,10,8,\"\"\"32,3;64,64,16,16;\"\"\",DT_BF16;FLOAT16;INT64,ND;FRACTAL_NZ;ND,0.5\n\
+        a,N/A,AI_CORE,1736413971558992.912,10,8,N/A,N/A,N/A,0.5\n";
+    let trace = read_as(&TABLE_FORMAT, "kernel_details.csv", text);
+    let operators = rows(&trace, TrackKind::DeviceAnnotation);
+    assert_eq!(operators, [(Category::DeviceRange, "Cast".to_owned(), 0, 10_000)]);
+    let shapes = trace.details.iter().find_map(|detail| match detail {
+        Detail::Op(op) => Some([op.shapes, op.dtypes].map(|text| trace.strings.get(text.unwrap()))),
+        _ => None,
+    });
+    assert_eq!(shapes, Some(["[[32,3],[],[]]", r#"["DT_BF16","FLOAT16","INT64"]"#]));
+    let said = |key| trace.manifest.value(key);
+    assert_eq!(said("kernels.operators"), Some("types of 1 kernels, input shapes of 1"));
+    // A counter that is not read is held all the same.
+    assert_eq!(said("unread.counters"), Some("aic_mac_fp16_ratio"));
+}
+
+/// D9: a row of 31 of 32 cells was taken with the wait as its duration.
+#[test]
+fn rows_that_lack_a_cell_are_counted_and_not_kept() {
+    let text = "Name,Accelerator Core,Start Time(us),Duration(us),Wait Time(us),Block Dim\n\
+        a,AI_CORE,1736413971558972.912,10,1.5,8\nb,AI_CORE,1736413971558992.912,1.5,8\n";
+    let trace = read_as(&TABLE_FORMAT, "kernel_details.csv", text);
+    assert_eq!(rows(&trace, TrackKind::DeviceQueue), [(Category::Kernel, "a".to_owned(), 0, 10_000)]);
+    assert_eq!((trace.stat("ascend.short_row"), ledger(&trace, "rows that lack a cell")), (1, (1, 0, 0)));
+    // A table all of whose rows end early lacks empty cells at the end.
+    let trace = read_as(
+        &TABLE_FORMAT,
+        "kernel_details.csv",
+        "Name,Accelerator Core,Start Time(us),Duration(us),Block Dim\na,AI_CORE,1736413971558972.912,10\n",
+    );
+    assert_eq!(trace.stat("ascend.short_row"), 0);
+}
+
+/// D9, D15: what lies beside a table sums it, and is no capture of its own.
+#[test]
+fn sums_beside_a_table_are_told_and_a_table_of_tasks_is_led_by_that_of_operators() {
+    let operators = "Op Name,OP Type,Task Type,Task Start Time(us),Task Duration(us),Task Wait Time(us),Block Dim\n\
+        a,A,AI_CORE,1692340080000000,12,0,8\nb,B,AI_CORE,1692340080000100,30,0,8\n";
+    let tasks = "Device_id,kernel_name,kernel_type,stream_id,task_id,task_time(us),task_start(us),task_stop(us)\n\
+        0,N/A,EVENT_WAIT,4,1,30.5,1692340080000000,0\n0,a,AI_CORE,4,2,12.5,1692340080000000,0\n\
+        0,b,MIX_AIC,4,2,30,1692340080000100,0\n0,hcom_x,HCCL,4,2,30,1692340080000100,0\n";
+    let output =
+        Output::new().file("op_summary_20240101000000.csv", operators).file("task_time_20240101000000.csv", tasks);
+    let lead = crate::detect::lead(&output.path("task_time_20240101000000.csv"), &crate::ReadOptions::default());
+    assert_eq!(lead, Some(output.path("op_summary_20240101000000.csv")));
+    let mut builder = TraceBuilder::new("x", "op-summary");
+    (TABLE_FORMAT.read)(&output.path("op_summary_20240101000000.csv"), &mut builder, &crate::ReadOptions::default())
+        .unwrap();
+    let trace = builder.finish();
+    let [sum] = trace.stated.as_slice() else { panic!("{:?}", trace.stated) };
+    assert_eq!((sum.what, sum.count, sum.time), (model::Stated::Kernels, Some(2), 42_500));
+    assert_eq!(trace.strings.get(sum.source), "task_time_20240101000000.csv");
 }
 
 #[test]

@@ -164,6 +164,8 @@ fn a_directory_is_one_rank_with_the_cores_of_its_kernels() {
         (1, 0, 10_001),
         "told for comparison, half a ns rounded up"
     );
+    let [sum] = trace.stated.as_slice() else { panic!("{:?}", trace.stated) };
+    assert_eq!((sum.what, sum.time), (model::Stated::Computing, 10_001));
 }
 
 #[test]
@@ -191,6 +193,8 @@ fn the_layout_of_2023_has_its_own_clock_and_one_file_for_each_iteration() {
         kernels,
         [("Default/Cast-op9".to_owned(), 0, 23_100), ("Default/Cast-op10".to_owned(), 1_000_000, 23_100)]
     );
+    // D17: only a graph that the device runs as a whole has a trace of its iterations.
+    assert_eq!(kernel(&trace, "Default/Cast-op9").graph, Some(2));
     assert_eq!(trace.start_unix_ns, Some(56_635_864_000_800 + 1_692_340_024_324_979_000 - 56_579_931_060_630));
     let beside = rows(&trace, TrackKind::DeviceAnnotation);
     assert_eq!(beside.iter().map(|row| row.0).collect::<Vec<_>>(), [Category::DeviceRange; 2]);

@@ -73,7 +73,7 @@ fn steps(page: &mut DiffPage<'_>, sides: [&Readiness; 2]) {
     let mut of: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
     for (side, readiness) in Side::BOTH.into_iter().zip(sides) {
         for (_, row) in readiness::rows(readiness).into_iter().flatten() {
-            let Some(next) = row.next.map(|next| page.message(&readiness::next(next))) else { continue };
+            let Some(next) = row.next.map(|next| page.message(&readiness::next(next, row.vendor))) else { continue };
             let at = found.iter().position(|known| *known == next).unwrap_or_else(|| {
                 found.push(next);
                 found.len() - 1

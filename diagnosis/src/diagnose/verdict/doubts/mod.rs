@@ -6,6 +6,7 @@ mod demand;
 mod efficiency;
 mod pause;
 mod speculation;
+mod stated;
 mod transfers;
 mod unexplained;
 
@@ -31,7 +32,16 @@ type Doubt = fn(&Case<'_>) -> Option<Unjudged>;
 
 /// Every doubt; of equal ones the first is told.
 const REGISTRY: &[Doubt] =
-    &[unexplained::ask, collectives::ask, demand::ask, pause::ask, efficiency::ask, transfers::ask, speculation::ask];
+    &[
+        stated::ask,
+        unexplained::ask,
+        collectives::ask,
+        demand::ask,
+        pause::ask,
+        efficiency::ask,
+        transfers::ask,
+        speculation::ask,
+    ];
 
 /// Everything that was not judged and would matter: first what the layer hangs on, then the largest.
 pub(super) fn of(case: &Case<'_>) -> Vec<Unjudged> {
