@@ -47,6 +47,7 @@ mod selftest;
 mod showing;
 mod sql;
 mod top;
+mod verify;
 mod view;
 mod whole_file;
 
@@ -139,6 +140,7 @@ enum Command {
     Import(import::Arguments),
     Manifest(manifest::Arguments),
     Sql(sql::Arguments),
+    Verify(verify::Arguments),
     Explain(explain::Arguments),
     Rules(rules::Arguments),
     Doctor(doctor::Arguments),
@@ -177,6 +179,7 @@ fn dispatch(global: &Global, command: Command) -> anyhow::Result<Exit> {
         Command::Import(arguments) => import::run(global, arguments),
         Command::Manifest(arguments) => manifest::run(global, arguments),
         Command::Sql(arguments) => sql::run(arguments),
+        Command::Verify(arguments) => verify::run(global, &arguments),
         Command::Explain(arguments) => explain::run(global, arguments),
         Command::Rules(arguments) => rules::run(global, arguments),
         Command::Doctor(arguments) => doctor::run(global, arguments),
