@@ -81,7 +81,7 @@ fn main() {
         "SELECT count(*), sum(dur_ns) FROM collectives",
     ] {
         let mut rows = Count(0);
-        let asked = best(|| store::query(&path, sql, &mut rows).unwrap());
+        let asked = best(|| store::query(&path, sql, None, &mut rows).unwrap());
         println!("query {asked:>10.1?}  {sql}");
     }
 }

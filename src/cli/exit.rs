@@ -11,6 +11,8 @@ pub enum Exit {
     Done,
     /// Done, and there are findings at or above the level asked for.
     Findings,
+    /// Done, and an input that was looked at is damaged or cannot be read.
+    Damaged,
     /// A gate was asked of two captures that may not be compared.
     Refused,
     /// A gate was asked of two captures that have nothing to be judged by.
@@ -28,6 +30,7 @@ impl Exit {
             Self::Done => 0,
             Self::Findings => 1,
             Self::Partly => 3,
+            Self::Damaged => 3,
             Self::Refused => 5,
             Self::Unjudged => 6,
             Self::Command(code) => code,

@@ -50,6 +50,7 @@ mod showing;
 mod sql;
 mod top;
 mod unread;
+mod verify;
 mod view;
 mod whole_file;
 
@@ -143,6 +144,7 @@ enum Command {
     Import(import::Arguments),
     Manifest(manifest::Arguments),
     Sql(sql::Arguments),
+    Verify(verify::Arguments),
     Explain(explain::Arguments),
     Rules(rules::Arguments),
     Doctor(doctor::Arguments),
@@ -182,6 +184,7 @@ fn dispatch(global: &Global, command: Command) -> anyhow::Result<Exit> {
         Command::Import(arguments) => import::run(global, arguments),
         Command::Manifest(arguments) => manifest::run(global, arguments),
         Command::Sql(arguments) => sql::run(arguments),
+        Command::Verify(arguments) => verify::run(global, &arguments),
         Command::Explain(arguments) => explain::run(global, arguments),
         Command::Rules(arguments) => rules::run(global, arguments),
         Command::Doctor(arguments) => doctor::run(global, arguments),

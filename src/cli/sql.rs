@@ -3,6 +3,7 @@
 use std::{
     io::{self, BufWriter, IsTerminal, Write},
     path::PathBuf,
+    time::Duration,
 };
 
 use super::{exit::Exit, terminal_text::plain};
@@ -15,7 +16,7 @@ const SAMPLE: usize = 1000;
 /// Run one read-only SQL statement on a capture file.
 ///
 /// Views with names resolved: kernels, launches, copies, syncs, collectives, ranges, rank. All times are nanoseconds from
-/// the capture's start.
+/// the capture's start. What is read of a file is held against its seal: a damaged one is refused.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     /// Capture file, made by 'strato import'.
@@ -28,24 +29,38 @@ pub struct Arguments {
     /// Write a JSON array with one object per row.
     #[arg(long)]
     json: bool,
+    /// Put ' before every text of the CSV that a spreadsheet would take for a formula.
+    ///
+    /// These begin with = + - @, a tab or a line break. Not done by default: programs that read CSV get the names as they are.
+    #[arg(long, requires = "csv")]
+    defuse: bool,
+    /// End a statement that is not done after so long, with exit code 2 [default: none; ctrl-c ends it too].
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    timeout: Option<Duration>,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok().filter(|seconds| *seconds > 0.0);
+    let limit = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    limit.ok_or_else(|| "give a number of seconds above 0, such as 30 or 0.5".to_owned())
 }
 
 pub(super) fn run(arguments: Arguments) -> anyhow::Result<Exit> {
-    let Arguments { file, query, csv, json } = arguments;
+    let Arguments { file, query, csv, json, defuse, timeout } = arguments;
     let stdout = io::stdout();
     let terminal = stdout.is_terminal();
     let mut out = BufWriter::new(stdout.lock());
     if csv {
-        let mut sink = Csv { out: csv::Writer::from_writer(&mut out), terminal };
-        store::query(&file, &query, &mut sink)?;
+        let mut sink = Csv { out: csv::Writer::from_writer(&mut out), terminal, defuse };
+        store::query(&file, &query, timeout, &mut sink)?;
         sink.out.flush()?;
     } else if json {
         let mut sink = Json { out: &mut out, names: Vec::new(), rows: 0 };
-        store::query(&file, &query, &mut sink)?;
+        store::query(&file, &query, timeout, &mut sink)?;
         sink.finish()?;
     } else {
         let mut sink = Table { out: &mut out, titles: Vec::new(), sample: Vec::new(), layout: None };
-        store::query(&file, &query, &mut sink)?;
+        store::query(&file, &query, timeout, &mut sink)?;
         sink.lay_out()?;
     }
     out.flush()?;
@@ -116,6 +131,14 @@ impl Sink for Table<'_> {
 struct Csv<W: Write> {
     out: csv::Writer<W>,
     terminal: bool,
+    /// Whether no text may be taken for a formula.
+    defuse: bool,
+}
+
+/// A text that no spreadsheet takes for a formula: <https://owasp.org/www-community/attacks/CSV_Injection>.
+fn defused(text: &str) -> String {
+    let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']);
+    if is_formula { format!("'{text}") } else { text.to_owned() }
 }
 
 impl<W: Write> Csv<W> {
@@ -131,11 +154,16 @@ impl<W: Write> Csv<W> {
 
 impl<W: Write> Sink for Csv<W> {
     fn columns(&mut self, names: &[&str]) -> io::Result<()> {
-        self.record(names.iter().map(|n| (*n).to_owned()))
+        let defuse = self.defuse;
+        self.record(names.iter().map(|name| if defuse { defused(name) } else { (*name).to_owned() }))
     }
 
     fn row(&mut self, values: Vec<Value>) -> io::Result<()> {
-        self.record(values.iter().map(cell))
+        let defuse = self.defuse;
+        self.record(values.iter().map(|value| match value {
+            Value::Text(text) if defuse => defused(text),
+            value => cell(value),
+        }))
     }
 }
 
@@ -251,8 +279,20 @@ mod tests {
     fn csv_on_a_terminal_is_neutralised_and_in_a_pipe_exact() {
         for (terminal, expected) in [(true, "k\\u{9b}\\u{e0041}0,0,\n"), (false, "k\u{9b}\u{e0041}0,0,\n")] {
             let mut out = Vec::new();
-            feed(&mut Csv { out: csv::Writer::from_writer(&mut out), terminal }, 1);
+            feed(&mut Csv { out: csv::Writer::from_writer(&mut out), terminal, defuse: false }, 1);
             assert_eq!(String::from_utf8(out).unwrap(), format!("name,n,n\n{expected}"));
+        }
+    }
+
+    #[test]
+    fn texts_are_no_formulas_where_that_is_asked_and_numbers_stay() {
+        for (defuse, expected) in [(true, "n,'@sum\n-5,'=1+1\n"), (false, "n,@sum\n-5,=1+1\n")] {
+            let mut out = Vec::new();
+            let mut sink = Csv { out: csv::Writer::from_writer(&mut out), terminal: false, defuse };
+            sink.columns(&["n", "@sum"]).unwrap();
+            sink.row(vec![Value::Integer(-5), Value::Text("=1+1".to_owned())]).unwrap();
+            drop(sink);
+            assert_eq!(String::from_utf8(out).unwrap(), expected);
         }
     }
 }

@@ -56,14 +56,7 @@ impl<W: Write> Write for Until<'_, W> {
 }
 
 fn replace<T>(target: &Path, content: impl FnOnce(&mut dyn Write) -> io::Result<T>, ended: &Ended) -> io::Result<T> {
-    let directory = target.parent().filter(|path| *path != Path::new("")).unwrap_or(Path::new("."));
-    let name = target.file_name().unwrap_or_default().to_string_lossy();
-    // Made by ourselves so that it has the permissions of any new file; `tempfile` would make it private.
-    let file = tempfile::Builder::new()
-        .prefix(&format!("{name}."))
-        .suffix(".tmp")
-        .make_in(directory, |path| File::options().write(true).create_new(true).open(path))?;
-    let (file, path) = file.into_parts();
+    let (file, path) = store::temporary(target)?.into_parts();
     let (file, told) = into(Ok(file), |out| {
         let mut out = Until { out, ended };
         let told = content(&mut out)?;

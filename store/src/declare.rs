@@ -4,7 +4,7 @@ use std::path::Path;
 
 use sqlx::Connection;
 
-use super::{Error, open::Session, replace::Replacement};
+use super::{Error, open::Session, reader::Reader, replace::Replacement};
 
 /// Every capture of the file, unless it has observed that field.
 const SQL: &str = "INSERT INTO manifest (capture_id, key, value, provenance) \
@@ -19,11 +19,14 @@ const SQL: &str = "INSERT INTO manifest (capture_id, key, value, provenance) \
 /// [`Error::NotACapture`], [`Error::Version`] or [`Error::Damaged`] when it is no capture file of ours, [`Error::Io`] or
 /// [`Error::Sqlite`] when it cannot be written; it is as before then.
 pub fn declare(path: &Path, fields: &[(&str, &str)]) -> Result<(), Error> {
-    // A damaged file is refused before anything is copied.
-    Session::read(path)?.close()?;
+    // A damaged file is refused before anything else.
+    Session::read(path)?;
+    // From here to the end nobody else replaces the file: of two edits at once the second begins with what the first made.
     let file = Replacement::begin(path)?;
-    std::fs::copy(path, file.path()).map_err(Error::io(path, "copy"))?;
-    let mut session = Session::edit(file.path())?;
+    let mut reader = Reader::open(path)?;
+    // Every byte is held against the seal that it had before it gets another.
+    reader.copy_to(file.file(), path)?;
+    let mut session = Session::edit(file.path(), reader.version)?;
     let written = session.run(async |connection, _| {
         let mut all = connection.begin().await?;
         for (key, value) in fields {
@@ -32,7 +35,7 @@ pub fn declare(path: &Path, fields: &[(&str, &str)]) -> Result<(), Error> {
         all.commit().await
     });
     written.map_err(Error::sqlite(path, "write"))?;
-    session.close()?;
+    session.finish()?;
     file.commit()
 }
 
@@ -72,10 +75,10 @@ mod tests {
         let mut builder = TraceBuilder::new("run", "kineto");
         builder.manifest("caps.batch", "8", Provenance::Observed);
         crate::save(&file, &[builder.finish()]).unwrap();
-        let mut session = Session::edit(&file).unwrap();
+        let mut session = Session::edit(&file, crate::SCHEMA_VERSION).unwrap();
         let trigger = "CREATE TRIGGER t BEFORE INSERT ON manifest BEGIN UPDATE manifest SET value = '9'; END";
         session.run(async |connection, _| sqlx::query(trigger).execute(connection).await).unwrap();
-        session.close().unwrap();
+        session.finish().unwrap();
         assert!(matches!(declare(&file, &[("model.name", "m")]), Err(Error::Damaged { .. })));
         assert_eq!(crate::load(&file).unwrap()[0].manifest.value("caps.batch"), Some("8"));
     }

@@ -47,6 +47,16 @@ pub enum Error {
         /// What is wrong with it.
         what: String,
     },
+    /// The bytes are not those that were written.
+    #[error(
+        "'{path}' is damaged: {what}; 'strato verify {path}' says what is lost, or import the original trace again"
+    )]
+    Altered {
+        /// The file.
+        path: PathBuf,
+        /// What shows it.
+        what: String,
+    },
     /// SQLite refused.
     #[error("cannot {doing} '{path}': {source}; {}", next_step(doing))]
     Sqlite {
@@ -80,6 +90,11 @@ fn next_step(doing: &str) -> &'static str {
     }
 }
 
+/// SQLite's extended code of an error: <https://www.sqlite.org/rescode.html>.
+pub(super) fn code(error: &sqlx::Error) -> Option<i32> {
+    error.as_database_error().and_then(|error| error.code()?.parse().ok())
+}
+
 impl Error {
     pub(super) fn io(path: &Path, doing: &'static str) -> impl FnOnce(std::io::Error) -> Self {
         move |source| Self::Io { path: path.to_owned(), doing, source }
@@ -89,6 +104,15 @@ impl Error {
     where
         E: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        move |source| Self::Sqlite { path: path.to_owned(), doing, source: source.into() }
+        move |source| {
+            let source = source.into();
+            let is_altered = source.downcast_ref().and_then(code) == Some(libsqlite3_sys::SQLITE_IOERR_DATA);
+            if is_altered { Self::altered(path) } else { Self::Sqlite { path: path.to_owned(), doing, source } }
+        }
+    }
+
+    /// A page was read that is not what was sealed.
+    pub(super) fn altered(path: &Path) -> Self {
+        Self::Altered { path: path.to_owned(), what: "what was read is not what was written".to_owned() }
     }
 }

@@ -7,7 +7,9 @@
 //! | module | owns |
 //! | --- | --- |
 //! | `open` | connections, the schema and the check that a file has it |
-//! | `replace` | a file that appears whole or not at all |
+//! | `seal`, `reader`, `vfs` | a digest of every page behind the last one; pages held against it as they are read; what SQLite reads them through |
+//! | `verify` | everything that can be wrong with a file |
+//! | `replace` | a file that appears whole or not at all, and changes that wait for each other |
 //! | `batch`, `statement` | bulk inserts |
 //! | `save`, `load` | a capture to the file and back |
 //! | `declare` | what a person says of captures, written into a file that is there |
@@ -28,22 +30,28 @@ mod load;
 mod open;
 mod probe;
 mod query;
+mod reader;
 mod replace;
 pub mod results;
 mod rows;
 mod save;
+mod seal;
 mod source;
 mod stated;
 mod statement;
 mod summary;
+mod verify;
+mod vfs;
 
 pub use declare::declare;
 pub use error::Error;
 pub use load::load;
-pub use open::is_capture;
 pub use query::{Sink, Value, query};
+pub use reader::is_capture;
+pub use replace::temporary;
 pub use results::Results;
 pub use save::{save, save_results};
+pub use verify::{Fault, Verification, verify};
 
 /// `application_id` of a capture file: `STRO` in ASCII.
 pub const APPLICATION_ID: u32 = u32::from_be_bytes(*b"STRO");

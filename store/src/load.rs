@@ -27,9 +27,25 @@ use super::{
 /// [`Error::NotACapture`], [`Error::Version`], [`Error::Damaged`] or [`Error::Sqlite`], which name the file and, where
 /// there is one, the table and row.
 pub fn load(path: &Path) -> Result<Vec<Trace>, Error> {
+    load_form(path, Form::Columns)
+}
+
+/// Where slices are read from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// The columns, and the rows where these are absent.
+    Columns,
+    /// The rows.
+    Rows,
+}
+
+/// All captures of a file, their slices from one of the two forms.
+pub(super) fn load_form(path: &Path, form: Form) -> Result<Vec<Trace>, Error> {
     let mut session = Session::read(path)?;
     let version = session.version;
-    session.run(async |connection, path| Loader::new(connection, path).load(version).await)
+    let loaded = session.run(async |connection, path| Loader::new(connection, path).load(version, form).await)?;
+    session.tell_checked();
+    Ok(loaded)
 }
 
 /// First row of each table that belongs to a capture; its indices count from there.
@@ -103,7 +119,7 @@ impl<'a> Loader<'a> {
         Self { connection, path, captures: Vec::new(), by_id: FxHashMap::default() }
     }
 
-    async fn load(mut self, version: u32) -> Result<Vec<Trace>, Error> {
+    async fn load(mut self, version: u32, form: Form) -> Result<Vec<Trace>, Error> {
         self.captures().await?;
         self.places().await?;
         self.each("detail", detail::SELECT, |c, row| {
@@ -112,7 +128,9 @@ impl<'a> Loader<'a> {
             Ok(())
         })
         .await?;
-        self.chunks().await?;
+        if form == Form::Columns {
+            self.chunks().await?;
+        }
         for capture in &mut self.captures {
             rows::fill(self.connection, self.path, capture).await?;
         }

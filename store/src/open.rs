@@ -1,13 +1,25 @@
 //! Connections to a capture file, its schema, and the check that a file has it.
 
-use std::{fs::File, future::Future, io::Read, path::Path, path::PathBuf};
+use std::{
+    future::Future,
+    path::{Path, PathBuf},
+    sync::{Arc, atomic::Ordering},
+};
 
 use sqlx::{
     ConnectOptions, Connection, Row, SqliteConnection,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous},
 };
 
-use super::{APPLICATION_ID, Error, SCHEMA_VERSION};
+use tracing::{info, warn};
+
+use super::{
+    APPLICATION_ID, Error, SCHEMA_VERSION,
+    reader::{self, Checked, Reader},
+    seal,
+    statement::Database,
+    vfs,
+};
 
 /// What each schema version adds to the one before.
 const MIGRATIONS: [&[&str]; SCHEMA_VERSION as usize] = [
@@ -16,34 +28,12 @@ const MIGRATIONS: [&[&str]; SCHEMA_VERSION as usize] = [
     &[include_str!("migrations/0003_summaries.sql")],
     &[include_str!("migrations/0004_probes.sql")],
     &[include_str!("migrations/0005_job_sums.sql")],
+    // From here on files are sealed too (`seal`).
     &[include_str!("migrations/0006_stated_sums.sql")],
 ];
 
-/// Length of the header of an SQLite file, which holds both numbers that we look at.
-const HEADER: usize = 100;
-
-/// Whether the content of the file is that of a capture file, of whatever schema version.
-///
-/// # Errors
-/// [`Error::Io`] when the file cannot be read.
-pub fn is_capture(path: &Path) -> Result<bool, Error> {
-    Ok(version(path)?.is_some())
-}
-
-/// The schema version of a capture file; `None` for any other file.
-fn version(path: &Path) -> Result<Option<u32>, Error> {
-    let mut header = Vec::with_capacity(HEADER);
-    // Asked before opening: to open a pipe waits for its writer.
-    if !std::fs::metadata(path).map_err(Error::io(path, "read"))?.is_file() {
-        return Ok(None);
-    }
-    let file = File::open(path).map_err(Error::io(path, "read"))?;
-    file.take(HEADER as u64).read_to_end(&mut header).map_err(Error::io(path, "read"))?;
-    // Offsets from https://www.sqlite.org/fileformat.html#the_database_header.
-    let number = |at: usize| header.get(at..at + 4).and_then(|b| b.try_into().ok()).map(u32::from_be_bytes);
-    let ours = header.starts_with(b"SQLite format 3\0") && number(68) == Some(APPLICATION_ID);
-    Ok(if ours { number(60) } else { None })
-}
+/// Target of what a person should know although the work goes on.
+const NOTE: &str = "strato::note";
 
 /// A connection and the runtime that awaits it.
 pub(super) struct Session {
@@ -52,25 +42,59 @@ pub(super) struct Session {
     pub(super) path: PathBuf,
     /// Schema version of the file.
     pub(super) version: u32,
+    /// What was held against the seal, of a file that is read and has one.
+    checked: Option<Arc<Checked>>,
 }
 
 impl Session {
-    /// Opens a capture file for reading.
+    /// Opens a capture file for reading. What is read is what was written, or an error; of what other programs left beside
+    /// the file nothing is read, and that is told.
     pub(super) fn read(path: &Path) -> Result<Self, Error> {
-        let version = match version(path)? {
-            None => return Err(Error::NotACapture { path: path.to_owned() }),
-            Some(version @ 1..=SCHEMA_VERSION) => version,
-            Some(found) => return Err(Error::Version { path: path.to_owned(), found, known: SCHEMA_VERSION }),
-        };
+        let reader = Reader::open(path)?;
+        for file in reader::beside(path) {
+            let (file, path) = (file.display(), path.display());
+            warn!(
+                target: NOTE,
+                "'{file}' lies beside the capture file: another program changed '{path}' or was about to; it is not read"
+            );
+        }
+        let mut session = Self::over(path, reader)?;
+        session.check_schema()?;
+        Ok(session)
+    }
+
+    /// A connection that reads through a reader.
+    pub(super) fn over(path: &Path, reader: Reader) -> Result<Self, Error> {
+        let version = reader.version;
+        let checked = reader.seal.is_some().then(|| Arc::clone(&reader.checked));
+        let no_room = || std::io::Error::other("SQLite takes no other file system");
+        let name = vfs::offer(reader).ok_or_else(no_room).map_err(Error::io(path, "open"))?;
         let options = SqliteConnectOptions::new()
-            .filename(path)
+            .filename(&name)
+            .vfs(vfs::NAME)
             .create_if_missing(false)
             .read_only(true)
             .pragma("query_only", "ON")
             .row_buffer_size(1024);
-        let mut session = Self::connect(path, options, version)?;
-        session.check_schema()?;
+        let session = Self::connect(path, options, version);
+        drop(vfs::take(&name));
+        let mut session = Self { checked, ..session? };
+        let alone = session.run(async |connection, _| Database::lock(connection).await.map(|mut all| all.keep_alone()));
+        alone.map_err(Error::sqlite(path, "open"))?;
         Ok(session)
+    }
+
+    /// Says what checking cost.
+    pub(super) fn tell_checked(&self) {
+        let path = self.path.display();
+        match &self.checked {
+            Some(checked) => {
+                let (pages, time) = (checked.pages.load(Ordering::Relaxed), checked.time.load(Ordering::Relaxed));
+                let us = time / 1000;
+                info!(target: "strato", "{pages} of {} pages of '{path}' held against its seal in {us} us", checked.of);
+            }
+            None => info!(target: "strato", "'{path}' was written before capture files were sealed"),
+        }
     }
 
     /// Opens an empty file to be filled and then renamed. Nothing here survives a crash, and need not: the file has no
@@ -92,8 +116,7 @@ impl Session {
     }
 
     /// Opens a copy of a capture file to be changed and then renamed, like [`Session::create`].
-    pub(super) fn edit(path: &Path) -> Result<Self, Error> {
-        let version = version(path)?.ok_or_else(|| Error::NotACapture { path: path.to_owned() })?;
+    pub(super) fn edit(path: &Path, version: u32) -> Result<Self, Error> {
         let options = SqliteConnectOptions::new()
             .filename(path)
             .create_if_missing(false)
@@ -120,9 +143,11 @@ impl Session {
         }
     }
 
-    /// Closes the connection, so that every page is with the operating system.
-    pub(super) fn close(self) -> Result<(), Error> {
-        self.runtime.block_on(self.connection.close()).map_err(Error::sqlite(&self.path, "finish"))
+    /// Closes the connection to a file that was written, so that every page is with the operating system, and seals it
+    /// where its schema version says that it is.
+    pub(super) fn finish(self) -> Result<(), Error> {
+        self.runtime.block_on(self.connection.close()).map_err(Error::sqlite(&self.path, "finish"))?;
+        if self.version >= seal::SINCE { seal::Seal::put_on(&self.path) } else { Ok(()) }
     }
 
     fn connect(path: &Path, options: SqliteConnectOptions, version: u32) -> Result<Self, Error> {
@@ -134,7 +159,7 @@ impl Session {
         let options = options.pragma("trusted_schema", "OFF").disable_statement_logging();
         let connection =
             runtime.block_on(SqliteConnection::connect_with(&options)).map_err(Error::sqlite(path, "open"))?;
-        Ok(Self { runtime, connection, path: path.to_owned(), version })
+        Ok(Self { runtime, connection, path: path.to_owned(), version, checked: None })
     }
 
     fn script(&mut self, sql: impl Into<std::borrow::Cow<'static, str>>) -> Result<(), Error> {
@@ -173,6 +198,13 @@ impl Session {
         let rows = self.runtime.block_on(sqlx::query(sql).fetch_all(&mut self.connection));
         let read = |row: &sqlx::sqlite::SqliteRow| Ok((row.try_get(0)?, row.try_get(1)?));
         rows.and_then(|rows| rows.iter().map(read).collect()).map_err(Error::sqlite(&self.path, "read the schema of"))
+    }
+
+    /// Names of the tables.
+    pub(super) fn table_names(&mut self) -> Result<Vec<String>, Error> {
+        let sql = "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name LIMIT 1000";
+        let names = self.runtime.block_on(sqlx::query_scalar(sql).fetch_all(&mut self.connection));
+        names.map_err(Error::sqlite(&self.path, "read the schema of"))
     }
 
     /// Names of the tables and views.

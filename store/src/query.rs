@@ -1,11 +1,14 @@
 //! SQL of people on a capture file: one statement, read-only, rows handed over one by one.
 
-use std::path::Path;
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use futures_util::TryStreamExt;
 use sqlx::{AssertSqlSafe, Column, Executor, Row, Statement, TypeInfo, ValueRef, sqlite::SqliteRow};
 
-use super::{Error, open::Session};
+use super::{Error, error::code, open::Session, statement::Database};
 
 /// A value of a result.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,11 +40,13 @@ pub trait Sink {
     fn row(&mut self, values: Vec<Value>) -> std::io::Result<()>;
 }
 
-/// Runs one statement on a capture file and hands the result to `sink`.
+/// Runs one statement on a capture file and hands the result to `sink`. A statement that is not done within `limit` is
+/// ended.
 ///
 /// # Errors
-/// [`Error::Query`] when the statement cannot be run, [`Error::Io`] when the sink fails, and those of reading a file.
-pub fn query(path: &Path, sql: &str, sink: &mut dyn Sink) -> Result<(), Error> {
+/// [`Error::Query`] when the statement cannot be run or takes too long, [`Error::Io`] when the sink fails, and those of
+/// reading a file.
+pub fn query(path: &Path, sql: &str, limit: Option<Duration>, sink: &mut dyn Sink) -> Result<(), Error> {
     if !is_single_statement(sql) {
         return Err(Error::Query {
             message: "the query is not exactly one SQL statement".to_owned(),
@@ -50,6 +55,9 @@ pub fn query(path: &Path, sql: &str, sink: &mut dyn Sink) -> Result<(), Error> {
     }
     let mut session = Session::read(path)?;
     let outcome = session.run(async |connection, _| -> Result<(), Stop> {
+        if let Some(end) = limit.and_then(|limit| Instant::now().checked_add(limit)) {
+            Database::lock(connection).await?.end_at(end);
+        }
         let sql = sqlx::SqlSafeStr::into_sql_str(AssertSqlSafe(sql));
         let statement = connection.prepare(sql).await?;
         let names: Vec<&str> = statement.columns().iter().map(Column::name).collect();
@@ -61,20 +69,34 @@ pub fn query(path: &Path, sql: &str, sink: &mut dyn Sink) -> Result<(), Error> {
         }
         Ok(())
     });
+    let refused = |message: String, hint: String| Err(Error::Query { message, hint });
     match outcome {
-        Ok(()) => Ok(()),
-        Err(Stop::Sink(e)) => Err(Error::io(path, "write the result of a query on")(e)),
-        Err(Stop::Query(sqlx::Error::Database(e))) => {
-            let message = e.message().to_owned();
-            let hint = if message.contains("readonly") {
-                "a capture file is read-only for queries".to_owned()
-            } else {
-                format!("tables and views: {}", session.tables()?.join(", "))
-            };
-            Err(Error::Query { message, hint })
+        Ok(()) => {
+            session.tell_checked();
+            Ok(())
         }
-        Err(Stop::Query(e)) => Err(Error::sqlite(path, "query")(e)),
+        Err(Stop::Sink(e)) => Err(Error::io(path, "write the result of a query on")(e)),
+        Err(Stop::Query(e)) => match code(&e).map(|code| code & 0xff) {
+            Some(libsqlite3_sys::SQLITE_INTERRUPT) => {
+                let message = format!("the statement was not done after {:?}", limit.unwrap_or_default());
+                refused(message, "allow more with --timeout, or ask for less".to_owned())
+            }
+            Some(libsqlite3_sys::SQLITE_READONLY) => refused(of(&e), READ_ONLY.to_owned()),
+            Some(libsqlite3_sys::SQLITE_ERROR) if of(&e).contains("attached databases") => {
+                refused("the statement needs another file".to_owned(), READ_ONLY.to_owned())
+            }
+            Some(libsqlite3_sys::SQLITE_IOERR | libsqlite3_sys::SQLITE_CORRUPT | libsqlite3_sys::SQLITE_NOTADB)
+            | None => Err(Error::sqlite(path, "query")(e)),
+            Some(_) => refused(of(&e), format!("tables and views: {}", session.tables()?.join(", "))),
+        },
     }
+}
+
+const READ_ONLY: &str = "a capture file is read-only for queries, and no other file is opened or made";
+
+/// What SQLite says.
+fn of(error: &sqlx::Error) -> String {
+    error.as_database_error().map_or_else(|| error.to_string(), |e| e.message().to_owned())
 }
 
 enum Stop {

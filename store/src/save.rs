@@ -34,7 +34,7 @@ pub fn save_results(path: &Path, captures: &[(&Trace, &Results)]) -> Result<(), 
     let file = Replacement::begin(path)?;
     let mut session = Session::create(file.path())?;
     session.run(|connection, _| write_all(connection, captures)).map_err(Error::sqlite(path, "write"))?;
-    session.close()?;
+    session.finish()?;
     file.commit()
 }
 

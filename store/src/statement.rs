@@ -8,10 +8,14 @@
 use std::{
     ffi::{CStr, c_int},
     ptr::{self, NonNull},
+    time::Instant,
 };
 
 use libsqlite3_sys as sqlite;
 use sqlx::{SqliteConnection, sqlite::LockedSqliteHandle};
+
+/// Steps of SQLite's machine between two looks at the clock: some tenths of a millisecond.
+const STEPS: c_int = 10_000;
 
 /// What SQLite says of a statement that it does not run.
 #[derive(Debug, thiserror::Error)]
@@ -70,6 +74,17 @@ impl<'c> Database<'c> {
             sqlite::sqlite3_exec(self.0.as_raw_handle().as_ptr(), sql.as_ptr(), None, ptr::null_mut(), ptr::null_mut())
         };
         if code == sqlite::SQLITE_OK { Ok(()) } else { Err(self.refused()) }
+    }
+
+    /// Refuses every other file from here on: neither `ATTACH` nor `VACUUM INTO` opens or makes one.
+    pub(super) fn keep_alone(&mut self) {
+        // SAFETY: the lock keeps the database open and ours.
+        unsafe { sqlite::sqlite3_limit(self.0.as_raw_handle().as_ptr(), sqlite::SQLITE_LIMIT_ATTACHED, 0) };
+    }
+
+    /// Ends whatever runs at this moment.
+    pub(super) fn end_at(&mut self, moment: Instant) {
+        self.0.set_progress_handler(STEPS, move || Instant::now() < moment);
     }
 
     pub(super) fn prepare(&mut self, sql: &str) -> Result<Statement<'_, 'c>, Refused> {

@@ -15,6 +15,7 @@ use super::{Error, Results, Sink, Value, chunk, is_capture, load, query, save, s
 mod diagnosis;
 mod job_sums;
 mod probes;
+mod sealed;
 mod summaries;
 
 /// Everything two captures can differ in.
@@ -44,8 +45,14 @@ fn temporary() -> (tempfile::TempDir, PathBuf) {
     (directory, path)
 }
 
-/// Runs SQL on a file behind the store's back.
+/// Runs SQL on a file behind the store's back, and seals it again: what is written so are other values, no damage.
 fn tamper(path: &Path, sql: &str) {
+    change(path, sql);
+    super::seal::Seal::put_on(path).unwrap();
+}
+
+/// Runs SQL on a file as another program does.
+fn change(path: &Path, sql: &str) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     runtime.block_on(async {
         let mut connection = SqliteConnection::connect(path.to_str().unwrap()).await.unwrap();
@@ -70,7 +77,7 @@ impl Sink for Table {
 
 fn ask(path: &Path, sql: &str) -> Result<Table, Error> {
     let mut table = Table(Vec::new(), Vec::new());
-    query(path, sql, &mut table).map(|()| table)
+    query(path, sql, None, &mut table).map(|()| table)
 }
 
 fn text(s: &str) -> Value {
