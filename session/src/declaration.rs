@@ -1,7 +1,7 @@
 //! Declaration files: what a person says of captures that do not say it themselves. Tables `[both]`, `[a]` and `[b]` hold
 //! fields of the manifest; what a capture shows is never overridden, and saying otherwise is an error that names both.
 
-use std::{io::Read, path::Path};
+use std::path::Path;
 
 use model::{
     Trace,
@@ -11,9 +11,6 @@ use toml::{Table, Value};
 
 use crate::Error;
 use diagnosis::compare::contract::rule::{Status, status};
-
-/// Bytes of a declaration that are read from standard input: some thousand lines.
-const LONGEST: u64 = 1 << 20;
 
 /// What is said of each side.
 #[derive(Debug, Default)]
@@ -29,8 +26,8 @@ impl Declaration {
     /// What is no declaration, with the key and the next step.
     pub fn read(file: &Path) -> Result<Self, Error> {
         let text = match file.to_str() {
-            Some("-") => std::io::read_to_string(std::io::stdin().take(LONGEST)),
-            _ => std::fs::read_to_string(file),
+            Some("-") => input::standard_input(input::BY_HAND),
+            _ => input::text(file, input::BY_HAND),
         };
         let text = text
             .map_err(|e| Error::Request(format!("cannot read '{}': {e}; name a declaration file", file.display())))?;

@@ -36,7 +36,7 @@ fn version(path: &Path) -> Result<Option<u32>, Error> {
     if !std::fs::metadata(path).map_err(Error::io(path, "read"))?.is_file() {
         return Ok(None);
     }
-    let file = File::open(path).map_err(Error::io(path, "read"))?;
+    let file = input::open(path).map_err(Error::io(path, "read"))?;
     file.take(HEADER as u64).read_to_end(&mut header).map_err(Error::io(path, "read"))?;
     // Offsets from https://www.sqlite.org/fileformat.html#the_database_header.
     let number = |at: usize| header.get(at..at + 4).and_then(|b| b.try_into().ok()).map(u32::from_be_bytes);
