@@ -121,7 +121,7 @@ impl Config {
     /// [`Error::Io`], [`Error::Damaged`] when it is not such a file, [`Error::Unsupported`] when it describes another
     /// kind of model.
     pub fn read(path: &Path) -> Result<Self, Error> {
-        let text = std::fs::read(path).map_err(|source| Error::Io { path: path.to_owned(), source })?;
+        let text = input::bytes(path, input::BY_HAND).map_err(|source| Error::Io { path: path.to_owned(), source })?;
         let raw: Raw = serde_json::from_slice(&text)
             .map_err(|error| Error::Damaged { path: path.to_owned(), what: error.to_string() })?;
         raw.config()

@@ -43,7 +43,7 @@ impl Source {
     /// [`ReadError`] for what is not a readable, non-empty regular file.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
         let total = regular_file(path)?;
-        let file = File::open(path).map_err(|source| ReadError::Io { path: path.into(), source })?;
+        let file = input::open(path).map_err(|source| ReadError::Io { path: path.into(), source })?;
         let done = Arc::new(AtomicU64::new(0));
         let file = BufReader::with_capacity(STEP, Counted { file, done: done.clone() });
         let (send, blocks) = sync_channel(QUEUE);
@@ -109,7 +109,7 @@ impl Source {
 pub fn head(path: &Path, len: usize) -> Result<Vec<u8>, ReadError> {
     regular_file(path)?;
     let io = |source| ReadError::Io { path: path.into(), source };
-    let file = BufReader::new(File::open(path).map_err(io)?);
+    let file = BufReader::new(input::open(path).map_err(io)?);
     let mut bytes = Vec::with_capacity(len);
     match Stream::new(file).map_err(io)?.fill(&mut bytes, len) {
         Err(e) if bytes.is_empty() && matches!(e.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof) => {

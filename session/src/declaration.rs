@@ -2,7 +2,7 @@
 //! fields of the manifest; what a capture shows is never overridden, and saying otherwise is an error that names both. A table
 //! `[price]` says what the two cost.
 
-use std::{io::Read, path::Path};
+use std::path::Path;
 
 use model::{
     Trace,
@@ -15,9 +15,6 @@ use diagnosis::{
     compare::contract::rule::{Status, status},
     decide::price::Prices,
 };
-
-/// Bytes of a declaration that are read from standard input: some thousand lines.
-const LONGEST: u64 = 1 << 20;
 
 /// What is said of each side.
 #[derive(Debug, Default)]
@@ -35,8 +32,8 @@ impl Declaration {
     /// What is no declaration, with the key and the next step.
     pub fn read(file: &Path) -> Result<Self, Error> {
         let text = match file.to_str() {
-            Some("-") => std::io::read_to_string(std::io::stdin().take(LONGEST)),
-            _ => std::fs::read_to_string(file),
+            Some("-") => input::standard_input(input::BY_HAND),
+            _ => input::text(file, input::BY_HAND),
         };
         let text = text
             .map_err(|e| Error::Request(format!("cannot read '{}': {e}; name a declaration file", file.display())))?;

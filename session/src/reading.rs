@@ -1,8 +1,7 @@
 //! What a session reads, and how.
 
 use std::{
-    fs::File,
-    io::{self, Read},
+    io,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -56,17 +55,15 @@ impl Reading {
             path.push("config.json");
         }
         let refused = |why: String| Error::Request(format!("'{}' says no model's shape: {why}", path.display()));
-        let mut text = String::new();
-        let read = File::open(&path).and_then(|file| file.take(MAX_CONFIG as u64 + 1).read_to_string(&mut text));
-        match read {
-            Ok(_) => {}
+        let text = match input::text(&path, MAX_CONFIG as u64) {
+            Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(Error::Request(format!(
                     "no model is known as '{said}', and no such file is there; give the path of its config.json"
                 )));
             }
             Err(error) => return Err(refused(error.to_string())),
-        }
+        };
         let shape = ModelShape::from_config(said, &text).map_err(|error| refused(error.to_string()))?;
         Ok(Some(Arc::new(shape)))
     }

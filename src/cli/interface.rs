@@ -73,7 +73,7 @@ impl Own {
         let Some(path) = path else { return Ok(Self::default()) };
         let refused = |what: String| Usage(format!("'{}': {}", path.display(), what.trim()));
         let text =
-            std::fs::read_to_string(path).map_err(|e| refused(format!("{e}; it holds theme, ascii and mouse")))?;
+            input::text(path, input::BY_HAND).map_err(|e| refused(format!("{e}; it holds theme, ascii and mouse")))?;
         let own: Self = toml::from_str(&text).map_err(|e| refused(e.to_string()))?;
         match own.theme.as_deref().filter(|theme| !themes().contains(theme)) {
             Some(theme) => Err(refused(format!("'{theme}' is no theme; the themes are {}", themes().join(", ")))),
@@ -105,7 +105,7 @@ fn keymap(named: Option<&Path>) -> anyhow::Result<Keymap> {
         return Ok(Keymap::load(None)?);
     };
     let refused = |what: String| Usage(format!("keymap '{}': {what}", path.display()));
-    let text = std::fs::read_to_string(&path).map_err(|e| refused(format!("{e}; name a TOML file of keys")))?;
+    let text = input::text(&path, input::BY_HAND).map_err(|e| refused(format!("{e}; name a TOML file of keys")))?;
     Ok(Keymap::load(Some(&text)).map_err(|e| refused(e.to_string()))?)
 }
 

@@ -12,7 +12,7 @@ use super::exit::Usage;
 /// What is no plan, with the next step.
 pub(super) fn read(plan: &Path) -> Result<Asked, Usage> {
     let file = plan.display();
-    let text = std::fs::read_to_string(plan)
+    let text = input::text(plan, input::BY_HAND)
         .map_err(|e| Usage(format!("cannot read '{file}': {e}; name what 'strato plan --format toml' wrote")))?;
     let asked: Asked = toml::from_str(&text)
         .map_err(|e| Usage(format!("'{file}': {}; write it with 'strato plan --format toml'", e.message())))?;

@@ -65,7 +65,7 @@ fn open(path: &Path) -> Result<Option<(File, Vec<u8>)>, Error> {
         return Ok(None);
     }
     let mut header = Vec::with_capacity(HEADER);
-    let file = File::open(path).map_err(Error::io(path, "read"))?;
+    let file = input::open(path).map_err(Error::io(path, "read"))?;
     (&file).take(HEADER as u64).read_to_end(&mut header).map_err(Error::io(path, "read"))?;
     Ok(Some((file, header)))
 }

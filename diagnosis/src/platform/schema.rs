@@ -138,11 +138,7 @@ pub(super) fn folder(path: &PathBuf) -> Result<Vec<(String, PackFile)>, PackErro
 
 fn read_pack(path: PathBuf) -> Result<(String, PackFile), PackError> {
     let read = |error| PackError::Read { path: path.clone(), error };
-    let bytes = std::fs::metadata(&path).map_err(read)?.len();
-    if bytes > MAX_PACK {
-        return Err(PackError::TooLarge { path, bytes, limit: MAX_PACK });
-    }
-    let text = std::fs::read_to_string(&path).map_err(read)?;
+    let text = input::text(&path, MAX_PACK).map_err(read)?;
     let name = path.display().to_string();
     let pack = parse(&name, &text)?;
     Ok((name, pack))

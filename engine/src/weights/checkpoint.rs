@@ -55,7 +55,7 @@ impl Checkpoint {
     fn add(&mut self, path: PathBuf) -> Result<(), Error> {
         let io = |source| Error::Io { path: path.clone(), source };
         let damaged = |what: String| Error::Damaged { path: path.clone(), what };
-        let mut file = File::open(&path).map_err(io)?;
+        let mut file = input::open(&path).map_err(io)?;
         let size = file.metadata().map_err(io)?.len();
         let mut length = [0; 8];
         file.read_exact(&mut length).map_err(|_| damaged("it is shorter than a header".to_owned()))?;
@@ -84,7 +84,7 @@ impl Checkpoint {
 /// The files that an index names, each once.
 fn shards(index: &Path) -> Result<Vec<String>, Error> {
     let damaged = |what: String| Error::Damaged { path: index.to_owned(), what };
-    let text = std::fs::read(index).map_err(|source| Error::Io { path: index.to_owned(), source })?;
+    let text = input::bytes(index, input::DOCUMENT).map_err(|source| Error::Io { path: index.to_owned(), source })?;
     let json: serde_json::Value = serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
     let map = json.get("weight_map").and_then(|map| map.as_object());
     let map = map.ok_or_else(|| damaged("it has no weight_map".to_owned()))?;

@@ -133,11 +133,7 @@ pub(super) fn ranks_of_all(groups: &Value) -> Option<i64> {
 }
 
 fn object(path: &Path) -> Result<Value, String> {
-    let bytes = std::fs::metadata(path).map_err(|error| error.to_string())?.len();
-    if bytes > MAX_BYTES {
-        return Err(format!("{bytes} bytes, more than facts ever take"));
-    }
-    let text = std::fs::read(path).map_err(|error| error.to_string())?;
+    let text = input::bytes(path, MAX_BYTES).map_err(|error| error.to_string())?;
     serde_json::from_slice(&text).map_err(|error| error.to_string())
 }
 

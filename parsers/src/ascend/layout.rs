@@ -124,7 +124,7 @@ impl Layout {
         if name(folder) == FRAMEWORK {
             folder.parent().into_iter().for_each(|parent| around.take(parent));
         }
-        let is_database = std::fs::File::open(path).is_ok_and(|mut file| {
+        let is_database = input::open(path).is_ok_and(|mut file| {
             let mut head = [0; crate::sqlite::SIGNATURE.len()];
             std::io::Read::read_exact(&mut file, &mut head).is_ok() && head == *crate::sqlite::SIGNATURE
         });

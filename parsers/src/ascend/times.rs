@@ -2,7 +2,7 @@
 //! (`communication.json`, and `CommAnalyzerTime` of `analysis.db`). The sums are over the tasks of one plane. They stand in
 //! for the tasks inside collectives where the capture does not hold those: at level 0, in a table of kernels on its own.
 
-use std::{collections::HashMap, fs::File, io::BufReader, path::Path};
+use std::{collections::HashMap, io::BufReader, path::Path};
 
 use model::{Ns, ProcessId, Severity, TraceSink};
 use rustc_hash::FxHashMap;
@@ -133,7 +133,7 @@ impl Times {
     }
 
     fn json(&mut self, path: &Path) -> Result<(), String> {
-        let file = File::open(path).map_err(|error| error.to_string())?;
+        let file = input::open(path).map_err(|error| error.to_string())?;
         let steps: Steps = serde_json::from_reader(BufReader::new(file)).map_err(|error| error.to_string())?;
         for (name, op) in steps.into_values().flat_map(HashMap::into_values).flatten() {
             let Some(time) = op.time else {
@@ -226,6 +226,6 @@ fn bare(name: &str) -> &str {
 
 pub(super) fn is_database(path: &Path) -> bool {
     let mut head = [0; SIGNATURE.len()];
-    let read = File::open(path).and_then(|mut file| std::io::Read::read_exact(&mut file, &mut head));
+    let read = input::open(path).and_then(|mut file| std::io::Read::read_exact(&mut file, &mut head));
     read.is_ok() && head == *SIGNATURE
 }

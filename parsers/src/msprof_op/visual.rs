@@ -46,7 +46,7 @@ struct Cores {
 /// Reads the sections one by one.
 pub(super) fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result<(), ReadError> {
     let io = |source| ReadError::Io { path: path.to_owned(), source };
-    let file = File::open(path).map_err(io)?;
+    let file = input::open(path).map_err(io)?;
     let total = file.metadata().map(|meta| meta.len()).unwrap_or(0);
     let mut source = BufReader::new(file);
     let (mut at, mut operator, mut metrics) = (0u64, None, Vec::new());

@@ -35,7 +35,7 @@ pub(super) fn read(
     };
     // A relative path that begins with a dash would be taken for an option.
     let report = std::path::absolute(path).map_err(io(path))?;
-    File::open(&report).map_err(io(path))?;
+    input::open(&report).map_err(io(path))?;
     let directory = tempfile::tempdir().map_err(io(&std::env::temp_dir()))?;
     let export = directory.path().join("export.sqlite");
     let log = directory.path().join("nsys.log");
@@ -71,7 +71,7 @@ fn shown(path: &Path) -> String {
 
 /// The last line that `nsys` said, of the last 4 KiB.
 fn last_line(log: &PathBuf) -> Option<String> {
-    let mut file = File::open(log).ok()?;
+    let mut file = input::open(log).ok()?;
     let length = file.metadata().ok()?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(4096))).ok()?;
     let mut text = Vec::new();

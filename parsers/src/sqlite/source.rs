@@ -152,7 +152,7 @@ pub(crate) fn count(db: &mut LockedSqliteHandle<'_>, table: &str) -> Option<u64>
 /// Size in bytes that the file's header promises: page size times pages (bytes 16 and 28 of the header).
 pub(crate) fn expected_bytes(path: &Path) -> Option<u64> {
     let mut header = [0; 32];
-    std::fs::File::open(path).and_then(|mut file| std::io::Read::read_exact(&mut file, &mut header)).ok()?;
+    input::open(path).and_then(|mut file| std::io::Read::read_exact(&mut file, &mut header)).ok()?;
     let [.., p0, p1, _, _, _, _, _, _, _, _, _, _, n0, n1, n2, n3] = header;
     let page = match u16::from_be_bytes([p0, p1]) {
         1 => 65_536,

@@ -1,6 +1,6 @@
 //! Prompts given as token ids: in the command line, or in a text file with one prompt per line.
 
-use std::{fs::File, io::Read, path::Path};
+use std::path::Path;
 
 use parsers::{Place, ReadError};
 
@@ -23,17 +23,13 @@ pub(super) fn read(given: &str) -> anyhow::Result<Vec<Vec<u32>>> {
     }
     let path = Path::new(given);
     let io = |source| ReadError::Io { path: path.to_owned(), source };
-    let mut text = String::new();
-    File::open(path).map_err(io)?.take(MOST + 1).read_to_string(&mut text).map_err(io)?;
+    let text = input::text(path, MOST).map_err(io)?;
     let refuse = |expected: String, next: &str| ReadError::Malformed {
         path: path.to_owned(),
         place: Place::File,
         expected,
         next: next.to_owned(),
     };
-    if text.len() as u64 > MOST {
-        return Err(refuse(format!("at most {MOST} bytes of prompts"), "give fewer of them").into());
-    }
     let mut prompts: Vec<Vec<u32>> = Vec::new();
     for (line, number) in text.lines().zip(1..) {
         let ids = ids(line).map_err(|word| {

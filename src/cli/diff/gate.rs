@@ -109,7 +109,7 @@ fn accepted(file: &Path) -> Result<Accepted, Usage> {
     let refused = |what: &str| {
         Usage(format!("baseline '{}': {what}; give what 'strato diff --format json' wrote", file.display()))
     };
-    let text = std::fs::read_to_string(file).map_err(|e| refused(&e.to_string()))?;
+    let text = input::text(file, input::DOCUMENT).map_err(|e| refused(&e.to_string()))?;
     let document: serde_json::Value = serde_json::from_str(&text).map_err(|e| refused(&e.to_string()))?;
     if document["schema"] != SCHEMA {
         return Err(refused(&format!("it is no comparison ('schema' is not {SCHEMA})")));

@@ -241,7 +241,7 @@ fn baseline(path: &Path) -> anyhow::Result<BTreeMap<String, f64>> {
         figures: BTreeMap<String, f64>,
     }
     let named = path.display();
-    let text = std::fs::read_to_string(path).map_err(|e| {
+    let text = input::text(path, input::DOCUMENT).map_err(|e| {
         Usage(format!("cannot read '{named}': {e}; name a report that 'strato selftest --format json' wrote"))
     })?;
     let earlier: Earlier = serde_json::from_str(&text)
