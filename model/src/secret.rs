@@ -6,14 +6,46 @@ pub const HIDDEN: &str = "***";
 
 /// A variable whose name contains one of these holds a secret, whatever else its name says.
 const NAMES: [&str; 16] = [
-    "TOKEN", "KEY", "SECRET", "PASS", "PWD", "AUTH", "CREDENTIAL", "COOKIE", "BEARER", "DSN", "JWT", "SESSION", "PRIVATE",
-    "SIGNATURE", "LOGIN", "CERT",
+    "TOKEN",
+    "KEY",
+    "SECRET",
+    "PASS",
+    "PWD",
+    "AUTH",
+    "CREDENTIAL",
+    "COOKIE",
+    "BEARER",
+    "DSN",
+    "JWT",
+    "SESSION",
+    "PRIVATE",
+    "SIGNATURE",
+    "LOGIN",
+    "CERT",
 ];
 
 /// Words of an option's name that announce a secret. Whole words: `--max-tokens` and `--tokenizer` are none.
 const WORDS: [&str; 20] = [
-    "token", "key", "secret", "pass", "passwd", "password", "passphrase", "pwd", "auth", "authorization", "credential",
-    "credentials", "cookie", "bearer", "dsn", "jwt", "session", "private", "signature", "login",
+    "token",
+    "key",
+    "secret",
+    "pass",
+    "passwd",
+    "password",
+    "passphrase",
+    "pwd",
+    "auth",
+    "authorization",
+    "credential",
+    "credentials",
+    "cookie",
+    "bearer",
+    "dsn",
+    "jwt",
+    "session",
+    "private",
+    "signature",
+    "login",
 ];
 
 /// Ends of a word that announce one all the same, as in `--apikey`.
@@ -64,9 +96,9 @@ pub fn kept(line: &str) -> String {
 /// Whether an option, or a header with a colon, announces a secret.
 fn is_secret_option(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
-    lower.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| {
-        WORDS.contains(&word) || ENDS.iter().any(|end| word.ends_with(end))
-    })
+    lower
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .any(|word| WORDS.contains(&word) || ENDS.iter().any(|end| word.ends_with(end)))
 }
 
 /// A word whose value is not announced by the one before it.
@@ -121,7 +153,11 @@ fn home(path: &str) -> Option<usize> {
         (length > 0).then_some(from + length)
     };
     if let Some(rest) = path.strip_prefix("/root") {
-        return rest.chars().next().is_none_or(|c| !(c.is_alphanumeric() || "._-".contains(c))).then_some("/root".len());
+        return rest
+            .chars()
+            .next()
+            .is_none_or(|c| !(c.is_alphanumeric() || "._-".contains(c)))
+            .then_some("/root".len());
     }
     ["/home/", "/Users/"].into_iter().find(|base| path.starts_with(base)).and_then(|base| end(base.len()))
 }
