@@ -13,6 +13,7 @@
 //! | [`stat`] | what an import read, kept and lost |
 //! | [`summary`] | what is said of kernels without saying when they ran |
 //! | [`job_sums`] | what is said of a job's steps and links without a timeline |
+//! | [`secret`] | what of command lines, process names and variables is not kept |
 //! | [`shared`] | rows that copies of a capture share |
 //! | [`stated`] | sums that a profiler left beside a capture |
 //! | [`sink`] | the trait a parser or collector writes to |
@@ -25,6 +26,7 @@ pub mod job_sums;
 pub mod manifest;
 pub mod probe;
 pub mod readiness;
+pub mod secret;
 pub mod shared;
 pub mod sink;
 pub mod slice;

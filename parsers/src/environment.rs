@@ -1,5 +1,7 @@
 //! Environment variables: only those known to matter for speed and to hold no secret are read.
 
+use model::secret;
+
 /// Prefixes of the variables that are kept.
 const ALLOWED: &[&str] = &[
     "ASCEND_",
@@ -26,9 +28,6 @@ const ALLOWED: &[&str] = &[
     "VLLM_",
 ];
 
-/// A variable whose name contains one of these is dropped whatever its prefix.
-const SECRET: &[&str] = &["TOKEN", "KEY", "SECRET", "PASS", "AUTH", "CREDENTIAL"];
-
 /// Longest value kept, in bytes.
 const MAX_VALUE: usize = 200;
 /// Most variables kept.
@@ -48,7 +47,7 @@ impl Environment {
         match allowed(line.trim()) {
             Some((name, value)) if self.kept.len() < MAX_VARIABLES => {
                 let value = value.get(..value.floor_char_boundary(MAX_VALUE)).unwrap_or_default();
-                self.kept.insert(name.to_owned(), value.to_owned());
+                self.kept.insert(name.to_owned(), secret::without_homes(value));
             }
             _ => self.redacted += u64::from(line.contains('=')),
         }
@@ -73,10 +72,10 @@ fn allowed(line: &str) -> Option<(&str, &str)> {
     let upper = name.to_ascii_uppercase();
     let plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
     let wanted = ALLOWED.iter().any(|prefix| upper.starts_with(prefix));
-    let secret = SECRET.iter().any(|part| upper.contains(part));
+    let secret = secret::is_secret_variable(name);
     let value = value.strip_prefix('"').and_then(|v| v.strip_suffix('"')).unwrap_or(value);
     // `http://user:password@host` is a secret whatever the variable is called.
-    let login = value.contains("://") && value.contains('@');
+    let login = secret::has_login(value);
     (plain && wanted && !secret && !login).then_some((name, value))
 }
 
@@ -94,12 +93,22 @@ mod tests {
             "HF_TOKEN=hidden",
             "TORCH_PROXY=http://me:hidden@host",
             "PATH=/hidden",
+            "NCCL_PWD=hidden",
+            "CUDA_COOKIE=hidden",
+            "TORCH_DB_DSN=hidden",
             "no variable",
         ] {
             environment.take(line);
         }
         assert_eq!(environment.text().as_deref(), Some("CUDA_VISIBLE_DEVICES=0,1, NCCL_ALGO=Ring"));
-        assert_eq!(environment.redacted, 4);
+        assert_eq!(environment.redacted, 7);
+    }
+
+    #[test]
+    fn homes_are_not_kept() {
+        let mut environment = Environment::default();
+        environment.take("CUDA_CACHE_PATH=/home/alice/.nv/cache");
+        assert_eq!(environment.text().as_deref(), Some("CUDA_CACHE_PATH=~/.nv/cache"));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use crate::{
     job_sums::JobSums,
     manifest::Provenance,
     probe::ProbeRow,
+    secret,
     sink::{Clock, TraceSink},
     slice::{Category, Detail, Flow, Slice},
     stat::{ImportStat, LedgerRow, Severity},
@@ -229,7 +230,8 @@ impl TraceSink for TraceBuilder {
     }
 
     fn describe_process(&mut self, process: ProcessId, pid: Option<i64>, name: Option<&str>, rank: Option<u32>) {
-        let name = name.map(|name| self.trace.strings.intern(name));
+        // Some sources give the command line for a name.
+        let name = name.map(|name| self.trace.strings.intern(&secret::kept(name)));
         if let Some(p) = self.trace.processes.get_mut(process.0 as usize) {
             p.pid = p.pid.or(pid);
             p.name = p.name.or(name);

@@ -98,7 +98,8 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     let tools = super::devices::tools(&arguments.tools)?;
     let room = Room::make(&output, arguments.keep.as_deref())?;
     let line = profiler.arguments(room.reports(), &asked, &inside(&room, &arguments.command)?);
-    let shown = shown(&program, &line);
+    // What is not kept is not shown either: a terminal is recorded as well.
+    let shown = model::secret::kept(&shown(&program, &line));
     let told = |text: String| {
         if !arguments.quiet {
             say(&format!("strato: {text}"));

@@ -170,7 +170,7 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     if repeats > 1 {
         let output =
             output.ok_or_else(|| Usage("--repeats needs -o FILE, for the capture of each launch".to_owned()))?;
-        let captures = repeats::launch(&output, repeats.into())?;
+        let (captures, exit) = repeats::launch(&output, repeats.into())?;
         let noise = repeats::keep_noise(&captures)?;
         if !quiet && !json {
             if let Some(noise) = noise {
@@ -182,7 +182,7 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
                 writeln!(io::stdout(), "{}", planned::next_step(plan, &captures))?;
             }
         }
-        return Ok(Exit::Done);
+        return Ok(exit);
     }
     if numerics && asked.target != Target::Cpu {
         return Err(Usage("--numerics is for --backend cpu; leave it out, or choose that one".to_owned()).into());

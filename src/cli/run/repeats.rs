@@ -17,7 +17,7 @@ use session::Session;
 
 use crate::cli::{
     ended::{self, Ended},
-    exit::{Missing, Usage},
+    exit::{Exit, Missing, Usage},
 };
 use diagnosis::{analysis::Options, compare::statistics::Floor, platform::Packs};
 
@@ -33,14 +33,16 @@ pub(super) fn file(output: &Path, launch: usize) -> PathBuf {
     }
 }
 
-/// Launches this command so many times, one after the other, and says which captures that left.
+/// Launches this command so many times, one after the other, and says which captures that left, and whether any of them has
+/// numbers that are not finite.
 ///
 /// # Errors
 /// When a launch cannot be started or does not end well; it has said why itself.
-pub(super) fn launch(output: &Path, repeats: usize) -> anyhow::Result<Vec<PathBuf>> {
+pub(super) fn launch(output: &Path, repeats: usize) -> anyhow::Result<(Vec<PathBuf>, Exit)> {
     let program = std::env::current_exe()
         .map_err(|e| Missing(format!("cannot find this program to launch it again: {e}; leave --repeats out")))?;
     let mut files = Vec::with_capacity(repeats);
+    let mut exit = Exit::Done;
     let ended = Ended::receive().unwrap_or_else(|_| Ended::never());
     let parent = std::process::id().to_string();
     for launch in 1..=repeats {
@@ -55,14 +57,16 @@ pub(super) fn launch(output: &Path, repeats: usize) -> anyhow::Result<Vec<PathBu
             .map_err(|e| Missing(format!("cannot launch '{}' again: {e}; leave --repeats out", program.display())))?;
         // The launch has kept its capture.
         ended.follow();
-        if !status.success() {
+        if status.code() == Some(i32::from(Exit::Findings.code())) {
+            exit = Exit::Findings;
+        } else if !status.success() {
             let said =
                 format!("launch {launch} of {repeats} ended with {status}; the launches before it left their captures");
             return Err(if status.code() == Some(4) { Missing(said).into() } else { Usage(said).into() });
         }
         files.push(file);
     }
-    Ok(files)
+    Ok((files, exit))
 }
 
 /// Waits for a launch. It gets the signals that this process gets, but for those that a terminal sends to both.

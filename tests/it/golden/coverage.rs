@@ -38,8 +38,9 @@ const NOT_SIMULATED: [&str; 2] = ["Against what this device was measured to do",
 /// Faults that their pages do not name since rules ask for more evidence, beside what they say instead: a tail of products of
 /// few rows may be a memory-bound product (OP-10 is named).
 const TOLD_APART_NO_MORE: [FaultKind; 1] = [FaultKind::WaveTail];
-/// Rules that neither find nor abstain but on captures of this machine's processors.
-const OF_PROCESSORS: [&str; 1] = ["CP-13"];
+/// Rules that neither find nor abstain but on captures of this machine's processors, or of the engine, which says whether its
+/// numbers are finite.
+const OF_PROCESSORS: [&str; 2] = ["CP-13", "NM-01"];
 
 /// The pages that every machine can make.
 fn pages() -> Vec<(&'static str, String)> {

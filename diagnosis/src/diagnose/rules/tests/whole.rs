@@ -304,3 +304,37 @@ fn findings_that_count_the_same_kernels_say_so() {
     let shared = rule("OP-05").competing.iter().filter(|c| c.claim.text.en.contains("composites")).count();
     assert_eq!(shared, 1);
 }
+
+/// What a capture that says this of its logits is blamed for, and by what layer.
+fn blamed(facts: &[(&str, &str)]) -> (Vec<&'static str>, VerdictLayer) {
+    let say = |r: &mut Run, i| {
+        for (key, value) in facts.iter().filter(|_| i == 0) {
+            r.script.builder.manifest(key, value, Provenance::Observed);
+        }
+    };
+    let d = diagnosis(&graph(12, say));
+    let sure = d.findings.iter().filter(|f| f.severity == crate::diagnose::Severity::Critical);
+    (sure.map(|f| f.rule).filter(|rule| *rule == "NM-01").collect(), d.verdict.layer)
+}
+
+#[test]
+fn numbers_that_are_not_finite_come_before_every_time() {
+    let deviation = format!("{} from step 0, layer 1, operator down_proj", model::manifest::NOT_FINITE);
+    for facts in [
+        &[(model::manifest::FINITE, "no: of 12 steps 12, from step 0 on (512 logits)")][..],
+        &[("precision.deviation", deviation.as_str())],
+    ] {
+        assert_eq!(blamed(facts), (vec!["NM-01"], VerdictLayer::Operator), "{facts:?}");
+    }
+}
+
+#[test]
+fn numbers_that_are_finite_or_unknown_are_no_finding() {
+    for facts in [
+        &[][..],
+        &[(model::manifest::FINITE, "yes: the logits of all 12 steps")],
+        &[("precision.deviation", "diverges at layer 3")],
+    ] {
+        assert_eq!(blamed(facts).0, Vec::<&str>::new(), "{facts:?}");
+    }
+}

@@ -6,6 +6,7 @@ mod load;
 mod log;
 pub(super) mod no_steps;
 mod no_timeline;
+mod not_finite;
 mod opaque;
 mod shared_machine;
 pub(super) mod start_up;
@@ -23,6 +24,7 @@ pub(super) type Gate = fn(&Case<'_>) -> Option<Ruling>;
 pub(super) const REGISTRY: &[Gate] = &[
     log::decide,
     no_timeline::decide,
+    not_finite::decide,
     inflation::decide,
     shared_machine::decide,
     opaque::decide,

@@ -1,0 +1,211 @@
+//! What of command lines, process names and variables is not kept: secrets, and the names of people in paths to their homes. A
+//! capture is handed around; what a program was started with need not be known for it.
+
+/// What stands in the place of a secret.
+pub const HIDDEN: &str = "***";
+
+/// A variable whose name contains one of these holds a secret, whatever else its name says.
+const NAMES: [&str; 16] = [
+    "TOKEN",
+    "KEY",
+    "SECRET",
+    "PASS",
+    "PWD",
+    "AUTH",
+    "CREDENTIAL",
+    "COOKIE",
+    "BEARER",
+    "DSN",
+    "JWT",
+    "SESSION",
+    "PRIVATE",
+    "SIGNATURE",
+    "LOGIN",
+    "CERT",
+];
+
+/// Words of an option's name that announce a secret. Whole words: `--max-tokens` and `--tokenizer` are none.
+const WORDS: [&str; 20] = [
+    "token",
+    "key",
+    "secret",
+    "pass",
+    "passwd",
+    "password",
+    "passphrase",
+    "pwd",
+    "auth",
+    "authorization",
+    "credential",
+    "credentials",
+    "cookie",
+    "bearer",
+    "dsn",
+    "jwt",
+    "session",
+    "private",
+    "signature",
+    "login",
+];
+
+/// Ends of a word that announce one all the same, as in `--apikey`.
+const ENDS: [&str; 4] = ["apikey", "token", "secret", "password"];
+
+/// How secrets begin that their makers mark as such: OpenAI, Hugging Face, GitHub, GitLab, Slack, AWS, and JSON web tokens.
+const MARKS: [&str; 9] = ["sk-", "hf_", "ghp_", "gho_", "github_pat_", "glpat-", "xoxb-", "AKIA", "eyJ"];
+
+/// Shortest text that such a mark makes a secret.
+const MARKED: usize = 16;
+
+/// Whether a variable of this name holds a secret.
+pub fn is_secret_variable(name: &str) -> bool {
+    let upper = name.to_ascii_uppercase();
+    NAMES.iter().any(|part| upper.contains(part))
+}
+
+/// Whether a value holds a login, as `https://user:password@host` does.
+pub fn has_login(value: &str) -> bool {
+    value.split_once("://").is_some_and(|(_, rest)| rest.contains('@'))
+}
+
+/// A command line, or a process name that is one, as it may be kept: without values of secret options and variables, without
+/// logins in addresses, without marked secrets, and without the names of people in paths.
+pub fn kept(line: &str) -> String {
+    let mut out = String::with_capacity(line.len());
+    let mut hides = false;
+    for part in line.split_inclusive(char::is_whitespace) {
+        let word = part.trim_end_matches(char::is_whitespace);
+        let space = part.get(word.len()..).unwrap_or_default();
+        let bare = word.trim_matches(['"', '\'']);
+        let is_option = bare.starts_with('-');
+        if hides && !bare.is_empty() && !is_option {
+            // The scheme of an `Authorization` is none; what follows it is.
+            let is_scheme = ["bearer", "basic", "token"].contains(&bare.to_ascii_lowercase().as_str());
+            out.push_str(&if is_scheme { word.to_owned() } else { word.replace(bare, HIDDEN) });
+            hides = is_scheme;
+        } else {
+            out.push_str(&shown(word, bare));
+            let is_name = (is_option && !bare.contains('=')) || bare.ends_with(':');
+            hides = bare.eq_ignore_ascii_case("bearer") || (is_name && is_secret_option(bare));
+        }
+        out.push_str(space);
+    }
+    without_homes(&out)
+}
+
+/// Whether an option, or a header with a colon, announces a secret.
+fn is_secret_option(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    lower
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .any(|word| WORDS.contains(&word) || ENDS.iter().any(|end| word.ends_with(end)))
+}
+
+/// A word whose value is not announced by the one before it.
+fn shown(word: &str, bare: &str) -> String {
+    if let Some((name, value)) = bare.split_once('=')
+        && !value.is_empty()
+        && is_secret_option(name)
+    {
+        return word.replacen(&format!("={value}"), &format!("={HIDDEN}"), 1);
+    }
+    let value = bare.rsplit('=').next().unwrap_or(bare).trim_matches(['"', '\'']);
+    if value.len() >= MARKED && MARKS.iter().any(|mark| value.starts_with(mark)) {
+        return word.replace(value, HIDDEN);
+    }
+    if has_login(word)
+        && let Some((scheme, rest)) = word.split_once("://")
+        && let Some((_, host)) = rest.rsplit_once('@')
+    {
+        return format!("{scheme}://{HIDDEN}@{host}");
+    }
+    word.to_owned()
+}
+
+/// A text in which the homes of people are `~`.
+pub fn without_homes(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    let begins = |out: &str| !out.ends_with(|c: char| c.is_alphanumeric() || "/._-~".contains(c));
+    while let Some(at) = rest.find('/') {
+        let (before, path) = rest.split_at(at);
+        out.push_str(before);
+        match home(path).filter(|_| begins(&out)) {
+            Some(length) => {
+                out.push('~');
+                rest = path.get(length..).unwrap_or_default();
+            }
+            None => {
+                out.push('/');
+                rest = path.get(1..).unwrap_or_default();
+            }
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Bytes of the home that a path begins with.
+fn home(path: &str) -> Option<usize> {
+    let end = |from: usize| {
+        let name = path.get(from..)?;
+        let length = name.find(|c: char| !(c.is_alphanumeric() || "._-@".contains(c))).unwrap_or(name.len());
+        (length > 0).then_some(from + length)
+    };
+    if let Some(rest) = path.strip_prefix("/root") {
+        return rest
+            .chars()
+            .next()
+            .is_none_or(|c| !(c.is_alphanumeric() || "._-".contains(c)))
+            .then_some("/root".len());
+    }
+    ["/home/", "/Users/"].into_iter().find(|base| path.starts_with(base)).and_then(|base| end(base.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_lines_keep_what_says_how_a_program_ran_and_no_secret() {
+        for (line, expected) in [
+            ("python serve.py --api-key X --tp 8", "python serve.py --api-key *** --tp 8"),
+            ("python serve.py --api-key=X --tp 8", "python serve.py --api-key=*** --tp 8"),
+            ("vllm serve m --max-tokens 8 --tokenizer t", "vllm serve m --max-tokens 8 --tokenizer t"),
+            ("VLLM_API_KEY=sk python x.py", "VLLM_API_KEY=*** python x.py"),
+            ("run --hf-token abc --quiet", "run --hf-token *** --quiet"),
+            ("run --token --quiet", "run --token --quiet"),
+            ("run --apikey abc", "run --apikey ***"),
+            ("curl -H 'Authorization: Bearer abc' url", "curl -H 'Authorization: Bearer ***' url"),
+            ("curl -H \"Cookie: abc\" url", "curl -H \"Cookie: ***\" url"),
+            ("get https://me:pw@host/x", "get https://***@host/x"),
+            ("run --proxy=http://me:pw@host", "run --proxy=http://***@host"),
+            ("run hf_abcdefghijklmnopqrst", "run ***"),
+            ("python /home/alice/x.py --out=/root/y /rooted/z", "python ~/x.py --out=~/y /rooted/z"),
+            ("sh -c 'read line; echo \"got $line\"'", "sh -c 'read line; echo \"got $line\"'"),
+            ("", ""),
+        ] {
+            assert_eq!(kept(line), expected);
+        }
+    }
+
+    #[test]
+    fn homes_are_shortened_wherever_a_path_begins() {
+        for (text, expected) in [
+            ("/home/alice/.nv/cache:/Users/bob", "~/.nv/cache:~"),
+            ("/data/home/alice", "/data/home/alice"),
+            ("/home/", "/home/"),
+            ("/opt/x", "/opt/x"),
+        ] {
+            assert_eq!(without_homes(text), expected);
+        }
+    }
+
+    #[test]
+    fn variables_are_known_by_any_part_of_their_names() {
+        for name in ["NCCL_PWD", "x_cookie", "PG_DSN", "TORCH_JWT", "CUDA_BEARER", "VLLM_SESSION_ID", "A_PRIVATE_B"] {
+            assert!(is_secret_variable(name), "{name}");
+        }
+        assert!(!is_secret_variable("NCCL_ALGO") && !is_secret_variable("CUDA_VISIBLE_DEVICES"));
+    }
+}
