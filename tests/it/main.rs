@@ -58,6 +58,7 @@ mod results;
 mod rule_docs;
 mod run;
 mod selftest;
+mod serving;
 #[cfg(unix)]
 mod top;
 mod truth;
