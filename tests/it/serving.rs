@@ -45,7 +45,7 @@ fn a_result_is_a_report_of_its_own() {
         "Serving under load",
         "32 at a time",
         "200 → 100",
-        "Targets: `ttft=200ms,tpot=10ms,p=99`",
+        "Targets: ttft=200ms,tpot=10ms,p=99",
     ] {
         assert!(text.contains(said), "{said} is not in\n{text}");
     }
@@ -114,7 +114,7 @@ fn the_example_of_a_price_is_true() {
         "(modelled)",
         "(declared)",
         "Simulated beside measured",
-        "prefill on `A`, decode on `B`",
+        "prefill on A, decode on B",
     ] {
         assert!(text.contains(said), "{said} is not in\n{text}");
     }
@@ -137,8 +137,7 @@ fn what_is_missing_for_a_decision_is_named() {
     let directory = tempfile::tempdir().unwrap();
     sweeps(directory.path());
     let text = printed(&["decide", "a.jsonl", "b.jsonl", "--lang", "en"], directory.path());
-    for said in ["price.a.device_hour", "--slo ttft=200ms,tpot=50ms", "No power was recorded of `A, B`", "not declared"]
-    {
+    for said in ["price.a.device_hour", "--slo ttft=200ms,tpot=50ms", "No power was recorded of A, B", "not declared"] {
         assert!(text.contains(said), "{said} is not in\n{text}");
     }
     let wrong = strato(&["decide", "a.jsonl", "b.jsonl", "--slo", "ttft"], directory.path());
