@@ -436,7 +436,7 @@ fn fleet(page: &mut DecisionPage<'_>) {
         let letters = pair.map(|side| Value::Raw(SIDES.get(side).copied().unwrap_or("?").to_owned()));
         let [prefill, decode] = letters;
         let name = page
-            .fill(Text::new("prefill on {a}, decode on {b}", "{a} 预填充，{b} 解码"), [("a", prefill), ("b", decode)]);
+            .tell(Text::new("prefill on {a}, decode on {b}", "{a} 预填充，{b} 解码"), [("a", prefill), ("b", decode)]);
         match found {
             Some(fleet) => {
                 let [p, d] = fleet.workers;
