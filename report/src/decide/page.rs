@@ -69,6 +69,22 @@ fn answer(page: &mut DecisionPage<'_>) {
     };
     let letter = |n: usize| Value::Raw(SIDES.get(n).copied().unwrap_or("?").to_owned());
     let (loser, winner) = (letter(balance.loser), letter(1 - balance.loser));
+    let fails = |n: usize| matches!(decision.from.get(n), Some(Some(From::Load(_, Some(false)))));
+    // Who does not hold the targets does not win, however cheap its tokens are.
+    let only = match (fails(0), fails(1)) {
+        (false, true) => Some(0),
+        (true, false) => Some(1),
+        _ => None,
+    };
+    if let Some(holds) = only {
+        page.title(page.tell(
+            Text::new(
+                "At this service level {other} is out: no load that was measured holds the targets on it. What follows is without them.",
+                "在此服务水平下 {other} 出局：其所测负载均不达标。以下为不计目标的结果。",
+            ),
+            [("other", letter(1 - holds))],
+        ));
+    }
     let head = match balance.cost {
         Some(cost) => page.tell(
             Text::new(
