@@ -63,6 +63,7 @@ mod results;
 mod rule_docs;
 mod run;
 mod selftest;
+mod serving;
 #[cfg(unix)]
 mod top;
 mod truth;

@@ -267,10 +267,12 @@ fn is_same(a: &Load, b: &Load) -> bool {
     };
     // Failed requests count: they were asked.
     let asked = |load: &Load| Some(load.completed()? + load.number("failed").unwrap_or(0.0));
-    level
-        && near(a.input_len(), b.input_len(), PROMPT)
-        && near(a.output_len(), b.output_len(), OUTPUT)
-        && near(asked(a), asked(b), 0.0)
+    level && is_same_work(a, b) && near(asked(a), asked(b), 0.0)
+}
+
+/// Whether the prompts and answers of two loads are as long as each other.
+pub fn is_same_work(a: &Load, b: &Load) -> bool {
+    near(a.input_len(), b.input_len(), PROMPT) && near(a.output_len(), b.output_len(), OUTPUT)
 }
 
 /// Whether two numbers are at most a share apart; what one side does not say is no difference.

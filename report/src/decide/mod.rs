@@ -15,7 +15,7 @@ use diagnosis::{
         price::Prices,
     },
     i18n::{Lang, Message},
-    serving::{Level, Load, Metric, Slo},
+    serving::{Level, Load, Metric, Slo, beside::is_same_work},
 };
 use model::Ns;
 
@@ -125,7 +125,14 @@ impl Decision {
     ) -> Self {
         let declared = prices.clone().unwrap_or_default();
         let declared = [declared.a, declared.b];
-        let from = given.each_ref().map(|own| from(own, slo.as_ref()));
+        let first = from(&given[0], slo.as_ref(), None);
+        // Only loads of the same prompts and answers are set beside each other.
+        let like = match &first {
+            Some(From::Load(load, _)) => Some(&**load),
+            _ => None,
+        };
+        let second = from(&given[1], slo.as_ref(), like);
+        let from = [first, second];
         let mut one_device = [false; 2];
         let mut sides: [Side; 2] = Default::default();
         for (n, (own, price)) in given.iter().zip(declared).enumerate() {
@@ -214,10 +221,15 @@ impl Shown for Decision {
 
 /// Where the tokens per second of a side come from: of the loads that hold the targets the one with most tokens, of the others one
 /// that may hold them; without targets, and without loads, the decode step of a capture.
-fn from(given: &Given, slo: Option<&Slo>) -> Option<From> {
+fn from(given: &Given, slo: Option<&Slo>, like: Option<&Load>) -> Option<From> {
     let rated = |wanted: Option<bool>| {
         let holds = |load: &&Load| slo.is_none_or(|slo| slo.holds(load) == wanted);
-        let fitting = given.loads.iter().filter(holds).filter(|load| load.output_throughput().is_some());
+        let fitting = given
+            .loads
+            .iter()
+            .filter(|load| like.is_none_or(|like| is_same_work(like, load)))
+            .filter(holds)
+            .filter(|load| load.output_throughput().is_some());
         let most = |a: &&Load, b: &&Load| {
             a.output_throughput().unwrap_or(0.0).total_cmp(&b.output_throughput().unwrap_or(0.0))
         };
@@ -258,7 +270,8 @@ fn checks(given: &[Given; 2], costs: &[Option<Costs>; 2]) -> Vec<Check> {
             let Some(Level::Concurrency(n)) = load.level() else { continue };
             let others: Vec<Load> =
                 own.loads.iter().enumerate().filter(|(i, _)| *i != at).map(|(_, load)| load.clone()).collect();
-            let left_out = Costs::of_loads(&others).filter(|left| left.largest() >= n && left.steps.len() > 1);
+            let left_out = Costs::of_loads(&others)
+                .filter(|left| left.largest() >= n && left.steps.len() > 1 && left.prompts.len() > 1);
             let Some(costs) = left_out.as_ref().or(costs.as_ref()) else { continue };
             let (Some(input), Some(output)) = (load.input_len(), load.output_len()) else { continue };
             let work = Work { input, output, slo: Slo { targets: Vec::new(), percentile: 50.0 } };

@@ -69,15 +69,31 @@ fn answer(page: &mut DecisionPage<'_>) {
     };
     let letter = |n: usize| Value::Raw(SIDES.get(n).copied().unwrap_or("?").to_owned());
     let (loser, winner) = (letter(balance.loser), letter(1 - balance.loser));
+    let fails = |n: usize| matches!(decision.from.get(n), Some(Some(From::Load(_, Some(false)))));
+    // Who does not hold the targets does not win, however cheap its tokens are.
+    let only = match (fails(0), fails(1)) {
+        (false, true) => Some(0),
+        (true, false) => Some(1),
+        _ => None,
+    };
+    if let Some(holds) = only {
+        page.title(page.tell(
+            Text::new(
+                "At this service level {other} is out: no load that was measured holds the targets on it. What follows is without them.",
+                "在此服务水平下 {other} 出局：其所测负载均不达标。以下为不计目标的结果。",
+            ),
+            [("other", letter(1 - holds))],
+        ));
+    }
     let head = match balance.cost {
-        Some(cost) => page.fill(
+        Some(cost) => page.tell(
             Text::new(
                 "{winner} is the cheaper one: a token on B costs {cost} of one on A (speed of a device B/A {speed}).",
                 "{winner} 更便宜：B 上每 token 的成本为 A 的 {cost}（单设备速度 B/A 为 {speed}）。",
             ),
             [("winner", winner.clone()), ("cost", Value::Ratio(cost)), ("speed", Value::Ratio(balance.speed))],
         ),
-        None => page.fill(
+        None => page.tell(
             Text::new(
                 "{winner} gives more tokens a second of a device (B/A {speed}); which one is cheaper nobody can say without prices.",
                 "{winner} 的单设备每秒 token 更多（B/A 为 {speed}）；没有价格则无法判断哪个更便宜。",
@@ -86,7 +102,7 @@ fn answer(page: &mut DecisionPage<'_>) {
         ),
     };
     page.title(head);
-    let mut lines = vec![page.fill(
+    let mut lines = vec![page.tell(
         Text::new(
             "For {loser} to win, it would have to give {share} more tokens a second of a device",
             "{loser} 要胜出，单设备每秒 token 须提高 {share}",
@@ -95,7 +111,7 @@ fn answer(page: &mut DecisionPage<'_>) {
     )];
     let currency = currency(decision);
     if let Some(hour) = balance.break_even_hour {
-        lines.push(page.fill(
+        lines.push(page.tell(
             Text::new(
                 "Break-even: a device of B may cost {hour} an hour (it costs {own})",
                 "盈亏平衡：B 的设备每小时可为 {hour}（现为 {own}）",
@@ -110,13 +126,13 @@ fn answer(page: &mut DecisionPage<'_>) {
         ));
     }
     if let Some(purchase) = balance.break_even_purchase {
-        lines.push(page.fill(
+        lines.push(page.tell(
             Text::new("The same as a price of buying a device of B: {price}", "折合 B 设备的购买价：{price}"),
             [("price", Value::Raw(money(purchase, currency)))],
         ));
     }
     if let Some(tokens) = balance.repaid_after {
-        lines.push(page.fill(
+        lines.push(page.tell(
             Text::new(
                 "The declared cost of moving to B is repaid after {n} million tokens",
                 "迁移到 B 的申报成本在输出 {n} 百万 token 后收回",
@@ -127,7 +143,7 @@ fn answer(page: &mut DecisionPage<'_>) {
     lines.extend(slower_first_token(page));
     for (n, worth) in decision.worth.iter().enumerate() {
         if let Some(missing) = worth.missing {
-            lines.push(page.fill(
+            lines.push(page.tell(
                 Text::new(
                     "The cost of {side} is not known: declare `price.{key}` of it (`--declare FILE`, table [price])",
                     "{side} 的成本未知：请申报其 `price.{key}`（`--declare FILE`，表 [price]）",
@@ -158,7 +174,7 @@ fn slower_first_token(page: &DecisionPage<'_>) -> Vec<Inlines> {
             let most = slo.most(metric);
             let now = load.percentile(metric, slo.percentile).or_else(|| load.mean(metric));
             let Some(now) = now.filter(|now| *now > most) else { continue };
-            lines.push(page.fill(
+            lines.push(page.tell(
                 Text::new(
                     "{side} holds the targets under no load that was measured: its {metric} would have to fall from {now} to {most}",
                     "{side} 在所测负载下均不达标：其 {metric} 须从 {now} 降至 {most}",
@@ -172,7 +188,7 @@ fn slower_first_token(page: &DecisionPage<'_>) -> Vec<Inlines> {
             ));
         }
         if holds.is_none() {
-            lines.push(page.fill(
+            lines.push(page.tell(
                 Text::new(
                     "Whether {side} holds the targets cannot be told: that percentile was not recorded",
                     "无法判断 {side} 是否达标：未记录该百分位",
@@ -251,7 +267,7 @@ fn worth(page: &mut DecisionPage<'_>) {
             None => inlines![
                 "– ",
                 page.aside(
-                    page.fill(Text::new("declare `{key}`", "请申报 `{key}`"), [("key", Value::Raw(key.to_owned()))])
+                    page.tell(Text::new("declare `{key}`", "请申报 `{key}`"), [("key", Value::Raw(key.to_owned()))])
                 )
             ],
         };
@@ -265,7 +281,7 @@ fn worth(page: &mut DecisionPage<'_>) {
     let recorded: Vec<&str> =
         SIDES.into_iter().zip(&decision.sides).filter(|(_, side)| side.power_w.is_none()).map(|(l, _)| l).collect();
     if !recorded.is_empty() {
-        page.paragraph(page.fill(
+        page.paragraph(page.tell(
             Text::new(
                 "No power was recorded of {sides}: what needs it rests on the declared power, or is not there. A capture with device counters, or a column `power_w` of the result, has it.",
                 "{sides} 未记录功耗：相关数值基于申报功耗，否则缺失。带设备计数器的采集，或结果中的 `power_w` 列，可提供功耗。",
@@ -293,7 +309,7 @@ fn basis(page: &DecisionPage<'_>, n: usize) -> Inlines {
                 Some(false) => Text::new("no load holds the targets; the most of all", "没有达标负载；取全部中最高者"),
                 None => Text::new("the most of all loads", "全部负载中最高者"),
             };
-            page.fill(
+            page.tell(
                 Text::new("{side}: {level}, tokens {tokens}: {held}", "{side}：{level}，token {tokens}：{held}"),
                 [
                     ("side", side),
@@ -303,14 +319,14 @@ fn basis(page: &DecisionPage<'_>, n: usize) -> Inlines {
                 ],
             )
         }
-        Some(Some(From::Step(batch, ns))) => page.fill(
+        Some(Some(From::Step(batch, ns))) => page.tell(
             Text::new(
                 "{side}: a decode step of {batch} sequences in {time} (median of the capture); no time to the first token is in it",
                 "{side}：{batch} 条序列的解码步 {time}（采集的中位数）；其中没有首 token 时间",
             ),
             [("side", side), ("batch", Value::Count(u64::from(*batch))), ("time", Value::Ns(*ns))],
         ),
-        _ => page.fill(Text::new("{side}: no tokens per second are known", "{side}：每秒 token 数未知"), [("side", side)]),
+        _ => page.tell(Text::new("{side}: no tokens per second are known", "{side}：每秒 token 数未知"), [("side", side)]),
     };
     inlines![line, one]
 }
@@ -356,7 +372,7 @@ fn gap(page: &mut DecisionPage<'_>) {
     page.table(page.get(Text::new("Causes of the difference of a step", "步差异的原因")), table);
     for (letter, winnable) in SIDES.into_iter().zip(&decision.winnable) {
         let Some((rule, before, after)) = winnable else { continue };
-        page.paragraph(page.fill(
+        page.paragraph(page.tell(
             Text::new(
                 "What the diagnosis of {side} expects to vanish: at most from {before} to {after} of a step by {rule} (the largest single gain; gains are not summed).",
                 "{side} 的诊断预期可消除的部分：按 {rule}，每步至多由 {before} 降至 {after}（最大的单项收益；收益不相加）。",
@@ -385,7 +401,7 @@ fn fleet(page: &mut DecisionPage<'_>) {
         checks(page);
         return;
     };
-    page.paragraph(page.fill(
+    page.paragraph(page.tell(
         Text::new(
             "Simulated (modelled) for prompts of {input} and answers of {output} tokens, {slo}: requests come at random with a fixed seed; a step takes the time of its prompts and that of its sequences; moving the cache between workers costs nothing here; batches go no further than was measured.",
             "对 {input} token 的提示与 {output} token 的输出、{slo} 的模拟（模型）：请求按固定种子随机到达；一步的时间为提示与序列时间之和；未计 KV 缓存传输；批大小不超过实测范围。",
@@ -409,7 +425,7 @@ fn fleet(page: &mut DecisionPage<'_>) {
         if decision.costs.get(n).is_none_or(Option::is_none) {
             continue;
         }
-        let name = page.fill(
+        let name = page.tell(
             Text::new("{side}, both on every worker", "{side}，每实例兼做两者"),
             [("side", Value::Raw(SIDES.get(n).copied().unwrap_or("?").to_owned()))],
         );
@@ -436,7 +452,7 @@ fn fleet(page: &mut DecisionPage<'_>) {
         let letters = pair.map(|side| Value::Raw(SIDES.get(side).copied().unwrap_or("?").to_owned()));
         let [prefill, decode] = letters;
         let name = page
-            .fill(Text::new("prefill on {a}, decode on {b}", "{a} 预填充，{b} 解码"), [("a", prefill), ("b", decode)]);
+            .tell(Text::new("prefill on {a}, decode on {b}", "{a} 预填充，{b} 解码"), [("a", prefill), ("b", decode)]);
         match found {
             Some(fleet) => {
                 let [p, d] = fleet.workers;
@@ -457,7 +473,7 @@ fn fleet(page: &mut DecisionPage<'_>) {
 fn cost(page: &DecisionPage<'_>, n: usize) -> Inlines {
     let side = Value::Raw(SIDES.get(n).copied().unwrap_or("?").to_owned());
     let Some(Some(costs)) = page.capture.costs.get(n) else {
-        return page.fill(
+        return page.tell(
             Text::new(
                 "{side}: times of prefill and decode are not known of it; give results of several concurrencies, or a capture with both kinds of steps",
                 "{side}：预填充与解码时间未知；请给出多个并发的结果，或含两类步的采集",
@@ -478,7 +494,7 @@ fn cost(page: &DecisionPage<'_>, n: usize) -> Inlines {
         _ => Inlines::new(),
     };
     inlines![
-        page.fill(
+        page.tell(
             Text::new(
                 "{side}: a prefill takes {fixed} and {each} for a thousand tokens; decode steps by sequences: {steps}",
                 "{side}：预填充需 {fixed}，每千 token 另需 {each}；各序列数的解码步：{steps}",

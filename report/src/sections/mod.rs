@@ -210,6 +210,16 @@ impl<T: Shown> Page<'_, T> {
         phrase::inlines(&Message::new(text, args), self.lang)
     }
 
+    /// The same with raw values that are words of the report's own, and no names.
+    pub(super) fn tell<const N: usize>(&self, text: Text, args: [(&'static str, Value); N]) -> Inlines {
+        let words = |value: &Value| match value {
+            Value::Raw(words) => Inlines::from(words.as_str()),
+            value => phrase::shown(value, self.lang),
+        };
+        let part = |name: &str| args.iter().find(|(known, _)| *known == name).map(|(_, value)| words(value));
+        notation::read(text.get(self.lang), &part)
+    }
+
     /// A text whose places take what is built already.
     pub(super) fn compose<const N: usize>(&self, text: Text, parts: [(&str, Inlines); N]) -> Inlines {
         let part = |name: &str| parts.iter().find(|(known, _)| *known == name).map(|(_, part)| part.clone());

@@ -39,7 +39,7 @@ pub(super) fn report(report: &ServingReport, lang: Lang) -> Document {
     reasons(&mut page);
     report.beside.pairs.iter().for_each(|pair| table(&mut page, pair));
     if !report.beside.pairs.is_empty() {
-        page.paragraph(page.fill(
+        page.paragraph(page.tell(
             Text::new(
                 "Intervals hold 95 % and are of the ratio of two means, from the standard deviation over the requests of one run (normal, requests independent). What runs of one command differ by is in none of them: below {least} two values count as equal.",
                 "区间为两均值之比的 95 % 区间，由单次运行内各请求的标准差得出（正态近似，假定请求相互独立），不含同一命令多次运行之间的波动：相差不足 {least} 视为相同。",
@@ -77,7 +77,7 @@ fn answer(page: &mut ServingPage<'_>, pair: &Pair) {
     let shown = [first, after, pair.row(Quantity::Tokens), pair.row(Quantity::Goodput)];
     let mut lines: Vec<Inlines> = shown.into_iter().flatten().map(|row| sentence(page, row)).collect();
     if let Some((whole, part)) = pair.split().filter(|(whole, _)| whole.abs() > 0.0) {
-        lines.push(page.fill(
+        lines.push(page.tell(
             Text::new(
                 "A request takes {whole} longer on B to its last token: {part} of that to the first one, {rest} after it",
                 "请求在 B 上到最后一个 token 多用 {whole}：其中首 token {part}，之后 {rest}",
@@ -167,7 +167,7 @@ fn table(page: &mut ServingPage<'_>, pair: &Pair) {
     page.table(title, table);
     if let Some([a, b]) = pair.goodput {
         let of = |good: diagnosis::serving::slo::Goodput| format!("{:.2}–{:.2}", good.low, good.high);
-        page.paragraph(page.fill(
+        page.paragraph(page.tell(
             Text::new(
                 "Requests per second that hold every target: A {a}, B {b}",
                 "每秒满足全部目标的请求：A {a}，B {b}",
@@ -220,7 +220,7 @@ fn curves(page: &mut ServingPage<'_>) {
     let mut lines = Vec::new();
     for (letter, knee) in ["A", "B"].into_iter().zip(&beside.knees) {
         let Some(load) = knee else { continue };
-        lines.push(page.fill(
+        lines.push(page.tell(
             Text::new(
                 "{side} does most for how long its users wait at {level} (largest throughput over time in the system)",
                 "{side} 在 {level} 处吞吐与等待的折中最佳（吞吐除以请求时间最大）",
@@ -229,7 +229,7 @@ fn curves(page: &mut ServingPage<'_>) {
         ));
     }
     for (metric, from, to, at) in &beside.crossings {
-        lines.push(page.fill(
+        lines.push(page.tell(
             Text::new(
                 "{metric}: the curves cross between {from} and {to}, at about {at}",
                 "{metric}：两曲线在 {from} 与 {to} 之间相交，约在 {at}",

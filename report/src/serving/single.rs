@@ -23,7 +23,7 @@ pub(crate) fn headline(page: &Page<'_>) -> Option<Inlines> {
     let text = |load: &Load| {
         let unknown = || "–".to_owned();
         let rate = load.output_throughput().map_or_else(unknown, units::number);
-        page.fill(
+        page.tell(
             Text::new(
                 "Under {level} a request gets its first token after {ttft} and a further one every {tpot}; the server gives {rate} tokens a second.",
                 "负载为{level}时，请求在 {ttft} 后得到首 token，此后每 {tpot} 得到一个 token；服务端每秒输出 {rate} 个 token。",
@@ -103,7 +103,7 @@ pub(crate) fn write(page: &mut Page<'_>) {
     }
     page.table(page.get(Text::new("Loads", "负载")), table);
     match &slo {
-        Some(slo) => page.paragraph(page.fill(
+        Some(slo) => page.paragraph(page.tell(
             Text::new(
                 "Targets: {slo}. Goodput counts requests that hold all of them: one by one where they were timed so, else bounded by the recorded percentiles.",
                 "目标：{slo}。达标请求须同时满足全部目标：有逐请求时间时逐个计数，否则由记录的百分位给出上下界。",
