@@ -72,6 +72,10 @@ pub struct LinkTable {
     pub links: std::collections::BTreeMap<Link, u64>,
     /// Calls of a debug log: collective, elements, ranks, with how often each was called.
     pub calls: std::collections::BTreeMap<(String, u64, Option<u32>), u64>,
+    /// Least and greatest rate of the links of each kind (`NVL`, `PCI`), GB/s, as the library's search of the topology prints them.
+    pub topology: std::collections::BTreeMap<String, (f64, f64)>,
+    /// Mean bus bandwidth of all sizes as the test prints it, GB/s.
+    pub mean_busbw: Option<f64>,
     /// Version of the communication library, if the text says it.
     pub library: Option<String>,
     /// Lines that look like a row or call and could not be read.
@@ -84,6 +88,9 @@ pub struct LinkTable {
 
 /// Longest line that is read whole, bytes.
 const LINE: usize = 16 << 10;
+/// How many times faster the fastest link of a kind is than the slowest one where they are called uneven: links of a kind that
+/// differ in their number of lanes differ by two.
+const UNEVEN: f64 = 2.0;
 /// Distinct links, and distinct calls, that are kept of one text.
 const DISTINCT: usize = 1 << 16;
 
@@ -106,14 +113,26 @@ pub fn table(path: &Path, progress: Progress<'_>) -> Result<LinkTable, ReadError
         let text = plain(line);
         match test.take(&text) {
             perf::Taken::Row(rows) => table.probes.extend(rows),
+            perf::Taken::RowAfterLoss(rows) => {
+                table.probes.extend(rows);
+                table.unread += 1;
+            }
             perf::Taken::Fact => table.other += 1,
             perf::Taken::Unreadable => table.unread += 1,
-            perf::Taken::Nothing => debug::take(&mut table, &text),
+            perf::Taken::Nothing if !perf::is_log(&text) => debug::take(&mut table, &text),
+            perf::Taken::Nothing => {}
+        }
+        // Behind what is of the test, a line of the log may stand on the same one.
+        if perf::is_log(&text) {
+            debug::take(&mut table, &text);
+        }
+        if let Some(mean) = text.strip_prefix("# Avg bus bandwidth").and_then(|rest| rest.split(':').nth(1)) {
+            table.mean_busbw = mean.trim().parse().ok().filter(|mean: &f64| mean.is_finite());
         }
         let (done, total) = lines.progress();
         progress(done, total);
     }
-    table.unread += lines.cut + u64::from(lines.damage().is_some());
+    table.unread += test.unfinished() + lines.cut + u64::from(lines.damage().is_some());
     Ok(table)
 }
 
@@ -133,6 +152,17 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
     }
     for (via, channels) in transports(&table) {
         sink.manifest(&format!("link.{via}"), &channels.to_string(), Observed);
+    }
+    for (kind, (least, greatest)) in &table.topology {
+        let rates = if least < greatest { format!("{least} to {greatest} GB/s") } else { format!("{least} GB/s") };
+        sink.manifest(&format!("link.topology.{kind}"), &rates, Observed);
+        if least * UNEVEN <= *greatest {
+            let example = format!("{kind}: {rates}; the slower ones bound every collective over them");
+            sink.stat("link_test.uneven_links", Severity::Notice, 1, Some(&example));
+        }
+    }
+    if let Some(mean) = table.mean_busbw {
+        sink.manifest("link.mean_busbw", &format!("{mean} GB/s"), Observed);
     }
     probes(sink, &table);
     let links: u64 = table.links.values().sum();

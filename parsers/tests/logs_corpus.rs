@@ -143,3 +143,28 @@ fn logs_without_a_step_are_declined() {
     // step. find DIR -type f | wc -l gives the whole.
     assert_eq!((logs, declined), (2, FILES - 2));
 }
+
+// Both logs tear every row. python3 puts the pieces together: what stands before "mew0:PID:" of each line, in order, is a row of
+// five cells and two groups of four.
+#[test]
+#[ignore = "needs STRATO_CORPUS, the folder of real captures"]
+fn torn_rows_of_link_tests_are_put_together_and_the_slower_link_is_named() {
+    for (file, time, mean, links) in [
+        ("nccl.log", 162_150_710, "178.078 GB/s", "240 GB/s"),
+        ("nccl-fault.log", 1_202_113_900, "28.2632 GB/s", "20 to 240 GB/s"),
+    ] {
+        let (format, trace) = read(&corpus().join("nccl/nccl-tests-fault").join(file));
+        let lane = &trace.lanes[0];
+        let bytes: i64 = (0..lane.len())
+            .filter_map(|i| match trace.detail(lane, i)? {
+                model::Detail::Collective(call) => call.bytes,
+                _ => None,
+            })
+            .sum();
+        assert_eq!((format, lane.len(), lane.dur.iter().sum::<i64>()), ("link-test", 22, time), "{file}");
+        assert_eq!((bytes, trace.stat("link_test.unreadable_row")), (2 * 17_171_480_576, 0), "{file}");
+        assert_eq!(trace.manifest.value("link.mean_busbw"), Some(mean));
+        assert_eq!(trace.manifest.value("link.topology.NVL"), Some(links));
+        assert_eq!(trace.stat("link_test.uneven_links"), u64::from(file == "nccl-fault.log"));
+    }
+}

@@ -11,6 +11,8 @@ use super::LinkProbe;
 pub enum Header {
     /// Two groups of time, algbw, busbw and errors, out of place and in place.
     Nccl {
+        /// Titles before the first group.
+        first: usize,
         /// Titles of one group.
         group: usize,
         /// Whether rows name a reduction.
@@ -27,7 +29,8 @@ impl Header {
         if titles.first() == Some(&"size") && titles.contains(&"algbw") && titles.contains(&"busbw") {
             let times: Vec<usize> = titles.iter().enumerate().filter(|(_, t)| **t == "time").map(|(i, _)| i).collect();
             let [first, second] = times.as_slice() else { return None };
-            return Some(Self::Nccl { group: second - first, redop: titles.contains(&"redop") });
+            let (group, redop) = (second - first, titles.contains(&"redop"));
+            return Some(Self::Nccl { first: *first, group, redop });
         }
         (line.contains("data_size(Bytes)") && line.contains("alg_bandwidth(GB/s)")).then_some(Self::Hccl)
     }
@@ -37,6 +40,8 @@ impl Header {
 pub enum Taken {
     /// Measured sizes.
     Row(Vec<LinkProbe>),
+    /// Measured sizes, after a row that was torn and whose end never came.
+    RowAfterLoss(Vec<LinkProbe>),
     /// Something about the test.
     Fact,
     /// A row that could not be read.
@@ -52,7 +57,16 @@ pub struct Test {
     op: Option<String>,
     ranks: BTreeSet<u32>,
     processes: Option<u32>,
+    /// Hosts that the lines of a debug log begin with: where one stands behind a row, the row was torn.
+    hosts: BTreeSet<String>,
+    /// The first cells of a row that a debug log tore.
+    torn: Option<Vec<String>>,
 }
+
+/// Most hosts that are remembered.
+const MAX_HOSTS: usize = 1 << 10;
+/// How far the bandwidth of a row that was put together may be from its size over its time: both are printed rounded.
+const SAME: f64 = 0.02;
 
 /// Programs of the tests end so.
 const ENDS: [&str; 2] = ["_perf", "_test"];
@@ -68,6 +82,7 @@ impl Test {
             return Taken::Fact;
         }
         let text = line.trim();
+        self.host(text);
         if let Some(rank) = text.strip_prefix("#").map(str::trim).and_then(|t| t.strip_prefix("Rank")) {
             self.ranks.extend(rank.split_whitespace().next().and_then(|n| n.parse::<u32>().ok()));
             return Taken::Fact;
@@ -76,7 +91,7 @@ impl Test {
             return if text.starts_with('#') { Taken::Fact } else { Taken::Nothing };
         }
         match self.header {
-            Some(Header::Nccl { group, redop }) => self.nccl(text, group, redop),
+            Some(Header::Nccl { first, group, redop }) => self.torn_or_whole(text, (first, group), redop),
             Some(Header::Hccl) => self.hccl(text),
             None => Taken::Nothing,
         }
@@ -102,6 +117,69 @@ impl Test {
     fn ranks(&self) -> Option<u32> {
         // Nobody else of the job prints: the ranks are listed where the test lists them, else mpirun's number holds.
         if self.ranks.is_empty() { self.processes } else { u32::try_from(self.ranks.len()).ok() }
+    }
+
+    /// Remembers the host that a line of a debug log begins with: `node0:100:101 [0] NCCL INFO …`.
+    fn host(&mut self, text: &str) {
+        if !is_log(text) || self.hosts.len() >= MAX_HOSTS {
+            return;
+        }
+        let mut parts = text.split_whitespace().next().unwrap_or_default().split(':');
+        let number = |part: Option<&str>| part.is_some_and(|part| part.parse::<u32>().is_ok());
+        if let Some(host) = parts.next().filter(|host| !host.is_empty())
+            && number(parts.next())
+            && number(parts.next())
+        {
+            self.hosts.insert(host.to_owned());
+        }
+    }
+
+    /// What of a line is of the test, where a line of a debug log follows on the same one.
+    fn own<'t>(&self, text: &'t str) -> &'t str {
+        if !is_log(text) {
+            return text;
+        }
+        let begins = |host: &String| text.find(&format!("{host}:"));
+        let at = self.hosts.iter().filter_map(begins).min().unwrap_or_default();
+        text.get(..at).unwrap_or_default()
+    }
+
+    /// A row, or a part of one: a debug log on the same stream tears a row into its size, and each of its groups.
+    fn torn_or_whole(&mut self, text: &str, (first, group): (usize, usize), redop: bool) -> Taken {
+        let own = self.own(text);
+        let cells: Vec<&str> = own.split_whitespace().collect();
+        let lost = |before: Option<Vec<String>>| if before.is_some() { Taken::Unreadable } else { Taken::Nothing };
+        if cells.is_empty() {
+            return Taken::Nothing;
+        }
+        if let Some(mut row) = self.torn.take_if(|_| cells.len() == group) {
+            row.extend(cells.into_iter().map(str::to_owned));
+            if row.len() < first + 2 * group {
+                self.torn = Some(row);
+                return Taken::Nothing;
+            }
+            return match self.nccl(&row.join(" "), group, redop) {
+                Taken::Row(rows) if rows.iter().all(is_plausible) => Taken::Row(rows),
+                _ => Taken::Unreadable,
+            };
+        }
+        if own.len() == text.len() {
+            return match (self.torn.take(), self.nccl(own, group, redop)) {
+                // Rows of which one was lost: the whole one counts, and so does the loss.
+                (Some(_), Taken::Row(rows)) => Taken::RowAfterLoss(rows),
+                (_, taken) => taken,
+            };
+        }
+        if cells.len() == first {
+            return lost(self.torn.replace(cells.into_iter().map(str::to_owned).collect()));
+        }
+        self.torn = None;
+        Taken::Unreadable
+    }
+
+    /// Rows that were torn and whose end never came.
+    pub fn unfinished(&self) -> u64 {
+        u64::from(self.torn.is_some())
     }
 
     fn nccl(&self, text: &str, group: usize, redop: bool) -> Taken {
@@ -151,6 +229,22 @@ impl Test {
                 _ => None,
             },
         }])
+    }
+}
+
+/// Whether a line is one of a debug log, or has one behind it.
+pub fn is_log(line: &str) -> bool {
+    line.contains(" NCCL INFO ")
+}
+
+/// Whether the bandwidth is that of the size and the time, as far as both are told and large enough to be told exactly.
+fn is_plausible(probe: &LinkProbe) -> bool {
+    match (probe.time.value(), probe.algbw.value()) {
+        (Some(time), Some(algbw)) if *time > 0 && *algbw >= 1.0 => {
+            let computed = probe.bytes as f64 / *time as f64;
+            (computed - algbw).abs() <= SAME * algbw
+        }
+        _ => true,
     }
 }
 

@@ -98,3 +98,40 @@ fn a_test_that_measured_nothing_is_an_error() {
     assert!((FORMAT.read)(file(header).path(), &mut sink, &crate::ReadOptions::default()).is_err());
     assert!(crate::detect::detect(file("hello\n8 | 9\n").path(), &crate::ReadOptions::default()).is_err());
 }
+
+/// A debug log on the same stream tears each row into its size and its groups.
+const TORN: &str = "\
+# nThread 1 nGpus 2 minBytes 8388608 maxBytes 16777216 step: 2(factor)
+mew0:65704:65722 [0] NCCL INFO               + NVL[20.0] - GPU/0-65000
+mew0:65704:65722 [0] NCCL INFO               + NVL[240.0] - GPU/0-17000
+#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong
+#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)
+     8388608       2097152     float     sum      -1mew0:65704:65704 [1] NCCL INFO AllReduce: opCount 0 sendbuff 0x7 recvbuff 0x9 count 2097152 datatype 7 op 0 root 0 comm 0x5 [nranks=2] stream 0x5
+    314.7   26.66   26.66      0mew0:65704:65704 [1] NCCL INFO AllReduce: opCount 0 sendbuff 0x9 recvbuff 0x9 count 2097152 datatype 7 op 0 root 0 comm 0x5 [nranks=2] stream 0x5
+    310.8   26.99   26.99      0
+";
+
+#[test]
+fn a_row_that_a_debug_log_tore_is_put_together_and_none_is_invented() {
+    let (table, trace) = read_text(&format!("{TORN}# Avg bus bandwidth    : 28.2632\n"));
+    let rows: Vec<_> =
+        table.probes.iter().map(|p| (p.bytes, p.time.value().copied(), p.busbw.value().copied())).collect();
+    assert_eq!(rows, [(8_388_608, Some(314_700), Some(26.66)), (8_388_608, Some(310_800), Some(26.99))]);
+    assert_eq!((table.unread, table.calls.values().sum::<u64>()), (0, 2));
+    assert_eq!(trace.manifest.value("link.topology.NVL"), Some("20 to 240 GB/s"));
+    assert_eq!(trace.stat("link_test.uneven_links"), 1);
+    assert_eq!(trace.manifest.value("link.mean_busbw"), Some("28.2632 GB/s"));
+}
+
+#[test]
+fn torn_rows_without_their_end_are_counted_and_give_no_row() {
+    for (text, lost) in [
+        // The end is missing, the groups are those of another size, and the size is missing.
+        (TORN.replace("    310.8   26.99   26.99      0\n", ""), 1),
+        (TORN.replace("8388608 ", "4194304 "), 1),
+        (TORN.replace("     8388608       2097152     float     sum      -1mew0", "mew0"), 2),
+    ] {
+        let (table, _) = read_text(&text);
+        assert_eq!((table.probes.len(), table.unread), (0, lost), "{text}");
+    }
+}

@@ -41,6 +41,9 @@ pub(super) struct Import<'a> {
     streams: FxHashMap<(u64, i64), (i32, i64)>,
     /// The dispatch whose counters are being read, and what they say so far.
     counted: Option<((Option<i64>, i64), KernelSummary)>,
+    /// Calls that ask for copies, and copies.
+    copy_calls: u64,
+    copies: u64,
     /// Of each device of a roofline: GB/s of the memory, and Gflop/s of products of the types in [`TYPES`].
     pub ceilings: Vec<[Option<f64>; 1 + TYPES.len()]>,
     /// Kernels that ran one after the other, with the mean times of several runs.
@@ -56,6 +59,8 @@ impl<'a> Import<'a> {
             process: None,
             streams: FxHashMap::default(),
             counted: None,
+            copy_calls: 0,
+            copies: 0,
             ceilings: Vec::new(),
             alone: 0,
         }
@@ -84,8 +89,27 @@ impl<'a> Import<'a> {
         let process = self.process_of(pid);
         let track = self.lanes.thread(&mut *self.sink, process, thread.unwrap_or(-1));
         let (category, detail) = self.kind_of_call(domain, name);
+        self.copy_calls += u64::from(category == Category::HostApi && name.starts_with("hipMemcpy"));
         let name = self.sink.intern(name);
         self.slice(track, times, name, category, correlation, detail.as_ref());
+    }
+
+    /// Adds a call that asks for a copy, with what its arguments say of it.
+    pub fn copy_call(
+        &mut self,
+        times: (Ns, Ns),
+        (pid, thread): (Option<i64>, Option<i64>),
+        correlation: Option<i64>,
+        name: &str,
+        (direction, bytes): (Option<&str>, Option<i64>),
+    ) {
+        let process = self.process_of(pid);
+        let track = self.lanes.thread(&mut *self.sink, process, thread.unwrap_or(-1));
+        let direction = direction.map(|direction| self.sink.intern(direction));
+        let detail = Detail::Copy(CopyDetail { direction, bytes, ..CopyDetail::default() });
+        self.copy_calls += 1;
+        let name = self.sink.intern(name);
+        self.slice(track, times, name, Category::HostApi, correlation, Some(&detail));
     }
 
     /// What a call of this domain is.
@@ -138,6 +162,7 @@ impl<'a> Import<'a> {
         direction: Option<&str>,
         bytes: Option<i64>,
     ) {
+        self.copies += 1;
         let process = self.process_of(pid);
         let [from, to] = agents.map(|device| device.filter(|device| !self.agents.is_cpu(*device)));
         // Both directions between two devices have one name; the agents tell a peer.
@@ -226,6 +251,11 @@ impl<'a> Import<'a> {
         if self.alone > 0 {
             let why = "mean times of repeated runs, one kernel after the other: gaps between them say nothing of a run";
             self.sink.stat("rocprofv3.kernels_run_alone", Severity::Notice, self.alone, Some(why));
+        }
+        if self.copy_calls > 0 && self.copies == 0 {
+            let why = "calls ask for copies and none was recorded: what such a call takes may be the copy itself; record with \
+                       --memory-copy-trace";
+            self.sink.stat("rocprofv3.copies_not_traced", Severity::Notice, self.copy_calls, Some(why));
         }
         if self.lanes.crowded > 0 {
             self.sink.stat("rocprofv3.too_many_tracks", Severity::DataLoss, self.lanes.crowded, None);

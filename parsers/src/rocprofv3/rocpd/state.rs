@@ -37,6 +37,8 @@ pub(super) struct State<'s, 'a> {
     pub events: FxHashMap<i64, Event>,
     /// Text of markers, by event.
     pub messages: FxHashMap<i64, Box<str>>,
+    /// Direction and bytes that calls ask for, by event.
+    pub asked: FxHashMap<i64, (Option<&'static str>, Option<i64>)>,
     pub unnamed: u64,
     text_left: u64,
     refused: u64,
@@ -54,6 +56,7 @@ impl<'s, 'a> State<'s, 'a> {
             tracks: FxHashMap::default(),
             events: FxHashMap::default(),
             messages: FxHashMap::default(),
+            asked: FxHashMap::default(),
             unnamed: 0,
             text_left: bytes.saturating_mul(2),
             refused: 0,

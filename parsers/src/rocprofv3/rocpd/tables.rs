@@ -35,6 +35,7 @@ pub(super) const TABLES: &[Table] = &[
     Table { name: "rocpd_info_kernel_symbol", columns: SYMBOL, becomes: "names", take: symbol },
     Table { name: "rocpd_track", columns: TRACK, becomes: "places of rows", take: track },
     Table { name: "rocpd_event", columns: EVENT, becomes: "links", take: event },
+    Table { name: "rocpd_arg", columns: ARGUMENT, becomes: "bytes and directions that calls ask for", take: argument },
     Table {
         name: "rocpd_region",
         columns: REGION,
@@ -149,6 +150,21 @@ fn event(state: &mut State<'_, '_>, page: &Page, row: usize) -> Option<(Ns, Ns)>
     Some((0, 0))
 }
 
+const ARGUMENT: &[Column] = &[Int("event_id", &[]), Text("name", None), Text("value", None)];
+
+/// `rocpd_arg`: an argument of a call. Of most calls none is kept: they are pointers.
+fn argument(state: &mut State<'_, '_>, page: &Page, row: usize) -> Option<(Ns, Ns)> {
+    let (event, name) = (page.int(0, row)?, page.inline(1, row)?);
+    let (bytes, direction) = match (name, page.inline(2, row)) {
+        ("sizeBytes", Some(value)) => (value.parse().ok().filter(|bytes: &i64| *bytes >= 0), None),
+        ("kind", Some(value)) => (None, hip::direction(value)),
+        _ => return Some((0, 0)),
+    };
+    let known = state.asked.entry(event).or_default();
+    *known = (known.0.or(direction), known.1.or(bytes));
+    Some((0, 0))
+}
+
 impl State<'_, '_> {
     /// Where a row lies, by its own columns or by its track.
     fn place(&self, own: Track, track: Option<i64>) -> Track {
@@ -194,7 +210,11 @@ fn region(state: &mut State<'_, '_>, page: &Page, row: usize) -> Option<(Ns, Ns)
     let name = message.or_else(|| state.strings.get(&name?));
     state.unnamed += u64::from(name.is_none());
     let name = name.map_or("(unnamed)", AsRef::as_ref);
-    state.import.call(times, (place.pid, place.tid), known.correlation, domain, name);
+    let who = (place.pid, place.tid);
+    match event.and_then(|id| state.asked.get(&id)).filter(|_| name.starts_with("hipMemcpy")) {
+        Some(asked) => state.import.copy_call(times, who, known.correlation, name, *asked),
+        None => state.import.call(times, who, known.correlation, domain, name),
+    }
     Some(times)
 }
 

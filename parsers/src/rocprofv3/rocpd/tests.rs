@@ -156,3 +156,23 @@ fn damage_ends_in_losses_and_never_in_a_panic() {
     let (_other, empty) = database("create table songs(id integer primary key)");
     assert!(import(&empty).unwrap_err().to_string().contains("rocpd_string"));
 }
+
+#[test]
+fn arguments_of_a_copy_say_its_bytes_and_that_copies_were_not_traced_is_said() {
+    let copies = "insert into rocpd_memory_copy";
+    let sql = schema(ID, 70).replace("'hipLaunchKernel'", "'hipMemcpy'");
+    let sql = sql.split(copies).next().unwrap().to_owned()
+        + &format!(
+            "create table rocpd_arg{ID}(id integer primary key, event_id int, position int, type text, name text, value text);
+            insert into rocpd_arg{ID} values (1,1,0,'void*','dst','0x7f'),(2,1,2,'unsigned long','sizeBytes','4194304'),(3,1,3,'hipMemcpyKind','kind','HostToDevice');"
+        );
+    let (_directory, path) = database(&sql);
+    let trace = import(&path).unwrap();
+    let lane = trace.lanes.iter().find(|lane| lane.category.contains(&Category::HostApi)).unwrap();
+    let call = (0..lane.len()).find(|i| lane.category[*i] == Category::HostApi).unwrap();
+    let Some(model::Detail::Copy(copy)) = trace.detail(lane, call) else { panic!() };
+    assert_eq!((copy.bytes, copy.direction.map(|id| trace.strings.get(id))), (Some(4_194_304), Some("HtoD")));
+    assert_eq!(trace.stat("rocprofv3.copies_not_traced"), 1);
+    let (_directory, path) = database(&schema(ID, 70).replace("'hipLaunchKernel'", "'hipMemcpy'"));
+    assert_eq!(import(&path).unwrap().stat("rocprofv3.copies_not_traced"), 0);
+}
