@@ -113,7 +113,7 @@ pub fn table(path: &Path, progress: Progress<'_>) -> Result<LinkTable, ReadError
         let (done, total) = lines.progress();
         progress(done, total);
     }
-    table.unread += lines.cut + u64::from(lines.damage().is_some());
+    table.unread += test.left() + lines.cut + u64::from(lines.damage().is_some());
     Ok(table)
 }
 

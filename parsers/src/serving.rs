@@ -38,7 +38,9 @@ const MARKS: [[&str; 2]; 6] = [
 ];
 
 /// Manifest fields of known keys; other numbers and texts are facts under `serving.<key>`.
-const KEYS: [(&str, &str); 5] = [
+const KEYS: [(&str, &str); 7] = [
+    ("server_info.tp_size", "parallel.tp"),
+    ("server_info.quantization", "precision.quantization"),
     ("model_id", "model.name"),
     ("num_prompts", "workload.requests"),
     ("request_rate", "workload.arrival"),
@@ -107,6 +109,9 @@ impl Import<'_> {
     fn take(&mut self, result: &Outcome<'_>) {
         self.sink.clock(Clock::AsIs { unix_zero: None });
         for (key, fact) in &result.facts {
+            if self.model(key, fact) {
+                continue;
+            }
             match KEYS.iter().find(|(known, _)| known == key) {
                 Some((_, field)) => self.sink.manifest(field, fact, Observed),
                 None => self.sink.manifest(&format!("serving.{key}"), fact, Observed),
@@ -115,6 +120,35 @@ impl Import<'_> {
         self.stat("failed_requests", Severity::Notice, result.failed, "requests that ended with an error");
         self.iterations(&result.latencies);
         self.requests(result);
+    }
+
+    /// Takes what the server says of its model: where it lies, by which the cache of Hugging Face names model and revision, and
+    /// the type of its numbers.
+    fn model(&mut self, key: &str, fact: &str) -> bool {
+        match key {
+            "server_info.model_path" => {
+                let mut parts = fact.trim_end_matches('/').split('/');
+                let cached = parts.clone().find_map(|part| part.strip_prefix("models--"));
+                let name = cached.map_or_else(
+                    || parts.clone().next_back().unwrap_or(fact).to_owned(),
+                    |name| name.replace("--", "/"),
+                );
+                self.sink.manifest("model.name", &name, Observed);
+                if let Some(revision) = parts.by_ref().skip_while(|part| *part != "snapshots").nth(1) {
+                    self.sink.manifest("model.revision", revision, Observed);
+                }
+                true
+            }
+            "server_info.dtype" => {
+                let known = [("bfloat16", "bf16"), ("float16", "f16"), ("half", "f16"), ("float32", "f32")];
+                let format = known.iter().find(|(word, _)| *word == fact).map(|(_, format)| *format);
+                if let Some(format) = format {
+                    self.sink.manifest("precision.activations", format, Observed);
+                }
+                format.is_some()
+            }
+            _ => false,
+        }
     }
 
     fn track(&mut self, id: i64, name: &str) -> TrackId {

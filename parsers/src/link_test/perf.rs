@@ -11,6 +11,8 @@ use super::LinkProbe;
 pub enum Header {
     /// Two groups of time, algbw, busbw and errors, out of place and in place.
     Nccl {
+        /// Titles before the first group.
+        lead: usize,
         /// Titles of one group.
         group: usize,
         /// Whether rows name a reduction.
@@ -27,7 +29,7 @@ impl Header {
         if titles.first() == Some(&"size") && titles.contains(&"algbw") && titles.contains(&"busbw") {
             let times: Vec<usize> = titles.iter().enumerate().filter(|(_, t)| **t == "time").map(|(i, _)| i).collect();
             let [first, second] = times.as_slice() else { return None };
-            return Some(Self::Nccl { group: second - first, redop: titles.contains(&"redop") });
+            return Some(Self::Nccl { lead: *first, group: second - first, redop: titles.contains(&"redop") });
         }
         (line.contains("data_size(Bytes)") && line.contains("alg_bandwidth(GB/s)")).then_some(Self::Hccl)
     }
@@ -52,6 +54,8 @@ pub struct Test {
     op: Option<String>,
     ranks: BTreeSet<u32>,
     processes: Option<u32>,
+    /// Cells of a row that lines of the debug log tore apart, as far as they have come.
+    torn: Vec<String>,
 }
 
 /// Programs of the tests end so.
@@ -76,7 +80,7 @@ impl Test {
             return if text.starts_with('#') { Taken::Fact } else { Taken::Nothing };
         }
         match self.header {
-            Some(Header::Nccl { group, redop }) => self.nccl(text, group, redop),
+            Some(Header::Nccl { lead, group, redop }) => self.pieces(text, (lead, group), redop),
             Some(Header::Hccl) => self.hccl(text),
             None => Taken::Nothing,
         }
@@ -102,6 +106,37 @@ impl Test {
     fn ranks(&self) -> Option<u32> {
         // Nobody else of the job prints: the ranks are listed where the test lists them, else mpirun's number holds.
         if self.ranks.is_empty() { self.processes } else { u32::try_from(self.ranks.len()).ok() }
+    }
+
+    /// Takes a row, or a piece of one: with NCCL_DEBUG the log writes into the middle of the row that the test is printing.
+    fn pieces(&mut self, text: &str, (lead, group): (usize, usize), redop: bool) -> Taken {
+        let (own, is_torn) = before_log(text);
+        let cells: Vec<&str> = own.split_whitespace().collect();
+        let is_start = cells.get(2).is_some_and(|kind| kind.starts_with(|c: char| c.is_ascii_alphabetic()));
+        let whole = cells.len() >= lead + 2 * group && (is_start || lead < 3);
+        if whole && !is_torn {
+            self.torn.clear();
+            return self.nccl(own, group, redop);
+        }
+        let lost = !self.torn.is_empty();
+        if is_start {
+            self.torn = cells.into_iter().map(str::to_owned).collect();
+            return if lost { Taken::Unreadable } else { Taken::Fact };
+        }
+        if !lost {
+            return if is_torn { Taken::Nothing } else { Taken::Unreadable };
+        }
+        self.torn.extend(cells.into_iter().map(str::to_owned));
+        if self.torn.len() < lead + 2 * group {
+            return Taken::Fact;
+        }
+        let row = std::mem::take(&mut self.torn);
+        if row.len() > lead + 2 * group { Taken::Unreadable } else { self.nccl(&row.join(" "), group, redop) }
+    }
+
+    /// Rows whose rest never came.
+    pub fn left(&self) -> u64 {
+        u64::from(!self.torn.is_empty())
     }
 
     fn nccl(&self, text: &str, group: usize, redop: bool) -> Taken {
@@ -152,6 +187,17 @@ impl Test {
             },
         }])
     }
+}
+
+/// What stands before a line of the debug log (`host:pid:tid [n] NCCL INFO …`) that begins within `text`, and whether one does.
+/// The log begins where the test stopped, without a blank: `-1node0:70:70 [1] NCCL`.
+fn before_log(text: &str) -> (&str, bool) {
+    let Some(log) = [" NCCL ", " RCCL "].iter().find_map(|name| text.find(name)) else { return (text, false) };
+    let before = &text[..log];
+    let Some(host) = before.split_whitespace().find(|word| word.split(':').count() == 3) else { return (text, false) };
+    let at = before.find(host).unwrap_or(0);
+    let number = host.bytes().take_while(|b| b.is_ascii_digit() || matches!(b, b'-' | b'.')).count();
+    (&text[..at + number], true)
 }
 
 /// Microseconds.
