@@ -93,8 +93,15 @@ impl<'a> Outcome<'a> {
         }
         json.at += 1;
         while json.separators()? != b'}' {
-            let key = json.key()?;
-            let value = json.value()?;
+            let member = json.key().and_then(|key| Ok((key, json.value()?)));
+            let (key, value) = match member {
+                Err(Fault::Broken) => {
+                    self.broken += 1;
+                    json.skip_broken()?;
+                    continue;
+                }
+                member => member?,
+            };
             let text = match value {
                 Value::Text(text) => text.decode().0,
                 Value::Scalar(raw) => String::from_utf8_lossy(raw),
