@@ -1,7 +1,7 @@
 //! Captures that were once judged wrongly, each with the number of the defect that an examination of captures other than
 //! NVIDIA's gave it. Figures are those of programs of their own (`python3`, `sqlite3`) over the same files.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::common::{self, corpus};
 use diagnosis::{analysis::Analysis, diagnose::Diagnosis};
@@ -179,7 +179,7 @@ fn d8_a_rank_that_cannot_be_read_ends_with_3_and_the_rest_is_imported() {
     assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
 }
 
-fn copy(from: &Path, to: &PathBuf) {
+fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {
         let path = entry.unwrap().path();
