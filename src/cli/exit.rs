@@ -1,5 +1,5 @@
 //! Exit codes, which are a contract: 0 done, 1 done with findings, 2 usage or configuration, 3 an input could not be
-//! read, 4 the tool or device asked for is not there, 5 a gate was asked of two captures that may not be compared, 6 of two that
+//! read, or something of it, though the rest was; 4 the tool or device asked for is not there, 5 a gate was asked of two captures that may not be compared, 6 of two that
 //! have nothing to be judged by.
 
 use parsers::ReadError;

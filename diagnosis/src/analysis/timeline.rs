@@ -286,7 +286,8 @@ fn device_op(
         op,
         kind,
         call: lane.link(i).and_then(|launch| call_of.get(&launch).copied()),
-        in_graph: matches!(trace.detail(lane, i), Some(Detail::Kernel(k)) if k.graph_node.is_some())
+        // Tasks of Ascend carry the graph they are of; a node of its own they have none.
+        in_graph: matches!(trace.detail(lane, i), Some(Detail::Kernel(k)) if k.graph_node.or(k.graph).is_some())
             || matches!(trace.detail(lane, i), Some(Detail::Copy(c)) if c.graph_node.is_some()),
         first_of_call: false,
     }

@@ -32,8 +32,32 @@ const KINDS: [(&[&str], &str); 12] = [
     // What the tests of msprof compare with: test by test, operators with their shapes and the mean of each, µs.
     (&["{\"test_", "AicMetrics", "\": {\""], "mean times of operators, without how often each ran"),
 ];
+/// The same of timelines that are no record of a run's time, or none that can be read with its host: bare arrays of events, which
+/// would pass for traces of the framework.
+const TIMELINES: [(&[&str], &str, &str); 2] = [
+    // MindInsight, 2020 to 2021: a number of its own for each kind of row, times from 0.
+    (
+        &["\"fullname\"", "\"NUMBER_TYPE_"],
+        "operators of MindSpore 1 as MindInsight drew them, without calls of the host, collectives or a clock",
+        "give the output of MindSpore 2's profiler (*_ascend_ms) or of msprof (PROF_*)",
+    ),
+    // What aclmdlRICaptureEnd's debug output shows: one task after the other, each as long as the next.
+    (
+        &[" aclGraph\"", "\"Model Id\""],
+        "the tasks of a captured graph in their order, with times that are made up",
+        "give the profile of a run that replays the graph (*_ascend_pt, PROF_*)",
+    ),
+];
 /// Bytes that a JSON file of sums must show what it is in.
 const HEAD: usize = 4 << 10;
+
+/// What a bare array of events holds that is declined, and what to give instead.
+fn timeline(bytes: &[u8]) -> Option<(&'static str, &'static str)> {
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start();
+    let shown = bytes.get(..HEAD.min(bytes.len())).filter(|shown| shown.starts_with(b"["))?;
+    let has = |word: &&str| memchr::memmem::find(shown, word.as_bytes()).is_some();
+    TIMELINES.iter().find(|(words, ..)| words.iter().all(has)).map(|(_, holds, next)| (*holds, *next))
+}
 
 fn kind(head: &Head<'_>) -> Option<&'static str> {
     if head.path.is_dir() {
@@ -62,11 +86,18 @@ fn sums_database(path: &Path) -> bool {
 }
 
 fn matches(head: &Head<'_>) -> Match {
-    if kind(head).is_some() { Match::Possible } else { Match::No }
+    match () {
+        () if !head.path.is_dir() && timeline(head.bytes).is_some() => Match::Certain,
+        () if kind(head).is_some() => Match::Possible,
+        () => Match::No,
+    }
 }
 
 fn read(path: &Path, _: &mut dyn TraceSink, _: &ReadOptions<'_>) -> Result<(), ReadError> {
     let bytes = crate::container::head(path, 64 << 10)?;
+    if let Some((holds, next)) = timeline(&bytes) {
+        return Err(ReadError::Declined { path: path.to_owned(), holds: holds.to_owned(), next: next.to_owned() });
+    }
     let holds = kind(&Head::new(path, &bytes)).unwrap_or("sums");
     Err(ReadError::Declined {
         path: path.to_owned(),

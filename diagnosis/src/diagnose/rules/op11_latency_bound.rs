@@ -98,8 +98,8 @@ impl Rule for LatencyBound {
     fn check(&self, cx: &Context<'_>) -> Outcome {
         if cx.analysis.measured.joined.matched == 0 {
             return Outcome::Abstain(Message::plain(Text::new(
-                "no kernel of the capture was measured; give a page of Nsight Compute or the output of msprof op with --kernel-metrics",
-                "采集中没有任何内核被测量；请用 --kernel-metrics 提供 Nsight Compute 页面或 msprof op 的输出",
+                "no kernel of the capture was measured; give what a profiler of kernels measured with --kernel-metrics",
+                "采集中没有任何内核被测量；请用 --kernel-metrics 提供内核分析器的测量结果",
             )));
         }
         let found = cx.main_classes().filter_map(|(rank, class)| {
