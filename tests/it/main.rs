@@ -65,3 +65,4 @@ mod tui;
 mod tui_diff;
 #[cfg(unix)]
 mod tui_pty;
+mod verify;
