@@ -128,17 +128,17 @@ fn told(fault: &Fault, found: &Verification) -> Message {
             Text::new("table '{table}' is damaged: {lost}", "表 '{table}' 已损坏：{lost}"),
             [("table", raw(table)), ("lost", Value::Text(lost(table)))],
         ),
-        Fault::Unused => Message::new(
-            Text::new("they belong to no table: nothing is lost", "它们不属于任何表：没有丢失内容"),
-            [],
-        ),
+        Fault::Unused => {
+            Message::new(Text::new("they belong to no table: nothing is lost", "它们不属于任何表：没有丢失内容"), [])
+        }
         Fault::Structure(said) => Message::new(
             Text::new("SQLite finds it broken: {said}", "SQLite 发现它已损坏：{said}"),
             [("said", raw(said))],
         ),
-        Fault::Unreadable(e) => {
-            Message::new(Text::new("its captures cannot be read: {what}", "无法读取其中的采集：{what}"), [("what", raw(e))])
-        }
+        Fault::Unreadable(e) => Message::new(
+            Text::new("its captures cannot be read: {what}", "无法读取其中的采集：{what}"),
+            [("what", raw(e))],
+        ),
         Fault::Differs { capture, track } => Message::new(
             Text::new(
                 "rows and columns of track {track} of capture {capture} are not the same: 'strato sql' and reports differ",
@@ -177,7 +177,9 @@ fn lost(table: &str) -> Text {
         ),
         "flow" => Text::new("links between operations", "操作之间的连线"),
         "counter" | "counter_track" => Text::new("samples of counters", "计数器的样本"),
-        "manifest" => Text::new("what the capture says of itself, and what was declared", "采集对自身的说明和声明的内容"),
+        "manifest" => {
+            Text::new("what the capture says of itself, and what was declared", "采集对自身的说明和声明的内容")
+        }
         "import_stat" | "import_ledger" => Text::new("what the import could not read", "导入时读不出的内容"),
         "step" | "attribution" | "finding" | "wait_cause" | "name_op" => Text::new(
             "what a diagnosis said; 'strato diagnose --save' writes it again",

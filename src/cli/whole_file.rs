@@ -105,6 +105,16 @@ mod tests {
         assert_eq!(directory.path().read_dir().unwrap().count(), 1);
     }
 
+    #[test]
+    fn what_a_killed_export_left_goes_with_the_next_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let target = directory.path().join("a.json");
+        let [left, other] = ["a.json.Ab12Cd.tmp", "b.json.Ab12Cd.tmp"].map(|name| directory.path().join(name));
+        [&left, &other].map(|path| fs::write(path, "half").unwrap());
+        write(&target, |out| out.write_all(b"whole")).unwrap();
+        assert_eq!((left.exists(), other.exists(), target.exists()), (false, true, true));
+    }
+
     #[cfg(unix)]
     #[test]
     fn an_interrupted_export_leaves_no_temporary_file() {

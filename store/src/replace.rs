@@ -27,13 +27,13 @@ impl Replacement {
     /// Prepares to write `target`, waits until nobody else is about to replace it, and removes what killed writers of it
     /// left.
     pub(super) fn begin(target: &Path) -> Result<Self, Error> {
-        let before = hold(target).map_err(Error::io(target, "lock"))?;
         if target.symlink_metadata().is_ok() && !is_capture(target).unwrap_or(false) {
             return Err(Error::Occupied { path: target.to_owned() });
         }
         if target.file_name().is_none() {
             return Err(Error::Occupied { path: target.to_owned() });
         }
+        let before = hold(target).map_err(Error::io(target, "lock"))?;
         let file = temporary(target).map_err(Error::io(target, "write"))?;
         Ok(Self { file, target: target.to_owned(), _before: before })
     }

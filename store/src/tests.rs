@@ -17,6 +17,7 @@ mod job_sums;
 mod probes;
 mod sealed;
 mod summaries;
+mod sweep;
 
 /// Everything two captures can differ in.
 fn assert_same(a: &Trace, b: &Trace) {

@@ -71,3 +71,4 @@ mod tui;
 mod tui_diff;
 #[cfg(unix)]
 mod tui_pty;
+mod verify;

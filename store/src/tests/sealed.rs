@@ -246,3 +246,44 @@ fn a_name_that_is_no_unicode_can_be_written_and_opened_again() {
     assert_eq!(ask(&path, "SELECT count(*) FROM slice").unwrap().1, [[Value::Integer(7)]]);
     assert!(verify(&path).unwrap().is_sound());
 }
+
+#[test]
+#[ignore = "by hand: prints what checking costs beside loading, STRATO_FIGURES names a capture file"]
+fn what_checking_costs() {
+    let path = std::path::PathBuf::from(std::env::var_os("STRATO_FIGURES").unwrap());
+    let (_keep, sealed) = temporary();
+    let unsealed = sealed.with_extension("old");
+    save(&sealed, &load(&path).unwrap()).unwrap();
+    change(&sealed, "PRAGMA user_version = 5");
+    let length = Seal::read(&std::fs::File::open(&sealed).unwrap()).unwrap().unwrap().length();
+    let bytes = std::fs::read(&sealed).unwrap();
+    std::fs::write(&unsealed, &bytes[..length as usize]).unwrap();
+    Seal::put_on(&sealed).unwrap();
+    let timed = |work: &dyn Fn()| {
+        let began = std::time::Instant::now();
+        work();
+        began.elapsed()
+    };
+    let count = |path: &Path| {
+        assert_eq!(ask(path, "SELECT count(*), sum(dur_ns) FROM kernels").unwrap().1.len(), 1);
+    };
+    let mut best = [Duration::MAX; 6];
+    for _ in 0..20 {
+        let times = [
+            timed(&|| drop(load(&unsealed).unwrap())),
+            timed(&|| drop(load(&sealed).unwrap())),
+            timed(&|| count(&unsealed)),
+            timed(&|| count(&sealed)),
+            timed(&|| Seal::put_on(&sealed).unwrap()),
+            timed(&|| {
+                let mut reader = crate::reader::Reader::open(&sealed).unwrap();
+                (0..reader.seal.as_ref().unwrap().pages())
+                    .for_each(|page| assert_eq!(reader.check(page), crate::reader::Outcome::Whole));
+            }),
+        ];
+        best = std::array::from_fn(|i| best[i].min(times[i]));
+    }
+    println!("{} bytes; best of 20, in turn", bytes.len());
+    let names = ["load without", "load with seal", "query without", "query with seal", "to seal", "to check all pages"];
+    names.iter().zip(best).for_each(|(name, time)| println!("{name:20} {time:?}"));
+}
