@@ -1,6 +1,6 @@
 //! Connections to a capture file, its schema, and the check that a file has it.
 
-use std::{fs::File, future::Future, io::Read, path::Path, path::PathBuf};
+use std::{future::Future, io::Read, path::Path, path::PathBuf};
 
 use sqlx::{
     ConnectOptions, Connection, Row, SqliteConnection,
