@@ -63,7 +63,9 @@ mod tests {
 
     #[test]
     fn a_limit_of_the_address_space_counts_and_none_does_not() {
-        let limits = |soft: &str| format!("Limit   Soft Limit  Hard Limit  Units\nMax address space   {soft}   unlimited  bytes\n");
+        let limits = |soft: &str| {
+            format!("Limit   Soft Limit  Hard Limit  Units\nMax address space   {soft}   unlimited  bytes\n")
+        };
         assert_eq!(address_space(&limits("2048000000")), Some(2_048_000_000.0));
         assert_eq!(address_space(&limits("unlimited")), None);
     }

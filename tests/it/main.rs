@@ -29,6 +29,8 @@ mod diagnose;
 mod diff;
 mod diff_reports;
 mod docs;
+#[cfg(unix)]
+mod doors;
 mod engine_pairs;
 mod export;
 mod golden;

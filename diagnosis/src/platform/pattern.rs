@@ -81,7 +81,9 @@ impl Test {
     /// What every name that it matches holds.
     fn needs(&self) -> Needed<'_> {
         match self {
-            Self::Exact(text) | Self::Prefix(text) | Self::Contains(text) | Self::Functor(text) => Needed::Written(text),
+            Self::Exact(text) | Self::Prefix(text) | Self::Contains(text) | Self::Functor(text) => {
+                Needed::Written(text)
+            }
             Self::Glob(pieces) => {
                 pieces.iter().max_by_key(|piece| piece.len()).map_or(Needed::Nothing, |piece| Needed::Written(piece))
             }

@@ -128,7 +128,8 @@ fn views_generated_columns_and_odd_identifiers_run_no_foreign_sql() {
     .read();
     assert_eq!(rows(&trace, TrackKind::HostThread), expected(&[("cudaFree", 1, 1, Category::HostApi)]));
     assert_eq!(trace.slice_count(), 1);
-    let told = trace.stats.iter().find(|stat| stat.name == "nsys.view_not_read").expect("that the kernels are not read");
+    let told =
+        trace.stats.iter().find(|stat| stat.name == "nsys.view_not_read").expect("that the kernels are not read");
     assert!(told.example.as_ref().is_some_and(|example| example.starts_with("CUPTI_ACTIVITY_KIND_KERNEL is a view")));
     assert_eq!(ledger(&trace, "odd\"; DROP TABLE StringIds; --"), (0, 1));
 }
