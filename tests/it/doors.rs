@@ -154,3 +154,17 @@ fn nothing_is_written_below_a_temporary_directory_that_is_not_there() {
     command.args(["diagnose", "-q", &trace]).current_dir(directory.path()).env_clear().env("TMPDIR", "/nonexistent");
     assert!(command.status().unwrap().success());
 }
+
+#[test]
+fn more_threads_than_a_machine_can_start_are_not_started() {
+    let directory = tempfile::tempdir().unwrap();
+    let trace = sample("launch-bound-eager.json.gz");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_strato"));
+    command
+        .args(["diagnose", "-q", &trace])
+        .current_dir(directory.path())
+        .env_clear()
+        .env("RAYON_NUM_THREADS", "99999");
+    let began = Instant::now();
+    assert!(command.status().unwrap().success() && began.elapsed() < PATIENCE);
+}
