@@ -88,7 +88,7 @@ impl Meter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Category, Slice, StringId, TraceBuilder, TraceSink, TrackKey};
+    use crate::{Category, Slice, StringId, TraceBuilder, TraceSink, TrackKey, TrackKind};
 
     #[test]
     fn what_captures_take_together_is_what_counts() {
@@ -98,9 +98,10 @@ mod tests {
             let mut builder = TraceBuilder::new("t", "t");
             builder.limit(ceiling.clone());
             let process = builder.process(0);
-            let track = builder.track(TrackKey::host(process, 1));
+            let kind = TrackKind::HostThread;
+            let track = builder.track(TrackKey { kind, process, device: None, context: None, id: 1 });
             for start in 0..10_000 {
-                let (name, category) = (StringId(0), Category::CpuOp);
+                let (name, category) = (StringId(0), Category::FrameworkOp);
                 builder.slice(Slice { track, start, dur: 1, name, category, correlation: None, detail: None });
             }
             kept += builder.finish().slice_count();

@@ -61,6 +61,6 @@ fn a_file_of_many_blocks_is_whole() {
     let events: Vec<String> = (0..400_000).map(event).collect();
     let trace = kineto(&format!("{{\"schemaVersion\":1,\"traceEvents\":[{}]}}", events.join(",\n")));
     let categories = trace.lanes.iter().flat_map(|lane| &lane.category);
-    assert_eq!(categories.filter(|category| **category == Category::CpuOp).count(), 400_000);
+    assert_eq!(categories.filter(|category| **category == Category::FrameworkOp).count(), 400_000);
     assert!(trace.stats.iter().all(|stat| !stat.name.starts_with("kineto.")), "{:?}", trace.stats);
 }
