@@ -21,6 +21,7 @@
 //!
 //! No I/O and no async: this crate depends on nothing that can fail for reasons outside the process.
 
+pub mod ceiling;
 pub mod evidence;
 pub mod job_sums;
 pub mod manifest;
@@ -38,6 +39,7 @@ pub mod time;
 pub mod trace;
 pub mod track;
 
+pub use ceiling::Ceiling;
 pub use evidence::{Evidence, EvidenceClass};
 pub use job_sums::{JobSums, LinkSum, StepPart, StepSum};
 pub use manifest::{Group, Manifest, Provenance};

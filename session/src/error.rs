@@ -1,5 +1,7 @@
 //! What stops a session.
 
+use std::path::PathBuf;
+
 use parsers::ReadError;
 
 /// What stops a session, with the next step in its text.
@@ -16,6 +18,21 @@ pub enum Error {
     #[cfg(feature = "sqlite")]
     #[error(transparent)]
     Store(#[from] store::Error),
+    /// The captures hold more than they may take.
+    #[error(
+        "'{path}' does not fit into the {} MiB that captures may take: {kept} events were kept of it when {read} of its bytes had \
+         been read; record fewer steps, or give more with --max-memory", most >> 20
+    )]
+    Memory {
+        /// The file that came to the ceiling.
+        path: PathBuf,
+        /// What all captures may take, bytes.
+        most: u64,
+        /// Events of the file that were kept.
+        kept: u32,
+        /// How much of the file had been read, `17 %`, or how many bytes where its size is not known.
+        read: String,
+    },
     /// The work was called off.
     #[error("the work was called off")]
     Cancelled,

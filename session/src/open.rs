@@ -2,8 +2,12 @@
 
 use std::{
     cell::RefCell,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     path::{Path, PathBuf},
-    sync::{Arc, OnceLock},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use diagnosis::{analysis::graph_capture, platform::Packs};
@@ -115,16 +119,35 @@ impl<'r> Importer<'r> {
     }
 
     /// Reads one trace file.
-    fn file(&self, path: &Path) -> Result<Trace, ReadError> {
+    fn file(&self, path: &Path) -> Result<Trace, Error> {
         let _stage = Stage::Reading.span(path.display()).entered();
         let mut builder = TraceBuilder::new(path.display().to_string(), "");
         builder.assume_unix_offset(self.reading.unix_offset);
+        let ceiling = &self.reading.memory;
+        builder.limit(ceiling.clone());
+        let far = [AtomicU64::new(0), AtomicU64::new(0)];
         let progress = |done, total| {
+            far.iter().zip([done, total]).for_each(|(far, now)| far.store(now, Ordering::Relaxed));
             progress::at(done, total);
             self.reading.cancel.check();
+            // Readers have no other way out; what they hold is dropped with them.
+            if ceiling.is_reached() {
+                resume_unwind(Box::new(Reached));
+            }
         };
         let options = ReadOptions { progress: &progress, ..self.options() };
-        let format = parsers::detect::read(path, &mut builder, &options)?;
+        let read = catch_unwind(AssertUnwindSafe(|| parsers::detect::read(path, &mut builder, &options)));
+        let read = match read {
+            Err(why) if !why.is::<Reached>() => resume_unwind(why),
+            read => read.ok(),
+        };
+        if ceiling.is_reached() {
+            let [done, total] = far.map(AtomicU64::into_inner);
+            let percent = 100 * u128::from(done);
+            let read = percent.checked_div(total.into()).map_or_else(|| done.to_string(), |share| format!("{share} %"));
+            return Err(Error::Memory { path: path.to_owned(), most: ceiling.most(), kept: builder.kept(), read });
+        }
+        let Some(format) = read.transpose()? else { return Err(Error::Cancelled) };
         let mut trace = builder.finish();
         trace.format = format.id.to_owned();
         if holds_nothing(&trace) {
@@ -173,10 +196,13 @@ impl<'r> Importer<'r> {
                 Ok(trace) => traces.push(trace),
                 Err(e @ (ReadError::Declined { .. } | ReadError::NotRead { .. })) => declined.push(e),
                 Err(e) if e.is_foreign() => {
+                Err(Error::Read(e @ ReadError::Declined { .. })) => declined.push(e),
+                Err(Error::Read(e)) if e.is_foreign() => {
                     foreign.push(entry);
                     no_run = no_run.or(Some(e).filter(|e| !matches!(e, ReadError::UnknownFormat { .. })));
                 }
-                Err(e) => failed.push(e),
+                Err(Error::Read(e)) => failed.push(e),
+                Err(e) => return Err(e),
             }
         }
         let Some(first) = traces.first_mut() else {
@@ -241,6 +267,8 @@ fn holds_nothing(trace: &Trace) -> bool {
         && trace.counters.iter().all(|counter| counter.t.is_empty())
         && trace.ledger.iter().all(|row| row.kept == 0)
 }
+/// What reading unwinds with where captures take as much memory as they may.
+struct Reached;
 
 /// Whether a file is a capture file.
 #[cfg(feature = "sqlite")]

@@ -7,7 +7,7 @@ use std::{
 };
 
 use diagnosis::platform::{MAX_CONFIG, ModelShape, Packs};
-use model::Ns;
+use model::{Ceiling, Ns};
 
 use crate::{Cancel, Error};
 
@@ -28,6 +28,8 @@ pub struct Reading {
     pub model: Option<String>,
     /// What makes Unix nanoseconds of the times of files that do not say it.
     pub unix_offset: Option<Ns>,
+    /// How much memory the captures that are imported may take together; no ceiling unless one is set.
+    pub memory: Ceiling,
     /// Calls the session off.
     pub cancel: Cancel,
 }

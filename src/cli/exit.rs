@@ -73,6 +73,7 @@ pub fn code(error: &anyhow::Error) -> u8 {
             return Some(match e {
                 session::Error::Read(e) => of_read(e),
                 session::Error::Store(e) => of_store(e),
+                session::Error::Memory { .. } => 3,
                 _ => 2,
             });
         }

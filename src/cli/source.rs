@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use super::memory;
+
 /// Options of every subcommand that reads traces.
 #[derive(Debug, clap::Args)]
 pub struct Source {
@@ -15,6 +17,10 @@ pub struct Source {
     /// from it.
     #[arg(long, value_name = "PATH")]
     graph_capture: Option<PathBuf>,
+    /// Most memory that captures may take, such as 8G or 500M; what holds more is refused [default: four fifths of what this
+    /// machine has left].
+    #[arg(long, value_name = "SIZE", value_parser = memory::size)]
+    max_memory: Option<u64>,
 }
 
 impl Source {
@@ -24,6 +30,7 @@ impl Source {
             format: self.as_format.clone(),
             packs: self.pack.clone(),
             graph_capture: self.graph_capture.clone(),
+            memory: self.max_memory.or_else(memory::for_captures).map(model::Ceiling::of).unwrap_or_default(),
             ..session::Reading::default()
         }
     }

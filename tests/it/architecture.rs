@@ -329,6 +329,63 @@ fn the_example_of_a_format_is_true() {
     }
 }
 
+/// Files that may open others without the door `input`, and what they open: the system's own, or what the program itself made.
+const OPENERS: &[(&str, &str)] = &[
+    ("collectors/src/host.rs", "/proc"),
+    ("collectors/src/record/command.rs", "the note that this program leaves"),
+    ("collectors/src/record/signals.rs", "/dev/tty"),
+    ("collectors/src/telemetry.rs", "/proc and /sys"),
+    ("engine/src/buffer.rs", "/sys"),
+    ("engine/src/cuda/device.rs", "/sys"),
+    ("input/src/lib.rs", "the door"),
+    ("probes/src/caches.rs", "/sys"),
+    ("src/cli/doctor/machine.rs", "/proc and /sys"),
+    ("src/cli/memory.rs", "/proc and /sys"),
+    ("src/tui/events.rs", "/dev/tty"),
+    ("store/src/replace.rs", "locks of its own temporary files"),
+];
+
+/// Where code that is no test opens or reads a file without the door.
+fn side_doors(path: &str, text: &str) -> Vec<String> {
+    let is_test = path.ends_with("/tests.rs") || path.split('/').any(|folder| folder == "tests");
+    if is_test || OPENERS.iter().any(|(file, _)| *file == path) {
+        return Vec::new();
+    }
+    let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or("");
+    let opens = |line: &&str| {
+        let code = line.split("//").next().unwrap_or("");
+        ["fs::read_to_string(", "fs::read(", "io::read_to_string(", "File::open(", ".read(true).open("]
+            .iter()
+            .any(|call| code.contains(call))
+    };
+    code.lines().filter(opens).map(|line| format!("{path}: {}; open it with input::open", line.trim())).collect()
+}
+
+/// A pipe that is opened waits for ever, and a device that is read to its end has none.
+#[test]
+fn files_of_others_come_in_by_one_door() {
+    let rooms = ["src", "session/src", "parsers/src", "store/src", "diagnosis/src", "report/src", "engine/src"];
+    let rooms: Vec<&str> =
+        rooms.into_iter().chain(["collectors/src", "probes/src", "model/src", "input/src"]).collect();
+    let files = all(&rooms);
+    let found: Vec<String> = files.iter().flat_map(|(path, text)| side_doors(path, text)).collect();
+    assert!(found.is_empty(), "{}", found.join("\n"));
+    for (file, what) in OPENERS {
+        assert!(files.iter().any(|(path, _)| path == file), "{file}, which opens {what}, is gone");
+    }
+    for planted in [
+        "let text = std::fs::read_to_string(path)?;",
+        "let text = fs::read(&path)?; // of the user",
+        "let text = std::io::read_to_string(std::io::stdin())?;",
+        "let file = File::open(path)?;",
+        "let file = OpenOptions::new().read(true).open(path)?;",
+    ] {
+        assert_eq!(side_doors("session/src/reading.rs", planted).len(), 1, "{planted}");
+    }
+    let tested = "fn f() {}\n#[cfg(test)]\nmod tests { fn f() { std::fs::read(p) } }";
+    assert!(side_doors("src/cli/plan.rs", tested).is_empty() && side_doors("src/tests/a.rs", "fs::read(p)").is_empty());
+}
+
 #[test]
 fn a_planted_violation_is_caught() {
     let planted = [

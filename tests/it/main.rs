@@ -32,6 +32,8 @@ mod diff_reports;
 mod docs;
 #[cfg(target_os = "linux")]
 mod ending;
+#[cfg(unix)]
+mod doors;
 mod engine_pairs;
 mod export;
 mod finite;

@@ -161,6 +161,56 @@ fn what_is_no_page_has_its_reason() {
     }
 }
 
+/// Every way in which a server was seen to misbehave ends in time, in bounded memory, and with a reason.
+#[test]
+fn a_server_that_misbehaves_ends_in_time_with_a_reason() {
+    let raw = |bytes: &[u8]| vec![(Duration::ZERO, bytes.to_vec())];
+    let ok = |head: &str, body: &[u8]| {
+        let head = format!("HTTP/1.1 200 OK\r\n{head}\r\n");
+        vec![(Duration::ZERO, [head.as_bytes(), body].concat())]
+    };
+    let endless = |part: &[u8]| (0..200).map(|_| (Duration::ZERO, part.repeat(1 << 12))).collect::<Answer>();
+    let slow = |part: &[u8]| (0..100).map(|_| (Duration::from_millis(50), part.to_vec())).collect::<Answer>();
+    let after = |mut head: Answer, rest: Answer| {
+        head.extend(rest);
+        head
+    };
+    let gzip = [&b"\x1f\x8b\x08\0\0\0\0\0\0\xff"[..], &[0xff; 4096]].concat();
+    let cases: Vec<(&str, Answer)> = vec![
+        ("a head without end", after(raw(b"HTTP/1.1 200 OK\r\n"), endless(b"X-A: b\r\n"))),
+        ("one header of megabytes", after(raw(b"HTTP/1.1 200 OK\r\nX: "), endless(b"aaaaaaaa"))),
+        ("a status without end", after(raw(b"HTTP/1.1 "), endless(b"2"))),
+        ("a head that drips", after(raw(b"HTTP/1.1 200 OK\r\n"), slow(b"A: b\r\n"))),
+        ("a body that drips", after(ok("Content-Length: 100000\r\n", b""), slow(b"#"))),
+        ("silence after the head", after(ok("Content-Length: 10\r\n", b""), vec![(Duration::from_secs(3), vec![])])),
+        ("silence", vec![(Duration::from_secs(3), vec![])]),
+        ("a redirect to itself", raw(b"HTTP/1.1 301 Moved\r\nLocation: /metrics\r\n\r\n")),
+        ("a redirect elsewhere", raw(b"HTTP/1.1 307 Moved\r\nLocation: http://example.invalid/\r\n\r\n")),
+        ("a key that is wanted", raw(b"HTTP/1.1 401 Unauthorized\r\n\r\n")),
+        ("an error of the server", raw(b"HTTP/1.1 500 Oh\r\n\r\nvllm:num_requests_running 1\n")),
+        ("a status that is no number", raw(b"HTTP/1.1 fine\r\n\r\n")),
+        ("a length that is too long", ok("Content-Length: 999\r\n", b"a 1\n")),
+        ("a length that is negative", ok("Content-Length: -5\r\n", b"a 1\n")),
+        ("a length beyond every number", ok("Content-Length: 99999999999999999999999\r\n", b"a 1\n")),
+        ("chunks of no number", ok("Transfer-Encoding: chunked\r\n", b"zz\r\nab\r\n0\r\n\r\n")),
+        ("a chunk beyond every number", ok("Transfer-Encoding: chunked\r\n", b"ffffffffffffffff\r\nab\r\n")),
+        ("a chunk that is cut", ok("Transfer-Encoding: chunked\r\n", b"ff\r\nab")),
+        ("compressed bytes that nobody asked for", ok("Content-Encoding: gzip\r\n", &gzip)),
+        ("binary", ok("", &[0, 159, 146, 150].repeat(1000))),
+        ("an empty page", ok("Content-Length: 0\r\n", b"")),
+        ("one line without end", after(ok("", b""), endless(b"aaaaaaaa"))),
+        ("a page of another kind", ok("", b"{\"status\": \"ok\"}")),
+    ];
+    assert_eq!(cases.len(), 23);
+    for (what, answer) in cases {
+        let mut server = Server::new(&server(vec![answer]), Duration::from_millis(500)).unwrap();
+        let began = Instant::now();
+        let told = look(&mut server, 0);
+        assert!(began.elapsed() < Duration::from_secs(20), "{what} took {:?}", began.elapsed());
+        assert!(!reason(&told, "requests_running").is_empty(), "{what}: {told:?}");
+    }
+}
+
 #[test]
 fn a_slow_server_is_given_up_and_an_endless_one_cut() {
     let drip = (0..100).map(|_| (Duration::from_millis(40), b"HTTP/1.1 200 OK\r\nX: y\r\n".to_vec())).collect();

@@ -13,16 +13,6 @@ pub enum PackError {
         /// Reason.
         error: std::io::Error,
     },
-    /// The file is too large to be a pack.
-    #[error("platform pack {} has {bytes} bytes, more than {limit}; split it or remove it from the pack folder", path.display())]
-    TooLarge {
-        /// File.
-        path: PathBuf,
-        /// Its size in bytes.
-        bytes: u64,
-        /// Largest size read, in bytes.
-        limit: u64,
-    },
     /// The text is not a pack.
     #[error("platform pack {name}, line {line}: {message}{}", hint(suggestion.as_deref()))]
     Syntax {

@@ -11,6 +11,7 @@ mod error;
 mod host;
 mod inductor;
 mod knowledge;
+mod literals;
 mod model_shape;
 mod name;
 mod op;

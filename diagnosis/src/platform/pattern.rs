@@ -6,6 +6,7 @@
 use regex::{Regex, RegexBuilder};
 use serde::Deserialize;
 
+use super::literals::{Literals, Needed};
 pub(super) use super::name::Name;
 
 /// Size limit of one compiled regex in bytes, so that a pack cannot fill memory with `(a{999}){999}`.
@@ -77,6 +78,23 @@ enum Test {
 }
 
 impl Test {
+    /// What every name that it matches holds.
+    fn needs(&self) -> Needed<'_> {
+        match self {
+            Self::Exact(text) | Self::Prefix(text) | Self::Contains(text) | Self::Functor(text) => {
+                Needed::Written(text)
+            }
+            Self::Glob(pieces) => {
+                pieces.iter().max_by_key(|piece| piece.len()).map_or(Needed::Nothing, |piece| Needed::Written(piece))
+            }
+            Self::Regex(_) => Needed::Nothing,
+            Self::Words(terms) => {
+                let present = terms.iter().filter(|term| !term.absent).flat_map(|term| &term.pieces);
+                present.max_by_key(|piece| piece.len()).map_or(Needed::Nothing, |piece| Needed::Worded(piece))
+            }
+        }
+    }
+
     fn matches(&self, full: &str, forms: &[&str], words: &[String]) -> bool {
         match self {
             Self::Exact(text) => forms.contains(&text.as_str()),
@@ -151,11 +169,13 @@ struct Pattern {
 pub(super) struct PatternTable<T> {
     targets: Vec<T>,
     patterns: Vec<Pattern>,
+    /// Which of them a name can match, once all are there.
+    literals: Option<Literals>,
 }
 
 impl<T> Default for PatternTable<T> {
     fn default() -> Self {
-        Self { targets: Vec::new(), patterns: Vec::new() }
+        Self { targets: Vec::new(), patterns: Vec::new(), literals: None }
     }
 }
 
@@ -177,6 +197,7 @@ impl<T> PatternTable<T> {
         if tests.is_empty() {
             return Err("no pattern; give at least one of exact, prefix, contains, glob, regex, words, functor".into());
         }
+        self.literals = None;
         let target_index = self.targets.len();
         self.targets.push(target);
         self.patterns.extend(tests.into_iter().map(|test| Pattern {
@@ -191,14 +212,18 @@ impl<T> PatternTable<T> {
     /// Puts the patterns in order of priority; called once after the last [`Self::add`].
     pub fn finish(&mut self) {
         self.patterns.sort_by_key(|p| std::cmp::Reverse(p.priority));
+        self.literals = Literals::new(self.patterns.iter().map(|pattern| pattern.test.needs()));
     }
 
     /// What the first matching pattern stands for.
     pub fn find(&self, name: &Name<'_>) -> Option<&T> {
-        let hit = self.patterns.iter().find(|p| match p.ignore_case {
+        let possible = self.literals.as_ref().map(|literals| literals.possible(name));
+        let is_possible = |i: usize| possible.as_ref().is_none_or(|possible| possible.get(i).is_none_or(|is| *is));
+        let matches = |p: &Pattern| match p.ignore_case {
             true => p.test.matches(name.lower(), &name.lower_forms(), name.words()),
             false => p.test.matches(name.full(), name.forms(), name.words()),
-        })?;
+        };
+        let (_, hit) = self.patterns.iter().enumerate().find(|(i, p)| is_possible(*i) && matches(p))?;
         self.targets.get(hit.target)
     }
 }
@@ -230,6 +255,44 @@ mod tests {
             table.add(&entry(pattern), ()).unwrap();
             assert_eq!(table.find(&Name::new(text)).is_some(), expected, "{pattern} on {text}");
         }
+    }
+
+    /// What a name must hold is only a way to ask fewer patterns.
+    #[test]
+    fn the_search_for_literals_loses_no_match() {
+        let packs = crate::platform::Packs::embedded().unwrap();
+        let names = [
+            "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<c10::BFloat16>>(int)",
+            "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+            "nvjet_tst_128x64_64x9_1x2_h_bz_TNT",
+            "_ZN7cutlass13device_kernelIN5flash20FlashAttnFwdSm90EEEvT_",
+            "aclnnMatmul_MatMulV3Common_MatMulV3",
+            "Cijk_Alik_Bljk_HHS_BH_MT128x128x32_SE.kd",
+            "FLASH_fwd_KERNEL",
+            "somebody's own",
+            "",
+        ];
+        let table = &packs.0.ops;
+        let mut slow = table.clone();
+        slow.literals = None;
+        let op = |table: &PatternTable<crate::platform::OpMatch>, name: &str| {
+            table.find(&Name::new(name)).map(|op| format!("{op:?}"))
+        };
+        for name in names {
+            assert_eq!(op(table, name), op(&slow, name), "{name}");
+        }
+        // Every text of a pattern is itself a name near which something matches.
+        for pattern in &table.patterns {
+            if let Needed::Written(text) | Needed::Worded(text) = pattern.test.needs() {
+                for name in [text.to_owned(), format!("a_{text}_b"), text.to_ascii_uppercase()] {
+                    assert_eq!(op(table, &name), op(&slow, &name), "{name}");
+                }
+            }
+        }
+        // Hardly a pattern is asked of a name that none knows.
+        let asked = table.literals.as_ref().unwrap().possible(&Name::new("kern_17_of_a_stranger"));
+        let asked = asked.iter().filter(|asked| **asked).count();
+        assert!(asked * 10 < table.patterns.len(), "{asked} of {}", table.patterns.len());
     }
 
     #[test]

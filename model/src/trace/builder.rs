@@ -5,6 +5,7 @@ use rustc_hash::FxHashMap;
 
 use super::{Columns, CounterTrack, NO_CORRELATION, NONE, Trace};
 use crate::{
+    ceiling::{Ceiling, Meter, POINT, ROW, SLICE, TEXT, TRACK},
     job_sums::JobSums,
     manifest::Provenance,
     probe::ProbeRow,
@@ -56,6 +57,7 @@ pub struct TraceBuilder {
     ledger_ids: FxHashMap<String, usize>,
     arrivals: Vec<Arrivals>,
     slices: u32,
+    meter: Meter,
     /// Durations of all slices, ns.
     time: Ns,
     /// From the source's clock to the Unix epoch, where whoever recorded the source knows it.
@@ -74,6 +76,17 @@ impl TraceBuilder {
     /// Says what is to be added to a time of the source to have Unix nanoseconds, for sources that do not say it themselves.
     pub fn assume_unix_offset(&mut self, offset: Option<Ns>) {
         self.unix_offset = offset;
+    }
+
+    /// Keeps what fits below a ceiling and nothing beyond it. A capture that has come to it is a part of what the source holds,
+    /// so whoever set the ceiling asks whether it [was reached](Ceiling::is_reached).
+    pub fn limit(&mut self, ceiling: Ceiling) {
+        self.meter = Meter::new(ceiling);
+    }
+
+    /// Slices kept so far.
+    pub fn kept(&self) -> u32 {
+        self.slices
     }
 
     /// Settles everything: one clock, sorted tracks, nesting depths, launch links and the statistics of all that.
@@ -218,20 +231,38 @@ fn depths(start: &[Ns], dur: &[Ns]) -> Vec<u16> {
 
 impl TraceSink for TraceBuilder {
     fn intern(&mut self, text: &str) -> StringId {
-        self.trace.strings.intern(text)
+        if let Some(id) = self.trace.strings.find(text) {
+            return id;
+        }
+        if self.meter.is_full() {
+            return StringId::default();
+        }
+        let known = self.trace.strings.len();
+        let id = self.trace.strings.intern(text);
+        if self.trace.strings.len() > known {
+            self.meter.take(2 * self.trace.strings.get(id).len() as u64 + TEXT);
+        }
+        id
     }
 
     fn process(&mut self, key: u64) -> ProcessId {
-        let processes = &mut self.trace.processes;
-        *self.process_ids.entry(key).or_insert_with(|| {
-            processes.push(Process { pid: None, name: None, rank: None });
-            ProcessId((processes.len() - 1) as u32)
-        })
+        if let Some(id) = self.process_ids.get(&key) {
+            return *id;
+        }
+        if self.meter.is_full() {
+            return ProcessId(0);
+        }
+        self.meter.take(TRACK);
+        let id = ProcessId(self.trace.processes.len() as u32);
+        self.trace.processes.push(Process { pid: None, name: None, rank: None });
+        self.process_ids.insert(key, id);
+        id
     }
 
     fn describe_process(&mut self, process: ProcessId, pid: Option<i64>, name: Option<&str>, rank: Option<u32>) {
         // Some sources give the command line for a name.
         let name = name.map(|name| self.trace.strings.intern(&secret::kept(name)));
+        let name = name.map(|name| self.intern(name));
         if let Some(p) = self.trace.processes.get_mut(process.0 as usize) {
             p.pid = p.pid.or(pid);
             p.name = p.name.or(name);
@@ -240,6 +271,10 @@ impl TraceSink for TraceBuilder {
     }
 
     fn device(&mut self, device: Device) {
+        if self.meter.is_full() {
+            return;
+        }
+        self.meter.take(if self.device_ids.contains_key(&(device.process, device.ordinal)) { 0 } else { TRACK });
         let devices = &mut self.trace.devices;
         let index = *self.device_ids.entry((device.process, device.ordinal)).or_insert(devices.len());
         match devices.get_mut(index) {
@@ -257,6 +292,10 @@ impl TraceSink for TraceBuilder {
         if let Some(id) = self.track_ids.get(&key) {
             return *id;
         }
+        if self.meter.is_full() {
+            return TrackId(0);
+        }
+        self.meter.take(TRACK);
         let id = TrackId(self.trace.tracks.len() as u32);
         self.trace.tracks.push(Track { key, name: None });
         self.arrivals.push(Arrivals::default());
@@ -265,13 +304,16 @@ impl TraceSink for TraceBuilder {
     }
 
     fn name_track(&mut self, track: TrackId, name: &str) {
-        let name = self.trace.strings.intern(name);
+        let name = self.intern(name);
         if let Some(t) = self.trace.tracks.get_mut(track.0 as usize) {
             t.name = Some(name);
         }
     }
 
     fn slice(&mut self, slice: Slice<'_>) {
+        if self.meter.is_full() {
+            return;
+        }
         // Ids are 32 bits wide; a capture beyond that is counted, not wrapped.
         if self.slices >= NONE - 1 {
             self.stat("trace.too_many_slices", Severity::DataLoss, 1, None);
@@ -285,6 +327,7 @@ impl TraceSink for TraceBuilder {
                     let id = self.trace.details.len() as u32;
                     self.trace.details.push(detail.clone());
                     self.detail_ids.insert(detail.clone(), id);
+                    self.meter.take(ROW);
                     id
                 }
             },
@@ -304,6 +347,7 @@ impl TraceSink for TraceBuilder {
             return;
         };
         self.slices += 1;
+        self.meter.take(SLICE);
         self.time = time;
         a.start.push(slice.start);
         a.dur.push(dur);
@@ -322,6 +366,11 @@ impl TraceSink for TraceBuilder {
         t: Ns,
         value: f64,
     ) {
+        if self.meter.is_full() {
+            return;
+        }
+        let is_new = !self.counter_ids.contains_key(&(process, device, name));
+        self.meter.take(if is_new { TRACK } else { POINT });
         let counters = &mut self.trace.counters;
         let index = *self.counter_ids.entry((process, device, name)).or_insert_with(|| {
             let unit = unit.to_owned();
@@ -337,7 +386,11 @@ impl TraceSink for TraceBuilder {
     }
 
     fn summary(&mut self, summary: KernelSummary) {
+        if self.meter.is_full() {
+            return;
+        }
         if self.trace.summaries.len() < MAX_SUMMARIES {
+            self.meter.take(ROW);
             self.trace.summaries.push(summary);
         } else {
             self.stat("trace.too_many_summaries", Severity::DataLoss, 1, None);
@@ -345,6 +398,10 @@ impl TraceSink for TraceBuilder {
     }
 
     fn job_sums(&mut self, mut sums: JobSums) {
+        if self.meter.is_full() {
+            return;
+        }
+        self.meter.take(ROW * (sums.steps.len() + sums.links.len()) as u64);
         let known = &mut self.trace.job_sums;
         known.steps.append(&mut sums.steps);
         known.links.append(&mut sums.links);
@@ -366,11 +423,17 @@ impl TraceSink for TraceBuilder {
     }
 
     fn flow(&mut self, flow: Flow) {
-        self.trace.flows.push(flow);
+        if !self.meter.is_full() {
+            self.meter.take(POINT);
+            self.trace.flows.push(flow);
+        }
     }
 
     fn manifest(&mut self, key: &str, value: &str, provenance: Provenance) {
-        self.trace.manifest.set(key, value, provenance);
+        if !self.meter.is_full() {
+            self.meter.take(POINT + (key.len() + value.len()) as u64);
+            self.trace.manifest.set(key, value, provenance);
+        }
     }
 
     fn stat(&mut self, name: &str, severity: Severity, count: u64, example: Option<&str>) {

@@ -1,7 +1,7 @@
 //! Where events begin, guessed from bytes alone. Blocks are cut and damaged stretches are left at such places; a guess
 //! that lies inside a string or a nested value is noticed by the reader of the bytes before it.
 
-use memchr::{memchr_iter, memrchr_iter};
+use memchr::{memchr_iter, memchr2_iter, memrchr_iter};
 
 /// White space looked through around a brace; more than any indentation.
 const REACH: usize = 64;
@@ -32,11 +32,11 @@ pub(crate) fn first_event(bytes: &[u8], from: usize) -> Option<usize> {
 
 /// The first place at or after `from` where an event seems to begin or the array to end.
 pub(crate) fn next(bytes: &[u8], from: usize) -> Option<Boundary> {
-    let event = first_event(bytes, from);
-    let before_event = bytes.get(from..event.unwrap_or(bytes.len()))?;
-    let mut brackets = memchr_iter(b']', before_event).map(|at| from + at);
-    let close = brackets.find(|at| before(bytes, *at) == Some(b'}'));
-    close.map(Boundary::Close).or(event.map(Boundary::Event))
+    // One way through the bytes, which ends at what comes first: a close is not to cost a search for an event far behind it.
+    memchr2_iter(b'{', b']', bytes.get(from..)?).map(|at| from + at).find_map(|at| match bytes.get(at) {
+        Some(b'{') => begins_event(bytes, at).then_some(Boundary::Event(at)),
+        _ => (before(bytes, at) == Some(b'}')).then_some(Boundary::Close(at)),
+    })
 }
 
 fn begins_event(bytes: &[u8], at: usize) -> bool {

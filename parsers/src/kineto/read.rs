@@ -30,19 +30,56 @@ enum End {
     Inside(usize),
     /// Behind the bracket that closes the array of events.
     Closed(usize),
+    /// Between events, at this offset, because as much was parsed as was asked for.
+    Enough(usize),
 }
 
 /// Bytes of the content from `offset` on.
+#[derive(Default)]
 struct Block {
     offset: u64,
     bytes: Vec<u8>,
+}
+
+/// Content that was read and not parsed. What is parsed of it is passed by and not moved, so that a member costs its own bytes,
+/// however much lies behind it.
+#[derive(Default)]
+struct Unparsed {
+    block: Block,
+    /// Bytes of the block that were passed by.
+    at: usize,
+}
+
+impl Unparsed {
+    fn bytes(&self) -> &[u8] {
+        self.block.bytes.get(self.at..).unwrap_or_default()
+    }
+
+    fn offset(&self) -> u64 {
+        self.block.offset + self.at as u64
+    }
+
+    fn pass(&mut self, n: usize) {
+        self.at += n;
+        // Moving the rest costs no more than passing by what was before it did.
+        if self.at > self.block.bytes.len() / 2 {
+            self.settle();
+        }
+    }
+
+    /// Drops what was passed by.
+    fn settle(&mut self) -> &mut Block {
+        self.block.bytes.drain(..self.at);
+        self.block.offset += std::mem::take(&mut self.at) as u64;
+        &mut self.block
+    }
 }
 
 /// Reads the file at `path` into `sink`.
 pub(super) fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Result<(), ReadError> {
     let mut reader = Reader {
         source: Source::open(path)?,
-        rest: Block { offset: 0, bytes: Vec::new() },
+        rest: Unparsed::default(),
         ended: false,
         facts: Facts::default(),
         merger: Merger::new(sink),
@@ -58,8 +95,7 @@ pub(super) fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<
 
 struct Reader<'s, 'p> {
     source: Source,
-    /// What has been read and not been parsed.
-    rest: Block,
+    rest: Unparsed,
     ended: bool,
     facts: Facts,
     merger: Merger<'s>,
@@ -73,10 +109,10 @@ struct Reader<'s, 'p> {
 impl Reader<'_, '_> {
     fn run(&mut self) -> Result<(), ReadError> {
         self.pull()?;
-        if self.rest.bytes.starts_with(b"\xef\xbb\xbf") {
+        if self.rest.bytes().starts_with(b"\xef\xbb\xbf") {
             self.consume(3);
         }
-        let mut cursor = Cursor::new(&self.rest.bytes, 0);
+        let mut cursor = Cursor::new(self.rest.bytes(), 0);
         let first = cursor.peek();
         let at = cursor.at;
         match first {
@@ -101,7 +137,7 @@ impl Reader<'_, '_> {
     /// Reads the next block of the content behind what is still unparsed.
     fn pull(&mut self) -> Result<bool, ReadError> {
         if !self.ended {
-            self.ended = !self.source.append_to(&mut self.rest.bytes)?;
+            self.ended = !self.source.append_to(&mut self.rest.block.bytes)?;
             let (done, total) = self.source.progress();
             (self.options.progress)(done, total);
         }
@@ -110,14 +146,13 @@ impl Reader<'_, '_> {
 
     /// Drops the first `n` bytes that are left.
     fn consume(&mut self, n: usize) {
-        self.rest.bytes.drain(..n);
-        self.rest.offset += n as u64;
+        self.rest.pass(n);
     }
 
     /// Reads members of the top-level object; `true` when an array of events begins.
     fn metadata(&mut self) -> Result<bool, ReadError> {
         loop {
-            let mut cursor = Cursor::new(&self.rest.bytes, 0);
+            let mut cursor = Cursor::new(self.rest.bytes(), 0);
             let step = member(&mut cursor, &mut self.facts);
             let at = cursor.at;
             match step {
@@ -128,17 +163,17 @@ impl Reader<'_, '_> {
                     return Ok(true);
                 }
                 Ok(Member::Close) => return Ok(false),
-                Err(Fault::End) if self.rest.bytes.len() < LONGEST => {
+                Err(Fault::End) if self.rest.bytes().len() < LONGEST => {
                     if !self.pull()? {
-                        let blank = self.rest.bytes.iter().all(u8::is_ascii_whitespace);
+                        let blank = self.rest.bytes().iter().all(u8::is_ascii_whitespace);
                         if self.open_object || !blank {
-                            self.truncated_at(self.rest.offset);
+                            self.truncated_at(self.rest.offset());
                         }
                         return Ok(false);
                     }
                 }
                 Err(_) => {
-                    let offset = self.rest.offset;
+                    let offset = self.rest.offset();
                     self.fault("kineto.broken_metadata", offset);
                     return self.leave_damage();
                 }
@@ -161,16 +196,41 @@ impl Reader<'_, '_> {
 
     /// Skips to the next place that looks like an event; `false` when there is none to the end.
     fn leave_damage(&mut self) -> Result<bool, ReadError> {
-        self.first_fault = self.first_fault.or(Some(self.rest.offset));
+        self.first_fault = self.first_fault.or(Some(self.rest.offset()));
         loop {
-            if let Some(at) = boundary::first_event(&self.rest.bytes, 0) {
+            if let Some(at) = boundary::first_event(self.rest.bytes(), 0) {
                 self.consume(at);
                 return Ok(true);
             }
             // An event may begin across two blocks.
-            let keep = self.rest.bytes.len().min(256);
-            self.consume(self.rest.bytes.len() - keep);
+            let keep = self.rest.bytes().len().min(256);
+            self.consume(self.rest.bytes().len() - keep);
             if !self.pull()? {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Reads a block's worth of events where they lie; `true` when their array closed. Only what comes after that is read ahead
+    /// and side by side, so that an array costs a multiple of its own bytes, however many arrays there are: damage can make
+    /// many of one.
+    fn first_events(&mut self) -> Result<bool, ReadError> {
+        let mut left = BLOCK;
+        loop {
+            let (batch, end) = parse(self.rest.bytes(), self.rest.offset(), left);
+            self.merger.add(batch);
+            let (at, is_over) = match end {
+                End::Closed(at) => (at, Some(true)),
+                End::Enough(at) => (at, Some(false)),
+                End::Inside(at) => (at, None),
+                End::Complete => (self.rest.bytes().len(), None),
+            };
+            self.consume(at);
+            left = left.saturating_sub(at);
+            if let Some(closed) = is_over {
+                return Ok(closed);
+            }
+            if left == 0 || self.rest.bytes().len() >= LONGEST || !self.pull()? {
                 return Ok(false);
             }
         }
@@ -178,6 +238,9 @@ impl Reader<'_, '_> {
 
     /// Reads events until their array closes or the content ends.
     fn events(&mut self) -> Result<(), ReadError> {
+        if self.first_events()? {
+            return Ok(());
+        }
         let workers = rayon::current_num_threads().clamp(1, 8);
         let mut settled: Vec<Batch> = Vec::new();
         loop {
@@ -193,13 +256,13 @@ impl Reader<'_, '_> {
             let merger = &mut self.merger;
             rayon::in_place_scope(|scope| {
                 for (block, slot) in blocks.iter().zip(&mut parsed) {
-                    scope.spawn(move |_| *slot = parse(&block.bytes, block.offset));
+                    scope.spawn(move |_| *slot = parse(&block.bytes, block.offset, usize::MAX));
                 }
                 // The sink belongs to this thread; it takes in the blocks before while these are parsed.
                 settled.drain(..).for_each(|batch| merger.add(batch));
             });
             if blocks.is_empty() {
-                self.truncated_at(self.rest.offset);
+                self.truncated_at(self.rest.offset());
                 return Ok(());
             }
             if self.settle(blocks, parsed, &mut settled) {
@@ -212,26 +275,28 @@ impl Reader<'_, '_> {
     /// The next block, which ends where an event seems to begin; `None` at the end.
     fn cut(&mut self) -> Result<Option<Block>, ReadError> {
         let mut searched = 0;
+        self.rest.settle();
         loop {
-            let more = self.rest.bytes.len() >= LONGEST || self.pull()?;
+            let more = self.rest.bytes().len() >= LONGEST || self.pull()?;
+            let rest = &mut self.rest.block;
             if !more {
-                let block = std::mem::replace(&mut self.rest, Block { offset: 0, bytes: Vec::new() });
-                self.rest.offset = block.offset + block.bytes.len() as u64;
+                let block = std::mem::take(rest);
+                rest.offset = block.offset + block.bytes.len() as u64;
                 return Ok((!block.bytes.is_empty()).then_some(block));
             }
-            let at = match boundary::last_event(&self.rest.bytes, searched) {
+            let at = match boundary::last_event(&rest.bytes, searched) {
                 Some(at) => at,
-                None if self.rest.bytes.len() >= LONGEST => self.rest.bytes.len(),
+                None if rest.bytes.len() >= LONGEST => rest.bytes.len(),
                 None => {
-                    searched = self.rest.bytes.len().saturating_sub(256);
+                    searched = rest.bytes.len().saturating_sub(256);
                     continue;
                 }
             };
             let mut tail = Vec::with_capacity(BLOCK + BLOCK / 4);
-            tail.extend_from_slice(self.rest.bytes.get(at..).unwrap_or_default());
-            self.rest.bytes.truncate(at);
-            let rest = Block { offset: self.rest.offset + at as u64, bytes: tail };
-            return Ok(Some(std::mem::replace(&mut self.rest, rest)));
+            tail.extend_from_slice(rest.bytes.get(at..).unwrap_or_default());
+            rest.bytes.truncate(at);
+            let tail = Block { offset: rest.offset + at as u64, bytes: tail };
+            return Ok(Some(std::mem::replace(rest, tail)));
         }
     }
 
@@ -242,7 +307,7 @@ impl Reader<'_, '_> {
         while let Some((block, (batch, end))) = queue.pop_front() {
             settled.push(batch);
             let (at, closed) = match end {
-                End::Complete => continue,
+                End::Complete | End::Enough(_) => continue,
                 End::Inside(at) => (at, false),
                 End::Closed(at) => (at, true),
             };
@@ -253,15 +318,15 @@ impl Reader<'_, '_> {
                 self.put_back(offset, bytes);
                 return true;
             }
-            let at_end = queue.is_empty() && self.ended && self.rest.bytes.is_empty();
+            let at_end = queue.is_empty() && self.ended && self.rest.bytes().is_empty();
             if at_end || bytes.len() >= LONGEST {
                 if let Some(block) = self.lose(offset, &bytes) {
-                    let parsed = parse(&block.bytes, block.offset);
+                    let parsed = parse(&block.bytes, block.offset, usize::MAX);
                     queue.push_front((block, parsed));
                 }
             } else if let Some((next, _)) = queue.pop_front() {
                 bytes.extend_from_slice(&next.bytes);
-                let parsed = parse(&bytes, offset);
+                let parsed = parse(&bytes, offset, usize::MAX);
                 queue.push_front((Block { offset, bytes }, parsed));
             } else {
                 self.put_back(offset, bytes);
@@ -271,8 +336,8 @@ impl Reader<'_, '_> {
     }
 
     fn put_back(&mut self, offset: u64, mut bytes: Vec<u8>) {
-        bytes.append(&mut self.rest.bytes);
-        self.rest = Block { offset, bytes };
+        bytes.append(&mut self.rest.settle().bytes);
+        self.rest.block = Block { offset, bytes };
     }
 
     /// Gives up the event at the start of `bytes`; the rest from the next event on, if there is one.
@@ -293,7 +358,7 @@ impl Reader<'_, '_> {
         if !self.found_events && !self.facts.recognised && self.merger.kept == 0 {
             return Err(ReadError::Malformed {
                 path: path.into(),
-                place: Place::Byte(self.first_fault.unwrap_or(self.rest.offset)),
+                place: Place::Byte(self.first_fault.unwrap_or(self.rest.offset())),
                 expected: "the JSON of a PyTorch profiler trace".into(),
                 next: "export it again with prof.export_chrome_trace, or name its format with --as".into(),
             });
@@ -336,11 +401,15 @@ fn member(cursor: &mut Cursor<'_>, facts: &mut Facts) -> Result<Member, Fault> {
     Ok(Member::Fact)
 }
 
-/// Parses the events of a block, which begins between events.
-fn parse(bytes: &[u8], offset: u64) -> (Batch, End) {
+/// Parses the events of a block, which begins between events, up to the first that begins `enough` bytes on. A block that is
+/// parsed to such a place need not end where an event begins.
+fn parse(bytes: &[u8], offset: u64, enough: usize) -> (Batch, End) {
     let mut builder = BatchBuilder::new(offset);
     let mut at = 0;
     let end = loop {
+        if at >= enough {
+            break End::Enough(at);
+        }
         let mut cursor = Cursor::new(bytes, at);
         let Ok(next) = cursor.separators() else { break End::Complete };
         let start = cursor.at;
@@ -354,8 +423,13 @@ fn parse(bytes: &[u8], offset: u64) -> (Batch, End) {
             Ok(()) => cursor.at,
             Err(Fault::End) => break End::Inside(start),
             Err(Fault::Broken) => {
+                let next = boundary::next(bytes, start + 1);
+                // What ends elsewhere than before an event may end inside this damage.
+                if next.is_none() && enough < usize::MAX {
+                    break End::Inside(start);
+                }
                 builder.odd("kineto.broken_events", Severity::DataLoss, start);
-                match boundary::next(bytes, start + 1) {
+                match next {
                     Some(Boundary::Event(at) | Boundary::Close(at)) => at,
                     // The block after this one begins with an event.
                     None => break End::Complete,

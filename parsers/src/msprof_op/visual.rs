@@ -2,7 +2,6 @@
 //! length and `ZZ`. The section on the operator and the map of its cores are read; the rest is what a viewer draws.
 
 use std::{
-    fs::File,
     io::{BufReader, ErrorKind, Read},
     path::Path,
 };

@@ -25,6 +25,8 @@ pub(crate) struct Database {
     pub bytes: u64,
     /// Its real tables by name.
     pub tables: FxHashMap<String, TableInfo>,
+    /// Names of views and virtual tables.
+    made_up: Vec<String>,
     /// Tables that could not be probed.
     failed: Vec<String>,
     connection: SqliteConnection,
@@ -45,11 +47,12 @@ impl Database {
             let mut connection = source::connect(path).await.map_err(|error| error.to_string())?;
             let mut handle = connection.lock_handle().await.map_err(|error| error.to_string())?;
             let found = source::tables(&mut handle, bytes)?;
+            let made_up = source::made_up(&mut handle)?;
             drop(handle);
-            Ok((connection, found))
+            Ok((connection, found, made_up))
         });
-        let (connection, (tables, failed)) = found.map_err(|error: String| malformed(path, &error))?;
-        Ok(Self { path: path.to_owned(), bytes, tables, failed, connection, runtime })
+        let (connection, (tables, failed), made_up) = found.map_err(|error: String| malformed(path, &error))?;
+        Ok(Self { path: path.to_owned(), bytes, tables, made_up, failed, connection, runtime })
     }
 
     /// Rows of the tables that `chosen` says, in the order of their names; `None` where they cannot be counted.
@@ -99,7 +102,13 @@ impl Database {
     ) -> Plan<'t, T> {
         let mut plan = Plan { path: self.path.clone(), jobs: Vec::new(), tables: Vec::new() };
         for (table, name, columns) in wanted {
-            let Some(info) = self.tables.get(&name) else { continue };
+            let Some(info) = self.tables.get(&name) else {
+                if self.made_up.contains(&name) {
+                    let example = format!("{name} is a view; make a table of it and read that");
+                    sink.stat(&format!("{format}.view_not_read"), Severity::DataLoss, 1, Some(&example));
+                }
+                continue;
+            };
             if info.end_unreadable {
                 let after = info.rows.map_or("all rows".to_owned(), |(_, last)| format!("rows after {last}"));
                 let example = format!("table {name}, {after}");

@@ -33,6 +33,11 @@ const SEARCHES: u32 = 1024;
 /// table can claim rowids up to 2^63, and no one lives to see their last page.
 const FRUITLESS: u32 = 4096;
 
+/// Fewest bytes that a row takes: its length, its rowid, the length of its header and its place in the page
+/// (https://www.sqlite.org/fileformat.html#b_tree_pages). A table that gives more rows than the file has room for, or says so
+/// often that there is one further on, leads in circles.
+const LEAST_ROW: u64 = 5;
+
 /// A table to be read.
 #[derive(Debug)]
 pub(crate) struct Job {
@@ -161,6 +166,7 @@ fn read(path: PathBuf, jobs: &[Job], share: Share, send: &SyncSender<Sent>) {
             }
         }
     };
+    let most = std::fs::metadata(&path).map_or(0, |file| file.len()) / LEAST_ROW;
     let runtime = match tokio::runtime::Builder::new_current_thread().build() {
         Ok(runtime) => runtime,
         Err(error) => return fail(error.to_string()),
@@ -175,7 +181,7 @@ fn read(path: PathBuf, jobs: &[Job], share: Share, send: &SyncSender<Sent>) {
             Err(error) => return fail(error.to_string()),
         };
         for (index, job) in jobs.iter().enumerate() {
-            let mut reader = Reader { db: &mut db, job, searches: SEARCHES };
+            let mut reader = Reader { db: &mut db, job, searches: SEARCHES, most };
             if reader.pages(share, |page, item| send.send(Sent { job: index, page, item }).is_ok()).is_none() {
                 return;
             }
@@ -187,15 +193,22 @@ struct Reader<'a, 'l> {
     db: &'a mut LockedSqliteHandle<'l>,
     job: &'a Job,
     searches: u32,
+    /// Rows for which the file has room.
+    most: u64,
 }
 
 impl Reader<'_, '_> {
     /// Reads every page of this connection; `None` when nobody listens any more.
     fn pages(&mut self, share: Share, mut send: impl FnMut(u64, Item) -> bool) -> Option<()> {
         let (mut number, mut fruitless) = (share.number, 0);
+        let (mut rows, mut hints) = (0u64, 0u64);
         while let Some((first, last)) = self.job.range(number) {
             if fruitless > FRUITLESS {
                 let why = format!("{FRUITLESS} pages gave no row");
+                return send(number, Item::Loss(Loss::Rows(first, self.job.last, why))).then_some(());
+            }
+            if rows.max(hints) > self.most {
+                let why = format!("the table says that it has more than the {} rows that fit", self.most);
                 return send(number, Item::Loss(Loss::Rows(first, self.job.last, why))).then_some(());
             }
             let mut found = false;
@@ -205,6 +218,7 @@ impl Reader<'_, '_> {
                     Ok((page, _)) if page.rows == 0 => {}
                     Ok((page, wrong)) => {
                         found = true;
+                        rows = rows.saturating_add(page.rows as u64);
                         send(number, Item::Page(page)).then_some(())?;
                         if let Some((cells, rowid)) = wrong {
                             send(number, Item::Loss(Loss::WrongTypes(cells, rowid))).then_some(())?;
@@ -224,7 +238,8 @@ impl Reader<'_, '_> {
             number += share.of;
             if !found {
                 match self.skip(last, share) {
-                    Some(next) => number = number.max(next),
+                    // A hint speaks of a row, be it one of the other connection's.
+                    Some(next) => (number, hints) = (number.max(next), hints + 1),
                     None => fruitless += 1,
                 }
             }

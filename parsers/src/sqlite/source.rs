@@ -88,6 +88,15 @@ pub(crate) fn tables(
     Ok((tables, failed))
 }
 
+/// Names under which the database has no real table but a view or a virtual table: what it gives is made by the SQL of the file's
+/// author, so nothing is read of it.
+pub(crate) fn made_up(db: &mut LockedSqliteHandle<'_>) -> Result<Vec<String>, String> {
+    let sql = format!(
+        "SELECT CAST(substr(name, 1, 200) AS TEXT) FROM sqlite_master WHERE type = 'view' OR type = 'table' AND rootpage = 0 LIMIT {MAX_TABLES}"
+    );
+    texts(db, &sql, 0, usize::MAX)
+}
+
 fn probe(db: &mut LockedSqliteHandle<'_>, name: &str, file_bytes: u64) -> Result<TableInfo, String> {
     let table = quote(name);
     let columns = texts(db, &format!("PRAGMA table_info({table})"), 1, MAX_COLUMNS)?;

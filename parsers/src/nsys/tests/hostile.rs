@@ -128,6 +128,9 @@ fn views_generated_columns_and_odd_identifiers_run_no_foreign_sql() {
     .read();
     assert_eq!(rows(&trace, TrackKind::HostThread), expected(&[("cudaFree", 1, 1, Category::HostApi)]));
     assert_eq!(trace.slice_count(), 1);
+    let told =
+        trace.stats.iter().find(|stat| stat.name == "nsys.view_not_read").expect("that the kernels are not read");
+    assert!(told.example.as_ref().is_some_and(|example| example.starts_with("CUPTI_ACTIVITY_KIND_KERNEL is a view")));
     assert_eq!(ledger(&trace, "odd\"; DROP TABLE StringIds; --"), (0, 1));
 }
 
@@ -215,4 +218,21 @@ fn a_primary_key_whose_name_is_not_utf8_does_not_hold_up_the_import() {
     std::thread::spawn(move || drop(send.send(read_bytes(&bytes))));
     let trace = receive.recv_timeout(Duration::from_secs(120)).expect("an end").unwrap();
     assert_eq!(trace.slice_count(), 900, "only the names are lost");
+}
+
+/// Cells of a page that are out of order make a table whose first rowid is after its last, so that every hint leads back.
+#[test]
+fn a_table_whose_rowids_lead_back_ends() {
+    let export = Export::new(&format!(
+        "{} CREATE TABLE META_DATA_EXPORT (name TEXT, value TEXT);
+         INSERT INTO META_DATA_EXPORT (rowid, name, value) VALUES (-9005497106850332223, 'leads back', 'x'), (0, 'a', 'y');",
+        strings(&["cudaFree"])
+    ));
+    let mut bytes = std::fs::read(export.path()).unwrap();
+    let page = bytes.chunks(4096).position(|page| page.windows(10).any(|text| text == b"leads back") && page[0] == 13);
+    let cells = page.expect("the page of the rows") * 4096 + 8;
+    let (first, second) = bytes[cells..cells + 4].split_at_mut(2);
+    first.swap_with_slice(second);
+    let trace = read_bytes(&bytes).unwrap();
+    assert!(trace.stats.iter().any(|stat| stat.severity == model::Severity::DataLoss), "{:?}", trace.stats);
 }
