@@ -115,7 +115,8 @@ fn verify_names_the_table_that_is_damaged() {
 
 #[test]
 fn verify_holds_rows_and_columns_against_each_other() {
-    let cases: [(&str, fn(&Fault) -> bool); 4] = [
+    type Expected = fn(&Fault) -> bool;
+    let cases: [(&str, Expected); 4] = [
         ("UPDATE slice SET dur_ns = dur_ns + 1 WHERE id = 2100", |f| {
             matches!(f, Fault::Differs { capture: 1, track: 1 })
         }),
