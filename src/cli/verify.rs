@@ -83,8 +83,8 @@ fn lines(found: &Result<Verification, store::Error>, standing: Standing, lang: L
     };
     let first = match standing {
         Standing::Sound => Text::new(
-            "sound: {pages} pages are what was written; rows and columns agree in {captures} captures of {slices} slices",
-            "完好：{pages} 页与写入时一致；{captures} 个采集共 {slices} 个切片，行与列一致",
+            "sound: {pages} pages are what was written; rows and columns agree (captures: {captures}, slices: {slices})",
+            "完好：{pages} 页与写入时一致；行与列一致（采集：{captures}，切片：{slices}）",
         ),
         Standing::NotSealed => Text::new(
             "not sealed: cannot be verified. It was written before capture files were sealed (schema version {version}); nothing in \

@@ -110,7 +110,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let target = directory.path().join("a.json");
         let [left, other] = ["a.json.Ab12Cd.tmp", "b.json.Ab12Cd.tmp"].map(|name| directory.path().join(name));
-        [&left, &other].map(|path| fs::write(path, "half").unwrap());
+        [&left, &other].iter().for_each(|path| fs::write(path, "half").unwrap());
         write(&target, |out| out.write_all(b"whole")).unwrap();
         assert_eq!((left.exists(), other.exists(), target.exists()), (false, true, true));
     }

@@ -42,10 +42,15 @@ pub(super) enum Form {
 /// All captures of a file, their slices from one of the two forms.
 pub(super) fn load_form(path: &Path, form: Form) -> Result<Vec<Trace>, Error> {
     let mut session = Session::read(path)?;
-    let version = session.version;
-    let loaded = session.run(async |connection, path| Loader::new(connection, path).load(version, form).await)?;
+    let loaded = load_from(&mut session, form)?;
     session.tell_checked();
     Ok(loaded)
+}
+
+/// All captures of an open file.
+pub(super) fn load_from(session: &mut Session, form: Form) -> Result<Vec<Trace>, Error> {
+    let version = session.version;
+    session.run(async |connection, path| Loader::new(connection, path).load(version, form).await)
 }
 
 /// First row of each table that belongs to a capture; its indices count from there.

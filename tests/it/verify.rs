@@ -29,7 +29,7 @@ fn verify_tells_sound_damaged_and_unsealed_files_apart() {
     let here = directory.path();
     let (code, out, err) = told(&["verify", "a.strato"], here);
     assert_eq!((code, err.as_str()), (0, ""));
-    assert!(out.starts_with("a.strato: sound: ") && out.contains("4 633 slices"), "{out}");
+    assert!(out.starts_with("a.strato: sound: ") && out.contains("captures: 1, slices: 4\u{202f}633"), "{out}");
     let (_, rows, _) =
         told(&["sql", "a.strato", "select max(pageno) as page from dbstat where name = 'slice'", "--csv"], here);
     let page: usize = rows.lines().nth(1).unwrap().parse().unwrap();
