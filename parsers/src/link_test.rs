@@ -133,7 +133,6 @@ pub fn table(path: &Path, progress: Progress<'_>) -> Result<LinkTable, ReadError
         progress(done, total);
     }
     table.unread += test.unfinished() + lines.cut + u64::from(lines.damage().is_some());
-    table.unread += test.left() + lines.cut + u64::from(lines.damage().is_some());
     Ok(table)
 }
 

@@ -49,17 +49,6 @@ const MARKS: [[&str; 2]; 10] = [
 /// Loads that are read of one file; a sweep has some hundred.
 const LOADS: u64 = 4096;
 
-/// Manifest fields of known keys; other numbers and texts are facts under `serving.<key>`.
-const KEYS: [(&str, &str); 7] = [
-    ("server_info.tp_size", "parallel.tp"),
-    ("server_info.quantization", "precision.quantization"),
-    ("model_id", "model.name"),
-    ("num_prompts", "workload.requests"),
-    ("request_rate", "workload.arrival"),
-    ("max_concurrency", "workload.concurrency"),
-    ("dataset_name", "workload.dataset"),
-];
-
 fn matches(head: &Head<'_>) -> Match {
     let text = head.bytes.trim_ascii_start();
     let has = |key: &str| member::has_key(text, key);
@@ -155,12 +144,6 @@ impl Import<'_> {
             self.fact(key, fact, seconds);
             if self.loads == 1 && name::field(key).is_none() {
                 self.sink.manifest(&format!("serving.{key}"), fact, Observed);
-            if self.model(key, fact) {
-                continue;
-            }
-            match KEYS.iter().find(|(known, _)| known == key) {
-                Some((_, field)) => self.sink.manifest(field, fact, Observed),
-                None => self.sink.manifest(&format!("serving.{key}"), fact, Observed),
             }
         }
         let mut unread = 0;
@@ -233,35 +216,6 @@ impl Import<'_> {
         self.stat("further_results", Severity::DataLoss, further, "a file of more loads than are read; split it");
         table.tell_damage(self.sink, "serving");
         Ok(())
-    }
-
-    /// Takes what the server says of its model: where it lies, by which the cache of Hugging Face names model and revision, and
-    /// the type of its numbers.
-    fn model(&mut self, key: &str, fact: &str) -> bool {
-        match key {
-            "server_info.model_path" => {
-                let mut parts = fact.trim_end_matches('/').split('/');
-                let cached = parts.clone().find_map(|part| part.strip_prefix("models--"));
-                let name = cached.map_or_else(
-                    || parts.clone().next_back().unwrap_or(fact).to_owned(),
-                    |name| name.replace("--", "/"),
-                );
-                self.sink.manifest("model.name", &name, Observed);
-                if let Some(revision) = parts.by_ref().skip_while(|part| *part != "snapshots").nth(1) {
-                    self.sink.manifest("model.revision", revision, Observed);
-                }
-                true
-            }
-            "server_info.dtype" => {
-                let known = [("bfloat16", "bf16"), ("float16", "f16"), ("half", "f16"), ("float32", "f32")];
-                let format = known.iter().find(|(word, _)| *word == fact).map(|(_, format)| *format);
-                if let Some(format) = format {
-                    self.sink.manifest("precision.activations", format, Observed);
-                }
-                format.is_some()
-            }
-            _ => false,
-        }
     }
 
     fn track(&mut self, id: i64, name: &str) -> TrackId {

@@ -194,9 +194,7 @@ impl<'r> Importer<'r> {
             }
             match self.file(entry) {
                 Ok(trace) => traces.push(trace),
-                Err(e @ (ReadError::Declined { .. } | ReadError::NotRead { .. })) => declined.push(e),
-                Err(e) if e.is_foreign() => {
-                Err(Error::Read(e @ ReadError::Declined { .. })) => declined.push(e),
+                Err(Error::Read(e @ (ReadError::Declined { .. } | ReadError::NotRead { .. }))) => declined.push(e),
                 Err(Error::Read(e)) if e.is_foreign() => {
                     foreign.push(entry);
                     no_run = no_run.or(Some(e).filter(|e| !matches!(e, ReadError::UnknownFormat { .. })));
@@ -267,6 +265,7 @@ fn holds_nothing(trace: &Trace) -> bool {
         && trace.counters.iter().all(|counter| counter.t.is_empty())
         && trace.ledger.iter().all(|row| row.kept == 0)
 }
+
 /// What reading unwinds with where captures take as much memory as they may.
 struct Reached;
 

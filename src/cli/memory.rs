@@ -8,8 +8,6 @@ use report::units;
 
 use super::exit::Usage;
 
-/// Memory that a process may still take, bytes: what is available, and what the limit of its group leaves; `None` where the
-/// system does not say.
 /// Memory that captures may take unless it is said otherwise, bytes; `None` where the system does not say what there is.
 pub fn for_captures() -> Option<u64> {
     Some(available()? / 5 * 4)
@@ -55,25 +53,6 @@ fn spare() -> Option<u64> {
 pub fn kibibytes(meminfo: &str, key: &str) -> Option<f64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
     line.trim().strip_suffix("kB")?.trim().parse().ok()
-}
-
-/// Reads a size in bytes, such as `512M` or `1G`: powers of 1024.
-///
-/// # Errors
-/// Text that is no such size.
-pub fn size(text: &str) -> Result<u64, String> {
-    let refuse = || format!("'{text}' is no size, such as 512M or 1G");
-    let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let shift = match text.get(number.len()..).map(str::to_ascii_uppercase).as_deref() {
-        Some("" | "B") => 0,
-        Some("K" | "KB" | "KIB") => 10,
-        Some("M" | "MB" | "MIB") => 20,
-        Some("G" | "GB" | "GIB") => 30,
-        Some("T" | "TB" | "TIB") => 40,
-        _ => return Err(refuse()),
-    };
-    let bytes = number.trim().parse::<u64>().ok().and_then(|n| n.checked_mul(1 << shift));
-    bytes.filter(|bytes| *bytes > 0).ok_or_else(refuse)
 }
 
 /// Refuses a run whose weights, cache and buffers are more than `most`, or without it than the machine has free; with the
@@ -166,26 +145,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_powers_of_1024() {
-        assert_eq!(
-            (size("512M"), size("1G"), size("7"), size("2gib")),
-            (Ok(512 << 20), Ok(1 << 30), Ok(7), Ok(2 << 30))
-        );
-        for wrong in ["", "G", "0", "1.5G", "-1G", "1X", "99999999999T", "1G1"] {
-            assert!(size(wrong).is_err(), "{wrong}");
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-
-    #[test]
-    fn a_size_is_bytes_or_has_a_unit() {
+    fn a_size_is_bytes_or_has_a_unit_of_1024() {
         for (text, bytes) in
             [("8G", 8 << 30), ("500M", 500 << 20), ("4096", 4096), ("1 KiB", 1024), ("2gb", 2 << 30), ("1t", 1 << 40)]
         {
             assert_eq!(size(text), Ok(bytes), "{text}");
         }
-        for text in ["", "0", "G", "-1", "1.5G", "8X", "99999999999T"] {
+        for text in ["", "0", "G", "-1", "-1G", "1.5G", "8X", "1G1", "99999999999T"] {
             assert!(size(text).unwrap_err().contains("no size"), "{text}");
         }
     }
@@ -207,6 +173,9 @@ mod tests {
         let small = said(&options, 1, 1 << 30).unwrap();
         assert!(small.contains("--model "), "{small}");
         assert!(said(&options, 1, 1).unwrap().contains("a smaller model"));
+    }
+
+    #[test]
     fn a_limit_of_the_address_space_counts_and_none_does_not() {
         let limits = |soft: &str| {
             format!("Limit   Soft Limit  Hard Limit  Units\nMax address space   {soft}   unlimited  bytes\n")

@@ -5,7 +5,6 @@ use std::{
     path::{Path, PathBuf},
     sync::{Arc, atomic::Ordering},
 };
-use std::{future::Future, io::Read, path::Path, path::PathBuf};
 
 use sqlx::{
     ConnectOptions, Connection, Row, SqliteConnection,

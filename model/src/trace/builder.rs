@@ -261,8 +261,7 @@ impl TraceSink for TraceBuilder {
 
     fn describe_process(&mut self, process: ProcessId, pid: Option<i64>, name: Option<&str>, rank: Option<u32>) {
         // Some sources give the command line for a name.
-        let name = name.map(|name| self.trace.strings.intern(&secret::kept(name)));
-        let name = name.map(|name| self.intern(name));
+        let name = name.map(|name| self.intern(&secret::kept(name)));
         if let Some(p) = self.trace.processes.get_mut(process.0 as usize) {
             p.pid = p.pid.or(pid);
             p.name = p.name.or(name);

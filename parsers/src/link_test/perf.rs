@@ -13,7 +13,6 @@ pub enum Header {
     Nccl {
         /// Titles before the first group.
         first: usize,
-        lead: usize,
         /// Titles of one group.
         group: usize,
         /// Whether rows name a reduction.
@@ -32,7 +31,6 @@ impl Header {
             let [first, second] = times.as_slice() else { return None };
             let (group, redop) = (second - first, titles.contains(&"redop"));
             return Some(Self::Nccl { first: *first, group, redop });
-            return Some(Self::Nccl { lead: *first, group: second - first, redop: titles.contains(&"redop") });
         }
         (line.contains("data_size(Bytes)") && line.contains("alg_bandwidth(GB/s)")).then_some(Self::Hccl)
     }
@@ -63,8 +61,6 @@ pub struct Test {
     hosts: BTreeSet<String>,
     /// The first cells of a row that a debug log tore.
     torn: Option<Vec<String>>,
-    /// Cells of a row that lines of the debug log tore apart, as far as they have come.
-    torn: Vec<String>,
 }
 
 /// Most hosts that are remembered.
@@ -96,7 +92,6 @@ impl Test {
         }
         match self.header {
             Some(Header::Nccl { first, group, redop }) => self.torn_or_whole(text, (first, group), redop),
-            Some(Header::Nccl { lead, group, redop }) => self.pieces(text, (lead, group), redop),
             Some(Header::Hccl) => self.hccl(text),
             None => Taken::Nothing,
         }
@@ -185,35 +180,6 @@ impl Test {
     /// Rows that were torn and whose end never came.
     pub fn unfinished(&self) -> u64 {
         u64::from(self.torn.is_some())
-    /// Takes a row, or a piece of one: with NCCL_DEBUG the log writes into the middle of the row that the test is printing.
-    fn pieces(&mut self, text: &str, (lead, group): (usize, usize), redop: bool) -> Taken {
-        let (own, is_torn) = before_log(text);
-        let cells: Vec<&str> = own.split_whitespace().collect();
-        let is_start = cells.get(2).is_some_and(|kind| kind.starts_with(|c: char| c.is_ascii_alphabetic()));
-        let whole = cells.len() >= lead + 2 * group && (is_start || lead < 3);
-        if whole && !is_torn {
-            self.torn.clear();
-            return self.nccl(own, group, redop);
-        }
-        let lost = !self.torn.is_empty();
-        if is_start {
-            self.torn = cells.into_iter().map(str::to_owned).collect();
-            return if lost { Taken::Unreadable } else { Taken::Fact };
-        }
-        if !lost {
-            return if is_torn { Taken::Nothing } else { Taken::Unreadable };
-        }
-        self.torn.extend(cells.into_iter().map(str::to_owned));
-        if self.torn.len() < lead + 2 * group {
-            return Taken::Fact;
-        }
-        let row = std::mem::take(&mut self.torn);
-        if row.len() > lead + 2 * group { Taken::Unreadable } else { self.nccl(&row.join(" "), group, redop) }
-    }
-
-    /// Rows whose rest never came.
-    pub fn left(&self) -> u64 {
-        u64::from(!self.torn.is_empty())
     }
 
     fn nccl(&self, text: &str, group: usize, redop: bool) -> Taken {
@@ -280,15 +246,6 @@ fn is_plausible(probe: &LinkProbe) -> bool {
         }
         _ => true,
     }
-/// What stands before a line of the debug log (`host:pid:tid [n] NCCL INFO …`) that begins within `text`, and whether one does.
-/// The log begins where the test stopped, without a blank: `-1node0:70:70 [1] NCCL`.
-fn before_log(text: &str) -> (&str, bool) {
-    let Some(log) = [" NCCL ", " RCCL "].iter().find_map(|name| text.find(name)) else { return (text, false) };
-    let before = &text[..log];
-    let Some(host) = before.split_whitespace().find(|word| word.split(':').count() == 3) else { return (text, false) };
-    let at = before.find(host).unwrap_or(0);
-    let number = host.bytes().take_while(|b| b.is_ascii_digit() || matches!(b, b'-' | b'.')).count();
-    (&text[..at + number], true)
 }
 
 /// Microseconds.

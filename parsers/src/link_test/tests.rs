@@ -134,23 +134,4 @@ fn torn_rows_without_their_end_are_counted_and_give_no_row() {
         let (table, _) = read_text(&text);
         assert_eq!((table.probes.len(), table.unread), (0, lost), "{text}");
     }
-/// D12: rows torn by lines of the debug log became sizes that nobody measured, with a bandwidth as their type.
-#[test]
-fn rows_that_the_debug_log_tears_apart_are_put_together() {
-    let info = "node0:70:70 [1] NCCL INFO AllReduce: opCount 0 sendbuff 0x72 recvbuff 0x92 count 2 datatype 7 op 0 root 0 comm 0x55 [nranks=2] stream 0x5";
-    let row = |row: &str| row.replace('~', info);
-    let text = NCCL.replace("           8             2", "          16             4")
-        + &row(
-            "     8388608       2097152     float     sum      -1~\n~\n    314.7   26.66   26.67      0~\n    310.8   26.99   26.98      0\n\
-            16777216       4194304     float     sum      -1~\n    606.3   27.67   27.67      0\n",
-        );
-    let (table, trace) = read_text(&text);
-    // Four rows of the test above, two of the torn one; what came of the last and `2097152 5` are counted.
-    assert_eq!((table.probes.len(), table.unread), (6, 2));
-    let of =
-        |probe: &LinkProbe| (probe.bytes, probe.time.value().copied(), probe.busbw.value().copied(), probe.correct);
-    assert_eq!(of(&table.probes[4]), (8_388_608, Some(314_700), Some(26.67), Some(true)));
-    assert_eq!(of(&table.probes[5]), (8_388_608, Some(310_800), Some(26.98), Some(true)));
-    assert!(table.probes.iter().all(|probe| probe.dtype.as_deref() == Some("float")));
-    assert_eq!(trace.stat("link_test.unreadable_row"), 2);
 }
