@@ -78,20 +78,20 @@ mod tests {
             let options = RunOptions { dtype, prompt: 5, steps: 3, batch: 2, ..RunOptions::default() };
             let said = Footprint::of(&config, &options, 1).unwrap();
             let loaded = Weights::load(&config, dtype, &mut Seeded(0)).unwrap();
-            let mut bytes = 0;
+            let bytes = std::cell::Cell::new(0);
             loaded
                 .map(
                     |matrix| {
-                        bytes += dtype.row_bytes(matrix.width) * matrix.rows;
+                        bytes.set(bytes.get() + dtype.row_bytes(matrix.width) * matrix.rows);
                         Ok(())
                     },
                     |vector| {
-                        bytes += 4 * vector.len();
+                        bytes.set(bytes.get() + 4 * vector.len());
                         Ok(())
                     },
                 )
                 .unwrap();
-            assert_eq!(said.weights, bytes as u64, "{dtype:?}");
+            assert_eq!(said.weights, bytes.get() as u64, "{dtype:?}");
             // Two sequences of eight tokens, keys and values of two layers, two heads of 16 in single precision.
             assert_eq!(said.cache, (2 * 8 * 2 * config.layers * config.kv_width() * 4) as u64);
             let two = Footprint::of(&config, &options, 2).unwrap();

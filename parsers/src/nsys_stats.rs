@@ -147,6 +147,6 @@ mod tests {
         ];
         assert_eq!(rows(&trace), expected);
         assert_eq!(trace.stat("nsys-stats.incomplete_row"), 1);
-        assert_eq!(trace.ledger.iter().map(|r| (r.read, r.kept)).collect::<Vec<_>>(), [(3, 2), (1, 0)]);
+        assert_eq!(trace.ledger.iter().map(|r| (r.read, r.kept)).collect::<Vec<_>>(), [(1, 0), (3, 2)]);
     }
 }

@@ -47,8 +47,11 @@ fn matches(head: &Head<'_>) -> Match {
         Ok(_) => Match::No,
         // Compressed: its first pages hold the statements that made the tables, and no other format reads such a file.
         Err(_) => {
-            let made =
-                |table: &str| memchr::memmem::find(head.bytes, format!("TABLE \"{table}\"").as_bytes()).is_some();
+            // As SQLite keeps it: the text of the statement, with the name quoted or not.
+            let made = |table: &str| {
+                let statements = [format!("TABLE \"{table}\""), format!("table {table}("), format!("TABLE {table}(")];
+                statements.iter().any(|made| memchr::memmem::find(head.bytes, made.as_bytes()).is_some())
+            };
             if MARKS.iter().all(|table| made(table)) { Match::Named } else { Match::No }
         }
     }

@@ -30,10 +30,10 @@ mod diagnose;
 mod diff;
 mod diff_reports;
 mod docs;
-#[cfg(target_os = "linux")]
-mod ending;
 #[cfg(unix)]
 mod doors;
+#[cfg(target_os = "linux")]
+mod ending;
 mod engine_pairs;
 mod export;
 mod finite;

@@ -159,8 +159,9 @@ fn a_cut_file_gives_what_comes_before_the_cut() {
         let cut = file(&whole[..length]);
         if read(cut.path(), &mut builder, &ReadOptions::default()).is_ok() {
             let trace = builder.finish();
-            assert!(trace.slice_count() <= least, "{length}");
-            least = trace.slice_count();
+            // Of an event whose successor lost its length nobody can tell that it is whole: it is counted, not kept.
+            assert!(trace.slice_count() <= least.saturating_add(1), "{length}");
+            least = least.min(trace.slice_count());
         }
     }
     assert_eq!(least, 0);

@@ -1,6 +1,6 @@
 //! Whole files of what rocmProfileData, rocprof v1, XLA, OpenTelemetry, mcProfiler and `nsys stats` write.
 
-use crate::inputs::{Input, ROWS, database, text, values};
+use super::{Input, ROWS, database, text, values};
 
 /// A field of protocol buffers that holds bytes.
 fn field(number: u8, content: &[u8]) -> Vec<u8> {

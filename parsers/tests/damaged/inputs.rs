@@ -2,8 +2,11 @@
 
 use std::{fmt::Write, path::Path};
 
-use crate::further;
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor, sqlite::SqliteConnectOptions};
+
+// Wherever this file is a module, that one is its own.
+#[path = "further.rs"]
+mod further;
 
 /// A whole file.
 pub struct Input {

@@ -3,7 +3,6 @@
 //! panics, never hangs, and holds no more than it keeps.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod further;
 mod inputs;
 mod seeds;
 

@@ -31,17 +31,16 @@ pub struct Unjudged {
 type Doubt = fn(&Case<'_>) -> Option<Unjudged>;
 
 /// Every doubt; of equal ones the first is told.
-const REGISTRY: &[Doubt] =
-    &[
-        stated::ask,
-        unexplained::ask,
-        collectives::ask,
-        demand::ask,
-        pause::ask,
-        efficiency::ask,
-        transfers::ask,
-        speculation::ask,
-    ];
+const REGISTRY: &[Doubt] = &[
+    stated::ask,
+    unexplained::ask,
+    collectives::ask,
+    demand::ask,
+    pause::ask,
+    efficiency::ask,
+    transfers::ask,
+    speculation::ask,
+];
 
 /// Everything that was not judged and would matter: first what the layer hangs on, then the largest.
 pub(super) fn of(case: &Case<'_>) -> Vec<Unjudged> {
