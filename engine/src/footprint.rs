@@ -58,7 +58,7 @@ fn weights(config: &Config, options: &RunOptions, shard: Shard) -> Result<u64, E
             Ok(())
         },
         |vector| {
-            vectors = vectors.saturating_add(4 * (vector.rows() as u64).saturating_mul(vector.width() as u64));
+            vectors = vectors.saturating_add(4 * vector.elements() as u64);
             Ok(())
         },
     )?;

@@ -6,7 +6,6 @@ use diagnosis::{
     compare::contract::claim,
     i18n::{Lang, Text},
     platform::Stage,
-    serving::Slo,
 };
 use model::manifest::{self, Field};
 use session::Declaration;
@@ -29,9 +28,6 @@ pub struct Terms {
     /// The two do unequal amounts of work on purpose: compare by token where both say how many sequences a step has.
     #[arg(long)]
     work_differs: bool,
-    /// What times of requests have to hold, such as ttft=200ms,tpot=50ms,p=99: for results of serving benchmarks.
-    #[arg(long, value_name = "TARGETS", value_parser = Slo::parse)]
-    slo: Option<Slo>,
     /// Compare steps of this stage: what the captures do not say of theirs.
     #[arg(long, value_name = "STAGE", value_enum)]
     stage: Option<Asked>,
@@ -70,7 +66,7 @@ impl Asked {
 impl Terms {
     /// Whether any was given.
     pub fn is_given(&self) -> bool {
-        let asked = self.force || self.work_differs || self.stage.is_some() || self.slo.is_some();
+        let asked = self.force || self.work_differs || self.stage.is_some();
         asked
             || !self.study.is_empty()
             || [&self.declare, &self.probe_a, &self.probe_b].into_iter().any(Option::is_some)
@@ -86,7 +82,7 @@ impl Terms {
             study: self.study.clone(),
             force: self.force,
             work_differs: self.work_differs,
-            slo: self.slo.clone(),
+            slo: None,
             stage: self.stage.map(Asked::stage),
             probes: [self.probe_a.clone(), self.probe_b.clone()],
         })

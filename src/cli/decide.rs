@@ -15,6 +15,7 @@ use super::{
     progress::Bar,
     source::Source,
     target,
+    targets::Targets,
 };
 
 /// Say which of two platforms gives more tokens for what it costs, and what would have to change for the other to win.
@@ -31,6 +32,8 @@ pub struct Arguments {
     b: String,
     #[command(flatten)]
     terms: Terms,
+    #[command(flatten)]
+    targets: Targets,
     /// Form of the page.
     #[arg(long, value_enum, default_value_t = Form::Md)]
     format: Form,
@@ -63,7 +66,7 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     }
     let lang = global.lang();
     let bar = Bar::new(lang);
-    let terms = arguments.terms.read()?;
+    let terms = session::Terms { slo: arguments.targets.slo.clone(), ..arguments.terms.read()? };
     let reading: Reading = arguments.source.reading();
     let sessions = Pair::sessions(&inputs, &reading, &terms)?;
     let decision = session::decide(sessions, &arguments.narrowed.options(), &terms)?;

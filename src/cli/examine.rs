@@ -6,10 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use diagnosis::{
-    i18n::{Lang, Text},
-    serving::Slo,
-};
+use diagnosis::i18n::{Lang, Text};
 use session::{Cancel, Diagnosed, Options, Reading, Session};
 
 use super::{
@@ -19,6 +16,7 @@ use super::{
     progress::Bar,
     samples, say,
     source::{KernelMetrics, Probed, Source},
+    targets::Targets,
     unread,
 };
 
@@ -36,9 +34,8 @@ pub struct Examine {
     /// fits the memory].
     #[arg(long, value_name = "NAME|PATH")]
     model: Option<String>,
-    /// What times of requests have to hold, such as ttft=200ms,tpot=50ms,p=99: for results of serving benchmarks.
-    #[arg(long, value_name = "TARGETS", value_parser = Slo::parse)]
-    slo: Option<Slo>,
+    #[command(flatten)]
+    targets: Targets,
     #[command(flatten)]
     narrowed: Narrowed,
     #[command(flatten)]
@@ -140,7 +137,7 @@ impl Examine {
             return Ok(Session::of(vec![capture], packs).attach(&reading)?);
         }
         let session = Session::open(&self.paths, &reading)?;
-        Ok(match &self.slo {
+        Ok(match &self.targets.slo {
             Some(slo) => session.with_targets(slo),
             None => session,
         })

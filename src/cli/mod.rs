@@ -7,6 +7,7 @@ pub mod output;
 pub mod progress;
 pub mod source;
 pub mod target;
+mod targets;
 pub mod terminal_text;
 
 mod backend;

@@ -33,6 +33,8 @@ const LITTLE_KNOWN: &[(&str, f64)] = &[
     ("kineto/hta-mtia_inference_trace/", 0.45),
     ("msprof/neopan-tilelang-", 0.0),
     ("msprof-op/bigorange-mixop-2026-09", 0.0),
+    // Its report names no kernel.
+    ("metax/mcprofiler-nsa-c500/", 0.0),
 ];
 
 /// Least number of captures with device time that must be found, so that a corpus that is not there cannot pass.

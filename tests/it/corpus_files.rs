@@ -158,15 +158,15 @@ const HELD: &[Held] = &[
     // grep -o 'ProfilerStep#[0-9]*' | wc -l: 1; no Input Dims, no counter.
     ("ascend-pytorch/advisor-timeline-advice/trace_view.json", 274, 1_788_267, 1, "device host_api correlation graph"),
     // python3 as there; {r['Step Id'] for r in csv.DictReader(open(FILE))} is {'19'}.
-    ("ascend-pytorch/advisor-compute-advice-data/kernel_details.csv", 29, 10_061_159, 1, "device counters"),
+    ("ascend-pytorch/advisor-compute-advice-data/kernel_details.csv", 29, 10_061_159, 1, "device shapes counters"),
     // sqlite3: select count(*), sum(endNs - startNs) from TASK join COMPUTE_TASK_INFO using (globalTaskId); python3's Decimal for the
     // times of 2023, which are text. No table marks a step, so that each is one window. Tasks with a call: select count(*) from
     // TASK where connectionId in (select connectionId from API): 0, no such column, 1, and of CANN_API 1. HBM has 4 rows in
     // the last.
-    ("msprof/history-report-db/report_0.v3008.db", 11, 4_509_000, 1, "device host_api graph"),
-    ("msprof/history-report-db/report_0.v3040.db", 11, 663_872, 1, "device host_api graph"),
-    ("msprof/history-msprof-db/msprof_0.2024-03.db", 11, 663_872, 1, "device host_api correlation graph"),
-    ("msprof/msprof-db-msinsight/msprof_0.db", 11, 663_872, 1, "device host_api correlation graph counters"),
+    ("msprof/history-report-db/report_0.v3008.db", 11, 4_509_000, 1, "device host_api graph shapes"),
+    ("msprof/history-report-db/report_0.v3040.db", 11, 663_872, 1, "device host_api graph shapes"),
+    ("msprof/history-msprof-db/msprof_0.2024-03.db", 11, 663_872, 1, "device host_api correlation graph shapes"),
+    ("msprof/msprof-db-msinsight/msprof_0.db", 11, 663_872, 1, "device host_api correlation graph shapes counters"),
     // python3 as there: 1390 kernels of 67 133 537 ns and 10 collectives; {e['name'] for e in d if re.match(r'Iteration \d+$',
     // e['name'])} are ten; no task has the connection_id of a call.
     ("mindspore/PROF-2023-dev0-msprof-timeline", 1_400, 196_305_577, 10, "device host_api graph pair_detail"),

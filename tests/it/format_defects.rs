@@ -184,7 +184,11 @@ fn copy(from: &Path, to: &Path) {
     for entry in std::fs::read_dir(from).unwrap() {
         let path = entry.unwrap().path();
         let target = to.join(path.file_name().unwrap());
-        if path.is_dir() { copy(&path, &target) } else { drop(std::fs::copy(&path, &target).unwrap()) }
+        if path.is_dir() {
+            copy(&path, &target);
+        } else {
+            std::fs::copy(&path, &target).unwrap();
+        }
     }
 }
 
@@ -316,7 +320,8 @@ fn d9_a_table_that_lacks_rows_is_doubted_and_a_whole_one_is_not() {
         common::printed(&["diagnose", "x_ascend_pt"], directory.path())
     };
     let doubts = |text: &str| {
-        text.lines().filter(|line| line.contains("beside the tables")).map(str::to_owned).collect::<Vec<_>>()
+        let told = text.lines().filter(|line| line.contains("beside the tables"));
+        told.map(|line| line.replace(['\u{202f}', '\u{a0}'], " ")).collect::<Vec<_>>()
     };
     let whole = said("2400.0", 3);
     assert_eq!(doubts(&whole), [] as [&str; 0]);
@@ -346,7 +351,7 @@ fn d11_what_a_serving_test_says_of_its_run_is_in_the_contract() {
             let of = |key| trace.manifest.value(key);
             if trace.source.contains("sglang") {
                 assert_eq!(of("model.name"), Some("Qwen/Qwen3-VL-8B-Instruct"));
-                assert_eq!((of("parallel.tp"), of("precision.activations")), (Some("1"), Some("bf16")));
+                assert_eq!((of("parallel.tp"), of("precision.weights")), (Some("1"), Some("bfloat16")));
                 told += 1;
             }
         }
@@ -386,7 +391,7 @@ fn d14_timelines_of_other_writers_are_declined_by_name() {
         let out = common::strato(&["diagnose", "t.json"], directory.path());
         let told = String::from_utf8_lossy(&out.stderr);
         assert_eq!(out.status.code(), Some(3), "{told}");
-        assert!(told.contains(name) && told.contains("give the"), "{told}");
+        assert!(told.contains(name) && told.contains("give "), "{told}");
     }
 }
 
@@ -396,7 +401,7 @@ fn d16_what_is_refused_says_what_to_give_instead() {
     for (path, next) in [
         ("msprof/op-meantime-baseline-cross-chip", "give the directory of the profiler"),
         ("cluster-analysis/communication-group", "give the directory of the profiler"),
-        ("mindspore/mindinsight-run2-alexnet-910", "give the output of MindSpore 2's profiler"),
+        ("mindspore/mindinsight-run2-alexnet-910", "record again with the profiler of MindSpore 2"),
         ("ascend-misc/aclgraph-debug", "give the profile of a run"),
     ] {
         let error = common::refused(&corpus().join(path)).to_string();

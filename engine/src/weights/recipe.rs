@@ -45,6 +45,11 @@ impl Recipe {
         self.0.iter().map(|piece| piece.rows.len()).sum()
     }
 
+    /// Elements of all pieces: those of a vector are as long as they are, each in one row.
+    pub(crate) fn elements(&self) -> usize {
+        self.0.iter().map(|piece| piece.rows.len() * piece.columns.len()).sum()
+    }
+
     /// Elements of a row of the matrix.
     pub(crate) fn width(&self) -> usize {
         self.0.first().map_or(0, |piece| piece.columns.len())

@@ -34,13 +34,7 @@ const KINDS: [(&[&str], &str); 12] = [
 ];
 /// The same of timelines that are no record of a run's time, or none that can be read with its host: bare arrays of events, which
 /// would pass for traces of the framework.
-const TIMELINES: [(&[&str], &str, &str); 2] = [
-    // MindInsight, 2020 to 2021: a number of its own for each kind of row, times from 0.
-    (
-        &["\"fullname\"", "\"NUMBER_TYPE_"],
-        "operators of MindSpore 1 as MindInsight drew them, without calls of the host, collectives or a clock",
-        "give the output of MindSpore 2's profiler (*_ascend_ms) or of msprof (PROF_*)",
-    ),
+const TIMELINES: [(&[&str], &str, &str); 1] = [
     // What aclmdlRICaptureEnd's debug output shows: one task after the other, each as long as the next.
     (
         &[" aclGraph\"", "\"Model Id\""],

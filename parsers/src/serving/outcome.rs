@@ -4,8 +4,6 @@ use model::{Ns, time::parse_decimal};
 
 use crate::json::{Cursor, Fault, Text, Value, member};
 
-/// Members of `server_info` (SGLang) that are kept, as facts `server_info.<key>`.
-const SERVER: [&[u8]; 4] = [b"model_path", b"dtype", b"tp_size", b"quantization"];
 /// Facts kept of one result.
 const FACTS: usize = 96;
 /// Objects kept of one result.
@@ -79,7 +77,6 @@ impl<'a> Outcome<'a> {
                     Ok(())
                 })
             }),
-            b"server_info" => self.server(json),
             b"errors" => self.list(json, &mut |own, json| {
                 own.failed += u64::from(!json.value()?.is_absent());
                 Ok(())
@@ -90,35 +87,6 @@ impl<'a> Outcome<'a> {
                 Ok(())
             }
         }
-    }
-
-    /// What the server says of itself: some hundred settings, of which those of the model and its numbers are kept.
-    fn server(&mut self, json: &mut Cursor<'a>) -> Result<(), Fault> {
-        if json.peek()? != b'{' {
-            return json.value().map(drop);
-        }
-        json.at += 1;
-        while json.separators()? != b'}' {
-            let member = json.key().and_then(|key| Ok((key, json.value()?)));
-            let (key, value) = match member {
-                Err(Fault::Broken) => {
-                    self.broken += 1;
-                    json.skip_broken()?;
-                    continue;
-                }
-                member => member?,
-            };
-            let text = match value {
-                Value::Text(text) => text.decode().0,
-                Value::Scalar(raw) => String::from_utf8_lossy(raw),
-                Value::Container(_) => continue,
-            };
-            if SERVER.contains(&key.raw) && !value.is_absent() && self.facts.len() < FACTS {
-                self.facts.push((format!("server_info.{}", key.decode().0), text));
-            }
-        }
-        json.at += 1;
-        Ok(())
     }
 
     fn fact(&mut self, key: Text<'a>, value: Value<'a>) {

@@ -83,7 +83,7 @@ mod tests {
         assert!(refused(b"1,2\n3,x4\n").contains("line 2, not 'x4'"));
         assert!(refused(b"1,2\n3\n").contains("2 ids in line 2, not 1"));
         assert!(refused(b"\n \n").contains("one prompt per line"));
-        assert!(refused(&vec![b' '; MOST as usize + 1]).contains("give fewer"));
+        assert!(refused(&vec![b' '; MOST as usize + 1]).contains("are not read"));
         assert!(!refused(&[0xff, 0xfe]).is_empty());
         assert!(read("1,99999999999").unwrap_err().to_string().contains("99999999999"));
         assert!(read(",").unwrap_err().to_string().contains("at least one"));

@@ -27,6 +27,7 @@ use super::{
     say,
     source::Source,
     target,
+    targets::Targets,
 };
 
 /// Say whether two captures may be compared, and which part of the step makes the difference.
@@ -43,6 +44,8 @@ pub struct Arguments {
     b: String,
     #[command(flatten)]
     terms: Terms,
+    #[command(flatten)]
+    targets: Targets,
     /// Form of the report.
     #[arg(long, value_enum, default_value_t = Form::Md)]
     format: Form,
@@ -115,7 +118,7 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     }
     let baseline = arguments.gate.baseline()?;
     let bar = Bar::new(global.lang());
-    let terms = arguments.terms.read()?;
+    let terms = session::Terms { slo: arguments.targets.slo.clone(), ..arguments.terms.read()? };
     let reading = Reading { model: arguments.model.clone(), ..arguments.source.reading() };
     let narrowed = arguments.narrowed.options();
     let options = Options { steps: arguments.iteration.map(|n| (n, n)).or(narrowed.steps), ..narrowed };

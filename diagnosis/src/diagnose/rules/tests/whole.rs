@@ -103,7 +103,7 @@ fn a_capture_that_cannot_explain_itself_gets_no_verdict() {
 fn said(message: &Message) -> String {
     message.render(Lang::En, |value| match value {
         Value::Count(n) => n.to_string(),
-        Value::Raw(text) => text.clone(),
+        Value::Raw(text) | Value::Phrase(text) => text.clone(),
         other => format!("{other:?}"),
     })
 }
