@@ -170,10 +170,10 @@ impl Import<'_> {
 
     /// A value under its key: a number of the load, a field of the contract, or both.
     fn fact(&mut self, key: &str, value: &str, seconds: bool) {
-        if let Some((name, scale)) = name::of(key, seconds) {
-            if let Some(number) = value.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0) {
-                self.sink.manifest(&format!("load.{}.{name}", self.loads), &(number * scale).to_string(), Observed);
-            }
+        if let Some((name, scale)) = name::of(key, seconds)
+            && let Some(number) = value.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0)
+        {
+            self.sink.manifest(&format!("load.{}.{name}", self.loads), &(number * scale).to_string(), Observed);
         }
         let Some(field) = name::field(key).filter(|_| !matches!(value, "auto" | "null" | "default" | "N/A")) else {
             return;

@@ -66,7 +66,7 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
     let mut import = Import::new(sink);
     let (mut planes, mut done) = (0u64, 0u64);
     let mut space = Fields::of(&bytes);
-    while let Some((field, value)) = space.next() {
+    for (field, value) in space.by_ref() {
         let Some(plane) = value.bytes().filter(|_| field == PLANES) else { continue };
         done = done.saturating_add(plane.len() as u64);
         let plane = Plane::of(plane);

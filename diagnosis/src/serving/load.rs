@@ -267,7 +267,7 @@ fn requests(trace: &Trace, load: u32) -> Vec<Request> {
     let lane = |name: String| {
         let named = |text: Option<model::StringId>| text.is_some_and(|id| trace.strings.get(id) == name);
         let found = trace.tracks.iter().position(|track| named(track.name));
-        found.and_then(|track| trace.lanes.iter().nth(track))
+        found.and_then(|track| trace.lanes.get(track))
     };
     let Some(firsts) = lane(format!("requests{suffix}")).filter(|_| trace.format == "serving") else {
         return Vec::new();

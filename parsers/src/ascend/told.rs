@@ -46,7 +46,7 @@ impl Told {
 
     /// The detail of the operator.
     pub fn detail(&self) -> Option<Detail> {
-        self.has_shapes().then(|| Detail::Op(OpDetail { shapes: self.shapes, dtypes: self.dtypes }))
+        self.has_shapes().then_some(Detail::Op(OpDetail { shapes: self.shapes, dtypes: self.dtypes }))
     }
 }
 

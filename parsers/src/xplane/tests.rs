@@ -146,7 +146,7 @@ fn planes_become_queues_threads_and_facts() {
     let Some(Detail::Copy(copy)) = trace.detail(queue, 1) else { panic!() };
     assert_eq!((copy.bytes, copy.direction.map(|id| trace.strings.get(id))), (Some(4096), Some("HtoD")));
     assert_eq!(trace.manifest.value("hardware.vendor"), Some("amd"));
-    let device = trace.devices.iter().next().unwrap();
+    let device = trace.devices.first().unwrap();
     assert_eq!((device.ordinal, device.cores), (3, Some(304)));
 }
 

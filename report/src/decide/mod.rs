@@ -167,7 +167,7 @@ impl Decision {
         let balance = Balance::of(&sides, &worth).filter(|_| refused.is_empty());
         let costs = given.each_ref().map(costs);
         let work = slo.clone().and_then(|slo| work(&given, slo));
-        let fast = |n: usize| Some(fleet::best_together(costs.get(n)?.as_ref()?, work.as_ref()?)?);
+        let fast = |n: usize| fleet::best_together(costs.get(n)?.as_ref()?, work.as_ref()?);
         let together = [fast(0), fast(1)];
         let mut fleets = Vec::new();
         if let Some(work) = &work {
