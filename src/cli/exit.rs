@@ -1,6 +1,6 @@
 //! Exit codes, which are a contract: 0 done, 1 done with findings, 2 usage or configuration, 3 an input could not be
-//! read, or something of it, though the rest was; 4 the tool or device asked for is not there, 5 a gate was asked of two captures that may not be compared, 6 of two that
-//! have nothing to be judged by.
+//! read, or something of it, though the rest was; 4 the tool or device asked for is not there, 5 a gate was asked of two
+//! captures that may not be compared, 6 of two that have nothing to be judged by.
 
 use parsers::ReadError;
 
@@ -11,13 +11,11 @@ pub enum Exit {
     Done,
     /// Done, and there are findings at or above the level asked for.
     Findings,
-    /// Done, and an input that was looked at is damaged or cannot be read.
-    Damaged,
     /// A gate was asked of two captures that may not be compared.
     Refused,
     /// A gate was asked of two captures that have nothing to be judged by.
     Unjudged,
-    /// Done with what could be read; of an input something could not.
+    /// Done with what could be read; an input, or something of it, is damaged or could not be.
     Partly,
     /// Done, and a command that was run for it ended with this.
     Command(u8),
@@ -30,7 +28,6 @@ impl Exit {
             Self::Done => 0,
             Self::Findings => 1,
             Self::Partly => 3,
-            Self::Damaged => 3,
             Self::Refused => 5,
             Self::Unjudged => 6,
             Self::Command(code) => code,

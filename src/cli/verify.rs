@@ -62,7 +62,7 @@ pub(super) fn run(global: &Global, arguments: &Arguments) -> anyhow::Result<Exit
     Ok(match worst {
         Standing::Sound => Exit::Done,
         Standing::NotSealed => Exit::Findings,
-        Standing::Damaged | Standing::Unreadable => Exit::Damaged,
+        Standing::Damaged | Standing::Unreadable => Exit::Partly,
     })
 }
 

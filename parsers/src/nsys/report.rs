@@ -4,7 +4,7 @@
 use std::{
     fs::File,
     io::{ErrorKind, Read, Seek, SeekFrom},
-    path::{Path, PathBuf},
+    path::Path,
     process::Command,
 };
 
@@ -70,7 +70,7 @@ fn shown(path: &Path) -> String {
 }
 
 /// The last line that `nsys` said, of the last 4 KiB.
-fn last_line(log: &PathBuf) -> Option<String> {
+fn last_line(log: &Path) -> Option<String> {
     let mut file = input::open(log).ok()?;
     let length = file.metadata().ok()?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(4096))).ok()?;

@@ -1,17 +1,20 @@
 //! The decision for people.
 
-use super::{Check, Decision, From};
+mod fleet;
+mod worth;
+
+use super::{Decision, From};
 use crate::{
     cells,
     document::{Align, Document, Inlines, Table},
     inlines,
     sections::Page,
-    serving::{level, ms, tokens},
+    serving::ms,
     text, units,
 };
 use diagnosis::{
     compare::waterfall::Cause,
-    decide::{Number, Origin},
+    decide::Origin,
     i18n::{Lang, Text, Value},
     serving::Metric,
 };
@@ -40,9 +43,9 @@ pub(super) fn report(decision: &Decision, lang: Lang) -> Document {
         page.out.notice(Inlines::strong(banner));
     }
     answer(&mut page);
-    worth(&mut page);
+    worth::show(&mut page);
     gap(&mut page);
-    fleet(&mut page);
+    fleet::show(&mut page);
     declared(&mut page);
     page.out
 }
@@ -223,114 +226,6 @@ fn origin(origin: Origin) -> Text {
     }
 }
 
-/// Tokens for what they cost.
-fn worth(page: &mut DecisionPage<'_>) {
-    let decision = page.capture;
-    page.heading(Text::new("What each does for what it costs", "各自的产出与成本"));
-    let lines: Vec<Inlines> = (0..2).map(|n| basis(page, n)).collect();
-    page.list(lines);
-    let currency = currency(decision).to_owned();
-    let mut table = Table::new([
-        (page.get(Text::new("of", "项目")), Align::Left),
-        ("A".into(), Align::Right),
-        ("B".into(), Align::Right),
-        ("B/A".into(), Align::Right),
-    ]);
-    let [a, b] = &decision.worth;
-    let plain = |n: f64| units::number((n * 1e4).round() / 1e4);
-    let cash = |n: f64| money(n, &currency);
-    let rows: [(Text, Option<Number>, Option<Number>, &dyn Fn(f64) -> String, &'static str); 7] = [
-        (Text::new("tokens/s of a device", "单设备 token/秒"), a.per_device, b.per_device, &plain, ""),
-        (
-            Text::new("tokens/s of a rack unit", "每机架单位 token/秒"),
-            a.per_rack_unit,
-            b.per_rack_unit,
-            &plain,
-            "rack_units",
-        ),
-        (Text::new("tokens/s of a watt", "每瓦 token/秒"), a.per_watt, b.per_watt, &plain, "power_w"),
-        (Text::new("joules of a token", "每 token 焦耳"), a.joules, b.joules, &plain, "power_w"),
-        (Text::new("hour of a device", "设备小时成本"), a.hour, b.hour, &cash, "device_hour"),
-        (Text::new("a million tokens", "每百万 token 成本"), a.million, b.million, &cash, "device_hour"),
-        (
-            Text::new("tokens for one unit of money", "每单位货币的 token"),
-            a.per_money,
-            b.per_money,
-            &plain,
-            "device_hour",
-        ),
-    ];
-    for (name, a, b, show, key) in rows {
-        let cell = |side: Option<Number>| match side {
-            Some(number) => inlines![show(number.value), page.aside(page.get(origin(number.origin)))],
-            None if key.is_empty() => "–".into(),
-            None => inlines![
-                "– ",
-                page.aside(
-                    page.tell(Text::new("declare `{key}`", "请申报 `{key}`"), [("key", Value::Raw(key.to_owned()))])
-                )
-            ],
-        };
-        let ratio = a
-            .zip(b)
-            .filter(|_| decision.refused.is_empty())
-            .map_or_else(|| "–".to_owned(), |(a, b)| units::ratio(b.value / a.value));
-        table.row(cells![page.get(name), cell(a), cell(b), ratio]);
-    }
-    page.table(page.get(Text::new("Output tokens", "输出 token")), table);
-    let recorded: Vec<&str> =
-        SIDES.into_iter().zip(&decision.sides).filter(|(_, side)| side.power_w.is_none()).map(|(l, _)| l).collect();
-    if !recorded.is_empty() {
-        page.paragraph(page.tell(
-            Text::new(
-                "No power was recorded of {sides}: what needs it rests on the declared power, or is not there. A capture with device counters, or a column `power_w` of the result, has it.",
-                "{sides} 未记录功耗：相关数值基于申报功耗，否则缺失。带设备计数器的采集，或结果中的 `power_w` 列，可提供功耗。",
-            ),
-            [("sides", Value::Raw(recorded.join(", ")))],
-        ));
-    }
-}
-
-/// Where the tokens per second of a side come from.
-fn basis(page: &DecisionPage<'_>, n: usize) -> Inlines {
-    let decision = page.capture;
-    let side = Value::Raw(SIDES.get(n).copied().unwrap_or("?").to_owned());
-    let one = match decision.one_device.get(n) {
-        Some(true) => page.get(Text::new(
-            "; how many devices it ran on is not said and taken for one (`price.….devices`)",
-            "；未说明设备数，按一台计（`price.….devices`）",
-        )),
-        _ => Inlines::new(),
-    };
-    let line = match decision.from.get(n) {
-        Some(Some(From::Load(load, holds))) => {
-            let held = match holds {
-                Some(true) => Text::new("the most of the loads that hold the targets", "达标负载中最高者"),
-                Some(false) => Text::new("no load holds the targets; the most of all", "没有达标负载；取全部中最高者"),
-                None => Text::new("the most of all loads", "全部负载中最高者"),
-            };
-            page.tell(
-                Text::new("{side}: {level}, tokens {tokens}: {held}", "{side}：{level}，token {tokens}：{held}"),
-                [
-                    ("side", side),
-                    ("level", Value::Raw(level(load.level(), page.lang))),
-                    ("tokens", Value::Raw(tokens(load))),
-                    ("held", Value::Text(held)),
-                ],
-            )
-        }
-        Some(Some(From::Step(batch, ns))) => page.tell(
-            Text::new(
-                "{side}: a decode step of {batch} sequences in {time} (median of the capture); no time to the first token is in it",
-                "{side}：{batch} 条序列的解码步 {time}（采集的中位数）；其中没有首 token 时间",
-            ),
-            [("side", side), ("batch", Value::Count(u64::from(*batch))), ("time", Value::Ns(*ns))],
-        ),
-        _ => page.tell(Text::new("{side}: no tokens per second are known", "{side}：每秒 token 数未知"), [("side", side)]),
-    };
-    inlines![line, one]
-}
-
 /// What the gap comes from.
 fn gap(page: &mut DecisionPage<'_>) {
     let decision = page.capture;
@@ -385,167 +280,6 @@ fn gap(page: &mut DecisionPage<'_>) {
             ],
         ));
     }
-}
-
-/// Prefill and decode.
-fn fleet(page: &mut DecisionPage<'_>) {
-    let decision = page.capture;
-    page.heading(Text::new("Prefill and decode", "预填充与解码"));
-    let lines: Vec<Inlines> = (0..2).map(|n| cost(page, n)).collect();
-    page.list(lines);
-    let Some(work) = &decision.work else {
-        page.paragraph(page.get(Text::new(
-            "Targets and the length of prompts and answers say how a fleet is shared: give `--slo ttft=200ms,tpot=50ms`.",
-            "划分集群需要目标与提示、输出长度：请给出 `--slo ttft=200ms,tpot=50ms`。",
-        )));
-        checks(page);
-        return;
-    };
-    page.paragraph(page.tell(
-        Text::new(
-            "Simulated (modelled) for prompts of {input} and answers of {output} tokens, {slo}: requests come at random with a fixed seed; a step takes the time of its prompts and that of its sequences; moving the cache between workers costs nothing here; batches go no further than was measured.",
-            "对 {input} token 的提示与 {output} token 的输出、{slo} 的模拟（模型）：请求按固定种子随机到达；一步的时间为提示与序列时间之和；未计 KV 缓存传输；批大小不超过实测范围。",
-        ),
-        [
-            ("input", Value::Number(work.input.round())),
-            ("output", Value::Number(work.output.round())),
-            ("slo", Value::Raw(work.slo.text())),
-        ],
-    ));
-    let mut table = Table::new([
-        (page.get(Text::new("fleet", "集群")), Align::Left),
-        (page.get(Text::new("prefill : decode workers", "预填充 : 解码 实例")), Align::Right),
-        (page.get(Text::new("chunk", "分块")), Align::Right),
-        (page.get(Text::new("batch", "批大小")), Align::Right),
-        (page.get(Text::new("requests/s of a worker", "每实例请求/秒")), Align::Right),
-        (page.get(Text::new("a million tokens", "每百万 token 成本")), Align::Right),
-    ]);
-    let none = || page.get(Text::new("no rate holds the targets", "无法达标"));
-    for (n, best) in decision.together.iter().enumerate() {
-        if decision.costs.get(n).is_none_or(Option::is_none) {
-            continue;
-        }
-        let name = page.tell(
-            Text::new("{side}, both on every worker", "{side}，每实例兼做两者"),
-            [("side", Value::Raw(SIDES.get(n).copied().unwrap_or("?").to_owned()))],
-        );
-        match best {
-            Some(best) => {
-                let hour = decision.worth.get(n).and_then(|own| own.hour);
-                let cost = hour.map_or_else(
-                    || "–".to_owned(),
-                    |hour| money(hour.value / (best.rate * work.output * 3600.0) * 1e6, currency(decision)),
-                );
-                table.row(cells![
-                    name,
-                    "–",
-                    units::number(best.chunk),
-                    best.batch.to_string(),
-                    format!("{:.2}", best.rate),
-                    cost
-                ]);
-            }
-            None => table.row(cells![name, none(), "", "", "", ""]),
-        }
-    }
-    for (pair, found, cost) in &decision.fleets {
-        let letters = pair.map(|side| Value::Raw(SIDES.get(side).copied().unwrap_or("?").to_owned()));
-        let [prefill, decode] = letters;
-        let name = page
-            .tell(Text::new("prefill on {a}, decode on {b}", "{a} 预填充，{b} 解码"), [("a", prefill), ("b", decode)]);
-        match found {
-            Some(fleet) => {
-                let [p, d] = fleet.workers;
-                let cost = cost.map_or_else(|| "–".to_owned(), |cost| money(cost, currency(decision)));
-                let each = fleet.rate / f64::from(p + d);
-                table.row(cells![name, format!("{p} : {d}"), "–", fleet.batch.to_string(), format!("{each:.2}"), cost]);
-            }
-            None => table.row(cells![name, none(), "", "", "", ""]),
-        }
-    }
-    if !table.is_empty() {
-        page.table(page.get(Text::new("Fleets that hold the targets", "达标的集群")), table);
-    }
-    checks(page);
-}
-
-/// How long prefill and decode take on a side.
-fn cost(page: &DecisionPage<'_>, n: usize) -> Inlines {
-    let side = Value::Raw(SIDES.get(n).copied().unwrap_or("?").to_owned());
-    let Some(Some(costs)) = page.capture.costs.get(n) else {
-        return page.tell(
-            Text::new(
-                "{side}: times of prefill and decode are not known of it; give results of several concurrencies, or a capture with both kinds of steps",
-                "{side}：预填充与解码时间未知；请给出多个并发的结果，或含两类步的采集",
-            ),
-            [("side", side)],
-        );
-    };
-    let steps: Vec<String> = costs
-        .steps
-        .iter()
-        .map(|(n, time)| format!("{} × {}", units::number((n * 10.0).round() / 10.0), ms(*time)))
-        .collect();
-    let alone = match costs.prompts.len() {
-        1 => page.get(Text::new(
-            "; one length was measured, so all of it is taken for time of the tokens",
-            "；仅测得一种长度，故全部视为与 token 数成正比",
-        )),
-        _ => Inlines::new(),
-    };
-    inlines![
-        page.tell(
-            Text::new(
-                "{side}: a prefill takes {fixed} and {each} for a thousand tokens; decode steps by sequences: {steps}",
-                "{side}：预填充需 {fixed}，每千 token 另需 {each}；各序列数的解码步：{steps}",
-            ),
-            [
-                ("side", side),
-                ("fixed", Value::Raw(ms(costs.fixed))),
-                ("each", Value::Raw(ms(costs.per_token * 1e3))),
-                ("steps", Value::Raw(steps.join(", "))),
-            ],
-        ),
-        alone
-    ]
-}
-
-/// The simulation beside what was measured.
-fn checks(page: &mut DecisionPage<'_>) {
-    let checks = &page.capture.checks;
-    if checks.is_empty() {
-        return;
-    }
-    let mut table = Table::new([
-        (page.get(Text::new("load", "负载")), Align::Left),
-        ("TTFT".into(), Align::Right),
-        ("TPOT".into(), Align::Right),
-        (page.get(Text::new("requests/s", "请求/秒")), Align::Right),
-    ]);
-    for Check { side, level: at, tokens, values } in checks {
-        let name = format!("{} {}, {tokens}", SIDES.get(*side).copied().unwrap_or("?"), level(*at, page.lang));
-        let cell = |(measured, simulated): &(Option<f64>, f64), is_time: bool| {
-            let show = |n: f64| if is_time { ms(n) } else { format!("{n:.2}") };
-            match measured {
-                Some(own) => {
-                    format!("{} / {} ({:+.0} %)", show(*own), show(*simulated), 100.0 * (simulated / own - 1.0))
-                }
-                None => format!("– / {}", show(*simulated)),
-            }
-        };
-        table.row(cells![name, cell(&values[0], true), cell(&values[1], true), cell(&values[2], false)]);
-    }
-    page.table(
-        page.get(Text::new(
-            "Simulated beside measured: measured / simulated (error)",
-            "模拟与实测：实测 / 模拟（误差）",
-        )),
-        table,
-    );
-    page.paragraph(page.get(Text::new(
-        "Each load is simulated from the others where they say enough of it, else from all.",
-        "若其余负载足以说明，则每个负载由其余负载推算，否则由全部负载推算。",
-    )));
 }
 
 /// What only a person can say.
