@@ -28,6 +28,7 @@ use super::{
     source::Source,
     target,
     targets::Targets,
+    unread,
 };
 
 /// Say whether two captures may be compared, and which part of the step makes the difference.
@@ -123,6 +124,9 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     let narrowed = arguments.narrowed.options();
     let options = Options { steps: arguments.iteration.map(|n| (n, n)).or(narrowed.steps), ..narrowed };
     let [a, b] = Pair::sessions(&inputs, &reading, &terms)?;
+    let read = unread::tell(&[a.unread(), b.unread()].concat());
+    // What the gate says goes first: whoever asked waits for it.
+    let ends = |judged| if judged == Exit::Done { read } else { judged };
     let ((mut results_a, a), (mut results_b, b)) = (a.split_serving(), b.split_serving());
     let both = !results_a.is_empty() && !results_b.is_empty();
     let serving = both.then(|| session::serving::compare([&mut results_a, &mut results_b], &terms)).transpose()?;
@@ -136,7 +140,7 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
             .into());
         };
         drop(bar);
-        return arguments.serving(global, &serving);
+        return arguments.serving(global, &serving).map(ends);
     }
     let pair = Pair::of([a, b], &options, &terms)?;
     for source in pair.twice() {
@@ -155,5 +159,5 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     if arguments.output.is_some() || !arguments.quiet {
         global.deliver(&text, arguments.output.as_deref())?;
     }
-    Ok(gate::Gate::judge(&report))
+    Ok(ends(gate::Gate::judge(&report)))
 }
