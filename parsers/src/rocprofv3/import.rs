@@ -95,6 +95,7 @@ impl<'a> Import<'a> {
     }
 
     /// Adds a call that asks for a copy, with what its arguments say of it.
+    #[cfg(feature = "sqlite")]
     pub fn copy_call(
         &mut self,
         times: (Ns, Ns),
