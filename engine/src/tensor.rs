@@ -133,7 +133,11 @@ impl Tensor {
                 for ((block, quants), scale) in
                     values.chunks(Q8_BLOCK).zip(quants.chunks_mut(Q8_BLOCK)).zip(scales.chunks_exact_mut(2))
                 {
-                    let largest = block.iter().fold(0f32, |most, value| most.max(value.abs()));
+                    // Bytes hold no NaN and `max` passes it over: the scale carries what is no number.
+                    let largest = match block.iter().all(|value| value.is_finite()) {
+                        true => block.iter().fold(0f32, |most, value| most.max(value.abs())),
+                        false => f32::NAN,
+                    };
                     let bits = scale_at_least(largest / 127.0);
                     let step = q8_scale(bits);
                     let inverse = if step > 0.0 { step.recip() } else { 0.0 };
@@ -207,6 +211,20 @@ mod tests {
         }
         assert_eq!(tensor.q8_row(2).1.len(), 3);
         assert_eq!(Dtype::Q8.row_bytes(70), 96 + 3 * 2);
+    }
+
+    #[test]
+    fn bytes_keep_what_is_no_number() {
+        for fault in [f32::NAN, -f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+            let mut row = vec![0.5; 2 * Q8_BLOCK];
+            row[Q8_BLOCK + 3] = fault;
+            let mut tensor = Tensor::zeroed(Dtype::Q8, 1, row.len()).unwrap();
+            tensor.set_row(0, &row);
+            let mut back = vec![0.0; row.len()];
+            tensor.read_row(0, &mut back);
+            assert!(back[..Q8_BLOCK].iter().all(|value| (value - 0.5).abs() < 0.01), "{fault}: {back:?}");
+            assert!(back[Q8_BLOCK..].iter().all(|value| value.is_nan()), "{fault}: {back:?}");
+        }
     }
 
     #[test]

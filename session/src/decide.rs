@@ -1,8 +1,10 @@
 //! From two sides to the page on which one of them is chosen.
 
+use std::collections::HashSet;
+
 use diagnosis::{
     analysis::{Analysis, Options},
-    compare::contract::{MAIN, Reason},
+    compare::contract::MAIN,
     decide::price::Prices,
     diagnose::{Diagnosis, Method},
     i18n::{Message, Text, Value},
@@ -12,11 +14,14 @@ use diagnosis::{
 use model::Trace;
 use report::{
     decide::{Decision, Gap, Given},
-    diff::DiffReport,
+    diff::{DiffReport, words},
     serving::ServingReport,
 };
 
 use crate::{Error, Pair, Session, Terms, pair, serving as results};
+
+/// Reasons that are told one by one; `strato diff` tells all.
+const REASONS: usize = 6;
 
 /// Weighs two sides, each of serving results, captures or both.
 ///
@@ -68,19 +73,24 @@ pub fn decide(sessions: [Session; 2], options: &Options, terms: &Terms) -> Resul
 }
 
 /// Why captures may not be compared.
-fn refusal(report: &DiffReport) -> Option<Message> {
-    let mut codes: Vec<String> = report.contract.refusals(MAIN).map(Reason::text).collect();
-    codes.sort();
-    codes.dedup();
-    (report.difference.is_none()).then(|| {
-        Message::new(
-            Text::new(
-                "the captures may not be compared ({codes}); `strato diff A B` says what would have to change, `--force` shows the numbers all the same",
-                "采集不可比（{codes}）；`strato diff A B` 说明须改变什么，`--force` 仍给出数字",
-            ),
-            [("codes", Value::Raw(codes.join(", ")))],
-        )
-    })
+fn refusal(report: &DiffReport) -> Vec<Message> {
+    if report.difference.is_some() {
+        return Vec::new();
+    }
+    let contract = &report.contract;
+    let mut seen = HashSet::new();
+    let reasons = contract.refusals(MAIN).filter(|reason| seen.insert((reason.text(), reason.side)));
+    let mut told: Vec<Message> = reasons.map(|reason| words::reason(contract, reason)).collect();
+    let more = told.len().saturating_sub(REASONS);
+    told.truncate(REASONS);
+    told.extend((more > 0).then(|| {
+        Message::new(Text::new("and {n} further reasons", "及另外 {n} 个原因"), [("n", Value::Count(more as u64))])
+    }));
+    told.push(Message::plain(Text::new(
+        "`strato diff A B` says what would have to change; `--force` shows the numbers all the same",
+        "`strato diff A B` 说明须改变什么；`--force` 仍给出数字",
+    )));
+    told
 }
 
 /// Why serving results may not be compared.

@@ -22,6 +22,16 @@ use diagnosis::{
 type DecisionPage<'a> = Page<'a, Decision>;
 
 const SIDES: [&str; 2] = ["A", "B"];
+/// Why no gap is shown of results.
+const NO_STEPS: Text = Text::new(
+    "Not known: serving results hold no steps. Give a capture of a decode step of each side too (`strato decide A.json,A.trace B.json,B.trace`).",
+    "未知：服务压测结果中没有步。请再各给出一个含解码步的采集（`strato decide A.json,A.trace B.json,B.trace`）。",
+);
+/// Why no gap is shown of two that may not be weighed.
+const NOT_WEIGHED: Text = Text::new(
+    "Not said: the two may not be weighed against each other, see above.",
+    "不作说明：两者不可相互权衡，见上。",
+);
 
 /// The whole page.
 pub(super) fn report(decision: &Decision, lang: Lang) -> Document {
@@ -231,10 +241,8 @@ fn gap(page: &mut DecisionPage<'_>) {
     let decision = page.capture;
     page.heading(Text::new("What the gap comes from", "差距来自何处"));
     let Some(gap) = &decision.gap else {
-        page.paragraph(page.get(Text::new(
-            "Not known: serving results hold no steps. Give a capture of a decode step of each side too (`strato decide A.json,A.trace B.json,B.trace`).",
-            "未知：服务压测结果中没有步。请再各给出一个含解码步的采集（`strato decide A.json,A.trace B.json,B.trace`）。",
-        )));
+        let why = if decision.refused.is_empty() { NO_STEPS } else { NOT_WEIGHED };
+        page.paragraph(page.get(why));
         return;
     };
     let of = |causes: &[Cause]| {

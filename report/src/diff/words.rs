@@ -7,7 +7,7 @@ use diagnosis::{
     compare::{
         Side,
         align::{self, Move},
-        contract::{About, Claim, Code, Reason, Verdict},
+        contract::{About, Claim, Code, Contract, Reason, Verdict},
         path::{Feature, Reading},
         terms::How,
         waterfall::Cause,
@@ -161,8 +161,19 @@ pub fn reading(reading: Reading) -> Text {
     }
 }
 
-/// What a reason says, with the values that it is about.
-pub fn reason(reason: &Reason, values: Option<[String; 2]>) -> Message {
+/// What a reason of a contract says, with the values that it is about.
+pub fn reason(contract: &Contract, reason: &Reason) -> Message {
+    let values = match reason.about {
+        About::Field(field) => contract.control(field.key).map(|control| {
+            Side::BOTH.map(|side| control.entry(side).map(|entry| entry.value.clone()).unwrap_or_default())
+        }),
+        About::Work(part) => contract
+            .work
+            .as_ref()
+            .and_then(|work| work.part(part))
+            .map(|own| [&own.a, &own.b].map(|side| side.clone().unwrap_or_else(|| "–".to_owned()))),
+        _ => None,
+    };
     let field = |field: &Field| Value::Raw(field.key.to_owned());
     let [a, b] = values.unwrap_or_default().map(Value::Raw);
     let of = Value::Text(reason.side.map_or(Text::new("A and B", "A 与 B"), side));

@@ -5,7 +5,6 @@ use crate::{
     cells,
     decide::Check,
     document::{Align, Inlines, Table},
-    inlines,
     serving::{level, ms},
     units,
 };
@@ -93,6 +92,17 @@ pub(super) fn show(page: &mut DecisionPage<'_>) {
     checks(page);
 }
 
+/// Prefill and decode of a side where prompts of one length were measured.
+const ONE_LENGTH: Text = Text::new(
+    "{side}: a prefill takes {each} for a thousand tokens (one length was measured, so all of it is taken for time of the tokens); decode steps by sequences: {steps}",
+    "{side}：预填充每千 token 需 {each}（仅测得一种长度，故全部视为与 token 数成正比）；各序列数的解码步：{steps}",
+);
+/// The same where there were several lengths.
+const LENGTHS: Text = Text::new(
+    "{side}: a prefill takes {fixed} and {each} for a thousand tokens; decode steps by sequences: {steps}",
+    "{side}：预填充需 {fixed}，每千 token 另需 {each}；各序列数的解码步：{steps}",
+);
+
 /// How long prefill and decode take on a side.
 fn cost(page: &DecisionPage<'_>, n: usize) -> Inlines {
     let side = Value::Raw(SIDES.get(n).copied().unwrap_or("?").to_owned());
@@ -110,28 +120,13 @@ fn cost(page: &DecisionPage<'_>, n: usize) -> Inlines {
         .iter()
         .map(|(n, time)| format!("{} × {}", units::number((n * 10.0).round() / 10.0), ms(*time)))
         .collect();
-    let alone = match costs.prompts.len() {
-        1 => page.get(Text::new(
-            "; one length was measured, so all of it is taken for time of the tokens",
-            "；仅测得一种长度，故全部视为与 token 数成正比",
-        )),
-        _ => Inlines::new(),
-    };
-    inlines![
-        page.tell(
-            Text::new(
-                "{side}: a prefill takes {fixed} and {each} for a thousand tokens; decode steps by sequences: {steps}",
-                "{side}：预填充需 {fixed}，每千 token 另需 {each}；各序列数的解码步：{steps}",
-            ),
-            [
-                ("side", side),
-                ("fixed", Value::Raw(ms(costs.fixed))),
-                ("each", Value::Raw(ms(costs.per_token * 1e3))),
-                ("steps", Value::Raw(steps.join(", "))),
-            ],
-        ),
-        alone
-    ]
+    let values = [
+        ("side", side),
+        ("fixed", Value::Raw(ms(costs.fixed))),
+        ("each", Value::Raw(ms(costs.per_token * 1e3))),
+        ("steps", Value::Raw(steps.join(", "))),
+    ];
+    page.tell(if costs.prompts.len() == 1 { ONE_LENGTH } else { LENGTHS }, values)
 }
 
 /// The simulation beside what was measured.

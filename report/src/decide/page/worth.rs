@@ -30,7 +30,7 @@ pub(super) fn show(page: &mut DecisionPage<'_>) {
         ("B/A".into(), Align::Right),
     ]);
     let [a, b] = &decision.worth;
-    let plain = |n: f64| units::number((n * 1e4).round() / 1e4);
+    let plain = |n: f64| units::number(if n.abs() >= 100.0 { n.round() } else { (n * 1e4).round() / 1e4 });
     let cash = |n: f64| money(n, &currency);
     let rows: [Row<'_>; 7] = [
         (Text::new("tokens/s of a device", "单设备 token/秒"), a.per_device, b.per_device, &plain, ""),

@@ -125,20 +125,8 @@ fn listed(page: &mut DiffPage<'_>, title: Text, reasons: &[&Reason]) {
 }
 
 fn line(page: &DiffPage<'_>, reason: &Reason) -> Inlines {
-    let values = match reason.about {
-        About::Field(field) => page.capture.contract.control(field.key).map(|control| {
-            Side::BOTH.map(|side| control.entry(side).map(|entry| entry.value.clone()).unwrap_or_default())
-        }),
-        About::Work(part) => page
-            .capture
-            .contract
-            .work
-            .as_ref()
-            .and_then(|work| work.part(part))
-            .map(|own| [&own.a, &own.b].map(|side| side.clone().unwrap_or_else(|| "–".to_owned()))),
-        _ => None,
-    };
-    inlines![Inlines::code(reason.text()), page.colon(), page.message(&words::reason(reason, values))]
+    let told = words::reason(&page.capture.contract, reason);
+    inlines![Inlines::code(reason.text()), page.colon(), page.message(&told)]
 }
 
 fn changed(page: &DiffPage<'_>, change: &Change) -> Inlines {
