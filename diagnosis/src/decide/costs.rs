@@ -28,6 +28,12 @@ impl Costs {
         Some(Self { fixed, per_token, prompts: prefills.iter().map(|(tokens, _)| *tokens).collect(), steps })
     }
 
+    /// Whether steps of more than one sequence were measured. Without them nothing says what a batch costs, and a worker that
+    /// serves one request at a time is no fleet that anybody would run.
+    pub fn knows_batches(&self) -> bool {
+        self.steps.iter().any(|(sequences, _)| *sequences > 1.0)
+    }
+
     /// Of serving results: prefills are the first tokens under the least load, where nobody waits for others; decode steps are the
     /// times between tokens at each concurrency.
     pub fn of_loads(loads: &[Load]) -> Option<Self> {

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{Decision, From};
 use crate::{phrase, serving::json::LoadJson, text};
 use diagnosis::{
-    decide::{Number, Origin},
+    decide::{Number, Origin, costs::Costs},
     i18n::Lang,
     serving::Slo,
 };
@@ -180,11 +180,8 @@ fn side(decision: &Decision, n: usize) -> SideJson {
 
 pub(crate) fn document(decision: &Decision, lang: Lang) -> Decided {
     let words = |messages: &[diagnosis::i18n::Message]| messages.iter().map(|m| phrase::plain(m, lang)).collect();
-    let together = decision
-        .together
-        .iter()
-        .enumerate()
-        .filter(|(n, _)| decision.work.is_some() && decision.costs.get(*n).is_some_and(Option::is_some));
+    let batched = |n: usize| decision.costs.get(n).and_then(Option::as_ref).is_some_and(Costs::knows_batches);
+    let together = decision.together.iter().enumerate().filter(|(n, _)| decision.work.is_some() && batched(*n));
     let mut fleets: Vec<FleetJson> = together
         .map(|(n, best)| FleetJson {
             prefill: letter(n),

@@ -167,12 +167,13 @@ impl Decision {
         let balance = Balance::of(&sides, &worth).filter(|_| refused.is_empty());
         let costs = given.each_ref().map(costs);
         let work = slo.clone().and_then(|slo| work(&given, slo));
-        let fast = |n: usize| fleet::best_together(costs.get(n)?.as_ref()?, work.as_ref()?);
+        let batched = |n: usize| costs.get(n)?.as_ref().filter(|costs| costs.knows_batches());
+        let fast = |n: usize| fleet::best_together(batched(n)?, work.as_ref()?);
         let together = [fast(0), fast(1)];
         let mut fleets = Vec::new();
         if let Some(work) = &work {
             for pair in [[0, 0], [1, 1], [0, 1], [1, 0]] {
-                let both = pair.map(|side: usize| costs.get(side).and_then(Option::as_ref));
+                let both = pair.map(batched);
                 let [Some(prefill), Some(decode)] = both else { continue };
                 let found = fleet::best_apart([prefill, decode], work);
                 let hour = |side: usize| worth.get(side)?.hour.map(|hour| hour.value);

@@ -35,6 +35,11 @@ pub(super) fn show(page: &mut DecisionPage<'_>) {
             ("slo", Value::Raw(work.slo.text())),
         ],
     ));
+    for (letter, costs) in SIDES.into_iter().zip(&decision.costs) {
+        if costs.as_ref().is_some_and(|costs| !costs.knows_batches()) {
+            page.paragraph(page.tell(ONE_AT_A_TIME, [("side", Value::Raw(letter.to_owned()))]));
+        }
+    }
     let mut table = Table::new([
         (page.get(Text::new("fleet", "集群")), Align::Left),
         (page.get(Text::new("prefill : decode workers", "预填充 : 解码 实例")), Align::Right),
@@ -45,7 +50,8 @@ pub(super) fn show(page: &mut DecisionPage<'_>) {
     ]);
     let none = || page.get(Text::new("no rate holds the targets", "无法达标"));
     for (n, best) in decision.together.iter().enumerate() {
-        if decision.costs.get(n).is_none_or(Option::is_none) {
+        let Some(Some(costs)) = decision.costs.get(n) else { continue };
+        if !costs.knows_batches() {
             continue;
         }
         let name = page.tell(
@@ -92,6 +98,11 @@ pub(super) fn show(page: &mut DecisionPage<'_>) {
     checks(page);
 }
 
+/// Why no fleet is simulated of a side.
+const ONE_AT_A_TIME: Text = Text::new(
+    "Only one request at a time was measured of {side}, so nothing says what its batches cost and no fleet of it is simulated: give results of several concurrencies.",
+    "{side} 仅测得逐个请求，批处理的代价未知，因此不模拟其集群：请给出多个并发的结果。",
+);
 /// Prefill and decode of a side where prompts of one length were measured.
 const ONE_LENGTH: Text = Text::new(
     "{side}: a prefill takes {each} for a thousand tokens (one length was measured, so all of it is taken for time of the tokens); decode steps by sequences: {steps}",
