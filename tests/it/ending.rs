@@ -33,9 +33,11 @@ const SOON: Duration = Duration::from_secs(5);
 /// For what only a machine that is far too busy would miss.
 const LONG: Duration = Duration::from_secs(120);
 
-/// A command in a process group of its own, so that whoever is left is found.
+/// A command in a process group of its own, so that whoever is left is found. Tests may themselves run under nohup or a shell
+/// that ignores signals, which children inherit: `env` of coreutils undoes that.
 fn start(arguments: &[&str], directory: &Path) -> Child {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_strato"));
+    let mut command = Command::new("env");
+    command.args(["--default-signal=HUP,INT,TERM", env!("CARGO_BIN_EXE_strato")]);
     command.args(arguments).current_dir(directory).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     command.process_group(0).spawn().unwrap()
 }
