@@ -2,6 +2,7 @@
 //! keep, and nobody is left.
 
 use std::{
+    ops::{Deref, DerefMut},
     os::unix::process::{CommandExt, ExitStatusExt},
     path::Path,
     process::{Child, Command, ExitStatus, Stdio},
@@ -9,7 +10,7 @@ use std::{
 };
 
 use rand::{Rng, SeedableRng};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 const ENDLESS: &[&str] = &[
     "run",
@@ -35,11 +36,35 @@ const LONG: Duration = Duration::from_secs(120);
 
 /// A command in a process group of its own, so that whoever is left is found. Tests may themselves run under nohup or a shell
 /// that ignores signals, which children inherit: `env` of coreutils undoes that.
-fn start(arguments: &[&str], directory: &Path) -> Child {
+fn start(arguments: &[&str], directory: &Path) -> Run {
     let mut command = Command::new("env");
     command.args(["--default-signal=HUP,INT,TERM", env!("CARGO_BIN_EXE_strato")]);
     command.args(arguments).current_dir(directory).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-    command.process_group(0).spawn().unwrap()
+    Run(command.process_group(0).spawn().unwrap())
+}
+
+/// A run that ends with its test, so that one that fails leaves nothing that runs for ever.
+struct Run(Child);
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        let _ = kill_process_group(Pid::from_child(&self.0), Signal::KILL);
+        let _ = self.0.wait();
+    }
+}
+
+impl Deref for Run {
+    type Target = Child;
+
+    fn deref(&self) -> &Child {
+        &self.0
+    }
+}
+
+impl DerefMut for Run {
+    fn deref_mut(&mut self) -> &mut Child {
+        &mut self.0
+    }
 }
 
 fn send(child: &Child, signal: Signal) {
@@ -155,7 +180,7 @@ fn what_nohup_ignores_stays_ignored() {
     let mut command = Command::new("nohup");
     command.arg(env!("CARGO_BIN_EXE_strato")).args(ENDLESS).current_dir(directory.path());
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut child = command.process_group(0).spawn().unwrap();
+    let mut child = Run(command.process_group(0).spawn().unwrap());
     until_it_runs(&child, 0);
     send(&child, Signal::HUP);
     std::thread::sleep(Duration::from_millis(500));

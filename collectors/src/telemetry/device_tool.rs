@@ -180,18 +180,18 @@ fn kill(child: &mut Child) {
 #[cfg(all(test, unix))]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
 
     static NEVER: AtomicBool = AtomicBool::new(false);
 
-    /// A tool that is a script, and the directory that holds it.
+    /// A tool that is a script, and the directory that holds it. Another process writes it: a child that another test starts
+    /// meanwhile would inherit our open file, and a program that somebody has open for writing cannot be started.
     fn tool(script: &str) -> (tempfile::TempDir, DeviceTool) {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("fake-smi");
-        std::fs::write(&file, format!("#!/bin/sh\n{script}\n")).unwrap();
-        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let write = "printf '%s' \"$1\" > \"$0\" && chmod 755 \"$0\"";
+        let written = Command::new("sh").args(["-c", write]).arg(&file).arg(format!("#!/bin/sh\n{script}\n")).status();
+        assert!(written.unwrap().success());
         let tool = DeviceTool::find("fake-smi", &["info"], directory.path().as_os_str()).unwrap();
         (directory, tool.patient(Duration::from_secs(60)))
     }
