@@ -149,37 +149,45 @@ fn what_is_missing_for_a_decision_is_named() {
 
 #[test]
 fn two_runs_of_the_engine_are_weighed() {
-    let directory = tempfile::tempdir().unwrap();
-    for name in ["a.strato", "b.strato"] {
-        let run = strato(&["run", "--model", "tiny", "--gen", "32", "-o", name, "--quiet"], directory.path());
-        assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    // What was measured one request at a time says nothing of a fleet.
+    for (sequences, says_fleets) in [(1, false), (4, true)] {
+        let directory = tempfile::tempdir().unwrap();
+        let batch = sequences.to_string();
+        for name in ["a.strato", "b.strato"] {
+            let run = ["run", "--model", "tiny", "--batch", &batch, "--gen", "32", "-o", name, "--quiet"];
+            let run = strato(&run, directory.path());
+            assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+        }
+        fs::write(
+            directory.path().join("p.toml"),
+            "[price]\ncurrency = \"EUR\"\na.device_hour = 1.0\nb.device_hour = 2.0\n",
+        )
+        .unwrap();
+        // Other processes of the machine may leave no verdict; the numbers are there all the same.
+        let arguments = [
+            "decide",
+            "a.strato",
+            "b.strato",
+            "--declare",
+            "p.toml",
+            "--force",
+            "--slo",
+            "ttft=10s,tpot=1s",
+            "--format",
+            "json",
+        ];
+        let document = json(&arguments, directory.path());
+        for side in ["a", "b"] {
+            let [batch, ns] = [0, 1].map(|at| document[side]["step"][at].as_i64().unwrap());
+            let rate = document[side]["tokens_per_s_of_device"]["value"].as_f64().unwrap();
+            let expected = batch as f64 * 1e9 / ns as f64;
+            assert!(batch == sequences && (rate - expected).abs() < 1e-6 * rate, "{document:#}");
+        }
+        assert!(document["gap"]["causes_ns"].is_object() && document["balance"]["cost"].is_number(), "{document:#}");
+        let fleets = document["fleets"].as_array().unwrap();
+        assert_eq!(fleets.iter().any(|fleet| fleet["workers"].is_array()), says_fleets, "{document:#}");
+        assert_eq!(fleets.is_empty(), !says_fleets, "{document:#}");
     }
-    fs::write(
-        directory.path().join("p.toml"),
-        "[price]\ncurrency = \"EUR\"\na.device_hour = 1.0\nb.device_hour = 2.0\n",
-    )
-    .unwrap();
-    // Other processes of the machine may leave no verdict; the numbers are there all the same.
-    let arguments = [
-        "decide",
-        "a.strato",
-        "b.strato",
-        "--declare",
-        "p.toml",
-        "--force",
-        "--slo",
-        "ttft=10s,tpot=1s",
-        "--format",
-        "json",
-    ];
-    let document = json(&arguments, directory.path());
-    for side in ["a", "b"] {
-        let [batch, ns] = [0, 1].map(|at| document[side]["step"][at].as_i64().unwrap());
-        let rate = document[side]["tokens_per_s_of_device"]["value"].as_f64().unwrap();
-        assert!(batch == 1 && (rate - 1e9 / ns as f64).abs() < 1e-6 * rate, "{document:#}");
-    }
-    assert!(document["gap"]["causes_ns"].is_object() && document["balance"]["cost"].is_number(), "{document:#}");
-    assert!(document["fleets"].as_array().unwrap().iter().any(|fleet| fleet["workers"].is_array()), "{document:#}");
 }
 
 #[test]
