@@ -122,22 +122,14 @@ mod tests {
             assert!(ceiling.is_reached());
             trace
         };
-        assert!(
-            many(&|b, i| {
-                b.intern(&format!("name {i}"));
-            })
-            .strings
-            .len()
-                < 50_000
-        );
-        assert!(
-            many(&|b, i| {
-                b.process(i);
-            })
-            .processes
-            .len()
-                < 5_000
-        );
+        let texts = many(&|b, i| {
+            b.intern(&format!("name {i}"));
+        });
+        assert!(texts.strings.len() < 50_000);
+        let tracks = many(&|b, i| {
+            b.process(i);
+        });
+        assert!(tracks.processes.len() < 5_000);
         let counted = many(&|b, i| b.counter(crate::ProcessId(0), None, StringId(0), "", i as i64, 1.0));
         assert!(counted.counters.iter().map(|c| c.t.len()).sum::<usize>() < 50_000);
     }

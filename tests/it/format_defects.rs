@@ -165,7 +165,8 @@ fn d8_a_rank_that_cannot_be_read_ends_with_3_and_the_rest_is_imported() {
     let from = corpus().join("ascend-pytorch/alexnet-ddp-2rank-text-level1/rank0_ascend_pt");
     copy(&from, &directory.path().join("job/rank0_ascend_pt"));
     std::fs::create_dir_all(directory.path().join("job/rank1_ascend_pt/PROF_000001")).unwrap();
-    for arguments in [&["import", "-q", "-o", "y.strato", "job"][..], &["diagnose", "-q", "job"]] {
+    let import = ["import", "-q", "-o", "y.strato", "job"];
+    for arguments in [&import[..], &["diagnose", "-q", "job"], &["diff", "-q", "job", "y.strato"]] {
         let out = common::strato(arguments, directory.path());
         let told = String::from_utf8_lossy(&out.stderr);
         assert_eq!(out.status.code(), Some(3), "{told}");

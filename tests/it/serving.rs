@@ -147,6 +147,26 @@ fn what_is_missing_for_a_decision_is_named() {
     assert!(String::from_utf8_lossy(&bad.stderr).contains("price.a.pue"), "{bad:?}");
 }
 
+/// The page once gave a code where it refused, and said of captures that they hold no steps.
+#[test]
+fn what_may_not_be_weighed_is_told_with_its_reasons() {
+    let directory = tempfile::tempdir().unwrap();
+    for (name, model) in [("a.strato", "tiny"), ("b.strato", "tiny-moe")] {
+        let run = strato(&["run", "--model", model, "--gen", "32", "-o", name, "--quiet"], directory.path());
+        assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    }
+    let document = json(&["decide", "a.strato", "b.strato", "--format", "json"], directory.path());
+    let refused: Vec<&str> = document["refused"].as_array().unwrap().iter().filter_map(|why| why.as_str()).collect();
+    assert!(refused.contains(&"model.name differs: A has tiny, B has tiny-moe"), "{refused:?}");
+    assert!(
+        refused.last().is_some_and(|last| last.contains("--force")) && document["balance"].is_null(),
+        "{refused:?}"
+    );
+    let page = strato(&["decide", "a.strato", "b.strato", "--lang", "en"], directory.path());
+    let page = String::from_utf8_lossy(&page.stdout);
+    assert!(page.contains("may not be weighed") && !page.contains("hold no steps"), "{page}");
+}
+
 #[test]
 fn two_runs_of_the_engine_are_weighed() {
     // What was measured one request at a time says nothing of a fleet.

@@ -24,17 +24,6 @@ pub(super) fn show(page: &mut DecisionPage<'_>) {
         checks(page);
         return;
     };
-    page.paragraph(page.tell(
-        Text::new(
-            "Simulated (modelled) for prompts of {input} and answers of {output} tokens, {slo}: requests come at random with a fixed seed; a step takes the time of its prompts and that of its sequences; moving the cache between workers costs nothing here; batches go no further than was measured.",
-            "对 {input} token 的提示与 {output} token 的输出、{slo} 的模拟（模型）：请求按固定种子随机到达；一步的时间为提示与序列时间之和；未计 KV 缓存传输；批大小不超过实测范围。",
-        ),
-        [
-            ("input", Value::Number(work.input.round())),
-            ("output", Value::Number(work.output.round())),
-            ("slo", Value::Raw(work.slo.text())),
-        ],
-    ));
     for (letter, costs) in SIDES.into_iter().zip(&decision.costs) {
         if costs.as_ref().is_some_and(|costs| !costs.knows_batches()) {
             page.paragraph(page.tell(ONE_AT_A_TIME, [("side", Value::Raw(letter.to_owned()))]));
@@ -93,6 +82,17 @@ pub(super) fn show(page: &mut DecisionPage<'_>) {
         }
     }
     if !table.is_empty() {
+        page.paragraph(page.tell(
+            Text::new(
+                "Simulated (modelled) for prompts of {input} and answers of {output} tokens, {slo}: requests come at random with a fixed seed; a step takes the time of its prompts and that of its sequences; moving the cache between workers costs nothing here; batches go no further than was measured.",
+                "对 {input} token 的提示与 {output} token 的输出、{slo} 的模拟（模型）：请求按固定种子随机到达；一步的时间为提示与序列时间之和；未计 KV 缓存传输；批大小不超过实测范围。",
+            ),
+            [
+                ("input", Value::Number(work.input.round())),
+                ("output", Value::Number(work.output.round())),
+                ("slo", Value::Raw(work.slo.text())),
+            ],
+        ));
         page.table(page.get(Text::new("Fleets that hold the targets", "达标的集群")), table);
     }
     checks(page);
