@@ -21,6 +21,12 @@ fn signal(name: &str, process: &str) {
     assert!(Command::new("kill").args([&format!("-{name}"), process]).status().unwrap().success());
 }
 
+/// Whether the kernel shows the process as stopped: `T` behind the name in brackets (proc_pid_stat(5)).
+fn is_stopped(process: &str) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
+    status.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
+}
+
 #[test]
 fn keys_sizes_and_a_quiet_end() {
     let notes = tempfile::tempdir().unwrap();
@@ -84,6 +90,8 @@ fn it_stops_and_goes_on() {
     let strato = session.strato();
     session.keys("\u{1a}");
     session.wait("the screen to be given back", |_| !session.screen.lock().unwrap().screen().alternate_screen());
+    // The screen is given back before the stop; a signal to go on that came between the two would be lost.
+    session.wait("a process that is stopped", |_| is_stopped(&strato));
     signal("CONT", &strato);
     session.wait_for("Verdict");
     session.keys("q");
