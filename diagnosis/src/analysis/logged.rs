@@ -13,6 +13,7 @@ use super::{
     collective::Split,
     idle::Gap,
     model::{Facts, GraphMode, Options, Rank, Selection, Step},
+    op_shapes::Launching,
     step_facts::Draft,
     timeline::Timeline,
 };
@@ -126,6 +127,7 @@ fn build(trace: &Trace, options: &Options, rank: u32, process: ProcessId, mut lo
         owners: Default::default(),
         collectives: Split::estimate(trace, &timeline),
         timeline,
+        launching: Launching::default(),
         anchor: Anchor { kind: AnchorKind::Log, name: ENGINE.into(), confidence: Confidence::Low, without_work: 0 },
         steps,
         classes,

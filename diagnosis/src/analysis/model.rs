@@ -14,6 +14,7 @@ use super::{
     idle::Gap,
     job::Job,
     measured::Measured,
+    op_shapes::Launching,
     owners::{Owner, Owners},
     period::Period,
     timeline::{DeviceOp, Timeline},
@@ -133,6 +134,8 @@ pub struct Rank {
     pub device: i32,
     /// Device operations and launch calls.
     pub timeline: Timeline,
+    /// Operators behind its launch calls.
+    pub launching: Launching,
     /// How the steps were found.
     pub anchor: Anchor,
     /// Steps in time order; their windows tile the run.

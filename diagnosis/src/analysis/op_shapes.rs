@@ -1,8 +1,14 @@
 //! Shapes of the framework operator behind a device operation, and what follows from them: rows, bytes, rates.
 
-use model::{Category, Columns, Detail, OpDetail, SliceId, StringId, Trace};
+use std::sync::Arc;
 
-use super::{CopyDir, DeviceOp, OpKind, Rank, dtype, graph_capture};
+use model::{Category, Columns, Detail, OpDetail, SliceId, StringId, Trace, TrackId};
+use rayon::prelude::*;
+
+use super::{
+    CopyDir, DeviceOp, OpKind, Rank, dtype, graph_capture,
+    timeline::{Call, Timeline},
+};
 
 /// Slices that are looked at backwards from a launch call to the operator around it; Python frames lie between them.
 const NEAR: usize = 256;
@@ -41,43 +47,86 @@ pub struct Operator {
     /// Its name.
     pub name: StringId,
     /// Its tensors, at least one.
-    pub inputs: Vec<Tensor>,
+    pub inputs: Arc<[Tensor]>,
+}
+
+/// The recorded tensors of a capture, by detail; none for details of other kinds and operators without any.
+#[derive(Clone, Debug, Default)]
+pub struct Recorded(Arc<Vec<Option<Arc<[Tensor]>>>>);
+
+impl Recorded {
+    /// Reads every description once: many operators share one.
+    pub fn of(trace: &Trace) -> Self {
+        let read = |detail: &Detail| match detail {
+            Detail::Op(detail) => Some(tensors(trace, detail)).filter(|inputs| !inputs.is_empty()).map(Arc::from),
+            _ => None,
+        };
+        Self(Arc::new(trace.details.par_iter().map(read).collect()))
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.iter().all(Option::is_none)
+    }
+
+    fn operator(&self, lane: &Columns, row: usize) -> Option<Operator> {
+        let inputs = self.0.get(*lane.detail.get(row)? as usize)?.clone()?;
+        Some(Operator { slice: lane.id(row), name: lane.name[row], inputs })
+    }
+}
+
+/// The operators behind the launch calls of a rank.
+#[derive(Clone, Debug, Default)]
+pub struct Launching {
+    recorded: Recorded,
+    /// By call: lane and row of the innermost operator around it of which tensors were recorded.
+    of_call: Vec<Option<(TrackId, u32)>>,
+}
+
+impl Launching {
+    /// Finds the operators around every call that launched something.
+    pub fn of(trace: &Trace, recorded: &Recorded, timeline: &Timeline) -> Self {
+        let of_call = if recorded.is_empty() {
+            Vec::new()
+        } else {
+            timeline.calls.par_iter().map(|call| around(trace, recorded, call)).collect()
+        };
+        Self { recorded: recorded.clone(), of_call }
+    }
+}
+
+/// Lane and row of the innermost operator around `call` of which tensors were recorded.
+fn around(trace: &Trace, recorded: &Recorded, call: &Call) -> Option<(TrackId, u32)> {
+    if call.ops == 0 {
+        return None;
+    }
+    let lane = trace.lanes.get(call.track.0 as usize)?;
+    let before = lane.start.partition_point(|s| *s <= call.start);
+    let mut around = (before.saturating_sub(NEAR)..before)
+        .rev()
+        .filter(|i| lane.category[*i] == Category::FrameworkOp && lane.end(*i) >= call.end);
+    around.find(|row| recorded.operator(lane, *row).is_some()).map(|row| (call.track, row as u32))
 }
 
 /// The tensors that went into the innermost operator around the launch of `op`; empty where nothing was recorded. The launch
 /// of a graph stands for all its nodes; what each of them worked on only the capture of the graph can tell.
-pub fn inputs(trace: &Trace, rank: &Rank, op: &DeviceOp) -> Vec<Tensor> {
+pub fn inputs(trace: &Trace, rank: &Rank, op: &DeviceOp) -> Arc<[Tensor]> {
     operator(trace, rank, op).map(|operator| operator.inputs).unwrap_or_default()
 }
 
 /// The innermost operator around the launch of `op` of which tensors were recorded, else what the profiler's table says of
 /// `op` itself.
 pub fn operator(trace: &Trace, rank: &Rank, op: &DeviceOp) -> Option<Operator> {
-    let of_row = |lane: &Columns, row: usize| {
-        let Some(Detail::Op(detail)) = trace.detail(lane, row) else { return None };
-        let inputs = tensors(trace, detail);
-        (!inputs.is_empty()).then(|| Operator { slice: lane.id(row), name: lane.name[row], inputs })
+    let recorded = &rank.launching.recorded;
+    let launching = || {
+        let (track, row) = (*rank.launching.of_call.get(op.call? as usize)?)?;
+        recorded.operator(trace.lanes.get(track.0 as usize)?, row as usize)
     };
     let beside = || {
         let track = rank.timeline.operators.get(op.queue as usize).copied().flatten()?;
         let (lane, row) = graph_capture::range_at(trace, track, op.start)?;
-        of_row(lane, row)
+        recorded.operator(lane, row)
     };
-    if op.in_graph {
-        return beside();
-    }
-    launching(trace, rank, op, of_row).or_else(beside)
-}
-
-/// The innermost operator around the launch of `op` that `of_row` takes.
-fn launching<T>(trace: &Trace, rank: &Rank, op: &DeviceOp, of_row: impl Fn(&Columns, usize) -> Option<T>) -> Option<T> {
-    let call = rank.timeline.call(op)?;
-    let lane = trace.lanes.get(call.track.0 as usize)?;
-    let before = lane.start.partition_point(|s| *s <= call.start);
-    let mut around = (before.saturating_sub(NEAR)..before)
-        .rev()
-        .filter(|i| lane.category[*i] == Category::FrameworkOp && lane.end(*i) >= call.end);
-    around.find_map(|row| of_row(lane, row))
+    if op.in_graph { beside() } else { launching().or_else(beside) }
 }
 
 /// The tensors among recorded inputs: scalars and lists have no sizes.

@@ -20,6 +20,7 @@ use super::{
     measured::Measured,
     median::median,
     model::{Analysis, Facts, Integrity, Options, Place, Rank, Selection, Step},
+    op_shapes::{Launching, Recorded},
     owners::{self, Owners, Window},
     period,
     scheduler::{self, RankCounter},
@@ -119,7 +120,9 @@ pub fn analyze(trace: &Trace, packs: &Packs, options: &Options) -> Analysis {
         keys.extend(own);
     }
     classes::agree(&mut ranks, &keys);
+    let recorded = Recorded::of(trace);
     for rank in &mut ranks {
+        rank.launching = Launching::of(trace, &recorded, &rank.timeline);
         let window = |step: &Step| Window { index: step.index, span: step.window, host: step.host };
         let windows: Vec<Window> = rank.counted_steps().map(window).collect();
         rank.owners = owners::find(trace, packs, &rank.timeline, &rank.gaps, &windows, &mut labels);
@@ -237,6 +240,7 @@ fn analyze_rank(
         process,
         device,
         timeline,
+        launching: Launching::default(),
         anchor,
         steps,
         classes,
