@@ -46,6 +46,8 @@ pub struct Operator {
     pub slice: SliceId,
     /// Its name.
     pub name: StringId,
+    /// Its description, as an index into [`Trace::details`]: equal ones are the same.
+    pub described: u32,
     /// Its tensors, at least one.
     pub inputs: Arc<[Tensor]>,
 }
@@ -69,8 +71,9 @@ impl Recorded {
     }
 
     fn operator(&self, lane: &Columns, row: usize) -> Option<Operator> {
-        let inputs = self.0.get(*lane.detail.get(row)? as usize)?.clone()?;
-        Some(Operator { slice: lane.id(row), name: lane.name[row], inputs })
+        let described = *lane.detail.get(row)?;
+        let inputs = self.0.get(described as usize)?.clone()?;
+        Some(Operator { slice: lane.id(row), name: lane.name[row], described, inputs })
     }
 }
 

@@ -10,6 +10,10 @@ use super::{
 
 /// Whether each of these has another one among them that it may be compared with. Two readings of one launch are one run.
 pub fn held(captures: &[Captured<'_>]) -> Vec<bool> {
+    // Facts of a capture take a look at all of it.
+    if captures.len() < 2 {
+        return vec![false; captures.len()];
+    }
     let facts: Vec<Facts> = captures.iter().map(|(trace, analysis)| Facts::of(trace, analysis)).collect();
     let subjects: Vec<Subject<'_>> =
         captures.iter().zip(&facts).map(|((trace, _), facts)| Subject { manifest: &trace.manifest, facts }).collect();

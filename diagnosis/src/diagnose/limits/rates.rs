@@ -1,5 +1,7 @@
 //! How fast each operator of a class runs, and how far that is from what the device can do.
 
+use std::rc::Rc;
+
 use model::{Detail, Ns, SliceId, StringId, Trace};
 use rustc_hash::FxHashMap;
 
@@ -157,8 +159,9 @@ impl Rate {
 
 /// One execution of an operator: what it does, and the device operations that do it.
 struct Execution {
-    key: (CanonicalOp, String, String, Option<&'static str>),
-    work: Work,
+    op: CanonicalOp,
+    work: Rc<Work>,
+    /// The longest of the device operations of its kind.
     kernel: StringId,
     longest: Ns,
     blocks: Option<u64>,
@@ -169,6 +172,8 @@ struct Execution {
 pub fn of(cx: &Context<'_>, rank: &Rank, class: &Class, ceilings: &Ceilings<'_>) -> Vec<Rate> {
     let mut executions: FxHashMap<SliceId, Execution> = FxHashMap::default();
     let mut copies: Vec<(&DeviceOp, Option<SliceId>)> = Vec::new();
+    // Executions of one description do the same.
+    let mut works: FxHashMap<(StringId, u32, CanonicalOp), Option<Rc<Work>>> = FxHashMap::default();
     let all = rank.steady_steps(class).flat_map(|step| reading::accounted(rank, step));
     for (_, op, _) in all.filter(|(_, op, _)| op.dur() > 0) {
         if executions.len() + copies.len() >= MOST_EXECUTIONS {
@@ -186,7 +191,9 @@ pub fn of(cx: &Context<'_>, rank: &Rank, class: &Class, ceilings: &Ceilings<'_>)
         match executions.get_mut(&operator.slice) {
             Some(execution) => execution.also(cx.trace, op),
             None => {
-                if let Some(work) = work::of(cx.trace.strings.get(operator.name), &operator.inputs, op.op) {
+                let work = || work::of(cx.trace.strings.get(operator.name), &operator.inputs, op.op).map(Rc::new);
+                let kind = (operator.name, operator.described, op.op);
+                if let Some(work) = works.entry(kind).or_insert_with(work).clone() {
                     executions.insert(operator.slice, Execution::new(cx.trace, op, work));
                 }
             }
@@ -198,33 +205,31 @@ pub fn of(cx: &Context<'_>, rank: &Rank, class: &Class, ceilings: &Ceilings<'_>)
             Some(execution) => execution.also(cx.trace, op),
             None => {
                 if let Some(work) = copied(cx.trace, op) {
-                    executions.insert(op.slice, Execution::new(cx.trace, op, work));
+                    executions.insert(op.slice, Execution::new(cx.trace, op, Rc::new(work)));
                 }
             }
         }
     }
-    let mut groups: FxHashMap<_, Vec<Execution>> = FxHashMap::default();
-    for execution in executions.into_values() {
-        groups.entry(execution.key.clone()).or_default().push(execution);
+    let mut groups: FxHashMap<_, (Rc<Work>, Sums)> = FxHashMap::default();
+    for Execution { op, work, kernel, blocks, time, .. } in executions.into_values() {
+        let nothing = Sums { time: 0, count: 0, kernel, blocks };
+        let key = (op, kernel, work.shape.clone(), work.dtype);
+        let (_, sums) = groups.entry(key).or_insert_with(|| (work, nothing));
+        (sums.time, sums.count) = (sums.time.saturating_add(time), sums.count + 1);
     }
     let steps = class.steady.max(1) as Ns;
-    let of_group = |group: Vec<Execution>| {
-        let first = group.first()?;
-        let time = group.iter().fold(0, |sum: Ns, execution| sum.saturating_add(execution.time));
-        let sums = Sums { time, count: group.len() as u64, kernel: first.kernel, blocks: first.blocks };
-        Some(rate(cx, ceilings, (first.key.0, &first.work), sums, steps))
-    };
-    let mut rates: Vec<Rate> = groups.into_values().filter_map(of_group).collect();
+    let groups = groups.into_iter();
+    let mut rates: Vec<Rate> =
+        groups.map(|((op, ..), (work, sums))| rate(cx, ceilings, (op, &work), sums, steps)).collect();
     rates.sort_by(|a, b| b.per_step.cmp(&a.per_step).then_with(|| (&a.kernel, &a.shape).cmp(&(&b.kernel, &b.shape))));
     rates.truncate(MOST);
     rates
 }
 
 impl Execution {
-    fn new(trace: &Trace, op: &DeviceOp, work: Work) -> Self {
-        let name = trace.strings.get(op.name).to_owned();
+    fn new(trace: &Trace, op: &DeviceOp, work: Rc<Work>) -> Self {
         Self {
-            key: (op.op, name, work.shape.clone(), work.dtype),
+            op: op.op,
             work,
             kernel: op.name,
             longest: op.dur(),
@@ -240,9 +245,8 @@ impl Execution {
             return;
         }
         self.time = self.time.saturating_add(op.dur());
-        if op.dur() > self.longest && op.kind == OpKind::Compute && op.op == self.key.0 {
+        if op.dur() > self.longest && op.kind == OpKind::Compute && op.op == self.op {
             (self.longest, self.kernel, self.blocks) = (op.dur(), op.name, launch_shape::blocks(trace, op));
-            trace.strings.get(op.name).clone_into(&mut self.key.1);
         }
     }
 }

@@ -149,6 +149,9 @@ pub fn examine(case: &Case, keep: Option<&Path>, packs: &Packs) -> anyhow::Resul
             Heard { kind: fault.kind, share: (step - without) as f64 / step as f64, place, promised }
         })
         .collect();
+    for Heard { kind, share, place, promised } in &heard {
+        tracing::debug!(run = %case.name(), fault = %kind.key(), share, ?place, ?promised, "examined");
+    }
     let first = found.first();
     let layer = match first {
         Some(finding) => Some(heard.iter().any(|h| blames(h.kind, finding))),
