@@ -26,9 +26,9 @@ pub enum Edit {
     Unblock(Vec<u32>),
     /// Stretches of a host thread's time take so many ns instead.
     Host(TrackId, Vec<(Span, Ns)>),
-    /// The host prepares the next step while the device works on this one, beside the thread that launches. Cautiously half
-    /// of its work between the steps needs the token first.
-    OverlapSteps,
+    /// The host prepares the next step while the device works on this one, beside the thread that launches. Cautiously so many
+    /// percent of its work between the steps need the token first.
+    OverlapSteps(Ns),
     /// Collectives transfer for so many ns once all ranks are there.
     Transfer(Vec<(u32, Ns)>),
     /// Collectives take so many ns and wait for no other rank. Ranks that meet are changed together.

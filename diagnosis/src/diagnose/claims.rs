@@ -84,7 +84,7 @@ fn claim(rank: &Rank, edit: &Edit, out: &mut Vec<Span>) {
             idle_during(rank, calls.map(|call| (call.track, Span::new(call.start, call.end))).collect(), out);
         }
         Edit::Host(track, spans) => idle_during(rank, spans.iter().map(|(span, _)| (*track, *span)).collect(), out),
-        Edit::OverlapSteps => out.extend(rank.gaps.iter().filter(|gap| gap.between_steps).map(|gap| gap.span)),
+        Edit::OverlapSteps(_) => out.extend(rank.gaps.iter().filter(|gap| gap.between_steps).map(|gap| gap.span)),
         Edit::Hoped(edit) => claim(rank, edit, out),
     }
 }
@@ -128,7 +128,7 @@ fn taken(rank: &Rank, launching: &[Ns], edit: &Edit) -> Ns {
         Edit::Fuse(groups) => groups.iter().map(|(ops, _)| gone(ops)).sum(),
         Edit::Gap(ops) | Edit::Lag(ops) => ops.iter().map(|(one, _)| idle(one)).sum(),
         // Work that is launched earlier moves every wait that follows.
-        Edit::Graph(_) | Edit::Unblock(_) | Edit::OverlapSteps => rank.gaps.iter().map(|gap| gap.span.len()).sum(),
+        Edit::Graph(_) | Edit::Unblock(_) | Edit::OverlapSteps(_) => rank.gaps.iter().map(|gap| gap.span.len()).sum(),
         Edit::Host(_, spans) => spans.iter().map(|(span, takes)| (span.len() - takes).max(0)).sum(),
         Edit::Hoped(edit) => taken(rank, launching, edit),
     }

@@ -162,7 +162,7 @@ impl<'a> Edited<'a> {
                 }
             }
             Edit::Host(track, stretches) => stretches.iter().for_each(|(span, ns)| self.host(*track, *span, *ns)),
-            Edit::OverlapSteps => self.overlap_steps(),
+            Edit::OverlapSteps(percent) => self.overlap_steps((*percent).clamp(0, 100)),
             Edit::Transfer(ops) => {
                 for (o, ns) in ops {
                     self.transfer(*o, (*ns).max(0));
@@ -368,8 +368,8 @@ impl<'a> Edited<'a> {
     }
 
     /// The wait that ends each step becomes the wait of the step before, and what follows it is done beside the thread that
-    /// launches; cautiously the wait stays and only half of what follows it is done there.
-    fn overlap_steps(&mut self) {
+    /// launches; cautiously the wait stays, and so many percent of what follows it.
+    fn overlap_steps(&mut self, percent: Ns) {
         let waits = self.final_waits();
         for pair in waits.windows(2) {
             let [(step, before), (next, c)] = pair else { continue };
@@ -377,7 +377,7 @@ impl<'a> Edited<'a> {
                 continue;
             }
             if !self.hopeful() {
-                self.leave_after(*before, 50);
+                self.leave_after(*before, percent);
                 continue;
             }
             self.leave_after(*before, 0);

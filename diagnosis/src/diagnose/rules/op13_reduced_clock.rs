@@ -111,7 +111,8 @@ const OF_SAME: Text = Text::new(
 
 fn finding(cx: &Context<'_>, run: &Run<'_>, slow: &Slow, claim: Text) -> Option<Finding> {
     let (rank, class) = (run.rank, run.class);
-    // Attention waits for the memory of the cache, and need not follow the clock as far as the rest does.
+    // Attention waits for the memory of the cache, and need not follow the clock as far as the rest does, unless these steps show
+    // that it does.
     let (mut resized, mut attention) = (Vec::new(), Vec::new());
     let mut removes: Ns = 0;
     let own = slow.steps.iter().filter_map(|(at, factor)| Some((*run.steps.get(*at)?, *factor)));
@@ -121,7 +122,7 @@ fn finding(cx: &Context<'_>, run: &Run<'_>, slow: &Slow, claim: Text) -> Option<
             let Some(factor) = slow.factor(op, factor) else { continue };
             let to = (op.dur() as f64 / factor) as Ns;
             removes += (op.dur() - to).clamp(0, x.busy);
-            let follows = op.op.class() != OpClass::Attention;
+            let follows = op.op.class() != OpClass::Attention || slow.follows(op);
             if follows { resized.push((i as u32, to)) } else { attention.push((i as u32, to)) }
         }
     }

@@ -123,7 +123,7 @@ impl Rule for BetweenSteps {
                     change: Intervention {
                         removes: cost.per_step,
                         layer: Layer::Runtime,
-                        edits: vec![Edit::OverlapSteps],
+                        edits: overlapped(cx, rank, class),
                     },
                 },
             )?;
@@ -151,8 +151,20 @@ impl Rule for BetweenSteps {
             )));
         }
         let found = reading::marked(cx).filter_map(one).collect();
-        change::job_wide(cx, found, |_, _| vec![Edit::OverlapSteps])
+        change::job_wide(cx, found, |rank, class| overlapped(cx, rank, class))
     }
+}
+
+/// Steps that overlap. Cautiously half of the host's work between them needs the token that was sampled, but nothing of the
+/// scheduler's: it knows the sequences and their cache blocks before (asynchronous scheduling of vLLM, overlap scheduler of SGLang).
+fn overlapped(cx: &Context<'_>, rank: &Rank, class: &Class) -> Vec<Edit> {
+    let (mut work, mut scheduling): (Ns, Ns) = (0, 0);
+    for step in rank.steady_steps(class) {
+        work += reading::idle(rank, step, |g, b| g.between_steps && owned::is_code(cx, b));
+        scheduling += reading::idle(rank, step, |g, b| g.between_steps && reading::is_host(cx.analysis, b, "scheduler"));
+    }
+    let awaiting = (work - scheduling).max(0);
+    vec![Edit::OverlapSteps(change::scale(50, awaiting, work.max(scheduling)))]
 }
 
 /// Whether most of the idle time between steps is none that every step pays, and enough of it to matter.

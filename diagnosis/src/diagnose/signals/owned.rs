@@ -171,7 +171,7 @@ fn claim(rank: &Rank, edit: &Edit, spans: &mut Vec<Span>) {
     match edit {
         Edit::Host(_, stretches) => spans.extend(stretches.iter().map(|(span, _)| *span)),
         Edit::Hoped(edit) => claim(rank, edit, spans),
-        Edit::OverlapSteps => spans.extend(rank.gaps.iter().filter(|gap| gap.between_steps).map(|gap| gap.span)),
+        Edit::OverlapSteps(_) => spans.extend(rank.gaps.iter().filter(|gap| gap.between_steps).map(|gap| gap.span)),
         Edit::Unblock(calls) => {
             let calls = calls.iter().filter_map(|call| rank.timeline.calls.get(*call as usize));
             let calls = reading::merged(calls.map(|call| Span::new(call.start, call.end)).collect());

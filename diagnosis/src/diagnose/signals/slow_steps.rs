@@ -26,6 +26,8 @@ const SHORTEST: Ns = 5_000;
 const FASTEST: f64 = 0.10;
 /// Part of the products' slowdown from which another kernel is slower for the same reason; own value.
 const ALIKE: f64 = 0.5;
+/// How far a kernel's own factor may lie from that of all and still be it; own value, three times what they may spread.
+const FOLLOWS: f64 = 0.10;
 /// Slow steps in a row that are no accident.
 const IN_A_ROW: usize = 3;
 /// How often the full speed is taken anew from the steps that are not slow: which these are depends on it.
@@ -58,8 +60,8 @@ pub struct Slow {
     pub slots: usize,
     /// Whether only the matrix products agree.
     pub matrix_only: bool,
-    /// Other kernels that are slower in the same steps, by name, with their factor: at most that of the products.
-    pub also: FxHashMap<StringId, f64>,
+    /// Kernels other than products, by name, with the factor by which each itself is slower in the same steps.
+    pub own: FxHashMap<StringId, f64>,
 }
 
 impl Slow {
@@ -73,7 +75,15 @@ impl Slow {
         if self.covers(op) {
             return Some(of_step);
         }
-        self.also.get(&op.name).filter(|_| op.kind == OpKind::Compute).map(|factor| factor.min(of_step))
+        let common = self.middle()?;
+        let own = self.own.get(&op.name).filter(|_| op.kind == OpKind::Compute)?.min(common);
+        (own - 1.0 >= ALIKE * (common - 1.0)).then(|| own.min(of_step))
+    }
+
+    /// Whether a kernel is slower by the very factor that all have in common.
+    pub fn follows(&self, op: &DeviceOp) -> bool {
+        let own = self.own.get(&op.name).zip(self.middle());
+        own.is_some_and(|(own, common)| (own / common - 1.0).abs() <= FOLLOWS)
     }
 
     /// The middle one of the steps' factors.
@@ -189,7 +199,7 @@ impl<'a> Run<'a> {
             steps,
             slots: slots.len(),
             matrix_only: true,
-            also: FxHashMap::default(),
+            own: FxHashMap::default(),
         })
     }
 
@@ -214,13 +224,12 @@ impl<'a> Run<'a> {
         let steady = |i: usize| self.steps.get(i).is_some_and(|s| s.selection == Selection::Steady);
         let all = self.durations.iter().enumerate().filter(|(i, _)| steady(*i));
         let steps = all.filter_map(|(i, d)| Some((i, common_factor(d, reference, &slots)?))).collect();
-        Slow { steps, slots: slots.len(), matrix_only, also: FxHashMap::default() }
+        Slow { steps, slots: slots.len(), matrix_only, own: FxHashMap::default() }
     }
 
-    /// Adds the other kernels that are slower in the same steps: where products agree and the rest does not, because it scatters or
-    /// waits for memory in part, the device is what made that slower too, as far as it is slower in just these steps.
+    /// Adds by how much the other kernels are slower in the same steps: where products agree and the rest does not, because it
+    /// scatters or waits for memory in part, the device is what made that slower too, as far as it is slower in just these steps.
     fn with_others(&self, mut slow: Slow, reference: &[Ns]) -> Slow {
-        let Some(common) = slow.middle().filter(|_| slow.matrix_only) else { return slow };
         let mut ratios: FxHashMap<StringId, Vec<f64>> = FxHashMap::default();
         let others = self.matrix.iter().zip(&self.kernels.1).enumerate().filter(|(_, (matrix, _))| !**matrix);
         for (k, (_, name)) in others {
@@ -231,14 +240,11 @@ impl<'a> Run<'a> {
             let middle = quantile(&values, 0.5);
             ratios.entry(*name).or_default().extend(middle.map(|ns| ns as f64 / *full as f64));
         }
-        slow.also = ratios
-            .into_iter()
-            .filter_map(|(name, mut ratios)| {
-                ratios.sort_by(f64::total_cmp);
-                let factor = quantile(&ratios, 0.5)?.min(common);
-                (factor - 1.0 >= ALIKE * (common - 1.0)).then_some((name, factor))
-            })
-            .collect();
+        let middle = |(name, mut ratios): (StringId, Vec<f64>)| {
+            ratios.sort_by(f64::total_cmp);
+            Some((name, quantile(&ratios, 0.5)?))
+        };
+        slow.own = ratios.into_iter().filter_map(middle).collect();
         slow
     }
 
