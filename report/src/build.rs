@@ -167,7 +167,9 @@ fn awaited(trace: &Trace, rank: &Rank) -> Option<(String, Ns)> {
 /// The last part of a path of any system: what names the source on every machine.
 pub fn file_name(source: &str) -> String {
     let trimmed = source.trim_end_matches(['/', '\\']);
-    trimmed.rsplit(['/', '\\']).next().filter(|s| !s.is_empty()).unwrap_or(source).to_owned()
+    // Both are one byte, and no part of another character.
+    let start = trimmed.bytes().rposition(|b| b == b'/' || b == b'\\').map_or(0, |at| at + 1);
+    trimmed.get(start..).filter(|s| !s.is_empty()).unwrap_or(source).to_owned()
 }
 
 /// From the start of the first slice to the end of the last.

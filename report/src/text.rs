@@ -39,8 +39,10 @@ pub fn cut(text: &str, most: usize) -> String {
     }
     let (head, tail) = (most * 2 / 3, most / 3);
     let head: String = text.chars().take(head).collect();
-    let tail: String = text.chars().skip(length - tail).collect();
-    format!("{head}…[{}]…{tail}", units::count(length as u64))
+    // From the end: nothing but the count looks at the whole of a long text.
+    let tail =
+        tail.checked_sub(1).and_then(|last| text.char_indices().rev().nth(last)).map_or(text.len(), |(at, _)| at);
+    format!("{head}…[{}]…{}", units::count(length as u64), text.get(tail..).unwrap_or_default())
 }
 
 /// A text from the capture for JSON and plain lines: cut, and visible.

@@ -161,7 +161,8 @@ fn overlapped(cx: &Context<'_>, rank: &Rank, class: &Class) -> Vec<Edit> {
     let (mut work, mut scheduling): (Ns, Ns) = (0, 0);
     for step in rank.steady_steps(class) {
         work += reading::idle(rank, step, |g, b| g.between_steps && owned::is_code(cx, b));
-        scheduling += reading::idle(rank, step, |g, b| g.between_steps && reading::is_host(cx.analysis, b, "scheduler"));
+        scheduling +=
+            reading::idle(rank, step, |g, b| g.between_steps && reading::is_host(cx.analysis, b, "scheduler"));
     }
     let awaiting = (work - scheduling).max(0);
     vec![Edit::OverlapSteps(change::scale(50, awaiting, work.max(scheduling)))]
