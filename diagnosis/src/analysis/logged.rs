@@ -12,8 +12,8 @@ use super::{
     classes,
     collective::Split,
     idle::Gap,
+    launching::Launching,
     model::{Facts, GraphMode, Options, Rank, Selection, Step},
-    op_shapes::Launching,
     step_facts::Draft,
     timeline::Timeline,
 };

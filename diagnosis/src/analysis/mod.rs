@@ -26,6 +26,7 @@
 //! | [`wait`] | for what on which other rank each rank waited |
 //! | [`clock`] | offsets between the ranks' clocks, for display |
 //! | [`dtype`] | data types as names of kernels and recorded inputs show them |
+//! | [`launching`] | operators behind launch calls, with what was recorded of them |
 //! | [`op_shapes`] | shapes of the operators behind kernels, and what follows from them |
 //! | [`manifest_inference`] | what a capture shows of its run that nobody said of it |
 //! | [`edit`] | elementary changes to a recorded run |
@@ -59,6 +60,7 @@ pub mod jitter;
 pub mod job;
 pub mod job_sums;
 pub mod launch_shape;
+pub mod launching;
 mod logged;
 pub mod manifest_inference;
 mod matching;

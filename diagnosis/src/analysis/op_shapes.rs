@@ -2,113 +2,13 @@
 
 use std::sync::Arc;
 
-use model::{Category, Columns, Detail, OpDetail, SliceId, StringId, Trace, TrackId};
-use rayon::prelude::*;
+use model::{Detail, Trace};
 
-use super::{
-    CopyDir, DeviceOp, OpKind, Rank, dtype, graph_capture,
-    timeline::{Call, Timeline},
-};
-
-/// Slices that are looked at backwards from a launch call to the operator around it; Python frames lie between them.
-const NEAR: usize = 256;
+pub use super::launching::{Operator, Tensor, tensors};
+use super::{CopyDir, DeviceOp, OpKind, Rank, graph_capture};
 
 /// Most rows of a product that memory bounds on every device: the ridges of today's lie above a hundred rows.
 pub const MEMORY_BOUND_ROWS: u32 = 16;
-
-/// One input of an operator.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Tensor {
-    /// Sizes; never empty.
-    pub dims: Vec<i64>,
-    /// Bytes of an element, if its type is known.
-    pub element: Option<i64>,
-    /// Its number format, if it is one.
-    pub dtype: Option<&'static str>,
-}
-
-impl Tensor {
-    /// Number of elements.
-    pub fn elements(&self) -> i64 {
-        self.dims.iter().fold(1, |n: i64, d| n.saturating_mul((*d).max(0)))
-    }
-
-    /// Bytes, if the type is known.
-    pub fn bytes(&self) -> Option<i64> {
-        Some(self.elements().saturating_mul(self.element?))
-    }
-}
-
-/// The operator that launched a device operation, with what went into it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Operator {
-    /// Its record: device operations with the same one are one execution.
-    pub slice: SliceId,
-    /// Its name.
-    pub name: StringId,
-    /// Its description, as an index into [`Trace::details`]: equal ones are the same.
-    pub described: u32,
-    /// Its tensors, at least one.
-    pub inputs: Arc<[Tensor]>,
-}
-
-/// The recorded tensors of a capture, by detail; none for details of other kinds and operators without any.
-#[derive(Clone, Debug, Default)]
-pub struct Recorded(Arc<Vec<Option<Arc<[Tensor]>>>>);
-
-impl Recorded {
-    /// Reads every description once: many operators share one.
-    pub fn of(trace: &Trace) -> Self {
-        let read = |detail: &Detail| match detail {
-            Detail::Op(detail) => Some(tensors(trace, detail)).filter(|inputs| !inputs.is_empty()).map(Arc::from),
-            _ => None,
-        };
-        Self(Arc::new(trace.details.par_iter().map(read).collect()))
-    }
-
-    fn is_empty(&self) -> bool {
-        self.0.iter().all(Option::is_none)
-    }
-
-    fn operator(&self, lane: &Columns, row: usize) -> Option<Operator> {
-        let described = *lane.detail.get(row)?;
-        let inputs = self.0.get(described as usize)?.clone()?;
-        Some(Operator { slice: lane.id(row), name: lane.name[row], described, inputs })
-    }
-}
-
-/// The operators behind the launch calls of a rank.
-#[derive(Clone, Debug, Default)]
-pub struct Launching {
-    recorded: Recorded,
-    /// By call: lane and row of the innermost operator around it of which tensors were recorded.
-    of_call: Vec<Option<(TrackId, u32)>>,
-}
-
-impl Launching {
-    /// Finds the operators around every call that launched something.
-    pub fn of(trace: &Trace, recorded: &Recorded, timeline: &Timeline) -> Self {
-        let of_call = if recorded.is_empty() {
-            Vec::new()
-        } else {
-            timeline.calls.par_iter().map(|call| around(trace, recorded, call)).collect()
-        };
-        Self { recorded: recorded.clone(), of_call }
-    }
-}
-
-/// Lane and row of the innermost operator around `call` of which tensors were recorded.
-fn around(trace: &Trace, recorded: &Recorded, call: &Call) -> Option<(TrackId, u32)> {
-    if call.ops == 0 {
-        return None;
-    }
-    let lane = trace.lanes.get(call.track.0 as usize)?;
-    let before = lane.start.partition_point(|s| *s <= call.start);
-    let mut around = (before.saturating_sub(NEAR)..before)
-        .rev()
-        .filter(|i| lane.category[*i] == Category::FrameworkOp && lane.end(*i) >= call.end);
-    around.find(|row| recorded.operator(lane, *row).is_some()).map(|row| (call.track, row as u32))
-}
 
 /// The tensors that went into the innermost operator around the launch of `op`; empty where nothing was recorded. The launch
 /// of a graph stands for all its nodes; what each of them worked on only the capture of the graph can tell.
@@ -119,37 +19,13 @@ pub fn inputs(trace: &Trace, rank: &Rank, op: &DeviceOp) -> Arc<[Tensor]> {
 /// The innermost operator around the launch of `op` of which tensors were recorded, else what the profiler's table says of
 /// `op` itself.
 pub fn operator(trace: &Trace, rank: &Rank, op: &DeviceOp) -> Option<Operator> {
-    let recorded = &rank.launching.recorded;
-    let launching = || {
-        let (track, row) = (*rank.launching.of_call.get(op.call? as usize)?)?;
-        recorded.operator(trace.lanes.get(track.0 as usize)?, row as usize)
-    };
+    let launching = || rank.launching.of(trace, op.call?);
     let beside = || {
         let track = rank.timeline.operators.get(op.queue as usize).copied().flatten()?;
         let (lane, row) = graph_capture::range_at(trace, track, op.start)?;
-        recorded.operator(lane, row)
+        rank.launching.at(lane, row)
     };
     if op.in_graph { beside() } else { launching().or_else(beside) }
-}
-
-/// The tensors among recorded inputs: scalars and lists have no sizes.
-pub fn tensors(trace: &Trace, detail: &OpDetail) -> Vec<Tensor> {
-    let list = |text: Option<model::StringId>| -> Vec<serde_json::Value> {
-        text.and_then(|t| serde_json::from_str(trace.strings.get(t)).ok()).unwrap_or_default()
-    };
-    let types = list(detail.dtypes);
-    let dims = |value: &serde_json::Value| -> Option<Vec<i64>> {
-        value.as_array()?.iter().map(serde_json::Value::as_i64).collect::<Option<Vec<i64>>>().filter(|d| !d.is_empty())
-    };
-    list(detail.shapes)
-        .iter()
-        .enumerate()
-        .filter_map(|(i, shape)| {
-            let name = types.get(i).and_then(|t| t.as_str());
-            let (element, dtype) = (name.and_then(dtype::bytes_of), name.and_then(dtype::format_of));
-            Some(Tensor { dims: dims(shape)?, element, dtype })
-        })
-        .collect()
 }
 
 /// A matrix product as its operator describes it.

@@ -16,11 +16,12 @@ use super::{
     graph_capture::{Tracks, range_at},
     host::{HostStates, Labels},
     idle::Explainer,
-    launch_shape, logged, matching,
+    launch_shape,
+    launching::{Launching, Recorded},
+    logged, matching,
     measured::Measured,
     median::median,
     model::{Analysis, Facts, Integrity, Options, Place, Rank, Selection, Step},
-    op_shapes::{Launching, Recorded},
     owners::{self, Owners, Window},
     period,
     scheduler::{self, RankCounter},
@@ -122,7 +123,7 @@ pub fn analyze(trace: &Trace, packs: &Packs, options: &Options) -> Analysis {
     classes::agree(&mut ranks, &keys);
     let recorded = Recorded::of(trace);
     for rank in &mut ranks {
-        rank.launching = Launching::of(trace, &recorded, &rank.timeline);
+        rank.launching = Launching::find(trace, &recorded, &rank.timeline);
         let window = |step: &Step| Window { index: step.index, span: step.window, host: step.host };
         let windows: Vec<Window> = rank.counted_steps().map(window).collect();
         rank.owners = owners::find(trace, packs, &rank.timeline, &rank.gaps, &windows, &mut labels);

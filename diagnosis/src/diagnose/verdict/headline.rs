@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use model::Ns;
 
 use crate::{
-    analysis::{AnchorKind, Bucket, Class, Rank, Workload},
+    analysis::{AnchorKind, Bucket, Class, Layer, Rank, Workload},
     diagnose::rule::Context,
     i18n::{Text, Value},
     platform::Stage,
@@ -44,16 +44,17 @@ pub(super) fn step_args(rank: &Rank, class: &Class) -> [(&'static str, Value); 4
     ]
 }
 
-/// The bucket with the most time of a workload and its share: what a person asks for next. Equals are all named.
-pub(super) fn largest(cx: &Context<'_>, workload: &Workload<'_>) -> (String, f64) {
+/// The bucket of a layer with the most time of a workload and its share: what a person asks for next. Equals are all named.
+pub(super) fn largest(cx: &Context<'_>, workload: &Workload<'_>, layer: Layer) -> (String, f64) {
     let mut sums: BTreeMap<Bucket, Ns> = BTreeMap::new();
-    for (bucket, ns) in workload.classes.iter().flat_map(|class| &class.buckets) {
+    let all = workload.classes.iter().flat_map(|class| &class.buckets);
+    for (bucket, ns) in all.filter(|(bucket, _)| bucket.layer() == layer) {
         *sums.entry(*bucket).or_default() += ns;
     }
     let most = sums.values().copied().max().unwrap_or(0);
     let name = |bucket: Bucket| bucket.name(&cx.analysis.host_labels);
     let mut equal: Vec<Bucket> = sums.into_iter().filter(|(_, ns)| *ns == most).map(|(bucket, _)| bucket).collect();
-    equal.sort_by_key(|bucket| (bucket.layer(), name(*bucket)));
+    equal.sort_by_key(|bucket| name(*bucket));
     let names: Vec<String> = equal.into_iter().map(name).collect();
     (names.join(" = "), most as f64 / workload.total().max(1) as f64)
 }

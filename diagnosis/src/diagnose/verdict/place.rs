@@ -18,7 +18,7 @@ pub struct Place {
     pub share: f64,
     /// Share of every layer, in the order of [`Layer::ALL`].
     pub layers: [f64; 4],
-    /// Names of the largest bucket, and of those that are as large.
+    /// Names of the largest bucket of that layer, and of those that are as large.
     pub bucket: String,
     /// Its share of the step.
     pub part: f64,
@@ -49,7 +49,7 @@ impl Place {
         };
         let layers = Layer::ALL.map(|layer| share(&|bucket| bucket.layer() == layer));
         let (layer, most) = Layer::ALL.into_iter().zip(layers).rev().max_by(|(_, a), (_, b)| a.total_cmp(b))?;
-        let (bucket, part) = largest(cx, &workload);
+        let (bucket, part) = largest(cx, &workload, layer);
         Some(Self {
             layer: VerdictLayer::of(layer),
             share: most,
