@@ -22,6 +22,7 @@ fn signal(name: &str, process: &str) {
 }
 
 /// Whether the kernel shows the process as stopped: `T` behind the name in brackets (proc_pid_stat(5)).
+#[cfg(target_os = "linux")]
 fn is_stopped(process: &str) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
     status.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
