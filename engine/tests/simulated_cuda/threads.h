@@ -50,7 +50,8 @@ struct Fiber {
 
 static std::vector<std::unique_ptr<Fiber>> all;
 static Group block, warps[MOST / WARP];
-static uint32_t exchanged[MOST];
+// What lanes give each other, of every second exchange: who is late to read one waits in the next, so that no third begins.
+static uint32_t exchanged[2][MOST];
 static jmp_buf scheduler;
 static Fiber *current;
 static const std::function<void()> *body;
@@ -146,10 +147,10 @@ static void __syncthreads() { fibers::wait_for(fibers::block); }
 template <class T> static T __shfl_xor_sync(unsigned, T value, unsigned step) {
     static_assert(sizeof(T) == 4);
     unsigned own = threadIdx.x, warp = own / fibers::WARP;
-    memcpy(&fibers::exchanged[own], &value, 4);
+    uint32_t *exchanged = fibers::exchanged[fibers::warps[warp].generation % 2];
+    memcpy(&exchanged[own], &value, 4);
     fibers::wait_for(fibers::warps[warp]);
-    memcpy(&value, &fibers::exchanged[own ^ step], 4);
-    fibers::wait_for(fibers::warps[warp]);
+    memcpy(&value, &exchanged[own ^ step], 4);
     return value;
 }
 
