@@ -12,7 +12,7 @@ const MAX_NAME: usize = 4096;
 const ANONYMOUS: [&str; 3] = ["(anonymous namespace)", "<unnamed>", "{anonymous}"];
 
 /// Function templates that run what their first argument names.
-const WRAPPERS: [&str; 12] = [
+const WRAPPERS: [&str; 14] = [
     "Kernel",
     "Kernel2",
     "device_kernel",
@@ -25,6 +25,8 @@ const WRAPPERS: [&str; 12] = [
     "enable_sm90a",
     "enable_sm90_or_later",
     "enable_sm100_or_later",
+    "VectorizedElementwiseKernel",
+    "UnrolledElementwiseKernel",
 ];
 
 /// Wrappers inside wrappers that are looked through.
@@ -143,7 +145,9 @@ fn plain_bases(full: &str) -> Vec<&str> {
     let mut bases = vec![base];
     while bases.len() <= MAX_WRAPPED && WRAPPERS.contains(&base) {
         let Some(wrapped) = arguments else { break };
-        (base, arguments) = function(wrapped.trim_start(), true);
+        // A number before the type says how many elements a thread has.
+        let wrapped = wrapped.trim_start_matches(|c: char| c.is_ascii_digit() || c == ',' || c == ' ');
+        (base, arguments) = function(wrapped, true);
         bases.push(base);
     }
     bases

@@ -96,6 +96,8 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     let (profiler, program) = choose::choose(arguments.profiler.as_deref(), &path)?;
     let asked = asked(&arguments, profiler)?;
     let tools = super::devices::tools(&arguments.tools)?;
+    // From here on a signal ends what was begun, and leaves nothing of it.
+    let signals = supervise::signals(profiler)?;
     let room = Room::make(&output, arguments.keep.as_deref())?;
     let line = profiler.arguments(room.reports(), &asked, &inside(&room, &arguments.command)?);
     // What is not kept is not shown either: a terminal is recorded as well.
@@ -109,7 +111,7 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     let unix_offset = profiler.stamps.unix_offset();
     let beside = Beside::start(tools, profiler.devices)
         .map_err(|error| Usage(format!("cannot look at the devices meanwhile: {error}; end other programs")))?;
-    let ran = supervise::run(profiler, &program, &line, &room, global.lang(), &told);
+    let ran = supervise::run(profiler, &program, &line, &room, signals, global.lang(), &told);
     let telemetry = beside.finish();
     let ran = ran?;
     let recorded = import(profiler, &room, unix_offset, &ran).and_then(|mut traces| {

@@ -53,8 +53,20 @@ impl Ran {
     }
 }
 
+/// Receives the signals that end a program.
+///
+/// # Errors
+/// When the system gives none.
+pub(super) fn signals(profiler: &Profiler) -> Result<Signals, Missing> {
+    Signals::receive().map_err(|error| lost(profiler, &error))
+}
+
+fn lost(profiler: &Profiler, error: &io::Error) -> Missing {
+    Missing(format!("cannot wait for {}: {error}; try again", profiler.id))
+}
+
 /// Runs the profiler with the command in it, and waits for both. Signals that end a program go to the command: the profiler
-/// then ends by itself and writes its report.
+/// then ends by itself and writes its report. `signals` are received since before there was anything to leave behind.
 ///
 /// # Errors
 /// When the profiler cannot be started.
@@ -63,11 +75,10 @@ pub(super) fn run(
     program: &Path,
     line: &[OsString],
     room: &Room,
+    signals: Signals,
     lang: Lang,
     told: &dyn Fn(String),
 ) -> anyhow::Result<Ran> {
-    let lost = |error: io::Error| Missing(format!("cannot wait for {}: {error}; try again", profiler.id));
-    let signals = Signals::receive().map_err(lost)?;
     let refused = |error: io::Error| {
         Missing(format!("{} could not be started: {error}; check '{}'", profiler.id, program.display()))
     };
@@ -93,7 +104,7 @@ pub(super) fn run(
             }
         }
     };
-    let status = wait(&mut child, &mut pass_on).map_err(lost)?;
+    let status = wait(&mut child, &mut pass_on).map_err(|error| lost(profiler, &error))?;
     // Its number may be another process's by now.
     profiler_process.set(None);
     if Note::is_open(room.note()) {
@@ -108,7 +119,7 @@ pub(super) fn run(
         }
     }
     // Before the other is given back, so that none is lost between.
-    let ended = Ended::receive().map_err(lost)?;
+    let ended = Ended::receive().map_err(|error| lost(profiler, &error))?;
     drop(signals);
     let note = Note::read(room.note());
     Ok(Ran { profiler: status, has_begun: note.pid.is_some(), end: note.end, ended })

@@ -1,4 +1,4 @@
-//! RT-01: decode runs without any graph, and the device starves inside the forward pass because of it.
+//! RT-01: the steps run without any graph, and the device starves inside the forward pass because of it.
 
 use model::{
     Area,
@@ -36,7 +36,7 @@ pub struct NoGraph;
 
 static DOC: Doc = Doc {
     id: "RT-01",
-    title: Text::new("Decode is not in a graph", "解码未使用图执行"),
+    title: Text::new("Steps replay no graph", "各步未使用图执行"),
     layer: Layer::Runtime,
     needs: &[Device, HostApi, Correlation],
     advice: Advice::Device,
@@ -48,8 +48,8 @@ static DOC: Doc = Doc {
         ..Relations::NONE
     },
     sees: Text::new(
-        "Every operation of the decode step is launched by its own host call; no graph is replayed, and the device waits for launches inside the forward pass.",
-        "解码步内每个算子都由主机单独下发，没有任何图重放；设备在前向计算内部等待下发。",
+        "Every operation of the step is launched by its own host call; no graph is replayed, and the device waits for launches inside the forward pass.",
+        "步内每个算子都由主机单独下发，没有任何图重放；设备在前向计算内部等待下发。",
     ),
     matters: Text::new(
         "A decode step has hundreds of short operations. A graph launches all of them with one call, so the host no longer sets the pace.",
