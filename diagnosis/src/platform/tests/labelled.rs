@@ -4,7 +4,17 @@ use super::{CanonicalOp, PACKS};
 
 /// Names with their operator and the place where each was seen, told by hand from what the kernel computes.
 fn labelled() -> impl Iterator<Item = (&'static str, &'static str)> {
-    include_str!("names.tsv").lines().map(|line| {
+    table(include_str!("names.tsv"))
+}
+
+/// Names that another hand chose and labelled from the sources of 50 projects and from captures. Whoever writes patterns does not
+/// look into this file: what it is for is gone then, and others have to be found.
+fn unseen() -> impl Iterator<Item = (&'static str, &'static str)> {
+    table(include_str!("unseen.tsv"))
+}
+
+fn table(lines: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    lines.lines().map(|line| {
         let mut cells = line.split('\t');
         let (name, op, seen) = (cells.next().unwrap(), cells.next().unwrap(), cells.next().unwrap());
         assert!(!name.is_empty() && CanonicalOp::parse(op).is_some() && seen.contains('/'), "{line}");
@@ -37,9 +47,19 @@ fn labelled_names_have_the_right_operator_seen_or_not_when_patterns_were_written
     assert!(share(0) >= 0.995 && share(1) >= 0.98, "{right:?} of {all:?}");
 }
 
+/// Share of right operators among names that no pattern was written for; says no name. Of names in captures more are right than
+/// of those that stand in sources only: 76.6 % of all and 92 % of the former before the patterns of 2026-11-25.
+#[test]
+fn names_that_nobody_looked_at_have_the_right_operator() {
+    let right = unseen().filter(|(name, op)| PACKS.op(name).op.name() == *op).count();
+    let all = unseen().count();
+    println!("{right} of {all}");
+    assert!(all >= 200 && right * 100 >= all * 75, "{right} of {all}");
+}
+
 #[test]
 fn every_labelled_name_stands_in_the_table_once() {
-    let mut names: Vec<&str> = labelled().map(|(name, _)| name).collect();
+    let mut names: Vec<&str> = labelled().chain(unseen()).map(|(name, _)| name).collect();
     let all = names.len();
     names.sort_unstable();
     names.dedup();
