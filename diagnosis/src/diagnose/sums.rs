@@ -18,7 +18,7 @@ pub(super) fn headline(trace: &Trace) -> Option<Message> {
         return (n > 0).then(|| {
             Message::new(
                 Text::new(
-                    "The capture holds measurements of {n} kernels that were run alone, and no timeline: nothing can be said of the time of a run.",
+                    "The capture holds measurements of kernels that were run alone ({n}), and no timeline: nothing can be said of the time of a run.",
                     "采集仅含 {n} 个单独执行的内核的测量值，没有时间线：无法说明一次运行的时间。",
                 ),
                 [("n", Value::Count(n))],

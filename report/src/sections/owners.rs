@@ -60,14 +60,22 @@ pub(super) fn write(page: &mut Page<'_>) {
     }
 }
 
+/// Buckets of gaps that ended by themselves: what came next waited on the device.
+const LAUNCHED: [&str; 5] =
+    ["rt.launch_latency", "rt.dispatch", "rt.graph_launch", "rt.graph_internal", "rt.device_dep"];
+
 /// The owner, what it lies in, and what lies in it.
 fn doing(page: &Page<'_>, row: &IdleOwner) -> Inlines {
     let name = |name: &String| Inlines::name(&text::cut(&short(name), NAME));
     let Some(owner) = &row.owner else {
-        let device = row.bucket.as_deref().is_some_and(|bucket| !bucket.starts_with("rt.host"));
-        return page.get(match device {
-            true => Text::new("nothing: the work was launched already", "无：工作已下发"),
-            false => Text::new("nothing that was recorded", "无记录"),
+        return page.get(match row.bucket.as_deref() {
+            Some(bucket) if LAUNCHED.contains(&bucket) => {
+                Text::new("nothing: the work was launched already", "无：工作已下发")
+            }
+            Some("idle.undecided" | "unattributed") => {
+                Text::new("not known: no launch of what came next was recorded", "未知：未记录其后工作的下发")
+            }
+            _ => Text::new("nothing that was recorded", "无记录"),
         });
     };
     let mut out = Inlines::evidence(row.slices.iter().take(1).copied().collect(), name(owner));

@@ -109,8 +109,8 @@ fn wait(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
     if others > 0 {
         finding = finding.with(Evidence::new(
             Text::new(
-                "longest wait of another captured rank for the same one",
-                "其他已采集 rank 对同一 rank 的最长等待",
+                "recorded waits of another captured rank for the same one, whole capture, the most of any",
+                "其他已采集 rank 对同一 rank 的等待记录总和（整个采集，取最大者）",
             ),
             Value::Ns(others),
             Vec::new(),
