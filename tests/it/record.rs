@@ -10,6 +10,7 @@ use std::{
 };
 
 use model::{Severity, Trace};
+use rustix::process::{Pid, Signal, kill_process};
 
 /// Runs the command in it, keeps its flags, and gives the simulated export when it is asked to export its report.
 const NSYS: &str = r#"
@@ -244,6 +245,30 @@ fn a_signal_ends_a_profiler_that_hangs_before_or_after_the_command() {
         let (code, _, error) = interrupted(directory.path(), "-TERM", "true");
         assert_eq!(code, Some(expected), "{error}");
         assert!(error.contains("nsys ended with signal 15"), "{error}");
+    }
+}
+
+/// The directory is the first thing that is made.
+#[test]
+fn a_signal_in_the_first_moment_leaves_nothing() {
+    let directory = fakes(&[("nsys", "exec sleep 1000")]);
+    for _ in 0..5 {
+        let mut child = command(directory.path(), &["-o", "run.strato", "--tools", "none", "--", "true"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        let began = Instant::now();
+        while left(directory.path()).is_empty() {
+            assert!(began.elapsed() < Duration::from_secs(60), "nothing was begun");
+        }
+        kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+        while child.try_wait().unwrap().is_none() {
+            assert!(began.elapsed() < Duration::from_secs(60), "the recording goes on");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(left(directory.path()).is_empty());
     }
 }
 

@@ -7,8 +7,14 @@ fn labelled() -> impl Iterator<Item = (&'static str, &'static str)> {
     table(include_str!("names.tsv"))
 }
 
-/// Names that another hand chose and labelled from the sources of 50 projects and from captures. Whoever writes patterns does not
-/// look into this file: what it is for is gone then, and others have to be found.
+/// Names that another hand chose and labelled from the sources of 50 projects and from captures: the two thirds by which patterns
+/// were written.
+fn later() -> impl Iterator<Item = (&'static str, &'static str)> {
+    table(include_str!("later.tsv"))
+}
+
+/// The last third of those. Whoever writes patterns does not look into this file: what it is for is gone then, and others have to be
+/// found.
 fn unseen() -> impl Iterator<Item = (&'static str, &'static str)> {
     table(include_str!("unseen.tsv"))
 }
@@ -27,9 +33,8 @@ fn fnv(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, b| (hash ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// Share of the labelled names with the right operator. Patterns were written by two thirds of the first 2 197 only; of the
-/// 651 names that the last third held then, 92.6 % were right before any miss was looked at. Those that came later hold some that
-/// no name tells (`qkv_phase1_kernel` quantises).
+/// Share of the labelled names with the right operator. Patterns were written by two thirds of them only; of the
+/// 651 names that the last third held then, 92.6 % were right before any miss was looked at.
 #[test]
 fn labelled_names_have_the_right_operator_seen_or_not_when_patterns_were_written() {
     let (mut right, mut all) = ([0_u32; 2], [0_u32; 2]);
@@ -45,7 +50,23 @@ fn labelled_names_have_the_right_operator_seen_or_not_when_patterns_were_written
     let share = |i: usize| f64::from(right[i]) / f64::from(all[i]);
     println!("seen {} of {}, unseen {} of {}", right[0], all[0], right[1], all[1]);
     assert!(all[0] + all[1] >= 1_500 && all[1] >= 500, "{all:?}");
-    assert!(share(0) >= 0.99 && share(1) >= 0.98, "{right:?} of {all:?}");
+    assert!(share(0) >= 0.995 && share(1) >= 0.98, "{right:?} of {all:?}");
+}
+
+/// Some of them no name tells: `qkv_phase1_kernel` quantises, `unpermute_kernel` is another thing in every project.
+#[test]
+fn names_of_other_projects_have_the_right_operator_where_they_tell_it() {
+    let (mut right, mut all) = (0_u32, 0_u32);
+    for (name, op) in later() {
+        let found = PACKS.op(name).op.name();
+        all += 1;
+        right += u32::from(found == op);
+        if found != op {
+            println!("{name}: {found} instead of {op}");
+        }
+    }
+    println!("{right} of {all}");
+    assert!(all >= 450 && f64::from(right) / f64::from(all) >= 0.95, "{right} of {all}");
 }
 
 /// Share of right operators among names that no pattern was written for; says no name. Of names in captures more are right than
@@ -55,12 +76,12 @@ fn names_that_nobody_looked_at_have_the_right_operator() {
     let right = unseen().filter(|(name, op)| PACKS.op(name).op.name() == *op).count();
     let all = unseen().count();
     println!("{right} of {all}");
-    assert!(all >= 200 && right * 100 >= all * 75, "{right} of {all}");
+    assert!(all >= 200 && right * 100 >= all * 80, "{right} of {all}");
 }
 
 #[test]
 fn every_labelled_name_stands_in_the_table_once() {
-    let mut names: Vec<&str> = labelled().chain(unseen()).map(|(name, _)| name).collect();
+    let mut names: Vec<&str> = labelled().chain(later()).chain(unseen()).map(|(name, _)| name).collect();
     let all = names.len();
     names.sort_unstable();
     names.dedup();
