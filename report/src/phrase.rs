@@ -17,7 +17,7 @@ pub fn text(text: Text, lang: Lang) -> Inlines {
 /// A message as inlines.
 pub fn inlines(message: &Message, lang: Lang) -> Inlines {
     let value = |name: &str| message.args.iter().find(|(known, _)| *known == name);
-    notation::read(message.text.get(lang), &|name| value(name).map(|(_, value)| shown(value, lang)))
+    notation::read(&message.template(lang), &|name| value(name).map(|(_, value)| shown(value, lang)))
 }
 
 /// A message as plain text.

@@ -124,7 +124,6 @@ fn build(trace: &Trace, options: &Options, rank: u32, process: ProcessId, mut lo
         rank,
         process,
         device: 0,
-        owners: Default::default(),
         collectives: Split::estimate(trace, &timeline),
         timeline,
         launching: Launching::default(),
@@ -134,6 +133,8 @@ fn build(trace: &Trace, options: &Options, rank: u32, process: ProcessId, mut lo
         gaps,
         exclusive: Vec::new(),
         period: None,
+        owners: Default::default(),
+        lead: None,
     }
 }
 

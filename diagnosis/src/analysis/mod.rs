@@ -26,6 +26,7 @@
 //! | [`wait`] | for what on which other rank each rank waited |
 //! | [`clock`] | offsets between the ranks' clocks, for display |
 //! | [`dtype`] | data types as names of kernels and recorded inputs show them |
+//! | [`lead`] | what the host does alone before the only step's first device operation |
 //! | [`launching`] | operators behind launch calls, with what was recorded of them |
 //! | [`op_shapes`] | shapes of the operators behind kernels, and what follows from them |
 //! | [`manifest_inference`] | what a capture shows of its run that nobody said of it |
@@ -61,6 +62,7 @@ pub mod job;
 pub mod job_sums;
 pub mod launch_shape;
 pub mod launching;
+pub mod lead;
 mod logged;
 pub mod manifest_inference;
 mod matching;

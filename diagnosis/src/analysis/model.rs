@@ -14,6 +14,7 @@ use super::{
     idle::Gap,
     job::Job,
     launching::Launching,
+    lead::Lead,
     measured::Measured,
     owners::{Owner, Owners},
     period::Period,
@@ -152,6 +153,8 @@ pub struct Rank {
     pub collectives: Split,
     /// What the host was doing in the gaps of the steps that count.
     pub owners: Owners,
+    /// What it does alone around the only step; `None` where there are several, or where that is not known.
+    pub lead: Option<Lead>,
 }
 
 impl Rank {

@@ -18,6 +18,7 @@ use super::{
     idle::Explainer,
     launch_shape,
     launching::{Launching, Recorded},
+    lead::{self, Lead},
     logged, matching,
     measured::Measured,
     median::median,
@@ -126,7 +127,15 @@ pub fn analyze(trace: &Trace, packs: &Packs, options: &Options) -> Analysis {
         rank.launching = Launching::find(trace, &recorded, &rank.timeline);
         let window = |step: &Step| Window { index: step.index, span: step.window, host: step.host };
         let windows: Vec<Window> = rank.counted_steps().map(window).collect();
-        rank.owners = owners::find(trace, packs, &rank.timeline, &rank.gaps, &windows, &mut labels);
+        rank.lead = Lead::of(rank);
+        let lead = rank.lead.as_ref().map(|lead| lead.before).zip(rank.steps.first().map(window));
+        let first = rank.steps.first().and_then(|step| lead::first_launch(&rank.timeline, step));
+        let lead = lead.zip(first.map(|(_, call)| call)).map(|((span, window), call)| (span, window, call));
+        let (owners, owner) = owners::find(trace, packs, (&rank.timeline, &rank.gaps, &windows), lead, &mut labels);
+        rank.owners = owners;
+        if let Some(lead) = &mut rank.lead {
+            lead.owner = owner;
+        }
     }
     let known: FxHashSet<ProcessId> = ranks.iter().map(|rank| rank.process).collect();
     let logged = logged::ranks(trace, packs, options, &known);
@@ -250,6 +259,7 @@ fn analyze_rank(
         period: None,
         collectives,
         owners: Owners::default(),
+        lead: None,
     };
     result.period = layer_period(&result);
     (result, attribution.segments, keys)

@@ -90,6 +90,21 @@ pub struct Competing {
     pub why: Message,
 }
 
+impl Finding {
+    /// The same in the words for one window, in which no step is marked.
+    pub(super) fn in_window(mut self) -> Self {
+        self.claim = self.claim.in_window();
+        for fact in &mut self.evidence {
+            fact.what = fact.what.clone().in_window();
+        }
+        for rival in &mut self.competing {
+            rival.claim = rival.claim.clone().in_window();
+            rival.why = rival.why.clone().in_window();
+        }
+        self
+    }
+}
+
 impl Evidence {
     /// A fact with the rows it was read from.
     pub fn new(what: Text, value: Value, rows: Vec<SliceId>) -> Self {

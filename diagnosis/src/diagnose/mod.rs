@@ -33,7 +33,7 @@ pub use rule::{Context, Doc, Outcome, Rule};
 pub use verdict::{Explained, First, Place, Unjudged, Verdict, VerdictLayer};
 
 use crate::{
-    analysis::Analysis,
+    analysis::{Analysis, AnchorKind},
     i18n::{Message, Text},
     platform::{Packs, Stage},
 };
@@ -79,7 +79,7 @@ const START_UP: Text = Text::new(
 fn no_steps(cx: &Context<'_>) -> Text {
     if cx.main_classes().any(|(_, class)| class.stage == Stage::Train) {
         TRAINING
-    } else if cx.main_classes().any(|(rank, class)| verdict::is_start_up(rank, class)) {
+    } else if cx.main_classes().any(|(rank, class)| signals::start_up::is_start_up(rank, class)) {
         START_UP
     } else {
         NO_STEPS
@@ -131,11 +131,17 @@ pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis 
     let mut breaches = invariants::enforce(&mut findings, analysis);
     ranking::settle(&mut findings, analysis, rules::CATALOGUE);
     let explained = claims::settle(&mut findings, analysis);
-    let verdict = verdict::judge(&cx, &findings, rules::CATALOGUE, explained);
+    let marked = |finding: &Finding| {
+        let mut ranks = analysis.ranks.iter().filter(|rank| finding.ranks.contains(&rank.rank));
+        ranks.any(|rank| rank.anchor.kind != AnchorKind::WholeCapture) || finding.ranks.is_empty()
+    };
+    let findings: Vec<Finding> =
+        findings.into_iter().map(|finding| if marked(&finding) { finding } else { finding.in_window() }).collect();
+    let limits = limits::of(&cx);
+    let verdict = verdict::judge(&cx, (&findings, rules::CATALOGUE), &limits, explained);
     let counterfactual = gains.together(&findings);
     breaches.extend(invariants::examine(analysis, &counterfactual));
     let roofline = roofline::of(&cx);
-    let limits = limits::of(&cx);
     let readiness = readiness::assess(&cx, &findings, roofline.as_ref(), rules::CATALOGUE);
     Diagnosis { findings, abstained, verdict, roofline, limits, counterfactual, readiness, breaches }
 }

@@ -8,13 +8,12 @@ mod headline;
 mod place;
 mod statement;
 
-use super::{Assessment, Level, catalogue::Catalogue, finding::Finding, level, rule::Context};
+use super::{Assessment, Level, catalogue::Catalogue, finding::Finding, level, limits::Limits, rule::Context};
 use crate::{analysis::Confidence, i18n::Message};
 
 use case::Case;
 pub use doubts::Unjudged;
 pub use first::First;
-pub(super) use gates::start_up::is_start_up;
 pub use place::Place;
 pub use statement::Explained;
 
@@ -63,11 +62,12 @@ pub struct Verdict {
     pub levels: Vec<Assessment>,
 }
 
-/// Judges a capture from the ranked findings of `rules`, which explain so much of each layer.
-pub fn judge(cx: &Context<'_>, findings: &[Finding], rules: Catalogue, explained: Vec<Explained>) -> Verdict {
+/// Judges a capture from the ranked findings of `rules`, which explain so much of each layer, and from the rates of its
+/// operators.
+pub fn judge(cx: &Context<'_>, found: (&[Finding], Catalogue), limits: &Limits, explained: Vec<Explained>) -> Verdict {
     let levels = level::assess(cx);
     let (level, missing) = level::reached(&levels);
-    let case = Case::new(cx, findings, rules, level);
+    let case = Case::new(cx, found, limits, level);
     let place = case.longest.filter(|_| level.is_some()).and_then(|(rank, class)| Place::of(cx, rank, class));
     let forbidden = gates::REGISTRY.iter().find_map(|gate| gate(&case));
     let leading = case.leading();

@@ -3,7 +3,7 @@
 //! A [`Text`] stands in the file of the rule or report that says it, both languages side by side, so that they cannot
 //! drift apart; `{name}` in it is filled from the arguments of a [`Message`].
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 /// Language of a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -82,12 +82,25 @@ pub struct Message {
     pub text: Text,
     /// Values by placeholder name.
     pub args: Vec<(&'static str, Value)>,
+    /// Whether it speaks of one window instead of steps, because nothing marks any.
+    #[serde(skip)]
+    in_window: bool,
 }
+
+/// Words about steps, and those that take their place where the one step is the whole window.
+const IN_WINDOW: [(Lang, &str, &str); 6] = [
+    (Lang::En, " per step on average", ""),
+    (Lang::En, " per step", " in the window"),
+    (Lang::En, " of the step", " of the window"),
+    (Lang::Zh, "平均每步", ""),
+    (Lang::Zh, "每步", "窗口内"),
+    (Lang::Zh, "步时", "窗口时长"),
+];
 
 impl Message {
     /// A message from its text and values.
     pub fn new(text: Text, args: impl IntoIterator<Item = (&'static str, Value)>) -> Self {
-        Self { text, args: args.into_iter().collect() }
+        Self { text, args: args.into_iter().collect(), in_window: false }
     }
 
     /// The message as a value of another one.
@@ -97,13 +110,35 @@ impl Message {
 
     /// A message without placeholders.
     pub fn plain(text: Text) -> Self {
-        Self { text, args: Vec::new() }
+        Self { text, args: Vec::new(), in_window: false }
+    }
+
+    /// The same about one window, in which no step is marked.
+    pub fn in_window(mut self) -> Self {
+        self.in_window = true;
+        for (_, value) in &mut self.args {
+            if let Value::Message(inner) = value {
+                **inner = std::mem::replace(&mut **inner, Self::plain(Text::new("", ""))).in_window();
+            }
+        }
+        self
+    }
+
+    /// Its text in one language, with places for the values.
+    pub fn template(&self, lang: Lang) -> Cow<'static, str> {
+        let text = self.text.get(lang);
+        if !self.in_window {
+            return text.into();
+        }
+        let words = IN_WINDOW.iter().filter(|(of, ..)| *of == lang);
+        words.fold(Cow::from(text), |text, (_, step, window)| text.replace(step, window).into())
     }
 
     /// The message in one language; `show` formats a value. A placeholder without value stays as it is.
     pub fn render(&self, lang: Lang, show: impl Fn(&Value) -> String) -> String {
         let mut out = String::new();
-        let mut rest = self.text.get(lang);
+        let template = self.template(lang);
+        let mut rest = template.as_ref();
         while let Some(open) = rest.find('{') {
             let (before, tail) = rest.split_at(open);
             out.push_str(before);

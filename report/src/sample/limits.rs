@@ -37,6 +37,7 @@ pub(super) fn limits() -> Limits {
         ],
         class: Some((0, "decode b=8 graph=eager".into())),
         floor: Some(Floor {
+            decodes: true,
             rank: 0,
             class: "decode b=8 graph=eager".into(),
             step: 10_000_000,

@@ -23,6 +23,9 @@ const LEAST_SHOWN: f64 = 0.005;
 /// Mean over median from which the slow steps have words of their own (decided form of the verdict).
 const SLOW_STEPS: f64 = 1.05;
 
+/// Steps of which a median can differ from the others; of two it is simply the shorter one.
+const FEWEST_STEPS: usize = 3;
+
 /// One row per capture, for reports on several.
 pub(super) fn overview(report: &Report, lang: Lang) -> Document {
     let get = |text: Text| phrase::text(text, lang);
@@ -110,7 +113,7 @@ fn shares(page: &mut Page<'_>, place: &Place) {
     let visible = layers.into_iter().filter(|(_, share)| *share >= LEAST_SHOWN);
     let each = visible.map(|(layer, share)| inlines![page.get(words::layer(layer)), " ", units::share(share)]);
     let mut line = Inlines::joined(each.collect::<Vec<_>>(), " · ");
-    if place.mean as f64 > SLOW_STEPS * place.median as f64 && place.steps > 1 {
+    if place.mean as f64 > SLOW_STEPS * place.median as f64 && place.steps >= FEWEST_STEPS {
         let slow = Text::new(
             " — mean of {n} steps; the median is {median}, so some steps are much slower",
             " — {n} 步的平均值；中位数为 {median}，即部分步明显更慢",

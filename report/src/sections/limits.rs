@@ -128,6 +128,9 @@ fn floor_line(page: &Page<'_>, floor: &Floor) -> Inlines {
         _ if floor.cache.is_some() => {
             Text::new("reading this rank's weights and cache once", "读取一遍本 rank 的权重与缓存")
         }
+        _ if floor.moves_operands() => {
+            Text::new("moving the operands and results of its matrix products once", "搬运一遍其矩阵乘的操作数与结果")
+        }
         _ => Text::new("reading this rank's weights once", "读取一遍本 rank 的权重"),
     };
     let source = match floor.peak_source {

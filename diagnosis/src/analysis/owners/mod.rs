@@ -82,15 +82,15 @@ pub struct Window {
     pub host: Option<Span>,
 }
 
-/// Finds the owners of the idle time in `windows`, which are those of the steps that count, in order of time.
+/// Finds the owners of the idle time in `windows`, which are those of the steps that count, in order of time; and of the time
+/// before the first operation of the only step, which `lead` gives with the step and the operation's launch.
 pub fn find(
     trace: &Trace,
     packs: &Packs,
-    timeline: &Timeline,
-    gaps: &[Gap],
-    windows: &[Window],
+    (timeline, gaps, windows): (&Timeline, &[Gap], &[Window]),
+    lead: Option<(Span, Window, &Call)>,
     labels: &mut Labels,
-) -> Owners {
+) -> (Owners, Option<Owner>) {
     let stopped = STOPPED.map(|label| labels.id(label));
     let mut search = Search {
         trace,
@@ -113,8 +113,12 @@ pub fn find(
             }
         }
     }
+    let before = lead.and_then(|(span, window, call)| {
+        let on_host = Span::new(span.start.saturating_add(timeline.lag), call.start);
+        Some(search.owner(call, on_host, &window, false)?.owner).filter(|owner| !owner.wraps)
+    });
     (owners.groups, owners.rest) = search.groups.finish();
-    owners
+    (owners, before)
 }
 
 /// When each thread makes launching calls, in order.

@@ -37,9 +37,12 @@ pub struct Floor {
     pub class: String,
     /// Mean of its steps, ns.
     pub step: Ns,
+    /// Whether its steps decode.
+    pub decodes: bool,
     /// The least that one takes, ns; absent where nothing says it.
     pub ns: Option<Ns>,
-    /// Bytes of weights that this rank must read.
+    /// Bytes of weights that this rank must read; where shapes say it of another stage than decode, all that its matrix products
+    /// read and write.
     pub weights: f64,
     /// Bytes of cache that this rank must read; absent where the length of the sequences is not known.
     pub cache: Option<f64>,
@@ -58,6 +61,11 @@ pub struct Floor {
 }
 
 impl Floor {
+    /// Whether what must be read is all that matrix products move, not the weights alone.
+    pub fn moves_operands(&self) -> bool {
+        !self.decodes && matches!(self.basis, Basis::Shapes(_))
+    }
+
     /// How many times its floor a step takes.
     pub fn ratio(&self) -> Option<f64> {
         self.ns.filter(|ns| *ns > 0).map(|ns| self.step as f64 / ns as f64)
@@ -114,6 +122,7 @@ pub(super) fn of(
         rank: rank.rank,
         class: class.key.clone(),
         step,
+        decodes,
         ns: None,
         weights: 0.0,
         cache: None,
@@ -165,12 +174,15 @@ fn tokens(class: &Class) -> Option<f64> {
     class.batch.map(f64::from).filter(|tokens| *tokens > 0.0)
 }
 
-/// What the recorded products of a step read of weights, and compute.
+/// What the recorded products of a step read of weights, and compute; elsewhere than in decode with what they take in and give
+/// out, which is no small part there.
 fn from_shapes(class: &Class, rates: &[Rate]) -> Need {
     let steps = class.steady.max(1) as f64;
     let products = rates.iter().filter(|rate| is_product(rate));
     let sum = |of: fn(&Rate) -> f64| products.clone().map(|rate| of(rate) * rate.count as f64).sum::<f64>() / steps;
-    Need { weights: sum(|rate| rate.operands), cache: None, flops: sum(|rate| rate.flops) }
+    // Of a token of each sequence the rest is next to nothing, and stays in a cache.
+    let read: fn(&Rate) -> f64 = if class.stage == Stage::Decode { |rate| rate.operands } else { |rate| rate.bytes };
+    Need { weights: sum(read), cache: None, flops: sum(|rate| rate.flops) }
 }
 
 /// Among how many ranks a model is divided; where only the number of ranks is known, among all of them, which leaves each the

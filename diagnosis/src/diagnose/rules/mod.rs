@@ -85,8 +85,9 @@ use super::{
     catalogue::Catalogue,
     rule::Rule,
     signals::{
-        beside, change, composite, demand, excess, fallback, fine_op, graph_sizes, host_op, late, launch_shape, link,
-        machine, measured, owned, pauses, product, reading, speculation, stages, transfers, unfused,
+        beside, change, composite, demand, excess, fallback, fine_op, first_use, graph_sizes, host_op, late,
+        launch_shape, link, machine, measured, owned, pauses, product, reading, speculation, stages, start_up,
+        transfers, unfused,
     },
 };
 

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use model::EvidenceClass::HostApi;
 
 use super::{
-    change,
+    change, first_use,
     gate::interrupting,
     reading::{self, Recurs},
 };
 use crate::{
-    analysis::{Bucket, Call, Layer, idle::Gap},
+    analysis::{Bucket, Call, Layer, Step, Workload, idle::Gap},
     diagnose::{
         Competing, Evidence, Intervention, Trigger,
         estimate::LEAST_GAIN,
@@ -57,6 +57,20 @@ static DOC: Doc = Doc {
     ),
 };
 
+/// Allocations, and frees, of a step from which they are its habit; own value.
+const MANY: usize = 8;
+
+/// What it says of a pool that grows or is emptied.
+const STALL: Text = Text::new(
+    "{class} waits for the device allocator, in {calls} calls, most of them {name}: {cost} per step on average ({share} of {step}).",
+    "{class} 等待设备内存分配，共 {calls} 次调用，以 {name} 居多：平均每步 {cost}（{step} 的 {share}）。",
+);
+/// What it says where no pool is used.
+const UNCACHED: Text = Text::new(
+    "Every step of {class} allocates device memory and frees it again, in {calls} calls, most of them {name}: the framework's cache is off. That costs {cost} per step on average ({share} of {step}).",
+    "{class} 的每一步都分配并释放设备内存，共 {calls} 次调用，以 {name} 居多：框架的内存缓存已关闭。平均每步代价 {cost}（{step} 的 {share}）。",
+);
+
 impl Rule for Allocator {
     fn doc(&self) -> &'static Doc {
         &DOC
@@ -66,7 +80,10 @@ impl Rule for Allocator {
         let mut found = Vec::new();
         for workload in cx.workloads() {
             let (rank, class) = (workload.rank, workload.class);
-            let exposed = |gap: &Gap| reading::time_in(gap, |bucket| bucket == Bucket::Alloc);
+            // The first call makes the context, which no pool spares.
+            let first = first_use::calls(rank, class);
+            let is_alloc = |bucket| bucket == Bucket::Alloc;
+            let exposed = |gap: &Gap| reading::time_in(gap, is_alloc) - first_use::idle(rank, gap, &first, is_alloc);
             let pauses = reading::pauses(&workload, Recurs::Call, exposed);
             let Some(cost) = interrupting(&workload, &pauses, LEAST_GAIN) else { continue };
             let calls = workload.steps().flat_map(|s| reading::calls(rank, s));
@@ -76,11 +93,9 @@ impl Rule for Allocator {
                 value: cost.share,
                 threshold: LEAST_GAIN,
             };
+            let uncached = uncached(&workload);
             let claim = Message::new(
-                Text::new(
-                    "{class} waits for the device allocator, in {calls} calls, most of them {name}: {cost} per step on average ({share} of {step}).",
-                    "{class} 等待设备内存分配，共 {calls} 次调用，以 {name} 居多：平均每步 {cost}（{step} 的 {share}）。",
-                ),
+                if uncached { UNCACHED } else { STALL },
                 [
                     ("class", Value::Raw(class.key.clone())),
                     ("calls", Value::Count(allocs.len() as u64)),
@@ -94,21 +109,42 @@ impl Rule for Allocator {
             let edits =
                 workload.classes.iter().flat_map(|class| change::without_calls(rank, class, allocates)).collect();
             let change = Intervention { removes: cost.per_step, layer: Layer::Runtime, edits };
-            let finding = cx
+            let mut finding = cx
                 .event(&DOC, &workload, claim, trigger, change)
                 .with(Evidence::new(
                     Text::new("allocator calls in the steps that count", "计入统计的步中的分配调用数"),
                     Value::Count(allocs.len() as u64),
                     reading::sample(allocs.iter().map(|c| c.slice)),
                 ))
-                .against(Competing::open(
-                    Text::new("the pool was still growing when the capture began", "采集开始时内存池仍在增长"),
-                    Text::new("a capture after a longer warm-up decides", "延长预热后再采集即可判定"),
-                ));
+                .against(growing(uncached));
+            let kind = if uncached { "caching off" } else { "pool" };
+            finding.remedy.retain(|remedy| remedy.is_about([kind].into_iter()));
             found.extend(finding.gated(cost.most));
         }
         found.into_iter().collect()
     }
+}
+
+/// That the run had not settled.
+fn growing(uncached: bool) -> Competing {
+    let claim = Text::new("the pool was still growing when the capture began", "采集开始时内存池仍在增长");
+    if uncached {
+        let why = Text::new("every step frees about as much as it allocates", "每一步释放与分配的次数相近");
+        return Competing::refuted(claim, why);
+    }
+    Competing::open(claim, Text::new("a capture after a longer warm-up decides", "延长预热后再采集即可判定"))
+}
+
+/// Whether every step allocates and frees alike, as often as no pool would: a framework's cache keeps what it once allocated.
+fn uncached(workload: &Workload<'_>) -> bool {
+    let count = |step: &Step, kind: HostCall| {
+        reading::calls(workload.rank, step).iter().filter(|call| call.kind == kind).count()
+    };
+    let alike = |step: &Step| {
+        let (made, freed) = (count(step, HostCall::Alloc), count(step, HostCall::Free));
+        made.min(freed) >= MANY && 2 * made.min(freed) >= made.max(freed)
+    };
+    workload.steady() >= reading::LEAST_STEPS && workload.steps().all(alike)
 }
 
 /// Name of the calls that take the most time together.

@@ -11,6 +11,7 @@ use super::{
     gate::Cost,
     owned::{self, Owned},
     reading,
+    start_up::is_start_up,
 };
 use crate::{
     analysis::{Bucket, Class, Confidence, Layer, Owner, Rank, idle::Gap},
@@ -72,7 +73,8 @@ impl Rule for HostCode {
     }
 
     fn check_rest(&self, cx: &Context<'_>, found: &[Finding]) -> Outcome {
-        cx.main_classes().filter_map(|(rank, class)| unclaimed(cx, found, rank, class)).collect()
+        let steps = cx.main_classes().filter(|(rank, class)| !is_start_up(rank, class));
+        steps.filter_map(|(rank, class)| unclaimed(cx, found, rank, class)).collect()
     }
 }
 

@@ -9,6 +9,7 @@ use crate::{
         catalogue::Catalogue,
         estimate::LEAST_GAIN,
         finding::{Finding, Severity},
+        limits::Limits,
         relations::Role,
         rule::Context,
         signals::{demand, late, reading},
@@ -40,6 +41,8 @@ pub(super) struct Case<'a> {
     pub findings: &'a [Finding],
     /// The rules that made them.
     pub rules: Catalogue,
+    /// Rates of its operators.
+    pub limits: &'a Limits,
     /// Level reached.
     pub level: Option<Level>,
     /// The main class with the most time of all ranks.
@@ -78,9 +81,15 @@ pub(super) struct Leading<'a> {
 
 impl<'a> Case<'a> {
     /// The case of a capture.
-    pub fn new(cx: &'a Context<'a>, findings: &'a [Finding], rules: Catalogue, level: Option<Level>) -> Self {
+    pub fn new(
+        cx: &'a Context<'a>,
+        found: (&'a [Finding], Catalogue),
+        limits: &'a Limits,
+        level: Option<Level>,
+    ) -> Self {
+        let (findings, rules) = found;
         let longest = cx.main_classes().max_by_key(|(rank, class)| (class.total, std::cmp::Reverse(rank.rank)));
-        Self { cx, findings, rules, level, longest }
+        Self { cx, findings, rules, limits, level, longest }
     }
 
     /// Whether a finding is of a rule with a role.

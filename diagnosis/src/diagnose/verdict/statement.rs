@@ -1,6 +1,6 @@
 //! The headline of a capture on which nothing forbids a verdict: where the time is, and what to change first.
 
-use model::EvidenceClass;
+use model::{EvidenceClass, Ns};
 
 use super::{
     First, Place, VerdictLayer,
@@ -16,15 +16,18 @@ use crate::{
 /// Share of the step from which a layer is blamed whatever comes first (decided form of the verdict).
 const MOST: f64 = 0.60;
 
+/// Time of the host alone over the step from which the headline names it; own value, below it the mark and the step agree.
+const ALONE: f64 = 0.05;
+
 /// Where the time is.
 const WHERE: Text = Text::new(
-    "{subject} ({class}): {lasts} {step}, and the device works for {busy} of it; {share} is {layer}, most of all {bucket} with {part}. {change}",
-    "{subject}（{class}）：{lasts} {step}，其中设备工作占 {busy}；{share} 在{layer}层，最大的一项是 {bucket}，占 {part}。{change}",
+    "{subject} ({class}): {lasts} {step}{around}, and the device works for {busy} of it; {share} is {layer}, most of all {bucket} with {part}. {change}",
+    "{subject}（{class}）：{lasts} {step}{around}，其中设备工作占 {busy}；{share} 在{layer}层，最大的一项是 {bucket}，占 {part}。{change}",
 );
 /// The same of time whose cause the capture does not show.
 const NOWHERE: Text = Text::new(
-    "{subject} ({class}): {lasts} {step}, and the device works for {busy} of it; for {share} nothing recorded says what it was, most of all {bucket} with {part}. {change}",
-    "{subject}（{class}）：{lasts} {step}，其中设备工作占 {busy}；{share} 没有任何记录能说明，最大的一项是 {bucket}，占 {part}。{change}",
+    "{subject} ({class}): {lasts} {step}{around}, and the device works for {busy} of it; for {share} nothing recorded says what it was, most of all {bucket} with {part}. {change}",
+    "{subject}（{class}）：{lasts} {step}{around}，其中设备工作占 {busy}；{share} 没有任何记录能说明，最大的一项是 {bucket}，占 {part}。{change}",
 );
 /// What comes first lies where most of the time is.
 const SAME: Text = Text::new("First to change: {gain}.", "首先应改：{gain}。");
@@ -109,6 +112,7 @@ fn headline(case: &Case<'_>, (rank, class): (&Rank, &Class), place: &Place, firs
         ("class", Value::Raw(class.key.clone())),
         ("lasts", Value::Text(lasts)),
         ("step", Value::Ns(place.mean)),
+        ("around", around(rank, place.mean)),
         ("busy", Value::Share(place.busy)),
         ("share", Value::Share(place.share)),
         ("layer", Value::Text(place.layer.words())),
@@ -117,6 +121,18 @@ fn headline(case: &Case<'_>, (rank, class): (&Rank, &Class), place: &Place, firs
         ("change", change.within()),
     ];
     Message::new(if place.layer == VerdictLayer::Undecided { NOWHERE } else { WHERE }, args)
+}
+
+/// How much longer the mark of the only step is than its device work, where that is worth a word.
+fn around(rank: &Rank, step: Ns) -> Value {
+    const SAYS: Text = Text::new(
+        " from its first device operation to its last (its mark lasts {mark}: for {lead} of it only the host works)",
+        "（从首个设备操作到最后一个；其标记长 {mark}，其中 {lead} 仅主机工作）",
+    );
+    match rank.lead.as_ref().filter(|lead| lead.alone() as f64 >= ALONE * step as f64) {
+        Some(lead) => Message::new(SAYS, [("mark", Value::Ns(lead.mark)), ("lead", Value::Ns(lead.alone()))]).within(),
+        None => Value::Raw(String::new()),
+    }
 }
 
 /// Share of a layer that its findings explain.

@@ -4,10 +4,13 @@ use model::EvidenceClass;
 
 use super::{Case, Unjudged};
 use crate::{
-    analysis::{Bucket, Layer},
+    analysis::{Bucket, DeviceOp, Layer},
     diagnose::finding::Finding,
     i18n::{Message, Text, Value},
 };
+
+/// Operations that are looked at to tell whether most are replayed; own value.
+const LOOKED_AT: usize = 1000;
 
 /// What it says where the kernels ran from replays, which carry no shapes.
 const REPLAYED: Text = Text::new(
@@ -20,20 +23,39 @@ const SHAPELESS: Text = Text::new(
     "{bucket} 还能快多少（占步时 {share}）：请采集形状，或给出模型（--model config.json）",
 );
 
+/// What it says where shapes were recorded, and no rate follows from them.
+const UNKNOWN: Text = Text::new(
+    "how fast {bucket} could be, {share} of the step: nothing here says what its kernels compute or move; measure the longest of them alone with its vendor's kernel profiler",
+    "{bucket} 还能快多少（占步时 {share}）：没有任何信息说明其内核的运算量或访存量；请用厂商的内核剖析器单独测量其中最长者",
+);
+
 pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
     let (rank, class) = case.longest?;
-    let evidence = case.cx.analysis.evidence;
-    if evidence.has(EvidenceClass::Shapes) || evidence.has(EvidenceClass::Probes) {
-        return None;
+    let mut unrated: Vec<(Bucket, f64)> = Vec::new();
+    for (bucket, ns) in &class.buckets {
+        let Bucket::Compute(op) = bucket else { continue };
+        let rates = case.limits.rates.iter().filter(|rate| rate.operator == op.name() && rate.share().is_some());
+        let rated: f64 = rates.map(|rate| rate.ns * rate.count as f64).sum();
+        unrated.push((*bucket, *ns as f64 - rated));
     }
-    let compute = class.buckets.iter().filter(|(bucket, _)| matches!(bucket, Bucket::Compute(_)));
-    let (bucket, ns) = compute.max_by_key(|(_, ns)| *ns)?;
-    let share = *ns as f64 / class.total.max(1) as f64;
+    let (bucket, ns) = unrated.into_iter().max_by(|(_, a), (_, b)| a.total_cmp(b))?;
+    let share = ns / class.total.max(1) as f64;
     let operator = |f: &&Finding| f.layer == Layer::Operator;
     // Of what a finding claims already, something was judged.
     let claimed = case.weighty().filter(operator).map(|f| f.estimate.max_gain_share()).fold(0.0, f64::max);
-    let replayed = rank.steady_steps(class).flat_map(|step| rank.ops_of(step)).take(1000).any(|op| op.in_graph);
+    let is_of = |op: &&DeviceOp| matches!(bucket, Bucket::Compute(of) if of == op.op);
+    let ops = || rank.steady_steps(class).flat_map(|step| rank.ops_of(step)).filter(is_of).take(LOOKED_AT);
+    let replayed = 2 * ops().filter(|op| op.in_graph).count() > ops().count();
+    let text = match () {
+        () if replayed => REPLAYED,
+        () if case.cx.analysis.evidence.has(EvidenceClass::Shapes) => UNKNOWN,
+        () => SHAPELESS,
+    };
     let args = [("bucket", Value::Raw(bucket.name(&case.cx.analysis.host_labels))), ("share", Value::Share(share))];
-    let sentence = Message::new(if replayed { REPLAYED } else { SHAPELESS }, args);
-    (share > claimed).then(|| Unjudged { share, sentence, because: Vec::new(), decides: false })
+    (share > claimed).then(|| Unjudged {
+        share,
+        sentence: Message::new(text, args),
+        because: Vec::new(),
+        decides: false,
+    })
 }

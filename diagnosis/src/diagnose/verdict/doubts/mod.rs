@@ -1,7 +1,10 @@
 //! The third statement: what was not judged and would matter. One file and one line each; the largest doubt is told, with the
 //! one input that would decide it.
 
+mod around;
+mod below;
 mod collectives;
+mod copies;
 mod demand;
 mod efficiency;
 mod pause;
@@ -35,10 +38,13 @@ const REGISTRY: &[Doubt] = &[
     stated::ask,
     unexplained::ask,
     collectives::ask,
+    around::ask,
     demand::ask,
     pause::ask,
     efficiency::ask,
+    below::ask,
     transfers::ask,
+    copies::ask,
     speculation::ask,
 ];
 
