@@ -9,7 +9,10 @@ mod place;
 mod statement;
 
 use super::{Assessment, Level, catalogue::Catalogue, finding::Finding, level, limits::Limits, rule::Context};
-use crate::{analysis::Confidence, i18n::Message};
+use crate::{
+    analysis::{AnchorKind, Confidence},
+    i18n::Message,
+};
 
 use case::Case;
 pub use doubts::Unjudged;
@@ -74,7 +77,12 @@ pub fn judge(cx: &Context<'_>, found: (&[Finding], Catalogue), limits: &Limits, 
     // What may be nothing is no change to begin with, unless it is all there is: then it is a doubt.
     let first = leading.sure.or(leading.first.filter(|_| leading.unsure.is_none()));
     let first = first.filter(|_| forbidden.is_none()).map(|finding| First::of(&case, finding));
-    let unjudged = if place.is_some() { doubts::of(&case) } else { Vec::new() };
+    let mut unjudged = if place.is_some() { doubts::of(&case) } else { Vec::new() };
+    if case.longest.is_some_and(|(rank, _)| rank.anchor.kind == AnchorKind::WholeCapture) {
+        for doubt in &mut unjudged {
+            doubt.sentence = doubt.sentence.clone().in_window();
+        }
+    }
     let ruling = forbidden
         .or_else(|| statement::of(&case, place.as_ref(), first.as_ref(), &unjudged))
         .unwrap_or_else(gates::no_steps::ruling);

@@ -8,6 +8,7 @@ use super::{
     change, first_use,
     gate::interrupting,
     reading::{self, Recurs},
+    start_up::is_start_up,
 };
 use crate::{
     analysis::{Bucket, Call, Layer, Step, Workload, idle::Gap},
@@ -80,6 +81,10 @@ impl Rule for Allocator {
         let mut found = Vec::new();
         for workload in cx.workloads() {
             let (rank, class) = (workload.rank, workload.class);
+            // No pool is warm while everything happens for the first time.
+            if is_start_up(rank, class) {
+                continue;
+            }
             // The first call makes the context, which no pool spares.
             let first = first_use::calls(rank, class);
             let is_alloc = |bucket| bucket == Bucket::Alloc;
@@ -105,7 +110,9 @@ impl Rule for Allocator {
                     ("step", Value::Ns(workload.mean())),
                 ],
             );
-            let allocates = |c: &Call| matches!(c.kind, HostCall::Alloc | HostCall::Free);
+            let allocates = |c: &Call| {
+                matches!(c.kind, HostCall::Alloc | HostCall::Free) && first.iter().all(|first| first.slice != c.slice)
+            };
             let edits =
                 workload.classes.iter().flat_map(|class| change::without_calls(rank, class, allocates)).collect();
             let change = Intervention { removes: cost.per_step, layer: Layer::Runtime, edits };

@@ -131,7 +131,7 @@ fn around(rank: &Rank, step: Ns) -> Value {
     );
     match rank.lead.as_ref().filter(|lead| lead.alone() as f64 >= ALONE * step as f64) {
         Some(lead) => Message::new(SAYS, [("mark", Value::Ns(lead.mark)), ("lead", Value::Ns(lead.alone()))]).within(),
-        None => Value::Raw(String::new()),
+        None => Value::Text(Text::new("", "")),
     }
 }
 

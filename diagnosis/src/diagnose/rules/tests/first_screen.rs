@@ -69,7 +69,8 @@ fn a_first_pass_that_makes_the_context_and_loads_kernels_is_a_start_up_and_no_al
         let mut s = Script::default();
         s.launch((0, us(5)), NORM, (us(10), us(50)));
         if again {
-            s.call("cudaFree", (us(60), us(70)));
+            s.call("cudaFree", (us(52), us(62)));
+            s.launch((us(64), us(69)), NORM, (us(72), us(90)));
         }
         s.call("cudaFree", (us(100), us(600_100)));
         s.launch((us(600_200), us(900_200)), GEMM, (us(900_210), us(900_900)));

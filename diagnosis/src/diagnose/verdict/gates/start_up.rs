@@ -20,7 +20,7 @@ const GAP: Text = Text::new(
 
 /// What it says of a run in which everything happens for the first time.
 const FIRST_USE: Text = Text::new(
-    "{subject} ({class}): {lasts} {step}, for {share} of it the device waits for {n} calls that were the first of their kind ({call} alone for {longest}): the device's context is made and the code of kernels is loaded, so this is a start-up; run the same work once before recording.",
+    "{subject} ({class}): {lasts} {step}, for {share} of it the device waits for calls that were the first of their kind ({n} of them, {call} alone for {longest}): the device's context is made and the code of kernels is loaded, so this is a start-up; run the same work once before recording.",
     "{subject}（{class}）：{lasts} {step}，其中 {share} 设备在等待 {n} 次首次调用（仅 {call} 就有 {longest}）：正在创建设备上下文并加载内核代码，属于启动阶段；请先运行一次相同的工作再采集。",
 );
 
