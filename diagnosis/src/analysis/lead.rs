@@ -6,8 +6,6 @@
 use model::{Ns, Span};
 
 use super::{
-    anchor::AnchorKind,
-    model::{Rank, Step},
     owners::Owner,
     timeline::{Call, DeviceOp, Timeline},
 };
@@ -37,13 +35,11 @@ impl Lead {
         self.before.len().saturating_add(self.after)
     }
 
-    /// Finds it for a rank with a single marked step; the owner is not known yet.
-    pub(super) fn of(rank: &Rank) -> Option<Self> {
-        let [step] = rank.steps.as_slice() else { return None };
-        let mark = step.host.filter(|_| rank.anchor.kind == AnchorKind::UserRange)?;
-        let timeline = &rank.timeline;
-        let (op, call) = first_launch(timeline, step)?;
-        let earlier = timeline.ops.get(..step.ops.start).unwrap_or(&[]).iter().map(|op| op.end).max();
+    /// Finds it for the only step of a rank, whose first device operation is `first`, whose mark is on the host's clock and whose
+    /// window is on the device's; the owner is not known yet.
+    pub(super) fn of(timeline: &Timeline, first: usize, mark: Span, window: Span) -> Option<Self> {
+        let (op, call) = first_launch(timeline, first)?;
+        let earlier = timeline.ops.get(..first).unwrap_or(&[]).iter().map(|op| op.end).max();
         let launched = call.start - timeline.lag;
         let waits = timeline.calls_between(mark.start, call.start).iter();
         let waits = waits.filter(|c| (c.blocking || c.kind.is_blocking()) && c.end - c.start >= WAITED);
@@ -53,13 +49,13 @@ impl Lead {
         if queued || from >= launched {
             return None;
         }
-        let after = (mark.end - timeline.lag - step.window.end).max(0);
+        let after = (mark.end - timeline.lag - window.end).max(0);
         Some(Self { before: Span::new(from, op.start), after, mark: mark.len(), owner: None })
     }
 }
 
-/// The first device operation of a step and its launch.
-pub(super) fn first_launch<'a>(timeline: &'a Timeline, step: &Step) -> Option<(&'a DeviceOp, &'a Call)> {
-    let op = timeline.ops.get(step.ops.start)?;
+/// The operation with this index and its launch.
+pub(super) fn first_launch(timeline: &Timeline, first: usize) -> Option<(&DeviceOp, &Call)> {
+    let op = timeline.ops.get(first)?;
     Some((op, timeline.call(op)?))
 }

@@ -127,15 +127,19 @@ pub fn analyze(trace: &Trace, packs: &Packs, options: &Options) -> Analysis {
         rank.launching = Launching::find(trace, &recorded, &rank.timeline);
         let window = |step: &Step| Window { index: step.index, span: step.window, host: step.host };
         let windows: Vec<Window> = rank.counted_steps().map(window).collect();
-        rank.lead = Lead::of(rank);
-        let lead = rank.lead.as_ref().map(|lead| lead.before).zip(rank.steps.first().map(window));
-        let first = rank.steps.first().and_then(|step| lead::first_launch(&rank.timeline, step));
-        let lead = lead.zip(first.map(|(_, call)| call)).map(|((span, window), call)| (span, window, call));
-        let (owners, owner) = owners::find(trace, packs, (&rank.timeline, &rank.gaps, &windows), lead, &mut labels);
+        let alone = match rank.steps.as_slice() {
+            [step] if rank.anchor.kind == AnchorKind::UserRange => step.host.map(|mark| (step, mark)),
+            _ => None,
+        };
+        let lead = alone.and_then(|(step, mark)| {
+            let lead = Lead::of(&rank.timeline, step.ops.start, mark, step.window)?;
+            let (_, call) = lead::first_launch(&rank.timeline, step.ops.start)?;
+            Some((lead, window(step), call))
+        });
+        let before = lead.as_ref().map(|(lead, window, call)| (lead.before, *window, *call));
+        let (owners, owner) = owners::find(trace, packs, (&rank.timeline, &rank.gaps, &windows), before, &mut labels);
+        rank.lead = lead.map(|(lead, ..)| Lead { owner, ..lead });
         rank.owners = owners;
-        if let Some(lead) = &mut rank.lead {
-            lead.owner = owner;
-        }
     }
     let known: FxHashSet<ProcessId> = ranks.iter().map(|rank| rank.process).collect();
     let logged = logged::ranks(trace, packs, options, &known);
