@@ -88,10 +88,11 @@ pub struct Message {
 }
 
 /// Words about steps, and those that take their place where the one step is the whole window.
-const IN_WINDOW: [(Lang, &str, &str); 6] = [
+const IN_WINDOW: [(Lang, &str, &str); 7] = [
     (Lang::En, " per step on average", ""),
     (Lang::En, " per step", " in the window"),
     (Lang::En, " of the step", " of the window"),
+    (Lang::En, " the step of ", " the window of "),
     (Lang::Zh, "平均每步", ""),
     (Lang::Zh, "每步", "窗口内"),
     (Lang::Zh, "步时", "窗口时长"),

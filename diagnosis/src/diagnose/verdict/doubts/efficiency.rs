@@ -1,10 +1,8 @@
 //! Operators that take much of the step, and of which nobody knows how fast they could be.
 
-use model::EvidenceClass;
-
 use super::{Case, Unjudged};
 use crate::{
-    analysis::{Bucket, DeviceOp, Layer},
+    analysis::{Bucket, DeviceOp, Layer, op_shapes},
     diagnose::finding::Finding,
     i18n::{Message, Text, Value},
 };
@@ -48,7 +46,7 @@ pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
     let replayed = 2 * ops().filter(|op| op.in_graph).count() > ops().count();
     let text = match () {
         () if replayed => REPLAYED,
-        () if case.cx.analysis.evidence.has(EvidenceClass::Shapes) => UNKNOWN,
+        () if ops().any(|op| !op_shapes::inputs(case.cx.trace, rank, op).is_empty()) => UNKNOWN,
         () => SHAPELESS,
     };
     let args = [("bucket", Value::Raw(bucket.name(&case.cx.analysis.host_labels))), ("share", Value::Share(share))];
