@@ -93,9 +93,9 @@ fn take(state: &mut State<'_>, table: &Table, item: Item) -> u64 {
         Item::Page(page) => {
             let Kept { rows, time, incomplete } = (table.take)(state, &page);
             // Tasks have a row in the ledger for each of their types.
-            if !table.own_rows {
+            if !table.own_rows && !table.words {
                 state.import.sink.ledger(table.name, page.rows as u64, rows, time, table.becomes);
-            } else if incomplete > 0 {
+            } else if table.own_rows && incomplete > 0 {
                 state.import.sink.ledger(table.name, incomplete, 0, 0, "not kept: incomplete");
             }
             state.import.stat("incomplete_row", Severity::DataLoss, incomplete, Some(table.name));

@@ -48,6 +48,9 @@ pub(super) struct Import<'a> {
     pub ceilings: Vec<[Option<f64>; 1 + TYPES.len()]>,
     /// Kernels that ran one after the other, with the mean times of several runs.
     pub alone: u64,
+    /// First and last number of the kernels of each process, and how many rows have one. The runtime numbers the dispatches
+    /// of a process without a gap.
+    numbered: FxHashMap<u64, (i64, i64, u64)>,
 }
 
 impl<'a> Import<'a> {
@@ -63,6 +66,7 @@ impl<'a> Import<'a> {
             copies: 0,
             ceilings: Vec::new(),
             alone: 0,
+            numbered: FxHashMap::default(),
         }
     }
 
@@ -151,6 +155,29 @@ impl<'a> Import<'a> {
         let detail = KernelDetail { grid: hip::blocks(items, block), block, ..KernelDetail::default() };
         let name = self.sink.intern(hip::kernel_name(name));
         self.slice(track, times, name, Category::Kernel, correlation, Some(&Detail::Kernel(detail)));
+    }
+
+    /// Notes the number of a dispatch whose row was kept.
+    pub fn numbered(&mut self, pid: Option<i64>, dispatch: i64) {
+        let process = self.process_of(pid);
+        let (first, last, rows) = self.numbered.entry(process).or_insert((dispatch, dispatch, 0));
+        (*first, *last, *rows) = ((*first).min(dispatch), (*last).max(dispatch), rows.saturating_add(1));
+    }
+
+    /// Adds a kernel that did not run as in a run: how long it took is known, and nothing between it and others.
+    pub fn alone(
+        &mut self,
+        times: (Ns, Ns),
+        device: Option<i32>,
+        (items, block): (Option<i64>, Option<i64>),
+        name: &str,
+    ) {
+        let process = self.process_of(None);
+        self.lanes.devices.extend(device.map(|device| (process, device)));
+        let [items, block] = [items, block].map(|n| hip::sides([n, Some(1), Some(1)]));
+        let kernel = self.sink.intern(hip::kernel_name(name));
+        self.sink.summary(hip::counted(kernel, times, (hip::blocks(items, block), block)));
+        self.alone += 1;
     }
 
     /// Adds a copy from one agent to another.
@@ -252,6 +279,14 @@ impl<'a> Import<'a> {
         if self.alone > 0 {
             let why = "mean times of repeated runs, one kernel after the other: gaps between them say nothing of a run";
             self.sink.stat("rocprofv3.kernels_run_alone", Severity::Notice, self.alone, Some(why));
+        }
+        let missing =
+            |(first, last, rows): &(i64, i64, u64)| last.abs_diff(*first).saturating_add(1).saturating_sub(*rows);
+        let missing = self.numbered.values().map(missing).fold(0, u64::saturating_add);
+        if missing > 0 {
+            let why = "numbers of dispatches between the first and the last that have no row: the kernels are missing, so where \
+                       the device seems idle it may have worked; record every kernel and export the whole table";
+            self.sink.stat("rocprofv3.missing_dispatch", Severity::DataLoss, missing, Some(why));
         }
         if self.copy_calls > 0 && self.copies == 0 {
             let why = "calls ask for copies and none was recorded: what such a call takes may be the copy itself; record with \

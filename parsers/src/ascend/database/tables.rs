@@ -18,6 +18,8 @@ pub(super) struct Table {
     pub becomes: &'static str,
     /// Whether its rows enter the ledger themselves, by type.
     pub own_rows: bool,
+    /// Whether its rows are words that records point at, and no records: they are not counted among them.
+    pub words: bool,
     pub take: fn(&mut State<'_>, &Page) -> Kept,
 }
 
@@ -27,11 +29,15 @@ const fn table(
     becomes: &'static str,
     take: fn(&mut State<'_>, &Page) -> Kept,
 ) -> Table {
-    Table { name, columns, becomes, own_rows: false, take }
+    Table { name, columns, becomes, own_rows: false, words: false, take }
+}
+
+const fn words(name: &'static str, columns: &'static [Column], take: fn(&mut State<'_>, &Page) -> Kept) -> Table {
+    Table { name, columns, becomes: "", own_rows: false, words: true, take }
 }
 
 const fn by_type(name: &'static str, columns: &'static [Column], take: fn(&mut State<'_>, &Page) -> Kept) -> Table {
-    Table { name, columns, becomes: "", own_rows: true, take }
+    Table { name, columns, becomes: "", own_rows: true, words: false, take }
 }
 
 const IDS: &[Column] = &[Int("id", &[]), Text("value", None)];
@@ -42,10 +48,10 @@ pub(super) const MARKS: [&str; 4] = ["TASK", "CANN_API", "COMPUTE_TASK_INFO", "C
 
 /// Every table that is read.
 pub(super) const TABLES: &[Table] = &[
-    table("STRING_IDS", IDS, "names", names::strings),
-    table("ENUM_HCCL_DATA_TYPE", LABELS, "labels", names::data_types),
-    table("ENUM_API_TYPE", LABELS, "labels", names::levels),
-    table("ENUM_API_LEVEL", LABELS, "labels", names::levels),
+    words("STRING_IDS", IDS, names::strings),
+    words("ENUM_HCCL_DATA_TYPE", LABELS, names::data_types),
+    words("ENUM_API_TYPE", LABELS, names::levels),
+    words("ENUM_API_LEVEL", LABELS, names::levels),
     table("META_DATA", names::META, "manifest, environment redacted", names::meta),
     table("NPU_INFO", LABELS, "devices", names::devices),
     table("TARGET_INFO_NPU", LABELS, "devices", names::devices),
