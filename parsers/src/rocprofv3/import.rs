@@ -164,22 +164,6 @@ impl<'a> Import<'a> {
         (*first, *last, *rows) = ((*first).min(dispatch), (*last).max(dispatch), rows.saturating_add(1));
     }
 
-    /// Adds a kernel that did not run as in a run: how long it took is known, and nothing between it and others.
-    pub fn alone(
-        &mut self,
-        times: (Ns, Ns),
-        device: Option<i32>,
-        (items, block): (Option<i64>, Option<i64>),
-        name: &str,
-    ) {
-        let process = self.process_of(None);
-        self.lanes.devices.extend(device.map(|device| (process, device)));
-        let [items, block] = [items, block].map(|n| hip::sides([n, Some(1), Some(1)]));
-        let kernel = self.sink.intern(hip::kernel_name(name));
-        self.sink.summary(hip::counted(kernel, times, (hip::blocks(items, block), block)));
-        self.alone += 1;
-    }
-
     /// Adds a copy from one agent to another.
     pub fn copy(
         &mut self,

@@ -48,7 +48,7 @@ pub(super) const KINDS: &[Kind] = &[
         call,
     ),
     kind(&["counter_name", "counter_value"], COUNTER, "measurements of kernels", counter),
-    kind(&["gpu_id", "grid_size", "workgroup_size", "start_timestamp"], REPEATED, "measurements of kernels", repeated),
+    kind(&["gpu_id", "grid_size", "workgroup_size", "start_timestamp"], REPEATED, "kernel", repeated),
     kind(&["kernel_name", "dispatch_id", "start_timestamp", "end_timestamp"], KERNEL, "kernel", kernel),
     kind(&["direction", "source_agent_id", "start_timestamp"], COPY, "memcpy", copy),
     counted(&["operation", "allocation_size", "start_timestamp"], "not kept: the calls that allocated are host calls"),
@@ -138,15 +138,18 @@ fn kernel(import: &mut Import<'_>, row: Row<'_>) -> Option<(Ns, Ns)> {
 }
 
 /// Columns of [`repeated`].
-const REPEATED: &[&str] = &["start_timestamp", "end_timestamp", "gpu_id", "grid_size", "workgroup_size", "kernel_name"];
+const REPEATED: &[&str] =
+    &["start_timestamp", "end_timestamp", "gpu_id", "correlation_id", "grid_size", "workgroup_size", "kernel_name"];
 
 /// `pmc_perf` of rocprof-compute, which repeats a run once for each set of counters. Its times are means over the repeats, with
 /// fractions of a nanosecond, and kernels ran one after the other: how long each took is known, and not how the run went.
 fn repeated(import: &mut Import<'_>, row: Row<'_>) -> Option<(Ns, Ns)> {
-    let (times, name) = ((row.decimal(0, 0)?, row.decimal(1, 0)?), row.text(5)?);
-    let [gpu, items, block] = row.ints(2);
+    let (times, name) = ((row.decimal(0, 0)?, row.decimal(1, 0)?), row.text(6)?);
+    let [gpu, correlation, items, block] = row.ints(2);
+    let total = |n: Option<i64>| [n, n.map(|_| 1), n.map(|_| 1)];
     let device = gpu.and_then(|gpu| import.agents.device(&format!("GPU {gpu}")));
-    import.alone(times, device, (items, block), &name);
+    import.kernel(times, None, (device, None, None), correlation, (total(items), total(block)), &name);
+    import.alone += 1;
     Some(times)
 }
 

@@ -23,8 +23,8 @@ const SHAPELESS: Text = Text::new(
 
 /// What it says where shapes were recorded, and no rate follows from them.
 const UNKNOWN: Text = Text::new(
-    "how fast {bucket} could be, {share} of the step: nothing here says what its kernels compute or move; measure the longest of them alone with its vendor's kernel profiler",
-    "{bucket} 还能快多少（占步时 {share}）：没有任何信息说明其内核的运算量或访存量；请用厂商的内核剖析器单独测量其中最长者",
+    "how fast {bucket} could be, {share} of the step: what was recorded does not say what its kernels compute or move; record the sizes and types of all operands, or measure the longest of them alone with its vendor's kernel profiler",
+    "{bucket} 还能快多少（占步时 {share}）：所采集的内容不能说明其内核的运算量或访存量；请采集所有操作数的尺寸与类型，或用厂商的内核剖析器单独测量其中最长者",
 );
 
 pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {

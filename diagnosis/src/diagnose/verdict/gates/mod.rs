@@ -1,6 +1,7 @@
 //! The gates that forbid a verdict on the stack, in the order in which they are asked: one file and one line each, with its
 //! sentence. Where none decides, what was found is stated.
 
+mod alone;
 mod inflation;
 mod load;
 mod log;
@@ -24,6 +25,7 @@ pub(super) type Gate = fn(&Case<'_>) -> Option<Ruling>;
 pub(super) const REGISTRY: &[Gate] = &[
     log::decide,
     no_timeline::decide,
+    alone::decide,
     not_finite::decide,
     inflation::decide,
     shared_machine::decide,
