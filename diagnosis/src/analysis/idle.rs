@@ -120,13 +120,7 @@ impl<'a> Explainer<'a> {
         let before = Span::new(span.start + lag, begun + lag);
         let mut add_before = |bucket, part: Span| add(bucket, Span::new(part.start - lag, part.end - lag));
         self.states.split(call.track, before, before.start, &mut add_before);
-        let inside = match call.kind {
-            HostCall::GraphLaunch => Bucket::GraphLaunch,
-            // Such a call compiles the operator and launches it.
-            kind if kind.is_compile() => Bucket::Compile,
-            _ => Bucket::LaunchApi,
-        };
-        add(inside, Span::new(begun, returned));
+        add(if graph { Bucket::GraphLaunch } else { Bucket::LaunchApi }, Span::new(begun, returned));
         let waited = Span::new(returned, span.end);
         let is_first = waited.len() > UNRECORDED_LATENCIES * self.latency_ns && self.is_first_of_queue(op, index);
         let unexplained = is_first || (graph && waited.len() > self.unrecorded_ns());
