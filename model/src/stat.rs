@@ -34,7 +34,7 @@ impl Severity {
 /// One named count of an import, such as `kineto.orphan_kernels`.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct ImportStat {
-    /// `<format>.<what>` in snake case, or `trace.<what>` for what the builder counts.
+    /// `<format>.<what>` in snake case, or `trace.<what>` for what the builder counts and what means the same in every format.
     pub name: String,
     /// How bad it is.
     pub severity: Severity,
@@ -42,6 +42,13 @@ pub struct ImportStat {
     pub count: u64,
     /// The first place or value it was seen at, for people.
     pub example: Option<String>,
+}
+
+impl ImportStat {
+    /// Kernels that ran one after the other for the sake of counters: what lies between them says nothing of a run.
+    pub const RUN_ALONE: &str = "trace.kernels_run_alone";
+    /// Kernels that ran and have no row, by the numbers of those that have one.
+    pub const MISSING_KERNELS: &str = "trace.missing_kernels";
 }
 
 /// What became of one of the source's own categories of event.

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use model::{Category, Conditions, Metric, Trace, TraceBuilder};
+use model::{Category, Conditions, ImportStat, Metric, Trace, TraceBuilder};
 
 fn corpus() -> PathBuf {
     let corpus = std::env::var_os("STRATO_CORPUS").map(PathBuf::from);
@@ -41,11 +41,11 @@ fn rocprofv3_tables_hold_what_awk_counts() {
     assert_eq!(sum(&decode, Category::HostApi), (920, 4_449_331));
     assert_eq!((linked(&decode), decode.stat("trace.device_work_without_launch")), (27, 117));
     // Dispatch_Id goes from 164 to 4897.
-    assert_eq!(decode.stat("rocprofv3.missing_dispatch"), 4_734 - 144);
+    assert_eq!(decode.stat(ImportStat::MISSING_KERNELS), 4_734 - 144);
     let prefill = read(&folder.join("prefill_hip_api_trace.csv"), "rocprofv3");
     assert_eq!(sum(&prefill, Category::Kernel), (1_128, 66_066_571));
     assert_eq!((sum(&prefill, Category::HostApi), linked(&prefill)), ((5, 1_411_305), 1_124));
-    assert_eq!(prefill.stat("rocprofv3.missing_dispatch"), 0);
+    assert_eq!(prefill.stat(ImportStat::MISSING_KERNELS), 0);
     // One launch of a graph, many kernels.
     let folded = prefill.lanes.iter().flat_map(|lane| lane.correlation.iter().filter(|id| **id == 57_328)).count();
     assert!(folded > 100, "{folded}");

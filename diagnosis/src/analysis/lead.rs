@@ -7,7 +7,7 @@ use model::{Ns, Span};
 
 use super::{
     owners::Owner,
-    timeline::{Call, DeviceOp, Timeline},
+    timeline::{Call, Timeline},
 };
 
 /// A wait of the host that is longer than this is one for work which the capture does not hold; shorter ones are calls on an
@@ -36,9 +36,10 @@ impl Lead {
     }
 
     /// Finds it for the only step of a rank, whose first device operation is `first`, whose mark is on the host's clock and whose
-    /// window is on the device's; the owner is not known yet.
-    pub(super) fn of(timeline: &Timeline, first: usize, mark: Span, window: Span) -> Option<Self> {
-        let (op, call) = first_launch(timeline, first)?;
+    /// window is on the device's, with the launch of that operation; the owner is not known yet.
+    pub(super) fn of(timeline: &Timeline, first: usize, mark: Span, window: Span) -> Option<(Self, &Call)> {
+        let op = timeline.ops.get(first)?;
+        let call = timeline.call(op)?;
         let earlier = timeline.ops.get(..first).unwrap_or(&[]).iter().map(|op| op.end).max();
         let launched = call.start - timeline.lag;
         let waits = timeline.calls_between(mark.start, call.start).iter();
@@ -50,12 +51,6 @@ impl Lead {
             return None;
         }
         let after = (mark.end - timeline.lag - window.end).max(0);
-        Some(Self { before: Span::new(from, op.start), after, mark: mark.len(), owner: None })
+        Some((Self { before: Span::new(from, op.start), after, mark: mark.len(), owner: None }, call))
     }
-}
-
-/// The operation with this index and its launch.
-pub(super) fn first_launch(timeline: &Timeline, first: usize) -> Option<(&DeviceOp, &Call)> {
-    let op = timeline.ops.get(first)?;
-    Some((op, timeline.call(op)?))
 }

@@ -18,7 +18,7 @@ use super::{
     idle::Explainer,
     launch_shape,
     launching::{Launching, Recorded},
-    lead::{self, Lead},
+    lead::Lead,
     logged, matching,
     measured::Measured,
     median::median,
@@ -132,8 +132,7 @@ pub fn analyze(trace: &Trace, packs: &Packs, options: &Options) -> Analysis {
             _ => None,
         };
         let lead = alone.and_then(|(step, mark)| {
-            let lead = Lead::of(&rank.timeline, step.ops.start, mark, step.window)?;
-            let (_, call) = lead::first_launch(&rank.timeline, step.ops.start)?;
+            let (lead, call) = Lead::of(&rank.timeline, step.ops.start, mark, step.window)?;
             Some((lead, window(step), call))
         });
         let before = lead.as_ref().map(|(lead, window, call)| (lead.before, *window, *call));

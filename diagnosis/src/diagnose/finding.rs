@@ -91,17 +91,14 @@ pub struct Competing {
 }
 
 impl Finding {
-    /// The same in the words for one window, in which no step is marked.
-    pub(super) fn in_window(mut self) -> Self {
-        self.claim = self.claim.in_window();
-        for fact in &mut self.evidence {
-            fact.what = fact.what.clone().in_window();
-        }
+    /// Speaks of one window from now on, in which no step is marked.
+    pub(super) fn speak_of_window(&mut self) {
+        self.claim.speak_of_window();
+        self.evidence.iter_mut().for_each(|fact| fact.what.speak_of_window());
         for rival in &mut self.competing {
-            rival.claim = rival.claim.clone().in_window();
-            rival.why = rival.why.clone().in_window();
+            rival.claim.speak_of_window();
+            rival.why.speak_of_window();
         }
-        self
     }
 }
 

@@ -21,6 +21,8 @@ mod signals;
 mod sums;
 pub mod verdict;
 
+use std::cell::OnceCell;
+
 use model::Trace;
 
 pub use estimate::{Estimate, Intervention, Method};
@@ -99,6 +101,7 @@ fn rest(cx: &Context<'_>, found: &[Finding]) -> Vec<Finding> {
 pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis {
     let cx = Context { trace, analysis, packs, estimator: &estimate::Bounds };
     let (mut findings, mut abstained) = (Vec::new(), Vec::new());
+    let unmarked = OnceCell::new();
     for rule in rules::REGISTRY {
         let doc = rule.doc();
         if cx.vendor().is_some_and(|vendor| !doc.relations.vendors.include(vendor)) {
@@ -111,7 +114,7 @@ pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis 
             continue;
         }
         if rule.needs_steps() && !cx.has_marked_steps() {
-            let why = Some(Message::plain(no_steps(&cx)));
+            let why = Some(Message::plain(*unmarked.get_or_init(|| no_steps(&cx))));
             abstained.push(Abstention { rule: doc.id, needs: Vec::new(), why });
             continue;
         }
@@ -135,8 +138,7 @@ pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis 
         let mut ranks = analysis.ranks.iter().filter(|rank| finding.ranks.contains(&rank.rank));
         ranks.any(|rank| rank.anchor.kind != AnchorKind::WholeCapture) || finding.ranks.is_empty()
     };
-    let findings: Vec<Finding> =
-        findings.into_iter().map(|finding| if marked(&finding) { finding } else { finding.in_window() }).collect();
+    findings.iter_mut().filter(|finding| !marked(finding)).for_each(Finding::speak_of_window);
     let limits = limits::of(&cx);
     let verdict = verdict::judge(&cx, (&findings, rules::CATALOGUE), &limits, explained);
     let counterfactual = gains.together(&findings);

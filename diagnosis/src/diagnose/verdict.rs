@@ -17,6 +17,7 @@ use crate::{
 use case::Case;
 pub use doubts::Unjudged;
 pub use first::First;
+use gates::alone::ran_alone;
 pub use place::Place;
 pub use statement::Explained;
 
@@ -49,7 +50,7 @@ pub struct Verdict {
     pub confidence: Confidence,
     /// Rules it rests on.
     pub because: Vec<&'static str>,
-    /// Where the time of a step is; `None` where no device work has times.
+    /// Where the time of a step is; `None` where no device work has the times of a run.
     pub place: Option<Place>,
     /// What to change first; `None` where nothing was found, or nothing may be said of the stack.
     pub first: Option<First>,
@@ -71,7 +72,8 @@ pub fn judge(cx: &Context<'_>, found: (&[Finding], Catalogue), limits: &Limits, 
     let levels = level::assess(cx);
     let (level, missing) = level::reached(&levels);
     let case = Case::new(cx, found, limits, level);
-    let place = case.longest.filter(|_| level.is_some()).and_then(|(rank, class)| Place::of(cx, rank, class));
+    let place =
+        case.longest.filter(|_| level.is_some() && !ran_alone(cx)).and_then(|(rank, class)| Place::of(cx, rank, class));
     let forbidden = gates::REGISTRY.iter().find_map(|gate| gate(&case));
     let leading = case.leading();
     // What may be nothing is no change to begin with, unless it is all there is: then it is a doubt.
@@ -80,7 +82,7 @@ pub fn judge(cx: &Context<'_>, found: (&[Finding], Catalogue), limits: &Limits, 
     let mut unjudged = if place.is_some() { doubts::of(&case) } else { Vec::new() };
     if case.longest.is_some_and(|(rank, _)| rank.anchor.kind == AnchorKind::WholeCapture) {
         for doubt in &mut unjudged {
-            doubt.sentence = doubt.sentence.clone().in_window();
+            doubt.sentence.speak_of_window();
         }
     }
     let ruling = forbidden

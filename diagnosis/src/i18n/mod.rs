@@ -114,15 +114,14 @@ impl Message {
         Self { text, args: Vec::new(), in_window: false }
     }
 
-    /// The same about one window, in which no step is marked.
-    pub fn in_window(mut self) -> Self {
+    /// Speaks of one window from now on, in which no step is marked.
+    pub fn speak_of_window(&mut self) {
         self.in_window = true;
         for (_, value) in &mut self.args {
             if let Value::Message(inner) = value {
-                **inner = std::mem::replace(&mut **inner, Self::plain(Text::new("", ""))).in_window();
+                inner.speak_of_window();
             }
         }
-        self
     }
 
     /// Its text in one language, with places for the values.

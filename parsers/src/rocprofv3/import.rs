@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use model::{
-    Category, Clock, CollectiveCall, CopyDetail, Detail, KernelDetail, KernelSummary, Metric, Ns, ProbeRow, ProbeUnit,
-    Reading, Setting, Severity, Slice, Statistic, StringId, TraceSink, TrackId,
+    Category, Clock, CollectiveCall, CopyDetail, Detail, ImportStat, KernelDetail, KernelSummary, Metric, Ns, ProbeRow,
+    ProbeUnit, Reading, Setting, Severity, Slice, Statistic, StringId, TraceSink, TrackId,
 };
 use rustc_hash::FxHashMap;
 
@@ -262,7 +262,7 @@ impl<'a> Import<'a> {
         self.sink.clock(Clock::FromFirstSlice { unix_offset: None });
         if self.alone > 0 {
             let why = "mean times of repeated runs, one kernel after the other: gaps between them say nothing of a run";
-            self.sink.stat("rocprofv3.kernels_run_alone", Severity::Notice, self.alone, Some(why));
+            self.sink.stat(ImportStat::RUN_ALONE, Severity::Notice, self.alone, Some(why));
         }
         let missing =
             |(first, last, rows): &(i64, i64, u64)| last.abs_diff(*first).saturating_add(1).saturating_sub(*rows);
@@ -270,7 +270,7 @@ impl<'a> Import<'a> {
         if missing > 0 {
             let why = "numbers of dispatches between the first and the last that have no row: the kernels are missing, so where \
                        the device seems idle it may have worked; record every kernel and export the whole table";
-            self.sink.stat("rocprofv3.missing_dispatch", Severity::DataLoss, missing, Some(why));
+            self.sink.stat(ImportStat::MISSING_KERNELS, Severity::DataLoss, missing, Some(why));
         }
         if self.copy_calls > 0 && self.copies == 0 {
             let why = "calls ask for copies and none was recorded: what such a call takes may be the copy itself; record with \

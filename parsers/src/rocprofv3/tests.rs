@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use model::{Category, CopyDetail, Detail, KernelDetail, Trace, TraceBuilder, TrackKind};
+use model::{Category, CopyDetail, Detail, ImportStat, KernelDetail, Trace, TraceBuilder, TrackKind};
 
 use super::*;
 
@@ -219,14 +219,14 @@ fn kernels_of_repeated_runs_have_their_times_rounded_to_nanoseconds() {
     let kernels: Vec<_> =
         lanes.iter().flat_map(|lane| &lane.3).map(|row| (row.3 - lanes[0].3[0].2, row.2, row.4)).collect();
     assert_eq!((kernels.len(), lanes[0].3[0].3, lanes[0].3[1].3), (2, 6_769, 99));
-    assert_eq!(trace.stat("rocprofv3.kernels_run_alone"), 2);
+    assert_eq!(trace.stat(ImportStat::RUN_ALONE), 2);
 }
 
 #[test]
 fn numbers_of_dispatches_without_a_row_are_missing_kernels() {
     let missing = |rows: &str| {
         let files = directory(&[("70_kernel_trace.csv", rows)]);
-        import(&files.path().join("70_kernel_trace.csv")).unwrap().stat("rocprofv3.missing_dispatch")
+        import(&files.path().join("70_kernel_trace.csv")).unwrap().stat(ImportStat::MISSING_KERNELS)
     };
     assert_eq!(missing(KERNELS), 0);
     assert_eq!(missing(&KERNELS.replace("\"165\"", "\"1100\"")), 935);

@@ -67,7 +67,8 @@ pub(super) struct Floor {
     floor_ns: Option<i64>,
     /// How many times its floor a step takes.
     ratio: Option<f64>,
-    /// Bytes of weights that this rank must read.
+    /// Bytes of weights that this rank must read; where shapes say it of another stage than decode, all that its matrix products
+    /// read and write.
     weight_bytes: f64,
     /// Bytes of cache that this rank must read; null where the lengths of the sequences are not known.
     cache_bytes: Option<f64>,

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use model::EvidenceClass::HostApi;
 
 use super::{
-    change, first_use,
+    change,
+    first_use::FirstUses,
     gate::interrupting,
     reading::{self, Recurs},
     start_up::is_start_up,
@@ -49,8 +50,8 @@ static DOC: Doc = Doc {
         "1%：自定值。未采用昇腾 advisor 的合计 10 ms 限值：低于步时 1% 不构成收益。",
     ),
     guards: Text::new(
-        "Pinned host memory allocated at the start does not count, nor do calls that the device's work hides.",
-        "启动时的锁页主机内存分配不计入，被设备工作掩盖的调用也不计入。",
+        "Pinned host memory allocated at the start does not count, nor do calls that the device's work hides. The first call of its kind that takes 100 ms and more makes the device's context and does not count; of a start-up nothing does. Steps (three and more) that each allocate and free at least 8 times, and about as often, use no cache.",
+        "启动时的锁页主机内存分配不计入，被设备工作掩盖的调用也不计入。同类调用中首次且不短于 100 ms 者在创建设备上下文，不计入；启动阶段全部不计入。若三步及以上每步都分配并释放至少 8 次且次数相近，则未使用缓存。",
     ),
     verify: Text::new(
         "Preallocate or let the pool grow in warm-up: no allocation call is left in the steps that count.",
@@ -68,8 +69,8 @@ const STALL: Text = Text::new(
 );
 /// What it says where no pool is used.
 const UNCACHED: Text = Text::new(
-    "Every step of {class} allocates device memory and frees it again, in {calls} calls, most of them {name}: the framework's cache is off. That costs {cost} per step on average ({share} of {step}).",
-    "{class} 的每一步都分配并释放设备内存，共 {calls} 次调用，以 {name} 居多：框架的内存缓存已关闭。平均每步代价 {cost}（{step} 的 {share}）。",
+    "Every step of {class} allocates device memory and frees it again, in {calls} calls, most of them {name}: the framework's cache is off or emptied each time. That costs {cost} per step on average ({share} of {step}).",
+    "{class} 的每一步都分配并释放设备内存，共 {calls} 次调用，以 {name} 居多：框架的内存缓存已关闭，或每次都被清空。平均每步代价 {cost}（{step} 的 {share}）。",
 );
 
 impl Rule for Allocator {
@@ -86,9 +87,9 @@ impl Rule for Allocator {
                 continue;
             }
             // The first call makes the context, which no pool spares.
-            let first = first_use::calls(rank, class);
+            let first = FirstUses::of(rank, class);
             let is_alloc = |bucket| bucket == Bucket::Alloc;
-            let exposed = |gap: &Gap| reading::time_in(gap, is_alloc) - first_use::idle(rank, gap, &first, is_alloc);
+            let exposed = |gap: &Gap| reading::time_in(gap, is_alloc) - first.idle(gap, is_alloc);
             let pauses = reading::pauses(&workload, Recurs::Call, exposed);
             let Some(cost) = interrupting(&workload, &pauses, LEAST_GAIN) else { continue };
             let calls = workload.steps().flat_map(|s| reading::calls(rank, s));
@@ -110,9 +111,8 @@ impl Rule for Allocator {
                     ("step", Value::Ns(workload.mean())),
                 ],
             );
-            let allocates = |c: &Call| {
-                matches!(c.kind, HostCall::Alloc | HostCall::Free) && first.iter().all(|first| first.slice != c.slice)
-            };
+            let spared = first.slices();
+            let allocates = |c: &Call| matches!(c.kind, HostCall::Alloc | HostCall::Free) && !spared.contains(&c.slice);
             let edits =
                 workload.classes.iter().flat_map(|class| change::without_calls(rank, class, allocates)).collect();
             let change = Intervention { removes: cost.per_step, layer: Layer::Runtime, edits };

@@ -54,8 +54,8 @@ static DOC: Doc = Doc {
     ),
     source: Text::new("A third, 10 % and half: own values.", "三分之一、10% 与一半：自定值。"),
     guards: Text::new(
-        "Records that span the whole step own nothing. The estimate is a bound: nothing says how much of the code is needed.",
-        "跨越整步的记录不作归属。估计只是上界：没有信息说明这些代码有多少是必需的。",
+        "Records that span the whole step own nothing. Of a start-up, in which code is compiled or loaded for the first time, nothing counts. The estimate is a bound: nothing says how much of the code is needed.",
+        "跨越整步的记录不作归属。首次编译或加载代码的启动阶段不计入。估计只是上界：没有信息说明这些代码有多少是必需的。",
     ),
     verify: Text::new(
         "Shorten or move the named code and record again: its group of idle time shrinks.",

@@ -3,7 +3,7 @@
 
 use model::Ns;
 
-use super::{first_use, reading};
+use super::{first_use::FirstUses, reading};
 use crate::analysis::{Bucket, Call, Class, Rank, Step, idle::Gap};
 
 /// Share of the step from which preparing is what it is; own value.
@@ -19,9 +19,12 @@ pub fn is_start_up(rank: &Rank, class: &Class) -> bool {
 
 /// The first calls of their kind for which the device waits most of a class, and that share.
 pub fn first_uses<'a>(rank: &'a Rank, class: &Class) -> Option<(Vec<&'a Call>, f64)> {
-    let calls = Some(first_use::calls(rank, class)).filter(|calls| !calls.is_empty() && class.steady <= FEW)?;
-    let share = first_use::all_idle(rank, class, &calls) as f64 / class.total.max(1) as f64;
-    (share > MOST).then_some((calls, share))
+    if class.steady > FEW {
+        return None;
+    }
+    let first = FirstUses::of(rank, class);
+    let share = first.all_idle(rank, class) as f64 / class.total.max(1) as f64;
+    (share > MOST).then_some((first.calls, share))
 }
 
 /// Whether most of a class is compilation or graph capture, and not only because some steps of a run that goes on stop for

@@ -162,3 +162,13 @@ fn parts_without_a_type_have_that_of_their_task() {
     let inside = rows(&trace, TrackKind::DeviceQueue).into_iter().find(|row| row.1 == "Notify Wait").unwrap();
     assert_eq!((inside.0, inside.3), (Category::DeviceSync, 20_000));
 }
+
+/// Words that records point at were counted among the records: a database of 24 tasks seemed to hold 1 500.
+#[test]
+fn words_of_a_database_are_no_records() {
+    let output = Output::new().database("ascend_pytorch_profiler_3.db", &format!("{STRINGS}{NOW}"));
+    let trace = read(&output.path("ascend_pytorch_profiler_3.db"));
+    let words = |row: &&model::LedgerRow| row.category == "STRING_IDS" || row.category.starts_with("ENUM_");
+    assert_eq!(trace.ledger.iter().filter(words).count(), 0);
+    assert_eq!(ledger(&trace, "CANN_API").0, 1);
+}

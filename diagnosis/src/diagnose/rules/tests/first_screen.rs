@@ -1,12 +1,12 @@
 //! What the first screen says beside the findings: work around a lone step, first uses, rates that nobody judged.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use model::Category;
+use model::{Category, ImportStat, Severity, TraceSink};
 
 use super::super::testing::{GEMM, NORM, Run, check, diagnosis, fires, us};
 use crate::{
     analysis::script::Script,
-    diagnose::{Diagnosis, VerdictLayer},
+    diagnose::{Diagnosis, VerdictLayer, signals::first_use::FirstUses},
     i18n::{Lang, Message, Value},
 };
 
@@ -136,4 +136,39 @@ fn copies_that_fill_the_step_are_asked_about() {
         r.copy("cudaMemcpyAsync", us(5), "HtoD", "pinned", us(2_000)).launch(GEMM, us(100)).token();
     }));
     assert!(unjudged(&d).iter().any(|doubt| doubt.contains("copies between host and device")), "{:?}", unjudged(&d));
+}
+
+#[test]
+fn kernels_of_counter_passes_are_no_run_and_nothing_is_asked_about_the_time_between_them() {
+    let run = |stat: Option<(&'static str, u64)>| {
+        let mut s = Script::default();
+        for i in 0..4 {
+            s.kernel(1, GEMM, (us(1_000 * i), us(1_000 * i + 10)), None, None);
+        }
+        if let Some((name, count)) = stat {
+            s.builder.stat(name, Severity::DataLoss, count, None);
+        }
+        diagnosis(&s.analyze())
+    };
+    let alone = run(Some((ImportStat::RUN_ALONE, 4)));
+    assert!(text(&alone.verdict.headline).contains("ran one after the other"), "{}", text(&alone.verdict.headline));
+    assert!(alone.verdict.place.is_none() && alone.verdict.unjudged.is_empty());
+    let holes = run(Some((ImportStat::MISSING_KERNELS, 100)));
+    assert!(unjudged(&holes)[0].contains("have holes"), "{:?}", unjudged(&holes));
+    let usual = run(None);
+    assert!(usual.verdict.place.is_some() && unjudged(&usual)[0].contains("record the host's calls"));
+}
+
+#[test]
+fn first_calls_at_the_same_time_are_counted_once() {
+    let mut s = Script::default();
+    s.launch((0, us(5)), NORM, (us(10), us(50)));
+    s.launch((us(100), us(900_100)), GEMM, (us(900_110), us(900_900)));
+    s.launch((us(100), us(900_050)), "ampere_sgemm_128x64_tn", (us(900_900), us(901_900)));
+    let (_, analysis) = s.analyze();
+    let rank = &analysis.ranks[0];
+    let class = rank.main_class().unwrap();
+    let first = FirstUses::of(rank, class);
+    assert_eq!(first.calls.len(), 2);
+    assert!(first.all_idle(rank, class) <= class.total);
 }

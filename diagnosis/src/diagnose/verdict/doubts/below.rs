@@ -1,10 +1,11 @@
-//! Operators and transfers of known rate that stay far below what binds them, although no finding says why.
+//! Operators and transfers of known rate that stay far below what binds them, although no finding explains half of that time.
 
 use super::{Case, Unjudged};
 use crate::{
+    analysis::Layer,
     diagnose::{
         finding::Finding,
-        limits::{Bound, Rate, rates::PeakSource},
+        limits::{Bound, PeakSource, Rate},
     },
     i18n::{Message, Text, Value},
 };
@@ -18,8 +19,8 @@ const SPOKEN: f64 = 0.5;
 
 /// What it says of kernels.
 const KERNELS: Text = Text::new(
-    "why {operator} of {shape}, {share} of the step, reaches {reached} of the {source} limit that binds it: no rule names a cause; measure that kernel alone with its vendor's kernel profiler",
-    "为何 {operator}（{shape}，占步时 {share}）只达到其{source}上限的 {reached}：没有规则指出原因；请用厂商的内核剖析器单独测量该内核",
+    "why {operator} of {shape}, {share} of the step, reaches {reached} of the {source} limit that binds it: the findings explain less than half of that; measure that kernel alone with its vendor's kernel profiler",
+    "为何 {operator}（{shape}，占步时 {share}）只达到其{source}上限的 {reached}：各结论只解释了其中不到一半；请用厂商的内核剖析器单独测量该内核",
 );
 /// What it says of transfers.
 const LINKS: Text = Text::new(
@@ -38,7 +39,7 @@ pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
     let share = rate.per_step as f64 / step.max(1.0);
     let link = rate.bound_by == Some(Bound::Link);
     // What a finding of that layer could give back already is said, whatever it calls the cause.
-    let layer = |f: &&Finding| (f.layer == crate::analysis::Layer::Communication) == link;
+    let layer = |f: &&Finding| (f.layer == Layer::Communication) == link;
     let claimed = case.weighty().filter(layer).map(|f| f.estimate.max_gain_share()).fold(0.0, f64::max);
     let source = match rate.peak_source {
         Some(PeakSource::Measured) => Text::new("measured", "实测"),

@@ -1,6 +1,6 @@
 //! Idle time, or time inside replays, of which nothing recorded says what it was.
 
-use model::{EvidenceClass, Ns};
+use model::{EvidenceClass, ImportStat, Ns};
 
 use super::{super::case::opaque, Case, Unjudged};
 use crate::{
@@ -36,12 +36,10 @@ const LOST: Text = Text::new(
     "for {share} of the step nothing recorded says why the device does not work: the numbers of the dispatches have holes, so kernels are missing and the device works for more than is said here; record every kernel",
     "步时的 {share} 没有任何记录能说明设备为何不工作：派发编号有缺口，说明缺少部分内核，设备的实际工作占比高于此处；请采集全部内核",
 );
-/// Under this name the import counts kernels that are missing by their numbers.
-const HOLES: &str = "rocprofv3.missing_dispatch";
 
 /// What is said of idle time: whether host calls, their links or work of the device are missing decides.
 fn idle(case: &Case<'_>, rank: &Rank, class: &Class) -> Text {
-    let holes = case.cx.trace.stat(HOLES) as f64;
+    let holes = case.cx.trace.stat(ImportStat::MISSING_KERNELS) as f64;
     if holes > Integrity::LOST * (holes + case.cx.analysis.integrity.device_ops as f64) {
         return LOST;
     }

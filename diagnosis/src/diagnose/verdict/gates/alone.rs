@@ -1,13 +1,12 @@
 //! Kernels that ran one after the other for the sake of counters: how long each took is known, and not how a run went.
 
+use model::ImportStat;
+
 use super::{Case, Ruling};
 use crate::{
-    diagnose::relations::Role,
+    diagnose::{relations::Role, rule::Context},
     i18n::{Message, Text, Value},
 };
-
-/// Under this name the import counts kernels of runs that were repeated once for each set of counters.
-const ALONE: &str = "rocprofv3.kernels_run_alone";
 
 /// What it says.
 const SENTENCE: Text = Text::new(
@@ -16,8 +15,13 @@ const SENTENCE: Text = Text::new(
 );
 
 pub(super) fn decide(case: &Case<'_>) -> Option<Ruling> {
-    let alone = case.cx.trace.stat(ALONE);
-    let ops = case.cx.analysis.integrity.device_ops;
-    let sentence = || Message::new(SENTENCE, [("n", Value::Count(alone))]);
-    (alone > 0 && 2 * alone >= ops).then(|| Ruling::undecided(sentence(), case.rules.with(Role::Unexplained)))
+    let alone = Value::Count(case.cx.trace.stat(ImportStat::RUN_ALONE));
+    let sentence = || Message::new(SENTENCE, [("n", alone)]);
+    ran_alone(case.cx).then(|| Ruling::undecided(sentence(), case.rules.with(Role::Unexplained)))
+}
+
+/// Whether at least half of the kernels ran so.
+pub fn ran_alone(cx: &Context<'_>) -> bool {
+    let alone = cx.trace.stat(ImportStat::RUN_ALONE);
+    alone > 0 && alone.saturating_mul(2) >= cx.analysis.integrity.device_ops
 }

@@ -1,7 +1,7 @@
 //! The gates that forbid a verdict on the stack, in the order in which they are asked: one file and one line each, with its
 //! sentence. Where none decides, what was found is stated.
 
-mod alone;
+pub(super) mod alone;
 mod inflation;
 mod load;
 mod log;
