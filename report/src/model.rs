@@ -314,11 +314,11 @@ impl Report {
 }
 
 impl Capture {
-    /// The rank that the steps of the report are shown for: that of the first finding, else the one that the verdict speaks of,
-    /// whose main class takes longest.
+    /// The rank that the steps of the report are shown for: the one that the headline speaks of, else the one whose main class
+    /// takes longest.
     pub fn leading_rank(&self) -> Option<&RankPart> {
-        let blamed = self.findings.iter().find(|f| f.severity >= Severity::Low).and_then(|f| f.ranks.first());
-        self.ranks.iter().find(|r| Some(&r.rank) == blamed).or_else(|| {
+        let spoken = self.verdict.place.as_ref().map(|place| place.rank);
+        self.ranks.iter().find(|r| Some(r.rank) == spoken).or_else(|| {
             let total = |rank: &RankPart| rank.main_class().map_or(0, |class| class.total);
             self.ranks.iter().max_by_key(|rank| (total(rank), std::cmp::Reverse(rank.rank)))
         })

@@ -370,6 +370,7 @@ fn place() -> Place {
 
 fn first() -> First {
     First {
+        rank: None,
         rule: "RT-14",
         title: Text::new("Launch-bound", "受下发速度限制"),
         layer: VerdictLayer::Runtime,

@@ -5,6 +5,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{
     bucket::CopyDir,
+    collective::is_all_reduce,
     graph_capture::{Tracks, capture_edge},
     median,
     spans::union,
@@ -268,8 +269,17 @@ fn device_op(
     call_of: &FxHashMap<SliceId, u32>,
 ) -> DeviceOp {
     let name = lane.name[i];
-    let op = ops.get(&name).map_or(CanonicalOp::Other, |m| m.op);
-    let collective = matches!(trace.detail(lane, i), Some(Detail::Kernel(k)) if k.collective.is_some());
+    let named = ops.get(&name).map_or(CanonicalOp::Other, |m| m.op);
+    let call = match trace.detail(lane, i) {
+        Some(Detail::Kernel(kernel)) => kernel.collective.as_ref(),
+        _ => None,
+    };
+    let collective = call.is_some();
+    // One kernel may serve all collectives of a library: then the call says which it was.
+    let op = match call.and_then(|call| call.op).map(|op| trace.strings.get(op)) {
+        Some(op) if named == CanonicalOp::CommOther && is_all_reduce(op) => CanonicalOp::CommAllReduce,
+        _ => named,
+    };
     let kind = match lane.category[i] {
         Category::GraphExec => OpKind::Opaque,
         Category::Memset => OpKind::Copy(CopyDir::Memset),

@@ -100,8 +100,10 @@ pub fn merged(findings: Vec<Finding>, analysis: &Analysis) -> Vec<Finding> {
             continue;
         };
         let shared = other.ranks.iter().any(|r| f.ranks.contains(r));
+        // Of ranks the slowest speaks: it is the one whose step is replayed.
         let gain = |f: &Finding| f.estimate.max_gain_share();
-        let (mut worst, rest) = if gain(&f) > gain(other) { (f, other.clone()) } else { (other.clone(), f) };
+        let first = if shared { gain(&f) > gain(other) } else { f.estimate.from > other.estimate.from };
+        let (mut worst, rest) = if first { (f, other.clone()) } else { (other.clone(), f) };
         if shared {
             let Estimate { from, to_low, to_high, .. } = rest.estimate;
             let estimate = &mut worst.estimate;

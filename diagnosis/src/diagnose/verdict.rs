@@ -71,7 +71,7 @@ pub struct Verdict {
 pub fn judge(cx: &Context<'_>, found: (&[Finding], Catalogue), limits: &Limits, explained: Vec<Explained>) -> Verdict {
     let levels = level::assess(cx);
     let (level, missing) = level::reached(&levels);
-    let case = Case::new(cx, found, limits, level);
+    let case = Case::new(cx, found, limits, level, &explained);
     let place =
         case.longest.filter(|_| level.is_some() && !ran_alone(cx)).and_then(|(rank, class)| Place::of(cx, rank, class));
     let forbidden = gates::REGISTRY.iter().find_map(|gate| gate(&case));

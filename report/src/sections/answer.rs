@@ -38,17 +38,24 @@ pub(super) fn overview(report: &Report, lang: Lang) -> Document {
     for capture in &report.captures {
         let simulated =
             if capture.simulated { get(Text::new(" **simulated**", " **模拟数据**")) } else { Inlines::new() };
+        let page = Page { lang, capture, out: Document::new() };
+        let headline = served(&page).unwrap_or_else(|| phrase::inlines(&capture.verdict.headline, lang));
         table.row(cells![
             capture.id.to_string(),
             inlines![Inlines::name(&capture.source), simulated],
             get(words::verdict_layer(capture.verdict.layer)),
-            phrase::inlines(&capture.verdict.headline, lang),
+            headline,
         ]);
     }
     let mut out = Document::new();
     out.heading(1, get(Text::new("Diagnosis of several captures", "多个采集的诊断")));
     out.table(table);
     out
+}
+
+/// What clients measured of a server of which the capture holds no step.
+fn served(page: &Page<'_>) -> Option<Inlines> {
+    serving::headline(page).filter(|_| page.capture.ranks.is_empty())
 }
 
 /// Title, verdict, grade and level.
@@ -65,7 +72,7 @@ pub(super) fn write(page: &mut Page<'_>) {
         )));
     }
     page.heading(Text::new("Verdict", "结论"));
-    match serving::headline(page).filter(|_| capture.ranks.is_empty()) {
+    match served(page) {
         Some(headline) => {
             page.title(headline);
             // No step of the server is in it; what could not be judged of steps needs no list.

@@ -15,6 +15,9 @@ use crate::{
 
 /// A thread that called nothing for so long, ns, was waiting for the one that launches; own value, longer than a launch.
 const IDLE_THREAD: Ns = 20_000;
+/// A thread with at least one launch in so many takes turns with the one that launches most, as the thread of the forward pass
+/// does with that of the backward pass; own value, far above what a thread that only feeds data launches.
+const TURNS: usize = 8;
 /// A launch call that lasts so many times the usual one, and as many more ns, was blocked by a full queue; own values.
 const BLOCKED: (Ns, Ns) = (4, 10_000);
 /// Launches that must be outstanding before a queue can be full; queues hold from tens to about a thousand launches.
@@ -26,9 +29,9 @@ const AT_LIMIT: usize = 16;
 /// Builds the model of a rank. `instances` are the collectives matched across ranks, by operation.
 pub(super) fn calibrate(rank: &Rank, instances: &FxHashMap<u32, u32>) -> Model {
     let timeline = &rank.timeline;
-    let (mut threads, main) = threads(timeline);
+    let (mut threads, roles) = threads(timeline);
     let nodes = order(timeline, &mut threads, instances);
-    let mut calls = host_leads(timeline, &threads, main, &nodes);
+    let mut calls = host_leads(timeline, &threads, &roles, &nodes);
     let causes = Causes::new(timeline);
     let awaited: Vec<u32> = (0..calls.len()).map(|c| causes.awaited(c)).collect();
     let typical = Typicals { timeline, calls: &calls, awaited: &awaited, causes: &causes }.medians();
@@ -47,8 +50,16 @@ pub(super) fn calibrate(rank: &Rank, instances: &FxHashMap<u32, u32>) -> Model {
 /// A thread while its calls are read: its points, its open calls with their ends, and how many of its calls launch.
 type Walked = (Thread, Vec<(Ns, u32)>, usize);
 
-/// The threads that call, with their points, and which of them launches most.
-fn threads(timeline: &Timeline) -> (Vec<Thread>, usize) {
+/// Which threads launch, as indices.
+struct Roles {
+    /// The one that launches most.
+    main: usize,
+    /// The others that take turns with it.
+    turns: Vec<usize>,
+}
+
+/// The threads that call, with their points, and which of them launch.
+fn threads(timeline: &Timeline) -> (Vec<Thread>, Roles) {
     let mut position: FxHashMap<TrackId, usize> = FxHashMap::default();
     let mut threads: Vec<Walked> = Vec::new();
     for (c, call) in timeline.calls.iter().enumerate() {
@@ -65,8 +76,11 @@ fn threads(timeline: &Timeline) -> (Vec<Thread>, usize) {
     for (thread, open, _) in &mut threads {
         close(&mut thread.points, open, Ns::MAX);
     }
-    let main = threads.iter().enumerate().max_by_key(|(i, (.., n))| (*n, std::cmp::Reverse(*i))).map_or(0, |(i, _)| i);
-    (threads.into_iter().map(|(thread, ..)| thread).collect(), main)
+    let launches = || threads.iter().map(|(.., n)| *n).enumerate();
+    let main = launches().max_by_key(|(i, n)| (*n, std::cmp::Reverse(*i))).map_or(0, |(i, _)| i);
+    let all: usize = launches().map(|(_, n)| n).sum();
+    let turns = launches().filter(|(i, n)| *i != main && TURNS * n >= all.max(1)).map(|(i, _)| i).collect();
+    (threads.into_iter().map(|(thread, ..)| thread).collect(), Roles { main, turns })
 }
 
 /// Ends every open call that has ended by `t`, innermost first. A call that outlasts the one around it ends with it.
@@ -100,7 +114,7 @@ fn order(timeline: &Timeline, threads: &mut [Thread], instances: &FxHashMap<u32,
 }
 
 /// Calls with the host time before and inside each.
-fn host_leads(timeline: &Timeline, threads: &[Thread], main: usize, nodes: &[Node]) -> Vec<CallRow> {
+fn host_leads(timeline: &Timeline, threads: &[Thread], roles: &Roles, nodes: &[Node]) -> Vec<CallRow> {
     let position: FxHashMap<TrackId, usize> = threads.iter().enumerate().map(|(i, t)| (t.track, i)).collect();
     let mut cursor: Vec<Ns> = threads.iter().map(Thread::origin).collect();
     let blank = CallRow { thread: 0, follows: NONE, awaits: NONE, before: 0, own: 0, tail: 0 };
@@ -110,7 +124,10 @@ fn host_leads(timeline: &Timeline, threads: &[Thread], main: usize, nodes: &[Nod
         let (Node::Begin(c) | Node::End(c)) = node else { continue };
         let (Some(call), Some(row)) = (timeline.calls.get(*c as usize), rows.get_mut(*c as usize)) else { continue };
         let at = position.get(&call.track).copied().unwrap_or(0);
-        let launching = cursor.get(main).copied().unwrap_or(0);
+        // Who may have kept this thread waiting: for the one that launches most the last that took its turn, for others that one.
+        let after = |thread: usize| (thread, cursor.get(thread).copied().unwrap_or(0));
+        let turns = roles.turns.iter().copied().map(after).max_by_key(|(thread, t)| (*t, std::cmp::Reverse(*thread)));
+        let leader = if at == roles.main { turns } else { Some(after(roles.main)) };
         // A thread that launches what another one hands to it cannot be before it.
         let own = cursor.get(at).copied().unwrap_or(0);
         let feeder = timeline.tasks.awaited(call.track, own).and_then(|feeder| position.get(&feeder).copied());
@@ -118,10 +135,10 @@ fn host_leads(timeline: &Timeline, threads: &[Thread], main: usize, nodes: &[Nod
         let Some(last) = cursor.get_mut(at) else { continue };
         if matches!(node, Node::Begin(_)) {
             row.thread = at as u32;
-            let idle = call.start - *last > IDLE_THREAD && launching > *last;
-            let (leader, from) = match handed {
-                Some((feeder, t)) if t > *last => (feeder as u32, t),
-                None if at != main && idle && !feeders.contains(&call.track) => (main as u32, launching),
+            let idle = call.start - *last > IDLE_THREAD && !feeders.contains(&call.track);
+            let leader = leader.filter(|(_, t)| idle && *t > *last);
+            let (leader, from) = match handed.or(leader) {
+                Some((thread, t)) if t > *last => (thread as u32, t),
                 _ => (NONE, *last),
             };
             row.follows = leader;

@@ -10,7 +10,7 @@ use super::{
     model::{CallRow, Fate, Model, NONE, Node, OpRow},
 };
 use crate::{
-    analysis::{Edit, Rank, Step, median},
+    analysis::{Call, Edit, Rank, Step, median},
     platform::HostCall,
 };
 
@@ -276,9 +276,14 @@ impl<'a> Edited<'a> {
             None if self.hopeful() => typical.gap.min(NODE_GAP.0),
             None => typical.gap.max(NODE_GAP.1),
         };
-        let track = timeline.calls.get(first as usize).map(|c| c.track);
+        // Threads may take turns: the backward pass of training is launched by a thread of its own.
+        let mut tracks: Vec<TrackId> =
+            calls.iter().filter_map(|c| timeline.calls.get(*c as usize)).map(|c| c.track).collect();
+        tracks.sort_unstable();
+        tracks.dedup();
         for c in first..=last {
-            let Some(call) = timeline.calls.get(c as usize).filter(|call| Some(call.track) == track) else { continue };
+            let launches = |call: &&Call| tracks.binary_search(&call.track).is_ok();
+            let Some(call) = timeline.calls.get(c as usize).filter(launches) else { continue };
             let replaced = call.ops > 0 && calls.binary_search(&c).is_ok()
                 || matches!(call.kind, HostCall::EventRecord | HostCall::StreamWaitEvent);
             self.call(c, |row| {

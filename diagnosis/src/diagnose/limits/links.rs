@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 
 use super::rates::{Bound, PeakSource, Rate, RateUnit};
 use crate::{
-    analysis::{Class, DeviceOp, OpKind, Rank},
+    analysis::{Class, DeviceOp, OpKind, Rank, collective::is_all_reduce},
     diagnose::{rule::Context, signals::ceilings::Ceilings},
     platform::CanonicalOp,
 };
@@ -35,8 +35,8 @@ fn factor(op: &str, ranks: u32) -> Option<f64> {
     .map(|(_, factor)| factor)
 }
 
-/// Collectives of one kernel, payload and group.
-type Key = (StringId, i64, u32);
+/// Collectives of one kernel, name, payload and group.
+type Key = (StringId, StringId, i64, u32);
 
 /// The rates of a class's collectives whose size is known.
 pub(super) fn of(cx: &Context<'_>, rank: &Rank, class: &Class, ceilings: &Ceilings<'_>) -> Vec<Rate> {
@@ -52,16 +52,21 @@ pub(super) fn of(cx: &Context<'_>, rank: &Rank, class: &Class, ceilings: &Ceilin
     }
     let link = ceilings.chip().and_then(|chip| chip.link_gb_per_s).map(|link| f64::from(link) * 1e9);
     let steps = class.steady.max(1) as Ns;
-    let rate = |((name, bytes, ranks), (factor, time, count)): (Key, (f64, Ns, u64))| {
+    let rate = |((name, called, bytes, ranks), (factor, time, count)): (Key, (f64, Ns, u64))| {
         let ns = time as f64 / count as f64;
         let kernel = cx.trace.strings.get(name).to_owned();
-        let reduces = kernel.to_ascii_lowercase().replace('_', "").contains("allreduce");
-        let operator = if reduces { CanonicalOp::CommAllReduce } else { CanonicalOp::CommOther };
+        let called = cx.trace.strings.get(called);
+        let operator = if is_all_reduce(called) { CanonicalOp::CommAllReduce } else { CanonicalOp::CommOther };
         Rate {
             operator: operator.name(),
             slot: None,
+            // One kernel may serve all collectives: then the call says which it was.
+            shape: if called == kernel {
+                format!("{bytes} B, {ranks} ranks")
+            } else {
+                format!("{called}, {bytes} B, {ranks} ranks")
+            },
             kernel,
-            shape: format!("{bytes} B, {ranks} ranks"),
             dtype: None,
             count,
             ns,
@@ -85,8 +90,8 @@ fn called(cx: &Context<'_>, op: &DeviceOp) -> Option<(Key, f64)> {
     let Some(Detail::Kernel(kernel)) = cx.trace.detail(cx.trace.lanes.get(track.0 as usize)?, row) else { return None };
     let call = kernel.collective.as_ref()?;
     let (bytes, ranks) = (call.bytes.filter(|bytes| *bytes >= LEAST)?, call.group_size?);
-    let name = call.op.map_or_else(|| cx.trace.strings.get(op.name), |op| cx.trace.strings.get(op));
-    Some(((op.name, bytes, ranks), factor(name, ranks)?))
+    let name = call.op.unwrap_or(op.name);
+    Some(((op.name, name, bytes, ranks), factor(cx.trace.strings.get(name), ranks)?))
 }
 
 #[cfg(test)]

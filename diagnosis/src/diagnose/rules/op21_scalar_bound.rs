@@ -22,6 +22,10 @@ use crate::{
 /// Ascend advisor.
 const BOUND: f64 = 0.8;
 
+/// What is left at the least of the time of scalar code written for the vector unit: that unit works on 256 bytes at once, 64 numbers
+/// of 32 bits (Ascend C, vector programming model).
+const LANES: f64 = 1.0 / 64.0;
+
 /// The rule.
 pub struct ScalarBound;
 
@@ -90,7 +94,8 @@ impl Rule for ScalarBound {
                     let scalar = used(Metric::Scalar).filter(|share| *share >= BOUND)?;
                     let next = used(Metric::Compute).into_iter().chain(used(Metric::Memory)).fold(0.0, f64::max);
                     let dur = part.1.dur();
-                    (next < scalar).then(|| Part::gone(part).within((dur as f64 * next / scalar) as Ns, dur))
+                    let least = (next / scalar).max(LANES);
+                    (next < scalar).then(|| Part::gone(part).within((dur as f64 * least) as Ns, dur))
                 })
                 .collect()
         });

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use model::{
     Area, Category, Columns,
     EvidenceClass::{Correlation, Device, HostApi},
-    Span, Trace, TrackId,
+    Span, StringId, Trace, TrackId,
 };
 
 use super::{change, gate::recurring, measurement::extras, owned, reading};
@@ -133,6 +133,7 @@ fn launch_bound(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding>
     let inside = |gap: &Gap, bucket| bucket == Bucket::LaunchApi && counts(gap, bucket);
     let calls =
         rank.steady_steps(class).map(|s| reading::idle(rank, s, inside)).sum::<i64>() / class.steady.max(1) as i64;
+    let dearest = dearest(cx, rank, class, &inside);
     let change =
         Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: vec![change::forward_graph(rank, class)] };
     let rows = reading::gap_rows(rank, rank.steady_steps(class), &counts);
@@ -161,7 +162,21 @@ fn launch_bound(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding>
         let why = Text::new("a capture with framework operations decides", "包含框架算子的采集可以判定");
         Competing::open(busy, why)
     };
-    cx.finding(&DOC, rank, class, claim, trigger, change)
+    let mut finding = cx.finding(&DOC, rank, class, claim, trigger, change);
+    if let Some((name, ns)) = dearest.filter(|(_, ns)| 2 * ns > cost.per_step) {
+        finding = finding.with(Evidence {
+            what: Message::new(
+                Text::new(
+                    "most of it inside {call}: that call is what to look at",
+                    "其中大部分在 {call} 内：应先查看该调用",
+                ),
+                [("call", Value::Raw(name))],
+            ),
+            value: Value::Ns(ns),
+            rows: Vec::new(),
+        });
+    }
+    finding
         .with(Evidence::new(
             Text::new("idle per step that a launch owns", "每步由下发造成的空闲"),
             Value::Ns(cost.per_step),
@@ -191,6 +206,23 @@ fn launch_bound(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding>
         .against(elsewhere)
         .against(slowed(cx.trace))
         .gated(cost.most.min(most))
+}
+
+/// The launch call in which the device waits longest, and how long per step, ns.
+fn dearest(
+    cx: &Context<'_>,
+    rank: &Rank,
+    class: &Class,
+    inside: impl Fn(&Gap, Bucket) -> bool,
+) -> Option<(String, i64)> {
+    let mut names: HashMap<StringId, i64> = HashMap::new();
+    for gap in rank.steady_steps(class).flat_map(|step| reading::gaps(rank, step)) {
+        let Some(call) = reading::owner(rank, gap).and_then(|op| rank.timeline.call(op)) else { continue };
+        *names.entry(call.name).or_default() += reading::time_in(gap, |bucket| inside(gap, bucket));
+    }
+    let text = |name: StringId| cx.trace.strings.get(name);
+    let (name, ns) = names.into_iter().max_by_key(|(name, ns)| (*ns, std::cmp::Reverse(text(*name))))?;
+    Some((text(name).to_owned(), ns / class.steady.max(1) as i64))
 }
 
 /// That the profiler itself is what makes launches slow.

@@ -24,8 +24,20 @@ use crate::{
 /// Share of the host's part of the idle time in which another thread holds the interpreter; own value.
 const PART: f64 = 0.10;
 /// Frames whose thread waits and does not hold the interpreter: parts of their names.
-const WAITING: &[&str] =
-    &["acquire", "wait", "poll", "select", "sleep", "recv", "accept", "read", "join", "_bootstrap", "get_nowait"];
+const WAITING: &[&str] = &[
+    "acquire",
+    "wait",
+    "poll",
+    "select",
+    "sleep",
+    "recv",
+    "accept",
+    "read",
+    "join",
+    "_bootstrap",
+    "get_nowait",
+    "block_until",
+];
 /// A frame that stays innermost for so much of the capture is what the profiler found at its start, not work.
 const STALE: f64 = 0.9;
 
@@ -139,9 +151,19 @@ fn released(cx: &Context<'_>, rank: &Rank, class: &Class, busy: &[Span]) -> Vec<
     reading::host_takes(stretches)
 }
 
+/// Whether a thread that launches work of a rank runs Python: one that never does needs no interpreter.
+fn launches_from_python(cx: &Context<'_>, rank: &Rank) -> bool {
+    let mut launching: Vec<TrackId> = rank.timeline.calls.iter().filter(|c| c.ops > 0).map(|c| c.track).collect();
+    launching.extend(rank.timeline.tasks.feeders());
+    launching.sort_unstable();
+    launching.dedup();
+    let lanes = launching.iter().filter_map(|track| cx.trace.lanes.get(track.0 as usize));
+    lanes.into_iter().any(|lane| lane.category.contains(&Category::PythonFrame))
+}
+
 fn contended(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
     let busy = busy(cx, rank);
-    if busy.is_empty() {
+    if busy.is_empty() || !launches_from_python(cx, rank) {
         return None;
     }
     let host = |s: &Step| host(cx, rank, s);

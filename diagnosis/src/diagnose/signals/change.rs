@@ -7,9 +7,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::reading;
 use crate::{
-    analysis::{Bucket, Call, Class, DeviceOp, Edit, OpKind, Rank, Step, idle::Gap},
+    analysis::{Bucket, Call, Class, CopyDir, DeviceOp, Edit, OpKind, Rank, Step, idle::Gap},
     diagnose::{Context, Finding, Intervention, Outcome},
-    platform::OpClass,
+    platform::{OpClass, Stage},
 };
 
 /// Operations of the class's steps that `pick` takes, as indices into the timeline.
@@ -122,16 +122,21 @@ pub fn job_wide(cx: &Context<'_>, found: Vec<Finding>, edits: impl Fn(&Rank, &Cl
     found.into_iter().collect()
 }
 
-/// Each step's operations up to the last matrix product, which engines leave outside as the head of the model, become one
-/// graph. Copies stay outside. A pause that is no matter of launching parts two graphs: what the host does in it comes before the
+/// Each step's operations up to the last matrix product, which engines of inference leave outside as the head of the model, become
+/// one graph. Copies from and to the host and to peers stay outside; those within the device and fills are nodes. A pause that is no matter of launching parts two graphs: what the host does in it comes before the
 /// second.
 pub fn forward_graph(rank: &Rank, class: &Class) -> Edit {
     let parts = |step: &Step| {
         let long = reading::gaps(rank, step).iter().filter(|gap| gap.span.len() >= reading::LONG);
         let pauses: FxHashSet<u32> = long.filter_map(|gap| gap.owner).collect();
         let ops = rank.ops_of(step);
-        let head = ops.iter().rposition(|op| op.op.class() == OpClass::Matrix).filter(|i| *i > 1);
-        let inside = |op: &DeviceOp| !matches!(op.kind, OpKind::Copy(_)) && op.call.is_some();
+        let head = ops.iter().rposition(|op| op.op.class() == OpClass::Matrix);
+        let head = head.filter(|i| *i > 1 && class.stage != Stage::Train);
+        let crosses = |op: &DeviceOp| match op.kind {
+            OpKind::Copy(dir) => !matches!(dir, CopyDir::DtoD | CopyDir::Memset),
+            _ => false,
+        };
+        let inside = |op: &DeviceOp| !crosses(op) && op.call.is_some();
         let (mut groups, mut parted) = (Vec::<Vec<u32>>::new(), true);
         for (i, op) in ops.iter().enumerate().take(head.unwrap_or(ops.len())) {
             let index = (step.ops.start + i) as u32;

@@ -2,7 +2,7 @@
 
 use model::Ns;
 
-use super::{Level, VerdictLayer};
+use super::{Explained, Level, VerdictLayer};
 use crate::{
     analysis::{Bucket, Class, Confidence, Layer, Rank, Scheduler},
     diagnose::{
@@ -45,6 +45,8 @@ pub(super) struct Case<'a> {
     pub limits: &'a Limits,
     /// Level reached.
     pub level: Option<Level>,
+    /// How much of each layer the findings explain together.
+    pub explained: &'a [Explained],
     /// The main class with the most time of all ranks.
     pub longest: Option<(&'a Rank, &'a Class)>,
 }
@@ -86,10 +88,11 @@ impl<'a> Case<'a> {
         found: (&'a [Finding], Catalogue),
         limits: &'a Limits,
         level: Option<Level>,
+        explained: &'a [Explained],
     ) -> Self {
         let (findings, rules) = found;
         let longest = cx.main_classes().max_by_key(|(rank, class)| (class.total, std::cmp::Reverse(rank.rank)));
-        Self { cx, findings, rules, limits, level, longest }
+        Self { cx, findings, rules, limits, level, explained, longest }
     }
 
     /// Whether a finding is of a rule with a role.

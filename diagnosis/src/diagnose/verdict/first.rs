@@ -18,6 +18,8 @@ pub struct First {
     pub title: Text,
     /// Layer in which the change is made.
     pub layer: VerdictLayer,
+    /// The rank whose step it is, where the statement before speaks of another.
+    pub rank: Option<u32>,
     /// Step now, and without the cost at best and at worst, ns.
     pub from: Ns,
     /// At best.
@@ -35,6 +37,7 @@ impl First {
             rule: finding.rule,
             title: case.rules.doc(finding.rule).map_or(Text::new("", ""), |doc| doc.title),
             layer: VerdictLayer::of(finding.layer),
+            rank: other_rank(case, finding),
             from,
             to_low,
             to_high,
@@ -45,7 +48,15 @@ impl First {
     /// Rule and gain, for a sentence.
     pub fn gain(&self) -> Message {
         let share = |to: Ns| Value::Share((self.from - to) as f64 / self.from.max(1) as f64);
+        let of = match self.rank {
+            Some(rank) => {
+                let said = Text::new("on rank {rank} ", "rank {rank} 上 ");
+                Message::new(said, [("rank", Value::Count(rank.into()))]).within()
+            }
+            None => Value::Text(Text::new("", "")),
+        };
         let args = [
+            ("of", of),
             ("rule", Value::Raw(self.rule.to_owned())),
             ("title", Value::Text(self.title)),
             ("from", Value::Ns(self.from)),
@@ -56,15 +67,21 @@ impl First {
         ];
         let text = if self.to_high >= self.from {
             Text::new(
-                "{rule} ({title}), {from} → {low} at best (−{most} at most)",
-                "{rule}（{title}），{from} → 最好 {low}（最多 −{most}）",
+                "{rule} ({title}), {of}{from} → {low} at best (−{most} at most)",
+                "{rule}（{title}），{of}{from} → 最好 {low}（最多 −{most}）",
             )
         } else {
             Text::new(
-                "{rule} ({title}), {from} → {low} to {high} (−{least} to −{most})",
-                "{rule}（{title}），{from} → {low} 至 {high}（−{least} 至 −{most}）",
+                "{rule} ({title}), {of}{from} → {low} to {high} (−{least} to −{most})",
+                "{rule}（{title}），{of}{from} → {low} 至 {high}（−{least} 至 −{most}）",
             )
         };
         Message::new(text, args)
     }
+}
+
+/// The first rank that a finding names, if the rank that the first statement speaks of is not among them.
+fn other_rank(case: &Case<'_>, finding: &Finding) -> Option<u32> {
+    let (spoken, _) = case.longest?;
+    finding.ranks.first().copied().filter(|_| !finding.ranks.contains(&spoken.rank))
 }

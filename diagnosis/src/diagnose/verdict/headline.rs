@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::Ns;
+use model::{EvidenceClass, Ns};
 
 use crate::{
     analysis::{AnchorKind, Bucket, Class, Layer, Rank, Workload},
@@ -44,7 +44,8 @@ pub(super) fn step_args(rank: &Rank, class: &Class) -> [(&'static str, Value); 4
     ]
 }
 
-/// The bucket of a layer with the most time of a workload and its share: what a person asks for next. Equals are all named.
+/// The bucket of a layer with the most time of a workload and its share: what a person asks for next. Equals are all named, and
+/// so are waiting and transfer where one rank alone cannot tell them apart.
 pub(super) fn largest(cx: &Context<'_>, workload: &Workload<'_>, layer: Layer) -> (String, f64) {
     let mut sums: BTreeMap<Bucket, Ns> = BTreeMap::new();
     let all = workload.classes.iter().flat_map(|class| &class.buckets);
@@ -53,8 +54,17 @@ pub(super) fn largest(cx: &Context<'_>, workload: &Workload<'_>, layer: Layer) -
     }
     let most = sums.values().copied().max().unwrap_or(0);
     let name = |bucket: Bucket| bucket.name(&cx.analysis.host_labels);
+    let of = |ns: Ns| ns as f64 / workload.total().max(1) as f64;
+    let inside = [Bucket::CommTransfer, Bucket::CommWait];
+    let apart = cx.analysis.evidence.has(EvidenceClass::MultiRank);
+    if !apart && inside.iter().all(|bucket| sums.get(bucket).is_some_and(|ns| *ns > 0)) {
+        let both = inside.iter().filter_map(|bucket| sums.get(bucket)).sum::<Ns>();
+        if both >= most {
+            return (inside.map(name).join(" + "), of(both));
+        }
+    }
     let mut equal: Vec<Bucket> = sums.into_iter().filter(|(_, ns)| *ns == most).map(|(bucket, _)| bucket).collect();
     equal.sort_by_key(|bucket| name(*bucket));
     let names: Vec<String> = equal.into_iter().map(name).collect();
-    (names.join(" = "), most as f64 / workload.total().max(1) as f64)
+    (names.join(" = "), of(most))
 }

@@ -4,7 +4,7 @@ use model::Ns;
 
 use super::{VerdictLayer, headline::largest};
 use crate::{
-    analysis::{Bucket, Class, Layer, Rank},
+    analysis::{Bucket, Class, CopyDir, Layer, OpKind, Rank},
     diagnose::rule::Context,
     i18n::Text,
 };
@@ -22,7 +22,7 @@ pub struct Place {
     pub bucket: String,
     /// Its share of the step.
     pub part: f64,
-    /// Share of the step in which the device computes, copies or transfers.
+    /// Share of the step in which the device was recorded to compute, copy or transfer.
     pub busy: f64,
     /// Rank that the statement is about: the one with the most time.
     pub rank: u32,
@@ -47,6 +47,8 @@ impl Place {
         let share = |pick: &dyn Fn(Bucket) -> bool| {
             workload.classes.iter().map(|class| class.sum(pick)).sum::<Ns>() as f64 / total as f64
         };
+        // A blocking copy of which only the host's call was recorded: most of it may be the host's own.
+        let unrecorded = !rank.timeline.ops.iter().any(|op| matches!(op.kind, OpKind::Copy(_)));
         let layers = Layer::ALL.map(|layer| share(&|bucket| bucket.layer() == layer));
         let (layer, most) = Layer::ALL.into_iter().zip(layers).rev().max_by(|(_, a), (_, b)| a.total_cmp(b))?;
         let (bucket, part) = largest(cx, &workload, layer);
@@ -56,7 +58,7 @@ impl Place {
             layers,
             bucket,
             part,
-            busy: share(&|bucket| !bucket.is_idle()),
+            busy: share(&|bucket| !bucket.is_idle() && !(unrecorded && bucket == Bucket::Copy(CopyDir::Unknown))),
             rank: rank.rank,
             class: class.key.clone(),
             steps: workload.steady(),

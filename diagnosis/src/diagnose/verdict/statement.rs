@@ -21,13 +21,13 @@ const ALONE: f64 = 0.05;
 
 /// Where the time is.
 const WHERE: Text = Text::new(
-    "{subject} ({class}): {lasts} {step}{around}, and the device works for {busy} of it; {share} is {layer}, most of all {bucket} with {part}. {change}",
-    "{subject}（{class}）：{lasts} {step}{around}，其中设备工作占 {busy}；{share} 在{layer}层，最大的一项是 {bucket}，占 {part}。{change}",
+    "{subject} ({class}{of}): {lasts} {step}{around}, and the device works for {busy} of it; {share} is {layer}, most of all {bucket} with {part}. {change}",
+    "{subject}（{class}{of}）：{lasts} {step}{around}，其中设备工作占 {busy}；{share} 在{layer}层，最大的一项是 {bucket}，占 {part}。{change}",
 );
 /// The same of time whose cause the capture does not show.
 const NOWHERE: Text = Text::new(
-    "{subject} ({class}): {lasts} {step}{around}, and the device works for {busy} of it; for {share} nothing recorded says what it was, most of all {bucket} with {part}. {change}",
-    "{subject}（{class}）：{lasts} {step}{around}，其中设备工作占 {busy}；{share} 没有任何记录能说明，最大的一项是 {bucket}，占 {part}。{change}",
+    "{subject} ({class}{of}): {lasts} {step}{around}, and the device works for {busy} of it; for {share} nothing recorded says what it was, most of all {bucket} with {part}. {change}",
+    "{subject}（{class}{of}）：{lasts} {step}{around}，其中设备工作占 {busy}；{share} 没有任何记录能说明，最大的一项是 {bucket}，占 {part}。{change}",
 );
 /// What comes first lies where most of the time is.
 const SAME: Text = Text::new("First to change: {gain}.", "首先应改：{gain}。");
@@ -110,6 +110,7 @@ fn headline(case: &Case<'_>, (rank, class): (&Rank, &Class), place: &Place, firs
     let args = [
         ("subject", subject(rank, class)),
         ("class", Value::Raw(class.key.clone())),
+        ("of", of_rank(case, rank)),
         ("lasts", Value::Text(lasts)),
         ("step", Value::Ns(place.mean)),
         ("around", around(rank, place.mean)),
@@ -121,6 +122,15 @@ fn headline(case: &Case<'_>, (rank, class): (&Rank, &Class), place: &Place, firs
         ("change", change.within()),
     ];
     Message::new(if place.layer == VerdictLayer::Undecided { NOWHERE } else { WHERE }, args)
+}
+
+/// Of which rank the headline speaks, where there are several.
+fn of_rank(case: &Case<'_>, rank: &Rank) -> Value {
+    match case.cx.analysis.ranks.len() {
+        0 | 1 => Value::Text(Text::new("", "")),
+        _ => Message::new(Text::new(", rank {rank}", "，rank {rank}"), [("rank", Value::Count(rank.rank.into()))])
+            .within(),
+    }
 }
 
 /// How much longer the mark of the only step is than its device work, where that is worth a word.

@@ -12,6 +12,7 @@ mod speculation;
 mod stated;
 mod transfers;
 mod unexplained;
+mod unnamed;
 
 use super::case::{Case, UNEXPLAINED};
 use crate::i18n::Message;
@@ -46,6 +47,7 @@ const REGISTRY: &[Doubt] = &[
     transfers::ask,
     copies::ask,
     speculation::ask,
+    unnamed::ask,
 ];
 
 /// Everything that was not judged and would matter: first what the layer hangs on, then the largest.

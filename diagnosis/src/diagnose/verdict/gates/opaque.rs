@@ -8,8 +8,8 @@ use crate::{
 
 /// What it says.
 const SENTENCE: Text = Text::new(
-    "{subject} ({class}): {share} of a step of {step} is opaque to this capture, so it allows no verdict.",
-    "{subject}（{class}）：步时 {step} 中有 {share} 对该采集不透明，不足以下结论。",
+    "{subject} ({class}): {lasts} {step}, and {share} of it is opaque to this capture, so it allows no verdict.",
+    "{subject}（{class}）：{lasts} {step}，其中 {share} 对该采集不透明，不足以下结论。",
 );
 
 pub(super) fn decide(case: &Case<'_>) -> Option<Ruling> {

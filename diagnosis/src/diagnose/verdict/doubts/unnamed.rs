@@ -1,0 +1,41 @@
+//! Runtime that no finding claims: many small causes, or one that no rule knows.
+
+use super::{super::case::UNEXPLAINED, Case, Unjudged, demand, pause, unexplained};
+use crate::{
+    analysis::{Bucket, CopyDir, Layer},
+    i18n::{Message, Text, Value},
+};
+
+/// Share of the step from which unclaimed time needs a word; own value.
+const LEAST: f64 = 0.10;
+
+/// What it says.
+const SENTENCE: Text = Text::new(
+    "{share} of the step is runtime that no finding claims, most of it {bucket} ({part} of the step): the table of idle time names the code",
+    "步时的 {share} 属于运行时，但没有发现认领，其中最多的是 {bucket}（占步时 {part}）：空闲归属表列出了对应代码",
+);
+
+pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
+    let (_, class) = case.longest?;
+    // What another doubt speaks of is named already: time that nothing recorded explains, pauses without requests, copies.
+    let crosses = |bucket: Bucket| matches!(bucket, Bucket::Copy(CopyDir::HtoD | CopyDir::DtoH));
+    if [unexplained::ask(case), demand::ask(case), pause::ask(case)]
+        .iter()
+        .flatten()
+        .any(|doubt| doubt.share >= UNEXPLAINED)
+    {
+        return None;
+    }
+    let runtime = class.share(|bucket| bucket.layer() == Layer::Runtime);
+    let explained = case.explained.iter().find(|explained| explained.layer == Layer::Runtime).map_or(0.0, |e| e.share);
+    let share = runtime * (1.0 - explained) - class.share(crosses);
+    let own = class.buckets.iter().filter(|(bucket, _)| bucket.layer() == Layer::Runtime && !crosses(*bucket));
+    let (bucket, ns) = own.max_by_key(|(bucket, ns)| (*ns, std::cmp::Reverse(*bucket)))?;
+    let args = [
+        ("share", Value::Share(share)),
+        ("bucket", Value::Raw(bucket.name(&case.cx.analysis.host_labels))),
+        ("part", Value::Share(*ns as f64 / class.total.max(1) as f64)),
+    ];
+    let sentence = Message::new(SENTENCE, args);
+    (share >= LEAST).then(|| Unjudged { share, sentence, because: Vec::new(), decides: false })
+}
