@@ -88,7 +88,8 @@ pub fn format_of_name(name: &str) -> Option<&'static str> {
     let has = |fragments: &[&str]| fragments.iter().any(|fragment| name.contains(fragment));
     let brain = has(&["bf16", "bfloat16", "_bbs_", "_bss_", "_b_bs_"]);
     let rest = name.replace("bf16", "").replace("bfloat16", "");
-    let half = ["f16", "fp16", "half", "hgemm", "_hhs_", "_hss_"].iter().any(|fragment| rest.contains(fragment));
+    let half =
+        ["f16", "fp16", "float16", "half", "hgemm", "_hhs_", "_hss_"].iter().any(|fragment| rest.contains(fragment));
     match (brain, half) {
         (true, false) => Some("bf16"),
         (false, true) => Some("f16"),

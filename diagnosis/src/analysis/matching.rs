@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{CollectiveCall, Detail, Ns, StringId, Trace};
+use model::{CollectiveCall, Detail, Manifest, Ns, StringId, Trace};
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -74,7 +74,7 @@ pub(super) fn run(trace: &Trace, timelines: &[Timeline], splits: &[Split]) -> Jo
         let matched = job.instances.iter().map(|i| i.members.len()).sum::<usize>() - before;
         job.unmatched += all.saturating_sub(matched) as u64;
     }
-    let world = trace.manifest.value("parallel.world_size").and_then(|v| v.parse::<u64>().ok());
+    let world = trace.manifest.count("parallel.world_size").or_else(|| trace.manifest.count(Manifest::RANKS_AT_LEAST));
     let open = world.is_some_and(|world| world > timelines.len() as u64);
     for group in &mut job.groups {
         // Both ends of a send are there.

@@ -133,7 +133,7 @@ enum Key {
     /// One slot.
     Slot(u32),
     /// Slots of one operator in one part that differ in the same way, with the kernels of both.
-    Alike(Part, String, How, bool, [Option<String>; 2]),
+    Alike(Part, String, How, i64, [Option<String>; 2]),
     /// A bucket, and whether it is what a late rank did.
     Bucket(String, bool),
     /// What a replay hides.
@@ -189,7 +189,8 @@ fn key(slot: &Slot, index: u32, waterfall: &Waterfall, delta: Ns) -> Key {
     let how = how(slot, index, waterfall);
     // What only one side has is one thing, whichever of a library's kernels does it.
     let kernels = if alone_in(how).is_some() { [None, None] } else { [first(0), first(1)] };
-    Key::Alike(slot.part, slot.operator().to_owned(), how, delta < 0, kernels)
+    // What differs by nothing stands with neither, or it would change sides where the captures do.
+    Key::Alike(slot.part, slot.operator().to_owned(), how, delta.signum(), kernels)
 }
 
 /// Calls that are as many: a step more or less at the ends of a capture is none.

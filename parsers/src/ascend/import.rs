@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use model::{
-    Beside, Category, CollectiveCall, CopyDetail, Detail, Device, KernelDetail, Ns, ProcessId, Provenance, Severity,
-    Slice, StringId, SyncKind, TraceSink, TrackId, TrackKey, TrackKind,
+    Beside, Category, CollectiveCall, CopyDetail, Detail, Device, KernelDetail, Manifest, Ns, ProcessId, Provenance,
+    Severity, Slice, StringId, SyncKind, TraceSink, TrackId, TrackKey, TrackKind,
 };
 use rustc_hash::FxHashMap;
 
@@ -349,9 +349,15 @@ impl<'a> Import<'a> {
             self.sink.manifest(Beside::TOLD, &said, Provenance::Observed);
         }
         self.sink.manifest("hardware.vendor", "ascend", Provenance::Observed);
-        // Ranks number the peers of every transfer, so the largest of them tells how many there are at least.
-        if let Some(world) = world.or(self.last_peer.map(|last| last + 1)).filter(|world| *world > 0) {
-            self.sink.manifest("parallel.world_size", &world.to_string(), Provenance::Observed);
+        // Ranks number the peers of every transfer, so the largest of them tells how many there are at least, and no more: a rank
+        // that talks to its neighbours does not see the others.
+        let least = self.last_peer.map(|last| last + 1);
+        for (key, ranks) in
+            [("parallel.world_size", world), (Manifest::RANKS_AT_LEAST, least.filter(|_| world.is_none()))]
+        {
+            if let Some(ranks) = ranks.filter(|ranks| *ranks > 0) {
+                self.sink.manifest(key, &ranks.to_string(), Provenance::Observed);
+            }
         }
     }
 }

@@ -15,7 +15,7 @@ use diagnosis::{
 };
 
 /// Doubts on the first screen.
-const DOUBTS: usize = 2;
+const DOUBTS: usize = 3;
 /// Findings on the first screen.
 const CHANGES: usize = 3;
 /// Share of the step from which a layer is told on the first screen.

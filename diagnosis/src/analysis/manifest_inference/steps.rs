@@ -1,6 +1,6 @@
 //! What the steps themselves show: what is measured, how graphs are used, whether anything was still compiled.
 
-use model::EvidenceClass;
+use model::{EvidenceClass, Ns};
 
 use super::{By, Inferred, View, Why, one};
 use crate::{
@@ -43,6 +43,10 @@ fn graph_mode(view: &View<'_>) -> Result<&'static str, Why> {
     view.class.graph.stated().ok_or(Why::NoCalls)
 }
 
+/// Share of a step up to which calls that would compile only looked up what was compiled before: `opCompile` of CANN is called for
+/// every operator of its kind in every step; own value.
+const LOOK_UP: f64 = 0.01;
+
 /// Whether nothing was compiled or captured any more when the steps that count began.
 fn compiled(view: &View<'_>) -> Result<&'static str, Why> {
     let timeline = &view.rank.timeline;
@@ -53,7 +57,13 @@ fn compiled(view: &View<'_>) -> Result<&'static str, Why> {
         return Err(Why::NoCalls);
     }
     let compiles = |step: &super::Step| {
-        timeline.calls_between(step.window.start, step.window.end).iter().any(|call| call.kind.is_compile())
+        let calls = timeline.calls_between(step.window.start, step.window.end).iter();
+        // Calls inside each other count once.
+        let compiling = calls.filter(|call| call.kind.is_compile()).fold((0, Ns::MIN), |(sum, until), call| {
+            (sum + (call.end - call.start.max(until)).max(0), call.end.max(until))
+        });
+        let (compiling, _) = compiling;
+        compiling as f64 > LOOK_UP * step.window.len() as f64
     };
     // What is compiled once the run is under way is a finding and no warm-up.
     let first = view.rank.steady_steps(view.class).next();

@@ -71,6 +71,20 @@ impl Layers {
     }
 }
 
+/// A body that is so many times as long as the other side's, and not in as many copies, is of other layers.
+const LONGER: usize = 2;
+/// One copy in so many may be lost to the search.
+const LOST: usize = 4;
+
+/// Whether what was found on the two sides may be the same layers: a stack without fusion has many times as many operations in
+/// each, but as many layers.
+pub fn are_alike(a: &Layers, b: &Layers) -> bool {
+    let (mut p, mut q) = (*a, *b);
+    agree(&mut p, &mut q, (a.end(), b.end()));
+    let as_many = a.repeats.abs_diff(b.repeats) * LOST <= a.repeats.max(b.repeats);
+    as_many || p.len.max(q.len) <= LONGER * p.len.min(q.len)
+}
+
 /// Makes the two sides have as many copies. Where one side's body is several of the other's (alternating layers, mined as
 /// one on one side only), the shorter body is taken so many times. Otherwise the side with more gives up its outermost
 /// copies, where the other side's rest has the place for them: a record that was lost there hid a copy from the search.
@@ -117,6 +131,17 @@ mod tests {
         assert_eq!(agreed(layers(4, 10, 8), layers(4, 10, 7), (90, 89)).0, layers(4, 10, 7));
         // Half as many layers of the same length are fewer layers, not longer ones.
         assert_eq!(agreed(layers(0, 10, 8), layers(0, 10, 4), (80, 40)).0.repeats, 4);
+    }
+
+    #[test]
+    fn layers_of_another_kind_are_not_laid_beside_each_other() {
+        // Fused and unfused: as many layers, of other lengths.
+        assert!(are_alike(&layers(3, 12, 32), &layers(3, 60, 32)));
+        assert!(are_alike(&layers(3, 12, 32), &layers(3, 60, 30)));
+        // Two types of layers in turn, mined as one body on one side.
+        assert!(are_alike(&layers(3, 7, 12), &layers(3, 14, 6)));
+        // One encoder's layers here, all that is done for each image there.
+        assert!(!are_alike(&layers(80, 27, 24), &layers(3, 868, 4)));
     }
 
     #[test]

@@ -214,6 +214,7 @@ fn common_cut(a: &[Symbol], b: &[Symbol], cuts: &[Vec<Layers>; 2]) -> Option<[La
         (repeats > 0).then_some((cost, std::cmp::Reverse(repeats), p.start + q.start, first))
     };
     let pairs = of_a.iter().flat_map(|x| of_b.iter().map(move |y| (*x, *y)));
+    let pairs = pairs.filter(|(x, y)| layers::are_alike(x, y));
     let priced = pairs.filter_map(|(x, y)| Some((price(x, y)?, [x, y])));
     priced.min_by_key(|(price, _)| *price).map(|(_, pair)| pair)
 }

@@ -115,15 +115,23 @@ fn stages_meet(a: Stage, b: Stage) -> bool {
     a == b || matches!((a, b), (Stage::Decode, Stage::Mixed) | (Stage::Mixed, Stage::Decode))
 }
 
-/// The widest product of each side: the same where each has a product of the other's. Widths are compared without regard to how
-/// products are fused.
+/// How many times as many weights the widest product of one side may have as that of the other, if only the smaller one is on
+/// both: products of queries, keys and values become one, and so do gate and up; the head of a vocabulary is more than that.
+const FUSED: i64 = 4;
+
+/// The widest product of each side: the same where each has a product of the other's, or where one may be made of the other.
 fn width(p: &Profile, q: &Profile) -> Measured {
     let [of_p, of_q] = [p, q].map(|own| own.kernels.widest());
     let told = |own: Option<(i64, i64)>| own.map(|(inputs, outputs)| format!("{inputs} × {outputs}"));
     let has = |own: &Profile, one: Option<(i64, i64)>| {
         one.is_some_and(|one| own.kernels.products.keys().any(|(_, inputs, outputs)| (*inputs, *outputs) == one))
     };
-    let distance = of_p.and(of_q).map(|_| if has(p, of_q) || has(q, of_p) { 0.0 } else { 1.0 });
+    let weights = |(inputs, outputs): (i64, i64)| inputs.saturating_mul(outputs).max(1);
+    let distance = of_p.zip(of_q).map(|(a, b)| {
+        let near = weights(a) <= FUSED.saturating_mul(weights(b)) && weights(b) <= FUSED.saturating_mul(weights(a));
+        let met = [has(p, of_q), has(q, of_p)];
+        if met == [true; 2] || near && met != [false; 2] { 0.0 } else { 1.0 }
+    });
     (told(of_p), told(of_q), distance)
 }
 
@@ -161,6 +169,14 @@ fn formats(p: &Profile, q: &Profile) -> Measured {
     (told(&a), told(&b), distance)
 }
 
+/// From this natural logarithm of the blocks' ratio on a kernel works on another amount; own value, half as many more.
+const GROWN: f64 = 0.4;
+/// Share of the time in kernels common to both sides from which they tell something although they are not most of it, if so much
+/// of them grew; own values.
+const FEW: f64 = 0.1;
+/// See [`FEW`].
+const AGREED: f64 = 0.9;
+
 /// By how much blocks of equal kernels differ, weighted with the time they have on both sides. Other devices are given other
 /// numbers of blocks for the same work.
 fn grids(p: &Profile, q: &Profile) -> Measured {
@@ -170,16 +186,20 @@ fn grids(p: &Profile, q: &Profile) -> Measured {
     let per_call =
         |tally: &Tally| (tally.gridded == tally.calls && tally.blocks > 0.0).then(|| tally.blocks / tally.calls as f64);
     let share = |tally: &Tally, own: &Profile| tally.ns as f64 / own.kernels.busy.max(1) as f64;
-    let (mut weight, mut far, mut sums) = (0.0, 0.0, [0.0, 0.0]);
+    let (mut weight, mut far, mut moved, mut sums) = (0.0, 0.0, 0.0, [0.0, 0.0]);
     for (name, a) in &p.kernels.names {
         let Some(b) = q.kernels.names.get(name) else { continue };
         let Some((of_a, of_b)) = per_call(a).zip(per_call(b)) else { continue };
         let own = share(a, p).min(share(b, q));
         weight += own;
-        far += own * (of_b / of_a).ln().abs();
+        let apart = (of_b / of_a).ln().abs();
+        far += own * apart;
+        moved += if apart >= GROWN { own } else { 0.0 };
         sums = [sums[0] + a.blocks, sums[1] + b.blocks];
     }
-    if weight < 0.5 {
+    // Few kernels in common still tell, where all of them say the same.
+    let agree = weight >= FEW && moved >= AGREED * weight;
+    if weight < 0.5 && !agree {
         return (None, None, None);
     }
     (Some(format!("{:.0}", sums[0])), Some(format!("{:.0}", sums[1])), Some(far / weight))

@@ -30,6 +30,9 @@ const HOLE: i64 = 100_000;
 /// the slowest eager framework needs per operation.
 const PACE: i64 = 1_000_000;
 
+/// Mean time of a call that launches from which it does something else besides, ns; own value, five times what a slow launch takes.
+const SLOW_CALL: i64 = 100_000;
+
 /// Time that the host spends on something else than launching, as a part of the time for launching, from which that is no longer
 /// the only explanation; own value.
 const OTHER: f64 = 0.20;
@@ -208,20 +211,23 @@ fn launch_bound(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding>
         .gated(cost.most.min(most))
 }
 
-/// The launch call in which the device waits longest, and how long per step, ns.
+/// The launch call in which the device waits longest, of those that do more than launch, and how long per step, ns.
 fn dearest(
     cx: &Context<'_>,
     rank: &Rank,
     class: &Class,
     inside: impl Fn(&Gap, Bucket) -> bool,
 ) -> Option<(String, i64)> {
-    let mut names: HashMap<StringId, i64> = HashMap::new();
+    let mut names: HashMap<StringId, (i64, i64, i64)> = HashMap::new();
     for gap in rank.steady_steps(class).flat_map(|step| reading::gaps(rank, step)) {
         let Some(call) = reading::owner(rank, gap).and_then(|op| rank.timeline.call(op)) else { continue };
-        *names.entry(call.name).or_default() += reading::time_in(gap, |bucket| inside(gap, bucket));
+        let (waited, took, calls) = names.entry(call.name).or_default();
+        *waited += reading::time_in(gap, |bucket| inside(gap, bucket));
+        (*took, *calls) = (took.saturating_add(call.end - call.start), *calls + 1);
     }
     let text = |name: StringId| cx.trace.strings.get(name);
-    let (name, ns) = names.into_iter().max_by_key(|(name, ns)| (*ns, std::cmp::Reverse(text(*name))))?;
+    let slow = names.into_iter().filter(|(_, (_, took, calls))| *took >= SLOW_CALL * *calls);
+    let (name, (ns, ..)) = slow.max_by_key(|(name, (ns, ..))| (*ns, std::cmp::Reverse(text(*name))))?;
     Some((text(name).to_owned(), ns / class.steady.max(1) as i64))
 }
 

@@ -59,7 +59,7 @@ fn tables_become_the_same_rows_as_the_timeline_of_the_same_run() {
     let op = trace.details.iter().find_map(|d| if let Detail::Op(op) = d { Some(op) } else { None }).unwrap();
     assert_eq!((text(op.shapes), text(op.dtypes)), ("[[32,3],[],[8]]", r#"["float","Scalar","float"]"#));
     assert_eq!((trace.processes[0].pid, trace.processes[0].rank), (Some(3), Some(3)));
-    assert_eq!(trace.manifest.value("parallel.world_size"), Some("6"));
+    assert_eq!(trace.manifest.value(model::Manifest::RANKS_AT_LEAST), Some("6"));
     assert_eq!(text(trace.devices[0].name), "Ascend910B");
     assert_eq!(trace.stat("ascend.retried_collective"), 1);
     assert_eq!(ledger(&trace, "TASK/"), (5, 5, 10_000 + 3_000 + 30_000 + 20_000 + 10_200));

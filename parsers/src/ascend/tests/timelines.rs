@@ -112,7 +112,7 @@ fn launches_shapes_and_collectives_are_described() {
     assert_eq!((text(op.shapes), text(op.dtypes)), ("[[32,3],[],[8]]", r#"["float","Scalar","float"]"#));
     let copy = trace.details.iter().find_map(|d| if let Detail::Copy(copy) = d { Some(copy) } else { None }).unwrap();
     assert_eq!((text(copy.direction), copy.bytes), ("HtoD", Some(64)));
-    assert_eq!(trace.manifest.value("parallel.world_size"), Some("6"), "the largest rank at either end is 5");
+    assert_eq!(trace.manifest.value(model::Manifest::RANKS_AT_LEAST), Some("6"), "the largest rank at either end is 5");
     assert_eq!(trace.devices[0].ordinal, 1, "3105 = 3 << 10 | 1 << 5 | 1");
     assert_eq!(trace.processes[0].pid, Some(3));
 }

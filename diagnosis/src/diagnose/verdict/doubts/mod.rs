@@ -47,7 +47,6 @@ const REGISTRY: &[Doubt] = &[
     transfers::ask,
     copies::ask,
     speculation::ask,
-    unnamed::ask,
 ];
 
 /// Everything that was not judged and would matter: first what the layer hangs on, then the largest.
@@ -55,5 +54,7 @@ pub(super) fn of(case: &Case<'_>) -> Vec<Unjudged> {
     let mut doubts: Vec<Unjudged> = REGISTRY.iter().filter_map(|doubt| doubt(case)).collect();
     doubts.retain(|doubt| doubt.share >= UNEXPLAINED);
     doubts.sort_by(|a, b| b.decides.cmp(&a.decides).then(b.share.total_cmp(&a.share)));
+    // It has no input that would decide it, so it comes after all that have one.
+    doubts.extend(unnamed::ask(case));
     doubts
 }

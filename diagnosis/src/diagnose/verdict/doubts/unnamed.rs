@@ -14,6 +14,11 @@ const SENTENCE: Text = Text::new(
     "{share} of the step is runtime that no finding claims, most of it {bucket} ({part} of the step): the table of idle time names the code",
     "步时的 {share} 属于运行时，但没有发现认领，其中最多的是 {bucket}（占步时 {part}）：空闲归属表列出了对应代码",
 );
+/// The same where findings claim a part of the largest bucket too.
+const SHARED: Text = Text::new(
+    "{share} of the step is runtime that no finding claims: the table of idle time names the code",
+    "步时的 {share} 属于运行时，但没有发现认领：空闲归属表列出了对应代码",
+);
 
 pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
     let (_, class) = case.longest?;
@@ -31,11 +36,12 @@ pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
     let share = runtime * (1.0 - explained) - class.share(crosses);
     let own = class.buckets.iter().filter(|(bucket, _)| bucket.layer() == Layer::Runtime && !crosses(*bucket));
     let (bucket, ns) = own.max_by_key(|(bucket, ns)| (*ns, std::cmp::Reverse(*bucket)))?;
+    let part = *ns as f64 / class.total.max(1) as f64;
     let args = [
         ("share", Value::Share(share)),
         ("bucket", Value::Raw(bucket.name(&case.cx.analysis.host_labels))),
-        ("part", Value::Share(*ns as f64 / class.total.max(1) as f64)),
+        ("part", Value::Share(part)),
     ];
-    let sentence = Message::new(SENTENCE, args);
+    let sentence = Message::new(if part <= share { SENTENCE } else { SHARED }, args);
     (share >= LEAST).then(|| Unjudged { share, sentence, because: Vec::new(), decides: false })
 }
