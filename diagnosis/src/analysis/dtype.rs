@@ -196,6 +196,8 @@ mod tests {
         assert_eq!(product("nvjet_tst_64x32_64x12_4x1_v_bz_TNT"), Some("bf16"));
         assert_eq!(product("nvjet_qqtst_64x32_64x12_4x1_v_bz_TNT"), Some("quantised"));
         assert_eq!((product("nvjet_hsh_64x8"), product("MatMulV2")), (Some("f16"), None));
+        assert_eq!(product("UniversalGemmPipelineProblem<_Float16, _Float16, float>"), Some("f16"));
+        assert_eq!(product("Gemm<std::bfloat16_t const*, float>"), Some("bf16"));
         assert_eq!(format_of_cache("store_kvcache<2048l, 4>"), None);
         assert_eq!((format_of("c10::BFloat16"), format_of("long int")), (Some("bf16"), None));
     }

@@ -221,6 +221,17 @@ impl Script {
         self.correlation
     }
 
+    /// A call of another host thread that launches a kernel on queue 7.
+    pub fn launch_from(&mut self, thread: i64, call: (Ns, Ns), name: &str, kernel: (Ns, Ns)) -> &mut Self {
+        self.correlation += 1;
+        let (id, process) = (self.correlation, self.process);
+        let key = TrackKey { kind: TrackKind::HostThread, process, device: None, context: None, id: thread };
+        let track = self.builder.track(key);
+        self.put(track, Category::HostApi, "cudaLaunchKernel", call, Some(id), None);
+        self.kernel(7, name, kernel, Some(id), None);
+        self
+    }
+
     /// A kernel with or without correlation id.
     pub fn kernel(&mut self, queue: i64, name: &str, span: (Ns, Ns), id: Option<i64>, detail: Option<Detail>) {
         let queue = self.queue(queue);

@@ -44,8 +44,8 @@ fn graph_mode(view: &View<'_>) -> Result<&'static str, Why> {
 }
 
 /// Share of a step up to which calls that would compile only looked up what was compiled before: `opCompile` of CANN is called for
-/// every operator of its kind in every step; own value.
-const LOOK_UP: f64 = 0.01;
+/// every operator of its kind in every step, and so is `aclopCompileAndExecute`; own value.
+const LOOK_UP: f64 = 0.05;
 
 /// Whether nothing was compiled or captured any more when the steps that count began.
 fn compiled(view: &View<'_>) -> Result<&'static str, Why> {

@@ -171,7 +171,12 @@ fn formats(p: &Profile, q: &Profile) -> Measured {
 
 /// From this natural logarithm of the blocks' ratio on a kernel works on another amount; own value, half as many more.
 const GROWN: f64 = 0.4;
-/// Share of the time in kernels common to both sides from which they tell something although they are not most of it, if so much
+/// Share of the time in kernels common to both sides from which their blocks tell how much work there is; own values, the second
+/// where neither side names its device.
+const MOST: f64 = 0.5;
+/// See [`MOST`].
+const NEARLY_ALL: f64 = 0.9;
+/// Share of that time from which they tell something although they are not most of it, if so much
 /// of them grew; own values.
 const FEW: f64 = 0.1;
 /// See [`FEW`].
@@ -180,9 +185,11 @@ const AGREED: f64 = 0.9;
 /// By how much blocks of equal kernels differ, weighted with the time they have on both sides. Other devices are given other
 /// numbers of blocks for the same work.
 fn grids(p: &Profile, q: &Profile) -> Measured {
-    if p.device.is_none() || p.device != q.device {
+    if p.device != q.device {
         return (None, None, None);
     }
+    // Two devices that nobody named are taken for the same where nearly all of their kernels are.
+    let most = if p.device.is_some() { MOST } else { NEARLY_ALL };
     let per_call =
         |tally: &Tally| (tally.gridded == tally.calls && tally.blocks > 0.0).then(|| tally.blocks / tally.calls as f64);
     let share = |tally: &Tally, own: &Profile| tally.ns as f64 / own.kernels.busy.max(1) as f64;
@@ -199,7 +206,7 @@ fn grids(p: &Profile, q: &Profile) -> Measured {
     }
     // Few kernels in common still tell, where all of them say the same.
     let agree = weight >= FEW && moved >= AGREED * weight;
-    if weight < 0.5 && !agree {
+    if weight < most && !(agree && p.device.is_some()) {
         return (None, None, None);
     }
     (Some(format!("{:.0}", sums[0])), Some(format!("{:.0}", sums[1])), Some(far / weight))

@@ -115,3 +115,30 @@ fn d6_whole_captures_of_unequal_work_are_other_work() {
     assert!(whole.profile().whole && less.profile().whole);
     assert!(differing(whole, less).contains(&"operations"));
 }
+
+#[test]
+fn the_head_of_a_vocabulary_on_one_side_only_is_another_part_of_the_model() {
+    // The last stage of a pipeline has all products of the first, and the head.
+    let (first, mut last) = (RUN.profile(), RUN.profile());
+    last.kernels.products.insert((8, 512, 151_936), 1);
+    let differing = |a: &Profile, b: &Profile| -> Vec<&'static str> {
+        Distance::of(a, b).differing().map(|own| own.part.key()).collect()
+    };
+    assert!(differing(&first, &last).contains(&"width"));
+    assert!(differing(&last, &first).contains(&"width"));
+    // Gate and up as one product are twice as wide.
+    let mut fused = RUN.profile();
+    fused.kernels.products.insert((8, 512, 2 * 3 * 512), 4);
+    assert!(!differing(&first, &fused).contains(&"width"));
+}
+
+#[test]
+fn grids_are_compared_where_neither_side_names_its_device_but_the_kernels_are_the_same() {
+    let twice = Run { rows: 16, ..RUN };
+    let (mut a, mut b) = (RUN.profile(), twice.profile());
+    (a.device, b.device) = (None, None);
+    let far = Distance::of(&a, &b);
+    assert!(far.differing().any(|own| own.part == Part::Grids));
+    b.kernels.names.clear();
+    assert!(!Distance::of(&a, &b).differing().any(|own| own.part == Part::Grids), "no kernel in common");
+}

@@ -65,8 +65,8 @@ static DOC: Doc = Doc {
     ),
     source: Text::new("10 %: own value.", "10%：自定值。"),
     guards: Text::new(
-        "Frames that wait (locks, queues, sockets, sleep) do not count, nor does time inside launch calls, synchronisation, allocation, compilation and collection. Native code may have released the interpreter: without a record that the launching thread was blocked the confidence is low.",
-        "处于等待的栈帧（锁、队列、套接字、睡眠）不计入，下发调用、同步、分配、编译与回收内的时间也不计入。原生代码可能已释放解释器：没有下发线程被阻塞的记录时置信度为低。",
+        "Frames that wait (locks, queues, sockets, sleep) do not count, nor does time inside launch calls, synchronisation, allocation, compilation and collection. Where no thread that launches runs Python, none can wait for the interpreter. Native code may have released the interpreter: without a record that the launching thread was blocked the confidence is low.",
+        "处于等待的栈帧（锁、队列、套接字、睡眠）不计入，下发调用、同步、分配、编译与回收内的时间也不计入。若下发线程均不运行 Python，则不存在等待解释器的情况。原生代码可能已释放解释器：没有下发线程被阻塞的记录时置信度为低。",
     ),
     verify: Text::new(
         "Move the other thread's work to a process of its own: the idle time of the host's part shrinks by what it took.",
@@ -116,12 +116,18 @@ fn join_others(cx: &Context<'_>, found: &mut [Finding]) {
     }
 }
 
-/// When threads of a rank work that launch nothing and hand nothing to the thread that launches.
-fn busy(cx: &Context<'_>, rank: &Rank) -> Vec<Span> {
+/// Threads of a rank that launch work, or hand it to those that do, in order.
+fn launching(rank: &Rank) -> Vec<TrackId> {
     let mut launching: Vec<TrackId> = rank.timeline.calls.iter().filter(|c| c.ops > 0).map(|c| c.track).collect();
     launching.extend(rank.timeline.tasks.feeders());
     launching.sort_unstable();
     launching.dedup();
+    launching
+}
+
+/// When threads of a rank work that launch nothing and hand nothing to the thread that launches.
+fn busy(cx: &Context<'_>, rank: &Rank) -> Vec<Span> {
+    let launching = launching(rank);
     let others = rank.timeline.threads.iter().filter(|t| launching.binary_search(t).is_err());
     reading::merged(others.flat_map(|t| working(cx.trace, *t)).collect())
 }
@@ -153,12 +159,8 @@ fn released(cx: &Context<'_>, rank: &Rank, class: &Class, busy: &[Span]) -> Vec<
 
 /// Whether a thread that launches work of a rank runs Python: one that never does needs no interpreter.
 fn launches_from_python(cx: &Context<'_>, rank: &Rank) -> bool {
-    let mut launching: Vec<TrackId> = rank.timeline.calls.iter().filter(|c| c.ops > 0).map(|c| c.track).collect();
-    launching.extend(rank.timeline.tasks.feeders());
-    launching.sort_unstable();
-    launching.dedup();
-    let lanes = launching.iter().filter_map(|track| cx.trace.lanes.get(track.0 as usize));
-    lanes.into_iter().any(|lane| lane.category.contains(&Category::PythonFrame))
+    let mut lanes = launching(rank).into_iter().filter_map(|track| cx.trace.lanes.get(track.0 as usize));
+    lanes.any(|lane| lane.category.contains(&Category::PythonFrame))
 }
 
 fn contended(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {

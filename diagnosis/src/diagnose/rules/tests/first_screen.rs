@@ -1,7 +1,7 @@
 //! What the first screen says beside the findings: work around a lone step, first uses, rates that nobody judged.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use model::{Category, ImportStat, Severity, TraceSink};
+use model::{Category, ImportStat, Provenance, Severity, TraceSink};
 
 use super::super::testing::{GEMM, NORM, Run, check, diagnosis, fires, us};
 use crate::{
@@ -171,4 +171,129 @@ fn first_calls_at_the_same_time_are_counted_once() {
     let first = FirstUses::of(rank, class);
     assert_eq!(first.calls.len(), 2);
     assert!(first.all_idle(rank, class) <= class.total);
+}
+
+/// Training steps that one thread launches forward and another one backward, slower than the device runs them; `copies` are
+/// made between the products of the backward pass.
+fn trained(copies: bool) -> (model::Trace, crate::analysis::Analysis) {
+    let mut s = Script::default();
+    for step in 0..6 {
+        let t = us(20_000 * step);
+        s.host(Category::UserRange, &format!("ProfilerStep#{step}"), (t, t + us(20_000)));
+        s.host(Category::FrameworkOp, "Optimizer.step#SGD.step", (t + us(18_000), t + us(19_990)));
+        for i in 0..90 {
+            let at = t + us(10 + i * 100);
+            s.host(Category::FrameworkOp, "aten::linear", (at - us(9), at + us(80)));
+            s.launch((at, at + us(5)), GEMM, (at + us(8), at + us(28)));
+        }
+        for i in 0..90 {
+            let at = t + us(9_050 + i * 95);
+            s.host_on(2, Category::FrameworkOp, "MmBackward0", (at - us(9), at + us(80)));
+            s.launch_from(2, (at, at + us(5)), GEMM, (at + us(8), at + us(28)));
+            if copies {
+                let id = s.issue("cudaMemcpyAsync", (at + us(30), at + us(33)));
+                s.copied("Memcpy DtoD (Device -> Device)", (at + us(36), at + us(38)), id);
+            }
+        }
+    }
+    s.analyze()
+}
+
+#[test]
+fn threads_that_take_turns_are_launch_bound_together() {
+    for copies in [false, true] {
+        let d = diagnosis(&trained(copies));
+        let found = d.findings.iter().find(|f| f.rule == "RT-14").expect("RT-14 survives the replay");
+        let gain = found.estimate.least_gain_share();
+        assert!(gain > 0.4, "copies {copies}: {gain}");
+        assert_eq!(d.verdict.first.as_ref().map(|first| first.rule), Some("RT-14"));
+    }
+}
+
+#[test]
+fn waiting_and_transfer_that_one_rank_cannot_tell_apart_stand_together() {
+    let mut s = Script::default();
+    for step in 0..80 {
+        let t = us(1_000 * step);
+        s.host(Category::UserRange, &format!("ProfilerStep#{step}"), (t, t + us(1_000)));
+        s.launch((t + us(1), t + us(6)), GEMM, (t + us(10), t + us(100)));
+        let start = t + us(101);
+        s.collective((t + us(7), t + us(12)), ("tp", 4), Some(step), (start, start + us(500 + (step % 7) * 40)));
+    }
+    let d = diagnosis(&s.analyze());
+    let place = d.verdict.place.as_ref().expect("steps");
+    assert_eq!(place.bucket, "comm.transfer + comm.wait");
+    assert!((place.part - place.share).abs() < 1e-9, "{} of {}", place.part, place.share);
+}
+
+#[test]
+fn a_single_long_collective_is_named() {
+    let run = |long: i64| {
+        let mut s = Script::default();
+        s.host(Category::UserRange, "ProfilerStep#1", (0, us(10_000)));
+        s.launch((us(1), us(6)), GEMM, (us(10), us(100)));
+        let mut at = us(101);
+        for (n, length) in [(0, 300), (1, long), (2, 300)] {
+            s.collective((us(7 + n * 10), us(12 + n * 10)), ("tp", 4), Some(n), (at, at + us(length)));
+            at += us(length) + 10;
+        }
+        unjudged(&diagnosis(&s.analyze()))
+    };
+    let said = |doubts: &[String]| doubts.iter().any(|doubt| doubt.contains("5000000 ns of it in one nccl"));
+    assert!(said(&run(5_000)), "{:?}", run(5_000));
+    assert!(!run(300).iter().any(|doubt| doubt.contains("of it in one")), "none stands out");
+}
+
+#[test]
+fn runtime_that_no_finding_claims_is_said() {
+    let run = |pause: i64| {
+        Run::steps(12, move |r, _| {
+            for i in 0..6 {
+                r.launch(GEMM, us(100));
+                if i == 2 {
+                    r.work(Category::OsApi, "futex", us(pause));
+                }
+            }
+            r.token();
+        })
+    };
+    let says = |d: &Diagnosis| unjudged(d).iter().any(|doubt| doubt.contains("runtime that no finding claims"));
+    let (long, short) = (diagnosis(&run(900)), diagnosis(&run(0)));
+    assert!(says(&long), "{:?}", unjudged(&long));
+    assert!(!says(&short), "{:?}", unjudged(&short));
+}
+
+#[test]
+fn a_blocking_copy_of_which_only_the_call_was_recorded_is_no_work_of_the_device() {
+    let mut s = Script::default();
+    s.call("hipMemcpy", (us(0), us(10)));
+    s.launch((us(1), us(6)), GEMM, (us(10), us(110)));
+    s.call("hipMemcpy", (us(120), us(1_000)));
+    s.launch((us(1_001), us(1_006)), GEMM, (us(1_010), us(1_110)));
+    let d = diagnosis(&s.analyze());
+    let busy = d.verdict.place.as_ref().expect("a window").busy;
+    assert!((busy - 200.0 / 1_100.0).abs() < 0.02, "{busy}");
+}
+
+#[test]
+fn results_without_a_step_are_the_headline_of_their_file() {
+    let headline = |facts: &[(&str, &str)]| {
+        let mut s = Script::default();
+        for (key, value) in facts {
+            s.builder.manifest(key, value, Provenance::Observed);
+        }
+        text(&diagnosis(&s.analyze()).verdict.headline)
+    };
+    let links = headline(&[
+        ("link.mean_busbw", "28.2632 GB/s"),
+        ("link.topology.NVL", "20 to 240 GB/s"),
+        ("link.topology.PCI", "24 GB/s"),
+    ]);
+    assert!(links.contains("28.2632 GB/s of bus bandwidth") && links.contains("NVL 20 to 240 GB/s"), "{links}");
+    assert!(!links.contains("PCI"), "links that are alike need no word: {links}");
+    let even = headline(&[("link.mean_busbw", "178.1 GB/s"), ("link.topology.NVL", "240 GB/s")]);
+    assert!(!even.contains("slowest"), "{even}");
+    let latency = headline(&[("serving.avg_latency", "0.9204")]);
+    assert!(latency.contains("a batch takes 920400000 ns on average"), "{latency}");
+    assert!(headline(&[]).contains("No device operation was recorded"));
 }

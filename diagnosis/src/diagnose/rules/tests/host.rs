@@ -81,10 +81,26 @@ fn rt16_sees_a_second_python_thread_at_work_but_not_one_that_waits() {
 }
 
 #[test]
+fn rt16_holds_up_no_thread_that_runs_no_python() {
+    // A runtime in C++ launches; the Python thread that gave it the work waits or goes on.
+    let native = Run::steps(12, |r, _| {
+        for _ in 0..10 {
+            let start = r.host;
+            r.think(us(30));
+            r.script.host_on(2, Category::PythonFrame, "train.py(9): dispatch", (start, start + us(25)));
+            r.launch(GEMM, us(5));
+        }
+        r.token();
+    });
+    assert!(!fires("RT-16", &native));
+}
+
+#[test]
 fn rt16_frees_the_ranks_whose_device_waits_for_others_too() {
     // Rank 1 loses as much to its interpreter, but its device has work enough to hide it.
     let run = |kernel: Ns| {
         Run::steps(12, move |r, _| {
+            r.work(Category::PythonFrame, "model.py(7): forward", us(1));
             for _ in 0..10 {
                 let start = r.host;
                 r.think(us(30));

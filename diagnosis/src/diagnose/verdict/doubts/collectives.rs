@@ -25,7 +25,7 @@ pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
 
 /// The collective that much of that time is, if one stands out: a single late one is looked for elsewhere than all of them.
 fn longest(case: &Case<'_>, rank: &Rank, class: &Class) -> Value {
-    const STANDS_OUT: f64 = 1.0 / 3.0;
+    const STANDS_OUT: f64 = 0.5;
     const SAYS: Text = Text::new(", {ns} of it in one {name}", "，其中 {ns} 在一次 {name} 内");
     let steps = rank.steady_steps(class);
     let collectives: Vec<&DeviceOp> = steps.flat_map(|s| rank.ops_of(s)).filter(|op| op.kind == OpKind::Comm).collect();

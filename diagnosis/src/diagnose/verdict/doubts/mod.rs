@@ -7,6 +7,7 @@ mod collectives;
 mod copies;
 mod demand;
 mod efficiency;
+mod outside;
 mod pause;
 mod speculation;
 mod stated;
@@ -47,14 +48,16 @@ const REGISTRY: &[Doubt] = &[
     transfers::ask,
     copies::ask,
     speculation::ask,
+    outside::ask,
 ];
 
 /// Everything that was not judged and would matter: first what the layer hangs on, then the largest.
-pub(super) fn of(case: &Case<'_>) -> Vec<Unjudged> {
+/// Where a gate speaks, what no finding claims is no question.
+pub(super) fn of(case: &Case<'_>, judged: bool) -> Vec<Unjudged> {
     let mut doubts: Vec<Unjudged> = REGISTRY.iter().filter_map(|doubt| doubt(case)).collect();
     doubts.retain(|doubt| doubt.share >= UNEXPLAINED);
     doubts.sort_by(|a, b| b.decides.cmp(&a.decides).then(b.share.total_cmp(&a.share)));
     // It has no input that would decide it, so it comes after all that have one.
-    doubts.extend(unnamed::ask(case));
+    doubts.extend(unnamed::ask(case).filter(|_| judged));
     doubts
 }
