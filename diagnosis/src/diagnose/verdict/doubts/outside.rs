@@ -20,8 +20,8 @@ const SENTENCE: Text = Text::new(
 
 pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
     let (rank, _) = case.longest?;
-    // A step of a log is all there is, and around a lone step the host's own part is said already.
-    if matches!(rank.anchor.kind, AnchorKind::WholeCapture | AnchorKind::Log) || rank.lead.is_some() {
+    // A window or a log has nothing outside of it.
+    if matches!(rank.anchor.kind, AnchorKind::WholeCapture | AnchorKind::Log) {
         return None;
     }
     let ops = &rank.timeline.ops;
