@@ -90,7 +90,7 @@ fn every_task_of_a_timeline_is_a_kernel_a_wait_or_a_named_pseudo_task() {
         assert_eq!(waits(&trace), wait, "{level} rank {rank}");
         assert_eq!(trace.processes[0].rank, Some(rank));
         assert_eq!(trace.stat("trace.device_work_without_launch"), 0);
-        assert_eq!(trace.manifest.value("parallel.world_size"), Some("8"));
+        assert_eq!(trace.manifest.value(model::Manifest::RANKS_AT_LEAST), Some("8"), "the largest peer is 7");
     }
 }
 

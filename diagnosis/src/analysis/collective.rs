@@ -12,11 +12,6 @@ use super::{
 /// What makes two collectives comparable: the kernel's name and the payload.
 pub type Kind = (StringId, Option<i64>);
 
-/// Whether the name of a collective, as a framework or a library writes it, is an all-reduce's.
-pub fn is_all_reduce(name: &str) -> bool {
-    name.to_ascii_lowercase().replace('_', "").contains("allreduce")
-}
-
 /// Instances of one kind from which a transfer time may be estimated; with fewer the fast tail is not known.
 pub const MIN_INSTANCES: usize = 50;
 

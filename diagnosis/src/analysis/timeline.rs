@@ -5,13 +5,12 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{
     bucket::CopyDir,
-    collective::is_all_reduce,
     graph_capture::{Tracks, capture_edge},
     median,
     spans::union,
     task_queue::TaskQueue,
 };
-use crate::platform::{CanonicalOp, HostCall, OpMatch, Packs};
+use crate::platform::{CanonicalOp, HostCall, OpMatch, Packs, is_all_reduce};
 
 /// What a device operation is, as far as the sweep cares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -5,9 +5,9 @@ use rustc_hash::FxHashMap;
 
 use super::rates::{Bound, PeakSource, Rate, RateUnit};
 use crate::{
-    analysis::{Class, DeviceOp, OpKind, Rank, collective::is_all_reduce},
+    analysis::{Class, DeviceOp, OpKind, Rank},
     diagnose::{rule::Context, signals::ceilings::Ceilings},
-    platform::CanonicalOp,
+    platform::{CanonicalOp, is_all_reduce},
 };
 
 /// Bytes from which a collective is more than its start; own value.
