@@ -74,8 +74,9 @@ pub(super) fn run(trace: &Trace, timelines: &[Timeline], splits: &[Split]) -> Jo
         let matched = job.instances.iter().map(|i| i.members.len()).sum::<usize>() - before;
         job.unmatched += all.saturating_sub(matched) as u64;
     }
-    let world = trace.manifest.count("parallel.world_size").or_else(|| trace.manifest.count(Manifest::RANKS_AT_LEAST));
-    let open = world.is_some_and(|world| world > timelines.len() as u64);
+    let world = trace.manifest.count("parallel.world_size");
+    let least = world.or_else(|| trace.manifest.count(Manifest::RANKS_AT_LEAST));
+    let open = least.is_some_and(|world| world > timelines.len() as u64);
     for group in &mut job.groups {
         // Both ends of a send are there.
         group.open = open && !group.is_pair;

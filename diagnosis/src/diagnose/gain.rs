@@ -82,8 +82,8 @@ pub struct Interaction {
 }
 
 /// Makes one finding of those of the same rule and layer that speak of different ranks, or of different classes of one
-/// workload: they have one cause. The one that could gain most gives claim and evidence. What the classes of a rank gain adds
-/// up; of ranks the slowest counts.
+/// workload: they have one cause. Of classes the one that could gain most gives claim and evidence, and what they gain adds up; of
+/// ranks the slowest does, whose step is replayed.
 pub fn merged(findings: Vec<Finding>, analysis: &Analysis) -> Vec<Finding> {
     let mut out: Vec<Finding> = Vec::new();
     for f in findings {
@@ -102,7 +102,8 @@ pub fn merged(findings: Vec<Finding>, analysis: &Analysis) -> Vec<Finding> {
         let shared = other.ranks.iter().any(|r| f.ranks.contains(r));
         // Of ranks the slowest speaks: it is the one whose step is replayed.
         let gain = |f: &Finding| f.estimate.max_gain_share();
-        let first = if shared { gain(&f) > gain(other) } else { f.estimate.from > other.estimate.from };
+        let slower = || (f.estimate.from, gain(&f)) > (other.estimate.from, gain(other));
+        let first = if shared { gain(&f) > gain(other) } else { slower() };
         let (mut worst, rest) = if first { (f, other.clone()) } else { (other.clone(), f) };
         if shared {
             let Estimate { from, to_low, to_high, .. } = rest.estimate;
@@ -111,6 +112,7 @@ pub fn merged(findings: Vec<Finding>, analysis: &Analysis) -> Vec<Finding> {
             estimate.to_high = (estimate.to_high - (from - to_high)).clamp(estimate.to_low, estimate.from);
             worst.severity = Severity::of_estimate(&worst.estimate).max(worst.severity);
         }
+        worst.severity = worst.severity.max(rest.severity);
         worst.ranks.extend(rest.ranks);
         worst.ranks.sort_unstable();
         worst.ranks.dedup();

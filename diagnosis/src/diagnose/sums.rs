@@ -12,7 +12,7 @@ pub(super) fn headline(trace: &Trace) -> Option<Message> {
     if trace.summaries.is_empty() && !trace.job_sums.is_empty() {
         return Some(of_job(&JobTotals::of(trace)));
     }
-    if let Some(headline) = of_links(trace).or_else(|| of_batches(trace)) {
+    if let Some(headline) = of_links(trace).or_else(|| of_batches(trace)).filter(|_| trace.summaries.is_empty()) {
         return Some(headline);
     }
     let run = || trace.summaries.iter().filter(|s| s.conditions == Conditions::Run);

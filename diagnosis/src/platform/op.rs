@@ -142,7 +142,7 @@ impl OpMatch {
 
 /// Whether the name of a collective, as a framework or a library writes it, is an all-reduce's.
 pub fn is_all_reduce(name: &str) -> bool {
-    name.to_ascii_lowercase().replace('_', "").contains("allreduce")
+    name.to_ascii_lowercase().replace(['_', '-'], "").contains("allreduce")
 }
 
 #[cfg(test)]

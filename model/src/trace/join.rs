@@ -193,6 +193,9 @@ fn agreed(parts: &[Trace]) -> Manifest {
         if key == COUNT {
             let counts = parts.iter().filter_map(|p| p.manifest.value(COUNT)?.parse::<u64>().ok());
             value = counts.fold(0, u64::saturating_add).to_string();
+        } else if key == Manifest::RANKS_AT_LEAST {
+            let most = parts.iter().filter_map(|p| p.manifest.count(key)).max();
+            value = most.map_or(value, |most| most.to_string());
         } else if more > 0 {
             value.push_str(&format!(", … (+{more})"));
         }

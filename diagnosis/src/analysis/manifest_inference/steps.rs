@@ -5,7 +5,7 @@ use model::{EvidenceClass, Ns};
 use super::{By, Inferred, View, Why, one};
 use crate::{
     analysis::{AnchorKind, GraphMode, OpKind, Selection},
-    platform::Stage,
+    platform::{HostCall, Stage},
 };
 
 pub(super) fn infer(view: &View<'_>, inferred: &mut Inferred) {
@@ -46,6 +46,8 @@ fn graph_mode(view: &View<'_>) -> Result<&'static str, Why> {
 /// Share of a step up to which calls that would compile only looked up what was compiled before: `opCompile` of CANN is called for
 /// every operator of its kind in every step, and so is `aclopCompileAndExecute`; own value.
 const LOOK_UP: f64 = 0.05;
+/// See [`LOOK_UP`]: compilation takes longer than this, ns; own value.
+const COMPILES: Ns = 20_000_000;
 
 /// Whether nothing was compiled or captured any more when the steps that count began.
 fn compiled(view: &View<'_>) -> Result<&'static str, Why> {
@@ -53,17 +55,20 @@ fn compiled(view: &View<'_>) -> Result<&'static str, Why> {
     if view.rank.anchor.kind == AnchorKind::WholeCapture {
         return Err(Why::NoSteps);
     }
-    if timeline.calls.is_empty() || !view.analysis.evidence.has(EvidenceClass::HostApi) {
+    // A queue of tasks without the calls of the runtime beneath it shows no compilation, and no absence of one.
+    let runtime = timeline.calls.iter().any(|call| call.kind != HostCall::Other);
+    if !runtime || !view.analysis.evidence.has(EvidenceClass::HostApi) {
         return Err(Why::NoCalls);
     }
     let compiles = |step: &super::Step| {
         let calls = timeline.calls_between(step.window.start, step.window.end).iter();
         // Calls inside each other count once.
         let compiling = calls.filter(|call| call.kind.is_compile()).fold((0, Ns::MIN), |(sum, until), call| {
-            (sum + (call.end - call.start.max(until)).max(0), call.end.max(until))
+            let end = call.end.min(step.window.end);
+            (sum + (end - call.start.max(until)).max(0), end.max(until))
         });
         let (compiling, _) = compiling;
-        compiling as f64 > LOOK_UP * step.window.len() as f64
+        compiling > COMPILES || compiling as f64 > LOOK_UP * step.window.len() as f64
     };
     // What is compiled once the run is under way is a finding and no warm-up.
     let first = view.rank.steady_steps(view.class).next();

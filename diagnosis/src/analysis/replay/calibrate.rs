@@ -17,7 +17,10 @@ use crate::{
 const IDLE_THREAD: Ns = 20_000;
 /// A thread with at least one launch in so many takes turns with the one that launches most, as the thread of the forward pass
 /// does with that of the backward pass; own value, far above what a thread that only feeds data launches.
-const TURNS: usize = 8;
+pub(super) const TURNS: usize = 8;
+/// Pause of the thread that launches most from which another one may have had its turn, ns: far more than the framework's way from
+/// one launch to the next; own value.
+const TURN: Ns = 200_000;
 /// A launch call that lasts so many times the usual one, and as many more ns, was blocked by a full queue; own values.
 const BLOCKED: (Ns, Ns) = (4, 10_000);
 /// Launches that must be outstanding before a queue can be full; queues hold from tens to about a thousand launches.
@@ -136,7 +139,10 @@ fn host_leads(timeline: &Timeline, threads: &[Thread], roles: &Roles, nodes: &[N
         if matches!(node, Node::Begin(_)) {
             row.thread = at as u32;
             let idle = call.start - *last > IDLE_THREAD && !feeders.contains(&call.track);
-            let leader = leader.filter(|(_, t)| idle && *t > *last);
+            // The other thread's turn ends where this one goes on; its calls in the middle of a pause are its own affair.
+            let paused = call.start - *last;
+            let turned = |t: Ns| at != roles.main || (paused > TURN && call.start - t < paused / 2);
+            let leader = leader.filter(|(_, t)| idle && *t > *last && turned(*t));
             let (leader, from) = match handed.or(leader) {
                 Some((thread, t)) if t > *last => (thread as u32, t),
                 _ => (NONE, *last),

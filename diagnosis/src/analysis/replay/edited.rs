@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::{
     Variant,
+    calibrate::TURNS,
     model::{CallRow, Fate, Model, NONE, Node, OpRow},
 };
 use crate::{
@@ -277,12 +278,15 @@ impl<'a> Edited<'a> {
             None => typical.gap.max(NODE_GAP.1),
         };
         // Threads may take turns: the backward pass of training is launched by a thread of its own.
-        let mut tracks: Vec<TrackId> =
-            calls.iter().filter_map(|c| timeline.calls.get(*c as usize)).map(|c| c.track).collect();
-        tracks.sort_unstable();
-        tracks.dedup();
+        // One that launches little of it does something else in between.
+        let mut launched: FxHashMap<TrackId, usize> = FxHashMap::default();
+        for call in calls.iter().filter_map(|c| timeline.calls.get(*c as usize)) {
+            *launched.entry(call.track).or_default() += 1;
+        }
+        let leader = timeline.calls.get(first as usize).map(|call| call.track);
+        launched.retain(|track, n| Some(*track) == leader || *n * TURNS >= calls.len());
         for c in first..=last {
-            let launches = |call: &&Call| tracks.binary_search(&call.track).is_ok();
+            let launches = |call: &&Call| launched.contains_key(&call.track);
             let Some(call) = timeline.calls.get(c as usize).filter(launches) else { continue };
             let replaced = call.ops > 0 && calls.binary_search(&c).is_ok()
                 || matches!(call.kind, HostCall::EventRecord | HostCall::StreamWaitEvent);

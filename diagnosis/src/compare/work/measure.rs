@@ -115,24 +115,34 @@ fn stages_meet(a: Stage, b: Stage) -> bool {
     a == b || matches!((a, b), (Stage::Decode, Stage::Mixed) | (Stage::Mixed, Stage::Decode))
 }
 
-/// How many times as many weights the widest product of one side may have as that of the other, if only the smaller one is on
-/// both: products of queries, keys and values become one, and so do gate and up; the head of a vocabulary is more than that.
-const FUSED: i64 = 4;
+/// Products that become one at most: queries, keys and values; gate and up.
+const FUSED: usize = 3;
+/// Outputs of one input that are looked at; a layer has a handful.
+const OUTPUTS: usize = 12;
 
-/// The widest product of each side: the same where each has a product of the other's, or where one may be made of the other.
+/// The widest product of each side: the same where each side has the other's, or where one is made of the other side's by fusion:
+/// products of one input become one whose outputs are their sum. The head of a vocabulary that one side lacks is no such sum.
 fn width(p: &Profile, q: &Profile) -> Measured {
     let [of_p, of_q] = [p, q].map(|own| own.kernels.widest());
     let told = |own: Option<(i64, i64)>| own.map(|(inputs, outputs)| format!("{inputs} × {outputs}"));
-    let has = |own: &Profile, one: Option<(i64, i64)>| {
-        one.is_some_and(|one| own.kernels.products.keys().any(|(_, inputs, outputs)| (*inputs, *outputs) == one))
-    };
-    let weights = |(inputs, outputs): (i64, i64)| inputs.saturating_mul(outputs).max(1);
-    let distance = of_p.zip(of_q).map(|(a, b)| {
-        let near = weights(a) <= FUSED.saturating_mul(weights(b)) && weights(b) <= FUSED.saturating_mul(weights(a));
-        let met = [has(p, of_q), has(q, of_p)];
-        if met == [true; 2] || near && met != [false; 2] { 0.0 } else { 1.0 }
-    });
+    let distance = of_p.zip(of_q).map(|(a, b)| if is_made_of(a, q) && is_made_of(b, p) { 0.0 } else { 1.0 });
     (told(of_p), told(of_q), distance)
+}
+
+/// Whether a side has a product, or products of the same input that are it together, or it as a part of a larger one.
+fn is_made_of((inputs, outputs): (i64, i64), own: &Profile) -> bool {
+    let alike = own.kernels.products.keys().filter(|(_, other, _)| *other == inputs).map(|(.., other)| *other);
+    let mut parts: Vec<i64> = alike.filter(|other| *other > 0).collect();
+    parts.sort_unstable_by_key(|other| std::cmp::Reverse(*other));
+    parts.dedup();
+    parts.truncate(OUTPUTS);
+    let whole = |times: i64| parts.contains(&outputs.saturating_mul(times));
+    (1..=FUSED as i64).any(whole) || sums_to(outputs, &parts, FUSED)
+}
+
+/// Whether at most so many of `parts`, each as often as needed, add up to `sum`.
+fn sums_to(sum: i64, parts: &[i64], most: usize) -> bool {
+    sum == 0 || most > 0 && parts.iter().any(|part| *part <= sum && sums_to(sum - part, parts, most - 1))
 }
 
 /// Shares of the products' time by number format, where they are known of nearly all of it.
@@ -193,19 +203,20 @@ fn grids(p: &Profile, q: &Profile) -> Measured {
     let per_call =
         |tally: &Tally| (tally.gridded == tally.calls && tally.blocks > 0.0).then(|| tally.blocks / tally.calls as f64);
     let share = |tally: &Tally, own: &Profile| tally.ns as f64 / own.kernels.busy.max(1) as f64;
-    let (mut weight, mut far, mut moved, mut sums) = (0.0, 0.0, 0.0, [0.0, 0.0]);
+    let (mut weight, mut far, mut grown, mut shrunk, mut sums) = (0.0, 0.0, 0.0, 0.0, [0.0, 0.0]);
     for (name, a) in &p.kernels.names {
         let Some(b) = q.kernels.names.get(name) else { continue };
         let Some((of_a, of_b)) = per_call(a).zip(per_call(b)) else { continue };
         let own = share(a, p).min(share(b, q));
         weight += own;
-        let apart = (of_b / of_a).ln().abs();
-        far += own * apart;
-        moved += if apart >= GROWN { own } else { 0.0 };
+        let apart = (of_b / of_a).ln();
+        far += own * apart.abs();
+        grown += if apart >= GROWN { own } else { 0.0 };
+        shrunk += if apart <= -GROWN { own } else { 0.0 };
         sums = [sums[0] + a.blocks, sums[1] + b.blocks];
     }
     // Few kernels in common still tell, where all of them say the same.
-    let agree = weight >= FEW && moved >= AGREED * weight;
+    let agree = weight >= FEW && f64::max(grown, shrunk) >= AGREED * weight;
     if weight < most && !(agree && p.device.is_some()) {
         return (None, None, None);
     }

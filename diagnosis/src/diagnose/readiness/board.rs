@@ -122,7 +122,7 @@ impl Seen<'_> {
         let captured = Fact::Ranks { captured: ranks.len() as u64, world };
         let ops = ranks.iter().flat_map(|rank| &rank.timeline.ops).filter(|op| op.kind == OpKind::Comm).count() as u64;
         if ops == 0 {
-            let next = match world {
+            let next = match world.or_else(|| self.cx.trace.manifest.count(model::Manifest::RANKS_AT_LEAST)) {
                 Some(2..) => Next::Collect(EvidenceClass::MultiRank),
                 _ => Next::Distribute,
             };

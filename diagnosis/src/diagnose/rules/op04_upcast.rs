@@ -77,8 +77,8 @@ static KIND: Kind = Kind {
         "（类型转换 + 32 位矩阵乘的一半）/ 平均步时",
     ),
     claim: Text::new(
-        "{count} casts and 32-bit matrix products per step of {class} take {busy} of {step}; without the upcast up to {time} ({share}) of that device time goes, and with it what the host needs to launch them.",
-        "{class} 每步有 {count} 个类型转换与 32 位矩阵乘，耗时 {busy}，步时 {step}；去掉上转后其中最多 {time}（{share}）的设备时间消失，主机下发它们的时间也随之消失。",
+        "{count} casts and 32-bit matrix products per step of {class} take {busy}; without the upcast up to {time} of device time goes ({share} of the step of {step}), and casts need no launch any more.",
+        "{class} 每步有 {count} 个类型转换与 32 位矩阵乘，耗时 {busy}；去掉上转后最多减少设备时间 {time}（占步时 {step} 的 {share}），类型转换也不再需要下发。",
     ),
     what: Text::new("time of casts and 32-bit matrix products per step", "每步类型转换与 32 位矩阵乘耗时"),
     rivals: &[(

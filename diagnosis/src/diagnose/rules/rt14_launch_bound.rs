@@ -165,8 +165,22 @@ fn launch_bound(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding>
         let why = Text::new("a capture with framework operations decides", "包含框架算子的采集可以判定");
         Competing::open(busy, why)
     };
-    let mut finding = cx.finding(&DOC, rank, class, claim, trigger, change);
-    if let Some((name, ns)) = dearest.filter(|(_, ns)| 2 * ns > cost.per_step) {
+    let mut finding = cx
+        .finding(&DOC, rank, class, claim, trigger, change)
+        .with(Evidence::new(
+            Text::new("idle per step that a launch owns", "每步由下发造成的空闲"),
+            Value::Ns(cost.per_step),
+            rows,
+        ))
+        .with(Evidence::new(
+            Text::new(
+                "of it inside launch calls; the rest is host code before a launch, and launch latency",
+                "其中处于下发调用内的时间；其余为下发前的主机代码与下发延迟",
+            ),
+            Value::Ns(calls),
+            Vec::new(),
+        ));
+    if let Some((name, ns)) = dearest.filter(|(_, ns)| *ns > cost.per_step / 2) {
         finding = finding.with(Evidence {
             what: Message::new(
                 Text::new(
@@ -180,19 +194,6 @@ fn launch_bound(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding>
         });
     }
     finding
-        .with(Evidence::new(
-            Text::new("idle per step that a launch owns", "每步由下发造成的空闲"),
-            Value::Ns(cost.per_step),
-            rows,
-        ))
-        .with(Evidence::new(
-            Text::new(
-                "of it inside launch calls; the rest is host code before a launch, and launch latency",
-                "其中处于下发调用内的时间；其余为下发前的主机代码与下发延迟",
-            ),
-            Value::Ns(calls),
-            Vec::new(),
-        ))
         .with(Evidence::new(
             Text::new("mean time from one launch to the next", "相邻两次下发的平均间隔"),
             Value::Ns(pace),

@@ -123,8 +123,8 @@ pub fn job_wide(cx: &Context<'_>, found: Vec<Finding>, edits: impl Fn(&Rank, &Cl
 }
 
 /// Each step's operations up to the last matrix product, which engines of inference leave outside as the head of the model, become
-/// one graph. Copies from and to the host and to peers stay outside; those within the device and fills are nodes. A pause that is no matter of launching parts two graphs: what the host does in it comes before the
-/// second.
+/// one graph. Copies from and to the host and to peers stay outside; those within the device and fills are nodes. A pause that is
+/// no matter of launching parts two graphs: what the host does in it comes before the second.
 pub fn forward_graph(rank: &Rank, class: &Class) -> Edit {
     let parts = |step: &Step| {
         let long = reading::gaps(rank, step).iter().filter(|gap| gap.span.len() >= reading::LONG);
@@ -140,7 +140,9 @@ pub fn forward_graph(rank: &Rank, class: &Class) -> Edit {
         let (mut groups, mut parted) = (Vec::<Vec<u32>>::new(), true);
         for (i, op) in ops.iter().enumerate().take(head.unwrap_or(ops.len())) {
             let index = (step.ops.start + i) as u32;
-            parted |= pauses.contains(&index);
+            // In training the host looks at a result in the middle of a step, and goes on by it.
+            let asked = class.stage == Stage::Train && op.kind == OpKind::Copy(CopyDir::DtoH);
+            parted |= pauses.contains(&index) || asked;
             match groups.last_mut().filter(|_| !parted) {
                 Some(group) if inside(op) => group.push(index),
                 None if inside(op) => {

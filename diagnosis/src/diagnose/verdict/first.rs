@@ -80,8 +80,11 @@ impl First {
     }
 }
 
-/// The first rank that a finding names, if the rank that the first statement speaks of is not among them.
+/// The rank whose step a finding's estimate is of, the slowest that it names, where the first statement speaks of another.
 fn other_rank(case: &Case<'_>, finding: &Finding) -> Option<u32> {
     let (spoken, _) = case.longest?;
-    finding.ranks.first().copied().filter(|_| !finding.ranks.contains(&spoken.rank))
+    let named = case.cx.analysis.ranks.iter().filter(|rank| finding.ranks.contains(&rank.rank));
+    let classes = named.filter_map(|rank| Some((rank, rank.classes.iter().find(|class| class.key == finding.class)?)));
+    let slowest = classes.max_by_key(|(rank, class)| (class.mean(), std::cmp::Reverse(rank.rank)));
+    slowest.map(|(rank, _)| rank.rank).filter(|rank| *rank != spoken.rank)
 }

@@ -26,7 +26,7 @@ pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
 /// The collective that much of that time is, if one stands out: a single late one is looked for elsewhere than all of them.
 fn longest(case: &Case<'_>, rank: &Rank, class: &Class) -> Value {
     const STANDS_OUT: f64 = 0.5;
-    const SAYS: Text = Text::new(", {ns} of it in one {name}", "，其中 {ns} 在一次 {name} 内");
+    const SAYS: Text = Text::new(", the longest of which, one {name}, takes {ns}", "，其中最长的一次 {name} 耗时 {ns}");
     let steps = rank.steady_steps(class);
     let collectives: Vec<&DeviceOp> = steps.flat_map(|s| rank.ops_of(s)).filter(|op| op.kind == OpKind::Comm).collect();
     let all: Ns = collectives.iter().map(|op| op.dur()).fold(0, Ns::saturating_add);

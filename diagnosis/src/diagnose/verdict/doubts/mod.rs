@@ -48,7 +48,6 @@ const REGISTRY: &[Doubt] = &[
     transfers::ask,
     copies::ask,
     speculation::ask,
-    outside::ask,
 ];
 
 /// Everything that was not judged and would matter: first what the layer hangs on, then the largest.
@@ -57,7 +56,8 @@ pub(super) fn of(case: &Case<'_>, judged: bool) -> Vec<Unjudged> {
     let mut doubts: Vec<Unjudged> = REGISTRY.iter().filter_map(|doubt| doubt(case)).collect();
     doubts.retain(|doubt| doubt.share >= UNEXPLAINED);
     doubts.sort_by(|a, b| b.decides.cmp(&a.decides).then(b.share.total_cmp(&a.share)));
-    // It has no input that would decide it, so it comes after all that have one.
+    // These are shares of something else, or have no input that would decide them: they come after all others.
+    doubts.extend(outside::ask(case).filter(|_| judged));
     doubts.extend(unnamed::ask(case).filter(|_| judged));
     doubts
 }

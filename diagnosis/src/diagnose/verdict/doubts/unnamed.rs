@@ -1,6 +1,6 @@
 //! Runtime that no finding claims: many small causes, or one that no rule knows.
 
-use super::{super::case::UNEXPLAINED, Case, Unjudged, demand, pause, unexplained};
+use super::{super::case::UNEXPLAINED, Case, Unjudged, copies, demand, pause, unexplained};
 use crate::{
     analysis::{Bucket, CopyDir, Layer},
     i18n::{Message, Text, Value},
@@ -9,12 +9,15 @@ use crate::{
 /// Share of the step from which unclaimed time needs a word; own value.
 const LEAST: f64 = 0.10;
 
+/// Part of the runtime up to which what findings claim changes nothing about its largest bucket; own value.
+const FEW: f64 = 0.1;
+
 /// What it says.
 const SENTENCE: Text = Text::new(
     "{share} of the step is runtime that no finding claims, most of it {bucket} ({part} of the step): the table of idle time names the code",
     "步时的 {share} 属于运行时，但没有发现认领，其中最多的是 {bucket}（占步时 {part}）：空闲归属表列出了对应代码",
 );
-/// The same where findings claim a part of the largest bucket too.
+/// The same where findings claim a part of the runtime, or no bucket has most of it.
 const SHARED: Text = Text::new(
     "{share} of the step is runtime that no finding claims: the table of idle time names the code",
     "步时的 {share} 属于运行时，但没有发现认领：空闲归属表列出了对应代码",
@@ -33,7 +36,9 @@ pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
     }
     let runtime = class.share(|bucket| bucket.layer() == Layer::Runtime);
     let explained = case.explained.iter().find(|explained| explained.layer == Layer::Runtime).map_or(0.0, |e| e.share);
-    let share = runtime * (1.0 - explained) - class.share(crosses);
+    let left = 1.0 - explained;
+    let copies = if copies::ask(case).is_some() { class.share(crosses) } else { 0.0 };
+    let share = (runtime - copies) * left;
     let own = class.buckets.iter().filter(|(bucket, _)| bucket.layer() == Layer::Runtime && !crosses(*bucket));
     let (bucket, ns) = own.max_by_key(|(bucket, ns)| (*ns, std::cmp::Reverse(*bucket)))?;
     let part = *ns as f64 / class.total.max(1) as f64;
@@ -42,6 +47,8 @@ pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
         ("bucket", Value::Raw(bucket.name(&case.cx.analysis.host_labels))),
         ("part", Value::Share(part)),
     ];
-    let sentence = Message::new(if part <= share { SENTENCE } else { SHARED }, args);
+    // Where findings claim some of it, nobody knows of which bucket.
+    let named = explained < FEW && part <= share && 2.0 * part > share;
+    let sentence = Message::new(if named { SENTENCE } else { SHARED }, args);
     (share >= LEAST).then(|| Unjudged { share, sentence, because: Vec::new(), decides: false })
 }
