@@ -136,7 +136,7 @@ fn launch_bound(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding>
     let inside = |gap: &Gap, bucket| bucket == Bucket::LaunchApi && counts(gap, bucket);
     let calls =
         rank.steady_steps(class).map(|s| reading::idle(rank, s, inside)).sum::<i64>() / class.steady.max(1) as i64;
-    let dearest = dearest(cx, rank, class, &inside);
+    let dearest = dearest(cx, rank, class, inside);
     let change =
         Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: vec![change::forward_graph(rank, class)] };
     let rows = reading::gap_rows(rank, rank.steady_steps(class), &counts);

@@ -58,7 +58,7 @@ impl Place {
             layers,
             bucket,
             part,
-            busy: share(&|bucket| !bucket.is_idle() && !(unrecorded && bucket == Bucket::Copy(CopyDir::Unknown))),
+            busy: share(&|bucket| !(bucket.is_idle() || unrecorded && bucket == Bucket::Copy(CopyDir::Unknown))),
             rank: rank.rank,
             class: class.key.clone(),
             steps: workload.steady(),
