@@ -110,7 +110,7 @@ impl Page {
         if let Some((line, _)) = self.findings().get(finding) {
             let (line, height) = (*line, usize::from(self.body.height));
             self.finding = finding;
-            self.rows.top = self.rows.top.clamp((line + 1).saturating_sub(height), line);
+            self.rows.top = self.rows.top.clamp((line + 1).saturating_sub(height.max(1)), line);
         }
     }
 

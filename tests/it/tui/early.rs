@@ -225,6 +225,20 @@ fn a_diagnosis_that_fails_says_why() {
     assert!(matches!(opening.finish(), Some(Over::Failed(why)) if why == "called off"));
 }
 
+#[test]
+fn findings_are_gone_through_where_the_report_has_no_line_to_show_one() {
+    let (sketch, opened) = two();
+    let mut app = early(&sketch, settings());
+    app.arrive(opened);
+    press(&mut app, "R");
+    let mut buf = Buffer::empty(Rect::new(0, 0, 74, 2));
+    for action in [Action::Right, Action::Right, Action::Left, Action::Left] {
+        app.draw(&mut buf);
+        app.act(action);
+    }
+    app.draw(&mut buf);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 16, ..ProptestConfig::default() })]
 
