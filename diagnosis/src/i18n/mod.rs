@@ -88,7 +88,8 @@ pub struct Message {
 }
 
 /// Words about steps, and those that take their place where the one step is the whole window.
-const IN_WINDOW: [(Lang, &str, &str); 7] = [
+const IN_WINDOW: [(Lang, &str, &str); 8] = [
+    (Lang::En, " in its steady steps", ""),
     (Lang::En, " per step on average", ""),
     (Lang::En, " per step", " in the window"),
     (Lang::En, " of the step", " of the window"),

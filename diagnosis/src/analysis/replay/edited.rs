@@ -15,6 +15,10 @@ use crate::{
     platform::HostCall,
 };
 
+/// Time of a call that launches, without waiting, from which it does something else besides, ns; own value, five times what a slow
+/// launch takes.
+pub const SLOW_LAUNCH: Ns = 100_000;
+
 /// Graph launch of a good driver: fixed part, ns, and per node, in ns per thousand nodes. NVIDIA reports 2.5 µs and about
 /// 1 ns per node for straight graphs from CUDA 12.6, and up to 200 ns per node before; the middle of what captures show.
 const GRAPH_GOOD: (Ns, Ns) = (6_000, 10_000);
@@ -285,6 +289,8 @@ impl<'a> Edited<'a> {
         }
         let leader = timeline.calls.get(first as usize).map(|call| call.track);
         launched.retain(|track, n| Some(*track) == leader || *n * TURNS >= calls.len());
+        // What a call does besides launching may have to be done beside a graph too.
+        let keeps = !self.hopeful();
         for c in first..=last {
             let launches = |call: &&Call| launched.contains_key(&call.track);
             let Some(call) = timeline.calls.get(c as usize).filter(launches) else { continue };
@@ -295,7 +301,8 @@ impl<'a> Edited<'a> {
                     row.before = 0;
                 }
                 if replaced {
-                    row.own = 0;
+                    row.own =
+                        if keeps && row.own >= SLOW_LAUNCH { row.own - typical.launch.min(SLOW_LAUNCH) } else { 0 };
                     row.awaits = NONE;
                 }
             });
@@ -308,7 +315,7 @@ impl<'a> Edited<'a> {
         let kept = if self.hopeful() { 0 } else { typical.before };
         let share = (usual.unwrap_or(0) - kept).max(0);
         self.call(first, |row| {
-            row.own = cost;
+            row.own += cost;
             row.before -= share.min(row.before);
         });
         let latency = cost + typical.graph_latency;

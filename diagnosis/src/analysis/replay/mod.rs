@@ -23,6 +23,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 pub use critical_path::CriticalPath;
+pub use edited::SLOW_LAUNCH;
 
 use self::{
     edited::Edited,

@@ -8,7 +8,7 @@ use model::{
 use super::{
     change,
     exposed::{Exposed, Saying},
-    owned, reading,
+    launching, reading,
 };
 use crate::{
     analysis::{Bucket, Class, Confidence, GraphMode, Layer, Rank, idle::Gap},
@@ -84,7 +84,7 @@ impl Rule for NoGraph {
 
     fn check(&self, cx: &Context<'_>) -> Outcome {
         let found = reading::marked(cx).filter_map(|(rank, class)| starved(cx, rank, class)).collect();
-        change::job_wide(cx, found, |rank, class| vec![change::forward_graph(rank, class)])
+        change::job_wide(cx, found, |rank, class| vec![change::forward_graph(cx.analysis, rank, class)])
     }
 }
 
@@ -109,7 +109,7 @@ fn starved(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
             "{class} 没有任何步重放图；每步 {step} 中设备在前向内部等待下发 {idle}（{share}）。",
         ),
         more: Vec::new(),
-        change: Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: vec![change::forward_graph(rank, class)] },
+        change: Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: vec![change::forward_graph(cx.analysis, rank, class)] },
     })?;
     finding
         .with(Evidence::new(
@@ -144,6 +144,6 @@ fn eager_steps(rank: &Rank, class: &Class) -> (usize, usize) {
 }
 
 fn counts(cx: &Context<'_>, rank: &Rank, gap: &Gap, bucket: Bucket) -> bool {
-    let waits = owned::is_launching(cx.analysis, gap, bucket);
+    let waits = launching::is_launching(cx.analysis, gap, bucket);
     !gap.between_steps && waits || reading::is_crowded_out(rank, gap, bucket)
 }

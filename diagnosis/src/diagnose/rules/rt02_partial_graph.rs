@@ -11,7 +11,7 @@ use model::{
 use super::{
     exposed::{Exposed, Saying},
     gate::{Cost, LEAST_STEPS},
-    graph_sizes, owned, reading,
+    graph_sizes, launching, reading,
 };
 use crate::{
     analysis::{Bucket, Confidence, Edit, GraphMode, Layer, Rank, Selection, Step, idle::Gap, median},
@@ -214,7 +214,7 @@ fn partial(cx: &Context<'_>, rank: &Rank) -> Option<Finding> {
 
 /// Idle inside the forward pass that a graph would take away.
 fn waits(cx: &Context<'_>, gap: &Gap, bucket: Bucket) -> bool {
-    !gap.between_steps && owned::is_launching(cx.analysis, gap, bucket)
+    !gap.between_steps && launching::is_launching(cx.analysis, gap, bucket)
 }
 
 fn listed(batches: impl Iterator<Item = u32>) -> String {

@@ -8,9 +8,9 @@ use model::{
     Span, StringId, Trace, TrackId,
 };
 
-use super::{change, gate::recurring, measurement::extras, owned, reading};
+use super::{change, gate::recurring, launching, measurement::extras, reading};
 use crate::{
-    analysis::{Analysis, AnchorKind, Bucket, Class, Confidence, Layer, Rank, Step, idle::Gap},
+    analysis::{Analysis, AnchorKind, Bucket, Class, Confidence, Layer, Rank, Step, idle::Gap, replay::SLOW_LAUNCH},
     diagnose::{
         Competing, Evidence, Finding, Intervention, Trigger,
         relations::{Advice, Feeds, Relations, Role},
@@ -29,9 +29,6 @@ const HOLE: i64 = 100_000;
 /// Mean time from launch to launch above which it is not launching that takes the time, ns; own value, several times what
 /// the slowest eager framework needs per operation.
 const PACE: i64 = 1_000_000;
-
-/// Mean time of a call that launches from which it does something else besides, ns; own value, five times what a slow launch takes.
-const SLOW_CALL: i64 = 100_000;
 
 /// Time that the host spends on something else than launching, as a part of the time for launching, from which that is no longer
 /// the only explanation; own value.
@@ -86,7 +83,7 @@ impl Rule for LaunchBound {
 
     fn check(&self, cx: &Context<'_>) -> Outcome {
         let found = cx.main_classes().filter_map(|(rank, class)| launch_bound(cx, rank, class)).collect();
-        change::job_wide(cx, found, |rank, class| vec![change::forward_graph(rank, class)])
+        change::job_wide(cx, found, |rank, class| vec![change::forward_graph(cx.analysis, rank, class)])
     }
 }
 
@@ -137,8 +134,11 @@ fn launch_bound(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding>
     let calls =
         rank.steady_steps(class).map(|s| reading::idle(rank, s, inside)).sum::<i64>() / class.steady.max(1) as i64;
     let dearest = dearest(cx, rank, class, inside);
-    let change =
-        Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: vec![change::forward_graph(rank, class)] };
+    let change = Intervention {
+        removes: cost.per_step,
+        layer: Layer::Runtime,
+        edits: vec![change::forward_graph(cx.analysis, rank, class)],
+    };
     let rows = reading::gap_rows(rank, rank.steady_steps(class), &counts);
     // Without framework records the thread's own word for "busy" is missing.
     let framework = chains.iter().any(|c| c.framework);
@@ -227,7 +227,7 @@ fn dearest(
         (*took, *calls) = (took.saturating_add(call.end - call.start), *calls + 1);
     }
     let text = |name: StringId| cx.trace.strings.get(name);
-    let slow = names.into_iter().filter(|(_, (_, took, calls))| *took >= SLOW_CALL * *calls);
+    let slow = names.into_iter().filter(|(_, (_, took, calls))| *took >= SLOW_LAUNCH * *calls);
     let (name, (ns, ..)) = slow.max_by_key(|(name, (ns, ..))| (*ns, std::cmp::Reverse(text(*name))))?;
     Some((text(name).to_owned(), ns / class.steady.max(1) as i64))
 }
@@ -254,7 +254,7 @@ fn slowed(trace: &Trace) -> Competing {
 fn waits_for_launch<'a>(analysis: &'a Analysis, rank: &'a Rank) -> impl Fn(&Gap, Bucket) -> bool + 'a {
     |gap, bucket| {
         let eager = || reading::owner(rank, gap).is_some_and(|op| !op.in_graph);
-        !gap.between_steps && owned::is_launching(analysis, gap, bucket) && eager()
+        !gap.between_steps && launching::is_launching(analysis, gap, bucket) && eager()
     }
 }
 

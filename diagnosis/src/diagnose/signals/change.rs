@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use model::{Ns, Span, TrackId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::reading;
+use super::{launching, reading};
 use crate::{
-    analysis::{Bucket, Call, Class, CopyDir, DeviceOp, Edit, OpKind, Rank, Step, idle::Gap},
+    analysis::{Analysis, Bucket, Call, Class, CopyDir, DeviceOp, Edit, OpKind, Rank, Step, idle::Gap},
     diagnose::{Context, Finding, Intervention, Outcome},
     platform::{OpClass, Stage},
 };
@@ -125,10 +125,11 @@ pub fn job_wide(cx: &Context<'_>, found: Vec<Finding>, edits: impl Fn(&Rank, &Cl
 /// Each step's operations up to the last matrix product, which engines of inference leave outside as the head of the model, become
 /// one graph. Copies from and to the host and to peers stay outside; those within the device and fills are nodes. A pause that is
 /// no matter of launching parts two graphs: what the host does in it comes before the second.
-pub fn forward_graph(rank: &Rank, class: &Class) -> Edit {
+pub fn forward_graph(analysis: &Analysis, rank: &Rank, class: &Class) -> Edit {
     let parts = |step: &Step| {
-        let long = reading::gaps(rank, step).iter().filter(|gap| gap.span.len() >= reading::LONG);
-        let pauses: FxHashSet<u32> = long.filter_map(|gap| gap.owner).collect();
+        let is_pause = |gap: &&Gap| gap.span.len() >= reading::LONG || launching::is_other_work(analysis, gap);
+        let pauses = reading::gaps(rank, step).iter().filter(is_pause);
+        let pauses: FxHashSet<u32> = pauses.filter_map(|gap| gap.owner).collect();
         let ops = rank.ops_of(step);
         let head = ops.iter().rposition(|op| op.op.class() == OpClass::Matrix);
         let head = head.filter(|i| *i > 1 && class.stage != Stage::Train);

@@ -13,6 +13,7 @@ pub mod graph_sizes;
 pub mod host_op;
 pub mod late;
 pub mod launch_shape;
+pub mod launching;
 pub mod link;
 pub mod machine;
 pub mod measured;

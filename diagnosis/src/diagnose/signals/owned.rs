@@ -5,31 +5,13 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{change, reading};
 use crate::{
-    analysis::{Analysis, Bucket, Class, Edit, Owner, Rank, Step, idle::Gap, owners::short},
+    analysis::{Bucket, Class, Edit, Owner, Rank, Step, idle::Gap, owners::short},
     diagnose::{Context, Intervention},
 };
 
 /// Activities that turn what arrives into what the model takes: data loading, tokenizing, decoding and scaling of images and
 /// sound.
 const INPUT: [&str; 3] = ["load_batch", "tokenizer", "preprocess"];
-
-/// Labels of host work that is the way from one launch to the next: the framework's and the model's own code, and time of which
-/// nothing is recorded. What else packs have a name for is a cause of its own.
-const LAUNCHING: [&str; 13] = [
-    "unknown",
-    "framework",
-    "python",
-    "range",
-    "library",
-    "runtime_call",
-    "other",
-    "forward",
-    "compiled_glue",
-    "triton_launch",
-    "collective_call",
-    "enqueue",
-    "dequeue",
-];
 
 /// What stays of host work that is moved off the launching thread or done once for all steps, in percent; own value: the same
 /// model's forward pass on a healthy stack needs 2 % of the time that one with a slow prologue does, and something else must
@@ -141,17 +123,6 @@ pub fn is_input(cx: &Context<'_>, owner: Option<&Owner>, bucket: Bucket) -> bool
     let input = |bucket| INPUT.iter().any(|label| reading::is_host(cx.analysis, bucket, label));
     let by_owner = || owner.and_then(|o| o.activity).is_some_and(|label| input(Bucket::Host(label)));
     input(bucket) || (is_code(cx, bucket) && by_owner())
-}
-
-/// Whether a part of a gap is the host's way from one launch to the next: launch calls, launch latency, and code between them, in
-/// a pause that is short enough.
-pub fn is_launching(analysis: &Analysis, gap: &Gap, bucket: Bucket) -> bool {
-    let launch = match bucket {
-        Bucket::LaunchApi | Bucket::LaunchLatency => true,
-        Bucket::Host(_) => LAUNCHING.iter().any(|label| reading::is_host(analysis, bucket, label)),
-        _ => false,
-    };
-    launch && gap.span.len() < reading::LONG
 }
 
 /// Whether a part of a gap is code that the host runs, and nothing that stops it.

@@ -211,6 +211,31 @@ fn threads_that_take_turns_are_launch_bound_together() {
 }
 
 #[test]
+fn what_a_call_does_besides_launching_is_named_and_may_stay() {
+    let run = |call: i64| {
+        let mut s = Script::default();
+        for step in 0..6 {
+            let t = us(12_000 * step);
+            s.host(Category::UserRange, &format!("ProfilerStep#{step}"), (t, t + us(12_000)));
+            for i in 0..30 {
+                let at = t + us(10 + i * 390);
+                s.host(Category::FrameworkOp, "aten::conv2d", (at - us(9), at + us(370)));
+                let launch = at + us(350 - call);
+                s.launch((launch, launch + us(call)), GEMM, (launch + us(call + 3), launch + us(call + 23)));
+            }
+        }
+        let d = diagnosis(&s.analyze());
+        let found = d.findings.into_iter().find(|f| f.rule == "RT-14").expect("RT-14 fires");
+        let named = found.evidence.iter().any(|fact| text(&fact.what).contains("most of it inside cudaLaunchKernel"));
+        (named, found.estimate.least_gain_share(), found.estimate.max_gain_share())
+    };
+    let (named, least, most) = run(300);
+    assert!(named && least < 0.3 && most > 0.7, "{named} {least} {most}");
+    let (named, least, _) = run(8);
+    assert!(!named && least > 0.7, "{named} {least}");
+}
+
+#[test]
 fn waiting_and_transfer_that_one_rank_cannot_tell_apart_stand_together() {
     let mut s = Script::default();
     for step in 0..80 {
@@ -261,7 +286,8 @@ fn runtime_that_no_finding_claims_is_said() {
             r.token();
         })
     };
-    let says = |d: &Diagnosis| unjudged(d).iter().any(|doubt| doubt.contains("runtime that no finding claims"));
+    let says =
+        |d: &Diagnosis| unjudged(d).iter().any(|doubt| doubt.contains("which is runtime, no finding names a cause"));
     let (long, short) = (diagnosis(&run(900)), diagnosis(&run(0)));
     assert!(says(&long), "{:?}", unjudged(&long));
     assert!(!says(&short), "{:?}", unjudged(&short));

@@ -14,8 +14,8 @@ const LEAST: f64 = 0.30;
 
 /// What it says.
 const SENTENCE: Text = Text::new(
-    "what the {outside} of {span} were that lie outside of every step of rank {rank}: no share and no gain counts them; the longest pause there lasts {longest}",
-    "rank {rank} 所有步之外的 {outside}（采集共 {span}）：任何占比与收益都未计入；其中最长的停顿为 {longest}",
+    "what the {outside} of {span} were that lie outside of the device's work in every step of rank {rank}: no share and no gain counts them; the longest pause of the device there lasts {longest}",
+    "rank {rank} 所有步的设备工作之外的 {outside}（采集共 {span}）：任何占比与收益都未计入；设备在其中最长的停顿为 {longest}",
 );
 
 pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {

@@ -14,13 +14,13 @@ const FEW: f64 = 0.1;
 
 /// What it says.
 const SENTENCE: Text = Text::new(
-    "{share} of the step is runtime that no finding claims, most of it {bucket} ({part} of the step): the table of idle time names the code",
-    "步时的 {share} 属于运行时，但没有发现认领，其中最多的是 {bucket}（占步时 {part}）：空闲归属表列出了对应代码",
+    "for {share} of the step, which is runtime, no finding names a cause; most of it is {bucket} ({part} of the step)",
+    "步时的 {share} 属于运行时，但没有发现指出其原因；其中最多的是 {bucket}（占步时 {part}）",
 );
 /// The same where findings claim a part of the runtime, or no bucket has most of it.
 const SHARED: Text = Text::new(
-    "{share} of the step is runtime that no finding claims: the table of idle time names the code",
-    "步时的 {share} 属于运行时，但没有发现认领：空闲归属表列出了对应代码",
+    "for {share} of the step, which is runtime, no finding names a cause",
+    "步时的 {share} 属于运行时，但没有发现指出其原因",
 );
 
 pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
