@@ -230,7 +230,8 @@ fn what_a_call_does_besides_launching_is_named_and_may_stay() {
         (named, found.estimate.least_gain_share(), found.estimate.max_gain_share())
     };
     let (named, least, most) = run(300);
-    assert!(named && least < 0.3 && most > 0.7, "{named} {least} {most}");
+    // 200 of the 390 µs from launch to launch are the call's own.
+    assert!(named && (0.3..0.5).contains(&least) && most > 0.9, "{named} {least} {most}");
     let (named, least, _) = run(8);
     assert!(!named && least > 0.7, "{named} {least}");
 }
