@@ -1,4 +1,4 @@
-//! OP-05: layout and format conversions between operators.
+//! OP-05: layout conversions and concatenations between operators.
 
 use model::EvidenceClass::Device;
 
@@ -21,7 +21,7 @@ pub struct Layout;
 
 static DOC: Doc = Doc {
     id: "OP-05",
-    title: Text::new("Layout or format conversion", "布局或格式转换"),
+    title: Text::new("Layout conversion or concatenation", "布局转换或拼接"),
     layer: Layer::Operator,
     needs: &[Device],
     advice: Advice::Device,
@@ -58,8 +58,8 @@ const KIND: Kind = Kind {
     per_layer: Some(1),
     formula: Text::new("time of conversion kernels / mean step", "转换内核时间 / 平均步时"),
     claim: Text::new(
-        "Layout and format conversions take {time} of {step} in {class} ({share}), {count} kernels per step.",
-        "{class} 的布局与格式转换耗时 {time}，步时 {step}（{share}），每步 {count} 个内核。",
+        "Layout conversions and concatenations take {time} of {step} in {class} ({share}), {count} kernels per step.",
+        "{class} 的布局转换与拼接耗时 {time}，步时 {step}（{share}），每步 {count} 个内核。",
     ),
     what: Text::new("time of conversion kernels per step", "每步转换内核耗时"),
     rivals: &[(
