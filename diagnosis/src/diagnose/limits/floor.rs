@@ -192,9 +192,9 @@ pub(super) struct Parts {
     /// Parts of attention and dense layers.
     pub tensor: f64,
     /// Parts of the experts.
-    experts: f64,
+    pub experts: f64,
     /// Parts of the layers.
-    pipeline: f64,
+    pub pipeline: f64,
 }
 
 impl Parts {
@@ -233,10 +233,7 @@ fn from_model(
     let weight = model.weight_bytes.or(manifest("precision.weights")).unwrap_or(2.0);
     let cached = manifest("precision.kv").unwrap_or(2.0);
     let batch = tokens.unwrap_or(1.0);
-    let met = model.moe.map_or(0.0, |moe| {
-        let (experts, each) = (moe.experts as f64, moe.per_token as f64);
-        experts * (1.0 - (1.0 - each / experts).clamp(0.0, 1.0).powf(batch))
-    });
+    let met = model.experts_met(batch);
     let of_experts = |experts: f64| model.body(experts) - model.body(0.0);
     let shared = |experts: f64| model.body(0.0) / parts.tensor + of_experts(experts) / parts.experts;
     // The last product belongs to the last of the ranks that layers are divided among.

@@ -6,11 +6,13 @@
 //! | [`tile`] | what a product's tiles leave unused |
 //! | [`rates`] | achieved rates beside peaks, and what binds |
 //! | `slots` | products of replayed layers, by the shape of the model |
+//! | `experts` | products of experts, by the shape of the model |
 //! | [`links`] | the same of collectives |
 //! | [`floor`] | the least that a step takes |
 //!
 //! Peaks are measured where probes are at hand, else published; a published one is an upper bound of what is possible.
 
+pub(super) mod experts;
 pub mod floor;
 pub mod links;
 pub mod rates;
@@ -22,6 +24,7 @@ pub use floor::{Basis, Floor};
 pub use rates::{Bound, PeakSource, Rate, RateUnit};
 
 use super::{rule::Context, signals::ceilings::Ceilings};
+use crate::platform::CanonicalOp;
 
 /// What is said of one capture's rates.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
@@ -44,6 +47,10 @@ pub(super) fn of(cx: &Context<'_>) -> Limits {
         rates.extend(slots::of(cx, rank, class, &ceilings));
     }
     let floor = floor::of(cx, rank, class, &ceilings, &rates);
+    if !rates.iter().any(|rate| rate.operator == CanonicalOp::GroupedGemm.name()) {
+        let experts = experts::Experts::of(cx, rank, class);
+        rates.extend(experts.and_then(|experts| experts.rate(cx, rank, class, &ceilings)));
+    }
     rates.extend(links::of(cx, rank, class, &ceilings));
     rates.sort_by_key(|rate| std::cmp::Reverse(rate.per_step));
     rates.truncate(rates::MOST);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use model::{Area, EvidenceClass::Device, StringId};
 
-use super::{gate::recurring, reading};
+use super::{gate::recurring, link::Collective, reading};
 use crate::{
     analysis::{Confidence, Edit, Layer, OpKind, Rank, Step},
     diagnose::{
@@ -14,7 +14,7 @@ use crate::{
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
-    platform::CanonicalOp,
+    platform::{CanonicalOp, Stage},
 };
 
 /// Collectives of a dense layer under tensor parallelism: after attention and after the MLP.
@@ -48,8 +48,8 @@ static DOC: Doc = Doc {
         "结构性判据：张量并行在注意力与 MLP 之后各规约一次，专家并行有分发与合并；嵌入与 logits 各一次。",
     ),
     guards: Text::new(
-        "A layer has at most one attention kernel, so there are at least as many layers as those. Without a layer structure found in the step the rule abstains. Other plans (sequence parallelism, a split reduce) need more collectives by design.",
-        "每层至多一个注意力内核，因此层数不少于注意力内核数。若步内未找到层结构则不作判断。其他并行方案（序列并行、拆分规约）本就需要更多次。",
+        "A layer has at most one attention kernel, so there are at least as many layers as those. A reduce-scatter and an all-gather count as one (sequence parallelism), sends and receives do not count. Training is not judged: its plans divide weights and gradients too. Without a layer structure found in the step the rule abstains.",
+        "每层至多一个注意力内核，因此层数不少于注意力内核数。一次 reduce-scatter 与一次 all-gather 合计一次（序列并行），点对点收发不计。不评判训练：其并行方案还会切分权重与梯度。若步内未找到层结构则不作判断。",
     ),
     verify: Text::new(
         "Fuse or drop the extra calls: the number of collectives per layer matches the plan.",
@@ -65,9 +65,10 @@ impl Rule for RedundantCollectives {
     fn check(&self, cx: &Context<'_>) -> Outcome {
         let mut found = Vec::new();
         let mut blind = false;
-        for (rank, class) in cx.main_classes() {
+        // Training divides weights and gradients too, by plans that a capture does not tell.
+        for (rank, class) in cx.main_classes().filter(|(_, class)| class.stage != Stage::Train) {
             let Some(layers) = rank.period.as_ref().map(|p| p.repeats) else {
-                blind |= rank.steady_steps(class).any(|s| collectives(rank, s) > ONCE);
+                blind |= rank.steady_steps(class).any(|s| collectives(cx, rank, s) > ONCE);
                 continue;
             };
             let experts = |s: &Step| {
@@ -81,20 +82,20 @@ impl Rule for RedundantCollectives {
             let layers = rank.steady_steps(class).map(attention).max().unwrap_or(0).max(layers);
             let plan = |s: &Step| layers * if experts(s) { EXPERTS } else { DENSE } + ONCE;
             let extra = |s: &Step| {
-                let count = collectives(rank, s);
+                let count = collectives(cx, rank, s);
                 let exposed =
                     reading::accounted(rank, s).filter(|(_, op, _)| op.kind == OpKind::Comm).map(|(_, _, x)| x.busy);
                 exposed.sum::<i64>() / count.max(1) as i64 * count.saturating_sub(plan(s)) as i64
             };
             let Some(cost) = recurring(rank, class, LEAST_GAIN, extra) else { continue };
-            let surplus = |s: &Step| surplus_of(rank, s, collectives(rank, s).saturating_sub(plan(s)));
+            let surplus = |s: &Step| surplus_of(rank, s, collectives(cx, rank, s).saturating_sub(plan(s)));
             let ops = |of: fn(&Surplus) -> &[u32]| {
                 let all = rank.steady_steps(class).map(surplus);
                 Edit::Remove(all.flat_map(|s| of(&s).to_vec()).collect())
             };
             let edits = vec![ops(|s| &s.certain), Edit::Hoped(Box::new(ops(|s| &s.possible)))];
-            let Some(step) = rank.steady_steps(class).max_by_key(|s| collectives(rank, s)) else { continue };
-            let (count, plan) = (collectives(rank, step), plan(step));
+            let Some(step) = rank.steady_steps(class).max_by_key(|s| collectives(cx, rank, s)) else { continue };
+            let (count, plan) = (collectives(cx, rank, step), plan(step));
             let trigger = Trigger {
                 formula: Text::new(
                     "collectives per step / (collectives per layer of the plan x layers + 2)",
@@ -129,8 +130,8 @@ impl Rule for RedundantCollectives {
                 .against(Competing::open(
                     Text::new("the parallel plan needs them", "并行方案本就需要它们"),
                     Text::new(
-                        "the engine's parallel settings (sequence, context, expert parallelism) decide",
-                        "引擎的并行设置（序列、上下文、专家并行）可以判定",
+                        "the engine's parallel settings (context, expert parallelism) decide",
+                        "引擎的并行设置（上下文、专家并行）可以判定",
                     ),
                 ));
             // The number of layers is mined from the sequence of operators, not read from the model.
@@ -146,8 +147,24 @@ impl Rule for RedundantCollectives {
     }
 }
 
-fn collectives(rank: &Rank, step: &Step) -> usize {
-    rank.ops_of(step).iter().filter(|op| op.kind == OpKind::Comm).count()
+/// Collectives of a step as the plan counts them: under sequence parallelism a reduce-scatter and an all-gather do together
+/// what one all-reduce does, and what stages send each other belongs to another plan.
+fn collectives(cx: &Context<'_>, rank: &Rank, step: &Step) -> usize {
+    let (mut whole, mut scattered, mut gathered) = (0, 0, 0);
+    for op in rank.ops_of(step).iter().filter(|op| op.kind == OpKind::Comm) {
+        let name = cx.trace.strings.get(op.name);
+        match Collective::of(name) {
+            Some(Collective::Pair) => {}
+            Some(Collective::Half) if is_gather(name) => gathered += 1,
+            Some(Collective::Half) => scattered += 1,
+            Some(Collective::AllReduce) | None => whole += 1,
+        }
+    }
+    whole + usize::max(scattered, gathered)
+}
+
+fn is_gather(name: &str) -> bool {
+    name.to_ascii_lowercase().contains("gather")
 }
 
 /// Collectives of a step that are more than the plan needs.

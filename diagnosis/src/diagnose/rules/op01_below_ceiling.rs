@@ -1,9 +1,6 @@
 //! OP-01: matrix products far below what the device reaches.
 
-use model::{
-    EvidenceClass::{Device, Shapes},
-    StringId,
-};
+use model::{EvidenceClass::Device, StringId};
 
 use super::{
     ceilings::{Ceilings, NEAR, Origin},
@@ -18,7 +15,10 @@ use crate::{
     },
     diagnose::{
         Evidence, Finding,
-        limits::rates,
+        limits::{
+            experts::{Experts, is_of_experts},
+            rates,
+        },
         relations::{Advice, Relations},
         rule::{Context, Doc, Outcome, Rule},
     },
@@ -49,7 +49,8 @@ static DOC: Doc = Doc {
     id: "OP-01",
     title: Text::new("Operator far below its ceiling", "算子远低于上限"),
     layer: Layer::Operator,
-    needs: &[Device, Shapes],
+    // Shapes, or a model that says them.
+    needs: &[Device],
     advice: Advice::Device,
     relations: Relations::NONE,
     sees: Text::new(
@@ -146,6 +147,8 @@ impl Rule for BelowCeiling {
                 .steady_steps(class)
                 .take(1)
                 .any(|step| reading::accounted(rank, step).any(|(_, op, _)| time(cx, rank, op, &ceilings).is_some()));
+            judged |=
+                Experts::of(cx, rank, class).is_some_and(|experts| experts.shares(rank, class, &ceilings).is_some());
         }
         if !found.is_empty() || judged {
             return found.into_iter().collect();
@@ -182,9 +185,14 @@ fn shortest(ceilings: &Ceilings<'_>) -> i64 {
 /// Products far below measured ceilings.
 fn finding(cx: &Context<'_>, rank: &Rank, class: &Class, ceilings: &Ceilings<'_>) -> Option<Finding> {
     let shortest = shortest(ceilings);
+    let experts = of_experts(cx, rank, class, ceilings);
     let finding = share_of_step::of_class(cx, &KIND, rank, class, |step| {
         let ops = reading::accounted(rank, step).filter(|(_, op, _)| op.dur() >= shortest);
         ops.filter_map(|part| {
+            if let Some((_, [best, usual])) = experts.as_ref().filter(|_| is_of_experts(part.1)) {
+                let [best, most] = [*best, usual / NEAR].map(|share| (share * part.1.dur() as f64) as i64);
+                return Some(Part::gone(part).to(most).within(best, most));
+            }
             let (_, best, usual) = time(cx, rank, part.1, ceilings)?;
             // What the very kernel took alone is the kernel's; what it takes longer than that is the device's (OP-13).
             let alone = probed(cx, rank, part.1, ceilings).filter(|probed| probed.same).map(|probed| probed.ns as i64);
@@ -199,9 +207,19 @@ fn finding(cx: &Context<'_>, rank: &Rank, class: &Class, ceilings: &Ceilings<'_>
         .collect()
     })?;
     let finding = ceilings.evidence().into_iter().fold(finding, Finding::with);
+    let finding = experts.iter().map(|(experts, _)| experts.evidence()).fold(finding, Finding::with);
     // A machine that was busy while it was probed was likely so during the run, and then every kernel looks slow.
     let most = if ceilings.noise().is_some() { Confidence::Low } else { KIND.most };
     finding.gated(most)
+}
+
+/// The products of experts where they stay far below their ceiling, with the shares of their time at best and as a rule. Those
+/// whose shapes were recorded are not among them: a model says nothing better.
+fn of_experts(cx: &Context<'_>, rank: &Rank, class: &Class, ceilings: &Ceilings<'_>) -> Option<(Experts, [f64; 2])> {
+    let experts = Experts::of(cx, rank, class)?;
+    let shares = experts.shares(rank, class, ceilings)?;
+    let [best, usual] = shares;
+    (usual < FAR && best <= MODEL_WRONG).then_some((experts, shares))
 }
 
 /// Products of one kernel and shape: how much of their ceiling they reach, in the mean.
@@ -247,9 +265,14 @@ fn bounded(cx: &Context<'_>, rank: &Rank, class: &Class, ceilings: &Ceilings<'_>
             (kind.time, kind.count) = (kind.time.saturating_add(op.dur()), kind.count + 1);
         }
     }
+    let experts = of_experts(cx, rank, class, ceilings);
     let finding = share_of_step::of_class(cx, &PUBLISHED, rank, class, |step| {
         let ops = reading::accounted(rank, step).filter(|(_, op, _)| op.dur() >= shortest);
         ops.filter_map(|part| {
+            if let Some((_, [_, usual])) = experts.as_ref().filter(|_| is_of_experts(part.1)) {
+                let usual = (usual * part.1.dur() as f64) as i64;
+                return Some(Part::gone(part).to(usual).within(usual, part.1.dur()));
+            }
             let (gemm, best, usual) = time(cx, rank, part.1, ceilings)?;
             let dur = part.1.dur();
             let reached = usual / dur as f64;
@@ -265,6 +288,7 @@ fn bounded(cx: &Context<'_>, rank: &Rank, class: &Class, ceilings: &Ceilings<'_>
     })?;
     let mut finding = ceilings.evidence().into_iter().fold(finding, Finding::with);
     finding = reasons(cx, rank, class, ceilings).into_iter().fold(finding, Finding::with);
+    finding = experts.iter().map(|(experts, _)| experts.evidence()).fold(finding, Finding::with);
     finding.gated(PUBLISHED.most)
 }
 

@@ -40,7 +40,7 @@ pub struct Upcast;
 
 static DOC: Doc = Doc {
     id: "OP-04",
-    title: Text::new("Data type upcast", "数据类型上转"),
+    title: Text::new("Casts and 32-bit products", "类型转换与 32 位矩阵乘"),
     layer: Layer::Operator,
     needs: &[Device],
     advice: Advice::Device,
@@ -77,16 +77,13 @@ static KIND: Kind = Kind {
         "（类型转换 + 32 位矩阵乘的一半）/ 平均步时",
     ),
     claim: Text::new(
-        "{count} casts and 32-bit matrix products per step of {class} take {busy}; without the upcast up to {time} of device time goes ({share} of the step of {step}), and casts need no launch any more.",
-        "{class} 每步有 {count} 个类型转换与 32 位矩阵乘，耗时 {busy}；去掉上转后最多减少设备时间 {time}（占步时 {step} 的 {share}），类型转换也不再需要下发。",
+        "{count} casts and 32-bit matrix products per step of {class} take {busy}; without the casts, and with these products in 16 bits, up to {time} of device time goes ({share} of the step of {step}), with the launches of the casts and the gaps around them.",
+        "{class} 每步有 {count} 个类型转换与 32 位矩阵乘，耗时 {busy}；去掉类型转换、并以 16 位做这些矩阵乘后，最多减少设备时间 {time}（占步时 {step} 的 {share}），类型转换的下发及其前后的空隙也随之消失。",
     ),
     what: Text::new("time of casts and 32-bit matrix products per step", "每步类型转换与 32 位矩阵乘耗时"),
     rivals: &[(
         Text::new("the precision is needed there", "该处确实需要这一精度"),
-        Text::new(
-            "a layer-wise numeric comparison of a run without the upcast decides",
-            "去掉上转后逐层比较数值可以判定",
-        ),
+        Text::new("a layer-wise numeric comparison of a run in 16 bits decides", "以 16 位运行后逐层比较数值可以判定"),
     )],
     most: Confidence::High,
 };

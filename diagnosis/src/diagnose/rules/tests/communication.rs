@@ -25,6 +25,22 @@ fn cm06_compares_with_the_plan_and_needs_the_layers() {
 }
 
 #[test]
+fn cm06_counts_a_reduce_scatter_and_its_all_gather_as_one_all_reduce() {
+    const SCATTER: &str = "ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)";
+    const GATHER: &str = "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)";
+    let layers = |each: &[(&'static str, Ns)]| {
+        let layer = [(NORM, us(3)), (GEMM, us(20)), (GATHER, us(6)), (GEMM, us(30)), (SCATTER, us(6))];
+        let nodes: Vec<_> = std::iter::repeat_n([&layer, each].concat(), 12).flatten().collect();
+        Run::steps(12, move |r, _| {
+            r.graph(&nodes, us(1)).token();
+        })
+    };
+    let rest = [(GATHER, us(6)), (SORT, us(8)), (SCATTER, us(6))];
+    assert!(!fires("CM-06", &layers(&rest)), "two pairs of each layer");
+    assert!(fires("CM-06", &layers(&[&rest[..], &rest].concat())), "three");
+}
+
+#[test]
 fn cm06_counts_the_layers_of_a_repeat_that_holds_two() {
     const ATTENTION: &str = "void vllm::paged_attention_v1_kernel<__nv_bfloat16, 128, 16>";
     let pairs = |attention: &'static str| {

@@ -113,3 +113,42 @@ fn a_decode_step_of_unknown_shapes_says_what_would_give_its_floor() {
     let Basis::Nothing(needs) = limits(&(trace, analysis)).floor.unwrap().basis else { panic!("a basis") };
     assert!(needs.en.contains("--model"), "{}", needs.en);
 }
+
+const EXPERTS: &str = "_matmul_ogs_NNT_bf16xbf16xmxfp4_16x128x256x1";
+
+/// Steps of so many layers of gpt-oss-20b as graphs replay them: two products of experts each, 200 µs in all.
+fn of_experts(layers: usize, each: i64) -> (Trace, Analysis) {
+    let packs = Packs::embedded().unwrap();
+    let model = packs.model("gpt-oss-20b").unwrap().clone();
+    let (trace, mut analysis) = Run::steps(4, |r, _| {
+        for _ in 0..layers {
+            r.launch(NORM, us(2)).launch(GEMM, us(10)).launch(ATTENTION, us(10));
+            r.launch(EXPERTS, us(each)).launch(EXPERTS, us(each));
+        }
+        r.token();
+    });
+    analysis.model = Some(Arc::new(model));
+    on("NVIDIA H100 80GB HBM3", (trace, analysis))
+}
+
+#[test]
+fn a_model_says_what_its_experts_read_where_the_step_has_its_layers() {
+    let known = diagnosis(&of_experts(24, 100));
+    let rate = known.limits.rates.iter().find(|rate| rate.operator == "grouped_gemm").unwrap();
+    // Of 32 experts, four tokens with four each meet 32 · (1 − (7/8)⁴) = 13.2: 13.2 · 3 · 2880² weights of 0.66 bytes.
+    assert_eq!((rate.shape.as_str(), rate.count, rate.per_step), ("4 tokens, 13 of 32 experts", 72, us(4_800)));
+    assert!((217e6..219e6).contains(&rate.bytes), "{}", rate.bytes);
+    assert!((0.32..0.33).contains(&rate.share().unwrap()), "{:?}", rate.share());
+    let found = known.findings.iter().find(|finding| finding.rule == "OP-01").unwrap();
+    assert!(found.evidence.iter().any(|e| e.what.text.en.contains("spread evenly")), "{:?}", found.evidence);
+    // At 92 % of the published bandwidth 71 µs a layer are left of 200: at most 24 · 129 µs go.
+    let gain = found.estimate.from - found.estimate.to_low;
+    assert!((2_900_000..3_400_000).contains(&gain), "{:?}", found.estimate);
+    let none = |capture: &(Trace, Analysis)| {
+        let said = diagnosis(capture);
+        said.limits.rates.iter().all(|rate| rate.operator != "grouped_gemm")
+    };
+    assert!(none(&of_experts(23, 100)), "another model");
+    let fast = diagnosis(&of_experts(24, 40));
+    assert!(fast.findings.iter().all(|finding| finding.rule != "OP-01"), "near the ceiling");
+}

@@ -1,5 +1,7 @@
 //! Operators that take much of the step, and of which nobody knows how fast they could be.
 
+use model::Beside;
+
 use super::{Case, Unjudged};
 use crate::{
     analysis::{Bucket, DeviceOp, Layer, op_shapes},
@@ -14,6 +16,11 @@ const LOOKED_AT: usize = 1000;
 const REPLAYED: Text = Text::new(
     "how fast {bucket} could be, {share} of the step: replays carry no shapes; name the model (--model config.json), or give the capture of the graph (--graph-capture)",
     "{bucket} 还能快多少（占步时 {share}）：图重放不带形状；请给出模型（--model config.json）或图捕获（--graph-capture）",
+);
+/// What it says where they were given, and did not tell.
+const REPLAYED_UNKNOWN: Text = Text::new(
+    "how fast {bucket} could be, {share} of the step: replays carry no shapes, and what was given beside the capture does not place these kernels; measure the longest of them alone with its vendor's kernel profiler",
+    "{bucket} 还能快多少（占步时 {share}）：图重放不带形状，而随采集给出的信息对不上这些内核；请用厂商的内核剖析器单独测量其中最长者",
 );
 /// What it says elsewhere.
 const SHAPELESS: Text = Text::new(
@@ -44,7 +51,9 @@ pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
     let is_of = |op: &&DeviceOp| matches!(bucket, Bucket::Compute(of) if of == op.op);
     let ops = || rank.steady_steps(class).flat_map(|step| rank.ops_of(step)).filter(is_of).take(LOOKED_AT);
     let replayed = 2 * ops().filter(|op| op.in_graph).count() > ops().count();
+    let told = || case.cx.analysis.model.is_some() || case.cx.trace.manifest.value(Beside::MATCH).is_some();
     let text = match () {
+        () if replayed && told() => REPLAYED_UNKNOWN,
         () if replayed => REPLAYED,
         () if ops().any(|op| !op_shapes::inputs(case.cx.trace, rank, op).is_empty()) => UNKNOWN,
         () => SHAPELESS,
