@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 
 use super::{
     bucket::CopyDir,
+    forward_calls, loading,
     timeline::{DeviceOp, OpKind, Timeline},
 };
 use crate::platform::{CanonicalOp, HostCall, Packs, StepLabel};
@@ -88,10 +89,11 @@ const MIN_MARKS: usize = 3;
 
 /// Finds the steps of a rank; marks are strictly increasing in their operation.
 pub fn find(trace: &Trace, packs: &Packs, timeline: &Timeline, process: ProcessId, device: i32) -> (Anchor, Vec<Mark>) {
+    let of_steps = |(_, marks): &(Anchor, Vec<Mark>)| !forward_calls::hold_several(trace, process, timeline, marks);
     user_ranges(trace, packs, timeline, process, device)
-        .or_else(|| token_readbacks(trace, timeline))
-        .or_else(|| graph_launches(trace, timeline))
-        .or_else(|| sampling(trace, timeline))
+        .or_else(|| token_readbacks(trace, timeline).filter(of_steps))
+        .or_else(|| graph_launches(trace, timeline).filter(of_steps))
+        .or_else(|| sampling(trace, timeline).filter(of_steps))
         .unwrap_or_else(|| {
             let anchor = Anchor {
                 kind: AnchorKind::WholeCapture,
@@ -99,7 +101,8 @@ pub fn find(trace: &Trace, packs: &Packs, timeline: &Timeline, process: ProcessI
                 confidence: Confidence::Low,
                 without_work: 0,
             };
-            (anchor, vec![Mark { op: 0, name: "whole capture".into(), label: None, host: None }])
+            let op = loading::end(trace, timeline, process);
+            (anchor, vec![Mark { op, name: "whole capture".into(), label: None, host: None }])
         })
 }
 

@@ -55,8 +55,8 @@ fn compiled(view: &View<'_>) -> Result<&'static str, Why> {
     if view.rank.anchor.kind == AnchorKind::WholeCapture {
         return Err(Why::NoSteps);
     }
-    // A queue of tasks without the calls of the runtime beneath it shows no compilation, and no absence of one.
-    let runtime = timeline.calls.iter().any(|call| call.kind != HostCall::Other);
+    // Launches alone, or a queue of tasks, without the other calls of the runtime show no compilation, and no absence of one.
+    let runtime = timeline.calls.iter().any(|call| !matches!(call.kind, HostCall::Other | HostCall::Launch));
     if !runtime || !view.analysis.evidence.has(EvidenceClass::HostApi) {
         return Err(Why::NoCalls);
     }

@@ -46,6 +46,7 @@ mod op17_attention_merge;
 mod op19_few_blocks;
 mod op20_older_kernel;
 mod op21_scalar_bound;
+mod op22_no_matrix_units;
 mod rt01_no_graph;
 mod rt02_partial_graph;
 mod rt03_piecewise_graph;
@@ -113,6 +114,7 @@ pub const REGISTRY: &[&dyn Rule] = &[
     &op19_few_blocks::FewBlocks,
     &op20_older_kernel::OlderKernel,
     &op21_scalar_bound::ScalarBound,
+    &op22_no_matrix_units::NoMatrixUnits,
     &rt01_no_graph::NoGraph,
     &rt02_partial_graph::PartialGraph,
     &rt03_piecewise_graph::PiecewiseGraph,

@@ -5,6 +5,7 @@ use model::{EvidenceClass::Device, StringId};
 use super::{
     ceilings::{Ceilings, NEAR, Origin},
     op02_library_choice::probed,
+    op22_no_matrix_units::{has_units, is_without_units},
     reading,
     share_of_step::{self, Kind, Part},
 };
@@ -169,7 +170,10 @@ impl Rule for BelowCeiling {
 
 /// A product, and the time that it takes at best and as a rule, ns, by ceilings that were measured if the bandwidth was.
 fn time(cx: &Context<'_>, rank: &Rank, op: &DeviceOp, ceilings: &Ceilings<'_>) -> Option<(Gemm, f64, f64)> {
-    if op.kind != OpKind::Compute || op.op != CanonicalOp::Gemm {
+    let name = cx.trace.strings.get(op.name);
+    // What does not use the units that the ceiling is of has a cause of its own (OP-22).
+    let other = is_without_units(name) && has_units(ceilings.chip(), name);
+    if op.kind != OpKind::Compute || op.op != CanonicalOp::Gemm || other {
         return None;
     }
     let gemm = op_shapes::gemm(&op_shapes::inputs(cx.trace, rank, op))?;

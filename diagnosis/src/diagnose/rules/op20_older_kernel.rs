@@ -223,6 +223,10 @@ fn is_unaligned(name: &str) -> bool {
     let ends = |mark: &str| {
         name.match_indices(mark).any(|(at, _)| !name[at + mark.len()..].starts_with(|c: char| c.is_ascii_digit()))
     };
+    // What computes without matrix units loads single elements of any operand.
+    if name.contains("simt") {
+        return false;
+    }
     let tensile = name.starts_with("Cijk") && ends("AF0EM1") && ends("AF1EM1");
     tensile || ((name.contains("gemm") || name.contains("fprop")) && (ends("align1") || ends("align2")))
 }
@@ -237,6 +241,7 @@ mod tests {
         assert!(is_unaligned(turing) && made_for(turing) == Some(75));
         assert!(!is_unaligned("void cutlass::Kernel2<cutlass_80_tensorop_f16_s16816gemm_f16_128x128_nn_align8>"));
         assert!(!is_unaligned("cutlass_80_tensorop_f16_s16816gemm_align16"));
+        assert!(!is_unaligned("void cutlass::Kernel2<cutlass_80_simt_sgemm_128x32_8x5_nn_align1>"), "no matrix unit");
         assert!(is_unaligned("Cijk_Ailk_Bljk_BBS_BH_MT256x112x64_AF0EM1_AF1EM1_AMAS3"));
         assert!(!is_unaligned("Cijk_Ailk_Bljk_BBS_BH_MT256x128x64_AF0EM8_AF1EM8_AMAS3"));
         assert_eq!(made_for("ampere_bf16_s16816gemm_bf16_128x64_ldg8_f2f_stages_64x4_tn"), Some(80));

@@ -12,7 +12,7 @@ use crate::{
 
 /// A first launch of a kernel takes at least so long where it loads the kernel's code; later ones take microseconds (5 to 20 in
 /// the HTA documentation); own value.
-const LOADS: Ns = 1_000_000;
+pub(super) const LOADS: Ns = 1_000_000;
 /// A first allocator call takes at least so long where it makes the context; own value, far beyond an allocation.
 const MAKES_CONTEXT: Ns = 100_000_000;
 

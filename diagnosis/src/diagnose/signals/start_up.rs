@@ -3,13 +3,20 @@
 
 use model::Ns;
 
-use super::{first_use::FirstUses, reading};
-use crate::analysis::{Bucket, Call, Class, Rank, Step, idle::Gap};
+use rustc_hash::FxHashSet;
+
+use super::{
+    first_use::{FirstUses, LOADS},
+    reading,
+};
+use crate::analysis::{AnchorKind, Bucket, Call, Class, Rank, Step, idle::Gap};
 
 /// Share of the step from which preparing is what it is; own value.
 const MOST: f64 = 0.50;
 /// Steps that a run in which everything is the first time has at most: of more the later ones show what is usual; own value.
 const FEW: usize = 2;
+/// Gaps before first operations from which they are more than one pause; own value.
+const SEVERAL: usize = 3;
 
 /// Whether most of a class is compilation or graph capture, one gap that holds it, or calls that are slow because they are the
 /// first.
@@ -25,6 +32,27 @@ pub fn first_uses<'a>(rank: &'a Rank, class: &Class) -> Option<(Vec<&'a Call>, f
     let first = FirstUses::of(rank, class);
     let share = first.all_idle(rank, class) as f64 / class.total.max(1) as f64;
     (share > MOST).then_some((first.calls, share))
+}
+
+/// The gaps before operations whose kernels run for the first time, in a capture without steps: how many, the longest, and
+/// their share of the class, if that is most of it. What makes the host slow there need not be a call that was recorded.
+pub fn before_first(rank: &Rank, class: &Class) -> Option<(usize, Ns, f64)> {
+    if rank.anchor.kind != AnchorKind::WholeCapture {
+        return None;
+    }
+    let mut names = FxHashSet::default();
+    let first: FxHashSet<Ns> = rank.timeline.ops.iter().filter(|op| names.insert(op.name)).map(|op| op.start).collect();
+    // What the host waits for or is held by has a cause of its own.
+    let waits =
+        |bucket: Bucket| matches!(bucket, Bucket::SyncTail | Bucket::SyncIdle | Bucket::DeviceDep | Bucket::Prof);
+    let unowned = |gap: &Gap| !gap.parts.iter().any(|(bucket, _)| waits(*bucket));
+    let gaps = rank.steady_steps(class).flat_map(|step| reading::gaps(rank, step));
+    let slow = gaps.filter(|gap| gap.span.len() >= LOADS && first.contains(&gap.span.end) && unowned(gap));
+    let (n, sum, longest) = slow
+        .map(|gap| gap.span.len())
+        .fold((0, 0, 0), |(n, sum, longest): (usize, Ns, Ns), ns| (n + 1, sum.saturating_add(ns), longest.max(ns)));
+    let share = sum as f64 / class.total.max(1) as f64;
+    (share > MOST && n >= SEVERAL).then_some((n, longest, share))
 }
 
 /// Whether most of a class is compilation or graph capture, and not only because some steps of a run that goes on stop for

@@ -18,6 +18,10 @@ pub(super) fn subject(rank: &Rank, class: &Class) -> Value {
             "Training, not decode; no steps found, one window from the first device operation to the end of the last",
             "训练，并非解码；未找到步，取首个设备操作开始到最后一个设备操作结束的一个窗口",
         ),
+        _ if rank.anchor.kind == AnchorKind::WholeCapture && begins_late(rank) => Text::new(
+            "No steps found, one window from the first device operation after loading and warm-up to the end of the last",
+            "未找到步，取加载与预热之后的首个设备操作开始到最后一个设备操作结束的一个窗口",
+        ),
         _ if rank.anchor.kind == AnchorKind::WholeCapture => Text::new(
             "No steps found, one window from the first device operation to the end of the last",
             "未找到步，取首个设备操作开始到最后一个设备操作结束的一个窗口",
@@ -28,6 +32,11 @@ pub(super) fn subject(rank: &Rank, class: &Class) -> Value {
         Stage::Train => Text::new("Training, not decode", "训练，并非解码"),
         Stage::Unknown => Text::new("Steps of unknown stage", "阶段未知的步"),
     })
+}
+
+/// Whether the one window of a capture without steps leaves out what loads a model or warms it up.
+pub(super) fn begins_late(rank: &Rank) -> bool {
+    rank.steps.first().is_some_and(|step| step.ops.start > 0)
 }
 
 pub(super) fn step_args(rank: &Rank, class: &Class) -> [(&'static str, Value); 4] {

@@ -36,10 +36,10 @@ const ELSEWHERE: Text = Text::new(
     "No rule names a cause there; first to change, in the {other} layer: {gain}.",
     "该层没有规则指出原因；首先应改的在{other}层：{gain}。",
 );
-/// It lies elsewhere, and what was found where most of the time is gains less.
+/// It lies elsewhere, and what was found where most of the time is gains less, or may gain nothing.
 const LESS: Text = Text::new(
-    "First to change, in the {other} layer: {gain}; what was found in the {layer} layer gains less.",
-    "首先应改的在{other}层：{gain}；{layer}层中的发现收益更小。",
+    "First to change, in the {other} layer: {gain}; what was found in the {layer} layer gains less or is less certain.",
+    "首先应改的在{other}层：{gain}；{layer}层中的发现收益更小或更不确定。",
 );
 /// Nothing was found.
 const NOTHING: Text = Text::new("No rule that could decide names a cause.", "能够判定的规则都没有指出原因。");

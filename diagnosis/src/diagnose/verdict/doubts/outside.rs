@@ -2,7 +2,7 @@
 
 use model::{Ns, Span};
 
-use super::{Case, Unjudged};
+use super::{super::headline::begins_late, Case, Unjudged};
 use crate::{
     analysis::{AnchorKind, DeviceOp},
     diagnose::signals::reading,
@@ -18,12 +18,22 @@ const SENTENCE: Text = Text::new(
     "rank {rank} 所有步的设备工作之外的 {outside}（采集共 {span}）：任何占比与收益都未计入；设备在其中最长的停顿为 {longest}",
 );
 
+/// What it says of a window that begins after loading.
+const LOADED: Text = Text::new(
+    "the first {outside} of {span} of the device's work on rank {rank}: the model is loaded or warmed up there, and no share and no gain counts them; the longest pause of the device there lasts {longest}",
+    "rank {rank} 设备工作最初的 {outside}（采集共 {span}）：其间在加载模型或预热，任何占比与收益都未计入；设备在其中最长的停顿为 {longest}",
+);
+/// Part of the recording from which that needs a word; own value: it is work that a user may look for.
+const LEAST_LOADED: f64 = 0.05;
+
 pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
     let (rank, _) = case.longest?;
-    // A window or a log has nothing outside of it.
-    if matches!(rank.anchor.kind, AnchorKind::WholeCapture | AnchorKind::Log) {
+    // A whole window or a log has nothing outside of it.
+    let window = rank.anchor.kind == AnchorKind::WholeCapture;
+    if rank.anchor.kind == AnchorKind::Log || (window && !begins_late(rank)) {
         return None;
     }
+    let (text, least) = if window { (LOADED, LEAST_LOADED) } else { (SENTENCE, LEAST) };
     let ops = &rank.timeline.ops;
     let (first, last) = (ops.iter().map(|op| op.start).min()?, ops.iter().map(|op| op.end).max()?);
     let steps = reading::merged(rank.steps.iter().map(|step| step.window).collect());
@@ -37,8 +47,8 @@ pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
         ("rank", Value::Count(rank.rank.into())),
         ("longest", Value::Ns(longest)),
     ];
-    let sentence = Message::new(SENTENCE, args);
-    (share >= LEAST).then(|| Unjudged { share, sentence, because: Vec::new(), decides: false })
+    let sentence = Message::new(text, args);
+    (share >= least).then(|| Unjudged { share, sentence, because: Vec::new(), decides: false })
 }
 
 /// The longest time in which the device does nothing and no step is, ns; operations lie in order of start, steps are disjoint and in

@@ -3,7 +3,7 @@
 use super::{Case, Ruling, step_args};
 use crate::{
     analysis::Bucket,
-    diagnose::signals::start_up::{first_uses, prepared, preparing_gap},
+    diagnose::signals::start_up::{before_first, first_uses, prepared, preparing_gap},
     i18n::{Message, Text, Value},
 };
 
@@ -24,6 +24,12 @@ const FIRST_USE: Text = Text::new(
     "{subject}（{class}）：{lasts} {step}，其中 {share} 设备在等待 {n} 次首次调用（仅 {call} 就有 {longest}）：正在创建设备上下文并加载内核代码，属于启动阶段；请先运行一次相同的工作再采集。",
 );
 
+/// What it says where no call shows what made the host slow, and everything happens for the first time.
+const BEFORE_FIRST: Text = Text::new(
+    "{subject} ({class}): {lasts} {step}, for {share} of it the device waits before operations whose kernels run for the first time ({n} such pauses, the longest {longest}): libraries and the code of kernels are loaded, so this is a start-up; run the same work once before recording.",
+    "{subject}（{class}）：{lasts} {step}，其中 {share} 设备在等待首次运行的内核（{n} 次停顿，最长 {longest}）：正在加载库与内核代码，属于启动阶段；请先运行一次相同的工作再采集。",
+);
+
 pub(super) fn decide(case: &Case<'_>) -> Option<Ruling> {
     let (rank, class) = case.longest?;
     let headline = if prepared(rank, class) {
@@ -32,8 +38,7 @@ pub(super) fn decide(case: &Case<'_>) -> Option<Ruling> {
     } else if let Some((gap, share)) = preparing_gap(rank, class) {
         let args = [("share", Value::Share(share)), ("gap", Value::Ns(gap))];
         Message::new(GAP, step_args(rank, class).into_iter().chain(args))
-    } else {
-        let (calls, share) = first_uses(rank, class)?;
+    } else if let Some((calls, share)) = first_uses(rank, class) {
         let longest = calls.iter().max_by_key(|call| call.end - call.start)?;
         let args = [
             ("share", Value::Share(share)),
@@ -42,6 +47,16 @@ pub(super) fn decide(case: &Case<'_>) -> Option<Ruling> {
             ("longest", Value::Ns(longest.end - longest.start)),
         ];
         Message::new(FIRST_USE, step_args(rank, class).into_iter().chain(args))
+    } else {
+        let (n, longest, share) = before_first(rank, class).filter(|(.., share)| !is_explained(case, *share))?;
+        let args = [("share", Value::Share(share)), ("n", Value::Count(n as u64)), ("longest", Value::Ns(longest))];
+        Message::new(BEFORE_FIRST, step_args(rank, class).into_iter().chain(args))
     };
     Some(Ruling::undecided(headline, []))
+}
+
+/// Whether a finding names a cause for at least half of what such pauses take; those of launching and of other code name none.
+fn is_explained(case: &Case<'_>, share: f64) -> bool {
+    let named = case.weighty().filter(|finding| !["RT-14", "RT-26"].contains(&finding.rule));
+    named.map(|finding| finding.estimate.max_gain_share()).any(|gain| 2.0 * gain >= share)
 }

@@ -1,0 +1,112 @@
+//! Where the work of a capture without steps begins: what loads a model or warms it up before is no part of it.
+
+use model::{Category, Ns, ProcessId, Span, Trace, TrackKind};
+
+use super::{
+    bucket::CopyDir,
+    timeline::{DeviceOp, OpKind, Timeline},
+};
+
+/// Copies to the device before the first kernel from which they are the weights of a model rather than inputs; own value: a
+/// network of a few layers has more tensors, a call has fewer inputs.
+const WEIGHTS: usize = 16;
+/// Words of the ranges that programs draw around what precedes the work.
+const BEFORE: [&str; 8] = ["init", "load", "warmup", "warm", "setup", "startup", "compile", "build"];
+
+/// The first operation of the work: 0 where nothing says that what comes first is not.
+pub(super) fn end(trace: &Trace, timeline: &Timeline, process: ProcessId) -> usize {
+    let ranges = preparing(trace, process);
+    let of_range = |at: Ns| ranges.iter().any(|range| range.start <= at && at < range.end);
+    // Operations lie in order of start: the last one that was launched by preparation, if all before it were.
+    let launched = |op: &&DeviceOp| timeline.call(op).map(|call| call.start);
+    let prepared = timeline.ops.iter().take_while(|op| launched(op).is_some_and(of_range)).count();
+    let uploads = timeline
+        .ops
+        .get(prepared..)
+        .unwrap_or(&[])
+        .iter()
+        .take_while(|op| matches!(op.kind, OpKind::Copy(CopyDir::HtoD | CopyDir::Memset)))
+        .count();
+    let first = prepared + if uploads >= WEIGHTS { uploads } else { 0 };
+    let works = timeline.ops.get(first..).unwrap_or(&[]).iter().any(|op| op.kind == OpKind::Compute);
+    if works { first } else { 0 }
+}
+
+/// The outermost ranges of a process that say that they prepare.
+fn preparing(trace: &Trace, process: ProcessId) -> Vec<Span> {
+    let host = |kind: &TrackKind| matches!(kind, TrackKind::HostThread | TrackKind::Global);
+    let lanes = trace.tracks.iter().zip(&trace.lanes);
+    let mut out = Vec::new();
+    for (_, lane) in lanes.filter(|(track, _)| track.key.process == process && host(&track.key.kind)) {
+        for ((category, name), row) in lane.category.iter().zip(&lane.name).zip(0..) {
+            if *category == Category::UserRange && prepares(trace.strings.get(*name)) {
+                out.extend(lane.start.get(row).map(|start| Span::new(*start, lane.end(row))));
+            }
+        }
+    }
+    out
+}
+
+/// Whether the first or the last word of a range's name says so: `init_model`, `warmup`, `Warm-up 3`, `model load`.
+fn prepares(name: &str) -> bool {
+    let words = name.split(|c: char| !c.is_ascii_alphabetic()).filter(|word| !word.is_empty());
+    let words: Vec<String> = words.take(4).map(str::to_ascii_lowercase).collect();
+    let ends = [words.first(), words.last()];
+    // "loading", "initialize", "initialisation", "warming".
+    let is =
+        |word: &String| BEFORE.iter().any(|known| word == known) || word.starts_with("initial") || word == "loading";
+    words.len() <= 3 && ends.into_iter().flatten().any(is)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+    use super::*;
+    use crate::analysis::script::Script;
+
+    fn first_of(write: impl FnOnce(&mut Script)) -> (usize, usize) {
+        let mut s = Script::default();
+        write(&mut s);
+        let (_, analysis) = s.analyze();
+        let rank = &analysis.ranks[0];
+        (rank.steps[0].ops.start, rank.timeline.ops.len())
+    }
+
+    fn uploads(s: &mut Script, count: i64) {
+        for i in 0..count {
+            s.copy("cudaMemcpyAsync", (10 * i, 10 * i + 2), "HtoD", "pageable", 4_096, (10 * i + 3, 10 * i + 9));
+        }
+    }
+
+    #[test]
+    fn weights_that_are_copied_before_the_first_kernel_are_no_work() {
+        let run = |count: i64| {
+            first_of(|s| {
+                uploads(s, count);
+                s.launch((1_000, 1_002), "gemm", (1_010, 1_090));
+                s.launch((1_100, 1_102), "gemm", (1_110, 1_190));
+            })
+        };
+        assert_eq!(run(20), (20, 22));
+        assert_eq!(run(3), (0, 5), "inputs");
+        assert_eq!(first_of(|s| uploads(s, 20)), (0, 20), "nothing else was recorded");
+    }
+
+    #[test]
+    fn what_a_range_calls_loading_or_warm_up_is_no_work() {
+        let run = |name: &'static str| {
+            first_of(|s| {
+                s.host(Category::UserRange, name, (0, 500));
+                s.launch((10, 12), "gemm", (20, 90));
+                s.launch((100, 102), "gemm", (110, 190));
+                s.launch((600, 602), "gemm", (610, 690));
+            })
+        };
+        for name in ["init_model", "warmup", "Warm-up 2", "model load", "loading"] {
+            assert_eq!(run(name), (2, 3), "{name}");
+        }
+        for name in ["benchmark", "payload", "reinit of the loaded state vector", "forward"] {
+            assert_eq!(run(name), (0, 3), "{name}");
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! OP-22: products of 32 bits by the ordinary units of a device that has matrix units.
+
+use model::EvidenceClass::Device;
+
+use super::{
+    ceilings::Ceilings,
+    reading,
+    share_of_step::{self, Kind, Part},
+};
+use crate::{
+    analysis::{
+        Confidence, DeviceOp, Layer, OpKind, Rank,
+        op_shapes::{self, Gemm},
+    },
+    diagnose::{
+        relations::{Advice, Relations, Vendors},
+        rule::{Context, Doc, Outcome, Rule},
+    },
+    i18n::Text,
+    platform::Chip,
+};
+
+/// Matrix units count where they do at least so many times the 32-bit arithmetic of the ordinary ones; own value, below the
+/// ratio of any tensor core.
+const FASTER: f64 = 1.9;
+/// What is left of a product's time at best where the device is not known: operands of 16 bits are half the bytes.
+const HALF: f64 = 0.5;
+/// Architectures with matrix units, as kernels name them.
+const WITH_UNITS: [&str; 8] =
+    ["volta_", "turing_", "ampere_", "hopper_", "cutlass_70_", "cutlass_75_", "cutlass_80_", "sm80_"];
+/// Share of its limit that an ordinary kernel of matrix units reaches (latency mark of Nsight Compute's speed-of-light texts).
+const ORDINARY: f64 = 0.6;
+
+/// The rule.
+pub struct NoMatrixUnits;
+
+static DOC: Doc = Doc {
+    id: "OP-22",
+    title: Text::new("32-bit products without matrix units", "32 位矩阵乘未使用矩阵单元"),
+    layer: Layer::Operator,
+    needs: &[Device],
+    advice: Advice::Device,
+    relations: Relations {
+        shares_time_with: &["OP-03", "OP-04", "OP-10", "OP-19"],
+        vendors: Vendors::Only(&["nvidia"]),
+        ..Relations::NONE
+    },
+    sees: Text::new(
+        "Matrix products or convolutions run 32-bit kernels of the ordinary cores on a device with tensor cores.",
+        "在带有张量核心的设备上，矩阵乘或卷积使用普通核心的 32 位内核。",
+    ),
+    matters: Text::new(
+        "Tensor cores do the same products in TF32 several times as fast, and in 16 bits with half the bytes besides.",
+        "张量核心以 TF32 完成同样的乘法要快数倍，以 16 位还可使读取字节减半。",
+    ),
+    trigger: Text::new(
+        "By kernel names: sgemm, ffma and scudnn kernels, also CUTLASS's simt ones, on a device whose published 16-bit or TF32 arithmetic is at least 1.9 times its 32-bit one. What the ratio of both gives at best, or memory where shapes are recorded, is at least 5 % of the mean step.",
+        "依据内核名：sgemm、ffma、scudnn 以及 CUTLASS 的 simt 内核，且设备公布的 16 位或 TF32 算力至少为 32 位的 1.9 倍。按两者之比（采集了形状时再受访存限制）最多可省的时间至少占平均步时的 5%。",
+    ),
+    source: Text::new(
+        "Peaks of the data sheets; PyTorch computes products in full 32 bits unless TF32 is allowed (torch.set_float32_matmul_precision). 5 %: own value.",
+        "数据手册峰值；PyTorch 默认以完整 32 位计算矩阵乘，除非允许 TF32（torch.set_float32_matmul_precision）。5%：自定值。",
+    ),
+    guards: Text::new(
+        "Whether memory or arithmetic bounds a product without shapes is not known: its gain is a bound. Kernels of 64 bits do not count.",
+        "没有形状时无法知道矩阵乘受访存还是算力限制：收益为上界。64 位内核不计入。",
+    ),
+    verify: Text::new(
+        "Allow TF32 or run in bfloat16 and record again: the kernels' names change (tensorop, s1688, s16816, xmma), and the outputs stay within tolerance.",
+        "允许 TF32 或以 bfloat16 运行并重新采集：内核名改变（tensorop、s1688、s16816、xmma），输出保持在容差之内。",
+    ),
+};
+
+static KIND: Kind = Kind {
+    doc: &DOC,
+    share: 0.05,
+    per_layer: None,
+    formula: Text::new("time that matrix units save at best / mean step", "使用矩阵单元最多可省的时间 / 平均步时"),
+    claim: Text::new(
+        "{count} products per step of {class} run 32-bit kernels without tensor cores (sgemm); they take {busy}. In TF32 or 16 bits up to {time} of {step} less ({share}).",
+        "{class} 每步有 {count} 个矩阵乘使用不经张量核心的 32 位内核（sgemm）；耗时 {busy}。改用 TF32 或 16 位最多可省 {time}，步时 {step}（{share}）。",
+    ),
+    what: Text::new("time of products without matrix units per step", "每步未使用矩阵单元的矩阵乘耗时"),
+    rivals: &[(
+        Text::new("the results need all 32 bits", "结果确实需要完整 32 位"),
+        Text::new("a numeric comparison with a run in TF32 decides", "与 TF32 运行做数值比较可以判定"),
+    )],
+    most: Confidence::Medium,
+};
+
+impl Rule for NoMatrixUnits {
+    fn doc(&self) -> &'static Doc {
+        &DOC
+    }
+
+    fn check(&self, cx: &Context<'_>) -> Outcome {
+        let names = reading::named(cx, is_without_units);
+        let mut found = Vec::new();
+        for (rank, class) in cx.main_classes().filter(|_| !names.is_empty()) {
+            let ceilings = Ceilings::of(cx, rank);
+            found.extend(share_of_step::of_class(cx, &KIND, rank, class, |step| {
+                reading::accounted(rank, step)
+                    .filter(|(_, op, _)| op.kind == OpKind::Compute && names.contains(&op.name))
+                    .filter_map(|part| {
+                        let (best, worst) = with_units(cx, rank, part.1, &ceilings)?;
+                        Some(Part::gone(part).to(best).within(best, worst))
+                    })
+                    .collect()
+            }));
+        }
+        found.into_iter().collect()
+    }
+}
+
+/// Whether a kernel of this name multiplies matrices in 32 bits without matrix units.
+pub(super) fn is_without_units(name: &str) -> bool {
+    let ordinary = ["sgemm", "scudnn"].iter().any(|mark| name.contains(mark))
+        || (name.contains("ffma") && ["gemm", "fprop", "conv"].iter().any(|mark| name.contains(mark)));
+    ordinary && !["tensorop", "tf32", "fp16", "bf16", "Cijk"].iter().any(|mark| name.contains(mark))
+}
+
+/// Whether the device of a rank has matrix units that are faster than what such a kernel uses.
+pub(super) fn has_units(chip: Option<&Chip>, name: &str) -> bool {
+    match chip {
+        Some(chip) => ratio(chip).is_some(),
+        None => WITH_UNITS.iter().any(|mark| name.contains(mark)),
+    }
+}
+
+/// Share of the time of ordinary 32-bit arithmetic that matrix units take for as much.
+fn ratio(chip: &Chip) -> Option<f64> {
+    let peaks = &chip.peaks;
+    let units = [peaks.tf32, peaks.fp16, peaks.bf16].into_iter().flatten().fold(0.0, f64::max);
+    peaks.fp32.filter(|plain| *plain > 0.0 && units >= FASTER * plain).map(|plain| plain / units)
+}
+
+/// What a product would take with matrix units, ns: at best, and at worst.
+fn with_units(cx: &Context<'_>, rank: &Rank, op: &DeviceOp, ceilings: &Ceilings<'_>) -> Option<(i64, i64)> {
+    let chip = ceilings.chip();
+    if !has_units(chip, cx.trace.strings.get(op.name)) {
+        return None;
+    }
+    let dur = op.dur() as f64;
+    let shaped = || op_shapes::gemm(&op_shapes::inputs(cx.trace, rank, op));
+    let (best, worst) = match (chip.and_then(ratio), shaped()) {
+        (Some(ratio), Some(gemm)) => bounded(gemm, dur, ratio, ceilings),
+        (Some(ratio), None) => (ratio * dur, dur),
+        (None, _) => (HALF * dur, dur),
+    };
+    Some((best.min(dur) as i64, worst.min(dur) as i64))
+}
+
+/// The same of a known shape: TF32 reads what 32 bits read, 16 bits half of it.
+fn bounded(gemm: Gemm, dur: f64, ratio: f64, ceilings: &Ceilings<'_>) -> (f64, f64) {
+    let Some((memory, bytes)) = ceilings.bandwidth().zip(gemm.bytes) else { return (ratio * dur, dur) };
+    let reading = bytes as f64 / memory.usual;
+    ((ratio * dur).max(HALF * bytes as f64 / memory.best), (ratio * dur).max(reading) / ORDINARY)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_of_ordinary_cores_are_told_by_name() {
+        for name in [
+            "ampere_sgemm_128x64_tn",
+            "volta_sgemm_32x128_nn",
+            "void cutlass::Kernel2<cutlass_80_simt_sgemm_128x32_8x5_nn_align1>",
+            "sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize128x64x8_stage3_warpsize2x2x1_ffma_aligna4_alignc4",
+        ] {
+            assert!(is_without_units(name), "{name}");
+        }
+        for name in [
+            "ampere_s16816gemm_bf16_128x64_ldg8_f2f_stages_64x3_tn",
+            "sm80_xmma_gemm_f32f32_tf32f32_f32_tn_n_tilesize128x64",
+            "cutlass_80_tensorop_s1688gemm_128x128_16x4_tn_align4",
+            "ampere_dgemm_64x64_nn",
+            "Cijk_Ailk_Bljk_SB_MT64x64",
+        ] {
+            assert!(!is_without_units(name), "{name}");
+        }
+    }
+}
