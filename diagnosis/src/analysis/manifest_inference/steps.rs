@@ -55,8 +55,10 @@ fn compiled(view: &View<'_>) -> Result<&'static str, Why> {
     if view.rank.anchor.kind == AnchorKind::WholeCapture {
         return Err(Why::NoSteps);
     }
-    // Launches alone, or a queue of tasks, without the other calls of the runtime show no compilation, and no absence of one.
-    let runtime = timeline.calls.iter().any(|call| !matches!(call.kind, HostCall::Other | HostCall::Launch));
+    // A queue of tasks, or the rows of launches that CANN keeps at its lowest level, without the calls of the runtime show no
+    // compilation, and no absence of one.
+    let is_function = |name| view.trace.strings.get(name) != "launch";
+    let runtime = timeline.calls.iter().any(|call| call.kind != HostCall::Other && is_function(call.name));
     if !runtime || !view.analysis.evidence.has(EvidenceClass::HostApi) {
         return Err(Why::NoCalls);
     }
