@@ -108,6 +108,8 @@ pub fn format_of_product(name: &str) -> Option<&'static str> {
     match () {
         () if lower.contains("nvjet_t") => Some("bf16"),
         () if lower.contains("nvjet_h") => Some("f16"),
+        // cuDNN's kernels name their types as C++ does.
+        () if lower.contains("_engine<float,") || lower.contains("_kernel<float, float,") => Some("f32"),
         () => format_of_name(name),
     }
 }

@@ -242,6 +242,7 @@ pub fn work(part: Part) -> Text {
         Part::Attention => Text::new("attentions of a step", "每步注意力次数"),
         Part::Width => Text::new("the widest matrix product", "最宽的矩阵乘"),
         Part::Weights => Text::new("weights that products read, in million elements", "矩阵乘读取的权重（百万元素）"),
+        Part::Images => Text::new("elements of the largest input of a convolution", "卷积最大输入的元素数"),
         Part::CacheWidth => Text::new("elements of a token in the cache", "缓存中每 token 的元素数"),
         Part::Experts => Text::new("products of experts", "专家矩阵乘"),
         Part::Formats => Text::new("number formats of the products", "矩阵乘的数值格式"),

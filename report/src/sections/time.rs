@@ -28,7 +28,7 @@ pub(super) fn write(page: &mut Page<'_>) {
     };
     let about = page.fill(
         match page.is_window() {
-            true if main.is_some_and(|(rank, _)| rank.steps.first().is_some_and(|step| step.ops.start > 0)) => Text::new(
+            true if rank.outside[0] > 0 => Text::new(
                 "The tables are about {class} of rank {rank}: one window of {ns} from the start of the first device operation after loading and warm-up to the end of the last, because no steps were found.",
                 "以下各表针对 rank {rank} 的 {class}：未找到步，取加载与预热之后的首个设备操作开始到最后一个设备操作结束的一个窗口，长 {ns}。",
             ),

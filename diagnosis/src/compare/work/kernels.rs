@@ -36,6 +36,8 @@ pub struct Kernels {
     pub cache: Vec<&'static str>,
     /// Products by (rows, inputs, outputs) with their number.
     pub products: BTreeMap<(i64, i64, i64), u64>,
+    /// Elements of the largest input of a convolution, and kernels of convolutions that were recorded with shapes.
+    pub convolved: (u64, u64),
     /// Widths of what is written into the cache, elements of a token.
     pub cached: Vec<i64>,
     /// Keys of a sequence that attention reads or has room for.
@@ -101,6 +103,13 @@ impl Kernels {
             self.hidden = self.hidden.saturating_add(op.dur());
         }
         self.adapters += u64::from(ADAPTERS.iter().any(|part| name.contains(part)));
+        if op.op == CanonicalOp::Conv {
+            let inputs = op_shapes::inputs(side.trace, side.rank, op);
+            if let Some(first) = inputs.first().filter(|first| first.dims.len() >= 3) {
+                let elements = u64::try_from(first.elements()).unwrap_or(0);
+                self.convolved = (self.convolved.0.max(elements), self.convolved.1 + 1);
+            }
+        }
         match op.op.class() {
             OpClass::Matrix => self.product(side, op, name),
             OpClass::CacheWrite => self.write(side, op, name),
@@ -145,6 +154,13 @@ impl Kernels {
         }
         let (rows, _) = of.into_iter().max_by_key(|(rows, weight)| (*weight, *rows))?;
         u64::try_from(rows).ok()
+    }
+
+    /// Elements of the largest input of a convolution, where nearly all were recorded with shapes.
+    pub fn images(&self) -> Option<u64> {
+        let (largest, shaped) = self.convolved;
+        let all = self.calls(|op| op == CanonicalOp::Conv);
+        (shaped > 0 && shaped * 10 >= all * 9).then_some(largest)
     }
 
     /// Inputs and outputs of the widest product.

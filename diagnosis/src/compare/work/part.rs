@@ -20,6 +20,8 @@ pub enum Part {
     Width,
     /// Elements of all weights that products read.
     Weights,
+    /// Elements of the largest input of a convolution: images of a size, and their channels.
+    Images,
     /// Elements of a token in the cache: heads of keys and their size.
     CacheWidth,
     /// Products of experts.
@@ -48,7 +50,7 @@ pub enum Part {
 
 impl Part {
     /// All, in report order.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Stage,
         Self::Sequences,
         Self::Tokens,
@@ -56,6 +58,7 @@ impl Part {
         Self::Attention,
         Self::Width,
         Self::Weights,
+        Self::Images,
         Self::CacheWidth,
         Self::Experts,
         Self::Formats,
@@ -80,6 +83,7 @@ impl Part {
             Self::Attention => "attention",
             Self::Width => "width",
             Self::Weights => "weights",
+            Self::Images => "images",
             Self::CacheWidth => "cache_width",
             Self::Experts => "experts",
             Self::Formats => "formats",
@@ -102,14 +106,18 @@ impl Part {
         match self {
             // A graph pads the rows of as many sequences to the next size that was captured.
             Self::Tokens if p.sequences.is_some() && p.sequences == q.sequences => 0.45,
-            Self::Tokens => 0.15,
+            // What is no population of requests has the same rows in each step.
+            Self::Tokens if p.sequences.is_none() && q.sequences.is_none() => 0.01,
+            Self::Tokens => 0.1,
             Self::Attention => 0.5,
             Self::Layers => 0.02,
-            Self::Weights | Self::Formats | Self::Requests | Self::Recording => 0.1,
+            Self::Weights => 0.012,
+            Self::Images => 0.02,
+            Self::Formats | Self::Requests | Self::Recording => 0.1,
             Self::Context | Self::Grids => 0.2,
             // Where layers are counted, products may be fused otherwise on the other side.
             Self::Operations if layered && !(p.whole && q.whole) => 0.5,
-            Self::Operations if p.whole && q.whole => 0.05,
+            Self::Operations if p.whole && q.whole => 0.02,
             Self::Operations => 0.1,
             Self::Mix if layered => 0.85,
             Self::Mix => 0.6,
@@ -126,6 +134,7 @@ impl Part {
                 | Self::Layers
                 | Self::Width
                 | Self::Weights
+                | Self::Images
                 | Self::Grids
                 | Self::Operations
                 | Self::Mix
@@ -141,6 +150,7 @@ impl Part {
                 | Self::Layers
                 | Self::Attention
                 | Self::Weights
+                | Self::Images
                 | Self::Context
                 | Self::Grids
                 | Self::Operations
@@ -167,7 +177,7 @@ impl Part {
     /// Fields that a pair may study, by which this part differs.
     pub fn studied_by(self) -> &'static [&'static str] {
         match self {
-            Self::Sequences | Self::Tokens => &["caps.batch"],
+            Self::Sequences | Self::Tokens | Self::Images => &["caps.batch"],
             Self::Formats => &["precision.weights", "precision.activations", "precision.quantization"],
             Self::Cache => &["precision.kv"],
             Self::Weights | Self::Width | Self::CacheWidth | Self::Exchange => &["parallel.tp", "parallel.ep"],
