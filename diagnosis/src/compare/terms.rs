@@ -254,7 +254,8 @@ impl Draft {
                 (name, [0, 1].map(|n| self.kernels(n, sides, waterfall)), how)
             }
             Key::Bucket(bucket, _) => {
-                let held = [0, 1].map(|n| self.idle(n, &sides[n], bucket));
+                let both = common_owner(sides, bucket);
+                let held = [0, 1].map(|n| self.idle(n, &sides[n], bucket, both.as_deref()));
                 let how = match (&held[0].name, &held[1].name) {
                     (Some(a), Some(b)) if placeless(a) == placeless(b) => How::SameOwner,
                     (None, None) => How::SameOwner,
@@ -302,19 +303,47 @@ impl Draft {
         }
     }
 
-    /// What a side's device waited for, and who owned most of it.
-    fn idle(&self, n: usize, side: &Chosen<'_>, bucket: &str) -> Held {
-        let labels = &side.analysis.host_labels;
-        let own = side.rank.owners.groups.iter().filter(|group| group.bucket.name(labels) == bucket);
-        let first = own.filter(|group| group.owner.is_some()).max_by_key(|group| group.ns);
-        let name = first.and_then(|group| group.owner).map(|name| side.trace.strings.get(name).to_owned());
+    /// What a side's device waited for, and who owned most of it, or the part of it that both sides have most of.
+    fn idle(&self, n: usize, side: &Chosen<'_>, bucket: &str, both: Option<&str>) -> Held {
+        let own = owned(side, bucket).filter(|(name, _)| both.is_none_or(|both| placeless(name) == both));
+        let name = own.max_by_key(|(_, ns)| *ns).map(|(name, _)| name.to_owned());
         Held { ns: self.ns[n], calls: self.calls[n], name: name.filter(|_| self.ns[n] != 0), ..Held::default() }
     }
 }
 
-/// The name of an owner without folders and without the line of its file, which versions of one program move.
+/// Owners of a side's idle time in a bucket, and that time, ns.
+fn owned<'a>(side: &'a Chosen<'_>, bucket: &'a str) -> impl Iterator<Item = (&'a str, Ns)> {
+    let labels = &side.analysis.host_labels;
+    let own = side.rank.owners.groups.iter().filter(move |group| group.bucket.name(labels) == bucket);
+    own.filter_map(|group| Some((side.trace.strings.get(group.owner?), group.ns)))
+}
+
+/// Share of the time of its largest owner that an owner of both sides has on each, to stand for what they wait for; own value.
+const COMMON: f64 = 0.5;
+
+/// The owner that both sides wait for, by a name without its place, where it is near the largest of each.
+fn common_owner(sides: &[Chosen<'_>; 2], bucket: &str) -> Option<String> {
+    let [a, b] = sides.each_ref().map(|side| {
+        let mut sums: BTreeMap<String, Ns> = BTreeMap::new();
+        owned(side, bucket).for_each(|(name, ns)| *sums.entry(placeless(name)).or_default() += ns);
+        sums
+    });
+    let most = |own: &BTreeMap<String, Ns>| own.values().copied().max().unwrap_or(0) as f64;
+    let near = |own: &BTreeMap<String, Ns>, ns: Ns| ns as f64 >= COMMON * most(own);
+    let both = a.iter().filter_map(|(name, ns)| Some((name, *ns, *b.get(name)?)));
+    let both = both.filter(|(_, of_a, of_b)| near(&a, *of_a) && near(&b, *of_b));
+    // The larger sum first, and of equals the first name, so that either order of the sides gives the same.
+    both.min_by_key(|(name, of_a, of_b)| (Reverse(of_a.saturating_add(*of_b)), *name)).map(|(name, ..)| name.clone())
+}
+
+/// The name of an owner without folders, without the line of its file, which versions of one program move, and without the
+/// number of a step.
 fn placeless(name: &str) -> String {
     let name = owners::short(name);
+    let name = match name.rsplit_once('#') {
+        Some((step, number)) if !number.is_empty() && number.bytes().all(|c| c.is_ascii_digit()) => step.to_owned(),
+        _ => name,
+    };
     match name.split_once('(').and_then(|(file, rest)| Some((file.to_owned(), rest.split_once(')')?.1.to_owned()))) {
         Some((file, rest)) => file + &rest,
         None => name,

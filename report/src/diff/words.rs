@@ -80,9 +80,10 @@ pub fn cause_meaning(cause: Cause) -> Text {
             "how good the software is: efficiency of kernels, fusion that is missing though possible",
             "软件成熟度：内核效率、可做而未做的融合",
         ),
-        Cause::Mechanism => {
-            Text::new("another path: other events that the device waits for", "另一条路径：设备等待的事件不同")
-        }
+        Cause::Mechanism => Text::new(
+            "another path: other operations or another number of them, other pauses of the device or another number of them",
+            "另一条路径：操作不同或次数不同，设备停顿不同或次数不同",
+        ),
         Cause::Configuration => Text::new(
             "a setting that differs, stated by both or seen in how they use graphs",
             "不同的设置：两侧均声明，或从图的使用方式看出",

@@ -13,7 +13,7 @@ use crate::{
 use diagnosis::{
     compare::{
         Side,
-        contract::{About, Change, Claim, Code, Control, MAIN, Reason, Status, Verdict},
+        contract::{About, Change, Claim, Code, Control, MAIN, Reason, Rule, Status, Verdict},
     },
     i18n::{Text, Value},
 };
@@ -28,7 +28,12 @@ pub(super) fn verdict(page: &mut DiffPage<'_>) {
     let contract = &page.capture.contract;
     page.heading(Text::new("May the two be compared?", "两者可比吗？"));
     let verdict = contract.verdict();
+    let of_itself = |control: &Control| control.status == Status::Equivalent(Rule::SameCapture);
     let sentence = match verdict {
+        Verdict::Comparable if contract.controls.iter().any(of_itself) => Text::new(
+            "Yes: A and B are the same capture, so that every difference is zero.",
+            "可以：A 与 B 是同一次采集，因此所有差值为零。",
+        ),
         Verdict::Comparable => Text::new(
             "Yes: the controls are equal and known, repeats, noise and probes are at hand.",
             "可以：各项控制条件已知且一致，重复次数、波动与探针齐备。",
