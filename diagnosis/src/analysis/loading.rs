@@ -4,22 +4,38 @@ use model::{Category, Ns, ProcessId, Span, Trace, TrackKind};
 
 use super::{
     bucket::CopyDir,
+    spans::union,
     timeline::{DeviceOp, OpKind, Timeline},
 };
 
 /// Copies to the device before the first kernel from which they are the weights of a model rather than inputs; own value: a
 /// network of a few layers has more tensors, a call has fewer inputs.
 const WEIGHTS: usize = 16;
+/// Share of the device's work that may lie between ranges that prepare, such as the making of inputs; own value.
+const BESIDE: f64 = 0.02;
 /// Words of the ranges that programs draw around what precedes the work.
 const BEFORE: [&str; 8] = ["init", "load", "warmup", "warm", "setup", "startup", "compile", "build"];
 
 /// The first operation of the work: 0 where nothing says that what comes first is not.
 pub(super) fn end(trace: &Trace, timeline: &Timeline, process: ProcessId) -> usize {
     let ranges = preparing(trace, process);
-    let of_range = |at: Ns| ranges.iter().any(|range| range.start <= at && at < range.end);
-    // Operations lie in order of start: the last one that was launched by preparation, if all before it were.
-    let launched = |op: &&DeviceOp| timeline.call(op).map(|call| call.start);
-    let prepared = timeline.ops.iter().take_while(|op| launched(op).is_some_and(of_range)).count();
+    let of_range = |at: Ns| {
+        let before = ranges.partition_point(|range| range.start <= at).checked_sub(1);
+        before.and_then(|i| ranges.get(i)).is_some_and(|range| at < range.end)
+    };
+    // Up to the last operation that preparation launched, where hardly anything else was launched before it.
+    let launched = |op: &DeviceOp| timeline.call(op).map(|call| call.start);
+    let all = timeline.ops.iter().map(DeviceOp::dur).fold(0, Ns::saturating_add);
+    let (mut prepared, mut other): (usize, Ns) = (0, 0);
+    for (at, op) in timeline.ops.iter().enumerate() {
+        match launched(op).is_some_and(of_range) {
+            true => prepared = at + 1,
+            false => other = other.saturating_add(op.dur()),
+        }
+        if other as f64 > BESIDE * all as f64 {
+            break;
+        }
+    }
     let uploads = timeline
         .ops
         .get(prepared..)
@@ -32,7 +48,7 @@ pub(super) fn end(trace: &Trace, timeline: &Timeline, process: ProcessId) -> usi
     if works { first } else { 0 }
 }
 
-/// The outermost ranges of a process that say that they prepare.
+/// The ranges of a process that say that they prepare, merged.
 fn preparing(trace: &Trace, process: ProcessId) -> Vec<Span> {
     let host = |kind: &TrackKind| matches!(kind, TrackKind::HostThread | TrackKind::Global);
     let lanes = trace.tracks.iter().zip(&trace.lanes);
@@ -44,7 +60,7 @@ fn preparing(trace: &Trace, process: ProcessId) -> Vec<Span> {
             }
         }
     }
-    out
+    union(out)
 }
 
 /// Whether the first or the last word of a range's name says so: `init_model`, `warmup`, `Warm-up 3`, `model load`.
@@ -99,7 +115,7 @@ mod tests {
                 s.host(Category::UserRange, name, (0, 500));
                 s.launch((10, 12), "gemm", (20, 90));
                 s.launch((100, 102), "gemm", (110, 190));
-                s.launch((600, 602), "gemm", (610, 690));
+                s.launch((600, 602), "gemm", (610, 9_690));
             })
         };
         for name in ["init_model", "warmup", "Warm-up 2", "model load", "loading"] {

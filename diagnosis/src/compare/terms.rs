@@ -254,11 +254,13 @@ impl Draft {
                 (name, [0, 1].map(|n| self.kernels(n, sides, waterfall)), how)
             }
             Key::Bucket(bucket, _) => {
-                let both = common_owner(sides, bucket);
-                let held = [0, 1].map(|n| self.idle(n, &sides[n], bucket, both.as_deref()));
+                let changed = changed_owner(sides, bucket, self.ns[1] - self.ns[0]);
+                let held = [0, 1].map(|n| self.idle(n, &sides[n], bucket, changed.as_deref()));
                 let how = match (&held[0].name, &held[1].name) {
                     (Some(a), Some(b)) if placeless(a) == placeless(b) => How::SameOwner,
                     (None, None) => How::SameOwner,
+                    (Some(_), None) if changed.is_some() => How::OnlyA,
+                    (None, Some(_)) if changed.is_some() => How::OnlyB,
                     // Calls of one kind are the same however two vendors name them.
                     _ if !bucket.starts_with("rt.host.") => How::SameOwner,
                     _ => How::OtherOwner,
@@ -303,9 +305,9 @@ impl Draft {
         }
     }
 
-    /// What a side's device waited for, and who owned most of it, or the part of it that both sides have most of.
-    fn idle(&self, n: usize, side: &Chosen<'_>, bucket: &str, both: Option<&str>) -> Held {
-        let own = owned(side, bucket).filter(|(name, _)| both.is_none_or(|both| placeless(name) == both));
+    /// What a side's device waited for, and who owned most of it, or the part of it that changed most.
+    fn idle(&self, n: usize, side: &Chosen<'_>, bucket: &str, changed: Option<&str>) -> Held {
+        let own = owned(side, bucket).filter(|(name, _)| changed.is_none_or(|changed| placeless(name) == changed));
         let name = own.max_by_key(|(_, ns)| *ns).map(|(name, _)| name.to_owned());
         Held { ns: self.ns[n], calls: self.calls[n], name: name.filter(|_| self.ns[n] != 0), ..Held::default() }
     }
@@ -318,22 +320,25 @@ fn owned<'a>(side: &'a Chosen<'_>, bucket: &'a str) -> impl Iterator<Item = (&'a
     own.filter_map(|group| Some((side.trace.strings.get(group.owner?), group.ns)))
 }
 
-/// Share of the time of its largest owner that an owner of both sides has on each, to stand for what they wait for; own value.
-const COMMON: f64 = 0.5;
+/// Share of a term's difference from which the owner whose time changed most stands for it; own value.
+const MOST_OF_IT: f64 = 0.3;
 
-/// The owner that both sides wait for, by a name without its place, where it is near the largest of each.
-fn common_owner(sides: &[Chosen<'_>; 2], bucket: &str) -> Option<String> {
+/// The owner, by a name without its place, whose time per step changed most between the sides, where that is much of what the
+/// term differs by: `delta` ns.
+fn changed_owner(sides: &[Chosen<'_>; 2], bucket: &str, delta: Ns) -> Option<String> {
     let [a, b] = sides.each_ref().map(|side| {
-        let mut sums: BTreeMap<String, Ns> = BTreeMap::new();
-        owned(side, bucket).for_each(|(name, ns)| *sums.entry(placeless(name)).or_default() += ns);
+        let steps = side.rank.owners.steps.max(1) as f64;
+        let mut sums: BTreeMap<String, f64> = BTreeMap::new();
+        owned(side, bucket).for_each(|(name, ns)| *sums.entry(placeless(name)).or_default() += ns as f64 / steps);
         sums
     });
-    let most = |own: &BTreeMap<String, Ns>| own.values().copied().max().unwrap_or(0) as f64;
-    let near = |own: &BTreeMap<String, Ns>, ns: Ns| ns as f64 >= COMMON * most(own);
-    let both = a.iter().filter_map(|(name, ns)| Some((name, *ns, *b.get(name)?)));
-    let both = both.filter(|(_, of_a, of_b)| near(&a, *of_a) && near(&b, *of_b));
-    // The larger sum first, and of equals the first name, so that either order of the sides gives the same.
-    both.min_by_key(|(name, of_a, of_b)| (Reverse(of_a.saturating_add(*of_b)), *name)).map(|(name, ..)| name.clone())
+    let names = a.keys().chain(b.keys());
+    let by = |name: &String| b.get(name).copied().unwrap_or(0.0) - a.get(name).copied().unwrap_or(0.0);
+    // Of equals the first name, so that either order of the sides gives the same.
+    let most = names.max_by(|x, y| by(x).abs().total_cmp(&by(y).abs()).then_with(|| y.cmp(x)))?;
+    let change = by(most);
+    let is_of_it = delta != 0 && (change < 0.0) == (delta < 0);
+    (is_of_it && change.abs() >= MOST_OF_IT * delta.abs() as f64).then(|| most.clone())
 }
 
 /// The name of an owner without folders, without the line of its file, which versions of one program move, and without the

@@ -170,7 +170,12 @@ fn waits(timeline: &Timeline, calls: &mut [CallRow], awaited: &[u32], typical: &
         let blocked = plain(call) && row.own > 2 * typical.launch && causes.outstanding(call) >= least;
         let on = match awaited.get(c) {
             Some(on) if call.blocking => *on,
-            _ if blocked => causes.ended_by(call.end - typical.launch),
+            _ if blocked => {
+                // What makes room may end less than a usual launch before the call returns: it is the one that ended within it.
+                let early = causes.ended_by(call.end - typical.launch);
+                let within = timeline.ops.get(early as usize).is_some_and(|op| op.end > call.end - row.own);
+                if within { early } else { causes.ended_by(call.end) }
+            }
             _ => continue,
         };
         let Some(op) = timeline.ops.get(on as usize).filter(|op| op.start < call.end) else { continue };

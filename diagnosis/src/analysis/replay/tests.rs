@@ -74,6 +74,32 @@ fn two_ranks_without_a_change_stay_as_they_are() {
     assert_eq!(windows, vec![observed(&analysis, 0), observed(&analysis, 1)]);
 }
 
+/// A launch into a full queue returned right after the operation before the usual time of a launch; what it had waited for was
+/// taken for its own time, and faster kernels gained next to nothing.
+#[test]
+fn launches_that_wait_for_room_in_a_full_queue_take_no_time_of_their_own() {
+    const DEPTH: usize = 40;
+    const KERNEL: Ns = 1_000_000;
+    let mut script = Script::default();
+    let (mut host, mut ends) = (0, Vec::new());
+    for i in 0..300 {
+        // The first launches are slow: code is loaded.
+        let took = if i < 10 { 200_000 } else { 5_000 };
+        let room = i.checked_sub(DEPTH).map_or(0, |first| ends[first] + 2_000);
+        let returns = room.max(host + took);
+        let start = ends.last().map_or(host + 8_000, |end: &Ns| (end + 1_000).max(host + 8_000));
+        script.launch((host, returns), GEMM, (start, start + KERNEL));
+        ends.push(start + KERNEL);
+        host = returns + 1_000;
+    }
+    script.call("cudaDeviceSynchronize", (host, ends[299] + 3_000));
+    let analysis = script.analyze().1;
+    let replay = Replay::new(&analysis);
+    let faster = Edit::Resize((0..300).map(|op| (op, KERNEL / 10)).collect());
+    let [now, then] = [replay.unedited(), replay.windows(&[(0, &faster)], Variant::Hopeful)].map(|w| w[0][0]);
+    assert!(now > 300 * KERNEL && 7 * then < now, "{now} {then}");
+}
+
 #[test]
 fn only_the_late_rank_gains_for_both() {
     let analysis = job(|i| i);
