@@ -89,7 +89,10 @@ const MIN_MARKS: usize = 3;
 
 /// Finds the steps of a rank; marks are strictly increasing in their operation.
 pub fn find(trace: &Trace, packs: &Packs, timeline: &Timeline, process: ProcessId, device: i32) -> (Anchor, Vec<Mark>) {
-    let of_steps = |(_, marks): &(Anchor, Vec<Mark>)| !forward_calls::hold_several(trace, process, timeline, marks);
+    let of_steps = |(_, marks): &(Anchor, Vec<Mark>)| {
+        let firsts: Vec<usize> = marks.iter().map(|mark| mark.op).collect();
+        !forward_calls::hold_several(trace, process, timeline, &firsts)
+    };
     user_ranges(trace, packs, timeline, process, device)
         .or_else(|| token_readbacks(trace, timeline).filter(of_steps))
         .or_else(|| graph_launches(trace, timeline).filter(of_steps))

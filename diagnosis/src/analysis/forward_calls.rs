@@ -2,24 +2,25 @@
 
 use model::{Category, Ns, ProcessId, Span, Trace, TrackKind};
 
-use super::{anchor::Mark, timeline::Timeline};
+use super::timeline::Timeline;
 
 /// How torch's recorder names the call of a module.
 const MODULE: &str = "nn.Module: ";
 
-/// Whether most of the marks lie in the same call of a model as the one before them: layers, not steps.
-pub(super) fn hold_several(trace: &Trace, process: ProcessId, timeline: &Timeline, marks: &[Mark]) -> bool {
+/// Whether most of these operations were launched in the same call of a model as the one before them: they begin layers, not
+/// steps.
+pub(super) fn hold_several(trace: &Trace, process: ProcessId, timeline: &Timeline, firsts: &[usize]) -> bool {
     let calls = outermost(trace, process);
-    let at = |mark: &Mark| timeline.ops.get(mark.op).and_then(|op| timeline.call(op)).map(|call| call.start);
-    let call_of = |mark: &Mark| {
-        let at = at(mark)?;
+    let at = |first: &usize| timeline.ops.get(*first).and_then(|op| timeline.call(op)).map(|call| call.start);
+    let call_of = |first: &usize| {
+        let at = at(first)?;
         let call = calls.partition_point(|call| call.start <= at).checked_sub(1)?;
         calls.get(call).is_some_and(|span| at < span.end).then_some(call)
     };
-    let held: Vec<Option<usize>> = marks.iter().map(call_of).collect();
+    let held: Vec<Option<usize>> = firsts.iter().map(call_of).collect();
     let shared =
         held.windows(2).filter(|pair| pair.first() == pair.last() && pair.first().is_some_and(Option::is_some));
-    2 * shared.count() > marks.len()
+    2 * shared.count() > firsts.len()
 }
 
 /// Calls of modules that no other call of a module holds, in order of time.

@@ -82,7 +82,7 @@ fn launches_that_wait_for_room_in_a_full_queue_take_no_time_of_their_own() {
     const KERNEL: Ns = 1_000_000;
     let mut script = Script::default();
     let (mut host, mut ends) = (0, Vec::new());
-    for i in 0..300 {
+    for i in 0usize..300 {
         // The first launches are slow: code is loaded.
         let took = if i < 10 { 200_000 } else { 5_000 };
         let room = i.checked_sub(DEPTH).map_or(0, |first| ends[first] + 2_000);
