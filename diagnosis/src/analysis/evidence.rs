@@ -19,7 +19,9 @@ pub fn of(trace: &Trace, ranks: &[Rank], measured: &Measured) -> Evidence {
     };
     let timelines = || ranks.iter().map(|r| &r.timeline);
     hold(EvidenceClass::Device, timelines().any(|t| !t.ops.is_empty()));
-    hold(EvidenceClass::HostApi, timelines().any(|t| !t.calls.is_empty()));
+    // Without a device there is no timeline, and the calls were recorded all the same.
+    let calls = || trace.lanes.iter().any(|lane| lane.category.contains(&Category::HostApi));
+    hold(EvidenceClass::HostApi, timelines().any(|t| !t.calls.is_empty()) || (ranks.is_empty() && calls()));
     hold(EvidenceClass::Correlation, timelines().any(|t| t.ops.iter().any(|op| op.call.is_some())));
     // Eager runs count too: that no graph was launched is known as soon as calls are.
     hold(

@@ -1,11 +1,12 @@
 //! Nothing ran on a device as far as the capture shows: it holds sums, or a log that times no step, or nothing.
 
-use model::EvidenceClass;
+use model::{Category, EvidenceClass, StringId};
+use rustc_hash::FxHashMap;
 
 use super::{Case, Ruling};
 use crate::{
     diagnose::{relations::Role, sums},
-    i18n::{Message, Text},
+    i18n::{Message, Text, Value},
 };
 
 /// What it says of a log.
@@ -19,6 +20,23 @@ const SENTENCE: Text = Text::new(
     "没有记录到任何设备算子：无法判断时间花在哪里。",
 );
 
+/// What it says where the host launched work and none of it was kept.
+const LOST: Text = Text::new(
+    "No device operation was recorded, although the host made {launches} launch calls: the device's records were lost or not asked for, and nothing can be said about where the time goes. Record with the device's activities (CUPTI, roctracer, msprof).",
+    "没有记录到任何设备算子，而主机发起了 {launches} 次下发调用：设备侧记录丢失或未采集，无法判断时间花在哪里。请连同设备活动（CUPTI、roctracer、msprof）一起采集。",
+);
+
+/// Calls of the host that launch device work, by their names.
+fn launches(case: &Case<'_>) -> u64 {
+    let trace = case.cx.trace;
+    let mut known: FxHashMap<StringId, bool> = FxHashMap::default();
+    let mut launches = |name: StringId| {
+        *known.entry(name).or_insert_with(|| case.cx.packs.host_call(trace.strings.get(name)).is_launch())
+    };
+    let rows = trace.lanes.iter().flat_map(|lane| lane.category.iter().zip(&lane.name));
+    rows.filter(|(category, name)| **category == Category::HostApi && launches(**name)).count() as u64
+}
+
 pub(super) fn decide(case: &Case<'_>) -> Option<Ruling> {
     if case.level.is_some() {
         return None;
@@ -26,6 +44,10 @@ pub(super) fn decide(case: &Case<'_>) -> Option<Ruling> {
     if let Some(headline) = sums::headline(case.cx.trace) {
         return Some(Ruling::undecided(headline, case.rules.with(Role::SumAboveWall)));
     }
-    let logged = case.cx.analysis.evidence.has(EvidenceClass::Logs);
-    Some(Ruling::undecided(Message::plain(if logged { LOG_ONLY } else { SENTENCE }), []))
+    let headline = match launches(case) {
+        _ if case.cx.analysis.evidence.has(EvidenceClass::Logs) => Message::plain(LOG_ONLY),
+        0 => Message::plain(SENTENCE),
+        launches => Message::new(LOST, [("launches", Value::Count(launches))]),
+    };
+    Some(Ruling::undecided(headline, []))
 }
