@@ -108,11 +108,14 @@ pub fn format_of_product(name: &str) -> Option<&'static str> {
     match () {
         () if lower.contains("nvjet_t") => Some("bf16"),
         () if lower.contains("nvjet_h") => Some("f16"),
-        // cuDNN's kernels name their types as C++ does.
-        () if lower.contains("_engine<float,") || lower.contains("_kernel<float, float,") => Some("f32"),
+        // cuDNN's kernels name their types as C++ does, and the S of BLAS is single precision.
+        () if SINGLE.iter().any(|mark| lower.contains(mark)) && !lower.contains("fp16") => Some("f32"),
         () => format_of_name(name),
     }
 }
+
+/// What kernels of 32-bit products are called.
+const SINGLE: [&str; 3] = ["_engine<float,", "sgemm<float,", "_sgemm_"];
 
 /// Number format of the cache by the name of vLLM's kernels that write it: the second of their template's types, and half
 /// stands there as `uint16_t` (csrc/quantization/fp8: `DISPATCH_BY_KV_CACHE_DTYPE`).

@@ -193,36 +193,11 @@ const FEW: f64 = 0.1;
 /// See [`FEW`].
 const AGREED: f64 = 0.9;
 
-/// Kernels whose blocks follow from the number of elements on any device: PyTorch's elementwise and pooling kernels.
-const BY_ELEMENTS: [&str; 2] = ["elementwise_kernel", "max_pool"];
-/// Such kernels that must say the same; own value.
-const SEVERAL: usize = 3;
-
-/// Blocks of both sides over those kernels of two devices, and how far they are apart where nearly all of them grow, or shrink.
-fn elements(p: &Profile, q: &Profile) -> Measured {
-    let by_elements = |name: &str| name.contains("at::native") && BY_ELEMENTS.iter().any(|mark| name.contains(mark));
-    let blocks = |tally: &Tally| (tally.gridded == tally.calls && tally.blocks > 0.0).then_some(tally.blocks);
-    let common = p.kernels.names.iter().filter(|(name, _)| by_elements(name)).filter_map(|(name, a)| {
-        let b = q.kernels.names.get(name).filter(|b| b.calls == a.calls)?;
-        blocks(a).zip(blocks(b))
-    });
-    let common: Vec<(f64, f64)> = common.collect();
-    let ratios: Vec<f64> = common.iter().map(|(a, b)| (b / a).ln()).collect();
-    let agree = |sign: f64| ratios.iter().filter(|ratio| sign * **ratio >= GROWN).count() as f64;
-    let most = f64::max(agree(1.0), agree(-1.0));
-    if ratios.len() < SEVERAL || most < AGREED * ratios.len() as f64 {
-        return (None, None, None);
-    }
-    let sum = |of: fn(&(f64, f64)) -> f64| Some(format!("{:.0}", common.iter().map(of).sum::<f64>()));
-    let far = ratios.iter().map(|ratio| ratio.abs()).sum::<f64>() / ratios.len() as f64;
-    (sum(|own| own.0), sum(|own| own.1), Some(far))
-}
-
 /// By how much blocks of equal kernels differ, weighted with the time they have on both sides. Other devices are given other
-/// numbers of blocks for the same work, but for those of [`elements`].
+/// numbers of blocks for the same work.
 fn grids(p: &Profile, q: &Profile) -> Measured {
     if p.device != q.device {
-        return elements(p, q);
+        return (None, None, None);
     }
     // Two devices that nobody named are taken for the same where nearly all of their kernels are.
     let most = if p.device.is_some() { MOST } else { NEARLY_ALL };
