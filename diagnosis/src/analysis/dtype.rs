@@ -21,6 +21,7 @@ const SINGLE: &[&str] = &[
     "nvjet_s",
     "kernel<float, float, float",
     "val<int, int, float, float, float",
+    "_engine<float, ",
 ];
 
 /// The same of kernels with narrower operands.
@@ -108,14 +109,9 @@ pub fn format_of_product(name: &str) -> Option<&'static str> {
     match () {
         () if lower.contains("nvjet_t") => Some("bf16"),
         () if lower.contains("nvjet_h") => Some("f16"),
-        // cuDNN's kernels name their types as C++ does, and the S of BLAS is single precision.
-        () if SINGLE.iter().any(|mark| lower.contains(mark)) && !lower.contains("fp16") => Some("f32"),
         () => format_of_name(name),
     }
 }
-
-/// What kernels of 32-bit products are called.
-const SINGLE: [&str; 3] = ["_engine<float,", "sgemm<float,", "_sgemm_"];
 
 /// Number format of the cache by the name of vLLM's kernels that write it: the second of their template's types, and half
 /// stands there as `uint16_t` (csrc/quantization/fp8: `DISPATCH_BY_KV_CACHE_DTYPE`).
