@@ -66,7 +66,7 @@ impl Experts {
         let first = rank.steady_steps(class).next()?;
         let layers = model.moe_layers() as usize;
         let count = kernels(rank, first).count();
-        if layers == 0 || count % layers != 0 || !KERNELS.contains(&(count / layers)) {
+        if layers == 0 || !count.is_multiple_of(layers) || !KERNELS.contains(&(count / layers)) {
             return None;
         }
         let tokens = first.rows.or(class.batch.map(u64::from)).filter(|rows| (1..=1 << 20).contains(rows))?;

@@ -10,6 +10,7 @@ use super::{
 };
 use crate::{
     analysis::{AnchorKind, Class, Confidence, Layer, Rank},
+    diagnose::limits::{PeakSource, Rate},
     i18n::{Message, Text, Value},
 };
 
@@ -49,6 +50,14 @@ const UNJUDGED: Text = Text::new(
     "能够判定的规则都没有指出原因；算子本身的效率未作判断。",
 );
 
+/// Nothing was found, and of the longest operator of known work its rate says how fast it could be.
+const RATED: Text = Text::new(
+    "No rule that could decide names a cause; {operator}, {part} of the time, reaches {rate} of its limit at {peak} peaks.",
+    "能够判定的规则都没有指出原因；{operator} 占时间的 {part}，按{peak}峰值达到其上限的 {rate}。",
+);
+/// Part of the time that an operator has at least for its rate to be in the headline; own value.
+const LONG: f64 = 0.1;
+
 /// What is said where no gate of the verdict forbids it; `None` without a step that counts.
 pub(super) fn of(case: &Case<'_>, place: Option<&Place>, first: Option<&First>, doubts: &[Unjudged]) -> Option<Ruling> {
     let (rank, class) = case.longest?;
@@ -87,7 +96,7 @@ fn headline(case: &Case<'_>, (rank, class): (&Rank, &Class), place: &Place, firs
         None if case.cx.analysis.evidence.has(EvidenceClass::Probes) || place.layer != VerdictLayer::Operator => {
             Message::plain(NOTHING)
         }
-        None => Message::plain(UNJUDGED),
+        None => rated(case, (rank, class), place).unwrap_or_else(|| Message::plain(UNJUDGED)),
         Some(first) => {
             let found = case.weighty().any(|f| VerdictLayer::of(f.layer) == place.layer);
             let text = match () {
@@ -122,6 +131,26 @@ fn headline(case: &Case<'_>, (rank, class): (&Rank, &Class), place: &Place, firs
         ("change", change.within()),
     ];
     Message::new(if place.layer == VerdictLayer::Undecided { NOWHERE } else { WHERE }, args)
+}
+
+/// How fast the longest operator of known work is, where that operator is a visible part of the time.
+fn rated(case: &Case<'_>, (rank, class): (&Rank, &Class), place: &Place) -> Option<Message> {
+    // Rates are those of one class.
+    case.limits.class.as_ref().filter(|(of, key)| *of == rank.rank && *key == class.key)?;
+    let part = |rate: &Rate| rate.per_step as f64 / place.mean.max(1) as f64;
+    let known = case.limits.rates.iter().filter(|rate| rate.share().is_some() && part(rate) >= LONG);
+    let rate = known.max_by_key(|rate| rate.per_step)?;
+    let peak = match rate.peak_source? {
+        PeakSource::Measured => Text::new("measured", "实测"),
+        PeakSource::Published => Text::new("published", "公布"),
+    };
+    let args = [
+        ("operator", Value::Raw(format!("{} {}", rate.operator, rate.shape))),
+        ("part", Value::Share(part(rate))),
+        ("rate", Value::Share(rate.share()?)),
+        ("peak", Value::Text(peak)),
+    ];
+    Some(Message::new(RATED, args))
 }
 
 /// Of which rank the headline speaks, where there are several.

@@ -328,3 +328,49 @@ fn results_without_a_step_are_the_headline_of_their_file() {
     assert!(latency.contains("a batch takes 920400000 ns on average"), "{latency}");
     assert!(headline(&[]).contains("No device operation was recorded"));
 }
+
+#[test]
+fn pauses_before_kernels_that_run_for_the_first_time_are_a_start_up_without_any_call_that_shows_it() {
+    let run = |same: bool| {
+        let mut s = Script::default();
+        for i in 0..6 {
+            let at = us(20_000 * i);
+            let name = if same { GEMM.to_owned() } else { format!("void kernel_{i}<float>(float*)") };
+            s.launch((at, at + us(5)), &name, (at + us(10), at + us(110)));
+            s.launch((at + us(100), at + us(105)), &name, (at + us(110), at + us(210)));
+        }
+        text(&diagnosis(&s.analyze()).verdict.headline)
+    };
+    let first = run(false);
+    assert!(first.contains("run for the first time (x such pauses, the longest 19800000 ns)"), "{first}");
+    assert!(!run(true).contains("first time"), "the same kernels ran before: {}", run(true));
+}
+
+#[test]
+fn launches_without_any_device_work_are_lost_records() {
+    let mut s = Script::default();
+    for i in 0..3 {
+        s.call("cudaLaunchKernel", (us(10 * i), us(10 * i + 5)));
+    }
+    let said = text(&diagnosis(&s.analyze()).verdict.headline);
+    assert!(said.contains("although the host made x launch calls"), "{said}");
+}
+
+#[test]
+fn where_no_rule_names_a_cause_the_rate_of_the_longest_operator_stands_in_the_headline() {
+    let run = |shapes: &'static str| {
+        let (mut trace, analysis) = Run::steps(6, |r, _| {
+            for _ in 0..300 {
+                r.shaped(GEMM, us(14), shapes, r#"["c10::BFloat16", "c10::BFloat16"]"#);
+            }
+            r.token();
+        });
+        trace.devices[0].name = Some(trace.strings.intern("NVIDIA H100 80GB HBM3"));
+        let d = diagnosis(&(trace, analysis));
+        (d.findings.iter().map(|finding| finding.rule).collect::<Vec<_>>(), text(&d.verdict.headline))
+    };
+    // 33.6 MB take 10 µs at 3.35 TB/s.
+    let (rules, said) = run("[[4, 4096], [4096, 4096]]");
+    assert!(rules.is_empty(), "{rules:?}");
+    assert!(said.contains("gemm 4×4096×4096") && said.contains("at published peaks"), "{said}");
+}

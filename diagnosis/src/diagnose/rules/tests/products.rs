@@ -87,3 +87,24 @@ fn op20_needs_a_newer_architecture_or_operands_that_are_not_aligned() {
     assert!(matches!(&edits(AMPERE)[0], Edit::Resize(ops) if ops.iter().all(|(_, ns)| *ns == us(100))));
     assert!(matches!(&edits(FLASH_2)[0], Edit::Resize(ops) if ops.iter().all(|(_, ns)| *ns == us(80))));
 }
+
+#[test]
+fn op22_names_32_bit_products_of_ordinary_cores_where_the_device_has_matrix_units() {
+    let run = |chip: &'static str, name: &'static str| {
+        Run::steps(12, move |r, _| {
+            r.script.chip(chip);
+            for _ in 0..6 {
+                r.launch(NORM, us(5)).launch(name, us(200));
+            }
+            r.token();
+        })
+    };
+    let plain = run("NVIDIA A100-SXM4-80GB", "ampere_sgemm_128x64_tn");
+    let [found] = &check("OP-22", &plain)[..] else { panic!("one finding") };
+    let [Edit::Resize(_), Edit::Hoped(hoped)] = &found.changes[0].1.edits[..] else { panic!("{found:?}") };
+    let Edit::Resize(ops) = &**hoped else { panic!("{hoped:?}") };
+    // 19.5 of 312 Tflop/s.
+    assert!(ops.iter().all(|(_, ns)| (12_000..13_000).contains(ns)), "{ops:?}");
+    assert!(!fires("OP-22", &run("NVIDIA A100-SXM4-80GB", "ampere_s16816gemm_bf16_128x64_ldg8_f2f_stages_64x3_tn")));
+    assert!(!fires("OP-22", &run("Tesla P4", "maxwell_sgemm_128x64_tn")), "no matrix units");
+}
