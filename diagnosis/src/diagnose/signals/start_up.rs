@@ -21,7 +21,10 @@ const SEVERAL: usize = 3;
 /// Whether most of a class is compilation or graph capture, one gap that holds it, or calls that are slow because they are the
 /// first.
 pub fn is_start_up(rank: &Rank, class: &Class) -> bool {
-    prepared(rank, class) || preparing_gap(rank, class).is_some() || first_uses(rank, class).is_some()
+    records_graphs(rank, class)
+        || prepared(rank, class)
+        || preparing_gap(rank, class).is_some()
+        || first_uses(rank, class).is_some()
 }
 
 /// The first calls of their kind for which the device waits most of a class, and that share.
@@ -53,6 +56,15 @@ pub fn before_first(rank: &Rank, class: &Class) -> Option<(usize, Ns, f64)> {
         .fold((0, 0, 0), |(n, sum, longest): (usize, Ns, Ns), ns| (n + 1, sum.saturating_add(ns), longest.max(ns)));
     let share = sum as f64 / class.total.max(1) as f64;
     (share > MOST && n >= SEVERAL).then_some((n, longest, share))
+}
+
+/// Whether graphs are recorded during most of every step of a class.
+pub fn records_graphs(rank: &Rank, class: &Class) -> bool {
+    let recording = |step: &Step| {
+        let inside = rank.timeline.capturing.iter().map(|span| span.clip(step.window).len());
+        2 * inside.fold(0, Ns::saturating_add) > step.window.len()
+    };
+    class.steady > 0 && rank.steady_steps(class).all(recording)
 }
 
 /// Whether most of a class is compilation or graph capture, and not only because some steps of a run that goes on stop for

@@ -374,3 +374,23 @@ fn where_no_rule_names_a_cause_the_rate_of_the_longest_operator_stands_in_the_he
     assert!(rules.is_empty(), "{rules:?}");
     assert!(said.contains("gemm 4×4096×4096") && said.contains("at published peaks"), "{said}");
 }
+
+#[test]
+fn steps_in_which_graphs_are_recorded_are_a_start_up_whatever_little_the_device_does() {
+    let mut s = Script::default();
+    s.host(Category::UserRange, "ProfilerStep#1", (0, us(40_000)));
+    s.call("cudaStreamBeginCapture", (us(100), us(101)));
+    s.launch(
+        (us(9_000), us(9_005)),
+        "void at::native::vectorized_elementwise_kernel<4, FillFunctor<int>>",
+        (us(9_010), us(9_015)),
+    );
+    s.launch(
+        (us(9_020), us(9_025)),
+        "void at::native::vectorized_elementwise_kernel<4, FillFunctor<int>>",
+        (us(9_030), us(9_035)),
+    );
+    s.call("cudaStreamEndCapture", (us(39_000), us(39_001)));
+    let said = text(&diagnosis(&s.analyze()).verdict.headline);
+    assert!(said.contains("records graphs"), "{said}");
+}

@@ -3,7 +3,7 @@
 use super::{Case, Ruling, step_args};
 use crate::{
     analysis::Bucket,
-    diagnose::signals::start_up::{before_first, first_uses, prepared, preparing_gap},
+    diagnose::signals::start_up::{before_first, first_uses, prepared, preparing_gap, records_graphs},
     i18n::{Message, Text, Value},
 };
 
@@ -11,6 +11,11 @@ use crate::{
 const SENTENCE: Text = Text::new(
     "{subject} ({class}): {share} of {step} is compilation or graph capture, so this is a start-up and no decode step.",
     "{subject}（{class}）：{step} 中有 {share} 是编译或图捕获，属于启动阶段而非解码步。",
+);
+/// What it says of steps in which graphs are recorded: what the device does then is no work of a step.
+const RECORDED: Text = Text::new(
+    "{subject} ({class}): {lasts} {step}, and during most of that the host records graphs, so this is a start-up and no decode step; record what replays them.",
+    "{subject}（{class}）：{lasts} {step}，其中大部分时间主机在录制图，属于启动阶段而非解码步；请采集重放这些图的步。",
 );
 /// What it says of a single gap.
 const GAP: Text = Text::new(
@@ -32,7 +37,9 @@ const BEFORE_FIRST: Text = Text::new(
 
 pub(super) fn decide(case: &Case<'_>) -> Option<Ruling> {
     let (rank, class) = case.longest?;
-    let headline = if prepared(rank, class) {
+    let headline = if records_graphs(rank, class) {
+        Message::new(RECORDED, step_args(rank, class))
+    } else if prepared(rank, class) {
         let share = class.share(|b| b == Bucket::Compile);
         Message::new(SENTENCE, step_args(rank, class).into_iter().chain([("share", Value::Share(share))]))
     } else if let Some((gap, share)) = preparing_gap(rank, class) {
