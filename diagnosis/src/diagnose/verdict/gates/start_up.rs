@@ -37,11 +37,11 @@ const BEFORE_FIRST: Text = Text::new(
 
 pub(super) fn decide(case: &Case<'_>) -> Option<Ruling> {
     let (rank, class) = case.longest?;
-    let headline = if records_graphs(rank, class) {
-        Message::new(RECORDED, step_args(rank, class))
-    } else if prepared(rank, class) {
+    let headline = if prepared(rank, class) {
         let share = class.share(|b| b == Bucket::Compile);
         Message::new(SENTENCE, step_args(rank, class).into_iter().chain([("share", Value::Share(share))]))
+    } else if records_graphs(rank, class) {
+        Message::new(RECORDED, step_args(rank, class))
     } else if let Some((gap, share)) = preparing_gap(rank, class) {
         let args = [("share", Value::Share(share)), ("gap", Value::Ns(gap))];
         Message::new(GAP, step_args(rank, class).into_iter().chain(args))
