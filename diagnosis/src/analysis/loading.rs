@@ -13,8 +13,12 @@ use super::{
 const WEIGHTS: usize = 16;
 /// Share of the device's work that may lie between ranges that prepare, such as the making of inputs; own value.
 const BESIDE: f64 = 0.02;
+/// Later copies to the device count so many times against being weights; own value.
+const AGAIN: usize = 4;
+/// What is loaded or warmed up, where a range says it.
+const OBJECTS: [&str; 5] = ["model", "weights", "engine", "gpu", "cuda"];
 /// Words of the ranges that programs draw around what precedes the work.
-const BEFORE: [&str; 8] = ["init", "load", "warmup", "warm", "setup", "startup", "compile", "build"];
+const BEFORE: [&str; 7] = ["init", "load", "loading", "warmup", "warming", "setup", "startup"];
 
 /// The first operation of the work: 0 where nothing says that what comes first is not.
 pub(super) fn end(trace: &Trace, timeline: &Timeline, process: ProcessId) -> usize {
@@ -43,9 +47,17 @@ pub(super) fn end(trace: &Trace, timeline: &Timeline, process: ProcessId) -> usi
         .iter()
         .take_while(|op| matches!(op.kind, OpKind::Copy(CopyDir::HtoD | CopyDir::Memset)))
         .count();
-    let first = prepared + if uploads >= WEIGHTS { uploads } else { 0 };
-    let works = timeline.ops.get(first..).unwrap_or(&[]).iter().any(|op| op.kind == OpKind::Compute);
-    if works { first } else { 0 }
+    // Inputs come again before the next work, weights do not.
+    let to_device = |op: &&DeviceOp| op.kind == OpKind::Copy(CopyDir::HtoD);
+    let later = timeline.ops.get(prepared + uploads..).unwrap_or(&[]).iter().filter(to_device).count();
+    let first = prepared + if uploads >= WEIGHTS && AGAIN * later < uploads { uploads } else { 0 };
+    let computing = |ops: &[DeviceOp]| {
+        let compute = ops.iter().filter(|op| op.kind == OpKind::Compute);
+        compute.map(DeviceOp::dur).fold(0, Ns::saturating_add)
+    };
+    let (before, after) = timeline.ops.split_at_checked(first).unwrap_or_default();
+    // What most of the computing lies in is the work, whatever it is called.
+    if computing(after) > computing(before) { first } else { 0 }
 }
 
 /// The ranges of a process that say that they prepare, merged.
@@ -63,15 +75,18 @@ fn preparing(trace: &Trace, process: ProcessId) -> Vec<Span> {
     union(out)
 }
 
-/// Whether the first or the last word of a range's name says so: `init_model`, `warmup`, `Warm-up 3`, `model load`.
+/// Whether a range's name says so by itself or of a model: `init_model`, `warmup`, `Warm-up 3`, `model load`.
 fn prepares(name: &str) -> bool {
     let words = name.split(|c: char| !c.is_ascii_alphabetic()).filter(|word| !word.is_empty());
     let words: Vec<String> = words.take(4).map(str::to_ascii_lowercase).collect();
-    let ends = [words.first(), words.last()];
-    // "loading", "initialize", "initialisation", "warming".
-    let is =
-        |word: &String| BEFORE.iter().any(|known| word == known) || word.starts_with("initial") || word == "loading";
-    words.len() <= 3 && ends.into_iter().flatten().any(is)
+    let says = |word: &str| BEFORE.contains(&word) || word.starts_with("initial");
+    let of = |word: &str| OBJECTS.contains(&word);
+    match &words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [one] => says(one),
+        ["warm", "up"] | ["warm", "up", _] => true,
+        [a, b] => (says(a) && of(b)) || (of(a) && says(b)) || (says(a) && *b == "step"),
+        _ => false,
+    }
 }
 
 #[cfg(test)]
@@ -96,15 +111,20 @@ mod tests {
 
     #[test]
     fn weights_that_are_copied_before_the_first_kernel_are_no_work() {
-        let run = |count: i64| {
+        let run = |count: i64, again: i64| {
             first_of(|s| {
                 uploads(s, count);
                 s.launch((1_000, 1_002), "gemm", (1_010, 1_090));
                 s.launch((1_100, 1_102), "gemm", (1_110, 1_190));
+                for i in 0..again {
+                    let at = 2_000 + 10 * i;
+                    s.copy("cudaMemcpyAsync", (at, at + 2), "HtoD", "pageable", 4_096, (at + 3, at + 9));
+                }
             })
         };
-        assert_eq!(run(20), (20, 22));
-        assert_eq!(run(3), (0, 5), "inputs");
+        assert_eq!(run(20, 0), (20, 22));
+        assert_eq!(run(3, 0), (0, 5), "inputs");
+        assert_eq!(run(20, 20), (0, 42), "inputs of the next work");
         assert_eq!(first_of(|s| uploads(s, 20)), (0, 20), "nothing else was recorded");
     }
 
@@ -121,7 +141,15 @@ mod tests {
         for name in ["init_model", "warmup", "Warm-up 2", "model load", "loading"] {
             assert_eq!(run(name), (2, 3), "{name}");
         }
-        for name in ["benchmark", "payload", "reinit of the loaded state vector", "forward"] {
+        for name in [
+            "benchmark",
+            "payload",
+            "load_test",
+            "build batch",
+            "setup inputs",
+            "reinit of the loaded state vector",
+            "forward",
+        ] {
             assert_eq!(run(name), (0, 3), "{name}");
         }
     }

@@ -259,8 +259,8 @@ impl Draft {
                 let how = match (&held[0].name, &held[1].name) {
                     (Some(a), Some(b)) if placeless(a) == placeless(b) => How::SameOwner,
                     (None, None) => How::SameOwner,
-                    (Some(_), None) if changed.is_some() => How::OnlyA,
-                    (None, Some(_)) if changed.is_some() => How::OnlyB,
+                    (Some(_), None) if self.ns[1] == 0 => How::OnlyA,
+                    (None, Some(_)) if self.ns[0] == 0 => How::OnlyB,
                     // Calls of one kind are the same however two vendors name them.
                     _ if !bucket.starts_with("rt.host.") => How::SameOwner,
                     _ => How::OtherOwner,

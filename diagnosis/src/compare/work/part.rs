@@ -112,7 +112,7 @@ impl Part {
             Self::Attention => 0.5,
             Self::Layers => 0.02,
             // On another device one product may be several kernels.
-            Self::Weights if p.device == q.device => 0.012,
+            Self::Weights if p.device.is_some() && p.device == q.device => 0.012,
             Self::Weights => 0.1,
             Self::Images => 0.02,
             Self::Formats | Self::Requests | Self::Recording => 0.1,

@@ -70,6 +70,11 @@ impl Experts {
             return None;
         }
         let tokens = first.rows.or(class.batch.map(u64::from)).filter(|rows| (1..=1 << 20).contains(rows))?;
+        // Other tokens meet other experts: one step does not speak for steps of another size.
+        let alike = |step: &Step| step.rows == first.rows && kernels(rank, step).count() == count;
+        if class.batches.is_some_and(|(fewest, most)| fewest != most) || !rank.steady_steps(class).all(alike) {
+            return None;
+        }
         let met = model.experts_met(tokens as f64);
         let pairs = (tokens * moe.per_token) as f64;
         let weights = met * model.expert() / parts.tensor;

@@ -6,7 +6,7 @@ use model::{Area, EvidenceClass::Device, StringId};
 
 use super::{gate::recurring, link::Collective, reading};
 use crate::{
-    analysis::{Confidence, Edit, Layer, OpKind, Rank, Step},
+    analysis::{Confidence, DeviceOp, Edit, Layer, OpKind, Rank, Step},
     diagnose::{
         Competing, Evidence, Intervention, Trigger,
         estimate::LEAST_GAIN,
@@ -84,11 +84,11 @@ impl Rule for RedundantCollectives {
             let extra = |s: &Step| {
                 let count = collectives(cx, rank, s);
                 let exposed =
-                    reading::accounted(rank, s).filter(|(_, op, _)| op.kind == OpKind::Comm).map(|(_, _, x)| x.busy);
+                    reading::accounted(rank, s).filter(|(_, op, _)| is_counted(cx, op)).map(|(_, _, x)| x.busy);
                 exposed.sum::<i64>() / count.max(1) as i64 * count.saturating_sub(plan(s)) as i64
             };
             let Some(cost) = recurring(rank, class, LEAST_GAIN, extra) else { continue };
-            let surplus = |s: &Step| surplus_of(rank, s, collectives(cx, rank, s).saturating_sub(plan(s)));
+            let surplus = |s: &Step| surplus_of(cx, rank, s, collectives(cx, rank, s).saturating_sub(plan(s)));
             let ops = |of: fn(&Surplus) -> &[u32]| {
                 let all = rank.steady_steps(class).map(surplus);
                 Edit::Remove(all.flat_map(|s| of(&s).to_vec()).collect())
@@ -163,6 +163,11 @@ fn collectives(cx: &Context<'_>, rank: &Rank, step: &Step) -> usize {
     whole + usize::max(scattered, gathered)
 }
 
+/// Whether an operation is a collective, and no send or receive.
+fn is_counted(cx: &Context<'_>, op: &DeviceOp) -> bool {
+    op.kind == OpKind::Comm && Collective::of(cx.trace.strings.get(op.name)) != Some(Collective::Pair)
+}
+
 fn is_gather(name: &str) -> bool {
     name.to_ascii_lowercase().contains("gather")
 }
@@ -177,9 +182,9 @@ struct Surplus {
 }
 
 /// The surplus of a step with so many collectives too many, from the kinds it has fewest of.
-fn surplus_of(rank: &Rank, step: &Step, count: usize) -> Surplus {
+fn surplus_of(cx: &Context<'_>, rank: &Rank, step: &Step, count: usize) -> Surplus {
     let mut kinds: BTreeMap<StringId, Vec<u32>> = BTreeMap::new();
-    for (i, op) in rank.ops_of(step).iter().enumerate().filter(|(_, op)| op.kind == OpKind::Comm) {
+    for (i, op) in rank.ops_of(step).iter().enumerate().filter(|(_, op)| is_counted(cx, op)) {
         kinds.entry(op.name).or_default().push((step.ops.start + i) as u32);
     }
     let mut kinds: Vec<Vec<u32>> = kinds.into_values().collect();

@@ -172,7 +172,7 @@ impl Rule for BelowCeiling {
 fn time(cx: &Context<'_>, rank: &Rank, op: &DeviceOp, ceilings: &Ceilings<'_>) -> Option<(Gemm, f64, f64)> {
     let name = cx.trace.strings.get(op.name);
     // What does not use the units that the ceiling is of has a cause of its own (OP-22).
-    let other = is_without_units(name) && has_units(ceilings.chip(), name);
+    let other = cx.vendor() == Some("nvidia") && is_without_units(name) && has_units(ceilings.chip(), name);
     if op.kind != OpKind::Compute || op.op != CanonicalOp::Gemm || other {
         return None;
     }

@@ -25,9 +25,8 @@ use crate::{
 const FASTER: f64 = 1.9;
 /// What is left of a product's time at best where the device is not known: operands of 16 bits are half the bytes.
 const HALF: f64 = 0.5;
-/// Architectures with matrix units, as kernels name them.
-const WITH_UNITS: [&str; 8] =
-    ["volta_", "turing_", "ampere_", "hopper_", "cutlass_70_", "cutlass_75_", "cutlass_80_", "sm80_"];
+/// Architectures of which every device has matrix units, as kernels name them: some of Turing have none.
+const WITH_UNITS: [&str; 4] = ["ampere_", "hopper_", "cutlass_80_", "sm80_"];
 /// Share of its limit that an ordinary kernel of matrix units reaches (latency mark of Nsight Compute's speed-of-light texts).
 const ORDINARY: f64 = 0.6;
 
@@ -77,8 +76,8 @@ static KIND: Kind = Kind {
     per_layer: None,
     formula: Text::new("time that matrix units save at best / mean step", "使用矩阵单元最多可省的时间 / 平均步时"),
     claim: Text::new(
-        "{count} products per step of {class} run 32-bit kernels without tensor cores (sgemm); they take {busy}. In TF32 or 16 bits up to {time} of {step} less ({share}).",
-        "{class} 每步有 {count} 个矩阵乘使用不经张量核心的 32 位内核（sgemm）；耗时 {busy}。改用 TF32 或 16 位最多可省 {time}，步时 {step}（{share}）。",
+        "{count} products per step of {class} run 32-bit kernels without tensor cores (sgemm); they take {busy}. On tensor cores, in 16 bits or in TF32 where the device has it, up to {time} of {step} less ({share}).",
+        "{class} 每步有 {count} 个矩阵乘使用不经张量核心的 32 位内核（sgemm）；耗时 {busy}。改用张量核心（16 位，或设备支持时的 TF32）最多可省 {time}，步时 {step}（{share}）。",
     ),
     what: Text::new("time of products without matrix units per step", "每步未使用矩阵单元的矩阵乘耗时"),
     rivals: &[(
@@ -116,7 +115,7 @@ impl Rule for NoMatrixUnits {
 pub(super) fn is_without_units(name: &str) -> bool {
     let ordinary = ["sgemm", "scudnn"].iter().any(|mark| name.contains(mark))
         || (name.contains("ffma") && ["gemm", "fprop", "conv"].iter().any(|mark| name.contains(mark)));
-    ordinary && !["tensorop", "tf32", "fp16", "bf16", "Cijk"].iter().any(|mark| name.contains(mark))
+    ordinary && !["tensorop", "tf32", "fp16", "bf16", "half", "bfloat16", "Cijk"].iter().any(|mark| name.contains(mark))
 }
 
 /// Whether the device of a rank has matrix units that are faster than what such a kernel uses.
@@ -177,6 +176,7 @@ mod tests {
             "cutlass_80_tensorop_s1688gemm_128x128_16x4_tn_align4",
             "ampere_dgemm_64x64_nn",
             "Cijk_Ailk_Bljk_SB_MT64x64",
+            "void implicit_convolve_sgemm<__half, __half, 1024, 6, 7, 3, 3, 5, 1, false, true, true>",
         ] {
             assert!(!is_without_units(name), "{name}");
         }

@@ -138,7 +138,8 @@ fn rated(case: &Case<'_>, (rank, class): (&Rank, &Class), place: &Place) -> Opti
     // Rates are those of one class.
     case.limits.class.as_ref().filter(|(of, key)| *of == rank.rank && *key == class.key)?;
     let part = |rate: &Rate| rate.per_step as f64 / place.mean.max(1) as f64;
-    let known = case.limits.rates.iter().filter(|rate| rate.share().is_some() && part(rate) >= LONG);
+    let known =
+        case.limits.rates.iter().filter(|rate| rate.share().is_some_and(|share| share <= 1.0) && part(rate) >= LONG);
     let rate = known.max_by_key(|rate| rate.per_step)?;
     let peak = match rate.peak_source? {
         PeakSource::Measured => Text::new("measured", "实测"),

@@ -22,7 +22,7 @@ const SENTENCE: Text = Text::new(
 
 /// What it says where the host launched work and none of it was kept.
 const LOST: Text = Text::new(
-    "No device operation was recorded, although the host made {launches} launch calls: the device's records were lost or not asked for, and nothing can be said about where the time goes. Record with the device's activities (CUPTI, roctracer, msprof).",
+    "No device operation was recorded, although the host made {launches} calls that start device work: the device's records were lost or not asked for, and nothing can be said about where the time goes. Record with the device's activities (CUPTI, roctracer, msprof).",
     "没有记录到任何设备算子，而主机发起了 {launches} 次下发调用：设备侧记录丢失或未采集，无法判断时间花在哪里。请连同设备活动（CUPTI、roctracer、msprof）一起采集。",
 );
 

@@ -31,8 +31,8 @@ const FIRST_USE: Text = Text::new(
 
 /// What it says where no call shows what made the host slow, and everything happens for the first time.
 const BEFORE_FIRST: Text = Text::new(
-    "{subject} ({class}): {lasts} {step}, for {share} of it the device waits before operations whose kernels run for the first time ({n} such pauses, the longest {longest}): libraries and the code of kernels are loaded, so this is a start-up; run the same work once before recording.",
-    "{subject}（{class}）：{lasts} {step}，其中 {share} 设备在等待首次运行的内核（{n} 次停顿，最长 {longest}）：正在加载库与内核代码，属于启动阶段；请先运行一次相同的工作再采集。",
+    "{subject} ({class}): {lasts} {step}, for {share} of it the device waits before operations whose kernels run for the first time ({n} such pauses, the longest {longest}): that is where libraries and the code of kernels are loaded as a rule, so this is most likely a start-up; run the same work once before recording.",
+    "{subject}（{class}）：{lasts} {step}，其中 {share} 设备在等待首次运行的内核（{n} 次停顿，最长 {longest}）：通常是在加载库与内核代码，很可能属于启动阶段；请先运行一次相同的工作再采集。",
 );
 
 pub(super) fn decide(case: &Case<'_>) -> Option<Ruling> {
