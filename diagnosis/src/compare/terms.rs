@@ -332,6 +332,11 @@ fn changed_owner(sides: &[Chosen<'_>; 2], bucket: &str, delta: Ns) -> Option<Str
         owned(side, bucket).for_each(|(name, ns)| *sums.entry(placeless(name)).or_default() += ns as f64 / steps);
         sums
     });
+    most_changed(&a, &b, delta)
+}
+
+/// The name whose value changed most from `a` to `b`, where it changed with `delta` and is much of it.
+fn most_changed(a: &BTreeMap<String, f64>, b: &BTreeMap<String, f64>, delta: Ns) -> Option<String> {
     let names = a.keys().chain(b.keys());
     let by = |name: &String| b.get(name).copied().unwrap_or(0.0) - a.get(name).copied().unwrap_or(0.0);
     // Of equals the first name, so that either order of the sides gives the same.
@@ -361,5 +366,32 @@ pub fn alone_in(how: How) -> Option<Side> {
         How::OnlyA => Some(Side::A),
         How::OnlyB => Some(Side::B),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owners(all: &[(&str, f64)]) -> BTreeMap<String, f64> {
+        all.iter().map(|(name, ns)| ((*name).to_owned(), *ns)).collect()
+    }
+
+    /// A new pause of the collector was told under the name of the operator that had most time on both sides.
+    #[test]
+    fn the_owner_of_a_difference_is_the_one_that_changed() {
+        let (a, b) = (owners(&[("addmm", 9_000.0)]), owners(&[("addmm", 9_010.0), ("collect", 3_000.0)]));
+        assert_eq!(most_changed(&a, &b, 3_010).as_deref(), Some("collect"));
+        assert_eq!(most_changed(&b, &a, -3_010).as_deref(), Some("collect"), "either way round");
+        assert_eq!(most_changed(&a, &b, -3_010), None, "it changed the other way");
+        assert_eq!(most_changed(&a, &b, 30_000), None, "it is little of it");
+        let (x, y) = (owners(&[("a", 1.0), ("b", 1.0)]), owners(&[("a", 5.0), ("b", 5.0)]));
+        assert_eq!(most_changed(&x, &y, 8), most_changed(&y, &x, -8));
+    }
+
+    #[test]
+    fn a_step_has_the_name_of_every_other_step() {
+        assert_eq!(placeless("ProfilerStep#9"), placeless("ProfilerStep#16"));
+        assert_ne!(placeless("stage#a"), placeless("stage#b"));
     }
 }

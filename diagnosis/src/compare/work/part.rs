@@ -106,13 +106,13 @@ impl Part {
         match self {
             // A graph pads the rows of as many sequences to the next size that was captured.
             Self::Tokens if p.sequences.is_some() && p.sequences == q.sequences => 0.45,
-            // What is no population of requests has the same rows in each step.
+            // What is no population of requests has the same rows in each step, and one model on one device the same weights.
             Self::Tokens if p.sequences.is_none() && q.sequences.is_none() => 0.01,
             Self::Tokens => 0.1,
             Self::Attention => 0.5,
             Self::Layers => 0.02,
+            Self::Weights if p.device.is_some() && p.device == q.device => 0.01,
             // On another device one product may be several kernels.
-            Self::Weights if p.device.is_some() && p.device == q.device => 0.012,
             Self::Weights => 0.1,
             Self::Images => 0.02,
             Self::Formats | Self::Requests | Self::Recording => 0.1,

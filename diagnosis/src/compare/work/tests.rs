@@ -2,8 +2,11 @@
 
 use model::{Category, Trace, manifest::field};
 
-use super::{Distance, Part, Profile};
-use crate::analysis::{Analysis, script::Script};
+use super::{Distance, Part, Profile, kernels::Tally};
+use crate::{
+    analysis::{Analysis, script::Script},
+    platform::CanonicalOp,
+};
 
 const PRODUCT: &str = "nvjet_tst_64x32_64x12_4x1_v_bz_TNT";
 
@@ -159,4 +162,33 @@ fn grids_are_compared_where_neither_side_names_its_device_but_the_kernels_are_th
     let tally = b.kernels.names.get_mut(&kept).unwrap();
     tally.blocks /= 2.0;
     assert!(!Distance::of(&a, &b).differing().any(|own| own.part == Part::Grids), "as many blocks");
+}
+
+/// Sequences of 559 and of 600 tokens were one work, and so were images of 224 and of 160 and a vocabulary of 151 936 and of 32 000.
+#[test]
+fn what_no_population_of_requests_varies_must_be_equal() {
+    let differs = |change: &dyn Fn(&mut Profile), part: Part| {
+        let (mut a, mut b) = (RUN.profile(), RUN.profile());
+        for own in [&mut a, &mut b] {
+            (own.sequences, own.rows, own.device) = (None, Some(559), Some("H100".to_owned()));
+            own.kernels.convolved = (224 * 224 * 3, 1);
+            own.kernels.ops.insert(CanonicalOp::Conv, Tally { calls: 1, ..Tally::default() });
+            own.kernels.products.insert((8, 10_000, 30_000), 1);
+        }
+        assert!(Distance::of(&a, &b).differing().next().is_none(), "{part:?}");
+        change(&mut b);
+        [(&a, &b), (&b, &a)].map(|(p, q)| Distance::of(p, q).differing().any(|own| own.part == part))
+    };
+    assert_eq!(differs(&|own| own.rows = Some(600), Part::Tokens), [true; 2]);
+    assert_eq!(differs(&|own| own.kernels.convolved.0 = 160 * 160 * 3, Part::Images), [true; 2]);
+    let less = |own: &mut Profile| {
+        own.kernels.products.remove(&(8, 10_000, 30_000));
+        own.kernels.products.insert((8, 10_000, 29_500), 1);
+    };
+    assert_eq!(differs(&less, Part::Weights), [true; 2]);
+    let elsewhere = |own: &mut Profile| {
+        less(own);
+        own.device = Some("MI300X".to_owned());
+    };
+    assert_eq!(differs(&elsewhere, Part::Weights), [false; 2], "one product may be several kernels there");
 }

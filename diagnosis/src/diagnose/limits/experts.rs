@@ -4,14 +4,14 @@
 use model::Ns;
 
 use super::{
-    floor::Parts,
+    floor::{Parts, weight_bytes},
     rates::{self, Rate},
-    work::Work,
+    work::{self, Work},
 };
 use crate::{
     analysis::{
         Class, DeviceOp, OpKind, Rank, Step, launch_shape,
-        op_shapes::{Gemm, MEMORY_BOUND_ROWS},
+        op_shapes::{self, Gemm, MEMORY_BOUND_ROWS},
     },
     diagnose::{Evidence, rule::Context, signals::ceilings::Ceilings},
     i18n::{Message, Text, Value},
@@ -54,7 +54,8 @@ impl ModelShape {
 }
 
 impl Experts {
-    /// Those of a class whose tokens are known, where the model has as many layers with experts as the step shows.
+    /// Those of a class whose tokens are known, where the model has as many layers with experts as the step shows and recorded
+    /// shapes do not say the work themselves.
     pub fn of(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Self> {
         let model = cx.analysis.model.as_deref()?;
         let moe = model.moe?;
@@ -64,6 +65,13 @@ impl Experts {
             return None;
         }
         let first = rank.steady_steps(class).next()?;
+        let told = |op: &DeviceOp| {
+            let operator = op_shapes::operator(cx.trace, rank, op);
+            operator.is_some_and(|own| work::of(cx.trace.strings.get(own.name), &own.inputs, op.op).is_some())
+        };
+        if kernels(rank, first).any(told) {
+            return None;
+        }
         let layers = model.moe_layers() as usize;
         let count = kernels(rank, first).count();
         if layers == 0 || !count.is_multiple_of(layers) || !KERNELS.contains(&(count / layers)) {
@@ -79,7 +87,7 @@ impl Experts {
         let pairs = (tokens * moe.per_token) as f64;
         let weights = met * model.expert() / parts.tensor;
         let hidden = model.hidden as f64;
-        let element = model.weight_bytes.unwrap_or(2.0);
+        let element = weight_bytes(model, cx);
         // Each pair of token and expert reads its row before the first product and writes one after the last.
         let bytes = weights * element + 2.0 * pairs * hidden * ACTIVATION;
         let gemm = Gemm {

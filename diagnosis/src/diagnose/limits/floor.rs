@@ -219,6 +219,11 @@ fn bytes_of(dtype: Option<&str>) -> Option<f64> {
     })
 }
 
+/// Bytes of an element of the weights: as the model was published, else as the run says, else 16 bits.
+pub(super) fn weight_bytes(model: &ModelShape, cx: &Context<'_>) -> f64 {
+    model.weight_bytes.or(bytes_of(cx.trace.manifest.value("precision.weights"))).unwrap_or(2.0)
+}
+
 /// Weights and cache that a rank reads for a token of each sequence. With several tokens in a layer with experts, as many
 /// experts as tokens spread evenly would meet.
 fn from_model(
@@ -230,7 +235,7 @@ fn from_model(
     tokens: Option<f64>,
 ) -> Need {
     let manifest = |key: &str| bytes_of(cx.trace.manifest.value(key));
-    let weight = model.weight_bytes.or(manifest("precision.weights")).unwrap_or(2.0);
+    let weight = weight_bytes(model, cx);
     let cached = manifest("precision.kv").unwrap_or(2.0);
     let batch = tokens.unwrap_or(1.0);
     let met = model.experts_met(batch);

@@ -24,7 +24,6 @@ pub use floor::{Basis, Floor};
 pub use rates::{Bound, PeakSource, Rate, RateUnit};
 
 use super::{rule::Context, signals::ceilings::Ceilings};
-use crate::platform::CanonicalOp;
 
 /// What is said of one capture's rates.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
@@ -47,10 +46,8 @@ pub(super) fn of(cx: &Context<'_>) -> Limits {
         rates.extend(slots::of(cx, rank, class, &ceilings));
     }
     let floor = floor::of(cx, rank, class, &ceilings, &rates);
-    if !rates.iter().any(|rate| rate.operator == CanonicalOp::GroupedGemm.name()) {
-        let experts = experts::Experts::of(cx, rank, class);
-        rates.extend(experts.and_then(|experts| experts.rate(cx, rank, class, &ceilings)));
-    }
+    let experts = experts::Experts::of(cx, rank, class);
+    rates.extend(experts.and_then(|experts| experts.rate(cx, rank, class, &ceilings)));
     rates.extend(links::of(cx, rank, class, &ceilings));
     rates.sort_by_key(|rate| std::cmp::Reverse(rate.per_step));
     rates.truncate(rates::MOST);

@@ -4,7 +4,7 @@
 use model::Ns;
 
 use super::{
-    floor::Parts,
+    floor::{Parts, weight_bytes},
     rates::{self, Rate},
     tile::Tile,
     work::Work,
@@ -71,7 +71,7 @@ fn placed(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Vec<Slot>> {
     let rows = first.rows.or(class.batch.map(u64::from)).filter(|rows| (1..=1 << 20).contains(rows))?;
     // The last product before attention makes queries, keys and values; the others follow in turn.
     let before = products.iter().rposition(|at| *at < attention).unwrap_or(products.len() - 1);
-    let element = model.weight_bytes.unwrap_or(2.0);
+    let element = weight_bytes(model, cx);
     let slots = SLOTS.iter().zip(shapes(model, parts)).enumerate().filter_map(|(turn, (name, (outputs, inputs)))| {
         let at = *products.get((before + turn) % products.len())?;
         let bytes = (outputs * inputs) as f64 * element + (rows * inputs * 2) as f64;

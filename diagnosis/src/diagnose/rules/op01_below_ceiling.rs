@@ -217,8 +217,7 @@ fn finding(cx: &Context<'_>, rank: &Rank, class: &Class, ceilings: &Ceilings<'_>
     finding.gated(most)
 }
 
-/// The products of experts where they stay far below their ceiling, with the shares of their time at best and as a rule. Those
-/// whose shapes were recorded are not among them: a model says nothing better.
+/// The products of experts where they stay far below their ceiling, with the shares of their time at best and as a rule.
 fn of_experts(cx: &Context<'_>, rank: &Rank, class: &Class, ceilings: &Ceilings<'_>) -> Option<(Experts, [f64; 2])> {
     let experts = Experts::of(cx, rank, class)?;
     let shares = experts.shares(rank, class, ceilings)?;

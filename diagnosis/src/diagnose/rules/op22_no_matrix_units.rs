@@ -49,8 +49,8 @@ static DOC: Doc = Doc {
         "在带有张量核心的设备上，矩阵乘或卷积使用普通核心的 32 位内核。",
     ),
     matters: Text::new(
-        "Tensor cores do the same products in TF32 several times as fast, and in 16 bits with half the bytes besides.",
-        "张量核心以 TF32 完成同样的乘法要快数倍，以 16 位还可使读取字节减半。",
+        "Tensor cores do the same products several times as fast in 16 bits, with half the bytes besides, and on many devices in TF32.",
+        "张量核心以 16 位完成同样的乘法要快数倍且读取字节减半，许多设备上以 TF32 也更快。",
     ),
     trigger: Text::new(
         "By kernel names: sgemm, ffma and scudnn kernels, also CUTLASS's simt ones, on a device whose published 16-bit or TF32 arithmetic is at least 1.9 times its 32-bit one. What the ratio of both gives at best, or memory where shapes are recorded, is at least 5 % of the mean step.",
@@ -65,8 +65,8 @@ static DOC: Doc = Doc {
         "没有形状时无法知道矩阵乘受访存还是算力限制：收益为上界。64 位内核不计入。",
     ),
     verify: Text::new(
-        "Allow TF32 or run in bfloat16 and record again: the kernels' names change (tensorop, s1688, s16816, xmma), and the outputs stay within tolerance.",
-        "允许 TF32 或以 bfloat16 运行并重新采集：内核名改变（tensorop、s1688、s16816、xmma），输出保持在容差之内。",
+        "Run in 16 bits, or allow TF32 where the device does that faster, and record again: the kernels' names change (tensorop, s1688, s16816, xmma), and the outputs stay within tolerance.",
+        "以 16 位运行，或在设备上更快时允许 TF32，并重新采集：内核名改变（tensorop、s1688、s16816、xmma），输出保持在容差之内。",
     ),
 };
 
@@ -76,13 +76,16 @@ static KIND: Kind = Kind {
     per_layer: None,
     formula: Text::new("time that matrix units save at best / mean step", "使用矩阵单元最多可省的时间 / 平均步时"),
     claim: Text::new(
-        "{count} products per step of {class} run 32-bit kernels without tensor cores (sgemm); they take {busy}. On tensor cores, in 16 bits or in TF32 where the device has it, up to {time} of {step} less ({share}).",
-        "{class} 每步有 {count} 个矩阵乘使用不经张量核心的 32 位内核（sgemm）；耗时 {busy}。改用张量核心（16 位，或设备支持时的 TF32）最多可省 {time}，步时 {step}（{share}）。",
+        "{count} products per step of {class} run 32-bit kernels without tensor cores (sgemm); they take {busy}. On tensor cores, in 16 bits, or in TF32 where the device does that faster, up to {time} of {step} less ({share}).",
+        "{class} 每步有 {count} 个矩阵乘使用不经张量核心的 32 位内核（sgemm）；耗时 {busy}。改用张量核心（16 位，或设备上更快时的 TF32）最多可省 {time}，步时 {step}（{share}）。",
     ),
     what: Text::new("time of products without matrix units per step", "每步未使用矩阵单元的矩阵乘耗时"),
     rivals: &[(
         Text::new("the results need all 32 bits", "结果确实需要完整 32 位"),
-        Text::new("a numeric comparison with a run in TF32 decides", "与 TF32 运行做数值比较可以判定"),
+        Text::new(
+            "a numeric comparison with a run in 16 bits or TF32 decides",
+            "与 16 位或 TF32 运行做数值比较可以判定",
+        ),
     )],
     most: Confidence::Medium,
 };

@@ -15,6 +15,8 @@ use crate::analysis::{AnchorKind, Bucket, Call, Class, Rank, Step, idle::Gap};
 const MOST: f64 = 0.50;
 /// Steps that a run in which everything is the first time has at most: of more the later ones show what is usual; own value.
 const FEW: usize = 2;
+/// Pauses before kernels that ran already count so many times against a start-up; own value.
+const RECURRING: Ns = 4;
 /// Gaps before first operations from which they are more than one pause; own value.
 const SEVERAL: usize = 3;
 
@@ -38,7 +40,7 @@ pub fn first_uses<'a>(rank: &'a Rank, class: &Class) -> Option<(Vec<&'a Call>, f
 }
 
 /// The gaps before operations whose kernels run for the first time, in a capture without steps: how many, the longest, and
-/// their share of the class, if that is most of it. What makes the host slow there need not be a call that was recorded.
+/// their share of the class, if that is most of it and kernels that ran already do not wait so. What makes the host slow there need not be a call that was recorded.
 pub fn before_first(rank: &Rank, class: &Class) -> Option<(usize, Ns, f64)> {
     if rank.anchor.kind != AnchorKind::WholeCapture {
         return None;
@@ -50,20 +52,26 @@ pub fn before_first(rank: &Rank, class: &Class) -> Option<(usize, Ns, f64)> {
         |bucket: Bucket| matches!(bucket, Bucket::SyncTail | Bucket::SyncIdle | Bucket::DeviceDep | Bucket::Prof);
     let unowned = |gap: &Gap| !gap.parts.iter().any(|(bucket, _)| waits(*bucket));
     let gaps = rank.steady_steps(class).flat_map(|step| reading::gaps(rank, step));
-    let slow = gaps.filter(|gap| gap.span.len() >= LOADS && first.contains(&gap.span.end) && unowned(gap));
-    let (n, sum, longest) = slow
-        .map(|gap| gap.span.len())
-        .fold((0, 0, 0), |(n, sum, longest): (usize, Ns, Ns), ns| (n + 1, sum.saturating_add(ns), longest.max(ns)));
+    let (mut n, mut sum, mut longest, mut again): (usize, Ns, Ns, Ns) = (0, 0, 0, 0);
+    for gap in gaps.filter(|gap| gap.span.len() >= LOADS) {
+        let ns = gap.span.len();
+        if !first.contains(&gap.span.end) {
+            again = again.saturating_add(ns);
+        } else if unowned(gap) {
+            (n, sum, longest) = (n + 1, sum.saturating_add(ns), longest.max(ns));
+        }
+    }
+    // A host that is slow before kernels that ran already is slow for another reason, and one pass of them tells neither.
+    let recurring = rank.timeline.ops.len().saturating_sub(first.len());
+    let passes = recurring >= n && RECURRING * again <= sum;
     let share = sum as f64 / class.total.max(1) as f64;
-    (share > MOST && n >= SEVERAL).then_some((n, longest, share))
+    (share > MOST && n >= SEVERAL && passes).then_some((n, longest, share))
 }
 
 /// Whether graphs are recorded during most of every step of a class.
 pub fn records_graphs(rank: &Rank, class: &Class) -> bool {
-    let recording = |step: &Step| {
-        let inside = rank.timeline.capturing.iter().map(|span| span.clip(step.window).len());
-        2 * inside.fold(0, Ns::saturating_add) > step.window.len()
-    };
+    let captures = reading::merged(rank.timeline.capturing.clone());
+    let recording = |step: &Step| 2 * reading::overlap(&captures, &[step.window]) > step.window.len();
     class.steady > 0 && rank.steady_steps(class).all(recording)
 }
 

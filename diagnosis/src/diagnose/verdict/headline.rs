@@ -14,6 +14,10 @@ use crate::{
 /// What the class is, in plain words: a capture without decode steps must not pass for one.
 pub(super) fn subject(rank: &Rank, class: &Class) -> Value {
     Value::Text(match class.stage {
+        Stage::Train if rank.anchor.kind == AnchorKind::WholeCapture && begins_late(rank) => Text::new(
+            "Training, not decode; no steps found, one window from the first device operation after loading and warm-up to the end of the last",
+            "训练，并非解码；未找到步，取加载与预热之后的首个设备操作开始到最后一个设备操作结束的一个窗口",
+        ),
         Stage::Train if rank.anchor.kind == AnchorKind::WholeCapture => Text::new(
             "Training, not decode; no steps found, one window from the first device operation to the end of the last",
             "训练，并非解码；未找到步，取首个设备操作开始到最后一个设备操作结束的一个窗口",

@@ -44,8 +44,10 @@ pub(super) fn decide(case: &Case<'_>) -> Option<Ruling> {
     if let Some(headline) = sums::headline(case.cx.trace) {
         return Some(Ruling::undecided(headline, case.rules.with(Role::SumAboveWall)));
     }
+    if case.cx.analysis.evidence.has(EvidenceClass::Logs) {
+        return Some(Ruling::undecided(Message::plain(LOG_ONLY), []));
+    }
     let headline = match launches(case) {
-        _ if case.cx.analysis.evidence.has(EvidenceClass::Logs) => Message::plain(LOG_ONLY),
         0 => Message::plain(SENTENCE),
         launches => Message::new(LOST, [("launches", Value::Count(launches))]),
     };
