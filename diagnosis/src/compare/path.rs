@@ -178,7 +178,7 @@ impl Signatures {
 
 /// The operators of a layer's slots that are not the same kernel on both sides, as this side has them.
 fn fusion(alignment: &Alignment, side: usize) -> Option<String> {
-    let odd = alignment.slots.iter().filter(|slot| slot.part == Part::Layer && slot.by != Some(Move::Match));
+    let odd = alignment.slots.iter().filter(|s| s.part == Part::Layer && !s.rare && s.by != Some(Move::Match));
     let own = odd.map(|slot| {
         let ops = if side == 0 { &slot.a } else { &slot.b };
         if ops.is_empty() { "–".to_owned() } else { ops.iter().map(|op| op.name()).collect::<Vec<_>>().join(" ") }

@@ -9,7 +9,7 @@ use super::{
     Side,
     align::{Alignment, Move, Part, Slot},
     chosen::Chosen,
-    waterfall::{Basis, Cause, Kernel, Row, Waterfall},
+    waterfall::{Basis, Cause, Kernel, Row, Waterfall, exchanged},
 };
 use crate::{
     analysis::{Layer, owners},
@@ -207,6 +207,7 @@ fn how(slot: &Slot, index: u32, waterfall: &Waterfall) -> How {
         () if b.is_empty() => How::OnlyA,
         () if a.is_empty() => How::OnlyB,
         () if slot.by == Some(Move::Group) => How::Fused,
+        () if same && as_many(calls(a), calls(b)) && exchanged(a, b) => How::OtherKernel,
         () if same && as_many(calls(a), calls(b)) => How::SameKernel,
         () if same => How::OtherCalls,
         () => How::OtherKernel,
@@ -251,7 +252,7 @@ impl Draft {
                 };
                 let first = slots.first().zip(self.slots.first());
                 let how = first.map_or(How::Unseen, |(slot, index)| how(slot, *index, waterfall));
-                (name, [0, 1].map(|n| self.kernels(n, sides, waterfall)), how)
+                (name, [0, 1].map(|n| self.kernels(n, how, sides, waterfall)), how)
             }
             Key::Bucket(bucket, _) => {
                 let changed = changed_owner(sides, bucket, self.ns[1] - self.ns[0]);
@@ -286,11 +287,17 @@ impl Draft {
         }
     }
 
-    /// The kernels of one side in the slots of a term.
-    fn kernels(&self, n: usize, sides: &[Chosen<'_>; 2], waterfall: &Waterfall) -> Held {
-        let lists = || self.slots.iter().filter_map(|slot| waterfall.kernels[n].get(slot));
+    /// The kernels of one side in the slots of a term. Where another kernel makes the difference, it is the one that is named.
+    fn kernels(&self, n: usize, how: How, sides: &[Chosen<'_>; 2], waterfall: &Waterfall) -> Held {
+        let of = |n: usize| self.slots.iter().filter_map(move |slot| waterfall.kernels[n].get(slot));
+        let lists = || of(n);
+        let other = |kernel: &&Kernel| how == How::OtherKernel && of(1 - n).flatten().all(|k| k.name != kernel.name);
         let calls: f64 = lists().flatten().map(|kernel| kernel.count).fold(0.0, |sum, n| sum + n);
-        let longest = lists().filter_map(|list| list.first()).max_by(|a, b| a.ns.total_cmp(&b.ns));
+        let longest = |kernel: &dyn Fn(&&Kernel) -> bool| {
+            let own = lists().filter_map(|list| list.iter().find(kernel));
+            own.max_by(|a, b| a.ns.total_cmp(&b.ns))
+        };
+        let longest = longest(&other).or_else(|| longest(&|_| true));
         let shape = |slot: &u32| waterfall.shapes[n].get(slot);
         let known = self.slots.iter().find_map(shape);
         let bytes = known.and_then(|shape| shape.bytes);

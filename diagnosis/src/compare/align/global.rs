@@ -58,6 +58,16 @@ impl Move {
     }
 }
 
+/// How these lie beside those, given that they do.
+pub fn moved(a: &[CanonicalOp], b: &[CanonicalOp]) -> Move {
+    match (a, b) {
+        ([], _) | (_, []) => Move::Gap,
+        ([x], [y]) if x == y => Move::Match,
+        ([_], [_]) => Move::Substitute,
+        _ => Move::Group,
+    }
+}
+
 /// One column of an alignment: where it lies on either side. A gap has an empty range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {

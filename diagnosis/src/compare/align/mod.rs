@@ -8,6 +8,7 @@
 mod common;
 mod global;
 mod layers;
+mod near;
 mod sequence;
 mod slot;
 mod symbol;
@@ -113,13 +114,20 @@ impl Alignment {
         let cuts = [Layers::cuts(a), Layers::cuts(b)];
         let mut found = [cuts[0].first().copied(), cuts[1].first().copied()];
         let mut slots = Vec::new();
-        let cut = common_cut(a, b, &cuts);
-        let (way, layers, places) = match cut.and_then(|cut| layered(a, b, cut, &mut slots)) {
-            Some((layers, places)) => {
+        let near = near::lay(a, b, found);
+        let cut = near.is_none().then(|| common_cut(a, b, &cuts)).flatten();
+        let (way, layers, places) = match (near, cut.and_then(|cut| layered(a, b, cut, &mut slots))) {
+            (Some(near), _) => {
+                slots = near.slots;
+                found = near.layers.map_or([None; 2], |layers| layers.map(Some));
+                let way = if near.layers.is_some() { Way::Layers } else { Way::Whole };
+                (way, near.layers.map_or(0, |[own, _]| own.repeats), near.places)
+            }
+            (None, Some((layers, places))) => {
                 found = cut.map_or(found, |cut| cut.map(Some));
                 (Way::Layers, layers, places)
             }
-            None => match lay(Part::Whole, &mut slots, a, b) {
+            (None, None) => match lay(Part::Whole, &mut slots, a, b) {
                 Some(places) => (Way::Whole, 0, places.map(|side| side.into_iter().map(outside).collect())),
                 None => (Way::Operators, 0, [a, b].map(|side| vec![UNPLACED; side.len()])),
             },
@@ -131,9 +139,10 @@ impl Alignment {
             a: vec![*op],
             b: vec![*op],
             by: None,
+            rare: false,
         };
         slots.extend(CanonicalOp::ALL.iter().map(operator));
-        slots.push(Slot { part: Part::Step, name: Part::Step.key().to_owned(), a: vec![], b: vec![], by: None });
+        slots.push(Slot { part: Part::Step, name: Part::Step.key().to_owned(), a: vec![], b: vec![], by: None, rare: false });
         let mut places = places.into_iter();
         let references = sequences.map(|mut symbols| {
             symbols.iter_mut().for_each(Symbol::forget);
@@ -154,7 +163,7 @@ impl Alignment {
 
     /// Operations of a layer of one side, 0 or 1; 0 without layers.
     pub fn per_layer(&self, side: usize) -> usize {
-        let own = |slot: &&Slot| slot.part == Part::Layer;
+        let own = |slot: &&Slot| slot.part == Part::Layer && !slot.rare;
         self.slots.iter().filter(own).map(|slot| if side == 0 { slot.a.len() } else { slot.b.len() }).sum()
     }
 }

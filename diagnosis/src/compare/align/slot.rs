@@ -56,6 +56,8 @@ pub struct Slot {
     pub b: Vec<CanonicalOp>,
     /// How the two correspond; absent for what is told by the operator alone and for the step.
     pub by: Option<Move>,
+    /// Whether only a few of the layers have it, so that it says nothing of what a layer is made of.
+    pub rare: bool,
 }
 
 impl Slot {
@@ -87,7 +89,7 @@ impl Slot {
 /// The slots of the columns of one part, and for each operation of either side the slot that it lies in, counted from
 /// `first`.
 pub fn slots(part: Part, first: usize, columns: &[Column], a: &[Symbol], b: &[Symbol]) -> (Vec<Slot>, [Vec<u32>; 2]) {
-    let mut seen: HashMap<String, usize> = HashMap::new();
+    let mut names = Names::default();
     let mut places = [vec![0; a.len()], vec![0; b.len()]];
     let mut out = Vec::with_capacity(columns.len());
     for (n, column) in columns.iter().enumerate() {
@@ -95,16 +97,29 @@ pub fn slots(part: Part, first: usize, columns: &[Column], a: &[Symbol], b: &[Sy
             side.get(range.clone()).unwrap_or(&[]).iter().map(|s| s.op).collect()
         };
         let (own_a, own_b) = (ops(a, &column.a), ops(b, &column.b));
-        let name = name(&own_a, &own_b);
-        let count = seen.entry(name.clone()).and_modify(|n| *n += 1).or_insert(1);
-        let name = if *count > 1 { format!("{name}#{count}") } else { name };
+        let name = names.next(part, &own_a, &own_b);
         for (side, range) in places.iter_mut().zip([&column.a, &column.b]) {
             let place = u32::try_from(first + n).unwrap_or(u32::MAX);
             side.get_mut(range.clone()).unwrap_or(&mut []).fill(place);
         }
-        out.push(Slot { part, name, a: own_a, b: own_b, by: Some(column.by) });
+        out.push(Slot { part, name, a: own_a, b: own_b, by: Some(column.by), rare: false });
     }
     (out, places)
+}
+
+/// Names of the slots of a step, given in its order.
+#[derive(Default)]
+pub struct Names {
+    seen: HashMap<(Part, String), usize>,
+}
+
+impl Names {
+    /// The name of the next slot with these operators; the second of a name in its part has its number.
+    pub fn next(&mut self, part: Part, a: &[CanonicalOp], b: &[CanonicalOp]) -> String {
+        let name = name(a, b);
+        let count = self.seen.entry((part, name.clone())).and_modify(|n| *n += 1).or_insert(1);
+        if *count > 1 { format!("{name}#{count}") } else { name }
+    }
 }
 
 /// What kernels laid beside each other are called: as the side that needs fewer of them calls it.

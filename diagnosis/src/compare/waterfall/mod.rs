@@ -210,7 +210,23 @@ fn twin(name: &str, bucket: Bucket, slot: u32, kernels: &[BTreeMap<u32, Vec<Kern
         let shared = own.iter().filter(|k| other.iter().any(|o| o.name == k.name)).map(|k| k.ns).sum::<f64>();
         shared >= SAME * own.iter().map(|k| k.ns).sum::<f64>()
     };
-    if common(a, b) && common(b, a) { Twin::Same } else { Twin::Other }
+    if common(a, b) && common(b, a) && !exchanged(a, b) { Twin::Same } else { Twin::Other }
+}
+
+/// Share of a difference that must come from the kernels of both sides, by their time per call, where others come and go beside
+/// them; own value.
+const THEIR_OWN: f64 = 0.5;
+
+/// Whether the sides of a slot differ because some of its calls are done by another kernel, and not because the kernels that both
+/// have take longer.
+pub fn exchanged(a: &[Kernel], b: &[Kernel]) -> bool {
+    let with = |own: &Kernel, other: &[Kernel]| other.iter().find(|o| o.name == own.name).cloned();
+    let alone = |own: &[Kernel], other: &[Kernel]| own.iter().any(|k| with(k, other).is_none());
+    let sum = |side: &[Kernel]| side.iter().map(|k| k.ns).sum::<f64>();
+    let each = |k: &Kernel| k.ns / k.count;
+    let longer = a.iter().filter(|k| k.count > 0.0).filter_map(|k| Some((k, with(k, b).filter(|o| o.count > 0.0)?)));
+    let longer: f64 = longer.map(|(k, o)| k.count.min(o.count) * (each(&o) - each(k))).sum();
+    (alone(a, b) || alone(b, a)) && longer.abs() < THEIR_OWN * (sum(b) - sum(a)).abs()
 }
 
 /// The bucket of the host's time in which nothing was recorded.
