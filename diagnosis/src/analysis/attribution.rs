@@ -1,7 +1,8 @@
 //! The sweep that gives every nanosecond of every step exactly one bucket (method §2.3 and §2.15).
 //!
 //! Between two neighbouring starts or ends the set of active operations is constant, and the interval goes to the kind of
-//! work with the highest precedence: compute, transfer, copy, wait. Several operations of that kind share it equally. Shares
+//! work with the highest precedence: compute, transfer, copy, wait. Several operations of that kind share it equally; of two
+//! kernels of one queue the time is the earlier one's, for which the later one waits (programmatic dependent launch). Shares
 //! are summed as exact fractions and turned into nanoseconds once per step by largest remainder, so that the buckets of a
 //! step add up to its window and cutting an operation in two changes nothing.
 
@@ -115,6 +116,7 @@ pub fn attribute(
 
 fn intervals(trace: &Trace, timeline: &Timeline, split: &Split) -> Vec<Interval> {
     let mut out = Vec::with_capacity(timeline.ops.len());
+    let mut ended: FxHashMap<u32, Ns> = FxHashMap::default();
     for (i, op) in timeline.ops.iter().enumerate() {
         let mut add = |span: Span, kind, bucket| {
             if !span.is_empty() {
@@ -123,7 +125,11 @@ fn intervals(trace: &Trace, timeline: &Timeline, split: &Split) -> Vec<Interval>
         };
         let whole = Span::new(op.start, op.end);
         match op.kind {
-            OpKind::Compute => add(whole, Kind::Compute, Bucket::Compute(op.op)),
+            OpKind::Compute => {
+                let ended = ended.entry(op.queue).or_insert(op.start);
+                add(Span::new(op.start.max(*ended).min(op.end), op.end), Kind::Compute, Bucket::Compute(op.op));
+                *ended = op.end.max(*ended);
+            }
             OpKind::Opaque => add(whole, Kind::Compute, Bucket::GraphOpaque),
             OpKind::Copy(dir) => add(whole, Kind::Copy, Bucket::Copy(dir)),
             OpKind::Comm => {

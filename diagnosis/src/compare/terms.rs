@@ -1,10 +1,17 @@
 //! What the difference is made of, as a person would name it: slots of the device with their kernels, and what the device waited
 //! for, each with how it differs. The terms add up to the difference.
 
+mod joined;
+mod owner;
+
 use std::{cmp::Reverse, collections::BTreeMap};
 
 use model::Ns;
 
+use self::{
+    joined::joined,
+    owner::{changed_owner, owned, placeless},
+};
 use super::{
     Side,
     align::{Alignment, Move, Part, Slot},
@@ -12,7 +19,7 @@ use super::{
     waterfall::{Basis, Cause, Kernel, Row, Waterfall, exchanged},
 };
 use crate::{
-    analysis::{Layer, owners},
+    analysis::Layer,
     platform::{CanonicalOp, OpClass},
 };
 
@@ -24,6 +31,8 @@ pub enum How {
     SameKernel,
     /// The same kernel more or less often.
     OtherCalls,
+    /// The same kernel, as often and as long, of which another part runs beside other work.
+    OtherOverlap,
     /// Another kernel for the same slot.
     OtherKernel,
     /// As several kernels on one side, and fewer on the other.
@@ -42,9 +51,10 @@ pub enum How {
 
 impl How {
     /// All, in the order of the list.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::SameKernel,
         Self::OtherCalls,
+        Self::OtherOverlap,
         Self::OtherKernel,
         Self::Fused,
         Self::OnlyA,
@@ -59,6 +69,7 @@ impl How {
         match self {
             Self::SameKernel => "same_kernel",
             Self::OtherCalls => "other_calls",
+            Self::OtherOverlap => "other_overlap",
             Self::OtherKernel => "other_kernel",
             Self::Fused => "fused",
             Self::OnlyA => "only_a",
@@ -79,6 +90,8 @@ pub struct Held {
     pub calls: f64,
     /// The kernel with most of the time, or the owner of most of the idle time.
     pub name: Option<String>,
+    /// How long a call lasts, ns, where a part of it runs beside other work and is not in [`Held::ns`].
+    pub lasting: Option<f64>,
     /// Shapes of what went into it.
     pub shape: Option<String>,
     /// Bytes that a call has to read at least, where shapes and types say it.
@@ -134,6 +147,8 @@ enum Key {
     Slot(u32),
     /// Slots of one operator in one part that differ in the same way, with the kernels of both.
     Alike(Part, String, How, i64, [Option<String>; 2]),
+    /// Slots of one kernel that takes longer or shorter by the same in all of them.
+    Kernel(String, i64, [Option<String>; 2]),
     /// A bucket, and whether it is what a late rank did.
     Bucket(String, bool),
     /// What a replay hides.
@@ -154,8 +169,10 @@ pub fn terms(sides: &[Chosen<'_>; 2], alignment: &Alignment, waterfall: &Waterfa
         };
         drafts.entry(key).or_default().add(row);
     }
-    let mut out: Vec<Term> =
-        drafts.into_iter().map(|(key, draft)| draft.finish(&key, sides, alignment, waterfall)).collect();
+    let mut out: Vec<Term> = joined(drafts, alignment, waterfall)
+        .into_iter()
+        .map(|(key, draft)| draft.finish(&key, sides, alignment, waterfall))
+        .collect();
     out.sort_by(|a, b| {
         let weight = |term: &Term| (Reverse(term.delta().abs()), Reverse(term.sides[0].ns.max(term.sides[1].ns)));
         weight(a).cmp(&weight(b)).then_with(|| a.name.cmp(&b.name))
@@ -198,6 +215,17 @@ fn as_many(a: f64, b: f64) -> bool {
     (a - b).abs() <= 0.02 * a.max(b)
 }
 
+/// Share of its calls' time that must run beside other work for that to be told; own value.
+const BESIDE: f64 = 0.02;
+
+/// Whether calls last as long on both sides and only what runs beside them differs.
+fn overlaps_otherwise(a: &[Kernel], b: &[Kernel]) -> bool {
+    let sum = |side: &[Kernel], of: fn(&Kernel) -> f64| side.iter().map(of).sum::<f64>();
+    let [lasting, busy] = [|k: &Kernel| k.lasting, |k: &Kernel| k.ns].map(|of| [sum(a, of), sum(b, of)]);
+    let beside = lasting.iter().zip(&busy).any(|(lasting, busy)| *lasting > (1.0 + BESIDE) * busy);
+    beside && 2.0 * (lasting[1] - lasting[0]).abs() < (busy[1] - busy[0]).abs()
+}
+
 /// How two sides differ in a slot.
 fn how(slot: &Slot, index: u32, waterfall: &Waterfall) -> How {
     let [a, b] = [0, 1].map(|n| waterfall.kernels[n].get(&index).map_or(&[][..], Vec::as_slice));
@@ -208,6 +236,7 @@ fn how(slot: &Slot, index: u32, waterfall: &Waterfall) -> How {
         () if a.is_empty() => How::OnlyB,
         () if slot.by == Some(Move::Group) => How::Fused,
         () if same && as_many(calls(a), calls(b)) && exchanged(a, b) => How::OtherKernel,
+        () if same && as_many(calls(a), calls(b)) && overlaps_otherwise(a, b) => How::OtherOverlap,
         () if same && as_many(calls(a), calls(b)) => How::SameKernel,
         () if same => How::OtherCalls,
         () => How::OtherKernel,
@@ -237,6 +266,16 @@ impl Draft {
         self.layer = self.layer.or(Some(row.layer));
     }
 
+    fn join(&mut self, other: Self) {
+        self.slots.extend(other.slots);
+        for n in [0, 1] {
+            self.ns[n] += other.ns[n];
+            self.calls[n] += other.calls[n];
+        }
+        other.causes.into_iter().for_each(|(cause, ns)| *self.causes.entry(cause).or_default() += ns);
+        self.layer = self.layer.or(other.layer);
+    }
+
     fn finish(self, key: &Key, sides: &[Chosen<'_>; 2], alignment: &Alignment, waterfall: &Waterfall) -> Term {
         let slots: Vec<&Slot> = self.slots.iter().filter_map(|i| alignment.slots.get(*i as usize)).collect();
         let mut causes: Vec<(Cause, Ns)> =
@@ -244,9 +283,13 @@ impl Draft {
         causes.sort_by_key(|(cause, ns)| (Reverse(ns.abs()), *cause));
         let layer = self.layer.unwrap_or(Layer::Measurement);
         let (name, held, how) = match key {
-            Key::Slot(_) | Key::Alike(..) => {
+            Key::Slot(_) | Key::Alike(..) | Key::Kernel(..) => {
+                let one_part = slots.windows(2).all(|two| two[0].part == two[1].part);
                 let name = match (key, slots.first()) {
-                    (Key::Alike(part, operator, ..), _) if slots.len() > 1 => format!("{}.{operator}", part.key()),
+                    (Key::Kernel(operator, ..), _) if !one_part => operator.clone(),
+                    (Key::Alike(..) | Key::Kernel(..), Some(first)) if slots.len() > 1 => {
+                        format!("{}.{}", first.part.key(), first.operator())
+                    }
                     (_, Some(slot)) => slot.key(),
                     (_, None) => String::new(),
                 };
@@ -274,11 +317,14 @@ impl Draft {
                 ("replayed".to_owned(), held, How::Unseen)
             }
         };
-        let works = matches!(key, Key::Slot(_) | Key::Alike(..));
+        let works = matches!(key, Key::Slot(_) | Key::Alike(..) | Key::Kernel(..));
         Term {
             name,
             operator: slots.first().filter(|_| works).map(|slot| slot.operator().to_owned()),
-            part: slots.first().filter(|_| works).map(|slot| slot.part),
+            part: slots
+                .first()
+                .filter(|_| works && slots.iter().all(|s| s.part == slots[0].part))
+                .map(|slot| slot.part),
             slots: if works { self.slots } else { Vec::new() },
             layer: if *key == Key::Replayed { Layer::Measurement } else { layer },
             how,
@@ -298,14 +344,18 @@ impl Draft {
             own.max_by(|a, b| a.ns.total_cmp(&b.ns))
         };
         let longest = longest(&other).or_else(|| longest(&|_| true));
-        let shape = |slot: &u32| waterfall.shapes[n].get(slot);
-        let known = self.slots.iter().find_map(shape);
+        // Of slots with several shapes none stands for the others.
+        let mut shapes = self.slots.iter().filter_map(|slot| waterfall.shapes[n].get(slot));
+        let known = shapes.next().filter(|first| shapes.all(|shape| shape.text == first.text));
+        let lasting: f64 = lists().flatten().map(|kernel| kernel.lasting).sum();
+        let beside = calls > 0.0 && lasting > (1.0 + BESIDE) * self.ns[n] as f64;
         let bytes = known.and_then(|shape| shape.bytes);
         let bandwidth = super::waterfall::published_bandwidth(&sides[n]).filter(|_| waterfall.basis == Basis::Step);
         Held {
             ns: self.ns[n],
             calls,
             name: longest.map(|kernel| kernel.name.clone()),
+            lasting: beside.then(|| lasting / calls),
             shape: known.map(|shape| shape.text.clone()),
             bytes,
             floor: bytes.zip(bandwidth).map(|(bytes, rate)| calls * bytes / rate),
@@ -315,55 +365,10 @@ impl Draft {
     /// What a side's device waited for, and who owned most of it, or the part of it that changed most.
     fn idle(&self, n: usize, side: &Chosen<'_>, bucket: &str, changed: Option<&str>) -> Held {
         let own = owned(side, bucket).filter(|(name, _)| changed.is_none_or(|changed| placeless(name) == changed));
-        let name = own.max_by_key(|(_, ns)| *ns).map(|(name, _)| name.to_owned());
+        // Where the one that changed owns nothing on this side, the one that does stands beside it.
+        let longest = || owned(side, bucket).max_by_key(|(_, ns)| *ns);
+        let name = own.max_by_key(|(_, ns)| *ns).or_else(longest).map(|(name, _)| name.to_owned());
         Held { ns: self.ns[n], calls: self.calls[n], name: name.filter(|_| self.ns[n] != 0), ..Held::default() }
-    }
-}
-
-/// Owners of a side's idle time in a bucket, and that time, ns.
-fn owned<'a>(side: &'a Chosen<'_>, bucket: &'a str) -> impl Iterator<Item = (&'a str, Ns)> {
-    let labels = &side.analysis.host_labels;
-    let own = side.rank.owners.groups.iter().filter(move |group| group.bucket.name(labels) == bucket);
-    own.filter_map(|group| Some((side.trace.strings.get(group.owner?), group.ns)))
-}
-
-/// Share of a term's difference from which the owner whose time changed most stands for it; own value.
-const MOST_OF_IT: f64 = 0.3;
-
-/// The owner, by a name without its place, whose time per step changed most between the sides, where that is much of what the
-/// term differs by: `delta` ns.
-fn changed_owner(sides: &[Chosen<'_>; 2], bucket: &str, delta: Ns) -> Option<String> {
-    let [a, b] = sides.each_ref().map(|side| {
-        let steps = side.rank.owners.steps.max(1) as f64;
-        let mut sums: BTreeMap<String, f64> = BTreeMap::new();
-        owned(side, bucket).for_each(|(name, ns)| *sums.entry(placeless(name)).or_default() += ns as f64 / steps);
-        sums
-    });
-    most_changed(&a, &b, delta)
-}
-
-/// The name whose value changed most from `a` to `b`, where it changed with `delta` and is much of it.
-fn most_changed(a: &BTreeMap<String, f64>, b: &BTreeMap<String, f64>, delta: Ns) -> Option<String> {
-    let names = a.keys().chain(b.keys());
-    let by = |name: &String| b.get(name).copied().unwrap_or(0.0) - a.get(name).copied().unwrap_or(0.0);
-    // Of equals the first name, so that either order of the sides gives the same.
-    let most = names.max_by(|x, y| by(x).abs().total_cmp(&by(y).abs()).then_with(|| y.cmp(x)))?;
-    let change = by(most);
-    let is_of_it = delta != 0 && (change < 0.0) == (delta < 0);
-    (is_of_it && change.abs() >= MOST_OF_IT * delta.abs() as f64).then(|| most.clone())
-}
-
-/// The name of an owner without folders, without the line of its file, which versions of one program move, and without the
-/// number of a step.
-fn placeless(name: &str) -> String {
-    let name = owners::short(name);
-    let name = match name.rsplit_once('#') {
-        Some((step, number)) if !number.is_empty() && number.bytes().all(|c| c.is_ascii_digit()) => step.to_owned(),
-        _ => name,
-    };
-    match name.split_once('(').and_then(|(file, rest)| Some((file.to_owned(), rest.split_once(')')?.1.to_owned()))) {
-        Some((file, rest)) => file + &rest,
-        None => name,
     }
 }
 
@@ -373,32 +378,5 @@ pub fn alone_in(how: How) -> Option<Side> {
         How::OnlyA => Some(Side::A),
         How::OnlyB => Some(Side::B),
         _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn owners(all: &[(&str, f64)]) -> BTreeMap<String, f64> {
-        all.iter().map(|(name, ns)| ((*name).to_owned(), *ns)).collect()
-    }
-
-    /// A new pause of the collector was told under the name of the operator that had most time on both sides.
-    #[test]
-    fn the_owner_of_a_difference_is_the_one_that_changed() {
-        let (a, b) = (owners(&[("addmm", 9_000.0)]), owners(&[("addmm", 9_010.0), ("collect", 3_000.0)]));
-        assert_eq!(most_changed(&a, &b, 3_010).as_deref(), Some("collect"));
-        assert_eq!(most_changed(&b, &a, -3_010).as_deref(), Some("collect"), "either way round");
-        assert_eq!(most_changed(&a, &b, -3_010), None, "it changed the other way");
-        assert_eq!(most_changed(&a, &b, 30_000), None, "it is little of it");
-        let (x, y) = (owners(&[("a", 1.0), ("b", 1.0)]), owners(&[("a", 5.0), ("b", 5.0)]));
-        assert_eq!(most_changed(&x, &y, 8), most_changed(&y, &x, -8));
-    }
-
-    #[test]
-    fn a_step_has_the_name_of_every_other_step() {
-        assert_eq!(placeless("ProfilerStep#9"), placeless("ProfilerStep#16"));
-        assert_ne!(placeless("stage#a"), placeless("stage#b"));
     }
 }

@@ -112,6 +112,10 @@ pub fn how(how: How) -> Text {
     match how {
         How::SameKernel => Text::new("the same kernel as often", "相同内核、相同次数"),
         How::OtherCalls => Text::new("the same kernel, another number of calls", "相同内核、次数不同"),
+        How::OtherOverlap => Text::new(
+            "the same kernel as often and as long, but another part of it runs beside other work",
+            "相同内核、次数与时长，但与其他工作重叠的部分不同",
+        ),
         How::OtherKernel => Text::new("another kernel for the same slot", "同一槽位的不同内核"),
         How::Fused => Text::new("fused on one side and not on the other", "一侧融合，另一侧未融合"),
         How::OnlyA => Text::new("only A has it", "仅 A 有"),

@@ -142,7 +142,14 @@ impl Alignment {
             rare: false,
         };
         slots.extend(CanonicalOp::ALL.iter().map(operator));
-        slots.push(Slot { part: Part::Step, name: Part::Step.key().to_owned(), a: vec![], b: vec![], by: None, rare: false });
+        slots.push(Slot {
+            part: Part::Step,
+            name: Part::Step.key().to_owned(),
+            a: vec![],
+            b: vec![],
+            by: None,
+            rare: false,
+        });
         let mut places = places.into_iter();
         let references = sequences.map(|mut symbols| {
             symbols.iter_mut().for_each(Symbol::forget);

@@ -16,7 +16,7 @@ use super::{
     slot::{self, Part, Slot},
     symbol::Symbol,
 };
-use crate::platform::CanonicalOp;
+use crate::platform::{CanonicalOp, OpClass};
 
 /// Share of both sides' operations that must be the same kernels in the same order: own value. Below it the steps are the work
 /// of other kernels, and which of them stand for which is the question of [`global`].
@@ -53,7 +53,8 @@ pub struct Near {
 /// Lays two sequences beside each other where they are nearly one. `mined` are the layers that each side shows by itself. The
 /// answer for the two exchanged is the same with its sides exchanged.
 pub fn lay(a: &[Symbol], b: &[Symbol], mined: [Option<Layers>; 2]) -> Option<Near> {
-    let layered = |(layers, all): (Option<Layers>, usize)| layers.filter(|l| (l.len * l.repeats) as f64 >= LAYERED * all as f64);
+    let layered =
+        |(layers, all): (Option<Layers>, usize)| layers.filter(|l| (l.len * l.repeats) as f64 >= LAYERED * all as f64);
     let mined = [(mined[0], a.len()), (mined[1], b.len())].map(layered);
     // Neither the order in which common kernels are looked for nor whose layers are taken may hang on who is called first.
     let turned = a > b;
@@ -125,7 +126,19 @@ impl Laid {
             let both = columns.into_iter().filter(|c| !c.a.is_empty() && !c.b.is_empty());
             Some(both.map(|c| (c.a, c.b)).collect::<Vec<_>>())
         };
-        for (of_p, of_q) in exchanged().or_else(aligned).unwrap_or_default() {
+        // Kernels that work element by element, and one in their place that the other side has instead: they are done in one.
+        let pointwise = |symbol: &Symbol| {
+            matches!(
+                symbol.op.class(),
+                OpClass::Elementwise | OpClass::Norm | OpClass::Act | OpClass::Rope | OpClass::Quant
+            )
+        };
+        let together = || {
+            let one = p.len().min(q.len()) == 1 && (2..=global::LONGEST_GROUP).contains(&p.len().max(q.len()));
+            let new = p.iter().all(|x| q.iter().all(|y| x.name != y.name || x.name.is_none()));
+            (one && new && p.iter().chain(&q).all(pointwise)).then(|| vec![(0..p.len(), 0..q.len())])
+        };
+        for (of_p, of_q) in exchanged().or_else(together).or_else(aligned).unwrap_or_default() {
             let Some(first) = self.own.get(x.0 + of_p.start).copied() else { continue };
             for met in self.own.get(x.0 + of_p.start + 1..x.0 + of_p.end).unwrap_or(&[]) {
                 self.joined.insert(met.0, first.0);
@@ -198,11 +211,13 @@ impl Laid {
             Slot { part: spot.part, name: names.next(spot.part, &a, &b), by: Some(global::moved(&a, &b)), a, b, rare }
         });
         let slots: Vec<Slot> = slots.collect();
-        let place = |(spot, layer): &Met| Place { slot: index.get(&self.root(*spot)).copied().unwrap_or(0), layer: *layer };
+        let place =
+            |(spot, layer): &Met| Place { slot: index.get(&self.root(*spot)).copied().unwrap_or(0), layer: *layer };
         let of_other: Vec<Met> = self.other.iter().flatten().copied().collect();
         let inside = of_other.iter().filter(|(spot, _)| spot.part == Part::Layer).count();
         let start = of_other.iter().take_while(|(spot, _)| spot.part == Part::Before).count();
-        let layers = self.layers.map(|layers| [layers, Layers { start, len: inside / layers.repeats.max(1), ..layers }]);
+        let layers =
+            self.layers.map(|layers| [layers, Layers { start, len: inside / layers.repeats.max(1), ..layers }]);
         let mut places = [self.own.iter().map(place).collect::<Vec<_>>(), of_other.iter().map(place).collect()];
         if turned {
             places.reverse();

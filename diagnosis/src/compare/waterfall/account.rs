@@ -37,6 +37,17 @@ pub struct Amount {
     pub count: u64,
 }
 
+/// What the calls of a kernel took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ran {
+    /// Time that is theirs alone, ns over the steps that count.
+    pub busy: Ns,
+    /// How long they lasted, ns over the steps that count.
+    pub lasting: Ns,
+    /// How many over the steps that count.
+    pub count: u64,
+}
+
 /// What goes into the operations of a slot.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Shape {
@@ -58,7 +69,7 @@ pub struct Account {
     /// Time by part of the step and layer of the model; adds up to `total`.
     pub layers: BTreeMap<(Part, Option<u32>), Ns>,
     /// Kernels by slot and name.
-    pub kernels: FxHashMap<(u32, StringId), Amount>,
+    pub kernels: FxHashMap<(u32, StringId), Ran>,
     /// Shapes of what went into the operations of a slot, where they were recorded.
     pub shapes: BTreeMap<u32, Shape>,
     /// How much of its device time has a slot.
@@ -182,7 +193,8 @@ impl Sums<'_> {
 
     fn kernel(&mut self, op: &DeviceOp, place: Place, busy: Ns) {
         let kernel = self.out.kernels.entry((place.slot, op.name)).or_default();
-        *kernel = Amount { ns: kernel.ns + busy, count: kernel.count + 1 };
+        let lasting = kernel.lasting.saturating_add(op.end - op.start);
+        *kernel = Ran { busy: kernel.busy + busy, lasting, count: kernel.count + 1 };
         let slot = self.alignment.slots.get(place.slot as usize);
         let known = self.side.analysis.ops.get(&op.name).is_none_or(|op| op.mapped) && op.kind != OpKind::Opaque;
         let coverage = &mut self.out.coverage;

@@ -72,6 +72,8 @@ pub struct Kernel {
     pub count: f64,
     /// Exclusive time, ns per step.
     pub ns: f64,
+    /// How long they last, ns per step: with what runs beside other work.
+    pub lasting: f64,
 }
 
 /// The difference of two sides.
@@ -246,11 +248,12 @@ fn parts(accounts: &[Account; 2], divisors: [u64; 2]) -> Vec<(Part, Option<u32>,
 fn kernels(side: &Chosen<'_>, account: &Account, divisor: u64) -> BTreeMap<u32, Vec<Kernel>> {
     let mut found: BTreeMap<u32, Vec<Kernel>> = BTreeMap::new();
     let by = divisor as f64;
-    for ((slot, name), amount) in &account.kernels {
+    for ((slot, name), ran) in &account.kernels {
         found.entry(*slot).or_default().push(Kernel {
             name: side.trace.strings.get(*name).to_owned(),
-            count: amount.count as f64 / by,
-            ns: amount.ns as f64 / by,
+            count: ran.count as f64 / by,
+            ns: ran.busy as f64 / by,
+            lasting: ran.lasting as f64 / by,
         });
     }
     for list in found.values_mut() {

@@ -73,6 +73,8 @@ struct AnswerSide {
     /// Calls of kernels, or idle stretches, per step.
     calls: f64,
     ns_per_call: Option<f64>,
+    /// How long a call lasts, ns, where a part of it runs beside other work and is not counted in `ns`.
+    lasting_ns_per_call: Option<f64>,
     /// The kernel with most of the time, or the owner of most of the idle time.
     kernel_or_owner: Option<String>,
     /// Shapes of what went into it.
@@ -134,6 +136,7 @@ fn side(held: &Held) -> AnswerSide {
         ns: held.ns,
         calls: rounded(held.calls),
         ns_per_call: held.per_call().map(rounded),
+        lasting_ns_per_call: held.lasting.map(rounded),
         kernel_or_owner: held.name.as_deref().map(plain),
         shape: held.shape.as_deref().map(plain),
         gb_per_s: held.rate().map(rounded),

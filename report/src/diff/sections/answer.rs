@@ -149,6 +149,19 @@ fn told(page: &DiffPage<'_>, term: &Term) -> Inlines {
             [("a", Value::Raw(per(a))), ("b", Value::Raw(per(b)))],
         ));
     }
+    if a.lasting.is_some() || b.lasting.is_some() {
+        let lasting = |side: &Held| {
+            let each = side.lasting.or(side.per_call());
+            each.map_or_else(|| "–".to_owned(), |ns| units::time(ns.round() as i64))
+        };
+        add(page.fill(
+            Text::new(
+                "a call lasts {a} and {b}, of which a part runs beside other work and is not counted here",
+                "每次调用持续 {a} 与 {b}，其中与其他工作重叠的部分未计入此处",
+            ),
+            [("a", Value::Raw(lasting(a))), ("b", Value::Raw(lasting(b)))],
+        ));
+    }
     let name = |side: &Held| {
         let short = side.name.as_deref().map(|name| if term.operator.is_some() { short(name) } else { owner(name) });
         short.map_or_else(|| Inlines::from("–"), |name| Inlines::name(&name))

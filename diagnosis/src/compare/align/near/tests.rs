@@ -57,7 +57,9 @@ fn c1_one_kernel_more_in_one_layer_moves_no_other() {
 #[test]
 fn c3_a_kernel_left_out_beside_one_of_its_kind_is_no_fusion() {
     let with = |extra: bool| -> Vec<Symbol> {
-        let of = |s: &Symbol| if *s == kernel(Elementwise, 9) && extra { vec![kernel(Elementwise, 70), *s] } else { vec![*s] };
+        let of = |s: &Symbol| {
+            if *s == kernel(Elementwise, 9) && extra { vec![kernel(Elementwise, 70), *s] } else { vec![*s] }
+        };
         step(24).iter().flat_map(of).collect()
     };
     let alignment = Alignment::build([with(true), with(false)], false);
