@@ -48,6 +48,7 @@ mod class_keys;
 mod classes;
 pub mod clock;
 pub mod collective;
+mod convolved;
 mod device_waits;
 pub mod dtype;
 pub mod edit;

@@ -64,6 +64,11 @@ pub fn gemm(inputs: &[Tensor]) -> Option<Gemm> {
         if inner <= 0 || !weight.contains(&inner) {
             return None;
         }
+        // A batch of products has as many on both sides.
+        let batch = |t: &Tensor| t.dims.get(..t.dims.len() - 2).map(<[i64]>::to_vec);
+        if a.dims.len() > 2 && b.dims.len() > 2 && batch(a) != batch(b) {
+            return None;
+        }
         // Square weights read the same in both orders.
         let outputs = weight.iter().copied().find(|side| *side != inner).unwrap_or(inner);
         let bytes = a.bytes().zip(b.bytes()).map(|(a, b)| a.saturating_add(b));

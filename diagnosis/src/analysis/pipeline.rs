@@ -12,7 +12,7 @@ use super::{
     class_keys::Key,
     classes, clock,
     collective::Split,
-    device_waits, evidence,
+    convolved, device_waits, evidence,
     graph_capture::{Tracks, range_at},
     host::{HostStates, Labels},
     idle::Explainer,
@@ -104,6 +104,7 @@ pub fn analyze(trace: &Trace, packs: &Packs, options: &Options) -> Analysis {
     let places: Vec<Place> = worked(trace).filter(wanted).collect();
     let build = |place: &Place| {
         let mut timeline = timeline::build(trace, packs, &names.ops, place.process, place.device);
+        convolved::mark(trace, &mut timeline);
         timeline.stood = device_waits::recorded(trace, &timeline.queues);
         device_waits::mark_staging(trace, &mut timeline);
         let split = Split::estimate(trace, &timeline);

@@ -70,6 +70,9 @@ impl Level {
     }
 }
 
+/// Share of the rate at which requests came from which their answers keep up with it: own value, for the ends of a run.
+const KEPT: f64 = 0.95;
+
 /// One request that was timed by itself, ms.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Request {
@@ -120,7 +123,15 @@ impl Load {
         self.numbers.get(name).copied()
     }
 
-    /// How hard the server was pressed: a limit of concurrency, else a rate, else the concurrency that was measured.
+    /// What of its load pressed the server: the rate of requests where their answers kept up with it, else [`Load::level`].
+    pub fn pressed(&self) -> Option<Level> {
+        let (answered, asked) = self.request_throughput().zip(self.number("request_rate")).unzip();
+        let kept = answered.zip(asked).is_some_and(|(answered, asked)| asked > 0.0 && answered >= KEPT * asked);
+        asked.filter(|_| kept).map(Level::Rate).or_else(|| self.level())
+    }
+
+    /// How hard the server was pressed as the benchmark was told: a limit of concurrency, else a rate, else the concurrency that was
+    /// measured.
     pub fn level(&self) -> Option<Level> {
         let limit = self.number("concurrency").map(Level::Concurrency);
         let rate = || self.number("request_rate").map(Level::Rate);
@@ -141,6 +152,16 @@ impl Load {
     /// Requests that were answered.
     pub fn completed(&self) -> Option<f64> {
         self.number("completed").filter(|n| *n > 0.0)
+    }
+
+    /// Requests that ended with an error.
+    pub fn failed(&self) -> Option<f64> {
+        self.number("failed").filter(|n| *n > 0.0)
+    }
+
+    /// Whether the result says that no request was answered: none of its times is one.
+    pub fn is_void(&self) -> bool {
+        self.number("completed") == Some(0.0)
     }
 
     /// Requests answered each second.
@@ -183,6 +204,11 @@ impl Load {
 
     /// Fills in what requests say and the result does not.
     fn complete(&mut self) {
+        // Where nothing was answered, the zeros of the requests and of their statistics are no times.
+        if self.is_void() {
+            self.requests.clear();
+            self.times.clear();
+        }
         for metric in [Metric::Ttft, Metric::Tpot, Metric::E2e] {
             let mut samples = self.samples(metric);
             if samples.is_empty() {
@@ -208,7 +234,7 @@ impl Load {
             }
             times.percentiles.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
         }
-        if self.completed().is_none() && !self.requests.is_empty() {
+        if self.number("completed").is_none() && !self.requests.is_empty() {
             self.numbers.insert("completed".to_owned(), self.requests.len() as f64);
         }
     }
@@ -241,7 +267,7 @@ pub fn of(trace: &Trace) -> Vec<Load> {
             times.percentiles.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
         }
     }
-    loads.into_values().filter(|load| !load.times.is_empty()).collect()
+    loads.into_values().filter(|load| !load.times.is_empty() || load.is_void()).collect()
 }
 
 fn metric(key: &str) -> Option<Metric> {

@@ -95,3 +95,19 @@ fn a_knee_needs_a_curve_that_bends_and_curves_cross_where_signs_change() {
     assert_eq!(curve::crossings(&[(1.0, 10.0, 8.0), (3.0, 10.0, 12.0)], 0.02), [(1.0, 3.0, 2.0)]);
     assert_eq!(curve::crossings(&[(1.0, 10.0, 8.0), (3.0, 10.0, 10.1)], 0.02), []);
 }
+
+/// A failed run was told as one whose tokens come after 0 ms, and a rate that was kept as the limit of concurrency.
+#[test]
+fn a_load_without_answers_has_no_times_and_a_rate_that_is_kept_is_the_load() {
+    let void = with(&[("load.1.completed", "0"), ("load.1.failed", "1")]);
+    let [load] = load::of(&void).try_into().unwrap();
+    assert!(load.is_void() && load.failed() == Some(1.0) && load.times.is_empty() && load.requests.is_empty());
+    let offered = |rate: &'static str| {
+        let [load] = load::of(&with(&[("load.1.request_rate", rate)])).try_into().unwrap();
+        (load.pressed(), load.level(), load.request_throughput())
+    };
+    let (pressed, level, answered) = offered("2");
+    assert_eq!((pressed, answered), (Some(load::Level::Rate(2.0)), Some(2.0)));
+    assert!(matches!(level, Some(load::Level::Concurrency(_))), "two results are paired by what was asked");
+    assert_eq!(offered("9").0, level, "the answers did not keep up");
+}

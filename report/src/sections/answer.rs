@@ -53,9 +53,9 @@ pub(super) fn overview(report: &Report, lang: Lang) -> Document {
     out
 }
 
-/// What clients measured of a server of which the capture holds no step.
+/// What clients measured of a server: the times between the tokens of their requests are no steps of it.
 fn served(page: &Page<'_>) -> Option<Inlines> {
-    serving::headline(page).filter(|_| page.capture.ranks.is_empty())
+    serving::headline(page)
 }
 
 /// Title, verdict, grade and level.
@@ -77,6 +77,9 @@ pub(super) fn write(page: &mut Page<'_>) {
             page.title(headline);
             // No step of the server is in it; what could not be judged of steps needs no list.
             page.paragraph(page.get(Text::new("Two results of one load are compared by `strato diff A B`; `strato decide A B` weighs them with prices.", "`strato diff A B` 比较相同负载的两个结果；`strato decide A B` 结合价格作出比较。")));
+            if !capture.findings.is_empty() {
+                changes(page);
+            }
             return;
         }
         None => page.title(page.message(&verdict.headline)),

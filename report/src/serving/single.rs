@@ -21,24 +21,62 @@ pub(crate) fn headline(page: &Page<'_>) -> Option<Inlines> {
     let Loads { loads, .. } = &page.capture.serving;
     let value = |load: &Load, metric| load.mean(metric).or_else(|| load.percentile(metric, 50.0)).map(ms);
     let text = |load: &Load| {
+        let requests = |n: f64| Value::Count(n as u64);
+        if load.is_void() {
+            return page.tell(
+                Text::new(
+                    "No request was answered under {level}: {failed} failed. The file holds no time of a request, and nothing follows from its zeros.",
+                    "负载为{level}时没有任何请求得到回答：{failed} 个失败。文件中没有任何请求时间，其中的零不说明任何问题。",
+                ),
+                [
+                    ("level", Value::Raw(level(load.pressed(), page.lang))),
+                    ("failed", requests(load.failed().unwrap_or(0.0))),
+                ],
+            );
+        }
+        let failed = load.failed().map(|n| {
+            page.tell(
+                Text::new(
+                    " {n} requests failed and are in none of these times.",
+                    "另有 {n} 个请求失败，不在这些时间之内。",
+                ),
+                [("n", requests(n))],
+            )
+        });
         let unknown = || "–".to_owned();
         let rate = load.output_throughput().map_or_else(unknown, units::number);
-        page.tell(
+        let said = page.tell(
             Text::new(
                 "Under {level} a request gets its first token after {ttft} and a further one every {tpot}; the server gives {rate} tokens a second.",
                 "负载为{level}时，请求在 {ttft} 后得到首 token，此后每 {tpot} 得到一个 token；服务端每秒输出 {rate} 个 token。",
             ),
             [
-                ("level", Value::Raw(level(load.level(), page.lang))),
+                ("level", Value::Raw(level(load.pressed(), page.lang))),
                 ("ttft", Value::Raw(value(load, Metric::Ttft).unwrap_or_else(unknown))),
                 ("tpot", Value::Raw(value(load, Metric::Tpot).or_else(|| value(load, Metric::Itl)).unwrap_or_else(unknown))),
                 ("rate", Value::Raw(rate)),
             ],
-        )
+        );
+        let waits = waiting(load).map(|share| {
+            page.tell(
+                Text::new(
+                    " Most of a request, {share}, is the time to its first token.",
+                    "请求时间的大部分（{share}）用于等待首 token。",
+                ),
+                [("share", Value::Share(share))],
+            )
+        });
+        inlines![said, waits.unwrap_or_default(), failed.unwrap_or_default()]
     };
     let first = loads.first()?;
     let last = loads.last().filter(|_| loads.len() > 1);
     Some(last.map_or_else(|| text(first), |last| inlines![text(first), " ", text(last)]))
+}
+
+/// The share of a request that passes before its first token, where it is most of it.
+fn waiting(load: &Load) -> Option<f64> {
+    let (first, all) = load.mean(Metric::Ttft).zip(load.mean(Metric::E2e))?;
+    (first < all && 2.0 * first > all).then(|| first / all)
 }
 
 /// Writes the loads of a serving result.
@@ -71,7 +109,7 @@ pub(crate) fn write(page: &mut Page<'_>) {
     for load in loads.iter().take(LISTED) {
         let number = |n: Option<f64>| n.map_or_else(|| "–".to_owned(), |n| units::number((n * 100.0).round() / 100.0));
         let mut row: Vec<Inlines> = cells![
-            level(load.level(), page.lang),
+            level(load.pressed(), page.lang),
             tokens(load),
             load.completed().map_or_else(|| "–".to_owned(), |n| units::count(n as u64)),
             number(load.request_throughput()),

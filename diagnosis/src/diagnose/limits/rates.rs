@@ -10,7 +10,10 @@ use super::{
     work::{self, Work},
 };
 use crate::{
-    analysis::{Class, CopyDir, DeviceOp, OpKind, Rank, launch_shape, op_shapes},
+    analysis::{
+        Class, CopyDir, DeviceOp, OpKind, Rank, launch_shape,
+        op_shapes::{self, Operator},
+    },
     diagnose::{
         rule::Context,
         signals::{
@@ -19,7 +22,7 @@ use crate::{
         },
     },
     i18n::{Message, Text, Value},
-    platform::CanonicalOp,
+    platform::{CanonicalOp, OpClass},
 };
 
 /// Rows that are kept: what lies beyond is a small part of any step.
@@ -32,8 +35,10 @@ const NEAR: f64 = 0.6;
 const ABOVE: f64 = 1.02;
 /// Share of the bandwidth from which memory is named first; own value.
 const USED: f64 = 0.1;
-/// Executions of one operator whose device operations are looked at; the rest of a capture has the same.
-const MOST_EXECUTIONS: usize = 2_000_000;
+/// Device operations that are looked at; the rest of a capture has the same.
+const MOST_OPERATIONS: usize = 2_000_000;
+/// Share of an execution's time that must be of one class for the bytes of its tensors to be what it moved: own value.
+const OF_ONE_KIND: f64 = 0.9;
 
 /// What an operation is bound by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -163,20 +168,23 @@ struct Execution {
     work: Rc<Work>,
     /// The longest of the device operations of its kind.
     kernel: StringId,
-    longest: Ns,
     blocks: Option<u64>,
     time: Ns,
 }
 
+/// The device operations that one execution of an operator launched.
+struct Launched<'a> {
+    operator: Operator,
+    ops: Vec<&'a DeviceOp>,
+}
+
 /// The rates of a class, the longest in total first.
 pub fn of(cx: &Context<'_>, rank: &Rank, class: &Class, ceilings: &Ceilings<'_>) -> Vec<Rate> {
-    let mut executions: FxHashMap<SliceId, Execution> = FxHashMap::default();
+    let mut launched: FxHashMap<SliceId, Launched<'_>> = FxHashMap::default();
     let mut copies: Vec<(&DeviceOp, Option<SliceId>)> = Vec::new();
-    // Executions of one description do the same.
-    let mut works: FxHashMap<(StringId, u32, CanonicalOp), Option<Rc<Work>>> = FxHashMap::default();
     let all = rank.steady_steps(class).flat_map(|step| reading::accounted(rank, step));
-    for (_, op, _) in all.filter(|(_, op, _)| op.dur() > 0) {
-        if executions.len() + copies.len() >= MOST_EXECUTIONS {
+    for (n, (_, op, _)) in all.filter(|(_, op, _)| op.dur() > 0).enumerate() {
+        if n >= MOST_OPERATIONS {
             break;
         }
         let operator = match op.kind {
@@ -185,33 +193,35 @@ pub fn of(cx: &Context<'_>, rank: &Rank, class: &Class, ceilings: &Ceilings<'_>)
         };
         if matches!(op.kind, OpKind::Copy(_)) {
             copies.push((op, operator.map(|operator| operator.slice)));
-            continue;
+        } else if let Some(operator) = operator {
+            let slice = operator.slice;
+            launched.entry(slice).or_insert_with(|| Launched { operator, ops: Vec::new() }).ops.push(op);
         }
-        let Some(operator) = operator else { continue };
-        match executions.get_mut(&operator.slice) {
-            Some(execution) => execution.also(cx.trace, op),
-            None => {
-                let work = || work::of(cx.trace.strings.get(operator.name), &operator.inputs, op.op).map(Rc::new);
-                let kind = (operator.name, operator.described, op.op);
-                if let Some(work) = works.entry(kind).or_insert_with(work).clone() {
-                    executions.insert(operator.slice, Execution::new(cx.trace, op, work));
-                }
-            }
+    }
+    // Executions of one description do the same.
+    let mut works: FxHashMap<(StringId, u32, CanonicalOp), Option<Rc<Work>>> = FxHashMap::default();
+    let mut executions: FxHashMap<SliceId, Execution> = FxHashMap::default();
+    for (slice, Launched { operator, ops }) in &launched {
+        let Some(longest) = longest(ops) else { continue };
+        let work = || work::of(cx.trace.strings.get(operator.name), &operator.inputs, longest.op).map(Rc::new);
+        let kind = (operator.name, operator.described, longest.op);
+        let Some(work) = works.entry(kind).or_insert_with(work).clone() else { continue };
+        if let Some(execution) = Execution::of(cx.trace, ops, longest, work) {
+            executions.insert(*slice, execution);
         }
     }
     for (op, operator) in copies {
         // What a product clears or copies for itself is part of it.
         match operator.and_then(|slice| executions.get_mut(&slice)).filter(|execution| execution.work.flops > 0.0) {
-            Some(execution) => execution.also(cx.trace, op),
+            Some(execution) => execution.time = execution.time.saturating_add(op.dur()),
             None => {
-                if let Some(work) = copied(cx.trace, op) {
-                    executions.insert(op.slice, Execution::new(cx.trace, op, Rc::new(work)));
-                }
+                let copied = copied(cx.trace, op).and_then(|work| Execution::of(cx.trace, &[op], op, Rc::new(work)));
+                executions.extend(copied.map(|execution| (op.slice, execution)));
             }
         }
     }
     let mut groups: FxHashMap<_, (Rc<Work>, Sums)> = FxHashMap::default();
-    for Execution { op, work, kernel, blocks, time, .. } in executions.into_values() {
+    for Execution { op, work, kernel, blocks, time } in executions.into_values() {
         let nothing = Sums { time: 0, count: 0, kernel, blocks };
         let key = (op, kernel, work.shape.clone(), work.dtype);
         let (_, sums) = groups.entry(key).or_insert_with(|| (work, nothing));
@@ -226,28 +236,25 @@ pub fn of(cx: &Context<'_>, rank: &Rank, class: &Class, ceilings: &Ceilings<'_>)
     rates
 }
 
-impl Execution {
-    fn new(trace: &Trace, op: &DeviceOp, work: Rc<Work>) -> Self {
-        Self {
-            op: op.op,
-            work,
-            kernel: op.name,
-            longest: op.dur(),
-            blocks: launch_shape::blocks(trace, op),
-            time: op.dur(),
-        }
-    }
+/// The longest kernel of the class that has most of an execution's time: what the operator is there for. What it casts, clears or
+/// transposes for that is a part of it.
+fn longest<'a>(ops: &[&'a DeviceOp]) -> Option<&'a DeviceOp> {
+    let time = |class: OpClass| ops.iter().filter(|op| op.op.class() == class).map(|op| op.dur()).sum::<Ns>();
+    let rank = |op: &&&DeviceOp| (time(op.op.class()), op.dur(), std::cmp::Reverse(op.start));
+    ops.iter().max_by_key(rank).copied()
+}
 
-    /// Another device operation of the same execution.
-    fn also(&mut self, trace: &Trace, op: &DeviceOp) {
-        let does = matches!(op.kind, OpKind::Copy(_)) || (self.work.done_by)(op.op);
-        if !does {
-            return;
-        }
-        self.time = self.time.saturating_add(op.dur());
-        if op.dur() > self.longest && op.kind == OpKind::Compute && op.op == self.op {
-            (self.longest, self.kernel, self.blocks) = (op.dur(), op.name, launch_shape::blocks(trace, op));
-        }
+impl Execution {
+    /// Of these device operations; `None` where they do more than the work that the shapes tell of.
+    fn of(trace: &Trace, ops: &[&DeviceOp], longest: &DeviceOp, work: Rc<Work>) -> Option<Self> {
+        let sum = |counts: &dyn Fn(&DeviceOp) -> bool| -> Ns {
+            ops.iter().filter(|op| counts(op)).fold(0, |sum, op| sum.saturating_add(op.dur()))
+        };
+        let time = sum(&|op| op.slice == longest.slice || (work.done_by)(op.op));
+        let own = sum(&|op| op.op.class() == longest.op.class());
+        let more = work.flops == 0.0 && (own as f64) < OF_ONE_KIND * sum(&|_| true) as f64;
+        let blocks = launch_shape::blocks(trace, longest);
+        (!more).then_some(Self { op: longest.op, work, kernel: longest.name, blocks, time })
     }
 }
 

@@ -30,12 +30,16 @@ const MOST_PER_TOKEN: i64 = 64;
 /// The work of an operator of this name; `None` where its inputs do not say it.
 pub fn of(name: &str, inputs: &[Tensor], by: CanonicalOp) -> Option<Work> {
     let base = name.rsplit("::").next().unwrap_or(name);
+    // The strides of a convolution are no tensors, and its tensors no operands of a product.
+    if base.contains("conv") {
+        return None;
+    }
     match by.class() {
         OpClass::Matrix if by == CanonicalOp::GroupedGemm => experts(inputs),
         OpClass::Matrix if by == CanonicalOp::Gemm => experts(inputs).or_else(|| product(base, inputs)),
         OpClass::Attention => attention(base, inputs),
         OpClass::Norm | OpClass::Act | OpClass::Elementwise | OpClass::Format | OpClass::Rope | OpClass::Quant => {
-            moved(name, base, inputs)
+            moved(name, base, inputs, by.class())
         }
         _ => None,
     }
@@ -160,18 +164,42 @@ const REDUCTIONS: [&str; 14] = [
     "linalg_vector_norm",
 ];
 
+/// Tensors that go into operators of PyTorch; one more is that of `out=`.
+fn operands_of(base: &str) -> Option<usize> {
+    Some(match base {
+        "abs" | "clamp" | "clamp_max" | "clamp_min" | "clone" | "cos" | "erf" | "exp" | "gelu" | "log" | "neg"
+        | "reciprocal" | "relu" | "rsqrt" | "sigmoid" | "silu" | "sin" | "sqrt" | "tanh" => 1,
+        "add" | "div" | "fmod" | "maximum" | "minimum" | "mul" | "remainder" | "rsub" | "sub" => 2,
+        "addcdiv" | "addcmul" | "where" => 3,
+        _ => return None,
+    })
+}
+
 /// Operators that only move or change each element: what they read and write.
-fn moved(name: &str, base: &str, inputs: &[Tensor]) -> Option<Work> {
+fn moved(name: &str, base: &str, inputs: &[Tensor], class: OpClass) -> Option<Work> {
     let read = read(&inputs.iter().collect::<Vec<_>>())?;
     let largest = inputs.iter().max_by_key(|t| t.elements())?;
+    // The result has the widest type of what goes into it.
+    let result = || Some(largest.elements() as f64 * inputs.iter().filter_map(|t| t.element).max()? as f64);
+    let of_largest = inputs.iter().filter(|t| t.elements() == largest.elements()).count();
     let bytes = match () {
+        // A table of a device's profiler has inputs alone.
+        () if !name.contains("::") => return None,
+        () if class == OpClass::Rope && !name.starts_with("aten::") => rotated(inputs)?,
+        // Both its large tensors are read and written.
+        () if base.starts_with("fused_add_rms_norm") => {
+            read + inputs.iter().take(2).filter_map(Tensor::bytes).map(|bytes| bytes as f64).sum::<f64>()
+        }
+        // A norm whose output is no argument returns it, or writes its input.
+        () if class == OpClass::Norm && !name.starts_with("aten::") && of_largest == 1 => read + result()?,
         // Own operators take their output as an input.
         () if !name.starts_with("aten::") => read,
         () if base == "copy_" => read,
         () if base.ends_with('_') => read + inputs.first()?.bytes()? as f64,
         () if ["cat", "stack"].contains(&base) => 2.0 * read,
         () if REDUCTIONS.contains(&base) => read,
-        () => read + largest.bytes()? as f64,
+        () if operands_of(base).is_some_and(|n| inputs.len() > n) => read,
+        () => read + result()?,
     };
     (bytes > 0.0).then(|| Work {
         flops: 0.0,
@@ -182,6 +210,18 @@ fn moved(name: &str, base: &str, inputs: &[Tensor]) -> Option<Work> {
         gemm: None,
         done_by: |_| true,
     })
+}
+
+/// Bytes of a rotary embedding: the positions say how many tokens there are; what has as many rows is rotated, in place unless the
+/// results are arguments too, and of a table as many rows are read.
+fn rotated(inputs: &[Tensor]) -> Option<f64> {
+    let tokens = inputs.iter().find(|t| t.dims.len() == 1)?.elements();
+    let (own, tables): (Vec<&Tensor>, Vec<&Tensor>) = inputs.iter().partition(|t| t.dims.first() == Some(&tokens));
+    let (heads, positions): (Vec<&Tensor>, Vec<&Tensor>) = own.into_iter().partition(|t| t.dims.len() > 1);
+    let times = if heads.len() > 3 { 1.0 } else { 2.0 };
+    let row = |t: &&Tensor| Some(t.bytes()? as f64 / *t.dims.first()?.max(&1) as f64);
+    let table = tables.iter().map(row).sum::<Option<f64>>()? * tokens as f64;
+    (!heads.is_empty()).then_some(times * read(&heads)? + read(&positions)? + table)
 }
 
 #[cfg(test)]
@@ -196,6 +236,28 @@ mod tests {
     fn work(name: &str, shapes: &[&[i64]], by: CanonicalOp) -> Option<Work> {
         let inputs: Vec<Tensor> = shapes.iter().map(|dims| tensor(dims)).collect();
         of(name, &inputs, by)
+    }
+
+    /// A norm that adds wrote nothing, and a rotary embedding read its whole table and wrote nothing.
+    #[test]
+    fn custom_norms_and_rotary_embeddings_count_what_they_write() {
+        let bytes = |name: &str, shapes: &[&[i64]], by| work(name, shapes, by).map(|w| w.bytes);
+        let norm = CanonicalOp::Norm;
+        let fused = bytes("_C::fused_add_rms_norm", &[&[8, 100], &[8, 100], &[100]], norm);
+        assert_eq!(fused, Some(2.0 * (4.0 * 800.0 + 100.0)));
+        assert_eq!(bytes("_C::rms_norm", &[&[8, 100], &[8, 100], &[100]], norm), Some(2.0 * 1700.0));
+        assert_eq!(bytes("aiter::groupnorm", &[&[8, 100], &[100]], norm), Some(2.0 * 1700.0));
+        let rope = bytes("_C::rotary_embedding", &[&[8], &[8, 256], &[8, 64], &[131_072, 64]], CanonicalOp::Rope);
+        assert_eq!(rope, Some(2.0 * (2.0 * 8.0 * 320.0 + 8.0 + 8.0 * 64.0)));
+    }
+
+    /// Tensors of convolutions were read as products of matrices.
+    #[test]
+    fn a_convolution_is_no_product() {
+        let shapes: [&[i64]; 3] = [&[32, 64, 56, 56], &[32, 64, 56, 56], &[64, 64, 3, 3]];
+        assert!(work("aten::convolution_backward", &shapes, CanonicalOp::Gemm).is_none());
+        assert!(work("my::op", &[&[32, 64, 56, 56], &[64, 64, 56, 56]], CanonicalOp::Gemm).is_none());
+        assert!(work("aten::matmul", &[&[2, 4, 8, 16], &[2, 4, 16, 8]], CanonicalOp::Gemm).is_some());
     }
 
     /// TraceLens has 3.43505859375 MiB for the first; of its operations it counts those that add the bias too, 788 × 768.
@@ -251,6 +313,10 @@ mod tests {
         assert_eq!(bytes("aten::mul_", &[&[4, 100], &[100]]), Some(1800.0));
         assert_eq!(bytes("aten::sum", &[&[4, 100]]), Some(800.0));
         assert_eq!(bytes("_C::silu_and_mul", &[&[4, 100], &[4, 200]]), Some(2400.0));
+        // `out=` is the result and no further one.
+        assert_eq!(bytes("aten::clamp_min", &[&[4, 100], &[4, 100]]), Some(1600.0));
+        assert_eq!(bytes("aten::add", &[&[4, 100], &[4, 100], &[4, 100]]), Some(2400.0));
+        assert_eq!(bytes("Cast", &[&[4, 100]]), None, "a device's table does not say what comes out");
         assert_eq!(bytes("aten::add", &[&[0, 100]]), None);
         let huge: &[i64] = &[i64::MAX, i64::MAX];
         assert!(bytes("aten::add", &[huge, huge]).is_none_or(f64::is_finite));

@@ -7,6 +7,7 @@ use model::{
 };
 
 use super::{
+    cm12_jitter_wait::{self, is_experts},
     excess::Excess,
     late::{self, Waiting},
     uneven,
@@ -19,7 +20,6 @@ use crate::{
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
-    platform::CanonicalOp,
 };
 
 /// Part of what a rank's kernels take longer that must be in its experts, where no tokens are counted; own value.
@@ -71,8 +71,15 @@ impl Rule for MoeImbalance {
     }
 
     fn check(&self, cx: &Context<'_>) -> Outcome {
+        let in_turn = || -> Vec<Finding> {
+            let groups = late::waiting(cx);
+            let by_experts =
+                groups.iter().filter(|g| cm12_jitter_wait::is_spread(cx, g) && cm12_jitter_wait::by_experts(g));
+            by_experts.filter_map(|group| cm12_jitter_wait::spread(cx, group, &DOC)).collect()
+        };
         match loaded(cx) {
             Some((_, finding)) => Outcome::Found(vec![finding]),
+            None if counters(cx).is_none() && !in_turn().is_empty() => Outcome::Found(in_turn()),
             None if counters(cx).is_none() && cx.main_classes().any(|(_, class)| has_experts(class)) => {
                 Outcome::Abstain(Message::plain(UNCOUNTED))
             }
@@ -86,10 +93,6 @@ const UNCOUNTED: Text = Text::new(
     "the tokens of each rank's experts are not counted; record the engine's counter moe_tokens on every rank",
     "没有各 rank 专家 token 数；请在每个 rank 上记录引擎计数器 moe_tokens",
 );
-
-fn is_experts(bucket: Bucket) -> bool {
-    matches!(bucket, Bucket::Compute(CanonicalOp::GroupedGemm | CanonicalOp::MoeRoute))
-}
 
 fn has_experts(class: &Class) -> bool {
     class.share(is_experts) > 0.0

@@ -17,6 +17,7 @@ use crate::{
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
+    platform::CanonicalOp,
 };
 
 /// Share of the mean step that is waited (method §5.3).
@@ -75,16 +76,34 @@ impl Rule for JitterWait {
 
     fn check(&self, cx: &Context<'_>) -> Outcome {
         let groups = late::waiting(cx);
-        let even = |g: &&Waiting| {
-            let latest = g.latest().map_or(1.0, |l| g.share_of(l));
-            g.share >= SHARE && g.decisive >= INSTANCES && latest < g.blame_share()
-        };
-        let lose = |group: &&Waiting| lost(cx, group) >= LOST;
-        groups.iter().filter(even).filter(lose).filter_map(|group| spread(cx, group)).collect()
+        let by_another = groups.iter().filter(|group| is_spread(cx, group) && !by_experts(group));
+        by_another.filter_map(|group| spread(cx, group, &DOC)).collect()
     }
 }
 
-fn spread(cx: &Context<'_>, group: &Waiting) -> Option<Finding> {
+/// Whether ranks of a group wait for each other without one that is usually last.
+pub(super) fn is_spread(cx: &Context<'_>, group: &Waiting) -> bool {
+    let latest = group.latest().map_or(1.0, |l| group.share_of(l));
+    let even = group.share >= SHARE && group.decisive >= INSTANCES && latest < group.blame_share();
+    even && lost(cx, group) >= LOST
+}
+
+/// Whether the late ranks' experts are what they spend longer on: tokens go now to those of one rank, now to another's.
+pub(super) fn by_experts(group: &Waiting) -> bool {
+    let longer = |counts: &dyn Fn(Bucket) -> bool| -> Ns {
+        let causes = group.late.iter().flat_map(|l| &l.causes);
+        causes.filter(|((_, bucket), ns)| **ns > 0 && counts(*bucket)).map(|(_, ns)| ns).sum()
+    };
+    uneven(group) && 2 * longer(&is_experts) > longer(&|bucket| bucket.layer() == Layer::Operator)
+}
+
+/// Whether a bucket is work of a layer's experts.
+pub(super) fn is_experts(bucket: Bucket) -> bool {
+    matches!(bucket, Bucket::Compute(CanonicalOp::GroupedGemm | CanonicalOp::MoeRoute))
+}
+
+/// What is to be said of such a group, as a finding of the rule that it belongs to.
+pub(super) fn spread(cx: &Context<'_>, group: &Waiting, doc: &'static Doc) -> Option<Finding> {
     let analysis = cx.analysis;
     let waits = |rank: usize| {
         let (_, r, class) = late::counted(cx).find(|(i, ..)| *i == rank)?;
@@ -124,7 +143,7 @@ fn spread(cx: &Context<'_>, group: &Waiting) -> Option<Finding> {
     let change = Intervention { removes, layer, edits: Vec::new() };
     let rows = group.late.iter().flat_map(|l| l.rows.iter().take(2)).map(|(_, slice)| *slice);
     let mut finding = cx
-        .finding(&DOC, rank, class, claim, trigger, change)
+        .finding(doc, rank, class, claim, trigger, change)
         .with(Evidence::new(
             Text::new("waits of all ranks, all steps that count", "所有 rank 的等待（全部采用的步）"),
             Value::Ns(group.total),

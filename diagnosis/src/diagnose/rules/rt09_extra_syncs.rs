@@ -17,6 +17,7 @@ use crate::{
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Text, Value},
+    platform::HostCall,
 };
 
 /// Blocking calls that a step needs: the one that reads the token.
@@ -140,7 +141,15 @@ fn blocking_calls<'a>(rank: &'a Rank, step: &Step) -> impl Iterator<Item = u32> 
     let from = launch(step.ops.start).unwrap_or(step.window.start);
     let to = launch(step.ops.end).unwrap_or(step.window.end).max(from);
     let begun = calls.iter().enumerate().skip(calls.partition_point(|c| c.start < from));
-    begun.take_while(move |(_, c)| c.start < to).filter(|(_, c)| c.blocking).map(|(i, _)| i as u32)
+    begun.take_while(move |(_, c)| c.start < to).filter(|(_, c)| c.blocking && !is_brief(c)).map(|(i, _)| i as u32)
+}
+
+/// Time of an asynchronous copy out of pageable memory below which it waited for nothing but its own bytes, ns; own value.
+const BRIEF: i64 = 50_000;
+
+/// Whether a call waits for no earlier work: it hands a few bytes over and returns.
+fn is_brief(call: &Call) -> bool {
+    call.kind == HostCall::CopyAsync && call.end - call.start < BRIEF
 }
 
 /// Waiting for a device that has drained. The tail at the step boundary belongs to the readback of the token.

@@ -59,8 +59,8 @@ static DOC: Doc = Doc {
         "主机下发速度赶不上设备执行速度：在下发变少或变便宜之前，更快的算子没有收益。",
     ),
     trigger: Text::new(
-        "Idle time inside the step owned by launches outside graphs (launch calls, launch latency, framework and model code before a launch), in pauses shorter than 1 ms, at least 15 % of the mean step, holes in the chain of launches at most 20 % of it, and at most 1 ms from launch to launch on average. A hole is more than 100 µs between two launches in which the thread recorded no call, framework operation or library call.",
-        "步内由图外下发造成、单次短于 1 ms 的空闲（下发调用、下发延迟、下发前的框架与模型代码）至少占平均步时的 15%，下发链中的空洞不超过链长的 20%，且平均下发间隔不超过 1 ms。空洞指两次下发之间超过 100 µs 且线程没有任何调用、框架算子或库调用记录的时间。",
+        "Idle time inside the step owned by launches outside graphs (launch calls, launch latency, framework and model code before a launch), in pauses shorter than 1 ms, at least 15 % of the mean step, holes in the chain of launches at most 20 % of it, and at most 1 ms from launch to launch on average. A hole is more than 100 µs between two launches in which the thread recorded no call, framework operation or library call, and what a framework operation computes on the host without calling the device's runtime; time with a name and a cause of its own is none.",
+        "步内由图外下发造成、单次短于 1 ms 的空闲（下发调用、下发延迟、下发前的框架与模型代码）至少占平均步时的 15%，下发链中的空洞不超过链长的 20%，且平均下发间隔不超过 1 ms。空洞指两次下发之间超过 100 µs 且线程没有任何调用、框架算子或库调用记录的时间，以及框架算子在主机上计算而未调用设备运行时的时间；另有名目与原因的时间不算空洞。",
     ),
     source: Text::new(
         "15 %: idle flag of TraceLens. A launch call takes 5 to 20 µs (HTA), at least about 4.7 µs (TaxBreak). Holes and 1 ms: own values.",
@@ -91,7 +91,7 @@ fn launch_bound(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding>
     let counts = waits_for_launch(cx.analysis, rank);
     let cost = recurring(rank, class, SHARE, |s| reading::idle(rank, s, &counts))?;
     let mut threads = HashMap::new();
-    let chains: Vec<Chain> = rank.steady_steps(class).filter_map(|s| chain(cx.trace, rank, s, &mut threads)).collect();
+    let chains: Vec<Chain> = rank.steady_steps(class).filter_map(|s| chain(cx, rank, s, &mut threads)).collect();
     let length: i64 = chains.iter().map(|c| c.length).sum();
     let holes: i64 = chains.iter().map(|c| c.holes).sum();
     let all: usize = chains.iter().map(|c| c.launches).sum();
@@ -275,7 +275,7 @@ struct Chain {
     length: i64,
     /// From the start of the first launch to the start of the last, ns.
     paced: i64,
-    /// Time in holes, ns.
+    /// Time in holes and in what the host computes itself, ns.
     holes: i64,
     /// Time inside calls and framework operations, ns.
     called: i64,
@@ -291,15 +291,17 @@ struct Recorded {
     called: Vec<Span>,
     /// In these or in Python frames.
     any: Vec<Span>,
+    /// In framework operations that do their work on the host.
+    hosted: Vec<Span>,
     /// Whether framework operations are among them.
     framework: bool,
 }
 
 impl Recorded {
-    fn of(lane: &Columns) -> Self {
-        let spans = |wanted: &dyn Fn(Category) -> bool| {
+    fn of(trace: &Trace, lane: &Columns) -> Self {
+        let spans = |wanted: &mut dyn FnMut(usize) -> bool| {
             let mut out: Vec<Span> = Vec::new();
-            for i in (0..lane.len()).filter(|i| wanted(lane.category[*i])) {
+            for i in (0..lane.len()).filter(|i| wanted(*i)) {
                 match out.last_mut() {
                     Some(last) if lane.start[i] <= last.end => last.end = last.end.max(lane.end(i)),
                     _ => out.push(Span::new(lane.start[i], lane.end(i))),
@@ -308,8 +310,79 @@ impl Recorded {
             out
         };
         let framework = lane.category.contains(&Category::FrameworkOp);
-        Self { called: spans(&is_call), any: spans(&|c| is_call(c) || c == Category::PythonFrame), framework }
+        let mut names: HashMap<StringId, bool> = HashMap::new();
+        let mut computes = |i: usize| {
+            let name = lane.name[i];
+            *names.entry(name).or_insert_with(|| is_arithmetic(trace.strings.get(name)))
+        };
+        // Where no operator holds the call that it makes, the record does not say which of them make any.
+        let mut nests = false;
+        let mut hosted = spans(&mut |i| {
+            let computes = lane.category[i] == Category::FrameworkOp && computes(i);
+            let quiet = computes && calls_nothing(lane, i);
+            nests |= computes && !quiet;
+            quiet
+        });
+        if !nests {
+            hosted.clear();
+        }
+        Self {
+            called: spans(&mut |i| is_call(lane.category[i])),
+            any: spans(&mut |i| is_call(lane.category[i]) || lane.category[i] == Category::PythonFrame),
+            hosted,
+            framework,
+        }
     }
+}
+
+/// Whether nothing of the device's runtime is called inside a record.
+fn calls_nothing(lane: &Columns, at: usize) -> bool {
+    let end = lane.end(at);
+    let mut inside = (at + 1..lane.len()).take_while(|i| lane.start[*i] < end);
+    !inside.any(|i| matches!(lane.category[i], Category::HostApi | Category::LibraryApi))
+}
+
+/// Operators of PyTorch that compute: on tensors of a device each of them launches something.
+const ARITHMETIC: [&str; 34] = [
+    "add",
+    "addmm",
+    "argmax",
+    "baddbmm",
+    "bmm",
+    "cat",
+    "convolution",
+    "copy_",
+    "cumsum",
+    "div",
+    "embedding",
+    "exp",
+    "gather",
+    "gelu",
+    "index",
+    "index_put_",
+    "index_select",
+    "layer_norm",
+    "linear",
+    "matmul",
+    "max",
+    "mean",
+    "mm",
+    "mul",
+    "native_layer_norm",
+    "pow",
+    "relu",
+    "rsqrt",
+    "scaled_dot_product_attention",
+    "silu",
+    "softmax",
+    "sort",
+    "sub",
+    "sum",
+];
+
+fn is_arithmetic(name: &str) -> bool {
+    let base = name.strip_prefix("aten::").map(|base| base.trim_start_matches('_'));
+    base.is_some_and(|base| ARITHMETIC.contains(&base))
 }
 
 fn is_call(category: Category) -> bool {
@@ -323,25 +396,36 @@ fn within(spans: &[Span], span: Span) -> impl Iterator<Item = Span> + '_ {
 }
 
 /// The launches of a step. Threads take turns: the backward pass of training is launched by a thread of its own.
-fn chain(trace: &Trace, rank: &Rank, step: &Step, threads: &mut HashMap<TrackId, Recorded>) -> Option<Chain> {
+fn chain(cx: &Context<'_>, rank: &Rank, step: &Step, threads: &mut HashMap<TrackId, Recorded>) -> Option<Chain> {
     let calls = || rank.ops_of(step).iter().filter_map(|op| rank.timeline.call(op));
     let span = Span::new(calls().map(|c| c.start).min()?, calls().map(|c| c.end).max()?);
     let launches = rank.ops_of(step).iter().filter(|op| op.first_of_call).count();
     let tracks: BTreeSet<TrackId> = calls().map(|c| c.track).collect();
-    let (mut called, mut any, mut framework) = (Vec::new(), Vec::new(), false);
+    let (mut called, mut any, mut hosted, mut framework) = (Vec::new(), Vec::new(), Vec::new(), false);
     for track in tracks {
-        let Some(lane) = trace.lanes.get(track.0 as usize) else { continue };
-        let recorded = threads.entry(track).or_insert_with(|| Recorded::of(lane));
+        let Some(lane) = cx.trace.lanes.get(track.0 as usize) else { continue };
+        let recorded = threads.entry(track).or_insert_with(|| Recorded::of(cx.trace, lane));
         framework |= recorded.framework;
         called.extend(within(&recorded.called, span));
         any.extend(within(&recorded.any, span));
+        hosted.extend(within(&recorded.hosted, span));
     }
+    // What has a name and a cause of its own, such as data loading, is no hole between two launches.
+    let named = |(bucket, part): &(Bucket, Span)| {
+        let own = matches!(bucket, Bucket::Host(_)) && !launching::is_between(cx.analysis, *bucket);
+        own.then(|| part.clip(span))
+    };
+    let parts = reading::gaps(rank, step).iter().flat_map(|gap| gap.parts.iter().filter_map(named));
+    let elsewhere: Vec<Span> = parts.filter(|part| !part.is_empty()).collect();
+    let length = span.len() - elsewhere.iter().map(|part| part.len()).sum::<i64>();
+    called.extend(elsewhere);
     let (called, any) = (reading::merged(called), reading::merged(any));
     let time = |spans: &[Span]| spans.iter().map(|s| s.len()).sum::<i64>();
     let ends = std::iter::once(span.start).chain(called.iter().map(|s| s.end));
     let quiet = ends.zip(called.iter().map(|s| s.start).chain([span.end])).map(|(end, next)| next - end);
-    let holes = quiet.filter(|quiet| *quiet > HOLE).sum();
+    // What the host computes itself launches nothing either.
+    let holes = quiet.filter(|quiet| *quiet > HOLE).sum::<i64>() + time(&reading::merged(hosted));
     let paced = calls().map(|c| c.start).max()? - span.start;
     let (called, any) = (time(&called), time(&any));
-    Some(Chain { launches, length: span.len(), paced, holes, called, python: any - called, framework })
+    Some(Chain { launches, length, paced, holes, called, python: any - called, framework })
 }

@@ -24,12 +24,16 @@ const LAUNCHING: [&str; 13] = [
 /// Whether a part of a gap is the host's way from one launch to the next: launch calls, launch latency, and code between them, in
 /// a pause that is short enough.
 pub fn is_launching(analysis: &Analysis, gap: &Gap, bucket: Bucket) -> bool {
-    let launch = match bucket {
+    is_between(analysis, bucket) && gap.span.len() < reading::LONG
+}
+
+/// Whether a bucket is what the host does on its way from one launch to the next.
+pub fn is_between(analysis: &Analysis, bucket: Bucket) -> bool {
+    match bucket {
         Bucket::LaunchApi | Bucket::LaunchLatency => true,
         Bucket::Host(_) => LAUNCHING.iter().any(|label| reading::is_host(analysis, bucket, label)),
         _ => false,
-    };
-    launch && gap.span.len() < reading::LONG
+    }
 }
 
 /// Whether most of a pause is something else that the host does: a pause that no graph takes away.

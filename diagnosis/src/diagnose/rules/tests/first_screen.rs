@@ -236,6 +236,47 @@ fn what_a_call_does_besides_launching_is_named_and_may_stay() {
     assert!(!named && least > 0.7, "{named} {least}");
 }
 
+/// Attention on tensors of the host was called launching, and graphs its cure; data loading beside launches hid that they bound.
+#[test]
+fn computing_on_the_host_is_no_launching_and_loading_data_hides_none() {
+    let run = |between: &dyn Fn(&mut Script, i64)| {
+        let mut s = Script::default();
+        for step in 0..6 {
+            let t = us(12_000 * step);
+            s.host(Category::UserRange, &format!("ProfilerStep#{step}"), (t, t + us(12_000)));
+            for i in 0..30 {
+                let at = t + us(10 + i * 390);
+                between(&mut s, at);
+                s.host(Category::FrameworkOp, "aten::linear", (at + us(330), at + us(352)));
+                s.launch((at + us(340), at + us(350)), GEMM, (at + us(355), at + us(360)));
+            }
+        }
+        let d = diagnosis(&s.analyze());
+        d.findings.iter().any(|f| f.rule == "RT-14")
+    };
+    let computed = |s: &mut Script, at: i64| {
+        s.host(Category::FrameworkOp, "aten::bmm", (at, at + us(320)));
+    };
+    assert!(!run(&computed), "computed on the host");
+    let framework = |s: &mut Script, at: i64| {
+        for n in 0..8 {
+            s.host(Category::FrameworkOp, "aten::view", (at + us(40 * n), at + us(40 * n + 30)));
+        }
+    };
+    assert!(run(&framework), "launch-bound");
+    let loads = |s: &mut Script, at: i64| {
+        s.host(
+            Category::FrameworkOp,
+            "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__",
+            (at, at + us(110)),
+        );
+        for n in 3..8 {
+            s.host(Category::FrameworkOp, "aten::view", (at + us(40 * n), at + us(40 * n + 30)));
+        }
+    };
+    assert!(run(&loads), "launch-bound beside the loading of data");
+}
+
 #[test]
 fn waiting_and_transfer_that_one_rank_cannot_tell_apart_stand_together() {
     let mut s = Script::default();
