@@ -163,6 +163,17 @@ fn concurrent_kernels_share_the_time_and_copies_under_compute_are_hidden() {
     assert!(shadow.contains(&(super::Shadow::ComputeCompute, 101)), "{shadow:?}");
 }
 
+/// A kernel that is launched early (programmatic dependent launch) waits inside itself for the one before it on its stream, and was
+/// told to be as much longer.
+#[test]
+fn of_two_kernels_of_one_queue_the_time_is_the_earlier_ones() {
+    let mut s = Script::default();
+    s.launch((0, 1), GEMM, (100, 201));
+    s.launch((1, 2), NORM, (151, 251));
+    let (_, a) = s.analyze();
+    expect(&a, 0, vec![("compute.gemm", 101), ("compute.norm", 50)]);
+}
+
 #[test]
 fn work_without_a_launch_leaves_its_gap_unattributed_and_without_host_calls_undecided() {
     let mut s = Script::default();

@@ -147,6 +147,31 @@ mod tests {
         assert_eq!(terms.iter().map(|term| term.delta()).sum::<Ns>(), report.difference.unwrap().waterfall.delta());
     }
 
+    /// One kernel that takes twice as long in two places was told as two facts.
+    #[test]
+    fn a_kernel_that_changed_alike_in_several_places_is_one_term() {
+        let both = |names: [&str; 2], ns: i64| {
+            let mut script = Script::default();
+            let mut at = 1_000;
+            for _ in 0..6 {
+                let from = at;
+                for (name, ns) in [(names[0], ns), ("rms_norm_kernel", 100), (names[1], ns / 2)] {
+                    script.launch((at, at + 10), name, (at + 20, at + 20 + ns));
+                    at += 30 + ns;
+                }
+                script.host(Category::UserRange, "execute_context_0(0)_generation_1(1)", (from - 5, at - 5));
+            }
+            script.analyze()
+        };
+        let terms = |names: [&str; 2], [a, b]: [i64; 2]| {
+            let (a, b) = (both(names, a), both(names, b));
+            let terms = Difference::of((&a.0, &a.1), (&b.0, &b.1), false).unwrap().terms;
+            terms.iter().filter(|t| t.delta() != 0).map(|t| (t.delta(), t.slots.len())).collect::<Vec<_>>()
+        };
+        assert_eq!(terms(["one_gemm_kernel"; 2], [1_000, 2_000]), [(1_500, 2)]);
+        assert_eq!(terms(["one_gemm_kernel", "other_gemm_kernel"], [1_000, 2_000]), [(1_000, 1), (500, 1)]);
+    }
+
     /// D10: a baseline was one ratio, so that a regression passed where another one had gone.
     #[test]
     fn d10_an_accepted_slot_hides_no_other() {

@@ -261,3 +261,29 @@ fn kernels(side: &Chosen<'_>, account: &Account, divisor: u64) -> BTreeMap<u32, 
     }
     found
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kernels(list: &[(&str, f64, f64)]) -> Vec<Kernel> {
+        let kernel = |(name, count, each): &(&str, f64, f64)| Kernel {
+            name: (*name).to_owned(),
+            count: *count,
+            ns: count * each,
+            lasting: count * each,
+        };
+        list.iter().map(kernel).collect()
+    }
+
+    /// C5: another kernel in a third of the layers was "the same kernel, slower".
+    #[test]
+    fn another_kernel_in_some_layers_is_no_slower_one() {
+        let usual = kernels(&[("silu", 24.0, 10.0)]);
+        let some = kernels(&[("silu", 16.0, 10.0), ("silu_new", 8.0, 15.0)]);
+        assert!(exchanged(&usual, &some) && exchanged(&some, &usual));
+        assert!(!exchanged(&usual, &kernels(&[("silu", 24.0, 15.0)])), "the same takes longer");
+        let slower = kernels(&[("silu", 23.0, 20.0), ("silu_new", 1.0, 11.0)]);
+        assert!(!exchanged(&usual, &slower), "what both have takes longer");
+    }
+}

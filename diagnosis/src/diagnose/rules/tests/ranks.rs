@@ -207,6 +207,20 @@ fn cm09_tells_busy_experts_from_a_slow_device_without_counted_tokens() {
     assert!(!fires("CM-09", &job(EXPERTS, [60; 4])), "the same time");
 }
 
+/// Experts that are busy now on one rank, now on another were the host's jitter, in steps that are one replay of a graph.
+#[test]
+fn cm09_tells_experts_that_are_busy_in_turn_from_jitter() {
+    let job = |product| {
+        let mut job = run(|rank, c| (us(40) + us(noise(rank, c, 60) as Ns), us(2)));
+        job.product = product;
+        job.analyze()
+    };
+    let experts = job("fused_moe_kernel");
+    assert!(fires("CM-09", &experts) && !fires("CM-12", &experts));
+    let products = job(crate::diagnose::rules::testing::GEMM);
+    assert!(!fires("CM-09", &products) && fires("CM-12", &products));
+}
+
 #[test]
 fn cm12_does_not_count_waits_that_all_ranks_have_alike() {
     // In each step each rank is late once, by as much, in another collective.
