@@ -40,6 +40,9 @@ struct Spot {
 /// A spot and the layer that it was met in.
 type Met = (Spot, Option<u32>);
 
+/// The operators that one side has in a spot, layer by layer.
+type Copies = BTreeMap<Option<u32>, Vec<CanonicalOp>>;
+
 /// Both steps laid beside each other.
 pub struct Near {
     /// The slots in the order of the step.
@@ -196,7 +199,7 @@ impl Laid {
     fn finish(self, own: &[Symbol], other: &[Symbol], turned: bool) -> Near {
         let of_own = self.own.iter().copied().zip(own);
         let of_other = self.other.iter().flatten().copied().zip(other);
-        let mut found: BTreeMap<Spot, [BTreeMap<Option<u32>, Vec<CanonicalOp>>; 2]> = BTreeMap::new();
+        let mut found: BTreeMap<Spot, [Copies; 2]> = BTreeMap::new();
         for (side, ((spot, layer), symbol)) in of_own.map(|met| (0, met)).chain(of_other.map(|met| (1, met))) {
             let copies = found.entry(self.root(spot)).or_default();
             copies[usize::from(turned) ^ side].entry(layer).or_default().push(symbol.op);
@@ -242,7 +245,7 @@ fn spot(layers: Option<&Layers>, index: usize) -> Met {
 }
 
 /// What most copies have in a slot; the same kernel several times is one that is called more often.
-fn usual(copies: &BTreeMap<Option<u32>, Vec<CanonicalOp>>) -> Vec<CanonicalOp> {
+fn usual(copies: &Copies) -> Vec<CanonicalOp> {
     let mut counts: BTreeMap<&Vec<CanonicalOp>, usize> = BTreeMap::new();
     copies.values().for_each(|ops| *counts.entry(ops).or_default() += 1);
     let most = counts.into_iter().max_by_key(|(_, n)| *n).map(|(ops, _)| ops.clone()).unwrap_or_default();
