@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use model::{Category, Columns, StringId, Trace};
 
-use super::timeline::Timeline;
+use super::{op_shapes::is_convolution, timeline::Timeline};
 use crate::platform::CanonicalOp;
 
 /// Slices that are looked at backwards from a launch call to the operator around it.
@@ -14,7 +14,7 @@ const NEAR: usize = 256;
 /// Gives the products that convolutions launch their operator.
 pub fn mark(trace: &Trace, timeline: &mut Timeline) {
     let mut names: HashMap<StringId, bool> = HashMap::new();
-    let mut convolves = |name: StringId| *names.entry(name).or_insert_with(|| trace.strings.get(name).contains("conv"));
+    let mut convolves = |name: StringId| *names.entry(name).or_insert_with(|| is_convolution(trace.strings.get(name)));
     let calls = &timeline.calls;
     let products = timeline.ops.iter_mut().filter(|op| op.op == CanonicalOp::Gemm && !op.in_graph);
     for op in products {

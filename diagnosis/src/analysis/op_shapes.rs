@@ -28,6 +28,11 @@ pub fn operator(trace: &Trace, rank: &Rank, op: &DeviceOp) -> Option<Operator> {
     if op.in_graph { beside() } else { launching().or_else(beside) }
 }
 
+/// Whether an operator of this name convolves; one that converts types does not.
+pub fn is_convolution(name: &str) -> bool {
+    ["convolution", "conv1d", "conv2d", "conv3d", "conv_transpose"].iter().any(|part| name.contains(part))
+}
+
 /// A matrix product as its operator describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Gemm {

@@ -223,7 +223,7 @@ fn overlaps_otherwise(a: &[Kernel], b: &[Kernel]) -> bool {
     let sum = |side: &[Kernel], of: fn(&Kernel) -> f64| side.iter().map(of).sum::<f64>();
     let [lasting, busy] = [|k: &Kernel| k.lasting, |k: &Kernel| k.ns].map(|of| [sum(a, of), sum(b, of)]);
     let beside = lasting.iter().zip(&busy).any(|(lasting, busy)| *lasting > (1.0 + BESIDE) * busy);
-    beside && 2.0 * (lasting[1] - lasting[0]).abs() < (busy[1] - busy[0]).abs()
+    beside && as_many(lasting[0], lasting[1]) && 2.0 * (lasting[1] - lasting[0]).abs() < (busy[1] - busy[0]).abs()
 }
 
 /// How two sides differ in a slot.
@@ -284,12 +284,10 @@ impl Draft {
         let layer = self.layer.unwrap_or(Layer::Measurement);
         let (name, held, how) = match key {
             Key::Slot(_) | Key::Alike(..) | Key::Kernel(..) => {
-                let one_part = slots.windows(2).all(|two| two[0].part == two[1].part);
                 let name = match (key, slots.first()) {
-                    (Key::Kernel(operator, ..), _) if !one_part => operator.clone(),
-                    (Key::Alike(..) | Key::Kernel(..), Some(first)) if slots.len() > 1 => {
-                        format!("{}.{}", first.part.key(), first.operator())
-                    }
+                    // The first of its slots is no other term's.
+                    (Key::Kernel(..), Some(first)) => format!("{} and {} more", first.key(), slots.len() - 1),
+                    (Key::Alike(part, operator, ..), _) if slots.len() > 1 => format!("{}.{operator}", part.key()),
                     (_, Some(slot)) => slot.key(),
                     (_, None) => String::new(),
                 };
@@ -348,7 +346,9 @@ impl Draft {
         let mut shapes = self.slots.iter().filter_map(|slot| waterfall.shapes[n].get(slot));
         let known = shapes.next().filter(|first| shapes.all(|shape| shape.text == first.text));
         let lasting: f64 = lists().flatten().map(|kernel| kernel.lasting).sum();
-        let beside = calls > 0.0 && lasting > (1.0 + BESIDE) * self.ns[n] as f64;
+        // Their own time and not the term's: of a collective the term has the transfer alone.
+        let alone: f64 = lists().flatten().map(|kernel| kernel.ns).sum();
+        let beside = calls > 0.0 && lasting > (1.0 + BESIDE) * alone;
         let bytes = known.and_then(|shape| shape.bytes);
         let bandwidth = super::waterfall::published_bandwidth(&sides[n]).filter(|_| waterfall.basis == Basis::Step);
         Held {

@@ -25,13 +25,10 @@ pub(crate) fn headline(page: &Page<'_>) -> Option<Inlines> {
         if load.is_void() {
             return page.tell(
                 Text::new(
-                    "No request was answered under {level}: {failed} failed. The file holds no time of a request, and nothing follows from its zeros.",
-                    "负载为{level}时没有任何请求得到回答：{failed} 个失败。文件中没有任何请求时间，其中的零不说明任何问题。",
+                    "No request was answered under {level}. The file holds no time of a request, and nothing follows from its zeros.",
+                    "负载为{level}时没有任何请求得到回答。文件中没有任何请求时间，其中的零不说明任何问题。",
                 ),
-                [
-                    ("level", Value::Raw(level(load.pressed(), page.lang))),
-                    ("failed", requests(load.failed().unwrap_or(0.0))),
-                ],
+                [("level", Value::Raw(level(load.pressed(), page.lang)))],
             );
         }
         let failed = load.failed().map(|n| {

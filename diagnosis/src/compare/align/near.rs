@@ -144,7 +144,10 @@ impl Laid {
         for (of_p, of_q) in exchanged().or_else(together).or_else(aligned).unwrap_or_default() {
             let Some(first) = self.own.get(x.0 + of_p.start).copied() else { continue };
             for met in self.own.get(x.0 + of_p.start + 1..x.0 + of_p.end).unwrap_or(&[]) {
-                self.joined.insert(met.0, first.0);
+                // A fusion over the border of a layer is no fusion in every layer.
+                if met.0.part == first.0.part && met.1 == first.1 {
+                    self.joined.insert(met.0, first.0);
+                }
             }
             self.other.get_mut(y.0 + of_q.start..y.0 + of_q.end).unwrap_or(&mut []).fill(Some(first));
             alone.retain(|i| !(x.0 + of_p.start..x.0 + of_p.end).contains(i));

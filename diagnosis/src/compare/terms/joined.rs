@@ -21,7 +21,10 @@ pub(super) fn joined(
     for (key, draft) in &drafts {
         let first = draft.slots.first().and_then(|index| Some((*index, alignment.slots.get(*index as usize)?)));
         let (Key::Slot(_) | Key::Alike(..), Some((index, slot))) = (key, first) else { continue };
-        if how(slot, index, waterfall) != How::SameKernel || draft.ns[0] <= 0 || draft.ns[0] == draft.ns[1] {
+        if how(slot, index, waterfall) != How::SameKernel
+            || draft.ns.iter().any(|ns| *ns <= 0)
+            || draft.ns[0] == draft.ns[1]
+        {
             continue;
         }
         let names = [0, 1].map(|n| Some(waterfall.kernels[n].get(&index)?.first()?.name.clone()));
@@ -31,7 +34,8 @@ pub(super) fn joined(
     for (whole, keys) in alike.into_iter().filter(|(_, keys)| keys.len() > 1) {
         let own = || keys.iter().filter_map(|key| drafts.get(key));
         let all = own().fold([0; 2], |[a, b], draft| [a + draft.ns[0], b + draft.ns[1]]);
-        let change = |[a, b]: [Ns; 2]| (b as f64 / a as f64 - 1.0).abs();
+        // By logarithms, so that the two sides exchanged join the same.
+        let change = |[a, b]: [Ns; 2]| (b as f64 / a as f64).ln().abs();
         let fits = |draft: &Draft| (change(all) / AS_MUCH..=change(all) * AS_MUCH).contains(&change(draft.ns));
         let keys: Vec<Key> = keys.iter().filter(|key| drafts.get(key).is_some_and(&fits)).cloned().collect();
         if keys.len() > 1 {

@@ -31,7 +31,7 @@ const MOST_PER_TOKEN: i64 = 64;
 pub fn of(name: &str, inputs: &[Tensor], by: CanonicalOp) -> Option<Work> {
     let base = name.rsplit("::").next().unwrap_or(name);
     // The strides of a convolution are no tensors, and its tensors no operands of a product.
-    if base.contains("conv") {
+    if op_shapes::is_convolution(base) {
         return None;
     }
     match by.class() {
@@ -167,8 +167,8 @@ const REDUCTIONS: [&str; 14] = [
 /// Tensors that go into operators of PyTorch; one more is that of `out=`.
 fn operands_of(base: &str) -> Option<usize> {
     Some(match base {
-        "abs" | "clamp" | "clamp_max" | "clamp_min" | "clone" | "cos" | "erf" | "exp" | "gelu" | "log" | "neg"
-        | "reciprocal" | "relu" | "rsqrt" | "sigmoid" | "silu" | "sin" | "sqrt" | "tanh" => 1,
+        "abs" | "clamp_max" | "clamp_min" | "clone" | "cos" | "erf" | "exp" | "gelu" | "log" | "neg" | "reciprocal"
+        | "relu" | "rsqrt" | "sigmoid" | "silu" | "sin" | "sqrt" | "tanh" => 1,
         "add" | "div" | "fmod" | "maximum" | "minimum" | "mul" | "remainder" | "rsub" | "sub" => 2,
         "addcdiv" | "addcmul" | "where" => 3,
         _ => return None,
@@ -179,12 +179,15 @@ fn operands_of(base: &str) -> Option<usize> {
 fn moved(name: &str, base: &str, inputs: &[Tensor], class: OpClass) -> Option<Work> {
     let read = read(&inputs.iter().collect::<Vec<_>>())?;
     let largest = inputs.iter().max_by_key(|t| t.elements())?;
-    // The result has the widest type of what goes into it.
-    let result = || Some(largest.elements() as f64 * inputs.iter().filter_map(|t| t.element).max()? as f64);
+    // The result has the widest type of the numbers that go into it; indices are none.
+    let result = || {
+        let numbers = inputs.iter().filter(|t| t.dtype.is_some()).filter_map(|t| t.element).max();
+        Some(largest.elements() as f64 * numbers.or(largest.element)? as f64)
+    };
     let of_largest = inputs.iter().filter(|t| t.elements() == largest.elements()).count();
     let bytes = match () {
         // A table of a device's profiler has inputs alone.
-        () if !name.contains("::") => return None,
+        () if !name.contains("::") && !name.starts_with("triton_") => return None,
         () if class == OpClass::Rope && !name.starts_with("aten::") => rotated(inputs)?,
         // Both its large tensors are read and written.
         () if base.starts_with("fused_add_rms_norm") => {
@@ -198,7 +201,7 @@ fn moved(name: &str, base: &str, inputs: &[Tensor], class: OpClass) -> Option<Wo
         () if base.ends_with('_') => read + inputs.first()?.bytes()? as f64,
         () if ["cat", "stack"].contains(&base) => 2.0 * read,
         () if REDUCTIONS.contains(&base) => read,
-        () if operands_of(base).is_some_and(|n| inputs.len() > n) => read,
+        () if operands_of(base).is_some_and(|n| inputs.len() == n + 1) => read,
         () => read + result()?,
     };
     (bytes > 0.0).then(|| Work {

@@ -315,11 +315,13 @@ impl Recorded {
             let name = lane.name[i];
             *names.entry(name).or_insert_with(|| is_arithmetic(trace.strings.get(name)))
         };
+        let is_runtime = |i: &usize| matches!(lane.category[*i], Category::HostApi | Category::LibraryApi);
+        let calls: Vec<usize> = (0..lane.len()).filter(is_runtime).collect();
         // Where no operator holds the call that it makes, the record does not say which of them make any.
         let mut nests = false;
         let mut hosted = spans(&mut |i| {
             let computes = lane.category[i] == Category::FrameworkOp && computes(i);
-            let quiet = computes && calls_nothing(lane, i);
+            let quiet = computes && calls_nothing(lane, &calls, i);
             nests |= computes && !quiet;
             quiet
         });
@@ -335,11 +337,10 @@ impl Recorded {
     }
 }
 
-/// Whether nothing of the device's runtime is called inside a record.
-fn calls_nothing(lane: &Columns, at: usize) -> bool {
-    let end = lane.end(at);
-    let mut inside = (at + 1..lane.len()).take_while(|i| lane.start[*i] < end);
-    !inside.any(|i| matches!(lane.category[i], Category::HostApi | Category::LibraryApi))
+/// Whether nothing of the device's runtime is called inside a record; `calls` are the rows of all calls in order.
+fn calls_nothing(lane: &Columns, calls: &[usize], at: usize) -> bool {
+    let next = calls.get(calls.partition_point(|row| *row <= at));
+    next.is_none_or(|row| lane.start[*row] >= lane.end(at))
 }
 
 /// Operators of PyTorch that compute: on tensors of a device each of them launches something.
@@ -418,13 +419,16 @@ fn chain(cx: &Context<'_>, rank: &Rank, step: &Step, threads: &mut HashMap<Track
     let parts = reading::gaps(rank, step).iter().flat_map(|gap| gap.parts.iter().filter_map(named));
     let elsewhere: Vec<Span> = parts.filter(|part| !part.is_empty()).collect();
     let length = span.len() - elsewhere.iter().map(|part| part.len()).sum::<i64>();
-    called.extend(elsewhere);
+    let beside = reading::merged(elsewhere);
+    let outside = |span: Span| span.len() - within(&beside, span).map(|part| part.len()).sum::<i64>();
+    let hosted: i64 = reading::merged(hosted).into_iter().map(outside).sum();
+    called.extend(&beside);
     let (called, any) = (reading::merged(called), reading::merged(any));
     let time = |spans: &[Span]| spans.iter().map(|s| s.len()).sum::<i64>();
     let ends = std::iter::once(span.start).chain(called.iter().map(|s| s.end));
     let quiet = ends.zip(called.iter().map(|s| s.start).chain([span.end])).map(|(end, next)| next - end);
     // What the host computes itself launches nothing either.
-    let holes = quiet.filter(|quiet| *quiet > HOLE).sum::<i64>() + time(&reading::merged(hosted));
+    let holes = quiet.filter(|quiet| *quiet > HOLE).sum::<i64>() + hosted;
     let paced = calls().map(|c| c.start).max()? - span.start;
     let (called, any) = (time(&called), time(&any));
     Some(Chain { launches, length, paced, holes, called, python: any - called, framework })
